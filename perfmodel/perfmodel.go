@@ -1,0 +1,74 @@
+package perfmodel
+
+import (
+	"context"
+	"encoding"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Sentinels callers branch on; errors that wrap them name the value.
+var (
+	ErrTooFewPoints = errors.New("too few measurements")
+	// ErrNotCovered means the performance model has no opinion on a Config: no
+	// fitted parameters for its key, or figures it needs are unknown.
+	ErrNotCovered = errors.New("not covered by this performance model")
+)
+
+// Predictor tells the throughput and memory of a Config. Implementations are
+// safe for concurrent use. A prediction is finite and positive, or an error.
+type Predictor interface {
+	Predict(ctx context.Context, c spec.Config) (spec.Prediction, error)
+}
+
+// Fitted is a Predictor with parameters that can be kept on disk; Family.Load
+// reads what MarshalBinary wrote.
+type Fitted interface {
+	Predictor
+	encoding.BinaryMarshaler
+}
+
+// Family is one kind of performance model: a formula and how to fit it.
+type Family struct {
+	Name string
+	Doc  string // one line: what it is and its source
+
+	// Fit estimates the parameters for the one (model, accelerator) key that
+	// all of data must share. Rows that are not OK, or in doubt, are left out.
+	// The Card's error figures are those of rows the fit did not see.
+	Fit func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (Fitted, Card, error)
+	// Load restores a Fitted.
+	Load func(b []byte) (Fitted, error)
+	// Choose picks which n of the candidate configurations to measure or fit
+	// on, from their configuration alone; it returns their indices, ascending.
+	// Nil when the family does not care.
+	Choose func(candidates []spec.Config, n int) []int
+	// Unfitted predicts without any measurement; nil when the family cannot.
+	Unfitted Fitted
+}
+
+// Param is one fitted parameter.
+type Param struct {
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
+// Card says what a Fitted was fitted on and how far to trust it. Errors are
+// fractions of the measured step time.
+type Card struct {
+	spec.Key
+	Family   string           `json:"family"`
+	NFit     int              `json:"n_fit"`      // rows fitted
+	NHeldOut int              `json:"n_held_out"` // rows predicted, not fitted, not in doubt
+	NLeftOut int              `json:"n_left_out"` // rows in doubt or without a step time
+	MAPE     float64          `json:"mape"`       // mean absolute relative error over the held-out rows
+	P95APE   float64          `json:"p95_ape"`    // 95th percentile of it, nearest rank
+	MAPEAll  float64          `json:"mape_all"`   // MAPE with the rows in doubt counted as well
+	Params   map[string]Param `json:"params"`
+	DataHash string           `json:"data_hash"` // of the rows fitted, in order
+	Created  time.Time        `json:"created,omitzero"`
+	Warnings []string         `json:"warnings"`
+}

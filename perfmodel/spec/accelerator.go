@@ -1,0 +1,105 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Precision names the number format of the matrix multiplications.
+type Precision string
+
+const (
+	FP32 Precision = "fp32"
+	TF32 Precision = "tf32"
+	FP16 Precision = "fp16"
+	BF16 Precision = "bf16"
+	FP8  Precision = "fp8"
+	FP4  Precision = "fp4"
+)
+
+// Precisions lists the known ones, widest first.
+func Precisions() []Precision { return []Precision{FP32, TF32, FP16, BF16, FP8, FP4} }
+
+// Bytes returns the bytes of one element in p, 4 for unknown ones.
+func (p Precision) Bytes() float64 {
+	switch p {
+	case FP16, BF16:
+		return 2
+	case FP8:
+		return 1
+	case FP4:
+		return 0.5
+	}
+	return 4
+}
+
+// Accelerator is a device type, by its datasheet. A zero figure is unknown.
+type Accelerator struct {
+	Name   string `json:"name"`
+	Vendor string `json:"vendor,omitempty"`
+	Arch   string `json:"arch,omitempty"`
+
+	// Dense peak rates, FLOP/s.
+	FP32 float64 `json:"fp32_flops,omitempty"`
+	TF32 float64 `json:"tf32_flops,omitempty"`
+	FP16 float64 `json:"fp16_flops,omitempty"`
+	BF16 float64 `json:"bf16_flops,omitempty"`
+	FP8  float64 `json:"fp8_flops,omitempty"`
+	FP4  float64 `json:"fp4_flops,omitempty"`
+
+	MemBytes   float64 `json:"mem_bytes,omitempty"`
+	MemBps     float64 `json:"mem_bps,omitempty"`      // device memory bandwidth, bytes/s
+	ScaleUpBps float64 `json:"scale_up_bps,omitempty"` // NVLink or alike, one direction per device, bytes/s
+	HostBps    float64 `json:"host_bps,omitempty"`     // PCIe, one direction per device, bytes/s
+	Watts      float64 `json:"watts,omitempty"`        // board power limit
+}
+
+// Peak returns the dense matrix rate in FLOP/s for p. Where the part lacks the
+// format it runs at the next wider one it has: tf32 as fp32, bf16 as fp16 if
+// the part has that, fp8 and fp4 as bf16. 0 when nothing is known.
+func (a Accelerator) Peak(p Precision) float64 {
+	chain := map[Precision][]float64{
+		FP32: {a.FP32},
+		TF32: {a.TF32, a.FP32},
+		FP16: {a.FP16, a.FP32},
+		BF16: {a.BF16, a.FP16, a.FP32},
+		FP8:  {a.FP8, a.BF16, a.FP16, a.FP32},
+		FP4:  {a.FP4, a.FP8, a.BF16, a.FP16, a.FP32},
+	}
+	for _, v := range chain[p] {
+		if v > 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// Validate reports what makes a unusable for first-principles prediction.
+func (a Accelerator) Validate() error {
+	if a.Name == "" {
+		return errors.New("spec: accelerator has no name")
+	}
+	if a.MemBytes <= 0 || a.MemBps <= 0 || a.Peak(FP4) <= 0 {
+		return fmt.Errorf("spec: accelerator %s: memory %g B, bandwidth %g B/s and peak %g FLOP/s must be positive",
+			a.Name, a.MemBytes, a.MemBps, a.Peak(FP4))
+	}
+	return nil
+}
+
+// Link is the network a job sees, one direction, bytes/s. A zero figure is
+// unknown: predictors then use the accelerator's own links and say so.
+type Link struct {
+	IntraBps float64 `json:"intra_bps,omitempty"` // device to device inside a node, per device
+	InterBps float64 `json:"inter_bps,omitempty"` // out of one node, all its NICs together
+	HostBps  float64 `json:"host_bps,omitempty"`  // device to host memory, per device
+}
+
+// Node is a node type: the machine accelerators come in.
+type Node struct {
+	Name        string  `json:"name"`
+	Accelerator string  `json:"accelerator"` // Accelerator.Name
+	Devices     int     `json:"devices"`
+	CPUs        int     `json:"cpus,omitempty"`       // hardware threads
+	HostBytes   float64 `json:"host_bytes,omitempty"` // host memory
+	Link        Link    `json:"link"`
+}

@@ -1,0 +1,114 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// NodeGroup is Count equal nodes.
+type NodeGroup struct {
+	Count       int
+	Devices     int // per node
+	Accelerator Accelerator
+	CPUs        int     // per node, 0 = not limited
+	HostBytes   float64 // per node, 0 = not limited
+	Link        Link
+}
+
+// Cluster is the machines a scheduler has. Nodes are numbered from 0 through
+// the groups in order.
+type Cluster struct {
+	Groups []NodeGroup
+}
+
+// Nodes returns the number of nodes.
+func (c Cluster) Nodes() int {
+	n := 0
+	for _, g := range c.Groups {
+		n += g.Count
+	}
+	return n
+}
+
+// Devices returns the number of devices.
+func (c Cluster) Devices() int {
+	n := 0
+	for _, g := range c.Groups {
+		n += g.Count * g.Devices
+	}
+	return n
+}
+
+// Validate reports an empty cluster or a group that holds nothing.
+func (c Cluster) Validate() error {
+	if len(c.Groups) == 0 {
+		return errors.New("spec: the cluster has no nodes")
+	}
+	for i, g := range c.Groups {
+		if g.Count < 1 || g.Devices < 1 {
+			return fmt.Errorf("spec: cluster group %d: %d nodes x %d devices, both must be at least 1", i+1, g.Count, g.Devices)
+		}
+	}
+	return nil
+}
+
+// ParseCluster reads a cluster written as comma-separated groups:
+//
+//	8x8xA800                          nodes x devices x accelerator
+//	20x4                              nodes x devices of an unnamed type
+//	v100=36,p100=36,k80=36            one device per node
+//
+// resolve turns an accelerator's name (as written, "" for unnamed) and the
+// devices per node into the rest of the group; it may change nothing but
+// Accelerator, CPUs, HostBytes and Link.
+func ParseCluster(s string, resolve func(name string, devices int) (NodeGroup, error)) (Cluster, error) {
+	var c Cluster
+	for _, item := range strings.Split(s, ",") {
+		count, devices, name, err := parseGroup(strings.TrimSpace(item))
+		if err != nil {
+			return Cluster{}, fmt.Errorf("spec: cluster %q: %w", s, err)
+		}
+		g, err := resolve(name, devices)
+		if err != nil {
+			return Cluster{}, fmt.Errorf("spec: cluster %q: %w", s, err)
+		}
+		g.Count, g.Devices = count, devices
+		c.Groups = append(c.Groups, g)
+	}
+	return c, c.Validate()
+}
+
+func parseGroup(item string) (count, devices int, name string, err error) {
+	bad := fmt.Errorf("%q is not NODESxDEVICES, NODESxDEVICESxTYPE or TYPE=NODES", item)
+	if n, v, ok := strings.Cut(item, "="); ok {
+		count, err = strconv.Atoi(v)
+		if err != nil || n == "" {
+			return 0, 0, "", bad
+		}
+		return checkGroup(item, count, 1, n)
+	}
+	parts := strings.SplitN(item, "x", 3)
+	if len(parts) < 2 {
+		return 0, 0, "", bad
+	}
+	count, err1 := strconv.Atoi(parts[0])
+	devices, err2 := strconv.Atoi(parts[1])
+	if err1 != nil || err2 != nil {
+		return 0, 0, "", bad
+	}
+	if len(parts) == 3 {
+		if name = parts[2]; name == "" {
+			return 0, 0, "", bad
+		}
+	}
+	return checkGroup(item, count, devices, name)
+}
+
+func checkGroup(item string, count, devices int, name string) (int, int, string, error) {
+	if count < 1 || devices < 1 || count > maxDegree || devices > maxDegree {
+		return 0, 0, "", fmt.Errorf("%q: nodes and devices must be in 1..%d", item, maxDegree)
+	}
+	return count, devices, name, nil
+}

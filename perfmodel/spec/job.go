@@ -1,0 +1,62 @@
+package spec
+
+import (
+	"fmt"
+	"time"
+)
+
+// JobID names a job within one workload.
+type JobID string
+
+// Job is a training job as its owner submits it. Steps, Duration or both say
+// how much work it is: at the requested devices and plan it runs Steps steps,
+// or Duration when Steps is 0.
+type Job struct {
+	ID     JobID
+	Submit time.Duration // since the trace began
+
+	Model       Model
+	SeqLen      int // tokens per sample, 0 = Model.SeqLen
+	GlobalBatch int // samples per step, 0 = that of Plan
+
+	Plan        Plan   // the owner's plan; zero Plan = none given, any may be used
+	Devices     int    // requested
+	Accelerator string // requested type, "" = any
+
+	Steps    float64       // optimizer steps to run, 0 = unknown
+	Duration time.Duration // run time at the requested devices and plan, 0 = unknown
+
+	Tenant     string
+	Weight     float64       // share of the owner, 0 = 1
+	Deadline   time.Duration // since the trace began, 0 = none
+	Guaranteed bool          // entitled to at least its requested performance; else best effort
+}
+
+// Batch returns the samples per step.
+func (j Job) Batch() int {
+	if j.GlobalBatch > 0 {
+		return j.GlobalBatch
+	}
+	return j.Plan.GlobalBatch()
+}
+
+// Validate reports what makes j impossible to run anywhere.
+func (j Job) Validate() error {
+	switch {
+	case j.ID == "":
+		return fmt.Errorf("spec: job without an id")
+	case j.Submit < 0:
+		return fmt.Errorf("spec: job %s: submit time %v is negative", j.ID, j.Submit)
+	case j.Devices < 1:
+		return fmt.Errorf("spec: job %s: %d devices requested, want at least 1", j.ID, j.Devices)
+	case j.Steps < 0 || j.Steps != j.Steps:
+		return fmt.Errorf("spec: job %s: %g steps", j.ID, j.Steps)
+	case j.Duration < 0:
+		return fmt.Errorf("spec: job %s: duration %v is negative", j.ID, j.Duration)
+	case j.Steps == 0 && j.Duration == 0:
+		return fmt.Errorf("spec: job %s has neither steps nor a duration", j.ID)
+	case j.Weight < 0:
+		return fmt.Errorf("spec: job %s: weight %g is negative", j.ID, j.Weight)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package spec
+
+import "fmt"
+
+// A rule is one legality condition of a plan for a model, with the reason it
+// is broken, or "".
+type rule func(m Model, p Plan) string
+
+// rules are checked in order by Check; the first broken one is reported.
+var rules = []rule{
+	func(m Model, p Plan) string { return divides("tp", p.TP, m.Heads, "heads") },
+	func(m Model, p Plan) string {
+		if m.KV() >= p.TP { // fewer KV heads than TP are replicated, as Megatron does
+			return divides("tp", p.TP, m.KV(), "key/value heads")
+		}
+		return ""
+	},
+	func(m Model, p Plan) string { return divides("tp", p.TP, m.FFN, "ffn width") },
+	func(m Model, p Plan) string {
+		if m.Layers > 0 && p.PP*p.VirtualStages > m.Layers {
+			return fmt.Sprintf("pp=%d x vp=%d exceeds %d layers", p.PP, p.VirtualStages, m.Layers)
+		}
+		return ""
+	},
+	func(m Model, p Plan) string { return divides("pp x vp", p.PP*p.VirtualStages, m.Layers, "layers") },
+	func(_ Model, p Plan) string {
+		if p.VirtualStages > 1 && p.PP == 1 {
+			return fmt.Sprintf("vp=%d needs pp > 1", p.VirtualStages)
+		}
+		return ""
+	},
+	func(_ Model, p Plan) string {
+		if p.VirtualStages > 1 && p.AccumSteps%p.PP != 0 {
+			return fmt.Sprintf("vp=%d needs ga=%d to be a multiple of pp=%d", p.VirtualStages, p.AccumSteps, p.PP)
+		}
+		return ""
+	},
+	func(m Model, p Plan) string {
+		if p.EP > 1 && m.Experts == 0 {
+			return fmt.Sprintf("ep=%d needs a mixture of experts", p.EP)
+		}
+		return divides("ep", p.EP, m.Experts, "experts")
+	},
+	func(_ Model, p Plan) string {
+		return divides("ep", p.EP, p.DP*p.CP*p.TP, "dp x cp x tp")
+	},
+	func(_ Model, p Plan) string {
+		if p.SequenceParallel && p.TP == 1 {
+			return "sp=1 needs tp > 1"
+		}
+		return ""
+	},
+	func(_ Model, p Plan) string {
+		if p.Offload == OffloadParams && p.ZeRO != 3 {
+			return fmt.Sprintf("offload=params needs zero=3, not %d", p.ZeRO)
+		}
+		return ""
+	},
+	func(_ Model, p Plan) string {
+		if p.ZeRO >= 2 && p.PP > 1 {
+			return fmt.Sprintf("zero=%d with pp=%d: gradients cannot stay sharded across micro-batches", p.ZeRO, p.PP)
+		}
+		return ""
+	},
+}
+
+func divides(name string, d, n int, what string) string {
+	if d > 1 && n > 0 && n%d != 0 {
+		return fmt.Sprintf("%s=%d does not divide %d %s", name, d, n, what)
+	}
+	return ""
+}
+
+// Check returns the first legality rule p breaks for m, as an error such as
+// "tp=16 does not divide 12 heads", or nil. A zero field of m breaks no rule.
+// Plans we propose must pass; a measured plan that does not is kept with the
+// error as a warning.
+func (p Plan) Check(m Model) error {
+	p = p.Normal()
+	for _, r := range rules {
+		if why := r(m, p); why != "" {
+			return fmt.Errorf("spec: %s: %s", m.Name, why)
+		}
+	}
+	return nil
+}

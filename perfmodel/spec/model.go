@@ -1,0 +1,198 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Kind tells how the work of a Model is counted.
+type Kind string
+
+const (
+	Decoder        Kind = "decoder"         // causal transformer: GPT, Llama, mixture of experts
+	Encoder        Kind = "encoder"         // bidirectional transformer: BERT, RoBERTa
+	EncoderDecoder Kind = "encoder-decoder" // T5; Layers counts both stacks
+	Vision         Kind = "vision"          // vision transformer; SeqLen counts patches
+	Opaque         Kind = "opaque"          // known only by ParamCount and FLOPsPerSample
+)
+
+// Model is the neural network being trained. Its Name is the key of
+// measurements and fitted performance models; the other fields describe it to
+// predictors that work from first principles. A zero number means not recorded.
+type Model struct {
+	Name    string `json:"name"`
+	Kind    Kind   `json:"kind,omitempty"`
+	Layers  int    `json:"layers,omitempty"`
+	Hidden  int    `json:"hidden,omitempty"`
+	FFN     int    `json:"ffn,omitempty"`      // inner width of the MLP
+	Heads   int    `json:"heads,omitempty"`    // query heads
+	KVHeads int    `json:"kv_heads,omitempty"` // key/value heads, fewer than Heads with GQA; 0 = Heads
+	HeadDim int    `json:"head_dim,omitempty"` // 0 = Hidden/Heads
+	Vocab   int    `json:"vocab,omitempty"`
+	SeqLen  int    `json:"seq_len,omitempty"` // tokens per sample when a Config does not say
+
+	GatedMLP       bool `json:"gated_mlp,omitempty"`       // three MLP matrices instead of two
+	TiedEmbeddings bool `json:"tied_embeddings,omitempty"` // input and output embedding shared
+
+	Experts         int `json:"experts,omitempty"`           // routed experts per MoE layer, 0 = dense
+	ExpertsPerToken int `json:"experts_per_token,omitempty"` // top-k
+	ExpertFFN       int `json:"expert_ffn,omitempty"`        // inner width of one expert
+	SharedExperts   int `json:"shared_experts,omitempty"`    // experts every token visits
+	DenseLayers     int `json:"dense_layers,omitempty"`      // leading layers with a dense MLP in an MoE model
+
+	// ParamCount and ActiveParamCount are the published counts; they win over
+	// the ones computed from the shape. ActiveParamCount is per token (MoE).
+	ParamCount       float64 `json:"param_count,omitempty"`
+	ActiveParamCount float64 `json:"active_param_count,omitempty"`
+	// FLOPsPerSample is one forward pass of one sample, for Opaque models.
+	FLOPsPerSample float64 `json:"flops_per_sample,omitempty"`
+}
+
+// HasShape reports whether layers and widths are known, so that per-layer
+// formulas apply.
+func (m Model) HasShape() bool { return m.Layers > 0 && m.Hidden > 0 && m.Kind != Opaque }
+
+// KV returns the number of key/value heads.
+func (m Model) KV() int {
+	if m.KVHeads > 0 {
+		return m.KVHeads
+	}
+	return m.Heads
+}
+
+// Head returns the width of one attention head.
+func (m Model) Head() int {
+	if m.HeadDim > 0 {
+		return m.HeadDim
+	}
+	if m.Heads > 0 {
+		return m.Hidden / m.Heads
+	}
+	return 0
+}
+
+// mlpMatrices is 3 for gated MLPs (up, gate, down), else 2.
+func (m Model) mlpMatrices() float64 {
+	if m.GatedMLP {
+		return 3
+	}
+	return 2
+}
+
+// AttentionParams returns the parameters of the four attention projections of
+// one layer: 2·h·a·d + 2·h·k·d (Ainslie et al., GQA, 2023).
+func (m Model) AttentionParams() float64 {
+	h, d := float64(m.Hidden), float64(m.Head())
+	return 2*h*float64(m.Heads)*d + 2*h*float64(m.KV())*d
+}
+
+// DenseMLPParams returns the parameters of one dense MLP.
+func (m Model) DenseMLPParams() float64 {
+	return m.mlpMatrices() * float64(m.Hidden) * float64(m.FFN)
+}
+
+// ExpertParams returns the parameters of one expert.
+func (m Model) ExpertParams() float64 {
+	return m.mlpMatrices() * float64(m.Hidden) * float64(m.ExpertFFN)
+}
+
+// MoELayers returns how many layers route tokens to experts.
+func (m Model) MoELayers() int {
+	if m.Experts == 0 {
+		return 0
+	}
+	return max(m.Layers-m.DenseLayers, 0)
+}
+
+// EmbeddingParams returns the parameters of the input and output embeddings.
+func (m Model) EmbeddingParams() float64 {
+	e := float64(m.Vocab) * float64(m.Hidden)
+	if m.TiedEmbeddings {
+		return e
+	}
+	return 2 * e
+}
+
+// Params returns the total parameter count: ParamCount when published, else
+// the weight matrices of the shape. 0 when neither is known.
+func (m Model) Params() float64 {
+	if m.ParamCount > 0 {
+		return m.ParamCount
+	}
+	return m.shapeParams(m.Experts + m.SharedExperts)
+}
+
+// ActiveParams returns the parameters one token passes through; equal to
+// Params for dense models.
+func (m Model) ActiveParams() float64 {
+	if m.ActiveParamCount > 0 {
+		return m.ActiveParamCount
+	}
+	if m.Experts == 0 {
+		return m.Params()
+	}
+	return m.shapeParams(m.ExpertsPerToken + m.SharedExperts)
+}
+
+func (m Model) shapeParams(expertsPerLayer int) float64 {
+	if !m.HasShape() {
+		return 0
+	}
+	l, moe := float64(m.Layers), float64(m.MoELayers())
+	p := l*m.AttentionParams() + (l-moe)*m.DenseMLPParams() + m.EmbeddingParams()
+	p += moe * (float64(expertsPerLayer)*m.ExpertParams() + float64(m.Hidden*m.Experts))
+	if m.Kind == EncoderDecoder {
+		p += l / 2 * m.AttentionParams() // cross attention of the decoder half
+	}
+	return p
+}
+
+// TrainFLOPs returns the FLOPs of forward and backward of one sample of seq
+// tokens, without recomputation: 6 x active parameters x tokens plus attention
+// scores, halved when causal (Chowdhery et al., PaLM, 2022, appendix B). For
+// Opaque models 3 x FLOPsPerSample, or 6 x parameters when that is unknown.
+// seq 0 means the model's SeqLen.
+func (m Model) TrainFLOPs(seq int) float64 {
+	if seq == 0 {
+		seq = m.SeqLen
+	}
+	if !m.HasShape() {
+		if m.FLOPsPerSample > 0 {
+			return 3 * m.FLOPsPerSample
+		}
+		return 6 * m.ActiveParams() * math.Max(float64(seq), 1)
+	}
+	s := float64(seq)
+	attn := 12 * float64(m.Layers) * float64(m.Heads*m.Head()) * s * s
+	if m.Kind == Decoder {
+		attn /= 2
+	}
+	return 6*m.ActiveParams()*s + attn
+}
+
+// Validate reports what makes m unusable for planning, nil if nothing does.
+func (m Model) Validate() error {
+	if m.Name == "" {
+		return errors.New("spec: model has no name")
+	}
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads},
+		{"head_dim", m.HeadDim}, {"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"experts", m.Experts}} {
+		if f.v < 0 {
+			return fmt.Errorf("spec: model %s: %s=%d is negative", m.Name, f.name, f.v)
+		}
+	}
+	if m.HasShape() && (m.Heads == 0 || m.FFN == 0 && m.ExpertFFN == 0) {
+		return fmt.Errorf("spec: model %s: heads=%d and ffn=%d must be positive", m.Name, m.Heads, m.FFN)
+	}
+	if !m.HasShape() && m.ParamCount <= 0 {
+		return fmt.Errorf("spec: model %s has neither layers and hidden size nor a parameter count", m.Name)
+	}
+	if m.Experts > 0 && (m.ExpertsPerToken <= 0 || m.ExpertsPerToken > m.Experts) {
+		return fmt.Errorf("spec: model %s: experts_per_token=%d is not in 1..%d", m.Name, m.ExpertsPerToken, m.Experts)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Recompute is how much of the forward pass is done again in the backward pass
+// to save activation memory ("activation checkpointing").
+type Recompute string
+
+const (
+	RecomputeNone      Recompute = "none"
+	RecomputeSelective Recompute = "selective" // the attention core only (Korthikanti et al. 2022)
+	RecomputeFull      Recompute = "full"      // every layer from its input
+)
+
+// Offload is what is kept in host memory instead of on the device.
+type Offload string
+
+const (
+	OffloadNone      Offload = "none"
+	OffloadOptimizer Offload = "optimizer" // ZeRO-Offload: optimizer states and step on the CPU
+	OffloadParams    Offload = "params"    // ZeRO-Infinity: parameters too
+)
+
+// Plan is an execution plan: how one training step is split over devices and
+// memory. In every degree and count 0 means 1; in every mode the empty string
+// means none; Normal makes that explicit. DP·TP·PP·CP is the number of devices.
+type Plan struct {
+	DP int `json:"dp"`           // data parallel degree: replicas
+	TP int `json:"tp"`           // tensor parallel degree
+	PP int `json:"pp"`           // pipeline parallel degree: stages
+	CP int `json:"cp,omitempty"` // context parallel degree
+	EP int `json:"ep,omitempty"` // expert parallel degree, divides DP·CP·TP
+
+	VirtualStages int `json:"vp,omitempty"` // model chunks per pipeline stage (interleaved 1F1B)
+
+	MicroBatch int `json:"mb"` // samples per forward pass per replica
+	AccumSteps int `json:"ga"` // micro-batches per optimizer step
+
+	ZeRO             int       `json:"zero,omitempty"` // 0..3 (Rajbhandari et al. 2020)
+	Offload          Offload   `json:"offload,omitempty"`
+	Recompute        Recompute `json:"recompute,omitempty"`
+	SequenceParallel bool      `json:"sp,omitempty"` // Megatron sequence parallelism, with TP
+	Precision        Precision `json:"precision,omitempty"`
+}
+
+// Normal returns p with every default written out: degrees and counts at least
+// 1, modes named, precision as given.
+func (p Plan) Normal() Plan {
+	for _, f := range []*int{&p.DP, &p.TP, &p.PP, &p.CP, &p.EP, &p.VirtualStages, &p.MicroBatch, &p.AccumSteps} {
+		if *f == 0 {
+			*f = 1
+		}
+	}
+	if p.Offload == "" {
+		p.Offload = OffloadNone
+	}
+	if p.Recompute == "" {
+		p.Recompute = RecomputeNone
+	}
+	return p
+}
+
+// Devices returns DP·TP·PP·CP.
+func (p Plan) Devices() int {
+	return max(p.DP, 1) * max(p.TP, 1) * max(p.PP, 1) * max(p.CP, 1)
+}
+
+// GlobalBatch returns the samples of one optimizer step, DP x MicroBatch x
+// AccumSteps.
+func (p Plan) GlobalBatch() int {
+	return max(p.DP, 1) * max(p.MicroBatch, 1) * max(p.AccumSteps, 1)
+}
+
+// String writes p in the form ParsePlan reads, such as
+// "dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full": the three degrees,
+// micro-batch and accumulation always, the rest only where it is not the
+// default.
+func (p Plan) String() string {
+	p = p.Normal()
+	b := make([]byte, 0, 64)
+	num := func(k string, v int) {
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, k...)
+		b = append(b, '=')
+		b = strconv.AppendInt(b, int64(v), 10)
+	}
+	word := func(k, v string) { b = append(append(append(append(b, ','), k...), '='), v...) }
+	num("dp", p.DP)
+	num("tp", p.TP)
+	num("pp", p.PP)
+	if p.CP > 1 {
+		num("cp", p.CP)
+	}
+	if p.EP > 1 {
+		num("ep", p.EP)
+	}
+	if p.VirtualStages > 1 {
+		num("vp", p.VirtualStages)
+	}
+	num("mb", p.MicroBatch)
+	num("ga", p.AccumSteps)
+	if p.ZeRO != 0 {
+		num("zero", p.ZeRO)
+	}
+	if p.Offload != OffloadNone {
+		word("offload", string(p.Offload))
+	}
+	if p.Recompute != RecomputeNone {
+		word("recompute", string(p.Recompute))
+	}
+	if p.SequenceParallel {
+		num("sp", 1)
+	}
+	if p.Precision != "" {
+		word("precision", string(p.Precision))
+	}
+	return string(b)
+}
+
+// ParsePlan reads the form String writes: comma-separated key=value pairs in
+// any order, each key at most once. Absent degrees are 1, absent modes none.
+// The plan is read, not judged: see Check.
+func ParsePlan(s string) (Plan, error) {
+	var p Plan
+	seen := map[string]bool{}
+	if strings.TrimSpace(s) == "" {
+		return p, fmt.Errorf("spec: empty plan, want a form like dp=2,tp=4,pp=1,mb=2,ga=8")
+	}
+	for _, item := range strings.Split(s, ",") {
+		k, v, ok := strings.Cut(item, "=")
+		k, v = strings.ToLower(strings.TrimSpace(k)), strings.ToLower(strings.TrimSpace(v))
+		if !ok || v == "" {
+			return Plan{}, fmt.Errorf("spec: plan %q: %q is not key=value", s, item)
+		}
+		if seen[k] {
+			return Plan{}, fmt.Errorf("spec: plan %q: %s is given twice", s, k)
+		}
+		seen[k] = true
+		if err := p.set(k, v); err != nil {
+			return Plan{}, fmt.Errorf("spec: plan %q: %w", s, err)
+		}
+	}
+	return p.Normal(), nil
+}
+
+// maxDegree bounds what ParsePlan accepts, so that products stay in an int.
+const maxDegree = 1 << 20
+
+func (p *Plan) set(k, v string) error {
+	ints := map[string]*int{"dp": &p.DP, "tp": &p.TP, "pp": &p.PP, "cp": &p.CP, "ep": &p.EP,
+		"vp": &p.VirtualStages, "mb": &p.MicroBatch, "ga": &p.AccumSteps}
+	if f, ok := ints[k]; ok {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > maxDegree {
+			return fmt.Errorf("%s=%s is not a whole number in 1..%d", k, v, maxDegree)
+		}
+		*f = n
+		return nil
+	}
+	switch k {
+	case "zero":
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > 3 {
+			return fmt.Errorf("zero=%s is not 0, 1, 2 or 3", v)
+		}
+		p.ZeRO = n
+	case "offload":
+		return oneOf(k, v, &p.Offload, OffloadNone, OffloadOptimizer, OffloadParams)
+	case "recompute":
+		return oneOf(k, v, &p.Recompute, RecomputeNone, RecomputeSelective, RecomputeFull)
+	case "precision":
+		return oneOf(k, v, &p.Precision, Precisions()...)
+	case "sp":
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("sp=%s is not 0 or 1", v)
+		}
+		p.SequenceParallel = b
+	default:
+		return fmt.Errorf("unknown key %q, want one of dp tp pp cp ep vp mb ga zero offload recompute sp precision", k)
+	}
+	return nil
+}
+
+func oneOf[T ~string](k, v string, dst *T, allowed ...T) error {
+	for _, a := range allowed {
+		if T(v) == a {
+			*dst = a
+			return nil
+		}
+	}
+	return fmt.Errorf("%s=%s is not one of %v", k, v, allowed)
+}

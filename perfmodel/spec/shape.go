@@ -1,0 +1,126 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Shape is how many devices a job has on each node, without saying which.
+// Comparable; make one with NewShape or ParseShape so that Devices is
+// canonical.
+type Shape struct {
+	// Devices on each node, most first, joined by '+': "8+8", "4+2+1".
+	Devices   string  `json:"devices"`
+	CPUs      int     `json:"cpus,omitempty"`       // CPU threads in all, 0 = not recorded
+	HostBytes float64 `json:"host_bytes,omitempty"` // host memory in all, 0 = not recorded
+}
+
+// NewShape returns the canonical shape with perNode devices on each node;
+// zeros are dropped and the order does not matter.
+func NewShape(perNode ...int) Shape {
+	s := slices.Clone(perNode)
+	slices.SortFunc(s, func(a, b int) int { return b - a })
+	b := make([]byte, 0, 3*len(s))
+	for _, n := range s {
+		if n <= 0 {
+			continue
+		}
+		if len(b) > 0 {
+			b = append(b, '+')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return Shape{Devices: string(b)}
+}
+
+// Packed returns the shape of n devices on as few nodes of perNode devices as
+// possible: full nodes and one remainder.
+func Packed(n, perNode int) Shape {
+	if perNode < 1 {
+		perNode = 1
+	}
+	var nodes []int
+	for ; n > 0; n -= perNode {
+		nodes = append(nodes, min(n, perNode))
+	}
+	return NewShape(nodes...)
+}
+
+// ParseShape reads "8+8", or "2x8" for the same, and makes it canonical.
+func ParseShape(s string) (Shape, error) {
+	var nodes []int
+	for _, part := range strings.Split(s, "+") {
+		times, size, ok := strings.Cut(strings.TrimSpace(part), "x")
+		if !ok {
+			times, size = "1", times
+		}
+		t, err1 := strconv.Atoi(times)
+		n, err2 := strconv.Atoi(size)
+		if err1 != nil || err2 != nil || t < 1 || n < 1 || t > maxDegree || n > maxDegree || len(nodes)+t > maxDegree {
+			return Shape{}, fmt.Errorf("spec: shape %q: %q is not a positive number of devices, want a form like 8+8 or 2x8", s, part)
+		}
+		for range t {
+			nodes = append(nodes, n)
+		}
+	}
+	return NewShape(nodes...), nil
+}
+
+// PerNode returns the devices on each node, most first.
+func (s Shape) PerNode() []int {
+	if s.Devices == "" {
+		return nil
+	}
+	out := make([]int, 0, 8)
+	s.each(func(n int) { out = append(out, n) })
+	return out
+}
+
+// each calls f with the devices of every node without allocating.
+func (s Shape) each(f func(int)) {
+	n := 0
+	for i := 0; i <= len(s.Devices); i++ {
+		if i == len(s.Devices) || s.Devices[i] == '+' {
+			if n > 0 {
+				f(n)
+			}
+			n = 0
+			continue
+		}
+		n = n*10 + int(s.Devices[i]-'0')
+	}
+}
+
+// Total returns the number of devices.
+func (s Shape) Total() int {
+	t := 0
+	s.each(func(n int) { t += n })
+	return t
+}
+
+// Nodes returns the number of nodes.
+func (s Shape) Nodes() int {
+	t := 0
+	s.each(func(int) { t++ })
+	return t
+}
+
+// Most and Least return the largest and smallest number of devices on one
+// node, 0 for an empty shape.
+func (s Shape) Most() int {
+	m := 0
+	s.each(func(n int) { m = max(m, n) })
+	return m
+}
+
+func (s Shape) Least() int {
+	m := 0
+	s.each(func(n int) {
+		if m == 0 || n < m {
+			m = n
+		}
+	})
+	return m
+}

@@ -1,0 +1,6 @@
+// Package scheduler says what scheduling is made of: a Policy turns a Snapshot
+// of cluster and jobs into a Decision, asking an Oracle how fast plans run.
+//
+// Start with scheduler.go, then policy/ for the policies and sim/ for the
+// engine that carries decisions out.
+package scheduler

@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Result is what one simulated run gave.
+type Result struct {
+	Policy   string
+	Devices  int         // of the cluster
+	Jobs     []JobRecord // every job of the workload, by submit time, then ID
+	Usage    []Usage     // devices held over time, a step function
+	Lookups  Lookups
+	Warnings []string
+	Elapsed  time.Duration // wall time of the run; the only field two equal runs differ in
+}
+
+// JobRecord is what happened to one job. Times are since the trace began.
+type JobRecord struct {
+	Job         spec.Job
+	Start       time.Duration // first got devices
+	End         time.Duration // completed
+	Finished    bool
+	Rejected    string  // why it was never admitted, "" if it was
+	Attained    float64 // device-seconds held, start costs included
+	Restarts    int     // stopped or moved while it held devices; the first start is none
+	Preemptions int     // those restarts after which it held nothing
+}
+
+// JCT is the job completion time, End - Submit.
+func (r JobRecord) JCT() time.Duration { return r.End - r.Job.Submit }
+
+// Usage says that from At on, Held devices are held and Waiting jobs wait.
+type Usage struct {
+	At      time.Duration
+	Held    int
+	Waiting int
+}
+
+// Lookups counts how the truth answered.
+type Lookups struct {
+	Exact, Interpolated, Modelled int
+}
