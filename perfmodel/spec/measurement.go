@@ -63,6 +63,14 @@ func (m Measurement) Throughput() float64 {
 	return float64(m.Config.Plan.GlobalBatch()) / t
 }
 
+// EnvWrongConfig is the Env key a source sets, with the reason, on rows it
+// believes ran another configuration than they record.
+const EnvWrongConfig = "wrong_config"
+
+// WrongConfig reports whether m is believed to have run another configuration
+// than it records, so that not even a look-up may use it.
+func (m Measurement) WrongConfig() bool { return m.Env[EnvWrongConfig] != "" }
+
 // Validate reports what makes m unfit for the store. A plan that breaks a
 // legality rule does not: see Config.Check.
 func (m Measurement) Validate() error {

@@ -1,0 +1,134 @@
+package measured
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Nearest answers every configuration it can and counts how:
+//
+//   - exact: the configuration was measured;
+//   - interpolated: rows of the same model, global batch and way of splitting
+//     (all of the plan but DP, micro-batch and accumulation) were measured at
+//     the same device count, or at counts on both sides. Between counts n1 < n
+//     < n2, log time is linear in log n; at each count the row whose nodes and
+//     smallest node share are closest stands in;
+//   - modelled: what the fallback predicts.
+//
+// Safe for concurrent use.
+type Nearest struct {
+	table    *Table
+	fallback perfmodel.Predictor
+	groups   map[group][]entry
+
+	exact, interpolated, modelled atomic.Int64
+}
+
+// group is what rows must share to be interpolated between.
+type group struct {
+	spec.Key
+	seq, batch int
+	plan       spec.Plan // DP, MicroBatch and AccumSteps zeroed
+}
+
+func groupOf(c spec.Config) group {
+	p := c.Plan.Normal()
+	g := group{Key: c.Key(), seq: c.Seq(), batch: p.GlobalBatch()}
+	p.DP, p.MicroBatch, p.AccumSteps = 0, 0, 0
+	g.plan = p
+	return g
+}
+
+// NewNearest returns a Nearest over t; fallback answers what no measured row is
+// close to, and may be nil: then that is an error wrapping ErrNotMeasured.
+func NewNearest(t *Table, fallback perfmodel.Predictor) *Nearest {
+	n := &Nearest{table: t, fallback: fallback, groups: map[group][]entry{}}
+	for _, e := range t.entries {
+		g := groupOf(e.config)
+		n.groups[g] = append(n.groups[g], e)
+	}
+	return n
+}
+
+// Lookups returns how many predictions were exact, interpolated and modelled.
+func (n *Nearest) Lookups() (exact, interpolated, modelled int) {
+	return int(n.exact.Load()), int(n.interpolated.Load()), int(n.modelled.Load())
+}
+
+// Predict implements perfmodel.Predictor.
+func (n *Nearest) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	if p, err := n.table.Predict(ctx, c); err == nil {
+		n.exact.Add(1)
+		return p, nil
+	}
+	if t, ok := n.interpolate(c); ok {
+		n.interpolated.Add(1)
+		return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) / t, By: "interpolated"}, nil
+	}
+	if n.fallback == nil {
+		return spec.Prediction{}, notMeasured(c)
+	}
+	p, err := n.fallback.Predict(ctx, c)
+	if err == nil {
+		n.modelled.Add(1)
+	}
+	return p, err
+}
+
+// interpolate returns a step time from the measured rows of c's group.
+func (n *Nearest) interpolate(c spec.Config) (sec float64, ok bool) {
+	devices := c.Shape.Total()
+	below, above := 0, 0 // nearest measured device counts
+	rows := n.groups[groupOf(c)]
+	for _, e := range rows {
+		d := e.config.Shape.Total()
+		if d <= devices && d > below {
+			below = d
+		}
+		if d >= devices && (above == 0 || d < above) {
+			above = d
+		}
+	}
+	if below == 0 || above == 0 {
+		return 0, false
+	}
+	t1, t2 := closest(rows, below, c.Shape), closest(rows, above, c.Shape)
+	if below == above {
+		return t1, true
+	}
+	w := math.Log(float64(devices)/float64(below)) / math.Log(float64(above)/float64(below))
+	return math.Exp((1-w)*math.Log(t1) + w*math.Log(t2)), true
+}
+
+// closest returns the step time of the row with the given device count whose
+// layout over nodes is most like want's. rows hold at least one; ties go to the
+// first in table order.
+func closest(rows []entry, devices int, want spec.Shape) float64 {
+	best, dist := 0.0, math.Inf(1)
+	for _, e := range rows {
+		if e.config.Shape.Total() != devices {
+			continue
+		}
+		if d := layoutDistance(e.config.Shape, want); d < dist {
+			best, dist = e.stepSec, d
+		}
+	}
+	return best
+}
+
+// layoutDistance compares how many devices share a node, on average and on the
+// fullest-shared node, in octaves. Whether the job leaves its node at all
+// weighs most.
+func layoutDistance(a, b spec.Shape) float64 {
+	perNode := func(s spec.Shape) float64 { return float64(s.Total()) / float64(max(s.Nodes(), 1)) }
+	d := math.Abs(math.Log2(perNode(a)/perNode(b))) +
+		math.Abs(math.Log2(float64(max(a.Least(), 1))/float64(max(b.Least(), 1))))
+	if (a.Nodes() > 1) != (b.Nodes() > 1) {
+		d += 8
+	}
+	return d
+}

@@ -1,0 +1,109 @@
+package measured
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// ErrNotMeasured means a Config has no measurement. Errors that wrap it name
+// the configuration.
+var ErrNotMeasured = errors.New("not measured")
+
+// key is what a look-up must agree on: everything of a Config but the figures
+// that describe its model, accelerator and links, which follow from the names.
+type key struct {
+	spec.Key
+	seq   int
+	plan  spec.Plan
+	shape spec.Shape
+}
+
+func keyOf(c spec.Config) key {
+	return key{Key: c.Key(), seq: c.Seq(), plan: c.Plan.Normal(), shape: c.Shape}
+}
+
+// entry is one measured configuration with its median step time.
+type entry struct {
+	config  spec.Config
+	stepSec float64
+}
+
+// Table answers with the median measured step time of exactly the asked
+// configuration. It is immutable and safe for concurrent use.
+type Table struct {
+	byKey   map[key]int
+	entries []entry // sorted by key, so that Configs has one order
+}
+
+// New returns the table of those rows that are OK, have a step time and are
+// not known to record another configuration than they ran
+// (spec.Measurement.WrongConfig). Doubted rows count: they happened. Step times
+// of rows with one configuration are pooled.
+func New(rows []spec.Measurement) *Table {
+	pooled := map[key]*spec.Measurement{}
+	var order []key
+	for _, m := range rows {
+		if m.Outcome != spec.OK || len(m.StepSec) == 0 || m.WrongConfig() {
+			continue
+		}
+		k := keyOf(m.Config)
+		if p, ok := pooled[k]; ok {
+			p.StepSec = append(p.StepSec, m.StepSec...)
+			continue
+		}
+		m.StepSec = slices.Clone(m.StepSec)
+		pooled[k] = &m
+		order = append(order, k)
+	}
+	slices.SortFunc(order, compareKeys)
+	t := &Table{byKey: make(map[key]int, len(order))}
+	for i, k := range order {
+		t.byKey[k] = i
+		t.entries = append(t.entries, entry{config: pooled[k].Config, stepSec: pooled[k].MedianStepSec()})
+	}
+	return t
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(
+		cmp.Compare(a.Model, b.Model), cmp.Compare(a.Accelerator, b.Accelerator),
+		cmp.Compare(a.seq, b.seq), cmp.Compare(a.plan.String(), b.plan.String()),
+		cmp.Compare(a.shape.Total(), b.shape.Total()), cmp.Compare(a.shape.Devices, b.shape.Devices),
+		cmp.Compare(a.shape.CPUs, b.shape.CPUs), cmp.Compare(a.shape.HostBytes, b.shape.HostBytes))
+}
+
+// Len returns the number of distinct configurations.
+func (t *Table) Len() int { return len(t.entries) }
+
+// Configs returns the measured configurations, without their times: what may
+// be granted when only measured configurations may.
+func (t *Table) Configs() []spec.Config {
+	out := make([]spec.Config, len(t.entries))
+	for i, e := range t.entries {
+		out[i] = e.config
+	}
+	return out
+}
+
+// Predict returns the measured throughput of c, or an error that wraps
+// ErrNotMeasured.
+func (t *Table) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	i, ok := t.byKey[keyOf(c)]
+	if !ok {
+		return spec.Prediction{}, notMeasured(c)
+	}
+	return t.entries[i].prediction(c), nil
+}
+
+func (e entry) prediction(c spec.Config) spec.Prediction {
+	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) / e.stepSec, By: "measured"}
+}
+
+func notMeasured(c spec.Config) error {
+	return fmt.Errorf("measured: %s, plan %s on %s: %w", c.Key(), c.Plan, c.Shape.Devices, ErrNotMeasured)
+}
