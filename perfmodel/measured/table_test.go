@@ -1,0 +1,108 @@
+package measured
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// row returns a measurement of an invented model: dp replicas of tp devices.
+func row(dp, tp int, shape string, sec ...float64) spec.Measurement {
+	sh, err := spec.ParseShape(shape)
+	if err != nil {
+		panic(err)
+	}
+	return spec.Measurement{
+		Config: spec.Config{
+			Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"},
+			Plan:  spec.Plan{DP: dp, TP: tp, MicroBatch: 16 / dp},
+			Shape: sh,
+		},
+		Outcome: spec.OK, StepSec: sec, Source: "test",
+	}
+}
+
+func predictSec(t *testing.T, p interface {
+	Predict(context.Context, spec.Config) (spec.Prediction, error)
+}, c spec.Config) float64 {
+	t.Helper()
+	got, err := p.Predict(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(c.Plan.GlobalBatch()) / got.Throughput
+}
+
+func TestTableAnswersMeasuredConfigurationsOnly(t *testing.T) {
+	oom := row(1, 1, "1")
+	oom.Outcome = spec.OOM
+	wrong := row(16, 1, "8+8", 0.1)
+	wrong.Env = map[string]string{spec.EnvWrongConfig: "half the batch"}
+	doubted := row(8, 1, "8", 3)
+	doubted.Doubt = "erratic"
+	tab := New([]spec.Measurement{row(2, 1, "2", 1), row(2, 1, "2", 4, 3), doubted, oom, wrong})
+
+	if got := tab.Len(); got != 2 {
+		t.Fatalf("%d configurations, want 2: %v", got, tab.Configs())
+	}
+	if got := predictSec(t, tab, row(2, 1, "2").Config); math.Abs(got-3) > 1e-12 {
+		t.Errorf("pooled median %g s, want 3", got)
+	}
+	if got := predictSec(t, tab, row(8, 1, "8").Config); math.Abs(got-3) > 1e-12 {
+		t.Errorf("a doubted row happened: got %g s, want 3", got)
+	}
+	for _, c := range []spec.Config{oom.Config, wrong.Config, row(2, 1, "1+1").Config, row(1, 2, "2").Config} {
+		if _, err := tab.Predict(context.Background(), c); !errors.Is(err, ErrNotMeasured) {
+			t.Errorf("%s on %s: %v, want ErrNotMeasured", c.Plan, c.Shape.Devices, err)
+		}
+	}
+}
+
+// The figures that describe a model are not part of what is looked up.
+func TestTableIgnoresDescriptiveFigures(t *testing.T) {
+	tab := New([]spec.Measurement{row(2, 1, "2", 1)})
+	c := row(2, 1, "2").Config
+	c.Model.ParamCount, c.Accelerator.MemBytes, c.Link.InterBps = 1e9, 80e9, 1e9
+	c.Plan = c.Plan.Normal()
+	if got := predictSec(t, tab, c); math.Abs(got-1) > 1e-12 {
+		t.Errorf("got %g s, want 1", got)
+	}
+}
+
+type constant float64
+
+func (s constant) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) / float64(s)}, nil
+}
+
+func TestNearest(t *testing.T) {
+	tab := New([]spec.Measurement{
+		row(2, 1, "2", 8), row(8, 1, "8", 2), row(8, 1, "4+4", 3), row(8, 1, "1+1+1+1+1+1+1+1", 6), row(1, 4, "4", 5),
+	})
+	n := NewNearest(tab, constant(7))
+	for _, tc := range []struct {
+		name string
+		c    spec.Config
+		want float64
+	}{
+		{"exact", row(8, 1, "4+4").Config, 3},
+		{"log-log between 2 and 8", row(4, 1, "4").Config, 4},
+		{"same count, like 4+4", row(8, 1, "5+3").Config, 3},
+		{"same count, like eight ones", row(8, 1, "2+1+1+1+1+1+1").Config, 6},
+		{"beyond the largest: modelled", row(16, 1, "8+8").Config, 7},
+		{"other split: modelled", row(1, 2, "2").Config, 7},
+	} {
+		if got := predictSec(t, n, tc.c); math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("%s: %g s, want %g", tc.name, got, tc.want)
+		}
+	}
+	if e, i, m := n.Lookups(); e != 1 || i != 3 || m != 2 {
+		t.Errorf("look-ups %d exact, %d interpolated, %d modelled; want 1, 3, 2", e, i, m)
+	}
+	if _, err := NewNearest(tab, nil).Predict(context.Background(), row(16, 1, "8+8").Config); !errors.Is(err, ErrNotMeasured) {
+		t.Errorf("without a fallback: %v, want ErrNotMeasured", err)
+	}
+}
