@@ -1,0 +1,127 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParsePlan(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{"dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", "dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full"},
+		{"tp=4", "dp=1,tp=4,pp=1,mb=1,ga=1"},
+		{" DP = 2 , sp=true,tp=2", "dp=2,tp=2,pp=1,mb=1,ga=1,sp=1"},
+		{"pp=4,vp=2,ga=8,precision=bf16,offload=optimizer,zero=0,recompute=none", "dp=1,tp=1,pp=4,vp=2,mb=1,ga=8,offload=optimizer,precision=bf16"},
+	} {
+		p, err := ParsePlan(tc.in)
+		if err != nil {
+			t.Errorf("%q: %v", tc.in, err)
+		} else if p.String() != tc.want {
+			t.Errorf("%q: %s, want %s", tc.in, p, tc.want)
+		}
+	}
+}
+
+func TestParsePlanNamesWhatIsWrong(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{"", "empty plan"},
+		{"dp", `"dp" is not key=value`},
+		{"dp=", `"dp=" is not key=value`},
+		{"dp=0", "dp=0 is not a whole number"},
+		{"dp=2,dp=3", "dp is given twice"},
+		{"tp=99999999999", "tp=99999999999 is not a whole number"},
+		{"zero=4", "zero=4 is not 0, 1, 2 or 3"},
+		{"recompute=some", "recompute=some is not one of [none selective full]"},
+		{"workers=4", `unknown key "workers"`},
+	} {
+		_, err := ParsePlan(tc.in)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%q: %v, want %q", tc.in, err, tc.want)
+		}
+	}
+}
+
+// drawPlan draws any plan ParsePlan can express.
+func drawPlan(t *rapid.T) Plan {
+	deg := rapid.IntRange(1, 4096)
+	return Plan{
+		DP: deg.Draw(t, "dp"), TP: deg.Draw(t, "tp"), PP: deg.Draw(t, "pp"), CP: deg.Draw(t, "cp"), EP: deg.Draw(t, "ep"),
+		VirtualStages: deg.Draw(t, "vp"), MicroBatch: deg.Draw(t, "mb"), AccumSteps: deg.Draw(t, "ga"),
+		ZeRO:             rapid.IntRange(0, 3).Draw(t, "zero"),
+		Offload:          rapid.SampledFrom([]Offload{OffloadNone, OffloadOptimizer, OffloadParams}).Draw(t, "offload"),
+		Recompute:        rapid.SampledFrom([]Recompute{RecomputeNone, RecomputeSelective, RecomputeFull}).Draw(t, "recompute"),
+		SequenceParallel: rapid.Bool().Draw(t, "sp"),
+		Precision:        rapid.SampledFrom(append(Precisions(), "")).Draw(t, "precision"),
+	}
+}
+
+func TestPlanRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPlan(t)
+		got, err := ParsePlan(p.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != p.Normal() {
+			t.Fatalf("%s came back as %s", p, got)
+		}
+	})
+}
+
+func FuzzParsePlan(f *testing.F) {
+	f.Add("dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full")
+	f.Add("dp=1,sp=1,tp=8,precision=fp8")
+	f.Add("=,=")
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParsePlan(s)
+		if err != nil {
+			return
+		}
+		again, err := ParsePlan(p.String())
+		if err != nil || again != p {
+			t.Fatalf("%q parsed to %s, which parses to %s, %v", s, p, again, err)
+		}
+		_ = p.Check(Model{Name: "m", Layers: 12, Hidden: 768, Heads: 12, FFN: 3072})
+	})
+}
+
+func TestCheckNamesTheRule(t *testing.T) {
+	gpt2 := Model{Name: "gpt2", Layers: 12, Hidden: 768, Heads: 12, FFN: 3072}
+	gqa := Model{Name: "gqa", Layers: 32, Hidden: 4096, Heads: 32, KVHeads: 8, FFN: 14336}
+	moe := Model{Name: "moe", Layers: 48, Hidden: 2048, Heads: 32, KVHeads: 4, FFN: 6144, Experts: 128, ExpertsPerToken: 8}
+	for _, tc := range []struct {
+		m          Model
+		plan, want string // want "" = legal
+	}{
+		{gpt2, "tp=16", "tp=16 does not divide 12 heads"},
+		{gpt2, "tp=4", ""},
+		{gqa, "tp=16", ""}, // 8 key/value heads are replicated
+		{gqa, "tp=8,dp=2", ""},
+		{gpt2, "pp=5", "pp x vp=5 does not divide 12 layers"},
+		{gpt2, "pp=16", "pp=16 x vp=1 exceeds 12 layers"},
+		{gpt2, "pp=2,vp=3,ga=4", ""},
+		{gpt2, "pp=2,vp=3,ga=3", "vp=3 needs ga=3 to be a multiple of pp=2"},
+		{gpt2, "vp=2", "vp=2 needs pp > 1"},
+		{gpt2, "ep=2,dp=2", "ep=2 needs a mixture of experts"},
+		{moe, "ep=8,dp=8", ""},
+		{moe, "ep=8,dp=4", "ep=8 does not divide 4 dp x cp x tp"},
+		{moe, "ep=3,dp=3", "ep=3 does not divide 128 experts"},
+		{gpt2, "sp=1", "sp=1 needs tp > 1"},
+		{gpt2, "offload=params,zero=2", "offload=params needs zero=3, not 2"},
+		{gpt2, "zero=3,pp=2", "zero=3 with pp=2"},
+		{Model{Name: "opaque"}, "tp=7,pp=3", ""}, // nothing known, nothing broken
+	} {
+		p, err := ParsePlan(tc.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.Check(tc.m)
+		switch {
+		case tc.want == "" && err != nil:
+			t.Errorf("%s %s: %v, want legal", tc.m.Name, tc.plan, err)
+		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+			t.Errorf("%s %s: %v, want %q", tc.m.Name, tc.plan, err, tc.want)
+		}
+	}
+}
