@@ -24,6 +24,14 @@ type Predictor interface {
 	Predict(ctx context.Context, c spec.Config) (spec.Prediction, error)
 }
 
+// Preparer is an optional interface of Predictors that answer many plans of
+// one model on the same machines faster than one Config at a time.
+type Preparer interface {
+	// Prepare fixes everything in c but its plan. The function returned
+	// predicts time alone (MemoryBytes is 0) and is safe for concurrent use.
+	Prepare(c spec.Config) (func(p spec.Plan) (spec.Prediction, error), error)
+}
+
 // Fitted is a Predictor with parameters that can be kept on disk; Family.Load
 // reads what MarshalBinary wrote.
 type Fitted interface {

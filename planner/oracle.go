@@ -31,6 +31,9 @@ type Request struct {
 	Shape spec.Shape
 	// Plan, when set, fixes the plan up to its Shape.
 	Plan *spec.Plan
+
+	// Top limits Rank to that many choices, 0 = all.
+	Top int
 }
 
 // Choice is a configuration with what is predicted for it.
@@ -41,11 +44,12 @@ type Choice struct {
 	Why        string // why it does not fit, "" if it does
 }
 
-// Ranking is every candidate of a request: those that fit first, by predicted
-// throughput, ties by plan string.
+// Ranking is the candidates of a request: those that fit first, by predicted
+// throughput, then those that do not, by the memory they need; ties by plan
+// and shape.
 type Ranking struct {
 	Choices   []Choice
-	Evaluated int // candidates looked at, legal or not
+	Evaluated int // legal candidates looked at, whether they fit or not
 }
 
 // Curve is Rubick's sensitivity curve: for each device count 1..Devices the
@@ -63,7 +67,15 @@ type CurvePoint struct {
 }
 
 // Space yields the configurations a request may be answered with: a legal plan
-// space, or the ones that were measured.
+// space, or the ones that were measured. Plans it yields are normal.
 type Space interface {
 	Configs(ctx context.Context, r Request) iter.Seq[spec.Config]
 }
+
+// Proven is an optional interface of a Space: when it returns true every
+// configuration of the space has run, and is taken to fit.
+type Proven interface{ Proven() bool }
+
+// Diagnostic is an optional interface of a Space: why it yields nothing for a
+// request, naming the rule or what there is instead.
+type Diagnostic interface{ WhyNone(r Request) string }

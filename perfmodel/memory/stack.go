@@ -1,0 +1,55 @@
+package memory
+
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// stack is what a training stack decides about memory that no plan says.
+type stack struct {
+	// Bytes of gradient per parameter in 16-bit training, kept between
+	// micro-batches.
+	gradFP16, gradBF16 float64
+	// Bytes per logit at the peak of the loss.
+	logit float64
+	// The score matrix is materialized (no fused attention kernel).
+	unfused bool
+	// "selective" recomputes every other matrix multiplication rather than
+	// the attention core.
+	perOperator bool
+}
+
+// stackOf reads a framework name. Unknown names, and "", are taken as
+// Megatron-LM, the most demanding of the common ones on gradients.
+//
+//   - Megatron-LM accumulates gradients in fp32: 18 bytes of state per
+//     parameter in all (Korthikanti et al. 2022, figure 1). Its fused loss
+//     holds fp32 logits and a 16-bit copy.
+//   - DeepSpeed keeps fp16 gradients in fp16 (16 bytes, Rajbhandari et al.
+//     2020, section 3); its bf16 optimizer adds an fp32 accumulator
+//     (DeepSpeed runtime/bf16_optimizer.py).
+//   - PyTorch's FSDP reduces into fp32 shards; an eager cross entropy holds
+//     logits, their fp32 copy, the log-softmax and its gradient: 2+4+4+4.
+func stackOf(framework, arch string) stack {
+	f := strings.ToLower(framework)
+	s := stack{gradFP16: 4, gradBF16: 4, logit: 6}
+	switch {
+	case strings.Contains(f, "deepspeed"):
+		s.gradFP16, s.gradBF16, s.unfused = 2, 6, true
+	case strings.Contains(f, "torchtitan"), strings.Contains(f, "fsdp"), strings.Contains(f, "litgpt"), strings.Contains(f, "pytorch"):
+		s.logit = 14
+		s.perOperator = strings.Contains(f, "torchtitan")
+	case strings.Contains(f, "internevo"):
+		s.gradBF16 = 2
+	}
+	switch arch { // no fused attention before Ampere
+	case "Kepler", "Maxwell", "Pascal", "Volta":
+		s.unfused = true
+	}
+	return s
+}
+
+// halfPrecision reports whether weights are kept in 16 bits beside an fp32
+// master copy. An unnamed precision is taken as mixed.
+func halfPrecision(p spec.Precision) bool { return p != spec.FP32 && p != spec.TF32 }

@@ -1,0 +1,151 @@
+package memory
+
+import "github.com/pacer-ml/pacer/perfmodel/spec"
+
+// weights are a model's parameters by how they are split.
+type weights struct {
+	query  float64 // query and output projections of one layer, split by TP
+	kv     float64 // key and value projections, split by TP up to the number of heads
+	mlp    float64 // dense MLP of one layer, split by TP (average over the layers)
+	expert float64 // routed experts of one layer, split by EP (average over the layers)
+	fixed  float64 // norms and routers of one layer, on every rank
+	embed  float64 // one embedding matrix, split by TP
+	tied   bool
+	kvHead float64
+	layers float64
+	opaque float64 // all there is, of models without a shape
+	scale  float64 // published count over the count of the parts above
+}
+
+func weightsOf(m spec.Model) weights {
+	if !m.HasShape() || m.Heads == 0 {
+		return weights{opaque: m.Params(), scale: 1}
+	}
+	h, d := float64(m.Hidden), float64(m.Head())
+	w := weights{
+		query:  2 * h * float64(m.Heads) * d,
+		kv:     2 * h * float64(m.KV()) * d,
+		mlp:    m.DenseMLPParams(),
+		fixed:  4 * h,
+		embed:  float64(m.Vocab) * h,
+		tied:   m.TiedEmbeddings,
+		kvHead: float64(m.KV()),
+		layers: float64(m.Layers),
+		scale:  1,
+	}
+	if m.Experts > 0 {
+		moe := float64(m.MoELayers()) / w.layers
+		w.mlp = (1-moe)*m.DenseMLPParams() + moe*float64(m.SharedExperts)*m.ExpertParams()
+		w.expert = moe * float64(m.Experts) * m.ExpertParams()
+		w.fixed += moe * h * float64(m.Experts)
+	}
+	if m.Kind == spec.EncoderDecoder { // cross attention in the decoder half
+		w.query, w.kv = 1.5*w.query, 1.5*w.kv
+	}
+	if m.ParamCount > 0 && w.total() > 0 {
+		w.scale = m.ParamCount / w.total()
+	}
+	return w
+}
+
+func (w *weights) total() float64 {
+	if w.opaque > 0 {
+		return w.opaque
+	}
+	embeddings := 2 * w.embed
+	if w.tied {
+		embeddings = w.embed
+	}
+	return w.scale * (w.layers*(w.query+w.kv+w.mlp+w.expert+w.fixed) + embeddings)
+}
+
+// owned are the parameters one device is responsible for before data
+// parallel sharding.
+type owned struct {
+	dense  float64 // replicated over DP x CP
+	expert float64 // replicated over what expert parallelism leaves of DP x CP x TP
+	layer  float64 // of one layer, both kinds: ZeRO-3's unit of gathering
+	head   float64 // the embedding or head matrix held, the other unit
+}
+
+// expertShards returns over how many devices the experts of one layer are
+// spread. Without expert parallelism each expert is split by TP like a dense
+// MLP; with it, over EP devices and at least TP.
+func expertShards(p *spec.Plan) float64 { return float64(max(p.EP, p.TP)) }
+
+func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
+	t := float64(p.TP)
+	if w.opaque > 0 {
+		n := w.opaque / (t * float64(p.PP))
+		return owned{dense: n, layer: n / 8} // gathered in eighths: an opaque model has no layers to go by
+	}
+	dense := (w.query+w.mlp)/t + w.kv/min(t, w.kvHead) + w.fixed
+	expert := w.expert / expertShards(p)
+	o := owned{dense: layers * dense, expert: layers * expert, layer: dense + expert}
+	if stage == 0 {
+		o.dense += w.embed / t
+		o.head = w.embed / t
+	}
+	if stage == p.PP-1 {
+		o.head = w.embed / t
+		if !w.tied || p.PP > 1 { // tied matrices on different stages are two copies
+			o.dense += w.embed / t
+		}
+	}
+	o.dense, o.expert, o.layer, o.head = o.dense*w.scale, o.expert*w.scale, o.layer*w.scale, o.head*w.scale
+	return o
+}
+
+// states fills parameters, gradients, optimizer states and their host copies.
+// Bytes per parameter of mixed-precision Adam: 2 weights, 2 or 4 gradients, 12
+// optimizer (fp32 master, two moments); of fp32 training 4, 4, 8. ZeRO-1
+// shards the optimizer over the D data parallel ranks, ZeRO-2 gradients too,
+// ZeRO-3 weights too. Source: Rajbhandari et al. 2020, section 3 and figure 1.
+func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
+	weight, grad, opt := 2.0, e.stack.gradBF16, 12.0
+	switch {
+	case !halfPrecision(p.Precision):
+		weight, grad, opt = 4, 4, 8
+	case p.ZeRO == 3 && !e.stack.unfused: // fully sharded: fp32 shards are the master weights
+		weight, grad, opt = 4, 4, 8
+	case p.Precision == spec.FP16:
+		grad = e.stack.gradFP16
+	}
+	d := float64(p.DP * p.CP)
+	de := max(d*float64(p.TP)/expertShards(p), 1)
+	sharded := func(stage int) float64 {
+		if p.ZeRO >= stage {
+			return o.dense/d + o.expert/de
+		}
+		return o.dense + o.expert
+	}
+	b.Parameters = weight * sharded(3)
+	b.Gradients = grad * sharded(2)
+	b.Optimizer = opt * sharded(1)
+	if p.ZeRO == 3 && d > 1 {
+		// The unit computed and the one prefetched, 16-bit, and one unit of
+		// unreduced gradients; the head is a unit of its own.
+		unit := max(o.layer, o.head)
+		b.Gathered = 2*(o.layer+unit) + grad*unit
+	}
+	e.offload(b, p, o)
+}
+
+// offload moves optimizer states, and parameters, to the host. Gradients of a
+// sharded stage are streamed out as they are reduced, leaving two buckets.
+// Source: Ren et al., "ZeRO-Offload", ATC 2021, section 4; Rajbhandari et al.,
+// "ZeRO-Infinity", SC 2021, section 5.
+func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned) {
+	if p.Offload == spec.OffloadNone {
+		return
+	}
+	b.HostBytes, b.Optimizer = b.Optimizer+b.Gradients, 0
+	if p.ZeRO >= 2 || p.DP*p.CP == 1 {
+		b.Gradients = min(b.Gradients, 4*bucketBytes)
+	}
+	if p.Offload == spec.OffloadParams {
+		b.HostBytes += b.Parameters
+		b.Parameters = 0
+		b.Gathered = max(b.Gathered, 4*(o.layer+max(o.layer, o.head)))
+	}
+}

@@ -1,0 +1,43 @@
+package planner
+
+import "context"
+
+// Curve returns the sensitivity curve of r: for 1..Devices devices the best
+// choice with at most that many. It is Rubick's envelope (Zhang et al.,
+// "Rubick: Exploiting Job Reconfigurability for Deep Learning Cluster
+// Scheduling", 2024, section 5.2): a count whose own best plan is no faster
+// keeps the choice of the count before. Counts before the first feasible one
+// have no point; if there is none at all, the error wraps ErrInfeasible.
+//
+// A fixed Shape stands for its number of devices. Every count is laid out on
+// nodes of PerNode devices; a Measured space uses each measured shape instead.
+func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
+	if r.Shape.Devices != "" {
+		r.Devices, r.PerNode = r.Shape.Total(), r.Shape.Most()
+		r.Shape.Devices = ""
+	}
+	r, err := r.normal()
+	if err != nil {
+		return Curve{}, err
+	}
+	out := Curve{Request: r}
+	var top answer
+	for n := 1; n <= r.Devices; n++ {
+		at := r
+		at.Devices = n
+		a, err := pl.fastest(ctx, at)
+		if err != nil {
+			return Curve{}, err
+		}
+		if a.ok && (!top.ok || a.choice.Prediction.Throughput > top.choice.Prediction.Throughput) {
+			top = a
+		}
+		if top.ok {
+			out.Points = append(out.Points, CurvePoint{Devices: n, Choice: top.choice})
+		}
+	}
+	if !top.ok {
+		return Curve{}, pl.infeasible(ctx, r)
+	}
+	return out, nil
+}

@@ -1,0 +1,227 @@
+package planner
+
+import (
+	"context"
+	"iter"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Enumerate is the Space of legal plans. A plan is in it when
+//
+//   - DP·TP·PP·CP is the number of devices and DP x micro-batch x accumulation
+//     the global batch;
+//   - it passes spec.Plan.Check and the rules of legal.go;
+//   - its modes are among those declared below.
+//
+// Within that nothing is left out. The zero value is the default space.
+type Enumerate struct {
+	// TPAcrossNodes lets tensor parallel groups span nodes. By default they
+	// stay inside one: their traffic is on the critical path of every layer.
+	TPAcrossNodes bool
+	// LongSeq is the tokens per sample from which context parallelism is
+	// considered, 0 = 16384. Below, it only adds traffic.
+	LongSeq int
+	// MaxMicroBatch bounds the micro-batch, 0 = no bound.
+	MaxMicroBatch int
+	// ZeRO, Recompute and Offload list the modes considered; nil = all.
+	ZeRO      []int
+	Recompute []spec.Recompute
+	Offload   []spec.Offload
+	// Precision of proposed plans where the Request names none; "" = bf16 on
+	// accelerators that have it, else fp16 where they have that, else fp32.
+	Precision spec.Precision
+}
+
+var (
+	allZeRO      = []int{0, 1, 2, 3}
+	allRecompute = []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}
+	allOffload   = []spec.Offload{spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams}
+)
+
+// Configs yields the legal configurations of r, in a fixed order.
+func (e Enumerate) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
+	return func(yield func(spec.Config) bool) {
+		g := e.generator(r)
+		if r.Plan != nil {
+			if r.Plan.Devices() == r.Devices && g.legal(r.Plan) == "" && r.Plan.Check(r.Model) == nil {
+				g.c.Plan = *r.Plan
+				yield(g.c)
+			}
+			return
+		}
+		g.each(func(p *spec.Plan) bool {
+			g.c.Plan = *p
+			return yield(g.c)
+		})
+	}
+}
+
+// generator walks the plans of one request, widest choice last, so that each
+// rule prunes as early as it can be decided.
+type generator struct {
+	e    Enumerate
+	r    Request
+	c    spec.Config // Plan is filled in per candidate
+	node int         // devices that TP groups must divide: gcd over nodes, or all
+}
+
+func (e Enumerate) generator(r Request) *generator {
+	if e.LongSeq == 0 {
+		e.LongSeq = 16384
+	}
+	if e.ZeRO == nil {
+		e.ZeRO = allZeRO
+	}
+	if e.Recompute == nil {
+		e.Recompute = allRecompute
+	}
+	if e.Offload == nil {
+		e.Offload = allOffload
+	}
+	shape := r.Shape
+	if shape.Devices == "" {
+		shape.Devices = spec.Packed(r.Devices, r.PerNode).Devices
+	}
+	g := &generator{e: e, r: r, node: r.Devices}
+	g.c = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Accelerator: r.Accelerator, Shape: shape, Link: r.Link, Framework: r.Framework}
+	if !e.TPAcrossNodes {
+		g.node = 0
+		for _, n := range shape.PerNode() {
+			g.node = gcd(g.node, n)
+		}
+	}
+	return g
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// divisors returns the divisors of n in ascending order.
+func divisors(n int) []int {
+	var low, high []int
+	for d := 1; d*d <= n; d++ {
+		if n%d == 0 {
+			low = append(low, d)
+			if d*d < n {
+				high = append(high, n/d)
+			}
+		}
+	}
+	for i := len(high) - 1; i >= 0; i-- {
+		low = append(low, high[i])
+	}
+	return low
+}
+
+// each calls yield with every legal plan until it returns false. The plan is
+// reused between calls.
+func (g *generator) each(yield func(*spec.Plan) bool) {
+	p := spec.Plan{Precision: g.precision()}.Normal()
+	for _, p.TP = range divisors(g.node) {
+		if g.r.Devices%p.TP != 0 {
+			continue
+		}
+		for _, p.PP = range divisors(g.r.Devices / p.TP) {
+			for _, p.CP = range divisors(g.r.Devices / p.TP / p.PP) {
+				p.DP = g.r.Devices / p.TP / p.PP / p.CP
+				p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps, p.SequenceParallel = 1, 1, 1, 1, false
+				p.ZeRO, p.Offload, p.Recompute = 0, spec.OffloadNone, spec.RecomputeNone
+				if g.r.GlobalBatch%p.DP != 0 || g.legal(&p) != "" || p.Check(g.r.Model) != nil {
+					continue
+				}
+				if !g.batches(&p, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// batches chooses micro-batch and virtual stages for given degrees.
+func (g *generator) batches(p *spec.Plan, yield func(*spec.Plan) bool) bool {
+	perReplica := g.r.GlobalBatch / p.DP
+	for _, mb := range divisors(perReplica) {
+		if g.e.MaxMicroBatch > 0 && mb > g.e.MaxMicroBatch {
+			break
+		}
+		p.MicroBatch, p.AccumSteps = mb, perReplica/mb
+		for _, vp := range g.virtualStages(p) {
+			p.VirtualStages = vp
+			if !g.experts(p, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// virtualStages returns the interleaving degrees: 1, and where the schedule
+// allows it (accumulation a multiple of PP) the divisors of a stage's layers.
+func (g *generator) virtualStages(p *spec.Plan) []int {
+	if p.PP == 1 || p.AccumSteps%p.PP != 0 || !g.r.Model.HasShape() || g.r.Model.Layers%p.PP != 0 {
+		return []int{1}
+	}
+	return divisors(g.r.Model.Layers / p.PP)
+}
+
+// experts chooses EP: divisors of the experts that divide DP·CP·TP.
+func (g *generator) experts(p *spec.Plan, yield func(*spec.Plan) bool) bool {
+	p.EP = 1
+	if g.r.Model.Experts == 0 {
+		return g.modes(p, yield)
+	}
+	for _, ep := range divisors(g.r.Model.Experts) {
+		if (p.DP*p.CP*p.TP)%ep != 0 {
+			continue
+		}
+		p.EP = ep
+		if !g.modes(p, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// modes chooses sequence parallelism, ZeRO stage, offload and recompute.
+func (g *generator) modes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
+	for _, p.SequenceParallel = range []bool{false, true} {
+		for _, p.ZeRO = range g.e.ZeRO {
+			for _, p.Offload = range g.e.Offload {
+				if g.legalModes(p) != "" {
+					continue
+				}
+				for _, p.Recompute = range g.e.Recompute {
+					if p.Recompute != spec.RecomputeNone && !g.r.Model.HasShape() && p.Recompute == spec.RecomputeSelective {
+						continue
+					}
+					if !yield(p) {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (g *generator) precision() spec.Precision {
+	a := g.r.Accelerator
+	switch {
+	case g.r.Precision != "":
+		return g.r.Precision
+	case g.e.Precision != "":
+		return g.e.Precision
+	case a.BF16 > 0:
+		return spec.BF16
+	case a.FP16 > 0:
+		return spec.FP16
+	case a.FP32 > 0:
+		return spec.FP32
+	}
+	return spec.BF16
+}

@@ -1,0 +1,105 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// The rules below say what a proposed plan must obey beyond spec.Plan.Check:
+// those depend on the machines, or keep apart plans that are the same thing
+// under two names. Each returns the reason it is broken, or "".
+
+// tpInNode keeps tensor parallel groups inside a node: TP must divide the
+// devices of every node.
+func (g *generator) tpInNode(p *spec.Plan) string {
+	if !g.e.TPAcrossNodes && g.node%p.TP != 0 {
+		return fmt.Sprintf("tp=%d does not divide the devices of every node (%s)", p.TP, g.c.Shape.Devices)
+	}
+	return ""
+}
+
+// cpWorth keeps context parallelism to sequences that are long and split into
+// 2·CP chunks, as load-balanced ring attention needs.
+func (g *generator) cpWorth(p *spec.Plan) string {
+	if p.CP == 1 {
+		return ""
+	}
+	seq := g.c.Seq()
+	switch {
+	case !g.r.Model.HasShape():
+		return fmt.Sprintf("cp=%d needs a model with attention", p.CP)
+	case seq < g.e.LongSeq:
+		return fmt.Sprintf("cp=%d is considered from %d tokens per sample, not at %d", p.CP, g.e.LongSeq, seq)
+	case seq%(2*p.CP) != 0:
+		return fmt.Sprintf("2 x cp=%d does not divide %d tokens", p.CP, seq)
+	}
+	return ""
+}
+
+// opaqueSplit keeps models known only by their FLOPs to data parallelism:
+// nothing says where they can be cut.
+func (g *generator) opaqueSplit(p *spec.Plan) string {
+	if !g.r.Model.HasShape() && p.TP*p.PP > 1 {
+		return fmt.Sprintf("tp=%d, pp=%d need a model with layers and heads", p.TP, p.PP)
+	}
+	return ""
+}
+
+// oneLayerAStage is pp <= layers and divisibility, which spec.Plan.Check
+// knows; here only what depends on a model without a layer count.
+func (g *generator) spTokens(p *spec.Plan) string {
+	if p.SequenceParallel && g.c.Seq()%(p.TP*p.CP) != 0 {
+		return fmt.Sprintf("sp=1 needs tp x cp=%d to divide %d tokens", p.TP*p.CP, g.c.Seq())
+	}
+	return ""
+}
+
+// sharding keeps ZeRO to plans with something to shard over.
+func (g *generator) sharding(p *spec.Plan) string {
+	if p.ZeRO > 0 && p.DP*p.CP == 1 && p.Offload == spec.OffloadNone {
+		return fmt.Sprintf("zero=%d needs dp x cp > 1", p.ZeRO)
+	}
+	return ""
+}
+
+// offloadStage keeps optimizer offload to the stages that stream gradients
+// out, as ZeRO-Offload does (Ren et al. 2021).
+func (g *generator) offloadStage(p *spec.Plan) string {
+	if p.Offload == spec.OffloadOptimizer && p.ZeRO == 0 && p.DP*p.CP > 1 {
+		return "offload=optimizer needs zero >= 1"
+	}
+	if p.Offload != spec.OffloadNone && p.PP > 1 {
+		return fmt.Sprintf("offload=%s with pp=%d: no stack does both", p.Offload, p.PP)
+	}
+	return ""
+}
+
+// legal checks every rule of this file.
+func (g *generator) legal(p *spec.Plan) string {
+	for _, why := range [...]string{g.tpInNode(p), g.cpWorth(p), g.opaqueSplit(p)} {
+		if why != "" {
+			return why
+		}
+	}
+	return g.legalModes(p)
+}
+
+// legalModes checks the rules about modes, given legal degrees: those of this
+// file and those of spec.Plan.Check that modes can break.
+func (g *generator) legalModes(p *spec.Plan) string {
+	switch {
+	case p.SequenceParallel && p.TP == 1:
+		return "sp=1 needs tp > 1"
+	case p.ZeRO >= 2 && p.PP > 1:
+		return fmt.Sprintf("zero=%d with pp=%d", p.ZeRO, p.PP)
+	case p.Offload == spec.OffloadParams && p.ZeRO != 3:
+		return fmt.Sprintf("offload=params needs zero=3, not %d", p.ZeRO)
+	}
+	for _, why := range [...]string{g.spTokens(p), g.sharding(p), g.offloadStage(p)} {
+		if why != "" {
+			return why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,109 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Measured is the Space of configurations that have been run: each is one
+// that may be proposed, nothing else is. A Request without a Shape is answered
+// with every measured shape of exactly that many devices, one with a Shape
+// with that shape (CPUs and host memory do not matter), one with a Plan with
+// that plan. Immutable and safe for concurrent use.
+type Measured struct {
+	by map[measuredKey][]spec.Config // sorted by devices, shape, plan; no duplicates
+}
+
+// measuredKey is by names: a request's model may be described in more detail
+// than the measurement's.
+type measuredKey struct {
+	spec.Key
+	batch int
+}
+
+// NewMeasured returns the space of configs. Their plans are made normal,
+// duplicates are dropped.
+func NewMeasured(configs []spec.Config) *Measured {
+	m := &Measured{by: map[measuredKey][]spec.Config{}}
+	for _, c := range configs {
+		c.Plan = c.Plan.Normal()
+		k := measuredKey{c.Key(), c.Plan.GlobalBatch()}
+		m.by[k] = append(m.by[k], c)
+	}
+	for k, cs := range m.by {
+		slices.SortStableFunc(cs, compareConfigs)
+		m.by[k] = slices.Compact(cs)
+	}
+	return m
+}
+
+func compareConfigs(a, b spec.Config) int {
+	return cmp.Or(cmp.Compare(a.Plan.Devices(), b.Plan.Devices()), cmp.Compare(a.Shape.Devices, b.Shape.Devices),
+		comparePlans(&a.Plan, &b.Plan), cmp.Compare(a.SeqLen, b.SeqLen), cmp.Compare(a.Framework, b.Framework),
+		cmp.Compare(a.Shape.CPUs, b.Shape.CPUs), cmp.Compare(a.Shape.HostBytes, b.Shape.HostBytes))
+}
+
+// Proven is true: what was measured has run.
+func (m *Measured) Proven() bool { return true }
+
+// Configs yields what was measured for r, by shape and plan.
+func (m *Measured) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
+	return func(yield func(spec.Config) bool) {
+		for _, c := range m.of(r) {
+			if r.Shape.Devices != "" && c.Shape.Devices != r.Shape.Devices || r.Plan != nil && c.Plan != *r.Plan {
+				continue
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// of returns the configurations of r's model, accelerator, batch and devices.
+func (m *Measured) of(r Request) []spec.Config {
+	all := m.by[measuredKey{spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}, r.GlobalBatch}]
+	lo, _ := slices.BinarySearchFunc(all, r.Devices, byDevices)
+	hi, _ := slices.BinarySearchFunc(all, r.Devices+1, byDevices)
+	return all[lo:hi]
+}
+
+func byDevices(c spec.Config, n int) int { return cmp.Compare(c.Plan.Devices(), n) }
+
+// Counts returns the device counts measured for a model, accelerator and
+// global batch, ascending.
+func (m *Measured) Counts(k spec.Key, globalBatch int) []int {
+	var out []int
+	for _, c := range m.by[measuredKey{k, globalBatch}] {
+		out = append(out, c.Plan.Devices())
+	}
+	return slices.Compact(out)
+}
+
+// WhyNone says what was measured instead of what r asks for.
+func (m *Measured) WhyNone(r Request) string {
+	k := spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}
+	if counts := m.Counts(k, r.GlobalBatch); len(counts) > 0 {
+		if cs := m.of(r); len(cs) > 0 {
+			return fmt.Sprintf("%s was measured on %d devices, but not with this plan and shape (%s on %s is)",
+				k, r.Devices, cs[0].Plan, cs[0].Shape.Devices)
+		}
+		return fmt.Sprintf("%s with global batch %d was measured on %v devices, not %d", k, r.GlobalBatch, counts, r.Devices)
+	}
+	var batches []int
+	for mk := range m.by {
+		if mk.Key == k {
+			batches = append(batches, mk.batch)
+		}
+	}
+	slices.Sort(batches)
+	if len(batches) > 0 {
+		return fmt.Sprintf("%s was measured with global batches %v, not %d", k, batches, r.GlobalBatch)
+	}
+	return fmt.Sprintf("%s was not measured", k)
+}

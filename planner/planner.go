@@ -1,0 +1,193 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Options configure a Planner. The zero value works.
+type Options struct {
+	// Space is what may be proposed; nil is Enumerate{}.
+	Space Space
+	// Memory is asked where a prediction says nothing of memory; nil is
+	// memory.Estimate. A Config it does not cover (perfmodel.ErrNotCovered)
+	// is taken to fit.
+	Memory func(spec.Config) (memory.Breakdown, error)
+	// Reserve is the share of device memory to leave free, in [0, 1). The
+	// estimate counts context and fragmentation already.
+	Reserve float64
+	// CacheSize is how many answers are kept, 0 = 4096.
+	CacheSize int
+}
+
+// Validate reports an option out of range.
+func (o Options) Validate() error {
+	if !(o.Reserve >= 0 && o.Reserve < 1) {
+		return fmt.Errorf("planner: reserve %g is not in [0, 1)", o.Reserve)
+	}
+	if o.CacheSize < 0 {
+		return fmt.Errorf("planner: cache size %d is negative", o.CacheSize)
+	}
+	return nil
+}
+
+// Planner answers Requests with the predictor it was made with. It is safe for
+// concurrent use, and is a scheduler.Oracle.
+type Planner struct {
+	p     perfmodel.Predictor
+	o     Options
+	bests *cache[requestKey, answer]
+}
+
+// New returns a Planner over p. It panics on options that do not validate.
+func New(p perfmodel.Predictor, o Options) *Planner {
+	if err := o.Validate(); err != nil {
+		panic(err)
+	}
+	if o.Space == nil {
+		o.Space = Enumerate{}
+	}
+	return &Planner{p: p, o: o, bests: newCache[requestKey, answer](cmp.Or(o.CacheSize, 4096))}
+}
+
+// Space returns the space proposals come from.
+func (pl *Planner) Space() Space { return pl.o.Space }
+
+// Predict returns what the performance model says of c, with memory from
+// Options.Memory where the model is silent.
+func (pl *Planner) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	pred, err := pl.p.Predict(ctx, c)
+	if err != nil || pred.MemoryBytes > 0 {
+		return pred, err
+	}
+	if b, err := pl.memory(c); err == nil {
+		pred.MemoryBytes = b.Total()
+	}
+	return pred, nil
+}
+
+func (pl *Planner) memory(c spec.Config) (memory.Breakdown, error) {
+	if pl.o.Memory != nil {
+		return pl.o.Memory(c)
+	}
+	return memory.Estimate(c)
+}
+
+// answer is a cached result of fastest: what does not fit now does not fit
+// later.
+type answer struct {
+	choice Choice
+	ok     bool
+}
+
+// Best returns the fastest choice that fits; ties go to the smaller need of
+// memory, then to the simpler plan. When nothing fits or nothing is legal the
+// error wraps ErrInfeasible and names the nearest miss.
+func (pl *Planner) Best(ctx context.Context, r Request) (Choice, error) {
+	r, err := r.normal()
+	if err != nil {
+		return Choice{}, err
+	}
+	a, err := pl.fastest(ctx, r)
+	if err != nil || a.ok {
+		return a.choice, err
+	}
+	return Choice{}, pl.infeasible(ctx, r)
+}
+
+// fastest is Best for a normal request, cached, and silent about why there is
+// no answer.
+func (pl *Planner) fastest(ctx context.Context, r Request) (answer, error) {
+	key := keyOf(r)
+	if a, ok := pl.bests.get(key); ok {
+		return a, nil
+	}
+	var best candidate
+	var a answer
+	s := pl.newSearch(ctx, r, func(c *candidate) {
+		if !a.ok || compareFitting(c, &best) < 0 {
+			best, a.ok = *c, true
+		}
+	})
+	err := s.run()
+	if err == nil && a.ok {
+		a.choice, err = s.choice(best)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	pl.bests.put(key, a)
+	return a, nil
+}
+
+// Rank returns the choices of a request, best first. A request without any
+// legal candidate is an error that wraps ErrInfeasible; one whose candidates
+// do not fit is not: they are listed with the reason.
+func (pl *Planner) Rank(ctx context.Context, r Request) (Ranking, error) {
+	r, err := r.normal()
+	if err != nil {
+		return Ranking{}, err
+	}
+	var all []candidate
+	s := pl.newSearch(ctx, r, func(c *candidate) { all = append(all, *c) })
+	s.keepMisses = true
+	if err := s.run(); err != nil {
+		return Ranking{}, err
+	}
+	if len(all) == 0 {
+		return Ranking{}, pl.infeasible(ctx, r)
+	}
+	slices.SortFunc(all, s.compare)
+	if r.Top > 0 {
+		all = all[:min(r.Top, len(all))]
+	}
+	out := Ranking{Evaluated: s.evaluated, Choices: make([]Choice, len(all))}
+	for i := range all {
+		if out.Choices[i], err = s.choice(all[i]); err != nil {
+			return Ranking{}, err
+		}
+	}
+	return out, nil
+}
+
+// normal checks r and writes its defaults out.
+func (r Request) normal() (Request, error) {
+	if r.Plan != nil {
+		p := r.Plan.Normal()
+		r.Plan = &p
+		if r.GlobalBatch == 0 {
+			r.GlobalBatch = p.GlobalBatch()
+		}
+		if got := p.GlobalBatch(); got != r.GlobalBatch {
+			return r, fmt.Errorf("planner: plan %s makes a global batch of %d, the request says %d", p, got, r.GlobalBatch)
+		}
+	}
+	if r.Shape.Devices != "" {
+		r.Devices = r.Shape.Total()
+	} else if r.Devices == 0 && r.Plan != nil {
+		r.Devices = r.Plan.Devices()
+	}
+	if r.PerNode == 0 {
+		r.PerNode = 8
+	}
+	switch {
+	case r.GlobalBatch < 1:
+		return r, fmt.Errorf("planner: global batch %d, want at least 1", r.GlobalBatch)
+	case r.Devices < 1 || r.Devices > maxDevices:
+		return r, fmt.Errorf("planner: %d devices, want 1..%d", r.Devices, maxDevices)
+	case r.PerNode < 1:
+		return r, fmt.Errorf("planner: %d devices per node, want at least 1", r.PerNode)
+	case r.Top < 0:
+		return r, fmt.Errorf("planner: top %d is negative", r.Top)
+	}
+	return r, nil
+}
+
+// maxDevices bounds a request, so that products of degrees stay in an int.
+const maxDevices = 1 << 20

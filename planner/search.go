@@ -1,0 +1,268 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// candidate is a judged configuration, small enough to keep by the hundred
+// thousand: everything but the plan is shared, in search.sites.
+type candidate struct {
+	plan       spec.Plan
+	site       int32
+	fits       bool
+	throughput float64 // samples/s; 0 when it does not fit and was not predicted
+	bytes      float64 // peak on one device, 0 = unknown
+}
+
+// site is what the candidates of one (model, machines, shape) share.
+type site struct {
+	config   spec.Config // Plan is zero
+	predict  func(spec.Plan) (spec.Prediction, error)
+	memory   func(spec.Plan) (float64, error) // 0 where nobody knows
+	prepared bool                             // predictions say nothing of memory
+}
+
+// search judges the candidates of one request and hands them to add.
+type search struct {
+	ctx        context.Context
+	pl         *Planner
+	r          Request
+	add        func(*candidate)
+	keepMisses bool // hand over candidates that do not fit too
+
+	limit     float64 // usable bytes of one device, 0 = unknown
+	proven    bool    // the space's configurations have run: they fit
+	sites     []site
+	evaluated int
+	nearest   candidate // of those that do not fit, the one needing least
+	missed    bool
+	covered   bool  // the predictor had an opinion on some candidate
+	uncovered error // on the first it had none
+}
+
+func (pl *Planner) newSearch(ctx context.Context, r Request, add func(*candidate)) *search {
+	s := &search{ctx: ctx, pl: pl, r: r, add: add, limit: r.Accelerator.MemBytes * (1 - pl.o.Reserve)}
+	if p, ok := pl.o.Space.(Proven); ok {
+		s.proven = p.Proven()
+	}
+	return s
+}
+
+// run goes through the space. Candidates the predictor does not cover are left
+// out, unless that is all of them.
+func (s *search) run() error {
+	for c := range s.pl.o.Space.Configs(s.ctx, s.r) {
+		s.evaluated++
+		if s.evaluated%1024 == 0 && s.ctx.Err() != nil {
+			break
+		}
+		if err := s.judge(&c); err != nil {
+			return err
+		}
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if s.uncovered != nil && !s.covered && !s.missed {
+		return s.uncovered
+	}
+	return nil
+}
+
+// judge looks at memory first where it need not ask for a prediction: what
+// does not fit needs no time.
+func (s *search) judge(c *spec.Config) error {
+	k := candidate{plan: c.Plan}
+	var err error
+	if k.site, err = s.siteOf(c); err != nil {
+		return s.skip(err)
+	}
+	st := &s.sites[k.site]
+	if st.prepared {
+		if k.bytes, err = st.memory(k.plan); err != nil {
+			return err
+		}
+		if !s.fit(&k) {
+			s.miss(&k)
+			return nil
+		}
+	}
+	pred, err := st.predict(k.plan)
+	if err != nil {
+		return s.skip(err)
+	}
+	s.covered = true
+	k.throughput = pred.Throughput
+	if !st.prepared {
+		if k.bytes = pred.MemoryBytes; k.bytes == 0 {
+			if k.bytes, err = st.memory(k.plan); err != nil {
+				return err
+			}
+		}
+		if !s.fit(&k) {
+			s.miss(&k)
+			return nil
+		}
+	}
+	s.add(&k)
+	return nil
+}
+
+func (s *search) fit(k *candidate) bool {
+	k.fits = s.proven || s.limit <= 0 || k.bytes <= s.limit
+	return k.fits
+}
+
+func (s *search) skip(err error) error {
+	if !errors.Is(err, perfmodel.ErrNotCovered) {
+		return err
+	}
+	if s.uncovered == nil {
+		s.uncovered = err
+	}
+	return nil
+}
+
+func (s *search) miss(k *candidate) {
+	if !s.missed || k.bytes < s.nearest.bytes {
+		s.nearest, s.missed = *k, true
+	}
+	if s.keepMisses {
+		s.add(k)
+	}
+}
+
+// siteOf returns the site of c, the last one as long as nothing but the plan
+// changes.
+func (s *search) siteOf(c *spec.Config) (int32, error) {
+	fixed := *c
+	fixed.Plan = spec.Plan{}
+	if n := len(s.sites); n > 0 && s.sites[n-1].config == fixed {
+		return int32(n - 1), nil
+	}
+	st := site{config: fixed, memory: s.estimator(fixed)}
+	var err error
+	if st.predict, st.prepared, err = s.predictor(fixed); err != nil {
+		return 0, err
+	}
+	s.sites = append(s.sites, st)
+	return int32(len(s.sites) - 1), nil
+}
+
+func (s *search) predictor(c spec.Config) (f func(spec.Plan) (spec.Prediction, error), prepared bool, err error) {
+	if p, ok := s.pl.p.(perfmodel.Preparer); ok {
+		f, err = p.Prepare(c)
+		return f, true, err
+	}
+	return func(p spec.Plan) (spec.Prediction, error) {
+		full := c
+		full.Plan = p
+		return s.pl.p.Predict(s.ctx, full)
+	}, false, nil
+}
+
+// estimator returns the memory of plans at c, 0 for what is not covered.
+func (s *search) estimator(c spec.Config) func(spec.Plan) (float64, error) {
+	if s.pl.o.Memory == nil {
+		e, err := memory.For(c)
+		if err != nil {
+			return func(spec.Plan) (float64, error) { return 0, nil }
+		}
+		return func(p spec.Plan) (float64, error) { return e.Bytes(p), nil }
+	}
+	return func(p spec.Plan) (float64, error) {
+		full := c
+		full.Plan = p
+		b, err := s.pl.o.Memory(full)
+		if errors.Is(err, perfmodel.ErrNotCovered) {
+			return 0, nil
+		}
+		return b.Total(), err
+	}
+}
+
+// choice writes a candidate out in full.
+func (s *search) choice(k candidate) (Choice, error) {
+	c := s.sites[k.site].config
+	c.Plan = k.plan
+	pred, err := s.pl.p.Predict(s.ctx, c)
+	if err != nil && !(errors.Is(err, perfmodel.ErrNotCovered) && !k.fits) {
+		return Choice{}, err
+	}
+	if pred.MemoryBytes == 0 {
+		pred.MemoryBytes = k.bytes
+	}
+	out := Choice{Config: c, Prediction: pred, Fits: k.fits}
+	if !k.fits {
+		out.Why = s.why(c, k.bytes)
+	}
+	return out, nil
+}
+
+// why says what a configuration needs, and of what if the estimate explains
+// the figure.
+func (s *search) why(c spec.Config, bytes float64) string {
+	msg := fmt.Sprintf("needs %.1f GiB of %.1f GiB", bytes/memory.GiB, s.limit/memory.GiB)
+	if b, err := s.pl.memory(c); err == nil && b.Total() == bytes {
+		msg += ": " + b.String()
+	}
+	return msg
+}
+
+// compare orders candidates as Ranking says.
+func (s *search) compare(a, b candidate) int {
+	switch {
+	case a.fits != b.fits:
+		if a.fits {
+			return -1
+		}
+		return 1
+	case a.fits:
+		if c := compareFitting(&a, &b); c != 0 {
+			return c
+		}
+	default:
+		if c := cmp.Or(cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(a.site, b.site)
+}
+
+// compareFitting orders by throughput, most first, then by memory, least
+// first, then by plan.
+func compareFitting(a, b *candidate) int {
+	if c := cmp.Compare(b.throughput, a.throughput); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
+}
+
+// comparePlans is a total order of normal plans that prefers what is simpler:
+// fewer splits first, then fewer modes.
+func comparePlans(a, b *spec.Plan) int {
+	return cmp.Or(
+		cmp.Compare(a.PP, b.PP), cmp.Compare(a.TP, b.TP), cmp.Compare(a.CP, b.CP), cmp.Compare(a.EP, b.EP),
+		cmp.Compare(a.DP, b.DP), cmp.Compare(a.VirtualStages, b.VirtualStages),
+		cmp.Compare(a.ZeRO, b.ZeRO), cmp.Compare(a.Offload, b.Offload), cmp.Compare(a.Recompute, b.Recompute),
+		compareBool(a.SequenceParallel, b.SequenceParallel),
+		cmp.Compare(a.MicroBatch, b.MicroBatch), cmp.Compare(a.AccumSteps, b.AccumSteps),
+		cmp.Compare(a.Precision, b.Precision))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
