@@ -7,18 +7,21 @@ type Inventory struct {
 	Free  []int // by node
 	Group []int // the cluster group each node belongs to
 	total []int // free devices by group
+	first []int // first node of each group, and one past the last node
 }
 
 // NewInventory returns the inventory of an idle cluster.
 func NewInventory(c spec.Cluster) *Inventory {
-	inv := &Inventory{total: make([]int, len(c.Groups))}
+	inv := &Inventory{total: make([]int, len(c.Groups)), first: make([]int, 0, len(c.Groups)+1)}
 	for gi, g := range c.Groups {
+		inv.first = append(inv.first, len(inv.Free))
 		for range g.Count {
 			inv.Free = append(inv.Free, g.Devices)
 			inv.Group = append(inv.Group, gi)
 		}
 		inv.total[gi] = g.Count * g.Devices
 	}
+	inv.first = append(inv.first, len(inv.Free))
 	return inv
 }
 
@@ -26,9 +29,15 @@ func NewInventory(c spec.Cluster) *Inventory {
 func (inv *Inventory) Clone() *Inventory {
 	return &Inventory{
 		Free:  append([]int(nil), inv.Free...),
-		Group: inv.Group, // never changes
+		Group: inv.Group, // never changes, nor does first
+		first: inv.first,
 		total: append([]int(nil), inv.total...),
 	}
+}
+
+// Nodes returns the nodes of a cluster group: from first up to but without end.
+func (inv *Inventory) Nodes(group int) (first, end int) {
+	return inv.first[group], inv.first[group+1]
 }
 
 // FreeIn returns the free devices of a cluster group.

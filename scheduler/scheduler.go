@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -31,10 +32,15 @@ type Admission interface {
 	Admit(ctx context.Context, s *Snapshot, j spec.Job) (ok bool, why string, err error)
 }
 
-// Placer finds devices of the wanted shape among the free ones, nil and false
-// when there are none. It takes nothing from free.
+// Placer finds devices among the free ones of a cluster group, false when there
+// are none. It takes nothing from free.
 type Placer interface {
+	// Place returns devices of exactly the wanted shape, each count on a node
+	// of its own, ascending by node.
 	Place(free *Inventory, group int, want spec.Shape) ([]Slot, bool)
+	// Lay returns the shape that the given number of devices would take if
+	// every layout ran alike: for jobs nothing is known about.
+	Lay(free *Inventory, group, devices int) (spec.Shape, bool)
 }
 
 // Executor makes a decision true: it starts, stops and moves jobs.
@@ -60,17 +66,41 @@ type Slot struct {
 	Devices int
 }
 
-// Grant gives a job devices and the plan to run on them.
+// Grant gives a job devices and the plan to run on them. Once in a Decision it
+// is shared and no longer modified.
 type Grant struct {
 	Job   spec.JobID
 	Plan  spec.Plan
 	Shape spec.Shape
-	Slots []Slot // agree with Shape; ascending by node
+	Slots []Slot // agree with Shape, in one group; ascending by node
 }
 
-// JobState is a job as the engine knows it. Progress counts optimizer steps.
+// Devices returns the number of devices granted, 0 for a nil Grant.
+func (g *Grant) Devices() int {
+	if g == nil {
+		return 0
+	}
+	n := 0
+	for _, s := range g.Slots {
+		n += s.Devices
+	}
+	return n
+}
+
+// Same reports whether g and o give the same job the same plan, shape and
+// devices, so that going from one to the other changes nothing.
+func (g *Grant) Same(o *Grant) bool {
+	if g == o {
+		return true
+	}
+	return g != nil && o != nil && g.Job == o.Job && g.Shape == o.Shape &&
+		g.Plan.Normal() == o.Plan.Normal() && slices.Equal(g.Slots, o.Slots)
+}
+
+// JobState is a job as the engine knows it. Progress counts optimizer steps; a
+// job submitted by duration alone has as many as the engine's truth says.
 type JobState struct {
-	Job   spec.Job
+	Job   *spec.Job // not to be modified
 	Phase Phase
 
 	Done      float64       // steps completed
@@ -90,11 +120,23 @@ type Snapshot struct {
 	Jobs    []*JobState // admitted and not finished
 }
 
+// Free returns a new inventory of the devices no job holds.
+func (s *Snapshot) Free() *Inventory {
+	inv := NewInventory(s.Cluster)
+	for _, j := range s.Jobs {
+		if j.Grant != nil {
+			inv.Take(j.Grant.Slots)
+		}
+	}
+	return inv
+}
+
 // Decision is the whole target, not a list of changes: a job without a grant
-// holds nothing afterwards. An unchanged Grant (same plan, shape and slots)
-// leaves the job alone.
+// holds nothing afterwards. The Grant a job already holds, or one that is the
+// Same, leaves the job alone.
 type Decision struct {
-	Grants []Grant
-	Why    map[spec.JobID]string // reasons worth showing, optional
-	Wake   time.Duration         // ask again at this time at the latest, 0 = only at the next event
+	Grants   []*Grant              // in any order, at most one per job
+	Why      map[spec.JobID]string // reasons worth showing, optional
+	Warnings []string              // what should be seen but stops nothing; the engine keeps each text once
+	Wake     time.Duration         // ask again at this time at the latest, 0 = only at the next event
 }

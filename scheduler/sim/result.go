@@ -24,6 +24,8 @@ type JobRecord struct {
 	End         time.Duration // completed
 	Finished    bool
 	Rejected    string  // why it was never admitted, "" if it was
+	Scored      bool    // the run was about it, see Config.Score
+	Unfinished  string  // why it was admitted and yet did not finish, "" otherwise
 	Attained    float64 // device-seconds held, start costs included
 	Restarts    int     // stopped or moved while it held devices; the first start is none
 	Preemptions int     // those restarts after which it held nothing

@@ -1,0 +1,22 @@
+package place
+
+import (
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+func init() {
+	register(Info{
+		Name: "packed",
+		Doc:  "fewest nodes, each count where it fits most tightly, so that whole nodes stay empty",
+		New:  func() scheduler.Placer { return packed{byNode{fullest}} },
+	})
+}
+
+// packed is best fit: the node with the fewest free devices that suffice.
+type packed struct{ byNode }
+
+// Lay fills the emptiest nodes first, which uses the fewest nodes there can be.
+func (packed) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
+	return lay(free, group, devices, emptiest, func(_, left, has int) int { return min(left, has) })
+}

@@ -1,0 +1,121 @@
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Info describes a placer.
+type Info struct {
+	Name string
+	Doc  string // one line
+	New  func() scheduler.Placer
+}
+
+var infos = map[string]Info{}
+
+func register(i Info) {
+	if _, ok := infos[i.Name]; ok {
+		panic("place: registered twice: " + i.Name)
+	}
+	infos[i.Name] = i
+}
+
+// All returns the registered placers by name.
+func All() []Info {
+	all := make([]Info, 0, len(infos))
+	for _, i := range infos {
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Lookup returns the placer of that name, "" meaning packed.
+func Lookup(name string) (scheduler.Placer, error) {
+	if name == "" {
+		name = "packed"
+	}
+	if i, ok := infos[name]; ok {
+		return i.New(), nil
+	}
+	names := make([]string, 0, len(infos))
+	for _, i := range All() {
+		names = append(names, i.Name)
+	}
+	return nil, fmt.Errorf("place: unknown placement %q, want one of %s", name, strings.Join(names, ", "))
+}
+
+// prefer orders the nodes that could take a share of a job: negative when a
+// node with a free devices is better than one with b.
+type prefer func(a, b int) int
+
+// byNode places the counts of a shape, most first, each on the best node by
+// better that has room and is not used yet; ties go to the lower node. A node
+// with room for one count has room for every smaller one, so this finds a
+// placement whenever there is one.
+type byNode struct{ better prefer }
+
+func (p byNode) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
+	total := want.Total()
+	if total == 0 || group < 0 || free.FreeIn(group) < total {
+		return nil, false
+	}
+	first, end := free.Nodes(group)
+	slots := make([]scheduler.Slot, 0, want.Nodes())
+	for _, n := range want.PerNode() {
+		best := -1
+		for node := first; node < end; node++ {
+			has := free.Free[node]
+			if has < n || taken(slots, node) {
+				continue
+			}
+			if best < 0 || p.better(has, free.Free[best]) < 0 {
+				best = node
+			}
+		}
+		if best < 0 {
+			return nil, false
+		}
+		slots = append(slots, scheduler.Slot{Node: best, Devices: n})
+	}
+	slices.SortFunc(slots, func(a, b scheduler.Slot) int { return cmp.Compare(a.Node, b.Node) })
+	return slots, true
+}
+
+func taken(slots []scheduler.Slot, node int) bool {
+	return slices.ContainsFunc(slots, func(s scheduler.Slot) bool { return s.Node == node })
+}
+
+// lay takes devices from the nodes of group that have any free, in the order of
+// their free counts; share tells how many of the left ones the first of nodes
+// takes.
+func lay(free *scheduler.Inventory, group, devices int, order prefer, share func(nodes, left, has int) int) (spec.Shape, bool) {
+	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
+		return spec.Shape{}, false
+	}
+	first, end := free.Nodes(group)
+	var has []int
+	for node := first; node < end; node++ {
+		if free.Free[node] > 0 {
+			has = append(has, free.Free[node])
+		}
+	}
+	slices.SortFunc(has, order)
+	counts := make([]int, 0, len(has))
+	for i := 0; devices > 0; i++ {
+		n := share(len(has)-i, devices, has[i])
+		counts = append(counts, n)
+		devices -= n
+	}
+	return spec.NewShape(counts...), true
+}
+
+// emptiest and fullest order nodes by their free devices.
+func emptiest(a, b int) int { return cmp.Compare(b, a) }
+func fullest(a, b int) int  { return cmp.Compare(a, b) }

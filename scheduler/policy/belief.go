@@ -1,0 +1,220 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/place"
+)
+
+// option is one way to run a job: a plan on a shape in a group of nodes.
+type option struct {
+	group   int
+	plan    spec.Plan
+	shape   spec.Shape
+	devices int
+	rate    float64 // believed steps/s, 0 = nothing is believed
+}
+
+// ways are the ways to run one kind of job, fastest believed first.
+type ways struct {
+	options []option
+	warning string // what a user should know about them, "" if nothing
+	blind   bool   // nothing is known: the job's own plan on whatever layout the placer makes
+}
+
+// belief is what the oracle says, put so that policies can compare it. It is
+// asked once per kind of job: the answers do not change during a run.
+type belief struct {
+	oracle scheduler.Oracle // may be nil
+	placer scheduler.Placer
+
+	submitted map[submittedKey]*ways
+	curves    map[curveKey]*curve
+}
+
+// kindOf is what two jobs share that run alike on equal devices.
+type kindOf struct {
+	model      spec.Model
+	seq, batch int
+}
+
+type submittedKey struct {
+	kindOf
+	plan        spec.Plan
+	devices     int
+	accelerator string
+}
+
+func newBelief(d Deps) *belief {
+	b := &belief{oracle: d.Oracle, placer: d.Placer,
+		submitted: map[submittedKey]*ways{}, curves: map[curveKey]*curve{}}
+	if b.placer == nil {
+		b.placer, _ = place.Lookup("") // the default exists
+	}
+	return b
+}
+
+func kind(j *spec.Job) kindOf { return kindOf{j.Model, j.SeqLen, j.Batch()} }
+
+// request asks how to run j on devices of group.
+func request(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
+	return planner.Request{
+		Model: j.Model, SeqLen: j.SeqLen, GlobalBatch: j.Batch(), Precision: j.Plan.Precision,
+		Accelerator: g.Accelerator, Link: g.Link, Devices: devices, PerNode: g.Devices,
+	}
+}
+
+// asSubmitted returns the ways to run j with its own plan and device count, on
+// any group it accepts. If the oracle allows its plan nowhere at that count,
+// they are those of the best plans it allows there. If it knows nothing of such
+// jobs, the ways are blind.
+func (b *belief) asSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*ways, error) {
+	key := submittedKey{kind(j), j.Plan, j.Devices, j.Accelerator}
+	if w, ok := b.submitted[key]; ok {
+		return w, nil
+	}
+	w, err := b.findSubmitted(ctx, c, j)
+	if err != nil {
+		return nil, err
+	}
+	b.submitted[key] = w
+	return w, nil
+}
+
+func (b *belief) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*ways, error) {
+	w := &ways{}
+	if j.Plan != (spec.Plan{}) {
+		own := j.Plan
+		if err := b.rank(ctx, c, j, &own, w); err != nil || len(w.options) > 0 {
+			return w, err
+		}
+	}
+	if err := b.rank(ctx, c, j, nil, w); err != nil {
+		return w, err
+	}
+	switch {
+	case len(w.options) == 0:
+		w.blind = true
+		if b.oracle != nil {
+			w.warning = fmt.Sprintf("%s on %d devices: no prediction, such jobs run as submitted", j.Model.Name, j.Devices)
+		}
+	case j.Plan != (spec.Plan{}):
+		w.warning = fmt.Sprintf("%s on %d devices: plan %s is not among those allowed there, the best believed one is used",
+			j.Model.Name, j.Devices, j.Plan)
+	}
+	return w, nil
+}
+
+// rank appends the ways to run j at its device count, with one plan or any.
+func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *spec.Plan, w *ways) error {
+	for gi := range c.Groups {
+		g := &c.Groups[gi]
+		if !accepts(j, g) || g.Count*g.Devices < j.Devices {
+			continue
+		}
+		r := request(j, g, j.Devices)
+		r.Plan = plan
+		options, err := b.ask(ctx, gi, r)
+		if err != nil {
+			return err
+		}
+		w.options = append(w.options, options...)
+	}
+	slices.SortStableFunc(w.options, func(a, b option) int { return cmp.Compare(b.rate, a.rate) })
+	return nil
+}
+
+// ask returns the fitting choices of r as options, the best plan of each shape
+// only, fastest first. That the oracle has no plan or no opinion is no error.
+func (b *belief) ask(ctx context.Context, group int, r planner.Request) ([]option, error) {
+	if b.oracle == nil || r.GlobalBatch < 1 {
+		return nil, nil
+	}
+	ranking, err := b.oracle.Rank(ctx, r)
+	if errors.Is(err, planner.ErrInfeasible) || errors.Is(err, perfmodel.ErrNotCovered) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy: %s on %d devices: %w", r.Model.Name, r.Devices, err)
+	}
+	var out []option
+	seen := map[spec.Shape]bool{}
+	for i := range ranking.Choices {
+		c := &ranking.Choices[i]
+		if !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) {
+			continue
+		}
+		seen[c.Config.Shape] = true
+		out = append(out, option{
+			group: group, plan: c.Config.Plan, shape: c.Config.Shape, devices: c.Config.Shape.Total(),
+			rate: c.Prediction.Throughput / float64(r.GlobalBatch),
+		})
+	}
+	return out, nil
+}
+
+// place returns a grant of the first of w's options that fits into free, nil if
+// none does.
+func (b *belief) place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w *ways) *scheduler.Grant {
+	if w.blind {
+		return b.placeBlind(free, c, j)
+	}
+	for i := range w.options {
+		if g := b.placeOption(free, j, &w.options[i]); g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+func (b *belief) placeOption(free *scheduler.Inventory, j *spec.Job, o *option) *scheduler.Grant {
+	if free.FreeIn(o.group) < o.devices {
+		return nil
+	}
+	slots, ok := b.placer.Place(free, o.group, o.shape)
+	if !ok {
+		return nil
+	}
+	return &scheduler.Grant{Job: j.ID, Plan: o.plan, Shape: o.shape, Slots: slots}
+}
+
+// placeBlind places a job nothing is known about on the first group it accepts
+// that has room.
+func (b *belief) placeBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
+	for gi := range c.Groups {
+		if !accepts(j, &c.Groups[gi]) {
+			continue
+		}
+		shape, ok := b.placer.Lay(free, gi, j.Devices)
+		if !ok {
+			continue
+		}
+		o := option{group: gi, plan: ownPlan(j), shape: shape, devices: j.Devices}
+		if g := b.placeOption(free, j, &o); g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+// ownPlan is the plan a job was submitted with; without one, plain data
+// parallelism.
+func ownPlan(j *spec.Job) spec.Plan {
+	if j.Plan != (spec.Plan{}) {
+		return j.Plan
+	}
+	return spec.Plan{DP: j.Devices}.Normal()
+}
+
+// accepts reports whether j may run on g.
+func accepts(j *spec.Job, g *spec.NodeGroup) bool {
+	return j.Accelerator == "" || j.Accelerator == g.Accelerator.Name
+}

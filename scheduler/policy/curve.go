@@ -1,0 +1,4 @@
+package policy
+
+type curveKey struct{ kindOf }
+type curve struct{}

@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Config is what a run is given. Cluster, Policy and Truth are required.
+type Config struct {
+	Cluster spec.Cluster
+	Jobs    []spec.Job // in any order; not modified, ids must differ
+
+	Policy     scheduler.Policy
+	PolicyName string // for the Result and for errors
+	Truth      Truth
+
+	Admission scheduler.Admission          // nil = every job that could ever run
+	StartCost func(spec.Job) time.Duration // of one start, resume or change; nil = none
+	// Score limits what the run is about to the jobs with these numbers (see
+	// Numbers): the run ends when they are done. nil = every job.
+	Score *Range
+	// Horizon ends the run at this simulated time whatever is left; 0 = 100
+	// years.
+	Horizon time.Duration
+	// Observe, if set, is told of everything that happens, in order.
+	Observe func(Event)
+}
+
+// defaultHorizon is far beyond any trace and well within time.Duration (292
+// years), so that completion times do not overflow.
+const defaultHorizon = 100 * 365 * 24 * time.Hour
+
+// Validate reports what makes c impossible to run. Jobs that cannot run are not
+// among it: they are rejected when they are submitted.
+func (c Config) Validate() error {
+	if err := c.Cluster.Validate(); err != nil {
+		return fmt.Errorf("sim: %w", err)
+	}
+	if c.Policy == nil {
+		return errors.New("sim: no policy")
+	}
+	if c.Truth == nil {
+		return errors.New("sim: no truth: nothing says how fast jobs run")
+	}
+	if c.Horizon < 0 {
+		return fmt.Errorf("sim: horizon %v is negative", c.Horizon)
+	}
+	if c.Score != nil && c.Score.First > c.Score.Last {
+		return fmt.Errorf("sim: score range %d-%d is empty", c.Score.First, c.Score.Last)
+	}
+	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
+	for i := range c.Jobs {
+		id := c.Jobs[i].ID
+		if _, dup := seen[id]; dup {
+			return fmt.Errorf("sim: job id %q occurs twice", id)
+		}
+		seen[id] = struct{}{}
+	}
+	return nil
+}
+
+// EventKind says what happened.
+type EventKind uint8
+
+const (
+	Submitted EventKind = iota // entered the queue
+	Rejected                   // refused, see Why
+	Started                    // got devices, having none
+	Moved                      // changed plan, shape or nodes
+	Stopped                    // lost its devices before it was done
+	Completed
+)
+
+func (k EventKind) String() string {
+	return [...]string{"submitted", "rejected", "started", "moved", "stopped", "completed"}[k]
+}
+
+// Event is something that happened to a job.
+type Event struct {
+	At    time.Duration
+	Kind  EventKind
+	Job   *spec.Job
+	Grant *scheduler.Grant // what it holds now (Started, Moved) or lost (Stopped, Completed)
+	Why   string           // the policy's reason, or that of a rejection; may be empty
+}

@@ -1,0 +1,23 @@
+// Package sim runs a scheduling policy over a workload on a simulated cluster.
+//
+// Start with config.go (what a run is given), engine.go (the event loop),
+// target.go (how a decision is checked and carried out) and truth.go (how fast
+// jobs really run). result.go is what comes out.
+//
+// The engine is a discrete-event simulation: time jumps from one arrival,
+// completion or wake-up to the next, and progress between them is computed, not
+// stepped. Everything that happens at one instant is carried out, in the order
+// completions, arrivals, wake-ups, before the policy is asked once. The policy
+// answers with the whole target; the engine compares it with the present, stops
+// what is no longer granted, and charges the start cost of every job that
+// starts, resumes, or changes plan, shape or nodes. During its start cost a job
+// holds its devices and makes no progress; what it did before is kept.
+//
+// Every target is recounted from nothing: a device granted twice, more devices
+// than a node has, a plan that is not for the devices granted, or a grant to a
+// job that is not there end the run with an error naming policy, time, job and
+// node.
+//
+// Truth and belief are separate: the engine alone holds the Truth, a policy
+// knows only the scheduler.Oracle it was made with.
+package sim

@@ -1,0 +1,327 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Run simulates c.Jobs under c.Policy until the scored jobs are done, or
+// nothing can happen any more. Two runs of one Config give Results that differ
+// only in Elapsed, provided policy and truth are deterministic.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	began := time.Now()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	e := newEngine(c)
+	if err := e.run(ctx); err != nil {
+		return nil, err
+	}
+	e.finish()
+	e.result.Elapsed = time.Since(began)
+	return e.result, nil
+}
+
+type engine struct {
+	Config
+	now    time.Duration
+	queue  queue
+	result *Result
+	next   int // first record not yet submitted
+
+	byID    map[spec.JobID]*job
+	active  []*scheduler.JobState // the snapshot's jobs
+	holding []*job                // those with a grant, in no meaningful order
+
+	groups    []int // of each node
+	used      []int // per node, scratch of check
+	round     uint64
+	wake      uint32 // version of the wake-up that counts
+	scored    int    // scored jobs not done yet
+	held      int    // devices
+	idleWakes int    // wake-ups in a row at which nothing ran and nothing was to come
+	warned    map[string]bool
+}
+
+func newEngine(c Config) *engine {
+	if c.Horizon == 0 {
+		c.Horizon = defaultHorizon
+	}
+	e := &engine{
+		Config: c,
+		result: &Result{Policy: c.PolicyName, Devices: c.Cluster.Devices(), Jobs: records(c)},
+		byID:   map[spec.JobID]*job{},
+		groups: scheduler.NewInventory(c.Cluster).Group,
+		used:   make([]int, c.Cluster.Nodes()),
+		warned: map[string]bool{},
+	}
+	for i := range e.result.Jobs {
+		if e.result.Jobs[i].Scored {
+			e.scored++
+		}
+	}
+	return e
+}
+
+// records returns a record for every job, by submit time, then ID.
+func records(c Config) []JobRecord {
+	order := make([]int, len(c.Jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(c.Jobs[a].Submit, c.Jobs[b].Submit), cmp.Compare(c.Jobs[a].ID, c.Jobs[b].ID))
+	})
+	var numbers []int
+	if c.Score != nil {
+		numbers = Numbers(c.Jobs)
+	}
+	out := make([]JobRecord, len(order))
+	for i, k := range order {
+		out[i] = JobRecord{Job: c.Jobs[k], Scored: numbers == nil || c.Score.Contains(numbers[k])}
+	}
+	return out
+}
+
+func (e *engine) run(ctx context.Context) error {
+	for e.scored > 0 {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("sim: %s stopped at %v: %w", e.PolicyName, e.now, err)
+		}
+		at, ok := e.nextTime()
+		if !ok || at > e.Horizon || e.idleWakes > maxIdleWakes {
+			return nil
+		}
+		e.now = at
+		e.complete()
+		if err := e.submit(ctx); err != nil {
+			return err
+		}
+		e.wakeUps()
+		if err := e.decide(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxIdleWakes bounds how often in a row a policy may wake up with nothing
+// running, nothing to arrive and nothing granted before the run is given up: a
+// policy that waits for something that never comes.
+const maxIdleWakes = 1000
+
+// nextTime returns when something happens next, dropping stale events.
+func (e *engine) nextTime() (time.Duration, bool) {
+	for len(e.queue.heap) > 0 && e.stale(e.queue.heap[0]) {
+		e.queue.pop()
+	}
+	arrives := e.next < len(e.result.Jobs)
+	switch {
+	case len(e.queue.heap) > 0 && arrives:
+		return min(e.queue.heap[0].at, max(e.result.Jobs[e.next].Job.Submit, e.now)), true
+	case len(e.queue.heap) > 0:
+		return e.queue.heap[0].at, true
+	case arrives:
+		return max(e.result.Jobs[e.next].Job.Submit, e.now), true
+	}
+	return 0, false
+}
+
+func (e *engine) stale(ev event) bool {
+	if ev.job == nil {
+		return ev.version != e.wake
+	}
+	return ev.version != ev.job.version
+}
+
+// due pops the next event of kind k that happens now.
+func (e *engine) due(k kind) (event, bool) {
+	for len(e.queue.heap) > 0 {
+		top := e.queue.heap[0]
+		if stale := e.stale(top); !stale && (top.at > e.now || top.kind != k) {
+			break
+		} else if e.queue.pop(); !stale {
+			return top, true
+		}
+	}
+	return event{}, false
+}
+
+// complete ends every job that is done now.
+func (e *engine) complete() {
+	for {
+		ev, ok := e.due(completion)
+		if !ok {
+			return
+		}
+		j := ev.job
+		j.advance(e.now)
+		grant := j.state.Grant
+		e.drop(j)
+		j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
+		e.observe(Completed, j.state.Job, grant, "")
+		e.leave(j)
+		r := &e.result.Jobs[j.record]
+		r.Finished, r.End = true, e.now
+		if j.scored {
+			e.scored--
+		}
+	}
+}
+
+// leave takes j out of the system and writes its record.
+func (e *engine) leave(j *job) {
+	e.note(j)
+	delete(e.byID, j.state.Job.ID)
+	if i, ok := slices.BinarySearchFunc(e.active, &j.state, byArrival); ok {
+		e.active = slices.Delete(e.active, i, i+1)
+	}
+}
+
+// byArrival is the order of a snapshot's jobs.
+func byArrival(a, b *scheduler.JobState) int {
+	return cmp.Or(cmp.Compare(a.Job.Submit, b.Job.Submit), cmp.Compare(a.Job.ID, b.Job.ID))
+}
+
+// note brings the record of j up to date with its state.
+func (e *engine) note(j *job) {
+	r := &e.result.Jobs[j.record]
+	r.Start, r.Attained, r.Restarts = j.state.FirstRun, j.state.Attained, j.state.Restarts
+}
+
+// submit lets the jobs arrive whose time has come.
+func (e *engine) submit(ctx context.Context) error {
+	for ; e.next < len(e.result.Jobs) && e.result.Jobs[e.next].Job.Submit <= e.now; e.next++ {
+		r := &e.result.Jobs[e.next]
+		why, err := e.refuse(ctx, &r.Job)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			r.Rejected = why
+			e.observe(Rejected, &r.Job, nil, why)
+			if r.Scored {
+				e.scored--
+			}
+			continue
+		}
+		if err := e.enter(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse returns why a job cannot or may not enter, "" if it may.
+func (e *engine) refuse(ctx context.Context, j *spec.Job) (string, error) {
+	if err := j.Validate(); err != nil {
+		return err.Error(), nil
+	}
+	if why := e.tooLarge(j); why != "" {
+		return why, nil
+	}
+	if e.Admission == nil {
+		return "", nil
+	}
+	ok, why, err := e.Admission.Admit(ctx, e.snapshot(), *j)
+	if err != nil {
+		return "", fmt.Errorf("sim: admission of job %s at %v: %w", j.ID, e.now, err)
+	}
+	if ok {
+		return "", nil
+	}
+	return cmp.Or(why, "refused by admission"), nil
+}
+
+// tooLarge returns why j could not run on the idle cluster at the size it asks
+// for, "" if it could. A job runs within one group.
+func (e *engine) tooLarge(j *spec.Job) string {
+	largest, found := 0, false
+	for i := range e.Cluster.Groups {
+		if g := &e.Cluster.Groups[i]; mayUse(j, g) {
+			largest, found = max(largest, g.Count*g.Devices), true
+		}
+	}
+	switch {
+	case !found:
+		return fmt.Sprintf("asks for accelerator %s, which the cluster does not have", j.Accelerator)
+	case j.Devices > largest:
+		return fmt.Sprintf("asks for %d devices, the cluster has %d of one type", j.Devices, largest)
+	}
+	return ""
+}
+
+// enter puts an admitted job into the queue.
+func (e *engine) enter(ctx context.Context, r *JobRecord) error {
+	work, err := e.Truth.Steps(ctx, &r.Job)
+	if err == nil && !finitePositive(work) {
+		err = fmt.Errorf("%g steps of work", work)
+	}
+	if err != nil {
+		return fmt.Errorf("sim: %s at %v: job %s (%s): %w", e.PolicyName, e.now, r.Job.ID, r.Job.Model.Name, err)
+	}
+	j := &job{record: e.next, scored: r.Scored, work: work, from: e.now}
+	j.state = scheduler.JobState{Job: &r.Job, Remaining: work}
+	if e.StartCost != nil {
+		j.state.StartCost = max(e.StartCost(r.Job), 0)
+	}
+	e.byID[r.Job.ID] = j
+	e.active = append(e.active, &j.state)
+	e.observe(Submitted, &r.Job, nil, "")
+	return nil
+}
+
+// wakeUps takes the wake-up that is due, and counts it if it was for nothing.
+func (e *engine) wakeUps() {
+	if _, ok := e.due(wakeUp); ok && e.held == 0 && e.next == len(e.result.Jobs) {
+		e.idleWakes++
+	} else {
+		e.idleWakes = 0
+	}
+}
+
+// snapshot returns the present as a policy sees it.
+func (e *engine) snapshot() *scheduler.Snapshot {
+	for _, j := range e.holding {
+		j.advance(e.now)
+	}
+	return &scheduler.Snapshot{Now: e.now, Cluster: e.Cluster, Jobs: e.active}
+}
+
+func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why string) {
+	if e.Observe != nil {
+		e.Observe(Event{At: e.now, Kind: k, Job: j, Grant: g, Why: why})
+	}
+}
+
+// finish writes down what is left when the run is over.
+func (e *engine) finish() {
+	e.snapshot() // brings jobs up to date
+	for _, s := range e.active {
+		j := e.byID[s.Job.ID]
+		e.note(j)
+		e.result.Jobs[j.record].Unfinished = e.whyUnfinished(j)
+	}
+	for i := e.next; i < len(e.result.Jobs); i++ {
+		e.result.Jobs[i].Unfinished = "not submitted before the run ended"
+	}
+	if l, ok := e.Truth.(lookups); ok {
+		e.result.Lookups.Exact, e.result.Lookups.Interpolated, e.result.Lookups.Modelled = l.Lookups()
+	}
+}
+
+func (e *engine) whyUnfinished(j *job) string {
+	switch {
+	case e.scored == 0:
+		return "the run ended when the scored jobs were done"
+	case j.state.Grant != nil:
+		return fmt.Sprintf("would end after the horizon of %v", e.Horizon)
+	}
+	return "the policy gave it no devices, and nothing was left to happen"
+}

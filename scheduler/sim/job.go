@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// job is one job on its way through the cluster. What policies see of it is
+// state; the rest is how the engine keeps state exact: progress is computed
+// from the last change, never accumulated from event to event.
+type job struct {
+	state  scheduler.JobState
+	record int     // index into Result.Jobs
+	scored bool    // the run waits for it
+	work   float64 // steps in all
+
+	// Since the last change:
+	from     time.Duration // when it happened
+	runFrom  time.Duration // when its start cost is paid
+	rate     float64       // steps/s from runFrom on
+	devices  int           // held
+	place    int           // index into the engine's holding
+	done     float64       // steps completed by then
+	attained float64       // device-seconds received by then
+
+	version uint32 // of the grant; events of an older one are stale
+	stamp   uint64 // the last decision that granted it
+}
+
+// advance brings state up to now.
+func (j *job) advance(now time.Duration) {
+	s := &j.state
+	if s.Grant == nil {
+		return
+	}
+	s.Attained = j.attained + float64(j.devices)*(now-j.from).Seconds()
+	if now < j.runFrom {
+		return
+	}
+	s.Phase = scheduler.Running
+	s.Done = min(j.done+j.rate*(now-j.runFrom).Seconds(), j.work)
+	s.Remaining = j.work - s.Done
+}
+
+// release takes the job's devices away at now, having advanced it to now.
+func (j *job) release(now time.Duration) {
+	j.done, j.attained, j.from = j.state.Done, j.state.Attained, now
+	j.devices, j.rate = 0, 0
+	j.state.Grant = nil
+	j.state.Phase = scheduler.Waiting
+	j.version++
+}
+
+// hold gives the job g at now, to make rate steps/s once its start cost is
+// paid, and returns when it will be done.
+func (j *job) hold(now time.Duration, g *scheduler.Grant, rate float64) time.Duration {
+	s := &j.state
+	if s.Attained == 0 {
+		s.FirstRun = now
+	}
+	s.Grant, s.Phase = g, scheduler.Starting
+	if s.StartCost == 0 {
+		s.Phase = scheduler.Running
+	}
+	j.from, j.runFrom, j.rate, j.devices = now, now+s.StartCost, rate, g.Devices()
+	return j.runFrom + seconds(s.Remaining/rate)
+}
+
+// seconds turns s into a Duration, rounded up to the nanosecond so that nothing
+// ends before its work is done, and bounded so that sums do not overflow.
+func seconds(s float64) time.Duration {
+	ns := math.Ceil(s * 1e9)
+	if !(ns < float64(defaultHorizon)) {
+		return defaultHorizon
+	}
+	return max(time.Duration(ns), 1)
+}

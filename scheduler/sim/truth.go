@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Truth says how fast jobs really run. The engine asks it; policies never see
+// it. An error ends the run: a policy granted what cannot be answered for.
+type Truth interface {
+	// Steps returns the work of j in optimizer steps.
+	Steps(ctx context.Context, j *spec.Job) (float64, error)
+	// StepsPerSec returns how fast j runs on g, whose devices are in group.
+	StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error)
+}
+
+// Predicted is the truth told by a performance model or a table of
+// measurements.
+type Predicted struct {
+	Predictor perfmodel.Predictor
+	Cluster   spec.Cluster // where jobs known by duration alone are timed
+}
+
+// Steps returns the steps j was submitted with. For a job known by duration
+// alone they follow from the speed at the requested devices and plan, on the
+// first group that has the requested accelerator and can be predicted.
+func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
+	if j.Steps > 0 {
+		return j.Steps, nil
+	}
+	err := fmt.Errorf("sim: job %s: no group has accelerator %q", j.ID, j.Accelerator)
+	for i := range t.Cluster.Groups {
+		group := &t.Cluster.Groups[i]
+		if !mayUse(j, group) {
+			continue
+		}
+		g := scheduler.Grant{Job: j.ID, Plan: j.Plan, Shape: spec.Packed(j.Devices, group.Devices)}
+		var rate float64
+		if rate, err = t.StepsPerSec(ctx, j, &g, group); err == nil {
+			return rate * j.Duration.Seconds(), nil
+		}
+	}
+	return 0, fmt.Errorf("job known by its duration alone: %w", err)
+}
+
+// StepsPerSec asks the predictor. A plan that trains another global batch than
+// the job's is an error: it would be another job.
+func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+	if got, want := g.Plan.GlobalBatch(), j.Batch(); got != want {
+		return 0, fmt.Errorf("plan %s trains %d samples per step, the job %d", g.Plan, got, want)
+	}
+	p, err := t.Predictor.Predict(ctx, spec.Config{
+		Model: j.Model, SeqLen: j.SeqLen, Plan: g.Plan,
+		Accelerator: group.Accelerator, Shape: g.Shape, Link: group.Link,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return p.Throughput / float64(j.Batch()), nil
+}
+
+// Lookups tells how the predictor answered, if it counts.
+func (t Predicted) Lookups() (exact, interpolated, modelled int) {
+	if l, ok := t.Predictor.(lookups); ok {
+		return l.Lookups()
+	}
+	return 0, 0, 0
+}
+
+// lookups is a Truth or Predictor that counts how it answered.
+type lookups interface {
+	Lookups() (exact, interpolated, modelled int)
+}
+
+// Durations is the truth of a trace that records run times: every job takes
+// its Duration at the device count it asked for, on any accelerator and
+// placement, and nothing is known of other counts. A job without steps counts
+// its seconds as steps.
+type Durations struct{}
+
+func (Durations) Steps(_ context.Context, j *spec.Job) (float64, error) {
+	if j.Steps > 0 {
+		return j.Steps, nil
+	}
+	return j.Duration.Seconds(), nil
+}
+
+func (d Durations) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, _ *spec.NodeGroup) (float64, error) {
+	if j.Duration <= 0 {
+		return 0, fmt.Errorf("no duration is recorded")
+	}
+	if n := g.Devices(); n != j.Devices {
+		return 0, fmt.Errorf("%d devices granted, the recorded duration is for %d", n, j.Devices)
+	}
+	steps, err := d.Steps(ctx, j)
+	return steps / j.Duration.Seconds(), err
+}
+
+func finitePositive(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
+
+// mayUse reports whether j accepts the accelerator of group.
+func mayUse(j *spec.Job, group *spec.NodeGroup) bool {
+	return j.Accelerator == "" || j.Accelerator == group.Accelerator.Name
+}
