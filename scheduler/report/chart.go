@@ -1,0 +1,166 @@
+package report
+
+import (
+	"math"
+	"sort"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// Charts hold this many points per run at most, whatever the number of jobs:
+// about as many as a wide screen has pixels for them.
+const (
+	cdfPoints   = 800
+	timeBuckets = 500
+)
+
+// chart is lines over common x values, all in base units.
+type chart struct {
+	X     []Number   `json:"x"`
+	Lines [][]Number `json:"lines"` // by run; undefined where a run has no value
+	// StepSec is the time one point stands for, 0 for points that stand for
+	// themselves.
+	StepSec float64 `json:"step_s,omitempty"`
+}
+
+// jctChart returns, for each run, the share of the admitted jobs that count
+// which finished within x seconds of their submission. The x values are evenly
+// spaced in log(x) from the shortest completion time to the longest; each share
+// is exact. ok is false when no job finished.
+func jctChart(results []*sim.Result, score Score) (c chart, ok bool) {
+	jcts := make([][]time.Duration, len(results))
+	shortest, longest := time.Duration(math.MaxInt64), time.Duration(0)
+	for i, r := range results {
+		jcts[i] = finishedJCT(r, score)
+		if n := len(jcts[i]); n > 0 {
+			shortest, longest = min(shortest, jcts[i][0]), max(longest, jcts[i][n-1])
+		}
+	}
+	if longest == 0 {
+		return chart{}, false
+	}
+	grid := logGrid(max(shortest, time.Millisecond), longest)
+	for _, x := range grid {
+		c.X = append(c.X, seconds(x))
+	}
+	for i, r := range results {
+		admitted := Summarize(r, score)
+		c.Lines = append(c.Lines, shares(jcts[i], grid, admitted.Finished+admitted.Unfinished))
+	}
+	return c, true
+}
+
+// shares returns, for each x, the number of ascending ds that are at most x as
+// a share of n.
+func shares(ds, xs []time.Duration, n int) []Number {
+	out := make([]Number, len(xs))
+	for i, x := range xs {
+		at := sort.Search(len(ds), func(k int) bool { return ds[k] > x })
+		out[i] = round(Number(float64(at)/float64(n)), 5)
+	}
+	return out
+}
+
+// logGrid returns ascending, distinct times, evenly spaced in their logarithm,
+// from just below lo to just above hi, to four digits.
+func logGrid(lo, hi time.Duration) []time.Duration {
+	from, to := math.Log(lo.Seconds()*0.98), math.Log(hi.Seconds()*1.02)
+	var out []time.Duration
+	for i := range cdfPoints {
+		x := math.Exp(from + (to-from)*float64(i)/(cdfPoints-1))
+		unit := math.Pow(10, math.Floor(math.Log10(x))-3)
+		d := time.Duration(math.Round(math.Round(x/unit) * unit * 1e9))
+		if len(out) == 0 || d > out[len(out)-1] {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// usageChart returns a quantity of every run's usage over time, as means over
+// equal steps of a round length. A run's line ends with the run.
+func usageChart(results []*sim.Result, of func(*sim.Result, sim.Usage) float64) (c chart, ok bool) {
+	var last time.Duration
+	for _, r := range results {
+		last = max(last, runEnd(r))
+	}
+	if last <= 0 {
+		return chart{}, false
+	}
+	step := roundStep(last / timeBuckets)
+	n := int((last + step - 1) / step)
+	c.StepSec = step.Seconds()
+	for i := range n {
+		c.X = append(c.X, seconds(time.Duration(i)*step))
+	}
+	for _, r := range results {
+		c.Lines = append(c.Lines, stepMeans(r, step, n, func(u sim.Usage) float64 { return of(r, u) }))
+	}
+	return c, true
+}
+
+// runEnd returns the last time r knows about.
+func runEnd(r *sim.Result) time.Duration {
+	var end time.Duration
+	if n := len(r.Usage); n > 0 {
+		end = r.Usage[n-1].At
+	}
+	for _, j := range r.Jobs {
+		if j.Finished {
+			end = max(end, j.End)
+		}
+	}
+	return end
+}
+
+// stepMeans returns the time-weighted means of a quantity of r's usage over n
+// steps from time 0, in one pass. The last step counts up to the run's end;
+// those after it are undefined.
+func stepMeans(r *sim.Result, step time.Duration, n int, of func(sim.Usage) float64) []Number {
+	sums := make([]float64, n)
+	end := runEnd(r)
+	for i, u := range r.Usage {
+		until := end
+		if i+1 < len(r.Usage) {
+			until = r.Usage[i+1].At
+		}
+		v := of(u)
+		for at := max(u.At, 0); at < until; {
+			k := int(at / step)
+			to := min(until, time.Duration(k+1)*step)
+			sums[k] += v * (to - at).Seconds()
+			at = to
+		}
+	}
+	out := make([]Number, n)
+	for k := range out {
+		begin := time.Duration(k) * step
+		width := min(step, end-begin)
+		if width <= 0 {
+			out[k] = Undefined()
+			continue
+		}
+		out[k] = round(Number(sums[k]/width.Seconds()), 4)
+	}
+	return out
+}
+
+// roundStep returns the shortest round time that is at least d.
+func roundStep(d time.Duration) time.Duration {
+	const day = 24 * time.Hour
+	for _, s := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second,
+		30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day} {
+		if d <= s {
+			return s
+		}
+	}
+	return (d + day - 1) / day * day
+}
+
+// round rounds n to so many decimals.
+func round(n Number, decimals int) Number {
+	p := math.Pow10(decimals)
+	return Number(math.Round(float64(n)*p) / p)
+}

@@ -1,0 +1,152 @@
+package report
+
+import (
+	_ "embed" // the page's parts
+	"html/template"
+	"io"
+
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// HTMLInput is what goes on a page.
+type HTMLInput struct {
+	Title   string        // "" = "Simulated schedules"
+	Results []*sim.Result // shown in this order
+	Score   Score         // the jobs that count
+	Facts   []Fact        // how the runs came about, shown in this order; those with an empty value are not
+	Notes   []string      // sentences for the fine print
+}
+
+// Fact is a name and its value, such as the cluster, the workload, truth,
+// belief, seed, command line or version.
+type Fact struct{ Name, Value string }
+
+// WriteHTML writes one self-contained page: a table with a row per run, the
+// distribution of job completion times, utilisation and waiting jobs over time,
+// and the fine print. It needs no network and reads no other file; without
+// scripts the table still shows. Its size does not grow with the number of
+// jobs.
+func WriteHTML(w io.Writer, in HTMLInput) error {
+	return pageTemplate.Execute(w, newPage(in))
+}
+
+// The page's own parts, and uPlot 1.6.32 (Leon Sorokin, MIT licence,
+// https://github.com/leeoniya/uPlot), which draws the charts.
+var (
+	//go:embed assets/page.html
+	pageHTML string
+	//go:embed assets/page.css
+	pageCSS string
+	//go:embed assets/page.js
+	pageJS string
+	//go:embed assets/uPlot.min.css
+	plotCSS string
+	//go:embed assets/uPlot.iife.min.js
+	plotJS string
+	//go:embed assets/uPlot.LICENSE
+	plotLicence string
+)
+
+var (
+	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+	pageStyle    = template.CSS(plotCSS + "\n" + pageCSS)
+	// The licence asks to be in every copy, and the page holds one.
+	plotScript = template.JS("/*!\n" + plotLicence + "\n*/\n" + plotJS)
+	pageScript = template.JS(pageJS)
+)
+
+// page is what the template shows.
+type page struct {
+	Title, Score string
+	Head         []summaryColumn
+	Rows         []pageRow
+	Charts       pageCharts
+	Facts        []Fact
+	Notes        []string
+	Warnings     []pageWarning
+	Style        template.CSS
+	Plot, Script template.JS
+}
+
+type pageRow struct {
+	Policy string
+	Color  int // 1-based, repeats
+	Cells  []pageCell
+}
+
+// pageCell is a figure for reading and, exactly, to sort by.
+type pageCell struct{ Text, Value string }
+
+type pageWarning struct {
+	Policy string
+	Texts  []string
+}
+
+type pageCharts struct {
+	Policies []string `json:"policies"`
+	JCT      *chart   `json:"jct"` // nil when there is nothing to draw
+	Used     *chart   `json:"used"`
+	Waiting  *chart   `json:"waiting"`
+}
+
+// pageColors is the number of line colours the style sheet has.
+const pageColors = 8
+
+func newPage(in HTMLInput) *page {
+	p := &page{Title: in.Title, Score: in.Score.String(), Notes: in.Notes, Style: pageStyle, Plot: plotScript, Script: pageScript}
+	if p.Title == "" {
+		p.Title = "Simulated schedules"
+	}
+	for _, f := range in.Facts {
+		if f.Value != "" {
+			p.Facts = append(p.Facts, f)
+		}
+	}
+	p.fillTable(SummarizeAll(in.Results, in.Score))
+	p.Charts = newCharts(in)
+	return p
+}
+
+func (p *page) fillTable(runs []Summary) {
+	for _, c := range summaryColumns {
+		if c.shown == nil || anyRun(runs, c.shown) {
+			p.Head = append(p.Head, c)
+		}
+	}
+	for i, s := range runs {
+		row := pageRow{Policy: s.Policy, Color: i%pageColors + 1}
+		for _, c := range p.Head[1:] {
+			row.Cells = append(row.Cells, pageCell{Text: c.text(s), Value: c.value(s).String()})
+		}
+		p.Rows = append(p.Rows, row)
+		if len(s.Warnings) > 0 {
+			p.Warnings = append(p.Warnings, pageWarning{s.Policy, s.Warnings})
+		}
+	}
+}
+
+func newCharts(in HTMLInput) pageCharts {
+	var out pageCharts
+	for _, r := range in.Results {
+		out.Policies = append(out.Policies, r.Policy)
+	}
+	if c, ok := jctChart(in.Results, in.Score); ok {
+		out.JCT = &c
+	}
+	if c, ok := usageChart(in.Results, heldShare); ok {
+		out.Used = &c
+	}
+	if c, ok := usageChart(in.Results, waitingJobs); ok {
+		out.Waiting = &c
+	}
+	return out
+}
+
+func heldShare(r *sim.Result, u sim.Usage) float64 {
+	if r.Devices < 1 {
+		return 0
+	}
+	return float64(u.Held) / float64(r.Devices)
+}
+
+func waitingJobs(_ *sim.Result, u sim.Usage) float64 { return float64(u.Waiting) }

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Score is the jobs whose figures count, by the number their id ends in: "7"
+// and "vit-7" are both job 7. Bounds are inclusive, an empty one is open, and
+// the zero Score is every job. With a bound, ids that end in no number do not
+// count.
+type Score struct {
+	First, Last spec.JobID
+}
+
+// ParseScore reads FIRST-LAST, such as "300-600", "vit-3-vit-90" (the dash in
+// the middle divides), "300-" or "-600". The empty string is every job.
+func ParseScore(s string) (Score, error) {
+	if s == "" {
+		return Score{}, nil
+	}
+	bad := fmt.Errorf("report: score %q is not FIRST-LAST, such as 300-600", s)
+	dashes := strings.Count(s, "-")
+	if dashes%2 == 0 {
+		return Score{}, bad
+	}
+	at := -1
+	for range dashes/2 + 1 {
+		at += 1 + strings.IndexByte(s[at+1:], '-')
+	}
+	sc := Score{First: spec.JobID(s[:at]), Last: spec.JobID(s[at+1:])}
+	if sc == (Score{}) {
+		return Score{}, bad
+	}
+	return sc, sc.Validate()
+}
+
+// Validate reports bounds that name no job number or are in the wrong order.
+func (s Score) Validate() error {
+	first, last := uint64(0), uint64(math.MaxUint64)
+	for _, b := range []struct {
+		id  spec.JobID
+		num *uint64
+	}{{s.First, &first}, {s.Last, &last}} {
+		if b.id == "" {
+			continue
+		}
+		n, ok := jobNumber(b.id)
+		if !ok {
+			return fmt.Errorf("report: score bound %q does not end in a job number", b.id)
+		}
+		*b.num = n
+	}
+	if first > last {
+		return fmt.Errorf("report: score %s: the first job comes after the last", s)
+	}
+	return nil
+}
+
+// String writes s as ParseScore reads it.
+func (s Score) String() string {
+	if s == (Score{}) {
+		return ""
+	}
+	return string(s.First) + "-" + string(s.Last)
+}
+
+// Has tells whether the job counts.
+func (s Score) Has(id spec.JobID) bool {
+	if s == (Score{}) {
+		return true
+	}
+	n, ok := jobNumber(id)
+	if !ok {
+		return false
+	}
+	if first, ok := jobNumber(s.First); ok && n < first {
+		return false
+	}
+	if last, ok := jobNumber(s.Last); ok && n > last {
+		return false
+	}
+	return true
+}
+
+// jobNumber returns the number an id ends in.
+func jobNumber(id spec.JobID) (uint64, bool) {
+	digits := len(id)
+	for digits > 0 && '0' <= id[digits-1] && id[digits-1] <= '9' {
+		digits--
+	}
+	n, err := strconv.ParseUint(string(id[digits:]), 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,180 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// Summary is the figures of one run. Times are seconds, job times those of the
+// finished jobs that count; undefined when none of them finished.
+type Summary struct {
+	Policy     string `json:"policy"`
+	Jobs       int    `json:"jobs"` // that count; Finished + Unfinished + Rejected
+	Finished   int    `json:"finished"`
+	Unfinished int    `json:"unfinished"` // admitted, not finished when the run ended
+	Rejected   int    `json:"rejected"`   // never admitted
+
+	AvgJCT    Number `json:"avg_jct_s"`
+	MedianJCT Number `json:"median_jct_s"` // mean of the middle two of an even number
+	P99JCT    Number `json:"p99_jct_s"`    // nearest rank
+	Makespan  Number `json:"makespan_s"`   // last completion - first submission, rejected jobs' included
+
+	DeviceHours Number `json:"device_hours"` // held by the jobs that count, start costs included
+	Restarts    int    `json:"restarts"`     // stopped or moved while running; the first start is none
+	Preemptions int    `json:"preemptions"`  // restarts after which the job held nothing
+	Elapsed     Number `json:"elapsed_s"`    // wall time of the run
+
+	MaxJCT      Number   `json:"max_jct_s"`
+	Utilisation Number   `json:"utilisation"`       // share of the cluster's device-seconds held, by any job, within Makespan
+	Lookups     *Lookups `json:"lookups,omitempty"` // nil when the truth counted none
+	Warnings    []string `json:"warnings,omitempty"`
+}
+
+// Lookups says how the truth answered: from a measurement, between
+// measurements, or from a model.
+type Lookups struct {
+	Exact        int `json:"exact"`
+	Interpolated int `json:"interpolated"`
+	Modelled     int `json:"modelled"`
+}
+
+// Summarize works out the figures of r over the jobs of score.
+func Summarize(r *sim.Result, score Score) Summary {
+	s := Summary{
+		Policy: r.Policy, Elapsed: seconds(r.Elapsed), Warnings: slices.Clone(r.Warnings),
+		AvgJCT: Undefined(), MedianJCT: Undefined(), P99JCT: Undefined(), MaxJCT: Undefined(),
+		Makespan: Undefined(), Utilisation: Undefined(),
+	}
+	if r.Lookups != (sim.Lookups{}) {
+		s.Lookups = &Lookups{r.Lookups.Exact, r.Lookups.Interpolated, r.Lookups.Modelled}
+	}
+	var held float64
+	for _, j := range r.Jobs {
+		if !score.Has(j.Job.ID) {
+			continue
+		}
+		s.count(j)
+		held += j.Attained
+	}
+	s.DeviceHours = Number(held / 3600)
+	if jct := finishedJCT(r, score); len(jct) > 0 {
+		s.AvgJCT = mean(jct)
+		s.MedianJCT = median(jct)
+		s.P99JCT = seconds(nearestRank(jct, 0.99))
+		s.MaxJCT = seconds(jct[len(jct)-1])
+	}
+	if first, last, ok := span(r, score); ok {
+		s.Makespan = seconds(last - first)
+		s.Utilisation = utilisation(r, first, last)
+	}
+	return s
+}
+
+// SummarizeAll summarizes every run, in order.
+func SummarizeAll(results []*sim.Result, score Score) []Summary {
+	out := make([]Summary, len(results))
+	for i, r := range results {
+		out[i] = Summarize(r, score)
+	}
+	return out
+}
+
+func (s *Summary) count(j sim.JobRecord) {
+	s.Jobs++
+	switch {
+	case j.Rejected != "":
+		s.Rejected++
+	case j.Finished:
+		s.Finished++
+	default:
+		s.Unfinished++
+	}
+	s.Restarts += j.Restarts
+	s.Preemptions += j.Preemptions
+}
+
+// finishedJCT returns the completion times of the finished jobs that count,
+// ascending.
+func finishedJCT(r *sim.Result, score Score) []time.Duration {
+	var out []time.Duration
+	for _, j := range r.Jobs {
+		if j.Finished && j.Rejected == "" && score.Has(j.Job.ID) {
+			out = append(out, j.JCT())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// span returns the first submission and the last completion of the jobs that
+// count; ok is false when none finished.
+func span(r *sim.Result, score Score) (first, last time.Duration, ok bool) {
+	first = math.MaxInt64
+	for _, j := range r.Jobs {
+		if !score.Has(j.Job.ID) {
+			continue
+		}
+		first = min(first, j.Job.Submit)
+		if j.Finished && j.Rejected == "" {
+			last, ok = max(last, j.End), true
+		}
+	}
+	return first, last, ok
+}
+
+// utilisation returns the share of the cluster's device-seconds between from
+// and to that were held.
+func utilisation(r *sim.Result, from, to time.Duration) Number {
+	if to <= from || r.Devices < 1 {
+		return Undefined()
+	}
+	held := integral(r.Usage, from, to, func(u sim.Usage) int { return u.Held })
+	return Number(held / (to - from).Seconds() / float64(r.Devices))
+}
+
+// integral returns the integral of a quantity of usage over [from, to), in
+// seconds times its unit.
+func integral(usage []sim.Usage, from, to time.Duration, of func(sim.Usage) int) float64 {
+	var sum float64
+	for i, u := range usage {
+		end := to
+		if i+1 < len(usage) {
+			end = min(end, usage[i+1].At)
+		}
+		if begin := max(from, u.At); begin < end {
+			sum += float64(of(u)) * (end - begin).Seconds()
+		}
+	}
+	return sum
+}
+
+func seconds(d time.Duration) Number { return Number(d.Seconds()) }
+
+// mean returns the mean of ds in seconds.
+func mean(ds []time.Duration) Number {
+	var sum float64
+	for _, d := range ds {
+		sum += d.Seconds()
+	}
+	return Number(sum / float64(len(ds)))
+}
+
+// median returns the median of ascending ds in seconds.
+func median(ds []time.Duration) Number {
+	mid := len(ds) / 2
+	if len(ds)%2 == 1 {
+		return seconds(ds[mid])
+	}
+	return (seconds(ds[mid-1]) + seconds(ds[mid])) / 2
+}
+
+// nearestRank returns the smallest of ascending ds that at least the share p of
+// them does not exceed.
+func nearestRank(ds []time.Duration, p float64) time.Duration {
+	// p*n is rounded off at 1e-9 first: 0.99*100 is a little above 99 in binary.
+	rank := int(math.Ceil(p*float64(len(ds)) - 1e-9))
+	return ds[min(max(rank, 1), len(ds))-1]
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"io"
+	"strconv"
+)
+
+// WriteTable writes the runs as a plain-text table, times in the two largest
+// units. Columns that hold nothing but zeros or nothing at all (unfinished and
+// rejected jobs, look-ups) are left out. Wall times are not shown.
+func WriteTable(w io.Writer, runs []Summary) error {
+	var t Table
+	for _, c := range summaryColumns {
+		if c.shown != nil && !anyRun(runs, c.shown) {
+			continue
+		}
+		t.Header = append(t.Header, c.Name)
+		for i, s := range runs {
+			if i == len(t.Rows) {
+				t.Rows = append(t.Rows, nil)
+			}
+			t.Rows[i] = append(t.Rows[i], c.text(s))
+		}
+	}
+	return t.Write(w)
+}
+
+func anyRun(runs []Summary, f func(Summary) bool) bool {
+	for _, s := range runs {
+		if f(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// summaryColumn is one column of the tables for people, in text and HTML.
+type summaryColumn struct {
+	Name  string
+	About string // what the figure is, for HTML
+	text  func(Summary) string
+	value func(Summary) Number // to sort by, nil for the policy
+	shown func(Summary) bool   // nil = always; else only if any run says so
+}
+
+var summaryColumns = []summaryColumn{
+	{Name: "policy", About: "scheduling policy with its options",
+		text: func(s Summary) string { return s.Policy }},
+	countColumn("jobs", "jobs that count", func(s Summary) int { return s.Jobs }, nil),
+	countColumn("finished", "jobs that completed", func(s Summary) int { return s.Finished }, nil),
+	countColumn("unfinished", "admitted, but not complete when the run ended",
+		func(s Summary) int { return s.Unfinished }, func(s Summary) bool { return s.Unfinished > 0 }),
+	countColumn("rejected", "never admitted",
+		func(s Summary) int { return s.Rejected }, func(s Summary) bool { return s.Rejected > 0 }),
+	timeColumn("avg JCT", "mean completion time, finish - submit, of finished jobs", func(s Summary) Number { return s.AvgJCT }),
+	timeColumn("median", "median completion time of finished jobs", func(s Summary) Number { return s.MedianJCT }),
+	timeColumn("p99", "99th percentile of completion times, nearest rank", func(s Summary) Number { return s.P99JCT }),
+	timeColumn("makespan", "last completion - first submission", func(s Summary) Number { return s.Makespan }),
+	{Name: "device-h", About: "device-hours held, start costs included",
+		text:  func(s Summary) string { return fixed(s.DeviceHours, 0) },
+		value: func(s Summary) Number { return s.DeviceHours }},
+	{Name: "util", About: "share of the cluster's devices held, mean over the makespan",
+		text:  func(s Summary) string { return fixed(s.Utilisation, 2) },
+		value: func(s Summary) Number { return s.Utilisation }},
+	countColumn("restarts", "running jobs stopped or moved", func(s Summary) int { return s.Restarts }, nil),
+	countColumn("preempted", "restarts after which the job held nothing",
+		func(s Summary) int { return s.Preemptions }, func(s Summary) bool { return s.Preemptions > 0 }),
+	countColumn("exact", "look-ups the truth answered from a measurement", lookup(func(l Lookups) int { return l.Exact }), counted),
+	countColumn("interp.", "look-ups the truth answered between measurements", lookup(func(l Lookups) int { return l.Interpolated }), counted),
+	countColumn("modelled", "look-ups the truth answered from a model", lookup(func(l Lookups) int { return l.Modelled }), counted),
+}
+
+func counted(s Summary) bool { return s.Lookups != nil }
+
+func lookup(f func(Lookups) int) func(Summary) int {
+	return func(s Summary) int {
+		if s.Lookups == nil {
+			return 0
+		}
+		return f(*s.Lookups)
+	}
+}
+
+func countColumn(name, about string, f func(Summary) int, shown func(Summary) bool) summaryColumn {
+	return summaryColumn{Name: name, About: about, shown: shown,
+		text:  func(s Summary) string { return strconv.Itoa(f(s)) },
+		value: func(s Summary) Number { return Number(f(s)) }}
+}
+
+func timeColumn(name, about string, f func(Summary) Number) summaryColumn {
+	return summaryColumn{Name: name, About: about, value: f,
+		text: func(s Summary) string { return Human(f(s)) }}
+}
+
+// fixed writes n with so many decimals, "-" if it is undefined.
+func fixed(n Number, decimals int) string {
+	if !n.Defined() {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'f', decimals, 64)
+}
