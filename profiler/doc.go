@@ -1,0 +1,2 @@
+// Package profiler is about measurements: package store keeps them.
+package profiler

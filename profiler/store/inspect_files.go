@@ -1,0 +1,213 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/table"
+)
+
+// inspectTable verifies the checksums of a table file: index and every block.
+func inspectTable(path string, id uint64, t badger.TableManifest) (err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := inspectTableEnd(data); err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("a block of the table is damaged")
+		}
+	}()
+	tab, err := table.OpenInMemoryTable(data, id, &table.Options{ReadOnly: true, Compression: t.Compression, BlockSize: blockSize})
+	if err != nil {
+		return err
+	}
+	return tab.VerifyChecksum()
+}
+
+// inspectTableEnd checks the lengths at the end of a table file, without
+// which the engine ends the program:
+//
+//	index, index length (4 bytes), checksum of the index, checksum length (4 bytes)
+func inspectTableEnd(data []byte) error {
+	_, rest, ok := cutTail(data)
+	if !ok {
+		return errors.New("the table has no checksum")
+	}
+	if index, _, ok := cutTail(rest); !ok || len(index) == 0 {
+		return errors.New("the table has no index")
+	}
+	return nil
+}
+
+// cutTail splits off the last bytes of b, whose number is in its last four.
+func cutTail(b []byte) (tail, rest []byte, ok bool) {
+	if len(b) < 4 {
+		return nil, nil, false
+	}
+	b, n := b[:len(b)-4], uint64(binary.BigEndian.Uint32(b[len(b)-4:]))
+	if n > uint64(len(b)) {
+		return nil, nil, false
+	}
+	return b[len(b)-int(n):], b[:len(b)-int(n)], true
+}
+
+// inspectKeys verifies the key registry of an unencrypted store: an
+// initialization vector and a fixed text.
+func inspectKeys(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if len(b) != 28 || !bytes.Equal(b[16:], []byte("Hello Badger")) {
+		return errors.New("the key registry is not that of an unencrypted store")
+	}
+	return nil
+}
+
+// Head and entry flags of the engine's log files.
+const (
+	logHead   = 20 // key id, initialization vector
+	logInTxn  = 0x40
+	logEndTxn = 0x80
+)
+
+var logEndKey = []byte("!badger!txn")
+
+// inspectLog walks a log file up to the end of what was written. Behind the
+// end there may be a rest of the transaction the writer was killed in, which
+// nobody was told is stored; anything else means that the middle is damaged.
+func inspectLog(path string, memtable bool) (empty bool, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return false, err
+	}
+	if len(data) < logHead || allZero(data[:logHead]) {
+		return true, errIf(!allZero(data), "the head of the log is damaged")
+	}
+	if binary.BigEndian.Uint64(data) != 0 {
+		return false, errors.New("the log is encrypted, or its head is damaged")
+	}
+	end, txn := walkLog(data)
+	return false, inspectLogRest(data, end, txn, memtable)
+}
+
+func errIf(bad bool, text string) error {
+	if bad {
+		return errors.New(text)
+	}
+	return nil
+}
+
+func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+
+// walkLog returns the offset of the first entry that is not whole, and the
+// number of the transaction it is in when an entry before it told, else 0.
+func walkLog(data []byte) (end int, txn uint64) {
+	for end = logHead; ; {
+		e, ok := readEntry(data[end:])
+		if !ok {
+			return end, txn
+		}
+		switch {
+		case e.flags&logEndTxn != 0:
+			txn = 0
+		case e.flags&logInTxn != 0:
+			txn = e.txn
+		}
+		end += e.size
+	}
+}
+
+// inspectLogRest looks for whole entries behind the first that is not. A
+// power cut may leave some of the transaction it interrupted, in a memtable's
+// log: one transaction more than the walk reached.
+func inspectLogRest(data []byte, end int, txn uint64, memtable bool) error {
+	for at := end + 1; at < len(data); {
+		skip := bytes.IndexFunc(data[at:], func(r rune) bool { return r != 0 })
+		if skip < 0 {
+			return nil
+		}
+		e, ok, next := findEntry(data, at+skip)
+		if !ok {
+			return nil
+		}
+		if txn == 0 && memtable {
+			txn = e.txn
+		}
+		if e.txn != txn || !memtable {
+			return fmt.Errorf("the log is damaged at byte %d: whole entries follow at byte %d", end, next-e.size)
+		}
+		at = next
+	}
+	return nil
+}
+
+// findEntry returns the first whole entry at or behind offset at, and the
+// offset behind it.
+func findEntry(data []byte, at int) (e logEntry, ok bool, next int) {
+	at = max(at-2, 0) // flags and user meta may be zero
+	for ; at < len(data); at++ {
+		if e, ok := readEntry(data[at:]); ok {
+			return e, true, at + e.size
+		}
+	}
+	return logEntry{}, false, len(data)
+}
+
+// logEntry is an entry of a log file:
+//
+//	flags (1 byte), user meta (1), lengths of key and value and expiry
+//	(varints), key with its transaction in the last 8 bytes, value, CRC-32C
+type logEntry struct {
+	flags byte
+	txn   uint64
+	size  int
+}
+
+// readEntry reads the entry b begins with. ok is false unless it is whole and
+// its key is one of ours.
+func readEntry(b []byte) (e logEntry, ok bool) {
+	if len(b) < 5 {
+		return e, false
+	}
+	e.flags = b[0]
+	at := 2
+	var nums [3]uint64 // key length, value length, expiry
+	for i := range nums {
+		v, n := binary.Uvarint(b[at:min(len(b), at+binary.MaxVarintLen64)])
+		if n <= 0 {
+			return e, false
+		}
+		nums[i], at = v, at+n
+	}
+	klen, vlen, expiry := nums[0], nums[1], nums[2]
+	room := uint64(len(b) - at)
+	if klen < 9 || klen > 1<<16 || vlen > room || klen+vlen+crc32.Size > room || expiry != 0 {
+		return e, false
+	}
+	key := b[at : at+int(klen)]
+	if !ourLogKey(key[:klen-8]) {
+		return e, false
+	}
+	at += int(klen + vlen)
+	if crc32.Checksum(b[:at], castagnoli) != binary.BigEndian.Uint32(b[at:]) {
+		return e, false
+	}
+	// The engine keeps the complement, so that newer versions sort first.
+	e.txn = ^binary.BigEndian.Uint64(key[klen-8:])
+	e.size = at + crc32.Size
+	return e, true
+}
+
+func ourLogKey(k []byte) bool {
+	return k[0] == rowPrefix || k[0] == rowPrefix1 || string(k) == formatKey || bytes.Equal(k, logEndKey)
+}

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"math"
+	"unicode/utf8"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Keys of the store; FORMAT.md draws them.
+const (
+	rowPrefix = 'r' // rows: r model 00 accelerator 00 source 00 identity
+	formatKey = "f" // the store's format, in decimal digits
+
+	identityLen = 16
+	maxNameLen  = 512 // bytes of a model, accelerator or source name
+)
+
+// group is what the rows next to each other in the store share; it is the
+// leading part of their keys.
+type group struct{ model, accelerator, source string }
+
+func groupOf(m spec.Measurement) group {
+	return group{m.Config.Model.Name, m.Config.Accelerator.Name, m.Source}
+}
+
+// appendPrefix appends what the keys of all rows of g begin with.
+func (g group) appendPrefix(b []byte) []byte {
+	b = append(b, rowPrefix)
+	for _, name := range []string{g.model, g.accelerator, g.source} {
+		b = append(append(b, name...), 0)
+	}
+	return b
+}
+
+func rowKey(m spec.Measurement) []byte {
+	id := identity(m)
+	return append(groupOf(m).appendPrefix(nil), id[:]...)
+}
+
+// parseKey splits a row key. ok is false when k is not one.
+func parseKey(k []byte) (g group, id []byte, ok bool) {
+	if len(k) == 0 || k[0] != rowPrefix {
+		return group{}, nil, false
+	}
+	rest := k[1:]
+	for _, name := range []*string{&g.model, &g.accelerator, &g.source} {
+		head, tail, found := bytes.Cut(rest, []byte{0})
+		if !found {
+			return group{}, nil, false
+		}
+		*name, rest = string(head), tail
+	}
+	return g, rest, len(rest) == identityLen
+}
+
+// identity is the content hash of the observation: what was run, on what, and
+// what was seen. The figures that describe a model, an accelerator or a link
+// are left out, so that correcting a catalog does not double the rows; so are
+// notes on the observation (reason, doubt, phases, environment).
+//
+// The bytes hashed are fixed for good: a plan enters in its canonical text,
+// which does not change when a field is added to Plan.
+func identity(m spec.Measurement) [identityLen]byte {
+	h := fields{sha256.New()}
+	c := m.Config
+	h.text(c.Model.Name)
+	h.num(uint64(c.SeqLen))
+	h.text(c.Plan.String())
+	h.text(c.Accelerator.Name)
+	h.text(c.Shape.Devices)
+	h.num(uint64(c.Shape.CPUs))
+	h.float(c.Shape.HostBytes)
+	h.text(c.Framework)
+	h.text(string(m.Outcome))
+	h.num(uint64(len(m.StepSec)))
+	for _, t := range m.StepSec {
+		h.float(t)
+	}
+	h.float(m.PeakBytes)
+	h.text(m.Source)
+	h.text(m.Origin)
+	if m.At.IsZero() {
+		h.text("")
+	} else {
+		h.text(formatTime(m.At))
+	}
+	return [identityLen]byte(h.Sum(nil))
+}
+
+// fields hashes values so that no two different lists of them hash the same
+// bytes: texts carry their length.
+type fields struct{ hash.Hash }
+
+func (f fields) num(v uint64)    { f.Write(binary.BigEndian.AppendUint64(nil, v)) }
+func (f fields) float(v float64) { f.num(math.Float64bits(v + 0)) } // + 0 makes -0 and 0 the same
+func (f fields) text(s string)   { f.num(uint64(len(s))); f.Write([]byte(s)) }
+
+// checkName reports what makes a name unfit for a key.
+func checkName(what, s string) error {
+	switch {
+	case len(s) > maxNameLen:
+		return fmt.Errorf("%s name of %d bytes is longer than %d", what, len(s), maxNameLen)
+	case bytes.IndexByte([]byte(s), 0) >= 0:
+		return fmt.Errorf("%s name %q holds a NUL byte", what, s)
+	}
+	return nil
+}
+
+// Check reports what makes m unfit for the store: spec.Measurement.Validate,
+// and numbers, names, texts or times that would not come back as they went in.
+func Check(m spec.Measurement) error {
+	if err := check(m); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+func check(m spec.Measurement) error {
+	for _, err := range []error{
+		m.Validate(),
+		checkName("model", m.Config.Model.Name),
+		checkName("accelerator", m.Config.Accelerator.Name),
+		checkName("source", m.Source),
+		checkTexts(m),
+		checkNumbers(m),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if y := m.At.UTC().Year(); y < 1 || y > 9999 {
+		return fmt.Errorf("time %v is not in the years 1 to 9999", m.At)
+	}
+	return nil
+}
+
+func checkTexts(m spec.Measurement) error {
+	c := m.Config
+	texts := []string{c.Model.Name, string(c.Model.Kind), c.Accelerator.Name, c.Accelerator.Vendor, c.Accelerator.Arch,
+		string(c.Plan.Offload), string(c.Plan.Recompute), string(c.Plan.Precision), c.Shape.Devices, c.Framework,
+		m.Reason, m.Doubt, m.Source, m.Origin}
+	for k, v := range m.Env {
+		texts = append(texts, k, v)
+	}
+	for k := range m.PhaseSec {
+		texts = append(texts, k)
+	}
+	for _, s := range texts {
+		if !utf8.ValidString(s) {
+			return fmt.Errorf("text %q is not valid UTF-8", s)
+		}
+	}
+	return nil
+}
+
+// checkNumbers refuses NaN and infinities anywhere in m.
+func checkNumbers(m spec.Measurement) error {
+	mod, a, l := m.Config.Model, m.Config.Accelerator, m.Config.Link
+	numbers := []float64{mod.ParamCount, mod.ActiveParamCount, mod.FLOPsPerSample,
+		a.FP32, a.TF32, a.FP16, a.BF16, a.FP8, a.FP4, a.MemBytes, a.MemBps, a.ScaleUpBps, a.HostBps, a.Watts,
+		m.Config.Shape.HostBytes, l.IntraBps, l.InterBps, l.HostBps}
+	for _, v := range numbers {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("the configuration of %s on %s holds %g, want finite numbers", mod.Name, a.Name, v)
+		}
+	}
+	for name, v := range m.PhaseSec {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("phase %q took %g s, want a finite number", name, v)
+		}
+	}
+	return nil
+}

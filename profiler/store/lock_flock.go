@@ -1,0 +1,77 @@
+//go:build darwin || dragonfly || freebsd || linux
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// lockHeld tells the engine that the directory is locked before it opens it.
+const lockHeld = true
+
+// lockFile names the process that writes; only the flock on the directory
+// counts, so a file left by a killed process does no harm.
+const lockFile = "LOCK"
+
+// dirLock is an flock on the store's directory, which ends with the process.
+type dirLock struct {
+	dir   *os.File
+	owner string // lock file to remove, "" when shared
+}
+
+func lockDir(dir string, shared bool) (*dirLock, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	how, owner := syscall.LOCK_EX, filepath.Join(dir, lockFile)
+	if shared {
+		how, owner = syscall.LOCK_SH, ""
+	}
+	if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, lockedError(dir)
+		}
+		return nil, fmt.Errorf("locking %s: %w", dir, err)
+	}
+	if owner != "" {
+		if err := os.WriteFile(owner, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o666); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return &dirLock{dir: f, owner: owner}, nil
+}
+
+func lockedError(dir string) error {
+	who := "another process"
+	if b, err := os.ReadFile(filepath.Join(dir, lockFile)); err == nil {
+		who += " (pid " + strings.TrimSpace(string(b)) + ")"
+	}
+	return fmt.Errorf("%s is in use by %s: wait for it to end, or give another data directory: %w", dir, who, ErrLocked)
+}
+
+func (l *dirLock) release() error {
+	var err error
+	if l.owner != "" {
+		err = os.Remove(l.owner)
+	}
+	return errors.Join(err, l.dir.Close())
+}
+
+// freeSpace returns the bytes an unprivileged user can still write to the disk
+// of dir.
+func freeSpace(dir string) (uint64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize), nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// rowPrefix1 begins the row keys of format 1, which were the prefix and an
+// identity without names, so that every query read every row.
+const rowPrefix1 = 'm'
+
+// migrateBatch is the number of rows moved in one transaction.
+const migrateBatch = 256
+
+// migrate brings the store to formatVersion. Each transaction moves some rows
+// to their new keys and removes the old ones; the format key is written last.
+// So a migration that is killed goes on where it was, and one that is done
+// changes nothing. moved, when not nil, is told the rows after each
+// transaction.
+func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
+	defer recovered(&err)
+	at, err := readFormat(bdb)
+	if err != nil || at == formatVersion {
+		return err
+	}
+	if at > formatVersion {
+		return fmt.Errorf("format %d: %w", at, ErrNewer)
+	}
+	for {
+		n, err := migrateRows(bdb)
+		if err != nil {
+			return err
+		}
+		if moved != nil {
+			moved(n)
+		}
+		if n == 0 {
+			return setFormat(bdb, formatVersion)
+		}
+	}
+}
+
+// readFormat returns the format the rows are in, 1 when there is no key.
+func readFormat(bdb *badger.DB) (v int, err error) {
+	err = bdb.View(func(txn *badger.Txn) error {
+		it, err := txn.Get([]byte(formatKey))
+		if errors.Is(err, badger.ErrKeyNotFound) {
+			v = 1
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return it.Value(func(b []byte) error {
+			v, err = strconv.Atoi(string(b))
+			return err
+		})
+	})
+	return v, err
+}
+
+func setFormat(bdb *badger.DB, v int) error {
+	return bdb.Update(func(txn *badger.Txn) error {
+		return txn.Set([]byte(formatKey), strconv.AppendInt(nil, int64(v), 10))
+	})
+}
+
+// migrateRows moves up to migrateBatch rows of format 1 and returns how many.
+func migrateRows(bdb *badger.DB) (n int, err error) {
+	err = bdb.Update(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{rowPrefix1}})
+		defer it.Close()
+		size := 0
+		for it.Rewind(); it.Valid() && n < migrateBatch && size < maxTxnBytes; it.Next() {
+			item := it.Item()
+			size += int(item.EstimatedSize())
+			if err := migrateRow(txn, item); err != nil {
+				return fmt.Errorf("row %x: %w", item.Key(), err)
+			}
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+func migrateRow(txn *badger.Txn, item *badger.Item) error {
+	m, err := readRow(item)
+	if err != nil {
+		return err
+	}
+	r, err := encodeRow(m)
+	if err != nil {
+		return err
+	}
+	if err := txn.Delete(item.KeyCopy(nil)); err != nil {
+		return err
+	}
+	return txn.SetEntry(r.entry())
+}
+
+// record1 is a value of version 1: a flat row with its plan and shape as text
+// and times in milliseconds.
+type record1 struct {
+	Model       spec.Model         `json:"model"`
+	Accelerator spec.Accelerator   `json:"accelerator"`
+	Link        spec.Link          `json:"link"`
+	SeqLen      int                `json:"seq_len,omitempty"`
+	Plan        string             `json:"plan"`
+	Devices     string             `json:"devices"`
+	CPUs        int                `json:"cpus,omitempty"`
+	HostBytes   float64            `json:"host_bytes,omitempty"`
+	Framework   string             `json:"framework,omitempty"`
+	Outcome     spec.Outcome       `json:"outcome"`
+	Note        string             `json:"note,omitempty"` // reason of a row that is not ok, else doubt
+	StepMs      []float64          `json:"step_ms,omitempty"`
+	PhaseMs     map[string]float64 `json:"phase_ms,omitempty"`
+	PeakBytes   float64            `json:"peak_bytes,omitempty"`
+	Source      string             `json:"source"`
+	Origin      string             `json:"origin,omitempty"`
+	AtUnixNano  int64              `json:"at_unix_nano,omitempty"` // 0 = not known
+	Env         map[string]string  `json:"env,omitempty"`
+}
+
+func decodeRecord1(b []byte) (spec.Measurement, error) {
+	var r record1
+	if err := json.Unmarshal(b, &r); err != nil {
+		return spec.Measurement{}, fmt.Errorf("record of version 1: %w", err)
+	}
+	plan, err := spec.ParsePlan(r.Plan)
+	if err != nil {
+		return spec.Measurement{}, fmt.Errorf("record of version 1: %w", err)
+	}
+	m := spec.Measurement{
+		Config: spec.Config{Model: r.Model, SeqLen: r.SeqLen, Plan: plan, Accelerator: r.Accelerator, Link: r.Link,
+			Shape: spec.Shape{Devices: r.Devices, CPUs: r.CPUs, HostBytes: r.HostBytes}, Framework: r.Framework},
+		Outcome: r.Outcome, PeakBytes: r.PeakBytes, Source: r.Source, Origin: r.Origin, Env: r.Env,
+	}
+	if r.Outcome == spec.OK {
+		m.Doubt = r.Note
+	} else {
+		m.Reason = r.Note
+	}
+	for _, ms := range r.StepMs {
+		m.StepSec = append(m.StepSec, ms/1000)
+	}
+	for phase, ms := range r.PhaseMs {
+		if m.PhaseSec == nil {
+			m.PhaseSec = map[string]float64{}
+		}
+		m.PhaseSec[phase] = ms / 1000
+	}
+	if r.AtUnixNano != 0 {
+		m.At = time.Unix(0, r.AtUnixNano).UTC()
+	}
+	return m, m.Validate()
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Bounds of one transaction, well inside the engine's for a memtable of
+// memTableSize.
+const (
+	maxTxnRows  = 1024
+	maxTxnBytes = 512 << 10
+)
+
+// Counts says what PutAll did with the rows given.
+type Counts struct {
+	Added     int // not seen before
+	Updated   int // same observation, other figures or notes: replaced
+	Unchanged int // already stored as given
+}
+
+// Total returns the number of rows counted.
+func (c Counts) Total() int { return c.Added + c.Updated + c.Unchanged }
+
+// Add adds d to c.
+func (c *Counts) Add(d Counts) {
+	c.Added += d.Added
+	c.Updated += d.Updated
+	c.Unchanged += d.Unchanged
+}
+
+// Put is PutAll without the counts.
+func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
+	_, err := db.PutAll(ctx, ms...)
+	return err
+}
+
+// PutAll stores ms; when it returns nil they are on disk. A row whose identity
+// is stored already (FORMAT.md says what that is) replaces the stored one.
+// If Check refuses any row, or one is too large, nothing is stored and the
+// error says which. When ctx ends or the disk fails midway, the rows of a
+// prefix of ms are stored, and counted.
+func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
+	if err := db.use(); err != nil {
+		return Counts{}, err
+	}
+	defer db.done()
+	if db.opt.ReadOnly {
+		return Counts{}, fmt.Errorf("store: put into %s: %w", db.dir, ErrReadOnly)
+	}
+	rows, err := encodeRows(ms)
+	if err != nil {
+		return Counts{}, err
+	}
+	var sum Counts
+	for len(rows) > 0 {
+		if err := ctx.Err(); err != nil {
+			return sum, fmt.Errorf("store: %d of %d rows stored: %w", sum.Total(), len(ms), err)
+		}
+		n := batchLen(rows)
+		c, err := db.commit(rows[:n])
+		if err != nil {
+			return sum, fmt.Errorf("store: %s: %d of %d rows stored: %w", db.dir, sum.Total(), len(ms), err)
+		}
+		sum.Add(c)
+		rows = rows[n:]
+	}
+	return sum, nil
+}
+
+// row is a measurement as it is written.
+type row struct {
+	key, value []byte
+	outcome    byte
+}
+
+func encodeRows(ms []spec.Measurement) ([]row, error) {
+	rows := make([]row, len(ms))
+	for i, m := range ms {
+		err := check(m)
+		if err == nil {
+			rows[i], err = encodeRow(m)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store: row %d of %d (source %q, origin %q): %w", i+1, len(ms), m.Source, m.Origin, err)
+		}
+	}
+	return rows, nil
+}
+
+func encodeRow(m spec.Measurement) (row, error) {
+	v, err := encodeRecord(m)
+	return row{key: rowKey(m), value: v, outcome: outcomeCode(m.Outcome)}, err
+}
+
+// batchLen returns how many of rows go into one transaction, at least 1.
+func batchLen(rows []row) int {
+	size := 0
+	for i, r := range rows {
+		size += len(r.key) + len(r.value)
+		if i == maxTxnRows || i > 0 && size > maxTxnBytes {
+			return i
+		}
+	}
+	return len(rows)
+}
+
+// commit writes rows in one transaction and waits until it is on disk.
+func (db *DB) commit(rows []row) (c Counts, err error) {
+	db.writing.Lock()
+	defer db.writing.Unlock()
+	if err := checkSpace(db.dir); err != nil {
+		return Counts{}, err
+	}
+	defer recovered(&err)
+	txn := db.bdb.NewTransaction(true)
+	defer txn.Discard()
+	for _, r := range rows {
+		if err := putRow(txn, r, &c); err != nil {
+			return Counts{}, err
+		}
+	}
+	if err := txn.Commit(); err != nil {
+		return Counts{}, err
+	}
+	return c, nil
+}
+
+func putRow(txn *badger.Txn, r row, c *Counts) error {
+	same := false
+	old, err := txn.Get(r.key)
+	switch {
+	case errors.Is(err, badger.ErrKeyNotFound):
+		c.Added++
+		return txn.SetEntry(r.entry())
+	case err != nil:
+		return err
+	}
+	if err := old.Value(func(v []byte) error { same = bytes.Equal(v, r.value); return nil }); err != nil {
+		return err
+	}
+	if same {
+		c.Unchanged++
+		return nil
+	}
+	c.Updated++
+	return txn.SetEntry(r.entry())
+}
+
+func (r row) entry() *badger.Entry { return badger.NewEntry(r.key, r.value).WithMeta(r.outcome) }
+
+// recovered turns a panic of the engine into an error of the call it is
+// deferred in.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%w: %v", ErrCorrupt, r)
+	}
+}

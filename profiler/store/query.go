@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Filter chooses rows. An empty list chooses all; names match exactly.
+type Filter struct {
+	Models, Accelerators, Sources []string
+}
+
+func chosen(names []string, name string) bool {
+	return len(names) == 0 || slices.Contains(names, name)
+}
+
+// skip returns the key from which rows that f may choose go on, when the rows
+// of g are not chosen; nil when they are. The names in a key end in 00, so
+// their end plus one is past all keys that begin with them.
+func (f Filter) skip(g group) []byte {
+	b := append([]byte{rowPrefix}, g.model...)
+	if !chosen(f.Models, g.model) {
+		return append(b, 1)
+	}
+	b = append(append(b, 0), g.accelerator...)
+	if !chosen(f.Accelerators, g.accelerator) {
+		return append(b, 1)
+	}
+	b = append(append(b, 0), g.source...)
+	if !chosen(f.Sources, g.source) {
+		return append(b, 1)
+	}
+	return nil
+}
+
+// Query yields the rows f chooses, as they were when the iteration began,
+// ordered by model, accelerator, source and identity: the same rows come in
+// the same order whatever the filter. An error, such as the end of ctx, is the
+// last thing yielded. Rows f does not choose are jumped over, not read.
+func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		stop := false
+		err := db.scan(ctx, f, func(g group, it *badger.Item) (bool, error) {
+			m, err := readRow(it)
+			if err != nil {
+				return false, fmt.Errorf("row %x of %s on %s from %s: %w",
+					it.Key()[len(it.Key())-identityLen:], g.model, g.accelerator, g.source, err)
+			}
+			stop = !yield(m, nil)
+			return !stop, nil
+		})
+		if err != nil && !stop {
+			yield(spec.Measurement{}, err)
+		}
+	}
+}
+
+func readRow(it *badger.Item) (m spec.Measurement, err error) {
+	verr := it.Value(func(v []byte) error {
+		m, err = decodeRecord(v)
+		return nil
+	})
+	if verr != nil {
+		return m, fmt.Errorf("%w: value log: %w", ErrCorrupt, verr)
+	}
+	return m, err
+}
+
+// scan calls each with the rows f chooses, in key order, until it returns
+// false. Items are valid only during the call.
+func (db *DB) scan(ctx context.Context, f Filter, each func(group, *badger.Item) (bool, error)) (err error) {
+	if err := db.use(); err != nil {
+		return err
+	}
+	defer db.done()
+	txn := db.bdb.NewTransaction(false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{rowPrefix}})
+	defer it.Close()
+	if err := scanRows(ctx, it, f, each); err != nil {
+		return fmt.Errorf("store: %s: %w", db.dir, err)
+	}
+	return nil
+}
+
+// scanRows walks the rows group by group. Only groups f chooses are read; from
+// any other it seeks to the next that may be chosen.
+func scanRows(ctx context.Context, it *badger.Iterator, f Filter, each func(group, *badger.Item) (bool, error)) error {
+	var prefix []byte // of the group the iterator is in, which f chooses
+	var g group
+	for it.Rewind(); it.Valid(); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if prefix == nil || !it.ValidForPrefix(prefix) {
+			var ok bool
+			if g, _, ok = parseKey(it.Item().Key()); !ok {
+				return fmt.Errorf("%w: key %q is not a row's", ErrCorrupt, it.Item().Key())
+			}
+			prefix = nil
+			if to := f.skip(g); to != nil {
+				it.Seek(to)
+				continue
+			}
+			prefix = g.appendPrefix(nil)
+		}
+		more, err := each(g, it.Item())
+		if err != nil || !more {
+			return err
+		}
+		it.Next()
+	}
+	return nil
+}
+
+// Len returns the number of rows f chooses.
+func (db *DB) Len(ctx context.Context, f Filter) (int, error) {
+	n := 0
+	err := db.scan(ctx, f, func(group, *badger.Item) (bool, error) { n++; return true, nil })
+	return n, err
+}
+
+// Tally is the number of rows of one kind.
+type Tally struct {
+	Model       string       `json:"model"`
+	Accelerator string       `json:"accelerator"`
+	Source      string       `json:"source"`
+	Outcome     spec.Outcome `json:"outcome"`
+	Rows        int          `json:"rows"`
+}
+
+// Summary counts the rows by model, accelerator, source and outcome, in that
+// order. It reads keys only.
+func (db *DB) Summary(ctx context.Context) ([]Tally, error) {
+	var out []Tally
+	var at group
+	var counts [256]int // by outcome code
+	flush := func() error {
+		for code, n := range counts {
+			if n == 0 {
+				continue
+			}
+			o, err := outcomeOf(byte(code))
+			if err != nil {
+				return err
+			}
+			out = append(out, Tally{at.model, at.accelerator, at.source, o, n})
+		}
+		clear(counts[:])
+		return nil
+	}
+	err := db.scan(ctx, Filter{}, func(g group, it *badger.Item) (bool, error) {
+		if g != at {
+			if err := flush(); err != nil {
+				return false, err
+			}
+			at = g
+		}
+		counts[it.UserMeta()]++
+		return true, nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	return out, err
+}

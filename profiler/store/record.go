@@ -1,0 +1,75 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// recordVersion is the first byte of every value written. A change to the
+// JSON that older programs would misread, or that makes older values
+// misread, needs the next number and a decoder for this one.
+const recordVersion = 2
+
+// maxRecord bounds one encoded row, in bytes: some 400,000 step times.
+const maxRecord = 8 << 20
+
+// outcomes in the order of their codes, which are kept beside the value as
+// badger's user meta byte. Codes start at 1 and are only ever appended.
+var outcomes = []spec.Outcome{spec.OK, spec.OOM, spec.Timeout, spec.Failed}
+
+func outcomeCode(o spec.Outcome) byte {
+	for i, v := range outcomes {
+		if v == o {
+			return byte(i + 1)
+		}
+	}
+	return 0
+}
+
+func outcomeOf(code byte) (spec.Outcome, error) {
+	if i := int(code) - 1; i >= 0 && i < len(outcomes) {
+		return outcomes[i], nil
+	}
+	return "", fmt.Errorf("outcome code %d is not in 1..%d", code, len(outcomes))
+}
+
+// encodeRecord returns the value of a row: the version byte, then the
+// measurement as JSON with its time in UTC. Equal measurements give equal
+// bytes.
+func encodeRecord(m spec.Measurement) ([]byte, error) {
+	if !m.At.IsZero() {
+		m.At = m.At.Round(0).UTC()
+	}
+	j, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	if len(j) >= maxRecord {
+		return nil, fmt.Errorf("a row of %d bytes with %d step times is larger than %d", len(j), len(m.StepSec), maxRecord)
+	}
+	b := make([]byte, 0, len(j)+1)
+	return append(append(b, recordVersion), j...), nil
+}
+
+// decodeRecord reads a value of any known version. It keeps no part of b.
+func decodeRecord(b []byte) (spec.Measurement, error) {
+	if len(b) == 0 {
+		return spec.Measurement{}, fmt.Errorf("empty record")
+	}
+	var m spec.Measurement
+	switch b[0] {
+	case 1:
+		return decodeRecord1(b[1:])
+	case recordVersion:
+		if err := json.Unmarshal(b[1:], &m); err != nil {
+			return spec.Measurement{}, fmt.Errorf("record of version %d: %w", b[0], err)
+		}
+		return m, m.Validate()
+	}
+	return spec.Measurement{}, fmt.Errorf("record version %d, this program reads up to %d", b[0], recordVersion)
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -1,0 +1,305 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+)
+
+// Sentinels callers branch on; the errors wrapping them name the directory
+// and say what to do.
+var (
+	ErrLocked   = errors.New("store in use")
+	ErrCorrupt  = errors.New("store corrupt")
+	ErrNewer    = errors.New("store written by a newer program")
+	ErrReadOnly = errors.New("store opened read-only")
+	ErrClosed   = errors.New("store closed")
+	ErrNoSpace  = errors.New("disk nearly full")
+)
+
+// Options says how to open a store. The zero value opens it for reading and
+// writing and creates it when there is none.
+type Options struct {
+	// ReadOnly opens an existing store beside other readers. A store that was
+	// not closed, or is of an older format, is first recovered or migrated,
+	// which writes.
+	ReadOnly bool
+	// Logf receives the storage engine's messages; nil drops them.
+	Logf func(format string, args ...any)
+}
+
+// Sizes of the engine, in bytes. A full memtable becomes one table file; two
+// of them bound the memory of writes. Values above valueThreshold go to the
+// value log, which only rows with thousands of step times reach. Logs are
+// created sparse at twice their size and cut when the store is closed.
+const (
+	memTableSize   = 8 << 20
+	valueThreshold = 64 << 10
+	valueLogSize   = 16 << 20
+	blockSize      = 16 << 10
+	blockCacheSize = 8 << 20
+	minFreeSpace   = 64 << 20 // asked of the disk before writing: logs are mapped, and a full disk would end the program
+
+	engineMagic = 0x5061 // "Pa", in the head of badger's MANIFEST
+)
+
+// DB is an open store. Its methods may be called at the same time.
+type DB struct {
+	dir  string
+	opt  Options
+	bdb  *badger.DB
+	lock *dirLock
+
+	writing sync.Mutex // one transaction, and so one sync, at a time
+
+	mu     sync.Mutex
+	users  int // calls and iterations under way
+	closed bool
+	idle   *sync.Cond // users fell to 0
+}
+
+// Open opens the store in dir. Errors wrap ErrLocked when another process has
+// it, ErrCorrupt when a file of it is damaged, ErrNewer when a newer program
+// wrote it, and fs.ErrNotExist when o.ReadOnly and there is none; after any of
+// them the store is as it was.
+func Open(dir string, o Options) (*DB, error) {
+	db, err := open(dir, o)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return db, nil
+}
+
+func open(dir string, o Options) (*DB, error) {
+	if o.ReadOnly {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, noStore(dir, err)
+		}
+		return openReadOnly(dir, o)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir, false)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openLocked(dir, o, lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	return db, nil
+}
+
+// openLocked checks the files, opens the engine for writing and brings the
+// format up to date. The caller releases the lock on errors.
+func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
+	st, err := inspect(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSpace(dir); err != nil {
+		return nil, err
+	}
+	if err := st.prepare(dir); err != nil {
+		return nil, err
+	}
+	bdb, err := openEngine(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(bdb, nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: bringing it to format %d: %w", dir, formatVersion, err), bdb.Close())
+	}
+	return newDB(dir, o, bdb, lock), nil
+}
+
+// openReadOnly opens for reading; a store that needs recovery or migration is
+// first opened and closed for writing.
+func openReadOnly(dir string, o Options) (*DB, error) {
+	lock, err := lockDir(dir, true)
+	if err != nil {
+		return nil, err
+	}
+	st, err := inspect(dir)
+	if err == nil && st.empty {
+		err = noStore(dir, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	if !st.sealed || st.format != formatVersion {
+		if err := errors.Join(lock.release(), recoverStore(dir, o)); err != nil {
+			return nil, err
+		}
+		if lock, err = lockDir(dir, true); err != nil {
+			return nil, err
+		}
+	}
+	bdb, err := openEngine(dir, o)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	return newDB(dir, o, bdb, lock), nil
+}
+
+func recoverStore(dir string, o Options) error {
+	o.ReadOnly = false
+	db, err := open(dir, o)
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
+func noStore(dir string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("no measurements in %s, import some first: %w", dir, fs.ErrNotExist)
+}
+
+func newDB(dir string, o Options, bdb *badger.DB, lock *dirLock) *DB {
+	db := &DB{dir: dir, opt: o, bdb: bdb, lock: lock}
+	db.idle = sync.NewCond(&db.mu)
+	return db
+}
+
+// openEngine opens badger on checked files. It may still meet damage that the
+// checks do not know, so a panic becomes an error.
+func openEngine(dir string, o Options) (bdb *badger.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			bdb, err = nil, corrupt(dir, "", fmt.Errorf("%v", r))
+		}
+	}()
+	bdb, err = badger.Open(engineOptions(dir, o))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return bdb, nil
+}
+
+func engineOptions(dir string, o Options) badger.Options {
+	opt := badger.DefaultOptions(dir).
+		WithSyncWrites(true).
+		WithReadOnly(o.ReadOnly).
+		WithBypassLockGuard(lockHeld).
+		WithExternalMagic(engineMagic).
+		WithMemTableSize(memTableSize).
+		WithNumMemtables(2).
+		WithValueThreshold(valueThreshold).
+		WithValueLogFileSize(valueLogSize).
+		WithCompression(options.Snappy).
+		WithBlockSize(blockSize).
+		WithBlockCacheSize(blockCacheSize).
+		WithNumCompactors(2).
+		WithCompactL0OnClose(!o.ReadOnly).
+		WithDetectConflicts(false). // writes are serialized here
+		WithMetricsEnabled(false).
+		WithLogger(nil)
+	if o.Logf != nil {
+		opt = opt.WithLogger(engineLog{o.Logf})
+	}
+	return opt
+}
+
+// engineLog passes badger's messages on.
+type engineLog struct{ logf func(string, ...any) }
+
+func (l engineLog) Errorf(f string, a ...any)   { l.logf("error: "+f, a...) }
+func (l engineLog) Warningf(f string, a ...any) { l.logf("warning: "+f, a...) }
+func (l engineLog) Infof(f string, a ...any)    { l.logf("info: "+f, a...) }
+func (l engineLog) Debugf(f string, a ...any)   { l.logf("debug: "+f, a...) }
+
+// Dir returns the directory the store is in.
+func (db *DB) Dir() string { return db.dir }
+
+// use marks the start of a call or iteration, which Close waits for.
+func (db *DB) use() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return fmt.Errorf("store: %s: %w", db.dir, ErrClosed)
+	}
+	db.users++
+	return nil
+}
+
+func (db *DB) done() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.users--; db.users == 0 {
+		db.idle.Broadcast()
+	}
+}
+
+// Close waits for calls and iterations under way, writes everything to table
+// files and seals them. It must not be called from within an iteration of
+// Query. Further calls do nothing.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	if db.closed {
+		db.mu.Unlock()
+		return nil
+	}
+	db.closed = true
+	for db.users > 0 {
+		db.idle.Wait()
+	}
+	db.mu.Unlock()
+
+	err := db.bdb.Close()
+	if err == nil && !db.opt.ReadOnly {
+		err = writeSeal(db.dir)
+	}
+	if err := errors.Join(err, db.lock.release()); err != nil {
+		return fmt.Errorf("store: closing %s: %w", db.dir, err)
+	}
+	return nil
+}
+
+// Compact rewrites the table files into as few as possible and drops values
+// no row refers to any more. It is never needed for correctness; worth its
+// time after large parts of a large store were imported again.
+func (db *DB) Compact() error {
+	if err := db.use(); err != nil {
+		return err
+	}
+	defer db.done()
+	if db.opt.ReadOnly {
+		return fmt.Errorf("store: compact %s: %w", db.dir, ErrReadOnly)
+	}
+	db.writing.Lock()
+	defer db.writing.Unlock()
+	if err := db.bdb.Flatten(2); err != nil {
+		return fmt.Errorf("store: compact %s: %w", db.dir, err)
+	}
+	for {
+		err := db.bdb.RunValueLogGC(0.5)
+		if errors.Is(err, badger.ErrNoRewrite) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("store: compact %s: %w", db.dir, err)
+		}
+	}
+}
+
+// checkSpace refuses to write to a nearly full disk.
+func checkSpace(dir string) error {
+	free, err := freeSpace(dir)
+	if err != nil {
+		return fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	if free < minFreeSpace && free != math.MaxUint64 {
+		return fmt.Errorf("%s: %d MiB free on its disk, need %d: %w", dir, free>>20, minFreeSpace>>20, ErrNoSpace)
+	}
+	return nil
+}

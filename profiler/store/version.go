@@ -1,0 +1,46 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// formatVersion is the format of the store as a whole: its keys and files.
+const formatVersion = 2
+
+// versionFile holds the newest format any part of the store may be in. It is
+// read before the engine opens, so that a newer store is left alone, and
+// raised before a migration starts; the key "f" says where the migration got
+// to.
+const versionFile = "VERSION"
+
+const versionText = "pacer measurement store, format %d\n"
+
+// readVersion returns the format in versionFile, 0 when there is no file.
+func readVersion(dir string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(dir, versionFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	var v int
+	if _, err := fmt.Sscanf(string(b), versionText, &v); err != nil || v < 1 || fmt.Sprintf(versionText, v) != string(b) {
+		return 0, corrupt(dir, versionFile, fmt.Errorf("%q names no format", firstBytes(b, 40)))
+	}
+	return v, nil
+}
+
+func writeVersion(dir string, v int) error {
+	return writeFile(filepath.Join(dir, versionFile), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, versionText, v)
+		return err
+	})
+}
+
+func firstBytes(b []byte, n int) []byte { return b[:min(n, len(b))] }
