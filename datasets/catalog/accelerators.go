@@ -1,0 +1,114 @@
+package catalog
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// AcceleratorEntry is one accelerator of the catalog.
+type AcceleratorEntry struct {
+	Accelerator spec.Accelerator
+	Aliases     []string
+	Year        int
+	FormFactor  string
+	MemType     string
+	ScaleUp     string  // name of the link between devices, "none" without
+	MatmulBF16  float64 // best bf16 matrix rate measured, FLOP/s; 0 = none published
+	Uncertain   string  // which figures are doubtful, and why
+	Source      string
+}
+
+type acceleratorTable struct {
+	*index
+	entries []AcceleratorEntry
+}
+
+var loadAccelerators = sync.OnceValue(func() *acceleratorTable {
+	t := &acceleratorTable{index: newIndex("accelerator")}
+	more := map[string][]string{}
+	for _, r := range readTable("accelerator_names.csv") {
+		more[r.str("name")] = r.list("aliases")
+	}
+	for _, table := range []string{"accelerators.csv", "more_accelerators.csv"} {
+		for _, r := range readTable(table) {
+			e := acceleratorFromRow(r)
+			e.Aliases = slices.Concat(e.Aliases, more[e.Accelerator.Name])
+			t.entries = append(t.entries, e)
+			t.add(e.Accelerator.Name, e.Aliases)
+		}
+	}
+	return t
+})
+
+// Factors from the tables' units to base units.
+const (
+	tera = 1e12
+	giga = 1e9
+	gib  = 1 << 30
+)
+
+func acceleratorFromRow(r row) AcceleratorEntry {
+	return AcceleratorEntry{
+		Accelerator: spec.Accelerator{
+			Name:   r.str("name"),
+			Vendor: r.str("vendor"),
+			Arch:   r.str("arch"),
+
+			FP32: r.num("fp32_tflops") * tera,
+			TF32: r.num("tf32_dense_tflops") * tera,
+			FP16: r.num("fp16_dense_tflops") * tera,
+			BF16: r.num("bf16_dense_tflops") * tera,
+			FP8:  r.num("fp8_dense_tflops") * tera,
+			FP4:  r.num("fp4_dense_tflops") * tera,
+
+			MemBytes:   r.num("mem_gb") * gib,
+			MemBps:     r.num("mem_bw_gbps") * giga,
+			ScaleUpBps: r.num("scaleup_gbps_bidir_per_gpu") / 2 * giga,
+			HostBps:    pcieBps(r.int("pcie_gen")) * r.num("pcie_lanes"),
+			Watts:      r.num("tdp_w"),
+		},
+		Aliases:    r.list("aliases"),
+		Year:       r.int("year"),
+		FormFactor: r.str("form_factor"),
+		MemType:    r.str("mem_type"),
+		ScaleUp:    r.str("scaleup_link"),
+		MatmulBF16: r.num("measured_max_bf16_matmul_tflops") * tera,
+		Uncertain:  r.str("uncertain_fields"),
+		Source:     r.str("source"),
+	}
+}
+
+// pcieBps returns the bytes/s of one PCIe lane, one direction, after line
+// encoding: 128b/130b of 8, 16 and 32 GT/s for generations 3 to 5, 242 of 256
+// flit bytes of 64 GT/s for generation 6 (PCI-SIG base specifications).
+func pcieBps(gen int) float64 {
+	switch gen {
+	case 3, 4, 5:
+		return float64(int(8)<<(gen-3)) * giga * 128 / 130 / 8
+	case 6:
+		return 64 * giga * 242 / 256 / 8
+	}
+	return 0
+}
+
+// Accelerator returns the accelerator with a name or alias, or an
+// *UnknownError.
+func Accelerator(name string) (spec.Accelerator, error) {
+	t := loadAccelerators()
+	i, err := t.find(name)
+	if err != nil {
+		return spec.Accelerator{}, err
+	}
+	return t.entries[i].Accelerator, nil
+}
+
+// Accelerators returns every accelerator, in table order.
+func Accelerators() []AcceleratorEntry {
+	out := slices.Clone(loadAccelerators().entries)
+	for i := range out {
+		out[i].Aliases = slices.Clone(out[i].Aliases)
+	}
+	return out
+}

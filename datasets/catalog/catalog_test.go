@@ -1,0 +1,237 @@
+package catalog
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func TestModelNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"llama3-70b": "Llama3-70B", "llama-3-8b": "Llama3-8B", "LLAMA3_70B": "Llama3-70B", "Llama3.1-8B": "Llama3-8B",
+		"LLAMA3.1_405B": "Llama3.1-405B", "GPT OSS 120B": "GPT-OSS-120B", "Qwen3_30B_a3B": "Qwen3-30B-A3B",
+		"DeepSeekV3": "DeepSeekV3", "deepseek-v3": "DeepSeekV3", "vit-b/16": "ViT-B/16", "BERT-Large": "BERT-large",
+		"gpt-2 xl": "GPT2-XL", "resnet50": "ResNet-50", "llama-30b": "LLaMA-30B", "t5-3b": "T5-3B",
+		"Turing-530B": "GPT-530B", "gpt-1.7b": "GPT-1.7B",
+	} {
+		m, err := Model(name)
+		if err != nil || m.Name != want {
+			t.Errorf("Model(%q) = %q, %v, want %s", name, m.Name, err, want)
+		}
+	}
+}
+
+func TestAcceleratorNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"h100": "H100-80GB-SXM", "A800": "A800-80GB", "A100-80GB": "A100-80GB-SXM", "A100-40GB": "A100-40GB-SXM", "T4": "T4",
+		"RTX2080Ti": "RTX2080Ti", "rtx 2080 ti": "RTX2080Ti", "v100": "V100-SXM2-16GB", "p100": "P100-SXM2-16GB", "k80": "K80-12GB",
+		"H100 80GB PCIe Gen5": "H100-80GB-PCIe", "RTX 6000 Ada": "RTX6000-Ada", "h200": "H200-141GB-SXM", "b200": "B200",
+	} {
+		a, err := Accelerator(name)
+		if err != nil || a.Name != want {
+			t.Errorf("Accelerator(%q) = %q, %v, want %s", name, a.Name, err, want)
+		}
+	}
+}
+
+func TestUnknownNamesNearest(t *testing.T) {
+	for _, c := range []struct {
+		err  func(string) error
+		name string
+		want string
+	}{
+		{func(s string) error { _, err := Model(s); return err }, "llama4-8b", "Llama3-8B"},
+		{func(s string) error { _, err := Model(s); return err }, "bert", "BERT-base"},
+		{func(s string) error { _, err := Accelerator(s); return err }, "H1000", "H100-80GB-SXM"},
+		{func(s string) error { _, err := Node(s); return err }, "DGX H10O", "DGX H100"},
+	} {
+		err := c.err(c.name)
+		var u *UnknownError
+		if !errors.As(err, &u) || !slices.Contains(u.Nearest, c.want) || !strings.Contains(err.Error(), c.want) || len(u.Nearest) > 3 {
+			t.Errorf("%q: %v, want the nearest to hold %s", c.name, err, c.want)
+		}
+	}
+	if _, err := Model(""); err == nil {
+		t.Error(`Model("") found one`)
+	}
+}
+
+// Every entry is usable, has a source, and is found by its name and aliases.
+func TestEntriesComplete(t *testing.T) {
+	for _, e := range Models() {
+		if err := e.Model.Validate(); err != nil {
+			t.Error(err)
+		}
+		if e.Source == "" || e.Model.Kind == "" || e.Model.Kind != spec.Opaque && e.Model.SeqLen == 0 {
+			t.Errorf("%s: source %q, kind %q, seq_len %d", e.Model.Name, e.Source, e.Model.Kind, e.Model.SeqLen)
+		}
+		for _, a := range append(e.Aliases, e.Model.Name) {
+			if m, err := Model(a); err != nil || m != e.Model {
+				t.Errorf("%s: alias %q leads to %s, %v", e.Model.Name, a, m.Name, err)
+			}
+		}
+	}
+	for _, e := range Accelerators() {
+		// the one part without a public datasheet has no peak rates
+		if err := e.Accelerator.Validate(); err != nil && e.Accelerator.Name != "H100-96GB-SXM-500W" {
+			t.Error(err)
+		}
+		if e.Source == "" || e.Accelerator.HostBps == 0 {
+			t.Errorf("%s: source %q, PCIe %g B/s", e.Accelerator.Name, e.Source, e.Accelerator.HostBps)
+		}
+		n, ok := NodeFor(e.Accelerator.Name)
+		if !ok || n.Accelerator != e.Accelerator.Name || n.Devices < 1 || n.Link.IntraBps <= 0 && n.Devices > 1 || n.Link.InterBps <= 0 || n.Link.HostBps <= 0 {
+			t.Errorf("NodeFor(%s) = %+v, %v", e.Accelerator.Name, n, ok)
+		}
+	}
+	for _, e := range Nodes() {
+		if e.Source == "" || e.Node.Devices < 1 {
+			t.Errorf("node %s: source %q, %d devices", e.Node.Name, e.Source, e.Node.Devices)
+		}
+		for _, acc := range e.Default {
+			if acc != e.Node.Accelerator {
+				t.Errorf("node %s with %s is the default of %s", e.Node.Name, e.Node.Accelerator, acc)
+			}
+		}
+	}
+}
+
+// Parameter counts by the shape formula agree with the published ones, where
+// both exist and the formula covers the architecture.
+func TestModelShapesAgreeWithCounts(t *testing.T) {
+	notCovered := map[string]bool{"DeepSeekV3": true, "Kimi-K2": true} // multi-head latent attention
+	for _, r := range readTable("models.csv") {
+		m, err := Model(r.str("name"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := r.num("params_b_published") * 1e9; !notCovered[m.Name] && math.Abs(m.Params()/p-1) > 0.035 { // GPT-1.7B prints two digits
+			t.Errorf("%s: %g parameters, published %g", m.Name, m.Params(), p)
+		}
+	}
+	for _, r := range readTable("more_models.csv") {
+		m, _ := Model(r.str("name"))
+		if !m.HasShape() || m.ParamCount == 0 || notCovered[m.Name] {
+			continue
+		}
+		published := m.ParamCount
+		m.ParamCount = 0
+		if math.Abs(m.Params()/published-1) > 0.03 {
+			t.Errorf("%s: %g parameters by shape, published %g", m.Name, m.Params(), published)
+		}
+	}
+	if m, _ := Model("DeepSeekV3"); m.Params() != 671e9 || m.ActiveParams() != 37e9 {
+		t.Errorf("DeepSeekV3: %g parameters, %g active", m.Params(), m.ActiveParams())
+	}
+}
+
+// Units: datasheet figures worked out by hand.
+func TestUnits(t *testing.T) {
+	a, err := Accelerator("A100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"BF16", a.BF16, 312e12}, {"MemBytes", a.MemBytes, 80 * 1073741824}, {"MemBps", a.MemBps, 2039e9},
+		{"ScaleUpBps", a.ScaleUpBps, 300e9}, {"HostBps", a.HostBps, 31.50769e9},
+		{"PCIe 3 x16", 16 * pcieBps(3), 15.75385e9}, {"PCIe 5 x16", 16 * pcieBps(5), 63.01538e9}, {"PCIe 6 x16", 16 * pcieBps(6), 121e9},
+	} {
+		if math.Abs(c.got/c.want-1) > 1e-6 {
+			t.Errorf("%s = %g, want %g", c.name, c.got, c.want)
+		}
+	}
+	n, err := Node("p4d")
+	if err != nil || n.Link.InterBps != 50e9 || n.HostBytes != 1152*1073741824 {
+		t.Errorf("p4d: %+v, %v, want 4 x 100 Gb/s out", n, err)
+	}
+}
+
+func TestCluster(t *testing.T) {
+	c, err := Cluster("6x4xT4,3x8xRTX2080Ti,2x8xA100-40GB")
+	if err != nil || c.Nodes() != 11 || c.Devices() != 64 || c.Groups[1].Accelerator.Name != "RTX2080Ti" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	c, err = Cluster("8x8xA800")
+	if err != nil || c.Groups[0].CPUs != 96 || c.Groups[0].HostBytes != 1600*gib || c.Groups[0].Link.InterBps != 100e9 {
+		t.Errorf("8x8xA800: %+v, %v", c, err)
+	}
+	c, err = Cluster("v100=36,p100=36,k80=36")
+	if err != nil || c.Devices() != 108 || c.Groups[2].Devices != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	c, err = Cluster("20x4")
+	if err != nil || c.Groups[0].Accelerator.Name != Unnamed {
+		t.Errorf("20x4: %+v, %v", c, err)
+	}
+	for _, bad := range []string{"", " ", "8x8xH1000", "0x8xH100", "8x", "h100"} {
+		if c, err := Cluster(bad); err == nil {
+			t.Errorf("Cluster(%q) = %+v", bad, c)
+		}
+	}
+}
+
+func TestClusterYAML(t *testing.T) {
+	c, err := ClusterYAML(strings.NewReader(`
+groups:
+  - {nodes: 2, node: DGX H100}
+  - nodes: 4
+    devices: 2
+    accelerator: t4
+    inter_gbits_per_s: 25
+    cpus: 16
+  - {nodes: 3, devices: 4}
+`), "c.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := c.Groups
+	if c.Devices() != 16+8+12 || g[0].Devices != 8 || g[0].CPUs != 224 || g[1].Accelerator.Name != "T4" || g[1].Link.InterBps != 25e9/8 ||
+		g[1].CPUs != 16 || g[1].HostBytes != 96*gib || g[2].Accelerator.Name != Unnamed {
+		t.Errorf("%+v", c)
+	}
+	for yaml, want := range map[string]string{
+		"":           "c.yaml",
+		"groups: []": "no groups",
+		"groups:\n  - {nodes: 2, node: DGX H1OO}":                  `group 1: catalog: unknown node type "DGX H1OO"`,
+		"groups:\n  - {nodes: two, devices: 4}":                    "[2:13]",
+		"groups:\n  - {nodes: 2, gpus: 4}":                         "gpus",
+		"groups:\n  - {nodes: 0, devices: 4}":                      "group 1: nodes: must be at least 1",
+		"groups:\n  - {nodes: 1}":                                  "group 1: devices",
+		"groups:\n  - {nodes: 1, devices: -4}":                     "devices: -4 is not in 0..",
+		"groups:\n  - {nodes: 1, node: DGX H100, accelerator: T4}": "comes with H100-80GB-SXM, not T4",
+		"groups:\n  - {nodes: 2000000, devices: 4}":                "group 1: nodes: 2e+06",
+		"groups: [": "c.yaml",
+		"groups:\n  - {nodes: 1, devices: 1, inter_gbits_per_s: .nan }": "group 1: inter_gbits_per_s",
+	} {
+		if c, err := ClusterYAML(strings.NewReader(yaml), "c.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v, want an error with %q", yaml, c, err, want)
+		}
+	}
+}
+
+func FuzzClusterYAML(f *testing.F) {
+	f.Add("groups:\n  - {nodes: 2, node: DGX H100}")
+	f.Add("groups: [{nodes: 1, devices: 2, accelerator: t4, cpus: 3}]")
+	f.Fuzz(func(t *testing.T, s string) {
+		if c, err := ClusterYAML(strings.NewReader(s), "f"); err == nil && c.Validate() != nil {
+			t.Errorf("%q gives %+v: %v", s, c, c.Validate())
+		}
+	})
+}
+
+func FuzzCluster(f *testing.F) {
+	f.Add("8x8xA800")
+	f.Add("v100=36,k80=1")
+	f.Fuzz(func(t *testing.T, s string) {
+		if c, err := Cluster(s); err == nil && c.Validate() != nil {
+			t.Errorf("%q gives %+v: %v", s, c, c.Validate())
+		}
+	})
+}

@@ -1,0 +1,23 @@
+// Package catalog names the models everyone trains, the accelerators they are
+// trained on and the machines those come in, each figure with its source. The
+// tables are embedded: nothing is read from disk or network.
+//
+//	accelerators.csv, more_accelerators.csv   datasheets
+//	models.csv, more_models.csv               shapes of neural networks
+//	accelerator_names.csv, model_names.csv    further names, default sequence lengths, sources
+//	nodes.csv                                 machines: devices, links, NICs, CPUs, memory
+//
+// Start with models.go, nodes.go and cluster.go. Figures leave the package in
+// base units (bytes, FLOP/s, bytes/s one direction), converted in this package
+// only:
+//
+//   - memory in "GB" is read as GiB, 2^30 bytes
+//   - bandwidths in GB/s are 10^9 bytes/s; a scale-up link is printed as the sum
+//     of both directions and halved here
+//   - PCIe is the line rate of the lanes after encoding, one direction
+//
+// Names are found whatever their case and punctuation: "llama-3-8b",
+// "LLAMA3_8B" and "Llama3-8B" are one model. An unknown name is an
+// *UnknownError that lists the nearest ones. Entries are shared by all callers
+// and returned as copies; the functions are safe for concurrent use.
+package catalog

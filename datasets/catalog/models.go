@@ -1,0 +1,96 @@
+package catalog
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// ModelEntry is one model of the catalog.
+type ModelEntry struct {
+	Model   spec.Model
+	Aliases []string
+	Note    string // what the figures leave out
+	Source  string
+}
+
+type modelTable struct {
+	*index
+	entries []ModelEntry
+}
+
+var loadModels = sync.OnceValue(func() *modelTable {
+	t := &modelTable{index: newIndex("model")}
+	named := map[string]row{}
+	for _, r := range readTable("model_names.csv") {
+		named[r.str("name")] = r
+	}
+	for _, r := range readTable("models.csv") {
+		n, ok := named[r.str("name")]
+		if !ok {
+			panic("catalog: model_names.csv lacks " + r.str("name"))
+		}
+		t.put(modelFromRow(r, n), n, r.str("notes"))
+	}
+	for _, r := range readTable("more_models.csv") {
+		m := modelFromRow(r, r)
+		m.FLOPsPerSample = r.num("flops_per_sample")
+		t.put(m, r, r.str("notes"))
+	}
+	return t
+})
+
+func (t *modelTable) put(m spec.Model, names row, note string) {
+	e := ModelEntry{Model: m, Aliases: names.list("aliases"), Note: note, Source: names.str("source")}
+	t.entries = append(t.entries, e)
+	t.add(m.Name, e.Aliases)
+}
+
+// modelFromRow reads the shape from one row, and kind, sequence length and
+// published counts from another (or the same).
+func modelFromRow(r, names row) spec.Model {
+	return spec.Model{
+		Name:    r.str("name"),
+		Kind:    spec.Kind(names.str("kind")),
+		Layers:  r.int("layers"),
+		Hidden:  r.int("hidden"),
+		FFN:     r.int("ffn_hidden"),
+		Heads:   r.int("heads"),
+		KVHeads: r.int("kv_heads"),
+		HeadDim: r.int("head_dim"),
+		Vocab:   r.int("vocab"),
+		SeqLen:  names.int("seq_len"),
+
+		GatedMLP:       r.bool("gated_mlp"),
+		TiedEmbeddings: r.bool("tied_embeddings"),
+
+		Experts:         r.int("experts"),
+		ExpertsPerToken: r.int("experts_per_token"),
+		ExpertFFN:       r.int("moe_ffn_hidden"),
+		SharedExperts:   r.int("shared_experts"),
+		DenseLayers:     r.int("dense_layers"),
+
+		ParamCount:       names.num("param_count"),
+		ActiveParamCount: names.num("active_param_count"),
+	}
+}
+
+// Model returns the model with a name or alias, or an *UnknownError.
+func Model(name string) (spec.Model, error) {
+	t := loadModels()
+	i, err := t.find(name)
+	if err != nil {
+		return spec.Model{}, err
+	}
+	return t.entries[i].Model, nil
+}
+
+// Models returns every model, in table order.
+func Models() []ModelEntry {
+	out := slices.Clone(loadModels().entries)
+	for i := range out {
+		out[i].Aliases = slices.Clone(out[i].Aliases)
+	}
+	return out
+}

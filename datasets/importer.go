@@ -1,0 +1,105 @@
+package datasets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Importer reads one public data set.
+type Importer struct {
+	Name    string // what `pacer import` calls it
+	Doc     string
+	License string // of the data
+	URL     string // where it is published
+	Commit  string // the revision the reader was written against; "" = several
+
+	// Import yields every row below root as a measurement or a *RowError, in
+	// the order of file names and lines. Any other error ends it: no file of
+	// the data set below root, a file that cannot be read, or ctx's.
+	Import func(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error]
+
+	// Count returns how many rows Import will yield, 0 when that cannot be
+	// told: the length of a progress bar.
+	Count func(root fs.FS) int
+}
+
+var importers []Importer
+
+func register(i Importer) {
+	if slices.ContainsFunc(importers, func(o Importer) bool { return o.Name == i.Name }) {
+		panic("datasets: importer " + i.Name + " registered twice")
+	}
+	importers = append(importers, i)
+}
+
+// Importers returns every importer, by name.
+func Importers() []Importer {
+	out := slices.Clone(importers)
+	slices.SortFunc(out, func(a, b Importer) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Lookup returns the importer with a name; the error of an unknown one lists
+// those there are, nearest first.
+func Lookup(name string) (Importer, error) {
+	var names []string
+	for _, i := range Importers() {
+		if i.Name == name {
+			return i, nil
+		}
+		names = append(names, i.Name)
+	}
+	near := catalog.Nearest(name, names, len(names))
+	return Importer{}, fmt.Errorf("datasets: unknown data set %q, want one of: %s", name, strings.Join(near, ", "))
+}
+
+// ErrNotMeasurable marks rows that are sound but do not say enough to be a
+// measurement: no step time can be derived from them and no memory was
+// recorded. They come wrapped in a *RowError.
+var ErrNotMeasurable = errors.New("neither a step time nor memory can be derived")
+
+// RowError says which value of which row could not be read. The row is skipped
+// and reading goes on.
+type RowError struct {
+	File   string
+	Line   int    // 1 is the first; 0 = the whole file
+	Column string // name of the column or key, "" = the whole row
+	Value  string // as written
+	Err    error
+}
+
+func (e *RowError) Error() string {
+	var b strings.Builder
+	b.WriteString("datasets: " + e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	b.WriteString(": ")
+	if e.Column != "" {
+		fmt.Fprintf(&b, "%s %q: ", e.Column, e.Value)
+	}
+	return b.String() + e.Err.Error()
+}
+
+func (e *RowError) Unwrap() error { return e.Err }
+
+// Warnings returns what should be seen about a measurement that was read: the
+// doubt of its source's rule, and the legality rule its plan breaks.
+func Warnings(m spec.Measurement) []error {
+	var out []error
+	if m.Doubt != "" {
+		out = append(out, fmt.Errorf("datasets: %s: %s", m.Origin, m.Doubt))
+	}
+	if err := m.Config.Check(); err != nil {
+		out = append(out, fmt.Errorf("datasets: %s: %w", m.Origin, err))
+	}
+	return out
+}
