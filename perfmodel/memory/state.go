@@ -149,3 +149,18 @@ func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned) {
 		b.Gathered = max(b.Gathered, 4*(o.layer+max(o.layer, o.head)))
 	}
 }
+
+// Owned returns the parameters one device of the first pipeline stage is
+// responsible for before data parallel sharding: those replicated over DP x CP,
+// and routed experts, which are replicated over fewer.
+func (e *Estimator) Owned(p *spec.Plan) (dense, expert float64) {
+	layers := e.layersOn(p, 0)
+	o := e.w.onDevice(p, layers, 0)
+	return o.dense, o.expert
+}
+
+// ExpertReplicas returns over how many devices one expert's copies are spread:
+// what expert parallelism leaves of DP x CP x TP, at least 1.
+func ExpertReplicas(p *spec.Plan) float64 {
+	return max(float64(p.DP*p.CP*p.TP)/expertShards(p), 1)
+}

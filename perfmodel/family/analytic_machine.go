@@ -1,0 +1,152 @@
+package family
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// machine is a Config's devices and links with the shares of analytic_constants.go
+// applied: what kernels and collectives really get.
+type machine struct {
+	gen   *generation
+	stack *stackTraits
+
+	peak16 float64 // 16-bit multiplications at their ceiling, FLOP/s
+	flash  float64 // fused attention, FLOP/s; 0 = none
+	core   float64 // batched multiplications of unfused attention, FLOP/s
+	mem    float64 // streaming kernels, bytes/s
+
+	intra  float64 // ring bandwidth per device inside a domain, bytes/s
+	inter  float64 // out of one domain, bytes/s
+	host   float64 // per device, bytes/s
+	domain int     // devices joined by the scale-up link
+	total  int     // devices in all, 0 = as the plan says
+
+	accel    *spec.Accelerator
+	warnings []error
+}
+
+// The figures a Config may lack; each has a default and a warning. The table
+// holds every combination, so that predicting allocates nothing.
+const (
+	lackIntra = 1 << iota
+	lackInter
+	lackShape
+	lackCount
+)
+
+var lackWarnings = func() (out [lackCount][]error) {
+	msgs := []error{
+		errors.New("analytic: no bandwidth inside the node given, the accelerator's own link is assumed"),
+		errors.New("analytic: no bandwidth between nodes given, the usual network of this accelerator's generation is assumed"),
+		errors.New("analytic: no shape given, nodes of 8 devices are assumed"),
+	}
+	for lacks := range out {
+		for i, m := range msgs {
+			if lacks&(1<<i) != 0 {
+				out[lacks] = append(out[lacks], m)
+			}
+		}
+	}
+	return out
+}()
+
+// newMachine reads c's devices and links. The error wraps
+// perfmodel.ErrNotCovered and names the figure that is missing.
+func newMachine(c *spec.Config, m *machine) error {
+	a := &c.Accelerator
+	peak := a.Peak(spec.BF16)
+	if peak <= 0 || a.MemBps <= 0 {
+		return fmt.Errorf("analytic: accelerator %q has a peak of %g FLOP/s and %g bytes/s of memory bandwidth, both are needed: %w",
+			a.Name, peak, a.MemBps, perfmodel.ErrNotCovered)
+	}
+	m.accel, m.gen, m.stack = a, generationOf(a.Arch), stackOf(c.Framework)
+	m.peak16 = peak * m.gen.gemm
+	m.core = peak * unfusedShare
+	if !m.stack.unfused {
+		m.flash = peak * m.gen.flash
+		if m.stack.flash > 0 {
+			m.flash *= m.stack.flash
+		}
+	}
+	m.mem = a.MemBps * memShare
+
+	lacks := 0
+	most, least, total := c.Shape.Most(), c.Shape.Least(), c.Shape.Total()
+	m.total = total
+	if total == 0 {
+		lacks |= lackShape
+		most, least = 8, 8
+	}
+	m.domain = least
+	if d := scaleUpDomain(a); d > 0 {
+		m.domain = d
+	}
+	m.links(c, most, &lacks)
+	m.warnings = lackWarnings[lacks]
+	return nil
+}
+
+func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
+	a := m.accel
+	intra := c.Link.IntraBps
+	if intra <= 0 {
+		intra = a.ScaleUpBps
+		if intra <= 0 {
+			intra = a.HostBps
+		}
+		if intra <= 0 {
+			intra = pcieBps
+		}
+		if m.total != 1 {
+			*lacks |= lackIntra
+		}
+	}
+	m.intra = intra * ringShare
+	inter := c.Link.InterBps
+	if inter <= 0 {
+		inter = m.gen.interBps * float64(perNode)
+		if m.total > m.domain || m.total == 0 {
+			*lacks |= lackInter
+		}
+	}
+	m.inter = inter * netShare
+	if m.domain > perNode { // several nodes' network
+		m.inter *= float64(m.domain) / float64(perNode)
+	}
+	m.host = hostBps
+	if h := firstPositive(c.Link.HostBps, a.HostBps); h > 0 {
+		m.host = min(h*netShare, 2.5*hostBps)
+	}
+}
+
+func firstPositive(v ...float64) float64 {
+	for _, x := range v {
+		if x > 0 {
+			return x
+		}
+	}
+	return 0
+}
+
+// matmul returns the ceiling rate of the layers' multiplications in p, FLOP/s,
+// and whether they are quantized.
+func (m *machine) matmul(p spec.Precision) (flops float64, quantized bool) {
+	switch p {
+	case spec.FP8:
+		if m.accel.FP8 > 0 && m.gen.gemm8 > 0 {
+			return m.accel.FP8 * m.gen.gemm8, true
+		}
+	case spec.FP4:
+		if m.accel.FP4 > 0 && m.gen.gemm4 > 0 {
+			return m.accel.FP4 * m.gen.gemm4, true
+		}
+		return m.matmul(spec.FP8)
+	case spec.FP32, spec.TF32:
+		return m.accel.Peak(p) * m.gen.gemm, false
+	}
+	return m.peak16, false
+}

@@ -1,0 +1,214 @@
+package family
+
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func expNeg(x float64) float64 { return math.Exp(-x) }
+
+// parts composes a step of a normal plan:
+//
+//	T = m·t + β·(p-1)/v·t̄ + transfers + exposed DP + optimizer + offload + fixed
+//
+//	m   micro-batches per replica
+//	t   forward and backward of one micro-batch on the busiest stage, seconds
+//	t̄   the same averaged over the stages
+//	β   bubbleShare
+//
+// Source: Narayanan et al. SC 2021, section 2.2 (1F1B and interleaved
+// schedules). Differs: the stage that carries the vocabulary head sets the
+// pace, and the ramp is shortened by β, as measured.
+func (pr *prepared) parts(p *spec.Plan) Parts {
+	if !pr.work.shape {
+		return pr.opaqueParts(p)
+	}
+	m, w := &pr.machine, &pr.work
+	l := w.layerOf(m, p)
+	micro := float64(p.AccumSteps)
+	busiest, mean := pr.stageLayers(p)
+
+	var out Parts
+	head := w.headSec(m, p) * pr.compute
+	compute, recompute, launch := pr.layerSec(&l, p)
+	tp := l.tp * tpOperations(p) * pr.network
+	ep, cp := l.ep*pr.network, l.cp*pr.network
+	perLayer := compute + recompute + launch + tp + ep + cp
+
+	// The stage with the head paces the pipeline unless others hold more layers.
+	pace, paceHead := busiest, 0.0
+	if last := pr.lastLayers(p); last*perLayer+head >= busiest*perLayer {
+		pace, paceHead = last, head
+	}
+	out.Compute = micro * (pace*compute + paceHead)
+	out.Recompute = micro * pace * recompute
+	out.Launch = micro * pace * launch
+	out.TP, out.EP, out.CP = micro*pace*tp, micro*pace*ep, micro*pace*cp
+
+	backward := (2*l.forward+l.attnBack)*pace*pr.compute + paceHead*2/3
+	out.Pipeline = pr.pipelineSec(p, mean*perLayer+head/float64(p.PP))
+	out.DP = pr.network * pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
+	pr.updateSec(p, &out)
+	out.Fixed = fixedSec
+	return out
+}
+
+// layerSec splits one layer and micro-batch into compute, recomputation and
+// the time the device waits for the host to launch kernels: launches run ahead
+// of the device, so only the slower of the two counts.
+func (pr *prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
+	compute = (3*l.forward + l.attn + l.attnBack + l.passes) * pr.compute
+	again := l.forward + l.attn + l.passes/3
+	switch p.Recompute {
+	case spec.RecomputeFull:
+		recompute = again * pr.compute
+	case spec.RecomputeSelective:
+		if pr.machine.stack.halfAgain {
+			recompute = again / 2 * pr.compute
+		} else {
+			recompute = (l.attn + l.attnMem/3) * pr.compute
+		}
+	}
+	device, host := compute+recompute, 2*l.launch
+	if p.Recompute == spec.RecomputeFull {
+		host += l.launch
+	}
+	return compute, recompute, smoothMax(device, host) - device
+}
+
+// tpOperations counts the all-reduces of one layer and micro-batch: two
+// forward, two backward, two more when the forward is done again, half a one
+// for the extra gather of sequence parallelism. Sources: Shoeybi et al. 2019,
+// figure 4; Korthikanti et al. 2022, section 4.2.2.
+func tpOperations(p *spec.Plan) float64 {
+	n := 4.0
+	if p.Recompute == spec.RecomputeFull {
+		n += 2
+	}
+	if p.SequenceParallel {
+		n += 0.5
+	}
+	return n
+}
+
+// stageLayers returns the layers of the fullest stage and their mean.
+func (pr *prepared) stageLayers(p *spec.Plan) (busiest, mean float64) {
+	mean = pr.work.layers / float64(p.PP)
+	if n, pp := int(pr.work.layers), p.PP; (n+2)%pp == 0 {
+		return float64((n + 2) / pp), mean
+	}
+	return math.Ceil(mean), mean
+}
+
+// lastLayers returns the layers of the last stage: one less than the fullest
+// where embedding and head were counted as layers.
+func (pr *prepared) lastLayers(p *spec.Plan) float64 {
+	n, pp := int(pr.work.layers), p.PP
+	switch {
+	case n%pp == 0:
+		return float64(n / pp)
+	case (n+2)%pp == 0:
+		return float64((n+2)/pp - 1)
+	}
+	return math.Floor(float64(n) / float64(pp))
+}
+
+// pipelineSec returns the bubble and the exposed transfers between stages.
+// stage is one micro-batch on the average stage, seconds. Each micro-batch
+// crosses a boundary twice per chunk, with 2·n·h bytes, split by TP when the
+// activations are.
+func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
+	if p.PP == 1 {
+		return 0
+	}
+	v := float64(p.VirtualStages)
+	bubble := bubbleShare * float64(p.PP-1) / v * stage
+	bytes := 2 * float64(p.MicroBatch) * pr.work.seq / float64(p.CP) * pr.work.hidden
+	if p.SequenceParallel {
+		bytes /= float64(p.TP)
+	}
+	across := p.TP*p.CP*p.DP >= pr.machine.domain
+	if across && !p.SequenceParallel {
+		bytes /= float64(p.TP) // scatter-gather over the ranks' own NICs (Narayanan et al. SC 2021, section 4.1)
+	}
+	return bubble + p2pShare*2*v*float64(p.AccumSteps)*pr.network*pr.machine.sendSec(bytes, across)
+}
+
+// dataParallelSec returns the exposed traffic of gradients, and of parameters
+// under ZeRO, per step. backward is one micro-batch's backward pass on the
+// busiest stage, all the compute of the step, seconds.
+//
+//	ZeRO 0     all-reduce of gradients
+//	ZeRO 1, 2  reduce-scatter of gradients, all-gather of parameters
+//	ZeRO 3     two all-gathers of parameters and one reduce-scatter, every micro-batch
+//
+// Source: Rajbhandari et al. SC 2020, section 7.
+func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64 {
+	m := &pr.machine
+	if p.DP*p.CP == 1 && p.EP*p.TP == 1 {
+		return 0
+	}
+	dense, expert := pr.mem.Owned(p)
+	r := m.ringOf(p.DP*p.CP, p.TP)
+	re := m.ringOf(int(memory.ExpertReplicas(p)), max(p.EP, p.TP))
+	pass := func(bytes float64) float64 { return m.passSec(r, bytes*dense) + m.passSec(re, bytes*expert) }
+	grad := m.stack.gradBytes
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
+		grad = 4
+	}
+	switch {
+	case p.ZeRO == 3:
+		t := (2*pass(2) + pass(grad)) * float64(p.AccumSteps) * m.stack.traffic
+		return exposed(t, m.stack.fsdpHidden*all)
+	case p.ZeRO >= 1:
+		return exposed(pass(grad)+pass(2), m.stack.dpHidden*backward)
+	}
+	return exposed(2*pass(grad), m.stack.dpHidden*backward)
+}
+
+// updateSec adds the optimizer: Adam over the parameters this device owns, at
+// memory rate, or on the CPU behind the host link when offloaded: gradients
+// down, weights up, 2 bytes each. Offloaded parameters come up for forward and
+// backward of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC
+// 2021, section 4; Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
+func (pr *prepared) updateSec(p *spec.Plan, out *Parts) {
+	dense, expert := pr.mem.Owned(p)
+	shard := dense + expert
+	if p.ZeRO >= 1 {
+		shard = dense/float64(p.DP*p.CP) + expert/memory.ExpertReplicas(p)
+	}
+	if p.Offload == spec.OffloadNone {
+		out.Optimizer = optimizerBytes * shard / pr.accel.MemBps * pr.compute
+		return
+	}
+	out.Offload = 4*shard/pr.machine.host + shard/cpuAdamPerS
+	if p.Offload == spec.OffloadParams {
+		out.Offload += 2 * 2 * shard * float64(p.AccumSteps) / pr.machine.host
+	}
+}
+
+// opaqueParts is the step of a model known by its FLOPs: compute against
+// bytes moved, whichever is slower, and data parallel traffic.
+func (pr *prepared) opaqueParts(p *spec.Plan) Parts {
+	m := &pr.machine
+	var out Parts
+	rate, _ := m.matmul(p.Precision)
+	elem := 2.0
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
+		elem = 4
+	}
+	split := float64(p.TP * p.CP * p.PP)
+	flops := float64(p.MicroBatch) * pr.work.flops / split
+	forward := smoothMax(flops/(rate*opaqueCeiling), opaquePasses/3*elem/2*flops/100/m.mem) * pr.compute
+	micro := float64(p.AccumSteps)
+	out.Compute = micro * 3 * forward
+	if p.Recompute != spec.RecomputeNone {
+		out.Recompute = micro * forward
+	}
+	out.DP = pr.network * pr.dataParallelSec(p, 2*forward, out.Compute+out.Recompute)
+	pr.updateSec(p, &out)
+	out.Fixed = fixedSec
+	return out
+}
