@@ -9,10 +9,10 @@ import (
 )
 
 // Charts hold this many points per run at most, whatever the number of jobs:
-// about as many as a wide screen has pixels for them.
+// about what a screen can show of a smooth line, and of one that jumps.
 const (
 	cdfPoints   = 800
-	timeBuckets = 500
+	timeBuckets = 250
 )
 
 // chart is lines over common x values, all in base units.
@@ -40,7 +40,7 @@ func jctChart(results []*sim.Result, score Score) (c chart, ok bool) {
 	if longest == 0 {
 		return chart{}, false
 	}
-	grid := logGrid(max(shortest, time.Millisecond), longest)
+	grid := logGrid(max(shortest, time.Millisecond), max(longest, time.Millisecond))
 	for _, x := range grid {
 		c.X = append(c.X, seconds(x))
 	}

@@ -93,7 +93,7 @@ type pageCharts struct {
 const pageColors = 8
 
 func newPage(in HTMLInput) *page {
-	p := &page{Title: in.Title, Score: in.Score.String(), Notes: in.Notes, Style: pageStyle, Plot: plotScript, Script: pageScript}
+	p := &page{Title: in.Title, Score: in.Score.words(), Notes: in.Notes, Style: pageStyle, Plot: plotScript, Script: pageScript}
 	if p.Title == "" {
 		p.Title = "Simulated schedules"
 	}

@@ -69,6 +69,19 @@ func (s Score) String() string {
 	return string(s.First) + "-" + string(s.Last)
 }
 
+// words writes s for reading, "" for every job.
+func (s Score) words() string {
+	switch {
+	case s == (Score{}):
+		return ""
+	case s.Last == "":
+		return "from " + string(s.First) + " on"
+	case s.First == "":
+		return "up to " + string(s.Last)
+	}
+	return string(s.First) + " to " + string(s.Last)
+}
+
 // Has tells whether the job counts.
 func (s Score) Has(id spec.JobID) bool {
 	if s == (Score{}) {

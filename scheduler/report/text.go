@@ -6,8 +6,9 @@ import (
 )
 
 // WriteTable writes the runs as a plain-text table, times in the two largest
-// units. Columns that hold nothing but zeros or nothing at all (unfinished and
-// rejected jobs, look-ups) are left out. Wall times are not shown.
+// units. Columns that say nothing are left out: jobs when all finished,
+// unfinished, rejected and preempted when there are none, the share of exact
+// look-ups when none were counted. Wall times are not shown.
 func WriteTable(w io.Writer, runs []Summary) error {
 	var t Table
 	for _, c := range summaryColumns {
@@ -46,7 +47,8 @@ type summaryColumn struct {
 var summaryColumns = []summaryColumn{
 	{Name: "policy", About: "scheduling policy with its options",
 		text: func(s Summary) string { return s.Policy }},
-	countColumn("jobs", "jobs that count", func(s Summary) int { return s.Jobs }, nil),
+	countColumn("jobs", "jobs that count",
+		func(s Summary) int { return s.Jobs }, func(s Summary) bool { return s.Jobs != s.Finished }),
 	countColumn("finished", "jobs that completed", func(s Summary) int { return s.Finished }, nil),
 	countColumn("unfinished", "admitted, but not complete when the run ended",
 		func(s Summary) int { return s.Unfinished }, func(s Summary) bool { return s.Unfinished > 0 }),
@@ -65,20 +67,18 @@ var summaryColumns = []summaryColumn{
 	countColumn("restarts", "running jobs stopped or moved", func(s Summary) int { return s.Restarts }, nil),
 	countColumn("preempted", "restarts after which the job held nothing",
 		func(s Summary) int { return s.Preemptions }, func(s Summary) bool { return s.Preemptions > 0 }),
-	countColumn("exact", "look-ups the truth answered from a measurement", lookup(func(l Lookups) int { return l.Exact }), counted),
-	countColumn("interp.", "look-ups the truth answered between measurements", lookup(func(l Lookups) int { return l.Interpolated }), counted),
-	countColumn("modelled", "look-ups the truth answered from a model", lookup(func(l Lookups) int { return l.Modelled }), counted),
+	{Name: "exact", About: "share of the truth's look-ups that a measurement answered; the others are between measurements or a model's",
+		text:  func(s Summary) string { return fixed(exactShare(s), 2) },
+		value: exactShare,
+		shown: func(s Summary) bool { return s.Lookups != nil }},
 }
 
-func counted(s Summary) bool { return s.Lookups != nil }
-
-func lookup(f func(Lookups) int) func(Summary) int {
-	return func(s Summary) int {
-		if s.Lookups == nil {
-			return 0
-		}
-		return f(*s.Lookups)
+func exactShare(s Summary) Number {
+	if s.Lookups == nil {
+		return Undefined()
 	}
+	l := s.Lookups
+	return Number(float64(l.Exact) / float64(l.Exact+l.Interpolated+l.Modelled))
 }
 
 func countColumn(name, about string, f func(Summary) int, shown func(Summary) bool) summaryColumn {

@@ -4,21 +4,20 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   // Durations: ticks have one unit, values two.
-  const units = [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"]];
+  const units = [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"], [1, "s", 1, "s"]];
   const decimals = (v, n) => String(+v.toFixed(n));
-  function tick(s) {
+  // tick writes s in the largest unit that divides the distance between ticks.
+  function tick(s, apart) {
     if (s === 0) return "0";
-    for (const [size, name] of units) if (s >= size && s % size === 0) return s / size + " " + name;
-    for (const [size, name] of units) if (s >= 2 * size) return decimals(s / size, 1) + " " + name;
-    return decimals(s, 3) + " s";
+    const [size, name] = units.find(([u]) => apart % u === 0) || [1, "s"];
+    return decimals(s / size, 3) + " " + name;
   }
   function duration(s) {
     if (s == null) return "–";
-    if (s < 60) return decimals(s, 1) + " s";
-    for (const [size, big, part, small] of units) {
-      const parts = Math.round(s / part), per = size / part;
-      if (parts >= per) return Math.floor(parts / per) + " " + big + " " + String(parts % per).padStart(2, "0") + " " + small;
-    }
+    if (s < 59.95) return decimals(s, 1) + " s";
+    const [, big, part, small] = units.find(([u, , p]) => Math.round(s / p) * p >= u);
+    const parts = Math.round(s / part), per = units.find((u) => u[1] === big)[0] / part;
+    return Math.floor(parts / per) + " " + big + " " + String(parts % per).padStart(2, "0") + " " + small;
   }
 
   const marks = [.001, .01, .1, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400,
@@ -51,7 +50,7 @@
       stroke: css("--soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
       grid: {stroke: css("--grid"), width: 1}, ticks: {stroke: css("--rule"), width: 1, size: 5},
     });
-    return [{...base(), ...x, values: (u, vs) => vs.map((v) => v == null ? null : tick(v))}, {...base(), size: 52}];
+    return [{...base(), size: 32, ...x}, {...base(), size: 46}];
   }
 
   // A chart: where it goes, its data, and how x, y and values read.
@@ -68,10 +67,10 @@
       width: box.clientWidth, height: height(), axes: a,
       cursor: {y: false, drag: {x: true, y: false}, points: {size: 7},
         sync: how.sync ? {key: how.sync, setSeries: true} : undefined},
-      scales: {x: {time: false, distr: how.log ? 3 : 1}, y: {range: how.range}},
+      scales: {x: {time: false, distr: how.log ? 3 : 1, range: (u, min, max) => [min, max]}, y: {range: how.range}},
       series: [{label: how.label, value: (u, v) => duration(v)},
         ...data.policies.map((p, i) => line(p, i, how.value, how.stepped))],
-      legend: {markers: {width: 2}},
+      legend: {markers: {fill: (u, i) => i ? u.series[i].stroke() : null}},
     }, [chart.x, ...chart.lines], box);
   }
 
@@ -83,16 +82,17 @@
   let plots = [];
   function drawAll() {
     plots.forEach((p) => p && p.destroy());
-    const time = {x: {incrs: steps, space: 60}, stepped: true, sync: "time", label: "time"};
+    const ticks = (u, vs, axis, space, incr) => vs.map((v) => tick(v, incr));
+    const time = {x: {incrs: steps, space: 60, values: ticks}, stepped: true, sync: "time", label: "time"};
     plots = [
-      draw("jct", data.jct, {log: true, x: {splits: logMarks, filter: (u, s) => s}, label: "JCT", value: share, range: [0, 1]}),
+      draw("jct", data.jct, {log: true, x: {splits: logMarks, filter: (u, vs) => vs, values: (u, vs) => vs.map((v) => tick(v, v))}, label: "JCT", value: share, range: [0, 1]}),
       draw("used", data.used, {...time, value: share, range: [0, 1]}),
       draw("waiting", data.waiting, {...time, value: count, range: fromZero, whole: true}),
     ];
   }
 
   for (const id of ["used", "waiting"]) {
-    if (data[id]) document.getElementById(id + "-step").textContent = "; each step is the mean over " + tick(data[id].step_s);
+    if (data[id]) document.getElementById(id + "-step").textContent = "; each step is the mean over " + tick(data[id].step_s, data[id].step_s);
   }
   drawAll();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

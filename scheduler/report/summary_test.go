@@ -1,0 +1,128 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// roundoff is for figures that differ in rounding only: sums of at most a few
+// hundred terms of up to 1e6 s, each exact to 1e-16 of that.
+var roundoff = cmp.Comparer(func(a, b Number) bool {
+	return a.Defined() == b.Defined() && (!a.Defined() || math.Abs(float64(a-b)) <= 1e-12*max(1, math.Abs(float64(a))))
+})
+
+func TestSummarizeByHand(t *testing.T) {
+	// Finished: jobs 1-4, completion times 40, 10, 85, 70.25 s. Held: 2 devices
+	// for 90 s, 1 for 10.25 s of the 100.25 s between first submission and last
+	// completion.
+	got := Summarize(small()[0], Score{})
+	want := Summary{
+		Policy: "fifo", Jobs: 6, Finished: 4, Unfinished: 1, Rejected: 1,
+		AvgJCT: 205.25 / 4, MedianJCT: 55.125, P99JCT: 85, MaxJCT: 85, Makespan: 100.25,
+		DeviceHours: (40 + 10 + 80 + 45.25 + 10.25) / 3600, Restarts: 2, Preemptions: 1, Elapsed: 0.0015,
+		Utilisation: 190.25 / 200.5,
+	}
+	if diff := cmp.Diff(want, got, roundoff); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestSummarizeScored(t *testing.T) {
+	got := Summarize(small()[0], Score{First: "2", Last: "3"})
+	want := Summary{
+		Policy: "fifo", Jobs: 2, Finished: 2,
+		AvgJCT: 47.5, MedianJCT: 47.5, P99JCT: 85, MaxJCT: 85, Makespan: 90,
+		DeviceHours: 90. / 3600, Elapsed: 0.0015, Utilisation: 1,
+	}
+	if diff := cmp.Diff(want, got, roundoff); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestSummarizeNothingFinished(t *testing.T) {
+	got := Summarize(small()[0], Score{First: "5", Last: "6"})
+	want := Summary{
+		Policy: "fifo", Jobs: 2, Unfinished: 1, Rejected: 1,
+		AvgJCT: Undefined(), MedianJCT: Undefined(), P99JCT: Undefined(), MaxJCT: Undefined(),
+		Makespan: Undefined(), Utilisation: Undefined(), DeviceHours: 10.25 / 3600, Elapsed: 0.0015,
+	}
+	if diff := cmp.Diff(want, got, roundoff); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNearestRank(t *testing.T) {
+	var ds []time.Duration
+	for n := 1; n <= 400; n++ {
+		ds = append(ds, time.Duration(n))
+		want := time.Duration((99*n + 99) / 100) // ceil(0.99 n) in whole numbers
+		if got := nearestRank(ds, 0.99); got != want {
+			t.Errorf("p99 of 1..%d = %d, want %d", n, got, want)
+		}
+	}
+}
+
+// TestSummarizeShifted moves a run in time and lists its jobs in another order:
+// no figure changes.
+func TestSummarizeShifted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		n := rapid.IntRange(1, 80).Draw(t, "jobs")
+		by := time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "by"))
+		a, b := result("p", seed, n, 16, true), result("p", seed, n, 16, true)
+		for i := range b.Jobs {
+			b.Jobs[i].Job.Submit += by
+			b.Jobs[i].Start += by
+			b.Jobs[i].End += by
+		}
+		for i := range b.Usage {
+			b.Usage[i].At += by
+		}
+		slices.Reverse(b.Jobs)
+		if diff := cmp.Diff(Summarize(a, Score{}), Summarize(b, Score{}), roundoff); diff != "" {
+			t.Fatalf("shifted by %v:\n%s", by, diff)
+		}
+	})
+}
+
+// TestUtilisationAgreesWithJobs: what the jobs held is what the usage says.
+func TestUtilisationAgreesWithJobs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := result("p", rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"), 16, rapid.Bool().Draw(t, "backfill"))
+		s := Summarize(r, Score{})
+		fromJobs := float64(s.DeviceHours) * 3600 / float64(s.Makespan) / 16
+		if math.Abs(float64(s.Utilisation)-fromJobs) > 1e-9 {
+			t.Fatalf("utilisation %v, by the jobs %v", s.Utilisation, fromJobs)
+		}
+	})
+}
+
+func BenchmarkSummarize(b *testing.B) {
+	for _, n := range []int{1_000, 1_000_000} {
+		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
+			r := many(n)
+			for b.Loop() {
+				Summarize(r, Score{First: "10", Last: "999990"})
+			}
+		})
+	}
+}
+
+// many returns a run of n jobs, cheaply made.
+func many(n int) *sim.Result {
+	r := &sim.Result{Policy: "many", Devices: 1000}
+	for i := range n {
+		at := time.Duration(i) * time.Second
+		r.Jobs = append(r.Jobs, job(fmt.Sprint(i), at, at, at+time.Duration(1+i*7919%100_000)*time.Second))
+		r.Usage = append(r.Usage, sim.Usage{At: at, Held: i % 1000, Waiting: i % 13})
+	}
+	return r
+}
