@@ -109,6 +109,7 @@ type JobState struct {
 	Restarts  int           // times it was stopped or moved while it held devices
 	FirstRun  time.Duration // when it first got devices, meaningful once Attained > 0 or Grant != nil
 	StartCost time.Duration // what the next start, resume or change costs
+	Ready     time.Duration // when its start cost is paid and progress begins, or began; meaningful with a Grant
 	Grant     *Grant        // what it holds now, nil if nothing; not to be modified
 }
 

@@ -18,8 +18,7 @@ type job struct {
 
 	// Since the last change:
 	from     time.Duration // when it happened
-	runFrom  time.Duration // when its start cost is paid
-	rate     float64       // steps/s from runFrom on
+	rate     float64       // steps/s once state.Ready
 	devices  int           // held
 	place    int           // index into the engine's holding
 	done     float64       // steps completed by then
@@ -36,11 +35,11 @@ func (j *job) advance(now time.Duration) {
 		return
 	}
 	s.Attained = j.attained + float64(j.devices)*(now-j.from).Seconds()
-	if now < j.runFrom {
+	if now < s.Ready {
 		return
 	}
 	s.Phase = scheduler.Running
-	s.Done = min(j.done+j.rate*(now-j.runFrom).Seconds(), j.work)
+	s.Done = min(j.done+j.rate*(now-s.Ready).Seconds(), j.work)
 	s.Remaining = j.work - s.Done
 }
 
@@ -64,8 +63,9 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, rate float64) time.Dur
 	if s.StartCost == 0 {
 		s.Phase = scheduler.Running
 	}
-	j.from, j.runFrom, j.rate, j.devices = now, now+s.StartCost, rate, g.Devices()
-	return j.runFrom + seconds(s.Remaining/rate)
+	s.Ready = now + s.StartCost
+	j.from, j.rate, j.devices = now, rate, g.Devices()
+	return s.Ready + seconds(s.Remaining/rate)
 }
 
 // seconds turns s into a Duration, rounded up to the nanosecond so that nothing

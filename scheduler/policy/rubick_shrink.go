@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// move is one way for a running job to give up devices.
+type move struct {
+	t     *task
+	to    *option // nil = stop
+	loss  float64 // seconds by which the job ends later
+	freed int     // devices
+}
+
+// slope is what the move costs per device.
+func (m move) slope() float64 { return m.loss / float64(m.freed) }
+
+// mayChange reports whether t runs, is not yet touched in this round, and has
+// restart budget left.
+func (r *round) mayChange(t *task) bool {
+	if t.Grant == nil || t.now == nil || t.grant != t.Grant {
+		return false
+	}
+	run := (r.s.Now - t.FirstRun).Seconds() + t.left
+	return float64(t.Restarts+1)*t.StartCost.Seconds() <= r.budget*run
+}
+
+// moves returns what running jobs could give up for t, flattest slope first.
+func (r *round) moves(t *task) []move {
+	var ms []move
+	for _, k := range r.tasks {
+		if !r.mayChange(k) || k.now.group != t.best.group {
+			continue
+		}
+		if !k.Job.Guaranteed { // it resumes once t is done
+			ms = append(ms, move{t: k, loss: t.in(t.best) + k.StartCost.Seconds(), freed: k.now.devices})
+		}
+		for i := range k.options {
+			if o := &k.options[i]; o.group == k.now.group && o.devices < k.now.devices {
+				ms = append(ms, move{k, o, k.in(o) - k.left, k.now.devices - o.devices})
+			}
+		}
+	}
+	slices.SortStableFunc(ms, func(a, b move) int { return cmp.Compare(a.slope(), b.slope()) })
+	return ms
+}
+
+// feed starts t on devices that running jobs give up, if t gains more by it
+// than they lose together. What t gains is the wait it is spared. A guaranteed
+// job takes from best-effort jobs whatever they lose.
+func (r *round) feed(t *task) bool {
+	if t.best == nil || t.blind {
+		return false
+	}
+	gain, _ := r.earliest(t.best)
+	chosen, ok := r.choose(t, gain)
+	if !ok {
+		return false
+	}
+	inv, grants := r.rearrange(t, chosen)
+	r.free = inv
+	for i, m := range chosen {
+		r.give(m.t, grants[i], m.to)
+		r.why(m.t, "slope %.3g s per device: %s for %s", m.slope(), m.what(), t.Job.ID)
+	}
+	r.give(t, grants[len(chosen)], t.best)
+	if loss := total(chosen); loss <= gain {
+		r.why(t, "slope %.3g > %.3g s per device: %s", gain/float64(t.best.devices), loss/float64(t.best.devices), names(chosen))
+	} else {
+		r.why(t, "guarantee binds: %s", names(chosen))
+	}
+	return true
+}
+
+// choose returns moves that make room for t, dropping those that turn out not
+// to be needed.
+func (r *round) choose(t *task, gain float64) ([]move, bool) {
+	var chosen []move
+	loss, used := 0.0, map[*task]bool{}
+	for _, m := range r.moves(t) {
+		binds := t.Job.Guaranteed && !m.t.Job.Guaranteed
+		if used[m.t] || loss+m.loss > gain && !binds {
+			continue
+		}
+		chosen, used[m.t], loss = append(chosen, m), true, loss+m.loss
+		if inv, _ := r.rearrange(t, chosen); inv == nil {
+			continue
+		}
+		for i := len(chosen) - 2; i >= 0; i-- {
+			fewer := slices.Delete(slices.Clone(chosen), i, i+1)
+			if inv, _ := r.rearrange(t, fewer); inv != nil {
+				chosen = fewer
+			}
+		}
+		return chosen, true
+	}
+	return nil, false
+}
+
+// rearrange places t and the moved jobs on what they leave. It returns the
+// devices still free and the grants of the moves, nil for a stop, then of t; or
+// nil if that does not fit.
+func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*scheduler.Grant) {
+	inv := r.free.Clone()
+	for _, m := range moves {
+		inv.Give(m.t.grant.Slots)
+	}
+	grants := make([]*scheduler.Grant, len(moves)+1)
+	put := func(i int, k *task, o *option) bool {
+		grants[i] = r.belief.placeOption(r.without(inv, k.in(o)), k.Job, o)
+		return grants[i] != nil && inv.Take(grants[i].Slots)
+	}
+	if !put(len(moves), t, t.best) {
+		return nil, nil
+	}
+	for i, m := range moves {
+		if m.to != nil && !put(i, m.t, m.to) {
+			return nil, nil
+		}
+	}
+	return inv, grants
+}
+
+// grow gives devices left over to the running job that gains the most seconds
+// per added device, and reports whether there was one. The same step changes a
+// job to a better plan or layout on as many devices.
+func (r *round) grow() bool {
+	var best move
+	var grant *scheduler.Grant
+	steepest := 0.0
+	for _, k := range r.tasks {
+		if !r.mayChange(k) {
+			continue
+		}
+		for i := range k.options {
+			o := &k.options[i]
+			added := o.devices - k.now.devices
+			if o.group != k.now.group || o == k.now || added < 0 || added > r.free.FreeIn(o.group) {
+				continue
+			}
+			gain := k.left*(1+r.price*float64(k.now.devices)) - r.cost(k, o)
+			slope := gain / float64(max(added, 1))
+			if k.in(o) >= k.left || gain < r.gate*k.StartCost.Seconds() || slope <= steepest {
+				continue
+			}
+			inv := r.free.Clone()
+			inv.Give(k.grant.Slots)
+			if g := r.belief.placeOption(r.without(inv, k.in(o)), k.Job, o); g != nil {
+				best, grant, steepest = move{t: k, to: o}, g, slope
+			}
+		}
+	}
+	if grant == nil {
+		return false
+	}
+	r.free.Give(best.t.grant.Slots)
+	r.free.Take(grant.Slots)
+	r.give(best.t, grant, best.to)
+	r.why(best.t, "slope %.3g s per device: grows to %s", steepest, best.to.shape.Devices)
+	return true
+}
+
+func total(ms []move) float64 {
+	sum := 0.0
+	for _, m := range ms {
+		sum += m.loss
+	}
+	return sum
+}
+
+// what says what happens to the job.
+func (m move) what() string {
+	if m.to == nil {
+		return "stops"
+	}
+	return "shrinks to " + m.to.shape.Devices
+}
+
+// names lists moves as they are told to the job that gains.
+func names(ms []move) string {
+	out := make([]string, len(ms))
+	for i, m := range ms {
+		out[i] = fmt.Sprintf("%s %s", m.t.Job.ID, m.what())
+	}
+	return strings.Join(out, ", ")
+}
