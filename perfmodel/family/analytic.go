@@ -99,15 +99,14 @@ func (a *Analytic) Explain(c spec.Config) (Parts, error) {
 
 // prepared is everything about a Config but its plan.
 type prepared struct {
-	a        *Analytic
-	compute  float64
-	network  float64
-	lo, hi   float64 // interval factors on throughput
-	machine  machine
-	work     work
-	mem      memory.Estimator
-	maxTotal int
-	accel    spec.Accelerator
+	a       *Analytic
+	compute float64
+	network float64
+	lo, hi  float64 // interval factors on throughput
+	machine machine
+	work    work
+	mem     memory.Estimator
+	memBps  float64 // of the datasheet
 }
 
 func (a *Analytic) prepare(c *spec.Config, pr *prepared) error {
@@ -117,11 +116,10 @@ func (a *Analytic) prepare(c *spec.Config, pr *prepared) error {
 		spread = zeroShot
 	}
 	pr.lo, pr.hi = expNeg(spread), 1/expNeg(spread)
-	pr.accel = c.Accelerator
+	pr.memBps = c.Accelerator.MemBps
 	if err := newMachine(c, &pr.machine); err != nil {
 		return err
 	}
-	pr.machine.accel = &pr.accel
 	if err := newWork(c, &pr.work); err != nil {
 		return err
 	}

@@ -24,18 +24,23 @@ type generation struct {
 	gemm4    float64 // of fp4, 0 = as gemm8
 	flash    float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
 	interBps float64 // network per device when a Config gives none, bytes/s
+
+	// Dense 16-bit peak and power limit of the large part, for variants
+	// without published rates.
+	peak16, watts float64
+	peak8         float64
 }
 
 var generations = []generation{
-	{arch: "Kepler", units: 13, gemm: 0.70, interBps: 1.25e9},                          // *
-	{arch: "Pascal", units: 56, gemm: 0.65, interBps: 6.25e9},                          // *
-	{arch: "Volta", units: 80, gemm: 0.55, interBps: 6.25e9},                           // DGX-1: 4 x 100 Gb/s
-	{arch: "Turing", units: 68, gemm: 0.55, interBps: 3.1e9},                           // *
-	{arch: "Ampere", units: 108, gemm: 0.75, flash: 0.54, interBps: 25e9},              // DGX A100: 8 x 200 Gb/s
-	{arch: "Ada", units: 142, gemm: 0.65, gemm8: 0.60, flash: 0.45, interBps: 12.5e9},  // *
-	{arch: "Hopper", units: 132, gemm: 0.65, gemm8: 0.65, flash: 0.38, interBps: 50e9}, // DGX H100: 8 x 400 Gb/s
-	{arch: "Blackwell", units: 148, gemm: 0.55, gemm8: 0.59, gemm4: 0.40, flash: 0.35, interBps: 50e9},
-	{arch: "Blackwell Ultra", units: 148, gemm: 0.64, gemm8: 0.69, gemm4: 0.47, flash: 0.35, interBps: 100e9},
+	{arch: "Kepler", units: 13, gemm: 0.70, interBps: 1.25e9},                                                                      // *
+	{arch: "Pascal", units: 56, gemm: 0.65, interBps: 6.25e9},                                                                      // *
+	{arch: "Volta", units: 80, gemm: 0.55, interBps: 6.25e9, peak16: 125e12, watts: 300},                                           // DGX-1: 4 x 100 Gb/s
+	{arch: "Turing", units: 68, gemm: 0.55, interBps: 3.1e9},                                                                       // *
+	{arch: "Ampere", units: 108, gemm: 0.73, flash: 0.54, interBps: 25e9, peak16: 312e12, watts: 400},                              // DGX A100: 8 x 200 Gb/s
+	{arch: "Ada", units: 142, gemm: 0.65, gemm8: 0.60, flash: 0.45, interBps: 12.5e9},                                              // *
+	{arch: "Hopper", units: 132, gemm: 0.65, gemm8: 0.62, flash: 0.38, interBps: 50e9, peak16: 989e12, watts: 700, peak8: 1979e12}, // DGX H100: 8 x 400 Gb/s
+	{arch: "Blackwell", units: 148, gemm: 0.55, gemm8: 0.55, gemm4: 0.38, flash: 0.35, interBps: 50e9, peak16: 2250e12, watts: 1000, peak8: 4500e12},
+	{arch: "Blackwell Ultra", units: 148, gemm: 0.64, gemm8: 0.64, gemm4: 0.44, flash: 0.35, interBps: 100e9},
 	{arch: "CDNA2", units: 208, gemm: 0.50, flash: 0.25, interBps: 25e9},              // *
 	{arch: "CDNA3", units: 304, gemm: 0.45, gemm8: 0.40, flash: 0.25, interBps: 50e9}, // best isolated rate 0.51, same source
 }
@@ -87,16 +92,17 @@ const (
 	passesLogits   = 8.0  // over tokens x vocabulary: loss and its gradient
 	optimizerBytes = 30.0 // touched per parameter by Adam in mixed precision
 
-	ringShare    = 0.53  // of the scale-up rate a ring collective reaches
-	ringHalf     = 4e6   // bytes at which it reaches half of that
-	netShare     = 0.70  // of the line rate between nodes
-	hopSec       = 15e-6 // one hop of a collective
-	allToAll     = 0.26  // exposed share of expert dispatch and combine
-	bubbleShare  = 0.80  // of the ideal 1F1B bubble: the ramp's stages are the lighter ones
-	p2pShare     = 0.5   // exposed share of stage-to-stage transfers
-	hiddenCost   = 0.06  // of hidden traffic that slows the kernels it hides behind
-	moeLaunchSec = 1.0e-3
-	fixedSec     = 15e-3 // per step: data, clipping, logging
+	ringShare   = 0.53   // of the scale-up rate a ring collective reaches
+	ringHalf    = 4e6    // bytes at which it reaches half of that
+	netShare    = 0.70   // of the line rate between nodes
+	hopSec      = 15e-6  // one hop of a collective
+	allToAll    = 0.26   // exposed share of expert dispatch and combine
+	bubbleShare = 0.80   // of the ideal 1F1B bubble: the ramp's stages are the lighter ones
+	p2pShare    = 0.5    // exposed share of stage-to-stage transfers
+	hiddenCost  = 0.06   // of hidden traffic that slows the kernels it hides behind
+	moePasses   = 8.0    // over the routed copies: sort, gather, weigh, scatter, forward and backward
+	moeSyncSec  = 1.0e-3 // per routing layer and micro-batch: the host waits for token counts
+	fixedSec    = 15e-3  // per step: data, clipping, logging
 
 	hostBps     = 10e9   // host link per device, all devices of a node busy
 	cpuAdamPerS = 0.44e9 // parameters/s per device updated on the CPU
@@ -127,7 +133,7 @@ type stackTraits struct {
 // none: today's Megatron Core, whose defaults the figures are.
 var stacks = []stackTraits{
 	{match: "hugging", launchSec: 1e-3, tpExposed: 1, fsdpHidden: 0.09, passes: 1, traffic: 3.3 * 1.8, gradBytes: 2, unfused: true},
-	{match: "deepspeed", launchSec: 0.3e-3, tpExposed: 1, fsdpHidden: 0.09, passes: 1, traffic: 3.3, gradBytes: 2, unfused: true},
+	{match: "deepspeed", launchSec: 0.6e-3, tpExposed: 1, fsdpHidden: 0.09, passes: 1.2, traffic: 3.3, gradBytes: 2, unfused: true},
 	{match: "bridge", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2},
 	{match: "nemo", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2},
 	{match: "megatron", launchSec: 0.3e-3, tpExposed: 1, passes: 1, traffic: 1, gradBytes: 2, unfused: true},

@@ -3,6 +3,7 @@ package family
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -25,7 +26,8 @@ type machine struct {
 	domain int     // devices joined by the scale-up link
 	total  int     // devices in all, 0 = as the plan says
 
-	accel    *spec.Accelerator
+	fp32, tf32, fp8, fp4 float64 // datasheet peaks, FLOP/s; 0 = the device lacks the format
+
 	warnings []error
 }
 
@@ -35,6 +37,7 @@ const (
 	lackIntra = 1 << iota
 	lackInter
 	lackShape
+	lackPeak
 	lackCount
 )
 
@@ -43,6 +46,7 @@ var lackWarnings = func() (out [lackCount][]error) {
 		errors.New("analytic: no bandwidth inside the node given, the accelerator's own link is assumed"),
 		errors.New("analytic: no bandwidth between nodes given, the usual network of this accelerator's generation is assumed"),
 		errors.New("analytic: no shape given, nodes of 8 devices are assumed"),
+		errors.New("analytic: no peak rate given, that of the generation's large part is assumed, scaled by the square root of the power limits"),
 	}
 	for lacks := range out {
 		for i, m := range msgs {
@@ -58,12 +62,20 @@ var lackWarnings = func() (out [lackCount][]error) {
 // perfmodel.ErrNotCovered and names the figure that is missing.
 func newMachine(c *spec.Config, m *machine) error {
 	a := &c.Accelerator
+	m.gen, m.stack = generationOf(a.Arch), stackOf(c.Framework)
+	lacks := 0
 	peak := a.Peak(spec.BF16)
+	m.fp8, m.fp4 = a.FP8, a.FP4
+	if peak <= 0 && m.gen.peak16 > 0 && a.Watts > 0 {
+		derate := min(math.Sqrt(a.Watts/m.gen.watts), 1)
+		peak, m.fp8 = m.gen.peak16*derate, m.gen.peak8*derate
+		lacks |= lackPeak
+	}
+	m.fp32, m.tf32 = firstPositive(a.FP32, peak/16), firstPositive(a.TF32, a.FP32, peak/2)
 	if peak <= 0 || a.MemBps <= 0 {
 		return fmt.Errorf("analytic: accelerator %q has a peak of %g FLOP/s and %g bytes/s of memory bandwidth, both are needed: %w",
 			a.Name, peak, a.MemBps, perfmodel.ErrNotCovered)
 	}
-	m.accel, m.gen, m.stack = a, generationOf(a.Arch), stackOf(c.Framework)
 	m.peak16 = peak * m.gen.gemm
 	m.core = peak * unfusedShare
 	if !m.stack.unfused {
@@ -74,7 +86,6 @@ func newMachine(c *spec.Config, m *machine) error {
 	}
 	m.mem = a.MemBps * memShare
 
-	lacks := 0
 	most, least, total := c.Shape.Most(), c.Shape.Least(), c.Shape.Total()
 	m.total = total
 	if total == 0 {
@@ -91,7 +102,7 @@ func newMachine(c *spec.Config, m *machine) error {
 }
 
 func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
-	a := m.accel
+	a := &c.Accelerator
 	intra := c.Link.IntraBps
 	if intra <= 0 {
 		intra = a.ScaleUpBps
@@ -137,16 +148,18 @@ func firstPositive(v ...float64) float64 {
 func (m *machine) matmul(p spec.Precision) (flops float64, quantized bool) {
 	switch p {
 	case spec.FP8:
-		if m.accel.FP8 > 0 && m.gen.gemm8 > 0 {
-			return m.accel.FP8 * m.gen.gemm8, true
+		if m.fp8 > 0 && m.gen.gemm8 > 0 {
+			return m.fp8 * m.gen.gemm8, true
 		}
 	case spec.FP4:
-		if m.accel.FP4 > 0 && m.gen.gemm4 > 0 {
-			return m.accel.FP4 * m.gen.gemm4, true
+		if m.fp4 > 0 && m.gen.gemm4 > 0 {
+			return m.fp4 * m.gen.gemm4, true
 		}
 		return m.matmul(spec.FP8)
-	case spec.FP32, spec.TF32:
-		return m.accel.Peak(p) * m.gen.gemm, false
+	case spec.FP32:
+		return m.fp32 * m.gen.gemm, false
+	case spec.TF32:
+		return m.tf32 * m.gen.gemm, false
 	}
 	return m.peak16, false
 }

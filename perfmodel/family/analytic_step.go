@@ -56,8 +56,8 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 }
 
 // layerSec splits one layer and micro-batch into compute, recomputation and
-// the time the device waits for the host to launch kernels: launches run ahead
-// of the device, so only the slower of the two counts.
+// the time the device waits for the host: launches run ahead of the device, so
+// that mostly the slower of the two counts, by √(device² + host²).
 func (pr *prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
 	compute = (3*l.forward + l.attn + l.attnBack + l.passes) * pr.compute
 	again := l.forward + l.attn + l.passes/3
@@ -75,7 +75,7 @@ func (pr *prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch
 	if p.Recompute == spec.RecomputeFull {
 		host += l.launch
 	}
-	return compute, recompute, smoothMax(device, host) - device
+	return compute, recompute, math.Hypot(device, host) - device + l.sync
 }
 
 // tpOperations counts the all-reduces of one layer and micro-batch: two
@@ -180,7 +180,7 @@ func (pr *prepared) updateSec(p *spec.Plan, out *Parts) {
 		shard = dense/float64(p.DP*p.CP) + expert/memory.ExpertReplicas(p)
 	}
 	if p.Offload == spec.OffloadNone {
-		out.Optimizer = optimizerBytes * shard / pr.accel.MemBps * pr.compute
+		out.Optimizer = optimizerBytes * shard / pr.memBps * pr.compute
 		return
 	}
 	out.Offload = 4*shard/pr.machine.host + shard/cpuAdamPerS

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -41,7 +42,8 @@ type work struct {
 }
 
 func newWork(c *spec.Config, w *work) error {
-	m := &c.Model
+	model, _ := memory.GuessShape(c.Model)
+	m := &model
 	w.seq = float64(max(c.Seq(), 1))
 	if !m.HasShape() || m.Heads == 0 {
 		w.flops = m.FLOPsPerSample
@@ -97,12 +99,12 @@ func publishedScale(m *spec.Model) float64 {
 }
 
 // gemm returns the seconds of one multiplication of M x K by K x N at a
-// ceiling rate, FLOP/s: 2MNK/rate x (1 + waveHalf/waves) x (1 + depthHalf/K),
-// more when a width is misaligned. The roofline's other side (Williams et al.,
+// ceiling rate, FLOP/s: 2MNK/rate x (1 + waveHalf/waves) x (1 + r·depthHalf/K),
+// r the rate over the 16-bit one, more when a width is misaligned. The roofline's other side (Williams et al.,
 // 2009), reading and writing the operands in elem bytes each, bounds it below.
 func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
 	waves := rows * cols / (tile * tile) / m.gen.units
-	t := 2 * rows * cols * depth / rate * (1 + waveHalf/waves) * (1 + depthHalf/depth)
+	t := 2 * rows * cols * depth / rate * (1 + waveHalf/waves) * (1 + depthHalf*rate/m.peak16/depth)
 	if int(cols)%alignment != 0 || int(depth)%alignment != 0 {
 		t *= misaligned
 	}
@@ -120,6 +122,7 @@ type layer struct {
 	ep       float64 // all-to-alls of forward and backward, exposed
 	cp       float64 // ring exchange of keys and values, exposed
 	launch   float64 // host time to launch the forward pass
+	sync     float64 // host and device waiting for each other
 }
 
 // layerOf counts one layer under p:
@@ -168,7 +171,9 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	}
 	w.dispatch(m, p, &l, n)
 	w.ringAttention(m, p, &l, n, elem)
-	l.launch = m.stack.launchSec + w.moe*moeLaunchSec
+	l.passes += w.moe * moePasses * elem * n * w.topK * w.hidden / t / m.mem
+	l.launch = m.stack.launchSec
+	l.sync = w.moe * moeSyncSec
 	return l
 }
 

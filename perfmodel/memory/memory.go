@@ -97,7 +97,7 @@ type Estimator struct {
 
 // For returns the Estimator of everything in c but its plan.
 func For(c spec.Config) (Estimator, error) {
-	m := c.Model
+	m, _ := GuessShape(c.Model)
 	e := Estimator{stack: stackOf(c.Framework, c.Accelerator.Arch), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
 	e.w = weightsOf(m)
 	if e.w.total() <= 0 {

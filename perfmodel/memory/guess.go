@@ -1,0 +1,38 @@
+package memory
+
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// aspect is the hidden width over the layers of a large transformer: 128 in
+// GPT-3 175B (Brown et al. 2020, table 2.1) and within a factor of two of that
+// from 10 to 500 billion parameters (Narayanan et al. SC 2021, table 1).
+const aspect = 128
+
+// GuessShape fills in what is not recorded of a transformer known by its
+// parameter count, as P = 12·l·h² + V·h with h = 128·l where h is unknown too,
+// heads of 128, an MLP of 4h. ok is false when m needs no guess or allows none:
+// it has a shape, is a mixture of experts or no transformer.
+func GuessShape(m spec.Model) (guess spec.Model, ok bool) {
+	transformer := m.Kind == spec.Decoder || m.Kind == spec.Encoder
+	if m.HasShape() && m.Heads > 0 || m.ParamCount <= 0 || !transformer || m.Experts > 0 {
+		return m, false
+	}
+	if m.Hidden == 0 {
+		layers := math.Cbrt(m.ParamCount / (12 * aspect * aspect))
+		m.Hidden = max(int(math.Round(layers*aspect/128))*128, 128)
+	}
+	h := float64(m.Hidden)
+	if m.Layers == 0 {
+		m.Layers = max(int(math.Round((m.ParamCount-float64(m.Vocab)*h)/(12*h*h))), 1)
+	}
+	if m.Heads == 0 {
+		m.Heads = max(m.Hidden/128, 1)
+	}
+	if m.FFN == 0 && m.ExpertFFN == 0 {
+		m.FFN = 4 * m.Hidden
+	}
+	return m, true
+}
