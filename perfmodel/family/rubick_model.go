@@ -1,0 +1,338 @@
+package family
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// rubickModel is the fitted performance model of one job type.
+type rubickModel struct {
+	key     spec.Key
+	rows    []rubickRow // fitted, in canonical order
+	post    *rubickPosterior
+	seen    rubickSeen // features some fitted row has
+	devices int        // most of any fitted row
+
+	by       string
+	warnings sync.Map // rubickSeen -> []error: what such a configuration lacks
+}
+
+// fitRubick fits the rows of one key. Repeats of a configuration count as one
+// row, at the median of their times. The Card's errors are leave-one-out, linearised
+// at the fit.
+func fitRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+	ms, left, err := collectRubick(ctx, data)
+	if err != nil {
+		return nil, perfmodel.Card{}, err
+	}
+	var warnings []string
+	if len(ms) > rubickMaxRows {
+		warnings = append(warnings, fmt.Sprintf("rubick: fitted on %d of %d configurations, evenly spread", rubickMaxRows, len(ms)))
+		ms = thin(ms, rubickMaxRows)
+	}
+	rows := make([]rubickRow, len(ms))
+	for i, m := range ms {
+		rows[i] = rubickRow{m.Config, m.MedianStepSec()}
+	}
+	post, err := fitRubickBest(rows)
+	if err != nil {
+		return nil, perfmodel.Card{}, fmt.Errorf("rubick: %s: %w", rows[0].Config.Key(), err)
+	}
+	m := newRubickModel(rows, post)
+	card := m.card(ms)
+	card.NLeftOut = left
+	card.Warnings = append(card.Warnings, warnings...)
+	return m, card, nil
+}
+
+// collectRubick returns the usable rows of data, repeats merged, in canonical
+// order, and how many were left out.
+func collectRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (ms []spec.Measurement, left int, err error) {
+	for m, err := range data {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("rubick: reading measurements: %w", err)
+		}
+		if !perfmodel.Usable(m) {
+			left++
+			continue
+		}
+		if len(ms) > 0 && m.Config.Key() != ms[0].Config.Key() {
+			return nil, 0, fmt.Errorf("rubick: rows of %s and of %s, want one job type", ms[0].Config.Key(), m.Config.Key())
+		}
+		ms = append(ms, m)
+	}
+	if len(ms) == 0 {
+		return nil, left, fmt.Errorf("rubick: no usable row, %d left out: nothing is identifiable, measure at least two configurations: %w",
+			left, perfmodel.ErrTooFewPoints)
+	}
+	ms = perfmodel.MergeRepeats(ms)
+	if len(ms) == 1 {
+		return nil, left, fmt.Errorf("rubick: %s: 1 configuration (%s on %s): its compute time and fixed cost cannot be told apart,"+
+			" measure another device count or batch: %w",
+			ms[0].Config.Key(), ms[0].Config.Plan, ms[0].Config.Shape.Devices, perfmodel.ErrTooFewPoints)
+	}
+	return ms, left, nil
+}
+
+// thin returns n of ms, evenly spread.
+func thin(ms []spec.Measurement, n int) []spec.Measurement {
+	out := make([]spec.Measurement, n)
+	for i := range out {
+		out[i] = ms[i*(len(ms)-1)/(n-1)]
+	}
+	return out
+}
+
+// splitEvidence is how much likelier, in nats, rows must be with pipelines fed
+// sample by sample before their plans are not taken at their word.
+const splitEvidence = 3
+
+// fitRubickBest fits rows with their plans as written and, where a pipeline is
+// said to be fed one micro-batch of several samples, fed sample by sample too.
+func fitRubickBest(rows []rubickRow) (*rubickPosterior, error) {
+	post, err := fitRubickRows(rows, false)
+	if err != nil || !splittable(rows) {
+		return post, err
+	}
+	if other, err := fitRubickRows(rows, true); err == nil && other.loss < post.loss-splitEvidence {
+		return other, nil
+	}
+	return post, nil
+}
+
+// splittable reports whether there are pipelines, all with one micro-batch, and
+// one of them has samples to split: a sign that nobody recorded the splitting.
+func splittable(rows []rubickRow) bool {
+	any := false
+	for _, r := range rows {
+		p := r.Config.Plan.Normal()
+		if p.PP > 1 && p.AccumSteps > 1 {
+			return false
+		}
+		any = any || p.PP > 1 && p.MicroBatch > 1
+	}
+	return any
+}
+
+func newRubickModel(rows []rubickRow, post *rubickPosterior) *rubickModel {
+	m := &rubickModel{key: rows[0].Config.Key(), rows: rows, post: post}
+	m.by = "rubick: " + m.key.String()
+	for i := range rows {
+		m.seen |= post.terms[i].seen
+		m.devices = max(m.devices, rows[i].Config.Plan.Devices())
+	}
+	return m
+}
+
+// z90 is the 95 % quantile of the standard normal: half a 90 % interval.
+const z90 = 1.6448536269514722
+
+// Predict implements perfmodel.Predictor. It warns of what no fitted row has.
+func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	if err := m.covers(&c); err != nil {
+		return spec.Prediction{}, err
+	}
+	t := newRubickTerms(&c, m.post.split)
+	logSec, sd := m.post.predict(&t)
+	rate := float64(c.Plan.GlobalBatch()) * math.Exp(-logSec)
+	spread := math.Exp(z90 * sd)
+	p := spec.Prediction{Throughput: rate, Lo: rate / spread, Hi: rate * spread, By: m.by}
+	if !(p.Lo > 0) || math.IsInf(p.Hi, 0) {
+		return spec.Prediction{}, fmt.Errorf("rubick: %s: %s has no finite step time: %w", m.key, c.Plan, perfmodel.ErrNotCovered)
+	}
+	unseen := t.seen &^ m.seen
+	if c.Plan.Devices() > 2*m.devices {
+		unseen |= rubickFar
+	}
+	if unseen != 0 {
+		p.Warnings = m.warn(unseen)
+	}
+	return p, nil
+}
+
+// covers returns an error wrapping ErrNotCovered for a Config this model says
+// nothing about.
+func (m *rubickModel) covers(c *spec.Config) error {
+	if k := c.Key(); k != m.key {
+		return fmt.Errorf("rubick: fitted to %s, not %s: %w", m.key, k, perfmodel.ErrNotCovered)
+	}
+	if n := c.Shape.Total(); n != 0 && n != c.Plan.Devices() {
+		return fmt.Errorf("rubick: plan %s is for %d devices, shape %s has %d: %w",
+			c.Plan, c.Plan.Devices(), c.Shape.Devices, n, perfmodel.ErrNotCovered)
+	}
+	return nil
+}
+
+// warn returns one warning per feature, made once. Callers may append to it.
+func (m *rubickModel) warn(s rubickSeen) []error {
+	if w, ok := m.warnings.Load(s); ok {
+		return w.([]error)
+	}
+	var w []error
+	for _, n := range s.names() {
+		w = append(w, fmt.Errorf("rubick: extrapolates: %s is in no fitted row", n))
+	}
+	w = slices.Clip(w)
+	m.warnings.Store(s, w)
+	return w
+}
+
+// rubickFile is a fitted model on disk. Parameters are the mode's logarithms;
+// the rest follows from the rows.
+type rubickFile struct {
+	Version int                `json:"version"`
+	Split   bool               `json:"split,omitempty"`
+	Log     map[string]float64 `json:"log_params"`
+	Rows    []rubickRow        `json:"rows"`
+}
+
+const rubickVersion = 1
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (m *rubickModel) MarshalBinary() ([]byte, error) {
+	f := rubickFile{Version: rubickVersion, Split: m.post.split, Rows: m.rows, Log: map[string]float64{}}
+	for i, p := range rubickPriors {
+		f.Log[p.name] = m.post.mean[i]
+	}
+	return json.Marshal(f)
+}
+
+// loadRubick reads what MarshalBinary wrote.
+func loadRubick(b []byte) (perfmodel.Fitted, error) {
+	var f rubickFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("rubick: reading a fitted model: %w", err)
+	}
+	if f.Version != rubickVersion {
+		return nil, fmt.Errorf("rubick: fitted model of version %d, want %d: fit again", f.Version, rubickVersion)
+	}
+	if len(f.Rows) == 0 || len(f.Rows) > rubickMaxRows || len(f.Log) != rbN {
+		return nil, fmt.Errorf("rubick: fitted model with %d rows and %d parameters, want 1..%d and %d",
+			len(f.Rows), len(f.Log), rubickMaxRows, rbN)
+	}
+	var at rubickVec
+	for i, p := range rubickPriors {
+		v, ok := f.Log[p.name]
+		if !ok || math.Abs(v) > 100 {
+			return nil, fmt.Errorf("rubick: fitted model has %s = %g, want a logarithm within ±100", p.name, v)
+		}
+		at[i] = v
+	}
+	for _, r := range f.Rows {
+		if !(r.Sec > 0) || math.IsInf(r.Sec, 0) || r.Config.Key() != f.Rows[0].Config.Key() {
+			return nil, fmt.Errorf("rubick: fitted model has a row of %s at %g s, want %s and a positive time",
+				r.Config.Key(), r.Sec, f.Rows[0].Config.Key())
+		}
+	}
+	s, err := newRubickSearch(f.Rows, f.Split)
+	if err == nil {
+		err = s.conclude(at)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rubick: fitted model of %s: %w", f.Rows[0].Config.Key(), err)
+	}
+	return newRubickModel(f.Rows, &s.rubickPosterior), nil
+}
+
+// card describes the fit to ms, which m.rows were made of.
+func (m *rubickModel) card(ms []spec.Measurement) perfmodel.Card {
+	c := perfmodel.Card{Key: m.key, Family: "rubick", NFit: len(ms), NHeldOut: len(ms),
+		Params: map[string]perfmodel.Param{}, DataHash: perfmodel.HashRows(ms)}
+	for i, p := range rubickPriors {
+		c.Params[p.name] = perfmodel.Param{Value: m.post.e[i], Unit: p.unit}
+	}
+	ape, covered := m.post.leaveOneOut()
+	c.MAPE, c.P95APE = perfmodel.ErrorSummary(ape)
+	c.MAPEAll, c.Coverage = c.MAPE, covered
+	if weak := m.post.unmoved(); len(weak) > 0 {
+		c.Warnings = append(c.Warnings, "rubick: these rows say little about "+strings.Join(weak, ", ")+": kept near the prior")
+	}
+	if m.post.split {
+		c.Warnings = append(c.Warnings, "rubick: pipelines are read as fed sample by sample, which fits better than one micro-batch")
+	}
+	if m.post.terms[0].guess {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("rubick: sequence length unknown, %d tokens assumed", assumedSeq))
+	}
+	return c
+}
+
+// leaveOneOut returns the absolute relative error of every row's step time as
+// predicted from the others, and the share of rows inside their 90 % interval:
+// for a linear Gaussian model with covariance V of the rows, residual i is
+// [V⁻¹r]i/[V⁻¹]ii and its variance 1/[V⁻¹]ii (Rasmussen and Williams, Gaussian
+// Processes for Machine Learning, 2006, section 5.4.2).
+func (p *rubickPosterior) leaveOneOut() (ape []float64, covered float64) {
+	_, sd := rubickBelief(&p.terms[0])
+	n := len(p.terms)
+	v, ok := newCholesky(n, func(i, j int) float64 {
+		s := rubickCovariance(&p.terms[i], &p.terms[j], i == j)
+		for a := range sd {
+			s += p.jac[i][a] * p.jac[j][a] * sd[a] * sd[a]
+		}
+		return s
+	})
+	if !ok {
+		return nil, 0
+	}
+	resid, inside := p.linearResiduals(), 0
+	v.solve(resid)
+	unit := make([]float64, n)
+	for i := range n {
+		clear(unit)
+		unit[i] = 1
+		v.forward(unit)
+		d := dot(unit, unit) // [V⁻¹]ii
+		off := resid[i] / d
+		ape = append(ape, math.Abs(math.Expm1(-off)))
+		if math.Abs(off) <= z90/math.Sqrt(d) {
+			inside++
+		}
+	}
+	return ape, float64(inside) / float64(n)
+}
+
+// linearResiduals returns measured - predicted ln T of every row at the prior
+// mean, with the formula linearised at the fit.
+func (p *rubickPosterior) linearResiduals() []float64 {
+	prior, _ := rubickBelief(&p.terms[0])
+	out := slices.Clone(p.weight)
+	for i := range out { // K·weight undoes the solve
+		out[i] = 0
+		for j := range p.weight {
+			out[i] += rubickCovariance(&p.terms[i], &p.terms[j], i == j) * p.weight[j]
+		}
+		for a := range prior {
+			out[i] += p.jac[i][a] * (p.mean[a] - prior[a])
+		}
+	}
+	return out
+}
+
+// unmoved names the parameters whose standard deviation the rows lowered by
+// less than a fifth, though some row depends on them.
+func (p *rubickPosterior) unmoved() []string {
+	_, sd := rubickBelief(&p.terms[0])
+	var out []string
+	for a := range sd {
+		var unit rubickVec
+		unit[a] = 1
+		p.precise.forward(unit[:])
+		uses := slices.ContainsFunc(p.jac, func(j rubickVec) bool { return j[a] != 0 })
+		if uses && math.Sqrt(dot(unit[:], unit[:])) > 0.8*sd[a] {
+			out = append(out, rubickPriors[a].name)
+		}
+	}
+	return out
+}

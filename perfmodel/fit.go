@@ -1,0 +1,260 @@
+package perfmodel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// FitOptions says which rows FitKey fits and how it scores.
+type FitOptions struct {
+	// MaxRows is how many configurations to fit, never more than half of the
+	// usable ones; the Card's errors are those of all others. 0 fits all and
+	// takes the errors from cross-validation.
+	MaxRows int
+	Folds   int    // of the cross-validation, 0 = 5
+	Seed    uint64 // deals rows to folds
+}
+
+// Validate reports a field out of range.
+func (o FitOptions) Validate() error {
+	switch {
+	case o.MaxRows < 0:
+		return fmt.Errorf("perfmodel: fit on %d rows, want 0 (all) or more", o.MaxRows)
+	case o.Folds < 0 || o.Folds == 1:
+		return fmt.Errorf("perfmodel: %d folds, want 0 (5), or at least 2", o.Folds)
+	}
+	return nil
+}
+
+// FitKey fits f to the rows of one (model, accelerator) key and scores it on
+// rows the fit did not see. Repeats of a configuration count as one row. Rows
+// that are not Usable are not fitted; those of them with a step time count in
+// Card.MAPEAll only. The result does not depend on the order of rows.
+//
+// A family that needs no fit is scored on all rows. The error wraps
+// ErrTooFewPoints when the usable rows identify nothing.
+func FitKey(ctx context.Context, f Family, rows []spec.Measurement, o FitOptions) (Fitted, Card, error) {
+	if err := o.Validate(); err != nil {
+		return nil, Card{}, err
+	}
+	t, err := newTask(f, rows)
+	if err != nil {
+		return nil, Card{}, err
+	}
+	switch {
+	case f.Fit == nil:
+		return t.unfitted(ctx)
+	case o.MaxRows > 0:
+		return t.holdOut(ctx, o.MaxRows)
+	}
+	return t.crossValidate(ctx, cmp.Or(o.Folds, 5), o.Seed)
+}
+
+// task is one FitKey in progress.
+type task struct {
+	family  Family
+	key     spec.Key
+	usable  []spec.Measurement // merged, canonical order
+	doubted []spec.Measurement // with a step time
+	left    int                // rows not usable, doubted ones included
+	score   score
+}
+
+func newTask(f Family, rows []spec.Measurement) (*task, error) {
+	t := &task{family: f}
+	for i, m := range rows {
+		if k := m.Config.Key(); i == 0 {
+			t.key = k
+		} else if k != t.key {
+			return nil, fmt.Errorf("perfmodel: rows of %s and of %s, want one key: split them with GroupByKey", t.key, k)
+		}
+		if Usable(m) {
+			t.usable = append(t.usable, m)
+			continue
+		}
+		t.left++
+		if m.Outcome == spec.OK && m.MedianStepSec() > 0 {
+			t.doubted = append(t.doubted, m)
+		}
+	}
+	t.usable, t.doubted = MergeRepeats(t.usable), MergeRepeats(t.doubted)
+	if len(t.usable) == 0 {
+		return nil, fmt.Errorf("perfmodel: %s: none of %d rows is usable: %w", t.key, len(rows), ErrTooFewPoints)
+	}
+	return t, nil
+}
+
+// holdOut fits the configurations the family chooses, scores the rest.
+func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
+	n := min(limit, len(t.usable)/2)
+	if n == 0 {
+		return nil, Card{}, fmt.Errorf("perfmodel: %s: 1 usable configuration, want 2 to fit one and score the other: %w", t.key, ErrTooFewPoints)
+	}
+	var fit, rest []spec.Measurement
+	chosen := t.choose(n)
+	for i, m := range t.usable {
+		if slices.Contains(chosen, i) {
+			fit = append(fit, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	fitted, card, err := t.family.Fit(ctx, Rows(fit))
+	if err != nil {
+		return nil, Card{}, err
+	}
+	if err := t.score.add(ctx, fitted, rest); err != nil {
+		return nil, Card{}, err
+	}
+	return t.finish(ctx, fitted, card)
+}
+
+// choose returns n indices into t.usable by what the family prefers, evenly
+// spread if it does not say.
+func (t *task) choose(n int) []int {
+	configs := make([]spec.Config, len(t.usable))
+	for i, m := range t.usable {
+		configs[i] = m.Config
+	}
+	if t.family.Choose != nil {
+		return t.family.Choose(configs, n)
+	}
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i * len(configs) / n
+	}
+	return out
+}
+
+// crossValidate fits all rows; errors are those of folds fitted without them.
+func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitted, Card, error) {
+	fitted, card, err := t.family.Fit(ctx, Rows(t.usable))
+	if err != nil {
+		return nil, Card{}, err
+	}
+	fold := deal(t.usable, min(folds, len(t.usable)), seed)
+	skipped := 0
+	for k := range min(folds, len(t.usable)) {
+		var in, out []spec.Measurement
+		for i, m := range t.usable {
+			if fold[i] == k {
+				out = append(out, m)
+			} else {
+				in = append(in, m)
+			}
+		}
+		part, _, err := t.family.Fit(ctx, Rows(in))
+		if errors.Is(err, ErrTooFewPoints) {
+			skipped += len(out)
+			continue
+		}
+		if err != nil {
+			return nil, Card{}, err
+		}
+		if err := t.score.add(ctx, part, out); err != nil {
+			return nil, Card{}, err
+		}
+	}
+	if skipped > 0 {
+		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %d of %d configurations not cross-validated: too few others", skipped, len(t.usable)))
+	}
+	return t.finish(ctx, fitted, card)
+}
+
+// deal returns the fold of every row: rows in the order of a seeded hash of
+// their configuration, dealt one by one.
+func deal(rows []spec.Measurement, folds int, seed uint64) []int {
+	type card struct {
+		hash uint64
+		row  int
+	}
+	cards := make([]card, len(rows))
+	for i, m := range rows {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%d|%s", seed, asJSON(m.Config))
+		cards[i] = card{h.Sum64(), i}
+	}
+	slices.SortFunc(cards, func(a, b card) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
+	out := make([]int, len(rows))
+	for i, c := range cards {
+		out[c.row] = i % folds
+	}
+	return out
+}
+
+// unfitted scores a family that predicts as it is.
+func (t *task) unfitted(ctx context.Context) (Fitted, Card, error) {
+	if t.family.Unfitted == nil {
+		return nil, Card{}, fmt.Errorf("perfmodel: family %q can neither be fitted nor predict without", t.family.Name)
+	}
+	if err := t.score.add(ctx, t.family.Unfitted, t.usable); err != nil {
+		return nil, Card{}, err
+	}
+	return t.finish(ctx, t.family.Unfitted, Card{})
+}
+
+// finish puts the scores on the family's card.
+func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Card, error) {
+	card.Key, card.Family, card.NLeftOut = t.key, t.family.Name, t.left
+	card.NHeldOut = len(t.score.ape)
+	card.MAPE, card.P95APE = ErrorSummary(t.score.ape)
+	card.Coverage = 0
+	if card.NHeldOut > 0 {
+		card.Coverage = float64(t.score.inside) / float64(card.NHeldOut)
+	}
+	if n := t.score.uncovered; n > 0 {
+		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %d configurations not covered, so not scored", n))
+	}
+	if err := t.score.add(ctx, fitted, t.doubted); err != nil {
+		return nil, Card{}, err
+	}
+	card.MAPEAll, _ = ErrorSummary(t.score.ape)
+	return fitted, card, nil
+}
+
+// score collects errors of predictions.
+type score struct {
+	ape       []float64 // |predicted - measured| / measured step time
+	inside    int       // measured times within the predicted interval
+	uncovered int
+}
+
+// add scores p on rows.
+func (s *score) add(ctx context.Context, p Predictor, rows []spec.Measurement) error {
+	for _, m := range rows {
+		got, err := p.Predict(ctx, m.Config)
+		switch {
+		case errors.Is(err, ErrNotCovered):
+			s.uncovered++
+			continue
+		case err != nil:
+			return err
+		}
+		sec, lo, hi := got.StepSec(m.Config.Plan.GlobalBatch())
+		want := m.MedianStepSec()
+		s.ape = append(s.ape, math.Abs(sec-want)/want)
+		if got.Lo > 0 && lo <= want && want <= hi {
+			s.inside++
+		}
+	}
+	return ctx.Err()
+}
+
+// Rows yields rows, as Family.Fit takes them.
+func Rows(rows []spec.Measurement) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		for _, m := range rows {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package perfmodel
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Usable reports whether m is a row to fit and score on: it ran, has a step
+// time and is not in doubt.
+func Usable(m spec.Measurement) bool {
+	return m.Outcome == spec.OK && m.Doubt == "" && m.MedianStepSec() > 0
+}
+
+// Group is the rows of one key.
+type Group struct {
+	spec.Key
+	Rows []spec.Measurement
+}
+
+// GroupByKey splits rows by (model, accelerator), keys in order; rows keep
+// theirs.
+func GroupByKey(rows []spec.Measurement) []Group {
+	byKey := map[spec.Key][]spec.Measurement{}
+	for _, m := range rows {
+		k := m.Config.Key()
+		byKey[k] = append(byKey[k], m)
+	}
+	out := make([]Group, 0, len(byKey))
+	for k, ms := range byKey {
+		out = append(out, Group{k, ms})
+	}
+	slices.SortFunc(out, func(a, b Group) int {
+		return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(a.Accelerator, b.Accelerator))
+	})
+	return out
+}
+
+// CompareConfigs is a total order on configurations: 0 only for equal ones, as
+// far as they differ in anything a performance model looks at.
+func CompareConfigs(a, b spec.Config) int {
+	if a == b {
+		return 0
+	}
+	return cmp.Or(
+		strings.Compare(a.Model.Name, b.Model.Name),
+		strings.Compare(a.Accelerator.Name, b.Accelerator.Name),
+		cmp.Compare(a.Plan.Devices(), b.Plan.Devices()),
+		strings.Compare(a.Plan.String(), b.Plan.String()),
+		strings.Compare(a.Shape.Devices, b.Shape.Devices),
+		cmp.Compare(a.Shape.CPUs, b.Shape.CPUs),
+		cmp.Compare(a.Shape.HostBytes, b.Shape.HostBytes),
+		cmp.Compare(a.Seq(), b.Seq()),
+		strings.Compare(a.Framework, b.Framework),
+		compareLinks(a.Link, b.Link),
+		strings.Compare(asJSON(a), asJSON(b)), // the rest: model and accelerator figures
+	)
+}
+
+func compareLinks(a, b spec.Link) int {
+	return cmp.Or(cmp.Compare(a.IntraBps, b.IntraBps), cmp.Compare(a.InterBps, b.InterBps), cmp.Compare(a.HostBps, b.HostBps))
+}
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil { // a figure that is not finite
+		return err.Error()
+	}
+	return string(b)
+}
+
+// MergeRepeats returns rows in canonical order, whatever theirs, with one row
+// per configuration: repeats become one whose step times are their medians.
+func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
+	sorted := slices.Clone(rows)
+	slices.SortFunc(sorted, func(a, b spec.Measurement) int {
+		return cmp.Or(CompareConfigs(a.Config, b.Config), strings.Compare(a.Source, b.Source),
+			strings.Compare(a.Origin, b.Origin), cmp.Compare(a.MedianStepSec(), b.MedianStepSec()))
+	})
+	var out []spec.Measurement
+	for i := 0; i < len(sorted); {
+		j := i + 1
+		for j < len(sorted) && sorted[j].Config == sorted[i].Config {
+			j++
+		}
+		m := sorted[i]
+		if j > i+1 {
+			m.StepSec = nil
+			for _, r := range sorted[i:j] {
+				m.StepSec = append(m.StepSec, r.MedianStepSec())
+			}
+		}
+		out = append(out, m)
+		i = j
+	}
+	return out
+}
+
+// HashRows identifies what was fitted: SHA-256 over configuration and step
+// times of rows in order, 32 hexadecimal digits of it.
+func HashRows(rows []spec.Measurement) string {
+	h := sha256.New()
+	for _, m := range rows {
+		h.Write([]byte(asJSON(m.Config)))
+		h.Write([]byte(asJSON(m.StepSec)))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// ErrorSummary returns the mean and the 95th percentile (nearest rank) of
+// absolute relative errors, 0 of none.
+func ErrorSummary(ape []float64) (mean, p95 float64) {
+	if len(ape) == 0 {
+		return 0, 0
+	}
+	s := slices.Sorted(slices.Values(ape))
+	for _, v := range s {
+		mean += v
+	}
+	return mean / float64(len(s)), s[int(math.Ceil(0.95*float64(len(s))))-1]
+}
