@@ -142,7 +142,8 @@ func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
 //
 //	ZeRO 0     all-reduce of gradients
 //	ZeRO 1, 2  reduce-scatter of gradients, all-gather of parameters
-//	ZeRO 3     two all-gathers of parameters and one reduce-scatter, every micro-batch
+//	ZeRO 3     two all-gathers of parameters and one reduce-scatter,
+//	           every micro-batch, or once with pipeline stages
 //
 // Source: Rajbhandari et al. SC 2020, section 7.
 func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64 {
@@ -160,7 +161,10 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 	}
 	switch {
 	case p.ZeRO == 3:
-		t := (2*pass(2) + pass(grad)) * float64(p.AccumSteps) * m.stack.traffic
+		t := (2*pass(2) + pass(grad)) * m.stack.traffic
+		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
+			t *= float64(p.AccumSteps)
+		}
 		return exposed(t, m.stack.fsdpHidden*all)
 	case p.ZeRO >= 1:
 		return exposed(pass(grad)+pass(2), m.stack.dpHidden*backward)

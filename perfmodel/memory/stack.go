@@ -11,6 +11,8 @@ type stack struct {
 	// Bytes of gradient per parameter in 16-bit training, kept between
 	// micro-batches.
 	gradFP16, gradBF16 float64
+	// Bytes of optimizer state per parameter of the shard.
+	optimizer float64
 	// Bytes per logit at the peak of the loss.
 	logit float64
 	// The score matrix is materialized (no fused attention kernel).
@@ -26,19 +28,20 @@ type stack struct {
 //   - Megatron-LM accumulates gradients in fp32: 18 bytes of state per
 //     parameter in all (Korthikanti et al. 2022, figure 1). Its fused loss
 //     holds fp32 logits and a 16-bit copy.
-//   - DeepSpeed keeps fp16 gradients in fp16 (16 bytes, Rajbhandari et al.
-//     2020, section 3); its bf16 optimizer adds an fp32 accumulator
-//     (DeepSpeed runtime/bf16_optimizer.py).
+//   - DeepSpeed keeps 16-bit gradients and a flattened copy of them, and at the
+//     step the fp32 gradient of the shard beside master weights and moments
+//     (runtime/zero/stage_1_and_2.py); its bf16 optimizer adds an fp32
+//     accumulator (runtime/bf16_optimizer.py).
 //   - PyTorch's FSDP reduces into fp32 shards; an eager cross entropy holds
-//     logits, their fp32 copy, the log-softmax and its gradient: 2+4+4+4.
+//     logits, their fp32 copy, the log-softmax and most of its gradient.
 func stackOf(framework, arch string) stack {
 	f := strings.ToLower(framework)
-	s := stack{gradFP16: 4, gradBF16: 4, logit: 6}
+	s := stack{gradFP16: 4, gradBF16: 4, optimizer: 12, logit: 6}
 	switch {
 	case strings.Contains(f, "deepspeed"):
-		s.gradFP16, s.gradBF16, s.unfused = 2, 6, true
+		s.gradFP16, s.gradBF16, s.optimizer, s.unfused = 4, 8, 16, true
 	case strings.Contains(f, "torchtitan"), strings.Contains(f, "fsdp"), strings.Contains(f, "litgpt"), strings.Contains(f, "pytorch"):
-		s.logit = 14
+		s.logit = 13
 		s.perOperator = strings.Contains(f, "torchtitan")
 	case strings.Contains(f, "internevo"):
 		s.gradBF16 = 2

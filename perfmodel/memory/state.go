@@ -102,7 +102,7 @@ func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 // shards the optimizer over the D data parallel ranks, ZeRO-2 gradients too,
 // ZeRO-3 weights too. Source: Rajbhandari et al. 2020, section 3 and figure 1.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
-	weight, grad, opt := 2.0, e.stack.gradBF16, 12.0
+	weight, grad, opt := 2.0, e.stack.gradBF16, e.stack.optimizer
 	switch {
 	case !halfPrecision(p.Precision):
 		weight, grad, opt = 4, 4, 8
@@ -122,7 +122,12 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	b.Parameters = weight * sharded(3)
 	b.Gradients = grad * sharded(2)
 	b.Optimizer = opt * sharded(1)
-	if p.ZeRO == 3 && d > 1 {
+	switch {
+	case p.ZeRO == 3 && d > 1 && p.PP > 1:
+		// A pipeline stage stays gathered over its micro-batches, with the
+		// gradients accumulated unsharded.
+		b.Gathered = (2 + grad) * (o.dense + o.expert)
+	case p.ZeRO == 3 && d > 1:
 		// The unit computed and the one prefetched, 16-bit, and one unit of
 		// unreduced gradients; the head is a unit of its own.
 		unit := max(o.layer, o.head)
