@@ -1,4 +1,3 @@
-// Package spectest finds the published data sets that tests compare with.
 package spectest
 
 import (

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// topLevel is everything the root of the tree may hold.
+var topLevel = []string{
+	".ci", ".editorconfig", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum",
+	"bench", "cmd", "datasets", "docs", "perfmodel", "planner", "profiler", "scheduler",
+}
+
+// vagueNames are file names that do not say what is in the file.
+var vagueNames = []string{"common", "helper", "helpers", "misc", "types", "util", "utils"}
+
+// treeFiles lists the files that are or would be committed.
+func treeFiles(t *testing.T) []string {
+	t.Helper()
+	root := moduleDir(t)
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		t.Skip("not a git checkout")
+	}
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	return strings.Fields(string(out))
+}
+
+func TestTreeTopLevel(t *testing.T) {
+	allowed := map[string]bool{}
+	for _, name := range topLevel {
+		allowed[name] = true
+	}
+	for _, file := range treeFiles(t) {
+		if top, _, _ := strings.Cut(file, "/"); !allowed[top] {
+			t.Errorf("%s: %s is not one of %s", file, top, strings.Join(topLevel, " "))
+		}
+	}
+}
+
+func TestTreeNames(t *testing.T) {
+	for _, file := range treeFiles(t) {
+		name, isGo := strings.CutSuffix(filepath.Base(file), ".go")
+		name = strings.TrimSuffix(name, "_test")
+		for _, vague := range vagueNames {
+			if isGo && name == vague {
+				t.Errorf("%s: name the file for the thing in it", file)
+			}
+		}
+	}
+}
+
+// TestTreeDocs: every package explains itself in doc.go.
+func TestTreeDocs(t *testing.T) {
+	for _, p := range modulePackages(t) {
+		if len(p.GoFiles) == 0 {
+			continue // tests only
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, "doc.go"), nil, parser.ParseComments)
+		if err != nil {
+			t.Errorf("%s: %v", p.ImportPath, err)
+			continue
+		}
+		if why := badDoc(file); why != "" {
+			t.Errorf("%s/doc.go: %s", p.ImportPath, why)
+		}
+	}
+}
+
+// badDoc says what is wrong with a package comment, or "".
+func badDoc(f *ast.File) string {
+	text := f.Doc.Text()
+	switch {
+	case text == "":
+		return "no package comment"
+	case f.Name.Name == "main" && !strings.HasPrefix(text, "Command "):
+		return "the comment of a command begins with Command NAME"
+	case f.Name.Name != "main" && !strings.HasPrefix(text, "Package "+f.Name.Name+" "):
+		return "the comment begins with Package " + f.Name.Name
+	case len(f.Decls) > 0:
+		return "holds more than the package comment"
+	}
+	return ""
+}
