@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -112,6 +113,12 @@ func checkName(what, s string) error {
 	return nil
 }
 
+// What 64 bits of nanoseconds since 1970 can say, as in exported files.
+var (
+	firstTime = time.Unix(0, math.MinInt64).UTC()
+	lastTime  = time.Unix(0, math.MaxInt64).UTC()
+)
+
 // Check reports what makes m unfit for the store: spec.Measurement.Validate,
 // and numbers, names, texts or times that would not come back as they went in.
 func Check(m spec.Measurement) error {
@@ -134,8 +141,8 @@ func check(m spec.Measurement) error {
 			return err
 		}
 	}
-	if y := m.At.UTC().Year(); y < 1 || y > 9999 {
-		return fmt.Errorf("time %v is not in the years 1 to 9999", m.At)
+	if !m.At.IsZero() && (m.At.Before(firstTime) || m.At.After(lastTime)) {
+		return fmt.Errorf("time %v is not between %v and %v", m.At, firstTime, lastTime)
 	}
 	return nil
 }

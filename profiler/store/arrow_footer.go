@@ -1,0 +1,136 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// The Arrow library believes the lengths in a file's footer, and asks for as
+// much memory or descends as deep as they say, which ends the program when
+// they are damaged. checkArrowFooter goes through them first; what else may
+// be wrong the library notices, or panics on, which guardFile catches.
+//
+// The footer is a flatbuffer; the slots are those of Footer, Schema, Field
+// and KeyValue in Arrow's format/File.fbs and format/Schema.fbs.
+func checkArrowFooter(r *io.SectionReader) error {
+	tail := make([]byte, 10) // length, "ARROW1"
+	if r.Size() < 26 {
+		return errors.New("too short")
+	}
+	if _, err := r.ReadAt(tail, r.Size()-10); err != nil {
+		return err
+	}
+	size := int64(binary.LittleEndian.Uint32(tail))
+	if !bytes.Equal(tail[4:], []byte("ARROW1")) || size > r.Size()-18 {
+		return errors.New("no footer at its end")
+	}
+	b := make([]byte, size)
+	if _, err := r.ReadAt(b, r.Size()-10-size); err != nil {
+		return err
+	}
+	f := flatbuffer{b: b, left: 16 * len(b)}
+	f.footer()
+	if f.bad {
+		return errors.New("damaged footer")
+	}
+	return nil
+}
+
+// flatbuffer walks a flatbuffer without believing it. After a step out of
+// bounds bad is set and every read gives 0.
+type flatbuffer struct {
+	b    []byte
+	left int // elements it may still have; texts may be shared, so more than bytes
+	bad  bool
+}
+
+const maxFieldDepth = 32
+
+func (f *flatbuffer) footer() {
+	t := f.ref(0)
+	f.schema(f.sub(t, 1))
+	f.vector(t, 2, 24) // dictionary blocks
+	f.vector(t, 3, 24) // record batch blocks
+	f.keyValues(t, 4)
+}
+
+func (f *flatbuffer) schema(t int) {
+	if t == 0 {
+		f.bad = true
+		return
+	}
+	f.fields(t, 1, 0)
+	f.keyValues(t, 2)
+}
+
+func (f *flatbuffer) fields(t, slot, depth int) {
+	if depth > maxFieldDepth {
+		f.bad = true
+	}
+	at, n := f.vector(t, slot, 4)
+	for i := 0; i < n && !f.bad; i++ {
+		field := f.ref(at + 4*i)
+		f.fields(field, 5, depth+1)
+		f.keyValues(field, 6)
+	}
+}
+
+func (f *flatbuffer) keyValues(t, slot int) {
+	at, n := f.vector(t, slot, 4)
+	for i := 0; i < n && !f.bad; i++ {
+		pair := f.ref(at + 4*i)
+		f.vector(pair, 0, 1)
+		f.vector(pair, 1, 1)
+	}
+}
+
+// u32 and u16 read at an offset.
+func (f *flatbuffer) u32(at int) int {
+	if f.bad || at < 0 || at+4 > len(f.b) {
+		f.bad = true
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(f.b[at:]))
+}
+
+func (f *flatbuffer) u16(at int) int {
+	if f.bad || at < 0 || at+2 > len(f.b) {
+		f.bad = true
+		return 0
+	}
+	return int(binary.LittleEndian.Uint16(f.b[at:]))
+}
+
+// ref follows the offset at a position.
+func (f *flatbuffer) ref(at int) int { return at + f.u32(at) }
+
+// sub returns the position a slot of the table at t refers to, 0 when the slot
+// is empty.
+func (f *flatbuffer) sub(t, slot int) int {
+	vtable := t - int(int32(f.u32(t)))
+	if 4+2*slot+2 > f.u16(vtable) {
+		return 0
+	}
+	off := f.u16(vtable + 4 + 2*slot)
+	if off == 0 || f.bad {
+		return 0
+	}
+	return f.ref(t + off)
+}
+
+// vector returns the position and the number of elements, of size bytes each,
+// of the vector in a slot.
+func (f *flatbuffer) vector(t, slot, size int) (at, n int) {
+	v := f.sub(t, slot)
+	if v == 0 || f.bad {
+		return 0, 0
+	}
+	n = f.u32(v)
+	if f.left -= n; f.left < 0 || n > (len(f.b)-v-4)/size {
+		f.bad = true
+		return 0, 0
+	}
+	return v + 4, n
+}

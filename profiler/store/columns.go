@@ -1,0 +1,223 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// kind is what a column of an exported file holds.
+type kind int
+
+const (
+	text    kind = iota // UTF-8
+	whole               // 64-bit integer
+	number              // 64-bit float
+	flag                // true or false
+	instant             // nanoseconds since 1970, UTC
+	numbers             // list of 64-bit floats
+)
+
+func (k kind) String() string {
+	return [...]string{"text", "a whole number", "a number", "true or false", "a timestamp", "a list of numbers"}[k]
+}
+
+// cell is one value of a column. Which field holds it follows from the
+// column's kind: whole, flag (0 or 1) and instant use n.
+type cell struct {
+	null bool
+	s    string
+	n    int64
+	f    float64
+	fs   []float64
+}
+
+// column is a column of an exported file and the field it carries. A field
+// that is zero is written as null, unless the column is required: then it is
+// never null and a file without it is refused.
+type column struct {
+	name, unit, doc string
+	kind            kind
+	required        bool
+	get             func(*spec.Measurement) (cell, error)
+	set             func(*spec.Measurement, cell) error
+}
+
+// The columns in file order. FORMAT.md lists the same; a test compares them.
+var columns = []column{
+	must(textColumn("model", "name of the model trained", func(m *spec.Measurement) *string { return &m.Config.Model.Name })),
+	textColumn("model_kind", "decoder, encoder, encoder-decoder, vision or opaque", func(m *spec.Measurement) *spec.Kind { return &m.Config.Model.Kind }),
+	wholeColumn("model_layers", "", "transformer layers", func(m *spec.Measurement) *int { return &m.Config.Model.Layers }),
+	wholeColumn("model_hidden", "", "hidden width", func(m *spec.Measurement) *int { return &m.Config.Model.Hidden }),
+	wholeColumn("model_ffn", "", "inner width of the MLP", func(m *spec.Measurement) *int { return &m.Config.Model.FFN }),
+	wholeColumn("model_heads", "", "query heads", func(m *spec.Measurement) *int { return &m.Config.Model.Heads }),
+	wholeColumn("model_kv_heads", "", "key/value heads, null = model_heads", func(m *spec.Measurement) *int { return &m.Config.Model.KVHeads }),
+	wholeColumn("model_head_dim", "", "width of a head, null = model_hidden / model_heads", func(m *spec.Measurement) *int { return &m.Config.Model.HeadDim }),
+	wholeColumn("model_vocab", "", "vocabulary", func(m *spec.Measurement) *int { return &m.Config.Model.Vocab }),
+	wholeColumn("model_seq_len", "tokens", "sample length when seq_len is null", func(m *spec.Measurement) *int { return &m.Config.Model.SeqLen }),
+	flagColumn("model_gated_mlp", "three MLP matrices instead of two", func(m *spec.Measurement) *bool { return &m.Config.Model.GatedMLP }),
+	flagColumn("model_tied_embeddings", "input and output embedding shared", func(m *spec.Measurement) *bool { return &m.Config.Model.TiedEmbeddings }),
+	wholeColumn("model_experts", "", "routed experts per MoE layer", func(m *spec.Measurement) *int { return &m.Config.Model.Experts }),
+	wholeColumn("model_experts_per_token", "", "experts a token is routed to", func(m *spec.Measurement) *int { return &m.Config.Model.ExpertsPerToken }),
+	wholeColumn("model_expert_ffn", "", "inner width of an expert", func(m *spec.Measurement) *int { return &m.Config.Model.ExpertFFN }),
+	wholeColumn("model_shared_experts", "", "experts every token visits", func(m *spec.Measurement) *int { return &m.Config.Model.SharedExperts }),
+	wholeColumn("model_dense_layers", "", "leading layers with a dense MLP in an MoE model", func(m *spec.Measurement) *int { return &m.Config.Model.DenseLayers }),
+	numberColumn("model_param_count", "", "published parameter count", func(m *spec.Measurement) *float64 { return &m.Config.Model.ParamCount }),
+	numberColumn("model_active_param_count", "", "published parameter count per token", func(m *spec.Measurement) *float64 { return &m.Config.Model.ActiveParamCount }),
+	numberColumn("model_flops_per_sample", "FLOP", "one forward pass of one sample, opaque models", func(m *spec.Measurement) *float64 { return &m.Config.Model.FLOPsPerSample }),
+
+	wholeColumn("seq_len", "tokens", "sample length, null = model_seq_len", func(m *spec.Measurement) *int { return &m.Config.SeqLen }),
+	must(wholeColumn("dp", "", "data parallel degree; in this and all degrees 0 or null is 1", func(m *spec.Measurement) *int { return &m.Config.Plan.DP })),
+	must(wholeColumn("tp", "", "tensor parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.TP })),
+	must(wholeColumn("pp", "", "pipeline parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.PP })),
+	wholeColumn("cp", "", "context parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.CP }),
+	wholeColumn("ep", "", "expert parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.EP }),
+	wholeColumn("virtual_stages", "", "model chunks per pipeline stage", func(m *spec.Measurement) *int { return &m.Config.Plan.VirtualStages }),
+	must(wholeColumn("micro_batch", "samples", "samples per forward pass per replica", func(m *spec.Measurement) *int { return &m.Config.Plan.MicroBatch })),
+	must(wholeColumn("accum_steps", "", "micro-batches per optimizer step", func(m *spec.Measurement) *int { return &m.Config.Plan.AccumSteps })),
+	wholeColumn("zero", "", "ZeRO stage, null = 0", func(m *spec.Measurement) *int { return &m.Config.Plan.ZeRO }),
+	textColumn("offload", "none, optimizer or params; null = none", func(m *spec.Measurement) *spec.Offload { return &m.Config.Plan.Offload }),
+	textColumn("recompute", "none, selective or full; null = none", func(m *spec.Measurement) *spec.Recompute { return &m.Config.Plan.Recompute }),
+	flagColumn("sequence_parallel", "Megatron sequence parallelism", func(m *spec.Measurement) *bool { return &m.Config.Plan.SequenceParallel }),
+	textColumn("precision", "fp32, tf32, fp16, bf16, fp8 or fp4; null = not recorded", func(m *spec.Measurement) *spec.Precision { return &m.Config.Plan.Precision }),
+
+	must(textColumn("accelerator", "name of the device type", func(m *spec.Measurement) *string { return &m.Config.Accelerator.Name })),
+	textColumn("accelerator_vendor", "", func(m *spec.Measurement) *string { return &m.Config.Accelerator.Vendor }),
+	textColumn("accelerator_arch", "", func(m *spec.Measurement) *string { return &m.Config.Accelerator.Arch }),
+	numberColumn("accelerator_fp32_flops", "FLOP/s", "dense peak rate", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.FP32 }),
+	numberColumn("accelerator_tf32_flops", "FLOP/s", "dense peak rate", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.TF32 }),
+	numberColumn("accelerator_fp16_flops", "FLOP/s", "dense peak rate", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.FP16 }),
+	numberColumn("accelerator_bf16_flops", "FLOP/s", "dense peak rate", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.BF16 }),
+	numberColumn("accelerator_fp8_flops", "FLOP/s", "dense peak rate", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.FP8 }),
+	numberColumn("accelerator_fp4_flops", "FLOP/s", "dense peak rate", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.FP4 }),
+	numberColumn("accelerator_mem_bytes", "bytes", "device memory", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.MemBytes }),
+	numberColumn("accelerator_mem_bps", "bytes/s", "device memory bandwidth", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.MemBps }),
+	numberColumn("accelerator_scale_up_bps", "bytes/s", "NVLink or alike, one direction per device", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.ScaleUpBps }),
+	numberColumn("accelerator_host_bps", "bytes/s", "PCIe, one direction per device", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.HostBps }),
+	numberColumn("accelerator_watts", "W", "board power limit", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.Watts }),
+
+	textColumn("devices", "devices on each node, most first, as 8+8", func(m *spec.Measurement) *string { return &m.Config.Shape.Devices }),
+	wholeColumn("cpus", "threads", "CPU threads in all", func(m *spec.Measurement) *int { return &m.Config.Shape.CPUs }),
+	numberColumn("host_bytes", "bytes", "host memory in all", func(m *spec.Measurement) *float64 { return &m.Config.Shape.HostBytes }),
+	numberColumn("link_intra_bps", "bytes/s", "device to device inside a node, per device", func(m *spec.Measurement) *float64 { return &m.Config.Link.IntraBps }),
+	numberColumn("link_inter_bps", "bytes/s", "out of one node", func(m *spec.Measurement) *float64 { return &m.Config.Link.InterBps }),
+	numberColumn("link_host_bps", "bytes/s", "device to host memory, per device", func(m *spec.Measurement) *float64 { return &m.Config.Link.HostBps }),
+	textColumn("framework", "training stack", func(m *spec.Measurement) *string { return &m.Config.Framework }),
+
+	must(textColumn("outcome", "ok, oom, timeout or failed", func(m *spec.Measurement) *spec.Outcome { return &m.Outcome })),
+	textColumn("reason", "why it is not ok", func(m *spec.Measurement) *string { return &m.Reason }),
+	textColumn("doubt", "why the row is believed not to be what it says", func(m *spec.Measurement) *string { return &m.Doubt }),
+	stepColumn(),
+	jsonColumn("phase_sec", "s", "mean time of each phase, a JSON object", func(m *spec.Measurement) *map[string]float64 { return &m.PhaseSec }),
+	numberColumn("peak_bytes", "bytes", "device memory, largest over devices", func(m *spec.Measurement) *float64 { return &m.PeakBytes }),
+	must(textColumn("source", "data set the row is from", func(m *spec.Measurement) *string { return &m.Source })),
+	textColumn("origin", "where in it", func(m *spec.Measurement) *string { return &m.Origin }),
+	atColumn(),
+	jsonColumn("env", "", "other facts as recorded, a JSON object of texts", func(m *spec.Measurement) *map[string]string { return &m.Env }),
+}
+
+func must(c column) column { c.required = true; return c }
+
+func textColumn[T ~string](name, doc string, at func(*spec.Measurement) *T) column {
+	return column{name: name, doc: doc, kind: text,
+		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == "", s: string(v)}, nil },
+		set: func(m *spec.Measurement, c cell) error { *at(m) = T(c.s); return nil }}
+}
+
+func wholeColumn(name, unit, doc string, at func(*spec.Measurement) *int) column {
+	return column{name: name, unit: unit, doc: doc, kind: whole,
+		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == 0, n: int64(v)}, nil },
+		set: func(m *spec.Measurement, c cell) error { *at(m) = int(c.n); return nil }}
+}
+
+func numberColumn(name, unit, doc string, at func(*spec.Measurement) *float64) column {
+	return column{name: name, unit: unit, doc: doc, kind: number,
+		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == 0, f: v}, nil },
+		set: func(m *spec.Measurement, c cell) error { *at(m) = c.f; return nil }}
+}
+
+func flagColumn(name, doc string, at func(*spec.Measurement) *bool) column {
+	return column{name: name, doc: doc, kind: flag,
+		get: func(m *spec.Measurement) (cell, error) {
+			if *at(m) {
+				return cell{n: 1}, nil
+			}
+			return cell{}, nil
+		},
+		set: func(m *spec.Measurement, c cell) error { *at(m) = c.n != 0; return nil }}
+}
+
+func stepColumn() column {
+	return column{name: "step_sec", unit: "s", doc: "wall time of each step, one value where only a mean is known", kind: numbers, required: true,
+		get: func(m *spec.Measurement) (cell, error) { return cell{fs: m.StepSec}, nil },
+		set: func(m *spec.Measurement, c cell) error {
+			m.StepSec = nil
+			if len(c.fs) > 0 {
+				m.StepSec = append(m.StepSec, c.fs...)
+			}
+			return nil
+		}}
+}
+
+func atColumn() column {
+	return column{name: "at", unit: "ns since 1970, UTC", doc: "when it was taken", kind: instant,
+		get: func(m *spec.Measurement) (cell, error) { return cell{null: m.At.IsZero(), n: m.At.UnixNano()}, nil },
+		set: func(m *spec.Measurement, c cell) error {
+			m.At = time.Time{}
+			if !c.null {
+				m.At = time.Unix(0, c.n).UTC()
+			}
+			return nil
+		}}
+}
+
+func jsonColumn[V any](name, unit, doc string, at func(*spec.Measurement) *map[string]V) column {
+	return column{name: name, unit: unit, doc: doc, kind: text,
+		get: func(m *spec.Measurement) (cell, error) {
+			v := *at(m)
+			if len(v) == 0 {
+				return cell{null: true}, nil
+			}
+			b, err := json.Marshal(v)
+			return cell{s: string(b)}, err
+		},
+		set: func(m *spec.Measurement, c cell) error {
+			*at(m) = nil
+			if c.null || c.s == "" {
+				return nil
+			}
+			if err := json.Unmarshal([]byte(c.s), at(m)); err != nil {
+				return fmt.Errorf("%q: %w", c.s, err)
+			}
+			return nil
+		}}
+}
+
+// fill sets a field of m from what a file holds at a row of column c. Numbers
+// are taken from either kind: tools that have no null in whole numbers turn
+// them into floats, with NaN for null.
+func (c column) fill(m *spec.Measurement, v cell, float bool) error {
+	if float && math.IsNaN(v.f) && !c.required {
+		v = cell{null: true}
+	}
+	switch {
+	case v.null && c.required && c.kind != numbers:
+		return fmt.Errorf("column %q is null", c.name)
+	case v.null:
+		v = cell{null: true}
+	case c.kind == whole && float:
+		v.n = int64(v.f)
+		if float64(v.n) != v.f {
+			return fmt.Errorf("column %q: %g is not a whole number", c.name, v.f)
+		}
+	case c.kind == number && !float:
+		v.f = float64(v.n)
+	}
+	if err := c.set(m, v); err != nil {
+		return fmt.Errorf("column %q: %w", c.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,473 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func seqOf(ms []spec.Measurement) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		for _, m := range ms {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+func gather(seq iter.Seq2[spec.Measurement, error]) (ms []spec.Measurement, errs []error) {
+	for m, err := range seq {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		ms = append(ms, m)
+	}
+	return ms, errs
+}
+
+// draw fills v with any value the store accepts in its place.
+func draw(t *rapid.T, v reflect.Value, name string) {
+	text := rapid.StringMatching(`[a-zé"\\, ={}-]{0,8}`)
+	num := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-1e300, 1e300))
+	switch p := v.Addr().Interface().(type) {
+	case *time.Time:
+		if ns := rapid.Int64().Draw(t, name); ns%3 != 0 {
+			*p = time.Unix(0, ns).UTC()
+		}
+		return
+	case *map[string]float64:
+		if m := rapid.MapOfN(text, num, 0, 3).Draw(t, name); len(m) > 0 {
+			*p = m
+		}
+		return
+	case *map[string]string:
+		if m := rapid.MapOfN(text, text, 0, 3).Draw(t, name); len(m) > 0 {
+			*p = m
+		}
+		return
+	case *[]float64:
+		if s := rapid.SliceOfN(rapid.Float64Range(1e-9, 1e9), 0, 5).Draw(t, name); len(s) > 0 {
+			*p = s
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			draw(t, v.Field(i), name+"."+v.Type().Field(i).Name)
+		}
+	case reflect.String:
+		v.SetString(text.Draw(t, name))
+	case reflect.Int:
+		v.SetInt(int64(rapid.IntRange(-5, 1<<40).Draw(t, name)))
+	case reflect.Float64:
+		v.SetFloat(num.Draw(t, name))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, name))
+	default:
+		t.Fatalf("%s: no generator for %s", name, v.Type())
+	}
+}
+
+// drawn is a measurement with anything in every field that Check accepts.
+var drawn = rapid.Custom(func(t *rapid.T) spec.Measurement {
+	var m spec.Measurement
+	draw(t, reflect.ValueOf(&m).Elem(), "m")
+	name := rapid.StringMatching(`[a-zé/ -]{1,6}`)
+	m.Config.Model.Name, m.Config.Accelerator.Name, m.Source = name.Draw(t, "model"), name.Draw(t, "accelerator"), name.Draw(t, "source")
+	m.Outcome = rapid.SampledFrom([]spec.Outcome{spec.OOM, spec.Timeout, spec.Failed}).Draw(t, "outcome")
+	if m.PeakBytes < 0 {
+		m.PeakBytes = -m.PeakBytes
+	}
+	if len(m.StepSec) > 0 {
+		m.Outcome = spec.OK
+	}
+	return m
+})
+
+var formats = []struct {
+	format Format
+	write  func(*bytes.Buffer, iter.Seq2[spec.Measurement, error]) (int, error)
+	read   func([]byte) iter.Seq2[spec.Measurement, error]
+}{
+	{Parquet,
+		func(w *bytes.Buffer, s iter.Seq2[spec.Measurement, error]) (int, error) { return WriteParquet(w, s) },
+		func(b []byte) iter.Seq2[spec.Measurement, error] {
+			return ReadParquetFrom("mem", bytes.NewReader(b), int64(len(b)))
+		}},
+	{Arrow,
+		func(w *bytes.Buffer, s iter.Seq2[spec.Measurement, error]) (int, error) { return WriteArrow(w, s) },
+		func(b []byte) iter.Seq2[spec.Measurement, error] {
+			return ReadArrowFrom("mem", bytes.NewReader(b), int64(len(b)))
+		}},
+}
+
+func TestFilesRoundTrip(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f.format), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				want := rapid.SliceOfN(drawn, 0, 4).Draw(t, "rows")
+				var b bytes.Buffer
+				if n, err := f.write(&b, seqOf(want)); err != nil || n != len(want) {
+					t.Fatal(n, err)
+				}
+				got, errs := gather(f.read(b.Bytes()))
+				if errs != nil {
+					t.Fatal(errs)
+				}
+				if d := cmp.Diff(want, got); len(want) > 0 && d != "" {
+					t.Fatal(d)
+				}
+			})
+		})
+	}
+}
+
+// TestRecordRoundTrip also holds that the store keeps every field.
+func TestRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawn.Draw(t, "m")
+		b, err := encodeRecord(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeRecord(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+// TestFilesBatches crosses record batches and row groups, and the buffers of
+// the column readers.
+func TestFilesBatches(t *testing.T) {
+	want := inventedRows(2*rowsPerBatch + 77)
+	for i := range want {
+		if i%3 == 0 && want[i].Outcome == spec.OK {
+			want[i].StepSec = make([]float64, 1+i%700)
+			for k := range want[i].StepSec {
+				want[i].StepSec[k] = float64(i) + 1/float64(k+1)
+			}
+		}
+	}
+	for _, f := range formats {
+		t.Run(string(f.format), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "rows")
+			if n, err := ExportFile(path, f.format, seqOf(want)); err != nil || n != len(want) {
+				t.Fatal(n, err)
+			}
+			got, errs := gather(ReadFile(path, f.format))
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Fatal(d)
+			}
+		})
+	}
+}
+
+func TestStoreToFileToStore(t *testing.T) {
+	ctx := context.Background()
+	a, b := openTest(t, t.TempDir(), Options{}), openTest(t, t.TempDir(), Options{})
+	if err := a.Put(ctx, inventedRows(300)...); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	if n, err := ExportFile(path, Parquet, a.Query(ctx, Filter{})); err != nil || n != 300 {
+		t.Fatal(n, err)
+	}
+	ms, errs := gather(ReadParquet(path))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	if err := b.Put(ctx, ms...); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(collect(t, a, Filter{}), collect(t, b, Filter{})); d != "" {
+		t.Fatal(d)
+	}
+	if c, err := a.PutAll(ctx, ms...); err != nil || c != (Counts{Unchanged: 300}) {
+		t.Errorf("importing the store's own export: %+v, %v, want all unchanged", c, err)
+	}
+}
+
+func TestExportFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "rows.parquet")
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	seq := func(yield func(spec.Measurement, error) bool) {
+		if yield(invented(0), nil) {
+			yield(spec.Measurement{}, boom)
+		}
+	}
+	if n, err := ExportFile(path, Parquet, seq); !errors.Is(err, boom) || n != 1 {
+		t.Errorf("got %d, %v, want 1 row and the error of the rows", n, err)
+	}
+	if b, _ := os.ReadFile(path); string(b) != "old" {
+		t.Errorf("the file is now %q", b)
+	}
+	if names, _ := os.ReadDir(dir); len(names) != 1 {
+		t.Errorf("left behind: %v", names)
+	}
+	if _, err := ExportFile(filepath.Join(dir, "no", "rows"), Arrow, seqOf(nil)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing directory: %v", err)
+	}
+	if _, err := ExportFile(path, "csv", seqOf(nil)); err == nil {
+		t.Error("format csv was accepted")
+	}
+	if _, errs := gather(ReadFile(path, "csv")); len(errs) != 1 {
+		t.Error("format csv was read")
+	}
+}
+
+func TestFormatOf(t *testing.T) {
+	for path, want := range map[string]Format{"a.parquet": Parquet, "b/c.PQ": Parquet, "x.arrow": Arrow, "x.feather": Arrow, "x.csv": "", "x": ""} {
+		if got, err := FormatOf(path); got != want || (err == nil) != (want != "") {
+			t.Errorf("FormatOf(%q) = %q, %v, want %q", path, got, err, want)
+		}
+	}
+}
+
+// foreign returns a table like ours, written with other types by other tools:
+// columns are given as name and array.
+func foreign(t *testing.T, cols ...any) arrow.Record {
+	t.Helper()
+	var fields []arrow.Field
+	var arrays []arrow.Array
+	for i := 0; i < len(cols); i += 2 {
+		a := cols[i+1].(arrow.Array)
+		fields = append(fields, arrow.Field{Name: cols[i].(string), Type: a.DataType(), Nullable: true})
+		arrays = append(arrays, a)
+	}
+	return array.NewRecord(arrow.NewSchema(fields, nil), arrays, int64(arrays[0].Len()))
+}
+
+func parse(t *testing.T, typ arrow.DataType, json string) arrow.Array {
+	t.Helper()
+	a, _, err := array.FromJSON(memory.DefaultAllocator, typ, strings.NewReader(json))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func asParquet(t *testing.T, rec arrow.Record) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &b, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
+	if err == nil {
+		err = errors.Join(w.Write(rec), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func asArrow(t *testing.T, rec arrow.Record) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := ipc.NewFileWriter(&position{Writer: &b}, ipc.WithSchema(rec.Schema()))
+	if err == nil {
+		err = errors.Join(w.Write(rec), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// foreignColumns is the least a file must have, in types other tools use.
+func foreignColumns(t *testing.T, change map[string]arrow.Array) []any {
+	str, i32, f64 := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float64
+	cols := []any{
+		"model", parse(t, str, `["tiny","tiny"]`), "accelerator", parse(t, arrow.BinaryTypes.LargeString, `["X","X"]`),
+		"source", parse(t, str, `["me","me"]`), "outcome", parse(t, str, `["ok","oom"]`),
+		"dp", parse(t, i32, `[2,1]`), "tp", parse(t, f64, `[1,4]`), "pp", parse(t, i32, `[1,1]`),
+		"micro_batch", parse(t, i32, `[1,2]`), "accum_steps", parse(t, i32, `[4,4]`),
+		"step_sec", parse(t, arrow.ListOf(arrow.PrimitiveTypes.Float32), `[[0.5,0.25],null]`),
+		"model_layers", parse(t, f64, `[12,null]`), "model_param_count", parse(t, arrow.PrimitiveTypes.Int64, `[1000000,null]`),
+		"at", parse(t, arrow.FixedWidthTypes.Timestamp_ms, `["2024-05-01 12:00:00",null]`),
+		"price", parse(t, f64, `[1,2]`), // not ours
+	}
+	for i := 0; i < len(cols); i += 2 {
+		if a, ok := change[cols[i].(string)]; ok {
+			cols[i+1] = a
+		}
+	}
+	return cols
+}
+
+func TestForeignFiles(t *testing.T) {
+	want := []spec.Measurement{
+		{Config: spec.Config{Model: spec.Model{Name: "tiny", Layers: 12, ParamCount: 1e6}, Accelerator: spec.Accelerator{Name: "X"},
+			Plan: spec.Plan{DP: 2, TP: 1, PP: 1, MicroBatch: 1, AccumSteps: 4}}, Outcome: spec.OK, StepSec: []float64{0.5, 0.25},
+			Source: "me", At: time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)},
+		{Config: spec.Config{Model: spec.Model{Name: "tiny"}, Accelerator: spec.Accelerator{Name: "X"},
+			Plan: spec.Plan{DP: 1, TP: 4, PP: 1, MicroBatch: 2, AccumSteps: 4}}, Outcome: spec.OOM, Source: "me"},
+	}
+	rec := foreign(t, foreignColumns(t, nil)...)
+	for i, b := range [][]byte{asParquet(t, rec), asArrow(t, rec)} {
+		got, errs := gather(formats[i].read(b))
+		if errs != nil {
+			t.Error(formats[i].format, errs)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(formats[i].format, d)
+		}
+	}
+}
+
+// TestForeignFileErrors holds that each error names the file and the column,
+// and the row where it is one row's.
+func TestForeignFileErrors(t *testing.T) {
+	str, i32, f64 := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float64
+	cases := []struct {
+		column string
+		array  arrow.Array
+		rows   int // good ones
+		want   string
+	}{
+		{"model", parse(t, i32, `[1,2]`), 0, `column "model" is`},
+		{"dp", parse(t, str, `["1","2"]`), 0, `column "dp" is`},
+		{"dp", parse(t, i32, `[1,null]`), 1, `row 2: column "dp" is null`},
+		{"tp", parse(t, f64, `[1.5,1]`), 1, `row 1: column "tp": 1.5 is not a whole number`},
+		{"at", parse(t, i32, `[1,2]`), 0, `column "at" is`},
+		{"step_sec", parse(t, f64, `[1,2]`), 0, `column "step_sec" is`},
+		{"step_sec", parse(t, arrow.ListOf(str), `[["1"],["2"]]`), 0, `column "step_sec" is`},
+		{"step_sec", parse(t, arrow.ListOf(arrow.ListOf(f64)), `[[[1]],[[2]]]`), 0, `column "step_sec" is`},
+		{"step_sec", parse(t, arrow.ListOf(f64), `[[-1],[2]]`), 1, `row 1: spec: step time -1 s is not positive`},
+		{"outcome", parse(t, str, `["fine","oom"]`), 1, `row 1: spec: outcome "fine"`},
+		{"source", parse(t, str, `["me",""]`), 1, `row 2: `},
+	}
+	for i, c := range cases {
+		rec := foreign(t, foreignColumns(t, map[string]arrow.Array{c.column: c.array})...)
+		for k, b := range [][]byte{asParquet(t, rec), asArrow(t, rec)} {
+			rows, errs := gather(formats[k].read(b))
+			if len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want) || !strings.Contains(errs[0].Error(), "mem") || len(rows) != c.rows {
+				t.Errorf("case %d, %s: %d rows and %q, want %d and one error with %q", i, formats[k].format, len(rows), errs, c.rows, c.want)
+			}
+		}
+	}
+}
+
+func TestMissingColumns(t *testing.T) {
+	all := foreignColumns(t, nil)
+	for i := 0; i < len(all); i += 2 {
+		name := all[i].(string)
+		rec := foreign(t, append(append([]any{}, all[:i]...), all[i+2:]...)...)
+		required := false
+		for _, c := range columns {
+			required = required || c.name == name && c.required
+		}
+		for k, b := range [][]byte{asParquet(t, rec), asArrow(t, rec)} {
+			rows, errs := gather(formats[k].read(b))
+			switch {
+			case !required && (errs != nil || len(rows) != 2):
+				t.Errorf("%s without %s: %d rows, %v", formats[k].format, name, len(rows), errs)
+			case required && (len(errs) != 1 || !strings.Contains(errs[0].Error(), fmt.Sprintf("column %q is missing", name))):
+				t.Errorf("%s without %s: %v", formats[k].format, name, errs)
+			}
+		}
+	}
+}
+
+// TestDamagedFiles flips and cuts: every outcome is rows or one error that
+// names the file, never a panic.
+func TestDamagedFiles(t *testing.T) {
+	for _, f := range formats {
+		t.Run(string(f.format), func(t *testing.T) {
+			var b bytes.Buffer
+			if _, err := f.write(&b, seqOf(inventedRows(40))); err != nil {
+				t.Fatal(err)
+			}
+			for cut := 0; cut < b.Len(); cut += 97 {
+				if _, errs := gather(f.read(b.Bytes()[:cut])); len(errs) != 1 || !strings.Contains(errs[0].Error(), "mem") {
+					t.Fatalf("cut to %d bytes: %v", cut, errs)
+				}
+			}
+			damaged := 0
+			for at := 0; at < b.Len(); at += 13 {
+				c := bytes.Clone(b.Bytes())
+				c[at] ^= 0x55
+				if _, errs := gather(f.read(c)); errs != nil {
+					damaged++
+				}
+			}
+			if damaged == 0 {
+				t.Error("no flipped byte was noticed")
+			}
+		})
+	}
+}
+
+// TestReadPanics holds that a panic of the loop body is not taken for damage.
+func TestReadPanics(t *testing.T) {
+	var b bytes.Buffer
+	if _, err := WriteParquet(&b, seqOf(inventedRows(2))); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if r := recover(); r != "mine" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	for range ReadParquetFrom("mem", bytes.NewReader(b.Bytes()), int64(b.Len())) {
+		panic("mine")
+	}
+}
+
+func FuzzReadParquet(f *testing.F) { fuzzRead(f, 0) }
+func FuzzReadArrow(f *testing.F)   { fuzzRead(f, 1) }
+
+// fuzzRead holds that any bytes give rows that Check accepts, or errors.
+func fuzzRead(f *testing.F, format int) {
+	for _, n := range []int{0, 1, 9} {
+		var b bytes.Buffer
+		if _, err := formats[format].write(&b, seqOf(inventedRows(n))); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+		f.Add(b.Bytes()[:b.Len()/2])
+	}
+	f.Add([]byte("PAR1PAR1"))
+	f.Add([]byte("ARROW1\x00\x00ARROW1"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for m, err := range formats[format].read(b) {
+			if err != nil && !strings.HasPrefix(err.Error(), "store: mem: ") {
+				t.Fatalf("error %q names no file", err)
+			}
+			if err == nil && Check(m) != nil {
+				t.Fatalf("got %+v: %v", m, Check(m))
+			}
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Format is a file format measurements are exported to and imported from.
+type Format string
+
+const (
+	Parquet Format = "parquet"
+	Arrow   Format = "arrow" // Arrow IPC file, also known as Feather v2
+)
+
+// FormatOf returns the format that the ending of path stands for.
+func FormatOf(path string) (Format, error) {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".parquet", ".pq":
+		return Parquet, nil
+	case ".arrow", ".feather", ".ipc":
+		return Arrow, nil
+	default:
+		return "", fmt.Errorf("store: %s: the ending %q stands for no format, want .parquet or .arrow", path, ext)
+	}
+}
+
+// ExportFile writes the rows of seq to path and returns how many. The file is
+// there whole and synced, or, on an error, as it was before.
+func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
+	write := WriteParquet
+	switch f {
+	case Parquet:
+	case Arrow:
+		write = WriteArrow
+	default:
+		return 0, fmt.Errorf("store: unknown format %q, want %s or %s", f, Parquet, Arrow)
+	}
+	var werr error
+	err = writeFile(path, func(w io.Writer) error {
+		n, werr = write(w, seq)
+		return werr
+	})
+	switch {
+	case werr != nil:
+		return n, fmt.Errorf("%w; %s was not written", werr, path)
+	case err != nil:
+		return n, fmt.Errorf("store: export: %w", err)
+	}
+	return n, nil
+}
+
+// ReadFile yields the rows of a file of format f: ReadParquet or ReadArrow.
+func ReadFile(path string, f Format) iter.Seq2[spec.Measurement, error] {
+	switch f {
+	case Parquet:
+		return ReadParquet(path)
+	case Arrow:
+		return ReadArrow(path)
+	}
+	return func(yield func(spec.Measurement, error) bool) {
+		yield(spec.Measurement{}, fmt.Errorf("store: unknown format %q, want %s or %s", f, Parquet, Arrow))
+	}
+}

@@ -1,0 +1,180 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/compress"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// rowsPerBatch is the number of rows of one Arrow record batch or Parquet row
+// group: what is held in memory at a time.
+const rowsPerBatch = 8192
+
+// Metadata of exported files: that they are ours, and which layout.
+const (
+	layoutKey     = "pacer.measurements"
+	layoutVersion = "1"
+)
+
+func (k kind) arrowType() arrow.DataType {
+	switch k {
+	case whole:
+		return arrow.PrimitiveTypes.Int64
+	case number:
+		return arrow.PrimitiveTypes.Float64
+	case flag:
+		return arrow.FixedWidthTypes.Boolean
+	case instant:
+		return arrow.FixedWidthTypes.Timestamp_ns
+	case numbers:
+		return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)
+	}
+	return arrow.BinaryTypes.String
+}
+
+// Schema returns the Arrow schema of exported files. Each field's metadata has
+// its doc, and its unit where it has one.
+func Schema() *arrow.Schema {
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		meta := map[string]string{"doc": c.doc}
+		if c.unit != "" {
+			meta["unit"] = c.unit
+		}
+		fields[i] = arrow.Field{Name: c.name, Type: c.kind.arrowType(), Nullable: !c.required, Metadata: arrow.MetadataFrom(meta)}
+	}
+	md := arrow.NewMetadata([]string{layoutKey}, []string{layoutVersion})
+	return arrow.NewSchema(fields, &md)
+}
+
+// WriteParquet writes the rows of seq as one Parquet file, compressed with
+// zstd, and returns how many. It stops at the first error, of seq or of a row
+// that Check refuses; what w got until then is no Parquet file.
+func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithVersion(parquet.V2_LATEST),
+		parquet.WithCreatedBy("pacer"))
+	out, err := pqarrow.NewFileWriter(Schema(), noClose{w}, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	if err != nil {
+		return 0, fmt.Errorf("store: parquet: %w", err)
+	}
+	if n, err = writeBatches(out.Write, seq); err != nil {
+		return n, fmt.Errorf("store: parquet: %w", err)
+	}
+	if err := out.Close(); err != nil {
+		return n, fmt.Errorf("store: parquet: %w", err)
+	}
+	return n, nil
+}
+
+// WriteArrow is WriteParquet for the Arrow IPC file format ("Feather v2"),
+// its buffers compressed with zstd.
+func WriteArrow(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
+	out, err := ipc.NewFileWriter(&position{Writer: w}, ipc.WithSchema(Schema()), ipc.WithZstd())
+	if err != nil {
+		return 0, fmt.Errorf("store: arrow: %w", err)
+	}
+	if n, err = writeBatches(out.Write, seq); err != nil {
+		return n, fmt.Errorf("store: arrow: %w", err)
+	}
+	if err := out.Close(); err != nil {
+		return n, fmt.Errorf("store: arrow: %w", err)
+	}
+	return n, nil
+}
+
+// noClose keeps the Parquet writer from closing what it did not open.
+type noClose struct{ io.Writer }
+
+// position tells the IPC writer how far it is, all it seeks for.
+type position struct {
+	io.Writer
+	n int64
+}
+
+func (p *position) Write(b []byte) (int, error) {
+	n, err := p.Writer.Write(b)
+	p.n += int64(n)
+	return n, err
+}
+
+func (p *position) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekCurrent {
+		return 0, errors.New("cannot seek")
+	}
+	return p.n, nil
+}
+
+// writeBatches gathers the rows of seq into record batches.
+func writeBatches(write func(arrow.Record) error, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), Schema())
+	defer b.Release()
+	flush := func() error {
+		rec := b.NewRecord()
+		defer rec.Release()
+		return write(rec)
+	}
+	for m, err := range seq {
+		if err == nil {
+			err = check(m)
+		}
+		if err == nil {
+			err = appendRow(b, &m)
+		}
+		if err != nil {
+			return n, fmt.Errorf("row %d: %w", n+1, err)
+		}
+		if n++; n%rowsPerBatch == 0 {
+			if err := flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+	if n%rowsPerBatch == 0 {
+		return n, nil
+	}
+	return n, flush()
+}
+
+func appendRow(b *array.RecordBuilder, m *spec.Measurement) error {
+	for i, c := range columns {
+		v, err := c.get(m)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", c.name, err)
+		}
+		appendCell(b.Field(i), c, v)
+	}
+	return nil
+}
+
+func appendCell(b array.Builder, c column, v cell) {
+	if v.null && !c.required {
+		b.AppendNull()
+		return
+	}
+	switch b := b.(type) {
+	case *array.StringBuilder:
+		b.Append(v.s)
+	case *array.Int64Builder:
+		b.Append(v.n)
+	case *array.Float64Builder:
+		b.Append(v.f)
+	case *array.BooleanBuilder:
+		b.Append(v.n != 0)
+	case *array.TimestampBuilder:
+		b.Append(arrow.Timestamp(v.n))
+	case *array.ListBuilder:
+		b.Append(true)
+		b.ValueBuilder().(*array.Float64Builder).AppendValues(v.fs, nil)
+	}
+}
