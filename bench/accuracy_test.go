@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,22 +56,24 @@ func TestRubickAccuracy(t *testing.T) {
 	fmt.Fprintf(&table, "%-14s %4s %4s %4s %7s %7s %7s %8s\n", "model", "fit", "held", "left", "MAPE", "P95", "all", "coverage")
 	var sum, sumAll, inside float64
 	var held, all int
-	for _, g := range perfmodel.GroupByKey(importAll(t, "rubick")) {
-		_, c, err := perfmodel.FitKey(t.Context(), f, g.Rows, perfmodel.FitOptions{MaxRows: 8})
+	groups := perfmodel.GroupByKey(importAll(t, "rubick"))
+	for _, key := range slices.SortedFunc(maps.Keys(groups), perfmodel.CompareKeys) {
+		rows := groups[key]
+		_, c, err := perfmodel.FitKey(t.Context(), f, rows, perfmodel.FitOptions{MaxRows: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
 		usable := c.NFit + c.NHeldOut
 		if c.NFit > 8 || c.NFit > usable/2 {
-			t.Errorf("%s: fitted %d of %d rows", g.Key, c.NFit, usable)
+			t.Errorf("%s: fitted %d of %d rows", key, c.NFit, usable)
 		}
 		timed := usable - c.NFit // rows MAPEAll is over
-		for _, m := range g.Rows {
+		for _, m := range rows {
 			if m.Doubt != "" && m.MedianStepSec() > 0 {
 				timed++
 			}
 		}
-		fmt.Fprintf(&table, "%-14s %4d %4d %4d %6.2f%% %6.2f%% %6.2f%% %8.2f\n", g.Model, c.NFit, c.NHeldOut, c.NLeftOut,
+		fmt.Fprintf(&table, "%-14s %4d %4d %4d %6.2f%% %6.2f%% %6.2f%% %8.2f\n", key.Model, c.NFit, c.NHeldOut, c.NLeftOut,
 			100*c.MAPE, 100*c.P95APE, 100*c.MAPEAll, c.Coverage)
 		sum += c.MAPE * float64(c.NHeldOut)
 		inside += c.Coverage * float64(c.NHeldOut)

@@ -18,28 +18,19 @@ func Usable(m spec.Measurement) bool {
 	return m.Outcome == spec.OK && m.Doubt == "" && m.MedianStepSec() > 0
 }
 
-// Group is the rows of one key.
-type Group struct {
-	spec.Key
-	Rows []spec.Measurement
-}
-
-// GroupByKey splits rows by (model, accelerator), keys in order; rows keep
-// theirs.
-func GroupByKey(rows []spec.Measurement) []Group {
-	byKey := map[spec.Key][]spec.Measurement{}
+// GroupByKey splits rows by (model, accelerator); rows keep their order.
+func GroupByKey(rows []spec.Measurement) map[spec.Key][]spec.Measurement {
+	out := map[spec.Key][]spec.Measurement{}
 	for _, m := range rows {
 		k := m.Config.Key()
-		byKey[k] = append(byKey[k], m)
+		out[k] = append(out[k], m)
 	}
-	out := make([]Group, 0, len(byKey))
-	for k, ms := range byKey {
-		out = append(out, Group{k, ms})
-	}
-	slices.SortFunc(out, func(a, b Group) int {
-		return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(a.Accelerator, b.Accelerator))
-	})
 	return out
+}
+
+// CompareKeys orders keys by model, then accelerator.
+func CompareKeys(a, b spec.Key) int {
+	return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(a.Accelerator, b.Accelerator))
 }
 
 // CompareConfigs is a total order on configurations: 0 only for equal ones, as
@@ -49,8 +40,7 @@ func CompareConfigs(a, b spec.Config) int {
 		return 0
 	}
 	return cmp.Or(
-		strings.Compare(a.Model.Name, b.Model.Name),
-		strings.Compare(a.Accelerator.Name, b.Accelerator.Name),
+		CompareKeys(a.Key(), b.Key()),
 		cmp.Compare(a.Plan.Devices(), b.Plan.Devices()),
 		strings.Compare(a.Plan.String(), b.Plan.String()),
 		strings.Compare(a.Shape.Devices, b.Shape.Devices),
