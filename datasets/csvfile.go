@@ -221,13 +221,16 @@ func glob(root fs.FS, patterns ...string) ([]string, error) {
 }
 
 // countRows returns the lines of the tables among files, headers and blank
-// ones not counted.
-func countRows(root fs.FS, files []string) int {
+// ones not counted; err, if any, is passed on.
+func countRows(root fs.FS, name string, files []string, err error) (int, error) {
+	if err != nil {
+		return 0, fmt.Errorf("datasets: %s: %w", name, err)
+	}
 	n := 0
-	for _, name := range files {
-		f, err := root.Open(name)
+	for _, file := range files {
+		f, err := root.Open(file)
 		if err != nil {
-			continue
+			return 0, fmt.Errorf("datasets: %s: %w", name, err)
 		}
 		rows := -1
 		for range lines(f) {
@@ -236,7 +239,7 @@ func countRows(root fs.FS, files []string) int {
 		n += max(rows, 0)
 		f.Close()
 	}
-	return n
+	return n, nil
 }
 
 // readFile is readCSV on a file of root; it stops with ctx.

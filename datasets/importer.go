@@ -26,9 +26,9 @@ type Importer struct {
 	// the data set below root, a file that cannot be read, or ctx's.
 	Import func(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error]
 
-	// Count returns how many rows Import will yield, 0 when that cannot be
-	// told: the length of a progress bar.
-	Count func(root fs.FS) int
+	// Count returns how many rows Import will yield, errors included: the
+	// length of a progress bar. Its error is that of Import.
+	Count func(root fs.FS) (int, error)
 }
 
 var importers []Importer

@@ -20,9 +20,9 @@ func init() {
 		URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
 		Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",
 		Import:  importRubick,
-		Count: func(root fs.FS) int {
-			files, _ := rubickFiles(root)
-			return countRows(root, files)
+		Count: func(root fs.FS) (int, error) {
+			files, err := rubickFiles(root)
+			return countRows(root, "rubick", files, err)
 		},
 	})
 }
@@ -243,6 +243,7 @@ func (f rubickFrame) doubt(m *spec.Measurement) string {
 	case f.name == "vit" && (s.Nodes() >= 3 || s.Most() != s.Least()):
 		return "vit on an unequal placement or three and more nodes: times scatter"
 	case f.name == "roberta" && s.Total() == 1 && (plan == "ga" || plan == "zero-dp" || plan == "zero-offload"):
+		m.Env[spec.EnvWrongConfig] = "most likely run at half the batch"
 		return "roberta on one device: most likely run at half the batch"
 	case f.name == "t5_3B" && s.Total() == 2 && plan == "tp+ga":
 		return "t5_3B tp+ga on two devices: four times slower than on three"

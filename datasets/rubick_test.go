@@ -39,8 +39,8 @@ func collect(t testing.TB, name string, root fs.FS) (ms []spec.Measurement, rowE
 			ms = append(ms, m)
 		}
 	}
-	if n := imp.Count(root); n != len(ms)+len(rowErrs) {
-		t.Errorf("Count() = %d, Import yielded %d rows", n, len(ms)+len(rowErrs))
+	if n, err := imp.Count(root); err != nil || n != len(ms)+len(rowErrs) {
+		t.Errorf("Count() = %d, %v, Import yielded %d rows", n, err, len(ms)+len(rowErrs))
 	}
 	return ms, rowErrs
 }
@@ -217,5 +217,5 @@ func fuzzImport(t *testing.T, name string, root fs.FS) {
 			t.Errorf("%s: %v", m.Origin, err)
 		}
 	}
-	imp.Count(root)
+	_, _ = imp.Count(root)
 }

@@ -1,0 +1,307 @@
+package datasets
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func init() {
+	register(Importer{
+		Name:    "gavel",
+		Doc:     "throughput of 26 job types on V100, P100 and K80, 1 to 8 devices (Narayanan et al., Gavel, OSDI 2020)",
+		License: "MIT",
+		URL:     "https://github.com/stanford-futuredata/gavel",
+		Commit:  "c4fa40097339e9608ab71fd64c8bdea96a5e4a4c",
+		Import:  importGavel,
+		Count:   countGavel,
+	})
+}
+
+// A throughput table is {worker type: {job: {partner: value}}}. A value is
+// training steps per second summed over the job's devices, where a step is one
+// per-device batch: n devices making k synchronous steps per second are
+// recorded as n·k. Here a step is the synchronous one, k per second.
+//
+// Only isolated entries (partner "null") are read. The entries of pairs sharing
+// devices say how two jobs slow each other down, which is not the step time of
+// a Config; 10,338 of a file's 10,830 entries are such pairs.
+
+// gavelFiles finds the throughput tables in a clone of the repository (folder
+// scheduler) or in a folder of copies.
+func gavelFiles(root fs.FS) ([]string, error) {
+	return glob(root,
+		"throughputs/*throughputs*.json",
+		"scheduler/*throughputs*.json",
+		"*throughputs*.json",
+		"*/throughputs/*throughputs*.json",
+		"*/scheduler/*throughputs*.json")
+}
+
+func importGavel(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		files, err := gavelFiles(root)
+		if err != nil {
+			yield(spec.Measurement{}, fmt.Errorf("datasets: gavel: %w", err))
+			return
+		}
+		for _, file := range files {
+			data, err := fs.ReadFile(root, file)
+			if err != nil {
+				yield(spec.Measurement{}, fmt.Errorf("datasets: gavel: %w", err))
+				return
+			}
+			for e, err := range gavelEntries(data, file) {
+				if ctx.Err() != nil {
+					yield(spec.Measurement{}, ctx.Err())
+					return
+				}
+				var m spec.Measurement
+				if err == nil {
+					m, err = e.measurement()
+				}
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func countGavel(root fs.FS) (int, error) {
+	files, err := gavelFiles(root)
+	if err != nil {
+		return 0, fmt.Errorf("datasets: gavel: %w", err)
+	}
+	n := 0
+	for _, file := range files {
+		data, err := fs.ReadFile(root, file)
+		if err != nil {
+			return 0, fmt.Errorf("datasets: gavel: %w", err)
+		}
+		for range gavelEntries(data, file) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// gavelEntry is one isolated throughput.
+type gavelEntry struct {
+	file    string
+	line    int
+	worker  string // such as "v100_unconsolidated"
+	job     string // such as "('ResNet-18 (batch size 64)', 4)"
+	rate    float64
+	rateErr error
+	written string
+}
+
+// gavelEntries walks a table in the order of the file. A fault of the JSON
+// itself ends it.
+func gavelEntries(data []byte, file string) iter.Seq2[gavelEntry, error] {
+	return func(yield func(gavelEntry, error) bool) {
+		w := &gavelWalk{dec: json.NewDecoder(bytes.NewReader(data)), data: data, file: file, yield: yield}
+		if err := w.object(w.workers); err != nil && !errors.Is(err, errStop) {
+			yield(gavelEntry{}, fmt.Errorf("datasets: %s:%d: %w", file, w.line(), err))
+		}
+	}
+}
+
+// errStop ends a walk because the consumer wants no more.
+var errStop = errors.New("stop")
+
+type gavelWalk struct {
+	dec   *json.Decoder
+	data  []byte
+	file  string
+	yield func(gavelEntry, error) bool
+
+	counted, lines int // bytes seen by line, and line ends among them
+}
+
+// line returns the line the decoder is in.
+func (w *gavelWalk) line() int {
+	at := int(w.dec.InputOffset())
+	w.lines += bytes.Count(w.data[w.counted:at], []byte{'\n'})
+	w.counted = at
+	return w.lines + 1
+}
+
+// object calls f for each key of the object that comes next.
+func (w *gavelWalk) object(f func(key string) error) error {
+	t, err := w.dec.Token()
+	if err != nil {
+		return err
+	}
+	if t != json.Delim('{') {
+		return fmt.Errorf("%v where an object was expected", t)
+	}
+	for w.dec.More() {
+		key, err := w.dec.Token()
+		if err != nil {
+			return err
+		}
+		if err := f(key.(string)); err != nil {
+			return err
+		}
+	}
+	_, err = w.dec.Token()
+	return err
+}
+
+func (w *gavelWalk) workers(worker string) error {
+	return w.object(func(job string) error {
+		return w.object(func(partner string) error {
+			var v json.RawMessage
+			if err := w.dec.Decode(&v); err != nil {
+				return err
+			}
+			if partner != "null" {
+				return nil
+			}
+			e := gavelEntry{file: w.file, line: w.line(), worker: worker, job: job, written: string(v)}
+			if e.rateErr = json.Unmarshal(v, &e.rate); e.rateErr != nil {
+				e.rateErr = errors.New("is not a number")
+			}
+			if !w.yield(e, nil) {
+				return errStop
+			}
+			return nil
+		})
+	})
+}
+
+var (
+	gavelJobKey    = regexp.MustCompile(`^\('(.+)', ([1-9][0-9]{0,3})\)$`)
+	gavelBatchSize = regexp.MustCompile(` \(batch size ([1-9][0-9]{0,6})\)$`)
+)
+
+// GavelModel returns the model of a job type such as "ResNet-50 (batch size
+// 64)", named like it, and its batch per device; 1 for types that state none
+// (A3C, CycleGAN), whose sample is then one step. What is known of the network
+// comes from the catalog where it is the same one.
+func GavelModel(jobType string) (m spec.Model, batch int) {
+	batch = 1
+	if g := gavelBatchSize.FindStringSubmatch(jobType); g != nil {
+		batch, _ = strconv.Atoi(g[1])
+	}
+	m = spec.Model{Kind: spec.Opaque}
+	if strings.HasPrefix(jobType, "ResNet-50 ") { // on ImageNet, as in the catalog
+		m, _ = catalog.Model("ResNet-50")
+	}
+	m.Name = jobType
+	return m, batch
+}
+
+// gavelConfig is what a job type on n devices runs: data parallel, one batch
+// per device and step.
+func gavelConfig(jobType string, n int) spec.Config {
+	m, batch := GavelModel(jobType)
+	return spec.Config{
+		Model:     m,
+		Plan:      spec.Plan{DP: n, MicroBatch: batch}.Normal(),
+		Framework: "PyTorch",
+	}
+}
+
+// measurement turns an entry into a row. Consolidated devices are on as few
+// servers as possible, taken as one; unconsolidated ones on a server each.
+// Servers of the testbed are not described, so links stay unknown.
+func (e gavelEntry) measurement() (spec.Measurement, error) {
+	fail := func(column, value string, err error) (spec.Measurement, error) {
+		return spec.Measurement{}, &RowError{File: e.file, Line: e.line, Column: column, Value: value, Err: err}
+	}
+	g := gavelJobKey.FindStringSubmatch(e.job)
+	if g == nil {
+		return fail("job", e.job, errors.New("is not a pair of job type and device count"))
+	}
+	n, err := strconv.Atoi(g[2])
+	if err != nil {
+		return fail("job", e.job, err)
+	}
+	part, spread := strings.CutSuffix(e.worker, "_unconsolidated")
+	acc, err := catalog.Accelerator(part)
+	if err != nil {
+		return fail("worker type", e.worker, err)
+	}
+	if e.rateErr == nil && (e.rate < 0 || e.rate > 0 && float64(n)/e.rate > maxStepSec) {
+		e.rateErr = errors.New("is negative or too small")
+	}
+	if e.rateErr != nil {
+		return fail("throughput", e.written, e.rateErr)
+	}
+	m := spec.Measurement{
+		Config: gavelConfig(g[1], n), Source: "gavel/" + stem(e.file), Origin: fmt.Sprintf("%s:%d", e.file, e.line),
+		Env: map[string]string{"worker": e.worker, "job": e.job},
+	}
+	m.Config.Accelerator = acc
+	m.Config.Shape = spec.Packed(n, n)
+	if spread {
+		m.Config.Shape = spec.Packed(n, 1)
+	}
+	if e.rate == 0 {
+		m.Outcome, m.Reason = spec.OOM, "throughput 0: does not fit"
+		return m, nil
+	}
+	m.Outcome, m.StepSec = spec.OK, []float64{float64(n) / e.rate}
+	return m, nil
+}
+
+// maxStepSec bounds step times: a year.
+const maxStepSec = 365 * 24 * 3600
+
+func stem(file string) string {
+	return strings.TrimSuffix(path.Base(file), path.Ext(file))
+}
+
+// ReadGavelTable reads one throughput table of Gavel as its simulator uses it:
+// the isolated, consolidated values, whatever servers the devices are on. Each
+// is therefore returned for every even placement, from all devices on one node
+// to one device per node. Rows that cannot be read, none in the published
+// tables, are an error here.
+func ReadGavelTable(ctx context.Context, file string) ([]spec.Measurement, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("datasets: %w", err)
+	}
+	var out []spec.Measurement
+	for e, err := range gavelEntries(data, filepath.Base(file)) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(e.worker, "_unconsolidated") {
+			continue
+		}
+		m, err := e.measurement()
+		if err != nil {
+			return nil, err
+		}
+		for n := m.Config.Plan.DP; n > 0; n-- {
+			if m.Config.Plan.DP%n == 0 {
+				m.Config.Shape = spec.Packed(m.Config.Plan.DP, n)
+				out = append(out, m)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("datasets: %s holds no throughput", file)
+	}
+	return out, nil
+}

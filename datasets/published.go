@@ -1,0 +1,195 @@
+package datasets
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"iter"
+	"regexp"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func init() {
+	register(Importer{
+		Name:    "published",
+		Doc:     "training throughput printed in 12 public documents, V100 to GB300, plans and memory where printed",
+		License: "facts only; each row names its source",
+		URL:     "see source_path and source_commit of each row",
+		Import:  importPublished,
+		Count: func(root fs.FS) (int, error) {
+			files, err := publishedFiles(root)
+			return countRows(root, "published", files, err)
+		},
+	})
+}
+
+// Twelve tables share one header. What a row becomes:
+//
+//	status        becomes
+//	ok            a step time, printed or derived (published_step.go), and memory
+//	suspect       the same, doubted
+//	oom           out of memory
+//	memory_only   memory
+//	memory_model  memory, doubted: a paper's analytical value, not measured
+//
+// A row of which neither a step time nor memory follows is a *RowError that
+// wraps ErrNotMeasurable. Plan columns left blank are 1 or none and listed in
+// Env["unrecorded"]. Rows are doubted, in words, when
+//
+//   - the source's table marks them, or they are analytical;
+//   - DP·TP·PP·CP is not the number of devices, or DP x micro-batch x
+//     accumulation is not the global batch;
+//   - the micro-batch is not recorded and had to be chosen;
+//   - only adapters were trained (LoRA), which is another computation than
+//     training the model;
+//   - it would take more than the devices' peak rate;
+//   - the unit of the throughput is not printed and was inferred;
+//   - something runs that a Plan cannot say (offloaded activations).
+//
+// Those that did not run their Config also carry spec.EnvWrongConfig.
+
+func publishedFiles(root fs.FS) ([]string, error) {
+	files, err := glob(root, "*.csv", "published/*.csv", "data/published/*.csv")
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
+}
+
+// publishedColumns are those every table must have.
+var publishedColumns = []string{"row_id", "model", "accelerator", "num_gpus", "micro_batch", "global_batch",
+	"throughput_value", "throughput_unit", "step_time_s", "mem_gib", "status"}
+
+func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		files, err := publishedFiles(root)
+		if err != nil {
+			yield(spec.Measurement{}, fmt.Errorf("datasets: published: %w", err))
+			return
+		}
+		for _, file := range files {
+			for rec, err := range readFile(ctx, root, file, publishedColumns...) {
+				var m spec.Measurement
+				if err == nil {
+					m, err = readPublished(rec)
+				}
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// publishedRow is one row on its way to a measurement.
+type publishedRow struct {
+	*record
+	table string // file name without extension
+	m     spec.Measurement
+
+	batch      int  // global batch, 0 = not recorded
+	batchKnown bool // the plan's batch is what the row says, not a stand-in
+	doubts     []string
+}
+
+// doubt notes a reason not to believe the row. wrong says that another
+// configuration ran than the row records.
+func (r *publishedRow) doubt(wrong bool, format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	r.doubts = append(r.doubts, why)
+	if wrong {
+		r.m.Env[spec.EnvWrongConfig] = why
+	}
+}
+
+func readPublished(rec *record) (spec.Measurement, error) {
+	r := &publishedRow{record: rec, table: stem(rec.file)}
+	r.m.Source, r.m.Origin = "published/"+r.table, rec.need("row_id")
+	r.m.Env = r.env()
+	r.config()
+	r.plan()
+	if adapters.MatchString(rec.str("notes")) {
+		r.doubt(true, "only adapters were trained")
+	}
+	if rec.err() == nil {
+		r.outcome()
+		r.beyondPeak()
+	}
+	if rec.err() != nil {
+		return spec.Measurement{}, rec.err()
+	}
+	r.m.Doubt = strings.Join(r.doubts, "; ")
+	return r.m, nil
+}
+
+// adapters finds fine-tuning that leaves the model's own weights alone.
+var adapters = regexp.MustCompile(`(?i)\b(lora|adapter)`)
+
+// beyondPeak doubts a row whose work, without recomputation, is more than its
+// devices can do.
+func (r *publishedRow) beyondPeak() {
+	c := r.m.Config
+	peak := c.Accelerator.Peak(c.Plan.Precision) * float64(c.Shape.Total())
+	if peak == 0 || len(r.m.StepSec) == 0 || c.Seq() == 0 {
+		return
+	}
+	if rate := c.Model.TrainFLOPs(c.SeqLen) * r.m.Throughput(); rate > peak {
+		r.doubt(true, "%.3g times the devices' peak rate", rate/peak)
+	}
+}
+
+// env keeps what a Config has no place for, as written.
+func (r *publishedRow) env() map[string]string {
+	env := map[string]string{}
+	for _, col := range []string{"model", "accelerator", "precision", "notes", "source_path", "source_commit", "source_date"} {
+		if s := r.str(col); s != "" {
+			env[col] = s
+		}
+	}
+	if v := r.str("throughput_value"); v != "" {
+		env["throughput"] = v + " " + r.str("throughput_unit")
+	}
+	var blank []string
+	for _, col := range []string{"dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "offload", "recompute",
+		"micro_batch", "global_batch", "grad_accum", "precision", "seq_len"} {
+		if r.str(col) == "" {
+			blank = append(blank, col)
+		}
+	}
+	if len(blank) > 0 {
+		env["unrecorded"] = strings.Join(blank, ",")
+	}
+	return env
+}
+
+// outcome sets what was seen, by the row's status.
+func (r *publishedRow) outcome() {
+	r.m.PeakBytes = r.atLeast0("mem_gib") * (1 << 30)
+	switch status := r.str("status"); status {
+	case "oom":
+		r.m.Outcome, r.m.Reason = spec.OOM, "did not fit"
+		if !r.batchKnown {
+			r.doubt(true, "the batch that did not fit is not recorded")
+		}
+		return
+	case "memory_model":
+		r.doubt(false, "analytical value, not measured")
+	case "suspect":
+		r.doubt(false, "marked suspect in its table")
+	case "ok", "memory_only":
+	default:
+		r.fail("status", fmt.Errorf("is not one of ok, oom, suspect, memory_only, memory_model"))
+	}
+	r.m.Outcome = spec.OK
+	sec, why := r.stepSec()
+	switch {
+	case sec > 0 && sec <= maxStepSec:
+		r.m.StepSec = []float64{sec}
+	case sec != 0:
+		r.fail("step_time_s", fmt.Errorf("gives a step of %g s", sec))
+	case r.m.PeakBytes == 0:
+		r.fail("throughput_unit", fmt.Errorf("%w: %s", ErrNotMeasurable, why))
+	}
+}

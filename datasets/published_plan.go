@@ -1,0 +1,180 @@
+package datasets
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// plan reads the plan columns.
+func (r *publishedRow) plan() {
+	p := spec.Plan{
+		DP: r.count("dp"), TP: r.count("tp"), PP: r.count("pp"), CP: r.count("cp"), EP: r.count("ep"),
+		VirtualStages: r.count("vpp"), ZeRO: r.count("zero_stage"),
+		SequenceParallel: strings.Contains(r.str("notes"), "sequence parallel on"),
+		Precision:        r.precision(),
+	}
+	if p.ZeRO > 3 {
+		r.fail("zero_stage", fmt.Errorf("is not 0, 1, 2 or 3"))
+	}
+	p.Recompute = r.recompute()
+	p.Offload = r.offload()
+	r.degrees(&p)
+	r.batches(&p)
+	r.m.Config.Plan = p.Normal()
+}
+
+// degrees fills in a data parallel degree that is not recorded and compares the
+// product with the number of devices.
+func (r *publishedRow) degrees(p *spec.Plan) {
+	for _, d := range []int{p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages} {
+		if d > maxDevices {
+			r.fail("dp", fmt.Errorf("a degree of %d is more than %d", d, maxDevices))
+			return
+		}
+	}
+	n := r.m.Config.Shape.Total()
+	if rest := max(p.TP, 1) * max(p.PP, 1) * max(p.CP, 1); p.DP == 0 && n%rest == 0 {
+		p.DP = n / rest
+	}
+	if p.Devices() != n {
+		r.doubt(true, "dp x tp x pp x cp = %d, the row has %d devices", p.Devices(), n)
+	}
+}
+
+// accumulatedFrom is the batch per device and step from which a language model
+// cannot have run it as one micro-batch: some tables of DeepLearningExamples
+// print the accumulated batch in the micro-batch column (4096 sequences on a
+// V100).
+const accumulatedFrom = 1024
+
+// batches sets micro-batch and accumulation so that the plan's global batch is
+// the one recorded, and says where the row leaves them open or contradicts
+// itself.
+func (r *publishedRow) batches(p *spec.Plan) {
+	p.MicroBatch, p.AccumSteps, r.batch = r.count("micro_batch"), r.count("grad_accum"), r.count("global_batch")
+	if max(p.MicroBatch, p.AccumSteps, r.batch) > maxBatch {
+		r.fail("micro_batch", fmt.Errorf("a batch of more than %d samples", maxBatch))
+		return
+	}
+	r.perHost(p)
+	r.accumulated(p)
+	dp := max(p.DP, 1)
+	switch {
+	case r.batch > 0 && p.MicroBatch > 0:
+		r.fitAccumulation(p, dp)
+	case r.batch > 0:
+		r.chooseMicroBatch(p, dp)
+	case p.MicroBatch > 0:
+		r.batch = p.GlobalBatch()
+	default:
+		return // stays unknown
+	}
+	r.batchKnown = true
+}
+
+// maxBatch bounds samples per step, so that products stay in an int.
+const maxBatch = 1 << 30
+
+// perHost: Lambda's batch column grows with the number of devices (H100, BERT
+// base: 320, 640, 1280, 2560 on 1, 2, 4, 8), so it is the host's, not one
+// device's.
+func (r *publishedRow) perHost(p *spec.Plan) {
+	if r.table == "lambda_dl_benchmark" && p.DP > 1 && r.batch == 0 && p.MicroBatch > 0 {
+		r.batch, p.MicroBatch = p.MicroBatch, 0
+		if r.batch%p.DP == 0 {
+			p.MicroBatch = r.batch / p.DP
+		}
+	}
+}
+
+// accumulated takes an accumulated batch in the micro-batch column apart.
+func (r *publishedRow) accumulated(p *spec.Plan) {
+	if r.m.Config.SeqLen == 0 || p.MicroBatch < accumulatedFrom || r.batch > 0 {
+		return
+	}
+	if p.AccumSteps < 2 || p.MicroBatch%p.AccumSteps != 0 || p.MicroBatch/p.AccumSteps >= accumulatedFrom {
+		r.fail("micro_batch", fmt.Errorf("is more sequences than a device holds"))
+		return
+	}
+	p.MicroBatch /= p.AccumSteps
+}
+
+// fitAccumulation: both batches are recorded.
+func (r *publishedRow) fitAccumulation(p *spec.Plan, dp int) {
+	ga, even := r.batch/(dp*p.MicroBatch), r.batch%(dp*p.MicroBatch) == 0
+	switch {
+	case even && (p.AccumSteps == 0 || p.AccumSteps == ga):
+		p.AccumSteps = ga
+	case even:
+		r.doubt(true, "dp %d x micro-batch %d x accumulation %d is not the global batch %d", dp, p.MicroBatch, p.AccumSteps, r.batch)
+		p.AccumSteps = ga
+	default:
+		r.doubt(true, "global batch %d is not a multiple of dp %d x micro-batch %d", r.batch, dp, p.MicroBatch)
+		p.AccumSteps = max(ga, 1)
+	}
+}
+
+// chooseMicroBatch: only the global batch is recorded. A pipeline is taken to
+// run single samples, anything else the whole share of a replica.
+func (r *publishedRow) chooseMicroBatch(p *spec.Plan, dp int) {
+	share := max(r.batch/dp, 1)
+	p.MicroBatch, p.AccumSteps = share, 1
+	if p.PP > 1 {
+		p.MicroBatch, p.AccumSteps = 1, share
+	}
+	r.doubt(false, "micro-batch not recorded, taken as %d", p.MicroBatch)
+}
+
+// publishedPrecisions maps the sources' words; "fp32(tf32 where available)"
+// depends on the part.
+var publishedPrecisions = map[string]spec.Precision{
+	"": "", "fp32": spec.FP32, "tf32": spec.TF32, "fp16": spec.FP16, "amp-fp16": spec.FP16,
+	"bf16": spec.BF16, "bf16-true": spec.BF16,
+	"fp8": spec.FP8, "mxfp8": spec.FP8, "fp8-cs": spec.FP8, "fp8-mx": spec.FP8,
+	"fp8-tensorwise": spec.FP8, "fp8-rowwise": spec.FP8,
+	"nvfp4": spec.FP4,
+}
+
+func (r *publishedRow) precision() spec.Precision {
+	s := r.str("precision")
+	if strings.HasPrefix(s, "fp32(tf32") {
+		if r.m.Config.Accelerator.TF32 > 0 {
+			return spec.TF32
+		}
+		return spec.FP32
+	}
+	p, ok := publishedPrecisions[s]
+	if !ok {
+		r.fail("precision", fmt.Errorf("is not a known format"))
+	}
+	return p
+}
+
+func (r *publishedRow) recompute() spec.Recompute {
+	switch s := r.str("recompute"); s {
+	case "", "none":
+		return spec.RecomputeNone
+	case "selective", "full":
+		return spec.Recompute(s)
+	}
+	r.fail("recompute", fmt.Errorf("is not none, selective or full"))
+	return ""
+}
+
+func (r *publishedRow) offload() spec.Offload {
+	switch s := r.str("offload"); {
+	case s == "" || s == "none":
+		return spec.OffloadNone
+	case s == "optimizer":
+		return spec.OffloadOptimizer
+	case s == "optimizer+params":
+		return spec.OffloadParams
+	case strings.HasPrefix(s, "activations"):
+		r.doubt(true, "activations were offloaded, which a plan cannot say")
+		return spec.OffloadNone
+	}
+	r.fail("offload", fmt.Errorf("is not none, optimizer or optimizer+params"))
+	return ""
+}

@@ -1,0 +1,65 @@
+package datasets
+
+import (
+	"strings"
+)
+
+// stepSec returns the step time in seconds, or 0 and why none can be had. A
+// printed one wins. Else it follows from the throughput when its unit is one
+// of these and the global batch is known:
+//
+//	samples/s, seq/s, sequences/sec, img/s   batch / value
+//	mol/ms                                   batch / (1000 value), a sample is a molecule
+//	tokens/s, tok/s                          batch · sequence length / value
+//	tokens/s/gpu                             the same per device
+//
+// DeepLearningExamples prints many values without a unit. For its language
+// models with a recorded sequence length the tables count sequences; those rows
+// are read so and doubted. Others are not guessed at.
+func (r *publishedRow) stepSec() (sec float64, why string) {
+	if s := r.float("step_time_s"); s != 0 || r.err() != nil {
+		return s, ""
+	}
+	v, unit := r.float("throughput_value"), r.str("throughput_unit")
+	if v == 0 || unit == "" {
+		return 0, "no throughput is recorded"
+	}
+	if v < 0 {
+		r.fail("throughput_value", errNegative)
+		return 0, ""
+	}
+	if !r.batchKnown {
+		return 0, "the batch is not recorded"
+	}
+	perStep, why := r.workPerStep(unit)
+	return perStep / v, why
+}
+
+// workPerStep returns how much of what unit counts one step does.
+func (r *publishedRow) workPerStep(unit string) (work float64, why string) {
+	batch, seq := float64(r.batch), float64(r.m.Config.SeqLen)
+	switch {
+	case unit == "samples/s" && strings.HasSuffix(r.str("model"), "/NCF") && r.float("throughput_value") < 1e4:
+		// a few hundred samples/s at batches of a million: printed in millions
+		r.doubt(false, "throughput read as millions of samples/s")
+		return batch / 1e6, ""
+	case unit == "samples/s" || unit == "seq/s" || unit == "sequences/sec" || unit == "img/s":
+		return batch, ""
+	case unit == "mol/ms":
+		return batch / 1e3, ""
+	case strings.HasPrefix(unit, "as printed") && seq > 0:
+		r.doubt(false, "unit not printed, read as sequences/s")
+		return batch, ""
+	case strings.HasPrefix(unit, "as printed"):
+		return 0, "the unit is not recorded"
+	case unit == "tokens/s" || unit == "tok/s" || unit == "tokens/s/gpu":
+		if seq == 0 {
+			return 0, "the sequence length is not recorded"
+		}
+		if unit == "tokens/s/gpu" {
+			return batch * seq / float64(r.m.Config.Shape.Total()), ""
+		}
+		return batch * seq, ""
+	}
+	return 0, "work per sample in that unit is not known"
+}

@@ -1,0 +1,198 @@
+package datasets
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+const publishedHeader = "row_id,source,model,params_b,layers,hidden,heads,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus," +
+	"dp,tp,pp,cp,ep,vpp,zero_stage,offload,recompute,micro_batch,global_batch,grad_accum,precision,throughput_value,throughput_unit," +
+	"step_time_s,mfu,tflops_per_gpu,mem_gib,status,notes,source_path,source_commit,source_date\n"
+
+// publishedCSV writes invented rows: "column=value ..." over the defaults of a
+// sound row.
+func publishedCSV(rows ...string) string {
+	cols := strings.Split(strings.TrimSpace(publishedHeader), ",")
+	var b strings.Builder
+	b.WriteString(publishedHeader)
+	for i, r := range rows {
+		cells := map[string]string{"row_id": "r" + string(rune('1'+i)), "model": "LLAMA3_8B", "accelerator": "H100-80GB-SXM",
+			"num_nodes": "2", "gpus_per_node": "8", "num_gpus": "16", "status": "ok"}
+		for _, kv := range strings.Split(r, " ") {
+			k, v, _ := strings.Cut(kv, "=")
+			cells[k] = strings.ReplaceAll(v, "_", " ")
+			if k == "model" || k == "status" {
+				cells[k] = v
+			}
+		}
+		for j, c := range cols {
+			if j > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(`"` + cells[c] + `"`)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func TestPublishedRows(t *testing.T) {
+	type want struct {
+		row, model, plan string
+		step, gib        float64
+		outcome          spec.Outcome
+		doubt            string
+	}
+	plan := "dp=4 tp=4 pp=1 cp=1 micro_batch=2 global_batch=32 grad_accum=4 precision=bf16 seq_len=8192 "
+	const planText = "dp=4,tp=4,pp=1,mb=2,ga=4,precision=bf16"
+	cases := []want{
+		{plan + "step_time_s=2.5 mem_gib=64", "Llama3-8B", planText, 2.5, 64, spec.OK, ""},
+		{plan + "throughput_value=1024 throughput_unit=tokens/s/gpu", "Llama3-8B", planText, 16, 0, spec.OK, ""},
+		{plan + "throughput_value=8192 throughput_unit=tokens/s", "Llama3-8B", planText, 32, 0, spec.OK, ""},
+		{plan + "throughput_value=4 throughput_unit=samples/s", "Llama3-8B", planText, 8, 0, spec.OK, ""},
+		{plan + "throughput_value=4 throughput_unit=as_printed_(README)", "Llama3-8B", planText, 8, 0, spec.OK, "unit not printed, read as sequences/s"},
+		{plan + "status=suspect step_time_s=2.5", "Llama3-8B", planText, 2.5, 0, spec.OK, "marked suspect in its table"},
+		{plan + "status=memory_only mem_gib=30.5", "Llama3-8B", planText, 0, 30.5, spec.OK, ""},
+		{plan + "status=memory_model mem_gib=30.5", "Llama3-8B", planText, 0, 30.5, spec.OK, "analytical value, not measured"},
+		{plan + "status=oom", "Llama3-8B", planText, 0, 0, spec.OOM, ""},
+		{"tp=4 status=oom", "Llama3-8B", "dp=4,tp=4,pp=1,mb=1,ga=1", 0, 0, spec.OOM, "the batch that did not fit is not recorded"},
+		{plan + "dp=2 step_time_s=2.5", "Llama3-8B", "dp=2,tp=4,pp=1,mb=2,ga=8,precision=bf16", 2.5, 0, spec.OK,
+			"dp x tp x pp x cp = 8, the row has 16 devices; dp 2 x micro-batch 2 x accumulation 4 is not the global batch 32"},
+		{"global_batch=64 pp=2 step_time_s=1", "Llama3-8B", "dp=8,tp=1,pp=2,mb=1,ga=8", 1, 0, spec.OK, "micro-batch not recorded, taken as 1"},
+		{"micro_batch=4 step_time_s=1", "Llama3-8B", "dp=16,tp=1,pp=1,mb=4,ga=1", 1, 0, spec.OK, ""},
+		{plan + "step_time_s=2.5 notes=task=LoRA", "Llama3-8B", planText, 2.5, 0, spec.OK, "only adapters were trained"},
+		{plan + "step_time_s=0.001", "Llama3-8B", planText, 0.001, 0, spec.OK, "905 times the devices' peak rate"},
+		{plan + "layers=99 hidden=4096 step_time_s=2.5", "LLAMA3_8B (some_table)", planText, 2.5, 0, spec.OK, ""},
+		{plan + "model=NewNet params_b=3.5 step_time_s=2.5", "NewNet", planText, 2.5, 0, spec.OK, ""},
+		{plan + "recompute=full zero_stage=3 offload=optimizer+params vpp=2 precision=mxfp8 step_time_s=2.5", "Llama3-8B",
+			"dp=4,tp=4,pp=1,vp=2,mb=2,ga=4,zero=3,offload=params,recompute=full,precision=fp8", 2.5, 0, spec.OK, ""},
+		{"micro_batch=4096 grad_accum=128 seq_len=512 throughput_value=16 throughput_unit=samples/s", "Llama3-8B",
+			"dp=16,tp=1,pp=1,mb=32,ga=128", 4096, 0, spec.OK, ""},
+	}
+	var rows []string
+	for _, c := range cases {
+		rows = append(rows, c.row)
+	}
+	ms, bad := collect(t, "published", fstest.MapFS{"some_table.csv": file(publishedCSV(rows...))})
+	if len(bad) != 0 || len(ms) != len(cases) {
+		t.Fatalf("%d rows and faults %v, want %d and none", len(ms), bad, len(cases))
+	}
+	for i, c := range cases {
+		m := ms[i]
+		got := want{c.row, m.Config.Model.Name, m.Config.Plan.String(), m.MedianStepSec(), m.PeakBytes / (1 << 30), m.Outcome, m.Doubt}
+		if d := cmp.Diff(c, got, cmp.AllowUnexported(want{}), cmp.Comparer(near)); d != "" {
+			t.Errorf("row %d (-want +got):\n%s", i+1, d)
+		}
+	}
+	if m := ms[0]; m.Source != "published/some_table" || m.Origin != "r1" || m.Config.Shape.Devices != "8+8" || m.Config.Link.InterBps != 400e9 {
+		t.Errorf("row 1: %+v", m)
+	}
+	if m := ms[16]; m.Config.Model.ParamCount != 3.5e9 || m.Config.Model.Kind != spec.Opaque {
+		t.Errorf("a model the catalog lacks: %+v", m.Config.Model)
+	}
+	if m := ms[12]; !strings.Contains(m.Env["unrecorded"], "recompute") || m.Config.Seq() != 0 {
+		t.Errorf("blank columns: %q, sequence length %d", m.Env["unrecorded"], m.Config.Seq())
+	}
+}
+
+// One bad cell costs one row; rows without a step time say so.
+func TestPublishedBadRows(t *testing.T) {
+	cases := map[string]string{
+		"micro_batch=x step_time_s=1":                                  `micro_batch "x": is not a finite number`,
+		"micro_batch=1.5 step_time_s=1":                                `micro_batch "1.5": is not a whole number`,
+		"num_gpus=0 step_time_s=1":                                     `num_gpus "0": is not a number of devices`,
+		"status=great step_time_s=1":                                   `status "great": is not one of`,
+		"micro_batch=1 step_time_s=-1":                                 `step_time_s "-1": gives a step of -1 s`,
+		"micro_batch=1 throughput_value=9 throughput_unit=mels/s":      `throughput_unit "mels/s": neither a step time nor memory can be derived`,
+		"micro_batch=1 throughput_value=9 throughput_unit=tokens/s":    `sequence length is not recorded`,
+		"throughput_value=9 throughput_unit=samples/s":                 `the batch is not recorded`,
+		"micro_batch=1 throughput_value=-9 throughput_unit=samples/s":  `throughput_value "-9": is negative`,
+		"micro_batch=1 step_time_s=1 precision=int3":                   `precision "int3": is not a known format`,
+		"micro_batch=1 step_time_s=1 recompute=half":                   `recompute "half"`,
+		"micro_batch=1 step_time_s=1 zero_stage=7":                     `zero_stage "7"`,
+		"micro_batch=128128 seq_len=128 step_time_s=1":                 `micro_batch "128128": is more sequences than a device holds`,
+		"micro_batch=1 step_time_s=1 row_id= model=":                   `row_id "": is missing`,
+		"micro_batch=1 step_time_s=1 mem_gib=-3":                       `mem_gib "-3": is negative`,
+		"micro_batch=1 throughput_value=1e-300 throughput_unit=img/s":  `gives a step of`,
+		"micro_batch=1 throughput_value=0 throughput_unit=samples/s":   `no throughput is recorded`,
+		"micro_batch=999999999999 step_time_s=1":                       `micro_batch "999999999999"`,
+		"dp=1048576 tp=1048576 pp=1048576 micro_batch=1 step_time_s=x": `step_time_s "x"`,
+	}
+	for r, want := range cases {
+		ms, bad := collect(t, "published", fstest.MapFS{"a.csv": file(publishedCSV(r, "micro_batch=1 step_time_s=1"))})
+		if len(ms) != 1 || len(bad) != 1 || !strings.Contains(bad[0].Error(), "a.csv:2: ") || !strings.Contains(bad[0].Error(), want) {
+			t.Errorf("%s:\n%d rows, faults %v\nwant one row and %q", r, len(ms), bad, want)
+		}
+	}
+}
+
+// A table whose batch column is the host's, not one device's.
+func TestPublishedPerHostBatch(t *testing.T) {
+	ms, bad := collect(t, "published", fstest.MapFS{"lambda_dl_benchmark.csv": file(publishedCSV(
+		"model=resnet50 accelerator=Lab_8x_H100_80GB_SXM5 dp=16 micro_batch=640 throughput_value=64 throughput_unit=img/s"))})
+	if len(bad) != 0 || len(ms) != 1 {
+		t.Fatal(ms, bad)
+	}
+	c := ms[0].Config
+	if c.Plan.MicroBatch != 40 || ms[0].MedianStepSec() != 10 || c.Accelerator.Name != "H100-80GB-SXM" || c.Model.Name != "ResNet-50" {
+		t.Errorf("%s on %s: %s, step %g s", c.Model.Name, c.Accelerator.Name, c.Plan, ms[0].MedianStepSec())
+	}
+}
+
+// The published tables: every row is a measurement or named with its reason.
+func TestPublishedTables(t *testing.T) {
+	ms, bad := collect(t, "published", os.DirFS(filepath.Join(spectest.Shared(t), "data", "published")))
+	if len(ms)+len(bad) != 2952 {
+		t.Errorf("%d measurements and %d left out, want 2952 rows", len(ms), len(bad))
+	}
+	rows, left := map[string]int{}, map[string]int{}
+	for _, m := range ms {
+		rows[strings.TrimPrefix(m.Source, "published/")]++
+	}
+	unreadable := 0
+	for _, e := range bad {
+		left[strings.TrimSuffix(e.File, ".csv")]++
+		if !errors.Is(e, ErrNotMeasurable) {
+			unreadable++
+		}
+	}
+	want := map[string]int{"bigscience": 225, "fms_fsdp": 8, "internevo": 70, "korthikanti_2205_05198": 16, "lambda_dl_benchmark": 530,
+		"litgpt": 47, "megatron_bridge": 292, "megatron_sc21": 10, "nemo_2407": 18, "nemo_megatron_launcher": 8, "nvidia_dle": 542, "torchtitan": 32}
+	if d := cmp.Diff(want, rows); d != "" {
+		t.Errorf("measurements (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(map[string]int{"lambda_dl_benchmark": 450, "nemo_megatron_launcher": 28, "nvidia_dle": 676}, left); d != "" {
+		t.Errorf("left out (-want +got):\n%s", d)
+	}
+	if unreadable != 10 {
+		t.Errorf("%d rows with an unreadable value, want the 10 of batch 128128", unreadable)
+	}
+}
+
+// Every accelerator of the tables is in the catalog.
+func TestPublishedAcceleratorsKnown(t *testing.T) {
+	ms, _ := collect(t, "published", os.DirFS(filepath.Join(spectest.Shared(t), "data", "published")))
+	for _, m := range ms {
+		if m.Config.Accelerator.MemBps == 0 || m.Config.Link.InterBps == 0 {
+			t.Errorf("%s: accelerator %q is unknown", m.Origin, m.Env["accelerator"])
+		}
+	}
+}
+
+func FuzzPublished(f *testing.F) {
+	f.Add(publishedCSV("micro_batch=1 step_time_s=1"))
+	f.Add(publishedCSV("status=oom", "dp=2 tp=2 pp=4 micro_batch=8 global_batch=64 grad_accum=3 seq_len=1e3 throughput_value=5 throughput_unit=tokens/s"))
+	f.Add(publishedHeader + "\"\n,,,\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		fuzzImport(t, "published", fstest.MapFS{"a.csv": file(s)})
+	})
+}
