@@ -196,8 +196,8 @@ func (g *generator) modes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 					continue
 				}
 				for _, p.Recompute = range g.e.Recompute {
-					if p.Recompute != spec.RecomputeNone && !g.r.Model.HasShape() && p.Recompute == spec.RecomputeSelective {
-						continue
+					if p.Recompute == spec.RecomputeSelective && !g.r.Model.HasShape() {
+						continue // there is no attention core to speak of
 					}
 					if !yield(p) {
 						return false

@@ -3,8 +3,9 @@ package planner
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
-	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -16,29 +17,52 @@ func (pl *Planner) infeasible(ctx context.Context, r Request) error {
 	if err := s.run(); err != nil {
 		return err
 	}
-	if !s.missed {
-		why := "the space has no candidate"
-		if d, ok := pl.o.Space.(Diagnostic); ok {
-			why = d.WhyNone(r)
+	var why string
+	if s.missed {
+		c := s.sites[s.nearest.site].config
+		c.Plan = s.nearest.plan
+		why = fmt.Sprintf("the nearest, %s, %s", c.Plan, s.why(c, &s.nearest))
+		if fix := pl.remedy(ctx, r, c, s); fix != "" {
+			why += "; would fit with " + fix
 		}
-		return fmt.Errorf("planner: %s, %d x %s, global batch %d: %w: %s", r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, ErrInfeasible, why)
+	} else {
+		why = pl.noCandidate(ctx, r)
 	}
-	c := s.sites[s.nearest.site].config
-	c.Plan = s.nearest.plan
-	msg := fmt.Sprintf("the nearest, %s, %s", c.Plan, s.why(c, s.nearest.bytes))
-	if fix := pl.remedy(ctx, r, c, s.limit); fix != "" {
-		msg += "; would fit with " + fix
+	return fmt.Errorf("planner: %s, %d x %s, global batch %d: %w: %s",
+		r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, ErrInfeasible, why)
+}
+
+// noCandidate says why the space is empty for r, and the nearest number of
+// devices where it is not.
+func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
+	why := "the space has no candidate"
+	if d, ok := pl.o.Space.(Diagnostic); ok {
+		why = d.WhyNone(r)
 	}
-	return fmt.Errorf("planner: %s, %d x %s, global batch %d: %w: %s", r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, ErrInfeasible, msg)
+	if r.Plan != nil || r.Shape.Devices != "" {
+		return why
+	}
+	for d := 1; d <= 64; d++ {
+		for _, n := range [2]int{r.Devices - d, r.Devices + d} {
+			at := r
+			if at.Devices = n; n < 1 || n > maxDevices {
+				continue
+			}
+			for range pl.o.Space.Configs(ctx, at) {
+				return fmt.Sprintf("%s; %d devices have a candidate", why, n)
+			}
+		}
+	}
+	return why
 }
 
 // remedy returns the smallest change that makes something fit, "" if none is
-// found. A fixed plan is first changed where it is cheap: micro-batch, then
-// recomputation, ZeRO stage and offload. Then more devices are tried, doubling
+// found. A fixed plan is changed where it is cheap: micro-batch, then
+// recomputation, ZeRO stage and offload. Else more devices are tried, doubling
 // up to 64 times as many.
-func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, limit float64) string {
+func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *search) string {
 	if r.Plan != nil {
-		return pl.remedyPlan(c, limit)
+		return pl.remedyPlan(c, miss)
 	}
 	for n := 2 * r.Devices; n <= 64*r.Devices && n <= maxDevices; n *= 2 {
 		more := r
@@ -57,15 +81,13 @@ func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, limit f
 	return ""
 }
 
-func (pl *Planner) remedyPlan(c spec.Config, limit float64) string {
-	fits := func(p spec.Plan) bool {
-		at := c
-		at.Plan = p
-		b, err := pl.memory(at)
-		return err == nil && b.Total() <= limit && p.Check(c.Model) == nil
-	}
+func (pl *Planner) remedyPlan(c spec.Config, miss *search) string {
 	for _, ch := range changes(c.Plan) {
-		if fits(ch.plan) {
+		at := c
+		at.Plan = ch.plan
+		b, err := pl.memory(at)
+		k := candidate{bytes: b.Total(), host: b.HostBytes * float64(at.Plan.Devices())}
+		if err == nil && at.Plan.Check(c.Model) == nil && miss.fit(&k, &at.Shape) {
 			return ch.name
 		}
 	}
@@ -109,8 +131,8 @@ func changes(p spec.Plan) []change {
 	return out
 }
 
-// WhyNone names the rule that rules most of r's splits out, or the plan's own
-// breach.
+// WhyNone names the rules that the simplest splits of r break, three at most,
+// or the one its plan breaks.
 func (e Enumerate) WhyNone(r Request) string {
 	g := e.generator(r)
 	if p := r.Plan; p != nil {
@@ -122,30 +144,25 @@ func (e Enumerate) WhyNone(r Request) string {
 		}
 		return g.legal(p)
 	}
-	count, order := map[string]int{}, []string(nil)
-	note := func(why string) {
-		if count[why]++; count[why] == 1 {
-			order = append(order, why)
-		}
-	}
+	var reasons []string
 	for _, tp := range divisors(g.node) {
+		if r.Devices%tp != 0 {
+			continue
+		}
 		for _, pp := range divisors(r.Devices / tp) {
-			note(g.refuse(spec.Plan{TP: tp, PP: pp, DP: r.Devices / tp / pp}.Normal()))
+			why := g.refuse(spec.Plan{TP: tp, PP: pp, DP: r.Devices / tp / pp}.Normal())
+			if len(reasons) < 3 && !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
+			}
 		}
 	}
-	best := order[0]
-	for _, why := range order {
-		if count[why] > count[best] {
-			best = why
-		}
-	}
-	return best
+	return strings.Join(reasons, "; ")
 }
 
 // refuse returns why no plan with these degrees is in the space.
 func (g *generator) refuse(p spec.Plan) string {
 	if g.r.GlobalBatch%p.DP != 0 {
-		return fmt.Sprintf("no data parallel degree left by %s divides a global batch of %d: dp=%d does not", "heads and layers", g.r.GlobalBatch, p.DP)
+		return fmt.Sprintf("dp=%d, left by tp=%d and pp=%d, does not divide a global batch of %d", p.DP, p.TP, p.PP, g.r.GlobalBatch)
 	}
 	if why := g.legal(&p); why != "" {
 		return why
@@ -155,5 +172,3 @@ func (g *generator) refuse(p spec.Plan) string {
 	}
 	return "no mode of the space is legal"
 }
-
-var _ = memory.GiB

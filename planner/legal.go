@@ -46,8 +46,7 @@ func (g *generator) opaqueSplit(p *spec.Plan) string {
 	return ""
 }
 
-// oneLayerAStage is pp <= layers and divisibility, which spec.Plan.Check
-// knows; here only what depends on a model without a layer count.
+// spTokens lets sequence parallelism split the tokens of a micro-batch evenly.
 func (g *generator) spTokens(p *spec.Plan) string {
 	if p.SequenceParallel && g.c.Seq()%(p.TP*p.CP) != 0 {
 		return fmt.Sprintf("sp=1 needs tp x cp=%d to divide %d tokens", p.TP*p.CP, g.c.Seq())
@@ -55,22 +54,26 @@ func (g *generator) spTokens(p *spec.Plan) string {
 	return ""
 }
 
-// sharding keeps ZeRO to plans with something to shard over.
+// sharding keeps ZeRO to plans with something to shard over; parameter
+// offload is ZeRO-3 by definition, on one device too.
 func (g *generator) sharding(p *spec.Plan) string {
-	if p.ZeRO > 0 && p.DP*p.CP == 1 && p.Offload == spec.OffloadNone {
+	if p.ZeRO > 0 && p.DP*p.CP == 1 && p.Offload != spec.OffloadParams {
 		return fmt.Sprintf("zero=%d needs dp x cp > 1", p.ZeRO)
 	}
 	return ""
 }
 
 // offloadStage keeps optimizer offload to the stages that stream gradients
-// out, as ZeRO-Offload does (Ren et al. 2021).
+// out, as ZeRO-Offload does (Ren et al. 2021), and off pipelines, where no
+// stack has it.
 func (g *generator) offloadStage(p *spec.Plan) string {
-	if p.Offload == spec.OffloadOptimizer && p.ZeRO == 0 && p.DP*p.CP > 1 {
+	switch {
+	case p.Offload == spec.OffloadNone:
+		return ""
+	case p.PP > 1:
+		return fmt.Sprintf("offload=%s needs pp=1, not %d", p.Offload, p.PP)
+	case p.Offload == spec.OffloadOptimizer && p.ZeRO == 0 && p.DP*p.CP > 1:
 		return "offload=optimizer needs zero >= 1"
-	}
-	if p.Offload != spec.OffloadNone && p.PP > 1 {
-		return fmt.Sprintf("offload=%s with pp=%d: no stack does both", p.Offload, p.PP)
 	}
 	return ""
 }

@@ -19,14 +19,15 @@ type candidate struct {
 	fits       bool
 	throughput float64 // samples/s; 0 when it does not fit and was not predicted
 	bytes      float64 // peak on one device, 0 = unknown
+	host       float64 // host memory of all devices together, 0 = none or unknown
 }
 
 // site is what the candidates of one (model, machines, shape) share.
 type site struct {
 	config   spec.Config // Plan is zero
 	predict  func(spec.Plan) (spec.Prediction, error)
-	memory   func(spec.Plan) (float64, error) // 0 where nobody knows
-	prepared bool                             // predictions say nothing of memory
+	memory   func(*candidate) error // fills bytes and host, 0 where nobody knows
+	prepared bool                   // predictions say nothing of memory
 }
 
 // search judges the candidates of one request and hands them to add.
@@ -86,10 +87,10 @@ func (s *search) judge(c *spec.Config) error {
 	}
 	st := &s.sites[k.site]
 	if st.prepared {
-		if k.bytes, err = st.memory(k.plan); err != nil {
+		if err = st.memory(&k); err != nil {
 			return err
 		}
-		if !s.fit(&k) {
+		if !s.fit(&k, &st.config.Shape) {
 			s.miss(&k)
 			return nil
 		}
@@ -102,11 +103,11 @@ func (s *search) judge(c *spec.Config) error {
 	k.throughput = pred.Throughput
 	if !st.prepared {
 		if k.bytes = pred.MemoryBytes; k.bytes == 0 {
-			if k.bytes, err = st.memory(k.plan); err != nil {
+			if err = st.memory(&k); err != nil {
 				return err
 			}
 		}
-		if !s.fit(&k) {
+		if !s.fit(&k, &st.config.Shape) {
 			s.miss(&k)
 			return nil
 		}
@@ -115,8 +116,10 @@ func (s *search) judge(c *spec.Config) error {
 	return nil
 }
 
-func (s *search) fit(k *candidate) bool {
-	k.fits = s.proven || s.limit <= 0 || k.bytes <= s.limit
+// fit reports whether k is within device memory and, where the shape says how
+// much there is, host memory.
+func (s *search) fit(k *candidate, shape *spec.Shape) bool {
+	k.fits = s.proven || (s.limit <= 0 || k.bytes <= s.limit) && (shape.HostBytes <= 0 || k.host <= shape.HostBytes)
 	return k.fits
 }
 
@@ -168,23 +171,30 @@ func (s *search) predictor(c spec.Config) (f func(spec.Plan) (spec.Prediction, e
 	}, false, nil
 }
 
-// estimator returns the memory of plans at c, 0 for what is not covered.
-func (s *search) estimator(c spec.Config) func(spec.Plan) (float64, error) {
-	if s.pl.o.Memory == nil {
+// estimator returns what fills in the memory of candidates at c, leaving 0
+// what is not covered.
+func (s *search) estimator(c spec.Config) func(*candidate) error {
+	estimate := s.pl.o.Memory
+	if estimate == nil {
 		e, err := memory.For(c)
 		if err != nil {
-			return func(spec.Plan) (float64, error) { return 0, nil }
+			return func(*candidate) error { return nil }
 		}
-		return func(p spec.Plan) (float64, error) { return e.Bytes(p), nil }
+		return func(k *candidate) error {
+			b := e.Plan(k.plan)
+			k.bytes, k.host = b.Total(), b.HostBytes*float64(k.plan.Devices())
+			return nil
+		}
 	}
-	return func(p spec.Plan) (float64, error) {
+	return func(k *candidate) error {
 		full := c
-		full.Plan = p
-		b, err := s.pl.o.Memory(full)
+		full.Plan = k.plan
+		b, err := estimate(full)
 		if errors.Is(err, perfmodel.ErrNotCovered) {
-			return 0, nil
+			return nil
 		}
-		return b.Total(), err
+		k.bytes, k.host = b.Total(), b.HostBytes*float64(k.plan.Devices())
+		return err
 	}
 }
 
@@ -201,16 +211,19 @@ func (s *search) choice(k candidate) (Choice, error) {
 	}
 	out := Choice{Config: c, Prediction: pred, Fits: k.fits}
 	if !k.fits {
-		out.Why = s.why(c, k.bytes)
+		out.Why = s.why(c, &k)
 	}
 	return out, nil
 }
 
 // why says what a configuration needs, and of what if the estimate explains
 // the figure.
-func (s *search) why(c spec.Config, bytes float64) string {
-	msg := fmt.Sprintf("needs %.1f GiB of %.1f GiB", bytes/memory.GiB, s.limit/memory.GiB)
-	if b, err := s.pl.memory(c); err == nil && b.Total() == bytes {
+func (s *search) why(c spec.Config, k *candidate) string {
+	if s.limit <= 0 || k.bytes <= s.limit {
+		return fmt.Sprintf("needs %.1f GiB of host memory of %.1f GiB", k.host/memory.GiB, c.Shape.HostBytes/memory.GiB)
+	}
+	msg := fmt.Sprintf("needs %.1f GiB of %.1f GiB", k.bytes/memory.GiB, s.limit/memory.GiB)
+	if b, err := s.pl.memory(c); err == nil && b.Total() == k.bytes {
 		msg += ": " + b.String()
 	}
 	return msg

@@ -1,0 +1,55 @@
+package planner_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pacer-ml/pacer/planner"
+)
+
+func BenchmarkBest(b *testing.B) {
+	for _, q := range []struct{ layers, hidden, heads, devices, batch int }{
+		{32, 4096, 32, 16, 128}, {96, 12288, 96, 1024, 1536}, {96, 12288, 96, 16384, 16384},
+	} {
+		r := planner.Request{Model: testModel(q.layers, q.hidden, q.heads), Accelerator: testAccelerator(80), Devices: q.devices, GlobalBatch: q.batch}
+		b.Run(fmt.Sprintf("hidden=%d/devices=%d", q.hidden, q.devices), func(b *testing.B) {
+			model := analytic(b)
+			n := 0
+			for b.Loop() {
+				rank, err := planner.New(model, planner.Options{}).Best(ctx, r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_ = rank
+				n++
+			}
+			rank, err := planner.New(model, planner.Options{}).Rank(ctx, r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(rank.Evaluated)*float64(n)/b.Elapsed().Seconds(), "plans/s")
+		})
+	}
+}
+
+func BenchmarkCurve(b *testing.B) {
+	for _, devices := range []int{8, 64} {
+		r := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Devices: devices, GlobalBatch: 128}
+		model := analytic(b)
+		b.Run(fmt.Sprintf("cache=cold/devices=%d", devices), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := planner.New(model, planner.Options{}).Curve(ctx, r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("cache=warm/devices=%d", devices), func(b *testing.B) {
+			pl := planner.New(model, planner.Options{})
+			for b.Loop() {
+				if _, err := pl.Curve(ctx, r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,413 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+var ctx = context.Background()
+
+func analytic(t testing.TB) perfmodel.Predictor {
+	f, err := family.Lookup("analytic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Unfitted
+}
+
+func testModel(layers, hidden, heads int) spec.Model {
+	return spec.Model{Name: fmt.Sprintf("gpt-%d-%d", layers, hidden), Kind: spec.Decoder, Layers: layers, Hidden: hidden,
+		FFN: 4 * hidden, Heads: heads, Vocab: 51200, SeqLen: 2048, TiedEmbeddings: true}
+}
+
+func testAccelerator(memGiB float64) spec.Accelerator {
+	return spec.Accelerator{Name: "X100", Arch: "Ampere", FP32: 19.5e12, FP16: 312e12, BF16: 312e12,
+		MemBytes: memGiB * memory.GiB, MemBps: 2e12, ScaleUpBps: 300e9, HostBps: 32e9}
+}
+
+func request(devices, batch int) planner.Request {
+	return planner.Request{Model: testModel(24, 2048, 16), Accelerator: testAccelerator(80), Devices: devices, GlobalBatch: batch}
+}
+
+// bruteForce tries every combination of small numbers and keeps those the
+// rules, written out here once more, allow.
+func bruteForce(r planner.Request) (plans []spec.Plan) {
+	perNode := 8
+	one := func(n int) []int {
+		var out []int
+		for i := 1; i <= n; i++ {
+			out = append(out, i)
+		}
+		return out
+	}
+	for _, dp := range one(r.Devices) {
+		for _, tp := range one(r.Devices) {
+			for _, pp := range one(r.Devices) {
+				for _, ep := range one(max(r.Model.Experts, 1)) {
+					for _, vp := range one(r.Model.Layers) {
+						for _, mb := range one(r.GlobalBatch) {
+							if dp*tp*pp != r.Devices || r.GlobalBatch%(dp*mb) != 0 || min(r.Devices, perNode)%tp != 0 || r.Devices > perNode && (r.Devices%perNode)%tp != 0 {
+								continue
+							}
+							p := spec.Plan{DP: dp, TP: tp, PP: pp, CP: 1, EP: ep, VirtualStages: vp, MicroBatch: mb, AccumSteps: r.GlobalBatch / dp / mb, Precision: spec.BF16}
+							plans = append(plans, withModes(r, p)...)
+						}
+					}
+				}
+			}
+		}
+	}
+	return plans
+}
+
+func withModes(r planner.Request, p spec.Plan) (plans []spec.Plan) {
+	for zero := range 4 {
+		for _, off := range []spec.Offload{spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams} {
+			for _, re := range []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull} {
+				for _, sp := range []bool{false, true} {
+					p.ZeRO, p.Offload, p.Recompute, p.SequenceParallel = zero, off, re, sp
+					switch {
+					case p.Check(r.Model) != nil:
+					case sp && r.Model.SeqLen%p.TP != 0:
+					case zero > 0 && p.DP == 1 && off != spec.OffloadParams:
+					case off != spec.OffloadNone && p.PP > 1:
+					case off == spec.OffloadOptimizer && zero == 0 && p.DP > 1:
+					default:
+						plans = append(plans, p)
+					}
+				}
+			}
+		}
+	}
+	return plans
+}
+
+// randomRequest draws a small problem, some of which do not fit.
+func randomRequest(r *rand.Rand) planner.Request {
+	heads := []int{4, 6, 8, 12}[r.IntN(4)]
+	m := testModel([]int{2, 4, 6, 8}[r.IntN(4)], 128*heads, heads)
+	if r.IntN(4) == 0 {
+		m.Experts, m.ExpertsPerToken, m.ExpertFFN = 4, 2, m.Hidden
+		m.Name += "-moe"
+	}
+	return planner.Request{Model: m, Accelerator: testAccelerator([]float64{2, 4, 8, 80}[r.IntN(4)]),
+		Devices: 1 + r.IntN(16), GlobalBatch: []int{4, 6, 8, 12, 16, 24}[r.IntN(6)]}
+}
+
+func TestBestEqualsBruteForce(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	model := analytic(t)
+	answered := 0
+	for i := range 200 {
+		r := randomRequest(rnd)
+		want, evaluated := math.Inf(-1), 0
+		for _, p := range bruteForce(r) {
+			evaluated++
+			c := spec.Config{Model: r.Model, Plan: p, Accelerator: r.Accelerator, Shape: spec.Packed(r.Devices, 8)}
+			pred, err := model.Predict(ctx, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pred.MemoryBytes <= r.Accelerator.MemBytes {
+				want = max(want, pred.Throughput)
+			}
+		}
+		got, err := planner.New(model, planner.Options{}).Best(ctx, r)
+		if math.IsInf(want, -1) {
+			if !errors.Is(err, planner.ErrInfeasible) {
+				t.Errorf("problem %d: error %v, want ErrInfeasible", i, err)
+			}
+			continue
+		}
+		answered++
+		if err != nil {
+			t.Errorf("problem %d (%d devices, batch %d): %v, brute force finds %g samples/s", i, r.Devices, r.GlobalBatch, err, want)
+			continue
+		}
+		if got.Prediction.Throughput != want {
+			t.Errorf("problem %d: %g samples/s with %s, brute force finds %g", i, got.Prediction.Throughput, got.Config.Plan, want)
+		}
+		rank, err := planner.New(model, planner.Options{}).Rank(ctx, r)
+		if err != nil || rank.Evaluated != evaluated || len(rank.Choices) != evaluated {
+			t.Errorf("problem %d: %d evaluated, %d listed, %v; brute force has %d", i, rank.Evaluated, len(rank.Choices), err, evaluated)
+		}
+	}
+	if answered < 50 {
+		t.Errorf("only %d of 200 problems had an answer: the comparison is empty", answered)
+	}
+}
+
+func TestRankIsLegalOrderedAndStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := randomRequest(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7)))
+		f, _ := family.Lookup("analytic")
+		pl := planner.New(f.Unfitted, planner.Options{})
+		got, err := pl.Rank(ctx, r)
+		if errors.Is(err, planner.ErrInfeasible) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[spec.Plan]bool{}
+		for i, c := range got.Choices {
+			p := c.Config.Plan
+			if err := c.Config.Check(); err != nil {
+				t.Fatalf("%s: %v", p, err)
+			}
+			if p.GlobalBatch() != r.GlobalBatch || seen[p] {
+				t.Fatalf("%s: global batch %d, listed before: %v", p, p.GlobalBatch(), seen[p])
+			}
+			seen[p] = true
+			if c.Fits == (c.Why != "") {
+				t.Fatalf("%s: fits %v, why %q", p, c.Fits, c.Why)
+			}
+			if i == 0 {
+				continue
+			}
+			prev := got.Choices[i-1]
+			if c.Fits && (!prev.Fits || prev.Prediction.Throughput < c.Prediction.Throughput) ||
+				!c.Fits && !prev.Fits && prev.Prediction.MemoryBytes > c.Prediction.MemoryBytes {
+				t.Fatalf("%s comes after %s", p, prev.Config.Plan)
+			}
+		}
+		again, _ := planner.New(f.Unfitted, planner.Options{}).Rank(ctx, r)
+		if d := cmp.Diff(plansOf(got), plansOf(again)); d != "" {
+			t.Fatalf("a second ranking differs:\n%s", d)
+		}
+	})
+}
+
+func plansOf(r planner.Ranking) (out []string) {
+	for _, c := range r.Choices {
+		out = append(out, c.Config.Plan.String())
+	}
+	return out
+}
+
+func TestCurveNeverFalls(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := randomRequest(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11)))
+		f, _ := family.Lookup("analytic")
+		pl := planner.New(f.Unfitted, planner.Options{})
+		c, err := pl.Curve(ctx, r)
+		if errors.Is(err, planner.ErrInfeasible) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range c.Points {
+			used := p.Choice.Config.Plan.Devices()
+			if used > p.Devices || p.Devices > r.Devices {
+				t.Fatalf("point %d uses %d devices", p.Devices, used)
+			}
+			if i > 0 {
+				prev := c.Points[i-1]
+				if p.Devices != prev.Devices+1 || p.Choice.Prediction.Throughput < prev.Choice.Prediction.Throughput {
+					t.Fatalf("from %d to %d devices: %g to %g samples/s", prev.Devices, p.Devices,
+						prev.Choice.Prediction.Throughput, p.Choice.Prediction.Throughput)
+				}
+			}
+			at := r
+			at.Devices = p.Devices
+			if best, err := pl.Best(ctx, at); err == nil && best.Prediction.Throughput > p.Choice.Prediction.Throughput {
+				t.Fatalf("%d devices: curve %g, best %g samples/s", p.Devices, p.Choice.Prediction.Throughput, best.Prediction.Throughput)
+			}
+		}
+	})
+}
+
+func TestRankTop(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{})
+	all, err := pl.Rank(ctx, request(8, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request(8, 16)
+	r.Top = 3
+	top, err := pl.Rank(ctx, r)
+	if err != nil || len(top.Choices) != 3 || top.Evaluated != all.Evaluated {
+		t.Fatalf("%d choices of %d, %v", len(top.Choices), top.Evaluated, err)
+	}
+	if d := cmp.Diff(plansOf(all)[:3], plansOf(top)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFixedPlan(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{})
+	p := spec.Plan{DP: 2, TP: 2, MicroBatch: 2, AccumSteps: 4}
+	r := request(4, 16)
+	r.Plan = &p
+	c, err := pl.Best(ctx, r)
+	if err != nil || c.Config.Plan != p.Normal() || c.Config.Shape.Devices != "4" {
+		t.Errorf("%v on %q, %v", c.Config.Plan, c.Config.Shape.Devices, err)
+	}
+	r.GlobalBatch = 12
+	if _, err = pl.Best(ctx, r); err == nil || !strings.Contains(err.Error(), "16") || !strings.Contains(err.Error(), "12") {
+		t.Errorf("error %v names both batches 16 and 12", err)
+	}
+	r = request(8, 16)
+	r.Plan = &p
+	if _, err = pl.Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "is for 4 devices, not 8") {
+		t.Errorf("error %v", err)
+	}
+	p.TP, p.DP = 3, 1
+	r = planner.Request{Model: r.Model, Accelerator: r.Accelerator, Plan: &p}
+	if _, err = pl.Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "tp=3") {
+		t.Errorf("error %v names the rule", err)
+	}
+}
+
+func TestInfeasible(t *testing.T) {
+	big := planner.Request{Model: testModel(96, 12288, 96), Accelerator: testAccelerator(80), Devices: 8, GlobalBatch: 8}
+	space := planner.Enumerate{Offload: []spec.Offload{spec.OffloadNone}}
+	plan := spec.Plan{DP: 1, TP: 8, MicroBatch: 8, AccumSteps: 1}
+	fixed := planner.Request{Model: testModel(24, 4096, 32), Accelerator: testAccelerator(24), Plan: &plan}
+	for _, tc := range []struct {
+		name string
+		r    planner.Request
+		want []string
+	}{
+		{"nothing fits", big, []string{"nearest", "GiB of 80.0 GiB", "optimizer", "would fit with", "devices"}},
+		{"fixed plan", fixed, []string{"of 24.0 GiB", "activations", "would fit with mb="}},
+		{"no legal plan", planner.Request{Model: testModel(7, 128*7, 7), Accelerator: testAccelerator(80), Devices: 16, GlobalBatch: 4},
+			[]string{"dp=16", "does not divide a global batch of 4", "devices have a candidate"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, tc.r)
+			if !errors.Is(err, planner.ErrInfeasible) {
+				t.Fatalf("error %v, want ErrInfeasible", err)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not say %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+func TestRequestErrors(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{})
+	for want, change := range map[string]func(*planner.Request){
+		"global batch 0": func(r *planner.Request) { r.GlobalBatch = 0 },
+		"0 devices":      func(r *planner.Request) { r.Devices = 0 },
+		"-1 devices":     func(r *planner.Request) { r.Devices = -1 },
+		"2097152":        func(r *planner.Request) { r.Devices = 1 << 21 },
+		"top -1":         func(r *planner.Request) { r.Top = -1 },
+		"per node":       func(r *planner.Request) { r.PerNode = -2 },
+	} {
+		r := request(8, 8)
+		change(&r)
+		for name, err := range map[string]error{"Best": second(pl.Best(ctx, r)), "Rank": second(pl.Rank(ctx, r)), "Curve": second(pl.Curve(ctx, r))} {
+			if err == nil || !strings.HasPrefix(err.Error(), "planner: ") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want one with %q", name, err, want)
+			}
+		}
+	}
+	r := request(8, 8)
+	r.Accelerator = spec.Accelerator{Name: "nothing known"}
+	if _, err := pl.Best(ctx, r); !errors.Is(err, perfmodel.ErrNotCovered) {
+		t.Errorf("error %v, want ErrNotCovered", err)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := pl.Best(gone, request(8, 32)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want Canceled", err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestReserveAndHostMemory(t *testing.T) {
+	r := request(1, 1)
+	r.Model = testModel(24, 2560, 20)
+	whole, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spare := 1 - whole.Prediction.MemoryBytes/r.Accelerator.MemBytes
+	kept, err := planner.New(analytic(t), planner.Options{Reserve: spare + 0.02}).Best(ctx, r)
+	if err != nil || kept.Prediction.MemoryBytes >= whole.Prediction.MemoryBytes {
+		t.Errorf("with a reserve %g bytes, without %g, %v", kept.Prediction.MemoryBytes, whole.Prediction.MemoryBytes, err)
+	}
+	space := planner.Enumerate{Offload: []spec.Offload{spec.OffloadOptimizer}}
+	if _, err = planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, r); err != nil {
+		t.Errorf("host memory unknown: %v", err)
+	}
+	r.Shape.HostBytes = 1 * memory.GiB
+	_, err = planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, r)
+	if !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "host memory of 1.0 GiB") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOptionsMemoryIsUsedWhereThePredictionIsSilent(t *testing.T) {
+	silent := predictor(func(c spec.Config) (spec.Prediction, error) { return spec.Prediction{Throughput: 1}, nil })
+	loud := predictor(func(c spec.Config) (spec.Prediction, error) {
+		return spec.Prediction{Throughput: 1, MemoryBytes: 1}, nil
+	})
+	full := func(spec.Config) (memory.Breakdown, error) { return memory.Breakdown{Parameters: 81 * memory.GiB}, nil }
+	if _, err := planner.New(silent, planner.Options{Memory: full}).Best(ctx, request(1, 1)); !errors.Is(err, planner.ErrInfeasible) ||
+		!strings.Contains(err.Error(), "needs 81.0 GiB of 80.0 GiB: parameters 81.0") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := planner.New(loud, planner.Options{Memory: full}).Best(ctx, request(1, 1)); err != nil {
+		t.Errorf("the prediction's own memory fits: %v", err)
+	}
+}
+
+// predictor adapts a function; it is no Preparer.
+type predictor func(spec.Config) (spec.Prediction, error)
+
+func (f predictor) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) { return f(c) }
+
+func TestConcurrentUse(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{CacheSize: 4})
+	want, err := pl.Curve(ctx, request(8, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 3 {
+				got, err := pl.Curve(ctx, request(8, 16))
+				if err != nil || len(got.Points) != len(want.Points) || got.Points[7].Choice.Config != want.Points[7].Choice.Config {
+					t.Errorf("curve differs under concurrent use: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNewPanicsOnBadOptions(t *testing.T) {
+	for _, o := range []planner.Options{{Reserve: 1}, {Reserve: math.NaN()}, {CacheSize: -1}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("options %+v accepted", o)
+				}
+			}()
+			planner.New(analytic(t), o)
+		}()
+	}
+}
