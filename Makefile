@@ -73,11 +73,11 @@ e2e: build ## the built binary, from the command line
 
 .PHONY: fuzz
 fuzz: need-go ## every fuzz target in turn: make fuzz FUZZTIME=30s
-	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
-	while read -r dir target; do \
+	@failed=(); while read -r dir target; do \
 		echo "== $$dir $$target"; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
-	done
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || failed+=("$$target"); \
+	done < <(grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort); \
+	if [ $${#failed[@]} -gt 0 ]; then echo "make: failed: $${failed[*]}" >&2; exit 1; fi
 
 .PHONY: bench
 bench: need-go ## ten runs of each benchmark, kept in out/ for benchstat: make bench PKG=./planner BENCH=Rank
