@@ -67,6 +67,17 @@ type yamlGroup struct {
 	HostGiB     float64 `yaml:"host_gib"`
 }
 
+// decodeYAML decodes r into v. A panic of the decoder becomes an error:
+// goccy/go-yaml v1.19.2 has them for text such as "groups:\n !0 #".
+func decodeYAML(r io.Reader, v any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("not readable as YAML (%v)", p)
+		}
+	}()
+	return yaml.NewDecoder(r, yaml.DisallowUnknownField()).Decode(v)
+}
+
 // ClusterYAML reads a cluster file; name is what errors call it:
 //
 //	groups:
@@ -84,7 +95,7 @@ func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
 	var file struct {
 		Groups []yamlGroup `yaml:"groups"`
 	}
-	if err := yaml.NewDecoder(r, yaml.DisallowUnknownField()).Decode(&file); err != nil {
+	if err := decodeYAML(r, &file); err != nil {
 		if errors.Is(err, io.EOF) {
 			return spec.Cluster{}, fmt.Errorf("catalog: %s is empty, want groups: [{nodes: 8, node: DGX H100}]", name)
 		}

@@ -1,0 +1,50 @@
+package datasets
+
+import (
+	"errors"
+	"io"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// readRubickWorkload reads a trace of simulator/workloads. The plan is decoded
+// as in the measurements, for the application's global batch, so that a job's
+// configuration finds its measured time. Of the other columns, num_cpus and
+// bandwidth are ignored, as the artifact's simulator does; duration, which is
+// steps times the measured step time, is kept beside the steps.
+func readRubickWorkload(w *Workload, r io.Reader, name string) error {
+	return w.readJobs(r, name, "name",
+		[]string{"name", "submission_time", "application", "num_gpus", "exec_plan", "steps"},
+		[]string{"duration", "num_cpus", "bandwidth", "is_sla"},
+		rubickJob)
+}
+
+func rubickJob(r *record) spec.Job {
+	r.need("submission_time")
+	r.need("steps")
+	app := r.need("application")
+	m, batch, ok := RubickModel(app)
+	if !ok {
+		r.fail("application", errors.New("is not a model of the data set"))
+		return spec.Job{}
+	}
+	j := spec.Job{
+		ID:          spec.JobID(r.need("name")),
+		Submit:      r.seconds("submission_time"),
+		Model:       m,
+		GlobalBatch: batch,
+		Devices:     r.devices("num_gpus"),
+		Steps:       r.atLeast0("steps"),
+		Duration:    r.seconds("duration"),
+		Guaranteed:  r.flag("is_sla"),
+	}
+	if r.err() != nil {
+		return j
+	}
+	plan, err := ParseRubickPlan(r.need("exec_plan"), j.Devices, batch)
+	if err != nil {
+		r.fail("exec_plan", err)
+	}
+	j.Plan = plan
+	return j
+}
