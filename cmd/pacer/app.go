@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2 // the command line is wrong
+	exitNoAnswer = 3 // a valid question without an answer: no plan fits, no such model
+	exitPartial  = 4 // done, but some input rows were not usable
+)
+
+// exitError carries the exit code of an error that is not a plain failure.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// exitCode maps an error to the exit code.
+func exitCode(err error) int {
+	var ee *exitError
+	var unknown *catalog.UnknownError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &ee):
+		return ee.code
+	case errors.Is(err, planner.ErrInfeasible), errors.Is(err, perfmodel.ErrNotCovered),
+		errors.Is(err, perfmodel.ErrTooFewPoints), errors.As(err, &unknown):
+		return exitNoAnswer
+	}
+	return exitFailed
+}
+
+// run is the whole program: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	app := newApp(stdin, stdout, stderr)
+	err := app.RunContext(ctx, flagsFirst(app, args))
+	if err != nil {
+		fmt.Fprintln(stderr, "pacer:", strings.TrimPrefix(err.Error(), "pacer: "))
+	}
+	return exitCode(err)
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
+	app := &cli.App{
+		Name:  "pacer",
+		Usage: "how fast a training job will run, on what, split how",
+		Description: `Measurements go into a store, performance models are fitted on them, plans
+and schedulers are judged with the models. A first answer needs no data:
+
+   pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128
+
+From measurements to a scheduling study:
+
+   pacer import rubick DIR        DIR is a clone of the published data
+   pacer fit --family rubick
+   pacer simulate --workload FILE --cluster 8x8xA800 --policy fifo,rubick
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
+		Reader:                 stdin,
+		Writer:                 stdout,
+		ErrWriter:              stderr,
+		Flags:                  globalFlags(),
+		HideVersion:            true,
+		UseShortOptionHandling: true,
+		Suggest:                true,
+		Commands: []*cli.Command{
+			demoCommand(), importCommand(), exportCommand(), fitCommand(), predictCommand(),
+			planCommand(), curveCommand(), simulateCommand(), lsCommand(), versionCommand(),
+		},
+		ExitErrHandler: func(*cli.Context, error) {}, // run decides
+		OnUsageError:   usageError,
+		Action:         noVerb,
+	}
+	share(app.Commands)
+	return app
+}
+
+// share gives every command the global flags too, so that they are accepted
+// after the verb, and one way to report usage errors.
+func share(cmds []*cli.Command) {
+	for _, c := range cmds {
+		c.OnUsageError = usageError
+		if len(c.Subcommands) > 0 {
+			share(c.Subcommands)
+			if c.Action == nil {
+				c.Action = noSubcommand
+			}
+			continue
+		}
+		c.Flags = append(c.Flags, globalFlags()...)
+	}
+}
+
+func globalFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "data", Usage: "`DIR` of the store and the fitted models (default: $XDG_DATA_HOME/pacer)", Category: "Global"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "`FORMAT` of the result: table, json or csv", Category: "Global"},
+		&cli.Int64Flag{Name: "seed", Value: 1, Usage: "`N` from which all randomness derives", Category: "Global"},
+	}
+}
+
+func usageError(_ *cli.Context, err error, _ bool) error {
+	return usagef("%w (see --help)", err)
+}
+
+func noVerb(c *cli.Context) error {
+	if c.Args().Present() {
+		return unknownVerb(c, c.App.Commands)
+	}
+	return cli.ShowAppHelp(c)
+}
+
+func noSubcommand(c *cli.Context) error {
+	if c.Args().Present() {
+		return unknownVerb(c, c.Command.Subcommands)
+	}
+	return usagef("%s: say what, one of: %s", c.Command.Name, strings.Join(commandNames(c.Command.Subcommands), ", "))
+}
+
+func unknownVerb(c *cli.Context, cmds []*cli.Command) error {
+	return usagef("unknown command %q, want one of: %s", c.Args().First(), strings.Join(commandNames(cmds), ", "))
+}
+
+func commandNames(cmds []*cli.Command) []string {
+	var names []string
+	for _, c := range cmds {
+		if !c.Hidden && c.Name != "help" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// flagsFirst moves flags that follow arguments before them, because urfave/cli
+// stops reading flags at the first argument: `import rubick DIR --data D` works
+// like `import rubick --data D DIR`.
+func flagsFirst(app *cli.App, args []string) []string {
+	head, rest, flags := leaf(app, args)
+	var moved, plain []string
+	for i := 0; i < len(rest); i++ {
+		a := rest[i]
+		if a == "--" {
+			plain = append(plain, rest[i:]...)
+			break
+		}
+		if len(a) < 2 || a[0] != '-' {
+			plain = append(plain, a)
+			continue
+		}
+		moved = append(moved, a)
+		if takesValue(flags, a) && i+1 < len(rest) {
+			i++
+			moved = append(moved, rest[i])
+		}
+	}
+	return append(append(head, moved...), plain...)
+}
+
+// leaf splits args at the innermost command they name and returns that
+// command's flags.
+func leaf(app *cli.App, args []string) (head, rest []string, flags []cli.Flag) {
+	cmds, flags := app.Commands, app.Flags
+	i := 1
+	for i < len(args) {
+		a := args[i]
+		if len(a) > 1 && a[0] == '-' {
+			i++
+			if takesValue(flags, a) {
+				i++
+			}
+			continue
+		}
+		next := findCommand(cmds, a)
+		if next == nil {
+			break
+		}
+		cmds, flags = next.Subcommands, next.Flags
+		i++
+		if len(cmds) == 0 {
+			break
+		}
+	}
+	i = min(i, len(args))
+	return args[:i:i], args[i:], flags
+}
+
+func findCommand(cmds []*cli.Command, name string) *cli.Command {
+	for _, c := range cmds {
+		if c.HasName(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// takesValue reports whether the flag written as arg is followed by its value.
+func takesValue(flags []cli.Flag, arg string) bool {
+	name := strings.TrimLeft(arg, "-")
+	if strings.Contains(name, "=") {
+		return false
+	}
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			if n == name {
+				_, isBool := f.(*cli.BoolFlag)
+				return !isBool
+			}
+		}
+	}
+	return false
+}
+
+// global returns the value of a global flag, given before or after the verb.
+func global(c *cli.Context, name string) string {
+	for _, ctx := range c.Lineage() {
+		for _, set := range ctx.LocalFlagNames() {
+			if set == name || name == "output" && set == "o" {
+				return fmt.Sprint(ctx.Value(name))
+			}
+		}
+	}
+	return fmt.Sprint(c.Value(name))
+}
+
+// dataDir returns the data directory and creates nothing.
+func dataDir(c *cli.Context) (string, error) {
+	if d := global(c, "data"); d != "" {
+		return d, nil
+	}
+	if d := os.Getenv("XDG_DATA_HOME"); d != "" {
+		return filepath.Join(d, "pacer"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no data directory: set --data DIR: %w", err)
+	}
+	return filepath.Join(home, ".local", "share", "pacer"), nil
+}
+
+func seed(c *cli.Context) uint64 {
+	var n int64
+	_, _ = fmt.Sscan(global(c, "seed"), &n) // an Int64Flag's own text
+	return uint64(n)
+}
+
+// noArgs is the Before of commands that take flags only.
+func noArgs(c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef("%s takes no arguments, got %q", c.Command.Name, c.Args().First())
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/synthetic"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+func demoCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "demo",
+		Usage: "the whole road on built-in data: fit, plan, curve, policies compared",
+		Description: `Nothing is read from disk or network: models and accelerators come from the
+catalog, speeds from the analytic model, jobs and noise from --seed. The files it
+writes go to --out.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Value: "out/demo", Usage: "`DIR` for the report"},
+		},
+		Before: noArgs,
+		Action: func(c *cli.Context) error {
+			d, err := newDemo(c.Context, c.App.Writer, c.String("out"), seed(c))
+			if err != nil {
+				return err
+			}
+			for _, step := range []func() error{d.fit, d.plan, d.curve, d.schedule} {
+				if err := step(); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// What the demo asks about.
+const (
+	demoModel       = "Llama3-8B"
+	demoAccelerator = "H100"
+	demoDevices     = 16
+	demoBatch       = 128
+	demoNoise       = 0.08 // standard deviation of log speed between truth and analytic model
+	demoJobs        = 120
+)
+
+// demo is one run of the demo.
+type demo struct {
+	ctx      context.Context
+	w        io.Writer
+	out      string
+	seed     uint64
+	analytic perfmodel.Predictor
+	request  planner.Request
+}
+
+func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, error) {
+	a, err := analytic()
+	if err != nil {
+		return nil, err
+	}
+	m, err := catalog.Model(demoModel)
+	if err != nil {
+		return nil, err
+	}
+	acc, err := catalog.Accelerator(demoAccelerator)
+	if err != nil {
+		return nil, err
+	}
+	node := nodeOf(acc)
+	return &demo{ctx: ctx, w: w, out: out, seed: seed, analytic: a, request: planner.Request{
+		Model: m, Accelerator: acc, Link: node.Link, PerNode: node.Devices, Devices: demoDevices, GlobalBatch: demoBatch,
+	}}, os.MkdirAll(out, 0o755)
+}
+
+func (d *demo) title(n int, text string) { fmt.Fprintf(d.w, "\n%d. %s\n\n", n, text) }
+
+// noisy is an invented reality: the analytic model, off by a factor that is
+// fixed per configuration and seed.
+type noisy struct {
+	perfmodel.Predictor
+	seed  uint64
+	sigma float64
+}
+
+func (n noisy) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	p, err := n.Predictor.Predict(ctx, c)
+	h := fnv.New64a()
+	fmt.Fprint(h, c.Model.Name, c.Accelerator.Name, c.Plan.String(), c.Shape.Devices)
+	r := rand.New(rand.NewPCG(n.seed, h.Sum64()))
+	p.Throughput *= math.Exp(n.sigma * r.NormFloat64())
+	return p, err
+}
+
+func (d *demo) truth() noisy { return noisy{d.analytic, d.seed, demoNoise} }
+
+// fit measures invented step times and fits the rubick family on eight.
+func (d *demo) fit() error {
+	d.title(1, "Fit a performance model on 8 measurements, score it on the others")
+	rows, err := d.measure()
+	if err != nil {
+		return err
+	}
+	fam, err := family.Lookup("rubick")
+	if err != nil {
+		return err
+	}
+	_, card, err := perfmodel.FitKey(d.ctx, fam, rows, perfmodel.FitOptions{MaxRows: 8})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w, "%s: %d invented measurements (the analytic model with %.0f %% noise, no real hardware)\n",
+		card.Key, len(rows), 100*demoNoise)
+	fmt.Fprintf(d.w, "fitted on %d, mean error on the %d others %.1f %%, 95th percentile %.1f %%\n",
+		card.NFit, card.NHeldOut, 100*card.MAPE, 100*card.P95APE)
+	return nil
+}
+
+// measure returns one measurement of every plan that fits on 1 to 32 devices
+// and differs in its degrees, ZeRO stage or recompute.
+func (d *demo) measure() ([]spec.Measurement, error) {
+	pl := planner.New(d.analytic, planner.Options{})
+	truth := d.truth()
+	var rows []spec.Measurement
+	for n := 1; n <= 32; n *= 2 {
+		r := d.request
+		r.Devices, r.Top = n, 16
+		ranking, err := pl.Rank(d.ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for _, ch := range ranking.Choices {
+			if !ch.Fits {
+				continue
+			}
+			p, err := truth.Predict(d.ctx, ch.Config)
+			if err != nil {
+				return nil, err
+			}
+			sec, _, _ := p.StepSec(ch.Config.Plan.GlobalBatch())
+			rows = append(rows, spec.Measurement{Config: ch.Config, Outcome: spec.OK, StepSec: []float64{sec}, Source: "demo"})
+		}
+	}
+	return rows, nil
+}
+
+func (d *demo) plan() error {
+	d.title(2, "Rank the execution plans of a model nobody measured here")
+	r := d.request
+	ranking, err := planner.New(d.analytic, planner.Options{}).Rank(d.ctx, r)
+	if err != nil {
+		return err
+	}
+	rows, fitting := planRows(ranking, 5, false)
+	return printPlans(d.w, rows, planTitle(r, fitting, len(ranking.Choices)-fitting))
+}
+
+func (d *demo) curve() error {
+	d.title(3, "What does each further device bring?")
+	r := d.request
+	r.Devices = 64
+	curve, err := planner.New(d.analytic, planner.Options{}).Curve(d.ctx, r)
+	if err != nil {
+		return err
+	}
+	return printCurve(d.w, curveRows(curve), curveTitle(r))
+}
+
+// schedule compares the policies on a synthetic workload.
+func (d *demo) schedule() error {
+	d.title(4, "Let policies choose plans and devices together")
+	s, err := d.study()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w, "%d synthetic jobs on %s; truth: the analytic model with %.0f %% noise,\nbelief: the analytic model; start cost 60 s\n\n",
+		len(s.jobs), clusterString(s.cluster), 100*demoNoise)
+	results, err := s.run(d.ctx, io.Discard)
+	if err != nil {
+		return err
+	}
+	if err := report.WriteTable(d.w, report.SummarizeAll(results, s.score)); err != nil {
+		return err
+	}
+	path := filepath.Join(d.out, "report.html")
+	if err := writeFile(path, func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w, "\nCharts of this comparison: %s (open it in a browser)\n", path)
+	return nil
+}
+
+func (d *demo) study() (*study, error) {
+	cluster, err := catalog.Cluster("8x8xH100")
+	if err != nil {
+		return nil, err
+	}
+	var models []spec.Model
+	for _, name := range []string{"BERT-large", "GPT-2 XL", "Llama2-7B", "Llama3-8B", "Llama2-13B"} {
+		m, err := catalog.Model(name)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, m)
+	}
+	policies, err := policy.Parse("fifo,fifo-backfill,rubick")
+	if err != nil {
+		return nil, err
+	}
+	return &study{
+		workload: "synthetic", cluster: cluster, policies: policies, seed: d.seed,
+		jobs:      synthetic.Workload(synthetic.Options{Seed: d.seed, Jobs: demoJobs, Models: models}),
+		truth:     world{name: fmt.Sprintf("analytic model with %.0f %% noise per configuration", 100*demoNoise), predictor: d.truth()},
+		belief:    world{name: "analytic model", predictor: d.analytic},
+		startCost: func(spec.Job) time.Duration { return time.Minute },
+	}, nil
+}

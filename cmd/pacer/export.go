@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+func exportCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "export",
+		Usage:     "write measurements of the store to a Parquet or Arrow file",
+		ArgsUsage: "FILE",
+		Description: `The format follows from the name: .parquet, or .arrow for an Arrow IPC file.
+"pacer import parquet FILE" reads it back, and so do pandas, polars and DuckDB.
+The file appears whole or not at all.`,
+		Flags: filterFlags(),
+		Action: func(c *cli.Context) error {
+			path, err := onePath(c, "FILE")
+			if err != nil {
+				return err
+			}
+			format, err := store.FormatOf(path)
+			if err != nil {
+				return usagef("export: %w", err)
+			}
+			rows, err := storedRows(c, storeFilter(c))
+			if err != nil {
+				return err
+			}
+			if len(rows) == 0 {
+				return &exitError{exitNoAnswer, fmt.Errorf("export: no measurement matches; pacer ls measurements shows what is stored")}
+			}
+			n, err := store.ExportFile(path, format, perfmodel.Rows(rows))
+			if err != nil {
+				return err
+			}
+			st, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return emit(c, result{
+				json: map[string]any{"file": path, "rows": n, "bytes": st.Size()},
+				csv:  [][]string{{"file", "rows", "bytes"}, {path, itoa(n), itoa(int(st.Size()))}},
+			})
+		},
+	}
+}
+
+// filterFlags select measurements of the store.
+func filterFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "model", Usage: "only measurements of `MODEL` (repeatable)"},
+		&cli.StringSliceFlag{Name: "accelerator", Usage: "only measurements on `ACCELERATOR` (repeatable)"},
+		&cli.StringSliceFlag{Name: "source", Usage: "only measurements from `SOURCE`, such as rubick (repeatable)"},
+	}
+}
+
+func storeFilter(c *cli.Context) store.Filter {
+	return store.Filter{Models: c.StringSlice("model"), Accelerators: acceleratorNames(c.StringSlice("accelerator")), Sources: c.StringSlice("source")}
+}

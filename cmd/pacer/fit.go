@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func fitCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "fit",
+		Usage: "fit performance models on the stored measurements",
+		Description: `One performance model is fitted per (model, accelerator) that has enough
+measurements, and kept beside the store with its card: how many rows it saw, and
+its error on rows it did not see.
+
+By default a model is fitted on 8 rows, never more than half of what there is,
+chosen from the configurations alone as a profiling campaign would choose them;
+mape and p95_ape are then the errors on all other rows. --rows all fits on
+everything and takes the errors from 5-fold cross-validation. Rows in doubt (a
+stated rule of their data set) are neither fitted nor scored; mape_all counts
+them too.`,
+		Flags: append(filterFlags(),
+			&cli.StringFlag{Name: "family", Value: "rubick", Usage: "`FAMILY` of performance model, see pacer ls families"},
+			&cli.StringFlag{Name: "rows", Value: "8", Usage: "`N` rows to fit each model on, or all"},
+		),
+		Before: noArgs,
+		Action: runFit,
+	}
+}
+
+func runFit(c *cli.Context) error {
+	if err := checkOutput(c); err != nil {
+		return err
+	}
+	fam, err := family.Lookup(c.String("family"))
+	if err != nil {
+		return usagef("fit: %w", err)
+	}
+	opts := perfmodel.FitOptions{Seed: seed(c)}
+	if r := c.String("rows"); r != "all" {
+		if opts.MaxRows, err = strconv.Atoi(r); err != nil || opts.MaxRows < 1 {
+			return usagef("fit: --rows %q is neither all nor a number of at least 1", r)
+		}
+	}
+	rows, err := storedRows(c, storeFilter(c))
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return &exitError{exitNoAnswer, errors.New("fit: no measurement matches; import some first, pacer ls measurements shows what is stored")}
+	}
+	reg, err := openRegistry(c)
+	if err != nil {
+		return err
+	}
+	cards, skipped, err := fitAll(c, fam, reg, rows, opts)
+	if err != nil {
+		return err
+	}
+	for _, why := range skipped {
+		fmt.Fprintln(c.App.ErrWriter, "skipped:", why)
+	}
+	if len(cards) == 0 {
+		return &exitError{exitNoAnswer, fmt.Errorf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))}
+	}
+	return emit(c, cardsResult(cards))
+}
+
+// fitAll fits every key of rows and keeps the results; keys that cannot be
+// fitted are returned as reasons.
+func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions) ([]perfmodel.Card, []string, error) {
+	byKey := perfmodel.GroupByKey(rows)
+	keys := slices.SortedFunc(maps.Keys(byKey), perfmodel.CompareKeys)
+	bar := newProgress(c.App.ErrWriter, "fit "+fam.Name, len(keys))
+	defer bar.finish()
+	var cards []perfmodel.Card
+	var skipped []string
+	for i, k := range keys {
+		if err := c.Context.Err(); err != nil {
+			return nil, nil, err
+		}
+		fitted, card, err := perfmodel.FitKey(c.Context, fam, byKey[k], o)
+		bar.set(i + 1)
+		if err != nil {
+			skipped = append(skipped, err.Error())
+			continue
+		}
+		card.Created = time.Now().UTC().Truncate(time.Second)
+		if err := reg.Put(card, fitted); err != nil {
+			return nil, nil, err
+		}
+		cards = append(cards, card)
+	}
+	return cards, skipped, nil
+}
+
+func openRegistry(c *cli.Context) (*registry.Registry, error) {
+	dir, err := dataDir(c)
+	if err != nil {
+		return nil, err
+	}
+	return registry.Open(filepath.Join(dir, "models"))
+}
+
+func cardsResult(cards []perfmodel.Card) result {
+	header := []string{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all"}
+	csv := [][]string{header}
+	table := [][]string{{"model", "accelerator", "fitted", "held out", "left out", "mape", "p95 ape", "mape all"}}
+	for _, k := range cards {
+		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), ftoa(k.MAPE), ftoa(k.P95APE), ftoa(k.MAPEAll)})
+		table = append(table, []string{k.Model, k.Accelerator, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), fixed(k.MAPE, 3), fixed(k.P95APE, 3), fixed(k.MAPEAll, 3)})
+	}
+	return result{
+		json:  map[string]any{"cards": cards},
+		csv:   csv,
+		table: func(w io.Writer) error { return printCards(w, table, cards) },
+	}
+}
+
+// printCards prints the cards, their warnings, and the error over all rows.
+func printCards(w io.Writer, table [][]string, cards []perfmodel.Card) error {
+	if err := writeTable(w, table); err != nil {
+		return err
+	}
+	fit, held, sum := 0, 0, 0.0
+	for _, k := range cards {
+		fit += k.NFit
+		held += k.NHeldOut
+		sum += float64(k.NHeldOut) * k.MAPE
+		for _, warning := range k.Warnings {
+			fmt.Fprintf(w, "%s: %s\n", k.Key, warning)
+		}
+	}
+	if held > 0 {
+		fmt.Fprintf(w, "\n%d rows fitted; mean relative error on the %d held-out rows: %.3f\n", fit, held, sum/float64(held))
+	}
+	fmt.Fprintln(w, "held out: not seen by the fit. left out: in doubt or without a time; counted in mape all only.")
+	return nil
+}

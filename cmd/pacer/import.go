@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// importBatch is how many rows are written, synced and acknowledged together.
+const importBatch = 128
+
+func importCommand() *cli.Command {
+	cmd := &cli.Command{
+		Name:  "import",
+		Usage: "read measurements into the store",
+		Description: `Published data sets are read from a clone of the repository they come from;
+parquet and arrow read what "pacer export" wrote. Rows already in the store are
+not stored twice. A row that cannot be used is reported with file, line and
+value, and reading goes on; the exit code is then 4.`,
+	}
+	for _, imp := range datasets.Importers() {
+		cmd.Subcommands = append(cmd.Subcommands, datasetCommand(imp))
+	}
+	cmd.Subcommands = append(cmd.Subcommands,
+		fileCommand("parquet", "a Parquet file written by pacer export", store.ReadParquet),
+		fileCommand("arrow", "an Arrow IPC file written by pacer export", store.ReadArrow))
+	return cmd
+}
+
+// datasetCommand imports one published data set from a directory.
+func datasetCommand(imp datasets.Importer) *cli.Command {
+	return &cli.Command{
+		Name:      imp.Name,
+		Usage:     imp.Doc,
+		ArgsUsage: "DIR",
+		Description: fmt.Sprintf("%s\n\nDIR is a clone of %s (read at commit %s), or the part of it that holds\nthe data. Licence of the data: %s.",
+			imp.Doc, imp.URL, imp.Commit, imp.License),
+		Action: func(c *cli.Context) error {
+			dir, err := onePath(c, "DIR")
+			if err != nil {
+				return err
+			}
+			if st, err := os.Stat(dir); err != nil {
+				return fmt.Errorf("import %s: %w", imp.Name, err)
+			} else if !st.IsDir() {
+				return usagef("import %s: %s is a file, want the directory of the data set", imp.Name, dir)
+			}
+			fsys := os.DirFS(dir)
+			total, err := imp.Count(fsys)
+			if err != nil {
+				return fmt.Errorf("import %s: %w", imp.Name, err)
+			}
+			return runImport(c, imp.Name, total, imp.Import(c.Context, fsys))
+		},
+	}
+}
+
+// fileCommand imports one file of measurements.
+func fileCommand(name, doc string, read func(path string) iter.Seq2[spec.Measurement, error]) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: doc, ArgsUsage: "FILE",
+		Action: func(c *cli.Context) error {
+			file, err := onePath(c, "FILE")
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(file); err != nil {
+				return fmt.Errorf("import %s: %w", name, err)
+			}
+			return runImport(c, name, 0, read(file))
+		},
+	}
+}
+
+func onePath(c *cli.Context, what string) (string, error) {
+	if c.NArg() != 1 {
+		return "", usagef("%s wants one argument, %s, got %d", c.Command.FullName(), what, c.NArg())
+	}
+	if err := checkOutput(c); err != nil {
+		return "", err
+	}
+	return filepath.Clean(c.Args().First()), nil
+}
+
+// importResult is the JSON of pacer import.
+type importResult struct {
+	Source    string `json:"source"`
+	Rows      int    `json:"rows"`      // usable rows read
+	Added     int    `json:"added"`     // new in the store
+	Updated   int    `json:"updated"`   // known, with other descriptive figures
+	Unchanged int    `json:"unchanged"` // already stored
+	Warnings  int    `json:"warnings"`  // rows kept although something about them is odd
+	Bad       int    `json:"bad"`       // rows that could not be used
+}
+
+// runImport writes seq into the store in acknowledged batches.
+func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measurement, error]) error {
+	db, err := openStore(c, store.Options{})
+	if err != nil {
+		return err
+	}
+	im := &importer{ctx: c.Context, db: db, log: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "import "+name, total)}
+	im.res.Source = name
+	err = errors.Join(im.read(seq), db.Close())
+	im.bar.finish()
+	im.warnSummary()
+	if err != nil {
+		return err
+	}
+	r := im.res
+	if err := emit(c, result{
+		json: r,
+		csv: [][]string{{"source", "rows", "added", "updated", "unchanged", "warnings", "bad"},
+			{r.Source, itoa(r.Rows), itoa(r.Added), itoa(r.Updated), itoa(r.Unchanged), itoa(r.Warnings), itoa(r.Bad)}},
+	}); err != nil {
+		return err
+	}
+	if r.Bad > 0 {
+		return &exitError{exitPartial, fmt.Errorf("%d of %d rows of %s could not be used, see above", r.Bad, r.Bad+r.Rows, name)}
+	}
+	return nil
+}
+
+// importer is one import under way.
+type importer struct {
+	ctx   context.Context
+	db    *store.DB
+	log   io.Writer
+	bar   *progress
+	batch []spec.Measurement
+	res   importResult
+	odd   map[string]int // warnings by text, to print each once
+	order []string
+}
+
+// maxReported bounds the rows reported one by one.
+const maxReported = 20
+
+// read stores seq; it stops only when the source or the store fails as a whole.
+func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
+	im.odd = map[string]int{}
+	for m, err := range seq {
+		if cerr := im.ctx.Err(); cerr != nil {
+			return fmt.Errorf("stopped after %d rows, which are stored: %w", im.res.Added+im.res.Updated+im.res.Unchanged, cerr)
+		}
+		var row *datasets.RowError
+		switch {
+		case errors.As(err, &row):
+			im.reportBad(err)
+			continue
+		case err != nil:
+			return errors.Join(err, im.flush())
+		}
+		im.res.Rows++
+		if m.Doubt != "" {
+			im.warn("in doubt: " + m.Doubt)
+		}
+		if odd := m.Config.Check(); odd != nil {
+			im.warn(odd.Error())
+		}
+		if im.batch = append(im.batch, m); len(im.batch) == importBatch {
+			if err := im.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return im.flush()
+}
+
+func (im *importer) flush() error {
+	counts, err := im.db.PutAll(im.ctx, im.batch...)
+	if err != nil {
+		return err
+	}
+	im.batch = im.batch[:0]
+	im.res.Added += counts.Added
+	im.res.Updated += counts.Updated
+	im.res.Unchanged += counts.Unchanged
+	im.bar.set(im.res.Rows + im.res.Bad)
+	im.bar.acknowledge(im.res.Added + im.res.Updated + im.res.Unchanged)
+	return nil
+}
+
+func (im *importer) reportBad(err error) {
+	im.res.Bad++
+	if im.res.Bad <= maxReported {
+		im.bar.println("skipped: " + err.Error())
+	}
+}
+
+func (im *importer) warn(text string) {
+	im.res.Warnings++
+	if im.odd[text]++; im.odd[text] == 1 {
+		im.order = append(im.order, text)
+	}
+}
+
+func (im *importer) warnSummary() {
+	if n := im.res.Bad - maxReported; n > 0 {
+		fmt.Fprintf(im.log, "skipped: %d more rows\n", n)
+	}
+	for i, text := range im.order {
+		if i == maxReported {
+			fmt.Fprintf(im.log, "kept: %d more kinds of odd rows\n", len(im.order)-i)
+			break
+		}
+		fmt.Fprintf(im.log, "kept: %d row(s): %s\n", im.odd[text], text)
+	}
+}
+
+// openStore opens the store in the data directory, creating it if needed.
+func openStore(c *cli.Context, o store.Options) (*store.DB, error) {
+	dir, err := dataDir(c)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(filepath.Join(dir, "store"), o)
+}
+
+// readStore calls use with the store opened for reading; not at all when there
+// is no store yet.
+func readStore(c *cli.Context, use func(*store.DB) error) error {
+	dir, err := dataDir(c)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "store")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	db, err := openStore(c, store.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(db), db.Close())
+}
+
+// storedRows returns all measurements that match f.
+func storedRows(c *cli.Context, f store.Filter) (rows []spec.Measurement, err error) {
+	err = readStore(c, func(db *store.DB) error {
+		for m, err := range db.Query(c.Context, f) {
+			if err != nil {
+				return err
+			}
+			rows = append(rows, m)
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// storeSummary counts what is stored.
+func storeSummary(c *cli.Context) (tallies []store.Tally, err error) {
+	err = readStore(c, func(db *store.DB) error {
+		tallies, err = db.Summary(c.Context)
+		return err
+	})
+	return tallies, err
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+// listing is one thing pacer ls lists: rows for people, objects for machines.
+type listing struct {
+	name, usage string
+	header      []string
+	rows        func(*cli.Context) (rows [][]string, objects []any, err error)
+}
+
+func lsCommand() *cli.Command {
+	cmd := &cli.Command{
+		Name:        "ls",
+		Usage:       "list what pacer knows: models, accelerators, policies, stored measurements, ...",
+		Description: "Names are found whatever their case and punctuation: llama3-8b, Llama-3-8B.",
+	}
+	for _, l := range listings() {
+		cmd.Subcommands = append(cmd.Subcommands, l.command())
+	}
+	return cmd
+}
+
+func (l listing) command() *cli.Command {
+	return &cli.Command{
+		Name: l.name, Usage: l.usage, Before: noArgs,
+		Action: func(c *cli.Context) error {
+			if err := checkOutput(c); err != nil {
+				return err
+			}
+			rows, objects, err := l.rows(c)
+			if err != nil {
+				return err
+			}
+			if objects == nil {
+				objects = []any{}
+			}
+			return emit(c, result{json: map[string]any{l.name: objects}, csv: append([][]string{l.header}, rows...)})
+		},
+	}
+}
+
+func listings() []listing {
+	return []listing{
+		{"accelerators", "device types, by datasheet", []string{"name", "fp16 TFLOP/s", "GiB", "GB/s", "link GB/s", "also called"}, lsAccelerators},
+		{"models", "neural networks with a known shape", []string{"name", "kind", "params", "active", "layers", "hidden", "seq", "also called"}, lsModels},
+		{"nodes", "machines accelerators come in", []string{"name", "devices", "accelerator", "intra GB/s", "inter Gbit/s", "cpus", "GiB"}, lsNodes},
+		{"families", "kinds of performance model", []string{"name", "what it is"}, lsFamilies},
+		{"policies", "scheduling policies", []string{"name", "what it does"}, lsPolicies},
+		{"placements", "ways to choose devices", []string{"name", "what it does"}, lsPlacements},
+		{"admissions", "rules for who enters the queue", []string{"name", "what it does"}, lsAdmissions},
+		{"importers", "data sets that can be imported", []string{"name", "what it is", "from", "licence"}, lsImporters},
+		{"measurements", "what is in the store", []string{"source", "model", "accelerator", "outcome", "rows"}, lsMeasurements},
+		{"cards", "fitted performance models", []string{"model", "accelerator", "family", "fitted", "held out", "mape"}, lsCards},
+	}
+}
+
+func lsAccelerators(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, e := range catalog.Accelerators() {
+		a := e.Accelerator
+		rows = append(rows, []string{a.Name, figure(a.Peak(spec.FP16) / 1e12), figure(a.MemBytes / gib), figure(a.MemBps / 1e9),
+			figure(a.ScaleUpBps / 1e9), strings.Join(e.Aliases, ", ")})
+		objects = append(objects, struct {
+			spec.Accelerator
+			Aliases []string `json:"aliases"`
+			Source  string   `json:"source"`
+		}{a, list(e.Aliases), e.Source})
+	}
+	return rows, objects, nil
+}
+
+func lsModels(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, e := range catalog.Models() {
+		m := e.Model
+		rows = append(rows, []string{m.Name, string(m.Kind), count(m.Params()), count(m.ActiveParams()),
+			figure(float64(m.Layers)), figure(float64(m.Hidden)), figure(float64(m.SeqLen)), strings.Join(e.Aliases, ", ")})
+		objects = append(objects, struct {
+			spec.Model
+			Params  float64  `json:"params"`
+			Active  float64  `json:"active_params"`
+			Aliases []string `json:"aliases"`
+			Source  string   `json:"source"`
+			Note    string   `json:"note,omitempty"`
+		}{m, m.Params(), m.ActiveParams(), list(e.Aliases), e.Source, e.Note})
+	}
+	return rows, objects, nil
+}
+
+func lsNodes(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, e := range catalog.Nodes() {
+		n := e.Node
+		rows = append(rows, []string{n.Name, itoa(n.Devices), n.Accelerator, figure(n.Link.IntraBps / 1e9),
+			figure(n.Link.InterBps * 8 / 1e9), figure(float64(n.CPUs)), figure(n.HostBytes / gib)})
+		objects = append(objects, struct {
+			spec.Node
+			Aliases []string `json:"aliases"`
+			Default []string `json:"default_of"`
+			Source  string   `json:"source"`
+		}{n, list(e.Aliases), list(e.Default), e.Source})
+	}
+	return rows, objects, nil
+}
+
+func lsFamilies(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, f := range family.All() {
+		rows, objects = describe(rows, objects, f.Name, f.Doc)
+	}
+	return rows, objects, nil
+}
+
+func lsPolicies(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, p := range policy.All() {
+		type option struct {
+			Name    string `json:"name"`
+			Default string `json:"default"`
+			Doc     string `json:"doc"`
+		}
+		options := []option{}
+		rows = append(rows, []string{p.Name, p.Doc})
+		for _, o := range p.Options {
+			options = append(options, option{o.Name, o.Default, o.Doc})
+			rows = append(rows, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, o.Default)})
+		}
+		objects = append(objects, map[string]any{"name": p.Name, "doc": p.Doc, "options": options})
+	}
+	return rows, objects, nil
+}
+
+func lsPlacements(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, p := range place.All() {
+		rows, objects = describe(rows, objects, p.Name, p.Doc)
+	}
+	return rows, objects, nil
+}
+
+func lsAdmissions(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, a := range policy.Admissions() {
+		rows, objects = describe(rows, objects, a.Name, a.Doc)
+	}
+	return rows, objects, nil
+}
+
+func lsImporters(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, i := range datasets.Importers() {
+		rows = append(rows, []string{i.Name, i.Doc, i.URL, i.License})
+		objects = append(objects, map[string]string{"name": i.Name, "doc": i.Doc, "url": i.URL, "commit": i.Commit, "license": i.License})
+	}
+	return rows, objects, nil
+}
+
+func lsMeasurements(c *cli.Context) (rows [][]string, objects []any, err error) {
+	tallies, err := storeSummary(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range tallies {
+		rows = append(rows, []string{t.Source, t.Model, t.Accelerator, string(t.Outcome), itoa(t.Rows)})
+		objects = append(objects, t)
+	}
+	return rows, objects, nil
+}
+
+func lsCards(c *cli.Context) (rows [][]string, objects []any, err error) {
+	reg, err := openRegistry(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	cards, err := reg.List()
+	if err != nil { // the cards that can be read are there all the same
+		fmt.Fprintln(c.App.ErrWriter, "warning:", err)
+	}
+	for _, k := range cards {
+		rows = append(rows, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), fixed(k.MAPE, 3)})
+		objects = append(objects, k)
+	}
+	return rows, objects, nil
+}
+
+func describe(rows [][]string, objects []any, name, doc string) ([][]string, []any) {
+	return append(rows, []string{name, doc}), append(objects, map[string]string{"name": name, "doc": doc})
+}
+
+// list makes a JSON array of a slice that may be nil.
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// figure writes a figure for people, "-" when unknown.
+func figure(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return significant(v, 4)
+}
+
+// count writes a large number as 8.03 B, 355 M.
+func count(v float64) string {
+	switch {
+	case v >= 1e9:
+		return significant(v/1e9, 3) + " B"
+	case v > 0:
+		return significant(v/1e6, 3) + " M"
+	}
+	return "-"
+}

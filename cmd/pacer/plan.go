@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/planner"
+)
+
+const gib = 1 << 30
+
+func planCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "plan",
+		Usage: "rank execution plans of a model on given devices",
+		Description: `Every legal plan is enumerated: data, tensor, pipeline, context and expert
+parallel degrees, ZeRO stage, recompute, micro-batch and accumulation. Those that
+do not fit in device memory are counted, the others ranked by predicted
+throughput. Example:
+
+   pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128`,
+		Flags: append(questionFlags(),
+			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices"},
+			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all"},
+			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason"},
+		),
+		Before: noArgs,
+		Action: runPlan,
+	}
+}
+
+// planRow is one plan in the JSON of plan and predict.
+type planRow struct {
+	Plan         string   `json:"plan"`
+	StepTimeSec  float64  `json:"step_time_s"`
+	StepTimeLo   float64  `json:"step_time_lo_s"`
+	StepTimeHi   float64  `json:"step_time_hi_s"`
+	SamplesPerS  float64  `json:"samples_per_s"`
+	MemGiB       float64  `json:"mem_gib"`
+	Fits         bool     `json:"fits"`
+	TFLOPsPerGPU float64  `json:"tflops_per_gpu"`
+	Shape        string   `json:"shape"`
+	By           string   `json:"by"`
+	Why          string   `json:"why,omitempty"`
+	Warnings     []string `json:"warnings"`
+}
+
+func newPlanRow(ch planner.Choice) planRow {
+	sec, lo, hi := ch.Prediction.StepSec(ch.Config.Plan.GlobalBatch())
+	row := planRow{
+		Plan: ch.Config.Plan.String(), StepTimeSec: sec, StepTimeLo: lo, StepTimeHi: hi,
+		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / gib, Fits: ch.Fits,
+		TFLOPsPerGPU: ch.Config.Model.TrainFLOPs(ch.Config.Seq()) * ch.Prediction.Throughput / float64(ch.Config.Plan.Devices()) / 1e12,
+		Shape:        ch.Config.Shape.Devices, By: ch.Prediction.By, Why: ch.Why, Warnings: []string{},
+	}
+	for _, w := range ch.Prediction.Warnings {
+		row.Warnings = append(row.Warnings, w.Error())
+	}
+	return row
+}
+
+func runPlan(c *cli.Context) error {
+	start := time.Now()
+	if err := checkOutput(c); err != nil {
+		return err
+	}
+	s, err := resolveSubject(c)
+	if err != nil {
+		return err
+	}
+	r, err := request(c, s)
+	if err != nil {
+		return err
+	}
+	if r.Devices, err = devicesFlag(c, "devices"); err != nil {
+		return err
+	}
+	if c.Int("top") < 0 {
+		return usagef("plan: --top %d is negative", c.Int("top"))
+	}
+	p, err := s.predictor(c)
+	if err != nil {
+		return err
+	}
+	pl := planner.New(p, planner.Options{})
+	ranking, err := pl.Rank(c.Context, r)
+	if err != nil {
+		return err
+	}
+	rows, fitting := planRows(ranking, c.Int("top"), c.Bool("rejected"))
+	if err := emit(c, planResult(rows, ranking.Evaluated, time.Since(start), planTitle(r, fitting, len(ranking.Choices)-fitting))); err != nil {
+		return err
+	}
+	if fitting == 0 {
+		_, err := pl.Best(c.Context, r) // says what would help
+		return err
+	}
+	return nil
+}
+
+// planRows returns the best top fitting rows, then, when asked for, as many
+// that do not fit; and how many fit in all.
+func planRows(rk planner.Ranking, top int, rejected bool) (rows []planRow, fitting int) {
+	shown, refused := 0, 0
+	for _, ch := range rk.Choices {
+		switch {
+		case ch.Fits:
+			fitting++
+			if top == 0 || shown < top {
+				shown++
+				rows = append(rows, newPlanRow(ch))
+			}
+		case rejected && (top == 0 || refused < top):
+			refused++
+			rows = append(rows, newPlanRow(ch))
+		}
+	}
+	return rows, fitting
+}
+
+func planTitle(r planner.Request, fitting, refused int) string {
+	return fmt.Sprintf("%s on %d x %s, global batch %d, sequence %d: %d plans fit, %d do not",
+		r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, max(r.SeqLen, r.Model.SeqLen), fitting, refused)
+}
+
+// planResult is the output of plan and, with one row, of predict.
+func planResult(rows []planRow, evaluated int, elapsed time.Duration, title string) result {
+	if rows == nil {
+		rows = []planRow{}
+	}
+	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why"}}
+	for _, p := range rows {
+		csv = append(csv, []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
+			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why})
+	}
+	return result{
+		json:  map[string]any{"plans": rows, "evaluated": evaluated, "elapsed_s": elapsed.Seconds()},
+		csv:   csv,
+		table: func(w io.Writer) error { return printPlans(w, rows, title) },
+	}
+}
+
+func printPlans(w io.Writer, rows []planRow, title string) error {
+	fmt.Fprintln(w, title)
+	common := commonPrecision(rows)
+	table := [][]string{{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s"}}
+	for _, p := range rows {
+		table = append(table, []string{strings.TrimSuffix(p.Plan, common), significant(p.StepTimeSec, 3),
+			significant(p.StepTimeLo, 3) + " - " + significant(p.StepTimeHi, 3),
+			significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), fixed(p.TFLOPsPerGPU, 0)})
+	}
+	if len(rows) > 0 {
+		if err := writeTable(w, table); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "by %s%s; GiB and TFLOP/s are per device\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1))
+	}
+	return printNotes(w, rows)
+}
+
+// commonPrecision returns the ",precision=..." all plans end in, "" if they
+// differ: it is said once instead of in every row.
+func commonPrecision(rows []planRow) string {
+	if len(rows) < 2 {
+		return ""
+	}
+	i := strings.LastIndex(rows[0].Plan, ",precision=")
+	if i < 0 {
+		return ""
+	}
+	suffix := rows[0].Plan[i:]
+	for _, p := range rows {
+		if !strings.HasSuffix(p.Plan, suffix) {
+			return ""
+		}
+	}
+	return suffix
+}
+
+// printNotes prints every distinct reason and warning once.
+func printNotes(w io.Writer, rows []planRow) error {
+	seen := map[string]bool{}
+	for _, p := range rows {
+		if p.Why != "" {
+			fmt.Fprintf(w, "%s: %s\n", p.Plan, p.Why)
+		}
+		for _, note := range p.Warnings {
+			if !seen[note] {
+				seen[note] = true
+				fmt.Fprintln(w, "note:", note)
+			}
+		}
+	}
+	return nil
+}

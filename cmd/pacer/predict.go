@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+func predictCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "predict",
+		Usage: "predict step time and memory of one execution plan",
+		Description: `The plan is written as key=value pairs: dp, tp, pp, cp, ep (degrees), vp (virtual
+stages), mb (micro-batch), ga (accumulation steps), zero (stage), offload,
+recompute, sp, precision. What is left out is 1 or none. Example:
+
+   pacer predict --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=2,ga=8,zero=1`,
+		Flags: append(questionFlags(),
+			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full"},
+			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices (default: those of the plan)"},
+			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...` (default: as few nodes as possible)"},
+		),
+		Before: noArgs,
+		Action: runPredict,
+	}
+}
+
+func runPredict(c *cli.Context) error {
+	start := time.Now()
+	if err := checkOutput(c); err != nil {
+		return err
+	}
+	if c.String("plan") == "" {
+		return usagef("predict: --plan is missing, such as dp=2,tp=4,mb=2,ga=8")
+	}
+	plan, err := spec.ParsePlan(c.String("plan"))
+	if err != nil {
+		return usagef("predict: %w", err)
+	}
+	if !c.IsSet("global-batch") {
+		if err := c.Set("global-batch", itoa(plan.GlobalBatch())); err != nil {
+			return err
+		}
+	}
+	s, err := resolveSubject(c)
+	if err != nil {
+		return err
+	}
+	r, err := request(c, s)
+	if err != nil {
+		return err
+	}
+	if plan.Precision != "" && r.Precision != "" && c.IsSet("precision") && plan.Precision != r.Precision {
+		return usagef("predict: the plan says precision=%s, --precision says %s", plan.Precision, r.Precision)
+	}
+	r.Plan = &plan
+	if r.Devices, r.Shape, err = layout(c, plan, r.PerNode); err != nil {
+		return err
+	}
+	p, err := s.predictor(c)
+	if err != nil {
+		return err
+	}
+	ranking, err := planner.New(p, planner.Options{}).Rank(c.Context, r)
+	if err != nil {
+		return err
+	}
+	if len(ranking.Choices) == 0 {
+		return fmt.Errorf("predict: %w: plan %s", planner.ErrInfeasible, plan)
+	}
+	row := newPlanRow(ranking.Choices[0])
+	title := fmt.Sprintf("%s on %s x %s, global batch %d, sequence %d", r.Model.Name, row.Shape, r.Accelerator.Name,
+		r.GlobalBatch, ranking.Choices[0].Config.Seq())
+	return emit(c, planResult([]planRow{row}, ranking.Evaluated, time.Since(start), title))
+}
+
+// layout returns the device count and shape a plan is asked about.
+func layout(c *cli.Context, plan spec.Plan, perNode int) (int, spec.Shape, error) {
+	n := plan.Devices()
+	if c.IsSet("devices") && c.Int("devices") != n {
+		return 0, spec.Shape{}, usagef("predict: --devices %d, but dp x tp x pp x cp of the plan is %d", c.Int("devices"), n)
+	}
+	if !c.IsSet("shape") {
+		return n, spec.Packed(n, perNode), nil
+	}
+	shape, err := spec.ParseShape(c.String("shape"))
+	if err != nil {
+		return 0, shape, usagef("predict: %w", err)
+	}
+	if shape.Total() != n {
+		return 0, shape, usagef("predict: --shape %s has %d devices, the plan needs %d", shape.Devices, shape.Total(), n)
+	}
+	return n, shape, nil
+}

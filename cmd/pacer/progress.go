@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// progress shows how far long work is: a bar on a terminal, else one plain
+// line per acknowledged batch. A nil bar is allowed.
+type progress struct {
+	w     io.Writer
+	title string
+	total int
+	bar   *progressbar.ProgressBar
+}
+
+// newProgress starts a progress display; total 0 = unknown.
+func newProgress(w io.Writer, title string, total int) *progress {
+	p := &progress{w: w, title: title, total: total}
+	if isTerminal(w) {
+		n := int64(total)
+		if total == 0 {
+			n = -1
+		}
+		p.bar = progressbar.NewOptions64(n, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title),
+			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(),
+			progressbar.OptionFullWidth())
+	}
+	return p
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// set says that n units of work are done.
+func (p *progress) set(n int) {
+	if p.bar != nil {
+		_ = p.bar.Set(n) // a display error must not stop the work
+	}
+}
+
+// acknowledge says that n rows in all are stored durably.
+func (p *progress) acknowledge(n int) {
+	switch {
+	case p.bar != nil:
+	case p.total > 0:
+		fmt.Fprintf(p.w, "%s: stored %d of %d rows\n", p.title, n, p.total)
+	default:
+		fmt.Fprintf(p.w, "%s: stored %d rows\n", p.title, n)
+	}
+}
+
+// println prints a line without disturbing the bar.
+func (p *progress) println(line string) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+func (p *progress) finish() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// acceleratorName returns the catalog's name of an accelerator, or name itself
+// when the catalog has none such: measurements may be on other parts.
+func acceleratorName(name string) string {
+	if a, err := catalog.Accelerator(name); err == nil {
+		return a.Name
+	}
+	return name
+}
+
+func acceleratorNames(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = acceleratorName(n)
+	}
+	return out
+}
+
+// subject is what a planning question is about: a model on an accelerator, and
+// the circumstances its measurements were taken in, if there are any.
+type subject struct {
+	model       spec.Model
+	seqLen      int
+	accelerator spec.Accelerator
+	node        spec.Node
+	link        spec.Link
+	framework   string
+	precision   spec.Precision
+	card        *perfmodel.Card // best fitted performance model, nil if there is none
+}
+
+// resolveSubject finds the model and accelerator a question names. A name that
+// fitted performance models are known under wins over the catalog's.
+func resolveSubject(c *cli.Context) (subject, error) {
+	var s subject
+	for _, f := range []string{"model", "accelerator"} {
+		if c.String(f) == "" {
+			return s, usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
+		}
+	}
+	var err error
+	if s.accelerator, err = catalog.Accelerator(c.String("accelerator")); err != nil {
+		return s, err
+	}
+	s.node = nodeOf(s.accelerator)
+	s.link = s.node.Link
+	if s.card, err = bestCard(c, c.String("model"), s.accelerator.Name); err != nil {
+		return s, err
+	}
+	if s.card != nil {
+		return s, s.fromMeasurements(c)
+	}
+	s.model, err = catalog.Model(c.String("model"))
+	return s, err
+}
+
+func nodeOf(a spec.Accelerator) spec.Node {
+	if n, ok := catalog.NodeFor(a.Name); ok {
+		return n
+	}
+	return spec.Node{Name: "generic", Accelerator: a.Name, Devices: 8}
+}
+
+// bestCard returns the card with the smallest held-out error among those of
+// the model and accelerator (of --family when one is asked for), or nil.
+func bestCard(c *cli.Context, model, accelerator string) (*perfmodel.Card, error) {
+	reg, err := openRegistry(c)
+	if err != nil {
+		return nil, err
+	}
+	want := c.String("family")
+	if want == "analytic" {
+		return nil, nil
+	}
+	cards, err := reg.List()
+	if err != nil { // the cards that can be read are there all the same
+		fmt.Fprintln(c.App.ErrWriter, "warning:", err)
+	}
+	var best *perfmodel.Card
+	for i, k := range cards {
+		if !strings.EqualFold(k.Model, model) || k.Accelerator != accelerator || want != "auto" && k.Family != want {
+			continue
+		}
+		if best == nil || k.MAPE < best.MAPE {
+			best = &cards[i]
+		}
+	}
+	if best == nil && want != "auto" {
+		return nil, noCard(cards, want, model, accelerator)
+	}
+	return best, nil
+}
+
+// noCard says which fitted models there are instead.
+func noCard(cards []perfmodel.Card, fam, model, accelerator string) error {
+	if _, err := family.Lookup(fam); err != nil {
+		return usagef("%w", err)
+	}
+	var known []string
+	for _, k := range cards {
+		if k.Family == fam {
+			known = append(known, k.Key.String())
+		}
+	}
+	slices.Sort(known)
+	hint := "none yet: run pacer fit --family " + fam
+	if len(known) > 0 {
+		hint = strings.Join(known, "; ")
+	}
+	return &exitError{exitNoAnswer, fmt.Errorf("no %s model is fitted for %s on %s (fitted: %s)", fam, model, accelerator, hint)}
+}
+
+// fromMeasurements fills s from the first stored measurement of its card.
+func (s *subject) fromMeasurements(c *cli.Context) error {
+	rows, err := storedRows(c, store.Filter{Models: []string{s.card.Model}, Accelerators: []string{s.card.Accelerator}})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s has a fitted model but no measurement in the store: fit again", s.card.Key)
+	}
+	m := rows[0].Config
+	s.model, s.seqLen, s.framework, s.precision = m.Model, m.SeqLen, m.Framework, m.Plan.Precision
+	if m.Link != (spec.Link{}) {
+		s.link = m.Link
+	}
+	return nil
+}
+
+// predictor returns the performance model that answers for s: the fitted one
+// if there is one, else the analytic.
+func (s subject) predictor(c *cli.Context) (perfmodel.Predictor, error) {
+	if s.card == nil {
+		return analytic()
+	}
+	reg, err := openRegistry(c)
+	if err != nil {
+		return nil, err
+	}
+	fitted, _, err := reg.Get(s.card.Key, s.card.Family)
+	return fitted, err
+}
+
+func analytic() (perfmodel.Predictor, error) {
+	fam, err := family.Lookup("analytic")
+	if err != nil {
+		return nil, err
+	}
+	if fam.Unfitted == nil {
+		return nil, errors.New("the analytic family cannot predict without measurements")
+	}
+	return fam.Unfitted, nil
+}
+
+// questionFlags are shared by predict, plan and curve.
+func questionFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` to train, see pacer ls models"},
+		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "`TYPE` of device, see pacer ls accelerators"},
+		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "`SAMPLES` per optimizer step"},
+		&cli.IntFlag{Name: "seq", Usage: "`TOKENS` per sample (default: the model's own)"},
+		&cli.IntFlag{Name: "per-node", Usage: "`DEVICES` per node (default: the accelerator's usual node, see pacer ls nodes)"},
+		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node, `GBIT/S` in one direction over all its NICs"},
+		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the matrix multiplications: fp32, tf32, fp16, bf16, fp8"},
+		&cli.StringFlag{Name: "family", Value: "auto", Usage: "`FAMILY` of performance model; auto takes a fitted one if there is one, else analytic"},
+	}
+}
+
+// request builds the planner's request from the question flags.
+func request(c *cli.Context, s subject) (planner.Request, error) {
+	r := planner.Request{
+		Model: s.model, SeqLen: s.seqLen, Accelerator: s.accelerator, Link: s.link, Framework: s.framework,
+		Precision: s.precision, PerNode: s.node.Devices, GlobalBatch: c.Int("global-batch"),
+	}
+	if r.GlobalBatch < 1 || r.GlobalBatch > 1<<24 {
+		return r, usagef("%s: --global-batch %d is not in 1..%d samples", c.Command.Name, r.GlobalBatch, 1<<24)
+	}
+	if c.IsSet("seq") {
+		if r.SeqLen = c.Int("seq"); r.SeqLen < 1 || r.SeqLen > 1<<24 {
+			return r, usagef("%s: --seq %d is not in 1..%d tokens", c.Command.Name, r.SeqLen, 1<<24)
+		}
+	}
+	if c.IsSet("per-node") {
+		if r.PerNode = c.Int("per-node"); r.PerNode < 1 {
+			return r, usagef("%s: --per-node %d is not at least 1", c.Command.Name, r.PerNode)
+		}
+	}
+	if c.IsSet("inter-node-gbps") {
+		g := c.Float64("inter-node-gbps")
+		if !(g > 0 && g < 1e9) {
+			return r, usagef("%s: --inter-node-gbps %g is not positive", c.Command.Name, g)
+		}
+		r.Link.InterBps = g * 1e9 / 8
+	}
+	if p := spec.Precision(c.String("precision")); p != "" {
+		if !slices.Contains(spec.Precisions(), p) {
+			return r, usagef("%s: --precision %q is not one of %v", c.Command.Name, p, spec.Precisions())
+		}
+		r.Precision = p
+	}
+	return r, nil
+}
+
+// devicesFlag reads a device count.
+func devicesFlag(c *cli.Context, name string) (int, error) {
+	n := c.Int(name)
+	if n < 1 || n > 1<<20 {
+		return 0, usagef("%s: --%s %d is not in 1..%d", c.Command.Name, name, n, 1<<20)
+	}
+	return n, nil
+}

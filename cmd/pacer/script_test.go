@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"pacer": func() {
+			os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+		},
+	})
+}
+
+// TestScript runs the command as its users do. Beside testscript's own
+// commands:
+//
+//	exits CODE pacer ARG...   runs it and checks the exit code
+func TestScript(t *testing.T) { runScripts(t, "testdata/script", nil) }
+
+// TestPublished runs the command on the published data sets, found at $SHARED.
+func TestPublished(t *testing.T) {
+	shared := spectest.Shared(t)
+	runScripts(t, "testdata/published", func(env *testscript.Env) error {
+		env.Setenv("SHARED", shared)
+		return nil
+	})
+}
+
+func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
+	testscript.Run(t, testscript.Params{
+		Dir: dir,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/xdg")
+			if setup != nil {
+				return setup(env)
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}

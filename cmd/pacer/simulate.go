@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/report"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+func simulateCommand() *cli.Command {
+	return &cli.Command{
+		Name:    "simulate",
+		Aliases: []string{"sim"},
+		Usage:   "run a workload on a simulated cluster under scheduling policies",
+		Description: `The truth says how fast a job really runs, the belief is what policies are
+told; they are separate. With --truth rubick:measured the truth is the measured
+table in the store: only (plan, placement) pairs that were measured may be
+granted, and policies see which, never how fast. Example:
+
+   pacer simulate --workload workload-base.csv --cluster 8x8xA800 \
+       --policy fifo,fifo-backfill,rubick --truth rubick:measured
+
+Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
+            gavel, gavel-trace; guessed, or named as FILE:FORMAT
+Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
+            v100=36,p100=36 (one device per node), or a YAML file
+Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
+            fitted:FAMILY; beliefs also: perfect`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "`FILE[:FORMAT]` of jobs"},
+			&cli.StringFlag{Name: "cluster", Usage: "`SPEC` of the machines, or a YAML file"},
+			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "`NAME[:key[=value]...]`, several separated by commas; see pacer ls policies"},
+			&cli.StringFlag{Name: "truth", Usage: "`TRUTH` (default: rubick:measured for rubick workloads, else duration)"},
+			&cli.StringFlag{Name: "belief", Usage: "`BELIEF` of the policies (default: fitted:rubick with a rubick: truth, else perfect)"},
+			&cli.StringFlag{Name: "start-cost", Usage: "`SECONDS` or MODEL=SECONDS,... charged per start, resume or change (default: 260 with a rubick: truth, else 0)"},
+			&cli.StringFlag{Name: "admission", Usage: "`NAME` of the admission rule, see pacer ls admissions"},
+			&cli.StringFlag{Name: "placement", Usage: "`NAME` of the placer, see pacer ls placements"},
+			&cli.StringFlag{Name: "score", Usage: "`FIRST-LAST` job numbers that count, inclusive (default: all)"},
+			&cli.StringFlag{Name: "compat", Usage: "reproduce another simulator's semantics: `NAME`"},
+			&cli.StringFlag{Name: "jobs-out", Usage: "write one CSV row per job and policy to `FILE`"},
+			&cli.StringFlag{Name: "html", Usage: "write a self-contained report to `FILE`"},
+		},
+		Before: noArgs,
+		Action: runSimulate,
+	}
+}
+
+// study is a simulation as asked for.
+type study struct {
+	workload  string
+	jobs      []spec.Job
+	bad       int // rows of the workload that could not be used
+	cluster   spec.Cluster
+	policies  []policy.Spec
+	truth     world
+	belief    world
+	startCost func(spec.Job) time.Duration
+	admission string
+	placement string
+	score     report.Score
+	seed      uint64
+}
+
+func runSimulate(c *cli.Context) error {
+	if err := checkOutput(c); err != nil {
+		return err
+	}
+	s, err := newStudy(c)
+	if err != nil {
+		return err
+	}
+	results, err := s.run(c.Context, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	if err := s.write(c, results); err != nil {
+		return err
+	}
+	if s.bad > 0 {
+		return &exitError{exitPartial, fmt.Errorf("simulate: %d rows of %s could not be used, see above", s.bad, s.workload)}
+	}
+	return nil
+}
+
+// newStudy reads the flags, everything that can be wrong with them first.
+func newStudy(c *cli.Context) (*study, error) {
+	s := &study{admission: c.String("admission"), placement: c.String("placement"), seed: seed(c)}
+	for _, f := range []string{"workload", "cluster"} {
+		if c.String(f) == "" {
+			return nil, usagef("simulate: --%s is missing", f)
+		}
+	}
+	if n := c.String("compat"); n != "" {
+		return nil, notBuilt("--compat", n, "blox", "pollux", "sia", "gavel", "dl2")
+	}
+	var err error
+	if s.policies, err = policy.Parse(c.String("policy")); err != nil {
+		return nil, usagef("simulate: %w", err)
+	}
+	if _, err = policy.LookupAdmission(s.admission); err != nil {
+		return nil, usagef("simulate: %w", err)
+	}
+	if _, err = place.Lookup(s.placement); err != nil {
+		return nil, usagef("simulate: %w", err)
+	}
+	if s.score, err = report.ParseScore(c.String("score")); err != nil {
+		return nil, usagef("simulate: %w", err)
+	}
+	if s.cluster, err = readCluster(c.String("cluster")); err != nil {
+		return nil, err
+	}
+	format, err := s.readWorkload(c)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.resolveWorlds(c, format)
+}
+
+// notBuilt says that a reserved name is known but not there yet.
+func notBuilt(what, name string, reserved ...string) error {
+	if slices.Contains(reserved, name) {
+		return usagef("simulate: %s %s is not built yet", what, name)
+	}
+	return usagef("simulate: %s %q is unknown, want one of %s", what, name, strings.Join(reserved, ", "))
+}
+
+// readCluster reads a cluster spec, or the YAML file it names.
+func readCluster(s string) (spec.Cluster, error) {
+	ext := strings.ToLower(filepath.Ext(s))
+	if ext != ".yaml" && ext != ".yml" {
+		cl, err := catalog.Cluster(s)
+		var unknown *catalog.UnknownError
+		if err != nil && !errors.As(err, &unknown) {
+			return cl, usagef("simulate: %w", err)
+		}
+		return cl, err
+	}
+	f, err := os.Open(s)
+	if err != nil {
+		return spec.Cluster{}, err
+	}
+	defer f.Close()
+	return catalog.ClusterYAML(f, s)
+}
+
+// readWorkload reads FILE[:FORMAT] and reports rows that cannot be used. It
+// returns the format.
+func (s *study) readWorkload(c *cli.Context) (format string, err error) {
+	path, format := splitFormat(c.String("workload"))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("simulate: %w", err)
+	}
+	w, err := datasets.ReadWorkload(data, path, format)
+	if err != nil {
+		return "", err
+	}
+	for _, odd := range w.Warnings {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", odd)
+	}
+	for i, e := range w.Bad {
+		if i == maxReported {
+			fmt.Fprintf(c.App.ErrWriter, "skipped: %d more rows\n", len(w.Bad)-i)
+			break
+		}
+		fmt.Fprintln(c.App.ErrWriter, "skipped:", e)
+	}
+	if len(w.Jobs) == 0 {
+		return "", fmt.Errorf("simulate: %s holds no job that can be run", path)
+	}
+	s.workload, s.jobs, s.bad = path, w.Jobs, len(w.Bad)
+	return w.Format, nil
+}
+
+// splitFormat splits FILE:FORMAT; a colon inside a path that exists as a whole
+// belongs to the path.
+func splitFormat(arg string) (path, format string) {
+	if _, err := os.Stat(arg); err == nil {
+		return arg, ""
+	}
+	if i := strings.LastIndexByte(arg, ':'); i > 0 {
+		return arg[:i], arg[i+1:]
+	}
+	return arg, ""
+}
+
+// run simulates every policy in turn.
+func (s *study) run(ctx context.Context, log io.Writer) ([]*sim.Result, error) {
+	var out []*sim.Result
+	for _, p := range s.policies {
+		r, err := s.runPolicy(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", p, r.Elapsed.Seconds())
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (s *study) runPolicy(ctx context.Context, p policy.Spec) (*sim.Result, error) {
+	placer, err := place.Lookup(s.placement)
+	if err != nil {
+		return nil, err
+	}
+	admission, err := policy.LookupAdmission(s.admission)
+	if err != nil {
+		return nil, err
+	}
+	pol, err := policy.New(p, policy.Deps{Oracle: s.oracle(), Placer: placer, Seed: s.seed})
+	if err != nil {
+		return nil, usagef("simulate: %w", err)
+	}
+	return sim.Run(ctx, sim.Config{
+		Cluster: s.cluster, Jobs: s.jobs, Policy: pol, PolicyName: p.String(),
+		Truth: s.truth.truth(s.cluster), Admission: admission, StartCost: s.startCost,
+	})
+}
+
+// oracle is what a policy believes: the belief's predictor over the space of
+// what the truth lets be granted. Each policy gets its own, so that nothing
+// one asked speeds up the next.
+func (s *study) oracle() scheduler.Oracle {
+	if s.belief.predictor == nil {
+		return nil
+	}
+	return newOracle(s.belief, s.truth)
+}
+
+// write prints the summaries and writes the files asked for.
+func (s *study) write(c *cli.Context, results []*sim.Result) error {
+	if path := c.String("jobs-out"); path != "" {
+		if err := writeFile(path, func(w io.Writer) error { return report.WriteJobsCSV(w, results, s.score) }); err != nil {
+			return err
+		}
+	}
+	if path := c.String("html"); path != "" {
+		if err := writeFile(path, func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.App.ErrWriter, "report:", path)
+	}
+	w, runs := c.App.Writer, report.SummarizeAll(results, s.score)
+	switch global(c, "output") {
+	case "json":
+		return report.WriteJSON(w, runs)
+	case "csv":
+		return report.WriteCSV(w, runs)
+	}
+	return report.WriteTable(w, runs)
+}
+
+// page is the HTML report of the study.
+func (s *study) page(results []*sim.Result) report.HTMLInput {
+	return report.HTMLInput{
+		Title:   fmt.Sprintf("%d jobs on %d devices", len(s.jobs), s.cluster.Devices()),
+		Results: results,
+		Facts: []report.Fact{
+			{Name: "Workload", Value: filepath.Base(s.workload)},
+			{Name: "Cluster", Value: clusterString(s.cluster)},
+			{Name: "Truth", Value: s.truth.name},
+			{Name: "Belief", Value: s.belief.name},
+			{Name: "Scored jobs", Value: s.score.String()},
+			{Name: "Seed", Value: fmt.Sprint(s.seed)},
+			{Name: "Pacer", Value: versionString()},
+		},
+	}
+}
+
+func clusterString(cl spec.Cluster) string {
+	var parts []string
+	for _, g := range cl.Groups {
+		parts = append(parts, fmt.Sprintf("%d x %d x %s", g.Count, g.Devices, g.Accelerator.Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeFile writes a file that appears whole or not at all.
+func writeFile(path string, write func(io.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(tmp), tmp.Chmod(0o644), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(tmp.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/measured"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/profiler/store"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// world says how fast jobs run: as a truth, to the engine; as a belief, to the
+// policies. The two are made separately even when they are the same kind.
+type world struct {
+	name string
+	// predictor is nil when only the workload's own durations are known.
+	predictor perfmodel.Predictor
+	// keys are the configurations that may be granted; nil = any legal plan.
+	keys []spec.Config
+	// nearest counts its look-ups, so that every run gets its own.
+	nearest func() *measured.Nearest
+}
+
+// reservedTruths are named by the contract and not built.
+var reservedTruths = []string{"sia", "pollux", "dl2"}
+
+// truth returns what the engine asks.
+func (w world) truth(cl spec.Cluster) sim.Truth {
+	switch {
+	case w.nearest != nil:
+		return sim.Predicted{Predictor: w.nearest(), Cluster: cl}
+	case w.predictor != nil:
+		return sim.Predicted{Predictor: w.predictor, Cluster: cl}
+	}
+	return sim.Durations{}
+}
+
+// newOracle returns the planner policies ask.
+func newOracle(belief, truth world) scheduler.Oracle {
+	o := planner.Options{}
+	if truth.keys != nil {
+		o.Space = planner.NewMeasured(truth.keys)
+	}
+	return planner.New(belief.predictor, o)
+}
+
+// resolveWorlds makes truth, belief and start cost from the flags, with
+// defaults that follow from the workload's format.
+func (s *study) resolveWorlds(c *cli.Context, format string) error {
+	name := c.String("truth")
+	if name == "" {
+		switch format {
+		case "rubick":
+			name = "rubick:measured"
+		case "gavel", "gavel-trace":
+			return usagef("simulate: a %s workload needs --truth gavel:FILE (a throughput table) or another truth", format)
+		default:
+			name = "duration"
+		}
+	}
+	var err error
+	if s.truth, err = s.newWorld(c, "--truth", name); err != nil {
+		return err
+	}
+	fromRubick := strings.HasPrefix(name, "rubick:")
+	belief := c.String("belief")
+	if belief == "" {
+		belief = "perfect"
+		if fromRubick {
+			belief = "fitted:rubick"
+		}
+	}
+	if belief == "perfect" {
+		belief = name
+	}
+	if s.belief, err = s.newWorld(c, "--belief", belief); err != nil {
+		return err
+	}
+	cost := c.String("start-cost")
+	if cost == "" && fromRubick {
+		cost = rubickStartCost
+	}
+	s.startCost, err = parseStartCost(cost)
+	return err
+}
+
+// rubickStartCost is the constant of the simulator its authors published
+// (AlibabaPAI/reconfigurable-dl-scheduler at commit 80e8524), seconds.
+const rubickStartCost = "260"
+
+// newWorld makes the truth or belief of a name such as fitted:rubick.
+func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
+	kind, arg, _ := strings.Cut(name, ":")
+	w := world{name: name}
+	switch {
+	case name == "duration":
+		return w, nil
+	case kind == "rubick" && (arg == "measured" || arg == "nearest"):
+		return s.rubickWorld(c, w, arg == "nearest")
+	case kind == "gavel" && arg != "":
+		return gavelWorld(c, w, arg)
+	case kind == "fitted" && arg != "":
+		var err error
+		w.predictor, err = fittedPredictor(c, arg)
+		return w, err
+	case slices.Contains(reservedTruths, kind):
+		return w, usagef("simulate: %s %s is not built yet", flag, name)
+	}
+	return w, usagef("simulate: %s %q is not one of duration, rubick:measured, rubick:nearest, gavel:FILE, fitted:FAMILY", flag, name)
+}
+
+// rubickWorld looks the stored measurements of the rubick data set up.
+func (s *study) rubickWorld(c *cli.Context, w world, nearest bool) (world, error) {
+	rows, err := storedRows(c, store.Filter{Sources: []string{"rubick"}})
+	if err != nil {
+		return w, err
+	}
+	if len(rows) == 0 {
+		return w, &exitError{exitNoAnswer, errors.New("simulate: the store holds no rubick measurements; run pacer import rubick DIR first")}
+	}
+	t := measured.New(rows)
+	if err := knownModels(s.jobs, t.Configs()); err != nil {
+		return w, err
+	}
+	w.predictor = t
+	if !nearest {
+		w.keys = t.Configs()
+		return w, nil
+	}
+	fallback, err := fittedPredictor(c, "rubick")
+	if err != nil {
+		return w, err
+	}
+	w.nearest = func() *measured.Nearest { return measured.NewNearest(t, fallback) }
+	w.predictor = w.nearest()
+	return w, nil
+}
+
+// knownModels reports the jobs' models that a table has nothing about.
+func knownModels(jobs []spec.Job, configs []spec.Config) error {
+	var have, missing []string
+	for _, c := range configs {
+		have = append(have, c.Model.Name)
+	}
+	slices.Sort(have)
+	have = slices.Compact(have)
+	for _, j := range jobs {
+		if _, ok := slices.BinarySearch(have, j.Model.Name); !ok {
+			missing = append(missing, j.Model.Name)
+		}
+	}
+	slices.Sort(missing)
+	if missing = slices.Compact(missing); len(missing) > 0 {
+		return fmt.Errorf("simulate: the truth has no measurement of %s; it knows %s",
+			strings.Join(missing, ", "), strings.Join(have, ", "))
+	}
+	return nil
+}
+
+// gavelWorld reads a throughput table; its jobs run at their own device count,
+// on any type measured.
+func gavelWorld(c *cli.Context, w world, path string) (world, error) {
+	rows, err := datasets.ReadGavelTable(c.Context, path)
+	if err != nil {
+		return w, err
+	}
+	t := measured.New(rows)
+	w.predictor, w.keys = t, t.Configs()
+	return w, nil
+}
+
+// fittedPredictor returns the fitted models of a family, or the analytic one,
+// which needs no fit.
+func fittedPredictor(c *cli.Context, name string) (perfmodel.Predictor, error) {
+	fam, err := family.Lookup(name)
+	if err != nil {
+		return nil, usagef("simulate: fitted:%s: %w", name, err)
+	}
+	if fam.Unfitted != nil {
+		return fam.Unfitted, nil
+	}
+	reg, err := openRegistry(c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := reg.Predictor(name)
+	if errors.Is(err, registry.ErrNotFound) {
+		return nil, &exitError{exitNoAnswer, fmt.Errorf("simulate: no %s model is fitted yet; run pacer fit --family %s first", name, name)}
+	}
+	return p, err
+}
+
+// parseStartCost reads SECONDS or MODEL=SECONDS,... where a plain number among
+// them is for all other models.
+func parseStartCost(s string) (func(spec.Job) time.Duration, error) {
+	all := time.Duration(0)
+	byModel := map[string]time.Duration{}
+	for _, item := range strings.Split(s, ",") {
+		if s == "" {
+			break
+		}
+		model, text, named := strings.Cut(item, "=")
+		if !named {
+			text = model
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v >= 0 && v < 1e9) {
+			return nil, usagef("simulate: --start-cost %q: %q is not a number of seconds", s, text)
+		}
+		d := time.Duration(v * float64(time.Second))
+		if named {
+			byModel[model] = d
+		} else {
+			all = d
+		}
+	}
+	return func(j spec.Job) time.Duration {
+		if d, ok := byModel[j.Model.Name]; ok {
+			return d
+		}
+		return all
+	}, nil
+}
