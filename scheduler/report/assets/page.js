@@ -65,11 +65,12 @@
     if (how.whole) a[1].incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7, 1e8];
     return new uPlot({
       width: box.clientWidth, height: height(), axes: a,
-      cursor: {y: false, drag: {x: true, y: false}, points: {size: 7},
+      cursor: {y: false, drag: {x: true, y: false}, points: {size: 7}, focus: {prox: 16},
         sync: how.sync ? {key: how.sync, setSeries: true} : undefined},
       scales: {x: {time: false, distr: how.log ? 3 : 1, range: (u, min, max) => [min, max]}, y: {range: how.range}},
       series: [{label: how.label, value: (u, v) => duration(v)},
         ...data.policies.map((p, i) => line(p, i, how.value, how.stepped))],
+      focus: {alpha: .25},
       legend: {markers: {fill: (u, i) => i ? u.series[i].stroke() : null}},
     }, [chart.x, ...chart.lines], box);
   }
