@@ -71,7 +71,6 @@ func init() {
 			{"gate", "1", "growing a running job must save this many of its start costs"},
 			{"budget", "0.1", "share of a job's run that its restarts may take"},
 			{"starve", "21600", "seconds after which a waiting job gets a reservation"},
-			{"starve-guaranteed", "14400", "the same for guaranteed jobs"},
 			{"shrink", "true", "shrink and stop running jobs to feed waiting ones"},
 			{"grow", "true", "give devices left over to running jobs"},
 		},
@@ -89,9 +88,9 @@ func init() {
 type rubick struct {
 	belief *belief
 
-	price, gate, budget      float64
-	starve, starveGuaranteed float64 // s
-	shrinks, grows           bool
+	price, gate, budget float64
+	starve              float64 // s
+	shrinks, grows      bool
 }
 
 func newRubick(d Deps) (scheduler.Policy, error) {
@@ -106,7 +105,6 @@ func newRubick(d Deps) (scheduler.Policy, error) {
 		{"gate", 1, 0, 1e6, &p.gate},
 		{"budget", 0.1, 0, 1e6, &p.budget},
 		{"starve", 6 * 3600, 0, math.MaxFloat64, &p.starve},
-		{"starve-guaranteed", 4 * 3600, 0, math.MaxFloat64, &p.starveGuaranteed},
 	} {
 		var err error
 		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
@@ -165,15 +163,8 @@ func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	r.reserve()
 	for _, t := range r.queue {
-		if t.grant == nil {
-			r.start(t)
-		}
-	}
-	if p.shrinks {
-		for _, t := range r.queue {
-			if t.grant == nil {
-				r.feed(t)
-			}
+		if t.grant == nil && !r.start(t) && p.shrinks {
+			r.feed(t)
 		}
 	}
 	for p.grows && r.grow() {
@@ -316,15 +307,15 @@ func (r *round) start(t *task) bool {
 	}
 	slices.SortStableFunc(fit, func(a, b *option) int { return cmp.Compare(r.cost(t, a), r.cost(t, b)) })
 	for _, o := range fit {
-		if g := r.belief.placeOption(r.room(t.in(o)), t.Job, o); g != nil {
+		if g := r.belief.placeOption(r.without(r.free, t.in(o)), t.Job, o); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, o)
-			r.why(t, "slope %.3g/s per device, %s of %d waiting", t.slope, o.shape.Devices, len(r.queue))
+			r.why(t, "slope %.3g/s per device", t.slope)
 			return true
 		}
 	}
 	if t.blind {
-		if g := r.belief.placeBlind(r.room(t.in(t.best)), r.s.Cluster, t.Job); g != nil {
+		if g := r.belief.placeBlind(r.without(r.free, t.in(t.best)), r.s.Cluster, t.Job); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, t.best)
 			r.why(t, "as submitted")
@@ -374,11 +365,7 @@ func (r *round) earliest(o *option) (float64, []scheduler.Slot) {
 func (r *round) reserve() {
 	var t *task
 	for _, q := range r.queue {
-		limit := r.starve
-		if q.Job.Guaranteed {
-			limit = r.starveGuaranteed
-		}
-		if q.best != nil && r.waited(q) > limit && (t == nil || byArrival(q.JobState, t.JobState) < 0) {
+		if q.best != nil && r.waited(q) > r.starve && (t == nil || byArrival(q.JobState, t.JobState) < 0) {
 			t = q
 		}
 	}
@@ -395,12 +382,8 @@ func (r *round) reserve() {
 	}
 }
 
-// room returns the free devices a job may have that ends in so many seconds:
-// all of them, or those off the reserved nodes. Not to be modified.
-func (r *round) room(ends float64) *scheduler.Inventory {
-	return r.without(r.free, ends)
-}
-
+// without returns the devices of inv that a job may have which ends in so many
+// seconds: all of them, or those off the reserved nodes. Not to be modified.
 func (r *round) without(inv *scheduler.Inventory, ends float64) *scheduler.Inventory {
 	if r.reserved == nil || ends <= r.until {
 		return inv

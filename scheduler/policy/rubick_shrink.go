@@ -37,17 +37,29 @@ func (r *round) moves(t *task) []move {
 		if !r.mayChange(k) || k.now.group != t.best.group {
 			continue
 		}
-		if !k.Job.Guaranteed { // it resumes once t is done
-			ms = append(ms, move{t: k, loss: t.in(t.best) + k.StartCost.Seconds(), freed: k.now.devices})
+		if !k.Job.Guaranteed {
+			ms = append(ms, move{k, nil, r.loss(t, k, nil), k.now.devices})
 		}
 		for i := range k.options {
 			if o := &k.options[i]; o.group == k.now.group && o.devices < k.now.devices {
-				ms = append(ms, move{k, o, k.in(o) - k.left, k.now.devices - o.devices})
+				ms = append(ms, move{k, o, r.loss(t, k, o), k.now.devices - o.devices})
 			}
 		}
 	}
 	slices.SortStableFunc(ms, func(a, b move) int { return cmp.Compare(a.slope(), b.slope()) })
 	return ms
+}
+
+// loss returns by how many seconds k ends later if it runs with o, or not at
+// all, for the sake of t: either it gets its devices back when t is done, at
+// another start cost, or it goes on as it is then.
+func (r *round) loss(t, k *task, o *option) float64 {
+	start, lent := k.StartCost.Seconds(), t.in(t.best)
+	if o == nil {
+		return start + lent
+	}
+	back := 2*start + lent*max(1-o.rate/k.now.rate, 0)
+	return min(back, k.in(o)-k.left)
 }
 
 // feed starts t on devices that running jobs give up, if t gains more by it
@@ -77,29 +89,49 @@ func (r *round) feed(t *task) bool {
 	return true
 }
 
-// choose returns moves that make room for t, dropping those that turn out not
-// to be needed.
+// choose returns moves that make room for t.
 func (r *round) choose(t *task, gain float64) ([]move, bool) {
+	all := r.moves(t)
 	var chosen []move
 	loss, used := 0.0, map[*task]bool{}
-	for _, m := range r.moves(t) {
+	for _, m := range all {
 		binds := t.Job.Guaranteed && !m.t.Job.Guaranteed
 		if used[m.t] || loss+m.loss > gain && !binds {
 			continue
 		}
 		chosen, used[m.t], loss = append(chosen, m), true, loss+m.loss
-		if inv, _ := r.rearrange(t, chosen); inv == nil {
-			continue
+		if r.fits(t, chosen) {
+			return r.relax(t, chosen, all), true
 		}
-		for i := len(chosen) - 2; i >= 0; i-- {
-			fewer := slices.Delete(slices.Clone(chosen), i, i+1)
-			if inv, _ := r.rearrange(t, fewer); inv != nil {
-				chosen = fewer
-			}
-		}
-		return chosen, true
 	}
 	return nil, false
+}
+
+// relax drops moves that turn out not to be needed, and lets the others give up
+// less where that is enough.
+func (r *round) relax(t *task, chosen, all []move) []move {
+	for i := len(chosen) - 1; i >= 0; i-- {
+		if fewer := slices.Delete(slices.Clone(chosen), i, i+1); r.fits(t, fewer) {
+			chosen = fewer
+		}
+	}
+	for i := range chosen {
+		for _, m := range all {
+			if m.t != chosen[i].t || m.loss >= chosen[i].loss {
+				continue
+			}
+			milder := slices.Clone(chosen)
+			if milder[i] = m; r.fits(t, milder) {
+				chosen = milder
+			}
+		}
+	}
+	return chosen
+}
+
+func (r *round) fits(t *task, moves []move) bool {
+	inv, _ := r.rearrange(t, moves)
+	return inv != nil
 }
 
 // rearrange places t and the moved jobs on what they leave. It returns the

@@ -1,0 +1,87 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/schedulertest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, info := range policy.All() {
+		t.Run(info.Name, func(t *testing.T) {
+			schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
+				return policy.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: o})
+			})
+		})
+	}
+}
+
+func TestScenarios(t *testing.T) {
+	schedulertest.Scenarios(t, "testdata", func(s string, o scheduler.Oracle) (scheduler.Policy, error) {
+		specs, err := policy.Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		return policy.New(specs[0], policy.Deps{Oracle: o})
+	})
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"fifo", "fifo"},
+		{"fifo,fifo-backfill,rubick", "fifo fifo-backfill rubick"},
+		{"rubick:price=0.2:shrink=false", "rubick:price=0.2:shrink=false"},
+		{"rubick:shrink:budget=0.5", "rubick:budget=0.5:shrink"},
+		{" fifo , rubick", "fifo rubick"},
+		{"fifos", `error: policy: unknown policy "fifos", did you mean fifo?`},
+		{"backfill", `error: policy: unknown policy "backfill", did you mean fifo-backfill?`},
+		{"quantum", `error: policy: unknown policy "quantum", want one of fifo, fifo-backfill, rubick`},
+		{"", `error: policy: unknown policy "", want one of fifo, fifo-backfill, rubick`},
+		{"rubick:prise=1", `error: policy: rubick has no option "prise", did you mean price?`},
+		{"fifo:x", `error: policy: fifo has no options, not "x"`},
+		{"rubick:gate=1:gate=2", `error: policy: rubick: option gate is given twice`},
+	} {
+		specs, err := policy.Parse(c.in)
+		got := ""
+		for _, s := range specs {
+			got += " " + s.String()
+		}
+		if got = strings.TrimSpace(got); err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != c.want {
+			t.Errorf("Parse(%q) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestNewRefusesValues(t *testing.T) {
+	for _, in := range []string{"rubick:price=cheap", "rubick:price=-1", "rubick:budget=NaN", "rubick:shrink=maybe"} {
+		specs, err := policy.Parse(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := policy.New(specs[0], policy.Deps{}); err == nil {
+			t.Errorf("%s was accepted", in)
+		}
+	}
+}
+
+func TestLookupAdmission(t *testing.T) {
+	for _, name := range []string{"", "accept-all"} {
+		a, err := policy.LookupAdmission(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, why, err := a.Admit(t.Context(), nil, spec.Job{ID: "a"}); !ok || why != "" || err != nil {
+			t.Errorf("%q refuses: %v %q %v", name, ok, why, err)
+		}
+	}
+	if _, err := policy.LookupAdmission("accept"); err == nil || !strings.Contains(err.Error(), "accept-all") {
+		t.Errorf("unknown admission: %v", err)
+	}
+}

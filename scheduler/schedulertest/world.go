@@ -1,0 +1,69 @@
+package schedulertest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// World says what may be granted and how fast it runs: a table of
+// configurations, each with its steps per second. It is a perfmodel.Predictor
+// of exactly these.
+type World struct {
+	order []spec.Config
+	rates map[worldKey]float64
+}
+
+type worldKey struct {
+	spec.Key
+	plan  spec.Plan
+	shape string
+}
+
+func keyOf(c spec.Config) worldKey { return worldKey{c.Key(), c.Plan.Normal(), c.Shape.Devices} }
+
+// Add lets model run plan on shape of an accelerator at so many steps per
+// second.
+func (w *World) Add(model, accelerator string, plan spec.Plan, shape spec.Shape, stepsPerSec float64) {
+	c := spec.Config{Model: spec.Model{Name: model}, Accelerator: spec.Accelerator{Name: accelerator}, Plan: plan.Normal(), Shape: shape}
+	if w.rates == nil {
+		w.rates = map[worldKey]float64{}
+	}
+	if _, ok := w.rates[keyOf(c)]; !ok {
+		w.order = append(w.order, c)
+	}
+	w.rates[keyOf(c)] = stepsPerSec
+}
+
+// Predict implements perfmodel.Predictor.
+func (w *World) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	rate, ok := w.rates[keyOf(c)]
+	if !ok {
+		return spec.Prediction{}, fmt.Errorf("schedulertest: %s, plan %s on %s: %w", c.Key(), c.Plan, c.Shape.Devices, perfmodel.ErrNotCovered)
+	}
+	return spec.Prediction{Throughput: rate * float64(c.Plan.GlobalBatch()), By: "world"}, nil
+}
+
+// Truth is how fast jobs run in w.
+func (w *World) Truth(c spec.Cluster) sim.Truth { return sim.Predicted{Predictor: w, Cluster: c} }
+
+// Oracle is a belief about w: its keys are known exactly, each speed is wrong by
+// its own log-normal factor of deviation sigma, the same for the same seed.
+func (w *World) Oracle(sigma float64, seed uint64) *planner.Planner {
+	believed := &World{}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for _, c := range w.order {
+		believed.Add(c.Model.Name, c.Accelerator.Name, c.Plan, c.Shape, w.rates[keyOf(c)]*math.Exp(sigma*rng.NormFloat64()))
+	}
+	return planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)})
+}
+
+// OnePlan is the plan of a World that does not care about plans: global batch
+// 1, tensor parallel over all devices.
+func OnePlan(devices int) spec.Plan { return spec.Plan{TP: devices}.Normal() }
