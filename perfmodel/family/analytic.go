@@ -57,7 +57,7 @@ func (p Parts) Total() float64 {
 // measurement: the 90th percentile of |log(predicted/measured)| over the
 // published step times of bench's zero-shot table. The constants were chosen
 // with those rows in view, so a new source may do worse.
-const zeroShot = 0.5
+const zeroShot = 0.40
 
 // Predict returns the throughput and memory of c. The error wraps
 // perfmodel.ErrNotCovered when a figure without which nothing can be said is

@@ -127,6 +127,7 @@ type stackTraits struct {
 	unfused    bool    // attention materializes its scores
 	flash      float64 // fused attention over the generation's, 0 = 1
 	halfAgain  bool    // "selective" recomputes every other multiplication
+	sequence   bool    // TP comes with sequence parallelism, whatever the plan says
 }
 
 // stacks is searched in order; the last entry is for names not listed, and for
@@ -134,11 +135,11 @@ type stackTraits struct {
 var stacks = []stackTraits{
 	{match: "hugging", launchSec: 1e-3, tpExposed: 1, fsdpHidden: 0.09, passes: 1, traffic: 3.3 * 1.8, gradBytes: 2, unfused: true},
 	{match: "deepspeed", launchSec: 0.6e-3, tpExposed: 1, fsdpHidden: 0.09, passes: 1.2, traffic: 3.3, gradBytes: 2, unfused: true},
-	{match: "bridge", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2},
-	{match: "nemo", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2},
+	{match: "bridge", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2, sequence: true},
+	{match: "nemo", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2, sequence: true},
 	{match: "megatron", launchSec: 0.3e-3, tpExposed: 1, passes: 1, traffic: 1, gradBytes: 2, unfused: true},
 	{match: "eager", launchSec: 1e-3, tpExposed: 1, dpHidden: 0.6, fsdpHidden: 0.8, passes: 1, traffic: 1, gradBytes: 4, flash: 0.7, halfAgain: true},
-	{match: "torchtitan", launchSec: 0.2e-3, tpExposed: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 4, flash: 0.7, halfAgain: true},
+	{match: "torchtitan", launchSec: 0.2e-3, tpExposed: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 4, flash: 0.7, halfAgain: true, sequence: true},
 	{match: "fsdp", launchSec: 0.2e-3, tpExposed: 1, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2, flash: 0.7, halfAgain: true},
 	{match: "litgpt", launchSec: 1e-3, tpExposed: 1, dpHidden: 0.6, fsdpHidden: 0.8, passes: 1, traffic: 1, gradBytes: 2, flash: 0.7},
 	{match: "internevo", launchSec: 0.3e-3, tpExposed: 1, dpHidden: 0.3, fsdpHidden: 0.8, passes: 1, traffic: 1, gradBytes: 2},

@@ -25,6 +25,11 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 	if !pr.work.shape {
 		return pr.opaqueParts(p)
 	}
+	if pr.machine.stack.sequence && p.TP > 1 && !p.SequenceParallel {
+		q := *p
+		q.SequenceParallel = true
+		p = &q
+	}
 	m, w := &pr.machine, &pr.work
 	l := w.layerOf(m, p)
 	micro := float64(p.AccumSteps)

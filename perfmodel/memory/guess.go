@@ -11,14 +11,25 @@ import (
 // from 10 to 500 billion parameters (Narayanan et al. SC 2021, table 1).
 const aspect = 128
 
-// GuessShape fills in what is not recorded of a transformer known by its
-// parameter count, as P = 12·l·h² + V·h with h = 128·l where h is unknown too,
-// heads of 128, an MLP of 4h. ok is false when m needs no guess or allows none:
-// it has a shape, is a mixture of experts or no transformer.
+// GuessShape fills in what is not recorded of a transformer, in the form of
+// GPT: P = 12·l·h² + V·h with h = 128·l where h is unknown too, heads of 128,
+// an MLP of 4h, tied embeddings. A model of unknown kind with a sequence length
+// and no FLOP count is taken for a decoder. ok is false when m needs no guess
+// or allows none: it is complete, a mixture of experts or no transformer, or
+// neither its layers and width nor its parameter count are known.
 func GuessShape(m spec.Model) (guess spec.Model, ok bool) {
-	transformer := m.Kind == spec.Decoder || m.Kind == spec.Encoder
-	if m.HasShape() && m.Heads > 0 || m.ParamCount <= 0 || !transformer || m.Experts > 0 {
+	if m.HasShape() && m.Heads > 0 && m.FFN > 0 || m.Experts > 0 || m.ParamCount <= 0 && !m.HasShape() {
 		return m, false
+	}
+	switch {
+	case m.Kind == spec.Decoder, m.Kind == spec.Encoder:
+	case (m.Kind == "" || m.Kind == spec.Opaque) && m.SeqLen > 1 && m.FLOPsPerSample == 0:
+		m.Kind = spec.Decoder
+	default:
+		return m, false
+	}
+	if m.FFN == 0 {
+		m.TiedEmbeddings = true
 	}
 	if m.Hidden == 0 {
 		layers := math.Cbrt(m.ParamCount / (12 * aspect * aspect))
@@ -31,7 +42,7 @@ func GuessShape(m spec.Model) (guess spec.Model, ok bool) {
 	if m.Heads == 0 {
 		m.Heads = max(m.Hidden/128, 1)
 	}
-	if m.FFN == 0 && m.ExpertFFN == 0 {
+	if m.FFN == 0 {
 		m.FFN = 4 * m.Hidden
 	}
 	return m, true

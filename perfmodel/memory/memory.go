@@ -132,6 +132,7 @@ func For(c spec.Config) (Estimator, error) {
 // logits).
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	p = p.Normal()
+	p.SequenceParallel = p.SequenceParallel || e.stack.alwaysSequence && p.TP > 1
 	best := e.stage(&p, 0)
 	if p.PP == 1 {
 		return best

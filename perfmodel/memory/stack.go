@@ -20,6 +20,10 @@ type stack struct {
 	// "selective" recomputes every other matrix multiplication rather than
 	// the attention core.
 	perOperator bool
+	// Tensor parallelism comes with sequence parallelism, whatever the plan
+	// says: torchtitan knows no other, NeMo's and Megatron-Bridge's recipes
+	// always turn it on.
+	alwaysSequence bool
 }
 
 // stackOf reads a framework name. Unknown names, and "", are taken as
@@ -43,6 +47,9 @@ func stackOf(framework, arch string) stack {
 	case strings.Contains(f, "torchtitan"), strings.Contains(f, "fsdp"), strings.Contains(f, "litgpt"), strings.Contains(f, "pytorch"):
 		s.logit = 13
 		s.perOperator = strings.Contains(f, "torchtitan")
+		s.alwaysSequence = s.perOperator
+	case strings.Contains(f, "nemo"), strings.Contains(f, "bridge"):
+		s.alwaysSequence = true
 	case strings.Contains(f, "internevo"):
 		s.gradBF16 = 2
 	}
