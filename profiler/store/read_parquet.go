@@ -109,7 +109,7 @@ func readParquet(r *io.SectionReader, yield rowYield) error {
 		return err
 	}
 	for i := range f.NumRowGroups() {
-		more, err := readRowGroup(f.RowGroup(i), leaves, yield)
+		more, err := readRowGroup(f, f.RowGroup(i), leaves, yield)
 		if err != nil || !more {
 			return err
 		}
@@ -173,16 +173,18 @@ func (c column) checkParquet(d *schema.Column) error {
 	return nil
 }
 
-func readRowGroup(g *file.RowGroupReader, leaves []int, yield rowYield) (more bool, err error) {
+func readRowGroup(f *file.Reader, g *file.RowGroupReader, leaves []int, yield rowYield) (more bool, err error) {
 	var readers []*leafReader
 	for i, leaf := range leaves {
 		if leaf < 0 {
 			continue
 		}
-		rd, err := g.Column(leaf)
+		pages, err := g.GetColumnPageReader(leaf)
 		if err != nil {
 			return false, fmt.Errorf("column %q: %w", columns[i].name, err)
 		}
+		col := f.MetaData().Schema.Column(leaf)
+		rd := file.NewColumnReader(col, &checkedPages{PageReader: pages, col: col}, &limitedMemory{}, f.BufferPool())
 		readers = append(readers, newLeafReader(columns[i], rd))
 	}
 	for range g.NumRows() {
