@@ -70,7 +70,7 @@ func init() {
 			{"price", "0.1", "seconds of completion time that a device-second must save, at least; higher keeps jobs small"},
 			{"gate", "1", "growing a running job must save this many of its start costs"},
 			{"budget", "0.1", "share of a job's run that its restarts may take"},
-			{"starve", "21600", "seconds after which a waiting job gets a reservation"},
+			{"starve", "28800", "seconds after which a waiting job gets a reservation"},
 			{"shrink", "true", "shrink and stop running jobs to feed waiting ones"},
 			{"grow", "true", "give devices left over to running jobs"},
 		},
@@ -104,7 +104,7 @@ func newRubick(d Deps) (scheduler.Policy, error) {
 		{"price", 0.1, 0, 1e6, &p.price},
 		{"gate", 1, 0, 1e6, &p.gate},
 		{"budget", 0.1, 0, 1e6, &p.budget},
-		{"starve", 6 * 3600, 0, math.MaxFloat64, &p.starve},
+		{"starve", 8 * 3600, 0, math.MaxFloat64, &p.starve},
 	} {
 		var err error
 		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {

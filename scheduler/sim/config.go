@@ -20,9 +20,9 @@ type Config struct {
 
 	Admission scheduler.Admission          // nil = every job that could ever run
 	StartCost func(spec.Job) time.Duration // of one start, resume or change; nil = none
-	// Score limits what the run is about to the jobs with these numbers (see
-	// Numbers): the run ends when they are done. nil = every job.
-	Score *Range
+	// Score tells which jobs the run is about: it ends when they are done. nil =
+	// every job.
+	Score func(spec.JobID) bool
 	// Horizon ends the run at this simulated time whatever is left; 0 = 100
 	// years.
 	Horizon time.Duration
@@ -48,9 +48,6 @@ func (c Config) Validate() error {
 	}
 	if c.Horizon < 0 {
 		return fmt.Errorf("sim: horizon %v is negative", c.Horizon)
-	}
-	if c.Score != nil && c.Score.First > c.Score.Last {
-		return fmt.Errorf("sim: score range %d-%d is empty", c.Score.First, c.Score.Last)
 	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {

@@ -78,13 +78,9 @@ func records(c Config) []JobRecord {
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(c.Jobs[a].Submit, c.Jobs[b].Submit), cmp.Compare(c.Jobs[a].ID, c.Jobs[b].ID))
 	})
-	var numbers []int
-	if c.Score != nil {
-		numbers = Numbers(c.Jobs)
-	}
 	out := make([]JobRecord, len(order))
 	for i, k := range order {
-		out[i] = JobRecord{Job: c.Jobs[k], Scored: numbers == nil || c.Score.Contains(numbers[k])}
+		out[i] = JobRecord{Job: c.Jobs[k], Scored: c.Score == nil || c.Score(c.Jobs[k].ID)}
 	}
 	return out
 }

@@ -361,7 +361,7 @@ func TestHorizon(t *testing.T) {
 func TestScore(t *testing.T) {
 	grants := map[spec.JobID]string{"j1": "0:1", "j2": "0:1", "j3": "0:1"}
 	c := config(script{{grants: grants}}, job("j1", 0, 1, 1000), job("j2", 0, 1, 10), job("j3", 500*s, 1, 10))
-	c.Score = &sim.Range{First: 2, Last: 2}
+	c.Score = func(id spec.JobID) bool { return id == "j2" }
 	r := mustRun(t, c)
 	if j := r.Jobs[0]; j.Finished || j.Scored || !strings.Contains(j.Unfinished, "scored jobs were done") || j.Attained != 20 {
 		t.Errorf("j1: %+v", j)
@@ -374,36 +374,14 @@ func TestScore(t *testing.T) {
 	}
 }
 
-func TestNumbers(t *testing.T) {
-	for _, c := range []struct {
-		ids  []spec.JobID
-		want []int
-	}{
-		{[]spec.JobID{"300", "7"}, []int{300, 7}},
-		{[]spec.JobID{"bert-12", "vit-3"}, []int{12, 3}},
-		{[]spec.JobID{"a1", "b1"}, []int{0, 1}}, // two would share a number
-		{[]spec.JobID{"a1", "b"}, []int{0, 1}},
-		{[]spec.JobID{"x99999999999999999999", "y1"}, []int{0, 1}},
-	} {
-		jobs := make([]spec.Job, len(c.ids))
-		for i, id := range c.ids {
-			jobs[i].ID = id
-		}
-		if got := sim.Numbers(jobs); !cmp.Equal(got, c.want) {
-			t.Errorf("Numbers(%v) = %v, want %v", c.ids, got, c.want)
-		}
-	}
-}
-
 func TestConfigValidate(t *testing.T) {
 	ok := config(script{})
 	for name, change := range map[string]func(*sim.Config){
-		"no nodes":    func(c *sim.Config) { c.Cluster = spec.Cluster{} },
-		"no policy":   func(c *sim.Config) { c.Policy = nil },
-		"no truth":    func(c *sim.Config) { c.Truth = nil },
-		"horizon":     func(c *sim.Config) { c.Horizon = -1 },
-		"score range": func(c *sim.Config) { c.Score = &sim.Range{First: 2, Last: 1} },
-		"twice":       func(c *sim.Config) { c.Jobs = []spec.Job{job("a", 0, 1, 1), job("a", 0, 1, 1)} },
+		"no nodes":  func(c *sim.Config) { c.Cluster = spec.Cluster{} },
+		"no policy": func(c *sim.Config) { c.Policy = nil },
+		"no truth":  func(c *sim.Config) { c.Truth = nil },
+		"horizon":   func(c *sim.Config) { c.Horizon = -1 },
+		"twice":     func(c *sim.Config) { c.Jobs = []spec.Job{job("a", 0, 1, 1), job("a", 0, 1, 1)} },
 	} {
 		c := ok
 		change(&c)
