@@ -1,8 +1,10 @@
 package datasets
 
 import (
+	"encoding/csv"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -47,4 +49,34 @@ func csvJob(r *record) spec.Job {
 	}
 	j.Plan = p
 	return j
+}
+
+// WriteJobCSV writes jobs in the format "csv". Models are written by name;
+// sequence length, global batch and accelerator, which the format has no column
+// for, are not written.
+func WriteJobCSV(w io.Writer, jobs []spec.Job) error {
+	cw := csv.NewWriter(w)
+	_ = cw.Write([]string{"job_id", "submit_s", "gpus", "duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed"})
+	for _, j := range jobs {
+		plan := ""
+		if j.Plan != (spec.Plan{}) {
+			plan = j.Plan.String()
+		}
+		guaranteed := ""
+		if j.Guaranteed {
+			guaranteed = "1"
+		}
+		_ = cw.Write([]string{string(j.ID), decimal(j.Submit.Seconds(), true), strconv.Itoa(j.Devices), decimal(j.Duration.Seconds(), false),
+			j.Model.Name, plan, j.Tenant, decimal(j.Steps, false), decimal(j.Weight, false), decimal(j.Deadline.Seconds(), false), guaranteed})
+	}
+	cw.Flush()
+	return cw.Error()
+}
+
+// decimal writes v shortest; 0 as an empty cell unless zero is to be seen.
+func decimal(v float64, zero bool) string {
+	if v == 0 && !zero {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }

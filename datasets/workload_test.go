@@ -263,3 +263,22 @@ func FuzzWorkload(f *testing.F) {
 		}
 	})
 }
+
+// What WriteJobCSV writes, ReadWorkload reads back.
+func TestJobCSVRoundTrip(t *testing.T) {
+	jobs := []spec.Job{
+		{ID: "a,1", Devices: 4, Duration: 90*time.Minute + 5*time.Millisecond, Model: jobModel("Llama3-8B"), Plan: mustPlan(t, "dp=4,mb=2,ga=3,zero=2")},
+		{ID: "b", Submit: 1500 * time.Millisecond, Devices: 1, Steps: 12.5, Tenant: `re"d`, Weight: 0.1, Deadline: time.Hour, Guaranteed: true},
+	}
+	var b strings.Builder
+	if err := WriteJobCSV(&b, jobs); err != nil {
+		t.Fatal(err)
+	}
+	w, err := ReadWorkload([]byte(b.String()), "w.csv", "")
+	if err != nil || len(w.Bad) != 0 || len(w.Warnings) != 0 {
+		t.Fatalf("%+v, %v\n%s", w, err, b.String())
+	}
+	if d := cmp.Diff(jobs, w.Jobs); d != "" {
+		t.Errorf("(-wrote +read):\n%s", d)
+	}
+}

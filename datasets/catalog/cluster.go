@@ -115,6 +115,24 @@ func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
 	return c, c.Validate()
 }
 
+// decodeGroups reads the YAML. A panic of the parser on a malformed document is
+// an error like any other of its input.
+func decodeGroups(r io.Reader) (groups []yamlGroup, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			groups, err = nil, fmt.Errorf("malformed YAML: %v", p)
+		}
+	}()
+	var file struct {
+		Groups []yamlGroup `yaml:"groups"`
+	}
+	err = yaml.NewDecoder(r, yaml.DisallowUnknownField()).Decode(&file)
+	if errors.Is(err, io.EOF) {
+		err = nil // an empty file
+	}
+	return file.Groups, err
+}
+
 func (y yamlGroup) resolve() (spec.NodeGroup, error) {
 	if err := y.check(); err != nil {
 		return spec.NodeGroup{}, err

@@ -21,9 +21,9 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("catalog: unknown %s %q, nearest: %s", e.What, e.Name, strings.Join(e.Nearest, ", "))
 }
 
-// Nearest returns at most n of names, those most like name first: the ones it
-// is a prefix of (or the reverse), then by edit distance; case and punctuation
-// do not count. For the errors of other packages' registries too.
+// Nearest returns at most n of names, those most like name first, by edit
+// distance, with preference for the ones that begin with it; case and
+// punctuation do not count. For the errors of other packages' registries too.
 func Nearest(name string, names []string, n int) []string {
 	type scored struct {
 		name string
@@ -42,13 +42,13 @@ func Nearest(name string, names []string, n int) []string {
 	return out
 }
 
-// dissimilarity is the edit distance of two folded names; where one begins with
-// the other, what is left over counts half.
-func dissimilarity(a, b string) int {
-	if a != "" && b != "" && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a)) {
-		return max(len(a)-len(b), len(b)-len(a)) / 2
+// dissimilarity is the edit distance of two folded names; what is left over
+// counts half where name only stops short.
+func dissimilarity(name, candidate string) int {
+	if name != "" && strings.HasPrefix(candidate, name) {
+		return (len(candidate) - len(name)) / 2
 	}
-	return editDistance(a, b)
+	return editDistance(name, candidate)
 }
 
 // editDistance is the Levenshtein distance in bytes.

@@ -1,0 +1,180 @@
+package synthetic
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Size is a number of devices and how often jobs ask for it, relative to the
+// other sizes.
+type Size struct {
+	Devices int
+	Share   float64
+}
+
+// Options says what workload to make. The zero value, with Models, is one.
+type Options struct {
+	Seed    uint64
+	Jobs    int          // 0 = 100
+	PerHour float64      // mean arrivals, a Poisson process; 0 = 20
+	Models  []spec.Model // chosen from evenly; at least one
+
+	Sizes []Size // nil = DefaultSizes
+
+	// Run times at the requested size are log-normal with this median and this
+	// standard deviation of the logarithm, cut off at MaxSec.
+	MedianSec float64 // 0 = 1800
+	Sigma     float64 // 0 = 1.2
+	MaxSec    float64 // 0 = 86400
+
+	GlobalBatch     int     // samples per step, 0 = that of the plan
+	GuaranteedShare float64 // share of guaranteed jobs, 0..1
+	Tenants         int     // jobs belong to tenants "t1", "t2", ...; 0 = none
+
+	// Plan returns the plan an owner would choose for a model on a number of
+	// devices and its step time in seconds, false when the model does not run
+	// on so few; the job then asks for the next larger size, up to the largest,
+	// and failing that is not made. Nil = no plan and work given as a duration.
+	Plan func(m spec.Model, devices int) (p spec.Plan, stepSec float64, ok bool)
+}
+
+// DefaultSizes are sizes as clusters see them: half of the jobs small, few
+// large. (The numbers are round ones; Jeon et al., ATC 2019, section 2 has the
+// shape.)
+var DefaultSizes = []Size{{1, 0.4}, {2, 0.2}, {4, 0.2}, {8, 0.15}, {16, 0.05}}
+
+func (o Options) withDefaults() Options {
+	if o.Jobs == 0 {
+		o.Jobs = 100
+	}
+	if o.PerHour == 0 {
+		o.PerHour = 20
+	}
+	if o.Sizes == nil {
+		o.Sizes = DefaultSizes
+	}
+	if o.MedianSec == 0 {
+		o.MedianSec = 1800
+	}
+	if o.Sigma == 0 {
+		o.Sigma = 1.2
+	}
+	if o.MaxSec == 0 {
+		o.MaxSec = 86400
+	}
+	return o
+}
+
+// Validate reports the first option that makes no workload.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
+	switch {
+	case len(o.Models) == 0:
+		return fmt.Errorf("synthetic: no models to choose from")
+	case o.Jobs < 0 || o.Jobs > 1<<24:
+		return fmt.Errorf("synthetic: %d jobs, want 1..%d", o.Jobs, 1<<24)
+	case !positive(o.PerHour) || !positive(o.MedianSec) || !positive(o.Sigma) || !positive(o.MaxSec):
+		return fmt.Errorf("synthetic: arrivals %g/h, median %g s, sigma %g and maximum %g s must be positive and finite",
+			o.PerHour, o.MedianSec, o.Sigma, o.MaxSec)
+	case !(o.GuaranteedShare >= 0 && o.GuaranteedShare <= 1):
+		return fmt.Errorf("synthetic: share %g of guaranteed jobs is not in 0..1", o.GuaranteedShare)
+	case o.Tenants < 0:
+		return fmt.Errorf("synthetic: %d tenants", o.Tenants)
+	case float64(o.Jobs)/o.PerHour*3600 > maxSeconds || o.MaxSec > maxSeconds:
+		return fmt.Errorf("synthetic: %d jobs at %g/h of up to %g s last longer than %g s", o.Jobs, o.PerHour, o.MaxSec, float64(maxSeconds))
+	}
+	for i, s := range o.Sizes {
+		if s.Devices < 1 || !positive(s.Share) || i > 0 && s.Devices <= o.Sizes[i-1].Devices {
+			return fmt.Errorf("synthetic: size %d devices with share %g: sizes must ascend from 1, shares be positive", s.Devices, s.Share)
+		}
+	}
+	return nil
+}
+
+// maxSeconds keeps times far inside a time.Duration.
+const maxSeconds = 1e9
+
+// stream returns the random stream of a name. Each property of a job has its
+// own, so that another property, or more jobs, moves none of the values drawn
+// before.
+func stream(seed uint64, name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// Workload returns the jobs of o by submission, with IDs "job-0001" and on. The
+// same options give the same jobs; more Jobs give the same first ones.
+func Workload(o Options) ([]spec.Job, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	arrivals, models, sizes := stream(o.Seed, "arrivals"), stream(o.Seed, "models"), stream(o.Seed, "sizes")
+	durations, classes, tenants := stream(o.Seed, "durations"), stream(o.Seed, "classes"), stream(o.Seed, "tenants")
+	var jobs []spec.Job
+	at := 0.0
+	for i := range o.Jobs {
+		at += arrivals.ExpFloat64() * 3600 / o.PerHour
+		j := spec.Job{
+			ID:          spec.JobID(fmt.Sprintf("job-%04d", i+1)),
+			Submit:      seconds(at),
+			Model:       o.Models[models.IntN(len(o.Models))],
+			GlobalBatch: o.GlobalBatch,
+			Guaranteed:  classes.Float64() < o.GuaranteedShare,
+		}
+		size := pick(o.Sizes, sizes.Float64())
+		sec := math.Min(math.Max(o.MedianSec*math.Exp(o.Sigma*durations.NormFloat64()), 1), o.MaxSec)
+		if t := tenants.Float64(); o.Tenants > 0 {
+			j.Tenant = fmt.Sprintf("t%d", 1+int(t*float64(o.Tenants)))
+		}
+		if o.work(&j, size, sec) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, nil
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(math.Min(s, maxSeconds) * float64(time.Second)).Round(time.Millisecond)
+}
+
+// pick returns the position of the size that u in [0, 1) falls on.
+func pick(sizes []Size, u float64) int {
+	total := 0.0
+	for _, s := range sizes {
+		total += s.Share
+	}
+	for i, s := range sizes {
+		if u -= s.Share / total; u < 0 {
+			return i
+		}
+	}
+	return len(sizes) - 1
+}
+
+// work sets devices, plan and how much a job has to do: sec at its size. It
+// reports false when no size runs the model.
+func (o Options) work(j *spec.Job, size int, sec float64) bool {
+	if o.Plan == nil {
+		j.Devices, j.Duration = o.Sizes[size].Devices, seconds(sec)
+		return true
+	}
+	for _, s := range o.Sizes[size:] {
+		p, stepSec, ok := o.Plan(j.Model, s.Devices)
+		if !ok || !(stepSec > 0) {
+			continue
+		}
+		j.Devices, j.Plan = s.Devices, p
+		j.Steps = math.Max(math.Round(sec/stepSec), 1)
+		j.Duration = seconds(j.Steps * stepSec)
+		return true
+	}
+	return false
+}

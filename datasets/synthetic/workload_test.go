@@ -1,0 +1,130 @@
+package synthetic
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+var twoModels = []spec.Model{{Name: "a", ParamCount: 1}, {Name: "b", ParamCount: 2}}
+
+func TestWorkloadIsReproducible(t *testing.T) {
+	o := Options{Seed: 7, Jobs: 50, Models: twoModels, GuaranteedShare: 0.5, Tenants: 3}
+	a, err := Workload(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := Workload(o)
+	if d := cmp.Diff(a, b); d != "" {
+		t.Errorf("the same options gave (-first +second):\n%s", d)
+	}
+	o.Jobs = 80
+	more, _ := Workload(o)
+	if d := cmp.Diff(a, more[:50]); d != "" {
+		t.Errorf("more jobs moved the first ones:\n%s", d)
+	}
+	o.Tenants, o.GuaranteedShare = 0, 0
+	fewer, _ := Workload(o)
+	for i := range fewer {
+		fewer[i].Tenant, more[i].Tenant = "", ""
+		fewer[i].Guaranteed, more[i].Guaranteed = false, false
+	}
+	if d := cmp.Diff(fewer, more); d != "" {
+		t.Errorf("tenants and classes moved other properties:\n%s", d)
+	}
+	o.Seed++
+	if other, _ := Workload(o); cmp.Equal(fewer, other) {
+		t.Error("another seed gave the same jobs")
+	}
+}
+
+// The shares, rates and medians asked for come out, within three standard
+// errors of a sample of 20000.
+func TestWorkloadStatistics(t *testing.T) {
+	const n = 20000
+	jobs, err := Workload(Options{Seed: 1, Jobs: n, PerHour: 60, Models: twoModels, MedianSec: 600, Sigma: 1, GuaranteedShare: 0.25})
+	if err != nil || len(jobs) != n {
+		t.Fatal(len(jobs), err)
+	}
+	count := map[string]float64{}
+	var dur []float64
+	for i, j := range jobs {
+		if err := j.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 && j.Submit < jobs[i-1].Submit {
+			t.Fatalf("%s arrives before the job ahead of it", j.ID)
+		}
+		count[j.Model.Name]++
+		if j.Guaranteed {
+			count["guaranteed"]++
+		}
+		if j.Devices == 8 {
+			count["8"]++
+		}
+		dur = append(dur, j.Duration.Seconds())
+	}
+	for name, p := range map[string]float64{"a": 0.5, "guaranteed": 0.25, "8": 0.15} {
+		if sd := math.Sqrt(p * (1 - p) / n); math.Abs(count[name]/n-p) > 3*sd {
+			t.Errorf("share of %s is %g, want %g", name, count[name]/n, p)
+		}
+	}
+	if rate := n / jobs[n-1].Submit.Hours(); math.Abs(rate/60-1) > 3/math.Sqrt(n) {
+		t.Errorf("%g arrivals an hour, want 60", rate)
+	}
+	slices.Sort(dur)
+	// the standard error of the median of the logarithm is sigma·sqrt(pi/2n)
+	if e := math.Log(dur[n/2] / 600); math.Abs(e) > 3*math.Sqrt(math.Pi/(2*n)) {
+		t.Errorf("median run time %g s, want 600", dur[n/2])
+	}
+}
+
+// A model that needs four devices gets them; work is in steps of its plan.
+func TestWorkloadPlans(t *testing.T) {
+	jobs, err := Workload(Options{Seed: 3, Models: twoModels, Plan: func(m spec.Model, n int) (spec.Plan, float64, bool) {
+		return spec.Plan{DP: n}, 0.5, m.Name == "a" || n >= 4
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := false
+	for _, j := range jobs {
+		if j.Model.Name == "b" && j.Devices < 4 {
+			t.Errorf("%s: b on %d devices", j.ID, j.Devices)
+		}
+		small = small || j.Model.Name == "a" && j.Devices < 4
+		if j.Plan.Devices() != j.Devices || j.Duration != time.Duration(j.Steps*0.5*float64(time.Second)) {
+			t.Errorf("%+v", j)
+		}
+	}
+	if !small {
+		t.Error("no small job of a")
+	}
+	none, err := Workload(Options{Models: twoModels, Plan: func(spec.Model, int) (spec.Plan, float64, bool) { return spec.Plan{}, 0, false }})
+	if err != nil || len(none) != 0 {
+		t.Errorf("%d jobs that fit nowhere, %v", len(none), err)
+	}
+}
+
+func TestOptionsValidate(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no models":  {},
+		"jobs":       {Models: twoModels, Jobs: -1},
+		"rate":       {Models: twoModels, PerHour: -1},
+		"sigma":      {Models: twoModels, Sigma: math.NaN()},
+		"share":      {Models: twoModels, GuaranteedShare: 2},
+		"sizes":      {Models: twoModels, Sizes: []Size{{4, 1}, {2, 1}}},
+		"size share": {Models: twoModels, Sizes: []Size{{4, 0}}},
+		"too long":   {Models: twoModels, Jobs: 1 << 20, PerHour: 1e-6},
+		"tenants":    {Models: twoModels, Tenants: -1},
+	} {
+		if jobs, err := Workload(o); err == nil {
+			t.Errorf("%s: %d jobs and no error", name, len(jobs))
+		}
+	}
+}
