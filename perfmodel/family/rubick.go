@@ -43,7 +43,7 @@ func init() {
 // whether the stages were in truth fed sample by sample.
 //
 // What the formula leaves over is smoothed: residuals of ln T are a Gaussian
-// process of 6 % over the configuration, plus 3 % noise of repeated runs. That
+// process of 6 % over the configuration, plus 4 % noise of repeated runs. That
 // correlates neighbours, so that several rows of one kind do not outvote a
 // single row of another, and widens the interval far from every fitted row.
 //
@@ -111,7 +111,7 @@ var rubickPriors = [rbN]rubickPrior{
 
 const (
 	rubickAmplitude = 0.06 // sd of what the formula cannot express, of ln T
-	rubickNoise     = 0.03 // sd of repeated runs, of ln T
+	rubickNoise     = 0.04 // sd of repeated runs, of ln T
 	rubickReach     = 2.0  // configuration steps (rubickTerms.place) after which residuals decorrelate by 1/e
 )
 

@@ -80,9 +80,10 @@ type design struct {
 func newDesign(candidates []spec.Config, order []int) *design {
 	n := len(order)
 	d := &design{n: n}
-	terms := make([]rubickTerms, n)
+	terms, split := make([]rubickTerms, n), make([]rubickTerms, n)
 	for i, c := range order {
 		terms[i] = newRubickTerms(&candidates[c], false)
+		split[i] = newRubickTerms(&candidates[c], true)
 	}
 	residual := make([]float64, n*n)
 	for i := range terms {
@@ -101,7 +102,7 @@ func newDesign(candidates []spec.Config, order []int) *design {
 			}
 		}
 		e := at.natural()
-		for i := range terms {
+		for i := range terms { // both readings of pipelines, in turn
 			terms[i].seconds(&e, &jac[i])
 			for a := range sd {
 				jac[i][a] *= sd[a]
@@ -115,6 +116,7 @@ func newDesign(candidates []spec.Config, order []int) *design {
 			}
 		}
 		d.prior = append(d.prior, cov)
+		terms, split = split, terms
 	}
 	return d
 }

@@ -97,7 +97,7 @@ func thin(ms []spec.Measurement, n int) []spec.Measurement {
 
 // splitEvidence is how much likelier, in nats, rows must be with pipelines fed
 // sample by sample before their plans are not taken at their word.
-const splitEvidence = 3
+const splitEvidence = 1
 
 // fitRubickBest fits rows with their plans as written and, where a pipeline is
 // said to be fed one micro-batch of several samples, fed sample by sample too.

@@ -1,0 +1,78 @@
+package family
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// configsAt returns the canonical strings of the chosen candidates.
+func configsAt(cs []spec.Config, idx []int) []string {
+	var out []string
+	for _, i := range idx {
+		out = append(out, cs[i].Plan.String()+" on "+cs[i].Shape.Devices)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestChooseDoesNotDependOnOrder(t *testing.T) {
+	cs := toyGrid()
+	want := configsAt(cs, chooseRubick(cs, 8))
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 3 {
+		rng.Shuffle(len(cs), func(i, j int) { cs[i], cs[j] = cs[j], cs[i] })
+		if got := configsAt(cs, chooseRubick(cs, 8)); !slices.Equal(got, want) {
+			t.Fatalf("chose %v, in another order %v", want, got)
+		}
+	}
+}
+
+func TestChooseReturnsDistinctAscendingIndices(t *testing.T) {
+	cs := toyGrid()[:10]
+	for n := -1; n <= 12; n++ {
+		got := chooseRubick(cs, n)
+		if want := min(max(n, 0), len(cs)); len(got) != want || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != want {
+			t.Errorf("n=%d: chose %v", n, got)
+		}
+	}
+	if got := chooseRubick(nil, 3); len(got) != 0 {
+		t.Errorf("of nothing: chose %v", got)
+	}
+}
+
+// TestChooseCoversTheParameters: a choice of 8 has a row for each parameter,
+// which the first 8 rows have not, and predicts better.
+func TestChooseCoversTheParameters(t *testing.T) {
+	cs := toyGrid()
+	var offload, parallel, nodes bool
+	for _, i := range chooseRubick(cs, 8) {
+		p := cs[i].Plan
+		offload = offload || p.Offload != spec.OffloadNone
+		parallel = parallel || p.TP*p.PP > 1
+		nodes = nodes || cs[i].Shape.Nodes() > 1
+	}
+	if !offload || !parallel || !nodes {
+		t.Errorf("chose a row with offload %v, model parallelism %v, several nodes %v; want all", offload, parallel, nodes)
+	}
+}
+
+func TestChooseFromManyAndFromAbsurd(t *testing.T) {
+	var cs []spec.Config
+	for mb := 1; mb <= 600; mb++ {
+		cs = append(cs, toy(spec.Plan{DP: 8, MicroBatch: mb}, 8))
+	}
+	if got := chooseRubick(cs, 8); len(got) != 8 {
+		t.Errorf("of 600: chose %v", got)
+	}
+	for i := range cs[:20] {
+		cs[i].Model.ParamCount = 1e308
+		cs[i].Plan.DP = 64
+		cs[i].Shape = spec.NewShape(8, 8, 8, 8, 8, 8, 8, 8)
+	}
+	if got := chooseRubick(cs[:20], 5); len(got) != 5 {
+		t.Errorf("of absurd candidates: chose %v", got)
+	}
+}
