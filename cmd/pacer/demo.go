@@ -66,6 +66,7 @@ type demo struct {
 	out      string
 	seed     uint64
 	analytic perfmodel.Predictor
+	planner  *planner.Planner
 	request  planner.Request
 }
 
@@ -83,7 +84,7 @@ func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, 
 		return nil, err
 	}
 	node := nodeOf(acc)
-	return &demo{ctx: ctx, w: w, out: out, seed: seed, analytic: a, request: planner.Request{
+	return &demo{ctx: ctx, w: w, out: out, seed: seed, analytic: a, planner: planner.New(a, planner.Options{}), request: planner.Request{
 		Model: m, Accelerator: acc, Link: node.Link, PerNode: node.Devices, Devices: demoDevices, GlobalBatch: demoBatch,
 	}}, os.MkdirAll(out, 0o755)
 }
@@ -131,28 +132,28 @@ func (d *demo) fit() error {
 	return nil
 }
 
-// measure returns one measurement of every plan that fits on 1 to 32 devices
-// and differs in its degrees, ZeRO stage or recompute.
+// measure returns one invented measurement of every plan that fits on 1 to 32
+// devices with micro-batch 1 and nothing offloaded.
 func (d *demo) measure() ([]spec.Measurement, error) {
-	pl := planner.New(d.analytic, planner.Options{})
 	truth := d.truth()
 	var rows []spec.Measurement
 	for n := 1; n <= 32; n *= 2 {
 		r := d.request
-		r.Devices, r.Top = n, 16
-		ranking, err := pl.Rank(d.ctx, r)
+		r.Devices = n
+		ranking, err := d.planner.Rank(d.ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		for _, ch := range ranking.Choices {
-			if !ch.Fits {
+			p := ch.Config.Plan
+			if !ch.Fits || p.Offload != spec.OffloadNone || p.MicroBatch > 1 || p.SequenceParallel {
 				continue
 			}
-			p, err := truth.Predict(d.ctx, ch.Config)
+			pred, err := truth.Predict(d.ctx, ch.Config)
 			if err != nil {
 				return nil, err
 			}
-			sec, _, _ := p.StepSec(ch.Config.Plan.GlobalBatch())
+			sec, _, _ := pred.StepSec(ch.Config.Plan.GlobalBatch())
 			rows = append(rows, spec.Measurement{Config: ch.Config, Outcome: spec.OK, StepSec: []float64{sec}, Source: "demo"})
 		}
 	}
@@ -162,7 +163,7 @@ func (d *demo) measure() ([]spec.Measurement, error) {
 func (d *demo) plan() error {
 	d.title(2, "Rank the execution plans of a model nobody measured here")
 	r := d.request
-	ranking, err := planner.New(d.analytic, planner.Options{}).Rank(d.ctx, r)
+	ranking, err := d.planner.Rank(d.ctx, r)
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (d *demo) curve() error {
 	d.title(3, "What does each further device bring?")
 	r := d.request
 	r.Devices = 64
-	curve, err := planner.New(d.analytic, planner.Options{}).Curve(d.ctx, r)
+	curve, err := d.planner.Curve(d.ctx, r)
 	if err != nil {
 		return err
 	}
@@ -222,11 +223,28 @@ func (d *demo) study() (*study, error) {
 	if err != nil {
 		return nil, err
 	}
+	jobs, err := synthetic.Workload(synthetic.Options{Seed: d.seed, Jobs: demoJobs, Models: models, Plan: d.ownersPlan})
+	if err != nil {
+		return nil, err
+	}
 	return &study{
 		workload: "synthetic", cluster: cluster, policies: policies, seed: d.seed,
-		jobs:      synthetic.Workload(synthetic.Options{Seed: d.seed, Jobs: demoJobs, Models: models}),
+		jobs:      jobs,
 		truth:     world{name: fmt.Sprintf("analytic model with %.0f %% noise per configuration", 100*demoNoise), predictor: d.truth()},
 		belief:    world{name: "analytic model", predictor: d.analytic},
 		startCost: func(spec.Job) time.Duration { return time.Minute },
 	}, nil
+}
+
+// ownersPlan is what a careful owner would submit: the best believed plan for
+// one model on some devices, its owner's favourite global batch given.
+func (d *demo) ownersPlan(m spec.Model, devices int) (p spec.Plan, stepSec float64, ok bool) {
+	r := d.request
+	r.Model, r.Devices, r.GlobalBatch = m, devices, 64
+	best, err := d.planner.Best(d.ctx, r)
+	if err != nil {
+		return spec.Plan{}, 0, false // does not fit on so few
+	}
+	sec, _, _ := best.Prediction.StepSec(r.GlobalBatch)
+	return best.Config.Plan, sec, true
 }

@@ -185,6 +185,9 @@ func (s *study) readWorkload(c *cli.Context) (format string, err error) {
 		return "", fmt.Errorf("simulate: %s holds no job that can be run", path)
 	}
 	s.workload, s.jobs, s.bad = path, w.Jobs, len(w.Bad)
+	if !slices.ContainsFunc(w.Jobs, func(j spec.Job) bool { return s.score.Has(j.ID) }) {
+		return "", usagef("simulate: no job of %s is among --score %s", path, s.score)
+	}
 	return w.Format, nil
 }
 
@@ -229,7 +232,7 @@ func (s *study) runPolicy(ctx context.Context, p policy.Spec) (*sim.Result, erro
 	}
 	return sim.Run(ctx, sim.Config{
 		Cluster: s.cluster, Jobs: s.jobs, Policy: pol, PolicyName: p.String(),
-		Truth: s.truth.truth(s.cluster), Admission: admission, StartCost: s.startCost,
+		Truth: s.truth.truth(s.cluster), Admission: admission, StartCost: s.startCost, Score: s.score.Has,
 	})
 }
 
