@@ -11,6 +11,7 @@ import "context"
 //
 // A fixed Shape stands for its number of devices. Every count is laid out on
 // nodes of PerNode devices; a Measured space uses each measured shape instead.
+// The points are shared by all callers: not to be modified.
 func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	if r.Shape.Devices != "" {
 		r.Devices, r.PerNode = r.Shape.Total(), r.Shape.Most()
@@ -19,6 +20,10 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	r, err := r.normal()
 	if err != nil {
 		return Curve{}, err
+	}
+	key := keyOf(r)
+	if c, ok := pl.curves.get(key); ok {
+		return c, nil
 	}
 	out := Curve{Request: r}
 	var top answer
@@ -39,5 +44,6 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	if !top.ok {
 		return Curve{}, pl.infeasible(ctx, r)
 	}
+	pl.curves.put(key, out)
 	return out, nil
 }

@@ -22,7 +22,8 @@ type Options struct {
 	// Reserve is the share of device memory to leave free, in [0, 1). The
 	// estimate counts context and fragmentation already.
 	Reserve float64
-	// CacheSize is how many answers are kept, 0 = 4096.
+	// CacheSize is how many answers, and how many curves, are kept: at least
+	// that many, at most twice as many. 0 = 4096.
 	CacheSize int
 }
 
@@ -40,9 +41,10 @@ func (o Options) Validate() error {
 // Planner answers Requests with the predictor it was made with. It is safe for
 // concurrent use, and is a scheduler.Oracle.
 type Planner struct {
-	p     perfmodel.Predictor
-	o     Options
-	bests *cache[requestKey, answer]
+	p      perfmodel.Predictor
+	o      Options
+	bests  *cache[requestKey, answer]
+	curves *cache[requestKey, Curve]
 }
 
 // New returns a Planner over p. It panics on options that do not validate.
@@ -53,7 +55,8 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 	if o.Space == nil {
 		o.Space = Enumerate{}
 	}
-	return &Planner{p: p, o: o, bests: newCache[requestKey, answer](cmp.Or(o.CacheSize, 4096))}
+	size := cmp.Or(o.CacheSize, 4096)
+	return &Planner{p: p, o: o, bests: newCache[requestKey, answer](size), curves: newCache[requestKey, Curve](size)}
 }
 
 // Space returns the space proposals come from.

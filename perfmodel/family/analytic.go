@@ -139,7 +139,7 @@ func (pr *prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 	parts := pr.parts(p)
 	sec := parts.Total()
 	if !(sec > 0) || sec > 1e12 {
-		return spec.Prediction{}, fmt.Errorf("analytic: plan %s gives a step of %g s: %w", p, sec, perfmodel.ErrNotCovered)
+		return spec.Prediction{}, fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, sec, perfmodel.ErrNotCovered)
 	}
 	thr := float64(p.GlobalBatch()) / sec
 	return spec.Prediction{Throughput: thr, Lo: thr * pr.lo, Hi: thr * pr.hi, By: "analytic", Warnings: pr.machine.warnings}, nil

@@ -86,7 +86,7 @@ func newMachine(c *spec.Config, m *machine) error {
 	}
 	m.mem = a.MemBps * memShare
 
-	most, least, total := c.Shape.Most(), c.Shape.Least(), c.Shape.Total()
+	total, _, most, least := c.Shape.Stats()
 	m.total = total
 	if total == 0 {
 		lacks |= lackShape

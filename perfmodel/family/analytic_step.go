@@ -21,15 +21,13 @@ func expNeg(x float64) float64 { return math.Exp(-x) }
 // Source: Narayanan et al. SC 2021, section 2.2 (1F1B and interleaved
 // schedules). Differs: the stage that carries the vocabulary head sets the
 // pace, and the ramp is shortened by β, as measured.
+//
+// p may be changed: sequence parallelism is what the stack does with TP.
 func (pr *prepared) parts(p *spec.Plan) Parts {
 	if !pr.work.shape {
 		return pr.opaqueParts(p)
 	}
-	if pr.machine.stack.sequence && p.TP > 1 && !p.SequenceParallel {
-		q := *p
-		q.SequenceParallel = true
-		p = &q
-	}
+	p.SequenceParallel = p.TP > 1 && (p.SequenceParallel || pr.machine.stack.sequence)
 	m, w := &pr.machine, &pr.work
 	l := w.layerOf(m, p)
 	micro := float64(p.AccumSteps)

@@ -58,20 +58,35 @@ type Accelerator struct {
 // format it runs at the next wider one it has: tf32 as fp32, bf16 as fp16 if
 // the part has that, fp8 and fp4 as bf16. 0 when nothing is known.
 func (a Accelerator) Peak(p Precision) float64 {
-	chain := map[Precision][]float64{
-		FP32: {a.FP32},
-		TF32: {a.TF32, a.FP32},
-		FP16: {a.FP16, a.FP32},
-		BF16: {a.BF16, a.FP16, a.FP32},
-		FP8:  {a.FP8, a.BF16, a.FP16, a.FP32},
-		FP4:  {a.FP4, a.FP8, a.BF16, a.FP16, a.FP32},
-	}
-	for _, v := range chain[p] {
-		if v > 0 {
-			return v
+	switch p {
+	case FP4:
+		if a.FP4 > 0 {
+			return a.FP4
 		}
+		fallthrough
+	case FP8:
+		if a.FP8 > 0 {
+			return a.FP8
+		}
+		fallthrough
+	case BF16:
+		if a.BF16 > 0 {
+			return a.BF16
+		}
+		fallthrough
+	case FP16:
+		if a.FP16 > 0 {
+			return a.FP16
+		}
+	case TF32:
+		if a.TF32 > 0 {
+			return a.TF32
+		}
+	case FP32:
+	default:
+		return 0
 	}
-	return 0
+	return max(a.FP32, 0)
 }
 
 // Validate reports what makes a unusable for first-principles prediction.

@@ -124,3 +124,14 @@ func (s Shape) Least() int {
 	})
 	return m
 }
+
+// Stats returns Total, Nodes, Most and Least, read once.
+func (s Shape) Stats() (total, nodes, most, least int) {
+	s.each(func(n int) {
+		total, nodes, most = total+n, nodes+1, max(most, n)
+		if least == 0 || n < least {
+			least = n
+		}
+	})
+	return total, nodes, most, least
+}
