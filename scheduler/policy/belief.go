@@ -122,7 +122,7 @@ func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 		}
 		r := request(j, g, j.Devices)
 		r.Plan = plan
-		options, err := b.ask(ctx, gi, r)
+		options, err := b.ask(ctx, gi, g, r)
 		if err != nil {
 			return err
 		}
@@ -132,9 +132,10 @@ func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 	return nil
 }
 
-// ask returns the fitting choices of r as options, the best plan of each shape
-// only, fastest first. That the oracle has no plan or no opinion is no error.
-func (b *belief) ask(ctx context.Context, group int, r planner.Request) ([]option, error) {
+// ask returns the choices of r that fit in memory and on the nodes of g as
+// options, the best plan of each shape only, fastest first. That the oracle has
+// no plan or no opinion is no error.
+func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request) ([]option, error) {
 	if b.oracle == nil || r.GlobalBatch < 1 {
 		return nil, nil
 	}
@@ -149,6 +150,9 @@ func (b *belief) ask(ctx context.Context, group int, r planner.Request) ([]optio
 	seen := map[spec.Shape]bool{}
 	for i := range ranking.Choices {
 		c := &ranking.Choices[i]
+		if c.Config.Shape.Most() > g.Devices || c.Config.Shape.Nodes() > g.Count {
+			continue
+		}
 		if !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) {
 			continue
 		}

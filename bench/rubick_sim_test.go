@@ -1,0 +1,286 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/measured"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// testbed is what the simulations of Rubick's workloads share: 64 A800 on 8
+// nodes, 260 s per start, resume or change, and the measured step times as the
+// truth. Only measured (plan, placement) pairs may be granted.
+type testbed struct {
+	truth   *measured.Table
+	cluster spec.Cluster
+	dir     string
+}
+
+func newTestbed(tb testing.TB) testbed {
+	tb.Helper()
+	dir := filepath.Join(spectest.Shared(tb), "data", "rubick", "simulator", "workloads")
+	cl, err := catalog.Cluster("8x8xA800")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return testbed{truth: measured.New(importAll(tb, "rubick")), cluster: cl, dir: dir}
+}
+
+// jobs reads workload-NAME.csv; submit times are multiplied by stretch.
+func (b testbed) jobs(tb testing.TB, name string, stretch float64) []spec.Job {
+	tb.Helper()
+	file := "workload-" + name + ".csv"
+	data, err := os.ReadFile(filepath.Join(b.dir, file))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w, err := datasets.ReadWorkload(data, file, "rubick")
+	if err != nil || len(w.Bad) > 0 {
+		tb.Fatal(err, w.Bad)
+	}
+	for i := range w.Jobs {
+		w.Jobs[i].Submit = time.Duration(stretch * float64(w.Jobs[i].Submit))
+	}
+	return w.Jobs
+}
+
+func (b testbed) run(tb testing.TB, pol string, jobs []spec.Job, belief perfmodel.Predictor) *sim.Result {
+	tb.Helper()
+	specs, err := policy.Parse(pol)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	oracle := planner.New(belief, planner.Options{Space: planner.NewMeasured(b.truth.Configs())})
+	p, err := policy.New(specs[0], policy.Deps{Oracle: oracle})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r, err := sim.Run(context.Background(), sim.Config{
+		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol,
+		Truth:     sim.Predicted{Predictor: b.truth, Cluster: b.cluster},
+		StartCost: func(spec.Job) time.Duration { return 260 * time.Second },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// fitted is the rubick family fitted to at most 8 rows of each model.
+type fitted map[spec.Key]perfmodel.Fitted
+
+func fitRubick(tb testing.TB) fitted {
+	tb.Helper()
+	f, err := family.Lookup("rubick")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out := fitted{}
+	for key, rows := range perfmodel.GroupByKey(importAll(tb, "rubick")) {
+		m, _, err := perfmodel.FitKey(context.Background(), f, rows, perfmodel.FitOptions{MaxRows: 8})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out[key] = m
+	}
+	return out
+}
+
+func (f fitted) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	if m, ok := f[c.Key()]; ok {
+		return m.Predict(ctx, c)
+	}
+	return spec.Prediction{}, fmt.Errorf("bench: %s: %w", c.Key(), perfmodel.ErrNotCovered)
+}
+
+// wrong is a belief whose every configuration is off by its own log-normal
+// factor of deviation sigma.
+type wrong struct {
+	perfmodel.Predictor
+	sigma float64
+	seed  uint64
+}
+
+func (w wrong) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	p, err := w.Predictor.Predict(ctx, c)
+	h := fnv.New64a()
+	fmt.Fprint(h, c.Model.Name, c.Plan, c.Shape)
+	p.Throughput *= math.Exp(w.sigma * rand.New(rand.NewPCG(w.seed, h.Sum64())).NormFloat64())
+	return p, err
+}
+
+// figures sums a run up.
+type figures struct {
+	finished, restarts          int
+	avg, median, p99, max, span float64 // s; span is the makespan
+	guaranteed, bestEffort      float64 // mean completion times, s
+	deviceHours                 float64
+	elapsed                     time.Duration
+}
+
+func summarize(r *sim.Result) figures {
+	f := figures{elapsed: r.Elapsed}
+	var all, guaranteed, rest []float64
+	first, last := r.Jobs[0].Job.Submit, time.Duration(0)
+	for _, j := range r.Jobs {
+		f.restarts += j.Restarts
+		f.deviceHours += j.Attained / 3600
+		if !j.Finished {
+			continue
+		}
+		jct := j.JCT().Seconds()
+		all = append(all, jct)
+		if j.Job.Guaranteed {
+			guaranteed = append(guaranteed, jct)
+		} else {
+			rest = append(rest, jct)
+		}
+		last = max(last, j.End)
+	}
+	slices.Sort(all)
+	rank := func(q float64) float64 { return all[max(int(math.Ceil(q*float64(len(all))))-1, 0)] }
+	f.finished, f.avg, f.median, f.p99, f.max = len(all), mean(all), rank(0.5), rank(0.99), rank(1)
+	f.guaranteed, f.bestEffort, f.span = mean(guaranteed), mean(rest), (last - first).Seconds()
+	return f
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(max(len(v), 1))
+}
+
+const figuresHead = "policy          trace belief       jobs   avg  guar.   b.e. median    p99    max  makespan restarts dev-h  wall ms"
+
+func (f figures) row(pol, trace, belief string) string {
+	return fmt.Sprintf("%-15s %-5s %-11s %5d %5.0f %6.0f %6.0f %6.0f %6.0f %6.0f %9.0f %8d %5.0f %8.0f\n", pol, trace, belief, f.finished,
+		f.avg, f.guaranteed, f.bestEffort, f.median, f.p99, f.max, f.span, f.restarts, f.deviceHours, float64(f.elapsed.Microseconds())/1e3)
+}
+
+// TestRubickWorkloads runs the first policies on the three traces of Rubick's
+// artifact, with fitted and with perfect belief. The artifact's own simulator,
+// once preempted jobs stop, reaches a mean completion time of 7475 s and a
+// makespan of 108,378 s on base, and leaves 42 jobs of mt unfinished.
+func TestRubickWorkloads(t *testing.T) {
+	b := newTestbed(t)
+	beliefs := []struct {
+		name string
+		p    perfmodel.Predictor
+	}{{"fitted", fitRubick(t)}, {"perfect", b.truth}}
+	var table strings.Builder
+	for _, trace := range []string{"base", "bp", "mt"} {
+		jobs := b.jobs(t, trace, 1)
+		for _, belief := range beliefs {
+			for _, pol := range []string{"fifo", "fifo-backfill", "rubick"} {
+				f := summarize(b.run(t, pol, jobs, belief.p))
+				table.WriteString(f.row(pol, trace, belief.name))
+				if f.finished != len(jobs) {
+					t.Errorf("%s on %s: %d of %d jobs finished", pol, trace, f.finished, len(jobs))
+				}
+				if pol == "rubick" && trace != "mt" && (f.avg > 1500 || f.span > 70000) {
+					t.Errorf("rubick on %s, %s belief: mean completion time %.0f s, makespan %.0f s, want at most 1500 and 70,000",
+						trace, belief.name, f.avg, f.span)
+				}
+				if pol == "rubick" && trace == "mt" && f.avg > 2500 {
+					t.Errorf("rubick on mt, %s belief: mean completion time %.0f s, want at most 2500", belief.name, f.avg)
+				}
+			}
+		}
+	}
+	t.Logf("\n%s\n%s", figuresHead, table.String())
+}
+
+// TestRubickWithWrongBelief runs base with beliefs that are off by more and
+// more: what was found to be fast is then partly luck.
+func TestRubickWithWrongBelief(t *testing.T) {
+	b := newTestbed(t)
+	jobs := b.jobs(t, "base", 1)
+	const seeds = 5
+	var table strings.Builder
+	for _, sigma := range []float64{0.1, 0.2} {
+		var avg, span float64
+		for seed := range uint64(seeds) {
+			f := summarize(b.run(t, "rubick", jobs, wrong{b.truth, sigma, seed}))
+			table.WriteString(f.row("rubick", "base", fmt.Sprintf("sigma %g/%d", sigma, seed)))
+			if f.finished != len(jobs) || f.avg > 2500 || f.span > 85000 {
+				t.Errorf("sigma %g, seed %d: %d finished, mean completion time %.0f s, makespan %.0f s, want %d, at most 2500 and 85,000",
+					sigma, seed, f.finished, f.avg, f.span, len(jobs))
+			}
+			avg, span = avg+f.avg/seeds, span+f.span/seeds
+		}
+		fmt.Fprintf(&table, "mean of sigma %g: completion time %.0f s, makespan %.0f s\n", sigma, avg, span)
+	}
+	t.Logf("\n%s\n%s", figuresHead, table.String())
+}
+
+// Two runs with everything made anew differ in nothing but the wall time.
+func TestRubickRunsRepeat(t *testing.T) {
+	b := newTestbed(t)
+	jobs := b.jobs(t, "mt", 1)
+	first := b.run(t, "rubick", jobs, wrong{b.truth, 0.1, 1})
+	slices.Reverse(jobs)
+	second := b.run(t, "rubick", jobs, wrong{b.truth, 0.1, 1})
+	if diff := gocmp.Diff(first, second, cmpopts.IgnoreFields(sim.Result{}, "Elapsed")); diff != "" {
+		t.Errorf("(-first +second):\n%s", diff)
+	}
+}
+
+// What was not measured may not be granted, and the error says what it was.
+func TestUnmeasuredGrantIsAnError(t *testing.T) {
+	b := newTestbed(t)
+	jobs := b.jobs(t, "base", 1)[:1] // vit on 2 devices
+	p, err := policy.New(policy.Spec{Name: "fifo"}, policy.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs[0].Plan.TP, jobs[0].Plan.DP, jobs[0].Plan.AccumSteps = 2, 1, 2*jobs[0].Plan.AccumSteps
+	_, err = sim.Run(t.Context(), sim.Config{Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: "fifo",
+		Truth: sim.Predicted{Predictor: b.truth, Cluster: b.cluster}})
+	if !errors.Is(err, measured.ErrNotMeasured) || !strings.Contains(err.Error(), "policy fifo at 0s: job vit-0 (vit), plan dp=1,tp=2") {
+		t.Errorf("error %v, want one that names policy, time, job and plan and wraps %v", err, measured.ErrNotMeasured)
+	}
+}
+
+// BenchmarkRubickWorkload simulates the base trace, tables and belief made
+// before.
+func BenchmarkRubickWorkload(b *testing.B) {
+	bed := newTestbed(b)
+	jobs := bed.jobs(b, "base", 1)
+	belief := fitRubick(b)
+	for _, pol := range []string{"fifo-backfill", "rubick"} {
+		b.Run("trace=base/policy="+pol, func(b *testing.B) {
+			var f figures
+			for b.Loop() {
+				f = summarize(bed.run(b, pol, jobs, belief))
+			}
+			b.ReportMetric(f.avg, "jct-sec")
+			b.ReportMetric(f.span, "makespan-sec")
+			b.ReportMetric(cmp.Or(float64(f.restarts), 0), "restarts")
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/schedulertest"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// On any workload a guaranteed job never runs slower than its own plan would at
+// its own size.
+func TestRubickGuarantee(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := schedulertest.DrawCase(rt)
+		truth := c.World.Truth(c.Cluster)
+		promised := map[spec.JobID]float64{}
+		for i := range c.Jobs {
+			promised[c.Jobs[i].ID] = slowestDue(t.Context(), c, &c.Jobs[i])
+		}
+		p, err := New(Spec{Name: "rubick"}, Deps{Oracle: c.World.Oracle(0, 0)})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		groups := scheduler.NewInventory(c.Cluster).Group
+		_, err = sim.Run(t.Context(), sim.Config{
+			Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "rubick", Truth: truth,
+			StartCost: func(spec.Job) time.Duration { return c.StartCost },
+			Observe: func(e sim.Event) {
+				if !e.Job.Guaranteed || e.Kind != sim.Started && e.Kind != sim.Moved {
+					return
+				}
+				group := &c.Cluster.Groups[groups[e.Grant.Slots[0].Node]]
+				rate, err := truth.StepsPerSec(t.Context(), e.Job, e.Grant, group)
+				if err != nil || rate < promised[e.Job.ID] {
+					rt.Fatalf("guaranteed job %s runs at %g steps/s on %s (%v), due %g", e.Job.ID, rate, e.Grant.Shape.Devices, err, promised[e.Job.ID])
+				}
+			},
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// slowestDue is the speed of j at its own plan and size, on whichever group that
+// is fastest.
+func slowestDue(ctx context.Context, c schedulertest.Case, j *spec.Job) float64 {
+	w, err := newBelief(Deps{Oracle: c.World.Oracle(0, 0)}).asSubmitted(ctx, c.Cluster, j)
+	if err != nil || len(w.options) == 0 {
+		panic(fmt.Sprint("a drawn job cannot run as submitted: ", j.ID, err))
+	}
+	return w.options[0].rate
+}
+
+// The paper's example of two jobs on four devices (figure 8): split evenly
+// RoBERTa and T5 reach 0.53 and 0.25 of their throughput on all four, as one and
+// three devices 0.55 and 0.89, since T5 has a fast plan on three. The
+// sensitivity curves find that split.
+func TestRubickSplitsBySensitivity(t *testing.T) {
+	w := &schedulertest.World{}
+	for n, rate := range map[int]float64{1: 0.55, 2: 0.53, 4: 1} {
+		w.Add("roberta", "x", schedulertest.OnePlan(n), spec.NewShape(n), rate)
+	}
+	for n, rate := range map[int]float64{2: 0.25, 3: 0.89, 4: 1} {
+		w.Add("t5", "x", schedulertest.OnePlan(n), spec.NewShape(n), rate)
+	}
+	p, err := New(Spec{Name: "rubick"}, Deps{Oracle: w.Oracle(0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scheduler.Snapshot{Cluster: schedulertest.Nodes(1, 4)}
+	for _, name := range []string{"roberta", "t5"} {
+		j := &spec.Job{ID: spec.JobID(name), Model: spec.Model{Name: name}, Plan: schedulertest.OnePlan(2), Devices: 2, Steps: 10000}
+		s.Jobs = append(s.Jobs, &scheduler.JobState{Job: j, Remaining: 10000, StartCost: time.Minute})
+	}
+	d, err := p.Decide(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[spec.JobID]int{}
+	for _, g := range d.Grants {
+		got[g.Job] = g.Devices()
+	}
+	if got["roberta"] != 1 || got["t5"] != 3 {
+		t.Errorf("devices %v, want roberta 1 and t5 3", got)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	small := sizes(&spec.NodeGroup{Count: 2, Devices: 4})
+	if fmt.Sprint(small) != "[1 2 3 4 5 6 7 8]" {
+		t.Errorf("sizes of 2x4: %v", small)
+	}
+	large := sizes(&spec.NodeGroup{Count: 1000, Devices: 8})
+	if n := len(large); n > 300 {
+		t.Errorf("%d sizes for 8000 devices", n)
+	}
+	if last := large[len(large)-1]; last != 512*8 {
+		t.Errorf("largest size %d, want the last power of two of nodes", last)
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, name := range []string{"fifo-backfill", "rubick"} {
+		for _, jobs := range []int{100, 1000} {
+			b.Run(fmt.Sprintf("policy=%s/jobs=%d/devices=256", name, jobs), func(b *testing.B) {
+				p, s := crowd(b, name, jobs)
+				for b.Loop() {
+					if _, err := p.Decide(b.Context(), s); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// crowd is a cluster of 32x8 on which one half of the jobs that fit run.
+func crowd(b *testing.B, name string, jobs int) (scheduler.Policy, *scheduler.Snapshot) {
+	b.Helper()
+	w := &schedulertest.World{}
+	for n := 1; n <= 64; n *= 2 {
+		w.Add("m", "x", schedulertest.OnePlan(n), spec.Packed(n, 8), 1+0.8*float64(n-1))
+	}
+	p, err := New(Spec{Name: name}, Deps{Oracle: w.Oracle(0, 0)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &scheduler.Snapshot{Now: time.Hour, Cluster: schedulertest.Nodes(32, 8)}
+	for i := range jobs {
+		n := 1 << (i % 4)
+		j := &spec.Job{ID: spec.JobID(fmt.Sprintf("j%04d", i)), Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(n),
+			Devices: n, Steps: float64(1000 + 37*i%5000), Submit: time.Duration(i) * time.Second}
+		st := &scheduler.JobState{Job: j, Remaining: j.Steps, StartCost: time.Minute}
+		if i < 32 {
+			st.Grant = &scheduler.Grant{Job: j.ID, Plan: j.Plan, Shape: spec.NewShape(n), Slots: []scheduler.Slot{{Node: i, Devices: n}}}
+		}
+		s.Jobs = append(s.Jobs, st)
+	}
+	return p, s
+}
