@@ -1,0 +1,196 @@
+package perfmodel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// perSample is a family of one parameter: seconds per sample, the mean of its
+// rows. It says nothing of plans with pipelines.
+type perSample float64
+
+func (p perSample) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	if c.Plan.PP > 1 {
+		return spec.Prediction{}, fmt.Errorf("perSample: pipeline: %w", perfmodel.ErrNotCovered)
+	}
+	r := 1 / float64(p)
+	return spec.Prediction{Throughput: r, Lo: r * 0.9, Hi: r * 1.1}, nil
+}
+
+func (p perSample) MarshalBinary() ([]byte, error) { return fmt.Appendf(nil, "%g", float64(p)), nil }
+
+func fitPerSample(_ context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+	sum, n := 0.0, 0
+	for m, err := range data {
+		if err != nil {
+			return nil, perfmodel.Card{}, err
+		}
+		sum += m.MedianStepSec() / float64(m.Config.Plan.GlobalBatch())
+		n++
+	}
+	if n < 2 {
+		return nil, perfmodel.Card{}, fmt.Errorf("perSample: %d rows: %w", n, perfmodel.ErrTooFewPoints)
+	}
+	return perSample(sum / float64(n)), perfmodel.Card{NFit: n}, nil
+}
+
+var perSampleFamily = perfmodel.Family{Name: "per-sample", Fit: fitPerSample}
+
+// row is dp devices, one sample each, at sec seconds per sample.
+func row(dp int, sec float64) spec.Measurement {
+	return spec.Measurement{
+		Config: spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"},
+			Plan: spec.Plan{DP: dp}.Normal(), Shape: spec.Packed(dp, 8)},
+		Outcome: spec.OK, StepSec: []float64{sec * float64(dp)}, Source: "test", Origin: fmt.Sprint(dp),
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
+
+func TestFitKeyHoldsOutWhatItDidNotFit(t *testing.T) {
+	rows := []spec.Measurement{row(1, 1), row(2, 1), row(4, 1), row(8, 2), row(16, 1)}
+	f := perSampleFamily
+	f.Choose = func(_ []spec.Config, n int) []int { return []int{0, 1}[:n] }
+	doubted, failed := row(32, 4), row(64, 1)
+	doubted.Doubt = "test"
+	failed.Outcome, failed.StepSec = spec.OOM, nil
+	_, c, err := perfmodel.FitKey(t.Context(), f, append(rows, doubted, failed), perfmodel.FitOptions{MaxRows: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// predicted 1 s per sample: 0, 0.5 and 0 off; the doubted row 0.75.
+	if c.NFit != 2 || c.NHeldOut != 3 || c.NLeftOut != 2 {
+		t.Errorf("fitted %d, held out %d, left out %d; want 2 (half of 5), 3, 2", c.NFit, c.NHeldOut, c.NLeftOut)
+	}
+	if !near(c.MAPE, 0.5/3) || !near(c.P95APE, 0.5) || !near(c.MAPEAll, 1.25/4) || !near(c.Coverage, 2.0/3) {
+		t.Errorf("MAPE %g, P95 %g, all %g, coverage %g; want %g, 0.5, %g, %g", c.MAPE, c.P95APE, c.MAPEAll, c.Coverage, 0.5/3, 1.25/4, 2.0/3)
+	}
+	if c.Family != "per-sample" || c.Key != (spec.Key{Model: "m", Accelerator: "a"}) {
+		t.Errorf("card of %s, %s", c.Family, c.Key)
+	}
+}
+
+func TestFitKeyCountsRepeatsOnce(t *testing.T) {
+	rows := []spec.Measurement{row(1, 1), row(1, 3), row(1, 2), row(2, 2)}
+	f := perSampleFamily
+	f.Fit = func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+		for m := range data {
+			return perSample(m.MedianStepSec()), perfmodel.Card{NFit: 1}, nil
+		}
+		return nil, perfmodel.Card{}, perfmodel.ErrTooFewPoints
+	}
+	fitted, c, err := perfmodel.FitKey(t.Context(), f, rows, perfmodel.FitOptions{MaxRows: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.NFit != 1 || c.NHeldOut != 1 || fitted != perSample(2) {
+		t.Errorf("fitted %d rows to %v, held out %d; want 1, the median 2, 1", c.NFit, fitted, c.NHeldOut)
+	}
+}
+
+func TestFitKeyCrossValidates(t *testing.T) {
+	// Two folds of two rows: each fold's mean predicts the other's rows.
+	rows := []spec.Measurement{row(1, 1), row(2, 1), row(4, 1), row(8, 1)}
+	fitted, c, err := perfmodel.FitKey(t.Context(), perSampleFamily, rows, perfmodel.FitOptions{Folds: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.NFit != 4 || c.NHeldOut != 4 || c.MAPE != 0 || c.Coverage != 1 || fitted != perSample(1) {
+		t.Errorf("card %+v of %v", c, fitted)
+	}
+	rows[3] = row(8, 3)
+	if _, c, _ = perfmodel.FitKey(t.Context(), perSampleFamily, rows, perfmodel.FitOptions{Folds: 2}); c.MAPE == 0 {
+		t.Error("an odd row leaves the cross-validated error at 0: it was predicted by a fit that saw it")
+	}
+}
+
+func TestFitKeyDoesNotDependOnOrder(t *testing.T) {
+	var rows []spec.Measurement
+	rng := rand.New(rand.NewPCG(1, 1))
+	for dp := 1; dp <= 23; dp++ {
+		rows = append(rows, row(dp, 1+rng.Float64()))
+	}
+	for _, o := range []perfmodel.FitOptions{{}, {MaxRows: 4}, {Folds: 3, Seed: 9}} {
+		_, want, err := perfmodel.FitKey(t.Context(), perSampleFamily, rows, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shuffled := slices.Clone(rows)
+		rng.Shuffle(len(rows), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		if _, got, _ := perfmodel.FitKey(t.Context(), perSampleFamily, shuffled, o); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%+v: card %v, in another order %v", o, want, got)
+		}
+	}
+	_, a, _ := perfmodel.FitKey(t.Context(), perSampleFamily, rows, perfmodel.FitOptions{Seed: 1})
+	_, b, _ := perfmodel.FitKey(t.Context(), perSampleFamily, rows, perfmodel.FitOptions{Seed: 2})
+	if a.MAPE == b.MAPE {
+		t.Error("another seed deals the same folds")
+	}
+}
+
+func TestFitKeySaysWhatIsNotScored(t *testing.T) {
+	pipeline := row(8, 1)
+	pipeline.Config.Plan.DP, pipeline.Config.Plan.PP = 4, 2
+	_, c, err := perfmodel.FitKey(t.Context(), perSampleFamily, []spec.Measurement{row(1, 1), row(2, 1), row(4, 1), pipeline}, perfmodel.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.NHeldOut != 3 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "1 configurations not covered") {
+		t.Errorf("scored %d, warnings %q", c.NHeldOut, c.Warnings)
+	}
+	_, c, err = perfmodel.FitKey(t.Context(), perSampleFamily, []spec.Measurement{row(1, 1), row(2, 1)}, perfmodel.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.NHeldOut != 0 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "2 of 2 configurations not cross-validated") {
+		t.Errorf("scored %d, warnings %q", c.NHeldOut, c.Warnings)
+	}
+}
+
+func TestFitKeyScoresFamiliesThatNeedNoFit(t *testing.T) {
+	f := perfmodel.Family{Name: "ready", Unfitted: perSample(1)}
+	fitted, c, err := perfmodel.FitKey(t.Context(), f, []spec.Measurement{row(1, 1), row(2, 2)}, perfmodel.FitOptions{MaxRows: 8})
+	if err != nil || fitted != perSample(1) || c.NFit != 0 || c.NHeldOut != 2 || !near(c.MAPE, 0.25) {
+		t.Errorf("%v, %+v, %v", fitted, c, err)
+	}
+}
+
+func TestFitKeyErrors(t *testing.T) {
+	other := row(1, 1)
+	other.Config.Model.Name = "n"
+	for _, c := range []struct {
+		name string
+		f    perfmodel.Family
+		rows []spec.Measurement
+		o    perfmodel.FitOptions
+		few  bool
+		want string
+	}{
+		{"no rows", perSampleFamily, nil, perfmodel.FitOptions{}, true, "none of 0 rows is usable"},
+		{"one to fit and score", perSampleFamily, []spec.Measurement{row(1, 1)}, perfmodel.FitOptions{MaxRows: 8}, true, "1 usable configuration"},
+		{"two keys", perSampleFamily, []spec.Measurement{row(1, 1), other}, perfmodel.FitOptions{}, false, "rows of m on a and of n on a"},
+		{"negative rows", perSampleFamily, nil, perfmodel.FitOptions{MaxRows: -1}, false, "fit on -1 rows"},
+		{"one fold", perSampleFamily, nil, perfmodel.FitOptions{Folds: 1}, false, "1 folds"},
+		{"useless family", perfmodel.Family{Name: "none"}, []spec.Measurement{row(1, 1)}, perfmodel.FitOptions{}, false, `"none" can neither`},
+	} {
+		_, _, err := perfmodel.FitKey(t.Context(), c.f, c.rows, c.o)
+		if err == nil || errors.Is(err, perfmodel.ErrTooFewPoints) != c.few || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := perfmodel.FitKey(ctx, perSampleFamily, []spec.Measurement{row(1, 1), row(2, 1), row(4, 1)}, perfmodel.FitOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
