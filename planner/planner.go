@@ -179,18 +179,25 @@ func (r Request) normal() (Request, error) {
 	if r.PerNode == 0 {
 		r.PerNode = 8
 	}
+	m := &r.Model
 	switch {
-	case r.GlobalBatch < 1:
-		return r, fmt.Errorf("planner: global batch %d, want at least 1", r.GlobalBatch)
+	case r.GlobalBatch < 1 || r.GlobalBatch > maxBatch:
+		return r, fmt.Errorf("planner: global batch %d, want 1..%d", r.GlobalBatch, maxBatch)
 	case r.Devices < 1 || r.Devices > maxDevices:
 		return r, fmt.Errorf("planner: %d devices, want 1..%d", r.Devices, maxDevices)
 	case r.PerNode < 1:
 		return r, fmt.Errorf("planner: %d devices per node, want at least 1", r.PerNode)
 	case r.Top < 0:
 		return r, fmt.Errorf("planner: top %d is negative", r.Top)
+	case min(m.Layers, m.Hidden, m.FFN, m.Heads, m.KVHeads, m.HeadDim, m.Vocab, m.Experts, m.SeqLen, r.SeqLen) < 0:
+		return r, fmt.Errorf("planner: model %s has a negative size or sequence length", m.Name)
 	}
 	return r, nil
 }
 
-// maxDevices bounds a request, so that products of degrees stay in an int.
-const maxDevices = 1 << 20
+// A request is bounded so that products of degrees stay in an int and divisors
+// are found at once.
+const (
+	maxDevices = 1 << 20
+	maxBatch   = 1 << 30
+)

@@ -311,6 +311,8 @@ func TestRequestErrors(t *testing.T) {
 		"0 devices":      func(r *planner.Request) { r.Devices = 0 },
 		"-1 devices":     func(r *planner.Request) { r.Devices = -1 },
 		"2097152":        func(r *planner.Request) { r.Devices = 1 << 21 },
+		"global batch 4": func(r *planner.Request) { r.GlobalBatch = 4 << 40 },
+		"negative size":  func(r *planner.Request) { r.Model.Heads = -4 },
 		"top -1":         func(r *planner.Request) { r.Top = -1 },
 		"per node":       func(r *planner.Request) { r.PerNode = -2 },
 	} {
@@ -410,4 +412,51 @@ func TestNewPanicsOnBadOptions(t *testing.T) {
 			planner.New(analytic(t), o)
 		}()
 	}
+}
+
+func TestSpaceOptions(t *testing.T) {
+	plans := func(e planner.Enumerate, r planner.Request) (tp, cp, mb int, zero map[int]bool) {
+		zero = map[int]bool{}
+		if r.PerNode == 0 {
+			r.PerNode = 8
+		}
+		for c := range e.Configs(ctx, r) {
+			tp, cp, mb = max(tp, c.Plan.TP), max(cp, c.Plan.CP), max(mb, c.Plan.MicroBatch)
+			zero[c.Plan.ZeRO] = true
+		}
+		return tp, cp, mb, zero
+	}
+	r := request(16, 16)
+	if tp, cp, mb, zero := plans(planner.Enumerate{}, r); tp != 8 || cp != 1 || mb != 16 || len(zero) != 4 {
+		t.Errorf("by default tp to %d, cp to %d, micro-batch to %d, zero %v", tp, cp, mb, zero)
+	}
+	if tp, _, _, _ := plans(planner.Enumerate{TPAcrossNodes: true}, r); tp != 16 {
+		t.Errorf("across nodes tp to %d, want 16", tp)
+	}
+	if _, _, mb, zero := plans(planner.Enumerate{MaxMicroBatch: 2, ZeRO: []int{1}}, r); mb != 2 || !zero[1] || len(zero) != 1 {
+		t.Errorf("micro-batch to %d, zero %v", mb, zero)
+	}
+	r.SeqLen = 65536
+	if _, cp, _, _ := plans(planner.Enumerate{}, r); cp != 16 {
+		t.Errorf("with 65536 tokens cp to %d, want 16", cp)
+	}
+	r.Shape = spec.NewShape(8, 6, 2)
+	if tp, _, _, _ := plans(planner.Enumerate{}, r); tp != 2 {
+		t.Errorf("on 8+6+2 devices tp to %d, want 2", tp)
+	}
+}
+
+func Example() {
+	model := spec.Model{Name: "gpt", Kind: spec.Decoder, Layers: 32, Hidden: 4096, FFN: 16384, Heads: 32, Vocab: 51200, SeqLen: 2048}
+	device := spec.Accelerator{Name: "X100", Arch: "Ampere", FP16: 312e12, BF16: 312e12, MemBytes: 80 << 30, MemBps: 2e12, ScaleUpBps: 300e9}
+	analytic, _ := family.Lookup("analytic")
+
+	p := planner.New(analytic.Unfitted, planner.Options{})
+	best, err := p.Best(context.Background(), planner.Request{Model: model, Accelerator: device, Devices: 16, GlobalBatch: 256})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("uses", best.Config.Plan.Devices(), "devices, fits:", best.Fits)
+	// Output: uses 16 devices, fits: true
 }

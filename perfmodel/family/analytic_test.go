@@ -163,6 +163,21 @@ func TestAnalyticNotCovered(t *testing.T) {
 	}
 }
 
+// Whatever a Config says, a prediction is finite and positive, or an error.
+func FuzzAnalyticPredict(f *testing.F) {
+	f.Add(1, 1, 1, 1, 1, 1, 32, 4096, 32, 2048, 312e12)
+	f.Add(-1, 8, 3, 2, 0, 1<<40, 0, -5, 7, 1, -1.0)
+	f.Fuzz(func(t *testing.T, dp, tp, pp, cp, mb, ga, layers, hidden, heads, seq int, peak float64) {
+		c := analyticConfig(spec.Plan{DP: 1})
+		c.Plan = spec.Plan{DP: dp, TP: tp, PP: pp, CP: cp, MicroBatch: mb, AccumSteps: ga}
+		c.Model.Layers, c.Model.Hidden, c.Model.Heads, c.Model.SeqLen, c.Accelerator.BF16 = layers, hidden, heads, seq, peak
+		p, err := (&Analytic{}).Predict(context.Background(), c)
+		if err == nil && (!(p.Throughput > 0) || math.IsInf(p.Throughput, 0) || !(p.Lo > 0) || math.IsNaN(p.MemoryBytes)) {
+			t.Fatalf("%+v", p)
+		}
+	})
+}
+
 func TestAnalyticWarnsOfAssumedFigures(t *testing.T) {
 	c := analyticConfig(spec.Plan{DP: 16, MicroBatch: 1, AccumSteps: 1})
 	p, err := (&Analytic{}).Predict(context.Background(), c)

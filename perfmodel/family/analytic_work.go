@@ -45,7 +45,7 @@ func newWork(c *spec.Config, w *work) error {
 	model, _ := memory.GuessShape(c.Model)
 	m := &model
 	w.seq = float64(max(c.Seq(), 1))
-	if !m.HasShape() || m.Heads == 0 {
+	if !m.HasShape() || m.Heads <= 0 || m.Head() <= 0 {
 		w.flops = m.FLOPsPerSample
 		if w.flops <= 0 {
 			w.flops = 2 * m.ActiveParams() * w.seq

@@ -103,7 +103,7 @@ func For(c spec.Config) (Estimator, error) {
 	if e.w.total() <= 0 {
 		return e, fmt.Errorf("memory: model %s has neither layers and hidden size nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
 	}
-	if !m.HasShape() || m.Heads == 0 {
+	if !m.HasShape() || m.Heads <= 0 {
 		e.flops = m.FLOPsPerSample
 		if e.flops <= 0 {
 			e.flops = 2 * m.ActiveParams() * e.seq

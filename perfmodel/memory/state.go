@@ -18,7 +18,7 @@ type weights struct {
 }
 
 func weightsOf(m spec.Model) weights {
-	if !m.HasShape() || m.Heads == 0 {
+	if !m.HasShape() || m.Heads <= 0 {
 		return weights{opaque: m.Params(), scale: 1}
 	}
 	h, d := float64(m.Hidden), float64(m.Head())
