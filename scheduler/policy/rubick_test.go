@@ -93,6 +93,28 @@ func TestRubickSplitsBySensitivity(t *testing.T) {
 	}
 }
 
+// The defaults listed are the defaults used.
+func TestRubickDefaults(t *testing.T) {
+	info, err := Lookup("rubick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := Spec{Name: "rubick", Options: map[string]string{}}
+	for _, o := range info.Options {
+		listed.Options[o.Name] = o.Default
+	}
+	a, err1 := New(listed, Deps{})
+	b, err2 := New(Spec{Name: "rubick"}, Deps{})
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	x, y := *a.(*rubick), *b.(*rubick)
+	x.belief, y.belief = nil, nil
+	if x != y {
+		t.Errorf("with the listed defaults %+v, without options %+v", x, y)
+	}
+}
+
 func TestSizes(t *testing.T) {
 	small := sizes(&spec.NodeGroup{Count: 2, Devices: 4})
 	if fmt.Sprint(small) != "[1 2 3 4 5 6 7 8]" {
