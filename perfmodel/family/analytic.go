@@ -56,7 +56,7 @@ func (p Parts) Total() float64 {
 // zeroShot is the half width of the 90 % interval in log time without any
 // measurement: the smallest round figure within which nine in ten of the
 // published step times lie for every source of bench's zero-shot table (94 %
-// of all 558). The constants were chosen with those rows in view, so that a
+// of all 556). The constants were chosen with those rows in view, so that a
 // source unlike them may do worse.
 const zeroShot = 0.40
 

@@ -12,10 +12,11 @@ import (
 // Ceilings are what large aligned multiplications reach inside a training
 // step, clocks under load included. They lie below the best isolated rates
 // (A100 0.87, H100 0.80, B200 0.78 of dense bf16: stas00/ml-engineering,
-// compute/accelerator, commit 744d01e1) and are set once per generation so
-// that published step times (BigScience, Megatron-LM SC 2021, torchtitan,
-// Megatron-Bridge) are met on average. Generations without such rows, marked
-// *, take a neighbour's value.
+// compute/accelerator, commit 744d01e1) and are set once per generation, in
+// the middle of the code bases that published step times on it (BigScience,
+// InternEvo, Megatron-LM SC 2021, fms-fsdp; torchtitan, NeMo, Megatron-Bridge),
+// which lie 10 % to either side. Generations without such rows, marked *, take
+// a neighbour's value.
 type generation struct {
 	arch     string
 	units    float64 // streaming multiprocessors or compute units of the large part
@@ -38,9 +39,9 @@ var generations = []generation{
 	{arch: "Turing", units: 68, gemm: 0.55, interBps: 3.1e9},                                                                       // *
 	{arch: "Ampere", units: 108, gemm: 0.73, flash: 0.54, interBps: 25e9, peak16: 312e12, watts: 400},                              // DGX A100: 8 x 200 Gb/s
 	{arch: "Ada", units: 142, gemm: 0.65, gemm8: 0.60, flash: 0.45, interBps: 12.5e9},                                              // *
-	{arch: "Hopper", units: 132, gemm: 0.65, gemm8: 0.62, flash: 0.38, interBps: 50e9, peak16: 989e12, watts: 700, peak8: 1979e12}, // DGX H100: 8 x 400 Gb/s
-	{arch: "Blackwell", units: 148, gemm: 0.55, gemm8: 0.55, gemm4: 0.38, flash: 0.35, interBps: 50e9, peak16: 2250e12, watts: 1000, peak8: 4500e12},
-	{arch: "Blackwell Ultra", units: 148, gemm: 0.64, gemm8: 0.64, gemm4: 0.44, flash: 0.35, interBps: 100e9},
+	{arch: "Hopper", units: 132, gemm: 0.63, gemm8: 0.59, flash: 0.38, interBps: 50e9, peak16: 989e12, watts: 700, peak8: 1979e12}, // DGX H100: 8 x 400 Gb/s
+	{arch: "Blackwell", units: 148, gemm: 0.55, gemm8: 0.53, gemm4: 0.37, flash: 0.35, interBps: 50e9, peak16: 2250e12, watts: 1000, peak8: 4500e12},
+	{arch: "Blackwell Ultra", units: 148, gemm: 0.62, gemm8: 0.61, gemm4: 0.43, flash: 0.35, interBps: 100e9},
 	{arch: "CDNA2", units: 208, gemm: 0.50, flash: 0.25, interBps: 25e9},              // *
 	{arch: "CDNA3", units: 304, gemm: 0.45, gemm8: 0.40, flash: 0.25, interBps: 50e9}, // best isolated rate 0.51, same source
 }
