@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // errNotFinite means rows and parameters give no finite posterior: figures of
@@ -31,17 +32,26 @@ type rubickPosterior struct {
 	weight   []float64   // K⁻¹·(ln measured - ln T)
 	jac      []rubickVec // d ln T / d ln e of each row
 	precise  cholesky    // of the posterior precision of the logarithms
+	half     float64     // half a 90 % interval of ln T in believed standard deviations
 }
 
 // rubickBelief returns the prior means and standard deviations of the
-// parameters' logarithms for a job type.
+// parameters' logarithms for a job type. Parameters that scale assumed figures
+// may be off by the factor e² the figure may be, those of assumed links by e.
 func rubickBelief(t *rubickTerms) (mean, sd rubickVec) {
 	for i, p := range rubickPriors {
 		mean[i], sd[i] = math.Log(p.median), p.sd
 	}
-	if t.guess { // FLOPs are off by any factor
-		sd[rbCompute] = 2
+	vague := func(param int, assumed bool, least float64) {
+		if assumed {
+			sd[param] = max(sd[param], least)
+		}
 	}
+	vague(rbCompute, t.guess.work, 2)
+	vague(rbIntra, t.guess.intra, 1)
+	vague(rbInter, t.guess.inter, 1)
+	vague(rbIntra, t.guess.params, 2)
+	vague(rbInter, t.guess.params, 2)
 	return mean, sd
 }
 
@@ -204,6 +214,13 @@ func marquardtStep(v, grad rubickVec, precision *[rbN]rubickVec, damping float64
 	return v, true
 }
 
+// scatterRows is how many rows the belief in rubickAmplitude and rubickNoise is
+// worth when rows scatter more or less than that: their variance has a scaled
+// inverse chi-squared prior of so many degrees of freedom, which makes
+// predictions Student's t (Gelman et al., Bayesian Data Analysis, 3rd ed. 2013,
+// section 14.2).
+const scatterRows = 8
+
 // conclude works out everything predictions need, at the mode v.
 func (s *rubickSearch) conclude(v rubickVec) error {
 	_, precision := s.curvature(v)
@@ -219,6 +236,8 @@ func (s *rubickSearch) conclude(v rubickVec) error {
 		s.weight[i] = s.logSec[i] - math.Log(s.terms[i].seconds(&s.e, nil))
 	}
 	s.residual.solve(s.weight)
+	freedom := scatterRows + float64(len(s.terms))
+	s.half = math.Sqrt((scatterRows+2*s.loss)/freedom) * distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.95)
 	return nil
 }
 
@@ -226,9 +245,9 @@ func (s *rubickSearch) conclude(v rubickVec) error {
 // cost that grows with their cube, and more add nothing to ten parameters.
 const rubickMaxRows = 128
 
-// predict returns ln T of a configuration and its standard deviation, noise of
-// one run included.
-func (p *rubickPosterior) predict(t *rubickTerms) (logSec, sd float64) {
+// predict returns ln T of a configuration and half the width of its 90 %
+// interval, noise of one run included.
+func (p *rubickPosterior) predict(t *rubickTerms) (logSec, half float64) {
 	var grad rubickVec
 	logSec = math.Log(t.seconds(&p.e, &grad))
 	var buf [rubickMaxRows]float64
@@ -247,5 +266,5 @@ func (p *rubickPosterior) predict(t *rubickTerms) (logSec, sd float64) {
 	}
 	p.precise.forward(grad[:])
 	v := dot(grad[:], grad[:]) + rubickAmplitude*rubickAmplitude - gain + rubickNoise*rubickNoise
-	return logSec, math.Sqrt(v)
+	return logSec, p.half * math.Sqrt(v)
 }

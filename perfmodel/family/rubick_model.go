@@ -136,18 +136,15 @@ func newRubickModel(rows []rubickRow, post *rubickPosterior) *rubickModel {
 	return m
 }
 
-// z90 is the 95 % quantile of the standard normal: half a 90 % interval.
-const z90 = 1.6448536269514722
-
 // Predict implements perfmodel.Predictor. It warns of what no fitted row has.
 func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if err := m.covers(&c); err != nil {
 		return spec.Prediction{}, err
 	}
 	t := newRubickTerms(&c, m.post.split)
-	logSec, sd := m.post.predict(&t)
+	logSec, half := m.post.predict(&t)
 	rate := float64(c.Plan.GlobalBatch()) * math.Exp(-logSec)
-	spread := math.Exp(z90 * sd)
+	spread := math.Exp(half)
 	p := spec.Prediction{Throughput: rate, Lo: rate / spread, Hi: rate * spread, By: m.by}
 	if !(p.Lo > 0) || math.IsInf(p.Hi, 0) {
 		return spec.Prediction{}, fmt.Errorf("rubick: %s: %s has no finite step time: %w", m.key, c.Plan, perfmodel.ErrNotCovered)
@@ -262,8 +259,8 @@ func (m *rubickModel) card(ms []spec.Measurement) perfmodel.Card {
 	if m.post.split {
 		c.Warnings = append(c.Warnings, "rubick: pipelines are read as fed sample by sample, which fits better than one micro-batch")
 	}
-	if m.post.terms[0].guess {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("rubick: sequence length unknown, %d tokens assumed", assumedSeq))
+	if assumed := m.post.terms[0].guess.names(); len(assumed) > 0 {
+		c.Warnings = append(c.Warnings, "rubick: not known, assumed: "+strings.Join(assumed, ", "))
 	}
 	return c
 }
@@ -296,7 +293,7 @@ func (p *rubickPosterior) leaveOneOut() (ape []float64, covered float64) {
 		d := dot(unit, unit) // [V⁻¹]ii
 		off := resid[i] / d
 		ape = append(ape, math.Abs(math.Expm1(-off)))
-		if math.Abs(off) <= z90/math.Sqrt(d) {
+		if math.Abs(off) <= p.half/math.Sqrt(d) {
 			inside++
 		}
 	}

@@ -1,6 +1,7 @@
 package family
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -8,7 +9,8 @@ import (
 
 // What is assumed where a Config does not say.
 const (
-	assumedSeq      = 512    // tokens per sample
+	assumedSeq      = 512 // tokens per sample
+	assumedParams   = 100e6
 	assumedPeak     = 100e12 // FLOP/s
 	assumedMemBps   = 1e12   // bytes/s
 	assumedIntraBps = 16e9   // PCIe 3 x16
@@ -31,8 +33,34 @@ type rubickTerms struct {
 	uneven               bool
 
 	seen  rubickSeen
-	guess bool       // FLOPs per sample are a guess
+	guess rubickGuess
 	place [9]float64 // where it lies, for the residual process; one unit is one mode or a factor of 2 or 4
+}
+
+// rubickGuess says which figures of a Config are not known but assumed; what is
+// believed of the parameters that scale them is accordingly vague.
+type rubickGuess struct {
+	work         bool // FLOPs of a sample
+	params       bool // parameters
+	intra, inter bool // link rates
+}
+
+// names lists what is assumed, with the value.
+func (g rubickGuess) names() []string {
+	var out []string
+	if g.work {
+		out = append(out, fmt.Sprintf("FLOPs of a sample (%d tokens)", assumedSeq))
+	}
+	if g.params {
+		out = append(out, fmt.Sprintf("parameters (%g)", float64(assumedParams)))
+	}
+	if g.intra {
+		out = append(out, "link inside a node (the accelerator's own)")
+	}
+	if g.inter {
+		out = append(out, fmt.Sprintf("link between nodes (%g bytes/s)", float64(assumedInterBps)))
+	}
+	return out
 }
 
 // newRubickTerms works c out. With split, pipelines that the plan feeds a
@@ -52,6 +80,12 @@ func newRubickTerms(c *spec.Config, split bool) rubickTerms {
 	r.addSync(c, p, g)
 	r.addUpdate(c, p)
 	r.seen = newRubickSeen(p, g.nodes)
+	r.guess = rubickGuess{
+		work:   c.Model.FLOPsPerSample == 0 && (c.Seq() == 0 || c.Model.Params() == 0),
+		params: c.Model.Params() == 0,
+		intra:  c.Link.IntraBps <= 0,
+		inter:  c.Link.InterBps <= 0,
+	}
 	r.place = rubickPlace(c, p, g)
 	return r
 }
@@ -66,7 +100,6 @@ func rounds(p spec.Plan) float64 {
 // pass, a third of forward and backward; selective, its attention core.
 func (r *rubickTerms) addCompute(c *spec.Config, p spec.Plan) {
 	flops := trainFLOPs(c)
-	r.guess = c.Seq() == 0 && c.Model.FLOPsPerSample == 0
 	factor := 1.0
 	switch p.Recompute {
 	case spec.RecomputeFull:
@@ -126,7 +159,7 @@ func (r *rubickTerms) addSync(c *spec.Config, p spec.Plan, g rubickLayout) {
 	if n == 1 {
 		return
 	}
-	bytes := 2 * (n - 1) / n * gradBytes(p) * c.Model.Params() / float64(p.TP*p.PP)
+	bytes := 2 * (n - 1) / n * gradBytes(p) * paramsOf(c) / float64(p.TP*p.PP)
 	if p.ZeRO == 3 {
 		bytes *= 1.5
 	}
@@ -141,7 +174,7 @@ func (r *rubickTerms) addSync(c *spec.Config, p spec.Plan, g rubickLayout) {
 
 // addUpdate sets the optimizer step, on the device or on the host.
 func (r *rubickTerms) addUpdate(c *spec.Config, p spec.Plan) {
-	whole := c.Model.Params() / float64(p.TP*p.PP)
+	whole := paramsOf(c) / float64(p.TP*p.PP)
 	own := whole
 	if p.ZeRO > 0 {
 		own /= float64(p.DP * p.CP)
@@ -188,7 +221,7 @@ func (r *rubickTerms) likeness(o *rubickTerms) float64 {
 func activation(c *spec.Config, p spec.Plan) (layers, bytes float64) {
 	layers, hidden := float64(c.Model.Layers), float64(c.Model.Hidden)
 	if !c.Model.HasShape() {
-		hidden = math.Cbrt(c.Model.Params() * 64 / 12)
+		hidden = math.Cbrt(paramsOf(c) * 64 / 12)
 		layers = hidden / 64
 	}
 	return layers, gradBytes(p) * float64(p.MicroBatch) * float64(seqOf(c)) * hidden / float64(p.CP)
@@ -201,6 +234,8 @@ func trainFLOPs(c *spec.Config) float64 {
 	}
 	return assumedPeak / 1000
 }
+
+func paramsOf(c *spec.Config) float64 { return or(c.Model.Params(), assumedParams) }
 
 func seqOf(c *spec.Config) int {
 	if s := c.Seq(); s > 0 {
