@@ -67,17 +67,6 @@ type yamlGroup struct {
 	HostGiB     float64 `yaml:"host_gib"`
 }
 
-// decodeYAML decodes r into v. A panic of the decoder becomes an error:
-// goccy/go-yaml v1.19.2 has them for text such as "groups:\n !0 #".
-func decodeYAML(r io.Reader, v any) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("not readable as YAML (%v)", p)
-		}
-	}()
-	return yaml.NewDecoder(r, yaml.DisallowUnknownField()).Decode(v)
-}
-
 // ClusterYAML reads a cluster file; name is what errors call it:
 //
 //	groups:
@@ -92,20 +81,15 @@ func decodeYAML(r io.Reader, v any) (err error) {
 //
 // Errors name line and column.
 func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
-	var file struct {
-		Groups []yamlGroup `yaml:"groups"`
-	}
-	if err := decodeYAML(r, &file); err != nil {
-		if errors.Is(err, io.EOF) {
-			return spec.Cluster{}, fmt.Errorf("catalog: %s is empty, want groups: [{nodes: 8, node: DGX H100}]", name)
-		}
+	groups, err := decodeGroups(r)
+	if err != nil {
 		return spec.Cluster{}, fmt.Errorf("catalog: %s: %w", name, err)
 	}
-	if len(file.Groups) == 0 {
+	if len(groups) == 0 {
 		return spec.Cluster{}, fmt.Errorf("catalog: %s: no groups, want groups: [{nodes: 8, node: DGX H100}]", name)
 	}
 	var c spec.Cluster
-	for i, y := range file.Groups {
+	for i, y := range groups {
 		g, err := y.resolve()
 		if err != nil {
 			return spec.Cluster{}, fmt.Errorf("catalog: %s: group %d: %w", name, i+1, err)
