@@ -89,6 +89,9 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 	if s.belief, err = s.newWorld(c, "--belief", belief); err != nil {
 		return err
 	}
+	if s.truth.predictor == nil && s.belief.predictor != nil {
+		return usagef("simulate: --truth duration says nothing of other sizes and plans, so --belief %s cannot be used with it", belief)
+	}
 	cost := c.String("start-cost")
 	if cost == "" && fromRubick {
 		cost = rubickStartCost
