@@ -8,7 +8,7 @@ import (
 
 // rubickLayout is how a plan's ranks lie on nodes: consecutive ranks form
 // tensor-parallel groups, groups form pipeline stages, stages follow each
-// other (Narayanan et al., SC 2021, section 3.4), and nodes are filled in
+// other, as in Megatron-LM (Narayanan et al., SC 2021), and nodes are filled in
 // order.
 type rubickLayout struct {
 	shape       spec.Shape
