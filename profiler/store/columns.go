@@ -13,12 +13,12 @@ import (
 type kind int
 
 const (
-	text    kind = iota // UTF-8
-	whole               // 64-bit integer
-	number              // 64-bit float
-	flag                // true or false
-	instant             // nanoseconds since 1970, UTC
-	numbers             // list of 64-bit floats
+	textKind   kind = iota // UTF-8
+	wholeKind              // 64-bit integer
+	numberKind             // 64-bit float
+	flagKind               // true or false
+	timeKind               // nanoseconds since 1970, UTC
+	listKind               // list of 64-bit floats
 )
 
 func (k kind) String() string {
@@ -26,7 +26,7 @@ func (k kind) String() string {
 }
 
 // cell is one value of a column. Which field holds it follows from the
-// column's kind: whole, flag (0 or 1) and instant use n.
+// column's kind: wholeKind, flag (0 or 1) and instant use n.
 type cell struct {
 	null bool
 	s    string
@@ -122,25 +122,25 @@ var columns = []column{
 func must(c column) column { c.required = true; return c }
 
 func textColumn[T ~string](name, doc string, at func(*spec.Measurement) *T) column {
-	return column{name: name, doc: doc, kind: text,
+	return column{name: name, doc: doc, kind: textKind,
 		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == "", s: string(v)}, nil },
 		set: func(m *spec.Measurement, c cell) error { *at(m) = T(c.s); return nil }}
 }
 
 func wholeColumn(name, unit, doc string, at func(*spec.Measurement) *int) column {
-	return column{name: name, unit: unit, doc: doc, kind: whole,
+	return column{name: name, unit: unit, doc: doc, kind: wholeKind,
 		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == 0, n: int64(v)}, nil },
 		set: func(m *spec.Measurement, c cell) error { *at(m) = int(c.n); return nil }}
 }
 
 func numberColumn(name, unit, doc string, at func(*spec.Measurement) *float64) column {
-	return column{name: name, unit: unit, doc: doc, kind: number,
+	return column{name: name, unit: unit, doc: doc, kind: numberKind,
 		get: func(m *spec.Measurement) (cell, error) { v := *at(m); return cell{null: v == 0, f: v}, nil },
 		set: func(m *spec.Measurement, c cell) error { *at(m) = c.f; return nil }}
 }
 
 func flagColumn(name, doc string, at func(*spec.Measurement) *bool) column {
-	return column{name: name, doc: doc, kind: flag,
+	return column{name: name, doc: doc, kind: flagKind,
 		get: func(m *spec.Measurement) (cell, error) {
 			if *at(m) {
 				return cell{n: 1}, nil
@@ -151,7 +151,7 @@ func flagColumn(name, doc string, at func(*spec.Measurement) *bool) column {
 }
 
 func stepColumn() column {
-	return column{name: "step_sec", unit: "s", doc: "wall time of each step, one value where only a mean is known", kind: numbers, required: true,
+	return column{name: "step_sec", unit: "s", doc: "wall time of each step, one value where only a mean is known", kind: listKind, required: true,
 		get: func(m *spec.Measurement) (cell, error) { return cell{fs: m.StepSec}, nil },
 		set: func(m *spec.Measurement, c cell) error {
 			m.StepSec = nil
@@ -163,7 +163,7 @@ func stepColumn() column {
 }
 
 func atColumn() column {
-	return column{name: "at", unit: "ns since 1970, UTC", doc: "when it was taken", kind: instant,
+	return column{name: "at", unit: "ns since 1970, UTC", doc: "when it was taken", kind: timeKind,
 		get: func(m *spec.Measurement) (cell, error) { return cell{null: m.At.IsZero(), n: m.At.UnixNano()}, nil },
 		set: func(m *spec.Measurement, c cell) error {
 			m.At = time.Time{}
@@ -175,7 +175,7 @@ func atColumn() column {
 }
 
 func jsonColumn[V any](name, unit, doc string, at func(*spec.Measurement) *map[string]V) column {
-	return column{name: name, unit: unit, doc: doc, kind: text,
+	return column{name: name, unit: unit, doc: doc, kind: textKind,
 		get: func(m *spec.Measurement) (cell, error) {
 			v := *at(m)
 			if len(v) == 0 {
@@ -204,16 +204,16 @@ func (c column) fill(m *spec.Measurement, v cell, float bool) error {
 		v = cell{null: true}
 	}
 	switch {
-	case v.null && c.required && c.kind != numbers:
+	case v.null && c.required && c.kind != listKind:
 		return fmt.Errorf("column %q is null", c.name)
 	case v.null:
 		v = cell{null: true}
-	case c.kind == whole && float:
+	case c.kind == wholeKind && float:
 		v.n = int64(v.f)
 		if float64(v.n) != v.f {
 			return fmt.Errorf("column %q: %g is not a whole number", c.name, v.f)
 		}
-	case c.kind == number && !float:
+	case c.kind == numberKind && !float:
 		v.f = float64(v.n)
 	}
 	if err := c.set(m, v); err != nil {

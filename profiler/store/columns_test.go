@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -129,7 +130,13 @@ func TestFilesRoundTrip(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				want := rapid.SliceOfN(drawn, 0, 4).Draw(t, "rows")
 				var b bytes.Buffer
-				if n, err := f.write(&b, seqOf(want)); err != nil || n != len(want) {
+				n, err := 0, error(nil)
+				if f.format == Parquet { // a zstd encoder for each column takes longer than all the rest
+					n, err = writeParquet(&b, seqOf(want), compress.Codecs.Uncompressed)
+				} else {
+					n, err = f.write(&b, seqOf(want))
+				}
+				if err != nil || n != len(want) {
 					t.Fatal(n, err)
 				}
 				got, errs := gather(f.read(b.Bytes()))
@@ -165,7 +172,7 @@ func TestRecordRoundTrip(t *testing.T) {
 // TestFilesBatches crosses record batches and row groups, and the buffers of
 // the column readers.
 func TestFilesBatches(t *testing.T) {
-	want := inventedRows(2*rowsPerBatch + 77)
+	want := inventedRows(rowsPerBatch + 77)
 	for i := range want {
 		if i%3 == 0 && want[i].Outcome == spec.OK {
 			want[i].StepSec = make([]float64, 1+i%700)
@@ -409,13 +416,13 @@ func TestDamagedFiles(t *testing.T) {
 			if _, err := f.write(&b, seqOf(inventedRows(40))); err != nil {
 				t.Fatal(err)
 			}
-			for cut := 0; cut < b.Len(); cut += 97 {
+			for cut := 0; cut < b.Len(); cut += 499 {
 				if _, errs := gather(f.read(b.Bytes()[:cut])); len(errs) != 1 || !strings.Contains(errs[0].Error(), "mem") {
 					t.Fatalf("cut to %d bytes: %v", cut, errs)
 				}
 			}
 			damaged := 0
-			for at := 0; at < b.Len(); at += 13 {
+			for at := 0; at < b.Len(); at += 53 {
 				c := bytes.Clone(b.Bytes())
 				c[at] ^= 0x55
 				if _, errs := gather(f.read(c)); errs != nil {

@@ -14,18 +14,19 @@ import (
 
 // state is what inspect found in a directory.
 type state struct {
-	empty     bool     // no store yet
-	sealed    bool     // closed properly
-	format    int      // of versionFile
-	emptyLogs []string // log files whose writer was killed before the first byte
-	temps     []string // of writeFile, left by a killed writer
+	empty     bool             // no store yet
+	sealed    bool             // closed properly
+	format    int              // of versionFile
+	emptyLogs []string         // log files whose writer was killed before the first byte
+	tornLogs  map[string]int64 // end of the last whole transaction
+	temps     []string         // of writeFile, left by a killed writer
 }
 
 // inspect checks all files of the store in dir and changes none. The engine
 // drops what it cannot read, deletes tables its MANIFEST does not name and
 // ends the program on some damage, so it is given checked files only.
 func inspect(dir string) (state, error) {
-	var st state
+	st := state{tornLogs: map[string]int64{}}
 	names, temps, err := engineFiles(dir)
 	if err != nil {
 		return st, err
@@ -59,6 +60,11 @@ func (st state) prepare(dir string) error {
 	}
 	for _, name := range append(st.emptyLogs, st.temps...) {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	for name, end := range st.tornLogs {
+		if err := os.Truncate(filepath.Join(dir, name), end); err != nil {
 			return err
 		}
 	}
@@ -98,54 +104,85 @@ func (st *state) inspectCrashed(dir string, names []string) error {
 	if err != nil {
 		return err
 	}
-	found := map[uint64]bool{}
-	logs := 0
+	seen := crashed{newest: 0, orphans: map[string]uint64{}}
 	for _, name := range names {
-		var err error
-		switch ext := filepath.Ext(name); {
-		case ext == ".sst":
-			var id uint64
-			if id, err = strconv.ParseUint(strings.TrimSuffix(name, ext), 10, 64); err != nil {
-				break
-			}
-			found[id] = true
-			if t, ok := tables[id]; ok {
-				err = inspectTable(filepath.Join(dir, name), id, t)
-			}
-		case ext == ".mem" || ext == ".vlog":
-			var empty bool
-			empty, err = inspectLog(filepath.Join(dir, name), ext == ".mem")
-			if empty {
-				st.emptyLogs = append(st.emptyLogs, name)
-			}
-			if ext == ".mem" {
-				logs++
-			}
-		case name == "KEYREGISTRY":
-			err = inspectKeys(filepath.Join(dir, name))
-		}
-		if err != nil {
+		if err := st.inspectFile(dir, name, tables, &seen); err != nil {
 			return corrupt(dir, name, err)
 		}
 	}
-	return compareTables(dir, tables, found, logs)
+	for id := range tables { // those found were taken out
+		return corrupt(dir, fmt.Sprintf("%06d.sst", id), errors.New("the file is missing"))
+	}
+	return seen.checkOrphans(dir)
 }
 
-// compareTables finds tables that are missing, and tables too many that no
-// crash explains: one being built when the writer was killed has its rows in
-// a log, or in the tables it was to replace.
-func compareTables(dir string, tables map[uint64]badger.TableManifest, found map[uint64]bool, logs int) error {
-	for id := range tables {
-		if !found[id] {
-			return corrupt(dir, fmt.Sprintf("%06d.sst", id), errors.New("the file is missing"))
+// crashed is what the files of a crashed store say of its transactions.
+type crashed struct {
+	newest  uint64            // in any table the MANIFEST names
+	logs    []span            // in each memtable log
+	orphans map[string]uint64 // newest in each whole table it does not name
+}
+
+// span is the first and last transaction of a log.
+type span struct{ first, last uint64 }
+
+// inspectFile checks one file of a crashed store, and takes the table it is
+// out of tables.
+func (st *state) inspectFile(dir, name string, tables map[uint64]badger.TableManifest, seen *crashed) error {
+	path := filepath.Join(dir, name)
+	switch ext := filepath.Ext(name); {
+	case ext == ".sst":
+		id, err := strconv.ParseUint(strings.TrimSuffix(name, ext), 10, 64)
+		if err != nil {
+			return err
 		}
+		t, named := tables[id]
+		if !named {
+			t.Compression = tableCompression
+		}
+		newest, err := inspectTable(path, id, t)
+		switch {
+		case named && err != nil:
+			return err
+		case named:
+			delete(tables, id)
+			seen.newest = max(seen.newest, newest)
+		case err == nil: // else it was being built
+			seen.orphans[name] = newest
+		}
+	case ext == ".mem" || ext == ".vlog":
+		w, empty, err := inspectLog(path, ext == ".mem")
+		if err != nil {
+			return err
+		}
+		if empty {
+			st.emptyLogs = append(st.emptyLogs, name)
+			return nil
+		}
+		if w.torn {
+			st.tornLogs[name] = int64(w.whole)
+		}
+		if ext == ".mem" {
+			seen.logs = append(seen.logs, w.txns)
+		}
+	case name == "KEYREGISTRY":
+		return inspectKeys(path)
 	}
-	if logs > 0 {
-		return nil
-	}
-	for id := range found {
-		if _, ok := tables[id]; !ok {
-			return corrupt(dir, badger.ManifestFilename, fmt.Errorf("it does not name %06d.sst", id))
+	return nil
+}
+
+// checkOrphans refuses a MANIFEST that has lost its end: the engine would
+// delete the tables it no longer names. A table that a killed writer had just
+// built from a log still has its rows there; one that it compacted is no newer
+// than the tables it was to replace.
+func (c crashed) checkOrphans(dir string) error {
+	for name, newest := range c.orphans {
+		explained := newest <= c.newest
+		for _, l := range c.logs {
+			explained = explained || l.first <= newest && newest <= l.last
+		}
+		if !explained {
+			return corrupt(dir, badger.ManifestFilename, fmt.Errorf("it does not name %s, whose rows are nowhere else", name))
 		}
 	}
 	return nil

@@ -12,14 +12,15 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// inspectTable verifies the checksums of a table file: index and every block.
-func inspectTable(path string, id uint64, t badger.TableManifest) (err error) {
+// inspectTable verifies the checksums of a table file, of its index and of
+// every block, and returns the newest transaction in it.
+func inspectTable(path string, id uint64, t badger.TableManifest) (newest uint64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := inspectTableEnd(data); err != nil {
-		return err
+		return 0, err
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -28,9 +29,9 @@ func inspectTable(path string, id uint64, t badger.TableManifest) (err error) {
 	}()
 	tab, err := table.OpenInMemoryTable(data, id, &table.Options{ReadOnly: true, Compression: t.Compression, BlockSize: blockSize})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return tab.VerifyChecksum()
+	return tab.MaxVersion(), tab.VerifyChecksum()
 }
 
 // inspectTableEnd checks the lengths at the end of a table file, without
@@ -75,63 +76,70 @@ func inspectKeys(path string) error {
 
 // Head and entry flags of the engine's log files.
 const (
-	logHead   = 20 // key id, initialization vector
-	logInTxn  = 0x40
-	logEndTxn = 0x80
+	logHead  = 20   // key id, initialization vector
+	logInTxn = 0x40 // set but for the last entry of a transaction
 )
 
 var logEndKey = []byte("!badger!txn")
 
 // inspectLog walks a log file up to the end of what was written. Behind the
 // end there may be a rest of the transaction the writer was killed in, which
-// nobody was told is stored; anything else means that the middle is damaged.
-func inspectLog(path string, memtable bool) (empty bool, err error) {
+// nobody was told is stored; anything else means that the middle is damaged. A
+// log that was never written to is empty.
+func inspectLog(path string, memtable bool) (w logWalk, empty bool, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return false, err
+		return w, false, err
 	}
 	if len(data) < logHead || allZero(data[:logHead]) {
-		return true, errIf(!allZero(data), "the head of the log is damaged")
+		if !allZero(data) {
+			return w, false, errors.New("the head of the log is damaged")
+		}
+		return w, true, nil
 	}
 	if binary.BigEndian.Uint64(data) != 0 {
-		return false, errors.New("the log is encrypted, or its head is damaged")
+		return w, false, errors.New("the log is encrypted, or its head is damaged")
 	}
-	end, txn := walkLog(data)
-	return false, inspectLogRest(data, end, txn, memtable)
-}
-
-func errIf(bad bool, text string) error {
-	if bad {
-		return errors.New(text)
-	}
-	return nil
+	w = walkLog(data)
+	w.torn = !allZero(data[w.whole:])
+	return w, false, inspectLogRest(data, w, memtable)
 }
 
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
-// walkLog returns the offset of the first entry that is not whole, and the
-// number of the transaction it is in when an entry before it told, else 0.
-func walkLog(data []byte) (end int, txn uint64) {
-	for end = logHead; ; {
-		e, ok := readEntry(data[end:])
+// logWalk is what walkLog found.
+type logWalk struct {
+	end   int    // offset of the first entry that is not whole
+	whole int    // offset behind the last transaction that is
+	cut   uint64 // transaction the entry at end is in, when an entry before it tells
+	txns  span   // transactions up to end
+	torn  bool   // something is written behind whole
+}
+
+func walkLog(data []byte) logWalk {
+	w := logWalk{end: logHead, whole: logHead}
+	for {
+		e, ok := readEntry(data[w.end:])
 		if !ok {
-			return end, txn
+			return w
 		}
-		switch {
-		case e.flags&logEndTxn != 0:
-			txn = 0
-		case e.flags&logInTxn != 0:
-			txn = e.txn
+		w.end += e.size
+		if w.txns.first == 0 {
+			w.txns.first = e.txn
 		}
-		end += e.size
+		w.txns.last = e.txn
+		if w.cut = e.txn; e.flags&logInTxn == 0 { // the last of its transaction, or outside one
+			w.cut, w.whole = 0, w.end
+		}
 	}
 }
 
 // inspectLogRest looks for whole entries behind the first that is not. A
 // power cut may leave some of the transaction it interrupted, in a memtable's
 // log: one transaction more than the walk reached.
-func inspectLogRest(data []byte, end int, txn uint64, memtable bool) error {
-	for at := end + 1; at < len(data); {
+func inspectLogRest(data []byte, w logWalk, memtable bool) error {
+	cut := w.cut
+	for at := w.end + 1; at < len(data); {
 		skip := bytes.IndexFunc(data[at:], func(r rune) bool { return r != 0 })
 		if skip < 0 {
 			return nil
@@ -140,11 +148,11 @@ func inspectLogRest(data []byte, end int, txn uint64, memtable bool) error {
 		if !ok {
 			return nil
 		}
-		if txn == 0 && memtable {
-			txn = e.txn
+		if cut == 0 {
+			cut = e.txn
 		}
-		if e.txn != txn || !memtable {
-			return fmt.Errorf("the log is damaged at byte %d: whole entries follow at byte %d", end, next-e.size)
+		if e.txn != cut || !memtable {
+			return fmt.Errorf("the log is damaged at byte %d: whole entries follow at byte %d", w.end, next-e.size)
 		}
 		at = next
 	}

@@ -140,11 +140,11 @@ func (a arrayReader) row(i int) (cell, error) {
 func newArrayReader(c column, arr arrow.Array) (arrayReader, error) {
 	var a arrayReader
 	switch c.kind {
-	case text:
+	case textKind:
 		a = textReader(arr)
-	case whole, number:
+	case wholeKind, numberKind:
 		a = numberReader(arr)
-	case flag:
+	case flagKind:
 		if arr, ok := arr.(*array.Boolean); ok {
 			a.value = func(i int) (cell, error) {
 				if arr.Value(i) {
@@ -153,9 +153,9 @@ func newArrayReader(c column, arr arrow.Array) (arrayReader, error) {
 				return cell{}, nil
 			}
 		}
-	case instant:
+	case timeKind:
 		a = timeReader(arr)
-	case numbers:
+	case listKind:
 		a = listReader(arr)
 	}
 	if a.value == nil {

@@ -153,16 +153,16 @@ func (c column) checkParquet(d *schema.Column) error {
 	ok := false
 	switch d.PhysicalType() {
 	case parquet.Types.ByteArray:
-		ok = c.kind == text
+		ok = c.kind == textKind
 	case parquet.Types.Boolean:
-		ok = c.kind == flag
+		ok = c.kind == flagKind
 	case parquet.Types.Int64:
 		_, stamp := d.LogicalType().(*schema.TimestampLogicalType)
-		ok = stamp == (c.kind == instant) && c.kind != text && c.kind != flag
+		ok = stamp == (c.kind == timeKind) && c.kind != textKind && c.kind != flagKind
 	case parquet.Types.Int32, parquet.Types.Float, parquet.Types.Double:
-		ok = c.kind == whole || c.kind == number || c.kind == numbers
+		ok = c.kind == wholeKind || c.kind == numberKind || c.kind == listKind
 	}
-	if c.kind == numbers {
+	if c.kind == listKind {
 		ok = ok && d.MaxRepetitionLevel() == 1
 	} else {
 		ok = ok && len(d.ColumnPath()) == 1 && d.MaxRepetitionLevel() == 0
@@ -227,7 +227,7 @@ type leafReader struct {
 func newLeafReader(c column, rd file.ColumnChunkReader) *leafReader {
 	d := rd.Descriptor()
 	l := &leafReader{col: c, maxDef: d.MaxDefinitionLevel(), nullItem: -1, def: make([]int16, leafBatch), rep: make([]int16, leafBatch)}
-	if c.kind == numbers && d.SchemaNode().RepetitionType() == parquet.Repetitions.Optional {
+	if c.kind == listKind && d.SchemaNode().RepetitionType() == parquet.Repetitions.Optional {
 		l.nullItem = l.maxDef - 1
 	}
 	switch rd := rd.(type) {
@@ -322,7 +322,7 @@ func (l *leafReader) row() (cell, error) {
 		return cell{}, err
 	}
 	v, err := l.item()
-	if err != nil || l.col.kind != numbers || v.null {
+	if err != nil || l.col.kind != listKind || v.null {
 		return v, err
 	}
 	list := cell{fs: []float64{l.asFloat(v)}}

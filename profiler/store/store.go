@@ -46,6 +46,8 @@ const (
 	blockCacheSize = 8 << 20
 	minFreeSpace   = 64 << 20 // asked of the disk before writing: logs are mapped, and a full disk would end the program
 
+	tableCompression = options.Snappy
+
 	engineMagic = 0x5061 // "Pa", in the head of badger's MANIFEST
 )
 
@@ -196,7 +198,7 @@ func engineOptions(dir string, o Options) badger.Options {
 		WithNumMemtables(2).
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(valueLogSize).
-		WithCompression(options.Snappy).
+		WithCompression(tableCompression).
 		WithBlockSize(blockSize).
 		WithBlockCacheSize(blockCacheSize).
 		WithNumCompactors(2).

@@ -29,15 +29,15 @@ const (
 
 func (k kind) arrowType() arrow.DataType {
 	switch k {
-	case whole:
+	case wholeKind:
 		return arrow.PrimitiveTypes.Int64
-	case number:
+	case numberKind:
 		return arrow.PrimitiveTypes.Float64
-	case flag:
+	case flagKind:
 		return arrow.FixedWidthTypes.Boolean
-	case instant:
+	case timeKind:
 		return arrow.FixedWidthTypes.Timestamp_ns
-	case numbers:
+	case listKind:
 		return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)
 	}
 	return arrow.BinaryTypes.String
@@ -62,7 +62,11 @@ func Schema() *arrow.Schema {
 // zstd, and returns how many. It stops at the first error, of seq or of a row
 // that Check refuses; what w got until then is no Parquet file.
 func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithVersion(parquet.V2_LATEST),
+	return writeParquet(w, seq, compress.Codecs.Zstd)
+}
+
+func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec compress.Compression) (n int, err error) {
+	props := parquet.NewWriterProperties(parquet.WithCompression(codec), parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithCreatedBy("pacer"))
 	out, err := pqarrow.NewFileWriter(Schema(), noClose{w}, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {

@@ -1,0 +1,438 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKill kills a writing process at random moments: the store opens, and
+// holds every row that Put returned for, as it was given. STORE_KILLS sets the
+// number of rounds.
+func TestKill(t *testing.T) {
+	rounds := 15
+	if s := os.Getenv("STORE_KILLS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds = n
+	}
+	rng := rand.New(rand.NewPCG(1, uint64(rounds)))
+	dir, acked := "", 0
+	for round := range rounds {
+		if round%5 == 0 {
+			dir, acked = t.TempDir(), 0
+		}
+		acked = max(acked, killWriter(t, dir, time.Duration(rng.IntN(400))*time.Millisecond))
+		if n := checkAcked(t, dir, acked, round%2 == 0); t.Failed() {
+			t.Fatalf("round %d: %d rows acknowledged, %d stored", round, acked, n)
+		}
+	}
+}
+
+// killWriter runs a writer on dir for d and returns the last number it
+// printed, 0 if none.
+func killWriter(t *testing.T, dir string, d time.Duration) (acked int) {
+	t.Helper()
+	cmd, out, _ := helper(t, "write", dir)
+	time.AfterFunc(d, func() { _ = cmd.Process.Kill() })
+	for out.Scan() {
+		n, err := strconv.Atoi(out.Text())
+		if err != nil {
+			t.Fatalf("writer printed %q", out.Text())
+		}
+		acked = n
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("writer ended by itself: %v", err)
+	}
+	return acked
+}
+
+// checkAcked opens the store in dir and compares rows 0 to acked-1.
+func checkAcked(t *testing.T, dir string, acked int, readOnly bool) (rows int) {
+	t.Helper()
+	db, err := Open(dir, Options{ReadOnly: readOnly})
+	if acked == 0 && errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer db.Close()
+	found := make([]bool, acked)
+	for m, err := range db.Query(context.Background(), Filter{}) {
+		if err != nil {
+			t.Error(err)
+			return rows
+		}
+		rows++
+		i, err := strconv.Atoi(m.Origin)
+		if err != nil || !reflect.DeepEqual(m, numbered(i)) {
+			t.Errorf("row %q is not as it was stored: %v", m.Origin, err)
+		}
+		if i < acked {
+			found[i] = true
+		}
+	}
+	for i, ok := range found {
+		if !ok {
+			t.Errorf("row %d is lost", i)
+		}
+	}
+	return rows
+}
+
+// crashedStore returns a copy of a store whose writer was killed while it had
+// tables, several transactions in its memtable's log, and a value log. The
+// copy is made from a running writer's directory, which is as after a kill.
+func crashedStore(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd, out, _ := helper(t, "write", dir)
+	for out.Scan() {
+		n, _ := strconv.Atoi(out.Text())
+		if n < 6000 {
+			continue
+		}
+		tables, _ := filepath.Glob(filepath.Join(dir, "*.sst"))
+		logs, _ := filepath.Glob(filepath.Join(dir, "*.mem"))
+		if len(tables) > 0 && len(logs) > 0 && logTxns(t, logs[0]) > 5 {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	return dir
+}
+
+func logTxns(t *testing.T, path string) int {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0 // flushed meanwhile
+	}
+	w := walkLog(b)
+	return int(w.txns.last - w.txns.first)
+}
+
+// copyDir copies a store, but for most of the zeros its logs end in.
+func copyDir(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err == nil {
+			if ext := filepath.Ext(e.Name()); (ext == ".mem" || ext == ".vlog") && len(b) > logHead {
+				b = b[:max(logHead, min(len(b), len(bytes.TrimRight(b, "\x00"))+4096))]
+			}
+			err = os.WriteFile(filepath.Join(to, e.Name()), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// snapshot returns the content of all files of dir but the lock.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	s := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() == lockFile {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s[e.Name()] = string(b)
+	}
+	return s
+}
+
+// damage changes one file of a store.
+type damage struct {
+	name   string
+	change func(b []byte) []byte // nil to remove the file
+}
+
+func flip(at float64) func([]byte) []byte {
+	return func(b []byte) []byte {
+		b[int(at*float64(len(b)-1))] ^= 0x10
+		return b
+	}
+}
+
+func truncate(at float64) func([]byte) []byte {
+	return func(b []byte) []byte { return b[:int(at*float64(len(b)))] }
+}
+
+// flipUsed flips a byte within the part of a log that has entries.
+func flipUsed(at float64) func([]byte) []byte {
+	return func(b []byte) []byte {
+		b[logHead+int(at*float64(walkLog(b).end-logHead))] ^= 0x10
+		return b
+	}
+}
+
+// checkDamage damages a copy of the store in dir: opening it fails with
+// ErrCorrupt, names directory and file, and leaves all files as they are.
+func checkDamage(t *testing.T, dir, file string, change func([]byte) []byte) {
+	t.Helper()
+	dir = copyDir(t, dir)
+	path := filepath.Join(dir, file)
+	if change == nil {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, change(b), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := snapshot(t, dir)
+	for _, o := range []Options{{}, {ReadOnly: true}} {
+		db, err := Open(dir, o)
+		if err == nil {
+			db.Close()
+			t.Fatalf("%s: a damaged store was opened", file)
+		}
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %q, want one that is ErrCorrupt and names the file", file, err)
+		}
+		if !reflect.DeepEqual(before, snapshot(t, dir)) {
+			t.Fatalf("%s: opening changed files", file)
+		}
+	}
+}
+
+// biggest returns the largest file of dir that matches pattern.
+func biggest(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no %s in %s", pattern, dir)
+	}
+	best, size := "", int64(-1)
+	for _, n := range names {
+		b, err := os.ReadFile(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := int64(len(b))
+		if ext := filepath.Ext(n); ext == ".vlog" || ext == ".mem" {
+			used = int64(walkLog(b).end)
+		}
+		if used > size {
+			best, size = filepath.Base(n), used
+		}
+	}
+	return best
+}
+
+// TestDamagedAfterCrash damages what a killed writer left, and did not cause.
+func TestDamagedAfterCrash(t *testing.T) {
+	dir := crashedStore(t)
+	checkOpens(t, dir)
+	sst, mem, vlog := biggest(t, dir, "*.sst"), biggest(t, dir, "*.mem"), biggest(t, dir, "*.vlog")
+	cases := []damage{
+		{sst, flip(0)}, {sst, flip(0.3)}, {sst, flip(0.7)}, {sst, flip(0.99)}, {sst, flip(1)},
+		{sst, truncate(0)}, {sst, truncate(0.5)}, {sst, truncate(0.999)}, {sst, nil},
+		{mem, flipUsed(0)}, {mem, flipUsed(0.1)}, {mem, flipUsed(0.5)},
+		{vlog, flipUsed(0)}, {vlog, flipUsed(0.5)}, {vlog, flip(0)},
+		{"MANIFEST", flip(0)}, {"MANIFEST", flip(0.5)}, {"MANIFEST", truncate(0.1)}, {"MANIFEST", nil},
+		{"KEYREGISTRY", flip(1)}, {"KEYREGISTRY", truncate(0.5)},
+		{"VERSION", flip(0.2)}, {"VERSION", truncate(0)}, {"VERSION", nil},
+	}
+	for _, c := range cases {
+		checkDamage(t, dir, c.name, c.change)
+	}
+}
+
+// TestLostManifestEnd cuts whole records off the MANIFEST of a crashed store:
+// the engine would delete the tables they named.
+func TestLostManifestEnd(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func() int {
+		b, err := os.ReadFile(filepath.Join(dir, "MANIFEST"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(b)
+	}
+	before := size()
+	for i := 0; size() == before; i += 100 {
+		for k := range 100 {
+			if err := db.Put(context.Background(), numbered(i+k)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := db.Put(context.Background(), invented(1)); err != nil {
+		t.Fatal(err)
+	}
+	crashed := copyDir(t, dir)
+	db.Close()
+	checkOpens(t, crashed)
+	checkDamage(t, crashed, "MANIFEST", func(b []byte) []byte { return b[:before] })
+}
+
+// checkOpens holds that a copy of the store in dir opens.
+func checkOpens(t *testing.T, dir string) {
+	t.Helper()
+	db, err := Open(copyDir(t, dir), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTornLog cuts the last transaction of a log at every kind of place: the
+// store opens without it.
+func TestTornLog(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		if err := db.Put(context.Background(), inventedRows(10 * (i + 1))[10*i:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crashed := copyDir(t, dir)
+	db.Close()
+	log := biggest(t, crashed, "*.mem")
+	b, err := os.ReadFile(filepath.Join(crashed, log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, end := lastTxn(b)
+	for _, at := range []int{last, last + 1, last + 30, (last + end) / 2, end - 1} {
+		for _, torn := range [][2]int{{at, end}, {at, at + 1}} { // the rest, one byte
+			dir := copyDir(t, crashed)
+			c := append([]byte{}, b...)
+			for k := torn[0]; k < torn[1]; k++ {
+				c[k] = 0xa5
+			}
+			if err := os.WriteFile(filepath.Join(dir, log), c, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			db, err := Open(dir, Options{})
+			if err != nil {
+				t.Errorf("bytes %d to %d: %v", torn[0], torn[1], err)
+				continue
+			}
+			if n, err := db.Len(context.Background(), Filter{}); n != 40 || err != nil {
+				t.Errorf("bytes %d to %d: %d rows, %v, want 40", torn[0], torn[1], n, err)
+			}
+			db.Close()
+		}
+	}
+}
+
+// lastTxn returns where the last transaction of a log begins and ends.
+func lastTxn(b []byte) (start, end int) {
+	start, end = logHead, logHead
+	ended := true
+	for {
+		e, ok := readEntry(b[end:])
+		if !ok {
+			return start, end
+		}
+		if ended {
+			start = end
+		}
+		ended = e.flags&logInTxn == 0
+		end += e.size
+	}
+}
+
+// TestEmptyLogs opens a store whose writer was killed while it created logs.
+func TestEmptyLogs(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Put(context.Background(), inventedRows(10)...); err != nil {
+		t.Fatal(err)
+	}
+	crashed := copyDir(t, dir)
+	db.Close()
+	for name, size := range map[string]int{"00099.mem": 0, "00098.mem": 1 << 16, "000099.vlog": 0, "000098.vlog": 1 << 16, ".SEAL.1": 3} {
+		if err := os.WriteFile(filepath.Join(crashed, name), make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db = openTest(t, crashed, Options{})
+	if n, err := db.Len(context.Background(), Filter{}); n != 10 || err != nil {
+		t.Errorf("%d rows, %v, want 10", n, err)
+	}
+}
+
+// TestDamagedAfterClose damages every file of a closed store, in ways that a
+// crash could explain as well.
+func TestDamagedAfterClose(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		if err := db.Put(context.Background(), numbered(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkOpens(t, dir)
+	for name := range snapshot(t, dir) {
+		for _, change := range []func([]byte) []byte{flip(0), flip(0.4), flip(0.9), flip(1), truncate(0.5), truncate(0.999)} {
+			checkDamage(t, dir, name, change)
+		}
+		if name != sealFile {
+			checkDamage(t, dir, name, nil)
+		}
+	}
+	extra := copyDir(t, dir)
+	if err := os.WriteFile(filepath.Join(extra, "000777.vlog"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(extra, Options{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a file too many: %v", err)
+	}
+}
