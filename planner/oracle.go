@@ -27,6 +27,10 @@ type Request struct {
 	Devices int
 	// PerNode is the devices of one node, for laying out Devices; 0 = 8.
 	PerNode int
+	// NodeHostBytes is the host memory of one node, of which a job may use the
+	// share of the devices it has there; 0 = not limited. A Shape that says how
+	// much host memory there is wins.
+	NodeHostBytes float64
 	// Shape, when set, fixes the devices of each node; Devices is then ignored.
 	Shape spec.Shape
 	// Plan, when set, fixes the plan up to its Shape.

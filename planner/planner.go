@@ -187,6 +187,8 @@ func (r Request) normal() (Request, error) {
 		return r, fmt.Errorf("planner: %d devices, want 1..%d", r.Devices, maxDevices)
 	case r.PerNode < 1:
 		return r, fmt.Errorf("planner: %d devices per node, want at least 1", r.PerNode)
+	case !(r.NodeHostBytes >= 0):
+		return r, fmt.Errorf("planner: %g bytes of host memory per node", r.NodeHostBytes)
 	case r.Top < 0:
 		return r, fmt.Errorf("planner: top %d is negative", r.Top)
 	case min(m.Layers, m.Hidden, m.FFN, m.Heads, m.KVHeads, m.HeadDim, m.Vocab, m.Experts, m.SeqLen, r.SeqLen) < 0:

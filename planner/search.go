@@ -116,11 +116,20 @@ func (s *search) judge(c *spec.Config) error {
 	return nil
 }
 
-// fit reports whether k is within device memory and, where the shape says how
-// much there is, host memory.
+// fit reports whether k is within device memory and, where it is known how much
+// there is, host memory.
 func (s *search) fit(k *candidate, shape *spec.Shape) bool {
-	k.fits = s.proven || (s.limit <= 0 || k.bytes <= s.limit) && (shape.HostBytes <= 0 || k.host <= shape.HostBytes)
+	host := s.hostLimit(shape, k.plan.Devices())
+	k.fits = s.proven || (s.limit <= 0 || k.bytes <= s.limit) && (host <= 0 || k.host <= host)
 	return k.fits
+}
+
+// hostLimit returns the host memory a job on shape may use, 0 = not known.
+func (s *search) hostLimit(shape *spec.Shape, devices int) float64 {
+	if shape.HostBytes > 0 {
+		return shape.HostBytes
+	}
+	return s.r.NodeHostBytes * float64(devices) / float64(s.r.PerNode)
 }
 
 func (s *search) skip(err error) error {
@@ -220,7 +229,7 @@ func (s *search) choice(k candidate) (Choice, error) {
 // the figure.
 func (s *search) why(c spec.Config, k *candidate) string {
 	if s.limit <= 0 || k.bytes <= s.limit {
-		return fmt.Sprintf("needs %.1f GiB of host memory of %.1f GiB", k.host/memory.GiB, c.Shape.HostBytes/memory.GiB)
+		return fmt.Sprintf("needs %.1f GiB of host memory of %.1f GiB", k.host/memory.GiB, s.hostLimit(&c.Shape, c.Plan.Devices())/memory.GiB)
 	}
 	msg := fmt.Sprintf("needs %.1f GiB of %.1f GiB", k.bytes/memory.GiB, s.limit/memory.GiB)
 	if b, err := s.pl.memory(c); err == nil && b.Total() == k.bytes {

@@ -85,7 +85,7 @@ func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, 
 	}
 	node := nodeOf(acc)
 	return &demo{ctx: ctx, w: w, out: out, seed: seed, analytic: a, planner: planner.New(a, planner.Options{}), request: planner.Request{
-		Model: m, Accelerator: acc, Link: node.Link, PerNode: node.Devices, Devices: demoDevices, GlobalBatch: demoBatch,
+		Model: m, Accelerator: acc, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Devices: demoDevices, GlobalBatch: demoBatch,
 	}}, os.MkdirAll(out, 0o755)
 }
 

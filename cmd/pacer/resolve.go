@@ -187,7 +187,7 @@ func questionFlags() []cli.Flag {
 func request(c *cli.Context, s subject) (planner.Request, error) {
 	r := planner.Request{
 		Model: s.model, SeqLen: s.seqLen, Accelerator: s.accelerator, Link: s.link, Framework: s.framework,
-		Precision: s.precision, PerNode: s.node.Devices, GlobalBatch: c.Int("global-batch"),
+		Precision: s.precision, PerNode: s.node.Devices, NodeHostBytes: s.node.HostBytes, GlobalBatch: c.Int("global-batch"),
 	}
 	if r.GlobalBatch < 1 || r.GlobalBatch > 1<<24 {
 		return r, usagef("%s: --global-batch %d is not in 1..%d samples", c.Command.Name, r.GlobalBatch, 1<<24)
@@ -201,6 +201,7 @@ func request(c *cli.Context, s subject) (planner.Request, error) {
 		if r.PerNode = c.Int("per-node"); r.PerNode < 1 {
 			return r, usagef("%s: --per-node %d is not at least 1", c.Command.Name, r.PerNode)
 		}
+		r.NodeHostBytes *= float64(r.PerNode) / float64(s.node.Devices)
 	}
 	if c.IsSet("inter-node-gbps") {
 		g := c.Float64("inter-node-gbps")

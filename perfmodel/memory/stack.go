@@ -32,12 +32,13 @@ type stack struct {
 //   - Megatron-LM accumulates gradients in fp32: 18 bytes of state per
 //     parameter in all (Korthikanti et al. 2022, figure 1). Its fused loss
 //     holds fp32 logits and a 16-bit copy.
-//   - DeepSpeed keeps 16-bit gradients and a flattened copy of them, and at the
-//     step the fp32 gradient of the shard beside master weights and moments
-//     (runtime/zero/stage_1_and_2.py); its bf16 optimizer adds an fp32
-//     accumulator (runtime/bf16_optimizer.py).
-//   - PyTorch's FSDP reduces into fp32 shards; an eager cross entropy holds
-//     logits, their fp32 copy, the log-softmax and most of its gradient.
+//   - DeepSpeed: bytes per parameter set so that the memory the BLOOM training
+//     chronicles print comes out (bigscience-workshop/bigscience). They are what
+//     16-bit gradients with a flattened copy, an fp32 gradient of the shard at
+//     the step and, for bf16, an fp32 accumulator would add up to.
+//   - PyTorch's FSDP reduces into fp32 shards. The bytes per logit are set to
+//     the memory pytorch/torchtitan prints; they are what logits, their fp32
+//     copy, the log-softmax and most of its gradient would add up to.
 func stackOf(framework, arch string) stack {
 	f := strings.ToLower(framework)
 	s := stack{gradFP16: 4, gradBF16: 4, optimizer: 12, logit: 6}

@@ -68,7 +68,7 @@ func kind(j *spec.Job) kindOf { return kindOf{j.Model, j.SeqLen, j.Batch()} }
 func request(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 	return planner.Request{
 		Model: j.Model, SeqLen: j.SeqLen, GlobalBatch: j.Batch(), Precision: j.Plan.Precision,
-		Accelerator: g.Accelerator, Link: g.Link, Devices: devices, PerNode: g.Devices,
+		Accelerator: g.Accelerator, Link: g.Link, Devices: devices, PerNode: g.Devices, NodeHostBytes: g.HostBytes,
 	}
 }
 
