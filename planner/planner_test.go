@@ -354,10 +354,14 @@ func TestReserveAndHostMemory(t *testing.T) {
 	if _, err = planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, r); err != nil {
 		t.Errorf("host memory unknown: %v", err)
 	}
-	r.Shape.HostBytes = 1 * memory.GiB
-	_, err = planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, r)
-	if !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "host memory of 1.0 GiB") {
-		t.Errorf("error %v", err)
+	ofShape, ofNode := r, r
+	ofShape.Shape.HostBytes = 1 * memory.GiB
+	ofNode.NodeHostBytes, ofNode.PerNode = 8*memory.GiB, 8 // the share of one device of eight
+	for _, r := range []planner.Request{ofShape, ofNode} {
+		_, err = planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, r)
+		if !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "host memory of 1.0 GiB") {
+			t.Errorf("error %v", err)
+		}
 	}
 }
 
