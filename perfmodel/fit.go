@@ -217,6 +217,7 @@ func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Ca
 		return nil, Card{}, err
 	}
 	card.MAPEAll, _ = ErrorSummary(t.score.ape)
+	card.NAll = len(t.score.ape)
 	return fitted, card, nil
 }
 

@@ -75,6 +75,7 @@ type Card struct {
 	MAPE     float64          `json:"mape"`       // mean absolute relative error over the held-out rows
 	P95APE   float64          `json:"p95_ape"`    // 95th percentile of it, nearest rank
 	MAPEAll  float64          `json:"mape_all"`   // MAPE with the rows in doubt counted as well
+	NAll     int              `json:"n_all"`      // rows MAPEAll is the mean of
 	Coverage float64          `json:"coverage"`   // share of the held-out rows inside their 90 % interval
 	Params   map[string]Param `json:"params"`
 	DataHash string           `json:"data_hash"` // of the rows fitted, in order

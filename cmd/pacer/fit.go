@@ -123,8 +123,10 @@ func cardsResult(cards []perfmodel.Card) result {
 		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), ftoa(k.MAPE), ftoa(k.P95APE), ftoa(k.MAPEAll)})
 		table = append(table, []string{k.Model, k.Accelerator, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), fixed(k.MAPE, 3), fixed(k.P95APE, 3), fixed(k.MAPEAll, 3)})
 	}
+	p := pool(cards)
 	return result{
-		json:  map[string]any{"cards": cards},
+		json: map[string]any{"cards": cards, "pooled": map[string]any{
+			"n_fit": p.fit, "n_held_out": p.held, "mape": p.mape, "n_all": p.all, "mape_all": p.mapeAll}},
 		csv:   csv,
 		table: func(w io.Writer) error { return printCards(w, table, cards) },
 	}
@@ -135,18 +137,36 @@ func printCards(w io.Writer, table [][]string, cards []perfmodel.Card) error {
 	if err := writeTable(w, table); err != nil {
 		return err
 	}
-	fit, held, sum := 0, 0, 0.0
 	for _, k := range cards {
-		fit += k.NFit
-		held += k.NHeldOut
-		sum += float64(k.NHeldOut) * k.MAPE
 		for _, warning := range k.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", k.Key, warning)
 		}
 	}
-	if held > 0 {
-		fmt.Fprintf(w, "\n%d rows fitted; mean relative error on the %d held-out rows: %.3f\n", fit, held, sum/float64(held))
+	p := pool(cards)
+	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.fit)
+	fmt.Fprintf(w, "  %.4f over the %d held-out rows, which the fit did not see\n", p.mape, p.held)
+	if p.all > p.held {
+		fmt.Fprintf(w, "  %.4f over %d, with the rows that are left out by a rule of their source\n", p.mapeAll, p.all)
 	}
-	fmt.Fprintln(w, "held out: not seen by the fit. left out: in doubt or without a time; counted in mape all only.")
 	return nil
+}
+
+// pooled is the error over the rows of all cards.
+type pooled struct {
+	fit, held, all int
+	mape, mapeAll  float64
+}
+
+func pool(cards []perfmodel.Card) pooled {
+	var p pooled
+	for _, k := range cards {
+		p.fit += k.NFit
+		p.held += k.NHeldOut
+		p.all += k.NAll
+		p.mape += k.MAPE * float64(k.NHeldOut)
+		p.mapeAll += k.MAPEAll * float64(k.NAll)
+	}
+	p.mape /= float64(max(p.held, 1))
+	p.mapeAll /= float64(max(p.all, 1))
+	return p
 }
