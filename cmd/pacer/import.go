@@ -231,14 +231,10 @@ func openStore(c *cli.Context, o store.Options) (*store.DB, error) {
 // readStore calls use with the store opened for reading; not at all when there
 // is no store yet.
 func readStore(c *cli.Context, use func(*store.DB) error) error {
-	dir, err := dataDir(c)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(dir, "store")); errors.Is(err, fs.ErrNotExist) {
+	db, err := openStore(c, store.Options{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	db, err := openStore(c, store.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}

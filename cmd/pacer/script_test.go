@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -41,6 +42,9 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/xdg")
+			if bin := os.Getenv("PACER_BIN"); bin != "" { // the built command instead of this test binary
+				env.Setenv("PATH", filepath.Dir(bin)+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			}
 			if setup != nil {
 				return setup(env)
 			}
