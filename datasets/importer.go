@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"slices"
 	"strings"
 
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // Importer reads one public data set.
@@ -31,35 +30,16 @@ type Importer struct {
 	Count func(root fs.FS) (int, error)
 }
 
-var importers []Importer
+var importers = named.NewSet[Importer]("datasets", "data set")
 
-func register(i Importer) {
-	if slices.ContainsFunc(importers, func(o Importer) bool { return o.Name == i.Name }) {
-		panic("datasets: importer " + i.Name + " registered twice")
-	}
-	importers = append(importers, i)
-}
+func register(i Importer) { importers.Add(i.Name, i) }
 
 // Importers returns every importer, by name.
-func Importers() []Importer {
-	out := slices.Clone(importers)
-	slices.SortFunc(out, func(a, b Importer) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
+func Importers() []Importer { return importers.All() }
 
 // Lookup returns the importer with a name; the error of an unknown one lists
 // those there are, nearest first.
-func Lookup(name string) (Importer, error) {
-	var names []string
-	for _, i := range Importers() {
-		if i.Name == name {
-			return i, nil
-		}
-		names = append(names, i.Name)
-	}
-	near := catalog.Nearest(name, names, len(names))
-	return Importer{}, fmt.Errorf("datasets: unknown data set %q, want one of: %s", name, strings.Join(near, ", "))
-}
+func Lookup(name string) (Importer, error) { return importers.Get(name) }
 
 // ErrNotMeasurable marks rows that are sound but do not say enough to be a
 // measurement: no step time can be derived from them and no memory was

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // Workload is a job trace that was read.
@@ -132,7 +133,7 @@ func lookupFormat(name string) (workloadFormat, error) {
 		names = append(names, f.name)
 	}
 	return workloadFormat{}, fmt.Errorf("datasets: unknown workload format %q, want one of: %s",
-		name, strings.Join(catalog.Nearest(name, names, len(names)), ", "))
+		name, strings.Join(named.Nearest(name, names, len(names)), ", "))
 }
 
 // readJobs reads a table with one job per row. columns must be there, optional

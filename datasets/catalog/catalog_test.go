@@ -235,17 +235,3 @@ func FuzzCluster(f *testing.F) {
 		}
 	})
 }
-
-// Nearest ranks a name that goes on, or stops short, before one that is merely
-// similar, and never answers with more than asked for.
-func TestNearest(t *testing.T) {
-	names := []string{"fifo", "fifo-backfill", "rubick", "las"}
-	for in, want := range map[string]string{"fifo-back": "fifo-backfill", "fif": "fifo", "rubik": "rubick", "LAS!": "las"} {
-		if got := Nearest(in, names, 2); len(got) != 2 || got[0] != want {
-			t.Errorf("Nearest(%q) = %v, want %s first", in, got, want)
-		}
-	}
-	if got := Nearest("x", names, 9); len(got) != len(names) {
-		t.Errorf("asked for 9 of 4 names, got %v", got)
-	}
-}

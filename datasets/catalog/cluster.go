@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // Unnamed is the accelerator of cluster groups that name none, such as
@@ -30,7 +31,7 @@ func Cluster(s string) (spec.Cluster, error) {
 // group resolves an accelerator's name to a group of nodes with that many
 // devices.
 func group(name string, devices int) (spec.NodeGroup, error) {
-	if name == "" || fold(name) == Unnamed {
+	if name == "" || named.Fold(name) == Unnamed {
 		return spec.NodeGroup{Accelerator: spec.Accelerator{Name: Unnamed}}, nil
 	}
 	acc, err := Accelerator(name)

@@ -1,0 +1,65 @@
+package named
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSet(t *testing.T) {
+	s := NewSet[int]("policy", "policy")
+	s.Add("rubick", 3)
+	s.Add("fifo", 1)
+	s.Add("fifo-backfill", 2)
+	if v, err := s.Get("fifo"); v != 1 || err != nil {
+		t.Errorf("fifo is %d, %v", v, err)
+	}
+	if all := s.All(); len(all) != 3 || all[0] != 1 || all[1] != 2 || all[2] != 3 {
+		t.Errorf("not by name: %v", all)
+	}
+	for wrong, nearest := range map[string]string{"rubik": "rubick, fifo", "Fifo": "fifo, fifo-backfill", "": "fifo, rubick"} {
+		_, err := s.Get(wrong)
+		if want := `policy: unknown policy "` + wrong + `", there are: ` + nearest; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", wrong, err, want)
+		}
+	}
+}
+
+func TestSetPanics(t *testing.T) {
+	s := NewSet[int]("p", "thing")
+	s.Add("a", 1)
+	for _, name := range []string{"", "a"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("adding %q did not panic", name)
+				}
+			}()
+			s.Add(name, 2)
+		}()
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"Llama2-7B", "Llama3-8B", "Llama3-70B", "GPT-1.7B", "GPT-18B"}
+	for in, want := range map[string]string{
+		"lama3_8b": "Llama3-8B", "llama3": "Llama3-8B", "gpt 1.7": "GPT-1.7B", "gpt18": "GPT-18B", "LLAMA-2-7B": "Llama2-7B",
+	} {
+		if got := Nearest(in, names, 2); len(got) != 2 || got[0] != want {
+			t.Errorf("Nearest(%q) = %v, want %s first", in, got, want)
+		}
+	}
+	if got := Nearest("x", names, 9); len(got) != len(names) {
+		t.Errorf("asked for 9 of %d names, got %v", len(names), got)
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		d    int
+	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"abc", "abc", 0}} {
+		if got := editDistance(tc.a, tc.b); got != tc.d || editDistance(tc.b, tc.a) != tc.d {
+			t.Errorf("%q to %q: %d, want %d", tc.a, tc.b, got, tc.d)
+		}
+	}
+}

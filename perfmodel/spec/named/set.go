@@ -1,0 +1,62 @@
+package named
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Set is a registry: one value of T per name. Fill it in init functions; it is
+// safe for concurrent reading once they have run.
+type Set[T any] struct {
+	pkg, what string
+	byName    map[string]T
+}
+
+// NewSet returns an empty Set; its errors read "PKG: unknown WHAT ...".
+func NewSet[T any](pkg, what string) *Set[T] {
+	return &Set[T]{pkg: pkg, what: what, byName: map[string]T{}}
+}
+
+// Add puts v under name. It panics if the name is empty or taken: both are
+// mistakes in the program.
+func (s *Set[T]) Add(name string, v T) {
+	if name == "" {
+		panic(fmt.Sprintf("%s: a %s without a name", s.pkg, s.what))
+	}
+	if _, taken := s.byName[name]; taken {
+		panic(fmt.Sprintf("%s: %s %s is registered twice", s.pkg, s.what, name))
+	}
+	s.byName[name] = v
+}
+
+// Get returns what is called name; the error for an unknown one lists the names
+// there are, nearest first.
+func (s *Set[T]) Get(name string) (T, error) {
+	if v, ok := s.byName[name]; ok {
+		return v, nil
+	}
+	var none T
+	names := s.Names()
+	return none, fmt.Errorf("%s: unknown %s %q, there are: %s", s.pkg, s.what, name,
+		strings.Join(Nearest(name, names, len(names)), ", "))
+}
+
+// Names returns all names, sorted.
+func (s *Set[T]) Names() []string {
+	names := make([]string, 0, len(s.byName))
+	for n := range s.byName {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// All returns all values by name.
+func (s *Set[T]) All() []T {
+	all := make([]T, 0, len(s.byName))
+	for _, n := range s.Names() {
+		all = append(all, s.byName[n])
+	}
+	return all
+}
