@@ -38,29 +38,18 @@ type curveRow struct {
 }
 
 func runCurve(c *cli.Context) error {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
-	s, err := resolveSubject(c)
+	q, err := newQuestion(c)
 	if err != nil {
 		return err
 	}
-	r, err := request(c, s)
+	if q.Devices, err = devicesFlag(c, "max-devices"); err != nil {
+		return err
+	}
+	curve, err := q.planner.Curve(c.Context, q.Request)
 	if err != nil {
 		return err
 	}
-	if r.Devices, err = devicesFlag(c, "max-devices"); err != nil {
-		return err
-	}
-	p, err := s.predictor(c)
-	if err != nil {
-		return err
-	}
-	curve, err := planner.New(p, planner.Options{}).Curve(c.Context, r)
-	if err != nil {
-		return err
-	}
-	return emit(c, curveResult(curveRows(curve), curveTitle(r)))
+	return emit(c, curveResult(curveRows(curve), curveTitle(q.Request)))
 }
 
 func curveTitle(r planner.Request) string {

@@ -65,38 +65,27 @@ func newPlanRow(ch planner.Choice) planRow {
 
 func runPlan(c *cli.Context) error {
 	start := time.Now()
-	if err := checkOutput(c); err != nil {
-		return err
-	}
-	s, err := resolveSubject(c)
+	q, err := newQuestion(c)
 	if err != nil {
 		return err
 	}
-	r, err := request(c, s)
-	if err != nil {
-		return err
-	}
-	if r.Devices, err = devicesFlag(c, "devices"); err != nil {
+	if q.Devices, err = devicesFlag(c, "devices"); err != nil {
 		return err
 	}
 	if c.Int("top") < 0 {
 		return usagef("plan: --top %d is negative", c.Int("top"))
 	}
-	p, err := s.predictor(c)
-	if err != nil {
-		return err
-	}
-	pl := planner.New(p, planner.Options{})
-	ranking, err := pl.Rank(c.Context, r)
+	ranking, err := q.planner.Rank(c.Context, q.Request)
 	if err != nil {
 		return err
 	}
 	rows, fitting := planRows(ranking, c.Int("top"), c.Bool("rejected"))
-	if err := emit(c, planResult(rows, ranking.Evaluated, time.Since(start), planTitle(r, fitting, len(ranking.Choices)-fitting))); err != nil {
+	title := planTitle(q.Request, fitting, len(ranking.Choices)-fitting)
+	if err := emit(c, planResult(rows, ranking.Evaluated, time.Since(start), title)); err != nil {
 		return err
 	}
 	if fitting == 0 {
-		_, err := pl.Best(c.Context, r) // says what would help
+		_, err := q.planner.Best(c.Context, q.Request) // says what would help
 		return err
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/planner"
 )
 
 func predictCommand() *cli.Command {
@@ -31,51 +30,44 @@ recompute, sp, precision. What is left out is 1 or none. Example:
 
 func runPredict(c *cli.Context) error {
 	start := time.Now()
-	if err := checkOutput(c); err != nil {
+	plan, err := planFlag(c)
+	if err != nil {
 		return err
 	}
+	q, err := newQuestion(c)
+	if err != nil {
+		return err
+	}
+	if plan.Precision != "" && c.IsSet("precision") && plan.Precision != q.Precision {
+		return usagef("predict: the plan says precision=%s, --precision says %s", plan.Precision, q.Precision)
+	}
+	q.Plan = &plan
+	if q.Devices, q.Shape, err = layout(c, plan, q.PerNode); err != nil {
+		return err
+	}
+	ranking, err := q.planner.Rank(c.Context, q.Request)
+	if err != nil {
+		return err
+	}
+	row := newPlanRow(ranking.Choices[0]) // a fixed plan on a fixed shape is one choice, or an error
+	title := fmt.Sprintf("%s on %s x %s, global batch %d, sequence %d", q.Model.Name, row.Shape, q.Accelerator.Name,
+		q.GlobalBatch, ranking.Choices[0].Config.Seq())
+	return emit(c, planResult([]planRow{row}, ranking.Evaluated, time.Since(start), title))
+}
+
+// planFlag reads --plan, and takes the global batch from it unless one is given.
+func planFlag(c *cli.Context) (spec.Plan, error) {
 	if c.String("plan") == "" {
-		return usagef("predict: --plan is missing, such as dp=2,tp=4,mb=2,ga=8")
+		return spec.Plan{}, usagef("predict: --plan is missing, such as dp=2,tp=4,mb=2,ga=8")
 	}
 	plan, err := spec.ParsePlan(c.String("plan"))
 	if err != nil {
-		return usagef("predict: %w", err)
+		return plan, usagef("predict: %w", err)
 	}
 	if !c.IsSet("global-batch") {
-		if err := c.Set("global-batch", itoa(plan.GlobalBatch())); err != nil {
-			return err
-		}
+		return plan, c.Set("global-batch", itoa(plan.GlobalBatch()))
 	}
-	s, err := resolveSubject(c)
-	if err != nil {
-		return err
-	}
-	r, err := request(c, s)
-	if err != nil {
-		return err
-	}
-	if plan.Precision != "" && r.Precision != "" && c.IsSet("precision") && plan.Precision != r.Precision {
-		return usagef("predict: the plan says precision=%s, --precision says %s", plan.Precision, r.Precision)
-	}
-	r.Plan = &plan
-	if r.Devices, r.Shape, err = layout(c, plan, r.PerNode); err != nil {
-		return err
-	}
-	p, err := s.predictor(c)
-	if err != nil {
-		return err
-	}
-	ranking, err := planner.New(p, planner.Options{}).Rank(c.Context, r)
-	if err != nil {
-		return err
-	}
-	if len(ranking.Choices) == 0 {
-		return fmt.Errorf("predict: %w: plan %s", planner.ErrInfeasible, plan)
-	}
-	row := newPlanRow(ranking.Choices[0])
-	title := fmt.Sprintf("%s on %s x %s, global batch %d, sequence %d", r.Model.Name, row.Shape, r.Accelerator.Name,
-		r.GlobalBatch, ranking.Choices[0].Config.Seq())
-	return emit(c, planResult([]planRow{row}, ranking.Evaluated, time.Since(start), title))
+	return plan, nil
 }
 
 // layout returns the device count and shape a plan is asked about.

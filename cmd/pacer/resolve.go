@@ -183,6 +183,32 @@ func questionFlags() []cli.Flag {
 	}
 }
 
+// question is a planning question as asked for: what, and whom to ask.
+type question struct {
+	planner.Request
+	planner *planner.Planner
+}
+
+// newQuestion reads the question flags; the device count is the caller's.
+func newQuestion(c *cli.Context) (question, error) {
+	if err := checkOutput(c); err != nil {
+		return question{}, err
+	}
+	s, err := resolveSubject(c)
+	if err != nil {
+		return question{}, err
+	}
+	r, err := request(c, s)
+	if err != nil {
+		return question{}, err
+	}
+	p, err := s.predictor(c)
+	if err != nil {
+		return question{}, err
+	}
+	return question{Request: r, planner: planner.New(p, planner.Options{})}, nil
+}
+
 // request builds the planner's request from the question flags.
 func request(c *cli.Context, s subject) (planner.Request, error) {
 	r := planner.Request{
