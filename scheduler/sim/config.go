@@ -24,15 +24,19 @@ type Config struct {
 	// every job.
 	Score func(spec.JobID) bool
 	// Horizon ends the run at this simulated time whatever is left; 0 = 100
-	// years.
+	// years, which is also the most.
 	Horizon time.Duration
 	// Observe, if set, is told of everything that happens, in order.
 	Observe func(Event)
 }
 
-// defaultHorizon is far beyond any trace and well within time.Duration (292
-// years), so that completion times do not overflow.
-const defaultHorizon = 100 * 365 * 24 * time.Hour
+// defaultHorizon is far beyond any trace, never is beyond every horizon, and the
+// sum of two of them is well within time.Duration (292 years), so that times to
+// come do not overflow.
+const (
+	defaultHorizon = 100 * 365 * 24 * time.Hour
+	never          = defaultHorizon + 1
+)
 
 // Validate reports what makes c impossible to run. Jobs that cannot run are not
 // among it: they are rejected when they are submitted.
@@ -46,8 +50,8 @@ func (c Config) Validate() error {
 	if c.Truth == nil {
 		return errors.New("sim: no truth: nothing says how fast jobs run")
 	}
-	if c.Horizon < 0 {
-		return fmt.Errorf("sim: horizon %v is negative", c.Horizon)
+	if c.Horizon < 0 || c.Horizon > defaultHorizon {
+		return fmt.Errorf("sim: horizon %v is not in 0..%v", c.Horizon, defaultHorizon)
 	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {

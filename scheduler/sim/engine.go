@@ -37,6 +37,7 @@ type engine struct {
 
 	byID    map[spec.JobID]*job
 	active  []*scheduler.JobState // the snapshot's jobs
+	shown   []*scheduler.JobState // active as the policy gets it: its to reorder
 	holding []*job                // those with a grant, in no meaningful order
 
 	groups    []int // of each node
@@ -91,7 +92,11 @@ func (e *engine) run(ctx context.Context) error {
 			return fmt.Errorf("sim: %s stopped at %v: %w", e.PolicyName, e.now, err)
 		}
 		at, ok := e.nextTime()
-		if !ok || at > e.Horizon || e.idleWakes > maxIdleWakes {
+		if !ok || e.idleWakes > maxIdleWakes {
+			return nil
+		}
+		if at > e.Horizon {
+			e.now = e.Horizon // who holds devices does so until then
 			return nil
 		}
 		e.now = at
@@ -265,7 +270,7 @@ func (e *engine) enter(ctx context.Context, r *JobRecord) error {
 	j := &job{record: e.next, scored: r.Scored, work: work, from: e.now}
 	j.state = scheduler.JobState{Job: &r.Job, Remaining: work}
 	if e.StartCost != nil {
-		j.state.StartCost = max(e.StartCost(r.Job), 0)
+		j.state.StartCost = min(max(e.StartCost(r.Job), 0), never)
 	}
 	e.byID[r.Job.ID] = j
 	e.active = append(e.active, &j.state)
@@ -282,12 +287,18 @@ func (e *engine) wakeUps() {
 	}
 }
 
-// snapshot returns the present as a policy sees it.
-func (e *engine) snapshot() *scheduler.Snapshot {
+// advance brings every job up to now.
+func (e *engine) advance() {
 	for _, j := range e.holding {
 		j.advance(e.now)
 	}
-	return &scheduler.Snapshot{Now: e.now, Cluster: e.Cluster, Jobs: e.active}
+}
+
+// snapshot returns the present as a policy sees it, until the next one.
+func (e *engine) snapshot() *scheduler.Snapshot {
+	e.advance()
+	e.shown = append(e.shown[:0], e.active...)
+	return &scheduler.Snapshot{Now: e.now, Cluster: e.Cluster, Jobs: e.shown}
 }
 
 func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why string) {
@@ -298,7 +309,7 @@ func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why strin
 
 // finish writes down what is left when the run is over.
 func (e *engine) finish() {
-	e.snapshot() // brings jobs up to date
+	e.advance()
 	for _, s := range e.active {
 		j := e.byID[s.Job.ID]
 		e.note(j)

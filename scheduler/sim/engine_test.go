@@ -1,15 +1,18 @@
 package sim_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
@@ -94,10 +97,10 @@ const s = time.Second
 func TestStartCostThenWork(t *testing.T) {
 	r := mustRun(t, config(script{{at: 0, grants: map[spec.JobID]string{"a": "0:4"}}}, job("a", 5*s, 4, 100)))
 	want := sim.JobRecord{Job: job("a", 5*s, 4, 100), Start: 5 * s, End: 40 * s, Finished: true, Scored: true, Attained: 140}
-	if diff := cmp.Diff(want, r.Jobs[0], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+	if diff := gocmp.Diff(want, r.Jobs[0], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]sim.Usage{{At: 5 * s, Held: 4}, {At: 40 * s}}, r.Usage); diff != "" {
+	if diff := gocmp.Diff([]sim.Usage{{At: 5 * s, Held: 4}, {At: 40 * s}}, r.Usage); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -197,7 +200,7 @@ func TestSnapshot(t *testing.T) {
 		{scheduler.Starting, 0, 60, 24}, // 12 s
 		{scheduler.Running, 6, 54, 36},  // 16 s: 2 s of work at 3 steps/s
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+	if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -357,6 +360,75 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
+// What is held at the horizon was held until then, work beyond every horizon
+// does not end at it, and a start cost beyond it does not overflow.
+func TestHorizonCutsHolding(t *testing.T) {
+	for _, cost := range []time.Duration{0, 1 << 62} {
+		for _, h := range []time.Duration{0, time.Hour} {
+			c := config(script{{grants: map[spec.JobID]string{"a": "0:3"}}}, job("a", 0, 3, 1e18))
+			c.StartCost = func(spec.Job) time.Duration { return cost }
+			c.Horizon = h
+			until := h.Seconds()
+			if h == 0 {
+				until = 100 * 365 * 24 * 3600
+			}
+			if a := mustRun(t, c).Jobs[0]; a.Finished || a.Attained != 3*until {
+				t.Errorf("start cost %v, horizon %v: finished %v, %g device-s, want %g", cost, h, a.Finished, a.Attained, 3*until)
+			}
+		}
+	}
+}
+
+// A recorded duration is met to the nanosecond whatever steps it is divided
+// into, so that what is to happen at one instant does.
+func TestDurationIsExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		a := spec.Job{ID: "a", Devices: 4, Submit: time.Duration(rapid.Int64Range(0, 1e15).Draw(rt, "submit")),
+			Duration: time.Duration(rapid.Int64Range(1, 1e14).Draw(rt, "duration")),
+			Steps:    float64(rapid.IntRange(0, 1e6).Draw(rt, "steps"))}
+		c := config(script{{grants: map[spec.JobID]string{"a": "0:4"}}}, a)
+		c.Truth, c.StartCost = sim.Durations{}, nil
+		r, err := sim.Run(t.Context(), c)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got := r.Jobs[0].JCT(); got != a.Duration {
+			rt.Fatalf("%v takes %v", a.Duration, got)
+		}
+	})
+}
+
+// A policy that sorts the jobs it is shown where they are does no harm.
+func TestShownJobsMayBeReordered(t *testing.T) {
+	var jobs []spec.Job
+	for i := range 20 {
+		jobs = append(jobs, job(spec.JobID(fmt.Sprintf("j%02d", i)), time.Duration(i%7)*s, 1, float64(10+i*13%11)))
+	}
+	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
+		if !slices.IsSortedFunc(snap.Jobs, func(a, b *scheduler.JobState) int {
+			return cmp.Or(cmp.Compare(a.Job.Submit, b.Job.Submit), cmp.Compare(a.Job.ID, b.Job.ID))
+		}) {
+			t.Errorf("at %v the snapshot is not sorted", snap.Now)
+		}
+		d := scheduler.Decision{Grants: keep(snap)}
+		for node, slots := range snap.Free().Free {
+			for _, j := range snap.Jobs {
+				if j.Grant == nil && slots > 0 && int(j.Job.ID[2])%2 == node {
+					d.Grants = append(d.Grants, grant(j.Job.ID, fmt.Sprintf("%d:1", node)))
+					slots--
+				}
+			}
+		}
+		slices.Reverse(snap.Jobs)
+		return d
+	})
+	for _, j := range mustRun(t, config(p, jobs...)).Jobs {
+		if !j.Finished {
+			t.Errorf("job %s: %s", j.Job.ID, j.Unfinished)
+		}
+	}
+}
+
 // The run ends when the scored jobs are done; the others are reported.
 func TestScore(t *testing.T) {
 	grants := map[spec.JobID]string{"j1": "0:1", "j2": "0:1", "j3": "0:1"}
@@ -381,6 +453,7 @@ func TestConfigValidate(t *testing.T) {
 		"no policy": func(c *sim.Config) { c.Policy = nil },
 		"no truth":  func(c *sim.Config) { c.Truth = nil },
 		"horizon":   func(c *sim.Config) { c.Horizon = -1 },
+		"too long":  func(c *sim.Config) { c.Horizon = 101 * 365 * 24 * time.Hour },
 		"twice":     func(c *sim.Config) { c.Jobs = []spec.Job{job("a", 0, 1, 1), job("a", 0, 1, 1)} },
 	} {
 		c := ok
@@ -420,7 +493,7 @@ func TestOneInstantOneDecision(t *testing.T) {
 	})
 	r := mustRun(t, config(p, job("b", 0, 2, 40), job("a", 0, 2, 40), job("c", 30*s, 4, 40)))
 	want := []string{"0s a b", "30s c", "50s"}
-	if diff := cmp.Diff(want, at); diff != "" {
+	if diff := gocmp.Diff(want, at); diff != "" {
 		t.Error(diff)
 	}
 	if r.Jobs[2].End != 50*s {
@@ -436,7 +509,7 @@ func TestWarningsOnce(t *testing.T) {
 		}
 		return d
 	})
-	if r := mustRun(t, config(p, job("a", 0, 1, 1))); !cmp.Equal(r.Warnings, []string{"careful"}) {
+	if r := mustRun(t, config(p, job("a", 0, 1, 1))); !gocmp.Equal(r.Warnings, []string{"careful"}) {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 }

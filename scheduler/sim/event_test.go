@@ -38,7 +38,7 @@ func TestSeconds(t *testing.T) {
 	for _, c := range []struct {
 		s    float64
 		want time.Duration
-	}{{1.5, 1500 * time.Millisecond}, {1e-12, 1}, {0, 1}, {1e30, defaultHorizon}} {
+	}{{1.5, 1500 * time.Millisecond}, {1e-12, 1}, {0, 1}, {1e30, never}, {3.0000000000000004, 3 * time.Second}} {
 		if got := seconds(c.s); got != c.want {
 			t.Errorf("seconds(%g) = %v, want %v", c.s, got, c.want)
 		}

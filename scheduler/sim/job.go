@@ -65,15 +65,16 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, rate float64) time.Dur
 	}
 	s.Ready = now + s.StartCost
 	j.from, j.rate, j.devices = now, rate, g.Devices()
-	return s.Ready + seconds(s.Remaining/rate)
+	return now + min(s.StartCost+seconds(s.Remaining/rate), never)
 }
 
-// seconds turns s into a Duration, rounded up to the nanosecond so that nothing
-// ends before its work is done, and bounded so that sums do not overflow.
+// seconds turns s into a Duration, at least a nanosecond so that time passes,
+// and at most never. To the nearest nanosecond: a job of 1000 steps that is to
+// take 7 s does, though 1000/(1000/7) is a little more.
 func seconds(s float64) time.Duration {
-	ns := math.Ceil(s * 1e9)
-	if !(ns < float64(defaultHorizon)) {
-		return defaultHorizon
+	ns := math.Round(s * 1e9)
+	if !(ns < float64(never)) {
+		return never
 	}
 	return max(time.Duration(ns), 1)
 }
