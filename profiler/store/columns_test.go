@@ -478,3 +478,26 @@ func fuzzRead(f *testing.F, format int) {
 		}
 	})
 }
+
+// TestFormatTable holds the table in FORMAT.md to the columns.
+func TestFormatTable(t *testing.T) {
+	b, err := os.ReadFile("FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(b), "| column | type | unit | required | |\n|---|---|---|---|---|\n")
+	var want strings.Builder
+	for i, f := range Schema().Fields() {
+		c := columns[i]
+		typ := map[kind]string{textKind: "string", wholeKind: "int64", numberKind: "float64", flagKind: "bool",
+			timeKind: "timestamp[ns, UTC]", listKind: `list\<float64\>`}[c.kind]
+		required := ""
+		if !f.Nullable {
+			required = "yes"
+		}
+		fmt.Fprintf(&want, "| `%s` | %s | %s | %s | %s |\n", f.Name, typ, c.unit, required, c.doc)
+	}
+	if d := cmp.Diff(want.String(), table); d != "" {
+		t.Error(d)
+	}
+}

@@ -129,7 +129,7 @@ func (db *DB) commit(rows []row) (c Counts, err error) {
 	if err := txn.Commit(); err != nil {
 		return Counts{}, err
 	}
-	return c, nil
+	return c, syncDir(db.dir) // the engine syncs its logs, not the names of new ones
 }
 
 func putRow(txn *badger.Txn, r row, c *Counts) error {
