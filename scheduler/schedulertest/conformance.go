@@ -201,6 +201,7 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	held.count()
 	return r
 }
 
