@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -49,14 +50,18 @@ func (j Job) Validate() error {
 		return fmt.Errorf("spec: job %s: submit time %v is negative", j.ID, j.Submit)
 	case j.Devices < 1:
 		return fmt.Errorf("spec: job %s: %d devices requested, want at least 1", j.ID, j.Devices)
-	case j.Steps < 0 || j.Steps != j.Steps:
+	case !(j.Steps >= 0) || math.IsInf(j.Steps, 0):
 		return fmt.Errorf("spec: job %s: %g steps", j.ID, j.Steps)
 	case j.Duration < 0:
 		return fmt.Errorf("spec: job %s: duration %v is negative", j.ID, j.Duration)
 	case j.Steps == 0 && j.Duration == 0:
 		return fmt.Errorf("spec: job %s has neither steps nor a duration", j.ID)
-	case j.Weight < 0:
-		return fmt.Errorf("spec: job %s: weight %g is negative", j.ID, j.Weight)
+	case !(j.Weight >= 0) || math.IsInf(j.Weight, 0):
+		return fmt.Errorf("spec: job %s: weight %g is not finite and >= 0", j.ID, j.Weight)
+	case j.GlobalBatch < 0 || j.SeqLen < 0:
+		return fmt.Errorf("spec: job %s: global batch %d, %d tokens per sample", j.ID, j.GlobalBatch, j.SeqLen)
+	case j.Deadline < 0:
+		return fmt.Errorf("spec: job %s: deadline %v is negative", j.ID, j.Deadline)
 	}
 	return nil
 }

@@ -8,12 +8,16 @@ type rule func(m Model, p Plan) string
 
 // rules are checked in order by Check; the first broken one is reported.
 var rules = []rule{
+	func(_ Model, p Plan) string { return p.belowOne() },
 	func(m Model, p Plan) string { return divides("tp", p.TP, m.Heads, "heads") },
 	func(m Model, p Plan) string {
-		if m.KV() >= p.TP { // fewer KV heads than TP are replicated, as Megatron does
-			return divides("tp", p.TP, m.KV(), "key/value heads")
+		if kv := m.KV(); kv < p.TP && kv > 0 { // each key/value head is replicated on the same number of ranks
+			if p.TP%kv != 0 {
+				return fmt.Sprintf("tp=%d is no multiple of %d key/value heads", p.TP, kv)
+			}
+			return ""
 		}
-		return ""
+		return divides("tp", p.TP, m.KV(), "key/value heads")
 	},
 	func(m Model, p Plan) string { return divides("tp", p.TP, m.FFN, "ffn width") },
 	func(m Model, p Plan) string {
@@ -58,10 +62,24 @@ var rules = []rule{
 	},
 	func(_ Model, p Plan) string {
 		if p.ZeRO >= 2 && p.PP > 1 {
-			return fmt.Sprintf("zero=%d with pp=%d: gradients cannot stay sharded across micro-batches", p.ZeRO, p.PP)
+			return fmt.Sprintf("zero=%d with pp=%d: gradients would be reduced with every micro-batch", p.ZeRO, p.PP)
 		}
 		return ""
 	},
+}
+
+// belowOne names the first degree or count of a normal plan that is below 1.
+func (p Plan) belowOne() string {
+	for _, f := range []struct {
+		key string
+		v   int
+	}{{"dp", p.DP}, {"tp", p.TP}, {"pp", p.PP}, {"cp", p.CP}, {"ep", p.EP}, {"vp", p.VirtualStages},
+		{"mb", p.MicroBatch}, {"ga", p.AccumSteps}} {
+		if f.v < 1 {
+			return fmt.Sprintf("%s=%d is below 1", f.key, f.v)
+		}
+	}
+	return ""
 }
 
 func divides(name string, d, n int, what string) string {

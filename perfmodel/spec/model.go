@@ -150,8 +150,9 @@ func (m Model) shapeParams(expertsPerLayer int) float64 {
 
 // TrainFLOPs returns the FLOPs of forward and backward of one sample of seq
 // tokens, without recomputation: 6 x active parameters x tokens plus attention
-// scores, halved when causal (Chowdhery et al., PaLM, 2022, appendix B). For
-// Opaque models 3 x FLOPsPerSample, or 6 x parameters when that is unknown.
+// scores, halved when causal (Chowdhery et al., PaLM, 2022, appendix B). An
+// encoder-decoder has as many tokens in either stack; of its attentions that of
+// the decoder over itself is causal and there is a third, across. For Opaque models 3 x FLOPsPerSample, or 6 x parameters when that is unknown.
 // seq 0 means the model's SeqLen.
 func (m Model) TrainFLOPs(seq int) float64 {
 	if seq == 0 {
@@ -165,8 +166,11 @@ func (m Model) TrainFLOPs(seq int) float64 {
 	}
 	s := float64(seq)
 	attn := 12 * float64(m.Layers) * float64(m.Heads*m.Head()) * s * s
-	if m.Kind == Decoder {
+	switch m.Kind {
+	case Decoder:
 		attn /= 2
+	case EncoderDecoder: // half the layers 1, half 1/2 + 1
+		attn *= 1.25
 	}
 	return 6*m.ActiveParams()*s + attn
 }
@@ -180,9 +184,16 @@ func (m Model) Validate() error {
 		name string
 		v    int
 	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads},
-		{"head_dim", m.HeadDim}, {"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"experts", m.Experts}} {
+		{"head_dim", m.HeadDim}, {"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"experts", m.Experts},
+		{"experts_per_token", m.ExpertsPerToken}, {"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts},
+		{"dense_layers", m.DenseLayers}} {
 		if f.v < 0 {
 			return fmt.Errorf("spec: model %s: %s=%d is negative", m.Name, f.name, f.v)
+		}
+	}
+	for _, f := range []float64{m.ParamCount, m.ActiveParamCount, m.FLOPsPerSample} {
+		if !(f >= 0) || math.IsInf(f, 0) {
+			return fmt.Errorf("spec: model %s: a count of %g is not finite and >= 0", m.Name, f)
 		}
 	}
 	if m.HasShape() && (m.Heads == 0 || m.FFN == 0 && m.ExpertFFN == 0) {

@@ -125,7 +125,7 @@ func (p Plan) String() string {
 
 // ParsePlan reads the form String writes: comma-separated key=value pairs in
 // any order, each key at most once. Absent degrees are 1, absent modes none.
-// The plan is read, not judged: see Check.
+// The plan is read, not judged (see Check), but may be for 2^20 devices at most.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
 	seen := map[string]bool{}
@@ -146,10 +146,15 @@ func ParsePlan(s string) (Plan, error) {
 			return Plan{}, fmt.Errorf("spec: plan %q: %w", s, err)
 		}
 	}
-	return p.Normal(), nil
+	p = p.Normal()
+	if n := float64(p.DP) * float64(p.TP) * float64(p.PP) * float64(p.CP); n > maxDegree {
+		return Plan{}, fmt.Errorf("spec: plan %q: dp x tp x pp x cp is %.0f devices, want at most %d", s, n, maxDegree)
+	}
+	return p, nil
 }
 
-// maxDegree bounds what ParsePlan accepts, so that products stay in an int.
+// maxDegree bounds every number ParsePlan accepts, and the devices of a plan,
+// so that products stay in an int and shapes in memory.
 const maxDegree = 1 << 20
 
 func (p *Plan) set(k, v string) error {

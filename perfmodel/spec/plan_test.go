@@ -34,6 +34,8 @@ func TestParsePlanNamesWhatIsWrong(t *testing.T) {
 		{"zero=4", "zero=4 is not 0, 1, 2 or 3"},
 		{"recompute=some", "recompute=some is not one of [none selective full]"},
 		{"workers=4", `unknown key "workers"`},
+		{"dp=1048576,tp=1048576,pp=1048576,cp=16", "devices, want at most 1048576"},
+		{"dp=1048576,tp=2", "2097152 devices, want at most 1048576"},
 	} {
 		_, err := ParsePlan(tc.in)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -44,9 +46,9 @@ func TestParsePlanNamesWhatIsWrong(t *testing.T) {
 
 // drawPlan draws any plan ParsePlan can express.
 func drawPlan(t *rapid.T) Plan {
-	deg := rapid.IntRange(1, 4096)
+	deg, n := rapid.IntRange(1, 4096), rapid.IntRange(1, 32) // 32^4 devices are the most
 	return Plan{
-		DP: deg.Draw(t, "dp"), TP: deg.Draw(t, "tp"), PP: deg.Draw(t, "pp"), CP: deg.Draw(t, "cp"), EP: deg.Draw(t, "ep"),
+		DP: n.Draw(t, "dp"), TP: n.Draw(t, "tp"), PP: n.Draw(t, "pp"), CP: n.Draw(t, "cp"), EP: deg.Draw(t, "ep"),
 		VirtualStages: deg.Draw(t, "vp"), MicroBatch: deg.Draw(t, "mb"), AccumSteps: deg.Draw(t, "ga"),
 		ZeRO:             rapid.IntRange(0, 3).Draw(t, "zero"),
 		Offload:          rapid.SampledFrom([]Offload{OffloadNone, OffloadOptimizer, OffloadParams}).Draw(t, "offload"),
@@ -86,6 +88,14 @@ func FuzzParsePlan(f *testing.F) {
 	})
 }
 
+func TestCheckRefusesNegativeDegrees(t *testing.T) {
+	for _, p := range []Plan{{DP: -1}, {TP: -2}, {VirtualStages: -1}, {MicroBatch: -1}, {AccumSteps: -8}} {
+		if err := p.Check(Model{Name: "m"}); err == nil || !strings.Contains(err.Error(), "is below 1") {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
+
 func TestCheckNamesTheRule(t *testing.T) {
 	gpt2 := Model{Name: "gpt2", Layers: 12, Hidden: 768, Heads: 12, FFN: 3072}
 	gqa := Model{Name: "gqa", Layers: 32, Hidden: 4096, Heads: 32, KVHeads: 8, FFN: 14336}
@@ -98,6 +108,8 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gpt2, "tp=4", ""},
 		{gqa, "tp=16", ""}, // 8 key/value heads are replicated
 		{gqa, "tp=8,dp=2", ""},
+		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=4", "tp=4 is no multiple of 3 key/value heads"},
+		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=6", ""},
 		{gpt2, "pp=5", "pp x vp=5 does not divide 12 layers"},
 		{gpt2, "pp=16", "pp=16 x vp=1 exceeds 12 layers"},
 		{gpt2, "pp=2,vp=3,ga=4", ""},

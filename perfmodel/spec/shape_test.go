@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -83,23 +82,6 @@ func TestParseCluster(t *testing.T) {
 	for _, bad := range []string{"", "8", "0x8xA800", "8x0", "8x8x", "=3", "v100=0", "axb", "8x8xA800,"} {
 		if c, err := ParseCluster(bad, resolve); err == nil {
 			t.Errorf("%q parsed to %+v", bad, c)
-		}
-	}
-}
-
-// Published counts: Touvron et al. 2023 (Llama 2, table 1), Dubey et al. 2024
-// (Llama 3), Radford et al. 2019 (GPT-2).
-func TestParams(t *testing.T) {
-	for _, tc := range []struct {
-		m    Model
-		want float64
-	}{
-		{Model{Name: "llama2-7b", Layers: 32, Hidden: 4096, FFN: 11008, Heads: 32, Vocab: 32000, GatedMLP: true}, 6.74e9},
-		{Model{Name: "llama3-70b", Layers: 80, Hidden: 8192, FFN: 28672, Heads: 64, KVHeads: 8, Vocab: 128256, GatedMLP: true}, 70.55e9},
-		{Model{Name: "gpt2-xl", Layers: 48, Hidden: 1600, FFN: 6400, Heads: 25, Vocab: 50257, TiedEmbeddings: true}, 1.557e9},
-	} {
-		if got := tc.m.Params(); math.Abs(got/tc.want-1) > 0.005 {
-			t.Errorf("%s: %.4g parameters, published %.4g", tc.m.Name, got, tc.want)
 		}
 	}
 }

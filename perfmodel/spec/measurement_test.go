@@ -1,0 +1,121 @@
+package spec
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func goodMeasurement() Measurement {
+	return Measurement{Config: Config{Model: Model{Name: "m"}, Accelerator: Accelerator{Name: "a"}, Plan: Plan{DP: 2}},
+		Outcome: OK, StepSec: []float64{1}, Source: "test"}
+}
+
+func TestMeasurementValidate(t *testing.T) {
+	if err := goodMeasurement().Validate(); err != nil {
+		t.Error(err)
+	}
+	illegal := goodMeasurement()
+	illegal.Config.Model.Heads, illegal.Config.Plan.TP = 12, 16
+	if err := illegal.Validate(); err != nil {
+		t.Errorf("a plan that breaks a rule: %v, want it kept", err)
+	}
+	for want, change := range map[string]func(*Measurement){
+		"model name":       func(m *Measurement) { m.Config.Model.Name = "" },
+		"accelerator name": func(m *Measurement) { m.Config.Accelerator.Name = "" },
+		"source":           func(m *Measurement) { m.Source = "" },
+		"outcome":          func(m *Measurement) { m.Outcome = "fine" },
+		"needs a step":     func(m *Measurement) { m.StepSec = nil },
+		"step time 0":      func(m *Measurement) { m.StepSec = []float64{0} },
+		"step time NaN":    func(m *Measurement) { m.StepSec = []float64{math.NaN()} },
+		"peak memory":      func(m *Measurement) { m.PeakBytes = -1 },
+	} {
+		m := goodMeasurement()
+		change(&m)
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestJobValidate(t *testing.T) {
+	good := Job{ID: "1", Devices: 2, Steps: 10}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Job){
+		"no id":          func(j *Job) { j.ID = "" },
+		"no devices":     func(j *Job) { j.Devices = 0 },
+		"NaN steps":      func(j *Job) { j.Steps = math.NaN() },
+		"endless":        func(j *Job) { j.Steps = math.Inf(1) },
+		"negative steps": func(j *Job) { j.Steps = -1 },
+		"no work":        func(j *Job) { j.Steps = 0 },
+		"NaN weight":     func(j *Job) { j.Weight = math.NaN() },
+		"early":          func(j *Job) { j.Submit = -1 },
+		"deadline":       func(j *Job) { j.Deadline = -1 },
+		"batch":          func(j *Job) { j.GlobalBatch = -1 },
+	} {
+		j := good
+		change(&j)
+		if err := j.Validate(); err == nil || !strings.HasPrefix(err.Error(), "spec: job") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// fill sets every field below v to something that is not zero.
+func fill(t *testing.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int:
+		v.SetInt(3)
+	case reflect.Float64:
+		v.SetFloat(0.1)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1, 5).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(t, v.Index(0))
+		fill(t, v.Index(1))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(t, key)
+		fill(t, value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	default:
+		t.Fatalf("no value for a %s", v.Type())
+	}
+}
+
+// TestMeasurementJSONKeepsEveryField: a field without a name of its own, or
+// with another's, would be lost.
+func TestMeasurementJSONKeepsEveryField(t *testing.T) {
+	var full, again, none Measurement
+	fill(t, reflect.ValueOf(&full).Elem())
+	for _, m := range []Measurement{full, {}} {
+		b, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = none
+		if err := json.Unmarshal(b, &again); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(again, m) {
+			t.Errorf("%+v came back as %+v", m, again)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package spec
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+var (
+	t5xl = Model{Name: "t5-3b", Kind: EncoderDecoder, Layers: 48, Hidden: 1024, FFN: 16384, Heads: 32, HeadDim: 128,
+		Vocab: 32128, SeqLen: 512, TiedEmbeddings: true}
+	mixtral = Model{Name: "mixtral-8x7b", Kind: Decoder, Layers: 32, Hidden: 4096, Heads: 32, KVHeads: 8, Vocab: 32000, SeqLen: 4096,
+		GatedMLP: true, Experts: 8, ExpertsPerToken: 2, ExpertFFN: 14336}
+)
+
+// Published counts: Touvron et al. 2023 (Llama 2, table 1), Dubey et al. 2024
+// (Llama 3), Radford et al. 2019 (GPT-2), Raffel et al. 2020 (T5, "3B" is 2.85
+// billion in the released checkpoint),
+// Jiang et al. 2024 (Mixtral 8x7B).
+func TestParams(t *testing.T) {
+	for _, tc := range []struct {
+		m    Model
+		want float64
+	}{
+		{Model{Name: "llama2-7b", Layers: 32, Hidden: 4096, FFN: 11008, Heads: 32, Vocab: 32000, GatedMLP: true}, 6.74e9},
+		{Model{Name: "llama3-70b", Layers: 80, Hidden: 8192, FFN: 28672, Heads: 64, KVHeads: 8, Vocab: 128256, GatedMLP: true}, 70.55e9},
+		{Model{Name: "gpt2-xl", Layers: 48, Hidden: 1600, FFN: 6400, Heads: 25, Vocab: 50257, TiedEmbeddings: true}, 1.557e9},
+		{t5xl, 2.85e9},
+		{mixtral, 46.7e9},
+	} {
+		if got := tc.m.Params(); math.Abs(got/tc.want-1) > 0.005 {
+			t.Errorf("%s: %.4g parameters, published %.4g", tc.m.Name, got, tc.want)
+		}
+	}
+}
+
+func TestParamsByPart(t *testing.T) {
+	if got := mixtral.ActiveParams(); math.Abs(got/12.9e9-1) > 0.005 { // Jiang et al. 2024: 13B active
+		t.Errorf("mixtral: %.4g active parameters, want 12.9e9", got)
+	}
+	vit := Model{Name: "vit-l", Kind: Vision, Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16}
+	if got, want := vit.Params(), 24*12*1024*1024.0; got != want { // no vocabulary; 4h² + 8h² a layer
+		t.Errorf("vit: %g parameters, want %g", got, want)
+	}
+	if t5xl.ActiveParams() != t5xl.Params() {
+		t.Error("a dense model is not all active")
+	}
+	dense := mixtral
+	dense.FFN, dense.DenseLayers, dense.SharedExperts = 8192, 2, 1
+	want := 32*dense.AttentionParams() + dense.EmbeddingParams() + 2*dense.DenseMLPParams() + 30*(3*dense.ExpertParams()+4096*8)
+	if got := dense.ActiveParams(); math.Abs(got/want-1) > 1e-12 {
+		t.Errorf("with two dense layers and a shared expert %g active parameters, want %g", got, want)
+	}
+}
+
+// TestTrainFLOPs counts the scores attention by attention: 4·h·s² FLOPs
+// forward over all pairs, thrice that with backward.
+func TestTrainFLOPs(t *testing.T) {
+	m := Model{Name: "m", Layers: 10, Hidden: 64, FFN: 256, Heads: 4, Vocab: 100}
+	const s = 128.0
+	full := 12 * 64 * s * s
+	for kind, attentions := range map[Kind]float64{
+		Encoder: 10, Vision: 10, Decoder: 10 * 0.5,
+		EncoderDecoder: 5 + 5*0.5 + 5, // encoder, causal decoder, across
+	} {
+		m.Kind = kind
+		if got, want := m.TrainFLOPs(s), 6*m.Params()*s+attentions*full; math.Abs(got/want-1) > 1e-12 {
+			t.Errorf("%s: %g FLOPs, want %g", kind, got, want)
+		}
+	}
+	for _, tc := range []struct {
+		m    Model
+		want float64
+	}{
+		{Model{Kind: Opaque, FLOPsPerSample: 4e9, ParamCount: 25e6, SeqLen: 9}, 12e9},
+		{Model{Kind: Opaque, ParamCount: 25e6, SeqLen: 10}, 6 * 25e6 * 10},
+		{Model{Kind: Opaque, ParamCount: 25e6}, 6 * 25e6},
+		{Model{}, 0},
+	} {
+		if got := tc.m.TrainFLOPs(0); got != tc.want {
+			t.Errorf("%+v: %g FLOPs, want %g", tc.m, got, tc.want)
+		}
+	}
+}
+
+func TestModelValidate(t *testing.T) {
+	if err := mixtral.Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*Model){
+		"no name":                func(m *Model) { m.Name = "" },
+		"layers=-1":              func(m *Model) { m.Layers = -1 },
+		"expert_ffn=-1":          func(m *Model) { m.ExpertFFN = -1 },
+		"dense_layers=-2":        func(m *Model) { m.DenseLayers = -2 },
+		"count of NaN":           func(m *Model) { m.ParamCount = math.NaN() },
+		"count of -1":            func(m *Model) { m.FLOPsPerSample = -1 },
+		"heads=0":                func(m *Model) { m.Heads = 0 },
+		"neither layers":         func(m *Model) { m.Layers = 0 },
+		"experts_per_token=9 is": func(m *Model) { m.ExpertsPerToken = 9 },
+		"experts_per_token=0 is": func(m *Model) { m.ExpertsPerToken = 0 },
+	} {
+		m := mixtral
+		change(&m)
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
