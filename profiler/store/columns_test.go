@@ -81,7 +81,7 @@ func draw(t *rapid.T, v reflect.Value, name string) {
 	case reflect.String:
 		v.SetString(text.Draw(t, name))
 	case reflect.Int:
-		v.SetInt(int64(rapid.IntRange(-5, 1<<40).Draw(t, name)))
+		v.SetInt(int64(rapid.IntRange(0, 1<<40).Draw(t, name)))
 	case reflect.Float64:
 		v.SetFloat(num.Draw(t, name))
 	case reflect.Bool:

@@ -48,6 +48,9 @@ func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, e
 		stop := false
 		err := db.scan(ctx, f, func(g group, it *badger.Item) (bool, error) {
 			m, err := readRow(it)
+			if err == nil && groupOf(m) != g {
+				err = fmt.Errorf("%w: the row is of %v", ErrCorrupt, groupOf(m))
+			}
 			if err != nil {
 				return false, fmt.Errorf("row %x of %s on %s from %s: %w",
 					it.Key()[len(it.Key())-identityLen:], g.model, g.accelerator, g.source, err)

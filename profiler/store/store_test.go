@@ -162,7 +162,7 @@ func TestBadRows(t *testing.T) {
 		"UTF-8":            func(m *spec.Measurement) { m.Env["x"] = "\xff" },
 		"step time":        func(m *spec.Measurement) { m.StepSec[0] = nan },
 		"peak memory":      func(m *spec.Measurement) { m.PeakBytes = inf },
-		"phase":            func(m *spec.Measurement) { m.PhaseSec["forward"] = nan },
+		"forward":          func(m *spec.Measurement) { m.PhaseSec["forward"] = nan },
 		"finite":           func(m *spec.Measurement) { m.Config.Model.ParamCount = nan },
 		"time":             func(m *spec.Measurement) { m.At = time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"larger than":      func(m *spec.Measurement) { m.StepSec = slices.Repeat([]float64{1.0 / 3}, 500_000) },
@@ -281,6 +281,33 @@ func TestNames(t *testing.T) {
 		}
 		if got := collect(t, db, Filter{Accelerators: []string{name}, Models: []string{"a", "é"}}); len(got) != 2 {
 			t.Errorf("accelerator %.9q: %d rows, want 2", name, len(got))
+		}
+	}
+}
+
+// TestReadErrors puts values under row keys that are not theirs.
+func TestReadErrors(t *testing.T) {
+	good, err := encodeRecord(invented(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, value := range map[string][]byte{
+		"record version 9": []byte("\x09{}"),
+		"version 2":        []byte("\x02{"),
+		"the row is of":    good,
+	} {
+		db := openTest(t, t.TempDir(), Options{})
+		if err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Set(rowKey(invented(1)), value) }); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, err := range db.Query(context.Background(), Filter{}) {
+			if n++; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "tiny-1 on X1") {
+				t.Errorf("got %v, want an error with %q and the row's names", err, want)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d yields, want 1", n)
 		}
 	}
 }
