@@ -217,6 +217,12 @@ func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Ca
 		return nil, Card{}, err
 	}
 	card.MAPEAll, _ = ErrorSummary(t.score.ape)
+	if card.Params == nil { // empty, not null, in JSON
+		card.Params = map[string]Param{}
+	}
+	if card.Warnings == nil {
+		card.Warnings = []string{}
+	}
 	card.NAll = len(t.score.ape)
 	return fitted, card, nil
 }
@@ -227,6 +233,10 @@ type score struct {
 	inside    int       // measured times within the predicted interval
 	uncovered int
 }
+
+// maxAPE is far above the error of any row that is a measurement; sums of
+// smaller ones are finite.
+const maxAPE = 1e100
 
 // add scores p on rows.
 func (s *score) add(ctx context.Context, p Predictor, rows []spec.Measurement) error {
@@ -241,7 +251,12 @@ func (s *score) add(ctx context.Context, p Predictor, rows []spec.Measurement) e
 		}
 		sec, lo, hi := got.StepSec(m.Config.Plan.GlobalBatch())
 		want := m.MedianStepSec()
-		s.ape = append(s.ape, math.Abs(sec-want)/want)
+		ape := math.Abs(sec-want) / want
+		if !(ape < maxAPE) {
+			return fmt.Errorf("perfmodel: %s, plan %s, %s: %g s measured, %g s predicted: no meaningful error",
+				m.Config.Key(), m.Config.Plan, m.Origin, want, sec)
+		}
+		s.ape = append(s.ape, ape)
 		if got.Lo > 0 && lo <= want && want <= hi {
 			s.inside++
 		}

@@ -2,6 +2,7 @@ package perfmodel_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -192,5 +193,45 @@ func TestFitKeyErrors(t *testing.T) {
 	cancel()
 	if _, _, err := perfmodel.FitKey(ctx, perSampleFamily, []spec.Measurement{row(1, 1), row(2, 1), row(4, 1)}, perfmodel.FitOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestFitKeyDoesNotScoreWhatItFitted: one configuration written in two ways
+// is one row, so that none is held out while another is fitted.
+func TestFitKeyDoesNotScoreWhatItFitted(t *testing.T) {
+	explicit, spelled := row(1, 1), row(1, 1)
+	explicit.Config.Plan = spec.Plan{DP: 1}
+	spelled.Config.Model.SeqLen, spelled.Config.SeqLen = 512, 512
+	asModel := spelled
+	asModel.Config.SeqLen = 0
+	rows := []spec.Measurement{row(1, 1), explicit, spelled, asModel, row(2, 1), row(4, 1), row(8, 1)}
+	_, c, err := perfmodel.FitKey(t.Context(), perSampleFamily, rows, perfmodel.FitOptions{MaxRows: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.NFit+c.NHeldOut != 5 { // with and without a sequence length, and three other counts
+		t.Errorf("%d configurations, want 5: %+v", c.NFit+c.NHeldOut, c)
+	}
+}
+
+// TestCardsAreJSON: whatever the rows, the card can be written, with lists and
+// maps that are not null.
+func TestCardsAreJSON(t *testing.T) {
+	for name, rows := range map[string][]spec.Measurement{
+		"nothing held out": {row(1, 1), row(2, 1)},
+		"usual":            {row(1, 1), row(2, 1), row(4, 1), row(8, 1)},
+	} {
+		_, c, err := perfmodel.FitKey(t.Context(), perSampleFamily, rows, perfmodel.FitOptions{Folds: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(c)
+		if err != nil || strings.Contains(string(b), "null") {
+			t.Errorf("%s: %s, %v", name, b, err)
+		}
+	}
+	_, _, err := perfmodel.FitKey(t.Context(), perSampleFamily, []spec.Measurement{row(1, 1), row(2, 1), row(4, 1), row(8, 5e-324)}, perfmodel.FitOptions{Folds: 2})
+	if err == nil || !strings.Contains(err.Error(), "no meaningful error") {
+		t.Errorf("a step of 4e-323 s: %v", err)
 	}
 }

@@ -65,18 +65,27 @@ func asJSON(v any) string {
 	return string(b)
 }
 
+// repeated is what repeats of a configuration share: c with its defaults
+// written out. Rows that spell the same thing differently must not be scored by
+// a fit to each other. Figures of the model count: sources sweep widths and
+// heads under one name.
+func repeated(c spec.Config) spec.Config {
+	c.SeqLen, c.Plan = c.Seq(), c.Plan.Normal()
+	return c
+}
+
 // MergeRepeats returns rows in canonical order, whatever theirs, with one row
 // per configuration: repeats become one whose step times are their medians.
 func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
 	sorted := slices.Clone(rows)
 	slices.SortFunc(sorted, func(a, b spec.Measurement) int {
-		return cmp.Or(CompareConfigs(a.Config, b.Config), strings.Compare(a.Source, b.Source),
-			strings.Compare(a.Origin, b.Origin), cmp.Compare(a.MedianStepSec(), b.MedianStepSec()))
+		return cmp.Or(CompareConfigs(repeated(a.Config), repeated(b.Config)), CompareConfigs(a.Config, b.Config),
+			strings.Compare(a.Source, b.Source), strings.Compare(a.Origin, b.Origin), cmp.Compare(a.MedianStepSec(), b.MedianStepSec()))
 	})
 	var out []spec.Measurement
 	for i := 0; i < len(sorted); {
 		j := i + 1
-		for j < len(sorted) && sorted[j].Config == sorted[i].Config {
+		for j < len(sorted) && repeated(sorted[j].Config) == repeated(sorted[i].Config) {
 			j++
 		}
 		m := sorted[i]

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -14,8 +15,10 @@ import (
 // the configuration.
 var ErrNotMeasured = errors.New("not measured")
 
-// key is what a look-up must agree on: everything of a Config but the figures
-// that describe its model, accelerator and links, which follow from the names.
+// key is what a look-up must agree on: the names of model and accelerator,
+// tokens per sample, plan and shape. Figures of model, accelerator and links
+// follow from the names; the training stack (Config.Framework) is taken to
+// follow from the plan, since who asks seldom knows it.
 type key struct {
 	spec.Key
 	seq   int
@@ -43,17 +46,20 @@ type Table struct {
 // New returns the table of those rows that are OK, have a step time and are
 // not known to record another configuration than they ran
 // (spec.Measurement.WrongConfig). Doubted rows count: they happened. Step times
-// of rows with one configuration are pooled.
+// of rows with one configuration are pooled. The order of rows does not matter.
 func New(rows []spec.Measurement) *Table {
 	pooled := map[key]*spec.Measurement{}
 	var order []key
 	for _, m := range rows {
-		if m.Outcome != spec.OK || len(m.StepSec) == 0 || m.WrongConfig() {
+		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.WrongConfig() {
 			continue
 		}
 		k := keyOf(m.Config)
 		if p, ok := pooled[k]; ok {
 			p.StepSec = append(p.StepSec, m.StepSec...)
+			if perfmodel.CompareConfigs(m.Config, p.Config) < 0 {
+				p.Config = m.Config
+			}
 			continue
 		}
 		m.StepSec = slices.Clone(m.StepSec)

@@ -106,3 +106,19 @@ func TestNearest(t *testing.T) {
 		t.Errorf("without a fallback: %v, want ErrNotMeasured", err)
 	}
 }
+
+func TestTableSkipsTimesThatAreNone(t *testing.T) {
+	tab := New([]spec.Measurement{row(1, 1, "1", 0), row(2, 1, "2", math.NaN()), row(4, 1, "4")})
+	if tab.Len() != 0 {
+		t.Errorf("%d configurations of rows without a time: %v", tab.Len(), tab.Configs())
+	}
+}
+
+func TestTableDoesNotDependOnOrder(t *testing.T) {
+	a, b := row(2, 1, "2", 1), row(2, 1, "2", 3)
+	a.Config.Framework, b.Config.Framework = "one", "two"
+	ab, ba := New([]spec.Measurement{a, b}), New([]spec.Measurement{b, a})
+	if ab.Configs()[0] != ba.Configs()[0] || predictSec(t, ab, a.Config) != predictSec(t, ba, a.Config) {
+		t.Errorf("%v, in the other order %v", ab.Configs(), ba.Configs())
+	}
+}

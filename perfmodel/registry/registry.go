@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -44,6 +45,9 @@ func Open(dir string) (*Registry, error) {
 func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	if card.Model == "" || card.Accelerator == "" || card.Family == "" {
 		return fmt.Errorf("registry: card of %q, family %q: model, accelerator and family must be named", card.Key, card.Family)
+	}
+	if !utf8.ValidString(card.Model + card.Accelerator + card.Family) {
+		return fmt.Errorf("registry: card of %q, family %q: a name is not UTF-8", card.Key, card.Family)
 	}
 	data, err := fitted.MarshalBinary()
 	if err != nil {
