@@ -122,6 +122,7 @@ type task struct {
 	options []option // the ways it may run, its minimum met
 	blind   bool     // nothing is known of it: options are guesses at its own size
 	now     *option  // how it runs at present, nil if it waits or that is unknown
+	spare   bool     // it runs and its restart budget allows another
 
 	best  *option // where it would start, by rule 4
 	slope float64 // at zero: completions/s per device
@@ -139,12 +140,15 @@ func (r *round) waited(t *task) float64 { return (r.s.Now - t.Job.Submit).Second
 // round is one decision in the making.
 type round struct {
 	*rubick
-	s     *scheduler.Snapshot
-	d     scheduler.Decision
-	free  *scheduler.Inventory
-	tasks []*task // in snapshot order
-	queue []*task // those waiting, steepest first
-	price float64 // of a device-second now
+	s       *scheduler.Snapshot
+	d       scheduler.Decision
+	free    *scheduler.Inventory
+	tasks   []*task // in snapshot order
+	queue   []*task // those waiting, steepest first
+	running []*task // the others, in snapshot order
+	price   float64 // of a device-second now
+
+	scratch []move // of moves
 
 	ends []*task // those with a target, by when they end; nil = to be sorted
 
@@ -186,6 +190,8 @@ func (r *round) prepare(ctx context.Context) error {
 		r.tasks = append(r.tasks, t)
 		if t.grant == nil {
 			r.queue = append(r.queue, t)
+		} else {
+			r.running = append(r.running, t)
 		}
 	}
 	r.price = max(r.price, float64(len(r.queue))/float64(r.s.Cluster.Devices()))
@@ -219,7 +225,11 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 		if t.now != nil {
 			rate = t.now.rate
 		}
-		t.left = max((j.Ready-r.s.Now).Seconds(), 0) + j.Remaining/rate
+		t.left = max((j.Ready - r.s.Now).Seconds(), 0)
+		if j.Remaining > 0 { // else a guessed rate is 0
+			t.left += j.Remaining / rate
+		}
+		t.spare = r.spare(t)
 	}
 	return t, nil
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,35 +21,53 @@ type move struct {
 // slope is what the move costs per device.
 func (m move) slope() float64 { return m.loss / float64(m.freed) }
 
-// mayChange reports whether t runs, is not yet touched in this round, and has
-// restart budget left.
+// mayChange reports whether t, which runs, is known, not yet touched in this
+// round, and has restart budget left.
 func (r *round) mayChange(t *task) bool {
-	if t.Grant == nil || t.now == nil || t.grant != t.Grant {
-		return false
-	}
+	return t.now != nil && t.grant == t.Grant && t.spare
+}
+
+// spare reports whether another restart of t, which runs, is within its budget.
+func (r *round) spare(t *task) bool {
 	run := (r.s.Now - t.FirstRun).Seconds() + t.left
 	return float64(t.Restarts+1)*t.StartCost.Seconds() <= r.budget*run
 }
 
-// moves returns what running jobs could give up for t, flattest slope first.
-func (r *round) moves(t *task) []move {
-	var ms []move
-	for _, k := range r.tasks {
+// moves returns what running jobs could give up for t, flattest slope first,
+// without those that lose more by it than t gains. They are valid until the next
+// call.
+func (r *round) moves(t *task, gain float64) []move {
+	ms := r.scratch[:0]
+	for _, k := range r.running {
 		if !r.mayChange(k) || k.now.group != t.best.group {
 			continue
 		}
+		most := gain
+		if binds(t, k) {
+			most = math.Inf(1)
+		}
 		if !k.Job.Guaranteed {
-			ms = append(ms, move{k, nil, r.loss(t, k, nil), k.now.devices})
+			if loss := r.loss(t, k, nil); loss <= most {
+				ms = append(ms, move{k, nil, loss, k.now.devices})
+			}
 		}
 		for i := range k.options {
-			if o := &k.options[i]; o.group == k.now.group && o.devices < k.now.devices {
-				ms = append(ms, move{k, o, r.loss(t, k, o), k.now.devices - o.devices})
+			o := &k.options[i]
+			if o.group != k.now.group || o.devices >= k.now.devices {
+				continue
+			}
+			if loss := r.loss(t, k, o); loss <= most {
+				ms = append(ms, move{k, o, loss, k.now.devices - o.devices})
 			}
 		}
 	}
 	slices.SortStableFunc(ms, func(a, b move) int { return cmp.Compare(a.slope(), b.slope()) })
+	r.scratch = ms
 	return ms
 }
+
+// binds reports whether t may take from k whatever k loses.
+func binds(t, k *task) bool { return t.Job.Guaranteed && !k.Job.Guaranteed }
 
 // loss returns by how many seconds k ends later if it runs with o, or not at
 // all, for the sake of t: either it gets its devices back when t is done, at
@@ -91,16 +110,16 @@ func (r *round) feed(t *task) bool {
 
 // choose returns moves that make room for t.
 func (r *round) choose(t *task, gain float64) ([]move, bool) {
-	all := r.moves(t)
+	all := r.moves(t, gain)
 	var chosen []move
-	loss, used := 0.0, map[*task]bool{}
+	loss, room, used := 0.0, r.free.FreeIn(t.best.group), map[*task]bool{}
 	for _, m := range all {
-		binds := t.Job.Guaranteed && !m.t.Job.Guaranteed
-		if used[m.t] || loss+m.loss > gain && !binds {
+		if used[m.t] || loss+m.loss > gain && !binds(t, m.t) {
 			continue
 		}
-		chosen, used[m.t], loss = append(chosen, m), true, loss+m.loss
-		if r.fits(t, chosen) {
+		chosen, used[m.t] = append(chosen, m), true
+		loss, room = loss+m.loss, room+m.freed
+		if room >= t.best.devices && r.fits(t, chosen) {
 			return r.relax(t, chosen, all), true
 		}
 	}
@@ -165,7 +184,7 @@ func (r *round) grow() bool {
 	var best move
 	var grant *scheduler.Grant
 	steepest := 0.0
-	for _, k := range r.tasks {
+	for _, k := range r.running {
 		if !r.mayChange(k) {
 			continue
 		}

@@ -93,6 +93,31 @@ func TestRubickSplitsBySensitivity(t *testing.T) {
 	}
 }
 
+// A job nothing is believed of has no step left, an instant before it completes:
+// its devices come free at once, so nobody need give any up.
+func TestRubickWaitsForWhoIsDone(t *testing.T) {
+	w := &schedulertest.World{}
+	w.Add("m", "x", schedulertest.OnePlan(2), spec.NewShape(2), 1)
+	p, err := New(Spec{Name: "rubick"}, Deps{Oracle: w.Oracle(0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := func(id, model string, node int, left float64) *scheduler.JobState {
+		j := &spec.Job{ID: spec.JobID(id), Model: spec.Model{Name: model}, Plan: schedulertest.OnePlan(2), Devices: 2, Steps: 1e5}
+		s := &scheduler.JobState{Job: j, Done: 1e5 - left, Remaining: left, StartCost: time.Minute}
+		if node >= 0 {
+			s.Grant = &scheduler.Grant{Job: j.ID, Plan: j.Plan, Shape: spec.NewShape(2), Slots: []scheduler.Slot{{Node: node, Devices: 2}}}
+		}
+		return s
+	}
+	d, err := p.Decide(t.Context(), &scheduler.Snapshot{Now: 5e4 * time.Second, Cluster: schedulertest.Nodes(2, 2), Jobs: []*scheduler.JobState{
+		job("done", "unheard-of", 0, 0), job("long", "m", 1, 5e4), job("short", "m", -1, 10),
+	}})
+	if err != nil || len(d.Grants) != 2 || d.Grants[0].Job != "done" || d.Grants[1].Job != "long" {
+		t.Errorf("grants %v (%v), want done and long as they are", d.Grants, err)
+	}
+}
+
 // The defaults listed are the defaults used.
 func TestRubickDefaults(t *testing.T) {
 	info, err := Lookup("rubick")
