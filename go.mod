@@ -3,7 +3,6 @@ module github.com/pacer-ml/pacer
 go 1.26.8
 
 require (
-	github.com/NVIDIA/go-nvml v0.13.3-1
 	github.com/apache/arrow/go/v17 v17.0.0
 	github.com/cockroachdb/datadriven v1.0.2
 	github.com/dgraph-io/badger/v4 v4.9.6
