@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -134,52 +134,40 @@ func (w wrong) Predict(ctx context.Context, c spec.Config) (spec.Prediction, err
 
 // figures sums a run up.
 type figures struct {
-	finished, restarts          int
-	avg, median, p99, max, span float64 // s; span is the makespan
-	guaranteed, bestEffort      float64 // mean completion times, s
-	deviceHours                 float64
-	elapsed                     time.Duration
+	report.Summary
+	guaranteed, bestEffort float64 // mean completion times, s
 }
 
 func summarize(r *sim.Result) figures {
-	f := figures{elapsed: r.Elapsed}
-	var all, guaranteed, rest []float64
-	first, last := r.Jobs[0].Job.Submit, time.Duration(0)
-	for _, j := range r.Jobs {
-		f.restarts += j.Restarts
-		f.deviceHours += j.Attained / 3600
-		if !j.Finished {
-			continue
+	of := func(guaranteed bool) float64 {
+		sum, n := 0.0, 0
+		for _, j := range r.Jobs {
+			if j.Finished && j.Job.Guaranteed == guaranteed {
+				sum, n = sum+j.JCT().Seconds(), n+1
+			}
 		}
-		jct := j.JCT().Seconds()
-		all = append(all, jct)
-		if j.Job.Guaranteed {
-			guaranteed = append(guaranteed, jct)
-		} else {
-			rest = append(rest, jct)
-		}
-		last = max(last, j.End)
+		return sum / float64(max(n, 1))
 	}
-	slices.Sort(all)
-	rank := func(q float64) float64 { return all[max(int(math.Ceil(q*float64(len(all))))-1, 0)] }
-	f.finished, f.avg, f.median, f.p99, f.max = len(all), mean(all), rank(0.5), rank(0.99), rank(1)
-	f.guaranteed, f.bestEffort, f.span = mean(guaranteed), mean(rest), (last - first).Seconds()
-	return f
+	return figures{report.Summarize(r, report.Score{}), of(true), of(false)}
 }
 
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
+// later counts the guaranteed jobs that end more than a minute later in r than
+// in ref.
+func later(r, ref *sim.Result) int {
+	n := 0
+	for i, j := range r.Jobs {
+		if j.Job.Guaranteed && j.End > ref.Jobs[i].End+time.Minute {
+			n++
+		}
 	}
-	return sum / float64(max(len(v), 1))
+	return n
 }
 
 const figuresHead = "policy          trace belief       jobs   avg  guar.   b.e. median    p99    max  makespan restarts dev-h  wall ms"
 
 func (f figures) row(pol, trace, belief string) string {
-	return fmt.Sprintf("%-15s %-5s %-11s %5d %5.0f %6.0f %6.0f %6.0f %6.0f %6.0f %9.0f %8d %5.0f %8.0f\n", pol, trace, belief, f.finished,
-		f.avg, f.guaranteed, f.bestEffort, f.median, f.p99, f.max, f.span, f.restarts, f.deviceHours, float64(f.elapsed.Microseconds())/1e3)
+	return fmt.Sprintf("%-15s %-5s %-11s %5d %5.0f %6.0f %6.0f %6.0f %6.0f %6.0f %9.0f %8d %5.0f %8.0f\n", pol, trace, belief, f.Finished,
+		f.AvgJCT, f.guaranteed, f.bestEffort, f.MedianJCT, f.P99JCT, f.MaxJCT, f.Makespan, f.Restarts, f.DeviceHours, 1e3*f.Elapsed)
 }
 
 // TestRubickWorkloads runs the first policies on the three traces of Rubick's
@@ -196,18 +184,26 @@ func TestRubickWorkloads(t *testing.T) {
 	for _, trace := range []string{"base", "bp", "mt"} {
 		jobs := b.jobs(t, trace, 1)
 		for _, belief := range beliefs {
+			var backfill *sim.Result
 			for _, pol := range []string{"fifo", "fifo-backfill", "rubick"} {
-				f := summarize(b.run(t, pol, jobs, belief.p))
+				r := b.run(t, pol, jobs, belief.p)
+				f := summarize(r)
 				table.WriteString(f.row(pol, trace, belief.name))
-				if f.finished != len(jobs) {
-					t.Errorf("%s on %s: %d of %d jobs finished", pol, trace, f.finished, len(jobs))
+				switch pol {
+				case "fifo-backfill":
+					backfill = r
+				case "rubick":
+					fmt.Fprintf(&table, "  guaranteed jobs that end more than a minute later than under fifo-backfill: %d\n", later(r, backfill))
 				}
-				if pol == "rubick" && trace != "mt" && (f.avg > 1500 || f.span > 70000) {
+				if f.Finished != len(jobs) {
+					t.Errorf("%s on %s: %d of %d jobs finished", pol, trace, f.Finished, len(jobs))
+				}
+				if pol == "rubick" && trace != "mt" && (f.AvgJCT > 1500 || f.Makespan > 70000) {
 					t.Errorf("rubick on %s, %s belief: mean completion time %.0f s, makespan %.0f s, want at most 1500 and 70,000",
-						trace, belief.name, f.avg, f.span)
+						trace, belief.name, f.AvgJCT, f.Makespan)
 				}
-				if pol == "rubick" && trace == "mt" && f.avg > 2500 {
-					t.Errorf("rubick on mt, %s belief: mean completion time %.0f s, want at most 2500", belief.name, f.avg)
+				if pol == "rubick" && trace == "mt" && f.AvgJCT > 2500 {
+					t.Errorf("rubick on mt, %s belief: mean completion time %.0f s, want at most 2500", belief.name, f.AvgJCT)
 				}
 			}
 		}
@@ -223,15 +219,15 @@ func TestRubickWithWrongBelief(t *testing.T) {
 	const seeds = 5
 	var table strings.Builder
 	for _, sigma := range []float64{0.1, 0.2} {
-		var avg, span float64
+		var avg, span report.Number
 		for seed := range uint64(seeds) {
 			f := summarize(b.run(t, "rubick", jobs, wrong{b.truth, sigma, seed}))
 			table.WriteString(f.row("rubick", "base", fmt.Sprintf("sigma %g/%d", sigma, seed)))
-			if f.finished != len(jobs) || f.avg > 2500 || f.span > 85000 {
+			if f.Finished != len(jobs) || f.AvgJCT > 2500 || f.Makespan > 85000 {
 				t.Errorf("sigma %g, seed %d: %d finished, mean completion time %.0f s, makespan %.0f s, want %d, at most 2500 and 85,000",
-					sigma, seed, f.finished, f.avg, f.span, len(jobs))
+					sigma, seed, f.Finished, f.AvgJCT, f.Makespan, len(jobs))
 			}
-			avg, span = avg+f.avg/seeds, span+f.span/seeds
+			avg, span = avg+f.AvgJCT/seeds, span+f.Makespan/seeds
 		}
 		fmt.Fprintf(&table, "mean of sigma %g: completion time %.0f s, makespan %.0f s\n", sigma, avg, span)
 	}
@@ -278,9 +274,37 @@ func BenchmarkRubickWorkload(b *testing.B) {
 			for b.Loop() {
 				f = summarize(bed.run(b, pol, jobs, belief))
 			}
-			b.ReportMetric(f.avg, "jct-sec")
-			b.ReportMetric(f.span, "makespan-sec")
-			b.ReportMetric(cmp.Or(float64(f.restarts), 0), "restarts")
+			b.ReportMetric(float64(f.AvgJCT), "jct-sec")
+			b.ReportMetric(float64(f.Makespan), "makespan-sec")
+			b.ReportMetric(float64(f.Restarts), "restarts")
+		})
+	}
+}
+
+// BenchmarkRubickOptions is where the figures in the doc comment of the policy
+// come from: the base trace, as it is, denser and sparser, with beliefs that are
+// right or off by log-normal factors. Once is enough: -benchtime 1x.
+func BenchmarkRubickOptions(b *testing.B) {
+	bed := newTestbed(b)
+	for _, options := range []string{"", ":price=0.02", ":price=0.3", ":gate=0.5", ":gate=2", ":budget=0.05", ":shrink=false", ":grow=false",
+		":starve=1e9", ":starve=21600", ":starve=14400", ":starve=7200"} {
+		b.Run("policy=rubick"+options, func(b *testing.B) {
+			for b.Loop() {
+				var avg, span, longest report.Number
+				runs := 0
+				for _, stretch := range []float64{1, 0.9, 1.15} {
+					jobs := bed.jobs(b, "base", stretch)
+					for _, sigma := range []float64{0, 0.1, 0.2} {
+						for seed := range uint64(5) {
+							f := summarize(bed.run(b, "rubick"+options, jobs, wrong{bed.truth, sigma, seed}))
+							avg, span, longest, runs = avg+f.AvgJCT, span+f.Makespan, longest+f.MaxJCT, runs+1
+						}
+					}
+				}
+				b.ReportMetric(float64(avg)/float64(runs), "jct-sec")
+				b.ReportMetric(float64(span)/float64(runs), "makespan-sec")
+				b.ReportMetric(float64(longest)/float64(runs), "longest-jct-sec")
+			}
 		})
 	}
 }
