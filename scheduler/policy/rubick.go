@@ -70,8 +70,8 @@ func init() {
 //     the same belief as everything else. The artifact takes two thirds of the
 //     measured one.
 //   - A guaranteed job may take devices from best-effort jobs whatever their
-//     slope, within their restart budget. It does not come before them in the
-//     queue, as in the artifact: on the artifact's mt trace that raised the mean
+//     slope, within their restart budget. In the queue it does not come
+//     before them, as it does in the artifact: on its mt trace that raised the mean
 //     completion time from 1.4-1.5 to 2.4-2.6 ks, and that of the guaranteed jobs
 //     from 1.9-2.0 to 2.7-2.9, since the long ones among them then hold up the
 //     short ones. So best-effort jobs can delay a guaranteed one: 19 to 33 of the
@@ -89,9 +89,8 @@ func init() {
 // price of 0.02..0.3 and a gate of 0.5..2. A budget of 0.05 costs 16 % in mean
 // completion time, no shrinking 39 %; not growing saves 2 %. starve trades the
 // mean against the longest completion time: never 1.09 and 45.2 ks, 8 h 1.10 and
-// 44.9, 6 h 1.32 and 43.3, 4 h 1.45 and 41.7, 2 h 2.20 and 39.3. The defaults are
-// those of this trace; where many jobs wait for hours a larger starve can halve
-// the mean.
+// 44.9, 6 h 1.32 and 43.3, 4 h 1.45 and 41.7, 2 h 2.20 and 39.3. The defaults were
+// chosen on this trace.
 type rubick struct {
 	belief *belief
 

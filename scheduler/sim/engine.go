@@ -40,8 +40,9 @@ type engine struct {
 	shown   []*scheduler.JobState // active as the policy gets it: its to reorder
 	holding []*job                // those with a grant, in no meaningful order
 
-	groups    []int // of each node
-	used      []int // per node, scratch of check
+	groups    []int  // of each node
+	used      []int  // per node, scratch of check
+	target    []*job // of the grants checked last, in their order
 	round     uint64
 	wake      uint32 // version of the wake-up that counts
 	scored    int    // scored jobs not done yet

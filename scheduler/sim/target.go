@@ -42,6 +42,7 @@ func (e *engine) check(d *scheduler.Decision) error {
 			}
 		}
 	}
+	e.target = e.target[:0]
 	for _, g := range d.Grants {
 		j := e.byID[g.Job]
 		if j == nil {
@@ -51,6 +52,7 @@ func (e *engine) check(d *scheduler.Decision) error {
 			return fmt.Errorf("job %s is granted devices twice", g.Job)
 		}
 		j.stamp = e.round
+		e.target = append(e.target, j)
 		if g != j.state.Grant {
 			if err := e.checkGrant(j.state.Job, g); err != nil {
 				return err
@@ -113,8 +115,8 @@ func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
 			e.observe(Stopped, j.state.Job, grant, d.Why[j.state.Job.ID])
 		}
 	}
-	for _, g := range d.Grants {
-		if j := e.byID[g.Job]; !g.Same(j.state.Grant) {
+	for i, g := range d.Grants {
+		if j := e.target[i]; !g.Same(j.state.Grant) {
 			if err := e.start(ctx, j, g, d.Why[g.Job]); err != nil {
 				return err
 			}
