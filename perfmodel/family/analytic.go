@@ -136,8 +136,8 @@ func orOne(x float64) float64 {
 }
 
 func (pr *prepared) predict(p *spec.Plan) (spec.Prediction, error) {
-	if min(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps) < 1 {
-		return spec.Prediction{}, fmt.Errorf("analytic: plan %s has a degree or count below 1: %w", *p, perfmodel.ErrNotCovered)
+	if err := checkDegrees(p); err != nil {
+		return spec.Prediction{}, fmt.Errorf("analytic: %w", err)
 	}
 	parts := pr.parts(p)
 	sec := parts.Total()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // families is filled by the init functions of this package's files.
@@ -49,6 +50,22 @@ func Lookup(name string) (perfmodel.Family, error) {
 		return f, nil
 	}
 	return perfmodel.Family{}, fmt.Errorf("family: no performance model %q, have %s", name, strings.Join(nearest(name, Names()), ", "))
+}
+
+// maxDegree bounds the degrees and counts of a plan, and its devices, so that
+// products stay in an int and layouts in memory.
+const maxDegree = 1 << 20
+
+// checkDegrees returns an error wrapping perfmodel.ErrNotCovered for a normal
+// plan that no machine runs: a degree or count below 1 or above maxDegree, or
+// more devices than that.
+func checkDegrees(p *spec.Plan) error {
+	low := min(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps)
+	high := max(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps)
+	if low < 1 || high > maxDegree || float64(p.DP)*float64(p.TP)*float64(p.PP)*float64(p.CP) > maxDegree {
+		return fmt.Errorf("plan %s has a degree or count below 1, or more than %d devices: %w", *p, maxDegree, perfmodel.ErrNotCovered)
+	}
+	return nil
 }
 
 // nearest returns names ordered by edit distance to want, ties by name.

@@ -48,8 +48,10 @@ func init() {
 // single row of another, and widens the interval far from every fitted row.
 // Intervals widen or narrow, too, with how far the fitted rows scatter.
 //
-// Not modelled: memory (Prediction.MemoryBytes is 0), and the traffic of context
-// and expert parallelism; a warning marks plans no fitted row resembles.
+// Not modelled: memory (Prediction.MemoryBytes is 0), the traffic of context and
+// expert parallelism, and parameters streamed from the host (offload=params is
+// as offload=optimizer). A warning marks configurations no fitted row resembles,
+// by the features of their plan, their precision and their size.
 //
 // Source: Zhang et al., "Rubick: Exploiting Job Reconfigurability for Deep
 // Learning Cluster Scheduling", MLSys 2025 (arXiv 2408.08586), and its artifact

@@ -34,6 +34,10 @@ func chooseRubick(candidates []spec.Config, n int) []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return perfmodel.CompareConfigs(candidates[a], candidates[b])
 	})
+	if order = soundFirst(candidates, order, n); len(order) == n {
+		slices.Sort(order)
+		return order
+	}
 	if size := max(maxPool, n); len(order) > size {
 		order = spread(order, size)
 	}
@@ -50,6 +54,20 @@ func chooseRubick(candidates []spec.Config, n int) []int {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// soundFirst returns those of order that the model covers: the others tell it
+// nothing. They fill up to n if there are too few.
+func soundFirst(candidates []spec.Config, order []int, n int) []int {
+	var sound, odd []int
+	for _, i := range order {
+		if rubickCovers(&candidates[i], candidates[i].Key()) == nil {
+			sound = append(sound, i)
+		} else {
+			odd = append(odd, i)
+		}
+	}
+	return append(sound, odd[:min(len(odd), max(n-len(sound), 0))]...)
 }
 
 func ascending(n int) []int {

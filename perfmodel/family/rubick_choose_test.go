@@ -1,10 +1,12 @@
 package family
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -74,5 +76,38 @@ func TestChooseFromManyAndFromAbsurd(t *testing.T) {
 	}
 	if got := chooseRubick(cs[:20], 5); len(got) != 5 {
 		t.Errorf("of absurd candidates: chose %v", got)
+	}
+}
+
+// TestHeldOutTimesDoNotReachTheFit: whatever the times of the rows it does not
+// choose, FitKey stores the same model.
+func TestHeldOutTimesDoNotReachTheFit(t *testing.T) {
+	cs := toyGrid()
+	rows, chosen := toyRows(cs), chooseRubick(cs, 8)
+	f := mustLookup(t, "rubick")
+	fit := func() string {
+		m, card, err := perfmodel.FitKey(t.Context(), f, rows, perfmodel.FitOptions{MaxRows: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := m.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b) + card.DataHash + fmt.Sprint(card.Params)
+	}
+	want := fit()
+	rng := rand.New(rand.NewPCG(4, 4))
+	for i := range rows {
+		if !slices.Contains(chosen, i) {
+			rows[i].StepSec = []float64{0.1 + 10*rng.Float64()}
+		}
+	}
+	if got := fit(); got != want {
+		t.Errorf("with other held-out times the fit is\n%s\nwas\n%s", got, want)
+	}
+	rows[chosen[0]].StepSec[0] *= 2
+	if fit() == want {
+		t.Error("another time of a fitted row changes nothing: this test sees nothing")
 	}
 }

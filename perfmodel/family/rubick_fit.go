@@ -55,6 +55,10 @@ func rubickBelief(t *rubickTerms) (mean, sd rubickVec) {
 	return mean, sd
 }
 
+// rubickMaxLog bounds the logarithms of parameters: beyond, step times and
+// figures do not belong to the same world, and predictions leave float64.
+const rubickMaxLog = 100
+
 // newRubickSearch prepares a fit to rows, at least one.
 func newRubickSearch(rows []rubickRow, split bool) (*rubickSearch, error) {
 	n := len(rows)
@@ -89,6 +93,11 @@ func fitRubickRows(rows []rubickRow, split bool) (*rubickPosterior, error) {
 	}
 	if math.IsNaN(best.loss) || math.IsInf(best.loss, 0) {
 		return nil, errNotFinite
+	}
+	for _, v := range best.at {
+		if math.Abs(v) > rubickMaxLog {
+			return nil, errNotFinite
+		}
 	}
 	if err := s.conclude(best.at); err != nil {
 		return nil, err

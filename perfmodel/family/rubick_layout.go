@@ -55,20 +55,31 @@ func (g rubickLayout) straddling(p spec.Plan) float64 {
 	return min(float64(cut)/float64(p.PP), 1)
 }
 
-// rubickSeen is a set of what a plan can do, to tell what no fitted row did.
-type rubickSeen uint16
+// rubickSeen is a set of what a configuration is, to tell what no fitted row
+// was: features of its plan, the format of its multiplications and, relative to
+// the rows (see rubickSpan), sizes far beyond theirs.
+type rubickSeen uint32
 
-var rubickFeatures = []string{"offload", "recomputation", "ZeRO", "tensor parallelism", "pipeline parallelism",
-	"context parallelism", "expert parallelism", "interleaved stages", "sequence parallelism",
-	"gradient accumulation", "several nodes", "more than twice the devices of any"}
+var rubickFeatures = []string{"offload", "offloaded parameters", "recomputation", "ZeRO", "ZeRO-3", "tensor parallelism",
+	"pipeline parallelism", "context parallelism", "expert parallelism", "interleaved stages", "sequence parallelism",
+	"gradient accumulation", "several nodes",
+	"fp32", "tf32", "16-bit precision", "fp8", "fp4",
+	// From here on sizes beyond the rows'.
+	"more than twice the devices", "less than half the devices", "more than twice the nodes",
+	"more than twice the micro-batch", "less than half the micro-batch",
+	"more than twice the tokens per sample", "less than half the tokens per sample"}
 
-// rubickFar marks configurations far larger than all fitted ones.
-const rubickFar = rubickSeen(1 << 11)
+// rubickSizes is the index of the first size in rubickFeatures.
+const rubickSizes = 18
 
 func newRubickSeen(p spec.Plan, nodes int) rubickSeen {
 	var s rubickSeen
-	for i, has := range [...]bool{p.Offload != spec.OffloadNone, p.Recompute != spec.RecomputeNone, p.ZeRO > 0, p.TP > 1,
-		p.PP > 1, p.CP > 1, p.EP > 1, p.VirtualStages > 1, p.SequenceParallel, p.AccumSteps > 1, nodes > 1} {
+	for i, has := range [...]bool{p.Offload != spec.OffloadNone, p.Offload == spec.OffloadParams, p.Recompute != spec.RecomputeNone,
+		p.ZeRO > 0, p.ZeRO == 3, p.TP > 1, p.PP > 1, p.CP > 1, p.EP > 1, p.VirtualStages > 1, p.SequenceParallel,
+		p.AccumSteps > 1, nodes > 1,
+		p.Precision == spec.FP32, p.Precision == spec.TF32,
+		p.Precision == "" || p.Precision == spec.FP16 || p.Precision == spec.BF16,
+		p.Precision == spec.FP8, p.Precision == spec.FP4} {
 		if has {
 			s |= 1 << i
 		}
@@ -76,11 +87,46 @@ func newRubickSeen(p spec.Plan, nodes int) rubickSeen {
 	return s
 }
 
-// names lists the features of s.
-func (s rubickSeen) names() []string {
+// rubickSize is how large a configuration is.
+type rubickSize struct{ devices, nodes, microBatch, seq int }
+
+// rubickSpan is the range of sizes of fitted rows.
+type rubickSpan struct{ least, most rubickSize }
+
+// widen takes a row in; the first one sets both ends.
+func (r *rubickSpan) widen(s rubickSize, first bool) {
+	if first {
+		r.least, r.most = s, s
+		return
+	}
+	r.least = rubickSize{min(r.least.devices, s.devices), min(r.least.nodes, s.nodes), min(r.least.microBatch, s.microBatch), min(r.least.seq, s.seq)}
+	r.most = rubickSize{max(r.most.devices, s.devices), max(r.most.nodes, s.nodes), max(r.most.microBatch, s.microBatch), max(r.most.seq, s.seq)}
+}
+
+// beyond marks what of s is more than a factor of two outside the range. Fewer
+// nodes are no extrapolation: they only lack traffic.
+func (r *rubickSpan) beyond(s rubickSize) rubickSeen {
+	var out rubickSeen
+	for i, far := range [...]bool{s.devices > 2*r.most.devices, 2*s.devices < r.least.devices, s.nodes > 2*r.most.nodes,
+		s.microBatch > 2*r.most.microBatch, 2*s.microBatch < r.least.microBatch,
+		s.seq > 2*r.most.seq, 2*s.seq < r.least.seq} {
+		if far {
+			out |= 1 << (rubickSizes + i)
+		}
+	}
+	return out
+}
+
+// unseen says of every feature in s that no fitted row has it.
+func (s rubickSeen) unseen() []string {
 	var out []string
 	for ; s != 0; s &= s - 1 {
-		out = append(out, rubickFeatures[bits.TrailingZeros16(uint16(s))])
+		i := bits.TrailingZeros32(uint32(s))
+		if i < rubickSizes {
+			out = append(out, rubickFeatures[i]+" is in no fitted row")
+		} else {
+			out = append(out, rubickFeatures[i]+" of any fitted row")
+		}
 	}
 	return out
 }

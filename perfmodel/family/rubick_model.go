@@ -16,11 +16,11 @@ import (
 
 // rubickModel is the fitted performance model of one job type.
 type rubickModel struct {
-	key     spec.Key
-	rows    []rubickRow // fitted, in canonical order
-	post    *rubickPosterior
-	seen    rubickSeen // features some fitted row has
-	devices int        // most of any fitted row
+	key  spec.Key
+	rows []rubickRow // fitted, in canonical order
+	post *rubickPosterior
+	seen rubickSeen // features some fitted row has
+	span rubickSpan // sizes of the fitted rows
 
 	by       string
 	warnings sync.Map // rubickSeen -> []error: what such a configuration lacks
@@ -30,11 +30,10 @@ type rubickModel struct {
 // row, at the median of their times. The Card's errors are leave-one-out, linearised
 // at the fit.
 func fitRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
-	ms, left, err := collectRubick(ctx, data)
+	ms, left, warnings, err := collectRubick(ctx, data)
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
-	var warnings []string
 	if len(ms) > rubickMaxRows {
 		warnings = append(warnings, fmt.Sprintf("rubick: fitted on %d of %d configurations, evenly spread", rubickMaxRows, len(ms)))
 		ms = thin(ms, rubickMaxRows)
@@ -55,35 +54,41 @@ func fitRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (pe
 }
 
 // collectRubick returns the usable rows of data, repeats merged, in canonical
-// order, and how many were left out.
-func collectRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (ms []spec.Measurement, left int, err error) {
+// order, and how many were left out. Rows no model would predict are left out
+// with a warning.
+func collectRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (ms []spec.Measurement, left int, warnings []string, err error) {
 	for m, err := range data {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, 0, fmt.Errorf("rubick: reading measurements: %w", err)
+			return nil, 0, nil, fmt.Errorf("rubick: reading measurements: %w", err)
 		}
 		if !perfmodel.Usable(m) {
 			left++
 			continue
 		}
 		if len(ms) > 0 && m.Config.Key() != ms[0].Config.Key() {
-			return nil, 0, fmt.Errorf("rubick: rows of %s and of %s, want one job type", ms[0].Config.Key(), m.Config.Key())
+			return nil, 0, nil, fmt.Errorf("rubick: rows of %s and of %s, want one job type", ms[0].Config.Key(), m.Config.Key())
+		}
+		if err := rubickCovers(&m.Config, m.Config.Key()); err != nil {
+			left++
+			warnings = append(warnings, fmt.Sprintf("%v: a row is left out", err))
+			continue
 		}
 		ms = append(ms, m)
 	}
 	if len(ms) == 0 {
-		return nil, left, fmt.Errorf("rubick: no usable row, %d left out: nothing is identifiable, measure at least two configurations: %w",
+		return nil, left, nil, fmt.Errorf("rubick: no usable row, %d left out: nothing is identifiable, measure at least two configurations: %w",
 			left, perfmodel.ErrTooFewPoints)
 	}
 	ms = perfmodel.MergeRepeats(ms)
 	if len(ms) == 1 {
-		return nil, left, fmt.Errorf("rubick: %s: 1 configuration (%s on %s): its compute time and fixed cost cannot be told apart,"+
+		return nil, left, nil, fmt.Errorf("rubick: %s: 1 configuration (%s on %s): its compute time and fixed cost cannot be told apart,"+
 			" measure another device count or batch: %w",
 			ms[0].Config.Key(), ms[0].Config.Plan, ms[0].Config.Shape.Devices, perfmodel.ErrTooFewPoints)
 	}
-	return ms, left, nil
+	return ms, left, warnings, nil
 }
 
 // thin returns n of ms, evenly spread.
@@ -131,12 +136,13 @@ func newRubickModel(rows []rubickRow, post *rubickPosterior) *rubickModel {
 	m.by = "rubick: " + m.key.String()
 	for i := range rows {
 		m.seen |= post.terms[i].seen
-		m.devices = max(m.devices, rows[i].Config.Plan.Devices())
+		m.span.widen(post.terms[i].size, i == 0)
 	}
 	return m
 }
 
-// Predict implements perfmodel.Predictor. It warns of what no fitted row has.
+// Predict implements perfmodel.Predictor. It warns of features no fitted row has
+// and of sizes more than a factor of two outside theirs.
 func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if err := m.covers(&c); err != nil {
 		return spec.Prediction{}, err
@@ -149,10 +155,7 @@ func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Predicti
 	if !(p.Lo > 0) || math.IsInf(p.Hi, 0) {
 		return spec.Prediction{}, fmt.Errorf("rubick: %s: %s has no finite step time: %w", m.key, c.Plan, perfmodel.ErrNotCovered)
 	}
-	unseen := t.seen &^ m.seen
-	if c.Plan.Devices() > 2*m.devices {
-		unseen |= rubickFar
-	}
+	unseen := t.seen&^m.seen | m.span.beyond(t.size)
 	if unseen != 0 {
 		p.Warnings = m.warn(unseen)
 	}
@@ -162,8 +165,16 @@ func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Predicti
 // covers returns an error wrapping ErrNotCovered for a Config this model says
 // nothing about.
 func (m *rubickModel) covers(c *spec.Config) error {
-	if k := c.Key(); k != m.key {
-		return fmt.Errorf("rubick: fitted to %s, not %s: %w", m.key, k, perfmodel.ErrNotCovered)
+	return rubickCovers(c, m.key)
+}
+
+func rubickCovers(c *spec.Config, key spec.Key) error {
+	if k := c.Key(); k != key {
+		return fmt.Errorf("rubick: fitted to %s, not %s: %w", key, k, perfmodel.ErrNotCovered)
+	}
+	p := c.Plan.Normal()
+	if err := checkDegrees(&p); err != nil {
+		return fmt.Errorf("rubick: %w", err)
 	}
 	if n := c.Shape.Total(); n != 0 && n != c.Plan.Devices() {
 		return fmt.Errorf("rubick: plan %s is for %d devices, shape %s has %d: %w",
@@ -178,8 +189,8 @@ func (m *rubickModel) warn(s rubickSeen) []error {
 		return w.([]error)
 	}
 	var w []error
-	for _, n := range s.names() {
-		w = append(w, fmt.Errorf("rubick: extrapolates: %s is in no fitted row", n))
+	for _, why := range s.unseen() {
+		w = append(w, fmt.Errorf("rubick: extrapolates: %s", why))
 	}
 	w = slices.Clip(w)
 	m.warnings.Store(s, w)
@@ -222,15 +233,17 @@ func loadRubick(b []byte) (perfmodel.Fitted, error) {
 	var at rubickVec
 	for i, p := range rubickPriors {
 		v, ok := f.Log[p.name]
-		if !ok || math.Abs(v) > 100 {
-			return nil, fmt.Errorf("rubick: fitted model has %s = %g, want a logarithm within ±100", p.name, v)
+		if !ok || math.Abs(v) > rubickMaxLog {
+			return nil, fmt.Errorf("rubick: fitted model has %s = %g, want a logarithm within ±%d", p.name, v, rubickMaxLog)
 		}
 		at[i] = v
 	}
 	for _, r := range f.Rows {
-		if !(r.Sec > 0) || math.IsInf(r.Sec, 0) || r.Config.Key() != f.Rows[0].Config.Key() {
-			return nil, fmt.Errorf("rubick: fitted model has a row of %s at %g s, want %s and a positive time",
-				r.Config.Key(), r.Sec, f.Rows[0].Config.Key())
+		if !(r.Sec > 0) || math.IsInf(r.Sec, 0) {
+			return nil, fmt.Errorf("rubick: fitted model has a row at %g s, want a positive time", r.Sec)
+		}
+		if err := rubickCovers(&r.Config, f.Rows[0].Config.Key()); err != nil {
+			return nil, fmt.Errorf("rubick: fitted model: %w", err)
 		}
 	}
 	s, err := newRubickSearch(f.Rows, f.Split)

@@ -33,6 +33,7 @@ type rubickTerms struct {
 	uneven               bool
 
 	seen  rubickSeen
+	size  rubickSize
 	guess rubickGuess
 	place [9]float64 // where it lies, for the residual process; one unit is one mode or a factor of 2 or 4
 }
@@ -80,6 +81,7 @@ func newRubickTerms(c *spec.Config, split bool) rubickTerms {
 	r.addSync(c, p, g)
 	r.addUpdate(c, p)
 	r.seen = newRubickSeen(p, g.nodes)
+	r.size = rubickSize{p.Devices(), g.nodes, p.MicroBatch, seqOf(c)}
 	r.guess = rubickGuess{
 		work:   c.Model.FLOPsPerSample == 0 && (c.Seq() == 0 || c.Model.Params() == 0),
 		params: c.Model.Params() == 0,

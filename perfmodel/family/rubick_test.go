@@ -545,3 +545,112 @@ func BenchmarkRubickChoose(b *testing.B) {
 		chooseRubick(grid, 8)
 	}
 }
+
+// TestRubickWarnsFarFromTheRows changes one thing about a fitted row at a time.
+func TestRubickWarnsFarFromTheRows(t *testing.T) {
+	plan := spec.Plan{DP: 8, MicroBatch: 8, ZeRO: 2}
+	m := fitToy(t, toyRows([]spec.Config{toy(plan, 8), toy(plan, 4, 4), toy(spec.Plan{DP: 16, MicroBatch: 4, ZeRO: 2}, 8, 8)}))
+	for name, tc := range map[string]struct {
+		change func(*spec.Config)
+		want   string // "" = no warning
+	}{
+		"a fitted row":      {func(*spec.Config) {}, ""},
+		"fp16 for bf16":     {func(c *spec.Config) { c.Plan.Precision = spec.FP16 }, ""},
+		"no precision":      {func(c *spec.Config) { c.Plan.Precision = "" }, ""},
+		"fp8":               {func(c *spec.Config) { c.Plan.Precision = spec.FP8 }, "fp8 is in no fitted row"},
+		"tf32":              {func(c *spec.Config) { c.Plan.Precision = spec.TF32 }, "tf32 is in no fitted row"},
+		"ZeRO-3":            {func(c *spec.Config) { c.Plan.ZeRO = 3 }, "ZeRO-3 is in no fitted row"},
+		"twice the batch":   {func(c *spec.Config) { c.Plan.MicroBatch = 16 }, ""},
+		"large micro-batch": {func(c *spec.Config) { c.Plan.MicroBatch = 17 }, "more than twice the micro-batch of any"},
+		"small micro-batch": {func(c *spec.Config) { c.Plan.MicroBatch = 1 }, "less than half the micro-batch of any"},
+		"long":              {func(c *spec.Config) { c.SeqLen = 8192 }, "more than twice the tokens per sample"},
+		"short":             {func(c *spec.Config) { c.SeqLen = 128 }, "less than half the tokens per sample"},
+		"few devices":       {func(c *spec.Config) { c.Plan.DP, c.Shape = 2, spec.NewShape(2) }, "less than half the devices"},
+		"many devices":      {func(c *spec.Config) { c.Plan.DP, c.Shape = 40, spec.Packed(40, 10) }, "more than twice the devices"},
+		"many nodes":        {func(c *spec.Config) { c.Shape = spec.Packed(8, 1) }, "more than twice the nodes"},
+	} {
+		c := toy(plan, 8)
+		tc.change(&c)
+		p, err := m.Predict(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(p.Warnings); tc.want == "" && len(p.Warnings) > 0 || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: warnings %v, want %q", name, p.Warnings, tc.want)
+		}
+	}
+}
+
+// impossible are plans no machine runs.
+var impossible = []spec.Plan{{DP: -8, TP: 2}, {DP: 8, PP: 4, MicroBatch: 1, AccumSteps: -1}, {DP: 1, MicroBatch: -1, AccumSteps: 64},
+	{DP: 8, VirtualStages: -2}, {DP: 1 << 20, TP: 1 << 20}, {DP: 1 << 16, TP: 1 << 16, PP: 1 << 16, CP: 1 << 16}}
+
+func TestFamiliesRefuseImpossiblePlans(t *testing.T) {
+	rubick := fitToy(t, toyRows(toyGrid())[:12])
+	for _, p := range impossible {
+		c := toy(p, 1)
+		c.Shape = spec.Shape{}
+		for name, f := range map[string]perfmodel.Predictor{"rubick": rubick, "analytic": mustLookup(t, "analytic").Unfitted} {
+			if got, err := f.Predict(t.Context(), c); !errors.Is(err, perfmodel.ErrNotCovered) {
+				t.Errorf("%s predicts %g samples/s of %s, %v", name, got.Throughput, p, err)
+			}
+		}
+	}
+}
+
+// TestRubickLeavesImpossibleRowsOut: they change neither the choice nor the fit.
+func TestRubickLeavesImpossibleRowsOut(t *testing.T) {
+	good := toyRows(toyGrid())[:20]
+	var bad []spec.Measurement
+	for _, p := range impossible {
+		c := toy(p, 1)
+		c.Shape = spec.Shape{}
+		bad = append(bad, measured(c, 1))
+	}
+	var all []spec.Config
+	for _, m := range append(slices.Clone(bad), good...) {
+		all = append(all, m.Config)
+	}
+	want := configsAt(all[len(bad):], chooseRubick(all[len(bad):], 8))
+	if got := configsAt(all, chooseRubick(all, 8)); !slices.Equal(got, want) {
+		t.Errorf("chose %v, without impossible candidates %v", got, want)
+	}
+	if got := chooseRubick(all[:len(bad)+2], 4); len(got) != 4 || got[2] < len(bad) {
+		t.Errorf("of two sound candidates in %d chose %v", len(bad)+2, got)
+	}
+	f, card, err := fitRubick(t.Context(), perfmodel.Rows(append(bad, good...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := f.MarshalBinary()
+	if plain, _ := fitToy(t, good).MarshalBinary(); string(got) != string(plain) {
+		t.Error("impossible rows change the fit")
+	}
+	if card.NLeftOut != len(bad) || !slices.ContainsFunc(card.Warnings, func(w string) bool { return strings.Contains(w, "a row is left out") }) {
+		t.Errorf("left out %d, warnings %q", card.NLeftOut, card.Warnings)
+	}
+}
+
+// TestRubickKeepsOnlyWhatItCanLoad: a fit is refused, or comes back from disk.
+func TestRubickKeepsOnlyWhatItCanLoad(t *testing.T) {
+	for _, factor := range []float64{1e-300, 1e-100, 1e-20, 1, 1e20, 1e100, 1e300} {
+		rows := toyRows(toyGrid()[:12])
+		for i := range rows {
+			rows[i].StepSec[0] *= factor
+		}
+		f, _, err := fitRubick(t.Context(), perfmodel.Rows(rows))
+		if err != nil {
+			if !errors.Is(err, errNotFinite) || factor == 1 {
+				t.Errorf("x%g: %v", factor, err)
+			}
+			continue
+		}
+		b, err := f.MarshalBinary()
+		if err == nil {
+			_, err = loadRubick(b)
+		}
+		if err != nil {
+			t.Errorf("x%g: fitted, but %v", factor, err)
+		}
+	}
+}
