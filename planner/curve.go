@@ -1,6 +1,10 @@
 package planner
 
-import "context"
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
 
 // Curve returns the sensitivity curve of r: for 1..Devices devices the best
 // choice with at most that many. It is Rubick's envelope (Zhang et al.,
@@ -9,8 +13,9 @@ import "context"
 // keeps the choice of the count before. Counts before the first feasible one
 // have no point; if there is none at all, the error wraps ErrInfeasible.
 //
-// A fixed Shape stands for its number of devices. Every count is laid out on
-// nodes of PerNode devices; a Measured space uses each measured shape instead.
+// A fixed Shape stands for its number of devices, of whose CPUs and host memory
+// every count has its share. Every count is laid out on nodes of PerNode
+// devices; a Measured space uses each measured shape instead.
 // The points are shared by all callers: not to be modified.
 func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	if r.Shape.Devices != "" {
@@ -29,7 +34,7 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	var top answer
 	for n := 1; n <= r.Devices; n++ {
 		at := r
-		at.Devices = n
+		at.Devices, at.Shape = n, share(r.Shape, n, r.Devices)
 		a, err := pl.fastest(ctx, at)
 		if err != nil {
 			return Curve{}, err
@@ -46,4 +51,14 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	}
 	pl.curves.put(key, out)
 	return out, nil
+}
+
+// share returns what n of the devices of s have of its CPUs and host memory.
+// 0 stays not recorded, and nothing else becomes that.
+func share(s spec.Shape, n, devices int) spec.Shape {
+	if s.CPUs > 0 {
+		s.CPUs = max(s.CPUs*n/devices, 1)
+	}
+	s.HostBytes *= float64(n) / float64(devices)
+	return s
 }

@@ -62,7 +62,7 @@ func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
 // up to 64 times as many.
 func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *search) string {
 	if r.Plan != nil {
-		return pl.remedyPlan(c, miss)
+		return pl.remedyPlan(ctx, r, c, miss)
 	}
 	for n := 2 * r.Devices; n <= 64*r.Devices && n <= maxDevices; n *= 2 {
 		more := r
@@ -81,13 +81,17 @@ func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *s
 	return ""
 }
 
-func (pl *Planner) remedyPlan(c spec.Config, miss *search) string {
+// remedyPlan returns the first change of c's plan that is in the space and fits.
+func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, miss *search) string {
 	for _, ch := range changes(c.Plan) {
 		at := c
-		at.Plan = ch.plan
+		at.Plan, r.Plan = ch.plan, &ch.plan
 		b, err := pl.memory(at)
 		k := candidate{bytes: b.Total(), host: b.HostBytes * float64(at.Plan.Devices())}
-		if err == nil && at.Plan.Check(c.Model) == nil && miss.fit(&k, &at.Shape) {
+		if err != nil || !miss.fit(&k, &at.Shape) {
+			continue
+		}
+		for range pl.o.Space.Configs(ctx, r) {
 			return ch.name
 		}
 	}

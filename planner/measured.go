@@ -14,7 +14,8 @@ import (
 // that may be proposed, nothing else is. A Request without a Shape is answered
 // with every measured shape of exactly that many devices, one with a Shape
 // with that shape (CPUs and host memory do not matter), one with a Plan with
-// that plan. Immutable and safe for concurrent use.
+// that plan; the tokens per sample must agree where both are known. Precision
+// and framework are those measured. Immutable and safe for concurrent use.
 type Measured struct {
 	by map[measuredKey][]spec.Config // sorted by devices, shape, plan; no duplicates
 }
@@ -55,7 +56,7 @@ func (m *Measured) Proven() bool { return true }
 func (m *Measured) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 	return func(yield func(spec.Config) bool) {
 		for _, c := range m.of(r) {
-			if r.Shape.Devices != "" && c.Shape.Devices != r.Shape.Devices || r.Plan != nil && c.Plan != *r.Plan {
+			if r.Shape.Devices != "" && c.Shape.Devices != r.Shape.Devices || r.Plan != nil && c.Plan != *r.Plan || otherSeq(c, r) {
 				continue
 			}
 			if !yield(c) {
@@ -63,6 +64,12 @@ func (m *Measured) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 			}
 		}
 	}
+}
+
+// otherSeq reports whether c is known to have run other samples than r asks for.
+func otherSeq(c spec.Config, r Request) bool {
+	want := cmp.Or(r.SeqLen, r.Model.SeqLen)
+	return want > 0 && c.Seq() > 0 && c.Seq() != want
 }
 
 // of returns the configurations of r's model, accelerator, batch and devices.
@@ -90,8 +97,8 @@ func (m *Measured) WhyNone(r Request) string {
 	k := spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}
 	if counts := m.Counts(k, r.GlobalBatch); len(counts) > 0 {
 		if cs := m.of(r); len(cs) > 0 {
-			return fmt.Sprintf("%s was measured on %d devices, but not with this plan and shape (%s on %s is)",
-				k, r.Devices, cs[0].Plan, cs[0].Shape.Devices)
+			return fmt.Sprintf("%s was measured on %d devices, but not with this plan and shape and %d tokens per sample (%s on %s with %d is)",
+				k, r.Devices, cmp.Or(r.SeqLen, r.Model.SeqLen), cs[0].Plan, cs[0].Shape.Devices, cs[0].Seq())
 		}
 		return fmt.Sprintf("%s with global batch %d was measured on %v devices, not %d", k, r.GlobalBatch, counts, r.Devices)
 	}

@@ -139,3 +139,15 @@ func TestMeasuredDropsDuplicates(t *testing.T) {
 		t.Errorf("counts %s", got)
 	}
 }
+
+func TestMeasuredTokensPerSampleMustAgree(t *testing.T) {
+	pl, r := measuredPlanner(t)
+	r.Devices = 4
+	if _, err := pl.Best(ctx, r); err != nil {
+		t.Errorf("as measured: %v", err)
+	}
+	r.SeqLen = r.Model.SeqLen / 2
+	if _, err := pl.Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "tokens per sample") {
+		t.Errorf("half the tokens: %v", err)
+	}
+}

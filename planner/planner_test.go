@@ -464,3 +464,76 @@ func Example() {
 	fmt.Println("uses", best.Config.Plan.Devices(), "devices, fits:", best.Fits)
 	// Output: uses 16 devices, fits: true
 }
+
+// TestRemediesWork: whatever change of a fixed plan an error proposes is
+// accepted when it is asked for.
+func TestRemediesWork(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	pl := planner.New(analytic(t), planner.Options{})
+	pow := func(k int) int { return 1 << rnd.IntN(k) }
+	proposed := 0
+	for range 2000 {
+		p := spec.Plan{DP: pow(4), TP: pow(3), PP: pow(2), MicroBatch: pow(6), AccumSteps: pow(3), ZeRO: rnd.IntN(2)}.Normal()
+		r := planner.Request{Model: testModel(24, 2048+1024*rnd.IntN(4), 16), Accelerator: testAccelerator(float64(8 + rnd.IntN(40))), Plan: &p}
+		_, err := pl.Best(ctx, r)
+		if err == nil {
+			continue
+		}
+		_, fix, ok := strings.Cut(err.Error(), "would fit with ")
+		if !ok {
+			continue
+		}
+		proposed++
+		changed := change(t, p, fix)
+		r.Plan = &changed
+		if _, err := pl.Best(ctx, r); err != nil {
+			t.Fatalf("%s: told to use %s: %v", p, fix, err)
+		}
+	}
+	if proposed < 100 {
+		t.Errorf("%d proposals: the test is empty", proposed)
+	}
+}
+
+// change returns p with the keys of fix, such as "mb=2,ga=8", in place of its own.
+func change(t *testing.T, p spec.Plan, fix string) spec.Plan {
+	var out []string
+	for _, kv := range strings.Split(p.String(), ",") {
+		key, _, _ := strings.Cut(kv, "=")
+		if !strings.Contains(","+fix, ","+key+"=") {
+			out = append(out, kv)
+		}
+	}
+	changed, err := spec.ParsePlan(strings.Join(append(out, fix), ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+// TestCurveSharesTheHost: one of eight devices has an eighth of the host
+// memory and CPUs, the curve's end what Best has.
+func TestCurveSharesTheHost(t *testing.T) {
+	r := request(8, 8)
+	r.Model = testModel(24, 2560, 20)
+	r.Shape = spec.NewShape(8)
+	r.Shape.CPUs, r.Shape.HostBytes = 96, 100*memory.GiB
+	pl := planner.New(analytic(t), planner.Options{Space: planner.Enumerate{Offload: []spec.Offload{spec.OffloadOptimizer}}})
+	curve, err := pl.Curve(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range curve.Points {
+		s := p.Choice.Config.Shape
+		if want := 100.0 / 8 * memory.GiB * float64(s.Total()); s.HostBytes != want || s.CPUs != 12*s.Total() {
+			t.Errorf("%d devices: %d CPUs and %g GiB of host memory, want 12 and 12.5 each", s.Total(), s.CPUs, s.HostBytes/memory.GiB)
+		}
+	}
+	if first := curve.Points[0].Devices; first < 2 { // at least 12 bytes/parameter are offloaded, 22 GiB
+		t.Errorf("%d devices are enough though they have %g GiB of host memory", first, 12.5*float64(first))
+	}
+	best, err := pl.Best(ctx, r)
+	if end := curve.Points[len(curve.Points)-1]; err != nil || end.Choice.Prediction.Throughput < best.Prediction.Throughput {
+		t.Errorf("the curve ends with %g samples/s, best is %g, %v", end.Choice.Prediction.Throughput, best.Prediction.Throughput, err)
+	}
+}
