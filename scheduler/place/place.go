@@ -2,11 +2,10 @@ package place
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -17,38 +16,20 @@ type Info struct {
 	New  func() scheduler.Placer
 }
 
-var infos = map[string]Info{}
+var infos = named.NewSet[Info]("place", "placement")
 
-func register(i Info) {
-	if _, ok := infos[i.Name]; ok {
-		panic("place: registered twice: " + i.Name)
-	}
-	infos[i.Name] = i
-}
+func register(i Info) { infos.Add(i.Name, i) }
 
 // All returns the registered placers by name.
-func All() []Info {
-	all := make([]Info, 0, len(infos))
-	for _, i := range infos {
-		all = append(all, i)
-	}
-	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-}
+func All() []Info { return infos.All() }
 
 // Lookup returns the placer of that name, "" meaning packed.
 func Lookup(name string) (scheduler.Placer, error) {
-	if name == "" {
-		name = "packed"
+	i, err := infos.Get(cmp.Or(name, "packed"))
+	if err != nil {
+		return nil, err
 	}
-	if i, ok := infos[name]; ok {
-		return i.New(), nil
-	}
-	names := make([]string, 0, len(infos))
-	for _, i := range All() {
-		names = append(names, i.Name)
-	}
-	return nil, fmt.Errorf("place: unknown placement %q, want one of %s", name, strings.Join(names, ", "))
+	return i.New(), nil
 }
 
 // prefer orders the nodes that could take a share of a job: negative when a

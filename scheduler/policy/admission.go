@@ -3,10 +3,9 @@ package policy
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -17,39 +16,21 @@ type AdmissionInfo struct {
 	New  func() scheduler.Admission
 }
 
-var admissions = map[string]AdmissionInfo{}
+var admissions = named.NewSet[AdmissionInfo]("policy", "admission")
 
-func registerAdmission(i AdmissionInfo) {
-	if _, ok := admissions[i.Name]; ok {
-		panic("policy: admission registered twice: " + i.Name)
-	}
-	admissions[i.Name] = i
-}
+func registerAdmission(i AdmissionInfo) { admissions.Add(i.Name, i) }
 
 // Admissions returns the registered admission rules by name.
-func Admissions() []AdmissionInfo {
-	all := make([]AdmissionInfo, 0, len(admissions))
-	for _, i := range admissions {
-		all = append(all, i)
-	}
-	slices.SortFunc(all, func(a, b AdmissionInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-}
+func Admissions() []AdmissionInfo { return admissions.All() }
 
 // LookupAdmission returns the admission rule of that name, "" meaning
 // accept-all.
 func LookupAdmission(name string) (scheduler.Admission, error) {
-	if name == "" {
-		name = "accept-all"
+	i, err := admissions.Get(cmp.Or(name, "accept-all"))
+	if err != nil {
+		return nil, err
 	}
-	if i, ok := admissions[name]; ok {
-		return i.New(), nil
-	}
-	var names []string
-	for _, i := range Admissions() {
-		names = append(names, i.Name)
-	}
-	return nil, fmt.Errorf("policy: unknown admission %q, %s", name, didYouMean(name, names))
+	return i.New(), nil
 }
 
 func init() {

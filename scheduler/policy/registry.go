@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -32,36 +32,16 @@ type Deps struct {
 	Options map[string]string // those set, by name
 }
 
-var infos = map[string]Info{}
+var infos = named.NewSet[Info]("policy", "policy")
 
-func register(i Info) {
-	if _, ok := infos[i.Name]; ok {
-		panic("policy: registered twice: " + i.Name)
-	}
-	infos[i.Name] = i
-}
+func register(i Info) { infos.Add(i.Name, i) }
 
 // All returns the registered policies by name.
-func All() []Info {
-	all := make([]Info, 0, len(infos))
-	for _, i := range infos {
-		all = append(all, i)
-	}
-	slices.SortFunc(all, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-}
+func All() []Info { return infos.All() }
 
-// Lookup returns the policy of that name; the error names the nearest ones.
-func Lookup(name string) (Info, error) {
-	if i, ok := infos[name]; ok {
-		return i, nil
-	}
-	names := make([]string, 0, len(infos))
-	for _, i := range All() {
-		names = append(names, i.Name)
-	}
-	return Info{}, fmt.Errorf("policy: unknown policy %q, %s", name, didYouMean(name, names))
-}
+// Lookup returns the policy of that name; the error of an unknown one lists
+// those there are, nearest first.
+func Lookup(name string) (Info, error) { return infos.Get(name) }
 
 // Spec is a policy as asked for: a name and options.
 type Spec struct {
@@ -142,7 +122,8 @@ func (i Info) checkOption(name string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("policy: %s has no options, not %q", i.Name, name)
 	}
-	return fmt.Errorf("policy: %s has no option %q, %s", i.Name, name, didYouMean(name, names))
+	return fmt.Errorf("policy: %s has no option %q, there are: %s", i.Name, name,
+		strings.Join(named.Nearest(name, names, len(names)), ", "))
 }
 
 // number returns the value of an option within [lo, hi], or its default.
@@ -169,50 +150,4 @@ func (d Deps) flag(name string, def bool) (bool, error) {
 		return false, fmt.Errorf("policy: %s=%s is neither true nor false", name, s)
 	}
 	return v, nil
-}
-
-// didYouMean lists the names closest to a wrong one, closest first, or all of
-// them if none is close.
-func didYouMean(wrong string, names []string) string {
-	type near struct {
-		name string
-		dist int
-	}
-	var close []near
-	for _, n := range names {
-		d := editDistance(wrong, n)
-		if d <= max(2, len(wrong)/3) || wrong != "" && strings.Contains(n, wrong) {
-			close = append(close, near{n, d})
-		}
-	}
-	if len(close) == 0 {
-		return "want one of " + strings.Join(names, ", ")
-	}
-	slices.SortStableFunc(close, func(a, b near) int { return cmp.Compare(a.dist, b.dist) })
-	out := make([]string, len(close))
-	for i, n := range close {
-		out[i] = n.name
-	}
-	return "did you mean " + strings.Join(out, " or ") + "?"
-}
-
-// editDistance is Levenshtein's: insertions, deletions and substitutions.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
