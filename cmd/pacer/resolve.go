@@ -127,7 +127,8 @@ func noCard(cards []perfmodel.Card, fam, model, accelerator string) error {
 	return &exitError{exitNoAnswer, fmt.Errorf("no %s model is fitted for %s on %s (fitted: %s)", fam, model, accelerator, hint)}
 }
 
-// fromMeasurements fills s from the first stored measurement of its card.
+// fromMeasurements fills s from the stored measurements of its card: the model
+// as they describe it, and what they all have in common.
 func (s *subject) fromMeasurements(c *cli.Context) error {
 	rows, err := storedRows(c, store.Filter{Models: []string{s.card.Model}, Accelerators: []string{s.card.Accelerator}})
 	if err != nil {
@@ -136,12 +137,26 @@ func (s *subject) fromMeasurements(c *cli.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("%s has a fitted model but no measurement in the store: fit again", s.card.Key)
 	}
-	m := rows[0].Config
-	s.model, s.seqLen, s.framework, s.precision = m.Model, m.SeqLen, m.Framework, m.Plan.Precision
-	if m.Link != (spec.Link{}) {
-		s.link = m.Link
+	s.model = rows[0].Config.Model
+	s.seqLen = common(rows, func(c spec.Config) int { return c.SeqLen })
+	s.framework = common(rows, func(c spec.Config) string { return c.Framework })
+	s.precision = common(rows, func(c spec.Config) spec.Precision { return c.Plan.Precision })
+	if link := common(rows, func(c spec.Config) spec.Link { return c.Link }); link != (spec.Link{}) {
+		s.link = link
 	}
 	return nil
+}
+
+// common returns what all rows agree on, zero if they do not.
+func common[T comparable](rows []spec.Measurement, of func(spec.Config) T) T {
+	v := of(rows[0].Config)
+	for _, m := range rows[1:] {
+		if of(m.Config) != v {
+			var none T
+			return none
+		}
+	}
+	return v
 }
 
 // predictor returns the performance model that answers for s: the fitted one
