@@ -537,3 +537,53 @@ func TestCurveSharesTheHost(t *testing.T) {
 		t.Errorf("the curve ends with %g samples/s, best is %g, %v", end.Choice.Prediction.Throughput, best.Prediction.Throughput, err)
 	}
 }
+
+// TestTiesGoToTheSmallerNeedOfMemory: of equally fast plans.
+func TestTiesGoToTheSmallerNeedOfMemory(t *testing.T) {
+	flat := predictor(func(c spec.Config) (spec.Prediction, error) {
+		return spec.Prediction{Throughput: 1, MemoryBytes: 1e9 * float64(9-c.Plan.TP)}, nil // the simpler, the more
+	})
+	best, err := planner.New(flat, planner.Options{}).Best(ctx, request(8, 8))
+	if err != nil || best.Config.Plan.TP != 8 {
+		t.Errorf("%s, %v; want tp=8", best.Config.Plan, err)
+	}
+}
+
+// TestAnswersAreKeptPerQuestion: requests that differ in one field only.
+func TestAnswersAreKeptPerQuestion(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{})
+	for name, change := range map[string]func(*planner.Request){
+		"as asked first": func(*planner.Request) {},
+		"precision":      func(r *planner.Request) { r.Precision = spec.FP32 },
+		"sequence":       func(r *planner.Request) { r.SeqLen = 512 },
+		"link":           func(r *planner.Request) { r.Link.IntraBps = 1e9 },
+		"framework":      func(r *planner.Request) { r.Framework = "Megatron-LM" },
+		"host":           func(r *planner.Request) { r.NodeHostBytes = memory.GiB },
+		"per node":       func(r *planner.Request) { r.PerNode = 2 },
+		"batch":          func(r *planner.Request) { r.GlobalBatch = 8 },
+	} {
+		r := request(4, 16)
+		if _, err := pl.Best(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		change(&r)
+		got, err1 := pl.Best(ctx, r)
+		want, err2 := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+		if err1 != nil || err2 != nil || got.Config != want.Config || got.Prediction.Throughput != want.Prediction.Throughput {
+			t.Errorf("%s: %s (%v), asked afresh %s (%v)", name, got.Config.Plan, err1, want.Config.Plan, err2)
+		}
+	}
+}
+
+// TestContextParallelChunks: load-balanced ring attention cuts a sample in 2·CP.
+func TestContextParallelChunks(t *testing.T) {
+	r := request(16, 16)
+	r.PerNode, r.SeqLen = 8, 16384+8
+	most := 0
+	for c := range (planner.Enumerate{}).Configs(ctx, r) {
+		most = max(most, c.Plan.CP)
+	}
+	if most != 4 {
+		t.Errorf("cp to %d for %d tokens, want 4", most, r.SeqLen)
+	}
+}

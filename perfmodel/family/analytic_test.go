@@ -353,3 +353,66 @@ func BenchmarkAnalyticPredict(b *testing.B) {
 		b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "predictions/s")
 	})
 }
+
+// Four all-reduces per layer and micro-batch, six when the forward is done
+// again, half a one more with sequence parallelism.
+func TestAnalyticTPOperations(t *testing.T) {
+	at := func(re spec.Recompute, sp bool) float64 {
+		return explain(t, analyticConfig(spec.Plan{DP: 1, TP: 4, MicroBatch: 1, AccumSteps: 1, Recompute: re, SequenceParallel: sp, Precision: spec.BF16})).TP
+	}
+	base := at(spec.RecomputeNone, false)
+	for _, tc := range []struct {
+		re   spec.Recompute
+		sp   bool
+		want float64
+	}{{spec.RecomputeSelective, false, 1}, {spec.RecomputeFull, false, 1.5}, {spec.RecomputeNone, true, 4.5 / 4}, {spec.RecomputeFull, true, 6.5 / 4}} {
+		if got := at(tc.re, tc.sp) / base; math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("recompute=%s, sp=%v: %g of the plain traffic, want %g", tc.re, tc.sp, got, tc.want)
+		}
+	}
+}
+
+// ZeRO-3 gathers with every micro-batch, but once where a pipeline stage stays
+// gathered; ZeRO-0 to 2 synchronize once per step.
+func TestAnalyticZeROTrafficPerMicroBatch(t *testing.T) {
+	dp := func(zero, pp, ga int) float64 {
+		c := analyticConfig(spec.Plan{DP: 8, PP: pp, MicroBatch: 1, AccumSteps: ga, ZeRO: zero, Precision: spec.BF16})
+		c.Framework = "Megatron-LM" // hides nothing
+		return explain(t, c).DP
+	}
+	for _, tc := range []struct {
+		zero, pp int
+		want     float64 // of eight micro-batches over one
+	}{{0, 1, 1}, {1, 1, 1}, {2, 1, 1}, {3, 1, 8}, {3, 2, 1}} {
+		if got := dp(tc.zero, tc.pp, 8) / dp(tc.zero, tc.pp, 1); math.Abs(got/tc.want-1) > 1e-9 {
+			t.Errorf("zero=%d, pp=%d: %g times the traffic, want %g", tc.zero, tc.pp, got, tc.want)
+		}
+	}
+}
+
+// Optimizer offload moves 2 bytes of gradient down and 2 of weight up per
+// parameter: halving the host link adds as much again.
+func TestAnalyticOffloadTraffic(t *testing.T) {
+	c := analyticConfig(spec.Plan{DP: 1, MicroBatch: 1, AccumSteps: 4, Offload: spec.OffloadOptimizer, Precision: spec.BF16})
+	c.Model.ParamCount = 1e9
+	c.Link.HostBps = 10e9
+	slow := c
+	slow.Link.HostBps = 5e9
+	added := explain(t, slow).Offload - explain(t, c).Offload
+	if want := 4e9 / (10e9 * netShare); math.Abs(added/want-1) > 1e-9 {
+		t.Errorf("half the host link adds %g s, want %g", added, want)
+	}
+}
+
+// Of what a rank sends to n-1 others, inner-1 are in its domain.
+func TestAnalyticAllToAll(t *testing.T) {
+	m := machine{intra: 1e9, inter: 1e30, domain: 8}
+	r := ring{n: 16, inner: 8, groups: 1}
+	if got, want := m.allToAllSec(r, 16e9)-hopSec*4, 7.0; math.Abs(got-want) > 1e-9 {
+		t.Errorf("inside %g s, want %g", got, want)
+	}
+	m.intra, m.inter = 1e30, 1e9
+	if got, want := m.allToAllSec(r, 16e9)-hopSec*4, 8.0*8; math.Abs(got-want) > 1e-9 {
+		t.Errorf("between domains %g s, want %g: eight ranks share the network", got, want)
+	}
+}

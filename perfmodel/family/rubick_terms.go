@@ -99,7 +99,8 @@ func rounds(p spec.Plan) float64 {
 }
 
 // addCompute sets the compute term. Full recomputation repeats the forward
-// pass, a third of forward and backward; selective, its attention core.
+// pass, a third of forward and backward; selective, its attention
+// core, a third of what TrainFLOPs counts beside the parameters.
 func (r *rubickTerms) addCompute(c *spec.Config, p spec.Plan) {
 	flops := trainFLOPs(c)
 	factor := 1.0
@@ -108,8 +109,7 @@ func (r *rubickTerms) addCompute(c *spec.Config, p spec.Plan) {
 		factor = 4.0 / 3
 	case spec.RecomputeSelective:
 		if c.Model.HasShape() && flops > 0 {
-			s := float64(seqOf(c))
-			factor += 4 * float64(c.Model.Layers*c.Model.Heads*c.Model.Head()) * s * s / flops
+			factor += max(1-6*c.Model.ActiveParams()*float64(seqOf(c))/flops, 0) / 3
 		}
 	}
 	r.compute = flops * factor * float64(p.MicroBatch) * rounds(p) / (peakOf(c) * float64(p.TP*p.CP))

@@ -114,6 +114,28 @@ func TestTableSkipsTimesThatAreNone(t *testing.T) {
 	}
 }
 
+// TestLookUpsTellPlansApart: other tokens per sample or another mode are
+// neither the configuration nor near it.
+func TestLookUpsTellPlansApart(t *testing.T) {
+	tab := New([]spec.Measurement{row(2, 1, "2", 1), row(8, 1, "8", 1)})
+	for name, change := range map[string]func(*spec.Config){
+		"tokens":    func(c *spec.Config) { c.SeqLen = 77 },
+		"ZeRO":      func(c *spec.Config) { c.Plan.ZeRO = 1 },
+		"recompute": func(c *spec.Config) { c.Plan.Recompute = spec.RecomputeFull },
+		"precision": func(c *spec.Config) { c.Plan.Precision = spec.FP32 },
+		"batch":     func(c *spec.Config) { c.Plan.MicroBatch *= 2 },
+	} {
+		for _, dp := range []int{2, 4} { // measured, and between measured ones
+			c := row(dp, 1, "8", 1).Config
+			c.Shape = spec.NewShape(dp)
+			change(&c)
+			if p, err := NewNearest(tab, nil).Predict(context.Background(), c); !errors.Is(err, ErrNotMeasured) {
+				t.Errorf("%s, dp=%d: %+v, %v; want ErrNotMeasured", name, dp, p, err)
+			}
+		}
+	}
+}
+
 func TestTableDoesNotDependOnOrder(t *testing.T) {
 	a, b := row(2, 1, "2", 1), row(2, 1, "2", 3)
 	a.Config.Framework, b.Config.Framework = "one", "two"

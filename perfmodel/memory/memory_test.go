@@ -224,3 +224,68 @@ func BenchmarkEstimate(b *testing.B) {
 		}
 	})
 }
+
+// TestCountsAgreeWithTheModel: what the estimate splits adds up to what
+// spec.Model counts, plus four widths of norms per layer.
+func TestCountsAgreeWithTheModel(t *testing.T) {
+	t5, moe := gpt(24, 1024, 16), gpt(32, 4096, 32)
+	t5.Kind, t5.HeadDim, t5.Vocab = spec.EncoderDecoder, 128, 32128
+	moe.Experts, moe.ExpertsPerToken, moe.ExpertFFN, moe.SharedExperts, moe.DenseLayers = 8, 2, 2048, 1, 3
+	moe.KVHeads, moe.Vocab, moe.TiedEmbeddings = 8, 32000, false
+	for _, m := range []spec.Model{gpt(24, 1024, 16), t5, moe} {
+		w := weightsOf(m)
+		near(t, m.Name, w.total(), m.Params()+float64(4*m.Layers*m.Hidden), 1e-12)
+	}
+}
+
+// TestTiedEmbeddingsTakeTwoCopiesOnAPipeline: on the first and the last stage.
+func TestTiedEmbeddingsTakeTwoCopiesOnAPipeline(t *testing.T) {
+	m := gpt(8, 1024, 16)
+	m.Vocab = 50000
+	w := weightsOf(m)
+	embed := float64(50000 * 1024)
+	one := spec.Plan{}.Normal()
+	near(t, "one device", w.onDevice(&one, 8, 0).dense, 8*12*1024*1024+4*8*1024+embed, 1e-12)
+	two := spec.Plan{PP: 2}.Normal()
+	for stage := range 2 {
+		near(t, fmt.Sprintf("stage %d of 2", stage), w.onDevice(&two, 4, stage).dense, 4*12*1024*1024+4*4*1024+embed, 1e-12)
+	}
+}
+
+// TestKeyValueHeadsAreReplicated: with twice as many TP ranks as key/value
+// heads each rank holds a whole one, in weights and activations.
+func TestKeyValueHeadsAreReplicated(t *testing.T) {
+	m := gpt(8, 1024, 16)
+	kept := func(kv, tp int) (dense, whole float64) {
+		m.KVHeads = kv
+		e, err := For(spec.Config{Model: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := spec.Plan{TP: tp}.Normal()
+		whole, _ = e.layerBytes(&p, 100, 2, 1)
+		return e.w.onDevice(&p, 8, 0).dense, whole
+	}
+	dense, whole := kept(4, 8)
+	wantDense, wantWhole := kept(8, 8) // one head per rank either way
+	near(t, "weights", dense, wantDense, 1e-12)
+	near(t, "activations", whole, wantWhole, 1e-12)
+}
+
+// TestEmbeddingAndHeadCountAsLayers: 126 layers on 16 stages, as Llama 3.1
+// 405B, are 7 on the first and the last and 8 on the others.
+func TestEmbeddingAndHeadCountAsLayers(t *testing.T) {
+	e, err := For(spec.Config{Model: gpt(126, 16384, 128)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := spec.Plan{PP: 16}.Normal()
+	total := 0.0
+	for stage := range 16 {
+		total += e.layersOn(&p, stage)
+	}
+	if total != 126 || e.layersOn(&p, 0) != 7 || e.layersOn(&p, 1) != 8 || e.layersOn(&p, 15) != 7 {
+		t.Errorf("%g layers in all, %g on the first stage, %g on the second, %g on the last; want 126, 7, 8, 7",
+			total, e.layersOn(&p, 0), e.layersOn(&p, 1), e.layersOn(&p, 15))
+	}
+}
