@@ -7,16 +7,17 @@ import (
 )
 
 // Curve returns the sensitivity curve of r: for 1..Devices devices the best
-// choice with at most that many. It is Rubick's envelope (Zhang et al.,
-// "Rubick: Exploiting Job Reconfigurability for Deep Learning Cluster
-// Scheduling", 2024, section 5.2): a count whose own best plan is no faster
-// keeps the choice of the count before. Counts before the first feasible one
-// have no point; if there is none at all, the error wraps ErrInfeasible.
+// choice with at most that many. It is the envelope of Zhang et al., "Rubick:
+// Exploiting Job Reconfigurability for Deep Learning Cluster Scheduling", MLSys
+// 2025: a count whose own best plan is no faster (in its artifact, not 1 %
+// faster) keeps the choice of the count before. Counts before the first
+// feasible one have no point; if there is none at all, the error wraps
+// ErrInfeasible.
 //
 // A fixed Shape stands for its number of devices, of whose CPUs and host memory
 // every count has its share. Every count is laid out on nodes of PerNode
-// devices; a Measured space uses each measured shape instead.
-// The points are shared by all callers: not to be modified.
+// devices; a Measured space uses each measured shape instead. The points are
+// shared by all callers: not to be modified.
 func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	if r.Shape.Devices != "" {
 		r.Devices, r.PerNode = r.Shape.Total(), r.Shape.Most()

@@ -145,7 +145,7 @@ func (pr *prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 		return spec.Prediction{}, fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, sec, perfmodel.ErrNotCovered)
 	}
 	thr := float64(p.GlobalBatch()) / sec
-	return spec.Prediction{Throughput: thr, Lo: thr * pr.lo, Hi: thr * pr.hi, By: "analytic", Warnings: pr.machine.warnings}, nil
+	return spec.Prediction{Throughput: thr, Lo: thr * pr.lo, Hi: thr * pr.hi, By: "analytic", Warnings: pr.machine.warnings(p.Precision)}, nil
 }
 
 // MarshalBinary writes the parameters as JSON, versioned.

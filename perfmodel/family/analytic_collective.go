@@ -73,7 +73,7 @@ func (m *machine) sendSec(bytes float64, across bool) float64 {
 //	(T⁴ + H⁴)^(1/4) − H, plus hiddenCost of what did hide
 //
 // Kernels lose some of their rate to the traffic behind them (Isaev et al.,
-// "Calculon", SC 2023, section 3).
+// "Calculon", SC 2023).
 func exposed(traffic, hidden float64) float64 {
 	if hidden <= 0 || traffic <= 0 {
 		return traffic

@@ -28,7 +28,16 @@ type machine struct {
 
 	fp32, tf32, fp8, fp4 float64 // datasheet peaks, FLOP/s; 0 = the device lacks the format
 
-	warnings []error
+	lacks int // set of lack..., the plan's apart
+}
+
+// warnings returns what is assumed under p.
+func (m *machine) warnings(p spec.Precision) []error {
+	lacks := m.lacks
+	if p == spec.FP8 && !(m.fp8 > 0 && m.gen.gemm8 > 0) || p == spec.FP4 && !(m.fp4 > 0 && m.gen.gemm4 > 0) {
+		lacks |= lackFormat
+	}
+	return lackWarnings[lacks]
 }
 
 // The figures a Config may lack; each has a default and a warning. The table
@@ -38,6 +47,7 @@ const (
 	lackInter
 	lackShape
 	lackPeak
+	lackFormat // of the plan
 	lackCount
 )
 
@@ -47,6 +57,7 @@ var lackWarnings = func() (out [lackCount][]error) {
 		errors.New("analytic: no bandwidth between nodes given, the usual network of this accelerator's generation is assumed"),
 		errors.New("analytic: no shape given, nodes of 8 devices are assumed"),
 		errors.New("analytic: no peak rate given, that of the generation's large part is assumed, scaled by the square root of the power limits"),
+		errors.New("analytic: the accelerator has no such narrow format, the next wider one is assumed"),
 	}
 	for lacks := range out {
 		for i, m := range msgs {
@@ -97,7 +108,7 @@ func newMachine(c *spec.Config, m *machine) error {
 		m.domain = d
 	}
 	m.links(c, most, &lacks)
-	m.warnings = lackWarnings[lacks]
+	m.lacks = lacks
 	return nil
 }
 

@@ -184,6 +184,15 @@ func TestAnalyticWarnsOfAssumedFigures(t *testing.T) {
 	if err != nil || len(p.Warnings) != 0 {
 		t.Errorf("everything given: %v, %v", p.Warnings, err)
 	}
+	c.Plan.Precision = spec.FP8
+	if p, _ = (&Analytic{}).Predict(context.Background(), c); len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0].Error(), "no such narrow format") {
+		t.Errorf("fp8 on Ampere: warnings %v", p.Warnings)
+	}
+	c.Plan.Precision, c.Accelerator.Arch, c.Accelerator.FP8 = spec.FP8, "Hopper", 1979e12
+	if p, _ = (&Analytic{}).Predict(context.Background(), c); len(p.Warnings) != 0 {
+		t.Errorf("fp8 on Hopper: warnings %v", p.Warnings)
+	}
+	c = analyticConfig(spec.Plan{DP: 16, MicroBatch: 1, AccumSteps: 1})
 	c.Link = spec.Link{}
 	if p, _ = (&Analytic{}).Predict(context.Background(), c); len(p.Warnings) != 2 {
 		t.Errorf("no link given: warnings %v", p.Warnings)

@@ -212,7 +212,7 @@ func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 
 // dispatch adds the all-to-alls of expert parallelism: two forward, two
 // backward, each of the routed copies of the device's tokens (Lepikhin et al.,
-// "GShard", 2020, section 3.2).
+// "GShard", 2020).
 func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
 	if w.moe == 0 || p.EP == 1 {
 		return

@@ -16,7 +16,8 @@ import (
 //     (all of the plan but DP, micro-batch and accumulation) were measured at
 //     the same device count, or at counts on both sides. Between counts n1 < n
 //     < n2, log time is linear in log n; at each count the row whose nodes and
-//     smallest node share are closest stands in;
+//     smallest node share are closest stands in, of equals the one whose
+//     micro-batch is;
 //   - modelled: what the fallback predicts.
 //
 // Safe for concurrent use.
@@ -96,7 +97,7 @@ func (n *Nearest) interpolate(c spec.Config) (sec float64, ok bool) {
 	if below == 0 || above == 0 {
 		return 0, false
 	}
-	t1, t2 := closest(rows, below, c.Shape), closest(rows, above, c.Shape)
+	t1, t2 := closest(rows, below, &c), closest(rows, above, &c)
 	if below == above {
 		return t1, true
 	}
@@ -105,16 +106,18 @@ func (n *Nearest) interpolate(c spec.Config) (sec float64, ok bool) {
 }
 
 // closest returns the step time of the row with the given device count whose
-// layout over nodes is most like want's. rows hold at least one; ties go to the
-// first in table order.
-func closest(rows []entry, devices int, want spec.Shape) float64 {
-	best, dist := 0.0, math.Inf(1)
+// layout over nodes is most like want's, of equals the one whose micro-batch
+// is. rows hold at least one; ties go to the first in table order.
+func closest(rows []entry, devices int, want *spec.Config) float64 {
+	best, dist, batchDist := 0.0, math.Inf(1), math.Inf(1)
 	for _, e := range rows {
 		if e.config.Shape.Total() != devices {
 			continue
 		}
-		if d := layoutDistance(e.config.Shape, want); d < dist {
-			best, dist = e.stepSec, d
+		d := layoutDistance(e.config.Shape, want.Shape)
+		b := math.Abs(math.Log2(float64(max(e.config.Plan.MicroBatch, 1)) / float64(max(want.Plan.MicroBatch, 1))))
+		if d < dist || d == dist && b < batchDist {
+			best, dist, batchDist = e.stepSec, d, b
 		}
 	}
 	return best

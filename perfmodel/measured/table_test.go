@@ -114,6 +114,21 @@ func TestTableSkipsTimesThatAreNone(t *testing.T) {
 	}
 }
 
+// TestNearestPrefersTheMicroBatch where layouts are equal.
+func TestNearestPrefersTheMicroBatch(t *testing.T) {
+	at := func(mb int, sec ...float64) spec.Measurement {
+		m := row(2, 1, "2", sec...)
+		m.Config.Plan.MicroBatch, m.Config.Plan.AccumSteps = mb, 32/mb
+		return m
+	}
+	n := NewNearest(New([]spec.Measurement{at(1, 9), at(4, 3), at(32, 2)}), nil)
+	for mb, want := range map[int]float64{2: 9, 8: 3, 16: 2} { // of two as far, the first of the table
+		if got := predictSec(t, n, at(mb).Config); math.Abs(got-want) > 1e-9 {
+			t.Errorf("micro-batch %d: %g s, want %g", mb, got, want)
+		}
+	}
+}
+
 // TestLookUpsTellPlansApart: other tokens per sample or another mode are
 // neither the configuration nor near it.
 func TestLookUpsTellPlansApart(t *testing.T) {

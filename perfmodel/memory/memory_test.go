@@ -33,9 +33,10 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// Korthikanti et al. 2022, figure 1: GiB per device of parameters with
-// optimizer states, and of activations of the first stage without
-// recomputation and with selective recomputation and sequence parallelism.
+// Korthikanti et al. 2022, figure 1, in the figures calculon-ai/calculon quotes
+// it with: GiB per device of parameters with optimizer states, and of
+// activations of the first stage without recomputation and with selective
+// recomputation and sequence parallelism.
 // The paper leaves the embedding out: its input here is below 1 %.
 func TestKorthikantiFigure1(t *testing.T) {
 	for _, tc := range []struct {

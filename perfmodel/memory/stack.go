@@ -30,8 +30,8 @@ type stack struct {
 // Megatron-LM, the most demanding of the common ones on gradients.
 //
 //   - Megatron-LM accumulates gradients in fp32: 18 bytes of state per
-//     parameter in all (Korthikanti et al. 2022, figure 1). Its fused loss
-//     holds fp32 logits and a 16-bit copy.
+//     parameter in all, which is what the states in Korthikanti et al. 2022,
+//     figure 1, come to. Its fused loss holds fp32 logits and a 16-bit copy.
 //   - DeepSpeed: bytes per parameter set so that the memory the BLOOM training
 //     chronicles print comes out (bigscience-workshop/bigscience). They are what
 //     16-bit gradients with a flattened copy, an fp32 gradient of the shard at
