@@ -21,6 +21,9 @@ type FitOptions struct {
 	MaxRows int
 	Folds   int    // of the cross-validation, 0 = 5
 	Seed    uint64 // deals rows to folds
+	// Unfitted, if set, is scored on the held-out rows too, for
+	// Card.MAPEUnfitted.
+	Unfitted Predictor
 }
 
 // Validate reports a field out of range.
@@ -49,6 +52,7 @@ func FitKey(ctx context.Context, f Family, rows []spec.Measurement, o FitOptions
 	if err != nil {
 		return nil, Card{}, err
 	}
+	t.rival = o.Unfitted
 	switch {
 	case f.Fit == nil:
 		return t.unfitted(ctx)
@@ -66,6 +70,8 @@ type task struct {
 	doubted []spec.Measurement // with a step time
 	left    int                // rows not usable, doubted ones included
 	score   score
+	held    []spec.Measurement // scored
+	rival   Predictor          // FitOptions.Unfitted
 }
 
 func newTask(f Family, rows []spec.Measurement) (*task, error) {
@@ -111,7 +117,7 @@ func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
 	if err != nil {
 		return nil, Card{}, err
 	}
-	if err := t.score.add(ctx, fitted, rest); err != nil {
+	if err := t.scoreHeld(ctx, fitted, rest); err != nil {
 		return nil, Card{}, err
 	}
 	return t.finish(ctx, fitted, card)
@@ -159,7 +165,7 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 		if err != nil {
 			return nil, Card{}, err
 		}
-		if err := t.score.add(ctx, part, out); err != nil {
+		if err := t.scoreHeld(ctx, part, out); err != nil {
 			return nil, Card{}, err
 		}
 	}
@@ -195,10 +201,16 @@ func (t *task) unfitted(ctx context.Context) (Fitted, Card, error) {
 	if t.family.Unfitted == nil {
 		return nil, Card{}, fmt.Errorf("perfmodel: family %q can neither be fitted nor predict without", t.family.Name)
 	}
-	if err := t.score.add(ctx, t.family.Unfitted, t.usable); err != nil {
+	if err := t.scoreHeld(ctx, t.family.Unfitted, t.usable); err != nil {
 		return nil, Card{}, err
 	}
 	return t.finish(ctx, t.family.Unfitted, Card{})
+}
+
+// scoreHeld scores p on rows it has not seen.
+func (t *task) scoreHeld(ctx context.Context, p Predictor, rows []spec.Measurement) error {
+	t.held = append(t.held, rows...)
+	return t.score.add(ctx, p, rows)
 }
 
 // finish puts the scores on the family's card.
@@ -209,6 +221,13 @@ func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Ca
 	card.Coverage = 0
 	if card.NHeldOut > 0 {
 		card.Coverage = float64(t.score.inside) / float64(card.NHeldOut)
+	}
+	if t.rival != nil {
+		var rival score
+		if err := rival.add(ctx, t.rival, t.held); err != nil {
+			return nil, Card{}, err
+		}
+		card.MAPEUnfitted, _ = ErrorSummary(rival.ape)
 	}
 	if n := t.score.uncovered; n > 0 {
 		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %d configurations not covered, so not scored", n))

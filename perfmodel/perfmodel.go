@@ -68,17 +68,27 @@ type Param struct {
 // fractions of the measured step time.
 type Card struct {
 	spec.Key
-	Family   string           `json:"family"`
-	NFit     int              `json:"n_fit"`      // rows fitted
-	NHeldOut int              `json:"n_held_out"` // rows predicted, not fitted, not in doubt
-	NLeftOut int              `json:"n_left_out"` // rows in doubt or without a step time
-	MAPE     float64          `json:"mape"`       // mean absolute relative error over the held-out rows
-	P95APE   float64          `json:"p95_ape"`    // 95th percentile of it, nearest rank
-	MAPEAll  float64          `json:"mape_all"`   // MAPE with the rows in doubt counted as well
-	NAll     int              `json:"n_all"`      // rows MAPEAll is the mean of
-	Coverage float64          `json:"coverage"`   // share of the held-out rows inside their 90 % interval
-	Params   map[string]Param `json:"params"`
-	DataHash string           `json:"data_hash"` // of the rows fitted, in order
-	Created  time.Time        `json:"created,omitzero"`
-	Warnings []string         `json:"warnings"`
+	Family   string  `json:"family"`
+	NFit     int     `json:"n_fit"`      // rows fitted
+	NHeldOut int     `json:"n_held_out"` // rows predicted, not fitted, not in doubt
+	NLeftOut int     `json:"n_left_out"` // rows in doubt or without a step time
+	MAPE     float64 `json:"mape"`       // mean absolute relative error over the held-out rows
+	P95APE   float64 `json:"p95_ape"`    // 95th percentile of it, nearest rank
+	MAPEAll  float64 `json:"mape_all"`   // MAPE with the rows in doubt counted as well
+	NAll     int     `json:"n_all"`      // rows MAPEAll is the mean of
+	Coverage float64 `json:"coverage"`   // share of the held-out rows inside their 90 % interval
+	// MAPEUnfitted is the mean error over the same held-out rows of the model
+	// that needs no fit, with which FitKey was told to compare; 0 when it was
+	// told none or that model covers none of the rows.
+	MAPEUnfitted float64          `json:"mape_unfitted,omitempty"`
+	Params       map[string]Param `json:"params"`
+	DataHash     string           `json:"data_hash"` // of the rows fitted, in order
+	Created      time.Time        `json:"created,omitzero"`
+	Warnings     []string         `json:"warnings"`
+}
+
+// BeatsUnfitted reports whether the model predicted its held-out rows better
+// than one that needs no fit, or there was none to compare with.
+func (c Card) BeatsUnfitted() bool {
+	return c.NHeldOut > 0 && (c.MAPEUnfitted == 0 || c.MAPE < c.MAPEUnfitted)
 }

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -210,18 +211,5 @@ func (g *generator) modes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 }
 
 func (g *generator) precision() spec.Precision {
-	a := g.r.Accelerator
-	switch {
-	case g.r.Precision != "":
-		return g.r.Precision
-	case g.e.Precision != "":
-		return g.e.Precision
-	case a.BF16 > 0:
-		return spec.BF16
-	case a.FP16 > 0:
-		return spec.FP16
-	case a.FP32 > 0:
-		return spec.FP32
-	}
-	return spec.BF16
+	return cmp.Or(g.r.Precision, g.e.Precision, g.r.Accelerator.DefaultPrecision())
 }

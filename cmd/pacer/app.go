@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -42,13 +43,16 @@ func usagef(format string, args ...any) error {
 func exitCode(err error) int {
 	var ee *exitError
 	var unknown *catalog.UnknownError
+	var usage cli.ExitCoder // what the flag library objects to
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &usage):
+		return exitUsage
 	case errors.As(err, &ee):
 		return ee.code
 	case errors.Is(err, planner.ErrInfeasible), errors.Is(err, perfmodel.ErrNotCovered),
-		errors.Is(err, perfmodel.ErrTooFewPoints), errors.As(err, &unknown):
+		errors.Is(err, perfmodel.ErrTooFewPoints), errors.Is(err, measured.ErrNotMeasured), errors.As(err, &unknown):
 		return exitNoAnswer
 	}
 	return exitFailed
@@ -58,8 +62,15 @@ func exitCode(err error) int {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, stdout, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
-	if err != nil {
-		fmt.Fprintln(stderr, "pacer:", strings.TrimPrefix(err.Error(), "pacer: "))
+	var unknown *catalog.UnknownError
+	switch {
+	case err == nil:
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "pacer: interrupted:", err)
+	case errors.As(err, &unknown):
+		fmt.Fprintf(stderr, "pacer: %v (all: pacer ls %ss)\n", err, strings.TrimSuffix(unknown.What, " type"))
+	default:
+		fmt.Fprintln(stderr, "pacer:", err)
 	}
 	return exitCode(err)
 }
@@ -84,7 +95,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Writer:                 stdout,
 		ErrWriter:              stderr,
 		Flags:                  globalFlags(),
-		HideVersion:            true,
+		Version:                versionString(),
 		UseShortOptionHandling: true,
 		Suggest:                true,
 		Commands: []*cli.Command{

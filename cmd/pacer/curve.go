@@ -20,7 +20,7 @@ the plan of a smaller one. Example:
 
    pacer curve --model llama3-8b --accelerator h100 --max-devices 32 --global-batch 128`,
 		Flags: append(questionFlags(),
-			&cli.IntFlag{Name: "max-devices", Usage: "largest `N` of devices"},
+			&cli.IntFlag{Name: "max-devices", Usage: "largest `N` of devices", DefaultText: "none"},
 		),
 		Before: noArgs,
 		Action: runCurve,
@@ -29,12 +29,14 @@ the plan of a smaller one. Example:
 
 // curveRow is one point of the curve's JSON.
 type curveRow struct {
-	Devices     int     `json:"devices"`
-	Plan        string  `json:"plan"`
-	SamplesPerS float64 `json:"samples_per_s"`
-	Lo          float64 `json:"lo"`
-	Hi          float64 `json:"hi"`
-	Used        int     `json:"used"` // devices the plan uses
+	Devices     int      `json:"devices"`
+	Plan        string   `json:"plan"`
+	SamplesPerS float64  `json:"samples_per_s"`
+	Lo          float64  `json:"lo"`
+	Hi          float64  `json:"hi"`
+	Used        int      `json:"used"` // devices the plan uses
+	By          string   `json:"by"`
+	Warnings    []string `json:"warnings"`
 }
 
 func runCurve(c *cli.Context) error {
@@ -61,7 +63,7 @@ func curveRows(curve planner.Curve) []curveRow {
 	for _, pt := range curve.Points {
 		pr := pt.Choice.Prediction
 		row := curveRow{Devices: pt.Devices, Plan: pt.Choice.Config.Plan.String(), SamplesPerS: pr.Throughput,
-			Lo: pr.Lo, Hi: pr.Hi, Used: pt.Choice.Config.Plan.Devices()}
+			Lo: pr.Lo, Hi: pr.Hi, Used: pt.Choice.Config.Plan.Devices(), By: pr.By, Warnings: texts(pr.Warnings)}
 		if row.Lo <= 0 || row.Hi <= 0 {
 			row.Lo, row.Hi = pr.Throughput, pr.Throughput
 		}
@@ -71,9 +73,9 @@ func curveRows(curve planner.Curve) []curveRow {
 }
 
 func curveResult(rows []curveRow, title string) result {
-	csv := [][]string{{"devices", "plan", "samples_per_s", "lo", "hi", "used"}}
+	csv := [][]string{{"devices", "plan", "samples_per_s", "lo", "hi", "used", "by", "warnings"}}
 	for _, p := range rows {
-		csv = append(csv, []string{itoa(p.Devices), p.Plan, ftoa(p.SamplesPerS), ftoa(p.Lo), ftoa(p.Hi), itoa(p.Used)})
+		csv = append(csv, []string{itoa(p.Devices), p.Plan, ftoa(p.SamplesPerS), ftoa(p.Lo), ftoa(p.Hi), itoa(p.Used), p.By, strings.Join(p.Warnings, "; ")})
 	}
 	return result{
 		json:  map[string]any{"points": rows},
@@ -87,7 +89,7 @@ func printCurve(w io.Writer, rows []curveRow, title string) error {
 	fmt.Fprintln(w, title)
 	plans := make([]planRow, len(rows))
 	for i, p := range rows {
-		plans[i].Plan = p.Plan
+		plans[i] = planRow{Plan: p.Plan, Warnings: p.Warnings}
 	}
 	common := commonPrecision(plans)
 	table := [][]string{{"devices", "plan", "samples/s", "90 % interval", "per device"}}
@@ -101,6 +103,6 @@ func printCurve(w io.Writer, rows []curveRow, title string) error {
 	if err := writeTable(w, table); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "counts not shown keep the plan of the next smaller one%s\n", strings.Replace(common, ",", "; all with ", 1))
-	return err
+	fmt.Fprintf(w, "by %s%s; counts not shown keep the plan of the next smaller one\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1))
+	return printNotes(w, plans)
 }

@@ -199,7 +199,11 @@ func (d *demo) schedule() error {
 		return err
 	}
 	path := filepath.Join(d.out, "report.html")
-	if err := writeFile(path, func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
+	out, err := createOut(path)
+	if err != nil {
+		return err
+	}
+	if err := out.write(func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.w, "\nCharts of this comparison: %s (open it in a browser)\n", path)
@@ -232,7 +236,7 @@ func (d *demo) study() (*study, error) {
 		jobs:      jobs,
 		truth:     world{name: fmt.Sprintf("analytic model with %.0f %% noise per configuration", 100*demoNoise), predictor: d.truth()},
 		belief:    world{name: "analytic model", predictor: d.analytic},
-		startCost: func(spec.Job) time.Duration { return time.Minute },
+		startCost: func(spec.Job) time.Duration { return time.Minute }, startCostText: "60 s",
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -28,7 +29,11 @@ The file appears whole or not at all.`,
 			if err != nil {
 				return usagef("export: %w", err)
 			}
-			rows, err := storedRows(c, storeFilter(c))
+			filter, err := storeFilter(c)
+			if err != nil {
+				return err
+			}
+			rows, err := storedRows(c, filter)
 			if err != nil {
 				return err
 			}
@@ -60,6 +65,26 @@ func filterFlags() []cli.Flag {
 	}
 }
 
-func storeFilter(c *cli.Context) store.Filter {
-	return store.Filter{Models: c.StringSlice("model"), Accelerators: acceleratorNames(c.StringSlice("accelerator")), Sources: c.StringSlice("source")}
+// storeFilter reads the filter flags. Names of models and sources match stored
+// ones whatever their case and punctuation.
+func storeFilter(c *cli.Context) (store.Filter, error) {
+	f := store.Filter{Models: c.StringSlice("model"), Accelerators: acceleratorNames(c.StringSlice("accelerator")), Sources: c.StringSlice("source")}
+	if len(f.Models)+len(f.Sources) == 0 {
+		return f, nil
+	}
+	tallies, err := storeSummary(c)
+	for _, t := range tallies {
+		adopt(f.Models, t.Model)
+		adopt(f.Sources, t.Source)
+	}
+	return f, err
+}
+
+// adopt spells the names that mean stored as it is stored.
+func adopt(names []string, stored string) {
+	for i, n := range names {
+		if named.Fold(n) == named.Fold(stored) {
+			names[i] = stored
+		}
+	}
 }

@@ -55,7 +55,14 @@ func runFit(c *cli.Context) error {
 			return usagef("fit: --rows %q is neither all nor a number of at least 1", r)
 		}
 	}
-	rows, err := storedRows(c, storeFilter(c))
+	if opts.Unfitted, err = analytic(); err != nil {
+		return err
+	}
+	filter, err := storeFilter(c)
+	if err != nil {
+		return err
+	}
+	rows, err := storedRows(c, filter)
 	if err != nil {
 		return err
 	}
@@ -76,7 +83,7 @@ func runFit(c *cli.Context) error {
 	if len(cards) == 0 {
 		return &exitError{exitNoAnswer, fmt.Errorf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))}
 	}
-	return emit(c, cardsResult(cards))
+	return emit(c, cardsResult(cards, opts.MaxRows == 0))
 }
 
 // fitAll fits every key of rows and keeps the results; keys that cannot be
@@ -115,7 +122,7 @@ func openRegistry(c *cli.Context) (*registry.Registry, error) {
 	return registry.Open(filepath.Join(dir, "models"))
 }
 
-func cardsResult(cards []perfmodel.Card) result {
+func cardsResult(cards []perfmodel.Card, crossValidated bool) result {
 	header := []string{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all"}
 	csv := [][]string{header}
 	table := [][]string{{"model", "accelerator", "fitted", "held out", "left out", "mape", "p95 ape", "mape all"}}
@@ -128,12 +135,12 @@ func cardsResult(cards []perfmodel.Card) result {
 		json: map[string]any{"cards": cards, "pooled": map[string]any{
 			"n_fit": p.fit, "n_held_out": p.held, "mape": p.mape, "n_all": p.all, "mape_all": p.mapeAll}},
 		csv:   csv,
-		table: func(w io.Writer) error { return printCards(w, table, cards) },
+		table: func(w io.Writer) error { return printCards(w, table, cards, crossValidated) },
 	}
 }
 
 // printCards prints the cards, their warnings, and the error over all rows.
-func printCards(w io.Writer, table [][]string, cards []perfmodel.Card) error {
+func printCards(w io.Writer, table [][]string, cards []perfmodel.Card, crossValidated bool) error {
 	if err := writeTable(w, table); err != nil {
 		return err
 	}
@@ -144,7 +151,11 @@ func printCards(w io.Writer, table [][]string, cards []perfmodel.Card) error {
 	}
 	p := pool(cards)
 	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.fit)
-	fmt.Fprintf(w, "  %.4f over the %d held-out rows, which the fit did not see\n", p.mape, p.held)
+	how := "held-out rows, which the fit did not see"
+	if crossValidated {
+		how = "rows, each predicted by a fit to the other folds of a cross-validation"
+	}
+	fmt.Fprintf(w, "  %.4f over the %d %s\n", p.mape, p.held, how)
 	if p.all > p.held {
 		fmt.Fprintf(w, "  %.4f over %d, with the rows that are left out by a rule of their source\n", p.mapeAll, p.all)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"math"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -47,7 +49,14 @@ func (l listing) command() *cli.Command {
 			if objects == nil {
 				objects = []any{}
 			}
-			return emit(c, result{json: map[string]any{l.name: objects}, csv: append([][]string{l.header}, rows...)})
+			table, err := csvOf(objects)
+			if err != nil {
+				return err
+			}
+			return emit(c, result{
+				json: map[string]any{l.name: objects}, csv: table,
+				table: func(w io.Writer) error { return writeTable(w, append([][]string{l.header}, rows...)) },
+			})
 		},
 	}
 }
@@ -204,6 +213,9 @@ func list(s []string) []string {
 func figure(v float64) string {
 	if v == 0 {
 		return "-"
+	}
+	if v == math.Trunc(v) && v < 1e9 {
+		return fixed(v, 0)
 	}
 	return significant(v, 4)
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"os"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
@@ -58,5 +60,18 @@ func writeTable(w io.Writer, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return report.Table{Header: rows[0], Rows: rows[1:]}.Write(w)
+	return report.Table{Header: rows[0], Rows: rows[1:], Width: terminalWidth(w)}.Write(w)
+}
+
+// terminalWidth returns the columns of the terminal w is, 0 if it is none.
+func terminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return max(width, 60)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -24,7 +25,7 @@ throughput. Example:
 
    pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128`,
 		Flags: append(questionFlags(),
-			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices"},
+			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "none"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all"},
 			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason"},
 		),
@@ -51,16 +52,21 @@ type planRow struct {
 
 func newPlanRow(ch planner.Choice) planRow {
 	sec, lo, hi := ch.Prediction.StepSec(ch.Config.Plan.GlobalBatch())
-	row := planRow{
+	return planRow{
 		Plan: ch.Config.Plan.String(), StepTimeSec: sec, StepTimeLo: lo, StepTimeHi: hi,
 		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / gib, Fits: ch.Fits,
 		TFLOPsPerGPU: ch.Config.Model.TrainFLOPs(ch.Config.Seq()) * ch.Prediction.Throughput / float64(ch.Config.Plan.Devices()) / 1e12,
-		Shape:        ch.Config.Shape.Devices, By: ch.Prediction.By, Why: ch.Why, Warnings: []string{},
+		Shape:        ch.Config.Shape.Devices, By: ch.Prediction.By, Why: ch.Why, Warnings: texts(ch.Prediction.Warnings),
 	}
-	for _, w := range ch.Prediction.Warnings {
-		row.Warnings = append(row.Warnings, w.Error())
+}
+
+// texts makes a JSON array of warnings.
+func texts(errs []error) []string {
+	out := make([]string, len(errs))
+	for i, err := range errs {
+		out[i] = err.Error()
 	}
-	return row
+	return out
 }
 
 func runPlan(c *cli.Context) error {
@@ -112,8 +118,17 @@ func planRows(rk planner.Ranking, top int, rejected bool) (rows []planRow, fitti
 }
 
 func planTitle(r planner.Request, fitting, refused int) string {
-	return fmt.Sprintf("%s on %d x %s, global batch %d, sequence %d: %d plans fit, %d do not",
-		r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, max(r.SeqLen, r.Model.SeqLen), fitting, refused)
+	return fmt.Sprintf("%s on %d x %s, global batch %d%s: %d plans fit, %d do not",
+		r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, sequence(r), fitting, refused)
+}
+
+// sequence says how long a sample is, nothing for models that have no tokens.
+func sequence(r planner.Request) string {
+	n := cmp.Or(r.SeqLen, r.Model.SeqLen)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", sequence %d", n)
 }
 
 // planResult is the output of plan and, with one row, of predict.
@@ -121,10 +136,10 @@ func planResult(rows []planRow, evaluated int, elapsed time.Duration, title stri
 	if rows == nil {
 		rows = []planRow{}
 	}
-	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why"}}
+	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings"}}
 	for _, p := range rows {
 		csv = append(csv, []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
-			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why})
+			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; ")})
 	}
 	return result{
 		json:  map[string]any{"plans": rows, "evaluated": evaluated, "elapsed_s": elapsed.Seconds()},
@@ -140,7 +155,7 @@ func printPlans(w io.Writer, rows []planRow, title string) error {
 	for _, p := range rows {
 		table = append(table, []string{strings.TrimSuffix(p.Plan, common), significant(p.StepTimeSec, 3),
 			significant(p.StepTimeLo, 3) + " - " + significant(p.StepTimeHi, 3),
-			significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), fixed(p.TFLOPsPerGPU, 0)})
+			significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)})
 	}
 	if len(rows) > 0 {
 		if err := writeTable(w, table); err != nil {
@@ -149,6 +164,15 @@ func printPlans(w io.Writer, rows []planRow, title string) error {
 		fmt.Fprintf(w, "by %s%s; GiB and TFLOP/s are per device\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1))
 	}
 	return printNotes(w, rows)
+}
+
+// tflops writes a rate for people; a rate below one means that the work of a
+// sample is not known.
+func tflops(v float64) string {
+	if v < 0.5 {
+		return "-"
+	}
+	return fixed(v, 0)
 }
 
 // commonPrecision returns the ",precision=..." all plans end in, "" if they

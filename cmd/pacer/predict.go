@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -20,8 +21,8 @@ recompute, sp, precision. What is left out is 1 or none. Example:
    pacer predict --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=2,ga=8,zero=1`,
 		Flags: append(questionFlags(),
 			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full"},
-			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices (default: those of the plan)"},
-			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...` (default: as few nodes as possible)"},
+			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "those of the plan"},
+			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...`, or 2x8", DefaultText: "as few nodes as possible"},
 		),
 		Before: noArgs,
 		Action: runPredict,
@@ -41,6 +42,10 @@ func runPredict(c *cli.Context) error {
 	if plan.Precision != "" && c.IsSet("precision") && plan.Precision != q.Precision {
 		return usagef("predict: the plan says precision=%s, --precision says %s", plan.Precision, q.Precision)
 	}
+	plan.Precision = cmp.Or(plan.Precision, q.Precision, q.Accelerator.DefaultPrecision())
+	if err := checkPrecision(plan.Precision, q.Accelerator); err != nil {
+		return err
+	}
 	q.Plan = &plan
 	if q.Devices, q.Shape, err = layout(c, plan, q.PerNode); err != nil {
 		return err
@@ -50,8 +55,11 @@ func runPredict(c *cli.Context) error {
 		return err
 	}
 	row := newPlanRow(ranking.Choices[0]) // a fixed plan on a fixed shape is one choice, or an error
-	title := fmt.Sprintf("%s on %s x %s, global batch %d, sequence %d", q.Model.Name, row.Shape, q.Accelerator.Name,
-		q.GlobalBatch, ranking.Choices[0].Config.Seq())
+	cfg := ranking.Choices[0].Config
+	title := fmt.Sprintf("%s on %s x %s, global batch %d%s", q.Model.Name, cfg.Shape, q.Accelerator.Name, q.GlobalBatch, sequence(q.Request))
+	if !row.Fits {
+		title += ": does not fit"
+	}
 	return emit(c, planResult([]planRow{row}, ranking.Evaluated, time.Since(start), title))
 }
 
@@ -66,6 +74,9 @@ func planFlag(c *cli.Context) (spec.Plan, error) {
 	}
 	if !c.IsSet("global-batch") {
 		return plan, c.Set("global-batch", itoa(plan.GlobalBatch()))
+	}
+	if b := c.Int("global-batch"); b != plan.GlobalBatch() {
+		return plan, usagef("predict: --global-batch %d, but dp x mb x ga of the plan is %d", b, plan.GlobalBatch())
 	}
 	return plan, nil
 }
@@ -85,6 +96,9 @@ func layout(c *cli.Context, plan spec.Plan, perNode int) (int, spec.Shape, error
 	}
 	if shape.Total() != n {
 		return 0, shape, usagef("predict: --shape %s has %d devices, the plan needs %d", shape.Devices, shape.Total(), n)
+	}
+	if shape.Most() > perNode {
+		return 0, shape, usagef("predict: --shape %s has %d devices on one node, the node holds %d; --per-node changes that", shape, shape.Most(), perNode)
 	}
 	return n, shape, nil
 }

@@ -79,7 +79,9 @@ func nodeOf(a spec.Accelerator) spec.Node {
 }
 
 // bestCard returns the card with the smallest held-out error among those of
-// the model and accelerator (of --family when one is asked for), or nil.
+// the model and accelerator (of --family when one is asked for), or nil. Left to
+// choose, it takes only models that beat the analytic one where both were
+// scored.
 func bestCard(c *cli.Context, model, accelerator string) (*perfmodel.Card, error) {
 	reg, err := openRegistry(c)
 	if err != nil {
@@ -96,6 +98,9 @@ func bestCard(c *cli.Context, model, accelerator string) (*perfmodel.Card, error
 	var best *perfmodel.Card
 	for i, k := range cards {
 		if !strings.EqualFold(k.Model, model) || k.Accelerator != accelerator || want != "auto" && k.Family != want {
+			continue
+		}
+		if want == "auto" && !k.BeatsUnfitted() {
 			continue
 		}
 		if best == nil || k.MAPE < best.MAPE {
@@ -138,6 +143,9 @@ func (s *subject) fromMeasurements(c *cli.Context) error {
 		return fmt.Errorf("%s has a fitted model but no measurement in the store: fit again", s.card.Key)
 	}
 	s.model = rows[0].Config.Model
+	if known, err := catalog.Model(s.model.Name); err == nil && s.model.SeqLen == 0 {
+		s.model.SeqLen = known.SeqLen // a source that does not print it
+	}
 	s.seqLen = common(rows, func(c spec.Config) int { return c.SeqLen })
 	s.framework = common(rows, func(c spec.Config) string { return c.Framework })
 	s.precision = common(rows, func(c spec.Config) spec.Precision { return c.Plan.Precision })
@@ -170,6 +178,10 @@ func (s subject) predictor(c *cli.Context) (perfmodel.Predictor, error) {
 		return nil, err
 	}
 	fitted, _, err := reg.Get(s.card.Key, s.card.Family)
+	if err != nil && c.String("family") == "auto" {
+		fmt.Fprintf(c.App.ErrWriter, "warning: %v; answered by the analytic model, pacer fit --family %s renews it\n", err, s.card.Family)
+		return analytic()
+	}
 	return fitted, err
 }
 
@@ -189,12 +201,12 @@ func questionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` to train, see pacer ls models"},
 		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "`TYPE` of device, see pacer ls accelerators"},
-		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "`SAMPLES` per optimizer step"},
-		&cli.IntFlag{Name: "seq", Usage: "`TOKENS` per sample (default: the model's own)"},
-		&cli.IntFlag{Name: "per-node", Usage: "`DEVICES` per node (default: the accelerator's usual node, see pacer ls nodes)"},
-		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node, `GBIT/S` in one direction over all its NICs"},
-		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the matrix multiplications: fp32, tf32, fp16, bf16, fp8"},
-		&cli.StringFlag{Name: "family", Value: "auto", Usage: "`FAMILY` of performance model; auto takes a fitted one if there is one, else analytic"},
+		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "`SAMPLES` per optimizer step", DefaultText: "none"},
+		&cli.IntFlag{Name: "seq", Usage: "`TOKENS` per sample", DefaultText: "the model's own"},
+		&cli.IntFlag{Name: "per-node", Usage: "`DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes"},
+		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node, `GBIT/S` in one direction, all NICs", DefaultText: "that of the usual node"},
+		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the multiplications: fp32 tf32 fp16 bf16 fp8 fp4", DefaultText: "that of the measurements, else bf16, else fp16"},
+		&cli.StringFlag{Name: "family", Value: "auto", Usage: "`FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one"},
 	}
 }
 
@@ -230,19 +242,26 @@ func request(c *cli.Context, s subject) (planner.Request, error) {
 		Model: s.model, SeqLen: s.seqLen, Accelerator: s.accelerator, Link: s.link, Framework: s.framework,
 		Precision: s.precision, PerNode: s.node.Devices, NodeHostBytes: s.node.HostBytes, GlobalBatch: c.Int("global-batch"),
 	}
-	if r.GlobalBatch < 1 || r.GlobalBatch > 1<<24 {
-		return r, usagef("%s: --global-batch %d is not in 1..%d samples", c.Command.Name, r.GlobalBatch, 1<<24)
+	if !c.IsSet("global-batch") {
+		return r, usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
+	}
+	if err := inRange(c, "global-batch", r.GlobalBatch, 1<<24); err != nil {
+		return r, err
 	}
 	if c.IsSet("seq") {
-		if r.SeqLen = c.Int("seq"); r.SeqLen < 1 || r.SeqLen > 1<<24 {
-			return r, usagef("%s: --seq %d is not in 1..%d tokens", c.Command.Name, r.SeqLen, 1<<24)
+		r.SeqLen = c.Int("seq")
+		if err := inRange(c, "seq", r.SeqLen, 1<<24); err != nil {
+			return r, err
 		}
 	}
 	if c.IsSet("per-node") {
-		if r.PerNode = c.Int("per-node"); r.PerNode < 1 {
-			return r, usagef("%s: --per-node %d is not at least 1", c.Command.Name, r.PerNode)
+		r.PerNode = c.Int("per-node")
+		if err := inRange(c, "per-node", r.PerNode, 1<<20); err != nil {
+			return r, err
 		}
-		r.NodeHostBytes *= float64(r.PerNode) / float64(s.node.Devices)
+		share := float64(r.PerNode) / float64(s.node.Devices) // of a machine like the usual one
+		r.NodeHostBytes *= share
+		r.Link.InterBps *= share
 	}
 	if c.IsSet("inter-node-gbps") {
 		g := c.Float64("inter-node-gbps")
@@ -252,19 +271,37 @@ func request(c *cli.Context, s subject) (planner.Request, error) {
 		r.Link.InterBps = g * 1e9 / 8
 	}
 	if p := spec.Precision(c.String("precision")); p != "" {
-		if !slices.Contains(spec.Precisions(), p) {
-			return r, usagef("%s: --precision %q is not one of %v", c.Command.Name, p, spec.Precisions())
+		if err := checkPrecision(p, s.accelerator); err != nil {
+			return r, err
 		}
 		r.Precision = p
 	}
 	return r, nil
 }
 
+// checkPrecision reports a format that is unknown, or that the accelerator has
+// no rate for.
+func checkPrecision(p spec.Precision, a spec.Accelerator) error {
+	if !slices.Contains(spec.Precisions(), p) {
+		return usagef("precision %q is not one of %v", p, spec.Precisions())
+	}
+	if has := a.Formats(); len(has) > 0 && !slices.Contains(has, p) {
+		return &exitError{exitNoAnswer, fmt.Errorf("%s does not multiply in %s; it has %v", a.Name, p, has)}
+	}
+	return nil
+}
+
+func inRange(c *cli.Context, flag string, n, most int) error {
+	if n < 1 || n > most {
+		return usagef("%s: --%s %d is not in 1..%d", c.Command.Name, flag, n, most)
+	}
+	return nil
+}
+
 // devicesFlag reads a device count.
 func devicesFlag(c *cli.Context, name string) (int, error) {
-	n := c.Int(name)
-	if n < 1 || n > 1<<20 {
-		return 0, usagef("%s: --%s %d is not in 1..%d", c.Command.Name, name, n, 1<<20)
+	if !c.IsSet(name) {
+		return 0, usagef("%s: --%s is missing", c.Command.Name, name)
 	}
-	return n, nil
+	return c.Int(name), inRange(c, name, c.Int(name), 1<<20)
 }

@@ -71,13 +71,15 @@ type study struct {
 	truth     world
 	belief    world
 	startCost func(spec.Job) time.Duration
-	admission string
-	placement string
-	score     report.Score
-	seed      uint64
+	// startCostText is the start cost as given, or its default.
+	startCostText string
+	admission     string
+	placement     string
+	score         report.Score
+	seed          uint64
 }
 
-func runSimulate(c *cli.Context) error {
+func runSimulate(c *cli.Context) (err error) {
 	if err := checkOutput(c); err != nil {
 		return err
 	}
@@ -85,11 +87,32 @@ func runSimulate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	jobsOut, err := createOut(c.String("jobs-out"))
+	if err != nil {
+		return fmt.Errorf("simulate: --jobs-out: %w", err)
+	}
+	defer func() { err = errors.Join(err, jobsOut.discard()) }()
+	htmlOut, err := createOut(c.String("html"))
+	if err != nil {
+		return fmt.Errorf("simulate: --html: %w", err)
+	}
+	defer func() { err = errors.Join(err, htmlOut.discard()) }()
 	results, err := s.run(c.Context, c.App.ErrWriter)
 	if err != nil {
 		return err
 	}
-	if err := s.write(c, results); err != nil {
+	if jobsOut != nil {
+		if err := jobsOut.write(func(w io.Writer) error { return report.WriteJobsCSV(w, results, s.score) }); err != nil {
+			return err
+		}
+	}
+	if htmlOut != nil {
+		if err := htmlOut.write(func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.App.ErrWriter, "report:", c.String("html"))
+	}
+	if err := s.print(c, results); err != nil {
 		return err
 	}
 	if s.bad > 0 {
@@ -107,7 +130,7 @@ func newStudy(c *cli.Context) (*study, error) {
 		}
 	}
 	if n := c.String("compat"); n != "" {
-		return nil, notBuilt("--compat", n, "blox", "pollux", "sia", "gavel", "dl2")
+		return nil, notBuilt("--compat", n, nil, "blox", "pollux", "sia", "gavel", "dl2")
 	}
 	var err error
 	if s.policies, err = policy.Parse(c.String("policy")); err != nil {
@@ -132,12 +155,16 @@ func newStudy(c *cli.Context) (*study, error) {
 	return s, s.resolveWorlds(c, format)
 }
 
-// notBuilt says that a reserved name is known but not there yet.
-func notBuilt(what, name string, reserved ...string) error {
+// notBuilt says that a reserved name is known but not there yet, or that a name
+// is unknown.
+func notBuilt(what, name string, built []string, reserved ...string) error {
 	if slices.Contains(reserved, name) {
 		return usagef("simulate: %s %s is not built yet", what, name)
 	}
-	return usagef("simulate: %s %q is unknown, want one of %s", what, name, strings.Join(reserved, ", "))
+	if len(built) == 0 {
+		return usagef("simulate: %s %q is unknown; none is built yet", what, name)
+	}
+	return usagef("simulate: %s %q is unknown, want one of %s", what, name, strings.Join(built, ", "))
 }
 
 // readCluster reads a cluster spec, or the YAML file it names.
@@ -166,6 +193,9 @@ func (s *study) readWorkload(c *cli.Context) (format string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("simulate: %w", err)
+	}
+	if format != "" && !slices.Contains(datasets.WorkloadFormats(), format) {
+		return "", notBuilt("workload format", format, datasets.WorkloadFormats(), "blox", "pollux", "sia", "dl2")
 	}
 	w, err := datasets.ReadWorkload(data, path, format)
 	if err != nil {
@@ -246,18 +276,17 @@ func (s *study) oracle() scheduler.Oracle {
 	return newOracle(s.belief, s.truth)
 }
 
-// write prints the summaries and writes the files asked for.
-func (s *study) write(c *cli.Context, results []*sim.Result) error {
-	if path := c.String("jobs-out"); path != "" {
-		if err := writeFile(path, func(w io.Writer) error { return report.WriteJobsCSV(w, results, s.score) }); err != nil {
-			return err
+// print writes the summaries to standard output, and what should be seen about
+// the runs to standard error.
+func (s *study) print(c *cli.Context, results []*sim.Result) error {
+	said := map[string]bool{}
+	for _, r := range results {
+		for _, warning := range r.Warnings {
+			if !said[warning] && len(said) < maxReported {
+				fmt.Fprintf(c.App.ErrWriter, "warning: %s: %s\n", r.Policy, warning)
+			}
+			said[warning] = true
 		}
-	}
-	if path := c.String("html"); path != "" {
-		if err := writeFile(path, func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
-			return err
-		}
-		fmt.Fprintln(c.App.ErrWriter, "report:", path)
 	}
 	w, runs := c.App.Writer, report.SummarizeAll(results, s.score)
 	switch global(c, "output") {
@@ -279,6 +308,7 @@ func (s *study) page(results []*sim.Result) report.HTMLInput {
 			{Name: "Cluster", Value: clusterString(s.cluster)},
 			{Name: "Truth", Value: s.truth.name},
 			{Name: "Belief", Value: s.belief.name},
+			{Name: "Start cost", Value: s.startCostText},
 			{Name: "Scored jobs", Value: s.score.String()},
 			{Name: "Seed", Value: fmt.Sprint(s.seed)},
 			{Name: "Pacer", Value: versionString()},
@@ -292,20 +322,4 @@ func clusterString(cl spec.Cluster) string {
 		parts = append(parts, fmt.Sprintf("%d x %d x %s", g.Count, g.Devices, g.Accelerator.Name))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// writeFile writes a file that appears whole or not at all.
-func writeFile(path string, write func(io.Writer) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(tmp), tmp.Chmod(0o644), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(tmp.Name()))
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,17 +93,16 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 	if s.truth.predictor == nil && s.belief.predictor != nil {
 		return usagef("simulate: --truth duration says nothing of other sizes and plans, so --belief %s cannot be used with it", belief)
 	}
-	cost := c.String("start-cost")
-	if cost == "" && fromRubick {
-		cost = rubickStartCost
+	def := time.Duration(0)
+	if fromRubick {
+		def = rubickStartCost
 	}
-	s.startCost, err = parseStartCost(cost)
-	return err
+	return s.parseStartCost(c.String("start-cost"), def)
 }
 
 // rubickStartCost is the constant of the simulator its authors published
-// (AlibabaPAI/reconfigurable-dl-scheduler at commit 80e8524), seconds.
-const rubickStartCost = "260"
+// (AlibabaPAI/reconfigurable-dl-scheduler at commit 80e8524).
+const rubickStartCost = 260 * time.Second
 
 // newWorld makes the truth or belief of a name such as fitted:rubick.
 func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
@@ -114,7 +114,7 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 	case kind == "rubick" && (arg == "measured" || arg == "nearest"):
 		return s.rubickWorld(c, w, arg == "nearest")
 	case kind == "gavel" && arg != "":
-		return gavelWorld(c, w, arg)
+		return s.gavelWorld(c, w, arg)
 	case kind == "fitted" && arg != "":
 		var err error
 		w.predictor, err = fittedPredictor(c, arg)
@@ -135,7 +135,7 @@ func (s *study) rubickWorld(c *cli.Context, w world, nearest bool) (world, error
 		return w, &exitError{exitNoAnswer, errors.New("simulate: the store holds no rubick measurements; run pacer import rubick DIR first")}
 	}
 	t := measured.New(rows)
-	if err := knownModels(s.jobs, t.Configs()); err != nil {
+	if err := s.knownModels(t.Configs()); err != nil {
 		return w, err
 	}
 	w.predictor = t
@@ -152,37 +152,43 @@ func (s *study) rubickWorld(c *cli.Context, w world, nearest bool) (world, error
 	return w, nil
 }
 
-// knownModels reports the jobs' models that a table has nothing about.
-func knownModels(jobs []spec.Job, configs []spec.Config) error {
-	var have, missing []string
+// knownModels reports the jobs' models that a table has nothing about on any
+// accelerator of the cluster.
+func (s *study) knownModels(configs []spec.Config) error {
+	have := map[spec.Key]bool{}
 	for _, c := range configs {
-		have = append(have, c.Model.Name)
+		have[c.Key()] = true
 	}
-	slices.Sort(have)
-	have = slices.Compact(have)
-	for _, j := range jobs {
-		if _, ok := slices.BinarySearch(have, j.Model.Name); !ok {
-			missing = append(missing, j.Model.Name)
+	missing := map[string]bool{}
+	for _, j := range s.jobs {
+		if !slices.ContainsFunc(s.cluster.Groups, func(g spec.NodeGroup) bool {
+			return have[spec.Key{Model: j.Model.Name, Accelerator: g.Accelerator.Name}]
+		}) {
+			missing[j.Model.Name] = true
 		}
 	}
-	slices.Sort(missing)
-	if missing = slices.Compact(missing); len(missing) > 0 {
-		return fmt.Errorf("simulate: the truth has no measurement of %s; it knows %s",
-			strings.Join(missing, ", "), strings.Join(have, ", "))
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	var known []string
+	for k := range have {
+		known = append(known, k.String())
+	}
+	slices.Sort(known)
+	return &exitError{exitNoAnswer, fmt.Errorf("simulate: the truth has no measurement of %s on %s; it knows %s",
+		strings.Join(slices.Sorted(maps.Keys(missing)), ", "), clusterString(s.cluster), strings.Join(known, ", "))}
 }
 
 // gavelWorld reads a throughput table; its jobs run at their own device count,
 // on any type measured.
-func gavelWorld(c *cli.Context, w world, path string) (world, error) {
+func (s *study) gavelWorld(c *cli.Context, w world, path string) (world, error) {
 	rows, err := datasets.ReadGavelTable(c.Context, path)
 	if err != nil {
 		return w, err
 	}
 	t := measured.New(rows)
 	w.predictor, w.keys = t, t.Configs()
-	return w, nil
+	return w, s.knownModels(w.keys)
 }
 
 // fittedPredictor returns the fitted models of a family, or the analytic one,
@@ -207,33 +213,40 @@ func fittedPredictor(c *cli.Context, name string) (perfmodel.Predictor, error) {
 }
 
 // parseStartCost reads SECONDS or MODEL=SECONDS,... where a plain number among
-// them is for all other models.
-func parseStartCost(s string) (func(spec.Job) time.Duration, error) {
-	all := time.Duration(0)
+// them is for all other models, for which it is otherwise def.
+func (s *study) parseStartCost(text string, def time.Duration) error {
 	byModel := map[string]time.Duration{}
-	for _, item := range strings.Split(s, ",") {
-		if s == "" {
+	for _, item := range strings.Split(text, ",") {
+		if text == "" {
 			break
 		}
-		model, text, named := strings.Cut(item, "=")
+		model, number, named := strings.Cut(item, "=")
 		if !named {
-			text = model
+			number = model
 		}
-		v, err := strconv.ParseFloat(text, 64)
+		v, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(v >= 0 && v < 1e9) {
-			return nil, usagef("simulate: --start-cost %q: %q is not a number of seconds", s, text)
+			return usagef("simulate: --start-cost %q: %q is not a number of seconds", text, number)
 		}
 		d := time.Duration(v * float64(time.Second))
-		if named {
+		switch {
+		case !named:
+			def = d
+		case !slices.ContainsFunc(s.jobs, func(j spec.Job) bool { return j.Model.Name == model }):
+			return usagef("simulate: --start-cost %q: no job trains %s", text, model)
+		default:
 			byModel[model] = d
-		} else {
-			all = d
 		}
 	}
-	return func(j spec.Job) time.Duration {
+	s.startCostText = fmt.Sprintf("%g s", def.Seconds())
+	if len(byModel) > 0 {
+		s.startCostText += " but " + text
+	}
+	s.startCost = func(j spec.Job) time.Duration {
 		if d, ok := byModel[j.Model.Name]; ok {
 			return d
 		}
-		return all
-	}, nil
+		return def
+	}
+	return nil
 }

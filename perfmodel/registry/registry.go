@@ -32,10 +32,10 @@ type Registry struct {
 	mu sync.Mutex // one Put at a time in this process
 }
 
-// Open returns the registry in dir, which is made if missing.
+// Open returns the registry in dir, which the first Put makes if it is missing.
 func Open(dir string) (*Registry, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("registry: %w", err)
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		return nil, fmt.Errorf("registry: %s is not a directory", dir)
 	}
 	return &Registry{dir: dir}, nil
 }
@@ -56,6 +56,9 @@ func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	b, err := seal(card, data)
 	if err != nil {
 		return fmt.Errorf("registry: %s, %s: %w", card.Family, card.Key, err)
+	}
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return fmt.Errorf("registry: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,6 +123,9 @@ func knownKeys(cards []perfmodel.Card, familyName string) []string {
 // family, and an error naming every file that is not.
 func (r *Registry) List() ([]perfmodel.Card, error) {
 	files, err := os.ReadDir(r.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was put yet
+	}
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
 	}

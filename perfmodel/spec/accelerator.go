@@ -89,6 +89,31 @@ func (a Accelerator) Peak(p Precision) float64 {
 	return max(a.FP32, 0)
 }
 
+// Formats returns the number formats a has a rate for, widest first; none when
+// no rate is known.
+func (a Accelerator) Formats() []Precision {
+	rates := map[Precision]float64{FP32: a.FP32, TF32: a.TF32, FP16: a.FP16, BF16: a.BF16, FP8: a.FP8, FP4: a.FP4}
+	var out []Precision
+	for _, p := range Precisions() {
+		if rates[p] > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// DefaultPrecision returns what models are trained in today on a: bf16 where it
+// has it or nothing is known, else fp16, else fp32.
+func (a Accelerator) DefaultPrecision() Precision {
+	switch {
+	case a.BF16 > 0 || a.FP16 <= 0 && a.FP32 <= 0:
+		return BF16
+	case a.FP16 > 0:
+		return FP16
+	}
+	return FP32
+}
+
 // Validate reports what makes a unusable for first-principles prediction.
 func (a Accelerator) Validate() error {
 	if a.Name == "" {

@@ -78,6 +78,34 @@ func (s Shape) PerNode() []int {
 	return out
 }
 
+// String writes s the short way, equal nodes together: "2x8", "3x8+4". ParseShape
+// reads it.
+func (s Shape) String() string {
+	var b []byte
+	count, last := 0, 0
+	flush := func() {
+		if count == 0 {
+			return
+		}
+		if len(b) > 0 {
+			b = append(b, '+')
+		}
+		if count > 1 {
+			b = append(strconv.AppendInt(b, int64(count), 10), 'x')
+		}
+		b = strconv.AppendInt(b, int64(last), 10)
+	}
+	s.each(func(n int) {
+		if n != last {
+			flush()
+			count, last = 0, n
+		}
+		count++
+	})
+	flush()
+	return string(b)
+}
+
 // each calls f with the devices of every node without allocating.
 func (s Shape) each(f func(int)) {
 	n := 0

@@ -31,8 +31,8 @@ func TestShape(t *testing.T) {
 			t.Errorf("%q parsed to %v", bad, s)
 		}
 	}
-	if got := Packed(19, 8).Devices; got != "8+8+3" {
-		t.Errorf("Packed(19, 8) = %s", got)
+	if got := Packed(19, 8); got.Devices != "8+8+3" || got.String() != "2x8+3" {
+		t.Errorf("Packed(19, 8) = %s, %s", got.Devices, got)
 	}
 }
 
@@ -44,6 +44,9 @@ func TestShapeIsCanonical(t *testing.T) {
 		slices.Reverse(shuffled)
 		if NewShape(shuffled...) != s {
 			t.Fatalf("order matters: %v", nodes)
+		}
+		if short, err := ParseShape(s.String()); err != nil || short != s {
+			t.Fatalf("%s, written %s, came back as %s, %v", s.Devices, s, short.Devices, err)
 		}
 		again, err := ParseShape(s.Devices)
 		if err != nil || again != s || !slices.Equal(again.PerNode(), s.PerNode()) {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// outFile is a file a command will write at its end. It is opened before the
+// work starts, so that a path that cannot be written costs nothing. A regular
+// file appears whole or not at all; a symbolic link stays and its target is
+// written; devices and pipes are written in place.
+type outFile struct {
+	path string
+	f    *os.File
+	tmp  bool // f becomes path when it is complete
+}
+
+// createOut opens path for writing; nil without an error if path is empty.
+func createOut(path string) (*outFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		real = path
+	} else if err != nil {
+		return nil, err
+	}
+	st, err := os.Stat(real)
+	switch {
+	case err == nil && st.IsDir():
+		return nil, fmt.Errorf("%s is a directory, want a file", path)
+	case err == nil && !st.Mode().IsRegular():
+		f, err := os.OpenFile(real, os.O_WRONLY, 0)
+		return &outFile{path: real, f: f}, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(real), "."+filepath.Base(real)+".*")
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %s: %w", path, errors.Unwrap(err))
+	}
+	return &outFile{path: real, f: f, tmp: true}, nil
+}
+
+// write fills the file and puts it in its place.
+func (o *outFile) write(fill func(io.Writer) error) error {
+	err := fill(o.f)
+	if o.tmp {
+		err = errors.Join(err, o.f.Chmod(0o644), o.f.Sync())
+	}
+	err = errors.Join(err, o.f.Close())
+	if err == nil && o.tmp {
+		err = os.Rename(o.f.Name(), o.path)
+		o.tmp = err != nil
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", o.path, err), o.discard())
+	}
+	return nil
+}
+
+// discard removes what was not completed; it does nothing after write.
+func (o *outFile) discard() error {
+	if o == nil || !o.tmp {
+		return nil
+	}
+	o.tmp = false
+	_ = o.f.Close() // may be closed already
+	return os.Remove(o.f.Name())
+}
