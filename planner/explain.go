@@ -146,7 +146,7 @@ func (e Enumerate) WhyNone(r Request) string {
 		if err := p.Check(r.Model); err != nil {
 			return err.Error()
 		}
-		return g.legal(p)
+		return g.legalGiven(p)
 	}
 	var reasons []string
 	for _, tp := range divisors(g.node) {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -86,6 +87,12 @@ func (g *generator) legal(p *spec.Plan) string {
 		}
 	}
 	return g.legalModes(p)
+}
+
+// legalGiven checks a plan somebody asks about: only what cannot be run, not
+// what is not worth proposing.
+func (g *generator) legalGiven(p *spec.Plan) string {
+	return cmp.Or(g.opaqueSplit(p), g.spTokens(p))
 }
 
 // legalModes checks the rules about modes, given legal degrees: those of this

@@ -268,6 +268,13 @@ func TestFixedPlan(t *testing.T) {
 	if _, err = pl.Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "is for 4 devices, not 8") {
 		t.Errorf("error %v", err)
 	}
+	// Asked about, what is not worth proposing is judged all the same.
+	for _, q := range []spec.Plan{{TP: 16, AccumSteps: 4}, {DP: 1, CP: 2, AccumSteps: 2}, {ZeRO: 1, AccumSteps: 1}} {
+		r := planner.Request{Model: r.Model, Accelerator: r.Accelerator, Plan: &q}
+		if _, err := pl.Best(ctx, r); err != nil {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
 	p.TP, p.DP = 3, 1
 	r = planner.Request{Model: r.Model, Accelerator: r.Accelerator, Plan: &p}
 	if _, err = pl.Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "tp=3") {

@@ -20,14 +20,15 @@ var topLevel = []string{
 // vagueNames are file names that do not say what is in the file.
 var vagueNames = []string{"common", "helper", "helpers", "misc", "types", "util", "utils"}
 
-// treeFiles lists the files that are or would be committed.
+// treeFiles lists the files under version control: what a user leaves lying in
+// a clone is not the tree.
 func treeFiles(t *testing.T) []string {
 	t.Helper()
 	root := moduleDir(t)
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
 		t.Skip("not a git checkout")
 	}
-	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	cmd := exec.Command("git", "ls-files", "--cached")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {

@@ -103,6 +103,7 @@ type prepared struct {
 	compute float64
 	network float64
 	lo, hi  float64 // interval factors on throughput
+	by      string
 	machine machine
 	work    work
 	mem     memory.Estimator
@@ -116,6 +117,10 @@ func (a *Analytic) prepare(c *spec.Config, pr *prepared) error {
 		spread = zeroShot
 	}
 	pr.lo, pr.hi = expNeg(spread), 1/expNeg(spread)
+	pr.by = "analytic"
+	if a.Key != (spec.Key{}) {
+		pr.by = "analytic, calibrated to " + a.Key.String()
+	}
 	pr.memBps = c.Accelerator.MemBps
 	if err := newMachine(c, &pr.machine); err != nil {
 		return err
@@ -145,7 +150,7 @@ func (pr *prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 		return spec.Prediction{}, fmt.Errorf("analytic: plan %s gives a step of %g s: %w", *p, sec, perfmodel.ErrNotCovered)
 	}
 	thr := float64(p.GlobalBatch()) / sec
-	return spec.Prediction{Throughput: thr, Lo: thr * pr.lo, Hi: thr * pr.hi, By: "analytic", Warnings: pr.machine.warnings(p.Precision)}, nil
+	return spec.Prediction{Throughput: thr, Lo: thr * pr.lo, Hi: thr * pr.hi, By: pr.by, Warnings: pr.machine.warnings(p.Precision)}, nil
 }
 
 // MarshalBinary writes the parameters as JSON, versioned.

@@ -59,10 +59,12 @@ func (m *machine) allToAllSec(r ring, bytes float64) float64 {
 	return t + hopSec*log2(r.n)
 }
 
-// sendSec returns the time of sending bytes to the next pipeline stage.
-func (m *machine) sendSec(bytes float64, across bool) float64 {
-	if across {
-		return bytes*float64(m.domain)/m.inter + hopSec
+// sendSec returns the time of sending bytes to the next pipeline stage: over
+// the network, which so many ranks of a domain use at once, or inside the domain
+// if there are none.
+func (m *machine) sendSec(bytes float64, senders int) float64 {
+	if senders > 0 {
+		return bytes*float64(senders)/m.inter + hopSec
 	}
 	return bytes/m.intra + hopSec
 }

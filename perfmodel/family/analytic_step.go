@@ -121,7 +121,9 @@ func (pr *prepared) lastLayers(p *spec.Plan) float64 {
 // pipelineSec returns the bubble and the exposed transfers between stages.
 // stage is one micro-batch on the average stage, seconds. Each micro-batch
 // crosses a boundary twice per chunk, with 2·n·h bytes, split by TP when the
-// activations are.
+// activations are. The stages follow each other through the nodes, so with more
+// than one node some boundary lies between two, and the slowest sets the pace:
+// there every rank of the stage, or of the node if that is fewer, sends at once.
 func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
 	if p.PP == 1 {
 		return 0
@@ -132,11 +134,15 @@ func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
 	if p.SequenceParallel {
 		bytes /= float64(p.TP)
 	}
-	across := p.TP*p.CP*p.DP >= pr.machine.domain
-	if across && !p.SequenceParallel {
+	stageRanks := p.TP * p.CP * p.DP
+	senders := 0 // on the network at once
+	if stageRanks*p.PP > pr.machine.domain {
+		senders = min(stageRanks, pr.machine.domain)
+	}
+	if senders > 0 && !p.SequenceParallel {
 		bytes /= float64(p.TP) // scatter-gather over the ranks' own NICs (Narayanan et al. SC 2021, section 4.1)
 	}
-	return bubble + p2pShare*2*v*float64(p.AccumSteps)*pr.network*pr.machine.sendSec(bytes, across)
+	return bubble + p2pShare*2*v*float64(p.AccumSteps)*pr.network*pr.machine.sendSec(bytes, senders)
 }
 
 // dataParallelSec returns the exposed traffic of gradients, and of parameters

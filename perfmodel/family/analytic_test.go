@@ -221,6 +221,42 @@ func TestAnalyticOpaque(t *testing.T) {
 	}
 }
 
+// A model known by its parameter count alone does an unknown amount of work per
+// sample until the tokens of a sample are given.
+func TestAnalyticOpaqueNeedsTokens(t *testing.T) {
+	c := analyticConfig(spec.Plan{DP: 1, MicroBatch: 4, Precision: spec.FP16})
+	c.Model, c.SeqLen = spec.Model{Name: "T5-1.2B", Kind: spec.Opaque, ParamCount: 1.24e9}, 0
+	if _, err := (&Analytic{}).Predict(context.Background(), c); !errors.Is(err, perfmodel.ErrNotCovered) || !strings.Contains(err.Error(), "tokens per sample") {
+		t.Errorf("error %v", err)
+	}
+	c.SeqLen = 512
+	if p, err := (&Analytic{}).Predict(context.Background(), c); err != nil || p.Throughput > 300 {
+		t.Errorf("%g samples/s, %v; one A100 at its peak does 82", p.Throughput, err)
+	}
+}
+
+// Stages narrower than a node cross the network all the same, where the stages
+// pass from one node to the next.
+func TestAnalyticPipelineCrossesNodes(t *testing.T) {
+	send := func(interGbit float64, shape spec.Shape, p spec.Plan) float64 {
+		c := analyticConfig(p)
+		c.Shape, c.Link.InterBps = shape, interGbit*1e9/8
+		return explain(t, c).Pipeline
+	}
+	narrow := spec.Plan{DP: 4, PP: 4, MicroBatch: 1, AccumSteps: 4, Precision: spec.BF16}
+	wide := spec.Plan{DP: 1, TP: 8, PP: 2, MicroBatch: 1, AccumSteps: 16, Precision: spec.BF16}
+	for _, p := range []spec.Plan{narrow, wide} {
+		slow, fast := send(1, spec.NewShape(8, 8), p), send(3200, spec.NewShape(8, 8), p)
+		if slow < 5*fast {
+			t.Errorf("%s on two nodes: %.3g s at 1 Gbit/s, %.3g s at 3200", p, slow, fast)
+		}
+	}
+	inside := spec.Plan{DP: 2, PP: 4, MicroBatch: 1, AccumSteps: 4, Precision: spec.BF16}
+	if slow, fast := send(1, spec.NewShape(8), inside), send(3200, spec.NewShape(8), inside); slow != fast {
+		t.Errorf("on one node the network does not matter: %g s and %g s", slow, fast)
+	}
+}
+
 // Rows made with known factors give them back, nine rows of one outlier too.
 func TestAnalyticFitRecovers(t *testing.T) {
 	const compute, network = 1.15, 1.4

@@ -47,7 +47,10 @@ func newWork(c *spec.Config, w *work) error {
 	w.seq = float64(max(c.Seq(), 1))
 	if !m.HasShape() || m.Heads <= 0 || m.Head() <= 0 {
 		w.flops = m.FLOPsPerSample
-		if w.flops <= 0 {
+		if w.flops <= 0 && m.ActiveParams() > 0 {
+			if c.Seq() == 0 {
+				return fmt.Errorf("analytic: model %q is known by its parameter count only, so the tokens per sample must be given: %w", m.Name, perfmodel.ErrNotCovered)
+			}
 			w.flops = 2 * m.ActiveParams() * w.seq
 		}
 		if w.flops <= 0 {

@@ -1,50 +1,42 @@
 package family
 
-import "math"
+import (
+	"math"
 
-// A cholesky is the lower triangle L of a symmetric positive definite matrix
-// A = L·Lᵀ, row by row: L[i][j] lies at i(i+1)/2 + j.
-type cholesky struct {
-	n int
-	l []float64
-}
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
+
+// A cholesky is the upper triangle U of a symmetric positive definite matrix
+// A = Uᵀ·U, on gonum's BLAS and LAPACK.
+type cholesky struct{ u blas64.Triangular }
 
 // newCholesky factors the n x n matrix whose elements on and below the
 // diagonal are at(i, j). It reports false if the matrix is not positive
-// definite, NaN included.
+// definite and finite.
 func newCholesky(n int, at func(i, j int) float64) (cholesky, bool) {
-	c := cholesky{n: n, l: make([]float64, n*(n+1)/2)}
+	a := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: make([]float64, n*n)}
 	for i := range n {
-		ri := c.row(i)
 		for j := 0; j <= i; j++ {
-			s := at(i, j)
-			for k, v := range c.row(j)[:j] {
-				s -= ri[k] * v
-			}
-			if i != j {
-				ri[j] = s / c.row(j)[j]
-				continue
-			}
-			if !(s > 0) || math.IsInf(s, 0) {
-				return cholesky{}, false
-			}
-			ri[i] = math.Sqrt(s)
+			a.Data[j*n+i] = at(i, j)
 		}
 	}
-	return c, true
+	u, ok := lapack64.Potrf(a)
+	for i := 0; ok && i < n; i++ {
+		ok = !math.IsInf(u.Data[i*n+i], 0)
+	}
+	return cholesky{u}, ok
 }
 
-func (c cholesky) row(i int) []float64 { return c.l[i*(i+1)/2 : i*(i+1)/2+i+1] }
-
-// forward solves L·x = b in place.
+// forward solves Uᵀ·x = b in place.
 func (c cholesky) forward(b []float64) {
-	for i := range c.n {
-		r, s := c.row(i), b[i]
-		for k, v := range r[:i] {
-			s -= v * b[k]
-		}
-		b[i] = s / r[i]
-	}
+	blas64.Trsv(blas.Trans, c.u, blas64.Vector{N: len(b), Data: b, Inc: 1})
+}
+
+// backward solves U·x = b in place.
+func (c cholesky) backward(b []float64) {
+	blas64.Trsv(blas.NoTrans, c.u, blas64.Vector{N: len(b), Data: b, Inc: 1})
 }
 
 // solve solves A·x = b in place.
@@ -53,21 +45,6 @@ func (c cholesky) solve(b []float64) {
 	c.backward(b)
 }
 
-// backward solves Lᵀ·x = b in place.
-func (c cholesky) backward(b []float64) {
-	for i := c.n - 1; i >= 0; i-- {
-		s := b[i]
-		for k := i + 1; k < c.n; k++ {
-			s -= c.row(k)[i] * b[k]
-		}
-		b[i] = s / c.row(i)[i]
-	}
-}
-
 func dot(a, b []float64) float64 {
-	s := 0.0
-	for i, v := range a {
-		s += v * b[i]
-	}
-	return s
+	return blas64.Dot(blas64.Vector{N: len(a), Data: a, Inc: 1}, blas64.Vector{N: len(b), Data: b, Inc: 1})
 }

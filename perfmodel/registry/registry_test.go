@@ -219,7 +219,7 @@ func TestPredictorDispatchesOnKey(t *testing.T) {
 	if !errors.Is(err, perfmodel.ErrNotCovered) || !strings.Contains(err.Error(), "a on b c, a b on c") {
 		t.Errorf("unknown key: %v", err)
 	}
-	if _, err := r.Predictor("rubik"); err == nil || !strings.Contains(err.Error(), "have rubick") {
+	if _, err := r.Predictor("rubik"); err == nil || !strings.Contains(err.Error(), "there are: rubick") {
 		t.Errorf("unknown family: %v", err)
 	}
 }

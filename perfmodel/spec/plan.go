@@ -147,23 +147,52 @@ func ParsePlan(s string) (Plan, error) {
 		}
 	}
 	p = p.Normal()
-	if n := float64(p.DP) * float64(p.TP) * float64(p.PP) * float64(p.CP); n > maxDegree {
-		return Plan{}, fmt.Errorf("spec: plan %q: dp x tp x pp x cp is %.0f devices, want at most %d", s, n, maxDegree)
+	if err := p.CheckBounds(); err != nil {
+		return Plan{}, fmt.Errorf("spec: plan %q: %w", s, err)
 	}
 	return p, nil
 }
 
-// maxDegree bounds every number ParsePlan accepts, and the devices of a plan,
-// so that products stay in an int and shapes in memory.
-const maxDegree = 1 << 20
+// Bounds within which products of a plan's numbers stay exact.
+const (
+	maxDegree = 1 << 20 // of any degree or count, and of the devices
+	maxMicro  = 1 << 26 // samples per micro-batch: recommendation models take millions
+	maxBatch  = 1 << 40 // samples per step
+)
+
+// CheckBounds returns an error for a plan that no machine runs: a degree or
+// count below 1, or so large that products of them would not be exact. It does
+// not depend on the model; see Check for what does.
+func (p Plan) CheckBounds() error {
+	p = p.Normal()
+	low := min(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps)
+	high := max(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.AccumSteps)
+	switch {
+	case low < 1:
+		return fmt.Errorf("plan %s has a degree or count below 1", p)
+	case high > maxDegree || p.MicroBatch > maxMicro:
+		return fmt.Errorf("plan %s has a degree or count above %d, or a micro-batch above %d", p, maxDegree, maxMicro)
+	}
+	if n := float64(p.DP) * float64(p.TP) * float64(p.PP) * float64(p.CP); n > maxDegree {
+		return fmt.Errorf("dp x tp x pp x cp is %.0f devices, want at most %d", n, maxDegree)
+	}
+	if n := float64(p.DP) * float64(p.MicroBatch) * float64(p.AccumSteps); n > maxBatch {
+		return fmt.Errorf("dp x mb x ga is %.0f samples per step, want at most %d", n, maxBatch)
+	}
+	return nil
+}
 
 func (p *Plan) set(k, v string) error {
 	ints := map[string]*int{"dp": &p.DP, "tp": &p.TP, "pp": &p.PP, "cp": &p.CP, "ep": &p.EP,
 		"vp": &p.VirtualStages, "mb": &p.MicroBatch, "ga": &p.AccumSteps}
 	if f, ok := ints[k]; ok {
+		most := maxDegree
+		if k == "mb" {
+			most = maxMicro
+		}
 		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > maxDegree {
-			return fmt.Errorf("%s=%s is not a whole number in 1..%d", k, v, maxDegree)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("%s=%s is not a whole number in 1..%d", k, v, most)
 		}
 		*f = n
 		return nil
