@@ -127,7 +127,7 @@ type wrong struct {
 func (w wrong) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	p, err := w.Predictor.Predict(ctx, c)
 	h := fnv.New64a()
-	fmt.Fprint(h, c.Model.Name, c.Plan, c.Shape)
+	fmt.Fprintf(h, "%s%s {%s %d %v}", c.Model.Name, c.Plan, c.Shape.Devices, c.Shape.CPUs, c.Shape.HostBytes)
 	p.Throughput *= math.Exp(w.sigma * rand.New(rand.NewPCG(w.seed, h.Sum64())).NormFloat64())
 	return p, err
 }

@@ -53,7 +53,9 @@ func grant(id spec.JobID, slots string) *scheduler.Grant {
 	var counts []int
 	for _, part := range strings.Split(slots, "+") {
 		var s scheduler.Slot
-		fmt.Sscanf(part, "%d:%d", &s.Node, &s.Devices)
+		if _, err := fmt.Sscanf(part, "%d:%d", &s.Node, &s.Devices); err != nil {
+			panic(fmt.Sprintf("grant(%q): %v", slots, err)) // a mistake in the test
+		}
 		g.Slots = append(g.Slots, s)
 		counts = append(counts, s.Devices)
 	}
