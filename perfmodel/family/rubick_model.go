@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -141,6 +142,12 @@ func newRubickModel(rows []rubickRow, post *rubickPosterior) *rubickModel {
 	return m
 }
 
+// rubickUnseen widens the 90 % interval for every feature no fitted row has and
+// every size far from theirs: half a width of 25 % in log time each, added in
+// squares. It is a convention, not calibrated: the fitted rows cannot tell how
+// wrong the formula is where they are not.
+const rubickUnseen = 0.25
+
 // Predict implements perfmodel.Predictor. It warns of features no fitted row has
 // and of sizes more than a factor of two outside theirs.
 func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
@@ -149,13 +156,14 @@ func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Predicti
 	}
 	t := newRubickTerms(&c, m.post.split)
 	logSec, half := m.post.predict(&t)
+	unseen := t.seen&^m.seen | m.span.beyond(t.size)
+	half = math.Hypot(half, rubickUnseen*math.Sqrt(float64(bits.OnesCount(uint(unseen)))))
 	rate := float64(c.Plan.GlobalBatch()) * math.Exp(-logSec)
 	spread := math.Exp(half)
 	p := spec.Prediction{Throughput: rate, Lo: rate / spread, Hi: rate * spread, By: m.by}
 	if !(p.Lo > 0) || math.IsInf(p.Hi, 0) {
 		return spec.Prediction{}, fmt.Errorf("rubick: %s: %s has no finite step time: %w", m.key, c.Plan, perfmodel.ErrNotCovered)
 	}
-	unseen := t.seen&^m.seen | m.span.beyond(t.size)
 	if unseen != 0 {
 		p.Warnings = m.warn(unseen)
 	}

@@ -376,8 +376,8 @@ func TestRubickPredictRefusesAndWarns(t *testing.T) {
 	if err != nil || len(near.Warnings) != 0 || near.By != "rubick: toy on toychip" {
 		t.Errorf("a fitted row: %+v, %v", near, err)
 	}
-	if p.Hi/p.Lo <= near.Hi/near.Lo {
-		t.Errorf("interval of an extrapolation, %g, is no wider than of a fitted row, %g", p.Hi/p.Lo, near.Hi/near.Lo)
+	if least := math.Hypot(math.Log(near.Hi/near.Lo), 2*rubickUnseen*math.Sqrt(float64(len(p.Warnings)))); math.Log(p.Hi/p.Lo) < least {
+		t.Errorf("log interval of an extrapolation %g, of a fitted row %g: want at least %g", math.Log(p.Hi/p.Lo), math.Log(near.Hi/near.Lo), least)
 	}
 }
 
