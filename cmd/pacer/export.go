@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -29,16 +30,9 @@ The file appears whole or not at all.`,
 			if err != nil {
 				return usagef("export: %w", err)
 			}
-			filter, err := storeFilter(c)
+			rows, err := selectedRows(c)
 			if err != nil {
 				return err
-			}
-			rows, err := storedRows(c, filter)
-			if err != nil {
-				return err
-			}
-			if len(rows) == 0 {
-				return &exitError{exitNoAnswer, fmt.Errorf("export: no measurement matches; pacer ls measurements shows what is stored")}
 			}
 			n, err := store.ExportFile(path, format, perfmodel.Rows(rows))
 			if err != nil {
@@ -63,6 +57,20 @@ func filterFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "accelerator", Usage: "only measurements on `ACCELERATOR` (repeatable)"},
 		&cli.StringSliceFlag{Name: "source", Usage: "only measurements from `SOURCE`, such as rubick (repeatable)"},
 	}
+}
+
+// selectedRows returns the stored measurements that the filter flags select; none
+// is an error.
+func selectedRows(c *cli.Context) ([]spec.Measurement, error) {
+	filter, err := storeFilter(c)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := storedRows(c, filter)
+	if err == nil && len(rows) == 0 {
+		err = &exitError{exitNoAnswer, fmt.Errorf("%s: no stored measurement matches; import some first, pacer ls measurements shows what there is", c.Command.Name)}
+	}
+	return rows, err
 }
 
 // storeFilter reads the filter flags. Names of models and sources match stored

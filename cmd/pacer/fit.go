@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -58,16 +57,9 @@ func runFit(c *cli.Context) error {
 	if opts.Unfitted, err = analytic(); err != nil {
 		return err
 	}
-	filter, err := storeFilter(c)
+	rows, err := selectedRows(c)
 	if err != nil {
 		return err
-	}
-	rows, err := storedRows(c, filter)
-	if err != nil {
-		return err
-	}
-	if len(rows) == 0 {
-		return &exitError{exitNoAnswer, errors.New("fit: no measurement matches; import some first, pacer ls measurements shows what is stored")}
 	}
 	reg, err := openRegistry(c)
 	if err != nil {
