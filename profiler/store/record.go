@@ -56,21 +56,33 @@ func encodeRecord(m spec.Measurement) ([]byte, error) {
 
 // decodeRecord reads a value of any known version. It keeps no part of b. What
 // was stored is not validated again: rules may have become stricter since.
-func decodeRecord(b []byte) (spec.Measurement, error) {
-	if len(b) == 0 {
-		return spec.Measurement{}, fmt.Errorf("empty record")
-	}
-	var m spec.Measurement
-	switch b[0] {
-	case 1:
-		return decodeRecord1(b[1:])
-	case recordVersion:
-		if err := json.Unmarshal(b[1:], &m); err != nil {
-			return spec.Measurement{}, fmt.Errorf("record of version %d: %w", b[0], err)
+// Empty lists and maps come back nil, however they were written.
+func decodeRecord(b []byte) (m spec.Measurement, err error) {
+	switch {
+	case len(b) == 0:
+		return m, fmt.Errorf("empty record")
+	case b[0] == 1:
+		m, err = decodeRecord1(b[1:])
+	case b[0] == recordVersion:
+		if err = json.Unmarshal(b[1:], &m); err != nil {
+			err = fmt.Errorf("record of version %d: %w", b[0], err)
 		}
-		return m, nil
+	default:
+		err = fmt.Errorf("record version %d, this program reads up to %d", b[0], recordVersion)
 	}
-	return spec.Measurement{}, fmt.Errorf("record version %d, this program reads up to %d", b[0], recordVersion)
+	if err != nil {
+		return spec.Measurement{}, err
+	}
+	if len(m.StepSec) == 0 {
+		m.StepSec = nil
+	}
+	if len(m.PhaseSec) == 0 {
+		m.PhaseSec = nil
+	}
+	if len(m.Env) == 0 {
+		m.Env = nil
+	}
+	return m, nil
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
