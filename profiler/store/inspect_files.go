@@ -116,7 +116,12 @@ type logWalk struct {
 	torn  bool   // something is written behind whole
 }
 
+// walkLog reads the entries of a log as far as they are whole. A log shorter
+// than its head, as while it is being made, has none.
 func walkLog(data []byte) logWalk {
+	if len(data) < logHead {
+		return logWalk{}
+	}
 	w := logWalk{end: logHead, whole: logHead}
 	for {
 		e, ok := readEntry(data[w.end:])
