@@ -196,7 +196,7 @@ func FuzzRubick(f *testing.F) {
 	f.Add("vit", "exec_plan,placement,iter_time,cpu_threads\n\"ga,1,1\n,,,\n999,9,1e999,1e30\n")
 	f.Fuzz(func(t *testing.T, name, table string) {
 		if !fs.ValidPath(name) || strings.ContainsAny(name, "/\\*?[") {
-			t.Skip()
+			return
 		}
 		fuzzImport(t, "rubick", fstest.MapFS{"simulator/traces/" + name + "/placements.csv": file(table)})
 	})

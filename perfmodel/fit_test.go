@@ -81,6 +81,40 @@ func TestFitKeyHoldsOutWhatItDidNotFit(t *testing.T) {
 	}
 }
 
+// The rival that needs no fit is scored on the held-out rows only, and the card
+// says who won.
+func TestFitKeyComparesWithTheUnfitted(t *testing.T) {
+	rows := []spec.Measurement{row(1, 1), row(2, 1), row(4, 1), row(8, 2), row(16, 1)}
+	f := perSampleFamily
+	f.Choose = func(_ []spec.Config, n int) []int { return []int{0, 1}[:n] }
+	for _, tc := range []struct {
+		rival perfmodel.Predictor
+		mape  float64
+	}{
+		{nil, 0},
+		{perSample(2), 2.0 / 3},    // 1, 0 and 1 off
+		{perSample(1.1), 0.65 / 3}, // 0.1, 0.45 and 0.1 off
+	} {
+		_, c, err := perfmodel.FitKey(t.Context(), f, rows, perfmodel.FitOptions{MaxRows: 8, Unfitted: tc.rival})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !near(c.MAPE, 0.5/3) || math.Abs(c.MAPEUnfitted-tc.mape) > 1e-12 {
+			t.Errorf("rival %v: fitted %g off, unfitted %g, want %g and %g", tc.rival, c.MAPE, c.MAPEUnfitted, 0.5/3, tc.mape)
+		}
+	}
+	for _, tc := range []struct {
+		held           int
+		mape, unfitted float64
+		want           bool
+	}{{0, 0, 0, false}, {5, 0.2, 0, true}, {5, 0.2, 0.3, true}, {5, 0.3, 0.2, false}, {5, 0.2, 0.2, false}} {
+		c := perfmodel.Card{NHeldOut: tc.held, MAPE: tc.mape, MAPEUnfitted: tc.unfitted}
+		if got := c.BeatsUnfitted(); got != tc.want {
+			t.Errorf("%d rows, %g against %g: %v", tc.held, tc.mape, tc.unfitted, got)
+		}
+	}
+}
+
 func TestFitKeyCountsRepeatsOnce(t *testing.T) {
 	rows := []spec.Measurement{row(1, 1), row(1, 3), row(1, 2), row(2, 2)}
 	f := perSampleFamily

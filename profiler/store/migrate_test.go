@@ -324,7 +324,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		again, err := encodeRecord(m)
 		if err != nil {
-			t.Skip() // such as a time past the year 9999
+			return // such as a time past the year 9999
 		}
 		if m2, err := decodeRecord(again); err != nil || !cmp.Equal(m, m2) {
 			t.Fatalf("%+v came back as %+v, %v", m, m2, err)
