@@ -54,8 +54,21 @@ type Family struct {
 	// on, from their configuration alone; it returns their indices, ascending.
 	// Nil when the family does not care.
 	Choose func(candidates []spec.Config, n int) []int
+	// Gain says what measuring each configuration of space would teach, given
+	// what has been measured; nil when the family cannot tell. All of space and
+	// have share one key; have may be empty, and its rows that are not Usable
+	// teach nothing. It returns one Gain for each of space, in its order.
+	Gain func(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]Gain, error)
 	// Unfitted predicts without any measurement; nil when the family cannot.
 	Unfitted Fitted
+}
+
+// Gain is what is known, and may be learnt, of one configuration of a space.
+type Gain struct {
+	HalfWidth float64 // half the width of the present 90 % interval of ln T
+	// Fall is how much the mean HalfWidth of the space is expected to fall when
+	// this configuration is measured, once more if it has been already.
+	Fall float64
 }
 
 // Param is one fitted parameter.

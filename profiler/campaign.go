@@ -1,0 +1,99 @@
+package profiler
+
+import (
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Campaign says what to measure and for how long. ReadCampaign reads one from
+// YAML; docs/campaigns.md describes the file.
+type Campaign struct {
+	Name        string
+	Description string
+	Models      []spec.Model
+	Space       Space
+	Choose      Order  // "" = Adaptive
+	Family      string // performance model that guides Adaptive and Until, "" = "rubick"
+	Until       Until
+	Budget      Budget
+	Point       PointOptions
+	Runner      RunnerSpec
+}
+
+// Order is how the next point is chosen.
+type Order string
+
+const (
+	Adaptive Order = "adaptive" // most expected information first
+	Random   Order = "random"   // shuffled by the seed
+	Grid     Order = "grid"     // all of them, in canonical order
+)
+
+// Space is what may be measured: the product of all lists, and Plans besides.
+// An empty list is its first value below.
+type Space struct {
+	// Accelerator is the catalog name the machine must have, "" = whatever is there.
+	Accelerator string
+	Shapes      []spec.Shape // devices per node: 1, 2, "8+8"; default 1
+	SeqLens     []int        // tokens per sample; default the model's own
+	MicroBatch  []int        // default 1
+	AccumSteps  []int        // default 1
+	TP, PP      []int        // default 1; DP is what is left of the devices
+	ZeRO        []int        // default 0
+	SP          []bool       // default false
+	Recompute   []spec.Recompute
+	Offload     []spec.Offload
+	Precision   []spec.Precision // default the accelerator's own
+	Plans       []spec.Plan      // exact ones, besides the product, on Shapes of their size
+	// Measured takes the configurations of the runner's table instead of all of
+	// the above; for the replay runner.
+	Measured bool
+}
+
+// Until ends a campaign early.
+type Until struct {
+	// Interval is the wanted half width of the family's 90 % intervals, as a
+	// fraction of the prediction: the campaign ends when nine in ten points of
+	// every model's space, measured or not, have one at most that wide. 0 = never.
+	Interval float64
+}
+
+// Budget bounds a run; a zero field does not.
+type Budget struct {
+	Points      int           // measured, whatever their outcome
+	DeviceHours float64       // devices x time they are held, launch included
+	Wall        time.Duration // of this run, earlier sessions included
+}
+
+// PointOptions says how one point is measured.
+type PointOptions struct {
+	Timeout  time.Duration // kills the point, 0 = 5 minutes
+	MinSteps int           // timed steps at least, 0 = 5
+	MaxSteps int           // timed steps at most, 0 = 100
+	MaxTime  time.Duration // timed steps end after this, 0 = 30 s
+	// Precision of the median step time aimed at: half width of its 95 %
+	// interval as a fraction of it, 0 = 0.02.
+	Interval float64
+	Compile  bool // torch.compile
+	Threads  int  // CPU threads per device, 0 = 1 on CPUs, the framework's own elsewhere
+}
+
+// RunnerSpec names the runner of a campaign and its options.
+type RunnerSpec struct {
+	Name   string  // "torchrun" ("" too), "replay" or "synthetic"
+	Source string  // replay: source of the stored rows
+	Noise  float64 // replay, synthetic: standard deviation of log step time between steps
+	Delay  time.Duration
+}
+
+// Point is one configuration that may be measured.
+type Point struct {
+	Config spec.Config
+}
+
+// Rejected is a combination of the space that cannot be run.
+type Rejected struct {
+	Config spec.Config
+	Why    string
+}
