@@ -1,0 +1,183 @@
+package executor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/pacer-ml/pacer/profiler"
+)
+
+// How everything is found and ended on Linux: between this process and the
+// command stands a supervisor, a second copy of this program (supervise_linux.go).
+// It is a "child subreaper" (prctl(2), PR_SET_CHILD_SUBREAPER): whatever the
+// command starts becomes the supervisor's child when its parent dies, however
+// often it forks and whatever session it moves to. So "no child left" means
+// "nothing left", exactly, and without touching other processes of the caller.
+// The supervisor also outlives a kill -9 of this process: it sees its control
+// pipe close and ends everything.
+//
+// Only who kills the supervisor itself escapes that. Then the process group,
+// and every process whose environment still has the mark of the run, is killed
+// from here.
+
+// markVar is set in the environment of every process of a run, to a value of
+// the run's own.
+const markVar = "PACER_RUN_MARK"
+
+// supervisorReport is what the supervisor says, one JSON object a line: first
+// Pgid or Error, at the end Exit or Error.
+type supervisorReport struct {
+	Pgid  int            `json:"pgid,omitempty"`
+	Error string         `json:"error,omitempty"`
+	Setup bool           `json:"setup,omitempty"` // the program cannot be executed
+	Exit  *profiler.Exit `json:"exit,omitempty"`
+}
+
+// supervisorOrder is what the supervisor is asked to run.
+type supervisorOrder struct {
+	Program         string
+	Args, Env       []string
+	Dir             string
+	Grace, Patience time.Duration
+}
+
+func (l Local) run(ctx context.Context, program string, cmd profiler.Command, out *os.File) (profiler.Exit, error) {
+	s, err := l.startSupervisor(program, cmd, out)
+	out.Close()
+	if err != nil {
+		return profiler.Exit{}, fmt.Errorf("executor: starting a supervisor for %s: %w", cmd.Args[0], err)
+	}
+	defer s.close()
+	timedOut, stop := make(chan struct{}), make(chan struct{})
+	go s.killWhen(ctx, cmd.Timeout, timedOut, stop)
+	exit, err := s.follow(cmd, l.patience())
+	close(stop)
+	select {
+	case <-timedOut:
+		exit.TimedOut = true
+	default:
+	}
+	return exit, err
+}
+
+// A supervisor is the process between this one and a command.
+type supervisor struct {
+	cmd     *exec.Cmd
+	mark    string
+	control *os.File // closing it ends the command
+	report  *os.File
+	pgid    int // of the command, 0 = not known yet
+}
+
+func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.File) (_ *supervisor, err error) {
+	control, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	r, report, err := os.Pipe()
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	defer report.Close()
+	s := &supervisor{mark: rand.Text(), control: w, report: r}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	s.cmd = exec.Command("/proc/self/exe")
+	s.cmd.Args = []string{superviseName}
+	s.cmd.Env = append(os.Environ(), superviseVar+"=1")
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	s.cmd.ExtraFiles = []*os.File{control, report} // descriptors 3 and 4
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	order := supervisorOrder{Program: program, Args: cmd.Args, Dir: cmd.Dir, Grace: l.grace(), Patience: l.patience(),
+		Env: append(append(os.Environ(), cmd.Env...), markVar+"="+s.mark)}
+	// A supervisor that cannot read its order is found out by follow.
+	_ = json.NewEncoder(w).Encode(order)
+	return s, nil
+}
+
+func (s *supervisor) close() {
+	s.control.Close()
+	s.report.Close()
+}
+
+// killWhen has everything killed when ctx ends or the timeout passes.
+func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, timedOut, stop chan struct{}) {
+	var after <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		after = t.C
+	}
+	select {
+	case <-after:
+		close(timedOut)
+	case <-ctx.Done():
+	case <-stop:
+	}
+	s.control.Close()
+}
+
+// follow reads the supervisor's reports until it is gone.
+func (s *supervisor) follow(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
+	dec := json.NewDecoder(s.report)
+	for {
+		var r supervisorReport
+		err := dec.Decode(&r)
+		switch {
+		case err != nil:
+			return s.lost(cmd, patience)
+		case r.Error != "":
+			_ = s.cmd.Wait()
+			err := errors.New("executor: " + r.Error)
+			if r.Setup {
+				err = fmt.Errorf("%w: %w", err, profiler.ErrSetup)
+			}
+			return profiler.Exit{Code: -1}, err
+		case r.Exit != nil:
+			_ = s.cmd.Wait()
+			return *r.Exit, nil
+		}
+		s.pgid = r.Pgid
+		if cmd.Started != nil {
+			cmd.Started(r.Pgid)
+		}
+	}
+}
+
+// lost ends a run whose supervisor died without a word: everything that can
+// still be found is killed.
+func (s *supervisor) lost(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
+	_ = s.cmd.Wait()
+	exit := profiler.Exit{Code: -1, Signal: syscall.SIGKILL.String()}
+	seen := map[int]bool{}
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		left := marked(markVar+"="+s.mark, s.pgid)
+		if len(left) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			return exit, fmt.Errorf("executor: %s: %s", cmd.Args[0], stuck(left))
+		}
+		for _, pid := range left {
+			seen[pid] = true
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	exit.Stray = len(seen)
+	return exit, nil
+}

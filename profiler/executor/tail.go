@@ -1,0 +1,74 @@
+package executor
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// A tail reads a stream to its end and keeps the last bytes of it.
+type tail struct {
+	max  int
+	done chan struct{}
+
+	mu   sync.Mutex
+	kept []byte // at most 2*max
+}
+
+// keepTail starts reading r, so that no writer ever waits for long.
+func keepTail(r *os.File, limit int) *tail {
+	t := &tail{max: limit, done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := r.Read(buf)
+			t.add(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return t
+}
+
+func (t *tail) add(b []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(b) > t.max {
+		b = b[len(b)-t.max:]
+	}
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - t.max; over > t.max {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+}
+
+// stop waits for the end of the stream and returns what was kept. With every
+// writer dead the end is there already; should something still hold the pipe,
+// reading is given up after a moment.
+func (t *tail) stop(r *os.File) string {
+	select {
+	case <-t.done:
+	case <-time.After(time.Second):
+		_ = r.SetReadDeadline(time.Now()) // a pipe has deadlines
+		r.Close()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return validEnd(t.kept, t.max)
+}
+
+// validEnd returns at most limit bytes of the end of b, as valid UTF-8: what is
+// not becomes "?", which never makes it longer.
+func validEnd(b []byte, limit int) string {
+	if len(b) > limit {
+		b = b[len(b)-limit:]
+		for i := 0; i < utf8.UTFMax-1 && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
+			b = b[1:]
+		}
+	}
+	return strings.ToValidUTF8(string(b), "?")
+}
