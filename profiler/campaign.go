@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -44,7 +45,7 @@ type Space struct {
 	SP          []bool       // default false
 	Recompute   []spec.Recompute
 	Offload     []spec.Offload
-	Precision   []spec.Precision // default the accelerator's own
+	Precision   []spec.Precision // default spec.Accelerator.DefaultPrecision
 	Plans       []spec.Plan      // exact ones, besides the product, on Shapes of their size
 	// Measured takes the configurations of the runner's table instead of all of
 	// the above; for the replay runner.
@@ -69,14 +70,24 @@ type Budget struct {
 // PointOptions says how one point is measured.
 type PointOptions struct {
 	Timeout  time.Duration // kills the point, 0 = 5 minutes
-	MinSteps int           // timed steps at least, 0 = 5
-	MaxSteps int           // timed steps at most, 0 = 100
-	MaxTime  time.Duration // timed steps end after this, 0 = 30 s
+	MinSteps int           // timed steps at least, 0 = 5, or MaxSteps if fewer
+	MaxSteps int           // timed steps at most, 0 = 100, or MinSteps if more
+	MaxTime  time.Duration // timed steps end after this, 0 = 30 s, or half of Timeout if shorter
 	// Precision of the median step time aimed at: half width of its 95 %
 	// interval as a fraction of it, 0 = 0.02.
 	Interval float64
 	Compile  bool // torch.compile
 	Threads  int  // CPU threads per device, 0 = 1 on CPUs, the framework's own elsewhere
+}
+
+// Defaults returns p with its zero fields replaced, but for Threads.
+func (p PointOptions) Defaults() PointOptions {
+	p.Timeout = cmp.Or(p.Timeout, 5*time.Minute)
+	p.MinSteps = cmp.Or(p.MinSteps, min(5, cmp.Or(p.MaxSteps, 5)))
+	p.MaxSteps = cmp.Or(p.MaxSteps, max(100, p.MinSteps))
+	p.MaxTime = cmp.Or(p.MaxTime, min(30*time.Second, p.Timeout/2))
+	p.Interval = cmp.Or(p.Interval, 0.02)
+	return p
 }
 
 // RunnerSpec names the runner of a campaign and its options.
@@ -92,8 +103,12 @@ type Point struct {
 	Config spec.Config
 }
 
-// Rejected is a combination of the space that cannot be run.
+// Rejected is a configuration that will not be measured.
 type Rejected struct {
 	Config spec.Config
 	Why    string
+	// Asked is the value of the space this is about, such as "tp=8", when no
+	// point at all has it: it was asked for in vain. Empty where only this
+	// combination is ruled out, which a product of lists always has.
+	Asked string
 }

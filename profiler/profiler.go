@@ -71,6 +71,21 @@ type Machine struct {
 	Link      spec.Link
 	Framework string            // training stack, such as "pacer-torch"
 	Env       map[string]string // facts recorded with every measurement: driver, versions
+	// CPU says that the devices are processes on the machine's CPUs.
+	CPU bool
+	// Lacks returns what the training stack installed here lacks to run c, ""
+	// if nothing. A nil Lacks means that it runs everything.
+	Lacks func(c spec.Config) string
+	// Configs are all that can be measured where a table stands in for a
+	// machine: see Tabled.
+	Configs []spec.Config
+}
+
+// Tabled is an optional interface of Runners that answer from a table: Configs
+// are the configurations in it, which Space.Measured takes. Run and Explain put
+// them into Machine.Configs themselves; callers of Campaign.Points do so.
+type Tabled interface {
+	Configs() []spec.Config
 }
 
 // Keys of Measurement.Env that campaigns and runners write.
@@ -79,7 +94,7 @@ const (
 	EnvRun      = "run"       // label of the run, see Options.Label
 	EnvPoint    = "point"     // number of the point in the run, from 1
 	EnvWhy      = "why"       // why the point was chosen
-	EnvWall     = "wall_s"    // seconds the point held its devices, launch included
+	EnvWall     = "wall_s"    // seconds the point held its devices, launch included; a Runner that only plays them says so here
 	EnvNoise    = "noise"     // why the step times are not as sharp as asked
 	EnvLog      = "log"       // end of the log of a point that is not OK
 	EnvThrottle = "throttle"  // clocks were held back, and why

@@ -3,6 +3,10 @@ package profiler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -60,9 +64,12 @@ type State struct {
 	Points          int // of the space
 	Done            int // measured in this run
 	ByOutcome       map[spec.Outcome]int
-	Skipped         int     // will not be measured: see Skips
-	DeviceSec       float64 // held so far
-	WallSec         float64 // of all sessions of this run
+	Skipped         int // len(Skips)
+	// Skips are the points that need not be tried, since one that asked for
+	// less ran out of memory or time. Shared: not to be changed.
+	Skips     []Rejected
+	DeviceSec float64 // held so far
+	WallSec   float64 // of all sessions of this run
 	// Models says how well each model is known.
 	Models []ModelState
 	// ETASec is the expected time to the end of the budget, 0 = unknown.
@@ -84,27 +91,115 @@ type ModelState struct {
 // wanted or nothing is left. Each measurement is in the Sink before the next
 // point begins. A run that was killed goes on when called again with the rows
 // it stored: no acknowledged point is measured again.
+//
+// The State says where the run stopped, with an error too. When ctx ends it has
+// Stopped "interrupted" and the error wraps that of ctx. A Runner that cannot
+// measure (ErrSetup) and a Sink that cannot keep stop the run likewise.
 func Run(ctx context.Context, c Campaign, o Options) (State, error) {
-	return State{}, errors.ErrUnsupported
+	switch {
+	case o.Runner == nil:
+		return State{}, errors.New("profiler: no runner")
+	case o.Sink == nil:
+		return State{}, errors.New("profiler: no sink for the measurements")
+	}
+	r, err := newRun(ctx, c, o)
+	if err != nil {
+		return State{}, err
+	}
+	for {
+		step, ok, err := r.next(ctx)
+		if err != nil {
+			return r.stop(ctx, err)
+		}
+		if !ok {
+			return r.state(), nil
+		}
+		r.report(Event{Next: &step})
+		m, err := r.measure(ctx, step)
+		if err != nil {
+			return r.stop(ctx, err)
+		}
+		r.add(m)
+		if err := r.learn(ctx); err != nil {
+			return r.stop(ctx, err)
+		}
+		r.report(Event{Last: &m})
+	}
 }
 
-// Explain returns how far the run is and the points it would measure next, in
-// order, at most n, without measuring any: as if each were measured as
-// predicted.
-func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, error) {
-	return State{}, nil, errors.ErrUnsupported
+// report tells Options.Progress what happened.
+func (r *run) report(e Event) {
+	if r.o.Progress != nil {
+		e.State = r.state()
+		r.o.Progress(e)
+	}
 }
 
-// Points returns the points of c on m, in canonical order, and the combinations
-// that cannot be run, each with the reason.
-func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
-	return nil, nil, errors.ErrUnsupported
+// stop ends a run that cannot go on.
+func (r *run) stop(ctx context.Context, err error) (State, error) {
+	if ctx.Err() != nil {
+		r.stopped = Interrupted
+		return r.state(), fmt.Errorf("profiler: campaign %s, run %s: interrupted after %d points: %w",
+			r.c.Name, r.label, len(r.rows), context.Cause(ctx))
+	}
+	r.stopped = "error"
+	return r.state(), err
 }
 
-// ReadCampaign reads a campaign file. file is its name for messages, which carry
-// line and column. model looks a name of the catalog up.
-func ReadCampaign(file string, text []byte, model func(name string) (spec.Model, error)) (Campaign, error) {
-	return Campaign{}, errors.ErrUnsupported
+// Interrupted is State.Stopped of a run whose context ended.
+const Interrupted = "interrupted"
+
+// measure runs a point and stores what was seen. An error means that nothing
+// was stored of it.
+func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) {
+	number, c := r.number+1, step.Point.Config
+	if err := ctx.Err(); err != nil {
+		return spec.Measurement{}, err
+	}
+	began := r.now()
+	m, err := r.o.Runner.Run(ctx, c)
+	held := r.now().Sub(began).Seconds()
+	r.inRunner += held
+	if err != nil {
+		return m, fmt.Errorf("profiler: campaign %s, run %s: point %d (%s, %s): %w", r.c.Name, r.label, number, c.Key(), c.Plan, err)
+	}
+	m.Config, m.Source, m.At = c, r.c.Source(), began
+	m.Origin = fmt.Sprintf("%s#%s/%d", r.c.Name, r.label, number)
+	m = sound(m)
+	m.Env = r.env(m.Env, number, step.Why, held)
+	// What was measured is kept, although ctx may have ended since.
+	if err := r.o.Sink.Put(context.WithoutCancel(ctx), m); err != nil {
+		return m, fmt.Errorf("profiler: campaign %s, run %s: storing point %d: %w; the %d before it are stored, run it again to go on",
+			r.c.Name, r.label, number, err, len(r.rows))
+	}
+	return m, nil
+}
+
+// sound returns m, or a failure in its place where a Runner returned what no
+// store keeps.
+func sound(m spec.Measurement) spec.Measurement {
+	err := m.Validate()
+	if err == nil {
+		return m
+	}
+	m.Outcome, m.Reason = spec.Failed, "the runner's result is no measurement: "+unprefixed(err)
+	m.StepSec, m.PhaseSec, m.PeakBytes = nil, nil, 0
+	return m
+}
+
+// env returns the facts of a point: the runner's, the machine's and the
+// campaign's own.
+func (r *run) env(env map[string]string, number int, why string, held float64) map[string]string {
+	out := maps.Clone(r.o.Machine.Env)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, env)
+	out[EnvCampaign], out[EnvRun], out[EnvPoint], out[EnvWhy] = r.c.Name, r.label, strconv.Itoa(number), why
+	if w, err := strconv.ParseFloat(out[EnvWall], 64); err != nil || !(w >= 0) || math.IsInf(w, 0) {
+		out[EnvWall] = strconv.FormatFloat(held, 'g', -1, 64)
+	}
+	return out
 }
 
 // Source is the Source of measurements taken by c: "campaign/NAME".

@@ -1,0 +1,163 @@
+package profiler
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Guesses of a point's cost before any has been measured: seconds to launch,
+// import and warm up, and steps timed.
+const (
+	launchCPU   = 5.0
+	launchOther = 15.0
+	timedSteps  = 20
+)
+
+// habits are what the points measured so far have in common.
+type habits struct {
+	overhead float64 // seconds a point holds its devices beyond its timed steps
+	steps    float64 // timed
+	wall     float64 // mean seconds of a point, 0 = none measured
+	device   float64 // mean device-seconds of a point
+}
+
+func (r *run) habits() habits {
+	h := habits{overhead: launchOther, steps: timedSteps}
+	switch {
+	case r.c.Runner.Name == RunnerReplay || r.c.Runner.Name == RunnerSynthetic:
+		h.overhead = r.c.Runner.Delay.Seconds()
+	case r.o.Machine.CPU:
+		h.overhead = launchCPU
+	}
+	var over, steps []float64
+	for _, m := range r.rows {
+		wall, timed := wallOf(m), 0.0
+		h.wall += wall / float64(len(r.rows))
+		h.device += wall * float64(m.Config.Plan.Devices()) / float64(len(r.rows))
+		if m.Outcome != spec.OK || len(m.StepSec) == 0 {
+			continue
+		}
+		for _, t := range m.StepSec {
+			timed += t
+		}
+		over, steps = append(over, max(wall-timed, 0)), append(steps, float64(len(m.StepSec)))
+	}
+	if len(over) > 0 {
+		h.overhead, h.steps = median(over), median(steps)
+	}
+	return h
+}
+
+// seconds returns how long point i of b is expected to hold its devices, 0 when
+// nothing is known of it.
+func (r *run) seconds(b *belief, i int, h habits) float64 {
+	p := r.c.Point.Defaults()
+	step, ok := b.steps[i]
+	if !ok {
+		return min(h.wall, p.Timeout.Seconds())
+	}
+	timed := step * min(max(h.steps, float64(p.MinSteps)), float64(p.MaxSteps))
+	if most := p.MaxTime.Seconds(); timed > most {
+		timed = max(most, step*float64(p.MinSteps))
+	}
+	return min(h.overhead+timed, p.Timeout.Seconds())
+}
+
+// A term is what a budget bounds.
+type term int
+
+const (
+	byPoints term = iota
+	byDeviceTime
+	byWallTime
+)
+
+// left returns what is left of the budget in each term, +Inf where it has no
+// bound: points, device-seconds, seconds.
+func (r *run) left() [3]float64 {
+	l := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
+	if n := r.c.Budget.Points; n > 0 {
+		l[byPoints] = float64(n - len(r.rows))
+	}
+	if h := r.c.Budget.DeviceHours; h > 0 {
+		l[byDeviceTime] = h*3600 - r.deviceSec()
+	}
+	if w := r.c.Budget.Wall; w > 0 {
+		l[byWallTime] = w.Seconds() - r.wallSec()
+	}
+	return l
+}
+
+// binding returns the term of the budget that ends first if points go on
+// costing what they do, and how many points it allows.
+func (r *run) binding(h habits) (term, float64) {
+	l := r.left()
+	best, n := byPoints, l[byPoints]
+	wall, device := h.wall, h.device
+	if len(r.rows) == 0 {
+		wall, device = r.expectedMeans(h)
+	}
+	for _, t := range []struct {
+		term
+		each float64
+	}{{byDeviceTime, device}, {byWallTime, wall}} {
+		if t.each > 0 && l[t.term]/t.each < n {
+			best, n = t.term, l[t.term]/t.each
+		}
+	}
+	return best, n
+}
+
+// expectedMeans returns the mean cost expected of the open points: seconds and
+// device-seconds.
+func (r *run) expectedMeans(h habits) (wall, device float64) {
+	n := 0.0
+	for _, b := range r.keys {
+		for _, i := range b.points {
+			if r.open(i) {
+				sec := r.seconds(b, i, h)
+				wall, device, n = wall+sec, device+sec*float64(r.points[i].Config.Plan.Devices()), n+1
+			}
+		}
+	}
+	return wall / max(n, 1), device / max(n, 1)
+}
+
+// eta returns the expected seconds to the end: those of the points the budget
+// still allows, at the mean cost of those measured, or expected.
+func (r *run) eta() float64 {
+	h := r.habits()
+	wall := h.wall
+	if len(r.rows) == 0 {
+		wall, _ = r.expectedMeans(h)
+	}
+	_, n := r.binding(h)
+	open := 0.0
+	for i := range r.points {
+		if r.open(i) {
+			open++
+		}
+	}
+	return max(min(n, open)*wall, 0)
+}
+
+// affords reports whether the budget has room for point i, expected to take
+// sec.
+func (r *run) affords(i int, sec float64, left [3]float64) bool {
+	d := float64(r.points[i].Config.Plan.Devices())
+	return left[byPoints] >= 1 && left[byDeviceTime] > 0 && left[byWallTime] > 0 &&
+		sec*d <= left[byDeviceTime] && sec <= left[byWallTime]
+}
+
+// spent says which term of the budget has run out, "" if none.
+func (r *run) spent(left [3]float64) string {
+	b := r.c.Budget
+	return cmp.Or(
+		spentIf(left[byPoints] < 1, "budget spent: ", b.Points, " points"),
+		spentIf(left[byDeviceTime] <= 0, "budget spent: ", b.DeviceHours, " device-hours"),
+		spentIf(left[byWallTime] <= 0, "budget spent: ", b.Wall.Round(time.Second), " of wall time"),
+	)
+}

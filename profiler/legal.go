@@ -1,0 +1,120 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// cannotRun returns why nobody can train m on samples of seq tokens by p, or
+// "". It is asked of exact plans too.
+func cannotRun(m spec.Model, seq int, p spec.Plan) string {
+	p = p.Normal()
+	if err := p.CheckBounds(); err != nil {
+		return err.Error()
+	}
+	if err := p.Check(m); err != nil {
+		return unprefixed(err)
+	}
+	switch {
+	case !m.HasShape() && p.TP*p.PP > 1:
+		return fmt.Sprintf("%s: tp=%d, pp=%d need a model with layers and heads", m.Name, p.TP, p.PP)
+	case p.SequenceParallel && seq%(p.TP*p.CP) != 0:
+		return fmt.Sprintf("%s: sp=1 needs tp x cp=%d to divide %d tokens", m.Name, p.TP*p.CP, seq)
+	case p.Offload != spec.OffloadNone && p.PP > 1:
+		return fmt.Sprintf("%s: offload=%s needs pp=1, not %d", m.Name, p.Offload, p.PP)
+	case p.Offload == spec.OffloadOptimizer && p.ZeRO == 0 && p.DP*p.CP > 1:
+		return fmt.Sprintf("%s: offload=optimizer needs zero >= 1 where dp x cp > 1", m.Name)
+	}
+	return ""
+}
+
+// notWorth returns why p is another plan under a second name, or "": such
+// combinations come out of products, nobody asks for them.
+func notWorth(p spec.Plan) string {
+	if p.ZeRO > 0 && p.DP*p.CP == 1 && p.Offload != spec.OffloadParams {
+		return fmt.Sprintf("zero=%d needs dp > 1", p.ZeRO)
+	}
+	return ""
+}
+
+// notHere returns why c cannot be run on m, or "". It is asked of exact plans
+// too.
+func (m Machine) notHere(c spec.Config) string {
+	p := c.Plan
+	total, nodes, most, least := c.Shape.Stats()
+	switch {
+	case nodes > 1:
+		return fmt.Sprintf("shape %s has %d nodes, this machine is one", c.Shape, nodes)
+	case total > len(m.Devices):
+		return fmt.Sprintf("shape %s needs %d devices, this machine has %d", c.Shape, total, len(m.Devices))
+	case most%p.TP != 0 || least%p.TP != 0:
+		return fmt.Sprintf("tp=%d does not divide the devices of a node (%s)", p.TP, c.Shape)
+	}
+	if have := m.Accelerator.Formats(); len(have) > 0 && !slices.Contains(have, p.Precision) {
+		return fmt.Sprintf("%s has no %s, but %s", m.Accelerator.Name, p.Precision, join(have))
+	}
+	if m.Lacks != nil {
+		return m.Lacks(c)
+	}
+	return ""
+}
+
+// hopeless is how far over the device's memory the estimate must be for a
+// combination not to be tried. The estimate is within a third of what was
+// measured for most published runs; what lies between is tried.
+const hopeless = 1.5
+
+// tooLarge returns why c cannot fit in memory, or "" where it may.
+func tooLarge(c spec.Config) string {
+	need, ok := memoryShare(c)
+	if !ok || need <= hopeless {
+		return ""
+	}
+	return fmt.Sprintf("needs about %.3g GiB of device memory, %s has %.3g", need*c.Accelerator.MemBytes/memory.GiB,
+		c.Accelerator.Name, c.Accelerator.MemBytes/memory.GiB)
+}
+
+// memoryShare returns the estimated peak of c over its device's memory.
+func memoryShare(c spec.Config) (share float64, ok bool) {
+	if c.Accelerator.MemBytes <= 0 {
+		return 0, false
+	}
+	b, err := memory.Estimate(c)
+	if err != nil {
+		return 0, false
+	}
+	return b.Total() / c.Accelerator.MemBytes, true
+}
+
+// config completes p to what runs on m: the shape's CPUs are those its devices
+// come with.
+func (m Machine) config(model spec.Model, seq int, s spec.Shape, p spec.Plan, threads int) spec.Config {
+	p = p.Normal()
+	p.Precision = cmp.Or(p.Precision, m.Accelerator.DefaultPrecision())
+	n := s.Total()
+	switch {
+	case threads > 0:
+		s.CPUs = threads * n
+	case m.CPU:
+		s.CPUs = n
+	case m.PerNode > 0:
+		s.CPUs = m.CPUs * n / m.PerNode
+	}
+	return spec.Config{
+		Model: model, SeqLen: cmp.Or(seq, model.SeqLen), Plan: p, Accelerator: m.Accelerator,
+		Shape: s, Link: m.Link, Framework: m.Framework,
+	}
+}
+
+func join[T ~string](words []T) string {
+	s := make([]string, len(words))
+	for i, w := range words {
+		s[i] = string(w)
+	}
+	return strings.Join(s, ", ")
+}

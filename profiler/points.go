@@ -1,0 +1,262 @@
+package profiler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Points returns the points of c on m, in canonical order, and the combinations
+// that cannot be run, each with the reason. An exact plan that cannot be run is
+// an error, as is a machine of another accelerator than c is for.
+func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
+	if c.Space.Measured {
+		points, err := c.measured(m)
+		return points, nil, err
+	}
+	if want := c.Space.Accelerator; want != "" && want != m.Accelerator.Name {
+		return nil, nil, fmt.Errorf("profiler: campaign %s is for %s, this machine has %s", c.Name, want, m.Accelerator.Name)
+	}
+	if n := c.Space.combinations(len(c.Models)); n > maxPoints {
+		return nil, nil, fmt.Errorf("profiler: campaign %s has %.0f combinations, want at most %d", c.Name, n, maxPoints)
+	}
+	e := expansion{c: c, m: m, used: map[string]bool{}, seen: map[identity]bool{}}
+	if err := e.exact(); err != nil { // first: what is asked for by name is no product's duplicate
+		return nil, nil, err
+	}
+	e.product()
+	if len(e.points) == 0 && len(e.rejected) == 0 {
+		return nil, nil, fmt.Errorf("profiler: campaign %s has no models", c.Name)
+	}
+	slices.SortFunc(e.points, func(a, b Point) int { return perfmodel.CompareConfigs(a.Config, b.Config) })
+	return e.points, e.rejections(), nil
+}
+
+// shapes returns the shapes with their default.
+func (s Space) shapes() []spec.Shape { return orDefault(s.Shapes, spec.NewShape(1)) }
+
+func orDefault[T any](list []T, def T) []T {
+	if len(list) == 0 {
+		return []T{def}
+	}
+	return list
+}
+
+// combinations returns how many the product and the exact plans have.
+func (s Space) combinations(models int) float64 {
+	n := float64(models * max(len(s.Shapes), 1) * max(len(s.SeqLens), 1))
+	each := 1.0
+	for _, l := range []int{len(s.MicroBatch), len(s.AccumSteps), len(s.TP), len(s.PP), len(s.ZeRO), len(s.SP),
+		len(s.Recompute), len(s.Offload), len(s.Precision)} {
+		each *= float64(max(l, 1))
+	}
+	return n * (each + float64(len(s.Plans)))
+}
+
+// expansion is Campaign.Points at work.
+type expansion struct {
+	c        Campaign
+	m        Machine
+	points   []Point
+	rejected []combination
+	used     map[string]bool // values of the space some point has
+	seen     map[identity]bool
+}
+
+// combination is one element of the product, with the values it is made of.
+type combination struct {
+	Rejected
+	values []string // "tp=2", "seq=512", "shape=8", ...
+}
+
+// product visits all combinations of the lists.
+func (e *expansion) product() {
+	s := &e.c.Space
+	for _, model := range e.c.Models {
+		for _, shape := range s.shapes() {
+			for _, seq := range orDefault(s.SeqLens, 0) {
+				s.eachPlan(func(p spec.Plan) { e.add(model, seq, shape, p) })
+			}
+		}
+	}
+}
+
+// eachPlan calls f with every combination of the lists that make a plan; DP is
+// left out.
+func (s *Space) eachPlan(f func(spec.Plan)) {
+	plans := []spec.Plan{{}}
+	plans = times(plans, s.MicroBatch, func(p *spec.Plan, v int) { p.MicroBatch = v })
+	plans = times(plans, s.AccumSteps, func(p *spec.Plan, v int) { p.AccumSteps = v })
+	plans = times(plans, s.TP, func(p *spec.Plan, v int) { p.TP = v })
+	plans = times(plans, s.PP, func(p *spec.Plan, v int) { p.PP = v })
+	plans = times(plans, s.ZeRO, func(p *spec.Plan, v int) { p.ZeRO = v })
+	plans = times(plans, s.SP, func(p *spec.Plan, v bool) { p.SequenceParallel = v })
+	plans = times(plans, s.Recompute, func(p *spec.Plan, v spec.Recompute) { p.Recompute = v })
+	plans = times(plans, s.Offload, func(p *spec.Plan, v spec.Offload) { p.Offload = v })
+	plans = times(plans, s.Precision, func(p *spec.Plan, v spec.Precision) { p.Precision = v })
+	for _, p := range plans {
+		f(p)
+	}
+}
+
+// times returns every plan with every value; no values leave them as they are.
+func times[T any](plans []spec.Plan, values []T, set func(*spec.Plan, T)) []spec.Plan {
+	if len(values) == 0 {
+		return plans
+	}
+	out := make([]spec.Plan, 0, len(plans)*len(values))
+	for _, p := range plans {
+		for _, v := range values {
+			set(&p, v)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// add makes a combination a point, or says why it is none. p has no DP yet.
+func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan) {
+	p = p.Normal()
+	n, split := shape.Total(), p.TP*p.PP
+	p.DP = max(n/split, 1)
+	c := e.m.config(model, seq, shape, p, e.c.Point.Threads)
+	why := ""
+	if n%split != 0 {
+		why = fmt.Sprintf("tp=%d x pp=%d does not divide %d devices", p.TP, p.PP, n)
+	}
+	why = cmp.Or(why, e.m.notHere(c), cannotRun(model, c.SeqLen, c.Plan), notWorth(c.Plan), tooLarge(c))
+	id := identityOf(c)
+	if e.seen[id] {
+		return
+	}
+	e.seen[id] = true
+	values := valuesOf(c)
+	if why != "" {
+		e.rejected = append(e.rejected, combination{Rejected{Config: c, Why: why}, values})
+		return
+	}
+	e.take(c, values)
+}
+
+func (e *expansion) take(c spec.Config, values []string) {
+	e.points = append(e.points, Point{c})
+	for _, v := range values {
+		e.used[v] = true
+	}
+}
+
+// valuesOf names the values of the lists that c is made of, those first that
+// are most likely the cause of a rejection.
+func valuesOf(c spec.Config) []string {
+	p := c.Plan
+	return []string{
+		"model=" + c.Model.Name, "shape=" + c.Shape.String(),
+		fmt.Sprintf("tp=%d", p.TP), fmt.Sprintf("pp=%d", p.PP), fmt.Sprintf("zero=%d", p.ZeRO),
+		fmt.Sprintf("sp=%t", p.SequenceParallel), "offload=" + string(p.Offload), "precision=" + string(p.Precision),
+		"recompute=" + string(p.Recompute), fmt.Sprintf("seq=%d", c.SeqLen),
+		fmt.Sprintf("micro_batch=%d", p.MicroBatch), fmt.Sprintf("accumulation=%d", p.AccumSteps),
+	}
+}
+
+// rejections returns what was ruled out in canonical order, and what was asked
+// for in vain.
+func (e *expansion) rejections() []Rejected {
+	out := make([]Rejected, len(e.rejected))
+	for i, r := range e.rejected {
+		out[i] = r.Rejected
+		for _, v := range r.values {
+			if !e.used[v] {
+				out[i].Asked = v
+				break
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Rejected) int { return perfmodel.CompareConfigs(a.Config, b.Config) })
+	return out
+}
+
+// exact adds the plans that are listed one by one; any that cannot be run is
+// an error. They are tried however much memory they seem to need.
+func (e *expansion) exact() error {
+	var errs []error
+	for _, p := range e.c.Space.Plans {
+		p = p.Normal()
+		fits := false
+		for _, shape := range e.c.Space.shapes() {
+			if shape.Total() == p.Devices() {
+				fits = true
+				errs = append(errs, e.exactOn(shape, p)...)
+			}
+		}
+		if !fits {
+			errs = append(errs, fmt.Errorf("profiler: campaign %s: plan %s: no shape has its %d devices", e.c.Name, p, p.Devices()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e *expansion) exactOn(shape spec.Shape, p spec.Plan) (errs []error) {
+	for _, model := range e.c.Models {
+		for _, seq := range orDefault(e.c.Space.SeqLens, 0) {
+			c := e.m.config(model, seq, shape, p, e.c.Point.Threads)
+			if why := cmp.Or(cannotRun(model, c.SeqLen, c.Plan), e.m.notHere(c)); why != "" {
+				errs = append(errs, fmt.Errorf("profiler: campaign %s: plan %s: %s", e.c.Name, p, why))
+				continue
+			}
+			if id := identityOf(c); !e.seen[id] {
+				e.seen[id] = true
+				e.take(c, valuesOf(c))
+			}
+		}
+	}
+	return errs
+}
+
+// measured returns the points of a table, those of c's models and accelerator
+// if it names any.
+func (c Campaign) measured(m Machine) ([]Point, error) {
+	if len(m.Configs) == 0 {
+		return nil, fmt.Errorf("profiler: campaign %s measures what a table has, but the table of %q is empty: import its rows first",
+			c.Name, c.Runner.Source)
+	}
+	seen := map[identity]bool{}
+	var points []Point
+	for _, x := range m.Configs {
+		named := len(c.Models) == 0 || slices.ContainsFunc(c.Models, func(o spec.Model) bool { return o.Name == x.Model.Name })
+		if id := identityOf(x); named && !seen[id] && (c.Space.Accelerator == "" || c.Space.Accelerator == x.Accelerator.Name) {
+			seen[id] = true
+			points = append(points, Point{x})
+		}
+	}
+	for _, o := range c.Models {
+		if !slices.ContainsFunc(points, func(p Point) bool { return p.Config.Model.Name == o.Name }) {
+			return nil, fmt.Errorf("profiler: campaign %s: the table of %q has no rows of model %s", c.Name, c.Runner.Source, o.Name)
+		}
+	}
+	if len(points) == 0 {
+		return nil, fmt.Errorf("profiler: campaign %s: the table of %q has no rows on %s", c.Name, c.Runner.Source, c.Space.Accelerator)
+	}
+	slices.SortFunc(points, func(a, b Point) int { return perfmodel.CompareConfigs(a.Config, b.Config) })
+	return points, nil
+}
+
+// identity is what tells points apart. The figures that describe a model, an
+// accelerator or a link are left out, as is host memory: a catalog may be
+// corrected, and a kernel reports other bytes after an update, without a point
+// being another one.
+type identity struct {
+	spec.Key
+	plan      spec.Plan
+	seq       int
+	devices   string
+	cpus      int
+	framework string
+}
+
+func identityOf(c spec.Config) identity {
+	return identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework}
+}

@@ -1,0 +1,103 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// check reports what is wrong between keys, given values that are right one by
+// one: what no machine could run.
+func (r *campaignReader) check() {
+	if r.c.Space.Measured {
+		r.checkMeasured()
+		return
+	}
+	if n := r.c.Space.combinations(len(r.c.Models)); n > maxPoints {
+		r.fail(r.space.token(), "the space has %.0f combinations, want at most %d", n, maxPoints)
+	}
+	r.checkDegrees("tp", r.tp, r.c.Space.TP, func(v int) spec.Plan { return spec.Plan{TP: v} })
+	r.checkDegrees("pp", r.pp, r.c.Space.PP, func(v int) spec.Plan { return spec.Plan{PP: v} })
+	for i, p := range r.c.Space.Plans {
+		r.checkPlan(r.plans[i], p)
+	}
+}
+
+// checkMeasured reports keys a measured space does not look at.
+func (r *campaignReader) checkMeasured() {
+	for _, e := range r.spaceKeys {
+		if e.key != "measured" {
+			r.fail(e.at, "%s has no effect with measured: true", e.key)
+		}
+	}
+	if r.c.Runner.Name != RunnerReplay {
+		at := r.space.token()
+		for _, e := range r.spaceKeys {
+			if e.key == "measured" {
+				at = e.at
+			}
+		}
+		r.fail(at, "measured: true needs a table: runner: {name: replay, source: rubick}")
+	}
+}
+
+// checkDegrees reports values of tp or pp that no model can be split by, or no
+// shape has the devices for.
+func (r *campaignReader) checkDegrees(key string, at []yamlNode, values []int, plan func(int) spec.Plan) {
+	most := 0
+	for _, s := range r.c.Space.shapes() {
+		most = max(most, s.Total())
+	}
+	for i, v := range values {
+		if v > most {
+			at[i].fail("%s=%d needs %d devices, the largest shape has %d", key, v, v, most)
+			continue
+		}
+		if why := r.noModel(plan(v)); why != "" {
+			at[i].fail("%s", why)
+		}
+	}
+}
+
+// noModel returns why none of the models can run p, "" if one can.
+func (r *campaignReader) noModel(p spec.Plan) string {
+	first := ""
+	for _, m := range r.c.Models {
+		err := p.Check(m)
+		if err == nil {
+			return ""
+		}
+		if first == "" {
+			first = unprefixed(err)
+		}
+	}
+	if n := len(r.c.Models); n > 1 {
+		return fmt.Sprintf("%s, and none of the other %d models can either", first, n-1)
+	}
+	return first
+}
+
+// checkPlan reports an exact plan that no shape has the devices for, or a model
+// cannot run.
+func (r *campaignReader) checkPlan(at yamlNode, p spec.Plan) {
+	var sizes []string
+	fits := false
+	for _, s := range r.c.Space.shapes() {
+		sizes = append(sizes, s.String())
+		fits = fits || s.Total() == p.Devices()
+	}
+	if !fits {
+		at.fail("plan %s is for %d devices, the shapes are %s", p, p.Devices(), strings.Join(sizes, ", "))
+		return
+	}
+	for _, m := range r.c.Models {
+		for _, seq := range orDefault(r.c.Space.SeqLens, 0) {
+			if why := cannotRun(m, cmp.Or(seq, m.SeqLen), p); why != "" {
+				at.fail("plan %s: %s", p, why)
+				break
+			}
+		}
+	}
+}

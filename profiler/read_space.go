@@ -1,0 +1,103 @@
+package profiler
+
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Bounds of the lists of a space; spec.Plan.CheckBounds has the same for plans.
+const (
+	maxListed = 1 << 20
+	maxMicro  = 1 << 26
+	maxSeq    = 1 << 26
+)
+
+func (r *campaignReader) readSpace(n yamlNode) {
+	s := &r.c.Space
+	r.spaceKeys = n.entries("shapes", "seq", "micro_batch", "accumulation", "tp", "pp", "zero", "sp",
+		"recompute", "offload", "precision", "plans", "measured")
+	for _, e := range r.spaceKeys {
+		if !e.value.given() {
+			r.fail(e.at, "%s has no value: leave it out for its default", e.key)
+			continue
+		}
+		switch values := e.value; e.key {
+		case "shapes":
+			s.Shapes, r.shapes = each(values, yamlNode.shape)
+		case "seq":
+			s.SeqLens, _ = each(values, wholes(1, maxSeq))
+		case "micro_batch":
+			s.MicroBatch, _ = each(values, wholes(1, maxMicro))
+		case "accumulation":
+			s.AccumSteps, _ = each(values, wholes(1, maxListed))
+		case "tp":
+			s.TP, r.tp = each(values, wholes(1, maxListed))
+		case "pp":
+			s.PP, r.pp = each(values, wholes(1, maxListed))
+		case "zero":
+			s.ZeRO, _ = each(values, wholes(0, 3))
+		case "sp":
+			s.SP, _ = each(values, yamlNode.flag)
+		case "recompute":
+			s.Recompute, _ = each(values, words(spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull))
+		case "offload":
+			s.Offload, _ = each(values, words(spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams))
+		case "precision":
+			s.Precision, _ = each(values, words(spec.Precisions()...))
+		case "plans":
+			s.Plans, r.plans = each(values, yamlNode.plan)
+		case "measured":
+			s.Measured = values.flag()
+		}
+	}
+}
+
+// each reads the elements of a list, and returns their nodes too.
+func each[T any](n yamlNode, read func(yamlNode) T) ([]T, []yamlNode) {
+	nodes := n.list()
+	out := make([]T, len(nodes))
+	for i, e := range nodes {
+		out[i] = read(e)
+	}
+	return out, nodes
+}
+
+func wholes(lo, hi int) func(yamlNode) int {
+	return func(n yamlNode) int { return n.whole(lo, hi) }
+}
+
+func words[T ~string](w ...T) func(yamlNode) T {
+	return func(n yamlNode) T { return word(n, w...) }
+}
+
+// shape reads devices per node: 2, "8+8" or 2x8.
+func (n yamlNode) shape() spec.Shape {
+	text := n.text()
+	if text == "" {
+		return spec.Shape{}
+	}
+	s, err := spec.ParseShape(text)
+	if err != nil {
+		n.fail("%s", unprefixed(err))
+	} else if s.Total() > maxListed {
+		n.fail("shape %s has more than %d devices", text, maxListed)
+	}
+	return s
+}
+
+func (n yamlNode) plan() spec.Plan {
+	text := n.text()
+	if text == "" {
+		return spec.Plan{}
+	}
+	p, err := spec.ParsePlan(text)
+	if err != nil {
+		n.fail("%s", unprefixed(err))
+	}
+	return p
+}
+
+// unprefixed returns the text of an error of package spec without the package:
+// a place in the file leads it instead.
+func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "spec: ") }

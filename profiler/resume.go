@@ -1,0 +1,88 @@
+package profiler
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// resume takes in the stored rows: those of this run are done, others are
+// fitted on where that is wanted.
+func (r *run) resume() error {
+	var mine []spec.Measurement
+	for _, m := range r.o.Rows {
+		if m.Source == r.c.Source() && m.Env[EnvRun] == r.label {
+			mine = append(mine, m)
+			continue
+		}
+		if b := r.byKey[m.Config.Key()]; r.o.Reuse && b != nil {
+			b.add(m)
+			b.reused++
+		}
+	}
+	slices.SortStableFunc(mine, func(a, b spec.Measurement) int {
+		return cmp.Or(cmp.Compare(pointNumber(a), pointNumber(b)), a.At.Compare(b.At), cmp.Compare(a.Origin, b.Origin))
+	})
+	for _, m := range mine {
+		if err := r.sameMachine(m.Config); err != nil {
+			return err
+		}
+		r.add(m)
+	}
+	return nil
+}
+
+// sameMachine refuses to mix two machines in one run.
+func (r *run) sameMachine(c spec.Config) error {
+	if r.c.Space.Measured {
+		return nil
+	}
+	m := r.o.Machine
+	if c.Accelerator.Name == m.Accelerator.Name && c.Framework == m.Framework {
+		return nil
+	}
+	return fmt.Errorf("profiler: campaign %s: run %s was measured on %s with %s, here is %s with %s: give this run another label",
+		r.c.Name, r.label, c.Accelerator.Name, cmp.Or(c.Framework, "no framework"),
+		m.Accelerator.Name, cmp.Or(m.Framework, "no framework"))
+}
+
+// pointNumber returns the number of a stored point, 0 if it has none.
+func pointNumber(m spec.Measurement) int {
+	n, err := strconv.Atoi(m.Env[EnvPoint])
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// wallOf returns the seconds a stored point held its devices, 0 if unknown.
+func wallOf(m spec.Measurement) float64 {
+	w, err := strconv.ParseFloat(m.Env[EnvWall], 64)
+	if err != nil || !(w > 0) || math.IsInf(w, 0) {
+		return 0
+	}
+	return w
+}
+
+// deviceSec returns the device time of the run so far.
+func (r *run) deviceSec() float64 {
+	sum := 0.0
+	for _, m := range r.rows {
+		sum += wallOf(m) * float64(m.Config.Plan.Devices())
+	}
+	return sum
+}
+
+// wallSec returns the time of all sessions: that of the points, and what this
+// session spent between them.
+func (r *run) wallSec() float64 {
+	sum := 0.0
+	for _, m := range r.rows {
+		sum += wallOf(m)
+	}
+	return sum + max(r.now().Sub(r.began).Seconds()-r.inRunner, 0)
+}

@@ -1,0 +1,146 @@
+package profiler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// run is a campaign being run, or explained.
+type run struct {
+	c     Campaign
+	o     Options
+	label string
+	now   func() time.Time
+
+	points []Point
+	index  map[identity]int // into points
+	order  []int            // points in the order of Grid or Random; nil for Adaptive
+	rows   []spec.Measurement
+	number int // of the last point
+	done   map[int]spec.Outcome
+	skips  map[int]Rejected
+	keys   []*belief // in canonical order
+	byKey  map[spec.Key]*belief
+
+	began    time.Time
+	inRunner float64 // seconds of this session spent in the Runner
+	stopped  string
+}
+
+// newRun expands the space and takes in what is stored.
+func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
+	r := &run{
+		c: c, o: o, label: cmp.Or(o.Label, "1"), now: o.Now,
+		index: map[identity]int{}, done: map[int]spec.Outcome{}, skips: map[int]Rejected{}, byKey: map[spec.Key]*belief{},
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	r.began = r.now()
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	if t, ok := o.Runner.(Tabled); ok && r.o.Machine.Configs == nil {
+		r.o.Machine.Configs = t.Configs()
+	}
+	var err error
+	if r.points, _, err = c.Points(r.o.Machine); err != nil {
+		return nil, err
+	}
+	for i, p := range r.points {
+		r.index[identityOf(p.Config)] = i
+		k := p.Config.Key()
+		if r.byKey[k] == nil {
+			r.byKey[k] = &belief{key: k}
+			r.keys = append(r.keys, r.byKey[k])
+		}
+		r.byKey[k].points = append(r.byKey[k].points, i)
+	}
+	slices.SortFunc(r.keys, func(a, b *belief) int { return perfmodel.CompareKeys(a.key, b.key) })
+	r.sequence()
+	if err := r.resume(); err != nil {
+		return nil, err
+	}
+	return r, r.learn(ctx)
+}
+
+func (r *run) validate() error {
+	if !slices.Contains([]Order{"", Adaptive, Random, Grid}, r.c.Choose) {
+		return fmt.Errorf("profiler: campaign %s: order %q is not adaptive, random or grid", r.c.Name, r.c.Choose)
+	}
+	if err := checkName("campaign name", r.c.Name); err != nil {
+		return fmt.Errorf("profiler: %w", err)
+	}
+	if err := checkName("label", r.label); err != nil {
+		return fmt.Errorf("profiler: %w", err)
+	}
+	return nil
+}
+
+// sequence lays down the order of Grid and Random.
+func (r *run) sequence() {
+	if r.adaptive() {
+		return
+	}
+	r.order = make([]int, len(r.points))
+	for i := range r.order {
+		r.order[i] = i
+	}
+	if r.c.Choose == Random {
+		rng := rand.New(rand.NewPCG(r.o.Seed, 0x6f72646572)) // "order"
+		rng.Shuffle(len(r.order), func(i, j int) { r.order[i], r.order[j] = r.order[j], r.order[i] })
+	}
+}
+
+func (r *run) adaptive() bool { return r.c.Choose == "" || r.c.Choose == Adaptive }
+
+// open reports whether point i may still be measured.
+func (r *run) open(i int) bool {
+	_, done := r.done[i]
+	_, skipped := r.skips[i]
+	return !done && !skipped
+}
+
+// add takes a stored measurement of this run in.
+func (r *run) add(m spec.Measurement) {
+	r.rows = append(r.rows, m)
+	r.number = max(r.number+1, pointNumber(m))
+	i, ok := r.index[identityOf(m.Config)]
+	if ok {
+		r.done[i] = m.Outcome
+	}
+	if b := r.byKey[m.Config.Key()]; b != nil {
+		b.add(m)
+		r.skipBeyond(b, m)
+	}
+}
+
+// state says how far the run is.
+func (r *run) state() State {
+	s := State{
+		Campaign: r.c.Name, Label: r.label, Points: len(r.points), Done: len(r.rows), Skipped: len(r.skips),
+		ByOutcome: map[spec.Outcome]int{}, DeviceSec: r.deviceSec(), WallSec: r.wallSec(), Stopped: r.stopped,
+	}
+	for _, m := range r.rows {
+		s.ByOutcome[m.Outcome]++
+	}
+	for i := range r.points {
+		if skip, ok := r.skips[i]; ok {
+			s.Skips = append(s.Skips, skip)
+		}
+	}
+	for _, b := range r.keys {
+		s.Models = append(s.Models, b.state(r))
+	}
+	if r.stopped == "" {
+		s.ETASec = r.eta()
+	}
+	return s
+}
