@@ -20,7 +20,7 @@ type belief struct {
 	rows   []spec.Measurement
 	reused int // rows that are not of this run
 	usable int // rows
-	misses int // rows that are not usable, since the last that is
+	misses int // rows that are not OK since the last that is
 	fresh  bool
 
 	// Of the points that can still be run or have been: those that failed and
@@ -38,9 +38,9 @@ func (b *belief) add(m spec.Measurement) {
 	b.rows, b.fresh = append(b.rows, m), false
 	if perfmodel.Usable(m) {
 		b.usable++
+	}
+	if b.misses++; m.Outcome == spec.OK {
 		b.misses = 0
-	} else {
-		b.misses++
 	}
 }
 

@@ -204,5 +204,5 @@ func (r *run) stepSec(c spec.Config) float64 {
 	if b == nil {
 		return 0
 	}
-	return b.steps[r.index[identityOf(c)]]
+	return b.steps[r.index[IdentityOf(c)]]
 }

@@ -24,7 +24,7 @@ func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 	if n := c.Space.combinations(len(c.Models)); n > maxPoints {
 		return nil, nil, fmt.Errorf("profiler: campaign %s has %.0f combinations, want at most %d", c.Name, n, maxPoints)
 	}
-	e := expansion{c: c, m: m, used: map[string]bool{}, seen: map[identity]bool{}}
+	e := expansion{c: c, m: m, used: map[string]bool{}, seen: map[Identity]bool{}}
 	if err := e.exact(); err != nil { // first: what is asked for by name is no product's duplicate
 		return nil, nil, err
 	}
@@ -64,7 +64,7 @@ type expansion struct {
 	points   []Point
 	rejected []combination
 	used     map[string]bool // values of the space some point has
-	seen     map[identity]bool
+	seen     map[Identity]bool
 }
 
 // combination is one element of the product, with the values it is made of.
@@ -129,7 +129,7 @@ func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan
 		why = fmt.Sprintf("tp=%d x pp=%d does not divide %d devices", p.TP, p.PP, n)
 	}
 	why = cmp.Or(why, e.m.notHere(c), cannotRun(model, c.SeqLen, c.Plan), notWorth(c.Plan), tooLarge(c))
-	id := identityOf(c)
+	id := IdentityOf(c)
 	if e.seen[id] {
 		return
 	}
@@ -207,7 +207,7 @@ func (e *expansion) exactOn(shape spec.Shape, p spec.Plan) (errs []error) {
 				errs = append(errs, fmt.Errorf("profiler: campaign %s: plan %s: %s", e.c.Name, p, why))
 				continue
 			}
-			if id := identityOf(c); !e.seen[id] {
+			if id := IdentityOf(c); !e.seen[id] {
 				e.seen[id] = true
 				e.take(c, valuesOf(c))
 			}
@@ -223,11 +223,11 @@ func (c Campaign) measured(m Machine) ([]Point, error) {
 		return nil, fmt.Errorf("profiler: campaign %s measures what a table has, but the table of %q is empty: import its rows first",
 			c.Name, c.Runner.Source)
 	}
-	seen := map[identity]bool{}
+	seen := map[Identity]bool{}
 	var points []Point
 	for _, x := range m.Configs {
 		named := len(c.Models) == 0 || slices.ContainsFunc(c.Models, func(o spec.Model) bool { return o.Name == x.Model.Name })
-		if id := identityOf(x); named && !seen[id] && (c.Space.Accelerator == "" || c.Space.Accelerator == x.Accelerator.Name) {
+		if id := IdentityOf(x); named && !seen[id] && (c.Space.Accelerator == "" || c.Space.Accelerator == x.Accelerator.Name) {
 			seen[id] = true
 			points = append(points, Point{x})
 		}
@@ -244,12 +244,12 @@ func (c Campaign) measured(m Machine) ([]Point, error) {
 	return points, nil
 }
 
-// identity is what tells points apart. The figures that describe a model, an
+// Identity is what tells points apart. The figures that describe a model, an
 // accelerator or a link are left out, as is host memory: a catalog may be
 // corrected, and a kernel reports other bytes after an update, without a point
 // being another one.
-type identity struct {
-	spec.Key
+type Identity struct {
+	key       spec.Key
 	plan      spec.Plan
 	seq       int
 	devices   string
@@ -257,6 +257,13 @@ type identity struct {
 	framework string
 }
 
-func identityOf(c spec.Config) identity {
-	return identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework}
+// IdentityOf returns what tells c apart from other points.
+func IdentityOf(c spec.Config) Identity {
+	return Identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework}
+}
+
+// String writes everything that counts.
+func (id Identity) String() string {
+	return fmt.Sprintf("%s, %s, %d tokens, shape %s with %d CPUs, framework %q",
+		id.key, id.plan, id.seq, id.devices, id.cpus, id.framework)
 }

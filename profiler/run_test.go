@@ -58,9 +58,9 @@ func TestRunMeasuresEverything(t *testing.T) {
 			t.Errorf("%s: %d of %d points, %d rows, %d events, stopped %q; want 36, 36, 36, 72, every point is measured",
 				order, s.Done, s.Points, len(sink.rows), events, s.Stopped)
 		}
-		seen := map[identity]bool{}
+		seen := map[Identity]bool{}
 		for i, m := range sink.rows {
-			seen[identityOf(m.Config)] = true
+			seen[IdentityOf(m.Config)] = true
 			if m.Source != "campaign/small" || m.Env[EnvRun] != "1" || m.Env[EnvCampaign] != "small" || pointNumber(m) != i+1 ||
 				m.Env[EnvWhy] == "" || wallOf(m) < 4 || m.Env["torch"] != "1.13" || m.Env["seen"] != "yes" || m.At.IsZero() {
 				t.Errorf("row %d: %+v", i, m)

@@ -25,7 +25,7 @@ func (r *run) skipBeyond(b *belief, m spec.Measurement) {
 // accumulation steps that are as large or larger: it needs no less memory and
 // no less time.
 func asksMore(c, o spec.Config) bool {
-	a, b := identityOf(c), identityOf(o)
+	a, b := IdentityOf(c), IdentityOf(o)
 	if a.plan.MicroBatch < b.plan.MicroBatch || a.plan.AccumSteps < b.plan.AccumSteps || a.seq < b.seq {
 		return false
 	}

@@ -20,7 +20,7 @@ type run struct {
 	now   func() time.Time
 
 	points []Point
-	index  map[identity]int // into points
+	index  map[Identity]int // into points
 	order  []int            // points in the order of Grid or Random; nil for Adaptive
 	rows   []spec.Measurement
 	number int // of the last point
@@ -38,7 +38,7 @@ type run struct {
 func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 	r := &run{
 		c: c, o: o, label: cmp.Or(o.Label, "1"), now: o.Now,
-		index: map[identity]int{}, done: map[int]spec.Outcome{}, skips: map[int]Rejected{}, byKey: map[spec.Key]*belief{},
+		index: map[Identity]int{}, done: map[int]spec.Outcome{}, skips: map[int]Rejected{}, byKey: map[spec.Key]*belief{},
 	}
 	if r.now == nil {
 		r.now = time.Now
@@ -55,7 +55,7 @@ func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 		return nil, err
 	}
 	for i, p := range r.points {
-		r.index[identityOf(p.Config)] = i
+		r.index[IdentityOf(p.Config)] = i
 		k := p.Config.Key()
 		if r.byKey[k] == nil {
 			r.byKey[k] = &belief{key: k}
@@ -112,7 +112,7 @@ func (r *run) open(i int) bool {
 func (r *run) add(m spec.Measurement) {
 	r.rows = append(r.rows, m)
 	r.number = max(r.number+1, pointNumber(m))
-	i, ok := r.index[identityOf(m.Config)]
+	i, ok := r.index[IdentityOf(m.Config)]
 	if ok {
 		r.done[i] = m.Outcome
 	}
