@@ -39,9 +39,10 @@ func CompareConfigs(a, b spec.Config) int {
 	if a == b {
 		return 0
 	}
-	return cmp.Or(
-		CompareKeys(a.Key(), b.Key()),
-		cmp.Compare(a.Plan.Devices(), b.Plan.Devices()),
+	if c := cmp.Or(CompareKeys(a.Key(), b.Key()), cmp.Compare(a.Plan.Devices(), b.Plan.Devices())); c != 0 {
+		return c
+	}
+	if c := cmp.Or(
 		strings.Compare(a.Plan.String(), b.Plan.String()),
 		strings.Compare(a.Shape.Devices, b.Shape.Devices),
 		cmp.Compare(a.Shape.CPUs, b.Shape.CPUs),
@@ -49,8 +50,10 @@ func CompareConfigs(a, b spec.Config) int {
 		cmp.Compare(a.Seq(), b.Seq()),
 		strings.Compare(a.Framework, b.Framework),
 		compareLinks(a.Link, b.Link),
-		strings.Compare(asJSON(a), asJSON(b)), // the rest: model and accelerator figures
-	)
+	); c != 0 {
+		return c
+	}
+	return strings.Compare(asJSON(a), asJSON(b)) // the rest: model and accelerator figures
 }
 
 func compareLinks(a, b spec.Link) int {
