@@ -107,8 +107,21 @@ type Point struct {
 type Rejected struct {
 	Config spec.Config
 	Why    string
+	Group  Group // of those ruled out alike
 	// Asked is the value of the space this is about, such as "tp=8", when no
 	// point at all has it: it was asked for in vain. Empty where only this
 	// combination is ruled out, which a product of lists always has.
 	Asked string
 }
+
+// Group is what kind of reason rules a configuration out.
+type Group string
+
+const (
+	ForDevices   Group = "devices"   // they are too few, or not to be divided like this
+	ForModel     Group = "model"     // the model cannot be trained by this plan
+	ForStack     Group = "stack"     // the device or the training stack lacks a feature
+	ForDuplicate Group = "duplicate" // another plan under a second name
+	ForMemory    Group = "memory"    // far more than the device has
+	ForOutcome   Group = "outcome"   // a point that asked for less ran out of memory or time
+)

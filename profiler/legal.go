@@ -42,21 +42,26 @@ func notWorth(p spec.Plan) string {
 	return ""
 }
 
-// notHere returns why c cannot be run on m, or "". It is asked of exact plans
-// too.
-func (m Machine) notHere(c spec.Config) string {
-	p := c.Plan
+// tooFew returns why the devices of m do not do for c, or "". It is asked of
+// exact plans too.
+func (m Machine) tooFew(c spec.Config) string {
 	total, nodes, most, least := c.Shape.Stats()
 	switch {
 	case nodes > 1:
 		return fmt.Sprintf("shape %s has %d nodes, this machine is one", c.Shape, nodes)
 	case total > len(m.Devices):
 		return fmt.Sprintf("shape %s needs %d devices, this machine has %d", c.Shape, total, len(m.Devices))
-	case most%p.TP != 0 || least%p.TP != 0:
-		return fmt.Sprintf("tp=%d does not divide the devices of a node (%s)", p.TP, c.Shape)
+	case most%c.Plan.TP != 0 || least%c.Plan.TP != 0:
+		return fmt.Sprintf("tp=%d does not divide the devices of a node (%s)", c.Plan.TP, c.Shape)
 	}
-	if have := m.Accelerator.Formats(); len(have) > 0 && !slices.Contains(have, p.Precision) {
-		return fmt.Sprintf("%s has no %s, but %s", m.Accelerator.Name, p.Precision, join(have))
+	return ""
+}
+
+// lacks returns why neither device nor training stack can do what c asks for,
+// or "". It is asked of exact plans too.
+func (m Machine) lacks(c spec.Config) string {
+	if have := m.Accelerator.Formats(); len(have) > 0 && !slices.Contains(have, c.Plan.Precision) {
+		return fmt.Sprintf("%s has no %s, but %s", m.Accelerator.Name, c.Plan.Precision, join(have))
 	}
 	if m.Lacks != nil {
 		return m.Lacks(c)

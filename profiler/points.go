@@ -124,22 +124,40 @@ func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan
 	n, split := shape.Total(), p.TP*p.PP
 	p.DP = max(n/split, 1)
 	c := e.m.config(model, seq, shape, p, e.c.Point.Threads)
-	why := ""
-	if n%split != 0 {
-		why = fmt.Sprintf("tp=%d x pp=%d does not divide %d devices", p.TP, p.PP, n)
-	}
-	why = cmp.Or(why, e.m.notHere(c), cannotRun(model, c.SeqLen, c.Plan), notWorth(c.Plan), tooLarge(c))
 	id := IdentityOf(c)
 	if e.seen[id] {
 		return
 	}
 	e.seen[id] = true
 	values := valuesOf(c)
-	if why != "" {
-		e.rejected = append(e.rejected, combination{Rejected{Config: c, Why: why}, values})
+	if r, bad := e.reject(c, n%split != 0); bad {
+		e.rejected = append(e.rejected, combination{r, values})
 		return
 	}
 	e.take(c, values)
+}
+
+// reject says why c will not be measured, if so.
+func (e *expansion) reject(c spec.Config, uneven bool) (Rejected, bool) {
+	divides := ""
+	if uneven {
+		divides = fmt.Sprintf("tp=%d x pp=%d does not divide %d devices", c.Plan.TP, c.Plan.PP, c.Shape.Total())
+	}
+	for _, rule := range []struct {
+		Group
+		why func() string
+	}{
+		{ForDevices, func() string { return cmp.Or(e.m.tooFew(c), divides) }},
+		{ForModel, func() string { return cannotRun(c.Model, c.SeqLen, c.Plan) }},
+		{ForDuplicate, func() string { return notWorth(c.Plan) }},
+		{ForStack, func() string { return e.m.lacks(c) }},
+		{ForMemory, func() string { return tooLarge(c) }},
+	} {
+		if why := rule.why(); why != "" {
+			return Rejected{Config: c, Why: why, Group: rule.Group}, true
+		}
+	}
+	return Rejected{}, false
 }
 
 func (e *expansion) take(c spec.Config, values []string) {
@@ -203,7 +221,7 @@ func (e *expansion) exactOn(shape spec.Shape, p spec.Plan) (errs []error) {
 	for _, model := range e.c.Models {
 		for _, seq := range orDefault(e.c.Space.SeqLens, 0) {
 			c := e.m.config(model, seq, shape, p, e.c.Point.Threads)
-			if why := cmp.Or(cannotRun(model, c.SeqLen, c.Plan), e.m.notHere(c)); why != "" {
+			if why := cmp.Or(cannotRun(model, c.SeqLen, c.Plan), e.m.tooFew(c), e.m.lacks(c)); why != "" {
 				errs = append(errs, fmt.Errorf("profiler: campaign %s: plan %s: %s", e.c.Name, p, why))
 				continue
 			}

@@ -15,7 +15,7 @@ func (r *run) skipBeyond(b *belief, m spec.Measurement) {
 	for _, i := range b.points {
 		c := r.points[i].Config
 		if r.open(i) && asksMore(c, m.Config) {
-			r.skips[i] = Rejected{Config: c, Why: fmt.Sprintf("point %d (%s, %d tokens) ended with %s, and this asks for no less",
+			r.skips[i] = Rejected{Config: c, Group: ForOutcome, Why: fmt.Sprintf("point %d (%s, %d tokens) ended with %s, and this asks for no less",
 				pointNumber(m), m.Config.Plan, m.Config.Seq(), m.Outcome)}
 		}
 	}

@@ -1,0 +1,102 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+)
+
+func readCampaign(t testing.TB, path string) profiler.Campaign {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := profiler.ReadCampaign(path, text, catalog.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// machine is an invented node: n processes on CPUs, or n H200.
+func machine(t testing.TB, n int, gpu bool) profiler.Machine {
+	t.Helper()
+	m := profiler.Machine{PerNode: n, CPUs: n, HostBytes: 8 * memory.GiB, Framework: "pacer-torch", CPU: true,
+		Accelerator: spec.Accelerator{Name: "two cores", FP32: 5e10, MemBytes: 4 * memory.GiB, MemBps: 1e10}}
+	if gpu {
+		a, err := catalog.Accelerator("H200")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Accelerator, m.CPU, m.CPUs, m.HostBytes = a, false, 16*n, 128*memory.GiB
+	}
+	for i := range n {
+		m.Devices = append(m.Devices, i)
+	}
+	return m
+}
+
+// TestCampaigns expands every campaign file on a machine it is for. The counts
+// are those of the lists: models x shapes x ..., with what needs too much memory.
+func TestCampaigns(t *testing.T) {
+	for name, want := range map[string]struct {
+		machine profiler.Machine
+		legal   int
+	}{
+		"cpu-smoke":  {machine(t, 2, false), 2 * (2*2 + 3)},
+		"cpu-small":  {machine(t, 2, false), 4 * (18 + 36 + 18 + 18)},
+		"gpu-single": {machine(t, 1, true), 6 * 6 * 2 * 2 * 2},
+		"gpu-deep":   {machine(t, 1, true), 8 * 3 * 4 * 2 * 2 * 2},
+		"gpu-node":   {machine(t, 8, true), 4 * (8 + 56 + 152 + 272 + 4)}, // by shape, and the plans
+	} {
+		c := readCampaign(t, "campaigns/"+name+".yaml")
+		if c.Name != name || c.Description == "" {
+			t.Errorf("%s: name %q, description %q", name, c.Name, c.Description)
+		}
+		points, rejected, err := c.Points(want.machine)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		large := 0
+		for _, r := range rejected {
+			if r.Group == profiler.ForMemory {
+				large++
+			}
+			if r.Asked != "" {
+				t.Errorf("%s: %s is in no point: %s", name, r.Asked, r.Why)
+			}
+		}
+		if len(points)+large != want.legal || large > want.legal/10 {
+			t.Errorf("%s: %d points and %d too large, want %d in all", name, len(points), large, want.legal)
+		}
+		for _, p := range points {
+			if err := p.Config.Check(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestEveryCampaignIsTested: TestCampaigns and the replay's test name them all.
+func TestEveryCampaignIsTested(t *testing.T) {
+	files, err := filepath.Glob("campaigns/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".yaml"))
+		readCampaign(t, f)
+	}
+	if want := []string{"cpu-small", "cpu-smoke", "gpu-deep", "gpu-node", "gpu-single", "rubick-replay"}; !slices.Equal(names, want) {
+		t.Errorf("campaigns are %v, want %v", names, want)
+	}
+}
