@@ -1,0 +1,96 @@
+"""What is trained and how: the JSON of a Go spec.Config as Python values."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from pacer_worker.unsupported import Unsupported
+
+
+@dataclass(frozen=True)
+class Model:
+    """The network. A zero number means not recorded, as in Go."""
+
+    name: str = ""
+    kind: str = ""
+    layers: int = 0
+    hidden: int = 0
+    ffn: int = 0
+    heads: int = 0
+    kv_heads: int = 0
+    head_dim: int = 0
+    vocab: int = 0
+    seq_len: int = 0
+    gated_mlp: bool = False
+    tied_embeddings: bool = False
+    experts: int = 0
+    experts_per_token: int = 0
+    expert_ffn: int = 0
+    shared_experts: int = 0
+    dense_layers: int = 0
+
+    @property
+    def kv(self) -> int:
+        return self.kv_heads or self.heads
+
+    @property
+    def head(self) -> int:
+        return self.head_dim or self.hidden // self.heads
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The execution plan, every default written out."""
+
+    dp: int = 1
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    vp: int = 1
+    mb: int = 1
+    ga: int = 1
+    zero: int = 0
+    offload: str = "none"
+    recompute: str = "none"
+    sp: bool = False
+    precision: str = ""
+
+    @property
+    def devices(self) -> int:
+        return self.dp * self.tp * self.pp * self.cp
+
+    @property
+    def global_batch(self) -> int:
+        return self.dp * self.mb * self.ga
+
+    @classmethod
+    def read(cls, plan: dict[str, Any]) -> Plan:
+        """Reads the JSON of a spec.Plan; absent, zero and empty fields are defaults."""
+        return cls(**_known(cls, {key: value for key, value in plan.items() if value}))
+
+
+@dataclass(frozen=True)
+class Config:
+    model: Model
+    plan: Plan
+    seq_len: int
+
+    @classmethod
+    def read(cls, config: dict[str, Any]) -> Config:
+        model = Model(**_known(Model, config["model"]))
+        return cls(model, Plan.read(config.get("plan", {})), config.get("seq_len") or model.seq_len)
+
+
+def require_shape(model: Model, *fields: str) -> None:
+    """Refuses a model of which one of the fields is not recorded."""
+    missing = [field for field in fields if not getattr(model, field)]
+    if missing:
+        raise Unsupported(f"model {model.name} ({model.kind}) records no {', '.join(missing)}")
+
+
+def _known(cls: type, values: dict[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in dataclasses.fields(cls)}
+    return {key: value for key, value in values.items() if key in names}

@@ -1,0 +1,236 @@
+"""The training engine: builds a plan's share of the network on this rank and trains it."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pacer_worker import features, zero
+from pacer_worker.collectives import Group
+from pacer_worker.config import Config, Model, Plan
+from pacer_worker.data import micro_batches
+from pacer_worker.gradients import PartialSums, SharedSums
+from pacer_worker.mesh import Mesh
+from pacer_worker.models import network, resnet_depth
+from pacer_worker.models_attention import FUSED
+from pacer_worker.models_part import Network
+from pacer_worker.models_site import Site
+from pacer_worker.optimizer import HostAdamW, Settings, adamw
+from pacer_worker.phases import Clock, Phases, no_clock
+from pacer_worker.pipeline import Links, State, one_forward_one_backward
+from pacer_worker.precision import Precision
+from pacer_worker.recompute import Recompute
+from pacer_worker.replicas import Flushed, Overlapped, Replicas
+from pacer_worker.stage import Stage, split
+from pacer_worker.tensor_parallel import TensorParallel
+from pacer_worker.unsupported import Unsupported
+from pacer_worker.weights import Weight, count, declared, initialise
+
+__all__ = ["Engine", "Unsupported", "build"]
+
+
+def build(config: dict[str, Any], device: torch.device, options: dict[str, Any]) -> Engine:
+    """Builds the engine of this rank; collective over all ranks.
+
+    config is the JSON of a spec.Config; its plan must fill the world. Options:
+    seed (int, of weights and data), compile (bool), learning_rate and epsilon
+    (Adam's), eager_attention (bool, do without the fused one). Raises Unsupported.
+    """
+    return Engine(Config.read(config), device, options)
+
+
+class Engine:
+    """One rank of a training run."""
+
+    parameters: int  # of the whole, unsharded network
+    notes: dict[str, str]  # what was really used, by feature
+    can_skip_sync: bool  # step(sync=False) leaves out the gradient exchange between replicas
+
+    def __init__(self, config: Config, device: torch.device, options: dict[str, Any]) -> None:
+        plan, seed = config.plan, int(options.get("seed", 0))
+        _refuse(config, options)
+        self.plan, self.device, self.phases = plan, device, Phases()
+        self.precision = Precision(plan.precision, device)
+        self.precision.use()
+        self.mesh = Mesh(plan, self.phases)
+        self.notes = {"precision": self.precision.name}
+
+        sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
+        site = self._site(sharded, options)
+        self.network = network(config, site)
+        whole = _whole(config)
+        rows = split(whole, plan.pp)
+        self.parameters = count(torch.nn.ModuleList(_modules(whole)))
+
+        first = sum(len(row) for row in rows[: self.mesh.stage])
+        parts = self.network.parts[first : first + len(rows[self.mesh.stage])]
+        self.stage = Stage(self.network, parts, site, self.precision.autocast)
+        self.links = self._links(first, len(parts))
+        if self.network.fused_attention:
+            self.notes["attention"] = "sdpa" if FUSED and not site.eager_attention else "eager"
+
+        self.batches = micro_batches(self.network, plan, self.mesh.replica, seed, device)
+        self.replicas = self._replicas(sharded, seed)
+        self._compile(options)
+        self.can_skip_sync = self.replicas.can_skip_sync
+        self.partial_sums = PartialSums(self.stage, self.mesh.tp)
+        self.shared_sums = SharedSums(whole, rows, self.stage, self.mesh)
+        settings = Settings(**{k: options[k] for k in ("learning_rate", "epsilon") if k in options})
+        self.optimizer = self._optimizer(settings)
+        self.precision.guard(several=plan.tp * plan.pp > 1 or sharded)
+        self._greet()
+
+    def step(self, clock: Clock, sync: bool = True) -> Tensor | None:
+        """Takes one optimizer step; returns this replica's mean loss on the last stage, else None.
+
+        Without sync the gradients of the replicas are not averaged, so that the
+        cost of that can be told; the replicas drift apart.
+        """
+        self.phases.clock = clock
+        try:
+            return self._step(sync)
+        finally:
+            self.phases.clock = no_clock
+
+    def _step(self, sync: bool) -> Tensor | None:
+        self.optimizer.zero_grad(set_to_none=True)
+        losses: list[Tensor] = []
+        final = self.plan.ga - 1
+
+        def forward(m: int, received: State) -> State:
+            with self.replicas.micro_batch(m == final, sync), self.phases("forward"):
+                state = self.replicas.run(received, self.batches[m])
+            if self.stage.last:
+                losses.append(state[0].detach())
+            return state
+
+        def backward(m: int, received: State, sent: State, gradients: State) -> State:
+            with self.replicas.micro_batch(m == final, sync), self.phases("backward"):
+                if self.stage.last:
+                    self.precision.scale(sent[0] / self.plan.ga).backward()
+                else:
+                    torch.autograd.backward(sent, gradients)
+            return tuple(x.grad for x in received)
+
+        one_forward_one_backward(self.links, self.plan.ga, forward, backward)
+        self.replicas.finish(sync)
+        self.partial_sums()
+        self.shared_sums()
+        with self.phases("optimizer"):
+            self.precision.step(self.optimizer)
+        return torch.stack(losses).mean() if losses else None
+
+    def tensors(self, gradients: bool = False) -> Iterator[tuple[Weight, Tensor]]:
+        """Yields what this rank holds of each parameter or gradient; collective with FSDP2."""
+        for weight, module, attribute in declared(self.stage):
+            parameter = getattr(module, attribute)
+            tensor = parameter.grad if gradients else parameter.detach()
+            yield weight, tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+    def _site(self, sharded: bool, options: dict[str, Any]) -> Site:
+        meta = sharded and zero.fsdp2() is not None
+        return Site(
+            device=torch.device("meta") if meta else self.device,
+            dtype=self.precision.dtype,
+            tp=TensorParallel(self.mesh.tp, self.plan.sp),
+            recompute=Recompute(self.plan.recompute),
+            eager_attention=bool(options.get("eager_attention", False)),
+        )
+
+    def _links(self, first: int, parts: int) -> Links:
+        def shapes(part: int) -> list[tuple[int, ...]]:
+            return [(self.plan.mb, *shape) for shape in self.network.parts[part].out] if part >= 0 else []
+
+        return Links(self.mesh.pp, shapes(first - 1), shapes(first + parts - 1), self.precision.dtype, self.device)
+
+    def _replicas(self, sharded: bool, seed: int) -> Replicas:
+        """Splits or wraps the stage, and sets its weights."""
+        replicas: Replicas
+        group = self.mesh.dp
+        if sharded:
+            handle = group.handle or zero.single_process_group(self.device)
+            self.precision.cast = False  # FSDP hands out narrow weights
+            if zero.fsdp2() is not None:
+                replicas = zero.FullyShard(self.stage, group, handle, self.plan, self.precision)
+                initialise(self.stage, seed, self.device)
+            else:
+                initialise(self.stage, seed, self.device)
+                replicas = zero.FullySharded(self.stage, group, handle, self.plan, self.precision)
+            self.notes["zero"] = replicas.note
+            return replicas
+        initialise(self.stage, seed, self.device)
+        if group.size == 1:
+            return Replicas(self.stage, group)
+        replicas = Overlapped(self.stage, group) if self.plan.pp == 1 else Flushed(self.stage, group)
+        self.notes["data_parallel"] = replicas.note
+        return replicas
+
+    def _compile(self, options: dict[str, Any]) -> None:
+        if options.get("compile"):
+            self.stage.compile()
+            self.notes["compile"] = "each layer"
+
+    def _optimizer(self, settings: Settings) -> torch.optim.Optimizer:
+        kind: Any = adamw
+        if self.plan.offload == "optimizer":
+            kind = HostAdamW
+            self.notes["offload"] = "AdamW on the host"
+        elif self.plan.offload == "params":
+            self.notes["offload"] = "CPUOffloadPolicy"
+        parameters = [p for p in self.stage.parameters() if p.requires_grad]
+        if self.plan.zero == 1 and self.plan.dp > 1:
+            self.notes["zero"] = "ZeroRedundancyOptimizer"
+            kind = HostAdamW if kind is HostAdamW else torch.optim.AdamW
+            return zero.sharded_optimizer(parameters, kind, self.mesh.dp, **settings.kwargs())
+        return kind(parameters, **settings.kwargs())
+
+    def _greet(self) -> None:
+        """Makes the connections of all groups now, not in the first step."""
+        for group in (self.mesh.tp, self.mesh.dp, self.mesh.pp):
+            group.all_reduce(torch.zeros(1, device=self.device))
+
+
+def _whole(config: Config) -> Network:
+    """Returns the network unsplit, with modules that hold no memory."""
+    site = Site(
+        device=torch.device("meta"),
+        dtype=torch.float32,
+        tp=TensorParallel(Group([0], 0, None, Phases()), False),
+        recompute=Recompute("none"),
+    )
+    return network(config, site)
+
+
+def _modules(whole: Network) -> list[torch.nn.Module]:
+    return [part.make() for part in whole.parts] + [make() for make in whole.tables.values()]
+
+
+def _refuse(config: Config, options: dict[str, Any]) -> None:
+    model, plan = config.model, config.plan
+    reasons = features.lacks(plan, bool(options.get("compile")))
+    if model.experts:
+        reasons.append(f"model {model.name} is a mixture of experts ({model.experts}): only dense networks are implemented")
+    if not resnet_depth(model.name):
+        reasons += _indivisible(model, plan, config.seq_len)
+    if reasons:
+        raise Unsupported("; ".join(reasons))
+
+
+def _indivisible(model: Model, plan: Plan, seq: int) -> list[str]:
+    tp, kv, reasons = plan.tp, model.kv, []
+    if model.heads % tp:
+        reasons.append(f"tp={tp} does not divide {model.heads} heads")
+    if model.ffn % tp:
+        reasons.append(f"tp={tp} does not divide an ffn width of {model.ffn}")
+    if kv and (tp % kv if kv < tp else kv % tp):
+        reasons.append(f"tp={tp} and {kv} key/value heads do not divide one another")
+    if kv and model.heads % kv:
+        reasons.append(f"{kv} key/value heads do not divide {model.heads} heads")
+    if kv and tp > kv and plan.zero >= 2 and plan.dp > 1:
+        reasons.append(f"zero={plan.zero} with tp={tp} above {kv} key/value heads is not implemented")
+    if plan.sp and seq % tp:
+        reasons.append(f"sp=1 needs tp={tp} to divide seq_len={seq}")
+    return reasons

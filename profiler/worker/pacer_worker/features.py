@@ -1,0 +1,69 @@
+"""What the installed torch has, and what a plan would need besides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from pacer_worker import zero
+from pacer_worker.config import Plan
+from pacer_worker.models_attention import FUSED
+
+
+def features() -> dict[str, bool | str]:
+    """Returns versions as text and features as true or false; needs no process group."""
+    cuda = torch.cuda.is_available()
+    distributed = dist.is_available()
+    return {
+        "torch": torch.__version__,
+        "cuda": cuda,
+        "cuda_version": torch.version.cuda or "",
+        "device": torch.cuda.get_device_name(0) if cuda else "cpu",
+        "distributed": distributed,
+        "nccl": distributed and dist.is_nccl_available(),
+        "gloo": distributed and getattr(dist, "is_gloo_available", lambda: True)(),
+        "ddp": distributed,
+        "zero_redundancy_optimizer": distributed and zero.zero_redundancy_optimizer() is not None,
+        "fsdp1": distributed and zero.fsdp1() is not None,
+        "fsdp2": distributed and zero.fsdp2() is not None,
+        "compile": hasattr(torch, "compile"),
+        "sdpa": FUSED,
+        "bf16": not cuda or torch.cuda.is_bf16_supported(),
+        "fp16": cuda,
+        "tf32": cuda and torch.cuda.get_device_capability(0)[0] >= 8,
+    }
+
+
+def lacks(plan: dict[str, Any] | Plan, compile: bool = False) -> list[str]:
+    """Returns why the installed torch and this worker cannot run the plan, nothing if they can.
+
+    Precisions depend on the device and are judged by precision.lack.
+    """
+    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    version = torch.__version__
+    reasons = [
+        f"{key}={value} is not implemented: the worker has dp, tp (with sp) and pp"
+        for key, value in (("cp", plan.cp), ("ep", plan.ep), ("vp", plan.vp))
+        if value > 1
+    ]
+    sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
+    if sharded and zero.fsdp2() is None and zero.fsdp1() is None:
+        reasons.append(
+            f"zero={plan.zero} needs FSDP, which torch {version} does not have or cannot import; "
+            "torch 2.4 or later has fully_shard"
+        )
+    if sharded and plan.pp > 1:
+        reasons.append(f"zero={plan.zero} with pp={plan.pp}: FSDP would gather weights for every micro-batch of a stage")
+    if plan.zero == 1 and plan.dp > 1 and zero.zero_redundancy_optimizer() is None:
+        reasons.append(f"zero=1 needs torch.distributed.optim.ZeroRedundancyOptimizer, which torch {version} lacks")
+    if plan.offload == "params" and plan.zero != 3:
+        reasons.append(f"offload=params needs zero=3, not zero={plan.zero}")
+    if plan.offload == "params" and plan.precision == "fp16":
+        reasons.append("offload=params with precision=fp16: the gradient scaler needs gradients on the device; bf16 works")
+    if plan.sp and plan.tp == 1:
+        reasons.append("sp=1 needs tp > 1")
+    if compile and not hasattr(torch, "compile"):
+        reasons.append(f"compile needs torch.compile, which torch {version} lacks; torch 2.0 or later has it")
+    return reasons

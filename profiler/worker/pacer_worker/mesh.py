@@ -1,0 +1,71 @@
+"""Which rank is where: tensor-parallel neighbours first, then replicas, then stages."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import torch.distributed as dist
+
+from pacer_worker.collectives import Group
+from pacer_worker.config import Plan
+from pacer_worker.phases import Phases
+from pacer_worker.unsupported import Unsupported
+
+
+class Mesh:
+    """The process groups of a plan, as seen from this rank.
+
+    rank = (stage * dp + replica) * tp + shard, so that the ranks that talk most
+    are neighbours and pipeline stages lie farthest apart (Narayanan et al., SC 2021).
+    Every rank must build it, at the same time: making groups is collective.
+    """
+
+    def __init__(self, plan: Plan, phases: Phases) -> None:
+        self.plan, self.phases = plan, phases
+        world = dist.get_world_size() if dist.is_initialized() else 1
+        if world != plan.dp * plan.tp * plan.pp:
+            raise Unsupported(
+                f"dp={plan.dp} x tp={plan.tp} x pp={plan.pp} needs {plan.dp * plan.tp * plan.pp} processes, "
+                f"{world} were started"
+            )
+        self.world = world
+        self.rank = dist.get_rank() if dist.is_initialized() else 0
+        self.shard = self.rank % plan.tp
+        self.replica = self.rank // plan.tp % plan.dp
+        self.stage = self.rank // (plan.tp * plan.dp)
+        self._handles: dict[tuple[int, ...], object] = {}
+
+        replicas, shards, stages = range(plan.dp), range(plan.tp), range(plan.pp)
+        self.tp = self._mine([[self.at(s, r, t) for t in shards] for s in stages for r in replicas])
+        self.dp = self._mine([[self.at(s, r, t) for r in replicas] for s in stages for t in shards])
+        self.pp = self.stages(stages)
+
+    def at(self, stage: int, replica: int, shard: int) -> int:
+        """Returns the rank at these coordinates."""
+        return (stage * self.plan.dp + replica) * self.plan.tp + shard
+
+    def stages(self, stages: Sequence[int]) -> Group | None:
+        """Returns the group of these stages that this rank is in, None if in none.
+
+        Collective over the world; ranks of the same replica and shard are together.
+        """
+        return self._mine(
+            [[self.at(s, r, t) for s in stages] for r in range(self.plan.dp) for t in range(self.plan.tp)]
+        )
+
+    def _mine(self, groups: list[list[int]]) -> Group | None:
+        """Makes all of the groups, in order, and returns the one with this rank."""
+        mine = None
+        for ranks in groups:
+            handle = self._handle(tuple(ranks))
+            if self.rank in ranks:
+                mine = Group(ranks, ranks.index(self.rank), handle, self.phases)
+        return mine
+
+    def _handle(self, ranks: tuple[int, ...]) -> object:
+        if len(ranks) == 1:
+            return None
+        if ranks not in self._handles:
+            whole = len(ranks) == self.world
+            self._handles[ranks] = dist.group.WORLD if whole else dist.new_group(list(ranks))
+        return self._handles[ranks]

@@ -1,0 +1,129 @@
+"""Attention: multi-head and grouped-query, self and cross, fused where torch can."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pacer_worker.config import Model
+from pacer_worker.recompute import again
+from pacer_worker.models_site import Site
+from pacer_worker.tensor_parallel import Linear
+from pacer_worker.unsupported import Unsupported
+
+FUSED = hasattr(F, "scaled_dot_product_attention")
+FUSED_GROUPS = FUSED and "enable_gqa" in (F.scaled_dot_product_attention.__doc__ or "")
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, eager: bool = not FUSED) -> Tensor:
+    """Returns softmax(q k' / sqrt(d) + bias) v of (batch, heads, sequence, d) tensors.
+
+    k and v may have fewer heads, each shared by as many query heads. A bias comes
+    with its own causal mask.
+    """
+    groups = q.shape[1] // k.shape[1]
+    # Only the kernels for 16-bit numbers on CUDA read shared heads in place.
+    in_place = not eager and FUSED_GROUPS and q.is_cuda and q.element_size() == 2 and bias is None
+    if groups > 1 and not in_place:
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    if eager:
+        return _eager(q, k, v, bias, causal)
+    if bias is not None:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype))
+    if groups > 1 and in_place:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def _eager(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool) -> Tensor:
+    scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(q.shape[-1])
+    if bias is not None:
+        scores = scores + bias
+    elif causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(future, float("-inf"))
+    return torch.matmul(scores.float().softmax(-1).to(v.dtype), v)
+
+
+class Rotary:
+    """Rotary position embedding (Su et al., RoFormer, 2021), base 10000."""
+
+    def __init__(self, width: int) -> None:
+        if width % 2:
+            raise Unsupported(f"rotary position embedding needs an even head_dim, not {width}")
+        self.width = width
+        self.table: tuple[Tensor, Tensor] | None = None  # cosines and sines, made on first use
+
+    def __call__(self, x: Tensor) -> Tensor:
+        cos, sin = self._table(x)
+        first, second = x.chunk(2, -1)
+        return x * cos + torch.cat((-second, first), -1) * sin
+
+    def _table(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if self.table is None or self.table[0].shape[0] != x.shape[-2]:
+            steps = torch.arange(0, self.width, 2, device=x.device, dtype=torch.float32)
+            angles = torch.outer(torch.arange(x.shape[-2], device=x.device).float(), 10000 ** (-steps / self.width))
+            angles = torch.cat((angles, angles), -1)
+            self.table = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        return self.table
+
+
+class Attention(nn.Module):
+    """Projections around attend, their heads split over the tensor-parallel ranks.
+
+    The hidden state x is attended to itself, or with cross=True to a memory.
+    Key/value heads fewer than the ranks are held by several ranks each.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        name: str,
+        model: Model,
+        bias: bool,
+        causal: bool = False,
+        rotary: bool = False,
+        cross: bool = False,
+    ) -> None:
+        super().__init__()
+        self.site, self.tp, self.causal, self.cross = site, site.tp, causal, cross
+        self.width = model.head
+        self.rotary = Rotary(model.head) if rotary else None
+        self.heads, self.kv_heads = model.heads // self.tp.size, max(model.kv // self.tp.size, 1)
+
+        query = (model.heads * self.width, self.tp.size, self.tp.rank)
+        holders = min(self.tp.size, model.kv)  # pieces the key/value heads are cut into
+        kv = (model.kv * self.width, holders, self.tp.rank * holders // self.tp.size)
+        shared = holders < self.tp.size
+        hidden, rows = model.hidden, [query, kv, kv]
+        if cross:
+            self.q = Linear(site, f"{name}.q", hidden, query[0], bias, self.tp.pieces(0, query))
+            rows = rows[1:]
+        outputs = sum(block[0] for block in rows)
+        partial = len(rows) - 2 if shared else None
+        self.qkv = Linear(site, f"{name}.{'kv' if cross else 'qkv'}", hidden, outputs, bias, self.tp.pieces(0, *rows), partial)
+        self.out = Linear(site, f"{name}.out", query[0], hidden, bias, self.tp.share(1, query[0]))
+
+    def forward(self, x: Tensor, memory: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+        q, k, v = self._project(x, memory)
+        if self.rotary is not None:
+            q, k = self.rotary(q), self.rotary(k)
+        args = (q, k, v, bias, self.causal, self.site.eager_attention or not FUSED)
+        y = again(attend, *args) if self.site.recompute.attention else attend(*args)
+        y = self.tp.leave(self.out(y.transpose(1, 2).flatten(2)))
+        return y if self.out.bias is None else y + self.out.bias
+
+    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        wide, narrow = self.heads * self.width, self.kv_heads * self.width
+        if self.cross:
+            q = self.q(self.tp.enter(x))
+            k, v = self.qkv(self.tp.enter(memory)).split((narrow, narrow), -1)
+        else:
+            q, k, v = self.qkv(self.tp.enter(x)).split((wide, narrow, narrow), -1)
+        return self._by_head(q), self._by_head(k), self._by_head(v)
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.width)).transpose(1, 2)

@@ -1,0 +1,96 @@
+"""Causal language models: GPT style, or Llama style where the MLP is gated."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pacer_worker.config import Config, require_shape
+from pacer_worker.models_layers import Batch, Layer, Norm, State, Style
+from pacer_worker.models_part import Network, Part, Sample, integers
+from pacer_worker.models_site import Site
+from pacer_worker.tensor_parallel import TokenEmbedding, cross_entropy
+from pacer_worker.weights import Constant, Normal, Weighted
+
+GPT = Style(causal=True)
+LLAMA = Style(causal=True, rms_norm=True, bias=False, activation="silu", gated=True, rotary=True)
+
+
+def decoder(config: Config, site: Site) -> Network:
+    model, seq = config.model, config.seq_len
+    require_shape(model, "layers", "hidden", "ffn", "heads", "vocab")
+    style = LLAMA if model.gated_mlp else GPT
+    state = ((seq // site.tp.size if site.tp.sequence else seq, model.hidden),)
+    learned = 0 if style.rotary else seq
+    table = "embed.table" if model.tied_embeddings else "head.table"
+
+    def layer(name: str) -> nn.Module:
+        return Layer(site, name, model, style)
+
+    parts = [Part("embed", lambda: Embed(site, model.vocab, model.hidden, learned), state)]
+    parts += [Part(f"layer_{i}", lambda i=i: layer(f"layer_{i}"), state, layer=True) for i in range(model.layers)]
+    parts.append(Part("head", lambda: Head(site, table, model.vocab, model.hidden, style.rms_norm), ((),)))
+
+    def sample(generator: torch.Generator, device: torch.device) -> Sample:
+        tokens = integers(generator, device, model.vocab, seq + 1)
+        return {"tokens": tokens[:-1], "labels": tokens[1:]}
+
+    return Network(parts, sample, {}, fused_attention=True)
+
+
+class Positions(Weighted):
+    """Learned position vectors, added to a hidden state."""
+
+    def __init__(self, site: Site, name: str, length: int, width: int) -> None:
+        super().__init__()
+        self.tp = site.tp
+        self.declare("table", name, (length, width), Normal(width), site.device, partial=site.tp.partial)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + (self.tp.group.share(self.table, 0) if self.tp.sequence else self.table)
+
+
+class Embed(nn.Module):
+    """Token vectors, and position vectors for a learned length above 0."""
+
+    def __init__(self, site: Site, vocab: int, hidden: int, learned: int) -> None:
+        super().__init__()
+        self.dtype = site.dtype
+        self.tokens = TokenEmbedding(site, "embed.table", vocab, hidden)
+        self.positions = Positions(site, "embed.positions", learned, hidden) if learned else None
+
+    def forward(self, state: State, batch: Batch) -> State:
+        x = self.tokens(batch["tokens"])
+        if self.positions is not None:
+            x = self.positions(x)
+        return (x.to(self.dtype),)
+
+
+class Logits(Weighted):
+    """Scores of the vocabulary, split like the table of token vectors, and their loss."""
+
+    def __init__(self, site: Site, name: str, vocab: int, hidden: int, bias: bool = False) -> None:
+        super().__init__()
+        self.tp = site.tp
+        self.split = site.tp.vocabulary(vocab) if site.tp.size > 1 else None
+        self.declare("table", name, (vocab, hidden), Normal(hidden), site.device, self.split)
+        self.register_parameter("bias", None)
+        if bias:
+            self.declare("bias", "head.bias", (vocab,), Constant(0.0), site.device, self.split)
+
+    def forward(self, x: Tensor, labels: Tensor) -> Tensor:
+        logits = F.linear(self.tp.enter(x), self.table, self.bias)
+        return cross_entropy(logits, labels, self.tp, self.split)
+
+
+class Head(nn.Module):
+    """The last norm, logits and the next token's loss."""
+
+    def __init__(self, site: Site, table: str, vocab: int, hidden: int, rms_norm: bool) -> None:
+        super().__init__()
+        self.norm = Norm(site, "head.norm", hidden, rms_norm)
+        self.logits = Logits(site, table, vocab, hidden)
+
+    def forward(self, state: State, batch: Batch) -> State:
+        return (self.logits(self.norm(state[-1]), batch["labels"]).mean(),)

@@ -1,0 +1,68 @@
+"""AdamW, on the device or on the host."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import torch
+
+from pacer_worker.gradients import local
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Adam's numbers; they do not change how fast a step is."""
+
+    learning_rate: float = 1e-4
+    epsilon: float = 1e-8
+
+    def kwargs(self) -> dict[str, float]:
+        return {"lr": self.learning_rate, "eps": self.epsilon, "weight_decay": 0.01}
+
+
+def adamw(parameters: Any, **kwargs: Any) -> torch.optim.Optimizer:
+    """Returns AdamW, in one kernel where torch has one for the parameters' device."""
+    if "fused" in inspect.signature(torch.optim.AdamW).parameters:
+        try:
+            return torch.optim.AdamW(parameters, fused=True, **kwargs)
+        except (RuntimeError, NotImplementedError):  # not for this device
+            pass
+    return torch.optim.AdamW(parameters, **kwargs)
+
+
+class HostAdamW(torch.optim.Optimizer):
+    """AdamW whose states and step are in host memory (Ren et al., ZeRO-Offload, 2021).
+
+    Gradients are copied to the host, the step is done there on a copy of the
+    weights, and the new weights are copied back.
+    """
+
+    def __init__(self, parameters: Any, **kwargs: Any) -> None:
+        super().__init__(parameters, dict(kwargs))
+        self.weights = [p for group in self.param_groups for p in group["params"] if local(p).numel()]
+        self.host = [self._copy(local(p)) for p in self.weights]
+        self.inner = adamw(self.host, **kwargs) if self.host else None
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        if self.inner is None:
+            return
+        for weight, host in zip(self.weights, self.host):
+            if weight.grad is not None:
+                host.grad.copy_(local(weight.grad), non_blocking=True)
+        if local(self.weights[0]).is_cuda:
+            torch.cuda.synchronize()  # the host reads what was copied
+        self.inner.step()
+        for weight, host in zip(self.weights, self.host):
+            local(weight).copy_(host, non_blocking=True)
+
+    @staticmethod
+    def _copy(weight: torch.Tensor) -> torch.nn.Parameter:
+        def pinned() -> torch.Tensor:
+            return torch.empty(weight.shape, dtype=weight.dtype, pin_memory=weight.is_cuda)
+
+        host = torch.nn.Parameter(pinned().copy_(weight.detach()))
+        host.grad = pinned().zero_()
+        return host

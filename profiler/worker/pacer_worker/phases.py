@@ -1,0 +1,27 @@
+"""Where the time of a step goes: modules name the phase, the step's clock counts it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Callable, ContextManager
+
+Clock = Callable[[str], ContextManager[object]]
+
+
+def no_clock(_: str) -> ContextManager[object]:
+    return contextlib.nullcontext()
+
+
+class Phases:
+    """Stands for the clock of the step in progress.
+
+    Modules are built once and each step brings its own clock, so they keep this
+    instead. Backward passes may call it from autograd's own threads, one at a
+    time, while the main thread waits.
+    """
+
+    def __init__(self) -> None:
+        self.clock: Clock = no_clock
+
+    def __call__(self, phase: str) -> ContextManager[object]:
+        return self.clock(phase)

@@ -1,0 +1,61 @@
+"""Data parallelism: one replica, DistributedDataParallel, or sums after the pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, ContextManager
+
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from pacer_worker.collectives import Group
+from pacer_worker.gradients import average
+
+
+class Replicas:
+    """One replica: nothing to exchange. The other kinds replace what they do otherwise."""
+
+    note = ""  # for Engine.notes
+    can_skip_sync = False
+
+    def __init__(self, stage: nn.Module, group: Group) -> None:
+        self.stage, self.group = stage, group
+        self.run: Callable[..., Any] = stage
+
+    def micro_batch(self, last: bool, sync: bool) -> ContextManager[object]:
+        """Goes around the forward and around the backward pass of a micro-batch."""
+        return contextlib.nullcontext()
+
+    def finish(self, sync: bool) -> None:
+        """Goes after the last backward pass."""
+
+
+class Overlapped(Replicas):
+    """DistributedDataParallel: gradients are averaged in buckets during the last backward pass."""
+
+    note = "DistributedDataParallel"
+    can_skip_sync = True
+
+    def __init__(self, stage: nn.Module, group: Group) -> None:
+        super().__init__(stage, group)
+        self.run = self.wrapped = DistributedDataParallel(
+            stage, process_group=group.handle, gradient_as_bucket_view=True, broadcast_buffers=False
+        )
+
+    def micro_batch(self, last: bool, sync: bool) -> ContextManager[object]:
+        return contextlib.nullcontext() if last and sync else self.wrapped.no_sync()
+
+
+class Flushed(Replicas):
+    """Averages after the pipeline has drained.
+
+    DistributedDataParallel expects each backward pass right after its forward
+    pass, which a pipeline does not do.
+    """
+
+    note = "all-reduce after the pipeline"
+    can_skip_sync = True
+
+    def finish(self, sync: bool) -> None:
+        if sync:
+            average(self.stage.parameters(), self.group)

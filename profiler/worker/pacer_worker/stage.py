@@ -1,0 +1,67 @@
+"""A pipeline stage: consecutive parts of the network, run one after the other."""
+
+from __future__ import annotations
+
+from typing import Callable, ContextManager
+
+import torch
+from torch import Tensor, nn
+
+from pacer_worker.models_part import Network, Part
+from pacer_worker.recompute import again
+from pacer_worker.models_site import Site
+from pacer_worker.unsupported import Unsupported
+from pacer_worker.weights import tie
+
+Autocast = Callable[[], ContextManager[object]]
+
+
+def split(network: Network, stages: int) -> list[list[Part]]:
+    """Spreads the layers over the stages as evenly as can be, the first stages having one more.
+
+    Other parts go with the layer after them, the last with the layer before it.
+    """
+    layers = sum(part.layer for part in network.parts)
+    if stages > layers:
+        raise Unsupported(f"pp={stages} is more than the {layers} layers of the network")
+    ends = [-(-(stage + 1) * layers // stages) for stage in range(stages)]
+    rows: list[list[Part]] = [[]]
+    done = 0
+    for part in network.parts:
+        if done == ends[len(rows) - 1] and len(rows) < stages:
+            rows.append([])
+        rows[-1].append(part)
+        done += part.layer
+    return rows
+
+
+class Stage(nn.Module):
+    """The parts of one stage. The state that leaves the last is the loss."""
+
+    def __init__(self, network: Network, parts: list[Part], site: Site, autocast: Autocast) -> None:
+        super().__init__()
+        self.autocast, self.dtype, self.recompute = autocast, site.dtype, site.recompute.layers
+        self.last = parts[-1] is network.parts[-1]
+        self.layers = {part.name for part in parts if part.layer}
+        self.parts = nn.ModuleDict({part.name: part.make() for part in parts})
+        used = [name for name in network.tables if any(name in part.uses for part in parts)]
+        self.tables = nn.ModuleDict({name: network.tables[name]() for name in used})
+        tie(self)
+
+    def forward(self, state: tuple[Tensor, ...], batch: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        with self.autocast():
+            batch = {**batch, **{name: table() for name, table in self.tables.items()}}
+            for name, part in self.parts.items():
+                if self.recompute and name in self.layers:
+                    state = again(part, state, batch)
+                else:
+                    state = part(state, batch)
+            return state if self.last else tuple(x.to(self.dtype) for x in state)
+
+    def layer_modules(self) -> list[nn.Module]:
+        return [part for name, part in self.parts.items() if name in self.layers]
+
+    def compile(self) -> None:  # type: ignore[override]
+        """Compiles every layer on its own: few graphs, which recomputation and FSDP wrap."""
+        for layer in self.layer_modules():
+            layer.forward = torch.compile(layer.forward)  # type: ignore[method-assign]

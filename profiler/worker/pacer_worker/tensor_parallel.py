@@ -1,0 +1,249 @@
+"""Megatron-style tensor parallelism: split linear layers, embeddings and loss.
+
+A block enters with the hidden state, splits its first matrix by columns (output
+features) and its second by rows (input features), and leaves with one sum over
+the ranks (Shoeybi et al., Megatron-LM, 2019). With sequence parallelism the
+hidden state between blocks is split along the sequence, and the sums become
+all-gathers and reduce-scatters (Korthikanti et al., 2022). Hidden states are
+(batch, sequence, features).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pacer_worker.collectives import Group
+from pacer_worker.weights import Constant, Normal, Split, Weighted
+
+if TYPE_CHECKING:
+    from pacer_worker.models_site import Site
+
+SEQUENCE = 1  # dimension of a hidden state
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def uncompiled(function: Function) -> Function:
+    """Keeps torch.compile, where there is one, from tracing into function."""
+    disable = getattr(getattr(torch, "compiler", None), "disable", None)
+    return disable(function) if disable else function
+
+
+class TensorParallel:
+    """This rank's share of split layers, and the sums between them."""
+
+    def __init__(self, group: Group, sequence: bool) -> None:
+        self.group = group
+        self.rank, self.size = group.rank, group.size
+        self.sequence = sequence and group.size > 1
+
+    @property
+    def partial(self) -> int | None:
+        """Weight.partial of a whole tensor that is used on this rank's tokens only."""
+        return 0 if self.sequence else None
+
+    @uncompiled
+    def enter(self, x: Tensor) -> Tensor:
+        """Hands a hidden state to layers split by columns."""
+        if self.size == 1:
+            return x
+        return _GatherTokens.apply(x, self.group) if self.sequence else _Copy.apply(x, self.group)
+
+    @uncompiled
+    def leave(self, x: Tensor) -> Tensor:
+        """Sums the partial results of layers split by rows into a hidden state."""
+        if self.size == 1:
+            return x
+        return _ScatterSum.apply(x, self.group) if self.sequence else _Sum.apply(x, self.group)
+
+    @uncompiled
+    def split_tokens(self, x: Tensor) -> Tensor:
+        """Hands on a tensor every rank has computed whole as a hidden state."""
+        return _SplitTokens.apply(x, self.group) if self.sequence else x
+
+    @uncompiled
+    def join_tokens(self, x: Tensor) -> Tensor:
+        """Hands a hidden state to layers every rank computes whole."""
+        return _JoinTokens.apply(x, self.group) if self.sequence else x
+
+    def share(self, axis: int, *blocks: int) -> Split:
+        """Splits the axis of a tensor made of blocks: an equal share of each."""
+        return self.pieces(axis, *((block, self.size, self.rank) for block in blocks))
+
+    def pieces(self, axis: int, *blocks: tuple[int, int, int]) -> Split:
+        """Splits an axis into blocks of (length, pieces, index of this rank's piece)."""
+        ranges, starts, offset = [], [], 0
+        for length, pieces, index in blocks:
+            piece = length // pieces
+            ranges.append((offset + index * piece, offset + (index + 1) * piece))
+            starts.append(offset)
+            offset += length
+        return Split(axis, tuple(ranges), sum(stop - start for start, stop in ranges), tuple(starts))
+
+    def vocabulary(self, length: int) -> Split:
+        """Splits the rows of a vocabulary, the last ranks' padded to equal length."""
+        size = -(-length // self.size)
+        start = min(self.rank * size, length)
+        return Split(0, ((start, min(start + size, length)),), size)
+
+
+class Linear(Weighted):
+    """A linear layer: whole, split by columns (axis 0) or by rows (axis 1).
+
+    One split by rows must be followed by TensorParallel.leave; its bias is for
+    the caller to add after that, as `layer.bias`.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        name: str,
+        inputs: int,
+        outputs: int,
+        bias: bool,
+        split: Split | None = None,
+        partial: int | None = None,
+    ) -> None:
+        super().__init__()
+        device = site.device
+        self.declare("weight", f"{name}.weight", (outputs, inputs), Normal(inputs), device, split, partial)
+        self.by_rows = split is not None and split.axis == 1
+        if bias:
+            if self.by_rows:
+                split, partial = None, site.tp.partial
+            self.declare("bias", f"{name}.bias", (outputs,), Constant(0.0), device, split, partial)
+        else:
+            self.register_parameter("bias", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, None if self.by_rows else self.bias)
+
+
+class TokenEmbedding(Weighted):
+    """A table of token vectors, its rows split over the ranks."""
+
+    def __init__(self, site: Site, name: str, vocab: int, hidden: int) -> None:
+        super().__init__()
+        self.tp = site.tp
+        split = site.tp.vocabulary(vocab) if site.tp.size > 1 else None
+        self.declare("table", name, (vocab, hidden), Normal(hidden), site.device, split)
+        self.range = split.ranges[0] if split else (0, vocab)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        if self.tp.size == 1:
+            return F.embedding(tokens, self.table)
+        start, stop = self.range
+        elsewhere = (tokens < start) | (tokens >= stop)
+        rows = F.embedding((tokens - start).masked_fill(elsewhere, 0), self.table)
+        return self.tp.leave(rows.masked_fill(elsewhere.unsqueeze(-1), 0))
+
+
+@uncompiled
+def cross_entropy(logits: Tensor, labels: Tensor, tp: TensorParallel, vocabulary: Split | None) -> Tensor:
+    """Returns the loss of each label; logits are split like the vocabulary, None: whole."""
+    logits = logits.float()
+    if tp.size == 1 or vocabulary is None:
+        return F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").view(labels.shape)
+    start, stop = vocabulary.ranges[0]
+    if stop - start < vocabulary.size:
+        padding = torch.arange(vocabulary.size, device=logits.device) >= stop - start
+        logits = logits.masked_fill(padding, float("-inf"))
+    return _SplitCrossEntropy.apply(logits, labels, tp.group, start, stop)
+
+
+class _Copy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return ctx.group.all_reduce(grad.clone(memory_format=torch.contiguous_format)), None
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        return group.all_reduce(x.clone(memory_format=torch.contiguous_format))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
+
+
+class _GatherTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return group.all_gather(x, SEQUENCE)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return ctx.group.reduce_scatter(grad, SEQUENCE), None
+
+
+class _ScatterSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return group.reduce_scatter(x, SEQUENCE)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return ctx.group.all_gather(grad, SEQUENCE), None
+
+
+class _SplitTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return group.share(x, SEQUENCE).contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return ctx.group.all_gather(grad, SEQUENCE), None
+
+
+class _JoinTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return group.all_gather(x, SEQUENCE)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return ctx.group.share(grad, SEQUENCE).contiguous(), None
+
+
+class _SplitCrossEntropy(torch.autograd.Function):
+    """Cross entropy over logits whose columns lie on several ranks.
+
+    Only one number per token is exchanged, three times: the largest logit, the
+    sum of exponentials and the label's logit.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, group: Group, start: int, stop: int) -> Tensor:
+        top = group.all_reduce(logits.amax(-1), largest=True)
+        logits = logits - top.unsqueeze(-1)
+        elsewhere = (labels < start) | (labels >= stop)
+        column = (labels - start).masked_fill(elsewhere, 0).unsqueeze(-1)
+        label = logits.gather(-1, column).squeeze(-1).masked_fill(elsewhere, 0)
+        group.all_reduce(label)
+        softmax = logits.exp_()
+        total = group.all_reduce(softmax.sum(-1))
+        softmax.div_(total.unsqueeze(-1))
+        ctx.save_for_backward(softmax, column, elsewhere)
+        return total.log() - label
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        softmax, column, elsewhere = ctx.saved_tensors
+        grad = grad.unsqueeze(-1)
+        there = grad.masked_fill(elsewhere.unsqueeze(-1), 0)
+        return (softmax * grad).scatter_add(-1, column, -there), None, None, None, None
