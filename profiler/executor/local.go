@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/pacer-ml/pacer/profiler"
@@ -86,6 +87,9 @@ func lookUp(cmd profiler.Command) (string, error) {
 	program, err := exec.LookPath(cmd.Args[0])
 	if err != nil {
 		return "", fmt.Errorf("executor: cannot run %q: %w: %w", cmd.Args[0], err, profiler.ErrSetup)
+	}
+	if program, err = filepath.Abs(program); err != nil { // cmd.Dir is not for the program
+		return "", fmt.Errorf("executor: %w", err)
 	}
 	if cmd.Dir != "" {
 		if info, err := os.Stat(cmd.Dir); err != nil || !info.IsDir() {

@@ -39,7 +39,7 @@ func supervise() int {
 	control, report := os.NewFile(controlFD, "control"), os.NewFile(reportFD, "report")
 	syscall.CloseOnExec(controlFD)
 	syscall.CloseOnExec(reportFD)
-	os.Unsetenv(superviseVar)
+	_ = os.Unsetenv(superviseVar) // only a bad name fails
 	enc := json.NewEncoder(report)
 	in := bufio.NewReader(control)
 	var order supervisorOrder

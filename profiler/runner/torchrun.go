@@ -1,0 +1,148 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/executor"
+	"github.com/pacer-ml/pacer/profiler/worker"
+)
+
+// TorchrunOptions say how Torchrun measures. Only Machine must be set.
+type TorchrunOptions struct {
+	// Python is the interpreter that has torch. "" is $PACER_PYTHON if that is
+	// set, else the first of /usr/bin/python3 and the python3 of PATH that
+	// imports torch.
+	Python   string
+	Executor profiler.Executor     // nil = executor.Local
+	Point    profiler.PointOptions // how long and how well a point is measured
+	// Machine has the devices: the first ones of Devices are used. With CPU set
+	// they are processes.
+	Machine profiler.Machine
+	Seed    uint64  // of weights and data
+	Watch   Watcher // nil = none
+	// Program is the directory of the worker, "" = the embedded one, extracted.
+	Program string
+}
+
+// Validate reports the first option that makes no sense.
+func (o TorchrunOptions) Validate() error {
+	p := o.Point.Defaults()
+	switch {
+	case len(o.Machine.Devices) == 0:
+		return fmt.Errorf("runner: torchrun: a machine without devices")
+	case p.Timeout < 0 || p.MaxTime <= 0:
+		return fmt.Errorf("runner: torchrun: timeout %s and time for steps %s must be positive", p.Timeout, p.MaxTime)
+	case p.MinSteps < 1 || p.MaxSteps < p.MinSteps:
+		return fmt.Errorf("runner: torchrun: %d to %d steps, want at least 1 and no fewer at most", p.MinSteps, p.MaxSteps)
+	case !(p.Interval > 0 && p.Interval < 1):
+		return fmt.Errorf("runner: torchrun: interval %g is not in (0, 1)", p.Interval)
+	case p.Threads < 0:
+		return fmt.Errorf("runner: torchrun: %d threads", p.Threads)
+	}
+	return nil
+}
+
+// Torchrun trains with PyTorch: one process per device, started by torchrun
+// (torch.distributed.run) if there are several. It measures one point at a
+// time; concurrent calls of Run wait for each other.
+type Torchrun struct {
+	o     TorchrunOptions
+	point profiler.PointOptions
+
+	mu       sync.Mutex
+	program  string           // directory of the worker, once set up
+	features *worker.Features // of the interpreter, once set up
+}
+
+var _ profiler.Runner = (*Torchrun)(nil)
+
+// NewTorchrun returns a runner. Nothing is looked for before Setup or Run.
+func NewTorchrun(o TorchrunOptions) (*Torchrun, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Executor == nil {
+		o.Executor = executor.Local{}
+	}
+	if o.Watch == nil {
+		o.Watch = unwatched{}
+	}
+	p := o.Point.Defaults()
+	if p.Threads == 0 && o.Machine.CPU {
+		p.Threads = 1
+	}
+	return &Torchrun{o: o, point: p}, nil
+}
+
+// Run implements profiler.Runner.
+func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.setup(ctx); err != nil {
+		return spec.Measurement{}, err
+	}
+	begin := time.Now()
+	m := spec.Measurement{Config: c, At: begin.UTC(), Env: map[string]string{}}
+	if n, have := c.Plan.Devices(), len(t.o.Machine.Devices); n > have {
+		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("plan %s needs %d devices, there are %d", c.Plan, n, have)
+	} else if err := t.measure(ctx, &m); err != nil {
+		return spec.Measurement{}, err
+	}
+	m.Env[profiler.EnvWall] = strconv.FormatFloat(time.Since(begin).Seconds(), 'g', -1, 64)
+	return m, nil
+}
+
+// measure runs the worker on the configuration of m and fills m in.
+func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
+	dir, err := os.MkdirTemp("", "pacer-point-")
+	if err != nil {
+		return fmt.Errorf("runner: torchrun: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	request, out := filepath.Join(dir, "request.json"), filepath.Join(dir, "result.json")
+	if err := t.request(m.Config).Write(request); err != nil {
+		return fmt.Errorf("runner: torchrun: %w", err)
+	}
+	devices := t.o.Machine.Devices[:m.Config.Plan.Devices()]
+	var pgid atomic.Int64
+	stop := t.o.Watch.Watch(devices, func() int { return int(pgid.Load()) })
+	kills := oomKills()
+	exit, err := t.launch(ctx, devices, dir, request, out, func(id int) { pgid.Store(int64(id)) })
+	end := ending{exit: exit, outOfMemoryKill: oomKills() > kills, timeout: t.point.Timeout, log: exit.Tail}
+	if err == nil {
+		end.result, end.noResult = worker.ReadResult(out)
+	}
+	watched := stop(end.result.Timed())
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("runner: torchrun: %w", err)
+	}
+	end.judge(m)
+	t.describe(m, end.result)
+	addWatched(m, watched)
+	return nil
+}
+
+func (t *Torchrun) request(c spec.Config) worker.Request {
+	device := worker.CUDA
+	if t.o.Machine.CPU {
+		device = worker.CPU
+	}
+	return worker.Request{
+		Config: c, Device: device, Devices: c.Plan.Devices(), Seed: t.o.Seed,
+		Compile: t.point.Compile, Threads: t.point.Threads,
+		MinSteps: t.point.MinSteps, MaxSteps: t.point.MaxSteps,
+		MaxTime: t.point.MaxTime.Seconds(), Interval: t.point.Interval, Timeout: t.point.Timeout.Seconds(),
+	}
+}

@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/profiler"
+)
+
+// portTries is how often another port is tried for the rendezvous: between
+// finding a free one and its use somebody else may take it.
+const portTries = 3
+
+// launch starts the worker on the devices and waits until it is gone.
+func (t *Torchrun) launch(ctx context.Context, devices []int, dir, request, out string, started func(pgid int)) (profiler.Exit, error) {
+	cmd := profiler.Command{Env: t.environment(devices), Dir: dir, Timeout: t.point.Timeout, Started: started}
+	work := []string{t.program, "--request", request, "--out", out}
+	if len(devices) == 1 {
+		cmd.Args = append([]string{t.features.Executable}, work...)
+		return t.o.Executor.Run(ctx, cmd)
+	}
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err != nil {
+			return profiler.Exit{}, err
+		}
+		cmd.Args = append(torchrunArgs(t.features.Executable, len(devices), port, dir), work...)
+		exit, err := t.o.Executor.Run(ctx, cmd)
+		taken := exit.Code != 0 && strings.Contains(exit.Tail, "Address already in use")
+		if err != nil || !taken || try == portTries {
+			return exit, err
+		}
+	}
+}
+
+// torchrunArgs is torchrun for n processes on this machine.
+//
+// Not --standalone: in torch 1.13 that is a fixed port, 29400, so two launches
+// at once would meet. The static rendezvous takes a port, and the ranks use the
+// launcher's store, which listens before they start: without it they lose a
+// second whenever rank 0 is not the first. The default interval of looking
+// after the processes, 5 s in 1.13, would be added to every point. Redirecting
+// (-r) and copying (-t) standard error, "2", also avoids a fault of 1.13 under
+// Python 3.11 with the default "0".
+func torchrunArgs(python string, n, port int, logs string) []string {
+	return []string{python, "-m", "torch.distributed.run",
+		"--nnodes=1", "--node_rank=0", fmt.Sprintf("--nproc_per_node=%d", n),
+		"--rdzv_backend=static", "--master_addr=127.0.0.1", fmt.Sprintf("--master_port=%d", port),
+		"--max_restarts=0", "--monitor_interval=0.05",
+		"-r", "2", "-t", "2", "--log_dir", logs}
+}
+
+// environment is what the worker's processes get besides ours.
+func (t *Torchrun) environment(devices []int) []string {
+	env := []string{"PYTHONUNBUFFERED=1"}
+	if n := t.point.Threads; n > 0 {
+		for _, library := range []string{"OMP", "MKL", "OPENBLAS"} {
+			env = append(env, fmt.Sprintf("%s_NUM_THREADS=%d", library, n))
+		}
+	}
+	if t.o.Machine.CPU {
+		// One machine: gloo need not look up the name of the host.
+		return append(env, "CUDA_VISIBLE_DEVICES=", "GLOO_SOCKET_IFNAME="+loopback())
+	}
+	index := make([]string, len(devices))
+	for i, d := range devices {
+		index[i] = strconv.Itoa(d)
+	}
+	// By bus, so that the indices mean the same devices as in nvidia-smi.
+	return append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES="+strings.Join(index, ","))
+}
+
+// loopback returns the name of the loopback interface.
+func loopback() string {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 && i.Flags&net.FlagUp != 0 {
+			return i.Name
+		}
+	}
+	return ""
+}
+
+// freePort returns a TCP port of this machine that nobody listened on just now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("no free port for the rendezvous: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

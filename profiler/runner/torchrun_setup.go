@@ -1,0 +1,116 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/worker"
+)
+
+// pythonVar names the interpreter to use.
+const pythonVar = "PACER_PYTHON"
+
+const (
+	installPython = "install Python 3.8 or later: apt-get install -y --no-install-recommends python3"
+	installTorch  = "install torch 1.13 or later: apt-get install -y --no-install-recommends python3-torch, " +
+		"or pip install torch, or set " + pythonVar + " to a python3 that has it"
+)
+
+// setupTimeout bounds one import of torch. The first one on a cold disk has
+// been seen to take 15 s.
+const setupTimeout = 3 * time.Minute
+
+// Setup looks for an interpreter with torch and returns what it has. It looks
+// once: later calls, and Run, know. The error wraps profiler.ErrSetup and says
+// what to install.
+func (t *Torchrun) Setup(ctx context.Context) (worker.Features, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.setup(ctx)
+}
+
+func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
+	if t.features != nil {
+		return *t.features, nil
+	}
+	var err error
+	if t.program = t.o.Program; t.program == "" {
+		if t.program, err = worker.Extract(""); err != nil {
+			return worker.Features{}, fmt.Errorf("runner: torchrun: %w: %w", err, profiler.ErrSetup)
+		}
+	}
+	candidates := pythons(t.o.Python)
+	if len(candidates) == 0 {
+		return worker.Features{}, fmt.Errorf("runner: torchrun: no python3 in /usr/bin or on PATH; %s, and %s: %w",
+			installPython, installTorch, profiler.ErrSetup)
+	}
+	var why []string
+	for _, python := range candidates {
+		f, err := t.ask(ctx, python)
+		if err == nil {
+			f.Executable = python
+			t.features = &f
+			return f, nil
+		}
+		if ctx.Err() != nil {
+			return worker.Features{}, ctx.Err()
+		}
+		why = append(why, err.Error())
+	}
+	return worker.Features{}, fmt.Errorf("runner: torchrun: %s: %w", strings.Join(why, "; "), profiler.ErrSetup)
+}
+
+// pythons returns the interpreters to try, given the one that was asked for.
+func pythons(asked string) []string {
+	if asked == "" {
+		asked = os.Getenv(pythonVar)
+	}
+	if asked != "" {
+		return []string{asked}
+	}
+	var out []string
+	for _, name := range []string{"/usr/bin/python3", "python3"} {
+		if path, err := exec.LookPath(name); err == nil && (len(out) == 0 || out[0] != path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// ask returns what python has, or an error saying what it lacks and how to get it.
+func (t *Torchrun) ask(ctx context.Context, python string) (worker.Features, error) {
+	var f worker.Features
+	dir, err := os.MkdirTemp("", "pacer-setup-")
+	if err != nil {
+		return f, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "features.json")
+	exit, err := t.o.Executor.Run(ctx, profiler.Command{
+		Args: []string{python, t.program, "--features", "--out", out}, Dir: dir, Timeout: setupTimeout})
+	switch {
+	case errors.Is(err, profiler.ErrSetup):
+		return f, fmt.Errorf("no Python at %s; %s", python, installPython)
+	case err != nil:
+		return f, err
+	case exit.TimedOut:
+		return f, fmt.Errorf("%s did not import torch within %s", python, setupTimeout)
+	}
+	f, err = worker.ReadFeatures(out)
+	switch {
+	case err != nil:
+		return f, fmt.Errorf("%s is no working Python (%s, last line %q); %s", python, status(exit), lastLine(exit.Tail), installPython)
+	case f.Error != "":
+		return f, fmt.Errorf("%s cannot import torch (%s); %s", python, f.Error, installTorch)
+	case !f.Torchrun && len(t.o.Machine.Devices) > 1:
+		return f, fmt.Errorf("%s has torch %s without torch.distributed.run, which starts several devices; %s", python, f.Torch, installTorch)
+	}
+	return f, nil
+}

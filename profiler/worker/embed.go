@@ -1,0 +1,97 @@
+package worker
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+//go:embed pacer_worker/*.py
+var program embed.FS
+
+const programDir = "pacer_worker"
+
+// Extract writes the program below dir and returns the directory to give to
+// python3. dir "" is the user's cache directory, or one for temporary files
+// where there is none. Each version of the program has a directory of its own,
+// named by its content, and files that are right already are left alone. So
+// several processes may extract at once, and what a crash left incomplete is
+// completed.
+func Extract(dir string) (string, error) {
+	files, hash, err := read(program)
+	if err != nil {
+		return "", err
+	}
+	if dir != "" {
+		return extract(dir, files, hash)
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		if out, err := extract(filepath.Join(cache, "pacer"), files, hash); err == nil {
+			return out, nil
+		}
+	}
+	// Nobody else's directory: the name is new and only this user may write.
+	if dir, err = os.MkdirTemp("", "pacer-worker-"); err != nil {
+		return "", fmt.Errorf("worker: %w; set XDG_CACHE_HOME or TMPDIR to a directory that can be written", err)
+	}
+	return extract(dir, files, hash)
+}
+
+// read returns the files of the program by name, and a hash of them all.
+func read(from fs.FS) (files map[string][]byte, hash string, err error) {
+	entries, err := fs.ReadDir(from, programDir) // sorted
+	if err != nil {
+		return nil, "", fmt.Errorf("worker: %w", err)
+	}
+	files = map[string][]byte{}
+	sum := sha256.New()
+	for _, e := range entries {
+		text, err := fs.ReadFile(from, path.Join(programDir, e.Name()))
+		if err != nil {
+			return nil, "", fmt.Errorf("worker: %w", err)
+		}
+		files[e.Name()] = text
+		fmt.Fprintf(sum, "%s %d\n%s", e.Name(), len(text), text)
+	}
+	return files, fmt.Sprintf("%x", sum.Sum(nil)[:8]), nil
+}
+
+func extract(dir string, files map[string][]byte, hash string) (string, error) {
+	out := filepath.Join(dir, "worker-"+hash, programDir)
+	if err := os.MkdirAll(out, 0o700); err != nil {
+		return "", fmt.Errorf("worker: %w", err)
+	}
+	for name, text := range files {
+		if err := place(filepath.Join(out, name), text); err != nil {
+			return "", fmt.Errorf("worker: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// place makes the file hold text, whole at any time that others can see it.
+func place(file string, text []byte) error {
+	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, text) {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

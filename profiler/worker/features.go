@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Features is what the worker says, with --features, of the Python that runs it.
+type Features struct {
+	Version    int            `json:"version"`
+	Python     string         `json:"python"` // version
+	Executable string         `json:"executable"`
+	Torch      string         `json:"torch"`    // version, "" when it cannot be imported
+	Error      string         `json:"error"`    // why it cannot
+	CUDA       string         `json:"cuda"`     // version torch was built for, "" = none
+	Devices    int            `json:"devices"`  // CUDA devices visible
+	Torchrun   bool           `json:"torchrun"` // torch.distributed.run is there
+	Features   map[string]any `json:"features"` // see features.py
+}
+
+// ReadFeatures reads the file that --features --out wrote.
+func ReadFeatures(file string) (Features, error) {
+	var f Features
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return f, fmt.Errorf("worker: %w", err)
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		return f, fmt.Errorf("worker: features: %w", err)
+	}
+	if f.Version != Version {
+		return f, fmt.Errorf("worker: features of version %d, want %d", f.Version, Version)
+	}
+	if f.Torch == "" && f.Error == "" {
+		return f, errors.New("worker: features name neither a torch version nor an error")
+	}
+	return f, nil
+}

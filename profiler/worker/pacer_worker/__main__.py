@@ -1,0 +1,106 @@
+"""python3 pacer_worker --request FILE --out FILE
+
+Measures one configuration and writes the result. Start one process per device
+by torchrun, or one alone. Rank 0 writes --out; a rank on which the point fails
+writes OUT.rankN and exits with status 1.
+
+python3 pacer_worker --features [--out FILE] tells what the installed torch has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import sys
+import traceback
+from typing import Any
+
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the package, not inside it
+
+from pacer_worker import result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="pacer_worker", description=__doc__)
+    parser.add_argument("--request")
+    parser.add_argument("--out")
+    parser.add_argument("--features", action="store_true")
+    args = parser.parse_args()
+    if args.features:
+        return tell_features(args.out)
+    if not args.request or not args.out:
+        parser.error("--request and --out are needed")
+    with open(args.request) as f:
+        request = json.load(f)
+    if request["version"] != result.VERSION:
+        parser.error(f"request of version {request['version']}, this worker reads {result.VERSION}")
+    return measure(request, args.out)
+
+
+def tell_features(out: str | None) -> int:
+    told: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
+    try:
+        import torch
+
+        from pacer_worker.features import features
+
+        told.update(torch=str(torch.__version__), cuda=torch.version.cuda or "")
+        told.update(devices=torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        told.update(torchrun=importlib.util.find_spec("torch.distributed.run") is not None, features=features())
+    except Exception as err:  # a broken installation raises whatever it likes
+        told.update(error=f"{type(err).__name__}: {err}")
+    if out:
+        result.write(out, told)
+    else:
+        print(json.dumps({"version": result.VERSION, **told}))
+    return 0
+
+
+def measure(request: dict[str, Any], out: str) -> int:
+    rank = int(os.environ.get("RANK", "0"))
+    try:
+        from pacer_worker import point
+
+        measured = point.measure(request)
+        if rank == 0:
+            result.write(out, measured)
+        point.part()
+        return 0
+    except BaseException as err:  # MemoryError and KeyboardInterrupt too
+        outcome, reason = judge(err)
+        traceback.print_exc()
+        err.__traceback__ = None  # holds the tensors
+        result.write(f"{out}.rank{rank}", result.failure(outcome, reason, rank))
+        return 1
+
+
+# What a RuntimeError says of memory: CUDA and NCCL; the CPU allocator of torch
+# 1.13, and of later ones.
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
+
+
+def judge(err: BaseException) -> tuple[str, str]:
+    """Returns the outcome an exception stands for, and the reason."""
+    from pacer_worker.unsupported import Unsupported
+
+    text = " ".join(str(err).split())
+    if isinstance(err, Unsupported):
+        return "failed", f"unsupported: {text}"
+    if isinstance(err, MemoryError) or "OutOfMemory" in type(err).__name__:
+        return "oom", text or "MemoryError"
+    said = text.lower()
+    if isinstance(err, RuntimeError) and any(sign in said for sign in OUT_OF_MEMORY):
+        return "oom", text
+    return "failed", f"{type(err).__name__}: {text}"
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Without the teardown of torch: it has been seen to hang, and what matters
+    # is on disk.
+    os._exit(status)

@@ -1,0 +1,156 @@
+"""Measuring one configuration: warm-up, timed steps, phases.
+
+Every rank runs the same number of steps: after each, outside the time counted,
+the ranks exchange their times and decide alike.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+from pacer_worker.clock import OTHER, HostClock, clock_for
+from pacer_worker.interval import half_width, median
+from pacer_worker.phases import no_clock
+from pacer_worker.process import Process
+
+# Warm-up goes on until the medians of two windows of WINDOW steps, one after the
+# other, differ by at most STEADY of the smaller.
+WINDOW = 3
+STEADY = 0.05
+MAX_WARMUP = 20
+# Share of the time for timed steps that warm-up may take, its first step aside
+# (which compiles, allocates and loads), and that the steps for phases may take.
+WARMUP_SHARE = 0.5
+PHASE_SHARE = 0.25
+MAX_PHASE_STEPS = 5
+
+
+class BadLoss(Exception):
+    """The loss is not a finite number."""
+
+
+@dataclass
+class Loop:
+    """Steps of one kind, and why there are no more."""
+
+    seconds: list[float] = field(default_factory=list)
+    stopped: str = ""
+
+
+class Measurer:
+    """Runs steps of an engine and times them.
+
+    The time of a step runs from a moment at which every rank is ready to the
+    moment at which this rank's device has finished; the largest over the ranks
+    counts.
+    """
+
+    def __init__(self, process: Process, engine: Any, request: dict[str, Any]) -> None:
+        self.process, self.engine, self.request = process, engine, request
+        self.losses: list[float] = []  # of every step that was checked and had one here
+        self.steps = 0
+
+    def warm_up(self) -> Loop:
+        def enough(seconds: list[float], spent: float) -> str:
+            if len(seconds) < 2:
+                return ""
+            if spent - seconds[0] > WARMUP_SHARE * self.request["max_time_s"]:
+                return "max_time"
+            if steady(seconds):
+                return "steady"
+            return "max_steps" if len(seconds) >= MAX_WARMUP else ""
+
+        return self._loop(enough)
+
+    def timed(self) -> Loop:
+        def enough(seconds: list[float], spent: float) -> str:
+            if len(seconds) >= self.request["min_steps"]:
+                reached = half_width(seconds)
+                if reached is not None and reached <= self.request["interval"]:
+                    return "interval"
+            if len(seconds) >= self.request["max_steps"]:
+                return "max_steps"
+            return "max_time" if spent >= self.request["max_time_s"] else ""
+
+        return self._loop(enough)
+
+    def _loop(self, enough: Callable[[list[float], float], str]) -> Loop:
+        loop, begin = Loop(), time.perf_counter()
+        while not loop.stopped:
+            loop.seconds.append(self._step())
+            spent = self.process.largest([time.perf_counter() - begin])[0]
+            loop.stopped = enough(loop.seconds, spent)
+        return loop
+
+    def _step(self) -> float:
+        begin = time.perf_counter()
+        loss = self.engine.step(no_clock)
+        self.process.synchronize()
+        seconds = time.perf_counter() - begin
+        self.steps += 1
+        value = None if loss is None else float(loss)
+        if value is not None:
+            self.losses.append(value)
+        bad = 0.0 if value is None or math.isfinite(value) else (2.0 if math.isnan(value) else 1.0)
+        seconds, bad = self.process.largest([seconds, bad])
+        if bad:
+            raise BadLoss(f"loss is {'nan' if bad > 1 else 'infinite'} after step {self.steps}")
+        return seconds
+
+    def phases(self, step_seconds: float) -> dict[str, float]:
+        """Returns where the seconds of a step go; empty if there is no time to see.
+
+        The figures are the mean over the ranks of the median one of a few more
+        steps, scaled to step_seconds. Data-parallel communication that hides
+        behind the backward pass is seen by leaving it out: the part of it that
+        makes the step longer, and is not counted as communication already, moves
+        from "backward" to "communication".
+        """
+        fit = PHASE_SHARE * self.request["max_time_s"] / step_seconds
+        n = int(self.process.largest([-min(fit, MAX_PHASE_STEPS)])[0] * -1)
+        if n < 1:
+            return {}
+        clock = clock_for(self.process.device)
+        total, spent = self._split(clock, n, sync=True)
+        if self.engine.can_skip_sync:
+            without, alone = self._split(clock, n, sync=False)
+            communication = spent.get("communication", 0.0) - alone.get("communication", 0.0)
+            hidden = min(max(total - without - communication, 0.0), spent.get("backward", 0.0))
+            spent["backward"] = spent.get("backward", 0.0) - hidden
+            spent["communication"] = spent.get("communication", 0.0) + hidden
+        spent[OTHER] = max(total - sum(s for phase, s in spent.items() if phase != OTHER), 0.0)
+        scale = step_seconds / sum(spent.values())
+        return {phase: s * scale for phase, s in sorted(spent.items()) if s > 0}
+
+    def _split(self, clock: HostClock, n: int, sync: bool) -> tuple[float, dict[str, float]]:
+        """Runs n steps and returns the seconds of the median one and of its phases."""
+        seen = []
+        for _ in range(n):
+            begin = time.perf_counter()
+            clock.start()
+            self.engine.step(clock, sync=sync)
+            spent = clock.stop()
+            self.process.synchronize()
+            seen.append((self.process.largest([time.perf_counter() - begin])[0], spent))
+        order = sorted(range(n), key=lambda i: seen[i][0])
+        total, spent = seen[order[(n - 1) // 2]]
+        return total, self._mean(spent)
+
+    def _mean(self, spent: dict[str, float]) -> dict[str, float]:
+        """Returns the mean over the ranks; a phase that a rank lacks is 0 there."""
+        known = ("forward", "backward", "communication", "wait", "optimizer", OTHER)
+        unknown = set(spent) - set(known)
+        if unknown:
+            raise ValueError(f"the engine counts unknown phases: {', '.join(sorted(unknown))}")
+        return dict(zip(known, self.process.mean([spent.get(phase, 0.0) for phase in known])))
+
+
+def steady(seconds: list[float]) -> bool:
+    """Reports whether the last steps are as fast as those before them."""
+    if len(seconds) < 2 * WINDOW:
+        return False
+    last, before = median(seconds[-WINDOW:]), median(seconds[-2 * WINDOW : -WINDOW])
+    return abs(last - before) <= STEADY * min(last, before)

@@ -1,0 +1,77 @@
+"""One point, from request to result."""
+
+from __future__ import annotations
+
+import platform
+import time
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from pacer_worker import engine as engines
+from pacer_worker.features import features
+from pacer_worker.interval import half_width, median
+from pacer_worker.measure import BadLoss, Measurer
+from pacer_worker.process import Process
+
+
+def measure(request: dict[str, Any]) -> dict[str, Any]:
+    """Measures what the request says; the result is that of rank 0 on every rank."""
+    begin = time.time()
+    process = Process(request)
+    options = {"seed": request["seed"], "compile": request["compile"]}
+    engine = engines.build(request["config"], process.device, options)
+    measurer = Measurer(process, engine, request)
+    ready = time.time()
+    out: dict[str, Any] = {"outcome": "ok", "rank": 0, **_about(process, engine), "setup_s": ready - begin}
+    try:
+        warm_up = measurer.warm_up()
+        out.update(warmup_sec=warm_up.seconds, warmup_stopped=warm_up.stopped)
+        process.memory.reset()
+        out.update(began=time.time())
+        timed = measurer.timed()
+        out.update(ended=time.time(), step_sec=timed.seconds, stopped=timed.stopped)
+        out.update(half_width=half_width(timed.seconds) or 0.0, **_peaks(process), **_losses(measurer))
+        out.update(phase_sec=measurer.phases(median(timed.seconds)))
+    except BadLoss as err:  # known to every rank
+        out.update(outcome="failed", reason=str(err), failed_at=time.time())
+    return out
+
+
+def part() -> None:
+    """Keeps the connections open until every rank is done with them."""
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        try:
+            dist.barrier()
+        except RuntimeError:  # a peer that is gone is done
+            pass
+
+
+def _about(process: Process, engine: Any) -> dict[str, Any]:
+    cuda = process.device.type == "cuda"
+    parameters = process.largest([float(engine.parameters)])[0]
+    return {
+        "world": process.world,
+        "parameters": parameters,
+        "notes": dict(engine.notes),
+        "features": features(),
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "cuda": (torch.version.cuda or "") if cuda else "",
+        "device_name": torch.cuda.get_device_name(process.device) if cuda else "cpu",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _peaks(process: Process) -> dict[str, float]:
+    peak, reserved = process.largest(list(process.memory.peak()))
+    return {"peak_bytes": peak, "reserved_bytes": reserved}
+
+
+def _losses(measurer: Measurer) -> dict[str, float]:
+    """Returns the loss of the first and the last step, the largest over the ranks that have one."""
+    none = float("-inf")
+    mine = [measurer.losses[0], measurer.losses[-1]] if measurer.losses else [none, none]
+    first, last = measurer.process.largest(mine)
+    return {"loss_first": first, "loss_last": last} if first > none else {}

@@ -1,0 +1,144 @@
+"""This process among those of the point: its rank, device, memory and peers."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import resource
+import sys
+from typing import Any, Sequence
+
+import torch
+import torch.distributed as dist
+
+from pacer_worker.unsupported import Unsupported
+
+
+class WrongDevices(Exception):
+    """The visible devices or started processes are not those of the request."""
+
+
+class Process:
+    """One rank. Without torchrun it is rank 0 of 1."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.world = int(os.environ.get("WORLD_SIZE", "1"))
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        if self.world != request["devices"]:
+            raise WrongDevices(f"{self.world} processes were started, the plan needs {request['devices']}")
+        if request["threads"] > 0:
+            torch.set_num_threads(request["threads"])
+        self.device = _device(request, local)
+        _join(self, request)
+        self.memory = CudaMemory(self.device) if self.device.type == "cuda" else HostMemory()
+
+    def synchronize(self) -> None:
+        """Waits until the device has done all it was given."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def largest(self, values: Sequence[float]) -> list[float]:
+        """Returns the largest of each value over all ranks, the same on every rank.
+
+        No rank gets past it before all have come to it.
+        """
+        return self._reduce(values, "MAX")
+
+    def mean(self, values: Sequence[float]) -> list[float]:
+        """Returns the mean of each value over all ranks."""
+        return [v / self.world for v in self._reduce(values, "SUM")]
+
+    def _reduce(self, values: Sequence[float], op: str) -> list[float]:
+        if self.world == 1:
+            return list(values)
+        x = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(x, getattr(dist.ReduceOp, op))
+        return x.tolist()
+
+
+def _device(request: dict[str, Any], local: int) -> torch.device:
+    if request["device"] != "cuda":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise Unsupported(f"torch {torch.__version__} sees no CUDA device; it needs a CUDA build and a driver")
+    count = torch.cuda.device_count()
+    if count != request["devices"]:
+        raise WrongDevices(f"{count} CUDA devices are visible, the plan needs {request['devices']}")
+    torch.cuda.set_device(local)
+    return torch.device("cuda", local)
+
+
+def _join(process: Process, request: dict[str, Any]) -> None:
+    """Makes the default process group, of one rank too: FSDP asks for it."""
+    if not dist.is_available():
+        if process.world > 1:
+            raise Unsupported(f"torch {torch.__version__} was built without torch.distributed")
+        return
+    backend = "nccl" if process.device.type == "cuda" else "gloo"
+    alone = process.world == 1
+    limit = datetime.timedelta(seconds=request["timeout_s"])
+    where = {"store": dist.HashStore()} if alone else {"init_method": "env://"}
+    try:
+        dist.init_process_group(backend, rank=process.rank, world_size=process.world, timeout=limit, **where)
+    except (RuntimeError, ValueError) as err:
+        if not alone:
+            raise
+        print(f"pacer_worker: no process group of one: {err}", file=sys.stderr)
+
+
+class CudaMemory:
+    """What the allocator of the device holds."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def reset(self) -> None:
+        torch.cuda.reset_peak_memory_stats(self._device)
+
+    def peak(self) -> tuple[float, float]:
+        """Returns the bytes of tensors, and those held from the device, at most since reset."""
+        return (
+            float(torch.cuda.max_memory_allocated(self._device)),
+            float(torch.cuda.max_memory_reserved(self._device)),
+        )
+
+
+class HostMemory:
+    """What the process has resident.
+
+    Torch counts nothing on the CPU. The first figure is the resident set's high-water
+    mark less the resident set when this was made, with torch imported and
+    nothing built; the second is the mark itself.
+    """
+
+    def __init__(self) -> None:
+        self._before = _status("VmRSS") or _max_rss()
+
+    def reset(self) -> None:
+        try:
+            with open("/proc/self/clear_refs", "w") as f:
+                f.write("5")  # sets VmHWM to VmRSS, proc(5)
+        except OSError:
+            pass  # then the mark is that since the start
+
+    def peak(self) -> tuple[float, float]:
+        mark = _status("VmHWM") or _max_rss()
+        return max(mark - self._before, 0.0), mark
+
+
+def _status(key: str) -> float:
+    """Returns a line of /proc/self/status in bytes, 0 where there is none."""
+    try:
+        with open("/proc/self/status") as f:
+            for line in f:
+                if line.startswith(key + ":"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0.0
+
+
+def _max_rss() -> float:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit

@@ -1,0 +1,259 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// ErrNoResult means that no rank wrote a result.
+var ErrNoResult = errors.New("no result")
+
+// Result is what the worker found. Times are seconds, memory is bytes.
+type Result struct {
+	Version int          `json:"version"`
+	Outcome spec.Outcome `json:"outcome"` // OK, OOM or Failed
+	Reason  string       `json:"reason"`  // why it is not OK
+	Rank    int          `json:"rank"`    // who says so: 0, or the rank on which the point failed
+	// FailedAt is the Unix time of the failure, 0 when OK.
+	FailedAt float64 `json:"failed_at"`
+
+	World      int            `json:"world"`      // processes
+	Parameters float64        `json:"parameters"` // of the whole model, as built
+	Python     string         `json:"python"`     // versions
+	Torch      string         `json:"torch"`
+	CUDA       string         `json:"cuda"` // "" on the CPU
+	DeviceName string         `json:"device_name"`
+	Threads    int            `json:"threads"`  // CPU threads of each process
+	Features   map[string]any `json:"features"` // what torch has, see features.py
+	// Notes says what the engine used where it had a choice, such as
+	// "attention": "sdpa".
+	Notes map[string]string `json:"notes"`
+
+	SetupSec      float64   `json:"setup_s"` // from start, torch imported, to the first step
+	WarmupSec     []float64 `json:"warmup_sec"`
+	WarmupStopped string    `json:"warmup_stopped"` // "steady", "max_steps" or "max_time"
+	// StepSec are the timed steps, each the largest over the ranks: from a
+	// moment at which every rank was ready to that at which its device was done.
+	StepSec []float64 `json:"step_sec"`
+	Stopped string    `json:"stopped"` // "interval", "max_steps" or "max_time"
+	// HalfWidth is half the width of the median's 95 % interval as a fraction
+	// of it, see interval.py; 0 = fewer than six steps.
+	HalfWidth float64 `json:"half_width"`
+	Began     float64 `json:"began"` // Unix time of the first timed step
+	Ended     float64 `json:"ended"` // and after the last
+	// PhaseSec splits the median step into "forward", "backward",
+	// "communication" (what is not hidden behind computation), "wait" (for a
+	// pipeline neighbour), "optimizer" and "other"; they add up to it. Empty
+	// when steps were too long to run more of them.
+	PhaseSec map[string]float64 `json:"phase_sec"`
+
+	// PeakBytes is the memory of tensors during the timed steps, the largest
+	// over the ranks; on the CPU the growth of the resident set since torch was
+	// imported. ReservedBytes is what the allocator held, there the whole set.
+	PeakBytes     float64 `json:"peak_bytes"`
+	ReservedBytes float64 `json:"reserved_bytes"`
+
+	LossFirst float64 `json:"loss_first"` // of the first warm-up step; 0 = none told
+	LossLast  float64 `json:"loss_last"`  // of the last timed step
+}
+
+// Limits of what is believed.
+const (
+	maxResultBytes = 16 << 20
+	maxSteps       = 1 << 20
+	maxSeconds     = 30 * 24 * 3600
+	maxBytes       = 1 << 50
+)
+
+// ReadResult reads what the ranks of a worker with --out wrote to it, and
+// checks every field. A rank's failure comes before the result of rank 0, out
+// of memory before other failures, then the earliest: what follows a failure
+// elsewhere is mostly its consequence. The error is ErrNoResult, wrapped, if
+// there is none, or says what is wrong with one.
+func ReadResult(out string) (Result, error) {
+	failed, err := readFailures(out)
+	if err != nil || len(failed) > 0 {
+		if err != nil {
+			return Result{}, err
+		}
+		return slices.MinFunc(failed, worse), nil
+	}
+	r, err := readFile(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, fmt.Errorf("worker: %w in %s", ErrNoResult, filepath.Base(out))
+	}
+	return r, err
+}
+
+// readFailures reads the files of ranks on which the point failed.
+func readFailures(out string) ([]Result, error) {
+	entries, err := os.ReadDir(filepath.Dir(out))
+	if err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	var all []Result
+	var bad error
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), filepath.Base(out)+".rank") {
+			continue
+		}
+		r, err := readFile(filepath.Join(filepath.Dir(out), e.Name()))
+		if err == nil && r.Outcome == spec.OK {
+			err = fmt.Errorf("worker: %s: outcome ok in the file of a failure", e.Name())
+		}
+		if err != nil {
+			bad = err
+			continue
+		}
+		all = append(all, r)
+	}
+	if len(all) > 0 { // one good reason is enough
+		return all, nil
+	}
+	return nil, bad
+}
+
+func worse(a, b Result) int {
+	if a.Outcome != b.Outcome {
+		if a.Outcome == spec.OOM {
+			return -1
+		}
+		return 1
+	}
+	switch {
+	case a.FailedAt < b.FailedAt:
+		return -1
+	case a.FailedAt > b.FailedAt:
+		return 1
+	}
+	return a.Rank - b.Rank
+}
+
+func readFile(file string) (Result, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Result{}, fmt.Errorf("worker: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxResultBytes+1))
+	if err != nil {
+		return Result{}, fmt.Errorf("worker: %w", err)
+	}
+	r, err := ParseResult(text)
+	if err != nil {
+		return Result{}, fmt.Errorf("worker: %s: %w", filepath.Base(file), err)
+	}
+	return r, nil
+}
+
+// ParseResult reads one result and checks every field.
+func ParseResult(text []byte) (Result, error) {
+	var r Result
+	if len(text) == 0 {
+		return r, errors.New("the file is empty")
+	}
+	if len(text) > maxResultBytes {
+		return r, fmt.Errorf("more than %d bytes", maxResultBytes)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&r); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return Result{}, fmt.Errorf("cut off after %d bytes", len(text))
+		}
+		return Result{}, fmt.Errorf("not the JSON of a result: %w", err)
+	}
+	if rest := bytes.TrimSpace(text[dec.InputOffset():]); len(rest) > 0 {
+		return Result{}, fmt.Errorf("%d bytes after the end of the result", len(rest))
+	}
+	if err := r.Validate(); err != nil {
+		return Result{}, err
+	}
+	return r, nil
+}
+
+// Validate reports the first field of r that cannot be.
+func (r Result) Validate() error {
+	if r.Version != Version {
+		return fmt.Errorf("version %d, want %d", r.Version, Version)
+	}
+	switch r.Outcome {
+	case spec.OOM, spec.Failed:
+		if r.Reason == "" {
+			return fmt.Errorf("outcome %s without a reason", r.Outcome)
+		}
+		return r.validateNumbers()
+	case spec.OK:
+	default:
+		return fmt.Errorf("outcome %q is not one of ok oom failed", r.Outcome)
+	}
+	switch {
+	case r.Rank != 0:
+		return fmt.Errorf("outcome ok from rank %d, want 0", r.Rank)
+	case r.World < 1:
+		return fmt.Errorf("world of %d processes", r.World)
+	case len(r.StepSec) == 0:
+		return errors.New("outcome ok without a timed step")
+	case r.Stopped == "" || r.WarmupStopped == "":
+		return errors.New("outcome ok without the reason why steps stopped")
+	case r.Ended < r.Began || r.Began <= 0:
+		return fmt.Errorf("timed steps from %g to %g", r.Began, r.Ended)
+	}
+	return r.validateNumbers()
+}
+
+func (r Result) validateNumbers() error {
+	for _, s := range []struct {
+		name    string
+		seconds []float64
+	}{{"step_sec", r.StepSec}, {"warmup_sec", r.WarmupSec}} {
+		if len(s.seconds) > maxSteps {
+			return fmt.Errorf("%s has %d steps, want at most %d", s.name, len(s.seconds), maxSteps)
+		}
+		for i, t := range s.seconds {
+			if !(t > 0) || t > maxSeconds {
+				return fmt.Errorf("%s[%d]=%g is not in (0, %d] seconds", s.name, i, t, maxSeconds)
+			}
+		}
+	}
+	for phase, t := range r.PhaseSec {
+		if !(t >= 0) || t > maxSeconds {
+			return fmt.Errorf("phase_sec[%s]=%g is not in [0, %d] seconds", phase, t, maxSeconds)
+		}
+	}
+	for _, f := range []struct {
+		name     string
+		v, limit float64
+	}{{"peak_bytes", r.PeakBytes, maxBytes}, {"reserved_bytes", r.ReservedBytes, maxBytes}, {"parameters", r.Parameters, 1e15},
+		{"setup_s", r.SetupSec, maxSeconds}, {"half_width", r.HalfWidth, math.MaxFloat32},
+		{"began", r.Began, 1e11}, {"ended", r.Ended, 1e11}, {"failed_at", r.FailedAt, 1e11}} {
+		if !(f.v >= 0) || f.v > f.limit {
+			return fmt.Errorf("%s=%g is not in [0, %g]", f.name, f.v, f.limit)
+		}
+	}
+	return nil
+}
+
+// Timed returns when the timed steps began and ended, zero times if there are none.
+func (r Result) Timed() (began, ended time.Time) {
+	if r.Began <= 0 || r.Ended <= 0 {
+		return time.Time{}, time.Time{}
+	}
+	return unix(r.Began), unix(r.Ended)
+}
+
+func unix(sec float64) time.Time {
+	whole, part := math.Modf(sec)
+	return time.Unix(int64(whole), int64(part*1e9))
+}
