@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Lacks returns why the worker with this torch cannot run c on a device, CUDA or
+// CPU, "" if it can. It is the judgement of features.py and precision.py, made
+// before anything starts.
+func (f Features) Lacks(c spec.Config, device string, compile bool) string {
+	p := c.Plan.Normal()
+	sharded := p.ZeRO >= 2 && (p.DP > 1 || p.Offload == spec.OffloadParams)
+	switch {
+	case p.CP > 1 || p.EP > 1 || p.VirtualStages > 1:
+		return "the worker has dp, tp (with sp) and pp, no cp, ep or vp"
+	case sharded && !f.has("fsdp1") && !f.has("fsdp2"):
+		return fmt.Sprintf("zero=%d needs FSDP, which torch %s does not have or cannot import; torch 2.4 or later has it", p.ZeRO, f.Torch)
+	case sharded && p.PP > 1:
+		return fmt.Sprintf("zero=%d with pp=%d would gather the weights for every micro-batch", p.ZeRO, p.PP)
+	case p.ZeRO == 1 && p.DP > 1 && !f.has("zero_redundancy_optimizer"):
+		return fmt.Sprintf("zero=1 needs ZeroRedundancyOptimizer, which torch %s lacks", f.Torch)
+	case p.Offload == spec.OffloadParams && p.Precision == spec.FP16:
+		return "offload=params with precision=fp16: the gradient scaler needs gradients on the device; bf16 works"
+	case compile && !f.has("compile"):
+		return fmt.Sprintf("compile needs torch.compile, which torch %s lacks; torch 2.0 or later has it", f.Torch)
+	}
+	return f.lacksPrecision(p.Precision, device)
+}
+
+func (f Features) lacksPrecision(p spec.Precision, device string) string {
+	switch {
+	case p == "" || p == spec.FP32:
+		return ""
+	case !slices.Contains([]spec.Precision{spec.TF32, spec.BF16, spec.FP16}, p):
+		return fmt.Sprintf("precision=%s is not implemented; fp32, tf32, bf16 and fp16 are", p)
+	case device == CPU && p == spec.BF16:
+		return ""
+	case device == CPU:
+		return fmt.Sprintf("precision=%s needs a CUDA device; a CPU has bf16 and fp32", p)
+	case !f.has(string(p)):
+		return fmt.Sprintf("precision=%s needs an NVIDIA device of compute capability 8.0 (Ampere) or later", p)
+	}
+	return ""
+}
+
+func (f Features) has(feature string) bool {
+	v, _ := f.Features[feature].(bool)
+	return v
+}

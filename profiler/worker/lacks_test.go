@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Debian 12's torch on a CPU, and a recent one on a GPU of compute capability 9.
+var (
+	oldTorch = Features{Torch: "1.13.0a0", Features: map[string]any{"zero_redundancy_optimizer": true, "fsdp1": false, "bf16": true}}
+	newTorch = Features{Torch: "2.8.0", Features: map[string]any{"zero_redundancy_optimizer": true, "fsdp1": true, "fsdp2": true,
+		"compile": true, "bf16": true, "fp16": true, "tf32": true}}
+)
+
+func TestLacks(t *testing.T) {
+	for _, tc := range []struct {
+		f            Features
+		device, plan string
+		compile      bool
+		want         string // "" = runs
+	}{
+		{oldTorch, CPU, "dp=2,zero=1", false, ""},
+		{oldTorch, CPU, "tp=2,sp=1,precision=bf16", false, ""},
+		{oldTorch, CPU, "dp=2,zero=3", false, "zero=3 needs FSDP, which torch 1.13.0a0 does not have"},
+		{oldTorch, CPU, "dp=1,zero=3", false, ""},
+		{oldTorch, CPU, "dp=1,zero=3,offload=params", false, "needs FSDP"},
+		{oldTorch, CPU, "dp=1,precision=fp16", false, "precision=fp16 needs a CUDA device"},
+		{oldTorch, CPU, "dp=1,precision=tf32", false, "precision=tf32 needs a CUDA device"},
+		{oldTorch, CPU, "dp=1", true, "needs torch.compile"},
+		{Features{Torch: "x"}, CPU, "dp=2,zero=1", false, "ZeroRedundancyOptimizer, which torch x lacks"},
+		{newTorch, CUDA, "dp=8,zero=3,precision=bf16", true, ""},
+		{newTorch, CUDA, "dp=4,pp=2,zero=2", false, "zero=2 with pp=2"},
+		{newTorch, CUDA, "dp=2,zero=3,offload=params,precision=fp16", false, "bf16 works"},
+		{newTorch, CUDA, "cp=2", false, "no cp, ep or vp"},
+		{newTorch, CUDA, "pp=2,vp=2,ga=2", false, "no cp, ep or vp"},
+		{newTorch, CUDA, "dp=1,precision=fp8", false, "precision=fp8 is not implemented"},
+		{oldTorch, CUDA, "dp=1,precision=tf32", false, "compute capability 8.0"},
+	} {
+		p, err := spec.ParsePlan(tc.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := tc.f.Lacks(spec.Config{Plan: p}, tc.device, tc.compile)
+		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+			t.Errorf("%s on %s, torch %s: %q, want %q", tc.plan, tc.device, tc.f.Torch, got, tc.want)
+		}
+	}
+}
