@@ -1,0 +1,227 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// torchPython returns a python3 that imports torch, for tests of the worker
+// itself. Without one they are skipped, but where CI=true they fail.
+func torchPython(t *testing.T) string {
+	t.Helper()
+	for _, python := range []string{os.Getenv("PACER_PYTHON"), "/usr/bin/python3", "python3"} {
+		if python != "" && exec.Command(python, "-c", "import torch").Run() == nil {
+			return python
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no python3 with torch")
+	}
+	t.Skip("no python3 with torch")
+	return ""
+}
+
+// fakeProgram extracts the worker with the engine of testdata/fake for its own
+// and returns the directory the package is in.
+func fakeProgram(t *testing.T) string {
+	t.Helper()
+	dir, err := Extract(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"engine.py", "features.py"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "fake", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Dir(dir)
+}
+
+// fakeResults measures what testdata/fake/engine.py is told, one result each;
+// all in one process, since the import of torch is most of the time.
+func fakeResults(t *testing.T, fakes []string, limits Request) []Result {
+	t.Helper()
+	python, base := torchPython(t), fakeProgram(t)
+	args := []string{filepath.Join("testdata", "fake", "each.py")}
+	for i, fake := range fakes {
+		limits.Version, limits.Device, limits.Threads, limits.Timeout = Version, CPU, 1, 60
+		limits.Devices = max(limits.Devices, 1)
+		text, err := json.Marshal(limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(strings.Replace(string(text), `"config":{`, `"config":{"fake":`+fake+`,`, 1))
+		file := filepath.Join(base, fmt.Sprintf("request%d", i))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, args...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+base, "OMP_NUM_THREADS=1")
+	log, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	out := make([]Result, len(fakes))
+	for i := range fakes {
+		if out[i], err = ReadResult(filepath.Join(base, fmt.Sprintf("request%d.out", i))); err != nil {
+			t.Errorf("%s: %v\n%s", fakes[i], err, log)
+		}
+	}
+	return out
+}
+
+func TestMeasureStops(t *testing.T) {
+	limits := Request{MinSteps: 5, MaxSteps: 8, MaxTime: 2, Interval: 0.2}
+	rs := fakeResults(t, []string{
+		`{"seconds":[0.03]}`,
+		`{"seconds":[0.005,0.03]}`,
+		`{"seconds":[0.2,0.9]}`,
+		`{"seconds":[0.1,1.1,2.1]}`,
+	}, limits)
+	for i, want := range []struct {
+		warmup, steps   int
+		warm, stopped   string
+		median, maxHalf float64
+		phases          bool
+	}{
+		{6, 6, "steady", "interval", 0.03, 0.2, true},
+		{20, 8, "max_steps", "max_steps", 0.0175, 2, true},
+		{3, 3, "max_time", "max_time", 0.9, 0, false},
+		// Warm-up ends after two steps whatever they take, timing after one.
+		{2, 1, "max_time", "max_time", 2.1, 0, false},
+	} {
+		r := rs[i]
+		med := spec.Measurement{StepSec: r.StepSec}.MedianStepSec()
+		if want.warmup != len(r.WarmupSec) && !(i == 0 && r.WarmupStopped == "steady") || want.steps != len(r.StepSec) && i != 0 {
+			t.Errorf("%d: %d and %d steps, want %d and %d", i, len(r.WarmupSec), len(r.StepSec), want.warmup, want.steps)
+		}
+		if r.WarmupStopped != want.warm || r.Stopped != want.stopped {
+			t.Errorf("%d: stopped by %s and %s, want %s and %s", i, r.WarmupStopped, r.Stopped, want.warm, want.stopped)
+		}
+		if med < want.median || med > 1.5*want.median+0.02 {
+			t.Errorf("%d: median step %g s, want %g", i, med, want.median)
+		}
+		if r.HalfWidth > want.maxHalf || (r.HalfWidth > 0) != (len(r.StepSec) >= 6) {
+			t.Errorf("%d: half width %g after %d steps", i, r.HalfWidth, len(r.StepSec))
+		}
+		if (len(r.PhaseSec) > 0) != want.phases {
+			t.Errorf("%d: phases %v", i, r.PhaseSec)
+		}
+		took := 0.0
+		for _, s := range r.StepSec {
+			took += s
+		}
+		if timed := r.Ended - r.Began; timed < took || timed > took+0.5 {
+			t.Errorf("%d: %g s of steps in %g s", i, took, timed)
+		}
+		if r.LossFirst != 1 || r.LossLast != 1 || r.PeakBytes < 0 || r.ReservedBytes < 1<<20 || r.World != 1 || r.Parameters != 1000 {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+}
+
+func TestMeasurePhases(t *testing.T) {
+	limits := Request{MinSteps: 5, MaxSteps: 20, MaxTime: 5, Interval: 0.5}
+	rs := fakeResults(t, []string{`{"seconds":[0.1]}`, `{"seconds":[0.1],"hidden_s":0.05}`}, limits)
+	for i, want := range []map[string]float64{
+		{"forward": 0.02, "backward": 0.05, "communication": 0.01, "optimizer": 0.01, "other": 0.01},
+		{"forward": 0.02, "backward": 0.05, "communication": 0.06, "optimizer": 0.01, "other": 0.01},
+	} {
+		r, sum := rs[i], 0.0
+		for phase, sec := range r.PhaseSec {
+			sum += sec
+			if math.Abs(sec-want[phase]) > 0.01 {
+				t.Errorf("%d: %s takes %g s, want %g", i, phase, sec, want[phase])
+			}
+		}
+		med := spec.Measurement{StepSec: r.StepSec}.MedianStepSec()
+		if math.Abs(sum-med) > 1e-9 || len(r.PhaseSec) != len(want) {
+			t.Errorf("%d: phases %v add up to %g s, want the median %g", i, r.PhaseSec, sum, med)
+		}
+	}
+}
+
+func TestMeasureFailures(t *testing.T) {
+	limits := Request{MinSteps: 3, MaxSteps: 10, MaxTime: 5, Interval: 0.001}
+	cases := []struct {
+		fake    string
+		outcome spec.Outcome
+		want    string
+	}{
+		{`{"loss":{"3":"nan"}}`, spec.Failed, "loss is nan after step 3"},
+		{`{"seconds":[0.03],"loss":{"12":"-inf"}}`, spec.Failed, "loss is infinite after step 12"},
+		{`{"fail":{"step":0,"kind":"unsupported"}}`, spec.Failed, "unsupported: this plan needs FSDP2, torch 2.6 or later"},
+		{`{"fail":{"step":2,"kind":"memory"}}`, spec.OOM, "MemoryError"},
+		{`{"fail":{"step":2,"kind":"cpu allocator"}}`, spec.OOM, "memory"},
+		{`{"fail":{"step":2,"kind":"cuda allocator"}}`, spec.OOM, "CUDA out of memory. Tried to allocate 2.00 GiB"},
+		{`{"fail":{"step":1,"kind":"error"}}`, spec.Failed, "ValueError: a shape is wrong"},
+	}
+	var fakes []string
+	for _, c := range cases {
+		fakes = append(fakes, c.fake)
+	}
+	for i, r := range fakeResults(t, fakes, limits) {
+		if c := cases[i]; r.Outcome != c.outcome || !strings.Contains(r.Reason, c.want) || r.FailedAt == 0 {
+			t.Errorf("%s: %s %q, want %s %q", c.fake, r.Outcome, r.Reason, c.outcome, c.want)
+		}
+	}
+	limits.Devices = 2
+	r := fakeResults(t, []string{`{}`}, limits)[0]
+	if r.Outcome != spec.Failed || !strings.Contains(r.Reason, "1 processes were started, the plan needs 2") {
+		t.Errorf("one process for two devices: %s %q", r.Outcome, r.Reason)
+	}
+}
+
+// The ranks are those of tables of the sign test at 5 %, two-sided; see
+// pacer_worker/interval.py.
+func TestMedianInterval(t *testing.T) {
+	python := torchPython(t)
+	cmd := exec.Command(python, "-c", `
+from pacer_worker.interval import half_width, low_rank, median
+print([low_rank(n) for n in (1, 5, 6, 8, 9, 11, 12, 15, 17, 20, 25, 30, 50, 100)])
+print(half_width([5.0, 1, 2, 3, 4]), half_width([10.0, 9, 11, 8, 12, 10]), median([4.0, 1, 3, 2]))`)
+	cmd.Env = append(os.Environ(), "PYTHONPATH=.")
+	out, err := cmd.CombinedOutput()
+	want := "[0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 18, 40]\nNone 0.2 2.5\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v, %s; want %s", err, out, want)
+	}
+}
+
+func TestFeatures(t *testing.T) {
+	python, base := torchPython(t), fakeProgram(t)
+	out := filepath.Join(base, "features.json")
+	if log, err := exec.Command(python, filepath.Join(base, programDir), "--features", "--out", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	f, err := ReadFeatures(out)
+	if err != nil || f.Torch == "" || !f.Torchrun || f.Features["ddp"] != true || f.Error != "" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for text, want := range map[string]string{"{": "features", `{"version":7}`: "version 7", `{"version":1}`: "neither"} {
+		if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadFeatures(out); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", text, err)
+		}
+	}
+}
