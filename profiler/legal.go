@@ -80,8 +80,8 @@ func tooLarge(c spec.Config) string {
 	if !ok || need <= hopeless {
 		return ""
 	}
-	return fmt.Sprintf("needs about %.3g GiB of device memory, %s has %.3g", need*c.Accelerator.MemBytes/memory.GiB,
-		c.Accelerator.Name, c.Accelerator.MemBytes/memory.GiB)
+	return fmt.Sprintf("needs more than %g times the %.3g GiB of %s, by the estimate", hopeless,
+		c.Accelerator.MemBytes/memory.GiB, c.Accelerator.Name)
 }
 
 // memoryShare returns the estimated peak of c over its device's memory.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -180,21 +181,47 @@ func valuesOf(c spec.Config) []string {
 	}
 }
 
-// rejections returns what was ruled out in canonical order, and what was asked
-// for in vain.
+// rejections returns what was ruled out, in canonical order.
 func (e *expansion) rejections() []Rejected {
+	e.blame()
 	out := make([]Rejected, len(e.rejected))
 	for i, r := range e.rejected {
 		out[i] = r.Rejected
-		for _, v := range r.values {
-			if !e.used[v] {
-				out[i].Asked = v
-				break
-			}
-		}
 	}
 	slices.SortFunc(out, func(a, b Rejected) int { return perfmodel.CompareConfigs(a.Config, b.Config) })
 	return out
+}
+
+// blame sets Asked where a combination has a value that no point has. Such a
+// value has many combinations, and most break other rules as well, which those
+// of values with points break too: these are passed over if there are others.
+func (e *expansion) blame() {
+	common := map[string]bool{} // reasons that are nobody's fault
+	for _, r := range e.rejected {
+		if e.vain(r) == "" {
+			common[r.Why] = true
+		}
+	}
+	blamed := map[string]bool{}
+	for _, passOver := range []bool{true, false} {
+		before := maps.Clone(blamed)
+		for i, r := range e.rejected {
+			if v := e.vain(r); v != "" && !before[v] && !(passOver && common[r.Why]) {
+				e.rejected[i].Asked = v
+				blamed[v] = true
+			}
+		}
+	}
+}
+
+// vain returns the first value of r that no point has, "" if all are used.
+func (e *expansion) vain(r combination) string {
+	for _, v := range r.values {
+		if !e.used[v] {
+			return v
+		}
+	}
+	return ""
 }
 
 // exact adds the plans that are listed one by one; any that cannot be run is

@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -23,28 +24,36 @@ const maxMessages = 20
 // yamlFile collects what is wrong with a file, each with its place.
 type yamlFile struct {
 	name string
-	errs []error
-	more int // beyond maxMessages
+	errs []located
+}
+
+// located is an error with its place.
+type located struct {
+	line, column int
+	error
 }
 
 // fail records what is wrong at a token.
 func (f *yamlFile) fail(at *token.Token, format string, args ...any) {
-	if len(f.errs) == maxMessages {
-		f.more++
-		return
-	}
 	line, column := 1, 1
 	if at != nil && at.Position != nil {
 		line, column = max(at.Position.Line, 1), max(at.Position.Column, 1)
 	}
-	f.errs = append(f.errs, fmt.Errorf("profiler: %s:%d:%d: %w", f.name, line, column, fmt.Errorf(format, args...)))
+	f.errs = append(f.errs, located{line, column,
+		fmt.Errorf("profiler: %s:%d:%d: %w", f.name, line, column, fmt.Errorf(format, args...))})
 }
 
-// err returns everything that is wrong, one error per line.
+// err returns everything that is wrong in the order of the file, one error per
+// line.
 func (f *yamlFile) err() error {
-	errs := f.errs
-	if f.more > 0 {
-		errs = append(slices.Clip(errs), fmt.Errorf("profiler: %s: and %d more", f.name, f.more))
+	slices.SortStableFunc(f.errs, func(a, b located) int { return cmp.Or(a.line-b.line, a.column-b.column) })
+	var errs []error
+	for i, e := range f.errs {
+		if i == maxMessages {
+			errs = append(errs, fmt.Errorf("profiler: %s: and %d more", f.name, len(f.errs)-i))
+			break
+		}
+		errs = append(errs, e.error)
 	}
 	return errors.Join(errs...)
 }
@@ -61,7 +70,7 @@ func (f *yamlFile) parse(text []byte) (n yamlNode) {
 		}
 	}()
 	if nesting(text) > maxNesting {
-		f.fail(nil, "brackets nested more than %d deep", maxNesting)
+		f.fail(nil, "brackets or lists nested more than %d deep", maxNesting)
 		return yamlNode{}
 	}
 	parsed, err := parser.ParseBytes(text, 0)
@@ -80,7 +89,7 @@ func (f *yamlFile) parse(text []byte) (n yamlNode) {
 			continue
 		}
 		if body != nil {
-			f.fail(d.Body.GetToken(), "a second document, want one")
+			yamlNode{f, d.Body}.fail("a second document, want one")
 			return yamlNode{}
 		}
 		body = d.Body
@@ -91,17 +100,27 @@ func (f *yamlFile) parse(text []byte) (n yamlNode) {
 	return yamlNode{f, body}
 }
 
-// nesting bounds from above how deep brackets nest in text.
+// nesting bounds from above how deep brackets nest in text, or lists within
+// lists on one line.
 func nesting(text []byte) int {
-	depth, most := 0, 0
+	depth, most, dashes, leading := 0, 0, 0, true
 	for _, c := range text {
 		switch c {
 		case '[', '{':
 			depth++
-			most = max(most, depth)
 		case ']', '}':
 			depth = max(depth-1, 0)
+		case '-':
+			if leading {
+				dashes++
+			}
 		}
+		if c == '\n' || c == '\r' {
+			dashes, leading = 0, true
+		} else if c != '-' && c != ' ' {
+			leading = false
+		}
+		most = max(most, depth, dashes)
 	}
 	return most
 }
