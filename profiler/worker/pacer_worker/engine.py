@@ -51,7 +51,7 @@ class Engine:
 
     def __init__(self, config: Config, device: torch.device, options: dict[str, Any]) -> None:
         plan, seed = config.plan, int(options.get("seed", 0))
-        _refuse(config, options)
+        _refuse(config, device, options)
         self.plan, self.device, self.phases = plan, device, Phases()
         self.precision = Precision(plan.precision, device)
         self.precision.use()
@@ -131,7 +131,7 @@ class Engine:
             yield weight, tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
     def _site(self, sharded: bool, options: dict[str, Any]) -> Site:
-        meta = sharded and zero.fsdp2() is not None
+        meta = sharded and zero.fsdp2(self.device.type) is not None
         return Site(
             device=torch.device("meta") if meta else self.device,
             dtype=self.precision.dtype,
@@ -153,7 +153,7 @@ class Engine:
         if sharded:
             handle = group.handle or zero.single_process_group(self.device)
             self.precision.cast = False  # FSDP hands out narrow weights
-            if zero.fsdp2() is not None:
+            if zero.fsdp2(self.device.type) is not None:
                 replicas = zero.FullyShard(self.stage, group, handle, self.plan, self.precision)
                 initialise(self.stage, seed, self.device)
             else:
@@ -208,9 +208,9 @@ def _modules(whole: Network) -> list[torch.nn.Module]:
     return [part.make() for part in whole.parts] + [make() for make in whole.tables.values()]
 
 
-def _refuse(config: Config, options: dict[str, Any]) -> None:
+def _refuse(config: Config, device: torch.device, options: dict[str, Any]) -> None:
     model, plan = config.model, config.plan
-    reasons = features.lacks(plan, bool(options.get("compile")))
+    reasons = features.lacks(plan, bool(options.get("compile")), device.type)
     if model.experts:
         reasons.append(f"model {model.name} is a mixture of experts ({model.experts}): only dense networks are implemented")
     if not resnet_depth(model.name):

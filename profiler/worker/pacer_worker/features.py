@@ -15,6 +15,7 @@ from pacer_worker.models_attention import FUSED
 def features() -> dict[str, bool | str]:
     """Returns versions as text and features as true or false; needs no process group."""
     cuda = torch.cuda.is_available()
+    kind = _device()
     distributed = dist.is_available()
     return {
         "torch": torch.__version__,
@@ -26,8 +27,8 @@ def features() -> dict[str, bool | str]:
         "gloo": distributed and getattr(dist, "is_gloo_available", lambda: True)(),
         "ddp": distributed,
         "zero_redundancy_optimizer": distributed and zero.zero_redundancy_optimizer() is not None,
-        "fsdp1": distributed and zero.fsdp1() is not None,
-        "fsdp2": distributed and zero.fsdp2() is not None,
+        "fsdp1": distributed and zero.fsdp1(kind) is not None,
+        "fsdp2": distributed and zero.fsdp2(kind) is not None,
         "compile": hasattr(torch, "compile"),
         "sdpa": FUSED,
         "bf16": not cuda or torch.cuda.is_bf16_supported(),
@@ -36,11 +37,13 @@ def features() -> dict[str, bool | str]:
     }
 
 
-def lacks(plan: dict[str, Any] | Plan, compile: bool = False) -> list[str]:
+def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") -> list[str]:
     """Returns why the installed torch and this worker cannot run the plan, nothing if they can.
 
-    Precisions depend on the device and are judged by precision.lack.
+    device is the type, "" for cuda where there is one, else cpu. Precisions depend on
+    the very device and are judged by precision.lack.
     """
+    device = device or _device()
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     version = torch.__version__
     reasons = [
@@ -49,10 +52,10 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False) -> list[str]:
         if value > 1
     ]
     sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
-    if sharded and zero.fsdp2() is None and zero.fsdp1() is None:
+    if sharded and zero.fsdp2(device) is None and zero.fsdp1(device) is None:
         reasons.append(
-            f"zero={plan.zero} needs FSDP, which torch {version} does not have or cannot import; "
-            "torch 2.4 or later has fully_shard"
+            f"zero={plan.zero} needs FSDP, which torch {version} cannot import or does not have for {device}; "
+            "torch 2.6 or later has it for CUDA"
         )
     if sharded and plan.pp > 1:
         reasons.append(f"zero={plan.zero} with pp={plan.pp}: FSDP would gather weights for every micro-batch of a stage")
@@ -67,3 +70,7 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False) -> list[str]:
     if compile and not hasattr(torch, "compile"):
         reasons.append(f"compile needs torch.compile, which torch {version} lacks; torch 2.0 or later has it")
     return reasons
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"

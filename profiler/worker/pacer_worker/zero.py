@@ -28,14 +28,19 @@ def _module_with(name: str, *paths: str) -> ModuleType | None:
     return None
 
 
-def fsdp2() -> ModuleType | None:
-    """Returns the module with fully_shard, if it is the one of FSDP2."""
+def fsdp2(device: str) -> ModuleType | None:
+    """Returns the module with FSDP2's fully_shard, if that runs on this type of device."""
+    streams = getattr(getattr(torch, "cpu", None), "Stream", None)
+    if device == "cpu" and not hasattr(streams, "record_event"):
+        return None  # it asks for streams, which the CPU has for show in later versions
     module = _module_with("fully_shard", "torch.distributed.fsdp", "torch.distributed._composable.fsdp")
     return module if module is not None and hasattr(module, "CPUOffloadPolicy") else None
 
 
-def fsdp1() -> ModuleType | None:
-    """Returns the module with FullyShardedDataParallel, if that keeps parameters as they are."""
+def fsdp1(device: str) -> ModuleType | None:
+    """Returns the module with FullyShardedDataParallel, which is for CUDA, if it can keep parameters as they are."""
+    if device == "cpu":
+        return None
     module = _module_with("FullyShardedDataParallel", "torch.distributed.fsdp")
     wrap = _module_with("ModuleWrapPolicy", "torch.distributed.fsdp.wrap")
     return module if module is not None and wrap is not None else None
@@ -73,10 +78,10 @@ class FullyShard(Replicas):
 
     def __init__(self, stage: Stage, group: Group, handle: object, plan: Plan, precision: Precision) -> None:
         super().__init__(stage, group)
-        api: Any = fsdp2()
+        device = precision.device
+        api: Any = fsdp2(device.type)
         from torch.distributed.device_mesh import DeviceMesh
 
-        device = precision.device
         options: dict[str, Any] = {"mesh": DeviceMesh.from_group(handle, device.type)}
         if precision.dtype != torch.float32:
             options["mp_policy"] = api.MixedPrecisionPolicy(param_dtype=precision.dtype, reduce_dtype=torch.float32)
@@ -105,7 +110,7 @@ class FullySharded(Replicas):
 
     def __init__(self, stage: Stage, group: Group, handle: object, plan: Plan, precision: Precision) -> None:
         super().__init__(stage, group)
-        api: Any = fsdp1()
+        api: Any = fsdp1(precision.device.type)
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
         options: dict[str, Any] = {}
