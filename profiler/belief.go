@@ -100,6 +100,11 @@ func (r *run) believe(ctx context.Context, b *belief) error {
 const designSize = 8
 
 func (b *belief) takeGains(gains []perfmodel.Gain, err error) {
+	for _, g := range gains {
+		if err == nil && !(g.HalfWidth >= 0 && g.HalfWidth+math.Abs(g.Fall) <= math.MaxFloat64) {
+			err = fmt.Errorf("a half width of %g that falls by %g", g.HalfWidth, g.Fall)
+		}
+	}
 	if err != nil {
 		b.warning = err.Error()
 		return
@@ -132,8 +137,8 @@ func (r *run) fit(ctx context.Context, b *belief) perfmodel.Fitted {
 }
 
 // predict fills the step times, and the intervals as far as they follow from
-// predictions. Without a fit the step times are the analytic model's, times
-// what those measured took over it.
+// predictions. Without a fit the step times are first guesses, times what those
+// measured took over theirs.
 func (r *run) predict(ctx context.Context, b *belief, fitted perfmodel.Fitted) {
 	for _, i := range b.space {
 		if fitted == nil {
@@ -152,23 +157,23 @@ func (r *run) predict(ctx context.Context, b *belief, fitted perfmodel.Fitted) {
 	if len(b.steps) == len(b.space) {
 		return
 	}
-	scale := r.overAnalytic(ctx, b)
+	scale := r.overGuess(ctx, b)
 	for _, i := range b.space {
 		if _, ok := b.steps[i]; !ok {
-			if t := analyticSec(ctx, r.points[i].Config); t > 0 {
+			if t := r.guess(ctx, r.points[i].Config); t > 0 {
 				b.steps[i] = scale * t
 			}
 		}
 	}
 }
 
-// overAnalytic returns the median of measured over analytic step times: of b,
-// else of the whole run; 1 when nothing was measured.
-func (r *run) overAnalytic(ctx context.Context, b *belief) float64 {
+// overGuess returns the median of measured over guessed step times: of b, else
+// of the whole run; 1 when nothing was measured.
+func (r *run) overGuess(ctx context.Context, b *belief) float64 {
 	for _, rows := range [][]spec.Measurement{b.rows, r.rows} {
 		var ratios []float64
 		for _, m := range rows {
-			if t := analyticSec(ctx, m.Config); t > 0 && perfmodel.Usable(m) {
+			if t := r.guess(ctx, m.Config); t > 0 && perfmodel.Usable(m) {
 				ratios = append(ratios, m.MedianStepSec()/t)
 			}
 		}
@@ -179,8 +184,21 @@ func (r *run) overAnalytic(ctx context.Context, b *belief) float64 {
 	return 1
 }
 
-// analyticSec returns the step time of the analytic model, 0 where it has none.
-func analyticSec(ctx context.Context, c spec.Config) float64 {
+// cpuShare is the share of their peak that CPUs reach in training: a round
+// figure for plain BLAS on small matrices, until a point has been measured.
+const cpuShare = 0.2
+
+// guess returns the step time of c expected before any was measured, 0 where
+// nothing can be said: the analytic model's, which is about accelerators, and
+// the work over a share of the peak on CPUs.
+func (r *run) guess(ctx context.Context, c spec.Config) float64 {
+	if r.o.Machine.CPU {
+		peak := c.Accelerator.Peak(c.Plan.Precision)
+		if peak <= 0 {
+			return 0
+		}
+		return c.Model.TrainFLOPs(c.Seq()) * float64(c.Plan.GlobalBatch()) / float64(c.Plan.Devices()) / (cpuShare * peak)
+	}
 	p, err := (&family.Analytic{}).Predict(ctx, c)
 	if err != nil {
 		return 0

@@ -59,11 +59,16 @@ func (r *run) seconds(b *belief, i int, h habits) float64 {
 	if !ok {
 		return min(h.wall, p.Timeout.Seconds())
 	}
-	timed := step * min(max(h.steps, float64(p.MinSteps)), float64(p.MaxSteps))
-	if most := p.MaxTime.Seconds(); timed > most {
-		timed = max(most, step*float64(p.MinSteps))
+	return min(h.overhead+step*p.timed(step, h), p.Timeout.Seconds())
+}
+
+// timed returns how many steps of that many seconds are expected to be timed.
+func (p PointOptions) timed(step float64, h habits) float64 {
+	n := min(max(h.steps, float64(p.MinSteps)), float64(p.MaxSteps))
+	if most := p.MaxTime.Seconds(); n*step > most {
+		n = max(math.Ceil(most/step), float64(p.MinSteps))
 	}
-	return min(h.overhead+timed, p.Timeout.Seconds())
+	return n
 }
 
 // A term is what a budget bounds.

@@ -45,8 +45,9 @@ func (r *run) asPredicted(s Step) spec.Measurement {
 	if !(sec > 0) {
 		sec = 1 // of a point nothing is known of; any value narrows the same intervals
 	}
+	n := int(r.c.Point.Defaults().timed(sec, r.habits()))
 	m := spec.Measurement{
-		Config: s.Point.Config, Outcome: spec.OK, Source: r.c.Source(), At: r.now(), StepSec: make([]float64, timedSteps),
+		Config: s.Point.Config, Outcome: spec.OK, Source: r.c.Source(), At: r.now(), StepSec: make([]float64, max(n, 1)),
 	}
 	for i := range m.StepSec {
 		m.StepSec[i] = sec

@@ -1,0 +1,251 @@
+package profiler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// TestFullDisk: the run stops, what was acknowledged is intact, and once there
+// is room it goes on with the point that was lost.
+func TestFullDisk(t *testing.T) {
+	sink := memorySink{limit: 5}
+	o, l := options(t, &sink)
+	c := smallCampaign(Grid)
+	s, err := Run(context.Background(), c, o)
+	if !errors.Is(err, errFull) || s.Done != 5 || len(sink.rows) != 5 || s.Stopped != "error" {
+		t.Fatalf("%d points, %d rows, stopped %q, %v; want 5, 5, an error that says why", s.Done, len(sink.rows), s.Stopped, err)
+	}
+	want := "profiler: campaign small, run 1: storing point 6: sink: no space left; the 5 before it are stored, run it again to go on"
+	if err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	if l.runs != 6 {
+		t.Errorf("%d points were run, want 6 and no more", l.runs)
+	}
+	sink.limit, o.Rows = 0, slices.Clone(sink.rows)
+	if s, err = Run(context.Background(), c, o); err != nil || s.Done != 36 {
+		t.Fatal(s, err)
+	}
+	for i, n := range numbersOf(sink.rows) {
+		if n != i+1 {
+			t.Errorf("row %d is point %d", i, n)
+		}
+	}
+}
+
+func TestRunnerThatCannotMeasure(t *testing.T) {
+	var sink memorySink
+	o, l := options(t, &sink)
+	l.before = func(run int) error {
+		if run == 3 {
+			return fmt.Errorf("runner: python3 has no torch: apt install python3-torch: %w", ErrSetup)
+		}
+		return nil
+	}
+	s, err := Run(context.Background(), smallCampaign(Grid), o)
+	if !errors.Is(err, ErrSetup) || s.Done != 3 || len(sink.rows) != 3 || s.Stopped != "error" ||
+		!strings.HasPrefix(err.Error(), "profiler: campaign small, run 1: point 4 (a on TestCPU, dp=1,") || !strings.Contains(err.Error(), "apt install") {
+		t.Errorf("%d points, %d rows, stopped %q, %v", s.Done, len(sink.rows), s.Stopped, err)
+	}
+}
+
+// TestInterrupted: between points, during one whose result is lost, and during
+// one that was measured nevertheless.
+func TestInterrupted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fails bool
+		rows  int
+	}{"lost": {true, 2}, "kept": {false, 3}} {
+		var sink memorySink
+		o, l := options(t, &sink)
+		ctx, cancel := context.WithCancel(context.Background())
+		l.before = func(run int) error {
+			if run == 2 {
+				cancel()
+				if tc.fails {
+					return ctx.Err()
+				}
+			}
+			return nil
+		}
+		s, err := Run(ctx, smallCampaign(Adaptive), o)
+		if !errors.Is(err, context.Canceled) || s.Stopped != Interrupted || s.Done != tc.rows || len(sink.rows) != tc.rows {
+			t.Errorf("%s: %d points, %d rows, stopped %q, %v; want %d", name, s.Done, len(sink.rows), s.Stopped, err, tc.rows)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o, l := options(t, &memorySink{})
+	if _, err := Run(ctx, smallCampaign(Grid), o); !errors.Is(err, context.Canceled) || l.runs != 0 {
+		t.Errorf("%v after %d points, want none", err, l.runs)
+	}
+}
+
+// TestResultsNoStoreKeeps are failures that say so.
+func TestResultsNoStoreKeeps(t *testing.T) {
+	for name, m := range map[string]spec.Measurement{
+		"NaN":        {Outcome: spec.OK, StepSec: []float64{1, math.NaN()}},
+		"nothing":    {Outcome: spec.OK},
+		"no outcome": {StepSec: []float64{1}},
+		"memory":     {Outcome: spec.OK, StepSec: []float64{1}, PeakBytes: math.Inf(1)},
+	} {
+		var sink memorySink
+		o, _ := options(t, &sink)
+		o.Runner = always{m}
+		c := smallCampaign(Grid)
+		c.Budget.Points = 1
+		if _, err := Run(context.Background(), c, o); err != nil {
+			t.Fatal(err)
+		}
+		got := sink.rows[0]
+		if err := got.Validate(); err != nil || got.Outcome != spec.Failed || !strings.HasPrefix(got.Reason, "the runner's result is no measurement: ") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// always returns the same measurement.
+type always struct{ m spec.Measurement }
+
+func (a always) Run(context.Context, spec.Config) (spec.Measurement, error) { return a.m, nil }
+
+func TestOtherMachineIsRefused(t *testing.T) {
+	var sink memorySink
+	o, l := options(t, &sink)
+	c := smallCampaign(Grid)
+	c.Budget.Points = 2
+	if _, err := Run(context.Background(), c, o); err != nil {
+		t.Fatal(err)
+	}
+	o.Rows = sink.rows
+	o.Machine.Accelerator.Name = "H100"
+	_, err := Run(context.Background(), c, o)
+	want := "profiler: campaign small: run 1 was measured on TestCPU with pacer-torch, here is H100 with pacer-torch: give this run another label"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	o.Machine.Accelerator.Name, o.Machine.Framework = "TestCPU", "other"
+	if _, err := Run(context.Background(), c, o); err == nil || !strings.Contains(err.Error(), "with pacer-torch, here is TestCPU with other") {
+		t.Error(err)
+	}
+	o.Label = "two"
+	if s, err := Run(context.Background(), c, o); err != nil || s.Done != 2 || s.Label != "two" || l.runs != 4 {
+		t.Errorf("under another label: %+v, %v", s, err)
+	}
+	if got := sink.rows[2].Origin; got != "small#two/1" {
+		t.Errorf("origin %q, want small#two/1", got)
+	}
+}
+
+// TestRowsOutsideTheSpace: a campaign that was changed counts what it measured
+// before, without calling it a point.
+func TestRowsOutsideTheSpace(t *testing.T) {
+	var sink memorySink
+	o, _ := options(t, &sink)
+	c := smallCampaign(Grid)
+	c.Budget.Points = 4
+	if _, err := Run(context.Background(), c, o); err != nil {
+		t.Fatal(err)
+	}
+	c.Models = c.Models[1:] // the grid began with the other
+	c.Budget.Points = 6
+	o.Rows = slices.Clone(sink.rows)
+	s, err := Run(context.Background(), c, o)
+	if err != nil || s.Done != 6 || s.Points != 18 || len(s.Models) != 1 || s.Models[0].Done != 2 || s.ByOutcome[spec.OK] != 6 {
+		t.Errorf("%+v, %v; want 6 done, 2 of them of the 18 points", s, err)
+	}
+}
+
+// TestReuse: rows of other runs are known, not done.
+func TestReuse(t *testing.T) {
+	var sink memorySink
+	o, _ := options(t, &sink)
+	c := smallCampaign(Adaptive)
+	c.Budget.Points = 10
+	if _, err := Run(context.Background(), c, o); err != nil {
+		t.Fatal(err)
+	}
+	o.Label, o.Rows = "2", sink.rows
+	alone, first := explained(t, c, o, 1)
+	o.Reuse = true
+	reused, next := explained(t, c, o, 1)
+	if alone.Done != 0 || reused.Done != 0 || alone.Models[0].HalfWidth != 0 || reused.Models[0].HalfWidth == 0 {
+		t.Errorf("without reuse %+v\nwith %+v", alone, reused)
+	}
+	if first[0].Why != "first of a" || next[0].Why == "first of a" {
+		t.Errorf("without reuse %q, with %q", first[0].Why, next[0].Why)
+	}
+}
+
+func TestOptionsThatMakeNoSense(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(c *Campaign, o *Options)
+		want   string
+	}{
+		"runner": {func(c *Campaign, o *Options) { o.Runner = nil }, "profiler: no runner"},
+		"sink":   {func(c *Campaign, o *Options) { o.Sink = nil }, "profiler: no sink"},
+		"label":  {func(c *Campaign, o *Options) { o.Label = "a#b" }, `profiler: label "a#b" is not`},
+		"name":   {func(c *Campaign, o *Options) { c.Name = "a/b" }, `profiler: campaign name "a/b" is not`},
+		"order":  {func(c *Campaign, o *Options) { c.Choose = "best" }, `profiler: campaign small: order "best" is not`},
+		"space":  {func(c *Campaign, o *Options) { c.Models = nil }, "profiler: campaign small has no models"},
+	} {
+		c := smallCampaign(Grid)
+		o, _ := options(t, &memorySink{})
+		tc.change(&c, &o)
+		if _, err := Run(context.Background(), c, o); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+	o, _ := options(t, &memorySink{})
+	if _, _, err := Explain(context.Background(), smallCampaign(Grid), o, -1); err == nil {
+		t.Error("-1 points explained")
+	}
+}
+
+// TestDamagedRows: rows whose numbers and times are no numbers are still done.
+func TestDamagedRows(t *testing.T) {
+	var sink memorySink
+	o, _ := options(t, &sink)
+	c := smallCampaign(Grid)
+	c.Budget.Points = 3
+	if _, err := Run(context.Background(), c, o); err != nil {
+		t.Fatal(err)
+	}
+	for i := range sink.rows {
+		sink.rows[i].Env = map[string]string{EnvRun: "1", EnvPoint: []string{"x", "-4", ""}[i], EnvWall: []string{"NaN", "", "-3"}[i]}
+	}
+	o.Rows, c.Budget.Points = slices.Clone(sink.rows), 5
+	s, err := Run(context.Background(), c, o)
+	if err != nil || s.Done != 5 || len(sink.rows) != 5 || pointNumber(sink.rows[4]) != 5 || s.WallSec < 8 || s.WallSec > 20 {
+		t.Errorf("%+v, %v, last is point %d", s, err, pointNumber(sink.rows[4]))
+	}
+}
+
+// TestExplainMeasuresNothing, and says what a run then does.
+func TestExplainMeasuresNothing(t *testing.T) {
+	var sink memorySink
+	o, l := options(t, &sink)
+	c := smallCampaign(Adaptive)
+	c.Budget.Points = 7
+	_, steps := explained(t, c, o, 99)
+	if len(steps) != 7 || l.runs != 0 || len(sink.rows) != 0 {
+		t.Fatalf("%d steps explained, %d points run", len(steps), l.runs)
+	}
+	if _, err := Run(context.Background(), c, o); err != nil {
+		t.Fatal(err)
+	}
+	if sink.rows[0].Config != steps[0].Point.Config {
+		t.Errorf("%s was to come first, %s did", steps[0].Point.Config.Plan, sink.rows[0].Config.Plan)
+	}
+	o.Rows = sink.rows
+	if s, steps := explained(t, c, o, 3); len(steps) != 0 || s.Stopped != "budget spent: 7 points" {
+		t.Errorf("after the run: %q, next %v", s.Stopped, names(steps))
+	}
+}
