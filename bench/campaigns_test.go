@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,9 +9,11 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/runner"
 )
 
 func readCampaign(t testing.TB, path string) profiler.Campaign {
@@ -83,6 +86,45 @@ func TestCampaigns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReplayCampaign expands the campaign over Rubick's traces, and runs its
+// first points.
+func TestReplayCampaign(t *testing.T) {
+	c := readCampaign(t, "campaigns/rubick-replay.yaml")
+	rows := importAll(t, "rubick")
+	r := runner.NewReplay(rows, runner.Play{Noise: c.Runner.Noise, Seed: 1})
+	points, _, err := c.Points(profiler.Machine{Configs: r.Configs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(points) < 250 || len(points) > len(rows) {
+		t.Errorf("%d points of %d rows", len(points), len(rows))
+	}
+	fam, err := family.Lookup(c.Family)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Budget.Points = 40
+	var sink rowSlice
+	s, err := profiler.Run(t.Context(), c, profiler.Options{Runner: r, Sink: &sink, Family: fam, Seed: 1})
+	if err != nil || s.Done != 40 || len(sink) != 40 {
+		t.Fatalf("%d points, %d rows, %v; want 40", s.Done, len(sink), err)
+	}
+	for _, m := range s.Models {
+		if m.Done == 0 {
+			t.Errorf("%s: nothing measured of %d points", m.Key, m.Points)
+		}
+	}
+	t.Logf("%d points of %d models; %d skipped; outcomes %v", len(points), len(s.Models), s.Skipped, s.ByOutcome)
+}
+
+// rowSlice is a sink.
+type rowSlice []spec.Measurement
+
+func (s *rowSlice) Put(_ context.Context, ms ...spec.Measurement) error {
+	*s = append(*s, ms...)
+	return nil
 }
 
 // TestEveryCampaignIsTested: TestCampaigns and the replay's test name them all.
