@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// checkBar is the largest relative error, against one process training on the
+// same global batch in fp32, that counts as the same result.
+const checkBar = 1e-4
+
+// checkReport is what pacer_worker/check.py writes.
+type checkReport struct {
+	Cases []struct {
+		checked
+		Steps                  int
+		Loss, Gradient, Weight float64
+		Worst                  string
+	}
+	Unsupported []struct {
+		checked
+		Why string
+	}
+	Broken []struct {
+		checked
+		What  string
+		Error float64
+	}
+}
+
+// checked names the case: a small network and a plan.
+type checked struct {
+	Model string
+	Plan  spec.Plan
+}
+
+func (c checked) String() string { return c.Model + " " + c.Plan.String() }
+
+// TestPlansTrainAlike runs every kind of plan on up to four CPU processes: loss,
+// gradients and weights after 1 and 5 steps are those of one process.
+func TestPlansTrainAlike(t *testing.T) {
+	report := runCheck(t, "2,4")
+	seen := map[string]bool{}
+	worst := 0.0
+	for _, c := range report.Cases {
+		e := max(c.Loss, c.Gradient, c.Weight)
+		if e > checkBar {
+			t.Errorf("%s after %d steps: loss off by %.1e, gradients %.1e, weights %.1e (worst %s), want at most %g",
+				c, c.Steps, c.Loss, c.Gradient, c.Weight, c.Worst, checkBar)
+		}
+		worst = max(worst, e)
+		if c.Steps == 5 {
+			seen[c.String()] = true
+		}
+	}
+	t.Logf("%d cases, largest error %.1e", len(report.Cases), worst)
+	if want := 216; len(report.Cases) < want { // without FSDP; 18 plans at two steps more with it
+		t.Errorf("%d cases, want at least %d", len(report.Cases), want)
+	}
+	for _, model := range []string{"gpt", "llama", "bert"} {
+		for _, plan := range everyone {
+			if !seen[model+" "+plan] {
+				t.Errorf("%s %s was not checked", model, plan)
+			}
+		}
+	}
+	for _, c := range report.Unsupported {
+		if c.Plan.ZeRO < 2 || !strings.Contains(c.Why, "FSDP") {
+			t.Errorf("%s was refused: %s", c, c.Why)
+		}
+	}
+	if want := 7; len(report.Broken) != want {
+		t.Errorf("%d plans were broken on purpose, want %d", len(report.Broken), want)
+	}
+	for _, b := range report.Broken {
+		if !(b.Error > 100*checkBar) {
+			t.Errorf("%s without %q: error %.1e, the check cannot see what it is for", b.checked, b.What, b.Error)
+		}
+	}
+}
+
+// everyone lists plans that each of the main networks has to have been checked
+// with, as spec.Plan writes them.
+var everyone = []string{
+	"dp=1,tp=1,pp=1,mb=2,ga=4",
+	"dp=1,tp=1,pp=1,mb=8,ga=1,recompute=full",
+	"dp=1,tp=1,pp=1,mb=8,ga=1,recompute=selective",
+	"dp=1,tp=1,pp=1,mb=4,ga=2,offload=optimizer",
+	"dp=2,tp=1,pp=1,mb=4,ga=1",
+	"dp=2,tp=1,pp=1,mb=2,ga=2",
+	"dp=2,tp=1,pp=1,mb=4,ga=1,zero=1",
+	"dp=2,tp=1,pp=1,mb=2,ga=2,zero=1,offload=optimizer",
+	"dp=1,tp=2,pp=1,mb=8,ga=1",
+	"dp=1,tp=2,pp=1,mb=8,ga=1,sp=1",
+	"dp=1,tp=2,pp=1,mb=4,ga=2,recompute=full,sp=1",
+	"dp=1,tp=1,pp=2,mb=8,ga=1",
+	"dp=1,tp=1,pp=2,mb=4,ga=2",
+	"dp=1,tp=1,pp=2,mb=2,ga=4",
+	"dp=1,tp=1,pp=2,mb=2,ga=4,recompute=full",
+	"dp=1,tp=1,pp=2,mb=2,ga=4,recompute=selective",
+	"dp=2,tp=2,pp=1,mb=2,ga=2,sp=1",
+	"dp=2,tp=1,pp=2,mb=1,ga=4",
+	"dp=1,tp=2,pp=2,mb=2,ga=4,sp=1",
+	"dp=1,tp=1,pp=4,mb=4,ga=2",
+	"dp=1,tp=4,pp=1,mb=8,ga=1,sp=1",
+}
+
+// runCheck runs check.py on these numbers of processes, besides one.
+func runCheck(t *testing.T, ranks string) checkReport {
+	t.Helper()
+	python := torchPython(t)
+	out := filepath.Join(t.TempDir(), "report.json")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, "pacer_worker/check.py", "--out", out, "--ranks", ranks)
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its children
+	cmd.WaitDelay = 10 * time.Second
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("check.py: %v\n%s", err, said)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report checkReport
+	if err := json.Unmarshal(b, &report); err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	return report
+}
