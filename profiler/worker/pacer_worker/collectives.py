@@ -49,8 +49,9 @@ class Group:
             joined = front.new_empty((self.size * front.shape[0], *front.shape[1:]))
             if self.native:
                 dist.all_gather_into_tensor(joined, front, group=self.handle)
-            else:
-                dist.all_gather(list(joined.chunk(self.size)), front, group=self.handle)
+            else:  # as bytes: older gloo has no bfloat16
+                parts = [part.view(torch.uint8) for part in joined.chunk(self.size)]
+                dist.all_gather(parts, front.view(torch.uint8), group=self.handle)
             return joined.transpose(0, dim)
 
     def reduce_scatter(self, x: Tensor, dim: int) -> Tensor:

@@ -43,7 +43,7 @@ def resnet(config: Config, site: Site, depth: int) -> Network:
 
 
 class Convolution(Weighted):
-    """A convolution without bias and its batch norm."""
+    """A convolution without bias and its batch norm, which keeps no running statistics."""
 
     def __init__(self, site: Site, name: str, inputs: int, outputs: int, size: int, stride: int = 1) -> None:
         super().__init__()
@@ -51,12 +51,10 @@ class Convolution(Weighted):
         self.declare("weight", f"{name}.weight", (outputs, inputs, size, size), Normal(inputs * size * size), site.device)
         self.declare("scale", f"{name}.scale", (outputs,), Constant(1.0), site.device)
         self.declare("shift", f"{name}.shift", (outputs,), Constant(0.0), site.device)
-        self.register_buffer("mean", torch.zeros(outputs, device=site.device))
-        self.register_buffer("variance", torch.ones(outputs, device=site.device))
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.conv2d(x, self.weight, stride=self.stride, padding=self.padding)
-        return F.batch_norm(x, self.mean, self.variance, self.scale, self.shift, training=True)
+        return F.batch_norm(x, None, None, self.scale, self.shift, training=True)
 
 
 class Stem(nn.Module):

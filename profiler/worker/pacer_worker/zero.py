@@ -92,9 +92,6 @@ class FullyShard(Replicas):
         api.fully_shard(stage, reshard_after_forward=False, **options)
         self.gathered = plan.zero == 2  # weights stay whole from the first micro-batch to the last
         stage.to_empty(device="cpu" if plan.offload == "params" else device)
-        for module in stage.modules():  # buffers are on the device whatever is offloaded
-            for name, buffer in module.named_buffers(recurse=False):
-                module.register_buffer(name, torch.zeros_like(buffer, device=device))
 
     def micro_batch(self, last: bool, sync: bool) -> ContextManager[object]:
         stage: Any = self.stage
