@@ -1,6 +1,7 @@
 package profiler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,19 +185,20 @@ func (r *run) overGuess(ctx context.Context, b *belief) float64 {
 	return 1
 }
 
-// cpuShare is the share of their peak that CPUs reach in training: a round
-// figure for plain BLAS on small matrices, until a point has been measured.
-const cpuShare = 0.2
+// cpuPeak is the peak of a CPU device nothing is known of, FLOP/s, and cpuShare
+// what of a peak training reaches: round figures for a core with plain BLAS on
+// small matrices, until a point has been measured.
+const (
+	cpuPeak  = 5e10
+	cpuShare = 0.2
+)
 
 // guess returns the step time of c expected before any was measured, 0 where
 // nothing can be said: the analytic model's, which is about accelerators, and
 // the work over a share of the peak on CPUs.
 func (r *run) guess(ctx context.Context, c spec.Config) float64 {
 	if r.o.Machine.CPU {
-		peak := c.Accelerator.Peak(c.Plan.Precision)
-		if peak <= 0 {
-			return 0
-		}
+		peak := cmp.Or(c.Accelerator.Peak(c.Plan.Precision), cpuPeak)
 		return c.Model.TrainFLOPs(c.Seq()) * float64(c.Plan.GlobalBatch()) / float64(c.Plan.Devices()) / (cpuShare * peak)
 	}
 	p, err := (&family.Analytic{}).Predict(ctx, c)

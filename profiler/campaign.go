@@ -45,7 +45,7 @@ type Space struct {
 	SP          []bool       // default false
 	Recompute   []spec.Recompute
 	Offload     []spec.Offload
-	Precision   []spec.Precision // default spec.Accelerator.DefaultPrecision
+	Precision   []spec.Precision // default spec.Accelerator.DefaultPrecision, FP32 on CPUs
 	Plans       []spec.Plan      // exact ones, besides the product, on Shapes of their size
 	// Measured takes the configurations of the runner's table instead of all of
 	// the above; for the replay runner.

@@ -100,7 +100,7 @@ func memoryShare(c spec.Config) (share float64, ok bool) {
 // come with.
 func (m Machine) config(model spec.Model, seq int, s spec.Shape, p spec.Plan, threads int) spec.Config {
 	p = p.Normal()
-	p.Precision = cmp.Or(p.Precision, m.Accelerator.DefaultPrecision())
+	p.Precision = cmp.Or(p.Precision, m.precision())
 	n := s.Total()
 	switch {
 	case threads > 0:
@@ -114,6 +114,15 @@ func (m Machine) config(model spec.Model, seq int, s spec.Shape, p spec.Plan, th
 		Model: model, SeqLen: cmp.Or(seq, model.SeqLen), Plan: p, Accelerator: m.Accelerator,
 		Shape: s, Link: m.Link, Framework: m.Framework,
 	}
+}
+
+// precision returns what is trained in where nothing is said: CPUs convert to
+// what they have no fast arithmetic for.
+func (m Machine) precision() spec.Precision {
+	if m.CPU {
+		return spec.FP32
+	}
+	return m.Accelerator.DefaultPrecision()
 }
 
 func join[T ~string](words []T) string {

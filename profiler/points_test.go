@@ -38,6 +38,25 @@ func TestPointsOfADefaultSpace(t *testing.T) {
 	}
 }
 
+// TestDefaultPrecision: fp32 on CPUs whatever they convert to, elsewhere the
+// accelerator's own.
+func TestDefaultPrecision(t *testing.T) {
+	m := cpuMachine(1)
+	m.Accelerator.BF16 = 1e10
+	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}}
+	for _, cpu := range []bool{true, false} {
+		m.CPU = cpu
+		points, _, err := c.Points(m)
+		want := spec.BF16
+		if cpu {
+			want = spec.FP32
+		}
+		if err != nil || points[0].Config.Plan.Precision != want {
+			t.Errorf("CPU %v: %s, %v; want %s", cpu, points[0].Config.Plan, err, want)
+		}
+	}
+}
+
 // TestPointsOfAProduct: by hand. On 2 devices tp=2 has 1 replica, so that ZeRO
 // has nothing to shard; on 1 device tp=2 has no room.
 func TestPointsOfAProduct(t *testing.T) {
