@@ -28,7 +28,7 @@ func (r *run) resume() error {
 		return cmp.Or(cmp.Compare(pointNumber(a), pointNumber(b)), a.At.Compare(b.At), cmp.Compare(a.Origin, b.Origin))
 	})
 	for _, m := range mine {
-		if err := r.sameMachine(m.Config); err != nil {
+		if err := r.sameRun(m.Config); err != nil {
 			return err
 		}
 		r.add(m)
@@ -36,18 +36,31 @@ func (r *run) resume() error {
 	return nil
 }
 
-// sameMachine refuses to mix two machines in one run.
-func (r *run) sameMachine(c spec.Config) error {
+// sameRun refuses to mix two machines, or two networks of one name, in one run.
+func (r *run) sameRun(c spec.Config) error {
 	if r.c.Space.Measured {
 		return nil
 	}
 	m := r.o.Machine
-	if c.Accelerator.Name == m.Accelerator.Name && c.Framework == m.Framework {
-		return nil
+	if c.Accelerator.Name != m.Accelerator.Name || c.Framework != m.Framework {
+		return fmt.Errorf("profiler: campaign %s: run %s was measured on %s with %s, here is %s with %s: give this run another label",
+			r.c.Name, r.label, c.Accelerator.Name, cmp.Or(c.Framework, "no framework"),
+			m.Accelerator.Name, cmp.Or(m.Framework, "no framework"))
 	}
-	return fmt.Errorf("profiler: campaign %s: run %s was measured on %s with %s, here is %s with %s: give this run another label",
-		r.c.Name, r.label, c.Accelerator.Name, cmp.Or(c.Framework, "no framework"),
-		m.Accelerator.Name, cmp.Or(m.Framework, "no framework"))
+	for _, now := range r.c.Models {
+		if now.Name == c.Model.Name && network(now) != network(c.Model) {
+			return fmt.Errorf("profiler: campaign %s: run %s was measured on a model %s of other figures than now: give the model another name",
+				r.c.Name, r.label, now.Name)
+		}
+	}
+	return nil
+}
+
+// network returns m without what does not change the network that is trained.
+func network(m spec.Model) spec.Model {
+	m.KVHeads, m.HeadDim = m.KV(), m.Head()
+	m.SeqLen, m.ParamCount, m.ActiveParamCount, m.FLOPsPerSample = 0, 0, 0, 0
+	return m
 }
 
 // pointNumber returns the number of a stored point, 0 if it has none.

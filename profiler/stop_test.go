@@ -116,7 +116,7 @@ type always struct{ m spec.Measurement }
 
 func (a always) Run(context.Context, spec.Config) (spec.Measurement, error) { return a.m, nil }
 
-func TestOtherMachineIsRefused(t *testing.T) {
+func TestAnotherMachineOrModelIsRefused(t *testing.T) {
 	var sink memorySink
 	o, l := options(t, &sink)
 	c := smallCampaign(Grid)
@@ -125,6 +125,12 @@ func TestOtherMachineIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Rows = sink.rows
+	other := c
+	other.Models = slices.Clone(c.Models)
+	other.Models[0].Layers = 8
+	if _, err := Run(context.Background(), other, o); err == nil || !strings.HasSuffix(err.Error(), "a model a of other figures than now: give the model another name") {
+		t.Errorf("a model with more layers: %v", err)
+	}
 	o.Machine.Accelerator.Name = "H100"
 	_, err := Run(context.Background(), c, o)
 	want := "profiler: campaign small: run 1 was measured on TestCPU with pacer-torch, here is H100 with pacer-torch: give this run another label"
