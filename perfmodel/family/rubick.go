@@ -13,6 +13,7 @@ func init() {
 		Fit:    fitRubick,
 		Load:   loadRubick,
 		Choose: chooseRubick,
+		Gain:   gainRubick,
 	})
 }
 

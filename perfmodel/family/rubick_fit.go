@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -245,9 +246,30 @@ func (s *rubickSearch) conclude(v rubickVec) error {
 		s.weight[i] = s.logSec[i] - math.Log(s.terms[i].seconds(&s.e, nil))
 	}
 	s.residual.solve(s.weight)
-	freedom := scatterRows + float64(len(s.terms))
-	s.half = math.Sqrt((scatterRows+2*s.loss)/freedom) * distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.95)
+	s.half = rubickHalf(len(s.terms), s.loss)
 	return nil
+}
+
+// rubickHalf returns half a 90 % interval of ln T in believed standard
+// deviations, after a fit to so many rows that ended at loss.
+func rubickHalf(rows int, loss float64) float64 {
+	freedom := scatterRows + float64(rows)
+	return math.Sqrt((scatterRows+2*loss)/freedom) * studentQuantile(freedom)
+}
+
+func studentQuantile(freedom float64) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.95)
+}
+
+// expectedHalf returns what rubickHalf, half after so many rows, is expected to
+// be after one more. With ν degrees of freedom now the next residual is
+// Student's t of ν, in units of the present scatter s, and the scatter becomes
+//
+//	s·√((ν+t²)/(ν+1)), on average s·√(ν/(ν+1))·B(½, (ν-1)/2)/B(½, ν/2)
+func expectedHalf(half float64, rows int) float64 {
+	freedom := scatterRows + float64(rows)
+	scatter := math.Sqrt(freedom/(freedom+1)) * mathext.Beta(0.5, (freedom-1)/2) / mathext.Beta(0.5, freedom/2)
+	return half * scatter * studentQuantile(freedom+1) / studentQuantile(freedom)
 }
 
 // rubickMaxRows bounds the rows of one fit: what is left over is smoothed at a

@@ -117,6 +117,42 @@ func (r *rubickSpan) beyond(s rubickSize) rubickSeen {
 	return out
 }
 
+// rubickShown is what fitted rows have shown.
+type rubickShown struct {
+	rows int
+	seen rubickSeen // features some row has
+	span rubickSpan // their sizes
+}
+
+// add takes a row in.
+func (s *rubickShown) add(t *rubickTerms) {
+	s.seen |= t.seen
+	s.span.widen(t.size, s.rows == 0)
+	s.rows++
+}
+
+// lacks marks the features of a configuration that no row has and its sizes far
+// from theirs; all of its features and as many sizes as can be when there is no row.
+func (s *rubickShown) lacks(t *rubickTerms) rubickSeen {
+	if s.rows == 0 {
+		const devices, nodes, microBatch, seq = 0, 2, 3, 5 // bits of rubickSpan.beyond
+		return t.seen | (1<<devices|1<<nodes|1<<microBatch|1<<seq)<<rubickSizes
+	}
+	return t.seen&^s.seen | s.span.beyond(t.size)
+}
+
+// rubickUnseen widens the 90 % interval for every feature no fitted row has and
+// every size far from theirs: half a width of 25 % in log time each, added in
+// squares. It is a convention, not calibrated: the fitted rows cannot tell how
+// wrong the formula is where they are not.
+const rubickUnseen = 0.25
+
+// widening returns the square of what is added, in squares, to half an interval
+// of ln T.
+func (s rubickSeen) widening() float64 {
+	return rubickUnseen * rubickUnseen * float64(bits.OnesCount32(uint32(s)))
+}
+
 // unseen says of every feature in s that no fitted row has it.
 func (s rubickSeen) unseen() []string {
 	var out []string

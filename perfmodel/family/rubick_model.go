@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -17,11 +16,10 @@ import (
 
 // rubickModel is the fitted performance model of one job type.
 type rubickModel struct {
-	key  spec.Key
-	rows []rubickRow // fitted, in canonical order
-	post *rubickPosterior
-	seen rubickSeen // features some fitted row has
-	span rubickSpan // sizes of the fitted rows
+	key   spec.Key
+	rows  []rubickRow // fitted, in canonical order
+	post  *rubickPosterior
+	shown rubickShown // by the rows
 
 	by       string
 	warnings sync.Map // rubickSeen -> []error: what such a configuration lacks
@@ -35,14 +33,14 @@ func fitRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (pe
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
+	if err := enoughRubick(ms, left); err != nil {
+		return nil, perfmodel.Card{}, err
+	}
 	if len(ms) > rubickMaxRows {
 		warnings = append(warnings, fmt.Sprintf("rubick: fitted on %d of %d configurations, evenly spread", rubickMaxRows, len(ms)))
 		ms = thin(ms, rubickMaxRows)
 	}
-	rows := make([]rubickRow, len(ms))
-	for i, m := range ms {
-		rows[i] = rubickRow{m.Config, m.MedianStepSec()}
-	}
+	rows := rubickRows(ms)
 	post, err := fitRubickBest(rows)
 	if err != nil {
 		return nil, perfmodel.Card{}, fmt.Errorf("rubick: %s: %w", rows[0].Config.Key(), err)
@@ -79,17 +77,30 @@ func collectRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error])
 		}
 		ms = append(ms, m)
 	}
-	if len(ms) == 0 {
-		return nil, left, nil, fmt.Errorf("rubick: no usable row, %d left out: nothing is identifiable, measure at least two configurations: %w",
+	return perfmodel.MergeRepeats(ms), left, warnings, nil
+}
+
+// enoughRubick returns an error wrapping perfmodel.ErrTooFewPoints if merged rows
+// identify nothing; left is how many others there were.
+func enoughRubick(ms []spec.Measurement, left int) error {
+	switch len(ms) {
+	case 0:
+		return fmt.Errorf("rubick: no usable row, %d left out: nothing is identifiable, measure at least two configurations: %w",
 			left, perfmodel.ErrTooFewPoints)
-	}
-	ms = perfmodel.MergeRepeats(ms)
-	if len(ms) == 1 {
-		return nil, left, nil, fmt.Errorf("rubick: %s: 1 configuration (%s on %s): its compute time and fixed cost cannot be told apart,"+
+	case 1:
+		return fmt.Errorf("rubick: %s: 1 configuration (%s on %s): its compute time and fixed cost cannot be told apart,"+
 			" measure another device count or batch: %w",
 			ms[0].Config.Key(), ms[0].Config.Plan, ms[0].Config.Shape.Devices, perfmodel.ErrTooFewPoints)
 	}
-	return ms, left, warnings, nil
+	return nil
+}
+
+func rubickRows(ms []spec.Measurement) []rubickRow {
+	rows := make([]rubickRow, len(ms))
+	for i, m := range ms {
+		rows[i] = rubickRow{m.Config, m.MedianStepSec()}
+	}
+	return rows
 }
 
 // thin returns n of ms, evenly spread.
@@ -108,14 +119,32 @@ const splitEvidence = 1
 // fitRubickBest fits rows with their plans as written and, where a pipeline is
 // said to be fed one micro-batch of several samples, fed sample by sample too.
 func fitRubickBest(rows []rubickRow) (*rubickPosterior, error) {
-	post, err := fitRubickRows(rows, false)
-	if err != nil || !splittable(rows) {
-		return post, err
+	plain, split, err := fitRubickReadings(rows, splittable(rows))
+	if err != nil {
+		return nil, err
 	}
-	if other, err := fitRubickRows(rows, true); err == nil && other.loss < post.loss-splitEvidence {
-		return other, nil
+	return likelierReading(plain, split), nil
+}
+
+// fitRubickReadings fits rows with their plans as written and, if both are
+// wanted and it can be done, fed sample by sample; else split is nil.
+func fitRubickReadings(rows []rubickRow, both bool) (plain, split *rubickPosterior, err error) {
+	plain, err = fitRubickRows(rows, false)
+	if err != nil || !both {
+		return plain, nil, err
 	}
-	return post, nil
+	if split, err = fitRubickRows(rows, true); err != nil {
+		split = nil
+	}
+	return plain, split, nil
+}
+
+// likelierReading returns split if the rows tell so, else plain.
+func likelierReading(plain, split *rubickPosterior) *rubickPosterior {
+	if split != nil && split.loss < plain.loss-splitEvidence {
+		return split
+	}
+	return plain
 }
 
 // splittable reports whether there are pipelines, all with one micro-batch, and
@@ -136,17 +165,10 @@ func newRubickModel(rows []rubickRow, post *rubickPosterior) *rubickModel {
 	m := &rubickModel{key: rows[0].Config.Key(), rows: rows, post: post}
 	m.by = "rubick: " + m.key.String()
 	for i := range rows {
-		m.seen |= post.terms[i].seen
-		m.span.widen(post.terms[i].size, i == 0)
+		m.shown.add(&post.terms[i])
 	}
 	return m
 }
-
-// rubickUnseen widens the 90 % interval for every feature no fitted row has and
-// every size far from theirs: half a width of 25 % in log time each, added in
-// squares. It is a convention, not calibrated: the fitted rows cannot tell how
-// wrong the formula is where they are not.
-const rubickUnseen = 0.25
 
 // Predict implements perfmodel.Predictor. It warns of features no fitted row has
 // and of sizes more than a factor of two outside theirs.
@@ -155,9 +177,7 @@ func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Predicti
 		return spec.Prediction{}, err
 	}
 	t := newRubickTerms(&c, m.post.split)
-	logSec, half := m.post.predict(&t)
-	unseen := t.seen&^m.seen | m.span.beyond(t.size)
-	half = math.Hypot(half, rubickUnseen*math.Sqrt(float64(bits.OnesCount(uint(unseen)))))
+	logSec, half, unseen := m.interval(&t)
 	rate := float64(c.Plan.GlobalBatch()) * math.Exp(-logSec)
 	spread := math.Exp(half)
 	p := spec.Prediction{Throughput: rate, Lo: rate / spread, Hi: rate * spread, By: m.by}
@@ -168,6 +188,14 @@ func (m *rubickModel) Predict(ctx context.Context, c spec.Config) (spec.Predicti
 		p.Warnings = m.warn(unseen)
 	}
 	return p, nil
+}
+
+// interval returns ln T of a configuration, half the width of its 90 %
+// interval, and what no fitted row has shown of it.
+func (m *rubickModel) interval(t *rubickTerms) (logSec, half float64, unseen rubickSeen) {
+	logSec, half = m.post.predict(t)
+	unseen = m.shown.lacks(t)
+	return logSec, math.Sqrt(half*half + unseen.widening()), unseen
 }
 
 // covers returns an error wrapping ErrNotCovered for a Config this model says

@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+const (
+	adaptiveMost = 24 // rows that an order is followed for
+	minFit       = 2  // rows that a fit of the family takes
+)
+
+// TestAdaptiveChoice replays the rows of each model of Rubick's traces in the
+// order of greatest gain and in random order, fits the same family to both, and
+// counts the rows either takes until the step times of the others are predicted
+// within 15 % and within 10 %.
+//
+// A fit takes two rows, so where random order needs fewer than four, 60 % of
+// that cannot be had: the sum over all models has a floor of two rows each, and
+// those with room count besides.
+func TestAdaptiveChoice(t *testing.T) {
+	seeds, slack := 20, 0.0
+	if testing.Short() {
+		seeds, slack = 7, 0.05
+	}
+	f, err := family.Lookup("rubick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := perfmodel.GroupByKey(importAll(t, "rubick"))
+	keys := slices.SortedFunc(maps.Keys(groups), perfmodel.CompareKeys)
+	var random, adaptive [][]trail // by key, then by seed
+	for _, key := range keys {
+		rows := slices.DeleteFunc(groups[key], func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
+		r, a := followBoth(t, f, perfmodel.MergeRepeats(rows), seeds)
+		random, adaptive = append(random, r), append(adaptive, a)
+	}
+	var room share
+	for _, bar := range []struct{ errs, most, mostStays float64 }{
+		{0.15, 0.90, 0.75}, // reached: 0.85, 0.66
+		{0.10, 0.65, 0.80}, // reached: 0.58, 0.70
+	} {
+		n := newNeedsTable(bar.errs, random, adaptive)
+		t.Log("\n" + n.print(keys))
+		if got := n.sum(firstThere); !(got.of() <= bar.most+slack) {
+			t.Errorf("%.0f %% error: adaptive order needs %s of the rows of random order, want at most %g", 100*bar.errs, got, bar.most+slack)
+		}
+		if got := n.sum(staysThere); !(got.of() <= bar.mostStays+slack) {
+			t.Errorf("to stay at %.0f %% error: adaptive order needs %s of the rows of random order, want at most %g", 100*bar.errs, got, bar.mostStays+slack)
+		}
+		for k, key := range keys {
+			if r, a := n.medians(k, firstThere); a > r+1 {
+				t.Errorf("%s, %.0f %% error: adaptive order needs %g rows, random order %g", key, 100*bar.errs, a, r)
+			}
+			if r, a := n.medians(k, firstThere); 0.6*r >= minFit {
+				room.add(r, a)
+			}
+		}
+	}
+	t.Logf("where 60 %% can be had, both bars: %s", room)
+	if !(room.of() <= 0.6) { // reached: 0.50
+		t.Errorf("where 60 %% can be had, adaptive order needs %s of the rows of random order", room)
+	}
+}
+
+// followBoth returns the trails of both orders, one per seed.
+func followBoth(t *testing.T, f perfmodel.Family, rows []spec.Measurement, seeds int) (random, adaptive []trail) {
+	t.Helper()
+	most := min(adaptiveMost, len(rows)-1)
+	for seed := range seeds {
+		r := newReplay(f, rows, uint64(seed))
+		random = append(random, r.follow(t, most, r.random))
+		adaptive = append(adaptive, r.follow(t, most, r.adaptive(t)))
+	}
+	return random, adaptive
+}
+
+// share is rows of one order as a share of those of another.
+type share struct{ random, adaptive float64 }
+
+func (s *share) add(random, adaptive float64) {
+	s.random += random
+	s.adaptive += adaptive
+}
+
+func (s share) of() float64 { return s.adaptive / s.random }
+
+func (s share) String() string {
+	return fmt.Sprintf("%.1f of %.1f = %.0f %%", s.adaptive, s.random, 100*s.of())
+}
+
+// A reading of how many rows an error needs to get to a bar.
+type reading int
+
+const (
+	firstThere reading = iota // the first time, over the rows not measured yet
+	staysThere                // from there on, over the same
+	wholeThere                // the first time, over all rows
+	readings
+)
+
+var readingNames = [readings]string{"until there", "until it stays there", "over all rows"}
+
+// needs has one figure per reading and seed.
+type needs [readings][]float64
+
+// newNeeds counts the rows of each trail. An error that never gets to the bar
+// counts as one row more than were looked at.
+func newNeeds(trails []trail, bar float64) needs {
+	there := func(e float64) bool { return e <= bar }
+	first := func(errs []float64) float64 {
+		if i := slices.IndexFunc(errs, there); i >= 0 {
+			return float64(i + 1)
+		}
+		return float64(len(errs) + 1)
+	}
+	var n needs
+	for _, tr := range trails {
+		stays := len(tr.left)
+		for stays > 0 && there(tr.left[stays-1]) {
+			stays--
+		}
+		for r, v := range [readings]float64{first(tr.left), float64(stays + 1), first(tr.whole)} {
+			n[r] = append(n[r], v)
+		}
+	}
+	return n
+}
+
+// needsTable compares both orders at one bar, by model.
+type needsTable struct {
+	bar              float64
+	random, adaptive []needs
+}
+
+func newNeedsTable(bar float64, random, adaptive [][]trail) needsTable {
+	n := needsTable{bar: bar}
+	for k := range random {
+		n.random = append(n.random, newNeeds(random[k], bar))
+		n.adaptive = append(n.adaptive, newNeeds(adaptive[k], bar))
+	}
+	return n
+}
+
+// medians returns those over seeds for the model at k.
+func (n needsTable) medians(k int, r reading) (random, adaptive float64) {
+	return quantile(n.random[k][r], 0.5), quantile(n.adaptive[k][r], 0.5)
+}
+
+// sum returns the share of the medians of all models.
+func (n needsTable) sum(r reading) (s share) {
+	for k := range n.random {
+		s.add(n.medians(k, r))
+	}
+	return s
+}
+
+func (n needsTable) print(keys []spec.Key) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "rows until %.0f %% error: random -> adaptive, medians over seeds (90th percentiles)\n%-14s", 100*n.bar, "model")
+	for _, name := range readingNames {
+		fmt.Fprintf(&out, " | %-26s", name)
+	}
+	for k, key := range keys {
+		fmt.Fprintf(&out, "\n%-14s", key.Model)
+		for r := range readings {
+			random, adaptive := n.medians(k, r)
+			fmt.Fprintf(&out, " | %4.1f (%4.1f) -> %4.1f (%4.1f)", random, quantile(n.random[k][r], 0.9), adaptive, quantile(n.adaptive[k][r], 0.9))
+		}
+	}
+	fmt.Fprintf(&out, "\n%-14s", "sum")
+	for r := range readings {
+		fmt.Fprintf(&out, " | %-26s", n.sum(r))
+	}
+	return out.String()
+}
+
+// quantile returns the value at share q of v, interpolated.
+func quantile(v []float64, q float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	at := q * float64(len(s)-1)
+	i := min(int(at), len(s)-2)
+	return s[i] + (at-float64(i))*(s[i+1]-s[i])
+}
