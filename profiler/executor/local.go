@@ -20,8 +20,9 @@ import (
 // environment or were orphaned, and it holds even if this process is killed:
 // see local_linux.go. Elsewhere it is those of the command's process group.
 type Local struct {
-	// Grace is how long processes may take to end after SIGTERM before they
-	// get SIGKILL, 0 = 2 s.
+	// Grace is how long processes may take to end before they get SIGKILL: after
+	// SIGTERM at the timeout, and those the command leaves behind after its own
+	// end. 0 = 2 s.
 	Grace time.Duration
 	// Patience is how long Run waits for processes that SIGKILL does not end,
 	// such as those stuck in a driver, before it returns an error naming them,
@@ -33,10 +34,6 @@ var _ profiler.Executor = Local{}
 
 // tailBytes is how much of the end of the output is kept, profiler.Exit.Tail.
 const tailBytes = 8 << 10
-
-// strayGrace is how long after the command's own end what it started may go on
-// before it counts as left behind: helpers that notice a closed pipe.
-const strayGrace = 200 * time.Millisecond
 
 func (l Local) grace() time.Duration {
 	if l.Grace > 0 {

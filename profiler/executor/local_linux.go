@@ -103,8 +103,9 @@ func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.Fil
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
+	all := exec.Cmd{Env: append(append(os.Environ(), cmd.Env...), markVar+"="+s.mark)}
 	order := supervisorOrder{Program: program, Args: cmd.Args, Dir: cmd.Dir, Grace: l.grace(), Patience: l.patience(),
-		Env: append(append(os.Environ(), cmd.Env...), markVar+"="+s.mark)}
+		Env: all.Environ()} // of several values of a key the last
 	// A supervisor that cannot read its order is found out by follow.
 	_ = json.NewEncoder(w).Encode(order)
 	return s, nil

@@ -74,7 +74,7 @@ func (l Local) await(ctx context.Context, group int, timeout time.Duration, over
 func (l Local) clear(group int) (stray int, err error) {
 	begin := time.Now()
 	for ; syscall.Kill(-group, 0) == nil; time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) < strayGrace {
+		if time.Since(begin) < l.grace() {
 			continue
 		}
 		stray = 1

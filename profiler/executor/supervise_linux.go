@@ -140,9 +140,9 @@ func reap(to chan<- ended) {
 	}
 }
 
-// watch waits until nothing is alive. What goes on after the command itself
-// ended is left behind: it is counted and killed. When stop closes everything
-// is asked to end, then killed.
+// watch waits until nothing is alive. What goes on for long after the command
+// itself ended is left behind: it is counted and killed. When stop closes
+// everything is asked to end, then killed.
 func watch(child int, o supervisorOrder, stop <-chan struct{}) (exit profiler.Exit, err error) {
 	deaths := make(chan ended)
 	go reap(deaths)
@@ -161,7 +161,7 @@ func watch(child int, o supervisorOrder, stop <-chan struct{}) (exit profiler.Ex
 				exit.Code, exit.Signal = howEnded(d.status)
 				over = true
 				if kill == nil {
-					kill = time.After(strayGrace)
+					kill = time.After(o.Grace)
 				}
 			}
 		case <-stop:

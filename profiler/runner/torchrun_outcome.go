@@ -29,7 +29,8 @@ type ending struct {
 
 // judge sets the outcome of m. In this order: a rank that ran out of memory
 // says so; a timeout is one, whatever was written; a result says what it is;
-// without one the exit status is all there is.
+// without one, or where its ranks only say that another was gone, the way it
+// ended is all there is.
 func (e ending) judge(m *spec.Measurement) {
 	r, told := e.result, e.noResult == nil
 	switch {
@@ -37,6 +38,8 @@ func (e ending) judge(m *spec.Measurement) {
 		m.Outcome, m.Reason = spec.OOM, r.Reason
 	case e.exit.TimedOut:
 		m.Outcome, m.Reason = spec.Timeout, fmt.Sprintf("did not end within %s and was killed", e.timeout)
+	case told && r.LostPeer:
+		m.Outcome, m.Reason = e.untold("a process was gone")
 	case told && r.Outcome == spec.Failed:
 		m.Outcome, m.Reason = spec.Failed, r.Reason
 	case told && r.World != m.Config.Plan.Devices():
@@ -44,13 +47,8 @@ func (e ending) judge(m *spec.Measurement) {
 		m.Reason = fmt.Sprintf("ran on %d devices, plan %s is for %d", r.World, m.Config.Plan, m.Config.Plan.Devices())
 	case told:
 		m.Outcome = spec.OK
-	case errors.Is(e.noResult, worker.ErrNoResult) && e.sigkilled() && e.outOfMemoryKill:
-		m.Outcome, m.Reason = spec.OOM, "killed by the kernel for want of host memory"
 	case errors.Is(e.noResult, worker.ErrNoResult):
-		m.Outcome, m.Reason = spec.Failed, "no result: "+status(e.exit)
-		if e.sigkilled() {
-			m.Reason += "; the kernel counts no kill for want of memory, so somebody else killed it"
-		}
+		m.Outcome, m.Reason = e.untold("no result")
 	default:
 		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("%v (%s)", e.noResult, status(e.exit))
 	}
@@ -64,6 +62,18 @@ func (e ending) judge(m *spec.Measurement) {
 	if e.exit.Stray > 0 {
 		warn(m, fmt.Sprintf("%d processes were left behind and killed", e.exit.Stray))
 	}
+}
+
+// untold is the outcome of a worker that did not say what happened; what begins
+// the reason.
+func (e ending) untold(what string) (spec.Outcome, string) {
+	switch {
+	case !e.sigkilled():
+		return spec.Failed, what + ": " + status(e.exit)
+	case e.outOfMemoryKill:
+		return spec.OOM, "killed by the kernel for want of host memory"
+	}
+	return spec.Failed, what + ": killed by SIGKILL, but the kernel counts no kill for want of memory: somebody else did it"
 }
 
 // sigkill finds, in torchrun's report, a process that SIGKILL ended.

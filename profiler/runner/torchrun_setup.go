@@ -18,7 +18,7 @@ import (
 const pythonVar = "PACER_PYTHON"
 
 const (
-	installPython = "install Python 3.8 or later: apt-get install -y --no-install-recommends python3"
+	installPython = "install Python 3.9 or later: apt-get install -y --no-install-recommends python3"
 	installTorch  = "install torch 1.13 or later: apt-get install -y --no-install-recommends python3-torch, " +
 		"or pip install torch, or set " + pythonVar + " to a python3 that has it"
 )

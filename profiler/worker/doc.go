@@ -1,6 +1,6 @@
 // Package worker is the PyTorch program that trains a model with synthetic data
 // under a plan and times it, and the files by which the profiler talks to it.
-// The program is embedded and needs nothing but Python 3.8 and torch 1.13 or
+// The program is embedded and needs nothing but Python 3.9 and torch 1.13 or
 // later; what an installed torch lacks it says itself.
 //
 // Start with request.go and result.go, what goes in and comes out; then

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ type Result struct {
 	Rank    int          `json:"rank"`    // who says so: 0, or the rank on which the point failed
 	// FailedAt is the Unix time of the failure, 0 when OK.
 	FailedAt float64 `json:"failed_at"`
+	// LostPeer says that the rank failed because another one was gone.
+	LostPeer bool `json:"lost_peer"`
 
 	World      int            `json:"world"`      // processes
 	Parameters float64        `json:"parameters"` // of the whole model, as built
@@ -78,10 +81,10 @@ const (
 )
 
 // ReadResult reads what the ranks of a worker with --out wrote to it, and
-// checks every field. A rank's failure comes before the result of rank 0, out
-// of memory before other failures, then the earliest: what follows a failure
-// elsewhere is mostly its consequence. The error is ErrNoResult, wrapped, if
-// there is none, or says what is wrong with one.
+// checks every field. A rank's failure comes before the result of rank 0. Among
+// failures out of memory comes first, a lost peer last, and the earliest before
+// others, since what follows it is mostly its consequence. The error is
+// ErrNoResult, wrapped, if there is none, or says what is wrong with one.
 func ReadResult(out string) (Result, error) {
 	failed, err := readFailures(out)
 	if err != nil || len(failed) > 0 {
@@ -125,20 +128,19 @@ func readFailures(out string) ([]Result, error) {
 	return nil, bad
 }
 
+// worse orders failures, the one to report first.
 func worse(a, b Result) int {
-	if a.Outcome != b.Outcome {
-		if a.Outcome == spec.OOM {
-			return -1
+	last := func(yes bool) int {
+		if yes {
+			return 1
 		}
-		return 1
+		return 0
 	}
-	switch {
-	case a.FailedAt < b.FailedAt:
-		return -1
-	case a.FailedAt > b.FailedAt:
-		return 1
-	}
-	return a.Rank - b.Rank
+	return cmp.Or(
+		cmp.Compare(last(a.Outcome != spec.OOM), last(b.Outcome != spec.OOM)),
+		cmp.Compare(last(a.LostPeer), last(b.LostPeer)),
+		cmp.Compare(a.FailedAt, b.FailedAt),
+		cmp.Compare(a.Rank, b.Rank))
 }
 
 func readFile(file string) (Result, error) {

@@ -112,6 +112,7 @@ func TestReadResult(t *testing.T) {
 	oom := `{"version":1,"outcome":"oom","reason":"no memory","rank":1,"failed_at":20}`
 	early := `{"version":1,"outcome":"failed","reason":"first","rank":3,"failed_at":5}`
 	late := `{"version":1,"outcome":"failed","reason":"second","rank":0,"failed_at":9}`
+	lost := `{"version":1,"outcome":"failed","reason":"closed by peer","rank":2,"failed_at":1,"lost_peer":true}`
 	for _, c := range []struct {
 		name    string
 		files   map[string]string
@@ -122,6 +123,8 @@ func TestReadResult(t *testing.T) {
 		{"good", map[string]string{"r": goodResult}, spec.OK, ""},
 		{"failed on one rank", map[string]string{"r": goodResult, "r.rank3": early}, spec.Failed, "first"},
 		{"the earliest", map[string]string{"r.rank0": late, "r.rank3": early}, spec.Failed, "first"},
+		{"a lost peer comes last", map[string]string{"r.rank0": late, "r.rank2": lost}, spec.Failed, "second"},
+		{"lost peers only", map[string]string{"r.rank2": lost}, spec.Failed, "closed by peer"},
 		{"oom comes first", map[string]string{"r.rank0": late, "r.rank1": oom, "r.rank3": early}, spec.OOM, "no memory"},
 		{"oom beats garbage", map[string]string{"r.rank1": oom, "r.rank2": "{"}, spec.OOM, "no memory"},
 		{"garbage of a rank", map[string]string{"r": goodResult, "r.rank2": "{"}, "", "r.rank2: cut off"},

@@ -63,23 +63,39 @@ def measure(request: dict[str, Any], out: str) -> int:
     rank = int(os.environ.get("RANK", "0"))
     try:
         from pacer_worker import point
+        from pacer_worker.process import Process
 
-        measured = point.measure(request)
+        process = Process(request)
+        measured = point.measure(process, request)
         if rank == 0:
             result.write(out, measured)
-        point.part()
+        process.part()
         return 0
     except BaseException as err:  # MemoryError and KeyboardInterrupt too
         outcome, reason = judge(err)
         traceback.print_exc()
         err.__traceback__ = None  # holds the tensors
-        result.write(f"{out}.rank{rank}", result.failure(outcome, reason, rank))
+        lost_peer = outcome == "failed" and any(sign in reason.lower() for sign in LOST_PEER)
+        result.write(f"{out}.rank{rank}", result.failure(outcome, reason, rank, lost_peer))
         return 1
 
 
 # What a RuntimeError says of memory: CUDA and NCCL; the CPU allocator of torch
 # 1.13, and of later ones.
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
+
+# What gloo, NCCL and the rendezvous say when another process is gone.
+LOST_PEER = (
+    "connection closed by peer",
+    "connection reset by peer",
+    "connection refused",
+    "broken pipe",
+    "socket closed",
+    "remote process exited",
+    "remote error",
+    "ncclremoteerror",
+    "nccl communicator was aborted",
+)
 
 
 def judge(err: BaseException) -> tuple[str, str]:

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from pacer_worker import engine as engines
 from pacer_worker.features import features
@@ -16,10 +15,9 @@ from pacer_worker.measure import BadLoss, Measurer
 from pacer_worker.process import Process
 
 
-def measure(request: dict[str, Any]) -> dict[str, Any]:
-    """Measures what the request says; the result is that of rank 0 on every rank."""
+def measure(process: Process, request: dict[str, Any]) -> dict[str, Any]:
+    """Measures what the request says; the result is the same on every rank."""
     begin = time.time()
-    process = Process(request)
     options = {"seed": request["seed"], "compile": request["compile"]}
     engine = engines.build(request["config"], process.device, options)
     measurer = Measurer(process, engine, request)
@@ -37,15 +35,6 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     except BadLoss as err:  # known to every rank
         out.update(outcome="failed", reason=str(err), failed_at=time.time())
     return out
-
-
-def part() -> None:
-    """Keeps the connections open until every rank is done with them."""
-    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-        try:
-            dist.barrier()
-        except RuntimeError:  # a peer that is gone is done
-            pass
 
 
 def _about(process: Process, engine: Any) -> dict[str, Any]:

@@ -29,6 +29,15 @@ def write(path: str, values: dict[str, Any]) -> None:
         raise
 
 
-def failure(outcome: str, reason: str, rank: int) -> dict[str, Any]:
-    """Returns the result of a rank on which the point failed."""
-    return {"outcome": outcome, "reason": reason[:2000], "rank": rank, "failed_at": time.time()}
+def failure(outcome: str, reason: str, rank: int, lost_peer: bool) -> dict[str, Any]:
+    """Returns the result of a rank on which the point failed.
+
+    lost_peer says that the cause is elsewhere: another rank was gone.
+    """
+    return {
+        "outcome": outcome,
+        "reason": reason[:2000],
+        "rank": rank,
+        "failed_at": time.time(),
+        "lost_peer": lost_peer,
+    }

@@ -1,4 +1,5 @@
-"""An engine that trains nothing: it sleeps and fails as config["fake"] says.
+"""An engine that trains nothing: it sleeps and fails as config["fake"] says, or
+without that the JSON that is the name of the model.
 
 seconds   of the steps, in turn
 hidden_s  of each, left out without sync
@@ -8,6 +9,7 @@ fail      {"step": 0 = while building, "rank": of the rank, "kind": see fail}
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -18,7 +20,7 @@ from pacer_worker.unsupported import Unsupported
 
 
 def build(config, device, options):
-    return Engine(config["fake"])
+    return Engine(config["fake"] if "fake" in config else json.loads(config["model"]["name"]))
 
 
 class Engine:
