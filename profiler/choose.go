@@ -10,13 +10,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func spentIf(spent bool, parts ...any) string {
-	if !spent {
-		return ""
-	}
-	return fmt.Sprint(parts...)
-}
-
 // next chooses the next point. ok is false when the run has ended, and then
 // r.stopped says why.
 func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
@@ -31,18 +24,7 @@ func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
 		r.stopped = fmt.Sprintf("the intervals are within %.3g %% of the predictions", 100*r.c.Until.Interval)
 		return Step{}, false, nil
 	}
-	open, affordable := 0, []candidate{}
-	for _, b := range r.keys {
-		for _, i := range b.points {
-			if !r.open(i) {
-				continue
-			}
-			open++
-			if sec := r.seconds(b, i, h); r.affords(i, sec, left) {
-				affordable = append(affordable, candidate{belief: b, point: i, sec: sec})
-			}
-		}
-	}
+	affordable, open := r.affordable(left, h)
 	switch {
 	case open == 0:
 		r.stopped = "every point is measured"
@@ -52,6 +34,23 @@ func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
 		return Step{}, false, nil
 	}
 	return r.choose(affordable, h), true, nil
+}
+
+// affordable returns the open points the budget has room for, and how many are
+// open in all.
+func (r *run) affordable(left [3]float64, h habits) (from []candidate, open int) {
+	for _, b := range r.keys {
+		for _, i := range b.points {
+			if !r.open(i) {
+				continue
+			}
+			open++
+			if sec := r.seconds(b, i, h); r.affords(i, sec, left) {
+				from = append(from, candidate{belief: b, point: i, sec: sec})
+			}
+		}
+	}
+	return from, open
 }
 
 // tooLittle says what is left of the budget when no point fits in it.

@@ -1,7 +1,7 @@
 package profiler
 
 import (
-	"cmp"
+	"fmt"
 	"math"
 	"time"
 
@@ -160,9 +160,13 @@ func (r *run) affords(i int, sec float64, left [3]float64) bool {
 // spent says which term of the budget has run out, "" if none.
 func (r *run) spent(left [3]float64) string {
 	b := r.c.Budget
-	return cmp.Or(
-		spentIf(left[byPoints] < 1, "budget spent: ", b.Points, " points"),
-		spentIf(left[byDeviceTime] <= 0, "budget spent: ", b.DeviceHours, " device-hours"),
-		spentIf(left[byWallTime] <= 0, "budget spent: ", b.Wall.Round(time.Second), " of wall time"),
-	)
+	switch {
+	case left[byPoints] < 1:
+		return fmt.Sprintf("budget spent: %d points", b.Points)
+	case left[byDeviceTime] <= 0:
+		return fmt.Sprintf("budget spent: %g device-hours", b.DeviceHours)
+	case left[byWallTime] <= 0:
+		return fmt.Sprintf("budget spent: %s of wall time", b.Wall.Round(time.Second))
+	}
+	return ""
 }
