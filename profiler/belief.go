@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -28,10 +29,10 @@ type belief struct {
 	// those skipped are left out.
 	space   []int
 	gains   map[int]perfmodel.Gain // nil where the family cannot tell
-	halves  map[int]float64        // half width of the 90 % interval of ln T
+	halves  map[int]float64        // half width of the 90 % interval of ln T, where there is one
 	steps   map[int]float64        // predicted step time, seconds
 	design  []int                  // what to measure before there is a fit
-	mean    float64                // of halves over space
+	mean    float64                // of halves
 	warning string
 }
 
@@ -91,7 +92,7 @@ func (r *run) believe(ctx context.Context, b *belief) error {
 	}
 	b.mean = 0
 	for _, i := range b.space {
-		b.mean += b.halves[i] / float64(len(b.space))
+		b.mean += b.halves[i] / float64(max(len(b.halves), 1))
 	}
 	return ctx.Err()
 }
@@ -113,7 +114,9 @@ func (b *belief) takeGains(gains []perfmodel.Gain, err error) {
 	b.gains = map[int]perfmodel.Gain{}
 	for j, i := range b.space {
 		b.gains[i] = gains[j]
-		b.halves[i] = gains[j].HalfWidth
+		if h := gains[j].HalfWidth; h > 0 { // else the family does not cover it
+			b.halves[i] = h
+		}
 	}
 }
 
@@ -231,15 +234,11 @@ func (b *belief) state(r *run) ModelState {
 }
 
 // known returns the half width that nine in ten points of the space have at
-// most; ok is false when nothing was measured or some point has no interval.
+// most; ok is false when nothing was measured or nothing has an interval.
 func (b *belief) known() (half float64, ok bool) {
-	if b.usable == 0 || len(b.halves) < len(b.space) || len(b.space) == 0 {
+	if b.usable == 0 || len(b.halves) == 0 {
 		return 0, false
 	}
-	h := make([]float64, 0, len(b.space))
-	for _, i := range b.space {
-		h = append(h, b.halves[i])
-	}
-	slices.Sort(h)
+	h := slices.Sorted(maps.Values(b.halves))
 	return h[int(math.Ceil(0.9*float64(len(h))))-1], true
 }
