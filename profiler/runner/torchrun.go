@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,6 +129,9 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 		return ctx.Err()
 	case err != nil:
 		return fmt.Errorf("runner: torchrun: %w", err)
+	}
+	if errors.Is(end.noResult, worker.ErrNoResult) && strings.Contains(exit.Tail, "No space left on device") {
+		return fmt.Errorf("runner: torchrun: no space left on the disk of %s: the worker could not write its result", dir)
 	}
 	end.judge(m)
 	t.describe(m, end.result)

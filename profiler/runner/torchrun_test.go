@@ -254,6 +254,19 @@ func TestTorchrunPortTaken(t *testing.T) {
 	}
 }
 
+// A full disk says nothing of the point.
+func TestTorchrunDiskFull(t *testing.T) {
+	python, _ := fakePython(t, `echo 'OSError: [Errno 28] No space left on device'; exit 1`)
+	m, err := newTorchrun(t, TorchrunOptions{Python: python}).Run(context.Background(), tiny(1))
+	if err == nil || !strings.Contains(err.Error(), "no space left") || m.Outcome != "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	if m, err := newTorchrun(t, TorchrunOptions{Python: python}).Run(context.Background(), tiny(1)); err == nil || m.Outcome != "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 func TestTorchrunContext(t *testing.T) {
 	python, word := fakePython(t, hang)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -22,10 +22,12 @@ WINDOW = 3
 STEADY = 0.05
 MAX_WARMUP = 20
 # Share of the time for timed steps that warm-up may take, its first step aside
-# (which compiles, allocates and loads), and that the steps for phases may take.
+# (which compiles, allocates and loads), and that the steps for phases may take,
+# of which there is at least one unless two do not fit into the whole time.
 WARMUP_SHARE = 0.5
 PHASE_SHARE = 0.25
 MAX_PHASE_STEPS = 5
+PHASES = ("forward", "backward", "communication", "wait", "optimizer", OTHER)
 
 
 class BadLoss(Exception):
@@ -105,47 +107,46 @@ class Measurer:
 
         The figures are the mean over the ranks of the median one of a few more
         steps, scaled to step_seconds. Data-parallel communication that hides
-        behind the backward pass is seen by leaving it out: the part of it that
-        makes the step longer, and is not counted as communication already, moves
-        from "backward" to "communication".
+        behind the backward pass is seen by leaving it out in every second step:
+        the part of it that makes the step longer, and is not counted as
+        communication already, moves from "backward" to "communication".
         """
-        fit = PHASE_SHARE * self.request["max_time_s"] / step_seconds
-        n = int(self.process.largest([-min(fit, MAX_PHASE_STEPS)])[0] * -1)
-        if n < 1:
+        fit = self.request["max_time_s"] / step_seconds  # step_seconds is the same on every rank
+        if fit < 2:
             return {}
-        clock = clock_for(self.process.device)
-        total, spent = self._split(clock, n, sync=True)
-        if self.engine.can_skip_sync:
-            without, alone = self._split(clock, n, sync=False)
-            communication = spent.get("communication", 0.0) - alone.get("communication", 0.0)
-            hidden = min(max(total - without - communication, 0.0), spent.get("backward", 0.0))
-            spent["backward"] = spent.get("backward", 0.0) - hidden
-            spent["communication"] = spent.get("communication", 0.0) + hidden
+        n = min(max(int(PHASE_SHARE * fit), 1), MAX_PHASE_STEPS)
+        clock, skips = clock_for(self.process.device), self.engine.can_skip_sync
+        seen, hidden = [], []
+        for _ in range(n):
+            total, spent = self._split(clock, sync=True)
+            seen.append((total, spent))
+            if skips:
+                without, alone = self._split(clock, sync=False)
+                hidden.append(total - spent["communication"] - (without - alone["communication"]))
+        total, spent = sorted(seen, key=lambda step: step[0])[(n - 1) // 2]
+        if skips:
+            moved = min(max(median(hidden), 0.0), spent["backward"])
+            spent["backward"] -= moved
+            spent["communication"] += moved
         spent[OTHER] = max(total - sum(s for phase, s in spent.items() if phase != OTHER), 0.0)
         scale = step_seconds / sum(spent.values())
-        return {phase: s * scale for phase, s in sorted(spent.items()) if s > 0}
+        return {phase: s * scale for phase, s in spent.items() if s > 0 or skips and phase == "communication"}
 
-    def _split(self, clock: HostClock, n: int, sync: bool) -> tuple[float, dict[str, float]]:
-        """Runs n steps and returns the seconds of the median one and of its phases."""
-        seen = []
-        for _ in range(n):
-            begin = time.perf_counter()
-            clock.start()
-            self.engine.step(clock, sync=sync)
-            spent = clock.stop()
-            self.process.synchronize()
-            seen.append((self.process.largest([time.perf_counter() - begin])[0], spent))
-        order = sorted(range(n), key=lambda i: seen[i][0])
-        total, spent = seen[order[(n - 1) // 2]]
-        return total, self._mean(spent)
+    def _split(self, clock: HostClock, sync: bool) -> tuple[float, dict[str, float]]:
+        """Runs a step and returns its seconds, and those of its phases."""
+        begin = time.perf_counter()
+        clock.start()
+        self.engine.step(clock, sync=sync)
+        spent = clock.stop()
+        self.process.synchronize()
+        return self.process.largest([time.perf_counter() - begin])[0], self._mean(spent)
 
     def _mean(self, spent: dict[str, float]) -> dict[str, float]:
-        """Returns the mean over the ranks; a phase that a rank lacks is 0 there."""
-        known = ("forward", "backward", "communication", "wait", "optimizer", OTHER)
-        unknown = set(spent) - set(known)
+        """Returns the mean over the ranks of every phase there is; one that a rank lacks is 0 there."""
+        unknown = set(spent) - set(PHASES)
         if unknown:
             raise ValueError(f"the engine counts unknown phases: {', '.join(sorted(unknown))}")
-        return dict(zip(known, self.process.mean([spent.get(phase, 0.0) for phase in known])))
+        return dict(zip(PHASES, self.process.mean([spent.get(phase, 0.0) for phase in PHASES])))
 
 
 def steady(seconds: list[float]) -> bool:
