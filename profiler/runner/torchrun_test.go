@@ -121,14 +121,14 @@ func TestTorchrunEvil(t *testing.T) {
 		{"oom of a rank", oomOnRank1 + "; echo tail; exit 1", 2, spec.OOM, "cannot allocate 9 GiB", "tail"},
 		{"oom of a rank, others hang", oomOnRank1 + "; " + hang, 2, spec.OOM, "cannot allocate 9 GiB", ""},
 		{"oom of a rank after all", oomOnRank1 + "; " + goodResult(2), 2, spec.OOM, "cannot allocate 9 GiB", ""},
-		{"forks and hangs", "echo started; " + hang, 1, spec.Timeout, "did not end within 1s", "started"},
-		{"result, then hangs", goodResult(1) + "; " + hang, 1, spec.Timeout, "did not end within 1s", ""},
+		{"forks and hangs", "echo started; " + hang, 1, spec.Timeout, "did not end within 3s", "started"},
+		{"result, then hangs", goodResult(1) + "; " + hang, 1, spec.Timeout, "did not end within 3s", ""},
 		{"too many devices", "exit 0", 3, spec.Failed, "needs 3 devices, there are 2", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			python, word := fakePython(t, c.script)
-			r := newTorchrun(t, TorchrunOptions{Python: python, Point: profiler.PointOptions{Timeout: time.Second},
+			r := newTorchrun(t, TorchrunOptions{Python: python, Point: profiler.PointOptions{Timeout: 3 * time.Second},
 				Executor: executor.Local{Grace: 300 * time.Millisecond}})
 			m, err := r.Run(context.Background(), tiny(c.devices))
 			if err != nil {
