@@ -134,6 +134,7 @@ class Engine:
         meta = sharded and zero.fsdp2(self.device.type) is not None
         return Site(
             device=torch.device("meta") if meta else self.device,
+            compute=self.device,
             dtype=self.precision.dtype,
             tp=TensorParallel(self.mesh.tp, self.plan.sp),
             recompute=Recompute(self.plan.recompute),
@@ -195,8 +196,10 @@ class Engine:
 
 def _whole(config: Config) -> Network:
     """Returns the network unsplit, with modules that hold no memory."""
+    meta = torch.device("meta")
     site = Site(
-        device=torch.device("meta"),
+        device=meta,
+        compute=meta,
         dtype=torch.float32,
         tp=TensorParallel(Group([0], 0, None, Phases()), False),
         recompute=Recompute("none"),

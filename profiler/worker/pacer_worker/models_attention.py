@@ -48,27 +48,29 @@ def _eager(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool) -
     return torch.matmul(scores.float().softmax(-1).to(v.dtype), v)
 
 
-class Rotary:
-    """Rotary position embedding (Su et al., RoFormer, 2021), base 10000."""
+class Rotary(nn.Module):
+    """The angles of rotary position embedding (Su et al., RoFormer, 2021), base 10000.
 
-    def __init__(self, width: int) -> None:
+    Layers share the table: the cosines above the sines, (2, sequence, d).
+    """
+
+    def __init__(self, site: Site, length: int, width: int) -> None:
+        super().__init__()
         if width % 2:
             raise Unsupported(f"rotary position embedding needs an even head_dim, not {width}")
-        self.width = width
-        self.table: tuple[Tensor, Tensor] | None = None  # cosines and sines, made on first use
+        self.length, self.width, self.device, self.dtype = length, width, site.compute, site.dtype
 
-    def __call__(self, x: Tensor) -> Tensor:
-        cos, sin = self._table(x)
-        first, second = x.chunk(2, -1)
-        return x * cos + torch.cat((-second, first), -1) * sin
+    def forward(self) -> Tensor:
+        steps = torch.arange(0, self.width, 2, device=self.device, dtype=torch.float32)
+        angles = torch.outer(torch.arange(self.length, device=self.device).float(), 10000 ** (-steps / self.width))
+        angles = torch.cat((angles, angles), -1)
+        return torch.stack((angles.cos(), angles.sin())).to(self.dtype)
 
-    def _table(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        if self.table is None or self.table[0].shape[0] != x.shape[-2]:
-            steps = torch.arange(0, self.width, 2, device=x.device, dtype=torch.float32)
-            angles = torch.outer(torch.arange(x.shape[-2], device=x.device).float(), 10000 ** (-steps / self.width))
-            angles = torch.cat((angles, angles), -1)
-            self.table = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-        return self.table
+
+def rotate(x: Tensor, table: Tensor) -> Tensor:
+    """Turns the pairs of a (batch, heads, sequence, d) tensor by the angles of their position."""
+    first, second = x.chunk(2, -1)
+    return x * table[0] + torch.cat((-second, first), -1) * table[1]
 
 
 class Attention(nn.Module):
@@ -85,13 +87,11 @@ class Attention(nn.Module):
         model: Model,
         bias: bool,
         causal: bool = False,
-        rotary: bool = False,
         cross: bool = False,
     ) -> None:
         super().__init__()
         self.site, self.tp, self.causal, self.cross = site, site.tp, causal, cross
         self.width = model.head
-        self.rotary = Rotary(model.head) if rotary else None
         self.heads, self.kv_heads = model.heads // self.tp.size, max(model.kv // self.tp.size, 1)
 
         query = (model.heads * self.width, self.tp.size, self.tp.rank)
@@ -107,10 +107,12 @@ class Attention(nn.Module):
         self.qkv = Linear(site, f"{name}.{'kv' if cross else 'qkv'}", hidden, outputs, bias, self.tp.pieces(0, *rows), partial)
         self.out = Linear(site, f"{name}.out", query[0], hidden, bias, self.tp.share(1, query[0]))
 
-    def forward(self, x: Tensor, memory: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, memory: Tensor | None = None, bias: Tensor | None = None, rotary: Tensor | None = None
+    ) -> Tensor:
         q, k, v = self._project(x, memory)
-        if self.rotary is not None:
-            q, k = self.rotary(q), self.rotary(k)
+        if rotary is not None:
+            q, k = rotate(q, rotary), rotate(k, rotary)
         args = (q, k, v, bias, self.causal, self.site.eager_attention or not FUSED)
         y = again(attend, *args) if self.site.recompute.attention else attend(*args)
         y = self.tp.leave(self.out(y.transpose(1, 2).flatten(2)))

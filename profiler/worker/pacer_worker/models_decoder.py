@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pacer_worker.config import Config, require_shape
+from pacer_worker.models_attention import Rotary
 from pacer_worker.models_layers import Batch, Layer, Norm, State, Style
 from pacer_worker.models_part import Network, Part, Sample, integers
 from pacer_worker.models_site import Site
@@ -29,14 +30,18 @@ def decoder(config: Config, site: Site) -> Network:
         return Layer(site, name, model, style)
 
     parts = [Part("embed", lambda: Embed(site, model.vocab, model.hidden, learned), state)]
-    parts += [Part(f"layer_{i}", lambda i=i: layer(f"layer_{i}"), state, layer=True) for i in range(model.layers)]
+    tables = {"rotary": lambda: Rotary(site, seq, model.head)} if style.rotary else {}
+    parts += [
+        Part(f"layer_{i}", lambda i=i: layer(f"layer_{i}"), state, layer=True, uses=tuple(tables))
+        for i in range(model.layers)
+    ]
     parts.append(Part("head", lambda: Head(site, table, model.vocab, model.hidden, style.rms_norm), ((),)))
 
     def sample(generator: torch.Generator, device: torch.device) -> Sample:
         tokens = integers(generator, device, model.vocab, seq + 1)
         return {"tokens": tokens[:-1], "labels": tokens[1:]}
 
-    return Network(parts, sample, {}, fused_attention=True)
+    return Network(parts, sample, tables, fused_attention=True)
 
 
 class Positions(Weighted):

@@ -83,19 +83,19 @@ class Layer(nn.Module):
 
     def __init__(self, site: Site, name: str, model: Model, style: Style, bias: str = "") -> None:
         super().__init__()
-        self.post_norm, self.bias = style.post_norm, bias
+        self.post_norm, self.bias, self.rotary = style.post_norm, bias, style.rotary
         self.attention_norm = Norm(site, f"{name}.attention_norm", model.hidden, style.rms_norm)
-        self.attention = Attention(site, f"{name}.attention", model, style.bias, style.causal, style.rotary)
+        self.attention = Attention(site, f"{name}.attention", model, style.bias, style.causal)
         self.mlp_norm = Norm(site, f"{name}.mlp_norm", model.hidden, style.rms_norm)
         self.mlp = MLP(site, f"{name}.mlp", model.hidden, model.ffn, style)
 
     def forward(self, state: State, batch: Batch) -> State:
         (x,) = state
-        bias = batch[self.bias] if self.bias else None
+        tables = {"bias": batch[self.bias] if self.bias else None, "rotary": batch["rotary"] if self.rotary else None}
         if self.post_norm:
-            x = self.attention_norm(x + self.attention(x, bias=bias))
+            x = self.attention_norm(x + self.attention(x, **tables))
             return (self.mlp_norm(x + self.mlp(x)),)
-        x = x + self.attention(self.attention_norm(x), bias=bias)
+        x = x + self.attention(self.attention_norm(x), **tables)
         return (x + self.mlp(self.mlp_norm(x)),)
 
 

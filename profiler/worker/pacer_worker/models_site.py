@@ -12,7 +12,8 @@ from pacer_worker.tensor_parallel import TensorParallel
 
 @dataclass(frozen=True)
 class Site:
-    device: torch.device  # of the parameters; "meta" only counts them
+    device: torch.device  # parameters are made on; "meta" has no memory for them
+    compute: torch.device  # of everything else
     dtype: torch.dtype  # of the hidden state between layers
     tp: TensorParallel
     recompute: Recompute

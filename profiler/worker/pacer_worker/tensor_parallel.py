@@ -33,6 +33,11 @@ def uncompiled(function: Function) -> Function:
     return disable(function) if disable else function
 
 
+@uncompiled
+def _exchange(function: type[torch.autograd.Function], x: Tensor, group: Group) -> Tensor:
+    return function.apply(x, group)
+
+
 class TensorParallel:
     """This rank's share of split layers, and the sums between them."""
 
@@ -46,29 +51,25 @@ class TensorParallel:
         """Weight.partial of a whole tensor that is used on this rank's tokens only."""
         return 0 if self.sequence else None
 
-    @uncompiled
     def enter(self, x: Tensor) -> Tensor:
         """Hands a hidden state to layers split by columns."""
         if self.size == 1:
             return x
-        return _GatherTokens.apply(x, self.group) if self.sequence else _Copy.apply(x, self.group)
+        return _exchange(_GatherTokens if self.sequence else _Copy, x, self.group)
 
-    @uncompiled
     def leave(self, x: Tensor) -> Tensor:
         """Sums the partial results of layers split by rows into a hidden state."""
         if self.size == 1:
             return x
-        return _ScatterSum.apply(x, self.group) if self.sequence else _Sum.apply(x, self.group)
+        return _exchange(_ScatterSum if self.sequence else _Sum, x, self.group)
 
-    @uncompiled
     def split_tokens(self, x: Tensor) -> Tensor:
         """Hands on a tensor every rank has computed whole as a hidden state."""
-        return _SplitTokens.apply(x, self.group) if self.sequence else x
+        return _exchange(_SplitTokens, x, self.group) if self.sequence else x
 
-    @uncompiled
     def join_tokens(self, x: Tensor) -> Tensor:
         """Hands a hidden state to layers every rank computes whole."""
-        return _JoinTokens.apply(x, self.group) if self.sequence else x
+        return _exchange(_JoinTokens, x, self.group) if self.sequence else x
 
     def share(self, axis: int, *blocks: int) -> Split:
         """Splits the axis of a tensor made of blocks: an equal share of each."""
