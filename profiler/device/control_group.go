@@ -1,0 +1,82 @@
+package device
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A controlGroup is the directories of a version 2 control group and those
+// above it, innermost first (kernel.org, admin-guide/cgroup-v2). It is empty
+// where there is none.
+type controlGroup []string
+
+// ownControlGroup returns the group of this process. root is "/".
+func ownControlGroup(root string) controlGroup {
+	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return nil
+	}
+	mount := filepath.Join(root, "sys/fs/cgroup")
+	for line := range strings.Lines(string(text)) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok {
+			continue
+		}
+		var g controlGroup
+		for path = filepath.Clean("/" + path); path != "/"; path = filepath.Dir(path) {
+			g = append(g, filepath.Join(mount, path))
+		}
+		return append(g, mount)
+	}
+	return nil
+}
+
+// cpus returns the lowest CPU quota in CPUs, false if there is none.
+func (g controlGroup) cpus() (least float64, ok bool) {
+	for _, dir := range g {
+		f := strings.Fields(readText(filepath.Join(dir, "cpu.max")))
+		if len(f) != 2 {
+			continue
+		}
+		quota, err1 := strconv.ParseFloat(f[0], 64)
+		period, err2 := strconv.ParseFloat(f[1], 64)
+		if err1 == nil && err2 == nil && quota > 0 && period > 0 && (!ok || quota/period < least) {
+			least, ok = quota/period, true
+		}
+	}
+	return least, ok
+}
+
+// memory returns the lowest memory limit in bytes, false if there is none.
+func (g controlGroup) memory() (least float64, ok bool) {
+	for _, dir := range g {
+		v, err := strconv.ParseFloat(strings.TrimSpace(readText(filepath.Join(dir, "memory.max"))), 64)
+		if err == nil && v > 0 && (!ok || v < least) {
+			least, ok = v, true
+		}
+	}
+	return least, ok
+}
+
+// throttled returns how long the group's CPU quotas have held it back since it
+// exists, false where no quota does.
+func (g controlGroup) throttled() (total time.Duration, ok bool) {
+	for _, dir := range g {
+		for line := range strings.Lines(readText(filepath.Join(dir, "cpu.stat"))) {
+			if v, found := strings.CutPrefix(line, "throttled_usec "); found {
+				us, _ := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+				total, ok = total+time.Duration(us)*time.Microsecond, true
+			}
+		}
+	}
+	return total, ok
+}
+
+// readText returns the text of a file, "" if it cannot be read.
+func readText(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text)
+}

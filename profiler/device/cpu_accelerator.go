@@ -1,0 +1,57 @@
+package device
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// What is assumed of a CPU as an accelerator, since no register tells it. They
+// are round figures for predictions to start from, not measurements: fitting
+// replaces them.
+const (
+	// coreMemBps is the memory bandwidth of one core, bytes/s. A core alone
+	// reaches 8 to 15 GB/s on servers of the last ten years; when all cores of
+	// a machine ask at once each gets 3 to 6 GB/s.
+	coreMemBps = 10 * giga
+	// loopbackBps is what two processes exchange by TCP over the loopback
+	// device in one direction, bytes/s, as gloo does. Single streams reach 1 to
+	// 5 GB/s; the processes' own copies and sums leave about the lower end.
+	loopbackBps = 1 * giga
+)
+
+// Accelerator returns threads cores of c as one accelerator; threads < 1 counts
+// as 1. Its name is the same on every boot of such a machine. Rates are those of
+// simd at the nominal clock: turbo clocks exceed them, and wide vectors may
+// lower the clock. Memory is that of the whole machine, which all devices share.
+func (c CPU) Accelerator(threads int) spec.Accelerator {
+	threads = max(threads, 1)
+	peak := c.ClockHz * float64(threads)
+	return spec.Accelerator{
+		Name: c.acceleratorName(threads), Vendor: c.Vendor, Arch: c.SIMD,
+		FP32: c.rates.fp32 * peak, BF16: c.rates.bf16 * peak,
+		MemBytes: c.MemBytes, MemBps: coreMemBps * float64(threads), HostBps: coreMemBps * float64(threads),
+	}
+}
+
+// acceleratorName is such as "CPU Intel Xeon 2.6GHz AVX-512, 1 thread".
+func (c CPU) acceleratorName(threads int) string {
+	words := []string{"CPU"}
+	if c.Brand != "" {
+		words = append(words, c.Brand)
+	} else {
+		words = append(words, c.Arch)
+	}
+	if c.ClockHz > 0 {
+		words = append(words, fmt.Sprintf("%.1fGHz", c.ClockHz/1e9))
+	}
+	if c.SIMD != "" {
+		words = append(words, c.SIMD)
+	}
+	plural := "s"
+	if threads == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("%s, %d thread%s", strings.Join(words, " "), threads, plural)
+}

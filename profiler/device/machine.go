@@ -1,0 +1,202 @@
+package device
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+)
+
+// MachineOptions say what of an Inventory is measured on.
+type MachineOptions struct {
+	// Devices are the indices of GPUs to use, nil = all that Visible leaves.
+	Devices []int
+	// Visible is the value of CUDA_VISIBLE_DEVICES this process was started
+	// with, nil if it has none: a cluster gives out devices by it. Without
+	// Devices only these are used.
+	Visible *string
+	// Lookup finds a device type by name, nil = none is known. It is asked for
+	// the name NVML gives, then for that without "NVIDIA ".
+	Lookup func(name string) (spec.Accelerator, bool)
+	// CPU measures the CPU even if there are GPUs.
+	CPU bool
+	// Threads is how many cores a device of the CPU is, 0 = 1.
+	Threads int
+}
+
+// Machine returns what can be measured on, and what is worth knowing of it
+// beforehand. Without GPUs, or with CPU set, that is the CPU, else GPUs of one
+// type. Errors wrap profiler.ErrSetup and say what to change: several types
+// without a choice, a device that does not answer, a MIG-enabled one. Without
+// a choice of devices, those two are left out and noted as long as others
+// remain. Framework, Lacks and Configs are the caller's to set.
+func (inv Inventory) Machine(o MachineOptions) (profiler.Machine, []string, error) {
+	if o.Threads < 0 {
+		return profiler.Machine{}, nil, fmt.Errorf("device: %d threads for a device of the CPU, want at least 1", o.Threads)
+	}
+	switch {
+	case o.CPU || len(inv.GPUs) == 0 && len(o.Devices) == 0:
+		return inv.CPU.machine(max(o.Threads, 1)), nil, nil
+	case len(inv.GPUs) == 0:
+		return profiler.Machine{}, nil, fmt.Errorf("device: no GPU %d here: %s: %w", o.Devices[0], inv.Reason, profiler.ErrSetup)
+	case len(o.Devices) == 0 && hidden(o.Visible):
+		note := fmt.Sprintf("CUDA_VISIBLE_DEVICES=%q hides the GPUs; measuring the CPU", *o.Visible)
+		return inv.CPU.machine(max(o.Threads, 1)), []string{note}, nil
+	}
+	gpus, notes, err := inv.choose(o)
+	if err != nil {
+		return profiler.Machine{}, nil, err
+	}
+	return inv.gpuMachine(gpus, o.Lookup), append(notes, remarks(gpus)...), nil
+}
+
+// machine is the CPU as a machine with one device per so many cores.
+func (c CPU) machine(threads int) profiler.Machine {
+	m := profiler.Machine{
+		Accelerator: c.Accelerator(threads), CPUs: c.UsableThreads, HostBytes: c.MemBytes, CPU: true,
+		Link: spec.Link{IntraBps: loopbackBps, HostBps: coreMemBps * float64(threads)},
+		Env:  map[string]string{"cores": strconv.Itoa(c.Cores), "threads": strconv.Itoa(c.Threads)},
+	}
+	for i := range max(1, c.Usable()/threads) {
+		m.Devices = append(m.Devices, i)
+	}
+	m.PerNode = len(m.Devices)
+	for key, v := range map[string]string{"cpu": c.Model, "simd": c.SIMD, "cpu_bf16": c.BF16} {
+		if v != "" {
+			m.Env[key] = v
+		}
+	}
+	return m
+}
+
+// gpuMachine is GPUs of one type as a machine.
+func (inv Inventory) gpuMachine(gpus []GPU, lookup func(string) (spec.Accelerator, bool)) profiler.Machine {
+	g := gpus[0]
+	m := profiler.Machine{
+		Accelerator: accelerator(g, lookup), PerNode: len(inv.GPUs), CPUs: inv.CPU.UsableThreads, HostBytes: inv.CPU.MemBytes,
+		Link: link(gpus), Env: map[string]string{"gpu": g.Name},
+	}
+	for _, g := range gpus {
+		m.Devices = append(m.Devices, g.Index)
+	}
+	for key, v := range map[string]string{"driver": inv.Driver, "cuda_driver": inv.CUDA, "nvml": inv.NVML, "cpu": inv.CPU.Model} {
+		if v != "" {
+			m.Env[key] = v
+		}
+	}
+	maps.Copy(m.Env, g.facts())
+	return m
+}
+
+// facts are what of g bears on how fast it is, for Measurement.Env.
+func (g GPU) facts() map[string]string {
+	env := map[string]string{}
+	if g.PowerLimitWatts != nil {
+		env["power_limit_w"] = number(*g.PowerLimitWatts)
+	}
+	if g.ECC != nil {
+		env["ecc"] = strconv.FormatBool(g.ECC.Enabled)
+	}
+	if g.PCIe != nil && g.PCIe.MaxGen > 0 {
+		env["pcie"] = fmt.Sprintf("gen %d x%d", g.PCIe.MaxGen, g.PCIe.MaxWidth)
+	}
+	if g.NVLink != nil && g.NVLink.ActiveLinks > 0 {
+		env["nvlink"] = fmt.Sprintf("%s x%d", g.NVLink.Version, g.NVLink.ActiveLinks)
+	}
+	return env
+}
+
+// accelerator returns the type of g by lookup, else its name without "NVIDIA ",
+// which older drivers leave out, and its memory.
+func accelerator(g GPU, lookup func(string) (spec.Accelerator, bool)) spec.Accelerator {
+	short := strings.TrimPrefix(g.Name, "NVIDIA ")
+	if lookup != nil {
+		for _, name := range []string{g.Name, short} {
+			if a, ok := lookup(name); ok {
+				return a
+			}
+		}
+	}
+	a := spec.Accelerator{Name: short, Vendor: "NVIDIA", Arch: architecture(g.ComputeCapability)}
+	if g.MemBytes != nil {
+		a.MemBytes = *g.MemBytes
+	}
+	return a
+}
+
+// architecture names the generation of a compute capability, "" where it is
+// not known (CUDA C++ Programming Guide, compute capabilities; the catalog's
+// words).
+func architecture(capability string) string {
+	major, minor, _ := strings.Cut(capability, ".")
+	switch major {
+	case "6":
+		return "Pascal"
+	case "7":
+		if minor == "5" {
+			return "Turing"
+		}
+		return "Volta"
+	case "8":
+		if minor == "9" {
+			return "Ada"
+		}
+		return "Ampere"
+	case "9":
+		return "Hopper"
+	case "10":
+		if minor == "3" {
+			return "Blackwell Ultra"
+		}
+		return "Blackwell"
+	case "12":
+		return "Blackwell"
+	}
+	return ""
+}
+
+// link returns what the slowest of gpus has: NVLink if every one of them has
+// that with others, else PCIe.
+func link(gpus []GPU) spec.Link {
+	var l spec.Link
+	least := func(of func(GPU) float64) float64 {
+		return of(slices.MinFunc(gpus, func(a, b GPU) int { return cmp.Compare(of(a), of(b)) }))
+	}
+	l.HostBps = least(func(g GPU) float64 {
+		if g.PCIe == nil {
+			return 0
+		}
+		return g.PCIe.Bps
+	})
+	l.IntraBps = least(func(g GPU) float64 {
+		if g.NVLink == nil || !g.NVLink.reaches(gpus, g.Index) {
+			return 0
+		}
+		return g.NVLink.Bps
+	})
+	if l.IntraBps == 0 {
+		l.IntraBps = l.HostBps
+	}
+	return l
+}
+
+// reaches says whether the links of device self lead to all other gpus.
+func (n NVLink) reaches(gpus []GPU, self int) bool {
+	direct := map[int]bool{self: true}
+	for _, p := range n.Peers {
+		if p.Switch {
+			return true
+		}
+		if p.Device != nil {
+			direct[*p.Device] = true
+		}
+	}
+	return !slices.ContainsFunc(gpus, func(g GPU) bool { return !direct[g.Index] })
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

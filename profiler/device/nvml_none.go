@@ -1,0 +1,26 @@
+//go:build !cgo || !linux
+
+package device
+
+import (
+	"errors"
+	"runtime"
+)
+
+// noNVML says why GPUs cannot be seen.
+func noNVML() string {
+	if runtime.GOOS != "linux" {
+		return "NVIDIA GPUs are looked for on Linux only, this is " + runtime.GOOS
+	}
+	return "this program was built without cgo, which NVML needs: build it with CGO_ENABLED=1 to see GPUs"
+}
+
+func inspectGPUs() gpuInventory { return gpuInventory{reason: noNVML()} }
+
+// noEye looks at no GPU.
+type noEye struct{}
+
+func newGPUEye() eye { return noEye{} }
+
+func (noEye) open([]int, func() int) (probe, error) { return nil, errors.New(noNVML()) }
+func (noEye) close()                                {}
