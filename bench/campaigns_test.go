@@ -54,7 +54,7 @@ func TestCampaigns(t *testing.T) {
 		machine profiler.Machine
 		legal   int
 	}{
-		"cpu-smoke":  {machine(t, 2, false), 2 * (2*2 + 3)},
+		"cpu-smoke":  {machine(t, 2, false), 2 * (2 + 4)},
 		"cpu-small":  {machine(t, 2, false), 4 * (18 + 36 + 18 + 18)},
 		"gpu-single": {machine(t, 1, true), 6 * 6 * 2 * 2 * 2},
 		"gpu-deep":   {machine(t, 1, true), 8 * 3 * 4 * 2 * 2 * 2},

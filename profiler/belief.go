@@ -192,7 +192,7 @@ func (r *run) overGuess(ctx context.Context, b *belief) float64 {
 // what of a peak training reaches: round figures for a core with plain BLAS on
 // small matrices, until a point has been measured.
 const (
-	cpuPeak  = 5e10
+	cpuPeak  = 2e10
 	cpuShare = 0.2
 )
 

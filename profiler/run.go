@@ -45,7 +45,8 @@ type Event struct {
 // Step is a point with the reason for it.
 type Step struct {
 	Point Point
-	// Why says what is expected of it: "widest interval of llama7 (+-38 %)".
+	// Why says what is expected of it: "mean interval of llama7 from ±38 % to
+	// about ±21 %; ±55 % here".
 	Why string
 	// Gain is the expected fall of the mean half width of the model's
 	// intervals, in log step time; 0 when the order is not adaptive.
