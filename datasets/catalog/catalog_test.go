@@ -38,6 +38,33 @@ func TestAcceleratorNames(t *testing.T) {
 	}
 }
 
+// What NVML prints must be found, so that a machine is known for what it is.
+// Drivers before 450 or so leave out "NVIDIA ".
+func TestAcceleratorNamesOfNVML(t *testing.T) {
+	for name, want := range map[string]string{
+		"A100-SXM4-40GB": "A100-40GB-SXM", "A100-SXM4-80GB": "A100-80GB-SXM", "A100-PCIE-40GB": "A100-40GB-PCIe",
+		"A100 80GB PCIe": "A100-80GB-PCIe", "A800-SXM4-80GB": "A800-80GB", "H100 80GB HBM3": "H100-80GB-SXM", "H100 PCIe": "H100-80GB-PCIe",
+		"H200": "H200-141GB-SXM", "GH200 480GB": "GH200-96GB", "B200": "B200", "B300 SXM6 AC": "B300", "GB200": "GB200", "GB300": "GB300",
+		"L4": "L4", "L40S": "L40S", "A10": "A10", "A10G": "A10G", "RTX A6000": "RTXA6000", "RTX 6000 Ada Generation": "RTX6000-Ada",
+		"Tesla V100-SXM2-16GB": "V100-SXM2-16GB", "Tesla V100-SXM2-32GB": "V100-SXM2-32GB", "Tesla V100-PCIE-16GB": "V100-PCIe-16GB",
+		"Tesla V100-SXM3-32GB": "V100-SXM3-32GB", "Tesla V100-SXM3-32GB-H": "V100-SXM3-32GB-450W", "Tesla T4": "T4",
+		"Tesla P100-SXM2-16GB": "P100-SXM2-16GB", "Tesla P100-PCIE-16GB": "P100-PCIe-16GB", "Tesla K80": "K80-12GB",
+		"GeForce RTX 3090": "RTX3090", "GeForce RTX 4090": "RTX4090", "GeForce RTX 2080 Ti": "RTX2080Ti",
+		"Quadro RTX 6000": "RTX6000", "Quadro RTX 8000": "RTX8000",
+	} {
+		a, err := Accelerator(name)
+		if err != nil || a.Name != want {
+			t.Errorf("Accelerator(%q) = %q, %v, want %s", name, a.Name, err, want)
+		}
+	}
+	// Other parts than their namesakes in the catalog.
+	for _, name := range []string{"A800 80GB PCIe", "H100 NVL", "H200 NVL", "H20", "H800", "Tesla V100-PCIE-32GB", "GeForce RTX 3090 Ti"} {
+		if a, err := Accelerator(name); err == nil {
+			t.Errorf("Accelerator(%q) = %s, which is another part", name, a.Name)
+		}
+	}
+}
+
 func TestUnknownNamesNearest(t *testing.T) {
 	for _, c := range []struct {
 		err  func(string) error
