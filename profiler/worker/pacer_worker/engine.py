@@ -80,7 +80,7 @@ class Engine:
         self.shared_sums = SharedSums(whole, rows, self.stage, self.mesh)
         settings = Settings(**{k: options[k] for k in ("learning_rate", "epsilon") if k in options})
         self.optimizer = self._optimizer(settings)
-        self.precision.guard(several=plan.tp * plan.pp > 1 or sharded)
+        self.precision.guard(self.mesh.all)
         self._greet()
 
     def step(self, clock: Clock, sync: bool = True) -> Tensor | None:
@@ -152,7 +152,7 @@ class Engine:
         replicas: Replicas
         group = self.mesh.dp
         if sharded:
-            handle = group.handle or zero.single_process_group(self.device)
+            handle = group.handle or zero.own_group(self.device)
             self.precision.cast = False  # FSDP hands out narrow weights
             if zero.fsdp2(self.device.type) is not None:
                 replicas = zero.FullyShard(self.stage, group, handle, self.plan, self.precision)
@@ -164,6 +164,8 @@ class Engine:
             return replicas
         initialise(self.stage, seed, self.device)
         if group.size == 1:
+            if self.plan.zero:
+                self.notes["zero"] = "none: one replica has nothing to share"
             return Replicas(self.stage, group)
         replicas = Overlapped(self.stage, group) if self.plan.pp == 1 else Flushed(self.stage, group)
         self.notes["data_parallel"] = replicas.note
@@ -184,7 +186,6 @@ class Engine:
         parameters = [p for p in self.stage.parameters() if p.requires_grad]
         if self.plan.zero == 1 and self.plan.dp > 1:
             self.notes["zero"] = "ZeroRedundancyOptimizer"
-            kind = HostAdamW if kind is HostAdamW else torch.optim.AdamW
             return zero.sharded_optimizer(parameters, kind, self.mesh.dp, **settings.kwargs())
         return kind(parameters, **settings.kwargs())
 

@@ -63,8 +63,6 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") 
         reasons.append(f"zero=1 needs torch.distributed.optim.ZeroRedundancyOptimizer, which torch {version} lacks")
     if plan.offload == "params" and plan.zero != 3:
         reasons.append(f"offload=params needs zero=3, not zero={plan.zero}")
-    if plan.offload == "params" and plan.precision == "fp16":
-        reasons.append("offload=params with precision=fp16: the gradient scaler needs gradients on the device; bf16 works")
     if plan.sp and plan.tp == 1:
         reasons.append("sp=1 needs tp > 1")
     if compile and not hasattr(torch, "compile"):

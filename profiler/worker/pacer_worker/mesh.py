@@ -36,9 +36,10 @@ class Mesh:
         self._handles: dict[tuple[int, ...], object] = {}
 
         replicas, shards, stages = range(plan.dp), range(plan.tp), range(plan.pp)
-        self.tp = self._mine([[self.at(s, r, t) for t in shards] for s in stages for r in replicas])
-        self.dp = self._mine([[self.at(s, r, t) for r in replicas] for s in stages for t in shards])
-        self.pp = self.stages(stages)
+        self.tp = self._own([[self.at(s, r, t) for t in shards] for s in stages for r in replicas])
+        self.dp = self._own([[self.at(s, r, t) for r in replicas] for s in stages for t in shards])
+        self.pp = self._own([[self.at(s, r, t) for s in stages] for r in replicas for t in shards])
+        self.all = self._own([list(range(world))])
 
     def at(self, stage: int, replica: int, shard: int) -> int:
         """Returns the rank at these coordinates."""
@@ -49,9 +50,14 @@ class Mesh:
 
         Collective over the world; ranks of the same replica and shard are together.
         """
-        return self._mine(
-            [[self.at(s, r, t) for s in stages] for r in range(self.plan.dp) for t in range(self.plan.tp)]
-        )
+        replicas, shards = range(self.plan.dp), range(self.plan.tp)
+        return self._mine([[self.at(s, r, t) for s in stages] for r in replicas for t in shards])
+
+    def _own(self, groups: list[list[int]]) -> Group:
+        """Is _mine where every rank is in a group."""
+        mine = self._mine(groups)
+        assert mine is not None
+        return mine
 
     def _mine(self, groups: list[list[int]]) -> Group | None:
         """Makes all of the groups, in order, and returns the one with this rank."""

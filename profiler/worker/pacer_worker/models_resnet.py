@@ -63,7 +63,10 @@ class Stem(nn.Module):
         self.convolution = Convolution(site, "stem", 3, 64, 7, 2)
 
     def forward(self, state: State, batch: Batch) -> State:
-        x = F.relu(self.convolution(batch["image"]))
+        x = batch["image"]
+        if x.is_cuda:  # tensor cores read channels last
+            x = x.contiguous(memory_format=torch.channels_last)
+        x = F.relu(self.convolution(x))
         return (F.max_pool2d(x, 3, stride=2, padding=1),)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
-from typing import Any, ContextManager
+from typing import ContextManager
 
 import torch
 from torch import Tensor
 
+from pacer_worker.collectives import Group
+from pacer_worker.gradients import local
 from pacer_worker.unsupported import Unsupported
 
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -25,42 +26,64 @@ class Precision:
             raise Unsupported(why)
         self.dtype = NARROW.get(self.name, torch.float32)  # of hidden states
         self.cast = True  # autocast; False where FSDP keeps narrow copies of the weights
-        self.scaler: Any = None
+        self.scaler: LossScaler | None = None
 
     def use(self) -> None:
         """Sets what torch keeps for the whole process."""
         tf32 = self.name == "tf32"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32
+        torch.backends.cudnn.benchmark = True  # of convolution algorithms, during warm-up
 
     def autocast(self) -> ContextManager[object]:
         if self.name not in NARROW or not self.cast:
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, dtype=self.dtype)
 
-    def guard(self, several: bool) -> None:
-        """Guards fp16 gradients against underflow; several: ranks hold different gradients."""
-        if self.name != "fp16":
-            return
-        if several:  # all ranks must skip a step together
-            from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
-
-            self.scaler = ShardedGradScaler(process_group=torch.distributed.group.WORLD)
-        elif "device" in inspect.signature(getattr(torch.amp, "GradScaler", object)).parameters:
-            self.scaler = torch.amp.GradScaler(self.device.type)
-        else:
-            self.scaler = torch.cuda.amp.GradScaler()
-        self.scaler.scale(torch.ones(1, device=self.device))  # makes the scale, which only the last stage would use
+    def guard(self, world: Group) -> None:
+        """Guards fp16 gradients against underflow, on all ranks of the world alike."""
+        if self.name == "fp16":
+            self.scaler = LossScaler(self.device, world)
 
     def scale(self, loss: Tensor) -> Tensor:
-        return loss if self.scaler is None else self.scaler.scale(loss)
+        return loss if self.scaler is None else loss * self.scaler.scale
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        if self.scaler is None:
+        if self.scaler is None or self.scaler.unscale(optimizer):
             optimizer.step()
-        else:
-            self.scaler.step(optimizer)
-            self.scaler.update()
+
+
+class LossScaler:
+    """Dynamic loss scaling (Micikevicius et al., 2018), with the constants of torch's GradScaler.
+
+    That one does not ask other ranks, and the one of FSDP, which does, fails with
+    fused optimizers.
+    """
+
+    GROWTH, BACKOFF, INTERVAL = 2.0, 0.5, 2000
+
+    def __init__(self, device: torch.device, world: Group) -> None:
+        self.device, self.world = device, world
+        self.scale = 2.0**16
+        self.good = 0  # steps since the scale last changed
+
+    @torch.no_grad()
+    def unscale(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Divides gradients by the scale and reports whether all of all ranks are finite."""
+        grads = [local(p.grad) for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        where = grads[0].device if grads else self.device
+        overflow = torch.zeros(1, device=where)
+        if grads:
+            inverse = torch.full((1,), 1 / self.scale, device=where)
+            torch._amp_foreach_non_finite_check_and_unscale_(grads, overflow, inverse)
+        overflow = overflow.to(self.device)
+        finite = self.world.all_reduce(overflow, largest=True).item() == 0  # ranks skip a step together
+        self.good = self.good + 1 if finite else 0
+        if not finite:
+            self.scale *= self.BACKOFF
+        elif self.good == self.INTERVAL:
+            self.scale, self.good = self.scale * self.GROWTH, 0
+        return finite
 
 
 def default(device: torch.device) -> str:

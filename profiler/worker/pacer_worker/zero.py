@@ -63,12 +63,14 @@ def sharded_optimizer(parameters: Any, kind: Any, group: Group, **kwargs: Any) -
     return ShardedOptimizer(parameters, optimizer_class=kind, process_group=group.handle, **kwargs)
 
 
-def single_process_group(device: torch.device) -> object:
-    """Returns a group of this process alone, for FSDP on one device."""
+def own_group(device: torch.device) -> object:
+    """Returns a group of this process alone, for FSDP with one replica; collective over the world."""
     if not dist.is_initialized():
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-    return dist.group.WORLD
+    if dist.get_world_size() == 1:
+        return dist.group.WORLD
+    return [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
 
 
 class FullyShard(Replicas):
