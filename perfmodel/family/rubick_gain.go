@@ -19,13 +19,18 @@ const (
 	gainDraws = 16
 	// gainPlanned is how many first rows are planned as a set. The best single
 	// row lies amid the space, the best few lie around it, and a set that grew
-	// from the single one stays worse: over the first eight rows of Rubick's
-	// traces the mean error is 6.8 % with sets of 1, 6.5 % of 3, 5.9 % of 4,
-	// 6.2 % of 5 and 6.4 % of 6. Chosen in view of that; about as many
-	// parameters matter in one job type.
+	// from the single one stays worse. Chosen in view of Rubick's traces: after
+	// two to eight rows the error there, geometric mean over job types, is
+	// 6.8 % with sets of 1, 7.0 % of 2, 6.9 % of 3, 5.8 % of 4, 6.2 % of 5 and
+	// 6.6 % of 6, and 8.1 % in random order. As few because a set cannot heed
+	// what its own rows say.
 	gainPlanned = 4
 	// gainPool bounds the candidates of that plan; more are thinned, evenly.
 	gainPool = 96
+	// gainPairs bounds candidates times targets, down to leastTargets of them:
+	// the cost of a large space.
+	gainPairs    = 80_000
+	leastTargets = 40
 	// beatenShare is the share of the best planned row's fall that the falls of
 	// rows not planned are capped at, so that whoever takes the greatest keeps
 	// to the plan.
@@ -114,8 +119,11 @@ func newRubickGain(rows []rubickRow, space []spec.Config) *rubickGain {
 	}
 	var all []candidate
 	for i := range space {
+		if rubickCovers(&space[i], space[i].Key()) != nil {
+			continue
+		}
 		c := candidate{i, newRubickTerms(&space[i], false), newRubickTerms(&space[i], true)}
-		if rubickCovers(&space[i], space[i].Key()) == nil && c.plain.finite() && c.split.finite() {
+		if c.plain.finite() && c.split.finite() {
 			all = append(all, c)
 		}
 	}
@@ -133,8 +141,8 @@ func newRubickGain(rows []rubickRow, space []spec.Config) *rubickGain {
 		g.measured = append(g.measured, done[asRun(space[c.index])])
 	}
 	g.targets = ascending(len(all))
-	if len(all) > maxPool {
-		g.targets = spread(g.targets, maxPool)
+	if most := min(maxPool, max(gainPairs/max(len(all), 1), leastTargets)); len(all) > most {
+		g.targets = spread(g.targets, most)
 	}
 	return g
 }
