@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil:
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		fmt.Fprintln(stderr, "pacer: interrupted:", err)
-	case errors.As(err, &unknown):
+	case errors.As(err, &unknown) && !strings.Contains(err.Error(), "\n"):
 		fmt.Fprintf(stderr, "pacer: %v (all: pacer ls %ss)\n", err, strings.TrimSuffix(unknown.What, " type"))
 	default:
 		fmt.Fprintln(stderr, "pacer:", err)
@@ -84,6 +84,10 @@ and schedulers are judged with the models. A first answer needs no data:
 
    pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128
 
+Measurements of your own machine:
+
+   pacer profile run bench/campaigns/cpu-smoke.yaml
+
 From measurements to a scheduling study:
 
    pacer import rubick DIR        DIR is a clone of the published data
@@ -99,7 +103,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		UseShortOptionHandling: true,
 		Suggest:                true,
 		Commands: []*cli.Command{
-			demoCommand(), importCommand(), exportCommand(), fitCommand(), predictCommand(),
+			demoCommand(), importCommand(), exportCommand(), profileCommand(), fitCommand(), predictCommand(),
 			planCommand(), curveCommand(), simulateCommand(), lsCommand(), versionCommand(),
 		},
 		ExitErrHandler: func(*cli.Context, error) {}, // run decides

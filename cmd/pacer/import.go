@@ -244,15 +244,21 @@ func readStore(c *cli.Context, use func(*store.DB) error) error {
 // storedRows returns all measurements that match f.
 func storedRows(c *cli.Context, f store.Filter) (rows []spec.Measurement, err error) {
 	err = readStore(c, func(db *store.DB) error {
-		for m, err := range db.Query(c.Context, f) {
-			if err != nil {
-				return err
-			}
-			rows = append(rows, m)
-		}
-		return nil
+		rows, err = queryRows(c.Context, db, f)
+		return err
 	})
 	return rows, err
+}
+
+// queryRows returns the measurements of an open store that match f.
+func queryRows(ctx context.Context, db *store.DB, f store.Filter) (rows []spec.Measurement, err error) {
+	for m, err := range db.Query(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, m)
+	}
+	return rows, nil
 }
 
 // storeSummary counts what is stored.

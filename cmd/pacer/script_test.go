@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -15,11 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"pacer": func() {
-			os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
-		},
-	})
+	testscript.Main(m, map[string]func(){"pacer": main})
 }
 
 // TestScript runs the command as its users do. Beside testscript's own
@@ -42,6 +37,7 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/xdg")
+			env.Setenv("XDG_CACHE_HOME", env.WorkDir+"/cache")
 			if bin := os.Getenv("PACER_BIN"); bin != "" { // the built command instead of this test binary
 				env.Setenv("PATH", filepath.Dir(bin)+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/profiler"
+)
+
+// rejectedGroup is the combinations of a space that cannot be run for one
+// reason, but for the model and the numbers in it: numbers that differ are
+// written N.
+type rejectedGroup struct {
+	Why     string `json:"why"`
+	Count   int    `json:"count"`
+	Example string `json:"example"`
+	// Asked is the value of the space that no point has because of this, such as
+	// "tp=8"; "" where only combinations of it are ruled out.
+	Asked string `json:"asked,omitempty"`
+}
+
+var numbers = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// groupRejected sorts rejections by reason: those that leave a value of the
+// space without any point first, then by how many there are.
+func groupRejected(rejected []profiler.Rejected) []rejectedGroup {
+	type id struct{ asked, kind string }
+	index := map[id]int{}
+	groups := []rejectedGroup{}
+	for _, r := range rejected {
+		why := strings.TrimPrefix(r.Why, r.Config.Model.Name+": ")
+		k := id{r.Asked, numbers.ReplaceAllString(why, "N")}
+		i, ok := index[k]
+		if !ok {
+			i = len(groups)
+			index[k] = i
+			groups = append(groups, rejectedGroup{Why: why, Asked: r.Asked, Example: pointName(r.Config)})
+		}
+		groups[i].Count++
+		groups[i].Why = inCommon(groups[i].Why, why)
+	}
+	slices.SortStableFunc(groups, func(a, b rejectedGroup) int {
+		return cmp.Or(boolFirst(a.Asked != "", b.Asked != ""), b.Count-a.Count)
+	})
+	return groups
+}
+
+// wordsAndNumbers splits a reason so that the pieces joined are the reason.
+var wordsAndNumbers = regexp.MustCompile(`\d+(\.\d+)?|[^\d]+`)
+
+// inCommon writes N for the numbers in which two reasons of one kind differ.
+func inCommon(a, b string) string {
+	if a == b {
+		return a
+	}
+	x, y := wordsAndNumbers.FindAllString(a, -1), wordsAndNumbers.FindAllString(b, -1)
+	for i := range x {
+		if i < len(y) && x[i] != y[i] && numbers.MatchString(y[i]) {
+			x[i] = "N"
+		}
+	}
+	return strings.Join(x, "")
+}
+
+func boolFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// maxGroups bounds the reasons listed before a run; profile plan lists all.
+const maxGroups = 12
+
+// printRejected lists what cannot be run, at most so many reasons.
+func printRejected(w io.Writer, rejected []profiler.Rejected, most int) {
+	groups := groupRejected(rejected)
+	if len(groups) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%s cannot be run:\n", plural(len(rejected), "combination"))
+	for i, g := range groups {
+		if i == most {
+			fmt.Fprintf(w, "  and %s more, see pacer profile plan\n", plural(len(groups)-most, "reason"))
+			return
+		}
+		asked := ""
+		if g.Asked != "" {
+			asked = "no point has " + g.Asked + ": "
+		}
+		fmt.Fprintf(w, "  %d: %s%s (such as %s)\n", g.Count, asked, g.Why, g.Example)
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

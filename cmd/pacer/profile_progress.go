@@ -1,0 +1,228 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+// campaignProgress shows a campaign under way: on a terminal one line that is
+// redrawn, else one plain line per acknowledged point, which scripts may read.
+type campaignProgress struct {
+	w      io.Writer
+	camp   profiler.Campaign
+	redraw bool
+
+	mu    sync.Mutex
+	state profiler.State
+	next  *profiler.Step
+	since time.Time         // next began
+	last  *spec.Measurement // acknowledged
+	said  string            // its line, which waits for what comes next
+	done  chan struct{}
+	wait  sync.WaitGroup
+}
+
+func newCampaignProgress(w io.Writer, camp profiler.Campaign) *campaignProgress {
+	p := &campaignProgress{w: w, camp: camp, redraw: isTerminal(w), done: make(chan struct{})}
+	if p.redraw {
+		p.wait.Add(1)
+		go p.tick()
+	}
+	return p
+}
+
+// tick redraws the line once a second, so that a long point is seen to go on.
+func (p *campaignProgress) tick() {
+	defer p.wait.Done()
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-t.C:
+			p.mu.Lock()
+			p.draw()
+			p.mu.Unlock()
+		}
+	}
+}
+
+// event takes in what a run reports.
+func (p *campaignProgress) event(e profiler.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state, p.next = e.State, e.Next
+	if e.Last != nil {
+		p.acknowledge(*e.Last)
+	}
+	if e.Next != nil {
+		p.since = time.Now()
+		p.say(pointNext(*e.Next))
+	}
+	if p.redraw {
+		p.draw()
+	}
+}
+
+// acknowledge takes in that a point is stored. On a terminal only what is not
+// ok stays.
+func (p *campaignProgress) acknowledge(m spec.Measurement) {
+	p.last = &m
+	p.said = fmt.Sprintf("profile %s: %s: %s (held %s, %s)", p.camp.Name, p.count(), pointResult(m),
+		report.Human(report.Number(heldSec(m))), p.cost())
+	if p.redraw {
+		if m.Outcome != spec.OK {
+			p.clear()
+			fmt.Fprintln(p.w, p.said)
+		}
+		p.said = ""
+	}
+}
+
+// say prints the line of the last point, and what comes after it.
+func (p *campaignProgress) say(next string) {
+	if p.redraw {
+		return
+	}
+	line := cmp.Or(p.said, "profile "+p.camp.Name+": "+p.count())
+	p.said = ""
+	fmt.Fprintln(p.w, line+", "+next)
+}
+
+// finish ends the display.
+func (p *campaignProgress) finish() {
+	close(p.done)
+	p.wait.Wait()
+	p.clear()
+	if p.said != "" {
+		fmt.Fprintln(p.w, p.said)
+	}
+}
+
+func (p *campaignProgress) clear() {
+	if p.redraw {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// draw writes the status line over the last one.
+func (p *campaignProgress) draw() {
+	if p.next == nil && p.last == nil {
+		return
+	}
+	parts := []string{p.count()}
+	if p.next != nil {
+		parts = append(parts, p.underWay())
+	}
+	if p.last != nil {
+		parts = append(parts, "last "+lastResult(*p.last))
+	}
+	parts = append(parts, p.cost())
+	width := terminalWidth(p.w)
+	if width == 0 {
+		width = 80
+	}
+	fmt.Fprint(p.w, "\r\x1b[K"+cut(strings.Join(parts, " | "), width-1))
+}
+
+// underWay describes the point that is being measured: "gpt-tiny dp=2,mb=4: 3 s
+// of about 5.0 s".
+func (p *campaignProgress) underWay() string {
+	s := fmt.Sprintf("%s: %.0f s", pointName(p.next.Point.Config), time.Since(p.since).Seconds())
+	if p.next.Seconds > 0 {
+		s += " of about " + report.Human(report.Number(p.next.Seconds))
+	}
+	return s
+}
+
+// count says how far the run is: "7 of 40 points".
+func (p *campaignProgress) count() string {
+	return fmt.Sprintf("%d of %d points", p.state.Done, pointsWanted(p.camp, p.state))
+}
+
+// cost says what was spent and when it ends: "0.021 device-hours so far, 4 m 10 s to go".
+func (p *campaignProgress) cost() string {
+	s := deviceHours(p.state.DeviceSec/3600) + " device-hours so far"
+	if p.state.ETASec > 0 {
+		s += ", " + report.Human(report.Number(p.state.ETASec)) + " to go"
+	}
+	return s
+}
+
+// deviceHours writes device-hours for people.
+func deviceHours(h float64) string {
+	if h < 1e-5 {
+		return "0"
+	}
+	return significant(h, 2)
+}
+
+// pointsWanted returns how many points a run is to have at most: those of the
+// space that are not skipped, within the budget.
+func pointsWanted(camp profiler.Campaign, s profiler.State) int {
+	n := max(s.Points-s.Skipped, s.Done)
+	if b := camp.Budget.Points; b > 0 {
+		n = min(n, b)
+	}
+	return n
+}
+
+// pointName names a point in a line: model, sequence and plan.
+func pointName(c spec.Config) string {
+	if n := c.Seq(); n > 0 && n != c.Model.SeqLen {
+		return fmt.Sprintf("%s seq=%d %s", c.Model.Name, n, c.Plan)
+	}
+	return c.Model.Name + " " + c.Plan.String()
+}
+
+// pointNext says what is about to be measured, why, and for how long.
+func pointNext(s profiler.Step) string {
+	about := ""
+	if s.Seconds > 0 {
+		about = ", about " + report.Human(report.Number(s.Seconds))
+	}
+	return fmt.Sprintf("next: %s (%s%s)", pointName(s.Point.Config), s.Why, about)
+}
+
+// pointResult says what became of a point: "gpt-tiny dp=2,... ok 0.123 s ±1.2 %".
+func pointResult(m spec.Measurement) string { return pointName(m.Config) + " " + lastResult(m) }
+
+func lastResult(m spec.Measurement) string {
+	if m.Outcome != spec.OK {
+		return fmt.Sprintf("%s: %s", m.Outcome, firstLine(m.Reason))
+	}
+	s := fmt.Sprintf("%s %s s", m.Outcome, significant(m.MedianStepSec(), 3))
+	if half, ok := medianHalfWidth(m); ok {
+		s += " ±" + significant(100*half, 2) + " %"
+	}
+	if m.Env[profiler.EnvThrottle] != "" {
+		s += ", throttled"
+	}
+	if m.Env[profiler.EnvShared] != "" {
+		s += ", device shared"
+	}
+	return s
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return cut(s, 200)
+}
+
+// cut shortens s to n characters.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:max(n-1, 0)]) + "…"
+}

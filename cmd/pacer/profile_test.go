@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/runner"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// TestE2EInterruptedCampaign: Ctrl-C keeps what was acknowledged, says how to go
+// on, and the same command does.
+func TestE2EInterruptedCampaign(t *testing.T) {
+	pacer, data, file := selfAs(t, "pacer"), t.TempDir(), filepath.Join(t.TempDir(), "slow.yaml")
+	writeFile(t, file, `
+name: slow
+models:
+  - {name: gpt-a, kind: decoder, layers: 4, hidden: 128, ffn: 512, heads: 4, vocab: 1024, seq_len: 64}
+accelerator: h100
+space: {micro_batch: [1, 2, 4, 8]}
+choose: grid
+runner: {name: synthetic, delay: 150ms}
+`)
+	cmd := exec.Command(pacer, "--data", data, "profile", "run", file)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for sc := bufio.NewScanner(errs); sc.Scan(); {
+		text.WriteString(sc.Text() + "\n")
+		if strings.Contains(sc.Text(), ": 2 of 4 points: ") {
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+		t.Errorf("%v, want exit code 1", err)
+	}
+	if want := "campaign slow interrupted; its 2 points are stored, the same command goes on"; !strings.Contains(text.String(), want) {
+		t.Errorf("%s\nlacks %q", text.String(), want)
+	}
+	if want := "2 points of 4"; !strings.Contains(out.String(), want) {
+		t.Errorf("the summary lacks %q:\n%s", want, out.String())
+	}
+	all, err := exec.Command(pacer, "--data", data, "profile", "run", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(all), "slow: 4 of 4 points: ") || strings.Contains(string(all), "slow: 2 of 4 points: ") {
+		t.Errorf("%v: the same command did not go on:\n%s", err, all)
+	}
+}
+
+// tinyCampaign is one that a synthetic runner measures, and its station.
+func tinyCampaign(t *testing.T) (profiler.Campaign, station) {
+	t.Helper()
+	text := `
+name: tiny
+models:
+  - {name: gpt-a, kind: decoder, layers: 4, hidden: 128, ffn: 512, heads: 4, vocab: 1024, seq_len: 64}
+space: {micro_batch: [1, 2, 4, 8]}
+choose: grid
+`
+	camp, err := profiler.ReadCampaign("tiny.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := assumed("h100", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth, err := analytic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return camp, station{machine: m, runner: &runner.Synthetic{Truth: truth}, assumed: true}
+}
+
+// fullDisk keeps some measurements and no more.
+type fullDisk struct{ room int }
+
+func (d *fullDisk) Put(_ context.Context, ms ...spec.Measurement) error {
+	if d.room -= len(ms); d.room < 0 {
+		return store.ErrNoSpace
+	}
+	return nil
+}
+
+// TestProfileFullDisk: a sink that is full ends the campaign with exit code 1,
+// and what was acknowledged before is in the summary.
+func TestProfileFullDisk(t *testing.T) {
+	camp, s := tinyCampaign(t)
+	var out, errs bytes.Buffer
+	app := &cli.App{
+		Writer: &out, ErrWriter: &errs, Flags: globalFlags(), ExitErrHandler: func(*cli.Context, error) {},
+		Action: func(c *cli.Context) error {
+			o, err := profileOptions(c, camp, s, nil)
+			if err != nil {
+				return err
+			}
+			o.Sink = &fullDisk{room: 2}
+			return measure(c, camp, s, o, nil)
+		},
+	}
+	err := app.Run([]string{"pacer"})
+	if !errors.Is(err, store.ErrNoSpace) || exitCode(err) != exitFailed {
+		t.Errorf("%v, exit code %d; want %v and 1", err, exitCode(err), store.ErrNoSpace)
+	}
+	if !strings.Contains(errs.String(), "tiny: 2 of 4 points: ") || strings.Contains(errs.String(), "tiny: 3 of 4 points: ") {
+		t.Errorf("acknowledged are not two points:\n%s", errs.String())
+	}
+	if !strings.Contains(out.String(), "2 points of 4") {
+		t.Errorf("the summary lacks the two points:\n%s", out.String())
+	}
+}
+
+// TestProgressOnTerminal: one line that is drawn over, but points that are not
+// ok stay.
+func TestProgressOnTerminal(t *testing.T) {
+	camp, s := tinyCampaign(t)
+	points, _, err := s.points(camp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	p := &campaignProgress{w: &out, camp: camp, redraw: true, done: make(chan struct{})}
+	step := profiler.Step{Point: points[0], Why: "first of gpt-a", Seconds: 9}
+	p.event(profiler.Event{State: profiler.State{Points: 4, ETASec: 36}, Next: &step})
+	ok := spec.Measurement{Config: points[0].Config, Outcome: spec.OK, StepSec: []float64{.10, .11, .12, .10, .11, .12, .11},
+		Env: map[string]string{profiler.EnvWall: "8.5", profiler.EnvThrottle: "power"}}
+	p.event(profiler.Event{State: profiler.State{Points: 4, Done: 1, DeviceSec: 8.5}, Last: &ok})
+	oom := spec.Measurement{Config: points[1].Config, Outcome: spec.OOM, Reason: "needs 90 GiB of 80\nand more"}
+	p.event(profiler.Event{State: profiler.State{Points: 4, Done: 2, Skipped: 1}, Last: &oom})
+	p.finish()
+	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<")
+	lines := regexp.MustCompile(`<[^<]+`).FindAllString(got, -1)
+	want := []string{
+		"<0 of 4 points | gpt-a dp=1,tp=1,pp=1,mb=1,ga=1,precision=bf16: 0 s of about 9.…",
+		"<1 of 4 points | last ok 0.110 s ±9.1 %, throttled | 0.0024 device-hours so far",
+		"<profile tiny: 2 of 3 points: gpt-a dp=1,tp=1,pp=1,mb=2,ga=1,precision=bf16 oom: needs 90 GiB of 80 (held 0.0 s, 0 device-hours so far)\n",
+		"<2 of 3 points | last oom: needs 90 GiB of 80 | 0 device-hours so far",
+	}
+	if strings.Join(lines, "|") != strings.Join(want, "|") {
+		t.Errorf("drawn\n%q, want\n%q", lines, want)
+	}
+	if !strings.HasSuffix(got, "<") {
+		t.Errorf("the line was not cleared at the end: %q", got)
+	}
+}
+
+func TestMedianHalfWidth(t *testing.T) {
+	m := spec.Measurement{StepSec: []float64{5, 1, 2, 3, 4}}
+	if _, ok := medianHalfWidth(m); ok {
+		t.Error("five steps have an interval")
+	}
+	// Of 20 the 6th and 15th are the bounds: 7.5 +- 4.5 of 0..19 is [5, 14].
+	for i := range 15 {
+		m.StepSec = append(m.StepSec, float64(6+i))
+	}
+	if half, ok := medianHalfWidth(m); !ok || half != 4.5/10.5 {
+		t.Errorf("%g, %t; want %g", half, ok, 4.5/10.5)
+	}
+}
+
+// TestE2ECPUSmoke measures for real: the campaign of two minutes, by the
+// training worker, on the CPUs of this machine.
+func TestE2ECPUSmoke(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	needTorch(t)
+	pacer := os.Getenv("PACER_BIN")
+	if pacer == "" {
+		pacer = selfAs(t, "pacer")
+	}
+	campaign := filepath.Join(moduleDir(t), "bench/campaigns/cpu-smoke.yaml")
+	data, mark := t.TempDir(), "PACER_SMOKE_TEST="+filepath.Base(t.TempDir())+time.Now().Format("150405.000000000")
+	want := plannedPoints(t, pacer, campaign)
+	cmd := exec.Command(pacer, "--data", data, "profile", "run", campaign, "--max-wall", "20m", "--devices", "cpu") // all points, however busy the machine is
+	cmd.Env = append(os.Environ(), mark, "XDG_CACHE_HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if left := processesWith(t, mark); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	db, err := store.Open(filepath.Join(data, "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := queryRows(context.Background(), db, store.Filter{Sources: []string{"campaign/cpu-smoke"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range rows {
+		if m.Outcome != spec.OK || m.MedianStepSec() <= 0 || m.PeakBytes <= 0 || m.Env["torch"] == "" {
+			t.Errorf("%s: %s %s, %d steps, %g bytes, %v", pointName(m.Config), m.Outcome, m.Reason, len(m.StepSec), m.PeakBytes, m.Env)
+		}
+	}
+	if len(rows) != want {
+		t.Errorf("%d points are stored, want %d\n%s", len(rows), want, out)
+	}
+}
+
+// plannedPoints returns how many points profile plan says a campaign has.
+func plannedPoints(t *testing.T, pacer, campaign string) int {
+	t.Helper()
+	out, err := exec.Command(pacer, "--data", t.TempDir(), "profile", "plan", campaign, "--devices", "cpu", "-o", "json").Output()
+	var plan struct{ Points []planPoint }
+	if err == nil {
+		err = json.Unmarshal(out, &plan)
+	}
+	if err != nil || len(plan.Points) == 0 {
+		t.Fatalf("%v: no points in\n%s", err, out)
+	}
+	return len(plan.Points)
+}
+
+// needTorch skips without PyTorch, but not where everything must be there.
+func needTorch(t *testing.T) {
+	t.Helper()
+	python := os.Getenv("PACER_PYTHON")
+	if python == "" {
+		python = "/usr/bin/python3"
+	}
+	out, err := exec.Command(python, "-c", "import torch").CombinedOutput()
+	if err == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s has no torch: %v\n%s", python, err, out)
+	}
+	t.Skipf("%s has no torch: %v", python, err)
+}
+
+// processesWith returns the command lines of the processes with a setting in
+// their environment.
+func processesWith(t *testing.T, setting string) (found []string) {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		if env, err := os.ReadFile(dir + "/environ"); err == nil && bytes.Contains(env, []byte(setting)) {
+			line, _ := os.ReadFile(dir + "/cmdline")
+			found = append(found, string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return found
+}

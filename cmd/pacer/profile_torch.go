@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/runner"
+	"github.com/pacer-ml/pacer/profiler/worker"
+)
+
+// torchStation trains on this machine. Dry, it does without Python: what the
+// installed torch lacks is then not known.
+func torchStation(c *cli.Context, camp profiler.Campaign, dry bool) (station, error) {
+	m, watch, notes, err := thisMachine(c, camp)
+	if err != nil {
+		return station{}, err
+	}
+	m.Framework = framework
+	t, err := runner.NewTorchrun(runner.TorchrunOptions{Point: camp.Point, Machine: m, Seed: seed(c), Watch: deviceWatch{watch}})
+	if err != nil {
+		return station{}, err
+	}
+	s := station{machine: m, runner: t, notes: notes, close: watch.Close}
+	torch, err := t.Setup(c.Context)
+	if err == nil {
+		err = seesDevices(torch, m)
+	}
+	switch {
+	case err != nil && c.Context.Err() != nil:
+		return s, c.Context.Err()
+	case err != nil && dry:
+		s.notes = append(s.notes, fmt.Sprintf("planned as if PyTorch had everything: %v", err))
+		return s, nil
+	case err != nil:
+		return s, err
+	}
+	s.machine.Env["torch"], s.machine.Env["python"] = torch.Torch, torch.Python
+	device := worker.CUDA
+	if m.CPU {
+		device = worker.CPU
+	}
+	s.machine.Lacks = func(x spec.Config) string { return torch.Lacks(x, device, camp.Point.Compile) }
+	return s, nil
+}
+
+// seesDevices reports a torch that cannot use the devices there are.
+func seesDevices(torch worker.Features, m profiler.Machine) error {
+	if m.CPU || torch.Devices > 0 {
+		return nil
+	}
+	how := "was built without CUDA"
+	if torch.CUDA != "" {
+		how = "is built for CUDA " + torch.CUDA + " but sees no device: does the driver support it?"
+	}
+	return fmt.Errorf("profile: this machine has %d x %s, but torch %s of %s %s; install one with CUDA: pip install torch: %w",
+		len(m.Devices), m.Accelerator.Name, torch.Torch, torch.Executable, how, profiler.ErrSetup)
+}
