@@ -39,7 +39,7 @@ func TestAcceleratorNames(t *testing.T) {
 }
 
 // What NVML prints must be found, so that a machine is known for what it is.
-// Drivers before 450 or so leave out "NVIDIA ".
+// Older drivers leave out "NVIDIA ".
 func TestAcceleratorNamesOfNVML(t *testing.T) {
 	for name, want := range map[string]string{
 		"A100-SXM4-40GB": "A100-40GB-SXM", "A100-SXM4-80GB": "A100-80GB-SXM", "A100-PCIE-40GB": "A100-40GB-PCIe",
