@@ -50,6 +50,16 @@ MODELS: dict[str, dict[str, Any]] = {
     "gpt": {"kind": "decoder", **SHAPE, "tied_embeddings": True},
     "llama": {"kind": "decoder", **SHAPE, "gated_mlp": True, "kv_heads": 2, "head_dim": 10},
     "llama-kv1": {"kind": "decoder", **SHAPE, "gated_mlp": True, "kv_heads": 1, "tied_embeddings": True},
+    "moe": {
+        "kind": "decoder",
+        **SHAPE,
+        "gated_mlp": True,
+        "experts": 4,
+        "experts_per_token": 2,
+        "expert_ffn": 12,
+        "shared_experts": 1,
+        "dense_layers": 1,
+    },
     "bert": {"kind": "encoder", **SHAPE, "tied_embeddings": True},
     "t5": {"kind": "encoder-decoder", **SHAPE, "tied_embeddings": True},
     "vit": {"kind": "vision", **SHAPE, "vocab": 10, "seq_len": 50},
@@ -226,7 +236,8 @@ def broken(known: dict[str, dict[int, Known]]) -> Iterator[dict[str, Any]]:
         finally:
             if owner:
                 setattr(owner, attribute, before)
-        yield {"what": what, "model": model, "plan": plan, "error": max(found["loss"], found["gradient"], found["weight"])}
+        off = max(found["loss"], found["gradient"], found["weight"])
+        yield {"what": what, "model": model, "plan": plan, "error": off}
 
 
 def check(ranks: int, known: dict[str, dict[int, Known]]) -> dict[str, list[dict[str, Any]]]:
@@ -269,7 +280,9 @@ def rank_main(rank: int, ranks: int, folder: str, models: list[str]) -> None:
 def launch(ranks: int, folder: str, models: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Forks processes, so that torch is imported once; this one must not compute before."""
     fork = multiprocessing.get_context("fork")
-    processes = [fork.Process(target=rank_main, args=(rank, ranks, folder, models), daemon=True) for rank in range(ranks)]
+    processes = [
+        fork.Process(target=rank_main, args=(rank, ranks, folder, models), daemon=True) for rank in range(ranks)
+    ]
     for process in processes:
         process.start()
     multiprocessing.connection.wait([process.sentinel for process in processes])

@@ -10,7 +10,9 @@ from pacer_worker.models_part import Network
 from pacer_worker.weights import derive
 
 
-def micro_batches(network: Network, plan: Plan, replica: int, seed: int, device: torch.device) -> list[dict[str, Tensor]]:
+def micro_batches(
+    network: Network, plan: Plan, replica: int, seed: int, device: torch.device
+) -> list[dict[str, Tensor]]:
     """Returns this replica's micro-batches of the one global batch that is trained on.
 
     Sample k of the global batch depends on the seed and k alone. Micro-batch m of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from pacer_worker import features, zero
@@ -215,8 +214,8 @@ def _modules(whole: Network) -> list[torch.nn.Module]:
 def _refuse(config: Config, device: torch.device, options: dict[str, Any]) -> None:
     model, plan = config.model, config.plan
     reasons = features.lacks(plan, bool(options.get("compile")), device.type)
-    if model.experts:
-        reasons.append(f"model {model.name} is a mixture of experts ({model.experts}): only dense networks are implemented")
+    if model.experts and model.kind != "decoder":
+        reasons.append(f"model {model.name}: experts are implemented for decoders, not for kind {model.kind}")
     if not resnet_depth(model.name):
         reasons += _indivisible(model, plan, config.seq_len)
     if reasons:
@@ -227,8 +226,9 @@ def _indivisible(model: Model, plan: Plan, seq: int) -> list[str]:
     tp, kv, reasons = plan.tp, model.kv, []
     if model.heads % tp:
         reasons.append(f"tp={tp} does not divide {model.heads} heads")
-    if model.ffn % tp:
-        reasons.append(f"tp={tp} does not divide an ffn width of {model.ffn}")
+    for width in (model.ffn, model.expert_ffn):
+        if width % tp:
+            reasons.append(f"tp={tp} does not divide an ffn width of {width}")
     if kv and (tp % kv if kv < tp else kv % tp):
         reasons.append(f"tp={tp} and {kv} key/value heads do not divide one another")
     if kv and model.heads % kv:

@@ -57,8 +57,10 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") 
             f"zero={plan.zero} needs FSDP, which torch {version} cannot import or does not have for {device}; "
             "torch 2.6 or later has it for CUDA"
         )
+    elif sharded and plan.tp > 1 and zero.fsdp2(device) is None:
+        reasons.append(f"zero={plan.zero} with tp={plan.tp} needs fully_shard, which torch 2.6 or later has")
     if sharded and plan.pp > 1:
-        reasons.append(f"zero={plan.zero} with pp={plan.pp}: FSDP would gather weights for every micro-batch of a stage")
+        reasons.append(f"zero={plan.zero} with pp={plan.pp}: FSDP would gather the weights for every micro-batch")
     if plan.zero == 1 and plan.dp > 1 and zero.zero_redundancy_optimizer() is None:
         reasons.append(f"zero=1 needs torch.distributed.optim.ZeroRedundancyOptimizer, which torch {version} lacks")
     if plan.offload == "params" and plan.zero != 3:

@@ -28,15 +28,17 @@ def average(parameters: Iterable[nn.Parameter], group: Group) -> None:
 
 def _reduce(tensors: list[Tensor], group: Group, divisor: int = 1) -> None:
     bucket: list[Tensor] = []
+    size = 0
     for i, tensor in enumerate(tensors):
         bucket.append(tensor)
-        if i + 1 == len(tensors) or sum(x.numel() * x.element_size() for x in bucket) >= BUCKET:
+        size += tensor.numel() * tensor.element_size()
+        if i + 1 == len(tensors) or size >= BUCKET:
             flat = group.all_reduce(torch.cat([x.flatten() for x in bucket]))
             if divisor > 1:
                 flat /= divisor
             for x, total in zip(bucket, flat.split([x.numel() for x in bucket])):
                 x.copy_(total.view_as(x))
-            bucket = []
+            bucket, size = [], 0
 
 
 class PartialSums:

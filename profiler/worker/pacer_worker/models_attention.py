@@ -104,7 +104,8 @@ class Attention(nn.Module):
             rows = rows[1:]
         outputs = sum(block[0] for block in rows)
         partial = len(rows) - 2 if shared else None
-        self.qkv = Linear(site, f"{name}.{'kv' if cross else 'qkv'}", hidden, outputs, bias, self.tp.pieces(0, *rows), partial)
+        parts = "kv" if cross else "qkv"
+        self.qkv = Linear(site, f"{name}.{parts}", hidden, outputs, bias, self.tp.pieces(0, *rows), partial)
         self.out = Linear(site, f"{name}.out", query[0], hidden, bias, self.tp.share(1, query[0]))
 
     def forward(

@@ -1,4 +1,4 @@
-"""Causal language models: GPT style, or Llama style where the MLP is gated."""
+"""Causal language models: GPT style, or Llama style where the MLP is gated, dense or with experts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from pacer_worker.config import Config, require_shape
 from pacer_worker.models_attention import Rotary
+from pacer_worker.models_experts import Experts
 from pacer_worker.models_layers import Batch, Layer, Norm, State, Style
 from pacer_worker.models_part import Network, Part, Sample, integers
 from pacer_worker.models_site import Site
@@ -20,19 +21,26 @@ LLAMA = Style(causal=True, rms_norm=True, bias=False, activation="silu", gated=T
 
 def decoder(config: Config, site: Site) -> Network:
     model, seq = config.model, config.seq_len
-    require_shape(model, "layers", "hidden", "ffn", "heads", "vocab")
+    require_shape(model, "layers", "hidden", "heads", "vocab")
+    dense = model.dense_layers if model.experts else model.layers  # the first layers
+    if dense:
+        require_shape(model, "ffn")
+    if model.experts:
+        require_shape(model, "experts_per_token", "expert_ffn")
     style = LLAMA if model.gated_mlp else GPT
     state = ((seq // site.tp.size if site.tp.sequence else seq, model.hidden),)
     learned = 0 if style.rotary else seq
     table = "embed.table" if model.tied_embeddings else "head.table"
 
-    def layer(name: str) -> nn.Module:
-        return Layer(site, name, model, style)
+    def layer(i: int) -> nn.Module:
+        name = f"layer_{i}"
+        mlp = Experts(site, f"{name}.experts", model, style) if i >= dense else None
+        return Layer(site, name, model, style, mlp=mlp)
 
     parts = [Part("embed", lambda: Embed(site, model.vocab, model.hidden, learned), state)]
     tables = {"rotary": lambda: Rotary(site, seq, model.head)} if style.rotary else {}
     parts += [
-        Part(f"layer_{i}", lambda i=i: layer(f"layer_{i}"), state, layer=True, uses=tuple(tables))
+        Part(f"layer_{i}", lambda i=i: layer(i), state, layer=True, uses=tuple(tables))
         for i in range(model.layers)
     ]
     parts.append(Part("head", lambda: Head(site, table, model.vocab, model.hidden, style.rms_norm), ((),)))

@@ -37,7 +37,8 @@ def encoder(config: Config, site: Site) -> Network:
         order = torch.randperm(seq, generator=generator, device=device)
         hidden = torch.zeros(seq, dtype=torch.bool, device=device)
         hidden[order[: max(1, round(MASKED * seq))]] = True
-        return {"tokens": labels.masked_fill(hidden, min(MASK_TOKEN, model.vocab - 1)), "labels": labels, "hidden": hidden}
+        tokens = labels.masked_fill(hidden, min(MASK_TOKEN, model.vocab - 1))
+        return {"tokens": tokens, "labels": labels, "hidden": hidden}
 
     return Network(parts, sample, {}, fused_attention=True)
 

@@ -78,10 +78,13 @@ class MLP(nn.Module):
 class Layer(nn.Module):
     """Self-attention and an MLP, each with a norm and a residual sum.
 
-    bias names the tensor of the micro-batch to add to the attention scores.
+    bias names the tensor of the micro-batch to add to the attention scores. mlp
+    replaces the usual one.
     """
 
-    def __init__(self, site: Site, name: str, model: Model, style: Style, bias: str = "") -> None:
+    def __init__(
+        self, site: Site, name: str, model: Model, style: Style, bias: str = "", mlp: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.post_norm, self.bias, self.rotary = style.post_norm, bias, style.rotary
         self.attention_norm = Norm(site, f"{name}.attention_norm", model.hidden, style.rms_norm)

@@ -48,7 +48,8 @@ class Convolution(Weighted):
     def __init__(self, site: Site, name: str, inputs: int, outputs: int, size: int, stride: int = 1) -> None:
         super().__init__()
         self.stride, self.padding = stride, size // 2
-        self.declare("weight", f"{name}.weight", (outputs, inputs, size, size), Normal(inputs * size * size), site.device)
+        shape = (outputs, inputs, size, size)
+        self.declare("weight", f"{name}.weight", shape, Normal(inputs * size * size), site.device)
         self.declare("scale", f"{name}.scale", (outputs,), Constant(1.0), site.device)
         self.declare("shift", f"{name}.shift", (outputs,), Constant(0.0), site.device)
 
