@@ -117,17 +117,17 @@ func newRubickGain(rows []rubickRow, space []spec.Config) *rubickGain {
 		index        int
 		plain, split rubickTerms
 	}
-	var all []candidate
+	var all []*candidate
 	for i := range space {
 		if rubickCovers(&space[i], space[i].Key()) != nil {
 			continue
 		}
-		c := candidate{i, newRubickTerms(&space[i], false), newRubickTerms(&space[i], true)}
+		c := &candidate{i, newRubickTerms(&space[i], false), newRubickTerms(&space[i], true)}
 		if c.plain.finite() && c.split.finite() {
 			all = append(all, c)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
+	slices.SortStableFunc(all, func(a, b *candidate) int {
 		return cmp.Or(compareRubickTerms(&a.plain, &b.plain), compareRubickTerms(&a.split, &b.split))
 	})
 	done := map[spec.Config]bool{}
@@ -163,15 +163,15 @@ func (r *rubickTerms) finite() bool {
 
 // compareRubickTerms orders configurations by all the family knows of them.
 func compareRubickTerms(a, b *rubickTerms) int {
-	return cmp.Or(
-		slices.Compare(a.place[:], b.place[:]),
-		slices.Compare(a.figures(), b.figures()),
-		cmp.Compare(a.seen, b.seen),
-	)
+	if c := slices.Compare(a.place[:], b.place[:]); c != 0 {
+		return c
+	}
+	x, y := a.figures(), b.figures()
+	return cmp.Or(slices.Compare(x[:], y[:]), cmp.Compare(a.seen, b.seen))
 }
 
-func (r *rubickTerms) figures() []float64 {
-	return []float64{r.compute, r.intra, r.inter, r.syncIntra, r.syncInter, r.optim, r.hostStep, r.hostCopy,
+func (r *rubickTerms) figures() [12]float64 {
+	return [...]float64{r.compute, r.intra, r.inter, r.syncIntra, r.syncInter, r.optim, r.hostStep, r.hostCopy,
 		float64(r.size.devices), float64(r.size.nodes), float64(r.size.microBatch), float64(r.size.seq)}
 }
 
@@ -198,7 +198,7 @@ func (g *rubickGain) learn(rows []rubickRow, space []spec.Config) error {
 		g.model = newRubickModel(rows, best)
 	}
 	g.half = []float64{now}
-	for k := range gainPlanned {
+	for k := range max(1, gainPlanned-len(rows)) {
 		g.half = append(g.half, expectedHalf(g.half[k], len(rows)+k))
 	}
 	g.look(readings, newRubickResidual(g.plain, g.targets, fitted, whiten))
