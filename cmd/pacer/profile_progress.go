@@ -120,14 +120,13 @@ func (p *campaignProgress) draw() {
 	if p.next == nil && p.last == nil {
 		return
 	}
-	parts := []string{p.count()}
+	parts := []string{p.count() + ", " + p.cost()}
 	if p.next != nil {
 		parts = append(parts, p.underWay())
 	}
 	if p.last != nil {
 		parts = append(parts, "last "+lastResult(*p.last))
 	}
-	parts = append(parts, p.cost())
 	width := terminalWidth(p.w)
 	if width == 0 {
 		width = 80

@@ -156,10 +156,10 @@ func TestProgressOnTerminal(t *testing.T) {
 	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<")
 	lines := regexp.MustCompile(`<[^<]+`).FindAllString(got, -1)
 	want := []string{
-		"<0 of 4 points | gpt-a dp=1,tp=1,pp=1,mb=1,ga=1,precision=bf16: 0 s of about 9.…",
-		"<1 of 4 points | last ok 0.110 s ±9.1 %, throttled | 0.0024 device-hours so far",
+		"<0 of 4 points, 0 device-hours so far, 36.0 s to go | gpt-a dp=1,tp=1,pp=1,mb=1…",
+		"<1 of 4 points, 0.0024 device-hours so far | last ok 0.110 s ±9.1 %, throttled",
 		"<profile tiny: 2 of 3 points: gpt-a dp=1,tp=1,pp=1,mb=2,ga=1,precision=bf16 oom: needs 90 GiB of 80 (held 0.0 s, 0 device-hours so far)\n",
-		"<2 of 3 points | last oom: needs 90 GiB of 80 | 0 device-hours so far",
+		"<2 of 3 points, 0 device-hours so far | last oom: needs 90 GiB of 80",
 	}
 	if strings.Join(lines, "|") != strings.Join(want, "|") {
 		t.Errorf("drawn\n%q, want\n%q", lines, want)
