@@ -147,7 +147,7 @@ func put[T any](v *nvmlDevice, q question, f func() (T, nvml.Return)) (answer T,
 	return answer, false
 }
 
-// read makes four calls, and seven more if slow: see the package comment.
+// read makes four calls, and six more if slow: see the package comment.
 func (s *nvmlSource) read(i int, now time.Time, slow bool) gpuReading {
 	v := s.devices[i]
 	r := gpuReading{reading: newReading(now)}

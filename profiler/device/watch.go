@@ -2,7 +2,9 @@ package device
 
 import (
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,6 +41,7 @@ type WatchOptions struct {
 type Watcher struct {
 	period time.Duration
 	eye    eye
+	active atomic.Int64 // recordings that have not ended
 }
 
 // An eye is a way to look at one kind of device.
@@ -75,8 +78,13 @@ func NewWatcher(o WatchOptions) *Watcher {
 	return w
 }
 
-// Close lets go of the driver. No Watch may be under way or follow.
-func (w *Watcher) Close() { w.eye.close() }
+// Close lets go of the driver, unless a Watch is under way or hangs in it. A
+// later Watch opens it again.
+func (w *Watcher) Close() {
+	if w.active.Load() == 0 {
+		w.eye.close()
+	}
+}
 
 // Watch starts to look at devices, by index, and returns at once. pgid returns
 // the process group that is measured, 0 before it runs: it, what it started, and
@@ -87,8 +95,16 @@ func (w *Watcher) Close() { w.eye.close() }
 // Watching never fails a measurement: what cannot be seen is absent, and a
 // warning says so.
 func (w *Watcher) Watch(devices []int, pgid func() int) (stop func(from, to time.Time) Watched) {
+	if pgid == nil {
+		pgid = func() int { return 0 }
+	}
 	r := &recording{period: w.period, begun: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
-	go r.run(w.eye, devices, pgid)
+	w.active.Add(1)
+	go func() {
+		defer close(r.ended)
+		defer w.active.Add(-1)
+		r.run(w.eye, slices.Clone(devices), pgid)
+	}()
 	var once sync.Once
 	return func(from, to time.Time) Watched {
 		once.Do(func() { close(r.end) })
@@ -111,7 +127,6 @@ type recording struct {
 
 // run samples until the end, and once more then.
 func (r *recording) run(e eye, devices []int, pgid func() int) {
-	defer close(r.ended)
 	p, err := e.open(devices, pgid)
 	r.mu.Lock()
 	r.probe, r.err = p, err

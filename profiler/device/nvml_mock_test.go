@@ -1,0 +1,199 @@
+//go:build cgo && linux
+
+package device
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
+)
+
+// A rack is a DGX of go-nvml's mocks with every function set that this package
+// calls, and the state those answer from.
+type rack struct {
+	*server.Server
+	gpus  []*fakeGPU
+	calls atomic.Int64 // on devices
+	inits atomic.Int64 // Init less Shutdown
+
+	mu     sync.Mutex
+	events []nvml.EventData // waiting
+}
+
+// fakeGPU is the state of one device.
+type fakeGPU struct {
+	mu          sync.Mutex
+	ret         nvml.Return // of every call
+	unsupported map[string]bool
+	util        nvml.Utilization
+	clock       uint32 // MHz
+	reasons     uint64
+	mW          uint32
+	mJ          uint64
+	celsius     uint32
+	corrected   uint64
+	uncorrected uint64
+	used        uint64
+	pids        []uint32
+	mig         []*mock.Device // nil = MIG is off
+	asked       map[string]int
+}
+
+// set changes the state.
+func (f *fakeGPU) set(change func(*fakeGPU)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// newRack fills s in. Links lead to switches.
+func newRack(t testing.TB, s *server.Server) *rack {
+	t.Helper()
+	r := &rack{Server: s}
+	s.InitFunc = func() nvml.Return { r.inits.Add(1); return nvml.SUCCESS }
+	s.ShutdownFunc = func() nvml.Return { r.inits.Add(-1); return nvml.SUCCESS }
+	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+		return &mock.EventSet{WaitFunc: r.nextEvent, FreeFunc: func() nvml.Return { return nvml.SUCCESS }}, nvml.SUCCESS
+	}
+	for i, d := range s.Devices {
+		f := &fakeGPU{unsupported: map[string]bool{}, asked: map[string]int{}, clock: 1980, mW: 300_000, celsius: 50}
+		r.gpus = append(r.gpus, f)
+		r.fill(d.(*server.Device), f, i)
+	}
+	return r
+}
+
+func (r *rack) nextEvent(wait uint32) (nvml.EventData, nvml.Return) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if wait != 0 || len(r.events) == 0 {
+		return nvml.EventData{}, nvml.ERROR_TIMEOUT
+	}
+	e := r.events[0]
+	r.events = r.events[1:]
+	return e, nvml.SUCCESS
+}
+
+// answer counts a call and returns what it is to return.
+func (r *rack) answer(f *fakeGPU, what string) nvml.Return {
+	r.calls.Add(1)
+	f.asked[what]++
+	if f.unsupported[what] {
+		return nvml.ERROR_NOT_SUPPORTED
+	}
+	return f.ret
+}
+
+// fixed is a function that answers v.
+func fixed[T any](r *rack, f *fakeGPU, what string, v func() T) func() (T, nvml.Return) {
+	return func() (T, nvml.Return) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return v(), r.answer(f, what)
+	}
+}
+
+func (r *rack) fill(d *server.Device, f *fakeGPU, index int) {
+	constant := func(what string, v int) func() (int, nvml.Return) { return fixed(r, f, what, func() int { return v }) }
+	name, uuid := d.Config.Name, fmt.Sprintf("GPU-%08x-0000", index)
+	d.GetNameFunc = fixed(r, f, "name", func() string { return name })
+	d.GetUUIDFunc = fixed(r, f, "uuid", func() string { return uuid })
+	d.GetMemoryInfoFunc = fixed(r, f, "memory", func() nvml.Memory {
+		return nvml.Memory{Total: d.Config.MemoryMB << 20, Used: f.used}
+	})
+	d.GetPciInfoFunc = fixed(r, f, "pci", func() nvml.PciInfo { return nvml.PciInfo{Bus: uint32(index + 1)} })
+	d.GetCurrPcieLinkGenerationFunc, d.GetCurrPcieLinkWidthFunc = constant("pcie", 1), constant("pcie", 16)
+	d.GetMaxPcieLinkGenerationFunc, d.GetMaxPcieLinkWidthFunc = constant("pcie", 5), constant("pcie", 16)
+	d.GetEnforcedPowerLimitFunc = fixed(r, f, "limit", func() uint32 { return 700_000 })
+	d.GetPersistenceModeFunc = fixed(r, f, "persistence", func() nvml.EnableState { return nvml.FEATURE_ENABLED })
+	ecc := fixed(r, f, "ecc", func() nvml.EnableState { return nvml.FEATURE_ENABLED })
+	d.GetEccModeFunc = func() (nvml.EnableState, nvml.EnableState, nvml.Return) { v, ret := ecc(); return v, v, ret }
+	corrected := fixed(r, f, "errors", func() uint64 { return f.corrected })
+	uncorrected := fixed(r, f, "errors", func() uint64 { return f.uncorrected })
+	d.GetTotalEccErrorsFunc = func(kind nvml.MemoryErrorType, _ nvml.EccCounterType) (uint64, nvml.Return) {
+		if kind == nvml.MEMORY_ERROR_TYPE_CORRECTED {
+			return corrected()
+		}
+		return uncorrected()
+	}
+	d.GetComputeRunningProcessesFunc = fixed(r, f, "processes", func() []nvml.ProcessInfo {
+		var out []nvml.ProcessInfo
+		for _, pid := range f.pids {
+			out = append(out, nvml.ProcessInfo{Pid: pid})
+		}
+		return out
+	})
+	r.fillSampled(d, f)
+	r.fillLinks(d, f)
+	r.fillMIG(d, f)
+}
+
+func (r *rack) fillSampled(d *server.Device, f *fakeGPU) {
+	d.GetUtilizationRatesFunc = fixed(r, f, "util", func() nvml.Utilization { return f.util })
+	sm, memory := fixed(r, f, "clock", func() uint32 { return f.clock }), fixed(r, f, "memclock", func() uint32 { return 2619 })
+	d.GetClockInfoFunc = func(kind nvml.ClockType) (uint32, nvml.Return) {
+		if kind == nvml.CLOCK_MEM {
+			return memory()
+		}
+		return sm()
+	}
+	reasons := fixed(r, f, "reasons", func() uint64 { return f.reasons })
+	d.GetCurrentClocksEventReasonsFunc, d.GetCurrentClocksThrottleReasonsFunc = reasons, reasons
+	d.GetPowerUsageFunc = fixed(r, f, "power", func() uint32 { return f.mW })
+	d.GetTotalEnergyConsumptionFunc = fixed(r, f, "energy", func() uint64 { return f.mJ })
+	heat := fixed(r, f, "heat", func() uint32 { return f.celsius })
+	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return heat() }
+	d.GetSupportedEventTypesFunc = fixed(r, f, "events", func() uint64 { return nvml.EventTypeXidCriticalError })
+	d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.SUCCESS }
+}
+
+// fillLinks gives d the links of its generation, all to switches.
+func (r *rack) fillLinks(d *server.Device, f *fakeGPU) {
+	links, version := 18, uint32(6)
+	switch d.Config.CudaMajor {
+	case 8:
+		links, version = 12, 4
+	case 10:
+		version = 7
+	}
+	d.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+		if link >= links {
+			return 0, nvml.ERROR_INVALID_ARGUMENT
+		}
+		return fixed(r, f, "nvlink", func() nvml.EnableState { return nvml.FEATURE_ENABLED })()
+	}
+	d.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) {
+		return fixed(r, f, "nvlink", func() uint32 { return version })()
+	}
+	d.GetNvLinkRemoteDeviceTypeFunc = func(int) (nvml.IntNvLinkDeviceType, nvml.Return) {
+		return fixed(r, f, "nvlink", func() nvml.IntNvLinkDeviceType { return nvml.NVLINK_DEVICE_TYPE_SWITCH })()
+	}
+}
+
+func (r *rack) fillMIG(d *server.Device, f *fakeGPU) {
+	on := fixed(r, f, "mig", func() int { return min(len(f.mig), 1) })
+	d.GetMigModeFunc = func() (int, int, nvml.Return) { v, ret := on(); return v, v, ret }
+	d.GetMaxMigDeviceCountFunc = fixed(r, f, "mig", func() int { return 7 })
+	d.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if i >= len(f.mig) || f.mig[i] == nil {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return f.mig[i], nvml.SUCCESS
+	}
+}
+
+// newInstance is a MIG instance.
+func newInstance(name, uuid string, bytes uint64) *mock.Device {
+	return &mock.Device{
+		GetNameFunc:       func() (string, nvml.Return) { return name, nvml.SUCCESS },
+		GetUUIDFunc:       func() (string, nvml.Return) { return uuid, nvml.SUCCESS },
+		GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: bytes}, nvml.SUCCESS },
+	}
+}
