@@ -39,7 +39,7 @@ func (e ending) judge(m *spec.Measurement) {
 	case e.exit.TimedOut:
 		m.Outcome, m.Reason = spec.Timeout, fmt.Sprintf("did not end within %s and was killed", e.timeout)
 	case told && r.LostPeer:
-		m.Outcome, m.Reason = e.untold("a process was gone")
+		m.Outcome, m.Reason = e.untold("a process was gone (" + r.Reason + ")")
 	case told && r.Outcome == spec.Failed:
 		m.Outcome, m.Reason = spec.Failed, r.Reason
 	case told && r.World != m.Config.Plan.Devices():

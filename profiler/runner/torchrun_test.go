@@ -109,7 +109,7 @@ func TestTorchrunEvil(t *testing.T) {
 		{"killed", "kill -9 $$", 1, spec.Failed, "somebody else did it", ""},
 		{"killed rank", "echo 'exitcode  : -9 (pid: 7)'; exit 1", 2, spec.Failed, "somebody else did it", ""},
 		{"peer of a killed rank", `echo '{"version":1,"outcome":"failed","reason":"closed by peer","lost_peer":true}' >"$out.rank0"; echo "exitcode: -9"; exit 1`,
-			2, spec.Failed, "a process was gone: killed by SIGKILL", ""},
+			2, spec.Failed, "a process was gone (closed by peer): killed by SIGKILL", ""},
 		{"NaN", `echo '{"version":1,"outcome":"ok","step_sec":[NaN]}' >"$out"`, 1, spec.Failed, "not the JSON of a result", ""},
 		{"half a file", goodResult(1) + `; head -c 90 "$out" >"$out.x"; mv "$out.x" "$out"`, 1, spec.Failed, "cut off after 90 bytes", ""},
 		{"empty file", `: >"$out"`, 1, spec.Failed, "the file is empty", ""},
