@@ -34,6 +34,10 @@ type checkReport struct {
 		What  string
 		Error float64
 	}
+	Parameters []struct {
+		Model            string
+		Count, Published int64
+	}
 }
 
 // checked names the case: a small network and a plan.
@@ -73,6 +77,14 @@ func TestPlansTrainAlike(t *testing.T) {
 			if !seen[model+" "+plan] {
 				t.Errorf("%s %s was not checked", model, plan)
 			}
+		}
+	}
+	if want := 8; len(report.Parameters) != want {
+		t.Errorf("%d networks were counted, want %d", len(report.Parameters), want)
+	}
+	for _, p := range report.Parameters {
+		if p.Count != p.Published {
+			t.Errorf("%s has %d parameters, published are %d", p.Model, p.Count, p.Published)
 		}
 	}
 	for _, c := range report.Unsupported {

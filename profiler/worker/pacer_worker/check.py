@@ -7,7 +7,7 @@ each kind of parallelism on purpose, which has to show.
 
 The result is JSON: cases (model, plan, steps, loss, gradient, weight: the
 largest relative errors; worst: the tensor), unsupported (model, plan, why) and
-broken (what, model, plan, error). Errors of a tensor are relative to its largest
+broken (what, model, plan, error), parameters (model, count, published). Errors of a tensor are relative to its largest
 absolute value; in gradients the query, key and value parts count as three tensors.
 """
 
@@ -30,7 +30,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pacer_worker import gradients, tensor_parallel, zero
-from pacer_worker.engine import Engine, Unsupported, build
+from pacer_worker.config import Config
+from pacer_worker.engine import Engine, Unsupported, build, parameters, whole_network
 from pacer_worker.phases import no_clock
 from pacer_worker.pipeline import Links
 from pacer_worker.weights import Weight
@@ -63,6 +64,38 @@ MODELS: dict[str, dict[str, Any]] = {
     "bert": {"kind": "encoder", **SHAPE, "tied_embeddings": True},
     "t5": {"kind": "encoder-decoder", **SHAPE, "tied_embeddings": True},
     "vit": {"kind": "vision", **SHAPE, "vocab": 10, "seq_len": 50},
+}
+
+# Networks of a published size, which says that nothing is missing in ours:
+# torchvision's counts, and those of the models' own weights.
+LLAMA = {"kind": "decoder", "gated_mlp": True, "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336}
+PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
+    "ResNet-18": ({"kind": "opaque"}, 11689512),
+    "ResNet-50": ({"kind": "opaque"}, 25557032),
+    "ViT-B/16": (
+        {"kind": "vision", "layers": 12, "hidden": 768, "ffn": 3072, "heads": 12, "seq_len": 197},
+        86567656,
+    ),
+    "GPT2-XL": (
+        {"kind": "decoder", "layers": 48, "hidden": 1600, "ffn": 6400, "heads": 25, "vocab": 50257, "seq_len": 1024}
+        | {"tied_embeddings": True},
+        1557611200,
+    ),
+    "BERT-base": (  # google-bert/bert-base-uncased with the masked-token head instead of the pooler
+        {"kind": "encoder", "layers": 12, "hidden": 768, "ffn": 3072, "heads": 12, "vocab": 30522, "seq_len": 512}
+        | {"tied_embeddings": True},
+        109514298,
+    ),
+    "T5-3B": (
+        {"kind": "encoder-decoder", "layers": 48, "hidden": 1024, "ffn": 16384, "heads": 32, "head_dim": 128}
+        | {"vocab": 32128, "seq_len": 512, "tied_embeddings": True},
+        2851598336,
+    ),
+    "Llama-3-8B": ({**LLAMA, "vocab": 128256, "seq_len": 8192}, 8030261248),
+    "Mixtral-8x7B": (
+        {**LLAMA, "vocab": 32000, "seq_len": 8192, "experts": 8, "experts_per_token": 2, "expert_ffn": 14336},
+        46702792704,
+    ),
 }
 
 Plan = dict  # JSON of a spec.Plan
@@ -255,6 +288,14 @@ def check(ranks: int, known: dict[str, dict[int, Known]]) -> dict[str, list[dict
     return out
 
 
+def sizes() -> list[dict[str, Any]]:
+    return [
+        {"model": name, "published": published, "count": parameters(whole_network(Config.read({"model": model})))}
+        for name, (shape, published) in PUBLISHED.items()
+        for model in [{"name": name, **shape}]
+    ]
+
+
 def rank_main(rank: int, ranks: int, folder: str, models: list[str]) -> None:
     """Does the checks of one process and writes what it found.
 
@@ -303,7 +344,7 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     args = parser.parse_args()
     torch.set_num_threads(1)
-    found: dict[str, list[dict[str, Any]]] = {"cases": [], "unsupported": [], "broken": []}
+    found: dict[str, list[dict[str, Any]]] = {"cases": [], "unsupported": [], "broken": [], "parameters": sizes()}
     with tempfile.TemporaryDirectory() as folder:
         for ranks in [1, *map(int, args.ranks.split(","))]:
             for key, rows in launch(ranks, folder, args.models.split(",")).items():

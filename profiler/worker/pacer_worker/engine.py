@@ -60,9 +60,9 @@ class Engine:
         sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
         site = self._site(sharded, options)
         self.network = network(config, site)
-        whole = _whole(config)
+        whole = whole_network(config)
         rows = split(whole, plan.pp)
-        self.parameters = count(torch.nn.ModuleList(_modules(whole)))
+        self.parameters = parameters(whole)
 
         first = sum(len(row) for row in rows[: self.mesh.stage])
         parts = self.network.parts[first : first + len(rows[self.mesh.stage])]
@@ -194,7 +194,7 @@ class Engine:
             group.all_reduce(torch.zeros(1, device=self.device))
 
 
-def _whole(config: Config) -> Network:
+def whole_network(config: Config) -> Network:
     """Returns the network unsplit, with modules that hold no memory."""
     meta = torch.device("meta")
     site = Site(
@@ -207,8 +207,10 @@ def _whole(config: Config) -> Network:
     return network(config, site)
 
 
-def _modules(whole: Network) -> list[torch.nn.Module]:
-    return [part.make() for part in whole.parts] + [make() for make in whole.tables.values()]
+def parameters(whole: Network) -> int:
+    """Returns the parameters of a network."""
+    makers = [part.make for part in whole.parts] + list(whole.tables.values())
+    return count(torch.nn.ModuleList([make() for make in makers]))
 
 
 def _refuse(config: Config, device: torch.device, options: dict[str, Any]) -> None:

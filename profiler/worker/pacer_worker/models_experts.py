@@ -9,6 +9,7 @@ from torch import Tensor
 from pacer_worker.config import Model
 from pacer_worker.models_layers import MLP, Style
 from pacer_worker.models_site import Site
+from pacer_worker.tensor_parallel import uncompiled
 from pacer_worker.weights import Normal, Weighted
 
 
@@ -42,6 +43,7 @@ class Experts(Weighted):
         y = self.tp.leave(self._routed(tokens.flatten(0, 1)).view_as(tokens))
         return y if self.shared is None else y + self.shared(x)
 
+    @uncompiled  # how many tokens an expert gets is in the data
     def _routed(self, tokens: Tensor) -> Tensor:
         """Groups the tokens by expert, so that each expert runs once."""
         scores, chosen = F.linear(tokens, self.router).float().topk(self.visits)

@@ -90,7 +90,7 @@ class Layer(nn.Module):
         self.attention_norm = Norm(site, f"{name}.attention_norm", model.hidden, style.rms_norm)
         self.attention = Attention(site, f"{name}.attention", model, style.bias, style.causal)
         self.mlp_norm = Norm(site, f"{name}.mlp_norm", model.hidden, style.rms_norm)
-        self.mlp = MLP(site, f"{name}.mlp", model.hidden, model.ffn, style)
+        self.mlp = MLP(site, f"{name}.mlp", model.hidden, model.ffn, style) if mlp is None else mlp
 
     def forward(self, state: State, batch: Batch) -> State:
         (x,) = state
