@@ -10,6 +10,7 @@ import torch.distributed as dist
 from pacer_worker import zero
 from pacer_worker.config import Plan
 from pacer_worker.models_attention import FUSED
+from pacer_worker.precision import ampere
 
 
 def features() -> dict[str, bool | str]:
@@ -31,9 +32,9 @@ def features() -> dict[str, bool | str]:
         "fsdp2": distributed and zero.fsdp2(kind) is not None,
         "compile": hasattr(torch, "compile"),
         "sdpa": FUSED,
-        "bf16": not cuda or torch.cuda.is_bf16_supported(),
+        "bf16": not cuda or ampere(0),
         "fp16": cuda,
-        "tf32": cuda and torch.cuda.get_device_capability(0)[0] >= 8,
+        "tf32": cuda and ampere(0),
     }
 
 

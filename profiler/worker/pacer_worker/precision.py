@@ -87,7 +87,12 @@ class LossScaler:
 
 
 def default(device: torch.device) -> str:
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    return "bf16" if device.type == "cuda" and ampere(device) else "fp32"
+
+
+def ampere(device: torch.device | int) -> bool:
+    """Reports whether a CUDA device has tf32 and bf16; torch's own answer counts emulation."""
+    return torch.cuda.get_device_capability(device)[0] >= 8
 
 
 def lack(name: str, device: torch.device) -> str:
@@ -95,11 +100,11 @@ def lack(name: str, device: torch.device) -> str:
     if name == "fp32":
         return ""
     if name == "tf32":
-        if device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 8:
+        if device.type == "cuda" and ampere(device):
             return ""
         return "precision=tf32 needs an NVIDIA device of compute capability 8.0 (Ampere) or later"
     if name == "bf16":
-        if device.type != "cuda" or torch.cuda.is_bf16_supported():
+        if device.type != "cuda" or ampere(device):
             return ""
         return "precision=bf16 needs an NVIDIA device of compute capability 8.0 (Ampere) or later, or a CPU"
     if name == "fp16":
