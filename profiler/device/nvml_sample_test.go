@@ -18,8 +18,6 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-var someTime = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
-
 // source samples some devices of r.
 func (r *rack) source(t testing.TB, devices ...int) *nvmlSource {
 	t.Helper()
@@ -298,13 +296,13 @@ func TestWatchGPUs(t *testing.T) {
 		stop := w.Watch([]int{0, 1, 2, 3, 4, 5, 6, 7}, nil)
 		time.Sleep(200 * time.Millisecond)
 		from := time.Now()
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(600 * time.Millisecond)
 		to := time.Now()
 		got := stop(from, to)
 		if !strings.Contains(got.Doubt, "hardware thermal slowdown on 8 GPUs") || !strings.Contains(got.Doubt, "GPU 7 was used by") {
 			t.Errorf("doubt %q", got.Doubt)
 		}
-		if want := 8 * 100 * to.Sub(from).Seconds(); math.Abs(got.EnergyJoules-want) > 0.2*want {
+		if want := 8 * 100 * to.Sub(from).Seconds(); math.Abs(got.EnergyJoules-want) > 0.25*want {
 			t.Errorf("%g J, want about %g", got.EnergyJoules, want)
 		}
 		if again := stop(from, to); again.Doubt != got.Doubt {

@@ -1,0 +1,50 @@
+//go:build cgo && linux
+
+package device
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+)
+
+// One sample of eight GPUs. The mock answers at once, so that this is the cost
+// of asking and keeping, and calls/op times what a call to the driver takes
+// comes on top.
+func BenchmarkGPUSample(b *testing.B) {
+	for _, slow := range []bool{false, true} {
+		b.Run(map[bool]string{false: "slow=no/gpus=8", true: "slow=yes/gpus=8"}[slow], func(b *testing.B) {
+			r, devices := newBenchRack(b)
+			p := newGPUProbe(r.source(b, devices...), devices, newKin("/", os.Getpid))
+			at, before := time.Now(), r.calls.Load()
+			for b.Loop() {
+				at = at.Add(defaultPeriod)
+				p.sample(at, slow)
+			}
+			b.ReportMetric(float64(r.calls.Load()-before)/float64(b.N), "calls/op")
+		})
+	}
+}
+
+// Watching eight GPUs at 10 Hz, with the mock.
+func BenchmarkWatchGPUs(b *testing.B) {
+	r, devices := newBenchRack(b)
+	before := r.calls.Load()
+	begin := time.Now()
+	benchWatch(b, &Watcher{period: defaultPeriod, eye: &nvmlEye{api: func() nvml.Interface { return r }}}, devices)
+	b.ReportMetric(float64(r.calls.Load()-before)/time.Since(begin).Seconds(), "calls/s")
+}
+
+func newBenchRack(b *testing.B) (*rack, []int) {
+	b.Helper()
+	r := newRack(b, dgxh100.New())
+	var devices []int
+	for i, f := range r.gpus {
+		f.pids = []uint32{uint32(os.Getpid())}
+		devices = append(devices, i)
+	}
+	return r, devices
+}

@@ -1,0 +1,157 @@
+package device
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/profiler"
+)
+
+// A fakeEye opens fakeProbes.
+type fakeEye struct {
+	err    error
+	hang   chan struct{} // if set, samples after the first wait for it
+	cost   time.Duration // processor time of a sample
+	opened atomic.Int64
+	closed atomic.Int64
+}
+
+type fakeProbe struct {
+	eye         *fakeEye
+	mu          sync.Mutex
+	fast, slow  int
+	first, last time.Time
+}
+
+func (e *fakeEye) open([]int, func() int) (probe, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	e.opened.Add(1)
+	return &fakeProbe{eye: e}, nil
+}
+
+func (e *fakeEye) close() {}
+
+func (p *fakeProbe) sample(now time.Time, slow bool) {
+	for begin := time.Now(); time.Since(begin) < p.eye.cost; {
+		continue
+	}
+	p.mu.Lock()
+	if p.fast == 0 {
+		p.first = now
+	}
+	p.fast++
+	p.last = now
+	if slow {
+		p.slow++
+	}
+	first := p.fast == 1
+	p.mu.Unlock()
+	if p.eye.hang != nil && !first {
+		<-p.eye.hang
+	}
+}
+
+func (p *fakeProbe) judge(time.Time, time.Time) Watched {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Watched{Env: map[string]string{"fast": number(float64(p.fast)), "slow": number(float64(p.slow))}}
+}
+
+func (p *fakeProbe) close() { p.eye.closed.Add(1) }
+
+// A slow look at the start, each second, and at the end; goroutines end.
+func TestWatchRhythm(t *testing.T) {
+	before := runtime.NumGoroutine()
+	e := &fakeEye{}
+	w := &Watcher{period: 20 * time.Millisecond, eye: e}
+	stop := w.Watch([]int{0}, nil)
+	time.Sleep(1500 * time.Millisecond)
+	got := stop(time.Time{}, time.Time{})
+	if slow := got.Env["slow"]; slow != "3" && slow != "4" { // 4 if the machine was too busy to let us stop in time
+		t.Errorf("%s slow looks in 1.5 s, want 3", slow)
+	}
+	if n := len(got.Env["fast"]); n < 2 { // at least ten, however busy the machine is
+		t.Errorf("%s looks in 1.5 s", got.Env["fast"])
+	}
+	if e.opened.Load() != 1 || e.closed.Load() != 1 {
+		t.Errorf("opened %d times, closed %d times", e.opened.Load(), e.closed.Load())
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+func TestWatchThatCannotOpen(t *testing.T) {
+	w := &Watcher{period: defaultPeriod, eye: &fakeEye{err: errors.New("no eyes")}}
+	got := w.Watch([]int{0}, nil)(time.Now(), time.Now())
+	if got.Doubt != "" || got.Env[profiler.EnvWarning] != "devices were not watched: no eyes" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A driver that hangs does not hang the measurement.
+func TestHangingDriver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits", patience)
+	}
+	e := &fakeEye{hang: make(chan struct{})}
+	w := &Watcher{period: 10 * time.Millisecond, eye: e}
+	stop := w.Watch([]int{0}, nil)
+	time.Sleep(50 * time.Millisecond)
+	begin := time.Now()
+	got := stop(time.Now(), time.Now())
+	if d := time.Since(begin); d < patience || d > 2*patience {
+		t.Errorf("waited %s", d)
+	}
+	if !strings.Contains(got.Env[profiler.EnvWarning], "stopped answering") {
+		t.Errorf("got %+v", got)
+	}
+	w.Close() // must not touch what hangs
+	close(e.hang)
+	for range 500 {
+		if e.closed.Load() == 1 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the probe is not closed when the driver comes back")
+}
+
+func TestCostlyWatchingIsMentioned(t *testing.T) {
+	w := &Watcher{period: 20 * time.Millisecond, eye: &fakeEye{cost: 4 * time.Millisecond}}
+	stop := w.Watch([]int{0}, nil)
+	time.Sleep(300 * time.Millisecond)
+	if got := stop(time.Now(), time.Now()); !strings.Contains(got.Env[profiler.EnvWarning], "% of a core") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Many at once, stopped by several: for the race detector.
+func TestConcurrentWatches(t *testing.T) {
+	w := NewWatcher(WatchOptions{CPU: true, Period: 10 * time.Millisecond})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			stop := w.Watch([]int{0}, nil)
+			time.Sleep(100 * time.Millisecond)
+			var inner sync.WaitGroup
+			for range 3 {
+				inner.Go(func() { stop(time.Now().Add(-50*time.Millisecond), time.Now()) })
+			}
+			inner.Wait()
+		})
+	}
+	wg.Wait()
+	w.Close()
+}
