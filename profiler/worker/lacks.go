@@ -22,8 +22,8 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 		return fmt.Sprintf("zero=%d with pp=%d would gather the weights for every micro-batch", p.ZeRO, p.PP)
 	case p.ZeRO == 1 && p.DP > 1 && !f.has("zero_redundancy_optimizer"):
 		return fmt.Sprintf("zero=1 needs ZeroRedundancyOptimizer, which torch %s lacks", f.Torch)
-	case p.Offload == spec.OffloadParams && p.Precision == spec.FP16:
-		return "offload=params with precision=fp16: the gradient scaler needs gradients on the device; bf16 works"
+	case sharded && p.TP > 1 && !f.has("fsdp2"):
+		return fmt.Sprintf("zero=%d with tp=%d needs FSDP2, which torch %s lacks; torch 2.6 or later has it", p.ZeRO, p.TP, f.Torch)
 	case compile && !f.has("compile"):
 		return fmt.Sprintf("compile needs torch.compile, which torch %s lacks; torch 2.0 or later has it", f.Torch)
 	}
