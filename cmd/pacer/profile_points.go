@@ -23,25 +23,27 @@ type rejectedGroup struct {
 	Asked string `json:"asked,omitempty"`
 }
 
-var numbers = regexp.MustCompile(`\d+(\.\d+)?`)
-
 // groupRejected sorts rejections by reason: those that leave a value of the
 // space without any point first, then by how many there are.
 func groupRejected(rejected []profiler.Rejected) []rejectedGroup {
 	type id struct{ asked, kind string }
 	index := map[id]int{}
-	groups := []rejectedGroup{}
+	groups, reasons := []rejectedGroup{}, []reason{}
 	for _, r := range rejected {
-		why := strings.TrimPrefix(r.Why, r.Config.Model.Name+": ")
-		k := id{r.Asked, numbers.ReplaceAllString(why, "N")}
+		why := newReason(strings.TrimPrefix(r.Why, r.Config.Model.Name+": "))
+		k := id{r.Asked, why.words}
 		i, ok := index[k]
 		if !ok {
 			i = len(groups)
 			index[k] = i
-			groups = append(groups, rejectedGroup{Why: why, Asked: r.Asked, Example: pointName(r.Config)})
+			groups = append(groups, rejectedGroup{Asked: r.Asked, Example: pointName(r.Config)})
+			reasons = append(reasons, why)
 		}
 		groups[i].Count++
-		groups[i].Why = inCommon(groups[i].Why, why)
+		reasons[i].merge(why)
+	}
+	for i := range groups {
+		groups[i].Why = reasons[i].String()
 	}
 	slices.SortStableFunc(groups, func(a, b rejectedGroup) int {
 		return cmp.Or(boolFirst(a.Asked != "", b.Asked != ""), b.Count-a.Count)
@@ -49,21 +51,36 @@ func groupRejected(rejected []profiler.Rejected) []rejectedGroup {
 	return groups
 }
 
-// wordsAndNumbers splits a reason so that the pieces joined are the reason.
-var wordsAndNumbers = regexp.MustCompile(`\d+(\.\d+)?|[^\d]+`)
+// reason is a text taken apart: its words with a mark for each number, and the
+// numbers.
+type reason struct {
+	words   string
+	numbers []string
+}
 
-// inCommon writes N for the numbers in which two reasons of one kind differ.
-func inCommon(a, b string) string {
-	if a == b {
-		return a
-	}
-	x, y := wordsAndNumbers.FindAllString(a, -1), wordsAndNumbers.FindAllString(b, -1)
-	for i := range x {
-		if i < len(y) && x[i] != y[i] && numbers.MatchString(y[i]) {
-			x[i] = "N"
+var number = regexp.MustCompile(`\d+(\.\d+)?`)
+
+const numberMark = "\x00"
+
+func newReason(text string) reason {
+	return reason{number.ReplaceAllString(text, numberMark), number.FindAllString(text, -1)}
+}
+
+// merge leaves r what it has in common with a reason of the same words.
+func (r reason) merge(o reason) {
+	for i, n := range o.numbers {
+		if r.numbers[i] != n {
+			r.numbers[i] = "N"
 		}
 	}
-	return strings.Join(x, "")
+}
+
+func (r reason) String() string {
+	text := r.words
+	for _, n := range r.numbers {
+		text = strings.Replace(text, numberMark, n, 1)
+	}
+	return text
 }
 
 func boolFirst(a, b bool) int {

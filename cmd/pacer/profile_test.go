@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -180,6 +181,60 @@ func TestMedianHalfWidth(t *testing.T) {
 	}
 	if half, ok := medianHalfWidth(m); !ok || half != 4.5/10.5 {
 		t.Errorf("%g, %t; want %g", half, ok, 4.5/10.5)
+	}
+}
+
+func TestGroupRejected(t *testing.T) {
+	reject := func(model, why, asked string) profiler.Rejected {
+		return profiler.Rejected{Config: spec.Config{Model: spec.Model{Name: model}, Plan: spec.Plan{}.Normal()}, Why: why, Asked: asked}
+	}
+	got := groupRejected([]profiler.Rejected{
+		reject("a", "tp=2 does not divide 5 heads", ""),
+		reject("b-7", "b-7: tp=4 does not divide 5 heads", ""),
+		reject("a", "tp=8 does not divide 5 heads", ""),
+		reject("a", "zero=1 needs dp > 1", ""),
+		reject("a", "needs 8 devices", "shape=8"),
+	})
+	const plan = " dp=1,tp=1,pp=1,mb=1,ga=1"
+	want := []rejectedGroup{
+		{Why: "needs 8 devices", Count: 1, Example: "a" + plan, Asked: "shape=8"},
+		{Why: "tp=N does not divide 5 heads", Count: 3, Example: "a" + plan},
+		{Why: "zero=1 needs dp > 1", Count: 1, Example: "a" + plan},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestTallyRuns(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	row := func(campaign, label, model string, o spec.Outcome, wall string, env ...string) spec.Measurement {
+		m := spec.Measurement{Outcome: o, Source: sourcePrefix + campaign, At: at, Env: map[string]string{profiler.EnvRun: label, profiler.EnvWall: wall}}
+		m.Config.Model.Name, m.Config.Accelerator.Name, m.Config.Plan = model, "acc", spec.Plan{DP: 2}.Normal()
+		for _, k := range env {
+			m.Env[k] = "yes"
+		}
+		at = at.Add(time.Minute)
+		return m
+	}
+	runs := tallyRuns([]spec.Measurement{
+		row("c", "2", "m", spec.OK, "36"),
+		row("c", "1", "n", spec.OOM, "18"),
+		row("c", "1", "m", spec.OK, "1800", profiler.EnvNoise, profiler.EnvShared),
+		row("b", "1", "m", spec.Timeout, "nonsense"),
+		row("c", "1", "m", spec.Failed, "-5", profiler.EnvThrottle),
+	})
+	if len(runs) != 3 || runs[0].Campaign != "b" || runs[1].Label != "1" || runs[2].Label != "2" {
+		t.Fatalf("runs %+v", runs)
+	}
+	r := runs[1]
+	if r.Points != 3 || r.Outcomes != (outcomeCount{OK: 1, OOM: 1, Failed: 1}) || r.HeldSec != 1818 || r.DeviceHours != 1.01 ||
+		!r.First.Equal(time.Date(2026, 1, 2, 3, 5, 5, 0, time.UTC)) || r.Last.Sub(r.First) != 3*time.Minute {
+		t.Errorf("run c/1: %+v", r)
+	}
+	if want := (modelTally{Model: "m", Accelerator: "acc", Points: 2, Outcomes: outcomeCount{OK: 1, Failed: 1}, Noisy: 1, Flagged: 2,
+		DeviceHours: 1, HeldSec: 1800}); r.Models[0] != want {
+		t.Errorf("model m of it: %+v, want %+v", r.Models[0], want)
 	}
 }
 
