@@ -55,6 +55,6 @@ func seesDevices(torch worker.Features, m profiler.Machine) error {
 	if torch.CUDA != "" {
 		how = "is built for CUDA " + torch.CUDA + " but sees no device: does the driver support it?"
 	}
-	return fmt.Errorf("profile: this machine has %d x %s, but torch %s of %s %s; install one with CUDA: pip install torch: %w",
+	return fmt.Errorf("profile: this machine has %d x %s, but torch %s of %s %s; install one with CUDA (pip install torch), or measure the CPU (--devices cpu): %w",
 		len(m.Devices), m.Accelerator.Name, torch.Torch, torch.Executable, how, profiler.ErrSetup)
 }
