@@ -16,8 +16,9 @@ const (
 	slowPeriod = time.Second
 	// patience is how long the end of a recording waits for a driver that hangs.
 	patience = 5 * time.Second
-	// costBound is the share of a core that watching may take before it is
-	// mentioned.
+	// costBound is the share of a core that watching may take. Where the driver
+	// is slow to answer, or the machine so large that counting its processors
+	// takes long, samples are taken less often; more is mentioned.
 	costBound = 0.01
 )
 
@@ -33,7 +34,7 @@ type Watched struct {
 type WatchOptions struct {
 	CPU     bool          // the devices are cores of the CPU, else they are GPUs
 	Threads int           // cores per device of the CPU, 0 = 1
-	Period  time.Duration // between samples, 0 = 0.1 s; shorter than 10 ms counts as that
+	Period  time.Duration // between samples, 0 = 0.1 s; shorter than 10 ms counts as that; see costBound
 }
 
 // A Watcher samples devices while points are measured, in the background. It is
@@ -122,7 +123,9 @@ type recording struct {
 	probe probe      // nil until it is open
 	err   error      // why it is not
 	spent float64    // processor seconds of sampling
-	done  time.Time
+	done  time.Time  // of the last sample
+
+	samples int // of run alone
 }
 
 // run samples until the end, and once more then.
@@ -137,30 +140,41 @@ func (r *recording) run(e eye, devices []int, pgid func() int) {
 	defer p.close()
 	ticker := time.NewTicker(r.period)
 	defer ticker.Stop()
-	var slowAt time.Time
-	for going := true; going; {
+	period, slowAt, cost := r.period, time.Time{}, time.Duration(0)
+	for {
 		now := time.Now()
 		// Half a period early, lest a tick that comes soon puts it off by one.
-		slow := now.Sub(slowAt) >= slowPeriod-r.period/2
+		slow := now.Sub(slowAt) >= slowPeriod-period/2
 		if slow {
-			slowAt = now
+			// The first look costs more than those that follow: it is left out.
+			if share := cost.Seconds() / now.Sub(slowAt).Seconds(); share > costBound && period < slowPeriod {
+				period = min(2*period, slowPeriod)
+				ticker.Reset(period)
+			}
+			slowAt, cost = now, 0
 		}
-		r.sample(p, now, slow)
+		once := r.sample(p, now, slow)
+		if r.samples > 1 {
+			cost += once
+		}
 		select {
 		case <-ticker.C:
 		case <-r.end:
-			going = false
+			r.sample(p, time.Now(), true)
+			return
 		}
 	}
-	r.sample(p, time.Now(), true)
 }
 
-func (r *recording) sample(p probe, now time.Time, slow bool) {
+// sample samples once and returns the processor time that took.
+func (r *recording) sample(p probe, now time.Time, slow bool) time.Duration {
 	cost := processorTime(func() { p.sample(now, slow) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spent += cost.Seconds()
+	r.samples++
 	r.done = now
+	return cost
 }
 
 // tell waits for the last sample and returns what was seen.

@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,23 @@ func TestCostlyWatchingIsMentioned(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	if got := stop(time.Now(), time.Now()); !strings.Contains(got.Env[profiler.EnvWarning], "% of a core") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Where a sample costs much it is taken less often.
+func TestCostlySamplesAreRarer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 5 s")
+	}
+	for cost, want := range map[time.Duration][2]int{0: {50, 300}, 5 * time.Millisecond: {4, 190}} {
+		e := &fakeEye{cost: cost}
+		stop := (&Watcher{period: 10 * time.Millisecond, eye: e}).Watch([]int{0}, nil)
+		time.Sleep(2500 * time.Millisecond) // 250 samples at that pace
+		got := stop(time.Time{}, time.Time{})
+		if n, err := strconv.Atoi(got.Env["fast"]); err != nil || n < want[0] || n > want[1] {
+			// 100 in the first second, then 50, then 12 when they cost half a core
+			t.Errorf("samples of %s: %q of them, want %v", cost, got.Env["fast"], want)
+		}
 	}
 }
 
