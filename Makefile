@@ -8,6 +8,10 @@ SHELL       := /bin/bash
 export PATH := $(PATH):/usr/local/go/bin
 GO ?= go
 
+# The header of NVML marks old names of functions deprecated, all of which its
+# binding mentions.
+export CGO_CFLAGS ?= -g -O2 -Wno-deprecated-declarations
+
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 

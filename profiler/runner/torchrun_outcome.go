@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"strconv"
@@ -132,7 +131,13 @@ func (t *Torchrun) noise(r worker.Result) string {
 
 // addWatched adds what was seen of the devices. Energy is per step.
 func addWatched(m *spec.Measurement, w Watched) {
-	maps.Copy(m.Env, w.Env)
+	for key, text := range w.Env {
+		if key == profiler.EnvWarning {
+			warn(m, text)
+			continue
+		}
+		m.Env[key] = text
+	}
 	if m.Outcome != spec.OK {
 		return
 	}
