@@ -35,26 +35,29 @@ func TestE2EKilledCampaigns(t *testing.T) {
 	pacer := selfAs(t, "pacer")
 	table := playedTable(t, pacer)
 	r := rand.New(rand.NewPCG(3, 4))
+	orders := []profiler.Order{profiler.Grid, profiler.Random, profiler.Adaptive}
+	files, want := map[profiler.Order]string{}, map[profiler.Order][]spec.Measurement{}
+	for _, o := range orders {
+		files[o] = replayCampaign(t, o)
+		want[o] = undisturbed(t, pacer, table, files[o])
+	}
 	kills, began := 0, time.Now()
-	for _, order := range []profiler.Order{profiler.Grid, profiler.Random, profiler.Adaptive} {
-		file := replayCampaign(t, order)
-		want := undisturbed(t, pacer, table, file)
-		for i := range (campaigns + 2) / 3 {
-			k := killedCampaign{pacer: pacer, file: file, data: copyDir(t, table), said: map[int]string{}}
-			for range 1 + r.IntN(3) {
-				if !k.run(t, randomKill(r, killPoints-len(k.said))) {
-					kills++
-				}
+	for i := range campaigns {
+		order := orders[i%len(orders)]
+		k := killedCampaign{pacer: pacer, file: files[order], data: copyDir(t, table), said: map[int]string{}}
+		for range 1 + r.IntN(3) {
+			if !k.run(t, randomKill(r, killPoints-len(k.said))) {
+				kills++
 			}
-			if !k.run(t, nil) {
-				t.Fatalf("%s campaign %d was killed by somebody else", order, i)
-			}
-			if err := k.check(want); err != nil {
-				t.Fatalf("%s campaign %d: %v", order, i, err)
-			}
-			if err := os.RemoveAll(k.data); err != nil {
-				t.Fatal(err)
-			}
+		}
+		if !k.run(t, nil) {
+			t.Fatalf("%s campaign %d was killed by somebody else", order, i)
+		}
+		if err := k.check(want[order]); err != nil {
+			t.Fatalf("%s campaign %d: %v", order, i, err)
+		}
+		if err := os.RemoveAll(k.data); err != nil {
+			t.Fatal(err)
 		}
 	}
 	t.Logf("%d campaigns, killed %d times, in %s", campaigns, kills, time.Since(began).Round(time.Second))
