@@ -98,20 +98,38 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 	return t, nil
 }
 
-// holdOut fits the configurations the family chooses, scores the rest.
-func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
+// Split divides the usable rows of one key into those FitKey fits when told to
+// fit limit configurations, and those it then scores. Repeats of a
+// configuration are one row.
+func Split(f Family, rows []spec.Measurement, limit int) (fit, held []spec.Measurement, err error) {
+	t, err := newTask(f, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.split(limit)
+}
+
+func (t *task) split(limit int) (fit, held []spec.Measurement, err error) {
 	n := min(limit, len(t.usable)/2)
 	if n == 0 {
-		return nil, Card{}, fmt.Errorf("perfmodel: %s: 1 usable configuration, want 2 to fit one and score the other: %w", t.key, ErrTooFewPoints)
+		return nil, nil, fmt.Errorf("perfmodel: %s: 1 usable configuration, want 2 to fit one and score the other: %w", t.key, ErrTooFewPoints)
 	}
-	var fit, rest []spec.Measurement
 	chosen := t.choose(n)
 	for i, m := range t.usable {
 		if slices.Contains(chosen, i) {
 			fit = append(fit, m)
 		} else {
-			rest = append(rest, m)
+			held = append(held, m)
 		}
+	}
+	return fit, held, nil
+}
+
+// holdOut fits the configurations the family chooses, scores the rest.
+func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
+	fit, rest, err := t.split(limit)
+	if err != nil {
+		return nil, Card{}, err
 	}
 	fitted, card, err := t.family.Fit(ctx, Rows(fit))
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/policy"
@@ -27,9 +26,10 @@ func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
 		Usage: "the whole road on built-in data: fit, plan, curve, policies compared",
-		Description: `Nothing is read from disk or network: models and accelerators come from the
-catalog, speeds from the analytic model, jobs and noise from --seed. The files it
-writes go to --out.`,
+		Description: `Nothing is read from disk or network. The measurements of the first part are
+this project's own, built in (datasets/measured); in the others models and
+accelerators come from the catalog, speeds from the analytic model, jobs and noise
+from --seed. The files it writes go to --out.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Value: "out/demo", Usage: "`DIR` for the report"},
 		},
@@ -109,56 +109,6 @@ func (n noisy) Predict(ctx context.Context, c spec.Config) (spec.Prediction, err
 }
 
 func (d *demo) truth() noisy { return noisy{d.analytic, d.seed, demoNoise} }
-
-// fit measures invented step times and fits the rubick family on eight.
-func (d *demo) fit() error {
-	d.title(1, "Fit a performance model on 8 measurements, score it on the others")
-	rows, err := d.measure()
-	if err != nil {
-		return err
-	}
-	fam, err := family.Lookup("rubick")
-	if err != nil {
-		return err
-	}
-	_, card, err := perfmodel.FitKey(d.ctx, fam, rows, perfmodel.FitOptions{MaxRows: 8})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(d.w, "%s: %d invented measurements (the analytic model with %.0f %% noise, no real hardware)\n",
-		card.Key, len(rows), 100*demoNoise)
-	fmt.Fprintf(d.w, "fitted on %d, mean error on the %d others %.1f %%, 95th percentile %.1f %%\n",
-		card.NFit, card.NHeldOut, 100*card.MAPE, 100*card.P95APE)
-	return nil
-}
-
-// measure returns one invented measurement of every plan that fits on 1 to 32
-// devices with micro-batch 1 and nothing offloaded.
-func (d *demo) measure() ([]spec.Measurement, error) {
-	truth := d.truth()
-	var rows []spec.Measurement
-	for n := 1; n <= 32; n *= 2 {
-		r := d.request
-		r.Devices = n
-		ranking, err := d.planner.Rank(d.ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		for _, ch := range ranking.Choices {
-			p := ch.Config.Plan
-			if !ch.Fits || p.Offload != spec.OffloadNone || p.MicroBatch > 1 || p.SequenceParallel {
-				continue
-			}
-			pred, err := truth.Predict(d.ctx, ch.Config)
-			if err != nil {
-				return nil, err
-			}
-			sec, _, _ := pred.StepSec(ch.Config.Plan.GlobalBatch())
-			rows = append(rows, spec.Measurement{Config: ch.Config, Outcome: spec.OK, StepSec: []float64{sec}, Source: "demo"})
-		}
-	}
-	return rows, nil
-}
 
 func (d *demo) plan() error {
 	d.title(2, "Rank the execution plans of a model nobody measured here")

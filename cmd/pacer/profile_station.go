@@ -177,15 +177,12 @@ func assumed(accelerator string, n int) (profiler.Machine, error) {
 		return profiler.Machine{}, err
 	}
 	g := cl.Groups[0]
-	m := profiler.Machine{Accelerator: a, PerNode: n, CPUs: g.CPUs, HostBytes: g.HostBytes, Link: g.Link, Framework: framework}
+	m := profiler.Machine{Accelerator: a, PerNode: n, CPUs: g.CPUs, HostBytes: g.HostBytes, Link: g.Link, Framework: spec.FrameworkWorker}
 	for i := range n {
 		m.Devices = append(m.Devices, i)
 	}
 	return m, nil
 }
-
-// framework is the training stack of what is measured here.
-const framework = "pacer-torch"
 
 // withDevices leaves m those of its devices that --devices names.
 func withDevices(c *cli.Context, m profiler.Machine) (profiler.Machine, error) {

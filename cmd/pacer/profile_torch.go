@@ -18,7 +18,7 @@ func torchStation(c *cli.Context, camp profiler.Campaign, dry bool) (station, er
 	if err != nil {
 		return station{}, err
 	}
-	m.Framework = framework
+	m.Framework = spec.FrameworkWorker
 	t, err := runner.NewTorchrun(runner.TorchrunOptions{Point: camp.Point, Machine: m, Seed: seed(c), Watch: deviceWatch{watch}})
 	if err != nil {
 		return station{}, err

@@ -149,11 +149,12 @@ func likelierReading(plain, split *rubickPosterior) *rubickPosterior {
 
 // splittable reports whether there are pipelines, all with one micro-batch, and
 // one of them has samples to split: a sign that nobody recorded the splitting.
+// Pacer's own worker records it.
 func splittable(rows []rubickRow) bool {
 	any := false
 	for _, r := range rows {
 		p := r.Config.Plan.Normal()
-		if p.PP > 1 && p.AccumSteps > 1 {
+		if p.PP > 1 && (p.AccumSteps > 1 || r.Config.Framework == spec.FrameworkWorker) {
 			return false
 		}
 		any = any || p.PP > 1 && p.MicroBatch > 1

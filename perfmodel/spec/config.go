@@ -14,6 +14,10 @@ type Config struct {
 	Framework   string      `json:"framework,omitempty"` // training stack, such as "Megatron-LM"; "" = not recorded
 }
 
+// FrameworkWorker is the Framework of what Pacer's own worker ran: its plans
+// were run as written, micro-batch by micro-batch.
+const FrameworkWorker = "pacer-torch"
+
 // Key names a (model, accelerator) pair: what one fitted performance model is
 // about.
 type Key struct {

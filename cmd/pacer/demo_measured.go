@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/datasets/measured"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// What the first part of the demo shows.
+const (
+	demoSet    = "cpu-small"
+	demoFit    = 8 // measurements fitted per model
+	demoShown  = 3 // left-out measurements shown per model
+	demoFamily = "rubick"
+)
+
+// fit shows a performance model, fitted on a few measurements of each model,
+// beside the measurements it has not seen.
+func (d *demo) fit() error {
+	d.title(1, fmt.Sprintf("Fit a performance model on %d measurements of each model, predict the others", demoFit))
+	set, err := measured.Lookup(demoSet)
+	if err != nil {
+		return err
+	}
+	rows, err := measuredRows(set)
+	if err != nil {
+		return err
+	}
+	fam, err := family.Lookup(demoFamily)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.w, "%d measurements of %s\non a %s\n%s, %s\n\n", len(rows), set.Doc, set.Machine, set.Software, set.Date)
+	keys := perfmodel.GroupByKey(rows)
+	scores := [][]string{{"model", "measured", "fitted", "predicted", "mean error", "95th percentile", "in 90 % interval"}}
+	shown := [][]string{{"left out", "plan", "measured s", "predicted s", "90 % interval", "error"}}
+	for _, k := range slices.SortedFunc(maps.Keys(keys), perfmodel.CompareKeys) {
+		score, examples, err := d.fitModel(fam, keys[k])
+		if err != nil {
+			return err
+		}
+		scores, shown = append(scores, score), append(shown, examples...)
+	}
+	if err := writeTable(d.w, scores); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.w)
+	return writeTable(d.w, shown)
+}
+
+// measuredRows reads the rows of an embedded set.
+func measuredRows(s measured.Set) (rows []spec.Measurement, err error) {
+	for m, err := range store.ReadParquetFrom(s.Name+".parquet", bytes.NewReader(s.Parquet), int64(len(s.Parquet))) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, m)
+	}
+	return rows, nil
+}
+
+// fitModel fits one model and returns its line of the scores, and examples of
+// what it predicts of rows it has not seen: evenly spread over them.
+func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []string, examples [][]string, err error) {
+	fitted, card, err := perfmodel.FitKey(d.ctx, fam, rows, perfmodel.FitOptions{MaxRows: demoFit})
+	if err != nil {
+		return nil, nil, err
+	}
+	score = []string{card.Model, itoa(len(rows)), itoa(card.NFit), itoa(card.NHeldOut),
+		percent(card.MAPE), percent(card.P95APE), fixed(100*card.Coverage, 0) + " %"}
+	_, held, err := perfmodel.Split(fam, rows, demoFit)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range min(demoShown, len(held)) {
+		m := held[(2*i+1)*len(held)/(2*min(demoShown, len(held)))]
+		p, err := fitted.Predict(d.ctx, m.Config)
+		if err != nil {
+			return nil, nil, err
+		}
+		sec, lo, hi := p.StepSec(m.Config.Plan.GlobalBatch())
+		was := m.MedianStepSec()
+		plan := m.Config.Plan
+		plan.Precision = "" // one for all
+		examples = append(examples, []string{card.Model, plan.String(), significant(was, 3), significant(sec, 3),
+			significant(lo, 3) + " - " + significant(hi, 3), percent(math.Abs(sec-was) / was)})
+	}
+	return score, examples, nil
+}
+
+// percent writes a fraction for people.
+func percent(v float64) string { return fixed(100*v, 1) + " %" }
