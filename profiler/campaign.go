@@ -70,9 +70,9 @@ type Budget struct {
 // PointOptions says how one point is measured.
 type PointOptions struct {
 	Timeout  time.Duration // kills the point, 0 = 5 minutes
-	MinSteps int           // timed steps at least, 0 = 5, or MaxSteps if fewer
+	MinSteps int           // timed steps before Interval is looked at, 0 = 5, or MaxSteps if fewer
 	MaxSteps int           // timed steps at most, 0 = 100, or MinSteps if more
-	MaxTime  time.Duration // timed steps end after this, 0 = 30 s, or half of Timeout if shorter
+	MaxTime  time.Duration // no timed step begins after this, be they fewer than MinSteps; 0 = 30 s, or half of Timeout
 	// Precision of the median step time aimed at: half width of its 95 %
 	// interval as a fraction of it, 0 = 0.02.
 	Interval float64

@@ -29,7 +29,7 @@ type Request struct {
 	Compile bool        `json:"compile"` // torch.compile
 	Threads int         `json:"threads"` // CPU threads of each process, 0 = torch's own choice
 
-	MinSteps int     `json:"min_steps"`  // timed steps at least, >= 1
+	MinSteps int     `json:"min_steps"`  // timed steps before Interval is looked at, >= 1
 	MaxSteps int     `json:"max_steps"`  // and at most, >= MinSteps
 	MaxTime  float64 `json:"max_time_s"` // seconds after which no timed step begins, > 0
 	Interval float64 `json:"interval"`   // wanted half width of the median's 95 % interval, fraction of it, > 0
