@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
@@ -32,7 +34,7 @@ value, and reading goes on; the exit code is then 4.`,
 	for _, imp := range datasets.Importers() {
 		cmd.Subcommands = append(cmd.Subcommands, datasetCommand(imp))
 	}
-	cmd.Subcommands = append(cmd.Subcommands,
+	cmd.Subcommands = append(cmd.Subcommands, measuredCommand(),
 		fileCommand("parquet", "a Parquet file written by pacer export", store.ReadParquet),
 		fileCommand("arrow", "an Arrow IPC file written by pacer export", store.ReadArrow))
 	return cmd
@@ -62,6 +64,24 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 				return fmt.Errorf("import %s: %w", imp.Name, err)
 			}
 			return runImport(c, imp.Name, total, imp.Import(c.Context, fsys))
+		},
+	}
+}
+
+// measuredCommand imports one of the sets that are built in.
+func measuredCommand() *cli.Command {
+	return &cli.Command{
+		Name: "measured", Usage: "what this project measured itself, built in: see pacer ls measured", ArgsUsage: "NAME",
+		Action: func(c *cli.Context) error {
+			name, err := onePath(c, "NAME")
+			if err != nil {
+				return err
+			}
+			set, err := measured.Lookup(name)
+			if err != nil {
+				return usagef("import measured: %w", err)
+			}
+			return runImport(c, "measured", set.Rows, store.ReadParquetFrom(set.Name+".parquet", bytes.NewReader(set.Parquet), int64(len(set.Parquet))))
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/place"
@@ -71,6 +72,7 @@ func listings() []listing {
 		{"placements", "ways to choose devices", []string{"name", "what it does"}, lsPlacements},
 		{"admissions", "rules for who enters the queue", []string{"name", "what it does"}, lsAdmissions},
 		{"importers", "data sets that can be imported", []string{"name", "what it is", "from", "licence"}, lsImporters},
+		{"measured", "sets of measurements that are built in", []string{"name", "rows", "date", "what it is", "machine"}, lsMeasured},
 		{"measurements", "what is in the store", []string{"source", "model", "accelerator", "outcome", "rows"}, lsMeasurements},
 		{"cards", "fitted performance models", []string{"model", "accelerator", "family", "fitted", "held out", "mape"}, lsCards},
 	}
@@ -165,6 +167,14 @@ func lsImporters(*cli.Context) (rows [][]string, objects []any, err error) {
 	for _, i := range datasets.Importers() {
 		rows = append(rows, []string{i.Name, i.Doc, i.URL, i.License})
 		objects = append(objects, map[string]string{"name": i.Name, "doc": i.Doc, "url": i.URL, "commit": i.Commit, "license": i.License})
+	}
+	return rows, objects, nil
+}
+
+func lsMeasured(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, s := range measured.Sets() {
+		rows = append(rows, []string{s.Name, itoa(s.Rows), s.Date, s.Doc, s.Machine})
+		objects = append(objects, s)
 	}
 	return rows, objects, nil
 }
