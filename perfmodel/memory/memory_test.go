@@ -290,3 +290,27 @@ func TestEmbeddingAndHeadCountAsLayers(t *testing.T) {
 			total, e.layersOn(&p, 0), e.layersOn(&p, 1), e.layersOn(&p, 15))
 	}
 }
+
+// Pacer's own worker keeps fp32 weights and gradients and two moments, and with
+// the optimizer on the host a copy of the weights and gradients there; under
+// autocast the graph holds 16-bit copies of the weights.
+func TestEstimateOfWorker(t *testing.T) {
+	m := gpt(16, 2048, 16)
+	m.Vocab = 128256
+	n := m.Params()
+	state := func(plan string) Breakdown {
+		p, err := spec.ParsePlan(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return estimate(t, spec.Config{Model: m, Plan: p, Framework: spec.FrameworkWorker})
+	}
+	b := state("mb=1,precision=bf16")
+	near(t, "bf16 states", b.Parameters+b.Gradients+b.Optimizer, 18*n, 0.01)
+	b = state("mb=1,precision=fp32")
+	near(t, "fp32 states", b.Parameters+b.Gradients+b.Optimizer, 16*n, 0.01)
+	b = state("mb=1,precision=bf16,offload=optimizer")
+	near(t, "host", b.HostBytes, 16*n, 0.01)
+	b = state("mb=16,precision=bf16")
+	near(t, "logits", b.Working, 16*2048*128256*13, 0.01)
+}

@@ -15,6 +15,9 @@ type stack struct {
 	optimizer float64
 	// Bytes per logit at the peak of the loss.
 	logit float64
+	// Weights are fp32, with 16-bit copies while the graph holds them (autocast);
+	// an optimizer on the host has a copy of its own.
+	autocast bool
 	// The score matrix is materialized (no fused attention kernel).
 	unfused bool
 	// "selective" recomputes every other matrix multiplication rather than
@@ -39,10 +42,13 @@ type stack struct {
 //   - PyTorch's FSDP reduces into fp32 shards. The bytes per logit are set to
 //     the memory pytorch/torchtitan prints; they are what logits, their fp32
 //     copy, the log-softmax and most of its gradient would add up to.
+//   - Pacer's worker is PyTorch with autocast; by its code, not set to any figure.
 func stackOf(framework, arch string) stack {
 	f := strings.ToLower(framework)
 	s := stack{gradFP16: 4, gradBF16: 4, optimizer: 12, logit: 6}
 	switch {
+	case f == spec.FrameworkWorker:
+		s.logit, s.autocast = 13, true
 	case strings.Contains(f, "deepspeed"):
 		s.gradFP16, s.gradBF16, s.optimizer, s.unfused = 4, 8, 16, true
 	case strings.Contains(f, "torchtitan"), strings.Contains(f, "fsdp"), strings.Contains(f, "litgpt"), strings.Contains(f, "pytorch"):

@@ -108,6 +108,8 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 		weight, grad, opt = 4, 4, 8
 	case p.ZeRO == 3 && !e.stack.unfused: // fully sharded: fp32 shards are the master weights
 		weight, grad, opt = 4, 4, 8
+	case e.stack.autocast:
+		weight, grad, opt = 6, 4, 8
 	case p.Precision == spec.FP16:
 		grad = e.stack.gradFP16
 	}
@@ -145,6 +147,9 @@ func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned) {
 		return
 	}
 	b.HostBytes, b.Optimizer = b.Optimizer+b.Gradients, 0
+	if e.stack.autocast {
+		b.HostBytes *= 16.0 / 12
+	}
 	if p.ZeRO >= 2 || p.DP*p.CP == 1 {
 		b.Gradients = min(b.Gradients, 4*bucketBytes)
 	}
