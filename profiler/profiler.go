@@ -103,4 +103,7 @@ const (
 	EnvWarning  = "warning"   // anything else worth seeing, "; " between several
 	EnvReserved = "reserved"  // bytes the allocator held at most, largest over devices
 	EnvFLOPS    = "flop_rate" // achieved FLOP/s per device, by Model.TrainFLOPs
+	// EnvHalfWidth is the half width of the 95 % interval of the median step
+	// time, as a fraction of it.
+	EnvHalfWidth = "half_width"
 )
