@@ -95,7 +95,7 @@ class Engine:
             self.phases.clock = no_clock
 
     def _step(self, sync: bool) -> Tensor | None:
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=self.replicas.fresh)
         losses: list[Tensor] = []
         final = self.plan.ga - 1
 

@@ -117,7 +117,7 @@ class Attention(nn.Module):
         args = (q, k, v, bias, self.causal, self.site.eager_attention or not FUSED)
         y = again(attend, *args) if self.site.recompute.attention else attend(*args)
         y = self.tp.leave(self.out(y.transpose(1, 2).flatten(2)))
-        return y if self.out.bias is None else y + self.out.bias
+        return self.out.add_bias(y)
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         wide, narrow = self.heads * self.width, self.kv_heads * self.width

@@ -33,7 +33,11 @@ class Style:
 
 
 class Norm(Weighted):
-    """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), in the type of its input."""
+    """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), in the type of its input.
+
+    Autocast would run it in fp32 and keep a wide copy of its input, which plans
+    without autocast (FSDP) do not.
+    """
 
     def __init__(self, site: Site, name: str, width: int, rms: bool) -> None:
         super().__init__()
@@ -44,13 +48,15 @@ class Norm(Weighted):
             self.declare("bias", f"{name}.bias", (width,), Constant(0.0), site.device, partial=partial)
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.rms:
-            return F.layer_norm(x, self.weight.shape, self.weight.to(x.dtype), self.bias.to(x.dtype)).to(x.dtype)
-        if hasattr(F, "rms_norm"):
-            return F.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), 1e-5).to(x.dtype)
-        wide = x.float()
-        scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)
-        return (wide * scale).to(x.dtype) * self.weight.to(x.dtype)
+        with torch.autocast(x.device.type, enabled=False):
+            weight = self.weight.to(x.dtype)
+            if not self.rms:
+                return F.layer_norm(x, weight.shape, weight, self.bias.to(x.dtype))
+            if hasattr(F, "rms_norm"):
+                return F.rms_norm(x, weight.shape, weight, 1e-5)
+            wide = x.float()
+            scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)
+            return (wide * scale).to(x.dtype) * weight
 
 
 class MLP(nn.Module):
@@ -72,7 +78,7 @@ class MLP(nn.Module):
         else:
             y = self.activation(y)
         y = self.tp.leave(self.down(y))
-        return y if self.down.bias is None else y + self.down.bias
+        return self.down.add_bias(y)
 
 
 class Layer(nn.Module):

@@ -17,6 +17,7 @@ class Replicas:
 
     note = ""  # for Engine.notes
     can_skip_sync = False
+    fresh = True  # gradients are dropped between steps, so that the first backward pass need not add
 
     def __init__(self, stage: nn.Module, group: Group) -> None:
         self.stage, self.group = stage, group
@@ -35,6 +36,7 @@ class Overlapped(Replicas):
 
     note = "DistributedDataParallel"
     can_skip_sync = True
+    fresh = False  # they lie in the buckets; one made anew by no_sync would lie beside its bucket
 
     def __init__(self, stage: nn.Module, group: Group) -> None:
         super().__init__(stage, group)

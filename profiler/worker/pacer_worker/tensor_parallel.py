@@ -96,7 +96,7 @@ class Linear(Weighted):
     """A linear layer: whole, split by columns (axis 0) or by rows (axis 1).
 
     One split by rows must be followed by TensorParallel.leave; its bias is for
-    the caller to add after that, as `layer.bias`.
+    the caller to add after that, with add_bias.
     """
 
     def __init__(
@@ -122,6 +122,10 @@ class Linear(Weighted):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, None if self.by_rows else self.bias)
+
+    def add_bias(self, x: Tensor) -> Tensor:
+        """Adds the bias in the type of x: as it is, in fp32, it would widen the hidden state."""
+        return x if self.bias is None else x + self.bias.to(x.dtype)
 
 
 class TokenEmbedding(Weighted):
