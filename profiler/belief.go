@@ -22,7 +22,7 @@ type belief struct {
 	rows   []spec.Measurement
 	reused int // rows that are not of this run
 	usable int // rows
-	misses int // rows that are not OK since the last that is
+	misses int // rows that are not OK since the last that is, but for crowded ones
 	fresh  bool
 
 	// Of the points that can still be run or have been: those that failed and
@@ -41,8 +41,11 @@ func (b *belief) add(m spec.Measurement) {
 	if perfmodel.Usable(m) {
 		b.usable++
 	}
-	if b.misses++; m.Outcome == spec.OK {
+	switch {
+	case m.Outcome == spec.OK:
 		b.misses = 0
+	case !crowded(m):
+		b.misses++
 	}
 }
 

@@ -55,7 +55,7 @@ func BenchmarkChoose(b *testing.B) {
 				b.StopTimer()
 				last := r.rows[saved]
 				r.rows, r.number = r.rows[:saved], number
-				delete(r.done, r.index[IdentityOf(last.Config)])
+				delete(r.done, r.index[r.identity(last.Config)])
 				k := r.byKey[last.Config.Key()]
 				k.rows, k.usable, k.fresh = k.rows[:len(k.rows)-1], k.usable-1, false
 				if err := r.believe(context.Background(), k); err != nil {

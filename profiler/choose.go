@@ -203,5 +203,5 @@ func (r *run) stepSec(c spec.Config) float64 {
 	if b == nil {
 		return 0
 	}
-	return b.steps[r.index[IdentityOf(c)]]
+	return b.steps[r.index[r.identity(c)]]
 }

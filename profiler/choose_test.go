@@ -236,7 +236,7 @@ func TestAsksMore(t *testing.T) {
 		"other model":        {change(func(c *spec.Config) { c.Model.Name = "b" }), false},
 		"other shape":        {change(func(c *spec.Config) { c.Shape = spec.NewShape(1, 1) }), false},
 	} {
-		if got := asksMore(tc.c, base); got != tc.want {
+		if got := asksMore(IdentityOf(tc.c), IdentityOf(base)); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

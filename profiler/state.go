@@ -55,7 +55,7 @@ func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 		return nil, err
 	}
 	for i, p := range r.points {
-		r.index[IdentityOf(p.Config)] = i
+		r.index[r.identity(p.Config)] = i
 		k := p.Config.Key()
 		if r.byKey[k] == nil {
 			r.byKey[k] = &belief{key: k}
@@ -82,6 +82,18 @@ func (r *run) validate() error {
 		return fmt.Errorf("profiler: %w", err)
 	}
 	return nil
+}
+
+// identity is what tells c apart from other points of the run. On accelerators
+// CPUs count only where the campaign asks for them: how many the machine gives
+// a process may change between two sessions, and nothing is measured anew for
+// that.
+func (r *run) identity(c spec.Config) Identity {
+	id := IdentityOf(c)
+	if !r.c.Space.Measured && !r.o.Machine.CPU && r.c.Point.Threads == 0 {
+		id.cpus = 0
+	}
+	return id
 }
 
 // sequence lays down the order of Grid and Random.
@@ -112,7 +124,7 @@ func (r *run) open(i int) bool {
 func (r *run) add(m spec.Measurement) {
 	r.rows = append(r.rows, m)
 	r.number = max(r.number+1, pointNumber(m))
-	i, ok := r.index[IdentityOf(m.Config)]
+	i, ok := r.index[r.identity(m.Config)]
 	if ok {
 		r.done[i] = m.Outcome
 	}
