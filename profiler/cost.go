@@ -27,7 +27,7 @@ type habits struct {
 func (r *run) habits() habits {
 	h := habits{overhead: launchOther, steps: timedSteps}
 	switch {
-	case r.c.Runner.Name == RunnerReplay || r.c.Runner.Name == RunnerSynthetic:
+	case r.played():
 		h.overhead = r.c.Runner.Delay.Seconds()
 	case r.o.Machine.CPU:
 		h.overhead = launchCPU

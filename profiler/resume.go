@@ -33,6 +33,7 @@ func (r *run) resume() error {
 		}
 		r.add(m)
 	}
+	r.resumed = len(r.rows)
 	return nil
 }
 

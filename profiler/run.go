@@ -7,7 +7,9 @@ import (
 	"maps"
 	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -93,6 +95,10 @@ type ModelState struct {
 // point begins. A run that was killed goes on when called again with the rows
 // it stored: no acknowledged point is measured again.
 //
+// Where the first points of a session all fail for one reason, and none of the
+// run ended otherwise, the rest of the budget is not spent on finding out about
+// the others: the error wraps ErrSetup. Tables are played to the end.
+//
 // The State says where the run stopped, with an error too. When ctx ends it has
 // Stopped "interrupted" and the error wraps that of ctx. A Runner that cannot
 // measure (ErrSetup) and a Sink that cannot keep stop the run likewise.
@@ -125,6 +131,9 @@ func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 			return r.stop(ctx, err)
 		}
 		r.report(Event{Last: &m})
+		if err := r.vain(); err != nil {
+			return r.stop(ctx, err)
+		}
 	}
 }
 
@@ -176,9 +185,11 @@ func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) 
 	return m, nil
 }
 
-// sound returns m, or a failure in its place where a Runner returned what no
-// store keeps.
+// sound returns m without what no store keeps, or a failure in its place where
+// nothing is left of it.
 func sound(m spec.Measurement) spec.Measurement {
+	m.Reason, m.Doubt = readable(m.Reason), readable(m.Doubt)
+	m.PhaseSec = soundPhases(m.PhaseSec)
 	err := m.Validate()
 	if err == nil {
 		return m
@@ -188,14 +199,28 @@ func sound(m spec.Measurement) spec.Measurement {
 	return m
 }
 
+// soundPhases returns the phases that have a finite time and a name in UTF-8.
+func soundPhases(phases map[string]float64) map[string]float64 {
+	phases = maps.Clone(phases)
+	maps.DeleteFunc(phases, func(name string, sec float64) bool {
+		return math.IsNaN(sec) || math.IsInf(sec, 0) || !utf8.ValidString(name)
+	})
+	return phases
+}
+
+// readable returns s with U+FFFD for what is no UTF-8, such as the half of a
+// letter at which a name was cut.
+func readable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
 // env returns the facts of a point: the runner's, the machine's and the
 // campaign's own.
 func (r *run) env(env map[string]string, number int, why string, held float64) map[string]string {
-	out := maps.Clone(r.o.Machine.Env)
-	if out == nil {
-		out = map[string]string{}
+	out := map[string]string{}
+	for _, facts := range []map[string]string{r.o.Machine.Env, env} {
+		for k, v := range facts {
+			out[readable(k)] = readable(v)
+		}
 	}
-	maps.Copy(out, env)
 	out[EnvCampaign], out[EnvRun], out[EnvPoint], out[EnvWhy] = r.c.Name, r.label, strconv.Itoa(number), why
 	if w, err := strconv.ParseFloat(out[EnvWall], 64); err != nil || !(w >= 0) || math.IsInf(w, 0) {
 		out[EnvWall] = strconv.FormatFloat(held, 'g', -1, 64)

@@ -19,15 +19,16 @@ type run struct {
 	label string
 	now   func() time.Time
 
-	points []Point
-	index  map[Identity]int // into points
-	order  []int            // points in the order of Grid or Random; nil for Adaptive
-	rows   []spec.Measurement
-	number int // of the last point
-	done   map[int]spec.Outcome
-	skips  map[int]Rejected
-	keys   []*belief // in canonical order
-	byKey  map[spec.Key]*belief
+	points  []Point
+	index   map[Identity]int // into points
+	order   []int            // points in the order of Grid or Random; nil for Adaptive
+	rows    []spec.Measurement
+	number  int // of the last point
+	resumed int // rows of earlier sessions
+	done    map[int]spec.Outcome
+	skips   map[int]Rejected
+	keys    []*belief // in canonical order
+	byKey   map[spec.Key]*belief
 
 	began    time.Time
 	inRunner float64 // seconds of this session spent in the Runner
@@ -109,6 +110,11 @@ func (r *run) sequence() {
 		rng := rand.New(rand.NewPCG(r.o.Seed, 0x6f72646572)) // "order"
 		rng.Shuffle(len(r.order), func(i, j int) { r.order[i], r.order[j] = r.order[j], r.order[i] })
 	}
+}
+
+// played reports whether answers come from a table or a formula.
+func (r *run) played() bool {
+	return r.c.Runner.Name == RunnerReplay || r.c.Runner.Name == RunnerSynthetic
 }
 
 func (r *run) adaptive() bool { return r.c.Choose == "" || r.c.Choose == Adaptive }

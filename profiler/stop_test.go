@@ -111,6 +111,80 @@ func TestResultsNoStoreKeeps(t *testing.T) {
 	}
 }
 
+// TestTextsNoStoreKeeps are mended: a measurement is worth more than the half
+// of a letter in a process's name.
+func TestTextsNoStoreKeeps(t *testing.T) {
+	var sink memorySink
+	o, _ := options(t, &sink)
+	o.Machine.Env["driver"] = "5\xff"
+	o.Runner = always{spec.Measurement{
+		Outcome: spec.OK, StepSec: []float64{1}, Reason: "\xff", Doubt: "shared with \xc3",
+		PhaseSec: map[string]float64{"forward": 0.5, "wait": math.NaN(), "other": math.Inf(1), "\xff": 1},
+		Env:      map[string]string{EnvShared: "pid 7 (caf\xc3)", "\xfe": "x"},
+	}}
+	c := smallCampaign(Grid)
+	c.Budget.Points = 1
+	if _, err := Run(context.Background(), c, o); err != nil {
+		t.Fatal(err)
+	}
+	m := sink.rows[0]
+	if m.Outcome != spec.OK || len(m.PhaseSec) != 1 || m.PhaseSec["forward"] != 0.5 || m.Doubt != "shared with \uFFFD" ||
+		m.Reason != "\uFFFD" || m.Env[EnvShared] != "pid 7 (caf\uFFFD)" || m.Env["\uFFFD"] != "x" || m.Env["driver"] != "5\uFFFD" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestNothingRuns: points that all fail alike end the run, not the budget.
+func TestNothingRuns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason func(n int) string // "" = ok
+		runner string
+		done   int
+	}{
+		"alike":        {func(n int) string { return fmt.Sprintf("CUDA error at 0x%x: rank %d", 1<<n, n) }, "", 5},
+		"of a table":   {func(int) string { return "no" }, RunnerReplay, 36},
+		"two reasons":  {func(n int) string { return []string{"no", "nay"}[n%2] }, "", 36},
+		"one that ran": {func(n int) string { return []string{"no", "no", "no", "no", "", "no"}[min(n, 5)] }, "", 36},
+	} {
+		var sink memorySink
+		o, l := options(t, &sink)
+		o.Runner = &failing{l, tc.reason, 0}
+		c := smallCampaign(Grid)
+		c.Runner.Name = tc.runner
+		s, err := Run(context.Background(), c, o)
+		if s.Done != tc.done || len(sink.rows) != tc.done || errors.Is(err, ErrSetup) != (tc.done == 5) {
+			t.Errorf("%s: %d points, %d rows, %v; want %d", name, s.Done, len(sink.rows), err, tc.done)
+		}
+		if name != "alike" {
+			continue
+		}
+		o.Rows = slices.Clone(sink.rows)
+		if s, err := Run(context.Background(), c, o); s.Done != 10 || !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "rank 9") {
+			t.Errorf("again: %d points, %v; want 10", s.Done, err)
+		}
+		o.Runner, o.Rows = l, slices.Clone(sink.rows)
+		if s, err := Run(context.Background(), c, o); s.Done != 36 || err != nil {
+			t.Errorf("mended: %d points, %v; want 36", s.Done, err)
+		}
+	}
+}
+
+// failing fails for the reasons it is told.
+type failing struct {
+	Runner
+	reason func(n int) string
+	n      int
+}
+
+func (f *failing) Run(ctx context.Context, c spec.Config) (spec.Measurement, error) {
+	m, err := f.Runner.Run(ctx, c)
+	if why := f.reason(f.n); why != "" {
+		m.Outcome, m.Reason, m.StepSec = spec.Failed, why, nil
+	}
+	f.n++
+	return m, err
+}
+
 // always returns the same measurement.
 type always struct{ m spec.Measurement }
 
