@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Sequence
 
 import torch.distributed as dist
@@ -10,6 +11,10 @@ from pacer_worker.collectives import Group
 from pacer_worker.config import Plan
 from pacer_worker.phases import Phases
 from pacer_worker.unsupported import Unsupported
+
+# Of collectives in groups besides the default one. Torch's own, ten minutes on
+# NCCL, may be less than the point is given; whoever started it ends it when its time is up.
+PATIENCE = datetime.timedelta(days=1)
 
 
 class Mesh:
@@ -73,5 +78,5 @@ class Mesh:
             return None
         if ranks not in self._handles:
             whole = len(ranks) == self.world
-            self._handles[ranks] = dist.group.WORLD if whole else dist.new_group(list(ranks))
+            self._handles[ranks] = dist.group.WORLD if whole else dist.new_group(list(ranks), timeout=PATIENCE)
         return self._handles[ranks]
