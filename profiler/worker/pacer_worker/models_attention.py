@@ -122,10 +122,10 @@ class Attention(nn.Module):
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         wide, narrow = self.heads * self.width, self.kv_heads * self.width
         if self.cross:
-            q = self.q(self.tp.enter(x))
-            k, v = self.qkv(self.tp.enter(memory)).split((narrow, narrow), -1)
+            q = self.q.columns(x)
+            k, v = self.qkv.columns(memory).split((narrow, narrow), -1)
         else:
-            q, k, v = self.qkv(self.tp.enter(x)).split((wide, narrow, narrow), -1)
+            q, k, v = self.qkv.columns(x).split((wide, narrow, narrow), -1)
         return self._by_head(q), self._by_head(k), self._by_head(v)
 
     def _by_head(self, x: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ class Logits(Weighted):
             self.declare("bias", "head.bias", (vocab,), Constant(0.0), site.device, self.split)
 
     def forward(self, x: Tensor, labels: Tensor) -> Tensor:
-        logits = F.linear(self.tp.enter(x), self.table, self.bias)
+        logits = self.tp.columns(x, self.table, self.bias)
         return cross_entropy(logits, labels, self.tp, self.split)
 
 

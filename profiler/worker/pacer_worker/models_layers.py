@@ -71,7 +71,7 @@ class MLP(nn.Module):
         self.down = Linear(site, f"{name}.down", inner, hidden, style.bias, site.tp.share(1, inner))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.up(self.tp.enter(x))
+        y = self.up.columns(x)
         if self.gated:
             gate, y = y.chunk(2, -1)
             y = self.activation(gate) * y

@@ -57,6 +57,19 @@ class TensorParallel:
             return x
         return _exchange(_GatherTokens if self.sequence else _Copy, x, self.group)
 
+    @uncompiled
+    def columns(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Applies a linear layer split by columns to a hidden state.
+
+        With sequence parallelism the whole state is not kept for the backward
+        pass, which gathers it once more (Korthikanti et al., section 4.2.2).
+        """
+        if not self.sequence:
+            return F.linear(self.enter(x), weight, bias)
+        with torch.autocast(x.device.type, enabled=False):  # it does not reach into the function's backward
+            weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
+            return _GatheredLinear.apply(x, weight, bias, self.group)
+
     def leave(self, x: Tensor) -> Tensor:
         """Sums the partial results of layers split by rows into a hidden state."""
         if self.size == 1:
@@ -110,6 +123,7 @@ class Linear(Weighted):
         partial: int | None = None,
     ) -> None:
         super().__init__()
+        self.tp = site.tp
         device = site.device
         self.declare("weight", f"{name}.weight", (outputs, inputs), Normal(inputs), device, split, partial)
         self.by_rows = split is not None and split.axis == 1
@@ -122,6 +136,10 @@ class Linear(Weighted):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, None if self.by_rows else self.bias)
+
+    def columns(self, x: Tensor) -> Tensor:
+        """Is forward for a hidden state, where the layer is split by columns."""
+        return self.tp.columns(x, self.weight, self.bias)
 
     def add_bias(self, x: Tensor) -> Tensor:
         """Adds the bias in the type of x: as it is, in fp32, it would widen the hidden state."""
@@ -190,6 +208,23 @@ class _GatherTokens(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return ctx.group.reduce_scatter(grad, SEQUENCE), None
+
+
+class _GatheredLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, group: Group) -> Tensor:
+        ctx.group = group
+        ctx.save_for_backward(x, weight)
+        return F.linear(group.all_gather(x, SEQUENCE), weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        rows = grad.flatten(0, -2)
+        tokens = ctx.group.all_gather(x, SEQUENCE).flatten(0, -2)
+        to_weight = rows.t().mm(tokens)
+        to_bias = rows.sum(0) if ctx.needs_input_grad[2] else None
+        return ctx.group.reduce_scatter(grad.matmul(weight), SEQUENCE), to_weight, to_bias, None
 
 
 class _ScatterSum(torch.autograd.Function):
