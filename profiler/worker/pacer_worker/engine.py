@@ -162,6 +162,8 @@ class Engine:
             self.notes["zero"] = replicas.note
             return replicas
         initialise(self.stage, seed, self.device)
+        if self.device.type == "cuda":  # of convolutions, else converted in every step
+            self.stage.to(memory_format=torch.channels_last)
         if group.size == 1:
             if self.plan.zero:
                 self.notes["zero"] = "none: one replica has nothing to share"
@@ -184,7 +186,7 @@ class Engine:
             self.notes["offload"] = "CPUOffloadPolicy"
         parameters = [p for p in self.stage.parameters() if p.requires_grad]
         if self.plan.zero == 1 and self.plan.dp > 1:
-            self.notes["zero"] = "ZeroRedundancyOptimizer"
+            self.notes["zero"] = "ZeroRedundancyOptimizer: gradients all-reduced, then fp32 weights broadcast"
             return zero.sharded_optimizer(parameters, kind, self.mesh.dp, **settings.kwargs())
         return kind(parameters, **settings.kwargs())
 

@@ -61,8 +61,9 @@ class HostAdamW(torch.optim.Optimizer):
     @staticmethod
     def _copy(weight: torch.Tensor) -> torch.nn.Parameter:
         def pinned() -> torch.Tensor:
-            return torch.empty(weight.shape, dtype=weight.dtype, pin_memory=weight.is_cuda)
+            return torch.empty_like(weight, device="cpu", pin_memory=weight.is_cuda)  # of its layout
 
-        host = torch.nn.Parameter(pinned().copy_(weight.detach()))
+        weight = weight.detach()
+        host = torch.nn.Parameter(pinned().copy_(weight))
         host.grad = pinned().zero_()
         return host

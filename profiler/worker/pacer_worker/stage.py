@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Callable, ContextManager
 
 import torch
@@ -60,6 +61,11 @@ class Stage(nn.Module):
 
     def layer_modules(self) -> list[nn.Module]:
         return [part for name, part in self.parts.items() if name in self.layers]
+
+    def separate_parts(self) -> list[nn.Module]:
+        """Returns the parts that share no parameter with another, as tied embeddings do."""
+        holders = Counter(id(p) for part in self.parts.values() for p in part.parameters())
+        return [part for part in self.parts.values() if all(holders[id(p)] == 1 for p in part.parameters())]
 
     def compile(self) -> None:  # type: ignore[override]
         """Compiles every layer on its own: few graphs, which recomputation and FSDP wrap."""

@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from pacer_worker.collectives import Group
 from pacer_worker.config import Plan
+from pacer_worker.mesh import PATIENCE
 from pacer_worker.precision import Precision
 from pacer_worker.replicas import Replicas
 from pacer_worker.stage import Stage
@@ -51,16 +52,27 @@ def zero_redundancy_optimizer() -> type | None:
     return module.ZeroRedundancyOptimizer if module else None
 
 
-def sharded_optimizer(parameters: Any, kind: Any, group: Group, **kwargs: Any) -> torch.optim.Optimizer:
-    """Returns ZeRO-1: every replica steps its share of the parameters, and broadcasts them."""
+def sharded_optimizer(parameters: list[torch.nn.Parameter], kind: Any, group: Group, **kwargs: Any) -> torch.optim.Optimizer:
+    """Returns ZeRO-1: every replica steps its share of the parameters, and broadcasts them.
+
+    Parameters become views of one buffer per replica, which is broadcast at once,
+    unless that would cost them their layout (channels last).
+    """
     base: Any = zero_redundancy_optimizer()
+    views = all(p.is_contiguous() for p in parameters)
 
     class ShardedOptimizer(base):  # type: ignore[misc]
         def _sync_params(self) -> None:
             with group.phases("communication"):
                 super()._sync_params()
 
-    return ShardedOptimizer(parameters, optimizer_class=kind, process_group=group.handle, **kwargs)
+    return ShardedOptimizer(
+        parameters,
+        optimizer_class=kind,
+        process_group=group.handle,
+        parameters_as_bucket_view=views,
+        **kwargs,
+    )
 
 
 def own_group(device: torch.device) -> object:
@@ -70,7 +82,7 @@ def own_group(device: torch.device) -> object:
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     if dist.get_world_size() == 1:
         return dist.group.WORLD
-    return [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
+    return [dist.new_group([rank], timeout=PATIENCE) for rank in range(dist.get_world_size())][dist.get_rank()]
 
 
 class FullyShard(Replicas):
@@ -89,8 +101,9 @@ class FullyShard(Replicas):
             options["mp_policy"] = api.MixedPrecisionPolicy(param_dtype=precision.dtype, reduce_dtype=torch.float32)
         if plan.offload == "params":
             options["offload_policy"] = api.CPUOffloadPolicy(pin_memory=device.type == "cuda")
-        for layer in stage.layer_modules():
-            api.fully_shard(layer, reshard_after_forward=plan.zero == 3, **options)
+        end = list(stage.parts.values())[-1]  # its backward pass comes at once
+        for part in stage.separate_parts():
+            api.fully_shard(part, reshard_after_forward=plan.zero == 3 and part is not end, **options)
         api.fully_shard(stage, reshard_after_forward=False, **options)
         self.gathered = plan.zero == 2  # weights stay whole from the first micro-batch to the last
         stage.to_empty(device="cpu" if plan.offload == "params" else device)
