@@ -122,6 +122,6 @@ const (
 	ForModel     Group = "model"     // the model cannot be trained by this plan
 	ForStack     Group = "stack"     // the device or the training stack lacks a feature
 	ForDuplicate Group = "duplicate" // another plan under a second name
-	ForMemory    Group = "memory"    // far more than the device has
+	ForMemory    Group = "memory"    // more than device or host have
 	ForOutcome   Group = "outcome"   // a point that asked for less ran out of memory or time
 )

@@ -27,13 +27,21 @@ func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
 	affordable, open := r.affordable(left, h)
 	switch {
 	case open == 0:
-		r.stopped = "every point is measured"
+		r.stopped = r.exhausted()
 		return Step{}, false, nil
 	case len(affordable) == 0:
 		r.stopped = "budget spent: " + r.tooLittle(left)
 		return Step{}, false, nil
 	}
 	return r.choose(affordable, h), true, nil
+}
+
+// exhausted says that no point is left.
+func (r *run) exhausted() string {
+	if len(r.skips) == 0 {
+		return "every point is measured"
+	}
+	return fmt.Sprintf("nothing is left: %d points measured, %d skipped", len(r.done), len(r.skips))
 }
 
 // affordable returns the open points the budget has room for, and how many are

@@ -208,7 +208,7 @@ func TestAskingMoreIsSkipped(t *testing.T) {
 		}
 		// Of 18, the 8 with mb >= 2 and seq >= 128 fail; the first of them in
 		// canonical order (mb=2, ga=1, 128 tokens) rules the other 7 out.
-		if s.ByOutcome[outcome] != 1 || s.ByOutcome[spec.OK] != 10 || s.Skipped != 7 || len(s.Skips) != 7 || s.Stopped != "every point is measured" {
+		if s.ByOutcome[outcome] != 1 || s.ByOutcome[spec.OK] != 10 || s.Skipped != 7 || len(s.Skips) != 7 || s.Stopped != "nothing is left: 11 points measured, 7 skipped" {
 			t.Errorf("%s: %v, %d skipped, stopped %q; want 10 ok, 1, 7 skipped", outcome, s.ByOutcome, s.Skipped, s.Stopped)
 		}
 		for _, r := range s.Skips {

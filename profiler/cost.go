@@ -3,36 +3,39 @@ package profiler
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Guesses of a point's cost before any has been measured: seconds to launch,
-// import and warm up, and steps timed.
+// Guesses of a point's cost before any has been measured: seconds to launch and
+// import, steps of warm-up, and steps timed.
 const (
 	launchCPU   = 5.0
 	launchOther = 15.0
+	warmUpSteps = 6
 	timedSteps  = 20
 )
 
 // habits are what the points measured so far have in common.
 type habits struct {
-	overhead float64 // seconds a point holds its devices beyond its timed steps
+	overhead float64 // seconds a point holds its devices beyond its steps
+	warmUp   float64 // steps before the timed ones
 	steps    float64 // timed
 	wall     float64 // mean seconds of a point, 0 = none measured
 	device   float64 // mean device-seconds of a point
 }
 
 func (r *run) habits() habits {
-	h := habits{overhead: launchOther, steps: timedSteps}
+	h := habits{overhead: launchOther, warmUp: warmUpSteps, steps: timedSteps}
 	switch {
 	case r.played():
-		h.overhead = r.c.Runner.Delay.Seconds()
+		h.overhead, h.warmUp = r.c.Runner.Delay.Seconds(), 0
 	case r.o.Machine.CPU:
 		h.overhead = launchCPU
 	}
-	var over, steps []float64
+	var over, warm, steps []float64
 	for _, m := range r.rows {
 		wall, timed := wallOf(m), 0.0
 		h.wall += wall / float64(len(r.rows))
@@ -43,10 +46,12 @@ func (r *run) habits() habits {
 		for _, t := range m.StepSec {
 			timed += t
 		}
-		over, steps = append(over, max(wall-timed, 0)), append(steps, float64(len(m.StepSec)))
+		n := float64(len(m.StepSec))
+		w := warmUpOf(m)
+		over, warm, steps = append(over, max(wall-timed*(1+w/n), 0)), append(warm, w), append(steps, n)
 	}
 	if len(over) > 0 {
-		h.overhead, h.steps = median(over), median(steps)
+		h.overhead, h.warmUp, h.steps = median(over), median(warm), median(steps)
 	}
 	return h
 }
@@ -59,7 +64,25 @@ func (r *run) seconds(b *belief, i int, h habits) float64 {
 	if !ok {
 		return min(h.wall, p.Timeout.Seconds())
 	}
-	return min(h.overhead+step*p.timed(step, h), p.Timeout.Seconds())
+	return min(h.overhead+step*(p.warmUp(step, h)+p.timed(step, h)), p.Timeout.Seconds())
+}
+
+// warmUpOf returns how many steps came before the timed ones, 0 if unknown.
+func warmUpOf(m spec.Measurement) float64 {
+	n, err := strconv.Atoi(m.Env[envWarmUp])
+	if err != nil {
+		return 0
+	}
+	return float64(max(n, 0))
+}
+
+// warmUp returns how many steps of that many seconds are expected before the
+// timed ones: after the first they take half of the time for these at most.
+func (p PointOptions) warmUp(step float64, h habits) float64 {
+	if most := p.MaxTime.Seconds() / 2; (h.warmUp-1)*step > most {
+		return 1 + math.Ceil(most/step)
+	}
+	return h.warmUp
 }
 
 // timed returns how many steps of that many seconds are expected to be timed.

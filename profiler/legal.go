@@ -74,14 +74,22 @@ func (m Machine) lacks(c spec.Config) string {
 // measured for most published runs; what lies between is tried.
 const hopeless = 1.5
 
-// tooLarge returns why c cannot fit in memory, or "" where it may.
-func tooLarge(c spec.Config) string {
-	need, ok := memoryShare(c)
-	if !ok || need <= hopeless {
+// tooLarge returns why c cannot fit in the memory of its devices or, offloaded,
+// in that of m, or "" where it may. What is offloaded is known to the byte, and
+// a host without memory kills more than the point: there is no tolerance.
+func (m Machine) tooLarge(c spec.Config) string {
+	if need, ok := memoryShare(c); ok && need > hopeless {
+		return fmt.Sprintf("needs more than %g times the %.3g GiB of %s, by the estimate", hopeless,
+			c.Accelerator.MemBytes/memory.GiB, c.Accelerator.Name)
+	}
+	if m.HostBytes <= 0 || c.Plan.Offload == spec.OffloadNone {
 		return ""
 	}
-	return fmt.Sprintf("needs more than %g times the %.3g GiB of %s, by the estimate", hopeless,
-		c.Accelerator.MemBytes/memory.GiB, c.Accelerator.Name)
+	b, err := memory.Estimate(c)
+	if need := b.HostBytes * float64(c.Plan.Devices()); err == nil && need > m.HostBytes {
+		return fmt.Sprintf("offloads %.3g GiB, by the estimate, this machine has %.3g GiB of host memory", need/memory.GiB, m.HostBytes/memory.GiB)
+	}
+	return ""
 }
 
 // memoryShare returns the estimated peak of c over its device's memory.

@@ -152,7 +152,7 @@ func (e *expansion) reject(c spec.Config, uneven bool) (Rejected, bool) {
 		{ForModel, func() string { return cannotRun(c.Model, c.SeqLen, c.Plan) }},
 		{ForDuplicate, func() string { return notWorth(c.Plan) }},
 		{ForStack, func() string { return e.m.lacks(c) }},
-		{ForMemory, func() string { return tooLarge(c) }},
+		{ForMemory, func() string { return e.m.tooLarge(c) }},
 	} {
 		if why := rule.why(); why != "" {
 			return Rejected{Config: c, Why: why, Group: rule.Group}, true

@@ -172,6 +172,33 @@ func TestHopelessMemory(t *testing.T) {
 	}
 }
 
+// TestHostMemory: what is offloaded must fit on the host.
+func TestHostMemory(t *testing.T) {
+	m := gpuMachine(2, 16)
+	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
+		Shapes: []spec.Shape{spec.NewShape(2)}, ZeRO: []int{1}, Offload: []spec.Offload{spec.OffloadNone, spec.OffloadOptimizer},
+	}}
+	points, _, err := c.Points(m)
+	if err != nil || len(points) != 2 {
+		t.Fatalf("%d points, %v; want 2", len(points), err)
+	}
+	i := slices.IndexFunc(points, func(p Point) bool { return p.Config.Plan.Offload == spec.OffloadOptimizer })
+	b, err := memory.Estimate(points[i].Config)
+	if err != nil || b.HostBytes <= 0 {
+		t.Fatal(b, err)
+	}
+	for _, tc := range []struct{ host, points float64 }{{1.99 * b.HostBytes, 1}, {2.01 * b.HostBytes, 2}, {0, 2}} {
+		m.HostBytes = tc.host
+		points, rejected, err := c.Points(m)
+		if err != nil || len(points) != int(tc.points) {
+			t.Fatalf("%g bytes: %d points, %v; want %g", tc.host, len(points), err, tc.points)
+		}
+		if len(points) == 1 && (len(rejected) != 1 || rejected[0].Group != ForMemory || !strings.Contains(rejected[0].Why, "of host memory")) {
+			t.Errorf("%+v", rejected)
+		}
+	}
+}
+
 func TestPointsErrors(t *testing.T) {
 	m := cpuMachine(2)
 	a := []spec.Model{tinyModel("a", 4)}

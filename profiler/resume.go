@@ -28,7 +28,7 @@ func (r *run) resume() error {
 		return cmp.Or(cmp.Compare(pointNumber(a), pointNumber(b)), a.At.Compare(b.At), cmp.Compare(a.Origin, b.Origin))
 	})
 	for _, m := range mine {
-		if err := r.sameRun(m.Config); err != nil {
+		if err := r.sameRun(m); err != nil {
 			return err
 		}
 		r.add(m)
@@ -37,12 +37,13 @@ func (r *run) resume() error {
 	return nil
 }
 
-// sameRun refuses to mix two machines, or two networks of one name, in one run.
-func (r *run) sameRun(c spec.Config) error {
+// sameRun refuses to mix two machines, two networks of one name, two versions
+// of torch, or compiled and uncompiled points in one run.
+func (r *run) sameRun(row spec.Measurement) error {
 	if r.c.Space.Measured {
 		return nil
 	}
-	m := r.o.Machine
+	c, m := row.Config, r.o.Machine
 	if c.Accelerator.Name != m.Accelerator.Name || c.Framework != m.Framework {
 		return fmt.Errorf("profiler: campaign %s: run %s was measured on %s with %s, here is %s with %s: give this run another label",
 			r.c.Name, r.label, c.Accelerator.Name, cmp.Or(c.Framework, "no framework"),
@@ -54,8 +55,34 @@ func (r *run) sameRun(c spec.Config) error {
 				r.c.Name, r.label, now.Name)
 		}
 	}
-	return nil
+	return r.sameStack(row)
 }
+
+// sameStack is sameRun for what a row's facts say of the training stack. A
+// point that did not get far has fewer facts.
+func (r *run) sameStack(row spec.Measurement) error {
+	if r.played() {
+		return nil
+	}
+	was, is := row.Env[envTorch], r.o.Machine.Env[envTorch]
+	if was != "" && is != "" && was != is {
+		return fmt.Errorf("profiler: campaign %s: run %s was measured with torch %s, here is %s: give this run another label",
+			r.c.Name, r.label, was, is)
+	}
+	compiled := row.Env[envCompiled] != ""
+	if compiled == r.c.Point.Compile || !compiled && row.Outcome != spec.OK {
+		return nil
+	}
+	return fmt.Errorf("profiler: campaign %s: run %s was measured with compile: %t, now it is %t: give this run another label",
+		r.c.Name, r.label, compiled, r.c.Point.Compile)
+}
+
+// Facts of the torchrun runner.
+const (
+	envTorch    = "torch"        // version
+	envCompiled = "used_compile" // what was compiled
+	envWarmUp   = "warmup_steps"
+)
 
 // network returns m without what does not change the network that is trained.
 func network(m spec.Model) spec.Model {

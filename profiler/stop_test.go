@@ -224,6 +224,55 @@ func TestAnotherMachineOrModelIsRefused(t *testing.T) {
 	}
 }
 
+// TestAnotherStackIsRefused: rows of one run have one torch, and are all
+// compiled or none.
+func TestAnotherStackIsRefused(t *testing.T) {
+	var sink memorySink
+	o, _ := options(t, &sink)
+	c := smallCampaign(Grid)
+	c.Budget.Points = 2
+	if _, err := Run(context.Background(), c, o); err != nil {
+		t.Fatal(err)
+	}
+	row := func(outcome spec.Outcome, facts ...string) spec.Measurement {
+		m := sink.rows[0]
+		m.Outcome, m.Env = outcome, map[string]string{EnvRun: "1", EnvPoint: "1", EnvWall: "1"}
+		if outcome != spec.OK {
+			m.StepSec = nil
+		}
+		for i := 0; i < len(facts); i += 2 {
+			m.Env[facts[i]] = facts[i+1]
+		}
+		return m
+	}
+	const compiled, not = "was measured with compile: true, now it is false", "was measured with compile: false, now it is true"
+	for name, tc := range map[string]struct {
+		row     spec.Measurement
+		torch   string
+		compile bool
+		runner  string
+		want    string // "" = goes on
+	}{
+		"same":              {row(spec.OK, "torch", "1.13"), "1.13", false, "", ""},
+		"other torch":       {row(spec.OK, "torch", "1.13"), "2.6", false, "", "was measured with torch 1.13, here is 2.6: give"},
+		"unknown here":      {row(spec.OK, "torch", "1.13"), "", false, "", ""},
+		"unknown there":     {row(spec.Failed), "2.6", false, "", ""},
+		"compiled":          {row(spec.OK, "used_compile", "each layer"), "2.6", true, "", ""},
+		"no more":           {row(spec.OOM, "used_compile", "each layer"), "2.6", false, "", compiled},
+		"not yet":           {row(spec.OK), "2.6", true, "", not},
+		"failed before":     {row(spec.OOM), "2.6", true, "", ""},
+		"rows of the table": {row(spec.OK, "used_compile", "each layer", "torch", "1"), "2.6", false, RunnerReplay, ""},
+	} {
+		o.Rows = []spec.Measurement{tc.row}
+		o.Machine.Env = map[string]string{"torch": tc.torch}
+		c.Point.Compile, c.Runner.Name = tc.compile, tc.runner
+		_, err := Run(context.Background(), c, o)
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
 // TestRowsOutsideTheSpace: a campaign that was changed counts what it measured
 // before, without calling it a point.
 func TestRowsOutsideTheSpace(t *testing.T) {
