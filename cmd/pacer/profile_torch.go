@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -27,6 +29,11 @@ func torchStation(c *cli.Context, camp profiler.Campaign, dry bool) (station, er
 	torch, err := t.Setup(c.Context)
 	if err == nil {
 		err = seesDevices(torch, m)
+	}
+	if err == nil && m.CPU && c.String("devices") != cpuDevices {
+		var hidden int
+		hidden, err = t.Hidden(c.Context)
+		err = cmp.Or(err, unseenGPUs(torch, hidden, notes))
 	}
 	switch {
 	case err != nil && c.Context.Err() != nil:
@@ -57,4 +64,18 @@ func seesDevices(torch worker.Features, m profiler.Machine) error {
 	}
 	return fmt.Errorf("profile: this machine has %d x %s, but torch %s of %s %s; install one with CUDA (pip install torch), or measure the CPU (--devices cpu): %w",
 		len(m.Devices), m.Accelerator.Name, torch.Torch, torch.Executable, how, profiler.ErrSetup)
+}
+
+// unseenGPUs reports GPUs that torch can use and the NVIDIA management library
+// does not show, so that the CPU would be measured in their place. notes say
+// what became of that library.
+func unseenGPUs(torch worker.Features, devices int, notes []string) error {
+	if devices == 0 {
+		return nil
+	}
+	return fmt.Errorf("profile: torch %s of %s sees %s, but they cannot be watched (%s): in a container give it the driver's "+
+		"\"utility\" capability (NVIDIA_DRIVER_CAPABILITIES=compute,utility), use a pacer built with cgo (gcc), "+
+		"or measure the CPU (--devices cpu): %w",
+		torch.Torch, torch.Executable, plural(devices, "CUDA device"), cmp.Or(strings.Join(notes, "; "), "the NVIDIA management library shows none"),
+		profiler.ErrSetup)
 }

@@ -21,8 +21,8 @@ import (
 // TorchrunOptions say how Torchrun measures. Only Machine must be set.
 type TorchrunOptions struct {
 	// Python is the interpreter that has torch. "" is $PACER_PYTHON if that is
-	// set, else the first of /usr/bin/python3 and the python3 of PATH that
-	// imports torch.
+	// set, else the first of the python3 of PATH and /usr/bin/python3 whose
+	// torch can use the devices, or failing that imports.
 	Python   string
 	Executor profiler.Executor     // nil = executor.Local
 	Point    profiler.PointOptions // how long and how well a point is measured
@@ -118,7 +118,7 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 	var pgid atomic.Int64
 	stop := t.o.Watch.Watch(devices, func() int { return int(pgid.Load()) })
 	kills := oomKills()
-	exit, err := t.launch(ctx, devices, dir, request, out, func(id int) { pgid.Store(int64(id)) })
+	exit, err := t.launch(ctx, m.Config, dir, request, out, func(id int) { pgid.Store(int64(id)) })
 	end := ending{exit: exit, outOfMemoryKill: oomKills() > kills, timeout: t.point.Timeout, log: exit.Tail}
 	if err == nil {
 		end.result, end.noResult = worker.ReadResult(out)
@@ -146,7 +146,7 @@ func (t *Torchrun) request(c spec.Config) worker.Request {
 	}
 	return worker.Request{
 		Config: c, Device: device, Devices: c.Plan.Devices(), Seed: t.o.Seed,
-		Compile: t.point.Compile, Threads: t.point.Threads,
+		Compile: t.point.Compile, Threads: t.threads(c),
 		MinSteps: t.point.MinSteps, MaxSteps: t.point.MaxSteps,
 		MaxTime: t.point.MaxTime.Seconds(), Interval: t.point.Interval, Timeout: t.point.Timeout.Seconds(),
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -14,9 +15,10 @@ import (
 // finding a free one and its use somebody else may take it.
 const portTries = 3
 
-// launch starts the worker on the devices and waits until it is gone.
-func (t *Torchrun) launch(ctx context.Context, devices []int, dir, request, out string, started func(pgid int)) (profiler.Exit, error) {
-	cmd := profiler.Command{Env: t.environment(devices), Dir: dir, Timeout: t.point.Timeout, Started: started}
+// launch starts the worker on the devices of c and waits until it is gone.
+func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out string, started func(pgid int)) (profiler.Exit, error) {
+	devices := t.o.Machine.Devices[:c.Plan.Devices()]
+	cmd := profiler.Command{Env: t.environment(devices, t.threads(c)), Dir: dir, Timeout: t.point.Timeout, Started: started}
 	work := []string{t.program, "--request", request, "--out", out}
 	if len(devices) == 1 {
 		cmd.Args = append([]string{t.features.Executable}, work...)
@@ -53,10 +55,22 @@ func torchrunArgs(python string, n, port int, logs string) []string {
 		"-r", "2", "-t", "2", "--log_dir", logs}
 }
 
-// environment is what the worker's processes get besides ours.
-func (t *Torchrun) environment(devices []int) []string {
+// threads is how many CPU threads each process of c gets: as asked, else its
+// part of the CPUs that c is recorded with, 0 where that is not known. Without
+// being told torch takes what the affinity allows, whatever the quota, and
+// torchrun gives each of several processes one.
+func (t *Torchrun) threads(c spec.Config) int {
+	if t.point.Threads > 0 || c.Shape.CPUs <= 0 {
+		return t.point.Threads
+	}
+	return max(1, c.Shape.CPUs/c.Plan.Devices())
+}
+
+// environment is what the worker's processes get besides ours; 0 threads leave
+// their number to torch.
+func (t *Torchrun) environment(devices []int, threads int) []string {
 	env := []string{"PYTHONUNBUFFERED=1"}
-	if n := t.point.Threads; n > 0 {
+	if n := threads; n > 0 {
 		for _, library := range []string{"OMP", "MKL", "OPENBLAS"} {
 			env = append(env, fmt.Sprintf("%s_NUM_THREADS=%d", library, n))
 		}

@@ -27,7 +27,8 @@ type ending struct {
 }
 
 // judge sets the outcome of m. In this order: a rank that ran out of memory
-// says so; a timeout is one, whatever was written; a result says what it is;
+// says so; all steps measured are a result, though the worker then hung; any
+// other timeout is one, whatever was written; a result says what it is;
 // without one, or where its ranks only say that another was gone, the way it
 // ended is all there is.
 func (e ending) judge(m *spec.Measurement) {
@@ -35,7 +36,7 @@ func (e ending) judge(m *spec.Measurement) {
 	switch {
 	case told && r.Outcome == spec.OOM:
 		m.Outcome, m.Reason = spec.OOM, r.Reason
-	case e.exit.TimedOut:
+	case e.exit.TimedOut && (!told || r.Outcome != spec.OK || r.World != m.Config.Plan.Devices()):
 		m.Outcome, m.Reason = spec.Timeout, fmt.Sprintf("did not end within %s and was killed", e.timeout)
 	case told && r.LostPeer:
 		m.Outcome, m.Reason = e.untold("a process was gone (" + r.Reason + ")")
@@ -55,7 +56,10 @@ func (e ending) judge(m *spec.Measurement) {
 		m.Env[profiler.EnvLog] = e.log
 		return
 	}
-	if e.exit.Code != 0 {
+	switch {
+	case e.exit.TimedOut:
+		warn(m, fmt.Sprintf("after writing its result the worker hung: it did not end within %s and was killed", e.timeout))
+	case e.exit.Code != 0:
 		warn(m, "after writing its result the worker ended badly: "+status(e.exit))
 	}
 	if e.exit.Stray > 0 {
@@ -102,6 +106,9 @@ func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	}
 	m.StepSec, m.PhaseSec, m.PeakBytes = r.StepSec, r.PhaseSec, r.PeakBytes
 	m.Env[profiler.EnvReserved] = number(r.ReservedBytes)
+	if r.HalfWidth > 0 {
+		m.Env[profiler.EnvHalfWidth] = number(r.HalfWidth)
+	}
 	m.Env["warmup_steps"] = strconv.Itoa(len(r.WarmupSec))
 	m.Env["warmup_stopped"], m.Env["steps_stopped"] = r.WarmupStopped, r.Stopped
 	m.Env["loss_first"], m.Env["loss_last"] = number(r.LossFirst), number(r.LossLast)

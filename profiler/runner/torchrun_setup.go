@@ -53,21 +53,47 @@ func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
 	}
 	var why []string
 	for _, python := range candidates {
-		f, err := t.ask(ctx, python)
-		if err == nil {
-			f.Executable = python
-			t.features = &f
-			return f, nil
-		}
+		f, err := t.ask(ctx, python, t.environment(t.o.Machine.Devices, t.point.Threads))
 		if ctx.Err() != nil {
 			return worker.Features{}, ctx.Err()
 		}
-		why = append(why, err.Error())
+		if err != nil {
+			why = append(why, err.Error())
+			continue
+		}
+		f.Executable = python
+		fit := t.o.Machine.CPU || f.Devices > 0
+		if fit || t.features == nil { // the first that imports, unless another sees the GPUs
+			t.features = &f
+		}
+		if fit {
+			break
+		}
+	}
+	if t.features != nil {
+		return *t.features, nil
 	}
 	return worker.Features{}, fmt.Errorf("runner: torchrun: %s: %w", strings.Join(why, "; "), profiler.ErrSetup)
 }
 
+// Hidden returns how many CUDA devices torch sees that a runner on the CPU hides
+// from it, 0 for other runners. Its interpreter is looked for as by Setup.
+func (t *Torchrun) Hidden(ctx context.Context) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f, err := t.setup(ctx)
+	if err != nil || !t.o.Machine.CPU || f.CUDA == "" {
+		return 0, err
+	}
+	f, err = t.ask(ctx, f.Executable, nil)
+	if err != nil {
+		return 0, fmt.Errorf("runner: torchrun: %w", err)
+	}
+	return f.Devices, nil
+}
+
 // pythons returns the interpreters to try, given the one that was asked for.
+// That of PATH comes first: an environment somebody made and activated.
 func pythons(asked string) []string {
 	if asked == "" {
 		asked = os.Getenv(pythonVar)
@@ -76,7 +102,7 @@ func pythons(asked string) []string {
 		return []string{asked}
 	}
 	var out []string
-	for _, name := range []string{"/usr/bin/python3", "python3"} {
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		if path, err := exec.LookPath(name); err == nil && (len(out) == 0 || out[0] != path) {
 			out = append(out, path)
 		}
@@ -84,8 +110,9 @@ func pythons(asked string) []string {
 	return out
 }
 
-// ask returns what python has, or an error saying what it lacks and how to get it.
-func (t *Torchrun) ask(ctx context.Context, python string) (worker.Features, error) {
+// ask returns what python has with env added to the environment, or an error
+// saying what it lacks and how to get it.
+func (t *Torchrun) ask(ctx context.Context, python string, env []string) (worker.Features, error) {
 	var f worker.Features
 	dir, err := os.MkdirTemp("", "pacer-setup-")
 	if err != nil {
@@ -94,7 +121,7 @@ func (t *Torchrun) ask(ctx context.Context, python string) (worker.Features, err
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "features.json")
 	exit, err := t.o.Executor.Run(ctx, profiler.Command{
-		Args: []string{python, t.program, "--features", "--out", out}, Dir: dir, Timeout: setupTimeout})
+		Args: []string{python, t.program, "--features", "--out", out}, Env: env, Dir: dir, Timeout: setupTimeout})
 	switch {
 	case errors.Is(err, profiler.ErrSetup):
 		return f, fmt.Errorf("no Python at %s; %s", python, installPython)

@@ -82,13 +82,13 @@ func TestTorchrunSetupOnce(t *testing.T) {
 	}
 }
 
-// With none asked for, python3 of PATH is tried after /usr/bin/python3.
+// With none asked for, python3 of PATH is tried before /usr/bin/python3.
 func TestPythons(t *testing.T) {
 	t.Setenv("PACER_PYTHON", "")
 	python := script(t, "exit 1")
 	t.Setenv("PATH", filepath.Dir(python))
 	got := pythons("")
-	if n := len(got); n == 0 || got[n-1] != python || n == 2 && got[0] != "/usr/bin/python3" {
+	if n := len(got); n == 0 || got[0] != python || n == 2 && got[1] != "/usr/bin/python3" {
 		t.Errorf("candidates %v", got)
 	}
 	t.Setenv("PACER_PYTHON", "/opt/python")
@@ -97,5 +97,27 @@ func TestPythons(t *testing.T) {
 	}
 	if got := pythons("mine"); len(got) != 1 || got[0] != "mine" {
 		t.Errorf("candidates %v", got)
+	}
+}
+
+// The question is asked in the environment that is measured in, and what a
+// runner on the CPU hides is found by asking without.
+func TestTorchrunSetupEnvironment(t *testing.T) {
+	python := script(t, `for out; do :; done; n=1; [ "${CUDA_VISIBLE_DEVICES-unset}" = "" ] && n=0
+echo '{"version":1,"torch":"2.8","cuda":"12.8","torchrun":true,"devices":'$n'}' >"$out"`)
+	t.Setenv("CUDA_VISIBLE_DEVICES", "") // restored at the end
+	os.Unsetenv("CUDA_VISIBLE_DEVICES")
+	for _, c := range []struct {
+		cpu          bool
+		seen, hidden int
+	}{{true, 0, 1}, {false, 1, 0}} {
+		r := newTorchrun(t, TorchrunOptions{Python: python, Machine: profiler.Machine{Devices: []int{0}, CPU: c.cpu}})
+		f, err := r.Setup(context.Background())
+		if err != nil || f.Devices != c.seen {
+			t.Errorf("cpu=%t: %d devices, %v; want %d", c.cpu, f.Devices, err, c.seen)
+		}
+		if n, err := r.Hidden(context.Background()); err != nil || n != c.hidden {
+			t.Errorf("cpu=%t: %d hidden, %v; want %d", c.cpu, n, err, c.hidden)
+		}
 	}
 }

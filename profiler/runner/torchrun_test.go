@@ -122,7 +122,7 @@ func TestTorchrunEvil(t *testing.T) {
 		{"oom of a rank, others hang", oomOnRank1 + "; " + hang, 2, spec.OOM, "cannot allocate 9 GiB", ""},
 		{"oom of a rank after all", oomOnRank1 + "; " + goodResult(2), 2, spec.OOM, "cannot allocate 9 GiB", ""},
 		{"forks and hangs", "echo started; " + hang, 1, spec.Timeout, "did not end within 3s", "started"},
-		{"result, then hangs", goodResult(1) + "; " + hang, 1, spec.Timeout, "did not end within 3s", ""},
+		{"result of a part, then hangs", goodResult(1) + "; " + hang, 2, spec.Timeout, "did not end within 3s", ""},
 		{"too many devices", "exit 0", 3, spec.Failed, "needs 3 devices, there are 2", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestTorchrunGood(t *testing.T) {
 		profiler.EnvFLOPS: number(flops), "torch": "9.9", "python": "3.99", "used_attention": "sdpa", "params": "1000",
 		profiler.EnvNoise:   "95 % interval of the median step time is +-25.0 % after 6 steps, wanted +-2.0 %; stopped by max_steps",
 		profiler.EnvWarning: "after writing its result the worker ended badly: exit status 4; 1 processes were left behind and killed",
-		profiler.EnvLog:     "", "cuda": "",
+		profiler.EnvLog:     "", "cuda": "", profiler.EnvHalfWidth: "0.25",
 	} {
 		if m.Env[key] != want {
 			t.Errorf("%s is %q, want %q", key, m.Env[key], want)
@@ -207,12 +207,28 @@ func TestTorchrunGood(t *testing.T) {
 	}
 }
 
+// A worker that hangs once everything is measured loses nothing.
+func TestTorchrunHangsAfterResult(t *testing.T) {
+	python, word := fakePython(t, goodResult(1)+"; "+hang)
+	r := newTorchrun(t, TorchrunOptions{Python: python, Point: profiler.PointOptions{Timeout: 2 * time.Second},
+		Executor: executor.Local{Grace: 300 * time.Millisecond}})
+	m, err := r.Run(context.Background(), tiny(1))
+	if err != nil || m.Outcome != spec.OK || len(m.StepSec) != 6 || !strings.Contains(m.Env[profiler.EnvWarning], "the worker hung") {
+		t.Errorf("%+v, %v", m, err)
+	}
+	noneLeft(t, word)
+}
+
 // Device indices, threads and the rendezvous reach the processes.
 func TestTorchrunLaunch(t *testing.T) {
 	python, _ := fakePython(t, `echo "cuda=$CUDA_VISIBLE_DEVICES order=$CUDA_DEVICE_ORDER omp=$OMP_NUM_THREADS args=$all"; exit 1`)
 	run := func(o TorchrunOptions, devices int) string {
 		o.Python = python
-		m, err := newTorchrun(t, o).Run(context.Background(), tiny(devices))
+		config := tiny(devices)
+		if devices == 3 {
+			config.Shape.CPUs = 16
+		}
+		m, err := newTorchrun(t, o).Run(context.Background(), config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,6 +245,7 @@ func TestTorchrunLaunch(t *testing.T) {
 	}{
 		{TorchrunOptions{Machine: gpus}, 2, []string{"cuda=2,0 ", "order=PCI_BUS_ID", "omp=77 ", "-m torch.distributed.run", "--nproc_per_node=2", "--request "}},
 		{TorchrunOptions{Machine: gpus, Point: profiler.PointOptions{Threads: 4}}, 1, []string{"cuda=2 ", "omp=4 "}},
+		{TorchrunOptions{Machine: gpus}, 3, []string{"cuda=2,0,7 ", "omp=5 "}}, // of 16 CPUs
 		{TorchrunOptions{Machine: cpus}, 2, []string{"cuda= ", "omp=1 "}},
 		{TorchrunOptions{Machine: cpus, Point: profiler.PointOptions{Threads: 2}}, 1, []string{"cuda= ", "omp=2 "}},
 	} {
