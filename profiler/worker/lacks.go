@@ -2,7 +2,9 @@ package worker
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -14,6 +16,8 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	p := c.Plan.Normal()
 	sharded := p.ZeRO >= 2 && (p.DP > 1 || p.Offload == spec.OffloadParams)
 	switch {
+	case lacksModel(c.Model, p) != "":
+		return lacksModel(c.Model, p)
 	case p.CP > 1 || p.EP > 1 || p.VirtualStages > 1:
 		return "the worker has dp, tp (with sp) and pp, no cp, ep or vp"
 	case sharded && !f.has("fsdp1") && !f.has("fsdp2"):
@@ -28,6 +32,24 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 		return fmt.Sprintf("compile needs torch.compile, which torch %s lacks; torch 2.0 or later has it", f.Torch)
 	}
 	return f.lacksPrecision(p.Precision, device)
+}
+
+// resNet matches the names of the residual networks of models_resnet.py, once
+// without '-', '_' and ' '.
+var resNet = regexp.MustCompile(`(?i)^resnet(18|50)(v1\.?5)?$`)
+
+// lacksModel is the judgement of models.py.
+func lacksModel(m spec.Model, p spec.Plan) string {
+	kinds := []spec.Kind{spec.Decoder, spec.Encoder, spec.EncoderDecoder, spec.Vision}
+	switch {
+	case resNet.MatchString(strings.NewReplacer("-", "", "_", "", " ", "").Replace(m.Name)):
+		if p.TP > 1 {
+			return fmt.Sprintf("model %s: tensor parallelism (tp=%d) is for transformers", m.Name, p.TP)
+		}
+	case !m.HasShape() || !slices.Contains(kinds, m.Kind):
+		return fmt.Sprintf("model %s has no shape to build a network from: the worker has transformers with layers, hidden, ffn and heads, ResNet-18 and ResNet-50", m.Name)
+	}
+	return ""
 }
 
 func (f Features) lacksPrecision(p spec.Precision, device string) string {

@@ -44,9 +44,30 @@ func TestLacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := tc.f.Lacks(spec.Config{Plan: p}, tc.device, tc.compile)
+		got := tc.f.Lacks(spec.Config{Model: spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64}, Plan: p}, tc.device, tc.compile)
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s on %s, torch %s: %q, want %q", tc.plan, tc.device, tc.f.Torch, got, tc.want)
+		}
+	}
+}
+
+func TestLacksModel(t *testing.T) {
+	for _, tc := range []struct {
+		model spec.Model
+		tp    int
+		want  string
+	}{
+		{spec.Model{Name: "T5-1.2B", Kind: spec.Opaque, ParamCount: 1.2e9}, 1, "no shape"},
+		{spec.Model{Name: "m", Kind: spec.Opaque, Layers: 2, Hidden: 64}, 1, "no shape"},
+		{spec.Model{Name: "m", Kind: spec.Vision, Layers: 2, Hidden: 64}, 2, ""},
+		{spec.Model{Name: "ResNet-50", Kind: spec.Opaque}, 1, ""},
+		{spec.Model{Name: "resnet50_v1.5"}, 1, ""},
+		{spec.Model{Name: "ResNet-50"}, 2, "is for transformers"},
+		{spec.Model{Name: "ResNet-101"}, 1, "no shape"},
+	} {
+		got := newTorch.Lacks(spec.Config{Model: tc.model, Plan: spec.Plan{DP: 1, TP: tc.tp}}, CUDA, false)
+		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+			t.Errorf("%s, tp=%d: %q, want %q", tc.model.Name, tc.tp, got, tc.want)
 		}
 	}
 }

@@ -179,6 +179,7 @@ func TestMeasureFailures(t *testing.T) {
 		{`{"fail":{"step":2,"kind":"memory"}}`, spec.OOM, "MemoryError"},
 		{`{"fail":{"step":2,"kind":"cpu allocator"}}`, spec.OOM, "memory"},
 		{`{"fail":{"step":2,"kind":"cuda allocator"}}`, spec.OOM, "CUDA out of memory. Tried to allocate 2.00 GiB"},
+		{`{"fail":{"step":1,"kind":"cublas"}}`, spec.OOM, "CUBLAS_STATUS_ALLOC_FAILED"},
 		{`{"fail":{"step":1,"kind":"error"}}`, spec.Failed, "ValueError: a shape is wrong"},
 	}
 	var fakes []string

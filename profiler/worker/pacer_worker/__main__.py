@@ -81,8 +81,15 @@ def measure(request: dict[str, Any], out: str) -> int:
 
 
 # What a RuntimeError says of memory: CUDA and NCCL; the CPU allocator of torch
-# 1.13, and of later ones.
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
+# 1.13, and of later ones; the workspaces of cuBLAS and cuDNN.
+OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "bad_alloc",
+    "cublas_status_alloc_failed",
+    "cudnn_status_alloc_failed",
+)
 
 # What gloo, NCCL and the rendezvous say when another process is gone.
 LOST_PEER = (

@@ -64,6 +64,8 @@ class Engine:
             torch.empty(1 << 60, dtype=torch.uint8)
         if kind == "cuda allocator":
             raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        if kind == "cublas":
+            raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
         if kind == "error":
             raise ValueError("a shape\nis wrong")
         if kind == "killed":
