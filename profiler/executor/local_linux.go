@@ -81,9 +81,9 @@ func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.Fil
 	if err != nil {
 		return nil, err
 	}
-	defer control.Close()
 	r, report, err := os.Pipe()
 	if err != nil {
+		control.Close()
 		w.Close()
 		return nil, err
 	}
@@ -100,14 +100,17 @@ func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.Fil
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.ExtraFiles = []*os.File{control, report} // descriptors 3 and 4
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := s.cmd.Start(); err != nil {
+	err = s.cmd.Start()
+	control.Close() // at once: writing to a supervisor that died must fail, not wait
+	if err != nil {
 		return nil, err
 	}
 	all := exec.Cmd{Env: append(append(os.Environ(), cmd.Env...), markVar+"="+s.mark)}
 	order := supervisorOrder{Program: program, Args: cmd.Args, Dir: cmd.Dir, Grace: l.grace(), Patience: l.patience(),
 		Env: all.Environ()} // of several values of a key the last
-	// A supervisor that cannot read its order is found out by follow.
-	_ = json.NewEncoder(w).Encode(order)
+	// An order may be longer than a pipe holds, and ctx is not looked at yet. A
+	// supervisor that cannot read it is found out by follow.
+	go func() { _ = json.NewEncoder(w).Encode(order) }()
 	return s, nil
 }
 
