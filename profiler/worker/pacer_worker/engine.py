@@ -14,7 +14,7 @@ from pacer_worker.data import micro_batches
 from pacer_worker.gradients import PartialSums, SharedSums
 from pacer_worker.mesh import Mesh
 from pacer_worker.models import network, resnet_depth
-from pacer_worker.models_attention import FUSED
+from pacer_worker.models_attention import FUSED, kernels
 from pacer_worker.models_part import Network
 from pacer_worker.models_site import Site
 from pacer_worker.optimizer import HostAdamW, Settings, adamw
@@ -69,7 +69,7 @@ class Engine:
         self.stage = Stage(self.network, parts, site, self.precision.autocast)
         self.links = self._links(first, len(parts))
         if self.network.fused_attention:
-            self.notes["attention"] = "sdpa" if FUSED and not site.eager_attention else "eager"
+            self._note_attention(config.model, site)
 
         self.batches = micro_batches(self.network, plan, self.mesh.replica, seed, device)
         self.replicas = self._replicas(sharded, seed)
@@ -139,6 +139,17 @@ class Engine:
             recompute=Recompute(self.plan.recompute),
             eager_attention=bool(options.get("eager_attention", False)),
         )
+
+    def _note_attention(self, model: Model, site: Site) -> None:
+        if not FUSED or site.eager_attention:
+            self.notes["attention"] = "eager"
+            return
+        query = torch.empty(1, model.heads // self.plan.tp, 128, model.head, device=self.device, dtype=site.dtype)
+        biased = model.kind == "encoder-decoder"  # a bias is nothing for flash attention
+        which = "" if biased else kernels(query)
+        self.notes["attention"] = f"sdpa ({which})" if which else "sdpa"
+        if site.recompute.attention:
+            self.notes["recompute"] = "selective, of fused attention: run again, but it keeps no scores to save"
 
     def _links(self, first: int, parts: int) -> Links:
         def shapes(part: int) -> list[tuple[int, ...]]:

@@ -38,6 +38,19 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, e
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
+def kernels(q: Tensor) -> str:
+    """Says which kernels may serve queries like q without a bias; "" where torch does not tell."""
+    if not FUSED or not q.is_cuda:
+        return ""
+    try:
+        extra = (False,) if FUSED_GROUPS else ()
+        params = torch.backends.cuda.SDPAParams(q, q, q, None, 0.0, True, *extra)
+        allowed = torch.backends.cuda.can_use_flash_attention(params)
+    except Exception:  # noqa: BLE001 - its arguments differ between versions
+        return ""
+    return "flash allowed" if allowed else "flash not allowed"
+
+
 def _eager(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool) -> Tensor:
     scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(q.shape[-1])
     if bias is not None:
