@@ -37,7 +37,7 @@ func (r *run) habits() habits {
 	}
 	var over, warm, steps []float64
 	for _, m := range r.rows {
-		wall, timed := wallOf(m), 0.0
+		wall, timed := HeldSec(m), 0.0
 		h.wall += wall / float64(len(r.rows))
 		h.device += wall * float64(m.Config.Plan.Devices()) / float64(len(r.rows))
 		if m.Outcome != spec.OK || len(m.StepSec) == 0 {

@@ -3,6 +3,7 @@ package profiler
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -45,13 +46,14 @@ func (r *run) asPredicted(s Step) spec.Measurement {
 	if !(sec > 0) {
 		sec = 1 // of a point nothing is known of; any value narrows the same intervals
 	}
-	n := int(r.c.Point.Defaults().timed(sec, r.habits()))
+	p, h := r.c.Point.Defaults(), r.habits()
+	n := int(p.timed(sec, h))
 	m := spec.Measurement{
 		Config: s.Point.Config, Outcome: spec.OK, Source: r.c.Source(), At: r.now(), StepSec: make([]float64, max(n, 1)),
 	}
 	for i := range m.StepSec {
 		m.StepSec[i] = sec
 	}
-	m.Env = r.env(nil, r.number+1, s.Why, s.Seconds)
+	m.Env = r.env(map[string]string{envWarmUp: strconv.Itoa(int(p.warmUp(sec, h)))}, r.number+1, s.Why, s.Seconds)
 	return m
 }

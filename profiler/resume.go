@@ -100,8 +100,9 @@ func pointNumber(m spec.Measurement) int {
 	return n
 }
 
-// wallOf returns the seconds a stored point held its devices, 0 if unknown.
-func wallOf(m spec.Measurement) float64 {
+// HeldSec returns the seconds a stored point held its devices, launch included,
+// 0 if it does not say.
+func HeldSec(m spec.Measurement) float64 {
 	w, err := strconv.ParseFloat(m.Env[EnvWall], 64)
 	if err != nil || !(w > 0) || math.IsInf(w, 0) {
 		return 0
@@ -113,7 +114,7 @@ func wallOf(m spec.Measurement) float64 {
 func (r *run) deviceSec() float64 {
 	sum := 0.0
 	for _, m := range r.rows {
-		sum += wallOf(m) * float64(m.Config.Plan.Devices())
+		sum += HeldSec(m) * float64(m.Config.Plan.Devices())
 	}
 	return sum
 }
@@ -123,7 +124,7 @@ func (r *run) deviceSec() float64 {
 func (r *run) wallSec() float64 {
 	sum := 0.0
 	for _, m := range r.rows {
-		sum += wallOf(m)
+		sum += HeldSec(m)
 	}
 	return sum + max(r.now().Sub(r.began).Seconds()-r.inRunner, 0)
 }

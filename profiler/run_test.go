@@ -62,7 +62,7 @@ func TestRunMeasuresEverything(t *testing.T) {
 		for i, m := range sink.rows {
 			seen[IdentityOf(m.Config)] = true
 			if m.Source != "campaign/small" || m.Env[EnvRun] != "1" || m.Env[EnvCampaign] != "small" || pointNumber(m) != i+1 ||
-				m.Env[EnvWhy] == "" || wallOf(m) < 4 || m.Env["torch"] != "1.13" || m.Env["seen"] != "yes" || m.At.IsZero() {
+				m.Env[EnvWhy] == "" || HeldSec(m) < 4 || m.Env["torch"] != "1.13" || m.Env["seen"] != "yes" || m.At.IsZero() {
 				t.Errorf("row %d: %+v", i, m)
 			}
 			if want := "small#1/" + m.Env[EnvPoint]; m.Origin != want {

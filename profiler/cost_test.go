@@ -1,0 +1,45 @@
+package profiler
+
+import (
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// TestExpectedCost: of points that took 10 s to launch, 6 steps of warm-up and
+// 20 timed ones, a point of longer steps costs the same launch and 26 of its own,
+// unless there is no time for that many.
+func TestExpectedCost(t *testing.T) {
+	row := func(step float64) spec.Measurement {
+		m := spec.Measurement{Outcome: spec.OK, Env: map[string]string{envWarmUp: "6"}}
+		for range 20 {
+			m.StepSec = append(m.StepSec, step)
+		}
+		m.Env[EnvWall] = strconv.FormatFloat(10+26*step, 'g', -1, 64)
+		return m
+	}
+	r := run{rows: []spec.Measurement{row(0.1), row(0.2), row(0.4)}}
+	h := r.habits()
+	if math.Abs(h.overhead-10) > 1e-9 || h.warmUp != 6 || h.steps != 20 {
+		t.Fatalf("%+v; want 10 s, 6 and 20 steps", h)
+	}
+	for _, tc := range []struct{ step, want float64 }{
+		{0.5, 10 + 26*0.5},
+		{1.5, 10 + 26*1.5},
+		{3, 10 + 3*(6+10)},  // 30 s of timed steps, 15 s of warm-up after its first
+		{10, 10 + 10*(3+5)}, // at least 5 steps
+		{100, 300},          // the timeout
+	} {
+		b := &belief{steps: map[int]float64{0: tc.step}}
+		if got := r.seconds(b, 0, h); math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("steps of %g s: %g s, want %g", tc.step, got, tc.want)
+		}
+	}
+	r.c.Point.MaxTime = time.Second
+	if got, want := r.seconds(&belief{steps: map[int]float64{0: 0.5}}, 0, h), 10+0.5*(2+5); math.Abs(got-want) > 1e-9 {
+		t.Errorf("with 1 s for steps: %g s, want %g", got, want)
+	}
+}
