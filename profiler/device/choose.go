@@ -137,12 +137,18 @@ func indices(gpus []GPU) string {
 	return strings.Join(words, ", ")
 }
 
+// usedBytes is more memory than the driver takes of an idle GPU.
+const usedBytes = 2 << 30
+
 // remarks says what of gpus may spoil a measurement.
 func remarks(gpus []GPU) []string {
 	var notes []string
 	for _, g := range gpus {
 		if p := g.Processes; p != nil && p.Count > 0 {
 			notes = append(notes, fmt.Sprintf("GPU %d is in use by processes %s", g.Index, pids(p.PIDs)))
+		}
+		if u := g.MemUsedBytes; u != nil && *u > usedBytes {
+			notes = append(notes, fmt.Sprintf("GPU %d has %.1f GiB of memory in use already: points may run out of memory for want of it", g.Index, *u/(1<<30)))
 		}
 		if e := g.ECC; e != nil && e.Uncorrected != nil && *e.Uncorrected > 0 {
 			notes = append(notes, fmt.Sprintf("GPU %d has had %d uncorrected memory errors since the driver was loaded", g.Index, *e.Uncorrected))

@@ -46,12 +46,24 @@ func (p *gpuProbe) judge(from, to time.Time) Watched {
 	p.judgeSharing(v, from, to, timed)
 	p.judgeFaults(v)
 	describe(v.env, sums)
+	few := slices.ContainsFunc(sums, func(b bucket) bool { return b.n < energySamples })
 	w := v.watched()
-	if timed && joules > 0 { // not if it is NaN
+	switch {
+	case !timed || !(joules > 0): // or NaN
+	case few || to.Sub(from) < energyPeriod:
+		w.warn(fmt.Sprintf("energy is left out: %.2g s of timed steps are too short to tell it (point.min_time)", to.Sub(from).Seconds()))
+	default:
 		w.EnergyJoules, w.AvgWatts = joules, joules/to.Sub(from).Seconds()
 	}
 	return w
 }
+
+// Energy is told of timed parts with this much to go by. The driver renews its
+// readings up to ten times a second; of ten looks in one, one may fall outside.
+const (
+	energyPeriod  = time.Second
+	energySamples = 9
+)
 
 // judgeClocks looks at why clocks were held back, worst device first.
 func (p *gpuProbe) judgeClocks(v *verdict, sums []bucket) {

@@ -136,8 +136,12 @@ func TestRemarks(t *testing.T) {
 	inv.GPUs[0].PowerLimitWatts, inv.GPUs[1].PowerLimitWatts, inv.GPUs[2].PowerLimitWatts = &watts, &less, &watts
 	inv.GPUs[1].Processes = &Processes{Count: 9, PIDs: []int{1, 2, 3, 4, 5, 6, 7, 8, 9}}
 	inv.GPUs[2].ECC = &ECC{Enabled: true, Uncorrected: &errors}
+	idle, used := 600.0*(1<<20), 30.0*(1<<30)
+	inv.GPUs[0].MemUsedBytes, inv.GPUs[1].MemUsedBytes = &idle, &used
 	_, notes, err := inv.Machine(MachineOptions{})
-	want := []string{"GPU 1 is in use by processes 1, 2, 3, 4, 5, 6, 7, 8, and 1 more", "GPU 1 has a power limit of 500 W, GPU 0 one of 700 W",
+	want := []string{"GPU 1 is in use by processes 1, 2, 3, 4, 5, 6, 7, 8, and 1 more",
+		"GPU 1 has 30.0 GiB of memory in use already: points may run out of memory for want of it",
+		"GPU 1 has a power limit of 500 W, GPU 0 one of 700 W",
 		"GPU 2 has had 4 uncorrected memory errors since the driver was loaded"}
 	if diff := cmp.Diff(want, notes); diff != "" || err != nil {
 		t.Error(diff, err)

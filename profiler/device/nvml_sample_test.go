@@ -79,6 +79,10 @@ func TestAQuietRun(t *testing.T) {
 	if !strings.Contains(got.Env[profiler.EnvWarning], "lists no processes") {
 		t.Errorf("a driver that lists nobody, warning %q", got.Env[profiler.EnvWarning])
 	}
+	if short := p.part(5*time.Second, 5900*time.Millisecond); short.EnergyJoules != 0 || short.AvgWatts != 0 ||
+		!strings.Contains(short.Env[profiler.EnvWarning], "energy is left out: 0.9 s") {
+		t.Errorf("0.9 s: %+v", short)
+	}
 	if all := p.judge(time.Time{}, time.Time{}); all.EnergyJoules != 0 || all.Env[EnvHeat] != "60" || all.Env[profiler.EnvWarning] != "" {
 		t.Errorf("without a timed part: %+v", all)
 	}
@@ -296,7 +300,7 @@ func TestWatchGPUs(t *testing.T) {
 		stop := w.Watch([]int{0, 1, 2, 3, 4, 5, 6, 7}, nil)
 		time.Sleep(200 * time.Millisecond)
 		from := time.Now()
-		time.Sleep(600 * time.Millisecond)
+		time.Sleep(1050 * time.Millisecond)
 		to := time.Now()
 		got := stop(from, to)
 		if !strings.Contains(got.Doubt, "hardware thermal slowdown on 8 GPUs") || !strings.Contains(got.Doubt, "GPU 7 was used by") {

@@ -35,7 +35,7 @@ func readProcess(root string, pid int) (process, bool) {
 	if len(f) < 13 {
 		return process{}, false
 	}
-	p := process{pid: pid, name: string(text[open+1 : end])}
+	p := process{pid: pid, name: strings.ToValidUTF8(string(text[open+1:end]), "\uFFFD")} // the kernel cuts it at 15 bytes
 	p.parent, _ = strconv.Atoi(f[1])
 	p.group, _ = strconv.Atoi(f[2])
 	user, _ := strconv.ParseFloat(f[11], 64)

@@ -84,3 +84,11 @@ func TestKinForgets(t *testing.T) {
 }
 
 var someMoment = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// The kernel cuts names at 15 bytes, through the middle of a letter too.
+func TestProcessName(t *testing.T) {
+	root := fakeProc{{pid: 900, parent: 1, group: 900, name: "\xe8\xa8\x93\xe7"}}.write(t)
+	if p, ok := readProcess(root, 900); !ok || p.name != "\u8a13\uFFFD" {
+		t.Errorf("%q, %t", p.name, ok)
+	}
+}
