@@ -73,6 +73,11 @@ type PointOptions struct {
 	MinSteps int           // timed steps before Interval is looked at, 0 = 5, or MaxSteps if fewer
 	MaxSteps int           // timed steps at most, 0 = 100, or MinSteps if more
 	MaxTime  time.Duration // no timed step begins after this, be they fewer than MinSteps; 0 = 30 s, or half of Timeout
+	// MinTime is how long warm-up and timed steps each go on at least, beyond
+	// MaxSteps too but within MaxTime: clocks rise with load, and energy is
+	// read a few times a second. 0 = 1 s on accelerators, or half of MaxTime if
+	// that is less, and nothing on CPUs.
+	MinTime time.Duration
 	// Precision of the median step time aimed at: half width of its 95 %
 	// interval as a fraction of it, 0 = 0.02.
 	Interval float64
@@ -80,7 +85,7 @@ type PointOptions struct {
 	Threads  int  // CPU threads per device, 0 = 1 on CPUs, the framework's own elsewhere
 }
 
-// Defaults returns p with its zero fields replaced, but for Threads.
+// Defaults returns p with its zero fields replaced, but for Threads and MinTime.
 func (p PointOptions) Defaults() PointOptions {
 	p.Timeout = cmp.Or(p.Timeout, 5*time.Minute)
 	p.MinSteps = cmp.Or(p.MinSteps, min(5, cmp.Or(p.MaxSteps, 5)))

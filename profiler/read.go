@@ -123,7 +123,7 @@ func (r *campaignReader) budget(n yamlNode) {
 func (r *campaignReader) point(n yamlNode) {
 	at := map[string]yamlNode{}
 	p := &r.c.Point
-	for _, e := range n.entries("timeout", "min_steps", "max_steps", "max_time", "interval", "compile", "threads") {
+	for _, e := range n.entries("timeout", "min_steps", "max_steps", "min_time", "max_time", "interval", "compile", "threads") {
 		at[e.key] = e.value
 		switch e.key {
 		case "timeout":
@@ -132,6 +132,8 @@ func (r *campaignReader) point(n yamlNode) {
 			p.MinSteps = e.value.whole(1, maxSteps)
 		case "max_steps":
 			p.MaxSteps = e.value.whole(1, maxSteps)
+		case "min_time":
+			p.MinTime = e.value.duration()
 		case "max_time":
 			p.MaxTime = e.value.duration()
 		case "interval":
@@ -152,6 +154,8 @@ func (r *campaignReader) point(n yamlNode) {
 	}
 	if d := p.Defaults(); d.MinSteps > d.MaxSteps {
 		last("max_steps", "min_steps").fail("min_steps=%d exceeds max_steps=%d", d.MinSteps, d.MaxSteps)
+	} else if d.MinTime > d.MaxTime {
+		last("min_time").fail("min_time=%s exceeds max_time=%s", d.MinTime, d.MaxTime)
 	} else if d.MaxTime >= d.Timeout {
 		last("max_time", "timeout").fail("max_time=%s leaves no time within timeout=%s to start and warm up", d.MaxTime, d.Timeout)
 	}

@@ -43,6 +43,8 @@ func (o TorchrunOptions) Validate() error {
 		return fmt.Errorf("runner: torchrun: a machine without devices")
 	case p.Timeout < 0 || p.MaxTime <= 0:
 		return fmt.Errorf("runner: torchrun: timeout %s and time for steps %s must be positive", p.Timeout, p.MaxTime)
+	case p.MinTime < 0 || p.MinTime > p.MaxTime:
+		return fmt.Errorf("runner: torchrun: least time for steps %s is not in [0, %s]", p.MinTime, p.MaxTime)
 	case p.MinSteps < 1 || p.MaxSteps < p.MinSteps:
 		return fmt.Errorf("runner: torchrun: %d to %d steps, want at least 1 and no fewer at most", p.MinSteps, p.MaxSteps)
 	case !(p.Interval > 0 && p.Interval < 1):
@@ -81,6 +83,9 @@ func NewTorchrun(o TorchrunOptions) (*Torchrun, error) {
 	p := o.Point.Defaults()
 	if p.Threads == 0 && o.Machine.CPU {
 		p.Threads = 1
+	}
+	if p.MinTime == 0 && !o.Machine.CPU {
+		p.MinTime = min(time.Second, p.MaxTime/2)
 	}
 	return &Torchrun{o: o, point: p}, nil
 }
@@ -148,6 +153,7 @@ func (t *Torchrun) request(c spec.Config) worker.Request {
 		Config: c, Device: device, Devices: c.Plan.Devices(), Seed: t.o.Seed,
 		Compile: t.point.Compile, Threads: t.threads(c),
 		MinSteps: t.point.MinSteps, MaxSteps: t.point.MaxSteps,
+		MinTime: t.point.MinTime.Seconds(),
 		MaxTime: t.point.MaxTime.Seconds(), Interval: t.point.Interval, Timeout: t.point.Timeout.Seconds(),
 	}
 }

@@ -90,7 +90,7 @@ func (e ending) sigkilled() bool {
 
 // describe copies what the worker measured and used into m.
 func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
-	for key, v := range map[string]string{"torch": r.Torch, "cuda": r.CUDA, "python": r.Python} {
+	for key, v := range map[string]string{"torch": r.Torch, "cuda": r.CUDA, "blas": r.BLAS, "python": r.Python} {
 		if v != "" {
 			m.Env[key] = v
 		}

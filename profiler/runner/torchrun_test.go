@@ -322,6 +322,7 @@ func TestTorchrunOptionsValidate(t *testing.T) {
 		"devices":  {},
 		"timeout":  {Machine: m, Point: profiler.PointOptions{Timeout: -1}},
 		"time":     {Machine: m, Point: profiler.PointOptions{MaxTime: -1}},
+		"least":    {Machine: m, Point: profiler.PointOptions{MinTime: time.Hour}},
 		"steps":    {Machine: m, Point: profiler.PointOptions{MinSteps: 9, MaxSteps: 3}},
 		"interval": {Machine: m, Point: profiler.PointOptions{Interval: -0.1}},
 		"threads":  {Machine: m, Point: profiler.PointOptions{Threads: -1}},

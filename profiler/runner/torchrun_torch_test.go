@@ -70,10 +70,13 @@ func TestTorchrunTrains(t *testing.T) {
 		if med := m.MedianStepSec(); med <= 0 || med > 5 || math.Abs(sum-med) > 1e-9 || m.PhaseSec["forward"] <= 0 || m.PhaseSec["backward"] <= 0 {
 			t.Errorf("%d devices: median step %g s, phases %v", devices, med, m.PhaseSec)
 		}
+		if _, err := os.Stat("/usr/lib/x86_64-linux-gnu/libblas.so.3"); err == nil && m.Env["blas"] == "" {
+			t.Errorf("%d devices: the BLAS library is not told: %v", devices, m.Env)
+		}
 		if m.PeakBytes < 1e5 || m.PeakBytes > 1e9 || m.Env["torch"] == "" || m.Env["params"] == "" || m.Env[profiler.EnvFLOPS] == "" {
 			t.Errorf("%d devices: peak %g bytes, %v", devices, m.PeakBytes, m.Env)
 		}
-		t.Logf("%d devices: %s s for %v", devices, m.Env[profiler.EnvWall], m.StepSec)
+		t.Logf("%d devices, BLAS %s: %s s for %v", devices, m.Env["blas"], m.Env[profiler.EnvWall], m.StepSec)
 	}
 }
 

@@ -136,6 +136,18 @@ func TestMeasureStops(t *testing.T) {
 // near allows for sums of float64.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
+// Steps go on for the least time, whatever else would end them but max_time.
+func TestMeasureLeastTime(t *testing.T) {
+	limits := Request{MinSteps: 5, MaxSteps: 8, MinTime: 1, MaxTime: 4, Interval: 0.2}
+	r := fakeResults(t, []string{`{"seconds":[0.03125]}`, `{"seconds":[2.5]}`}, limits)
+	if w, n := len(r[0].WarmupSec), len(r[0].StepSec); w < 33 || w > 34 || n < 32 || n > 33 || r[0].WarmupStopped != "steady" || r[0].Stopped != "interval" {
+		t.Errorf("steps of 1/32 s: %d and %d, stopped by %s and %s; want 1 s of each, the first step aside", w, n, r[0].WarmupStopped, r[0].Stopped)
+	}
+	if r[1].WarmupStopped != "max_time" || r[1].Stopped != "max_time" {
+		t.Errorf("steps of 2.5 s: stopped by %s and %s", r[1].WarmupStopped, r[1].Stopped)
+	}
+}
+
 func TestMeasurePhases(t *testing.T) {
 	limits := Request{MinSteps: 5, MaxSteps: 20, MaxTime: 5, Interval: 0.5}
 	cases := []struct {

@@ -31,6 +31,7 @@ type Request struct {
 
 	MinSteps int     `json:"min_steps"`  // timed steps before Interval is looked at, >= 1
 	MaxSteps int     `json:"max_steps"`  // and at most, >= MinSteps
+	MinTime  float64 `json:"min_time_s"` // seconds that warm-up and timed steps each go on, beyond MaxSteps too, >= 0
 	MaxTime  float64 `json:"max_time_s"` // seconds after which no timed step begins, > 0
 	Interval float64 `json:"interval"`   // wanted half width of the median's 95 % interval, fraction of it, > 0
 	Timeout  float64 `json:"timeout_s"`  // seconds a rank waits for the others, > 0
@@ -47,6 +48,9 @@ func (r Request) Validate() error {
 		return fmt.Errorf("worker: threads=%d is negative", r.Threads)
 	case r.MinSteps < 1 || r.MaxSteps < r.MinSteps:
 		return fmt.Errorf("worker: min_steps=%d and max_steps=%d, want 1 <= min_steps <= max_steps", r.MinSteps, r.MaxSteps)
+	}
+	if !(r.MinTime >= 0) || r.MinTime > r.MaxTime {
+		return fmt.Errorf("worker: min_time_s=%g is not in [0, max_time_s=%g]", r.MinTime, r.MaxTime)
 	}
 	for name, v := range map[string]float64{"max_time_s": r.MaxTime, "interval": r.Interval, "timeout_s": r.Timeout} {
 		if !(v > 0) || math.IsInf(v, 0) {

@@ -49,6 +49,8 @@ func TestRequestValidate(t *testing.T) {
 		"threads":    {func(r *Request) { r.Threads = -1 }, "threads=-1"},
 		"no steps":   {func(r *Request) { r.MinSteps = 0 }, "min_steps=0"},
 		"few steps":  {func(r *Request) { r.MaxSteps = 4 }, "max_steps=4"},
+		"least time": {func(r *Request) { r.MinTime = 31 }, "min_time_s=31"},
+		"no least":   {func(r *Request) { r.MinTime = math.NaN() }, "min_time_s=NaN"},
 		"time":       {func(r *Request) { r.MaxTime = 0 }, "max_time_s=0"},
 		"endless":    {func(r *Request) { r.MaxTime = math.Inf(1) }, "max_time_s=+Inf"},
 		"no number":  {func(r *Request) { r.Interval = math.NaN() }, "interval=NaN"},

@@ -32,11 +32,14 @@ type Result struct {
 	// LostPeer says that the rank failed because another one was gone.
 	LostPeer bool `json:"lost_peer"`
 
-	World      int            `json:"world"`      // processes
-	Parameters float64        `json:"parameters"` // of the whole model, as built
-	Python     string         `json:"python"`     // versions
-	Torch      string         `json:"torch"`
-	CUDA       string         `json:"cuda"` // "" on the CPU
+	World      int     `json:"world"`      // processes
+	Parameters float64 `json:"parameters"` // of the whole model, as built
+	Python     string  `json:"python"`     // versions
+	Torch      string  `json:"torch"`
+	CUDA       string  `json:"cuda"` // "" on the CPU
+	// BLAS is the library of matrix products that is loaded on the CPU:
+	// "openblas", "mkl", "blis", "atlas" or "reference"; "" = not known, or CUDA.
+	BLAS       string         `json:"blas"`
 	DeviceName string         `json:"device_name"`
 	Threads    int            `json:"threads"`  // CPU threads of each process
 	Features   map[string]any `json:"features"` // what torch has, see features.py

@@ -61,6 +61,8 @@ class Measurer:
                 return ""
             if spent - seconds[0] > WARMUP_SHARE * self.request["max_time_s"]:
                 return "max_time"
+            if spent - seconds[0] < self.request["min_time_s"]:
+                return ""
             if steady(seconds):
                 return "steady"
             return "max_steps" if len(seconds) >= MAX_WARMUP else ""
@@ -69,6 +71,8 @@ class Measurer:
 
     def timed(self) -> Loop:
         def enough(seconds: list[float], spent: float) -> str:
+            if spent < self.request["min_time_s"]:  # which is at most max_time_s
+                return ""
             if len(seconds) >= self.request["min_steps"]:
                 reached = half_width(seconds)
                 if reached is not None and reached <= self.request["interval"]:

@@ -49,8 +49,26 @@ def _about(process: Process, engine: Any) -> dict[str, Any]:
         "torch": str(torch.__version__),
         "cuda": (torch.version.cuda or "") if cuda else "",
         "device_name": torch.cuda.get_device_name(process.device) if cuda else "cpu",
+        "blas": "" if cuda else blas(),
         "threads": torch.get_num_threads(),
     }
+
+
+# Libraries of matrix products, by a part of the file's path; reference last:
+# Debian keeps the others' libblas.so.3 in directories named for them.
+BLAS = (("openblas", "openblas"), ("libmkl_", "mkl"), ("libblis", "blis"), ("atlas", "atlas"), ("libblas.so", "reference"))
+
+
+def blas() -> str:
+    """Returns which library multiplies matrices on the CPU, "" where that cannot be told."""
+    if torch.backends.mkl.is_available():  # linked in, and then no file of its own
+        return "mkl"
+    try:
+        with open("/proc/self/maps") as f:
+            files = {line.split(maxsplit=5)[5].strip().lower() for line in f if line.count("/")}
+    except OSError:
+        return ""
+    return next((name for part, name in BLAS if any(part in file for file in files)), "")
 
 
 def _peaks(process: Process) -> dict[str, float]:
