@@ -159,6 +159,7 @@ func TestReadErrors(t *testing.T) {
 		{head + "budget: {device_hours: .inf, wall: soon, points: many}\n", []string{`:3:24: `, `:3:36: "soon" is not a duration`, `:3:50: "many" is not a whole number`}},
 		{head + "budget: {wall: -5m}\n", []string{`:3:16: -5m is not above 0`}},
 		{head + "point: {min_steps: 10, max_steps: 5}\n", []string{`:3:35: min_steps=10 exceeds max_steps=5`}},
+		{head + "point: {min_time: 6s, max_time: 5s}\n", []string{`:3:19: min_time=6s exceeds max_time=5s`}},
 		{head + "point: {timeout: 10s, max_time: 20s}\n", []string{`:3:33: max_time=20s leaves no time within timeout=10s`}},
 		{head + "runner: mpirun\n", []string{`:3:9: "mpirun" is not one of torchrun, replay, synthetic`}},
 		{head + "runner: {noise: 0.1}\n", []string{`the runner has no name`}},

@@ -106,7 +106,9 @@ func TestTorchrunSetupEnvironment(t *testing.T) {
 	python := script(t, `for out; do :; done; n=1; [ "${CUDA_VISIBLE_DEVICES-unset}" = "" ] && n=0
 echo '{"version":1,"torch":"2.8","cuda":"12.8","torchrun":true,"devices":'$n'}' >"$out"`)
 	t.Setenv("CUDA_VISIBLE_DEVICES", "") // restored at the end
-	os.Unsetenv("CUDA_VISIBLE_DEVICES")
+	if err := os.Unsetenv("CUDA_VISIBLE_DEVICES"); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		cpu          bool
 		seen, hidden int
