@@ -34,6 +34,7 @@ type checkReport struct {
 		What  string
 		Error float64
 	}
+	Wide       []string // parts whose hidden states left bf16
 	Parameters []struct {
 		Model            string
 		Count, Published int64
@@ -91,6 +92,9 @@ func TestPlansTrainAlike(t *testing.T) {
 		if c.Plan.ZeRO < 2 || !strings.Contains(c.Why, "FSDP") {
 			t.Errorf("%s was refused: %s", c, c.Why)
 		}
+	}
+	if len(report.Wide) > 0 {
+		t.Errorf("hidden states are wider than the plan's bf16 after %q", report.Wide)
 	}
 	if want := 7; len(report.Broken) != want {
 		t.Errorf("%d plans were broken on purpose, want %d", len(report.Broken), want)

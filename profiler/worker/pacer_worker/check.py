@@ -6,9 +6,11 @@ every gradient and every weight after 1 and after 5 steps. Then breaks a sum in
 each kind of parallelism on purpose, which has to show.
 
 The result is JSON: cases (model, plan, steps, loss, gradient, weight: the
-largest relative errors; worst: the tensor), unsupported (model, plan, why) and
-broken (what, model, plan, error), parameters (model, count, published). Errors of a tensor are relative to its largest
-absolute value; in gradients the query, key and value parts count as three tensors.
+largest relative errors; worst: the tensor), unsupported (model, plan, why),
+broken (what, model, plan, error), parameters (model, count, published) and wide
+(the parts that do not keep to bf16). Errors of a tensor are relative to its
+largest absolute value; in gradients the query, key and value parts count as
+three tensors.
 """
 
 from __future__ import annotations
@@ -273,8 +275,24 @@ def broken(known: dict[str, dict[int, Known]]) -> Iterator[dict[str, Any]]:
         yield {"what": what, "model": model, "plan": plan, "error": off}
 
 
-def check(ranks: int, known: dict[str, dict[int, Known]]) -> dict[str, list[dict[str, Any]]]:
-    out: dict[str, list[dict[str, Any]]] = {"cases": [], "unsupported": [], "broken": []}
+def widened(model: str) -> list[str]:
+    """Returns the parts whose hidden states are wider than bf16, in which they were to be."""
+    plan = {"mb": BATCH, "precision": "bf16"}
+    engine = build({"model": {"name": model, **MODELS[model]}, "plan": plan}, CPU, OPTIONS)
+    wide: list[str] = []
+    for name, part in engine.stage.parts.items():
+
+        def look(_: object, __: object, state: tuple[Tensor, ...], name: str = name) -> None:
+            if any(x.dim() and x.dtype != torch.bfloat16 for x in state):
+                wide.append(f"{model} {name}")
+
+        part.register_forward_hook(look)
+    engine.step(no_clock)
+    return wide
+
+
+def check(ranks: int, known: dict[str, dict[int, Known]]) -> dict[str, list[Any]]:
+    out: dict[str, list[Any]] = {"cases": [], "unsupported": [], "broken": [], "wide": []}
     for model in known:
         for plan in (PLANS if model in ALL_PLANS else SOME)[ranks]:
             case = {"model": model, "plan": plan}
@@ -283,6 +301,8 @@ def check(ranks: int, known: dict[str, dict[int, Known]]) -> dict[str, list[dict
                     out["cases"].append({**case, "steps": step, **compare(known[model][step], engine, loss)})
             except Unsupported as err:
                 out["unsupported"].append({**case, "why": str(err)})
+    if ranks == 1:
+        out["wide"] = [part for model in known for part in widened(model)]
     if ranks == 2:
         out["broken"] = list(broken(known))
     return out
@@ -318,7 +338,7 @@ def rank_main(rank: int, ranks: int, folder: str, models: list[str]) -> None:
         dist.barrier()
 
 
-def launch(ranks: int, folder: str, models: list[str]) -> dict[str, list[dict[str, Any]]]:
+def launch(ranks: int, folder: str, models: list[str]) -> dict[str, list[Any]]:
     """Forks processes, so that torch is imported once; this one must not compute before."""
     fork = multiprocessing.get_context("fork")
     processes = [
@@ -344,7 +364,7 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     args = parser.parse_args()
     torch.set_num_threads(1)
-    found: dict[str, list[dict[str, Any]]] = {"cases": [], "unsupported": [], "broken": [], "parameters": sizes()}
+    found: dict[str, list[Any]] = {"cases": [], "unsupported": [], "broken": [], "wide": [], "parameters": sizes()}
     with tempfile.TemporaryDirectory() as folder:
         for ranks in [1, *map(int, args.ranks.split(","))]:
             for key, rows in launch(ranks, folder, args.models.split(",")).items():

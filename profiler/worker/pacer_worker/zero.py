@@ -52,7 +52,9 @@ def zero_redundancy_optimizer() -> type | None:
     return module.ZeroRedundancyOptimizer if module else None
 
 
-def sharded_optimizer(parameters: list[torch.nn.Parameter], kind: Any, group: Group, **kwargs: Any) -> torch.optim.Optimizer:
+def sharded_optimizer(
+    parameters: list[torch.nn.Parameter], kind: Any, group: Group, **kwargs: Any
+) -> torch.optim.Optimizer:
     """Returns ZeRO-1: every replica steps its share of the parameters, and broadcasts them.
 
     Parameters become views of one buffer per replica, which is broadcast at once,
