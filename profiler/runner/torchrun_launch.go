@@ -31,7 +31,7 @@ func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out 
 		}
 		cmd.Args = append(torchrunArgs(t.features.Executable, len(devices), port, dir), work...)
 		exit, err := t.o.Executor.Run(ctx, cmd)
-		taken := exit.Code != 0 && strings.Contains(exit.Tail, "Address already in use")
+		taken := exit.Code != 0 && strings.Contains(strings.ToLower(exit.Tail), "address already in use")
 		if err != nil || !taken || try == portTries {
 			return exit, err
 		}

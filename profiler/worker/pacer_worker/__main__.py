@@ -66,17 +66,26 @@ def measure(request: dict[str, Any], out: str) -> int:
         from pacer_worker.process import Process
 
         process = Process(request)
-        measured = point.measure(process, request)
+        measured, phases = point.measure(process, request)
         if rank == 0:
             result.write(out, measured)
-        process.part()
-        return 0
+        process.largest([0.0])  # it is on disk before anything else can fail
     except BaseException as err:  # MemoryError and KeyboardInterrupt too
         outcome, reason = judge(err)
         traceback.print_exc()
         err.__traceback__ = None  # holds the tensors
         lost_peer = outcome == "failed" and any(sign in reason.lower() for sign in LOST_PEER)
         result.write(f"{out}.rank{rank}", result.failure(outcome, reason, rank, lost_peer))
+        return 1
+    try:
+        if phases is not None:
+            measured.update(phase_sec=phases())
+        if rank == 0:
+            result.write(out, measured)
+        process.part()
+        return 0
+    except BaseException:  # the point is measured all the same
+        traceback.print_exc()
         return 1
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import time
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
@@ -15,14 +16,22 @@ from pacer_worker.measure import BadLoss, Measurer
 from pacer_worker.process import Process
 
 
-def measure(process: Process, request: dict[str, Any]) -> dict[str, Any]:
-    """Measures what the request says; the result is the same on every rank."""
+Phases = Callable[[], dict[str, float]]
+
+
+def measure(process: Process, request: dict[str, Any]) -> tuple[dict[str, Any], Phases | None]:
+    """Measures what the request says; the result is the same on every rank.
+
+    Where a step's time goes takes more steps, and more memory with data
+    parallelism: whoever calls keeps the result before asking for that.
+    """
     begin = time.time()
     options = {"seed": request["seed"], "compile": request["compile"]}
     engine = engines.build(request["config"], process.device, options)
     measurer = Measurer(process, engine, request)
     ready = time.time()
     out: dict[str, Any] = {"outcome": "ok", "rank": 0, **_about(process, engine), "setup_s": ready - begin}
+    phases: Phases | None = None
     try:
         warm_up = measurer.warm_up()
         out.update(warmup_sec=warm_up.seconds, warmup_stopped=warm_up.stopped)
@@ -31,10 +40,10 @@ def measure(process: Process, request: dict[str, Any]) -> dict[str, Any]:
         timed = measurer.timed()
         out.update(ended=time.time(), step_sec=timed.seconds, stopped=timed.stopped)
         out.update(half_width=half_width(timed.seconds) or 0.0, **_peaks(process), **_losses(measurer))
-        out.update(phase_sec=measurer.phases(median(timed.seconds)))
+        phases = functools.partial(measurer.phases, median(timed.seconds))
     except BadLoss as err:  # known to every rank
         out.update(outcome="failed", reason=str(err), failed_at=time.time())
-    return out
+    return out, phases
 
 
 def _about(process: Process, engine: Any) -> dict[str, Any]:
