@@ -245,3 +245,18 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 }
+
+// The steps that tell the phases come after a point is measured, and take more
+// memory: what becomes of them does not change the point.
+func TestMeasureOutlivesPhases(t *testing.T) {
+	limits := Request{MinSteps: 5, MaxSteps: 8, MaxTime: 2, Interval: 0.2}
+	fakes := []string{ // 6 steps to warm up, 6 timed
+		`{"seconds":[0.03],"fail":{"step":13,"kind":"cuda allocator"}}`,
+		`{"seconds":[0.03],"fail":{"step":99,"kind":"cuda allocator"}}`,
+	}
+	for i, r := range fakeResults(t, fakes, limits) {
+		if failed := i == 0; r.Outcome != spec.OK || len(r.StepSec) != 6 || failed != (len(r.PhaseSec) == 0) {
+			t.Errorf("%s: %s, %d steps, phases %v", fakes[i], r.Outcome, len(r.StepSec), r.PhaseSec)
+		}
+	}
+}
