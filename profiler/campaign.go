@@ -34,7 +34,8 @@ const (
 // Space is what may be measured: the product of all lists, and Plans besides.
 // An empty list is its first value below.
 type Space struct {
-	// Accelerator is the catalog name the machine must have, "" = whatever is there.
+	// Accelerator is the catalog name the machine must have, AnyGPU = any that
+	// is no CPU, "" = whatever is there.
 	Accelerator string
 	Shapes      []spec.Shape // devices per node: 1, 2, "8+8"; default 1
 	SeqLens     []int        // tokens per sample; default the model's own
@@ -51,6 +52,9 @@ type Space struct {
 	// the above; for the replay runner.
 	Measured bool
 }
+
+// AnyGPU is the Space.Accelerator of a campaign for any accelerator but CPUs.
+const AnyGPU = "gpu"
 
 // Until ends a campaign early.
 type Until struct {

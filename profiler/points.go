@@ -19,8 +19,8 @@ func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 		points, err := c.measured(m)
 		return points, nil, err
 	}
-	if want := c.Space.Accelerator; want != "" && want != m.Accelerator.Name {
-		return nil, nil, fmt.Errorf("profiler: campaign %s is for %s, this machine has %s", c.Name, want, m.Accelerator.Name)
+	if err := c.checkMachine(m); err != nil {
+		return nil, nil, err
 	}
 	if n := c.Space.combinations(len(c.Models)); n > maxPoints {
 		return nil, nil, fmt.Errorf("profiler: campaign %s has %.0f combinations, want at most %d", c.Name, n, maxPoints)
@@ -35,6 +35,18 @@ func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 	}
 	slices.SortFunc(e.points, func(a, b Point) int { return perfmodel.CompareConfigs(a.Config, b.Config) })
 	return e.points, e.rejections(), nil
+}
+
+// checkMachine reports a machine of another accelerator than c is for.
+func (c Campaign) checkMachine(m Machine) error {
+	want := c.Space.Accelerator
+	switch {
+	case want == AnyGPU && m.CPU:
+		return fmt.Errorf("profiler: campaign %s needs a GPU (accelerator: %s), the devices here are %s", c.Name, AnyGPU, m.Accelerator.Name)
+	case want != "" && want != AnyGPU && want != m.Accelerator.Name:
+		return fmt.Errorf("profiler: campaign %s is for %s, this machine has %s", c.Name, want, m.Accelerator.Name)
+	}
+	return nil
 }
 
 // shapes returns the shapes with their default.

@@ -212,6 +212,7 @@ func TestPointsErrors(t *testing.T) {
 	}{
 		"no models":         {Campaign{Name: "c"}, "profiler: campaign c has no models"},
 		"other accelerator": {Campaign{Name: "c", Models: a, Space: Space{Accelerator: "H100"}}, "profiler: campaign c is for H100, this machine has TestCPU"},
+		"no GPU":            {Campaign{Name: "c", Models: a, Space: Space{Accelerator: AnyGPU}}, "profiler: campaign c needs a GPU (accelerator: gpu), the devices here are TestCPU"},
 		"too many":          {Campaign{Name: "c", Models: a, Space: Space{SeqLens: wide, MicroBatch: wide}}, "profiler: campaign c has 1002001 combinations, want at most 1000000"},
 		"no table": {Campaign{Name: "c", Space: Space{Measured: true}, Runner: RunnerSpec{Source: "s"}},
 			`profiler: campaign c measures what a table has, but the table of "s" is empty`},

@@ -3,6 +3,7 @@ package profiler
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -34,6 +35,7 @@ type campaignReader struct {
 	c       Campaign
 
 	models, runner, space yamlNode
+	accelerator           yamlNode
 	shapes, tp, pp, plans []yamlNode // as long as the lists in c.Space
 	spaceKeys             []entry
 }
@@ -68,7 +70,10 @@ func (r *campaignReader) campaign(top yamlNode) {
 		case "models":
 			r.models = n
 		case "accelerator":
-			r.c.Space.Accelerator = n.text()
+			r.accelerator = n
+			if r.c.Space.Accelerator = n.text(); strings.EqualFold(r.c.Space.Accelerator, AnyGPU) {
+				r.c.Space.Accelerator = AnyGPU
+			}
 		case "space":
 			r.space = n
 		case "choose":

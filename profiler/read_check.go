@@ -32,6 +32,9 @@ func (r *campaignReader) checkMeasured() {
 			r.fail(e.at, "%s has no effect with measured: true", e.key)
 		}
 	}
+	if r.c.Space.Accelerator == AnyGPU {
+		r.accelerator.fail("accelerator: %s has no effect with measured: true, want the name of one the table has", AnyGPU)
+	}
 	if r.c.Runner.Name != RunnerReplay {
 		at := r.space.token()
 		for _, e := range r.spaceKeys {

@@ -102,6 +102,17 @@ func TestReadShortCampaigns(t *testing.T) {
 	}
 }
 
+func TestReadAnyGPU(t *testing.T) {
+	got, err := ReadCampaign("f.yaml", []byte("name: a\nmodels: GPT\naccelerator: GPU\n"), testCatalog)
+	if err != nil || got.Space.Accelerator != AnyGPU {
+		t.Errorf("%q, %v", got.Space.Accelerator, err)
+	}
+	_, err = ReadCampaign("f.yaml", []byte("name: a\naccelerator: gpu\nspace: {measured: true}\nrunner: {name: replay, source: rubick}\n"), nil)
+	if want := "f.yaml:2:14: accelerator: gpu has no effect with measured: true"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // TestReadErrors: each text has its errors, all of them, in order.
 func TestReadErrors(t *testing.T) {
 	const head = "name: a\nmodels: [GPT]\n"
