@@ -75,7 +75,7 @@ func readCampaign(path string) (profiler.Campaign, error) {
 	if err != nil {
 		return camp, &exitError{exitUsage, err}
 	}
-	if want := camp.Space.Accelerator; want != "" {
+	if want := camp.Space.Accelerator; want != "" && want != profiler.AnyGPU {
 		camp.Space.Accelerator = acceleratorName(want)
 	}
 	return camp, nil

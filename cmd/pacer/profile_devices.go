@@ -22,7 +22,7 @@ func profileDevicesCommand() *cli.Command {
 		Name:  "devices",
 		Usage: "what this machine has to measure on",
 		Description: `GPUs are listed as the NVIDIA driver knows them. Without one the CPU is measured,
-a device per core. Example:
+a device per core; --devices takes no single cores. Example:
 
    pacer profile devices --output json`,
 		Flags:  []cli.Flag{devicesListFlag()},
@@ -150,17 +150,16 @@ func machineOn(c *cli.Context, inv device.Inventory, camp profiler.Campaign) (pr
 	if v, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 		o.Visible = &v
 	}
-	if len(inv.GPUs) > 0 && !o.CPU {
+	if !o.CPU { // without GPUs too: who names one does not want the CPU
 		var err error
 		if o.Devices, err = deviceIndices(c); err != nil {
 			return profiler.Machine{}, nil, err
 		}
 	}
 	m, notes, err := inv.Machine(o)
-	if err != nil || !m.CPU {
-		return m, notes, err
+	if err != nil && len(inv.GPUs) == 0 {
+		err = fmt.Errorf("%w (--devices cpu measures the CPU)", err)
 	}
-	m, err = withDevices(c, m)
 	return m, notes, err
 }
 

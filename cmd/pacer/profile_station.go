@@ -85,6 +85,7 @@ func newStation(c *cli.Context, camp profiler.Campaign, rows rowSource, dry bool
 	if err != nil {
 		return station{}, err
 	}
+	m.Lacks = lacksIn(assumedTorch(), m, camp)
 	m, err = withDevices(c, m)
 	return station{machine: m, assumed: true}, err
 }
@@ -137,7 +138,7 @@ func syntheticStation(c *cli.Context, camp profiler.Campaign, play runner.Play) 
 	switch {
 	case c.String("assume") != "":
 		s.machine, err = assumedMachine(c)
-	case camp.Space.Accelerator != "":
+	case camp.Space.Accelerator != "" && camp.Space.Accelerator != profiler.AnyGPU:
 		s.machine, err = assumed(camp.Space.Accelerator, 0)
 	default:
 		var notes []string
@@ -217,8 +218,12 @@ func (s *station) points(camp profiler.Campaign) ([]profiler.Point, []profiler.R
 		}
 	}
 	if err != nil {
-		if !s.assumed && camp.Space.Accelerator != "" && camp.Space.Accelerator != s.machine.Accelerator.Name {
-			err = errors.Join(err, fmt.Errorf("profile: --assume 8x%s plans for such a machine without one", camp.Space.Accelerator))
+		want := camp.Space.Accelerator
+		if want == profiler.AnyGPU && s.machine.CPU {
+			want = "H100" // for one
+		}
+		if !s.assumed && want != "" && want != profiler.AnyGPU && want != s.machine.Accelerator.Name {
+			err = errors.Join(err, fmt.Errorf("profile: --assume 8x%s plans for such a machine without one", want))
 		}
 		err = &exitError{exitNoAnswer, err}
 	}

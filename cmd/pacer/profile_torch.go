@@ -39,18 +39,34 @@ func torchStation(c *cli.Context, camp profiler.Campaign, dry bool) (station, er
 	case err != nil && c.Context.Err() != nil:
 		return s, c.Context.Err()
 	case err != nil && dry:
+		s.machine.Lacks = lacksIn(assumedTorch(), m, camp)
 		s.notes = append(s.notes, fmt.Sprintf("planned as if PyTorch had everything: %v", err))
 		return s, nil
 	case err != nil:
 		return s, err
 	}
 	s.machine.Env["torch"], s.machine.Env["python"] = torch.Torch, torch.Python
+	s.machine.Lacks = lacksIn(torch, m, camp)
+	return s, nil
+}
+
+// lacksIn returns Machine.Lacks of m with a torch.
+func lacksIn(torch worker.Features, m profiler.Machine, camp profiler.Campaign) func(spec.Config) string {
 	device := worker.CUDA
 	if m.CPU {
 		device = worker.CPU
 	}
-	s.machine.Lacks = func(x spec.Config) string { return torch.Lacks(x, device, camp.Point.Compile) }
-	return s, nil
+	return func(x spec.Config) string { return torch.Lacks(x, device, camp.Point.Compile) }
+}
+
+// assumedTorch has every feature the worker asks for: what it still lacks, no
+// torch can give it.
+func assumedTorch() worker.Features {
+	f := worker.Features{Torch: "(any)", Features: map[string]any{}}
+	for _, name := range []string{"zero_redundancy_optimizer", "fsdp1", "fsdp2", "compile", "bf16", "fp16", "tf32"} {
+		f.Features[name] = true
+	}
+	return f
 }
 
 // seesDevices reports a torch that cannot use the devices there are.
