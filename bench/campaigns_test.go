@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/runner"
+	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
 func readCampaign(t testing.TB, path string) profiler.Campaign {
@@ -39,6 +40,12 @@ func machine(t testing.TB, n int, gpu bool) profiler.Machine {
 		if err != nil {
 			t.Fatal(err)
 		}
+		all := map[string]any{}
+		for _, name := range []string{"zero_redundancy_optimizer", "fsdp1", "fsdp2", "compile", "bf16", "fp16", "tf32"} {
+			all[name] = true
+		}
+		torch := worker.Features{Features: all}
+		m.Lacks = func(c spec.Config) string { return torch.Lacks(c, worker.CUDA, false) }
 		m.Accelerator, m.CPU, m.CPUs, m.HostBytes = a, false, 16*n, 128*memory.GiB
 	}
 	for i := range n {
@@ -58,7 +65,7 @@ func TestCampaigns(t *testing.T) {
 		"cpu-small":  {machine(t, 2, false), 4 * (18 + 36 + 18 + 18)},
 		"gpu-single": {machine(t, 1, true), 6 * 6 * 2 * 2 * 2},
 		"gpu-deep":   {machine(t, 1, true), 8 * 3 * 4 * 2 * 2 * 2},
-		"gpu-node":   {machine(t, 8, true), 4 * (8 + 56 + 152 + 272 + 4)}, // by shape, and the plans
+		"gpu-node":   {machine(t, 8, true), 4 * (8 + 56 + 152 + 272 + 3)}, // by shape, and the plans
 	} {
 		c := readCampaign(t, "campaigns/"+name+".yaml")
 		if c.Name != name || c.Description == "" {
