@@ -18,8 +18,10 @@ directory, by the name of the file):
 
 Copy pacer, this script and the campaign file to the machine; PACER is the binary
 (default: $PACER, else pacer beside this script, else on PATH). python3 needs
-torch; PACER_PYTHON names another interpreter. A run that was cut off goes on
-when it is started again with the same DIR. Example:
+torch; PACER_PYTHON names another interpreter. A run that was cut off, or is
+given a larger budget, goes on when it is started again with the same DIR, whose
+data/ holds the store. The binary needs glibc 2.34 or later (Debian 12, Ubuntu
+22.04). Over ssh, run this in tmux or under nohup. Example:
 
   ./run-remote.sh gpu-single.yaml --max-wall 8m
 USAGE
@@ -60,28 +62,35 @@ name=$(basename "$campaign")
 name=${name%.*}
 out=${out:-$name-$(uname -n)}
 mkdir -p "$out" || fail "cannot write $out"
-data=$out/data # kept until the export is done, so that an interrupted run goes on
+data=$out/data # kept, so that a run goes on when it is started again
 log=$out/log.txt
 cp -f "$campaign" "$out/$name.yaml"
 
-# Ctrl-C ends the campaign, not what follows it.
-trap : INT TERM
+# What ends this script ends the campaign, not what follows it.
+record() { trap '' INT TERM HUP && exec tee -a "$log" >&2; }
+trap : INT TERM HUP
 
 {
 	date -u '+%Y-%m-%dT%H:%M:%SZ'
 	"$pacer" version
 	echo "$pacer profile run $campaign $*"
-} 2>&1 | tee -i -a "$log" >&2
+} 2>&1 | record
 "$pacer" profile devices --output json >"$out/devices.json" 2>>"$log" || echo "run-remote.sh: no inventory, see $log" >&2
 
-{ "$pacer" profile run "$campaign" --data "$data" --output json "$@" 2>&1 >&3 | tee -i -a "$log" >&2; } 3>"$out/summary.json"
-code=$? # by pipefail that of the campaign
+"$pacer" profile run "$campaign" --data "$data" --output json "$@" >"$out/summary.json" 2> >(record) &
+run=$!
+trap 'kill -TERM "$run" 2>/dev/null' TERM HUP # a Ctrl-C reaches it without
+wait "$run"
+code=$?
+while kill -0 "$run" 2>/dev/null; do # the wait was interrupted
+	wait "$run"
+	code=$?
+done
 
 # Whatever ended it: what is stored goes home.
-if ! "$pacer" export "$out/$name.parquet" --data "$data" >>"$log" 2> >(tee -i -a "$log" >&2); then
+if ! "$pacer" export "$out/$name.parquet" --data "$data" >>"$log" 2> >(record); then
 	echo "run-remote.sh: nothing to take home, see $log" >&2
 	exit $((code ? code : 1))
 fi
-[ "$code" -eq 0 ] && rm -rf "$data"
 echo "$out/$name.parquet"
 exit "$code"

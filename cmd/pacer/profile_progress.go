@@ -79,7 +79,7 @@ func (p *campaignProgress) event(e profiler.Event) {
 func (p *campaignProgress) acknowledge(m spec.Measurement) {
 	p.last = &m
 	p.said = fmt.Sprintf("profile %s: %s: %s (held %s, %s)", p.camp.Name, p.count(), pointResult(m),
-		report.Human(report.Number(heldSec(m))), p.cost())
+		report.Human(report.Number(profiler.HeldSec(m))), p.cost())
 	if p.redraw {
 		if m.Outcome != spec.OK {
 			p.clear()
@@ -201,7 +201,7 @@ func lastResult(m spec.Measurement) string {
 		return fmt.Sprintf("%s: %s", m.Outcome, firstLine(m.Reason))
 	}
 	s := fmt.Sprintf("%s %s s", m.Outcome, significant(m.MedianStepSec(), 3))
-	if half, ok := medianHalfWidth(m); ok {
+	if half, ok := halfWidth(m); ok {
 		s += " ±" + significant(100*half, 2) + " %"
 	}
 	if m.Env[profiler.EnvThrottle] != "" {
@@ -209,6 +209,9 @@ func lastResult(m spec.Measurement) string {
 	}
 	if m.Env[profiler.EnvShared] != "" {
 		s += ", device shared"
+	}
+	if m.Doubt != "" {
+		s += ", in doubt"
 	}
 	return s
 }

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -132,6 +134,9 @@ func measure(c *cli.Context, camp profiler.Campaign, s station, o profiler.Optio
 		return fmt.Errorf("profile: campaign %s interrupted; its %s are stored, the same command goes on",
 			camp.Name, plural(state.Done, "point"))
 	}
+	if err == nil && len(mine) > 0 && !slices.ContainsFunc(mine, func(m spec.Measurement) bool { return m.Outcome == spec.OK }) {
+		return fmt.Errorf("profile: campaign %s: none of its %s ran; the last: %s", camp.Name, plural(len(mine), "point"), pointResult(mine[len(mine)-1]))
+	}
 	return setupError(err)
 }
 
@@ -198,7 +203,7 @@ func runResult(c *cli.Context, camp profiler.Campaign, state profiler.State, min
 	r := runSummary{
 		runTally: tallyRun(camp.Name, state.Label, mine), Space: state.Points,
 		Skipped: groupRejected(state.Skips), Rejected: groupRejected(rejected),
-		WallSec: state.WallSec, Stopped: state.Stopped, Known: known(state.Models), Budget: newBudget(camp.Budget), Next: nextCommands(c, camp),
+		WallSec: state.WallSec, Stopped: state.Stopped, Known: known(state.Models), Budget: newBudget(camp.Budget), Next: nextCommands(c, camp, mine),
 	}
 	return result{
 		json:  r,
@@ -207,16 +212,18 @@ func runResult(c *cli.Context, camp profiler.Campaign, state profiler.State, min
 	}
 }
 
-// nextCommands are what to do with the rows of camp.
-func nextCommands(c *cli.Context, camp profiler.Campaign) []string {
+// nextCommands are what to do with the rows of camp; without one to fit on there
+// is nothing to fit.
+func nextCommands(c *cli.Context, camp profiler.Campaign, rows []spec.Measurement) []string {
 	data := ""
 	if d := global(c, "data"); d != "" {
 		data = " --data " + shellQuote(d)
 	}
-	return []string{
-		"pacer fit --source " + camp.Source() + data,
-		"pacer export " + camp.Name + ".parquet --source " + camp.Source() + data,
+	next := []string{"pacer export " + camp.Name + ".parquet --source " + camp.Source() + data}
+	if slices.ContainsFunc(rows, perfmodel.Usable) {
+		next = slices.Insert(next, 0, "pacer fit --source "+camp.Source()+data)
 	}
+	return next
 }
 
 // shellQuote writes s so that a shell reads it as one word.
@@ -234,10 +241,10 @@ func printRun(w io.Writer, r runSummary) error {
 	for _, k := range r.Known {
 		half[spec.Key{Model: k.Model, Accelerator: k.Accelerator}] = k
 	}
-	table := [][]string{{"model", "accelerator", "points", "outcomes", "noisy", "90 % interval", "device-hours"}}
+	table := [][]string{{"model", "accelerator", "points", "outcomes", "noisy", "in doubt", "90 % interval", "device-hours"}}
 	for _, m := range r.Models {
 		k := half[spec.Key{Model: m.Model, Accelerator: m.Accelerator}]
-		table = append(table, []string{m.Model, m.Accelerator, itoa(m.Points), m.Outcomes.String(), itoa(m.Noisy),
+		table = append(table, []string{m.Model, m.Accelerator, itoa(m.Points), m.Outcomes.String(), itoa(m.Noisy), itoa(m.Doubted),
 			plusMinus(k.HalfWidth), deviceHours(m.DeviceHours)})
 	}
 	if len(r.Models) > 0 {
@@ -248,7 +255,7 @@ func printRun(w io.Writer, r runSummary) error {
 	fmt.Fprintf(w, "%s of %d, %s of wall time. Ended: %s.\n", plural(r.Points, "point"), r.Space,
 		report.Human(report.Number(r.WallSec)), r.Stopped)
 	if r.Points > 0 {
-		fmt.Fprintf(w, "Next: %s\n      %s\n", r.Next[0], r.Next[1])
+		fmt.Fprintf(w, "Next: %s\n", strings.Join(r.Next, "\n      "))
 	}
 	return nil
 }
@@ -256,13 +263,13 @@ func printRun(w io.Writer, r runSummary) error {
 // tallyCSV has a row per model of every run.
 func tallyCSV(runs []runTally) [][]string {
 	csv := [][]string{{"campaign", "label", "model", "accelerator", "points", "ok", "oom", "timeout", "failed", "noisy", "flagged",
-		"device_hours", "held_s", "first", "last"}}
+		"device_hours", "held_s", "first", "last", "doubted"}}
 	for _, r := range runs {
 		for _, m := range r.Models {
 			n := m.Outcomes
 			csv = append(csv, []string{r.Campaign, r.Label, m.Model, m.Accelerator, itoa(m.Points), itoa(n.OK), itoa(n.OOM), itoa(n.Timeout),
 				itoa(n.Failed), itoa(m.Noisy), itoa(m.Flagged), ftoa(m.DeviceHours), ftoa(m.HeldSec),
-				r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339)})
+				r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), itoa(m.Doubted)})
 		}
 	}
 	return csv

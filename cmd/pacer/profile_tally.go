@@ -37,6 +37,7 @@ type modelTally struct {
 	Outcomes    outcomeCount `json:"outcomes"`
 	Noisy       int          `json:"noisy"`   // ok, but not as sharp as asked
 	Flagged     int          `json:"flagged"` // clocks held back, or devices shared
+	Doubted     int          `json:"doubted"` // ok, but so disturbed that no fit takes them
 	DeviceHours float64      `json:"device_hours"`
 	HeldSec     float64      `json:"held_s"`
 }
@@ -133,31 +134,17 @@ func (t *modelTally) add(m spec.Measurement) {
 	if m.Env[profiler.EnvThrottle] != "" || m.Env[profiler.EnvShared] != "" {
 		t.Flagged++
 	}
-	held := heldSec(m)
+	if m.Outcome == spec.OK && m.Doubt != "" {
+		t.Doubted++
+	}
+	held := profiler.HeldSec(m)
 	t.HeldSec += held
 	t.DeviceHours += held * float64(m.Config.Plan.Devices()) / 3600
 }
 
-// heldSec returns how long a point held its devices, 0 if it does not say.
-func heldSec(m spec.Measurement) float64 {
-	v, err := strconv.ParseFloat(m.Env[profiler.EnvWall], 64)
-	if err != nil || !(v > 0) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
-}
-
-// medianHalfWidth returns half the width of the 95 % interval of the median of
-// independent step times, as a fraction of it; ok is false for fewer than 6.
-// The interval is that between two order statistics, from the normal
-// approximation of the binomial (Conover, Practical Nonparametric Statistics,
-// 3rd edition, 1999, section 3.2).
-func medianHalfWidth(m spec.Measurement) (half float64, ok bool) {
-	n := len(m.StepSec)
-	if n < 6 {
-		return 0, false
-	}
-	s := slices.Sorted(slices.Values(m.StepSec))
-	lo := max(int(math.Floor((float64(n)-1.96*math.Sqrt(float64(n)))/2)), 0)
-	return (s[n-1-lo] - s[lo]) / 2 / m.MedianStepSec(), true
+// halfWidth returns half the width of the 95 % interval of the median step time,
+// as a fraction of it; ok is false where the runner does not say.
+func halfWidth(m spec.Measurement) (half float64, ok bool) {
+	v, err := strconv.ParseFloat(m.Env[profiler.EnvHalfWidth], 64)
+	return v, err == nil && v > 0 && !math.IsInf(v, 0)
 }

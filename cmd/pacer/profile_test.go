@@ -149,7 +149,7 @@ func TestProgressOnTerminal(t *testing.T) {
 	step := profiler.Step{Point: points[0], Why: "first of gpt-a", Seconds: 9}
 	p.event(profiler.Event{State: profiler.State{Points: 4, ETASec: 36}, Next: &step})
 	ok := spec.Measurement{Config: points[0].Config, Outcome: spec.OK, StepSec: []float64{.10, .11, .12, .10, .11, .12, .11},
-		Env: map[string]string{profiler.EnvWall: "8.5", profiler.EnvThrottle: "power"}}
+		Env: map[string]string{profiler.EnvWall: "8.5", profiler.EnvThrottle: "power", profiler.EnvHalfWidth: "0.091"}}
 	p.event(profiler.Event{State: profiler.State{Points: 4, Done: 1, DeviceSec: 8.5}, Last: &ok})
 	oom := spec.Measurement{Config: points[1].Config, Outcome: spec.OOM, Reason: "needs 90 GiB of 80\nand more"}
 	p.event(profiler.Event{State: profiler.State{Points: 4, Done: 2, Skipped: 1}, Last: &oom})
@@ -170,17 +170,26 @@ func TestProgressOnTerminal(t *testing.T) {
 	}
 }
 
-func TestMedianHalfWidth(t *testing.T) {
-	m := spec.Measurement{StepSec: []float64{5, 1, 2, 3, 4}}
-	if _, ok := medianHalfWidth(m); ok {
-		t.Error("five steps have an interval")
+func TestHalfWidth(t *testing.T) {
+	for text, want := range map[string]float64{"0.015": 0.015, "": 0, "0": 0, "NaN": 0, "x": 0} {
+		m := spec.Measurement{Env: map[string]string{profiler.EnvHalfWidth: text}}
+		if half, ok := halfWidth(m); ok != (want > 0) || ok && half != want {
+			t.Errorf("%q: %g, %t", text, half, ok)
+		}
 	}
-	// Of 20 the 6th and 15th are the bounds: 7.5 +- 4.5 of 0..19 is [5, 14].
-	for i := range 15 {
-		m.StepSec = append(m.StepSec, float64(6+i))
+}
+
+// TestTallyTellsDoubt keeps rows that no fit takes apart from the others.
+func TestTallyTellsDoubt(t *testing.T) {
+	m := spec.Measurement{Outcome: spec.OK, StepSec: []float64{1}, Doubt: "throttled"}
+	clean := m
+	clean.Doubt = ""
+	tally := tallyRun("c", "1", []spec.Measurement{m, clean})
+	if n := tally.Models[0]; n.Doubted != 1 || n.Outcomes.OK != 2 {
+		t.Errorf("%+v, want 2 ok, 1 of them in doubt", n)
 	}
-	if half, ok := medianHalfWidth(m); !ok || half != 4.5/10.5 {
-		t.Errorf("%g, %t; want %g", half, ok, 4.5/10.5)
+	if said := lastResult(m); !strings.HasSuffix(said, "in doubt") {
+		t.Error(said)
 	}
 }
 

@@ -80,8 +80,15 @@ runner: synthetic
 	if err != nil || !strings.Contains(string(log), "profile tiny: 3 of 3 points: ") {
 		t.Errorf("%v: the log lacks the last point:\n%s", err, log)
 	}
-	if _, err := os.Stat(filepath.Join(work, "to take home/data")); err == nil {
-		t.Error("the data directory was left behind")
+	remote(0, "-p", pacer, "-o", "to take home", "tiny.yaml", "--max-points", "4") // goes on
+	rows = 0
+	for _, err := range store.ReadParquet(filepath.Join(work, "to take home/tiny.parquet")) {
+		if rows++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows != 4 {
+		t.Errorf("%d rows after going on, want 4", rows)
 	}
 	remote(2, "-p", pacer, "tiny.yaml", "--nosuch")
 }
