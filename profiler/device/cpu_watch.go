@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
 // cpuEye looks at the CPU by /proc and /sys below root.
@@ -63,7 +65,7 @@ func (p *cpuProbe) sample(now time.Time, slow bool) {
 		return
 	}
 	if slow {
-		for _, pid := range processIDs(p.root) {
+		for _, pid := range procfs.IDs(p.root) {
 			if ours, _ := p.kin.has(pid, now); ours {
 				p.last[pid] += 0
 			}
@@ -102,12 +104,12 @@ func (p *cpuProbe) sample(now time.Time, slow bool) {
 // process used before it was found counts: it was started by what is measured.
 func (p *cpuProbe) count() {
 	for pid, before := range p.last {
-		switch now, ok := readProcess(p.root, pid); {
+		switch now, ok := procfs.Read(p.root, pid); {
 		case !ok:
 			delete(p.last, pid)
-		case now.cpu > before:
-			p.ours += now.cpu - before
-			p.last[pid] = now.cpu
+		case now.CPU > before:
+			p.ours += now.CPU - before
+			p.last[pid] = now.CPU
 		}
 	}
 }
@@ -155,5 +157,5 @@ func ticks(f []string, i int) float64 {
 		return 0
 	}
 	v, _ := strconv.ParseUint(f[i], 10, 64)
-	return float64(v) / userHz
+	return float64(v) / procfs.UserHz
 }

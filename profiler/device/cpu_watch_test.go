@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
 // A stage is a machine that is not there, with four CPUs.
@@ -36,7 +37,7 @@ func newStage(t *testing.T) *stage {
 
 func (s *stage) write() {
 	s.t.Helper()
-	text := fmt.Sprintf("cpu  %.0f 0 0 999999 88 0 0 %.0f 0 0\n", s.busy*userHz, s.steal*userHz)
+	text := fmt.Sprintf("cpu  %.0f 0 0 999999 88 0 0 %.0f 0 0\n", s.busy*procfs.UserHz, s.steal*procfs.UserHz)
 	for i := range 4 {
 		text += fmt.Sprintf("cpu%d 1 2 3 4 5 6 7 8 0 0\n", i)
 	}
@@ -67,9 +68,9 @@ func (s *stage) play(p play) *cpuProbe {
 	step := defaultPeriod.Seconds()
 	for at := time.Duration(0); at <= p.length; at += defaultPeriod {
 		for pid := range p.ours {
-			process{pid: pid, parent: 1, group: 100, name: "rank", cpu: used[pid]}.write(s.t, s.root)
+			writeProcess(s.t, s.root, procfs.Process{PID: pid, Parent: 1, Group: 100, Name: "rank", CPU: used[pid]})
 		}
-		process{pid: 900, parent: 1, group: 900, name: "other", cpu: used[900]}.write(s.t, s.root)
+		writeProcess(s.t, s.root, procfs.Process{PID: 900, Parent: 1, Group: 900, Name: "other", CPU: used[900]})
 		s.write()
 		probe.sample(someTime.Add(at), at%slowPeriod == 0)
 		for pid, cpus := range p.ours {
@@ -162,17 +163,17 @@ func TestCPUOfShortLivedProcesses(t *testing.T) {
 		at = at.Add(time.Second)
 		p.sample(at, true)
 	}
-	rank := process{pid: 100, parent: 1, group: 100, name: "rank"}
+	rank := procfs.Process{PID: 100, Parent: 1, Group: 100, Name: "rank"}
 	look(0)
-	rank.cpu = 5
-	rank.write(t, s.root)
+	rank.CPU = 5
+	writeProcess(t, s.root, rank)
 	look(5)
 	if err := os.RemoveAll(filepath.Join(s.root, "proc/100")); err != nil {
 		t.Fatal(err)
 	}
 	look(5)
-	rank.cpu = 1
-	rank.write(t, s.root)
+	rank.CPU = 1
+	writeProcess(t, s.root, rank)
 	look(6)
 	if p.ours != 6 {
 		t.Errorf("%g s of CPU time, want 6", p.ours)
@@ -207,7 +208,7 @@ func TestWatchThisCPU(t *testing.T) {
 	spin := exec.Command("sh", "-c", "while :; do :; done")
 	spin.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := spin.Start(); err != nil {
-		t.Skip("no sh:", err)
+		t.Fatal(err)
 	}
 	defer func() { _ = spin.Process.Kill(); _ = spin.Wait() }()
 	group.Store(int64(spin.Process.Pid))
@@ -225,9 +226,9 @@ func TestWatchThisCPU(t *testing.T) {
 
 func cpuOf(t *testing.T, pid int) float64 {
 	t.Helper()
-	p, ok := readProcess("/", pid)
+	p, ok := procfs.Read("/", pid)
 	if !ok {
 		t.Fatal("the process is gone")
 	}
-	return p.cpu
+	return p.CPU
 }

@@ -3,6 +3,8 @@ package device
 import (
 	"sync"
 	"time"
+
+	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
 // A gpuSource is NVML, as far as a gpuProbe needs it. Devices are by position
@@ -101,8 +103,8 @@ func (p *gpuProbe) keep(i int, r gpuReading) {
 		case ours:
 			list.ours++
 		default:
-			other, _ := readProcess(p.kin.root, pid)
-			others[pid] = other.name
+			other, _ := procfs.Read(p.kin.root, pid)
+			others[pid] = other.Name
 		}
 	}
 	p.mu.Lock()

@@ -156,8 +156,8 @@ func TestBriefThrottleIsNoted(t *testing.T) {
 
 func TestSharing(t *testing.T) {
 	root := fakeProc{
-		{pid: 100, parent: 50, group: 100, name: "python3"}, {pid: 101, parent: 100, group: 101, name: "rank 0"},
-		{pid: 900, parent: 1, group: 900, name: "other (job)"},
+		{PID: 100, Parent: 50, Group: 100, Name: "python3"}, {PID: 101, Parent: 100, Group: 101, Name: "rank 0"},
+		{PID: 900, Parent: 1, Group: 900, Name: "other (job)"},
 	}.write(t)
 	r := newRack(t, dgxh100.New())
 	p := r.film(t, root, 20*time.Second, func(at time.Duration) {

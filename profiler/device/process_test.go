@@ -7,25 +7,27 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
 // fakeProc is the processes of a machine that is not there.
-type fakeProc []process
+type fakeProc []procfs.Process
 
 // write writes them below a new root and returns it.
 func (f fakeProc) write(t testing.TB) (root string) {
 	t.Helper()
 	root = t.TempDir()
 	for _, p := range f {
-		p.write(t, root)
+		writeProcess(t, root, p)
 	}
 	return root
 }
 
-func (p process) write(t testing.TB, root string) {
+func writeProcess(t testing.TB, root string, p procfs.Process) {
 	t.Helper()
-	text := fmt.Sprintf("%d (%s) S %d %d 0 0 -1 0 0 0 0 0 %.0f %d 9999 9999 20 0 1 0 0\n", p.pid, p.name, p.parent, p.group, p.cpu*userHz, 0)
-	writeFile(t, filepath.Join(root, "proc", strconv.Itoa(p.pid), "stat"), text)
+	text := fmt.Sprintf("%d (%s) S %d %d 0 0 -1 0 0 0 0 0 %.0f %d 9999 9999 20 0 1 0 0\n", p.PID, p.Name, p.Parent, p.Group, p.CPU*procfs.UserHz, 0)
+	writeFile(t, filepath.Join(root, "proc", strconv.Itoa(p.PID), "stat"), text)
 }
 
 // writeFile writes one file.
@@ -42,16 +44,16 @@ func writeFile(t testing.TB, file, text string) {
 func TestKin(t *testing.T) {
 	self := os.Getpid()
 	root := fakeProc{
-		{pid: self, parent: 1, group: self, name: "pacer"},
-		{pid: 1<<22 + 1, parent: self, group: 1<<22 + 1, name: "supervisor"},
-		{pid: 1<<22 + 2, parent: 1<<22 + 1, group: 1<<22 + 2, name: "torchrun"},
-		{pid: 1<<22 + 3, parent: 1<<22 + 2, group: 1<<22 + 3, name: "rank with a session (of its own)"},
-		{pid: 500, parent: 1, group: 500, name: "leader elsewhere"},
-		{pid: 501, parent: 500, group: 501, name: "its child"},
-		{pid: 502, parent: 1, group: 500, name: "orphan of the group"},
-		{pid: 600, parent: 1, group: 600, name: "stranger"},
-		{pid: 601, parent: 600, group: 600, name: ") 1 500 ("},
-		{pid: 700, parent: 701, group: 700, name: "loop"}, {pid: 701, parent: 700, group: 700, name: "loop"},
+		{PID: self, Parent: 1, Group: self, Name: "pacer"},
+		{PID: 1<<22 + 1, Parent: self, Group: 1<<22 + 1, Name: "supervisor"},
+		{PID: 1<<22 + 2, Parent: 1<<22 + 1, Group: 1<<22 + 2, Name: "torchrun"},
+		{PID: 1<<22 + 3, Parent: 1<<22 + 2, Group: 1<<22 + 3, Name: "rank with a session (of its own)"},
+		{PID: 500, Parent: 1, Group: 500, Name: "leader elsewhere"},
+		{PID: 501, Parent: 500, Group: 501, Name: "its child"},
+		{PID: 502, Parent: 1, Group: 500, Name: "orphan of the group"},
+		{PID: 600, Parent: 1, Group: 600, Name: "stranger"},
+		{PID: 601, Parent: 600, Group: 600, Name: ") 1 500 ("},
+		{PID: 700, Parent: 701, Group: 700, Name: "loop"}, {PID: 701, Parent: 700, Group: 700, Name: "loop"},
 	}.write(t)
 	writeFile(t, filepath.Join(root, "proc/800/stat"), "800 (torn")
 	k := newKin(root, func() int { return 500 })
@@ -67,7 +69,7 @@ func TestKin(t *testing.T) {
 
 // A process id means another process after a while, and with another group.
 func TestKinForgets(t *testing.T) {
-	root := fakeProc{{pid: 600, parent: 1, group: 600, name: "a"}}.write(t)
+	root := fakeProc{{PID: 600, Parent: 1, Group: 600, Name: "a"}}.write(t)
 	group := 0
 	k := newKin(root, func() int { return group })
 	if ours, _ := k.has(600, someMoment); ours {
@@ -77,7 +79,7 @@ func TestKinForgets(t *testing.T) {
 	if ours, _ := k.has(600, someMoment); !ours {
 		t.Error("the group that is measured now is not known")
 	}
-	process{pid: 600, parent: 1, group: 601, name: "b"}.write(t, root)
+	writeProcess(t, root, procfs.Process{PID: 600, Parent: 1, Group: 601, Name: "b"})
 	if ours, _ := k.has(600, someMoment.Add(2*kinMemory)); ours {
 		t.Error("a process id is remembered for ever")
 	}
@@ -87,8 +89,8 @@ var someMoment = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // The kernel cuts names at 15 bytes, through the middle of a letter too.
 func TestProcessName(t *testing.T) {
-	root := fakeProc{{pid: 900, parent: 1, group: 900, name: "\xe8\xa8\x93\xe7"}}.write(t)
-	if p, ok := readProcess(root, 900); !ok || p.name != "\u8a13\uFFFD" {
-		t.Errorf("%q, %t", p.name, ok)
+	root := fakeProc{{PID: 900, Parent: 1, Group: 900, Name: "\xe8\xa8\x93\xe7"}}.write(t)
+	if p, ok := procfs.Read(root, 900); !ok || p.Name != "\u8a13\uFFFD" {
+		t.Errorf("%q, %t", p.Name, ok)
 	}
 }

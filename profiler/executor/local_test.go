@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
 // mustRun runs a shell script whose processes all carry word in their
@@ -44,9 +45,9 @@ func mustRun(t *testing.T, ctx context.Context, script string, cmd profiler.Comm
 func withWord(word string) []int {
 	var out []int
 	for _, p := range processes() {
-		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
-		if bytes.Contains(args, []byte(word)) && p.pid != os.Getpid() {
-			out = append(out, p.pid)
+		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
+		if bytes.Contains(args, []byte(word)) && p.PID != os.Getpid() {
+			out = append(out, p.PID)
 		}
 	}
 	return out
@@ -140,7 +141,7 @@ func TestLocalContext(t *testing.T) {
 	pgid := 0
 	exit := mustRun(t, ctx, "setsid sleep 1000 & sleep 1000", profiler.Command{Started: func(id int) {
 		pgid = id
-		if p, ok := readProc(id); !ok || p.group != id {
+		if p, ok := procfs.Read("/", id); !ok || p.Group != id {
 			t.Errorf("process %d is %+v, want the leader of its group", id, p)
 		}
 		cancel()
@@ -259,10 +260,10 @@ func TestDescendants(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p, ok := readProc(s.Process.Pid)
+	p, ok := procfs.Read("/", s.Process.Pid)
 	_ = s.Process.Kill()
 	_ = s.Wait()
-	if !ok || p.parent != os.Getpid() || !strings.Contains(p.name, ") R 1 (") {
+	if !ok || p.Parent != os.Getpid() || !strings.Contains(p.Name, ") R 1 (") {
 		t.Errorf("process %s: %+v, want a child of %d", strconv.Itoa(s.Process.Pid), p, os.Getpid())
 	}
 }
