@@ -45,7 +45,7 @@ func (e Enumerate) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 	return func(yield func(spec.Config) bool) {
 		g := e.generator(r)
 		if r.Plan != nil {
-			if r.Plan.Devices() == r.Devices && g.legalGiven(r.Plan) == "" && r.Plan.Check(r.Model) == nil {
+			if r.Plan.Devices() == r.Devices && CannotSplit(&r.Model, g.c.Seq(), r.Plan) == "" && r.Plan.Check(r.Model) == nil {
 				g.c.Plan = *r.Plan
 				yield(g.c)
 			}

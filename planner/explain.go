@@ -146,7 +146,7 @@ func (e Enumerate) WhyNone(r Request) string {
 		if err := p.Check(r.Model); err != nil {
 			return err.Error()
 		}
-		return g.legalGiven(p)
+		return CannotSplit(&g.r.Model, g.c.Seq(), p)
 	}
 	var reasons []string
 	for _, tp := range divisors(g.node) {

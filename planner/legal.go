@@ -40,34 +40,35 @@ func (g *generator) cpWorth(p *spec.Plan) string {
 
 // opaqueSplit keeps models known only by their FLOPs to data parallelism:
 // nothing says where they can be cut.
-func (g *generator) opaqueSplit(p *spec.Plan) string {
-	if !g.r.Model.HasShape() && p.TP*p.PP > 1 {
+func opaqueSplit(m *spec.Model, p *spec.Plan) string {
+	if !m.HasShape() && p.TP*p.PP > 1 {
 		return fmt.Sprintf("tp=%d, pp=%d need a model with layers and heads", p.TP, p.PP)
 	}
 	return ""
 }
 
 // spTokens lets sequence parallelism split the tokens of a micro-batch evenly.
-func (g *generator) spTokens(p *spec.Plan) string {
-	if p.SequenceParallel && g.c.Seq()%(p.TP*p.CP) != 0 {
-		return fmt.Sprintf("sp=1 needs tp x cp=%d to divide %d tokens", p.TP*p.CP, g.c.Seq())
+func spTokens(seq int, p *spec.Plan) string {
+	if p.SequenceParallel && seq%(p.TP*p.CP) != 0 {
+		return fmt.Sprintf("sp=1 needs tp x cp=%d to divide %d tokens", p.TP*p.CP, seq)
 	}
 	return ""
 }
 
-// sharding keeps ZeRO to plans with something to shard over; parameter
-// offload is ZeRO-3 by definition, on one device too.
-func (g *generator) sharding(p *spec.Plan) string {
+// Redundant returns why p, normal, is another plan under a second name, or "":
+// ZeRO without anything to shard over. Parameter offload is ZeRO-3 by
+// definition, on one device too.
+func Redundant(p *spec.Plan) string {
 	if p.ZeRO > 0 && p.DP*p.CP == 1 && p.Offload != spec.OffloadParams {
 		return fmt.Sprintf("zero=%d needs dp x cp > 1", p.ZeRO)
 	}
 	return ""
 }
 
-// offloadStage keeps optimizer offload to the stages that stream gradients
-// out, as ZeRO-Offload does (Ren et al. 2021), and off pipelines, where no
-// stack has it.
-func (g *generator) offloadStage(p *spec.Plan) string {
+// CannotOffload returns why no training stack has the offload p, normal, asks
+// for, or "": it is for the stages that stream gradients out, as ZeRO-Offload
+// does (Ren et al. 2021), and not for pipelines.
+func CannotOffload(p *spec.Plan) string {
 	switch {
 	case p.Offload == spec.OffloadNone:
 		return ""
@@ -81,7 +82,7 @@ func (g *generator) offloadStage(p *spec.Plan) string {
 
 // legal checks every rule of this file.
 func (g *generator) legal(p *spec.Plan) string {
-	for _, why := range [...]string{g.tpInNode(p), g.cpWorth(p), g.opaqueSplit(p)} {
+	for _, why := range [...]string{g.tpInNode(p), g.cpWorth(p), opaqueSplit(&g.r.Model, p)} {
 		if why != "" {
 			return why
 		}
@@ -89,10 +90,11 @@ func (g *generator) legal(p *spec.Plan) string {
 	return g.legalModes(p)
 }
 
-// legalGiven checks a plan somebody asks about: only what cannot be run, not
-// what is not worth proposing.
-func (g *generator) legalGiven(p *spec.Plan) string {
-	return cmp.Or(g.opaqueSplit(p), g.spTokens(p))
+// CannotSplit returns why m cannot be split as p, normal, says, beyond what
+// spec.Plan.Check reports, or "". seq is the tokens of a sample. It is all that
+// is asked of a plan somebody names: whether it is worth proposing is not.
+func CannotSplit(m *spec.Model, seq int, p *spec.Plan) string {
+	return cmp.Or(opaqueSplit(m, p), spTokens(seq, p))
 }
 
 // legalModes checks the rules about modes, given legal degrees: those of this
@@ -106,7 +108,7 @@ func (g *generator) legalModes(p *spec.Plan) string {
 	case p.Offload == spec.OffloadParams && p.ZeRO != 3:
 		return fmt.Sprintf("offload=params needs zero=3, not %d", p.ZeRO)
 	}
-	for _, why := range [...]string{g.spTokens(p), g.sharding(p), g.offloadStage(p)} {
+	for _, why := range [...]string{spTokens(g.c.Seq(), p), Redundant(p), CannotOffload(p)} {
 		if why != "" {
 			return why
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
 )
 
 // cannotRun returns why nobody can train m on samples of seq tokens by p, or
@@ -20,24 +21,8 @@ func cannotRun(m spec.Model, seq int, p spec.Plan) string {
 	if err := p.Check(m); err != nil {
 		return unprefixed(err)
 	}
-	switch {
-	case !m.HasShape() && p.TP*p.PP > 1:
-		return fmt.Sprintf("%s: tp=%d, pp=%d need a model with layers and heads", m.Name, p.TP, p.PP)
-	case p.SequenceParallel && seq%(p.TP*p.CP) != 0:
-		return fmt.Sprintf("%s: sp=1 needs tp x cp=%d to divide %d tokens", m.Name, p.TP*p.CP, seq)
-	case p.Offload != spec.OffloadNone && p.PP > 1:
-		return fmt.Sprintf("%s: offload=%s needs pp=1, not %d", m.Name, p.Offload, p.PP)
-	case p.Offload == spec.OffloadOptimizer && p.ZeRO == 0 && p.DP*p.CP > 1:
-		return fmt.Sprintf("%s: offload=optimizer needs zero >= 1 where dp x cp > 1", m.Name)
-	}
-	return ""
-}
-
-// notWorth returns why p is another plan under a second name, or "": such
-// combinations come out of products, nobody asks for them.
-func notWorth(p spec.Plan) string {
-	if p.ZeRO > 0 && p.DP*p.CP == 1 && p.Offload != spec.OffloadParams {
-		return fmt.Sprintf("zero=%d needs dp > 1", p.ZeRO)
+	if why := cmp.Or(planner.CannotSplit(&m, seq, &p), planner.CannotOffload(&p)); why != "" {
+		return m.Name + ": " + why
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
 )
 
 // Points returns the points of c on m, in canonical order, and the combinations
@@ -162,7 +163,7 @@ func (e *expansion) reject(c spec.Config, uneven bool) (Rejected, bool) {
 	}{
 		{ForDevices, func() string { return cmp.Or(e.m.tooFew(c), divides) }},
 		{ForModel, func() string { return cannotRun(c.Model, c.SeqLen, c.Plan) }},
-		{ForDuplicate, func() string { return notWorth(c.Plan) }},
+		{ForDuplicate, func() string { return planner.Redundant(&c.Plan) }},
 		{ForStack, func() string { return e.m.lacks(c) }},
 		{ForMemory, func() string { return e.m.tooLarge(c) }},
 	} {
