@@ -57,7 +57,7 @@ func (f Features) lacksPrecision(p spec.Precision, device string) string {
 	case p == "" || p == spec.FP32:
 		return ""
 	case !slices.Contains([]spec.Precision{spec.TF32, spec.BF16, spec.FP16}, p):
-		return fmt.Sprintf("precision=%s is not implemented; fp32, tf32, bf16 and fp16 are", p)
+		return fmt.Sprintf("the worker computes in fp32, tf32, bf16 and fp16, not %s", p)
 	case device == CPU && p == spec.BF16:
 		return ""
 	case device == CPU:

@@ -249,7 +249,7 @@ def _indivisible(model: Model, plan: Plan, seq: int) -> list[str]:
     if kv and model.heads % kv:
         reasons.append(f"{kv} key/value heads do not divide {model.heads} heads")
     if kv and tp > kv and plan.zero >= 2 and plan.dp > 1:
-        reasons.append(f"zero={plan.zero} with tp={tp} above {kv} key/value heads is not implemented")
+        reasons.append(f"zero={plan.zero} shards no key/value heads that several of tp={tp} ranks hold: tp of at most {kv} works")
     if plan.sp and seq % tp:
         reasons.append(f"sp=1 needs tp={tp} to divide seq_len={seq}")
     return reasons

@@ -48,7 +48,7 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") 
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     version = torch.__version__
     reasons = [
-        f"{key}={value} is not implemented: the worker has dp, tp (with sp) and pp"
+        f"{key}={value}: the worker has dp, tp (with sp) and pp only"
         for key, value in (("cp", plan.cp), ("ep", plan.ep), ("vp", plan.vp))
         if value > 1
     ]

@@ -109,4 +109,4 @@ def lack(name: str, device: torch.device) -> str:
         return "precision=bf16 needs an NVIDIA device of compute capability 8.0 (Ampere) or later, or a CPU"
     if name == "fp16":
         return "" if device.type == "cuda" else "precision=fp16 needs a CUDA device; a CPU has bf16 and fp32"
-    return f"precision={name} is not implemented; fp32, tf32, bf16 and fp16 are"
+    return f"the worker computes in fp32, tf32, bf16 and fp16, not {name}"
