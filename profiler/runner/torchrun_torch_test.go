@@ -98,7 +98,7 @@ func TestTorchrunUnsupported(t *testing.T) {
 	c := tiny(1)
 	c.Plan.Precision = spec.FP4
 	m, err := r.Run(context.Background(), c)
-	if err != nil || m.Outcome != spec.Failed || !strings.HasPrefix(m.Reason, "unsupported: precision=fp4") {
+	if err != nil || m.Outcome != spec.Failed || !strings.HasPrefix(m.Reason, "unsupported: ") || !strings.Contains(m.Reason, "fp4") {
 		t.Errorf("%s %q, %v\n%s", m.Outcome, m.Reason, err, m.Env[profiler.EnvLog])
 	}
 }
