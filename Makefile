@@ -55,7 +55,9 @@ check: need-go ## quick: formatting, vet, the shorter tests
 
 .PHONY: test
 test: lint unit race e2e ## what CI runs: lint, unit, race and end-to-end tests
-	@echo "make test: all passed"
+	@[ -n "$${PACER_SHARED:-}" ] || echo "make: not run: tests that compare with published data; docs/results.md says what PACER_SHARED is to hold"
+	@$(torch) || echo "make: not run: tests that train; apt-get install -y --no-install-recommends python3-torch, or set PACER_PYTHON"
+	@echo "make test: passed"
 
 .PHONY: lint
 lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml), import arrows
@@ -113,6 +115,8 @@ demo: build ## the whole road on built-in data, without network: fit, plan, curv
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin out
+
+torch = "$${PACER_PYTHON:-/usr/bin/python3}" -c "import torch" 2>/dev/null
 
 define gofmt
 bad="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | while read -r f; do [ -e "$$f" ] && echo "$$f"; done))"; \

@@ -41,7 +41,7 @@ func (d *demo) fit() error {
 	fmt.Fprintf(d.w, "%d measurements of %s\non a %s\n%s, %s\n\n", len(rows), set.Doc, set.Machine, set.Software, set.Date)
 	keys := perfmodel.GroupByKey(rows)
 	scores := [][]string{{"model", "measured", "fitted", "predicted", "mean error", "95th percentile", "in 90 % interval"}}
-	shown := [][]string{{"left out", "plan", "measured s", "predicted s", "90 % interval", "error"}}
+	shown := [][]string{{"left-out model", "plan", "measured s", "predicted s", "90 % interval", "error"}}
 	for _, k := range slices.SortedFunc(maps.Keys(keys), perfmodel.CompareKeys) {
 		score, examples, err := d.fitModel(fam, keys[k])
 		if err != nil {
@@ -53,7 +53,11 @@ func (d *demo) fit() error {
 		return err
 	}
 	fmt.Fprintln(d.w)
-	return writeTable(d.w, shown)
+	if err := writeTable(d.w, shown); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.w, "plan: dp, tp, pp = devices that share the batch, each layer, the layers; mb = samples of a micro-batch, ga of them a step")
+	return nil
 }
 
 // measuredRows reads the rows of an embedded set.

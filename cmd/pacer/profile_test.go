@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -303,21 +302,20 @@ func plannedPoints(t *testing.T, pacer, campaign string) int {
 	return len(plan.Points)
 }
 
-// needTorch skips without PyTorch, but not where everything must be there.
+// needTorch skips where no python has PyTorch, but not where everything must
+// be there.
 func needTorch(t *testing.T) {
 	t.Helper()
-	python := os.Getenv("PACER_PYTHON")
-	if python == "" {
-		python = "/usr/bin/python3"
-	}
-	out, err := exec.Command(python, "-c", "import torch").CombinedOutput()
+	r, err := runner.NewTorchrun(runner.TorchrunOptions{Machine: profiler.Machine{CPU: true, Devices: []int{0}}})
 	if err == nil {
-		return
+		_, err = r.Setup(context.Background())
 	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s has no torch: %v\n%s", python, err, out)
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal(err)
 	}
-	t.Skipf("%s has no torch: %v", python, err)
+	if err != nil {
+		t.Skip(err)
+	}
 }
 
 // processesWith returns the command lines of the processes with a setting in
