@@ -1,0 +1,241 @@
+// Package bayes fits non-linear models of log step times to few rows: the
+// maximum a posteriori under a Gaussian prior of the parameters and a robust
+// likelihood, and the Gaussian around it (Laplace's method) as what is known
+// afterwards. Fits are deterministic.
+package bayes
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Gaussian is a belief about n parameters.
+type Gaussian struct {
+	Mean []float64
+	Cov  *mat.SymDense // n x n, positive definite
+}
+
+// Independent returns the Gaussian of uncorrelated parameters; every sd must be
+// positive.
+func Independent(mean, sd []float64) Gaussian {
+	cov := mat.NewSymDense(len(mean), nil)
+	for i, s := range sd {
+		cov.SetSym(i, i, s*s)
+	}
+	return Gaussian{Mean: mean, Cov: cov}
+}
+
+// Variance returns gᵀ·Cov·g, the variance of a prediction with gradient g.
+func (g Gaussian) Variance(grad []float64) float64 {
+	v := mat.NewVecDense(len(grad), grad)
+	return max(mat.Inner(v, g.Cov, v), 0)
+}
+
+// Problem is one fit of y = Predict(x) + noise.
+type Problem struct {
+	Prior Gaussian
+	// Predict writes the prediction of every row for parameters x to out.
+	Predict func(x, out []float64)
+	Y       []float64 // measured, as Predict gives it: log seconds
+	Noise   []float64 // standard deviation of each row's residual
+	// Weight multiplies each row's part of the likelihood; nil = 1.
+	Weight []float64
+	// Tail is how many standard deviations of residual count in full; beyond
+	// it a row's pull stops growing (pseudo-Huber). 0 = 2.
+	Tail float64
+}
+
+// Posterior is what is known after a fit.
+type Posterior struct {
+	Gaussian
+	Residual []float64 // Y minus prediction at the mode
+	// LeftOut is, for each row, about the residual of a fit without it:
+	// residual / (1 - leverage).
+	LeftOut []float64
+	Steps   int // Gauss-Newton steps taken
+}
+
+// ErrNotFinite means that predictions or measurements are no numbers.
+var ErrNotFinite = errors.New("bayes: not finite")
+
+const (
+	maxSteps = 40
+	step     = 1e-5 // of the forward differences; parameters are logs, of order 1
+	enough   = 1e-7 // relative fall of the objective at which to stop
+)
+
+// Fit returns the posterior. With no rows it is the prior. The error wraps
+// ErrNotFinite when Y, or Predict near the prior's mean, is not finite.
+func (p *Problem) Fit() (Posterior, error) {
+	f, err := newFit(p)
+	if err != nil {
+		return Posterior{}, err
+	}
+	if len(p.Y) == 0 {
+		return Posterior{Gaussian: p.Prior}, nil
+	}
+	return f.run()
+}
+
+type fit struct {
+	*Problem
+	n         int
+	tail      float64
+	precision *mat.SymDense // of the prior
+	x         []float64
+	at        []float64 // predictions at x
+	objective float64
+	jac       *mat.Dense
+	moved     []float64
+}
+
+func newFit(p *Problem) (*fit, error) {
+	n := len(p.Prior.Mean)
+	f := &fit{Problem: p, n: n, tail: p.Tail, x: append([]float64(nil), p.Prior.Mean...)}
+	if f.tail == 0 {
+		f.tail = 2
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(p.Prior.Cov) {
+		return nil, fmt.Errorf("bayes: the prior's covariance of %d parameters is not positive definite", n)
+	}
+	f.precision = mat.NewSymDense(n, nil)
+	if err := chol.InverseTo(f.precision); err != nil {
+		return nil, fmt.Errorf("bayes: prior: %w", err)
+	}
+	f.at, f.moved = make([]float64, len(p.Y)), make([]float64, len(p.Y))
+	return f, nil
+}
+
+func (f *fit) run() (Posterior, error) {
+	f.Predict(f.x, f.at)
+	f.objective = f.cost(f.x, f.at)
+	if math.IsNaN(f.objective) || math.IsInf(f.objective, 0) {
+		return Posterior{}, fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
+	}
+	f.jac = mat.NewDense(len(f.Y), f.n, nil)
+	damping, steps := 1e-3, 0
+	for ; steps < maxSteps; steps++ {
+		f.differentiate()
+		before := f.objective
+		var moved bool
+		if damping, moved = f.advance(damping); !moved || before-f.objective < enough*(1+math.Abs(before)) {
+			break
+		}
+	}
+	f.differentiate()
+	return f.posterior(steps)
+}
+
+// weight returns the weight of row i's squared residual at predictions at.
+func (f *fit) weight(i int, at []float64) float64 {
+	z := (f.Y[i] - at[i]) / (f.tail * f.Noise[i])
+	return f.rowWeight(i) / (f.Noise[i] * f.Noise[i] * math.Sqrt(1+z*z))
+}
+
+func (f *fit) rowWeight(i int) float64 {
+	if f.Weight == nil {
+		return 1
+	}
+	return f.Weight[i]
+}
+
+// cost is the negative log posterior but for constants: pseudo-Huber of the
+// residuals, tail²·(sqrt(1+(z/tail)²)-1), and half the prior's quadratic form.
+func (f *fit) cost(x, at []float64) float64 {
+	d := mat.NewVecDense(f.n, nil)
+	for i := range x {
+		d.SetVec(i, x[i]-f.Prior.Mean[i])
+	}
+	sum := mat.Inner(d, f.precision, d) / 2
+	for i := range f.Y {
+		z := (f.Y[i] - at[i]) / (f.tail * f.Noise[i])
+		sum += f.rowWeight(i) * f.tail * f.tail * (math.Sqrt(1+z*z) - 1)
+	}
+	return sum
+}
+
+// differentiate fills the Jacobian of the predictions by forward differences.
+func (f *fit) differentiate() {
+	for k := range f.n {
+		was := f.x[k]
+		f.x[k] = was + step
+		f.Predict(f.x, f.moved)
+		f.x[k] = was
+		for i := range f.Y {
+			f.jac.Set(i, k, (f.moved[i]-f.at[i])/step)
+		}
+	}
+}
+
+// normal returns JᵀWJ + precision, plus damping on its diagonal, and the
+// downhill gradient.
+func (f *fit) normal(damping float64) (*mat.SymDense, *mat.VecDense) {
+	a := mat.NewSymDense(f.n, nil)
+	a.CopySym(f.precision)
+	g := mat.NewVecDense(f.n, nil)
+	for k := range f.n {
+		s := 0.0
+		for j := range f.n {
+			s -= f.precision.At(k, j) * (f.x[j] - f.Prior.Mean[j])
+		}
+		g.SetVec(k, s)
+	}
+	for i := range f.Y {
+		w := f.weight(i, f.at)
+		row := mat.NewVecDense(f.n, f.jac.RawRowView(i))
+		a.SymRankOne(a, w, row)
+		g.AddScaledVec(g, w*(f.Y[i]-f.at[i]), row)
+	}
+	for k := range f.n {
+		a.SetSym(k, k, a.At(k, k)*(1+damping))
+	}
+	return a, g
+}
+
+// advance takes one damped Gauss-Newton step (Levenberg 1944, Marquardt 1963);
+// it reports whether one was found that lowers the objective.
+func (f *fit) advance(damping float64) (next float64, moved bool) {
+	for range 12 {
+		a, g := f.normal(damping)
+		var chol mat.Cholesky
+		d := mat.NewVecDense(f.n, nil)
+		if chol.Factorize(a) && chol.SolveVecTo(d, g) == nil {
+			x := make([]float64, f.n)
+			for k := range x {
+				x[k] = f.x[k] + d.AtVec(k)
+			}
+			f.Predict(x, f.moved)
+			if c := f.cost(x, f.moved); c < f.objective {
+				f.x, f.objective = x, c
+				copy(f.at, f.moved)
+				return max(damping/10, 1e-9), true
+			}
+		}
+		damping *= 10
+	}
+	return damping, false
+}
+
+func (f *fit) posterior(steps int) (Posterior, error) {
+	a, _ := f.normal(0)
+	var chol mat.Cholesky
+	if !chol.Factorize(a) {
+		return Posterior{}, fmt.Errorf("%w: the posterior's precision is not positive definite", ErrNotFinite)
+	}
+	cov := mat.NewSymDense(f.n, nil)
+	if err := chol.InverseTo(cov); err != nil {
+		return Posterior{}, fmt.Errorf("bayes: posterior: %w", err)
+	}
+	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps}
+	for i := range f.Y {
+		e := f.Y[i] - f.at[i]
+		leverage := f.weight(i, f.at) * out.Variance(f.jac.RawRowView(i))
+		out.Residual = append(out.Residual, e)
+		out.LeftOut = append(out.LeftOut, e/max(1-leverage, 0.05))
+	}
+	return out, nil
+}

@@ -1,0 +1,92 @@
+package bayes
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// line is y = ln(exp(x0) + exp(x1)·t).
+func line(t []float64) func(x, out []float64) {
+	return func(x, out []float64) {
+		for i := range out {
+			out[i] = math.Log(math.Exp(x[0]) + math.Exp(x[1])*t[i])
+		}
+	}
+}
+
+func problem(noise float64, wild int) *Problem {
+	rng := rand.New(rand.NewPCG(1, 2))
+	t := make([]float64, 40)
+	for i := range t {
+		t[i] = float64(1 + i%10)
+	}
+	p := &Problem{Prior: Independent([]float64{0, 0}, []float64{2, 2}), Predict: line(t)}
+	p.Y, p.Noise = make([]float64, len(t)), make([]float64, len(t))
+	p.Predict([]float64{0.7, -1.2}, p.Y)
+	for i := range p.Y {
+		p.Y[i] += noise * rng.NormFloat64()
+		p.Noise[i] = 0.05
+	}
+	for i := range wild {
+		p.Y[i*7] += 2
+	}
+	return p
+}
+
+func TestRecovers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		noise float64
+		wild  int
+		tol   float64
+	}{{"exact", 0, 0, 0.01}, {"noise", 0.05, 0, 0.1}, {"noise and wild rows", 0.05, 3, 0.15}} {
+		post, err := problem(c.noise, c.wild).Fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(post.Mean[0]-0.7) > c.tol || math.Abs(post.Mean[1]+1.2) > c.tol {
+			t.Errorf("%s: %v, want [0.7 -1.2] within %g", c.name, post.Mean, c.tol)
+		}
+	}
+}
+
+// TestLeftOut compares the short cut with fits that really leave the row out.
+func TestLeftOut(t *testing.T) {
+	p := problem(0.05, 0)
+	post, err := p.Fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 9, 21} {
+		q := *p
+		q.Weight = make([]float64, len(p.Y))
+		for j := range q.Weight {
+			q.Weight[j] = 1
+		}
+		q.Weight[i] = 0
+		without, err := q.Fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := math.Abs(without.Residual[i] - post.LeftOut[i]); d > 0.003 {
+			t.Errorf("row %d: %g, left out %g", i, post.LeftOut[i], without.Residual[i])
+		}
+	}
+}
+
+func TestNoRowsIsThePrior(t *testing.T) {
+	post, err := (&Problem{Prior: Independent([]float64{3}, []float64{2})}).Fit()
+	if err != nil || post.Mean[0] != 3 || post.Variance([]float64{1}) != 4 {
+		t.Errorf("%v, %v", post, err)
+	}
+}
+
+func TestNotFinite(t *testing.T) {
+	p := problem(0, 0)
+	p.Y[3] = math.NaN()
+	if _, err := p.Fit(); !errors.Is(err, ErrNotFinite) {
+		t.Errorf("%v, want ErrNotFinite", err)
+	}
+}
