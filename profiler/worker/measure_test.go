@@ -217,10 +217,11 @@ func TestMedianInterval(t *testing.T) {
 	cmd := exec.Command(python, "-c", `
 from pacer_worker.interval import half_width, low_rank, median
 print([low_rank(n) for n in (1, 5, 6, 8, 9, 11, 12, 15, 17, 20, 25, 30, 50, 100)])
-print(half_width([5.0, 1, 2, 3, 4]), half_width([10.0, 9, 11, 8, 12, 10]), median([4.0, 1, 3, 2]))`)
+print(half_width([5.0, 1, 2, 3, 4]), half_width([10.0, 9, 11, 8, 12, 10]), median([4.0, 1, 3, 2]))
+print([low_rank(n) for n in (1000, 1002, 4000, 1000000)])`)
 	cmd.Env = append(os.Environ(), "PYTHONPATH=.")
 	out, err := cmd.CombinedOutput()
-	want := "[0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 18, 40]\nNone 0.2 2.5\n"
+	want := "[0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 18, 40]\nNone 0.2 2.5\n[469, 470, 1938, 499020]\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v, %s; want %s", err, out, want)
 	}
