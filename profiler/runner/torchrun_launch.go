@@ -2,8 +2,11 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -35,7 +38,23 @@ func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out 
 		if err != nil || !taken || try == portTries {
 			return exit, err
 		}
+		if err := forget(out); err != nil {
+			return exit, err
+		}
 	}
+}
+
+// forget removes what the ranks of a launch wrote as results: it would be read
+// before those of the next.
+func forget(out string) error {
+	dir, name := filepath.Split(out)
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), name) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // torchrunArgs is torchrun for n processes on this machine.

@@ -261,9 +261,11 @@ func TestTorchrunLaunch(t *testing.T) {
 	}
 }
 
-// A port that is taken between choice and use is no outcome.
+// A port that is taken between choice and use is no outcome, whatever a rank
+// says of it.
 func TestTorchrunPortTaken(t *testing.T) {
-	python, _ := fakePython(t, `if [ ! -e WORD/tried ]; then : >WORD/tried; echo 'errno: 98 - Address already in use'; exit 1; fi
+	python, _ := fakePython(t, `if [ ! -e WORD/tried ]; then : >WORD/tried; echo 'errno: 98 - Address already in use'
+echo '{"version":1,"outcome":"failed","reason":"RuntimeError: no store","rank":1,"failed_at":1}' >"$out.rank1"; exit 1; fi
 `+goodResult(2))
 	m, err := newTorchrun(t, TorchrunOptions{Python: python}).Run(context.Background(), tiny(2))
 	if err != nil || m.Outcome != spec.OK {
