@@ -28,9 +28,16 @@ type Local struct {
 	// such as those stuck in a driver, before it returns an error naming them,
 	// 0 = 1 minute.
 	Patience time.Duration
+	// Hurry, once closed, cuts Grace short for processes that are being ended
+	// and Patience to a second. It ends no command that nothing else ends. nil =
+	// never.
+	Hurry <-chan struct{}
 }
 
 var _ profiler.Executor = Local{}
+
+// hurriedPatience stands in for Local.Patience after Local.Hurry.
+const hurriedPatience = time.Second
 
 // tailBytes is how much of the end of the output is kept, profiler.Exit.Tail.
 const tailBytes = 8 << 10

@@ -56,7 +56,7 @@ func (l Local) run(ctx context.Context, program string, cmd profiler.Command, ou
 	}
 	defer s.close()
 	timedOut, stop := make(chan struct{}), make(chan struct{})
-	go s.killWhen(ctx, cmd.Timeout, timedOut, stop)
+	go s.killWhen(ctx, cmd.Timeout, l.Hurry, timedOut, stop)
 	exit, err := s.follow(cmd, l.patience())
 	close(stop)
 	select {
@@ -119,8 +119,9 @@ func (s *supervisor) close() {
 	s.report.Close()
 }
 
-// killWhen has everything killed when ctx ends or the timeout passes.
-func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, timedOut, stop chan struct{}) {
+// killWhen has everything ended when ctx ends or the timeout passes, and killed
+// on hurry from then on.
+func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, hurry <-chan struct{}, timedOut, stop chan struct{}) {
 	var after <-chan time.Time
 	if timeout > 0 {
 		t := time.NewTimer(timeout)
@@ -134,6 +135,11 @@ func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, timedO
 	case <-stop:
 	}
 	s.control.Close()
+	select {
+	case <-hurry:
+		_ = s.cmd.Process.Signal(hurrySignal) // it may be gone
+	case <-stop:
+	}
 }
 
 // follow reads the supervisor's reports until it is gone.

@@ -154,6 +154,31 @@ func TestLocalContext(t *testing.T) {
 	}
 }
 
+// In a hurry processes get no time to end by themselves, but the command goes on
+// until something ends it.
+func TestLocalHurry(t *testing.T) {
+	hurry := make(chan struct{})
+	close(hurry)
+	l := Local{Grace: time.Minute, Hurry: hurry}
+	exit, err := l.Run(context.Background(), profiler.Command{Args: []string{"sh", "-c", "sleep 0.2; exit 3"}})
+	if err != nil || exit.Code != 3 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	hurry = make(chan struct{})
+	l.Hurry = hurry
+	ctx, cancel := context.WithCancel(context.Background())
+	exit, err = l.Run(ctx, profiler.Command{
+		Args: []string{"sh", "-c", `trap "" TERM; while :; do sleep 0.05; done`},
+		Started: func(int) {
+			time.AfterFunc(200*time.Millisecond, cancel)
+			time.AfterFunc(700*time.Millisecond, func() { close(hurry) })
+		},
+	})
+	if err != nil || exit.Signal != "killed" || exit.Wall < 700*time.Millisecond || exit.Wall > 10*time.Second {
+		t.Errorf("%+v, %v", exit, err)
+	}
+}
+
 // A command that kills what stands between it and us does not get away.
 func TestLocalSupervisorKilled(t *testing.T) {
 	exit := mustRun(t, context.Background(),

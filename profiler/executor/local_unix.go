@@ -63,10 +63,12 @@ func (l Local) await(ctx context.Context, group int, timeout time.Duration, over
 	_ = syscall.Kill(-group, syscall.SIGCONT)
 	select {
 	case <-over:
+		return timedOut
+	case <-l.Hurry:
 	case <-time.After(l.grace()):
-		_ = syscall.Kill(-group, syscall.SIGKILL)
-		<-over
 	}
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+	<-over
 	return timedOut
 }
 

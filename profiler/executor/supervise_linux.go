@@ -54,7 +54,8 @@ func supervise() int {
 		_ = enc.Encode(supervisorReport{Error: err.Error()})
 		return 1
 	}
-	stop := make(chan struct{})
+	stop, hurry := make(chan struct{}), make(chan os.Signal, 1)
+	signal.Notify(hurry, hurrySignal)
 	go stopOn(in, stop)
 	child, err := start(order)
 	if err != nil {
@@ -63,7 +64,7 @@ func supervise() int {
 		return 1
 	}
 	_ = enc.Encode(supervisorReport{Pgid: child})
-	exit, err := watch(child, order, stop)
+	exit, err := watch(child, order, stop, hurry)
 	last := supervisorReport{Exit: &exit}
 	if err != nil {
 		last = supervisorReport{Error: err.Error()}
@@ -71,6 +72,9 @@ func supervise() int {
 	_ = enc.Encode(last)
 	return 0
 }
+
+// hurrySignal asks a supervisor that ends everything to do so at once.
+const hurrySignal = syscall.SIGUSR1
 
 const prSetChildSubreaper = 36 // linux/prctl.h
 
@@ -142,8 +146,8 @@ func reap(to chan<- ended) {
 
 // watch waits until nothing is alive. What goes on for long after the command
 // itself ended is left behind: it is counted and killed. When stop closes
-// everything is asked to end, then killed.
-func watch(child int, o supervisorOrder, stop <-chan struct{}) (exit profiler.Exit, err error) {
+// everything is asked to end, then killed; on hurry it is killed without delay.
+func watch(child int, o supervisorOrder, stop <-chan struct{}, hurry <-chan os.Signal) (exit profiler.Exit, err error) {
 	deaths := make(chan ended)
 	go reap(deaths)
 	var kill <-chan time.Time   // when SIGKILLs begin; again every few milliseconds
@@ -169,6 +173,9 @@ func watch(child int, o supervisorOrder, stop <-chan struct{}) (exit profiler.Ex
 			signalAll(syscall.SIGTERM)
 			signalAll(syscall.SIGCONT) // a stopped process only dies when it goes on
 			kill = time.After(o.Grace)
+		case <-hurry:
+			stop, hurry = nil, nil
+			kill, giveUp = time.After(0), time.After(hurriedPatience)
 		case <-kill:
 			for _, pid := range signalAll(syscall.SIGKILL) {
 				if over && stop != nil {
