@@ -56,6 +56,9 @@ func runProfilePlan(c *cli.Context) error {
 		return err
 	}
 	s, err := newStation(c, camp, stored(c), true)
+	if s.close != nil {
+		defer s.close()
+	}
 	if err != nil {
 		return err
 	}

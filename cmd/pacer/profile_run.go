@@ -26,7 +26,9 @@ func profileRunCommand() *cli.Command {
 spent, the intervals are as narrow as the campaign asks, or nothing is left. A
 point that runs out of memory, hangs or crashes is a result like any other.
 Interrupt it, or pull the plug, and start the same command again: it goes on
-after the last point that was said to be stored. Example:
+after the last point that was said to be stored. Interrupted once, it gives the
+processes of the point under way two seconds to end; twice, it kills them at
+once. Example:
 
    pacer profile run bench/campaigns/cpu-smoke.yaml --max-wall 2m
 
@@ -66,11 +68,11 @@ func runProfileRun(c *cli.Context) (err error) {
 		return queryRows(c.Context, db, f)
 	}
 	s, err := newStation(c, camp, rows, false)
-	if err != nil {
-		return err
-	}
 	if s.close != nil {
 		defer s.close()
+	}
+	if err != nil {
+		return err
 	}
 	points, rejected, err := s.points(camp)
 	if err != nil {

@@ -72,6 +72,85 @@ runner: {name: synthetic, delay: 150ms}
 	}
 }
 
+// fakeTorch is a python3 that says it has torch. For anything else it runs lines
+// of shell, with the result's file in $out and a directory of its own in $dir.
+func fakeTorch(t *testing.T, lines string) (python, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	python = filepath.Join(dir, "python3")
+	writeFile(t, python, `#!/bin/sh
+dir='`+dir+`' features=
+while [ $# -gt 0 ]; do
+  case "$1" in
+  --out) out=$2; shift;;
+  --features) features=1;;
+  esac
+  shift
+done
+if [ -n "$features" ]; then
+  echo '{"version":1,"python":"3.99","torch":"9.9","torchrun":true,"features":{}}' >"$out"
+  exit 0
+fi
+`+lines+"\n")
+	if err := os.Chmod(python, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return python, dir
+}
+
+// torchCampaign returns a command that runs points with a fake torch.
+func torchCampaign(t *testing.T, python string) (run func() *exec.Cmd, data string) {
+	t.Helper()
+	pacer, file := selfAs(t, "pacer"), filepath.Join(t.TempDir(), "torch.yaml")
+	data = t.TempDir()
+	writeFile(t, file, `
+name: fake
+models:
+  - {name: gpt-a, kind: decoder, layers: 2, hidden: 32, ffn: 64, heads: 2, vocab: 128, seq_len: 16}
+space: {micro_batch: [1, 2, 4]}
+choose: grid
+runner: torchrun
+`)
+	return func() *exec.Cmd {
+		cmd := exec.Command(pacer, "--data", data, "profile", "run", file, "--devices", "cpu")
+		cmd.Env = append(os.Environ(), "PACER_PYTHON="+python)
+		return cmd
+	}, data
+}
+
+// TestE2EInterruptedTwice: a second Ctrl-C leaves the point no time to end.
+func TestE2EInterruptedTwice(t *testing.T) {
+	python, dir := fakeTorch(t, `trap 'sleep 1.5; : >"$dir/ended"; exit' TERM; : >"$dir/up"; while :; do sleep 0.05; done`)
+	run, _ := torchCampaign(t, python)
+	cmd := run()
+	var text bytes.Buffer
+	cmd.Stderr = &text
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "up")); err == nil {
+			break
+		} else if time.Since(begin) > 30*time.Second {
+			t.Error("no point began")
+			break
+		}
+	}
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * sameInterrupt)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(text.String(), "campaign fake interrupted; its 0 points are stored") {
+		t.Errorf("%v, want exit code 1\n%s", err, text.String())
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ended")); err == nil {
+		t.Error("the point had time to end")
+	}
+}
+
 // tinyCampaign is one that a synthetic runner measures, and its station.
 func tinyCampaign(t *testing.T) (profiler.Campaign, station) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/executor"
 	"github.com/pacer-ml/pacer/profiler/runner"
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
@@ -21,11 +22,14 @@ func torchStation(c *cli.Context, camp profiler.Campaign, dry bool) (station, er
 		return station{}, err
 	}
 	m.Framework = spec.FrameworkWorker
-	t, err := runner.NewTorchrun(runner.TorchrunOptions{Point: camp.Point, Machine: m, Seed: seed(c), Watch: deviceWatch{watch}})
+	again, stop := interruptedAgain()
+	s := station{machine: m, notes: notes, close: func() { stop(); watch.Close() }}
+	t, err := runner.NewTorchrun(runner.TorchrunOptions{
+		Point: camp.Point, Machine: m, Seed: seed(c), Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
 	if err != nil {
-		return station{}, err
+		return s, err
 	}
-	s := station{machine: m, runner: t, notes: notes, close: watch.Close}
+	s.runner = t
 	torch, err := t.Setup(c.Context)
 	if err == nil {
 		err = seesDevices(torch, m)
