@@ -38,12 +38,12 @@ func (m *machine) passSec(r ring, bytes float64) float64 {
 	}
 	t := 0.0
 	if r.inner > 1 {
-		t = (r.inner - 1) / r.inner * (bytes + ringHalf) / m.intra
+		t = (r.inner - 1) / r.inner * (bytes + m.k.ringHalf) / m.intra
 	}
 	if q := r.n / r.inner; q > 1 {
 		t = max(t, (q-1)/q*bytes*r.groups/m.inter)
 	}
-	return t + hopSec*log2(r.n)
+	return t + m.k.hopSec*log2(r.n)
 }
 
 // allToAllSec returns the time in which every rank sends bytes spread evenly
@@ -56,7 +56,7 @@ func (m *machine) allToAllSec(r ring, bytes float64) float64 {
 	if outside := (r.n - r.inner) / r.n; outside > 0 {
 		t = max(t, outside*bytes*r.groups*r.inner/m.inter)
 	}
-	return t + hopSec*log2(r.n)
+	return t + m.k.hopSec*log2(r.n)
 }
 
 // sendSec returns the time of sending bytes to the next pipeline stage: over
@@ -64,9 +64,9 @@ func (m *machine) allToAllSec(r ring, bytes float64) float64 {
 // if there are none.
 func (m *machine) sendSec(bytes float64, senders int) float64 {
 	if senders > 0 {
-		return bytes*float64(senders)/m.inter + hopSec
+		return bytes*float64(senders)/m.inter + m.k.hopSec
 	}
-	return bytes/m.intra + hopSec
+	return bytes/m.intra + m.k.hopSec
 }
 
 // exposed returns what is left on the critical path of traffic that may run
@@ -76,10 +76,10 @@ func (m *machine) sendSec(bytes float64, senders int) float64 {
 //
 // Kernels lose some of their rate to the traffic behind them (Isaev et al.,
 // "Calculon", SC 2023).
-func exposed(traffic, hidden float64) float64 {
+func (m *machine) exposed(traffic, hidden float64) float64 {
 	if hidden <= 0 || traffic <= 0 {
 		return traffic
 	}
 	out := smoothMax(traffic, hidden) - hidden
-	return out + hiddenCost*(traffic-out)
+	return out + m.k.hiddenCost*(traffic-out)
 }

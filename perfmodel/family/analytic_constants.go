@@ -1,158 +1,302 @@
 package family
 
-import (
-	"strings"
+import "math"
 
-	"github.com/pacer-ml/pacer/perfmodel/spec"
-)
+// constants are the free figures of the analytic model: what kernels, links and
+// hosts reach of their datasheet figures, and what stacks hide. base holds the
+// values believed before any training run was seen, each with its source;
+// params lists how uncertain they are. TrainPrior moves them.
+type constants struct {
+	shares [len(generations)]shares
 
-// generation holds what depends on a device's architecture, as shares of its
-// datasheet figures.
-//
-// Ceilings are what large aligned multiplications reach inside a training
-// step, clocks under load included. They lie below the best isolated rates
-// (A100 0.87, H100 0.80, B200 0.78 of dense bf16: stas00/ml-engineering,
-// compute/accelerator, commit 744d01e1) and are set once per generation, in
-// the middle of the code bases that published step times on it (BigScience,
-// InternEvo, Megatron-LM SC 2021, fms-fsdp; torchtitan, NeMo, Megatron-Bridge),
-// which lie 10 % to either side. Generations without such rows, marked *, take
-// a neighbour's value.
-type generation struct {
-	arch     string
-	units    float64 // streaming multiprocessors or compute units of the large part
-	gemm     float64 // ceiling of 16-bit, tf32 and fp32 multiplications
-	gemm8    float64 // of fp8, 0 = as gemm
-	gemm4    float64 // of fp4, 0 = as gemm8
-	flash    float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
-	interBps float64 // network per device when a Config gives none, bytes/s
-
-	// Dense 16-bit peak and power limit of the large part, for variants
-	// without published rates.
-	peak16, watts float64
-	peak8         float64
-}
-
-var generations = []generation{
-	{arch: "Kepler", units: 13, gemm: 0.70, interBps: 1.25e9},                                                                      // *
-	{arch: "Pascal", units: 56, gemm: 0.65, interBps: 6.25e9},                                                                      // *
-	{arch: "Volta", units: 80, gemm: 0.55, interBps: 6.25e9, peak16: 125e12, watts: 300},                                           // DGX-1: 4 x 100 Gb/s
-	{arch: "Turing", units: 68, gemm: 0.55, interBps: 3.1e9},                                                                       // *
-	{arch: "Ampere", units: 108, gemm: 0.73, flash: 0.54, interBps: 25e9, peak16: 312e12, watts: 400},                              // DGX A100: 8 x 200 Gb/s
-	{arch: "Ada", units: 142, gemm: 0.65, gemm8: 0.60, flash: 0.45, interBps: 12.5e9},                                              // *
-	{arch: "Hopper", units: 132, gemm: 0.63, gemm8: 0.59, flash: 0.38, interBps: 50e9, peak16: 989e12, watts: 700, peak8: 1979e12}, // DGX H100: 8 x 400 Gb/s
-	{arch: "Blackwell", units: 148, gemm: 0.55, gemm8: 0.53, gemm4: 0.37, flash: 0.35, interBps: 50e9, peak16: 2250e12, watts: 1000, peak8: 4500e12},
-	{arch: "Blackwell Ultra", units: 148, gemm: 0.62, gemm8: 0.61, gemm4: 0.43, flash: 0.35, interBps: 100e9},
-	{arch: "CDNA2", units: 208, gemm: 0.50, flash: 0.25, interBps: 25e9},              // *
-	{arch: "CDNA3", units: 304, gemm: 0.45, gemm8: 0.40, flash: 0.25, interBps: 50e9}, // best isolated rate 0.51, same source
-}
-
-// anyGeneration stands in for architectures not listed.
-var anyGeneration = generation{units: 108, gemm: 0.55, flash: 0.35, interBps: 12.5e9}
-
-func generationOf(arch string) *generation {
-	for i := range generations {
-		if generations[i].arch == arch {
-			return &generations[i]
-		}
-	}
-	return &anyGeneration
-}
-
-// scaleUpDomain returns how many devices a scale-up link joins across nodes,
-// 0 when it ends at the node. Source: NVIDIA GB200 and GB300 NVL72 datasheets.
-func scaleUpDomain(a *spec.Accelerator) int {
-	if a.Name == "GB200" || a.Name == "GB300" {
-		return 72
-	}
-	return 0
-}
-
-// Constants that hold for every device and stack.
-const (
 	// Saturation of a multiplication M x N x K: efficiency is
 	// ceiling / (1 + waveHalf/waves) / (1 + depthHalf/K), waves = M·N/tile²
 	// over the units of the device. Form: wave quantization of NVIDIA's
 	// "Matrix Multiplication Background" guide, smoothed.
-	tile      = 128.0
-	waveHalf  = 0.8
-	depthHalf = 137.0
-	// A sharded width that is no multiple of 64 elements leaves the tensor
-	// core fast path: x1.5 (BigScience rows with hidden 14400 and tp=8).
-	alignment   = 64
-	misaligned  = 1.5
-	groupedGEMM = 0.51 // of dense efficiency, multiplications of many experts at once
+	waveHalf, depthHalf float64
+	misaligned          float64 // factor on multiplications with a width that is no multiple of alignment
+	groupedGEMM         float64 // of dense efficiency, multiplications of many experts at once
+	fp32GEMM            float64 // ceiling of fp32 and tf32 over the 16-bit one
 
-	unfusedShare  = 0.41 // batched multiplications over the score matrix, share of peak
-	unfusedPasses = 11.0 // 2-byte passes over the score matrix, forward and backward: softmax, mask, dropout
-	flashBackward = 2.5  // backward over forward of fused attention: five multiplications for two (Dao et al. 2022)
+	unfusedShare  float64 // batched multiplications over the score matrix, share of peak
+	unfusedPasses float64 // 2-byte passes over the score matrix, forward and backward: softmax, mask, dropout
+	torchFlash    float64 // PyTorch's fused attention over the vendor's
 
-	memShare       = 0.71 // of the memory bandwidth streaming kernels reach
-	passesOutside  = 10.0 // passes over tokens x hidden, forward and backward: norms, residuals, dropout
-	passesInside   = 14.0 // over the tensors TP splits, in units of tokens x hidden at f = 4h
-	passesQuantize = 6.0  // more of them when quantizing to 8 or 4 bits
-	passesLogits   = 8.0  // over tokens x vocabulary: loss and its gradient
-	optimizerBytes = 30.0 // touched per parameter by Adam in mixed precision
+	memShare       float64 // of the memory bandwidth streaming kernels reach
+	passesOutside  float64 // passes over tokens x hidden, forward and backward: norms, residuals, dropout
+	passesInside   float64 // over the tensors TP splits, in units of tokens x hidden at f = 4h
+	passesQuantize float64 // more of them when quantizing to 8 or 4 bits
+	passesLogits   float64 // over tokens x vocabulary: loss and its gradient
+	fusedPasses    float64 // passes of stacks with fused kernels over eager ones
+	optimizerBytes float64 // touched per parameter by Adam in mixed precision
 
-	ringShare   = 0.53   // of the scale-up rate a ring collective reaches
-	ringHalf    = 4e6    // bytes at which it reaches half of that
-	netShare    = 0.70   // of the line rate between nodes
-	hopSec      = 15e-6  // one hop of a collective
-	allToAll    = 0.26   // exposed share of expert dispatch and combine
-	bubbleShare = 0.80   // of the ideal 1F1B bubble: the ramp's stages are the lighter ones
-	p2pShare    = 0.5    // exposed share of stage-to-stage transfers
-	hiddenCost  = 0.06   // of hidden traffic that slows the kernels it hides behind
-	moePasses   = 8.0    // over the routed copies: sort, gather, weigh, scatter, forward and backward
-	moeSyncSec  = 1.0e-3 // per routing layer and micro-batch: the host waits for token counts
-	fixedSec    = 15e-3  // per step: data, clipping, logging
+	ringShare    float64 // of the scale-up rate a ring collective reaches
+	ringHalf     float64 // bytes at which it reaches half of that
+	netShare     float64 // of the line rate between nodes
+	netHalf      float64 // bytes at which a network reaches half of that, per rank of the ring
+	hopSec       float64 // one hop of a collective inside a node
+	netHopSec    float64 // between nodes
+	tpOverlap    float64 // exposed share of tensor parallel traffic where the stack overlaps it in its kernels
+	tpAsync      float64 // where it runs on another stream
+	dpHidden     float64 // share of the last backward pass gradients hide behind
+	fsdpHidden   float64 // share of the compute ZeRO-3 traffic hides behind
+	zero3Hidden  float64 // the same, DeepSpeed
+	zero3Traffic float64 // DeepSpeed's ZeRO-3 traffic over the ideal
+	shardSec     float64 // per rank and square root of layers, ZeRO-1 and 2: parameters are sent shard by shard
+	hiddenCost   float64 // of hidden traffic that slows the kernels it hides behind
+	allToAll     float64 // exposed share of expert dispatch and combine
+	bubbleShare  float64 // of the ideal 1F1B bubble: the ramp's stages are the lighter ones
+	p2pShare     float64 // exposed share of stage-to-stage transfers
 
-	hostBps     = 10e9   // host link per device, all devices of a node busy
-	cpuAdamPerS = 0.44e9 // parameters/s per device updated on the CPU
-	pcieBps     = 12e9   // between devices without any link figure
+	moePasses  float64 // over the routed copies: sort, gather, weigh, scatter, forward and backward
+	moeSyncSec float64 // per routing layer and micro-batch: the host waits for token counts
+
+	launch   [launchKinds]float64 // host time to launch one layer's forward pass, seconds
+	fixedSec float64              // per step: data, clipping, logging
+	hostBps  float64              // host link per device, all devices of a node busy, bytes/s
+	cpuAdam  float64              // parameters/s per device updated on the CPU
 
 	// Convolutional and other opaque models: one byte moved per 100 FLOPs of
-	// forward per pass, see memory's rule; passes as observed on ResNet-50.
-	opaquePasses  = 6.0
-	opaqueCeiling = 0.6 // of the generation's ceiling: many shapes, small channels
+	// forward per pass, see memory's rule.
+	opaquePasses  float64
+	opaqueCeiling float64 // of the generation's ceiling: many shapes, small channels
+}
+
+// shares is what one generation of devices reaches of its datasheet.
+type shares struct {
+	gemm  float64 // ceiling of 16-bit multiplications inside a training step
+	gemm8 float64 // of fp8
+	gemm4 float64 // of fp4
+	flash float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
+}
+
+// generation holds datasheet facts of a device's architecture.
+type generation struct {
+	arch     string
+	units    float64 // streaming multiprocessors or compute units of the large part
+	interBps float64 // network per device when a Config gives none, bytes/s
+
+	// Dense 16-bit and fp8 peak and power limit of the large part, for variants
+	// without published rates.
+	peak16, peak8, watts float64
+}
+
+// generations are those with rates of their own; the last stands in for all
+// others. Networks are those of the vendor's own machine: DGX-1 4 x 100 Gb/s,
+// DGX A100 8 x 200, DGX H100 8 x 400, GB300 NVL72 800 per device.
+var generations = [...]generation{
+	{arch: "Kepler", units: 13, interBps: 1.25e9},
+	{arch: "Pascal", units: 56, interBps: 6.25e9},
+	{arch: "Volta", units: 80, interBps: 6.25e9, peak16: 125e12, watts: 300},
+	{arch: "Turing", units: 68, interBps: 3.1e9},
+	{arch: "Ampere", units: 108, interBps: 25e9, peak16: 312e12, watts: 400},
+	{arch: "Ada", units: 142, interBps: 12.5e9},
+	{arch: "Hopper", units: 132, interBps: 50e9, peak16: 989e12, watts: 700, peak8: 1979e12},
+	{arch: "Blackwell", units: 148, interBps: 50e9, peak16: 2250e12, watts: 1000, peak8: 4500e12},
+	{arch: "Blackwell Ultra", units: 148, interBps: 100e9},
+	{arch: "CDNA2", units: 208, interBps: 25e9},
+	{arch: "CDNA3", units: 304, interBps: 50e9},
+	{units: 108, interBps: 12.5e9},
+}
+
+// launchKind is how a stack's host code issues kernels.
+type launchKind int
+
+const (
+	launchEager    launchKind = iota // a framework call per operator
+	launchCompiled                   // fused by a compiler
+	launchLean                       // hand-fused operators
+	launchGraph                      // captured graphs, or one call per block
+	launchKinds
 )
 
-// stackTraits is what a training stack decides about time that no plan says.
-type stackTraits struct {
-	match      string  // found in the lower-case framework name
-	launchSec  float64 // host time to launch one layer's forward pass
-	tpExposed  float64 // share of tensor parallel traffic on the critical path
-	dpHidden   float64 // share of the last backward pass gradients hide behind
-	fsdpHidden float64 // share of the compute ZeRO-3 traffic hides behind
-	passes     float64 // memory passes, fused kernels have fewer
-	traffic    float64 // ZeRO-3 traffic over the ideal
-	gradBytes  float64 // per reduced gradient
-	unfused    bool    // attention materializes its scores
-	flash      float64 // fused attention over the generation's, 0 = 1
-	halfAgain  bool    // "selective" recomputes every other multiplication
-	sequence   bool    // TP comes with sequence parallelism, whatever the plan says
+const (
+	tile          = 128.0
+	alignment     = 64   // elements; a sharded width that is no multiple leaves the tensor cores' fast path
+	flashBackward = 2.5  // backward over forward of fused attention: five multiplications for two (Dao et al. 2022)
+	hostShare     = 0.7  // of a host link's rate that copies reach
+	pcieBps       = 12e9 // between devices without any link figure, bytes/s
+)
+
+// base is what is believed before any training run was seen.
+//
+// Ceilings: the best isolated multiplications reach 0.87 of dense bf16 on A100
+// SXM, 0.80 on H100 SXM, 0.78 on B200, 0.73 on GB200, 0.51 on MI300X
+// (stas00/ml-engineering, compute/accelerator, commit 744d01e1); training runs
+// under load reach about 0.85 of that. Fused attention: FlashAttention-2
+// reports 0.5 to 0.6 of A100's peak forward and backward, 0.35 to 0.4 of
+// H100's (Dao 2023). Where no figure is known a neighbour's is taken.
+var base = constants{
+	shares: [...]shares{
+		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5},
+		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5},
+		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.50},
+		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.45},
+		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.40},
+		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.38},
+		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.38},
+		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.25},
+		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25},
+		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35},
+	},
+	waveHalf: 0.7, depthHalf: 128, misaligned: 1.3, groupedGEMM: 0.6, fp32GEMM: 1,
+	unfusedShare: 0.4, unfusedPasses: 11, torchFlash: 0.8,
+	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
+	fusedPasses: 0.75, optimizerBytes: 30,
+	ringShare: 0.6, ringHalf: 4e6, netShare: 0.75, netHalf: 0.5e6, hopSec: 15e-6, netHopSec: 20e-6,
+	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 1.5,
+	shardSec: 5e-6, hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5,
+	moePasses: 8, moeSyncSec: 0.5e-3,
+	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
+	fixedSec: 15e-3, hostBps: 10e9, cpuAdam: 0.5e9,
+	opaquePasses: 6, opaqueCeiling: 0.6,
 }
 
-// stacks is searched in order; the last entry is for names not listed, and for
-// none: today's Megatron Core, whose defaults the figures are.
-var stacks = []stackTraits{
-	{match: "hugging", launchSec: 1e-3, tpExposed: 1, fsdpHidden: 0.09, passes: 1, traffic: 3.3 * 1.8, gradBytes: 2, unfused: true},
-	{match: "deepspeed", launchSec: 0.6e-3, tpExposed: 1, fsdpHidden: 0.09, passes: 1.2, traffic: 3.3, gradBytes: 2, unfused: true},
-	{match: "bridge", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2, sequence: true},
-	{match: "nemo", launchSec: 0.09e-3, tpExposed: 0.31, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2, sequence: true},
-	{match: "megatron", launchSec: 0.3e-3, tpExposed: 1, passes: 1, traffic: 1, gradBytes: 2, unfused: true},
-	{match: "eager", launchSec: 1e-3, tpExposed: 1, dpHidden: 0.6, fsdpHidden: 0.8, passes: 1, traffic: 1, gradBytes: 4, flash: 0.7, halfAgain: true},
-	{match: "torchtitan", launchSec: 0.2e-3, tpExposed: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 4, flash: 0.7, halfAgain: true, sequence: true},
-	{match: "fsdp", launchSec: 0.2e-3, tpExposed: 1, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.75, traffic: 1, gradBytes: 2, flash: 0.7, halfAgain: true},
-	{match: "litgpt", launchSec: 1e-3, tpExposed: 1, dpHidden: 0.6, fsdpHidden: 0.8, passes: 1, traffic: 1, gradBytes: 2, flash: 0.7},
-	{match: "internevo", launchSec: 0.3e-3, tpExposed: 1, dpHidden: 0.3, fsdpHidden: 0.8, passes: 1, traffic: 1, gradBytes: 2},
-	{match: "", launchSec: 0.2e-3, tpExposed: 0.6, dpHidden: 0.6, fsdpHidden: 0.8, passes: 0.8, traffic: 1, gradBytes: 2},
+// param is one figure that fits may move.
+type param struct {
+	name string
+	sd   float64 // of its logarithm, before any training run was seen
+	at   func(*constants) []*float64
 }
 
-func stackOf(framework string) *stackTraits {
-	f := strings.ToLower(framework)
-	for i := range stacks {
-		if strings.Contains(f, stacks[i].match) {
-			return &stacks[i]
+func one(at func(*constants) *float64) func(*constants) []*float64 {
+	return func(k *constants) []*float64 { return []*float64{at(k)} }
+}
+
+// share is a figure of one generation.
+func share(name, arch string, sd float64, at func(*shares) *float64) param {
+	i := generationOf(arch)
+	return param{name: name + " " + arch, sd: sd, at: func(k *constants) []*float64 { return []*float64{at(&k.shares[i])} }}
+}
+
+// everyShare moves a figure of all generations together.
+func everyShare(name string, sd float64, at func(*shares) *float64) param {
+	return param{name: name, sd: sd, at: func(k *constants) (out []*float64) {
+		for i := range k.shares {
+			out = append(out, at(&k.shares[i]))
+		}
+		return out
+	}}
+}
+
+func gemmShare(s *shares) *float64  { return &s.gemm }
+func gemm8Share(s *shares) *float64 { return &s.gemm8 }
+func gemm4Share(s *shares) *float64 { return &s.gemm4 }
+func flashShare(s *shares) *float64 { return &s.flash }
+
+// params are the figures fits may move. Standard deviations: 5 % where a figure
+// follows from counting or a datasheet, 10 to 20 % for shares known from
+// benchmarks, 30 to 70 % where only the order of magnitude is.
+var params = []param{
+	everyShare("gemm", 0.10, gemmShare),
+	everyShare("fp8 gemm", 0.12, gemm8Share),
+	everyShare("fp4 gemm", 0.2, gemm4Share),
+	everyShare("fused attention", 0.2, flashShare),
+	share("gemm", "Volta", 0.12, gemmShare), share("gemm", "Ampere", 0.08, gemmShare), share("gemm", "Hopper", 0.08, gemmShare),
+	share("gemm", "Blackwell", 0.10, gemmShare), share("gemm", "Blackwell Ultra", 0.10, gemmShare),
+	share("fp8 gemm", "Hopper", 0.10, gemm8Share), share("fp8 gemm", "Blackwell", 0.10, gemm8Share), share("fp8 gemm", "Blackwell Ultra", 0.10, gemm8Share),
+	share("fp4 gemm", "Blackwell", 0.15, gemm4Share), share("fp4 gemm", "Blackwell Ultra", 0.15, gemm4Share),
+	share("fused attention", "Ampere", 0.2, flashShare), share("fused attention", "Hopper", 0.2, flashShare), share("fused attention", "Blackwell", 0.2, flashShare),
+	{"wave saturation", 0.5, one(func(k *constants) *float64 { return &k.waveHalf })},
+	{"depth saturation", 0.5, one(func(k *constants) *float64 { return &k.depthHalf })},
+	{"misaligned widths", 0.2, one(func(k *constants) *float64 { return &k.misaligned })},
+	{"grouped gemm", 0.3, one(func(k *constants) *float64 { return &k.groupedGEMM })},
+	{"unfused attention", 0.3, one(func(k *constants) *float64 { return &k.unfusedShare })},
+	{"score passes", 0.3, one(func(k *constants) *float64 { return &k.unfusedPasses })},
+	{"PyTorch attention", 0.2, one(func(k *constants) *float64 { return &k.torchFlash })},
+	{"memory bandwidth", 0.1, one(func(k *constants) *float64 { return &k.memShare })},
+	{"passes outside TP", 0.25, one(func(k *constants) *float64 { return &k.passesOutside })},
+	{"passes inside TP", 0.25, one(func(k *constants) *float64 { return &k.passesInside })},
+	{"quantization passes", 0.4, one(func(k *constants) *float64 { return &k.passesQuantize })},
+	{"logit passes", 0.3, one(func(k *constants) *float64 { return &k.passesLogits })},
+	{"fused passes", 0.2, one(func(k *constants) *float64 { return &k.fusedPasses })},
+	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
+	{"ring share", 0.2, one(func(k *constants) *float64 { return &k.ringShare })},
+	{"ring half size", 0.7, one(func(k *constants) *float64 { return &k.ringHalf })},
+	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
+	{"network half size", 0.7, one(func(k *constants) *float64 { return &k.netHalf })},
+	{"hop", 0.4, one(func(k *constants) *float64 { return &k.hopSec })},
+	{"network hop", 0.4, one(func(k *constants) *float64 { return &k.netHopSec })},
+	{"exposed TP, overlapped", 0.4, one(func(k *constants) *float64 { return &k.tpOverlap })},
+	{"exposed TP, asynchronous", 0.15, one(func(k *constants) *float64 { return &k.tpAsync })},
+	{"gradients hidden", 0.3, one(func(k *constants) *float64 { return &k.dpHidden })},
+	{"FSDP hidden", 0.15, one(func(k *constants) *float64 { return &k.fsdpHidden })},
+	{"DeepSpeed ZeRO-3 hidden", 0.7, one(func(k *constants) *float64 { return &k.zero3Hidden })},
+	{"DeepSpeed ZeRO-3 traffic", 0.5, one(func(k *constants) *float64 { return &k.zero3Traffic })},
+	{"shard by shard", 0.8, one(func(k *constants) *float64 { return &k.shardSec })},
+	{"cost of overlap", 0.4, one(func(k *constants) *float64 { return &k.hiddenCost })},
+	{"exposed all-to-all", 0.5, one(func(k *constants) *float64 { return &k.allToAll })},
+	{"bubble", 0.1, one(func(k *constants) *float64 { return &k.bubbleShare })},
+	{"exposed stage transfers", 0.4, one(func(k *constants) *float64 { return &k.p2pShare })},
+	{"routing passes", 0.4, one(func(k *constants) *float64 { return &k.moePasses })},
+	{"routing wait", 0.7, one(func(k *constants) *float64 { return &k.moeSyncSec })},
+	{"launch, eager", 0.4, one(func(k *constants) *float64 { return &k.launch[launchEager] })},
+	{"launch, compiled", 0.4, one(func(k *constants) *float64 { return &k.launch[launchCompiled] })},
+	{"launch, fused operators", 0.4, one(func(k *constants) *float64 { return &k.launch[launchLean] })},
+	{"launch, graphs", 0.4, one(func(k *constants) *float64 { return &k.launch[launchGraph] })},
+	{"fixed", 0.7, one(func(k *constants) *float64 { return &k.fixedSec })},
+	{"host link", 0.4, one(func(k *constants) *float64 { return &k.hostBps })},
+	{"CPU Adam", 0.5, one(func(k *constants) *float64 { return &k.cpuAdam })},
+	{"convolution passes", 0.3, one(func(k *constants) *float64 { return &k.opaquePasses })},
+	{"convolution ceiling", 0.2, one(func(k *constants) *float64 { return &k.opaqueCeiling })},
+}
+
+// effects are the ways in which one site, a training stack on one kind of
+// machine, differs from the average one. Source of the standard deviations:
+// good code bases on one device differ by 10 % in compute, networks by a
+// third; the spread of the published sources.
+var effects = []param{
+	{"compute", 0.08, func(k *constants) []*float64 {
+		out := []*float64{&k.unfusedShare}
+		for i := range k.shares {
+			s := &k.shares[i]
+			out = append(out, &s.gemm, &s.gemm8, &s.gemm4, &s.flash)
+		}
+		return out
+	}},
+	{"memory", 0.13, one(func(k *constants) *float64 { return &k.memShare })},
+	{"scale-up link", 0.15, one(func(k *constants) *float64 { return &k.ringShare })},
+	{"network", 0.30, one(func(k *constants) *float64 { return &k.netShare })},
+	{"launch", 0.30, func(k *constants) []*float64 {
+		out := []*float64{&k.moeSyncSec}
+		for i := range k.launch {
+			out = append(out, &k.launch[i])
+		}
+		return out
+	}},
+	{"fixed", 0.40, one(func(k *constants) *float64 { return &k.fixedSec })},
+}
+
+// move multiplies the figures of ps by e to the power of x.
+func (k *constants) move(ps []param, x []float64) {
+	for i, p := range ps {
+		if x[i] == 0 {
+			continue
+		}
+		f := math.Exp(x[i])
+		for _, v := range p.at(k) {
+			*v *= f
 		}
 	}
-	return &stacks[len(stacks)-1]
+}
+
+// generationOf returns the index of an architecture.
+func generationOf(arch string) int {
+	for i := range generations[:len(generations)-1] {
+		if generations[i].arch == arch {
+			return i
+		}
+	}
+	return len(generations) - 1
+}
+
+// scaleUpDomain returns how many devices a scale-up link joins across nodes,
+// 0 when it ends at the node. Source: NVIDIA GB200 and GB300 NVL72 datasheets.
+func scaleUpDomain(accelerator string) int {
+	if accelerator == "GB200" || accelerator == "GB300" {
+		return 72
+	}
+	return 0
 }

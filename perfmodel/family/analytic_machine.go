@@ -12,8 +12,10 @@ import (
 // machine is a Config's devices and links with the shares of analytic_constants.go
 // applied: what kernels and collectives really get.
 type machine struct {
+	k     *constants
 	gen   *generation
-	stack *stackTraits
+	share *shares
+	stack *stack
 
 	peak16 float64 // 16-bit multiplications at their ceiling, FLOP/s
 	flash  float64 // fused attention, FLOP/s; 0 = none
@@ -34,7 +36,7 @@ type machine struct {
 // warnings returns what is assumed under p.
 func (m *machine) warnings(p spec.Precision) []error {
 	lacks := m.lacks
-	if p == spec.FP8 && !(m.fp8 > 0 && m.gen.gemm8 > 0) || p == spec.FP4 && !(m.fp4 > 0 && m.gen.gemm4 > 0) {
+	if p == spec.FP8 && !(m.fp8 > 0 && m.share.gemm8 > 0) || p == spec.FP4 && !(m.fp4 > 0 && m.share.gemm4 > 0) {
 		lacks |= lackFormat
 	}
 	return lackWarnings[lacks]
@@ -71,9 +73,10 @@ var lackWarnings = func() (out [lackCount][]error) {
 
 // newMachine reads c's devices and links. The error wraps
 // perfmodel.ErrNotCovered and names the figure that is missing.
-func newMachine(c *spec.Config, m *machine) error {
+func newMachine(k *constants, c *spec.Config, m *machine) error {
 	a := &c.Accelerator
-	m.gen, m.stack = generationOf(a.Arch), stackOf(c.Framework)
+	g := generationOf(a.Arch)
+	m.k, m.gen, m.share, m.stack = k, &generations[g], &k.shares[g], stackOf(c.Framework)
 	lacks := 0
 	peak := a.Peak(spec.BF16)
 	m.fp8, m.fp4 = a.FP8, a.FP4
@@ -87,15 +90,15 @@ func newMachine(c *spec.Config, m *machine) error {
 		return fmt.Errorf("analytic: accelerator %q has a peak of %g FLOP/s and %g bytes/s of memory bandwidth, both are needed: %w",
 			a.Name, peak, a.MemBps, perfmodel.ErrNotCovered)
 	}
-	m.peak16 = peak * m.gen.gemm
-	m.core = peak * unfusedShare
+	m.peak16 = peak * m.share.gemm
+	m.core = peak * k.unfusedShare
 	if !m.stack.unfused {
-		m.flash = peak * m.gen.flash
-		if m.stack.flash > 0 {
-			m.flash *= m.stack.flash
+		m.flash = peak * m.share.flash
+		if m.stack.torch {
+			m.flash *= k.torchFlash
 		}
 	}
-	m.mem = a.MemBps * memShare
+	m.mem = a.MemBps * k.memShare
 
 	total, _, most, least := c.Shape.Stats()
 	m.total = total
@@ -104,7 +107,7 @@ func newMachine(c *spec.Config, m *machine) error {
 		most, least = 8, 8
 	}
 	m.domain = least
-	if d := scaleUpDomain(a); d > 0 {
+	if d := scaleUpDomain(a.Name); d > 0 {
 		m.domain = d
 	}
 	m.links(c, most, &lacks)
@@ -127,7 +130,7 @@ func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
 			*lacks |= lackIntra
 		}
 	}
-	m.intra = intra * ringShare
+	m.intra = intra * m.k.ringShare
 	inter := c.Link.InterBps
 	if inter <= 0 {
 		inter = m.gen.interBps * float64(perNode)
@@ -135,13 +138,13 @@ func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
 			*lacks |= lackInter
 		}
 	}
-	m.inter = inter * netShare
+	m.inter = inter * m.k.netShare
 	if m.domain > perNode { // several nodes' network
 		m.inter *= float64(m.domain) / float64(perNode)
 	}
-	m.host = hostBps
+	m.host = m.k.hostBps
 	if h := firstPositive(c.Link.HostBps, a.HostBps); h > 0 {
-		m.host = min(h*netShare, 2.5*hostBps)
+		m.host = min(hostShare*h, 2.5*m.k.hostBps)
 	}
 }
 
@@ -159,18 +162,18 @@ func firstPositive(v ...float64) float64 {
 func (m *machine) matmul(p spec.Precision) (flops float64, quantized bool) {
 	switch p {
 	case spec.FP8:
-		if m.fp8 > 0 && m.gen.gemm8 > 0 {
-			return m.fp8 * m.gen.gemm8, true
+		if m.fp8 > 0 && m.share.gemm8 > 0 {
+			return m.fp8 * m.share.gemm8, true
 		}
 	case spec.FP4:
-		if m.fp4 > 0 && m.gen.gemm4 > 0 {
-			return m.fp4 * m.gen.gemm4, true
+		if m.fp4 > 0 && m.share.gemm4 > 0 {
+			return m.fp4 * m.share.gemm4, true
 		}
 		return m.matmul(spec.FP8)
 	case spec.FP32:
-		return m.fp32 * m.gen.gemm, false
+		return m.fp32 * m.share.gemm * m.k.fp32GEMM, false
 	case spec.TF32:
-		return m.tf32 * m.gen.gemm, false
+		return m.tf32 * m.share.gemm * m.k.fp32GEMM, false
 	}
 	return m.peak16, false
 }

@@ -34,10 +34,10 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 	busiest, mean := pr.stageLayers(p)
 
 	var out Parts
-	head := w.headSec(m, p) * pr.compute
+	head := w.headSec(m, p)
 	compute, recompute, launch := pr.layerSec(&l, p)
-	tp := l.tp * tpOperations(p) * pr.network
-	ep, cp := l.ep*pr.network, l.cp*pr.network
+	tp := l.tp * tpOperations(p)
+	ep, cp := l.ep, l.cp
 	perLayer := compute + recompute + launch + tp + ep + cp
 
 	// The stage with the head paces the pipeline unless others hold more layers.
@@ -50,11 +50,11 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 	out.Launch = micro * pace * launch
 	out.TP, out.EP, out.CP = micro*pace*tp, micro*pace*ep, micro*pace*cp
 
-	backward := (2*l.forward+l.attnBack)*pace*pr.compute + paceHead*2/3
+	backward := (2*l.forward+l.attnBack)*pace + paceHead*2/3
 	out.Pipeline = pr.pipelineSec(p, mean*perLayer+head/float64(p.PP))
-	out.DP = pr.network * pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
+	out.DP = pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
 	pr.updateSec(p, &out)
-	out.Fixed = fixedSec
+	out.Fixed = pr.machine.k.fixedSec
 	return out
 }
 
@@ -62,16 +62,16 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 // the time the device waits for the host: launches run ahead of the device, so
 // that mostly the slower of the two counts, by √(device² + host²).
 func (pr *prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
-	compute = (3*l.forward + l.attn + l.attnBack + l.passes) * pr.compute
+	compute = (3*l.forward + l.attn + l.attnBack + l.passes)
 	again := l.forward + l.attn + l.passes/3
 	switch p.Recompute {
 	case spec.RecomputeFull:
-		recompute = again * pr.compute
+		recompute = again
 	case spec.RecomputeSelective:
 		if pr.machine.stack.halfAgain {
-			recompute = again / 2 * pr.compute
+			recompute = again / 2
 		} else {
-			recompute = (l.attn + l.attnMem/3) * pr.compute
+			recompute = (l.attn + l.attnMem/3)
 		}
 	}
 	device, host := compute+recompute, 2*l.launch
@@ -129,7 +129,7 @@ func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
 		return 0
 	}
 	v := float64(p.VirtualStages)
-	bubble := bubbleShare * float64(p.PP-1) / v * stage
+	bubble := pr.machine.k.bubbleShare * float64(p.PP-1) / v * stage
 	bytes := 2 * float64(p.MicroBatch) * pr.work.seq / float64(p.CP) * pr.work.hidden
 	if p.SequenceParallel {
 		bytes /= float64(p.TP)
@@ -142,7 +142,7 @@ func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
 	if senders > 0 && !p.SequenceParallel {
 		bytes /= float64(p.TP) // scatter-gather over the ranks' own NICs (Narayanan et al. SC 2021, section 4.1)
 	}
-	return bubble + p2pShare*2*v*float64(p.AccumSteps)*pr.network*pr.machine.sendSec(bytes, senders)
+	return bubble + pr.machine.k.p2pShare*2*v*float64(p.AccumSteps)*pr.machine.sendSec(bytes, senders)
 }
 
 // dataParallelSec returns the exposed traffic of gradients, and of parameters
@@ -170,15 +170,15 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 	}
 	switch {
 	case p.ZeRO == 3:
-		t := (2*pass(2) + pass(grad)) * m.stack.traffic
+		t := (2*pass(2) + pass(grad)) * m.zero3Traffic()
 		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
 			t *= float64(p.AccumSteps)
 		}
-		return exposed(t, m.stack.fsdpHidden*all)
+		return m.exposed(t, m.zero3Hidden()*all)
 	case p.ZeRO >= 1:
-		return exposed(pass(grad)+pass(2), m.stack.dpHidden*backward)
+		return m.exposed(pass(grad)+pass(2), m.gradHidden()*backward)
 	}
-	return exposed(2*pass(grad), m.stack.dpHidden*backward)
+	return m.exposed(2*pass(grad), m.gradHidden()*backward)
 }
 
 // updateSec adds the optimizer: Adam over the parameters this device owns, at
@@ -193,10 +193,10 @@ func (pr *prepared) updateSec(p *spec.Plan, out *Parts) {
 		shard = dense/float64(p.DP*p.CP) + expert/memory.ExpertReplicas(p)
 	}
 	if p.Offload == spec.OffloadNone {
-		out.Optimizer = optimizerBytes * shard / pr.memBps * pr.compute
+		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps
 		return
 	}
-	out.Offload = 4*shard/pr.machine.host + shard/cpuAdamPerS
+	out.Offload = 4*shard/pr.machine.host + shard/pr.machine.k.cpuAdam
 	if p.Offload == spec.OffloadParams {
 		out.Offload += 2 * 2 * shard * float64(p.AccumSteps) / pr.machine.host
 	}
@@ -214,14 +214,14 @@ func (pr *prepared) opaqueParts(p *spec.Plan) Parts {
 	}
 	split := float64(p.TP * p.CP * p.PP)
 	flops := float64(p.MicroBatch) * pr.work.flops / split
-	forward := smoothMax(flops/(rate*opaqueCeiling), opaquePasses/3*elem/2*flops/100/m.mem) * pr.compute
+	forward := smoothMax(flops/(rate*pr.machine.k.opaqueCeiling), pr.machine.k.opaquePasses/3*elem/2*flops/100/m.mem)
 	micro := float64(p.AccumSteps)
 	out.Compute = micro * 3 * forward
 	if p.Recompute != spec.RecomputeNone {
 		out.Recompute = micro * forward
 	}
-	out.DP = pr.network * pr.dataParallelSec(p, 2*forward, out.Compute+out.Recompute)
+	out.DP = pr.dataParallelSec(p, 2*forward, out.Compute+out.Recompute)
 	pr.updateSec(p, &out)
-	out.Fixed = fixedSec
+	out.Fixed = pr.machine.k.fixedSec
 	return out
 }

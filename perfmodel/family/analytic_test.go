@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -60,7 +58,7 @@ func TestAnalyticBubble(t *testing.T) {
 	}
 	p := at(8, 1, 64)
 	stage := (p.Compute + p.Launch) / 64
-	if want := bubbleShare * 7 * stage; math.Abs(p.Pipeline-want) > 0.15*want {
+	if want := Shipped().physics.any.bubbleShare * 7 * stage; math.Abs(p.Pipeline-want) > 0.15*want {
 		t.Errorf("pipeline %g s, want about %g", p.Pipeline, want)
 	}
 	if v := at(8, 4, 64); v.Pipeline > p.Pipeline/2 {
@@ -89,21 +87,21 @@ func TestAnalyticRecompute(t *testing.T) {
 func TestAnalyticRing(t *testing.T) {
 	var m machine
 	c := analyticConfig(spec.Plan{DP: 16})
-	if err := newMachine(&c, &m); err != nil {
+	if err := newMachine(&base, &c, &m); err != nil {
 		t.Fatal(err)
 	}
 	const bytes = 1e10
 	in := m.passSec(m.ringOf(8, 1), bytes)
-	if want := 7.0 / 8 * bytes / (300e9 * ringShare); math.Abs(in/want-1) > 0.01 {
+	if want := 7.0 / 8 * bytes / (300e9 * base.ringShare); math.Abs(in/want-1) > 0.01 {
 		t.Errorf("inside a node %g s, want %g", in, want)
 	}
 	across := m.passSec(m.ringOf(16, 1), bytes)
-	if want := 1.0 / 2 * bytes / (200e9 * netShare); math.Abs(across/max(want, in)-1) > 0.01 {
+	if want := 1.0 / 2 * bytes / (200e9 * base.netShare); math.Abs(across/max(want, in)-1) > 0.01 {
 		t.Errorf("across two nodes %g s, want %g", across, max(want, in))
 	}
 	// eight groups of two share the network one group of sixteen has alone
 	shared := m.passSec(m.ringOf(2, 8), bytes)
-	if want := 1.0 / 2 * bytes * 8 / (200e9 * netShare); math.Abs(shared/want-1) > 0.01 {
+	if want := 1.0 / 2 * bytes * 8 / (200e9 * base.netShare); math.Abs(shared/want-1) > 0.01 {
 		t.Errorf("eight groups across two nodes %g s, want %g", shared, want)
 	}
 }
@@ -257,98 +255,6 @@ func TestAnalyticPipelineCrossesNodes(t *testing.T) {
 	}
 }
 
-// Rows made with known factors give them back, nine rows of one outlier too.
-func TestAnalyticFitRecovers(t *testing.T) {
-	const compute, network = 1.15, 1.4
-	truth := &Analytic{Compute: compute, Network: network}
-	rnd := rand.New(rand.NewPCG(3, 4))
-	var rows []spec.Measurement
-	for _, dp := range []int{1, 2, 4, 8, 16, 32} {
-		for _, tp := range []int{1, 2, 4, 8} {
-			c := analyticConfig(spec.Plan{DP: dp, TP: tp, MicroBatch: 1, AccumSteps: 4, Precision: spec.BF16})
-			p, err := truth.Predict(context.Background(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sec := float64(c.Plan.GlobalBatch()) / p.Throughput * math.Exp(0.02*rnd.NormFloat64())
-			rows = append(rows, spec.Measurement{Config: c, Outcome: spec.OK, StepSec: []float64{sec}, Source: "made"})
-		}
-	}
-	rows[3].StepSec[0] *= 5
-	rows = append(rows, spec.Measurement{Config: rows[0].Config, Outcome: spec.OOM, Source: "made"})
-	doubted := rows[0]
-	doubted.Doubt = "made up"
-	rows = append(rows, doubted)
-	f, card, err := fitAnalytic(context.Background(), measurements(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := f.(*Analytic)
-	if math.Abs(a.Compute/compute-1) > 0.03 || math.Abs(a.Network/network-1) > 0.12 {
-		t.Errorf("factors %.3f and %.3f, want %.2f and %.2f", a.Compute, a.Network, compute, network)
-	}
-	if card.NFit != 24 || card.NLeftOut != 2 || card.NHeldOut != 24 || card.Family != "analytic" || card.Key != a.Key || card.DataHash == "" {
-		t.Errorf("card %+v", card)
-	}
-	b, err := f.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := loadAnalytic(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, _ := f.Predict(context.Background(), rows[5].Config)
-	q, _ := back.Predict(context.Background(), rows[5].Config)
-	if p.Throughput != q.Throughput || p.Lo != q.Lo || p.Hi != q.Hi {
-		t.Errorf("after a round trip %+v, before %+v", q, p)
-	}
-}
-
-// One slow row moves the factor, but not all the way: the prior holds.
-func TestAnalyticFitShrinks(t *testing.T) {
-	c := analyticConfig(spec.Plan{DP: 1, MicroBatch: 4, AccumSteps: 8, Precision: spec.BF16})
-	sec := explain(t, c).Total()
-	f, card, err := fitAnalytic(context.Background(), measurements([]spec.Measurement{{Config: c, Outcome: spec.OK, StepSec: []float64{2 * sec}, Source: "made"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := f.(*Analytic); a.Compute < 1.05 || a.Compute > 1.5 || a.Network != 1 {
-		t.Errorf("factors %.3f and %.3f from one row twice as slow", a.Compute, a.Network)
-	}
-	if len(card.Warnings) != 1 {
-		t.Errorf("warnings %v", card.Warnings)
-	}
-}
-
-func TestAnalyticFitErrors(t *testing.T) {
-	if _, _, err := fitAnalytic(context.Background(), measurements(nil)); !errors.Is(err, perfmodel.ErrTooFewPoints) {
-		t.Errorf("no rows: %v", err)
-	}
-	c := analyticConfig(spec.Plan{DP: 1, MicroBatch: 1, AccumSteps: 1})
-	d := c
-	d.Model.Name = "other"
-	two := []spec.Measurement{{Config: c, Outcome: spec.OK, StepSec: []float64{1}}, {Config: d, Outcome: spec.OK, StepSec: []float64{1}}}
-	if _, _, err := fitAnalytic(context.Background(), measurements(two)); err == nil || !strings.Contains(err.Error(), "other") {
-		t.Errorf("two models: %v", err)
-	}
-	for _, bad := range []string{"", "{}", `{"version":2,"compute":1,"network":1}`, `{"version":1,"compute":-1,"network":1}`, "\x00"} {
-		if _, err := loadAnalytic([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "analytic: ") {
-			t.Errorf("loading %q: %v", bad, err)
-		}
-	}
-}
-
-func measurements(rows []spec.Measurement) iter.Seq2[spec.Measurement, error] {
-	return func(yield func(spec.Measurement, error) bool) {
-		for _, m := range rows {
-			if !yield(m, nil) {
-				return
-			}
-		}
-	}
-}
-
 func TestAnalyticPreparedIsPredict(t *testing.T) {
 	c := analyticConfig(spec.Plan{DP: 8, TP: 4, PP: 2, MicroBatch: 2, AccumSteps: 16, ZeRO: 1, Recompute: spec.RecomputeFull})
 	f, err := (&Analytic{}).Prepare(c)
@@ -444,20 +350,20 @@ func TestAnalyticOffloadTraffic(t *testing.T) {
 	slow := c
 	slow.Link.HostBps = 5e9
 	added := explain(t, slow).Offload - explain(t, c).Offload
-	if want := 4e9 / (10e9 * netShare); math.Abs(added/want-1) > 1e-9 {
+	if want := 4e9 / (10e9 * hostShare); math.Abs(added/want-1) > 1e-9 {
 		t.Errorf("half the host link adds %g s, want %g", added, want)
 	}
 }
 
 // Of what a rank sends to n-1 others, inner-1 are in its domain.
 func TestAnalyticAllToAll(t *testing.T) {
-	m := machine{intra: 1e9, inter: 1e30, domain: 8}
+	m := machine{k: &base, intra: 1e9, inter: 1e30, domain: 8}
 	r := ring{n: 16, inner: 8, groups: 1}
-	if got, want := m.allToAllSec(r, 16e9)-hopSec*4, 7.0; math.Abs(got-want) > 1e-9 {
+	if got, want := m.allToAllSec(r, 16e9)-base.hopSec*4, 7.0; math.Abs(got-want) > 1e-9 {
 		t.Errorf("inside %g s, want %g", got, want)
 	}
 	m.intra, m.inter = 1e30, 1e9
-	if got, want := m.allToAllSec(r, 16e9)-hopSec*4, 8.0*8; math.Abs(got-want) > 1e-9 {
+	if got, want := m.allToAllSec(r, 16e9)-base.hopSec*4, 8.0*8; math.Abs(got-want) > 1e-9 {
 		t.Errorf("between domains %g s, want %g: eight ranks share the network", got, want)
 	}
 }

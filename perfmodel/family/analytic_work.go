@@ -102,14 +102,14 @@ func publishedScale(m *spec.Model) float64 {
 }
 
 // gemm returns the seconds of one multiplication of M x K by K x N at a
-// ceiling rate, FLOP/s: 2MNK/rate x (1 + waveHalf/waves) x (1 + r·depthHalf/K),
-// r the rate over the 16-bit one, more when a width is misaligned. The roofline's other side (Williams et al.,
+// ceiling rate, FLOP/s: 2MNK/rate x (1 + m.k.waveHalf/waves) x (1 + r·m.k.depthHalf/K),
+// r the rate over the 16-bit one, more when a width is m.k.misaligned. The roofline's other side (Williams et al.,
 // 2009), reading and writing the operands in elem bytes each, bounds it below.
 func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
 	waves := rows * cols / (tile * tile) / m.gen.units
-	t := 2 * rows * cols * depth / rate * (1 + waveHalf/waves) * (1 + depthHalf*rate/m.peak16/depth)
+	t := 2 * rows * cols * depth / rate * (1 + m.k.waveHalf/waves) * (1 + m.k.depthHalf*rate/m.peak16/depth)
 	if int(cols)%alignment != 0 || int(depth)%alignment != 0 {
-		t *= misaligned
+		t *= m.k.misaligned
 	}
 	return max(t, elem*(rows*cols+rows*depth+cols*depth)/m.mem)
 }
@@ -163,20 +163,20 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	if p.SequenceParallel {
 		split = t
 	}
-	outside, inside := passesOutside, passesInside
+	outside, inside := m.k.passesOutside, m.k.passesInside
 	if quantized {
-		inside += passesQuantize
+		inside += m.k.passesQuantize
 	}
-	l.passes += m.stack.passes * elem * n * (w.cross*outside*w.hidden/split + inside*inner/4/t) / m.mem
+	l.passes += m.passes() * elem * n * (w.cross*outside*w.hidden/split + inside*inner/4/t) / m.mem
 
 	if p.TP > 1 {
-		l.tp = 2 * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.stack.tpExposed
+		l.tp = 2 * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed()
 	}
 	w.dispatch(m, p, &l, n)
 	w.ringAttention(m, p, &l, n, elem)
-	l.passes += w.moe * moePasses * elem * n * w.topK * w.hidden / t / m.mem
-	l.launch = m.stack.launchSec
-	l.sync = w.moe * moeSyncSec
+	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.hidden / t / m.mem
+	l.launch = m.k.launch[m.stack.launch]
+	l.sync = w.moe * m.k.moeSyncSec
 	return l
 }
 
@@ -189,7 +189,7 @@ func (w *work) mlp(m *machine, rate, n, inner, elem float64) float64 {
 // holds, as one grouped multiplication.
 func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 {
 	copies := n * w.topK / float64(p.TP)
-	t := w.mlp(m, rate*groupedGEMM, copies, w.expertFFN, elem)
+	t := w.mlp(m, rate*m.k.groupedGEMM, copies, w.expertFFN, elem)
 	if w.sharedFFN > 0 {
 		t += w.mlp(m, rate, n, w.sharedFFN/float64(p.TP), elem)
 	}
@@ -209,7 +209,7 @@ func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	}
 	l.attn = flops / m.core
 	l.attnBack = 2 * l.attn
-	l.attnMem = unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
+	l.attnMem = m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
 	l.passes += l.attnMem
 }
 
@@ -221,7 +221,7 @@ func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
 		return
 	}
 	bytes := 2 * n / float64(p.TP) * w.topK * w.hidden
-	l.ep = w.moe * 4 * allToAll * m.allToAllSec(m.ringOf(p.EP, 1), bytes)
+	l.ep = w.moe * 4 * m.k.allToAll * m.allToAllSec(m.ringOf(p.EP, 1), bytes)
 }
 
 // ringAttention adds the exchange of keys and values over CP-1 neighbours,
@@ -233,7 +233,7 @@ func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64
 	}
 	r := m.ringOf(p.CP, p.TP)
 	bytes := 2 * elem * n * w.kv / float64(p.TP) * r.n // all ranks' keys and values pass by
-	l.cp = exposed(3*m.passSec(r, bytes), l.attn+l.attnBack)
+	l.cp = m.exposed(3*m.passSec(r, bytes), l.attn+l.attnBack)
 }
 
 // headSec is the vocabulary head and loss of one micro-batch, forward and
@@ -244,5 +244,5 @@ func (w *work) headSec(m *machine, p *spec.Plan) float64 {
 	}
 	n, t := float64(p.MicroBatch)*w.seq/float64(p.CP), float64(p.TP)
 	cols := math.Ceil(w.vocab/t/alignment) * alignment // padded, as stacks do
-	return 3*m.gemm(m.peak16, n, cols, w.hidden, 2) + passesLogits*2*n*cols/m.mem
+	return 3*m.gemm(m.peak16, n, cols, w.hidden, 2) + m.k.passesLogits*2*n*cols/m.mem
 }

@@ -1,7 +1,3 @@
-// Package bayes fits non-linear models of log step times to few rows: the
-// maximum a posteriori under a Gaussian prior of the parameters and a robust
-// likelihood, and the Gaussian around it (Laplace's method) as what is known
-// afterwards. Fits are deterministic.
 package bayes
 
 import (
@@ -39,6 +35,10 @@ type Problem struct {
 	Prior Gaussian
 	// Predict writes the prediction of every row for parameters x to out.
 	Predict func(x, out []float64)
+	// Differentiate writes the derivative of every row's prediction by every
+	// parameter to jac, rows x n, zero when it is called; at holds the
+	// predictions at x. nil = forward differences of Predict.
+	Differentiate func(x, at []float64, jac *mat.Dense)
 	Y       []float64 // measured, as Predict gives it: log seconds
 	Noise   []float64 // standard deviation of each row's residual
 	// Weight multiplies each row's part of the likelihood; nil = 1.
@@ -51,6 +51,8 @@ type Problem struct {
 // Posterior is what is known after a fit.
 type Posterior struct {
 	Gaussian
+	jac    *mat.Dense
+	weight []float64
 	Residual []float64 // Y minus prediction at the mode
 	// LeftOut is, for each row, about the residual of a fit without it:
 	// residual / (1 - leverage).
@@ -61,9 +63,11 @@ type Posterior struct {
 // ErrNotFinite means that predictions or measurements are no numbers.
 var ErrNotFinite = errors.New("bayes: not finite")
 
+// Step is that of forward differences; parameters are logs, of order 1.
+const Step = 1e-5
+
 const (
 	maxSteps = 40
-	step     = 1e-5 // of the forward differences; parameters are logs, of order 1
 	enough   = 1e-7 // relative fall of the objective at which to stop
 )
 
@@ -160,13 +164,18 @@ func (f *fit) cost(x, at []float64) float64 {
 
 // differentiate fills the Jacobian of the predictions by forward differences.
 func (f *fit) differentiate() {
+	if f.Differentiate != nil {
+		f.jac.Zero()
+		f.Differentiate(f.x, f.at, f.jac)
+		return
+	}
 	for k := range f.n {
 		was := f.x[k]
-		f.x[k] = was + step
+		f.x[k] = was + Step
 		f.Predict(f.x, f.moved)
 		f.x[k] = was
 		for i := range f.Y {
-			f.jac.Set(i, k, (f.moved[i]-f.at[i])/step)
+			f.jac.Set(i, k, (f.moved[i]-f.at[i])/Step)
 		}
 	}
 }
@@ -230,12 +239,43 @@ func (f *fit) posterior(steps int) (Posterior, error) {
 	if err := chol.InverseTo(cov); err != nil {
 		return Posterior{}, fmt.Errorf("bayes: posterior: %w", err)
 	}
-	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps}
+	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps, jac: f.jac}
 	for i := range f.Y {
-		e := f.Y[i] - f.at[i]
-		leverage := f.weight(i, f.at) * out.Variance(f.jac.RawRowView(i))
+		e, w := f.Y[i]-f.at[i], f.weight(i, f.at)
+		out.weight = append(out.weight, w)
+		leverage := w * out.Variance(f.jac.RawRowView(i))
 		out.Residual = append(out.Residual, e)
 		out.LeftOut = append(out.LeftOut, e/max(1-leverage, 0.05))
 	}
 	return out, nil
 }
+
+// LeftOutTogether returns about the residuals of rows in a fit without any of
+// them, (I - J·Σ·Jᵀ·W)⁻¹ times their residuals: exact for a linear model.
+func (p *Posterior) LeftOutTogether(rows []int) []float64 {
+	n := len(rows)
+	j := mat.NewDense(n, len(p.Mean), nil)
+	r := mat.NewVecDense(n, nil)
+	for a, i := range rows {
+		j.SetRow(a, p.jac.RawRowView(i))
+		r.SetVec(a, p.Residual[i])
+	}
+	var js, h mat.Dense
+	js.Mul(j, p.Cov)
+	h.Mul(&js, j.T())
+	m := mat.NewDense(n, n, nil)
+	for a := range n {
+		for b, i := range rows {
+			m.Set(a, b, -h.At(a, b)*p.weight[i])
+		}
+		m.Set(a, a, m.At(a, a)+1)
+	}
+	out := mat.NewVecDense(n, nil)
+	if err := out.SolveVec(m, r); err != nil {
+		return append([]float64(nil), r.RawVector().Data...) // as good as not left out: the prior held them
+	}
+	return out.RawVector().Data
+}
+
+// Gradient returns the derivatives of row i at the mode; it must not be changed.
+func (p *Posterior) Gradient(i int) []float64 { return p.jac.RawRowView(i) }

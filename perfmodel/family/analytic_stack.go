@@ -1,0 +1,106 @@
+package family
+
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// stack is what is documented of a training stack and decides about time, but
+// no plan says: which kernels and which overlap it has. How much each of them
+// is worth is in constants, fitted over all stacks that have it.
+type stack struct {
+	match     string // found in the lower-case framework name
+	launch    launchKind
+	tp        overlap // of tensor parallel traffic
+	gradients bool    // their reduction runs behind the backward pass
+	deepSpeed bool    // ZeRO-3 is DeepSpeed's
+	fused     bool    // fused norms, dropout, activations
+	gradBytes float64 // per reduced gradient in 16-bit training
+	unfused   bool    // attention materializes its scores
+	torch     bool    // attention is PyTorch's
+	halfAgain bool    // "selective" recomputes every other multiplication
+	sequence  bool    // TP comes with sequence parallelism, whatever the plan says
+}
+
+type overlap int
+
+const (
+	overlapNone  overlap = iota // traffic stops the compute
+	overlapAsync                // on another stream, where it can
+	overlapFused                // in pieces, inside the multiplications (Transformer Engine's userbuffers)
+)
+
+// stacks is searched in order; the last entry is for names not listed, and for
+// none: today's Megatron Core.
+var stacks = []stack{
+	{match: "hugging", launch: launchEager, deepSpeed: true, gradBytes: 2, unfused: true},
+	{match: "deepspeed", launch: launchLean, deepSpeed: true, gradBytes: 2, unfused: true},
+	{match: "bridge", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sequence: true},
+	{match: "nemo", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sequence: true},
+	{match: "megatron", launch: launchLean, gradBytes: 2, unfused: true},
+	{match: "eager", launch: launchEager, gradients: true, gradBytes: 4, torch: true, halfAgain: true},
+	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true},
+	{match: "fsdp", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true},
+	{match: "litgpt", launch: launchEager, gradients: true, gradBytes: 2, torch: true},
+	{match: "internevo", launch: launchLean, gradients: true, gradBytes: 2},
+	{match: spec.FrameworkWorker, launch: launchEager, gradients: true, gradBytes: 4, torch: true},
+	{match: "", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 2},
+}
+
+func stackOf(framework string) *stack {
+	f := strings.ToLower(framework)
+	for i := range stacks {
+		if strings.Contains(f, stacks[i].match) {
+			return &stacks[i]
+		}
+	}
+	return &stacks[len(stacks)-1]
+}
+
+// passes returns the memory passes of the stack's kernels over eager ones.
+func (m *machine) passes() float64 {
+	if m.stack.fused {
+		return m.k.fusedPasses
+	}
+	return 1
+}
+
+// tpExposed returns the share of tensor parallel traffic on the critical path.
+func (m *machine) tpExposed() float64 {
+	switch m.stack.tp {
+	case overlapFused:
+		return m.k.tpOverlap
+	case overlapAsync:
+		return m.k.tpAsync
+	}
+	return 1
+}
+
+// gradHidden returns the share of the last backward pass that gradients hide
+// behind.
+func (m *machine) gradHidden() float64 {
+	if m.stack.gradients {
+		return m.k.dpHidden
+	}
+	return 0
+}
+
+// zero3Hidden returns the share of all compute that ZeRO-3 traffic hides behind.
+func (m *machine) zero3Hidden() float64 {
+	switch {
+	case m.stack.deepSpeed:
+		return m.k.zero3Hidden
+	case m.stack.gradients:
+		return m.k.fsdpHidden
+	}
+	return 0
+}
+
+// zero3Traffic returns ZeRO-3 traffic over the ideal.
+func (m *machine) zero3Traffic() float64 {
+	if m.stack.deepSpeed {
+		return m.k.zero3Traffic
+	}
+	return 1
+}
