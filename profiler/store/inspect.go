@@ -89,8 +89,10 @@ func engineFiles(dir string) (names, temps []string, err error) {
 		if sealedFile(n) && n != versionFile {
 			names = append(names, n)
 		}
-		if strings.HasPrefix(n, "."+sealFile+".") || strings.HasPrefix(n, "."+versionFile+".") {
-			temps = append(temps, n)
+		for _, own := range []string{sealFile, versionFile, attemptsFile} {
+			if strings.HasPrefix(n, "."+own+".") {
+				temps = append(temps, n)
+			}
 		}
 	}
 	return names, temps, nil

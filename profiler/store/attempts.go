@@ -1,0 +1,90 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// attemptsFile holds what is being measured, so that it is known after a crash;
+// it is not there while nothing is.
+const attemptsFile = "ATTEMPTS"
+
+// An attempt is what a run measures, or measured when it was killed.
+type attempt struct {
+	Point string `json:"point"`
+	Times int    `json:"times"` // begun in a row
+}
+
+// Begin notes that a run begins to measure a point; when it returns nil that is
+// on disk. before is how often in a row the run had begun the same point, with
+// neither another nor End in between: those times it was killed. With
+// End it makes a DB a profiler.Journal.
+func (db *DB) Begin(run, point string) (before int, err error) {
+	err = db.attempts("begin", func(all map[string]attempt) bool {
+		if was := all[run]; was.Point == point {
+			before = was.Times
+		}
+		all[run] = attempt{point, before + 1}
+		return true
+	})
+	return before, err
+}
+
+// End forgets what Begin noted of a run.
+func (db *DB) End(run string) error {
+	return db.attempts("end", func(all map[string]attempt) bool {
+		_, noted := all[run]
+		delete(all, run)
+		return noted
+	})
+}
+
+// attempts lets change alter what is noted, by run, and keeps it if change
+// says so.
+func (db *DB) attempts(what string, change func(all map[string]attempt) bool) error {
+	if err := db.use(); err != nil {
+		return err
+	}
+	defer db.done()
+	if db.opt.ReadOnly {
+		return fmt.Errorf("store: %s a point in %s: %w", what, db.dir, ErrReadOnly)
+	}
+	db.writing.Lock()
+	defer db.writing.Unlock()
+	all, err := readAttempts(db.dir)
+	if err == nil && change(all) {
+		err = writeAttempts(db.dir, all)
+	}
+	if err != nil {
+		return fmt.Errorf("store: %s: %s a point: %w", db.dir, what, err)
+	}
+	return nil
+}
+
+func readAttempts(dir string) (map[string]attempt, error) {
+	all := map[string]attempt{}
+	text, err := os.ReadFile(filepath.Join(dir, attemptsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &all); err != nil || all == nil {
+		return nil, fmt.Errorf("%s says nothing (%w); remove it: points that were killed are then tried anew", attemptsFile, errors.Join(err, ErrCorrupt))
+	}
+	return all, nil
+}
+
+func writeAttempts(dir string, all map[string]attempt) error {
+	path := filepath.Join(dir, attemptsFile)
+	if len(all) == 0 {
+		return errors.Join(os.Remove(path), syncDir(dir))
+	}
+	return writeFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
+}
