@@ -55,6 +55,101 @@ func TestCrowdedOutOfMemory(t *testing.T) {
 	}
 }
 
+// TestPointThatKills: a point at which sessions die one after the other has
+// failed, and the run goes on; a session that ended in good order meanwhile
+// makes them count anew.
+func TestPointThatKills(t *testing.T) {
+	for name, tc := range map[string]struct {
+		interrupted int // which session is interrupted at the point, 0 = none
+		runner      string
+		sessions    int // that die
+	}{"each": {0, "", 3}, "all but one": {2, "", 4}, "of a table": {0, RunnerReplay, 10}} {
+		sink := journalSink{noted: map[string]noted{}}
+		o, l := options(t, &sink.memorySink)
+		o.Sink = &sink
+		c := smallCampaign(Grid)
+		c.Runner.Name, c.Budget.Points = tc.runner, 6
+		died := 0
+		for session := 1; session <= 10; session++ {
+			o.Rows = slices.Clone(sink.rows)
+			ctx, cancel := context.WithCancel(context.Background())
+			k := &killer{Runner: l}
+			if session == tc.interrupted {
+				k.spare = cancel
+			}
+			o.Runner = k
+			ended, err := survives(ctx, c, o)
+			cancel()
+			switch {
+			case !ended:
+				died++
+			case err == nil:
+				session = 10
+			}
+		}
+		if died != tc.sessions {
+			t.Errorf("%s: %d sessions died, want %d", name, died, tc.sessions)
+		}
+		if tc.runner != "" {
+			continue
+		}
+		const why = "pacer or the machine went down while it was measured, 3 times in a row"
+		if len(sink.rows) != 6 || sink.rows[3].Outcome != spec.Failed || sink.rows[3].Reason != why || sink.rows[4].Outcome != spec.OK {
+			t.Errorf("%s: %d rows, %+v", name, len(sink.rows), sink.rows[min(3, len(sink.rows)-1)])
+		}
+		if len(sink.noted) != 0 {
+			t.Errorf("%s: at the end there is %v", name, sink.noted)
+		}
+	}
+}
+
+// survives runs a session and reports whether it came to its end.
+func survives(ctx context.Context, c Campaign, o Options) (ended bool, err error) {
+	defer func() { ended = recover() == nil }()
+	_, err = Run(ctx, c, o)
+	return
+}
+
+// killer panics at the fourth point of the grid, in which the sessions of these
+// tests end as they would when killed.
+type killer struct {
+	Runner
+	spare func() // called instead, if set
+}
+
+func (k *killer) Run(ctx context.Context, c spec.Config) (spec.Measurement, error) {
+	if c.Model.Name == "a" && c.Plan.String() == "dp=1,tp=1,pp=1,mb=2,ga=1,recompute=full,precision=fp32" {
+		if k.spare == nil {
+			panic("killed")
+		}
+		k.spare()
+		return spec.Measurement{}, ctx.Err()
+	}
+	return k.Runner.Run(ctx, c)
+}
+
+// journalSink is a memorySink that is a Journal.
+type journalSink struct {
+	memorySink
+	noted map[string]noted
+}
+
+type noted struct {
+	point string
+	times int
+}
+
+func (s *journalSink) Begin(run, point string) (int, error) {
+	n := s.noted[run]
+	if n.point != point {
+		n = noted{point, 0}
+	}
+	s.noted[run] = noted{point, n.times + 1}
+	return n.times, nil
+}
+
+func (s *journalSink) End(run string) error { delete(s.noted, run); return nil }
+
 // crowdedOnce runs out of memory at micro-batch 1.
 type crowdedOnce struct {
 	Runner

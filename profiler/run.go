@@ -93,7 +93,9 @@ type ModelState struct {
 // Run measures points of c until its budget is spent, its intervals are as
 // wanted or nothing is left. Each measurement is in the Sink before the next
 // point begins. A run that was killed goes on when called again with the rows
-// it stored: no acknowledged point is measured again.
+// it stored: no acknowledged point is measured again. Where the Sink is a
+// Journal, a point at which one session after the other is killed has failed in
+// the end (see maxAttempts).
 //
 // Where the first points of a session all fail for one reason, and none of the
 // run ended otherwise, the rest of the budget is not spent on finding out about
@@ -113,6 +115,12 @@ func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
+	s, err := r.session(ctx)
+	return s, errors.Join(err, r.ended())
+}
+
+// session measures points until the run stops.
+func (r *run) session(ctx context.Context) (State, error) {
 	for {
 		step, ok, err := r.next(ctx)
 		if err != nil {
@@ -167,7 +175,7 @@ func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) 
 		return spec.Measurement{}, err
 	}
 	began := r.now()
-	m, err := r.o.Runner.Run(ctx, c)
+	m, err := r.attempt(ctx, c)
 	held := r.now().Sub(began).Seconds()
 	r.inRunner += held
 	if err != nil {
