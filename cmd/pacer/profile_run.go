@@ -28,7 +28,8 @@ point that runs out of memory, hangs or crashes is a result like any other.
 Interrupt it, or pull the plug, and start the same command again: it goes on
 after the last point that was said to be stored. Interrupted once, it gives the
 processes of the point under way two seconds to end; twice, it kills them at
-once. Example:
+once. A point at which pacer is killed, or the machine goes down, three times in
+a row has failed. Example:
 
    pacer profile run bench/campaigns/cpu-smoke.yaml --max-wall 2m
 
