@@ -275,6 +275,7 @@ func comparePlans(a, b *spec.Plan) int {
 		cmp.Compare(a.DP, b.DP), cmp.Compare(a.VirtualStages, b.VirtualStages),
 		cmp.Compare(a.ZeRO, b.ZeRO), cmp.Compare(a.Offload, b.Offload), cmp.Compare(a.Recompute, b.Recompute),
 		compareBool(a.SequenceParallel, b.SequenceParallel),
+		cmp.Compare(a.ParamServers, b.ParamServers), compareBool(a.Async, b.Async),
 		cmp.Compare(a.MicroBatch, b.MicroBatch), cmp.Compare(a.AccumSteps, b.AccumSteps),
 		cmp.Compare(a.Precision, b.Precision))
 }

@@ -66,6 +66,28 @@ var rules = []rule{
 		}
 		return ""
 	},
+	func(_ Model, p Plan) string { return p.badServers() },
+}
+
+// badServers says why a normal plan cannot have the parameter servers it has,
+// or cannot be asynchronous. Servers keep the parameters and take the
+// optimizer's step, so nothing else may split or move these.
+func (p Plan) badServers() string {
+	switch {
+	case p.ParamServers < 0:
+		return fmt.Sprintf("ps=%d is below 0", p.ParamServers)
+	case p.Async && p.ParamServers == 0:
+		return "async=1 needs ps > 0"
+	case p.ParamServers == 0:
+		return ""
+	case p.TP > 1 || p.PP > 1 || p.CP > 1 || p.EP > 1:
+		return fmt.Sprintf("ps=%d needs tp, pp, cp and ep of 1", p.ParamServers)
+	case p.ZeRO > 0:
+		return fmt.Sprintf("ps=%d needs zero=0, not %d", p.ParamServers, p.ZeRO)
+	case p.Offload != OffloadNone:
+		return fmt.Sprintf("ps=%d needs offload=none, not %s", p.ParamServers, p.Offload)
+	}
+	return ""
 }
 
 // belowOne names the first degree or count of a normal plan that is below 1.

@@ -26,8 +26,9 @@ const (
 )
 
 // Plan is an execution plan: how one training step is split over devices and
-// memory. In every degree and count 0 means 1; in every mode the empty string
-// means none; Normal makes that explicit. DP·TP·PP·CP is the number of devices.
+// memory. In every degree and count 0 means 1, but for ParamServers; in every
+// mode the empty string means none; Normal makes that explicit. DP·TP·PP·CP is
+// the number of devices.
 type Plan struct {
 	DP int `json:"dp"`           // data parallel degree: replicas
 	TP int `json:"tp"`           // tensor parallel degree
@@ -36,6 +37,15 @@ type Plan struct {
 	EP int `json:"ep,omitempty"` // expert parallel degree, divides DP·CP·TP
 
 	VirtualStages int `json:"vp,omitempty"` // model chunks per pipeline stage (interleaved 1F1B)
+
+	// ParamServers is how many parameter servers the replicas send gradients to
+	// and fetch weights from (Li et al., OSDI 2014). They run on CPUs and are no
+	// devices. 0 = none: the replicas reduce gradients among themselves.
+	ParamServers int `json:"ps,omitempty"`
+	// Async lets each replica update the parameter servers without waiting for
+	// the others. A step is then as many updates as there are replicas, one each
+	// on average, so that it has the same global batch as a synchronous one.
+	Async bool `json:"async,omitempty"`
 
 	MicroBatch int `json:"mb"` // samples per forward pass per replica
 	AccumSteps int `json:"ga"` // micro-batches per optimizer step
@@ -103,6 +113,12 @@ func (p Plan) String() string {
 	if p.VirtualStages > 1 {
 		num("vp", p.VirtualStages)
 	}
+	if p.ParamServers != 0 {
+		num("ps", p.ParamServers)
+	}
+	if p.Async {
+		num("async", 1)
+	}
 	num("mb", p.MicroBatch)
 	num("ga", p.AccumSteps)
 	if p.ZeRO != 0 {
@@ -166,10 +182,12 @@ const (
 func (p Plan) CheckBounds() error {
 	p = p.Normal()
 	low := min(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps)
-	high := max(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.AccumSteps)
+	high := max(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.AccumSteps, p.ParamServers)
 	switch {
 	case low < 1:
 		return fmt.Errorf("plan %s has a degree or count below 1", p)
+	case p.ParamServers < 0:
+		return fmt.Errorf("plan %s has %d parameter servers, want 0 or more", p, p.ParamServers)
 	case high > maxDegree || p.MicroBatch > maxMicro:
 		return fmt.Errorf("plan %s has a degree or count above %d, or a micro-batch above %d", p, maxDegree, maxMicro)
 	}
@@ -184,15 +202,18 @@ func (p Plan) CheckBounds() error {
 
 func (p *Plan) set(k, v string) error {
 	ints := map[string]*int{"dp": &p.DP, "tp": &p.TP, "pp": &p.PP, "cp": &p.CP, "ep": &p.EP,
-		"vp": &p.VirtualStages, "mb": &p.MicroBatch, "ga": &p.AccumSteps}
+		"vp": &p.VirtualStages, "ps": &p.ParamServers, "mb": &p.MicroBatch, "ga": &p.AccumSteps}
 	if f, ok := ints[k]; ok {
-		most := maxDegree
-		if k == "mb" {
+		least, most := 1, maxDegree
+		switch k {
+		case "ps":
+			least = 0
+		case "mb":
 			most = maxMicro
 		}
 		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > most {
-			return fmt.Errorf("%s=%s is not a whole number in 1..%d", k, v, most)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("%s=%s is not a whole number in %d..%d", k, v, least, most)
 		}
 		*f = n
 		return nil
@@ -211,14 +232,21 @@ func (p *Plan) set(k, v string) error {
 	case "precision":
 		return oneOf(k, v, &p.Precision, Precisions()...)
 	case "sp":
-		b, err := strconv.ParseBool(v)
-		if err != nil {
-			return fmt.Errorf("sp=%s is not 0 or 1", v)
-		}
-		p.SequenceParallel = b
+		return flag(k, v, &p.SequenceParallel)
+	case "async":
+		return flag(k, v, &p.Async)
 	default:
-		return fmt.Errorf("unknown key %q, want one of dp tp pp cp ep vp mb ga zero offload recompute sp precision", k)
+		return fmt.Errorf("unknown key %q, want one of dp tp pp cp ep vp ps async mb ga zero offload recompute sp precision", k)
 	}
+	return nil
+}
+
+func flag(k, v string, dst *bool) error {
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return fmt.Errorf("%s=%s is not 0 or 1", k, v)
+	}
+	*dst = b
 	return nil
 }
 

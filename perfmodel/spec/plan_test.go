@@ -13,6 +13,8 @@ func TestParsePlan(t *testing.T) {
 		{"tp=4", "dp=1,tp=4,pp=1,mb=1,ga=1"},
 		{" DP = 2 , sp=true,tp=2", "dp=2,tp=2,pp=1,mb=1,ga=1,sp=1"},
 		{"pp=4,vp=2,ga=8,precision=bf16,offload=optimizer,zero=0,recompute=none", "dp=1,tp=1,pp=4,vp=2,mb=1,ga=8,offload=optimizer,precision=bf16"},
+		{"dp=4,ps=2,mb=8,async=true", "dp=4,tp=1,pp=1,ps=2,async=1,mb=8,ga=1"},
+		{"dp=4,ps=0,async=0", "dp=4,tp=1,pp=1,mb=1,ga=1"},
 	} {
 		p, err := ParsePlan(tc.in)
 		if err != nil {
@@ -31,6 +33,8 @@ func TestParsePlanNamesWhatIsWrong(t *testing.T) {
 		{"dp=0", "dp=0 is not a whole number"},
 		{"dp=2,dp=3", "dp is given twice"},
 		{"tp=99999999999", "tp=99999999999 is not a whole number"},
+		{"ps=-1", "ps=-1 is not a whole number in 0..1048576"},
+		{"async=maybe", "async=maybe is not 0 or 1"},
 		{"zero=4", "zero=4 is not 0, 1, 2 or 3"},
 		{"recompute=some", "recompute=some is not one of [none selective full]"},
 		{"workers=4", `unknown key "workers"`},
@@ -50,6 +54,8 @@ func drawPlan(t *rapid.T) Plan {
 	return Plan{
 		DP: n.Draw(t, "dp"), TP: n.Draw(t, "tp"), PP: n.Draw(t, "pp"), CP: n.Draw(t, "cp"), EP: deg.Draw(t, "ep"),
 		VirtualStages: deg.Draw(t, "vp"), MicroBatch: deg.Draw(t, "mb"), AccumSteps: deg.Draw(t, "ga"),
+		ParamServers:     rapid.IntRange(0, 64).Draw(t, "ps"),
+		Async:            rapid.Bool().Draw(t, "async"),
 		ZeRO:             rapid.IntRange(0, 3).Draw(t, "zero"),
 		Offload:          rapid.SampledFrom([]Offload{OffloadNone, OffloadOptimizer, OffloadParams}).Draw(t, "offload"),
 		Recompute:        rapid.SampledFrom([]Recompute{RecomputeNone, RecomputeSelective, RecomputeFull}).Draw(t, "recompute"),
@@ -94,6 +100,15 @@ func TestCheckRefusesNegativeDegrees(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
+	p := Plan{ParamServers: -1}
+	if err := p.Check(Model{Name: "m"}); err == nil || !strings.Contains(err.Error(), "ps=-1 is below 0") {
+		t.Errorf("%+v: %v", p, err)
+	}
+	for _, p := range []Plan{p, {ParamServers: maxDegree + 1}} {
+		if err := p.CheckBounds(); err == nil {
+			t.Errorf("%+v is within bounds", p)
+		}
+	}
 }
 
 func TestCheckNamesTheRule(t *testing.T) {
@@ -122,6 +137,13 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gpt2, "sp=1", "sp=1 needs tp > 1"},
 		{gpt2, "offload=params,zero=2", "offload=params needs zero=3, not 2"},
 		{gpt2, "zero=3,pp=2", "zero=3 with pp=2"},
+		{gpt2, "dp=4,ps=2", ""},
+		{gpt2, "dp=4,ps=2,async=1", ""},
+		{gpt2, "dp=4,async=1", "async=1 needs ps > 0"},
+		{gpt2, "dp=4,tp=2,ps=2", "ps=2 needs tp, pp, cp and ep of 1"},
+		{gpt2, "dp=4,cp=2,ps=2", "ps=2 needs tp, pp, cp and ep of 1"},
+		{gpt2, "dp=4,ps=2,zero=1", "ps=2 needs zero=0, not 1"},
+		{gpt2, "dp=4,ps=2,offload=optimizer", "ps=2 needs offload=none, not optimizer"},
 		{Model{Name: "opaque"}, "tp=7,pp=3", ""}, // nothing known, nothing broken
 	} {
 		p, err := ParsePlan(tc.plan)

@@ -76,6 +76,8 @@ var columns = []column{
 	wholeColumn("cp", "", "context parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.CP }),
 	wholeColumn("ep", "", "expert parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.EP }),
 	wholeColumn("virtual_stages", "", "model chunks per pipeline stage", func(m *spec.Measurement) *int { return &m.Config.Plan.VirtualStages }),
+	wholeColumn("param_servers", "", "parameter servers, which are no devices; null = gradients are reduced among the replicas", func(m *spec.Measurement) *int { return &m.Config.Plan.ParamServers }),
+	flagColumn("async", "replicas update the parameter servers without waiting for each other", func(m *spec.Measurement) *bool { return &m.Config.Plan.Async }),
 	must(wholeColumn("micro_batch", "samples", "samples per forward pass per replica", func(m *spec.Measurement) *int { return &m.Config.Plan.MicroBatch })),
 	must(wholeColumn("accum_steps", "", "micro-batches per optimizer step", func(m *spec.Measurement) *int { return &m.Config.Plan.AccumSteps })),
 	wholeColumn("zero", "", "ZeRO stage, null = 0", func(m *spec.Measurement) *int { return &m.Config.Plan.ZeRO }),

@@ -20,6 +20,8 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 		return lacksModel(c.Model, p)
 	case p.CP > 1 || p.EP > 1 || p.VirtualStages > 1:
 		return "the worker has dp, tp (with sp) and pp, no cp, ep or vp"
+	case p.ParamServers > 0 || p.Async:
+		return "the worker reduces gradients among its replicas: it has no parameter servers (ps, async)"
 	case sharded && !f.has("fsdp1") && !f.has("fsdp2"):
 		return fmt.Sprintf("zero=%d needs FSDP, which torch %s does not have or cannot import; torch 2.4 or later has it", p.ZeRO, f.Torch)
 	case sharded && p.PP > 1:
