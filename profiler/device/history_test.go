@@ -81,7 +81,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// What a full curve forgets does not change its newest value.
+// What a full curve forgets does not change its newest value, and is forgotten
+// evenly.
 func TestFullCurve(t *testing.T) {
 	var c curve
 	for i := range 5*curveSlots + 3 {
@@ -92,5 +93,10 @@ func TestFullCurve(t *testing.T) {
 	}
 	if len(c.points) > curveSlots {
 		t.Errorf("%d points", len(c.points))
+	}
+	for i, p := range c.points[1:] {
+		if gap := p.v - c.points[i].v; gap > 16 { // 5 times full is thinned out three times
+			t.Fatalf("%g values are forgotten between points %d and %d", gap, i, i+1)
+		}
 	}
 }
