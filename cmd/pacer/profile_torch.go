@@ -73,10 +73,15 @@ func assumedTorch() worker.Features {
 	return f
 }
 
-// seesDevices reports a torch that cannot use the devices there are.
+// seesDevices reports a torch that cannot use all the devices there are: points
+// would fail for want of them.
 func seesDevices(torch worker.Features, m profiler.Machine) error {
-	if m.CPU || torch.Devices > 0 {
+	switch {
+	case m.CPU || torch.Devices >= len(m.Devices):
 		return nil
+	case torch.Devices > 0:
+		return fmt.Errorf("profile: torch %s of %s sees %d of the GPUs %v; choose those it can use (--devices): %w",
+			torch.Torch, torch.Executable, torch.Devices, m.Devices, profiler.ErrSetup)
 	}
 	how := "was built without CUDA"
 	if torch.CUDA != "" {

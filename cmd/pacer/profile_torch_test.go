@@ -21,3 +21,18 @@ func TestUnseenGPUs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A torch that cannot use every device is of no use for points on all of them.
+func TestSeesDevices(t *testing.T) {
+	m := profiler.Machine{Devices: []int{1, 3}}
+	for devices, want := range map[int]string{0: "was built without CUDA", 1: "sees 1 of the GPUs [1 3]; choose", 2: ""} {
+		err := seesDevices(worker.Features{Torch: "2.8.0", Devices: devices}, m)
+		if want == "" && err != nil || want != "" && (!errors.Is(err, profiler.ErrSetup) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d devices: %v, want %q", devices, err, want)
+		}
+	}
+	m.CPU = true
+	if err := seesDevices(worker.Features{}, m); err != nil {
+		t.Error(err)
+	}
+}
