@@ -67,8 +67,8 @@ func (e ending) judge(m *spec.Measurement) {
 	}
 }
 
-// untold is the outcome of a worker that did not say what happened; what begins
-// the reason.
+// untold is the outcome of a worker that ended by itself and did not say what
+// happened; what begins the reason.
 func (e ending) untold(what string) (spec.Outcome, string) {
 	switch {
 	case !e.sigkilled():
@@ -82,10 +82,10 @@ func (e ending) untold(what string) (spec.Outcome, string) {
 // sigkill finds, in torchrun's report, a process that SIGKILL ended.
 var sigkill = regexp.MustCompile(`SIGKILL|exitcode *: *-9\b`)
 
-// sigkilled reports whether the worker, or a process of it, got SIGKILL from
-// somebody else than its executor.
+// sigkilled reports whether the worker, or a process of it, got SIGKILL; where
+// no time ran out that was not from its executor.
 func (e ending) sigkilled() bool {
-	return !e.exit.TimedOut && (e.exit.Signal == "killed" || sigkill.MatchString(e.exit.Tail))
+	return e.exit.Signal == "killed" || sigkill.MatchString(e.exit.Tail)
 }
 
 // describe copies what the worker measured and used into m.
