@@ -113,23 +113,25 @@ class Measurer:
         steps, scaled to step_seconds. Data-parallel communication that hides
         behind the backward pass is seen by leaving it out in every second step:
         the part of it that makes the step longer, and is not counted as
-        communication already, moves from "backward" to "communication".
+        communication already, moves from "backward" to "communication", which
+        leaves "backward" what it took alone.
         """
         fit = self.request["max_time_s"] / step_seconds  # step_seconds is the same on every rank
         if fit < 2:
             return {}
         n = min(max(int(PHASE_SHARE * fit), 1), MAX_PHASE_STEPS)
         clock, skips = clock_for(self.process.device), self.engine.can_skip_sync
-        seen, hidden = [], []
+        seen, hidden, least = [], [], math.inf
         for _ in range(n):
             total, spent = self._split(clock, sync=True)
             seen.append((total, spent))
             if skips:
                 without, alone = self._split(clock, sync=False)
                 hidden.append(total - spent["communication"] - (without - alone["communication"]))
+                least = min(least, alone["backward"])
         total, spent = sorted(seen, key=lambda step: step[0])[(n - 1) // 2]
         if skips:
-            moved = min(max(median(hidden), 0.0), spent["backward"])
+            moved = max(min(median(hidden), spent["backward"] - least), 0.0)
             spent["backward"] -= moved
             spent["communication"] += moved
         spent[OTHER] = max(total - sum(s for phase, s in spent.items() if phase != OTHER), 0.0)
