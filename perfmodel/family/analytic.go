@@ -45,6 +45,14 @@ func (p Parts) Total() float64 {
 	return p.Compute + p.Recompute + p.TP + p.CP + p.EP + p.Pipeline + p.DP + p.Optimizer + p.Offload + p.Launch + p.Fixed
 }
 
+// scaled returns every part times f.
+func (p Parts) scaled(f float64) Parts {
+	for _, v := range []*float64{&p.Compute, &p.Recompute, &p.TP, &p.CP, &p.EP, &p.Pipeline, &p.DP, &p.Optimizer, &p.Offload, &p.Launch, &p.Fixed} {
+		*v *= f
+	}
+	return p
+}
+
 // Predict returns the throughput and memory of c. The error wraps
 // perfmodel.ErrNotCovered when a figure without which nothing can be said is
 // missing, and names it.

@@ -20,13 +20,13 @@ func (m *machine) ringOf(n, stride int) ring {
 // passSec returns the time of one pass of bytes around the ring, a
 // reduce-scatter or an all-gather; an all-reduce is two:
 //
-//	T = max((g-1)/g · S/B(S), (q-1)/q · S·k/W) + α·log2(n)
+//	T = max((g-1)/g · S/B(S), (q-1)/q · S·k/W) + α·log2(g) + β·log2(q)
 //
 //	S     bytes each rank ends up with (all-gather) or starts from, bytes
 //	g, q  ranks inside a domain, domains spanned
 //	B(S)  B·S/(S + S½), ring bandwidth per device inside, bytes/s
 //	W     bandwidth out of one domain, shared by its k groups, bytes/s
-//	α     hop latency, seconds
+//	α, β  hop latency inside a domain and between, seconds
 //
 // The slower of the two levels bounds a pipelined hierarchical ring. Sources:
 // Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
@@ -41,9 +41,19 @@ func (m *machine) passSec(r ring, bytes float64) float64 {
 		t = (r.inner - 1) / r.inner * (bytes + m.k.ringHalf) / m.intra
 	}
 	if q := r.n / r.inner; q > 1 {
-		t = max(t, (q-1)/q*bytes*r.groups/m.inter)
+		t = max(t, (q-1)/q*bytes*r.groups/m.inter) + m.k.netHopSec*log2(q)
 	}
-	return t + m.k.hopSec*log2(r.n)
+	return t + m.k.hopSec*log2(r.inner)
+}
+
+// ringLatency returns what a reduce-scatter or an all-gather takes beyond its
+// bytes: n-1 steps around the ring, of which those over the network set the
+// pace. NCCL has no tree for these two.
+func (m *machine) ringLatency(r ring) float64 {
+	if r.n <= r.inner {
+		return m.k.hopSec * log2(r.inner)
+	}
+	return m.k.netHopSec * (r.n - 1)
 }
 
 // allToAllSec returns the time in which every rank sends bytes spread evenly

@@ -33,7 +33,6 @@ type constants struct {
 	ringShare    float64 // of the scale-up rate a ring collective reaches
 	ringHalf     float64 // bytes at which it reaches half of that
 	netShare     float64 // of the line rate between nodes
-	netHalf      float64 // bytes at which a network reaches half of that, per rank of the ring
 	hopSec       float64 // one hop of a collective inside a node
 	netHopSec    float64 // between nodes
 	tpOverlap    float64 // exposed share of tensor parallel traffic where the stack overlaps it in its kernels
@@ -42,7 +41,6 @@ type constants struct {
 	fsdpHidden   float64 // share of the compute ZeRO-3 traffic hides behind
 	zero3Hidden  float64 // the same, DeepSpeed
 	zero3Traffic float64 // DeepSpeed's ZeRO-3 traffic over the ideal
-	shardSec     float64 // per rank and square root of layers, ZeRO-1 and 2: parameters are sent shard by shard
 	hiddenCost   float64 // of hidden traffic that slows the kernels it hides behind
 	allToAll     float64 // exposed share of expert dispatch and combine
 	bubbleShare  float64 // of the ideal 1F1B bubble: the ramp's stages are the lighter ones
@@ -112,6 +110,7 @@ const (
 
 const (
 	tile          = 128.0
+	bucket        = 40e6 // parameters of a gradient bucket, Megatron-LM's default
 	alignment     = 64   // elements; a sharded width that is no multiple leaves the tensor cores' fast path
 	flashBackward = 2.5  // backward over forward of fused attention: five multiplications for two (Dao et al. 2022)
 	hostShare     = 0.7  // of a host link's rate that copies reach
@@ -141,13 +140,13 @@ var base = constants{
 		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25},
 		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35},
 	},
-	waveHalf: 0.7, depthHalf: 128, misaligned: 1.3, groupedGEMM: 0.6, fp32GEMM: 1,
+	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.6, fp32GEMM: 1,
 	unfusedShare: 0.4, unfusedPasses: 11, torchFlash: 0.8,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30,
-	ringShare: 0.6, ringHalf: 4e6, netShare: 0.75, netHalf: 0.5e6, hopSec: 15e-6, netHopSec: 20e-6,
+	ringShare: 0.6, ringHalf: 4e6, netShare: 0.75, hopSec: 15e-6, netHopSec: 10e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 1.5,
-	shardSec: 5e-6, hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5,
+	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5,
 	moePasses: 8, moeSyncSec: 0.5e-3,
 	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
 	fixedSec: 15e-3, hostBps: 10e9, cpuAdam: 0.5e9,
@@ -216,16 +215,14 @@ var params = []param{
 	{"ring share", 0.2, one(func(k *constants) *float64 { return &k.ringShare })},
 	{"ring half size", 0.7, one(func(k *constants) *float64 { return &k.ringHalf })},
 	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
-	{"network half size", 0.7, one(func(k *constants) *float64 { return &k.netHalf })},
 	{"hop", 0.4, one(func(k *constants) *float64 { return &k.hopSec })},
-	{"network hop", 0.4, one(func(k *constants) *float64 { return &k.netHopSec })},
+	{"network hop", 0.7, one(func(k *constants) *float64 { return &k.netHopSec })},
 	{"exposed TP, overlapped", 0.4, one(func(k *constants) *float64 { return &k.tpOverlap })},
 	{"exposed TP, asynchronous", 0.15, one(func(k *constants) *float64 { return &k.tpAsync })},
 	{"gradients hidden", 0.3, one(func(k *constants) *float64 { return &k.dpHidden })},
 	{"FSDP hidden", 0.15, one(func(k *constants) *float64 { return &k.fsdpHidden })},
 	{"DeepSpeed ZeRO-3 hidden", 0.7, one(func(k *constants) *float64 { return &k.zero3Hidden })},
 	{"DeepSpeed ZeRO-3 traffic", 0.5, one(func(k *constants) *float64 { return &k.zero3Traffic })},
-	{"shard by shard", 0.8, one(func(k *constants) *float64 { return &k.shardSec })},
 	{"cost of overlap", 0.4, one(func(k *constants) *float64 { return &k.hiddenCost })},
 	{"exposed all-to-all", 0.5, one(func(k *constants) *float64 { return &k.allToAll })},
 	{"bubble", 0.1, one(func(k *constants) *float64 { return &k.bubbleShare })},

@@ -20,6 +20,8 @@ type stack struct {
 	unfused   bool    // attention materializes its scores
 	torch     bool    // attention is PyTorch's
 	halfAgain bool    // "selective" recomputes every other multiplication
+	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
+	uneven    bool    // context parallel ranks hold contiguous pieces, so that the last has most of a causal score matrix
 	sequence  bool    // TP comes with sequence parallelism, whatever the plan says
 }
 
@@ -40,7 +42,8 @@ var stacks = []stack{
 	{match: "nemo", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sequence: true},
 	{match: "megatron", launch: launchLean, gradBytes: 2, unfused: true},
 	{match: "eager", launch: launchEager, gradients: true, gradBytes: 4, torch: true, halfAgain: true},
-	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true},
+	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true, uneven: true},
+	{match: "fms", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true, hybrid: true},
 	{match: "fsdp", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true},
 	{match: "litgpt", launch: launchEager, gradients: true, gradBytes: 2, torch: true},
 	{match: "internevo", launch: launchLean, gradients: true, gradBytes: 2},

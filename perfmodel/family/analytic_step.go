@@ -163,22 +163,39 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 	dense, expert := pr.mem.Owned(p)
 	r := m.ringOf(p.DP*p.CP, p.TP)
 	re := m.ringOf(int(memory.ExpertReplicas(p)), max(p.EP, p.TP))
-	pass := func(bytes float64) float64 { return m.passSec(r, bytes*dense) + m.passSec(re, bytes*expert) }
 	grad := m.stack.gradBytes
-	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
-		grad = 4
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
+		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
 	}
+	if p.ZeRO == 3 && m.stack.hybrid && r.inner < r.n {
+		return pr.hybridShardSec(p, r, dense, grad, all)
+	}
+	pass := func(bytes float64) float64 { return m.passSec(r, bytes*dense) + m.passSec(re, bytes*expert) }
 	switch {
 	case p.ZeRO == 3:
-		t := (2*pass(2) + pass(grad)) * m.zero3Traffic()
+		t := (2*pass(2)+pass(grad))*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
 		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
 			t *= float64(p.AccumSteps)
 		}
 		return m.exposed(t, m.zero3Hidden()*all)
 	case p.ZeRO >= 1:
-		return m.exposed(pass(grad)+pass(2), m.gradHidden()*backward)
+		t := pass(grad) + pass(2) + 2*math.Ceil(dense/bucket)*m.ringLatency(r)
+		return m.exposed(t, m.gradHidden()*backward)
 	}
 	return m.exposed(2*pass(grad), m.gradHidden()*backward)
+}
+
+// hybridShardSec is dataParallelSec of ZeRO-3 inside each node and plain data
+// parallelism across (HSDP; Zhao et al., "PyTorch FSDP", VLDB 2023, section
+// 3.2.2): gathers stay inside, and each rank's shard of the gradients is
+// all-reduced across nodes.
+func (pr *prepared) hybridShardSec(p *spec.Plan, r ring, dense, grad, all float64) float64 {
+	m := &pr.machine
+	inside := ring{n: r.inner, inner: r.inner, groups: 1}
+	t := float64(p.AccumSteps) * (2*m.passSec(inside, 2*dense) + m.passSec(inside, grad*dense))
+	across := ring{n: r.n / r.inner, inner: 1, groups: r.inner * r.groups}
+	t += 2 * m.passSec(across, grad*dense/r.inner)
+	return m.exposed(t, m.zero3Hidden()*all)
 }
 
 // updateSec adds the optimizer: Adam over the parameters this device owns, at

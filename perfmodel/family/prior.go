@@ -24,6 +24,7 @@ type Prior struct {
 	sites      []site
 	wide       widths
 	trained    Training
+	seen       *domain
 	physics    *physics
 }
 
@@ -44,12 +45,12 @@ func untrained() *Prior {
 	for i, p := range params {
 		sd[i] = p.sd
 	}
-	return newPrior(bayes.Independent(mean, sd), nil, nil, widths{Scale: 1.645}, Training{})
+	return newPrior(bayes.Independent(mean, sd), nil, nil, widths{Scale: 1.645}, Training{}, domainOf(nil))
 }
 
 // newPrior builds the physics that goes with a belief.
-func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t Training) *Prior {
-	p := &Prior{belief: g, frameworks: frameworks, sites: sites, wide: w, trained: t}
+func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t Training, seen *domain) *Prior {
+	p := &Prior{belief: g, frameworks: frameworks, sites: sites, wide: w, trained: t, seen: seen}
 	lay := layout{frameworks: frameworks, sites: sites}
 	if w.Floor == 0 {
 		p.wide = lay.widths(&g, -1, -1)
@@ -345,7 +346,11 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	wide.Floor, wide.Scale = rowNoise, 1.645
 	wide.Scale = c.scale(&post, &wide)
 	t := Training{Rows: len(c.rows), Sources: sources, Hash: perfmodel.HashRows(c.rows)}
-	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t), nil
+	points := make([]point, len(c.config))
+	for i := range points {
+		points[i] = pointOf(&c.config[i])
+	}
+	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t, domainOf(points)), nil
 }
 
 // widths returns the standard deviations of a prediction's parts at a site: of
@@ -420,3 +425,4 @@ func (p *Prior) Params() []perfmodel.Param {
 	}
 	return out
 }
+

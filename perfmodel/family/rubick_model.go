@@ -316,11 +316,25 @@ func (m *rubickModel) card(ms []spec.Measurement) perfmodel.Card {
 }
 
 // leaveOneOut returns the absolute relative error of every row's step time as
-// predicted from the others, and the share of rows inside their 90 % interval:
-// for a linear Gaussian model with covariance V of the rows, residual i is
-// [V⁻¹r]i/[V⁻¹]ii and its variance 1/[V⁻¹]ii (Rasmussen and Williams, Gaussian
-// Processes for Machine Learning, 2006, section 5.4.2).
+// predicted from the others, and the share of rows inside their 90 % interval.
 func (p *rubickPosterior) leaveOneOut() (ape []float64, covered float64) {
+	off, sd := p.leftOut()
+	inside := 0
+	for i, e := range off {
+		ape = append(ape, math.Abs(math.Expm1(-e)))
+		if math.Abs(e) <= p.half*sd[i] {
+			inside++
+		}
+	}
+	return ape, float64(inside) / float64(max(len(off), 1))
+}
+
+// leftOut returns measured - predicted ln T of every row as predicted from the
+// others, and its standard deviation: for a linear Gaussian model with
+// covariance V of the rows, residual i is [V⁻¹r]i/[V⁻¹]ii and its variance
+// 1/[V⁻¹]ii (Rasmussen and Williams, Gaussian Processes for Machine Learning,
+// 2006, section 5.4.2).
+func (p *rubickPosterior) leftOut() (off, deviation []float64) {
 	_, sd := rubickBelief(&p.terms[0])
 	n := len(p.terms)
 	v, ok := newCholesky(n, func(i, j int) float64 {
@@ -331,9 +345,9 @@ func (p *rubickPosterior) leaveOneOut() (ape []float64, covered float64) {
 		return s
 	})
 	if !ok {
-		return nil, 0
+		return nil, nil
 	}
-	resid, inside := p.linearResiduals(), 0
+	resid := p.linearResiduals()
 	v.solve(resid)
 	unit := make([]float64, n)
 	for i := range n {
@@ -341,13 +355,9 @@ func (p *rubickPosterior) leaveOneOut() (ape []float64, covered float64) {
 		unit[i] = 1
 		v.forward(unit)
 		d := dot(unit, unit) // [V⁻¹]ii
-		off := resid[i] / d
-		ape = append(ape, math.Abs(math.Expm1(-off)))
-		if math.Abs(off) <= p.half/math.Sqrt(d) {
-			inside++
-		}
+		off, deviation = append(off, resid[i]/d), append(deviation, 1/math.Sqrt(d))
 	}
-	return ape, float64(inside) / float64(n)
+	return off, deviation
 }
 
 // linearResiduals returns measured - predicted ln T of every row at the prior

@@ -1,0 +1,210 @@
+package family
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// calibrated is the analytic model with its constants moved to measured rows,
+// and a Gaussian process over what is left. Without rows it is the prior.
+type calibrated struct {
+	layout layout    // of x
+	x      []float64 // the fitted constants and effects, see layout
+	rest   *residual // nil without rows
+	wide   map[site]widths
+	others widths // of sites without rows
+	scale  float64
+	left   []float64 // left-out errors of the rows, and their standard deviations
+	leftSD []float64
+
+	physics *physics
+	seen    *domain
+}
+
+func (p *Prior) uncalibrated() *calibrated {
+	return &calibrated{physics: p.physics, seen: p.seen, others: p.wide, scale: p.wide.Scale}
+}
+
+// calibrate moves the prior to rows. Rows that are not usable or not covered
+// are left out; with none left the result is the prior.
+func (p *Prior) calibrate(rows *calibration) (*calibrated, error) {
+	if len(rows.rows) == 0 {
+		return p.uncalibrated(), nil
+	}
+	own := layout{frameworks: p.frameworks, sites: p.sites}
+	c := rows
+	c.add(c.rows)
+	c.gather()
+	known := own.common(&c.layout)
+	belief := narrow(&p.belief, &own, &known)
+	post, err := c.fit(extend(&belief, &known, &c.layout), nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &calibrated{layout: c.layout, x: post.Mean, wide: map[site]widths{}, others: p.wide}
+	for _, s := range c.sites {
+		w := c.layout.widths(&post.Gaussian, c.framework(s.framework), c.layout.site(s))
+		w.Floor = 0 // the residual's variance takes its place
+		out.wide[s] = w
+	}
+	points := make([]point, len(c.config))
+	for i := range points {
+		points[i] = pointOf(&c.config[i])
+	}
+	out.rest = newResidual(points, post.Residual, wildness(post.Residual))
+	out.score(&post)
+	out.complete(p)
+	return out, nil
+}
+
+// common returns what both layouts have.
+func (l *layout) common(other *layout) (out layout) {
+	for _, f := range l.frameworks {
+		if other.framework(f) >= 0 {
+			out.frameworks = append(out.frameworks, f)
+		}
+	}
+	for _, s := range l.sites {
+		if other.site(s) >= 0 {
+			out.sites = append(out.sites, s)
+		}
+	}
+	return out
+}
+
+// complete derives what is not kept on disk; sites and frameworks that no row
+// is of are the prior's.
+func (m *calibrated) complete(p *Prior) {
+	g := bayes.Gaussian{Mean: m.x}
+	m.physics = m.layout.physics(&g, p.wide)
+	for s, k := range p.physics.sites {
+		if m.physics.sites[s] == nil {
+			m.physics.sites[s] = k
+		}
+	}
+	for f, k := range p.physics.frameworks {
+		if m.physics.frameworks[f] == nil {
+			m.physics.frameworks[f] = k
+		}
+	}
+	m.seen = domainOf(m.rest.at)
+}
+
+// wildness returns the standard deviation of each residual beyond that of good
+// rows: what is beyond three times what the process explains is noise.
+func wildness(residuals []float64) []float64 {
+	sd := make([]float64, len(residuals))
+	for i, e := range residuals {
+		if a := math.Abs(e); a > 3*residualSD {
+			sd[i] = a
+		}
+	}
+	return sd
+}
+
+// score works out the left-out errors and from them the half width over the
+// standard deviation that covers nine in ten; few rows leave it near that of a
+// normal distribution.
+func (m *calibrated) score(post *bayes.Posterior) {
+	e, sd := m.rest.leftOut()
+	var z []float64
+	for i := range e {
+		// The process saw residuals of a fit that held the row; what the row's
+		// leverage hid is added.
+		e[i] += post.LeftOut[i] - post.Residual[i]
+		sd[i] = math.Sqrt(sd[i]*sd[i] + post.Variance(post.Gradient(i)))
+		z = append(z, math.Abs(e[i])/sd[i])
+	}
+	m.left, m.leftSD = e, sd
+	slices.Sort(z)
+	n := float64(len(z))
+	q := z[min(int(math.Ceil(0.9*(n+1))), len(z))-1]
+	const normal, weight = 1.645, 10
+	m.scale = max((n*q+weight*normal)/(n+weight), 0.8)
+}
+
+// logTime returns the mean of ln T, half the width of its 90 % interval, and in
+// what c lies outside of what was measured.
+func (m *calibrated) logTime(c *spec.Config, parts *Parts) (mean, half float64, beyond outside) {
+	total := parts.Total()
+	mean = math.Log(total)
+	w, ok := m.wide[siteOf(c)]
+	if !ok {
+		w = m.others
+	}
+	variance := math.Pow(w.sd(parts, total), 2)
+	at := pointOf(c)
+	beyond = m.seen.beyond(&at)
+	if m.rest != nil {
+		r, v := m.rest.predict(&at)
+		mean += r
+		variance += v + residualNoise*residualNoise + beyond.widening()
+	}
+	return mean, m.scale * math.Sqrt(variance), beyond
+}
+
+// predict returns the throughput and memory of c.
+func (m *calibrated) predict(c *spec.Config) (spec.Prediction, error) {
+	var pr prepared
+	if err := m.physics.open(c, "hybrid", &pr); err != nil {
+		return spec.Prediction{}, err
+	}
+	out, err := m.predictPlan(c, &pr)
+	if err == nil {
+		out.MemoryBytes = pr.mem.Bytes(c.Plan.Normal())
+	}
+	return out, err
+}
+
+// prepare fixes everything but the plan.
+func (m *calibrated) prepare(c *spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+	pr := &prepared{}
+	if err := m.physics.open(c, "hybrid", pr); err != nil {
+		return nil, err
+	}
+	of := *c
+	return func(p spec.Plan) (spec.Prediction, error) {
+		c := of
+		c.Plan = p
+		return m.predictPlan(&c, pr)
+	}, nil
+}
+
+func (m *calibrated) predictPlan(c *spec.Config, pr *prepared) (spec.Prediction, error) {
+	p := c.Plan.Normal()
+	parts, _, err := pr.seconds(&p)
+	if err != nil {
+		return spec.Prediction{}, err
+	}
+	mean, half, beyond := m.logTime(c, &parts)
+	thr, spread := float64(p.GlobalBatch())*math.Exp(-mean), math.Exp(half)
+	warnings := pr.machine.warnings(p.Precision)
+	if beyond != 0 {
+		warnings = append(slices.Clip(warnings), m.seen.warn("hybrid", beyond)...)
+	}
+	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: "hybrid", Warnings: warnings}, nil
+}
+
+// params adds the figures that the rows moved by more than 2 %: factors on the
+// shipped ones.
+func (m *calibrated) params(out map[string]perfmodel.Param) {
+	if m.rest == nil {
+		return
+	}
+	for i, p := range params {
+		if f := math.Exp(m.x[i]); math.Abs(f-1) > 0.02 {
+			out[p.name] = perfmodel.Param{Value: f, Unit: "x the untrained figure"}
+		}
+	}
+	for _, s := range m.layout.sites {
+		for k, e := range effects {
+			if f := math.Exp(m.x[m.layout.framework(s.framework)+k] + m.x[m.layout.site(s)+k]); math.Abs(f-1) > 0.02 {
+				out[e.name+" of "+s.framework+" on "+s.accelerator] = perfmodel.Param{Value: f, Unit: "x the usual"}
+			}
+		}
+	}
+}

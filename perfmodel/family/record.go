@@ -1,0 +1,227 @@
+package family
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+const recordVersion = 1
+
+// priorRecord is a Prior on disk. Belief is the mean, then the lower triangle of
+// the Cholesky factor of the covariance, row by row, 4-byte little-endian
+// floats: a factor stays one however it is rounded.
+type priorRecord struct {
+	Version    int         `json:"version"`
+	Params     []string    `json:"params"` // of the program that wrote it
+	Frameworks []string    `json:"frameworks"`
+	Sites      [][2]string `json:"sites"` // framework, accelerator
+	Widths     widths      `json:"widths"`
+	Seen       *domain     `json:"seen"`
+	Training   Training    `json:"training"`
+	Belief     string      `json:"belief"` // base64
+}
+
+func paramNames() (out []string) {
+	for _, p := range params {
+		out = append(out, p.name)
+	}
+	for _, e := range effects {
+		out = append(out, e.name)
+	}
+	return out
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Prior) MarshalJSON() ([]byte, error) {
+	r := priorRecord{Version: recordVersion, Params: paramNames(), Frameworks: p.frameworks, Widths: p.wide, Seen: p.seen, Training: p.trained}
+	for _, s := range p.sites {
+		r.Sites = append(r.Sites, [2]string{s.framework, s.accelerator})
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(p.belief.Cov) {
+		return nil, errors.New("hybrid: the prior's covariance is not positive definite")
+	}
+	var lower mat.TriDense
+	chol.LTo(&lower)
+	var b []byte
+	put := func(v float64) { b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v))) }
+	for _, v := range p.belief.Mean {
+		put(v)
+	}
+	for i := range p.belief.Mean {
+		for j := range i + 1 {
+			put(lower.At(i, j))
+		}
+	}
+	r.Belief = base64.StdEncoding.EncodeToString(b)
+	return json.Marshal(r)
+}
+
+// ReadPrior reads what MarshalJSON wrote. A prior of a program with other
+// parameters is refused.
+func ReadPrior(b []byte) (*Prior, error) {
+	var r priorRecord
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("hybrid: prior: %w", err)
+	}
+	if r.Version != recordVersion || r.Seen == nil || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {
+		return nil, fmt.Errorf("hybrid: prior of version %d with %d parameters is not one of this program: train it again", r.Version, len(r.Params))
+	}
+	l := layout{frameworks: r.Frameworks}
+	for _, s := range r.Sites {
+		l.sites = append(l.sites, site{s[0], s[1]})
+	}
+	g, err := readBelief(r.Belief, l.size())
+	if err != nil {
+		return nil, err
+	}
+	return newPrior(g, l.frameworks, l.sites, r.Widths, r.Training, r.Seen), nil
+}
+
+func readBelief(text string, n int) (bayes.Gaussian, error) {
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(b) != 4*(n+n*(n+1)/2) {
+		return bayes.Gaussian{}, fmt.Errorf("hybrid: prior: belief of %d bytes is not one of %d parameters: %v", len(b), n, err)
+	}
+	next := func() float64 {
+		v := float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		b = b[4:]
+		return v
+	}
+	mean := make([]float64, n)
+	for i := range mean {
+		mean[i] = next()
+	}
+	lower := mat.NewTriDense(n, mat.Lower, nil)
+	for i := range n {
+		for j := range i + 1 {
+			lower.SetTri(i, j, next())
+		}
+	}
+	cov := mat.NewSymDense(n, nil)
+	cov.SymOuterK(1, lower)
+	for i := range n {
+		if !(cov.At(i, i) > 0) || math.IsInf(cov.At(i, i), 0) || math.IsNaN(mean[i]) || math.IsInf(mean[i], 0) {
+			return bayes.Gaussian{}, fmt.Errorf("hybrid: prior: parameter %d has mean %g and variance %g", i, mean[i], cov.At(i, i))
+		}
+	}
+	return bayes.Gaussian{Mean: mean, Cov: cov}, nil
+}
+
+// hybridRecord is a Hybrid on disk: what rows added to the prior.
+type hybridRecord struct {
+	Version    int             `json:"version"`
+	Prior      string          `json:"prior"` // Training.Hash of it
+	Params     []string        `json:"params,omitempty"`
+	Frameworks []string        `json:"frameworks,omitempty"`
+	Sites      [][2]string     `json:"sites,omitempty"`
+	X          []float64       `json:"x,omitempty"`
+	Widths     []widths        `json:"widths,omitempty"` // of each site
+	Scale      float64         `json:"scale,omitempty"`
+	Points     []pointRecord   `json:"points,omitempty"`
+	Mixed      []mixtureRecord `json:"mixed,omitempty"`
+}
+
+type pointRecord struct {
+	Num [numDims]float64 `json:"num"`
+	Cat [catDims]string  `json:"cat"`
+	E   float64          `json:"e"`
+	SD  float64          `json:"sd,omitempty"`
+}
+
+type mixtureRecord struct {
+	Key     spec.Key        `json:"key"`
+	Physics float64         `json:"physics"`
+	Rubick  json.RawMessage `json:"rubick"`
+}
+
+// MarshalBinary implements perfmodel.Fitted: JSON, versioned.
+func (h *Hybrid) MarshalBinary() ([]byte, error) {
+	r := hybridRecord{Version: recordVersion, Prior: h.prior.trained.Hash}
+	if m := h.base; m.rest != nil {
+		r.Params, r.Frameworks, r.X, r.Scale = paramNames(), m.layout.frameworks, m.x, m.scale
+		for _, s := range m.layout.sites {
+			r.Sites = append(r.Sites, [2]string{s.framework, s.accelerator})
+			r.Widths = append(r.Widths, m.wide[s])
+		}
+		for i, p := range m.rest.at {
+			r.Points = append(r.Points, pointRecord{Num: p.num, Cat: p.cat, E: m.rest.e[i], SD: m.rest.sd[i]})
+		}
+	}
+	for _, key := range sortedKeys(h.mixed) {
+		b, err := h.mixed[key].rubick.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		r.Mixed = append(r.Mixed, mixtureRecord{Key: key, Physics: h.mixed[key].physics, Rubick: b})
+	}
+	return json.Marshal(r)
+}
+
+// load implements Family.Load.
+func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
+	var r hybridRecord
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("hybrid: stored parameters: %w", err)
+	}
+	if r.Version != recordVersion || r.Prior != p.trained.Hash {
+		return nil, fmt.Errorf("hybrid: stored parameters of version %d over prior %q are not of this program (version %d, prior %q): fit again",
+			r.Version, r.Prior, recordVersion, p.trained.Hash)
+	}
+	base, err := p.loadCalibrated(&r)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hybrid{prior: p, base: base, mixed: map[spec.Key]*mixture{}}
+	for _, m := range r.Mixed {
+		fitted, err := loadRubick(m.Rubick)
+		if err != nil {
+			return nil, fmt.Errorf("hybrid: %s: %w", m.Key, err)
+		}
+		if !(m.Physics >= 0 && m.Physics <= 1) {
+			return nil, fmt.Errorf("hybrid: %s: weight %g is not in 0..1", m.Key, m.Physics)
+		}
+		h.mixed[m.Key] = &mixture{physics: m.Physics, rubick: fitted.(*rubickModel)}
+	}
+	return h, nil
+}
+
+func (p *Prior) loadCalibrated(r *hybridRecord) (*calibrated, error) {
+	if len(r.Points) == 0 {
+		return p.uncalibrated(), nil
+	}
+	m := &calibrated{layout: layout{frameworks: r.Frameworks}, x: r.X, wide: map[site]widths{}, others: p.wide, scale: r.Scale}
+	for i, s := range r.Sites {
+		m.layout.sites = append(m.layout.sites, site{s[0], s[1]})
+		if i < len(r.Widths) {
+			m.wide[site{s[0], s[1]}] = r.Widths[i]
+		}
+	}
+	bad := len(m.x) != m.layout.size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0) || math.IsInf(r.Scale, 0)
+	for _, v := range m.x {
+		bad = bad || !(math.Abs(v) < 50)
+	}
+	if bad || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {
+		return nil, fmt.Errorf("hybrid: stored parameters, %d figures and %d sites, are not whole: fit again", len(r.X), len(r.Sites))
+	}
+	var at []point
+	var e, sd []float64
+	for _, q := range r.Points {
+		at, e, sd = append(at, point{num: q.Num, cat: q.Cat}), append(e, q.E), append(sd, q.SD)
+	}
+	if m.rest = newResidual(at, e, sd); m.rest == nil {
+		return nil, errors.New("hybrid: stored residuals are no numbers: fit again")
+	}
+	m.complete(p)
+	return m, nil
+}
