@@ -1,0 +1,285 @@
+package datasets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func init() {
+	register(Importer{
+		Name:    "sia",
+		Doc:     "step times of 6 models by batch and placement on 5 types of GPU (Jayaram Subramanya et al., Sia, SOSP 2023)",
+		License: "Apache-2.0 (by file headers)",
+		URL:     "https://github.com/siasosp23/artifacts",
+		Commit:  "aaf7a0de7b6cb5eab06ea020467ede5d2fd18e70",
+		Import:  importSia,
+		Count:   countSia,
+	})
+}
+
+// siaCluster is what a file's suffix stands for.
+type siaCluster struct {
+	suffix string
+	node   string // of the catalog
+}
+
+// siaClusters, by suffix. "-ext" is the same machine, measured at larger
+// batches.
+var siaClusters = []siaCluster{
+	{"aws", "g4dn.12xlarge"},
+	{"azure", "ND40rs v2"},
+	{"dgx", "DGX A100 40GB"},
+	{"dgx-ext", "DGX A100 40GB"},
+	{"quad", "RTX6000 server"},
+	{"rtx", "RTX2080Ti server"},
+}
+
+// siaSource is what is known of one trace folder's network; zero = not known.
+type siaSource struct {
+	catalog string  // the same network there
+	params  float64 // where the catalog lacks it
+	flops   float64 // of one forward pass of one sample
+}
+
+// siaSources, by trace folder. The samples: a SQuAD question with its
+// paragraph in 384 tokens (the length of Devlin et al. 2019, appendix A), an
+// image of CIFAR-10 and one of ImageNet, an utterance, an image of VOC, a
+// (user, film) pair.
+//
+//   - bert: BERT-base, 2 x 85.1e6 weights x 384 tokens + 12 layers of attention;
+//   - cifar10: the ResNet-18 of three-by-three first convolution (He et al. 2016
+//     as kuangliu/pytorch-cifar has it), 0.56e9 multiply-adds;
+//   - yolov3: Redmon and Farhadi 2018, table 2: 65.86e9 operations at 416 pixels;
+//   - ncf: NeuMF of 32 factors and three layers, the defaults of
+//     petuum/adaptdl examples/NCF, over the 6040 users and 3706 films of
+//     MovieLens-1M (160 wide embeddings, 256-128-64-32 and 64-1 layers);
+//   - deepspeech2 does not say how wide it is.
+var siaSources = map[string]siaSource{
+	"bert":        {params: 109_482_240, flops: 70.8e9},
+	"cifar10":     {params: 11_173_962, flops: 1.11e9},
+	"deepspeech2": {},
+	"imagenet":    {catalog: "ResNet-50"},
+	"ncf":         {params: 1_602_657, flops: 86_176},
+	"yolov3":      {params: 61_949_149, flops: 65.86e9},
+}
+
+// siaStage is the folder whose tables hold no step times.
+const siaStage = "gpt_pmp"
+
+// errSiaStage says why that folder is not read.
+var errSiaStage = fmt.Errorf("times are forward passes of one pipeline stage, of which there are as many as devices: %w", ErrNotMeasurable)
+
+// SiaModel returns the model of a trace folder or workload application such as
+// "bert", named like it. It reports false for names the data set does not have.
+func SiaModel(name string) (spec.Model, bool) {
+	src, ok := siaSources[name]
+	if !ok {
+		return spec.Model{}, false
+	}
+	m := spec.Model{Kind: spec.Opaque, ParamCount: src.params, FLOPsPerSample: src.flops}
+	if src.catalog != "" {
+		known, err := catalog.Model(src.catalog)
+		if err != nil {
+			panic(err) // both tables are compiled in
+		}
+		m = known
+	}
+	m.Name = name
+	return m, true
+}
+
+// siaFiles finds sia-simulator/traces/MODEL/{placements,scalability}-TYPE.csv in
+// a clone of the repository or in a copy of the simulator or traces folder. A
+// table without a type repeats the one of aws and is read only where that is
+// missing.
+func siaFiles(root fs.FS) ([]string, error) {
+	all, err := glob(root,
+		"traces/*/*.csv",
+		"sia-simulator/traces/*/*.csv",
+		"*/placements*.csv",
+		"*/sia-simulator/traces/*/*.csv",
+		"*/traces/*/*.csv")
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(path.Base(all[0]), "placements") { // the traces folder itself
+		more, err := fs.Glob(root, "*/scalability*.csv")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+		slices.Sort(all)
+		all = slices.Compact(all)
+	}
+	var out []string
+	for _, file := range all {
+		kind, suffix := siaName(file)
+		twin := path.Join(path.Dir(file), kind+"-aws.csv")
+		if kind == "" || suffix == "" && slices.Contains(all, twin) {
+			continue
+		}
+		out = append(out, file)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no file is called placements-TYPE.csv or scalability-TYPE.csv")
+	}
+	return out, nil
+}
+
+// siaName takes a file name apart: placements or scalability, "" for neither,
+// and what follows its first hyphen.
+func siaName(file string) (kind, suffix string) {
+	kind, suffix, _ = strings.Cut(stem(file), "-")
+	if kind != "placements" && kind != "scalability" {
+		return "", ""
+	}
+	return kind, suffix
+}
+
+// countSia counts a table of pipeline stages as one row, as importSia does.
+func countSia(root fs.FS) (int, error) {
+	files, err := siaFiles(root)
+	stages := len(files)
+	files = slices.DeleteFunc(files, siaIsStage)
+	n, err := countRows(root, "sia", files, err)
+	return n + stages - len(files), err
+}
+
+func siaIsStage(file string) bool { return path.Base(path.Dir(file)) == siaStage }
+
+func importSia(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		files, err := siaFiles(root)
+		if err != nil {
+			yield(spec.Measurement{}, fmt.Errorf("datasets: sia: %w", err))
+			return
+		}
+		for _, file := range files {
+			for m, err := range siaTable(ctx, root, file) {
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// siaTable yields one file's rows, or one error where none can be read.
+func siaTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		if siaIsStage(file) {
+			yield(spec.Measurement{}, &RowError{File: file, Err: errSiaStage})
+			return
+		}
+		frame, err := newSiaFrame(file)
+		if err != nil {
+			yield(spec.Measurement{}, err)
+			return
+		}
+		where := []string{"placement"}
+		if !frame.placed {
+			where = []string{"num_nodes", "num_replicas"}
+		}
+		for rec, err := range readFile(ctx, root, file, append(where, "local_bsz", "step_time", "sync_time")...) {
+			var m spec.Measurement
+			if err == nil {
+				m, err = frame.measurement(rec)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// siaFrame is what all rows of one file share.
+type siaFrame struct {
+	config spec.Config
+	source string
+	node   spec.Node
+	placed bool // rows say the devices on each node, else only how many nodes
+}
+
+func newSiaFrame(file string) (siaFrame, error) {
+	name := path.Base(path.Dir(file))
+	m, ok := SiaModel(name)
+	if !ok {
+		return siaFrame{}, &RowError{File: file, Column: "folder", Value: name, Err: errors.New("is not a model of the data set")}
+	}
+	kind, suffix := siaName(file)
+	i := slices.IndexFunc(siaClusters, func(c siaCluster) bool { return c.suffix == suffix || suffix == "" && c.suffix == "aws" })
+	if i < 0 {
+		return siaFrame{}, &RowError{File: file, Column: "suffix", Value: suffix, Err: errors.New("is not a type of GPU of the data set")}
+	}
+	node, err := catalog.Node(siaClusters[i].node)
+	if err != nil {
+		return siaFrame{}, err
+	}
+	acc, err := catalog.Accelerator(node.Accelerator)
+	if err != nil {
+		return siaFrame{}, err
+	}
+	return siaFrame{
+		config: spec.Config{Model: m, Accelerator: acc, Link: node.Link, Framework: "adaptdl"},
+		source: "sia/" + siaClusters[i].suffix, node: node, placed: kind == "placements",
+	}, nil
+}
+
+// measurement reads one row: data parallel over all devices, local_bsz samples
+// on each, one micro-batch a step.
+func (f siaFrame) measurement(rec *record) (spec.Measurement, error) {
+	m := spec.Measurement{Config: f.config, Outcome: spec.OK, Source: f.source, Origin: fmt.Sprintf("%s:%d", rec.file, rec.line)}
+	m.Config.Shape = f.shape(rec)
+	n := m.Config.Shape.Total()
+	m.Config.Plan = spec.Plan{DP: n, MicroBatch: rec.count("local_bsz")}
+	if m.Config.Plan.MicroBatch == 0 {
+		rec.fail("local_bsz", errors.New("is missing or 0"))
+	}
+	m.Config.Plan = m.Config.Plan.Normal()
+	if f.placed {
+		m.Env = map[string]string{"placement": rec.str("placement")}
+	}
+	step, sync := rec.float("step_time"), rec.atLeast0("sync_time")
+	if !(step > 0 && step < maxStepSec) {
+		rec.fail("step_time", errors.New("is not between 0 and a year"))
+	}
+	if sync > step {
+		rec.fail("sync_time", errors.New("is more than the step"))
+	}
+	m.StepSec, m.PhaseSec = []float64{step}, map[string]float64{"sync": sync}
+	return m, rec.err()
+}
+
+// shape reads where the devices were: a digit per node, or so many over so many
+// nodes as evenly as possible.
+func (f siaFrame) shape(rec *record) spec.Shape {
+	if f.placed {
+		s, err := ParseRubickPlacement(rec.need("placement"))
+		if err != nil {
+			rec.fail("placement", err)
+		}
+		if s.Most() > f.node.Devices {
+			rec.fail("placement", fmt.Errorf("has more than the node's %d devices", f.node.Devices))
+		}
+		return s
+	}
+	nodes, n := rec.count("num_nodes"), rec.count("num_replicas")
+	if nodes < 1 || n < nodes || n > nodes*f.node.Devices {
+		rec.fail("num_replicas", fmt.Errorf("cannot be spread over %d nodes of %d devices", nodes, f.node.Devices))
+		return spec.Shape{}
+	}
+	each := make([]int, nodes)
+	for i := range n {
+		each[i%nodes]++
+	}
+	return spec.NewShape(each...)
+}
