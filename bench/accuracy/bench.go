@@ -1,0 +1,183 @@
+package accuracy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Options say what Run does. The zero value of every field but Shared works.
+type Options struct {
+	Shared     string      // directory that holds data/rubick, data/sia, data/dl2 and data/published
+	Protocols  []Protocol  // nil = all
+	Contenders []Contender // nil = all
+	Seed       uint64      // of the random draws
+	// Done, if set, is told of every Result as it comes, one at a time.
+	Done func(r Result, done, of int)
+}
+
+// Validate reports what makes Run impossible.
+func (o Options) Validate() error {
+	if o.Shared == "" {
+		return errors.New("accuracy: no directory of data sets: set PACER_SHARED to the one that holds data/published")
+	}
+	return nil
+}
+
+// Run puts every family under every protocol, as many at a time as there are
+// processors. The order of its results, and all that is in them but times, does
+// not depend on how many that are.
+func Run(ctx context.Context, o Options) ([]Result, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Protocols == nil {
+		o.Protocols = Protocols()
+	}
+	if o.Contenders == nil {
+		o.Contenders = Contenders()
+	}
+	b := newBench(ctx, o)
+	var together, alone []int
+	for i := range len(o.Protocols) * len(o.Contenders) {
+		if b.protocol(i).alone {
+			alone = append(alone, i)
+		} else {
+			together = append(together, i)
+		}
+	}
+	results := make([]Result, len(together)+len(alone))
+	errs := make([]error, len(results))
+	var wg sync.WaitGroup
+	for _, i := range together {
+		wg.Go(func() { results[i], errs[i] = b.one(i) })
+	}
+	wg.Wait()
+	for _, i := range alone {
+		results[i], errs[i] = b.one(i)
+	}
+	return results, errors.Join(errs...)
+}
+
+// Bench is one Run: the data and what has been worked out so far.
+type Bench struct {
+	Options
+	ctx   context.Context
+	slots chan struct{} // held while a processor is used
+
+	mu   sync.Mutex
+	done int
+
+	published func() (*published, error)
+	rows      memo[string, []spec.Measurement] // other data sets, by name
+	priors    memo[priorKey, Prior]
+	oneOut    memo[oneOutKey, []answer]
+	traces    memo[string, []answer]
+}
+
+func newBench(ctx context.Context, o Options) *Bench {
+	b := &Bench{Options: o, ctx: ctx, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	b.published = sync.OnceValues(func() (*published, error) { return readPublished(ctx, o.Shared) })
+	return b
+}
+
+// protocol and contender tell what the i-th result is of.
+func (b *Bench) protocol(i int) Protocol   { return b.Protocols[i/len(b.Contenders)] }
+func (b *Bench) contender(i int) Contender { return b.Contenders[i%len(b.Contenders)] }
+
+// one works out the i-th result.
+func (b *Bench) one(i int) (Result, error) {
+	p, c := b.protocol(i), b.contender(i)
+	if err := b.ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	start := time.Now()
+	r, err := settle(p.run(b.ctx, b, c))
+	if err != nil {
+		return r, fmt.Errorf("accuracy: %s, family %s: %w", p.Name, c.Name, err)
+	}
+	r.Protocol, r.Family, r.WallSec = p.Name, c.Name, time.Since(start).Seconds()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done++
+	if b.Done != nil {
+		b.Done(r, b.done, len(b.Protocols)*len(b.Contenders))
+	}
+	return r, nil
+}
+
+// each calls work for 0..n-1, each on a processor of its own, and returns the
+// errors. work must not call each.
+func (b *Bench) each(n int, work func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			b.slots <- struct{}{}
+			defer func() { <-b.slots }()
+			if errs[i] = b.ctx.Err(); errs[i] == nil {
+				errs[i] = work(i)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// askEach collects the answers of n parts, in their order.
+func (b *Bench) askEach(n int, part func(i int) ([]answer, error)) ([]answer, error) {
+	parts := make([][]answer, n)
+	err := b.each(n, func(i int) (err error) {
+		parts[i], err = part(i)
+		return err
+	})
+	var all []answer
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all, err
+}
+
+// dataset returns the rows of a data set, read once.
+func (b *Bench) dataset(name string) ([]spec.Measurement, error) {
+	return b.rows.get(name, func() ([]spec.Measurement, error) { return importAll(b.ctx, b.Shared, name) })
+}
+
+type priorKey struct{ family, left string }
+
+// prior returns what c learns from the published sources without one; left ""
+// leaves none out. c must be able to learn.
+func (b *Bench) prior(c Contender, left string) (Prior, error) {
+	return b.priors.get(priorKey{c.Name, left}, func() (Prior, error) {
+		p, err := b.published()
+		if err != nil {
+			return nil, err
+		}
+		return c.Train(b.ctx, p.without(left))
+	})
+}
+
+// A memo works out a value per key once, however many ask.
+type memo[K comparable, V any] struct {
+	mu     sync.Mutex
+	values map[K]func() (V, error)
+}
+
+func (m *memo[K, V]) get(key K, work func() (V, error)) (V, error) {
+	m.mu.Lock()
+	f, ok := m.values[key]
+	if !ok {
+		if m.values == nil {
+			m.values = map[K]func() (V, error){}
+		}
+		f = sync.OnceValues(work)
+		m.values[key] = f
+	}
+	m.mu.Unlock()
+	return f()
+}

@@ -1,0 +1,123 @@
+package accuracy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The lines between which Splice puts a report.
+const (
+	beginMark = "<!-- written by make bench-accuracy: begin -->"
+	endMark   = "<!-- written by make bench-accuracy: end -->"
+)
+
+// ErrNoMarks means a document has no place for the report.
+var ErrNoMarks = errors.New("accuracy: the document has no lines " + beginMark + " and " + endMark)
+
+// Splice replaces what is between the two marks of a document.
+func Splice(document, report []byte) ([]byte, error) {
+	before, rest, ok := bytes.Cut(document, []byte(beginMark))
+	if !ok {
+		return nil, ErrNoMarks
+	}
+	_, after, ok := bytes.Cut(rest, []byte(endMark))
+	if !ok {
+		return nil, ErrNoMarks
+	}
+	return bytes.Join([][]byte{before, []byte(beginMark + "\n\n"), bytes.TrimSpace(report), []byte("\n\n" + endMark), after}, nil), nil
+}
+
+// mostParts is how many parts a Result may have for them to be printed.
+const mostParts = 12
+
+// Markdown writes results as a section of a document: the table, the parts, the
+// rows refused, the notes.
+func Markdown(results []Result) []byte {
+	var b bytes.Buffer
+	b.WriteString("Errors are of the step time (dl2: of the speed; memory: of the peak), as a fraction of what was measured. *Left out*: no parameter\n" +
+		"was fitted to a scored row. *In view*: constants were chosen or fitted with the scored rows in view, so this is **not accuracy**.\n" +
+		"Half-widths are of ln step time. A regret is over choices among at least three measured plans. A star: keeps what it must; two:\n" +
+		"reaches the aim; brackets: in view; parentheses: of so few of the rows that it is not to be compared.\n\n")
+	writeProtocols(&b, results)
+	bars := Bars(results)
+	table(&b, bars[0], bars[1:])
+	b.WriteByte('\n')
+	stats := Statistics(results)
+	table(&b, stats[0], stats[1:])
+	writeParts(&b, results)
+	writeRefused(&b, results)
+	writeNotes(&b, results)
+	return b.Bytes()
+}
+
+func writeProtocols(b *bytes.Buffer, results []Result) {
+	used := map[string]bool{}
+	for _, r := range results {
+		used[r.Protocol] = true
+	}
+	for _, p := range Protocols() {
+		if used[p.Name] {
+			fmt.Fprintf(b, "- `%s`: %s\n", p.Name, p.Doc)
+		}
+	}
+	b.WriteByte('\n')
+}
+
+func writeParts(b *bytes.Buffer, results []Result) {
+	var rows [][]string
+	for _, r := range results {
+		if len(r.Parts) > mostParts {
+			continue
+		}
+		for _, p := range r.Parts {
+			rows = append(rows, append(append([]string{r.Protocol, r.Family, p.Name}, p.counts()...), p.errorCells()...))
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	b.WriteString("\nBy source, job type or model:\n\n")
+	table(b, []string{"protocol", "family", "of", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width"}, rows)
+}
+
+func writeRefused(b *bytes.Buffer, results []Result) {
+	head := "\nRows refused:\n\n"
+	for _, r := range results {
+		for _, why := range byReason(r.Refusals) {
+			fmt.Fprintf(b, "%s- `%s`, `%s`: %s\n", head, r.Protocol, r.Family, escape(why.String()))
+			head = ""
+		}
+	}
+}
+
+func writeNotes(b *bytes.Buffer, results []Result) {
+	head := "\nNotes:\n\n"
+	for _, r := range results {
+		for _, n := range r.Notes {
+			fmt.Fprintf(b, "%s- `%s`, `%s`: %s\n", head, r.Protocol, r.Family, escape(n))
+			head = ""
+		}
+	}
+}
+
+// table writes a table of markdown.
+func table(b *bytes.Buffer, header []string, rows [][]string) {
+	line := func(cells []string) {
+		for _, c := range cells {
+			fmt.Fprintf(b, "| %s ", escape(c))
+		}
+		b.WriteString("|\n")
+	}
+	line(header)
+	b.WriteString(strings.Repeat("|---", len(header)) + "|\n")
+	for _, r := range rows {
+		line(r)
+	}
+}
+
+// escape keeps text inside its cell or line.
+func escape(s string) string {
+	return strings.NewReplacer("|", `\|`, "*", `\*`, "\n", " ").Replace(s)
+}

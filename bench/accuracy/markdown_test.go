@@ -1,0 +1,86 @@
+package accuracy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSplice(t *testing.T) {
+	doc := "before\n" + beginMark + "\nold\n" + endMark + "\nafter\n"
+	got, err := Splice([]byte(doc), []byte("\nnew\n"))
+	if want := "before\n" + beginMark + "\n\nnew\n\n" + endMark + "\nafter\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+	again, err := Splice(got, []byte("new"))
+	if err != nil || string(again) != string(got) {
+		t.Errorf("a second time gives %q, %v", again, err)
+	}
+	for _, bad := range []string{"", "text", beginMark, endMark + beginMark} {
+		if _, err := Splice([]byte(bad), nil); !errors.Is(err, ErrNoMarks) {
+			t.Errorf("%q: %v, want ErrNoMarks", bad, err)
+		}
+	}
+}
+
+func TestRuns(t *testing.T) {
+	got := runs([]string{"s: a-08", "s: a-09", "s: a-10", "s: a-12", "s: b-13", "s: b-14", "x", "s: 99999999999999999999"})
+	want := []string{"s: a-08 to a-10", "s: a-12", "s: b-13", "s: b-14", "x", "s: 99999999999999999999"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestByReason(t *testing.T) {
+	got := byReason([]Refusal{{"a-1", "why"}, {"b-7", "other"}, {"a-2", "why"}, {"a-3", "why"}})
+	if len(got) != 2 || got[0].String() != "3 rows (a-1 to a-3): why" || got[1].String() != "1 row (b-7): other" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestBars(t *testing.T) {
+	bar := func(v float64) []Figure { return []Figure{fraction("mean", v, 0.2, 0.1)} }
+	results := []Result{
+		{Protocol: "p", Family: "aim", Standing: LeftOut, Figures: bar(0.1)},
+		{Protocol: "p", Family: "met", Standing: LeftOut, Figures: bar(0.15)},
+		{Protocol: "p", Family: "missed", Standing: LeftOut, Figures: bar(0.21)},
+		{Protocol: "p", Family: "in", Standing: InView, Figures: bar(0.01)},
+		{Protocol: "p", Family: "few", Standing: LeftOut, Figures: bar(0.01), Summary: Summary{Rows: 10, Refused: 90}},
+		{Protocol: "p", Family: "unable", Unable: "cannot"},
+	}
+	want := [][]string{
+		{"protocol", "figure", "must", "aim", "aim", "met", "missed", "in", "few", "unable"},
+		{"p", "mean", "20 %", "10 %", "10 %**", "15 %*", "21 %", "[1 %]", "(1 %)", "-"},
+	}
+	if diff := cmp.Diff(want, Bars(results)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	text := string(Markdown(results))
+	for _, want := range []string{"| p | mean | 20 % | 10 % | 10 %\\*\\* |", "| p | unable | cannot |", "not accuracy"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		l    Limit
+		v    float64
+		want bool
+	}{
+		{Limit{}, 7, true}, {Limit{AtMost: 1}, 1, true}, {Limit{AtMost: 1}, 1.1, false},
+		{Limit{AtLeast: 1}, 0.9, false}, {Limit{0.85, 0.95}, 0.9, true}, {Limit{0.85, 0.95}, 0.96, false},
+	} {
+		if got := c.l.Keeps(c.v); got != c.want {
+			t.Errorf("%+v keeps %g: %v", c.l, c.v, got)
+		}
+	}
+	for v, want := range map[float64]string{812_345: "812,000", 2_577_241: "2,577,000", 68_966: "69,000", 12_345_678: "12,346,000"} {
+		if got := thousands(v); got != want {
+			t.Errorf("%g is written %s, want %s", v, got, want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package accuracy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func memoryProtocols() []Protocol {
+	return []Protocol{
+		{Name: "memory", Doc: "peak memory per device of bigscience (rows with layers) and torchtitan, that source left out", run: peakMemory},
+		{Name: "oom", Doc: "runs that ran out of memory must be told, and those that ran must not be called so", run: outOfMemory},
+	}
+}
+
+// memorySources print peak memory of whole training runs.
+var memorySources = []string{"bigscience", "torchtitan"}
+
+// errNoMemory is what a family without an opinion on memory gets.
+var errNoMemory = unable("predicts no memory")
+
+// zeroShotFor returns what c says of a source it has seen nothing of; "" is any
+// data set but the published one.
+func (b *Bench) zeroShotFor(c Contender, source string) (perfmodel.Predictor, error) {
+	switch {
+	case c.Train != nil:
+		return b.prior(c, source)
+	case c.Unfitted != nil:
+		return c.Unfitted, nil
+	}
+	return nil, errNoMemory
+}
+
+func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	p, err := b.published()
+	if err != nil {
+		return Result{}, err
+	}
+	answers, err := b.askEach(len(memorySources), func(i int) ([]answer, error) {
+		source := memorySources[i]
+		predict, err := b.zeroShotFor(c, source)
+		if err != nil {
+			return nil, err
+		}
+		var out []answer
+		for _, m := range p.usable[source] {
+			if m.PeakBytes > 0 && m.Config.Model.Layers > 0 {
+				out = append(out, askMemory(ctx, predict, &m, source))
+			}
+		}
+		return out, ctx.Err()
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	r := scored(answers)
+	if r.Rows == 0 {
+		return Result{}, errNoMemory
+	}
+	r.Standing = standing(c)
+	r.Figures = []Figure{fraction("mean", r.Mean, 0.12, 0.06)}
+	return r, nil
+}
+
+// askMemory asks p for the peak memory of m's configuration, in bytes.
+func askMemory(ctx context.Context, p perfmodel.Predictor, m *spec.Measurement, part string) answer {
+	a := answer{question: question{id: m.Origin, part: part, config: m.Config, want: m.PeakBytes}}
+	pred, err := p.Predict(ctx, m.Config)
+	if a.err = err; err == nil {
+		if a.got = pred.MemoryBytes; !(a.got > 0) {
+			a.err = errNoMemory
+		}
+	}
+	return a
+}
+
+// tally counts rows that are called out of memory.
+type tally struct {
+	rows, flagged int
+	wrong         []Refusal // those that should have been, or should not
+	refused       []Refusal
+}
+
+// add asks p whether m fits, and notes it if the answer is not what happened.
+func (t *tally) add(ctx context.Context, p perfmodel.Predictor, m *spec.Measurement) {
+	a := askMemory(ctx, p, m, m.Source)
+	row := m.Source + ": " + m.Origin
+	if a.err != nil {
+		t.refused = append(t.refused, Refusal{row, a.err.Error()})
+		return
+	}
+	t.rows++
+	over := a.got > m.Config.Accelerator.MemBytes
+	if over {
+		t.flagged++
+	}
+	if over != (m.Outcome == spec.OOM) {
+		what := "ran out of memory, called to fit"
+		if over {
+			what = "ran, called out of memory"
+		}
+		t.wrong = append(t.wrong, Refusal{row, fmt.Sprintf("%s on %s %s", m.Config.Model.Name, m.Config.Accelerator.Name, what)})
+	}
+}
+
+// bszJob is the job type of Rubick's traces with rows that ran out of memory.
+const bszJob = "llama7b_bsz16"
+
+func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	rows, err := b.memoryRows()
+	if err != nil {
+		return Result{}, err
+	}
+	var failed, ran, open tally
+	indivisible := 0
+	for i := range rows {
+		m := &rows[i]
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		p, err := b.zeroShotFor(c, leftOutFor(m))
+		if err != nil {
+			return Result{}, err
+		}
+		switch {
+		case m.Outcome == spec.Failed:
+			indivisible++ // its reader says so, whatever memory it would take
+		case m.Outcome == spec.OOM:
+			failed.add(ctx, p, m)
+		case memoryKnown(m):
+			ran.add(ctx, p, m)
+		default:
+			open.add(ctx, p, m)
+		}
+	}
+	if failed.rows+ran.rows == 0 {
+		return Result{}, errNoMemory
+	}
+	r := Result{Standing: standing(c), Refusals: slices.Concat(failed.refused, ran.refused, open.refused)}
+	r.Rows, r.Refused = failed.rows+ran.rows+open.rows, len(r.Refusals)
+	told, all := share(failed.flagged, failed.rows+len(failed.refused)), share(ran.flagged+open.flagged, ran.rows+open.rows)
+	r.Figures = []Figure{
+		{Name: "out of memory, told", Value: told, Unit: "1", Must: Limit{AtLeast: 1}, Aim: Limit{AtLeast: 1}},
+		fraction("ran as recorded, called out of memory", share(ran.flagged, ran.rows), 0.05, 0.01),
+		{Name: "the same, rows with plans in part unrecorded too", Value: all, Unit: "1"},
+	}
+	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d rows that ran out of memory told; %d of %d that ran as recorded called so, %d of %d whose recomputation "+
+		"or micro-batch is not recorded; %d with a batch that does not divide refused", failed.flagged, failed.rows+len(failed.refused), ran.flagged, ran.rows,
+		open.flagged, open.rows, indivisible))
+	for _, w := range byReason(append(failed.wrong, ran.wrong...)) {
+		r.Notes = append(r.Notes, "wrong: "+w.String())
+	}
+	return r, nil
+}
+
+// share returns n of total, 0 of none.
+func share(n, total int) float64 {
+	if total == 0 {
+		return 0
+	}
+	return float64(n) / float64(total)
+}
+
+// memoryKnown reports whether what m records decides its memory: the
+// micro-batch and what is recomputed. Rubick's traces leave the micro-batch
+// open; of them llama7b_bsz16 counts, since its failed runs do.
+func memoryKnown(m *spec.Measurement) bool {
+	if !strings.HasPrefix(m.Source, "published/") {
+		return m.Config.Model.Name == bszJob
+	}
+	blank := strings.Split(m.Env["unrecorded"], ",")
+	return !slices.Contains(blank, "recompute") && !slices.Contains(blank, "micro_batch") && !m.WrongConfig()
+}
+
+// leftOutFor names the source that must not have been seen when m is judged.
+func leftOutFor(m *spec.Measurement) string {
+	if strings.HasPrefix(m.Source, "published/") {
+		return sourceOf(m)
+	}
+	return ""
+}
+
+// memoryRows returns the rows that tell where the edge is: those of bigscience
+// (with layers) and of Rubick's llama7b_bsz16 that ran out of memory, its row
+// whose batch does not divide, and every row of both data sets that ran.
+func (b *Bench) memoryRows() ([]spec.Measurement, error) {
+	p, err := b.published()
+	if err != nil {
+		return nil, err
+	}
+	traces, err := b.dataset("rubick")
+	if err != nil {
+		return nil, err
+	}
+	var out []spec.Measurement
+	for _, m := range p.all {
+		if sourceOf(&m) == "bigscience" && m.Outcome == spec.OOM && m.Config.Model.Layers > 0 {
+			out = append(out, m)
+		}
+	}
+	for _, m := range traces {
+		if m.Outcome == spec.OK || m.Config.Model.Name == bszJob {
+			out = append(out, m)
+		}
+	}
+	out = append(out, p.without("")...)
+	if len(out) == 0 {
+		return nil, errors.New("accuracy: no row with a known outcome")
+	}
+	return out, nil
+}

@@ -1,0 +1,214 @@
+package accuracy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Leave-one-source-out: a family is trained on the usable rows of all sources
+// but one, then asked about that one. With rows revealed it is conditioned on
+// these, and asked about the others. A family that knows nothing of one job
+// from another is fitted per (model, accelerator) to what was revealed of it.
+
+func publishedProtocols() []Protocol {
+	return []Protocol{
+		{Name: "published-0", Doc: "data/published, each source left out in turn, nothing of it revealed", run: zeroShot},
+		{Name: "published-10", Doc: "the same, 10 rows revealed, spread evenly over the file; sources with 20 rows or more",
+			run: revealing(10, func(r *Result) {
+				r.Figures = append(r.Figures,
+					fraction("pooled median", r.Median, 0.09, 0.07),
+					fraction("mean of source medians", meanOfMedians(r.Parts), 0.08, 0.06))
+			})},
+		{Name: "published-30", Doc: "the same, 30 rows revealed; sources with 50 rows or more",
+			run: revealing(30, func(r *Result) {
+				r.Figures = append(r.Figures, fraction("pooled median", r.Median, 0.075, 0.05))
+				r.intervalFigures(0.25, 0.15)
+			})},
+	}
+}
+
+// leastRows returns how many usable rows a source needs for k to be revealed.
+func leastRows(k int) int {
+	switch {
+	case k == 0:
+		return 1
+	case k <= 10:
+		return 20
+	}
+	return k + 20
+}
+
+// manyRows is how many scored rows make a source's own coverage a figure.
+const manyRows = 20
+
+// leastPredicted is how many of the usable rows must be predicted.
+const leastPredicted = 550
+
+func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	answers, err := b.oneOutAnswers(ctx, c, 0)
+	if err != nil {
+		return Result{}, err
+	}
+	r := scored(answers).withRegret(answers)
+	r.Standing = standing(c)
+	r.Figures = []Figure{
+		fraction("pooled median", r.Median, 0.13, 0.10),
+		fraction("mean of source medians", meanOfMedians(r.Parts), 0.12, 0.09),
+		{Name: "rows predicted", Value: float64(r.Rows), Unit: "rows", Must: Limit{AtLeast: leastPredicted}},
+	}
+	r.intervalFigures(0.5, 0.35)
+	return r, nil
+}
+
+// revealing scores c with k rows of each source revealed.
+func revealing(k int, judge func(*Result)) func(context.Context, *Bench, Contender) (Result, error) {
+	return func(ctx context.Context, b *Bench, c Contender) (Result, error) {
+		answers, err := b.oneOutAnswers(ctx, c, k)
+		if err != nil {
+			return Result{}, err
+		}
+		r := scored(answers).withRegret(answers)
+		r.Standing = standing(c)
+		if n, err := b.repeats(k); err != nil {
+			return r, err
+		} else if n > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("%d scored rows repeat a revealed configuration", n))
+		}
+		judge(&r)
+		return r, nil
+	}
+}
+
+// standing of a family among the published rows: the constants of one that
+// cannot be trained without a source have seen all of them.
+func standing(c Contender) Standing {
+	if c.Train == nil && c.Fit == nil {
+		return InView
+	}
+	return LeftOut
+}
+
+func meanOfMedians(parts []Part) float64 {
+	return mean(over(parts, func(s Summary) float64 { return s.Median }))
+}
+
+// intervalFigures adds how many rows the intervals hold, and how wide they are.
+func (r *Result) intervalFigures(must, aim float64) {
+	if r.Intervals == 0 {
+		return
+	}
+	r.Figures = append(r.Figures, Figure{Name: "coverage", Value: r.Coverage, Unit: "1", Must: Limit{0.85, 0.95}, Aim: Limit{0.88, 0.92}})
+	many := slices.DeleteFunc(slices.Clone(r.Parts), func(p Part) bool { return p.Intervals < manyRows })
+	if share := over(many, func(s Summary) float64 { return s.Coverage }); len(share) > 0 {
+		r.Figures = append(r.Figures,
+			Figure{Name: "least coverage of a source", Value: slices.Min(share), Unit: "1"},
+			Figure{Name: "greatest coverage of a source", Value: slices.Max(share), Unit: "1"})
+	}
+	r.Figures = append(r.Figures, Figure{Name: "half-width", Value: r.HalfWidth, Unit: "ln", Must: Limit{AtMost: must}, Aim: Limit{AtMost: aim}})
+}
+
+type oneOutKey struct {
+	family   string
+	revealed int
+}
+
+// oneOutAnswers asks c about every source with enough rows, k of them revealed.
+func (b *Bench) oneOutAnswers(ctx context.Context, c Contender, k int) ([]answer, error) {
+	return b.oneOut.get(oneOutKey{c.Name, k}, func() ([]answer, error) {
+		p, err := b.published()
+		if err != nil {
+			return nil, err
+		}
+		if k == 0 && c.Train == nil && c.Unfitted == nil {
+			return nil, unablef("is fitted to rows of the job itself, and none is revealed")
+		}
+		from := slices.DeleteFunc(slices.Clone(sources), func(s string) bool { return len(p.usable[s]) < leastRows(k) })
+		return b.askEach(len(from), func(i int) ([]answer, error) { return b.askSource(ctx, c, from[i], p.usable[from[i]], k) })
+	})
+}
+
+func (b *Bench) askSource(ctx context.Context, c Contender, source string, rows []spec.Measurement, k int) ([]answer, error) {
+	shown, hidden := reveal(rows, k)
+	p, err := b.informed(ctx, c, source, shown)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, p, questions(hidden, sourceOf))
+}
+
+// informed returns what predicts a source when shown has been seen of it.
+func (b *Bench) informed(ctx context.Context, c Contender, source string, shown []spec.Measurement) (perfmodel.Predictor, error) {
+	if c.Train == nil && c.Fit != nil {
+		return fitKeys(ctx, c.Family, shown)
+	}
+	if c.Train == nil {
+		return c.Unfitted, nil
+	}
+	prior, err := b.prior(c, source)
+	if err != nil || len(shown) == 0 {
+		return prior, err
+	}
+	p, err := prior.Condition(ctx, shown)
+	if errors.Is(err, perfmodel.ErrTooFewPoints) {
+		return prior, nil
+	}
+	return p, err
+}
+
+// keyed predicts each (model, accelerator) by a model of its own.
+type keyed map[spec.Key]perfmodel.Predictor
+
+var errNotRevealed = fmt.Errorf("accuracy: too little revealed of its model and accelerator to fit: %w", perfmodel.ErrNotCovered)
+
+// Predict implements perfmodel.Predictor.
+func (k keyed) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	p, ok := k[c.Key()]
+	if !ok {
+		return spec.Prediction{}, errNotRevealed
+	}
+	return p.Predict(ctx, c)
+}
+
+// fitKeys fits f to every key of rows that it can be fitted to.
+func fitKeys(ctx context.Context, f perfmodel.Family, rows []spec.Measurement) (keyed, error) {
+	out := keyed{}
+	for key, of := range perfmodel.GroupByKey(rows) {
+		fitted, _, err := f.Fit(ctx, perfmodel.Rows(perfmodel.MergeRepeats(of)))
+		switch {
+		case err == nil:
+			out[key] = fitted
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+	}
+	return out, nil
+}
+
+// repeats counts the scored rows whose configuration is that of a revealed one.
+func (b *Bench) repeats(k int) (n int, err error) {
+	p, err := b.published()
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range sources {
+		if len(p.usable[s]) < leastRows(k) {
+			continue
+		}
+		shown, hidden := reveal(p.usable[s], k)
+		seen := map[spec.Config]bool{}
+		for _, m := range shown {
+			seen[m.Config] = true
+		}
+		for _, m := range hidden {
+			if seen[m.Config] {
+				n++
+			}
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,110 @@
+package accuracy
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// minPlans is how many different plans make a choice.
+const minPlans = 3
+
+// Regret is what choosing by prediction costs: in every group of measured
+// alternatives, the time of the one predicted fastest over that of the one
+// that is, less 1.
+type Regret struct {
+	Groups int     `json:"groups"`
+	Mean   float64 `json:"mean"` // 0 without groups
+	Worst  float64 `json:"worst"`
+}
+
+// choice is what alternatives have in common: they do the same work on as many
+// of the same devices. The training stack and where the rows are from count,
+// since a plan is what can be chosen, not who measured it.
+type choice struct {
+	part        string
+	model       spec.Model
+	accelerator string
+	devices     int
+	batch       int
+	seq         int
+	framework   string
+}
+
+func choiceOf(a *answer) choice {
+	c := &a.config
+	devices := c.Shape.Total()
+	if devices == 0 {
+		devices = c.Plan.Devices()
+	}
+	return choice{a.part, c.Model, c.Accelerator.Name, devices, c.Plan.GlobalBatch(), c.Seq(), c.Framework}
+}
+
+// regret groups answers and returns the mean over groups of at least minPlans
+// different plans. Answers that were refused are no alternatives. Repeats of a
+// configuration are one alternative, at the median of their times.
+func regret(answers []answer) Regret {
+	groups := map[choice][]answer{}
+	var order []choice
+	for _, a := range answers {
+		if a.err != nil {
+			continue
+		}
+		k := choiceOf(&a)
+		if _, ok := groups[k]; !ok {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], a)
+	}
+	var r Regret
+	var all []float64
+	for _, k := range order {
+		if g := mergeAlternatives(groups[k]); plans(g) >= minPlans {
+			all = append(all, regretOf(g))
+		}
+	}
+	if r.Groups = len(all); r.Groups > 0 {
+		r.Mean, r.Worst = mean(all), slices.Max(all)
+	}
+	return r
+}
+
+// mergeAlternatives returns one answer per configuration, in canonical order.
+func mergeAlternatives(g []answer) []answer {
+	g = slices.Clone(g)
+	slices.SortStableFunc(g, func(a, b answer) int {
+		return cmp.Or(perfmodel.CompareConfigs(a.config, b.config), cmp.Compare(a.id, b.id))
+	})
+	var out []answer
+	for i := 0; i < len(g); {
+		j := i
+		var secs []float64
+		for ; j < len(g) && g[j].config == g[i].config; j++ {
+			secs = append(secs, g[j].want)
+		}
+		a := g[i]
+		a.want = median(secs)
+		out = append(out, a)
+		i = j
+	}
+	return out
+}
+
+// plans counts the different plans of a group.
+func plans(g []answer) int {
+	seen := map[spec.Plan]bool{}
+	for _, a := range g {
+		seen[a.config.Plan.Normal()] = true
+	}
+	return len(seen)
+}
+
+// regretOf returns how much longer the alternative predicted fastest takes than
+// the fastest; the first of equals is chosen.
+func regretOf(g []answer) float64 {
+	pick := slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.got, b.got) })
+	best := slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.want, b.want) })
+	return pick.want/best.want - 1
+}

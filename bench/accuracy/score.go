@@ -1,0 +1,204 @@
+package accuracy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// question is a row a family is asked about, and what was measured.
+type question struct {
+	id     string // where the row is from: file and line, or its own name
+	part   string // the source, job type or cell it counts in
+	config spec.Config
+	want   float64 // what was measured: step time in seconds, or peak memory in bytes
+	doubt  string  // the rule that leaves it out, "" = counts
+}
+
+// answer is a question with what was predicted, or the reason why not.
+type answer struct {
+	question
+	got, lo, hi float64 // what was predicted and its 90 % interval; lo = hi = 0 without one
+	err         error
+}
+
+// ask puts questions to p. Only a cancelled context ends it.
+func ask(ctx context.Context, p perfmodel.Predictor, qs []question) ([]answer, error) {
+	out := make([]answer, len(qs))
+	for i, q := range qs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		out[i] = reply(ctx, p, q)
+	}
+	return out, nil
+}
+
+func reply(ctx context.Context, p perfmodel.Predictor, q question) answer {
+	a := answer{question: q}
+	pred, err := p.Predict(ctx, q.config)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a.got, a.lo, a.hi = pred.StepSec(q.config.Plan.GlobalBatch())
+	if pred.Lo <= 0 || pred.Hi <= 0 {
+		a.lo, a.hi = 0, 0
+	}
+	if !(a.got > 0) || math.IsInf(a.got, 0) {
+		a.err = fmt.Errorf("accuracy: a step of %g s was predicted, which is no time", a.got)
+	}
+	return a
+}
+
+// refuse answers every question with err.
+func refuse(qs []question, err error) []answer {
+	out := make([]answer, len(qs))
+	for i, q := range qs {
+		out[i] = answer{question: q, err: err}
+	}
+	return out
+}
+
+// ape returns |predicted/measured - 1|.
+func (a *answer) ape() float64 { return math.Abs(a.got/a.want - 1) }
+
+// rateError returns the same of the samples per second.
+func (a *answer) rateError() float64 { return math.Abs(a.want/a.got - 1) }
+
+// Summary is what the answers to a set of questions come to. Errors are
+// fractions of what was measured; without rows they are 0.
+type Summary struct {
+	Rows    int     `json:"rows"`    // predicted and scored
+	Refused int     `json:"refused"` // not predicted
+	Mean    float64 `json:"mean"`
+	Median  float64 `json:"median"`
+	P95     float64 `json:"p95"` // nearest rank
+	// Intervals counts the rows with a 90 % interval; Coverage is the share of
+	// them whose measured time is inside, HalfWidth the median half-width of
+	// ln T.
+	Intervals int     `json:"intervals"`
+	Coverage  float64 `json:"coverage"`
+	HalfWidth float64 `json:"half_width"`
+}
+
+// summarize scores answers by how far the step time is off.
+func summarize(answers []answer) Summary { return summarizeBy(answers, (*answer).ape) }
+
+// summarizeBy scores answers by a measure of error.
+func summarizeBy(answers []answer, measure func(*answer) float64) Summary {
+	var s Summary
+	var errs, half []float64
+	inside := 0
+	for i := range answers {
+		a := &answers[i]
+		if a.err != nil {
+			s.Refused++
+			continue
+		}
+		errs = append(errs, measure(a))
+		if a.lo > 0 {
+			half = append(half, math.Log(a.hi/a.lo)/2)
+			if a.lo <= a.want && a.want <= a.hi {
+				inside++
+			}
+		}
+	}
+	s.Rows, s.Intervals = len(errs), len(half)
+	s.Mean, s.P95 = perfmodel.ErrorSummary(errs)
+	s.Median = median(errs)
+	if s.Intervals > 0 {
+		s.Coverage = float64(inside) / float64(s.Intervals)
+		s.HalfWidth = median(half)
+	}
+	return s
+}
+
+// median returns the middle value, the mean of the middle two of an even
+// number, 0 of none.
+func median(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	n := len(s)
+	switch {
+	case n == 0:
+		return 0
+	case n%2 == 1:
+		return s[n/2]
+	}
+	return (s[n/2-1] + s[n/2]) / 2
+}
+
+// mean returns the mean, 0 of none.
+func mean(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	return stat.Mean(v, nil)
+}
+
+// Part is the Summary of one source, job type or cell.
+type Part struct {
+	Name string `json:"name"`
+	Summary
+}
+
+// byPart summarizes each part, in order of their first question.
+func byPart(answers []answer, measure func(*answer) float64) []Part {
+	var names []string
+	parts := map[string][]answer{}
+	for _, a := range answers {
+		if _, ok := parts[a.part]; !ok {
+			names = append(names, a.part)
+		}
+		parts[a.part] = append(parts[a.part], a)
+	}
+	out := make([]Part, len(names))
+	for i, name := range names {
+		out[i] = Part{name, summarizeBy(parts[name], measure)}
+	}
+	return out
+}
+
+// over returns one figure of every part that has rows.
+func over(parts []Part, figure func(Summary) float64) []float64 {
+	var out []float64
+	for _, p := range parts {
+		if p.Rows > 0 {
+			out = append(out, figure(p.Summary))
+		}
+	}
+	return out
+}
+
+// Refusal says why a row was not predicted.
+type Refusal struct {
+	Row string `json:"row"`
+	Why string `json:"why"`
+}
+
+func refusals(answers []answer) []Refusal {
+	var out []Refusal
+	for _, a := range answers {
+		if a.err != nil {
+			out = append(out, Refusal{a.part + ": " + a.id, a.err.Error()})
+		}
+	}
+	return out
+}
+
+// counted returns the answers that no rule leaves out.
+func counted(answers []answer) []answer {
+	var out []answer
+	for _, a := range answers {
+		if a.doubt == "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}

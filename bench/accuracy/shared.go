@@ -1,0 +1,47 @@
+package accuracy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// importAll reads a data set of the shared directory, DIR/data/NAME, in the
+// order of its files. Rows that cannot be read are left out.
+func importAll(ctx context.Context, shared, name string) ([]spec.Measurement, error) {
+	imp, err := datasets.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("accuracy: %w", err)
+	}
+	root, err := dataDir(shared, name)
+	if err != nil {
+		return nil, err
+	}
+	var rows []spec.Measurement
+	for m, err := range imp.Import(ctx, root) {
+		var bad *datasets.RowError
+		switch {
+		case errors.As(err, &bad):
+		case err != nil:
+			return nil, fmt.Errorf("accuracy: %w", err)
+		default:
+			rows = append(rows, m)
+		}
+	}
+	return rows, nil
+}
+
+// dataDir returns DIR/data/NAME.
+func dataDir(shared, name string) (fs.FS, error) {
+	dir := filepath.Join(shared, "data", name)
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return nil, fmt.Errorf("accuracy: %s is not a directory: set PACER_SHARED to the one that holds data/%s", dir, name)
+	}
+	return os.DirFS(dir), nil
+}

@@ -1,0 +1,99 @@
+package accuracy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// sources are the tables of data/published that print step times of models
+// whose plan is recorded, in the order they are reported.
+var sources = []string{"bigscience", "internevo", "megatron_bridge", "torchtitan", "megatron_sc21",
+	"korthikanti_2205_05198", "fms_fsdp", "nemo_2407", "litgpt"}
+
+// sourceOf returns the table a published row is from.
+func sourceOf(m *spec.Measurement) string { return strings.TrimPrefix(m.Source, "published/") }
+
+// usable reports whether a published row counts: its status is ok and a step
+// time is recorded. Rows that contradict themselves count, too: what they ask
+// can be answered, or refused.
+func usable(m *spec.Measurement) bool {
+	return slices.Contains(sources, sourceOf(m)) && m.Outcome == spec.OK && m.MedianStepSec() > 0 && !suspect(m)
+}
+
+// suspect reports whether the row's own table says not to calibrate on it.
+func suspect(m *spec.Measurement) bool { return strings.Contains(m.Doubt, "suspect") }
+
+// published holds the rows of data/published.
+type published struct {
+	all    []spec.Measurement            // every row that can be read, in file order
+	usable map[string][]spec.Measurement // of each source, in file order
+}
+
+func readPublished(ctx context.Context, shared string) (*published, error) {
+	all, err := importAll(ctx, shared, "published")
+	if err != nil {
+		return nil, err
+	}
+	p := &published{all: all, usable: map[string][]spec.Measurement{}}
+	for _, m := range all {
+		if usable(&m) {
+			p.usable[sourceOf(&m)] = append(p.usable[sourceOf(&m)], m)
+		}
+	}
+	for _, s := range sources {
+		if len(p.usable[s]) == 0 {
+			return nil, fmt.Errorf("accuracy: data/published/%s.csv holds no usable row", s)
+		}
+	}
+	return p, nil
+}
+
+// without returns the usable rows of every source but one, in the order of
+// sources; "" leaves none out.
+func (p *published) without(source string) []spec.Measurement {
+	var out []spec.Measurement
+	for _, s := range sources {
+		if s != source {
+			out = append(out, p.usable[s]...)
+		}
+	}
+	return out
+}
+
+// evenly returns k of n positions, ascending: the middle of each of k equal
+// stretches. All n when k >= n, none when k <= 0.
+func evenly(n, k int) []int {
+	k = max(min(n, k), 0)
+	out := make([]int, k)
+	for i := range out {
+		out[i] = (2*i + 1) * n / (2 * k)
+	}
+	return out
+}
+
+// reveal splits rows into k spread evenly and the rest.
+func reveal(rows []spec.Measurement, k int) (shown, hidden []spec.Measurement) {
+	at := evenly(len(rows), k)
+	for i, m := range rows {
+		if _, found := slices.BinarySearch(at, i); found {
+			shown = append(shown, m)
+		} else {
+			hidden = append(hidden, m)
+		}
+	}
+	return shown, hidden
+}
+
+// questions asks about rows, each in the part that partOf names.
+func questions(rows []spec.Measurement, partOf func(*spec.Measurement) string) []question {
+	out := make([]question, len(rows))
+	for i := range rows {
+		m := &rows[i]
+		out[i] = question{id: m.Origin, part: partOf(m), config: m.Config, want: m.MedianStepSec(), doubt: m.Doubt}
+	}
+	return out
+}

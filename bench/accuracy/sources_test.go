@@ -1,0 +1,123 @@
+package accuracy
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+func TestEvenly(t *testing.T) {
+	for _, c := range []struct {
+		n, k int
+		want []int
+	}{
+		{10, 5, []int{1, 3, 5, 7, 9}},
+		{10, 3, []int{1, 5, 8}},
+		{9, 1, []int{4}},
+		{3, 3, []int{0, 1, 2}},
+		{2, 5, []int{0, 1}},
+		{4, 0, []int{}},
+		{0, 3, []int{}},
+	} {
+		if diff := cmp.Diff(c.want, evenly(c.n, c.k)); diff != "" {
+			t.Errorf("%d of %d (-want +got):\n%s", c.k, c.n, diff)
+		}
+	}
+	for n := 1; n < 300; n += 7 {
+		for k := 1; k <= n; k += 5 {
+			at := evenly(n, k)
+			if len(at) != k || at[0] < 0 || at[k-1] >= n || !slices.IsSorted(at) || len(slices.Compact(slices.Clone(at))) != k {
+				t.Fatalf("%d of %d: %v", k, n, at)
+			}
+			if low, high := at[0], n-1-at[k-1]; high-low > 1 || low-high > 1 {
+				t.Errorf("%d of %d: %d rows before the first, %d after the last", k, n, low, high)
+			}
+		}
+	}
+}
+
+func TestReveal(t *testing.T) {
+	rows := make([]spec.Measurement, 10)
+	for i := range rows {
+		rows[i].Origin = string(rune('a' + i))
+	}
+	shown, hidden := reveal(rows, 2)
+	names := func(rows []spec.Measurement) (s string) {
+		for _, m := range rows {
+			s += m.Origin
+		}
+		return s
+	}
+	if s, h := names(shown), names(hidden); s != "ch" || h != "abdefgij" {
+		t.Errorf("shown %q, hidden %q", s, h)
+	}
+}
+
+func TestUsable(t *testing.T) {
+	sound := spec.Measurement{Source: "published/litgpt", Outcome: spec.OK, StepSec: []float64{1}}
+	for what, c := range map[string]struct {
+		change func(*spec.Measurement)
+		want   bool
+	}{
+		"sound":         {func(*spec.Measurement) {}, true},
+		"doubted":       {func(m *spec.Measurement) { m.Doubt = "only adapters were trained" }, true},
+		"suspect":       {func(m *spec.Measurement) { m.Doubt = "marked suspect in its table" }, false},
+		"out of memory": {func(m *spec.Measurement) { m.Outcome = spec.OOM }, false},
+		"no time":       {func(m *spec.Measurement) { m.StepSec = nil }, false},
+		"other source":  {func(m *spec.Measurement) { m.Source = "published/nvidia_dle" }, false},
+	} {
+		m := sound
+		c.change(&m)
+		if got := usable(&m); got != c.want {
+			t.Errorf("%s: usable is %v", what, got)
+		}
+	}
+}
+
+// TestUsableRows: the rows whose status is ok and that record a step time, as
+// counted in the tables themselves.
+func TestUsableRows(t *testing.T) {
+	p, err := readPublished(t.Context(), spectest.Shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"bigscience": 207, "internevo": 54, "megatron_bridge": 292, "torchtitan": 32, "megatron_sc21": 10,
+		"korthikanti_2205_05198": 8, "fms_fsdp": 8, "nemo_2407": 18, "litgpt": 39}
+	got := map[string]int{}
+	for s, rows := range p.usable {
+		got[s] = len(rows)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("usable rows (-want +got):\n%s", diff)
+	}
+	if n := len(p.without("")); n != 668 {
+		t.Errorf("%d usable rows, want 668", n)
+	}
+	if n := len(p.without("bigscience")); n != 668-207 {
+		t.Errorf("%d usable rows without bigscience, want %d", n, 668-207)
+	}
+	for _, m := range p.without("litgpt") {
+		if sourceOf(&m) == "litgpt" {
+			t.Fatalf("%s is not left out", m.Origin)
+		}
+	}
+	var ten, thirty []string
+	for _, s := range sources {
+		if len(p.usable[s]) >= leastRows(10) {
+			ten = append(ten, s)
+		}
+		if len(p.usable[s]) >= leastRows(30) {
+			thirty = append(thirty, s)
+		}
+	}
+	if diff := cmp.Diff([]string{"bigscience", "internevo", "megatron_bridge", "torchtitan", "litgpt"}, ten); diff != "" {
+		t.Errorf("sources of which 10 rows are revealed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"bigscience", "internevo", "megatron_bridge"}, thirty); diff != "" {
+		t.Errorf("sources of which 30 rows are revealed (-want +got):\n%s", diff)
+	}
+}

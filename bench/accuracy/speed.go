@@ -1,0 +1,224 @@
+package accuracy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+func speedProtocols() []Protocol {
+	return []Protocol{
+		{Name: "speed", Doc: "predictions per second on one core, configurations all different, many plans of a model and machine at a time",
+			run: predictionSpeed, alone: true},
+		{Name: "fit", Doc: "time to fit one (model, accelerator) to 100 rows", run: fitTime, alone: true},
+	}
+}
+
+// speedRows is how many configurations are predicted.
+const speedRows = 200_000
+
+func predictionSpeed(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	p, groups, err := b.speedQuestions(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	runtime.GC()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start, n := time.Now(), 0
+	for _, g := range groups {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		n += predictGroup(ctx, p, g)
+	}
+	sec := time.Since(start).Seconds()
+	if n == 0 {
+		return Result{}, unablef("predicts none of the configurations asked for")
+	}
+	return Result{Standing: LeftOut, Figures: []Figure{
+		{Name: "predictions per second", Value: float64(n) / sec, Unit: "1/s", Must: Limit{AtLeast: 500_000}, Aim: Limit{AtLeast: 2_000_000}},
+	}}, nil
+}
+
+// planGroup is one model on one machine, and plans for it.
+type planGroup struct {
+	config spec.Config
+	plans  []spec.Plan
+}
+
+// predictGroup predicts every plan of g, at once where p can, and returns how
+// many it did.
+func predictGroup(ctx context.Context, p perfmodel.Predictor, g planGroup) (n int) {
+	one := func(plan spec.Plan) (spec.Prediction, error) {
+		c := g.config
+		c.Plan = plan
+		return p.Predict(ctx, c)
+	}
+	if pr, ok := p.(perfmodel.Preparer); ok {
+		prepared, err := pr.Prepare(g.config)
+		if err != nil {
+			return 0
+		}
+		one = prepared
+	}
+	for _, plan := range g.plans {
+		if pred, err := one(plan); err == nil && pred.Throughput > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// speedQuestions returns what to ask c, which is asked without a fit if it can
+// be, else of the job it is fitted to.
+func (b *Bench) speedQuestions(ctx context.Context, c Contender) (perfmodel.Predictor, []planGroup, error) {
+	f, err := b.jobFamily(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.Unfitted != nil {
+		groups, err := catalogPlans(speedRows)
+		return f.Unfitted, groups, err
+	}
+	rows, err := b.hundredRows()
+	if err != nil {
+		return nil, nil, err
+	}
+	p, _, err := f.Fit(ctx, perfmodel.Rows(rows))
+	if err != nil {
+		return nil, nil, unable(err.Error())
+	}
+	return p, plansOf(rows[0].Config, speedRows), nil
+}
+
+// speedModels and speedAccelerators are what plans are made for.
+var (
+	speedModels       = []string{"Llama3-8B", "Llama3-70B", "GPT3-175B", "Qwen3-30B-A3B"}
+	speedAccelerators = []string{"A100-80GB-SXM", "H100-80GB-SXM"}
+)
+
+// catalogPlans returns n different configurations of well known models.
+func catalogPlans(n int) ([]planGroup, error) {
+	var out []planGroup
+	pairs := len(speedModels) * len(speedAccelerators)
+	for _, name := range speedModels {
+		m, err := catalog.Model(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range speedAccelerators {
+			acc, err := catalog.Accelerator(name)
+			if err != nil {
+				return nil, err
+			}
+			node, ok := catalog.NodeFor(acc.Name)
+			if !ok {
+				return nil, fmt.Errorf("accuracy: the catalog has no machine with %s", acc.Name)
+			}
+			c := spec.Config{Model: m, Accelerator: acc, Link: node.Link, Framework: "Megatron-LM"}
+			out = append(out, plansOf(c, n/pairs)...)
+		}
+	}
+	return out, nil
+}
+
+// plansOf returns n different plans for c on 8 to 1024 devices, a group per
+// number of devices.
+func plansOf(c spec.Config, n int) []planGroup {
+	const sizes = 8
+	var out []planGroup
+	for i := range sizes {
+		g := planGroup{config: c}
+		devices := 8 << i
+		g.config.Shape = spec.Packed(devices, 8)
+		g.plans = plansFor(devices, n/sizes)
+		out = append(out, g)
+	}
+	return out
+}
+
+// plansFor returns n different plans for devices, by counting through the
+// degrees, batches and modes.
+func plansFor(devices, n int) []spec.Plan {
+	out := make([]spec.Plan, 0, n)
+	for ga := 1; ; ga++ {
+		for _, mb := range []int{1, 2, 4, 8} {
+			for _, rec := range []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull} {
+				for zero := range 4 {
+					for tp := 1; tp <= 8; tp *= 2 {
+						for pp := 1; pp <= 8 && tp*pp <= devices; pp *= 2 {
+							if len(out) == n {
+								return out
+							}
+							out = append(out, spec.Plan{DP: devices / tp / pp, TP: tp, PP: pp, MicroBatch: mb, AccumSteps: ga,
+								ZeRO: zero, Recompute: rec, Precision: spec.BF16}.Normal())
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// fitJob is a job type of Rubick's traces with more rows than are fitted.
+const (
+	fitJob  = "roberta"
+	fitRows = 100
+	fitRuns = 9
+)
+
+// hundredRows returns the rows that fits are timed on.
+func (b *Bench) hundredRows() ([]spec.Measurement, error) {
+	all, err := b.dataset("rubick")
+	if err != nil {
+		return nil, err
+	}
+	var rows []spec.Measurement
+	for _, m := range all {
+		if m.Config.Model.Name == fitJob && perfmodel.Usable(m) {
+			rows = append(rows, m)
+		}
+	}
+	if rows = perfmodel.MergeRepeats(rows); len(rows) < fitRows {
+		return nil, fmt.Errorf("accuracy: data/rubick has %d rows of %s, want at least %d", len(rows), fitJob, fitRows)
+	}
+	return rows[:fitRows], nil
+}
+
+// fitTime takes the median of several fits, each on one processor.
+func fitTime(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	f, err := b.jobFamily(c)
+	if err != nil {
+		return Result{}, err
+	}
+	if f.Fit == nil {
+		return Result{}, unablef("is not fitted")
+	}
+	rows, err := b.hundredRows()
+	if err != nil {
+		return Result{}, err
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var secs []float64
+	for range fitRuns {
+		start := time.Now()
+		_, _, err := f.Fit(ctx, perfmodel.Rows(rows))
+		switch {
+		case errors.Is(err, perfmodel.ErrTooFewPoints), errors.Is(err, perfmodel.ErrNotCovered):
+			return Result{}, unable(err.Error())
+		case err != nil:
+			return Result{}, err
+		}
+		secs = append(secs, time.Since(start).Seconds())
+	}
+	return Result{Standing: LeftOut, Figures: []Figure{
+		{Name: "fit of 100 rows", Value: median(secs), Unit: "s", Must: Limit{AtMost: 0.050}, Aim: Limit{AtMost: 0.010}},
+	}}, nil
+}

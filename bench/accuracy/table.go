@@ -1,0 +1,152 @@
+package accuracy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// none stands for what there is not.
+const none = "-"
+
+// Statistics returns a table of everything but the bars, header first: a line
+// per protocol and family.
+func Statistics(results []Result) [][]string {
+	out := [][]string{{"protocol", "family", "standing", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width", "regret (choices)"}}
+	for i := range results {
+		out = append(out, results[i].statistics())
+	}
+	return out
+}
+
+func (r *Result) statistics() []string {
+	line := []string{r.Protocol, r.Family}
+	if r.Unable != "" {
+		return append(line, r.Unable, none, none, none, none, none, none, none, none)
+	}
+	return slices.Concat(line, []string{string(r.Standing)}, r.Summary.counts(), r.Summary.errorCells(), []string{r.Regret.cell()})
+}
+
+// Bars returns a table of what the protocols are judged by, header first: a
+// line per figure, a column per family. A star marks a figure that keeps what it
+// must, two one that reaches the aim; brackets, one that is not left out;
+// parentheses, one of too few of the rows to be compared with others.
+func Bars(results []Result) [][]string {
+	var families []string
+	type line struct{ protocol, figure string }
+	var lines []line
+	cells := map[line]map[string]string{}
+	limits := map[line]Figure{}
+	for _, r := range results {
+		if !slices.Contains(families, r.Family) {
+			families = append(families, r.Family)
+		}
+		for _, f := range r.Figures {
+			l := line{r.Protocol, f.Name}
+			if cells[l] == nil {
+				cells[l] = map[string]string{}
+				limits[l] = f
+				lines = append(lines, l)
+			}
+			cells[l][r.Family] = r.bar(f)
+		}
+	}
+	out := [][]string{append([]string{"protocol", "figure", "must", "aim"}, families...)}
+	for _, l := range lines {
+		f := limits[l]
+		row := []string{l.protocol, l.figure, cmp.Or(f.limit(f.Must), none), cmp.Or(f.limit(f.Aim), none)}
+		for _, name := range families {
+			row = append(row, cmp.Or(cells[l][name], none))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// bar writes a figure of r, and how it stands to its bars.
+func (r *Result) bar(f Figure) string {
+	text := f.amount(f.Value)
+	switch {
+	case r.Standing != LeftOut:
+		return "[" + text + "]"
+	case r.Refused > 0 && share(r.Rows, r.Rows+r.Refused) < leastShare:
+		return "(" + text + ")"
+	case f.Must == Limit{} || !f.Must.Keeps(f.Value):
+		return text
+	case f.Aim != Limit{} && f.Aim.Keeps(f.Value):
+		return text + "**"
+	}
+	return text + "*"
+}
+
+// leastShare of its rows must be predicted for a figure to be compared with
+// others: that of the published rows.
+const leastShare = leastPredicted / 668.0
+
+func (s *Summary) counts() []string {
+	if s.Rows+s.Refused == 0 {
+		return []string{none, none}
+	}
+	return []string{strconv.Itoa(s.Rows), strconv.Itoa(s.Refused)}
+}
+
+// errorCells writes the error columns and those of the intervals.
+func (s *Summary) errorCells() []string {
+	out := []string{none, none, none, none, none}
+	if s.Rows > 0 && s.P95 > 0 {
+		out[0], out[1], out[2] = percent(s.Mean), percent(s.Median), percent(s.P95)
+	}
+	if s.Intervals > 0 {
+		out[3], out[4] = percent(s.Coverage), strconv.FormatFloat(s.HalfWidth, 'f', 2, 64)
+	}
+	return out
+}
+
+func (g *Regret) cell() string {
+	if g == nil {
+		return none
+	}
+	return fmt.Sprintf("%s (%d)", percent(g.Mean), g.Groups)
+}
+
+func (f Figure) limit(l Limit) string {
+	switch {
+	case l.AtLeast != 0 && l.AtMost != 0:
+		return f.amount(l.AtLeast) + " to " + f.amount(l.AtMost)
+	case l.AtLeast != 0:
+		return "at least " + f.amount(l.AtLeast)
+	case l.AtMost != 0:
+		return f.amount(l.AtMost)
+	}
+	return ""
+}
+
+func (f Figure) amount(v float64) string {
+	switch f.Unit {
+	case "1":
+		return percent(v)
+	case "s":
+		return strconv.FormatFloat(1e3*v, 'g', 3, 64) + " ms"
+	case "ln":
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case "1/s":
+		return thousands(v)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// percent writes a share with one decimal, none when it is whole.
+func percent(v float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(100*v, 'f', 1, 64), ".0") + " %"
+}
+
+// thousands writes a large count rounded to thousands: 812,000.
+func thousands(v float64) string {
+	s := strconv.FormatFloat(v/1e3, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s + ",000"
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/bench/accuracy"
+)
+
+func benchCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "bench",
+		Usage:       "measure pacer itself on the published data sets",
+		Subcommands: []*cli.Command{benchAccuracyCommand()},
+	}
+}
+
+func benchAccuracyCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "accuracy",
+		Usage: "how far every family of performance models is off on rows it has not seen",
+		Description: `Every family goes through every protocol: few rows of a job type, a source left
+out, rows of it revealed, memory, choices of plans, speed. The data sets are not
+part of pacer: --shared is a directory with data/rubick, data/published, ...
+
+   pacer bench accuracy --shared DIR --protocol published-0,published-10 --family hybrid
+
+Results do not depend on the number of processors, except for times.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "shared", Usage: "`DIR` of the data sets", EnvVars: []string{"PACER_SHARED"}},
+			&cli.StringSliceFlag{Name: "protocol", Usage: "`NAME`s of protocols", DefaultText: "all: " + strings.Join(protocolNames(), ", ")},
+			&cli.StringSliceFlag{Name: "family", Usage: "`NAME`s of families, see pacer ls families", DefaultText: "all"},
+			&cli.StringFlag{Name: "markdown", Usage: "write the report into `FILE`, between the marks in it"},
+		},
+		Before: noArgs,
+		Action: runBenchAccuracy,
+	}
+}
+
+func protocolNames() []string {
+	var out []string
+	for _, p := range accuracy.Protocols() {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+func runBenchAccuracy(c *cli.Context) error {
+	if err := checkOutput(c); err != nil {
+		return err
+	}
+	o := accuracy.Options{Shared: c.String("shared"), Seed: seed(c)}
+	if o.Shared == "" {
+		return usagef("bench accuracy: --shared is missing: a directory with data/rubick, data/published, ...")
+	}
+	for _, name := range c.StringSlice("protocol") {
+		p, err := accuracy.LookupProtocol(name)
+		if err != nil {
+			return usagef("bench: %w", err)
+		}
+		o.Protocols = append(o.Protocols, p)
+	}
+	for _, name := range c.StringSlice("family") {
+		f, err := accuracy.Lookup(name)
+		if err != nil {
+			return usagef("bench: %w", err)
+		}
+		o.Contenders = append(o.Contenders, f)
+	}
+	o.Done = func(r accuracy.Result, done, of int) {
+		fmt.Fprintf(c.App.ErrWriter, "bench accuracy: %d of %d: %s, %s: %.1f s\n", done, of, r.Protocol, r.Family, r.WallSec)
+	}
+	file := c.String("markdown")
+	if file != "" {
+		if err := hasMarks(file); err != nil {
+			return err
+		}
+	}
+	results, err := accuracy.Run(c.Context, o)
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		if err := spliceReport(file, results); err != nil {
+			return err
+		}
+	}
+	return emit(c, accuracyResult(results))
+}
+
+// spliceReport renews the report in a document.
+func spliceReport(file string, results []accuracy.Result) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	text, err := accuracy.Splice(old, accuracy.Markdown(results))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	out, err := createOut(file)
+	if err != nil {
+		return err
+	}
+	return out.write(func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// hasMarks reports what would make spliceReport fail, before the work is done.
+func hasMarks(file string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if _, err := accuracy.Splice(old, nil); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+func accuracyResult(results []accuracy.Result) result {
+	return result{
+		json: map[string]any{"results": results},
+		csv:  accuracyCSV(results),
+		table: func(w io.Writer) error {
+			if err := writeTable(w, accuracy.Bars(results)); err != nil {
+				return err
+			}
+			fmt.Fprint(w, "\n*: keeps what it must, **: reaches the aim, [...]: constants were chosen with the rows in view,\n(...): too few rows predicted to compare\n\n")
+			return writeTable(w, accuracy.Statistics(results))
+		},
+	}
+}
+
+// accuracyCSV has a line per figure that a family is judged by, with the
+// statistics of its protocol.
+func accuracyCSV(results []accuracy.Result) [][]string {
+	out := [][]string{{"protocol", "family", "standing", "unable", "rows", "refused", "mean", "median", "p95", "intervals", "coverage",
+		"half_width", "regret", "choices", "figure", "value", "unit", "must_at_least", "must_at_most"}}
+	for _, r := range results {
+		var g accuracy.Regret
+		if r.Regret != nil {
+			g = *r.Regret
+		}
+		line := []string{r.Protocol, r.Family, string(r.Standing), r.Unable, itoa(r.Rows), itoa(r.Refused), ftoa(r.Mean), ftoa(r.Median),
+			ftoa(r.P95), itoa(r.Intervals), ftoa(r.Coverage), ftoa(r.HalfWidth), ftoa(g.Mean), itoa(g.Groups)}
+		if len(r.Figures) == 0 {
+			out = append(out, append(line, "", "", "", "", ""))
+		}
+		for _, f := range r.Figures {
+			out = append(out, append(line[:len(line):len(line)], f.Name, ftoa(f.Value), f.Unit, bound(f.Must.AtLeast), bound(f.Must.AtMost)))
+		}
+	}
+	return out
+}
+
+// bound is empty for none.
+func bound(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
