@@ -132,8 +132,8 @@ func (r *publishedRow) chooseMicroBatch(p *spec.Plan, dp int) {
 var publishedPrecisions = map[string]spec.Precision{
 	"": "", "fp32": spec.FP32, "tf32": spec.TF32, "fp16": spec.FP16, "amp-fp16": spec.FP16,
 	"bf16": spec.BF16, "bf16-true": spec.BF16,
-	"fp8": spec.FP8, "mxfp8": spec.FP8, "fp8-cs": spec.FP8, "fp8-mx": spec.FP8,
-	"fp8-tensorwise": spec.FP8, "fp8-rowwise": spec.FP8,
+	"fp8": spec.FP8, "mxfp8": spec.MXFP8, "fp8-cs": spec.FP8, "fp8-mx": spec.MXFP8,
+	"fp8-tensorwise": spec.FP8, "fp8-rowwise": spec.FP8Rowwise,
 	"nvfp4": spec.FP4,
 }
 

@@ -1,6 +1,10 @@
 package family
 
-import "math"
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
 
 // constants are the free figures of the analytic model: what kernels, links and
 // hosts reach of their datasheet figures, and what stacks hide. base holds the
@@ -16,6 +20,7 @@ type constants struct {
 	waveHalf, depthHalf float64
 	misaligned          float64 // factor on multiplications with a width that is no multiple of alignment
 	groupedGEMM         float64 // of dense efficiency, multiplications of many experts at once
+	mxGEMM, rowwiseGEMM float64 // ceiling of fp8 recipes over that of per-tensor scales
 	fp32GEMM            float64 // ceiling of fp32 and tf32 over the 16-bit one
 
 	unfusedShare  float64 // batched multiplications over the score matrix, share of peak
@@ -30,7 +35,6 @@ type constants struct {
 	fusedPasses    float64 // passes of stacks with fused kernels over eager ones
 	optimizerBytes float64 // touched per parameter by Adam in mixed precision
 
-	ringShare    float64 // of the scale-up rate a ring collective reaches
 	ringHalf     float64 // bytes at which it reaches half of that
 	netShare     float64 // of the line rate between nodes
 	hopSec       float64 // one hop of a collective inside a node
@@ -66,6 +70,7 @@ type shares struct {
 	gemm8 float64 // of fp8
 	gemm4 float64 // of fp4
 	flash float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
+	ring  float64 // of the scale-up rate a ring collective reaches
 }
 
 // generation holds datasheet facts of a device's architecture.
@@ -127,24 +132,24 @@ const (
 // H100's (Dao 2023). Where no figure is known a neighbour's is taken.
 var base = constants{
 	shares: [...]shares{
-		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5},
-		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5},
-		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5},
-		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5},
-		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.50},
-		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.45},
-		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.40},
-		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.38},
-		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.38},
-		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.25},
-		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25},
-		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35},
+		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
+		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
+		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.50, ring: 0.6},
+		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.45, ring: 0.6},
+		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.40, ring: 0.6},
+		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.38, ring: 0.6},
+		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.38, ring: 0.6},
+		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.25, ring: 0.6},
+		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25, ring: 0.6},
+		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35, ring: 0.6},
 	},
-	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.6, fp32GEMM: 1,
+	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.6, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
 	unfusedShare: 0.4, unfusedPasses: 11, torchFlash: 0.8,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30,
-	ringShare: 0.6, ringHalf: 4e6, netShare: 0.75, hopSec: 15e-6, netHopSec: 10e-6,
+	ringHalf: 4e6, netShare: 0.75, hopSec: 15e-6, netHopSec: 10e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 1.5,
 	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5,
 	moePasses: 8, moeSyncSec: 0.5e-3,
@@ -184,6 +189,7 @@ func gemmShare(s *shares) *float64  { return &s.gemm }
 func gemm8Share(s *shares) *float64 { return &s.gemm8 }
 func gemm4Share(s *shares) *float64 { return &s.gemm4 }
 func flashShare(s *shares) *float64 { return &s.flash }
+func ringShare(s *shares) *float64  { return &s.ring }
 
 // params are the figures fits may move. Standard deviations: 5 % where a figure
 // follows from counting or a datasheet, 10 to 20 % for shares known from
@@ -201,6 +207,8 @@ var params = []param{
 	{"wave saturation", 0.5, one(func(k *constants) *float64 { return &k.waveHalf })},
 	{"depth saturation", 0.5, one(func(k *constants) *float64 { return &k.depthHalf })},
 	{"misaligned widths", 0.2, one(func(k *constants) *float64 { return &k.misaligned })},
+	{"mxfp8 gemm", 0.1, one(func(k *constants) *float64 { return &k.mxGEMM })},
+	{"row-wise fp8 gemm", 0.3, one(func(k *constants) *float64 { return &k.rowwiseGEMM })},
 	{"grouped gemm", 0.3, one(func(k *constants) *float64 { return &k.groupedGEMM })},
 	{"unfused attention", 0.3, one(func(k *constants) *float64 { return &k.unfusedShare })},
 	{"score passes", 0.3, one(func(k *constants) *float64 { return &k.unfusedPasses })},
@@ -212,7 +220,8 @@ var params = []param{
 	{"logit passes", 0.3, one(func(k *constants) *float64 { return &k.passesLogits })},
 	{"fused passes", 0.2, one(func(k *constants) *float64 { return &k.fusedPasses })},
 	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
-	{"ring share", 0.2, one(func(k *constants) *float64 { return &k.ringShare })},
+	everyShare("ring share", 0.15, ringShare),
+	share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
 	{"ring half size", 0.7, one(func(k *constants) *float64 { return &k.ringHalf })},
 	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
 	{"hop", 0.4, one(func(k *constants) *float64 { return &k.hopSec })},
@@ -254,7 +263,7 @@ var effects = []param{
 		return out
 	}},
 	{"memory", 0.13, one(func(k *constants) *float64 { return &k.memShare })},
-	{"scale-up link", 0.15, one(func(k *constants) *float64 { return &k.ringShare })},
+	{"scale-up link", 0.15, everyShare("", 0, ringShare).at},
 	{"network", 0.30, one(func(k *constants) *float64 { return &k.netShare })},
 	{"launch", 0.30, func(k *constants) []*float64 {
 		out := []*float64{&k.moeSyncSec}
@@ -264,6 +273,17 @@ var effects = []param{
 		return out
 	}},
 	{"fixed", 0.40, one(func(k *constants) *float64 { return &k.fixedSec })},
+}
+
+// recipe returns the ceiling of a recipe of fp8 over that of fp8.
+func (k *constants) recipe(p spec.Precision) float64 {
+	switch p {
+	case spec.MXFP8:
+		return k.mxGEMM
+	case spec.FP8Rowwise:
+		return k.rowwiseGEMM
+	}
+	return 1
 }
 
 // move multiplies the figures of ps by e to the power of x.

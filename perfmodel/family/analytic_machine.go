@@ -36,7 +36,7 @@ type machine struct {
 // warnings returns what is assumed under p.
 func (m *machine) warnings(p spec.Precision) []error {
 	lacks := m.lacks
-	if p == spec.FP8 && !(m.fp8 > 0 && m.share.gemm8 > 0) || p == spec.FP4 && !(m.fp4 > 0 && m.share.gemm4 > 0) {
+	if p.Format() == spec.FP8 && !(m.fp8 > 0 && m.share.gemm8 > 0) || p == spec.FP4 && !(m.fp4 > 0 && m.share.gemm4 > 0) {
 		lacks |= lackFormat
 	}
 	return lackWarnings[lacks]
@@ -130,7 +130,7 @@ func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
 			*lacks |= lackIntra
 		}
 	}
-	m.intra = intra * m.k.ringShare
+	m.intra = intra * m.share.ring
 	inter := c.Link.InterBps
 	if inter <= 0 {
 		inter = m.gen.interBps * float64(perNode)
@@ -161,9 +161,9 @@ func firstPositive(v ...float64) float64 {
 // and whether they are quantized.
 func (m *machine) matmul(p spec.Precision) (flops float64, quantized bool) {
 	switch p {
-	case spec.FP8:
+	case spec.FP8, spec.MXFP8, spec.FP8Rowwise:
 		if m.fp8 > 0 && m.share.gemm8 > 0 {
-			return m.fp8 * m.share.gemm8, true
+			return m.fp8 * m.share.gemm8 * m.k.recipe(p), true
 		}
 	case spec.FP4:
 		if m.fp4 > 0 && m.share.gemm4 > 0 {

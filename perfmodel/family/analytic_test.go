@@ -92,7 +92,7 @@ func TestAnalyticRing(t *testing.T) {
 	}
 	const bytes = 1e10
 	in := m.passSec(m.ringOf(8, 1), bytes)
-	if want := 7.0 / 8 * bytes / (300e9 * base.ringShare); math.Abs(in/want-1) > 0.01 {
+	if want := 7.0 / 8 * bytes / (300e9 * base.shares[generationOf("Ampere")].ring); math.Abs(in/want-1) > 0.01 {
 		t.Errorf("inside a node %g s, want %g", in, want)
 	}
 	across := m.passSec(m.ringOf(16, 1), bytes)

@@ -425,4 +425,3 @@ func (p *Prior) Params() []perfmodel.Param {
 	}
 	return out
 }
-

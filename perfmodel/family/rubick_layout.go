@@ -79,7 +79,7 @@ func newRubickSeen(p spec.Plan, nodes int) rubickSeen {
 		p.AccumSteps > 1, nodes > 1,
 		p.Precision == spec.FP32, p.Precision == spec.TF32,
 		p.Precision == "" || p.Precision == spec.FP16 || p.Precision == spec.BF16,
-		p.Precision == spec.FP8, p.Precision == spec.FP4} {
+		p.Precision.Format() == spec.FP8, p.Precision == spec.FP4} {
 		if has {
 			s |= 1 << i
 		}

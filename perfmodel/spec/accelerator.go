@@ -13,16 +13,32 @@ const (
 	TF32 Precision = "tf32"
 	FP16 Precision = "fp16"
 	BF16 Precision = "bf16"
-	FP8  Precision = "fp8"
+	FP8  Precision = "fp8" // one scale per tensor
 	FP4  Precision = "fp4"
+
+	// Recipes of fp8 with other kernels: a scale per block of 32 (OCP
+	// Microscaling Formats, 2023), and per row.
+	MXFP8      Precision = "mxfp8"
+	FP8Rowwise Precision = "fp8-rowwise"
 )
 
+// Format returns the number format of p: fp8 for each of its recipes.
+func (p Precision) Format() Precision {
+	switch p {
+	case MXFP8, FP8Rowwise:
+		return FP8
+	}
+	return p
+}
+
 // Precisions lists the known ones, widest first.
-func Precisions() []Precision { return []Precision{FP32, TF32, FP16, BF16, FP8, FP4} }
+func Precisions() []Precision {
+	return []Precision{FP32, TF32, FP16, BF16, FP8, MXFP8, FP8Rowwise, FP4}
+}
 
 // Bytes returns the bytes of one element in p, 4 for unknown ones.
 func (p Precision) Bytes() float64 {
-	switch p {
+	switch p.Format() {
 	case FP16, BF16:
 		return 2
 	case FP8:
@@ -58,7 +74,7 @@ type Accelerator struct {
 // format it runs at the next wider one it has: tf32 as fp32, bf16 as fp16 if
 // the part has that, fp8 and fp4 as bf16. 0 when nothing is known.
 func (a Accelerator) Peak(p Precision) float64 {
-	switch p {
+	switch p.Format() {
 	case FP4:
 		if a.FP4 > 0 {
 			return a.FP4

@@ -39,8 +39,8 @@ type Problem struct {
 	// parameter to jac, rows x n, zero when it is called; at holds the
 	// predictions at x. nil = forward differences of Predict.
 	Differentiate func(x, at []float64, jac *mat.Dense)
-	Y       []float64 // measured, as Predict gives it: log seconds
-	Noise   []float64 // standard deviation of each row's residual
+	Y             []float64 // measured, as Predict gives it: log seconds
+	Noise         []float64 // standard deviation of each row's residual
 	// Weight multiplies each row's part of the likelihood; nil = 1.
 	Weight []float64
 	// Tail is how many standard deviations of residual count in full; beyond
@@ -51,8 +51,8 @@ type Problem struct {
 // Posterior is what is known after a fit.
 type Posterior struct {
 	Gaussian
-	jac    *mat.Dense
-	weight []float64
+	jac      *mat.Dense
+	weight   []float64
 	Residual []float64 // Y minus prediction at the mode
 	// LeftOut is, for each row, about the residual of a fit without it:
 	// residual / (1 - leverage).
