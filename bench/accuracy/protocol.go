@@ -43,7 +43,7 @@ func (l Limit) Keeps(v float64) bool {
 type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // "1" a fraction, "rows", "s", "1/s", "ln" of the step time
+	Unit  string  `json:"unit"` // "1" a fraction, "rows", "cells", "s", "1/s", "ln" of the step time
 	Must  Limit   `json:"must,omitzero"`
 	Aim   Limit   `json:"aim,omitzero"`
 }
@@ -84,7 +84,7 @@ func fraction(name string, v, must, aim float64) Figure {
 
 // Protocols returns every protocol, in the order they are reported.
 func Protocols() []Protocol {
-	return slices.Concat(tracesProtocols(), publishedProtocols(), memoryProtocols(), choiceProtocols(), speedProtocols())
+	return slices.Concat(tracesProtocols(), cellProtocols(), publishedProtocols(), memoryProtocols(), choiceProtocols(), speedProtocols())
 }
 
 // LookupProtocol returns the protocol with a name; the error of an unknown one

@@ -1,0 +1,235 @@
+package accuracy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Sia's profiles: a cell is a model on a type of GPU, a point of it the mean of
+// the rows of so many GPUs on so many nodes at one batch per GPU. A family is
+// fitted to some points of a cell and asked about others; the figure is the
+// mean over cells of the mean error of each.
+
+func cellProtocols() []Protocol {
+	return []Protocol{
+		{Name: "sia-folds", Doc: "data/sia, 30 cells: 5-fold cross-validation", run: cells(foldsOf, 0.10, 0.07)},
+		{Name: "sia-beyond-4", Doc: "data/sia, 24 cells: fitted to points of at most 4 GPUs, asked beyond", run: cells(beyondFour, 0.16, 0.12)},
+		{Name: "sia-bootstrap", Doc: "data/sia, 30 cells: fitted to points of 1 GPU and one of 2, asked beyond", run: cells(bootstrap, 0.18, 0.15)},
+	}
+}
+
+// siaTypes are the types of GPU, as their files are called.
+var siaTypes = []string{"aws", "rtx", "dgx-ext", "azure", "quad"}
+
+// split is a set of points to fit and one to ask about.
+type split struct{ fit, ask []spec.Measurement }
+
+func cells(splits func(points []spec.Measurement, seed uint64) []split, must, aim float64) func(context.Context, *Bench, Contender) (Result, error) {
+	return func(ctx context.Context, b *Bench, c Contender) (Result, error) {
+		all, err := b.siaCells()
+		if err != nil {
+			return Result{}, err
+		}
+		f, err := b.jobFamily(c)
+		if err != nil {
+			return Result{}, err
+		}
+		if f.Fit == nil {
+			return Result{}, unablef("is not fitted")
+		}
+		answers, err := b.askEach(len(all), func(i int) ([]answer, error) {
+			var out []answer
+			for _, s := range splits(all[i].points, b.Seed) {
+				got, err := askSplit(ctx, f, s, all[i].name)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, got...)
+			}
+			return out, nil
+		})
+		if err != nil {
+			return Result{}, err
+		}
+		r := scored(answers)
+		if r.Rows == 0 {
+			return Result{}, unable(r.Refusals[0].Why)
+		}
+		means := over(r.Parts, func(s Summary) float64 { return s.Mean })
+		r.Figures = []Figure{
+			fraction("mean of cells", mean(means), must, aim),
+			{Name: "median of cells", Value: median(means), Unit: "1"},
+			{Name: "cells", Value: float64(len(means)), Unit: "cells"},
+		}
+		return r, nil
+	}
+}
+
+// askSplit fits f and asks it. A split that cannot be fitted is refused.
+func askSplit(ctx context.Context, f perfmodel.Family, s split, cell string) ([]answer, error) {
+	qs := questions(s.ask, func(*spec.Measurement) string { return cell })
+	p, _, err := f.Fit(ctx, perfmodel.Rows(s.fit))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return refuse(qs, err), nil
+	}
+	return ask(ctx, p, qs)
+}
+
+// cell is a model on a type of GPU.
+type cell struct {
+	name   string
+	points []spec.Measurement
+}
+
+// siaCells returns the 30 cells, by model and in the order of siaTypes.
+func (b *Bench) siaCells() ([]cell, error) {
+	rows, err := b.dataset("sia")
+	if err != nil {
+		return nil, err
+	}
+	groups := map[string][]spec.Measurement{}
+	var models []string
+	for _, m := range rows {
+		gpu := strings.TrimPrefix(m.Source, "sia/")
+		name := m.Config.Model.Name + " " + gpu
+		if slices.Contains(siaTypes, gpu) && !slices.Contains(models, m.Config.Model.Name) {
+			models = append(models, m.Config.Model.Name)
+		}
+		groups[name] = append(groups[name], m)
+	}
+	slices.Sort(models)
+	var out []cell
+	for _, model := range models {
+		for _, gpu := range siaTypes {
+			name := model + " " + gpu
+			if len(groups[name]) == 0 {
+				return nil, fmt.Errorf("accuracy: data/sia has no row of %s", name)
+			}
+			out = append(out, cell{name, points(groups[name])})
+		}
+	}
+	return out, nil
+}
+
+// points averages rows of as many GPUs on as many nodes at one batch, whatever
+// the number on each node; those of the result are as even as can be.
+func points(rows []spec.Measurement) []spec.Measurement {
+	type at struct{ nodes, gpus, batch int }
+	groups := map[at][]spec.Measurement{}
+	for _, m := range rows {
+		k := at{m.Config.Shape.Nodes(), m.Config.Shape.Total(), m.Config.Plan.MicroBatch}
+		groups[k] = append(groups[k], m)
+	}
+	var out []spec.Measurement
+	for k, g := range groups {
+		m := g[0]
+		m.Config.Shape = even(k.gpus, k.nodes)
+		m.StepSec = []float64{meanOf(g, spec.Measurement.MedianStepSec)}
+		m.PhaseSec = map[string]float64{}
+		for phase := range g[0].PhaseSec {
+			m.PhaseSec[phase] = meanOf(g, func(m spec.Measurement) float64 { return m.PhaseSec[phase] })
+		}
+		out = append(out, m)
+	}
+	slices.SortFunc(out, comparePoints)
+	return out
+}
+
+func comparePoints(a, b spec.Measurement) int {
+	return cmp.Or(cmp.Compare(gpus(&a), gpus(&b)), cmp.Compare(a.Config.Shape.Nodes(), b.Config.Shape.Nodes()),
+		cmp.Compare(a.Config.Plan.MicroBatch, b.Config.Plan.MicroBatch))
+}
+
+func gpus(m *spec.Measurement) int { return m.Config.Shape.Total() }
+
+func meanOf(rows []spec.Measurement, value func(spec.Measurement) float64) float64 {
+	v := make([]float64, len(rows))
+	for i, m := range rows {
+		v[i] = value(m)
+	}
+	return stat.Mean(v, nil)
+}
+
+// even spreads n devices over nodes.
+func even(n, nodes int) spec.Shape {
+	each := make([]int, nodes)
+	for i := range n {
+		each[i%nodes]++
+	}
+	return spec.NewShape(each...)
+}
+
+// foldsOf deals points to 5 folds at random, each asked about once.
+func foldsOf(points []spec.Measurement, seed uint64) []split {
+	const folds = 5
+	out := make([]split, folds)
+	for i, at := range stream(seed, "folds", points[0].Config.Key().String()).Perm(len(points)) {
+		for k := range out {
+			if i%folds == k {
+				out[k].ask = append(out[k].ask, points[at])
+			} else {
+				out[k].fit = append(out[k].fit, points[at])
+			}
+		}
+	}
+	return out
+}
+
+// beyondFour splits at 4 GPUs; none where there are no points beyond.
+func beyondFour(points []spec.Measurement, _ uint64) []split {
+	var s split
+	for _, m := range points {
+		if gpus(&m) <= 4 {
+			s.fit = append(s.fit, m)
+		} else {
+			s.ask = append(s.ask, m)
+		}
+	}
+	if len(s.ask) == 0 {
+		return nil
+	}
+	return []split{s}
+}
+
+// bootstrap fits the points of 1 GPU and the smallest batch on 2 GPUs of one
+// node, and asks about more than 2 GPUs.
+func bootstrap(points []spec.Measurement, _ uint64) []split {
+	var s split
+	pair := -1
+	for i, m := range points {
+		switch {
+		case gpus(&m) == 1:
+			s.fit = append(s.fit, m)
+		case gpus(&m) > 2:
+			s.ask = append(s.ask, m)
+		case m.Config.Shape.Nodes() == 1 && (pair < 0 || m.Config.Plan.MicroBatch < points[pair].Config.Plan.MicroBatch):
+			pair = i
+		}
+	}
+	if pair >= 0 {
+		s.fit = append(s.fit, points[pair])
+	}
+	return []split{s}
+}
+
+// stream returns the random numbers of one use, which no other use moves.
+func stream(seed uint64, names ...string) *rand.Rand {
+	h := fnv.New64a()
+	for _, n := range names {
+		fmt.Fprintf(h, "%s\x00", n)
+	}
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
