@@ -20,6 +20,7 @@ type constants struct {
 	waveHalf, depthHalf float64
 	misaligned          float64 // factor on multiplications with a width that is no multiple of alignment
 	groupedGEMM         float64 // of dense efficiency, multiplications of many experts at once
+	groupedHalf         float64 // rows of an expert at which it reaches half of that
 	mxGEMM, rowwiseGEMM float64 // ceiling of fp8 recipes over that of per-tensor scales
 	fp32GEMM            float64 // ceiling of fp32 and tf32 over the 16-bit one
 
@@ -145,7 +146,7 @@ var base = constants{
 		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25, ring: 0.6},
 		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35, ring: 0.6},
 	},
-	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.6, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
+	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
 	unfusedShare: 0.4, unfusedPasses: 11, torchFlash: 0.8,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30,
@@ -209,6 +210,7 @@ var params = []param{
 	{"misaligned widths", 0.2, one(func(k *constants) *float64 { return &k.misaligned })},
 	{"mxfp8 gemm", 0.1, one(func(k *constants) *float64 { return &k.mxGEMM })},
 	{"row-wise fp8 gemm", 0.3, one(func(k *constants) *float64 { return &k.rowwiseGEMM })},
+	{"rows of an expert", 0.8, one(func(k *constants) *float64 { return &k.groupedHalf })},
 	{"grouped gemm", 0.3, one(func(k *constants) *float64 { return &k.groupedGEMM })},
 	{"unfused attention", 0.3, one(func(k *constants) *float64 { return &k.unfusedShare })},
 	{"score passes", 0.3, one(func(k *constants) *float64 { return &k.unfusedPasses })},

@@ -34,6 +34,7 @@ type work struct {
 
 	moe       float64 // share of layers that route
 	topK      float64
+	routed    float64 // experts of a routing layer
 	expertFFN float64
 	sharedFFN float64 // inner width of the shared experts together
 
@@ -78,6 +79,7 @@ func newWork(c *spec.Config, w *work) error {
 	}
 	if m.Experts > 0 {
 		w.moe = float64(m.MoELayers()) / w.layers
+		w.routed = float64(m.Experts)
 		w.topK, w.expertFFN = float64(m.ExpertsPerToken), float64(m.ExpertFFN)
 		w.sharedFFN = float64(m.SharedExperts * m.ExpertFFN)
 	}
@@ -186,10 +188,13 @@ func (w *work) mlp(m *machine, rate, n, inner, elem float64) float64 {
 
 // experts returns the multiplications of one routing layer: each device sees
 // its share of the routed copies of its tokens, spread over the experts it
-// holds, as one grouped multiplication.
+// holds, as one grouped multiplication. The fewer rows an expert gets, the less
+// of a tile's work is shared.
 func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 {
 	copies := n * w.topK / float64(p.TP)
-	t := w.mlp(m, rate*m.k.groupedGEMM, copies, w.expertFFN, elem)
+	held := max(w.routed/float64(max(p.EP, 1)), 1)
+	rows := copies / held
+	t := w.mlp(m, rate*m.k.groupedGEMM*rows/(rows+m.k.groupedHalf), copies, w.expertFFN, elem)
 	if w.sharedFFN > 0 {
 		t += w.mlp(m, rate, n, w.sharedFFN/float64(p.TP), elem)
 	}

@@ -61,6 +61,7 @@ const (
 	orAlone
 	orShare
 	orCrowd
+	orSync
 	orRing
 	orHost
 	orNode
@@ -99,12 +100,13 @@ var allReduceForm = &opaqueForm{
 		orAlone:   {"u", 0.1, 0.7, 0.7, 0.5},
 		orShare:   {"k1", 0.05, 1, 1, 0.7},
 		orCrowd:   {"k2", 0.01, 1, 1, 0.7},
-		orRing:    {"r1", 0.02, 1, 0.7, 0.5},
-		orHost:    {"r2", 0.003, 1, 0.7, 0.5},
-		orNode:    {"r3", 0.02, 1, 0.7, 0.5},
-		orNodes:   {"r4", 0.02, 1, 0.7, 0.5},
-		orLog:     {"r5", 0.005, 1, 0.7, 0.5},
-		orEach:    {"r6", 0.0005, 1, 0.7, 0.5},
+		orSync:    {"S", 0.05, 1.5, 1, 0.3},
+		orRing:    {"r1", 0.4, 0.5, 0.7, 0.3},
+		orHost:    {"r2", 0.06, 0.5, 0.7, 0.3},
+		orNode:    {"r3", 0.4, 0.5, 0.7, 0.3},
+		orNodes:   {"r4", 0.4, 0.5, 0.7, 0.3},
+		orLog:     {"r5", 0.1, 0.5, 0.7, 0.3},
+		orEach:    {"r6", 0.01, 0.5, 0.7, 0.3},
 		orOverlap: {"gamma-1", 0.7, 0.5, 0.5, 0.3},
 	},
 	logTime: allReduceLogTime,
@@ -132,8 +134,9 @@ func allReduceLogTime(x *opaquePoint, p, grad []float64) (float64, [2]float64) {
 	sync := [...]float64{e[orRing] * share, e[orHost] * crowd, e[orNode] * multi, e[orNodes] * (x.nodes - 1) / x.nodes,
 		e[orLog] * math.Log2(x.devices), e[orEach] * (x.devices - 1)}
 	ts := 0.0
-	for _, s := range sync {
-		ts += s
+	for i := range sync {
+		sync[i] *= e[orSync]
+		ts += sync[i]
 	}
 	gamma := 1 + e[orOverlap]
 	last, wc, ws, dGamma := overlapped(tc, ts, gamma)
@@ -148,6 +151,7 @@ func allReduceLogTime(x *opaquePoint, p, grad []float64) (float64, [2]float64) {
 		grad[orShare] = wc * e[orShare] * share / slow
 		grad[orCrowd] = wc * e[orCrowd] * crowd / slow
 		if ts > 0 {
+			grad[orSync] = ws
 			for i, s := range sync {
 				grad[orRing+i] = ws * s / ts
 			}

@@ -127,7 +127,7 @@ func (f *opaqueFitted) condition() {
 	for i := range rowVar {
 		rowVar[i] = opaqueRowSD * opaqueRowSD
 	}
-	for range 3 {
+	for range 2 {
 		f.residual, _ = newCholesky(n, func(i, j int) float64 {
 			v := opaqueKernel(&seen[i], &seen[j])
 			a, b := jv.RawRowView(i), f.jac.RawRowView(j)

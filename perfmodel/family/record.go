@@ -128,6 +128,7 @@ type hybridRecord struct {
 	X          []float64       `json:"x,omitempty"`
 	Widths     []widths        `json:"widths,omitempty"` // of each site
 	Scale      float64         `json:"scale,omitempty"`
+	Kernel     kernel          `json:"kernel,omitzero"`
 	Points     []pointRecord   `json:"points,omitempty"`
 	Mixed      []mixtureRecord `json:"mixed,omitempty"`
 }
@@ -150,6 +151,7 @@ func (h *Hybrid) MarshalBinary() ([]byte, error) {
 	r := hybridRecord{Version: recordVersion, Prior: h.prior.trained.Hash}
 	if m := h.base; m.rest != nil {
 		r.Params, r.Frameworks, r.X, r.Scale = paramNames(), m.layout.frameworks, m.x, m.scale
+		r.Kernel = m.rest.kernel
 		for _, s := range m.layout.sites {
 			r.Sites = append(r.Sites, [2]string{s.framework, s.accelerator})
 			r.Widths = append(r.Widths, m.wide[s])
@@ -219,7 +221,7 @@ func (p *Prior) loadCalibrated(r *hybridRecord) (*calibrated, error) {
 	for _, q := range r.Points {
 		at, e, sd = append(at, point{num: q.Num, cat: q.Cat}), append(e, q.E), append(sd, q.SD)
 	}
-	if m.rest = newResidual(at, e, sd); m.rest == nil {
+	if m.rest = withKernel(at, e, sd, r.Kernel); m.rest == nil || !(r.Kernel.SD > 0) {
 		return nil, errors.New("hybrid: stored residuals are no numbers: fit again")
 	}
 	m.complete(p)

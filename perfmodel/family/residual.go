@@ -15,16 +15,39 @@ import (
 // Source: Rasmussen and Williams, "Gaussian Processes for Machine Learning",
 // 2006, section 2.2 and equation 4.18 (exponential kernel).
 type residual struct {
-	at    []point
-	e, sd []float64
-	alpha []float64 // (K + noise)⁻¹ · residuals
-	chol  mat.Cholesky
+	at     []point
+	e, sd  []float64
+	kernel kernel
+	alpha  []float64 // (K + noise)⁻¹ · residuals
+	chol   mat.Cholesky
+}
+
+// kernel is the process's: A, and what distances are multiplied by.
+type kernel struct {
+	SD    float64 `json:"sd"`
+	Steep float64 `json:"steep"`
 }
 
 const (
-	residualSD    = 0.10 // A: what the physics leaves unexplained
-	residualNoise = 0.04 // and what differs between repeats
+	residualSD    = 0.10 // A where rows say little: what physics leaves unexplained
+	residualNoise = 0.04 // what differs between repeats
 )
+
+// kernels are those tried, each with its share of belief before any row, as a
+// logarithm: a factor of two off the usual is one standard deviation.
+var kernels = func() (out []kernel) {
+	for _, sd := range []float64{0.05, 0.07, 0.10, 0.14, 0.20, 0.28} {
+		for _, steep := range []float64{0.35, 0.6, 1, 1.7} {
+			out = append(out, kernel{sd, steep})
+		}
+	}
+	return out
+}()
+
+func (k kernel) belief() float64 {
+	a, b := math.Log2(k.SD/residualSD), math.Log2(k.Steep)
+	return -(a*a + b*b) / 2
+}
 
 // numWeights are the distances of a factor of two in each of numNames.
 var numWeights = [numDims]float64{0.1, 0.1, 0.15, 0.25, 0.2, 0.3, 0.2, 0.15, 0.25, 0.1, 0.3, 0.3, 0.2, 0.3}
@@ -32,7 +55,8 @@ var numWeights = [numDims]float64{0.1, 0.1, 0.15, 0.25, 0.2, 0.3, 0.2, 0.15, 0.2
 // catWeights are the distances of another of catNames.
 var catWeights = [catDims]float64{0.4, 0.5, 2, 0.5, 0.5, 1}
 
-func (a *point) near(b *point) float64 {
+// distance is d of two configurations.
+func (a *point) distance(b *point) float64 {
 	d := 0.0
 	for i, w := range numWeights {
 		d += w * math.Abs(a.num[i]-b.num[i])
@@ -42,45 +66,86 @@ func (a *point) near(b *point) float64 {
 			d += w
 		}
 	}
-	return residualSD * residualSD * math.Exp(-d)
+	return d
 }
 
-// newResidual fits the process to residuals e, log measured minus log physics;
-// sd is the standard deviation of each beyond that of repeats, 0 for rows as
-// good as others.
+func (k kernel) at(distance float64) float64 { return k.SD * k.SD * math.Exp(-k.Steep*distance) }
+
+// newResidual fits the process to residuals e, log measured minus log physics,
+// with the kernel of the greatest marginal likelihood times belief (equation
+// 5.8 there); sd is the standard deviation of each beyond that of repeats, 0
+// for rows as good as others.
 func newResidual(at []point, e, sd []float64) *residual {
-	r := &residual{at: at, e: e, sd: sd}
-	k := mat.NewSymDense(len(e), nil)
-	for i := range r.at {
-		for j := range r.at[:i+1] {
-			k.SetSym(i, j, r.at[i].near(&r.at[j]))
+	n := len(at)
+	d := make([]float64, n*n)
+	for i := range at {
+		for j := range at[:i] {
+			d[i*n+j] = at[i].distance(&at[j])
 		}
-		k.SetSym(i, i, residualSD*residualSD+residualNoise*residualNoise+sd[i]*sd[i])
 	}
-	if !r.chol.Factorize(k) {
-		return nil // cannot be: the diagonal is larger than what it is made of
+	var best *residual
+	most := math.Inf(-1)
+	for _, k := range kernels {
+		r := &residual{at: at, e: e, sd: sd, kernel: k}
+		if score, ok := r.fit(d); ok && score+k.belief() > most {
+			best, most = r, score+k.belief()
+		}
 	}
-	alpha := mat.NewVecDense(len(e), nil)
-	if r.chol.SolveVecTo(alpha, mat.NewVecDense(len(e), append([]float64(nil), e...))) != nil {
+	return best
+}
+
+// withKernel is newResidual with a kernel chosen before.
+func withKernel(at []point, e, sd []float64, k kernel) *residual {
+	n := len(at)
+	d := make([]float64, n*n)
+	for i := range at {
+		for j := range at[:i] {
+			d[i*n+j] = at[i].distance(&at[j])
+		}
+	}
+	r := &residual{at: at, e: e, sd: sd, kernel: k}
+	if _, ok := r.fit(d); !ok {
 		return nil
 	}
-	r.alpha = alpha.RawVector().Data
 	return r
+}
+
+// fit solves for alpha and returns the log marginal likelihood, but for a
+// constant. d is the lower triangle of distances.
+func (r *residual) fit(d []float64) (score float64, ok bool) {
+	n := len(r.at)
+	k := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i {
+			k.SetSym(i, j, r.kernel.at(d[i*n+j]))
+		}
+		k.SetSym(i, i, r.kernel.SD*r.kernel.SD+residualNoise*residualNoise+r.sd[i]*r.sd[i])
+	}
+	if !r.chol.Factorize(k) {
+		return 0, false
+	}
+	e := mat.NewVecDense(n, append([]float64(nil), r.e...))
+	alpha := mat.NewVecDense(n, nil)
+	if r.chol.SolveVecTo(alpha, e) != nil {
+		return 0, false
+	}
+	r.alpha = alpha.RawVector().Data
+	return -mat.Dot(e, alpha)/2 - r.chol.LogDet()/2, true
 }
 
 // predict returns the mean and the variance of the residual at p.
 func (r *residual) predict(p *point) (mean, variance float64) {
 	k := make([]float64, len(r.at))
 	for i := range r.at {
-		k[i] = p.near(&r.at[i])
+		k[i] = r.kernel.at(p.distance(&r.at[i]))
 		mean += k[i] * r.alpha[i]
 	}
 	v := mat.NewVecDense(len(k), k)
 	var u mat.VecDense
 	if r.chol.SolveVecTo(&u, v) != nil {
-		return mean, residualSD * residualSD
+		return mean, r.kernel.SD * r.kernel.SD
 	}
-	return mean, max(residualSD*residualSD-mat.Dot(v, &u), 0)
+	return mean, max(r.kernel.SD*r.kernel.SD-mat.Dot(v, &u), 0)
 }
 
 // leftOut returns what each row's residual would be predicted wrong by without
