@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -60,9 +62,45 @@ func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		fraction("pooled median", r.Median, 0.13, 0.10),
 		fraction("mean of source medians", meanOfMedians(r.Parts), 0.12, 0.09),
 		{Name: "rows predicted", Value: float64(r.Rows), Unit: "rows", Must: Limit{AtLeast: leastPredicted}},
+		{Name: "predicted of those that may not be refused", Value: predictedOfMust(answers), Unit: "1", Must: Limit{AtLeast: 1}},
 	}
 	r.intervalFigures(0.5, 0.35)
 	return r, nil
+}
+
+// mayRefuse reports whether a published row says too little, or is of a kind of
+// network that no layer formula covers: fine-tuning of litgpt, whose sequence
+// length nobody knows, hybrids with state space layers and models nobody
+// describes, and rows of bigscience without any size.
+func mayRefuse(a *answer) bool {
+	m := a.config.Model
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, m.Name)
+	for _, kind := range []string{"nemotron3", "kimik2", "deepseekv4"} {
+		if strings.Contains(name, kind) {
+			return true
+		}
+	}
+	return a.part == "litgpt" || a.part == "bigscience" && m.Layers == 0 && m.Hidden == 0
+}
+
+// predictedOfMust returns the share predicted of the rows that may not be
+// refused.
+func predictedOfMust(answers []answer) float64 {
+	predicted, all := 0, 0
+	for i := range answers {
+		if a := &answers[i]; !mayRefuse(a) {
+			all++
+			if a.err == nil {
+				predicted++
+			}
+		}
+	}
+	return share(predicted, all)
 }
 
 // revealing scores c with k rows of each source revealed.

@@ -1,0 +1,179 @@
+package accuracy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+// protocolsNamed looks protocols up.
+func protocolsNamed(t *testing.T, names ...string) []Protocol {
+	t.Helper()
+	var out []Protocol
+	for _, n := range names {
+		p, err := LookupProtocol(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func contenderNamed(t *testing.T, name string) Contender {
+	t.Helper()
+	c, err := Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestRunIsDeterministic: the same on one processor as on several, but for
+// times.
+func TestRunIsDeterministic(t *testing.T) {
+	o := Options{
+		Shared: spectest.Shared(t), Seed: 1,
+		Protocols:  protocolsNamed(t, "rubick", "published-0", "published-10", "plan-choice", "memory"),
+		Contenders: []Contender{contenderNamed(t, "analytic"), contenderNamed(t, "rubick")},
+	}
+	run := func(procs int) []Result {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		rs, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rs
+	}
+	many := run(4)
+	if diff := cmp.Diff(run(1), many, cmpopts.IgnoreFields(Result{}, "WallSec")); diff != "" {
+		t.Errorf("one processor (-), four (+):\n%s", diff)
+	}
+	if _, err := json.Marshal(many); err != nil {
+		t.Error(err) // a figure that is not finite
+	}
+	for i, r := range many {
+		if want := o.Protocols[i/2].Name; r.Protocol != want {
+			t.Errorf("result %d is of %s, want %s", i, r.Protocol, want)
+		}
+	}
+}
+
+// TestTracesAreThoseOfTheRule: what is scored of Rubick's traces, with the
+// left-out rule and without.
+func TestTracesAreThoseOfTheRule(t *testing.T) {
+	rs, err := Run(t.Context(), Options{Shared: spectest.Shared(t), Protocols: protocolsNamed(t, "rubick"), Contenders: []Contender{contenderNamed(t, "rubick")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rs[0]
+	if r.Rows != 401 || r.Figures[2].Value != 472 {
+		t.Errorf("%d rows scored, %g with those left out, want 401 and 472", r.Rows, r.Figures[2].Value)
+	}
+	if !(r.Mean > 0 && r.Mean < 0.09) {
+		t.Errorf("mean error %.4f, want at most 0.09", r.Mean)
+	}
+	if r.Standing != LeftOut {
+		t.Errorf("standing is %s", r.Standing)
+	}
+}
+
+// TestRunRefuses: what cannot be run is an error that says what to do.
+func TestRunRefuses(t *testing.T) {
+	if _, err := Run(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "PACER_SHARED") {
+		t.Errorf("no directory: %v", err)
+	}
+	o := Options{Shared: t.TempDir(), Protocols: protocolsNamed(t, "rubick"), Contenders: []Contender{contenderNamed(t, "rubick")}}
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "data/rubick") {
+		t.Errorf("no data: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := LookupProtocol("rubik"); err == nil || !strings.Contains(err.Error(), "there are: rubick") {
+		t.Errorf("unknown protocol: %v", err)
+	}
+}
+
+// TestUnableIsAnAnswer: a family that cannot answer says why, without figures.
+func TestUnableIsAnAnswer(t *testing.T) {
+	r, err := settle(Result{Summary: Summary{Rows: 3}}, unablef("needs %d rows", 7))
+	if err != nil || r.Unable != "needs 7 rows" || r.Rows != 0 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := settle(Result{}, errNo); !errors.Is(err, errNo) {
+		t.Errorf("got %v, want the error itself", err)
+	}
+}
+
+func TestMemoWorksOnce(t *testing.T) {
+	var m memo[string, int]
+	calls := 0
+	for range 3 {
+		v, err := m.get("a", func() (int, error) { calls++; return 7, errNo })
+		if v != 7 || !errors.Is(err, errNo) {
+			t.Errorf("got %d, %v", v, err)
+		}
+	}
+	if v, _ := m.get("b", func() (int, error) { return 8, nil }); v != 8 || calls != 1 {
+		t.Errorf("got %d; the first was worked out %d times", v, calls)
+	}
+}
+
+func TestMayRefuse(t *testing.T) {
+	for _, c := range []struct {
+		part, model    string
+		layers, hidden int
+		want           bool
+	}{
+		{"megatron_bridge", "Nemotron_3_Nano", 0, 0, true},
+		{"megatron_bridge", "Kimi-K2", 61, 7168, true},
+		{"megatron_bridge", "DeepSeekV4 Flash", 0, 0, true},
+		{"megatron_bridge", "DeepSeekV3", 61, 7168, false},
+		{"nemo_2407", "Nemotron-8B", 0, 0, false},
+		{"litgpt", "Llama2-7B", 32, 4096, true},
+		{"bigscience", "GPT-20B", 0, 0, true},
+		{"bigscience", "GPT-20B", 0, 14400, false},
+	} {
+		a := answer{question: question{part: c.part}}
+		a.config.Model.Name, a.config.Model.Layers, a.config.Model.Hidden = c.model, c.layers, c.hidden
+		if got := mayRefuse(&a); got != c.want {
+			t.Errorf("%s, %s, %d layers, hidden %d: may be refused: %v", c.part, c.model, c.layers, c.hidden, got)
+		}
+	}
+}
+
+// TestSpeedAsksDifferentThings: no configuration twice.
+func TestSpeedAsksDifferentThings(t *testing.T) {
+	groups, err := catalogPlans(20_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[any]bool{}
+	n := 0
+	for _, g := range groups {
+		for _, p := range g.plans {
+			c := g.config
+			c.Plan = p
+			seen[c] = true
+			n++
+			if p.Devices() != c.Shape.Total() {
+				t.Fatalf("plan %s on %s", p, c.Shape)
+			}
+		}
+	}
+	if n != len(seen) || math.Abs(float64(n)-20_000) > 100 {
+		t.Errorf("%d configurations, %d different, want 20000", n, len(seen))
+	}
+}
