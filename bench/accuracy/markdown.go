@@ -37,9 +37,10 @@ const mostParts = 12
 func Markdown(results []Result) []byte {
 	var b bytes.Buffer
 	b.WriteString("Errors are of the step time (dl2: of the speed; memory: of the peak), as a fraction of what was measured. *Left out*: no parameter\n" +
-		"was fitted to a scored row. *In view*: constants were chosen or fitted with the scored rows in view, so this is **not accuracy**.\n" +
+		"was fitted to a scored row. *In view*: constants were chosen or fitted with the scored rows in view; *in sample*: all of them were\n" +
+		"fitted: this is **not accuracy**.\n" +
 		"Half-widths are of ln step time. A regret is over choices among at least three measured plans. A star: keeps what it must; two:\n" +
-		"reaches the aim; brackets: in view; parentheses: of so few of the rows that it is not to be compared.\n\n")
+		"reaches the aim; brackets: in view or in sample; parentheses: of so few of the rows that it is not to be compared.\n\n")
 	writeProtocols(&b, results)
 	bars := Bars(results)
 	table(&b, bars[0], bars[1:])

@@ -24,8 +24,14 @@ type Protocol struct {
 type Standing string
 
 const (
-	LeftOut Standing = "left out" // no parameter was fitted to a scored row
-	InView  Standing = "in view"  // constants were chosen or fitted with scored rows in view: not accuracy
+	// LeftOut: no parameter was fitted to a scored row.
+	LeftOut Standing = "left out"
+	// InView: constants were chosen or fitted with scored rows in view, which is
+	// not accuracy.
+	InView Standing = "in view"
+	// InSample: every scored row was fitted. Not accuracy either; it is there
+	// to be compared with what others report so.
+	InSample Standing = "in sample"
 )
 
 // Limit bounds a figure; 0 is no bound.

@@ -31,7 +31,7 @@ func (r *Result) statistics() []string {
 
 // Bars returns a table of what the protocols are judged by, header first: a
 // line per figure, a column per family. A star marks a figure that keeps what it
-// must, two one that reaches the aim; brackets, one that is not left out;
+// must, two one that reaches the aim; brackets, one of rows in view or in sample;
 // parentheses, one of too few of the rows to be compared with others.
 func Bars(results []Result) [][]string {
 	var families []string

@@ -133,7 +133,7 @@ func accuracyResult(results []accuracy.Result) result {
 			if err := writeTable(w, accuracy.Bars(results)); err != nil {
 				return err
 			}
-			fmt.Fprint(w, "\n*: keeps what it must, **: reaches the aim, [...]: constants were chosen with the rows in view,\n(...): too few rows predicted to compare\n\n")
+			fmt.Fprint(w, "\n*: keeps what it must, **: reaches the aim, [...]: the rows were in view or in sample: not accuracy,\n(...): too few rows predicted to compare\n\n")
 			return writeTable(w, accuracy.Statistics(results))
 		},
 	}
