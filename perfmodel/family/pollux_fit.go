@@ -59,21 +59,21 @@ func newPolluxRow(m *spec.Measurement) polluxRow {
 	return r
 }
 
-// polluxRange is what some rows have shown of a job; parameters of what they
-// have not are not fitted.
+// polluxRange is what some rows have shown of a job.
 type polluxRange struct {
-	Batches   bool `json:"batches"`    // two micro-batches
-	Nodes     bool `json:"nodes"`      // several nodes
-	OneNode   bool `json:"one_node"`   // several replicas on one node
-	Replicas3 bool `json:"replicas_3"` // more than two replicas
+	LeastMicro   int  `json:"least_micro"`
+	MostMicro    int  `json:"most_micro"`
+	MostReplicas int  `json:"most_replicas"`
+	MostNodes    int  `json:"most_nodes"`
+	OneNode      bool `json:"one_node"` // several replicas on one node
 }
 
-func newPolluxRange(rows []polluxRow) (s polluxRange) {
+func newPolluxRange(rows []polluxRow) polluxRange {
+	s := polluxRange{LeastMicro: rows[0].Micro}
 	for _, r := range rows {
-		s.Batches = s.Batches || r.Micro != rows[0].Micro
-		s.Nodes = s.Nodes || r.Nodes > 1
+		s.LeastMicro, s.MostMicro = min(s.LeastMicro, r.Micro), max(s.MostMicro, r.Micro)
+		s.MostReplicas, s.MostNodes = max(s.MostReplicas, r.Replicas), max(s.MostNodes, r.Nodes)
 		s.OneNode = s.OneNode || r.Nodes == 1 && r.Replicas > 1
-		s.Replicas3 = s.Replicas3 || r.Replicas > 2
 	}
 	return s
 }
@@ -93,16 +93,16 @@ func polluxBounds(rows []polluxRow) (lower, upper, start polluxVec) {
 		}
 	}
 	seen := newPolluxRange(rows)
-	if !seen.Batches { // as much of a micro-batch's time is taken to be fixed as is not
+	if seen.LeastMicro == seen.MostMicro { // as much of a micro-batch's time is taken to be fixed as is not
 		pin(meanGrad(rows)/2, plComputeFixed)
 	}
-	if !seen.Nodes {
+	if seen.MostNodes == 1 {
 		pin(polluxLeast, plNetFixed, plNetReplica)
 	}
 	if !seen.OneNode {
 		pin(polluxLeast, plNodeFixed, plNodeReplica)
 	}
-	if !seen.Replicas3 {
+	if seen.MostReplicas <= 2 {
 		pin(polluxLeast, plNetReplica, plNodeReplica)
 	}
 	return lower, upper, start
@@ -136,7 +136,7 @@ func fitPolluxRows(rows []polluxRow, stop lbfgsb.Settings) (polluxVec, error) {
 		return polluxVec{}, fmt.Errorf("%w: %w", errNotFinite, err)
 	}
 	v := polluxVec(r.X)
-	if !newPolluxRange(rows).Nodes { // traffic between nodes is no faster than inside one
+	if newPolluxRange(rows).MostNodes == 1 { // traffic between nodes is no faster than inside one
 		v[plNetFixed] = max(v[plNetFixed], 1.1*v[plNodeFixed])
 		v[plNetReplica] = max(v[plNetReplica], 1.1*v[plNodeReplica])
 	}

@@ -20,7 +20,7 @@ type polluxFamily struct {
 
 // polluxModel is the fitted performance model of one job.
 type polluxModel struct {
-	by     string
+	family polluxFamily
 	Job    dpJob       `json:"job"`
 	Params polluxVec   `json:"params"` // in the order of polluxParams
 	Seen   polluxRange `json:"seen"`
@@ -38,7 +38,7 @@ func (f polluxFamily) fit(ctx context.Context, data iter.Seq2[spec.Measurement, 
 		return nil, perfmodel.Card{}, err
 	}
 	card := perfmodel.Card{Key: in.job.Key, Family: f.name, NFit: n, NLeftOut: in.left, Params: m.params(),
-		DataHash: perfmodel.HashRows(in.rows), Warnings: append(in.warnings, m.unseen()...)}
+		DataHash: perfmodel.HashRows(in.rows), Warnings: append(in.warnings, m.pinned()...)}
 	return m, card, nil
 }
 
@@ -53,7 +53,7 @@ func (f polluxFamily) fitJob(in dpRows) (*polluxModel, int, error) {
 }
 
 func (f polluxFamily) model(job dpJob, v polluxVec, seen polluxRange) *polluxModel {
-	return &polluxModel{by: f.name + ": " + job.Key.String(), Job: job, Params: v, Seen: seen}
+	return &polluxModel{family: f, Job: job, Params: v, Seen: seen}
 }
 
 // can returns an error wrapping perfmodel.ErrNotCovered for a configuration the
@@ -102,32 +102,67 @@ func (m *polluxModel) params() map[string]perfmodel.Param {
 	return out
 }
 
-// unseen says which parameters were not fitted, and why.
-func (m *polluxModel) unseen() (out []string) {
-	say := func(seen bool, why string) {
-		if !seen {
-			out = append(out, m.by+": "+why)
+// by says who predicts.
+func (m *polluxModel) by() string { return m.family.name + ": " + m.Job.Key.String() }
+
+// pinned says which parameters were not fitted, and why.
+func (m *polluxModel) pinned() (out []string) {
+	say := func(pinned bool, why string) {
+		if pinned {
+			out = append(out, m.family.name+": "+why)
 		}
 	}
 	s := m.Seen
-	say(s.Batches, "rows of one micro-batch: alpha_c is taken to be half the gradient time")
-	say(s.OneNode, "no row of several replicas on one node: alpha_r and beta_r are taken to be nothing")
-	say(s.Nodes, "no row on several nodes: alpha_n and beta_n are taken to be 1.1 times alpha_r and beta_r")
-	say(s.Replicas3, "no row of more than two replicas: beta_r and beta_n are taken to be nothing")
+	say(s.LeastMicro == s.MostMicro, "rows of one micro-batch: alpha_c is taken to be half the gradient time")
+	say(!s.OneNode, "no row of several replicas on one node: alpha_r and beta_r are taken to be nothing")
+	say(s.MostNodes == 1, "no row on several nodes: alpha_n and beta_n are taken to be 1.1 times alpha_r and beta_r")
+	say(s.MostReplicas <= 2, "no row of more than two replicas: beta_r and beta_n are taken to be nothing")
 	return out
 }
 
-// Predict implements perfmodel.Predictor. It warns where the prediction rests
-// on parameters that were not fitted. There is no interval.
+// Predict implements perfmodel.Predictor. It warns of what no fitted row has
+// shown. There is no interval.
 func (m *polluxModel) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	family := polluxFamily{name: m.name()}
-	if err := family.can(&c); err != nil {
+	x, err := m.point(&c)
+	if err != nil {
 		return spec.Prediction{}, err
 	}
-	if err := m.Job.covers(family.name, &c); err != nil {
-		return spec.Prediction{}, err
+	return m.family.prediction(&c, x.seconds(&m.Params), m.by(), m.extrapolates(x))
+}
+
+// point returns what the model sees of c, or an error wrapping
+// perfmodel.ErrNotCovered.
+func (m *polluxModel) point(c *spec.Config) (polluxPoint, error) {
+	if err := m.family.can(c); err != nil {
+		return polluxPoint{}, err
+	}
+	if err := m.Job.covers(m.family.name, c); err != nil {
+		return polluxPoint{}, err
 	}
 	p := c.Plan.Normal()
-	x := newPolluxPoint(&c, &p)
-	return m.predict(&c, x)
+	return newPolluxPoint(c, &p), nil
+}
+
+// prediction makes a prediction of a step time.
+func (f polluxFamily) prediction(c *spec.Config, sec float64, by string, warnings []error) (spec.Prediction, error) {
+	rate := float64(c.Plan.GlobalBatch()) / sec
+	if !(rate > 0) || math.IsInf(rate, 0) {
+		return spec.Prediction{}, fmt.Errorf("%s: plan %s has no finite step time: %w", by, c.Plan, perfmodel.ErrNotCovered)
+	}
+	return spec.Prediction{Throughput: rate, By: by, Warnings: warnings}, nil
+}
+
+// extrapolates names the dimensions in which x is outside the fitted rows.
+func (m *polluxModel) extrapolates(x polluxPoint) (out []error) {
+	say := func(beyond bool, format string, args ...any) {
+		if beyond {
+			out = append(out, fmt.Errorf(m.family.name+": extrapolates: "+format, args...))
+		}
+	}
+	s := m.Seen
+	say(x.Micro < s.LeastMicro || x.Micro > s.MostMicro, "micro-batch %d, fitted to %d..%d", x.Micro, s.LeastMicro, s.MostMicro)
+	say(x.Replicas > s.MostReplicas, "%d replicas, fitted to at most %d", x.Replicas, s.MostReplicas)
+	say(x.Nodes > s.MostNodes, "%d nodes, fitted to at most %d", x.Nodes, s.MostNodes)
+	say(x.Nodes == 1 && x.Replicas > 1 && !s.OneNode, "several replicas on one node, no fitted row has them")
+	return out
 }
