@@ -31,6 +31,16 @@ type machine struct {
 	fp32, tf32, fp8, fp4 float64 // datasheet peaks, FLOP/s; 0 = the device lacks the format
 
 	lacks int // set of lack..., the plan's apart
+	sheet datasheet
+}
+
+// datasheet holds the figures that constants have not touched: FLOP/s in 16
+// bits, bytes/s.
+type datasheet struct {
+	generation   int
+	peak, mem    float64
+	intra, inter float64
+	host         float64 // 0 = unknown
 }
 
 // warnings returns what is assumed under p.
@@ -75,8 +85,8 @@ var lackWarnings = func() (out [lackCount][]error) {
 // perfmodel.ErrNotCovered and names the figure that is missing.
 func newMachine(k *constants, c *spec.Config, m *machine) error {
 	a := &c.Accelerator
-	g := generationOf(a.Arch)
-	m.k, m.gen, m.share, m.stack = k, &generations[g], &k.shares[g], stackOf(c.Framework)
+	m.sheet.generation = generationOf(a.Arch)
+	m.gen, m.stack = &generations[m.sheet.generation], stackOf(c.Framework)
 	lacks := 0
 	peak := a.Peak(spec.BF16)
 	m.fp8, m.fp4 = a.FP8, a.FP4
@@ -90,15 +100,7 @@ func newMachine(k *constants, c *spec.Config, m *machine) error {
 		return fmt.Errorf("analytic: accelerator %q has a peak of %g FLOP/s and %g bytes/s of memory bandwidth, both are needed: %w",
 			a.Name, peak, a.MemBps, perfmodel.ErrNotCovered)
 	}
-	m.peak16 = peak * m.share.gemm
-	m.core = peak * k.unfusedShare
-	if !m.stack.unfused {
-		m.flash = peak * m.share.flash
-		if m.stack.torch {
-			m.flash *= k.torchFlash
-		}
-	}
-	m.mem = a.MemBps * k.memShare
+	m.sheet.peak, m.sheet.mem = peak, a.MemBps
 
 	total, _, most, least := c.Shape.Stats()
 	m.total = total
@@ -112,39 +114,48 @@ func newMachine(k *constants, c *spec.Config, m *machine) error {
 	}
 	m.links(c, most, &lacks)
 	m.lacks = lacks
+	m.use(k)
 	return nil
 }
 
+// links reads the links of c, whose nodes have perNode devices.
 func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
-	a := &c.Accelerator
-	intra := c.Link.IntraBps
-	if intra <= 0 {
-		intra = a.ScaleUpBps
-		if intra <= 0 {
-			intra = a.HostBps
-		}
-		if intra <= 0 {
-			intra = pcieBps
-		}
-		if m.total != 1 {
-			*lacks |= lackIntra
-		}
+	a, sheet := &c.Accelerator, &m.sheet
+	sheet.intra = firstPositive(c.Link.IntraBps, a.ScaleUpBps, a.HostBps, pcieBps)
+	if c.Link.IntraBps <= 0 && m.total != 1 {
+		*lacks |= lackIntra
 	}
-	m.intra = intra * m.share.ring
-	inter := c.Link.InterBps
-	if inter <= 0 {
-		inter = m.gen.interBps * float64(perNode)
+	sheet.inter = c.Link.InterBps
+	if sheet.inter <= 0 {
+		sheet.inter = m.gen.interBps * float64(perNode)
 		if m.total > m.domain || m.total == 0 {
 			*lacks |= lackInter
 		}
 	}
-	m.inter = inter * m.k.netShare
 	if m.domain > perNode { // several nodes' network
-		m.inter *= float64(m.domain) / float64(perNode)
+		sheet.inter *= float64(m.domain) / float64(perNode)
 	}
-	m.host = m.k.hostBps
-	if h := firstPositive(c.Link.HostBps, a.HostBps); h > 0 {
-		m.host = min(hostShare*h, 2.5*m.k.hostBps)
+	sheet.host = firstPositive(c.Link.HostBps, a.HostBps)
+}
+
+// use applies constants to the datasheet.
+func (m *machine) use(k *constants) {
+	sheet := &m.sheet
+	m.k, m.share = k, &k.shares[sheet.generation]
+	m.peak16 = sheet.peak * m.share.gemm
+	m.core = sheet.peak * k.unfusedShare
+	m.flash = 0
+	if !m.stack.unfused {
+		m.flash = sheet.peak * m.share.flash
+		if m.stack.torch {
+			m.flash *= k.torchFlash
+		}
+	}
+	m.mem = sheet.mem * k.memShare
+	m.intra, m.inter = sheet.intra*m.share.ring, sheet.inter*k.netShare
+	m.host = k.hostBps
+	if sheet.host > 0 {
+		m.host = min(hostShare*sheet.host, 2.5*k.hostBps)
 	}
 }
 

@@ -26,6 +26,9 @@ type opaqueForm struct {
 	// if that is not nil. shares are how much of it each of two kinds of work is
 	// responsible for, d log time / d log work: that of a replica alone and that
 	// of several together.
+	// start moves the logarithms of constants whose order of magnitude is the
+	// job's to what d suggests.
+	start   func(d *opaqueData, p []float64)
 	logTime func(x *opaquePoint, p, grad []float64) (logSec float64, shares [2]float64)
 }
 
@@ -109,7 +112,31 @@ var allReduceForm = &opaqueForm{
 		orEach:    {"r6", 0.01, 0.5, 0.7, 0.3},
 		orOverlap: {"gamma-1", 0.7, 0.5, 0.5, 0.3},
 	},
+	start:   allReduceStart,
 	logTime: allReduceLogTime,
+}
+
+// allReduceStart takes the time of a replica alone, or of the fewest there are,
+// to be half launching at the smallest batch and mostly samples at the largest.
+func allReduceStart(d *opaqueData, p []float64) {
+	small, large := -1, -1
+	for i, x := range d.at {
+		if x.devices > d.at[max(small, 0)].devices {
+			continue
+		}
+		fewer := small < 0 || x.devices < d.at[small].devices
+		if fewer || x.batch < d.at[small].batch {
+			small = i
+		}
+		if fewer || x.batch > d.at[large].batch {
+			large = i
+		}
+	}
+	if small < 0 {
+		return
+	}
+	p[orLaunch], p[orFixed] = d.y[small]+math.Log(0.5), d.y[small]+math.Log(0.4)
+	p[orSample] = d.y[large] + math.Log(0.7/d.at[large].batch)
 }
 
 func allReduceLogTime(x *opaquePoint, p, grad []float64) (float64, [2]float64) {

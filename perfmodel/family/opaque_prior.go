@@ -102,7 +102,7 @@ func trainOpaque(rows []spec.Measurement) (*opaquePrior, error) {
 // in view.
 func newOpaqueCell(form *opaqueForm, model, site string, rows []spec.Measurement) (opaqueCell, error) {
 	d := newOpaqueData(form, rows)
-	post, err := d.fit(form.alone(), min(1, opaqueCellRows/float64(len(d.y))))
+	post, err := d.fit(form.alone(d), min(1, opaqueCellRows/float64(len(d.y))))
 	if err != nil {
 		return opaqueCell{}, err
 	}
@@ -115,12 +115,14 @@ func newOpaqueCell(form *opaqueForm, model, site string, rows []spec.Measurement
 	return c, nil
 }
 
-// alone is what is believed of a form's constants where nothing else is known.
-func (f *opaqueForm) alone() bayes.Gaussian {
+// alone is what is believed of a form's constants where nothing else is known
+// but the order of magnitude of the rows.
+func (f *opaqueForm) alone(d *opaqueData) bayes.Gaussian {
 	mean, sd := make([]float64, len(f.params)), make([]float64, len(f.params))
 	for i, p := range f.params {
 		mean[i], sd[i] = math.Log(p.median), math.Sqrt(p.model*p.model+p.site*p.site+p.own*p.own)
 	}
+	f.start(d, mean)
 	return bayes.Independent(mean, sd)
 }
 

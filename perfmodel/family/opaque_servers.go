@@ -21,6 +21,7 @@ var serversForm = &opaqueForm{
 		osWorker: {"th3", 0.02, 1, 0.7, 0.5},
 		osServer: {"th4", 0.005, 1, 0.7, 0.5},
 	},
+	start:   serversStart,
 	logTime: serversLogTime,
 }
 
@@ -42,3 +43,5 @@ func serversLogTime(x *opaquePoint, p, grad []float64) (float64, [2]float64) {
 	own := (parts[osFixed] + parts[osSample]) / t
 	return math.Log(t), [2]float64{own, 1 - own}
 }
+
+func serversStart(d *opaqueData, p []float64) {}

@@ -199,7 +199,8 @@ type calibration struct {
 	rows   []spec.Measurement // covered ones
 	config []spec.Config
 	plan   []spec.Plan
-	group  []int // of each row, into groups
+	opened []prepared // of each row; constants are put in as the fit goes
+	group  []int      // of each row, into groups
 	groups []rowGroup
 	y      []float64
 }
@@ -208,12 +209,12 @@ type calibration struct {
 type rowGroup struct {
 	framework, site int // where their effects are
 	rows            []int
+	idle            []bool // parameters that none of the rows depends on
 }
 
 // newCalibration takes the usable rows that the analytic model covers.
 func newCalibration(ctx context.Context, rows []spec.Measurement) (*calibration, error) {
 	c := &calibration{}
-	var pr prepared
 	for _, m := range rows {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -221,6 +222,7 @@ func newCalibration(ctx context.Context, rows []spec.Measurement) (*calibration,
 		if !perfmodel.Usable(m) {
 			continue
 		}
+		var pr prepared
 		p := m.Config.Plan.Normal()
 		err := pr.init(&base, &m.Config)
 		if err == nil {
@@ -232,7 +234,7 @@ func newCalibration(ctx context.Context, rows []spec.Measurement) (*calibration,
 		if err != nil {
 			return nil, err
 		}
-		c.rows = append(c.rows, m)
+		c.rows, c.opened = append(c.rows, m), append(c.opened, pr)
 		c.config, c.plan, c.y = append(c.config, m.Config), append(c.plan, p), append(c.y, math.Log(m.MedianStepSec()))
 	}
 	return c, nil
@@ -257,14 +259,11 @@ func (c *calibration) gather() {
 func (c *calibration) predictGroup(g *rowGroup, x, out []float64) {
 	var k constants
 	c.constants(x, g.framework, g.site, &k)
-	var pr prepared
 	for _, i := range g.rows {
-		out[i] = math.Inf(1)
 		p := c.plan[i]
-		if pr.init(&k, &c.config[i]) == nil {
-			parts := pr.parts(&p)
-			out[i] = math.Log(parts.Total())
-		}
+		c.opened[i].machine.use(&k)
+		parts := c.opened[i].parts(&p)
+		out[i] = math.Log(parts.Total())
 	}
 }
 
@@ -280,14 +279,24 @@ func (c *calibration) differentiate(x, at []float64, jac *mat.Dense) {
 	moved := make([]float64, len(c.y))
 	for gi := range c.groups {
 		g := &c.groups[gi]
+		first := g.idle == nil
+		if first {
+			g.idle = make([]bool, len(x))
+		}
 		by := func(k int) {
+			if g.idle[k] {
+				return
+			}
 			was := x[k]
 			x[k] = was + bayes.Step
 			c.predictGroup(g, x, moved)
 			x[k] = was
+			moves := false
 			for _, i := range g.rows {
 				jac.Set(i, k, (moved[i]-at[i])/bayes.Step)
+				moves = moves || moved[i] != at[i]
 			}
+			g.idle[k] = first && !moves
 		}
 		for k := range params {
 			by(k)
@@ -389,16 +398,13 @@ func (c *calibration) scale(post *bayes.Posterior, w *widths) float64 {
 		by[c.rows[i].Source] = append(by[c.rows[i].Source], i)
 	}
 	var quantiles []float64
-	var pr prepared
 	for _, rows := range by {
 		var z []float64
 		for j, e := range post.LeftOutTogether(rows) {
 			i := rows[j]
 			p := c.plan[i]
-			if pr.init(&base, &c.config[i]) != nil {
-				continue
-			}
-			parts := pr.parts(&p)
+			c.opened[i].machine.use(&base)
+			parts := c.opened[i].parts(&p)
 			z = append(z, math.Abs(e)/w.sd(&parts, parts.Total()))
 		}
 		slices.Sort(z)

@@ -68,7 +68,7 @@ const Step = 1e-5
 
 const (
 	maxSteps = 40
-	enough   = 1e-7 // relative fall of the objective at which to stop
+	enough   = 1e-6 // relative fall of the objective at which to stop
 )
 
 // Fit returns the posterior. With no rows it is the prior. The error wraps
