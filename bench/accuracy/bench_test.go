@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
@@ -156,24 +157,27 @@ func TestMayRefuse(t *testing.T) {
 
 // TestSpeedAsksDifferentThings: no configuration twice.
 func TestSpeedAsksDifferentThings(t *testing.T) {
-	groups, err := catalogPlans(20_000)
+	plans, err := catalogPlans(20_000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[any]bool{}
-	n := 0
-	for _, g := range groups {
-		for _, p := range g.plans {
-			c := g.config
-			c.Plan = p
-			seen[c] = true
-			n++
-			if p.Devices() != c.Shape.Total() {
-				t.Fatalf("plan %s on %s", p, c.Shape)
+	job := spec.Config{Model: spec.Model{Name: "m"}, Plan: spec.Plan{ZeRO: 2, Precision: spec.TF32}}
+	for what, groups := range map[string][]planGroup{"plans": plans, "batches": batchesOf(job, 20_000)} {
+		seen := map[spec.Config]bool{}
+		n := 0
+		for _, g := range groups {
+			for _, p := range g.plans {
+				c := g.config
+				c.Plan = p
+				seen[c] = true
+				n++
+				if p.Devices() != c.Shape.Total() {
+					t.Fatalf("%s: plan %s on %s", what, p, c.Shape)
+				}
 			}
 		}
-	}
-	if n != len(seen) || math.Abs(float64(n)-20_000) > 100 {
-		t.Errorf("%d configurations, %d different, want 20000", n, len(seen))
+		if n != len(seen) || math.Abs(float64(n)-20_000) > 100 {
+			t.Errorf("%s: %d configurations, %d different, want 20000", what, n, len(seen))
+		}
 	}
 }

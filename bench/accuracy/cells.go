@@ -69,7 +69,7 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 		}
 		r := scored(answers)
 		if r.Rows == 0 {
-			return Result{}, unable(r.Refusals[0].Why)
+			return Result{}, unable("predicts none: " + r.Refusals[0].Why)
 		}
 		r.Standing = as
 		means := over(r.Parts, func(s Summary) float64 { return s.Mean })

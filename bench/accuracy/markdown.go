@@ -83,9 +83,20 @@ func writeParts(b *bytes.Buffer, results []Result) {
 	table(b, []string{"protocol", "family", "of", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width"}, rows)
 }
 
+// writeRefused names the rows refused by families that predict most; of others
+// it counts them, for there are too many to read.
 func writeRefused(b *bytes.Buffer, results []Result) {
-	head := "\nRows refused:\n\n"
+	head := "\nRows refused (where most are, only how many; `--output json` names them all):\n\n"
 	for _, r := range results {
+		if len(r.Refusals) == 0 {
+			continue
+		}
+		if !r.comparable() {
+			fmt.Fprintf(b, "%s- `%s`, `%s`: %d rows, such as %s: %s\n", head, r.Protocol, r.Family, len(r.Refusals), escape(r.Refusals[0].Row),
+				escape(r.Refusals[0].Why))
+			head = ""
+			continue
+		}
 		for _, why := range byReason(r.Refusals) {
 			fmt.Fprintf(b, "%s- `%s`, `%s`: %s\n", head, r.Protocol, r.Family, escape(why.String()))
 			head = ""

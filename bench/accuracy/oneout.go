@@ -111,6 +111,9 @@ func revealing(k int, judge func(*Result)) func(context.Context, *Bench, Contend
 			return Result{}, err
 		}
 		r := scored(answers).withRegret(answers)
+		if r.Rows == 0 {
+			return Result{}, unable("predicts none: " + r.Refusals[0].Why)
+		}
 		r.Standing = standing(c)
 		if n, err := b.repeats(k); err != nil {
 			return r, err
@@ -201,7 +204,7 @@ func (b *Bench) informed(ctx context.Context, c Contender, source string, shown 
 // keyed predicts each (model, accelerator) by a model of its own.
 type keyed map[spec.Key]perfmodel.Predictor
 
-var errNotRevealed = fmt.Errorf("accuracy: too little revealed of its model and accelerator to fit: %w", perfmodel.ErrNotCovered)
+var errNotRevealed = fmt.Errorf("too little revealed of its model and accelerator to fit: %w", perfmodel.ErrNotCovered)
 
 // Predict implements perfmodel.Predictor.
 func (k keyed) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {

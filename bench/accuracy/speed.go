@@ -76,8 +76,8 @@ func predictGroup(ctx context.Context, p perfmodel.Predictor, g planGroup) (n in
 	return n
 }
 
-// speedQuestions returns what to ask c, which is asked without a fit if it can
-// be, else of the job it is fitted to.
+// speedQuestions returns what to ask c: plans of several models, without a fit,
+// or, of a family that needs one, batches of the job it is fitted to.
 func (b *Bench) speedQuestions(ctx context.Context, c Contender) (perfmodel.Predictor, []planGroup, error) {
 	f, err := b.jobFamily(c)
 	if err != nil {
@@ -95,7 +95,21 @@ func (b *Bench) speedQuestions(ctx context.Context, c Contender) (perfmodel.Pred
 	if err != nil {
 		return nil, nil, unable(err.Error())
 	}
-	return p, plansOf(rows[0].Config, speedRows), nil
+	return p, batchesOf(rows[0].Config, speedRows), nil
+}
+
+// batchesOf returns n different batches of the job c on 8 to 1024 devices, data
+// parallel and otherwise as c is: what every family has been fitted to.
+func batchesOf(c spec.Config, n int) []planGroup {
+	return grouped(c, n, func(devices, n int) []spec.Plan {
+		out := make([]spec.Plan, 0, n)
+		for i := range n {
+			p := c.Plan
+			p.DP, p.TP, p.PP, p.MicroBatch, p.AccumSteps = devices, 1, 1, 1+i%64, 1+i/64
+			out = append(out, p.Normal())
+		}
+		return out
+	})
 }
 
 // speedModels and speedAccelerators are what plans are made for.
@@ -129,16 +143,18 @@ func catalogPlans(n int) ([]planGroup, error) {
 	return out, nil
 }
 
-// plansOf returns n different plans for c on 8 to 1024 devices, a group per
-// number of devices.
-func plansOf(c spec.Config, n int) []planGroup {
+// plansOf returns n different plans for c on 8 to 1024 devices.
+func plansOf(c spec.Config, n int) []planGroup { return grouped(c, n, plansFor) }
+
+// grouped makes n plans in all, a group per number of devices.
+func grouped(c spec.Config, n int, plans func(devices, n int) []spec.Plan) []planGroup {
 	const sizes = 8
 	var out []planGroup
 	for i := range sizes {
 		g := planGroup{config: c}
 		devices := 8 << i
 		g.config.Shape = spec.Packed(devices, 8)
-		g.plans = plansFor(devices, n/sizes)
+		g.plans = plans(devices, n/sizes)
 		out = append(out, g)
 	}
 	return out

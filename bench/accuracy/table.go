@@ -12,11 +12,13 @@ import (
 const none = "-"
 
 // Statistics returns a table of everything but the bars, header first: a line
-// per protocol and family.
+// per protocol and family that was asked about rows, or could not be.
 func Statistics(results []Result) [][]string {
 	out := [][]string{{"protocol", "family", "standing", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width", "regret (choices)"}}
 	for i := range results {
-		out = append(out, results[i].statistics())
+		if r := &results[i]; r.Unable != "" || r.Rows+r.Refused > 0 {
+			out = append(out, r.statistics())
+		}
 	}
 	return out
 }
@@ -71,7 +73,7 @@ func (r *Result) bar(f Figure) string {
 	switch {
 	case r.Standing != LeftOut:
 		return "[" + text + "]"
-	case r.Refused > 0 && share(r.Rows, r.Rows+r.Refused) < leastShare:
+	case !r.comparable():
 		return "(" + text + ")"
 	case f.Must == Limit{} || !f.Must.Keeps(f.Value):
 		return text
@@ -79,6 +81,12 @@ func (r *Result) bar(f Figure) string {
 		return text + "**"
 	}
 	return text + "*"
+}
+
+// comparable reports whether enough rows are predicted for figures to be
+// compared with those of other families.
+func (r *Result) comparable() bool {
+	return r.Refused == 0 || share(r.Rows, r.Rows+r.Refused) >= leastShare
 }
 
 // leastShare of its rows must be predicted for a figure to be compared with
