@@ -119,8 +119,8 @@ func dl2Params(ctx context.Context, root fs.FS, file string) (map[string]float64
 func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, error) {
 	name, batch := rec.need("model"), rec.count("batch_size")
 	servers, workers := rec.count("num_ps"), rec.count("num_workers")
-	for col, v := range map[string]int{"batch_size": batch, "num_ps": servers, "num_workers": workers} {
-		if v == 0 {
+	for _, col := range []string{"batch_size", "num_ps", "num_workers"} {
+		if rec.count(col) == 0 {
 			rec.fail(col, errors.New("is missing or 0"))
 		}
 	}

@@ -20,7 +20,7 @@ func TestDL2Rows(t *testing.T) {
 	if len(bad) != 0 || len(ms) != 3 {
 		t.Fatalf("%d rows and faults %v, want 3 and none", len(ms), bad)
 	}
-	for i, want := range []string{"dp=4,tp=1,pp=1,mb=8,ga=1,ps=2", "dp=5,tp=1,pp=1,mb=7,ga=1,ps=2", "dp=1,tp=1,pp=1,mb=32,ga=1,ps=1"} {
+	for i, want := range []string{"dp=4,tp=1,pp=1,ps=2,mb=8,ga=1", "dp=5,tp=1,pp=1,ps=2,mb=7,ga=1", "dp=1,tp=1,pp=1,ps=1,mb=32,ga=1"} {
 		m := ms[i]
 		if got := m.Config.Plan.String(); got != want {
 			t.Errorf("row %d: plan %s, want %s", i, got, want)
