@@ -4,8 +4,8 @@
 //	go run ./bench/prior DIR > perfmodel/family/prior.json
 //
 // DIR holds the tables that pacer import published reads. Only rows of the
-// sources below are trained on: those that train large models with a recorded
-// plan.
+// sources below are trained on, those that train large models with a recorded
+// plan. What this project measured itself is not among them: pacer demo predicts it.
 package main
 
 import (

@@ -19,7 +19,7 @@ const (
 	demoSet    = "cpu-small"
 	demoFit    = 8 // measurements fitted per model
 	demoShown  = 3 // left-out measurements shown per model
-	demoFamily = "rubick"
+	demoFamily = "hybrid"
 )
 
 // fit shows a performance model, fitted on a few measurements of each model,

@@ -43,7 +43,7 @@ func (m *machine) passSec(r ring, bytes float64) float64 {
 	if q := r.n / r.inner; q > 1 {
 		t = max(t, (q-1)/q*bytes*r.groups/m.inter) + m.k.netHopSec*log2(q)
 	}
-	return t + m.k.hopSec*log2(r.inner)
+	return t + m.share.hop*log2(r.inner)
 }
 
 // ringLatency returns what a reduce-scatter or an all-gather takes beyond its
@@ -51,7 +51,7 @@ func (m *machine) passSec(r ring, bytes float64) float64 {
 // pace. NCCL has no tree for these two.
 func (m *machine) ringLatency(r ring) float64 {
 	if r.n <= r.inner {
-		return m.k.hopSec * log2(r.inner)
+		return m.share.hop * log2(r.inner)
 	}
 	return m.k.netHopSec * (r.n - 1)
 }
@@ -66,7 +66,7 @@ func (m *machine) allToAllSec(r ring, bytes float64) float64 {
 	if outside := (r.n - r.inner) / r.n; outside > 0 {
 		t = max(t, outside*bytes*r.groups*r.inner/m.inter)
 	}
-	return t + m.k.hopSec*log2(r.n)
+	return t + m.share.hop*log2(r.n)
 }
 
 // sendSec returns the time of sending bytes to the next pipeline stage: over
@@ -74,9 +74,9 @@ func (m *machine) allToAllSec(r ring, bytes float64) float64 {
 // if there are none.
 func (m *machine) sendSec(bytes float64, senders int) float64 {
 	if senders > 0 {
-		return bytes*float64(senders)/m.inter + m.k.hopSec
+		return bytes*float64(senders)/m.inter + m.share.hop
 	}
-	return bytes/m.intra + m.k.hopSec
+	return bytes/m.intra + m.share.hop
 }
 
 // exposed returns what is left on the critical path of traffic that may run

@@ -2,6 +2,7 @@ package family
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -24,7 +25,7 @@ type constants struct {
 	mxGEMM, rowwiseGEMM float64 // ceiling of fp8 recipes over that of per-tensor scales
 	fp32GEMM            float64 // ceiling of fp32 and tf32 over the 16-bit one
 
-	unfusedShare  float64 // batched multiplications over the score matrix, share of peak
+	unfusedShare  float64 // batched multiplications over the score matrix, share of the ceiling of others
 	unfusedPasses float64 // 2-byte passes over the score matrix, forward and backward: softmax, mask, dropout
 	torchFlash    float64 // PyTorch's fused attention over the vendor's
 
@@ -38,8 +39,7 @@ type constants struct {
 
 	ringHalf     float64 // bytes at which it reaches half of that
 	netShare     float64 // of the line rate between nodes
-	hopSec       float64 // one hop of a collective inside a node
-	netHopSec    float64 // between nodes
+	netHopSec    float64 // one hop of a collective between nodes
 	tpOverlap    float64 // exposed share of tensor parallel traffic where the stack overlaps it in its kernels
 	tpAsync      float64 // where it runs on another stream
 	dpHidden     float64 // share of the last backward pass gradients hide behind
@@ -72,6 +72,7 @@ type shares struct {
 	gemm4 float64 // of fp4
 	flash float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
 	ring  float64 // of the scale-up rate a ring collective reaches
+	hop   float64 // one hop of a collective inside a node, seconds
 }
 
 // generation holds datasheet facts of a device's architecture.
@@ -100,6 +101,7 @@ var generations = [...]generation{
 	{arch: "Blackwell Ultra", units: 148, interBps: 100e9},
 	{arch: "CDNA2", units: 208, interBps: 25e9},
 	{arch: "CDNA3", units: 304, interBps: 50e9},
+	{arch: "CPU", units: 1, interBps: 1.25e9},
 	{units: 108, interBps: 12.5e9},
 }
 
@@ -130,27 +132,29 @@ const (
 // (stas00/ml-engineering, compute/accelerator, commit 744d01e1); training runs
 // under load reach about 0.85 of that. Fused attention: FlashAttention-2
 // reports 0.5 to 0.6 of A100's peak forward and backward, 0.35 to 0.4 of
-// H100's (Dao 2023). Where no figure is known a neighbour's is taken.
+// H100's (Dao 2023). Where no figure is known a neighbour's is taken. On a CPU the
+// ceiling is that of whatever BLAS is installed.
 var base = constants{
 	shares: [...]shares{
-		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
-		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
-		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
-		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6},
-		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.50, ring: 0.6},
-		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.45, ring: 0.6},
-		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.40, ring: 0.6},
-		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.38, ring: 0.6},
-		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.38, ring: 0.6},
-		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.25, ring: 0.6},
-		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25, ring: 0.6},
-		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35, ring: 0.6},
+		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.50, ring: 0.6, hop: 15e-6},
+		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.45, ring: 0.6, hop: 15e-6},
+		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.40, ring: 0.6, hop: 15e-6},
+		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.38, ring: 0.6, hop: 15e-6},
+		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.38, ring: 0.6, hop: 15e-6},
+		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.25, ring: 0.6, hop: 15e-6},
+		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25, ring: 0.6, hop: 15e-6},
+		{gemm: 0.15, gemm8: 0.15, gemm4: 0.15, ring: 0.6, hop: 200e-6},
+		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35, ring: 0.6, hop: 15e-6},
 	},
 	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
-	unfusedShare: 0.4, unfusedPasses: 11, torchFlash: 0.8,
+	unfusedShare: 0.55, unfusedPasses: 11, torchFlash: 0.8,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30,
-	ringHalf: 4e6, netShare: 0.75, hopSec: 15e-6, netHopSec: 10e-6,
+	ringHalf: 4e6, netShare: 0.75, netHopSec: 10e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 1.5,
 	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5,
 	moePasses: 8, moeSyncSec: 0.5e-3,
@@ -191,6 +195,7 @@ func gemm8Share(s *shares) *float64 { return &s.gemm8 }
 func gemm4Share(s *shares) *float64 { return &s.gemm4 }
 func flashShare(s *shares) *float64 { return &s.flash }
 func ringShare(s *shares) *float64  { return &s.ring }
+func hopShare(s *shares) *float64   { return &s.hop }
 
 // params are the figures fits may move. Standard deviations: 5 % where a figure
 // follows from counting or a datasheet, 10 to 20 % for shares known from
@@ -226,7 +231,7 @@ var params = []param{
 	share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
 	{"ring half size", 0.7, one(func(k *constants) *float64 { return &k.ringHalf })},
 	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
-	{"hop", 0.4, one(func(k *constants) *float64 { return &k.hopSec })},
+	everyShare("hop", 0.4, hopShare), share("hop", "CPU", 0.7, hopShare), share("gemm", "CPU", 1, gemmShare), share("ring share", "CPU", 0.7, ringShare),
 	{"network hop", 0.7, one(func(k *constants) *float64 { return &k.netHopSec })},
 	{"exposed TP, overlapped", 0.4, one(func(k *constants) *float64 { return &k.tpOverlap })},
 	{"exposed TP, asynchronous", 0.15, one(func(k *constants) *float64 { return &k.tpAsync })},
@@ -257,7 +262,7 @@ var params = []param{
 // third; the spread of the published sources.
 var effects = []param{
 	{"compute", 0.08, func(k *constants) []*float64 {
-		out := []*float64{&k.unfusedShare}
+		var out []*float64
 		for i := range k.shares {
 			s := &k.shares[i]
 			out = append(out, &s.gemm, &s.gemm8, &s.gemm4, &s.flash)
@@ -301,8 +306,14 @@ func (k *constants) move(ps []param, x []float64) {
 	}
 }
 
+// cpuArchs are the vector instructions that stand for the architecture of a CPU.
+var cpuArchs = []string{"AVX-512", "AVX2", "AVX", "SSE", "NEON", "SVE"}
+
 // generationOf returns the index of an architecture.
 func generationOf(arch string) int {
+	if slices.Contains(cpuArchs, arch) {
+		arch = "CPU"
+	}
 	for i := range generations[:len(generations)-1] {
 		if generations[i].arch == arch {
 			return i

@@ -19,7 +19,6 @@ type machine struct {
 
 	peak16 float64 // 16-bit multiplications at their ceiling, FLOP/s
 	flash  float64 // fused attention, FLOP/s; 0 = none
-	core   float64 // batched multiplications of unfused attention, FLOP/s
 	mem    float64 // streaming kernels, bytes/s
 
 	intra  float64 // ring bandwidth per device inside a domain, bytes/s
@@ -143,7 +142,6 @@ func (m *machine) use(k *constants) {
 	sheet := &m.sheet
 	m.k, m.share = k, &k.shares[sheet.generation]
 	m.peak16 = sheet.peak * m.share.gemm
-	m.core = sheet.peak * k.unfusedShare
 	m.flash = 0
 	if !m.stack.unfused {
 		m.flash = sheet.peak * m.share.flash
@@ -166,6 +164,16 @@ func firstPositive(v ...float64) float64 {
 		}
 	}
 	return 0
+}
+
+// wide returns the ceiling rate of multiplications that are not quantized: in
+// 32 bits where p is, else in 16.
+func (m *machine) wide(p spec.Precision) float64 {
+	if p == spec.FP32 || p == spec.TF32 {
+		rate, _ := m.matmul(p)
+		return rate
+	}
+	return m.peak16
 }
 
 // matmul returns the ceiling rate of the layers' multiplications in p, FLOP/s,

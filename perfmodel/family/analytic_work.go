@@ -216,7 +216,7 @@ func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 		l.attnBack = flashBackward * l.attn
 		return
 	}
-	l.attn = flops / m.core
+	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
 	l.attnBack = 2 * l.attn
 	l.attnMem = m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
 	l.passes += l.attnMem
@@ -246,12 +246,16 @@ func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64
 }
 
 // headSec is the vocabulary head and loss of one micro-batch, forward and
-// backward, always in 16 bits: 6·n·h·V/t FLOPs and the passes over the logits.
+// backward, never quantized: 6·n·h·V/t FLOPs and the passes over the logits.
 func (w *work) headSec(m *machine, p *spec.Plan) float64 {
 	if w.vocab == 0 {
 		return 0
 	}
 	n, t := float64(p.MicroBatch)*w.seq/float64(p.CP), float64(p.TP)
 	cols := math.Ceil(w.vocab/t/alignment) * alignment // padded, as stacks do
-	return 3*m.gemm(m.peak16, n, cols, w.hidden, 2) + m.k.passesLogits*2*n*cols/m.mem
+	elem := 2.0
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
+		elem = 4
+	}
+	return 3*m.gemm(m.wide(p.Precision), n, cols, w.hidden, elem) + m.k.passesLogits*elem*n*cols/m.mem
 }

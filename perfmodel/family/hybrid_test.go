@@ -45,3 +45,12 @@ func BenchmarkHybridFit(b *testing.B) {
 		}
 	}
 }
+
+func TestShippedPriorIsTrained(t *testing.T) {
+	if _, err := ReadPrior(priorJSON); err != nil {
+		t.Fatal(err, "; go run ./bench/prior DIR > perfmodel/family/prior.json")
+	}
+	if n := Shipped().trained.Rows; n < 500 {
+		t.Errorf("trained on %d rows", n)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -20,11 +21,17 @@ type dpJob struct {
 	Seq       int            `json:"seq_len,omitempty"`
 	Precision spec.Precision `json:"precision,omitempty"` // "" = not recorded: any
 	Recompute spec.Recompute `json:"recompute"`
+	Servers   bool           `json:"servers,omitempty"` // has parameter servers
+	Update    int            `json:"update,omitempty"`  // samples of an asynchronous update; 0 = synchronous
 }
 
 func dpJobOf(c *spec.Config) dpJob {
 	p := c.Plan.Normal()
-	return dpJob{Key: c.Key(), Seq: c.Seq(), Precision: p.Precision, Recompute: p.Recompute}
+	j := dpJob{Key: c.Key(), Seq: c.Seq(), Precision: p.Precision, Recompute: p.Recompute, Servers: p.ParamServers > 0}
+	if p.Async {
+		j.Update = p.MicroBatch * p.AccumSteps
+	}
+	return j
 }
 
 func (j dpJob) String() string {
@@ -34,6 +41,12 @@ func (j dpJob) String() string {
 	}
 	if j.Precision != "" {
 		s += ", " + string(j.Precision)
+	}
+	switch {
+	case j.Update > 0:
+		s += fmt.Sprintf(", asynchronous updates of %d samples", j.Update)
+	case j.Servers:
+		s += ", parameter servers"
 	}
 	return s
 }
@@ -63,16 +76,28 @@ func dpPlan(who string, c *spec.Config) (spec.Plan, error) {
 	switch n := c.Shape.Total(); {
 	case p.TP > 1 || p.PP > 1 || p.CP > 1 || p.EP > 1:
 		why = "has model parallelism"
+	case p.Async && p.ParamServers == 0:
+		why = "is asynchronous without parameter servers"
 	case p.ZeRO > 0 || p.Offload != spec.OffloadNone:
 		why = "shards or offloads what each replica keeps"
-	case n == 0:
+	case n == 0 && p.ParamServers == 0:
 		why = "has no shape, so the nodes are not known"
-	case n != p.Devices():
+	case n != 0 && n != p.Devices():
 		why = fmt.Sprintf("is for %d devices, shape %s has %d", p.Devices(), c.Shape.Devices, n)
 	default:
 		return p, nil
 	}
 	return p, fmt.Errorf("%s: plan %s %s: %w", who, c.Plan, why, perfmodel.ErrNotCovered)
+}
+
+// dpPrediction makes a prediction of a step time, or an error wrapping
+// perfmodel.ErrNotCovered if that is none. These models give no interval.
+func dpPrediction(by string, c *spec.Config, sec float64, warnings []error) (spec.Prediction, error) {
+	rate := float64(c.Plan.GlobalBatch()) / sec
+	if !(rate > 0) || math.IsInf(rate, 0) {
+		return spec.Prediction{}, fmt.Errorf("%s: plan %s has no finite step time: %w", by, c.Plan, perfmodel.ErrNotCovered)
+	}
+	return spec.Prediction{Throughput: rate, By: by, Warnings: warnings}, nil
 }
 
 // dpRows is what of some rows a fit may use.

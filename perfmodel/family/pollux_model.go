@@ -127,7 +127,7 @@ func (m *polluxModel) Predict(ctx context.Context, c spec.Config) (spec.Predicti
 	if err != nil {
 		return spec.Prediction{}, err
 	}
-	return m.family.prediction(&c, x.seconds(&m.Params), m.by(), m.extrapolates(x))
+	return dpPrediction(m.by(), &c, x.seconds(&m.Params), m.extrapolates(x))
 }
 
 // point returns what the model sees of c, or an error wrapping
@@ -141,15 +141,6 @@ func (m *polluxModel) point(c *spec.Config) (polluxPoint, error) {
 	}
 	p := c.Plan.Normal()
 	return newPolluxPoint(c, &p), nil
-}
-
-// prediction makes a prediction of a step time.
-func (f polluxFamily) prediction(c *spec.Config, sec float64, by string, warnings []error) (spec.Prediction, error) {
-	rate := float64(c.Plan.GlobalBatch()) / sec
-	if !(rate > 0) || math.IsInf(rate, 0) {
-		return spec.Prediction{}, fmt.Errorf("%s: plan %s has no finite step time: %w", by, c.Plan, perfmodel.ErrNotCovered)
-	}
-	return spec.Prediction{Throughput: rate, By: by, Warnings: warnings}, nil
 }
 
 // extrapolates names the dimensions in which x is outside the fitted rows.

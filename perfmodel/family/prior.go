@@ -152,11 +152,25 @@ func extend(g *bayes.Gaussian, from, to *layout) bayes.Gaussian {
 	}
 	for k := len(params); k < n; k++ {
 		if cov.At(k, k) == 0 {
-			sd := effects[(k-len(params))%len(effects)].sd * effectShare
+			sd := effects[(k-len(params))%len(effects)].sd * effectShare * to.spread(k)
 			cov.SetSym(k, k, sd*sd)
 		}
 	}
 	return bayes.Gaussian{Mean: mean, Cov: cov}
+}
+
+// cpuSpread is by how much more sites on CPUs differ than sites on GPUs: in the
+// BLAS, in cores shared with others, in what a step costs beside the layers.
+const cpuSpread = 5
+
+// spread returns what the usual standard deviation of the effect at k is
+// multiplied by.
+func (l *layout) spread(k int) float64 {
+	i := (k-len(params))/len(effects) - len(l.frameworks)
+	if i >= 0 && strings.HasPrefix(l.sites[i].accelerator, "CPU ") {
+		return cpuSpread
+	}
+	return 1
 }
 
 // narrow returns the belief over only the parameters of to, which from has too.
