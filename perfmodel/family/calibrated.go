@@ -46,10 +46,11 @@ func (p *Prior) calibrate(rows *calibration) (*calibrated, error) {
 		return nil, err
 	}
 	out := &calibrated{layout: c.layout, x: post.Mean, wide: map[site]widths{}, others: p.wide}
-	for _, s := range c.sites {
-		w := c.layout.widths(&post.Gaussian, c.framework(s.framework), c.layout.site(s))
-		w.Floor = 0 // the residual's variance takes its place
-		out.wide[s] = w
+	for i := range c.groups {
+		g := &c.groups[i]
+		of := &c.config[g.rows[0]]
+		arch := generations[c.opened[g.rows[0]].machine.sheet.generation].arch
+		out.wide[siteOf(of)] = c.layout.widths(&post.Gaussian, g.framework, g.site, arch, stackOf(of.Framework).launch)
 	}
 	points := make([]point, len(c.config))
 	for i := range points {

@@ -2,7 +2,11 @@ package family
 
 import (
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -72,25 +76,82 @@ func (ph *physics) explain(c *spec.Config) (Parts, error) {
 	return parts, err
 }
 
-// widths says how wide the interval of a prediction is: standard deviations of
-// the logarithm of each part of a step, taken as independent, and a factor that
-// makes nine in ten left-out rows fall inside.
+// widths says how wide the interval of a prediction is: the covariance of the
+// logarithms of what effects move (see effects), a floor, and a factor that makes
+// nine in ten left-out rows fall inside.
 type widths struct {
-	Compute float64 `json:"compute"` // device time
-	Link    float64 `json:"link"`    // traffic inside nodes
-	Network float64 `json:"network"` // data parallel and stage-to-stage traffic
-	Host    float64 `json:"host"`    // launches, offload, fixed cost
-	Floor   float64 `json:"floor"`   // of every prediction
-	Scale   float64 `json:"scale"`   // half width over the standard deviation
+	Cov   [][]float64 `json:"cov"`   // by effect
+	Floor float64     `json:"floor"` // standard deviation of every prediction beside that
+	Scale float64     `json:"scale"` // half width over the standard deviation
 }
+
+// memoryPart is the part of device time that follows memory bandwidth: norms,
+// activations, the optimizer.
+const memoryPart = 0.2
 
 // halfWidth returns half the width of the 90 % interval of ln T.
 func (w *widths) halfWidth(p *Parts, total float64) float64 { return w.Scale * w.sd(p, total) }
 
+// sd returns the standard deviation of ln T: each effect moves the parts of a
+// step it is about, in proportion.
 func (w *widths) sd(p *Parts, total float64) float64 {
-	c := w.Compute * (p.Compute + p.Recompute + p.Optimizer)
-	l := w.Link * (p.TP + p.CP + p.EP)
-	n := w.Network * (p.DP + p.Pipeline)
-	h := w.Host * (p.Launch + p.Offload + p.Fixed)
-	return math.Sqrt(w.Floor*w.Floor + (c*c+l*l+n*n+h*h)/(total*total))
+	device := (p.Compute + p.Recompute + p.Optimizer) / total
+	h := [...]float64{(1 - memoryPart) * device, memoryPart * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
+		(p.Launch + p.Offload) / total, p.Fixed / total}
+	v := w.Floor * w.Floor
+	for i, row := range w.Cov {
+		for j, c := range row {
+			v += h[i] * h[j] * c
+		}
+	}
+	return math.Sqrt(max(v, 0))
+}
+
+// drivers are the parameters that move what each effect does, beside the effect,
+// on devices of an architecture ("" = any) under a stack's way to launch.
+func drivers(effect int, arch string, launch launchKind) []string {
+	switch effect {
+	case 0:
+		return []string{"gemm", "gemm " + arch}
+	case 1:
+		return []string{"memory bandwidth"}
+	case 2:
+		return []string{"ring share", "ring share " + arch}
+	case 3:
+		return []string{"network share"}
+	case 4:
+		return []string{[...]string{"launch, eager", "launch, compiled", "launch, fused operators", "launch, graphs"}[launch]}
+	}
+	return []string{"fixed"}
+}
+
+// widths returns how uncertain g leaves the effects at a site; with a negative
+// place the framework or the site is a new one, with an effect of its own.
+func (l *layout) widths(g *bayes.Gaussian, framework, at int, arch string, launch launchKind) widths {
+	n := len(effects)
+	a := mat.NewDense(n, len(g.Mean), nil)
+	own := make([]float64, n)
+	for e := range n {
+		for _, name := range drivers(e, arch, launch) {
+			if i := slices.IndexFunc(params, func(p param) bool { return p.name == name }); i >= 0 {
+				a.Set(e, i, 1)
+			}
+		}
+		for _, place := range []int{framework, at} {
+			if place >= 0 {
+				a.Set(e, place+e, 1)
+			} else {
+				own[e] += math.Pow(effects[e].sd*effectShare, 2)
+			}
+		}
+	}
+	var half, cov mat.Dense
+	half.Mul(a, g.Cov)
+	cov.Mul(&half, a.T())
+	w := widths{Cov: make([][]float64, n)}
+	for e := range n {
+		w.Cov[e] = append([]float64(nil), cov.RawRowView(e)...)
+		w.Cov[e][e] += own[e]
+	}
+	return w
 }

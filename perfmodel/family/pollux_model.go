@@ -29,6 +29,14 @@ type polluxModel struct {
 // fit fits the rows of one key. Rows that Pollux cannot tell apart, such as
 // "4+4" and "6+2" devices, count as one, at the mean of their times.
 func (f polluxFamily) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+	m, card, err := f.fitKey(ctx, data)
+	if err != nil {
+		return nil, perfmodel.Card{}, err
+	}
+	return m, card, nil
+}
+
+func (f polluxFamily) fitKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (*polluxModel, perfmodel.Card, error) {
 	in, err := collectDP(ctx, f.name, data, f.can)
 	if err != nil {
 		return nil, perfmodel.Card{}, err
@@ -37,9 +45,8 @@ func (f polluxFamily) fit(ctx context.Context, data iter.Seq2[spec.Measurement, 
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
-	card := perfmodel.Card{Key: in.job.Key, Family: f.name, NFit: n, NLeftOut: in.left, Params: m.params(),
-		DataHash: perfmodel.HashRows(in.rows), Warnings: append(in.warnings, m.pinned()...)}
-	return m, card, nil
+	return m, perfmodel.Card{Key: in.job.Key, Family: f.name, NFit: n, NLeftOut: in.left, Params: m.params(),
+		DataHash: perfmodel.HashRows(in.rows), Warnings: append(in.warnings, m.pinned()...)}, nil
 }
 
 // fitJob returns the model of in and how many points it was fitted to.
@@ -49,11 +56,7 @@ func (f polluxFamily) fitJob(in dpRows) (*polluxModel, int, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %s: %w", f.name, in.job.Key, err)
 	}
-	return f.model(in.job, v, newPolluxRange(rows)), len(rows), nil
-}
-
-func (f polluxFamily) model(job dpJob, v polluxVec, seen polluxRange) *polluxModel {
-	return &polluxModel{family: f, Job: job, Params: v, Seen: seen}
+	return &polluxModel{family: f, Job: in.job, Params: v, Seen: newPolluxRange(rows)}, len(rows), nil
 }
 
 // can returns an error wrapping perfmodel.ErrNotCovered for a configuration the
@@ -66,15 +69,25 @@ func (f polluxFamily) can(c *spec.Config) error {
 	return err
 }
 
+// load reads what MarshalBinary wrote.
 func (f polluxFamily) load(b []byte) (perfmodel.Fitted, error) {
 	var m polluxModel
 	if err := json.Unmarshal(b, &m); err != nil {
 		return nil, fmt.Errorf("%s: reading a fitted model: %w", f.name, err)
 	}
-	if err := m.Params.check(); err != nil {
-		return nil, fmt.Errorf("%s: fitted model of %s: %w", f.name, m.Job.Key, err)
+	if err := m.restore(f); err != nil {
+		return nil, err
 	}
-	return f.model(m.Job, m.Params, m.Seen), nil
+	return &m, nil
+}
+
+// restore completes a model read from disk.
+func (m *polluxModel) restore(f polluxFamily) error {
+	m.family = f
+	if err := m.Params.check(); err != nil {
+		return fmt.Errorf("%s: fitted model of %s: %w", f.name, m.Job.Key, err)
+	}
+	return nil
 }
 
 // check reports a parameter out of its bounds.

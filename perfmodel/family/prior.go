@@ -52,8 +52,8 @@ func untrained() *Prior {
 func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t Training, seen *domain) *Prior {
 	p := &Prior{belief: g, frameworks: frameworks, sites: sites, wide: w, trained: t, seen: seen}
 	lay := layout{frameworks: frameworks, sites: sites}
-	if w.Floor == 0 {
-		p.wide = lay.widths(&g, -1, -1)
+	if w.Cov == nil {
+		p.wide = lay.widths(&g, -1, -1, "", launchCompiled)
 		p.wide.Floor, p.wide.Scale = rowNoise, w.Scale
 	}
 	p.physics = lay.physics(&g, p.wide)
@@ -365,7 +365,7 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
-	wide := c.widths(&post.Gaussian, -1, -1)
+	wide := c.widths(&post.Gaussian, -1, -1, "", launchCompiled)
 	wide.Floor, wide.Scale = rowNoise, 1.645
 	wide.Scale = c.scale(&post, &wide)
 	t := Training{Rows: len(c.rows), Sources: sources, Hash: perfmodel.HashRows(c.rows)}
@@ -374,32 +374,6 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 		points[i] = pointOf(&c.config[i])
 	}
 	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t, domainOf(points)), nil
-}
-
-// widths returns the standard deviations of a prediction's parts at a site: of
-// the figures that drive each part, with an effect of its own where the site or
-// its framework was not fitted.
-func (l *layout) widths(g *bayes.Gaussian, framework, at int) widths {
-	sd := func(effect int, names ...string) float64 {
-		a := make([]float64, len(g.Mean))
-		for i, p := range params {
-			if slices.Contains(names, p.name) {
-				a[i] = 1
-			}
-		}
-		own := 0.0
-		for _, place := range []int{framework, at} {
-			if place >= 0 {
-				a[place+effect] = 1
-			} else {
-				own += math.Pow(effects[effect].sd*effectShare, 2)
-			}
-		}
-		return math.Sqrt(g.Variance(a) + own)
-	}
-	return widths{
-		Compute: sd(0, "gemm", "gemm Ampere"), Link: sd(2, "ring share"), Network: sd(3, "network share"), Host: sd(4, "launch, compiled"),
-	}
 }
 
 // scale returns the factor that puts nine in ten rows of sources left out as a
