@@ -54,10 +54,10 @@ type constants struct {
 	moePasses  float64 // over the routed copies: sort, gather, weigh, scatter, forward and backward
 	moeSyncSec float64 // per routing layer and micro-batch: the host waits for token counts
 
-	launch   [launchKinds]float64 // host time to launch one layer's forward pass, seconds
-	fixedSec float64              // per step: data, clipping, logging
-	hostBps  float64              // host link per device, all devices of a node busy, bytes/s
-	cpuAdam  float64              // parameters/s per device updated on the CPU
+	launch    [launchKinds]float64 // host time to launch one layer's forward pass, seconds
+	fixedSec  float64              // per step: data, clipping, logging
+	hostShare float64              // of a host link's rate that copies reach, all devices of a node busy
+	cpuAdam   float64              // parameters/s per device updated on the CPU
 
 	// Convolutional and other opaque models: one byte moved per 100 FLOPs of
 	// forward per pass, see memory's rule.
@@ -121,7 +121,7 @@ const (
 	bucket        = 40e6 // parameters of a gradient bucket, Megatron-LM's default
 	alignment     = 64   // elements; a sharded width that is no multiple leaves the tensor cores' fast path
 	flashBackward = 2.5  // backward over forward of fused attention: five multiplications for two (Dao et al. 2022)
-	hostShare     = 0.7  // of a host link's rate that copies reach
+	hostBps       = 16e9 // of a device without any figure of its host link: PCIe 3.0 x16
 	pcieBps       = 12e9 // between devices without any link figure, bytes/s
 )
 
@@ -159,7 +159,7 @@ var base = constants{
 	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5,
 	moePasses: 8, moeSyncSec: 0.5e-3,
 	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
-	fixedSec: 15e-3, hostBps: 10e9, cpuAdam: 0.5e9,
+	fixedSec: 15e-3, hostShare: 0.5, cpuAdam: 0.5e9,
 	opaquePasses: 6, opaqueCeiling: 0.6,
 }
 
@@ -250,7 +250,7 @@ var params = []param{
 	{"launch, fused operators", 0.4, one(func(k *constants) *float64 { return &k.launch[launchLean] })},
 	{"launch, graphs", 0.4, one(func(k *constants) *float64 { return &k.launch[launchGraph] })},
 	{"fixed", 0.7, one(func(k *constants) *float64 { return &k.fixedSec })},
-	{"host link", 0.4, one(func(k *constants) *float64 { return &k.hostBps })},
+	{"host link", 0.4, one(func(k *constants) *float64 { return &k.hostShare })},
 	{"CPU Adam", 0.5, one(func(k *constants) *float64 { return &k.cpuAdam })},
 	{"convolution passes", 0.3, one(func(k *constants) *float64 { return &k.opaquePasses })},
 	{"convolution ceiling", 0.2, one(func(k *constants) *float64 { return &k.opaqueCeiling })},

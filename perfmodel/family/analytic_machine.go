@@ -39,7 +39,7 @@ type datasheet struct {
 	generation   int
 	peak, mem    float64
 	intra, inter float64
-	host         float64 // 0 = unknown
+	host         float64
 }
 
 // warnings returns what is assumed under p.
@@ -134,7 +134,7 @@ func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
 	if m.domain > perNode { // several nodes' network
 		sheet.inter *= float64(m.domain) / float64(perNode)
 	}
-	sheet.host = firstPositive(c.Link.HostBps, a.HostBps)
+	sheet.host = firstPositive(c.Link.HostBps, a.HostBps, hostBps)
 }
 
 // use applies constants to the datasheet.
@@ -151,10 +151,7 @@ func (m *machine) use(k *constants) {
 	}
 	m.mem = sheet.mem * k.memShare
 	m.intra, m.inter = sheet.intra*m.share.ring, sheet.inter*k.netShare
-	m.host = k.hostBps
-	if sheet.host > 0 {
-		m.host = min(hostShare*sheet.host, 2.5*k.hostBps)
-	}
+	m.host = sheet.host * k.hostShare
 }
 
 func firstPositive(v ...float64) float64 {

@@ -350,7 +350,7 @@ func TestAnalyticOffloadTraffic(t *testing.T) {
 	slow := c
 	slow.Link.HostBps = 5e9
 	added := explain(t, slow).Offload - explain(t, c).Offload
-	if want := 4e9 / (10e9 * hostShare); math.Abs(added/want-1) > 1e-9 {
+	if want := 4e9 / (10e9 * Shipped().physics.any.hostShare); math.Abs(added/want-1) > 1e-9 {
 		t.Errorf("half the host link adds %g s, want %g", added, want)
 	}
 }
