@@ -95,7 +95,7 @@ func askSplit(ctx context.Context, f perfmodel.Family, s split, cell string) ([]
 	return ask(ctx, p, qs)
 }
 
-// cell is a model on a type of GPU.
+// cell is what is fitted by itself: a model on a type of GPU.
 type cell struct {
 	name   string
 	points []spec.Measurement

@@ -1,0 +1,95 @@
+package accuracy
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// DL2's measurements: the speed of a job with so many workers and parameter
+// servers, at a fixed global batch.
+
+func serverProtocols() []Protocol {
+	return []Protocol{{
+		Name: "dl2",
+		Doc:  "data/dl2: speed with parameter servers, fitted to 10 random points of a model and asked about its others; 20 draws",
+		run:  serverSpeeds,
+	}}
+}
+
+const (
+	serverPoints = 10
+	serverDraws  = 20
+)
+
+func serverSpeeds(ctx context.Context, b *Bench, c Contender) (Result, error) {
+	f, err := b.jobFamily(c)
+	if err != nil {
+		return Result{}, err
+	}
+	if f.Fit == nil {
+		return Result{}, unablef("is not fitted")
+	}
+	jobs, err := b.serverJobs()
+	if err != nil {
+		return Result{}, err
+	}
+	answers, err := b.askEach(len(jobs), func(i int) ([]answer, error) {
+		var out []answer
+		for draw := range serverDraws {
+			got, err := askSplit(ctx, f, drawServers(jobs[i].points, b.Seed, jobs[i].name, draw), jobs[i].name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, got...)
+		}
+		return out, nil
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{Standing: LeftOut, Summary: summarizeBy(answers, (*answer).rateError), Parts: byPart(answers, (*answer).rateError),
+		Refusals: refusals(answers)}
+	if r.Rows == 0 {
+		return Result{}, unable("predicts none: " + r.Refusals[0].Why)
+	}
+	r.Figures = []Figure{fraction("mean of models", mean(over(r.Parts, func(s Summary) float64 { return s.Mean })), 0.08, 0.05)}
+	return r, nil
+}
+
+// serverJobs returns the points of each model that did not fail.
+func (b *Bench) serverJobs() ([]cell, error) {
+	all, err := b.dataset("dl2")
+	if err != nil {
+		return nil, err
+	}
+	jobs := perfmodel.GroupByKey(slices.DeleteFunc(slices.Clone(all), func(m spec.Measurement) bool { return m.MedianStepSec() <= 0 }))
+	var out []cell
+	for _, key := range slices.SortedFunc(maps.Keys(jobs), perfmodel.CompareKeys) {
+		slices.SortFunc(jobs[key], compareServers)
+		out = append(out, cell{key.Model, jobs[key]})
+	}
+	return out, nil
+}
+
+// drawServers picks the points of one draw at random and asks about the others.
+func drawServers(points []spec.Measurement, seed uint64, model string, draw int) (s split) {
+	for i, at := range stream(seed, "servers", model, strconv.Itoa(draw)).Perm(len(points)) {
+		if i < serverPoints {
+			s.fit = append(s.fit, points[at])
+		} else {
+			s.ask = append(s.ask, points[at])
+		}
+	}
+	return s
+}
+
+func compareServers(a, b spec.Measurement) int {
+	p, q := a.Config.Plan, b.Config.Plan
+	return cmp.Or(cmp.Compare(p.ParamServers, q.ParamServers), cmp.Compare(p.DP, q.DP), cmp.Compare(a.Origin, b.Origin))
+}
