@@ -1,12 +1,20 @@
 package family
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -52,5 +60,266 @@ func TestShippedPriorIsTrained(t *testing.T) {
 	}
 	if n := Shipped().trained.Rows; n < 500 {
 		t.Errorf("trained on %d rows", n)
+	}
+}
+
+func secondsOf(t testing.TB, p perfmodel.Predictor, c spec.Config) (sec, lo, hi float64) {
+	t.Helper()
+	out, err := p.Predict(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.StepSec(c.Plan.GlobalBatch())
+}
+
+// meanError is over rows the predictor has not seen.
+func meanError(t testing.TB, p perfmodel.Predictor, rows []spec.Measurement) float64 {
+	t.Helper()
+	sum := 0.0
+	for _, m := range rows {
+		sec, _, _ := secondsOf(t, p, m.Config)
+		sum += math.Abs(sec/m.MedianStepSec() - 1)
+	}
+	return sum / float64(len(rows))
+}
+
+func condition(t testing.TB, rows []spec.Measurement) *Hybrid {
+	t.Helper()
+	h, err := Shipped().Condition(context.Background(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.(*Hybrid)
+}
+
+func TestHybridWithoutRowsIsThePrior(t *testing.T) {
+	h := condition(t, nil)
+	for _, m := range hybridRows(t, 20, 1, 0) {
+		got, lo, hi := secondsOf(t, h, m.Config)
+		want, wantLo, wantHi := secondsOf(t, Shipped(), m.Config)
+		if math.Abs(got/want-1)+math.Abs(lo/wantLo-1)+math.Abs(hi/wantHi-1) > 1e-12 {
+			t.Fatalf("%s: %g s in [%g, %g], the prior says %g in [%g, %g]", m.Config.Plan, got, lo, hi, want, wantLo, wantHi)
+		}
+	}
+}
+
+// A machine a third slower than the prior believes: each row helps.
+func TestHybridLearnsFromEachRow(t *testing.T) {
+	rows := hybridRows(t, 100, 1.33, 0.03)
+	held, last := rows[60:], math.Inf(1)
+	for _, c := range []struct {
+		rows int
+		most float64
+	}{{0, 0.27}, {1, 0.18}, {5, 0.10}, {30, 0.055}, {60, 0.045}} {
+		e := meanError(t, condition(t, rows[:c.rows]), held)
+		if e > c.most || e > 1.1*last {
+			t.Errorf("%d rows: mean error %.3f, want at most %.3f, and hardly more than %.3f with fewer", c.rows, e, c.most, last)
+		}
+		last = e
+	}
+}
+
+// Rows made with known effects of a site give them back.
+func TestHybridRecoversEffects(t *testing.T) {
+	truth := map[int]float64{0: -0.12, 2: -0.25, 3: -0.35} // compute, links, network: x e to the power of
+	l := layout{frameworks: []string{"megatron made"}, sites: []site{{"megatron made", "A"}}}
+	x := make([]float64, l.size())
+	copy(x, Shipped().belief.Mean[:len(params)])
+	for e, v := range truth {
+		x[l.site(l.sites[0])+e] = v
+	}
+	ph := l.physics(&bayes.Gaussian{Mean: x}, Shipped().wide)
+	var rows []spec.Measurement
+	for _, dp := range []int{1, 2, 4, 8, 16} {
+		for _, tp := range []int{1, 2, 4, 8} {
+			for _, mb := range []int{1, 4} {
+				for _, ga := range []int{1, 8} {
+					c := analyticConfig(spec.Plan{DP: dp, TP: tp, MicroBatch: mb, AccumSteps: ga, ZeRO: 1, Precision: spec.BF16})
+					c.Framework, c.Link.InterBps = "megatron made", 20e9
+					p, err := ph.predict(&c, "truth")
+					if err != nil {
+						t.Fatal(err)
+					}
+					sec, _, _ := p.StepSec(c.Plan.GlobalBatch())
+					rows = append(rows, spec.Measurement{Config: c, Outcome: spec.OK, Source: "made", StepSec: []float64{sec}})
+				}
+			}
+		}
+	}
+	m := condition(t, rows).base
+	for e, want := range truth {
+		// What moves with the effect counts too: the rows are all of one site.
+		got := m.x[m.layout.framework("megatron made")+e] + m.x[m.layout.site(site{"megatron made", "A"})+e]
+		for i, p := range params {
+			if slices.Contains(drivers(e, "Ampere", launchCompiled), p.name) {
+				got += m.x[i] - Shipped().belief.Mean[i]
+			}
+		}
+		if math.Abs(got-want) > 0.08 {
+			t.Errorf("%s: %+.3f, want %+.3f", effects[e].name, got, want)
+		}
+	}
+	if e := meanError(t, &Hybrid{prior: Shipped(), base: m}, rows); e > 0.01 {
+		t.Errorf("the rows themselves are off %.3f", e)
+	}
+}
+
+func TestHybridHoldsWildRowsDown(t *testing.T) {
+	rows := hybridRows(t, 60, 1.2, 0.02)
+	clean := condition(t, rows[:30])
+	wild := slices.Clone(rows[:30])
+	wild[7].StepSec = []float64{12 * wild[7].MedianStepSec()}
+	spoiled := condition(t, wild)
+	if a, b := meanError(t, clean, rows[30:]), meanError(t, spoiled, rows[30:]); b > a+0.03 {
+		t.Errorf("one wild row of 30 takes the mean error from %.3f to %.3f", a, b)
+	}
+}
+
+func TestHybridDoesNotDependOnOrder(t *testing.T) {
+	rows := hybridRows(t, 25, 1.1, 0.05)
+	back := slices.Clone(rows)
+	slices.Reverse(back)
+	a, err := condition(t, rows).MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := condition(t, back).MarshalBinary()
+	if err != nil || !bytes.Equal(a, b) {
+		t.Errorf("the same rows in another order give another fit (%v)", err)
+	}
+}
+
+func TestHybridLoadRestoresPredictions(t *testing.T) {
+	rows := hybridRows(t, 40, 1.25, 0.04)
+	h := condition(t, rows[:20])
+	b, err := h.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Shipped().Family().Load(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range rows {
+		want, err := h.Predict(context.Background(), m.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := back.Predict(context.Background(), m.Config)
+		if err != nil || got.Throughput != want.Throughput || got.Lo != want.Lo || got.Hi != want.Hi {
+			t.Fatalf("%s: %+v, %v, before %+v", m.Config.Plan, got, err, want)
+		}
+	}
+}
+
+func FuzzHybridLoad(f *testing.F) {
+	b, err := condition(f, hybridRows(f, 8, 1.1, 0.02)).MarshalBinary()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{}`))
+	c := hybridRows(f, 1, 1, 0)[0].Config
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := Shipped().Family().Load(b)
+		if err != nil {
+			return
+		}
+		if p, err := h.Predict(context.Background(), c); err == nil && (!(p.Throughput > 0) || math.IsInf(p.Throughput, 0) || math.IsNaN(p.Lo) || math.IsNaN(p.Hi)) {
+			t.Fatalf("%+v", p)
+		}
+	})
+}
+
+func TestPriorRoundTrip(t *testing.T) {
+	b, err := json.Marshal(Shipped())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadPrior(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range hybridRows(t, 10, 1, 0) {
+		a, _, _ := secondsOf(t, Shipped(), m.Config)
+		b, _, _ := secondsOf(t, back, m.Config)
+		if math.Abs(a/b-1) > 1e-6 {
+			t.Errorf("%s: %g s, after a round trip %g", m.Config.Plan, a, b)
+		}
+	}
+	for _, bad := range []string{"", "{}", `{"version":1}`, strings.Replace(string(b), `"belief":"`, `"belief":"AAAA`, 1)} {
+		if _, err := ReadPrior([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "hybrid: ") {
+			t.Errorf("%.30q is read: %v", bad, err)
+		}
+	}
+}
+
+// Far from every row the interval is wider, and a warning says in what.
+func TestHybridWarnsOutsideOfItsRows(t *testing.T) {
+	h := condition(t, hybridRows(t, 60, 1.2, 0.02))
+	near := hybridRows(t, 1, 1, 0)[0].Config
+	width := func(c spec.Config) float64 { sec, _, hi := secondsOf(t, h, c); return math.Log(hi / sec) }
+	for name, change := range map[string]func(*spec.Config){
+		"sequence":     func(c *spec.Config) { c.SeqLen = 65536 },
+		"hidden width": func(c *spec.Config) { c.Model.Hidden, c.Model.Heads = 32768, 256 },
+		"precision":    func(c *spec.Config) { c.Plan.Precision = spec.FP32 },
+		"cp":           func(c *spec.Config) { c.Plan.CP = 8; c.Shape = spec.Packed(c.Plan.Devices(), 8) },
+	} {
+		far := near
+		change(&far)
+		p, err := h.Predict(context.Background(), far)
+		if err != nil || len(p.Warnings) == 0 || !strings.Contains(p.Warnings[len(p.Warnings)-1].Error(), name) {
+			t.Errorf("%s: %v, %v", name, p.Warnings, err)
+		}
+		if a, b := width(near), width(far); b <= a {
+			t.Errorf("%s: half width %.3f, near the rows %.3f", name, b, a)
+		}
+	}
+	if p, err := h.Predict(context.Background(), near); err != nil || len(p.Warnings) != 0 {
+		t.Errorf("among the rows: %v, %v", p.Warnings, err)
+	}
+}
+
+func TestHybridFitRefuses(t *testing.T) {
+	f := Shipped().Family()
+	if _, _, err := f.Fit(context.Background(), perfmodel.Rows(nil)); !errors.Is(err, perfmodel.ErrTooFewPoints) {
+		t.Errorf("no rows: %v", err)
+	}
+	rows := hybridRows(t, 2, 1, 0)
+	rows[1].Config.Model.Name = "other"
+	if _, _, err := f.Fit(context.Background(), perfmodel.Rows(rows)); err == nil || !strings.Contains(err.Error(), "other") {
+		t.Errorf("two models: %v", err)
+	}
+}
+
+// Relations that hold whatever the constants are.
+func TestHybridMetamorphic(t *testing.T) {
+	h := condition(t, hybridRows(t, 40, 1.1, 0.05))
+	for name, p := range map[string]perfmodel.Predictor{"prior": Shipped(), "hybrid": h} {
+		rapid.Check(t, func(t *rapid.T) {
+			pow := func(name string, most int) int { return 1 << rapid.IntRange(0, most).Draw(t, name) }
+			c := analyticConfig(spec.Plan{DP: pow("dp", 4), TP: pow("tp", 3), MicroBatch: pow("mb", 3), AccumSteps: 4 * pow("ga", 3),
+				ZeRO: rapid.IntRange(0, 1).Draw(t, "zero"), Precision: spec.BF16})
+			sec := func(c spec.Config) float64 {
+				out, err := p.Predict(context.Background(), c)
+				if err != nil || !(out.Lo > 0) || !(out.Lo < out.Throughput) || !(out.Throughput < out.Hi) || math.IsInf(out.Hi, 0) {
+					t.Fatalf("%s: %+v, %v", name, out, err)
+				}
+				s, _, _ := out.StepSec(c.Plan.GlobalBatch())
+				return s
+			}
+			base := sec(c)
+			twice := c
+			twice.Plan.DP, twice.Plan.AccumSteps = 2*c.Plan.DP, c.Plan.AccumSteps/2
+			twice.Shape = spec.Packed(twice.Plan.Devices(), 8)
+			if got := sec(twice); got > 1.02*base && twice.Plan.Devices() <= 8 {
+				t.Fatalf("%s: %s takes %g s, with half the devices for the same work %g", name, twice.Plan, got, base)
+			}
+			fast := c
+			fast.Link.IntraBps, fast.Link.InterBps = 2*c.Link.IntraBps, 2*c.Link.InterBps
+			if got := sec(fast); got > base*(1+1e-9) || got < base/2*(1-1e-9) {
+				t.Fatalf("%s: %s takes %g s, with links twice as fast %g", name, c.Plan, base, got)
+			}
+		})
 	}
 }
