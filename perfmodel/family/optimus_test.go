@@ -114,11 +114,13 @@ func TestOptimusWeighsByTime(t *testing.T) {
 		for _, p := range c.terms {
 			theta = append(theta, card.Params[p.name].Value)
 		}
-		sum += math.Pow(1-c.seconds(r.optimusPoint, theta)/r.seconds, 2)
+		d := 1 - c.seconds(r.optimusPoint, theta)/r.seconds
+		sum += d * d
 	}
 	constant := 0.0
 	for _, r := range optimusRows(rows) {
-		constant += math.Pow(1-1.1/1.01/r.seconds, 2)
+		d := 1 - 1.1/1.01/r.seconds
+		constant += d * d
 	}
 	if !(sum <= constant) {
 		t.Errorf("sum of squares %g, %g with the best constant", sum, constant)
