@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -24,16 +23,22 @@ var memorySources = []string{"bigscience", "torchtitan"}
 // errNoMemory is what a family without an opinion on memory gets.
 var errNoMemory = unable("predicts no memory")
 
-// zeroShotFor returns what c says of a source it has seen nothing of; "" is any
-// data set but the published one.
-func (b *Bench) zeroShotFor(c Contender, source string) (perfmodel.Predictor, error) {
-	switch {
-	case c.Train != nil:
-		return b.prior(c, source)
-	case c.Unfitted != nil:
-		return c.Unfitted, nil
+// memoryOf tells the peak of one device in bytes.
+type memoryOf func(context.Context, spec.Config) (float64, error)
+
+// memoryWithout returns what c says of memory, and whether that has seen the
+// rows of a source.
+func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, error) {
+	if c.Unfitted == nil {
+		return nil, "", errNoMemory
 	}
-	return nil, errNoMemory
+	return func(ctx context.Context, cfg spec.Config) (float64, error) {
+		p, err := c.Unfitted.Predict(ctx, cfg)
+		if err == nil && !(p.MemoryBytes > 0) {
+			err = errNoMemory
+		}
+		return p.MemoryBytes, err
+	}, InView, nil
 }
 
 func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
@@ -41,16 +46,18 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	standings := make([]Standing, len(memorySources))
 	answers, err := b.askEach(len(memorySources), func(i int) ([]answer, error) {
 		source := memorySources[i]
-		predict, err := b.zeroShotFor(c, source)
+		peak, as, err := b.memoryWithout(c, source)
 		if err != nil {
 			return nil, err
 		}
+		standings[i] = as
 		var out []answer
 		for _, m := range p.usable[source] {
 			if m.PeakBytes > 0 && m.Config.Model.Layers > 0 {
-				out = append(out, askMemory(ctx, predict, &m, source))
+				out = append(out, askMemory(ctx, peak, &m, source))
 			}
 		}
 		return out, ctx.Err()
@@ -62,20 +69,15 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	if r.Rows == 0 {
 		return Result{}, errNoMemory
 	}
-	r.Standing = standing(c)
+	r.Standing = standings[0]
 	r.Figures = []Figure{fraction("mean", r.Mean, 0.12, 0.06)}
 	return r, nil
 }
 
-// askMemory asks p for the peak memory of m's configuration, in bytes.
-func askMemory(ctx context.Context, p perfmodel.Predictor, m *spec.Measurement, part string) answer {
+// askMemory asks for the peak memory of m's configuration.
+func askMemory(ctx context.Context, peak memoryOf, m *spec.Measurement, part string) answer {
 	a := answer{question: question{id: m.Origin, part: part, config: m.Config, want: m.PeakBytes}}
-	pred, err := p.Predict(ctx, m.Config)
-	if a.err = err; err == nil {
-		if a.got = pred.MemoryBytes; !(a.got > 0) {
-			a.err = errNoMemory
-		}
-	}
+	a.got, a.err = peak(ctx, m.Config)
 	return a
 }
 
@@ -86,16 +88,15 @@ type tally struct {
 	refused       []Refusal
 }
 
-// add asks p whether m fits, and notes it if the answer is not what happened.
-func (t *tally) add(ctx context.Context, p perfmodel.Predictor, m *spec.Measurement) {
-	a := askMemory(ctx, p, m, m.Source)
+// add asks whether m fits, and notes it if the answer is not what happened.
+func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
 	row := m.Source + ": " + m.Origin
-	if a.err != nil {
-		t.refused = append(t.refused, Refusal{row, a.err.Error()})
+	over, err := outgrows(ctx, peak, m)
+	if err != nil {
+		t.refused = append(t.refused, Refusal{row, err.Error()})
 		return
 	}
 	t.rows++
-	over := a.got > m.Config.Accelerator.MemBytes
 	if over {
 		t.flagged++
 	}
@@ -108,6 +109,24 @@ func (t *tally) add(ctx context.Context, p perfmodel.Predictor, m *spec.Measurem
 	}
 }
 
+// outgrows reports whether m needs more than its devices have. Where the
+// micro-batch is not recorded and stages do not hold it (a single stage, whole
+// layers: plain data parallelism), it is asked whether any fits: half, a
+// quarter, ... of what the reader took, accumulated.
+func outgrows(ctx context.Context, peak memoryOf, m *spec.Measurement) (bool, error) {
+	c := m.Config
+	for {
+		bytes, err := peak(ctx, c)
+		if err != nil || bytes <= c.Accelerator.MemBytes {
+			return false, err
+		}
+		if published := strings.HasPrefix(m.Source, "published/"); published || c.Plan.TP*c.Plan.PP > 1 || c.Plan.MicroBatch%2 == 1 {
+			return true, nil
+		}
+		c.Plan.MicroBatch, c.Plan.AccumSteps = c.Plan.MicroBatch/2, 2*c.Plan.AccumSteps
+	}
+}
+
 // bszJob is the job type of Rubick's traces with rows that ran out of memory.
 const bszJob = "llama7b_bsz16"
 
@@ -117,31 +136,34 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		return Result{}, err
 	}
 	var failed, ran, open tally
-	indivisible := 0
+	indivisible, as := 0, LeftOut
 	for i := range rows {
 		m := &rows[i]
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
-		p, err := b.zeroShotFor(c, leftOutFor(m))
+		peak, standing, err := b.memoryWithout(c, leftOutFor(m))
 		if err != nil {
 			return Result{}, err
+		}
+		if standing == InView {
+			as = InView
 		}
 		switch {
 		case m.Outcome == spec.Failed:
 			indivisible++ // its reader says so, whatever memory it would take
 		case m.Outcome == spec.OOM:
-			failed.add(ctx, p, m)
+			failed.add(ctx, peak, m)
 		case memoryKnown(m):
-			ran.add(ctx, p, m)
+			ran.add(ctx, peak, m)
 		default:
-			open.add(ctx, p, m)
+			open.add(ctx, peak, m)
 		}
 	}
 	if failed.rows+ran.rows == 0 {
 		return Result{}, errNoMemory
 	}
-	r := Result{Standing: standing(c), Refusals: slices.Concat(failed.refused, ran.refused, open.refused)}
+	r := Result{Standing: as, Refusals: slices.Concat(failed.refused, ran.refused, open.refused)}
 	r.Rows, r.Refused = failed.rows+ran.rows+open.rows, len(r.Refusals)
 	told, all := share(failed.flagged, failed.rows+len(failed.refused)), share(ran.flagged+open.flagged, ran.rows+open.rows)
 	r.Figures = []Figure{
@@ -167,11 +189,11 @@ func share(n, total int) float64 {
 }
 
 // memoryKnown reports whether what m records decides its memory: the
-// micro-batch and what is recomputed. Rubick's traces leave the micro-batch
-// open; of them llama7b_bsz16 counts, since its failed runs do.
+// micro-batch and what is recomputed. Of Rubick's traces, which leave the
+// micro-batch open, see outgrows.
 func memoryKnown(m *spec.Measurement) bool {
 	if !strings.HasPrefix(m.Source, "published/") {
-		return m.Config.Model.Name == bszJob
+		return true
 	}
 	blank := strings.Split(m.Env["unrecorded"], ",")
 	return !slices.Contains(blank, "recompute") && !slices.Contains(blank, "micro_batch") && !m.WrongConfig()
