@@ -256,3 +256,18 @@ func TestOptimusProperties(t *testing.T) {
 		}
 	})
 }
+
+// TestServersAreNotOverlooked: a family without terms for parameter servers has
+// no opinion on plans that have them.
+func TestServersAreNotOverlooked(t *testing.T) {
+	pollux, _ := mustFit(t, "pollux", polluxGrid(&polluxTruth, []int{4, 16}, []int{1}, dpShapes...))
+	for name, f := range map[string]perfmodel.Predictor{"rubick": fitToy(t, toyRows(toyGrid())[:12]), "pollux": pollux} {
+		for _, async := range []bool{false, true} {
+			c := toy(spec.Plan{DP: 4, ParamServers: 2, MicroBatch: 8, Async: async}, 4)
+			c.Model.SeqLen, c.Plan.Precision = 0, ""
+			if _, err := f.Predict(t.Context(), c); !errors.Is(err, perfmodel.ErrNotCovered) || !strings.Contains(err.Error(), "parameter servers") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
