@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -36,15 +37,19 @@ func init() {
 //
 // A row of which neither a step time nor memory follows is a *RowError that
 // wraps ErrNotMeasurable. Plan columns left blank are 1 or none and listed in
-// Env["unrecorded"]. Rows are doubted, in words, when
+// Env["unrecorded"]. The Config comes from columns that are no outcome alone
+// (published_config.go, published_plan.go) and from what is documented of the
+// source (published_source.go). Rows are doubted, in words, when
 //
 //   - the source's table marks them, or they are analytical;
 //   - DP·TP·PP·CP is not the number of devices, or DP x micro-batch x
 //     accumulation is not the global batch;
-//   - the micro-batch is not recorded and had to be chosen;
+//   - the micro-batch or the tokens per sample are not recorded and had to be
+//     assumed;
 //   - only adapters were trained (LoRA), which is another computation than
 //     training the model;
-//   - it would take more than the devices' peak rate;
+//   - it would take more than the devices' peak rate, or the step time and the
+//     throughput are not of one run;
 //   - the unit of the throughput is not printed and was inferred;
 //   - something runs that a Plan cannot say (offloaded activations).
 //
@@ -70,10 +75,11 @@ func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement
 			return
 		}
 		for _, file := range files {
+			t := newPublishedTable(file)
 			for rec, err := range readFile(ctx, root, file, publishedColumns...) {
 				var m spec.Measurement
 				if err == nil {
-					m, err = readPublished(rec)
+					m, err = t.measurement(rec)
 				}
 				if !yield(m, err) {
 					return
@@ -83,60 +89,60 @@ func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement
 	}
 }
 
-// publishedRow is one row on its way to a measurement.
-type publishedRow struct {
-	*record
-	table string // file name without extension
-	m     spec.Measurement
-
-	batch      int  // global batch, 0 = not recorded
-	batchKnown bool // the plan's batch is what the row says, not a stand-in
-	doubts     []string
-}
-
-// doubt notes a reason not to believe the row. wrong says that another
-// configuration ran than the row records.
-func (r *publishedRow) doubt(wrong bool, format string, args ...any) {
-	why := fmt.Sprintf(format, args...)
-	r.doubts = append(r.doubts, why)
-	if wrong {
-		r.m.Env[spec.EnvWrongConfig] = why
-	}
-}
-
-func readPublished(rec *record) (spec.Measurement, error) {
-	r := &publishedRow{record: rec, table: stem(rec.file)}
-	r.m.Source, r.m.Origin = "published/"+r.table, rec.need("row_id")
-	r.m.Env = r.env()
+// measurement reads a row with its outcome.
+func (t *publishedTable) measurement(rec *record) (spec.Measurement, error) {
+	r := t.row(rec)
 	r.config()
-	r.plan()
-	if adapters.MatchString(rec.str("notes")) {
-		r.doubt(true, "only adapters were trained")
-	}
-	if rec.err() == nil {
-		r.outcome()
-		r.beyondPeak()
-	}
+	r.measure()
 	if rec.err() != nil {
 		return spec.Measurement{}, rec.err()
 	}
-	r.m.Doubt = strings.Join(r.doubts, "; ")
 	return r.m, nil
+}
+
+// measure adds what was seen to a row whose Config is read, and every reason to
+// doubt that it was seen of that Config.
+func (r *publishedRow) measure() {
+	r.m.Env = r.env()
+	if adapters.MatchString(r.str("notes")) && !r.source.adapters {
+		r.wrong("only adapters were trained")
+	}
+	if r.err() == nil {
+		r.outcome()
+		r.implausible()
+	}
+	switch {
+	case len(r.against) > 0:
+		r.m.Env[spec.EnvWrongConfig] = r.against[0]
+	case r.source.adapters:
+		r.m.Env[spec.EnvWrongConfig] = "only adapters were trained"
+	}
+	r.m.Doubt = strings.Join(slices.Concat(r.against, r.assumed, r.doubts), "; ")
 }
 
 // adapters finds fine-tuning that leaves the model's own weights alone.
 var adapters = regexp.MustCompile(`(?i)\b(lora|adapter)`)
 
-// beyondPeak doubts a row whose work, without recomputation, is more than its
-// devices can do.
-func (r *publishedRow) beyondPeak() {
-	c := r.m.Config
-	peak := c.Accelerator.Peak(c.Plan.Precision) * float64(c.Shape.Total())
-	if peak == 0 || len(r.m.StepSec) == 0 || c.Seq() == 0 {
+// implausible doubts a row whose work, without recomputation, is more than its
+// devices can do, or whose step time and throughput differ by more than half.
+func (r *publishedRow) implausible() {
+	if len(r.m.StepSec) == 0 {
 		return
 	}
-	if rate := c.Model.TrainFLOPs(c.SeqLen) * r.m.Throughput(); rate > peak {
-		r.doubt(true, "%.3g times the devices' peak rate", rate/peak)
+	c, sec := &r.m.Config, r.m.StepSec[0]
+	if peak := c.Accelerator.Peak(c.Plan.Precision) * float64(c.Shape.Total()); peak > 0 && c.Seq() > 0 {
+		if rate := c.Model.TrainFLOPs(c.SeqLen) * r.m.Throughput(); rate > peak {
+			r.wrong("%.3g times the devices' peak rate", rate/peak)
+		}
+	}
+	if r.str("step_time_s") == "" {
+		return
+	}
+	doubts := r.doubts
+	other, _ := r.throughputSec()
+	r.doubts = doubts // of a throughput that is not used
+	if other > 0 && (sec > 1.5*other || other > 1.5*sec) {
+		r.wrong("a step time of %.4g s, but the throughput makes it %.4g s", sec, other)
 	}
 }
 
@@ -171,14 +177,14 @@ func (r *publishedRow) outcome() {
 	case "oom":
 		r.m.Outcome, r.m.Reason = spec.OOM, "did not fit"
 		if !r.batchKnown {
-			r.doubt(true, "the batch that did not fit is not recorded")
+			r.wrong("the batch that did not fit is not recorded")
 		}
 		return
 	case "memory_model":
-		r.doubt(false, "analytical value, not measured")
+		r.doubt("analytical value, not measured")
 	case "suspect":
-		r.doubt(false, "marked suspect in its table")
-	case "ok", "memory_only":
+		r.doubt("marked suspect in its table")
+	case "", "ok", "memory_only": // a table need not have the column
 	default:
 		r.fail("status", fmt.Errorf("is not one of ok, oom, suspect, memory_only, memory_model"))
 	}

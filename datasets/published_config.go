@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
@@ -14,25 +13,68 @@ import (
 
 var errNegative = errors.New("is negative")
 
-// config reads everything of the Config but the plan.
+// config reads the Config, from columns that are no outcome alone.
 func (r *publishedRow) config() {
 	c := &r.m.Config
+	c.Accelerator = r.accelerator()
+	c.Framework = r.framework()
 	c.SeqLen = r.count("seq_len")
 	c.Model = r.model()
-	c.Accelerator = r.accelerator()
+	if c.Model.Kind != spec.Opaque || c.Model.ParamCount > 0 && c.Model.FLOPsPerSample == 0 {
+		r.tokens()
+	}
 	c.Shape = r.shape()
 	c.Link = r.link()
-	c.Framework = r.framework()
+	r.plan()
+}
+
+// tokens assumes a length of the samples of a language model where none is
+// recorded: what is usual of the source, else of the model.
+func (r *publishedRow) tokens() {
+	c := &r.m.Config
+	if c.SeqLen > 0 {
+		return
+	}
+	if c.SeqLen = r.source.tokens; c.SeqLen == 0 {
+		c.SeqLen = c.Model.SeqLen
+	}
+	if c.SeqLen > 0 {
+		r.assume("tokens per sample not recorded, taken as %d", c.SeqLen)
+	}
+}
+
+// modelCells are the columns a model is known by.
+type modelCells struct{ name, params, layers, hidden, heads, vocab, seq string }
+
+// modelAnswer is what they say, and what of it is assumed.
+type modelAnswer struct {
+	model spec.Model
+	note  string
+}
+
+// model returns the catalog's model of that name if nothing the row records
+// speaks against it, else one with what is recorded. Rows with the same cells
+// are looked up once.
+func (r *publishedRow) model() spec.Model {
+	key := modelCells{r.need("model"), r.str("params_b"), r.str("layers"), r.str("hidden"), r.str("heads"), r.str("vocab"), r.str("seq_len")}
+	a, ok := r.table.models[key]
+	if !ok {
+		a = r.findModel(key.name)
+		if r.err() != nil {
+			return a.model
+		}
+		r.table.models[key] = a
+	}
+	if a.note != "" {
+		r.note("%s", a.note)
+	}
+	return a.model
 }
 
 // variant is a remark behind a model's name, such as "(w/o MTP)".
 var variant = regexp.MustCompile(`\s*\([^)]*\)$`)
 
-// model returns the catalog's model of that name if nothing the row records
-// speaks against it, else one with what is recorded. A row without a sequence
-// length has a Model without one, so that none is assumed.
-func (r *publishedRow) model() spec.Model {
-	name := r.need("model")
+func (r *publishedRow) findModel(name string) modelAnswer {
 	own := spec.Model{
 		Name: name, Kind: spec.Opaque,
 		Layers: r.count("layers"), Hidden: r.count("hidden"), Heads: r.count("heads"), Vocab: r.count("vocab"),
@@ -41,26 +83,29 @@ func (r *publishedRow) model() spec.Model {
 	if own.Hidden > 0 {
 		own.Kind = spec.Decoder
 	}
-	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.str("params_b"))
-	if !ok {
-		return own
+	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.str("params_b"), !r.source.folders)
+	switch {
+	case ok && !contradicts(own, m):
+		return modelAnswer{model: m}
+	case ok: // the name is taken
+		own.Name = fmt.Sprintf("%s (%d layers of %d)", name, own.Layers, own.Hidden)
 	}
-	if contradicts(own, m) {
-		own.Name = fmt.Sprintf("%s (%s)", name, r.table) // the name is taken
-		return own
+	if own.ParamCount > 0 && (own.Layers == 0 || own.Hidden == 0) && own.SeqLen > 1 {
+		return modelAnswer{own, "layers or width not recorded, derived from the parameter count"}
 	}
-	if own.SeqLen == 0 {
-		m.SeqLen = 0
-	}
-	return m
+	return modelAnswer{model: own}
 }
 
-// catalogModel finds a model by name, or by name and size where a source
-// prints the size in a column of its own ("Llama 2", 7).
-func catalogModel(name, paramsB string) (spec.Model, bool) {
+// catalogModel finds a model by name, by name and size where a source prints
+// the size in a column of its own ("Llama 2", 7), or without the folder of
+// whoever published it ("meta-llama/Llama-2-7b").
+func catalogModel(name, paramsB string, folder bool) (spec.Model, bool) {
 	m, err := catalog.Model(name)
 	if err != nil && paramsB != "" {
 		m, err = catalog.Model(name + "-" + paramsB + "B")
+	}
+	if i := strings.LastIndex(name, "/"); err != nil && folder && i >= 0 {
+		return catalogModel(name[i+1:], paramsB, false)
 	}
 	return m, err == nil
 }
@@ -77,10 +122,20 @@ func contradicts(recorded, m spec.Model) bool {
 var leadingCount = regexp.MustCompile(`^[0-9]+x\s*`)
 
 // accelerator returns the catalog's part of that name, or one with only the
-// name. Some sources put the host and the device count before it:
-// "LambdaCloud 8x H100 80GB SXM5".
+// name.
 func (r *publishedRow) accelerator() spec.Accelerator {
 	name := r.need("accelerator")
+	a, ok := r.table.parts[name]
+	if !ok {
+		a = findAccelerator(name)
+		r.table.parts[name] = a
+	}
+	return a
+}
+
+// findAccelerator looks a part up. Some sources put the host and the device
+// count before its name: "LambdaCloud 8x H100 80GB SXM5".
+func findAccelerator(name string) spec.Accelerator {
 	words := strings.Fields(name)
 	for i := range words {
 		if a, err := catalog.Accelerator(leadingCount.ReplaceAllString(strings.Join(words[i:], " "), "")); err == nil {
@@ -90,87 +145,115 @@ func (r *publishedRow) accelerator() spec.Accelerator {
 	return spec.Accelerator{Name: name}
 }
 
-// shape spreads the devices over the nodes recorded, or packs them eight a
-// node.
+// shape spreads the devices over the nodes recorded, or packs them as many a
+// node as the accelerator's usual machine holds.
 func (r *publishedRow) shape() spec.Shape {
-	n, nodes, perNode := r.count("num_gpus"), r.count("num_nodes"), r.count("gpus_per_node")
+	nodes, perNode := r.count("num_nodes"), r.count("gpus_per_node")
+	n := r.devices(nodes, perNode)
 	if n < 1 || n > maxDevices {
 		r.fail("num_gpus", fmt.Errorf("is not a number of devices in 1..%d", maxDevices))
 		return spec.Shape{}
 	}
-	if nodes*perNode == n {
-		return spec.Packed(n, perNode)
+	if nodes*perNode != n && perNode == 0 {
+		perNode = r.usualNode(n, nodes)
 	}
-	if perNode == 0 {
-		perNode = 8
+	key := [3]int{n, perNode}
+	s, ok := r.table.shapes[key]
+	if !ok {
+		s = spec.Packed(n, perNode)
+		r.table.shapes[key] = s
 	}
-	return spec.Packed(n, perNode)
+	return s
+}
+
+// devices returns how many devices the row has: what it records, else what its
+// nodes hold, else what its plan takes, else what as many usual nodes hold. 0
+// when none of these is recorded.
+func (r *publishedRow) devices(nodes, perNode int) int {
+	switch n := r.count("num_gpus"); {
+	case r.str("num_gpus") != "":
+		return n
+	case nodes*perNode > 0:
+		return nodes * perNode
+	case r.str("dp") != "":
+		product := 1
+		for _, c := range []string{"dp", "tp", "pp", "cp"} {
+			if product *= max(r.count(c), 1); product > maxDevices {
+				return product
+			}
+		}
+		return product
+	}
+	return min(nodes, maxDevices) * r.usualNode(0, 0)
+}
+
+// usualNode returns the devices of one node where that is not recorded.
+func (r *publishedRow) usualNode(n, nodes int) int {
+	if nodes > 0 && n%nodes == 0 {
+		return n / nodes
+	}
+	if node, ok := r.node(); ok && node.Devices > 1 {
+		return node.Devices
+	}
+	return 8
 }
 
 // maxDevices bounds what one job may use.
 const maxDevices = 1 << 20
 
-// publishedNodes are the machines of sources whose documents describe other
-// ones than the accelerator's default.
-var publishedNodes = map[string]map[string]string{
-	"bigscience": {"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16GB": "Jean Zay V100", "A100-80GB-SXM": "Jean Zay A100"},
-	"internevo":  {"A100-80GB-SXM": "InternEvo A100"},
+// node returns the machines of the source: those its document describes, else
+// the usual ones of the accelerator.
+func (r *publishedRow) node() (spec.Node, bool) {
+	acc := r.m.Config.Accelerator.Name
+	if name := r.source.nodes[acc]; name != "" {
+		if n, err := catalog.Node(name); err == nil {
+			return n, true
+		}
+	}
+	return catalog.NodeFor(acc)
 }
 
-// nodeRate finds the network of a node in the notes: "400 Gb/s per node".
-var nodeRate = regexp.MustCompile(`\b([0-9]{2,4}) Gb/s(?: per node)?(;|$)`)
+// linkOf is what decides about the network of a row.
+type linkOf struct {
+	source      *publishedSource
+	accelerator string
+	rack        bool // all inside one NVLink domain of 72
+}
 
 // nvl72 is the devices that NVLink joins in a GB200 or GB300 rack.
 const nvl72 = 72
 
 // link returns the network of the source's machines, as far as it is known.
 func (r *publishedRow) link() spec.Link {
-	acc := r.m.Config.Accelerator
-	node, _ := catalog.NodeFor(acc.Name)
-	if name := publishedNodes[r.table][acc.Name]; name != "" {
-		if n, err := catalog.Node(name); err == nil {
-			node = n
-		}
+	acc := r.m.Config.Accelerator.Name
+	key := linkOf{r.source, acc, (acc == "GB200" || acc == "GB300") && r.m.Config.Shape.Total() <= nvl72}
+	if l, ok := r.table.links[key]; ok {
+		return l
 	}
+	node, _ := r.node()
 	l := node.Link
-	if g := nodeRate.FindStringSubmatch(firstPart(r.str("notes"), "seq_len")); g != nil {
-		v, _ := strconv.Atoi(g[1])
-		l.InterBps = float64(v) * 1e9 / 8
+	if key.rack {
+		l.InterBps = float64(node.Devices) * l.IntraBps
 	}
-	if (acc.Name == "GB200" || acc.Name == "GB300") && r.count("num_gpus") <= nvl72 {
-		l.InterBps = float64(node.Devices) * l.IntraBps // all inside one NVLink domain
-	}
+	r.table.links[key] = l
 	return l
 }
 
-// firstPart returns s up to a word.
-func firstPart(s, before string) string {
-	head, _, _ := strings.Cut(s, before)
-	return strings.TrimSpace(head)
-}
-
-// publishedFrameworks names the training stack of each table.
-var publishedFrameworks = map[string]string{
-	"bigscience":             "Megatron-DeepSpeed",
-	"fms_fsdp":               "FSDP",
-	"internevo":              "InternEvo",
-	"korthikanti_2205_05198": "Megatron-LM",
-	"lambda_dl_benchmark":    "PyTorch",
-	"litgpt":                 "LitGPT",
-	"megatron_bridge":        "Megatron-Bridge",
-	"megatron_sc21":          "Megatron-LM",
-	"nemo_2407":              "NeMo",
-	"nemo_megatron_launcher": "NeMo Megatron",
-	"torchtitan":             "torchtitan",
-}
-
-// framework is the table's, or what a model's folder says ("PyTorch/BERT").
+// framework is the source's training stack.
 func (r *publishedRow) framework() string {
-	if f, ok := publishedFrameworks[r.table]; ok {
+	s := r.source
+	if s.adapters {
+		r.assume("only adapters were trained, taken as training all weights")
+	}
+	if s.folders {
+		f, _, _ := strings.Cut(r.str("model"), "/")
 		return f
 	}
-	if f, _, ok := strings.Cut(r.str("model"), "/"); ok {
-		return f
+	switch r.m.Config.Accelerator.Arch {
+	case "Hopper", "Blackwell", "Blackwell Ultra":
+		if s.modern != "" {
+			return s.modern
+		}
 	}
-	return ""
+	return s.framework
 }

@@ -7,19 +7,21 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// plan reads the plan columns.
+// plan reads the plan columns. No column says whether activations are split
+// along the sequence: Megatron-LM's selective recomputation came with it and is
+// meant to be used so (Korthikanti et al. 2022, section 6).
 func (r *publishedRow) plan() {
 	p := spec.Plan{
 		DP: r.count("dp"), TP: r.count("tp"), PP: r.count("pp"), CP: r.count("cp"), EP: r.count("ep"),
 		VirtualStages: r.count("vpp"), ZeRO: r.count("zero_stage"),
-		SequenceParallel: strings.Contains(r.str("notes"), "sequence parallel on"),
-		Precision:        r.precision(),
+		Precision: r.precision(),
 	}
 	if p.ZeRO > 3 {
 		r.fail("zero_stage", fmt.Errorf("is not 0, 1, 2 or 3"))
 	}
 	p.Recompute = r.recompute()
 	p.Offload = r.offload()
+	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && r.source.framework == "Megatron-LM"
 	r.degrees(&p)
 	r.batches(&p)
 	r.m.Config.Plan = p.Normal()
@@ -39,7 +41,8 @@ func (r *publishedRow) degrees(p *spec.Plan) {
 		p.DP = n / rest
 	}
 	if p.Devices() != n {
-		r.doubt(true, "dp x tp x pp x cp = %d, the row has %d devices", p.Devices(), n)
+		r.mismatch = true
+		r.wrong("dp x tp x pp x cp = %d, the row has %d devices", p.Devices(), n)
 	}
 }
 
@@ -68,8 +71,9 @@ func (r *publishedRow) batches(p *spec.Plan) {
 		r.chooseMicroBatch(p, dp)
 	case p.MicroBatch > 0:
 		r.batch = p.GlobalBatch()
-	default:
-		return // stays unknown
+	default: // stays unknown
+		r.note("batch not recorded, taken as one sample per replica")
+		return
 	}
 	r.batchKnown = true
 }
@@ -77,11 +81,9 @@ func (r *publishedRow) batches(p *spec.Plan) {
 // maxBatch bounds samples per step, so that products stay in an int.
 const maxBatch = 1 << 30
 
-// perHost: Lambda's batch column grows with the number of devices (H100, BERT
-// base: 320, 640, 1280, 2560 on 1, 2, 4, 8), so it is the host's, not one
-// device's.
+// perHost divides a batch that is the host's.
 func (r *publishedRow) perHost(p *spec.Plan) {
-	if r.table == "lambda_dl_benchmark" && p.DP > 1 && r.batch == 0 && p.MicroBatch > 0 {
+	if r.source.hostBatch && p.DP > 1 && r.batch == 0 && p.MicroBatch > 0 {
 		r.batch, p.MicroBatch = p.MicroBatch, 0
 		if r.batch%p.DP == 0 {
 			p.MicroBatch = r.batch / p.DP
@@ -108,23 +110,27 @@ func (r *publishedRow) fitAccumulation(p *spec.Plan, dp int) {
 	case even && (p.AccumSteps == 0 || p.AccumSteps == ga):
 		p.AccumSteps = ga
 	case even:
-		r.doubt(true, "dp %d x micro-batch %d x accumulation %d is not the global batch %d", dp, p.MicroBatch, p.AccumSteps, r.batch)
+		r.wrong("dp %d x micro-batch %d x accumulation %d is not the global batch %d", dp, p.MicroBatch, p.AccumSteps, r.batch)
 		p.AccumSteps = ga
 	default:
-		r.doubt(true, "global batch %d is not a multiple of dp %d x micro-batch %d", r.batch, dp, p.MicroBatch)
+		r.wrong("global batch %d is not a multiple of dp %d x micro-batch %d", r.batch, dp, p.MicroBatch)
 		p.AccumSteps = max(ga, 1)
 	}
 }
 
 // chooseMicroBatch: only the global batch is recorded. A pipeline is taken to
-// run single samples, anything else the whole share of a replica.
+// run single samples, or as many micro-batches as it has stages where that is
+// the stack's default; anything else the whole share of a replica.
 func (r *publishedRow) chooseMicroBatch(p *spec.Plan, dp int) {
 	share := max(r.batch/dp, 1)
 	p.MicroBatch, p.AccumSteps = share, 1
-	if p.PP > 1 {
+	switch {
+	case p.PP > 1 && r.source.stageBatches && share%p.PP == 0:
+		p.MicroBatch, p.AccumSteps = share/p.PP, p.PP
+	case p.PP > 1:
 		p.MicroBatch, p.AccumSteps = 1, share
 	}
-	r.doubt(false, "micro-batch not recorded, taken as %d", p.MicroBatch)
+	r.assume("micro-batch not recorded, taken as %d", p.MicroBatch)
 }
 
 // publishedPrecisions maps the sources' words; "fp32(tf32 where available)"
@@ -134,11 +140,17 @@ var publishedPrecisions = map[string]spec.Precision{
 	"bf16": spec.BF16, "bf16-true": spec.BF16,
 	"fp8": spec.FP8, "mxfp8": spec.MXFP8, "fp8-cs": spec.FP8, "fp8-mx": spec.MXFP8,
 	"fp8-tensorwise": spec.FP8, "fp8-rowwise": spec.FP8Rowwise,
-	"nvfp4": spec.FP4,
+	"nvfp4": spec.FP4, "mxfp4": spec.FP4, "fp4": spec.FP4,
+	"float32": spec.FP32, "float16": spec.FP16, "half": spec.FP16, "bfloat16": spec.BF16,
+	"fp16-mixed": spec.FP16, "bf16-mixed": spec.BF16, "amp-bf16": spec.BF16, "fp16-true": spec.FP16,
 }
 
 func (r *publishedRow) precision() spec.Precision {
-	s := r.str("precision")
+	s := strings.ToLower(r.str("precision"))
+	if s == "" && r.source.precision != "" {
+		r.note("precision not recorded, taken as %s", r.source.precision)
+		return r.source.precision
+	}
 	if strings.HasPrefix(s, "fp32(tf32") {
 		if r.m.Config.Accelerator.TF32 > 0 {
 			return spec.TF32
@@ -153,7 +165,7 @@ func (r *publishedRow) precision() spec.Precision {
 }
 
 func (r *publishedRow) recompute() spec.Recompute {
-	switch s := r.str("recompute"); s {
+	switch s := strings.ToLower(r.str("recompute")); s {
 	case "", "none":
 		return spec.RecomputeNone
 	case "selective", "full":
@@ -164,15 +176,15 @@ func (r *publishedRow) recompute() spec.Recompute {
 }
 
 func (r *publishedRow) offload() spec.Offload {
-	switch s := r.str("offload"); {
+	switch s := strings.ToLower(r.str("offload")); {
 	case s == "" || s == "none":
 		return spec.OffloadNone
 	case s == "optimizer":
 		return spec.OffloadOptimizer
-	case s == "optimizer+params":
+	case s == "optimizer+params", s == "params":
 		return spec.OffloadParams
 	case strings.HasPrefix(s, "activations"):
-		r.doubt(true, "activations were offloaded, which a plan cannot say")
+		r.wrong("activations were offloaded, which a plan cannot say")
 		return spec.OffloadNone
 	}
 	r.fail("offload", fmt.Errorf("is not none, optimizer or optimizer+params"))

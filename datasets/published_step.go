@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"errors"
 	"strings"
 )
 
@@ -17,9 +18,17 @@ import (
 // models with a recorded sequence length the tables count sequences; those rows
 // are read so and doubted. Others are not guessed at.
 func (r *publishedRow) stepSec() (sec float64, why string) {
-	if s := r.float("step_time_s"); s != 0 || r.err() != nil {
+	if s := r.float("step_time_s"); r.str("step_time_s") != "" {
+		if s == 0 && r.err() == nil {
+			r.fail("step_time_s", errors.New("is not positive"))
+		}
 		return s, ""
 	}
+	return r.throughputSec()
+}
+
+// throughputSec is stepSec without a printed step time.
+func (r *publishedRow) throughputSec() (sec float64, why string) {
 	v, unit := r.float("throughput_value"), r.str("throughput_unit")
 	if v == 0 || unit == "" {
 		return 0, "no throughput is recorded"
@@ -37,18 +46,18 @@ func (r *publishedRow) stepSec() (sec float64, why string) {
 
 // workPerStep returns how much of what unit counts one step does.
 func (r *publishedRow) workPerStep(unit string) (work float64, why string) {
-	batch, seq := float64(r.batch), float64(r.m.Config.SeqLen)
+	batch, seq := float64(r.batch), float64(r.count("seq_len")) // an assumed length measures nothing
 	switch {
 	case unit == "samples/s" && strings.HasSuffix(r.str("model"), "/NCF") && r.float("throughput_value") < 1e4:
 		// a few hundred samples/s at batches of a million: printed in millions
-		r.doubt(false, "throughput read as millions of samples/s")
+		r.doubt("throughput read as millions of samples/s")
 		return batch / 1e6, ""
 	case unit == "samples/s" || unit == "seq/s" || unit == "sequences/sec" || unit == "img/s":
 		return batch, ""
 	case unit == "mol/ms":
 		return batch / 1e3, ""
 	case strings.HasPrefix(unit, "as printed") && seq > 0:
-		r.doubt(false, "unit not printed, read as sequences/s")
+		r.doubt("unit not printed, read as sequences/s")
 		return batch, ""
 	case strings.HasPrefix(unit, "as printed"):
 		return 0, "the unit is not recorded"

@@ -53,6 +53,7 @@ func TestPublishedRows(t *testing.T) {
 		doubt            string
 	}
 	plan := "dp=4 tp=4 pp=1 cp=1 micro_batch=2 global_batch=32 grad_accum=4 precision=bf16 seq_len=8192 "
+	const tokens = "tokens per sample not recorded, taken as 8192"
 	const planText = "dp=4,tp=4,pp=1,mb=2,ga=4,precision=bf16"
 	cases := []want{
 		{plan + "step_time_s=2.5 mem_gib=64", "Llama3-8B", planText, 2.5, 64, spec.OK, ""},
@@ -64,17 +65,19 @@ func TestPublishedRows(t *testing.T) {
 		{plan + "status=memory_only mem_gib=30.5", "Llama3-8B", planText, 0, 30.5, spec.OK, ""},
 		{plan + "status=memory_model mem_gib=30.5", "Llama3-8B", planText, 0, 30.5, spec.OK, "analytical value, not measured"},
 		{plan + "status=oom", "Llama3-8B", planText, 0, 0, spec.OOM, ""},
-		{"tp=4 status=oom", "Llama3-8B", "dp=4,tp=4,pp=1,mb=1,ga=1", 0, 0, spec.OOM, "the batch that did not fit is not recorded"},
+		{"tp=4 status=oom", "Llama3-8B", "dp=4,tp=4,pp=1,mb=1,ga=1", 0, 0, spec.OOM, "the batch that did not fit is not recorded; " + tokens},
 		{plan + "dp=2 step_time_s=2.5", "Llama3-8B", "dp=2,tp=4,pp=1,mb=2,ga=8,precision=bf16", 2.5, 0, spec.OK,
 			"dp x tp x pp x cp = 8, the row has 16 devices; dp 2 x micro-batch 2 x accumulation 4 is not the global batch 32"},
-		{"global_batch=64 pp=2 step_time_s=1", "Llama3-8B", "dp=8,tp=1,pp=2,mb=1,ga=8", 1, 0, spec.OK, "micro-batch not recorded, taken as 1"},
-		{"micro_batch=4 step_time_s=1", "Llama3-8B", "dp=16,tp=1,pp=1,mb=4,ga=1", 1, 0, spec.OK, ""},
+		{"global_batch=64 pp=2 step_time_s=1", "Llama3-8B", "dp=8,tp=1,pp=2,mb=1,ga=8", 1, 0, spec.OK, tokens + "; micro-batch not recorded, taken as 1"},
+		{"micro_batch=4 step_time_s=1", "Llama3-8B", "dp=16,tp=1,pp=1,mb=4,ga=1", 1, 0, spec.OK, tokens},
 		{plan + "step_time_s=2.5 notes=task=LoRA", "Llama3-8B", planText, 2.5, 0, spec.OK, "only adapters were trained"},
+		{plan + "step_time_s=2.5 throughput_value=12 throughput_unit=samples/s", "Llama3-8B", planText, 2.5, 0, spec.OK, ""},
+		{plan + "step_time_s=2500 throughput_value=12.8 throughput_unit=samples/s", "Llama3-8B", planText, 2500, 0, spec.OK, "a step time of 2500 s, but the throughput makes it 2.5 s"},
 		{plan + "step_time_s=0.001", "Llama3-8B", planText, 0.001, 0, spec.OK, "905 times the devices' peak rate"},
-		{plan + "layers=99 hidden=4096 step_time_s=2.5", "LLAMA3_8B (some_table)", planText, 2.5, 0, spec.OK, ""},
+		{plan + "layers=99 hidden=4096 step_time_s=2.5", "LLAMA3_8B (99 layers of 4096)", planText, 2.5, 0, spec.OK, ""},
 		{plan + "model=NewNet params_b=3.5 step_time_s=2.5", "NewNet", planText, 2.5, 0, spec.OK, ""},
 		{plan + "recompute=full zero_stage=3 offload=optimizer+params vpp=2 precision=mxfp8 step_time_s=2.5", "Llama3-8B",
-			"dp=4,tp=4,pp=1,vp=2,mb=2,ga=4,zero=3,offload=params,recompute=full,precision=fp8", 2.5, 0, spec.OK, ""},
+			"dp=4,tp=4,pp=1,vp=2,mb=2,ga=4,zero=3,offload=params,recompute=full,precision=mxfp8", 2.5, 0, spec.OK, ""},
 		{"micro_batch=4096 grad_accum=128 seq_len=512 throughput_value=16 throughput_unit=samples/s", "Llama3-8B",
 			"dp=16,tp=1,pp=1,mb=32,ga=128", 4096, 0, spec.OK, ""},
 	}
@@ -96,11 +99,11 @@ func TestPublishedRows(t *testing.T) {
 	if m := ms[0]; m.Source != "published/some_table" || m.Origin != "r1" || m.Config.Shape.Devices != "8+8" || m.Config.Link.InterBps != 400e9 {
 		t.Errorf("row 1: %+v", m)
 	}
-	if m := ms[16]; m.Config.Model.ParamCount != 3.5e9 || m.Config.Model.Kind != spec.Opaque {
+	if m := ms[18]; m.Config.Model.ParamCount != 3.5e9 || m.Config.Model.Kind != spec.Opaque {
 		t.Errorf("a model the catalog lacks: %+v", m.Config.Model)
 	}
-	if m := ms[12]; !strings.Contains(m.Env["unrecorded"], "recompute") || m.Config.Seq() != 0 {
-		t.Errorf("blank columns: %q, sequence length %d", m.Env["unrecorded"], m.Config.Seq())
+	if m := ms[12]; !strings.Contains(m.Env["unrecorded"], "recompute") || !strings.Contains(m.Env["unrecorded"], "seq_len") {
+		t.Errorf("blank columns: %q", m.Env["unrecorded"])
 	}
 }
 
@@ -111,6 +114,7 @@ func TestPublishedBadRows(t *testing.T) {
 		"micro_batch=1.5 step_time_s=1":                                `micro_batch "1.5": is not a whole number`,
 		"num_gpus=0 step_time_s=1":                                     `num_gpus "0": is not a number of devices`,
 		"status=great step_time_s=1":                                   `status "great": is not one of`,
+		"micro_batch=1 step_time_s=0":                                  `step_time_s "0": is not positive`,
 		"micro_batch=1 step_time_s=-1":                                 `step_time_s "-1": gives a step of -1 s`,
 		"micro_batch=1 throughput_value=9 throughput_unit=mels/s":      `throughput_unit "mels/s": neither a step time nor memory can be derived`,
 		"micro_batch=1 throughput_value=9 throughput_unit=tokens/s":    `sequence length is not recorded`,

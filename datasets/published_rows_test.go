@@ -1,0 +1,268 @@
+package datasets
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+// readRows reads a table whole; bad rows are returned beside the good ones.
+func readRows(t *testing.T, name, text string, outcomes bool) (rows []Row, bad []string) {
+	t.Helper()
+	for row, err := range PublishedRows(t.Context(), name, strings.NewReader(text), outcomes) {
+		var fault *RowError
+		switch {
+		case errors.As(err, &fault):
+			bad = append(bad, fmt.Sprintf("%s@%d: %v", row.ID, row.Line, err))
+		case err != nil:
+			t.Fatal(err)
+		default:
+			rows = append(rows, row)
+		}
+	}
+	return rows, bad
+}
+
+// rewrite applies change to every cell of a table, by column; a column for
+// which keep is false is dropped.
+func rewrite(t *testing.T, text string, keep func(col string) bool, change func(col, cell string) string) string {
+	t.Helper()
+	var b strings.Builder
+	var names []string
+	for _, line := range lines(strings.NewReader(text)) {
+		cells, err := splitCSV(line.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := names == nil
+		if head {
+			names = cells
+		}
+		var out []string
+		for i, c := range cells {
+			if !keep(names[i]) {
+				continue
+			}
+			if !head {
+				c = change(names[i], c)
+			}
+			out = append(out, `"`+strings.ReplaceAll(c, `"`, `""`)+`"`)
+		}
+		b.WriteString(strings.Join(out, ",") + "\n")
+	}
+	return b.String()
+}
+
+func isOutcome(col string) bool { return slices.Contains(OutcomeColumns, col) }
+
+// checkOutcomesIgnored: blanked, garbled and missing outcome columns, and
+// outcomes of the row before, change nothing of what is read.
+func checkOutcomesIgnored(t *testing.T, name, text string) {
+	t.Helper()
+	all := func(string) bool { return true }
+	want, wantBad := readRows(t, name, text, false)
+	for what, other := range map[string]string{
+		"blank": rewrite(t, text, all, func(col, cell string) string {
+			if isOutcome(col) {
+				return ""
+			}
+			return cell
+		}),
+		"garbled": rewrite(t, text, all, func(col, cell string) string {
+			if isOutcome(col) {
+				return "-1e999, LoRA sequence parallel on 100 Gb/s per node; \"x"
+			}
+			return cell
+		}),
+		"missing": rewrite(t, text, func(col string) bool { return !isOutcome(col) }, func(_, cell string) string { return cell }),
+	} {
+		got, bad := readRows(t, name, other, false)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: outcomes %s (-want +got):\n%s", name, what, d)
+		}
+		if d := cmp.Diff(wantBad, bad); d != "" {
+			t.Errorf("%s: outcomes %s, faults (-want +got):\n%s", name, what, d)
+		}
+	}
+}
+
+const rowsTable = `row_id,source,model,params_b,layers,hidden,heads,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus,dp,tp,pp,recompute,precision,micro_batch,global_batch,zero_stage,step_time_s,throughput_value,throughput_unit,mem_gib,status,notes
+a,NVIDIA-NeMo/Megatron-Bridge,LLAMA3_8B,,,,,8192,,H100-80GB-SXM,1,8,8,8,1,1,,,1,128,,9.3,,,,ok,task=Pre-Training
+b,bigscience-workshop/bigscience,GPT-181B,181,,14336,112,2048,250000,A100-80GB-SXM,48,8,384,8,4,12,full,bf16,2,2048,1,110,,,70,ok,Jean Zay
+c,Lightning-AI/litgpt,Llama 2,7,,,,,,A100-40GB-SXM,1,1,1,1,1,1,,bf16-true,1,,0,0.3,,,21,ok,LoRA finetune
+d,calculon-ai/calculon (quoting arXiv:2205.05198),GPT3-175B,175,96,12288,96,2048,51200,A100-80GB-SXM,8,8,64,1,8,8,selective,fp16,1,64,0,13.8,,,,ok,sequence parallel on
+e,foundation-model-stack/fms-fsdp,Llama2-7b,6.74,32,4096,32,4096,32000,A100-80GB-SXM,16,8,128,128,1,1,none,bf16,2,256,3,1.8,,,,ok,400 Gb/s per node
+f,somebody/else,NewNet,3.5,,,,2048,,A100-80GB-SXM,1,8,8,4,1,1,,bf16,1,8,,1,,,,ok,
+`
+
+func TestRowsIgnoreOutcomes(t *testing.T) {
+	checkOutcomesIgnored(t, "rows.csv", rowsTable)
+	shared := os.DirFS(filepath.Join(spectest.Shared(t), "data", "published"))
+	files, err := publishedFiles(shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(spectest.Shared(t), "data", "published", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkOutcomesIgnored(t, file, string(text))
+	}
+}
+
+// A row is the same question whether its outcome is read or not, whatever its
+// file is called.
+func TestRowsAreTheImportersConfigs(t *testing.T) {
+	dir := filepath.Join(spectest.Shared(t), "data", "published")
+	ms, _ := collect(t, "published", os.DirFS(dir))
+	asked := map[string]Row{}
+	files, _ := publishedFiles(os.DirFS(dir))
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, _ := readRows(t, "rows.csv", string(text), false)
+		for _, r := range rows {
+			asked[r.ID] = r
+		}
+	}
+	for _, m := range ms {
+		if r, ok := asked[m.Origin]; !ok || r.Measurement.Config != m.Config {
+			t.Errorf("%s: as a question (-imported +asked):\n%s", m.Origin, cmp.Diff(m.Config, r.Measurement.Config))
+		}
+	}
+}
+
+func TestRowsBySource(t *testing.T) {
+	rows, bad := readRows(t, "rows.csv", rowsTable, false)
+	if len(bad) != 0 || len(rows) != 6 {
+		t.Fatalf("%d rows, faults %v", len(rows), bad)
+	}
+	type want struct {
+		framework, precision string
+		seq                  int
+		inter                float64
+		sequenceParallel     bool
+		against              int
+		assumed              string
+	}
+	got := make([]want, len(rows))
+	for i, r := range rows {
+		c := r.Measurement.Config
+		got[i] = want{c.Framework, string(c.Plan.Precision), c.SeqLen, c.Link.InterBps * 8 / 1e9, c.Plan.SequenceParallel, len(r.Against), strings.Join(r.Assumed, "; ")}
+	}
+	wants := []want{
+		{"Megatron-Bridge", "fp8", 8192, 3200, false, 0, "precision not recorded, taken as fp8"},
+		{"Megatron-DeepSpeed", "bf16", 2048, 400, false, 0, "layers or width not recorded, derived from the parameter count"},
+		{"LitGPT", "bf16", 256, 1600, false, 0,
+			"only adapters were trained, taken as training all weights; tokens per sample not recorded, taken as 256"},
+		{"Megatron-LM", "fp16", 2048, 1600, true, 0, ""},
+		{"FSDP", "bf16", 4096, 400, false, 0, ""},
+		{"somebody/else", "bf16", 2048, 1600, false, 1, "layers or width not recorded, derived from the parameter count"},
+	}
+	if d := cmp.Diff(wants, got, cmp.AllowUnexported(want{})); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if !rows[5].Mismatch {
+		t.Error("dp 4 on 8 devices is no mismatch")
+	}
+}
+
+// Columns in any order, unknown ones, a byte order mark and CRLF; what is left
+// out is derived.
+func TestRowsOfAnyForm(t *testing.T) {
+	rows, bad := readRows(t, "my.csv", "\ufeffaccelerator,colour,model,row_id,num_nodes,tp,precision\r\nh100,red,meta-llama/Llama-3-8B,x,2,4,BF16\r\n\r\n", false)
+	if len(bad) != 0 || len(rows) != 1 {
+		t.Fatal(rows, bad)
+	}
+	c := rows[0].Measurement.Config
+	if rows[0].ID != "x" || c.Model.Name != "Llama3-8B" || c.Shape.Devices != "8+8" || c.Plan.DP != 4 || c.Plan.Precision != "bf16" {
+		t.Errorf("row %q: %+v", rows[0].ID, c)
+	}
+}
+
+func TestRowsDerived(t *testing.T) {
+	head := "row_id,model,accelerator,num_gpus,num_nodes,gpus_per_node,dp,tp,pp,cp\n"
+	for cells, want := range map[string]string{
+		"16,2,8,,4,,":  "8+8 dp=4,tp=4,pp=1",
+		",2,8,,4,,":    "8+8 dp=4,tp=4,pp=1",
+		",,,2,4,2,":    "8+8 dp=2,tp=4,pp=2",
+		"8,,,,,,":      "8 dp=8,tp=1,pp=1",
+		"16,4,,,,,":    "4+4+4+4 dp=16,tp=1,pp=1",
+		"32,,16,,2,,2": "16+16 dp=8,tp=2,pp=1,cp=2",
+	} {
+		rows, bad := readRows(t, "my.csv", head+"x,Llama3-8B,h100,"+cells+"\n", false)
+		if len(bad) != 0 || len(rows) != 1 {
+			t.Errorf("%s: %v", cells, bad)
+			continue
+		}
+		c := rows[0].Measurement.Config
+		if got := c.Shape.Devices + " " + c.Plan.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", cells, got, want)
+		}
+	}
+}
+
+func TestRowsFaults(t *testing.T) {
+	head := "row_id,model,accelerator,num_gpus,micro_batch\n"
+	for text, want := range map[string]string{
+		head + "x,Llama3-8B,h100,8,1\nx,Llama3-8B,h100,8,1\n": `x@3: datasets: f.csv:3: row_id "x": is the row of line 2 already`,
+		head + ",Llama3-8B,h100,8,1\n":                        `@2: datasets: f.csv:2: row_id "": is missing`,
+		head + "x,Llama3-8B,h100,,1\n":                        `x@2: datasets: f.csv:2: num_gpus "": is not a number of devices`,
+		head + "x,Llama3-8B,h100,8\n":                         `@2: datasets: f.csv:2: has 4 cells, the header 5`,
+		head + "x,Llama3-8B,h100,8,many\n":                    `x@2: datasets: f.csv:2: micro_batch "many": is not a finite number`,
+	} {
+		if _, bad := readRows(t, "f.csv", text, false); len(bad) != 1 || !strings.HasPrefix(bad[0], want) {
+			t.Errorf("%q:\n%q, want %q", text, bad, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                      "f.csv: the file is empty",
+		"row_id,model\nx,y\n":   "no column accelerator",
+		head + "x,y,z,1,1\n":    "no column step_time_s, throughput_value or mem_gib",
+		"a,a\n":                 `the header has column "a" twice`,
+		"\"row_id\nx,y,z,1,1\n": "header",
+	} {
+		var got error
+		for _, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader(text), true) {
+			got = err
+		}
+		if got == nil || !strings.Contains(got.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, got, want)
+		}
+	}
+}
+
+func BenchmarkPublishedRows(b *testing.B) {
+	body := strings.Repeat(rowsTable[strings.Index(rowsTable, "\n")+1:], 1)
+	var text strings.Builder
+	text.WriteString(rowsTable[:strings.Index(rowsTable, "\n")+1])
+	for i := range 1000 {
+		for _, line := range strings.Split(strings.TrimSpace(body), "\n") {
+			fmt.Fprintf(&text, "%d-%s\n", i, line)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for _, err := range PublishedRows(b.Context(), "rows.csv", strings.NewReader(text.String()), false) {
+			if err == nil {
+				n++
+			}
+		}
+		if n != 6000 {
+			b.Fatal(n)
+		}
+	}
+	b.ReportMetric(6000*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}

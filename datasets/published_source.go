@@ -1,0 +1,86 @@
+package datasets
+
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// publishedSource is what the documents of a source say of all their rows and
+// no column does.
+type publishedSource struct {
+	match     string // in the lower-case source column
+	table     string // name of a file without that column
+	framework string // training stack
+	// modern is the training stack on devices from Hopper on, where that is another.
+	modern  string
+	folders bool // the training stack is the model's folder, "PyTorch/BERT"
+
+	// nodes are node types of the catalog by accelerator, where the document
+	// describes other machines than the accelerator's usual ones.
+	nodes map[string]string
+	// precision is that of tables which do not print it.
+	precision spec.Precision
+	// tokens is a usual sample where the length is not printed.
+	tokens int
+	// hostBatch: the micro-batch column is a host's, not one device's.
+	hostBatch bool
+	// stageBatches: a pipeline whose micro-batch is not recorded runs as many as
+	// it has stages.
+	stageBatches bool
+	// adapters: only adapters are trained.
+	adapters bool
+}
+
+// publishedSources are looked through in order. Documents behind what no column
+// says:
+//
+//   - bigscience: Jean Zay's nodes, as its chronicles say
+//   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node
+//   - InternEvo: four 100 Gb/s RoCE NICs per node, as its document says
+//   - Lambda: the batch grows with the devices of the host (H100, BERT base:
+//     320, 640, 1280, 2560 on 1, 2, 4, 8)
+//   - litgpt: fine-tuning of adapters on Alpaca, whose samples are about 256 tokens
+//   - Megatron-Bridge: tables of release 25.09 print no precision; a footnote
+//     says fp8
+//   - torchtitan: as many micro-batches as pipeline stages is its default
+//     (torchtitan/parallelisms/pipeline_llama.py)
+var publishedSources = []*publishedSource{
+	{match: "2104.04473", table: "megatron_sc21", framework: "Megatron-LM"},
+	{match: "2205.05198", table: "korthikanti_2205_05198", framework: "Megatron-LM"},
+	{match: "bigscience", table: "bigscience", framework: "Megatron-DeepSpeed",
+		nodes: map[string]string{"V100-SXM2-32GB": "Jean Zay V100", "V100-SXM2-16GB": "Jean Zay V100", "A100-80GB-SXM": "Jean Zay A100"}},
+	{match: "fms-fsdp", table: "fms_fsdp", framework: "FSDP",
+		nodes: map[string]string{"A100-80GB-SXM": "fms-fsdp A100", "H100-80GB-SXM": "fms-fsdp H100"}},
+	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
+	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
+	{match: "litgpt", table: "litgpt", framework: "LitGPT", tokens: 256, adapters: true},
+	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8},
+	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron"},
+	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
+	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", stageBatches: true},
+	{match: "deeplearningexamples", table: "nvidia_dle", folders: true},
+
+	// Stacks whose tables are not among the published ones here. Megatron-LM has
+	// been run on Megatron Core since before there were Hopper devices to buy.
+	{match: "deepspeed", framework: "Megatron-DeepSpeed"},
+	{match: "gpt-neox", framework: "Megatron-DeepSpeed"},
+	{match: "nanotron", framework: "nanotron"},
+	{match: "llm-foundry", framework: "FSDP"},
+	{match: "fsdp", framework: "FSDP"},
+	{match: "megatron-lm", framework: "Megatron-LM", modern: "MCore"},
+	{match: "nemo", framework: "NeMo"},
+}
+
+// sourceOf returns what is known of a source: by its column where that is
+// filled in, else by the name of the file. Of others the source itself is the
+// framework, so that their rows share what is calibrated and no other's do.
+func sourceOf(source, table string) *publishedSource {
+	lower := strings.ToLower(source)
+	for _, s := range publishedSources {
+		if source != "" && strings.Contains(lower, s.match) || source == "" && s.table == table && s.table != "" {
+			return s
+		}
+	}
+	return &publishedSource{framework: source}
+}
