@@ -39,7 +39,7 @@ type constants struct {
 
 	ringHalf     float64 // bytes at which it reaches half of that
 	netShare     float64 // of the line rate between nodes
-	netHopSec    float64 // one hop of a collective between nodes
+	netHopSec    float64 // one hop of a collective between nodes; NCCL's own tables have 2.7 to 4 us for its small protocols (tuning.cc)
 	tpOverlap    float64 // exposed share of tensor parallel traffic where the stack overlaps it in its kernels
 	tpAsync      float64 // where it runs on another stream
 	dpHidden     float64 // share of the last backward pass gradients hide behind
@@ -154,7 +154,7 @@ var base = constants{
 	unfusedShare: 0.55, unfusedPasses: 11, torchFlash: 0.8,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
 	fusedPasses: 0.75, optimizerBytes: 30,
-	ringHalf: 4e6, netShare: 0.75, netHopSec: 10e-6,
+	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 1.5,
 	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5,
 	moePasses: 8, moeSyncSec: 0.5e-3,
