@@ -2,10 +2,13 @@ package accuracy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -38,6 +41,13 @@ func readPublished(ctx context.Context, shared string) (*published, error) {
 	if err != nil {
 		return nil, err
 	}
+	root, err := dataDir(shared, "published")
+	if err != nil {
+		return nil, err
+	}
+	if err := askedBlind(ctx, root, all); err != nil {
+		return nil, err
+	}
 	p := &published{all: all, usable: map[string][]spec.Measurement{}}
 	for _, m := range all {
 		if usable(&m) {
@@ -50,6 +60,51 @@ func readPublished(ctx context.Context, shared string) (*published, error) {
 		}
 	}
 	return p, nil
+}
+
+// ErrSeen means that a row's outcome got into what is asked about it.
+var ErrSeen = errors.New("the outcome of a row decides what is asked about it")
+
+// askedBlind reads the tables again without what was measured, and reports the
+// first row that is about another configuration then. What passes may be asked
+// with the Config of its Measurement.
+func askedBlind(ctx context.Context, root fs.FS, rows []spec.Measurement) error {
+	blind := map[string]spec.Config{}
+	for _, s := range sources {
+		if err := readBlind(ctx, root, s, blind); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		m := &rows[i]
+		if !usable(m) {
+			continue
+		}
+		if c, ok := blind[sourceOf(m)+" "+m.Origin]; !ok || c != m.Config {
+			return fmt.Errorf("accuracy: %s: %s on %s, plan %s: %w", m.Origin, m.Config.Model.Name, m.Config.Accelerator.Name, m.Config.Plan, ErrSeen)
+		}
+	}
+	return nil
+}
+
+// readBlind adds the configurations of one source's rows, by source and row.
+func readBlind(ctx context.Context, root fs.FS, source string, into map[string]spec.Config) error {
+	f, err := root.Open(source + ".csv")
+	if err != nil {
+		return fmt.Errorf("accuracy: data/published: %w", err)
+	}
+	defer f.Close()
+	for row, err := range datasets.PublishedRows(ctx, source+".csv", f, false) {
+		var bad *datasets.RowError
+		switch {
+		case errors.As(err, &bad):
+		case err != nil:
+			return fmt.Errorf("accuracy: %w", err)
+		default:
+			into[source+" "+row.ID] = row.Measurement.Config
+		}
+	}
+	return nil
 }
 
 // without returns the usable rows of every source but one, in the order of

@@ -1,7 +1,9 @@
 package accuracy
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,5 +121,27 @@ func TestUsableRows(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"bigscience", "internevo", "megatron_bridge"}, thirty); diff != "" {
 		t.Errorf("sources of which 30 rows are revealed (-want +got):\n%s", diff)
+	}
+}
+
+// TestAskedBlind: a configuration that is not that of the table without its
+// outcomes is found.
+func TestAskedBlind(t *testing.T) {
+	shared := spectest.Shared(t)
+	rows, err := importAll(t.Context(), shared, "published")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := dataDir(shared, "published")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := askedBlind(t.Context(), root, rows); err != nil {
+		t.Error(err)
+	}
+	at := slices.IndexFunc(rows, func(m spec.Measurement) bool { return usable(&m) })
+	rows[at].Config.Link.InterBps *= 2
+	if err := askedBlind(t.Context(), root, rows); !errors.Is(err, ErrSeen) || !strings.Contains(err.Error(), rows[at].Origin) {
+		t.Errorf("%v, want ErrSeen of %s", err, rows[at].Origin)
 	}
 }
