@@ -109,6 +109,9 @@ func (pr *prepared) seconds(p *spec.Plan) (parts Parts, sec float64, err error) 
 	if err := checkDegrees(p); err != nil {
 		return parts, 0, fmt.Errorf("analytic: %w", err)
 	}
+	if p.ParamServers > 0 || p.Async {
+		return parts, 0, fmt.Errorf("analytic: plan %s has parameter servers or asynchronous updates: %w", *p, perfmodel.ErrNotCovered)
+	}
 	parts = pr.parts(p)
 	sec = parts.Total()
 	if !(sec > 0) || sec > 1e12 {
