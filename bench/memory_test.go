@@ -1,66 +1,264 @@
 package bench
 
 import (
-	"fmt"
+	"encoding/json"
+	"flag"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// TestMemory compares the estimate with the peaks that bigscience (rows with
-// layers) and torchtitan print, and asks that the plans of Narayanan et al. SC
-// 2021, table 1, fit the devices they ran on.
+// memoryRows returns the rows memory is scored on: those of bigscience whose
+// layers are recorded and those of torchtitan, measured, not marked suspect.
+func memoryRows(rows []spec.Measurement) []spec.Measurement {
+	return slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool {
+		name := sourceName(m)
+		return m.PeakBytes == 0 || m.Outcome != spec.OK || strings.Contains(m.Doubt, "suspect") ||
+			name != "torchtitan" && (name != "bigscience" || m.Config.Model.Layers == 0)
+	})
+}
+
+func sourceName(m spec.Measurement) string { return strings.TrimPrefix(m.Source, "published/") }
+
+// without returns the rows of all other sources.
+func without(rows []spec.Measurement, source string) []spec.Measurement {
+	return slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return sourceName(m) == source })
+}
+
+// memorySources are those with enough measured peaks to score.
+var memorySources = []string{"bigscience", "torchtitan"}
+
+// TestMemory predicts the peaks of each source with a calibration that has seen
+// no row of it. The counts are documented facts of the training stacks; which
+// facts to count was decided with these rows in view.
 func TestMemory(t *testing.T) {
-	errs := map[string][]float64{}
-	sc21 := 0
-	for _, m := range published(t) {
-		name := strings.TrimPrefix(m.Source, "published/")
-		if name == "megatron_sc21" {
-			sc21++
-			fits(t, m)
-		}
-		layers := m.Config.Model.Layers > 0
-		if (name != "bigscience" || !layers) && name != "torchtitan" || m.Outcome != spec.OK || m.PeakBytes == 0 || m.Env[spec.EnvWrongConfig] != "" {
-			continue
-		}
-		b, err := memory.Estimate(m.Config)
-		if err != nil {
-			t.Errorf("%s: %v", m.Origin, err)
-			continue
-		}
-		errs[name] = append(errs[name], math.Abs(b.Total()/m.PeakBytes-1))
-		errs["pooled"] = append(errs["pooled"], math.Abs(b.Total()/m.PeakBytes-1))
-		if os.Getenv("PACER_VERBOSE") == name {
-			t.Logf("%s %s %s: measured %.1f GiB, estimated %.1f: %s", m.Origin, m.Config.Model.Name, m.Config.Plan, m.PeakBytes/memory.GiB, b.Total()/memory.GiB, b)
+	rows := published(t)
+	errs, covered := map[string][]float64{}, 0
+	for _, source := range memorySources {
+		cal := calibrate(t, without(rows, source))
+		for _, m := range memoryRows(rows) {
+			if sourceName(m) != source {
+				continue
+			}
+			b := estimateWith(t, cal, m.Config)
+			e := math.Abs(b.Total()/m.PeakBytes - 1)
+			errs[source] = append(errs[source], e)
+			errs["pooled"] = append(errs["pooled"], e)
+			if b.Quantile(0.05) <= m.PeakBytes && m.PeakBytes <= b.Quantile(0.95) {
+				covered++
+			}
+			if os.Getenv("PACER_VERBOSE") == source {
+				t.Logf("%s %s %s: %.1f GiB, measured %.1f: %s", m.Origin, m.Config.Model.Name, m.Config.Plan, b.Total()/memory.GiB, m.PeakBytes/memory.GiB, b)
+			}
 		}
 	}
 	t.Logf("%-12s %5s %10s %10s %10s", "source", "rows", "mean", "median", "max")
-	for _, name := range []string{"bigscience", "torchtitan", "pooled"} {
+	for _, name := range append(slices.Clone(memorySources), "pooled") {
 		e := errs[name]
-		if len(e) < 10 {
-			t.Fatalf("%s: %d rows with memory, want at least 10", name, len(e))
-		}
 		t.Logf("%-12s %5d %8.1f %% %8.1f %% %8.1f %%", name, len(e), 100*meanOf(e), 100*medianOf(e), 100*slices.Max(e))
 	}
-	if m := meanOf(errs["pooled"]); m > 0.15 {
-		t.Errorf("mean error %.3f, want at most 0.15", m)
+	pooled := errs["pooled"]
+	t.Logf("90 %% intervals hold %.0f %%", 100*float64(covered)/float64(len(pooled)))
+	if len(pooled) != 76 {
+		t.Errorf("%d rows scored, want 76", len(pooled))
 	}
-	if sc21 != 10 {
-		t.Errorf("%d plans of SC 2021, want 10", sc21)
+	if m := meanOf(pooled); m > 0.065 {
+		t.Errorf("mean error %.3f, want at most 0.065", m)
+	}
+	if m := meanOf(errs["torchtitan"]); m > 0.09 {
+		t.Errorf("torchtitan: mean error %.3f, want at most 0.09", m)
 	}
 }
 
-func fits(t *testing.T, m spec.Measurement) {
-	b, err := memory.Estimate(m.Config)
-	if err != nil || b.Total() > m.Config.Accelerator.MemBytes {
-		t.Errorf("%s %s ran but is estimated to need %s of %.1f GiB (%v, %v)", m.Config.Model.Name, m.Config.Plan,
-			fmt.Sprintf("%.1f", b.Total()/memory.GiB), m.Config.Accelerator.MemBytes/memory.GiB, b, err)
+// TestMemoryConditioned reveals a few rows of the source left out, spread
+// evenly, and scores the others, over every choice of a first row: rows must
+// help, and not hurt where they are few.
+func TestMemoryConditioned(t *testing.T) {
+	rows := published(t)
+	for _, source := range memorySources {
+		mine := slices.DeleteFunc(memoryRows(rows), func(m spec.Measurement) bool { return sourceName(m) != source })
+		cal := calibrate(t, without(rows, source))
+		for _, n := range []int{1, 3, 10} {
+			step := len(mine) / n
+			var before, after float64
+			for first := range step {
+				revealed := map[int]bool{}
+				var seen []spec.Measurement
+				for i := range n {
+					j := first + i*step
+					revealed[j], seen = true, append(seen, mine[j])
+				}
+				conditioned, err := memory.Condition(cal, seen)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before += meanErrorOf(t, cal, mine, revealed) / float64(step)
+				after += meanErrorOf(t, conditioned, mine, revealed) / float64(step)
+			}
+			t.Logf("%-12s %2d rows revealed: %.1f %% -> %.1f %% on the others", source, n, 100*before, 100*after)
+			if after > before+0.0025 {
+				t.Errorf("%s: %d rows make it worse: %.3f, before %.3f", source, n, after, before)
+			}
+		}
 	}
+}
+
+func meanErrorOf(t *testing.T, cal *memory.Calibration, rows []spec.Measurement, except map[int]bool) float64 {
+	var errs []float64
+	for i, m := range rows {
+		if !except[i] {
+			b := estimateWith(t, cal, m.Config)
+			errs = append(errs, math.Abs(b.Total()/m.PeakBytes-1))
+		}
+	}
+	return meanOf(errs)
+}
+
+var rewriteMemory = flag.Bool("rewrite", false, "write the expected files anew")
+
+// TestMemoryCalibration: what is shipped is what the published rows give.
+func TestMemoryCalibration(t *testing.T) {
+	cal := calibrate(t, published(t))
+	got, err := json.MarshalIndent(cal.Rounded(4), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", got)
+	if *rewriteMemory {
+		if err := os.WriteFile(filepath.Join("..", "perfmodel", "memory", "shipped.json"), append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(memory.Shipped(), cal, cmpopts.EquateApprox(1e-3, 0)); diff != "" {
+		t.Errorf("shipped.json is not a fit of the published rows (-shipped +fitted); write it anew with -rewrite:\n%s", diff)
+	}
+}
+
+func calibrate(t testing.TB, rows []spec.Measurement) *memory.Calibration {
+	t.Helper()
+	cal, err := memory.Calibrate(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cal
+}
+
+func estimateWith(t testing.TB, cal *memory.Calibration, c spec.Config) memory.Breakdown {
+	t.Helper()
+	e, err := cal.For(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Plan(c.Plan)
+}
+
+// TestOutOfMemory asks of rows that ran and rows that did not how likely they
+// are to fit, with no row of their source seen. Two ways of deciding are
+// printed: as likely as not, and sure to 95 %.
+func TestOutOfMemory(t *testing.T) {
+	pub := published(t)
+	rows := map[string][]spec.Measurement{}
+	for _, m := range pub {
+		source := sourceName(m)
+		if slices.Contains(memorySources, source) && (source != "bigscience" || m.Config.Model.Layers > 0) && !strings.Contains(m.Doubt, "suspect") && !m.WrongConfig() {
+			rows[source] = append(rows[source], m)
+		}
+	}
+	rows["rubick"] = rubickRows(t)
+	for _, limit := range []struct {
+		sure         float64
+		missed       int     // rows out of memory that are said to fit
+		wrongly      float64 // share of rows that ran and are said not to
+		neverMissing []string
+	}{
+		{0.5, 1, 0.015, []string{"bigscience-0125", "bigscience-0126"}},
+		{memory.Sure, 0, 0.05, []string{"bigscience-0125", "bigscience-0126", "bigscience-0140"}},
+	} {
+		ran, wrongly, missed := 0, 0, 0
+		for _, source := range append(slices.Clone(memorySources), "rubick") {
+			cal := calibrate(t, without(pub, source))
+			n, w, oom, m := 0, 0, 0, 0
+			for _, row := range rows[source] {
+				p, ok := fitProbability(cal, row)
+				switch {
+				case !ok:
+				case row.Outcome == spec.OOM:
+					oom++
+					if p >= limit.sure {
+						m++
+						t.Logf("%s %s %s ran out of memory, said to fit with %.2f", row.Origin, row.Config.Model.Name, row.Config.Plan, p)
+						if slices.Contains(limit.neverMissing, row.Origin) {
+							t.Errorf("%s not flagged", row.Origin)
+						}
+					}
+				case row.Outcome == spec.OK:
+					n++
+					if p < limit.sure {
+						w++
+					}
+				}
+			}
+			t.Logf("sure to %.2f: %-11s %3d of %3d rows that ran flagged, %d of %d out of memory missed", limit.sure, source, w, n, m, oom)
+			ran, wrongly, missed = ran+n, wrongly+w, missed+m
+		}
+		share := float64(wrongly) / float64(ran)
+		t.Logf("sure to %.2f: %d of %d rows that ran flagged (%.1f %%)", limit.sure, wrongly, ran, 100*share)
+		if missed > limit.missed || share > limit.wrongly {
+			t.Errorf("sure to %.2f: %d out of memory missed, want at most %d; %.3f of those that ran flagged, want at most %.3f", limit.sure, missed, limit.missed, share, limit.wrongly)
+		}
+	}
+}
+
+// fitProbability returns how likely a row is to fit; ok is false where nobody
+// knows, and for rows whose global batch is not their job's, which do not run.
+// Rubick's data-parallel plans accumulate gradients when they must (its README)
+// and do not record by how much: they fit if any power of two of micro-batches does.
+func fitProbability(cal *memory.Calibration, m spec.Measurement) (p float64, ok bool) {
+	c := m.Config
+	e, err := cal.For(c)
+	if err != nil || c.Accelerator.MemBytes == 0 {
+		return 0, false
+	}
+	fits := func() float64 { return e.Plan(c.Plan).FitProbability(c.Accelerator.MemBytes) }
+	if m.Source != "rubick" {
+		return fits(), true
+	}
+	if _, batch, known := datasets.RubickModel(c.Model.Name); known && c.Plan.GlobalBatch() != batch {
+		return 0, false
+	}
+	p = fits()
+	for threeD := len(m.Env["plan"]) == 3; !threeD && c.Plan.MicroBatch > 1; {
+		c.Plan.MicroBatch /= 2
+		p = max(p, fits())
+	}
+	return p, true
+}
+
+func rubickRows(t testing.TB) []spec.Measurement {
+	t.Helper()
+	imp, err := datasets.Lookup("rubick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []spec.Measurement
+	for m, err := range imp.Import(t.Context(), os.DirFS(filepath.Join(spectest.Shared(t), "data", "rubick"))) {
+		if err == nil {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func meanOf(v []float64) float64 {

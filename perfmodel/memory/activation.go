@@ -13,12 +13,17 @@ func elem(p *spec.Plan) float64 {
 // activations fills Activations, Working and the pipeline receive buffers of
 // one stage.
 //
-//	Activations = chunks x layers/v x kept
-//	Working     = max(one whole layer when recomputing, logits on the last stage)
+//	Activations = chunks x (layers/v x kept + out)
+//	Working     = max(one layer's backward pass, the loss on the last stage)
 //
 //	chunks  model chunks in flight, see inFlight
 //	v       virtual stages
 //	kept    bytes one layer keeps of one micro-batch, see layerBytes
+//	out     the chunk's output, where the stack keeps it
+//
+// The layer's backward pass needs what was recomputed of it, its unreduced
+// gradients under ZeRO-3 (in Working when this is called) and the gradients of
+// its widest tensors, see widest.
 func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers float64) {
 	if !e.shape {
 		e.opaqueActivations(b, p, stage)
@@ -31,48 +36,92 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers fl
 		split = float64(p.TP)
 	}
 	whole, scores := e.layerBytes(p, tokens, a, split)
-	kept := whole + scores
-	switch p.Recompute {
-	case spec.RecomputeSelective:
-		kept = whole
-		if e.stack.perOperator {
-			kept *= perOperatorKept
-		}
-		b.Working = scores // one layer's scores at a time
-	case spec.RecomputeFull:
-		kept = a * tokens * e.hidden / split
-		b.Working = whole + scores
+	input := a * tokens * e.hidden / split
+	kept, again := whole+scores, 0.0
+	switch {
+	case p.Recompute == spec.RecomputeFull:
+		kept, again = input, whole+scores
+	case p.Recompute == spec.RecomputeSelective && e.stack.perOperator:
+		kept, again = e.everyOther(p, tokens, a, split), whole
+	case p.Recompute == spec.RecomputeSelective:
+		kept, again = whole, scores // one layer's scores at a time
 	}
-	b.Activations = inFlight(p, stage) * layers / float64(p.VirtualStages) * kept
+	b.Working += again + e.widest(p, tokens, a)
+	out := 0.0
+	if p.PP > 1 && e.stack.keepsOutputs {
+		out = input
+	}
+	b.Activations = inFlight(p, stage) * (layers/float64(p.VirtualStages)*kept + out)
 	if stage == 0 {
-		b.Activations += a * tokens * e.hidden / split
+		b.Activations += input
 	}
+	b.Activations *= e.k.Activation
 	if stage == p.PP-1 {
-		logits := tokens * e.vocab / float64(p.TP) * e.stack.logit
-		b.Working = max(b.Working, logits)
+		b.Working = max(b.Working, e.loss(p, tokens, input))
 	}
 	if p.PP > 1 {
-		b.Buffers += 2 * a * tokens * e.hidden / split
+		b.Buffers += 2 * input
 	}
 }
 
-// perOperatorKept is the share of a layer's activations kept when every other
-// matrix multiplication is recomputed. Read off the 8B rows of torchtitan
-// benchmarks/llama3_h100_202412_torchtitan.md (commit b5bcd76c), where it is
-// 0.35 to 0.5 depending on the compiler.
-const perOperatorKept = 0.45
+// unfused reports whether the attention scores exist as a tensor.
+func (e *Estimator) unfused(p *spec.Plan) bool {
+	return e.stack.unfused || e.stack.unfusedFP32 && !halfPrecision(p.Precision)
+}
+
+// loss returns the bytes the loss works on: tokens x vocabulary / TP logits,
+// each as many bytes as the stack holds at once, the input of the last norm and
+// that of the head.
+func (e *Estimator) loss(p *spec.Plan, tokens, input float64) float64 {
+	bytes := e.stack.logit
+	if p.TP > 1 {
+		bytes = e.stack.logitTP
+	}
+	head := input
+	if e.stack.keepsGathered {
+		head = elem(p) * tokens * e.hidden
+	}
+	return e.k.Loss*bytes*tokens*e.vocab/float64(p.TP) + input + head
+}
+
+// widest returns the bytes of the gradients of the widest tensors of a layer
+// that the backward pass holds at once, before and after one operation: the
+// MLP's inner activations, or the attention scores where they exist.
+func (e *Estimator) widest(p *spec.Plan, n, a float64) float64 {
+	t := float64(p.TP)
+	inner := (1-e.moe)*e.ffn + e.moe*e.topK*e.expertFFN
+	if e.unfused(p) {
+		return 2 * a * n * max(inner, e.seq*e.heads) / t
+	}
+	return 2 * a * n * inner / t
+}
+
+// everyOther returns what one layer keeps when what every other matrix
+// multiplication, attention and reduce-scatter give is saved, in bytes:
+//
+//	n·a·(2h/r + (2q + kv + f)/t)
+//
+// its input and output, the query and value projections, attention and the
+// first multiplication of the MLP. Source: the save list of torchtitan's
+// apply_ac; see layerBytes for the symbols.
+func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
+	t := float64(p.TP)
+	inner := (1-e.moe)*e.ffn + e.moe*e.topK*e.expertFFN
+	return n * a * (2*e.hidden/r + (2*e.heads*e.head+inner)/t + e.kv*e.head/min(t, e.kv))
+}
 
 // layerBytes returns what one layer keeps of one micro-batch without
 // recomputation, and apart from it the attention scores, in bytes:
 //
-//	whole  = n·(a·4h + masks·h)/r + n·a·(q + 2·kv + q + c·f)/t + experts
-//	scores = 2.5·a·n·s·heads/t, 4·n·heads/t with a fused kernel
+//	whole  = n·h·((2a + masks)/r + 2a/i) + n·a·(q + 2·kv + q + c·f)/t + experts
+//	scores = (2a + 1)·n·s·heads/t, a·n·s·heads/t without dropout, 4·n·heads/t with a fused kernel
 //
 //	n      tokens of the micro-batch on this device, b·s/CP
 //	a      bytes per element, 2 or 4
-//	h      hidden width: two norm inputs, QKV input, MLP input
+//	h      hidden width: two norm inputs, and the inputs of QKV and MLP
 //	masks  dropout masks of one byte, 2 or 0
 //	r, t   t is TP; r is TP with sequence parallelism, else 1
+//	i      r, or 1 where the stack keeps gathered inputs
 //	q, kv  heads·d and key/value heads·d; the output projection's input is q
 //	c·f    inner MLP activations: 2f, gated 3f
 //
@@ -82,7 +131,11 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores flo
 	t := float64(p.TP)
 	q := e.heads * e.head / t
 	kv := e.kv * e.head / min(t, e.kv)
-	whole = n*e.hidden*(4*a+e.masks)/r + n*a*(2*q+2*kv)
+	in := r
+	if e.stack.keepsGathered {
+		in = 1
+	}
+	whole = n*e.hidden*((2*a+e.masks)/r+2*a/in) + n*a*(2*q+2*kv)
 	whole += (1 - e.moe) * n * a * e.mlp * e.ffn / t
 	if e.moe > 0 {
 		// Every routed copy keeps the expert's input, inner activations and
@@ -90,8 +143,11 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores flo
 		whole += e.moe * n * e.topK * a * (2*e.hidden + e.mlp*e.expertFFN) / t
 	}
 	scores = 4 * n * e.heads / t
-	if e.stack.unfused {
-		scores = 2.5 * a * n * e.seq * e.heads / t
+	if e.unfused(p) {
+		scores = a * n * e.seq * e.heads / t
+		if e.masks > 0 {
+			scores = (2*a + 1) * n * e.seq * e.heads / t
+		}
 	}
 	return whole, scores
 }
@@ -122,7 +178,8 @@ func (e *Estimator) opaqueActivations(b *Breakdown, p *spec.Plan, stage int) {
 	chunks := inFlight(p, stage) / float64(p.PP*p.VirtualStages)
 	b.Activations = kept * chunks
 	if p.Recompute == spec.RecomputeFull {
-		b.Working = b.Activations / 10
+		b.Working += b.Activations / 10
 		b.Activations /= 10
 	}
+	b.Activations *= e.k.Activation
 }

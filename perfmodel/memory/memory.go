@@ -3,8 +3,11 @@ package memory
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -17,15 +20,19 @@ const GiB = 1 << 30
 type Breakdown struct {
 	Parameters  float64 // weights as kept between steps
 	Gradients   float64
-	Optimizer   float64 // fp32 master weights and moments
+	Optimizer   float64 // fp32 master weights and moments, and what the step allocates
 	Gathered    float64 // full parameters and gradients of the units ZeRO-3 has in hand
 	Activations float64 // kept for the backward pass, all micro-batches in flight
-	Working     float64 // the layer being recomputed, or the logits: whichever is larger
+	Working     float64 // the layer in its backward pass, or the loss: whichever is larger
 	Buffers     float64 // communication buckets and pipeline receive buffers
-	Overhead    float64 // device context, communicators, allocator fragmentation
+	Overhead    float64 // device context, communicators, allocator fragmentation, what is not counted
 
 	HostBytes float64 // host memory per device, for offload; not part of Total
 	Stage     int     // the pipeline stage this device is in, from 0
+
+	// LogSD is the standard deviation of log(measured / Total), from the
+	// calibration: how sure Total is.
+	LogSD float64
 }
 
 // Total returns the bytes on the device.
@@ -33,27 +40,70 @@ func (b Breakdown) Total() float64 {
 	return b.Parameters + b.Gradients + b.Optimizer + b.Gathered + b.Activations + b.Working + b.Buffers + b.Overhead
 }
 
-// String lists the parts of at least 0.05 GiB, largest first, in GiB:
-// "optimizer 48.6, parameters 16.2".
-func (b Breakdown) String() string {
-	parts := []struct {
-		name  string
-		bytes float64
-	}{
+// HostTotal returns the host memory in bytes that the devices of one node need
+// together.
+func (b Breakdown) HostTotal(devices int) float64 { return b.HostBytes * float64(devices) }
+
+// usableShare is what a program can have of a device's nominal memory: 79.3 of
+// 80 GiB on an A100, 95.0 of 96 GiB on an H100, 31.7 of 32 GiB on a V100, as
+// nvidia-smi prints.
+const usableShare = 0.99
+
+// FitProbability returns how likely a device of memBytes, its nominal memory,
+// holds the peak, in [0, 1]: log-normal around Total with LogSD; a step at
+// Total where LogSD is 0.
+func (b Breakdown) FitProbability(memBytes float64) float64 {
+	total, limit := b.Total(), memBytes*usableShare
+	switch {
+	case !(limit > 0):
+		return 0
+	case total <= 0:
+		return 1
+	case b.LogSD > 0:
+		return 0.5 * math.Erfc(math.Log(total/limit)/(b.LogSD*math.Sqrt2))
+	case total <= limit:
+		return 1
+	}
+	return 0
+}
+
+// Sure is the probability from which on a plan is said to fit: running out of
+// memory costs a job its start, a plan not taken some of its speed.
+const Sure = 0.95
+
+// Fits reports whether a device of memBytes holds the peak with probability
+// Sure at least.
+func (b Breakdown) Fits(memBytes float64) bool { return b.FitProbability(memBytes) >= Sure }
+
+// Quantile returns the bytes the peak is below with probability q, in (0, 1).
+func (b Breakdown) Quantile(q float64) float64 {
+	return b.Total() * math.Exp(b.LogSD*distuv.UnitNormal.Quantile(q))
+}
+
+// Part is one use of memory, in bytes, in words.
+type Part struct {
+	Name  string  `json:"name"`
+	Bytes float64 `json:"bytes"`
+}
+
+// Parts returns what Total adds up, largest first.
+func (b Breakdown) Parts() []Part {
+	parts := []Part{
 		{"parameters", b.Parameters}, {"gradients", b.Gradients}, {"optimizer", b.Optimizer},
 		{"gathered", b.Gathered}, {"activations", b.Activations}, {"working set", b.Working},
 		{"buffers", b.Buffers}, {"overhead", b.Overhead},
 	}
-	slices.SortStableFunc(parts, func(x, y struct {
-		name  string
-		bytes float64
-	}) int {
-		return cmp.Compare(y.bytes, x.bytes)
-	})
+	slices.SortStableFunc(parts, func(x, y Part) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	return parts
+}
+
+// String lists the parts of at least 0.05 GiB, largest first, in GiB:
+// "optimizer 48.6, parameters 16.2".
+func (b Breakdown) String() string {
 	var out []string
-	for _, p := range parts {
-		if p.bytes >= 0.05*GiB {
-			out = append(out, fmt.Sprintf("%s %.1f", p.name, p.bytes/GiB))
+	for _, p := range b.Parts() {
+		if p.Bytes >= 0.05*GiB {
+			out = append(out, fmt.Sprintf("%s %.1f", p.Name, p.Bytes/GiB))
 		}
 	}
 	return strings.Join(out, ", ")
@@ -93,12 +143,19 @@ type Estimator struct {
 	flops float64 // forward FLOPs per sample, opaque models
 	nn    int     // layers as an int, for stage arithmetic
 	stack stack
+	k     Constants
+	logSD float64
 }
 
+// For returns the Estimator of everything in c but its plan, with the shipped
+// calibration.
+func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
+
 // For returns the Estimator of everything in c but its plan.
-func For(c spec.Config) (Estimator, error) {
+func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, _ := GuessShape(c.Model)
 	e := Estimator{stack: stackOf(c.Framework, c.Accelerator.Arch), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
+	e.k, e.logSD = cal.of(e.stack.name)
 	e.w = weightsOf(m)
 	if e.w.total() <= 0 {
 		return e, fmt.Errorf("memory: model %s has neither layers and hidden size nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
@@ -129,10 +186,9 @@ func For(c spec.Config) (Estimator, error) {
 // Plan returns the peak over the pipeline stages of plan p. Stages that can be
 // the fullest are the first (most micro-batches in flight, embedding), the
 // second (where embedding and head count as layers) and the last (head,
-// logits).
+// loss): those between hold fewer micro-batches of as many layers.
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
-	p = p.Normal()
-	p.SequenceParallel = p.SequenceParallel || e.stack.alwaysSequence && p.TP > 1
+	p = e.normal(p)
 	best := e.stage(&p, 0)
 	if p.PP == 1 {
 		return best
@@ -146,42 +202,69 @@ func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	return best
 }
 
+// Stages returns the breakdown of every pipeline stage of p, first to last.
+func (e *Estimator) Stages(p spec.Plan) []Breakdown {
+	p = e.normal(p)
+	out := make([]Breakdown, p.PP)
+	for i := range out {
+		out[i] = e.stage(&p, i)
+	}
+	return out
+}
+
+// normal returns p with defaults written out, as the stack runs it.
+func (e *Estimator) normal(p spec.Plan) spec.Plan {
+	p = p.Normal()
+	p.SequenceParallel = p.SequenceParallel || e.stack.alwaysSequence && p.TP > 1
+	return p
+}
+
 // Bytes returns Plan(p).Total().
 func (e *Estimator) Bytes(p spec.Plan) float64 { b := e.Plan(p); return b.Total() }
 
-const (
-	// contextBytes is the CUDA context with loaded kernels and workspaces;
-	// communicatorBytes what one NCCL communicator holds. Both as read off
-	// nvidia-smi on idle A100 processes; between 0.5 and 1.5 GiB in practice.
-	contextBytes      = 0.9 * GiB
-	communicatorBytes = 0.25 * GiB
-	// fragmentation is the share of dynamic memory the caching allocator
-	// holds but cannot use; 3-8 % is usual.
-	fragmentation = 0.05
-	// bucketBytes is one gradient bucket in flight; DDP and the distributed
-	// optimizer keep two.
-	bucketBytes = 64 << 20
-)
+// Printed returns what the training stack itself prints as the peak of plan p:
+// some count only what their allocator reserved, or what tensors took, which
+// leaves out the context and communicators, or fragmentation as well.
+func (e *Estimator) Printed(p spec.Plan) float64 {
+	b := e.Plan(p)
+	p = e.normal(p)
+	switch e.stack.prints {
+	case printsReserved:
+		return b.Total() - e.outside(&p)
+	case printsAllocated:
+		return b.Total() - b.Overhead
+	}
+	return b.Total()
+}
+
+// bucketBytes is one gradient bucket in flight; DDP and the distributed
+// optimizer keep two.
+const bucketBytes = 64 << 20
 
 func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
-	b := Breakdown{Stage: stage}
+	b := Breakdown{Stage: stage, LogSD: e.logSD}
 	layers := e.layersOn(p, stage)
 	own := e.w.onDevice(p, layers, stage)
 	e.states(&b, p, own)
 	e.activations(&b, p, stage, layers)
-
-	if p.DP*p.CP > 1 {
+	if p.DP*p.CP > 1 && e.stack.bucket == 0 {
 		b.Buffers += 2 * bucketBytes
-		b.Overhead += communicatorBytes
 	}
-	if p.TP > 1 {
-		b.Overhead += communicatorBytes
-	}
-	if p.PP > 1 {
-		b.Overhead += communicatorBytes
-	}
-	b.Overhead += contextBytes + fragmentation*(b.Activations+b.Working+b.Gathered)
+	dynamic := b.Activations + b.Working + b.Gathered + b.Buffers
+	b.Overhead = e.outside(p) + e.k.Fragmentation*dynamic + e.k.Unseen*(dynamic+b.Parameters+b.Gradients+b.Optimizer)
 	return b
+}
+
+// outside returns the bytes no allocator of the training stack sees: the device
+// context and the communicators of each kind of parallelism.
+func (e *Estimator) outside(p *spec.Plan) float64 {
+	n := 0.0
+	for _, degree := range [3]int{p.DP * p.CP, p.TP, p.PP} {
+		if degree > 1 {
+			n++
+		}
+	}
+	return e.k.ContextBytes + n*e.stack.communicators*e.k.CommunicatorBytes
 }
 
 // layersOn returns the layers of a stage. Where PP does not divide the layers

@@ -42,10 +42,18 @@ func weightsOf(m spec.Model) weights {
 	if m.Kind == spec.EncoderDecoder { // cross attention in the decoder half
 		w.query, w.kv = 1.5*w.query, 1.5*w.kv
 	}
-	if m.ParamCount > 0 && w.total() > 0 {
+	if m.ParamCount > 0 && w.total() > 0 && !contradicts(m, w.total()) {
 		w.scale = m.ParamCount / w.total()
 	}
 	return w
+}
+
+// contradicts reports whether the published parameter count of a dense model
+// cannot be that of its layers: with everything known that goes into the
+// count, it is off by more than a quarter. The layers are then believed.
+func contradicts(m spec.Model, counted float64) bool {
+	r := m.ParamCount / counted
+	return m.Experts == 0 && m.Vocab > 0 && (m.Kind == spec.Decoder || m.Kind == spec.Encoder) && (r > 1.25 || r < 0.8)
 }
 
 func (w *weights) total() float64 {
@@ -96,46 +104,66 @@ func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 	return o
 }
 
-// states fills parameters, gradients, optimizer states and their host copies.
-// Bytes per parameter of mixed-precision Adam: 2 weights, 2 or 4 gradients, 12
-// optimizer (fp32 master, two moments); of fp32 training 4, 4, 8. ZeRO-1
-// shards the optimizer over the D data parallel ranks, ZeRO-2 gradients too,
-// ZeRO-3 weights too. Source: Rajbhandari et al. 2020, section 3 and figure 1.
+// states fills parameters, gradients, optimizer states, what is gathered and
+// their host copies. Bytes per parameter of mixed-precision Adam: 2 weights, 2
+// or 4 gradients, 12 optimizer (fp32 master, two moments); of fp32 training 4,
+// 4, 8; see stacks for who keeps more. ZeRO-1 shards the optimizer over the D
+// data parallel ranks, ZeRO-2 gradients too, ZeRO-3 weights too. Source:
+// Rajbhandari et al. 2020, section 3 and figure 1.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
-	weight, grad, opt := 2.0, e.stack.gradBF16, e.stack.optimizer
-	switch {
-	case !halfPrecision(p.Precision):
-		weight, grad, opt = 4, 4, 8
-	case p.ZeRO == 3 && !e.stack.unfused: // fully sharded: fp32 shards are the master weights
-		weight, grad, opt = 4, 4, 8
-	case e.stack.autocast:
-		weight, grad, opt = 6, 4, 8
-	case p.Precision == spec.FP16:
-		grad = e.stack.gradFP16
-	}
+	weight, grad, opt, gradCopy := e.stack.perParameter(p)
 	d := float64(p.DP * p.CP)
-	de := max(d*float64(p.TP)/expertShards(p), 1)
-	sharded := func(stage int) float64 {
+	shard := o.dense/d + o.expert/max(d*float64(p.TP)/expertShards(p), 1)
+	held := o.dense + o.expert
+	pick := func(stage int) float64 {
 		if p.ZeRO >= stage {
-			return o.dense/d + o.expert/de
+			return shard
 		}
-		return o.dense + o.expert
+		return held
 	}
-	b.Parameters = weight * sharded(3)
-	b.Gradients = grad * sharded(2)
-	b.Optimizer = opt * sharded(1)
-	switch {
-	case p.ZeRO == 3 && d > 1 && p.PP > 1:
-		// A pipeline stage stays gathered over its micro-batches, with the
-		// gradients accumulated unsharded.
-		b.Gathered = (2 + grad) * (o.dense + o.expert)
-	case p.ZeRO == 3 && d > 1:
-		// The unit computed and the one prefetched, 16-bit, and one unit of
-		// unreduced gradients; the head is a unit of its own.
-		unit := max(o.layer, o.head)
-		b.Gathered = 2*(o.layer+unit) + grad*unit
+	b.Parameters = weight * pick(3)
+	b.Gradients = grad * pick(2)
+	b.Optimizer = opt * pick(1)
+	if p.ZeRO == 3 && d > 1 {
+		e.gathered(b, p, o, grad)
+	} else {
+		e.copies(b, p, o, gradCopy)
 	}
 	e.offload(b, p, o)
+}
+
+// gathered fills what ZeRO-3 has in hand. Without a pipeline: the unit computed
+// and the one prefetched, 16-bit; its unreduced gradients, 16-bit and copied for
+// the reduction, go with the working set, since the loss has none. The head is
+// a unit of its own. A pipeline stage stays gathered over its micro-batches,
+// with gradients accumulated unsharded.
+func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) {
+	unit := max(o.layer, o.head)
+	if p.PP > 1 {
+		b.Gathered = e.k.Gathered * (2 + grad) * (o.dense + o.expert)
+		b.Working = grad * o.layer
+		return
+	}
+	b.Gathered = e.k.Gathered * 2 * (o.layer + unit)
+	b.Working = (2 + grad) * unit
+}
+
+// copies fills the flat copies in which DeepSpeed reduces gradients and gathers
+// weights, and the gradient of the largest parameter on its way to where it is
+// accumulated. They are blocks of sizes nothing else has, which the caching
+// allocator does not make of the cached ones, so that they add to the peak
+// although they come one after another.
+func (e *Estimator) copies(b *Breakdown, p *spec.Plan, o owned, gradCopy float64) {
+	if e.stack.bucket == 0 {
+		return
+	}
+	held := o.dense + o.expert
+	reduced := gradCopy * min(e.stack.bucket, held)
+	gathered := 0.0
+	if p.ZeRO > 0 {
+		gathered = elem(p) * min(e.stack.bucket, held)
+	}
+	b.Buffers += reduced + gathered + gradCopy*max(o.head, o.layer/4)
 }
 
 // offload moves optimizer states, and parameters, to the host. Gradients of a

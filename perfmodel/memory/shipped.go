@@ -1,0 +1,28 @@
+package memory
+
+import (
+	_ "embed"
+	"encoding/json"
+)
+
+// shippedJSON is Calibrate of the published measurements, rounded to four
+// digits. `go test ./bench -run TestMemoryCalibration -rewrite` writes it anew
+// and, without the flag, compares it with a fit of the day.
+//
+//go:embed shipped.json
+var shippedJSON []byte
+
+var shipped = mustShipped()
+
+// mustShipped reads the embedded file, which a test compares with a refit: if
+// it cannot be read the binary was built wrongly.
+func mustShipped() *Calibration {
+	cal := new(Calibration)
+	if err := json.Unmarshal(shippedJSON, cal); err != nil {
+		panic("memory: shipped.json: " + err.Error())
+	}
+	return cal
+}
+
+// Shipped returns the calibration that For and Estimate use.
+func Shipped() *Calibration { return shipped }
