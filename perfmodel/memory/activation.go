@@ -66,7 +66,7 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers fl
 
 // unfused reports whether the attention scores exist as a tensor.
 func (e *Estimator) unfused(p *spec.Plan) bool {
-	return e.stack.unfused || e.stack.unfusedFP32 && !halfPrecision(p.Precision)
+	return e.old || e.stack.unfused || e.stack.unfusedFP32 && !halfPrecision(p.Precision)
 }
 
 // loss returns the bytes the loss works on: tokens x vocabulary / TP logits,

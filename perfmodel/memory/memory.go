@@ -120,7 +120,7 @@ func Estimate(c spec.Config) (Breakdown, error) {
 }
 
 // Estimator answers for many plans of one model, sequence length and training
-// stack. It is a value without pointers: safe for concurrent use.
+// stack. Nothing in it changes: safe for concurrent use.
 type Estimator struct {
 	shape  bool // count per tensor; else the opaque rule
 	seq    float64
@@ -142,7 +142,8 @@ type Estimator struct {
 
 	flops float64 // forward FLOPs per sample, opaque models
 	nn    int     // layers as an int, for stage arithmetic
-	stack stack
+	stack *stack
+	old   bool // the device is older than fused attention
 	k     Constants
 	logSD float64
 }
@@ -154,7 +155,7 @@ func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 // For returns the Estimator of everything in c but its plan.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, _ := GuessShape(c.Model)
-	e := Estimator{stack: stackOf(c.Framework, c.Accelerator.Arch), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
+	e := Estimator{stack: stackOf(c.Framework), old: beforeFused(c.Accelerator.Arch), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
 	e.k, e.logSD = cal.of(e.stack.name)
 	e.w = weightsOf(m)
 	if e.w.total() <= 0 {
@@ -185,8 +186,8 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 
 // Plan returns the peak over the pipeline stages of plan p. Stages that can be
 // the fullest are the first (most micro-batches in flight, embedding), the
-// second (where embedding and head count as layers) and the last (head,
-// loss): those between hold fewer micro-batches of as many layers.
+// second where it has more layers (embedding and head count as layers) and the
+// last (head, loss): those between hold fewer micro-batches of as many layers.
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	p = e.normal(p)
 	best := e.stage(&p, 0)
@@ -194,9 +195,12 @@ func (e *Estimator) Plan(p spec.Plan) Breakdown {
 		return best
 	}
 	top := best.Total()
-	for _, s := range [2]int{1, p.PP - 1} {
-		if b := e.stage(&p, s); b.Total() > top {
-			best, top = b, b.Total()
+	if b := e.stage(&p, p.PP-1); b.Total() > top {
+		best, top = b, b.Total()
+	}
+	if p.PP > 2 && e.layersOn(&p, 1) > e.layersOn(&p, 0) {
+		if b := e.stage(&p, 1); b.Total() > top {
+			best = b
 		}
 	}
 	return best

@@ -111,22 +111,25 @@ var stacks = []stack{
 	{communicators: 1, name: "", gradFP16: 4, gradBF16: 4, optFP16: 12, optBF16: 12, optFP32: 8, logit: 10, logitTP: 10, fsdp: true, unfusedFP32: true},
 }
 
-// stackOf reads a framework's name, and that of an architecture for what no
-// kernel exists for there.
-func stackOf(framework, arch string) stack {
+// stackOf returns the entry for a framework's name. It must not be changed.
+func stackOf(framework string) *stack {
 	f := strings.ToLower(framework)
-	s := stacks[len(stacks)-1]
 	for i := range stacks {
 		if strings.Contains(f, stacks[i].name) {
-			s = stacks[i]
-			break
+			return &stacks[i]
 		}
 	}
-	switch arch { // no fused attention before Ampere
+	return &stacks[len(stacks)-1]
+}
+
+// beforeFused reports whether an architecture is older than the fused attention
+// kernels, which begin with Ampere.
+func beforeFused(arch string) bool {
+	switch arch {
 	case "Kepler", "Maxwell", "Pascal", "Volta":
-		s.unfused = true
+		return true
 	}
-	return s
+	return false
 }
 
 // perParameter returns bytes of a parameter's weight and gradient, of its
