@@ -28,17 +28,16 @@ func (r *publishedRow) config() {
 	r.plan()
 }
 
-// tokens assumes a length of the samples of a language model where none is
-// recorded: what is usual of the source, else of the model.
+// tokens assumes the samples a model was made for where no length is recorded,
+// but for adapters: their samples are shorter by an unknown factor.
 func (r *publishedRow) tokens() {
 	c := &r.m.Config
-	if c.SeqLen > 0 {
-		return
-	}
-	if c.SeqLen = r.source.tokens; c.SeqLen == 0 {
+	switch {
+	case c.SeqLen > 0:
+	case r.source.adapters:
+		c.Model.SeqLen = 0
+	case c.Model.SeqLen > 0:
 		c.SeqLen = c.Model.SeqLen
-	}
-	if c.SeqLen > 0 {
 		r.assume("tokens per sample not recorded, taken as %d", c.SeqLen)
 	}
 }

@@ -164,8 +164,7 @@ func TestRowsBySource(t *testing.T) {
 	wants := []want{
 		{"Megatron-Bridge", "fp8", 8192, 3200, false, 0, "precision not recorded, taken as fp8"},
 		{"Megatron-DeepSpeed", "bf16", 2048, 400, false, 0, "layers or width not recorded, derived from the parameter count"},
-		{"LitGPT", "bf16", 256, 1600, false, 0,
-			"only adapters were trained, taken as training all weights; tokens per sample not recorded, taken as 256"},
+		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights"},
 		{"Megatron-LM", "fp16", 2048, 1600, true, 0, ""},
 		{"FSDP", "bf16", 4096, 400, false, 0, ""},
 		{"somebody/else", "bf16", 2048, 1600, false, 1, "layers or width not recorded, derived from the parameter count"},

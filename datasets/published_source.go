@@ -21,14 +21,13 @@ type publishedSource struct {
 	nodes map[string]string
 	// precision is that of tables which do not print it.
 	precision spec.Precision
-	// tokens is a usual sample where the length is not printed.
-	tokens int
 	// hostBatch: the micro-batch column is a host's, not one device's.
 	hostBatch bool
 	// stageBatches: a pipeline whose micro-batch is not recorded runs as many as
 	// it has stages.
 	stageBatches bool
-	// adapters: only adapters are trained.
+	// adapters: only adapters are trained, on samples of the source's own, which
+	// are not the length the model was made for.
 	adapters bool
 }
 
@@ -40,7 +39,7 @@ type publishedSource struct {
 //   - InternEvo: four 100 Gb/s RoCE NICs per node, as its document says
 //   - Lambda: the batch grows with the devices of the host (H100, BERT base:
 //     320, 640, 1280, 2560 on 1, 2, 4, 8)
-//   - litgpt: fine-tuning of adapters on Alpaca, whose samples are about 256 tokens
+//   - litgpt: fine-tuning of adapters, on text of no recorded length
 //   - Megatron-Bridge: tables of release 25.09 print no precision; a footnote
 //     says fp8
 //   - torchtitan: as many micro-batches as pipeline stages is its default
@@ -54,7 +53,7 @@ var publishedSources = []*publishedSource{
 		nodes: map[string]string{"A100-80GB-SXM": "fms-fsdp A100", "H100-80GB-SXM": "fms-fsdp H100"}},
 	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
-	{match: "litgpt", table: "litgpt", framework: "LitGPT", tokens: 256, adapters: true},
+	{match: "litgpt", table: "litgpt", framework: "LitGPT", adapters: true},
 	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8},
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron"},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
