@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -78,6 +79,8 @@ type Bench struct {
 	priors    memo[priorKey, Prior]
 	oneOut    memo[oneOutKey, []answer]
 	traces    memo[string, []answer]
+	// calibrations of memory, by the source left out
+	calibrations memo[string, *memory.Calibration]
 }
 
 func newBench(ctx context.Context, o Options) *Bench {
@@ -97,7 +100,7 @@ func (b *Bench) one(i int) (Result, error) {
 		return Result{}, err
 	}
 	start := time.Now()
-	r, err := settle(p.run(b.ctx, b, c))
+	r, err := settle(answered(p.run(b.ctx, b, c)))
 	if err != nil {
 		return r, fmt.Errorf("accuracy: %s, family %s: %w", p.Name, c.Name, err)
 	}

@@ -113,6 +113,10 @@ func TestUnableIsAnAnswer(t *testing.T) {
 	if err != nil || r.Unable != "needs 7 rows" || r.Rows != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
+	none := Result{Summary: Summary{Refused: 2}, Refusals: []Refusal{{"a", "why"}, {"b", "why"}}}
+	if r, err := settle(answered(none, nil)); err != nil || r.Unable != "predicts none: why" || r.Refused != 0 {
+		t.Errorf("all rows refused: %+v, %v", r, err)
+	}
 	if _, err := settle(Result{}, errNo); !errors.Is(err, errNo) {
 		t.Errorf("got %v, want the error itself", err)
 	}

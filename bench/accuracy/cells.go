@@ -68,9 +68,6 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 			return Result{}, err
 		}
 		r := scored(answers)
-		if r.Rows == 0 {
-			return Result{}, unable("predicts none: " + r.Refusals[0].Why)
-		}
 		r.Standing = as
 		means := over(r.Parts, func(s Summary) float64 { return s.Mean })
 		r.Figures = []Figure{

@@ -69,7 +69,7 @@ func writeProtocols(b *bytes.Buffer, results []Result) {
 func writeParts(b *bytes.Buffer, results []Result) {
 	var rows [][]string
 	for _, r := range results {
-		if len(r.Parts) > mostParts {
+		if len(r.Parts) > mostParts || !r.comparable() {
 			continue
 		}
 		for _, p := range r.Parts {
@@ -83,34 +83,64 @@ func writeParts(b *bytes.Buffer, results []Result) {
 	table(b, []string{"protocol", "family", "of", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width"}, rows)
 }
 
-// writeRefused names the rows refused by families that predict most; of others
-// it counts them, for there are too many to read.
+// writeRefused names the rows refused by families that predict most, those that
+// the family refuses under several protocols once; of others it counts them, for
+// there are too many to read.
 func writeRefused(b *bytes.Buffer, results []Result) {
-	head := "\nRows refused (where most are, only how many; `--output json` names them all):\n\n"
+	type refused struct{ family, row, why string }
+	seen := map[refused]bool{}
+	var all []remark
 	for _, r := range results {
-		if len(r.Refusals) == 0 {
+		if n := len(r.Refusals); n > 0 && !r.comparable() {
+			all = append(all, remark{r.Protocol, r.Family, fmt.Sprintf("%d rows, such as %s: %s", n, r.Refusals[0].Row, r.Refusals[0].Why)})
 			continue
 		}
-		if !r.comparable() {
-			fmt.Fprintf(b, "%s- `%s`, `%s`: %d rows, such as %s: %s\n", head, r.Protocol, r.Family, len(r.Refusals), escape(r.Refusals[0].Row),
-				escape(r.Refusals[0].Why))
-			head = ""
-			continue
+		var fresh []Refusal
+		for _, f := range r.Refusals {
+			if k := (refused{r.Family, f.Row, f.Why}); !seen[k] {
+				seen[k] = true
+				fresh = append(fresh, f)
+			}
 		}
-		for _, why := range byReason(r.Refusals) {
-			fmt.Fprintf(b, "%s- `%s`, `%s`: %s\n", head, r.Protocol, r.Family, escape(why.String()))
-			head = ""
+		for _, why := range byReason(fresh) {
+			all = append(all, remark{r.Protocol, r.Family, why.String()})
 		}
 	}
+	writeRemarks(b, "Rows refused, each under the first protocol it is refused under (where most are, only how many; `--output json` names all):", all)
 }
 
 func writeNotes(b *bytes.Buffer, results []Result) {
-	head := "\nNotes:\n\n"
+	var all []remark
 	for _, r := range results {
 		for _, n := range r.Notes {
-			fmt.Fprintf(b, "%s- `%s`, `%s`: %s\n", head, r.Protocol, r.Family, escape(n))
-			head = ""
+			all = append(all, remark{r.Protocol, r.Family, n})
 		}
+	}
+	writeRemarks(b, "Notes:", all)
+}
+
+// remark is something to say of a result.
+type remark struct{ protocol, family, text string }
+
+// writeRemarks lists remarks; one that holds for several families is one line.
+func writeRemarks(b *bytes.Buffer, title string, all []remark) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n\n", title)
+	done := map[remark]bool{}
+	for _, r := range all {
+		if done[remark{r.protocol, "", r.text}] {
+			continue
+		}
+		done[remark{r.protocol, "", r.text}] = true
+		var families []string
+		for _, other := range all {
+			if other.protocol == r.protocol && other.text == r.text {
+				families = append(families, "`"+other.family+"`")
+			}
+		}
+		fmt.Fprintf(b, "- `%s`, %s: %s\n", r.protocol, strings.Join(families, ", "), escape(r.text))
 	}
 }
 

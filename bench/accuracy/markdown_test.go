@@ -65,6 +65,26 @@ func TestBars(t *testing.T) {
 	}
 }
 
+// TestRemarksOnce: what families share is said once, and a row refused under
+// two protocols is named under the first.
+func TestRemarksOnce(t *testing.T) {
+	both := []Refusal{{"s-1", "why"}, {"s-2", "why"}, {"s-3", "why"}}
+	text := string(Markdown([]Result{
+		{Protocol: "p", Family: "f", Standing: LeftOut, Summary: Summary{Rows: 97, Refused: 3}, Refusals: both, Notes: []string{"note"}},
+		{Protocol: "p", Family: "g", Standing: LeftOut, Summary: Summary{Rows: 97, Refused: 3}, Refusals: both, Notes: []string{"note"}},
+		{Protocol: "q", Family: "f", Standing: LeftOut, Summary: Summary{Rows: 98, Refused: 2}, Refusals: both[1:]},
+		{Protocol: "q", Family: "h", Standing: LeftOut, Summary: Summary{Rows: 1, Refused: 3}, Refusals: both},
+	}))
+	for _, want := range []string{"- `p`, `f`, `g`: 3 rows (s-1 to s-3): why\n", "- `p`, `f`, `g`: note\n", "- `q`, `h`: 3 rows, such as s-1: why\n"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("the report has %q %d times:\n%s", want, strings.Count(text, want), text)
+		}
+	}
+	if strings.Contains(text, "- `q`, `f`") {
+		t.Errorf("rows are named twice:\n%s", text)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		l    Limit

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -23,22 +25,55 @@ var memorySources = []string{"bigscience", "torchtitan"}
 // errNoMemory is what a family without an opinion on memory gets.
 var errNoMemory = unable("predicts no memory")
 
-// memoryOf tells the peak of one device in bytes.
-type memoryOf func(context.Context, spec.Config) (float64, error)
+// need is what a configuration is said to keep on one device.
+type need struct {
+	bytes float64
+	fits  bool // is said to run
+}
 
-// memoryWithout returns what c says of memory, and whether that has seen the
-// rows of a source.
+// memoryOf tells the need of a configuration.
+type memoryOf func(context.Context, spec.Config) (need, error)
+
+// memoryWithout returns what c says of memory without a source, or, of a family
+// that cannot be trained anew, in view of it.
 func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, error) {
-	if c.Unfitted == nil {
-		return nil, "", errNoMemory
+	switch {
+	case c.Train != nil:
+		cal, err := b.calibrations.get(source, func() (*memory.Calibration, error) {
+			p, err := b.published()
+			if err != nil {
+				return nil, err
+			}
+			return memory.Calibrate(p.others(source))
+		})
+		return calibratedMemory(cal), LeftOut, err
+	case c.Unfitted != nil:
+		return predictedMemory(c.Unfitted), InView, nil
 	}
-	return func(ctx context.Context, cfg spec.Config) (float64, error) {
-		p, err := c.Unfitted.Predict(ctx, cfg)
-		if err == nil && !(p.MemoryBytes > 0) {
+	return nil, "", errNoMemory
+}
+
+// calibratedMemory counts with what was calibrated.
+func calibratedMemory(cal *memory.Calibration) memoryOf {
+	return func(_ context.Context, c spec.Config) (need, error) {
+		e, err := cal.For(c)
+		if err != nil {
+			return need{}, err
+		}
+		b := e.Plan(c.Plan)
+		return need{b.Total(), b.Fits(c.Accelerator.MemBytes)}, nil
+	}
+}
+
+// predictedMemory takes what p predicts beside the step time.
+func predictedMemory(p perfmodel.Predictor) memoryOf {
+	return func(ctx context.Context, c spec.Config) (need, error) {
+		pred, err := p.Predict(ctx, c)
+		if err == nil && !(pred.MemoryBytes > 0) {
 			err = errNoMemory
 		}
-		return p.MemoryBytes, err
-	}, InView, nil
+		return need{pred.MemoryBytes, pred.MemoryBytes <= c.Accelerator.MemBytes}, err
+	}
 }
 
 func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
@@ -77,7 +112,8 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 // askMemory asks for the peak memory of m's configuration.
 func askMemory(ctx context.Context, peak memoryOf, m *spec.Measurement, part string) answer {
 	a := answer{question: question{id: m.Origin, part: part, config: m.Config, want: m.PeakBytes}}
-	a.got, a.err = peak(ctx, m.Config)
+	n, err := peak(ctx, m.Config)
+	a.got, a.err = n.bytes, err
 	return a
 }
 
@@ -90,7 +126,7 @@ type tally struct {
 
 // add asks whether m fits, and notes it if the answer is not what happened.
 func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
-	row := m.Source + ": " + m.Origin
+	row := rowName(sourceOf(m), m.Origin)
 	over, err := outgrows(ctx, peak, m)
 	if err != nil {
 		t.refused = append(t.refused, Refusal{row, err.Error()})
@@ -116,8 +152,8 @@ func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
 func outgrows(ctx context.Context, peak memoryOf, m *spec.Measurement) (bool, error) {
 	c := m.Config
 	for {
-		bytes, err := peak(ctx, c)
-		if err != nil || bytes <= c.Accelerator.MemBytes {
+		n, err := peak(ctx, c)
+		if err != nil || n.fits {
 			return false, err
 		}
 		if published := strings.HasPrefix(m.Source, "published/"); published || c.Plan.TP*c.Plan.PP > 1 || c.Plan.MicroBatch%2 == 1 {
@@ -171,8 +207,8 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		fraction("ran as recorded, called out of memory", share(ran.flagged, ran.rows), 0.05, 0.01),
 		{Name: "the same, rows with plans in part unrecorded too", Value: all, Unit: "1"},
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d rows that ran out of memory told; %d of %d that ran as recorded called so, %d of %d whose recomputation "+
-		"or micro-batch is not recorded; %d with a batch that does not divide refused", failed.flagged, failed.rows+len(failed.refused), ran.flagged, ran.rows,
+	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d rows that ran out of memory told; %d of %d that ran as recorded called so, %d of %d whose layers, "+
+		"recomputation or micro-batch are not recorded; %d with a batch that does not divide refused", failed.flagged, failed.rows+len(failed.refused), ran.flagged, ran.rows,
 		open.flagged, open.rows, indivisible))
 	for _, w := range byReason(append(failed.wrong, ran.wrong...)) {
 		r.Notes = append(r.Notes, "wrong: "+w.String())
@@ -188,7 +224,7 @@ func share(n, total int) float64 {
 	return float64(n) / float64(total)
 }
 
-// memoryKnown reports whether what m records decides its memory: the
+// memoryKnown reports whether what m records decides its memory: the layers, the
 // micro-batch and what is recomputed. Of Rubick's traces, which leave the
 // micro-batch open, see outgrows.
 func memoryKnown(m *spec.Measurement) bool {
@@ -196,7 +232,7 @@ func memoryKnown(m *spec.Measurement) bool {
 		return true
 	}
 	blank := strings.Split(m.Env["unrecorded"], ",")
-	return !slices.Contains(blank, "recompute") && !slices.Contains(blank, "micro_batch") && !m.WrongConfig()
+	return m.Config.Model.Layers > 0 && !slices.Contains(blank, "recompute") && !slices.Contains(blank, "micro_batch") && !m.WrongConfig()
 }
 
 // leftOutFor names the source that must not have been seen when m is judged.

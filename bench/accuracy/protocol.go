@@ -103,6 +103,14 @@ func LookupProtocol(name string) (Protocol, error) {
 	return set.Get(name)
 }
 
+// answered makes an error of a Result in which every row is refused.
+func answered(r Result, err error) (Result, error) {
+	if err == nil && r.Rows == 0 && len(r.Refusals) > 0 {
+		err = unablef("predicts none: %s", r.Refusals[0].Why)
+	}
+	return r, err
+}
+
 // settle turns an error that says a family cannot answer into a Result that
 // says so.
 func settle(r Result, err error) (Result, error) {

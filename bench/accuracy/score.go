@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -182,11 +183,20 @@ type Refusal struct {
 	Why string `json:"why"`
 }
 
+// rowName says which row of a part is meant; an id may say itself of which part
+// it is.
+func rowName(part, id string) string {
+	if strings.HasPrefix(id, part) {
+		return id
+	}
+	return part + ": " + id
+}
+
 func refusals(answers []answer) []Refusal {
 	var out []Refusal
 	for _, a := range answers {
 		if a.err != nil {
-			out = append(out, Refusal{a.part + ": " + a.id, a.err.Error()})
+			out = append(out, Refusal{rowName(a.part, a.id), a.err.Error()})
 		}
 	}
 	return out

@@ -119,6 +119,11 @@ func (p *published) without(source string) []spec.Measurement {
 	return out
 }
 
+// others returns every row that can be read but those of a source.
+func (p *published) others(source string) []spec.Measurement {
+	return slices.DeleteFunc(slices.Clone(p.all), func(m spec.Measurement) bool { return sourceOf(&m) == source })
+}
+
 // evenly returns k of n positions, ascending: the middle of each of k equal
 // stretches. All n when k >= n, none when k <= 0.
 func evenly(n, k int) []int {
