@@ -129,7 +129,7 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	} else {
 		e.copies(b, p, o, gradCopy)
 	}
-	e.offload(b, p, o)
+	e.offload(b, p, o, pick(1))
 }
 
 // gathered fills what ZeRO-3 has in hand. Without a pipeline: the unit computed
@@ -166,18 +166,22 @@ func (e *Estimator) copies(b *Breakdown, p *spec.Plan, o owned, gradCopy float64
 	b.Buffers += reduced + gathered + gradCopy*max(o.head, o.layer/4)
 }
 
-// offload moves optimizer states, and parameters, to the host. Gradients of a
+// hostPerParameter is what an optimizer on the host keeps per parameter of its
+// shard, in bytes: fp32 weights, gradients and two moments. Source:
+// deepspeed/runtime/zero/stage_1_and_2.py. Ren et al. 2021 count 14, with the
+// gradients in 16 bits.
+const hostPerParameter = 16
+
+// offload moves optimizer states, and parameters, to the host; updated is how
+// many parameters this device's part of the optimizer has. Gradients of a
 // sharded stage are streamed out as they are reduced, leaving two buckets.
 // Source: Ren et al., "ZeRO-Offload", ATC 2021, section 4; Rajbhandari et al.,
 // "ZeRO-Infinity", SC 2021, section 5.
-func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned) {
+func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned, updated float64) {
 	if p.Offload == spec.OffloadNone {
 		return
 	}
-	b.HostBytes, b.Optimizer = b.Optimizer+b.Gradients, 0
-	if e.stack.autocast {
-		b.HostBytes *= 16.0 / 12
-	}
+	b.HostBytes, b.Optimizer = hostPerParameter*updated, 0
 	if p.ZeRO >= 2 || p.DP*p.CP == 1 {
 		b.Gradients = min(b.Gradients, 4*bucketBytes)
 	}
