@@ -32,7 +32,9 @@ const (
 // returns Prior.
 //
 // It is the maximum a posteriori in log memory under Prior, with a robust
-// likelihood; the result does not depend on the order of rows.
+// likelihood; the result does not depend on the order of rows. The spreads
+// above and in between were chosen with the published rows in view, so that
+// few rows of a stack do not make others of it worse.
 func Calibrate(rows []spec.Measurement) (*Calibration, error) {
 	obs := usable(rows)
 	out := Prior()
@@ -136,7 +138,7 @@ func fitBelief(prior *Belief, obs []observation) (Belief, error) {
 	p := bayes.Problem{
 		Prior:  bayes.Independent(prior.logs(), prior.SD.vector()),
 		Noise:  make([]float64, len(obs)),
-		Weight: weights20(obs),
+		Weight: sourceWeights(obs),
 		Y:      make([]float64, len(obs)),
 		Tail:   1,
 		Predict: func(x, out []float64) {
@@ -174,8 +176,8 @@ func logPrinted(o *observation, k Constants) float64 {
 	return math.Log(e.Printed(o.plan))
 }
 
-// weights20 makes the rows of each source count for sourceRows at most.
-func weights20(obs []observation) []float64 {
+// sourceWeights makes the rows of each source count for sourceRows at most.
+func sourceWeights(obs []observation) []float64 {
 	n := map[string]float64{}
 	for i := range obs {
 		n[obs[i].source]++

@@ -27,7 +27,7 @@ type Belief struct {
 }
 
 // Calibration is what is known of all training stacks, and of each that was
-// measured. Stacks are named as in stackOf; one that is not there is taken as
+// measured. Stacks are named as in stacks; one that is not there is taken as
 // one more of those Pooled describes. It must not be changed once in use.
 type Calibration struct {
 	Pooled Belief            `json:"pooled"`
@@ -80,7 +80,7 @@ func roundTo(v float64, n int) float64 {
 //   - CommunicatorBytes: NCCL 2 allocates a few MiB per channel and peer:
 //     0.1 GiB in one node to over 1 GiB for hundreds of ranks.
 //   - Fragmentation: 3 to 8 % is what users of PyTorch's caching allocator see
-//     as reserved over allocated (research notes on the memory of training).
+//     as reserved over allocated.
 //   - Unseen: small tensors, padding, alignment, the data loader's batches.
 //   - The factors are 1: counts are exact where nothing is known against them.
 func Prior() *Calibration {
