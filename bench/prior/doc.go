@@ -1,4 +1,4 @@
-// Prior trains what family "hybrid" believes before it has seen a row of a job,
+// Command prior trains what family "hybrid" believes before it has seen a row of a job,
 // on published measurements, and writes perfmodel/family/prior.json:
 //
 //	go run ./bench/prior DIR > perfmodel/family/prior.json

@@ -22,6 +22,7 @@ type stack struct {
 	halfAgain bool    // "selective" recomputes every other multiplication
 	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
 	uneven    bool    // context parallel ranks hold contiguous pieces, so that the last has most of a causal score matrix
+	sendAhead bool    // interleaved pipelines send behind compute (Megatron Core's overlap_p2p_comm)
 	sequence  bool    // TP comes with sequence parallelism, whatever the plan says
 }
 
@@ -38,8 +39,8 @@ const (
 var stacks = []stack{
 	{match: "hugging", launch: launchEager, deepSpeed: true, gradBytes: 2, unfused: true},
 	{match: "deepspeed", launch: launchLean, deepSpeed: true, gradBytes: 2, unfused: true},
-	{match: "bridge", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sequence: true},
-	{match: "nemo", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sequence: true},
+	{match: "bridge", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sendAhead: true, sequence: true},
+	{match: "nemo", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sendAhead: true, sequence: true},
 	{match: "megatron", launch: launchLean, gradBytes: 2, unfused: true},
 	{match: "eager", launch: launchEager, gradients: true, gradBytes: 4, torch: true, halfAgain: true},
 	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true, uneven: true},
@@ -48,7 +49,7 @@ var stacks = []stack{
 	{match: "litgpt", launch: launchEager, gradients: true, gradBytes: 2, torch: true},
 	{match: "internevo", launch: launchLean, gradients: true, gradBytes: 2},
 	{match: spec.FrameworkWorker, launch: launchEager, gradients: true, gradBytes: 4, torch: true},
-	{match: "", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 2},
+	{match: "", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 2, sendAhead: true},
 }
 
 func stackOf(framework string) *stack {
@@ -78,6 +79,14 @@ func (m *machine) tpExposed() float64 {
 		return m.k.tpAsync
 	}
 	return 1
+}
+
+// sendExposed returns the share of stage-to-stage transfers on the critical path.
+func (m *machine) sendExposed(virtualStages int) float64 {
+	if m.stack.sendAhead && virtualStages > 1 {
+		return m.k.p2pOverlap
+	}
+	return m.k.p2pShare
 }
 
 // gradHidden returns the share of the last backward pass that gradients hide

@@ -142,7 +142,7 @@ func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
 	if senders > 0 && !p.SequenceParallel {
 		bytes /= float64(p.TP) // scatter-gather over the ranks' own NICs (Narayanan et al. SC 2021, section 4.1)
 	}
-	return bubble + pr.machine.k.p2pShare*2*v*float64(p.AccumSteps)*pr.machine.sendSec(bytes, senders)
+	return bubble + pr.machine.sendExposed(p.VirtualStages)*2*v*float64(p.AccumSteps)*pr.machine.sendSec(bytes, senders)
 }
 
 // dataParallelSec returns the exposed traffic of gradients, and of parameters
@@ -179,7 +179,7 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		}
 		return m.exposed(t, m.zero3Hidden()*all)
 	case p.ZeRO >= 1:
-		t := pass(grad) + pass(2) + 2*math.Ceil(dense/bucket)*m.ringLatency(r)
+		t := pass(grad) + pass(2) + 2*math.Ceil(dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
 		return m.exposed(t, m.gradHidden()*backward)
 	}
 	return m.exposed(2*pass(grad), m.gradHidden()*backward)
