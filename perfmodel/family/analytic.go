@@ -81,7 +81,7 @@ type prepared struct {
 	memBps  float64 // of the datasheet
 }
 
-func (pr *prepared) init(k *constants, c *spec.Config) error {
+func (pr *prepared) init(k *constants, cal *memory.Calibration, c *spec.Config) error {
 	pr.memBps = c.Accelerator.MemBps
 	if err := newMachine(k, c, &pr.machine); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (pr *prepared) init(k *constants, c *spec.Config) error {
 		return err
 	}
 	var err error
-	pr.mem, err = memory.For(*c)
+	pr.mem, err = cal.For(*c)
 	return err
 }
 

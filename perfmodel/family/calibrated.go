@@ -81,7 +81,7 @@ func (l *layout) common(other *layout) (out layout) {
 // is of are the prior's.
 func (m *calibrated) complete(p *Prior) {
 	g := bayes.Gaussian{Mean: m.x}
-	m.physics = m.layout.physics(&g, p.wide)
+	m.physics = m.layout.physics(&g, p.wide, p.mem)
 	for s, k := range p.physics.sites {
 		if m.physics.sites[s] == nil {
 			m.physics.sites[s] = k

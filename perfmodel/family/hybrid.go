@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -54,11 +55,15 @@ type mixture struct {
 }
 
 // Condition calibrates the prior to rows of any models, accelerators and
-// frameworks. Rows that are not usable or not covered are left out; with none
-// left the result is the prior.
+// frameworks. Of rows that are not usable or not covered only the memory they
+// record counts; with none left the result is the prior.
 func (p *Prior) Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error) {
 	usable := slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
-	return p.condition(ctx, perfmodel.MergeRepeats(usable))
+	h, err := p.condition(ctx, perfmodel.MergeRepeats(usable))
+	if err != nil {
+		return nil, err
+	}
+	return h, h.remember(rows)
 }
 
 // condition is Condition of usable rows, each configuration once.
@@ -82,6 +87,23 @@ func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Hybrid
 		}
 	}
 	return h, nil
+}
+
+// remember moves what is believed of memory to the peaks that rows record.
+func (h *Hybrid) remember(rows []spec.Measurement) error {
+	mem, err := memory.Condition(h.prior.mem, rows)
+	if err != nil {
+		return fmt.Errorf("hybrid: memory: %w", err)
+	}
+	h.setMemory(mem)
+	return nil
+}
+
+// setMemory gives h a calibration of its own; the prior's physics is shared.
+func (h *Hybrid) setMemory(mem *memory.Calibration) {
+	ph := *h.base.physics
+	ph.mem = mem
+	h.base.physics = &ph
 }
 
 // mix fits the other forms to the rows of one key; nil where the physics is all
@@ -132,6 +154,9 @@ func (p *Prior) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]
 	}
 	h, err := p.condition(ctx, rows)
 	if err != nil {
+		return nil, perfmodel.Card{}, err
+	}
+	if err := h.remember(rows); err != nil {
 		return nil, perfmodel.Card{}, err
 	}
 	return h, h.card(rows, left, warnings), nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -128,7 +129,7 @@ func TestHybridRecoversEffects(t *testing.T) {
 	for e, v := range truth {
 		x[l.site(l.sites[0])+e] = v
 	}
-	ph := l.physics(&bayes.Gaussian{Mean: x}, Shipped().wide)
+	ph := l.physics(&bayes.Gaussian{Mean: x}, Shipped().wide, memory.Shipped())
 	var rows []spec.Measurement
 	for _, dp := range []int{1, 2, 4, 8, 16} {
 		for _, tp := range []int{1, 2, 4, 8} {

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -24,6 +25,7 @@ type physics struct {
 	// frameworks are those of a stack on devices it was not seen on.
 	frameworks map[string]*constants
 	wide       widths
+	mem        *memory.Calibration
 }
 
 // constantsFor returns what is known of c's site.
@@ -39,7 +41,7 @@ func (ph *physics) constantsFor(c *spec.Config) *constants {
 
 func (ph *physics) open(c *spec.Config, by string, pr *prepared) error {
 	pr.by, pr.wide = by, &ph.wide
-	return pr.init(ph.constantsFor(c), c)
+	return pr.init(ph.constantsFor(c), ph.mem, c)
 }
 
 func (ph *physics) predict(c *spec.Config, by string) (spec.Prediction, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -25,6 +26,7 @@ type Prior struct {
 	wide       widths
 	trained    Training
 	seen       *domain
+	mem        *memory.Calibration
 	physics    *physics
 }
 
@@ -45,18 +47,18 @@ func untrained() *Prior {
 	for i, p := range params {
 		sd[i] = p.sd
 	}
-	return newPrior(bayes.Independent(mean, sd), nil, nil, widths{Scale: 1.645}, Training{}, domainOf(nil))
+	return newPrior(bayes.Independent(mean, sd), nil, nil, widths{Scale: 1.645}, Training{}, domainOf(nil), memory.Prior())
 }
 
 // newPrior builds the physics that goes with a belief.
-func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t Training, seen *domain) *Prior {
-	p := &Prior{belief: g, frameworks: frameworks, sites: sites, wide: w, trained: t, seen: seen}
+func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t Training, seen *domain, mem *memory.Calibration) *Prior {
+	p := &Prior{belief: g, frameworks: frameworks, sites: sites, wide: w, trained: t, seen: seen, mem: mem}
 	lay := layout{frameworks: frameworks, sites: sites}
 	if w.Cov == nil {
 		p.wide = lay.widths(&g, -1, -1, "", launchCompiled)
 		p.wide.Floor, p.wide.Scale = rowNoise, w.Scale
 	}
-	p.physics = lay.physics(&g, p.wide)
+	p.physics = lay.physics(&g, p.wide, mem)
 	return p
 }
 
@@ -122,8 +124,8 @@ func (l *layout) effects(x []float64, at int, k *constants) {
 }
 
 // physics returns the model at the mean of g.
-func (l *layout) physics(g *bayes.Gaussian, w widths) *physics {
-	ph := &physics{any: &constants{}, sites: map[site]*constants{}, frameworks: map[string]*constants{}, wide: w}
+func (l *layout) physics(g *bayes.Gaussian, w widths, mem *memory.Calibration) *physics {
+	ph := &physics{any: &constants{}, sites: map[site]*constants{}, frameworks: map[string]*constants{}, wide: w, mem: mem}
 	l.constants(g.Mean, -1, -1, ph.any)
 	for _, f := range l.frameworks {
 		k := &constants{}
@@ -238,7 +240,7 @@ func newCalibration(ctx context.Context, rows []spec.Measurement) (*calibration,
 		}
 		var pr prepared
 		p := m.Config.Plan.Normal()
-		err := pr.init(&base, &m.Config)
+		err := pr.init(&base, memory.Shipped(), &m.Config)
 		if err == nil {
 			_, _, err = pr.seconds(&p)
 		}
@@ -373,7 +375,11 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	for i := range points {
 		points[i] = pointOf(&c.config[i])
 	}
-	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t, domainOf(points)), nil
+	mem, err := memory.Calibrate(rows)
+	if err != nil {
+		return nil, fmt.Errorf("hybrid: %w", err)
+	}
+	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t, domainOf(points), mem), nil
 }
 
 // scale returns the factor that puts nine in ten rows of sources left out as a

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -21,14 +22,15 @@ const recordVersion = 1
 // the Cholesky factor of the covariance, row by row, 4-byte little-endian
 // floats: a factor stays one however it is rounded.
 type priorRecord struct {
-	Version    int         `json:"version"`
-	Params     []string    `json:"params"` // of the program that wrote it
-	Frameworks []string    `json:"frameworks"`
-	Sites      [][2]string `json:"sites"` // framework, accelerator
-	Widths     widths      `json:"widths"`
-	Seen       *domain     `json:"seen"`
-	Training   Training    `json:"training"`
-	Belief     string      `json:"belief"` // base64
+	Version    int                 `json:"version"`
+	Params     []string            `json:"params"` // of the program that wrote it
+	Frameworks []string            `json:"frameworks"`
+	Sites      [][2]string         `json:"sites"` // framework, accelerator
+	Widths     widths              `json:"widths"`
+	Seen       *domain             `json:"seen"`
+	Training   Training            `json:"training"`
+	Memory     *memory.Calibration `json:"memory"`
+	Belief     string              `json:"belief"` // base64
 }
 
 func paramNames() (out []string) {
@@ -43,7 +45,7 @@ func paramNames() (out []string) {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Prior) MarshalJSON() ([]byte, error) {
-	r := priorRecord{Version: recordVersion, Params: paramNames(), Frameworks: p.frameworks, Widths: p.wide, Seen: p.seen, Training: p.trained}
+	r := priorRecord{Version: recordVersion, Params: paramNames(), Frameworks: p.frameworks, Widths: p.wide, Seen: p.seen, Training: p.trained, Memory: p.mem}
 	for _, s := range p.sites {
 		r.Sites = append(r.Sites, [2]string{s.framework, s.accelerator})
 	}
@@ -74,7 +76,7 @@ func ReadPrior(b []byte) (*Prior, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("hybrid: prior: %w", err)
 	}
-	if r.Version != recordVersion || r.Seen == nil || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {
+	if r.Version != recordVersion || r.Seen == nil || r.Memory == nil || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {
 		return nil, fmt.Errorf("hybrid: prior of version %d with %d parameters is not one of this program: train it again", r.Version, len(r.Params))
 	}
 	l := layout{frameworks: r.Frameworks}
@@ -85,7 +87,10 @@ func ReadPrior(b []byte) (*Prior, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPrior(g, l.frameworks, l.sites, r.Widths, r.Training, r.Seen), nil
+	if err := r.Memory.Validate(); err != nil {
+		return nil, fmt.Errorf("hybrid: prior: %w", err)
+	}
+	return newPrior(g, l.frameworks, l.sites, r.Widths, r.Training, r.Seen, r.Memory), nil
 }
 
 func readBelief(text string, n int) (bayes.Gaussian, error) {
@@ -120,17 +125,18 @@ func readBelief(text string, n int) (bayes.Gaussian, error) {
 
 // hybridRecord is a Hybrid on disk: what rows added to the prior.
 type hybridRecord struct {
-	Version    int             `json:"version"`
-	Prior      string          `json:"prior"` // Training.Hash of it
-	Params     []string        `json:"params,omitempty"`
-	Frameworks []string        `json:"frameworks,omitempty"`
-	Sites      [][2]string     `json:"sites,omitempty"`
-	X          []float64       `json:"x,omitempty"`
-	Widths     []widths        `json:"widths,omitempty"` // of each site
-	Scale      float64         `json:"scale,omitempty"`
-	Kernel     kernel          `json:"kernel,omitzero"`
-	Points     []pointRecord   `json:"points,omitempty"`
-	Mixed      []mixtureRecord `json:"mixed,omitempty"`
+	Version    int                 `json:"version"`
+	Prior      string              `json:"prior"` // Training.Hash of it
+	Params     []string            `json:"params,omitempty"`
+	Frameworks []string            `json:"frameworks,omitempty"`
+	Sites      [][2]string         `json:"sites,omitempty"`
+	X          []float64           `json:"x,omitempty"`
+	Widths     []widths            `json:"widths,omitempty"` // of each site
+	Scale      float64             `json:"scale,omitempty"`
+	Kernel     kernel              `json:"kernel,omitzero"`
+	Points     []pointRecord       `json:"points,omitempty"`
+	Memory     *memory.Calibration `json:"memory,omitempty"`
+	Mixed      []mixtureRecord     `json:"mixed,omitempty"`
 }
 
 type pointRecord struct {
@@ -149,6 +155,9 @@ type mixtureRecord struct {
 // MarshalBinary implements perfmodel.Fitted: JSON, versioned.
 func (h *Hybrid) MarshalBinary() ([]byte, error) {
 	r := hybridRecord{Version: recordVersion, Prior: h.prior.trained.Hash}
+	if h.base.physics.mem != h.prior.mem {
+		r.Memory = h.base.physics.mem
+	}
 	if m := h.base; m.rest != nil {
 		r.Params, r.Frameworks, r.X, r.Scale = paramNames(), m.layout.frameworks, m.x, m.scale
 		r.Kernel = m.rest.kernel
@@ -185,6 +194,12 @@ func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
 		return nil, err
 	}
 	h := &Hybrid{prior: p, base: base, mixed: map[spec.Key]*mixture{}}
+	if r.Memory != nil {
+		if err := r.Memory.Validate(); err != nil {
+			return nil, fmt.Errorf("hybrid: stored parameters: %w", err)
+		}
+		h.setMemory(r.Memory)
+	}
 	for _, m := range r.Mixed {
 		fitted, err := loadRubick(m.Rubick)
 		if err != nil {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -32,6 +33,28 @@ type Belief struct {
 type Calibration struct {
 	Pooled Belief            `json:"pooled"`
 	Stacks map[string]Belief `json:"stacks,omitempty"`
+}
+
+// Validate reports a figure that is not positive and finite.
+func (cal *Calibration) Validate() error {
+	if err := cal.Pooled.validate("pooled"); err != nil {
+		return err
+	}
+	for name, b := range cal.Stacks {
+		if err := b.validate(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Belief) validate(name string) error {
+	for _, v := range append(append(b.Constants.vector(), b.SD.vector()...), b.LogSD) {
+		if !(v > 0) || math.IsInf(v, 0) {
+			return fmt.Errorf("memory: calibration of %s: %g is not positive and finite", name, v)
+		}
+	}
+	return nil
 }
 
 // of returns the constants of a stack and how far measurements are from what
