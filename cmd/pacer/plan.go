@@ -48,6 +48,9 @@ type planRow struct {
 	By           string   `json:"by"`
 	Why          string   `json:"why,omitempty"`
 	Warnings     []string `json:"warnings"`
+	// Explain is where time and memory go, where that was asked for.
+	Explain   map[string]map[string]float64 `json:"explain,omitempty"`
+	explained *explanation
 }
 
 func newPlanRow(ch planner.Choice) planRow {
@@ -137,9 +140,16 @@ func planResult(rows []planRow, evaluated int, elapsed time.Duration, title stri
 		rows = []planRow{}
 	}
 	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings"}}
+	if len(rows) == 1 && rows[0].explained != nil {
+		csv[0] = append(csv[0], explainColumns()...)
+	}
 	for _, p := range rows {
-		csv = append(csv, []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
-			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; ")})
+		line := []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
+			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; ")}
+		if p.explained != nil {
+			line = append(line, p.explained.cells()...)
+		}
+		csv = append(csv, line)
 	}
 	return result{
 		json:  map[string]any{"plans": rows, "evaluated": evaluated, "elapsed_s": elapsed.Seconds()},
@@ -162,6 +172,13 @@ func printPlans(w io.Writer, rows []planRow, title string) error {
 			return err
 		}
 		fmt.Fprintf(w, "by %s%s; GiB and TFLOP/s are per device\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1))
+	}
+	for _, p := range rows {
+		if p.explained != nil {
+			if err := p.explained.print(w); err != nil {
+				return err
+			}
+		}
 	}
 	return printNotes(w, rows)
 }

@@ -7,22 +7,32 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 func predictCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "predict",
-		Usage: "predict step time and memory of one execution plan",
-		Description: `The plan is written as key=value pairs: dp, tp, pp, cp, ep (degrees), vp (virtual
+		Usage: "predict step time and memory of an execution plan, or of every row of a file",
+		Description: `Of one plan, which is written as key=value pairs: dp, tp, pp, cp, ep (degrees), vp (virtual
 stages), mb (micro-batch), ga (accumulation steps), zero (stage), offload,
 recompute, sp, precision. What is left out is 1 or none. Example:
 
-   pacer predict --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=2,ga=8,zero=1`,
-		Flags: append(questionFlags(),
+   pacer predict --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=2,ga=8,zero=1
+
+Or of every row of a CSV file, which says what was or would be run
+(docs/cli-contract.md, "Rows of your own"), calibrated to measured rows of the
+same form if there are some:
+
+   pacer predict --in rows.csv --calibrate seen.csv --out pred.csv
+
+Rows that cannot be predicted get no time and the reason; the exit code is then 4.`,
+		Flags: append(append(questionFlags(), batchFlags()...),
 			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full"},
 			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "those of the plan"},
 			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...`, or 2x8", DefaultText: "as few nodes as possible"},
+			&cli.BoolFlag{Name: "explain", Usage: "say where time and memory go"},
 		),
 		Before: noArgs,
 		Action: runPredict,
@@ -30,6 +40,18 @@ recompute, sp, precision. What is left out is 1 or none. Example:
 }
 
 func runPredict(c *cli.Context) error {
+	if c.IsSet("in") {
+		return runPredictRows(c)
+	}
+	for _, f := range []string{"calibrate", "out"} {
+		if c.IsSet(f) {
+			return usagef("predict: --%s goes with --in", f)
+		}
+	}
+	return runPredictPlan(c)
+}
+
+func runPredictPlan(c *cli.Context) error {
 	start := time.Now()
 	plan, err := planFlag(c)
 	if err != nil {
@@ -56,11 +78,27 @@ func runPredict(c *cli.Context) error {
 	}
 	row := newPlanRow(ranking.Choices[0]) // a fixed plan on a fixed shape is one choice, or an error
 	cfg := ranking.Choices[0].Config
+	if c.Bool("explain") {
+		if row.explained, err = q.explain(cfg); err != nil {
+			return err
+		}
+		row.Explain = row.explained.json()
+	}
 	title := fmt.Sprintf("%s on %s x %s, global batch %d%s", q.Model.Name, cfg.Shape, q.Accelerator.Name, q.GlobalBatch, sequence(q.Request))
 	if !row.Fits {
 		title += ": does not fit"
 	}
 	return emit(c, planResult([]planRow{row}, ranking.Evaluated, time.Since(start), title))
+}
+
+// explain says where the time and memory of c go.
+func (q *question) explain(c spec.Config) (*explanation, error) {
+	e, err := explainerOf(q.predictor, q.family)
+	if err != nil {
+		return nil, err
+	}
+	out, err := explain(e, memory.Shipped(), c)
+	return &out, err
 }
 
 // planFlag reads --plan, and takes the global batch from it unless one is given.

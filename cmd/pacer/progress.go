@@ -59,6 +59,16 @@ func (p *progress) acknowledge(n int) {
 	}
 }
 
+// counted says that n rows are done of who knows how many.
+func (p *progress) counted(n int) {
+	if p.set(n); p.bar == nil && n%countedEvery == 0 {
+		fmt.Fprintf(p.w, "%s: %d rows\n", p.title, n)
+	}
+}
+
+// countedEvery is after how many rows a line says so where there is no bar.
+const countedEvery = 1 << 17
+
 // println prints a line without disturbing the bar.
 func (p *progress) println(line string) {
 	if p.bar != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +58,9 @@ func resolveSubject(c *cli.Context) (subject, error) {
 	if s.accelerator, err = catalog.Accelerator(c.String("accelerator")); err != nil {
 		return s, err
 	}
-	s.node = nodeOf(s.accelerator)
+	if s.node, err = nodeFlag(c, s.accelerator); err != nil {
+		return s, err
+	}
 	s.link = s.node.Link
 	if s.card, err = bestCard(c, c.String("model"), s.accelerator.Name); err != nil {
 		return s, err
@@ -69,6 +70,19 @@ func resolveSubject(c *cli.Context) (subject, error) {
 	}
 	s.model, err = catalog.Model(c.String("model"))
 	return s, err
+}
+
+// nodeFlag returns the machine of --node, else the usual one of a.
+func nodeFlag(c *cli.Context, a spec.Accelerator) (spec.Node, error) {
+	name := c.String("node")
+	if name == "" {
+		return nodeOf(a), nil
+	}
+	n, err := catalog.Node(name)
+	if err == nil && n.Accelerator != "" && n.Accelerator != a.Name {
+		err = usagef("%s: --node %s has devices of type %s, not %s", c.Command.Name, n.Name, n.Accelerator, a.Name)
+	}
+	return n, err
 }
 
 func nodeOf(a spec.Accelerator) spec.Node {
@@ -108,16 +122,19 @@ func bestCard(c *cli.Context, model, accelerator string) (*perfmodel.Card, error
 		}
 	}
 	if best == nil && want != "auto" {
-		return nil, noCard(cards, want, model, accelerator)
+		fam, err := family.Lookup(want)
+		if err != nil {
+			return nil, usagef("%w", err)
+		}
+		if fam.Unfitted == nil {
+			return nil, noCard(cards, want, model, accelerator)
+		}
 	}
 	return best, nil
 }
 
 // noCard says which fitted models there are instead.
 func noCard(cards []perfmodel.Card, fam, model, accelerator string) error {
-	if _, err := family.Lookup(fam); err != nil {
-		return usagef("%w", err)
-	}
 	var known []string
 	for _, k := range cards {
 		if k.Family == fam {
@@ -149,7 +166,7 @@ func (s *subject) fromMeasurements(c *cli.Context) error {
 	s.seqLen = common(rows, func(c spec.Config) int { return c.SeqLen })
 	s.framework = common(rows, func(c spec.Config) string { return c.Framework })
 	s.precision = common(rows, func(c spec.Config) spec.Precision { return c.Plan.Precision })
-	if link := common(rows, func(c spec.Config) spec.Link { return c.Link }); link != (spec.Link{}) {
+	if link := common(rows, func(c spec.Config) spec.Link { return c.Link }); link != (spec.Link{}) && !c.IsSet("node") {
 		s.link = link
 	}
 	return nil
@@ -168,10 +185,10 @@ func common[T comparable](rows []spec.Measurement, of func(spec.Config) T) T {
 }
 
 // predictor returns the performance model that answers for s: the fitted one
-// if there is one, else the analytic.
+// if there is one, else the family asked for as it is, else the analytic.
 func (s subject) predictor(c *cli.Context) (perfmodel.Predictor, error) {
 	if s.card == nil {
-		return analytic()
+		return unfitted(s.family(c))
 	}
 	reg, err := openRegistry(c)
 	if err != nil {
@@ -185,35 +202,51 @@ func (s subject) predictor(c *cli.Context) (perfmodel.Predictor, error) {
 	return fitted, err
 }
 
-func analytic() (perfmodel.Predictor, error) {
-	fam, err := family.Lookup("analytic")
+// family names the kind of performance model that answers for s.
+func (s subject) family(c *cli.Context) string {
+	switch want := c.String("family"); {
+	case s.card != nil:
+		return s.card.Family
+	case want != "auto":
+		return want
+	}
+	return "analytic"
+}
+
+func analytic() (perfmodel.Predictor, error) { return unfitted("analytic") }
+
+// unfitted returns a family that predicts without measurements.
+func unfitted(name string) (perfmodel.Predictor, error) {
+	fam, err := family.Lookup(name)
 	if err != nil {
 		return nil, err
 	}
 	if fam.Unfitted == nil {
-		return nil, errors.New("the analytic family cannot predict without measurements")
+		return nil, fmt.Errorf("family %s cannot predict without measurements", name)
 	}
 	return fam.Unfitted, nil
 }
 
 // questionFlags are shared by predict, plan and curve.
 func questionFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(interconnectFlags(),
 		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` to train, see pacer ls models"},
 		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "`TYPE` of device, see pacer ls accelerators"},
 		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "`SAMPLES` per optimizer step", DefaultText: "none"},
 		&cli.IntFlag{Name: "seq", Usage: "`TOKENS` per sample", DefaultText: "the model's own"},
 		&cli.IntFlag{Name: "per-node", Usage: "`DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes"},
-		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node, `GBIT/S` in one direction, all NICs", DefaultText: "that of the usual node"},
+		&cli.StringFlag{Name: "node", Usage: "`TYPE` of machine the devices are in, see pacer ls nodes", DefaultText: "the accelerator's usual one"},
 		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the multiplications: fp32 tf32 fp16 bf16 fp8 fp4", DefaultText: "that of the measurements, else bf16, else fp16"},
 		&cli.StringFlag{Name: "family", Value: "auto", Usage: "`FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one"},
-	}
+	)
 }
 
 // question is a planning question as asked for: what, and whom to ask.
 type question struct {
 	planner.Request
-	planner *planner.Planner
+	planner   *planner.Planner
+	predictor perfmodel.Predictor
+	family    string // of predictor
 }
 
 // newQuestion reads the question flags; the device count is the caller's.
@@ -233,7 +266,7 @@ func newQuestion(c *cli.Context) (question, error) {
 	if err != nil {
 		return question{}, err
 	}
-	return question{Request: r, planner: planner.New(p, planner.Options{})}, nil
+	return question{Request: r, planner: planner.New(p, planner.Options{}), predictor: p, family: s.family(c)}, nil
 }
 
 // request builds the planner's request from the question flags.
@@ -263,13 +296,11 @@ func request(c *cli.Context, s subject) (planner.Request, error) {
 		r.NodeHostBytes *= share
 		r.Link.InterBps *= share
 	}
-	if c.IsSet("inter-node-gbps") {
-		g := c.Float64("inter-node-gbps")
-		if !(g > 0 && g < 1e9) {
-			return r, usagef("%s: --inter-node-gbps %g is not positive", c.Command.Name, g)
-		}
-		r.Link.InterBps = g * 1e9 / 8
+	given, err := readLinkFlags(c)
+	if err != nil {
+		return r, err
 	}
+	given.apply(&r.Link)
 	if p := spec.Precision(c.String("precision")); p != "" {
 		if err := checkPrecision(p, s.accelerator); err != nil {
 			return r, err

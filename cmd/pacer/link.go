@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// interconnectFlags are the flags that replace a machine's interconnect.
+func interconnectFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node, `GBIT/S` in one direction, all NICs", DefaultText: "that of the usual node"},
+		&cli.Float64Flag{Name: "intra-node-gbytes", Usage: "link between the devices of a node, `GBYTE/S` per device in one direction", DefaultText: "that of the usual node"},
+	}
+}
+
+// linkFlags are the figures of an interconnect that were given, in bytes/s; 0 =
+// not given.
+type linkFlags struct{ inter, intra float64 }
+
+func readLinkFlags(c *cli.Context) (l linkFlags, err error) {
+	for _, f := range []struct {
+		name  string
+		bytes float64 // per unit of the flag
+		to    *float64
+	}{{"inter-node-gbps", 1e9 / 8, &l.inter}, {"intra-node-gbytes", 1e9, &l.intra}} {
+		if !c.IsSet(f.name) {
+			continue
+		}
+		v := c.Float64(f.name)
+		if !(v > 0 && v < 1e9) {
+			return l, usagef("%s: --%s %g is not positive", c.Command.Name, f.name, v)
+		}
+		*f.to = v * f.bytes
+	}
+	return l, nil
+}
+
+// apply replaces the figures of to that were given.
+func (l linkFlags) apply(to *spec.Link) {
+	if l.inter > 0 {
+		to.InterBps = l.inter
+	}
+	if l.intra > 0 {
+		to.IntraBps = l.intra
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// calibrate returns fam, calibrated to the rows of --calibrate.
+func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
+	if fam.Fit == nil {
+		return nil, usagef("predict: family %s is not fitted, so --calibrate changes nothing; leave it out", fam.Name)
+	}
+	rows, err := b.readCalibration()
+	if err != nil {
+		return nil, err
+	}
+	if b.memory, err = memory.Condition(b.memory, rows); err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
+	if fam.Name == "hybrid" { // learns of every job from every other
+		return family.Shipped().Condition(b.c.Context, rows)
+	}
+	return fitEach(b.c.Context, fam, rows)
+}
+
+// readCalibration returns the rows to calibrate to. Every other one is
+// reported; those that cannot be read or contradict themselves decide about the
+// exit code, too.
+func (b *batch) readCalibration() ([]spec.Measurement, error) {
+	in, name, err := openRows(b.c, b.c.String("calibrate"))
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	judge, err := analytic()
+	if err != nil {
+		return nil, err
+	}
+	var out []spec.Measurement
+	total := 0
+	for row, err := range datasets.PublishedRows(b.c.Context, name, in, true) {
+		total++
+		var bad *datasets.RowError
+		switch {
+		case errors.As(err, &bad):
+			b.failed = true
+			b.log.tell(rowLeftOut, err.Error())
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("predict: %w", err)
+		}
+		m := row.Measurement
+		b.link.apply(&m.Config.Link)
+		why, fault := unfit(b.c.Context, judge, &row)
+		if why != "" {
+			b.failed = b.failed || fault
+			b.log.tell(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, why))
+			continue
+		}
+		m.Doubt = "" // what is assumed of these rows is assumed of those to predict
+		out = append(out, m)
+	}
+	if total == 0 {
+		return nil, fmt.Errorf("predict: %s has no rows below its header", name)
+	}
+	b.log.bar.println(fmt.Sprintf("predict: calibrating to %d of %d rows of %s", len(out), total, name))
+	return out, nil
+}
+
+// unfit says why a row is not calibrated on, "" if it is. fault is whether that
+// is a mistake in the row.
+func unfit(ctx context.Context, judge perfmodel.Predictor, row *datasets.Row) (why string, fault bool) {
+	m := &row.Measurement
+	switch {
+	case len(row.Against) > 0:
+		return strings.Join(row.Against, "; "), true
+	case m.Outcome != spec.OK:
+		return "it ran out of memory", false
+	case len(row.Doubts) > 0:
+		return strings.Join(row.Doubts, "; "), false
+	}
+	if m.MedianStepSec() == 0 { // of memory alone
+		return "", false
+	}
+	return implausible(ctx, judge, m)
+}
+
+// wildFactor is how far a step time may be from what physics says. Formulas
+// that have seen nothing of a job are within a factor of three; a wrong unit is
+// off by a thousand, or by the tokens of a sample.
+const wildFactor = 100
+
+// implausible reports a step time in what must be another unit.
+func implausible(ctx context.Context, judge perfmodel.Predictor, m *spec.Measurement) (why string, fault bool) {
+	pred, err := judge.Predict(ctx, m.Config)
+	if err != nil {
+		return "", false
+	}
+	sec, _, _ := pred.StepSec(m.Config.Plan.GlobalBatch())
+	if got := m.MedianStepSec(); got > sec*wildFactor || got*wildFactor < sec {
+		return fmt.Sprintf("a step of %.4g s, where about %.4g s is expected: is it in another unit?", got, sec), true
+	}
+	return "", false
+}
+
+// fittedKeys predicts each (model, accelerator) by a model of its own.
+type fittedKeys struct {
+	family string
+	models map[spec.Key]perfmodel.Fitted
+	why    map[spec.Key]error // of keys that could not be fitted
+}
+
+// fitEach fits fam to every (model, accelerator) of rows.
+func fitEach(ctx context.Context, fam perfmodel.Family, rows []spec.Measurement) (*fittedKeys, error) {
+	out := &fittedKeys{family: fam.Name, models: map[spec.Key]perfmodel.Fitted{}, why: map[spec.Key]error{}}
+	byKey := perfmodel.GroupByKey(rows)
+	for _, key := range slices.SortedFunc(maps.Keys(byKey), perfmodel.CompareKeys) {
+		fitted, _, err := fam.Fit(ctx, perfmodel.Rows(perfmodel.MergeRepeats(byKey[key])))
+		switch {
+		case err == nil:
+			out.models[key] = fitted
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		default:
+			out.why[key] = err
+		}
+	}
+	return out, nil
+}
+
+// Predict implements perfmodel.Predictor.
+func (f *fittedKeys) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	key := c.Key()
+	if m := f.models[key]; m != nil {
+		return m.Predict(ctx, c)
+	}
+	if err := f.why[key]; err != nil {
+		return spec.Prediction{}, fmt.Errorf("%w: %w", err, perfmodel.ErrNotCovered)
+	}
+	return spec.Prediction{}, fmt.Errorf("%s: no row of %s to calibrate to: %w", f.family, key, perfmodel.ErrNotCovered)
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// rowSite is what rows share that differ in nothing but their plans: it is
+// prepared once.
+type rowSite struct {
+	config  spec.Config // Plan is zero
+	predict func(spec.Plan) (spec.Prediction, error)
+	err     error // why nothing is predicted here
+	memory  *memory.Estimator
+}
+
+// rowSiteKey finds a rowSite; two with the same key take turns.
+type rowSiteKey struct {
+	model, accelerator, devices, framework string
+	seq                                    int
+}
+
+// rowSites prepares sites as rows come. It is for one goroutine.
+type rowSites struct {
+	p      perfmodel.Predictor
+	memory *memory.Calibration
+	at     map[rowSiteKey]*rowSite
+}
+
+// of returns the site of c.
+func (s *rowSites) of(ctx context.Context, c *spec.Config) (*rowSite, *spec.Config) {
+	key := rowSiteKey{c.Model.Name, c.Accelerator.Name, c.Shape.Devices, c.Framework, c.SeqLen}
+	site := s.at[key]
+	if site == nil || !site.has(c) {
+		site = s.prepare(ctx, *c)
+		s.at[key] = site
+	}
+	return site, c
+}
+
+// has reports whether c differs from the site in its plan alone.
+func (s *rowSite) has(c *spec.Config) bool {
+	return s.config.Model == c.Model && s.config.Shape == c.Shape && s.config.Link == c.Link &&
+		s.config.Accelerator == c.Accelerator && s.config.SeqLen == c.SeqLen && s.config.Framework == c.Framework
+}
+
+func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
+	c.Plan = spec.Plan{}
+	site := &rowSite{config: c}
+	if e, err := s.memory.For(c); err == nil {
+		site.memory = &e
+	}
+	if p, ok := s.p.(perfmodel.Preparer); ok {
+		site.predict, site.err = p.Prepare(c)
+		return site
+	}
+	site.predict = func(p spec.Plan) (spec.Prediction, error) {
+		of := c
+		of.Plan = p
+		return s.p.Predict(ctx, of)
+	}
+	return site
+}
+
+// predict fills in what is predicted of c at its site.
+func (a *answer) predict(s *rowSite, c *spec.Config) {
+	if a.why = s.err; a.why != nil {
+		return
+	}
+	if a.pred, a.why = s.predict(c.Plan); a.why != nil || s.memory == nil {
+		return
+	}
+	a.mem = s.memory.Bytes(c.Plan)
+	a.fits = a.mem <= c.Accelerator.MemBytes // as the planner has it
+}
