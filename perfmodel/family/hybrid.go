@@ -106,6 +106,10 @@ func (h *Hybrid) setMemory(mem *memory.Calibration) {
 	h.base.physics = &ph
 }
 
+// mixFrom is how many rows of a job it takes to tell forms apart, where physics
+// covers any.
+const mixFrom = 5
+
 // mix fits the other forms to the rows of one key; nil where the physics is all
 // there is to say.
 func (h *Hybrid) mix(ctx context.Context, c *calibration, key spec.Key, rows []spec.Measurement) (*mixture, error) {
@@ -117,6 +121,9 @@ func (h *Hybrid) mix(ctx context.Context, c *calibration, key spec.Key, rows []s
 		return nil, err
 	}
 	m := &mixture{rubick: fitted.(*rubickModel)}
+	if len(m.rubick.rows) < mixFrom && len(c.rows) > 0 {
+		return nil, nil
+	}
 	density := 0.0
 	own := 0
 	for i := range c.rows {

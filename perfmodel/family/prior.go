@@ -326,7 +326,7 @@ func (c *calibration) differentiate(x, at []float64, jac *mat.Dense) {
 
 // rowNoise is the error of a row that nothing explains, a standard deviation of
 // log time; rows pull in full up to it.
-const rowNoise = 0.05
+const rowNoise = 0.06
 
 func (c *calibration) fit(prior bayes.Gaussian, weight []float64) (bayes.Posterior, error) {
 	noise := make([]float64, len(c.y))
