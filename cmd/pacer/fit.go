@@ -32,7 +32,7 @@ everything and takes the errors from 5-fold cross-validation. Rows in doubt (a
 stated rule of their data set) are neither fitted nor scored; mape_all counts
 them too.`,
 		Flags: append(filterFlags(),
-			&cli.StringFlag{Name: "family", Value: "rubick", Usage: "`FAMILY` of performance model, see pacer ls families"},
+			&cli.StringFlag{Name: "family", Value: "hybrid", Usage: "`FAMILY` of performance model, see pacer ls families"},
 			&cli.StringFlag{Name: "rows", Value: "8", Usage: "`N` rows to fit each model on, or all"},
 		),
 		Before: noArgs,
