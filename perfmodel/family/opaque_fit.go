@@ -1,6 +1,7 @@
 package family
 
 import (
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -10,22 +11,37 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// opaqueData is rows of one form, repeats merged.
+// opaqueData is what a form sees of rows, those it sees alike made one, with the
+// mean of their log times.
 type opaqueData struct {
 	form *opaqueForm
 	at   []opaquePoint
 	y    []float64 // ln s
 }
 
-// newOpaqueData takes the rows that have the form.
-func newOpaqueData(form *opaqueForm, rows []spec.Measurement) *opaqueData {
-	d := &opaqueData{form: form}
-	for _, m := range perfmodel.MergeRepeats(rows) {
-		if f, x := opaqueFormOf(&m.Config); f == form {
-			d.at, d.y = append(d.at, x), append(d.y, math.Log(m.MedianStepSec()))
+// newOpaqueData takes the usable rows that have the form; where[i] is the place
+// of row i in the data, -1 for the others.
+func newOpaqueData(form *opaqueForm, rows []spec.Measurement) (d *opaqueData, where []int) {
+	d = &opaqueData{form: form}
+	known := map[opaquePoint]int{}
+	var count []float64
+	for i := range rows {
+		f, x := opaqueFormOf(&rows[i].Config)
+		if f != form || !perfmodel.Usable(rows[i]) {
+			where = append(where, -1)
+			continue
 		}
+		k, ok := known[x]
+		if !ok {
+			k = len(d.at)
+			known[x] = k
+			d.at, d.y, count = append(d.at, x), append(d.y, 0), append(count, 0)
+		}
+		count[k]++
+		d.y[k] += (math.Log(rows[i].MedianStepSec()) - d.y[k]) / count[k]
+		where = append(where, k)
 	}
-	return d
+	return d, where
 }
 
 func (d *opaqueData) predict(x, out []float64) {
@@ -49,161 +65,101 @@ func (d *opaqueData) fit(prior bayes.Gaussian, weight float64) (bayes.Posterior,
 	return p.Fit()
 }
 
+// thin keeps at most n rows, evenly spread over those there are; kept[i] is
+// where row i went, -1 for those left out.
+func (d *opaqueData) thin(n int) (out *opaqueData, kept []int) {
+	out = &opaqueData{form: d.form}
+	for i := range d.at {
+		if len(d.at) > n && (i+1)*n/len(d.at) == i*n/len(d.at) {
+			kept = append(kept, -1)
+			continue
+		}
+		kept = append(kept, len(out.at))
+		out.at, out.y = append(out.at, d.at[i]), append(out.y, d.y[i])
+	}
+	return out, kept
+}
+
+// opaqueRows is how many rows a fit takes, evenly from more: their covariances
+// are kept.
+const opaqueRows = 600
+
 // opaqueFitted predicts one model on one site.
 type opaqueFitted struct {
 	form  *opaqueForm
 	prior bayes.Gaussian
 	data  *opaqueData
-	mode  []float64
-
-	jac      *mat.Dense
-	residual cholesky  // of the covariance of all rows about what the prior says
-	weight   []float64 // its inverse times those deviations
-	leftOut  []float64 // errors of each row, without it
+	mode  []float64 // logarithms of the constants around which the form is linear
+	rest  *opaqueResidual
+	// left and leftSD are, for each row given, the error of its log time in a fit
+	// without it and the standard deviation expected of that; NaN and 0 for rows
+	// that were not fitted.
+	left, leftSD []float64
 }
 
-// The kernel of what no form explains, linearised in log time. Its parts are
-// of the work of a replica, by batch; of that of several, by placement; and of
-// the step, by both.
-const (
-	opaqueBatchSD, opaqueBatchScale = 0.25, 3.0 // doublings of batch
-	opaquePlaceSD, opaquePlaceScale = 0.35, 2.0 // doublings of devices and nodes
-	opaqueStepSD                    = 0.1
-	opaqueRowSD                     = 0.04
-)
-
-// opaqueSeen is a row as the kernel sees it.
-type opaqueSeen struct {
-	logBatch, logDevices, logNodes, logServers float64
-	shares                                     [2]float64
-}
-
-func (f *opaqueFitted) seen(x *opaquePoint, grad []float64) (float64, opaqueSeen) {
-	y, shares := f.form.logTime(x, f.mode, grad)
-	return y, opaqueSeen{math.Log2(x.batch), math.Log2(x.devices), math.Log2(x.nodes), math.Log2(math.Max(x.servers, 1)), shares}
-}
-
-func opaqueKernel(a, b *opaqueSeen) float64 {
-	byBatch := math.Abs(a.logBatch-b.logBatch) / opaqueBatchScale
-	byPlace := (math.Abs(a.logDevices-b.logDevices) + math.Abs(a.logNodes-b.logNodes) + math.Abs(a.logServers-b.logServers)) / opaquePlaceScale
-	return a.shares[0]*b.shares[0]*opaqueBatchSD*opaqueBatchSD*math.Exp(-byBatch) +
-		a.shares[1]*b.shares[1]*opaquePlaceSD*opaquePlaceSD*math.Exp(-byPlace) +
-		opaqueStepSD*opaqueStepSD*math.Exp(-byBatch-byPlace)
-}
-
-// fit conditions what p believes of key's model and site on rows of them.
-func (p *opaquePrior) fit(rows []spec.Measurement, like spec.Config) (*opaqueFitted, error) {
+// fit conditions what p believes of the model and site of like on rows of them.
+// Rows that are not usable, or not of like's form, are left out; with none the
+// result is the belief. The error wraps perfmodel.ErrNotCovered where like is of
+// no form.
+func (p *opaquePrior) fit(like spec.Config, rows []spec.Measurement) (*opaqueFitted, error) {
 	form, _ := opaqueFormOf(&like)
-	belief, err := form.belief(*p.cells(form), like.Model.Name, opaqueSite(&like))
+	if form == nil {
+		return nil, fmt.Errorf("hybrid: plan %s is more than data parallel: %w", like.Plan, perfmodel.ErrNotCovered)
+	}
+	effects, err := p.effects(form)
 	if err != nil {
 		return nil, err
 	}
-	f := &opaqueFitted{form: form, prior: belief, data: newOpaqueData(form, rows)}
-	post, err := f.data.fit(belief, 1)
+	all, where := newOpaqueData(form, rows)
+	data, kept := all.thin(opaqueRows)
+	f := &opaqueFitted{form: form, prior: effects.belief(like.Model.Name, opaqueSite(&like)), data: data}
+	if !effects.knows(like.Model.Name) {
+		form.start(data, f.prior.Mean)
+	}
+	post, err := data.fit(f.prior, 1)
 	if err != nil {
 		return nil, err
 	}
 	f.mode = post.Mean
-	f.condition()
+	if f.rest, err = f.newResidual(); err != nil {
+		return nil, err
+	}
+	f.leaveOut(rows, where, kept)
 	return f, nil
 }
 
-func (f *opaqueFitted) condition() {
-	n, np := len(f.data.y), len(f.mode)
-	if n == 0 {
-		return
-	}
-	f.jac = mat.NewDense(n, np, nil)
-	seen, dev := make([]opaqueSeen, n), make([]float64, n)
-	for i := range n {
-		g := f.jac.RawRowView(i)
-		var y float64
-		y, seen[i] = f.seen(&f.data.at[i], g)
-		dev[i] = f.data.y[i] - y - f.toPrior(g)
-	}
-	var jv mat.Dense
-	jv.Mul(f.jac, f.prior.Cov)
-	rowVar := make([]float64, n)
-	for i := range rowVar {
-		rowVar[i] = opaqueRowSD * opaqueRowSD
-	}
-	for range 2 {
-		f.residual, _ = newCholesky(n, func(i, j int) float64 {
-			v := opaqueKernel(&seen[i], &seen[j])
-			a, b := jv.RawRowView(i), f.jac.RawRowView(j)
-			for k := range a {
-				v += a[k] * b[k]
-			}
-			if i == j {
-				v += rowVar[i]
-			}
-			return v
-		})
-		f.weight = append([]float64(nil), dev...)
-		f.residual.forward(f.weight)
-		f.residual.backward(f.weight)
-		f.leaveOut(rowVar)
+// leaveOut works out left and leftSD.
+func (f *opaqueFitted) leaveOut(rows []spec.Measurement, where, kept []int) {
+	e, sd := f.rest.leftOut()
+	for i, k := range where {
+		left, leftSD := math.NaN(), 0.0
+		if k >= 0 && kept[k] >= 0 {
+			// Of rows seen alike, each is off by what it is from their mean besides.
+			at := kept[k]
+			left = e[at] + math.Log(rows[i].MedianStepSec()) - f.data.y[at]
+			leftSD = sd[at]
+		}
+		f.left, f.leftSD = append(f.left, left), append(f.leftSD, leftSD)
 	}
 }
 
-func (f *opaqueFitted) leaveOut(rowVar []float64) {
-	n := len(f.weight)
-	f.leftOut = make([]float64, n)
-	e := make([]float64, n)
-	for i := range n {
-		clear(e)
-		e[i] = 1
-		f.residual.forward(e)
-		q := 0.0
-		for _, v := range e {
-			q += v * v
-		}
-		f.leftOut[i] = f.weight[i] / q
-		z := math.Abs(f.leftOut[i]) * math.Sqrt(q) / 2.5
-		if z > 1 {
-			rowVar[i] *= z * z
-		}
-	}
+// covers reports whether predict answers for c.
+func (f *opaqueFitted) covers(c *spec.Config) bool {
+	form, _ := opaqueFormOf(c)
+	return form == f.form
 }
 
-// toPrior is the change of a prediction from the mode to the prior's mean.
-func (f *opaqueFitted) toPrior(grad []float64) float64 {
-	d := 0.0
-	for k, g := range grad {
-		d += g * (f.prior.Mean[k] - f.mode[k])
+// predict returns the mean and standard deviation of the logarithm of c's step
+// time in seconds. The error wraps perfmodel.ErrNotCovered for a plan that the
+// fit is not about.
+func (f *opaqueFitted) predict(c *spec.Config) (logSec, sd float64, err error) {
+	form, x := opaqueFormOf(c)
+	if form != f.form {
+		return 0, 0, fmt.Errorf("hybrid: plan %s, fitted to %s: %w", c.Plan, f.form.name, perfmodel.ErrNotCovered)
 	}
-	return d
-}
-
-func (f *opaqueFitted) predict(x *opaquePoint) (logSec, sd float64) {
-	grad := make([]float64, len(f.mode))
-	y, s := f.seen(x, grad)
-	y += f.toPrior(grad)
-	jv := make([]float64, len(grad))
-	for i := range jv {
-		for k, g := range grad {
-			jv[i] += f.prior.Cov.At(i, k) * g
-		}
+	logSec, sd = f.at(&x)
+	if math.IsNaN(logSec+sd) || math.IsInf(logSec+sd, 0) {
+		return 0, 0, fmt.Errorf("hybrid: %s has no finite step time: %w", c.Plan, perfmodel.ErrNotCovered)
 	}
-	v := opaqueKernel(&s, &s) + opaqueRowSD*opaqueRowSD
-	for k, g := range grad {
-		v += g * jv[k]
-	}
-	n := len(f.data.y)
-	cov := make([]float64, n)
-	for i := range n {
-		_, si := f.seen(&f.data.at[i], nil)
-		cov[i] = opaqueKernel(&s, &si)
-		for k, g := range f.jac.RawRowView(i) {
-			cov[i] += g * jv[k]
-		}
-		y += cov[i] * f.weight[i]
-	}
-	if n > 0 {
-		f.residual.forward(cov)
-	}
-	for _, c := range cov {
-		v -= c * c
-	}
-	return y, math.Sqrt(math.Max(v, 1e-8))
+	return logSec, sd, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -13,110 +14,98 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// opaqueCell is what the rows of one model on one site said of a form's
-// constants.
+// opaquePrior is what is believed of jobs known only by their batch and
+// placement before a row of them was seen: what the jobs it was trained on have
+// in common, by model and by site. It is safe for concurrent use and not
+// changed after training; JSON keeps all of it.
+type opaquePrior struct {
+	AllReduce []opaqueCell `json:"all_reduce,omitempty"`
+	Servers   []opaqueCell `json:"servers,omitempty"`
+
+	reduceOnce, serversOnce sync.Once
+	reduce, servers         *opaqueEffects
+	reduceErr, serversErr   error
+}
+
+// opaqueCell is what the rows of one model on one site said of the constants of
+// a form, with no others in view.
 type opaqueCell struct {
 	Model string `json:"model"`
-	Site  string `json:"site"` // accelerator and framework
+	Site  string `json:"site"`
 	Rows  int    `json:"rows"`
-	// Mean and Cov are of the logarithms, Cov its lower triangle by rows.
+	// Mean and Cov are of the logarithms; Cov is the lower triangle, by rows.
 	Mean []float64 `json:"mean"`
 	Cov  []float64 `json:"cov"`
 }
 
-// opaquePrior is what is believed of jobs known only by their batch and
-// placement before a row of them was seen: what the jobs it was trained on have
-// in common, by model and by site.
-type opaquePrior struct {
-	AllReduce []opaqueCell `json:"all_reduce,omitempty"`
-	Servers   []opaqueCell `json:"servers,omitempty"`
-}
-
 // opaqueSite names a place where times have something in common whatever the
-// model.
+// model: a kind of device and what trains on it.
 func opaqueSite(c *spec.Config) string { return c.Accelerator.Name + "/" + c.Framework }
 
-// cells returns what is known of form's constants.
-func (p *opaquePrior) cells(form *opaqueForm) *[]opaqueCell {
-	if form == serversForm {
-		return &p.Servers
-	}
-	return &p.AllReduce
-}
-
-// opaqueFormOf returns the form of c and what it sees of it, nil for none.
-func opaqueFormOf(c *spec.Config) (*opaqueForm, opaquePoint) {
-	x, ok := newOpaquePoint(c)
-	switch {
-	case !ok:
-		return nil, x
-	case x.servers > 0:
-		return serversForm, x
-	}
-	return allReduceForm, x
-}
-
 const (
-	opaqueNoise    = 0.1 // of a row about a form, standard deviation of log time
-	opaqueCellRows = 80  // the weight of a cell in training, in rows
-	opaqueCommonSD = 2   // of the mean over all models and sites about median
+	opaqueNoise    = 0.1 // standard deviation of log time about a form
+	opaqueCellRows = 80  // most weight of a cell in training, in rows
 )
 
 // trainOpaque learns from rows of any models, accelerators and frameworks. Rows
-// that are not usable, or that are of another kind of job, are left out.
+// that are not usable or of no form are left out; a prior of none believes what
+// the forms say.
 func trainOpaque(rows []spec.Measurement) (*opaquePrior, error) {
-	out := &opaquePrior{}
-	groups := perfmodel.GroupByKey(slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) }))
-	keys := make([]spec.Key, 0, len(groups))
+	type cellKey struct{ form, model, site string }
+	groups := map[cellKey][]spec.Measurement{}
+	for i := range rows {
+		form, _ := opaqueFormOf(&rows[i].Config)
+		if form == nil || !perfmodel.Usable(rows[i]) {
+			continue
+		}
+		k := cellKey{form.name, rows[i].Config.Model.Name, opaqueSite(&rows[i].Config)}
+		groups[k] = append(groups[k], rows[i])
+	}
+	keys := make([]cellKey, 0, len(groups))
 	for k := range groups {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, perfmodel.CompareKeys)
+	slices.SortFunc(keys, func(a, b cellKey) int {
+		return cmp.Or(cmp.Compare(a.form, b.form), cmp.Compare(a.model, b.model), cmp.Compare(a.site, b.site))
+	})
+	out := &opaquePrior{}
 	for _, k := range keys {
-		byForm := map[[2]string][]spec.Measurement{}
-		for _, m := range groups[k] {
-			if form, _ := opaqueFormOf(&m.Config); form != nil {
-				at := [2]string{form.name, opaqueSite(&m.Config)}
-				byForm[at] = append(byForm[at], m)
-			}
+		form, _ := opaqueFormOf(&groups[k][0].Config)
+		cell, err := newOpaqueCell(form, k.model, k.site, groups[k])
+		if err != nil {
+			return nil, fmt.Errorf("hybrid: %s on %s: %w", k.model, k.site, err)
 		}
-		ats := make([][2]string, 0, len(byForm))
-		for at := range byForm {
-			ats = append(ats, at)
-		}
-		slices.SortFunc(ats, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
-		for _, at := range ats {
-			form, _ := opaqueFormOf(&byForm[at][0].Config)
-			cell, err := newOpaqueCell(form, k.Model, at[1], byForm[at])
-			if err != nil {
-				return nil, fmt.Errorf("hybrid: %s: %w", k, err)
-			}
-			cells := out.cells(form)
-			*cells = append(*cells, cell)
+		if form == serversForm {
+			out.Servers = append(out.Servers, cell)
+		} else {
+			out.AllReduce = append(out.AllReduce, cell)
 		}
 	}
 	return out, nil
 }
 
-// newOpaqueCell fits form to the rows of one model on one site, with no other
-// in view.
+// newOpaqueCell fits form to the rows of one model on one site.
 func newOpaqueCell(form *opaqueForm, model, site string, rows []spec.Measurement) (opaqueCell, error) {
-	d := newOpaqueData(form, rows)
-	post, err := d.fit(form.alone(d), min(1, opaqueCellRows/float64(len(d.y))))
+	d, _ := newOpaqueData(form, rows)
+	post, err := d.fit(form.alone(d), math.Min(1, opaqueCellRows/float64(len(d.y))))
 	if err != nil {
 		return opaqueCell{}, err
 	}
-	c := opaqueCell{Model: model, Site: site, Rows: len(d.y), Mean: post.Mean}
-	for i := range post.Mean {
+	c := opaqueCell{Model: model, Site: site, Rows: len(d.y)}
+	for i, m := range post.Mean {
+		c.Mean = append(c.Mean, sixDigits(m))
 		for j := range i + 1 {
-			c.Cov = append(c.Cov, post.Cov.At(i, j))
+			c.Cov = append(c.Cov, sixDigits(post.Cov.At(i, j)))
 		}
 	}
 	return c, nil
 }
 
-// alone is what is believed of a form's constants where nothing else is known
-// but the order of magnitude of the rows.
+// sixDigits keeps what a prior is kept with short.
+func sixDigits(v float64) float64 { return math.Round(v*1e6) / 1e6 }
+
+// alone is what is believed of the constants where no cell is known, but for the
+// order of magnitude of d.
 func (f *opaqueForm) alone(d *opaqueData) bayes.Gaussian {
 	mean, sd := make([]float64, len(f.params)), make([]float64, len(f.params))
 	for i, p := range f.params {
@@ -126,134 +115,28 @@ func (f *opaqueForm) alone(d *opaqueData) bayes.Gaussian {
 	return bayes.Independent(mean, sd)
 }
 
-// sum returns the cell's covariance plus the diagonal of what is its own.
-func (c *opaqueCell) cov(f *opaqueForm) *mat.SymDense {
-	n := len(c.Mean)
+// covariance returns the cell's, of n constants.
+func (c *opaqueCell) covariance(n int) (*mat.SymDense, error) {
+	if len(c.Mean) != n || len(c.Cov) != n*(n+1)/2 {
+		return nil, fmt.Errorf("hybrid: prior of %s on %s: %d means and %d covariances, want %d and %d",
+			c.Model, c.Site, len(c.Mean), len(c.Cov), n, n*(n+1)/2)
+	}
 	s, at := mat.NewSymDense(n, nil), 0
 	for i := range n {
 		for j := range i + 1 {
 			s.SetSym(i, j, c.Cov[at])
 			at++
 		}
-		s.SetSym(i, i, s.At(i, i)+f.params[i].own*f.params[i].own)
 	}
-	return s
+	return s, nil
 }
 
-// belief returns what cells say of the constants of a model on a site:
-//
-//	θ(model, site) = μ + m(model) + a(site) + own,   each Gaussian
-//
-// where every cell is a measurement of its θ with its covariance as error.
-func (f *opaqueForm) belief(cells []opaqueCell, model, site string) (bayes.Gaussian, error) {
-	e, err := f.effects(cells)
-	if err != nil {
-		return bayes.Gaussian{}, err
+// effects returns what the cells of a form have in common, worked out once.
+func (p *opaquePrior) effects(form *opaqueForm) (*opaqueEffects, error) {
+	if form == serversForm {
+		p.serversOnce.Do(func() { p.servers, p.serversErr = newOpaqueEffects(form, p.Servers) })
+		return p.servers, p.serversErr
 	}
-	n := len(f.params)
-	out := bayes.Gaussian{Mean: make([]float64, n), Cov: mat.NewSymDense(n, nil)}
-	blocks := []int{0}
-	if i := slices.Index(e.models, model); i >= 0 {
-		blocks = append(blocks, n*(1+i))
-	}
-	if i := slices.Index(e.sites, site); i >= 0 {
-		blocks = append(blocks, n*(1+len(e.models)+i))
-	}
-	for i := range n {
-		for _, b := range blocks {
-			out.Mean[i] += e.mean[b+i]
-		}
-		for j := range i + 1 {
-			v := 0.0
-			for _, b := range blocks {
-				for _, c := range blocks {
-					v += e.cov.At(b+i, c+j)
-				}
-			}
-			out.Cov.SetSym(i, j, v)
-		}
-		p := f.params[i]
-		v := p.own * p.own
-		if !slices.Contains(e.models, model) {
-			v += p.model * p.model
-		}
-		if !slices.Contains(e.sites, site) {
-			v += p.site * p.site
-		}
-		out.Cov.SetSym(i, i, out.Cov.At(i, i)+v)
-	}
-	return out, nil
-}
-
-// opaqueEffects is the posterior of μ, then the effects of models, then of
-// sites.
-type opaqueEffects struct {
-	models, sites []string
-	mean          []float64
-	cov           *mat.SymDense
-}
-
-func (f *opaqueForm) effects(cells []opaqueCell) (*opaqueEffects, error) {
-	e := &opaqueEffects{}
-	for _, c := range cells {
-		if !slices.Contains(e.models, c.Model) {
-			e.models = append(e.models, c.Model)
-		}
-		if !slices.Contains(e.sites, c.Site) {
-			e.sites = append(e.sites, c.Site)
-		}
-	}
-	n := len(f.params)
-	size := n * (1 + len(e.models) + len(e.sites))
-	precision, right := mat.NewSymDense(size, nil), mat.NewVecDense(size, nil)
-	for i := range size {
-		p, sd := f.params[i%n], opaqueCommonSD*1.0
-		switch block := i / n; {
-		case block > len(e.models):
-			sd = p.site
-		case block > 0:
-			sd = p.model
-		default:
-			right.SetVec(i, math.Log(p.median)/(sd*sd))
-		}
-		precision.SetSym(i, i, 1/(sd*sd))
-	}
-	for _, c := range cells {
-		blocks := []int{0, n * (1 + slices.Index(e.models, c.Model)), n * (1 + len(e.models) + slices.Index(e.sites, c.Site))}
-		var chol mat.Cholesky
-		w := mat.NewSymDense(n, nil)
-		if !chol.Factorize(c.cov(f)) || chol.InverseTo(w) != nil {
-			return nil, fmt.Errorf("hybrid: what is kept of %s on %s is no covariance", c.Model, c.Site)
-		}
-		for i := range n {
-			wy := 0.0
-			for j := range n {
-				wy += w.At(i, j) * c.Mean[j]
-			}
-			for _, b := range blocks {
-				right.SetVec(b+i, right.AtVec(b+i)+wy)
-				for _, d := range blocks {
-					for j := range n {
-						if d+j <= b+i {
-							precision.SetSym(b+i, d+j, precision.At(b+i, d+j)+w.At(i, j))
-						}
-					}
-				}
-			}
-		}
-	}
-	var chol mat.Cholesky
-	if !chol.Factorize(precision) {
-		return nil, fmt.Errorf("hybrid: effects of %d cells have no posterior", len(cells))
-	}
-	e.cov = mat.NewSymDense(size, nil)
-	if err := chol.InverseTo(e.cov); err != nil {
-		return nil, fmt.Errorf("hybrid: %w", err)
-	}
-	var mean mat.VecDense
-	if err := chol.SolveVecTo(&mean, right); err != nil {
-		return nil, fmt.Errorf("hybrid: %w", err)
-	}
-	e.mean = mean.RawVector().Data
-	return e, nil
+	p.reduceOnce.Do(func() { p.reduce, p.reduceErr = newOpaqueEffects(form, p.AllReduce) })
+	return p.reduce, p.reduceErr
 }

@@ -2,46 +2,95 @@ package family
 
 import "math"
 
+// Constants of serversForm, by place.
 const (
 	osFixed = iota
 	osSample
+	osSync
+	osServer
 	osPull
 	osWorker
-	osServer
+	osTask
 	osParams
 )
 
-// serversForm is the step of a job of w workers and p parameter servers.
+// serversForm is a synchronous step of w workers with b samples each and p
+// parameter servers, s micro-batches per step:
+//
+//	T = s·(a + c·b) + S·√V·((s0 + s1·w)/p + s2·w + s3·p)
+//
+//	a,c   forward and backward on one worker, seconds, and seconds per sample
+//	S     scale of the exchange, seconds; V parameters over opaqueParams
+//	s0    what a server does once a step, spread over servers: updating
+//	s1    what it does for every worker: receiving, adding and sending
+//	s2,s3 what grows with the number of workers and servers: waiting, connections
+//
+// The form is that of Peng et al., Optimus, EuroSys 2018, equation 4 for
+// synchronous training, with s0 besides, and fitted to logarithms. How evenly
+// servers share depends on their number and the sizes of arrays: the kernel has
+// a part of each number of servers, above one. Term s0, spreads and kernel were
+// chosen with DL2's measurements in view.
 var serversForm = &opaqueForm{
 	name: "parameter servers",
 	params: []opaqueParam{
-		osFixed:  {"th1", 0.3, 1, 0.7, 0.5},
-		osSample: {"th0", 0.01, 1, 0.7, 0.5},
-		osPull:   {"th2", 0.1, 1, 0.7, 0.5},
-		osWorker: {"th3", 0.02, 1, 0.7, 0.5},
-		osServer: {"th4", 0.005, 1, 0.7, 0.5},
+		osFixed:  {"a", 0.2, 1, 0.7, 0.4},
+		osSample: {"c", 0.005, 1.5, 0.7, 0.4},
+		osSync:   {"S", 0.2, 1.2, 1, 0.3},
+		osServer: {"s0", 0.5, 1.2, 0.5, 0.5},
+		osPull:   {"s1", 0.4, 1, 0.5, 0.5},
+		osWorker: {"s2", 0.1, 0.5, 0.5, 0.3},
+		osTask:   {"s3", 0.01, 0.5, 0.5, 0.3},
 	},
+	kernel:  opaqueKernel{batchSD: 0.2, batchScale: 3, placeSD: 0.15, placeScale: 2, stepSD: 0.03, rowSD: 0.05, serversSD: 0.07},
 	start:   serversStart,
 	logTime: serversLogTime,
+}
+
+// serversStart takes the fastest row to be half computing and half exchanging.
+func serversStart(d *opaqueData, p []float64) {
+	if len(d.at) == 0 {
+		return
+	}
+	fast := 0
+	for i := range d.y {
+		if d.y[i] < d.y[fast] {
+			fast = i
+		}
+	}
+	x := &d.at[fast]
+	p[osFixed] = d.y[fast] + math.Log(0.3)
+	p[osSample] = d.y[fast] + math.Log(0.2/x.batch)
+	p[osSync] = d.y[fast] - math.Log(x.volume)/2
 }
 
 func serversLogTime(x *opaquePoint, p, grad []float64) (float64, [2]float64) {
 	var e [osParams]float64
 	for i, v := range p[:osParams] {
-		e[i] = math.Exp(v)
+		e[i] = math.Exp(logBound(v))
 	}
-	parts := [osParams]float64{e[osFixed], e[osSample] * x.batch, e[osPull] * x.devices / x.servers, e[osWorker] * x.devices, e[osServer] * x.servers}
-	t := 0.0
-	for _, v := range parts {
-		t += v
+	messages := e[osSync] * math.Sqrt(x.volume)
+	parts := [osParams]float64{
+		osFixed:  x.accum * e[osFixed],
+		osSample: x.accum * e[osSample] * x.batch,
+		osServer: messages * e[osServer] / x.servers,
+		osPull:   messages * e[osPull] * x.devices / x.servers,
+		osWorker: messages * e[osWorker] * x.devices,
+		osTask:   messages * e[osTask] * x.servers,
 	}
+	compute, sync := 0.0, 0.0
+	for i, v := range parts {
+		if i < osSync {
+			compute += v
+		} else {
+			sync += v
+		}
+	}
+	t := compute + sync
 	if grad != nil {
 		for i, v := range parts {
 			grad[i] = v / t
 		}
+		grad[osSync] = sync / t
 	}
-	own := (parts[osFixed] + parts[osSample]) / t
-	return math.Log(t), [2]float64{own, 1 - own}
+	return math.Log(t), [2]float64{compute / t, sync / t}
 }
-
-func serversStart(d *opaqueData, p []float64) {}
