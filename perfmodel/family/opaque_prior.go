@@ -84,6 +84,15 @@ func trainOpaque(rows []spec.Measurement) (*opaquePrior, error) {
 	return out, nil
 }
 
+// without returns p as if the rows of models on sites that drop names had not
+// been trained on: cells are fitted each by itself.
+func (p *opaquePrior) without(drop func(model, site string) bool) *opaquePrior {
+	keep := func(cells []opaqueCell) []opaqueCell {
+		return slices.DeleteFunc(slices.Clone(cells), func(c opaqueCell) bool { return drop(c.Model, c.Site) })
+	}
+	return &opaquePrior{AllReduce: keep(p.AllReduce), Servers: keep(p.Servers)}
+}
+
 // newOpaqueCell fits form to the rows of one model on one site.
 func newOpaqueCell(form *opaqueForm, model, site string, rows []spec.Measurement) (opaqueCell, error) {
 	d, _ := newOpaqueData(form, rows)

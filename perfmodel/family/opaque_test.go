@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -370,6 +371,18 @@ func TestOpaqueSurvivesJSON(t *testing.T) {
 	again = opaquePrior{AllReduce: []opaqueCell{{Model: "m", Site: "s", Mean: []float64{1}}}}
 	if _, err := again.fit(opaqueConfig("m", "d", 1, 1, 1), nil); err == nil {
 		t.Error("a prior of too few figures was taken")
+	}
+}
+
+// TestOpaqueWithout: dropping a cell is training without its rows.
+func TestOpaqueWithout(t *testing.T) {
+	dropped := opaqueTrained(t, func(int, int) bool { return false }).without(func(model, site string) bool {
+		return model == "model1" && site == "gpu1/test"
+	})
+	trained := opaqueTrained(t, func(model, site int) bool { return model == 1 && site == 1 })
+	if !reflect.DeepEqual(dropped.AllReduce, trained.AllReduce) || !reflect.DeepEqual(dropped.Servers, trained.Servers) {
+		t.Errorf("%d and %d cells are not %d and %d trained without", len(dropped.AllReduce), len(dropped.Servers),
+			len(trained.AllReduce), len(trained.Servers))
 	}
 }
 
