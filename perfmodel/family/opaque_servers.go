@@ -25,7 +25,7 @@ const (
 //	s1    what it does for every worker: receiving, adding and sending
 //	s2,s3 what grows with the number of workers and servers: waiting, connections
 //
-// The form is that of Peng et al., Optimus, EuroSys 2018, equation 4 for
+// The form is that of Peng et al., Optimus, EuroSys 2018, section 3.2, for
 // synchronous training, with s0 besides, and fitted to logarithms. How evenly
 // servers share depends on their number and the sizes of arrays: the kernel has
 // a part of each number of servers, above one. Term s0, spreads and kernel were
