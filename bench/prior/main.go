@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,7 +15,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-var sources = []string{"bigscience", "fms_fsdp", "internevo", "korthikanti_2205_05198", "litgpt", "megatron_bridge", "megatron_sc21", "nemo_2407", "torchtitan"}
+// tables are the data sets trained on, and of which sources of them; none are all.
+var tables = []struct {
+	name    string
+	sources []string
+}{
+	{"published", []string{"bigscience", "fms_fsdp", "internevo", "korthikanti_2205_05198", "litgpt", "megatron_bridge", "megatron_sc21", "nemo_2407", "torchtitan"}},
+	{"sia", []string{"aws", "rtx", "dgx-ext", "azure", "quad"}},
+	{"dl2", nil},
+}
 
 func main() {
 	if err := run(context.Background()); err != nil {
@@ -25,24 +34,15 @@ func main() {
 
 func run(ctx context.Context) error {
 	if len(os.Args) != 2 {
-		return errors.New("want one argument, the directory of the published tables")
-	}
-	imp, err := datasets.Lookup("published")
-	if err != nil {
-		return err
+		return errors.New("want one argument, a directory with published, sia and dl2")
 	}
 	var rows []spec.Measurement
-	for m, err := range imp.Import(ctx, os.DirFS(os.Args[1])) {
-		var bad *datasets.RowError
-		if errors.As(err, &bad) {
-			continue
-		}
+	for _, t := range tables {
+		of, err := read(ctx, t.name, filepath.Join(os.Args[1], t.name), t.sources)
 		if err != nil {
 			return err
 		}
-		if slices.Contains(sources, strings.TrimPrefix(m.Source, "published/")) {
-			rows = append(rows, m)
-		}
+		rows = append(rows, of...)
 	}
 	p, err := family.TrainPrior(ctx, rows)
 	if err != nil {
@@ -54,4 +54,26 @@ func run(ctx context.Context) error {
 	}
 	_, err = os.Stdout.Write(append(out, '\n'))
 	return err
+}
+
+// read returns the rows of sources in dir that can be read; bad rows are left
+// out.
+func read(ctx context.Context, name, dir string, sources []string) (rows []spec.Measurement, err error) {
+	imp, err := datasets.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	for m, err := range imp.Import(ctx, os.DirFS(dir)) {
+		var bad *datasets.RowError
+		if errors.As(err, &bad) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if sources == nil || slices.Contains(sources, strings.TrimPrefix(m.Source, name+"/")) {
+			rows = append(rows, m)
+		}
+	}
+	return rows, nil
 }

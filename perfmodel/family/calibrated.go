@@ -140,7 +140,9 @@ func (m *calibrated) logTime(c *spec.Config, parts *Parts) (mean, half float64, 
 	variance := math.Pow(w.sd(parts, total), 2)
 	at := pointOf(c)
 	beyond = m.seen.beyond(&at)
-	if m.rest != nil {
+	if m.rest == nil {
+		beyond &^= anotherModel // physics knows models by their shape
+	} else {
 		r, v := m.rest.predict(&at)
 		mean += r
 		variance += v + residualNoise*residualNoise + beyond.widening()

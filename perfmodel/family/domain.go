@@ -85,6 +85,9 @@ func (d *domain) beyond(p *point) (out outside) {
 	return out
 }
 
+// anotherModel is the dimension of the model's name.
+const anotherModel outside = 1 << numDims
+
 // widening is what every dimension outside adds to the variance of ln T: a
 // stated convention, the square of 5 %.
 func (o outside) widening() float64 { return 0.05 * 0.05 * float64(bits.OnesCount32(uint32(o))) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -29,29 +28,17 @@ func (p *Prior) Family() perfmodel.Family {
 		Load:     p.load,
 		Choose:   chooseRubick,
 		Gain:     gainRubick,
-		Unfitted: &Hybrid{prior: p, base: p.uncalibrated()},
+		Unfitted: p.unfitted(),
 	}
 }
 
 // Hybrid predicts with the analytic model calibrated to measured rows, and for
 // a (model, accelerator) with enough of them with a mixture of that and of forms
-// that know less physics and ask more of the rows. The weight of each form is
-// how well it predicts the rows without seeing them:
-//
-//	w ∝ exp(Σ ln p(row i | the other rows, form)),   ln T = Σ w·ln T_form
-//
-// Source: Yao, Vehtari, Simpson and Gelman, "Using Stacking to Average Bayesian
-// Predictive Distributions", Bayesian Analysis 2018, section 3.3 (pseudo-BMA).
+// that know less physics and ask more of the rows, see mixture.
 type Hybrid struct {
 	prior *Prior
 	base  *calibrated
 	mixed map[spec.Key]*mixture
-}
-
-// mixture is what is fitted to one key beside the calibrated physics.
-type mixture struct {
-	physics float64 // weight of the calibrated physics
-	rubick  *rubickModel
 }
 
 // Condition calibrates the prior to rows of any models, accelerators and
@@ -106,53 +93,9 @@ func (h *Hybrid) setMemory(mem *memory.Calibration) {
 	h.base.physics = &ph
 }
 
-// mixFrom is how many rows of a job it takes to tell forms apart, where physics
-// covers any.
-const mixFrom = 5
-
-// mix fits the other forms to the rows of one key; nil where the physics is all
-// there is to say.
-func (h *Hybrid) mix(ctx context.Context, c *calibration, key spec.Key, rows []spec.Measurement) (*mixture, error) {
-	fitted, _, err := fitRubick(ctx, perfmodel.Rows(rows))
-	if errors.Is(err, perfmodel.ErrTooFewPoints) || errors.Is(err, perfmodel.ErrNotCovered) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	m := &mixture{rubick: fitted.(*rubickModel)}
-	if len(m.rubick.rows) < mixFrom && len(c.rows) > 0 {
-		return nil, nil
-	}
-	density := 0.0
-	own := 0
-	for i := range c.rows {
-		if c.rows[i].Config.Key() == key {
-			density += logNormal(h.base.left[i], h.base.leftSD[i])
-			own++
-		}
-	}
-	if own < len(m.rubick.rows) {
-		return m, nil // rows the physics does not cover
-	}
-	rival := 0.0
-	off, sd := m.rubick.post.leftOut()
-	for i, e := range off {
-		rival += logNormal(e, sd[i])
-	}
-	m.physics = 1 / (1 + math.Exp(rival-density))
-	return m, nil
-}
-
-// logNormal is the log density of e under a normal distribution around 0, with
-// heavier tails: a Student's t of four degrees of freedom, but for a constant.
-func logNormal(e, sd float64) float64 {
-	return -math.Log(sd) - 2.5*math.Log1p(e*e/(4*sd*sd))
-}
-
 // fit implements Family.Fit.
 func (p *Prior) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
-	rows, left, warnings, err := collectRubick(ctx, data)
+	rows, left, err := oneKey(ctx, data)
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
@@ -166,18 +109,45 @@ func (p *Prior) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]
 	if err := h.remember(rows); err != nil {
 		return nil, perfmodel.Card{}, err
 	}
-	return h, h.card(rows, left, warnings), nil
+	return h, h.card(rows, left), nil
+}
+
+// oneKey returns the usable rows of data, repeats merged, in canonical order,
+// and how many were left out. All rows must share one key.
+func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows []spec.Measurement, left int, err error) {
+	var key spec.Key
+	for m, err := range data {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if k := m.Config.Key(); len(rows)+left > 0 && k != key {
+			return nil, 0, fmt.Errorf("hybrid: rows of %s and of %s in one fit, want one model on one accelerator", key, k)
+		} else {
+			key = k
+		}
+		if !perfmodel.Usable(m) {
+			left++
+			continue
+		}
+		rows = append(rows, m)
+	}
+	return perfmodel.MergeRepeats(rows), left, nil
 }
 
 // card describes a fit to the rows of one key. Its errors are left-out ones,
 // linearised at the fit.
-func (h *Hybrid) card(rows []spec.Measurement, left int, warnings []string) perfmodel.Card {
+func (h *Hybrid) card(rows []spec.Measurement, left int) perfmodel.Card {
 	key := rows[0].Config.Key()
 	c := perfmodel.Card{Key: key, Family: "hybrid", NFit: len(rows), NLeftOut: left, Params: map[string]perfmodel.Param{},
-		DataHash: perfmodel.HashRows(rows), Created: time.Now().UTC(), Warnings: warnings}
-	c.Params["weight_of_physics"] = perfmodel.Param{Value: 1, Unit: "1"}
+		DataHash: perfmodel.HashRows(rows), Created: time.Now().UTC()}
+	c.Params["weight of physics"] = perfmodel.Param{Value: 1, Unit: "1"}
 	if m := h.mixed[key]; m != nil {
-		c.Params["weight_of_physics"] = perfmodel.Param{Value: m.physics, Unit: "1"}
+		c.Params["weight of physics"] = perfmodel.Param{Value: m.physics, Unit: "1"}
+		c.Params["weight of rubick"] = perfmodel.Param{Value: m.byRubick, Unit: "1"}
+		c.Params["weight of opaque form"] = perfmodel.Param{Value: m.byOpaque, Unit: "1"}
 	}
 	h.base.params(c.Params)
 	return c
@@ -185,53 +155,36 @@ func (h *Hybrid) card(rows []spec.Measurement, left int, warnings []string) perf
 
 // Predict implements perfmodel.Predictor.
 func (h *Hybrid) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	m := h.mixed[c.Key()]
-	if m == nil {
-		return h.base.predict(&c)
+	if m := h.mixed[c.Key()]; m != nil {
+		return m.predict(ctx, &c, func() (spec.Prediction, error) { return h.unmixed(&c) })
 	}
-	rival, err := m.rubick.Predict(ctx, c)
-	if errors.Is(err, perfmodel.ErrNotCovered) {
-		return h.base.predict(&c)
-	}
-	if err != nil || m.physics == 0 {
-		rival.By = "hybrid"
-		return rival, err
-	}
-	physics, err := h.base.predict(&c)
-	if errors.Is(err, perfmodel.ErrNotCovered) {
-		rival.By = "hybrid"
-		return rival, nil
-	}
-	return blend(physics, rival, m.physics), err
+	return h.unmixed(&c)
 }
 
-// blend mixes two predictions of one configuration in log time; the variance is
-// that of the mixture, half widths standing for standard deviations.
-func blend(a, b spec.Prediction, weight float64) spec.Prediction {
-	la, lb := math.Log(a.Throughput), math.Log(b.Throughput)
-	ha, hb := math.Log(a.Hi/a.Throughput), math.Log(b.Hi/b.Throughput)
-	mean := weight*la + (1-weight)*lb
-	apart := la - lb
-	half := math.Sqrt(weight*ha*ha + (1-weight)*hb*hb + weight*(1-weight)*apart*apart)
-	thr := math.Exp(mean)
-	out := a
-	out.Throughput, out.Lo, out.Hi = thr, thr*math.Exp(-half), thr*math.Exp(half)
-	if weight < 0.5 {
-		out.Warnings = b.Warnings
+// unmixed predicts without rows of c's own job, or with physics alone.
+func (h *Hybrid) unmixed(c *spec.Config) (spec.Prediction, error) {
+	if opaqueJob(c) && h.prior.opaque.knows(c) {
+		return h.prior.opaque.predict(c)
 	}
-	return out
+	p, err := h.base.predict(c)
+	if errors.Is(err, perfmodel.ErrNotCovered) && opaqueJob(c) {
+		if p, other := h.prior.opaque.predict(c); other == nil {
+			return p, nil
+		}
+	}
+	return p, err
 }
 
 // Prepare implements perfmodel.Preparer.
 func (h *Hybrid) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
-	if h.mixed[c.Key()] != nil {
-		return func(p spec.Plan) (spec.Prediction, error) {
-			of := c
-			of.Plan = p
-			return h.Predict(context.Background(), of)
-		}, nil
+	if h.mixed[c.Key()] == nil && c.Model.HasShape() {
+		return h.base.prepare(&c)
 	}
-	return h.base.prepare(&c)
+	return func(p spec.Plan) (spec.Prediction, error) {
+		of := c
+		of.Plan = p
+		return h.Predict(context.Background(), of)
+	}, nil
 }
 
 // Explain returns the predicted step time of c by cause. What is not physics

@@ -149,3 +149,28 @@ func (p *opaquePrior) effects(form *opaqueForm) (*opaqueEffects, error) {
 	p.reduceOnce.Do(func() { p.reduce, p.reduceErr = newOpaqueEffects(form, p.AllReduce) })
 	return p.reduce, p.reduceErr
 }
+
+// knows reports whether a row of c's model was trained on, on any site.
+func (p *opaquePrior) knows(c *spec.Config) bool {
+	form, _ := opaqueFormOf(c)
+	if form == nil {
+		return false
+	}
+	e, err := p.effects(form)
+	return err == nil && e.knows(c.Model.Name)
+}
+
+// predict says what is believed of c's step time before a row of its cell is
+// seen. The error wraps perfmodel.ErrNotCovered where no cell of the form was
+// trained on.
+func (p *opaquePrior) predict(c *spec.Config) (spec.Prediction, error) {
+	form, _ := opaqueFormOf(c)
+	if form == serversForm && len(p.Servers) == 0 || form == allReduceForm && len(p.AllReduce) == 0 {
+		return spec.Prediction{}, fmt.Errorf("hybrid: nothing is known of jobs like %s: %w", c.Key(), perfmodel.ErrNotCovered)
+	}
+	f, err := p.fit(*c, nil)
+	if err != nil {
+		return spec.Prediction{}, err
+	}
+	return f.prediction(c)
+}

@@ -27,6 +27,7 @@ type Prior struct {
 	trained    Training
 	seen       *domain
 	mem        *memory.Calibration
+	opaque     *opaquePrior // of jobs without a shape
 	physics    *physics
 }
 
@@ -47,12 +48,12 @@ func untrained() *Prior {
 	for i, p := range params {
 		sd[i] = p.sd
 	}
-	return newPrior(bayes.Independent(mean, sd), nil, nil, widths{Scale: 1.645}, Training{}, domainOf(nil), memory.Prior())
+	return newPrior(bayes.Independent(mean, sd), nil, nil, widths{Scale: 1.645}, Training{}, domainOf(nil), memory.Prior(), &opaquePrior{})
 }
 
 // newPrior builds the physics that goes with a belief.
-func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t Training, seen *domain, mem *memory.Calibration) *Prior {
-	p := &Prior{belief: g, frameworks: frameworks, sites: sites, wide: w, trained: t, seen: seen, mem: mem}
+func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t Training, seen *domain, mem *memory.Calibration, opaque *opaquePrior) *Prior {
+	p := &Prior{belief: g, frameworks: frameworks, sites: sites, wide: w, trained: t, seen: seen, mem: mem, opaque: opaque}
 	lay := layout{frameworks: frameworks, sites: sites}
 	if w.Cov == nil {
 		p.wide = lay.widths(&g, -1, -1, "", launchCompiled)
@@ -345,7 +346,12 @@ const sourceRows = 60
 // accelerators, frameworks and sources. Rows that are not usable or not covered
 // are left out. The error wraps perfmodel.ErrTooFewPoints when none is left.
 func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
-	c, err := newCalibration(ctx, rows)
+	shaped, shapeless := byShape(rows)
+	opaque, err := trainOpaque(shapeless)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCalibration(ctx, shaped)
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +385,39 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
-	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t, domainOf(points), mem), nil
+	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t, domainOf(points), mem, opaque), nil
+}
+
+// byShape parts rows that physics learns from, those of networks with a shape,
+// from those of which only batch and placement are known.
+func byShape(rows []spec.Measurement) (shaped, shapeless []spec.Measurement) {
+	for _, m := range rows {
+		if opaqueJob(&m.Config) {
+			shapeless = append(shapeless, m)
+		} else {
+			shaped = append(shaped, m)
+		}
+	}
+	return shaped, shapeless
+}
+
+// opaqueJob reports whether c is left to the forms for jobs known only by batch
+// and placement.
+func opaqueJob(c *spec.Config) bool {
+	form, _ := opaqueFormOf(c)
+	return form == serversForm || form != nil && !c.Model.HasShape()
+}
+
+// Without returns p as if it had not been trained on the jobs without a shape
+// that drop names: what it learns of them it learns of each by itself. What
+// physics learnt stays.
+func (p *Prior) Without(drop func(spec.Key) bool) *Prior {
+	out := *p
+	out.opaque = p.opaque.without(func(model, site string) bool {
+		accelerator, _, _ := strings.Cut(site, "/")
+		return drop(spec.Key{Model: model, Accelerator: accelerator})
+	})
+	return &out
 }
 
 // scale returns the factor that puts nine in ten rows of sources left out as a
@@ -412,9 +450,12 @@ func (c *calibration) scale(post *bayes.Posterior, w *widths) float64 {
 }
 
 // Predict implements perfmodel.Predictor.
-func (p *Prior) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
-	return p.physics.predict(&c, "hybrid")
+func (p *Prior) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	return p.unfitted().Predict(ctx, c)
 }
+
+// unfitted is the model that has seen no row besides.
+func (p *Prior) unfitted() *Hybrid { return &Hybrid{prior: p, base: p.uncalibrated()} }
 
 // Params returns the name, the factor on its value before training, and the
 // standard deviation of its logarithm, for each of the constants.

@@ -30,6 +30,7 @@ type priorRecord struct {
 	Seen       *domain             `json:"seen"`
 	Training   Training            `json:"training"`
 	Memory     *memory.Calibration `json:"memory"`
+	Opaque     *opaquePrior        `json:"opaque"`
 	Belief     string              `json:"belief"` // base64
 }
 
@@ -45,7 +46,7 @@ func paramNames() (out []string) {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Prior) MarshalJSON() ([]byte, error) {
-	r := priorRecord{Version: recordVersion, Params: paramNames(), Frameworks: p.frameworks, Widths: p.wide, Seen: p.seen, Training: p.trained, Memory: p.mem}
+	r := priorRecord{Version: recordVersion, Params: paramNames(), Frameworks: p.frameworks, Widths: p.wide, Seen: p.seen, Training: p.trained, Memory: p.mem, Opaque: p.opaque}
 	for _, s := range p.sites {
 		r.Sites = append(r.Sites, [2]string{s.framework, s.accelerator})
 	}
@@ -76,7 +77,7 @@ func ReadPrior(b []byte) (*Prior, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("hybrid: prior: %w", err)
 	}
-	if r.Version != recordVersion || r.Seen == nil || r.Memory == nil || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {
+	if r.Version != recordVersion || r.Seen == nil || r.Memory == nil || r.Opaque == nil || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {
 		return nil, fmt.Errorf("hybrid: prior of version %d with %d parameters is not one of this program: train it again", r.Version, len(r.Params))
 	}
 	l := layout{frameworks: r.Frameworks}
@@ -90,7 +91,7 @@ func ReadPrior(b []byte) (*Prior, error) {
 	if err := r.Memory.Validate(); err != nil {
 		return nil, fmt.Errorf("hybrid: prior: %w", err)
 	}
-	return newPrior(g, l.frameworks, l.sites, r.Widths, r.Training, r.Seen, r.Memory), nil
+	return newPrior(g, l.frameworks, l.sites, r.Widths, r.Training, r.Seen, r.Memory, r.Opaque), nil
 }
 
 func readBelief(text string, n int) (bayes.Gaussian, error) {
@@ -146,12 +147,6 @@ type pointRecord struct {
 	SD  float64          `json:"sd,omitempty"`
 }
 
-type mixtureRecord struct {
-	Key     spec.Key        `json:"key"`
-	Physics float64         `json:"physics"`
-	Rubick  json.RawMessage `json:"rubick"`
-}
-
 // MarshalBinary implements perfmodel.Fitted: JSON, versioned.
 func (h *Hybrid) MarshalBinary() ([]byte, error) {
 	r := hybridRecord{Version: recordVersion, Prior: h.prior.trained.Hash}
@@ -170,11 +165,11 @@ func (h *Hybrid) MarshalBinary() ([]byte, error) {
 		}
 	}
 	for _, key := range sortedKeys(h.mixed) {
-		b, err := h.mixed[key].rubick.MarshalBinary()
+		m, err := h.mixed[key].record(key)
 		if err != nil {
 			return nil, err
 		}
-		r.Mixed = append(r.Mixed, mixtureRecord{Key: key, Physics: h.mixed[key].physics, Rubick: b})
+		r.Mixed = append(r.Mixed, m)
 	}
 	return json.Marshal(r)
 }
@@ -201,14 +196,9 @@ func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
 		h.setMemory(r.Memory)
 	}
 	for _, m := range r.Mixed {
-		fitted, err := loadRubick(m.Rubick)
-		if err != nil {
+		if h.mixed[m.Key], err = p.loadMixture(&m); err != nil {
 			return nil, fmt.Errorf("hybrid: %s: %w", m.Key, err)
 		}
-		if !(m.Physics >= 0 && m.Physics <= 1) {
-			return nil, fmt.Errorf("hybrid: %s: weight %g is not in 0..1", m.Key, m.Physics)
-		}
-		h.mixed[m.Key] = &mixture{physics: m.Physics, rubick: fitted.(*rubickModel)}
 	}
 	return h, nil
 }
