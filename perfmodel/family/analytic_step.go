@@ -96,10 +96,13 @@ func tpOperations(p *spec.Plan) float64 {
 	return n
 }
 
-// stageLayers returns the layers of the fullest stage and their mean.
+// stageLayers returns the layers of the fullest stage and their mean. Where PP
+// does not divide the layers but divides layers+2, embedding and head count as
+// a layer each, as in package memory.
 func (pr *prepared) stageLayers(p *spec.Plan) (busiest, mean float64) {
-	mean = pr.work.layers / float64(p.PP)
-	if n, pp := int(pr.work.layers), p.PP; (n+2)%pp == 0 {
+	n, pp := int(pr.work.layers), p.PP
+	mean = pr.work.layers / float64(pp)
+	if n%pp != 0 && (n+2)%pp == 0 {
 		return float64((n + 2) / pp), mean
 	}
 	return math.Ceil(mean), mean
@@ -109,13 +112,10 @@ func (pr *prepared) stageLayers(p *spec.Plan) (busiest, mean float64) {
 // where embedding and head were counted as layers.
 func (pr *prepared) lastLayers(p *spec.Plan) float64 {
 	n, pp := int(pr.work.layers), p.PP
-	switch {
-	case n%pp == 0:
-		return float64(n / pp)
-	case (n+2)%pp == 0:
+	if n%pp != 0 && (n+2)%pp == 0 {
 		return float64((n+2)/pp - 1)
 	}
-	return math.Floor(float64(n) / float64(pp))
+	return float64(n / pp)
 }
 
 // pipelineSec returns the bubble and the exposed transfers between stages.

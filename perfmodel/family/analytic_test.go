@@ -366,3 +366,26 @@ func TestAnalyticAllToAll(t *testing.T) {
 		t.Errorf("between domains %g s, want %g: eight ranks share the network", got, want)
 	}
 }
+
+func TestAnalyticStageLayers(t *testing.T) {
+	for _, c := range []struct {
+		layers        float64
+		pp            int
+		busiest, last float64
+	}{
+		{32, 1, 32, 32},
+		{32, 2, 16, 16}, // 34 divides, too, but nothing is left over
+		{80, 8, 10, 10},
+		{70, 12, 6, 5}, // BLOOM: embedding and head count as a layer each
+		{126, 16, 8, 7},
+		{32, 3, 11, 10},
+	} {
+		pr := prepared{work: work{layers: c.layers}}
+		p := spec.Plan{PP: c.pp}
+		busiest, mean := pr.stageLayers(&p)
+		if last := pr.lastLayers(&p); busiest != c.busiest || last != c.last || mean != c.layers/float64(c.pp) {
+			t.Errorf("%g layers on %d stages: %g on the fullest, %g on the last, %g on average; want %g, %g",
+				c.layers, c.pp, busiest, last, mean, c.busiest, c.last)
+		}
+	}
+}
