@@ -129,15 +129,15 @@ func (m *calibrated) score(post *bayes.Posterior) {
 }
 
 // logTime returns the mean of ln T, half the width of its 90 % interval, and in
-// what c lies outside of what was measured.
+// what c lies outside of what was measured. At a site without rows physics is
+// as uncertain as the prior has it, whatever rows of others say.
 func (m *calibrated) logTime(c *spec.Config, parts *Parts) (mean, half float64, beyond outside) {
 	total := parts.Total()
 	mean = math.Log(total)
-	w, ok := m.wide[siteOf(c)]
-	if !ok {
-		w = m.others
+	half = m.others.halfWidth(parts, total)
+	if w, ok := m.wide[siteOf(c)]; ok {
+		half = m.scale * w.sd(parts, total)
 	}
-	variance := math.Pow(w.sd(parts, total), 2)
 	at := pointOf(c)
 	beyond = m.seen.beyond(&at)
 	if m.rest == nil {
@@ -145,9 +145,9 @@ func (m *calibrated) logTime(c *spec.Config, parts *Parts) (mean, half float64, 
 	} else {
 		r, v := m.rest.predict(&at)
 		mean += r
-		variance += v + residualNoise*residualNoise + beyond.widening()
+		half = math.Hypot(half, m.scale*math.Sqrt(v+residualNoise*residualNoise+beyond.widening()))
 	}
-	return mean, m.scale * math.Sqrt(variance), beyond
+	return mean, half, beyond
 }
 
 // predict returns the throughput and memory of c.
