@@ -46,14 +46,14 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 		if err != nil {
 			return Result{}, err
 		}
-		f, err := b.jobFamily(c)
-		if err != nil {
-			return Result{}, err
-		}
-		if f.Fit == nil {
+		if c.Fit == nil {
 			return Result{}, unablef("is not fitted")
 		}
 		answers, err := b.askEach(len(all), func(i int) ([]answer, error) {
+			f, err := b.jobFamily(c, all[i].points[0].Config.Key())
+			if err != nil {
+				return nil, err
+			}
 			var out []answer
 			for _, s := range splits(all[i].points, b.Seed) {
 				got, err := askSplit(ctx, f, s, all[i].name)

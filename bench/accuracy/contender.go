@@ -17,6 +17,9 @@ type Prior interface {
 	Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error)
 	// Family fits single jobs, starting from what was learnt.
 	Family() perfmodel.Family
+	// Without is the Prior as if the jobs without layers that drop names had not
+	// been learnt from.
+	Without(drop func(spec.Key) bool) Prior
 }
 
 // Contender is a family as the protocols use it.

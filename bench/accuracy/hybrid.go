@@ -19,6 +19,13 @@ func trainerOf(name string) func(context.Context, []spec.Measurement) (Prior, er
 		if err != nil {
 			return nil, err
 		}
-		return p, nil
+		return hybridPrior{p}, nil
 	}
+}
+
+// hybridPrior is a *family.Prior as the protocols see it.
+type hybridPrior struct{ *family.Prior }
+
+func (p hybridPrior) Without(drop func(spec.Key) bool) Prior {
+	return hybridPrior{p.Prior.Without(drop)}
 }

@@ -28,11 +28,7 @@ const (
 )
 
 func serverSpeeds(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	f, err := b.jobFamily(c)
-	if err != nil {
-		return Result{}, err
-	}
-	if f.Fit == nil {
+	if c.Fit == nil {
 		return Result{}, unablef("is not fitted")
 	}
 	jobs, err := b.serverJobs()
@@ -40,6 +36,10 @@ func serverSpeeds(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		return Result{}, err
 	}
 	answers, err := b.askEach(len(jobs), func(i int) ([]answer, error) {
+		f, err := b.jobFamily(c, jobs[i].points[0].Config.Key())
+		if err != nil {
+			return nil, err
+		}
 		var out []answer
 		for draw := range serverDraws {
 			got, err := askSplit(ctx, f, drawServers(jobs[i].points, b.Seed, jobs[i].name, draw), jobs[i].name)

@@ -79,7 +79,7 @@ func predictGroup(ctx context.Context, p perfmodel.Predictor, g planGroup) (n in
 // speedQuestions returns what to ask c: plans of several models, without a fit,
 // or, of a family that needs one, batches of the job it is fitted to.
 func (b *Bench) speedQuestions(ctx context.Context, c Contender) (perfmodel.Predictor, []planGroup, error) {
-	f, err := b.jobFamily(c)
+	f, err := b.jobFamily(c, spec.Key{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -210,7 +210,7 @@ func (b *Bench) hundredRows() ([]spec.Measurement, error) {
 
 // fitTime takes the median of several fits, each on one processor.
 func fitTime(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	f, err := b.jobFamily(c)
+	f, err := b.jobFamily(c, spec.Key{})
 	if err != nil {
 		return Result{}, err
 	}

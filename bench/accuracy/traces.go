@@ -56,7 +56,7 @@ func (b *Bench) tracesAnswers(ctx context.Context, c Contender) ([]answer, error
 }
 
 func (b *Bench) askJobType(ctx context.Context, c Contender, rows []spec.Measurement) ([]answer, error) {
-	f, err := b.jobFamily(c)
+	f, err := b.jobFamily(c, rows[0].Config.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -75,17 +75,32 @@ func (b *Bench) askJobType(ctx context.Context, c Contender, rows []spec.Measure
 	return ask(ctx, p, qs)
 }
 
-// jobFamily returns what fits single jobs: for a family that learns from other
-// jobs, on top of the published sources.
-func (b *Bench) jobFamily(c Contender) (perfmodel.Family, error) {
+// jobFamily returns what fits the job of key: for a family that learns from
+// other jobs, on top of the published sources and all other jobs of data/sia and
+// data/dl2, those of the same model on other devices among them.
+func (b *Bench) jobFamily(c Contender, key spec.Key) (perfmodel.Family, error) {
 	if c.Train == nil {
 		return c.Family, nil
 	}
-	p, err := b.prior(c, "")
+	p, err := b.priors.get(priorKey{c.Name, "nothing"}, func() (Prior, error) {
+		p, err := b.published()
+		if err != nil {
+			return nil, err
+		}
+		rows := p.without("")
+		for _, name := range []string{"sia", "dl2"} {
+			more, err := b.dataset(name)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, slices.DeleteFunc(slices.Clone(more), func(m spec.Measurement) bool { return m.Source == "sia/dgx" })...)
+		}
+		return c.Train(b.ctx, rows)
+	})
 	if err != nil {
 		return perfmodel.Family{}, err
 	}
-	return p.Family(), nil
+	return p.Without(func(k spec.Key) bool { return k == key }).Family(), nil
 }
 
 // fitOrUnfitted fits f to rows, or returns what it is without.

@@ -104,9 +104,10 @@ func publishedScale(m *spec.Model) float64 {
 }
 
 // gemm returns the seconds of one multiplication of M x K by K x N at a
-// ceiling rate, FLOP/s: 2MNK/rate x (1 + m.k.waveHalf/waves) x (1 + r·m.k.depthHalf/K),
-// r the rate over the 16-bit one, more when a width is m.k.misaligned. The roofline's other side (Williams et al.,
-// 2009), reading and writing the operands in elem bytes each, bounds it below.
+// ceiling rate, FLOP/s: 2MNK/rate x (1 + waveHalf/waves) x (1 + r·depthHalf/K),
+// r the rate over the 16-bit one, times misaligned when N or K is no multiple of
+// alignment. The roofline's other side (Williams et al., 2009), reading and
+// writing the operands in elem bytes each, bounds it below.
 func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
 	waves := rows * cols / (tile * tile) / m.gen.units
 	t := 2 * rows * cols * depth / rate * (1 + m.k.waveHalf/waves) * (1 + m.k.depthHalf*rate/m.peak16/depth)

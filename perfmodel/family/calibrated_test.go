@@ -1,6 +1,7 @@
 package family
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 
@@ -25,6 +26,15 @@ func TestCalibratedWidthsOfOtherSites(t *testing.T) {
 		c.Framework, c.Accelerator.Name = s.framework, s.accelerator
 		if before, after := half(Shipped(), c), half(h, c); after < before {
 			t.Errorf("%s on %s: half width %.3f with rows of another site, %.3f without them", s.framework, s.accelerator, after, before)
+		}
+	}
+}
+
+func TestWidthsRefused(t *testing.T) {
+	for _, bad := range []string{`{"cov":[[1]]}`, `{"cov":[[0,0,0,0,0,0],[0],[0],[0],[0],[0]]}`, `{"scale":-1}`, `{"floor":1e9}`} {
+		var w widths
+		if err := json.Unmarshal([]byte(bad), &w); err == nil {
+			t.Errorf("%s is read", bad)
 		}
 	}
 }

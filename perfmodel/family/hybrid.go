@@ -2,7 +2,6 @@ package family
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -36,9 +35,12 @@ func (p *Prior) Family() perfmodel.Family {
 // a (model, accelerator) with enough of them with a mixture of that and of forms
 // that know less physics and ask more of the rows, see mixture.
 type Hybrid struct {
-	prior *Prior
-	base  *calibrated
-	mixed map[spec.Key]*mixture
+	prior     *Prior
+	base      *calibrated
+	mixed     map[spec.Key]*mixture
+	opaque    map[opaqueKey]*opaqueFitted
+	stacked   map[opaqueKey]*stacked
+	shapeless []spec.Measurement // opaque was fitted to
 }
 
 // Condition calibrates the prior to rows of any models, accelerators and
@@ -55,7 +57,8 @@ func (p *Prior) Condition(ctx context.Context, rows []spec.Measurement) (perfmod
 
 // condition is Condition of usable rows, each configuration once.
 func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Hybrid, error) {
-	c, err := newCalibration(ctx, rows)
+	shaped, shapeless := byShape(rows)
+	c, err := newCalibration(ctx, shaped)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +66,11 @@ func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Hybrid
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
-	h := &Hybrid{prior: p, base: base, mixed: map[spec.Key]*mixture{}}
-	for key, of := range perfmodel.GroupByKey(rows) {
+	h := p.hybrid(base)
+	if err := h.fitOpaque(ctx, shapeless); err != nil {
+		return nil, err
+	}
+	for key, of := range perfmodel.GroupByKey(shaped) {
 		m, err := h.mix(ctx, c, key, of)
 		if err != nil {
 			return nil, err
@@ -137,6 +143,11 @@ func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows 
 	return perfmodel.MergeRepeats(rows), left, nil
 }
 
+// hybrid is an empty Hybrid over a calibration.
+func (p *Prior) hybrid(base *calibrated) *Hybrid {
+	return &Hybrid{prior: p, base: base, mixed: map[spec.Key]*mixture{}, opaque: map[opaqueKey]*opaqueFitted{}, stacked: map[opaqueKey]*stacked{}}
+}
+
 // card describes a fit to the rows of one key. Its errors are left-out ones,
 // linearised at the fit.
 func (h *Hybrid) card(rows []spec.Measurement, left int) perfmodel.Card {
@@ -146,8 +157,6 @@ func (h *Hybrid) card(rows []spec.Measurement, left int) perfmodel.Card {
 	c.Params["weight of physics"] = perfmodel.Param{Value: 1, Unit: "1"}
 	if m := h.mixed[key]; m != nil {
 		c.Params["weight of physics"] = perfmodel.Param{Value: m.physics, Unit: "1"}
-		c.Params["weight of rubick"] = perfmodel.Param{Value: m.byRubick, Unit: "1"}
-		c.Params["weight of opaque form"] = perfmodel.Param{Value: m.byOpaque, Unit: "1"}
 	}
 	h.base.params(c.Params)
 	return c
@@ -155,24 +164,14 @@ func (h *Hybrid) card(rows []spec.Measurement, left int) perfmodel.Card {
 
 // Predict implements perfmodel.Predictor.
 func (h *Hybrid) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
-	if m := h.mixed[c.Key()]; m != nil {
-		return m.predict(ctx, &c, func() (spec.Prediction, error) { return h.unmixed(&c) })
+	m := h.mixed[c.Key()]
+	switch {
+	case opaqueJob(&c) && (m == nil || c.Plan.ParamServers > 0):
+		return h.predictOpaque(ctx, &c)
+	case m != nil:
+		return m.predict(ctx, &c, h.base.predict)
 	}
-	return h.unmixed(&c)
-}
-
-// unmixed predicts without rows of c's own job, or with physics alone.
-func (h *Hybrid) unmixed(c *spec.Config) (spec.Prediction, error) {
-	if opaqueJob(c) && h.prior.opaque.knows(c) {
-		return h.prior.opaque.predict(c)
-	}
-	p, err := h.base.predict(c)
-	if errors.Is(err, perfmodel.ErrNotCovered) && opaqueJob(c) {
-		if p, other := h.prior.opaque.predict(c); other == nil {
-			return p, nil
-		}
-	}
-	return p, err
+	return h.base.predict(&c)
 }
 
 // Prepare implements perfmodel.Preparer.

@@ -1,6 +1,8 @@
 package family
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 
@@ -85,6 +87,26 @@ type widths struct {
 	Cov   [][]float64 `json:"cov"`   // by effect
 	Floor float64     `json:"floor"` // standard deviation of every prediction beside that
 	Scale float64     `json:"scale"` // half width over the standard deviation
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it refuses what sd cannot add up.
+func (w *widths) UnmarshalJSON(b []byte) error {
+	type plain widths
+	if err := json.Unmarshal(b, (*plain)(w)); err != nil {
+		return err
+	}
+	const most = 100 // e to the power of that is no interval
+	bad := len(w.Cov) != 0 && len(w.Cov) != len(effects) || !(w.Scale >= 0 && w.Scale < most) || !(math.Abs(w.Floor) < most)
+	for _, row := range w.Cov {
+		bad = bad || len(row) != len(effects)
+		for _, v := range row {
+			bad = bad || !(math.Abs(v) < most)
+		}
+	}
+	if bad {
+		return fmt.Errorf("widths %s are not a covariance of %d effects, a floor and a scale", b, len(effects))
+	}
+	return nil
 }
 
 // memoryPart is the part of device time that follows memory bandwidth: norms,

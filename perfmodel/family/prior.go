@@ -388,26 +388,6 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	return newPrior(post.Gaussian, c.frameworks, c.sites, wide, t, domainOf(points), mem, opaque), nil
 }
 
-// byShape parts rows that physics learns from, those of networks with a shape,
-// from those of which only batch and placement are known.
-func byShape(rows []spec.Measurement) (shaped, shapeless []spec.Measurement) {
-	for _, m := range rows {
-		if opaqueJob(&m.Config) {
-			shapeless = append(shapeless, m)
-		} else {
-			shaped = append(shaped, m)
-		}
-	}
-	return shaped, shapeless
-}
-
-// opaqueJob reports whether c is left to the forms for jobs known only by batch
-// and placement.
-func opaqueJob(c *spec.Config) bool {
-	form, _ := opaqueFormOf(c)
-	return form == serversForm || form != nil && !c.Model.HasShape()
-}
-
 // Without returns p as if it had not been trained on the jobs without a shape
 // that drop names: what it learns of them it learns of each by itself. What
 // physics learnt stays.
@@ -455,7 +435,7 @@ func (p *Prior) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 }
 
 // unfitted is the model that has seen no row besides.
-func (p *Prior) unfitted() *Hybrid { return &Hybrid{prior: p, base: p.uncalibrated()} }
+func (p *Prior) unfitted() *Hybrid { return p.hybrid(p.uncalibrated()) }
 
 // Params returns the name, the factor on its value before training, and the
 // standard deviation of its logarithm, for each of the constants.

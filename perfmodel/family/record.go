@@ -13,7 +13,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
-	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 const recordVersion = 1
@@ -137,6 +136,7 @@ type hybridRecord struct {
 	Kernel     kernel              `json:"kernel,omitzero"`
 	Points     []pointRecord       `json:"points,omitempty"`
 	Memory     *memory.Calibration `json:"memory,omitempty"`
+	Opaque     []opaqueRow         `json:"opaque,omitempty"`
 	Mixed      []mixtureRecord     `json:"mixed,omitempty"`
 }
 
@@ -149,7 +149,7 @@ type pointRecord struct {
 
 // MarshalBinary implements perfmodel.Fitted: JSON, versioned.
 func (h *Hybrid) MarshalBinary() ([]byte, error) {
-	r := hybridRecord{Version: recordVersion, Prior: h.prior.trained.Hash}
+	r := hybridRecord{Version: recordVersion, Prior: h.prior.trained.Hash, Opaque: opaqueRecord(h.shapeless)}
 	if h.base.physics.mem != h.prior.mem {
 		r.Memory = h.base.physics.mem
 	}
@@ -188,7 +188,7 @@ func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hybrid{prior: p, base: base, mixed: map[spec.Key]*mixture{}}
+	h := p.hybrid(base)
 	if r.Memory != nil {
 		if err := r.Memory.Validate(); err != nil {
 			return nil, fmt.Errorf("hybrid: stored parameters: %w", err)
@@ -196,11 +196,11 @@ func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
 		h.setMemory(r.Memory)
 	}
 	for _, m := range r.Mixed {
-		if h.mixed[m.Key], err = p.loadMixture(&m); err != nil {
-			return nil, fmt.Errorf("hybrid: %s: %w", m.Key, err)
+		if h.mixed[m.Key], err = m.load(); err != nil {
+			return nil, err
 		}
 	}
-	return h, nil
+	return h, h.loadOpaque(r.Opaque)
 }
 
 func (p *Prior) loadCalibrated(r *hybridRecord) (*calibrated, error) {
