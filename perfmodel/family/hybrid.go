@@ -39,7 +39,6 @@ type Hybrid struct {
 	base      *calibrated
 	mixed     map[spec.Key]*mixture
 	opaque    map[opaqueKey]*opaqueFitted
-	stacked   map[opaqueKey]*stacked
 	shapeless []spec.Measurement // opaque was fitted to
 }
 
@@ -67,7 +66,7 @@ func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Hybrid
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}
 	h := p.hybrid(base)
-	if err := h.fitOpaque(ctx, shapeless); err != nil {
+	if err := h.fitOpaque(shapeless); err != nil {
 		return nil, err
 	}
 	for key, of := range perfmodel.GroupByKey(shaped) {
@@ -145,7 +144,7 @@ func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows 
 
 // hybrid is an empty Hybrid over a calibration.
 func (p *Prior) hybrid(base *calibrated) *Hybrid {
-	return &Hybrid{prior: p, base: base, mixed: map[spec.Key]*mixture{}, opaque: map[opaqueKey]*opaqueFitted{}, stacked: map[opaqueKey]*stacked{}}
+	return &Hybrid{prior: p, base: base, mixed: map[spec.Key]*mixture{}, opaque: map[opaqueKey]*opaqueFitted{}}
 }
 
 // card describes a fit to the rows of one key. Its errors are left-out ones,
@@ -167,7 +166,7 @@ func (h *Hybrid) Predict(ctx context.Context, c spec.Config) (spec.Prediction, e
 	m := h.mixed[c.Key()]
 	switch {
 	case opaqueJob(&c) && (m == nil || c.Plan.ParamServers > 0):
-		return h.predictOpaque(ctx, &c)
+		return h.predictOpaque(&c)
 	case m != nil:
 		return m.predict(ctx, &c, h.base.predict)
 	}

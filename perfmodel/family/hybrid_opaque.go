@@ -1,7 +1,6 @@
 package family
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -48,7 +47,7 @@ func byShape(rows []spec.Measurement) (shaped, shapeless []spec.Measurement) {
 }
 
 // fitOpaque fits their form to each of the jobs without a shape.
-func (h *Hybrid) fitOpaque(ctx context.Context, rows []spec.Measurement) error {
+func (h *Hybrid) fitOpaque(rows []spec.Measurement) error {
 	groups := map[opaqueKey][]spec.Measurement{}
 	for _, m := range rows {
 		k := opaqueKeyOf(&m.Config)
@@ -60,11 +59,6 @@ func (h *Hybrid) fitOpaque(ctx context.Context, rows []spec.Measurement) error {
 			return fmt.Errorf("hybrid: %s: %w", k.Key, err)
 		}
 		h.opaque[k] = fitted
-		if k.servers {
-			if h.stacked[k], err = stackServers(ctx, fitted, of); err != nil {
-				return fmt.Errorf("hybrid: %s: %w", k.Key, err)
-			}
-		}
 	}
 	h.shapeless = rows
 	return nil
@@ -73,14 +67,9 @@ func (h *Hybrid) fitOpaque(ctx context.Context, rows []spec.Measurement) error {
 // predictOpaque predicts a job without a shape: by a fit to its rows, by what
 // is known of its model elsewhere, by physics if that covers it, and else by
 // what such jobs are like.
-func (h *Hybrid) predictOpaque(ctx context.Context, c *spec.Config) (spec.Prediction, error) {
-	k := opaqueKeyOf(c)
-	if f := h.opaque[k]; f != nil {
-		p, err := f.prediction(c)
-		if s := h.stacked[k]; s != nil && err == nil {
-			p = s.move(ctx, c, p)
-		}
-		return p, err
+func (h *Hybrid) predictOpaque(c *spec.Config) (spec.Prediction, error) {
+	if f := h.opaque[opaqueKeyOf(c)]; f != nil {
+		return f.prediction(c)
 	}
 	if h.prior.opaque.knows(c) {
 		return h.prior.opaque.predict(c)
@@ -132,5 +121,5 @@ func (h *Hybrid) loadOpaque(record []opaqueRow) error {
 		}
 		rows = append(rows, spec.Measurement{Config: r.Config, Outcome: spec.OK, StepSec: []float64{r.Sec}})
 	}
-	return h.fitOpaque(context.Background(), rows)
+	return h.fitOpaque(rows)
 }

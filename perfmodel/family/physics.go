@@ -104,7 +104,8 @@ func (w *widths) UnmarshalJSON(b []byte) error {
 		}
 	}
 	if bad {
-		return fmt.Errorf("widths %s are not a covariance of %d effects, a floor and a scale", b, len(effects))
+		return fmt.Errorf("widths of %d rows, floor %g and scale %g are not a covariance of %d effects, a floor and a scale below %g",
+			len(w.Cov), w.Floor, w.Scale, len(effects), float64(most))
 	}
 	return nil
 }
