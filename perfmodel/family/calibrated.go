@@ -1,6 +1,7 @@
 package family
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -185,6 +186,9 @@ func (m *calibrated) predictPlan(c *spec.Config, pr *prepared) (spec.Prediction,
 	}
 	mean, half, beyond := m.logTime(c, &parts)
 	thr, spread := float64(p.GlobalBatch())*math.Exp(-mean), math.Exp(half)
+	if !(thr/spread > 0) || math.IsInf(thr*spread, 0) {
+		return spec.Prediction{}, fmt.Errorf("hybrid: plan %s gives a step of e^(%g +- %g) s: %w", p, mean, half, perfmodel.ErrNotCovered)
+	}
 	warnings := pr.machine.warnings(p.Precision)
 	if beyond != 0 {
 		warnings = append(slices.Clip(warnings), m.seen.warn("hybrid", beyond)...)

@@ -71,31 +71,43 @@ func (a *point) distance(b *point) float64 {
 
 func (k kernel) at(distance float64) float64 { return k.SD * k.SD * math.Exp(-k.Steep*distance) }
 
+// kernelRows is how many rows choose the kernel at most, evenly spread: trying
+// them all on thousands takes minutes and tells no more.
+const kernelRows = 500
+
 // newResidual fits the process to residuals e, log measured minus log physics,
 // with the kernel of the greatest marginal likelihood times belief (equation
 // 5.8 there); sd is the standard deviation of each beyond that of repeats, 0
-// for rows as good as others.
+// for rows as good as others. nil if they are no numbers.
 func newResidual(at []point, e, sd []float64) *residual {
-	n := len(at)
-	d := make([]float64, n*n)
-	for i := range at {
-		for j := range at[:i] {
-			d[i*n+j] = at[i].distance(&at[j])
-		}
+	some := &residual{}
+	n := min(len(at), kernelRows)
+	for k := range n {
+		i := k * len(at) / n
+		some.at, some.e, some.sd = append(some.at, at[i]), append(some.e, e[i]), append(some.sd, sd[i])
 	}
-	var best *residual
-	most := math.Inf(-1)
+	d := distances(some.at)
+	best, most := kernel{}, math.Inf(-1)
 	for _, k := range kernels {
-		r := &residual{at: at, e: e, sd: sd, kernel: k}
-		if score, ok := r.fit(d); ok && score+k.belief() > most {
-			best, most = r, score+k.belief()
+		some.kernel = k
+		if score, ok := some.fit(d); ok && score+k.belief() > most {
+			best, most = k, score+k.belief()
 		}
 	}
-	return best
+	return withKernel(at, e, sd, best)
 }
 
 // withKernel is newResidual with a kernel chosen before.
 func withKernel(at []point, e, sd []float64, k kernel) *residual {
+	r := &residual{at: at, e: e, sd: sd, kernel: k}
+	if _, ok := r.fit(distances(at)); !ok {
+		return nil
+	}
+	return r
+}
+
+// distances returns the lower triangle of distances, row by row, n x n.
+func distances(at []point) []float64 {
 	n := len(at)
 	d := make([]float64, n*n)
 	for i := range at {
@@ -103,11 +115,7 @@ func withKernel(at []point, e, sd []float64, k kernel) *residual {
 			d[i*n+j] = at[i].distance(&at[j])
 		}
 	}
-	r := &residual{at: at, e: e, sd: sd, kernel: k}
-	if _, ok := r.fit(d); !ok {
-		return nil
-	}
-	return r
+	return d
 }
 
 // fit solves for alpha and returns the log marginal likelihood, but for a

@@ -90,3 +90,38 @@ func TestNotFinite(t *testing.T) {
 		t.Errorf("%v, want ErrNotFinite", err)
 	}
 }
+
+// TestLeftOutTogether compares the short cut with a fit without the rows; of a
+// linear model without outliers they are the same.
+func TestLeftOutTogether(t *testing.T) {
+	p := problem(0.05, 0)
+	p.Tail = 1e6
+	p.Predict = func(x, out []float64) {
+		for i := range out {
+			out[i] = x[0] + x[1]*float64(i%10)
+		}
+	}
+	post, err := p.Fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []int{3, 9, 19, 22, 29, 39}
+	got := post.LeftOutTogether(rows)
+	q := *p
+	q.Weight = make([]float64, len(p.Y))
+	for i := range q.Weight {
+		q.Weight[i] = 1
+	}
+	for _, i := range rows {
+		q.Weight[i] = 0
+	}
+	without, err := q.Fit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, i := range rows {
+		if math.Abs(got[k]-without.Residual[i]) > 1e-6 || math.Abs(got[k]-post.Residual[i]) < 1e-4 {
+			t.Errorf("row %d: off %g, left out %g, in the fit %g", i, got[k], without.Residual[i], post.Residual[i])
+		}
+	}
+}

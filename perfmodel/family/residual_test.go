@@ -1,0 +1,56 @@
+package family
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// wavy returns n configurations, and residuals that go up and down with two of
+// their dimensions.
+func wavy(n int) (at []point, e, sd []float64) {
+	for i := range n {
+		c := analyticConfig(spec.Plan{DP: 1 << (i % 5), TP: 1 << (i / 5 % 4), MicroBatch: 1 + i/20, Precision: spec.BF16})
+		p := pointOf(&c)
+		at, e, sd = append(at, p), append(e, 0.1*math.Sin(p.num[2])+0.05*p.num[3]), append(sd, 0)
+	}
+	return at, e, sd
+}
+
+// TestResidualLeftOut compares the short cut with processes that never saw the
+// row.
+func TestResidualLeftOut(t *testing.T) {
+	at, e, sd := wavy(30)
+	sd[4] = 0.3
+	r := newResidual(at, e, sd)
+	off, spread := r.leftOut()
+	for i := range at {
+		without := withKernel(slices.Delete(slices.Clone(at), i, i+1), slices.Delete(slices.Clone(e), i, i+1),
+			slices.Delete(slices.Clone(sd), i, i+1), r.kernel)
+		mean, variance := without.predict(&at[i])
+		want := math.Sqrt(variance + residualNoise*residualNoise + sd[i]*sd[i])
+		if math.Abs(off[i]-(e[i]-mean)) > 1e-9 || math.Abs(spread[i]-want) > 1e-9 {
+			t.Errorf("row %d: off %g +- %g, without it %g +- %g", i, off[i], spread[i], e[i]-mean, want)
+		}
+	}
+}
+
+// Far from every row nothing is corrected, and what is uncertain is the whole
+// of the process.
+func TestResidualFallsBack(t *testing.T) {
+	at, e, sd := wavy(30)
+	r := newResidual(at, e, sd)
+	far := at[0]
+	for k := range far.num {
+		far.num[k] += 40
+	}
+	mean, variance := r.predict(&far)
+	if math.Abs(mean) > 1e-6 || math.Abs(variance-r.kernel.SD*r.kernel.SD) > 1e-9 {
+		t.Errorf("far from the rows: %g, variance %g, want 0 and %g", mean, variance, r.kernel.SD*r.kernel.SD)
+	}
+	if mean, variance = r.predict(&at[7]); math.Abs(mean-e[7]) > 0.04 || variance > r.kernel.SD*r.kernel.SD/2 {
+		t.Errorf("at a row: %g, variance %g, measured %g", mean, variance, e[7])
+	}
+}
