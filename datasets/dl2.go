@@ -152,5 +152,8 @@ func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, e
 		return m, nil
 	}
 	m.Outcome, m.StepSec = spec.OK, []float64{float64(batch) / speed}
-	return m, nil
+	if rec.str("speed_min_worker_samples_s") != "" && rec.float("speed_min_worker_samples_s") == 0 {
+		m.Doubt = "synchronous training, but a worker did nothing while it was measured"
+	}
+	return m, rec.err()
 }

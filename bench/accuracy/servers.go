@@ -17,8 +17,9 @@ import (
 func serverProtocols() []Protocol {
 	return []Protocol{{
 		Name: "dl2",
-		Doc:  "data/dl2: speed with parameter servers, fitted to 10 random points of a model and asked about its others; 20 draws",
-		run:  serverSpeeds,
+		Doc: "data/dl2: speed with parameter servers, fitted to 10 random points of a model and asked about its others; 20 draws; " +
+			"without the nine rows of no speed and the one in which a worker stood still",
+		run: serverSpeeds,
 	}}
 }
 
@@ -59,13 +60,14 @@ func serverSpeeds(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	return r, nil
 }
 
-// serverJobs returns the points of each model that did not fail.
+// serverJobs returns the points of each model that did not fail and are not in
+// doubt.
 func (b *Bench) serverJobs() ([]cell, error) {
 	all, err := b.dataset("dl2")
 	if err != nil {
 		return nil, err
 	}
-	jobs := perfmodel.GroupByKey(slices.DeleteFunc(slices.Clone(all), func(m spec.Measurement) bool { return m.MedianStepSec() <= 0 }))
+	jobs := perfmodel.GroupByKey(slices.DeleteFunc(slices.Clone(all), func(m spec.Measurement) bool { return !perfmodel.Usable(m) }))
 	var out []cell
 	for _, key := range slices.SortedFunc(maps.Keys(jobs), perfmodel.CompareKeys) {
 		slices.SortFunc(jobs[key], compareServers)

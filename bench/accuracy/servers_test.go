@@ -44,7 +44,7 @@ func TestServerJobs(t *testing.T) {
 	for _, j := range jobs {
 		n += len(j.points)
 	}
-	if len(jobs) != 8 || n != 795 {
-		t.Errorf("%d models with %d points, want 8 with 795", len(jobs), n)
+	if len(jobs) != 8 || n != 794 {
+		t.Errorf("%d models with %d points, want 8 with 794", len(jobs), n)
 	}
 }
