@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
@@ -64,8 +65,8 @@ func (l listing) command() *cli.Command {
 
 func listings() []listing {
 	return []listing{
-		{"accelerators", "device types, by datasheet", []string{"name", "fp16 TFLOP/s", "GiB", "GB/s", "link GB/s", "also called"}, lsAccelerators},
-		{"models", "neural networks with a known shape", []string{"name", "kind", "params", "active", "layers", "hidden", "seq", "also called"}, lsModels},
+		{"accelerators", "device types, by datasheet, and those measured here", []string{"name", "fp16 TFLOP/s", "GiB", "GB/s", "link GB/s", "also called"}, lsAccelerators},
+		{"models", "neural networks with a known shape, and those measured here", []string{"name", "kind", "params", "active", "layers", "hidden", "seq", "also called"}, lsModels},
 		{"nodes", "machines accelerators come in", []string{"name", "devices", "accelerator", "intra GB/s", "inter Gbit/s", "cpus", "GiB"}, lsNodes},
 		{"families", "kinds of performance model", []string{"name", "what it is"}, lsFamilies},
 		{"policies", "scheduling policies", []string{"name", "what it does"}, lsPolicies},
@@ -78,35 +79,68 @@ func listings() []listing {
 	}
 }
 
-func lsAccelerators(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsAccelerators(c *cli.Context) (rows [][]string, objects []any, err error) {
 	for _, e := range catalog.Accelerators() {
-		a := e.Accelerator
-		rows = append(rows, []string{a.Name, figure(a.Peak(spec.FP16) / 1e12), figure(a.MemBytes / gib), figure(a.MemBps / 1e9),
-			figure(a.ScaleUpBps / 1e9), strings.Join(e.Aliases, ", ")})
-		objects = append(objects, struct {
-			spec.Accelerator
-			Aliases []string `json:"aliases"`
-			Source  string   `json:"source"`
-		}{a, list(e.Aliases), e.Source})
+		rows = append(rows, acceleratorCells(e.Accelerator, strings.Join(e.Aliases, ", ")))
+		objects = append(objects, acceleratorObject{e.Accelerator, list(e.Aliases), e.Source, false})
 	}
-	return rows, objects, nil
+	names, err := storedOnly(c, acceleratorOf, isCatalogAccelerator)
+	for _, name := range names {
+		m, err := firstRow(c, store.Filter{Accelerators: []string{name}})
+		if err != nil {
+			return nil, nil, err
+		}
+		rows = append(rows, acceleratorCells(m.Config.Accelerator, measuredHere))
+		objects = append(objects, acceleratorObject{m.Config.Accelerator, []string{}, m.Source, true})
+	}
+	return rows, objects, err
 }
 
-func lsModels(*cli.Context) (rows [][]string, objects []any, err error) {
+// measuredHere stands where the other names of things of the catalog are.
+const measuredHere = "(measured here)"
+
+type acceleratorObject struct {
+	spec.Accelerator
+	Aliases  []string `json:"aliases"`
+	Source   string   `json:"source"`
+	Measured bool     `json:"measured"` // known from stored measurements alone
+}
+
+func acceleratorCells(a spec.Accelerator, also string) []string {
+	return []string{a.Name, figure(a.Peak(spec.FP16) / 1e12), figure(a.MemBytes / gib), figure(a.MemBps / 1e9), figure(a.ScaleUpBps / 1e9), also}
+}
+
+func lsModels(c *cli.Context) (rows [][]string, objects []any, err error) {
 	for _, e := range catalog.Models() {
-		m := e.Model
-		rows = append(rows, []string{m.Name, string(m.Kind), count(m.Params()), count(m.ActiveParams()),
-			figure(float64(m.Layers)), figure(float64(m.Hidden)), figure(float64(m.SeqLen)), strings.Join(e.Aliases, ", ")})
-		objects = append(objects, struct {
-			spec.Model
-			Params  float64  `json:"params"`
-			Active  float64  `json:"active_params"`
-			Aliases []string `json:"aliases"`
-			Source  string   `json:"source"`
-			Note    string   `json:"note,omitempty"`
-		}{m, m.Params(), m.ActiveParams(), list(e.Aliases), e.Source, e.Note})
+		rows = append(rows, modelCells(e.Model, strings.Join(e.Aliases, ", ")))
+		objects = append(objects, modelObject{e.Model, e.Model.Params(), e.Model.ActiveParams(), list(e.Aliases), e.Source, false, e.Note})
 	}
-	return rows, objects, nil
+	names, err := storedOnly(c, modelOf, isCatalogModel)
+	for _, name := range names {
+		row, err := firstRow(c, store.Filter{Models: []string{name}})
+		if err != nil {
+			return nil, nil, err
+		}
+		m := row.Config.Model
+		rows = append(rows, modelCells(m, measuredHere))
+		objects = append(objects, modelObject{m, m.Params(), m.ActiveParams(), []string{}, row.Source, true, ""})
+	}
+	return rows, objects, err
+}
+
+type modelObject struct {
+	spec.Model
+	Params   float64  `json:"params"`
+	Active   float64  `json:"active_params"`
+	Aliases  []string `json:"aliases"`
+	Source   string   `json:"source"`
+	Measured bool     `json:"measured"` // known from stored measurements alone
+	Note     string   `json:"note,omitempty"`
+}
+
+func modelCells(m spec.Model, also string) []string {
+	return []string{m.Name, string(m.Kind), count(m.Params()), count(m.ActiveParams()),
+		figure(float64(m.Layers)), figure(float64(m.Hidden)), figure(float64(m.SeqLen)), also}
 }
 
 func lsNodes(*cli.Context) (rows [][]string, objects []any, err error) {

@@ -45,8 +45,9 @@ type subject struct {
 	card        *perfmodel.Card // best fitted performance model, nil if there is none
 }
 
-// resolveSubject finds the model and accelerator a question names. A name that
-// fitted performance models are known under wins over the catalog's.
+// resolveSubject finds the model and accelerator a question names, in the
+// catalog or in the store. A name that fitted performance models are known under
+// wins over the catalog's.
 func resolveSubject(c *cli.Context) (subject, error) {
 	var s subject
 	for _, f := range []string{"model", "accelerator"} {
@@ -54,21 +55,38 @@ func resolveSubject(c *cli.Context) (subject, error) {
 			return s, usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
-	var err error
-	if s.accelerator, err = catalog.Accelerator(c.String("accelerator")); err != nil {
+	a, ownMachine, err := findAccelerator(c, c.String("accelerator"))
+	if err != nil {
 		return s, err
 	}
-	if s.node, err = nodeFlag(c, s.accelerator); err != nil {
+	s.accelerator = a
+	if s.node, err = nodeFlag(c, a); err != nil {
 		return s, err
 	}
 	s.link = s.node.Link
-	if s.card, err = bestCard(c, c.String("model"), s.accelerator.Name); err != nil {
+	m, ownModel, unknown := findModel(c, c.String("model"))
+	name := c.String("model")
+	if ownModel {
+		name = m.Name
+	}
+	s.model = m
+	if s.card, err = bestCard(c, name, a.Name); err != nil {
 		return s, err
 	}
-	if s.card != nil {
-		return s, s.fromMeasurements(c)
+	if s.card == nil && unknown != nil {
+		return s, unknown
 	}
-	s.model, err = catalog.Model(c.String("model"))
+	if ownMachine || ownModel {
+		if err := s.measuredAt(c, ownMachine); err != nil {
+			return s, err
+		}
+	}
+	if s.card != nil {
+		err = s.fromMeasurements(c)
+	}
+	if f := c.String("framework"); f != "" {
+		s.framework = f
+	}
 	return s, err
 }
 
@@ -236,6 +254,7 @@ func questionFlags() []cli.Flag {
 		&cli.IntFlag{Name: "seq", Usage: "`TOKENS` per sample", DefaultText: "the model's own"},
 		&cli.IntFlag{Name: "per-node", Usage: "`DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes"},
 		&cli.StringFlag{Name: "node", Usage: "`TYPE` of machine the devices are in, see pacer ls nodes", DefaultText: "the accelerator's usual one"},
+		&cli.StringFlag{Name: "framework", Usage: "training `STACK`, such as Megatron-LM, FSDP, pacer-torch", DefaultText: "that of the measurements, else today's Megatron Core"},
 		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the multiplications: fp32 tf32 fp16 bf16 fp8 fp4", DefaultText: "that of the measurements, else bf16, else fp16"},
 		&cli.StringFlag{Name: "family", Value: "auto", Usage: "`FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one"},
 	)
