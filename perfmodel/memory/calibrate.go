@@ -204,8 +204,8 @@ func spread(prior float64, residuals []float64) float64 {
 // within stacks, and that of stacks around what they have in common.
 func unseenStack(groups map[string][]observation, pooled *Belief) float64 {
 	sum := float64(priorStacks) * stackSpread * stackSpread
-	for _, obs := range groups {
-		mean := 0.0
+	for _, name := range slices.Sorted(maps.Keys(groups)) { // sums depend on their order
+		obs, mean := groups[name], 0.0
 		for i := range obs {
 			mean += (obs[i].log - logPrinted(&obs[i], pooled.Constants)) / float64(len(obs))
 		}
