@@ -312,6 +312,20 @@ func (k *constants) move(ps []param, x []float64) {
 // cpuArchs are the vector instructions that stand for the architecture of a CPU.
 var cpuArchs = []string{"AVX-512", "AVX2", "AVX", "SSE", "NEON", "SVE"}
 
+// slow makes every step take f times as long.
+func (k *constants) slow(f float64) {
+	for i := range k.shares {
+		s := &k.shares[i]
+		s.gemm, s.gemm8, s.gemm4, s.flash, s.ring = s.gemm/f, s.gemm8/f, s.gemm4/f, s.flash/f, s.ring/f
+		s.hop *= f
+	}
+	k.memShare, k.netShare, k.hostShare, k.cpuAdam = k.memShare/f, k.netShare/f, k.hostShare/f, k.cpuAdam/f
+	k.netHopSec, k.moeSyncSec, k.fixedSec, k.optimizerBytes = k.netHopSec*f, k.moeSyncSec*f, k.fixedSec*f, k.optimizerBytes*f
+	for i := range k.launch {
+		k.launch[i] *= f
+	}
+}
+
 // generationOf returns the index of an architecture.
 func generationOf(arch string) int {
 	if slices.Contains(cpuArchs, arch) {

@@ -42,7 +42,7 @@ func (p *Prior) calibrate(rows *calibration) (*calibrated, error) {
 	c.gather()
 	known := own.common(&c.layout)
 	belief := narrow(&p.belief, &own, &known)
-	post, err := c.fit(extend(&belief, &known, &c.layout), nil)
+	post, err := c.fitPaced(extend(&belief, &known, &c.layout))
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,62 @@ func (p *Prior) calibrate(rows *calibration) (*calibrated, error) {
 	out.score(&post)
 	out.complete(p)
 	return out, nil
+}
+
+// What it takes to believe that everything at a site runs at another pace,
+// throttled, shared or far better tuned, rather than that its rows are wild: the
+// pace is log-normal about 1 with paceSD, and one site in ten has one.
+const (
+	paceSD    = 0.7
+	pacedRare = 9
+	paceLeast = 0.25 // smaller differences are for the effects
+)
+
+// fitPaced fits the rows as they are, and with each site at the pace its rows
+// suggest, and keeps the likelier: a robust likelihood has a second mode where
+// all rows of a site are off alike.
+func (c *calibration) fitPaced(prior bayes.Gaussian) (bayes.Posterior, error) {
+	plain, err := c.fit(prior, nil)
+	if err != nil {
+		return plain, err
+	}
+	paces, cost := c.suggestPaces(prior.Mean)
+	if len(paces) == 0 {
+		return plain, nil
+	}
+	c.pace = paces
+	paced, err := c.fit(prior, nil)
+	if err != nil || paced.Cost+cost >= plain.Cost {
+		c.pace = nil
+		return plain, nil
+	}
+	return paced, nil
+}
+
+// suggestPaces returns the median residual of each site at x where it is large,
+// and minus the logarithm of how likely such paces are before any row.
+func (c *calibration) suggestPaces(x []float64) (paces map[site]float64, cost float64) {
+	at := make([]float64, len(c.y))
+	c.predict(x, at)
+	for i := range c.groups {
+		g := &c.groups[i]
+		var e []float64
+		for _, r := range g.rows {
+			e = append(e, c.y[r]-at[r])
+		}
+		slices.Sort(e)
+		pace := (e[(len(e)-1)/2] + e[len(e)/2]) / 2
+		if math.Abs(pace) < paceLeast {
+			continue
+		}
+		if paces == nil {
+			paces = map[site]float64{}
+		}
+		paces[g.of] = pace
+		occam := math.Log(paceSD * math.Sqrt(float64(len(e))) / rowNoise)
+		cost += pace*pace/(2*paceSD*paceSD) + occam + math.Log(pacedRare)
+	}
+	return paces, cost
 }
 
 // common returns what both layouts have.
@@ -125,7 +181,7 @@ func (m *calibrated) score(post *bayes.Posterior) {
 	slices.Sort(z)
 	n := float64(len(z))
 	q := z[min(int(math.Ceil(0.9*(n+1))), len(z))-1]
-	const normal, weight = 1.645, 10
+	const normal, weight = 1.645, 4
 	m.scale = max((n*q+weight*normal)/(n+weight), 0.8)
 }
 

@@ -324,3 +324,26 @@ func TestHybridMetamorphic(t *testing.T) {
 		})
 	}
 }
+
+// However much faster or slower a machine is, rows that agree are believed, and
+// lie inside of the interval of what is predicted for them.
+func TestHybridBelievesRowsThatAgree(t *testing.T) {
+	rows := hybridRows(t, 12, 1, 0)
+	for _, factor := range []float64{0.3, 0.5, 0.8, 1.25, 1.6, 2, 3, 5} {
+		for _, n := range []int{1, 2, 4} {
+			slow := slices.Clone(rows)
+			for i := range slow {
+				slow[i].StepSec = []float64{factor * rows[i].MedianStepSec()}
+			}
+			h := condition(t, slow[:n])
+			for _, m := range slow[:n] {
+				if sec, lo, hi := secondsOf(t, h, m.Config); m.MedianStepSec() < lo || m.MedianStepSec() > hi {
+					t.Errorf("%d rows x %g: %g s measured, %g in [%g, %g] predicted", n, factor, m.MedianStepSec(), sec, lo, hi)
+				}
+			}
+			if e := meanError(t, h, slow[4:]); n == 4 && e > 0.12 {
+				t.Errorf("%d rows x %g: mean error %.3f on others", n, factor, e)
+			}
+		}
+	}
+}

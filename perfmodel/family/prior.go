@@ -67,6 +67,9 @@ func newPrior(g bayes.Gaussian, frameworks []string, sites []site, w widths, t T
 type layout struct {
 	frameworks []string
 	sites      []site
+	// pace is ln of how many times as long everything takes at a site than its
+	// stack and devices suggest; absent = 0.
+	pace map[site]float64
 }
 
 func (l *layout) size() int { return len(params) + len(effects)*(len(l.frameworks)+len(l.sites)) }
@@ -136,6 +139,7 @@ func (l *layout) physics(g *bayes.Gaussian, w widths, mem *memory.Calibration) *
 	for _, s := range l.sites {
 		k := &constants{}
 		l.constants(g.Mean, l.framework(s.framework), l.site(s), k)
+		k.slow(math.Exp(l.pace[s]))
 		ph.sites[s] = k
 	}
 	return ph
@@ -224,6 +228,7 @@ type calibration struct {
 
 // rowGroup is the rows of one site.
 type rowGroup struct {
+	of              site
 	framework, site int // where their effects are
 	rows            []int
 	idle            []bool // parameters that none of the rows depends on
@@ -266,7 +271,7 @@ func (c *calibration) gather() {
 		if !ok {
 			g = len(c.groups)
 			at[s] = g
-			c.groups = append(c.groups, rowGroup{framework: c.framework(s.framework), site: c.layout.site(s)})
+			c.groups = append(c.groups, rowGroup{of: s, framework: c.framework(s.framework), site: c.layout.site(s)})
 		}
 		c.groups[g].rows = append(c.groups[g].rows, i)
 	}
@@ -276,6 +281,7 @@ func (c *calibration) gather() {
 func (c *calibration) predictGroup(g *rowGroup, x, out []float64) {
 	var k constants
 	c.constants(x, g.framework, g.site, &k)
+	k.slow(math.Exp(c.pace[g.of]))
 	for _, i := range g.rows {
 		p := c.plan[i]
 		c.opened[i].machine.use(&k)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -130,6 +131,7 @@ type hybridRecord struct {
 	Params     []string            `json:"params,omitempty"`
 	Frameworks []string            `json:"frameworks,omitempty"`
 	Sites      [][2]string         `json:"sites,omitempty"`
+	Pace       []float64           `json:"pace,omitempty"` // of each site
 	X          []float64           `json:"x,omitempty"`
 	Widths     []widths            `json:"widths,omitempty"` // of each site
 	Scale      float64             `json:"scale,omitempty"`
@@ -159,6 +161,7 @@ func (h *Hybrid) MarshalBinary() ([]byte, error) {
 		for _, s := range m.layout.sites {
 			r.Sites = append(r.Sites, [2]string{s.framework, s.accelerator})
 			r.Widths = append(r.Widths, m.wide[s])
+			r.Pace = append(r.Pace, m.layout.pace[s])
 		}
 		for i, p := range m.rest.at {
 			r.Points = append(r.Points, pointRecord{Num: p.num, Cat: p.cat, E: m.rest.e[i], SD: m.rest.sd[i]})
@@ -207,15 +210,18 @@ func (p *Prior) loadCalibrated(r *hybridRecord) (*calibrated, error) {
 	if len(r.Points) == 0 {
 		return p.uncalibrated(), nil
 	}
-	m := &calibrated{layout: layout{frameworks: r.Frameworks}, x: r.X, wide: map[site]widths{}, others: p.wide, scale: r.Scale}
+	m := &calibrated{layout: layout{frameworks: r.Frameworks, pace: map[site]float64{}}, x: r.X, wide: map[site]widths{}, others: p.wide, scale: r.Scale}
 	for i, s := range r.Sites {
 		m.layout.sites = append(m.layout.sites, site{s[0], s[1]})
 		if i < len(r.Widths) {
 			m.wide[site{s[0], s[1]}] = r.Widths[i]
 		}
+		if i < len(r.Pace) {
+			m.layout.pace[site{s[0], s[1]}] = r.Pace[i]
+		}
 	}
 	bad := len(m.x) != m.layout.size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0) || math.IsInf(r.Scale, 0)
-	for _, v := range m.x {
+	for _, v := range slices.Concat(r.Pace, m.x) {
 		bad = bad || !(math.Abs(v) < 50)
 	}
 	if bad || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {

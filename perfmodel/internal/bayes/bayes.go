@@ -58,6 +58,9 @@ type Posterior struct {
 	// residual / (1 - leverage).
 	LeftOut []float64
 	Steps   int // Gauss-Newton steps taken
+	// Cost is the negative log posterior at the mode but for constants: of two
+	// fits of the same rows the lower is the likelier.
+	Cost float64
 }
 
 // ErrNotFinite means that predictions or measurements are no numbers.
@@ -239,7 +242,7 @@ func (f *fit) posterior(steps int) (Posterior, error) {
 	if err := chol.InverseTo(cov); err != nil {
 		return Posterior{}, fmt.Errorf("bayes: posterior: %w", err)
 	}
-	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps, jac: f.jac}
+	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps, Cost: f.objective, jac: f.jac}
 	for i := range f.Y {
 		e, w := f.Y[i]-f.at[i], f.weight(i, f.at)
 		out.weight = append(out.weight, w)
