@@ -135,10 +135,12 @@ func readCSV(r io.Reader, file string, columns ...string) iter.Seq2[*record, err
 			}
 		}
 		if cols == nil {
-			yield(nil, fmt.Errorf("datasets: %s: the file is empty", file))
+			yield(nil, fmt.Errorf("datasets: %s: %w", file, errEmpty))
 		}
 	}
 }
+
+var errEmpty = errors.New("the file is empty")
 
 // header maps the columns of a header line to positions.
 func header(cells []string, err error, columns []string) (map[string]int, error) {
@@ -153,10 +155,9 @@ func header(cells []string, err error, columns []string) (map[string]int, error)
 		}
 		cols[c] = i
 	}
-	for _, c := range columns {
-		if _, ok := cols[c]; !ok {
-			return nil, fmt.Errorf("no column %s, the header is %s", c, strings.Join(cells, ","))
-		}
+	missing := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { _, ok := cols[c]; return ok })
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("no column %s, the header is %s", strings.Join(missing, ", "), strings.Join(cells, ","))
 	}
 	return cols, nil
 }

@@ -2,7 +2,9 @@ package datasets
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"regexp"
@@ -20,8 +22,9 @@ func init() {
 		URL:     "see source_path and source_commit of each row",
 		Import:  importPublished,
 		Count: func(root fs.FS) (int, error) {
-			files, err := publishedFiles(root)
-			return countRows(root, "published", files, err)
+			files, odd, err := publishedTables(root)
+			n, err := countRows(root, "published", files, err)
+			return n + len(odd), err
 		},
 	})
 }
@@ -64,15 +67,64 @@ func publishedFiles(root fs.FS) ([]string, error) {
 }
 
 // publishedColumns are those every table must have.
-var publishedColumns = []string{"row_id", "model", "accelerator", "num_gpus", "micro_batch", "global_batch",
-	"throughput_value", "throughput_unit", "step_time_s", "mem_gib", "status"}
+var publishedColumns = []string{"row_id", "model", "accelerator"}
+
+// publishedTables returns the files that are tables of measurements, and why
+// each other one is none. The error is that none is.
+func publishedTables(root fs.FS) (tables []string, odd []*RowError, err error) {
+	files, err := publishedFiles(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, file := range files {
+		f, err := root.Open(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		if why := notPublished(f, file); why != nil {
+			odd = append(odd, &RowError{File: file, Err: why})
+		} else {
+			tables = append(tables, file)
+		}
+		f.Close()
+	}
+	if len(tables) > 0 {
+		return tables, odd, nil
+	}
+	why := make([]string, len(odd))
+	for i, e := range odd {
+		why[i] = fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return nil, nil, fmt.Errorf("no table of measurements: %s", strings.Join(why, "; "))
+}
+
+// notPublished says why a file is no table of measurements, nil if it is one.
+func notPublished(f io.Reader, file string) error {
+	for rec, err := range readCSV(f, file, publishedColumns...) {
+		var row *RowError
+		switch {
+		case errors.As(err, &row): // the header is sound
+			continue
+		case err != nil:
+			return errors.Unwrap(err)
+		}
+		_, err = columns(rec, true)
+		return err
+	}
+	return nil
+}
 
 func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
-		files, err := publishedFiles(root)
+		files, odd, err := publishedTables(root)
 		if err != nil {
 			yield(spec.Measurement{}, fmt.Errorf("datasets: published: %w", err))
 			return
+		}
+		for _, e := range odd {
+			if !yield(spec.Measurement{}, e) {
+				return
+			}
 		}
 		for _, file := range files {
 			t := newPublishedTable(file)

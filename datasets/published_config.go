@@ -238,15 +238,22 @@ func (r *publishedRow) link() spec.Link {
 	return l
 }
 
-// framework is the source's training stack.
+// framework is the training stack: that of its column, else the source's.
 func (r *publishedRow) framework() string {
 	s := r.source
 	if s.adapters {
 		r.assume("only adapters were trained, taken as training all weights")
 	}
+	if own := r.str("framework"); own != "" {
+		s = r.table.stack(own)
+	}
 	if s.folders {
 		f, _, _ := strings.Cut(r.str("model"), "/")
 		return f
+	}
+	r.stack = s.framework
+	if s.framework == "" {
+		r.note("training stack not recorded, taken as today's Megatron Core")
 	}
 	switch r.m.Config.Accelerator.Arch {
 	case "Hopper", "Blackwell", "Blackwell Ultra":

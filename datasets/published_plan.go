@@ -21,11 +21,41 @@ func (r *publishedRow) plan() {
 	}
 	p.Recompute = r.recompute()
 	p.Offload = r.offload()
-	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && r.source.framework == "Megatron-LM"
+	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && r.stack == "Megatron-LM"
 	r.degrees(&p)
 	r.batches(&p)
 	r.m.Config.Plan = p.Normal()
+	r.unrecorded()
 }
+
+// unrecorded notes in one line which of the columns that a plan can do without
+// are blank, and what they are taken as.
+func (r *publishedRow) unrecorded() {
+	missing := 0
+	for i, col := range optional {
+		if r.str(col.name) == "" && !(col.name == "precision" && r.source.precision != "") {
+			missing |= 1 << i
+		}
+	}
+	if missing == 0 {
+		return
+	}
+	text := r.table.blank[missing]
+	if text == "" {
+		var names, values []string
+		for i, col := range optional {
+			if missing&(1<<i) != 0 {
+				names, values = append(names, col.name), append(values, col.taken)
+			}
+		}
+		text = strings.Join(names, ", ") + " not recorded, taken as " + strings.Join(values, ", ")
+		r.table.blank[missing] = text
+	}
+	r.notes = append(r.notes, text)
+}
+
+// optional are the columns of unrecorded, and how predictors take a blank.
+var optional = []struct{ name, taken string }{{"zero_stage", "0"}, {"recompute", "none"}, {"precision", "16 bit"}}
 
 // degrees fills in a data parallel degree that is not recorded and compares the
 // product with the number of devices.

@@ -29,6 +29,9 @@ type Row struct {
 	// Doubts are further reasons not to believe the outcome. Measurement.Doubt
 	// has all three, but for notes on what the source documents.
 	Doubts []string
+	// Header is what is odd about the table's header: columns that look like
+	// known ones. With the first row alone.
+	Header []string
 }
 
 // OutcomeColumns are what was seen when a row's configuration was run, and what
@@ -50,7 +53,8 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 		t := newPublishedTable(name)
 		seen := map[string]int{}
 		var visible map[string]int
-		for rec, err := range readCSV(r, name, "row_id", "model", "accelerator") {
+		var odd []string
+		for rec, err := range readCSV(r, name, publishedColumns...) {
 			if cerr := ctx.Err(); cerr != nil {
 				yield(Row{}, cerr)
 				return
@@ -59,12 +63,14 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 			if err == nil {
 				if visible == nil {
 					if visible, err = columns(rec, outcomes); err != nil {
-						yield(Row{}, err)
+						yield(Row{}, fmt.Errorf("datasets: %s: %w", name, err))
 						return
 					}
+					odd = oddColumns(rec.cols, outcomes)
 				}
 				rec.cols = visible
 				row, err = t.Row(rec, outcomes, seen)
+				row.Header, odd = odd, nil
 			}
 			var bad *RowError
 			if errors.As(err, &bad) {
@@ -91,7 +97,7 @@ func columns(rec *record, outcomes bool) (map[string]int, error) {
 			return visible, nil
 		}
 	}
-	return nil, fmt.Errorf("datasets: %s: nothing measured: no column step_time_s, throughput_value or mem_gib", rec.file)
+	return nil, errors.New("nothing measured: no column step_time_s, throughput_value or mem_gib")
 }
 
 // Row reads a row; seen has the lines of the IDs before it.
@@ -124,11 +130,24 @@ type publishedTable struct {
 	parts   map[string]spec.Accelerator
 	shapes  map[[3]int]spec.Shape
 	links   map[linkOf]spec.Link
+	stacks  map[string]*publishedSource
+	blank   map[int]string // what unrecorded says, by what is missing
+}
+
+// stack returns what a framework column says.
+func (t *publishedTable) stack(name string) *publishedSource {
+	s := t.stacks[name]
+	if s == nil {
+		s = stackOf(name)
+		t.stacks[name] = s
+	}
+	return s
 }
 
 func newPublishedTable(name string) *publishedTable {
 	return &publishedTable{stem: stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelAnswer{},
-		parts: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{}}
+		parts: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{},
+		stacks: map[string]*publishedSource{}, blank: map[int]string{}}
 }
 
 // publishedRow is one row on its way to a measurement.
@@ -136,6 +155,7 @@ type publishedRow struct {
 	*record
 	table  *publishedTable
 	source *publishedSource
+	stack  string // training stack of its documents, whatever the device
 	m      spec.Measurement
 
 	batch      int  // global batch, 0 = not recorded

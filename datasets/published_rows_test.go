@@ -162,12 +162,12 @@ func TestRowsBySource(t *testing.T) {
 		got[i] = want{c.Framework, string(c.Plan.Precision), c.SeqLen, c.Link.InterBps * 8 / 1e9, c.Plan.SequenceParallel, len(r.Against), strings.Join(r.Assumed, "; ")}
 	}
 	wants := []want{
-		{"Megatron-Bridge", "fp8", 8192, 3200, false, 0, "precision not recorded, taken as fp8"},
+		{"Megatron-Bridge", "fp8", 8192, 3200, false, 0, "precision not recorded, taken as fp8; zero_stage, recompute not recorded, taken as 0, none"},
 		{"Megatron-DeepSpeed", "bf16", 2048, 400, false, 0, "layers or width not recorded, derived from the parameter count"},
-		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights"},
+		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights; recompute not recorded, taken as none"},
 		{"Megatron-LM", "fp16", 2048, 1600, true, 0, ""},
 		{"FSDP", "bf16", 4096, 400, false, 0, ""},
-		{"somebody/else", "bf16", 2048, 1600, false, 1, "layers or width not recorded, derived from the parameter count"},
+		{"somebody/else", "bf16", 2048, 1600, false, 1, "layers or width not recorded, derived from the parameter count; zero_stage, recompute not recorded, taken as 0, none"},
 	}
 	if d := cmp.Diff(wants, got, cmp.AllowUnexported(want{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -187,6 +187,77 @@ func TestRowsOfAnyForm(t *testing.T) {
 	c := rows[0].Measurement.Config
 	if rows[0].ID != "x" || c.Model.Name != "Llama3-8B" || c.Shape.Devices != "8+8" || c.Plan.DP != 4 || c.Plan.Precision != "bf16" {
 		t.Errorf("row %q: %+v", rows[0].ID, c)
+	}
+}
+
+// A framework column wins over what the source says of the stack, and over
+// nothing else it says.
+func TestRowsByFramework(t *testing.T) {
+	head := "row_id,source,framework,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
+	const unknown = "training stack not recorded, taken as today's Megatron Core"
+	for cells, want := range map[string][2]string{
+		",,h100":                       {"", unknown},
+		"me,,h100":                     {"me", ""},
+		"me,torch-titan,h100":          {"torchtitan", ""},
+		"pytorch/torchtitan,,h100":     {"torchtitan", ""},
+		"pytorch/torchtitan,fsdp,h100": {"FSDP", ""},
+		",Megatron-LM,h100":            {"MCore", ""},
+		",megatron_lm,a100":            {"Megatron-LM", ""},
+		",mcore,a100":                  {"MCore", ""},
+		",DeepSpeed,a100":              {"Megatron-DeepSpeed", ""},
+		",Our Stack,a100":              {"Our Stack", ""},
+		",…,a100":                      {"…", ""},
+	} {
+		i := strings.LastIndex(cells, ",")
+		rows, bad := readRows(t, "my.csv", head+"x,"+cells[:i]+",Llama3-8B,"+cells[i+1:]+",8,2,selective,0,bf16,8192,1\n", false)
+		if len(bad) != 0 || len(rows) != 1 {
+			t.Errorf("%s: %v", cells, bad)
+			continue
+		}
+		c := rows[0].Measurement.Config
+		if got := [2]string{c.Framework, strings.Join(rows[0].Assumed, "; ")}; got != want {
+			t.Errorf("%s: %q, want %q", cells, got, want)
+		}
+		if sp := strings.HasPrefix(strings.ToLower(cells), ",megatron"); c.Plan.SequenceParallel != sp {
+			t.Errorf("%s: sequence parallel is %v", cells, !sp)
+		}
+	}
+	rows, _ := readRows(t, "my.csv", "row_id,source,framework,model,accelerator,num_gpus\nx,bigscience,FSDP,Llama3-8B,A100-80GB-SXM,8\n", false)
+	if c := rows[0].Measurement.Config; c.Framework != "FSDP" || c.Link.InterBps*8/1e9 != 400 {
+		t.Errorf("%s on %g Gb/s, want FSDP on Jean Zay's 400", c.Framework, c.Link.InterBps*8/1e9)
+	}
+}
+
+// A header that looks like a known one is named, with the first row alone.
+func TestRowsOddHeaders(t *testing.T) {
+	for header, want := range map[string]string{
+		"zero":            `column "zero" is not known and ignored, did you mean zero_stage?`,
+		"recomp":          `column "recomp" is not known and ignored, did you mean recompute?`,
+		"Zero-Stage":      `column "Zero-Stage" is not known and ignored, did you mean zero_stage?`,
+		"micro_bach":      `column "micro_bach" is not known and ignored, did you mean micro_batch?`,
+		"vp":              `column "vp" is not known and ignored, did you mean vpp?`,
+		"precison":        `column "precison" is not known and ignored, did you mean precision?`,
+		"step_time":       "", // an outcome, which is not read
+		"colour":          "",
+		"xp":              "",
+		"models":          "", // there is a model
+		"notes":           "",
+		"zero_stage,zero": "",
+		"zero,recomp":     `column "recomp" is not known and ignored, did you mean recompute?; column "zero" is not known and ignored, did you mean zero_stage?`,
+	} {
+		cells := strings.Repeat(",1", strings.Count(header, ",")+1)
+		rows, _ := readRows(t, "my.csv", "row_id,model,accelerator,num_gpus,"+header+"\nx,Llama3-8B,h100,8"+cells+"\ny,Llama3-8B,h100,8"+cells+"\n", false)
+		if len(rows) != 2 {
+			t.Fatalf("%s: %d rows", header, len(rows))
+		}
+		if got := strings.Join(rows[0].Header, "; "); got != want || rows[1].Header != nil {
+			t.Errorf("%s: %q, then %q, want %q once", header, got, rows[1].Header, want)
+		}
+	}
+	for row, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader("row_id,model,accelerator,num_gpus,step_time,mem_gib\nx,Llama3-8B,h100,8,1,1\n"), true) {
+		if err != nil || len(row.Header) != 1 {
+			t.Errorf("%v, %q, want step_time named", err, row.Header)
+		}
 	}
 }
 
@@ -228,6 +299,7 @@ func TestRowsFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "f.csv: the file is empty",
 		"row_id,model\nx,y\n":   "no column accelerator",
+		"id,model\nx,y\n":       "no column row_id, accelerator, the header is id,model",
 		head + "x,y,z,1,1\n":    "no column step_time_s, throughput_value or mem_gib",
 		"a,a\n":                 `the header has column "a" twice`,
 		"\"row_id\nx,y,z,1,1\n": "header",

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // publishedSource is what the documents of a source say of all their rows and
@@ -82,4 +83,25 @@ func sourceOf(source, table string) *publishedSource {
 		}
 	}
 	return &publishedSource{framework: source}
+}
+
+// stackOf returns the training stack a framework column names, whatever its case
+// and punctuation; one that is not listed is itself. Nothing else of a source is
+// taken from its stack.
+func stackOf(name string) *publishedSource {
+	fold := named.Fold(name)
+	own := &publishedSource{framework: name}
+	for _, s := range publishedSources {
+		switch {
+		case s.framework == "" || fold == "":
+		case fold == named.Fold(s.modern): // today's, by its own name
+			return &publishedSource{framework: s.modern}
+		case fold == named.Fold(s.framework), fold == named.Fold(s.match):
+			own = &publishedSource{framework: s.framework, modern: s.modern}
+			if s.table == "" { // what is known of the stack, not of one document's
+				return own
+			}
+		}
+	}
+	return own
 }

@@ -182,6 +182,44 @@ func TestPublishedTables(t *testing.T) {
 	}
 }
 
+// What rows need and no more; a file that is another table is named and left
+// out, and none left is an error.
+func TestPublishedOtherTables(t *testing.T) {
+	own := file("row_id,model,accelerator,num_gpus,micro_batch,step_time_s\nx,Llama3-8B,h100,8,1,2\n")
+	ms, bad := collect(t, "published", fstest.MapFS{"mine.csv": own, "a.csv": file("id,when\n1,2\n"), "b.csv": file("row_id,model,accelerator\nx,y,z\n"), "empty.csv": file("")})
+	if len(ms) != 1 || ms[0].MedianStepSec() != 2 || ms[0].Config.Shape.Devices != "8" {
+		t.Errorf("%d rows: %+v", len(ms), ms)
+	}
+	want := []string{
+		"datasets: a.csv: no column row_id, model, accelerator, the header is id,when",
+		"datasets: b.csv: nothing measured: no column step_time_s, throughput_value or mem_gib",
+		"datasets: empty.csv: the file is empty",
+	}
+	var got []string
+	for _, e := range bad {
+		got = append(got, e.Error())
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("left out (-want +got):\n%s", d)
+	}
+	imp, err := Lookup("published")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := imp.Count(fstest.MapFS{"mine.csv": own, "a.csv": file("id,when\n1,2\n")}); n != 2 || err != nil {
+		t.Errorf("counts %d, %v, want 2", n, err)
+	}
+	none := fstest.MapFS{"a.csv": file("id,when\n1,2\n"), "empty.csv": file("")}
+	if _, err := imp.Count(none); err == nil || !strings.Contains(err.Error(), "a.csv: no column row_id, model, accelerator") || !strings.Contains(err.Error(), "empty.csv: the file is empty") {
+		t.Errorf("no table: %v", err)
+	}
+	for _, err := range imp.Import(t.Context(), none) {
+		if err == nil {
+			t.Error("a row of no table")
+		}
+	}
+}
+
 // Every accelerator of the tables is in the catalog.
 func TestPublishedAcceleratorsKnown(t *testing.T) {
 	ms, _ := collect(t, "published", os.DirFS(filepath.Join(spectest.Shared(t), "data", "published")))

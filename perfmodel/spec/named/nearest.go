@@ -55,6 +55,9 @@ func dissimilarity(name, candidate string) int {
 	return editDistance(name, candidate)
 }
 
+// Distance returns the edit distance of two names, folded.
+func Distance(a, b string) int { return editDistance(Fold(a), Fold(b)) }
+
 // editDistance returns the insertions, deletions and substitutions of bytes
 // that turn a into b (Levenshtein 1966).
 func editDistance(a, b string) int {

@@ -1,0 +1,60 @@
+package datasets
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+)
+
+// questionColumns are the columns that say what was run, and where the row is
+// from.
+var questionColumns = []string{"row_id", "source", "framework", "model", "params_b", "layers", "hidden", "heads", "vocab", "seq_len",
+	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "offload", "recompute",
+	"precision", "micro_batch", "global_batch", "grad_accum", "source_path", "source_commit", "source_date"}
+
+// oddColumns names the columns of a header that are not known but look like one
+// that is and is not there: misspelt or cut short.
+func oddColumns(cols map[string]int, outcomes bool) []string {
+	known := questionColumns
+	if outcomes {
+		known = slices.Concat(known, OutcomeColumns)
+	}
+	var out []string
+	for name := range cols {
+		if slices.Contains(questionColumns, name) || slices.Contains(OutcomeColumns, name) {
+			continue
+		}
+		if like := looksLike(name, known); like != "" {
+			if _, there := cols[like]; !there {
+				out = append(out, fmt.Sprintf("column %q is not known and ignored, did you mean %s?", name, like))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// looksLike returns the known name that name is but for case and punctuation,
+// cuts short, or is within two edits of; "" if there is none. In short names an
+// edit makes another word.
+func looksLike(name string, known []string) string {
+	fold := named.Fold(name)
+	for _, k := range known {
+		if fold == named.Fold(k) {
+			return k
+		}
+	}
+	for _, k := range known {
+		if len(fold) >= 2 && strings.HasPrefix(named.Fold(k), fold) {
+			return k
+		}
+	}
+	for _, k := range named.Nearest(name, known, 1) {
+		if min(len(name), len(k)) > 4 && named.Distance(name, k) <= 2 {
+			return k
+		}
+	}
+	return ""
+}
