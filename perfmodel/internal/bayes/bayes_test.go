@@ -123,5 +123,8 @@ func TestLeftOutTogether(t *testing.T) {
 		if math.Abs(got[k]-without.Residual[i]) > 1e-6 || math.Abs(got[k]-post.Residual[i]) < 1e-4 {
 			t.Errorf("row %d: off %g, left out %g, in the fit %g", i, got[k], without.Residual[i], post.Residual[i])
 		}
+		if alone := post.LeftOutTogether([]int{i})[0]; math.Abs(alone-post.LeftOut[i]) > 1e-9 {
+			t.Errorf("row %d: alone %g and %g", i, alone, post.LeftOut[i])
+		}
 	}
 }
