@@ -2,6 +2,8 @@ package family
 
 import (
 	_ "embed"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
 
 //go:embed prior.json
@@ -21,5 +23,9 @@ func readShipped() *Prior {
 	if err != nil {
 		return untrained()
 	}
+	// What package memory ships was trained on the same rows, and is what the
+	// planner asks: one and the same, to the last bit.
+	p.mem = memory.Shipped()
+	p.physics.mem = p.mem
 	return p
 }
