@@ -27,6 +27,10 @@ same form if there are some:
 
    pacer predict --in rows.csv --calibrate seen.csv --out pred.csv
 
+The models that pacer fit keeps answer for one plan. Rows of a file are answered
+by --family (hybrid unless another is named), calibrated to the rows of
+--calibrate alone: the stored fits and measurements are not looked at.
+
 Rows that cannot be predicted get no time and the reason; the exit code is then 4.`,
 		Flags: append(append(questionFlags(), batchFlags()...),
 			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full"},

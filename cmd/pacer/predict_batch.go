@@ -40,6 +40,8 @@ type batch struct {
 	explain explainer // nil unless asked for
 	link    linkFlags
 	log     *rowLog
+	seen    calibrated
+	asked   map[string]bool // training stacks of the rows
 	rows    int
 	refused int
 	failed  bool // some row of the calibration file could not be used
@@ -49,7 +51,23 @@ type batch struct {
 type rowLog struct {
 	w    io.Writer
 	bar  *progress
-	told map[string]int // rows of each kind
+	told map[string]int  // rows of each kind
+	once map[string]bool // lines printed
+}
+
+// note prints a line about the whole run, once.
+func (l *rowLog) note(line string) {
+	if line != "" && !l.once[line] && len(l.once) < maxReported {
+		l.once[line] = true
+		l.bar.println("predict: " + line)
+	}
+}
+
+// header notes what is odd about the header of a file.
+func (l *rowLog) header(name string, row *datasets.Row) {
+	for _, odd := range row.Header {
+		l.note(name + ": " + odd)
+	}
 }
 
 func (l *rowLog) tell(kind, line string) {
@@ -90,7 +108,7 @@ func runPredictRows(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	b := &batch{c: c, link: link, log: &rowLog{w: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "predict", 0), told: map[string]int{}}}
+	b := &batch{c: c, link: link, log: &rowLog{w: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "predict", 0), told: map[string]int{}, once: map[string]bool{}}, seen: calibratedTo(nil), asked: map[string]bool{}}
 	err = b.prepare()
 	write := func(w io.Writer) error { return b.run(in, name, newRowWriter(c, w, b.family)) }
 	switch {
@@ -101,6 +119,7 @@ func runPredictRows(c *cli.Context) error {
 	default:
 		err = out.write(write)
 	}
+	b.log.note(b.seen.otherStacks(b.asked))
 	b.log.finish()
 	if err != nil {
 		return err
@@ -179,6 +198,8 @@ type answer struct {
 	mem  float64 // peak on one device, bytes; 0 = not known
 	fits bool    // where mem is known
 	why  error   // why there is no prediction
+	odd  string  // names nothing is known of, where there is one all the same
+	need string  // of what it needs how much, where it does not fit
 	by   *explanation
 }
 
@@ -208,6 +229,7 @@ func (b *batch) run(in io.Reader, name string, w *rowWriter) error {
 		if err != nil && !errors.As(err, &bad) {
 			return fmt.Errorf("predict: %w", err)
 		}
+		b.log.header(name, &row)
 		if chunk = append(chunk, answer{row: row, why: err}); len(chunk) == chunkRows {
 			if err := flush(); err != nil {
 				return err
@@ -235,6 +257,9 @@ func (b *batch) put(w *rowWriter, a *answer, name string) error {
 			line = fmt.Sprintf("%s:%d: %s: %s", name, a.row.Line, a.row.ID, line)
 		}
 		b.log.tell(rowNotPredicted, line)
+	} else {
+		b.asked[a.row.Measurement.Config.Framework] = true
+		b.log.note(a.odd)
 	}
 	return w.put(a)
 }
@@ -253,7 +278,7 @@ func (b *batch) answerAll(chunk []answer) error {
 }
 
 func (b *batch) answerPart(part []answer) {
-	sites := rowSites{p: b.p, memory: b.memory, at: map[rowSiteKey]*rowSite{}}
+	sites := rowSites{p: b.p, memory: b.memory, seen: &b.seen, at: map[rowSiteKey]*rowSite{}}
 	for i := range part {
 		a := &part[i]
 		if a.why != nil {
@@ -284,7 +309,14 @@ func (a *answer) warnings() []string {
 	if a.why != nil {
 		return []string{a.why.Error()}
 	}
-	out := slices.Concat(a.row.Against, a.row.Assumed, texts(a.pred.Warnings))
+	var out []string
+	if a.need != "" {
+		out = append(out, "does not fit: "+a.need)
+	}
+	if a.odd != "" {
+		out = append(out, a.odd)
+	}
+	out = slices.Concat(out, a.row.Against, a.row.Assumed, texts(a.pred.Warnings))
 	if err := a.row.Measurement.Config.Check(); err != nil {
 		out = append(out, err.Error())
 	}

@@ -24,6 +24,7 @@ func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.seen = calibratedTo(rows)
 	if b.memory, err = memory.Condition(b.memory, rows); err != nil {
 		return nil, err
 	}
@@ -60,6 +61,7 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 		case err != nil:
 			return nil, fmt.Errorf("predict: %w", err)
 		}
+		b.log.header(name, &row)
 		m := row.Measurement
 		b.link.apply(&m.Config.Link)
 		why, fault := unfit(b.c.Context, judge, &row)

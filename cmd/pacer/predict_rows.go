@@ -85,7 +85,7 @@ type rowWriter struct {
 	table   bool
 	family  string
 	rows    []predictedRow
-	lines   [][]string
+	parts   [][]string // cells of explainColumns, for a table of rows explained
 }
 
 // newRowWriter writes CSV unless another --output is asked for.
@@ -118,34 +118,30 @@ func (w *rowWriter) begin(explain bool) error {
 	if explain {
 		header = append(header[:len(header):len(header)], explainColumns()...)
 	}
-	return w.line(header)
-}
-
-func (w *rowWriter) line(cells []string) error {
-	switch {
-	case w.csv != nil:
-		return w.csv.Write(cells)
-	case w.table:
-		w.lines = append(w.lines, cells)
+	if w.csv == nil {
+		return nil
 	}
-	return nil
+	return w.csv.Write(header)
 }
 
 func (w *rowWriter) put(a *answer) error {
 	r := newPredictedRow(a, w.family)
-	if w.csv == nil && !w.table {
-		w.rows = append(w.rows, r)
-		return nil
-	}
-	cells := r.cells()
+	var parts []string
 	if w.explain {
 		e := a.by
 		if e == nil {
 			e = &explanation{}
 		}
-		cells = append(cells, e.cells()...)
+		parts = e.cells()
 	}
-	return w.line(cells)
+	if w.csv != nil {
+		return w.csv.Write(append(r.cells(), parts...))
+	}
+	w.rows = append(w.rows, r)
+	if w.table && w.explain {
+		w.parts = append(w.parts, parts)
+	}
+	return nil
 }
 
 func (w *rowWriter) end() error {
@@ -154,7 +150,7 @@ func (w *rowWriter) end() error {
 		w.csv.Flush()
 		return w.csv.Error()
 	case w.table:
-		return writeTable(w.w, w.lines)
+		return printRows(w.w, w.rows, w.parts, w.family)
 	}
 	return writeJSON(w.w, map[string]any{"rows": w.rows})
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -13,7 +15,9 @@ import (
 type rowSite struct {
 	config  spec.Config // Plan is zero
 	predict func(spec.Plan) (spec.Prediction, error)
-	err     error // why nothing is predicted here
+	err     error  // why nothing is predicted here
+	unknown string // names nothing is known of
+	odd     string // the same, where no row calibrated to has them either
 	memory  *memory.Estimator
 }
 
@@ -27,6 +31,7 @@ type rowSiteKey struct {
 type rowSites struct {
 	p      perfmodel.Predictor
 	memory *memory.Calibration
+	seen   *calibrated
 	at     map[rowSiteKey]*rowSite
 }
 
@@ -50,6 +55,14 @@ func (s *rowSite) has(c *spec.Config) bool {
 func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 	c.Plan = spec.Plan{}
 	site := &rowSite{config: c}
+	refuse := false
+	if site.unknown, refuse = s.seen.unknown(&c); refuse {
+		site.err = errors.New(site.unknown)
+		return site
+	}
+	if !s.seen.known(&c) {
+		site.odd = site.unknown
+	}
 	if e, err := s.memory.For(c); err == nil {
 		site.memory = &e
 	}
@@ -67,12 +80,27 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 
 // predict fills in what is predicted of c at its site.
 func (a *answer) predict(s *rowSite, c *spec.Config) {
-	if a.why = s.err; a.why != nil {
-		return
+	if a.why = s.err; a.why == nil {
+		a.pred, a.why = s.predict(c.Plan)
 	}
-	if a.pred, a.why = s.predict(c.Plan); a.why != nil || s.memory == nil {
+	switch {
+	case a.why != nil && s.unknown != "":
+		a.why = errors.New(s.unknown)
+	case a.why != nil:
+	default:
+		a.odd = s.odd
+		a.fit(s, c)
+	}
+}
+
+// fit fills in the memory of c, and why it does not fit, as the planner has it.
+func (a *answer) fit(s *rowSite, c *spec.Config) {
+	if s.memory == nil {
 		return
 	}
 	a.mem = s.memory.Bytes(c.Plan)
-	a.fits = a.mem <= c.Accelerator.MemBytes // as the planner has it
+	limit := c.Accelerator.MemBytes
+	if a.fits = a.mem <= limit; !a.fits && limit > 0 {
+		a.need = fmt.Sprintf("needs %.1f GiB of %.1f GiB: %s", a.mem/gib, limit/gib, s.memory.Plan(c.Plan))
+	}
 }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// calibrated is what the rows are of that a batch is calibrated to.
+type calibrated struct {
+	models, accelerators, stacks map[string]bool
+	nameless                     bool // some are of a model known by its name alone
+}
+
+func calibratedTo(rows []spec.Measurement) calibrated {
+	k := calibrated{models: map[string]bool{}, accelerators: map[string]bool{}, stacks: map[string]bool{}}
+	for _, m := range rows {
+		k.models[m.Config.Model.Name] = true
+		k.accelerators[m.Config.Accelerator.Name] = true
+		k.stacks[m.Config.Framework] = true
+		k.nameless = k.nameless || onlyNamed(m.Config.Model)
+	}
+	return k
+}
+
+// onlyNamed reports whether nothing but its name is known of a model.
+func onlyNamed(m spec.Model) bool {
+	return !m.HasShape() && m.ParamCount == 0 && m.FLOPsPerSample == 0
+}
+
+// onlyNamedPart is onlyNamed of accelerators.
+func onlyNamedPart(a spec.Accelerator) bool { return a.MemBps == 0 && len(a.Formats()) == 0 }
+
+// unknown says which names of c neither the catalog nor its row says anything
+// of, "" if there is none; and whether nothing can be said of c therefore, since
+// the rows calibrated to are of no such job.
+func (k *calibrated) unknown(c *spec.Config) (what string, refuse bool) {
+	var names []string
+	if onlyNamed(c.Model) {
+		_, err := catalog.Model(c.Model.Name)
+		names = appendUnknown(names, err, "or give its params_b, or layers and hidden")
+		refuse = !k.models[c.Model.Name]
+	}
+	if onlyNamedPart(c.Accelerator) {
+		_, err := catalog.Accelerator(c.Accelerator.Name)
+		names = appendUnknown(names, err, "")
+		refuse = refuse || !k.accelerators[c.Accelerator.Name]
+	}
+	return strings.Join(names, "; "), refuse && len(names) > 0 && !k.nameless
+}
+
+// appendUnknown adds what plan says of an unknown name.
+func appendUnknown(to []string, err error, or string) []string {
+	var unknown *catalog.UnknownError
+	if !errors.As(err, &unknown) {
+		return to
+	}
+	text := fmt.Sprintf("%s; all: pacer ls %ss", strings.TrimPrefix(unknown.Error(), "catalog: "), unknown.What)
+	if or != "" {
+		text += "; " + or
+	}
+	return append(to, text)
+}
+
+// known reports whether rows calibrated to are of the names of c that nothing
+// else is known of.
+func (k *calibrated) known(c *spec.Config) bool {
+	return (!onlyNamed(c.Model) || k.models[c.Model.Name]) && (!onlyNamedPart(c.Accelerator) || k.accelerators[c.Accelerator.Name])
+}
+
+// otherStacks says which of the training stacks asked about no row calibrated to
+// is of; "" if all are.
+func (k *calibrated) otherStacks(asked map[string]bool) string {
+	others := maps.Clone(asked)
+	maps.DeleteFunc(others, func(s string, _ bool) bool { return k.stacks[s] })
+	if len(others) == 0 || len(k.stacks) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("rows of %s, calibrated on %s: taken as different training stacks; the columns framework and source say which is whose",
+		quotedNames(others), quotedNames(k.stacks))
+}
+
+// quotedNames lists names, the first few of them.
+func quotedNames(set map[string]bool) string {
+	const most = 4
+	var out []string
+	for _, s := range slices.Sorted(maps.Keys(set)) {
+		if s = "'" + s + "'"; s == "''" {
+			s = "no recorded stack"
+		}
+		out = append(out, s)
+	}
+	if n := len(out) - most; n > 0 {
+		out = append(out[:most], fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(out, ", ")
+}
