@@ -7,8 +7,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func expNeg(x float64) float64 { return math.Exp(-x) }
-
 // parts composes a step of a normal plan:
 //
 //	T = m·t + β·(p-1)/v·t̄ + transfers + exposed DP + optimizer + offload + fixed

@@ -166,7 +166,7 @@ func (l *layout) widths(g *bayes.Gaussian, framework, at int, arch string, launc
 			if place >= 0 {
 				a.Set(e, place+e, 1)
 			} else {
-				own[e] += math.Pow(effects[e].sd*effectShare, 2)
+				own[e] += effects[e].sd * effects[e].sd * effectShare * effectShare
 			}
 		}
 	}

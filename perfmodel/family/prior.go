@@ -221,7 +221,6 @@ type calibration struct {
 	config []spec.Config
 	plan   []spec.Plan
 	opened []prepared // of each row; constants are put in as the fit goes
-	group  []int      // of each row, into groups
 	groups []rowGroup
 	y      []float64
 }

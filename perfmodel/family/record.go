@@ -96,8 +96,11 @@ func ReadPrior(b []byte) (*Prior, error) {
 
 func readBelief(text string, n int) (bayes.Gaussian, error) {
 	b, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(b) != 4*(n+n*(n+1)/2) {
-		return bayes.Gaussian{}, fmt.Errorf("hybrid: prior: belief of %d bytes is not one of %d parameters: %v", len(b), n, err)
+	if err != nil {
+		return bayes.Gaussian{}, fmt.Errorf("hybrid: prior: belief: %w", err)
+	}
+	if len(b) != 4*(n+n*(n+1)/2) {
+		return bayes.Gaussian{}, fmt.Errorf("hybrid: prior: belief of %d bytes is not one of %d parameters", len(b), n)
 	}
 	next := func() float64 {
 		v := float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
