@@ -96,12 +96,12 @@ func (m *mixture) predict(ctx context.Context, c *spec.Config, physics func(*spe
 }
 
 // blend mixes predictions of one configuration in log time, a of a weight and b
-// of the rest. The variance is that of the mixture, with half widths standing
-// for standard deviations. Warnings are those of the heavier.
+// of the rest. The variance is that of the mixture, half widths being those of
+// normal distributions. Warnings are those of the heavier.
 func blend(a, b spec.Prediction, weight float64) spec.Prediction {
 	la, lb := math.Log(a.Throughput), math.Log(b.Throughput)
 	ha, hb := math.Log(a.Hi/a.Throughput), math.Log(b.Hi/b.Throughput)
-	apart := la - lb
+	apart := normal90 * (la - lb)
 	half := math.Sqrt(weight*ha*ha + (1-weight)*hb*hb + weight*(1-weight)*apart*apart)
 	out := a
 	out.Throughput = math.Exp(weight*la + (1-weight)*lb)
