@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -274,6 +275,20 @@ func dataDir(c *cli.Context) (string, error) {
 		return "", fmt.Errorf("no data directory: set --data DIR: %w", err)
 	}
 	return filepath.Join(home, ".local", "share", "pacer"), nil
+}
+
+// noteNoData says once that the directory of --data does not exist, where a
+// command reads what it finds there.
+func noteNoData(c *cli.Context) {
+	const key = "no data noted"
+	dir := global(c, "data")
+	if dir == "" || c.App.Metadata[key] != nil {
+		return
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		c.App.Metadata[key] = true
+		fmt.Fprintf(c.App.ErrWriter, "warning: --data %s does not exist, so nothing is stored there\n", dir)
+	}
 }
 
 func seed(c *cli.Context) uint64 {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -68,22 +70,74 @@ func selectedRows(c *cli.Context) ([]spec.Measurement, error) {
 	}
 	rows, err := storedRows(c, filter)
 	if err == nil && len(rows) == 0 {
-		err = &exitError{exitNoAnswer, fmt.Errorf("%s: no stored measurement matches; import some first, pacer ls measurements shows what there is", c.Command.Name)}
+		err = noneStored(c, filter)
 	}
 	return rows, err
 }
 
-// storeFilter reads the filter flags. Names of models and sources match stored
-// ones whatever their case and punctuation.
+// noneStored says why f chooses no row of the store.
+func noneStored(c *cli.Context, f store.Filter) error {
+	tallies, err := storeSummary(c)
+	if err != nil {
+		return err
+	}
+	why := "no stored measurement matches; pacer ls measurements shows what there is"
+	switch {
+	case len(tallies) == 0:
+		why = "nothing is stored yet; import measurements first, see pacer import --help"
+	default:
+		for _, kind := range []struct {
+			what  string
+			asked []string
+			of    func(store.Tally) string
+		}{{"source", f.Sources, sourceOf}, {"model", f.Models, modelOf}, {"accelerator", f.Accelerators, acceleratorOf}} {
+			if said := notStored(kind.what, kind.asked, tallies, kind.of); said != "" {
+				why = said
+				break
+			}
+		}
+	}
+	return &exitError{exitNoAnswer, fmt.Errorf("%s: %s", c.Command.Name, why)}
+}
+
+// notStored names the stored ones of a kind, the nearest first, where none of
+// those asked for is; "" where one is or none is asked for.
+func notStored(what string, asked []string, tallies []store.Tally, of func(store.Tally) string) string {
+	var stored []string
+	for _, t := range tallies {
+		if slices.Contains(asked, of(t)) {
+			return ""
+		}
+		stored = append(stored, of(t))
+	}
+	if len(asked) == 0 {
+		return ""
+	}
+	slices.Sort(stored)
+	stored = named.Nearest(asked[0], slices.Compact(stored), maxReported)
+	return fmt.Sprintf("no stored measurement is of %s %q; stored are %s", what, strings.Join(asked, ", "), strings.Join(stored, ", "))
+}
+
+// storeFilter reads the filter flags. Names match stored ones whatever their
+// case and punctuation, those of accelerators also by words no other has.
 func storeFilter(c *cli.Context) (store.Filter, error) {
 	f := store.Filter{Models: c.StringSlice("model"), Accelerators: acceleratorNames(c.StringSlice("accelerator")), Sources: c.StringSlice("source")}
-	if len(f.Models)+len(f.Sources) == 0 {
+	if len(f.Models)+len(f.Sources)+len(f.Accelerators) == 0 {
 		return f, nil
 	}
 	tallies, err := storeSummary(c)
+	var parts []string
 	for _, t := range tallies {
 		adopt(f.Models, t.Model)
 		adopt(f.Sources, t.Source)
+		parts = append(parts, t.Accelerator)
+	}
+	slices.Sort(parts)
+	parts = slices.Compact(parts)
+	for i, name := range f.Accelerators {
+		if found := meant(name, parts); len(found) == 1 {
+			f.Accelerators[i] = found[0]
+		}
 	}
 	return f, err
 }

@@ -111,32 +111,56 @@ func openRegistry(c *cli.Context) (*registry.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	noteNoData(c)
 	return registry.Open(filepath.Join(dir, "models"))
 }
 
 func cardsResult(cards []perfmodel.Card, crossValidated bool) result {
-	header := []string{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all"}
-	csv := [][]string{header}
-	table := [][]string{{"model", "accelerator", "fitted", "held out", "left out", "mape", "p95 ape", "mape all"}}
+	csv := [][]string{{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all", "mape_unfitted", "coverage"}}
 	for _, k := range cards {
-		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), ftoa(k.MAPE), ftoa(k.P95APE), ftoa(k.MAPEAll)})
-		table = append(table, []string{k.Model, k.Accelerator, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), fixed(k.MAPE, 3), fixed(k.P95APE, 3), fixed(k.MAPEAll, 3)})
+		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), ftoa(k.MAPE), ftoa(k.P95APE), ftoa(k.MAPEAll),
+			ftoa(k.MAPEUnfitted), ftoa(k.Coverage)})
 	}
 	p := pool(cards)
 	return result{
 		json: map[string]any{"cards": cards, "pooled": map[string]any{
 			"n_fit": p.fit, "n_held_out": p.held, "mape": p.mape, "n_all": p.all, "mape_all": p.mapeAll}},
 		csv:   csv,
-		table: func(w io.Writer) error { return printCards(w, table, cards, crossValidated) },
+		table: func(w io.Writer) error { return printCards(w, cards, crossValidated) },
 	}
 }
 
+// cardTable is a line per card for people; the analytic model's error is beside
+// the fitted one's, since plan --family auto takes the better.
+func cardTable(cards []perfmodel.Card, crossValidated bool) [][]string {
+	unseen := "held out"
+	if crossValidated {
+		unseen = "cross-validated"
+	}
+	table := [][]string{{"model", "accelerator", "fitted", unseen, "left out", "mean error", "95th percentile", "in 90 % interval", "analytic error"}}
+	for _, k := range cards {
+		rival := "-"
+		if k.MAPEUnfitted > 0 {
+			rival = percent(k.MAPEUnfitted)
+		}
+		scores := []string{"-", "-", "-", rival}
+		if k.NHeldOut > 0 {
+			scores = []string{percent(k.MAPE), percent(k.P95APE), fixed(100*k.Coverage, 0) + " %", rival}
+		}
+		table = append(table, append([]string{k.Model, k.Accelerator, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut)}, scores...))
+	}
+	return table
+}
+
 // printCards prints the cards, their warnings, and the error over all rows.
-func printCards(w io.Writer, table [][]string, cards []perfmodel.Card, crossValidated bool) error {
-	if err := writeTable(w, table); err != nil {
+func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error {
+	if err := writeTable(w, cardTable(cards, crossValidated)); err != nil {
 		return err
 	}
 	for _, k := range cards {
+		if !k.BeatsUnfitted() && k.MAPEUnfitted > 0 && k.NFit > 0 {
+			fmt.Fprintf(w, "%s: did not beat the analytic model, which plan, predict and curve go on to take; --family %s takes this one\n", k.Key, k.Family)
+		}
 		for _, warning := range k.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", k.Key, warning)
 		}
@@ -147,9 +171,9 @@ func printCards(w io.Writer, table [][]string, cards []perfmodel.Card, crossVali
 	if crossValidated {
 		how = "rows, each predicted by a fit to the other folds of a cross-validation"
 	}
-	fmt.Fprintf(w, "  %.4f over the %d %s\n", p.mape, p.held, how)
+	fmt.Fprintf(w, "  %s over the %d %s\n", percent(p.mape), p.held, how)
 	if p.all > p.held {
-		fmt.Fprintf(w, "  %.4f over %d, with the rows that are left out by a rule of their source\n", p.mapeAll, p.all)
+		fmt.Fprintf(w, "  %s over %d, with the rows that are left out by a rule of their source\n", percent(p.mapeAll), p.all)
 	}
 	return nil
 }

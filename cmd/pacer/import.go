@@ -10,6 +10,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -122,6 +124,8 @@ type importResult struct {
 	Unchanged int    `json:"unchanged"` // already stored
 	Warnings  int    `json:"warnings"`  // rows kept although something about them is odd
 	Bad       int    `json:"bad"`       // rows that could not be used
+	// Sources are what the rows are from, as --source has it.
+	Sources []string `json:"sources"`
 }
 
 // runImport writes seq into the store in acknowledged batches.
@@ -131,13 +135,14 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 		return err
 	}
 	im := &importer{ctx: c.Context, db: db, log: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "import "+name, total)}
-	im.res.Source = name
+	im.res.Source, im.res.Sources = name, []string{}
 	err = errors.Join(im.read(seq), db.Close())
 	im.bar.finish()
 	im.warnSummary()
 	if err != nil {
 		return err
 	}
+	im.sourceHint()
 	r := im.res
 	if err := emit(c, result{
 		json: r,
@@ -183,6 +188,9 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 			return errors.Join(err, im.flush())
 		}
 		im.res.Rows++
+		if at, found := slices.BinarySearch(im.res.Sources, m.Source); !found {
+			im.res.Sources = slices.Insert(im.res.Sources, at, m.Source)
+		}
 		if m.Doubt != "" {
 			im.warn("in doubt: " + m.Doubt)
 		}
@@ -239,6 +247,16 @@ func (im *importer) warnSummary() {
 	}
 }
 
+// sourceHint says what the imported rows are called from now on, where that is
+// not what they were imported by.
+func (im *importer) sourceHint() {
+	if s := im.res.Sources; len(s) == 1 && s[0] != im.res.Source {
+		fmt.Fprintf(im.log, "import %s: the source of these rows is %s, as in pacer fit --source %s\n", im.res.Source, s[0], s[0])
+	} else if len(s) > 1 {
+		fmt.Fprintf(im.log, "import %s: rows of %d sources, for --source: %s\n", im.res.Source, len(s), strings.Join(s, ", "))
+	}
+}
+
 // openStore opens the store in the data directory, creating it if needed.
 func openStore(c *cli.Context, o store.Options) (*store.DB, error) {
 	dir, err := dataDir(c)
@@ -253,6 +271,7 @@ func openStore(c *cli.Context, o store.Options) (*store.DB, error) {
 func readStore(c *cli.Context, use func(*store.DB) error) error {
 	db, err := openStore(c, store.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
+		noteNoData(c)
 		return nil
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func listings() []listing {
 		{"importers", "data sets that can be imported", []string{"name", "what it is", "from", "licence"}, lsImporters},
 		{"measured", "sets of measurements that are built in", []string{"name", "rows", "date", "what it is", "machine"}, lsMeasured},
 		{"measurements", "what is in the store", []string{"source", "model", "accelerator", "outcome", "rows"}, lsMeasurements},
-		{"cards", "fitted performance models", []string{"model", "accelerator", "family", "fitted", "held out", "mape"}, lsCards},
+		{"cards", "fitted performance models", []string{"model", "accelerator", "family", "fitted", "held out", "mean error"}, lsCards},
 	}
 }
 
@@ -235,7 +235,7 @@ func lsCards(c *cli.Context) (rows [][]string, objects []any, err error) {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 	}
 	for _, k := range cards {
-		rows = append(rows, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), fixed(k.MAPE, 3)})
+		rows = append(rows, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), percent(k.MAPE)})
 		objects = append(objects, k)
 	}
 	return rows, objects, nil

@@ -97,6 +97,7 @@ func withStored(unknown *catalog.UnknownError, stored []string) error {
 }
 
 func modelOf(t store.Tally) string       { return t.Model }
+func sourceOf(t store.Tally) string      { return t.Source }
 func acceleratorOf(t store.Tally) string { return t.Accelerator }
 
 func isCatalogModel(name string) bool {

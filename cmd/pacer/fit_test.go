@@ -1,0 +1,42 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// The table says which fits plan will not take, and shows no score of a fit
+// that was scored on nothing.
+func TestPrintCards(t *testing.T) {
+	card := func(model string, held int, mape, unfitted float64) perfmodel.Card {
+		return perfmodel.Card{Key: spec.Key{Model: model, Accelerator: "T4"}, Family: "rubick", NFit: 8, NHeldOut: held, NAll: held,
+			MAPE: mape, P95APE: 2 * mape, MAPEUnfitted: unfitted, Coverage: 0.875}
+	}
+	var out strings.Builder
+	cards := []perfmodel.Card{card("good", 10, 0.05, 0.5), card("bad", 30, 0.5, 0.25), card("unrivalled", 1, 0.5, 0), card("unscored", 0, 0, 0)}
+	if err := printCards(&out, cards, false); err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]string{}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if name, rest, ok := strings.Cut(line, " "); ok {
+			lines[name] += strings.Join(strings.Fields(rest), " ") + "|"
+		}
+	}
+	for name, want := range map[string]string{
+		"good":       "T4 8 10 0 5.0 % 10.0 % 88 % 50.0 %|",
+		"bad":        "T4 8 30 0 50.0 % 100.0 % 88 % 25.0 %|on T4: did not beat the analytic model, which plan, predict and curve go on to take; --family rubick takes this one|",
+		"unrivalled": "T4 8 1 0 50.0 % 100.0 % 88 % -|",
+		"unscored":   "T4 8 0 0 - - - -|",
+	} {
+		if lines[name] != want {
+			t.Errorf("%s: %q, want %q", name, lines[name], want)
+		}
+	}
+	if !strings.Contains(out.String(), "  39.0 % over the 41 held-out rows") { // (10·5 + 30·50 + 50) / 41
+		t.Errorf("pooled:\n%s", out.String())
+	}
+}
