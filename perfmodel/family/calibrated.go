@@ -164,9 +164,13 @@ func wildness(residuals []float64) []float64 {
 	return sd
 }
 
+// The quantile of few left-out errors says little: it counts as their number
+// against anchorWeight rows of an anchor, which goes from the prior's own scale
+// to that of a normal distribution over some anchorRows rows.
+const anchorWeight, anchorRows = 4, 6
+
 // score works out the left-out errors and from them the half width over the
-// standard deviation that covers nine in ten; few rows leave it near that of a
-// normal distribution.
+// standard deviation that covers nine in ten.
 func (m *calibrated) score(post *bayes.Posterior) {
 	e, sd := m.rest.leftOut()
 	var z []float64
@@ -181,8 +185,8 @@ func (m *calibrated) score(post *bayes.Posterior) {
 	slices.Sort(z)
 	n := float64(len(z))
 	q := z[min(int(math.Ceil(0.9*(n+1))), len(z))-1]
-	const normal, weight = 1.645, 4
-	m.scale = max((n*q+weight*normal)/(n+weight), 0.8)
+	anchor := normal90 + (m.others.Scale-normal90)*math.Exp(-(n-1)/anchorRows)
+	m.scale = max((n*q+anchorWeight*anchor)/(n+anchorWeight), 0.8)
 }
 
 // logTime returns the mean of ln T, half the width of its 90 % interval, and in

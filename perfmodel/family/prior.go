@@ -230,7 +230,7 @@ type rowGroup struct {
 	of              site
 	framework, site int // where their effects are
 	rows            []int
-	idle            []bool // parameters that none of the rows depends on
+	idle            []bool // parameters that none of the rows depends on where the fit starts
 }
 
 // newCalibration takes the usable rows that the analytic model covers.
