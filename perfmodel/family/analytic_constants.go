@@ -158,7 +158,7 @@ var base = constants{
 	fusedPasses: 0.75, optimizerBytes: 30,
 	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
-	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.15,
+	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
 	moePasses: 8, moeSyncSec: 0.5e-3,
 	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
 	fixedSec: 15e-3, hostShare: 0.5, cpuAdam: 0.5e9,
