@@ -23,18 +23,11 @@ type mixture struct {
 	rubick  *rubickModel
 }
 
-// mixFrom is how many rows of a job it takes to tell the two apart.
-const mixFrom = 5
-
 // mix fits rubick to the rows of one key; nil where physics is all there is to
 // say.
 func (h *Hybrid) mix(ctx context.Context, c *calibration, key spec.Key, rows []spec.Measurement) (*mixture, error) {
 	if rows[0].Config.Model.HasShape() && rows[0].Config.Seq() == 0 {
 		return nil, nil // times of samples of unknown length do not compare
-	}
-	physics := h.physicsDensity(c, key, len(rows))
-	if len(rows) < mixFrom && !math.IsInf(physics, -1) {
-		return nil, nil
 	}
 	fitted, _, err := fitRubick(ctx, perfmodel.Rows(rows))
 	if errors.Is(err, perfmodel.ErrTooFewPoints) || errors.Is(err, perfmodel.ErrNotCovered) {
@@ -44,6 +37,7 @@ func (h *Hybrid) mix(ctx context.Context, c *calibration, key spec.Key, rows []s
 		return nil, err
 	}
 	m := &mixture{rubick: fitted.(*rubickModel)}
+	physics := h.physicsDensity(c, key, len(rows))
 	e, sd := m.rubick.post.leftOut()
 	m.physics = 1 / (1 + math.Exp(density(e, sd, len(rows))-physics))
 	return m, nil
