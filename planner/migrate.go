@@ -1,0 +1,242 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Move asks whether a running job should go over to another configuration.
+type Move struct {
+	From, To         spec.Config
+	RemainingSamples float64 // still to be trained, more than 0
+	// Moved says that To is on other devices, so that nothing is in place;
+	// else the job keeps as many of its first devices as both have.
+	Moved bool
+	Costs MoveCosts
+}
+
+// MoveCosts is what going over takes beside the bytes. Each zero field stands
+// for the default beside it.
+type MoveCosts struct {
+	// RestartSec is the time without training that no byte accounts for:
+	// processes, communicators, compilation. 0 = 30, the delay the evaluation of
+	// Pollux charges (Qiao et al., OSDI 2021, section 5.3).
+	RestartSec float64
+	// SaveBps and LoadBps are the rates of the whole job to and from shared
+	// storage, bytes/s. 0 = 2e9 for each node it has.
+	SaveBps, LoadBps float64
+	// InPlace exchanges the state between the devices instead, over their
+	// links, without a checkpoint. Every device must be among the job's before
+	// or get its state from one that is.
+	InPlace bool
+}
+
+// Moving is the answer to a Move.
+type Moving struct {
+	StateBytes  float64 // a checkpoint: weights and optimizer states of the whole model
+	MovedBytes  float64 // of those, how many a device needs that has them not
+	CostSec     float64 // without training
+	StaySec     float64 // to the end of the job as it is
+	GoSec       float64 // to the end of the job with the move, CostSec included
+	Worth       bool    // GoSec < StaySec
+	Probability float64 // that it is, by the intervals of both predictions; 0 or 1 without any
+	// BreakEvenSamples is how many samples must remain for the move to pay,
+	// +Inf when To is not faster.
+	BreakEvenSamples float64
+}
+
+// Bytes a parameter of a checkpoint takes: Adam's two moments and the master
+// weights in fp32, and the 16-bit weights where there are such (Rajbhandari et
+// al., "ZeRO", SC 2020, section 3.1).
+const (
+	optimizerPerParameter = 12
+	weightsPerParameter   = 2
+)
+
+const (
+	defaultRestartSec = 30
+	defaultStorageBps = 2e9 // of each node
+)
+
+// Migrate answers m:
+//
+//	stay = R / thr(From),  go = cost + R / thr(To)
+//	cost = restart + state/save + state/load, or restart + exchange in place
+//
+//	R  remaining samples
+//
+// In place the busiest device sets the pace: it receives the part of its new
+// state it does not hold, where a device's part is the layers of its pipeline
+// stage, cut by tensor parallelism, the optimizer states cut once more by ZeRO,
+// ranks in the order tensor, context, data, pipeline.
+//
+// The error wraps perfmodel.ErrNotCovered when one of the two cannot be
+// predicted.
+func (pl *Planner) Migrate(ctx context.Context, m Move) (Moving, error) {
+	if err := m.check(); err != nil {
+		return Moving{}, err
+	}
+	from, err := pl.Predict(ctx, m.From)
+	if err != nil {
+		return Moving{}, fmt.Errorf("planner: move from %s: %w", m.From.Plan, err)
+	}
+	to, err := pl.Predict(ctx, m.To)
+	if err != nil {
+		return Moving{}, fmt.Errorf("planner: move to %s: %w", m.To.Plan, err)
+	}
+	out := m.cost()
+	out.StaySec = m.RemainingSamples / from.Throughput
+	out.GoSec = out.CostSec + m.RemainingSamples/to.Throughput
+	out.Worth = out.GoSec < out.StaySec
+	out.Probability = m.probability(out.CostSec, from, to)
+	out.BreakEvenSamples = math.Inf(1)
+	if per := 1/from.Throughput - 1/to.Throughput; per > 0 {
+		out.BreakEvenSamples = out.CostSec / per
+	}
+	return out, nil
+}
+
+func (m *Move) check() error {
+	c := &m.Costs
+	switch {
+	case m.From.Model != m.To.Model:
+		return fmt.Errorf("planner: a move from model %s to %s is none", m.From.Model.Name, m.To.Model.Name)
+	case !(m.From.Model.Params() > 0):
+		return fmt.Errorf("planner: model %s has no parameter count, so that its state is of unknown size", m.From.Model.Name)
+	case !(m.RemainingSamples > 0) || math.IsInf(m.RemainingSamples, 0):
+		return fmt.Errorf("planner: %g remaining samples, want more than 0", m.RemainingSamples)
+	}
+	for _, v := range []float64{c.RestartSec, c.SaveBps, c.LoadBps} {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return fmt.Errorf("planner: a restart of %g s, saving at %g and loading at %g bytes/s: want 0 (the default) or more", c.RestartSec, c.SaveBps, c.LoadBps)
+		}
+	}
+	for _, p := range []spec.Plan{m.From.Plan, m.To.Plan} {
+		if err := p.CheckBounds(); err != nil {
+			return fmt.Errorf("planner: %w", err)
+		}
+	}
+	return nil
+}
+
+func or(v, otherwise float64) float64 {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// cost fills in bytes and seconds of the move itself.
+func (m *Move) cost() Moving {
+	params := m.From.Model.Params()
+	state := params * (optimizerPerParameter + weightsPerParameter)
+	if m.From.Plan.Precision == spec.FP32 {
+		state = params * optimizerPerParameter
+	}
+	moved, busiest := m.exchange(params)
+	out := Moving{StateBytes: state, MovedBytes: moved}
+	out.CostSec = or(m.Costs.RestartSec, defaultRestartSec)
+	if m.Costs.InPlace {
+		out.CostSec += busiest / deviceBps(&m.To)
+		return out
+	}
+	out.CostSec += state / or(m.Costs.SaveBps, defaultStorageBps*nodesOf(&m.From))
+	out.CostSec += state / or(m.Costs.LoadBps, defaultStorageBps*nodesOf(&m.To))
+	return out
+}
+
+func nodesOf(c *spec.Config) float64 { return float64(max(len(c.Shape.PerNode()), 1)) }
+
+// deviceBps is the rate at which one device receives, the slowest link it may
+// have to use.
+func deviceBps(c *spec.Config) float64 {
+	bps := or(c.Link.IntraBps, or(c.Accelerator.ScaleUpBps, or(c.Accelerator.HostBps, 1e10)))
+	if nodesOf(c) > 1 {
+		bps = min(bps, or(c.Link.InterBps, 1.25e9)/float64(max(c.Shape.Most(), 1)))
+	}
+	return bps
+}
+
+// probability is that of GoSec < StaySec, for log-normal throughputs that are
+// wrong independently: by a normal approximation of the difference of the times.
+func (m *Move) probability(cost float64, from, to spec.Prediction) float64 {
+	stay, gone := m.RemainingSamples/from.Throughput, m.RemainingSamples/to.Throughput
+	gain := stay - gone - cost
+	sd := math.Hypot(stay*logSD(&from), gone*logSD(&to))
+	if sd == 0 {
+		if gain > 0 {
+			return 1
+		}
+		return 0
+	}
+	return 0.5 * math.Erfc(-gain/(sd*math.Sqrt2))
+}
+
+// normal90 is the half width of the 90 % interval of a standard normal.
+const normal90 = 1.6448536269514722
+
+// logSD returns the standard deviation of ln(throughput), 0 without an interval.
+func logSD(p *spec.Prediction) float64 {
+	if !(p.Lo > 0) || !(p.Hi > p.Lo) {
+		return 0
+	}
+	return math.Log(p.Hi/p.Lo) / (2 * normal90)
+}
+
+// exchange returns the bytes all devices and the busiest one of To must receive.
+func (m *Move) exchange(params float64) (total, busiest float64) {
+	from, to := m.From.Plan.Normal(), m.To.Plan.Normal()
+	kept := min(from.Devices(), to.Devices())
+	if m.Moved {
+		kept = 0
+	}
+	weights := weightsPerParameter * params
+	if to.Precision == spec.FP32 {
+		weights = 0
+	}
+	for r := range to.Devices() {
+		opt, w := partOf(&to, r, to.ZeRO >= 1), partOf(&to, r, to.ZeRO == 3)
+		bytes := optimizerPerParameter*params*opt.size() + weights*w.size()
+		if r < kept {
+			bytes -= optimizerPerParameter * params * opt.shared(partOf(&from, r, from.ZeRO >= 1))
+			bytes -= weights * w.shared(partOf(&from, r, from.ZeRO == 3))
+		}
+		total, busiest = total+bytes, max(busiest, bytes)
+	}
+	return total, busiest
+}
+
+// part is the box of a model's parameters one device holds: an interval of its
+// layers, of the width tensor parallelism cuts, and of what ZeRO cuts, each in
+// [0, 1].
+type part [3][2]float64
+
+// partOf returns what rank r of a normal plan holds.
+func partOf(p *spec.Plan, r int, sharded bool) part {
+	tp := r % p.TP
+	replica := r / p.TP % (p.DP * p.CP)
+	stage := r / (p.TP * p.DP * p.CP)
+	out := part{slice(stage, p.PP), slice(tp, p.TP), {0, 1}}
+	if sharded {
+		out[2] = slice(replica, p.DP*p.CP)
+	}
+	return out
+}
+
+func slice(i, n int) [2]float64 {
+	return [2]float64{float64(i) / float64(n), float64(i+1) / float64(n)}
+}
+
+func (a part) size() float64 { return a.shared(a) }
+
+// shared returns the share of the parameters in both.
+func (a part) shared(b part) float64 {
+	v := 1.0
+	for i := range a {
+		v *= max(min(a[i][1], b[i][1])-max(a[i][0], b[i][0]), 0)
+	}
+	return v
+}

@@ -1,0 +1,128 @@
+package planner_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// speeds predicts the samples/s of plans, with an interval of e to the power of
+// +-width.
+func speeds(width float64, of map[string]float64) predictor {
+	return func(c spec.Config) (spec.Prediction, error) {
+		thr, ok := of[c.Plan.String()]
+		if !ok {
+			return spec.Prediction{}, perfmodel.ErrNotCovered
+		}
+		return spec.Prediction{Throughput: thr, Lo: thr * math.Exp(-width), Hi: thr * math.Exp(width)}, nil
+	}
+}
+
+func config(t testing.TB, plan, shape string) spec.Config {
+	p, err := spec.ParsePlan(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := testModel(4, 256, 4)
+	m.ParamCount = 1e9
+	return spec.Config{Model: m, Accelerator: testAccelerator(80), Plan: p, Shape: spec.Shape{Devices: shape},
+		Link: spec.Link{IntraBps: 1e11, InterBps: 1e10}}
+}
+
+func TestMigrate(t *testing.T) {
+	of := map[string]float64{"dp=1,tp=1,pp=1,mb=1,ga=4": 10, "dp=2,tp=1,pp=1,mb=1,ga=2": 20}
+	pl := planner.New(speeds(0, of), planner.Options{})
+	mv := planner.Move{From: config(t, "ga=4", "1"), To: config(t, "dp=2,ga=2", "2"), RemainingSamples: 1000}
+	got, err := pl.Migrate(ctx, mv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 14 GB saved and loaded at 2 GB/s, 30 s of restart: 44 s against 50 s gained.
+	if got.StateBytes != 14e9 || !near(got.CostSec, 44) || !near(got.StaySec, 100) || !near(got.GoSec, 94) || !got.Worth || got.Probability != 1 {
+		t.Errorf("%+v", got)
+	}
+	if !near(got.BreakEvenSamples, 880) {
+		t.Errorf("pays from %g samples, want 880", got.BreakEvenSamples)
+	}
+	mv.RemainingSamples = got.BreakEvenSamples * 0.99
+	if got, _ := pl.Migrate(ctx, mv); got.Worth {
+		t.Errorf("worth it below the break-even: %+v", got)
+	}
+	mv.RemainingSamples, mv.Costs.InPlace = 1000, true
+	got, err = pl.Migrate(ctx, mv)
+	// The first device has everything, the second nothing: 14 GB at 100 GB/s.
+	if err != nil || !near(got.MovedBytes, 14e9) || !near(got.CostSec, 30.14) {
+		t.Errorf("in place: %+v, %v", got, err)
+	}
+}
+
+func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Abs(want) }
+
+// What a device holds already is not sent; a plan that does not change moves
+// nothing, and on other devices everything.
+func TestMigrateBytes(t *testing.T) {
+	const gb = 1e9
+	for _, c := range []struct {
+		from, to string
+		moved    bool
+		want     float64
+	}{
+		{"dp=4,mb=1", "dp=4,mb=1", false, 0},
+		{"dp=4,mb=1", "dp=4,mb=1", true, 4 * 14 * gb},
+		{"dp=4,mb=1", "tp=4,mb=4", false, 0}, // each has all, needs a quarter
+		{"tp=4,mb=4", "dp=4,mb=1", false, 4 * 14 * gb * 3 / 4},
+		{"dp=4,mb=1,zero=1", "dp=4,mb=1", false, 4 * 12 * gb * 3 / 4},
+		{"dp=4,mb=1,zero=3", "dp=4,mb=1,zero=1", false, 4 * 2 * gb * 3 / 4},
+		{"dp=2,tp=2,mb=2", "dp=4,mb=1", false, 4 * 14 * gb / 2},
+		{"pp=4,mb=4", "pp=2,tp=2,mb=4", false, 14 * gb / 2},
+	} {
+		of := map[string]float64{}
+		from, to := config(t, c.from, "4"), config(t, c.to, "4")
+		of[from.Plan.String()], of[to.Plan.String()] = 1, 2
+		got, err := planner.New(speeds(0, of), planner.Options{}).Migrate(ctx, planner.Move{From: from, To: to, RemainingSamples: 1, Moved: c.moved})
+		if err != nil || math.Abs(got.MovedBytes-c.want) > 1 {
+			t.Errorf("%s -> %s: %g GB, want %g (%v)", c.from, c.to, got.MovedBytes/gb, c.want/gb, err)
+		}
+	}
+}
+
+func TestMigrateProbability(t *testing.T) {
+	of := map[string]float64{"dp=1,tp=1,pp=1,mb=1,ga=4": 10, "dp=2,tp=1,pp=1,mb=1,ga=2": 12}
+	mv := planner.Move{From: config(t, "ga=4", "1"), To: config(t, "dp=2,ga=2", "2"), RemainingSamples: 1e6}
+	last := 1.1
+	for _, width := range []float64{0, 0.1, 0.5, 1} {
+		got, err := planner.New(speeds(width, of), planner.Options{}).Migrate(ctx, mv)
+		if err != nil || !(got.Probability < last) || !(got.Probability > 0.5) {
+			t.Errorf("width %g: probability %g, want one in (0.5, %g): %v", width, got.Probability, last, err)
+		}
+		last = got.Probability
+	}
+}
+
+func TestMigrateRefuses(t *testing.T) {
+	pl := planner.New(speeds(0, nil), planner.Options{})
+	good := planner.Move{From: config(t, "ga=4", "1"), To: config(t, "dp=2,ga=2", "2"), RemainingSamples: 1}
+	for _, c := range []struct {
+		want   string
+		change func(*planner.Move)
+	}{
+		{"NaN remaining samples", func(m *planner.Move) { m.RemainingSamples = math.NaN() }},
+		{"restart of -1 s", func(m *planner.Move) { m.Costs.RestartSec = -1 }},
+		{"is none", func(m *planner.Move) { m.To.Model.Name = "other" }},
+		{"degree or count", func(m *planner.Move) { m.To.Plan.DP = -2 }},
+	} {
+		m := good
+		c.change(&m)
+		if _, err := pl.Migrate(ctx, m); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want an error with %q", err, c.want)
+		}
+	}
+	if _, err := pl.Migrate(ctx, good); !errors.Is(err, perfmodel.ErrNotCovered) {
+		t.Errorf("a move that cannot be predicted: %v", err)
+	}
+}
