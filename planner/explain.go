@@ -83,12 +83,11 @@ func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *s
 
 // remedyPlan returns the first change of c's plan that is in the space and fits.
 func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, miss *search) string {
+	st := &miss.sites[miss.nearest.site]
 	for _, ch := range changes(c.Plan) {
-		at := c
-		at.Plan, r.Plan = ch.plan, &ch.plan
-		b, err := pl.memory(at)
-		k := candidate{bytes: b.Total(), host: b.HostBytes * float64(at.Plan.Devices())}
-		if err != nil || !miss.fit(&k, &at.Shape) {
+		r.Plan = &ch.plan
+		k := candidate{plan: ch.plan}
+		if st.estimate(&k); !st.known || !miss.fit(&k, st) {
 			continue
 		}
 		for range pl.o.Space.Configs(ctx, r) {

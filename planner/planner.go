@@ -15,12 +15,13 @@ import (
 type Options struct {
 	// Space is what may be proposed; nil is Enumerate{}.
 	Space Space
-	// Memory is asked where a prediction says nothing of memory; nil is
-	// memory.Estimate. A Config it does not cover (perfmodel.ErrNotCovered)
-	// is taken to fit.
-	Memory func(spec.Config) (memory.Breakdown, error)
+	// Memory estimates memory where the predictor neither is a memory.Predictor
+	// nor says how much it takes; nil is memory.Shipped. A Config that nothing
+	// covers (perfmodel.ErrNotCovered) is taken to fit.
+	Memory *memory.Calibration
 	// Reserve is the share of device memory to leave free, in [0, 1). The
-	// estimate counts context and fragmentation already.
+	// estimate counts context and fragmentation already, and the rule of what
+	// fits (memory.Budget) how sure it is.
 	Reserve float64
 	// CacheSize is how many answers, and how many curves, are kept: at least
 	// that many, at most twice as many. 0 = 4096.
@@ -55,6 +56,9 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 	if o.Space == nil {
 		o.Space = Enumerate{}
 	}
+	if o.Memory == nil {
+		o.Memory = memory.Shipped()
+	}
 	size := cmp.Or(o.CacheSize, 4096)
 	return &Planner{p: p, o: o, bests: newCache[requestKey, answer](size), curves: newCache[requestKey, Curve](size)}
 }
@@ -62,24 +66,23 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 // Space returns the space proposals come from.
 func (pl *Planner) Space() Space { return pl.o.Space }
 
-// Predict returns what the performance model says of c, with memory from
-// Options.Memory where the model is silent.
+// Predict returns what the performance model says of c, with memory as
+// estimated where the model is silent.
 func (pl *Planner) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	pred, err := pl.p.Predict(ctx, c)
 	if err != nil || pred.MemoryBytes > 0 {
 		return pred, err
 	}
-	if b, err := pl.memory(c); err == nil {
-		pred.MemoryBytes = b.Total()
+	if e, err := pl.Memory(c); err == nil {
+		pred.MemoryBytes = e.Bytes(c.Plan)
 	}
 	return pred, nil
 }
 
-func (pl *Planner) memory(c spec.Config) (memory.Breakdown, error) {
-	if pl.o.Memory != nil {
-		return pl.o.Memory(c)
-	}
-	return memory.Estimate(c)
+// Memory returns what the planner estimates memory with, of everything in c but
+// its plan. The error wraps perfmodel.ErrNotCovered when nothing covers it.
+func (pl *Planner) Memory(c spec.Config) (memory.Estimator, error) {
+	return memory.Of(pl.p, pl.o.Memory, c)
 }
 
 // answer is a cached result of fastest: what does not fit now does not fit

@@ -123,7 +123,14 @@ func TestBestEqualsBruteForce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pred.MemoryBytes <= r.Accelerator.MemBytes {
+			b, err := memory.Estimate(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.Total() != pred.MemoryBytes {
+				t.Fatalf("problem %d: %s: predicted %g bytes, estimated %g", i, p, pred.MemoryBytes, b.Total())
+			}
+			if b.Fits(r.Accelerator.MemBytes) {
 				want = max(want, pred.Throughput)
 			}
 		}
@@ -377,9 +384,10 @@ func TestOptionsMemoryIsUsedWhereThePredictionIsSilent(t *testing.T) {
 	loud := predictor(func(c spec.Config) (spec.Prediction, error) {
 		return spec.Prediction{Throughput: 1, MemoryBytes: 1}, nil
 	})
-	full := func(spec.Config) (memory.Breakdown, error) { return memory.Breakdown{Parameters: 81 * memory.GiB}, nil }
+	full := memory.Prior()
+	full.Pooled.ContextBytes = 81 * memory.GiB
 	if _, err := planner.New(silent, planner.Options{Memory: full}).Best(ctx, request(1, 1)); !errors.Is(err, planner.ErrInfeasible) ||
-		!strings.Contains(err.Error(), "needs 81.0 GiB of 80.0 GiB: parameters 81.0") {
+		!strings.Contains(err.Error(), " GiB of 80.0 GiB: overhead 81.") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := planner.New(loud, planner.Options{Memory: full}).Best(ctx, request(1, 1)); err != nil {

@@ -26,8 +26,18 @@ type candidate struct {
 type site struct {
 	config   spec.Config // Plan is zero
 	predict  func(spec.Plan) (spec.Prediction, error)
-	memory   func(*candidate) error // fills bytes and host, 0 where nobody knows
-	prepared bool                   // predictions say nothing of memory
+	prepared bool // predictions say nothing of memory, or what memory does
+	memory   memory.Estimator
+	known    bool    // memory covers the model
+	budget   float64 // the most bytes that fit, see memory.Budget; 0 = no limit
+}
+
+// estimate fills in the memory of k, 0 where nobody knows.
+func (st *site) estimate(k *candidate) {
+	if st.known {
+		b := st.memory.Plan(k.plan)
+		k.bytes, k.host = b.Total(), b.HostBytes*float64(k.plan.Devices())
+	}
 }
 
 // search judges the candidates of one request and hands them to add.
@@ -87,10 +97,7 @@ func (s *search) judge(c *spec.Config) error {
 	}
 	st := &s.sites[k.site]
 	if st.prepared {
-		if err = st.memory(&k); err != nil {
-			return err
-		}
-		if !s.fit(&k, &st.config.Shape) {
+		if st.estimate(&k); !s.fit(&k, st) {
 			s.miss(&k)
 			return nil
 		}
@@ -103,11 +110,9 @@ func (s *search) judge(c *spec.Config) error {
 	k.throughput = pred.Throughput
 	if !st.prepared {
 		if k.bytes = pred.MemoryBytes; k.bytes == 0 {
-			if err = st.memory(&k); err != nil {
-				return err
-			}
+			st.estimate(&k)
 		}
-		if !s.fit(&k, &st.config.Shape) {
+		if !s.fit(&k, st) {
 			s.miss(&k)
 			return nil
 		}
@@ -118,9 +123,9 @@ func (s *search) judge(c *spec.Config) error {
 
 // fit reports whether k is within device memory and, where it is known how much
 // there is, host memory.
-func (s *search) fit(k *candidate, shape *spec.Shape) bool {
-	host := s.hostLimit(shape, k.plan.Devices())
-	k.fits = s.proven || (s.limit <= 0 || k.bytes <= s.limit) && (host <= 0 || k.host <= host)
+func (s *search) fit(k *candidate, st *site) bool {
+	host := s.hostLimit(&st.config.Shape, k.plan.Devices())
+	k.fits = s.proven || (st.budget <= 0 || k.bytes <= st.budget) && (host <= 0 || k.host <= host)
 	return k.fits
 }
 
@@ -159,7 +164,10 @@ func (s *search) siteOf(c *spec.Config) (int32, error) {
 	if n := len(s.sites); n > 0 && s.sites[n-1].config == fixed {
 		return int32(n - 1), nil
 	}
-	st := site{config: fixed, memory: s.estimator(fixed)}
+	st := site{config: fixed}
+	if err := s.measure(&st); err != nil {
+		return 0, err
+	}
 	var err error
 	if st.predict, st.prepared, err = s.predictor(fixed); err != nil {
 		return 0, err
@@ -180,31 +188,20 @@ func (s *search) predictor(c spec.Config) (f func(spec.Plan) (spec.Prediction, e
 	}, false, nil
 }
 
-// estimator returns what fills in the memory of candidates at c, leaving 0
-// what is not covered.
-func (s *search) estimator(c spec.Config) func(*candidate) error {
-	estimate := s.pl.o.Memory
-	if estimate == nil {
-		e, err := memory.For(c)
-		if err != nil {
-			return func(*candidate) error { return nil }
-		}
-		return func(k *candidate) error {
-			b := e.Plan(k.plan)
-			k.bytes, k.host = b.Total(), b.HostBytes*float64(k.plan.Devices())
-			return nil
-		}
-	}
-	return func(k *candidate) error {
-		full := c
-		full.Plan = k.plan
-		b, err := estimate(full)
-		if errors.Is(err, perfmodel.ErrNotCovered) {
-			return nil
-		}
-		k.bytes, k.host = b.Total(), b.HostBytes*float64(k.plan.Devices())
+// measure finds what st's memory is estimated with, and the most that fits. A
+// prediction that says how much it takes is taken to be as sure.
+func (s *search) measure(st *site) error {
+	var err error
+	st.memory, err = s.pl.Memory(st.config)
+	switch {
+	case err == nil:
+		st.known, st.budget = true, st.memory.Budget(s.limit)
+	case errors.Is(err, perfmodel.ErrNotCovered):
+		st.budget = memory.Budget(s.limit, 0)
+	default:
 		return err
 	}
+	return nil
 }
 
 // choice writes a candidate out in full.
@@ -228,11 +225,15 @@ func (s *search) choice(k candidate) (Choice, error) {
 // why says what a configuration needs, and of what if the estimate explains
 // the figure.
 func (s *search) why(c spec.Config, k *candidate) string {
-	if s.limit <= 0 || k.bytes <= s.limit {
+	st := &s.sites[k.site]
+	if st.budget <= 0 || k.bytes <= st.budget {
 		return fmt.Sprintf("needs %.1f GiB of host memory of %.1f GiB", k.host/memory.GiB, s.hostLimit(&c.Shape, c.Plan.Devices())/memory.GiB)
 	}
-	msg := fmt.Sprintf("needs %.1f GiB of %.1f GiB", k.bytes/memory.GiB, s.limit/memory.GiB)
-	if b, err := s.pl.memory(c); err == nil && b.Total() == k.bytes {
+	msg := memory.Misfit(k.bytes, st.budget, s.limit)
+	if !st.known {
+		return msg
+	}
+	if b := st.memory.Plan(k.plan); b.Total() == k.bytes {
 		msg += ": " + b.String()
 	}
 	return msg

@@ -72,7 +72,11 @@ func predictedMemory(p perfmodel.Predictor) memoryOf {
 		if err == nil && !(pred.MemoryBytes > 0) {
 			err = errNoMemory
 		}
-		return need{pred.MemoryBytes, pred.MemoryBytes <= c.Accelerator.MemBytes}, err
+		if err != nil {
+			return need{}, err
+		}
+		e, err := memory.Of(p, memory.Shipped(), c)
+		return need{pred.MemoryBytes, pred.MemoryBytes <= e.Budget(c.Accelerator.MemBytes)}, err
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -69,7 +70,7 @@ func runPredictPlan(c *cli.Context) error {
 		return usagef("predict: the plan says precision=%s, --precision says %s", plan.Precision, q.Precision)
 	}
 	plan.Precision = cmp.Or(plan.Precision, q.Precision, q.Accelerator.DefaultPrecision())
-	if err := checkPrecision(plan.Precision, q.Accelerator); err != nil {
+	if err := ask.CheckPrecision(plan.Precision, q.Accelerator); err != nil {
 		return err
 	}
 	q.Plan = &plan
@@ -80,13 +81,13 @@ func runPredictPlan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	row := newPlanRow(ranking.Choices[0]) // a fixed plan on a fixed shape is one choice, or an error
+	row := planRow{PlanRow: ask.NewPlanRow(ranking.Choices[0])} // a fixed plan on a fixed shape is one choice, or an error
 	cfg := ranking.Choices[0].Config
 	if c.Bool("explain") {
-		if row.explained, err = q.explain(cfg); err != nil {
+		if row.explained, err = q.explain(c, cfg); err != nil {
 			return err
 		}
-		row.Explain = row.explained.json()
+		row.Explain = row.explained.JSON()
 	}
 	title := fmt.Sprintf("%s on %s x %s, global batch %d%s", q.Model.Name, cfg.Shape, q.Accelerator.Name, q.GlobalBatch, sequence(q.Request))
 	if !row.Fits {
@@ -95,13 +96,17 @@ func runPredictPlan(c *cli.Context) error {
 	return emit(c, planResult([]planRow{row}, ranking.Evaluated, time.Since(start), title))
 }
 
-// explain says where the time and memory of c go.
-func (q *question) explain(c spec.Config) (*explanation, error) {
-	e, err := explainerOf(q.predictor, q.family)
+// explain says where the time and memory of cfg go.
+func (q *question) explain(c *cli.Context, cfg spec.Config) (*ask.Explanation, error) {
+	e, err := ask.ExplainerOf(q.predictor, q.family)
 	if err != nil {
-		return nil, err
+		return nil, asFlag(c, err)
 	}
-	out, err := explain(e, memory.Shipped(), c)
+	var m *memory.Estimator
+	if known, err := q.planner.Memory(cfg); err == nil {
+		m = &known
+	}
+	out, err := ask.Explain(e, m, cfg)
 	return &out, err
 }
 

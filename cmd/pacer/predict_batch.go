@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -37,8 +38,8 @@ type batch struct {
 	p       perfmodel.Predictor
 	family  string // of p
 	memory  *memory.Calibration
-	explain explainer // nil unless asked for
-	link    linkFlags
+	explain ask.Explainer // nil unless asked for
+	link    ask.Link
 	log     *rowLog
 	seen    calibrated
 	asked   map[string]bool // training stacks of the rows
@@ -186,7 +187,8 @@ func (b *batch) prepare() error {
 		err = usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.family)
 	}
 	if err == nil && b.c.Bool("explain") {
-		b.explain, err = explainerOf(b.p, b.family)
+		b.explain, err = ask.ExplainerOf(b.p, b.family)
+		err = asFlag(b.c, err)
 	}
 	return err
 }
@@ -200,7 +202,7 @@ type answer struct {
 	why  error   // why there is no prediction
 	odd  string  // names nothing is known of, where there is one all the same
 	need string  // of what it needs how much, where it does not fit
-	by   *explanation
+	by   *ask.Explanation
 }
 
 // chunkRows is how many rows are read, predicted side by side, and written.
@@ -285,21 +287,22 @@ func (b *batch) answerPart(part []answer) {
 			continue
 		}
 		c := &a.row.Measurement.Config
-		b.link.apply(&c.Link)
+		b.link.Apply(&c.Link)
 		if a.row.Mismatch {
 			a.why = errors.New(strings.Join(a.row.Against, "; "))
 			continue
 		}
-		a.predict(sites.of(b.c.Context, c))
+		site := sites.of(b.c.Context, c)
+		a.predict(site, c)
 		if a.why == nil && b.explain != nil {
-			a.explain(b.explain, b.memory)
+			a.explain(b.explain, site.memory)
 		}
 	}
 }
 
 // explain fills in the explanation where there is one.
-func (a *answer) explain(e explainer, m *memory.Calibration) {
-	if by, err := explain(e, m, a.row.Measurement.Config); err == nil {
+func (a *answer) explain(e ask.Explainer, m *memory.Estimator) {
+	if by, err := ask.Explain(e, m, a.row.Measurement.Config); err == nil {
 		a.by = &by
 	}
 }
@@ -316,7 +319,7 @@ func (a *answer) warnings() []string {
 	if a.odd != "" {
 		out = append(out, a.odd)
 	}
-	out = slices.Concat(out, a.row.Against, a.row.Assumed, texts(a.pred.Warnings))
+	out = slices.Concat(out, a.row.Against, a.row.Assumed, ask.Texts(a.pred.Warnings))
 	if err := a.row.Measurement.Config.Check(); err != nil {
 		out = append(out, err.Error())
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -28,10 +29,10 @@ func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if b.memory, err = memory.Condition(b.memory, rows); err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
-	if fam.Name == "hybrid" { // learns of every job from every other
+	if fam.Name == "hybrid" { // learns of every job from every other, and of memory from rows without a time
 		return family.Shipped().Condition(b.c.Context, rows)
 	}
+	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
 	return fitEach(b.c.Context, fam, rows)
 }
 
@@ -44,7 +45,7 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 		return nil, err
 	}
 	defer in.Close()
-	judge, err := analytic()
+	judge, err := ask.Analytic()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 		}
 		b.log.header(name, &row)
 		m := row.Measurement
-		b.link.apply(&m.Config.Link)
+		b.link.Apply(&m.Config.Link)
 		why, fault := unfit(b.c.Context, judge, &row)
 		if why != "" {
 			b.failed = b.failed || fault

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -19,6 +18,7 @@ type rowSite struct {
 	unknown string // names nothing is known of
 	odd     string // the same, where no row calibrated to has them either
 	memory  *memory.Estimator
+	budget  float64 // the most of it that fits, see memory.Budget
 }
 
 // rowSiteKey finds a rowSite; two with the same key take turns.
@@ -36,14 +36,14 @@ type rowSites struct {
 }
 
 // of returns the site of c.
-func (s *rowSites) of(ctx context.Context, c *spec.Config) (*rowSite, *spec.Config) {
+func (s *rowSites) of(ctx context.Context, c *spec.Config) *rowSite {
 	key := rowSiteKey{c.Model.Name, c.Accelerator.Name, c.Shape.Devices, c.Framework, c.SeqLen}
 	site := s.at[key]
 	if site == nil || !site.has(c) {
 		site = s.prepare(ctx, *c)
 		s.at[key] = site
 	}
-	return site, c
+	return site
 }
 
 // has reports whether c differs from the site in its plan alone.
@@ -63,8 +63,8 @@ func (s *rowSites) prepare(ctx context.Context, c spec.Config) *rowSite {
 	if !s.seen.known(&c) {
 		site.odd = site.unknown
 	}
-	if e, err := s.memory.For(c); err == nil {
-		site.memory = &e
+	if e, err := memory.Of(s.p, s.memory, c); err == nil {
+		site.memory, site.budget = &e, e.Budget(c.Accelerator.MemBytes)
 	}
 	if p, ok := s.p.(perfmodel.Preparer); ok {
 		site.predict, site.err = p.Prepare(c)
@@ -100,7 +100,7 @@ func (a *answer) fit(s *rowSite, c *spec.Config) {
 	}
 	a.mem = s.memory.Bytes(c.Plan)
 	limit := c.Accelerator.MemBytes
-	if a.fits = a.mem <= limit; !a.fits && limit > 0 {
-		a.need = fmt.Sprintf("needs %.1f GiB of %.1f GiB: %s", a.mem/gib, limit/gib, s.memory.Plan(c.Plan))
+	if a.fits = a.mem <= s.budget; !a.fits && limit > 0 {
+		a.need = memory.Misfit(a.mem, s.budget, limit) + ": " + s.memory.Plan(c.Plan).String()
 	}
 }

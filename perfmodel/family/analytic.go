@@ -65,6 +65,10 @@ func (*Analytic) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error
 	return Shipped().physics.prepare(&c, "analytic")
 }
 
+// Memory returns the estimator of what plans keep on the devices of c: that of
+// Predict's MemoryBytes.
+func (*Analytic) Memory(c spec.Config) (memory.Estimator, error) { return Shipped().mem.For(c) }
+
 // Explain returns the predicted step time of c by cause.
 func (*Analytic) Explain(c spec.Config) (Parts, error) { return Shipped().physics.explain(&c) }
 

@@ -185,6 +185,10 @@ func (h *Hybrid) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error
 	}, nil
 }
 
+// Memory returns the estimator of what plans keep on the devices of c, with what
+// the measured peaks say: that of Predict's MemoryBytes.
+func (h *Hybrid) Memory(c spec.Config) (memory.Estimator, error) { return h.base.physics.mem.For(c) }
+
 // Explain returns the predicted step time of c by cause. What is not physics
 // scales every part alike, so that they add up to the prediction.
 func (h *Hybrid) Explain(c spec.Config) (Parts, error) {

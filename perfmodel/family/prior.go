@@ -439,6 +439,10 @@ func (p *Prior) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 	return p.unfitted().Predict(ctx, c)
 }
 
+// Memory returns the estimator of what plans keep on the devices of c, before a
+// peak of the job has been seen.
+func (p *Prior) Memory(c spec.Config) (memory.Estimator, error) { return p.mem.For(c) }
+
 // unfitted is the model that has seen no row besides.
 func (p *Prior) unfitted() *Hybrid { return p.hybrid(p.uncalibrated()) }
 

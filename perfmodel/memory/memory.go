@@ -3,11 +3,8 @@ package memory
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -43,42 +40,6 @@ func (b Breakdown) Total() float64 {
 // HostTotal returns the host memory in bytes that the devices of one node need
 // together.
 func (b Breakdown) HostTotal(devices int) float64 { return b.HostBytes * float64(devices) }
-
-// usableShare is what a program can have of a device's nominal memory: 79.3 of
-// 80 GiB on an A100, 95.0 of 96 GiB on an H100, 31.7 of 32 GiB on a V100, as
-// nvidia-smi prints.
-const usableShare = 0.99
-
-// FitProbability returns how likely a device of memBytes, its nominal memory,
-// holds the peak, in [0, 1]: log-normal around Total with LogSD; a step at
-// Total where LogSD is 0.
-func (b Breakdown) FitProbability(memBytes float64) float64 {
-	total, limit := b.Total(), memBytes*usableShare
-	switch {
-	case !(limit > 0):
-		return 0
-	case total <= 0:
-		return 1
-	case b.LogSD > 0:
-		return 0.5 * math.Erfc(math.Log(total/limit)/(b.LogSD*math.Sqrt2))
-	case total <= limit:
-		return 1
-	}
-	return 0
-}
-
-// Sure is the probability from which on a plan is said to fit: running out of
-// memory costs a job its start, a plan not taken some of its speed.
-const Sure = 0.95
-
-// Fits reports whether a device of memBytes holds the peak with probability
-// Sure at least.
-func (b Breakdown) Fits(memBytes float64) bool { return b.FitProbability(memBytes) >= Sure }
-
-// Quantile returns the bytes the peak is below with probability q, in (0, 1).
-func (b Breakdown) Quantile(q float64) float64 {
-	return b.Total() * math.Exp(b.LogSD*distuv.UnitNormal.Quantile(q))
-}
 
 // Part is one use of memory, in bytes, in words.
 type Part struct {
@@ -225,6 +186,10 @@ func (e *Estimator) normal(p spec.Plan) spec.Plan {
 
 // Bytes returns Plan(p).Total().
 func (e *Estimator) Bytes(p spec.Plan) float64 { b := e.Plan(p); return b.Total() }
+
+// Budget returns the most that Bytes may be for a device of memBytes to hold the
+// plan, see Budget.
+func (e *Estimator) Budget(memBytes float64) float64 { return Budget(memBytes, e.logSD) }
 
 // Printed returns what the training stack itself prints as the peak of plan p:
 // some count only what their allocator reserved, or what tensors took, which

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -204,6 +205,16 @@ func (p *predictor) Predict(ctx context.Context, c spec.Config) (spec.Prediction
 	}
 	err := fmt.Errorf("registry: %s is not fitted with %s, fitted are %s: %w", key, p.family, p.known, perfmodel.ErrNotCovered)
 	return spec.Prediction{}, errors.Join(err, p.damaged)
+}
+
+// Memory returns what the model of c's key estimates memory with. The error
+// wraps perfmodel.ErrNotCovered where there is none, or it estimates none.
+func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
+	m, ok := p.fitted[c.Key()].(memory.Predictor)
+	if !ok {
+		return memory.Estimator{}, fmt.Errorf("registry: no %s model that estimates memory is fitted to %s: %w", p.family, c.Key(), perfmodel.ErrNotCovered)
+	}
+	return m.Memory(c)
 }
 
 const extension = ".model"
