@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
@@ -44,6 +45,7 @@ func usagef(format string, args ...any) error {
 func exitCode(err error) int {
 	var ee *exitError
 	var unknown *catalog.UnknownError
+	var field *ask.FieldError
 	var usage cli.ExitCoder // what the flag library objects to
 	switch {
 	case err == nil:
@@ -52,6 +54,10 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &ee):
 		return ee.code
+	case errors.As(err, &field) && !field.NoAnswer:
+		return exitUsage
+	case errors.As(err, &field):
+		return exitNoAnswer
 	case errors.Is(err, planner.ErrInfeasible), errors.Is(err, perfmodel.ErrNotCovered),
 		errors.Is(err, perfmodel.ErrTooFewPoints), errors.Is(err, measured.ErrNotMeasured), errors.As(err, &unknown):
 		return exitNoAnswer

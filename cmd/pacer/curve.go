@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -27,18 +28,6 @@ the plan of a smaller one. Example:
 	}
 }
 
-// curveRow is one point of the curve's JSON.
-type curveRow struct {
-	Devices     int      `json:"devices"`
-	Plan        string   `json:"plan"`
-	SamplesPerS float64  `json:"samples_per_s"`
-	Lo          float64  `json:"lo"`
-	Hi          float64  `json:"hi"`
-	Used        int      `json:"used"` // devices the plan uses
-	By          string   `json:"by"`
-	Warnings    []string `json:"warnings"`
-}
-
 func runCurve(c *cli.Context) error {
 	q, err := newQuestion(c)
 	if err != nil {
@@ -51,45 +40,31 @@ func runCurve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return emit(c, curveResult(curveRows(curve), curveTitle(q.Request)))
+	return emit(c, curveResult(ask.CurveRows(curve), curveTitle(q.Request)))
 }
 
 func curveTitle(r planner.Request) string {
 	return fmt.Sprintf("%s on 1 to %d x %s, global batch %d", r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch)
 }
 
-func curveRows(curve planner.Curve) []curveRow {
-	rows := make([]curveRow, 0, len(curve.Points))
-	for _, pt := range curve.Points {
-		pr := pt.Choice.Prediction
-		row := curveRow{Devices: pt.Devices, Plan: pt.Choice.Config.Plan.String(), SamplesPerS: pr.Throughput,
-			Lo: pr.Lo, Hi: pr.Hi, Used: pt.Choice.Config.Plan.Devices(), By: pr.By, Warnings: texts(pr.Warnings)}
-		if row.Lo <= 0 || row.Hi <= 0 {
-			row.Lo, row.Hi = pr.Throughput, pr.Throughput
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func curveResult(rows []curveRow, title string) result {
+func curveResult(rows []ask.CurveRow, title string) result {
 	csv := [][]string{{"devices", "plan", "samples_per_s", "lo", "hi", "used", "by", "warnings"}}
 	for _, p := range rows {
 		csv = append(csv, []string{itoa(p.Devices), p.Plan, ftoa(p.SamplesPerS), ftoa(p.Lo), ftoa(p.Hi), itoa(p.Used), p.By, strings.Join(p.Warnings, "; ")})
 	}
 	return result{
-		json:  map[string]any{"points": rows},
+		json:  ask.Curve{Points: rows},
 		csv:   csv,
 		table: func(w io.Writer) error { return printCurve(w, rows, title) },
 	}
 }
 
 // printCurve shows only the counts at which something changes.
-func printCurve(w io.Writer, rows []curveRow, title string) error {
+func printCurve(w io.Writer, rows []ask.CurveRow, title string) error {
 	fmt.Fprintln(w, title)
 	plans := make([]planRow, len(rows))
 	for i, p := range rows {
-		plans[i] = planRow{Plan: p.Plan, Warnings: p.Warnings}
+		plans[i] = planRow{PlanRow: ask.PlanRow{Plan: p.Plan, Warnings: p.Warnings}}
 	}
 	common := commonPrecision(plans)
 	table := [][]string{{"devices", "plan", "samples/s", "90 % interval", "per device"}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -71,7 +72,7 @@ type demo struct {
 }
 
 func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, error) {
-	a, err := analytic()
+	a, err := ask.Analytic()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, 
 	if err != nil {
 		return nil, err
 	}
-	node := nodeOf(acc)
+	node := ask.NodeOf(acc)
 	return &demo{ctx: ctx, w: w, out: out, seed: seed, analytic: a, planner: planner.New(a, planner.Options{}), request: planner.Request{
 		Model: m, Accelerator: acc, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Devices: demoDevices, GlobalBatch: demoBatch,
 	}}, os.MkdirAll(out, 0o755)
@@ -117,8 +118,8 @@ func (d *demo) plan() error {
 	if err != nil {
 		return err
 	}
-	rows, fitting := planRows(ranking, 5, false)
-	return printPlans(d.w, rows, planTitle(r, fitting, len(ranking.Choices)-fitting))
+	rows, fitting := ask.PlanRows(ranking, 5, false)
+	return printPlans(d.w, planRowsOf(rows), planTitle(r, fitting, len(ranking.Choices)-fitting))
 }
 
 func (d *demo) curve() error {
@@ -129,7 +130,7 @@ func (d *demo) curve() error {
 	if err != nil {
 		return err
 	}
-	return printCurve(d.w, curveRows(curve), curveTitle(r))
+	return printCurve(d.w, ask.CurveRows(curve), curveTitle(r))
 }
 
 // schedule compares the policies on a synthetic workload.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
@@ -90,7 +91,7 @@ func noneStored(c *cli.Context, f store.Filter) error {
 			what  string
 			asked []string
 			of    func(store.Tally) string
-		}{{"source", f.Sources, sourceOf}, {"model", f.Models, modelOf}, {"accelerator", f.Accelerators, acceleratorOf}} {
+		}{{"source", f.Sources, ask.SourceOf}, {"model", f.Models, ask.ModelOf}, {"accelerator", f.Accelerators, ask.AcceleratorOf}} {
 			if said := notStored(kind.what, kind.asked, tallies, kind.of); said != "" {
 				why = said
 				break
@@ -135,7 +136,7 @@ func storeFilter(c *cli.Context) (store.Filter, error) {
 	slices.Sort(parts)
 	parts = slices.Compact(parts)
 	for i, name := range f.Accelerators {
-		if found := meant(name, parts); len(found) == 1 {
+		if found := ask.Meant(name, parts); len(found) == 1 {
 			f.Accelerators[i] = found[0]
 		}
 	}

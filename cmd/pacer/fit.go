@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -54,7 +52,7 @@ func runFit(c *cli.Context) error {
 			return usagef("fit: --rows %q is neither all nor a number of at least 1", r)
 		}
 	}
-	if opts.Unfitted, err = analytic(); err != nil {
+	if opts.Unfitted, err = ask.Analytic(); err != nil {
 		return err
 	}
 	rows, err := selectedRows(c)
@@ -78,32 +76,11 @@ func runFit(c *cli.Context) error {
 	return emit(c, cardsResult(cards, opts.MaxRows == 0))
 }
 
-// fitAll fits every key of rows and keeps the results; keys that cannot be
-// fitted are returned as reasons.
+// fitAll is ask.FitAll with a progress bar.
 func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions) ([]perfmodel.Card, []string, error) {
-	byKey := perfmodel.GroupByKey(rows)
-	keys := slices.SortedFunc(maps.Keys(byKey), perfmodel.CompareKeys)
-	bar := newProgress(c.App.ErrWriter, "fit "+fam.Name, len(keys))
+	bar := newProgress(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(rows)))
 	defer bar.finish()
-	var cards []perfmodel.Card
-	var skipped []string
-	for i, k := range keys {
-		if err := c.Context.Err(); err != nil {
-			return nil, nil, err
-		}
-		fitted, card, err := perfmodel.FitKey(c.Context, fam, byKey[k], o)
-		bar.set(i + 1)
-		if err != nil {
-			skipped = append(skipped, err.Error())
-			continue
-		}
-		card.Created = time.Now().UTC().Truncate(time.Second)
-		if err := reg.Put(card, fitted); err != nil {
-			return nil, nil, err
-		}
-		cards = append(cards, card)
-	}
-	return cards, skipped, nil
+	return ask.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.set(n) })
 }
 
 func openRegistry(c *cli.Context) (*registry.Registry, error) {
@@ -121,10 +98,8 @@ func cardsResult(cards []perfmodel.Card, crossValidated bool) result {
 		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), ftoa(k.MAPE), ftoa(k.P95APE), ftoa(k.MAPEAll),
 			ftoa(k.MAPEUnfitted), ftoa(k.Coverage)})
 	}
-	p := pool(cards)
 	return result{
-		json: map[string]any{"cards": cards, "pooled": map[string]any{
-			"n_fit": p.fit, "n_held_out": p.held, "mape": p.mape, "n_all": p.all, "mape_all": p.mapeAll}},
+		json:  ask.Fits{Cards: cards, Pooled: ask.Pool(cards)},
 		csv:   csv,
 		table: func(w io.Writer) error { return printCards(w, cards, crossValidated) },
 	}
@@ -165,35 +140,15 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 			fmt.Fprintf(w, "%s: %s\n", k.Key, warning)
 		}
 	}
-	p := pool(cards)
-	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.fit)
+	p := ask.Pool(cards)
+	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.NFit)
 	how := "held-out rows, which the fit did not see"
 	if crossValidated {
 		how = "rows, each predicted by a fit to the other folds of a cross-validation"
 	}
-	fmt.Fprintf(w, "  %s over the %d %s\n", percent(p.mape), p.held, how)
-	if p.all > p.held {
-		fmt.Fprintf(w, "  %s over %d, with the rows that are left out by a rule of their source\n", percent(p.mapeAll), p.all)
+	fmt.Fprintf(w, "  %s over the %d %s\n", percent(p.MAPE), p.NHeldOut, how)
+	if p.NAll > p.NHeldOut {
+		fmt.Fprintf(w, "  %s over %d, with the rows that are left out by a rule of their source\n", percent(p.MAPEAll), p.NAll)
 	}
 	return nil
-}
-
-// pooled is the error over the rows of all cards.
-type pooled struct {
-	fit, held, all int
-	mape, mapeAll  float64
-}
-
-func pool(cards []perfmodel.Card) pooled {
-	var p pooled
-	for _, k := range cards {
-		p.fit += k.NFit
-		p.held += k.NHeldOut
-		p.all += k.NAll
-		p.mape += k.MAPE * float64(k.NHeldOut)
-		p.mapeAll += k.MAPEAll * float64(k.NAll)
-	}
-	p.mape /= float64(max(p.held, 1))
-	p.mapeAll /= float64(max(p.all, 1))
-	return p
 }

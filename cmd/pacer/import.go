@@ -280,6 +280,11 @@ func readStore(c *cli.Context, use func(*store.DB) error) error {
 	return errors.Join(use(db), db.Close())
 }
 
+// reader is readStore for those who bring the use later.
+func reader(c *cli.Context) func(func(*store.DB) error) error {
+	return func(use func(*store.DB) error) error { return readStore(c, use) }
+}
+
 // storedRows returns all measurements that match f.
 func storedRows(c *cli.Context, f store.Filter) (rows []spec.Measurement, err error) {
 	err = readStore(c, func(db *store.DB) error {

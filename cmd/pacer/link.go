@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 )
 
 // interconnectFlags are the flags that replace a machine's interconnect.
@@ -14,16 +14,13 @@ func interconnectFlags() []cli.Flag {
 	}
 }
 
-// linkFlags are the figures of an interconnect that were given, in bytes/s; 0 =
-// not given.
-type linkFlags struct{ inter, intra float64 }
-
-func readLinkFlags(c *cli.Context) (l linkFlags, err error) {
+// readLinkFlags returns the figures of an interconnect that were given.
+func readLinkFlags(c *cli.Context) (l ask.Link, err error) {
 	for _, f := range []struct {
 		name  string
 		bytes float64 // per unit of the flag
 		to    *float64
-	}{{"inter-node-gbps", 1e9 / 8, &l.inter}, {"intra-node-gbytes", 1e9, &l.intra}} {
+	}{{"inter-node-gbps", 1e9 / 8, &l.InterBps}, {"intra-node-gbytes", 1e9, &l.IntraBps}} {
 		if !c.IsSet(f.name) {
 			continue
 		}
@@ -34,14 +31,4 @@ func readLinkFlags(c *cli.Context) (l linkFlags, err error) {
 		*f.to = v * f.bytes
 	}
 	return l, nil
-}
-
-// apply replaces the figures of to that were given.
-func (l linkFlags) apply(to *spec.Link) {
-	if l.inter > 0 {
-		to.InterBps = l.inter
-	}
-	if l.intra > 0 {
-		to.IntraBps = l.intra
-	}
 }

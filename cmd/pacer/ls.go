@@ -13,7 +13,6 @@ import (
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
@@ -80,30 +79,24 @@ func listings() []listing {
 }
 
 func lsAccelerators(c *cli.Context) (rows [][]string, objects []any, err error) {
-	for _, e := range catalog.Accelerators() {
-		rows = append(rows, acceleratorCells(e.Accelerator, strings.Join(e.Aliases, ", ")))
-		objects = append(objects, acceleratorObject{e.Accelerator, list(e.Aliases), e.Source, false})
+	d, err := newDesk(c)
+	if err != nil {
+		return nil, nil, err
 	}
-	names, err := storedOnly(c, acceleratorOf, isCatalogAccelerator)
-	for _, name := range names {
-		m, err := firstRow(c, store.Filter{Accelerators: []string{name}})
-		if err != nil {
-			return nil, nil, err
-		}
-		rows = append(rows, acceleratorCells(m.Config.Accelerator, measuredHere))
-		objects = append(objects, acceleratorObject{m.Config.Accelerator, []string{}, m.Source, true})
+	entries, err := d.Accelerators(c.Context)
+	for _, e := range entries {
+		rows = append(rows, acceleratorCells(e.Accelerator, alsoCalled(e.Aliases, e.Measured)))
+		objects = append(objects, e)
 	}
 	return rows, objects, err
 }
 
-// measuredHere stands where the other names of things of the catalog are.
-const measuredHere = "(measured here)"
-
-type acceleratorObject struct {
-	spec.Accelerator
-	Aliases  []string `json:"aliases"`
-	Source   string   `json:"source"`
-	Measured bool     `json:"measured"` // known from stored measurements alone
+// alsoCalled are the other names of an entry of the catalog.
+func alsoCalled(aliases []string, measured bool) string {
+	if measured {
+		return "(measured here)"
+	}
+	return strings.Join(aliases, ", ")
 }
 
 func acceleratorCells(a spec.Accelerator, also string) []string {
@@ -111,31 +104,16 @@ func acceleratorCells(a spec.Accelerator, also string) []string {
 }
 
 func lsModels(c *cli.Context) (rows [][]string, objects []any, err error) {
-	for _, e := range catalog.Models() {
-		rows = append(rows, modelCells(e.Model, strings.Join(e.Aliases, ", ")))
-		objects = append(objects, modelObject{e.Model, e.Model.Params(), e.Model.ActiveParams(), list(e.Aliases), e.Source, false, e.Note})
+	d, err := newDesk(c)
+	if err != nil {
+		return nil, nil, err
 	}
-	names, err := storedOnly(c, modelOf, isCatalogModel)
-	for _, name := range names {
-		row, err := firstRow(c, store.Filter{Models: []string{name}})
-		if err != nil {
-			return nil, nil, err
-		}
-		m := row.Config.Model
-		rows = append(rows, modelCells(m, measuredHere))
-		objects = append(objects, modelObject{m, m.Params(), m.ActiveParams(), []string{}, row.Source, true, ""})
+	entries, err := d.Models(c.Context)
+	for _, e := range entries {
+		rows = append(rows, modelCells(e.Model, alsoCalled(e.Aliases, e.Measured)))
+		objects = append(objects, e)
 	}
 	return rows, objects, err
-}
-
-type modelObject struct {
-	spec.Model
-	Params   float64  `json:"params"`
-	Active   float64  `json:"active_params"`
-	Aliases  []string `json:"aliases"`
-	Source   string   `json:"source"`
-	Measured bool     `json:"measured"` // known from stored measurements alone
-	Note     string   `json:"note,omitempty"`
 }
 
 func modelCells(m spec.Model, also string) []string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -34,40 +35,18 @@ throughput. Example:
 	}
 }
 
-// planRow is one plan in the JSON of plan and predict.
+// planRow is a plan to print, with where time and memory go where that was
+// asked for.
 type planRow struct {
-	Plan         string   `json:"plan"`
-	StepTimeSec  float64  `json:"step_time_s"`
-	StepTimeLo   float64  `json:"step_time_lo_s"`
-	StepTimeHi   float64  `json:"step_time_hi_s"`
-	SamplesPerS  float64  `json:"samples_per_s"`
-	MemGiB       float64  `json:"mem_gib"`
-	Fits         bool     `json:"fits"`
-	TFLOPsPerGPU float64  `json:"tflops_per_gpu"`
-	Shape        string   `json:"shape"`
-	By           string   `json:"by"`
-	Why          string   `json:"why,omitempty"`
-	Warnings     []string `json:"warnings"`
-	// Explain is where time and memory go, where that was asked for.
-	Explain   map[string]map[string]float64 `json:"explain,omitempty"`
-	explained *explanation
+	ask.PlanRow
+	explained *ask.Explanation
 }
 
-func newPlanRow(ch planner.Choice) planRow {
-	sec, lo, hi := ch.Prediction.StepSec(ch.Config.Plan.GlobalBatch())
-	return planRow{
-		Plan: ch.Config.Plan.String(), StepTimeSec: sec, StepTimeLo: lo, StepTimeHi: hi,
-		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / gib, Fits: ch.Fits,
-		TFLOPsPerGPU: ch.Config.Model.TrainFLOPs(ch.Config.Seq()) * ch.Prediction.Throughput / float64(ch.Config.Plan.Devices()) / 1e12,
-		Shape:        ch.Config.Shape.Devices, By: ch.Prediction.By, Why: ch.Why, Warnings: texts(ch.Prediction.Warnings),
-	}
-}
-
-// texts makes a JSON array of warnings.
-func texts(errs []error) []string {
-	out := make([]string, len(errs))
-	for i, err := range errs {
-		out[i] = err.Error()
+// planRowsOf are rows without an explanation.
+func planRowsOf(rows []ask.PlanRow) []planRow {
+	out := make([]planRow, len(rows))
+	for i, r := range rows {
+		out[i].PlanRow = r
 	}
 	return out
 }
@@ -88,9 +67,9 @@ func runPlan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, fitting := planRows(ranking, c.Int("top"), c.Bool("rejected"))
+	rows, fitting := ask.PlanRows(ranking, c.Int("top"), c.Bool("rejected"))
 	title := planTitle(q.Request, fitting, len(ranking.Choices)-fitting)
-	if err := emit(c, planResult(rows, ranking.Evaluated, time.Since(start), title)); err != nil {
+	if err := emit(c, planResult(planRowsOf(rows), ranking.Evaluated, time.Since(start), title)); err != nil {
 		return err
 	}
 	if fitting == 0 {
@@ -98,26 +77,6 @@ func runPlan(c *cli.Context) error {
 		return err
 	}
 	return nil
-}
-
-// planRows returns the best top fitting rows, then, when asked for, as many
-// that do not fit; and how many fit in all.
-func planRows(rk planner.Ranking, top int, rejected bool) (rows []planRow, fitting int) {
-	shown, refused := 0, 0
-	for _, ch := range rk.Choices {
-		switch {
-		case ch.Fits:
-			fitting++
-			if top == 0 || shown < top {
-				shown++
-				rows = append(rows, newPlanRow(ch))
-			}
-		case rejected && (top == 0 || refused < top):
-			refused++
-			rows = append(rows, newPlanRow(ch))
-		}
-	}
-	return rows, fitting
 }
 
 func planTitle(r planner.Request, fitting, refused int) string {
@@ -136,9 +95,6 @@ func sequence(r planner.Request) string {
 
 // planResult is the output of plan and, with one row, of predict.
 func planResult(rows []planRow, evaluated int, elapsed time.Duration, title string) result {
-	if rows == nil {
-		rows = []planRow{}
-	}
 	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings"}}
 	if len(rows) == 1 && rows[0].explained != nil {
 		csv[0] = append(csv[0], explainColumns()...)
@@ -147,7 +103,7 @@ func planResult(rows []planRow, evaluated int, elapsed time.Duration, title stri
 		line := []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
 			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; ")}
 		if p.explained != nil {
-			line = append(line, p.explained.cells()...)
+			line = append(line, explanationCells(p.explained)...)
 		}
 		csv = append(csv, line)
 	}
@@ -175,7 +131,7 @@ func printPlans(w io.Writer, rows []planRow, title string) error {
 	}
 	for _, p := range rows {
 		if p.explained != nil {
-			if err := p.explained.print(w); err != nil {
+			if err := printExplanation(w, p.explained); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 )
 
 // predictedRow is one row of the output, in JSON.
@@ -55,7 +57,7 @@ func newPredictedRow(a *answer, by string) predictedRow {
 		}
 	}
 	if a.by != nil {
-		r.Explain = a.by.json()
+		r.Explain = a.by.JSON()
 	}
 	return r
 }
@@ -130,9 +132,9 @@ func (w *rowWriter) put(a *answer) error {
 	if w.explain {
 		e := a.by
 		if e == nil {
-			e = &explanation{}
+			e = &ask.Explanation{}
 		}
-		parts = e.cells()
+		parts = explanationCells(e)
 	}
 	if w.csv != nil {
 		return w.csv.Write(append(r.cells(), parts...))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -111,9 +112,9 @@ func replayStation(c *cli.Context, camp profiler.Campaign, rows rowSource, play 
 // machineOf returns the machine rows are of, as far as they agree on one.
 func machineOf(rows []spec.Measurement) profiler.Machine {
 	m := profiler.Machine{
-		Accelerator: common(rows, func(c spec.Config) spec.Accelerator { return c.Accelerator }),
-		Link:        common(rows, func(c spec.Config) spec.Link { return c.Link }),
-		Framework:   common(rows, func(c spec.Config) string { return c.Framework }),
+		Accelerator: ask.Common(rows, func(c spec.Config) spec.Accelerator { return c.Accelerator }),
+		Link:        ask.Common(rows, func(c spec.Config) spec.Link { return c.Link }),
+		Framework:   ask.Common(rows, func(c spec.Config) string { return c.Framework }),
 	}
 	for _, r := range rows {
 		total, _, most, _ := r.Config.Shape.Stats()
@@ -122,7 +123,7 @@ func machineOf(rows []spec.Measurement) profiler.Machine {
 			m.Devices = append(m.Devices, len(m.Devices))
 		}
 	}
-	m.CPUs = m.PerNode * common(rows, func(c spec.Config) int { return c.Shape.CPUs / max(c.Shape.Total(), 1) })
+	m.CPUs = m.PerNode * ask.Common(rows, func(c spec.Config) int { return c.Shape.CPUs / max(c.Shape.Total(), 1) })
 	return m
 }
 
@@ -130,7 +131,7 @@ func machineOf(rows []spec.Measurement) profiler.Machine {
 // the campaign is for none in particular.
 func syntheticStation(c *cli.Context, camp profiler.Campaign, play runner.Play) (station, error) {
 	s := station{assumed: true, notes: []string{"the synthetic runner invents its step times: keep them apart with --data DIR"}}
-	truth, err := analytic()
+	truth, err := ask.Analytic()
 	if err != nil {
 		return s, err
 	}
@@ -171,7 +172,7 @@ func assumed(accelerator string, n int) (profiler.Machine, error) {
 	if err != nil {
 		return profiler.Machine{}, err
 	}
-	node := nodeOf(a)
+	node := ask.NodeOf(a)
 	n = cmp.Or(n, node.Devices)
 	cl, err := catalog.Cluster(fmt.Sprintf("1x%dx%s", n, a.Name))
 	if err != nil {

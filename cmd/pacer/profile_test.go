@@ -18,6 +18,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/runner"
@@ -169,7 +170,7 @@ choose: grid
 	if err != nil {
 		t.Fatal(err)
 	}
-	truth, err := analytic()
+	truth, err := ask.Analytic()
 	if err != nil {
 		t.Fatal(err)
 	}

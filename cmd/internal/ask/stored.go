@@ -1,0 +1,120 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// model returns the catalog's model of a name, else the one the store has
+// measurements of. The name returned is how measurements and fitted models call
+// it; stored is whether the catalog lacks it.
+func (d *Desk) model(ctx context.Context, name string) (m spec.Model, stored bool, err error) {
+	m, err = catalog.Model(name)
+	var unknown *catalog.UnknownError
+	if !errors.As(err, &unknown) {
+		return m, false, err
+	}
+	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
+	if err != nil {
+		return m, false, err
+	}
+	i := slices.IndexFunc(names, func(s string) bool { return named.Fold(s) == named.Fold(name) })
+	if i < 0 {
+		return m, false, withStored(unknown, names)
+	}
+	row, err := d.firstRow(ctx, store.Filter{Models: names[i : i+1]})
+	return row.Config.Model, true, err
+}
+
+// accelerator is model of accelerators. Of a stored one, words of its name that
+// no other has suffice: cpu.
+func (d *Desk) accelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
+	a, err = catalog.Accelerator(name)
+	var unknown *catalog.UnknownError
+	if !errors.As(err, &unknown) {
+		return a, false, err
+	}
+	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
+	if err != nil {
+		return a, false, err
+	}
+	found := Meant(name, names)
+	switch len(found) {
+	case 0:
+		return a, false, withStored(unknown, names)
+	case 1:
+		row, err := d.firstRow(ctx, store.Filter{Accelerators: found})
+		return row.Config.Accelerator, true, err
+	}
+	return a, false, &FieldError{Field: "accelerator", Value: name, NoAnswer: true, Err: fmt.Errorf("accelerator %q is any of %q: say which", name, found)}
+}
+
+// Meant returns the one of names that is name whatever the case and
+// punctuation, else those of which name is one or more successive words.
+func Meant(name string, names []string) []string {
+	want := named.Fold(name)
+	var out []string
+	for _, s := range names {
+		if named.Fold(s) == want {
+			return []string{s}
+		}
+		if hasWords(s, want) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// hasWords reports whether successive words of s fold to want.
+func hasWords(s, want string) bool {
+	words := strings.Fields(s)
+	for i := range words {
+		for j := i + 1; want != "" && j <= len(words); j++ {
+			if named.Fold(strings.Join(words[i:j], " ")) == want {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withStored is unknown with the stored names among the nearest.
+func withStored(unknown *catalog.UnknownError, stored []string) error {
+	out := *unknown
+	out.Nearest = named.Nearest(unknown.Name, slices.Concat(unknown.Nearest, stored), 3)
+	return &out
+}
+
+// ModelOf, SourceOf and AcceleratorOf are the names a tally is of.
+func ModelOf(t store.Tally) string       { return t.Model }
+func SourceOf(t store.Tally) string      { return t.Source }
+func AcceleratorOf(t store.Tally) string { return t.Accelerator }
+
+func isCatalogModel(name string) bool {
+	_, err := catalog.Model(name)
+	return err == nil
+}
+
+func isCatalogAccelerator(name string) bool {
+	_, err := catalog.Accelerator(name)
+	return err == nil
+}
+
+// storedOnly returns the names in the store that the catalog lacks, sorted.
+func (d *Desk) storedOnly(ctx context.Context, of func(store.Tally) string, known func(string) bool) ([]string, error) {
+	tallies, err := d.Summary(ctx)
+	var out []string
+	for _, t := range tallies {
+		out = append(out, of(t))
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), known), err
+}
