@@ -1,0 +1,257 @@
+package datasets
+
+import (
+	"encoding/json"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// hfArch is one architecture of the transformers library: what its config
+// class has for what a file does not say, and where it departs from the
+// others. From the configuration_*.py of huggingface/transformers 4.57.
+type hfArch struct {
+	kind     spec.Kind
+	gated    bool           // the MLP has three matrices
+	tied     bool           // tie_word_embeddings where the file does not say
+	defaults map[string]any // fields that files may leave out
+	rest     func(*hfConfig, *spec.Model)
+}
+
+// hfArchitectures by model_type.
+var hfArchitectures = map[string]hfArch{
+	"llama":       {kind: spec.Decoder, gated: true},
+	"mistral":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_key_value_heads": 8}},
+	"ministral":   {kind: spec.Decoder, gated: true},
+	"mixtral":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2}},
+	"qwen2":       {kind: spec.Decoder, gated: true},
+	"qwen2_moe":   {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632}},
+	"qwen3":       {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 128}},
+	"qwen3_moe":   {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768}},
+	"gemma":       {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"head_dim": 256}},
+	"gemma2":      {kind: spec.Decoder, gated: true, tied: true, defaults: map[string]any{"head_dim": 256, "num_key_value_heads": 4}},
+	"gemma3":      {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults},
+	"gemma3_text": {kind: spec.Decoder, gated: true, tied: true, defaults: gemma3Defaults},
+	"phi":         {kind: spec.Decoder},
+	"phi3":        {kind: spec.Decoder, gated: true},
+	"phimoe":      {kind: spec.Decoder, gated: true},
+	"olmo":        {kind: spec.Decoder, gated: true},
+	"olmo2":       {kind: spec.Decoder, gated: true},
+	"olmo3":       {kind: spec.Decoder, gated: true},
+	"olmoe":       {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_experts": 64, "num_experts_per_tok": 8}},
+	"granite":     {kind: spec.Decoder, gated: true},
+	"granitemoe":  {kind: spec.Decoder, gated: true},
+	"cohere":      {kind: spec.Decoder, gated: true, tied: true},
+	"cohere2":     {kind: spec.Decoder, gated: true, tied: true},
+	"internlm2":   {kind: spec.Decoder, gated: true},
+	"internlm3":   {kind: spec.Decoder, gated: true},
+	"smollm3":     {kind: spec.Decoder, gated: true, tied: true},
+	"stablelm":    {kind: spec.Decoder, gated: true},
+	"starcoder2":  {kind: spec.Decoder, tied: true},
+	"nemotron":    {kind: spec.Decoder},
+	"glm4":        {kind: spec.Decoder, gated: true},
+	"gpt_oss":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 64}},
+	"llama4":      {kind: spec.Decoder, gated: true, rest: llama4},
+	"llama4_text": {kind: spec.Decoder, gated: true, rest: llama4},
+
+	"deepseek_v2": {kind: spec.Decoder, gated: true, rest: latentAttention},
+	"deepseek_v3": {kind: spec.Decoder, gated: true, rest: latentAttention},
+	"kimi_k2":     {kind: spec.Decoder, gated: true, rest: latentAttention},
+
+	"gpt2":        {kind: spec.Decoder, tied: true, rest: learnedPositions},
+	"gpt_bigcode": {kind: spec.Decoder, tied: true, rest: oneKVHead("multi_query", true)},
+	"gpt_neo":     {kind: spec.Decoder, tied: true, rest: learnedPositions},
+	"gpt_neox":    {kind: spec.Decoder},
+	"gptj":        {kind: spec.Decoder},
+	"codegen":     {kind: spec.Decoder},
+	"bloom":       {kind: spec.Decoder, tied: true, defaults: map[string]any{"seq_length": 2048}, rest: fourTimesWide},
+	"opt":         {kind: spec.Decoder, tied: true, rest: opt},
+	"falcon":      {kind: spec.Decoder, tied: true, defaults: map[string]any{"max_position_embeddings": 2048}, rest: falcon},
+	"mpt":         {kind: spec.Decoder, tied: true, rest: mpt},
+
+	"bert":        {kind: spec.Encoder, tied: true, rest: bert},
+	"roberta":     {kind: spec.Encoder, tied: true, rest: roberta},
+	"xlm-roberta": {kind: spec.Encoder, tied: true, rest: roberta},
+	"distilbert":  {kind: spec.Encoder, tied: true, rest: learnedPositions},
+	"electra":     {kind: spec.Encoder, tied: true, rest: learnedPositions},
+	"modernbert":  {kind: spec.Encoder, gated: true, tied: true},
+
+	"t5":   {kind: spec.EncoderDecoder, tied: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, rest: t5},
+	"mt5":  {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, rest: t5},
+	"umt5": {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, rest: t5},
+	"bart": {kind: spec.EncoderDecoder, tied: true, rest: bart},
+
+	"vit":    {kind: spec.Vision, rest: vit},
+	"deit":   {kind: spec.Vision, rest: vit},
+	"dinov2": {kind: spec.Vision, rest: vit},
+}
+
+var gemma3Defaults = map[string]any{"head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "max_position_embeddings": 131072}
+
+// extra adds weights that the shape of m cannot say to its counts.
+func extra(m *spec.Model, n float64) {
+	total, active := m.Params(), m.ActiveParams()
+	if m.ParamCount = total + n; m.Experts > 0 {
+		m.ActiveParamCount = active + n
+	}
+}
+
+// learnedPositions counts a vector for every position.
+func learnedPositions(c *hfConfig, m *spec.Model) {
+	n := c.count(hfMaxTokens, "n_positions", "max_position_embeddings")
+	extra(m, float64(n)*float64(m.Hidden))
+}
+
+// oneKVHead is of architectures that share one key and value among all heads
+// where a field says so.
+func oneKVHead(field string, def bool) func(*hfConfig, *spec.Model) {
+	return func(c *hfConfig, m *spec.Model) {
+		if c.flag(field, def) {
+			m.KVHeads = 1
+		}
+		learnedPositions(c, m)
+	}
+}
+
+func fourTimesWide(_ *hfConfig, m *spec.Model) { m.FFN = min(4*m.Hidden, hfMaxWidth) }
+
+// opt has positions from 2 on, and in its 350m embeddings of their own width.
+func opt(c *hfConfig, m *spec.Model) {
+	if w := c.count(hfMaxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
+		c.warn("the embeddings are taken as %d wide, not %d", m.Hidden, w)
+	}
+	extra(m, float64(c.count(hfMaxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
+}
+
+// falcon has one key/value head in its first architecture, groups in the second.
+func falcon(c *hfConfig, m *spec.Model) {
+	switch {
+	case c.flag("new_decoder_architecture", false):
+	case c.flag("multi_query", true):
+		m.KVHeads = 1
+	default:
+		m.KVHeads = 0
+	}
+}
+
+// mpt gives the width of the MLP as a multiple and the key/value heads in an
+// object.
+func mpt(c *hfConfig, m *spec.Model) {
+	m.FFN = min(int(c.ratio("expansion_ratio", 4)*float64(m.Hidden)), hfMaxWidth)
+	attn := &hfConfig{}
+	if json.Unmarshal(c.fields["attn_config"], &attn.fields) == nil {
+		m.KVHeads = attn.count(hfMaxWidth, "kv_n_heads")
+		if attn.err != nil {
+			c.fail("attn_config: %w", attn.err)
+		}
+	}
+}
+
+// bert has positions, two token types and a pooler.
+func bert(c *hfConfig, m *spec.Model) {
+	h := float64(m.Hidden)
+	extra(m, (float64(c.count(hfMaxTokens, "max_position_embeddings"))+2)*h+h*h)
+}
+
+// roberta is bert with one token type and two positions that samples do not
+// use.
+func roberta(c *hfConfig, m *spec.Model) {
+	bert(c, m)
+	m.ParamCount -= float64(m.Hidden)
+	if m.SeqLen > 2 {
+		m.SeqLen -= m.SeqLen % 128
+	}
+}
+
+// t5 counts the layers of one stack; of an untied head the encoder and decoder
+// still share their embedding.
+func t5(c *hfConfig, m *spec.Model) {
+	decoder := c.count(hfMaxLayers, "num_decoder_layers")
+	if decoder == 0 {
+		decoder = m.Layers
+	}
+	if decoder != m.Layers {
+		c.warn("%d encoder and %d decoder layers are taken as halves", m.Layers, decoder)
+	}
+	m.Layers += decoder
+	if act := c.word("feed_forward_proj"); act != "" {
+		m.GatedMLP = len(act) > 6 && act[:6] == "gated-"
+	}
+}
+
+// bart names both stacks.
+func bart(c *hfConfig, m *spec.Model) {
+	enc, dec := c.count(hfMaxLayers, "encoder_layers"), c.count(hfMaxLayers, "decoder_layers")
+	if enc != dec {
+		c.warn("%d encoder and %d decoder layers are taken as halves", enc, dec)
+	}
+	m.Layers = enc + dec
+	m.Heads = c.count(hfMaxWidth, "encoder_attention_heads")
+	m.FFN = c.count(hfMaxWidth, "encoder_ffn_dim")
+	extra(m, 2*float64(c.count(hfMaxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
+}
+
+// vit has a token per patch and one for the class.
+func vit(c *hfConfig, m *spec.Model) {
+	image, patch := c.count(hfMaxWidth, "image_size"), c.count(hfMaxWidth, "patch_size")
+	if image == 0 || patch == 0 || patch > image || image/patch > 1<<12 {
+		c.fail("image_size=%d and patch_size=%d give no number of patches", image, patch)
+		return
+	}
+	if ratio := c.ratio("mlp_ratio", 0); ratio > 0 && !c.has("intermediate_size") {
+		m.FFN = min(int(ratio*float64(m.Hidden)), hfMaxWidth)
+	}
+	side := image / patch
+	m.SeqLen, m.Vocab, m.KVHeads = side*side+1, 0, 0
+	channels := c.count(hfMaxWidth, "num_channels")
+	extra(m, (float64(channels)*float64(patch)*float64(patch)+float64(m.SeqLen+c.classes()))*float64(m.Hidden))
+}
+
+// classes returns how many a classifier tells apart, 0 if it is none.
+func (c *hfConfig) classes() int {
+	var labels map[string]json.RawMessage
+	if json.Unmarshal(c.fields["id2label"], &labels) == nil && len(labels) > 0 {
+		return len(labels)
+	}
+	return c.count(hfMaxVocab, "num_labels")
+}
+
+// llama4 has a dense MLP of another width between the layers with experts, and
+// one shared expert.
+func llama4(c *hfConfig, m *spec.Model) {
+	if m.Experts > 0 {
+		m.SharedExperts, m.ExpertFFN = 1, m.FFN
+		if w := c.count(hfMaxWidth, "intermediate_size_mlp"); w > 0 {
+			m.FFN = w
+		}
+	}
+}
+
+// latentAttention counts the projections of multi-head latent attention
+// (DeepSeek-AI, DeepSeek-V2, 2024, section 2.1), which are not those of the
+// heads the shape has:
+//
+//	h·q + q·a·(n+r) + h·(k+r) + k·a·(n+v) + a·v·h
+//
+//	h     hidden size
+//	a     heads
+//	q, k  ranks of the queries' and the keys' and values' latent vectors; without
+//	      q the queries are h·a·(n+r)
+//	n, r  width of a head's part without and with rotation
+//	v     width of a head's values
+func latentAttention(c *hfConfig, m *spec.Model) {
+	h, a := float64(m.Hidden), float64(m.Heads)
+	q, k := float64(c.count(hfMaxWidth, "q_lora_rank")), float64(c.count(hfMaxWidth, "kv_lora_rank"))
+	n, r := float64(c.count(hfMaxWidth, "qk_nope_head_dim")), float64(c.count(hfMaxWidth, "qk_rope_head_dim"))
+	v := float64(c.count(hfMaxWidth, "v_head_dim"))
+	if k == 0 || n == 0 || v == 0 {
+		c.fail("kv_lora_rank, qk_nope_head_dim and v_head_dim must be there and positive")
+		return
+	}
+	m.HeadDim, m.KVHeads = int(v), m.Heads
+	queries := h * a * (n + r)
+	if q > 0 {
+		queries = h*q + q*a*(n+r)
+	}
+	counted := queries + h*(k+r) + k*a*(n+v) + a*v*h
+	extra(m, float64(m.Layers)*(counted-m.AttentionParams()))
+}
