@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -178,6 +180,68 @@ func TestFitProbability(t *testing.T) {
 	if p := (Breakdown{}).FitProbability(1); p != 1 {
 		t.Errorf("nothing fits with %g", p)
 	}
+}
+
+// TestBudget: it is where Fits and a FitProbability of Sure end, and a device of
+// no known size holds nothing for sure.
+func TestBudget(t *testing.T) {
+	for _, sd := range []float64{0, 0.02, 0.1, 0.4} {
+		most := Budget(80*GiB, sd)
+		for _, of := range []float64{0.999, 1.001} {
+			b := Breakdown{Activations: of * most, LogSD: sd}
+			if fits := of < 1; b.Fits(80*GiB) != fits || (b.FitProbability(80*GiB) >= Sure) != fits {
+				t.Errorf("spread %g: %g of the budget fits: %v, with probability %.3f", sd, of, b.Fits(80*GiB), b.FitProbability(80*GiB))
+			}
+		}
+		if !(most < 80*GiB) || Budget(40*GiB, sd) != most/2 {
+			t.Errorf("spread %g: %g bytes of 80 GiB, %g of 40 GiB", sd, most, Budget(40*GiB, sd))
+		}
+	}
+	for bytes, want := range map[float64]string{
+		70.04 * GiB: "needs 70.0 GiB of 80.0 GiB, where up to 67.2 GiB are 95 % sure to fit",
+		81 * GiB:    "needs 81.0 GiB of 80.0 GiB",
+	} {
+		if got := Misfit(bytes, Budget(80*GiB, 0.1), 80*GiB); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if (Breakdown{}).Fits(0) {
+		t.Error("something fits a device of unknown size for sure")
+	}
+}
+
+// TestOf: a model's own estimate goes before the calibration given, unless it
+// has none.
+func TestOf(t *testing.T) {
+	c := spec.Config{Model: gpt(8, 2048, 16), Plan: spec.Plan{DP: 1, MicroBatch: 1}}
+	large := Prior()
+	large.Pooled.ContextBytes = 100 * GiB
+	for _, tc := range []struct {
+		p    perfmodel.Predictor
+		want float64
+	}{{knows{cal: large}, peak(t, large, c)}, {knows{err: perfmodel.ErrNotCovered}, peak(t, Prior(), c)}, {nil, peak(t, Prior(), c)}} {
+		if e, err := Of(tc.p, Prior(), c); err != nil || e.Bytes(c.Plan) != tc.want {
+			t.Errorf("%+v: %g bytes, %v; want %g", tc.p, e.Bytes(c.Plan), err, tc.want)
+		}
+	}
+	broken := errors.New("broken")
+	if _, err := Of(knows{err: broken}, Prior(), c); !errors.Is(err, broken) {
+		t.Errorf("error %v, want that of the model", err)
+	}
+}
+
+// knows is a model with an opinion on memory alone.
+type knows struct {
+	perfmodel.Predictor
+	cal *Calibration
+	err error
+}
+
+func (k knows) Memory(c spec.Config) (Estimator, error) {
+	if k.err != nil {
+		return Estimator{}, k.err
+	}
+	return k.cal.For(c)
 }
 
 // TestStages: the peak over stages is the one Plan returns, and Parts add up.
