@@ -35,12 +35,12 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	var top answer
 	for n := 1; n <= r.Devices; n++ {
 		at := r
-		at.Devices, at.Shape = n, share(r.Shape, n, r.Devices)
-		a, err := pl.fastest(ctx, at)
+		at.Devices, at.MinDevices, at.Shape = n, 0, share(r.Shape, n, r.Devices)
+		a, err := pl.best(ctx, &at)
 		if err != nil {
 			return Curve{}, err
 		}
-		if a.ok && (!top.ok || a.choice.Prediction.Throughput > top.choice.Prediction.Throughput) {
+		if a.ok && (!top.ok || r.value(&a.choice) > r.value(&top.choice)) {
 			top = a
 		}
 		if top.ok {

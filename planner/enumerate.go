@@ -58,6 +58,15 @@ func (e Enumerate) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 	}
 }
 
+// plans implements uniform.
+func (e Enumerate) plans(r Request) (shared spec.Config, each func(yield func(*spec.Plan) bool), ok bool) {
+	if r.Plan != nil {
+		return shared, nil, false
+	}
+	g := e.generator(r)
+	return g.c, g.each, true
+}
+
 // generator walks the plans of one request, widest choice last, so that each
 // rule prunes as early as it can be decided.
 type generator struct {

@@ -9,27 +9,77 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// infeasible returns the error for a normal request nothing fits, wrapping
-// ErrInfeasible: the nearest miss and the smallest change that would help, or
-// why there is no candidate at all.
+// InfeasibleError says why nothing answers a request. It wraps ErrInfeasible.
+type InfeasibleError struct {
+	Question string // model, devices, batch
+	Why      string // what is missing, in a sentence
+	// Nearest is the plan that came nearest: the one that needs least memory, or
+	// the fastest where the target was missed. Nil when no plan is legal.
+	Nearest *Choice
+	// Remedy is the smallest change found that would help, nil if none was.
+	Remedy *Remedy
+}
+
+// Remedy is a change to a request: other devices, or another plan where the
+// request fixed one.
+type Remedy struct {
+	Change  string // such as "16 devices" or "recompute=full"
+	Devices int    // 0 = as asked
+	Plan    *spec.Plan
+}
+
+func (e *InfeasibleError) Error() string {
+	msg := fmt.Sprintf("planner: %s: %v: %s", e.Question, ErrInfeasible, e.Why)
+	if e.Remedy != nil {
+		msg += "; would fit with " + e.Remedy.Change
+	}
+	return msg
+}
+
+// Unwrap returns ErrInfeasible.
+func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
+
+// infeasible returns the InfeasibleError for a normal request that nothing
+// answers, or what kept it from being answered.
 func (pl *Planner) infeasible(ctx context.Context, r Request) error {
-	s := pl.newSearch(ctx, r, func(*candidate) {})
-	if err := s.run(); err != nil {
+	s := pl.newSearch(ctx, &r, func(*candidate) {})
+	if err := s.sweep(); err != nil {
 		return err
 	}
-	var why string
-	if s.missed {
-		c := s.sites[s.nearest.site].config
-		c.Plan = s.nearest.plan
-		why = fmt.Sprintf("the nearest, %s, %s", c.Plan, s.why(c, &s.nearest))
-		if fix := pl.remedy(ctx, r, c, s); fix != "" {
-			why += "; would fit with " + fix
+	out := &InfeasibleError{Question: r.question()}
+	switch {
+	case s.short > 0:
+		c, err := s.choice(s.closest)
+		if err != nil {
+			return err
 		}
-	} else {
-		why = pl.noCandidate(ctx, r)
+		out.Nearest = &c
+		out.Why = fmt.Sprintf("of %d plans that fit the fastest, %s, makes %.4g samples/s of the %.4g asked for",
+			s.short, c.Config.Plan, r.promised(&c.Prediction), r.TargetThroughput)
+	case s.missed:
+		c, err := s.choice(s.nearest)
+		if err != nil {
+			return err
+		}
+		out.Nearest = &c
+		out.Why = fmt.Sprintf("the nearest, %s, %s", c.Config.Plan, c.Why)
+		out.Remedy = pl.remedy(ctx, r, c.Config, s)
+	default:
+		out.Why = pl.noCandidate(ctx, r.at(r.Devices, r.MinBatch))
 	}
-	return fmt.Errorf("planner: %s, %d x %s, global batch %d: %w: %s",
-		r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, ErrInfeasible, why)
+	return out
+}
+
+// question names what was asked.
+func (r *Request) question() string {
+	devices, batch := fmt.Sprint(r.Devices), fmt.Sprint(r.MinBatch)
+	if from, to := r.counts(); from < to {
+		devices = fmt.Sprintf("%d to %d", from, to)
+	}
+	if r.MinBatch < r.MaxBatch {
+		batch = fmt.Sprintf("%d to %d", r.MinBatch, r.MaxBatch)
+	}
+	return fmt.Sprintf("%s, %s x %s, global batch %s", r.Model.Name, devices, r.Accelerator.Name, batch)
 }
 
 // noCandidate says why the space is empty for r, and the nearest number of
@@ -56,33 +106,50 @@ func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
 	return why
 }
 
-// remedy returns the smallest change that makes something fit, "" if none is
+// remedy returns the smallest change that makes something fit, nil if none is
 // found. A fixed plan is changed where it is cheap: micro-batch, then
-// recomputation, ZeRO stage and offload. Else more devices are tried, doubling
-// up to 64 times as many.
-func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *search) string {
+// recomputation, ZeRO stage and offload. Else more devices are tried: up to
+// twice as many in whole nodes, then doubling up to 64 times as many.
+func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *search) *Remedy {
 	if r.Plan != nil {
 		return pl.remedyPlan(ctx, r, c, miss)
 	}
-	for n := 2 * r.Devices; n <= 64*r.Devices && n <= maxDevices; n *= 2 {
-		more := r
-		more.Devices, more.Shape.Devices = n, ""
-		fits := false
-		s := pl.newSearch(ctx, more, func(*candidate) { fits = true })
-		for c := range pl.o.Space.Configs(ctx, more) {
-			if err := s.judge(&c); err != nil || fits {
-				break
-			}
+	r = r.at(r.Devices, r.MinBatch)
+	r.Shape.Devices = ""
+	step := 1
+	if r.Devices >= r.PerNode {
+		step = (r.Devices/64/r.PerNode + 1) * r.PerNode
+	}
+	for n := r.Devices - r.Devices%step + step; n <= min(64*r.Devices, maxDevices); n += step {
+		if n > 2*r.Devices {
+			step = n
 		}
-		if fits {
-			return fmt.Sprintf("%d devices", n)
+		if pl.anyFits(ctx, r.at(n, r.MinBatch)) {
+			return &Remedy{Change: plural(n, "device"), Devices: n}
 		}
 	}
-	return ""
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// anyFits reports whether some candidate of r fits.
+func (pl *Planner) anyFits(ctx context.Context, r Request) bool {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	fits := false
+	s := pl.newSearch(ctx, &r, func(*candidate) { fits = true; stop() })
+	_ = s.run(r) // stopped, or without an opinion
+	return fits
 }
 
 // remedyPlan returns the first change of c's plan that is in the space and fits.
-func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, miss *search) string {
+func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, miss *search) *Remedy {
 	st := &miss.sites[miss.nearest.site]
 	for _, ch := range changes(c.Plan) {
 		r.Plan = &ch.plan
@@ -91,10 +158,10 @@ func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, mis
 			continue
 		}
 		for range pl.o.Space.Configs(ctx, r) {
-			return ch.name
+			return &Remedy{Change: ch.name, Plan: &ch.plan}
 		}
 	}
-	return ""
+	return nil
 }
 
 type change struct {

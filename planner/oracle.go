@@ -17,14 +17,22 @@ var ErrInfeasible = errors.New("no feasible plan")
 type Request struct {
 	Model       spec.Model
 	SeqLen      int // tokens per sample, 0 = Model.SeqLen
-	GlobalBatch int // samples per step, at least 1
+	GlobalBatch int // samples per step; 0 = any of MinBatch..MaxBatch
 	Accelerator spec.Accelerator
 	Link        spec.Link
 	Framework   string
 	Precision   spec.Precision // of proposed plans, "" = the space's default
 
-	// Devices is how many. For Curve it is the largest count.
+	// MinBatch and MaxBatch bound a free global batch. Of the numbers between
+	// them those of the forms 2^k and 3·2^k are considered, and the two bounds.
+	MinBatch, MaxBatch int
+
+	// Devices is how many. For Curve it is the largest count, and for Best, Rank
+	// and Pareto too where MinDevices is set.
 	Devices int
+	// MinDevices, when set, makes Devices the most and this the least. The
+	// objectives Cost and MinDevices take 0 for 1.
+	MinDevices int
 	// PerNode is the devices of one node, for laying out Devices; 0 = 8.
 	PerNode int
 	// NodeHostBytes is the host memory of one node, of which a job may use the
@@ -36,6 +44,23 @@ type Request struct {
 	// Plan, when set, fixes the plan up to its Shape.
 	Plan *spec.Plan
 
+	// Objective is what is best; "" is Throughput.
+	Objective Objective
+	// TargetThroughput is what objective MinDevices asks for, samples/s.
+	TargetThroughput float64
+	// PricePerHour is that of one device, in any currency; 0 = 1, so that costs
+	// are in device-hours.
+	PricePerHour float64
+	// NoiseScale is the gradient noise scale of the job, in samples, for
+	// objective Goodput; InitialBatch the global batch its hyperparameters are
+	// for, 0 = the least considered. See StatisticalEfficiency.
+	NoiseScale   float64
+	InitialBatch int
+	// Risk, when set, compares plans by the throughput they fall short of with
+	// that probability, in (0, 0.5]; 0 by the median. 0.05 is the lower bound of
+	// the 90 % interval.
+	Risk float64
+
 	// Top limits Rank to that many choices, 0 = all.
 	Top int
 }
@@ -46,14 +71,24 @@ type Choice struct {
 	Prediction spec.Prediction
 	Fits       bool   // within device memory, as far as memory is predicted
 	Why        string // why it does not fit, "" if it does
+
+	// CostPerSample is in Request.PricePerHour's currency.
+	CostPerSample float64
+	// Efficiency is what a sample teaches at the plan's global batch, relative to
+	// the initial one, in (0, 1]; 1 where the request names no noise scale.
+	Efficiency float64
 }
 
-// Ranking is the candidates of a request: those that fit first, by predicted
-// throughput, then those that do not, by the memory they need; ties by plan
-// and shape.
+// Goodput returns throughput times Efficiency, samples/s.
+func (c *Choice) Goodput() float64 { return c.Prediction.Throughput * c.Efficiency }
+
+// Ranking is the candidates of a request: those that fit first, by its
+// objective, then those that do not, by the memory they need; ties by plan and
+// shape.
 type Ranking struct {
 	Choices   []Choice
 	Evaluated int // legal candidates looked at, whether they fit or not
+	Fitting   int // of those that fit, and reach the target where there is one
 }
 
 // Curve is Rubick's sensitivity curve: for each device count 1..Devices the

@@ -92,23 +92,62 @@ type answer struct {
 	ok     bool
 }
 
-// Best returns the fastest choice that fits; ties go to the smaller need of
-// memory, then to the simpler plan. When nothing fits or nothing is legal the
-// error wraps ErrInfeasible and names the nearest miss.
+// Best returns the best choice that fits under the request's objective; ties go
+// to the higher throughput, the smaller need of memory, then to the simpler plan.
+// When nothing fits, reaches the target or is legal, the error wraps
+// ErrInfeasible and names the nearest miss.
 func (pl *Planner) Best(ctx context.Context, r Request) (Choice, error) {
 	r, err := r.normal()
 	if err != nil {
 		return Choice{}, err
 	}
-	a, err := pl.fastest(ctx, r)
+	a, err := pl.best(ctx, &r)
 	if err != nil || a.ok {
 		return a.choice, err
 	}
 	return Choice{}, pl.infeasible(ctx, r)
 }
 
-// fastest is Best for a normal request, cached, and silent about why there is
-// no answer.
+// best is Best for a normal request, silent about why there is no answer. For
+// one number of devices and one batch every objective has the same answer, so
+// that these are looked up.
+func (pl *Planner) best(ctx context.Context, r *Request) (best answer, err error) {
+	var top candidate
+	from, to := r.counts()
+	for n := from; n <= to; n++ {
+		for _, b := range r.batches() {
+			a, err := pl.fastest(ctx, r.at(n, b))
+			if err != nil {
+				return answer{}, err
+			}
+			k, ok := r.weigh(&a)
+			if ok && (!best.ok || compareFitting(&k, &top) < 0) {
+				top, best = k, a
+			}
+		}
+		if best.ok && r.Objective == MinDevices {
+			break
+		}
+	}
+	if best.ok {
+		r.account(&best.choice)
+	}
+	return best, nil
+}
+
+// weigh returns what orders a choice among others under r's objective.
+func (r *Request) weigh(a *answer) (k candidate, ok bool) {
+	if !a.ok {
+		return k, false
+	}
+	p := &a.choice.Config.Plan
+	k = candidate{plan: *p, throughput: a.choice.Prediction.Throughput, bytes: a.choice.Prediction.MemoryBytes}
+	k.worth, ok = r.worth(r.promised(&a.choice.Prediction), p.Devices(), p.GlobalBatch())
+	return k, ok
+}
+
+// fastest is the best answer for a normal request of one number of devices and
+// one batch, cached.
 func (pl *Planner) fastest(ctx context.Context, r Request) (answer, error) {
 	key := keyOf(r)
 	if a, ok := pl.bests.get(key); ok {
@@ -116,12 +155,15 @@ func (pl *Planner) fastest(ctx context.Context, r Request) (answer, error) {
 	}
 	var best candidate
 	var a answer
-	s := pl.newSearch(ctx, r, func(c *candidate) {
+	s := pl.newSearch(ctx, &r, func(c *candidate) {
 		if !a.ok || compareFitting(c, &best) < 0 {
 			best, a.ok = *c, true
 		}
 	})
-	err := s.run()
+	err := s.run(r)
+	if err == nil {
+		err = s.opinion()
+	}
 	if err == nil && a.ok {
 		a.choice, err = s.choice(best)
 	}
@@ -141,19 +183,25 @@ func (pl *Planner) Rank(ctx context.Context, r Request) (Ranking, error) {
 		return Ranking{}, err
 	}
 	var all []candidate
-	s := pl.newSearch(ctx, r, func(c *candidate) { all = append(all, *c) })
+	out := Ranking{}
+	s := pl.newSearch(ctx, &r, nil)
+	s.add = func(c *candidate) {
+		if all = append(all, *c); c.fits {
+			out.Fitting++
+		}
+		if r.Top > 0 && len(all) >= 4*r.Top+1024 {
+			all = s.first(all)
+		}
+	}
 	s.keepMisses = true
-	if err := s.run(); err != nil {
+	if err := s.sweep(); err != nil {
 		return Ranking{}, err
 	}
 	if len(all) == 0 {
 		return Ranking{}, pl.infeasible(ctx, r)
 	}
-	slices.SortFunc(all, s.compare)
-	if r.Top > 0 {
-		all = all[:min(r.Top, len(all))]
-	}
-	out := Ranking{Evaluated: s.evaluated, Choices: make([]Choice, len(all))}
+	all = s.first(all)
+	out.Evaluated, out.Choices = s.evaluated, make([]Choice, len(all))
 	for i := range all {
 		if out.Choices[i], err = s.choice(all[i]); err != nil {
 			return Ranking{}, err
@@ -162,12 +210,21 @@ func (pl *Planner) Rank(ctx context.Context, r Request) (Ranking, error) {
 	return out, nil
 }
 
+// first returns the candidates a Ranking lists, in order.
+func (s *search) first(all []candidate) []candidate {
+	slices.SortFunc(all, s.compare)
+	if s.ask.Top > 0 {
+		all = all[:min(s.ask.Top, len(all))]
+	}
+	return all
+}
+
 // normal checks r and writes its defaults out.
 func (r Request) normal() (Request, error) {
 	if r.Plan != nil {
 		p := r.Plan.Normal()
 		r.Plan = &p
-		if r.GlobalBatch == 0 {
+		if r.GlobalBatch == 0 && r.MaxBatch == 0 {
 			r.GlobalBatch = p.GlobalBatch()
 		}
 		if got := p.GlobalBatch(); got != r.GlobalBatch {
@@ -183,9 +240,10 @@ func (r Request) normal() (Request, error) {
 		r.PerNode = 8
 	}
 	m := &r.Model
+	if err := r.checkBatch(); err != nil {
+		return r, err
+	}
 	switch {
-	case r.GlobalBatch < 1 || r.GlobalBatch > maxBatch:
-		return r, fmt.Errorf("planner: global batch %d, want 1..%d", r.GlobalBatch, maxBatch)
 	case r.Devices < 1 || r.Devices > maxDevices:
 		return r, fmt.Errorf("planner: %d devices, want 1..%d", r.Devices, maxDevices)
 	case r.PerNode < 1:
@@ -197,7 +255,7 @@ func (r Request) normal() (Request, error) {
 	case min(m.Layers, m.Hidden, m.FFN, m.Heads, m.KVHeads, m.HeadDim, m.Vocab, m.Experts, m.SeqLen, r.SeqLen) < 0:
 		return r, fmt.Errorf("planner: model %s has a negative size or sequence length", m.Name)
 	}
-	return r, nil
+	return r, r.checkObjective()
 }
 
 // A request is bounded so that products of degrees stay in an int and divisors

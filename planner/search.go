@@ -18,6 +18,7 @@ type candidate struct {
 	site       int32
 	fits       bool
 	throughput float64 // samples/s; 0 when it does not fit and was not predicted
+	worth      float64 // under the request's objective, more being better
 	bytes      float64 // peak on one device, 0 = unknown
 	host       float64 // host memory of all devices together, 0 = none or unknown
 }
@@ -40,84 +41,150 @@ func (st *site) estimate(k *candidate) {
 	}
 }
 
-// search judges the candidates of one request and hands them to add.
+// search judges the candidates of requests that differ in devices and global
+// batch, and hands them to add.
 type search struct {
 	ctx        context.Context
 	pl         *Planner
-	r          Request
-	add        func(*candidate)
-	keepMisses bool // hand over candidates that do not fit too
+	ask        *Request         // whose objective counts
+	add        func(*candidate) // must not keep what it is given
+	keepMisses bool             // hand over candidates that do not fit too
 
+	r         Request // the present one
 	limit     float64 // usable bytes of one device, 0 = unknown
 	proven    bool    // the space's configurations have run: they fit
 	sites     []site
+	k         candidate // in work
 	evaluated int
+	short     int       // candidates that fit and miss the target
+	closest   candidate // of those, the fastest
 	nearest   candidate // of those that do not fit, the one needing least
 	missed    bool
 	covered   bool  // the predictor had an opinion on some candidate
 	uncovered error // on the first it had none
 }
 
-func (pl *Planner) newSearch(ctx context.Context, r Request, add func(*candidate)) *search {
-	s := &search{ctx: ctx, pl: pl, r: r, add: add, limit: r.Accelerator.MemBytes * (1 - pl.o.Reserve)}
+// newSearch returns a search for the objective of ask, a normal request.
+func (pl *Planner) newSearch(ctx context.Context, ask *Request, add func(*candidate)) *search {
+	s := &search{ctx: ctx, pl: pl, ask: ask, add: add, limit: ask.Accelerator.MemBytes * (1 - pl.o.Reserve)}
 	if p, ok := pl.o.Space.(Proven); ok {
 		s.proven = p.Proven()
 	}
 	return s
 }
 
-// run goes through the space. Candidates the predictor does not cover are left
-// out, unless that is all of them.
-func (s *search) run() error {
-	for c := range s.pl.o.Space.Configs(s.ctx, s.r) {
-		s.evaluated++
-		if s.evaluated%1024 == 0 && s.ctx.Err() != nil {
+// uniform is an optional interface of a Space whose configurations for a request
+// differ in their plans alone.
+type uniform interface {
+	// plans returns what they share and yields their plans, which are reused
+	// between calls, until yield returns false. ok is false when r is to be asked
+	// of Configs.
+	plans(r Request) (shared spec.Config, each func(yield func(*spec.Plan) bool), ok bool)
+}
+
+// run goes through the space for r. Candidates the predictor does not cover are
+// left out.
+func (s *search) run(r Request) error {
+	s.r = r
+	if u, ok := s.pl.o.Space.(uniform); ok {
+		if shared, each, ok := u.plans(r); ok {
+			return s.runPlans(&shared, each)
+		}
+	}
+	for c := range s.pl.o.Space.Configs(s.ctx, r) {
+		if s.interrupted() {
 			break
 		}
-		if err := s.judge(&c); err != nil {
+		at, err := s.siteOf(&c)
+		if err == nil {
+			err = s.judge(at, &c.Plan)
+		}
+		if err = s.skip(err); err != nil {
 			return err
 		}
 	}
-	if err := s.ctx.Err(); err != nil {
-		return err
+	return s.ctx.Err()
+}
+
+// runPlans is run for plans on one site.
+func (s *search) runPlans(shared *spec.Config, each func(yield func(*spec.Plan) bool)) error {
+	at, err := s.siteOf(shared)
+	if err != nil {
+		return s.skip(err)
 	}
+	each(func(p *spec.Plan) bool {
+		if s.interrupted() {
+			return false
+		}
+		err = s.skip(s.judge(at, p))
+		return err == nil
+	})
+	return cmp.Or(err, s.ctx.Err())
+}
+
+// sweep runs every number of devices and batch the normal request asks about.
+func (s *search) sweep() error {
+	from, to := s.ask.counts()
+	for n := from; n <= to; n++ {
+		for _, b := range s.ask.batches() {
+			if err := s.run(s.ask.at(n, b)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.opinion()
+}
+
+// opinion is an error when the predictor covered none of the candidates.
+func (s *search) opinion() error {
 	if s.uncovered != nil && !s.covered && !s.missed {
 		return s.uncovered
 	}
 	return nil
 }
 
+// interrupted counts a candidate and looks, now and then, whether to go on.
+func (s *search) interrupted() bool {
+	s.evaluated++
+	return s.evaluated%1024 == 0 && s.ctx.Err() != nil
+}
+
 // judge looks at memory first where it need not ask for a prediction: what
 // does not fit needs no time.
-func (s *search) judge(c *spec.Config) error {
-	k := candidate{plan: c.Plan}
-	var err error
-	if k.site, err = s.siteOf(c); err != nil {
-		return s.skip(err)
-	}
-	st := &s.sites[k.site]
+func (s *search) judge(at int32, p *spec.Plan) error {
+	k := &s.k
+	*k = candidate{plan: *p, site: at}
+	st := &s.sites[at]
 	if st.prepared {
-		if st.estimate(&k); !s.fit(&k, st) {
-			s.miss(&k)
+		if st.estimate(k); !s.fit(k, st) {
+			s.miss(k)
 			return nil
 		}
 	}
 	pred, err := st.predict(k.plan)
 	if err != nil {
-		return s.skip(err)
+		return err
 	}
 	s.covered = true
 	k.throughput = pred.Throughput
 	if !st.prepared {
 		if k.bytes = pred.MemoryBytes; k.bytes == 0 {
-			st.estimate(&k)
+			st.estimate(k)
 		}
-		if !s.fit(&k, st) {
-			s.miss(&k)
+		if !s.fit(k, st) {
+			s.miss(k)
 			return nil
 		}
 	}
-	s.add(&k)
+	var reached bool
+	if k.worth, reached = s.ask.worth(s.ask.promised(&pred), k.plan.Devices(), k.plan.GlobalBatch()); !reached {
+		if s.short == 0 || k.throughput > s.closest.throughput {
+			s.closest = *k
+		}
+		s.short++
+		return nil
+	}
+	s.add(k)
 	return nil
 }
 
@@ -137,8 +204,9 @@ func (s *search) hostLimit(shape *spec.Shape, devices int) float64 {
 	return s.r.NodeHostBytes * float64(devices) / float64(s.r.PerNode)
 }
 
+// skip drops err when it says that the predictor does not cover a candidate.
 func (s *search) skip(err error) error {
-	if !errors.Is(err, perfmodel.ErrNotCovered) {
+	if err == nil || !errors.Is(err, perfmodel.ErrNotCovered) {
 		return err
 	}
 	if s.uncovered == nil {
@@ -216,6 +284,7 @@ func (s *search) choice(k candidate) (Choice, error) {
 		pred.MemoryBytes = k.bytes
 	}
 	out := Choice{Config: c, Prediction: pred, Fits: k.fits}
+	s.ask.account(&out)
 	if !k.fits {
 		out.Why = s.why(c, &k)
 	}
@@ -259,13 +328,13 @@ func (s *search) compare(a, b candidate) int {
 	return cmp.Compare(a.site, b.site)
 }
 
-// compareFitting orders by throughput, most first, then by memory, least
-// first, then by plan.
+// compareFitting orders by worth, then throughput, most first, then by memory,
+// least first, then by plan.
 func compareFitting(a, b *candidate) int {
-	if c := cmp.Compare(b.throughput, a.throughput); c != 0 {
+	if c := cmp.Compare(b.worth, a.worth); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(a.plan.AccumSteps, b.plan.AccumSteps), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
+	return cmp.Or(cmp.Compare(b.throughput, a.throughput), cmp.Compare(a.plan.AccumSteps, b.plan.AccumSteps), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
 }
 
 // comparePlans is a total order of normal plans that prefers what is simpler:
