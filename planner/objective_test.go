@@ -1,0 +1,130 @@
+package planner_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// Whatever the objective, Best and the first of Rank are what trying every
+// number of devices and batch finds.
+func TestObjectivesEqualBruteForce(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{})
+	base := request(12, 0)
+	base.MinDevices, base.MinBatch, base.MaxBatch = 1, 8, 48
+	batches := []int{8, 12, 16, 24, 32, 48}
+	for _, c := range []struct {
+		objective planner.Objective
+		worth     func(planner.Choice) float64
+	}{
+		{planner.Throughput, func(c planner.Choice) float64 { return c.Prediction.Throughput }},
+		{planner.Cost, func(c planner.Choice) float64 { return c.Prediction.Throughput / float64(c.Config.Plan.Devices()) }},
+		{planner.Goodput, func(c planner.Choice) float64 {
+			return c.Prediction.Throughput * (20 + 8) / (20 + float64(c.Config.Plan.GlobalBatch()))
+		}},
+		{planner.MinDevices, func(c planner.Choice) float64 {
+			if c.Prediction.Throughput < 20 {
+				return math.Inf(-1)
+			}
+			return -float64(c.Config.Plan.Devices()) + c.Prediction.Throughput/1e6
+		}},
+	} {
+		want := math.Inf(-1)
+		for n := 1; n <= 12; n++ {
+			for _, b := range batches {
+				at := base
+				at.Devices, at.MinDevices, at.GlobalBatch = n, 0, b
+				rk, err := pl.Rank(ctx, at)
+				if err != nil {
+					continue
+				}
+				for _, ch := range rk.Choices {
+					if ch.Fits {
+						want = max(want, c.worth(ch))
+					}
+				}
+			}
+		}
+		r := base
+		r.Objective, r.TargetThroughput, r.NoiseScale = c.objective, 20, 20
+		best, err := pl.Best(ctx, r)
+		if err != nil || !near(c.worth(best), want) {
+			t.Errorf("%s: best %s on %s is worth %g, want %g (%v)", c.objective, best.Config.Plan, best.Config.Shape.Devices, c.worth(best), want, err)
+		}
+		r.Top = 3
+		rk, err := pl.Rank(ctx, r)
+		if err != nil || len(rk.Choices) != 3 || rk.Choices[0].Config != best.Config {
+			t.Errorf("%s: ranked %d choices, %v", c.objective, len(rk.Choices), err)
+		}
+		r.Top = 0
+		all, err := pl.Rank(ctx, r)
+		if err != nil || !slices.EqualFunc(all.Choices[:3], rk.Choices, func(a, b planner.Choice) bool { return a.Config == b.Config }) {
+			t.Errorf("%s: the first three of all are not the three asked for (%v)", c.objective, err)
+		}
+	}
+}
+
+func TestCostOfAChoice(t *testing.T) {
+	r := request(8, 64)
+	r.PricePerHour = 2
+	c, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+	if want := 8 * 2 / 3600.0 / c.Prediction.Throughput; err != nil || !near(c.CostPerSample, want) || c.Efficiency != 1 {
+		t.Errorf("%g a sample, want %g; efficiency %g (%v)", c.CostPerSample, want, c.Efficiency, err)
+	}
+}
+
+// A plan that is a little faster and much less certain loses when risk counts.
+func TestRisk(t *testing.T) {
+	wild := predictor(func(c spec.Config) (spec.Prediction, error) {
+		if c.Plan.TP == 2 {
+			return spec.Prediction{Throughput: 11, Lo: 5, Hi: 24}, nil
+		}
+		return spec.Prediction{Throughput: 10, Lo: 9.5, Hi: 10.5}, nil
+	})
+	pl := planner.New(wild, planner.Options{})
+	r := request(2, 8)
+	for risk, tp := range map[float64]int{0: 2, 0.5: 2, 0.05: 1} {
+		r.Risk = risk
+		if c, err := pl.Best(ctx, r); err != nil || c.Config.Plan.TP != tp {
+			t.Errorf("risk %g: %s, want tp=%d (%v)", risk, c.Config.Plan, tp, err)
+		}
+	}
+}
+
+func TestTargetMissed(t *testing.T) {
+	r := request(4, 64)
+	r.Objective, r.TargetThroughput = planner.MinDevices, 1e6
+	_, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+	var why *planner.InfeasibleError
+	if !errors.As(err, &why) || !errors.Is(err, planner.ErrInfeasible) || why.Nearest == nil || !strings.Contains(err.Error(), "samples/s of the 1e+06 asked for") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestObjectivesRefuse(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{})
+	for want, change := range map[string]func(*planner.Request){
+		`objective "speed" is not one of`:   func(r *planner.Request) { r.Objective = "speed" },
+		"needs a target throughput":         func(r *planner.Request) { r.Objective = planner.MinDevices },
+		"needs the gradient noise scale":    func(r *planner.Request) { r.Objective = planner.Goodput },
+		"at least 9 of at most 8":           func(r *planner.Request) { r.MinDevices = 9 },
+		"risk 0.7":                          func(r *planner.Request) { r.Risk = 0.7 },
+		"risk NaN":                          func(r *planner.Request) { r.Risk = math.NaN() },
+		"price of -1":                       func(r *planner.Request) { r.PricePerHour = -1 },
+		"global batch 0 and bounds 0..0":    func(r *planner.Request) { r.GlobalBatch = 0 },
+		"global batch 0 and bounds 16..8":   func(r *planner.Request) { r.GlobalBatch, r.MinBatch, r.MaxBatch = 0, 16, 8 },
+		"initial batch -3":                  func(r *planner.Request) { r.InitialBatch = -3 },
+		"target of +Inf samples/s, a price": func(r *planner.Request) { r.TargetThroughput = math.Inf(1) },
+	} {
+		r := request(8, 64)
+		change(&r)
+		if _, err := pl.Best(ctx, r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}
