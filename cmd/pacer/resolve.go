@@ -45,8 +45,8 @@ func newDesk(c *cli.Context) (*ask.Desk, error) {
 
 // questionFlags are shared by predict, plan, curve and fit-check.
 func questionFlags() []cli.Flag {
-	return append(interconnectFlags(),
-		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` to train, see pacer ls models"},
+	return append(append(interconnectFlags(), shapeFlags()...),
+		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` to train, see pacer ls models, or a Hugging Face config.json"},
 		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "`TYPE` of device, see pacer ls accelerators"},
 		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "`SAMPLES` per optimizer step", DefaultText: "none"},
 		&cli.IntFlag{Name: "seq", Usage: "`TOKENS` per sample", DefaultText: "the model's own"},
@@ -93,8 +93,12 @@ func askedFor(c *cli.Context) (ask.Question, error) {
 		PerNode: c.Int("per-node"), Node: c.String("node"), Framework: c.String("framework"), Precision: c.String("precision"),
 		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
 	}
+	var err error
+	if q.Network, err = networkOf(c); err != nil {
+		return q, err
+	}
 	for _, f := range []string{"model", "accelerator"} {
-		if c.String(f) == "" {
+		if c.String(f) == "" && (f != "model" || q.Network.Name == "") {
 			return q, usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
@@ -109,7 +113,7 @@ func askedFor(c *cli.Context) (ask.Question, error) {
 			return q, err
 		}
 	}
-	_, err := readLinkFlags(c)
+	_, err = readLinkFlags(c)
 	return q, err
 }
 

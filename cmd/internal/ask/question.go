@@ -22,7 +22,14 @@ type Question struct {
 	Family          string  `json:"family,omitempty" maxLength:"64" doc:"Kind of performance model; auto, the default, is one fitted here that beats the analytic one on held-out rows, else the analytic one."`
 	InterNodeGbps   float64 `json:"inter_node_gbps,omitempty" exclusiveMinimum:"0" maximum:"1000000000" doc:"Network of one node in Gbit/s, one direction, all NICs."`
 	IntraNodeGBytes float64 `json:"intra_node_gbytes,omitempty" exclusiveMinimum:"0" maximum:"1000000000" doc:"Link between the devices of a node in GByte/s per device, one direction."`
+
+	// Network is the model itself, where it is none of the catalog or the store;
+	// Model is then not looked at. Nothing fitted or measured here is about it.
+	Network spec.Model `json:"-"`
 }
+
+// brought reports whether q brings its model along.
+func (q *Question) brought() bool { return q.Network != spec.Model{} }
 
 // Bounds of what may be asked.
 const (
@@ -76,7 +83,7 @@ func rate(field string, v float64) error {
 // range, whatever it is about.
 func (q *Question) Check() error {
 	switch {
-	case q.Model == "":
+	case q.Model == "" && !q.brought():
 		return missing("model")
 	case q.Accelerator == "":
 		return missing("accelerator")
@@ -90,6 +97,11 @@ func (q *Question) Check() error {
 		}
 		if err := InRange(f.name, f.n, f.most); err != nil {
 			return err
+		}
+	}
+	if q.brought() {
+		if err := q.Network.Validate(); err != nil {
+			return &FieldError{Field: "model", Value: q.Network.Name, Err: err}
 		}
 	}
 	if err := rate("inter_node_gbps", q.InterNodeGbps); err != nil {

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,6 +41,9 @@ func (d *Desk) subject(ctx context.Context, q *Question) (subject, error) {
 		return s, err
 	}
 	s.link = s.node.Link
+	if q.brought() {
+		return s, s.bring(ctx, d, q, ownMachine)
+	}
 	m, ownModel, unknown := d.model(ctx, q.Model)
 	name := q.Model
 	if ownModel {
@@ -64,6 +68,29 @@ func (d *Desk) subject(ctx context.Context, q *Question) (subject, error) {
 		s.framework = q.Framework
 	}
 	return s, err
+}
+
+// bring fills s in for a model nobody here has seen. machine is whether the
+// accelerator is known from measurements alone.
+func (s *subject) bring(ctx context.Context, d *Desk, q *Question, machine bool) error {
+	s.model = q.Network
+	if q.Family != Auto {
+		fam, err := family.Lookup(q.Family)
+		if err != nil {
+			return &FieldError{Field: "family", Value: q.Family, Err: err}
+		}
+		if fam.Unfitted == nil {
+			return &FieldError{Field: "family", Value: q.Family, NoAnswer: true,
+				Err: fmt.Errorf("family %s needs measurements of the model, and %s is not one of the store's; auto, analytic and hybrid answer without", q.Family, s.model.Name)}
+		}
+	}
+	if machine {
+		if err := s.measuredAt(ctx, d, q, true); err != nil {
+			return err
+		}
+	}
+	s.framework = cmp.Or(q.Framework, s.framework)
+	return nil
 }
 
 // node returns the machine q names, else the usual one of a.

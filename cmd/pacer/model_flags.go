@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// shapeCounts are the flags that describe a model by numbers, with the most
+// each may be.
+var shapeCounts = []struct {
+	name, usage string
+	most        int
+	to          func(*spec.Model) *int
+}{
+	{"layers", "`N` transformer layers of a model of your own", 1 << 12, func(m *spec.Model) *int { return &m.Layers }},
+	{"hidden", "its hidden `SIZE`", 1 << 20, func(m *spec.Model) *int { return &m.Hidden }},
+	{"heads", "its `N` query heads per layer", 1 << 20, func(m *spec.Model) *int { return &m.Heads }},
+	{"kv-heads", "its `N` key/value heads per layer", 1 << 20, func(m *spec.Model) *int { return &m.KVHeads }},
+	{"head-dim", "the `WIDTH` of a head", 1 << 20, func(m *spec.Model) *int { return &m.HeadDim }},
+	{"ffn", "the inner `WIDTH` of its MLP", 1 << 20, func(m *spec.Model) *int { return &m.FFN }},
+	{"vocab", "its `N` tokens of vocabulary", 1 << 24, func(m *spec.Model) *int { return &m.Vocab }},
+	{"experts", "its `N` routed experts per layer", 1 << 20, func(m *spec.Model) *int { return &m.Experts }},
+	{"experts-per-token", "the `K` experts a token visits", 1 << 20, func(m *spec.Model) *int { return &m.ExpertsPerToken }},
+	{"expert-ffn", "the inner `WIDTH` of one expert", 1 << 20, func(m *spec.Model) *int { return &m.ExpertFFN }},
+	{"shared-experts", "the `N` experts every token visits", 1 << 20, func(m *spec.Model) *int { return &m.SharedExperts }},
+}
+
+// shapeDefaults is what is taken where such a flag is absent.
+var shapeDefaults = map[string]string{
+	"kv-heads": "heads", "head-dim": "hidden / heads", "experts": "none", "experts-per-token": "2", "expert-ffn": "ffn", "shared-experts": "none",
+}
+
+// shapeFlags describe a model of one's own.
+func shapeFlags() []cli.Flag {
+	var out []cli.Flag
+	for _, f := range shapeCounts {
+		text := shapeDefaults[f.name]
+		if text == "" {
+			text = "none"
+		}
+		out = append(out, &cli.IntFlag{Name: f.name, Usage: f.usage, DefaultText: text})
+	}
+	return append(out,
+		&cli.StringFlag{Name: "mlp", Value: "gated", Usage: "`FORM` of its MLP: gated (three matrices) or plain (two)"},
+		&cli.BoolFlag{Name: "tied-embeddings", Usage: "its input and output embeddings are one matrix"},
+		&cli.StringFlag{Name: "params", Usage: "its `COUNT` of parameters, such as 7e9, 350M or 8.03B; alone, a GPT of that size is taken", DefaultText: "counted"},
+	)
+}
+
+// networkOf returns the model a question brings along, in a config.json or in
+// flags; the zero Model where it names one.
+func networkOf(c *cli.Context) (spec.Model, error) {
+	path, isFile := configPath(c.String("model"))
+	given := givenShape(c)
+	switch {
+	case isFile && len(given) > 0:
+		return spec.Model{}, usagef("%s: --%s does not go with --model %s, which has the shape", c.Command.Name, given[0], path)
+	case isFile:
+		return readConfigJSON(c, path)
+	case len(given) > 0:
+		return shapeOfFlags(c, given)
+	}
+	return spec.Model{}, nil
+}
+
+// givenShape lists the flags of shapeFlags that were given.
+func givenShape(c *cli.Context) (out []string) {
+	for _, f := range shapeFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// configPath returns the file a --model names: what ends in .json, is a file, or
+// is a path to a directory with a config.json.
+func configPath(name string) (string, bool) {
+	if strings.HasSuffix(strings.ToLower(name), ".json") {
+		return name, true
+	}
+	st, err := os.Stat(name)
+	switch {
+	case name == "" || err != nil:
+		return "", false
+	case st.Mode().IsRegular():
+		return name, true
+	}
+	inside := filepath.Join(name, "config.json")
+	if _, err := os.Stat(inside); err != nil || !strings.ContainsRune(name, filepath.Separator) {
+		return "", false
+	}
+	return inside, true
+}
+
+func readConfigJSON(c *cli.Context, path string) (spec.Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return spec.Model{}, usagef("%s: --model %s: %w; models by name are in pacer ls models", c.Command.Name, path, errors.Unwrap(err))
+	}
+	defer f.Close()
+	m, warnings, err := datasets.HuggingFace(f)
+	if err != nil {
+		return spec.Model{}, usagef("%s: --model %s: %w", c.Command.Name, path, err)
+	}
+	if m.Name = nameOfConfig(path, m.Name); m.SeqLen == 0 && !c.IsSet("seq") {
+		return m, usagef("%s: --seq is missing: %s does not say how many tokens a sample has", c.Command.Name, path)
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(c.App.ErrWriter, "warning: %s: %v\n", path, w)
+	}
+	return m, nil
+}
+
+// nameOfConfig names the model of a file: as the file says, unless that is only
+// its architecture; as the file is called; as its directory is.
+func nameOfConfig(path, says string) string {
+	base := filepath.Base(path)
+	if base != "config.json" {
+		return strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	if !slices.Contains(datasets.HuggingFaceArchitectures(), says) {
+		return says
+	}
+	if abs, err := filepath.Abs(path); err == nil && filepath.Base(filepath.Dir(abs)) != string(filepath.Separator) {
+		return filepath.Base(filepath.Dir(abs))
+	}
+	return says
+}
+
+// shapeOfFlags reads a model from flags, of which given were given.
+func shapeOfFlags(c *cli.Context, given []string) (spec.Model, error) {
+	m := spec.Model{Name: c.String("model"), Kind: spec.Decoder, TiedEmbeddings: c.Bool("tied-embeddings"), SeqLen: c.Int("seq")}
+	if known, err := catalog.Model(m.Name); err == nil {
+		return m, usagef("%s: --%s does not go with --model %s, which is known: give your model a name of its own, or none", c.Command.Name, given[0], known.Name)
+	}
+	for _, f := range shapeCounts {
+		if !c.IsSet(f.name) {
+			continue
+		}
+		*f.to(&m) = c.Int(f.name)
+		if err := inRange(c, f.name, c.Int(f.name), f.most); err != nil {
+			return m, err
+		}
+	}
+	switch form := c.String("mlp"); form {
+	case "gated", "plain":
+		m.GatedMLP = form == "gated"
+	default:
+		return m, usagef("%s: --mlp %s is neither gated nor plain", c.Command.Name, form)
+	}
+	var err error
+	if m.ParamCount, err = paramsFlag(c); err != nil {
+		return m, err
+	}
+	if m.SeqLen == 0 {
+		return m, usagef("%s: --seq is missing: how many tokens has a sample?", c.Command.Name)
+	}
+	if !slices.ContainsFunc(given, func(f string) bool { return f != "params" && f != "vocab" }) && m.ParamCount > 0 {
+		guessShape(c, &m)
+		return m, nil
+	}
+	return m, completeShape(c, &m)
+}
+
+// guessShape makes m a GPT of its number of parameters.
+func guessShape(c *cli.Context, m *spec.Model) {
+	m.Name = cmp.Or(m.Name, "GPT-"+strings.ReplaceAll(count(m.ParamCount), " ", ""))
+	m.GatedMLP = false
+	*m, _ = memory.GuessShape(*m)
+	fmt.Fprintf(c.App.ErrWriter, "warning: taken as %d layers of width %d: --layers, --hidden, --heads, --ffn and --vocab say otherwise\n", m.Layers, m.Hidden)
+}
+
+// completeShape fills in what follows, and says what is missing.
+func completeShape(c *cli.Context, m *spec.Model) error {
+	for _, f := range shapeCounts {
+		if _, optional := shapeDefaults[f.name]; !optional && *f.to(m) == 0 && (f.name != "ffn" || m.Experts == 0 || m.ExpertFFN == 0) {
+			return usagef("%s: --%s is missing: a model of your own needs --layers, --hidden, --heads, --ffn and --vocab, or --params alone", c.Command.Name, f.name)
+		}
+	}
+	if m.Experts > 0 {
+		if m.ExpertsPerToken == 0 {
+			m.ExpertsPerToken = min(2, m.Experts)
+		}
+		if m.ExpertFFN == 0 {
+			m.ExpertFFN = m.FFN
+		}
+	}
+	if m.HeadDim == 0 && m.Hidden%m.Heads != 0 {
+		return usagef("%s: --heads %d does not divide --hidden %d, and there is no --head-dim", c.Command.Name, m.Heads, m.Hidden)
+	}
+	if m.KVHeads > 0 && m.Heads%m.KVHeads != 0 {
+		return usagef("%s: --kv-heads %d does not divide --heads %d", c.Command.Name, m.KVHeads, m.Heads)
+	}
+	m.Name = cmp.Or(m.Name, fmt.Sprintf("%dx%d", m.Layers, m.Hidden))
+	if err := m.Validate(); err != nil {
+		return usagef("%s: %w", c.Command.Name, err)
+	}
+	return nil
+}
+
+// maxParams bounds --params: a thousand times the largest network there is.
+const maxParams = 1e16
+
+// paramsFlag reads --params: a number, with K, M, B or T for thousands to
+// trillions.
+func paramsFlag(c *cli.Context) (float64, error) {
+	if !c.IsSet("params") {
+		return 0, nil
+	}
+	text := strings.TrimSpace(c.String("params"))
+	digits, unit := text, 1.0
+	if n := len(text) - 1; n > 0 {
+		if i := strings.IndexByte("KMBT", strings.ToUpper(text)[n]); i >= 0 {
+			digits, unit = text[:n], math.Pow(1000, float64(i+1))
+		}
+	}
+	v, err := strconv.ParseFloat(digits, 64)
+	if v *= unit; err != nil || !(v >= 1 && v <= maxParams) {
+		return 0, usagef("%s: --params %s is not a count in 1..%g, such as 7e9 or 350M", c.Command.Name, c.String("params"), float64(maxParams))
+	}
+	return v, nil
+}
