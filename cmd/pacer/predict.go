@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -58,23 +57,8 @@ func runPredict(c *cli.Context) error {
 
 func runPredictPlan(c *cli.Context) error {
 	start := time.Now()
-	plan, err := planFlag(c)
+	q, err := planQuestion(c)
 	if err != nil {
-		return err
-	}
-	q, err := newQuestion(c)
-	if err != nil {
-		return err
-	}
-	if plan.Precision != "" && c.IsSet("precision") && plan.Precision != q.Precision {
-		return usagef("predict: the plan says precision=%s, --precision says %s", plan.Precision, q.Precision)
-	}
-	plan.Precision = cmp.Or(plan.Precision, q.Precision, q.Accelerator.DefaultPrecision())
-	if err := ask.CheckPrecision(plan.Precision, q.Accelerator); err != nil {
-		return err
-	}
-	q.Plan = &plan
-	if q.Devices, q.Shape, err = layout(c, plan, q.PerNode); err != nil {
 		return err
 	}
 	ranking, err := q.planner.Rank(c.Context, q.Request)
@@ -110,42 +94,15 @@ func (q *question) explain(c *cli.Context, cfg spec.Config) (*ask.Explanation, e
 	return &out, err
 }
 
-// planFlag reads --plan, and takes the global batch from it unless one is given.
-func planFlag(c *cli.Context) (spec.Plan, error) {
+// planQuestion reads the flags of a question about the one plan of --plan.
+func planQuestion(c *cli.Context) (question, error) {
 	if c.String("plan") == "" {
-		return spec.Plan{}, usagef("predict: --plan is missing, such as dp=2,tp=4,mb=2,ga=8")
+		return question{}, usagef("%s: --plan is missing, such as dp=2,tp=4,mb=2,ga=8", c.Command.Name)
 	}
-	plan, err := spec.ParsePlan(c.String("plan"))
-	if err != nil {
-		return plan, usagef("predict: %w", err)
+	if c.IsSet("devices") {
+		if _, err := devicesFlag(c, "devices"); err != nil {
+			return question{}, err
+		}
 	}
-	if !c.IsSet("global-batch") {
-		return plan, c.Set("global-batch", itoa(plan.GlobalBatch()))
-	}
-	if b := c.Int("global-batch"); b != plan.GlobalBatch() {
-		return plan, usagef("predict: --global-batch %d, but dp x mb x ga of the plan is %d", b, plan.GlobalBatch())
-	}
-	return plan, nil
-}
-
-// layout returns the device count and shape a plan is asked about.
-func layout(c *cli.Context, plan spec.Plan, perNode int) (int, spec.Shape, error) {
-	n := plan.Devices()
-	if c.IsSet("devices") && c.Int("devices") != n {
-		return 0, spec.Shape{}, usagef("predict: --devices %d, but dp x tp x pp x cp of the plan is %d", c.Int("devices"), n)
-	}
-	if !c.IsSet("shape") {
-		return n, spec.Packed(n, perNode), nil
-	}
-	shape, err := spec.ParseShape(c.String("shape"))
-	if err != nil {
-		return 0, shape, usagef("predict: %w", err)
-	}
-	if shape.Total() != n {
-		return 0, shape, usagef("predict: --shape %s has %d devices, the plan needs %d", shape.Devices, shape.Total(), n)
-	}
-	if shape.Most() > perNode {
-		return 0, shape, usagef("predict: --shape %s has %d devices on one node, the node holds %d; --per-node changes that", shape, shape.Most(), perNode)
-	}
-	return n, shape, nil
+	return resolve(c, &ask.Fixed{Plan: c.String("plan"), Devices: c.Int("devices"), Shape: c.String("shape")})
 }

@@ -68,10 +68,18 @@ type question struct {
 
 // newQuestion reads the question flags; the device count is the caller's.
 func newQuestion(c *cli.Context) (question, error) {
+	return resolve(c, nil)
+}
+
+// resolve looks up what the question flags say, of one plan unless fixed is nil.
+func resolve(c *cli.Context, fixed *ask.Fixed) (question, error) {
 	if err := checkOutput(c); err != nil {
 		return question{}, err
 	}
 	asked, err := askedFor(c)
+	if err == nil && fixed == nil && !c.IsSet("global-batch") {
+		err = usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
+	}
 	if err != nil {
 		return question{}, err
 	}
@@ -80,6 +88,9 @@ func newQuestion(c *cli.Context) (question, error) {
 		return question{}, err
 	}
 	r, err := d.Resolve(c.Context, asked)
+	if err == nil && fixed != nil {
+		err = r.Fix(&asked, *fixed)
+	}
 	if err != nil {
 		return question{}, asFlag(c, err)
 	}
@@ -102,9 +113,6 @@ func askedFor(c *cli.Context) (ask.Question, error) {
 			return q, usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
-	if !c.IsSet("global-batch") {
-		return q, usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
-	}
 	for flag, most := range map[string]int{"global-batch": ask.MaxBatch, "seq": ask.MaxSeq, "per-node": ask.MaxDevices} {
 		if !c.IsSet(flag) {
 			continue
@@ -123,7 +131,7 @@ func asFlag(c *cli.Context, err error) error {
 	if !errors.As(err, &bad) || bad.Err != nil {
 		return err
 	}
-	return usagef("%s: --%s %v %s", c.Command.Name, strings.ReplaceAll(bad.Field, "_", "-"), bad.Value, bad.Why)
+	return usagef("%s: %s", c.Command.Name, bad.Named("--"+strings.ReplaceAll(bad.Field, "_", "-")))
 }
 
 func inRange(c *cli.Context, flag string, n, most int) error {

@@ -4,7 +4,7 @@
 //
 // Start with question.go (what may be asked), desk.go (where names and fitted
 // models are looked up) and subject.go (what is known of a model on an
-// accelerator). plan_row.go, curve_row.go, explanation.go and listing.go are the
+// accelerator). plan_row.go, curve_row.go, fit_check.go, explanation.go and listing.go are the
 // answers, with the JSON fields of docs/cli-contract.md; fit.go renews the
 // fitted models.
 package ask

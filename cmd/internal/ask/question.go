@@ -3,6 +3,7 @@ package ask
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -43,7 +44,7 @@ const (
 type FieldError struct {
 	Field string // as in the JSON of Question, such as global_batch
 	Value any
-	Why   string // goes on after the value: "is not in 1..8"
+	Why   string // goes on after the value: "is not in 1..8", ", but ..."
 	// NoAnswer is true where the question is well put and there is nothing to
 	// answer it with.
 	NoAnswer bool
@@ -55,7 +56,15 @@ func (e *FieldError) Error() string {
 	if e.Err != nil {
 		return e.Err.Error()
 	}
-	return fmt.Sprintf("%s %v %s", e.Field, e.Value, e.Why)
+	return e.Named(e.Field)
+}
+
+// Named is Error with the field called by another name.
+func (e *FieldError) Named(field string) string {
+	if strings.HasPrefix(e.Why, ",") {
+		return fmt.Sprintf("%s %v%s", field, e.Value, e.Why)
+	}
+	return fmt.Sprintf("%s %v %s", field, e.Value, e.Why)
 }
 
 func (e *FieldError) Unwrap() error { return e.Err }

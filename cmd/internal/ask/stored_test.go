@@ -1,10 +1,8 @@
-package main
+package ask
 
 import (
 	"slices"
 	"testing"
-
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
 )
 
 // An accelerator is meant by its whole name or by whole words of it; a name
@@ -27,7 +25,7 @@ func TestMeant(t *testing.T) {
 		"xeon intel":                            nil,
 		"h100":                                  nil,
 	} {
-		if got := ask.Meant(name, names); !slices.Equal(got, want) {
+		if got := Meant(name, names); !slices.Equal(got, want) {
 			t.Errorf("%q means %q, want %q", name, got, want)
 		}
 	}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+func fitCheckCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "fit-check",
+		Usage: "does it fit in memory, by how much, and what would make it fit",
+		Description: `Of one plan, or, without --plan, of the best there is on the given devices.
+Examples:
+
+   pacer fit-check --model llama3-8b --accelerator h100 --plan dp=8,mb=4,ga=2,zero=2
+   pacer fit-check --model llama3-70b --accelerator a100 --devices 8 --global-batch 64
+
+Exit code 3 when it does not fit; what would make it fit is said all the same.`,
+		Flags: append(questionFlags(),
+			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one"},
+			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "those of the plan"},
+			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...`, or 2x8", DefaultText: "as few nodes as possible"},
+		),
+		Before: noArgs,
+		Action: runFitCheck,
+	}
+}
+
+func runFitCheck(c *cli.Context) error {
+	var q question
+	var err error
+	if c.IsSet("plan") {
+		q, err = planQuestion(c)
+	} else if q, err = newQuestion(c); err == nil {
+		q.Devices, err = devicesFlag(c, "devices")
+	}
+	if err != nil {
+		return err
+	}
+	report, err := q.planner.FitCheck(c.Context, q.Request)
+	if err != nil {
+		return err
+	}
+	r := ask.NewFitCheck(report)
+	if err := emit(c, fitCheckResult(r, q.Request)); err != nil {
+		return err
+	}
+	if !r.Fits {
+		return &exitError{exitNoAnswer, fmt.Errorf("fit-check: plan %s %s", r.Plan, r.Why)}
+	}
+	return nil
+}
+
+func fitCheckResult(r ask.FitCheck, about planner.Request) result {
+	return result{
+		json: r,
+		csv: [][]string{
+			{"plan", "shape", "fits", "probability", "mem_gib", "budget_gib", "device_gib", "headroom_gib", "host_gib", "why", "fix", "by"},
+			{r.Plan, r.Shape, fmt.Sprint(r.Fits), ftoa(r.Probability), ftoa(r.MemGiB), ftoa(r.BudgetGiB), ftoa(r.DeviceGiB), ftoa(r.HeadroomGiB),
+				ftoa(r.HostGiB), r.Why, firstFix(r), r.By},
+		},
+		table: func(w io.Writer) error { return printFitCheck(w, r, about) },
+	}
+}
+
+func firstFix(r ask.FitCheck) string {
+	if len(r.Fixes) == 0 {
+		return ""
+	}
+	return r.Fixes[0].Change
+}
+
+func printFitCheck(w io.Writer, r ask.FitCheck, about planner.Request) error {
+	verdict := fmt.Sprintf("fits, %s GiB of each device to spare", fixed(r.HeadroomGiB, 1))
+	switch {
+	case !r.Fits:
+		verdict = "does not fit"
+	case r.BudgetGiB == 0:
+		verdict = "fits as far as is known"
+	}
+	fmt.Fprintf(w, "%s on %s x %s, global batch %d%s: %s\n", about.Model.Name, r.Shape, about.Accelerator.Name, about.GlobalBatch, sequence(about), verdict)
+	fmt.Fprintf(w, "plan %s\n", r.Plan)
+	switch {
+	case !r.Fits:
+		fmt.Fprintln(w, r.Why)
+	case r.BudgetGiB > 0:
+		fmt.Fprintf(w, "needs %s GiB; up to %s of %s GiB are sure enough to fit (%s %% likely)\n", fixed(r.MemGiB, 1), fixed(r.BudgetGiB, 1), fixed(r.DeviceGiB, 1), fixed(100*r.Probability, 0))
+	}
+	if err := printShares(w, partsOf(r), "GiB", 2); err != nil {
+		return err
+	}
+	return printFixes(w, r)
+}
+
+// partsOf names the parts of a report for people.
+func partsOf(r ask.FitCheck) []ask.Portion {
+	parts := ask.MemoryShares(memory.Breakdown{})
+	for i := range parts {
+		parts[i].Size = r.Parts[parts[i].Name]
+	}
+	return parts
+}
+
+func printFixes(w io.Writer, r ask.FitCheck) error {
+	if r.Fits {
+		return nil
+	}
+	if len(r.Fixes) == 0 {
+		fmt.Fprintln(w, "\nNo change of the plan, and no 64 times as many devices, make it fit.")
+		return nil
+	}
+	fmt.Fprintln(w)
+	table := [][]string{{"what would make it fit", "devices", "GiB", "samples/s", "plan"}}
+	for _, f := range r.Fixes {
+		table = append(table, []string{cmp.Or(f.Change, "-"), itoa(f.Devices), fixed(f.MemGiB, 1), significant(f.SamplesPerS, 3), f.Plan})
+	}
+	return writeTable(w, table)
+}

@@ -1,0 +1,133 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// FitReport says whether a plan fits, by how much, and what would make it fit.
+type FitReport struct {
+	Choice
+	// Memory is what the plan keeps on the fullest device; zero where nobody
+	// knows the model's size, and then every plan is said to fit.
+	Memory memory.Breakdown
+	// Budget is the most bytes per device that are sure enough to fit, see
+	// memory.Budget; 0 = the device's memory is unknown.
+	Budget float64
+	// Fixes make it fit; none where it does.
+	Fixes []Fix
+}
+
+// Headroom returns the bytes of one device that are left of the budget, below 0
+// where it is exceeded; 0 where the device's memory is unknown.
+func (f *FitReport) Headroom() float64 {
+	if f.Budget <= 0 {
+		return 0
+	}
+	return f.Budget - f.Memory.Total()
+}
+
+// Probability returns how likely a device holds the plan, in [0, 1]; 1 where
+// its memory, or the plan's, is unknown.
+func (f *FitReport) Probability() float64 {
+	if f.Budget <= 0 {
+		return 1
+	}
+	return f.Memory.FitProbability(f.Config.Accelerator.MemBytes)
+}
+
+// Fix is a change after which the request fits.
+type Fix struct {
+	Change string // such as "recompute=full", "another plan", "32 devices"
+	Choice Choice
+}
+
+// FitCheck says whether the plan of r fits its devices; without a plan, whether
+// any does: it is then about the fastest plan that fits, or the one that needs
+// the least memory. Fixes are single changes of the plan, the cheapest first,
+// then the fastest other plan on the same devices, and where there is none of
+// these the smallest of 2, 4, ... 64 times the devices on which some plan fits.
+// An illegal plan is an error that wraps ErrInfeasible.
+func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
+	r.Top = 1
+	ranking, err := pl.Rank(ctx, r)
+	if err != nil {
+		return FitReport{}, err
+	}
+	out := FitReport{Choice: ranking.Choices[0]}
+	e, err := pl.Memory(out.Config)
+	if err == nil {
+		out.Memory, out.Budget = e.Plan(out.Config.Plan), e.Budget(r.Accelerator.MemBytes*(1-pl.o.Reserve))
+	} else if !errors.Is(err, perfmodel.ErrNotCovered) {
+		return FitReport{}, err
+	}
+	if !out.Fits {
+		out.Fixes, err = pl.fixes(ctx, r, out.Config.Plan)
+	}
+	return out, err
+}
+
+// fixes returns what makes r, of which plan p does not fit, fit.
+func (pl *Planner) fixes(ctx context.Context, r Request, p spec.Plan) ([]Fix, error) {
+	var out []Fix
+	if r.Plan != nil {
+		for _, ch := range changes(p) {
+			at := r
+			at.Plan = &ch.plan
+			ranking, err := pl.Rank(ctx, at)
+			switch {
+			case errors.Is(err, ErrInfeasible): // no such plan is legal
+			case err != nil:
+				return nil, err
+			case ranking.Choices[0].Fits:
+				out = append(out, Fix{ch.name, ranking.Choices[0]})
+			}
+		}
+		r.Devices = p.Devices()
+		if r.Precision == "" {
+			r.Precision = p.Precision
+		}
+		r.Plan = nil
+		other, err := pl.Best(ctx, r)
+		if err == nil {
+			return append(out, Fix{"another plan", other}), nil
+		}
+		if !errors.Is(err, ErrInfeasible) || len(out) > 0 {
+			return out, noFix(err)
+		}
+	}
+	return pl.moreDevices(ctx, r)
+}
+
+// moreDevices returns the smallest of 2, 4, ... 64 times the devices of r on
+// which some plan fits, nothing if there is none.
+func (pl *Planner) moreDevices(ctx context.Context, r Request) ([]Fix, error) {
+	if r.Shape.Devices != "" {
+		r.Devices, r.Shape = r.Shape.Total(), spec.Shape{}
+	}
+	most := min(64*r.Devices, maxDevices)
+	for n := 2 * r.Devices; n <= most; n *= 2 {
+		r.Devices = n
+		best, err := pl.Best(ctx, r)
+		if err == nil {
+			return []Fix{{fmt.Sprintf("%d devices", n), best}}, nil
+		}
+		if noFix(err) != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// noFix is err, unless it says that nothing fits.
+func noFix(err error) error {
+	if errors.Is(err, ErrInfeasible) {
+		return nil
+	}
+	return err
+}
