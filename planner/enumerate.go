@@ -89,6 +89,7 @@ func (e Enumerate) generator(r Request) *generator {
 	if e.Offload == nil {
 		e.Offload = allOffload
 	}
+	e.Offload = r.offload.among(e.Offload)
 	shape := r.Shape
 	if shape.Devices == "" {
 		shape.Devices = spec.Packed(r.Devices, r.PerNode).Devices
@@ -102,6 +103,20 @@ func (e Enumerate) generator(r Request) *generator {
 		}
 	}
 	return g
+}
+
+// among returns those of the modes that are looked at.
+func (o offloading) among(modes []spec.Offload) []spec.Offload {
+	if o == anyOffload {
+		return modes
+	}
+	var out []spec.Offload
+	for _, m := range modes {
+		if (m == spec.OffloadNone) == (o == noOffload) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func gcd(a, b int) int {

@@ -63,7 +63,18 @@ type Request struct {
 
 	// Top limits Rank to that many choices, 0 = all.
 	Top int
+
+	offload offloading // of the plans looked at
 }
+
+// offloading restricts a search by whether plans offload anything.
+type offloading byte
+
+const (
+	anyOffload offloading = iota
+	noOffload
+	onlyOffload
+)
 
 // Choice is a configuration with what is predicted for it.
 type Choice struct {

@@ -46,6 +46,8 @@ type Planner struct {
 	o      Options
 	bests  *cache[requestKey, answer]
 	curves *cache[requestKey, Curve]
+	// surfaces are few and large: a sixteenth as many are kept.
+	surfaces *cache[surfaceKey, *Surface]
 }
 
 // New returns a Planner over p. It panics on options that do not validate.
@@ -60,7 +62,8 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 		o.Memory = memory.Shipped()
 	}
 	size := cmp.Or(o.CacheSize, 4096)
-	return &Planner{p: p, o: o, bests: newCache[requestKey, answer](size), curves: newCache[requestKey, Curve](size)}
+	return &Planner{p: p, o: o, bests: newCache[requestKey, answer](size), curves: newCache[requestKey, Curve](size),
+		surfaces: newCache[surfaceKey, *Surface](size/16 + 1)}
 }
 
 // Space returns the space proposals come from.

@@ -58,7 +58,7 @@ type constants struct {
 	launch    [launchKinds]float64 // host time to launch one layer's forward pass, seconds
 	fixedSec  float64              // per step: data, clipping, logging
 	hostShare float64              // of a host link's rate that copies reach, all devices of a node busy
-	cpuAdam   float64              // parameters/s per device updated on the CPU
+	cpuAdam   float64              // parameters/s per device updated on the CPU by usualThreads
 
 	// Convolutional and other opaque models: one byte moved per 100 FLOPs of
 	// forward per pass, see memory's rule.

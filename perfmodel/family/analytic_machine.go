@@ -26,6 +26,7 @@ type machine struct {
 	host   float64 // per device, bytes/s
 	domain int     // devices joined by the scale-up link
 	total  int     // devices in all, 0 = as the plan says
+	cpus   float64 // CPU threads per device over usualThreads, 1 where not recorded
 
 	fp32, tf32, fp8, fp4 float64 // datasheet peaks, FLOP/s; 0 = the device lacks the format
 
@@ -107,6 +108,10 @@ func newMachine(k *constants, c *spec.Config, m *machine) error {
 		lacks |= lackShape
 		most, least = 8, 8
 	}
+	m.cpus = 1
+	if c.Shape.CPUs > 0 && total > 0 {
+		m.cpus = float64(c.Shape.CPUs) / float64(total) / usualThreads
+	}
 	m.domain = least
 	if d := scaleUpDomain(a.Name); d > 0 {
 		m.domain = d
@@ -116,6 +121,10 @@ func newMachine(k *constants, c *spec.Config, m *machine) error {
 	m.use(k)
 	return nil
 }
+
+// usualThreads is how many CPU threads a device has where nobody says: 96 on a
+// node of 8.
+const usualThreads = 12
 
 // links reads the links of c, whose nodes have perNode devices.
 func (m *machine) links(c *spec.Config, perNode int, lacks *int) {

@@ -198,7 +198,8 @@ func (pr *prepared) hybridShardSec(p *spec.Plan, r ring, dense, grad, all float6
 
 // updateSec adds the optimizer: Adam over the parameters this device owns, at
 // memory rate, or on the CPU behind the host link when offloaded: gradients
-// down, weights up, 2 bytes each. Offloaded parameters come up for forward and
+// down, weights up, 2 bytes each; the CPU's rate is that of its threads (Zhang et
+// al., "Rubick", MLSys 2025, section 4.2). Offloaded parameters come up for forward and
 // backward of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC
 // 2021, section 4; Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
 func (pr *prepared) updateSec(p *spec.Plan, out *Parts) {
@@ -211,7 +212,7 @@ func (pr *prepared) updateSec(p *spec.Plan, out *Parts) {
 		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps
 		return
 	}
-	out.Offload = 4*shard/pr.machine.host + shard/pr.machine.k.cpuAdam
+	out.Offload = 4*shard/pr.machine.host + shard/(pr.machine.k.cpuAdam*pr.machine.cpus)
 	if p.Offload == spec.OffloadParams {
 		out.Offload += 2 * 2 * shard * float64(p.AccumSteps) / pr.machine.host
 	}

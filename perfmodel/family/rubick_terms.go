@@ -17,7 +17,7 @@ const (
 	assumedInterBps = 12.5e9 // 100 Gb/s
 	assumedPerNode  = 8      // devices of a node
 	assumedNICs     = 4      // network cards of a node; two devices share one
-	assumedThreads  = 12     // CPU threads per device: 96 on a node of 8
+	assumedThreads  = usualThreads
 )
 
 // rubickTerms is what a Config contributes to the formula of rubick.go, in
