@@ -53,3 +53,21 @@ func BenchmarkCurve(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSurface is 1..64 devices x 8 CPU levels x 3 types, nothing cached.
+func BenchmarkSurface(b *testing.B) {
+	r := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Devices: 64, GlobalBatch: 128}
+	axes := planner.Axes{CPUs: []int{1, 2, 4, 8, 12, 16, 24, 32}}
+	for i, gib := range []float64{32, 40, 80} {
+		a := testAccelerator(gib)
+		a.Name = fmt.Sprint("type ", i)
+		a.BF16 *= 0.5 + float64(i)/4
+		axes.Machines = append(axes.Machines, planner.Machine{Accelerator: a, NodeHostBytes: 1e12})
+	}
+	model := analytic(b)
+	for b.Loop() {
+		if _, err := planner.New(model, planner.Options{}).Surface(ctx, r, axes); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
