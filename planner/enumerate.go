@@ -73,6 +73,7 @@ type generator struct {
 	e    Enumerate
 	r    Request
 	c    spec.Config // Plan is filled in per candidate
+	seq  int         // tokens of a sample
 	node int         // devices that TP groups must divide: gcd over nodes, or all
 }
 
@@ -96,6 +97,7 @@ func (e Enumerate) generator(r Request) *generator {
 	}
 	g := &generator{e: e, r: r, node: r.Devices}
 	g.c = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Accelerator: r.Accelerator, Shape: shape, Link: r.Link, Framework: r.Framework}
+	g.seq = g.c.Seq()
 	if !e.TPAcrossNodes {
 		g.node = 0
 		for _, n := range shape.PerNode() {
@@ -156,7 +158,7 @@ func (g *generator) each(yield func(*spec.Plan) bool) {
 				p.DP = g.r.Devices / p.TP / p.PP / p.CP
 				p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps, p.SequenceParallel = 1, 1, 1, 1, false
 				p.ZeRO, p.Offload, p.Recompute = 0, spec.OffloadNone, spec.RecomputeNone
-				if g.r.GlobalBatch%p.DP != 0 || g.legal(&p) != "" || p.Check(g.r.Model) != nil {
+				if g.r.GlobalBatch%p.DP != 0 || g.legalDegrees(&p) != nothingBroken || p.Check(g.r.Model) != nil {
 					continue
 				}
 				if !g.batches(&p, yield) {
@@ -217,7 +219,7 @@ func (g *generator) modes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	for _, p.SequenceParallel = range []bool{false, true} {
 		for _, p.ZeRO = range g.e.ZeRO {
 			for _, p.Offload = range g.e.Offload {
-				if g.legalModes(p) != "" {
+				if g.legalModes(p) != nothingBroken {
 					continue
 				}
 				for _, p.Recompute = range g.e.Recompute {

@@ -234,8 +234,8 @@ func (g *generator) refuse(p spec.Plan) string {
 	if g.r.GlobalBatch%p.DP != 0 {
 		return fmt.Sprintf("dp=%d, left by tp=%d and pp=%d, does not divide a global batch of %d", p.DP, p.TP, p.PP, g.r.GlobalBatch)
 	}
-	if why := g.legal(&p); why != "" {
-		return why
+	if b := first(g.legalDegrees(&p), g.legalModes(&p)); b != nothingBroken {
+		return b.words(g, g.seq, &p)
 	}
 	if err := p.Check(g.r.Model); err != nil {
 		return err.Error()

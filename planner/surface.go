@@ -39,7 +39,7 @@ type Axes struct {
 // it. Safe for concurrent use; not to be modified.
 type Surface struct {
 	Request Request
-	Axes    Axes // with the request's value where an axis was empty
+	Axes    Axes    // with the request's value where an axis was empty
 	points  []int32 // by index, places in choices; 0 = nothing fits
 	choices []Choice
 }
