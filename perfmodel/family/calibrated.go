@@ -178,7 +178,7 @@ func (m *calibrated) score(post *bayes.Posterior) {
 		// The process saw residuals of a fit that held the row; what the row's
 		// leverage hid is added.
 		e[i] += post.LeftOut[i] - post.Residual[i]
-		sd[i] = math.Sqrt(sd[i]*sd[i] + post.Variance(post.Gradient(i)))
+		sd[i] = math.Sqrt(sd[i]*sd[i] + post.Spread[i])
 		z = append(z, math.Abs(e[i])/sd[i])
 	}
 	m.left, m.leftSD = e, sd

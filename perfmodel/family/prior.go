@@ -230,7 +230,7 @@ type rowGroup struct {
 	of              site
 	framework, site int // where their effects are
 	rows            []int
-	idle            []bool // parameters that none of the rows depends on where the fit starts
+	slopes          *slopes // nil before the first derivatives
 }
 
 // newCalibration takes the usable rows that the analytic model covers.
@@ -276,56 +276,19 @@ func (c *calibration) gather() {
 	}
 }
 
-// predictGroup writes the log times of one site's rows at x.
-func (c *calibration) predictGroup(g *rowGroup, x, out []float64) {
-	var k constants
+// constantsOf returns the constants of one site's rows at x.
+func (c *calibration) constantsOf(g *rowGroup, x []float64) (k constants) {
 	c.constants(x, g.framework, g.site, &k)
 	k.slow(math.Exp(c.pace[g.of]))
-	for _, i := range g.rows {
-		p := c.plan[i]
-		c.opened[i].machine.use(&k)
-		parts := c.opened[i].parts(&p)
-		out[i] = math.Log(parts.Total())
-	}
+	return k
 }
 
+// predict writes the log time of every row at x.
 func (c *calibration) predict(x, out []float64) {
 	for g := range c.groups {
-		c.predictGroup(&c.groups[g], x, out)
-	}
-}
-
-// differentiate takes forward differences, for each row only by what can move
-// it.
-func (c *calibration) differentiate(x, at []float64, jac *mat.Dense) {
-	moved := make([]float64, len(c.y))
-	for gi := range c.groups {
-		g := &c.groups[gi]
-		first := g.idle == nil
-		if first {
-			g.idle = make([]bool, len(x))
-		}
-		by := func(k int) {
-			if g.idle[k] {
-				return
-			}
-			was := x[k]
-			x[k] = was + bayes.Step
-			c.predictGroup(g, x, moved)
-			x[k] = was
-			moves := false
-			for _, i := range g.rows {
-				jac.Set(i, k, (moved[i]-at[i])/bayes.Step)
-				moves = moves || moved[i] != at[i]
-			}
-			g.idle[k] = first && !moves
-		}
-		for k := range params {
-			by(k)
-		}
-		for k := range effects {
-			by(g.framework + k)
-			by(g.site + k)
+		k := c.constantsOf(&c.groups[g], x)
+		for _, i := range c.groups[g].rows {
+			out[i] = c.logTime(i, &k)
 		}
 	}
 }

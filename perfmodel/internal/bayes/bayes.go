@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -46,6 +47,8 @@ type Problem struct {
 	// Tail is how many standard deviations of residual count in full; beyond
 	// it a row's pull stops growing (pseudo-Huber). 0 = 2.
 	Tail float64
+	// Stop is asked before each step; its error ends the fit. nil = never.
+	Stop func() error
 }
 
 // Posterior is what is known after a fit.
@@ -54,6 +57,7 @@ type Posterior struct {
 	jac      *mat.Dense
 	weight   []float64
 	Residual []float64 // Y minus prediction at the mode
+	Spread   []float64 // variance of each row's prediction, its noise apart
 	// LeftOut is, for each row, about the residual of a fit without it:
 	// residual / (1 - leverage).
 	LeftOut []float64
@@ -75,7 +79,8 @@ const (
 )
 
 // Fit returns the posterior. With no rows it is the prior. The error wraps
-// ErrNotFinite when Y, or Predict near the prior's mean, is not finite.
+// ErrNotFinite when Y, or Predict near the prior's mean, is not finite, and is
+// Stop's when that ends it.
 func (p *Problem) Fit() (Posterior, error) {
 	f, err := newFit(p)
 	if err != nil {
@@ -97,6 +102,7 @@ type fit struct {
 	objective float64
 	jac       *mat.Dense
 	moved     []float64
+	root      *mat.Dense // scratch: rows of jac times the root of their weight
 }
 
 func newFit(p *Problem) (*fit, error) {
@@ -123,18 +129,31 @@ func (f *fit) run() (Posterior, error) {
 	if math.IsNaN(f.objective) || math.IsInf(f.objective, 0) {
 		return Posterior{}, fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
 	}
-	f.jac = mat.NewDense(len(f.Y), f.n, nil)
+	f.jac, f.root = mat.NewDense(len(f.Y), f.n, nil), mat.NewDense(len(f.Y), f.n, nil)
+	f.differentiate()
 	damping, steps := 1e-3, 0
 	for ; steps < maxSteps; steps++ {
-		f.differentiate()
+		if err := f.stopped(); err != nil {
+			return Posterior{}, err
+		}
 		before := f.objective
 		var moved bool
-		if damping, moved = f.advance(damping); !moved || before-f.objective < enough*(1+math.Abs(before)) {
+		if damping, moved = f.advance(damping); !moved {
+			break // the derivatives are those here
+		}
+		f.differentiate()
+		if before-f.objective < enough*(1+math.Abs(before)) {
 			break
 		}
 	}
-	f.differentiate()
 	return f.posterior(steps)
+}
+
+func (f *fit) stopped() error {
+	if f.Stop == nil {
+		return nil
+	}
+	return f.Stop()
 }
 
 // weight returns the weight of row i's squared residual at predictions at.
@@ -183,43 +202,38 @@ func (f *fit) differentiate() {
 	}
 }
 
-// normal returns JᵀWJ + precision, plus damping on its diagonal, and the
-// downhill gradient.
-func (f *fit) normal(damping float64) (*mat.SymDense, *mat.VecDense) {
-	a := mat.NewSymDense(f.n, nil)
-	a.CopySym(f.precision)
+// normal returns JᵀWJ + precision, and the downhill gradient.
+func (f *fit) normal() (*mat.SymDense, *mat.VecDense) {
+	d := mat.NewVecDense(f.n, nil)
+	for k := range f.n {
+		d.SetVec(k, f.Prior.Mean[k]-f.x[k])
+	}
 	g := mat.NewVecDense(f.n, nil)
-	for k := range f.n {
-		s := 0.0
-		for j := range f.n {
-			s -= f.precision.At(k, j) * (f.x[j] - f.Prior.Mean[j])
-		}
-		g.SetVec(k, s)
-	}
+	g.MulVec(f.precision, d)
 	for i := range f.Y {
-		w := f.weight(i, f.at)
-		row := mat.NewVecDense(f.n, f.jac.RawRowView(i))
-		a.SymRankOne(a, w, row)
-		g.AddScaledVec(g, w*(f.Y[i]-f.at[i]), row)
+		row, w := f.jac.RawRowView(i), f.weight(i, f.at)
+		floats.ScaleTo(f.root.RawRowView(i), math.Sqrt(w), row)
+		floats.AddScaled(g.RawVector().Data, w*(f.Y[i]-f.at[i]), row)
 	}
-	for k := range f.n {
-		a.SetSym(k, k, a.At(k, k)*(1+damping))
-	}
+	a := mat.NewSymDense(f.n, nil)
+	a.SymRankK(f.precision, 1, f.root.T())
 	return a, g
 }
 
 // advance takes one damped Gauss-Newton step (Levenberg 1944, Marquardt 1963);
 // it reports whether one was found that lowers the objective.
 func (f *fit) advance(damping float64) (next float64, moved bool) {
+	normal, g := f.normal()
+	a, d := mat.NewSymDense(f.n, nil), mat.NewVecDense(f.n, nil)
 	for range 12 {
-		a, g := f.normal(damping)
+		a.CopySym(normal)
+		for k := range f.n {
+			a.SetSym(k, k, a.At(k, k)*(1+damping))
+		}
 		var chol mat.Cholesky
-		d := mat.NewVecDense(f.n, nil)
 		if chol.Factorize(a) && chol.SolveVecTo(d, g) == nil {
 			x := make([]float64, f.n)
-			for k := range x {
-				x[k] = f.x[k] + d.AtVec(k)
-			}
+			floats.AddTo(x, f.x, d.RawVector().Data)
 			f.Predict(x, f.moved)
 			if c := f.cost(x, f.moved); c < f.objective {
 				f.x, f.objective = x, c
@@ -233,7 +247,7 @@ func (f *fit) advance(damping float64) (next float64, moved bool) {
 }
 
 func (f *fit) posterior(steps int) (Posterior, error) {
-	a, _ := f.normal(0)
+	a, _ := f.normal()
 	var chol mat.Cholesky
 	if !chol.Factorize(a) {
 		return Posterior{}, fmt.Errorf("%w: the posterior's precision is not positive definite", ErrNotFinite)
@@ -243,12 +257,14 @@ func (f *fit) posterior(steps int) (Posterior, error) {
 		return Posterior{}, fmt.Errorf("bayes: posterior: %w", err)
 	}
 	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps, Cost: f.objective, jac: f.jac}
+	var spread mat.Dense
+	spread.Mul(f.jac, cov)
 	for i := range f.Y {
 		e, w := f.Y[i]-f.at[i], f.weight(i, f.at)
-		out.weight = append(out.weight, w)
-		leverage := w * out.Variance(f.jac.RawRowView(i))
+		v := max(floats.Dot(spread.RawRowView(i), f.jac.RawRowView(i)), 0)
+		out.weight, out.Spread = append(out.weight, w), append(out.Spread, v)
 		out.Residual = append(out.Residual, e)
-		out.LeftOut = append(out.LeftOut, e/max(1-leverage, 0.05))
+		out.LeftOut = append(out.LeftOut, e/max(1-w*v, 0.05))
 	}
 	return out, nil
 }
@@ -279,6 +295,3 @@ func (p *Posterior) LeftOutTogether(rows []int) []float64 {
 	}
 	return out.RawVector().Data
 }
-
-// Gradient returns the derivatives of row i at the mode; it must not be changed.
-func (p *Posterior) Gradient(i int) []float64 { return p.jac.RawRowView(i) }
