@@ -80,22 +80,29 @@ func repeated(c spec.Config) spec.Config {
 // MergeRepeats returns rows in canonical order, whatever theirs, with one row
 // per configuration: repeats become one whose step times are their medians.
 func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
-	sorted := slices.Clone(rows)
-	slices.SortFunc(sorted, func(a, b spec.Measurement) int {
-		return cmp.Or(CompareConfigs(repeated(a.Config), repeated(b.Config)), CompareConfigs(a.Config, b.Config),
+	keys, order := make([]spec.Config, len(rows)), make([]int, len(rows))
+	for i := range rows {
+		keys[i], order[i] = repeated(rows[i].Config), i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		if c := CompareConfigs(keys[i], keys[j]); c != 0 {
+			return c
+		}
+		a, b := &rows[i], &rows[j]
+		return cmp.Or(CompareConfigs(a.Config, b.Config),
 			strings.Compare(a.Source, b.Source), strings.Compare(a.Origin, b.Origin), cmp.Compare(a.MedianStepSec(), b.MedianStepSec()))
 	})
-	var out []spec.Measurement
-	for i := 0; i < len(sorted); {
+	out := make([]spec.Measurement, 0, len(rows))
+	for i := 0; i < len(order); {
 		j := i + 1
-		for j < len(sorted) && repeated(sorted[j].Config) == repeated(sorted[i].Config) {
+		for j < len(order) && keys[order[j]] == keys[order[i]] {
 			j++
 		}
-		m := sorted[i]
+		m := rows[order[i]]
 		if j > i+1 {
 			m.StepSec = nil
-			for _, r := range sorted[i:j] {
-				m.StepSec = append(m.StepSec, r.MedianStepSec())
+			for _, r := range order[i:j] {
+				m.StepSec = append(m.StepSec, rows[r].MedianStepSec())
 			}
 		}
 		out = append(out, m)

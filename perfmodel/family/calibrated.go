@@ -1,6 +1,7 @@
 package family
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -32,7 +33,7 @@ func (p *Prior) uncalibrated() *calibrated {
 
 // calibrate moves the prior to rows. Rows that are not usable or not covered
 // are left out; with none left the result is the prior.
-func (p *Prior) calibrate(rows *calibration) (*calibrated, error) {
+func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, error) {
 	if len(rows.rows) == 0 {
 		return p.uncalibrated(), nil
 	}
@@ -42,7 +43,7 @@ func (p *Prior) calibrate(rows *calibration) (*calibrated, error) {
 	c.gather()
 	known := own.common(&c.layout)
 	belief := narrow(&p.belief, &own, &known)
-	post, err := c.fitPaced(extend(&belief, &known, &c.layout))
+	post, err := c.fitPaced(ctx, extend(&belief, &known, &c.layout))
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +58,12 @@ func (p *Prior) calibrate(rows *calibration) (*calibrated, error) {
 	for i := range points {
 		points[i] = pointOf(&c.config[i])
 	}
-	out.rest = newResidual(points, post.Residual, wildness(post.Residual))
-	out.score(&post)
+	if out.rest, err = newResidual(ctx, points, post.Residual, wildness(post.Residual)); err != nil {
+		return nil, err
+	}
+	if err := out.score(ctx, &post); err != nil {
+		return nil, err
+	}
 	out.complete(p)
 	return out, nil
 }
@@ -75,8 +80,8 @@ const (
 // fitPaced fits the rows as they are, and with each site at the pace its rows
 // suggest, and keeps the likelier: a robust likelihood has a second mode where
 // all rows of a site are off alike.
-func (c *calibration) fitPaced(prior bayes.Gaussian) (bayes.Posterior, error) {
-	plain, err := c.fit(prior, nil)
+func (c *calibration) fitPaced(ctx context.Context, prior bayes.Gaussian) (bayes.Posterior, error) {
+	plain, err := c.fit(ctx, prior, nil)
 	if err != nil {
 		return plain, err
 	}
@@ -85,7 +90,7 @@ func (c *calibration) fitPaced(prior bayes.Gaussian) (bayes.Posterior, error) {
 		return plain, nil
 	}
 	c.pace = paces
-	paced, err := c.fit(prior, nil)
+	paced, err := c.fit(ctx, prior, nil)
 	if err != nil || paced.Cost+cost >= plain.Cost {
 		c.pace = nil
 		return plain, nil
@@ -171,8 +176,11 @@ const anchorWeight, anchorRows = 4, 6
 
 // score works out the left-out errors and from them the half width over the
 // standard deviation that covers nine in ten.
-func (m *calibrated) score(post *bayes.Posterior) {
-	e, sd := m.rest.leftOut()
+func (m *calibrated) score(ctx context.Context, post *bayes.Posterior) error {
+	e, sd, err := m.rest.leftOut(ctx)
+	if err != nil {
+		return err
+	}
 	var z []float64
 	for i := range e {
 		// The process saw residuals of a fit that held the row; what the row's
@@ -187,6 +195,7 @@ func (m *calibrated) score(post *bayes.Posterior) {
 	q := z[min(int(math.Ceil(0.9*(n+1))), len(z))-1]
 	anchor := normal90 + (m.others.Scale-normal90)*math.Exp(-(n-1)/anchorRows)
 	m.scale = max((n*q+anchorWeight*anchor)/(n+anchorWeight), 0.8)
+	return nil
 }
 
 // logTime returns the mean of ln T, half the width of its 90 % interval, and in

@@ -25,6 +25,30 @@ func TestCholesky(t *testing.T) {
 	}
 }
 
+// TestCholeskyUndoes checks product, determinant (2·3·1)² and inverse of the same
+// matrix against what they mean.
+func TestCholeskyUndoes(t *testing.T) {
+	a := [][]float64{{4, 2, -2}, {2, 10, 5}, {-2, 5, 6}}
+	c, _ := newCholesky(3, func(i, j int) float64 { return a[i][j] })
+	if got := c.logDet(); math.Abs(got-math.Log(36)) > 1e-12 {
+		t.Errorf("ln |A| = %g, want ln 36", got)
+	}
+	for i, d := range c.inverseDiagonal() {
+		unit := make([]float64, 3)
+		unit[i] = 1
+		c.solve(unit)
+		if math.Abs(unit[i]-d) > 1e-12 {
+			t.Errorf("[A⁻¹]%d%d = %g, want %g", i, i, d, unit[i])
+		}
+		c.multiply(unit)
+		for j, v := range unit {
+			if want := flag(i == j); math.Abs(v-want) > 1e-12 {
+				t.Errorf("A·A⁻¹ at %d, %d = %g, want %g", j, i, v, want)
+			}
+		}
+	}
+}
+
 func TestCholeskyRefuses(t *testing.T) {
 	for _, d := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		if _, ok := newCholesky(1, func(int, int) float64 { return d }); ok {

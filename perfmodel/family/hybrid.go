@@ -61,7 +61,7 @@ func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Hybrid
 	if err != nil {
 		return nil, err
 	}
-	base, err := p.calibrate(c)
+	base, err := p.calibrate(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}

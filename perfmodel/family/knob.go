@@ -2,6 +2,7 @@ package family
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -48,7 +49,8 @@ type knobSet []byte
 // each of them turned.
 type slopes struct {
 	knobs []*knob
-	moves []knobSet          // by row of the group: what moved it last
+	moves []knobSet          // by row of the group: what moved it last; nil before the first time
+	any   knobSet            // what has moved any row
 	rest  map[string]*turned // by knobSet: all other knobs turned
 }
 
@@ -80,14 +82,7 @@ func (c *calibration) newSlopes(g *rowGroup) *slopes {
 		add(&effects[i], g.framework+i)
 		add(&effects[i], g.site+i)
 	}
-	all := make(knobSet, len(s.knobs))
-	for i := range all {
-		all[i] = 1
-	}
-	s.moves = make([]knobSet, len(g.rows))
-	for r := range s.moves {
-		s.moves[r] = all
-	}
+	s.moves, s.any = make([]knobSet, len(g.rows)), make(knobSet, len(s.knobs))
 	return s
 }
 
@@ -150,12 +145,15 @@ func (s *slopes) others(set knobSet, k *constants) *constants {
 func (c *calibration) differentiateRow(g *rowGroup, r int, k *constants, at []float64, jac *mat.Dense) {
 	s, row := g.slopes, g.rows[r]
 	last, now := s.moves[r], make(knobSet, len(s.knobs))
+	if last == nil {
+		last = slices.Clone(s.any)
+	}
 	by := func(i int) {
 		d := c.logTime(row, &s.knobs[i].moved.constants) - at[row]
 		if d == 0 {
 			return
 		}
-		now[i] = 1
+		now[i], s.any[i] = 1, 1
 		for _, p := range s.knobs[i].at {
 			jac.Set(row, p, d/bayes.Step)
 		}

@@ -29,14 +29,18 @@ func (h *Hybrid) mix(ctx context.Context, c *calibration, key spec.Key, rows []s
 	if rows[0].Config.Model.HasShape() && rows[0].Config.Seq() == 0 {
 		return nil, nil // times of samples of unknown length do not compare
 	}
-	fitted, _, err := fitRubick(ctx, perfmodel.Rows(rows))
+	rows, left, _, err := collectRubick(ctx, perfmodel.Rows(rows))
+	if err != nil {
+		return nil, err
+	}
+	fitted, _, err := fitRubickTo(rows, left)
 	if errors.Is(err, perfmodel.ErrTooFewPoints) || errors.Is(err, perfmodel.ErrNotCovered) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	m := &mixture{rubick: fitted.(*rubickModel)}
+	m := &mixture{rubick: fitted}
 	physics := h.physicsDensity(c, key, len(rows))
 	e, sd := m.rubick.post.leftOut()
 	m.physics = 1 / (1 + math.Exp(density(e, sd, len(rows))-physics))

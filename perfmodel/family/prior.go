@@ -235,7 +235,9 @@ type rowGroup struct {
 
 // newCalibration takes the usable rows that the analytic model covers.
 func newCalibration(ctx context.Context, rows []spec.Measurement) (*calibration, error) {
-	c := &calibration{}
+	n := len(rows)
+	c := &calibration{rows: make([]spec.Measurement, 0, n), config: make([]spec.Config, 0, n), plan: make([]spec.Plan, 0, n),
+		opened: make([]prepared, 0, n), y: make([]float64, 0, n)}
 	for _, m := range rows {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -297,12 +299,12 @@ func (c *calibration) predict(x, out []float64) {
 // log time; rows pull in full up to it.
 const rowNoise = 0.06
 
-func (c *calibration) fit(prior bayes.Gaussian, weight []float64) (bayes.Posterior, error) {
+func (c *calibration) fit(ctx context.Context, prior bayes.Gaussian, weight []float64) (bayes.Posterior, error) {
 	noise := make([]float64, len(c.y))
 	for i := range noise {
 		noise[i] = rowNoise
 	}
-	p := bayes.Problem{Prior: prior, Predict: c.predict, Differentiate: c.differentiate, Y: c.y, Noise: noise, Weight: weight, Tail: 1}
+	p := bayes.Problem{Prior: prior, Predict: c.predict, Differentiate: c.differentiate, Y: c.y, Noise: noise, Weight: weight, Tail: 1, Stop: ctx.Err}
 	return p.Fit()
 }
 
@@ -337,7 +339,7 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	for i := range weight {
 		weight[i] = min(1, sourceRows/float64(sources[c.rows[i].Source]))
 	}
-	post, err := c.fit(extend(&none.belief, &layout{}, &c.layout), weight)
+	post, err := c.fit(ctx, extend(&none.belief, &layout{}, &c.layout), weight)
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}

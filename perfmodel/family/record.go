@@ -235,7 +235,8 @@ func (p *Prior) loadCalibrated(r *hybridRecord) (*calibrated, error) {
 	for _, q := range r.Points {
 		at, e, sd = append(at, point{num: q.Num, cat: q.Cat}), append(e, q.E), append(sd, q.SD)
 	}
-	if m.rest = withKernel(at, e, sd, r.Kernel); m.rest == nil || !(r.Kernel.SD > 0) {
+	var ok bool
+	if m.rest, ok = withKernel(at, e, sd, r.Kernel); !ok || !(r.Kernel.SD > 0) {
 		return nil, errors.New("hybrid: stored residuals are no numbers: fit again")
 	}
 	m.complete(p)

@@ -1,9 +1,9 @@
 package family
 
 import (
+	"context"
+	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // residual is a Gaussian process over what the physics leaves unexplained in
@@ -18,8 +18,8 @@ type residual struct {
 	at     []point
 	e, sd  []float64
 	kernel kernel
-	alpha  []float64 // (K + noise)⁻¹ · residuals
-	chol   mat.Cholesky
+	alpha  []float64 // (K + noise)⁻¹ · residuals; nil above residualRows
+	chol   cholesky  // of K + noise
 }
 
 // kernel is the process's: A, and what distances are multiplied by.
@@ -69,7 +69,11 @@ func (a *point) distance(b *point) float64 {
 	return d
 }
 
-func (k kernel) at(distance float64) float64 { return k.SD * k.SD * math.Exp(-k.Steep*distance) }
+func (k kernel) covariance(correlation float64) float64 { return k.SD * k.SD * correlation }
+
+func (k kernel) at(distance float64) float64 {
+	return k.covariance(math.Exp(-k.Steep * distance))
+}
 
 // kernelRows is how many rows choose the kernel at most, evenly spread: trying
 // them all on thousands takes minutes and tells no more.
@@ -78,32 +82,59 @@ const kernelRows = 500
 // newResidual fits the process to residuals e, log measured minus log physics,
 // with the kernel of the greatest marginal likelihood times belief (equation
 // 5.8 there); sd is the standard deviation of each beyond that of repeats, 0
-// for rows as good as others. nil if they are no numbers.
-func newResidual(at []point, e, sd []float64) *residual {
+// for rows as good as others. The error wraps errNotFinite if they are no
+// numbers.
+func newResidual(ctx context.Context, at []point, e, sd []float64) (*residual, error) {
 	some := &residual{}
 	n := min(len(at), kernelRows)
 	for k := range n {
 		i := k * len(at) / n
 		some.at, some.e, some.sd = append(some.at, at[i]), append(some.e, e[i]), append(some.sd, sd[i])
 	}
-	d := distances(some.at)
+	alike := correlations(some.at)
 	best, most := kernel{}, math.Inf(-1)
 	for _, k := range kernels {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		some.kernel = k
-		if score, ok := some.fit(d); ok && score+k.belief() > most {
+		if score, ok := some.fit(alike(k.Steep)); ok && score+k.belief() > most {
 			best, most = k, score+k.belief()
 		}
 	}
-	return withKernel(at, e, sd, best)
+	if r, ok := withKernel(at, e, sd, best); ok && best.SD > 0 {
+		return r, nil
+	}
+	return nil, fmt.Errorf("hybrid: residuals of %d rows: %w", len(e), errNotFinite)
 }
 
 // withKernel is newResidual with a kernel chosen before.
-func withKernel(at []point, e, sd []float64, k kernel) *residual {
-	r := &residual{at: at, e: e, sd: sd, kernel: k}
-	if _, ok := r.fit(distances(at)); !ok {
-		return nil
+func withKernel(at []point, e, sd []float64, k kernel) (r *residual, ok bool) {
+	r = &residual{at: at, e: e, sd: sd, kernel: k}
+	if len(at) > residualRows {
+		return r, true
 	}
-	return r
+	_, ok = r.fit(correlations(at)(k.Steep))
+	return r, ok
+}
+
+// correlations returns a function that gives the lower triangle of exp(-steep·d)
+// between points, row by row, n x n.
+func correlations(at []point) func(steep float64) []float64 {
+	d, known := distances(at), map[float64][]float64{}
+	return func(steep float64) []float64 {
+		c, ok := known[steep]
+		if !ok {
+			c = make([]float64, len(d))
+			for i := range at {
+				for j := i * len(at); j < i*len(at)+i; j++ {
+					c[j] = math.Exp(-steep * d[j])
+				}
+			}
+			known[steep] = c
+		}
+		return c
+	}
 }
 
 // distances returns the lower triangle of distances, row by row, n x n.
@@ -119,54 +150,45 @@ func distances(at []point) []float64 {
 }
 
 // fit solves for alpha and returns the log marginal likelihood, but for a
-// constant. d is the lower triangle of distances.
-func (r *residual) fit(d []float64) (score float64, ok bool) {
+// constant. alike is the lower triangle of correlations.
+func (r *residual) fit(alike []float64) (score float64, ok bool) {
 	n := len(r.at)
-	k := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := range i {
-			k.SetSym(i, j, r.kernel.at(d[i*n+j]))
+	ok = r.chol.factor(n, func(i, j int) float64 {
+		if i == j {
+			return r.kernel.SD*r.kernel.SD + residualNoise*residualNoise + r.sd[i]*r.sd[i]
 		}
-		k.SetSym(i, i, r.kernel.SD*r.kernel.SD+residualNoise*residualNoise+r.sd[i]*r.sd[i])
-	}
-	if !r.chol.Factorize(k) {
+		return r.kernel.covariance(alike[i*n+j])
+	})
+	if !ok {
 		return 0, false
 	}
-	e := mat.NewVecDense(n, append([]float64(nil), r.e...))
-	alpha := mat.NewVecDense(n, nil)
-	if r.chol.SolveVecTo(alpha, e) != nil {
-		return 0, false
-	}
-	r.alpha = alpha.RawVector().Data
-	return -mat.Dot(e, alpha)/2 - r.chol.LogDet()/2, true
+	r.alpha = append(r.alpha[:0], r.e...)
+	r.chol.solve(r.alpha)
+	return -dot(r.e, r.alpha)/2 - r.chol.logDet()/2, true
 }
 
 // predict returns the mean and the variance of the residual at p.
 func (r *residual) predict(p *point) (mean, variance float64) {
+	if r.alpha == nil {
+		return r.around(p, -1).predict(p)
+	}
 	k := make([]float64, len(r.at))
 	for i := range r.at {
 		k[i] = r.kernel.at(p.distance(&r.at[i]))
-		mean += k[i] * r.alpha[i]
 	}
-	v := mat.NewVecDense(len(k), k)
-	var u mat.VecDense
-	if r.chol.SolveVecTo(&u, v) != nil {
-		return mean, r.kernel.SD * r.kernel.SD
-	}
-	return mean, max(r.kernel.SD*r.kernel.SD-mat.Dot(v, &u), 0)
+	mean = dot(k, r.alpha)
+	r.chol.forward(k)
+	return mean, max(r.kernel.SD*r.kernel.SD-dot(k, k), 0)
 }
 
 // leftOut returns what each row's residual would be predicted wrong by without
 // it, and the standard deviation of that (equations 5.10 to 5.12 there).
-func (r *residual) leftOut() (e, sd []float64) {
-	n := len(r.at)
-	inv := mat.NewSymDense(n, nil)
-	if r.chol.InverseTo(inv) != nil {
-		return nil, nil
+func (r *residual) leftOut(ctx context.Context) (e, sd []float64, err error) {
+	if r.alpha == nil {
+		return r.leftOutNear(ctx)
 	}
-	for i := range n {
-		e = append(e, r.alpha[i]/inv.At(i, i))
-		sd = append(sd, math.Sqrt(1/inv.At(i, i)))
+	for i, v := range r.chol.inverseDiagonal() {
+		e, sd = append(e, r.alpha[i]/v), append(sd, math.Sqrt(1/v))
 	}
-	return e, sd
+	return e, sd, nil
 }

@@ -1,6 +1,7 @@
 package family
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
@@ -19,15 +20,27 @@ func wavy(n int) (at []point, e, sd []float64) {
 	return at, e, sd
 }
 
+func residualOf(t testing.TB, at []point, e, sd []float64) *residual {
+	t.Helper()
+	r, err := newResidual(context.Background(), at, e, sd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // TestResidualLeftOut compares the short cut with processes that never saw the
 // row.
 func TestResidualLeftOut(t *testing.T) {
 	at, e, sd := wavy(30)
 	sd[4] = 0.3
-	r := newResidual(at, e, sd)
-	off, spread := r.leftOut()
+	r := residualOf(t, at, e, sd)
+	off, spread, err := r.leftOut(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range at {
-		without := withKernel(slices.Delete(slices.Clone(at), i, i+1), slices.Delete(slices.Clone(e), i, i+1),
+		without, _ := withKernel(slices.Delete(slices.Clone(at), i, i+1), slices.Delete(slices.Clone(e), i, i+1),
 			slices.Delete(slices.Clone(sd), i, i+1), r.kernel)
 		mean, variance := without.predict(&at[i])
 		want := math.Sqrt(variance + residualNoise*residualNoise + sd[i]*sd[i])
@@ -41,7 +54,7 @@ func TestResidualLeftOut(t *testing.T) {
 // of the process.
 func TestResidualFallsBack(t *testing.T) {
 	at, e, sd := wavy(30)
-	r := newResidual(at, e, sd)
+	r := residualOf(t, at, e, sd)
 	far := at[0]
 	for k := range far.num {
 		far.num[k] += 40

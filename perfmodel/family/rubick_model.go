@@ -33,23 +33,33 @@ func fitRubick(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (pe
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
-	if err := enoughRubick(ms, left); err != nil {
+	m, kept, err := fitRubickTo(ms, left)
+	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
+	if len(kept) < len(ms) {
+		warnings = append(warnings, fmt.Sprintf("rubick: fitted on %d of %d configurations, evenly spread", len(kept), len(ms)))
+	}
+	card := m.card(kept)
+	card.NLeftOut = left
+	card.Warnings = append(card.Warnings, warnings...)
+	return m, card, nil
+}
+
+// fitRubickTo fits what collectRubick returns and tells which rows it took.
+func fitRubickTo(ms []spec.Measurement, left int) (m *rubickModel, kept []spec.Measurement, err error) {
+	if err := enoughRubick(ms, left); err != nil {
+		return nil, nil, err
+	}
 	if len(ms) > rubickMaxRows {
-		warnings = append(warnings, fmt.Sprintf("rubick: fitted on %d of %d configurations, evenly spread", rubickMaxRows, len(ms)))
 		ms = thin(ms, rubickMaxRows)
 	}
 	rows := rubickRows(ms)
 	post, err := fitRubickBest(rows)
 	if err != nil {
-		return nil, perfmodel.Card{}, fmt.Errorf("rubick: %s: %w", rows[0].Config.Key(), err)
+		return nil, nil, fmt.Errorf("rubick: %s: %w", rows[0].Config.Key(), err)
 	}
-	m := newRubickModel(rows, post)
-	card := m.card(ms)
-	card.NLeftOut = left
-	card.Warnings = append(card.Warnings, warnings...)
-	return m, card, nil
+	return newRubickModel(rows, post), ms, nil
 }
 
 // collectRubick returns the usable rows of data, repeats merged, in canonical
@@ -352,12 +362,7 @@ func (p *rubickPosterior) leftOut() (off, deviation []float64) {
 	}
 	resid := p.linearResiduals()
 	v.solve(resid)
-	unit := make([]float64, n)
-	for i := range n {
-		clear(unit)
-		unit[i] = 1
-		v.forward(unit)
-		d := dot(unit, unit) // [V⁻¹]ii
+	for i, d := range v.inverseDiagonal() {
 		off, deviation = append(off, resid[i]/d), append(deviation, 1/math.Sqrt(d))
 	}
 	return off, deviation
@@ -368,11 +373,8 @@ func (p *rubickPosterior) leftOut() (off, deviation []float64) {
 func (p *rubickPosterior) linearResiduals() []float64 {
 	prior, _ := rubickBelief(&p.terms[0])
 	out := slices.Clone(p.weight)
-	for i := range out { // K·weight undoes the solve
-		out[i] = 0
-		for j := range p.weight {
-			out[i] += rubickCovariance(&p.terms[i], &p.terms[j], i == j) * p.weight[j]
-		}
+	p.residual.multiply(out) // undoes the solve
+	for i := range out {
 		for a := range prior {
 			out[i] += p.jac[i][a] * (p.mean[a] - prior[a])
 		}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -102,7 +104,12 @@ type fit struct {
 	objective float64
 	jac       *mat.Dense
 	moved     []float64
-	root      *mat.Dense // scratch: rows of jac times the root of their weight
+
+	// Scratch: rows of jac times the root of their weight, the normal equations,
+	// the same damped and then factored, and what solves them.
+	root           *mat.Dense
+	normal, damped *mat.SymDense
+	step           []float64
 }
 
 func newFit(p *Problem) (*fit, error) {
@@ -130,6 +137,7 @@ func (f *fit) run() (Posterior, error) {
 		return Posterior{}, fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
 	}
 	f.jac, f.root = mat.NewDense(len(f.Y), f.n, nil), mat.NewDense(len(f.Y), f.n, nil)
+	f.normal, f.damped, f.step = mat.NewSymDense(f.n, nil), mat.NewSymDense(f.n, nil), make([]float64, f.n)
 	f.differentiate()
 	damping, steps := 1e-3, 0
 	for ; steps < maxSteps; steps++ {
@@ -202,38 +210,43 @@ func (f *fit) differentiate() {
 	}
 }
 
-// normal returns JᵀWJ + precision, and the downhill gradient.
-func (f *fit) normal() (*mat.SymDense, *mat.VecDense) {
-	d := mat.NewVecDense(f.n, nil)
-	for k := range f.n {
-		d.SetVec(k, f.Prior.Mean[k]-f.x[k])
-	}
-	g := mat.NewVecDense(f.n, nil)
+// normalize writes JᵀWJ + precision to f.normal and returns the downhill gradient.
+func (f *fit) normalize() []float64 {
+	d, g := mat.NewVecDense(f.n, nil), mat.NewVecDense(f.n, nil)
+	floats.SubTo(d.RawVector().Data, f.Prior.Mean, f.x)
 	g.MulVec(f.precision, d)
 	for i := range f.Y {
 		row, w := f.jac.RawRowView(i), f.weight(i, f.at)
 		floats.ScaleTo(f.root.RawRowView(i), math.Sqrt(w), row)
 		floats.AddScaled(g.RawVector().Data, w*(f.Y[i]-f.at[i]), row)
 	}
-	a := mat.NewSymDense(f.n, nil)
-	a.SymRankK(f.precision, 1, f.root.T())
-	return a, g
+	f.normal.SymRankK(f.precision, 1, f.root.T())
+	return g.RawVector().Data
+}
+
+// solve writes what solves the normal equations, damped, for g to f.step; it
+// reports false if they are not positive definite.
+func (f *fit) solve(damping float64, g []float64) bool {
+	f.damped.CopySym(f.normal)
+	for k := range f.n {
+		f.damped.SetSym(k, k, f.damped.At(k, k)*(1+damping))
+	}
+	u, ok := lapack64.Potrf(f.damped.RawSymmetric())
+	if ok {
+		copy(f.step, g)
+		lapack64.Potrs(u, blas64.General{Rows: f.n, Cols: 1, Stride: 1, Data: f.step})
+	}
+	return ok
 }
 
 // advance takes one damped Gauss-Newton step (Levenberg 1944, Marquardt 1963);
 // it reports whether one was found that lowers the objective.
 func (f *fit) advance(damping float64) (next float64, moved bool) {
-	normal, g := f.normal()
-	a, d := mat.NewSymDense(f.n, nil), mat.NewVecDense(f.n, nil)
+	g := f.normalize()
 	for range 12 {
-		a.CopySym(normal)
-		for k := range f.n {
-			a.SetSym(k, k, a.At(k, k)*(1+damping))
-		}
-		var chol mat.Cholesky
-		if chol.Factorize(a) && chol.SolveVecTo(d, g) == nil {
+		if f.solve(damping, g) {
 			x := make([]float64, f.n)
-			floats.AddTo(x, f.x, d.RawVector().Data)
+			floats.AddTo(x, f.x, f.step)
 			f.Predict(x, f.moved)
 			if c := f.cost(x, f.moved); c < f.objective {
 				f.x, f.objective = x, c
@@ -247,9 +260,9 @@ func (f *fit) advance(damping float64) (next float64, moved bool) {
 }
 
 func (f *fit) posterior(steps int) (Posterior, error) {
-	a, _ := f.normal()
+	f.normalize()
 	var chol mat.Cholesky
-	if !chol.Factorize(a) {
+	if !chol.Factorize(f.normal) {
 		return Posterior{}, fmt.Errorf("%w: the posterior's precision is not positive definite", ErrNotFinite)
 	}
 	cov := mat.NewSymDense(f.n, nil)
