@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -51,6 +52,86 @@ func BenchmarkHybridFit(b *testing.B) {
 	for b.Loop() {
 		if _, _, err := Shipped().Family().Fit(context.Background(), perfmodel.Rows(rows)); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// manyRows are n different steps of one job type, a factor off what the prior
+// predicts that rises and falls with the micro-batch.
+func manyRows(t testing.TB, n int) (out []spec.Measurement) {
+	t.Helper()
+	for i := range n {
+		p := spec.Plan{DP: 1 << (i % 4), TP: 1 << (i / 4 % 4), MicroBatch: 1 + i/16%32, AccumSteps: 1 + i/512, ZeRO: 1, Precision: spec.BF16}
+		c := analyticConfig(p)
+		c.Framework = "Megatron-LM"
+		pred, err := Shipped().Predict(context.Background(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sec, _, _ := pred.StepSec(c.Plan.GlobalBatch())
+		factor := 1.2 * math.Exp(0.1*math.Sin(math.Log2(float64(p.MicroBatch))))
+		out = append(out, spec.Measurement{Config: c, Outcome: spec.OK, Source: "made", StepSec: []float64{sec * factor}})
+	}
+	return out
+}
+
+// A thousand times the rows of a usual fit: seconds, not the hours of their cube,
+// and what they have in common is learnt.
+func TestHybridOfThousandsOfRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	rows := manyRows(t, 5100)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	start := time.Now()
+	f, _, err := Shipped().Family().Fit(ctx, perfmodel.Rows(rows[:5000]))
+	if err != nil {
+		t.Fatalf("after %v: %v", time.Since(start), err)
+	}
+	if e := meanError(t, f, rows[5000:]); e > 0.02 {
+		t.Errorf("mean error of rows left out %.3f, want less than what the factor varies by", e)
+	}
+	for _, m := range rows[5000:] {
+		if sec, lo, hi := secondsOf(t, f, m.Config); !(lo < sec && sec < hi && hi < 2*lo) {
+			t.Fatalf("%s: %g s in [%g, %g]", m.Config.Plan, sec, lo, hi)
+		}
+	}
+}
+
+// allowed is a context that is cancelled once it has been asked so many times.
+type allowed struct {
+	context.Context
+	asks *int
+}
+
+func (a allowed) Err() error {
+	if *a.asks--; *a.asks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A fit asks whether it is still wanted between rows, steps, kernels and
+// left-out rows, and ends at the first no.
+func TestHybridFitIsCancelled(t *testing.T) {
+	rows := manyRows(t, residualRows+50)
+	fit := func(asks int) (left int, err error) {
+		_, _, err = Shipped().Family().Fit(allowed{context.Background(), &asks}, perfmodel.Rows(rows))
+		return asks, err
+	}
+	const plenty = 1 << 20
+	left, err := fit(plenty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := plenty - left
+	if all < 3*len(rows)+len(kernels)+2 {
+		t.Errorf("asked %d times of %d rows", all, len(rows))
+	}
+	for _, asks := range []int{0, 1, len(rows), 2*len(rows) + 1, 2*len(rows) + 5, all - len(rows) - 1, all - 1} {
+		if left, err := fit(asks); !errors.Is(err, context.Canceled) || left < -1 {
+			t.Errorf("cancelled after %d of %d times asked: %v, asked %d times more", asks, all, err, -left-1)
 		}
 	}
 }
@@ -213,8 +294,53 @@ func TestHybridLoadRestoresPredictions(t *testing.T) {
 	}
 }
 
+// smallRecord is what a fit leaves on disk with as little as it can be loaded with: one
+// site, one row, no effect but x[0].
+func smallRecord() hybridRecord {
+	l := layout{frameworks: []string{"F"}, sites: []site{{"F", "A"}}}
+	r := hybridRecord{Version: recordVersion, Prior: Shipped().trained.Hash, Params: paramNames(), Frameworks: l.frameworks,
+		Sites: [][2]string{{"F", "A"}}, X: make([]float64, l.size()), Widths: make([]widths, 1), Scale: 1.5, Kernel: kernel{0.1, 1},
+		Points: []pointRecord{{E: 0.2}}}
+	r.X[0] = 0.1
+	return r
+}
+
+func TestHybridLoadRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(*hybridRecord){
+		"nothing":                 func(*hybridRecord) {},
+		"scale of zero":           func(r *hybridRecord) { r.Scale = 0 },
+		"negative scale":          func(r *hybridRecord) { r.Scale = -1 },
+		"scale beyond all bounds": func(r *hybridRecord) { r.Scale = 1e300 },
+		"kernel without spread":   func(r *hybridRecord) { r.Kernel.SD = 0 },
+		"kernel of huge spread":   func(r *hybridRecord) { r.Kernel.SD = 1e200 },
+		"kernel that grows":       func(r *hybridRecord) { r.Kernel.Steep = -1 },
+		"kernel without reach":    func(r *hybridRecord) { r.Kernel.Steep = 1e9 },
+		"kernel of no steepness":  func(r *hybridRecord) { r.Kernel.Steep = 0 },
+		"huge residual":           func(r *hybridRecord) { r.Points[0].E = 1e308 },
+		"negative noise":          func(r *hybridRecord) { r.Points[0].SD = -0.1 },
+		"huge noise":              func(r *hybridRecord) { r.Points[0].SD = 1e200 },
+		"point out of the world":  func(r *hybridRecord) { r.Points[0].Num[2] = -1e300 },
+		"huge effect":             func(r *hybridRecord) { r.X[3] = 800 },
+		"effect missing":          func(r *hybridRecord) { r.X = r.X[1:] },
+	} {
+		r := smallRecord()
+		spoil(&r)
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Shipped().Family().Load(b)
+		if name == "nothing" && err != nil {
+			t.Fatal(err)
+		}
+		if name != "nothing" && (err == nil || !strings.Contains(err.Error(), "fit again")) {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}
+
 func FuzzHybridLoad(f *testing.F) {
-	b, err := condition(f, hybridRows(f, 8, 1.1, 0.02)).MarshalBinary()
+	b, err := json.Marshal(smallRecord())
 	if err != nil {
 		f.Fatal(err)
 	}

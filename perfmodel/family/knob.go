@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // knob is the parameters that move the same figures, of those that the steps of
@@ -86,21 +87,28 @@ func (c *calibration) newSlopes(g *rowGroup) *slopes {
 	return s
 }
 
-// keepRead zeroes the figures of k that no row of g depends on whatever its plan:
-// those of other generations and of other ways to launch.
+// keepRead zeroes the figures of k that no row of g can depend on: those of other
+// generations, formats and ways to launch, and of experts where there are none.
 func (c *calibration) keepRead(g *rowGroup, k *constants) {
 	var read constants
 	for _, i := range g.rows {
 		m := &c.opened[i].machine
-		read.shares[m.sheet.generation] = k.shares[m.sheet.generation]
+		from, to := &k.shares[m.sheet.generation], &read.shares[m.sheet.generation]
+		to.gemm, to.flash, to.ring, to.hop = from.gemm, from.flash, from.ring, from.hop
+		if p := c.plan[i].Precision; p.Format() == spec.FP8 || p == spec.FP4 {
+			to.gemm8, to.gemm4 = from.gemm8, from.gemm4
+		}
+		if c.opened[i].work.moe > 0 {
+			read.moeSyncSec = k.moeSyncSec
+		}
 		read.launch[m.stack.launch] = k.launch[m.stack.launch]
 	}
-	k.shares, k.launch = read.shares, read.launch
+	k.shares, k.launch, k.moeSyncSec = read.shares, read.launch, read.moeSyncSec
 }
 
 // differentiate takes forward differences, for each row only by what can move
 // it.
-func (c *calibration) differentiate(x, at []float64, jac *mat.Dense) {
+func (c *calibration) differentiate(x, _ []float64, jac *mat.Dense) {
 	for gi := range c.groups {
 		g := &c.groups[gi]
 		if g.slopes == nil {
@@ -109,7 +117,7 @@ func (c *calibration) differentiate(x, at []float64, jac *mat.Dense) {
 		k := c.constantsOf(g, x)
 		g.slopes.from(&k)
 		for r := range g.rows {
-			c.differentiateRow(g, r, &k, at, jac)
+			c.differentiateRow(g, r, &k, jac)
 		}
 	}
 }
@@ -140,25 +148,26 @@ func (s *slopes) others(set knobSet, k *constants) *constants {
 	return &t.constants
 }
 
-// differentiateRow writes the derivatives of row r of g, whose constants are k
-// and whose log time there is at[row].
-func (c *calibration) differentiateRow(g *rowGroup, r int, k *constants, at []float64, jac *mat.Dense) {
+// differentiateRow writes the derivatives of row r of g, under its
+// constants k.
+func (c *calibration) differentiateRow(g *rowGroup, r int, k *constants, jac *mat.Dense) {
 	s, row := g.slopes, g.rows[r]
+	still := c.seconds(row, k)
 	last, now := s.moves[r], make(knobSet, len(s.knobs))
 	if last == nil {
 		last = slices.Clone(s.any)
 	}
 	by := func(i int) {
-		d := c.logTime(row, &s.knobs[i].moved.constants) - at[row]
-		if d == 0 {
+		moved := c.seconds(row, &s.knobs[i].moved.constants)
+		if moved == still {
 			return
 		}
 		now[i], s.any[i] = 1, 1
 		for _, p := range s.knobs[i].at {
-			jac.Set(row, p, d/bayes.Step)
+			jac.Set(row, p, logRatio(moved, still)/bayes.Step)
 		}
 	}
-	another := c.logTime(row, s.others(last, k)) != at[row]
+	another := c.seconds(row, s.others(last, k)) != still
 	for i, in := range last {
 		if in == 1 || another {
 			by(i)
@@ -167,10 +176,16 @@ func (c *calibration) differentiateRow(g *rowGroup, r int, k *constants, at []fl
 	s.moves[r] = now
 }
 
-// logTime returns the log time of row i under constants k.
-func (c *calibration) logTime(i int, k *constants) float64 {
-	p := c.plan[i]
-	c.opened[i].machine.use(k)
-	parts := c.opened[i].parts(&p)
-	return math.Log(parts.Total())
+// logRatio returns ln(a/b) of nearly equal a and b, without the logarithm.
+func logRatio(a, b float64) float64 {
+	r := (a - b) / b
+	return r * (1 - r*(1./2-r/3))
+}
+
+// seconds returns the step time of row i under constants k.
+func (c *calibration) seconds(i int, k *constants) float64 {
+	pr := &c.opened[i]
+	pr.machine.use(k)
+	parts := pr.parts(&c.plan[i])
+	return parts.Total()
 }

@@ -290,7 +290,7 @@ func (c *calibration) predict(x, out []float64) {
 	for g := range c.groups {
 		k := c.constantsOf(&c.groups[g], x)
 		for _, i := range c.groups[g].rows {
-			out[i] = c.logTime(i, &k)
+			out[i] = math.Log(c.seconds(i, &k))
 		}
 	}
 }

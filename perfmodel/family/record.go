@@ -223,22 +223,40 @@ func (p *Prior) loadCalibrated(r *hybridRecord) (*calibrated, error) {
 			m.layout.pace[site{s[0], s[1]}] = r.Pace[i]
 		}
 	}
-	bad := len(m.x) != m.layout.size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0) || math.IsInf(r.Scale, 0)
+	bad := len(m.x) != m.layout.size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000)
 	for _, v := range slices.Concat(r.Pace, m.x) {
 		bad = bad || !(math.Abs(v) < 50)
 	}
 	if bad || fmt.Sprint(r.Params) != fmt.Sprint(paramNames()) {
 		return nil, fmt.Errorf("hybrid: stored parameters, %d figures and %d sites, are not whole: fit again", len(r.X), len(r.Sites))
 	}
-	var at []point
-	var e, sd []float64
-	for _, q := range r.Points {
-		at, e, sd = append(at, point{num: q.Num, cat: q.Cat}), append(e, q.E), append(sd, q.SD)
-	}
-	var ok bool
-	if m.rest, ok = withKernel(at, e, sd, r.Kernel); !ok || !(r.Kernel.SD > 0) {
-		return nil, errors.New("hybrid: stored residuals are no numbers: fit again")
+	var err error
+	if m.rest, err = r.residual(); err != nil {
+		return nil, err
 	}
 	m.complete(p)
 	return m, nil
+}
+
+// residual returns the process of the record's rows. Figures that no fit has are
+// refused: kernels that grow with distance, logarithms of no number.
+func (r *hybridRecord) residual() (*residual, error) {
+	const most = 1000
+	k := r.Kernel
+	bad := !(k.SD > 0 && k.SD < most) || !(k.Steep > 0 && k.Steep < most)
+	var at []point
+	var e, sd []float64
+	for _, q := range r.Points {
+		bad = bad || !(math.Abs(q.E) < most) || !(q.SD >= 0 && q.SD < most)
+		for _, v := range q.Num {
+			bad = bad || !(math.Abs(v) < most)
+		}
+		at, e, sd = append(at, point{num: q.Num, cat: q.Cat}), append(e, q.E), append(sd, q.SD)
+	}
+	if !bad {
+		if rest, ok := withKernel(at, e, sd, k); ok {
+			return rest, nil
+		}
+	}
+	return nil, fmt.Errorf("hybrid: stored residuals of %d rows under a kernel of %g and %g are not those of a fit: fit again", len(r.Points), k.SD, k.Steep)
 }

@@ -18,8 +18,10 @@ type residual struct {
 	at     []point
 	e, sd  []float64
 	kernel kernel
-	alpha  []float64 // (K + noise)⁻¹ · residuals; nil above residualRows
-	chol   cholesky  // of K + noise
+
+	// Of up to residualRows rows:
+	alpha []float64 // (K + noise)⁻¹ · residuals
+	chol  cholesky  // of K + noise
 }
 
 // kernel is the process's: A, and what distances are multiplied by.
@@ -111,7 +113,7 @@ func newResidual(ctx context.Context, at []point, e, sd []float64) (*residual, e
 // withKernel is newResidual with a kernel chosen before.
 func withKernel(at []point, e, sd []float64, k kernel) (r *residual, ok bool) {
 	r = &residual{at: at, e: e, sd: sd, kernel: k}
-	if len(at) > residualRows {
+	if r.many() {
 		return r, true
 	}
 	_, ok = r.fit(correlations(at)(k.Steep))
@@ -169,7 +171,10 @@ func (r *residual) fit(alike []float64) (score float64, ok bool) {
 
 // predict returns the mean and the variance of the residual at p.
 func (r *residual) predict(p *point) (mean, variance float64) {
-	if r.alpha == nil {
+	if len(r.at) == 0 {
+		return 0, r.kernel.SD * r.kernel.SD
+	}
+	if r.many() {
 		return r.around(p, -1).predict(p)
 	}
 	k := make([]float64, len(r.at))
@@ -184,7 +189,7 @@ func (r *residual) predict(p *point) (mean, variance float64) {
 // leftOut returns what each row's residual would be predicted wrong by without
 // it, and the standard deviation of that (equations 5.10 to 5.12 there).
 func (r *residual) leftOut(ctx context.Context) (e, sd []float64, err error) {
-	if r.alpha == nil {
+	if r.many() {
 		return r.leftOutNear(ctx)
 	}
 	for i, v := range r.chol.inverseDiagonal() {

@@ -19,13 +19,17 @@ import (
 // neighbours).
 const residualRows, residualNear = 1000, 64
 
+func (r *residual) many() bool { return len(r.at) > residualRows }
+
 // around returns the process of the rows nearest to p, but for row without.
 func (r *residual) around(p *point, without int) *residual {
 	some := &residual{kernel: r.kernel}
 	for _, i := range r.nearest(p, without) {
 		some.at, some.e, some.sd = append(some.at, r.at[i]), append(some.e, r.e[i]), append(some.sd, r.sd[i])
 	}
-	some.fit(correlations(some.at)(r.kernel.Steep))
+	if _, ok := some.fit(correlations(some.at)(r.kernel.Steep)); !ok {
+		return &residual{kernel: r.kernel} // knows nothing
+	}
 	return some
 }
 
