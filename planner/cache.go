@@ -60,3 +60,16 @@ func (c *cache[K, V]) store(k K, v V) {
 	}
 	c.new[k] = v
 }
+
+// take adds what from holds and is wanted.
+func (c *cache[K, V]) take(from *cache[K, V], wanted func(K, V) bool) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	for _, generation := range []map[K]V{from.old, from.new} {
+		for k, v := range generation {
+			if wanted(k, v) {
+				c.put(k, v)
+			}
+		}
+	}
+}

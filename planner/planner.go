@@ -66,6 +66,25 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 		surfaces: newCache[surfaceKey, *Surface](size/16 + 1)}
 }
 
+// With returns a Planner over p, the predictor after a performance model was
+// fitted again. It keeps the answers found so far but those about the changed
+// keys; without any it keeps none. The receiver goes on as it was.
+func (pl *Planner) With(p perfmodel.Predictor, changed ...spec.Key) *Planner {
+	out := New(p, pl.o)
+	if len(changed) == 0 {
+		return out
+	}
+	same := func(r *Request, a *spec.Accelerator) bool {
+		return !slices.Contains(changed, spec.Key{Model: r.Model.Name, Accelerator: a.Name})
+	}
+	out.bests.take(pl.bests, func(k requestKey, _ answer) bool { return same(&k.r, &k.r.Accelerator) })
+	out.curves.take(pl.curves, func(k requestKey, _ Curve) bool { return same(&k.r, &k.r.Accelerator) })
+	out.surfaces.take(pl.surfaces, func(_ surfaceKey, s *Surface) bool {
+		return !slices.ContainsFunc(s.Axes.Machines, func(m Machine) bool { return !same(&s.Request, &m.Accelerator) })
+	})
+	return out
+}
+
 // Space returns the space proposals come from.
 func (pl *Planner) Space() Space { return pl.o.Space }
 
