@@ -91,6 +91,9 @@ func (e Enumerate) generator(r Request) *generator {
 		e.Offload = allOffload
 	}
 	e.Offload = r.offload.among(e.Offload)
+	if r.Accelerator.IsCPU() { // its memory is the host's
+		e.Offload = noOffload.among(e.Offload)
+	}
 	shape := r.Shape
 	if shape.Devices == "" {
 		shape.Devices = spec.Packed(r.Devices, r.PerNode).Devices

@@ -151,7 +151,7 @@ func (pl *Planner) anyFits(ctx context.Context, r Request) bool {
 // remedyPlan returns the first change of c's plan that is in the space and fits.
 func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, miss *search) *Remedy {
 	st := &miss.sites[miss.nearest.site]
-	for _, ch := range changes(c.Plan) {
+	for _, ch := range changes(c.Plan, r.Accelerator.IsCPU()) {
 		r.Plan = &ch.plan
 		k := candidate{plan: ch.plan}
 		if st.estimate(&k); !st.known || !miss.fit(&k, st) {
@@ -170,8 +170,8 @@ type change struct {
 }
 
 // changes lists single changes of p that save memory, the cheapest in time
-// first, then all of them together.
-func changes(p spec.Plan) []change {
+// first, then all of them together. On CPUs there is nowhere to offload to.
+func changes(p spec.Plan, cpu bool) []change {
 	var out []change
 	for mb := p.MicroBatch / 2; mb >= 1; mb /= 2 {
 		if p.MicroBatch%mb == 0 {
@@ -190,7 +190,7 @@ func changes(p spec.Plan) []change {
 		q.ZeRO = z
 		out = append(out, change{fmt.Sprintf("zero=%d", z), q})
 	}
-	if p.Offload == spec.OffloadNone {
+	if p.Offload == spec.OffloadNone && !cpu {
 		q := p
 		q.Offload = spec.OffloadOptimizer
 		out = append(out, change{"offload=optimizer", q})

@@ -76,7 +76,7 @@ func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
 func (pl *Planner) fixes(ctx context.Context, r Request, p spec.Plan) ([]Fix, error) {
 	var out []Fix
 	if r.Plan != nil {
-		for _, ch := range changes(p) {
+		for _, ch := range changes(p, r.Accelerator.IsCPU()) {
 			at := r
 			at.Plan = &ch.plan
 			ranking, err := pl.Rank(ctx, at)

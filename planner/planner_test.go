@@ -590,6 +590,35 @@ func TestAnswersAreKeptPerQuestion(t *testing.T) {
 	}
 }
 
+// TestNoOffloadOnCPUs: what is offloaded would stay where it is. Who names such
+// a plan is answered all the same.
+func TestNoOffloadOnCPUs(t *testing.T) {
+	r := request(4, 8)
+	offloaded := func() (n int) {
+		for c := range (planner.Enumerate{}).Configs(ctx, r) {
+			if c.Plan.Offload != spec.OffloadNone {
+				n++
+			}
+		}
+		return n
+	}
+	if offloaded() == 0 {
+		t.Error("none on GPUs: the test is empty")
+	}
+	r.Accelerator.Name = "CPU of some kind, 1 thread"
+	if n := offloaded(); n > 0 {
+		t.Errorf("%d plans offload on CPUs", n)
+	}
+	r.Accelerator.MemBytes /= 1e4
+	if _, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || strings.Contains(err.Error(), "offload") {
+		t.Errorf("error %v, want one without offload", err)
+	}
+	r.Plan = &spec.Plan{DP: 4, MicroBatch: 2, ZeRO: 1, Offload: spec.OffloadOptimizer}
+	if offloaded() != 1 {
+		t.Error("a plan that was named is not answered")
+	}
+}
+
 // TestContextParallelChunks: load-balanced ring attention cuts a sample in 2·CP.
 func TestContextParallelChunks(t *testing.T) {
 	r := request(16, 16)

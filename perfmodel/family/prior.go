@@ -174,7 +174,7 @@ const cpuSpread = 5
 // multiplied by.
 func (l *layout) spread(k int) float64 {
 	i := (k-len(params))/len(effects) - len(l.frameworks)
-	if i >= 0 && strings.HasPrefix(l.sites[i].accelerator, "CPU ") {
+	if i >= 0 && (spec.Accelerator{Name: l.sites[i].accelerator}).IsCPU() {
 		return cpuSpread
 	}
 	return 1

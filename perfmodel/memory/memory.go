@@ -105,6 +105,7 @@ type Estimator struct {
 	nn    int     // layers as an int, for stage arithmetic
 	stack *stack
 	old   bool // the device is older than fused attention
+	cpu   bool // the device is cores of a CPU
 	k     Constants
 	logSD float64
 }
@@ -116,7 +117,7 @@ func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 // For returns the Estimator of everything in c but its plan.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, _ := GuessShape(c.Model)
-	e := Estimator{stack: stackOf(c.Framework), old: beforeFused(c.Accelerator.Arch), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
+	e := Estimator{stack: stackOf(c.Framework), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
 	e.k, e.logSD = cal.of(e.stack.name)
 	e.w = weightsOf(m)
 	if e.w.total() <= 0 {
@@ -207,7 +208,7 @@ func (e *Estimator) Printed(p spec.Plan) float64 {
 }
 
 // bucketBytes is one gradient bucket in flight; DDP and the distributed
-// optimizer keep two.
+// optimizer keep two, of no more than there are gradients.
 const bucketBytes = 64 << 20
 
 func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
@@ -217,7 +218,7 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	e.states(&b, p, own)
 	e.activations(&b, p, stage, layers)
 	if p.DP*p.CP > 1 && e.stack.bucket == 0 {
-		b.Buffers += 2 * bucketBytes
+		b.Buffers += min(2*bucketBytes, 4*(own.dense+own.expert))
 	}
 	dynamic := b.Activations + b.Working + b.Gathered + b.Buffers
 	b.Overhead = e.outside(p) + e.k.Fragmentation*dynamic + e.k.Unseen*(dynamic+b.Parameters+b.Gradients+b.Optimizer)
@@ -225,8 +226,12 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 }
 
 // outside returns the bytes no allocator of the training stack sees: the device
-// context and the communicators of each kind of parallelism.
+// context and the communicators of each kind of parallelism. On CPUs there is no
+// driver to hold either, and gloo sends from the tensors.
 func (e *Estimator) outside(p *spec.Plan) float64 {
+	if e.cpu {
+		return 0
+	}
 	n := 0.0
 	for _, degree := range [3]int{p.DP * p.CP, p.TP, p.PP} {
 		if degree > 1 {

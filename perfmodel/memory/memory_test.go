@@ -26,6 +26,24 @@ func estimate(t testing.TB, c spec.Config) Breakdown {
 	return e.Plan(c.Plan)
 }
 
+// TestCPU: on CPUs no driver keeps a context or communicators; all else is the
+// same, and a small model's buckets are no larger than its gradients.
+func TestCPU(t *testing.T) {
+	c := spec.Config{Model: gpt(4, 128, 4), Plan: spec.Plan{DP: 4, TP: 2, MicroBatch: 1}, Accelerator: spec.Accelerator{Name: "GPU"}}
+	gpu := estimate(t, c)
+	c.Accelerator.Name = "CPU of some kind, 1 thread"
+	cpu := estimate(t, c)
+	k := Prior().Pooled
+	near(t, "context and two communicators", gpu.Overhead-cpu.Overhead, k.ContextBytes+2*k.CommunicatorBytes, 1e-9)
+	gpu.Overhead = cpu.Overhead
+	if cpu != gpu {
+		t.Errorf("on a CPU %v, on a GPU %v", cpu, gpu)
+	}
+	if cpu.Buffers <= 0 || cpu.Buffers > cpu.Gradients {
+		t.Errorf("buffers of %g bytes for gradients of %g", cpu.Buffers, cpu.Gradients)
+	}
+}
+
 func near(t *testing.T, what string, got, want, tolerance float64) {
 	t.Helper()
 	if math.Abs(got/want-1) > tolerance {

@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Precision names the number format of the matrix multiplications.
@@ -69,6 +70,13 @@ type Accelerator struct {
 	HostBps    float64 `json:"host_bps,omitempty"`     // PCIe, one direction per device, bytes/s
 	Watts      float64 `json:"watts,omitempty"`        // board power limit
 }
+
+// cpuPrefix begins the name of CPU cores taken as a device; no GPU's name has it.
+const cpuPrefix = "CPU "
+
+// IsCPU reports whether a is cores of a CPU rather than a device of its own: its
+// memory is the host's, and no driver keeps a context in it.
+func (a Accelerator) IsCPU() bool { return strings.HasPrefix(a.Name, cpuPrefix) }
 
 // Peak returns the dense matrix rate in FLOP/s for p. Where the part lacks the
 // format it runs at the next wider one it has: tf32 as fp32, bf16 as fp16 if

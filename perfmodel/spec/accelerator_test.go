@@ -31,3 +31,11 @@ func TestShapeStats(t *testing.T) {
 		}
 	}
 }
+
+func TestIsCPU(t *testing.T) {
+	for name, want := range map[string]bool{"CPU Intel Xeon 2.6GHz AVX-512, 1 thread": true, "H100-80GB-SXM": false, "CPUX": false, "": false} {
+		if got := (Accelerator{Name: name}).IsCPU(); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func TestCPUs(t *testing.T) {
 	} {
 		c := parseCPU(sample(t, tc.file), tc.maxHz, "any")
 		a := c.Accelerator(1)
-		if a.Name != tc.accelerator || c.Vendor != tc.vendor || a.Vendor != tc.vendor {
+		if a.Name != tc.accelerator || !a.IsCPU() || c.Vendor != tc.vendor || a.Vendor != tc.vendor {
 			t.Errorf("%s: %q of %q, want %q of %q", tc.file, a.Name, c.Vendor, tc.accelerator, tc.vendor)
 		}
 		if c.Sockets != tc.sockets || c.Cores != tc.cores || c.Threads != tc.threads {
