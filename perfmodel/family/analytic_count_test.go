@@ -158,16 +158,22 @@ func TestCountGradients(t *testing.T) {
 	inside := 3 * 2 * pass
 	across := 2 * 1.0 / 2 * 8 * 2 * dense / 8 / 200e9
 	same(t, "HSDP", of("fms-fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3}, k), inside+across)
+	same(t, "shard=8", of("fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3, Shard: 8}, k), inside+across)
+	same(t, "shard=8, zero=1", of("Megatron-LM", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 8}, k), inside*2/3+across)
+	// Groups of four: two of each node's devices share a network link with six.
+	four := spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 4}
+	same(t, "shard=4", of("Megatron-LM", four, k), 2*2*3.0/4*dense/300e9+2*max(1.0/2*2*dense/4/300e9, 1.0/2*2*dense/4*4/200e9))
 }
 
 func TestCountOptimizer(t *testing.T) {
-	of := func(zero int) float64 {
-		pr, p := counted(t, plain(), analyticConfig(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16, ZeRO: zero}))
+	of := func(zero, shard int) float64 {
+		pr, p := counted(t, plain(), analyticConfig(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16, ZeRO: zero, Shard: shard}))
 		var out Parts
 		pr.updateSec(p, &out)
 		return out.Optimizer
 	}
-	same(t, "a shard of eight", of(1), of(0)/8)
+	same(t, "a shard of eight", of(1, 0), of(0, 0)/8)
+	same(t, "a shard of four, twice", of(1, 4), of(0, 0)/4)
 }
 
 func TestCountRecompute(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 
 // parts composes a step of a normal plan:
 //
-//	T = m·t + β·(p-1)/v·t̄ + transfers + exposed DP + optimizer + offload + fixed
+//	T = m·t + β·bubble + transfers + exposed DP + optimizer + offload + fixed
 //
-//	m   micro-batches per replica
-//	t   forward and backward of one micro-batch on the busiest stage, seconds
-//	t̄   the same averaged over the stages
-//	β   bubbleShare
+//	m       micro-batches per replica
+//	t       forward and backward of one micro-batch on the busiest stage, seconds
+//	bubble  of the schedule, see bubbleSec
+//	β       bubbleShare
 //
 // Source: Narayanan et al. SC 2021, section 2.2 (1F1B and interleaved
 // schedules). Differs: the stage that carries the vocabulary head sets the
@@ -29,7 +29,8 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 	m, w := &pr.machine, &pr.work
 	l := w.layerOf(m, p)
 	micro := float64(p.AccumSteps)
-	busiest, mean := pr.stageLayers(p)
+	mean := w.layers / float64(p.PP)
+	busiest, last := math.Ceil(mean), math.Floor(mean) // see spec.Plan.StageLayers
 
 	var out Parts
 	head := w.headSec(m, p)
@@ -40,7 +41,7 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 
 	// The stage with the head paces the pipeline unless others hold more layers.
 	pace, paceHead := busiest, 0.0
-	if last := pr.lastLayers(p); last*perLayer+head >= busiest*perLayer {
+	if last*perLayer+head >= busiest*perLayer {
 		pace, paceHead = last, head
 	}
 	out.Compute = micro * (pace*compute + paceHead)
@@ -49,7 +50,7 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 	out.TP, out.EP, out.CP = micro*pace*tp, micro*pace*ep, micro*pace*cp
 
 	backward := (2*l.forward+l.attnBack)*pace + paceHead*2/3
-	out.Pipeline = pr.pipelineSec(p, mean*perLayer+head/float64(p.PP))
+	out.Pipeline = pr.pipelineSec(p, mean*perLayer+head/float64(p.PP), mean*l.forward+head/3/float64(p.PP))
 	out.DP = pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
 	pr.updateSec(p, &out)
 	out.Fixed = pr.machine.k.fixedSec
@@ -94,40 +95,51 @@ func tpOperations(p *spec.Plan) float64 {
 	return n
 }
 
-// stageLayers returns the layers of the fullest stage and their mean. Where PP
-// does not divide the layers but divides layers+2, embedding and head count as
-// a layer each, as in package memory.
-func (pr *prepared) stageLayers(p *spec.Plan) (busiest, mean float64) {
-	n, pp := int(pr.work.layers), p.PP
-	mean = pr.work.layers / float64(pp)
-	if n%pp != 0 && (n+2)%pp == 0 {
-		return float64((n + 2) / pp), mean
+// bubbleSec returns how long a device waits for others at both ends of a step.
+// stage is one micro-batch on the average stage, seconds, weights the part of
+// it that computes gradients of weights:
+//
+//	1F1B, GPipe  (p-1)·(F+B+W)/v
+//	ZB-H1        (p-1)·(F+B) - min(m-1, p-1)·W
+//	ZB-H2        (p-1)·(F+B) - min(m-1, 2(p-1))·W
+//	ZB-V         (p-1)·(F+B) - min(2(m-1), 2(p-1))·W
+//
+//	F, B, W  forward, gradients of inputs, gradients of weights: stage = F+B+W
+//	m        micro-batches
+//
+// and not below 0. Sources: Narayanan et al. SC 2021, section 2.2; Qi et al.,
+// "Zero Bubble Pipeline Parallelism", 2024, table 1 for m >= p, or 2p-1; as in
+// section 4 there, no optimizer waits for other stages. Differs: with fewer
+// micro-batches fewer gradients of weights can be put off. ZB-V has no formula
+// where F, B and W differ, and none is left over where they do not; that of ZB-H2
+// is taken.
+func bubbleSec(p *spec.Plan, stage, weights float64) float64 {
+	ramp, more := p.PP-1, p.AccumSteps-1
+	fill := 0
+	switch p.Schedule {
+	case spec.ScheduleZBH1:
+		fill = min(more, ramp)
+	case spec.ScheduleZBH2:
+		fill = min(more, 2*ramp)
+	case spec.ScheduleZBV:
+		fill = 2 * min(more, ramp)
+	default:
+		return float64(ramp) / float64(p.VirtualStages) * stage
 	}
-	return math.Ceil(mean), mean
+	return max(float64(ramp)*(stage-weights)-float64(fill)*weights, 0)
 }
 
-// lastLayers returns the layers of the last stage: one less than the fullest
-// where embedding and head were counted as layers.
-func (pr *prepared) lastLayers(p *spec.Plan) float64 {
-	n, pp := int(pr.work.layers), p.PP
-	if n%pp != 0 && (n+2)%pp == 0 {
-		return float64((n+2)/pp - 1)
-	}
-	return float64(n / pp)
-}
-
-// pipelineSec returns the bubble and the exposed transfers between stages.
-// stage is one micro-batch on the average stage, seconds. Each micro-batch
-// crosses a boundary twice per chunk, with 2·n·h bytes, split by TP when the
+// pipelineSec returns the bubble and the exposed transfers between stages; see
+// bubbleSec for stage and weights. Each micro-batch crosses a boundary twice per chunk, with 2·n·h bytes, split by TP when the
 // activations are. The stages follow each other through the nodes, so with more
 // than one node some boundary lies between two, and the slowest sets the pace:
 // there every rank of the stage, or of the node if that is fewer, sends at once.
-func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
+func (pr *prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 	if p.PP == 1 {
 		return 0
 	}
-	v := float64(p.VirtualStages)
-	bubble := pr.machine.k.bubbleShare * float64(p.PP-1) / v * stage
+	v := float64(p.Chunks())
+	bubble := pr.machine.k.bubbleShare * bubbleSec(p, stage, weights)
 	bytes := 2 * float64(p.MicroBatch) * pr.work.seq / float64(p.CP) * pr.work.hidden
 	if p.SequenceParallel {
 		bytes /= float64(p.TP)
@@ -152,7 +164,11 @@ func (pr *prepared) pipelineSec(p *spec.Plan, stage float64) float64 {
 //	ZeRO 3     two all-gathers of parameters and one reduce-scatter,
 //	           every micro-batch, or once with pipeline stages
 //
-// Source: Rajbhandari et al. SC 2020, section 7.
+// Where states are sharded in groups, ZeRO's traffic stays inside a group, and
+// once per step each rank's shard of the gradients is all-reduced with those of
+// the other groups. Sources: Rajbhandari et al. SC 2020, section 7; Zhang et
+// al., "MiCS", VLDB 2022, sections 3.2 and 3.4; Zhao et al., "PyTorch FSDP", VLDB
+// 2023, section 3.2.2.
 func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64 {
 	m := &pr.machine
 	if p.DP*p.CP == 1 && p.EP*p.TP == 1 {
@@ -165,8 +181,9 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
 		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
 	}
-	if p.ZeRO == 3 && m.stack.hybrid && r.inner < r.n {
-		return pr.hybridShardSec(p, r, dense, grad, all)
+	replicas := 0.0 // the all-reduce over groups
+	if shards := pr.shards(p, r); shards > 0 {
+		replicas = pr.splitRings(p, shards, &r, &re, grad*dense, grad*expert)
 	}
 	pass := func(bytes float64) float64 { return m.passSec(r, bytes*dense) + m.passSec(re, bytes*expert) }
 	switch {
@@ -175,25 +192,43 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
 			t *= float64(p.AccumSteps)
 		}
-		return m.exposed(t, m.zero3Hidden()*all)
+		return m.exposed(t+replicas, m.zero3Hidden()*all)
 	case p.ZeRO >= 1:
 		t := pass(grad) + pass(2) + 2*math.Ceil(dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
-		return m.exposed(t, m.gradHidden()*backward)
+		return m.exposed(t+replicas, m.gradHidden()*backward)
 	}
 	return m.exposed(2*pass(grad), m.gradHidden()*backward)
 }
 
-// hybridShardSec is dataParallelSec of ZeRO-3 inside each node and plain data
-// parallelism across (HSDP; Zhao et al., "PyTorch FSDP", VLDB 2023, section
-// 3.2.2): gathers stay inside, and each rank's shard of the gradients is
-// all-reduced across nodes.
-func (pr *prepared) hybridShardSec(p *spec.Plan, r ring, dense, grad, all float64) float64 {
+// shards returns over how many of the ranks of r ZeRO's states are sharded in
+// groups, 0 where it is over all of them: what the plan says, or in stacks that
+// shard ZeRO-3 so whatever plans say, those inside a domain.
+func (pr *prepared) shards(p *spec.Plan, r ring) int {
+	switch inner := int(r.inner); {
+	case p.Shard > 0:
+		return p.Shard
+	case p.ZeRO == 3 && pr.machine.stack.hybrid && r.inner < r.n && int(r.n)%inner == 0:
+		return inner
+	}
+	return 0
+}
+
+// splitRings narrows the rings of dense parameters and of experts to a shard
+// group, and returns the time in which shards of their gradients, so many bytes
+// before sharding, are all-reduced with those of the other groups.
+func (pr *prepared) splitRings(p *spec.Plan, shards int, r, re *ring, dense, expert float64) float64 {
 	m := &pr.machine
-	inside := ring{n: r.inner, inner: r.inner, groups: 1}
-	t := float64(p.AccumSteps) * (2*m.passSec(inside, 2*dense) + m.passSec(inside, grad*dense))
-	across := ring{n: r.n / r.inner, inner: 1, groups: r.inner * r.groups}
-	t += 2 * m.passSec(across, grad*dense/r.inner)
-	return m.exposed(t, m.zero3Hidden()*all)
+	across := m.ringOf(int(r.n)/shards, p.TP*shards)
+	t := 2 * m.passSec(across, dense/float64(shards))
+	*r = m.ringOf(shards, p.TP)
+	if expert > 0 {
+		ways := max(shards*p.TP/max(p.EP, p.TP), 1)
+		apart := max(p.EP, p.TP)
+		acrossExperts := m.ringOf(max(int(re.n)/ways, 1), apart*ways)
+		t += 2 * m.passSec(acrossExperts, expert/float64(ways))
+		*re = m.ringOf(ways, apart)
+	}
+	return t
 }
 
 // updateSec adds the optimizer: Adam over the parameters this device owns, at
@@ -206,7 +241,7 @@ func (pr *prepared) updateSec(p *spec.Plan, out *Parts) {
 	dense, expert := pr.mem.Owned(p)
 	shard := dense + expert
 	if p.ZeRO >= 1 {
-		shard = dense/float64(p.DP*p.CP) + expert/memory.ExpertReplicas(p)
+		shard = dense/float64(p.Shards()) + expert/memory.ExpertSharding(p)
 	}
 	if p.Offload == spec.OffloadNone {
 		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps

@@ -367,25 +367,96 @@ func TestAnalyticAllToAll(t *testing.T) {
 	}
 }
 
-func TestAnalyticStageLayers(t *testing.T) {
-	for _, c := range []struct {
-		layers        float64
-		pp            int
-		busiest, last float64
+// A stage with a layer more sets the pace: 33 layers on 4 stages take what 36 do,
+// but for the bubble and the optimizer.
+func TestAnalyticUnevenStages(t *testing.T) {
+	at := func(layers, pp int) Parts {
+		c := analyticConfig(spec.Plan{DP: 2, PP: pp, MicroBatch: 1, AccumSteps: 16, Precision: spec.BF16})
+		c.Model.Layers, c.Model.Vocab = layers, 0
+		return explain(t, c)
+	}
+	if got, want := at(33, 4).Compute, at(36, 4).Compute; got != want {
+		t.Errorf("33 layers on 4 stages compute for %g s, 36 for %g", got, want)
+	}
+	if a, b, c := at(32, 4).Total(), at(33, 4).Total(), at(36, 4).Total(); !(a < b && b < c) {
+		t.Errorf("32, 33 and 36 layers take %g, %g, %g s", a, b, c)
+	}
+	// The head counts where the last stage is the slowest.
+	c := analyticConfig(spec.Plan{PP: 4, MicroBatch: 1, AccumSteps: 16, Precision: spec.BF16})
+	c.Model.Layers, c.Model.Vocab = 33, 1<<20
+	if got, without := explain(t, c).Compute, at(33, 4).Compute; got <= without {
+		t.Errorf("with a large head %g s of compute, without %g", got, without)
+	}
+}
+
+// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, table 1: where forward
+// pass and both gradients take the same time the bubble is a third of that of
+// 1F1B with ZB-H1, and none with ZB-H2 and ZB-V; in general (p-1)(F+B-W) and
+// (p-1)(F+B-2W). With fewer micro-batches the values are those of the schedules
+// worked out by hand: the forward and input gradients of one cross the pipeline,
+// and all it has of weight gradients but its own fills the way back.
+func TestBubbleOfSchedules(t *testing.T) {
+	const f, b, w = 1.0, 1.25, 0.75
+	for _, tc := range []struct {
+		schedule spec.Schedule
+		ga       int
+		f, b, w  float64
+		want     float64
 	}{
-		{32, 1, 32, 32},
-		{32, 2, 16, 16}, // 34 divides, too, but nothing is left over
-		{80, 8, 10, 10},
-		{70, 12, 6, 5}, // BLOOM: embedding and head count as a layer each
-		{126, 16, 8, 7},
-		{32, 3, 11, 10},
+		{spec.ScheduleDefault, 64, 1, 1, 1, 7 * 3},
+		{spec.ScheduleGPipe, 64, 1, 1, 1, 7 * 3},
+		{spec.ScheduleZBH1, 64, 1, 1, 1, 7},
+		{spec.ScheduleZBH2, 64, 1, 1, 1, 0},
+		{spec.ScheduleZBV, 64, 1, 1, 1, 0},
+		{spec.ScheduleZBH1, 64, f, b, w, 7 * (f + b - w)},
+		{spec.ScheduleZBH2, 64, f, b, w, 7 * (f + b - 2*w)},
+		{spec.ScheduleZBH2, 64, 1, 1, 1.5, 0},
+		{spec.ScheduleZBH1, 8, 1, 1, 1, 7},
+		{spec.ScheduleZBH2, 15, 1, 1, 1, 0},
+		{spec.ScheduleZBH1, 1, 1, 1, 1, 14},
+		{spec.ScheduleZBH2, 2, 1, 1, 1, 13},
+		{spec.ScheduleZBH1, 3, 1, 1.2, 0.8, 13.8},
+		{spec.ScheduleZBV, 8, 1, 1, 1, 0},
 	} {
-		pr := prepared{work: work{layers: c.layers}}
-		p := spec.Plan{PP: c.pp}
-		busiest, mean := pr.stageLayers(&p)
-		if last := pr.lastLayers(&p); busiest != c.busiest || last != c.last || mean != c.layers/float64(c.pp) {
-			t.Errorf("%g layers on %d stages: %g on the fullest, %g on the last, %g on average; want %g, %g",
-				c.layers, c.pp, busiest, last, mean, c.busiest, c.last)
+		p := spec.Plan{PP: 8, AccumSteps: tc.ga, Schedule: tc.schedule}.Normal()
+		if got := bubbleSec(&p, tc.f+tc.b+tc.w, tc.w); math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("%q, %d micro-batches, F, B, W = %g, %g, %g: bubble %g, want %g", tc.schedule, tc.ga, tc.f, tc.b, tc.w, got, tc.want)
 		}
+	}
+}
+
+func TestAnalyticSchedules(t *testing.T) {
+	at := func(s spec.Schedule) float64 {
+		c := analyticConfig(spec.Plan{DP: 2, PP: 8, MicroBatch: 1, AccumSteps: 16, Schedule: s, Precision: spec.BF16})
+		return explain(t, c).Total()
+	}
+	if a, b, c := at(spec.ScheduleZBH2), at(spec.ScheduleZBH1), at(spec.ScheduleDefault); !(a < b && b < c) {
+		t.Errorf("zb-h2 takes %g s, zb-h1 %g, 1f1b %g", a, b, c)
+	}
+	if a, b := at(spec.ScheduleGPipe), at(spec.Schedule1F1B); a != b {
+		t.Errorf("gpipe takes %g s, 1f1b %g", a, b)
+	}
+}
+
+// A shard group of all devices is none; inside the node ZeRO-3's gathers take
+// less, where the gradients of ZeRO-1 and 2 cross the network either way; the
+// optimizer has more to do; and a plan that says so takes what it takes in a stack
+// that always does.
+func TestAnalyticShardGroups(t *testing.T) {
+	at := func(framework string, zero, shard int) Parts {
+		c := analyticConfig(spec.Plan{DP: 32, MicroBatch: 1, AccumSteps: 4, ZeRO: zero, Shard: shard, Precision: spec.BF16})
+		c.Framework, c.Link.InterBps = framework, 25e9
+		return explain(t, c)
+	}
+	for zero := 1; zero <= 3; zero++ {
+		if a, b := at("fsdp", zero, 32), at("fsdp", zero, 0); a != b {
+			t.Errorf("zero=%d over all by name: %+v, want %+v", zero, a, b)
+		}
+		if a, b := at("fsdp", zero, 8), at("fsdp", zero, 0); zero == 3 && a.DP >= b.DP || math.Abs(a.Optimizer/b.Optimizer-4) > 1e-9 {
+			t.Errorf("zero=%d over 8: %g s of traffic, %g s of optimizer; over 32 %g, %g", zero, a.DP, a.Optimizer, b.DP, b.Optimizer)
+		}
+	}
+	if a, b := at("fms-fsdp", 3, 8), at("fms-fsdp", 3, 0); a.DP != b.DP {
+		t.Errorf("fms-fsdp over 8: %g s of traffic, without a word %g", a.DP, b.DP)
 	}
 }

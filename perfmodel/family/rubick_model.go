@@ -226,6 +226,9 @@ func rubickCovers(c *spec.Config, key spec.Key) error {
 	if p.ParamServers > 0 || p.Async {
 		return fmt.Errorf("rubick: plan %s has parameter servers: %w", c.Plan, perfmodel.ErrNotCovered)
 	}
+	if p.Shard > 0 || p.Schedule.ZeroBubble() {
+		return fmt.Errorf("rubick: plan %s shards in groups or has a zero-bubble schedule: %w", c.Plan, perfmodel.ErrNotCovered)
+	}
 	if n := c.Shape.Total(); n != 0 && n != c.Plan.Devices() {
 		return fmt.Errorf("rubick: plan %s is for %d devices, shape %s has %d: %w",
 			c.Plan, c.Plan.Devices(), c.Shape.Devices, n, perfmodel.ErrNotCovered)

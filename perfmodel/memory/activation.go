@@ -17,7 +17,7 @@ func elem(p *spec.Plan) float64 {
 //	Working     = max(one layer's backward pass, the loss on the last stage)
 //
 //	chunks  model chunks in flight, see inFlight
-//	v       virtual stages
+//	v       chunks per stage
 //	kept    bytes one layer keeps of one micro-batch, see layerBytes
 //	out     the chunk's output, where the stack keeps it
 //
@@ -51,12 +51,12 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers fl
 	if p.PP > 1 && e.stack.keepsOutputs {
 		out = input
 	}
-	b.Activations = inFlight(p, stage) * (layers/float64(p.VirtualStages)*kept + out)
+	b.Activations = inFlight(p, stage) * (layers/float64(p.Chunks())*kept + out)
 	if stage == 0 {
 		b.Activations += input
 	}
 	b.Activations *= e.k.Activation
-	if stage == p.PP-1 {
+	if stage == headStage(p) {
 		b.Working = max(b.Working, e.loss(p, tokens, input))
 	}
 	if p.PP > 1 {
@@ -153,14 +153,36 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores flo
 }
 
 // inFlight returns how many model chunks (layers/v each) of one micro-batch
-// stage i of p holds at its peak: min(m, p-i) with 1F1B, and
-// min(m·v, 2(p-i-1) + (v-1)p + 1) interleaved. Source: Narayanan et al. SC
-// 2021, section 2.2; on the first stage l(1 + (p-1)/(pv)) layers' worth as in
-// Korthikanti et al. 2022, section 4.2.3.
+// stage i of p holds at its peak:
+//
+//	1F1B         min(m, p-i)
+//	interleaved  min(m·v, 2(p-i-1) + (v-1)p + 1)
+//	GPipe        m
+//	ZB-H1        min(m, p)
+//	ZB-H2        min(m, 2p-1)
+//	ZB-V         min(2m, 2p), of half a stage each
+//
+// Sources: Narayanan et al. SC 2021, section 2.2; on the first stage
+// l(1 + (p-1)/(pv)) layers' worth as in Korthikanti et al. 2022, section 4.2.3;
+// Huang et al., "GPipe", 2019; Qi et al., "Zero Bubble Pipeline Parallelism",
+// 2024, sections 2.3 and 6. There stage i of ZB-H1 holds p-i micro-batches until
+// their input gradients are there, and i more of what only weight gradients need,
+// 32 of 34 bytes per token and hidden width without the scores, with the
+// gradients of outputs beside it: taken as the same. So is ZB-H2, 2(p-i)-1 and 2i.
 func inFlight(p *spec.Plan, stage int) float64 {
 	m, v := p.AccumSteps, p.VirtualStages
 	if p.PP == 1 {
 		return float64(v)
+	}
+	switch p.Schedule {
+	case spec.ScheduleGPipe:
+		return float64(m)
+	case spec.ScheduleZBH1:
+		return float64(min(m, p.PP))
+	case spec.ScheduleZBH2:
+		return float64(min(m, 2*p.PP-1))
+	case spec.ScheduleZBV:
+		return float64(2 * min(m, p.PP))
 	}
 	if v == 1 {
 		return float64(min(m, p.PP-stage))
@@ -175,7 +197,7 @@ func inFlight(p *spec.Plan, stage int) float64 {
 // keeps a tenth and works on a tenth.
 func (e *Estimator) opaqueActivations(b *Breakdown, p *spec.Plan, stage int) {
 	kept := elem(p) / 2 * float64(p.MicroBatch) * e.flops / 100 / float64(p.TP*p.CP)
-	chunks := inFlight(p, stage) / float64(p.PP*p.VirtualStages)
+	chunks := inFlight(p, stage) / float64(p.PP*p.Chunks())
 	b.Activations = kept * chunks
 	if p.Recompute == spec.RecomputeFull {
 		b.Working += b.Activations / 10

@@ -148,8 +148,8 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 
 // Plan returns the peak over the pipeline stages of plan p. Stages that can be
 // the fullest are the first (most micro-batches in flight, embedding), the
-// second where it has more layers (embedding and head count as layers) and the
-// last (head, loss): those between hold fewer micro-batches of as many layers.
+// first of those with a layer more (see spec.Plan.StageLayers) and the last
+// (head, loss): those between hold no more micro-batches of as many layers.
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	p = e.normal(p)
 	best := e.stage(&p, 0)
@@ -160,8 +160,8 @@ func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	if b := e.stage(&p, p.PP-1); b.Total() > top {
 		best, top = b, b.Total()
 	}
-	if p.PP > 2 && e.layersOn(&p, 1) > e.layersOn(&p, 0) {
-		if b := e.stage(&p, 1); b.Total() > top {
+	if over := e.nn % p.PP; e.shape && over > 0 && over < p.PP-1 {
+		if b := e.stage(&p, p.PP-1-over); b.Total() > top {
 			best = b
 		}
 	}
@@ -241,19 +241,10 @@ func (e *Estimator) outside(p *spec.Plan) float64 {
 	return e.k.ContextBytes + n*e.stack.communicators*e.k.CommunicatorBytes
 }
 
-// layersOn returns the layers of a stage. Where PP does not divide the layers
-// but divides layers+2, embedding and head count as a layer each (how BLOOM
-// and Llama 3.1 405B were balanced); else the fullest stage is assumed.
+// layersOn returns the layers of a stage.
 func (e *Estimator) layersOn(p *spec.Plan, stage int) float64 {
-	if !e.shape || p.PP == 1 || e.nn%p.PP == 0 {
+	if !e.shape {
 		return e.layers / float64(p.PP)
 	}
-	if (e.nn+2)%p.PP == 0 {
-		n := (e.nn + 2) / p.PP
-		if stage == 0 || stage == p.PP-1 {
-			n--
-		}
-		return float64(n)
-	}
-	return float64((e.nn + p.PP - 1) / p.PP)
+	return float64(p.StageLayers(e.nn, stage))
 }

@@ -114,6 +114,93 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
+// Micro-batches held: Qi et al., "Zero Bubble Pipeline Parallelism", 2024, table
+// 1, p with ZB-H1 and ZB-V, 2p-1 with ZB-H2; Huang et al., "GPipe", 2019: all.
+func TestInFlightOfSchedules(t *testing.T) {
+	for _, tc := range []struct {
+		schedule  spec.Schedule
+		ga, stage int
+		want      float64 // of chunks, a stage or half of one
+	}{
+		{spec.ScheduleGPipe, 32, 0, 32}, {spec.ScheduleGPipe, 32, 3, 32},
+		{spec.ScheduleZBH1, 32, 0, 4}, {spec.ScheduleZBH1, 32, 3, 4}, {spec.ScheduleZBH1, 2, 0, 2},
+		{spec.ScheduleZBH2, 32, 0, 7}, {spec.ScheduleZBH2, 5, 0, 5},
+		{spec.ScheduleZBV, 32, 0, 8}, {spec.ScheduleZBV, 1, 3, 2},
+	} {
+		p := spec.Plan{PP: 4, AccumSteps: tc.ga, Schedule: tc.schedule}.Normal()
+		if got := inFlight(&p, tc.stage); got != tc.want {
+			t.Errorf("%s ga=%d stage %d: %g chunks, want %g", tc.schedule, tc.ga, tc.stage, got, tc.want)
+		}
+	}
+}
+
+// The first stage's activations: as many with ZB-H1 and ZB-V as with 1F1B, 7/4
+// with ZB-H2, and eight times as many with GPipe; and the loss is on the first
+// stage where the pipeline turns back.
+func TestActivationsOfSchedules(t *testing.T) {
+	m := gpt(32, 4096, 32)
+	m.Vocab = 128000
+	of := func(s spec.Schedule) []Breakdown {
+		e, err := Prior().For(spec.Config{Model: m, Framework: "Megatron-LM"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Stages(spec.Plan{DP: 8, PP: 4, MicroBatch: 1, AccumSteps: 32, Schedule: s, Precision: spec.BF16})
+	}
+	base := of(spec.ScheduleDefault)
+	input := 2.0 * 2048 * 4096 // of the first layer, once
+	for s, want := range map[spec.Schedule]float64{spec.ScheduleZBH1: 1, spec.ScheduleZBV: 1, spec.ScheduleZBH2: 7.0 / 4, spec.ScheduleGPipe: 8} {
+		near(t, string(s), of(s)[0].Activations-input, want*(base[0].Activations-input), 1e-9)
+	}
+	v := of(spec.ScheduleZBV)
+	if v[0].Working != base[3].Working || v[3].Working != base[0].Working {
+		t.Errorf("zb-v works on %g, %g bytes on the first and last stage; 1f1b on %g, %g", v[0].Working, v[3].Working, base[0].Working, base[3].Working)
+	}
+	near(t, "parameters of the first and last stage", v[0].Parameters+v[3].Parameters, base[0].Parameters+base[3].Parameters-2*128000*4096, 1e-9) // tied, on one stage
+}
+
+// Of 66 layers on 8 stages the two before the last have one more: the peak is
+// on the first with the most micro-batches, or on one of these.
+func TestUnevenStagesPeak(t *testing.T) {
+	for _, layers := range []int{65, 66, 67, 70, 71} {
+		for _, r := range []spec.Recompute{spec.RecomputeNone, spec.RecomputeFull} {
+			for _, s := range []spec.Schedule{spec.ScheduleDefault, spec.ScheduleZBH1, spec.ScheduleGPipe} {
+				p := spec.Plan{DP: 2, PP: 8, MicroBatch: 1, AccumSteps: 16, Recompute: r, Schedule: s, Precision: spec.BF16}
+				e, err := For(spec.Config{Model: gpt(layers, 4096, 32)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				worst := 0.0
+				for _, b := range e.Stages(p) {
+					worst = max(worst, b.Total())
+				}
+				if got := e.Bytes(p); got != worst {
+					t.Errorf("%d layers, %s: %g bytes, the fullest stage has %g", layers, p, got, worst)
+				}
+			}
+		}
+	}
+}
+
+// In groups of 8 of 64 each device keeps eight times what it keeps of a shard
+// over all; a group of all is none.
+func TestShardGroups(t *testing.T) {
+	m := gpt(36, 4096, 32)
+	of := func(zero, shard int) Breakdown {
+		return estimate(t, spec.Config{Model: m, Framework: "InternEvo",
+			Plan: spec.Plan{DP: 64, MicroBatch: 1, AccumSteps: 1, ZeRO: zero, Shard: shard, Precision: spec.BF16}})
+	}
+	near(t, "optimizer", of(1, 8).Optimizer, 8*of(1, 0).Optimizer, 1e-9)
+	near(t, "gradients", of(2, 8).Gradients, 8*of(2, 0).Gradients, 1e-9)
+	near(t, "parameters", of(3, 8).Parameters, 8*of(3, 0).Parameters, 1e-9)
+	if a, b := of(3, 64), of(3, 0); a != b {
+		t.Errorf("a group of all keeps %v, want %v", a, b)
+	}
+	if a, b := of(1, 8).Parameters, of(1, 0).Parameters; a != b {
+		t.Errorf("zero=1 keeps %g bytes of parameters in groups, %g without", a, b)
+	}
+}
+
 // All stages' parameters, over all tensor and expert ranks, are the model's.
 func TestParametersAddUp(t *testing.T) {
 	dense := gpt(24, 2048, 16)

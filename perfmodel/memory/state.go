@@ -94,9 +94,9 @@ func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 		o.dense += w.embed / t
 		o.head = w.embed / t
 	}
-	if stage == p.PP-1 {
+	if stage == headStage(p) {
 		o.head = w.embed / t
-		if !w.tied || p.PP > 1 { // tied matrices on different stages are two copies
+		if !w.tied || stage > 0 { // tied matrices on different stages are two copies
 			o.dense += w.embed / t
 		}
 	}
@@ -108,12 +108,13 @@ func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 // their host copies. Bytes per parameter of mixed-precision Adam: 2 weights, 2
 // or 4 gradients, 12 optimizer (fp32 master, two moments); of fp32 training 4,
 // 4, 8; see stacks for who keeps more. ZeRO-1 shards the optimizer over the D
-// data parallel ranks, ZeRO-2 gradients too, ZeRO-3 weights too. Source:
-// Rajbhandari et al. 2020, section 3 and figure 1.
+// data parallel ranks, or those of a shard group, ZeRO-2 gradients too, ZeRO-3
+// weights too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang
+// et al., "MiCS", VLDB 2022, section 3.1.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	weight, grad, opt, gradCopy := e.stack.perParameter(p)
-	d := float64(p.DP * p.CP)
-	shard := o.dense/d + o.expert/max(d*float64(p.TP)/expertShards(p), 1)
+	d := float64(p.Shards())
+	shard := o.dense/d + o.expert/ExpertSharding(p)
 	held := o.dense + o.expert
 	pick := func(stage int) float64 {
 		if p.ZeRO >= stage {
@@ -199,6 +200,21 @@ func (e *Estimator) Owned(p *spec.Plan) (dense, expert float64) {
 	layers := e.layersOn(p, 0)
 	o := e.w.onDevice(p, layers, 0)
 	return o.dense, o.expert
+}
+
+// headStage returns the stage with the vocabulary head and the loss: the last
+// but where the pipeline turns back.
+func headStage(p *spec.Plan) int {
+	if p.Schedule == spec.ScheduleZBV {
+		return 0
+	}
+	return p.PP - 1
+}
+
+// ExpertSharding returns over how many devices ZeRO shards one device's experts:
+// those of its shard group that hold the same ones, at least 1.
+func ExpertSharding(p *spec.Plan) float64 {
+	return max(float64(p.Shards()*p.TP)/expertShards(p), 1)
 }
 
 // ExpertReplicas returns over how many devices one expert's copies are spread:

@@ -26,7 +26,13 @@ var rules = []rule{
 		}
 		return ""
 	},
-	func(m Model, p Plan) string { return divides("pp x vp", p.PP*p.VirtualStages, m.Layers, "layers") },
+	func(m Model, p Plan) string {
+		if p.VirtualStages == 1 { // stages may be uneven by a layer
+			return ""
+		}
+		return divides("pp x vp", p.PP*p.VirtualStages, m.Layers, "layers")
+	},
+	func(m Model, p Plan) string { return p.badSchedule(m) },
 	func(_ Model, p Plan) string {
 		if p.VirtualStages > 1 && p.PP == 1 {
 			return fmt.Sprintf("vp=%d needs pp > 1", p.VirtualStages)
@@ -66,7 +72,43 @@ var rules = []rule{
 		}
 		return ""
 	},
+	func(_ Model, p Plan) string { return p.badShard() },
 	func(_ Model, p Plan) string { return p.badServers() },
+}
+
+// badSchedule says why a normal plan cannot have its pipeline schedule for m.
+// Zero-bubble schedules put off the gradients of weights, which need the inputs
+// of every multiplication: with full recomputation these would be kept until
+// then, or computed a third time, and nothing would be saved.
+func (p Plan) badSchedule(m Model) string {
+	switch s := p.Schedule; {
+	case s == ScheduleDefault:
+		return ""
+	case s != ScheduleGPipe && !s.ZeroBubble():
+		return fmt.Sprintf("schedule=%s is not one of %v", s, Schedules())
+	case p.PP == 1:
+		return fmt.Sprintf("schedule=%s needs pp > 1", s)
+	case p.VirtualStages > 1:
+		return fmt.Sprintf("schedule=%s needs vp=1, not %d", s, p.VirtualStages)
+	case s.ZeroBubble() && p.Recompute == RecomputeFull:
+		return fmt.Sprintf("schedule=%s needs recompute=none or selective: weight gradients are put off, and what they are computed from would have to be kept", s)
+	case s == ScheduleZBV && m.Layers > 0 && m.Layers%(2*p.PP) != 0:
+		return fmt.Sprintf("schedule=%s has two chunks per stage, and 2 x pp=%d does not divide %d layers", s, p.PP, m.Layers)
+	}
+	return ""
+}
+
+// badShard says why a normal plan cannot shard over the devices it names.
+func (p Plan) badShard() string {
+	switch n := p.DP * p.CP; {
+	case p.Shard == 0:
+		return ""
+	case p.ZeRO == 0:
+		return fmt.Sprintf("shard=%d needs zero >= 1", p.Shard)
+	case p.Shard < 2 || p.Shard > n || n%p.Shard != 0:
+		return fmt.Sprintf("shard=%d is not a divisor of dp x cp=%d above 1", p.Shard, n)
+	}
+	return ""
 }
 
 // badServers says why a normal plan cannot have the parameter servers it has,

@@ -25,6 +25,35 @@ const (
 	OffloadParams    Offload = "params"    // ZeRO-Infinity: parameters too
 )
 
+// Schedule is the order in which a pipeline's stages run the forward and
+// backward passes of micro-batches.
+type Schedule string
+
+const (
+	// ScheduleDefault is one forward, one backward (Narayanan et al., SC 2021,
+	// section 2.2), interleaved where there are virtual stages.
+	ScheduleDefault Schedule = ""
+	Schedule1F1B    Schedule = "1f1b"  // the default by its name: Normal makes it ScheduleDefault
+	ScheduleGPipe   Schedule = "gpipe" // all forward passes, then all backward ones (Huang et al., NeurIPS 2019)
+
+	// The backward pass is split in two, one for the gradients of inputs (B), one
+	// for those of weights (W), which fills what would be bubble (Qi et al., "Zero
+	// Bubble Pipeline Parallelism", ICLR 2024).
+	ScheduleZBH1 Schedule = "zb-h1" // in the memory of 1F1B (section 2.3)
+	ScheduleZBH2 Schedule = "zb-h2" // in twice that, with next to no bubble (section 2.3)
+	ScheduleZBV  Schedule = "zb-v"  // two chunks per stage, there and back again, so that the first stage has the last layers too (section 6)
+)
+
+// Schedules lists the schedules by name, the default first.
+func Schedules() []Schedule {
+	return []Schedule{Schedule1F1B, ScheduleGPipe, ScheduleZBH1, ScheduleZBH2, ScheduleZBV}
+}
+
+// ZeroBubble reports whether s splits the backward pass.
+func (s Schedule) ZeroBubble() bool {
+	return s == ScheduleZBH1 || s == ScheduleZBH2 || s == ScheduleZBV
+}
+
 // Plan is an execution plan: how one training step is split over devices and
 // memory. In every degree and count 0 means 1, but for ParamServers; in every
 // mode the empty string means none; Normal makes that explicit. DP·TP·PP·CP is
@@ -36,7 +65,8 @@ type Plan struct {
 	CP int `json:"cp,omitempty"` // context parallel degree
 	EP int `json:"ep,omitempty"` // expert parallel degree, divides DP·CP·TP
 
-	VirtualStages int `json:"vp,omitempty"` // model chunks per pipeline stage (interleaved 1F1B)
+	VirtualStages int      `json:"vp,omitempty"`       // model chunks per pipeline stage (interleaved 1F1B)
+	Schedule      Schedule `json:"schedule,omitempty"` // of the pipeline, "" = 1F1B
 
 	// ParamServers is how many parameter servers the replicas send gradients to
 	// and fetch weights from (Li et al., OSDI 2014). They run on CPUs and are no
@@ -50,7 +80,12 @@ type Plan struct {
 	MicroBatch int `json:"mb"` // samples per forward pass per replica
 	AccumSteps int `json:"ga"` // micro-batches per optimizer step
 
-	ZeRO             int       `json:"zero,omitempty"` // 0..3 (Rajbhandari et al. 2020)
+	ZeRO int `json:"zero,omitempty"` // 0..3 (Rajbhandari et al. 2020)
+	// Shard is over how many of the DP·CP devices ZeRO's states are sharded;
+	// the other DP·CP/Shard groups hold replicas of them (Zhang et al., "MiCS",
+	// VLDB 2022; HYBRID_SHARD of PyTorch FSDP, Zhao et al., VLDB 2023). The devices
+	// of a group are next to each other. 0 = over all.
+	Shard            int       `json:"shard,omitempty"`
 	Offload          Offload   `json:"offload,omitempty"`
 	Recompute        Recompute `json:"recompute,omitempty"`
 	SequenceParallel bool      `json:"sp,omitempty"` // Megatron sequence parallelism, with TP
@@ -58,7 +93,8 @@ type Plan struct {
 }
 
 // Normal returns p with every default written out: degrees and counts at least
-// 1, modes named, precision as given.
+// 1, modes named, precision as given, what is the default under another name as
+// the default.
 func (p Plan) Normal() Plan {
 	for _, f := range []*int{&p.DP, &p.TP, &p.PP, &p.CP, &p.EP, &p.VirtualStages, &p.MicroBatch, &p.AccumSteps} {
 		if *f == 0 {
@@ -71,12 +107,52 @@ func (p Plan) Normal() Plan {
 	if p.Recompute == "" {
 		p.Recompute = RecomputeNone
 	}
+	if p.Schedule == Schedule1F1B {
+		p.Schedule = ScheduleDefault
+	}
+	if p.Shard == p.DP*p.CP {
+		p.Shard = 0
+	}
 	return p
 }
 
 // Devices returns DP·TP·PP·CP.
 func (p Plan) Devices() int {
 	return max(p.DP, 1) * max(p.TP, 1) * max(p.PP, 1) * max(p.CP, 1)
+}
+
+// Shards returns over how many devices ZeRO's states are sharded: Shard, or
+// DP·CP where it is 0.
+func (p *Plan) Shards() int {
+	if p.Shard > 0 {
+		return p.Shard
+	}
+	return max(p.DP, 1) * max(p.CP, 1)
+}
+
+// Chunks returns how many pieces of the model each pipeline stage holds: two in
+// ScheduleZBV, else VirtualStages.
+func (p *Plan) Chunks() int {
+	if p.Schedule == ScheduleZBV {
+		return 2
+	}
+	return max(p.VirtualStages, 1)
+}
+
+// StageLayers returns how many of so many layers a pipeline stage, from 0,
+// holds: an equal share or, where PP does not divide them, that rounded down, and
+// one more on the stages before the last, as many as there are layers over. So
+// the last stage, which has the vocabulary head, comes away with fewer, and
+// then the first, which has the embedding and the most micro-batches in flight:
+// where PP divides layers + 2 these two count as a layer each, which is how
+// BLOOM (BigScience, 2022) and Llama 3 405B (2024, section 3.3.2) were balanced.
+func (p *Plan) StageLayers(layers, stage int) int {
+	pp := max(p.PP, 1)
+	share, over := layers/pp, layers%pp
+	if over > 0 && stage >= pp-1-over && stage < pp-1 {
+		share++
+	}
+	return share
 }
 
 // GlobalBatch returns the samples of one optimizer step, DP x MicroBatch x
@@ -113,6 +189,9 @@ func (p Plan) String() string {
 	if p.VirtualStages > 1 {
 		num("vp", p.VirtualStages)
 	}
+	if p.Schedule != ScheduleDefault {
+		word("schedule", string(p.Schedule))
+	}
 	if p.ParamServers != 0 {
 		num("ps", p.ParamServers)
 	}
@@ -123,6 +202,9 @@ func (p Plan) String() string {
 	num("ga", p.AccumSteps)
 	if p.ZeRO != 0 {
 		num("zero", p.ZeRO)
+	}
+	if p.Shard != 0 {
+		num("shard", p.Shard)
 	}
 	if p.Offload != OffloadNone {
 		word("offload", string(p.Offload))
@@ -182,12 +264,14 @@ const (
 func (p Plan) CheckBounds() error {
 	p = p.Normal()
 	low := min(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps)
-	high := max(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.AccumSteps, p.ParamServers)
+	high := max(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.AccumSteps, p.ParamServers, p.Shard)
 	switch {
 	case low < 1:
 		return fmt.Errorf("plan %s has a degree or count below 1", p)
 	case p.ParamServers < 0:
 		return fmt.Errorf("plan %s has %d parameter servers, want 0 or more", p, p.ParamServers)
+	case p.Shard < 0:
+		return fmt.Errorf("plan %s shards over %d devices, want 0 (all) or more", p, p.Shard)
 	case high > maxDegree || p.MicroBatch > maxMicro:
 		return fmt.Errorf("plan %s has a degree or count above %d, or a micro-batch above %d", p, maxDegree, maxMicro)
 	}
@@ -202,11 +286,11 @@ func (p Plan) CheckBounds() error {
 
 func (p *Plan) set(k, v string) error {
 	ints := map[string]*int{"dp": &p.DP, "tp": &p.TP, "pp": &p.PP, "cp": &p.CP, "ep": &p.EP,
-		"vp": &p.VirtualStages, "ps": &p.ParamServers, "mb": &p.MicroBatch, "ga": &p.AccumSteps}
+		"vp": &p.VirtualStages, "ps": &p.ParamServers, "shard": &p.Shard, "mb": &p.MicroBatch, "ga": &p.AccumSteps}
 	if f, ok := ints[k]; ok {
 		least, most := 1, maxDegree
 		switch k {
-		case "ps":
+		case "ps", "shard":
 			least = 0
 		case "mb":
 			most = maxMicro
@@ -229,6 +313,8 @@ func (p *Plan) set(k, v string) error {
 		return oneOf(k, v, &p.Offload, OffloadNone, OffloadOptimizer, OffloadParams)
 	case "recompute":
 		return oneOf(k, v, &p.Recompute, RecomputeNone, RecomputeSelective, RecomputeFull)
+	case "schedule":
+		return oneOf(k, v, &p.Schedule, Schedules()...)
 	case "precision":
 		return oneOf(k, v, &p.Precision, Precisions()...)
 	case "sp":
@@ -236,7 +322,7 @@ func (p *Plan) set(k, v string) error {
 	case "async":
 		return flag(k, v, &p.Async)
 	default:
-		return fmt.Errorf("unknown key %q, want one of dp tp pp cp ep vp ps async mb ga zero offload recompute sp precision", k)
+		return fmt.Errorf("unknown key %q, want one of dp tp pp cp ep vp schedule ps async mb ga zero shard offload recompute sp precision", k)
 	}
 	return nil
 }

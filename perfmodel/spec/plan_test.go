@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,10 @@ func TestParsePlan(t *testing.T) {
 		{"pp=4,vp=2,ga=8,precision=bf16,offload=optimizer,zero=0,recompute=none", "dp=1,tp=1,pp=4,vp=2,mb=1,ga=8,offload=optimizer,precision=bf16"},
 		{"dp=4,ps=2,mb=8,async=true", "dp=4,tp=1,pp=1,ps=2,async=1,mb=8,ga=1"},
 		{"dp=4,ps=0,async=0", "dp=4,tp=1,pp=1,mb=1,ga=1"},
+		{"pp=4,schedule=ZB-H1", "dp=1,tp=1,pp=4,schedule=zb-h1,mb=1,ga=1"},
+		{"pp=4,schedule=1f1b", "dp=1,tp=1,pp=4,mb=1,ga=1"},
+		{"dp=16,zero=3,shard=8", "dp=16,tp=1,pp=1,mb=1,ga=1,zero=3,shard=8"},
+		{"dp=4,cp=2,zero=3,shard=8", "dp=4,tp=1,pp=1,cp=2,mb=1,ga=1,zero=3"}, // over all
 	} {
 		p, err := ParsePlan(tc.in)
 		if err != nil {
@@ -36,6 +41,8 @@ func TestParsePlanNamesWhatIsWrong(t *testing.T) {
 		{"ps=-1", "ps=-1 is not a whole number in 0..1048576"},
 		{"async=maybe", "async=maybe is not 0 or 1"},
 		{"zero=4", "zero=4 is not 0, 1, 2 or 3"},
+		{"shard=-1", "shard=-1 is not a whole number in 0..1048576"},
+		{"schedule=dualpipe", "schedule=dualpipe is not one of [1f1b gpipe zb-h1 zb-h2 zb-v]"},
 		{"recompute=some", "recompute=some is not one of [none selective full]"},
 		{"workers=4", `unknown key "workers"`},
 		{"dp=1048576,tp=1048576,pp=1048576,cp=16", "devices, want at most 1048576"},
@@ -56,6 +63,8 @@ func drawPlan(t *rapid.T) Plan {
 		VirtualStages: deg.Draw(t, "vp"), MicroBatch: deg.Draw(t, "mb"), AccumSteps: deg.Draw(t, "ga"),
 		ParamServers:     rapid.IntRange(0, 64).Draw(t, "ps"),
 		Async:            rapid.Bool().Draw(t, "async"),
+		Schedule:         rapid.SampledFrom(append(Schedules(), "")).Draw(t, "schedule"),
+		Shard:            rapid.IntRange(0, 64).Draw(t, "shard"),
 		ZeRO:             rapid.IntRange(0, 3).Draw(t, "zero"),
 		Offload:          rapid.SampledFrom([]Offload{OffloadNone, OffloadOptimizer, OffloadParams}).Draw(t, "offload"),
 		Recompute:        rapid.SampledFrom([]Recompute{RecomputeNone, RecomputeSelective, RecomputeFull}).Draw(t, "recompute"),
@@ -80,6 +89,8 @@ func TestPlanRoundTrip(t *testing.T) {
 func FuzzParsePlan(f *testing.F) {
 	f.Add("dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full")
 	f.Add("dp=1,sp=1,tp=8,precision=fp8")
+	f.Add("dp=16,zero=3,shard=8")
+	f.Add("pp=4,ga=8,schedule=zb-v")
 	f.Add("=,=")
 	f.Fuzz(func(t *testing.T, s string) {
 		p, err := ParsePlan(s)
@@ -104,7 +115,7 @@ func TestCheckRefusesNegativeDegrees(t *testing.T) {
 	if err := p.Check(Model{Name: "m"}); err == nil || !strings.Contains(err.Error(), "ps=-1 is below 0") {
 		t.Errorf("%+v: %v", p, err)
 	}
-	for _, p := range []Plan{p, {ParamServers: maxDegree + 1}} {
+	for _, p := range []Plan{p, {ParamServers: maxDegree + 1}, {Shard: -1}, {Shard: maxDegree + 1}} {
 		if err := p.CheckBounds(); err == nil {
 			t.Errorf("%+v is within bounds", p)
 		}
@@ -125,7 +136,8 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gqa, "tp=8,dp=2", ""},
 		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=4", "tp=4 is no multiple of 3 key/value heads"},
 		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=6", ""},
-		{gpt2, "pp=5", "pp x vp=5 does not divide 12 layers"},
+		{gpt2, "pp=5", ""}, // uneven stages
+		{gpt2, "pp=5,vp=2,ga=5", "pp x vp=10 does not divide 12 layers"},
 		{gpt2, "pp=16", "pp=16 x vp=1 exceeds 12 layers"},
 		{gpt2, "pp=2,vp=3,ga=4", ""},
 		{gpt2, "pp=2,vp=3,ga=3", "vp=3 needs ga=3 to be a multiple of pp=2"},
@@ -137,6 +149,25 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gpt2, "sp=1", "sp=1 needs tp > 1"},
 		{gpt2, "offload=params,zero=2", "offload=params needs zero=3, not 2"},
 		{gpt2, "zero=3,pp=2", "zero=3 with pp=2"},
+		{gpt2, "pp=4,schedule=1f1b", ""},
+		{gpt2, "schedule=1f1b", ""},
+		{gpt2, "pp=4,schedule=gpipe,recompute=full", ""},
+		{gpt2, "pp=5,schedule=zb-h1", ""},
+		{gpt2, "pp=2,schedule=zb-h2,recompute=selective", ""},
+		{gpt2, "pp=6,schedule=zb-v", ""},
+		{gpt2, "pp=4,schedule=zb-v", "schedule=zb-v has two chunks per stage, and 2 x pp=4 does not divide 12 layers"},
+		{gpt2, "schedule=zb-h1", "schedule=zb-h1 needs pp > 1"},
+		{gpt2, "schedule=gpipe", "schedule=gpipe needs pp > 1"},
+		{gpt2, "pp=2,vp=3,ga=4,schedule=zb-h1", "schedule=zb-h1 needs vp=1, not 3"},
+		{gpt2, "pp=2,schedule=zb-h1,recompute=full", "schedule=zb-h1 needs recompute=none or selective"},
+		{gpt2, "dp=16,zero=1,shard=8", ""},
+		{gpt2, "dp=16,zero=3,shard=2", ""},
+		{gpt2, "dp=16,zero=3,shard=16", ""},
+		{gpt2, "dp=8,cp=2,zero=3,shard=4", ""},
+		{gpt2, "dp=16,shard=8", "shard=8 needs zero >= 1"},
+		{gpt2, "dp=16,zero=3,shard=1", "shard=1 is not a divisor of dp x cp=16 above 1"},
+		{gpt2, "dp=16,zero=3,shard=32", "shard=32 is not a divisor of dp x cp=16 above 1"},
+		{gpt2, "dp=16,zero=3,shard=6", "shard=6 is not a divisor of dp x cp=16 above 1"},
 		{gpt2, "dp=4,ps=2", ""},
 		{gpt2, "dp=4,ps=2,async=1", ""},
 		{gpt2, "dp=4,async=1", "async=1 needs ps > 0"},
@@ -158,4 +189,55 @@ func TestCheckNamesTheRule(t *testing.T) {
 			t.Errorf("%s %s: %v, want %q", tc.m.Name, tc.plan, err, tc.want)
 		}
 	}
+}
+
+func TestCheckRefusesUnknownSchedules(t *testing.T) {
+	p := Plan{PP: 2, Schedule: "dualpipe"}
+	if err := p.Check(Model{Name: "m"}); err == nil || !strings.Contains(err.Error(), "schedule=dualpipe is not one of") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestStageLayers(t *testing.T) {
+	for _, tc := range []struct {
+		layers, pp int
+		want       []int
+	}{
+		{32, 1, []int{32}},
+		{8, 2, []int{4, 4}}, // 10 divides, too, but nothing is left over
+		{70, 12, []int{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5}}, // BLOOM
+		{126, 8, []int{15, 16, 16, 16, 16, 16, 16, 15}},     // Llama 3 405B
+		{9, 2, []int{5, 4}},
+		{10, 3, []int{3, 4, 3}},
+		{11, 3, []int{4, 4, 3}},
+		{9, 4, []int{2, 2, 3, 2}},
+		{3, 3, []int{1, 1, 1}},
+	} {
+		p := Plan{PP: tc.pp}
+		got := make([]int, tc.pp)
+		for i := range got {
+			got[i] = p.StageLayers(tc.layers, i)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%d layers on %d stages: %v, want %v", tc.layers, tc.pp, got, tc.want)
+		}
+	}
+}
+
+func TestStageLayersAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Plan{PP: rapid.IntRange(1, 200).Draw(t, "pp")}
+		layers := rapid.IntRange(p.PP, 400).Draw(t, "layers")
+		sum, first, last := 0, p.StageLayers(layers, 0), p.StageLayers(layers, p.PP-1)
+		for i := range p.PP {
+			n := p.StageLayers(layers, i)
+			if n < last || n > last+1 || n < first && i < p.PP-1 {
+				t.Fatalf("%d layers on stage %d, %d on the first, %d on the last", n, i, first, last)
+			}
+			sum += n
+		}
+		if sum != layers {
+			t.Fatalf("%d layers in all, want %d", sum, layers)
+		}
+	})
 }

@@ -20,6 +20,10 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 		return lacksModel(c.Model, p)
 	case p.CP > 1 || p.EP > 1 || p.VirtualStages > 1:
 		return "the worker has dp, tp (with sp) and pp, no cp, ep or vp"
+	case p.Schedule != spec.ScheduleDefault:
+		return fmt.Sprintf("the worker runs pipelines 1F1B, not schedule=%s", p.Schedule)
+	case p.Shard > 0:
+		return fmt.Sprintf("the worker shards over all of dp, not over shard=%d", p.Shard)
 	case p.ParamServers > 0 || p.Async:
 		return "the worker reduces gradients among its replicas: it has no parameter servers (ps, async)"
 	case sharded && !f.has("fsdp1") && !f.has("fsdp2"):

@@ -37,6 +37,10 @@ func TestLacks(t *testing.T) {
 		{Features{Torch: "2.1", Features: map[string]any{"fsdp1": true}}, CUDA, "dp=2,tp=2,zero=3", false, "zero=3 with tp=2 needs FSDP2, which torch 2.1 lacks"},
 		{newTorch, CUDA, "cp=2", false, "no cp, ep or vp"},
 		{newTorch, CUDA, "pp=2,vp=2,ga=2", false, "no cp, ep or vp"},
+		{newTorch, CUDA, "pp=2,ga=2,schedule=zb-h1", false, "1F1B, not schedule=zb-h1"},
+		{newTorch, CUDA, "pp=2,ga=2,schedule=1f1b", false, ""},
+		{newTorch, CUDA, "dp=4,zero=3,shard=2", false, "over all of dp, not over shard=2"},
+		{newTorch, CUDA, "dp=4,zero=3,shard=4", false, ""},
 		{newTorch, CUDA, "dp=1,precision=fp8", false, "bf16 and fp16, not fp8"},
 		{oldTorch, CUDA, "dp=1,precision=tf32", false, "compute capability 8.0"},
 	} {

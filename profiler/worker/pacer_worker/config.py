@@ -53,6 +53,8 @@ class Plan:
     mb: int = 1
     ga: int = 1
     zero: int = 0
+    shard: int = 0
+    schedule: str = ""
     offload: str = "none"
     recompute: str = "none"
     sp: bool = False

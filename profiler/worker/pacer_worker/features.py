@@ -52,6 +52,10 @@ def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") 
         for key, value in (("cp", plan.cp), ("ep", plan.ep), ("vp", plan.vp))
         if value > 1
     ]
+    if plan.schedule not in ("", "1f1b"):
+        reasons.append(f"schedule={plan.schedule}: the worker runs pipelines 1F1B")
+    if plan.shard not in (0, plan.dp):
+        reasons.append(f"shard={plan.shard}: the worker shards over all of dp")
     sharded = plan.zero >= 2 and (plan.dp > 1 or plan.offload == "params")
     if sharded and zero.fsdp2(device) is None and zero.fsdp1(device) is None:
         reasons.append(
