@@ -301,8 +301,8 @@ func TestInfeasible(t *testing.T) {
 	}{
 		{"nothing fits", big, []string{"nearest", "GiB of 80.0 GiB", "optimizer", "would fit with", "devices"}},
 		{"fixed plan", fixed, []string{"of 24.0 GiB", "activations", "would fit with mb="}},
-		{"no legal plan", planner.Request{Model: testModel(7, 128*7, 7), Accelerator: testAccelerator(80), Devices: 16, GlobalBatch: 4},
-			[]string{"dp=16", "does not divide a global batch of 4", "devices have a candidate"}},
+		{"no legal plan", planner.Request{Model: testModel(3, 128*7, 7), Accelerator: testAccelerator(80), Devices: 16, GlobalBatch: 3},
+			[]string{"dp=16", "does not divide a global batch of 3", "devices have a candidate"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, tc.r)

@@ -150,7 +150,7 @@ func TestReadErrors(t *testing.T) {
 				`:2:42: 0 is not in 1..`, `:2:53: 1.5 is not a whole number`, `:2:69: 1 is not true or false`}},
 		{head + "space:\n  tp: [3, x]\n", []string{`:4:11: "x" is not a whole number`}},
 		{head + "space:\n  shapes: [6]\n  tp: [1, 3]\n", []string{`:5:11: GPT: tp=3 does not divide 4 heads`}},
-		{"name: a\nmodels: [GPT, BERT]\nspace:\n  shapes: [6]\n  pp: [3]\n", []string{`:5:8: GPT: pp x vp=3 does not divide 4 layers, and none of the other 1 models can either`}},
+		{"name: a\nmodels: [GPT, BERT]\nspace:\n  shapes: [5]\n  pp: [5]\n", []string{`:5:8: GPT: pp=5 x vp=1 exceeds 4 layers, and none of the other 1 models can either`}},
 		{head + "space: {tp: [2]}\n", []string{`:3:14: tp=2 needs 2 devices, the largest shape has 1`}},
 		{head + "space: {shapes: [0, 8y8, [1]]}\n", []string{`:3:18: shape "0"`, `:3:21: shape "8y8"`, `:3:26: a list, want text`}},
 		{head + "space: {micro_batch: [0, -1, 99999999999], zero: 4, sp: [1]}\n",

@@ -150,7 +150,7 @@ func check(m spec.Measurement) error {
 func checkTexts(m spec.Measurement) error {
 	c := m.Config
 	texts := []string{c.Model.Name, string(c.Model.Kind), c.Accelerator.Name, c.Accelerator.Vendor, c.Accelerator.Arch,
-		string(c.Plan.Offload), string(c.Plan.Recompute), string(c.Plan.Precision), c.Shape.Devices, c.Framework,
+		string(c.Plan.Offload), string(c.Plan.Recompute), string(c.Plan.Schedule), string(c.Plan.Precision), c.Shape.Devices, c.Framework,
 		m.Reason, m.Doubt, m.Source, m.Origin}
 	for k, v := range m.Env {
 		texts = append(texts, k, v)
