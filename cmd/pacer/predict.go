@@ -29,7 +29,8 @@ same form if there are some:
 
 The models that pacer fit keeps answer for one plan. Rows of a file are answered
 by --family (hybrid unless another is named), calibrated to the rows of
---calibrate alone: the stored fits and measurements are not looked at.
+--calibrate alone: the stored fits and measurements are not looked at, but for
+what an accelerator is that the catalog lacks.
 
 Rows that cannot be predicted get no time and the reason; the exit code is then 4.`,
 		Flags: append(append(questionFlags(), batchFlags()...),

@@ -42,6 +42,7 @@ type batch struct {
 	link    ask.Link
 	log     *rowLog
 	seen    calibrated
+	parts   storedParts
 	asked   map[string]bool // training stacks of the rows
 	rows    int
 	refused int
@@ -109,7 +110,7 @@ func runPredictRows(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	b := &batch{c: c, link: link, log: &rowLog{w: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "predict", 0), told: map[string]int{}, once: map[string]bool{}}, seen: calibratedTo(nil), asked: map[string]bool{}}
+	b := &batch{c: c, link: link, log: &rowLog{w: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "predict", 0), told: map[string]int{}, once: map[string]bool{}}, seen: calibratedTo(nil), parts: storedParts{c, map[string]storedPart{}}, asked: map[string]bool{}}
 	err = b.prepare()
 	write := func(w io.Writer) error { return b.run(in, name, newRowWriter(c, w, b.family)) }
 	switch {
@@ -232,6 +233,9 @@ func (b *batch) run(in io.Reader, name string, w *rowWriter) error {
 			return fmt.Errorf("predict: %w", err)
 		}
 		b.log.header(name, &row)
+		if err == nil {
+			err = b.parts.complete(&row.Measurement.Config.Accelerator)
+		}
 		if chunk = append(chunk, answer{row: row, why: err}); len(chunk) == chunkRows {
 			if err := flush(); err != nil {
 				return err

@@ -65,6 +65,12 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 		b.log.header(name, &row)
 		m := row.Measurement
 		b.link.Apply(&m.Config.Link)
+		if err := b.parts.complete(&m.Config.Accelerator); err != nil {
+			b.failed = true
+			b.log.tell(rowLeftOut, fmt.Sprintf("%s:%d: %s: %s", name, row.Line, row.ID, err))
+			continue
+		}
+		row.Measurement = m
 		why, fault := unfit(b.c.Context, judge, &row)
 		if why != "" {
 			b.failed = b.failed || fault

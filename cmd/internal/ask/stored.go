@@ -34,9 +34,11 @@ func (d *Desk) model(ctx context.Context, name string) (m spec.Model, stored boo
 	return row.Config.Model, true, err
 }
 
-// accelerator is model of accelerators. Of a stored one, words of its name that
-// no other has suffice: cpu.
-func (d *Desk) accelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
+// FindAccelerator returns the catalog's accelerator of a name, else the one the
+// store has measurements of; stored is whether the catalog lacks it. Of a stored
+// one, words of its name that no other has suffice: cpu. The error of a name that
+// neither has is a catalog.UnknownError.
+func (d *Desk) FindAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
 	a, err = catalog.Accelerator(name)
 	var unknown *catalog.UnknownError
 	if !errors.As(err, &unknown) {

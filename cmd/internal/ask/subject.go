@@ -32,7 +32,7 @@ type subject struct {
 // the catalog's.
 func (d *Desk) subject(ctx context.Context, q *Question) (subject, error) {
 	var s subject
-	a, ownMachine, err := d.accelerator(ctx, q.Accelerator)
+	a, ownMachine, err := d.FindAccelerator(ctx, q.Accelerator)
 	if err != nil {
 		return s, err
 	}
