@@ -1,0 +1,150 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// ErrCannotExpress is wrapped by errors about a plan that a framework has no
+// settings for. They are *Inexpressible.
+var ErrCannotExpress = errors.New("the framework cannot express the plan")
+
+// Framework is one way to start a job.
+type Framework struct {
+	Name, Doc string
+	Version   string // of the framework whose settings are written
+	File      string // what the output is usually called
+
+	// lacks says what of a configuration, normal and legal, cannot be expressed.
+	lacks func(*spec.Config) []lack
+	// write is only called where lacks is empty.
+	write func(Framework, *spec.Config) Script
+}
+
+// Script is what starts a job.
+type Script struct {
+	File  string   // what Text is usually called
+	Text  string   // the file
+	Notes []string // what has to be done beside it, for people
+}
+
+// lack is a part of a plan that a framework has no setting for.
+type lack struct {
+	field string // of the plan, as in its text form; "model" for the network
+	value string
+	why   string // what the framework does instead, or needs
+}
+
+// Inexpressible names the parts of a plan that a framework has no settings for,
+// and the frameworks that have.
+type Inexpressible struct {
+	Framework string
+	Parts     []Part
+	Able      []string // frameworks that can express the whole plan
+}
+
+// Part is one part of a plan that cannot be expressed.
+type Part struct {
+	Field, Value string // such as zero, 1
+	Why          string
+	Able         []string // frameworks that can express this part
+}
+
+func (p Part) String() string {
+	able := "none here can"
+	if len(p.Able) > 0 {
+		able = strings.Join(p.Able, " and ") + " can"
+	}
+	return fmt.Sprintf("%s=%s: %s; %s", p.Field, p.Value, p.Why, able)
+}
+
+func (e *Inexpressible) Error() string {
+	parts := make([]string, len(e.Parts))
+	for i, p := range e.Parts {
+		parts[i] = p.String()
+	}
+	return fmt.Sprintf("launch: %s cannot express %s", e.Framework, strings.Join(parts, "; "))
+}
+
+func (e *Inexpressible) Unwrap() error { return ErrCannotExpress }
+
+// frameworks is filled by the init functions of this package's files.
+var frameworks = named.NewSet[Framework]("launch", "framework")
+
+// register adds f. It panics on a name taken: a mistake in this package.
+func register(f Framework) { frameworks.Add(f.Name, f) }
+
+// Frameworks returns every framework, by name.
+func Frameworks() []Framework { return frameworks.All() }
+
+// Lookup returns the framework called name. The error for an unknown one lists
+// the names there are, nearest first.
+func Lookup(name string) (Framework, error) { return frameworks.Get(name) }
+
+// Emit writes what starts c. The shape of c decides the nodes: it must be that
+// of its plan. What f cannot express is an *Inexpressible error; nothing is
+// dropped in silence.
+func (f Framework) Emit(c spec.Config) (Script, error) {
+	c.Plan = c.Plan.Normal()
+	if err := check(&c); err != nil {
+		return Script{}, err
+	}
+	if missing := f.lacks(&c); len(missing) > 0 {
+		return Script{}, f.inexpressible(&c, missing)
+	}
+	s := f.write(f, &c)
+	s.File = f.File
+	return s, nil
+}
+
+// Able returns the names of the frameworks that can express the whole of c.
+func Able(c spec.Config) []string {
+	c.Plan = c.Plan.Normal()
+	return able(&c, "")
+}
+
+// able returns the frameworks that lack nothing of c, or only other fields.
+func able(c *spec.Config, field string) (out []string) {
+	for _, f := range frameworks.All() {
+		missing := f.lacks(c)
+		if field == "" && len(missing) == 0 || field != "" && !slices.ContainsFunc(missing, func(l lack) bool { return l.field == field }) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+func (f Framework) inexpressible(c *spec.Config, missing []lack) error {
+	e := &Inexpressible{Framework: f.Name, Able: able(c, "")}
+	for _, l := range missing {
+		e.Parts = append(e.Parts, Part{Field: l.field, Value: l.value, Why: l.why, Able: able(c, l.field)})
+	}
+	return e
+}
+
+// check reports a configuration that is not one job: an illegal plan, or
+// devices that are not those of the plan.
+func check(c *spec.Config) error {
+	if err := c.Plan.CheckBounds(); err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	if err := c.Model.Validate(); err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	if c.Shape.Total() == 0 {
+		return fmt.Errorf("launch: %s: no shape: how many devices has each node?", c.Model.Name)
+	}
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	if why := planner.CannotOffload(&c.Plan); why != "" {
+		return fmt.Errorf("launch: %s: %s", c.Model.Name, why)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package launch
+
+import (
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// torchrun starts a program of one's own; how that wraps its model is said
+// beside it.
+var torchrun = Framework{
+	Name:    "torchrun",
+	Doc:     "PyTorch: torchrun and a train.py of your own, with the DDP or FSDP2 calls the plan stands for",
+	Version: "PyTorch 2.9 (torch.distributed.run, torch.distributed.fsdp.fully_shard)",
+	File:    "launch.sh",
+	lacks:   torchrunLacks,
+	write:   writeTorchrun,
+}
+
+func init() { register(torchrun) }
+
+func torchrunLacks(c *spec.Config) []lack {
+	var l lacking
+	p := &c.Plan
+	l.servers(p)
+	l.dataParallelOnly(p, "no single call splits a model, so it would have to be written into the program")
+	l.when(p.SequenceParallel, "sp", 1, "it goes with tp")
+	l.when(p.Offload == spec.OffloadOptimizer, "offload", p.Offload, "CPUOffloadPolicy moves parameters and gradients too, which is offload=params")
+	l.when(p.ZeRO == 1 && replicas(p) > 1, "shard", p.Shard, "ZeroRedundancyOptimizer shards over all")
+	l.precision(p.Precision, "torch has no such format without a library", spec.BF16, spec.FP16, spec.FP32, spec.TF32, "")
+	return l
+}
+
+func writeTorchrun(f Framework, c *spec.Config) Script {
+	var b bash
+	p := &c.Plan
+	b.head(c, f)
+	b.comment("What train.py does with its model and optimizer to run this plan:")
+	b.comment("")
+	for _, line := range torchWrap(p) {
+		b.comment("  %s", line)
+	}
+	b.comment("")
+	b.torchrun(c.Shape)
+	b.tf32(p.Precision)
+	b.comment("Arguments of your program: names are yours to change, numbers are the plan's.")
+	args := [][]string{{"--micro-batch-size", itoa(p.MicroBatch)}, {"--gradient-accumulation-steps", itoa(p.AccumSteps)}}
+	if seq := c.Seq(); seq > 0 {
+		args = append(args, []string{"--seq-length", itoa(seq)})
+	}
+	b.array("TRAIN", args...)
+	b.line(`exec "${TORCHRUN[@]}" "${PROGRAM:-train.py}" "${TRAIN[@]}" "$@"`)
+	return Script{Text: b.String(), Notes: []string{"the DDP or FSDP calls of the plan are in the comments: train.py has to make them"}}
+}
+
+// torchWrap returns the Python that makes a plan of a model.
+func torchWrap(p *spec.Plan) []string {
+	out := torchRecompute(p)
+	switch {
+	case p.ZeRO >= 2:
+		out = append(out, torchFSDP(p)...)
+	default:
+		out = append(out, torchDDP(p)...)
+	}
+	return append(out, torchAccumulate(p)...)
+}
+
+func torchRecompute(p *spec.Plan) []string {
+	switch p.Recompute {
+	case spec.RecomputeFull:
+		return []string{"from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper",
+			"for i, layer in enumerate(model.layers): model.layers[i] = checkpoint_wrapper(layer)"}
+	case spec.RecomputeSelective:
+		return []string{"# in every layer: torch.utils.checkpoint.checkpoint(attention_core, q, k, v, use_reentrant=False)"}
+	}
+	return nil
+}
+
+// dtype returns what torch calls the format of parameters in the forward pass.
+func dtype(p spec.Precision) string {
+	switch p {
+	case spec.FP16:
+		return "torch.float16"
+	case spec.FP32, spec.TF32:
+		return "torch.float32"
+	}
+	return "torch.bfloat16"
+}
+
+func torchFSDP(p *spec.Plan) []string {
+	out := []string{"from torch.distributed.device_mesh import init_device_mesh",
+		"from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard"}
+	if n := replicas(p); n > 1 {
+		out = append(out, fmt.Sprintf(`mesh = init_device_mesh("cuda", (%d, %d), mesh_dim_names=("replicate", "shard"))`, n, p.Shards()))
+	} else {
+		out = append(out, fmt.Sprintf(`mesh = init_device_mesh("cuda", (%d,), mesh_dim_names=("shard",))`, p.DP))
+	}
+	reshard := map[bool]string{true: "True", false: "False"}[p.ZeRO == 3]
+	out = append(out, fmt.Sprintf("how = dict(mesh=mesh, reshard_after_forward=%s, mp_policy=MixedPrecisionPolicy(param_dtype=%s, reduce_dtype=torch.float32))", reshard, dtype(p.Precision)))
+	if p.Offload == spec.OffloadParams {
+		out = append(out, "how.update(offload_policy=CPUOffloadPolicy())")
+	}
+	out = append(out, "for layer in model.layers: fully_shard(layer, **how)", "fully_shard(model, **how)", "optimizer = torch.optim.AdamW(model.parameters())")
+	if p.Precision == spec.FP16 {
+		out = append(out, `scaler = torch.amp.GradScaler("cuda")`)
+	}
+	return out
+}
+
+func torchDDP(p *spec.Plan) []string {
+	var out []string
+	if p.DP > 1 {
+		out = append(out, "from torch.nn.parallel import DistributedDataParallel", "model = DistributedDataParallel(model, device_ids=[local_rank])")
+	}
+	if p.ZeRO == 1 {
+		out = append(out, "from torch.distributed.optim import ZeroRedundancyOptimizer", "optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW)")
+	} else {
+		out = append(out, "optimizer = torch.optim.AdamW(model.parameters())")
+	}
+	if d := dtype(p.Precision); d != "torch.float32" {
+		out = append(out, fmt.Sprintf(`with torch.autocast("cuda", dtype=%s): loss = model(batch)`, d))
+	}
+	if p.Precision == spec.FP16 {
+		out = append(out, `scaler = torch.amp.GradScaler("cuda")`)
+	}
+	return out
+}
+
+// torchAccumulate says how gradients are added up over micro-batches: not
+// reduced before the last one by DDP, and with every one where they are
+// sharded.
+func torchAccumulate(p *spec.Plan) []string {
+	if p.AccumSteps == 1 || p.DP == 1 {
+		return nil
+	}
+	if p.ZeRO < 2 {
+		return []string{fmt.Sprintf("# %d micro-batches a step: all but the last under model.no_sync()", p.AccumSteps)}
+	}
+	return []string{fmt.Sprintf("# %d micro-batches a step, gradients reduced with each: they are kept sharded", p.AccumSteps)}
+}
