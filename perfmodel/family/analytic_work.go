@@ -105,16 +105,20 @@ func publishedScale(m *spec.Model) float64 {
 
 // gemm returns the seconds of one multiplication of M x K by K x N at a
 // ceiling rate, FLOP/s: 2MNK/rate x (1 + waveHalf/waves) x (1 + r·depthHalf/K),
-// r the rate over the 16-bit one, times misaligned when N or K is no multiple of
-// alignment. The roofline's other side (Williams et al., 2009), reading and
-// writing the operands in elem bytes each, bounds it below.
+// r the rate over the 16-bit one, that is
+//
+//	2·(MN + waveHalf·tile²·units)·(K + r·depthHalf)/rate
+//
+// times misaligned when N or K is no multiple of alignment. The roofline's other
+// side (Williams et al., 2009), reading and writing the operands in elem bytes
+// each, bounds it below.
 func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
-	waves := rows * cols / (tile * tile) / m.gen.units
-	t := 2 * rows * cols * depth / rate * (1 + m.k.waveHalf/waves) * (1 + m.k.depthHalf*rate/m.peak16/depth)
+	out := rows * cols
+	t := 2 * (out + m.k.waveHalf*(tile*tile)*m.gen.units) * (depth + m.k.depthHalf*rate/m.peak16) / rate
 	if int(cols)%alignment != 0 || int(depth)%alignment != 0 {
 		t *= m.k.misaligned
 	}
-	return max(t, elem*(rows*cols+rows*depth+cols*depth)/m.mem)
+	return max(t, elem*(out+(rows+cols)*depth)/m.mem)
 }
 
 // layer is the device time of one layer and one micro-batch, seconds.

@@ -81,21 +81,24 @@ const (
 // suggest, and keeps the likelier: a robust likelihood has a second mode where
 // all rows of a site are off alike.
 func (c *calibration) fitPaced(ctx context.Context, prior bayes.Gaussian) (bayes.Posterior, error) {
-	plain, err := c.fit(ctx, prior, nil)
+	plain, err := c.climb(ctx, prior, nil)
 	if err != nil {
-		return plain, err
+		return bayes.Posterior{}, err
 	}
 	paces, cost := c.suggestPaces(prior.Mean)
 	if len(paces) == 0 {
-		return plain, nil
+		return plain.Posterior()
 	}
 	c.pace = paces
-	paced, err := c.fit(ctx, prior, nil)
-	if err != nil || paced.Cost+cost >= plain.Cost {
-		c.pace = nil
-		return plain, nil
+	paced, err := c.climb(ctx, prior, nil)
+	if err == nil && paced.Cost+cost < plain.Cost {
+		return paced.Posterior()
 	}
-	return paced, nil
+	if err := ctx.Err(); err != nil {
+		return bayes.Posterior{}, err
+	}
+	c.pace = nil
+	return plain.Posterior()
 }
 
 // suggestPaces returns the median residual of each site at x where it is large,

@@ -299,13 +299,14 @@ func (c *calibration) predict(x, out []float64) {
 // log time; rows pull in full up to it.
 const rowNoise = 0.06
 
-func (c *calibration) fit(ctx context.Context, prior bayes.Gaussian, weight []float64) (bayes.Posterior, error) {
+// climb returns the mode under prior, rows weighing weight or, if nil, 1.
+func (c *calibration) climb(ctx context.Context, prior bayes.Gaussian, weight []float64) (bayes.Mode, error) {
 	noise := make([]float64, len(c.y))
 	for i := range noise {
 		noise[i] = rowNoise
 	}
 	p := bayes.Problem{Prior: prior, Predict: c.predict, Differentiate: c.differentiate, Y: c.y, Noise: noise, Weight: weight, Tail: 1, Stop: ctx.Err}
-	return p.Fit()
+	return p.Climb()
 }
 
 // sourceRows is the weight of a source in training, in rows: more of them
@@ -339,7 +340,11 @@ func TrainPrior(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	for i := range weight {
 		weight[i] = min(1, sourceRows/float64(sources[c.rows[i].Source]))
 	}
-	post, err := c.fit(ctx, extend(&none.belief, &layout{}, &c.layout), weight)
+	mode, err := c.climb(ctx, extend(&none.belief, &layout{}, &c.layout), weight)
+	if err != nil {
+		return nil, fmt.Errorf("hybrid: %w", err)
+	}
+	post, err := mode.Posterior()
 	if err != nil {
 		return nil, fmt.Errorf("hybrid: %w", err)
 	}

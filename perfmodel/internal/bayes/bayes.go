@@ -64,9 +64,6 @@ type Posterior struct {
 	// residual / (1 - leverage).
 	LeftOut []float64
 	Steps   int // Gauss-Newton steps taken
-	// Cost is the negative log posterior at the mode but for constants: of two
-	// fits of the same rows the lower is the likelier.
-	Cost float64
 }
 
 // ErrNotFinite means that predictions or measurements are no numbers.
@@ -80,18 +77,47 @@ const (
 	enough   = 1e-6 // relative fall of the objective at which to stop
 )
 
-// Fit returns the posterior. With no rows it is the prior. The error wraps
-// ErrNotFinite when Y, or Predict near the prior's mean, is not finite, and is
-// Stop's when that ends it.
+// Mode is where a fit ended.
+type Mode struct {
+	f *fit // nil without rows
+	// Cost is the negative log posterior there but for constants: of two fits of
+	// the same rows the lower is the likelier.
+	Cost  float64
+	prior Gaussian
+	steps int
+}
+
+// Fit returns the posterior. With no rows it is the prior. Errors are those of
+// Climb; ErrNotFinite is also that of a posterior without bounds.
 func (p *Problem) Fit() (Posterior, error) {
-	f, err := newFit(p)
+	m, err := p.Climb()
 	if err != nil {
 		return Posterior{}, err
 	}
-	if len(p.Y) == 0 {
-		return Posterior{Gaussian: p.Prior}, nil
+	return m.Posterior()
+}
+
+// Climb returns the mode. The error wraps ErrNotFinite when Y, or Predict near
+// the prior's mean, is not finite, and is Stop's when that ends it.
+func (p *Problem) Climb() (Mode, error) {
+	f, err := newFit(p)
+	if err != nil {
+		return Mode{}, err
 	}
-	return f.run()
+	if len(p.Y) == 0 {
+		return Mode{prior: p.Prior}, nil
+	}
+	steps, err := f.run()
+	return Mode{f: f, Cost: f.objective, steps: steps}, err
+}
+
+// Posterior returns what is known around the mode; Predict and Differentiate must
+// be as they were when it was found.
+func (m *Mode) Posterior() (Posterior, error) {
+	if m.f == nil {
+		return Posterior{Gaussian: m.prior}, nil
+	}
+	return m.f.posterior(m.steps)
 }
 
 type fit struct {
@@ -130,31 +156,26 @@ func newFit(p *Problem) (*fit, error) {
 	return f, nil
 }
 
-func (f *fit) run() (Posterior, error) {
+func (f *fit) run() (steps int, err error) {
 	f.Predict(f.x, f.at)
 	f.objective = f.cost(f.x, f.at)
 	if math.IsNaN(f.objective) || math.IsInf(f.objective, 0) {
-		return Posterior{}, fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
+		return 0, fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
 	}
 	f.jac, f.root = mat.NewDense(len(f.Y), f.n, nil), mat.NewDense(len(f.Y), f.n, nil)
 	f.normal, f.damped, f.step = mat.NewSymDense(f.n, nil), mat.NewSymDense(f.n, nil), make([]float64, f.n)
-	f.differentiate()
-	damping, steps := 1e-3, 0
-	for ; steps < maxSteps; steps++ {
+	for damping := 1e-3; steps < maxSteps; steps++ {
 		if err := f.stopped(); err != nil {
-			return Posterior{}, err
-		}
-		before := f.objective
-		var moved bool
-		if damping, moved = f.advance(damping); !moved {
-			break // the derivatives are those here
+			return steps, err
 		}
 		f.differentiate()
-		if before-f.objective < enough*(1+math.Abs(before)) {
+		before := f.objective
+		var moved bool
+		if damping, moved = f.advance(damping); !moved || before-f.objective < enough*(1+math.Abs(before)) {
 			break
 		}
 	}
-	return f.posterior(steps)
+	return steps, nil
 }
 
 func (f *fit) stopped() error {
@@ -260,6 +281,7 @@ func (f *fit) advance(damping float64) (next float64, moved bool) {
 }
 
 func (f *fit) posterior(steps int) (Posterior, error) {
+	f.differentiate()
 	f.normalize()
 	var chol mat.Cholesky
 	if !chol.Factorize(f.normal) {
@@ -269,7 +291,7 @@ func (f *fit) posterior(steps int) (Posterior, error) {
 	if err := chol.InverseTo(cov); err != nil {
 		return Posterior{}, fmt.Errorf("bayes: posterior: %w", err)
 	}
-	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps, Cost: f.objective, jac: f.jac}
+	out := Posterior{Gaussian: Gaussian{Mean: f.x, Cov: cov}, Steps: steps, jac: f.jac}
 	var spread mat.Dense
 	spread.Mul(f.jac, cov)
 	for i := range f.Y {
