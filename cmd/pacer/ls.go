@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
@@ -71,6 +72,7 @@ func listings() []listing {
 		{"policies", "scheduling policies", []string{"name", "what it does"}, lsPolicies},
 		{"placements", "ways to choose devices", []string{"name", "what it does"}, lsPlacements},
 		{"admissions", "rules for who enters the queue", []string{"name", "what it does"}, lsAdmissions},
+		{"frameworks", "training frameworks that --emit writes for", []string{"name", "what is written", "version"}, lsFrameworks},
 		{"importers", "data sets that can be imported", []string{"name", "what it is", "from", "licence"}, lsImporters},
 		{"measured", "sets of measurements that are built in", []string{"name", "rows", "date", "what it is", "machine"}, lsMeasured},
 		{"measurements", "what is in the store", []string{"source", "model", "accelerator", "outcome", "rows"}, lsMeasurements},
@@ -171,6 +173,14 @@ func lsPlacements(*cli.Context) (rows [][]string, objects []any, err error) {
 func lsAdmissions(*cli.Context) (rows [][]string, objects []any, err error) {
 	for _, a := range policy.Admissions() {
 		rows, objects = describe(rows, objects, a.Name, a.Doc)
+	}
+	return rows, objects, nil
+}
+
+func lsFrameworks(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, f := range launch.Frameworks() {
+		rows = append(rows, []string{f.Name, f.Doc, f.Version})
+		objects = append(objects, map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "file": f.File})
 	}
 	return rows, objects, nil
 }

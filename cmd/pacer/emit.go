@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/planner/launch"
+)
+
+// emitFlags are of the verbs that can write what starts a plan.
+func emitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "emit", Usage: "print what starts the best plan under `FRAMEWORK`, see pacer ls frameworks", DefaultText: "none"},
+		&cli.StringFlag{Name: "emit-out", Usage: "write that to `FILE`, and print the plans as well"},
+	}
+}
+
+// emitted writes what starts the first of choices, best first, where --emit asks
+// for it. done is true where that was the output. all, which may be nil, finds
+// every choice there is, for saying which one could be started instead.
+func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Choice, error)) (done bool, err error) {
+	f, err := emitFlag(c)
+	if err != nil || f == nil || len(choices) == 0 {
+		return false, err
+	}
+	out, err := createOut(c.String("emit-out"))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, out.discard()) }()
+	s, err := f.Emit(choices[0].Config)
+	if errors.Is(err, launch.ErrCannotExpress) {
+		return false, &exitError{exitNoAnswer, fmt.Errorf("%w%s", err, instead(f, choices[0], all))}
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, n := range s.Notes {
+		fmt.Fprintln(c.App.ErrWriter, "note:", n)
+	}
+	if !choices[0].Fits {
+		fmt.Fprintln(c.App.ErrWriter, "warning: the plan does not fit:", choices[0].Why)
+	}
+	if out == nil {
+		_, err = io.WriteString(c.App.Writer, s.Text)
+		return true, err
+	}
+	return false, out.write(func(w io.Writer) error {
+		_, err := io.WriteString(w, s.Text)
+		return err
+	})
+}
+
+// emitFlag returns the framework of --emit, nil if there is none.
+func emitFlag(c *cli.Context) (*launch.Framework, error) {
+	switch {
+	case !c.IsSet("emit") && c.IsSet("emit-out"):
+		return nil, usagef("%s: --emit-out goes with --emit", c.Command.Name)
+	case !c.IsSet("emit"):
+		return nil, nil
+	case global(c, "output") != "table" && !c.IsSet("emit-out"):
+		return nil, usagef("%s: --emit prints what starts the plan, not %s: give it a file with --emit-out", c.Command.Name, global(c, "output"))
+	}
+	f, err := launch.Lookup(c.String("emit"))
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return &f, nil
+}
+
+// instead names the best choice that f can express, and what it costs.
+func instead(f *launch.Framework, best planner.Choice, all func() ([]planner.Choice, error)) string {
+	var hint string
+	if able := launch.Able(best.Config); len(able) > 0 {
+		hint = fmt.Sprintf("\n%s can start this plan (--emit %s)", strings.Join(able, " and "), able[0])
+	}
+	if all == nil {
+		return hint
+	}
+	choices, err := all()
+	if err != nil {
+		return hint
+	}
+	for _, ch := range choices {
+		if _, err := f.Emit(ch.Config); err != nil || !ch.Fits {
+			continue
+		}
+		return hint + fmt.Sprintf("\nthe best plan %s can start has %s %% of its throughput: pacer predict --plan %s --emit %s",
+			f.Name, fixed(100*ch.Prediction.Throughput/best.Prediction.Throughput, 0), ch.Config.Plan, f.Name)
+	}
+	return hint
+}
