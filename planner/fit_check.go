@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -94,10 +95,12 @@ func (pl *Planner) fixes(ctx context.Context, r Request, p spec.Plan) ([]Fix, er
 		}
 		r.Plan = nil
 		other, err := pl.Best(ctx, r)
-		if err == nil {
+		switch {
+		case err == nil && slices.ContainsFunc(out, func(f Fix) bool { return f.Choice.Config.Plan == other.Config.Plan }):
+			return out, nil // a single change is the best there is
+		case err == nil:
 			return append(out, Fix{"another plan", other}), nil
-		}
-		if !errors.Is(err, ErrInfeasible) || len(out) > 0 {
+		case !errors.Is(err, ErrInfeasible) || len(out) > 0:
 			return out, noFix(err)
 		}
 	}

@@ -47,10 +47,8 @@ func runFit(c *cli.Context) error {
 		return usagef("fit: %w", err)
 	}
 	opts := perfmodel.FitOptions{Seed: seed(c)}
-	if r := c.String("rows"); r != "all" {
-		if opts.MaxRows, err = strconv.Atoi(r); err != nil || opts.MaxRows < 1 {
-			return usagef("fit: --rows %q is neither all nor a number of at least 1", r)
-		}
+	if opts.MaxRows, err = rowsFlag(c, "rows"); err != nil {
+		return err
 	}
 	if opts.Unfitted, err = ask.Analytic(); err != nil {
 		return err
@@ -74,6 +72,19 @@ func runFit(c *cli.Context) error {
 		return &exitError{exitNoAnswer, fmt.Errorf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))}
 	}
 	return emit(c, cardsResult(cards, opts.MaxRows == 0))
+}
+
+// rowsFlag reads how many rows to fit on, 0 = all.
+func rowsFlag(c *cli.Context, name string) (int, error) {
+	r := c.String(name)
+	if r == "all" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(r)
+	if err != nil || n < 1 {
+		return 0, usagef("%s: --%s %q is neither all nor a number of at least 1", c.Command.Name, name, r)
+	}
+	return n, nil
 }
 
 // fitAll is ask.FitAll with a progress bar.

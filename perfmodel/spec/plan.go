@@ -285,9 +285,7 @@ func (p Plan) CheckBounds() error {
 }
 
 func (p *Plan) set(k, v string) error {
-	ints := map[string]*int{"dp": &p.DP, "tp": &p.TP, "pp": &p.PP, "cp": &p.CP, "ep": &p.EP,
-		"vp": &p.VirtualStages, "ps": &p.ParamServers, "shard": &p.Shard, "mb": &p.MicroBatch, "ga": &p.AccumSteps}
-	if f, ok := ints[k]; ok {
+	if f := p.count(k); f != nil {
 		least, most := 1, maxDegree
 		switch k {
 		case "ps", "shard":
@@ -323,6 +321,33 @@ func (p *Plan) set(k, v string) error {
 		return flag(k, v, &p.Async)
 	default:
 		return fmt.Errorf("unknown key %q, want one of dp tp pp cp ep vp schedule ps async mb ga zero shard offload recompute sp precision", k)
+	}
+	return nil
+}
+
+// count returns the degree or count called k, nil if there is none.
+func (p *Plan) count(k string) *int {
+	switch k {
+	case "dp":
+		return &p.DP
+	case "tp":
+		return &p.TP
+	case "pp":
+		return &p.PP
+	case "cp":
+		return &p.CP
+	case "ep":
+		return &p.EP
+	case "vp":
+		return &p.VirtualStages
+	case "ps":
+		return &p.ParamServers
+	case "shard":
+		return &p.Shard
+	case "mb":
+		return &p.MicroBatch
+	case "ga":
+		return &p.AccumSteps
 	}
 	return nil
 }

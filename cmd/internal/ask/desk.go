@@ -49,7 +49,7 @@ func (d *Desk) Resolve(ctx context.Context, q Question) (Resolved, error) {
 	if err != nil {
 		return Resolved{}, err
 	}
-	r, err := q.request(&s)
+	r, err := q.Request(&s)
 	if err != nil {
 		return Resolved{}, err
 	}

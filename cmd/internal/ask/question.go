@@ -138,9 +138,9 @@ func (l Link) Apply(to *spec.Link) {
 	}
 }
 
-// request builds the planner's request of q about s. Devices, shape and plan
-// are the caller's.
-func (q *Question) request(s *subject) (planner.Request, error) {
+// Request builds the planner's request of q, which passes Check, about s.
+// Devices, shape and plan are the caller's.
+func (q *Question) Request(s *Subject) (planner.Request, error) {
 	r := planner.Request{
 		Model: s.model, SeqLen: s.seqLen, Accelerator: s.accelerator, Link: s.link, Framework: s.framework,
 		Precision: s.precision, PerNode: s.node.Devices, NodeHostBytes: s.node.HostBytes, GlobalBatch: q.GlobalBatch,

@@ -14,9 +14,10 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// subject is what a planning question is about: a model on an accelerator, and
-// the circumstances its measurements were taken in, if there are any.
-type subject struct {
+// Subject is what a planning question is about: a model on an accelerator, and
+// the circumstances its measurements were taken in, if there are any. It does
+// not change.
+type Subject struct {
 	model       spec.Model
 	seqLen      int
 	accelerator spec.Accelerator
@@ -27,11 +28,29 @@ type subject struct {
 	card        *perfmodel.Card // best fitted performance model, nil if there is none
 }
 
-// subject finds the model and accelerator a question names, in the catalog or
-// in the store. A name that fitted performance models are known under wins over
-// the catalog's.
-func (d *Desk) subject(ctx context.Context, q *Question) (subject, error) {
-	var s subject
+// Card returns that of the best fitted performance model, nil if there is none.
+func (s *Subject) Card() *perfmodel.Card { return s.card }
+
+// About finds the model and accelerator that q, which passes Check, names, in
+// the catalog or in the store. A name that fitted performance models are known
+// under wins over the catalog's. Of q nothing is looked at but what AboutOnly
+// leaves.
+func (d *Desk) About(ctx context.Context, q *Question) (*Subject, error) {
+	s, err := d.subject(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// AboutOnly returns q without what changes nothing about its Subject: questions
+// that are equal then have the same.
+func (q Question) AboutOnly() Question {
+	return Question{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Framework: q.Framework, Family: cmp.Or(q.Family, Auto), Network: q.Network}
+}
+
+func (d *Desk) subject(ctx context.Context, q *Question) (Subject, error) {
+	var s Subject
 	a, ownMachine, err := d.FindAccelerator(ctx, q.Accelerator)
 	if err != nil {
 		return s, err
@@ -72,7 +91,7 @@ func (d *Desk) subject(ctx context.Context, q *Question) (subject, error) {
 
 // bring fills s in for a model nobody here has seen. machine is whether the
 // accelerator is known from measurements alone.
-func (s *subject) bring(ctx context.Context, d *Desk, q *Question, machine bool) error {
+func (s *Subject) bring(ctx context.Context, d *Desk, q *Question, machine bool) error {
 	s.model = q.Network
 	if q.Family != Auto {
 		fam, err := family.Lookup(q.Family)
@@ -164,7 +183,7 @@ func noCard(cards []perfmodel.Card, fam string, k spec.Key) error {
 
 // fromMeasurements fills s from the stored measurements of its card: the model
 // as they describe it, and what they all have in common.
-func (s *subject) fromMeasurements(ctx context.Context, d *Desk, q *Question) error {
+func (s *Subject) fromMeasurements(ctx context.Context, d *Desk, q *Question) error {
 	rows, err := d.Rows(ctx, store.Filter{Models: []string{s.card.Model}, Accelerators: []string{s.card.Accelerator}})
 	if err != nil {
 		return err
@@ -188,7 +207,7 @@ func (s *subject) fromMeasurements(ctx context.Context, d *Desk, q *Question) er
 // measuredAt fills in what the measurements closest to s were taken in: those of
 // its model on its accelerator, else, on a machine that is known from
 // measurements alone, all that were taken on it.
-func (s *subject) measuredAt(ctx context.Context, d *Desk, q *Question, machine bool) error {
+func (s *Subject) measuredAt(ctx context.Context, d *Desk, q *Question, machine bool) error {
 	rows, err := d.Rows(ctx, store.Filter{Accelerators: []string{s.accelerator.Name}})
 	if err != nil || len(rows) == 0 {
 		return err

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/server"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// tokenVariable holds the bearer token where --token-file names no file.
+const tokenVariable = "PACER_TOKEN"
+
+func serveCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "serve",
+		Usage: "answer predictions, plans, curves and fit checks over HTTP; take measurements in",
+		Description: `docs/server.md describes the API; GET /openapi.json is its OpenAPI document.
+
+   pacer serve
+   curl -s localhost:8470/v1/plan -H 'Content-Type: application/json' \
+     -d '{"model":"llama3-8b","accelerator":"h100","devices":16,"global_batch":128}'
+
+The store is the server's alone while it runs: measurements are posted to it.
+Any address but one of this machine needs a token, in a file or in $` + tokenVariable + `. On
+SIGTERM it answers what is under way and ends; what it acknowledged is on disk.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "`ADDRESS` to answer at; port 0 is any that is free"},
+			&cli.StringFlag{Name: "token-file", Usage: "`FILE` with the bearer token requests must bring", DefaultText: "$" + tokenVariable},
+			&cli.Int64Flag{Name: "max-body", Value: 8 << 20, Usage: "`BYTES` of a request at most"},
+			&cli.IntFlag{Name: "max-requests", Value: 1024, Usage: "`N` requests at the same time at most"},
+			&cli.IntFlag{Name: "max-searches", Usage: "`N` plan searches, curves and fits at the same time at most", DefaultText: "twice the cores"},
+			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "longest `TIME` of an answer"},
+			&cli.DurationFlag{Name: "fit-timeout", Value: 10 * time.Minute, Usage: "longest `TIME` of a fit that is asked for"},
+			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "`TIME` for what is under way when the server ends"},
+			&cli.DurationFlag{Name: "refit", Value: 30 * time.Second, Usage: "fit models again this `TIME` after the last new measurement of them; 0 = only when asked to"},
+			&cli.StringFlag{Name: "fit-family", Value: "hybrid", Usage: "`FAMILY` of performance model fitted, see pacer ls families"},
+			&cli.StringFlag{Name: "fit-rows", Value: "8", Usage: "`N` rows to fit each model on, or all"},
+		},
+		Before: noArgs,
+		Action: runServe,
+	}
+}
+
+func runServe(c *cli.Context) error {
+	o, err := serverOptions(c)
+	if err != nil {
+		return err
+	}
+	if o.Token, err = bearerToken(c); err != nil {
+		return err
+	}
+	if guarded, err := server.Guarded(c.String("listen")); err != nil {
+		return usagef("serve: --listen: %w", err)
+	} else if guarded && o.Token == "" {
+		return usagef("serve: --listen %s is reached by other machines, which needs a token: --token-file FILE, or $%s", c.String("listen"), tokenVariable)
+	}
+	db, err := openStore(c, store.Options{})
+	if err != nil {
+		return err
+	}
+	reg, err := openRegistry(c)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	s, err := server.New(db, reg, o)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	l, err := net.Listen("tcp", c.String("listen"))
+	if err != nil {
+		return errors.Join(fmt.Errorf("serve: %w", err), db.Close())
+	}
+	fmt.Fprintf(c.App.ErrWriter, "serve: listening on http://%s, store %s\n", l.Addr(), db.Dir())
+	err = errors.Join(s.Serve(c.Context, l), db.Close())
+	if err == nil {
+		fmt.Fprintln(c.App.ErrWriter, "serve: ended")
+	}
+	return err
+}
+
+func serverOptions(c *cli.Context) (server.Options, error) {
+	o := server.Options{
+		MaxBody: c.Int64("max-body"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
+		Timeout: c.Duration("timeout"), FitTimeout: c.Duration("fit-timeout"), Drain: c.Duration("drain"),
+		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: seed(c), Version: versionString(),
+		Log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
+	}
+	for _, f := range []string{"max-body", "max-requests", "timeout", "fit-timeout", "drain"} {
+		if fmt.Sprint(c.Value(f)) == "0" || fmt.Sprint(c.Value(f)) == "0s" {
+			return o, usagef("serve: --%s 0 would answer nothing", f)
+		}
+	}
+	if fam, err := family.Lookup(o.FitFamily); err != nil {
+		return o, usagef("serve: --fit-family: %w", err)
+	} else if fam.Fit == nil {
+		return o, usagef("serve: --fit-family %s is not fitted", o.FitFamily)
+	}
+	rows, err := rowsFlag(c, "fit-rows")
+	if o.FitRows = rows; rows == 0 {
+		o.FitRows = -1
+	}
+	if err == nil {
+		if bad := o.Validate(); bad != nil {
+			err = usagef("serve: %w", bad)
+		}
+	}
+	return o, err
+}
+
+// bearerToken returns the token of the file, else that of the environment, ""
+// where there is neither.
+func bearerToken(c *cli.Context) (string, error) {
+	path := c.String("token-file")
+	if path == "" {
+		return strings.TrimSpace(os.Getenv(tokenVariable)), nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", usagef("serve: --token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" {
+		return "", usagef("serve: --token-file %s is empty", path)
+	}
+	return token, nil
+}

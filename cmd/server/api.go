@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pacer-ml/pacer/planner/remote"
+)
+
+// weight is how much an operation may cost.
+type weight int
+
+const (
+	light  weight = iota // looked up or predicted
+	search               // goes through many plans
+	fit                  // fits models
+)
+
+// operation is one thing that may be asked.
+type operation struct {
+	method, path, id, tag string
+	weight                weight
+	summary, doc          string
+	errors                []int
+}
+
+// router is the mux that huma registers operations with: each route is watched
+// and limited.
+type router struct {
+	*http.ServeMux
+	s       *Server
+	methods map[string][]string // by path
+	weights map[string]weight   // by pattern; light where absent
+	// first, by pattern, answers a request from its body and says so, or leaves
+	// it to the operation.
+	first map[string]func(w http.ResponseWriter, r *http.Request, body []byte) bool
+}
+
+// HandleFunc makes router a humago.Mux.
+func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
+	method, path, _ := strings.Cut(pattern, " ")
+	m.methods[path] = append(m.methods[path], method)
+	next := http.HandlerFunc(h)
+	if method == http.MethodPost {
+		next = m.s.withBody(m.first[pattern], next)
+	}
+	m.ServeMux.HandleFunc(pattern, m.s.metrics.watch(path, m.s.limited(m.weights[pattern], next)))
+}
+
+// routes puts everything together.
+func (s *Server) routes() (http.Handler, error) {
+	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, weights: map[string]weight{},
+		first: map[string]func(http.ResponseWriter, *http.Request, []byte) bool{}}
+	c := huma.DefaultConfig("Pacer", s.o.Version)
+	c.Info.Description = "How fast a training job will run, on what, split how. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Answers have the fields of pacer's JSON output."
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	c.Security = []map[string][]string{{"token": {}}, {}}
+	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.DocsPath, c.SchemasPath = "", "" // a page that loads scripts from elsewhere; schemas are in the document
+	c.CreateHooks = nil                // no $schema in answers
+	c.Transformers = []huma.Transformer{shortened}
+	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
+	c.NoFormatFallback = false
+	api := humago.New(m, c)
+	s.registerQuestions(api, m)
+	s.registerOracle(api, m)
+	s.registerListings(api, m)
+	s.registerMeasurements(api, m)
+	s.registerHealth(m)
+	m.ServeMux.HandleFunc("/", s.metrics.watch("other", m.noSuchPath))
+	return s.recovered(s.guard(m)), nil
+}
+
+// schemaName names a type in the OpenAPI document; those of package remote have
+// namesakes.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.PkgPath() == oraclePackage {
+		return "Oracle" + name
+	}
+	return name
+}
+
+var oraclePackage = reflect.TypeFor[remote.Request]().PkgPath()
+
+// noSuchPath answers what no operation does.
+func (m *router) noSuchPath(w http.ResponseWriter, r *http.Request) {
+	methods := m.methods[r.URL.Path]
+	if len(methods) == 0 {
+		writeProblem(w, newProblem(http.StatusNotFound, "", fmt.Sprintf("there is no %s; /openapi.json says what there is", cut(r.URL.Path, maxEcho))))
+		return
+	}
+	allowed := strings.Join(slices.Sorted(slices.Values(methods)), ", ")
+	w.Header().Set("Allow", allowed)
+	writeProblem(w, newProblem(http.StatusMethodNotAllowed, "", fmt.Sprintf("%s of %s: want %s", cut(r.Method, maxEcho), r.URL.Path, allowed)))
+}
+
+// limited bounds how many requests are answered at once and how long they take.
+func (s *Server) limited(cost weight, next http.HandlerFunc) http.HandlerFunc {
+	timeout := s.o.Timeout
+	if cost == fit {
+		timeout = s.o.FitTimeout
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.limit.enter() {
+			s.overloaded(w, "requests", s.o.MaxRequests)
+			return
+		}
+		defer s.limit.leave()
+		if cost == light {
+			next(w, r)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		if !s.limit.search(ctx) {
+			s.overloaded(w, "searches", s.o.MaxSearches)
+			return
+		}
+		defer s.limit.searched()
+		next(w, r.WithContext(ctx))
+	}
+}
+
+func (s *Server) overloaded(w http.ResponseWriter, what string, most int) {
+	s.metrics.refused.WithLabelValues(what).Inc()
+	w.Header().Set("Retry-After", retryAfter)
+	writeProblem(w, newProblem(http.StatusServiceUnavailable, typeOverloaded, fmt.Sprintf("%d %s are under way; come back in %s s", most, what, retryAfter)))
+}
+
+// body is a request with a JSON body.
+type body[T any] struct{ Body T }
+
+// answer is a response with a JSON body.
+type answer[T any] struct{ Body T }
+
+// register adds an operation that answers with JSON.
+func register[I, O any](s *Server, api huma.API, m *router, op operation, handle func(context.Context, *I) (O, error)) {
+	m.weights[op.method+" "+op.path] = op.weight
+	errs := append([]int{http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusForbidden}, op.errors...)
+	if op.method == http.MethodPost {
+		errs = append(errs, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	huma.Register(api, huma.Operation{
+		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Description: op.doc, Tags: []string{op.tag},
+		Errors: errs, MaxBodyBytes: s.o.MaxBody + 1, BodyReadTimeout: -1,
+	}, func(ctx context.Context, in *I) (*answer[O], error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, problem(err)
+		}
+		return &answer[O]{out}, nil
+	})
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+)
+
+// open are the paths that need no token: what a load balancer asks.
+var open = map[string]bool{"/healthz": true, "/readyz": true}
+
+// guard lets those in who may ask: with the token, or, where there is none,
+// whoever asks this machine by its own name, so that a web page cannot reach a
+// server on loopback under a name of its own. Requests a browser sends for
+// another site are refused too.
+func (s *Server) guard(next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(s.o.Token))
+	crossSite := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case crossSite.Check(r) != nil:
+			writeProblem(w, newProblem(http.StatusForbidden, "", "requests of other sites' pages are refused"))
+		case s.o.Token == "" && !loopback(hostOf(r)):
+			writeProblem(w, newProblem(http.StatusForbidden, "", fmt.Sprintf("host %q: without a token only requests to this machine by the name localhost or a loopback address are answered", cut(r.Host, maxEcho))))
+		case s.o.Token != "" && !open[r.URL.Path] && !sameToken(want, r):
+			w.Header().Set("WWW-Authenticate", `Bearer realm="pacer"`)
+			writeProblem(w, newProblem(http.StatusUnauthorized, "", "a bearer token is needed: Authorization: Bearer TOKEN"))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// sameToken compares in constant time, whatever the lengths.
+func sameToken(want [sha256.Size]byte, r *http.Request) bool {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	got := sha256.Sum256([]byte(token))
+	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}
+
+// hostOf returns the host a request names, without the port.
+func hostOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+		return host
+	}
+	return strings.Trim(r.Host, "[]")
+}
+
+// recovered answers 500 where a handler panics, and goes on.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler { //nolint:errorlint // the value itself, as net/http does
+				panic(v)
+			}
+			s.metrics.panics.Inc()
+			s.o.Log.Error("panic", "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+			writeProblem(w, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Models is the JSON of pacer ls models.
+type Models struct {
+	Models []ask.ModelEntry `json:"models"`
+}
+
+// Accelerators is the JSON of pacer ls accelerators.
+type Accelerators struct {
+	Accelerators []ask.AcceleratorEntry `json:"accelerators"`
+}
+
+// Cards is the JSON of pacer ls cards.
+type Cards struct {
+	Cards []perfmodel.Card `json:"cards"`
+}
+
+// Measurements is the JSON of pacer ls measurements.
+type Measurements struct {
+	Measurements []store.Tally `json:"measurements"`
+}
+
+func (s *Server) registerListings(api huma.API, m *router) {
+	const tag = "listings"
+	get := func(path, id, summary, doc string) operation {
+		return operation{http.MethodGet, path, id, tag, light, summary, doc, nil}
+	}
+	register(s, api, m, get("/v1/models", "models", "Networks that are known", "As pacer ls models."),
+		func(ctx context.Context, _ *struct{}) (Models, error) {
+			out, err := s.desk.Models(ctx)
+			return Models{out}, err
+		})
+	register(s, api, m, get("/v1/accelerators", "accelerators", "Device types that are known", "As pacer ls accelerators."),
+		func(ctx context.Context, _ *struct{}) (Accelerators, error) {
+			out, err := s.desk.Accelerators(ctx)
+			return Accelerators{out}, err
+		})
+	register(s, api, m, get("/v1/cards", "cards", "Performance models fitted here", "As pacer ls cards: what each was fitted on, and its error on rows it did not see."),
+		func(context.Context, *struct{}) (Cards, error) {
+			return Cards{append([]perfmodel.Card{}, s.desk.Cards()...)}, nil
+		})
+	register(s, api, m, get("/v1/measurements", "measurements", "Measurements in the store", "As pacer ls measurements: how many of each model, accelerator, source and outcome."),
+		func(ctx context.Context, _ *struct{}) (Measurements, error) {
+			tallies, err := s.desk.Summary(ctx)
+			return Measurements{append([]store.Tally{}, tallies...)}, err
+		})
+}
+
+// registerHealth adds what needs no OpenAPI document: whether the process
+// lives, whether it is to be asked, and its metrics.
+func (s *Server) registerHealth(m *router) {
+	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, "ok\n") })
+	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if s.ending.Load() {
+			writeProblem(w, newProblem(http.StatusServiceUnavailable, "", "the server is ending"))
+			return
+		}
+		for _, err := range s.db.Query(r.Context(), store.Filter{}) { // a row, or nothing where there is none
+			if err != nil {
+				writeProblem(w, newProblem(http.StatusServiceUnavailable, "", err.Error()))
+				return
+			}
+			break
+		}
+		plain(w, "ready\n")
+	})
+	m.HandleFunc("GET /metrics", s.metrics.handler().ServeHTTP)
+}
+
+func plain(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write([]byte(text)) // whoever asked may be gone
+}

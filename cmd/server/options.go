@@ -1,0 +1,108 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/family"
+)
+
+// Options configure a Server. The zero value serves whoever reaches it without
+// a token: see Guarded.
+type Options struct {
+	// Token is the bearer token every request has to bring; "" = none, and then
+	// only requests that name this machine are answered.
+	Token string
+	// MaxBody is the most bytes of a request's body; 0 = 8 MiB.
+	MaxBody int64
+	// MaxRequests is how many requests are answered at the same time; 0 = 1024.
+	MaxRequests int
+	// MaxSearches is how many of these may search plans or fit models; others
+	// wait a moment for their turn. 0 = twice the cores.
+	MaxSearches int
+	// Timeout is the longest an answer may take, fits aside; 0 = 30 s.
+	Timeout time.Duration
+	// FitTimeout is the longest a fit that was asked for may take; 0 = 10 min.
+	FitTimeout time.Duration
+	// Drain is how long requests under way may take to end when the server
+	// does; 0 = 10 s.
+	Drain time.Duration
+
+	// Refit is how long after the last new measurement the models of what was
+	// measured are fitted again; 0 = only when asked to.
+	Refit time.Duration
+	// FitFamily is the family refitted; "" = hybrid.
+	FitFamily string
+	// FitRows is how many rows each model is fitted to, the others score it;
+	// 0 = 8, below 0 = all.
+	FitRows int
+	// Seed deals rows to the folds of cross-validations.
+	Seed uint64
+
+	// Version is said in the API's description and in the metrics.
+	Version string
+	// Log receives what operators should see; nil drops it.
+	Log *slog.Logger
+}
+
+// Validate reports an option out of range.
+func (o Options) Validate() error {
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{{"timeout", o.Timeout}, {"fit timeout", o.FitTimeout}, {"drain", o.Drain}, {"refit", o.Refit}} {
+		if d.v < 0 {
+			return fmt.Errorf("server: %s %v is negative", d.name, d.v)
+		}
+	}
+	switch {
+	case o.MaxBody < 0:
+		return fmt.Errorf("server: most bytes of a body %d is negative", o.MaxBody)
+	case o.MaxRequests < 0 || o.MaxSearches < 0:
+		return fmt.Errorf("server: %d requests, %d searches at the same time: must not be negative", o.MaxRequests, o.MaxSearches)
+	}
+	if o.FitFamily == "" {
+		return nil
+	}
+	_, err := family.Lookup(o.FitFamily)
+	return err
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxBody = cmp.Or(o.MaxBody, 8<<20)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
+	o.MaxSearches = cmp.Or(o.MaxSearches, 2*runtime.GOMAXPROCS(0))
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.FitTimeout = cmp.Or(o.FitTimeout, 10*time.Minute)
+	o.Drain = cmp.Or(o.Drain, 10*time.Second)
+	o.FitFamily = cmp.Or(o.FitFamily, "hybrid")
+	o.FitRows = cmp.Or(o.FitRows, 8)
+	o.Version = cmp.Or(o.Version, "unknown")
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Guarded reports whether a server at addr, host:port, needs a token: whether
+// others than this machine reach it.
+func Guarded(addr string) (bool, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return true, fmt.Errorf("server: address %q, want a form like 127.0.0.1:8470: %w", addr, err)
+	}
+	return !loopback(host), nil
+}
+
+// loopback reports whether host is this machine, by number or as localhost.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

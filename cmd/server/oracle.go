@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/planner/remote"
+)
+
+// registerOracle adds what package remote asks: questions that bring model,
+// accelerator and links along by their figures, as schedulers have them.
+func (s *Server) registerOracle(api huma.API, m *router) {
+	const tag = "oracle"
+	const doc = "For programs: model, accelerator and links by their figures. The client is Go package planner/remote."
+	post := func(path, id string, w weight, summary string) operation {
+		return operation{http.MethodPost, path, id, tag, w, summary, doc, []int{404, 422}}
+	}
+	register(s, api, m, post(remote.PathPredict, "oracle-predict", light, "Throughput and memory of a configuration"),
+		func(ctx context.Context, in *body[remote.PredictRequest]) (remote.Prediction, error) {
+			return s.oraclePredict(ctx, &in.Body)
+		})
+	register(s, api, m, post(remote.PathBest, "oracle-best", search, "The best plan"),
+		oracle(s, (*planner.Planner).Best, remote.FromChoice))
+	register(s, api, m, post(remote.PathRank, "oracle-rank", search, "All plans, best first"),
+		oracle(s, (*planner.Planner).Rank, remote.FromRanking))
+	register(s, api, m, post(remote.PathCurve, "oracle-curve", search, "The best plan of every number of devices"),
+		oracle(s, (*planner.Planner).Curve, remote.FromCurve))
+}
+
+// oracle answers with what a method of the planner returns.
+func oracle[A, B any](s *Server, of func(*planner.Planner, context.Context, planner.Request) (A, error), wire func(A) B) func(context.Context, *body[remote.PlanRequest]) (B, error) {
+	return func(ctx context.Context, in *body[remote.PlanRequest]) (B, error) {
+		var none B
+		r := in.Body.Request.Planner()
+		if err := checkRequest(&r); err != nil {
+			return none, err
+		}
+		a, err := s.known.bestFor(spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}, in.Body.Family)
+		if err != nil {
+			return none, err
+		}
+		out, err := of(a.planner, ctx, r)
+		if err != nil {
+			return none, err
+		}
+		return wire(out), nil
+	}
+}
+
+func (s *Server) oraclePredict(ctx context.Context, in *remote.PredictRequest) (remote.Prediction, error) {
+	c := &in.Config
+	err := checkFigures(&c.Model, &c.Accelerator, c.Link, &c.Shape)
+	if err == nil {
+		err = checkPlan("config.plan", c.Plan)
+	}
+	if err == nil && (c.SeqLen < 0 || c.SeqLen > ask.MaxSeq) {
+		err = ask.InRange("config.seq_len", c.SeqLen, ask.MaxSeq)
+	}
+	if err != nil {
+		return remote.Prediction{}, err
+	}
+	a, err := s.known.bestFor(c.Key(), in.Family)
+	if err != nil {
+		return remote.Prediction{}, err
+	}
+	p, err := a.planner.Predict(ctx, *c)
+	return remote.FromPrediction(p), err
+}
+
+// checkRequest returns a *ask.FieldError for a request no planner answers.
+func checkRequest(r *planner.Request) error {
+	if err := checkFigures(&r.Model, &r.Accelerator, r.Link, &r.Shape); err != nil {
+		return err
+	}
+	if r.Plan != nil {
+		if err := checkPlan("request.plan", *r.Plan); err != nil {
+			return err
+		}
+	}
+	if err := r.Validate(); err != nil {
+		return &ask.FieldError{Field: "request", Err: err}
+	}
+	return nil
+}
+
+func checkPlan(field string, p spec.Plan) error {
+	if err := p.CheckBounds(); err != nil {
+		return &ask.FieldError{Field: field, Value: p.String(), Err: err}
+	}
+	return nil
+}
+
+// checkFigures returns a *ask.FieldError for what no model, accelerator,
+// interconnect or shape can be.
+func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.Shape) error {
+	for _, f := range [...]struct {
+		name string
+		n    int
+	}{{"layers", m.Layers}, {"hidden", m.Hidden}, {"ffn", m.FFN}, {"heads", m.Heads}, {"kv_heads", m.KVHeads}, {"head_dim", m.HeadDim},
+		{"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken},
+		{"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"cpus", shape.CPUs}} {
+		if f.n < 0 || f.n > maxCount {
+			return &ask.FieldError{Field: f.name, Value: f.n, Why: fmt.Sprintf("is not in 0..%d", maxCount)}
+		}
+	}
+	for _, f := range [...]struct {
+		name string
+		v    float64
+	}{{"param_count", m.ParamCount}, {"active_param_count", m.ActiveParamCount}, {"flops_per_sample", m.FLOPsPerSample},
+		{"fp32_flops", a.FP32}, {"tf32_flops", a.TF32}, {"fp16_flops", a.FP16}, {"bf16_flops", a.BF16}, {"fp8_flops", a.FP8}, {"fp4_flops", a.FP4},
+		{"mem_bytes", a.MemBytes}, {"mem_bps", a.MemBps}, {"scale_up_bps", a.ScaleUpBps}, {"host_bps", a.HostBps}, {"watts", a.Watts},
+		{"intra_bps", l.IntraBps}, {"inter_bps", l.InterBps}, {"link.host_bps", l.HostBps}, {"host_bytes", shape.HostBytes}} {
+		if !(f.v >= 0 && f.v <= maxFigure) {
+			return &ask.FieldError{Field: f.name, Value: f.v, Why: fmt.Sprintf("is not in 0..%g", maxFigure)}
+		}
+	}
+	return checkShape(shape)
+}
+
+// Bounds of figures, so that no product of them overflows.
+const (
+	maxCount  = 1 << 26
+	maxFigure = 1e30
+)
+
+// checkShape makes the devices of a shape canonical.
+func checkShape(shape *spec.Shape) error {
+	if shape.Devices == "" {
+		return nil
+	}
+	known, err := spec.ParseShape(shape.Devices)
+	if err != nil {
+		return &ask.FieldError{Field: "shape.devices", Value: shape.Devices, Err: err}
+	}
+	if n := known.Total(); n > ask.MaxDevices {
+		return &ask.FieldError{Field: "shape.devices", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, want at most %d", n, ask.MaxDevices)}
+	}
+	shape.Devices = known.Devices
+	return nil
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/planner/remote"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Types of problems beside those of package remote.
+const (
+	typeUnknownName = "urn:pacer:problem:unknown-name"
+	typeNoAnswer    = "urn:pacer:problem:no-answer"
+	typeOverloaded  = "urn:pacer:problem:overloaded"
+	typeTimeout     = "urn:pacer:problem:timeout"
+)
+
+// problem makes the answer of an error (RFC 9457).
+func problem(err error) *huma.ErrorModel {
+	var (
+		ready   *huma.ErrorModel
+		field   *ask.FieldError
+		unknown *catalog.UnknownError
+	)
+	switch {
+	case errors.As(err, &ready):
+		return ready
+	case errors.As(err, &field):
+		return fieldProblem(field)
+	case errors.As(err, &unknown):
+		return about(newProblem(http.StatusNotFound, typeUnknownName, err.Error()), strings.TrimSuffix(unknown.What, " type"), unknown.Name, err.Error())
+	case remote.TypeOf(err) != "":
+		return newProblem(http.StatusUnprocessableEntity, remote.TypeOf(err), err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return newProblem(http.StatusServiceUnavailable, typeTimeout, "the answer took too long: "+err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
+		return newProblem(http.StatusServiceUnavailable, "", "the server is ending: "+err.Error())
+	case errors.Is(err, store.ErrNoSpace):
+		return newProblem(http.StatusInsufficientStorage, "", err.Error())
+	}
+	return newProblem(http.StatusInternalServerError, "", err.Error())
+}
+
+func fieldProblem(e *ask.FieldError) *huma.ErrorModel {
+	kind := ""
+	if e.NoAnswer {
+		kind = typeNoAnswer
+	}
+	return about(newProblem(http.StatusUnprocessableEntity, kind, e.Error()), e.Field, e.Value, e.Error())
+}
+
+// about adds which field of the body is at fault.
+func about(p *huma.ErrorModel, field string, value any, message string) *huma.ErrorModel {
+	p.Errors = append(p.Errors, &huma.ErrorDetail{Location: "body." + field, Message: message, Value: value})
+	return p
+}
+
+func newProblem(status int, kind, detail string) *huma.ErrorModel {
+	return &huma.ErrorModel{Type: kind, Status: status, Title: http.StatusText(status), Detail: detail}
+}
+
+// writeProblem answers with p.
+func writeProblem(w http.ResponseWriter, p *huma.ErrorModel) {
+	shorten(p)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // whoever asked may be gone
+}
+
+// maxEcho bounds what of a request is sent back.
+const maxEcho = 256
+
+// shorten cuts values that were sent, so that an answer is never much larger
+// than it need be.
+func shorten(p *huma.ErrorModel) {
+	const most = 20
+	if len(p.Errors) > most {
+		p.Errors = p.Errors[:most]
+	}
+	p.Detail = cut(p.Detail, 16*maxEcho)
+	for _, e := range p.Errors {
+		e.Message = cut(e.Message, 16*maxEcho)
+		switch v := e.Value.(type) {
+		case string:
+			e.Value = cut(v, maxEcho)
+		case nil, bool, float64, int, int64:
+		default:
+			if b, err := json.Marshal(v); err != nil || len(b) > maxEcho {
+				e.Value = nil
+			}
+		}
+	}
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}
+
+// shortened is a huma.Transformer that shortens the problems huma finds itself.
+func shortened(_ huma.Context, _ string, v any) (any, error) {
+	if p, ok := v.(*huma.ErrorModel); ok {
+		shorten(p)
+	}
+	return v, nil
+}

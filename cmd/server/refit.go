@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// refitter fits models again, one run at a time: when it is asked to, and in
+// the background when measurements have come in and no more do.
+type refitter struct {
+	s    *Server
+	turn chan struct{} // held while models are fitted
+
+	mu   sync.Mutex
+	keys map[spec.Key]bool // measured since they were fitted
+	more chan struct{}     // keys have been added
+}
+
+func newRefitter(s *Server) *refitter {
+	return &refitter{s: s, turn: make(chan struct{}, 1), keys: map[spec.Key]bool{}, more: make(chan struct{}, 1)}
+}
+
+// stale notes what rows are of, to be fitted again.
+func (f *refitter) stale(rows []spec.Measurement) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, k := range keysOf(rows) {
+		f.keys[k] = true
+	}
+	select {
+	case f.more <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// take returns the keys to fit and forgets them.
+func (f *refitter) take() []spec.Key {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := slices.SortedFunc(maps.Keys(f.keys), perfmodel.CompareKeys)
+	clear(f.keys)
+	return out
+}
+
+// run fits in the background until ctx ends.
+func (f *refitter) run(ctx context.Context) {
+	if f.s.o.Refit <= 0 {
+		return
+	}
+	quiet := time.NewTimer(0)
+	<-quiet.C
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.more:
+			quiet.Reset(f.s.o.Refit)
+		case <-quiet.C:
+			f.refit(ctx, f.take())
+		}
+	}
+}
+
+// refit fits keys, each with the families it was fitted with before, or the
+// one new keys are fitted with.
+func (f *refitter) refit(ctx context.Context, keys []spec.Key) {
+	cards := f.s.desk.Cards()
+	byFamily := map[string][]spec.Key{}
+	for _, k := range keys {
+		names := map[string]bool{f.s.o.FitFamily: true}
+		for _, c := range cards {
+			if c.Key == k {
+				names[c.Family] = true
+			}
+		}
+		for name := range names {
+			byFamily[name] = append(byFamily[name], k)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byFamily)) {
+		fam, err := family.Lookup(name)
+		if err == nil {
+			_, err = f.fit(ctx, fam, store.Filter{}, f.s.o.FitRows, byFamily[name])
+		}
+		if err != nil && ctx.Err() == nil {
+			f.s.o.Log.Warn("refit: "+err.Error(), "family", name)
+		}
+	}
+}
+
+// fit fits the stored rows that filter chooses, of the given keys unless these
+// are nil, on at most n rows each (below 1 = all). Questions are answered with
+// the new models from when it returns.
+func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys []spec.Key) (Fitted, error) {
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return Fitted{}, ctx.Err()
+	}
+	start := time.Now()
+	rows, err := f.rows(ctx, filter, keys)
+	if err != nil {
+		return Fitted{}, err
+	}
+	o := perfmodel.FitOptions{MaxRows: max(n, 0), Seed: f.s.o.Seed}
+	if o.Unfitted, err = ask.Analytic(); err != nil {
+		return Fitted{}, err
+	}
+	cards, skipped, err := ask.FitAll(ctx, fam, f.s.desk.Fitted, rows, o, nil)
+	if err != nil {
+		f.s.metrics.fits.WithLabelValues("failed").Inc()
+		f.s.known.forget() // some may have been renewed
+		return Fitted{}, err
+	}
+	f.s.known.forget()
+	f.s.metrics.fits.WithLabelValues("fitted").Add(float64(len(cards)))
+	f.s.metrics.fits.WithLabelValues("skipped").Add(float64(len(skipped)))
+	f.s.metrics.fitting.Observe(time.Since(start).Seconds())
+	f.s.o.Log.Info("fitted", "family", fam.Name, "models", len(cards), "skipped", len(skipped), "seconds", time.Since(start).Seconds())
+	return Fitted{ask.Fits{Cards: append([]perfmodel.Card{}, cards...), Pooled: ask.Pool(cards)}, append([]string{}, skipped...)}, nil
+}
+
+func (f *refitter) rows(ctx context.Context, filter store.Filter, keys []spec.Key) ([]spec.Measurement, error) {
+	if keys == nil {
+		return f.s.desk.Rows(ctx, filter)
+	}
+	var out []spec.Measurement
+	for _, k := range keys {
+		rows, err := f.s.desk.Rows(ctx, store.Filter{Models: []string{k.Model}, Accelerators: []string{k.Accelerator}})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rows...)
+	}
+	return out, nil
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Server answers questions over HTTP from a store and a registry of fitted
+// models, both of which it alone may write while it lives.
+type Server struct {
+	o       Options
+	db      *store.DB
+	desk    *ask.Desk
+	known   *knowledge
+	fits    *refitter
+	metrics *metrics
+	handler http.Handler
+	limit   limiter
+	ending  atomic.Bool // no longer ready
+}
+
+// New returns a server over db, which the caller closes after Serve has
+// returned, and reg.
+func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{o: o.withDefaults(), db: db}
+	s.desk = &ask.Desk{
+		Read:   func(use func(*store.DB) error) error { return use(db) },
+		Fitted: reg,
+		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
+	}
+	s.known = newKnowledge(s.desk)
+	s.limit = newLimiter(s.o.MaxRequests, s.o.MaxSearches)
+	s.metrics = newMetrics(s.o.Version)
+	s.fits = newRefitter(s)
+	var err error
+	s.handler, err = s.routes()
+	return s, err
+}
+
+// Handler returns what answers requests.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Serve answers on l until ctx ends. It then refuses new connections, lets
+// requests under way end for Options.Drain at most, stops a fit in the
+// background, and returns nil once nothing uses the store any more. What was
+// acknowledged is on disk.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	background, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { s.fits.run(background) })
+	defer wg.Wait()
+	defer stop()
+
+	// Handlers are told to end only when their time to drain is over.
+	requests, abort := context.WithCancel(context.Background())
+	defer abort()
+	srv := &http.Server{
+		Handler:           s.handler,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       max(s.o.Timeout, 10*time.Second),
+		WriteTimeout:      max(s.o.Timeout, s.o.FitTimeout) + 30*time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("server: %w", err)
+	case <-ctx.Done():
+	}
+	return s.shutdown(srv, abort)
+}
+
+// shutdown ends srv: politely, then by telling its handlers to stop, then by
+// closing what is left.
+func (s *Server) shutdown(srv *http.Server, abort func()) error {
+	s.ending.Store(true)
+	patience, cancel := context.WithTimeout(context.Background(), s.o.Drain)
+	defer cancel()
+	err := srv.Shutdown(patience)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.o.Log.Warn("requests under way were cut off", "after", s.o.Drain)
+		abort()
+		last, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		err = srv.Shutdown(last)
+	}
+	if err != nil {
+		err = srv.Close()
+	}
+	s.limit.wait() // a handler may outlive its connection, and use the store
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// Problem is an error answer of the query API (RFC 9457, problem details for
+// HTTP APIs).
+type Problem struct {
+	Type   string   `json:"type,omitempty"`
+	Title  string   `json:"title,omitempty"`
+	Status int      `json:"status,omitempty"`
+	Detail string   `json:"detail,omitempty"`
+	Errors []Detail `json:"errors,omitempty"`
+}
+
+// Detail is what is wrong with one value of a question.
+type Detail struct {
+	Message  string `json:"message,omitempty"`
+	Location string `json:"location,omitempty"` // such as body.devices
+	Value    any    `json:"value,omitempty"`
+}
+
+// Types of problems that stand for an error callers branch on.
+const (
+	TypeInfeasible   = "urn:pacer:problem:infeasible"
+	TypeNotCovered   = "urn:pacer:problem:not-covered"
+	TypeTooFewPoints = "urn:pacer:problem:too-few-points"
+)
+
+// sentinels are the errors the types of problems stand for.
+var sentinels = []struct {
+	is   error
+	name string
+}{
+	{planner.ErrInfeasible, TypeInfeasible},
+	{perfmodel.ErrNotCovered, TypeNotCovered},
+	{perfmodel.ErrTooFewPoints, TypeTooFewPoints},
+}
+
+// TypeOf returns the type of problem that err is, "" if it is none of them.
+func TypeOf(err error) string {
+	for _, s := range sentinels {
+		if errors.Is(err, s.is) {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// Error is an answer of the server that is a problem. It wraps the error that
+// the planner would have returned: planner.ErrInfeasible, perfmodel.ErrNotCovered
+// or perfmodel.ErrTooFewPoints.
+type Error struct {
+	Problem
+}
+
+// Error returns the planner's own text where it is the planner's error.
+func (e *Error) Error() string {
+	if e.Unwrap() != nil {
+		return e.Detail
+	}
+	text := fmt.Sprintf("remote: %d %s: %s", e.Status, e.Title, e.Detail)
+	for _, d := range e.Errors {
+		text += fmt.Sprintf("; %s: %s", d.Location, d.Message)
+	}
+	return text
+}
+
+// Unwrap returns the sentinel that the type stands for, or nil.
+func (e *Error) Unwrap() error {
+	for _, s := range sentinels {
+		if e.Type == s.name {
+			return s.is
+		}
+	}
+	return nil
+}
