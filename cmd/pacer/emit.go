@@ -95,3 +95,11 @@ func instead(f *launch.Framework, best planner.Choice, all func() ([]planner.Cho
 	}
 	return hint
 }
+
+// everyChoice ranks all plans of a question, however many are shown.
+func everyChoice(c *cli.Context, q question) ([]planner.Choice, error) {
+	r := q.Request
+	r.Top = 0
+	ranking, err := q.planner.Rank(c.Context, r)
+	return ranking.Choices, err
+}
