@@ -130,7 +130,7 @@ func deepspeedNotes(c *spec.Config) []string {
 		out = append(out, "recompute=full: the program checkpoints its layers (deepspeed.checkpointing.checkpoint, or gradient_checkpointing_enable() of transformers); the file only says how")
 	}
 	if p.TP > 1 {
-		out = append(out, "tp: the program calls deepspeed.tp_model_init on its model, and gives all ranks of a tensor parallel group the same samples")
+		out = append(out, "tp: deepspeed.initialize splits the model; the program gives all ranks of a tensor parallel group the same samples")
 	}
 	if replicas(p) > 1 {
 		out = append(out, "shard: the model is built under deepspeed.zero.MiCS_Init")
