@@ -108,28 +108,35 @@ func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
 
 // remedy returns the smallest change that makes something fit, nil if none is
 // found. A fixed plan is changed where it is cheap: micro-batch, then
-// recomputation, ZeRO stage and offload. Else more devices are tried: up to
-// twice as many in whole nodes, then doubling up to 64 times as many.
+// recomputation, ZeRO stage and offload. Else more devices are tried, doubling up
+// to 64 times as many, and then down again in whole nodes.
 func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *search) *Remedy {
 	if r.Plan != nil {
 		return pl.remedyPlan(ctx, r, c, miss)
 	}
 	r = r.at(r.Devices, r.MinBatch)
 	r.Shape.Devices = ""
-	step := 1
-	if r.Devices >= r.PerNode {
-		step = (r.Devices/64/r.PerNode + 1) * r.PerNode
-	}
-	for n := r.Devices - r.Devices%step + step; n <= min(64*r.Devices, maxDevices); n += step {
-		if n > 2*r.Devices {
-			step = n
+	low := r.Devices
+	for high := 2 * low; high <= min(64*r.Devices, maxDevices); low, high = high, 2*high {
+		if !pl.anyFits(ctx, r.at(high, r.MinBatch)) {
+			continue
 		}
-		if pl.anyFits(ctx, r.at(n, r.MinBatch)) {
-			return &Remedy{Change: plural(n, "device"), Devices: n}
+		step := 1
+		if low >= r.PerNode {
+			step = ((high-low)/r.PerNode/remedySteps + 1) * r.PerNode
 		}
+		for n := low - low%step + step; n < high; n += step {
+			if pl.anyFits(ctx, r.at(n, r.MinBatch)) {
+				high = n
+			}
+		}
+		return &Remedy{Change: plural(high, "device"), Devices: high}
 	}
 	return nil
 }
+
+// remedySteps is how finely the smallest number of devices is looked for.
+const remedySteps = 16
 
 func plural(n int, what string) string {
 	if n == 1 {

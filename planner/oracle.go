@@ -99,7 +99,8 @@ func (c *Choice) Goodput() float64 { return c.Prediction.Throughput * c.Efficien
 type Ranking struct {
 	Choices   []Choice
 	Evaluated int // legal candidates looked at, whether they fit or not
-	Fitting   int // of those that fit, and reach the target where there is one
+	Fitting   int // of them, those that fit, and reach the target where there is one
+	Misses    int // and those that do not fit
 }
 
 // Curve is Rubick's sensitivity curve: for each device count 1..Devices the

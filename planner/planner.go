@@ -210,6 +210,8 @@ func (pl *Planner) Rank(ctx context.Context, r Request) (Ranking, error) {
 	s.add = func(c *candidate) {
 		if all = append(all, *c); c.fits {
 			out.Fitting++
+		} else {
+			out.Misses++
 		}
 		if r.Top > 0 && len(all) >= 4*r.Top+1024 {
 			all = s.first(all)

@@ -118,8 +118,8 @@ func (d *demo) plan() error {
 	if err != nil {
 		return err
 	}
-	rows, fitting := ask.PlanRows(ranking, 5, false)
-	return printPlans(d.w, planRowsOf(rows), planTitle(r, fitting, len(ranking.Choices)-fitting))
+	rows := planRowsOf(ask.PlanRows(ranking, 5, false))
+	return printPlans(d.w, rows, planTitle(r, ranking.Fitting, ranking.Misses))
 }
 
 func (d *demo) curve() error {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,14 +24,22 @@ func planCommand() *cli.Command {
 		Description: `Every legal plan is enumerated: data, tensor, pipeline, context and expert
 parallel degrees, ZeRO stage, recompute, micro-batch and accumulation. Those that
 do not fit in device memory are counted, the others ranked by predicted
-throughput. Example:
+throughput, or by --objective. Examples:
 
-   pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128`,
-		Flags: append(questionFlags(),
+   pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128
+   pacer plan -m llama3-8b -a h100 -n 64 -b 256 --objective min-devices --target 30
+   pacer plan -m llama3-8b -a h100 -n 64 -b 256 --min-devices 1 --pareto
+   pacer plan -m llama3-8b -a h100 -n 16 --min-batch 64 --max-batch 2048 \
+       --objective goodput --noise-scale 500
+   pacer plan -m llama3-8b -a h100 -n 16 -b 128 --from dp=16,mb=1,ga=8,zero=3 --remaining 1e6`,
+		Flags: slices.Concat(questionFlags(), goalFlags(), moveFlags(), emitFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "none"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all"},
 			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason"},
-		),
+			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go"},
+			&cli.BoolFlag{Name: "pareto", Usage: "show every plan that no other beats in speed, memory and devices at once"},
+			&cli.IntFlag{Name: "probe", Usage: "name the `K` measurements that would change the choice most", DefaultText: "none"},
+		}),
 		Before: noArgs,
 		Action: runPlan,
 	}
@@ -53,35 +63,136 @@ func planRowsOf(rows []ask.PlanRow) []planRow {
 
 func runPlan(c *cli.Context) error {
 	start := time.Now()
-	q, err := newQuestion(c)
+	q, err := goalQuestion(c)
 	if err != nil {
 		return err
-	}
-	if q.Devices, err = devicesFlag(c, "devices"); err != nil {
-		return err
-	}
-	if c.Int("top") < 0 {
-		return usagef("plan: --top %d is negative", c.Int("top"))
 	}
 	ranking, err := q.planner.Rank(c.Context, q.Request)
+	if errors.Is(err, planner.ErrInfeasible) {
+		return noPlan(c, q, ranking, start, err)
+	}
 	if err != nil {
 		return err
 	}
-	rows, fitting := ask.PlanRows(ranking, c.Int("top"), c.Bool("rejected"))
-	title := planTitle(q.Request, fitting, len(ranking.Choices)-fitting)
-	if err := emit(c, planResult(planRowsOf(rows), ranking.Evaluated, time.Since(start), title)); err != nil {
+	if done, err := emitted(c, ranking.Choices, func() ([]planner.Choice, error) { return everyChoice(c, q) }); done || err != nil {
 		return err
 	}
-	if fitting == 0 {
-		_, err := q.planner.Best(c.Context, q.Request) // says what would help
+	out := planAnswer{
+		Plans: ask.Plans{Evaluated: ranking.Evaluated, Fitting: ranking.Fitting},
+		rows:  planRowsOf(ask.PlanRows(ranking, c.Int("top"), c.Bool("rejected"))),
+		title: planTitle(q.Request, ranking.Fitting, ranking.Misses),
+	}
+	if ranking.Fitting == 0 {
+		out.infeasible(c, q)
+	} else if err := out.add(c, q, ranking); err != nil {
 		return err
 	}
+	out.ElapsedS = time.Since(start).Seconds()
+	if err := emit(c, out.result()); err != nil {
+		return err
+	}
+	return out.why
+}
+
+// goalQuestion reads the flags of plan.
+func goalQuestion(c *cli.Context) (question, error) {
+	q, err := newQuestion(c)
+	if err != nil {
+		return q, err
+	}
+	if q.Devices, err = devicesFlag(c, "devices"); err != nil {
+		return q, err
+	}
+	if c.Int("top") < 0 {
+		return q, usagef("plan: --top %d is negative", c.Int("top"))
+	}
+	if c.IsSet("probe") {
+		if err := inRange(c, "probe", c.Int("probe"), 100); err != nil {
+			return q, err
+		}
+	}
+	if !c.Bool("rejected") {
+		q.Top = c.Int("top")
+	}
+	return q, readGoal(c, &q.Request)
+}
+
+// planAnswer is what plan prints, and the error it ends with.
+type planAnswer struct {
+	ask.Plans
+	rows  []planRow
+	title string
+	why   error // why there is no plan
+}
+
+// noPlan prints an answer without any legal plan.
+func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why error) error {
+	out := planAnswer{title: planTitle(q.Request, rk.Fitting, rk.Misses), why: why}
+	out.Infeasible = ask.NewInfeasibleRow(why)
+	out.ElapsedS = time.Since(start).Seconds()
+	if err := emit(c, out.result()); err != nil {
+		return err
+	}
+	return why
+}
+
+// infeasible asks why nothing fits.
+func (a *planAnswer) infeasible(c *cli.Context, q question) {
+	_, a.why = q.planner.Best(c.Context, q.Request)
+	a.Infeasible = ask.NewInfeasibleRow(a.why)
+}
+
+// add answers what was asked beside the best plans.
+func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) error {
+	best := rk.Choices[0].Config
+	if c.Bool("explain") {
+		e, err := q.explain(c, best)
+		if err != nil {
+			return err
+		}
+		a.rows[0].explained, a.rows[0].Explain = e, e.JSON()
+	}
+	if c.Bool("pareto") {
+		front, err := q.planner.Pareto(c.Context, q.Request)
+		if err != nil {
+			return err
+		}
+		a.Pareto = ask.PlanRows(front, 0, false)
+	}
+	if k := c.Int("probe"); k > 0 {
+		probes, err := q.planner.Probes(c.Context, q.Request, k)
+		if err != nil {
+			return err
+		}
+		a.Probes = ask.ProbeRows(probes)
+	}
+	m, err := readMove(c, best)
+	if m == nil || err != nil {
+		return err
+	}
+	moving, err := q.planner.Migrate(c.Context, *m)
+	if err != nil {
+		return err
+	}
+	row := ask.NewMoveRow(m, moving)
+	a.Move = &row
 	return nil
 }
 
 func planTitle(r planner.Request, fitting, refused int) string {
-	return fmt.Sprintf("%s on %d x %s, global batch %d%s: %d plans fit, %d do not",
-		r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch, sequence(r), fitting, refused)
+	devices, batch := itoa(r.Devices), itoa(r.GlobalBatch)
+	if r.MinDevices > 0 || r.Objective == planner.Cost || r.Objective == planner.MinDevices {
+		devices = fmt.Sprintf("%d to %d", max(r.MinDevices, 1), r.Devices)
+	}
+	if r.GlobalBatch == 0 {
+		batch = fmt.Sprintf("%d to %d", r.MinBatch, r.MaxBatch)
+	}
+	fit := "fit"
+	if r.Objective == planner.MinDevices {
+		fit = fmt.Sprintf("fit and make %.4g samples/s", r.TargetThroughput)
+	}
+	return fmt.Sprintf("%s on %s x %s, global batch %s%s: %d plans %s, %d do not fit",
+		r.Model.Name, devices, r.Accelerator.Name, batch, sequence(r), fitting, fit, refused)
 }
 
 // sequence says how long a sample is, nothing for models that have no tokens.
@@ -93,41 +204,106 @@ func sequence(r planner.Request) string {
 	return fmt.Sprintf(", sequence %d", n)
 }
 
-// planResult is the output of plan and, with one row, of predict.
-func planResult(rows []planRow, evaluated int, elapsed time.Duration, title string) result {
-	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings"}}
-	if len(rows) == 1 && rows[0].explained != nil {
+// result is how the answer is printed. CSV holds the plans alone.
+func (a *planAnswer) result() result {
+	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings",
+		"devices", "global_batch", "cost_per_sample", "goodput_samples_per_s"}}
+	if len(a.rows) > 0 && a.rows[0].explained != nil {
 		csv[0] = append(csv[0], explainColumns()...)
 	}
-	for _, p := range rows {
+	a.Plans.Plans = []ask.PlanRow{}
+	for _, p := range a.rows {
+		a.Plans.Plans = append(a.Plans.Plans, p.PlanRow)
 		line := []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
-			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; ")}
+			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
+			itoa(p.Devices), itoa(p.GlobalBatch), ftoa(p.CostPerSample), ftoa(p.GoodputPerS)}
 		if p.explained != nil {
 			line = append(line, explanationCells(p.explained)...)
 		}
 		csv = append(csv, line)
 	}
-	return result{
-		json:  map[string]any{"plans": rows, "evaluated": evaluated, "elapsed_s": elapsed.Seconds()},
-		csv:   csv,
-		table: func(w io.Writer) error { return printPlans(w, rows, title) },
-	}
+	return result{json: &a.Plans, csv: csv, table: a.print}
 }
 
+func (a *planAnswer) print(w io.Writer) error {
+	if err := printPlans(w, a.rows, a.title); err != nil {
+		return err
+	}
+	for _, more := range []struct {
+		title string
+		rows  []ask.PlanRow
+	}{{"No plan beats these in speed, memory and devices at once:", a.Pareto}, {"Measuring these would change the choice most, the first most:", plansOf(a.Probes)}} {
+		if len(more.rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := printPlans(w, planRowsOf(more.rows), more.title); err != nil {
+			return err
+		}
+	}
+	if a.Move != nil {
+		printMove(w, a.Move)
+	}
+	return nil
+}
+
+func plansOf(probes []ask.ProbeRow) []ask.PlanRow {
+	out := make([]ask.PlanRow, len(probes))
+	for i, p := range probes {
+		out[i] = p.PlanRow
+	}
+	return out
+}
+
+func printMove(w io.Writer, m *ask.MoveRow) {
+	answer := "worth it"
+	if !m.Worth {
+		answer = "not worth it"
+	}
+	fmt.Fprintf(w, "\nGoing over from %s\nis %s (probability %.2f): %s s with it, %s s without, of which %s s\nwithout training; a checkpoint is %s GiB.",
+		m.From, answer, m.Probability, significant(m.GoS, 3), significant(m.StayS, 3), significant(m.CostS, 3), significant(m.StateGiB, 3))
+	if m.BreakEven > 0 {
+		fmt.Fprintf(w, " It pays from %s samples on.", significant(m.BreakEven, 3))
+	}
+	fmt.Fprintln(w)
+}
+
+// printPlans prints a table with the columns in which rows differ or that
+// always count.
 func printPlans(w io.Writer, rows []planRow, title string) error {
 	fmt.Fprintln(w, title)
 	common := commonPrecision(rows)
-	table := [][]string{{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s"}}
+	costs := slices.ContainsFunc(rows, func(p planRow) bool { return p.Devices != rows[0].Devices })
+	teaches := slices.ContainsFunc(rows, func(p planRow) bool { return p.GoodputPerS != p.SamplesPerS })
+	head := []string{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s"}
+	if costs {
+		head = append(head, "devices", "cost/M")
+	}
+	if teaches {
+		head = append(head, "batch", "goodput/s")
+	}
+	table := [][]string{head}
 	for _, p := range rows {
-		table = append(table, []string{strings.TrimSuffix(p.Plan, common), significant(p.StepTimeSec, 3),
+		line := []string{strings.TrimSuffix(p.Plan, common), significant(p.StepTimeSec, 3),
 			significant(p.StepTimeLo, 3) + " - " + significant(p.StepTimeHi, 3),
-			significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)})
+			significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)}
+		if costs {
+			line = append(line, itoa(p.Devices), significant(p.CostPerSample*1e6, 3))
+		}
+		if teaches {
+			line = append(line, itoa(p.GlobalBatch), significant(p.GoodputPerS, 4))
+		}
+		table = append(table, line)
 	}
 	if len(rows) > 0 {
 		if err := writeTable(w, table); err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "by %s%s; GiB and TFLOP/s are per device\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1))
+		note := "GiB and TFLOP/s are per device"
+		if costs {
+			note += ", cost per million samples"
+		}
+		fmt.Fprintf(w, "by %s%s; %s\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1), note)
 	}
 	for _, p := range rows {
 		if p.explained != nil {

@@ -33,7 +33,7 @@ by --family (hybrid unless another is named), calibrated to the rows of
 what an accelerator is that the catalog lacks.
 
 Rows that cannot be predicted get no time and the reason; the exit code is then 4.`,
-		Flags: append(append(questionFlags(), batchFlags()...),
+		Flags: append(append(append(questionFlags(), batchFlags()...), emitFlags()...),
 			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full"},
 			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "those of the plan"},
 			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...`, or 2x8", DefaultText: "as few nodes as possible"},
@@ -66,6 +66,9 @@ func runPredictPlan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if done, err := emitted(c, ranking.Choices, nil); done || err != nil {
+		return err
+	}
 	row := planRow{PlanRow: ask.NewPlanRow(ranking.Choices[0])} // a fixed plan on a fixed shape is one choice, or an error
 	cfg := ranking.Choices[0].Config
 	if c.Bool("explain") {
@@ -78,7 +81,9 @@ func runPredictPlan(c *cli.Context) error {
 	if !row.Fits {
 		title += ": does not fit"
 	}
-	return emit(c, planResult([]planRow{row}, ranking.Evaluated, time.Since(start), title))
+	out := planAnswer{rows: []planRow{row}, title: title}
+	out.Evaluated, out.Fitting, out.ElapsedS = ranking.Evaluated, ranking.Fitting, time.Since(start).Seconds()
+	return emit(c, out.result())
 }
 
 // explain says where the time and memory of cfg go.

@@ -77,7 +77,7 @@ func resolve(c *cli.Context, fixed *ask.Fixed) (question, error) {
 		return question{}, err
 	}
 	asked, err := askedFor(c)
-	if err == nil && fixed == nil && !c.IsSet("global-batch") {
+	if err == nil && fixed == nil && !c.IsSet("global-batch") && !c.IsSet("max-batch") {
 		err = usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
 	}
 	if err != nil {

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// goalFlags say what a plan is chosen for.
+func goalFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "objective", Usage: "`WHAT` is best: throughput; cost, least device time a sample; min-devices, fewest for a target; goodput, throughput x statistical efficiency", DefaultText: "throughput"},
+		&cli.IntFlag{Name: "min-devices", Usage: "try from `N` to --devices devices", DefaultText: "--devices; 1 with --objective cost and min-devices"},
+		&cli.Float64Flag{Name: "target", Usage: "`SAMPLES/S` that --objective min-devices must reach", DefaultText: "none"},
+		&cli.Float64Flag{Name: "price-per-hour", Usage: "of one device, in any `CURRENCY`", DefaultText: "1: costs are in device-hours"},
+		&cli.IntFlag{Name: "min-batch", Usage: "least global batch of `SAMPLES`, instead of --global-batch", DefaultText: "none"},
+		&cli.IntFlag{Name: "max-batch", Usage: "largest global batch of `SAMPLES`", DefaultText: "none"},
+		&cli.Float64Flag{Name: "noise-scale", Usage: "gradient noise scale in `SAMPLES`, for --objective goodput (McCandlish et al. 2018)", DefaultText: "none"},
+		&cli.IntFlag{Name: "initial-batch", Usage: "global batch of `SAMPLES` the hyperparameters are for", DefaultText: "--min-batch"},
+		&cli.Float64Flag{Name: "risk", Usage: "compare plans by the speed they fall short of with probability `P`; 0.05 is the lower bound of the 90 % interval", DefaultText: "the median"},
+	}
+}
+
+// readGoal reads goalFlags into r.
+func readGoal(c *cli.Context, r *planner.Request) error {
+	g := ask.Goal{
+		Objective: c.String("objective"), TargetSamplesPerS: c.Float64("target"), MinDevices: c.Int("min-devices"), PricePerHour: c.Float64("price-per-hour"),
+		MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk"),
+	}
+	if c.IsSet("min-devices") {
+		if err := inRange(c, "min-devices", g.MinDevices, r.Devices); err != nil {
+			return err
+		}
+	}
+	for _, flag := range []string{"target", "price-per-hour", "noise-scale"} {
+		if v := c.Float64(flag); c.IsSet(flag) && !(v > 0 && v < 1e15) {
+			return usagef("%s: --%s %g is not positive", c.Command.Name, flag, v)
+		}
+	}
+	if c.IsSet("risk") && !(g.Risk > 0 && g.Risk <= 0.5) {
+		return usagef("%s: --risk %g is not in (0, 0.5]", c.Command.Name, g.Risk)
+	}
+	switch planner.Objective(g.Objective) {
+	case "", planner.Throughput, planner.Cost:
+	case planner.MinDevices:
+		if g.TargetSamplesPerS == 0 {
+			return usagef("%s: --objective min-devices needs --target SAMPLES/S", c.Command.Name)
+		}
+	case planner.Goodput:
+		if g.NoiseScale == 0 {
+			return usagef("%s: --objective goodput needs --noise-scale SAMPLES", c.Command.Name)
+		}
+	default:
+		return usagef("%s: --objective %s is not one of %v", c.Command.Name, g.Objective, planner.Objectives())
+	}
+	return asFlag(c, g.Set(r))
+}
+
+// moveFlags ask whether a running job should change over.
+func moveFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "from", Usage: "the job runs as `PLAN`: is going over to the best plan worth it?", DefaultText: "it does not run yet"},
+		&cli.Float64Flag{Name: "remaining", Usage: "`SAMPLES` still to be trained, with --from", DefaultText: "none"},
+		&cli.Float64Flag{Name: "restart-s", Usage: "`SECONDS` a restart takes beside reading and writing the checkpoint", DefaultText: "30"},
+		&cli.Float64Flag{Name: "storage-gbytes", Usage: "checkpoint storage in `GBYTE/S` for the whole job", DefaultText: "2 a node"},
+		&cli.BoolFlag{Name: "in-place", Usage: "devices exchange their state over their links, without a checkpoint"},
+	}
+}
+
+// readMove returns the question of moveFlags about going over to c, nil if it is
+// not asked.
+func readMove(c *cli.Context, to spec.Config) (*planner.Move, error) {
+	if c.String("from") == "" {
+		return nil, nil
+	}
+	from, err := spec.ParsePlan(c.String("from"))
+	if err != nil {
+		return nil, usagef("%s: --from: %v", c.Command.Name, err)
+	}
+	if !(c.Float64("remaining") > 0) {
+		return nil, usagef("%s: --from needs --remaining SAMPLES, how many are still to be trained", c.Command.Name)
+	}
+	bps := c.Float64("storage-gbytes") * 1e9
+	return ask.MoveTo(from, to, c.Float64("remaining"), planner.MoveCosts{
+		RestartSec: c.Float64("restart-s"), SaveBps: bps, LoadBps: bps, InPlace: c.Bool("in-place"),
+	}), nil
+}
