@@ -202,13 +202,13 @@ func (s *Server) plan(ctx context.Context, in *PlanRequest) (ask.Plans, error) {
 	if err != nil {
 		return ask.Plans{}, err
 	}
-	rows, fitting := ask.PlanRows(ranking, top, in.Rejected)
-	if fitting == 0 && !in.Rejected {
+	rows := ask.PlanRows(ranking, top, in.Rejected)
+	if ranking.Fitting == 0 && !in.Rejected {
 		if _, err := a.planner.Best(ctx, r.Request); err != nil { // says what would help
 			return ask.Plans{}, err
 		}
 	}
-	return ask.Plans{Plans: rows, Evaluated: ranking.Evaluated, ElapsedS: time.Since(start).Seconds()}, nil
+	return ask.Plans{Plans: rows, Evaluated: ranking.Evaluated, Fitting: ranking.Fitting, ElapsedS: time.Since(start).Seconds()}, nil
 }
 
 // searched resolves a question about more than one plan.

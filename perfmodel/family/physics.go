@@ -114,15 +114,22 @@ func (w *widths) UnmarshalJSON(b []byte) error {
 // activations, the optimizer.
 const memoryPart = 0.2
 
+const effectCount = 6 // of effects
+
 // halfWidth returns half the width of the 90 % interval of ln T.
 func (w *widths) halfWidth(p *Parts, total float64) float64 { return w.Scale * w.sd(p, total) }
 
-// sd returns the standard deviation of ln T: each effect moves the parts of a
-// step it is about, in proportion.
-func (w *widths) sd(p *Parts, total float64) float64 {
+// loads returns by how much ln T moves when each effect does by one: effects move
+// the parts of a step they are about, in proportion.
+func loads(p *Parts, total float64) [effectCount]float64 {
 	device := (p.Compute + p.Recompute + p.Optimizer) / total
-	h := [...]float64{(1 - memoryPart) * device, memoryPart * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
+	return [...]float64{(1 - memoryPart) * device, memoryPart * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
 		(p.Launch + p.Offload) / total, p.Fixed / total}
+}
+
+// sd returns the standard deviation of ln T.
+func (w *widths) sd(p *Parts, total float64) float64 {
+	h := loads(p, total)
 	v := w.Floor * w.Floor
 	for i, row := range w.Cov {
 		for j, c := range row {
