@@ -37,13 +37,10 @@ func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, 
 	if len(rows.rows) == 0 {
 		return p.uncalibrated(), nil
 	}
-	own := layout{frameworks: p.frameworks, sites: p.sites}
 	c := rows
 	c.add(c.rows)
 	c.gather()
-	known := own.common(&c.layout)
-	belief := narrow(&p.belief, &own, &known)
-	post, err := c.fitPaced(ctx, extend(&belief, &known, &c.layout))
+	post, err := p.posterior(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +63,15 @@ func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, 
 	}
 	out.complete(p)
 	return out, nil
+}
+
+// posterior fits c, which has been gathered: what its rows say of the constants
+// and of the effects in its layout.
+func (p *Prior) posterior(ctx context.Context, c *calibration) (bayes.Posterior, error) {
+	own := layout{frameworks: p.frameworks, sites: p.sites}
+	known := own.common(&c.layout)
+	belief := narrow(&p.belief, &own, &known)
+	return c.fitPaced(ctx, extend(&belief, &known, &c.layout))
 }
 
 // What it takes to believe that everything at a site runs at another pace,

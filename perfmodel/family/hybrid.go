@@ -26,7 +26,7 @@ func (p *Prior) Family() perfmodel.Family {
 		Fit:      p.fit,
 		Load:     p.load,
 		Choose:   chooseRubick,
-		Gain:     gainRubick,
+		Gain:     p.gain,
 		Unfitted: p.unfitted(),
 	}
 }
@@ -165,12 +165,17 @@ func (h *Hybrid) card(rows []spec.Measurement, left int) perfmodel.Card {
 func (h *Hybrid) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	m := h.mixed[c.Key()]
 	switch {
-	case opaqueJob(&c) && (m == nil || c.Plan.ParamServers > 0):
+	case h.opaqueFor(&c):
 		return h.predictOpaque(&c)
 	case m != nil:
 		return m.predict(ctx, &c, h.base.predict)
 	}
 	return h.base.predict(&c)
+}
+
+// opaqueFor reports whether c is left to the forms for jobs without a shape.
+func (h *Hybrid) opaqueFor(c *spec.Config) bool {
+	return opaqueJob(c) && (h.mixed[c.Key()] == nil || c.Plan.ParamServers > 0)
 }
 
 // Prepare implements perfmodel.Preparer.

@@ -254,12 +254,15 @@ func (v *rubickView) width(c int, half float64, extra []float64) float64 {
 	return sum
 }
 
+// setScore is how bad a design is once candidate c is measured after those in
+// rest, which the views are conditioned on.
+type setScore func(views []rubickView, rest []int, c int) float64
+
 // design is a choice of candidates in progress, every one of them a target.
 type design struct {
-	views []rubickView
-	taken func(c int) bool // not to be chosen, besides what is
-	// score is how bad it is once candidate c is measured after those in rest.
-	score  func(views []rubickView, rest []int, c int) float64
+	views  []rubickView
+	taken  func(c int) bool // not to be chosen, besides what is
+	score  setScore
 	chosen []int
 	least  float64 // score of chosen
 }

@@ -68,7 +68,7 @@ func gainRubick(ctx context.Context, have []spec.Measurement, space []spec.Confi
 	}
 	falls := g.falls()
 	if g.shown.rows < gainPlanned {
-		g.keepToPlan(falls)
+		keepTo(g.plan(gainPlanned-g.shown.rows), falls)
 	}
 	for c, i := range g.candidates {
 		out[i] = perfmodel.Gain{HalfWidth: g.halfWidth(c), Fall: falls[c]}
@@ -338,10 +338,8 @@ func (g *rubickGain) mean(views []rubickView, c, more int, extra []float64) floa
 	return sum / float64(len(g.targets))
 }
 
-// keepToPlan lowers the falls of candidates outside the best set that makes
-// gainPlanned rows of those there are.
-func (g *rubickGain) keepToPlan(falls []float64) {
-	plan := g.plan(gainPlanned - g.shown.rows)
+// keepTo lowers the falls of candidates outside of plan.
+func keepTo(plan []int, falls []float64) {
 	best := 0.0
 	for _, c := range plan {
 		best = max(best, falls[c])
@@ -356,31 +354,40 @@ func (g *rubickGain) keepToPlan(falls []float64) {
 // plan returns the n targets, fewer if that many are not left, that are best
 // measured together.
 func (g *rubickGain) plan(n int) []int {
-	among := ascending(len(g.targets))
+	return planned(g.views, g.targets, g.measured, n, func(among []int) setScore {
+		pool := &rubickGain{targets: ascending(len(among)), shown: g.shown, half: g.half}
+		for _, i := range among {
+			pool.plain = append(pool.plain, g.plain[g.targets[i]])
+		}
+		extra := make([]float64, len(among))
+		return func(views []rubickView, rest []int, c int) float64 { return pool.meanAfter(views, rest, c, extra) }
+	})
+}
+
+// planned returns the n of targets, fewer if that many are not left, that are
+// best measured together: by exchange, among at most gainPool of them. score is
+// asked for the design's over some of the targets, by their places in the list.
+func planned(views []rubickView, targets []int, measured []bool, n int, score func(among []int) setScore) []int {
+	among := ascending(len(targets))
 	if len(among) > gainPool {
 		among = spread(among, gainPool)
 	}
-	pool := &rubickGain{targets: ascending(len(among)), shown: g.shown, half: g.half}
-	d := &design{views: make([]rubickView, len(g.views))}
-	for k := range g.views {
-		d.views[k] = g.views[k].among(among, g.targets)
+	d := &design{views: make([]rubickView, len(views)), score: score(among)}
+	for k := range views {
+		d.views[k] = views[k].among(among, targets)
 	}
+	d.taken = func(c int) bool { return measured[targets[among[c]]] }
 	free := 0
-	for _, i := range among {
-		t := g.targets[i]
-		pool.plain, pool.measured = append(pool.plain, g.plain[t]), append(pool.measured, g.measured[t])
-		if !g.measured[t] {
+	for c := range among {
+		if !d.taken(c) {
 			free++
 		}
 	}
-	d.taken = func(c int) bool { return pool.measured[c] }
-	extra := make([]float64, len(among))
-	d.score = func(views []rubickView, rest []int, c int) float64 { return pool.meanAfter(views, rest, c, extra) }
 	d.grow(min(n, free))
 	d.improve()
 	out := make([]int, len(d.chosen))
 	for i, c := range d.chosen {
-		out[i] = g.targets[among[c]]
+		out[i] = targets[among[c]]
 	}
 	return out
 }
