@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,62 +13,99 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-const (
-	adaptiveMost = 24 // rows that an order is followed for
-	minFit       = 2  // rows that a fit of the family takes
-)
+const adaptiveMost = 24 // rows that an order is followed for
+
+// adaptiveBar is the share of random order's rows that adaptive order may take
+// until an error, for the first time and until it stays there.
+type adaptiveBar struct{ errs, most, mostStays float64 }
 
 // TestAdaptiveChoice replays the rows of each model of Rubick's traces in the
 // order of greatest gain and in random order, fits the same family to both, and
 // counts the rows either takes until the step times of the others are predicted
 // within 15 % and within 10 %.
 //
-// A fit takes two rows, so where random order needs fewer than four, 60 % of
-// that cannot be had: the sum over all models has a floor of two rows each, and
-// those with room count besides.
+// A family cannot do with fewer rows than a fit takes, so where random order
+// needs few, 60 % of that cannot be had; models with room count besides.
 func TestAdaptiveChoice(t *testing.T) {
-	seeds, slack := 20, 0.0
-	if testing.Short() {
-		seeds, slack = 7, 0.05
+	for _, c := range []struct {
+		family string
+		minFit float64 // rows that a fit takes
+		seeds  int     // of as many as are not -short
+		bars   []adaptiveBar
+		room   float64
+	}{
+		{"rubick", 2, 20, []adaptiveBar{{0.15, 0.90, 0.75}, {0.10, 0.65, 0.80}}, 0.6},             // reached: 0.85, 0.66; 0.58, 0.70; 0.50
+		{"hybrid", 1, hybridSeeds(), []adaptiveBar{{0.15, 0.85, 0.70}, {0.10, 0.56, 0.80}}, 0.66}, // reached: 0.76, 0.56; 0.48, 0.69; 0.57
+	} {
+		t.Run(c.family, func(t *testing.T) {
+			seeds, slack := c.seeds, 0.0
+			if testing.Short() {
+				seeds = min(seeds, 7)
+			}
+			if seeds < 20 {
+				slack = 0.05
+			}
+			keys, random, adaptive := replayBoth(t, c.family, seeds)
+			var room share
+			for _, bar := range c.bars {
+				n := newNeedsTable(bar.errs, random, adaptive)
+				t.Log("\n" + n.print(keys))
+				bar.check(t, n, keys, slack)
+				for k := range keys {
+					if r, a := n.medians(k, firstThere); 0.6*r >= c.minFit {
+						room.add(r, a)
+					}
+				}
+			}
+			t.Logf("where 60 %% can be had, both bars: %s", room)
+			if !(room.of() <= c.room) {
+				t.Errorf("where 60 %% can be had, adaptive order needs %s of the rows of random order", room)
+			}
+		})
 	}
-	f, err := family.Lookup("rubick")
+}
+
+// hybridSeeds is 20, as are others', in soak tests alone: a seed takes 6 s.
+func hybridSeeds() int {
+	if os.Getenv("PACER_SOAK") != "" {
+		return 20
+	}
+	return 7
+}
+
+// check compares the sums over models with the bar, and each model with random
+// order.
+func (bar adaptiveBar) check(t *testing.T, n needsTable, keys []spec.Key, slack float64) {
+	t.Helper()
+	if got := n.sum(firstThere); !(got.of() <= bar.most+slack) {
+		t.Errorf("%.0f %% error: adaptive order needs %s of the rows of random order, want at most %g", 100*bar.errs, got, bar.most+slack)
+	}
+	if got := n.sum(staysThere); !(got.of() <= bar.mostStays+slack) {
+		t.Errorf("to stay at %.0f %% error: adaptive order needs %s of the rows of random order, want at most %g", 100*bar.errs, got, bar.mostStays+slack)
+	}
+	for k, key := range keys {
+		if r, a := n.medians(k, firstThere); a > r+1 {
+			t.Errorf("%s, %.0f %% error: adaptive order needs %g rows, random order %g", key, 100*bar.errs, a, r)
+		}
+	}
+}
+
+// replayBoth returns the trails of both orders by job type of Rubick's traces,
+// then by seed.
+func replayBoth(t *testing.T, name string, seeds int) (keys []spec.Key, random, adaptive [][]trail) {
+	t.Helper()
+	f, err := family.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	groups := perfmodel.GroupByKey(importAll(t, "rubick"))
-	keys := slices.SortedFunc(maps.Keys(groups), perfmodel.CompareKeys)
-	var random, adaptive [][]trail // by key, then by seed
+	keys = slices.SortedFunc(maps.Keys(groups), perfmodel.CompareKeys)
 	for _, key := range keys {
 		rows := slices.DeleteFunc(groups[key], func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
 		r, a := followBoth(t, f, perfmodel.MergeRepeats(rows), seeds)
 		random, adaptive = append(random, r), append(adaptive, a)
 	}
-	var room share
-	for _, bar := range []struct{ errs, most, mostStays float64 }{
-		{0.15, 0.90, 0.75}, // reached: 0.85, 0.66
-		{0.10, 0.65, 0.80}, // reached: 0.58, 0.70
-	} {
-		n := newNeedsTable(bar.errs, random, adaptive)
-		t.Log("\n" + n.print(keys))
-		if got := n.sum(firstThere); !(got.of() <= bar.most+slack) {
-			t.Errorf("%.0f %% error: adaptive order needs %s of the rows of random order, want at most %g", 100*bar.errs, got, bar.most+slack)
-		}
-		if got := n.sum(staysThere); !(got.of() <= bar.mostStays+slack) {
-			t.Errorf("to stay at %.0f %% error: adaptive order needs %s of the rows of random order, want at most %g", 100*bar.errs, got, bar.mostStays+slack)
-		}
-		for k, key := range keys {
-			if r, a := n.medians(k, firstThere); a > r+1 {
-				t.Errorf("%s, %.0f %% error: adaptive order needs %g rows, random order %g", key, 100*bar.errs, a, r)
-			}
-			if r, a := n.medians(k, firstThere); 0.6*r >= minFit {
-				room.add(r, a)
-			}
-		}
-	}
-	t.Logf("where 60 %% can be had, both bars: %s", room)
-	if !(room.of() <= 0.6) { // reached: 0.50
-		t.Errorf("where 60 %% can be had, adaptive order needs %s of the rows of random order", room)
-	}
+	return keys, random, adaptive
 }
 
 // followBoth returns the trails of both orders, one per seed.
