@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -15,7 +16,8 @@ import (
 //   - it passes spec.Plan.Check and the rules of legal.go;
 //   - its modes are among those declared below.
 //
-// Within that nothing is left out. The zero value is the default space.
+// Within that nothing is left out but for shard groups, see shardGroup. The zero
+// value is the default space.
 type Enumerate struct {
 	// TPAcrossNodes lets tensor parallel groups span nodes. By default they
 	// stay inside one: their traffic is on the critical path of every layer.
@@ -29,6 +31,9 @@ type Enumerate struct {
 	ZeRO      []int
 	Recompute []spec.Recompute
 	Offload   []spec.Offload
+	// Schedules lists those of pipelines considered, of which 1F1B comes with
+	// interleaving; nil = 1F1B and ZB-H1, which takes no more memory.
+	Schedules []spec.Schedule
 	// Precision of proposed plans where the Request names none; "" = bf16 on
 	// accelerators that have it, else fp16 where they have that, else fp32.
 	Precision spec.Precision
@@ -38,6 +43,9 @@ var (
 	allZeRO      = []int{0, 1, 2, 3}
 	allRecompute = []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}
 	allOffload   = []spec.Offload{spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams}
+
+	defaultSchedules = []spec.Schedule{spec.ScheduleDefault, spec.ScheduleZBH1}
+	noSchedule       = []spec.Schedule{spec.ScheduleDefault}
 )
 
 // Configs yields the legal configurations of r, in a fixed order.
@@ -75,6 +83,7 @@ type generator struct {
 	c    spec.Config // Plan is filled in per candidate
 	seq  int         // tokens of a sample
 	node int         // devices that TP groups must divide: gcd over nodes, or all
+	even int         // gcd of the devices of the nodes
 }
 
 func (e Enumerate) generator(r Request) *generator {
@@ -98,16 +107,35 @@ func (e Enumerate) generator(r Request) *generator {
 	if shape.Devices == "" {
 		shape.Devices = spec.Packed(r.Devices, r.PerNode).Devices
 	}
+	e.Schedules = schedulesOf(e.Schedules)
 	g := &generator{e: e, r: r, node: r.Devices}
 	g.c = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Accelerator: r.Accelerator, Shape: shape, Link: r.Link, Framework: r.Framework}
 	g.seq = g.c.Seq()
+	for _, n := range shape.PerNode() {
+		g.even = gcd(g.even, n)
+	}
 	if !e.TPAcrossNodes {
-		g.node = 0
-		for _, n := range shape.PerNode() {
-			g.node = gcd(g.node, n)
-		}
+		g.node = g.even
 	}
 	return g
+}
+
+// schedulesOf returns the schedules of an Enumerate, each once and under the
+// name of spec.Plan.Normal.
+func schedulesOf(listed []spec.Schedule) []spec.Schedule {
+	if listed == nil {
+		return defaultSchedules
+	}
+	var out []spec.Schedule
+	for _, s := range listed {
+		if s == spec.Schedule1F1B {
+			s = spec.ScheduleDefault
+		}
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // among returns those of the modes that are looked at.
@@ -160,7 +188,7 @@ func (g *generator) each(yield func(*spec.Plan) bool) {
 			for _, p.CP = range divisors(g.r.Devices / p.TP / p.PP) {
 				p.DP = g.r.Devices / p.TP / p.PP / p.CP
 				p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps, p.SequenceParallel = 1, 1, 1, 1, false
-				p.ZeRO, p.Offload, p.Recompute = 0, spec.OffloadNone, spec.RecomputeNone
+				p.ZeRO, p.Shard, p.Offload, p.Recompute, p.Schedule = 0, 0, spec.OffloadNone, spec.RecomputeNone, spec.ScheduleDefault
 				if g.r.GlobalBatch%p.DP != 0 || g.legalDegrees(&p) != nothingBroken || p.Check(g.r.Model) != nil {
 					continue
 				}
@@ -172,28 +200,47 @@ func (g *generator) each(yield func(*spec.Plan) bool) {
 	}
 }
 
-// batches chooses micro-batch and virtual stages for given degrees.
+// batches chooses micro-batch, schedule and virtual stages for given degrees.
 func (g *generator) batches(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	perReplica := g.r.GlobalBatch / p.DP
+	schedules := g.schedules(p)
 	for _, mb := range divisors(perReplica) {
 		if g.e.MaxMicroBatch > 0 && mb > g.e.MaxMicroBatch {
 			break
 		}
 		p.MicroBatch, p.AccumSteps = mb, perReplica/mb
-		for _, vp := range g.virtualStages(p) {
-			p.VirtualStages = vp
-			if !g.experts(p, yield) {
-				return false
+		for _, p.Schedule = range schedules {
+			for _, p.VirtualStages = range g.virtualStages(p) {
+				if !g.experts(p, yield) {
+					return false
+				}
 			}
 		}
 	}
 	return true
 }
 
+// schedules returns those legal with p's degrees: without a pipeline there is
+// nothing to choose.
+func (g *generator) schedules(p *spec.Plan) []spec.Schedule {
+	if p.PP == 1 {
+		return noSchedule
+	}
+	var out []spec.Schedule
+	for _, s := range g.e.Schedules {
+		q := *p
+		q.Schedule = s
+		if q.Check(g.r.Model) == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // virtualStages returns the interleaving degrees: 1, and where the schedule
-// allows it (accumulation a multiple of PP) the divisors of a stage's layers.
+// allows it (1F1B, accumulation a multiple of PP) the divisors of a stage's layers.
 func (g *generator) virtualStages(p *spec.Plan) []int {
-	if p.PP == 1 || p.AccumSteps%p.PP != 0 || !g.r.Model.HasShape() || g.r.Model.Layers%p.PP != 0 {
+	if p.PP == 1 || p.Schedule != spec.ScheduleDefault || p.AccumSteps%p.PP != 0 || !g.r.Model.HasShape() || g.r.Model.Layers%p.PP != 0 {
 		return []int{1}
 	}
 	return divisors(g.r.Model.Layers / p.PP)
@@ -217,23 +264,59 @@ func (g *generator) experts(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	return true
 }
 
-// modes chooses sequence parallelism, ZeRO stage, offload and recompute.
+// modes chooses sequence parallelism, ZeRO stage and shard group, offload and
+// recompute.
 func (g *generator) modes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
+	group := g.shardGroup(p)
 	for _, p.SequenceParallel = range []bool{false, true} {
 		for _, p.ZeRO = range g.e.ZeRO {
 			for _, p.Offload = range g.e.Offload {
 				if g.legalModes(p) != nothingBroken {
 					continue
 				}
-				for _, p.Recompute = range g.e.Recompute {
-					if p.Recompute == spec.RecomputeSelective && !g.r.Model.HasShape() {
-						continue // there is no attention core to speak of
-					}
-					if !yield(p) {
-						return false
-					}
+				p.Shard = 0
+				if !g.recomputes(p, yield) {
+					return false
+				}
+				if p.ZeRO == 0 || group == 0 {
+					continue
+				}
+				p.Shard = group
+				if !g.recomputes(p, yield) {
+					return false
 				}
 			}
+		}
+	}
+	return true
+}
+
+// shardGroup returns the one group size, but for all, over which sharding p's
+// ZeRO states is considered: where the data parallel ranks of a stage span nodes,
+// as many of them as there are in each node. 0 = none. Smaller groups keep more
+// and gather as fast; larger ones cross the network like all.
+func (g *generator) shardGroup(p *spec.Plan) int {
+	n := p.DP * p.CP
+	if g.even == 0 || g.even%p.TP != 0 || n*p.TP <= g.even {
+		return 0
+	}
+	if group := gcd(n, g.even/p.TP); group > 1 && group < n {
+		return group
+	}
+	return 0
+}
+
+// recomputes chooses recompute: zero-bubble schedules rule out the full one.
+func (g *generator) recomputes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
+	for _, p.Recompute = range g.e.Recompute {
+		if p.Recompute == spec.RecomputeSelective && !g.r.Model.HasShape() {
+			continue // there is no attention core to speak of
+		}
+		if p.Recompute == spec.RecomputeFull && p.Schedule.ZeroBubble() {
+			continue
+		}
+		if !yield(p) {
+			return false
 		}
 	}
 	return true

@@ -187,6 +187,16 @@ func changes(p spec.Plan, cpu bool) []change {
 			out = append(out, change{fmt.Sprintf("mb=%d,ga=%d", q.MicroBatch, q.AccumSteps), q})
 		}
 	}
+	if p.Schedule != spec.ScheduleDefault {
+		q := p
+		q.Schedule = spec.ScheduleDefault
+		out = append(out, change{"schedule=1f1b", q})
+	}
+	if p.Shard > 0 {
+		q := p
+		q.Shard = 0
+		out = append(out, change{"shard=0", q})
+	}
 	if p.Recompute != spec.RecomputeFull {
 		q := p
 		q.Recompute = spec.RecomputeFull
@@ -203,6 +213,7 @@ func changes(p spec.Plan, cpu bool) []change {
 		out = append(out, change{"offload=optimizer", q})
 	}
 	all := p
+	all.Schedule, all.Shard = spec.ScheduleDefault, 0
 	all.MicroBatch, all.AccumSteps, all.Recompute = 1, p.AccumSteps*p.MicroBatch, spec.RecomputeFull
 	out = append(out, change{fmt.Sprintf("mb=1,ga=%d,recompute=full", all.AccumSteps), all})
 	return out

@@ -221,7 +221,7 @@ func partOf(p *spec.Plan, r int, sharded bool) part {
 	stage := r / (p.TP * p.DP * p.CP)
 	out := part{slice(stage, p.PP), slice(tp, p.TP), {0, 1}}
 	if sharded {
-		out[2] = slice(replica, p.DP*p.CP)
+		out[2] = slice(replica%p.Shards(), p.Shards())
 	}
 	return out
 }

@@ -65,7 +65,13 @@ func bruteForce(r planner.Request) (plans []spec.Plan) {
 								continue
 							}
 							p := spec.Plan{DP: dp, TP: tp, PP: pp, CP: 1, EP: ep, VirtualStages: vp, MicroBatch: mb, AccumSteps: r.GlobalBatch / dp / mb, Precision: spec.BF16}
-							plans = append(plans, withModes(r, p)...)
+							for _, p.Schedule = range []spec.Schedule{spec.ScheduleDefault, spec.ScheduleZBH1} {
+								for p.Shard = range dp {
+									if p.Shard == 0 || p.Shard == groupInNode(r.Devices, dp, tp) {
+										plans = append(plans, withModes(r, p)...)
+									}
+								}
+							}
 						}
 					}
 				}
@@ -73,6 +79,21 @@ func bruteForce(r planner.Request) (plans []spec.Plan) {
 		}
 	}
 	return plans
+}
+
+// groupInNode returns the most of dp ranks, tp apart, that fill every node of 8
+// evenly, 0 where all of them do.
+func groupInNode(devices, dp, tp int) (most int) {
+	fills := func(n int) bool { return min(devices, 8)%(n*tp) == 0 && (devices <= 8 || devices%8%(n*tp) == 0) }
+	if devices <= 8 {
+		return 0
+	}
+	for n := 2; n < dp; n++ {
+		if dp%n == 0 && fills(n) && !fills(dp) {
+			most = n
+		}
+	}
+	return most
 }
 
 func withModes(r planner.Request, p spec.Plan) (plans []spec.Plan) {
@@ -629,5 +650,73 @@ func TestContextParallelChunks(t *testing.T) {
 	}
 	if most != 4 {
 		t.Errorf("cp to %d for %d tokens, want 4", most, r.SeqLen)
+	}
+}
+
+// plansIn lists the space of r.
+func plansIn(e planner.Enumerate, r planner.Request) (out []spec.Plan) {
+	for c := range e.Configs(ctx, r) {
+		out = append(out, c.Plan)
+	}
+	return out
+}
+
+func TestSchedulesConsidered(t *testing.T) {
+	r := request(4, 16)
+	r.PerNode = 8
+	count := func(e planner.Enumerate) map[spec.Schedule]int {
+		n := map[spec.Schedule]int{}
+		for _, p := range plansIn(e, r) {
+			if err := p.Check(r.Model); err != nil {
+				t.Errorf("%s: %v", p, err)
+			}
+			n[p.Schedule]++
+		}
+		return n
+	}
+	if n := count(planner.Enumerate{}); len(n) != 2 || n[spec.ScheduleZBH1] == 0 {
+		t.Errorf("by default %v, want 1f1b and zb-h1", n)
+	}
+	if n := count(planner.Enumerate{Schedules: []spec.Schedule{spec.Schedule1F1B, spec.ScheduleDefault}}); len(n) != 1 {
+		t.Errorf("1f1b alone: %v", n)
+	}
+	n := count(planner.Enumerate{Schedules: append(spec.Schedules(), "dualpipe")})
+	if len(n) != 5 || n["dualpipe"] > 0 {
+		t.Errorf("all: %v, want the five there are", n)
+	}
+}
+
+// Uneven stages are proposed where PP does not divide the layers, and one plan is
+// one name where it does.
+func TestUnevenStagesConsidered(t *testing.T) {
+	r := request(12, 12)
+	r.PerNode, r.Model = 8, testModel(7, 128*12, 12)
+	most := 0
+	for _, p := range plansIn(planner.Enumerate{}, r) {
+		most = max(most, p.PP)
+		if p.PP > 1 && p.VirtualStages > 1 {
+			t.Errorf("%s interleaves 7 layers", p)
+		}
+	}
+	if most != 6 {
+		t.Errorf("pp to %d of 12 devices for 7 layers, want 6", most)
+	}
+}
+
+func TestShardGroupsConsidered(t *testing.T) {
+	r := request(16, 16)
+	r.PerNode = 8
+	groups := map[[2]int]bool{}
+	for _, p := range plansIn(planner.Enumerate{}, r) {
+		if p.Shard == 0 {
+			continue
+		}
+		groups[[2]int{p.TP, p.Shard}] = true
+		if p.ZeRO == 0 || p.PP > 1 || p.Shard*p.TP != 8 {
+			t.Errorf("%s shards over %d", p, p.Shard)
+		}
+	}
+	if len(groups) != 3 {
+		t.Errorf("groups of %v, want 8, 4 and 2 with tp 1, 2 and 4", groups)
 	}
 }

@@ -343,7 +343,7 @@ func comparePlans(a, b *spec.Plan) int {
 	return cmp.Or(
 		cmp.Compare(a.PP, b.PP), cmp.Compare(a.TP, b.TP), cmp.Compare(a.CP, b.CP), cmp.Compare(a.EP, b.EP),
 		cmp.Compare(a.DP, b.DP), cmp.Compare(a.VirtualStages, b.VirtualStages),
-		cmp.Compare(a.ZeRO, b.ZeRO), cmp.Compare(a.Offload, b.Offload), cmp.Compare(a.Recompute, b.Recompute),
+		cmp.Compare(a.Schedule, b.Schedule), cmp.Compare(a.ZeRO, b.ZeRO), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Offload, b.Offload), cmp.Compare(a.Recompute, b.Recompute),
 		compareBool(a.SequenceParallel, b.SequenceParallel),
 		cmp.Compare(a.ParamServers, b.ParamServers), compareBool(a.Async, b.Async),
 		cmp.Compare(a.MicroBatch, b.MicroBatch), cmp.Compare(a.AccumSteps, b.AccumSteps),
