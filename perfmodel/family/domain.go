@@ -16,12 +16,12 @@ type point struct {
 	cat [catDims]string
 }
 
-const numDims, catDims = 14, 6
+const numDims, catDims = 15, 7
 
 var numNames = [numDims]string{"devices", "nodes", "dp", "tp", "pp", "cp", "ep", "vp", "micro-batch", "accumulation",
-	"sequence", "hidden width", "layers", "zero"}
+	"sequence", "hidden width", "layers", "zero", "shard"}
 
-var catNames = [catDims]string{"model", "accelerator", "framework", "precision", "recompute", "offload"}
+var catNames = [catDims]string{"model", "accelerator", "framework", "precision", "recompute", "offload", "schedule"}
 
 func pointOf(c *spec.Config) point {
 	p := c.Plan.Normal()
@@ -29,8 +29,8 @@ func pointOf(c *spec.Config) point {
 	return point{
 		num: [numDims]float64{log2int(devices), log2int(nodes), log2int(p.DP), log2int(p.TP), log2int(p.PP), log2int(p.CP),
 			log2int(p.EP), log2int(p.VirtualStages), log2int(p.MicroBatch), log2int(p.AccumSteps), log2int(c.Seq()),
-			log2int(c.Model.Hidden), log2int(c.Model.Layers), float64(p.ZeRO)},
-		cat: [catDims]string{c.Model.Name, c.Accelerator.Name, c.Framework, string(p.Precision), string(p.Recompute), string(p.Offload)},
+			log2int(c.Model.Hidden), log2int(c.Model.Layers), float64(p.ZeRO), log2int(p.Shard)},
+		cat: [catDims]string{c.Model.Name, c.Accelerator.Name, c.Framework, string(p.Precision), string(p.Recompute), string(p.Offload), string(p.Schedule)},
 	}
 }
 
@@ -70,7 +70,8 @@ func domainOf(points []point) *domain {
 type outside uint32
 
 // beyond returns the dimensions in which p is outside d by more than a factor
-// of two, or is of a kind d has not.
+// of two, or is of a kind d has not. A kind that nothing is recorded of, as in
+// what was fitted before there were others, is the default one.
 func (d *domain) beyond(p *point) (out outside) {
 	for k, v := range p.num {
 		if v < d.Lo[k]-1 || v > d.Hi[k]+1 {
@@ -78,7 +79,7 @@ func (d *domain) beyond(p *point) (out outside) {
 		}
 	}
 	for k, v := range p.cat {
-		if !slices.Contains(d.Cat[k], v) {
+		if !slices.Contains(d.Cat[k], v) && (v != "" || len(d.Cat[k]) > 0) {
 			out |= 1 << (numDims + k)
 		}
 	}

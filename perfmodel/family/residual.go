@@ -52,10 +52,10 @@ func (k kernel) belief() float64 {
 }
 
 // numWeights are the distances of a factor of two in each of numNames.
-var numWeights = [numDims]float64{0.1, 0.1, 0.15, 0.25, 0.2, 0.3, 0.2, 0.15, 0.25, 0.1, 0.3, 0.3, 0.2, 0.3}
+var numWeights = [numDims]float64{0.1, 0.1, 0.15, 0.25, 0.2, 0.3, 0.2, 0.15, 0.25, 0.1, 0.3, 0.3, 0.2, 0.3, 0.15}
 
 // catWeights are the distances of another of catNames.
-var catWeights = [catDims]float64{0.4, 0.5, 2, 0.5, 0.5, 1}
+var catWeights = [catDims]float64{0.4, 0.5, 2, 0.5, 0.5, 1, 0.5}
 
 // distance is d of two configurations.
 func (a *point) distance(b *point) float64 {
