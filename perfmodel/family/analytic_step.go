@@ -175,16 +175,11 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 		return 0
 	}
 	dense, expert := pr.mem.Owned(p)
-	r := m.ringOf(p.DP*p.CP, p.TP)
-	re := m.ringOf(int(memory.ExpertReplicas(p)), max(p.EP, p.TP))
 	grad := m.stack.gradBytes
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
 		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
 	}
-	replicas := 0.0 // the all-reduce over groups
-	if shards := pr.shards(p, r); shards > 0 {
-		replicas = pr.splitRings(p, shards, &r, &re, grad*dense, grad*expert)
-	}
+	r, re, replicas := pr.dataRings(p, grad*dense, grad*expert)
 	pass := func(bytes float64) float64 { return m.passSec(r, bytes*dense) + m.passSec(re, bytes*expert) }
 	switch {
 	case p.ZeRO == 3:
@@ -200,35 +195,29 @@ func (pr *prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 	return m.exposed(2*pass(grad), m.gradHidden()*backward)
 }
 
-// shards returns over how many of the ranks of r ZeRO's states are sharded in
-// groups, 0 where it is over all of them: what the plan says, or in stacks that
-// shard ZeRO-3 so whatever plans say, those inside a domain.
-func (pr *prepared) shards(p *spec.Plan, r ring) int {
-	switch inner := int(r.inner); {
-	case p.Shard > 0:
-		return p.Shard
-	case p.ZeRO == 3 && pr.machine.stack.hybrid && r.inner < r.n && int(r.n)%inner == 0:
-		return inner
-	}
-	return 0
-}
-
-// splitRings narrows the rings of dense parameters and of experts to a shard
-// group, and returns the time in which shards of their gradients, so many bytes
-// before sharding, are all-reduced with those of the other groups.
-func (pr *prepared) splitRings(p *spec.Plan, shards int, r, re *ring, dense, expert float64) float64 {
+// dataRings returns the rings in which dense parameters and experts are
+// gathered and their gradients, so many bytes in all, reduced; and where those
+// are shard groups, in which time the groups all-reduce their shards, seconds.
+func (pr *prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dense, expert ring, replicas float64) {
 	m := &pr.machine
-	across := m.ringOf(int(r.n)/shards, p.TP*shards)
-	t := 2 * m.passSec(across, dense/float64(shards))
-	*r = m.ringOf(shards, p.TP)
-	if expert > 0 {
-		ways := max(shards*p.TP/max(p.EP, p.TP), 1)
-		apart := max(p.EP, p.TP)
-		acrossExperts := m.ringOf(max(int(re.n)/ways, 1), apart*ways)
-		t += 2 * m.passSec(acrossExperts, expert/float64(ways))
-		*re = m.ringOf(ways, apart)
+	n, apart := p.DP*p.CP, max(p.EP, p.TP)
+	dense = m.ringOf(n, p.TP)
+	expert = m.ringOf(int(memory.ExpertReplicas(p)), apart)
+	shards := p.Shard
+	if shards == 0 {
+		if !m.stack.hybrid || p.ZeRO != 3 || dense.inner >= dense.n || n%int(dense.inner) != 0 {
+			return dense, expert, 0
+		}
+		shards = int(dense.inner) // whatever the plan says
 	}
-	return t
+	dense = m.ringOf(shards, p.TP)
+	replicas = 2 * m.passSec(m.ringOf(n/shards, p.TP*shards), denseGrad/float64(shards))
+	if expertGrad > 0 {
+		ways := max(shards*p.TP/apart, 1)
+		replicas += 2 * m.passSec(m.ringOf(max(int(expert.n)/ways, 1), apart*ways), expertGrad/float64(ways))
+		expert = m.ringOf(ways, apart)
+	}
+	return dense, expert, replicas
 }
 
 // updateSec adds the optimizer: Adam over the parameters this device owns, at
