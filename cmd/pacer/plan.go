@@ -39,6 +39,7 @@ throughput, or by --objective. Examples:
 			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go"},
 			&cli.BoolFlag{Name: "pareto", Usage: "show every plan that no other beats in speed, memory and devices at once"},
 			&cli.IntFlag{Name: "probe", Usage: "name the `K` measurements that would change the choice most", DefaultText: "none"},
+			&cli.StringFlag{Name: "probe-out", Usage: "write them as a campaign for pacer profile run to `FILE`", DefaultText: "none"},
 		}),
 		Before: noArgs,
 		Action: runPlan,
@@ -77,11 +78,8 @@ func runPlan(c *cli.Context) error {
 	if done, err := emitted(c, ranking.Choices, func() ([]planner.Choice, error) { return everyChoice(c, q) }); done || err != nil {
 		return err
 	}
-	out := planAnswer{
-		Plans: ask.Plans{Evaluated: ranking.Evaluated, Fitting: ranking.Fitting},
-		rows:  planRowsOf(ask.PlanRows(ranking, c.Int("top"), c.Bool("rejected"))),
-		title: planTitle(q.Request, ranking.Fitting, ranking.Misses),
-	}
+	out := newPlanAnswer(q.Request, ranking)
+	out.rows = planRowsOf(ask.PlanRows(ranking, c.Int("top"), c.Bool("rejected")))
 	if ranking.Fitting == 0 {
 		out.infeasible(c, q)
 	} else if err := out.add(c, q, ranking); err != nil {
@@ -123,11 +121,31 @@ type planAnswer struct {
 	rows  []planRow
 	title string
 	why   error // why there is no plan
+
+	costs, teaches bool // devices are a range; the batch is
+}
+
+// newPlanAnswer is one to the question r.
+func newPlanAnswer(r planner.Request, rk planner.Ranking) planAnswer {
+	from, to := deviceRange(r)
+	return planAnswer{
+		Plans: ask.Plans{Evaluated: rk.Evaluated, Fitting: rk.Fitting}, title: planTitle(r, rk.Fitting, rk.Misses),
+		costs: from < to, teaches: r.GlobalBatch == 0,
+	}
+}
+
+// deviceRange is how many devices a plan may have.
+func deviceRange(r planner.Request) (from, to int) {
+	if r.MinDevices > 0 || r.Objective == planner.Cost || r.Objective == planner.MinDevices {
+		return max(r.MinDevices, 1), r.Devices
+	}
+	return r.Devices, r.Devices
 }
 
 // noPlan prints an answer without any legal plan.
 func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why error) error {
-	out := planAnswer{title: planTitle(q.Request, rk.Fitting, rk.Misses), why: why}
+	out := newPlanAnswer(q.Request, rk)
+	out.why = why
 	out.Infeasible = ask.NewInfeasibleRow(why)
 	out.ElapsedS = time.Since(start).Seconds()
 	if err := emit(c, out.result()); err != nil {
@@ -165,6 +183,9 @@ func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) error {
 			return err
 		}
 		a.Probes = ask.ProbeRows(probes)
+		if err := saveProbes(c, q.Request, probes); err != nil {
+			return err
+		}
 	}
 	m, err := readMove(c, best)
 	if m == nil || err != nil {
@@ -181,8 +202,8 @@ func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) error {
 
 func planTitle(r planner.Request, fitting, refused int) string {
 	devices, batch := itoa(r.Devices), itoa(r.GlobalBatch)
-	if r.MinDevices > 0 || r.Objective == planner.Cost || r.Objective == planner.MinDevices {
-		devices = fmt.Sprintf("%d to %d", max(r.MinDevices, 1), r.Devices)
+	if from, to := deviceRange(r); from < to {
+		devices = fmt.Sprintf("%d to %d", from, to)
 	}
 	if r.GlobalBatch == 0 {
 		batch = fmt.Sprintf("%d to %d", r.MinBatch, r.MaxBatch)
@@ -226,7 +247,7 @@ func (a *planAnswer) result() result {
 }
 
 func (a *planAnswer) print(w io.Writer) error {
-	if err := printPlans(w, a.rows, a.title); err != nil {
+	if err := printColumns(w, a.rows, a.title, a.costs, a.teaches); err != nil {
 		return err
 	}
 	for _, more := range []struct {
@@ -237,7 +258,7 @@ func (a *planAnswer) print(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintln(w)
-		if err := printPlans(w, planRowsOf(more.rows), more.title); err != nil {
+		if err := printColumns(w, planRowsOf(more.rows), more.title, a.costs, a.teaches); err != nil {
 			return err
 		}
 	}
@@ -268,13 +289,16 @@ func printMove(w io.Writer, m *ask.MoveRow) {
 	fmt.Fprintln(w)
 }
 
-// printPlans prints a table with the columns in which rows differ or that
-// always count.
+// printPlans prints a table of plans of one number of devices and one batch.
 func printPlans(w io.Writer, rows []planRow, title string) error {
+	return printColumns(w, rows, title, false, false)
+}
+
+// printColumns prints a table of plans, with devices and cost, and with batch and
+// goodput.
+func printColumns(w io.Writer, rows []planRow, title string, costs, teaches bool) error {
 	fmt.Fprintln(w, title)
 	common := commonPrecision(rows)
-	costs := slices.ContainsFunc(rows, func(p planRow) bool { return p.Devices != rows[0].Devices })
-	teaches := slices.ContainsFunc(rows, func(p planRow) bool { return p.GoodputPerS != p.SamplesPerS })
 	head := []string{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s"}
 	if costs {
 		head = append(head, "devices", "cost/M")
