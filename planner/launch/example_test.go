@@ -25,6 +25,7 @@ func ExampleFramework_Emit() {
 	_, err = f.Emit(config)
 	var e *launch.Inexpressible
 	fmt.Println(errors.As(err, &e), e.Parts[0])
+	fmt.Println("the whole plan:", e.Able)
 	// Output:
 	// {
 	//   "train_batch_size": 64,
@@ -42,5 +43,6 @@ func ExampleFramework_Emit() {
 	//   }
 	// }
 	// <nil>
-	// true shard=8: MiCS shards parameters too: zero=3; megatron can
+	// true shard=8: MiCS shards parameters too: zero=3; megatron and torchtitan can
+	// the whole plan: [megatron]
 }
