@@ -8,11 +8,9 @@ import (
 )
 
 func BenchmarkBest(b *testing.B) {
-	for _, q := range []struct{ layers, hidden, heads, devices, batch int }{
-		{32, 4096, 32, 16, 128}, {96, 12288, 96, 1024, 1536}, {96, 12288, 96, 16384, 16384},
-	} {
-		r := planner.Request{Model: testModel(q.layers, q.hidden, q.heads), Accelerator: testAccelerator(80), Devices: q.devices, GlobalBatch: q.batch}
-		b.Run(fmt.Sprintf("hidden=%d/devices=%d", q.hidden, q.devices), func(b *testing.B) {
+	small := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Devices: 16, GlobalBatch: 128}
+	for _, r := range []planner.Request{small, gpt3(1024, 1536), gpt3(16384, 16384)} {
+		b.Run(fmt.Sprintf("hidden=%d/devices=%d", r.Model.Hidden, r.Devices), func(b *testing.B) {
 			model := analytic(b)
 			n := 0
 			for b.Loop() {

@@ -44,34 +44,35 @@ func request(devices, batch int) planner.Request {
 	return planner.Request{Model: testModel(24, 2048, 16), Accelerator: testAccelerator(80), Devices: devices, GlobalBatch: batch}
 }
 
-// bruteForce tries every combination of small numbers and keeps those the
-// rules, written out here once more, allow.
+// bruteForce tries every combination of numbers that divide what they must, and
+// keeps those the rules, written out here once more, allow.
 func bruteForce(r planner.Request) (plans []spec.Plan) {
 	perNode := 8
-	one := func(n int) []int {
+	dividing := func(n int) []int {
 		var out []int
 		for i := 1; i <= n; i++ {
-			out = append(out, i)
+			if n%i == 0 {
+				out = append(out, i)
+			}
 		}
 		return out
 	}
-	for _, dp := range one(r.Devices) {
-		for _, tp := range one(r.Devices) {
-			for _, pp := range one(r.Devices) {
-				for _, ep := range one(max(r.Model.Experts, 1)) {
-					for _, vp := range one(r.Model.Layers) {
-						for _, mb := range one(r.GlobalBatch) {
-							if dp*tp*pp != r.Devices || r.GlobalBatch%(dp*mb) != 0 || min(r.Devices, perNode)%tp != 0 || r.Devices > perNode && (r.Devices%perNode)%tp != 0 {
-								continue
+	for _, dp := range dividing(r.Devices) {
+		for _, tp := range dividing(r.Devices / dp) {
+			pp := r.Devices / dp / tp
+			if r.GlobalBatch%dp != 0 || min(r.Devices, perNode)%tp != 0 || r.Devices > perNode && (r.Devices%perNode)%tp != 0 {
+				continue
+			}
+			for _, mb := range dividing(r.GlobalBatch / dp) {
+				for _, ep := range dividing(max(r.Model.Experts, 1)) {
+					for vp := 1; vp <= r.Model.Layers; vp++ {
+						p := spec.Plan{DP: dp, TP: tp, PP: pp, CP: 1, EP: ep, VirtualStages: vp, MicroBatch: mb, AccumSteps: r.GlobalBatch / dp / mb, Precision: spec.BF16}
+						for _, p.Schedule = range []spec.Schedule{spec.ScheduleDefault, spec.ScheduleZBH1} {
+							plans = append(plans, withModes(r, p)...)
+							if p.Shard = groupInNode(r.Devices, dp, tp); p.Shard > 0 {
+								plans = append(plans, withModes(r, p)...)
 							}
-							p := spec.Plan{DP: dp, TP: tp, PP: pp, CP: 1, EP: ep, VirtualStages: vp, MicroBatch: mb, AccumSteps: r.GlobalBatch / dp / mb, Precision: spec.BF16}
-							for _, p.Schedule = range []spec.Schedule{spec.ScheduleDefault, spec.ScheduleZBH1} {
-								for p.Shard = range dp {
-									if p.Shard == 0 || p.Shard == groupInNode(r.Devices, dp, tp) {
-										plans = append(plans, withModes(r, p)...)
-									}
-								}
-							}
+							p.Shard = 0
 						}
 					}
 				}
@@ -130,31 +131,60 @@ func randomRequest(r *rand.Rand) planner.Request {
 		Devices: 1 + r.IntN(16), GlobalBatch: []int{4, 6, 8, 12, 16, 24}[r.IntN(6)]}
 }
 
+// bestByBruteForce returns the throughput of the fastest plan that fits, -Inf if
+// there is none, and how many plans were tried.
+func bestByBruteForce(t *testing.T, model perfmodel.Predictor, r planner.Request) (best float64, tried int) {
+	best = math.Inf(-1)
+	for _, p := range bruteForce(r) {
+		tried++
+		c := spec.Config{Model: r.Model, Plan: p, Accelerator: r.Accelerator, Link: r.Link, Shape: spec.Packed(r.Devices, 8)}
+		pred, err := model.Predict(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := memory.Estimate(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Total() != pred.MemoryBytes {
+			t.Fatalf("%s: predicted %g bytes, estimated %g", p, pred.MemoryBytes, b.Total())
+		}
+		if b.Fits(r.Accelerator.MemBytes) {
+			best = max(best, pred.Throughput)
+		}
+	}
+	return best, tried
+}
+
+// gpt3 is GPT-3 175B (Brown et al. 2020, table 2.1) on A100-80GB-SXM nodes with
+// eight 200 Gbit/s adapters.
+func gpt3(devices, batch int) planner.Request {
+	m := testModel(96, 12288, 96)
+	m.FFN, m.Vocab, m.SeqLen = 4*12288, 51200, 2048
+	a := testAccelerator(80)
+	a.BF16, a.MemBps = 312e12, 2.039e12
+	return planner.Request{Model: m, Accelerator: a, Link: spec.Link{IntraBps: 300e9, InterBps: 8 * 25e9}, Devices: devices, GlobalBatch: batch}
+}
+
+func TestBestOfGPT3EqualsBruteForce(t *testing.T) {
+	r := gpt3(1024, 1536)
+	model := analytic(t)
+	want, tried := bestByBruteForce(t, model, r)
+	rk, err := planner.New(model, planner.Options{}).Rank(ctx, r)
+	if err != nil || rk.Choices[0].Prediction.Throughput != want || rk.Evaluated != tried {
+		t.Errorf("%s makes %g samples/s of %d plans, by brute force %g of %d (%v)",
+			rk.Choices[0].Config.Plan, rk.Choices[0].Prediction.Throughput, rk.Evaluated, want, tried, err)
+	}
+	t.Logf("%d plans, %d fit, best %s: %g samples/s", rk.Evaluated, rk.Fitting, rk.Choices[0].Config.Plan, want)
+}
+
 func TestBestEqualsBruteForce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	model := analytic(t)
 	answered := 0
 	for i := range 200 {
 		r := randomRequest(rnd)
-		want, evaluated := math.Inf(-1), 0
-		for _, p := range bruteForce(r) {
-			evaluated++
-			c := spec.Config{Model: r.Model, Plan: p, Accelerator: r.Accelerator, Shape: spec.Packed(r.Devices, 8)}
-			pred, err := model.Predict(ctx, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := memory.Estimate(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b.Total() != pred.MemoryBytes {
-				t.Fatalf("problem %d: %s: predicted %g bytes, estimated %g", i, p, pred.MemoryBytes, b.Total())
-			}
-			if b.Fits(r.Accelerator.MemBytes) {
-				want = max(want, pred.Throughput)
-			}
-		}
+		want, evaluated := bestByBruteForce(t, model, r)
 		got, err := planner.New(model, planner.Options{}).Best(ctx, r)
 		if math.IsInf(want, -1) {
 			if !errors.Is(err, planner.ErrInfeasible) {

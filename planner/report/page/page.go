@@ -1,0 +1,36 @@
+// Package page is what every page of charts that Pacer writes is made of: the
+// style sheet, and uPlot, which draws the charts. A page embeds both, so that it
+// needs no network and no other file.
+package page
+
+import (
+	_ "embed" // style sheets and scripts
+	"html/template"
+)
+
+// uPlot 1.6.32 is by Leon Sorokin, https://github.com/leeoniya/uPlot, under the
+// MIT licence.
+var (
+	//go:embed assets/base.css
+	baseCSS string
+	//go:embed assets/uPlot.min.css
+	plotCSS string
+	//go:embed assets/uPlot.iife.min.js
+	plotJS string
+	//go:embed assets/uPlot.LICENSE
+	plotLicence string
+)
+
+// Plot is the script that defines uPlot, under its licence, which asks to be in
+// every copy.
+var Plot = template.JS("/*!\n" + plotLicence + "\n*/\n" + plotJS)
+
+// Colors is the number of colours c1, c2, ... the style sheet has for lines and
+// swatches, distinct to the colour-blind in light and in dark.
+const Colors = 8
+
+// Style returns the style sheet of a page: uPlot's, the common one, and own,
+// which wins.
+func Style(own string) template.CSS {
+	return template.CSS(plotCSS + "\n" + baseCSS + "\n" + own)
+}
