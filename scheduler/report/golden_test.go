@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	pageparts "github.com/pacer-ml/pacer/planner/report/page"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -113,7 +114,7 @@ func TestHTMLIsWhole(t *testing.T) {
 	if !bytes.Equal(one.Bytes(), two.Bytes()) {
 		t.Error("equal inputs give different pages")
 	}
-	for _, want := range []template.JS{plotScript, pageScript} {
+	for _, want := range []template.JS{pageparts.Plot, pageScript} {
 		if !bytes.Contains(one.Bytes(), []byte(want)) {
 			t.Errorf("the page lacks a script of %d bytes", len(want))
 		}

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"io"
 
+	pageparts "github.com/pacer-ml/pacer/planner/report/page"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -30,8 +31,7 @@ func WriteHTML(w io.Writer, in HTMLInput) error {
 	return pageTemplate.Execute(w, newPage(in))
 }
 
-// The page's own parts, and uPlot 1.6.32 (Leon Sorokin, MIT licence,
-// https://github.com/leeoniya/uPlot), which draws the charts.
+// The page's own parts.
 var (
 	//go:embed assets/page.html
 	pageHTML string
@@ -39,20 +39,12 @@ var (
 	pageCSS string
 	//go:embed assets/page.js
 	pageJS string
-	//go:embed assets/uPlot.min.css
-	plotCSS string
-	//go:embed assets/uPlot.iife.min.js
-	plotJS string
-	//go:embed assets/uPlot.LICENSE
-	plotLicence string
 )
 
 var (
 	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
-	pageStyle    = template.CSS(plotCSS + "\n" + pageCSS)
-	// The licence asks to be in every copy, and the page holds one.
-	plotScript = template.JS("/*!\n" + plotLicence + "\n*/\n" + plotJS)
-	pageScript = template.JS(pageJS)
+	pageStyle    = pageparts.Style(pageCSS)
+	pageScript   = template.JS(pageJS)
 )
 
 // page is what the template shows.
@@ -89,11 +81,8 @@ type pageCharts struct {
 	Waiting  *chart   `json:"waiting"`
 }
 
-// pageColors is the number of line colours the style sheet has.
-const pageColors = 8
-
 func newPage(in HTMLInput) *page {
-	p := &page{Title: in.Title, Score: in.Score.words(), Notes: in.Notes, Style: pageStyle, Plot: plotScript, Script: pageScript}
+	p := &page{Title: in.Title, Score: in.Score.words(), Notes: in.Notes, Style: pageStyle, Plot: pageparts.Plot, Script: pageScript}
 	if p.Title == "" {
 		p.Title = "Simulated schedules"
 	}
@@ -114,7 +103,7 @@ func (p *page) fillTable(runs []Summary) {
 		}
 	}
 	for i, s := range runs {
-		row := pageRow{Policy: s.Policy, Color: i%pageColors + 1}
+		row := pageRow{Policy: s.Policy, Color: i%pageparts.Colors + 1}
 		for _, c := range p.Head[1:] {
 			row.Cells = append(row.Cells, pageCell{Text: c.text(s), Value: c.value(s).String()})
 		}
