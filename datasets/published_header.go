@@ -11,7 +11,7 @@ import (
 // questionColumns are the columns that say what was run, and where the row is
 // from.
 var questionColumns = []string{"row_id", "source", "framework", "model", "params_b", "layers", "hidden", "heads", "vocab", "seq_len",
-	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "offload", "recompute",
+	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "dp", "tp", "pp", "cp", "ep", "vpp", "schedule", "zero_stage", "shard", "offload", "recompute",
 	"precision", "micro_batch", "global_batch", "grad_accum", "source_path", "source_commit", "source_date"}
 
 // oddColumns names the columns of a header that are not known but look like one

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -13,8 +14,8 @@ import (
 func (r *publishedRow) plan() {
 	p := spec.Plan{
 		DP: r.count("dp"), TP: r.count("tp"), PP: r.count("pp"), CP: r.count("cp"), EP: r.count("ep"),
-		VirtualStages: r.count("vpp"), ZeRO: r.count("zero_stage"),
-		Precision: r.precision(),
+		VirtualStages: r.count("vpp"), ZeRO: r.count("zero_stage"), Shard: r.count("shard"),
+		Precision: r.precision(), Schedule: r.schedule(),
 	}
 	if p.ZeRO > 3 {
 		r.fail("zero_stage", fmt.Errorf("is not 0, 1, 2 or 3"))
@@ -23,6 +24,9 @@ func (r *publishedRow) plan() {
 	p.Offload = r.offload()
 	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && r.stack == "Megatron-LM"
 	r.degrees(&p)
+	if n := max(p.DP, 1) * max(p.CP, 1); p.Shard > 0 && (p.ZeRO == 0 || n%p.Shard != 0) {
+		r.fail("shard", fmt.Errorf("does not divide dp x cp = %d, or there is no ZeRO", n))
+	}
 	r.batches(&p)
 	r.m.Config.Plan = p.Normal()
 	r.unrecorded()
@@ -192,6 +196,15 @@ func (r *publishedRow) precision() spec.Precision {
 		r.fail("precision", fmt.Errorf("is not a known format"))
 	}
 	return p
+}
+
+func (r *publishedRow) schedule() spec.Schedule {
+	s := spec.Schedule(strings.ToLower(r.str("schedule")))
+	if s == "" || slices.Contains(spec.Schedules(), s) {
+		return s
+	}
+	r.fail("schedule", fmt.Errorf("is not one of %v", spec.Schedules()))
+	return ""
 }
 
 func (r *publishedRow) recompute() spec.Recompute {

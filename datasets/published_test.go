@@ -15,7 +15,7 @@ import (
 )
 
 const publishedHeader = "row_id,source,model,params_b,layers,hidden,heads,seq_len,vocab,accelerator,num_nodes,gpus_per_node,num_gpus," +
-	"dp,tp,pp,cp,ep,vpp,zero_stage,offload,recompute,micro_batch,global_batch,grad_accum,precision,throughput_value,throughput_unit," +
+	"dp,tp,pp,cp,ep,vpp,zero_stage,offload,recompute,micro_batch,global_batch,grad_accum,precision,schedule,shard,throughput_value,throughput_unit," +
 	"step_time_s,mfu,tflops_per_gpu,mem_gib,status,notes,source_path,source_commit,source_date\n"
 
 // publishedCSV writes invented rows: "column=value ..." over the defaults of a
@@ -78,6 +78,9 @@ func TestPublishedRows(t *testing.T) {
 		{plan + "model=NewNet params_b=3.5 step_time_s=2.5", "NewNet", planText, 2.5, 0, spec.OK, ""},
 		{plan + "recompute=full zero_stage=3 offload=optimizer+params vpp=2 precision=mxfp8 step_time_s=2.5", "Llama3-8B",
 			"dp=4,tp=4,pp=1,vp=2,mb=2,ga=4,zero=3,offload=params,recompute=full,precision=mxfp8", 2.5, 0, spec.OK, ""},
+		{"global_batch=64 pp=2 dp=8 micro_batch=1 schedule=zb-h1 zero_stage=1 shard=4 precision=bf16 recompute=none seq_len=8192 step_time_s=10", "Llama3-8B",
+			"dp=8,tp=1,pp=2,schedule=zb-h1,mb=1,ga=8,zero=1,shard=4,precision=bf16", 10, 0, spec.OK, ""},
+		{plan + "zero_stage=3 shard=4 schedule=1F1B step_time_s=2.5", "Llama3-8B", "dp=4,tp=4,pp=1,mb=2,ga=4,zero=3,precision=bf16", 2.5, 0, spec.OK, ""},
 		{"micro_batch=4096 grad_accum=128 seq_len=512 throughput_value=16 throughput_unit=samples/s", "Llama3-8B",
 			"dp=16,tp=1,pp=1,mb=32,ga=128", 4096, 0, spec.OK, ""},
 	}
@@ -123,6 +126,9 @@ func TestPublishedBadRows(t *testing.T) {
 		"micro_batch=1 step_time_s=1 precision=int3":                   `precision "int3": is not a known format`,
 		"micro_batch=1 step_time_s=1 recompute=half":                   `recompute "half"`,
 		"micro_batch=1 step_time_s=1 zero_stage=7":                     `zero_stage "7"`,
+		"micro_batch=1 step_time_s=1 schedule=dualpipe pp=2":           `schedule "dualpipe": is not one of [1f1b gpipe`,
+		"micro_batch=1 step_time_s=1 zero_stage=3 shard=3":             `shard "3": does not divide dp x cp = 16`,
+		"micro_batch=1 step_time_s=1 shard=8":                          `shard "8": does not divide`,
 		"micro_batch=128128 seq_len=128 step_time_s=1":                 `micro_batch "128128": is more sequences than a device holds`,
 		"micro_batch=1 step_time_s=1 row_id= model=":                   `row_id "": is missing`,
 		"micro_batch=1 step_time_s=1 mem_gib=-3":                       `mem_gib "-3": is negative`,
