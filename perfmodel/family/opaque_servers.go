@@ -1,6 +1,9 @@
 package family
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Constants of serversForm, by place.
 const (
@@ -11,13 +14,17 @@ const (
 	osPull
 	osWorker
 	osTask
-	osParams
+	osUneven // of two servers, then of each number more
+	osParams = osUneven + osMostServers - 1
 )
+
+// osMostServers is how many servers may share unevenly.
+const osMostServers = 24
 
 // serversForm is a synchronous step of w workers with b samples each and p
 // parameter servers, s micro-batches per step:
 //
-//	T = s·(a + c·b) + S·√V·((s0 + s1·w)/p + s2·w + s3·p)
+//	T = s·(a + c·b) + S·√V·((s0 + s1·w)·u(p)^(1/(1+V))/p + s2·w + s3·p)
 //
 //	a,c   forward and backward on one worker, seconds, and seconds per sample
 //	S     scale of the exchange, seconds; V parameters over opaqueParams
@@ -25,14 +32,20 @@ const (
 //	s1    what it does for every worker: receiving, adding and sending
 //	s2,s3 what grows with the number of workers and servers: waiting, connections
 //
+//	u(p)  how much more than 1/p the server with most holds, u(1) = 1
+//
 // The form is that of Peng et al., Optimus, EuroSys 2018, section 3.2, for
-// synchronous training, with s0 besides, and fitted to logarithms. How evenly
-// servers share depends on their number and the sizes of arrays: the kernel has
-// a part of each number of servers, above one. Term s0, spreads and kernel were
-// chosen with DL2's measurements in view.
+// synchronous training, with s0 and u besides, and fitted to logarithms. Servers
+// share unevenly as MXNet spreads arrays over them: those below a million
+// parameters go whole to the server that a hash of their key names, larger ones
+// are cut in p (MXNET_KVSTORE_BIGARRAY_BOUND). So u follows no order in p, has
+// something in common between models of many layers, and matters less the more
+// parameters there are, as most are then in large arrays: hence the exponent. The
+// kernel has what is left of each number of servers, above one. Terms s0 and u,
+// spreads and kernel were chosen with DL2's measurements in view.
 var serversForm = &opaqueForm{
 	name: "parameter servers",
-	params: []opaqueParam{
+	params: append([]opaqueParam{
 		osFixed:  {"a", 0.2, 1, 0.7, 0.4},
 		osSample: {"c", 0.005, 1.5, 0.7, 0.4},
 		osSync:   {"S", 0.2, 1.2, 1, 0.3},
@@ -40,8 +53,8 @@ var serversForm = &opaqueForm{
 		osPull:   {"s1", 0.4, 1, 0.5, 0.5},
 		osWorker: {"s2", 0.1, 0.5, 0.5, 0.3},
 		osTask:   {"s3", 0.01, 0.5, 0.5, 0.3},
-	},
-	kernel:  opaqueKernel{batchSD: 0.2, batchScale: 3, placeSD: 0.15, placeScale: 2, stepSD: 0.03, rowSD: 0.05, serversSD: 0.07},
+	}, slices.Repeat([]opaqueParam{{"u", 1, 0.02, 0.5, 0.05}}, osParams-osUneven)...),
+	kernel:  opaqueKernel{batchSD: 0.2, batchScale: 3, placeSD: 0.15, placeScale: 2, stepSD: 0.03, rowSD: 0.03, serversSD: 0.05},
 	start:   serversStart,
 	logTime: serversLogTime,
 }
@@ -64,16 +77,21 @@ func serversStart(d *opaqueData, p []float64) {
 }
 
 func serversLogTime(x *opaquePoint, p, grad []float64) (float64, [2]float64) {
-	var e [osParams]float64
-	for i, v := range p[:osParams] {
-		e[i] = math.Exp(logBound(v))
+	var e [osUneven]float64
+	for i := range e {
+		e[i] = math.Exp(logBound(p[i]))
 	}
-	messages := e[osSync] * math.Sqrt(x.volume)
-	parts := [osParams]float64{
+	messages, held := e[osSync]*math.Sqrt(x.volume), 1/x.servers
+	uneven, small := osUneven+int(x.servers)-2, 1/(1+x.volume)
+	known := x.servers > 1 && x.servers <= osMostServers
+	if known {
+		held *= math.Exp(small * logBound(p[uneven]))
+	}
+	parts := [osUneven]float64{
 		osFixed:  x.accum * e[osFixed],
 		osSample: x.accum * e[osSample] * x.batch,
-		osServer: messages * e[osServer] / x.servers,
-		osPull:   messages * e[osPull] * x.devices / x.servers,
+		osServer: messages * e[osServer] * held,
+		osPull:   messages * e[osPull] * x.devices * held,
 		osWorker: messages * e[osWorker] * x.devices,
 		osTask:   messages * e[osTask] * x.servers,
 	}
@@ -91,6 +109,9 @@ func serversLogTime(x *opaquePoint, p, grad []float64) (float64, [2]float64) {
 			grad[i] = v / t
 		}
 		grad[osSync] = sync / t
+		if known {
+			grad[uneven] = small * (parts[osServer] + parts[osPull]) / t
+		}
 	}
 	return math.Log(t), [2]float64{compute / t, sync / t}
 }

@@ -124,7 +124,7 @@ func TestOpaqueGradients(t *testing.T) {
 	points := map[*opaqueForm][]opaquePoint{}
 	for _, c := range []spec.Config{
 		opaqueConfig("m", "d", 1, 4, 8), opaqueConfig("m", "d", 3, 4, 1), opaqueConfig("m", "d", 14, 4, 300),
-		serversConfig("m", 1, 1, 32), serversConfig("m", 7, 3, 5),
+		serversConfig("m", 1, 1, 32), serversConfig("m", 7, 3, 5), serversConfig("m", 9, 24, 5),
 	} {
 		for _, accum := range []int{1, 4} {
 			c.Plan.AccumSteps = accum
@@ -165,10 +165,15 @@ func TestOpaqueStepByHand(t *testing.T) {
 	}
 	p = slices.Repeat([]float64{-logLimit}, osParams)
 	p[osFixed], p[osSample], p[osSync], p[osServer], p[osPull] = math.Log(0.1), math.Log(0.01), 0, math.Log(0.6), math.Log(0.3)
+	p[osUneven+1] = 5 * math.Log(1.5) // of three
 	x = opaquePoint{batch: 20, accum: 1, devices: 4, nodes: 1, perNode: 4, servers: 3, volume: 4}
-	// 0.3 + 2·(0.6 + 0.3·4)/3.
-	if y, _ := serversForm.logTime(&x, p, nil); math.Abs(math.Exp(y)-1.5) > 1e-6 {
-		t.Errorf("servers: %g s, want 1.5", math.Exp(y))
+	// 0.3 + 2·(0.6 + 0.3·4)·1.5/3.
+	if y, _ := serversForm.logTime(&x, p, nil); math.Abs(math.Exp(y)-2.1) > 1e-6 {
+		t.Errorf("servers: %g s, want 2.1", math.Exp(y))
+	}
+	x.servers = 1000 // more than are told apart
+	if y, _ := serversForm.logTime(&x, p, nil); math.Abs(math.Exp(y)-0.3036) > 1e-6 {
+		t.Errorf("a thousand servers: %g s, want 0.3036", math.Exp(y))
 	}
 }
 
