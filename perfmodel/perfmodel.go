@@ -32,6 +32,16 @@ type Preparer interface {
 	Prepare(c spec.Config) (func(p spec.Plan) (spec.Prediction, error), error)
 }
 
+// Bounder is an optional interface of Predictors that know, cheaply, how fast a
+// plan is at best: a search need not look further at one that is slower than
+// what it has.
+type Bounder interface {
+	// StepAtLeast fixes everything in c but its plan. The function returned gives
+	// seconds that the predicted step of a normal plan takes at least. It is not
+	// safe for concurrent use. It is nil where nothing is known.
+	StepAtLeast(c spec.Config) (func(p *spec.Plan) float64, error)
+}
+
 // Fitted is a Predictor with parameters that can be kept on disk; Family.Load
 // reads what MarshalBinary wrote.
 type Fitted interface {

@@ -177,11 +177,13 @@ func (pl *Planner) fastest(ctx context.Context, r Request) (answer, error) {
 	}
 	var best candidate
 	var a answer
-	s := pl.newSearch(ctx, &r, func(c *candidate) {
+	s := pl.newSearch(ctx, &r, nil)
+	s.add = func(c *candidate) {
 		if !a.ok || compareFitting(c, &best) < 0 {
 			best, a.ok = *c, true
+			s.bar = c.worth // in samples/s
 		}
-	})
+	}
 	err := s.run(r)
 	if err == nil {
 		err = s.opinion()

@@ -27,7 +27,8 @@ type candidate struct {
 type site struct {
 	config   spec.Config // Plan is zero
 	predict  func(spec.Plan) (spec.Prediction, error)
-	prepared bool // predictions say nothing of memory, or what memory does
+	atLeast  func(*spec.Plan) float64 // seconds of a step, nil where nothing is known
+	prepared bool                     // predictions say nothing of memory, or what memory does
 	memory   memory.Estimator
 	known    bool    // memory covers the model
 	budget   float64 // the most bytes that fit, see memory.Budget; 0 = no limit
@@ -49,6 +50,7 @@ type search struct {
 	ask        *Request         // whose objective counts
 	add        func(*candidate) // must not keep what it is given
 	keepMisses bool             // hand over candidates that do not fit too
+	bar        float64          // samples/s below which candidates are of no interest
 
 	r         Request // the present one
 	limit     float64 // usable bytes of one device, 0 = unknown
@@ -149,12 +151,18 @@ func (s *search) interrupted() bool {
 	return s.evaluated%1024 == 0 && s.ctx.Err() != nil
 }
 
+// boundSlack is by how much more rounding may make a bound, relative to it.
+const boundSlack = 1e-9
+
 // judge looks at memory first where it need not ask for a prediction: what
 // does not fit needs no time.
 func (s *search) judge(at int32, p *spec.Plan) error {
+	st := &s.sites[at]
+	if s.bar > 0 && st.atLeast != nil && float64(p.GlobalBatch()) < s.bar*(1-boundSlack)*st.atLeast(p) {
+		return nil
+	}
 	k := &s.k
 	*k = candidate{plan: *p, site: at}
-	st := &s.sites[at]
 	if st.prepared {
 		if st.estimate(k); !s.fit(k, st) {
 			s.miss(k)
@@ -239,6 +247,11 @@ func (s *search) siteOf(c *spec.Config) (int32, error) {
 	var err error
 	if st.predict, st.prepared, err = s.predictor(fixed); err != nil {
 		return 0, err
+	}
+	if b, ok := s.pl.p.(perfmodel.Bounder); ok {
+		if st.atLeast, err = b.StepAtLeast(fixed); err != nil {
+			return 0, err
+		}
 	}
 	s.sites = append(s.sites, st)
 	return int32(len(s.sites) - 1), nil

@@ -25,43 +25,75 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 	if !pr.work.shape {
 		return pr.opaqueParts(p)
 	}
-	p.SequenceParallel = p.TP > 1 && (p.SequenceParallel || pr.machine.stack.sequence)
-	m, w := &pr.machine, &pr.work
-	l := w.layerOf(m, p)
+	pr.stackHabits(p)
+	c := pr.passOf(p)
+	l := &c.layer
 	micro := float64(p.AccumSteps)
-	mean := w.layers / float64(p.PP)
-	busiest, last := math.Ceil(mean), math.Floor(mean) // see spec.Plan.StageLayers
-
-	var out Parts
-	head := w.headSec(m, p)
-	compute, recompute, launch := pr.layerSec(&l, p)
+	compute, recompute, launch := pr.layerSec(l, p)
 	tp := l.tp * tpOperations(p)
 	ep, cp := l.ep, l.cp
 	perLayer := compute + recompute + launch + tp + ep + cp
+	mean := pr.work.layers / float64(p.PP)
+	pace, paceHead := pr.pace(p, perLayer, c.head)
 
-	// The stage with the head paces the pipeline unless others hold more layers.
-	pace, paceHead := busiest, 0.0
-	if last*perLayer+head >= busiest*perLayer {
-		pace, paceHead = last, head
-	}
+	var out Parts
 	out.Compute = micro * (pace*compute + paceHead)
 	out.Recompute = micro * pace * recompute
 	out.Launch = micro * pace * launch
 	out.TP, out.EP, out.CP = micro*pace*tp, micro*pace*ep, micro*pace*cp
 
 	backward := (2*l.forward+l.attnBack)*pace + paceHead*2/3
-	out.Pipeline = pr.pipelineSec(p, mean*perLayer+head/float64(p.PP), mean*l.forward+head/3/float64(p.PP))
+	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), mean*l.forward+c.head/3/float64(p.PP))
 	out.DP = pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
 	pr.updateSec(p, &out)
 	out.Fixed = pr.machine.k.fixedSec
 	return out
 }
 
+// stackHabits changes p to what the stack does unasked: sequence parallelism
+// with tensor parallelism.
+func (pr *prepared) stackHabits(p *spec.Plan) {
+	p.SequenceParallel = p.TP > 1 && (p.SequenceParallel || pr.machine.stack.sequence)
+}
+
+// pass is one micro-batch on a device, whatever the stages, the states and what
+// is done again.
+type pass struct {
+	layer layer
+	head  float64 // seconds of the vocabulary head
+}
+
+func (pr *prepared) passOf(p *spec.Plan) pass {
+	return pass{pr.work.layerOf(&pr.machine, p), pr.work.headSec(&pr.machine, p)}
+}
+
+// pace returns the layers of the stage the others wait for, and the head's
+// seconds if it is that with the head, which is the one unless others hold more
+// layers. perLayer is in seconds.
+func (pr *prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec float64) {
+	mean := pr.work.layers / float64(p.PP)
+	busiest, last := math.Ceil(mean), math.Floor(mean) // see spec.Plan.StageLayers
+	if last*perLayer+head >= busiest*perLayer {
+		return last, head
+	}
+	return busiest, 0
+}
+
 // layerSec splits one layer and micro-batch into compute, recomputation and
 // the time the device waits for the host: launches run ahead of the device, so
 // that mostly the slower of the two counts, by √(device² + host²).
 func (pr *prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
-	compute = (3*l.forward + l.attn + l.attnBack + l.passes)
+	compute, recompute = pr.kernelSec(l, p)
+	device, host := compute+recompute, 2*l.launch
+	if p.Recompute == spec.RecomputeFull {
+		host += l.launch
+	}
+	return compute, recompute, math.Hypot(device, host) - device + l.sync
+}
+
+// kernelSec is the device's part of layerSec.
+func (pr *prepared) kernelSec(l *layer, p *spec.Plan) (compute, recompute float64) {
+	compute = 3*l.forward + l.attn + l.attnBack + l.passes
 	again := l.forward + l.attn + l.passes/3
 	switch p.Recompute {
 	case spec.RecomputeFull:
@@ -70,14 +102,10 @@ func (pr *prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch
 		if pr.machine.stack.halfAgain {
 			recompute = again / 2
 		} else {
-			recompute = (l.attn + l.attnMem/3)
+			recompute = l.attn + l.attnMem/3
 		}
 	}
-	device, host := compute+recompute, 2*l.launch
-	if p.Recompute == spec.RecomputeFull {
-		host += l.launch
-	}
-	return compute, recompute, math.Hypot(device, host) - device + l.sync
+	return compute, recompute
 }
 
 // tpOperations counts the all-reduces of one layer and micro-batch: two

@@ -1,0 +1,114 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// front is the section of the Pareto front.
+type front struct {
+	Speed string // what is traded against memory and devices
+	Note  string // on what the chart leaves out
+	Table *table
+	chart frontChart
+}
+
+// frontChart is a line for each number of devices, from the plan that needs
+// most memory to the one that needs least.
+type frontChart struct {
+	Speed     string      `json:"speed"` // name of the y axis
+	DeviceGiB figure      `json:"device_gib"`
+	Counts    []frontLine `json:"counts"` // by ascending number of devices
+}
+
+type frontLine struct {
+	Devices int      `json:"n"`
+	GiB     []figure `json:"gib"`
+	Speed   []figure `json:"speed"`
+	Plans   []string `json:"plans"`
+	Best    int      `json:"best"` // index of the best plan of the page, -1 if it is elsewhere
+}
+
+// frontLines is how many lines the chart holds at most: as many as can be told
+// apart.
+const frontLines = 12
+
+// newFront returns nil when there is no front, or no memory to draw it against.
+func newFront(in *Input) *front {
+	choices := in.Front.Choices
+	if len(choices) == 0 || choices[0].Prediction.MemoryBytes <= 0 {
+		return nil
+	}
+	groups := byDevices(choices)
+	shown := spread(groups, frontLines)
+	f := &front{Speed: speedName(&in.Request), chart: frontChart{Speed: speedName(&in.Request), DeviceGiB: nothing()}}
+	f.Table = plansTable("Plans no other beats", &in.Request, choices)
+	if len(shown) < len(groups) {
+		f.Note = fmt.Sprintf("The chart shows %d of the %d numbers of devices, of neighbouring ones the one with the best speed per device; the table has all.", len(shown), len(groups))
+	}
+	if b := in.Request.Accelerator.MemBytes; b > 0 {
+		f.chart.DeviceGiB = figure(b / memory.GiB)
+	}
+	for _, g := range shown {
+		f.chart.Counts = append(f.chart.Counts, newFrontLine(in, g))
+	}
+	return f
+}
+
+func newFrontLine(in *Input, group []planner.Choice) frontLine {
+	l := frontLine{Devices: devices(&group[0]), Best: -1}
+	best := fitting(in.Ranking.Choices)
+	for i := range group {
+		c := &group[i]
+		l.GiB = append(l.GiB, figure(c.Prediction.MemoryBytes/memory.GiB))
+		l.Speed = append(l.Speed, figure(speed(&in.Request, c)))
+		l.Plans = append(l.Plans, c.Config.Plan.String())
+		if len(best) > 0 && best[0].Config == c.Config {
+			l.Best = i
+		}
+	}
+	return l
+}
+
+// byDevices groups choices that are ordered by devices, then speed.
+func byDevices(choices []planner.Choice) [][]planner.Choice {
+	var out [][]planner.Choice
+	from := 0
+	for i := 1; i <= len(choices); i++ {
+		if i == len(choices) || devices(&choices[i]) != devices(&choices[from]) {
+			out = append(out, choices[from:i])
+			from = i
+		}
+	}
+	return out
+}
+
+// spread returns at most n of the groups, n at least 2, spread evenly over the
+// logarithm of their devices: the first, the last, and of those between that are
+// near each other the one whose fastest choice has the best speed per device.
+func spread(groups [][]planner.Choice, n int) [][]planner.Choice {
+	if len(groups) <= n {
+		return groups
+	}
+	last := len(groups) - 1
+	from, to := math.Log(count(groups[0])), math.Log(count(groups[last]))
+	out, bin := groups[:1:1], -1
+	for _, g := range groups[1:last] {
+		b := min(int((math.Log(count(g))-from)/(to-from)*float64(n-2)), n-3)
+		if b != bin {
+			out, bin = append(out, g), b
+		} else if kept := out[len(out)-1]; perDevice(g) > perDevice(kept) {
+			out[len(out)-1] = g
+		}
+	}
+	return append(out, groups[last])
+}
+
+func count(group []planner.Choice) float64 { return float64(devices(&group[0])) }
+
+func perDevice(group []planner.Choice) float64 {
+	return group[0].Prediction.Throughput * group[0].Efficiency / count(group)
+}

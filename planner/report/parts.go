@@ -1,0 +1,82 @@
+package report
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	pageparts "github.com/pacer-ml/pacer/planner/report/page"
+)
+
+// bar is a whole and its parts, side by side.
+type bar struct {
+	Title string
+	Total string // with its unit
+	Unit  string
+	Parts []barPart
+	Note  string
+}
+
+type barPart struct {
+	What        string
+	Size, Share string
+	Width       string // of the bar, percent
+	Color       int    // 1-based
+	Striped     bool   // the colour is that of an earlier part
+}
+
+// leastPart is the share of the whole below which a part is left out.
+const leastPart = 1e-4
+
+// newBars shows where time and memory of the best plan go.
+func newBars(in *Input) []bar {
+	var out []bar
+	if b, ok := newBar(in.Time, 1, 0); ok {
+		b.Title, b.Unit = "One step", "s"
+		b.Total = sig(total(in.Time), 3) + " s"
+		out = append(out, b)
+	}
+	if b, ok := newBar(in.Memory, 1/memory.GiB, in.Request.Accelerator.MemBytes); ok {
+		b.Title, b.Unit = "Memory of the fullest device", "GiB"
+		b.Total = sig(total(in.Memory)/memory.GiB, 3) + " GiB"
+		if device := in.Request.Accelerator.MemBytes; device > 0 {
+			b.Total += " of " + sig(device/memory.GiB, 3) + " GiB"
+			b.Note = "The blank end of the bar is what is left of the device."
+		}
+		if in.HostBytes > 0 {
+			b.Note += " Beside it, " + sig(in.HostBytes/memory.GiB, 3) + " GiB of host memory for each device."
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// newBar lays parts out over a bar of width whole, or of their sum if that is
+// more. Sizes are shown times scale. ok is false when there is nothing to show.
+func newBar(parts []Part, scale, whole float64) (b bar, ok bool) {
+	sum := total(parts)
+	if !(sum > 0) || math.IsInf(sum, 0) {
+		return b, false
+	}
+	whole = max(whole, sum)
+	for _, p := range parts {
+		if !(p.Size >= sum*leastPart) {
+			continue
+		}
+		n := len(b.Parts)
+		b.Parts = append(b.Parts, barPart{
+			What: p.What, Size: sig(p.Size*scale, 3), Share: percent(p.Size / sum),
+			Width: strconv.FormatFloat(100*p.Size/whole, 'f', 3, 64),
+			Color: n%pageparts.Colors + 1, Striped: n >= pageparts.Colors,
+		})
+	}
+	return b, true
+}
+
+func total(parts []Part) float64 {
+	sum := 0.0
+	for _, p := range parts {
+		sum += p.Size
+	}
+	return sum
+}
