@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // bodies are buffers of requests that have been answered.
@@ -64,7 +62,7 @@ func (s *Server) readBody(buf *bytes.Buffer, w http.ResponseWriter, r *http.Requ
 	return err
 }
 
-func bodyProblem(err error, most int64) *huma.ErrorModel {
+func bodyProblem(err error, most int64) *Problem {
 	var large *http.MaxBytesError
 	var slow net.Error
 	switch {

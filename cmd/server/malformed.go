@@ -14,7 +14,7 @@ import (
 
 // malformed returns the problem with a body that is no JSON, or has a number
 // that does not exist: where it is, and what. nil if there is none.
-func malformed(body []byte) *huma.ErrorModel {
+func malformed(body []byte) *Problem {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil // huma says that there has to be one
 	}

@@ -23,10 +23,17 @@ const (
 	typeTimeout     = "urn:pacer:problem:timeout"
 )
 
-// problem makes the answer of an error (RFC 9457).
-func problem(err error) *huma.ErrorModel {
+// Problem is the answer of an error (RFC 9457), with what a planner says of
+// requests nothing answers.
+type Problem struct {
+	huma.ErrorModel
+	Infeasible *remote.Infeasible `json:"infeasible,omitempty"`
+}
+
+// problem makes the answer of an error.
+func problem(err error) *Problem {
 	var (
-		ready   *huma.ErrorModel
+		ready   *Problem
 		field   *ask.FieldError
 		unknown *catalog.UnknownError
 	)
@@ -38,7 +45,9 @@ func problem(err error) *huma.ErrorModel {
 	case errors.As(err, &unknown):
 		return about(newProblem(http.StatusNotFound, typeUnknownName, err.Error()), strings.TrimSuffix(unknown.What, " type"), unknown.Name, err.Error())
 	case remote.TypeOf(err) != "":
-		return newProblem(http.StatusUnprocessableEntity, remote.TypeOf(err), err.Error())
+		p := newProblem(http.StatusUnprocessableEntity, remote.TypeOf(err), err.Error())
+		p.Infeasible = remote.FromInfeasible(err)
+		return p
 	case errors.Is(err, context.DeadlineExceeded):
 		return newProblem(http.StatusServiceUnavailable, typeTimeout, "the answer took too long: "+err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
@@ -49,7 +58,7 @@ func problem(err error) *huma.ErrorModel {
 	return newProblem(http.StatusInternalServerError, "", err.Error())
 }
 
-func fieldProblem(e *ask.FieldError) *huma.ErrorModel {
+func fieldProblem(e *ask.FieldError) *Problem {
 	kind := ""
 	if e.NoAnswer {
 		kind = typeNoAnswer
@@ -58,18 +67,18 @@ func fieldProblem(e *ask.FieldError) *huma.ErrorModel {
 }
 
 // about adds which field of the body is at fault.
-func about(p *huma.ErrorModel, field string, value any, message string) *huma.ErrorModel {
+func about(p *Problem, field string, value any, message string) *Problem {
 	p.Errors = append(p.Errors, &huma.ErrorDetail{Location: "body." + field, Message: message, Value: value})
 	return p
 }
 
-func newProblem(status int, kind, detail string) *huma.ErrorModel {
-	return &huma.ErrorModel{Type: kind, Status: status, Title: http.StatusText(status), Detail: detail}
+func newProblem(status int, kind, detail string) *Problem {
+	return &Problem{ErrorModel: huma.ErrorModel{Type: kind, Status: status, Title: http.StatusText(status), Detail: detail}}
 }
 
 // writeProblem answers with p.
-func writeProblem(w http.ResponseWriter, p *huma.ErrorModel) {
-	shorten(p)
+func writeProblem(w http.ResponseWriter, p *Problem) {
+	shorten(&p.ErrorModel)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
@@ -110,8 +119,11 @@ func cut(s string, n int) string {
 
 // shortened is a huma.Transformer that shortens the problems huma finds itself.
 func shortened(_ huma.Context, _ string, v any) (any, error) {
-	if p, ok := v.(*huma.ErrorModel); ok {
+	switch p := v.(type) {
+	case *huma.ErrorModel:
 		shorten(p)
+	case *Problem:
+		shorten(&p.ErrorModel)
 	}
 	return v, nil
 }

@@ -19,12 +19,12 @@ import (
 
 // Network is how a question brings its model along.
 type Network struct {
-	Network *spec.Model `json:"network,omitempty" doc:"The model itself, where it is none of the catalog or the store."`
+	Own *spec.Model `json:"network,omitempty" doc:"The model itself, where it is none of the catalog or the store."`
 }
 
 func (n *Network) into(q *ask.Question) {
-	if n.Network != nil {
-		q.Network = *n.Network
+	if n.Own != nil {
+		q.Network = *n.Own
 		q.Network.Name = cmp.Or(q.Network.Name, q.Model)
 	}
 }
@@ -50,8 +50,8 @@ type Batch struct {
 
 // BatchRow is a prediction, or why there is none.
 type BatchRow struct {
-	Plan    *ask.PlanRow     `json:"plan,omitempty"`
-	Problem *huma.ErrorModel `json:"problem,omitempty"`
+	Plan    *ask.PlanRow `json:"plan,omitempty"`
+	Problem *Problem     `json:"problem,omitempty"`
 }
 
 // PlanRequest asks for the best plans.
@@ -177,7 +177,7 @@ func (s *Server) batchRow(ctx context.Context, q *PredictRequest) (out BatchRow)
 	row, _, err := s.predictRow(ctx, q)
 	if err != nil {
 		p := problem(err)
-		shorten(p)
+		shorten(&p.ErrorModel)
 		return BatchRow{Problem: p}
 	}
 	return BatchRow{Plan: &row}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -16,6 +17,54 @@ type Problem struct {
 	Status int      `json:"status,omitempty"`
 	Detail string   `json:"detail,omitempty"`
 	Errors []Detail `json:"errors,omitempty"`
+	// Infeasible says more of a problem of TypeInfeasible.
+	Infeasible *Infeasible `json:"infeasible,omitempty"`
+}
+
+// Infeasible is a planner.InfeasibleError in JSON.
+type Infeasible struct {
+	Question string  `json:"question"`
+	Why      string  `json:"why"`
+	Nearest  *Choice `json:"nearest,omitempty" doc:"The plan that came nearest."`
+	Remedy   *Remedy `json:"remedy,omitempty" doc:"The smallest change found that would help."`
+}
+
+// Remedy is a planner.Remedy in JSON.
+type Remedy struct {
+	Change  string     `json:"change"`
+	Devices int        `json:"devices,omitempty"`
+	Plan    *spec.Plan `json:"plan,omitempty"`
+}
+
+// FromInfeasible puts what err says of its infeasibility into JSON form; nil
+// where it says nothing.
+func FromInfeasible(err error) *Infeasible {
+	var e *planner.InfeasibleError
+	if !errors.As(err, &e) {
+		return nil
+	}
+	out := &Infeasible{Question: e.Question, Why: e.Why}
+	if e.Nearest != nil {
+		c := FromChoice(*e.Nearest)
+		out.Nearest = &c
+	}
+	if e.Remedy != nil {
+		out.Remedy = &Remedy{e.Remedy.Change, e.Remedy.Devices, e.Remedy.Plan}
+	}
+	return out
+}
+
+// Planner returns the planner's form of i.
+func (i *Infeasible) Planner() *planner.InfeasibleError {
+	out := &planner.InfeasibleError{Question: i.Question, Why: i.Why}
+	if i.Nearest != nil {
+		c := i.Nearest.Planner()
+		out.Nearest = &c
+	}
+	if i.Remedy != nil {
+		out.Remedy = &planner.Remedy{Change: i.Remedy.Change, Devices: i.Remedy.Devices, Plan: i.Remedy.Plan}
+	}
+	return out
 }
 
 // Detail is what is wrong with one value of a question.
@@ -53,8 +102,8 @@ func TypeOf(err error) string {
 }
 
 // Error is an answer of the server that is a problem. It wraps the error that
-// the planner would have returned: planner.ErrInfeasible, perfmodel.ErrNotCovered
-// or perfmodel.ErrTooFewPoints.
+// the planner would have returned: *planner.InfeasibleError,
+// perfmodel.ErrNotCovered or perfmodel.ErrTooFewPoints.
 type Error struct {
 	Problem
 }
@@ -71,8 +120,12 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the sentinel that the type stands for, or nil.
+// Unwrap returns the planner's error where the server told of it, else the
+// sentinel that the type stands for, or nil.
 func (e *Error) Unwrap() error {
+	if e.Infeasible != nil {
+		return e.Infeasible.Planner()
+	}
 	for _, s := range sentinels {
 		if e.Type == s.name {
 			return s.is

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+)
+
+// conn is a kept HTTP/1.1 connection that costs little: an answer has a
+// Content-Length and is read, not parsed.
+type conn struct {
+	c    net.Conn
+	r    *bufio.Reader
+	body []byte
+}
+
+func newConn(c net.Conn) *conn { return &conn{c: c, r: bufio.NewReader(c)} }
+
+// ask sends a request and reads its answer; ok is whether that is a prediction.
+func (c *conn) ask(request []byte) (ok bool, err error) {
+	if _, err := c.c.Write(request); err != nil {
+		return false, err
+	}
+	status, err := c.r.ReadSlice('\n')
+	if err != nil {
+		return false, err
+	}
+	ok = bytes.HasPrefix(status, []byte("HTTP/1.1 200"))
+	n := -1
+	for {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil {
+			return false, err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if v, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found {
+			if n, err = strconv.Atoi(string(bytes.TrimSpace(v))); err != nil {
+				return false, err
+			}
+		}
+	}
+	if n < 0 {
+		return false, fmt.Errorf("an answer without Content-Length")
+	}
+	if cap(c.body) < n {
+		c.body = make([]byte, n)
+	}
+	c.body = c.body[:n]
+	_, err = io.ReadFull(c.r, c.body)
+	return ok && bytes.Contains(c.body, []byte(`"step_time_s":`)), err
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// usage is processor time used so far.
+type usage struct{ server, client time.Duration }
+
+// used returns what the server at address says it used, and what this process
+// did.
+func used(address string) (usage, error) {
+	server, err := serverTime(address)
+	var own syscall.Rusage
+	if err == nil {
+		err = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
+	}
+	return usage{server, time.Duration(own.Utime.Nano() + own.Stime.Nano())}, err
+}
+
+func serverTime(address string) (time.Duration, error) {
+	res, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	for sc := bufio.NewScanner(res.Body); sc.Scan(); {
+		if v, ok := strings.CutPrefix(sc.Text(), "process_cpu_seconds_total "); ok {
+			sec, err := strconv.ParseFloat(v, 64)
+			return time.Duration(sec * float64(time.Second)), err
+		}
+	}
+	return 0, fmt.Errorf("%s/metrics says nothing of processor time", address)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.pacer, "pacer", "bin/pacer", "the command to measure")
+	flag.StringVar(&o.address, "address", "", "a server that runs already, host:port, instead")
+	flag.Float64Var(&o.rate, "rate", 10000, "questions per second")
+	flag.DurationVar(&o.duration, "duration", 10*time.Second, "how long")
+	flag.DurationVar(&o.warm, "warm", 2*time.Second, "how long before that, not counted")
+	flag.IntVar(&o.conns, "connections", 32, "kept connections")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "serve:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	pacer, address string
+	rate           float64
+	duration, warm time.Duration
+	conns          int
+}
+
+func run(o options) error {
+	if !(o.rate > 0 && o.rate <= 1e6) || o.duration <= 0 || o.warm < 0 || o.conns < 1 {
+		return errors.New("rate, duration and connections must be positive")
+	}
+	address := o.address
+	if address == "" {
+		started, stop, err := start(o.pacer)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		address = started
+	}
+	warm := int(o.rate * o.warm.Seconds())
+	count := warm + int(o.rate*o.duration.Seconds())
+	requests := newRequests(address, count)
+	runtime.GC()
+	before, err := used(address)
+	if err != nil {
+		return err
+	}
+	results, err := load(context.Background(), address, requests, o.rate, o.conns)
+	if err != nil {
+		return err
+	}
+	after, err := used(address)
+	if err != nil {
+		return err
+	}
+	report(os.Stdout, results[warm:], o)
+	fmt.Printf("processor time per prediction: server %.1f us, client %.1f us\n", each(after.server-before.server, count), each(after.client-before.client, count))
+	return nil
+}
+
+// each returns the microseconds of one of n.
+func each(total time.Duration, n int) float64 { return total.Seconds() * 1e6 / float64(n) }
+
+var listening = regexp.MustCompile(`listening on http://(\S+?),`)
+
+// start runs the server on a free port, over an empty store.
+func start(pacer string) (address string, stop func(), err error) {
+	data, err := os.MkdirTemp("", "serve")
+	if err != nil {
+		return "", nil, err
+	}
+	cmd := exec.Command(pacer, "--data", data, "serve", "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "PACER_TOKEN=")
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = cmd.Wait()
+		os.RemoveAll(data)
+	}
+	for sc := bufio.NewScanner(errs); sc.Scan(); {
+		if m := listening.FindStringSubmatch(sc.Text()); m != nil {
+			go func() { _, _ = io.Copy(os.Stderr, errs) }()
+			return m[1], stop, nil
+		}
+		fmt.Fprintln(os.Stderr, sc.Text())
+	}
+	stop()
+	return "", nil, fmt.Errorf("%s did not say where it listens", pacer)
+}
+
+// report prints what came of the questions that count.
+func report(w io.Writer, results []time.Duration, o options) {
+	failed := 0
+	var ok []time.Duration
+	for _, r := range results {
+		if r == failure {
+			failed++
+		} else {
+			ok = append(ok, r)
+		}
+	}
+	slices.Sort(ok)
+	fmt.Fprintf(w, "%g predictions/s asked for %v over %d connections, all different; %d cores for client and server\n", o.rate, o.duration, o.conns, runtime.NumCPU())
+	fmt.Fprintf(w, "answered %d, failed %d\n", len(ok), failed)
+	for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
+		if len(ok) > 0 {
+			fmt.Fprintf(w, "p%-5g %8.3f ms\n", 100*q, ok[min(int(q*float64(len(ok))), len(ok)-1)].Seconds()*1e3)
+		}
+	}
+}

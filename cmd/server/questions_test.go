@@ -1,0 +1,281 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// The API answers what the planner does when it is asked directly.
+func TestAnswersAreThePlanners(t *testing.T) {
+	s := newServer(t, Options{})
+	q := ask.Question{Model: "llama3-8b", Accelerator: "h100", GlobalBatch: 64}
+	r, err := s.desk.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pl := planner.New(r.Predictor, planner.Options{})
+
+	at := r
+	at.Devices = 16
+	ranking, err := pl.Rank(t.Context(), at.Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := ask.PlanRows(ranking, 5, false)
+	got := post[ask.Plans](t, s, "/v1/plan", `{"model":"llama3-8b","accelerator":"h100","global_batch":64,"devices":16,"top":5}`)
+	if !reflect.DeepEqual(got.Plans, want) || got.Evaluated != ranking.Evaluated {
+		t.Errorf("plan: %+v, want %+v", got, want)
+	}
+
+	for _, row := range want {
+		body := fmt.Sprintf(`{"model":"llama3-8b","accelerator":"h100","plan":%q}`, row.Plan)
+		if got := post[ask.Plans](t, s, "/v1/predict", body); len(got.Plans) != 1 || !reflect.DeepEqual(got.Plans[0], row) {
+			t.Errorf("predict %s: %+v, want %+v", row.Plan, got.Plans, row)
+		}
+	}
+
+	curve, err := pl.Curve(t.Context(), at.Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := post[ask.Curve](t, s, "/v1/curve", `{"model":"llama3-8b","accelerator":"h100","global_batch":64,"max_devices":16}`); !reflect.DeepEqual(got.Points, ask.CurveRows(curve)) {
+		t.Errorf("curve: %+v", got)
+	}
+
+	report, err := pl.FitCheck(t.Context(), at.Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := post[ask.FitCheck](t, s, "/v1/fit-check", `{"model":"llama3-8b","accelerator":"h100","global_batch":64,"devices":16}`); !reflect.DeepEqual(got, ask.NewFitCheck(report)) {
+		t.Errorf("fit-check: %+v", got)
+	}
+}
+
+// Predictions that fit, that do not, and bodies only the slow path reads, are
+// the same with and without the fast path.
+func TestFastPredictionsAreTheSlowOnes(t *testing.T) {
+	s := newServer(t, Options{})
+	for _, body := range []string{
+		`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full"}`,
+		`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8"}`,
+		`{"model":"gpt3-175b","accelerator":"a100","plan":"dp=8,tp=8,pp=8,mb=1,ga=8,zero=1","seq":2048,"precision":"fp16"}`,
+		`{"model":"gpt3-175b","accelerator":"a100-40gb","plan":"tp=8","node":"p4d"}`,
+		`{"model":"mixtral-8x7b","accelerator":"h100","plan":"dp=4,tp=2,ep=2,zero=1","per_node":4,"inter_node_gbps":100,"intra_node_gbytes":50.5}`,
+		`{"model":"llama3-8b","accelerator":"v100","plan":"dp=16,zero=3,offload=params,recompute=full","framework":"DeepSpeed"}`,
+		`{"model":"llama3-8b","accelerator":"h100","plan":"dp=4,tp=2","shape":"4+4","devices":8,"global_batch":4}`,
+		`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full","explain":true}`,
+		`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3","family":"hybrid"}`,
+		` { "plan" : "dp=8,\u007aero=3", "accelerator" : "h\u0031\u0030\u0030","model":"llama3-8b" , "seq" : 4096 } `,
+		`{"model":"mine","accelerator":"h100","plan":"dp=8","network":{"name":"","param_count":1e9,"seq_len":2048}}`,
+	} {
+		fast := do(s, http.MethodPost, "/v1/predict", body)
+		var in PredictRequest
+		if err := json.Unmarshal([]byte(body), &in); err != nil {
+			t.Fatal(err)
+		}
+		slow, err := s.predict(t.Context(), &in)
+		if err != nil {
+			t.Fatal(body, err)
+		}
+		var got ask.Plans
+		if err := json.Unmarshal(fast.Body.Bytes(), &got); err != nil || fast.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", body, fast.Code, fast.Body)
+		}
+		got.ElapsedS, slow.ElapsedS = 0, 0
+		if !reflect.DeepEqual(got, slow) {
+			t.Errorf("%s:\n%+v, want\n%+v", body, got, slow)
+		}
+	}
+}
+
+func TestBatch(t *testing.T) {
+	s := newServer(t, Options{})
+	got := post[Batch](t, s, "/v1/predict/batch", `{"questions":[
+		{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3"},
+		{"model":"nosuch","accelerator":"h100","plan":"dp=8"},
+		{"model":"llama3-8b","accelerator":"h100","plan":"tp=7"},
+		{"model":"llama3-8b","accelerator":"h100","plan":"dp=16,zero=3"}]}`)
+	if len(got.Rows) != 4 || got.Rows[0].Plan == nil || got.Rows[3].Plan == nil || got.Rows[3].Plan.Shape != "8+8" {
+		t.Fatalf("%+v", got)
+	}
+	for i, kind := range map[int]string{1: typeUnknownName, 2: "urn:pacer:problem:infeasible"} {
+		if p := got.Rows[i].Problem; p == nil || p.Type != kind || got.Rows[i].Plan != nil {
+			t.Errorf("row %d: %+v", i, got.Rows[i])
+		}
+	}
+}
+
+// Bad input is answered with 4xx and names field and value.
+func TestBadInput(t *testing.T) {
+	s := newServer(t, Options{MaxBody: 4096})
+	deep := strings.Repeat("[", 5000)
+	const known = `"model":"llama3-8b","accelerator":"h100"`
+	for _, c := range []struct {
+		path, body string
+		status     int
+		says       string // part of the answer
+	}{
+		{"/v1/predict", ``, 400, "body is required"},
+		{"/v1/predict", `{`, 400, "unexpected EOF"},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8"} x`, 400, "after"},
+		{"/v1/predict", `[]`, 422, "expected object"},
+		{"/v1/predict", `null`, 422, "expected object"},
+		{"/v1/predict", deep[:4000], 400, "more than 32 levels"},
+		{"/v1/predict", strings.Repeat(" ", 5000), 413, "larger than 4096 bytes"},
+		{"/v1/predict", `{` + known + `}`, 422, "expected required property plan"},
+		{"/v1/predict", `{"model":"nosuch","accelerator":"h100","plan":"dp=8"}`, 404, `"body.model","value":"nosuch"`},
+		{"/v1/predict", `{"model":"llama3-8b","accelerator":"nosuch","plan":"dp=8"}`, 404, `"body.accelerator","value":"nosuch"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","node":"nosuch"}`, 404, `"body.node","value":"nosuch"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","family":"nosuch"}`, 422, `"body.family","value":"nosuch"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","family":"rubick"}`, 422, `"body.family","value":"rubick"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=-8"}`, 422, `"body.plan","value":"dp=-8"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=99999999999999999999"}`, 422, `dp=99999999999999999999 is not a whole number`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=1048576,tp=1048576"}`, 422, `devices, want at most`},
+		{"/v1/predict", `{` + known + `,"plan":"tp=7"}`, 422, "tp=7 does not divide 32 heads"},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","devices":4}`, 422, `"body.devices","value":4`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","devices":-4}`, 422, `"body.devices","value":-4`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","shape":"3+3"}`, 422, `"body.shape","value":"3+3"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","shape":"8x"}`, 422, `"body.shape","value":"8x"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":NaN}`, 400, `"body.seq"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":1e999}`, 400, `"body.seq"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":1e18}`, 422, `"body.seq","value":1000000000000000000`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":0.5}`, 422, `"body.seq","value":0.5`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","seq":"many"}`, 422, `"body.seq","value":"many"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","inter_node_gbps":-1}`, 422, `"body.inter_node_gbps","value":-1`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","precision":"fp7"}`, 422, `"body.precision","value":"fp7"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","wrong":1}`, 422, `"body.wrong"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8","network":{"name":"x","layers":-1,"hidden":8}}`, 422, `layers=-1 is negative`},
+		{"/v1/plan", `{` + known + `,"devices":8}`, 422, `"body.global_batch","value":0`},
+		{"/v1/plan", `{` + known + `,"devices":0,"global_batch":8}`, 422, `"body.devices","value":0`},
+		{"/v1/plan", `{"model":"llama3.1-405b","accelerator":"h100","devices":8,"global_batch":8}`, 422, "the nearest"},
+		{"/v1/curve", `{` + known + `,"max_devices":1e9,"global_batch":8}`, 422, `"body.max_devices","value":1000000000`},
+		{"/v1/fit-check", `{` + known + `,"global_batch":8}`, 422, `"body.devices","value":0`},
+		{"/v1/oracle/predict", `{"config":{"model":{"name":"x","param_count":-1},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"y"},"shape":{"devices":"1"},"link":{}}}`, 422, `"body.param_count","value":-1`},
+		{"/v1/oracle/predict", `{"config":{"model":{"name":"x","param_count":1e9},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"y"},"shape":{"devices":"abc"},"link":{}}}`, 422, `"body.shape.devices","value":"abc"`},
+		{"/v1/oracle/predict", `{"config":{"model":{"name":"x"},"plan":{"dp":-3,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"y"},"shape":{"devices":"1"},"link":{}}}`, 422, `"body.config.plan"`},
+		{"/v1/oracle/predict", `{"config":{"model":{"name":"x"},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"y"},"shape":{"devices":"1"},"link":{}}}`, 422, "not-covered"},
+		{"/v1/oracle/best", `{"request":{"model":{"name":"x","param_count":1e9},"accelerator":{"name":"y"},"devices":-1,"global_batch":8}}`, 422, "-1 devices"},
+		{"/v1/measurements", `{"measurements":[]}`, 422, "body.measurements"},
+		{"/v1/fit", `{"models":["nosuch"]}`, 422, "nosuch"},
+		{"/v1/fit", `{"family":"nosuch"}`, 422, `"body.family","value":"nosuch"`},
+	} {
+		w := do(s, http.MethodPost, c.path, c.body)
+		var p huma.ErrorModel
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %.100s: %d %s %v", c.path, c.body, w.Code, w.Body, err)
+			continue
+		}
+		if w.Code != c.status || p.Status != c.status || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s %.100s: %d %s, want %d with %s", c.path, c.body, w.Code, w.Body, c.status, c.says)
+		}
+		if w.Body.Len() > 8192 {
+			t.Errorf("%s %.100s: an answer of %d bytes", c.path, c.body, w.Body.Len())
+		}
+	}
+	if n := panicsOf(s); n != 0 {
+		t.Errorf("%g panics", n)
+	}
+}
+
+// seedPaths and seedBodies are questions that have an answer, each of which the
+// tests below spoil.
+var (
+	seedPaths = []string{"/v1/predict", "/v1/predict/batch", "/v1/plan", "/v1/curve", "/v1/fit-check", "/v1/measurements", "/v1/fit",
+		"/v1/oracle/predict", "/v1/oracle/best", "/v1/oracle/rank", "/v1/oracle/curve"}
+	seedBodies = []string{
+		`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,tp=2,mb=1,zero=1","seq":2048,"global_batch":8}`,
+		`{"questions":[{"model":"llama3-8b","accelerator":"h100","plan":"dp=8"}]}`,
+		`{"model":"llama3-8b","accelerator":"h100","devices":2,"global_batch":2,"top":1}`,
+		`{"model":"llama3-8b","accelerator":"h100","max_devices":2,"global_batch":2}`,
+		`{"model":"llama3-8b","accelerator":"h100","devices":2,"global_batch":2}`,
+		`{"measurements":[{"config":{"model":{"name":"m"},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"a"},"shape":{"devices":"1"},"link":{}},"outcome":"ok","step_sec":[1],"source":"s"}]}`,
+		`{"models":["m"]}`,
+		`{"config":{"model":{"name":"x","param_count":1e9,"seq_len":8},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"y","fp16_flops":1e14,"mem_bytes":1e10,"mem_bps":1e12},"shape":{"devices":"1"},"link":{}}}`,
+		`{"request":{"model":{"name":"x","kind":"decoder","layers":2,"hidden":8,"heads":2,"ffn":16,"vocab":10,"seq_len":8},"accelerator":{"name":"y","fp16_flops":1e14,"mem_bytes":1e10,"mem_bps":1e12},"devices":2,"global_batch":2}}`,
+	}
+)
+
+// Every value of every question is replaced by each of many odd ones: the
+// answer is success, the asker's fault or too little time, and never a panic.
+func TestOddValues(t *testing.T) {
+	s := newServer(t, Options{Timeout: 100 * time.Millisecond, FitTimeout: 100 * time.Millisecond})
+	odd := []any{nil, true, "", "x", strings.Repeat("9", 400), 0, -1, 0.5, 7, 1 << 20, 1<<31 - 1, 1 << 40, 1<<62 + 1, -1 << 62, 1e-300, 1e300, []any{}, map[string]any{}, []any{1, "x", nil}}
+	n := 0
+	for i, path := range seedPaths {
+		body := seedBodies[min(i, len(seedBodies)-1)]
+		var v any
+		if err := json.Unmarshal([]byte(body), &v); err != nil {
+			t.Fatal(err)
+		}
+		replaceEach(v, func(set func(any)) {
+			for _, o := range odd {
+				set(o)
+				n++
+				spoilt := bodyOf(t, v)
+				w := do(s, http.MethodPost, path, spoilt)
+				if w.Code != http.StatusOK && w.Code != http.StatusServiceUnavailable && (w.Code < 400 || w.Code >= 500) || !json.Valid(w.Body.Bytes()) {
+					t.Errorf("%s %.300s: %d %s", path, spoilt, w.Code, w.Body)
+				}
+			}
+		})
+	}
+	if n < 1000 || panicsOf(s) != 0 {
+		t.Errorf("%d questions, %g panics", n, panicsOf(s))
+	}
+}
+
+// replaceEach calls use with the setter of every value within v, and puts each
+// back afterwards.
+func replaceEach(v any, use func(set func(any))) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			old := v[k]
+			use(func(o any) { v[k] = o })
+			v[k] = old
+			replaceEach(old, use)
+		}
+	case []any:
+		for i, old := range v {
+			use(func(o any) { v[i] = o })
+			v[i] = old
+			replaceEach(old, use)
+		}
+	}
+}
+
+// No body makes a handler panic, or answer anything but success, the asker's
+// fault or too little time.
+func FuzzHandlers(f *testing.F) {
+	s := newServer(f, Options{MaxBody: 1 << 16, Timeout: 2e9, FitTimeout: 2e9})
+	for i, body := range seedBodies {
+		f.Add(uint8(i), body)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body string) {
+		path := seedPaths[int(which)%len(seedPaths)]
+		w := do(s, http.MethodPost, path, body)
+		switch {
+		case w.Code == http.StatusOK, w.Code >= 400 && w.Code < 500, w.Code == http.StatusServiceUnavailable:
+		default:
+			t.Errorf("%s %q: %d %s", path, body, w.Code, w.Body)
+		}
+		if !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s %q: %s is no JSON", path, body, w.Body)
+		}
+		if n := panicsOf(s); n != 0 {
+			t.Errorf("%s %q: a panic", path, body)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// newServer returns a server over an empty store.
+func newServer(t testing.TB, o Options) *Server {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := store.Open(filepath.Join(dir, "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	reg, err := registry.Open(filepath.Join(dir, "models"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(db, reg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// do sends a request to s without a network, from this machine.
+func do(s *Server, method, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return w
+}
+
+// post asks and reads the answer, which has to be one.
+func post[T any](t testing.TB, s *Server, path, body string) T {
+	t.Helper()
+	w := do(s, http.MethodPost, path, body)
+	var out T
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", path, body, w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sink is a ResponseWriter that keeps nothing.
+type sink struct {
+	header http.Header
+	status int
+	n      int
+}
+
+func (s *sink) Header() http.Header         { return s.header }
+func (s *sink) WriteHeader(status int)      { s.status = status }
+func (s *sink) Write(b []byte) (int, error) { s.n += len(b); return len(b), nil }
+
+// BenchmarkPredict is the cost of a prediction without that of a connection.
+func BenchmarkPredict(b *testing.B) {
+	s := newServer(b, Options{})
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/predict", nil)
+	r.Header.Set("Content-Type", "application/json")
+	b.ReportAllocs()
+	for i := range b.N {
+		body := fmt.Appendf(nil, `{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,tp=2,mb=1,zero=1,recompute=full","seq":%d}`, 1024+i%100000)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		w := sink{header: http.Header{}}
+		if s.Handler().ServeHTTP(&w, r); w.status > 200 || w.n == 0 {
+			b.Fatal(w.status)
+		}
+	}
+}
+
+// panicsOf returns how many requests panicked.
+func panicsOf(s *Server) float64 {
+	var m dto.Metric
+	if err := s.metrics.panics.Write(&m); err != nil {
+		return -1
+	}
+	return m.GetCounter().GetValue()
+}

@@ -1,0 +1,208 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// fill sets every exported field of a struct, and of those in it, to something
+// that is not zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Float64:
+		v.SetFloat(1.5)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Interface:
+		v.Set(reflect.ValueOf(errors.New("x")))
+	}
+}
+
+// Nothing of a question or an answer is lost on the way: a field that is added
+// to the planner's types has to be added to the wire's.
+func TestWireHoldsEveryField(t *testing.T) {
+	var r planner.Request
+	fill(reflect.ValueOf(&r).Elem())
+	if got := FromRequest(r).Planner(); !reflect.DeepEqual(got, r) {
+		t.Errorf("request %+v, want %+v", got, r)
+	}
+	var c planner.Choice
+	fill(reflect.ValueOf(&c).Elem())
+	if got := FromChoice(c).Planner(); !reflect.DeepEqual(got, c) {
+		t.Errorf("choice %+v, want %+v", got, c)
+	}
+	var k planner.Ranking
+	fill(reflect.ValueOf(&k).Elem())
+	if got := FromRanking(k).Planner(); !reflect.DeepEqual(got, k) {
+		t.Errorf("ranking %+v, want %+v", got, k)
+	}
+	var v planner.Curve
+	fill(reflect.ValueOf(&v).Elem())
+	var e planner.InfeasibleError
+	fill(reflect.ValueOf(&e).Elem())
+	if got := FromInfeasible(&e).Planner(); !reflect.DeepEqual(got, &e) {
+		t.Errorf("infeasible %+v, want %+v", got, &e)
+	}
+	got, err := FromCurve(v).Planner()
+	if err != nil || !reflect.DeepEqual(got, v) {
+		t.Errorf("curve %+v, want %+v; %v", got, v, err)
+	}
+}
+
+func TestACurveOfWrongIndices(t *testing.T) {
+	for _, i := range []int{-1, 0, 1} {
+		if _, err := (Curve{Points: []CurvePoint{{1, i}}}).Planner(); err == nil {
+			t.Errorf("choice %d of none", i)
+		}
+	}
+}
+
+func newClient(t *testing.T, o Options, answer http.HandlerFunc) *Client {
+	t.Helper()
+	web := httptest.NewServer(answer)
+	t.Cleanup(web.Close)
+	c, err := New(web.URL+"/", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A server that is overloaded is asked again when it says so, no more often
+// than that, and not at all where it does not.
+func TestRetries(t *testing.T) {
+	var tries atomic.Int64
+	after := func(n int64, header string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if tries.Add(1) <= n {
+				if header != "" {
+					w.Header().Set("Retry-After", header)
+				}
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprint(w, `{"throughput":2}`)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		n       int64
+		header  string
+		retries int
+		tries   int64
+		ok      bool
+	}{
+		{"twice", 2, "0", 0, 3, true},
+		{"a date", 1, time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0, 2, true},
+		{"too often", 9, "0", 2, 3, false},
+		{"never", 1, "0", -1, 1, false},
+		{"no date", 1, "", 0, 1, false},
+		{"nonsense", 1, "soon", 0, 1, false},
+	} {
+		tries.Store(0)
+		got, err := newClient(t, Options{Retries: c.retries, MaxWait: time.Millisecond}, after(c.n, c.header)).Predict(t.Context(), spec.Config{})
+		if (err == nil) != c.ok || tries.Load() != c.tries || c.ok && got.Throughput != 2 {
+			t.Errorf("%s: %v after %d tries, want %d", c.name, err, tries.Load(), c.tries)
+		}
+	}
+}
+
+// A context that ends while the client waits for its turn ends the call.
+func TestContextEndsTheWait(t *testing.T) {
+	c := newClient(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "9")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := c.Best(ctx, planner.Request{})
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(start))
+	}
+	var problem *Error
+	if !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests {
+		t.Errorf("%v does not say what the server answered", err)
+	}
+}
+
+// Errors that callers branch on come back as themselves, with their text;
+// others say what the server said.
+func TestProblems(t *testing.T) {
+	for _, c := range []struct {
+		kind, body string
+		status     int
+		is         error
+		says       string
+	}{
+		{"application/problem+json", `{"type":"urn:pacer:problem:infeasible","detail":"planner: nothing"}`, 422, planner.ErrInfeasible, "planner: nothing"},
+		{"application/problem+json; charset=utf-8", `{"type":"urn:pacer:problem:not-covered","detail":"x"}`, 422, perfmodel.ErrNotCovered, "x"},
+		{"application/problem+json", `{"type":"urn:pacer:problem:too-few-points","detail":"x"}`, 422, perfmodel.ErrTooFewPoints, "x"},
+		{"application/problem+json", `{"title":"T","status":422,"detail":"D","errors":[{"location":"body.x","message":"M"}]}`, 422, nil, "remote: 422 T: D; body.x: M"},
+		{"text/html", strings.Repeat("<p>", 1000), 502, nil, "remote: 502 Bad Gateway: <p>"},
+		{"application/problem+json", `{`, 500, nil, "remote: 500 Internal Server Error"},
+	} {
+		client := newClient(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.kind)
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, c.body)
+		})
+		_, err := client.Rank(t.Context(), planner.Request{})
+		if err == nil || !strings.HasPrefix(err.Error(), c.says) || c.is != nil && !errors.Is(err, c.is) || len(err.Error()) > 500 {
+			t.Errorf("%s: %v, want %s", c.body, err, c.says)
+		}
+	}
+}
+
+func TestTokenAndFamilyAreSent(t *testing.T) {
+	client := newClient(t, Options{Token: "secret", Family: "hybrid"}, func(w http.ResponseWriter, r *http.Request) {
+		b := new(strings.Builder)
+		_, _ = fmt.Fprint(b, r.Header.Get("Authorization"), r.URL.Path)
+		if b.String() != "Bearer secret"+PathPredict {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		fmt.Fprint(w, `{"throughput":1}`)
+	})
+	if _, err := client.Predict(t.Context(), spec.Config{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, base := range []string{"", "localhost:8470", "ftp://x", "http://", "://"} {
+		if _, err := New(base, Options{}); err == nil {
+			t.Errorf("%q is an address", base)
+		}
+	}
+	if _, err := New("http://x", Options{MaxWait: -1}); err == nil {
+		t.Error("a negative wait")
+	}
+}
