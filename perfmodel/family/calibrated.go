@@ -25,6 +25,7 @@ type calibrated struct {
 
 	physics *physics
 	seen    *domain
+	scatter *scatter // nil without rows
 }
 
 func (p *Prior) uncalibrated() *calibrated {
@@ -40,8 +41,20 @@ func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, 
 	c := rows
 	c.add(c.rows)
 	c.gather()
-	post, err := p.posterior(ctx, c)
+	belief := p.beliefOf(&c.layout)
+	post, err := c.fitPaced(ctx, belief)
 	if err != nil {
+		return nil, err
+	}
+	points := make([]point, len(c.config))
+	for i := range points {
+		points[i] = pointOf(&c.config[i])
+	}
+	j, err := newJoint(ctx, belief, &post, points)
+	if err != nil {
+		return nil, err
+	}
+	if post.Gaussian, err = j.constants(); err != nil {
 		return nil, err
 	}
 	out := &calibrated{layout: c.layout, x: post.Mean, wide: map[site]widths{}, others: p.wide}
@@ -51,27 +64,57 @@ func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, 
 		arch := generations[c.opened[g.rows[0]].machine.sheet.generation].arch
 		out.wide[siteOf(of)] = c.layout.widths(&post.Gaussian, g.framework, g.site, arch, stackOf(of.Framework).launch)
 	}
-	points := make([]point, len(c.config))
-	for i := range points {
-		points[i] = pointOf(&c.config[i])
-	}
-	if out.rest, err = newResidual(ctx, points, post.Residual, wildness(post.Residual)); err != nil {
-		return nil, err
-	}
-	if err := out.score(ctx, &post); err != nil {
+	if err := out.explain(ctx, c, j, &post, points); err != nil {
 		return nil, err
 	}
 	out.complete(p)
 	return out, nil
 }
 
+// explain fits the process to what the constants leave, and works out the
+// left-out errors and from them the half width over the standard deviation that
+// covers nine in ten. post is that of j.
+func (m *calibrated) explain(ctx context.Context, c *calibration, j *joint, post *bayes.Posterior, at []point) error {
+	e := make([]float64, len(at))
+	c.predict(m.x, e)
+	for i := range e {
+		e[i] = c.y[i] - e[i]
+	}
+	sd := wildness(e)
+	for i, row := range j.rows {
+		sd[row] = j.all.sd[i]
+	}
+	var ok bool
+	if m.rest, ok = withKernel(at, e, sd, j.all.kernel); !ok {
+		return errNotFinite
+	}
+	var err error
+	if len(j.rows) == len(at) {
+		m.left, m.leftSD, err = j.all.leftOut(ctx)
+	} else if m.left, m.leftSD, err = m.rest.leftOut(ctx); err == nil {
+		for i := range m.leftSD { // the constants hardly know a row of so many
+			m.leftSD[i] = math.Sqrt(m.leftSD[i]*m.leftSD[i] + post.Variance(post.Gradient(i)))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	m.score()
+	return nil
+}
+
 // posterior fits c, which has been gathered: what its rows say of the constants
 // and of the effects in its layout.
 func (p *Prior) posterior(ctx context.Context, c *calibration) (bayes.Posterior, error) {
+	return c.fitPaced(ctx, p.beliefOf(&c.layout))
+}
+
+// beliefOf is what p believes of the constants and of the effects in l.
+func (p *Prior) beliefOf(l *layout) bayes.Gaussian {
 	own := layout{frameworks: p.frameworks, sites: p.sites}
-	known := own.common(&c.layout)
+	known := own.common(l)
 	belief := narrow(&p.belief, &own, &known)
-	return c.fitPaced(ctx, extend(&belief, &known, &c.layout))
+	return extend(&belief, &known, l)
 }
 
 // What it takes to believe that everything at a site runs at another pace,
@@ -181,30 +224,19 @@ func wildness(residuals []float64) []float64 {
 // The quantile of few left-out errors says little: it counts as their number
 // against anchorWeight rows of an anchor, which goes from the prior's own scale
 // to that of a normal distribution over some anchorRows rows.
-const anchorWeight, anchorRows = 4, 6
+const anchorWeight, anchorRows = 8, 6
 
-// score works out the left-out errors and from them the half width over the
-// standard deviation that covers nine in ten.
-func (m *calibrated) score(ctx context.Context, post *bayes.Posterior) error {
-	e, sd, err := m.rest.leftOut(ctx)
-	if err != nil {
-		return err
+// score works out from the left-out errors how far off rows are, and the half
+// width over the standard deviation that covers nine in ten.
+func (m *calibrated) score() {
+	v := make([]float64, len(m.left))
+	for i, sd := range m.leftSD { // a wild row was not expected to be
+		v[i] = max(sd*sd-m.rest.sd[i]*m.rest.sd[i], residualNoise*residualNoise)
 	}
-	var z []float64
-	for i := range e {
-		// The process saw residuals of a fit that held the row; what the row's
-		// leverage hid is added.
-		e[i] += post.LeftOut[i] - post.Residual[i]
-		sd[i] = math.Sqrt(sd[i]*sd[i] + post.Spread[i])
-		z = append(z, math.Abs(e[i])/sd[i])
-	}
-	m.left, m.leftSD = e, sd
-	slices.Sort(z)
-	n := float64(len(z))
-	q := z[min(int(math.Ceil(0.9*(n+1))), len(z))-1]
+	m.scatter = newScatter(m.rest.at, m.left, v)
+	n := float64(len(v))
 	anchor := normal90 + (m.others.Scale-normal90)*math.Exp(-(n-1)/anchorRows)
-	m.scale = max((n*q+anchorWeight*anchor)/(n+anchorWeight), 0.8)
-	return nil
+	m.scale = max((n*m.scatter.quantile()+anchorWeight*anchor)/(n+anchorWeight), 0.8)
 }
 
 // logTime returns the mean of ln T, half the width of its 90 % interval, and in
@@ -214,17 +246,19 @@ func (m *calibrated) logTime(c *spec.Config, parts *Parts) (mean, half float64, 
 	total := parts.Total()
 	mean = math.Log(total)
 	half = m.others.halfWidth(parts, total)
-	if w, ok := m.wide[siteOf(c)]; ok {
-		half = m.scale * w.sd(parts, total)
-	}
 	at := pointOf(c)
+	near := 1.0
+	if w, ok := m.wide[siteOf(c)]; ok {
+		near = m.scatter.near(&at, -1)
+		half = m.scale * near * w.sd(parts, total)
+	}
 	beyond = m.seen.beyond(&at)
 	if m.rest == nil {
 		beyond &^= anotherModel // physics knows models by their shape
 	} else {
 		r, v := m.rest.predict(&at)
 		mean += r
-		half = math.Hypot(half, m.scale*math.Sqrt(v+residualNoise*residualNoise+beyond.widening()))
+		half = math.Hypot(half, m.scale*math.Sqrt(near*near*(v+residualNoise*residualNoise)+beyond.widening()))
 	}
 	return mean, half, beyond
 }

@@ -129,7 +129,7 @@ func TestHybridFitIsCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := plenty - left
-	if all < 3*len(rows)+len(kernels)+2 {
+	if all < 3*len(rows)+len(kernelSDs)+2 {
 		t.Errorf("asked %d times of %d rows", all, len(rows))
 	}
 	for _, asks := range []int{0, 1, len(rows), 2*len(rows) + 1, 2*len(rows) + 5, all - len(rows) - 1, all - 1} {

@@ -16,7 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
 
-const recordVersion = 1
+// Versions of what is on disk.
+const recordVersion, hybridVersion = 1, 2
 
 // priorRecord is a Prior on disk. Belief is the mean, then the lower triangle of
 // the Cholesky factor of the covariance, row by row, 4-byte little-endian
@@ -150,11 +151,12 @@ type pointRecord struct {
 	Cat [catDims]string  `json:"cat"`
 	E   float64          `json:"e"`
 	SD  float64          `json:"sd,omitempty"`
+	Z2  float64          `json:"z2"` // see scatter
 }
 
 // MarshalBinary implements perfmodel.Fitted: JSON, versioned.
 func (h *Hybrid) MarshalBinary() ([]byte, error) {
-	r := hybridRecord{Version: recordVersion, Prior: h.prior.trained.Hash, Opaque: opaqueRecord(h.shapeless)}
+	r := hybridRecord{Version: hybridVersion, Prior: h.prior.trained.Hash, Opaque: opaqueRecord(h.shapeless)}
 	if h.base.physics.mem != h.prior.mem {
 		r.Memory = h.base.physics.mem
 	}
@@ -167,7 +169,7 @@ func (h *Hybrid) MarshalBinary() ([]byte, error) {
 			r.Pace = append(r.Pace, m.layout.pace[s])
 		}
 		for i, p := range m.rest.at {
-			r.Points = append(r.Points, pointRecord{Num: p.num, Cat: p.cat, E: m.rest.e[i], SD: m.rest.sd[i]})
+			r.Points = append(r.Points, pointRecord{Num: p.num, Cat: p.cat, E: m.rest.e[i], SD: m.rest.sd[i], Z2: m.scatter.z2[i]})
 		}
 	}
 	for _, key := range sortedKeys(h.mixed) {
@@ -186,9 +188,9 @@ func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("hybrid: stored parameters: %w", err)
 	}
-	if r.Version != recordVersion || r.Prior != p.trained.Hash {
+	if r.Version != hybridVersion || r.Prior != p.trained.Hash {
 		return nil, fmt.Errorf("hybrid: stored parameters of version %d over prior %q are not of this program (version %d, prior %q): fit again",
-			r.Version, r.Prior, recordVersion, p.trained.Hash)
+			r.Version, r.Prior, hybridVersion, p.trained.Hash)
 	}
 	base, err := p.loadCalibrated(&r)
 	if err != nil {
@@ -234,6 +236,11 @@ func (p *Prior) loadCalibrated(r *hybridRecord) (*calibrated, error) {
 	if m.rest, err = r.residual(); err != nil {
 		return nil, err
 	}
+	m.scatter = &scatter{at: m.rest.at}
+	for _, q := range r.Points {
+		m.scatter.z2 = append(m.scatter.z2, q.Z2)
+	}
+	m.scatter.average()
 	m.complete(p)
 	return m, nil
 }
@@ -247,7 +254,7 @@ func (r *hybridRecord) residual() (*residual, error) {
 	var at []point
 	var e, sd []float64
 	for _, q := range r.Points {
-		bad = bad || !(math.Abs(q.E) < most) || !(q.SD >= 0 && q.SD < most)
+		bad = bad || !(math.Abs(q.E) < most) || !(q.SD >= 0 && q.SD < most) || !(q.Z2 >= 0 && q.Z2 < most)
 		for _, v := range q.Num {
 			bad = bad || !(math.Abs(v) < most)
 		}

@@ -18,6 +18,7 @@ type residual struct {
 	at     []point
 	e, sd  []float64
 	kernel kernel
+	trend  []float64 // lower triangle of a covariance besides the process's; nil = none
 
 	// Of up to residualRows rows:
 	alpha []float64 // (K + noise)⁻¹ · residuals
@@ -35,17 +36,23 @@ const (
 	residualNoise = 0.04 // what differs between repeats
 )
 
-// kernels are those tried, each with its share of belief before any row, as a
-// logarithm: a factor of two off the usual is one standard deviation.
-var kernels = func() (out []kernel) {
-	for _, sd := range []float64{0.05, 0.07, 0.10, 0.14, 0.20, 0.28} {
-		for _, steep := range []float64{0.35, 0.6, 1, 1.7} {
-			out = append(out, kernel{sd, steep})
-		}
-	}
-	return out
-}()
+// The kernels tried: a grid, around the most believed one.
+var (
+	kernelSDs    = [...]float64{0.05, 0.07, 0.10, 0.14, 0.20, 0.28}
+	kernelSteeps = [...]float64{0.35, 0.6, 1, 1.7}
+)
 
+// kernelCell is a place in the grid.
+type kernelCell struct{ sd, steep int }
+
+func (c kernelCell) valid() bool {
+	return c.sd >= 0 && c.sd < len(kernelSDs) && c.steep >= 0 && c.steep < len(kernelSteeps)
+}
+
+func (c kernelCell) kernel() kernel { return kernel{kernelSDs[c.sd], kernelSteeps[c.steep]} }
+
+// belief is how likely k is before any row, as a logarithm: a factor of two off
+// the usual is one standard deviation.
 func (k kernel) belief() float64 {
 	a, b := math.Log2(k.SD/residualSD), math.Log2(k.Steep)
 	return -(a*a + b*b) / 2
@@ -77,40 +84,42 @@ func (k kernel) at(distance float64) float64 {
 	return k.covariance(math.Exp(-k.Steep * distance))
 }
 
-// kernelRows is how many rows choose the kernel at most, evenly spread: trying
-// them all on thousands takes minutes and tells no more.
-const kernelRows = 500
-
-// newResidual fits the process to residuals e, log measured minus log physics,
-// with the kernel of the greatest marginal likelihood times belief (equation
-// 5.8 there); sd is the standard deviation of each beyond that of repeats, 0
-// for rows as good as others. The error wraps errNotFinite if they are no
-// numbers.
-func newResidual(ctx context.Context, at []point, e, sd []float64) (*residual, error) {
-	some := &residual{}
-	n := min(len(at), kernelRows)
-	for k := range n {
-		i := k * len(at) / n
-		some.at, some.e, some.sd = append(some.at, at[i]), append(some.e, e[i]), append(some.sd, sd[i])
-	}
-	alike := correlations(some.at)
-	best, most := kernel{}, math.Inf(-1)
-	for _, k := range kernels {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+// choose fits r with the kernel of the greatest marginal likelihood times belief
+// (equation 5.8 there), alike being the correlations of its rows: it climbs the
+// grid of kernels from the most believed one. The error wraps errNotFinite if
+// the rows are no numbers.
+func (r *residual) choose(ctx context.Context, alike func(steep float64) []float64) error {
+	best, at := math.Inf(-1), kernelCell{len(kernelSDs) / 3, len(kernelSteeps) / 2}
+	tried := map[kernelCell]bool{}
+	for from := at; ; from = at {
+		for _, step := range []kernelCell{{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}} {
+			to := kernelCell{from.sd + step.sd, from.steep + step.steep}
+			if !to.valid() || tried[to] {
+				continue
+			}
+			tried[to] = true
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			r.kernel = to.kernel()
+			if score, ok := r.fit(alike(r.kernel.Steep)); ok && score+r.kernel.belief() > best {
+				best, at = score+r.kernel.belief(), to
+			}
 		}
-		some.kernel = k
-		if score, ok := some.fit(alike(k.Steep)); ok && score+k.belief() > most {
-			best, most = k, score+k.belief()
+		if at == from {
+			break
 		}
 	}
-	if r, ok := withKernel(at, e, sd, best); ok && best.SD > 0 {
-		return r, nil
+	r.kernel = at.kernel()
+	if _, ok := r.fit(alike(r.kernel.Steep)); !ok || math.IsInf(best, -1) {
+		return fmt.Errorf("hybrid: residuals of %d rows: %w", len(r.e), errNotFinite)
 	}
-	return nil, fmt.Errorf("hybrid: residuals of %d rows: %w", len(e), errNotFinite)
+	return nil
 }
 
-// withKernel is newResidual with a kernel chosen before.
+// withKernel fits the process to residuals e, log measured minus log physics; sd
+// is the standard deviation of each beyond that of repeats, 0 for rows as good as
+// others. It reports false if they are no numbers.
 func withKernel(at []point, e, sd []float64, k kernel) (r *residual, ok bool) {
 	r = &residual{at: at, e: e, sd: sd, kernel: k}
 	if r.many() {
@@ -155,11 +164,14 @@ func distances(at []point) []float64 {
 // constant. alike is the lower triangle of correlations.
 func (r *residual) fit(alike []float64) (score float64, ok bool) {
 	n := len(r.at)
-	ok = r.chol.factor(n, func(i, j int) float64 {
-		if i == j {
-			return r.kernel.SD*r.kernel.SD + residualNoise*residualNoise + r.sd[i]*r.sd[i]
+	ok = r.chol.factor(n, func(i, j int) (v float64) {
+		if r.trend != nil {
+			v = r.trend[i*n+j]
 		}
-		return r.kernel.covariance(alike[i*n+j])
+		if i == j {
+			return v + r.kernel.SD*r.kernel.SD + residualNoise*residualNoise + r.sd[i]*r.sd[i]
+		}
+		return v + r.kernel.covariance(alike[i*n+j])
 	})
 	if !ok {
 		return 0, false

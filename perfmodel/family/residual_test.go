@@ -23,8 +23,8 @@ func wavy(n int) (at []point, e, sd []float64) {
 
 func residualOf(t testing.TB, at []point, e, sd []float64) *residual {
 	t.Helper()
-	r, err := newResidual(context.Background(), at, e, sd)
-	if err != nil {
+	r := &residual{at: at, e: e, sd: sd}
+	if err := r.choose(context.Background(), correlations(at)); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -330,3 +330,6 @@ func (p *Posterior) LeftOutTogether(rows []int) []float64 {
 	}
 	return out.RawVector().Data
 }
+
+// Gradient returns the derivatives of row i at the mode; it must not be changed.
+func (p *Posterior) Gradient(i int) []float64 { return p.jac.RawRowView(i) }
