@@ -232,6 +232,7 @@ func (m *calibrated) score() {
 	v := make([]float64, len(m.left))
 	for i, sd := range m.leftSD { // a wild row was not expected to be
 		v[i] = max(sd*sd-m.rest.sd[i]*m.rest.sd[i], residualNoise*residualNoise)
+		m.leftSD[i] = math.Sqrt(v[i])
 	}
 	m.scatter = newScatter(m.rest.at, m.left, v)
 	n := float64(len(v))

@@ -38,7 +38,7 @@ const (
 
 // The kernels tried: a grid, around the most believed one.
 var (
-	kernelSDs    = [...]float64{0.05, 0.07, 0.10, 0.14, 0.20, 0.28}
+	kernelSDs    = [...]float64{0.025, 0.035, 0.05, 0.07, 0.10, 0.14, 0.20, 0.28}
 	kernelSteeps = [...]float64{0.35, 0.6, 1, 1.7}
 )
 
@@ -89,7 +89,7 @@ func (k kernel) at(distance float64) float64 {
 // grid of kernels from the most believed one. The error wraps errNotFinite if
 // the rows are no numbers.
 func (r *residual) choose(ctx context.Context, alike func(steep float64) []float64) error {
-	best, at := math.Inf(-1), kernelCell{len(kernelSDs) / 3, len(kernelSteeps) / 2}
+	best, at := math.Inf(-1), kernelCell{len(kernelSDs) / 2, len(kernelSteeps) / 2}
 	tried := map[kernelCell]bool{}
 	for from := at; ; from = at {
 		for _, step := range []kernelCell{{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}} {
