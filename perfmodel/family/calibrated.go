@@ -41,20 +41,8 @@ func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, 
 	c := rows
 	c.add(c.rows)
 	c.gather()
-	belief := p.beliefOf(&c.layout)
-	post, err := c.fitPaced(ctx, belief)
+	post, j, err := p.posterior(ctx, c)
 	if err != nil {
-		return nil, err
-	}
-	points := make([]point, len(c.config))
-	for i := range points {
-		points[i] = pointOf(&c.config[i])
-	}
-	j, err := newJoint(ctx, belief, &post, points)
-	if err != nil {
-		return nil, err
-	}
-	if post.Gaussian, err = j.constants(); err != nil {
 		return nil, err
 	}
 	out := &calibrated{layout: c.layout, x: post.Mean, wide: map[site]widths{}, others: p.wide}
@@ -64,7 +52,7 @@ func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, 
 		arch := generations[c.opened[g.rows[0]].machine.sheet.generation].arch
 		out.wide[siteOf(of)] = c.layout.widths(&post.Gaussian, g.framework, g.site, arch, stackOf(of.Framework).launch)
 	}
-	if err := out.explain(ctx, c, j, &post, points); err != nil {
+	if err := out.explain(ctx, c, j, &post); err != nil {
 		return nil, err
 	}
 	out.complete(p)
@@ -74,7 +62,8 @@ func (p *Prior) calibrate(ctx context.Context, rows *calibration) (*calibrated, 
 // explain fits the process to what the constants leave, and works out the
 // left-out errors and from them the half width over the standard deviation that
 // covers nine in ten. post is that of j.
-func (m *calibrated) explain(ctx context.Context, c *calibration, j *joint, post *bayes.Posterior, at []point) error {
+func (m *calibrated) explain(ctx context.Context, c *calibration, j *joint, post *bayes.Posterior) error {
+	at := c.points()
 	e := make([]float64, len(at))
 	c.predict(m.x, e)
 	for i := range e {
@@ -104,9 +93,28 @@ func (m *calibrated) explain(ctx context.Context, c *calibration, j *joint, post
 }
 
 // posterior fits c, which has been gathered: what its rows say of the constants
-// and of the effects in its layout.
-func (p *Prior) posterior(ctx context.Context, c *calibration) (bayes.Posterior, error) {
-	return c.fitPaced(ctx, p.beliefOf(&c.layout))
+// and of the effects in its layout, and the joint that says so, nil without rows.
+func (p *Prior) posterior(ctx context.Context, c *calibration) (bayes.Posterior, *joint, error) {
+	belief := p.beliefOf(&c.layout)
+	post, err := c.fitPaced(ctx, belief)
+	if err != nil || len(c.y) == 0 {
+		return post, nil, err
+	}
+	j, err := newJoint(ctx, belief, &post, c.points())
+	if err != nil {
+		return post, nil, err
+	}
+	post.Gaussian, err = j.constants()
+	return post, j, err
+}
+
+// points returns where the rows are.
+func (c *calibration) points() []point {
+	at := make([]point, len(c.config))
+	for i := range at {
+		at[i] = pointOf(&c.config[i])
+	}
+	return at
 }
 
 // beliefOf is what p believes of the constants and of the effects in l.

@@ -24,7 +24,8 @@ func (h *Hybrid) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymD
 			weight = m.physics
 		}
 		if w, ok := h.base.wide[siteOf(c)]; ok {
-			return h.base.physics, &w, weight * h.base.scale
+			at := pointOf(c)
+			return h.base.physics, &w, weight * h.base.scale * h.base.scatter.near(&at, -1)
 		}
 		return h.base.physics, &h.base.others, weight * h.base.others.Scale
 	})

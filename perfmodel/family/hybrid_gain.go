@@ -224,7 +224,7 @@ func (g *hybridGain) tryPhysics(ctx context.Context, candidates []int) (*calibra
 	fit.add(fit.rows)
 	fit.add(asked)
 	fit.gather()
-	post, err := g.fitted.prior.posterior(ctx, fit)
+	post, _, err := g.fitted.prior.posterior(ctx, fit)
 	trial.layout = fit.layout
 	trial.gather()
 	return trial, post, err
