@@ -47,7 +47,9 @@ func oracle[A, B any](s *Server, of func(*planner.Planner, context.Context, plan
 		}
 		out, err := of(a.planner, ctx, r)
 		if err != nil {
-			return none, err
+			p := problem(err)
+			p.Infeasible, p.Planner = nil, remote.FromInfeasible(err)
+			return none, p
 		}
 		return wire(out), nil
 	}

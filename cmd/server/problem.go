@@ -27,7 +27,8 @@ const (
 // requests nothing answers.
 type Problem struct {
 	huma.ErrorModel
-	Infeasible *remote.Infeasible `json:"infeasible,omitempty"`
+	Infeasible *ask.InfeasibleRow `json:"infeasible,omitempty"`
+	Planner    *remote.Infeasible `json:"planner,omitempty"` // the same with every figure, for package remote
 }
 
 // problem makes the answer of an error.
@@ -46,7 +47,7 @@ func problem(err error) *Problem {
 		return about(newProblem(http.StatusNotFound, typeUnknownName, err.Error()), strings.TrimSuffix(unknown.What, " type"), unknown.Name, err.Error())
 	case remote.TypeOf(err) != "":
 		p := newProblem(http.StatusUnprocessableEntity, remote.TypeOf(err), err.Error())
-		p.Infeasible = remote.FromInfeasible(err)
+		p.Infeasible = ask.NewInfeasibleRow(err)
 		return p
 	case errors.Is(err, context.DeadlineExceeded):
 		return newProblem(http.StatusServiceUnavailable, typeTimeout, "the answer took too long: "+err.Error())

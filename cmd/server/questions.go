@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
 )
 
 // Network is how a question brings its model along.
@@ -57,10 +58,13 @@ type BatchRow struct {
 // PlanRequest asks for the best plans.
 type PlanRequest struct {
 	ask.Question
+	ask.Goal
 	Network
 	Devices  int  `json:"devices" minimum:"1" maximum:"1048576" example:"16"`
 	Top      *int `json:"top,omitempty" minimum:"0" maximum:"1000" doc:"The best so many plans, 10 if absent, 0 = all of them, 10000 at most."`
 	Rejected bool `json:"rejected,omitempty" doc:"Plans that do not fit too, with the reason."`
+	Pareto   bool `json:"pareto,omitempty" doc:"The plans no other beats in speed, memory and devices at once, too."`
+	Probe    int  `json:"probe,omitempty" minimum:"1" maximum:"100" doc:"The so many measurements, too, that would change the choice most."`
 }
 
 // CurveRequest asks for the best throughput of every number of devices.
@@ -193,22 +197,62 @@ func (s *Server) plan(ctx context.Context, in *PlanRequest) (ask.Plans, error) {
 	if in.Top != nil {
 		top = cmp.Or(*in.Top, maxRows)
 	}
-	r, a, err := s.searched(ctx, &in.Question, &in.Network)
+	in.Network.into(&in.Question)
+	r, a, err := s.known.resolve(ctx, &in.Question)
 	if err != nil {
 		return ask.Plans{}, err
 	}
 	r.Devices = in.Devices
+	if err := in.Goal.Set(&r.Request); err != nil {
+		return ask.Plans{}, err
+	}
+	if r.GlobalBatch == 0 && r.MinBatch == 0 {
+		return ask.Plans{}, noBatch()
+	}
+	if !in.Rejected {
+		r.Top = top
+	}
+	if err := r.Validate(); err != nil {
+		return ask.Plans{}, &ask.FieldError{Field: "objective", Value: in.Goal.Objective, Err: err}
+	}
 	ranking, err := a.planner.Rank(ctx, r.Request)
 	if err != nil {
 		return ask.Plans{}, err
 	}
-	rows := ask.PlanRows(ranking, top, in.Rejected)
+	out := ask.Plans{Plans: ask.PlanRows(ranking, top, in.Rejected), Evaluated: ranking.Evaluated, Fitting: ranking.Fitting}
 	if ranking.Fitting == 0 && !in.Rejected {
 		if _, err := a.planner.Best(ctx, r.Request); err != nil { // says what would help
 			return ask.Plans{}, err
 		}
 	}
-	return ask.Plans{Plans: rows, Evaluated: ranking.Evaluated, Fitting: ranking.Fitting, ElapsedS: time.Since(start).Seconds()}, nil
+	if ranking.Fitting > 0 {
+		err = a.beside(ctx, in, r.Request, &out)
+	}
+	out.ElapsedS = time.Since(start).Seconds()
+	return out, err
+}
+
+// beside answers what was asked beside the best plans.
+func (a *asked) beside(ctx context.Context, in *PlanRequest, r planner.Request, out *ask.Plans) error {
+	if in.Pareto {
+		front, err := a.planner.Pareto(ctx, r)
+		if err != nil {
+			return err
+		}
+		out.Pareto = ask.PlanRows(front, 0, false)
+	}
+	if in.Probe > 0 {
+		probes, err := a.planner.Probes(ctx, r, in.Probe)
+		if err != nil {
+			return err
+		}
+		out.Probes = ask.ProbeRows(probes)
+	}
+	return nil
+}
+
+func noBatch() error {
+	return &ask.FieldError{Field: "global_batch", Value: 0, Why: fmt.Sprintf("is not in 1..%d: how many samples per optimizer step?", ask.MaxBatch)}
 }
 
 // searched resolves a question about more than one plan.
@@ -216,7 +260,7 @@ func (s *Server) searched(ctx context.Context, q *ask.Question, n *Network) (ask
 	n.into(q)
 	r, a, err := s.known.resolve(ctx, q)
 	if err == nil && q.GlobalBatch == 0 {
-		err = &ask.FieldError{Field: "global_batch", Value: 0, Why: fmt.Sprintf("is not in 1..%d: how many samples per optimizer step?", ask.MaxBatch)}
+		err = noBatch()
 	}
 	return r, a, err
 }

@@ -33,7 +33,7 @@ func TestAnswersAreThePlanners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _ := ask.PlanRows(ranking, 5, false)
+	want := ask.PlanRows(ranking, 5, false)
 	got := post[ask.Plans](t, s, "/v1/plan", `{"model":"llama3-8b","accelerator":"h100","global_batch":64,"devices":16,"top":5}`)
 	if !reflect.DeepEqual(got.Plans, want) || got.Evaluated != ranking.Evaluated {
 		t.Errorf("plan: %+v, want %+v", got, want)
@@ -97,6 +97,25 @@ func TestFastPredictionsAreTheSlowOnes(t *testing.T) {
 		if !reflect.DeepEqual(got, slow) {
 			t.Errorf("%s:\n%+v, want\n%+v", body, got, slow)
 		}
+	}
+}
+
+// Objectives, fronts and probes are asked for as on the command line; the reason
+// why nothing fits is in the problem, with the nearest plan and the remedy.
+func TestPlanGoals(t *testing.T) {
+	s := newServer(t, Options{})
+	const known = `{"model":"llama3-8b","accelerator":"h100","devices":32,"top":2,`
+	got := post[ask.Plans](t, s, "/v1/plan", known+`"global_batch":64,"objective":"min-devices","target_samples_per_s":8,"pareto":true,"probe":2}`)
+	if len(got.Plans) != 2 || got.Plans[0].Devices >= 32 || got.Plans[0].SamplesPerS < 8 || len(got.Pareto) == 0 || len(got.Probes) == 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := post[ask.Plans](t, s, "/v1/plan", known+`"min_batch":32,"max_batch":256,"objective":"goodput","noise_scale":1000}`); got.Plans[0].GlobalBatch < 32 {
+		t.Errorf("%+v", got)
+	}
+	w := do(s, http.MethodPost, "/v1/plan", `{"model":"llama3.1-405b","accelerator":"h100","devices":8,"global_batch":8}`)
+	var p Problem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Infeasible == nil || p.Infeasible.Nearest == nil || p.Infeasible.Remedy == nil || p.Planner != nil {
+		t.Errorf("%v: %s", err, w.Body)
 	}
 }
 

@@ -17,8 +17,8 @@ type Problem struct {
 	Status int      `json:"status,omitempty"`
 	Detail string   `json:"detail,omitempty"`
 	Errors []Detail `json:"errors,omitempty"`
-	// Infeasible says more of a problem of TypeInfeasible.
-	Infeasible *Infeasible `json:"infeasible,omitempty"`
+	// Planner says more of a problem of TypeInfeasible.
+	Planner *Infeasible `json:"planner,omitempty"`
 }
 
 // Infeasible is a planner.InfeasibleError in JSON.
@@ -123,8 +123,8 @@ func (e *Error) Error() string {
 // Unwrap returns the planner's error where the server told of it, else the
 // sentinel that the type stands for, or nil.
 func (e *Error) Unwrap() error {
-	if e.Infeasible != nil {
-		return e.Infeasible.Planner()
+	if e.Planner != nil {
+		return e.Planner.Planner()
 	}
 	for _, s := range sentinels {
 		if e.Type == s.name {

@@ -130,11 +130,12 @@ type Ranking struct {
 	Choices   []Choice `json:"choices"`
 	Evaluated int      `json:"evaluated"`
 	Fitting   int      `json:"fitting"`
+	Misses    int      `json:"misses"`
 }
 
 // FromRanking puts r into JSON form.
 func FromRanking(r planner.Ranking) Ranking {
-	out := Ranking{Choices: make([]Choice, len(r.Choices)), Evaluated: r.Evaluated, Fitting: r.Fitting}
+	out := Ranking{Choices: make([]Choice, len(r.Choices)), Evaluated: r.Evaluated, Fitting: r.Fitting, Misses: r.Misses}
 	for i, c := range r.Choices {
 		out.Choices[i] = FromChoice(c)
 	}
@@ -143,7 +144,7 @@ func FromRanking(r planner.Ranking) Ranking {
 
 // Planner returns the planner's form of r.
 func (r Ranking) Planner() planner.Ranking {
-	out := planner.Ranking{Choices: make([]planner.Choice, len(r.Choices)), Evaluated: r.Evaluated, Fitting: r.Fitting}
+	out := planner.Ranking{Choices: make([]planner.Choice, len(r.Choices)), Evaluated: r.Evaluated, Fitting: r.Fitting, Misses: r.Misses}
 	for i, c := range r.Choices {
 		out.Choices[i] = c.Planner()
 	}
