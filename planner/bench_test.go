@@ -2,7 +2,10 @@ package planner_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -52,8 +55,8 @@ func BenchmarkCurve(b *testing.B) {
 	}
 }
 
-// BenchmarkSurface is 1..64 devices x 8 CPU levels x 3 types, nothing cached.
-func BenchmarkSurface(b *testing.B) {
+// surfaceQuestion is 1..64 devices x 8 CPU levels x 3 types of machine.
+func surfaceQuestion() (planner.Request, planner.Axes) {
 	r := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Devices: 64, GlobalBatch: 128}
 	axes := planner.Axes{CPUs: []int{1, 2, 4, 8, 12, 16, 24, 32}}
 	for i, gib := range []float64{32, 40, 80} {
@@ -62,10 +65,47 @@ func BenchmarkSurface(b *testing.B) {
 		a.BF16 *= 0.5 + float64(i)/4
 		axes.Machines = append(axes.Machines, planner.Machine{Accelerator: a, NodeHostBytes: 1e12})
 	}
+	return r, axes
+}
+
+// BenchmarkSurface has nothing cached.
+func BenchmarkSurface(b *testing.B) {
+	r, axes := surfaceQuestion()
 	model := analytic(b)
 	for b.Loop() {
 		if _, err := planner.New(model, planner.Options{}).Surface(ctx, r, axes); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkJobTypes finds the surfaces of 1000 job types on all cores and keeps
+// them. heap-bytes is what they take.
+func BenchmarkJobTypes(b *testing.B) {
+	base, axes := surfaceQuestion()
+	model := analytic(b)
+	for b.Loop() {
+		pl := planner.New(model, planner.Options{})
+		surfaces := make([]*planner.Surface, 1000)
+		var g errgroup.Group
+		g.SetLimit(runtime.GOMAXPROCS(0))
+		for i := range surfaces {
+			g.Go(func() (err error) {
+				r := base
+				r.Model = testModel(12+i%24, 1024+128*(i/24), 8)
+				r.Model.Name = fmt.Sprint("job ", i)
+				r.GlobalBatch = []int{64, 96, 128, 256}[i%4]
+				surfaces[i], err = pl.Surface(ctx, r, axes)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.HeapAlloc), "heap-bytes")
+		runtime.KeepAlive(surfaces)
 	}
 }

@@ -33,15 +33,16 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	}
 	out := Curve{Request: r}
 	var top answer
+	bar := 0.0
 	for n := 1; n <= r.Devices; n++ {
 		at := r
 		at.Devices, at.MinDevices, at.Shape = n, 0, share(r.Shape, n, r.Devices)
-		a, err := pl.best(ctx, &at)
+		a, err := pl.best(ctx, &at, bar, pl.find)
 		if err != nil {
 			return Curve{}, err
 		}
 		if a.ok && (!top.ok || r.value(&a.choice) > r.value(&top.choice)) {
-			top = a
+			top, bar = a, r.value(&a.choice)
 		}
 		if top.ok {
 			out.Points = append(out.Points, CurvePoint{Devices: n, Choice: top.choice})

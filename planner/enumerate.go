@@ -67,12 +67,15 @@ func (e Enumerate) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 }
 
 // plans implements uniform.
-func (e Enumerate) plans(r Request) (shared spec.Config, each func(yield func(*spec.Plan) bool), ok bool) {
+func (e Enumerate) plans(r Request) (shared spec.Config, each walk, ok bool) {
 	if r.Plan != nil {
 		return shared, nil, false
 	}
 	g := e.generator(r)
-	return g.c, g.each, true
+	return g.c, func(hopeless, yield func(*spec.Plan) bool) {
+		g.hopeless = hopeless
+		g.each(yield)
+	}, true
 }
 
 // generator walks the plans of one request, widest choice last, so that each
@@ -84,6 +87,8 @@ type generator struct {
 	seq  int         // tokens of a sample
 	node int         // devices that TP groups must divide: gcd over nodes, or all
 	even int         // gcd of the devices of the nodes
+
+	hopeless func(*spec.Plan) bool // see walk; may be nil
 }
 
 func (e Enumerate) generator(r Request) *generator {
@@ -181,10 +186,13 @@ func divisors(n int) []int {
 func (g *generator) each(yield func(*spec.Plan) bool) {
 	p := spec.Plan{Precision: g.precision()}.Normal()
 	for _, p.TP = range divisors(g.node) {
-		if g.r.Devices%p.TP != 0 {
+		if g.r.Devices%p.TP != 0 || g.r.Model.Heads%p.TP != 0 {
 			continue
 		}
 		for _, p.PP = range divisors(g.r.Devices / p.TP) {
+			if g.r.Model.HasShape() && p.PP > g.r.Model.Layers {
+				break
+			}
 			for _, p.CP = range divisors(g.r.Devices / p.TP / p.PP) {
 				p.DP = g.r.Devices / p.TP / p.PP / p.CP
 				p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps, p.SequenceParallel = 1, 1, 1, 1, false
@@ -250,18 +258,23 @@ func (g *generator) virtualStages(p *spec.Plan) []int {
 func (g *generator) experts(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	p.EP = 1
 	if g.r.Model.Experts == 0 {
-		return g.modes(p, yield)
+		return g.promising(p, yield)
 	}
 	for _, ep := range divisors(g.r.Model.Experts) {
 		if (p.DP*p.CP*p.TP)%ep != 0 {
 			continue
 		}
 		p.EP = ep
-		if !g.modes(p, yield) {
+		if !g.promising(p, yield) {
 			return false
 		}
 	}
 	return true
+}
+
+// promising passes over degrees and micro-batches no modes can help.
+func (g *generator) promising(p *spec.Plan, yield func(*spec.Plan) bool) bool {
+	return g.hopeless != nil && g.hopeless(p) || g.modes(p, yield)
 }
 
 // modes chooses sequence parallelism, ZeRO stage and shard group, offload and

@@ -123,7 +123,7 @@ func (pl *Planner) Best(ctx context.Context, r Request) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	a, err := pl.best(ctx, &r)
+	a, err := pl.best(ctx, &r, 0, pl.fastest)
 	if err != nil || a.ok {
 		return a.choice, err
 	}
@@ -131,14 +131,18 @@ func (pl *Planner) Best(ctx context.Context, r Request) (Choice, error) {
 }
 
 // best is Best for a normal request, silent about why there is no answer. For
-// one number of devices and one batch every objective has the same answer, so
-// that these are looked up.
-func (pl *Planner) best(ctx context.Context, r *Request) (best answer, err error) {
+// one number of devices and one batch every objective has the same answer, which
+// ask gives. What is worth no more than bar (see Request.value) need be no answer.
+func (pl *Planner) best(ctx context.Context, r *Request, bar float64, ask asker) (best answer, err error) {
 	var top candidate
 	from, to := r.counts()
 	for n := from; n <= to; n++ {
 		for _, b := range r.batches() {
-			a, err := pl.fastest(ctx, r.at(n, b))
+			low := bar
+			if r.Objective == Goodput {
+				low /= r.efficiency(b)
+			}
+			a, err := ask(ctx, r.at(n, b), low)
 			if err != nil {
 				return answer{}, err
 			}
@@ -157,6 +161,11 @@ func (pl *Planner) best(ctx context.Context, r *Request) (best answer, err error
 	return best, nil
 }
 
+// asker answers a normal request of one number of devices and one batch with the
+// fastest choice that fits. There may be no answer where none makes more than bar
+// samples/s.
+type asker func(ctx context.Context, r Request, bar float64) (answer, error)
+
 // weigh returns what orders a choice among others under r's objective.
 func (r *Request) weigh(a *answer) (k candidate, ok bool) {
 	if !a.ok {
@@ -168,18 +177,27 @@ func (r *Request) weigh(a *answer) (k candidate, ok bool) {
 	return k, ok
 }
 
-// fastest is the best answer for a normal request of one number of devices and
-// one batch, cached.
-func (pl *Planner) fastest(ctx context.Context, r Request) (answer, error) {
+// fastest is an asker that remembers, and so has an answer whatever the bar.
+func (pl *Planner) fastest(ctx context.Context, r Request, _ float64) (answer, error) {
 	key := keyOf(r)
 	if a, ok := pl.bests.get(key); ok {
 		return a, nil
 	}
+	a, err := pl.find(ctx, r, 0)
+	if err == nil {
+		pl.bests.put(key, a)
+	}
+	return a, err
+}
+
+// find is an asker that searches.
+func (pl *Planner) find(ctx context.Context, r Request, bar float64) (answer, error) {
 	var best candidate
 	var a answer
 	s := pl.newSearch(ctx, &r, nil)
+	s.bar = bar
 	s.add = func(c *candidate) {
-		if !a.ok || compareFitting(c, &best) < 0 {
+		if c.worth > bar && (!a.ok || compareFitting(c, &best) < 0) {
 			best, a.ok = *c, true
 			s.bar = c.worth // in samples/s
 		}
@@ -194,7 +212,6 @@ func (pl *Planner) fastest(ctx context.Context, r Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	pl.bests.put(key, a)
 	return a, nil
 }
 

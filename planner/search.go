@@ -78,11 +78,16 @@ func (pl *Planner) newSearch(ctx context.Context, ask *Request, add func(*candid
 // uniform is an optional interface of a Space whose configurations for a request
 // differ in their plans alone.
 type uniform interface {
-	// plans returns what they share and yields their plans, which are reused
-	// between calls, until yield returns false. ok is false when r is to be asked
-	// of Configs.
-	plans(r Request) (shared spec.Config, each func(yield func(*spec.Plan) bool), ok bool)
+	// plans returns what they share and how to go through their plans. ok is false
+	// when r is to be asked of Configs.
+	plans(r Request) (shared spec.Config, each walk, ok bool)
 }
+
+// walk yields plans, which are reused between calls, until yield returns false.
+// Where hopeless, which may be nil, says so of a plan it leaves out those that
+// differ from it in sequence parallelism, ZeRO stage and group, offload and
+// recompute, whatever the plan's own are.
+type walk func(hopeless, yield func(*spec.Plan) bool)
 
 // run goes through the space for r. Candidates the predictor does not cover are
 // left out.
@@ -109,12 +114,12 @@ func (s *search) run(r Request) error {
 }
 
 // runPlans is run for plans on one site.
-func (s *search) runPlans(shared *spec.Config, each func(yield func(*spec.Plan) bool)) error {
+func (s *search) runPlans(shared *spec.Config, each walk) error {
 	at, err := s.siteOf(shared)
 	if err != nil {
 		return s.skip(err)
 	}
-	each(func(p *spec.Plan) bool {
+	each(s.hopeless(&s.sites[at]), func(p *spec.Plan) bool {
 		if s.interrupted() {
 			return false
 		}
@@ -151,6 +156,34 @@ func (s *search) interrupted() bool {
 	return s.evaluated%1024 == 0 && s.ctx.Err() != nil
 }
 
+// hopeless returns a function that tells whether no modes make a plan worth
+// judging, nil where nothing is known. Doing things again only takes time.
+func (s *search) hopeless(st *site) func(*spec.Plan) bool {
+	if st.atLeast == nil {
+		return nil
+	}
+	var q spec.Plan
+	return func(p *spec.Plan) bool {
+		if s.bar == 0 {
+			return false
+		}
+		q = *p
+		q.Recompute, q.SequenceParallel = spec.RecomputeNone, false
+		least := st.atLeast(&q)
+		if q.TP > 1 {
+			q.SequenceParallel = true
+			least = min(least, st.atLeast(&q))
+		}
+		return s.tooSlow(&q, least)
+	}
+}
+
+// tooSlow reports whether a step of at least so many seconds is slower than the
+// bar.
+func (s *search) tooSlow(p *spec.Plan, least float64) bool {
+	return float64(p.GlobalBatch()) < s.bar*(1-boundSlack)*least
+}
+
 // boundSlack is by how much more rounding may make a bound, relative to it.
 const boundSlack = 1e-9
 
@@ -158,7 +191,7 @@ const boundSlack = 1e-9
 // does not fit needs no time.
 func (s *search) judge(at int32, p *spec.Plan) error {
 	st := &s.sites[at]
-	if s.bar > 0 && st.atLeast != nil && float64(p.GlobalBatch()) < s.bar*(1-boundSlack)*st.atLeast(p) {
+	if s.bar > 0 && st.atLeast != nil && s.tooSlow(p, st.atLeast(p)) {
 		return nil
 	}
 	k := &s.k

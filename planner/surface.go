@@ -168,67 +168,83 @@ func (w *surfaceWalk) fill(ctx context.Context) error {
 	return nil
 }
 
-// hosts fills in all host memories and CPUs for n devices.
+// hosts fills in all host memories and CPUs for n devices. Whatever is not better
+// than a point with less of something is not looked for.
 func (w *surfaceWalk) hosts(ctx context.Context, m, b, n int) error {
 	axes := &w.s.Axes
 	hosts, cpus := len(axes.HostBytes)-1, len(axes.CPUs)-1
 	if !w.regular || hosts+cpus == 0 {
-		return w.each(ctx, m, b, n, func(r Request) (answer, error) { return w.pl.best(ctx, &r) })
+		return w.each(m, b, n, func(r *Request, bar float64) (answer, error) { return w.ask(ctx, r, bar) })
 	}
-	// Plans that offload nothing are the same on every host. Others are no
-	// better on a lesser one than on the largest.
-	without := w.at(m, b, hosts, cpus, n)
+	// Plans that offload nothing are the same on every host.
+	without := w.at(m, b, 0, 0, n)
 	without.offload = noOffload
 	without.Shape.CPUs, without.Shape.HostBytes, without.NodeHostBytes = 0, 0, 0
-	plain, err := w.pl.best(ctx, &without)
-	if err = uncovered(err); err != nil {
+	plain, err := w.ask(ctx, &without, w.bar(w.s.best(m, b, 0, 0, n)))
+	if err != nil {
 		return err
 	}
+	// Others are no better on a lesser host than on the largest.
 	with := w.at(m, b, hosts, cpus, n)
 	with.offload = onlyOffload
-	most, err := w.pl.best(ctx, &with)
-	if err = uncovered(err); err != nil {
+	most, err := w.ask(ctx, &with, max(w.bar(w.s.best(m, b, 0, 0, n)), w.worth(&plain)))
+	if err != nil {
 		return err
 	}
-	need := w.needs(&plain, &most)
-	return w.each(ctx, m, b, n, func(r Request) (answer, error) {
-		a := plain
-		if need {
+	return w.each(m, b, n, func(r *Request, bar float64) (answer, error) {
+		if most.ok {
 			r.offload = onlyOffload
-			off, err := w.pl.best(ctx, &r)
-			if err = uncovered(err); err != nil {
-				return a, err
-			}
-			if w.needs(&plain, &off) {
-				return off, nil
+			off, err := w.ask(ctx, r, max(bar, w.worth(&plain)))
+			if err != nil || w.worth(&off) > w.worth(&plain) {
+				return off, err
 			}
 		}
+		a := plain
 		a.choice.Config.Shape.CPUs, a.choice.Config.Shape.HostBytes = r.Shape.CPUs, r.Shape.HostBytes
 		return a, nil
 	})
 }
 
-// needs reports whether an answer that offloads is better than one that does
-// not.
-func (w *surfaceWalk) needs(plain, off *answer) bool {
-	r := &w.s.Request
-	return off.ok && (!plain.ok || r.value(&off.choice) > r.value(&plain.choice))
+// ask searches; what the predictor does not cover has no answer.
+func (w *surfaceWalk) ask(ctx context.Context, r *Request, bar float64) (answer, error) {
+	a, err := w.pl.best(ctx, r, bar, w.pl.find)
+	if errors.Is(err, perfmodel.ErrNotCovered) {
+		return answer{}, nil
+	}
+	return a, err
+}
+
+// worth is that of an answer, 0 for none.
+func (w *surfaceWalk) worth(a *answer) float64 {
+	if !a.ok {
+		return 0
+	}
+	return w.s.Request.value(&a.choice)
+}
+
+// bar is the worth of a place in choices, 0 for none.
+func (w *surfaceWalk) bar(place int32) float64 {
+	if place == 0 {
+		return 0
+	}
+	return w.s.Request.value(&w.s.choices[place])
 }
 
 // each asks for every host memory and number of CPUs, and takes the point with
 // less of something where that is no worse.
-func (w *surfaceWalk) each(ctx context.Context, m, b, n int, ask func(Request) (answer, error)) error {
+func (w *surfaceWalk) each(m, b, n int, ask func(r *Request, bar float64) (answer, error)) error {
 	s := w.s
 	for h := range s.Axes.HostBytes {
 		for c := range s.Axes.CPUs {
-			a, err := ask(w.at(m, b, h, c, n))
-			if err = uncovered(err); err != nil {
+			r, less := w.at(m, b, h, c, n), s.best(m, b, h, c, n)
+			a, err := ask(&r, w.bar(less))
+			if err != nil {
 				return err
 			}
-			s.points[s.index(m, b, h, c, n)] = s.keep(&a, s.best(m, b, h, c, n))
+			s.points[s.index(m, b, h, c, n)] = s.keep(&a, less)
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // best returns the place in choices of the best point with a little less of one
@@ -274,13 +290,4 @@ func (w *surfaceWalk) at(m, b, h, c, n int) Request {
 	}
 	r.Shape.CPUs, r.Shape.HostBytes = axes.CPUs[c]*n, axes.HostBytes[h]*float64(n)
 	return r
-}
-
-// uncovered drops an error that says the predictor has no opinion: a point
-// without an answer.
-func uncovered(err error) error {
-	if errors.Is(err, perfmodel.ErrNotCovered) {
-		return nil
-	}
-	return err
 }

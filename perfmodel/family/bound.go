@@ -12,15 +12,18 @@ import (
 // pass, which is kept between calls: not safe for concurrent use.
 type atLeast struct {
 	pr    *prepared
-	by    passKey
-	pass  pass
-	scale float64 // of the time, for what a residual may take off
+	kept  [2]keptPass // without and with sequence parallelism
+	scale float64     // of the time, for what a residual may take off
+}
+
+type keptPass struct {
+	by passKey
+	pass
 }
 
 // passKey is what a pass depends on.
 type passKey struct {
 	tp, cp, ep, micro int
-	sequence          bool
 	precision         spec.Precision
 }
 
@@ -33,18 +36,21 @@ func (a *atLeast) sec(p *spec.Plan) float64 {
 	}
 	plan := *p
 	pr.stackHabits(&plan)
-	by := passKey{plan.TP, plan.CP, plan.EP, plan.MicroBatch, plan.SequenceParallel, plan.Precision}
-	if a.by != by {
-		a.by, a.pass = by, pr.passOf(&plan)
+	kept := &a.kept[0]
+	if plan.SequenceParallel {
+		kept = &a.kept[1]
 	}
-	l := &a.pass.layer
+	if by := (passKey{plan.TP, plan.CP, plan.EP, plan.MicroBatch, plan.Precision}); kept.by != by {
+		kept.by, kept.pass = by, pr.passOf(&plan)
+	}
+	l := &kept.layer
 	compute, recompute := pr.kernelSec(l, &plan)
 	perLayer := compute + recompute + l.sync + l.tp*tpOperations(&plan) + l.ep + l.cp
-	layers, head := pr.pace(&plan, perLayer, a.pass.head)
+	layers, head := pr.pace(&plan, perLayer, kept.head)
 	t := float64(plan.AccumSteps)*(layers*perLayer+head) + pr.machine.k.fixedSec
 	if plan.PP > 1 {
 		mean, stages := pr.work.layers/float64(plan.PP), float64(plan.PP)
-		t += pr.machine.k.bubbleShare * bubbleSec(&plan, mean*perLayer+a.pass.head/stages, mean*l.forward+a.pass.head/3/stages)
+		t += pr.machine.k.bubbleShare * bubbleSec(&plan, mean*perLayer+kept.head/stages, mean*l.forward+kept.head/3/stages)
 	}
 	return t * a.scale
 }

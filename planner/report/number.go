@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // none stands for a figure that has no value.
@@ -18,6 +19,15 @@ func sig(v float64, n int) string {
 	}
 	digits := n - 1 - int(math.Floor(math.Log10(math.Abs(v))))
 	return strconv.FormatFloat(v, 'f', min(max(digits, 0), 9), 64)
+}
+
+// trim writes v, a figure that was given, with at most four significant digits.
+func trim(v float64) string {
+	s := sig(v, 4)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
 }
 
 // span writes an interval, to three digits.

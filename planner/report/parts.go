@@ -36,11 +36,11 @@ func newBars(in *Input) []bar {
 		b.Total = sig(total(in.Time), 3) + " s"
 		out = append(out, b)
 	}
-	if b, ok := newBar(in.Memory, 1/memory.GiB, in.Request.Accelerator.MemBytes); ok {
+	if b, ok := newBar(in.Memory, 1.0/memory.GiB, in.Request.Accelerator.MemBytes); ok {
 		b.Title, b.Unit = "Memory of the fullest device", "GiB"
 		b.Total = sig(total(in.Memory)/memory.GiB, 3) + " GiB"
 		if device := in.Request.Accelerator.MemBytes; device > 0 {
-			b.Total += " of " + sig(device/memory.GiB, 3) + " GiB"
+			b.Total += " of " + trim(device/memory.GiB) + " GiB"
 			b.Note = "The blank end of the bar is what is left of the device."
 		}
 		if in.HostBytes > 0 {

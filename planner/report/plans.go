@@ -71,7 +71,7 @@ func tiles(r *planner.Request, c *planner.Choice) []tile {
 		out[0].More = large(c.Prediction.Throughput*float64(n)) + " tokens/s"
 	}
 	if b := r.Accelerator.MemBytes; b > 0 && c.Prediction.MemoryBytes > 0 {
-		out[2].More = "of " + sig(b/memory.GiB, 3) + " GiB"
+		out[2].More = "of " + trim(b/memory.GiB) + " GiB"
 	}
 	if v := flopsPerDevice(c); v > 0 {
 		t := tile{"Compute", rate(c), "TFLOP/s a device", ""}
@@ -87,7 +87,7 @@ func intervalWords(span, unit string, c *planner.Choice) string {
 	if !interval(c) {
 		return ""
 	}
-	return span + " " + unit + " with 90 %"
+	return "90 %: " + span + " " + unit
 }
 
 // plansTable lists choices with the columns in which they can differ.

@@ -67,7 +67,7 @@ func modelWords(r *planner.Request) string {
 func acceleratorWords(r *planner.Request) string {
 	s := r.Accelerator.Name
 	if b := r.Accelerator.MemBytes; b > 0 {
-		s += fmt.Sprintf(" of %s GiB", sig(b/memory.GiB, 3))
+		s += fmt.Sprintf(" of %s GiB", trim(b/memory.GiB))
 	}
 	return s
 }
@@ -78,10 +78,10 @@ func machineWords(r *planner.Request) string {
 		s = r.Shape.String() + " devices on the nodes"
 	}
 	if b := cmp.Or(r.Link.IntraBps, r.Accelerator.ScaleUpBps); b > 0 {
-		s += fmt.Sprintf(", %s GB/s a device within it", sig(b/1e9, 3))
+		s += fmt.Sprintf(", %s GB/s a device within it", trim(b/1e9))
 	}
 	if b := r.Link.InterBps; b > 0 {
-		s += fmt.Sprintf(", %s Gbit/s a node between them", sig(8*b/1e9, 3))
+		s += fmt.Sprintf(", %s Gbit/s a node between them", trim(8*b/1e9))
 	}
 	return s
 }
@@ -106,12 +106,12 @@ func objectiveWords(r *planner.Request) string {
 	case planner.Cost:
 		s = "least cost per sample"
 	case planner.MinDevices:
-		s = fmt.Sprintf("fewest devices that make %s samples/s", sig(r.TargetThroughput, 4))
+		s = fmt.Sprintf("fewest devices that make %s samples/s", trim(r.TargetThroughput))
 	case planner.Goodput:
-		s = fmt.Sprintf("most goodput, samples/s times statistical efficiency at a gradient noise scale of %s samples", sig(r.NoiseScale, 3))
+		s = fmt.Sprintf("most goodput, samples/s times statistical efficiency at a gradient noise scale of %s samples", trim(r.NoiseScale))
 	}
 	if r.Risk > 0 {
-		s += fmt.Sprintf("; plans are compared by the speed they fall short of with probability %s", sig(r.Risk, 2))
+		s += fmt.Sprintf("; plans are compared by the speed they fall short of with probability %s", trim(r.Risk))
 	}
 	return s
 }
