@@ -249,10 +249,12 @@ func (g *generator) schedules(p *spec.Plan) []spec.Schedule {
 // allows it (1F1B, accumulation a multiple of PP) the divisors of a stage's layers.
 func (g *generator) virtualStages(p *spec.Plan) []int {
 	if p.PP == 1 || p.Schedule != spec.ScheduleDefault || p.AccumSteps%p.PP != 0 || !g.r.Model.HasShape() || g.r.Model.Layers%p.PP != 0 {
-		return []int{1}
+		return oneStage
 	}
 	return divisors(g.r.Model.Layers / p.PP)
 }
+
+var oneStage = []int{1}
 
 // experts chooses EP: divisors of the experts that divide DP·CP·TP.
 func (g *generator) experts(p *spec.Plan, yield func(*spec.Plan) bool) bool {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -191,28 +192,42 @@ func (pl *Planner) fastest(ctx context.Context, r Request, _ float64) (answer, e
 }
 
 // find is an asker that searches.
-func (pl *Planner) find(ctx context.Context, r Request, bar float64) (answer, error) {
-	var best candidate
-	var a answer
-	s := pl.newSearch(ctx, &r, nil)
-	s.bar = bar
-	s.add = func(c *candidate) {
-		if c.worth > bar && (!a.ok || compareFitting(c, &best) < 0) {
-			best, a.ok = *c, true
-			s.bar = c.worth // in samples/s
-		}
+func (pl *Planner) find(ctx context.Context, r Request, bar float64) (a answer, err error) {
+	f := finders.Get().(*finder)
+	defer finders.Put(f)
+	f.r, f.floor, f.found = r, bar, false
+	f.reset(ctx, pl, &f.r, f.take)
+	f.bar = bar
+	if err = f.run(f.r); err == nil {
+		err = f.opinion()
 	}
-	err := s.run(r)
-	if err == nil {
-		err = s.opinion()
-	}
-	if err == nil && a.ok {
-		a.choice, err = s.choice(best)
+	if err == nil && f.found {
+		a.choice, err = f.choice(f.best)
 	}
 	if err != nil {
 		return answer{}, err
 	}
+	a.ok = f.found
 	return a, nil
+}
+
+// finder is a search for the fastest. They are used again: planning asks for
+// thousands.
+type finder struct {
+	search
+	r     Request
+	floor float64 // samples/s an answer must exceed
+	best  candidate
+	found bool
+}
+
+var finders = sync.Pool{New: func() any { return new(finder) }}
+
+func (f *finder) take(c *candidate) {
+	if c.worth > f.floor && (!f.found || compareFitting(c, &f.best) < 0) {
+		f.best, f.found = *c, true
+		f.bar = c.worth
+	}
 }
 
 // Rank returns the choices of a request, best first. A request without any

@@ -68,7 +68,12 @@ type search struct {
 
 // newSearch returns a search for the objective of ask, a normal request.
 func (pl *Planner) newSearch(ctx context.Context, ask *Request, add func(*candidate)) *search {
-	s := &search{ctx: ctx, pl: pl, ask: ask, add: add, limit: ask.Accelerator.MemBytes * (1 - pl.o.Reserve)}
+	return new(search).reset(ctx, pl, ask, add)
+}
+
+// reset makes s a new search, in the memory it has.
+func (s *search) reset(ctx context.Context, pl *Planner, ask *Request, add func(*candidate)) *search {
+	*s = search{ctx: ctx, pl: pl, ask: ask, add: add, limit: ask.Accelerator.MemBytes * (1 - pl.o.Reserve), sites: s.sites[:0]}
 	if p, ok := pl.o.Space.(Proven); ok {
 		s.proven = p.Proven()
 	}
@@ -295,11 +300,16 @@ func (s *search) predictor(c spec.Config) (f func(spec.Plan) (spec.Prediction, e
 		f, err = p.Prepare(c)
 		return f, true, err
 	}
+	return s.predictEach(&c), false, nil
+}
+
+// predictEach asks for one configuration at a time.
+func (s *search) predictEach(c *spec.Config) func(spec.Plan) (spec.Prediction, error) {
+	full := *c
 	return func(p spec.Plan) (spec.Prediction, error) {
-		full := c
 		full.Plan = p
 		return s.pl.p.Predict(s.ctx, full)
-	}, false, nil
+	}
 }
 
 // measure finds what st's memory is estimated with, and the most that fits. A

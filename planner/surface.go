@@ -152,6 +152,7 @@ type surfaceWalk struct {
 	pl      *Planner
 	s       *Surface
 	regular bool
+	r       Request // in work
 }
 
 func (w *surfaceWalk) fill(ctx context.Context) error {
@@ -236,8 +237,9 @@ func (w *surfaceWalk) each(m, b, n int, ask func(r *Request, bar float64) (answe
 	s := w.s
 	for h := range s.Axes.HostBytes {
 		for c := range s.Axes.CPUs {
-			r, less := w.at(m, b, h, c, n), s.best(m, b, h, c, n)
-			a, err := ask(&r, w.bar(less))
+			w.r = w.at(m, b, h, c, n)
+			less := s.best(m, b, h, c, n)
+			a, err := ask(&w.r, w.bar(less))
 			if err != nil {
 				return err
 			}

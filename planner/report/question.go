@@ -116,7 +116,7 @@ func objectiveWords(r *planner.Request) string {
 	return s
 }
 
-// leadWords says what the best plan is the best of.
+// leadWords says what the best plan, the first of rk, is the best of.
 func leadWords(r *planner.Request, rk *planner.Ranking) string {
 	what := "fastest"
 	switch r.Objective {
@@ -127,5 +127,13 @@ func leadWords(r *planner.Request, rk *planner.Ranking) string {
 	case planner.Goodput:
 		what = "one that learns fastest"
 	}
-	return fmt.Sprintf("The %s of %d plans that fit; %d more do not:", what, rk.Fitting, rk.Misses)
+	do := "fit"
+	if r.Objective == planner.MinDevices {
+		do += " and reach the target"
+	}
+	where := ""
+	if n := fmt.Sprint(devices(&rk.Choices[0])); deviceCount(r) != n {
+		where = ", on " + n + " devices"
+	}
+	return fmt.Sprintf("The %s of %d plans that %s%s; %d do not fit:", what, rk.Fitting, do, where, rk.Misses)
 }
