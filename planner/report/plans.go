@@ -47,7 +47,7 @@ func fitting(choices []planner.Choice) []planner.Choice {
 func (p *page) fillPlans(in *Input) {
 	best := fitting(in.Ranking.Choices)
 	if len(best) == 0 {
-		p.Lead = fmt.Sprintf("No plan fits; %d were looked at.", in.Ranking.Misses)
+		p.Lead = fmt.Sprintf("No plan fits; %d legal ones were looked at.", in.Ranking.Evaluated)
 		return
 	}
 	p.Lead = leadWords(&in.Request, &in.Ranking)
@@ -104,7 +104,7 @@ func plansTable(label string, r *planner.Request, choices []planner.Choice) *tab
 		column{"memory", "GiB a device", memoryText},
 		column{"compute", "TFLOP/s a device", rate})
 	if varies(choices, devices) {
-		columns = append(columns, column{"devices", "", func(c *planner.Choice) string { return fmt.Sprint(devices(c)) }})
+		columns = slices.Insert(columns, 0, column{"devices", "", func(c *planner.Choice) string { return fmt.Sprint(devices(c)) }})
 	}
 	if varies(choices, batch) {
 		columns = append(columns, column{"batch", "samples", func(c *planner.Choice) string { return fmt.Sprint(batch(c)) }})

@@ -118,14 +118,14 @@ func objectiveWords(r *planner.Request) string {
 
 // leadWords says what the best plan, the first of rk, is the best of.
 func leadWords(r *planner.Request, rk *planner.Ranking) string {
-	what := "fastest"
+	what := "fastest plan"
 	switch r.Objective {
 	case planner.Cost:
-		what = "cheapest"
+		what = "cheapest plan"
 	case planner.MinDevices:
-		what = "one on the fewest devices"
+		what = "plan that needs fewest devices"
 	case planner.Goodput:
-		what = "one that learns fastest"
+		what = "plan that learns fastest"
 	}
 	do := "fit"
 	if r.Objective == planner.MinDevices {
@@ -133,7 +133,7 @@ func leadWords(r *planner.Request, rk *planner.Ranking) string {
 	}
 	where := ""
 	if n := fmt.Sprint(devices(&rk.Choices[0])); deviceCount(r) != n {
-		where = ", on " + n + " devices"
+		where = " on " + n + " devices"
 	}
-	return fmt.Sprintf("The %s of %d plans that %s%s; %d do not fit:", what, rk.Fitting, do, where, rk.Misses)
+	return fmt.Sprintf("The %s%s; %d of %d legal plans %s:", what, where, rk.Fitting, rk.Evaluated, do)
 }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/planner/report"
+)
+
+// reportFlags are of plan.
+func reportFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "report", Usage: "write a self-contained page with the plans, the Pareto front and the sensitivity curve to `FILE`", DefaultText: "none"},
+	}
+}
+
+const (
+	// reportedPlans is how many plans a report lists at most.
+	reportedPlans = 100
+	// reportedProbes is how many measurements it names unless --probe says.
+	reportedProbes = 3
+)
+
+// saveReport writes the page of --report, if there is one. rk is the answer to
+// q; where no plan fits there is nothing to write.
+func saveReport(c *cli.Context, q question, rk planner.Ranking) (err error) {
+	if rk.Fitting == 0 {
+		return nil
+	}
+	out, err := createOut(c.String("report"))
+	if err != nil {
+		return fmt.Errorf("plan: --report: %w", err)
+	}
+	if out == nil {
+		return nil
+	}
+	defer func() { err = errors.Join(err, out.discard()) }()
+	in, err := reportInput(c, q, rk)
+	if err != nil {
+		return err
+	}
+	if err := out.write(func(w io.Writer) error { return report.WriteHTML(w, in) }); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.App.ErrWriter, "report:", c.String("report"))
+	return nil
+}
+
+// reportInput asks the planner for what a report shows beside the best plans.
+func reportInput(c *cli.Context, q question, rk planner.Ranking) (in report.Input, err error) {
+	best := rk.Choices[0]
+	rk.Choices = rk.Choices[:min(len(rk.Choices), cmp.Or(c.Int("top"), reportedPlans), reportedPlans)]
+	in = report.Input{Request: q.Request, Ranking: rk, Facts: []report.Fact{
+		{Name: "Command", Value: commandLine(os.Args[1:])},
+		{Name: "Performance model", Value: best.Prediction.By},
+		{Name: "Pacer", Value: versionString()},
+	}}
+	if err := addParts(&in, q, best); err != nil {
+		return in, err
+	}
+	r := q.Request
+	r.Top = 0
+	if r.Objective == planner.MinDevices { // the front and the curve say what is reached without the target
+		r.Objective = planner.Throughput
+	}
+	if in.Curve, err = q.planner.Curve(c.Context, r); err != nil {
+		return in, err
+	}
+	r.MinDevices = max(r.MinDevices, 1)
+	if in.Front, err = q.planner.Pareto(c.Context, r); err != nil {
+		return in, err
+	}
+	k := reportedProbes
+	if c.IsSet("probe") {
+		k = c.Int("probe")
+	}
+	in.Probes, err = q.planner.Probes(c.Context, q.Request, k)
+	return in, err
+}
+
+// addParts says where time and memory of a choice go, as far as that is known.
+func addParts(in *report.Input, q question, best planner.Choice) error {
+	if e, ok := q.predictor.(ask.Explainer); ok {
+		p, err := e.Explain(best.Config)
+		if err != nil {
+			return err
+		}
+		for _, s := range ask.TimeShares(p) {
+			in.Time = append(in.Time, report.Part{What: s.What, Size: s.Size})
+		}
+	}
+	m, err := q.planner.Memory(best.Config)
+	if err != nil { // nothing covers it
+		return nil
+	}
+	for _, s := range ask.MemoryShares(m.Plan(best.Config.Plan)) {
+		if s.Name == "host" {
+			in.HostBytes = s.Size * memory.GiB
+			continue
+		}
+		in.Memory = append(in.Memory, report.Part{What: s.What, Size: s.Size * memory.GiB})
+	}
+	return nil
+}
+
+// shellSafe matches words a shell leaves alone.
+var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// commandLine writes the command out as it could be typed again.
+func commandLine(args []string) string {
+	words := []string{"pacer"}
+	for _, a := range args {
+		if !shellSafe.MatchString(a) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
