@@ -60,7 +60,7 @@ func (s *Server) registerListings(api huma.API, m *router) {
 // registerHealth adds what needs no OpenAPI document: whether the process
 // lives, whether it is to be asked, and its metrics.
 func (s *Server) registerHealth(m *router) {
-	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, "ok\n") })
+	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
 	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if s.ending.Load() {
 			writeProblem(w, newProblem(http.StatusServiceUnavailable, "", "the server is ending"))
@@ -73,12 +73,12 @@ func (s *Server) registerHealth(m *router) {
 			}
 			break
 		}
-		plain(w, "ready\n")
+		writeText(w, "ready\n")
 	})
 	m.HandleFunc("GET /metrics", s.metrics.handler().ServeHTTP)
 }
 
-func plain(w http.ResponseWriter, text string) {
+func writeText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write([]byte(text)) // whoever asked may be gone

@@ -110,32 +110,36 @@ func (s *Server) registerQuestions(api huma.API, m *router) {
 // predict answers as pacer predict does.
 func (s *Server) predict(ctx context.Context, in *PredictRequest) (ask.Plans, error) {
 	start := time.Now()
-	row, evaluated, err := s.predictRow(ctx, in)
+	row, err := s.predictRow(ctx, in)
 	if err != nil {
 		return ask.Plans{}, err
 	}
-	return ask.Plans{Plans: []ask.PlanRow{row}, Evaluated: evaluated, ElapsedS: time.Since(start).Seconds()}, nil
+	out := ask.Plans{Plans: []ask.PlanRow{row}, Evaluated: 1}
+	if row.Fits {
+		out.Fitting = 1
+	}
+	out.ElapsedS = time.Since(start).Seconds()
+	return out, nil
 }
 
-func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (ask.PlanRow, int, error) {
+func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (ask.PlanRow, error) {
 	in.into(&in.Question)
 	r, a, err := s.known.resolve(ctx, &in.Question)
 	if err == nil {
 		err = r.Fix(&in.Question, in.Fixed)
 	}
 	if err != nil {
-		return ask.PlanRow{}, 0, err
+		return ask.PlanRow{}, err
 	}
-	ranking, err := a.planner.Rank(ctx, r.Request)
+	choice, err := a.planner.Fixed(ctx, r.Request)
 	if err != nil {
-		return ask.PlanRow{}, 0, err
+		return ask.PlanRow{}, err
 	}
-	choice := ranking.Choices[0] // a fixed plan on a fixed shape is one choice, or an error
 	row := ask.NewPlanRow(choice)
 	if in.Explain {
 		row.Explain, err = a.explain(choice.Config)
 	}
-	return row, ranking.Evaluated, err
+	return row, err
 }
 
 // explain says where the time and memory of c go.
@@ -178,7 +182,7 @@ func (s *Server) batchRow(ctx context.Context, q *PredictRequest) (out BatchRow)
 			out = BatchRow{Problem: newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")}
 		}
 	}()
-	row, _, err := s.predictRow(ctx, q)
+	row, err := s.predictRow(ctx, q)
 	if err != nil {
 		p := problem(err)
 		shorten(&p.ErrorModel)

@@ -119,6 +119,38 @@ func TestPlanGoals(t *testing.T) {
 	}
 }
 
+// The plain reader takes only what the schema and encoding/json read alike.
+func FuzzPlainQuestion(f *testing.F) {
+	s := newServer(f, Options{})
+	for _, body := range []string{seedBodies[0], `{"model":"m","accelerator":"a","plan":"p","seq":01}`, `{"model":"m","accelerator":"a","plan":"p","seq":1.0}`,
+		`{"model":"m","model":"n","accelerator":"a","plan":"p"}`, ` { "model" : "m" , "accelerator":"a","plan":"p" } `, `{"model":"","accelerator":"a","plan":"p"}`,
+		`{"model":"m","accelerator":"a","plan":"p","precision":"0123456789012345678901234567890123"}`} {
+		f.Add(body)
+	}
+	schema := s.api.OpenAPI().Components.Schemas
+	kind := schema.Map()["PredictRequest"]
+	f.Fuzz(func(t *testing.T, body string) {
+		var fast, slow PredictRequest
+		if !plainQuestion([]byte(body), &fast) {
+			return
+		}
+		if err := json.Unmarshal([]byte(body), &slow); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		if !reflect.DeepEqual(fast, slow) {
+			t.Errorf("%q: %+v, want %+v", body, fast, slow)
+		}
+		var parsed any
+		if err := json.Unmarshal([]byte(body), &parsed); err != nil {
+			t.Fatal(err)
+		}
+		res := huma.ValidateResult{}
+		if huma.Validate(schema, kind, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, parsed, &res); len(res.Errors) > 0 {
+			t.Errorf("%q: %v", body, res.Errors)
+		}
+	})
+}
+
 func TestBatch(t *testing.T) {
 	s := newServer(t, Options{})
 	got := post[Batch](t, s, "/v1/predict/batch", `{"questions":[

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -24,6 +26,7 @@ type Server struct {
 	known   *knowledge
 	fits    *refitter
 	metrics *metrics
+	api     huma.API
 	handler http.Handler
 	limit   limiter
 	ending  atomic.Bool // no longer ready

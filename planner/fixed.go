@@ -1,0 +1,62 @@
+package planner
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Fixed returns the one choice of a request that fixes plan and shape: what Rank
+// returns of it, sooner where the plan is legal and all of it on the devices.
+func (pl *Planner) Fixed(ctx context.Context, r Request) (Choice, error) {
+	if c, ok := pl.judgeFixed(ctx, &r); ok {
+		return c, nil
+	}
+	ranking, err := pl.Rank(ctx, r)
+	if err != nil {
+		return Choice{}, err
+	}
+	return ranking.Choices[0], nil // of a fixed plan and shape there is one, or an error
+}
+
+// judgeFixed judges a request by itself, without a search. ok is whether it
+// could: the plan is legal, everything about it is known, and it needs no host
+// memory.
+func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok bool) {
+	if _, all := pl.o.Space.(Enumerate); !all || r.Plan == nil || r.Shape.Devices == "" || pl.o.Reserve > 0 || r.Validate() != nil {
+		return out, false
+	}
+	if r.MinBatch > 0 || r.MinDevices > 0 || r.NoiseScale > 0 || r.TargetThroughput > 0 || r.Objective != "" {
+		return out, false
+	}
+	plan := r.Plan.Normal()
+	out.Config = spec.Config{Model: r.Model, SeqLen: r.SeqLen, Plan: plan, Accelerator: r.Accelerator, Shape: r.Shape, Link: r.Link, Framework: r.Framework}
+	if plan.Devices() != r.Shape.Total() || CannotSplit(&r.Model, out.Config.Seq(), &plan) != "" || plan.Check(r.Model) != nil {
+		return out, false
+	}
+	e, err := pl.Memory(out.Config)
+	if err != nil {
+		return out, false
+	}
+	b := e.Plan(plan)
+	if b.HostBytes > 0 {
+		return out, false
+	}
+	if out.Prediction, err = pl.p.Predict(ctx, out.Config); err != nil {
+		return out, false
+	}
+	switch out.Prediction.MemoryBytes {
+	case 0:
+		out.Prediction.MemoryBytes = b.Total()
+	case b.Total():
+	default: // the model has a mind of its own
+		return out, false
+	}
+	r.account(&out)
+	budget := e.Budget(r.Accelerator.MemBytes)
+	if out.Fits = budget <= 0 || b.Total() <= budget; !out.Fits {
+		out.Why = memory.Misfit(b.Total(), budget, r.Accelerator.MemBytes) + ": " + b.String()
+	}
+	return out, true
+}

@@ -1,0 +1,47 @@
+package planner_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// A plan judged by itself is judged as among others: those that fit, those that
+// do not, and those no rule allows.
+func TestFixedIsRank(t *testing.T) {
+	pl := planner.New(analytic(t), planner.Options{})
+	rnd := rand.New(rand.NewPCG(3, 4))
+	fit, miss, illegal := 0, 0, 0
+	for range 400 {
+		p := spec.Plan{DP: 1 << rnd.IntN(4), TP: 1 << rnd.IntN(4), PP: 1 + rnd.IntN(3), MicroBatch: 1 << rnd.IntN(4), AccumSteps: 1 + rnd.IntN(8), ZeRO: rnd.IntN(4)}
+		if rnd.IntN(5) == 0 {
+			p.Offload = spec.OffloadOptimizer
+		}
+		r := request(p.Devices(), p.GlobalBatch())
+		r.Model = testModel(24, 4096, 32)
+		r.Plan, r.Shape, r.NodeHostBytes, r.PricePerHour = &p, spec.Packed(p.Devices(), 8), 256<<30, 2
+		ranking, rerr := pl.Rank(t.Context(), r)
+		got, err := pl.Fixed(t.Context(), r)
+		switch {
+		case rerr != nil:
+			illegal++
+			if err == nil || err.Error() != rerr.Error() {
+				t.Fatalf("%s: error %v, want %v", p, err, rerr)
+			}
+			continue
+		case ranking.Choices[0].Fits:
+			fit++
+		default:
+			miss++
+		}
+		if err != nil || !reflect.DeepEqual(got, ranking.Choices[0]) {
+			t.Fatalf("%s: %+v %v, want %+v", p, got, err, ranking.Choices[0])
+		}
+	}
+	if min(fit, miss, illegal) < 20 {
+		t.Errorf("%d fit, %d do not, %d are illegal: too few of a kind", fit, miss, illegal)
+	}
+}
