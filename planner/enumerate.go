@@ -32,7 +32,7 @@ type Enumerate struct {
 	Recompute []spec.Recompute
 	Offload   []spec.Offload
 	// Schedules lists those of pipelines considered, of which 1F1B comes with
-	// interleaving; nil = 1F1B and ZB-H1, which takes no more memory.
+	// interleaving; nil = 1F1B, which every stack with pipelines has.
 	Schedules []spec.Schedule
 	// Precision of proposed plans where the Request names none; "" = bf16 on
 	// accelerators that have it, else fp16 where they have that, else fp32.
@@ -44,8 +44,7 @@ var (
 	allRecompute = []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}
 	allOffload   = []spec.Offload{spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams}
 
-	defaultSchedules = []spec.Schedule{spec.ScheduleDefault, spec.ScheduleZBH1}
-	noSchedule       = []spec.Schedule{spec.ScheduleDefault}
+	only1F1B = []spec.Schedule{spec.ScheduleDefault}
 )
 
 // Configs yields the legal configurations of r, in a fixed order.
@@ -129,7 +128,7 @@ func (e Enumerate) generator(r Request) *generator {
 // name of spec.Plan.Normal.
 func schedulesOf(listed []spec.Schedule) []spec.Schedule {
 	if listed == nil {
-		return defaultSchedules
+		return only1F1B
 	}
 	var out []spec.Schedule
 	for _, s := range listed {
@@ -232,7 +231,7 @@ func (g *generator) batches(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 // nothing to choose.
 func (g *generator) schedules(p *spec.Plan) []spec.Schedule {
 	if p.PP == 1 {
-		return noSchedule
+		return only1F1B
 	}
 	var out []spec.Schedule
 	for _, s := range g.e.Schedules {

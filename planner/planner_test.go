@@ -131,6 +131,9 @@ func randomRequest(r *rand.Rand) planner.Request {
 		Devices: 1 + r.IntN(16), GlobalBatch: []int{4, 6, 8, 12, 16, 24}[r.IntN(6)]}
 }
 
+// bothSchedules is the space bruteForce goes through.
+var bothSchedules = planner.Options{Space: planner.Enumerate{Schedules: []spec.Schedule{spec.Schedule1F1B, spec.ScheduleZBH1}}}
+
 // bestByBruteForce returns the throughput of the fastest plan that fits, -Inf if
 // there is none, and how many plans were tried.
 func bestByBruteForce(t *testing.T, model perfmodel.Predictor, r planner.Request) (best float64, tried int) {
@@ -170,7 +173,7 @@ func TestBestOfGPT3EqualsBruteForce(t *testing.T) {
 	r := gpt3(1024, 1536)
 	model := analytic(t)
 	want, tried := bestByBruteForce(t, model, r)
-	rk, err := planner.New(model, planner.Options{}).Rank(ctx, r)
+	rk, err := planner.New(model, bothSchedules).Rank(ctx, r)
 	if err != nil || rk.Choices[0].Prediction.Throughput != want || rk.Evaluated != tried {
 		t.Errorf("%s makes %g samples/s of %d plans, by brute force %g of %d (%v)",
 			rk.Choices[0].Config.Plan, rk.Choices[0].Prediction.Throughput, rk.Evaluated, want, tried, err)
@@ -185,7 +188,7 @@ func TestBestEqualsBruteForce(t *testing.T) {
 	for i := range 200 {
 		r := randomRequest(rnd)
 		want, evaluated := bestByBruteForce(t, model, r)
-		got, err := planner.New(model, planner.Options{}).Best(ctx, r)
+		got, err := planner.New(model, bothSchedules).Best(ctx, r)
 		if math.IsInf(want, -1) {
 			if !errors.Is(err, planner.ErrInfeasible) {
 				t.Errorf("problem %d: error %v, want ErrInfeasible", i, err)
@@ -200,7 +203,7 @@ func TestBestEqualsBruteForce(t *testing.T) {
 		if got.Prediction.Throughput != want {
 			t.Errorf("problem %d: %g samples/s with %s, brute force finds %g", i, got.Prediction.Throughput, got.Config.Plan, want)
 		}
-		rank, err := planner.New(model, planner.Options{}).Rank(ctx, r)
+		rank, err := planner.New(model, bothSchedules).Rank(ctx, r)
 		if err != nil || rank.Evaluated != evaluated || len(rank.Choices) != evaluated {
 			t.Errorf("problem %d: %d evaluated, %d listed, %v; brute force has %d", i, rank.Evaluated, len(rank.Choices), err, evaluated)
 		}
@@ -704,8 +707,8 @@ func TestSchedulesConsidered(t *testing.T) {
 		}
 		return n
 	}
-	if n := count(planner.Enumerate{}); len(n) != 2 || n[spec.ScheduleZBH1] == 0 {
-		t.Errorf("by default %v, want 1f1b and zb-h1", n)
+	if n := count(planner.Enumerate{}); len(n) != 1 || n[spec.ScheduleDefault] == 0 {
+		t.Errorf("by default %v, want 1f1b", n)
 	}
 	if n := count(planner.Enumerate{Schedules: []spec.Schedule{spec.Schedule1F1B, spec.ScheduleDefault}}); len(n) != 1 {
 		t.Errorf("1f1b alone: %v", n)

@@ -32,7 +32,7 @@ throughput, or by --objective. Examples:
    pacer plan -m llama3-8b -a h100 -n 16 --min-batch 64 --max-batch 2048 \
        --objective goodput --noise-scale 500
    pacer plan -m llama3-8b -a h100 -n 16 -b 128 --from dp=16,mb=1,ga=8,zero=3 --remaining 1e6`,
-		Flags: slices.Concat(questionFlags(), goalFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
+		Flags: slices.Concat(questionFlags(), goalFlags(), spaceFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "none"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all"},
 			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason"},

@@ -94,7 +94,11 @@ func resolve(c *cli.Context, fixed *ask.Fixed) (question, error) {
 	if err != nil {
 		return question{}, asFlag(c, err)
 	}
-	return question{Request: r.Request, planner: planner.New(r.Predictor, planner.Options{}), predictor: r.Predictor, family: r.Family}, nil
+	space, err := readSpace(c)
+	if err != nil {
+		return question{}, err
+	}
+	return question{Request: r.Request, planner: planner.New(r.Predictor, planner.Options{Space: space}), predictor: r.Predictor, family: r.Family}, nil
 }
 
 // askedFor is what the question flags say.
