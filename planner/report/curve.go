@@ -11,7 +11,8 @@ type curve struct {
 	Speed string // what grows with the devices
 	First int    // least number of devices
 	Table *table
-	chart *curveChart // nil where there is only one point
+	Alone bool        // no fewer devices than all fit
+	chart *curveChart // nil where Alone
 }
 
 // curveChart is what changes at each of some numbers of devices, the first and
@@ -30,10 +31,10 @@ type curveChart struct {
 	Target    figure   `json:"target"`
 }
 
-// newCurve returns nil when there is no curve.
+// newCurve returns nil when there is no curve, or only one device to speak of.
 func newCurve(in *Input) *curve {
 	points := in.Curve.Points
-	if len(points) == 0 {
+	if len(points) == 0 || points[len(points)-1].Devices == 1 {
 		return nil
 	}
 	r := &in.Request
@@ -43,7 +44,7 @@ func newCurve(in *Input) *curve {
 	if last := points[len(points)-1]; last.Devices > at[len(at)-1].Devices {
 		at = append(at, last)
 	}
-	if len(at) > 1 {
+	if out.Alone = len(at) == 1; !out.Alone {
 		out.chart = newCurveChart(r, at)
 	}
 	return out

@@ -22,6 +22,13 @@ type frontChart struct {
 	Speed     string      `json:"speed"` // name of the y axis
 	DeviceGiB figure      `json:"device_gib"`
 	Counts    []frontLine `json:"counts"` // by ascending number of devices
+	Best      *frontPoint `json:"best"`   // the best plan of the page, on a line or not
+}
+
+// frontPoint is where a plan is on the chart.
+type frontPoint struct {
+	GiB   figure `json:"gib"`
+	Speed figure `json:"speed"`
 }
 
 type frontLine struct {
@@ -29,7 +36,6 @@ type frontLine struct {
 	GiB     []figure `json:"gib"`
 	Speed   []figure `json:"speed"`
 	Plans   []string `json:"plans"`
-	Best    int      `json:"best"` // index of the best plan of the page, -1 if it is elsewhere
 }
 
 // frontLines is how many lines the chart holds at most: as many as can be told
@@ -53,22 +59,26 @@ func newFront(in *Input) *front {
 		f.chart.DeviceGiB = figure(b / memory.GiB)
 	}
 	for _, g := range shown {
-		f.chart.Counts = append(f.chart.Counts, newFrontLine(in, g))
+		f.chart.Counts = append(f.chart.Counts, newFrontLine(&in.Request, g))
+	}
+	if best := fitting(in.Ranking.Choices); len(best) > 0 {
+		p := newFrontPoint(&in.Request, &best[0])
+		f.chart.Best = &p
 	}
 	return f
 }
 
-func newFrontLine(in *Input, group []planner.Choice) frontLine {
-	l := frontLine{Devices: devices(&group[0]), Best: -1}
-	best := fitting(in.Ranking.Choices)
+func newFrontPoint(r *planner.Request, c *planner.Choice) frontPoint {
+	return frontPoint{figure(c.Prediction.MemoryBytes / memory.GiB), figure(speed(r, c))}
+}
+
+func newFrontLine(r *planner.Request, group []planner.Choice) frontLine {
+	l := frontLine{Devices: devices(&group[0])}
 	for i := range group {
-		c := &group[i]
-		l.GiB = append(l.GiB, figure(c.Prediction.MemoryBytes/memory.GiB))
-		l.Speed = append(l.Speed, figure(speed(&in.Request, c)))
-		l.Plans = append(l.Plans, c.Config.Plan.String())
-		if len(best) > 0 && best[0].Config == c.Config {
-			l.Best = i
-		}
+		p := newFrontPoint(r, &group[i])
+		l.GiB = append(l.GiB, p.GiB)
+		l.Speed = append(l.Speed, p.Speed)
+		l.Plans = append(l.Plans, group[i].Config.Plan.String())
 	}
 	return l
 }

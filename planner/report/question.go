@@ -118,22 +118,18 @@ func objectiveWords(r *planner.Request) string {
 
 // leadWords says what the best plan, the first of rk, is the best of.
 func leadWords(r *planner.Request, rk *planner.Ranking) string {
-	what := "fastest plan"
+	n := devices(&rk.Choices[0])
+	what, do, where := "fastest plan", "fit", ""
+	if deviceCount(r) != fmt.Sprint(n) {
+		where = fmt.Sprintf(", on %d devices", n)
+	}
 	switch r.Objective {
 	case planner.Cost:
 		what = "cheapest plan"
 	case planner.MinDevices:
-		what = "plan that needs fewest devices"
+		what, do, where = "plan that reaches the target on the fewest devices", "fit and reach it", fmt.Sprintf(", %d", n)
 	case planner.Goodput:
 		what = "plan that learns fastest"
 	}
-	do := "fit"
-	if r.Objective == planner.MinDevices {
-		do += " and reach the target"
-	}
-	where := ""
-	if n := fmt.Sprint(devices(&rk.Choices[0])); deviceCount(r) != n {
-		where = " on " + n + " devices"
-	}
-	return fmt.Sprintf("The %s%s; %d of %d legal plans %s:", what, where, rk.Fitting, rk.Evaluated, do)
+	return fmt.Sprintf("The %s%s; %d of %d legal plans looked at %s:", what, where, rk.Fitting, rk.Evaluated, do)
 }

@@ -67,6 +67,7 @@
       return ys;
     });
     const speeds = points.map((p) => p.y), low = Math.min(...speeds), high = Math.max(...speeds), log = high > 5 * low;
+    const best = chart.best;
     let only = null; // the one line to show, null for all
     const faint = (c) => only != null && only !== c;
 
@@ -85,26 +86,26 @@
         g.textAlign = "right";
         g.fillText(text, x - 6 * r, u.bbox.top + u.bbox.height - 8 * r);
       }
+      if (best) {
+        g.strokeStyle = css("--ink");
+        g.lineWidth = 2 * r;
+        g.beginPath(); g.arc(px(best.gib), py(best.speed), 7 * r, 0, 7); g.stroke();
+      }
       g.textAlign = "left";
       for (let c = chart.counts.length - 1; c >= 0; c--) {
         const l = chart.counts[c], x = px(l.gib[0]) + 8 * r, y = py(l.speed[0]) + 4 * r;
-        if (l.best >= 0) {
-          g.strokeStyle = css("--ink");
-          g.lineWidth = 2 * r;
-          g.beginPath(); g.arc(px(l.gib[l.best]), py(l.speed[l.best]), 7 * r, 0, 7); g.stroke();
-        }
         if (chart.counts.length < 2 || faint(c) || placed.some(([a, b]) => Math.abs(a - x) < 26 * r && Math.abs(b - y) < 12 * r)) continue;
         placed.push([x, y]);
         g.fillStyle = color(c);
-        g.fillText(l.n, x + (l.best === 0 ? 4 * r : 0), y);
+        g.fillText(l.n, x + (best && best.gib === l.gib[0] && best.speed === l.speed[0] ? 4 * r : 0), y);
       }
       g.restore();
     }
 
-    const most = Math.max(chart.device_gib || 0, xs[xs.length - 1]);
+    const most = Math.max(chart.device_gib || 0, xs[xs.length - 1], best ? best.gib : 0);
     const u = new uPlot({
       width: box.clientWidth, height: height(), legend: {show: false},
-      axes: axes({label: "memory per device, GiB", size: 30}, log ? {splits: logMarks, filter: (u, vs) => vs, values: (u, vs) => vs.map(short)} : {}),
+      axes: axes({label: "memory per device, GiB", size: 30}, log ? {splits: logMarks, filter: (u, vs) => vs, values: (u, vs) => vs.map(short)} : {values: (u, vs) => vs.map(short)}),
       cursor: {x: false, y: false, points: {show: false}, drag: {x: false, y: false}},
       scales: {
         x: {time: false, range: () => [0, most * 1.06]},
@@ -138,6 +139,7 @@
         b.addEventListener("click", () => {
           only = only === c ? null : c;
           list.querySelectorAll("button").forEach((other, i) => other.setAttribute("aria-pressed", String(i === only)));
+          say(null);
           u.redraw(false);
         });
         list.append(b);
@@ -148,7 +150,7 @@
       mark.style.display = p ? "block" : "none";
       read.replaceChildren();
       if (!p) {
-        read.append(element("span", "unit", "Point at a plan to read it. The ring is the best plan of this page."));
+        read.append(element("span", "unit", "Point at a plan to read it." + (best ? " The ring is the best plan of this page." : "")));
         return;
       }
       const l = chart.counts[p.c];
@@ -157,16 +159,16 @@
     }
     const point = (e) => {
       const r = u.over.getBoundingClientRect();
-      let best = null, near = 40 * 40;
+      let nearest = null, near = 40 * 40;
       for (const p of points) {
         if (faint(p.c)) continue;
         const d = (u.valToPos(p.x, "x") - e.clientX + r.left) ** 2 + (u.valToPos(p.y, "y") - e.clientY + r.top) ** 2;
-        if (d < near) [best, near] = [p, d];
+        if (d < near) [nearest, near] = [p, d];
       }
-      say(best);
-      if (best) {
-        mark.style.left = u.valToPos(best.x, "x") + "px";
-        mark.style.top = u.valToPos(best.y, "y") + "px";
+      say(nearest);
+      if (nearest) {
+        mark.style.left = u.valToPos(nearest.x, "x") + "px";
+        mark.style.top = u.valToPos(nearest.y, "y") + "px";
       }
     };
     u.over.addEventListener("pointermove", point);
@@ -183,9 +185,9 @@
   // Lines over the number of devices. Between two numbers everything is as at
   // the lower one, so that is what the cursor shows.
   function overDevices(id, title, chart, series, lines, extra, told) {
-    const box = place(id, title), u = new uPlot({
+    const box = place(id, title), values = (u, vs) => vs.map(short), u = new uPlot({
       width: box.clientWidth, height: height(),
-      axes: axes({label: "devices", incrs: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536, 262144]}),
+      axes: axes({label: "devices", values, incrs: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536, 262144]}, {values}),
       cursor: {
         y: false, drag: {x: true, y: false}, points: {size: 7}, sync: {key: "devices"},
         dataIdx: (u, i, closest, x) => closest > 0 && u.data[0][closest] > x ? closest - 1 : closest,
