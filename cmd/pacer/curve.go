@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -19,65 +20,195 @@ func curveCommand() *cli.Command {
 many devices, so that throughput never falls. A count that brings nothing keeps
 the plan of a smaller one. Example:
 
-   pacer curve --model llama3-8b --accelerator h100 --max-devices 32 --global-batch 128`,
-		Flags: append(questionFlags(),
+   pacer curve --model llama3-8b --accelerator h100 --max-devices 32 --global-batch 128
+
+Lists of CPU threads, host memory, network bandwidths or accelerators make it a
+surface: the curve for each combination, on which more is never slower either:
+
+   pacer curve -m llama3-8b -a h100,a100-80gb --max-devices 32 -b 128 --network-gbps 100,400
+   pacer curve -m llama3-8b -a a100-80gb --max-devices 4 -b 64 --cpus 1,4,12 --host-gib 64,256
+
+The batch can be free, and the best what teaches most:
+
+   pacer curve -m llama3-8b -a h100 --max-devices 32 --min-batch 64 --max-batch 2048 \
+       --objective goodput --noise-scale 500`,
+		Flags: slices.Concat(questionFlags(), curveGoalFlags(), axesFlags(), spaceFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "max-devices", Usage: "largest `N` of devices", DefaultText: "none"},
-		),
+		}),
 		Before: noArgs,
 		Action: runCurve,
 	}
 }
 
+// curveGoalFlags are those of goalFlags that say something of a curve, which has
+// one number of devices a point.
+func curveGoalFlags() []cli.Flag {
+	out := []cli.Flag{
+		&cli.StringFlag{Name: "objective", Usage: "`WHAT` is best: throughput; goodput, throughput x statistical efficiency", DefaultText: "throughput"},
+	}
+	for _, f := range goalFlags() {
+		if slices.Contains([]string{"min-batch", "max-batch", "noise-scale", "initial-batch", "risk"}, f.Names()[0]) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 func runCurve(c *cli.Context) error {
-	q, err := newQuestion(c)
+	axes, err := readAxes(c)
 	if err != nil {
 		return err
 	}
-	if q.Devices, err = devicesFlag(c, "max-devices"); err != nil {
+	questions, err := curveQuestions(c, axes)
+	if err != nil {
 		return err
 	}
+	if len(questions) > 1 || axes.asked() {
+		return runSurface(c, questions, axes.Axes)
+	}
+	q := questions[0]
 	curve, err := q.planner.Curve(c.Context, q.Request)
 	if err != nil {
 		return err
 	}
-	return emit(c, curveResult(ask.CurveRows(curve), curveTitle(q.Request)))
+	return emit(c, curveTable(curve).result())
 }
 
-func curveTitle(r planner.Request) string {
-	return fmt.Sprintf("%s on 1 to %d x %s, global batch %d", r.Model.Name, r.Devices, r.Accelerator.Name, r.GlobalBatch)
-}
-
-func curveResult(rows []ask.CurveRow, title string) result {
-	csv := [][]string{{"devices", "plan", "samples_per_s", "lo", "hi", "used", "by", "warnings"}}
-	for _, p := range rows {
-		csv = append(csv, []string{itoa(p.Devices), p.Plan, ftoa(p.SamplesPerS), ftoa(p.Lo), ftoa(p.Hi), itoa(p.Used), p.By, strings.Join(p.Warnings, "; ")})
+// curveQuestions are the questions of a curve, one for each accelerator.
+func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
+	if o := planner.Objective(c.String("objective")); o == planner.Cost || o == planner.MinDevices {
+		return nil, usagef("curve: --objective %s chooses among numbers of devices, and a curve shows them all: ask pacer plan", o)
 	}
-	return result{
-		json:  ask.Curve{Points: rows},
-		csv:   csv,
-		table: func(w io.Writer) error { return printCurve(w, rows, title) },
+	out := make([]question, len(axes.accelerators))
+	for i, name := range axes.accelerators {
+		q, err := resolveOn(c, name, nil)
+		if err != nil {
+			return nil, err
+		}
+		if q.Devices, err = devicesFlag(c, "max-devices"); err != nil {
+			return nil, err
+		}
+		if err = readGoal(c, &q.Request); err != nil {
+			return nil, err
+		}
+		out[i] = q
 	}
+	return out, axes.check(c, out[0].Devices)
 }
 
-// printCurve shows only the counts at which something changes.
-func printCurve(w io.Writer, rows []ask.CurveRow, title string) error {
-	fmt.Fprintln(w, title)
-	plans := make([]planRow, len(rows))
-	for i, p := range rows {
+// curveRows is a curve or a surface to print.
+type curveRows struct {
+	title   string
+	rows    []ask.CurveRow
+	isNew   []bool // rows a table shows, the others are as one with less of something
+	surface bool
+	teaches bool // the batch is free
+}
+
+// curveTable is the table of a curve: the counts at which something changes.
+func curveTable(curve planner.Curve) *curveRows {
+	t := &curveRows{rows: ask.CurveRows(curve), title: curveTitle(curve.Request, curve.Request.Accelerator.Name), teaches: curve.Request.GlobalBatch == 0}
+	for i, row := range t.rows {
+		t.isNew = append(t.isNew, i == 0 || row.Plan != t.rows[i-1].Plan)
+	}
+	return t
+}
+
+func curveTitle(r planner.Request, accelerators string) string {
+	batch := itoa(r.GlobalBatch)
+	if r.GlobalBatch == 0 {
+		batch = fmt.Sprintf("%d to %d", r.MinBatch, r.MaxBatch)
+	}
+	return fmt.Sprintf("%s on 1 to %d x %s, global batch %s", r.Model.Name, r.Devices, accelerators, batch)
+}
+
+func (t *curveRows) result() result {
+	csv := [][]string{{"devices", "plan", "samples_per_s", "lo", "hi", "used", "by", "warnings",
+		"marginal_samples_per_s", "global_batch", "goodput_samples_per_s"}}
+	if t.surface {
+		csv[0] = append(csv[0], "accelerator", "network_gbps", "host_gib", "cpus")
+	}
+	for _, p := range t.rows {
+		line := []string{itoa(p.Devices), p.Plan, ftoa(p.SamplesPerS), ftoa(p.Lo), ftoa(p.Hi), itoa(p.Used), p.By, strings.Join(p.Warnings, "; "),
+			ftoa(p.Marginal), itoa(p.GlobalBatch), ftoa(p.GoodputPerS)}
+		if t.surface {
+			line = append(line, p.Accelerator, given(p.NetworkGbps), given(p.HostGiB), given(float64(p.CPUs)))
+		}
+		csv = append(csv, line)
+	}
+	return result{json: ask.Curve{Points: t.rows}, csv: csv, table: t.print}
+}
+
+// given writes a place on an axis for machines, nothing where there is no axis.
+func given(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return ftoa(v)
+}
+
+// print shows only the points at which something changes.
+func (t *curveRows) print(w io.Writer) error {
+	fmt.Fprintln(w, t.title)
+	plans := make([]planRow, len(t.rows))
+	for i, p := range t.rows {
 		plans[i] = planRow{PlanRow: ask.PlanRow{Plan: p.Plan, Warnings: p.Warnings}}
 	}
 	common := commonPrecision(plans)
-	table := [][]string{{"devices", "plan", "samples/s", "90 % interval", "per device"}}
-	for i, p := range rows {
-		if i > 0 && p.Plan == rows[i-1].Plan {
-			continue
+	axes := t.axes()
+	table := [][]string{t.header(axes)}
+	for i := range t.rows {
+		if t.isNew[i] {
+			table = append(table, t.line(&t.rows[i], axes, common))
 		}
-		table = append(table, []string{itoa(p.Devices), strings.TrimSuffix(p.Plan, common), significant(p.SamplesPerS, 4),
-			significant(p.Lo, 3) + " - " + significant(p.Hi, 3), significant(p.SamplesPerS/float64(p.Devices), 3)})
 	}
 	if err := writeTable(w, table); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "by %s%s; counts not shown keep the plan of the next smaller one\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1))
+	less := "counts not shown keep the plan of the next smaller one"
+	if t.surface {
+		less = "points not shown are as with less of something"
+	}
+	fmt.Fprintf(w, "by %s%s; %s\n", t.by(), strings.Replace(common, ",", "; all with ", 1), less)
 	return printNotes(w, plans)
+}
+
+func (t *curveRows) header(axes []curveAxis) (out []string) {
+	for _, a := range axes {
+		out = append(out, a.title)
+	}
+	out = append(out, "devices", "plan", "samples/s", "90 % interval")
+	if t.teaches {
+		out = append(out, "batch", "goodput/s")
+	}
+	if !t.surface {
+		out = append(out, "per device")
+	}
+	return append(out, "each adds")
+}
+
+func (t *curveRows) line(p *ask.CurveRow, axes []curveAxis, common string) (out []string) {
+	for _, a := range axes {
+		out = append(out, a.of(p))
+	}
+	out = append(out, itoa(p.Devices), strings.TrimSuffix(p.Plan, common), significant(p.SamplesPerS, 4),
+		significant(p.Lo, 3)+" - "+significant(p.Hi, 3))
+	if t.teaches {
+		out = append(out, itoa(p.GlobalBatch), significant(p.GoodputPerS, 4))
+	}
+	if !t.surface {
+		out = append(out, significant(p.SamplesPerS/float64(p.Devices), 3))
+	}
+	return append(out, significant(p.Marginal, 3))
+}
+
+// by names the performance models that answered, each once.
+func (t *curveRows) by() string {
+	var names []string
+	for _, p := range t.rows {
+		if !slices.Contains(names, p.By) {
+			names = append(names, p.By)
+		}
+	}
+	return strings.Join(names, ", ")
 }

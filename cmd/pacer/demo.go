@@ -130,7 +130,7 @@ func (d *demo) curve() error {
 	if err != nil {
 		return err
 	}
-	return printCurve(d.w, ask.CurveRows(curve), curveTitle(r))
+	return curveTable(curve).print(d.w)
 }
 
 // schedule compares the policies on a synthetic workload.

@@ -73,6 +73,11 @@ func newQuestion(c *cli.Context) (question, error) {
 
 // resolve looks up what the question flags say, of one plan unless fixed is nil.
 func resolve(c *cli.Context, fixed *ask.Fixed) (question, error) {
+	return resolveOn(c, c.String("accelerator"), fixed)
+}
+
+// resolveOn is resolve for another accelerator than the flag's.
+func resolveOn(c *cli.Context, accelerator string, fixed *ask.Fixed) (question, error) {
 	if err := checkOutput(c); err != nil {
 		return question{}, err
 	}
@@ -83,6 +88,7 @@ func resolve(c *cli.Context, fixed *ask.Fixed) (question, error) {
 	if err != nil {
 		return question{}, err
 	}
+	asked.Accelerator = accelerator
 	d, err := newDesk(c)
 	if err != nil {
 		return question{}, err
