@@ -20,7 +20,7 @@ E2E := ^Test(E2E|Script|Published)
 
 # Packages whose code runs in several goroutines, and those whose results must
 # moreover be the same on one core as on two.
-RACE       ?= ./perfmodel/... ./planner/... ./profiler/...
+RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server
 RACE_CORES ?= ./scheduler/...
 
 FUZZTIME ?= 30s
