@@ -95,9 +95,13 @@ func withStored(unknown *catalog.UnknownError, stored []string) error {
 	return &out
 }
 
-// ModelOf, SourceOf and AcceleratorOf are the names a tally is of.
-func ModelOf(t store.Tally) string       { return t.Model }
-func SourceOf(t store.Tally) string      { return t.Source }
+// ModelOf returns the model a tally is of.
+func ModelOf(t store.Tally) string { return t.Model }
+
+// SourceOf returns the source a tally is of.
+func SourceOf(t store.Tally) string { return t.Source }
+
+// AcceleratorOf returns the accelerator a tally is of.
 func AcceleratorOf(t store.Tally) string { return t.Accelerator }
 
 func isCatalogModel(name string) bool {
