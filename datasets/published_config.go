@@ -256,7 +256,7 @@ func (r *publishedRow) framework() string {
 		r.note("training stack not recorded, taken as today's Megatron Core")
 	}
 	switch r.m.Config.Accelerator.Arch {
-	case "Hopper", "Blackwell", "Blackwell Ultra":
+	case "Hopper", "Blackwell", "Blackwell Ultra", "CDNA3", "CDNA4":
 		if s.modern != "" {
 			return s.modern
 		}

@@ -224,6 +224,9 @@ func (r *publishedRow) offload() spec.Offload {
 		return spec.OffloadNone
 	case s == "optimizer":
 		return spec.OffloadOptimizer
+	case s == "cpu":
+		r.assume("what is offloaded not recorded, taken as the optimizer")
+		return spec.OffloadOptimizer
 	case s == "optimizer+params", s == "params":
 		return spec.OffloadParams
 	case strings.HasPrefix(s, "activations"):

@@ -13,7 +13,8 @@ type publishedSource struct {
 	match     string // in the lower-case source column
 	table     string // name of a file without that column
 	framework string // training stack
-	// modern is the training stack on devices from Hopper on, where that is another.
+	// modern is the training stack on devices from Hopper and CDNA 3 on, where that is
+	// another.
 	modern  string
 	folders bool // the training stack is the model's folder, "PyTorch/BERT"
 
@@ -66,7 +67,7 @@ var publishedSources = []*publishedSource{
 	{match: "deepspeed", framework: "Megatron-DeepSpeed"},
 	{match: "gpt-neox", framework: "Megatron-DeepSpeed"},
 	{match: "nanotron", framework: "nanotron"},
-	{match: "llm-foundry", framework: "FSDP"},
+	{match: "llm-foundry", framework: "LLM Foundry"},
 	{match: "fsdp", framework: "FSDP"},
 	{match: "megatron-lm", framework: "Megatron-LM", modern: "MCore"},
 	{match: "nemo", framework: "NeMo"},

@@ -3,6 +3,7 @@ package family
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -35,6 +36,7 @@ type constants struct {
 	passesQuantize float64 // more of them when quantizing to 8 or 4 bits
 	passesLogits   float64 // over tokens x vocabulary: loss and its gradient
 	fusedPasses    float64 // passes of stacks with fused kernels over eager ones
+	accumBytes     float64 // touched per parameter where a micro-batch's gradients are added to those before: read and written in 4 bytes, or two reads and a write in 2
 	optimizerBytes float64 // touched per parameter by Adam in mixed precision
 
 	ringHalf     float64 // bytes at which it reaches half of that
@@ -155,7 +157,7 @@ var base = constants{
 	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
 	unfusedShare: 0.55, unfusedPasses: 11, torchFlash: 0.8,
 	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
-	fusedPasses: 0.75, optimizerBytes: 30,
+	fusedPasses: 0.75, optimizerBytes: 30, accumBytes: 8,
 	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
 	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
 	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
@@ -228,6 +230,7 @@ var params = []param{
 	{"quantization passes", 0.4, one(func(k *constants) *float64 { return &k.passesQuantize })},
 	{"logit passes", 0.3, one(func(k *constants) *float64 { return &k.passesLogits })},
 	{"fused passes", 0.2, one(func(k *constants) *float64 { return &k.fusedPasses })},
+	{"accumulation bytes", 0.3, one(func(k *constants) *float64 { return &k.accumBytes })},
 	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
 	everyShare("ring share", 0.15, ringShare),
 	share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
@@ -340,10 +343,14 @@ func generationOf(arch string) int {
 }
 
 // scaleUpDomain returns how many devices a scale-up link joins across nodes,
-// 0 when it ends at the node. Source: NVIDIA GB200 and GB300 NVL72 datasheets.
+// 0 when it ends at the node. Sources: NVIDIA GB200 and GB300 NVL72 datasheets;
+// Google Cloud TPU documentation, the pod of the smaller generations.
 func scaleUpDomain(accelerator string) int {
-	if accelerator == "GB200" || accelerator == "GB300" {
+	switch {
+	case accelerator == "GB200" || accelerator == "GB300":
 		return 72
+	case strings.HasPrefix(accelerator, "TPU-"):
+		return 256
 	}
 	return 0
 }

@@ -21,7 +21,6 @@ type stack struct {
 	torch     bool    // attention is PyTorch's
 	halfAgain bool    // "selective" recomputes every other multiplication
 	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
-	uneven    bool    // context parallel ranks hold contiguous pieces, so that the last has most of a causal score matrix
 	sendAhead bool    // interleaved pipelines send behind compute (Megatron Core's overlap_p2p_comm)
 	sequence  bool    // TP comes with sequence parallelism, whatever the plan says
 }
@@ -35,7 +34,10 @@ const (
 )
 
 // stacks is searched in order; the last entry is for names not listed, and for
-// none: today's Megatron Core.
+// none: today's Megatron Core. Of LLM Foundry (eager FSDP that reduces in 16 bits,
+// FlashAttention's own kernels), Nanotron (eager, gradients in fp32, TP with
+// reduce-scatters), Colossal-AI (eager) and the JAX stacks (a compiled program a
+// step) no run was seen: their traits are those of their documents.
 var stacks = []stack{
 	{match: "hugging", launch: launchEager, deepSpeed: true, gradBytes: 2, unfused: true},
 	{match: "deepspeed", launch: launchLean, deepSpeed: true, gradBytes: 2, unfused: true},
@@ -43,9 +45,14 @@ var stacks = []stack{
 	{match: "nemo", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sendAhead: true, sequence: true},
 	{match: "megatron", launch: launchLean, gradBytes: 2, unfused: true},
 	{match: "eager", launch: launchEager, gradients: true, gradBytes: 4, torch: true, halfAgain: true},
-	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true, uneven: true},
+	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true},
 	{match: "fms", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true, hybrid: true},
 	{match: "fsdp", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true},
+	{match: "foundry", launch: launchEager, gradients: true, gradBytes: 2},
+	{match: "nanotron", launch: launchEager, gradients: true, gradBytes: 4, sequence: true},
+	{match: "colossal", launch: launchEager, gradients: true, gradBytes: 2},
+	{match: "maxtext", launch: launchGraph, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4},
+	{match: "levanter", launch: launchGraph, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4},
 	{match: "litgpt", launch: launchEager, gradients: true, gradBytes: 2, torch: true},
 	{match: "internevo", launch: launchLean, gradients: true, gradBytes: 2},
 	{match: spec.FrameworkWorker, launch: launchEager, gradients: true, gradBytes: 4, torch: true},

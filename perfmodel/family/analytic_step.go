@@ -46,6 +46,7 @@ func (pr *prepared) parts(p *spec.Plan) Parts {
 	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), mean*l.forward+c.head/3/float64(p.PP))
 	out.DP = pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
 	pr.updateSec(p, &out)
+	out.Compute += pr.accumulateSec(p)
 	out.Fixed = pr.machine.k.fixedSec
 	return out
 }
@@ -246,6 +247,23 @@ func (pr *prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dens
 		expert = m.ringOf(ways, apart)
 	}
 	return dense, expert, replicas
+}
+
+// accumulateSec returns the time in which gradients of one micro-batch after the
+// other are added up, at memory rate: those this device has of its layers, or of
+// its shard where each micro-batch's are reduced (ZeRO 2 and 3). The fewer tokens
+// a micro-batch has for each parameter, as in mixtures of experts, the more it
+// weighs beside the multiplications. Source: Megatron-LM's main gradients
+// (gradient_accumulation_fusion), PyTorch's AccumulateGrad.
+func (pr *prepared) accumulateSec(p *spec.Plan) float64 {
+	if p.AccumSteps == 1 {
+		return 0
+	}
+	dense, expert := pr.mem.Owned(p)
+	if p.ZeRO >= 2 {
+		dense, expert = dense/float64(p.DP*p.CP), expert/memory.ExpertReplicas(p)
+	}
+	return float64(p.AccumSteps) * pr.machine.k.accumBytes * (dense + expert) / pr.machine.mem
 }
 
 // updateSec adds the optimizer: Adam over the parameters this device owns, at

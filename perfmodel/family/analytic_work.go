@@ -212,12 +212,8 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 // over.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	flops := w.cross * 4 * n * w.seq * w.query / float64(p.TP)
-	causal := w.causal
-	if m.stack.uneven && causal < 1 {
-		causal *= 2 - 1/float64(p.CP)
-	}
 	if m.flash > 0 && elem == 2 {
-		l.attn = flops * causal / m.flash
+		l.attn = flops * w.causal / m.flash
 		l.attnBack = flashBackward * l.attn
 		return
 	}
