@@ -27,7 +27,7 @@ type Analytic struct{}
 
 // Parts is a predicted step time by cause, in seconds.
 type Parts struct {
-	Compute   float64 // forward and backward on the busiest stage, all micro-batches
+	Compute   float64 // forward and backward on the busiest stage, all micro-batches, and adding up their gradients
 	Recompute float64 // forward work done again
 	TP        float64 // exposed tensor parallel traffic
 	CP        float64 // exposed context parallel traffic

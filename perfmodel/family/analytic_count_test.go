@@ -74,12 +74,12 @@ func TestCountGEMM(t *testing.T) {
 func TestCountAttention(t *testing.T) {
 	c := analyticConfig(spec.Plan{DP: 1, CP: 4, MicroBatch: 1, Precision: spec.BF16})
 	flops := 4 * 2048.0 / 4 * 2048 * 4096
-	for framework, causal := range map[string]float64{"Megatron-Bridge": 0.5, "torchtitan": 0.5 * (2 - 1.0/4)} {
+	for _, framework := range []string{"Megatron-Bridge", "torchtitan"} { // both balance the causal half
 		c.Framework = framework
 		pr, p := counted(t, plain(), c)
 		var l layer
 		pr.work.attention(&pr.machine, p, &l, 2048.0/4, 2)
-		same(t, framework+" forward", l.attn, causal*flops/312e12)
+		same(t, framework+" forward", l.attn, 0.5*flops/312e12)
 		same(t, framework+" backward", l.attnBack, 2.5*l.attn)
 	}
 	pr, p := counted(t, plain(), c)
@@ -87,6 +87,22 @@ func TestCountAttention(t *testing.T) {
 	pr.work.ringAttention(&pr.machine, p, &l, 2048.0/4, 2)
 	// Keys and values of the other three pieces, thrice.
 	same(t, "ring attention", l.cp, 3*3*(2*2*2048.0/4*4096)/300e9)
+}
+
+// Gradients are added up where there are several micro-batches, of the shard
+// alone under ZeRO-2.
+func TestCountAccumulation(t *testing.T) {
+	k := plain()
+	k.accumBytes = 8
+	at := func(zero, accum int) float64 {
+		pr, p := counted(t, k, analyticConfig(spec.Plan{DP: 4, ZeRO: zero, MicroBatch: 1, AccumSteps: accum, Precision: spec.BF16}))
+		return pr.accumulateSec(p)
+	}
+	pr, p := counted(t, k, analyticConfig(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16}))
+	own, _ := pr.mem.Owned(p)
+	same(t, "three micro-batches", at(1, 3), 3*8*own/2039e9)
+	same(t, "of a shard", at(2, 3), 3*8*own/4/2039e9)
+	same(t, "one micro-batch", at(1, 1), 0)
 }
 
 func TestCountExperts(t *testing.T) {

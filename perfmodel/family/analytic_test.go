@@ -368,14 +368,14 @@ func TestAnalyticAllToAll(t *testing.T) {
 }
 
 // A stage with a layer more sets the pace: 33 layers on 4 stages take what 36 do,
-// but for the bubble and the optimizer.
+// but for the bubble, the optimizer and the gradients to add up.
 func TestAnalyticUnevenStages(t *testing.T) {
 	at := func(layers, pp int) Parts {
 		c := analyticConfig(spec.Plan{DP: 2, PP: pp, MicroBatch: 1, AccumSteps: 16, Precision: spec.BF16})
 		c.Model.Layers, c.Model.Vocab = layers, 0
 		return explain(t, c)
 	}
-	if got, want := at(33, 4).Compute, at(36, 4).Compute; got != want {
+	if got, want := at(33, 4).Compute, at(36, 4).Compute; math.Abs(got/want-1) > 0.01 {
 		t.Errorf("33 layers on 4 stages compute for %g s, 36 for %g", got, want)
 	}
 	if a, b, c := at(32, 4).Total(), at(33, 4).Total(), at(36, 4).Total(); !(a < b && b < c) {

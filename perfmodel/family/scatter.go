@@ -64,7 +64,7 @@ func (s *scatter) near(p *point, without int) float64 {
 // scatterShare is the share of left-out rows that are to be inside, for nine in ten
 // asked ones: a row left out has its neighbours further away than one between
 // rows.
-const scatterShare = 0.88
+const scatterShare = 0.85
 
 // quantile returns what scatterShare of the rows are off at most, over what is
 // expected with s(p) of all others.
