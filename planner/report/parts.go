@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
-	pageparts "github.com/pacer-ml/pacer/planner/report/page"
 )
 
 // bar is a whole and its parts, side by side.
@@ -24,6 +23,9 @@ type barPart struct {
 	Color       int    // 1-based
 	Striped     bool   // the colour is that of an earlier part
 }
+
+// partColors is the number of colours p1, p2, ... the style sheet has for parts.
+const partColors = 8
 
 // leastPart is the share of the whole below which a part is left out.
 const leastPart = 1e-4
@@ -67,7 +69,7 @@ func newBar(parts []Part, scale, whole float64) (b bar, ok bool) {
 		b.Parts = append(b.Parts, barPart{
 			What: p.What, Size: sig(p.Size*scale, 3), Share: percent(p.Size / sum),
 			Width: strconv.FormatFloat(100*p.Size/whole, 'f', 3, 64),
-			Color: n%pageparts.Colors + 1, Striped: n >= pageparts.Colors,
+			Color: n%partColors + 1, Striped: n >= partColors,
 		})
 	}
 	return b, true

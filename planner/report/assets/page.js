@@ -96,7 +96,7 @@
         const l = chart.counts[c], x = px(l.gib[0]) + 8 * r, y = py(l.speed[0]) + 4 * r;
         if (chart.counts.length < 2 || faint(c) || placed.some(([a, b]) => Math.abs(a - x) < 26 * r && Math.abs(b - y) < 12 * r)) continue;
         placed.push([x, y]);
-        g.fillStyle = color(c);
+        g.fillStyle = css("--ink");
         g.fillText(l.n, x + (best && best.gib === l.gib[0] && best.speed === l.speed[0] ? 4 * r : 0), y);
       }
       g.restore();

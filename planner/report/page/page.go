@@ -1,6 +1,3 @@
-// Package page is what every page of charts that Pacer writes is made of: the
-// style sheet, and uPlot, which draws the charts. A page embeds both, so that it
-// needs no network and no other file.
 package page
 
 import (
@@ -26,7 +23,7 @@ var (
 var Plot = template.JS("/*!\n" + plotLicence + "\n*/\n" + plotJS)
 
 // Colors is the number of colours c1, c2, ... the style sheet has for lines and
-// swatches, distinct to the colour-blind in light and in dark.
+// swatches.
 const Colors = 8
 
 // Style returns the style sheet of a page: uPlot's, the common one, and own,
