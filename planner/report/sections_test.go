@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -124,6 +125,18 @@ func TestCurveChart(t *testing.T) {
 		if !(k.Lo[i] < k.Speed[i] && k.Speed[i] < k.Hi[i]) {
 			t.Errorf("%v is not in %v to %v", k.Speed[i], k.Lo[i], k.Hi[i])
 		}
+	}
+}
+
+// TestCurveOfOnePoint has nothing to draw, but says where it begins.
+func TestCurveOfOnePoint(t *testing.T) {
+	in := input()
+	in.Curve.Points = in.Curve.Points[3:]
+	if c := newCurve(&in); c.chart != nil || !c.Alone {
+		t.Errorf("a chart %v of one point", c.chart)
+	}
+	if page := string(bare(t, in)); !strings.Contains(page, "On fewer than 4 devices nothing fits.") || strings.Contains(page, `id="gain"`) {
+		t.Error("the page does not say that fewer devices do not do, or has room for a chart")
 	}
 }
 

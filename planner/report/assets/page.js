@@ -20,6 +20,13 @@
     return e;
   }
 
+  // planCode shows a plan, which may break after its commas.
+  function planCode(plan) {
+    const code = element("code");
+    for (const piece of plan.split(/(?<=,)/)) code.append(piece, document.createElement("wbr"));
+    return code;
+  }
+
   // axes of a chart; x and y are what is special about them.
   function axes(x, y) {
     const base = {
@@ -154,7 +161,7 @@
         return;
       }
       const l = chart.counts[p.c];
-      read.append(element("code", "", l.plans[p.i]), document.createElement("br"),
+      read.append(planCode(l.plans[p.i]), document.createElement("br"),
         l.n + (l.n === 1 ? " device, " : " devices, ") + sig(p.y, 4) + " samples/s, " + sig(p.x, 3) + " GiB a device");
     }
     const point = (e) => {
@@ -226,7 +233,7 @@
     }
     const read = element("p", "read");
     const told = (i) => {
-      read.replaceChildren(i == null ? element("span", "unit", "Point at a number of devices to read its plan. Drag to zoom in, double-click to zoom out.") : element("code", "", chart.plans[i]));
+      read.replaceChildren(i == null ? element("span", "unit", "Point at a number of devices to read its plan. Drag to zoom in, double-click to zoom out.") : planCode(chart.plans[i]));
     };
     const u = overDevices("curve", chart.name + ", samples/s", chart, series, lines, extra, told);
     u.root.parentNode.append(read);
