@@ -390,7 +390,7 @@ func compareFitting(a, b *candidate) int {
 	if c := cmp.Compare(b.worth, a.worth); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(b.throughput, a.throughput), cmp.Compare(a.plan.AccumSteps, b.plan.AccumSteps), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
+	return cmp.Or(cmp.Compare(b.throughput, a.throughput), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
 }
 
 // comparePlans is a total order of normal plans that prefers what is simpler:
