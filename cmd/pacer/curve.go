@@ -147,7 +147,8 @@ func given(v float64) string {
 	return ftoa(v)
 }
 
-// print shows only the points at which something changes.
+// print shows only the points at which something changes, each accelerator by
+// itself.
 func (t *curveRows) print(w io.Writer) error {
 	fmt.Fprintln(w, t.title)
 	plans := make([]planRow, len(t.rows))
@@ -155,22 +156,42 @@ func (t *curveRows) print(w io.Writer) error {
 		plans[i] = planRow{PlanRow: ask.PlanRow{Plan: p.Plan, Warnings: p.Warnings}}
 	}
 	common := commonPrecision(plans)
-	axes := t.axes()
-	table := [][]string{t.header(axes)}
-	for i := range t.rows {
-		if t.isNew[i] {
-			table = append(table, t.line(&t.rows[i], axes, common))
+	several := t.rows[0].Accelerator != t.rows[len(t.rows)-1].Accelerator
+	for from := 0; from < len(t.rows); {
+		to := from
+		for to < len(t.rows) && t.rows[to].Accelerator == t.rows[from].Accelerator {
+			to++
 		}
-	}
-	if err := writeTable(w, table); err != nil {
-		return err
+		if several {
+			fmt.Fprintf(w, "\n%s\n", t.rows[from].Accelerator)
+		}
+		if err := t.printRows(w, from, to, common); err != nil {
+			return err
+		}
+		from = to
 	}
 	less := "counts not shown keep the plan of the next smaller one"
 	if t.surface {
 		less = "points not shown are as with less of something"
 	}
+	if several {
+		fmt.Fprintln(w)
+	}
 	fmt.Fprintf(w, "by %s%s; %s\n", t.by(), strings.Replace(common, ",", "; all with ", 1), less)
 	return printNotes(w, plans)
+}
+
+// printRows prints those of the rows from..to that are new, without the precision
+// they have in common.
+func (t *curveRows) printRows(w io.Writer, from, to int, common string) error {
+	axes := t.axes()
+	table := [][]string{t.header(axes)}
+	for i := from; i < to; i++ {
+		if t.isNew[i] {
+			table = append(table, t.line(&t.rows[i], axes, common))
+		}
+	}
+	return writeTable(w, table)
 }
 
 func (t *curveRows) header(axes []curveAxis) (out []string) {
@@ -179,9 +200,9 @@ func (t *curveRows) header(axes []curveAxis) (out []string) {
 	}
 	out = append(out, "devices", "plan", "samples/s", "90 % interval")
 	if t.teaches {
-		out = append(out, "batch", "goodput/s")
+		out = append(out, "batch", "goodput")
 	}
-	if !t.surface {
+	if !t.surface && !t.teaches {
 		out = append(out, "per device")
 	}
 	return append(out, "each adds")
@@ -196,7 +217,7 @@ func (t *curveRows) line(p *ask.CurveRow, axes []curveAxis, common string) (out 
 	if t.teaches {
 		out = append(out, itoa(p.GlobalBatch), significant(p.GoodputPerS, 4))
 	}
-	if !t.surface {
+	if !t.surface && !t.teaches {
 		out = append(out, significant(p.SamplesPerS/float64(p.Devices), 3))
 	}
 	return append(out, significant(p.Marginal, 3))

@@ -163,10 +163,10 @@ type curveAxis struct {
 	of    func(*ask.CurveRow) string
 }
 
-// axes returns the columns of the axes t has more than the devices.
+// axes returns the columns of the axes on which rows of t differ, but for the
+// accelerators and devices.
 func (t *curveRows) axes() (out []curveAxis) {
 	for _, a := range []curveAxis{
-		{"accelerator", func(p *ask.CurveRow) string { return p.Accelerator }},
 		{"Gbit/s", func(p *ask.CurveRow) string { return given(p.NetworkGbps) }},
 		{"host GiB", func(p *ask.CurveRow) string { return given(p.HostGiB) }},
 		{"CPUs", func(p *ask.CurveRow) string { return given(float64(p.CPUs)) }},
