@@ -14,7 +14,9 @@ import (
 //   - DP·TP·PP·CP is the number of devices and DP x micro-batch x accumulation
 //     the global batch;
 //   - it passes spec.Plan.Check and the rules of legal.go;
-//   - its modes are among those declared below.
+//   - its modes are among those declared below;
+//   - the chunks of interleaved stages are even, with embedding and head counted
+//     as a layer each where the stages are not even without.
 //
 // Within that nothing is left out but for shard groups, see shardGroup. The zero
 // value is the default space.
@@ -245,12 +247,19 @@ func (g *generator) schedules(p *spec.Plan) []spec.Schedule {
 }
 
 // virtualStages returns the interleaving degrees: 1, and where the schedule
-// allows it (1F1B, accumulation a multiple of PP) the divisors of a stage's layers.
+// allows it (1F1B, accumulation a multiple of PP) the divisors of a stage's
+// layers. Where PP does not divide the layers, embedding and head count as one
+// each; where it does not divide those either, the chunks would differ.
 func (g *generator) virtualStages(p *spec.Plan) []int {
-	if p.PP == 1 || p.Schedule != spec.ScheduleDefault || p.AccumSteps%p.PP != 0 || !g.r.Model.HasShape() || g.r.Model.Layers%p.PP != 0 {
+	if p.PP == 1 || p.Schedule != spec.ScheduleDefault || p.AccumSteps%p.PP != 0 || !g.r.Model.HasShape() {
 		return oneStage
 	}
-	return divisors(g.r.Model.Layers / p.PP)
+	for _, layers := range [2]int{g.r.Model.Layers, g.r.Model.Layers + 2} {
+		if layers%p.PP == 0 {
+			return divisors(layers / p.PP)
+		}
+	}
+	return oneStage
 }
 
 var oneStage = []int{1}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -107,6 +108,7 @@ func withModes(r planner.Request, p spec.Plan) (plans []spec.Plan) {
 					case p.Check(r.Model) != nil:
 					case sp && r.Model.SeqLen%p.TP != 0:
 					case zero > 0 && p.DP == 1 && off != spec.OffloadParams:
+					case !evenChunks(r.Model.Layers, p.PP, p.VirtualStages):
 					case off != spec.OffloadNone && p.PP > 1:
 					case off == spec.OffloadOptimizer && zero == 0 && p.DP > 1:
 					default:
@@ -117,6 +119,15 @@ func withModes(r planner.Request, p spec.Plan) (plans []spec.Plan) {
 		}
 	}
 	return plans
+}
+
+// evenChunks: PP·VP pieces of as many layers each, or where PP has none, of the
+// layers, the embedding and the head.
+func evenChunks(layers, pp, vp int) bool {
+	if layers%pp != 0 {
+		layers += 2
+	}
+	return vp == 1 || layers%(pp*vp) == 0
 }
 
 // randomRequest draws a small problem, some of which do not fit.
@@ -725,14 +736,19 @@ func TestUnevenStagesConsidered(t *testing.T) {
 	r := request(12, 12)
 	r.PerNode, r.Model = 8, testModel(7, 128*12, 12)
 	most := 0
+	interleaved := map[[2]int]bool{}
 	for _, p := range plansIn(planner.Enumerate{}, r) {
 		most = max(most, p.PP)
 		if p.PP > 1 && p.VirtualStages > 1 {
-			t.Errorf("%s interleaves 7 layers", p)
+			interleaved[[2]int{p.PP, p.VirtualStages}] = true
 		}
 	}
 	if most != 6 {
 		t.Errorf("pp to %d of 12 devices for 7 layers, want 6", most)
+	}
+	// 7 layers, embedding and head are 3 x 3.
+	if want := map[[2]int]bool{{3, 3}: true}; !maps.Equal(interleaved, want) {
+		t.Errorf("7 layers are interleaved with pp, vp of %v, want %v", interleaved, want)
 	}
 }
 

@@ -20,18 +20,7 @@ var rules = []rule{
 		return divides("tp", p.TP, m.KV(), "key/value heads")
 	},
 	func(m Model, p Plan) string { return divides("tp", p.TP, m.FFN, "ffn width") },
-	func(m Model, p Plan) string {
-		if m.Layers > 0 && p.PP*p.VirtualStages > m.Layers {
-			return fmt.Sprintf("pp=%d x vp=%d exceeds %d layers", p.PP, p.VirtualStages, m.Layers)
-		}
-		return ""
-	},
-	func(m Model, p Plan) string {
-		if p.VirtualStages == 1 { // stages may be uneven by a layer
-			return ""
-		}
-		return divides("pp x vp", p.PP*p.VirtualStages, m.Layers, "layers")
-	},
+	func(m Model, p Plan) string { return p.tooManyStages(m) },
 	func(m Model, p Plan) string { return p.badSchedule(m) },
 	func(_ Model, p Plan) string {
 		if p.VirtualStages > 1 && p.PP == 1 {
@@ -74,6 +63,22 @@ var rules = []rule{
 	},
 	func(_ Model, p Plan) string { return p.badShard() },
 	func(_ Model, p Plan) string { return p.badServers() },
+}
+
+// tooManyStages says why a normal plan splits m into more pieces than it has.
+// Stages and the chunks of interleaved ones need not be even. A chunk may hold
+// the embedding alone, or the head: Llama 3 405B, of 126 layers, is trained in
+// 128 chunks of one (NVIDIA's Megatron-Bridge, recipes for GB200), which
+// Megatron Core calls accounting for embedding and loss in the pipeline split.
+func (p Plan) tooManyStages(m Model) string {
+	switch {
+	case m.Layers <= 0:
+	case p.VirtualStages == 1 && p.PP > m.Layers:
+		return fmt.Sprintf("pp=%d x vp=1 exceeds %d layers", p.PP, m.Layers)
+	case p.VirtualStages > 1 && p.PP*p.VirtualStages > m.Layers+2:
+		return fmt.Sprintf("pp=%d x vp=%d exceeds %d layers, embedding and head", p.PP, p.VirtualStages, m.Layers)
+	}
+	return ""
 }
 
 // badSchedule says why a normal plan cannot have its pipeline schedule for m.

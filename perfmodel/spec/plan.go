@@ -155,6 +155,23 @@ func (p *Plan) StageLayers(layers, stage int) int {
 	return share
 }
 
+// ChunkLayers returns how many of so many layers a chunk, from 0, of a pipeline
+// stage holds: the stage's layers spread evenly, what is left over on the last
+// chunks, but on the first ones of the last stage. So the chunk with the
+// embedding and that with the vocabulary head come away with fewer.
+func (p *Plan) ChunkLayers(layers, stage, chunk int) int {
+	n, v := p.StageLayers(layers, stage), p.Chunks()
+	share, over := n/v, n%v
+	from := v - over
+	if stage == max(p.PP, 1)-1 {
+		from = 0
+	}
+	if chunk >= from && chunk < from+over {
+		share++
+	}
+	return share
+}
+
 // GlobalBatch returns the samples of one optimizer step, DP x MicroBatch x
 // AccumSteps.
 func (p Plan) GlobalBatch() int {

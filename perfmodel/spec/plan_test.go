@@ -136,9 +136,11 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gqa, "tp=8,dp=2", ""},
 		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=4", "tp=4 is no multiple of 3 key/value heads"},
 		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=6", ""},
-		{gpt2, "pp=5", ""}, // uneven stages
-		{gpt2, "pp=5,vp=2,ga=5", "pp x vp=10 does not divide 12 layers"},
-		{gpt2, "pp=16", "pp=16 x vp=1 exceeds 12 layers"},
+		{gpt2, "pp=5", ""},           // uneven stages
+		{gpt2, "pp=5,vp=2,ga=5", ""}, // uneven chunks
+		{gpt2, "pp=7,vp=2,ga=7", ""}, // embedding and head in chunks of their own
+		{gpt2, "pp=5,vp=3,ga=5", "pp=5 x vp=3 exceeds 12 layers, embedding and head"},
+		{gpt2, "pp=13", "pp=13 x vp=1 exceeds 12 layers"},
 		{gpt2, "pp=2,vp=3,ga=4", ""},
 		{gpt2, "pp=2,vp=3,ga=3", "vp=3 needs ga=3 to be a multiple of pp=2"},
 		{gpt2, "vp=2", "vp=2 needs pp > 1"},
@@ -222,6 +224,58 @@ func TestStageLayers(t *testing.T) {
 			t.Errorf("%d layers on %d stages: %v, want %v", tc.layers, tc.pp, got, tc.want)
 		}
 	}
+}
+
+// TestChunkLayers: chunks in the order the model passes them, chunk by chunk of
+// all stages.
+func TestChunkLayers(t *testing.T) {
+	for _, tc := range []struct {
+		layers, pp, vp int
+		want           []int
+	}{
+		{12, 2, 3, []int{2, 2, 2, 2, 2, 2}},
+		{12, 7, 2, []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0}},
+		{126, 8, 4, []int{3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3}}, // Llama 3 405B
+		{61, 4, 4, []int{3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3}},
+	} {
+		p := Plan{PP: tc.pp, VirtualStages: tc.vp}
+		var got []int
+		for chunk := range tc.vp {
+			for stage := range tc.pp {
+				got = append(got, p.ChunkLayers(tc.layers, stage, chunk))
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%d layers on %d stages of %d chunks: %v, want %v", tc.layers, tc.pp, tc.vp, got, tc.want)
+		}
+	}
+}
+
+// TestChunkLayersAddUp: to those of the stage, and no chunk of a legal plan is
+// empty but that of the embedding and that of the head.
+func TestChunkLayersAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pp, vp := rapid.IntRange(2, 20).Draw(t, "pp"), rapid.IntRange(2, 12).Draw(t, "vp")
+		p := Plan{DP: 1, PP: pp, VirtualStages: vp, MicroBatch: 1, AccumSteps: pp}
+		layers := rapid.IntRange(pp*vp-2, 400).Draw(t, "layers")
+		if err := p.Check(Model{Name: "m", Layers: layers}); err != nil {
+			t.Fatal(err)
+		}
+		for stage := range pp {
+			sum := 0
+			for chunk := range vp {
+				n := p.ChunkLayers(layers, stage, chunk)
+				ends := stage == 0 && chunk == 0 || stage == pp-1 && chunk == vp-1
+				if n < 1 && !ends {
+					t.Fatalf("%d layers: chunk %d of stage %d is empty", layers, chunk, stage)
+				}
+				sum += n
+			}
+			if want := p.StageLayers(layers, stage); sum != want {
+				t.Fatalf("%d layers: %d on the chunks of stage %d, want %d", layers, sum, stage, want)
+			}
+		}
+	})
 }
 
 func TestStageLayersAddUp(t *testing.T) {

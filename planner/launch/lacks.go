@@ -54,7 +54,19 @@ func (l *lacking) precision(p spec.Precision, why string, has ...spec.Precision)
 	l.when(true, "precision", p, "%s", why)
 }
 
-// uneven reports whether the stages of c's pipeline differ in layers.
+// chunks returns the layers of every chunk of c's pipeline in the order the model
+// passes them: the first of every stage, then the second, and so on.
+func chunks(c *spec.Config) []int {
+	var out []int
+	for chunk := range c.Plan.Chunks() {
+		for stage := range c.Plan.PP {
+			out = append(out, c.Plan.ChunkLayers(c.Model.Layers, stage, chunk))
+		}
+	}
+	return out
+}
+
+// uneven reports whether the chunks of c's pipeline differ in layers.
 func uneven(c *spec.Config) bool {
 	return c.Plan.PP > 1 && c.Model.Layers%(c.Plan.PP*c.Plan.Chunks()) != 0
 }

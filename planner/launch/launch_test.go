@@ -35,6 +35,7 @@ var golden = []struct{ file, framework, model, accelerator, shape, plan string }
 	{"deepspeed_autotp.json", "deepspeed", "Llama2-7B", "V100", "2x4", "dp=4,tp=2,zero=1,offload=optimizer,mb=1,ga=8,precision=fp16"},
 	{"torchtitan_hsdp.toml", "torchtitan", "Llama3-70B", "H100", "32x8", "dp=32,tp=8,zero=3,shard=8,mb=1,ga=2,sp=1,recompute=full,precision=fp8"},
 	{"torchtitan_interleaved.toml", "torchtitan", "Llama3-8B", "H100", "8", "dp=2,pp=4,vp=4,mb=2,ga=8,zero=1,precision=bf16"},
+	{"megatron_uneven_chunks.sh", "megatron", "Llama3.1-405B", "H100", "32x8", "dp=2,tp=8,pp=16,vp=8,mb=1,ga=32,zero=1,sp=1,precision=bf16"},
 	{"torchtitan_uneven.toml", "torchtitan", "Llama2-7B", "A100-80GB", "3x4", "dp=4,pp=3,mb=1,ga=8,zero=1,schedule=gpipe,precision=bf16"},
 	{"torchtitan_zbv.toml", "torchtitan", "Llama3-8B", "H100", "4x8", "dp=4,tp=2,pp=2,cp=2,mb=1,ga=8,zero=1,schedule=zb-v,sp=1,precision=bf16"},
 	{"torchtitan_experts.toml", "torchtitan", "Qwen3-30B-A3B", "H100", "4x8", "dp=16,cp=2,ep=8,mb=1,ga=8,zero=3,shard=8,offload=params,precision=bf16"},

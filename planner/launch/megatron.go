@@ -169,14 +169,18 @@ func megatronPlan(c *spec.Config) [][]string {
 func megatronStages(c *spec.Config) [][]string {
 	p := &c.Plan
 	switch {
+	case uneven(c):
+		var parts []string
+		for _, n := range chunks(c) {
+			part := ""
+			if n > 0 {
+				part = fmt.Sprintf("t*%d", n)
+			}
+			parts = append(parts, part)
+		}
+		return [][]string{{"--pipeline-model-parallel-layout", "E" + strings.Join(parts, "|") + "L"}}
 	case p.VirtualStages > 1:
 		return [][]string{{"--num-layers-per-virtual-pipeline-stage", itoa(c.Model.Layers / (p.PP * p.VirtualStages))}}
-	case uneven(c):
-		stages := make([]string, p.PP)
-		for i := range stages {
-			stages[i] = fmt.Sprintf("t*%d", p.StageLayers(c.Model.Layers, i))
-		}
-		return [][]string{{"--pipeline-model-parallel-layout", "E" + strings.Join(stages, "|") + "L"}}
 	}
 	return nil
 }

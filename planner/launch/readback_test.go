@@ -149,7 +149,7 @@ func readMegatron(t *rapid.T, c *spec.Config, s Script) spec.Plan {
 		p.Precision = spec.FP4
 	}
 	if layout := o["--pipeline-model-parallel-layout"]; layout != "" {
-		checkLayout(t, layout, p, c.Model.Layers)
+		p.VirtualStages = checkLayout(t, layout, p, c.Model.Layers)
 	} else if c.Model.Layers%p.PP != 0 {
 		t.Fatalf("%d layers on %d stages without a layout", c.Model.Layers, p.PP)
 	}
@@ -159,19 +159,25 @@ func readMegatron(t *rapid.T, c *spec.Config, s Script) spec.Plan {
 	return p
 }
 
-// checkLayout reads E, t*N, | and L.
-func checkLayout(t *rapid.T, layout string, p spec.Plan, layers int) {
+// checkLayout reads E, t*N, | and L, and returns the chunks of each stage.
+func checkLayout(t *rapid.T, layout string, p spec.Plan, layers int) int {
 	inner, ok := strings.CutPrefix(layout, "E")
 	inner, ok2 := strings.CutSuffix(inner, "L")
-	stages := strings.Split(inner, "|")
-	if !ok || !ok2 || len(stages) != p.PP {
+	parts := strings.Split(inner, "|")
+	if !ok || !ok2 || len(parts)%p.PP != 0 {
 		t.Fatalf("layout %s for %d stages", layout, p.PP)
 	}
-	for i, s := range stages {
-		if n := number(t, strings.TrimPrefix(s, "t*")); n != p.StageLayers(layers, i) {
-			t.Fatalf("layout %s: %d layers on stage %d", layout, n, i)
+	p.VirtualStages = len(parts) / p.PP
+	for i, s := range parts {
+		n := 0
+		if s != "" {
+			n = number(t, strings.TrimPrefix(s, "t*"))
+		}
+		if n != p.ChunkLayers(layers, i%p.PP, i/p.PP) {
+			t.Fatalf("layout %s: %d layers in chunk %d", layout, n, i)
 		}
 	}
+	return p.VirtualStages
 }
 
 func readTorchrun(t *rapid.T, c *spec.Config, s Script) spec.Plan {
@@ -282,7 +288,10 @@ func readTorchtitan(t *rapid.T, c *spec.Config, s Script) spec.Plan {
 	case "ZBVZeroBubble":
 		p.Schedule = spec.ScheduleZBV
 	case "Interleaved1F1B":
-		p.VirtualStages = c.Model.Layers / q.PP / q.PerStage
+		p.VirtualStages = len(q.Parts) / q.PP
+		if q.Parts == nil {
+			p.VirtualStages = c.Model.Layers / q.PP / q.PerStage
+		}
 	}
 	if q.PP > 1 {
 		checkParts(t, q.Parts, q.PerStage, p, c.Model.Layers)
@@ -306,11 +315,12 @@ func checkParts(t *rapid.T, parts [][]string, perStage int, p spec.Plan, layers 
 				next, n = next+1, n+1
 			}
 		}
-		if n != p.StageLayers(layers, i) {
-			t.Fatalf("stage %d has %v", i, part)
+		if n != p.ChunkLayers(layers, i%p.PP, i/p.PP) {
+			t.Fatalf("chunk %d has %v", i, part)
 		}
 	}
-	if next != layers || len(parts) != p.PP || parts[0][0] != "tok_embeddings" || parts[p.PP-1][len(parts[p.PP-1])-1] != "output" {
+	last := parts[len(parts)-1]
+	if next != layers || len(parts) != p.PP*p.Chunks() || parts[0][0] != "tok_embeddings" || last[len(last)-1] != "output" {
 		t.Fatalf("parts %v", parts)
 	}
 }

@@ -268,23 +268,24 @@ func (t *tomlFile) pipeline(c *spec.Config) {
 		t.number("pipeline_parallel_last_stage_less_layers", 0)
 		return
 	}
-	stages := make([]string, p.PP)
+	held := chunks(c)
+	parts := make([]string, len(held))
 	next := 0
-	for i := range stages {
+	for i, n := range held {
 		var names []string
 		if i == 0 {
 			names = append(names, "tok_embeddings")
 		}
-		for range p.StageLayers(c.Model.Layers, i) {
+		for range n {
 			names = append(names, "layers."+itoa(next))
 			next++
 		}
-		if i == p.PP-1 {
+		if i == len(held)-1 {
 			names = append(names, "norm", "output")
 		}
-		stages[i] = "  " + tomlStrings(names)
+		parts[i] = "  " + tomlStrings(names)
 	}
-	fmt.Fprintf(t, "module_fqns_per_model_part = [\n%s,\n]\n", strings.Join(stages, ",\n"))
+	fmt.Fprintf(t, "module_fqns_per_model_part = [\n%s,\n]\n", strings.Join(parts, ",\n"))
 }
 
 // titanSchedule returns what torch.distributed.pipelining calls a schedule.
