@@ -1,0 +1,41 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Prepare implements perfmodel.Preparer, whether the model of c's key does or not.
+func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+	if f, ok := p.fitted[c.Key()].(perfmodel.Preparer); ok {
+		return f.Prepare(c)
+	}
+	return func(plan spec.Plan) (spec.Prediction, error) {
+		of := c
+		of.Plan = plan
+		out, err := p.Predict(context.Background(), of)
+		out.MemoryBytes = 0
+		return out, err
+	}, nil
+}
+
+// StepAtLeast implements perfmodel.Bounder; nil where the model of c's key knows
+// no bound.
+func (p *predictor) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
+	if f, ok := p.fitted[c.Key()].(perfmodel.Bounder); ok {
+		return f.StepAtLeast(c)
+	}
+	return nil, nil
+}
+
+// HostRegular reports whether every model is (planner.HostRegular).
+func (p *predictor) HostRegular() bool {
+	for _, f := range p.fitted {
+		if r, ok := f.(interface{ HostRegular() bool }); !ok || !r.HostRegular() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,64 @@
+package registry
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// A search asks the registry's predictor for what the models themselves offer,
+// and hears the same as from Predict.
+func TestPredictorSearches(t *testing.T) {
+	r := newRegistry(t)
+	key := spec.Key{Model: "m", Accelerator: "a"}
+	put(t, r, key, 1)
+	hybrid, err := family.Lookup("hybrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := spec.Measurement{Config: config(key, 2), Outcome: spec.OK, Source: "test", StepSec: []float64{0.5}}
+	fitted, card, err := perfmodel.FitKey(t.Context(), hybrid, []spec.Measurement{row}, perfmodel.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Put(card, fitted); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"rubick", "hybrid"} {
+		p, err := r.Predictor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := config(key, 4)
+		want, err := p.Predict(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prepared, err := p.(perfmodel.Preparer).Prepare(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := prepared(c.Plan); err != nil || got.Throughput != want.Throughput || got.MemoryBytes != 0 {
+			t.Errorf("%s: prepared %+v (%v), predicted %+v", name, got, err, want)
+		}
+		least, err := p.(perfmodel.Bounder).StepAtLeast(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sec, _, _ := want.StepSec(c.Plan.GlobalBatch()); least != nil && least(&c.Plan) > sec {
+			t.Errorf("%s: at least %g s, predicted %g", name, least(&c.Plan), sec)
+		}
+		if h, ok := p.(interface{ HostRegular() bool }); !ok || !h.HostRegular() {
+			t.Errorf("%s does not call itself regular", name)
+		}
+		other := config(spec.Key{Model: "unknown", Accelerator: "a"}, 4)
+		if f, err := p.(perfmodel.Preparer).Prepare(other); err != nil {
+			t.Errorf("%s: preparing for an unknown model: %v", name, err)
+		} else if _, err := f(other.Plan); !errors.Is(err, perfmodel.ErrNotCovered) {
+			t.Errorf("%s: an unknown model: %v", name, err)
+		}
+	}
+}
