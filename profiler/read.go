@@ -7,21 +7,22 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
 // ReadCampaign reads a campaign file. file is its name for messages, which carry
 // line and column; model looks a name of the catalog up. The error joins one for
 // everything that is wrong; no point is measured of a campaign with one.
 func ReadCampaign(file string, text []byte, model func(name string) (spec.Model, error)) (Campaign, error) {
-	r := &campaignReader{yamlFile: yamlFile{name: file}, catalog: model}
-	top := r.parse(text)
-	if len(r.errs) == 0 {
+	r := &campaignReader{File: yamlfile.File{Name: file, Package: "profiler", Kind: "campaign"}, catalog: model}
+	top := r.Parse(text)
+	if r.Count() == 0 {
 		r.campaign(top)
 	}
-	if len(r.errs) == 0 {
+	if r.Count() == 0 {
 		r.check()
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return Campaign{}, err
 	}
 	return r.c, nil
@@ -30,14 +31,14 @@ func ReadCampaign(file string, text []byte, model func(name string) (spec.Model,
 // campaignReader turns the nodes of a file into c. It keeps the nodes of what
 // is checked once everything is read.
 type campaignReader struct {
-	yamlFile
+	yamlfile.File
 	catalog func(name string) (spec.Model, error)
 	c       Campaign
 
-	models, runner, space yamlNode
-	accelerator           yamlNode
-	shapes, tp, pp, plans []yamlNode // as long as the lists in c.Space
-	spaceKeys             []entry
+	models, runner, space yamlfile.Node
+	accelerator           yamlfile.Node
+	shapes, tp, pp, plans []yamlfile.Node // as long as the lists in c.Space
+	spaceKeys             []yamlfile.Entry
 }
 
 // goodName is what fits in paths, sources and labels.
@@ -51,35 +52,35 @@ func checkName(what, s string) error {
 }
 
 // campaign reads the keys at the top of the file.
-func (r *campaignReader) campaign(top yamlNode) {
+func (r *campaignReader) campaign(top yamlfile.Node) {
 	named := false
-	for _, e := range top.entries("name", "description", "models", "accelerator", "space", "choose",
+	for _, e := range top.Entries("name", "description", "models", "accelerator", "space", "choose",
 		"family", "until", "budget", "point", "runner") {
-		if !e.value.given() {
-			r.fail(e.at, "%s has no value", e.key)
+		if !e.Value.Given() {
+			r.Fail(e.At, "%s has no value", e.Key)
 			continue
 		}
-		switch n := e.value; e.key {
+		switch n := e.Value; e.Key {
 		case "name":
-			r.c.Name, named = n.text(), true
+			r.c.Name, named = n.Text(), true
 			if err := checkName("name", r.c.Name); r.c.Name != "" && err != nil {
-				n.fail("%w", err)
+				n.Fail("%w", err)
 			}
 		case "description":
-			r.c.Description = n.text()
+			r.c.Description = n.Text()
 		case "models":
 			r.models = n
 		case "accelerator":
 			r.accelerator = n
-			if r.c.Space.Accelerator = n.text(); strings.EqualFold(r.c.Space.Accelerator, AnyGPU) {
+			if r.c.Space.Accelerator = n.Text(); strings.EqualFold(r.c.Space.Accelerator, AnyGPU) {
 				r.c.Space.Accelerator = AnyGPU
 			}
 		case "space":
 			r.space = n
 		case "choose":
-			r.c.Choose = word(n, Adaptive, Random, Grid)
+			r.c.Choose = yamlfile.Word(n, Adaptive, Random, Grid)
 		case "family":
-			r.c.Family = word(n, family.Names()...)
+			r.c.Family = yamlfile.Word(n, family.Names()...)
 		case "until":
 			r.until(n)
 		case "budget":
@@ -90,17 +91,17 @@ func (r *campaignReader) campaign(top yamlNode) {
 			r.runner = n
 		}
 	}
-	if !named && len(r.errs) == 0 {
-		top.fail("the campaign has no name, want a line like name: my-campaign")
+	if !named && r.Count() == 0 {
+		top.Fail("the campaign has no name, want a line like name: my-campaign")
 	}
 	r.readRunner(r.runner) // before the models: a replayed one may have any name
 	r.readSpace(r.space)
 	r.readModels(r.models)
 }
 
-func (r *campaignReader) until(n yamlNode) {
-	for _, e := range n.entries("interval") {
-		r.c.Until.Interval = e.value.number(0, false, 10)
+func (r *campaignReader) until(n yamlfile.Node) {
+	for _, e := range n.Entries("interval") {
+		r.c.Until.Interval = e.Value.Number(0, false, 10)
 	}
 }
 
@@ -112,44 +113,44 @@ const (
 	maxThreads     = 1 << 16
 )
 
-func (r *campaignReader) budget(n yamlNode) {
-	for _, e := range n.entries("points", "device_hours", "wall") {
-		switch e.key {
+func (r *campaignReader) budget(n yamlfile.Node) {
+	for _, e := range n.Entries("points", "device_hours", "wall") {
+		switch e.Key {
 		case "points":
-			r.c.Budget.Points = e.value.whole(1, maxPoints)
+			r.c.Budget.Points = e.Value.Whole(1, maxPoints)
 		case "device_hours":
-			r.c.Budget.DeviceHours = e.value.number(0, false, maxDeviceHours)
+			r.c.Budget.DeviceHours = e.Value.Number(0, false, maxDeviceHours)
 		case "wall":
-			r.c.Budget.Wall = e.value.duration()
+			r.c.Budget.Wall = e.Value.Duration()
 		}
 	}
 }
 
-func (r *campaignReader) point(n yamlNode) {
-	at := map[string]yamlNode{}
+func (r *campaignReader) point(n yamlfile.Node) {
+	at := map[string]yamlfile.Node{}
 	p := &r.c.Point
-	for _, e := range n.entries("timeout", "min_steps", "max_steps", "min_time", "max_time", "interval", "compile", "threads") {
-		at[e.key] = e.value
-		switch e.key {
+	for _, e := range n.Entries("timeout", "min_steps", "max_steps", "min_time", "max_time", "interval", "compile", "threads") {
+		at[e.Key] = e.Value
+		switch e.Key {
 		case "timeout":
-			p.Timeout = e.value.duration()
+			p.Timeout = e.Value.Duration()
 		case "min_steps":
-			p.MinSteps = e.value.whole(1, maxSteps)
+			p.MinSteps = e.Value.Whole(1, maxSteps)
 		case "max_steps":
-			p.MaxSteps = e.value.whole(1, maxSteps)
+			p.MaxSteps = e.Value.Whole(1, maxSteps)
 		case "min_time":
-			p.MinTime = e.value.duration()
+			p.MinTime = e.Value.Duration()
 		case "max_time":
-			p.MaxTime = e.value.duration()
+			p.MaxTime = e.Value.Duration()
 		case "interval":
-			p.Interval = e.value.number(0, false, 10)
+			p.Interval = e.Value.Number(0, false, 10)
 		case "compile":
-			p.Compile = e.value.flag()
+			p.Compile = e.Value.Flag()
 		case "threads":
-			p.Threads = e.value.whole(1, maxThreads)
+			p.Threads = e.Value.Whole(1, maxThreads)
 		}
 	}
-	last := func(keys ...string) yamlNode { // the place of a conflict: whichever is given
+	last := func(keys ...string) yamlfile.Node { // the place of a conflict: whichever is given
 		for _, k := range keys {
 			if v, ok := at[k]; ok {
 				return v
@@ -158,11 +159,11 @@ func (r *campaignReader) point(n yamlNode) {
 		return n
 	}
 	if d := p.Defaults(); d.MinSteps > d.MaxSteps {
-		last("max_steps", "min_steps").fail("min_steps=%d exceeds max_steps=%d", d.MinSteps, d.MaxSteps)
+		last("max_steps", "min_steps").Fail("min_steps=%d exceeds max_steps=%d", d.MinSteps, d.MaxSteps)
 	} else if d.MinTime > d.MaxTime {
-		last("min_time").fail("min_time=%s exceeds max_time=%s", d.MinTime, d.MaxTime)
+		last("min_time").Fail("min_time=%s exceeds max_time=%s", d.MinTime, d.MaxTime)
 	} else if d.MaxTime >= d.Timeout {
-		last("max_time", "timeout").fail("max_time=%s leaves no time within timeout=%s to start and warm up", d.MaxTime, d.Timeout)
+		last("max_time", "timeout").Fail("max_time=%s leaves no time within timeout=%s to start and warm up", d.MaxTime, d.Timeout)
 	}
 }
 
@@ -173,41 +174,41 @@ const (
 	RunnerSynthetic = "synthetic"
 )
 
-func (r *campaignReader) readRunner(n yamlNode) {
-	if !n.given() {
+func (r *campaignReader) readRunner(n yamlfile.Node) {
+	if !n.Given() {
 		return
 	}
 	names := []string{RunnerTorchrun, RunnerReplay, RunnerSynthetic}
-	if !n.isMapping() {
-		r.c.Runner.Name = word(n, names...)
+	if !n.IsMapping() {
+		r.c.Runner.Name = yamlfile.Word(n, names...)
 	}
-	var options []entry
-	if n.isMapping() {
-		for _, e := range n.entries("name", "source", "noise", "delay") {
-			switch e.key {
+	var options []yamlfile.Entry
+	if n.IsMapping() {
+		for _, e := range n.Entries("name", "source", "noise", "delay") {
+			switch e.Key {
 			case "name":
-				r.c.Runner.Name = word(e.value, names...)
+				r.c.Runner.Name = yamlfile.Word(e.Value, names...)
 				continue
 			case "source":
-				r.c.Runner.Source = e.value.text()
+				r.c.Runner.Source = e.Value.Text()
 			case "noise":
-				r.c.Runner.Noise = e.value.number(0, true, 1)
+				r.c.Runner.Noise = e.Value.Number(0, true, 1)
 			case "delay":
-				r.c.Runner.Delay = e.value.duration()
+				r.c.Runner.Delay = e.Value.Duration()
 			}
 			options = append(options, e)
 		}
 		if r.c.Runner.Name == "" {
-			n.fail("the runner has no name, want torchrun, replay or synthetic")
+			n.Fail("the runner has no name, want torchrun, replay or synthetic")
 			return
 		}
 	}
 	for _, e := range options {
-		if r.c.Runner.Name == RunnerTorchrun || r.c.Runner.Name == RunnerSynthetic && e.key == "source" {
-			r.fail(e.at, "runner %s takes no %s", r.c.Runner.Name, e.key)
+		if r.c.Runner.Name == RunnerTorchrun || r.c.Runner.Name == RunnerSynthetic && e.Key == "source" {
+			r.Fail(e.At, "runner %s takes no %s", r.c.Runner.Name, e.Key)
 		}
 	}
 	if r.c.Runner.Name == RunnerReplay && r.c.Runner.Source == "" {
-		n.fail("runner replay needs the source of the stored rows, such as runner: {name: replay, source: rubick}")
+		n.Fail("runner replay needs the source of the stored rows, such as runner: {name: replay, source: rubick}")
 	}
 }

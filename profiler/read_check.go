@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
 // check reports what is wrong between keys, given values that are right one by
@@ -16,7 +17,7 @@ func (r *campaignReader) check() {
 		return
 	}
 	if n := r.c.Space.combinations(len(r.c.Models)); n > maxPoints {
-		r.fail(r.space.token(), "the space has %.0f combinations, want at most %d", n, maxPoints)
+		r.Fail(r.space.Token(), "the space has %.0f combinations, want at most %d", n, maxPoints)
 	}
 	r.checkDegrees("tp", r.tp, r.c.Space.TP, func(v int) spec.Plan { return spec.Plan{TP: v} })
 	r.checkDegrees("pp", r.pp, r.c.Space.PP, func(v int) spec.Plan { return spec.Plan{PP: v} })
@@ -28,38 +29,38 @@ func (r *campaignReader) check() {
 // checkMeasured reports keys a measured space does not look at.
 func (r *campaignReader) checkMeasured() {
 	for _, e := range r.spaceKeys {
-		if e.key != "measured" {
-			r.fail(e.at, "%s has no effect with measured: true", e.key)
+		if e.Key != "measured" {
+			r.Fail(e.At, "%s has no effect with measured: true", e.Key)
 		}
 	}
 	if r.c.Space.Accelerator == AnyGPU {
-		r.accelerator.fail("accelerator: %s has no effect with measured: true, want the name of one the table has", AnyGPU)
+		r.accelerator.Fail("accelerator: %s has no effect with measured: true, want the name of one the table has", AnyGPU)
 	}
 	if r.c.Runner.Name != RunnerReplay {
-		at := r.space.token()
+		at := r.space.Token()
 		for _, e := range r.spaceKeys {
-			if e.key == "measured" {
-				at = e.at
+			if e.Key == "measured" {
+				at = e.At
 			}
 		}
-		r.fail(at, "measured: true needs a table: runner: {name: replay, source: rubick}")
+		r.Fail(at, "measured: true needs a table: runner: {name: replay, source: rubick}")
 	}
 }
 
 // checkDegrees reports values of tp or pp that no model can be split by, or no
 // shape has the devices for.
-func (r *campaignReader) checkDegrees(key string, at []yamlNode, values []int, plan func(int) spec.Plan) {
+func (r *campaignReader) checkDegrees(key string, at []yamlfile.Node, values []int, plan func(int) spec.Plan) {
 	most := 0
 	for _, s := range r.c.Space.shapes() {
 		most = max(most, s.Total())
 	}
 	for i, v := range values {
 		if v > most {
-			at[i].fail("%s=%d needs %d devices, the largest shape has %d", key, v, v, most)
+			at[i].Fail("%s=%d needs %d devices, the largest shape has %d", key, v, v, most)
 			continue
 		}
 		if why := r.noModel(plan(v)); why != "" {
-			at[i].fail("%s", why)
+			at[i].Fail("%s", why)
 		}
 	}
 }
@@ -84,7 +85,7 @@ func (r *campaignReader) noModel(p spec.Plan) string {
 
 // checkPlan reports an exact plan that no shape has the devices for, or a model
 // cannot run.
-func (r *campaignReader) checkPlan(at yamlNode, p spec.Plan) {
+func (r *campaignReader) checkPlan(at yamlfile.Node, p spec.Plan) {
 	var sizes []string
 	fits := false
 	for _, s := range r.c.Space.shapes() {
@@ -92,13 +93,13 @@ func (r *campaignReader) checkPlan(at yamlNode, p spec.Plan) {
 		fits = fits || s.Total() == p.Devices()
 	}
 	if !fits {
-		at.fail("plan %s is for %d devices, the shapes are %s", p, p.Devices(), strings.Join(sizes, ", "))
+		at.Fail("plan %s is for %d devices, the shapes are %s", p, p.Devices(), strings.Join(sizes, ", "))
 		return
 	}
 	for _, m := range r.c.Models {
 		for _, seq := range orDefault(r.c.Space.SeqLens, 0) {
 			if why := cannotRun(m, cmp.Or(seq, m.SeqLen), p); why != "" {
-				at.fail("plan %s: %s", p, why)
+				at.Fail("plan %s: %s", p, why)
 				break
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
 // Bounds of the lists of a space; spec.Plan.CheckBounds has the same for plans.
@@ -13,18 +14,18 @@ const (
 	maxSeq    = 1 << 26
 )
 
-func (r *campaignReader) readSpace(n yamlNode) {
+func (r *campaignReader) readSpace(n yamlfile.Node) {
 	s := &r.c.Space
-	r.spaceKeys = n.entries("shapes", "seq", "micro_batch", "accumulation", "tp", "pp", "zero", "sp",
+	r.spaceKeys = n.Entries("shapes", "seq", "micro_batch", "accumulation", "tp", "pp", "zero", "sp",
 		"recompute", "offload", "precision", "plans", "measured")
 	for _, e := range r.spaceKeys {
-		if !e.value.given() {
-			r.fail(e.at, "%s has no value: leave it out for its default", e.key)
+		if !e.Value.Given() {
+			r.Fail(e.At, "%s has no value: leave it out for its default", e.Key)
 			continue
 		}
-		switch values := e.value; e.key {
+		switch values := e.Value; e.Key {
 		case "shapes":
-			s.Shapes, r.shapes = each(values, yamlNode.shape)
+			s.Shapes, r.shapes = each(values, readShape)
 		case "seq":
 			s.SeqLens, _ = each(values, wholes(1, maxSeq))
 		case "micro_batch":
@@ -38,7 +39,7 @@ func (r *campaignReader) readSpace(n yamlNode) {
 		case "zero":
 			s.ZeRO, _ = each(values, wholes(0, 3))
 		case "sp":
-			s.SP, _ = each(values, yamlNode.flag)
+			s.SP, _ = each(values, yamlfile.Node.Flag)
 		case "recompute":
 			s.Recompute, _ = each(values, words(spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull))
 		case "offload":
@@ -46,16 +47,16 @@ func (r *campaignReader) readSpace(n yamlNode) {
 		case "precision":
 			s.Precision, _ = each(values, words(spec.Precisions()...))
 		case "plans":
-			s.Plans, r.plans = each(values, yamlNode.plan)
+			s.Plans, r.plans = each(values, readPlan)
 		case "measured":
-			s.Measured = values.flag()
+			s.Measured = values.Flag()
 		}
 	}
 }
 
 // each reads the elements of a list, and returns their nodes too.
-func each[T any](n yamlNode, read func(yamlNode) T) ([]T, []yamlNode) {
-	nodes := n.list()
+func each[T any](n yamlfile.Node, read func(yamlfile.Node) T) ([]T, []yamlfile.Node) {
+	nodes := n.List()
 	out := make([]T, len(nodes))
 	for i, e := range nodes {
 		out[i] = read(e)
@@ -63,37 +64,37 @@ func each[T any](n yamlNode, read func(yamlNode) T) ([]T, []yamlNode) {
 	return out, nodes
 }
 
-func wholes(lo, hi int) func(yamlNode) int {
-	return func(n yamlNode) int { return n.whole(lo, hi) }
+func wholes(lo, hi int) func(yamlfile.Node) int {
+	return func(n yamlfile.Node) int { return n.Whole(lo, hi) }
 }
 
-func words[T ~string](w ...T) func(yamlNode) T {
-	return func(n yamlNode) T { return word(n, w...) }
+func words[T ~string](w ...T) func(yamlfile.Node) T {
+	return func(n yamlfile.Node) T { return yamlfile.Word(n, w...) }
 }
 
-// shape reads devices per node: 2, "8+8" or 2x8.
-func (n yamlNode) shape() spec.Shape {
-	text := n.text()
+// readShape reads devices per node: 2, "8+8" or 2x8.
+func readShape(n yamlfile.Node) spec.Shape {
+	text := n.Text()
 	if text == "" {
 		return spec.Shape{}
 	}
 	s, err := spec.ParseShape(text)
 	if err != nil {
-		n.fail("%s", unprefixed(err))
+		n.Fail("%s", unprefixed(err))
 	} else if s.Total() > maxListed {
-		n.fail("shape %s has more than %d devices", text, maxListed)
+		n.Fail("shape %s has more than %d devices", text, maxListed)
 	}
 	return s
 }
 
-func (n yamlNode) plan() spec.Plan {
-	text := n.text()
+func readPlan(n yamlfile.Node) spec.Plan {
+	text := n.Text()
 	if text == "" {
 		return spec.Plan{}
 	}
 	p, err := spec.ParsePlan(text)
 	if err != nil {
-		n.fail("%s", unprefixed(err))
+		n.Fail("%s", unprefixed(err))
 	}
 	return p
 }

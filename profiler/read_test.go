@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
 // testCatalog knows two models.
@@ -183,7 +184,7 @@ func TestReadErrors(t *testing.T) {
 		{head + strings.Repeat("[", 200), []string{`brackets or lists nested more than 100 deep`}},
 		{head + strings.Repeat("- ", 1e5), []string{`brackets or lists nested more than 100 deep`}},
 		{head + "space: {shapes: [1, 2, 4, 8], micro_batch: [" + strings.Repeat("1,", 400) + "2], seq: [" + strings.Repeat("1,", 1000) + "2]}\n", []string{`the space has 1605604 combinations`}},
-		{head + "space: {micro_batch: [" + strings.Repeat("x,", 40) + "y]}\n", append(repeated("is not a whole number", maxMessages), "and 21 more")},
+		{head + "space: {micro_batch: [" + strings.Repeat("x,", 40) + "y]}\n", append(repeated("is not a whole number", yamlfile.MaxMessages), "and 21 more")},
 	} {
 		_, err := ReadCampaign("f.yaml", []byte(tc.text), testCatalog)
 		if err == nil {

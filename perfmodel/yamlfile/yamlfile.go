@@ -1,4 +1,4 @@
-package profiler
+package yamlfile
 
 import (
 	"cmp"
@@ -18,13 +18,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// maxMessages bounds the errors of one file that are reported.
-const maxMessages = 20
+// MaxMessages bounds the errors of one file that are reported.
+const MaxMessages = 20
 
-// yamlFile collects what is wrong with a file, each with its place.
-type yamlFile struct {
-	name string
-	errs []located
+// File collects what is wrong with a file, each with its place.
+type File struct {
+	Name    string // of the file
+	Package string // of the reader: errors begin with it
+	Kind    string // of the file, in a word: "campaign"
+	errs    []located
 }
 
 // located is an error with its place.
@@ -33,24 +35,27 @@ type located struct {
 	error
 }
 
-// fail records what is wrong at a token.
-func (f *yamlFile) fail(at *token.Token, format string, args ...any) {
+// Fail records what is wrong at a token.
+func (f *File) Fail(at *token.Token, format string, args ...any) {
 	line, column := 1, 1
 	if at != nil && at.Position != nil {
 		line, column = max(at.Position.Line, 1), max(at.Position.Column, 1)
 	}
 	f.errs = append(f.errs, located{line, column,
-		fmt.Errorf("profiler: %s:%d:%d: %w", f.name, line, column, fmt.Errorf(format, args...))})
+		fmt.Errorf("%s: %s:%d:%d: %w", f.Package, f.Name, line, column, fmt.Errorf(format, args...))})
 }
 
-// err returns everything that is wrong in the order of the file, one error per
+// Count returns how much is known to be wrong.
+func (f *File) Count() int { return len(f.errs) }
+
+// Err returns everything that is wrong in the order of the file, one error per
 // line.
-func (f *yamlFile) err() error {
+func (f *File) Err() error {
 	slices.SortStableFunc(f.errs, func(a, b located) int { return cmp.Or(a.line-b.line, a.column-b.column) })
 	var errs []error
 	for i, e := range f.errs {
-		if i == maxMessages {
-			errs = append(errs, fmt.Errorf("profiler: %s: and %d more", f.name, len(f.errs)-i))
+		if i == MaxMessages {
+			errs = append(errs, fmt.Errorf("%s: %s: and %d more", f.Package, f.Name, len(f.errs)-i))
 			break
 		}
 		errs = append(errs, e.error)
@@ -61,27 +66,27 @@ func (f *yamlFile) err() error {
 // maxNesting is deeper than any file of ours; the parser recurses.
 const maxNesting = 100
 
-// parse returns the top node of the only document in text.
-func (f *yamlFile) parse(text []byte) (n yamlNode) {
+// Parse returns the top node of the only document in text.
+func (f *File) Parse(text []byte) (n Node) {
 	defer func() {
 		if p := recover(); p != nil { // of the parser
-			f.fail(nil, "malformed YAML: %v", p)
-			n = yamlNode{}
+			f.Fail(nil, "malformed YAML: %v", p)
+			n = Node{}
 		}
 	}()
 	if nesting(text) > maxNesting {
-		f.fail(nil, "brackets or lists nested more than %d deep", maxNesting)
-		return yamlNode{}
+		f.Fail(nil, "brackets or lists nested more than %d deep", maxNesting)
+		return Node{}
 	}
 	parsed, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		var e yaml.Error
 		if errors.As(err, &e) && e.GetToken() != nil {
-			f.fail(e.GetToken(), "%s", e.GetMessage())
+			f.Fail(e.GetToken(), "%s", e.GetMessage())
 		} else {
-			f.fail(nil, "%s", err)
+			f.Fail(nil, "%s", err)
 		}
-		return yamlNode{}
+		return Node{}
 	}
 	var body ast.Node
 	for _, d := range parsed.Docs {
@@ -89,15 +94,15 @@ func (f *yamlFile) parse(text []byte) (n yamlNode) {
 			continue
 		}
 		if body != nil {
-			yamlNode{f, d.Body}.fail("a second document, want one")
-			return yamlNode{}
+			Node{f, d.Body}.Fail("a second document, want one")
+			return Node{}
 		}
 		body = d.Body
 	}
 	if body == nil {
-		f.fail(nil, "the file is empty")
+		f.Fail(nil, "the file is empty")
 	}
-	return yamlNode{f, body}
+	return Node{f, body}
 }
 
 // nesting bounds from above how deep brackets nest in text, or lists within
@@ -125,15 +130,15 @@ func nesting(text []byte) int {
 	return most
 }
 
-// yamlNode is a value of the file. Its readers record what is wrong and return
+// Node is a value of the file. Its readers record what is wrong and return
 // zero values then.
-type yamlNode struct {
-	file *yamlFile
+type Node struct {
+	file *File
 	node ast.Node
 }
 
-// token returns where n begins.
-func (n yamlNode) token() *token.Token {
+// Token returns where n begins.
+func (n Node) Token() *token.Token {
 	switch v := n.node.(type) {
 	case nil:
 		return nil
@@ -149,11 +154,12 @@ func (n yamlNode) token() *token.Token {
 	return n.node.GetToken()
 }
 
-func (n yamlNode) fail(format string, args ...any) { n.file.fail(n.token(), format, args...) }
+// Fail records what is wrong with n.
+func (n Node) Fail(format string, args ...any) { n.file.Fail(n.Token(), format, args...) }
 
-// given reports whether there is a value at all; "key:" with nothing behind it
+// Given reports whether there is a value at all; "key:" with nothing behind it
 // is none.
-func (n yamlNode) given() bool {
+func (n Node) Given() bool {
 	if n.node == nil {
 		return false
 	}
@@ -161,8 +167,8 @@ func (n yamlNode) given() bool {
 	return !null
 }
 
-// what says in words what n is.
-func (n yamlNode) what() string {
+// What says in words what n is.
+func (n Node) What() string {
 	switch v := n.node.(type) {
 	case nil, *ast.NullNode:
 		return "nothing"
@@ -173,9 +179,9 @@ func (n yamlNode) what() string {
 	case *ast.StringNode:
 		return strconv.Quote(v.Value)
 	case *ast.AliasNode, *ast.AnchorNode, *ast.MergeKeyNode:
-		return "an anchor or alias, which campaign files do not use"
+		return "an anchor or alias, which " + n.file.Kind + " files do not use"
 	case *ast.TagNode:
-		return "a tag, which campaign files do not use"
+		return "a tag, which " + n.file.Kind + " files do not use"
 	}
 	if t := n.node.GetToken(); t != nil {
 		return t.Value
@@ -183,15 +189,15 @@ func (n yamlNode) what() string {
 	return n.node.String()
 }
 
-// entry is one key of a mapping with its value.
-type entry struct {
-	key   string
-	at    *token.Token // of the key
-	value yamlNode
+// Entry is one key of a mapping with its value.
+type Entry struct {
+	Key   string
+	At    *token.Token // of the key
+	Value Node
 }
 
-// entries returns the keys of mapping n, each of which must be one of known.
-func (n yamlNode) entries(known ...string) []entry {
+// Entries returns the keys of mapping n, each of which must be one of known.
+func (n Node) Entries(known ...string) []Entry {
 	var values []*ast.MappingValueNode
 	switch v := n.node.(type) {
 	case nil, *ast.NullNode:
@@ -201,10 +207,10 @@ func (n yamlNode) entries(known ...string) []entry {
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{v}
 	default:
-		n.fail("%s, want a mapping with keys of %s", n.what(), strings.Join(known, ", "))
+		n.Fail("%s, want a mapping with keys of %s", n.What(), strings.Join(known, ", "))
 		return nil
 	}
-	var out []entry
+	var out []Entry
 	for _, v := range values {
 		if v == nil || v.Key == nil {
 			continue
@@ -213,45 +219,45 @@ func (n yamlNode) entries(known ...string) []entry {
 		key, ok := v.Key.(*ast.StringNode)
 		switch {
 		case !ok:
-			n.file.fail(at, "%s is not a key, want one of %s", yamlNode{n.file, v.Key}.what(), strings.Join(known, ", "))
+			n.file.Fail(at, "%s is not a key, want one of %s", Node{n.file, v.Key}.What(), strings.Join(known, ", "))
 		case !slices.Contains(known, key.Value):
-			n.file.fail(at, "unknown key %q, nearest is %s", key.Value, named.Nearest(key.Value, known, 1)[0])
-		case slices.ContainsFunc(out, func(e entry) bool { return e.key == key.Value }):
-			n.file.fail(at, "%s is given twice", key.Value)
+			n.file.Fail(at, "unknown key %q, nearest is %s", key.Value, named.Nearest(key.Value, known, 1)[0])
+		case slices.ContainsFunc(out, func(e Entry) bool { return e.Key == key.Value }):
+			n.file.Fail(at, "%s is given twice", key.Value)
 		default:
-			out = append(out, entry{key.Value, at, yamlNode{n.file, v.Value}})
+			out = append(out, Entry{key.Value, at, Node{n.file, v.Value}})
 		}
 	}
 	return out
 }
 
-// list returns the elements of n; a single value is a list of one.
-func (n yamlNode) list() []yamlNode {
-	if !n.given() {
+// List returns the elements of n; a single value is a list of one.
+func (n Node) List() []Node {
+	if !n.Given() {
 		return nil
 	}
 	s, ok := n.node.(*ast.SequenceNode)
 	if !ok {
-		return []yamlNode{n}
+		return []Node{n}
 	}
-	out := make([]yamlNode, 0, len(s.Values))
+	out := make([]Node, 0, len(s.Values))
 	for _, v := range s.Values {
-		e := yamlNode{n.file, v}
-		if !e.given() {
-			n.file.fail(s.Start, "an element of the list is empty")
+		e := Node{n.file, v}
+		if !e.Given() {
+			n.file.Fail(s.Start, "an element of the list is empty")
 			continue
 		}
 		out = append(out, e)
 	}
 	if len(out) == 0 {
-		n.fail("an empty list: leave the key out for its default")
+		n.Fail("an empty list: leave the key out for its default")
 	}
 	return out
 }
 
-// text returns n, which may not be empty, without its quotes; numbers are text
+// Text returns n, which may not be empty, without its quotes; numbers are text
 // where text is wanted.
-func (n yamlNode) text() string {
+func (n Node) Text() string {
 	s, ok := "", false
 	switch v := n.node.(type) {
 	case *ast.StringNode:
@@ -267,15 +273,15 @@ func (n yamlNode) text() string {
 	}
 	switch s = strings.TrimSpace(s); {
 	case !ok:
-		n.fail("%s, want text", n.what())
+		n.Fail("%s, want text", n.What())
 	case s == "":
-		n.fail("empty text")
+		n.Fail("empty text")
 	}
 	return s
 }
 
-// whole returns n as a whole number in lo..hi.
-func (n yamlNode) whole(lo, hi int) int {
+// Whole returns n as a whole number in lo..hi.
+func (n Node) Whole(lo, hi int) int {
 	if i, ok := n.node.(*ast.IntegerNode); ok {
 		switch v := i.Value.(type) {
 		case int64:
@@ -287,16 +293,16 @@ func (n yamlNode) whole(lo, hi int) int {
 				return int(v)
 			}
 		}
-		n.fail("%s is not in %d..%d", n.what(), lo, hi)
+		n.Fail("%s is not in %d..%d", n.What(), lo, hi)
 		return 0
 	}
-	n.fail("%s is not a whole number", n.what())
+	n.Fail("%s is not a whole number", n.What())
 	return 0
 }
 
-// number returns n as a finite number above lo, or at it if included, and at
+// Number returns n as a finite number above lo, or at it if included, and at
 // most hi.
-func (n yamlNode) number(lo float64, included bool, hi float64) float64 {
+func (n Node) Number(lo float64, included bool, hi float64) float64 {
 	var x float64
 	switch v := n.node.(type) {
 	case *ast.FloatNode:
@@ -309,58 +315,58 @@ func (n yamlNode) number(lo float64, included bool, hi float64) float64 {
 			x = float64(i)
 		}
 	default:
-		n.fail("%s is not a number", n.what())
+		n.Fail("%s is not a number", n.What())
 		return 0
 	}
 	if x > lo && x <= hi || included && x == lo {
 		return x
 	}
 	if included {
-		n.fail("%s is not in %g..%g", n.what(), lo, hi)
+		n.Fail("%s is not in %g..%g", n.What(), lo, hi)
 	} else {
-		n.fail("%s is not above %g and at most %g", n.what(), lo, hi)
+		n.Fail("%s is not above %g and at most %g", n.What(), lo, hi)
 	}
 	return 0
 }
 
-// flag returns n as true or false.
-func (n yamlNode) flag() bool {
+// Flag returns n as true or false.
+func (n Node) Flag() bool {
 	if b, ok := n.node.(*ast.BoolNode); ok {
 		return b.Value
 	}
-	n.fail("%s is not true or false", n.what())
+	n.Fail("%s is not true or false", n.What())
 	return false
 }
 
 // maxDuration is a year: longer ones are mistakes.
 const maxDuration = 365 * 24 * time.Hour
 
-// duration returns n as a positive time with its unit.
-func (n yamlNode) duration() time.Duration {
+// Duration returns n as a positive time with its unit.
+func (n Node) Duration() time.Duration {
 	switch n.node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode:
-		n.fail("%s has no unit, want a form like 90s, 8m or 1h30m", n.what())
+		n.Fail("%s has no unit, want a form like 90s, 8m or 1h30m", n.What())
 		return 0
 	}
-	s := n.text()
+	s := n.Text()
 	if s == "" {
 		return 0
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		n.fail("%q is not a duration, want a form like 90s, 8m or 1h30m", s)
+		n.Fail("%q is not a duration, want a form like 90s, 8m or 1h30m", s)
 		return 0
 	}
 	if d <= 0 || d > maxDuration {
-		n.fail("%s is not above 0 and at most %s", s, maxDuration)
+		n.Fail("%s is not above 0 and at most %s", s, maxDuration)
 		return 0
 	}
 	return d
 }
 
-// word returns n as one of the words there are.
-func word[T ~string](n yamlNode, words ...T) T {
-	s := n.text()
+// Word returns n as one of the words there are.
+func Word[T ~string](n Node, words ...T) T {
+	s := n.Text()
 	if s == "" || slices.Contains(words, T(s)) {
 		return T(s)
 	}
@@ -368,11 +374,12 @@ func word[T ~string](n yamlNode, words ...T) T {
 	for i, w := range words {
 		names[i] = string(w)
 	}
-	n.fail("%q is not one of %s; nearest is %s", s, strings.Join(names, ", "), named.Nearest(s, names, 1)[0])
+	n.Fail("%q is not one of %s; nearest is %s", s, strings.Join(names, ", "), named.Nearest(s, names, 1)[0])
 	return ""
 }
 
-func (n yamlNode) isMapping() bool {
+// IsMapping reports whether n has keys.
+func (n Node) IsMapping() bool {
 	switch n.node.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return true
