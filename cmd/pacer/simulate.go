@@ -122,7 +122,10 @@ func runSimulate(c *cli.Context) (err error) {
 }
 
 // newStudy reads the flags, everything that can be wrong with them first.
-func newStudy(c *cli.Context) (*study, error) {
+func newStudy(c *cli.Context) (*study, error) { return newStudyOf(c, (*study).readWorkload) }
+
+// newStudyOf is newStudy with the jobs read by read, which returns their format.
+func newStudyOf(c *cli.Context, read func(*study, *cli.Context) (format string, err error)) (*study, error) {
 	s := &study{admission: c.String("admission"), placement: c.String("placement"), seed: seed(c)}
 	for _, f := range []string{"workload", "cluster"} {
 		if c.String(f) == "" {
@@ -148,7 +151,7 @@ func newStudy(c *cli.Context) (*study, error) {
 	if s.cluster, err = readCluster(c.String("cluster")); err != nil {
 		return nil, err
 	}
-	format, err := s.readWorkload(c)
+	format, err := read(s, c)
 	if err != nil {
 		return nil, err
 	}
@@ -248,22 +251,31 @@ func (s *study) run(ctx context.Context, log io.Writer) ([]*sim.Result, error) {
 }
 
 func (s *study) runPolicy(ctx context.Context, p policy.Spec) (*sim.Result, error) {
-	placer, err := place.Lookup(s.placement)
+	config, err := s.config(p)
 	if err != nil {
 		return nil, err
+	}
+	return sim.Run(ctx, config)
+}
+
+// config is the run of a policy. Runs share nothing that one could change.
+func (s *study) config(p policy.Spec) (config sim.Config, err error) {
+	placer, err := place.Lookup(s.placement)
+	if err != nil {
+		return config, err
 	}
 	admission, err := policy.LookupAdmission(s.admission)
 	if err != nil {
-		return nil, err
+		return config, err
 	}
 	pol, err := policy.New(p, policy.Deps{Oracle: s.oracle(), Placer: placer, Seed: s.seed})
 	if err != nil {
-		return nil, usagef("simulate: %w", err)
+		return config, usagef("simulate: %w", err)
 	}
-	return sim.Run(ctx, sim.Config{
+	return sim.Config{
 		Cluster: s.cluster, Jobs: s.jobs, Policy: pol, PolicyName: p.String(),
 		Truth: s.truth.truth(s.cluster), Admission: admission, StartCost: s.startCost, Score: s.score.Has,
-	})
+	}, nil
 }
 
 // oracle is what a policy believes: the belief's predictor over the space of

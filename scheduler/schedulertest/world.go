@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -40,6 +41,9 @@ func (w *World) Add(model, accelerator string, plan spec.Plan, shape spec.Shape,
 	}
 	w.rates[keyOf(c)] = stepsPerSec
 }
+
+// Configs returns what may be granted, in the order it was added.
+func (w *World) Configs() []spec.Config { return slices.Clone(w.order) }
 
 // Predict implements perfmodel.Predictor.
 func (w *World) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
