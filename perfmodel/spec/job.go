@@ -11,7 +11,8 @@ type JobID string
 
 // Job is a training job as its owner submits it. Steps, Duration or both say
 // how much work it is: at the requested devices and plan it runs Steps steps,
-// or Duration when Steps is 0.
+// or Duration when Steps is 0. Or it trains until it has made Epochs epochs of
+// progress, and how many steps that takes depends on the batches it runs at.
 type Job struct {
 	ID     JobID
 	Submit time.Duration // since the trace began
@@ -26,6 +27,9 @@ type Job struct {
 
 	Steps    float64       // optimizer steps to run, 0 = unknown
 	Duration time.Duration // run time at the requested devices and plan, 0 = unknown
+	// Epochs of statistical progress (Qiao et al., Pollux, OSDI 2021, section 3.1):
+	// as many as training at the initial batch size takes; 0 = unknown.
+	Epochs float64
 
 	Tenant     string
 	Weight     float64       // share of the owner, 0 = 1
@@ -54,7 +58,9 @@ func (j Job) Validate() error {
 		return fmt.Errorf("spec: job %s: %g steps", j.ID, j.Steps)
 	case j.Duration < 0:
 		return fmt.Errorf("spec: job %s: duration %v is negative", j.ID, j.Duration)
-	case j.Steps == 0 && j.Duration == 0:
+	case !(j.Epochs >= 0) || math.IsInf(j.Epochs, 0):
+		return fmt.Errorf("spec: job %s: %g epochs", j.ID, j.Epochs)
+	case j.Steps == 0 && j.Duration == 0 && j.Epochs == 0:
 		return fmt.Errorf("spec: job %s has neither steps nor a duration", j.ID)
 	case !(j.Weight >= 0) || math.IsInf(j.Weight, 0):
 		return fmt.Errorf("spec: job %s: weight %g is not finite and >= 0", j.ID, j.Weight)

@@ -53,6 +53,7 @@ func TestJobValidate(t *testing.T) {
 		"endless":        func(j *Job) { j.Steps = math.Inf(1) },
 		"negative steps": func(j *Job) { j.Steps = -1 },
 		"no work":        func(j *Job) { j.Steps = 0 },
+		"NaN epochs":     func(j *Job) { j.Epochs = math.NaN() },
 		"NaN weight":     func(j *Job) { j.Weight = math.NaN() },
 		"early":          func(j *Job) { j.Submit = -1 },
 		"deadline":       func(j *Job) { j.Deadline = -1 },
