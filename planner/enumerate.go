@@ -36,9 +36,10 @@ type Enumerate struct {
 	// Schedules lists those of pipelines considered, of which 1F1B comes with
 	// interleaving; nil = 1F1B, which every stack with pipelines has.
 	Schedules []spec.Schedule
-	// Precision of proposed plans where the Request names none; "" = bf16 on
-	// accelerators that have it, else fp16 where they have that, else fp32.
-	Precision spec.Precision
+	// Precisions lists the formats considered where the Request names none; those
+	// the accelerator is known to lack are left out. nil = bf16 on accelerators
+	// that have it, else fp16 where they have that, else fp32.
+	Precisions []spec.Precision
 }
 
 var (
@@ -185,7 +186,16 @@ func divisors(n int) []int {
 // each calls yield with every legal plan until it returns false. The plan is
 // reused between calls.
 func (g *generator) each(yield func(*spec.Plan) bool) {
-	p := spec.Plan{Precision: g.precision()}.Normal()
+	for _, precision := range g.precisions() {
+		if !g.degrees(precision, yield) {
+			return
+		}
+	}
+}
+
+// degrees chooses how the devices are split.
+func (g *generator) degrees(precision spec.Precision, yield func(*spec.Plan) bool) bool {
+	p := spec.Plan{Precision: precision}.Normal()
 	for _, p.TP = range divisors(g.node) {
 		if g.r.Devices%p.TP != 0 || g.r.Model.Heads%p.TP != 0 {
 			continue
@@ -202,11 +212,12 @@ func (g *generator) each(yield func(*spec.Plan) bool) {
 					continue
 				}
 				if !g.batches(&p, yield) {
-					return
+					return false
 				}
 			}
 		}
 	}
+	return true
 }
 
 // batches chooses micro-batch, schedule and virtual stages for given degrees.
@@ -345,6 +356,12 @@ func (g *generator) recomputes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	return true
 }
 
-func (g *generator) precision() spec.Precision {
-	return cmp.Or(g.r.Precision, g.e.Precision, g.r.Accelerator.DefaultPrecision())
+func (g *generator) precisions() []spec.Precision {
+	if g.r.Precision != "" || g.e.Precisions == nil {
+		return []spec.Precision{cmp.Or(g.r.Precision, g.r.Accelerator.DefaultPrecision())}
+	}
+	has := g.r.Accelerator.Formats()
+	return slices.DeleteFunc(slices.Clone(g.e.Precisions), func(p spec.Precision) bool {
+		return len(has) > 0 && !slices.Contains(has, p.Format())
+	})
 }

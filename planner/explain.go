@@ -232,6 +232,9 @@ func (e Enumerate) WhyNone(r Request) string {
 		}
 		return CannotSplit(&g.r.Model, g.c.Seq(), p)
 	}
+	if len(g.precisions()) == 0 {
+		return fmt.Sprintf("%s has none of the formats %v", r.Accelerator.Name, g.e.Precisions)
+	}
 	var reasons []string
 	for _, tp := range divisors(g.node) {
 		if r.Devices%tp != 0 {

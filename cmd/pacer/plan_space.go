@@ -18,6 +18,7 @@ func spaceFlags() []cli.Flag {
 		&cli.StringFlag{Name: "recompute", Usage: "recompute `MODES` considered", DefaultText: "none,selective,full"},
 		&cli.StringFlag{Name: "offload", Usage: "offload `MODES` considered", DefaultText: "none,optimizer,params"},
 		&cli.StringFlag{Name: "schedule", Usage: "pipeline `SCHEDULES` considered: 1f1b gpipe zb-h1 zb-h2 zb-v", DefaultText: "1f1b, interleaved too"},
+		&cli.StringFlag{Name: "precisions", Usage: "`FORMATS` considered, such as bf16,fp8, of which the device's count", DefaultText: "the one of --precision"},
 		&cli.IntFlag{Name: "max-micro-batch", Usage: "largest micro-batch of `SAMPLES`", DefaultText: "no bound"},
 		&cli.BoolFlag{Name: "tp-across-nodes", Usage: "let tensor parallel groups span nodes"},
 	}
@@ -39,6 +40,12 @@ func readSpace(c *cli.Context) (planner.Space, error) {
 	}
 	if e.Offload, err = listFlag(c, "offload", byName(spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams)); err != nil {
 		return nil, err
+	}
+	if e.Precisions, err = listFlag(c, "precisions", byName(spec.Precisions()...)); err != nil {
+		return nil, err
+	}
+	if c.IsSet("precisions") && c.IsSet("precision") {
+		return nil, usagef("%s: --precision names one format and --precisions those to choose from: give one of them", c.Command.Name)
 	}
 	e.Schedules, err = listFlag(c, "schedule", byName(append(spec.Schedules(), spec.Schedule1F1B)...))
 	return e, err
