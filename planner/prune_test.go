@@ -1,0 +1,67 @@
+package planner_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// Best passes over what cannot win, Rank judges every plan: the winner is the
+// same, also where residuals of measured rows move the predictions.
+func TestBestIsTheFirstOfRank(t *testing.T) {
+	hybrid, err := family.Lookup("hybrid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	answered := 0
+	for i := range 120 {
+		r := randomRequest(rng)
+		if i%3 == 0 {
+			r.Risk = 0.05
+		}
+		for name, p := range map[string]perfmodel.Predictor{"analytic": analytic(t), "hybrid": hybrid.Unfitted, "fitted": fittedTo(t, hybrid, r)} {
+			pl := planner.New(p, planner.Options{})
+			rk, err := pl.Rank(ctx, r)
+			if err != nil && !errors.Is(err, planner.ErrInfeasible) {
+				t.Fatalf("%s, problem %d: %v", name, i, err)
+			}
+			best, err := pl.Best(ctx, r)
+			if rk.Fitting == 0 {
+				if !errors.Is(err, planner.ErrInfeasible) {
+					t.Errorf("%s, problem %d: %s though nothing fits (%v)", name, i, best.Config.Plan, err)
+				}
+				continue
+			}
+			answered++
+			if err != nil || best.Config != rk.Choices[0].Config {
+				t.Errorf("%s, problem %d: best is %s, first of all %s (%v)", name, i, best.Config.Plan, rk.Choices[0].Config.Plan, err)
+			}
+		}
+	}
+	if answered < 100 {
+		t.Errorf("only %d answers", answered)
+	}
+}
+
+// fittedTo is the family fitted to one measured plan of r that was half as fast
+// as predicted, so that its residual is large.
+func fittedTo(t *testing.T, f perfmodel.Family, r planner.Request) perfmodel.Predictor {
+	c := spec.Config{Model: r.Model, Accelerator: r.Accelerator, Plan: spec.Plan{DP: 1, MicroBatch: 2, AccumSteps: 2, Precision: spec.BF16}.Normal(), Shape: spec.NewShape(1)}
+	pred, err := f.Unfitted.Predict(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec, _, _ := pred.StepSec(c.Plan.GlobalBatch())
+	row := spec.Measurement{Config: c, Outcome: spec.OK, Source: "made up", StepSec: []float64{2 * sec}}
+	fitted, _, err := f.Fit(ctx, perfmodel.Rows([]spec.Measurement{row}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fitted
+}
