@@ -45,8 +45,8 @@ func init() {
 // source (published_source.go). Rows are doubted, in words, when
 //
 //   - the source's table marks them, or they are analytical;
-//   - DP·TP·PP·CP is not the number of devices, or DP x micro-batch x
-//     accumulation is not the global batch;
+//   - DP·TP·PP·CP is not the number of devices, EP does not divide DP·CP·TP, or
+//     DP x micro-batch x accumulation is not the global batch;
 //   - the micro-batch or the tokens per sample are not recorded and had to be
 //     assumed;
 //   - only adapters were trained (LoRA), which is another computation than

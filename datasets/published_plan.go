@@ -24,6 +24,7 @@ func (r *publishedRow) plan() {
 	p.Offload = r.offload()
 	p.SequenceParallel = p.TP > 1 && p.Recompute == spec.RecomputeSelective && r.stack == "Megatron-LM"
 	r.degrees(&p)
+	r.distributed(&p)
 	if n := max(p.DP, 1) * max(p.CP, 1); p.Shard > 0 && (p.ZeRO == 0 || n%p.Shard != 0) {
 		r.fail("shard", fmt.Errorf("does not divide dp x cp = %d, or there is no ZeRO", n))
 	}
@@ -32,12 +33,24 @@ func (r *publishedRow) plan() {
 	r.unrecorded()
 }
 
+// distributed shards the optimizer where that is not recorded and the source's
+// stack does it by itself.
+func (r *publishedRow) distributed(p *spec.Plan) {
+	if r.str("zero_stage") != "" || !r.source.distributed {
+		return
+	}
+	if max(p.DP, 1)*max(p.CP, 1) > 1 {
+		p.ZeRO = 1
+	}
+	r.note("zero_stage not recorded, taken as %d", p.ZeRO)
+}
+
 // unrecorded notes in one line which of the columns that a plan can do without
 // are blank, and what they are taken as.
 func (r *publishedRow) unrecorded() {
 	missing := 0
 	for i, col := range optional {
-		if r.str(col.name) == "" && !(col.name == "precision" && r.source.precision != "") {
+		if r.str(col.name) == "" && !r.source.says(col.name) {
 			missing |= 1 << i
 		}
 	}
@@ -62,7 +75,8 @@ func (r *publishedRow) unrecorded() {
 var optional = []struct{ name, taken string }{{"zero_stage", "0"}, {"recompute", "none"}, {"precision", "16 bit"}}
 
 // degrees fills in a data parallel degree that is not recorded and compares the
-// product with the number of devices.
+// product with the number of devices, and the ranks of a stage with expert
+// parallelism.
 func (r *publishedRow) degrees(p *spec.Plan) {
 	for _, d := range []int{p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages} {
 		if d > maxDevices {
@@ -77,6 +91,9 @@ func (r *publishedRow) degrees(p *spec.Plan) {
 	if p.Devices() != n {
 		r.mismatch = true
 		r.wrong("dp x tp x pp x cp = %d, the row has %d devices", p.Devices(), n)
+	}
+	if ranks := max(p.DP, 1) * max(p.CP, 1) * max(p.TP, 1); p.EP > 0 && ranks%p.EP != 0 {
+		r.wrong("ep = %d does not divide dp x cp x tp = %d", p.EP, ranks)
 	}
 }
 

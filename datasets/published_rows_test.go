@@ -162,7 +162,7 @@ func TestRowsBySource(t *testing.T) {
 		got[i] = want{c.Framework, string(c.Plan.Precision), c.SeqLen, c.Link.InterBps * 8 / 1e9, c.Plan.SequenceParallel, len(r.Against), strings.Join(r.Assumed, "; ")}
 	}
 	wants := []want{
-		{"Megatron-Bridge", "fp8", 8192, 3200, false, 0, "precision not recorded, taken as fp8; zero_stage, recompute not recorded, taken as 0, none"},
+		{"Megatron-Bridge", "fp8", 8192, 3200, false, 0, "precision not recorded, taken as fp8; zero_stage not recorded, taken as 1; recompute not recorded, taken as none"},
 		{"Megatron-DeepSpeed", "bf16", 2048, 400, false, 0, "layers or width not recorded, derived from the parameter count"},
 		{"LitGPT", "bf16", 0, 1600, false, 0, "only adapters were trained, taken as training all weights; recompute not recorded, taken as none"},
 		{"Megatron-LM", "fp16", 2048, 1600, true, 0, ""},

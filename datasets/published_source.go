@@ -25,12 +25,21 @@ type publishedSource struct {
 	precision spec.Precision
 	// hostBatch: the micro-batch column is a host's, not one device's.
 	hostBatch bool
+	// distributed: the optimizer is sharded over the data parallel ranks unless
+	// the row says something else.
+	distributed bool
 	// stageBatches: a pipeline whose micro-batch is not recorded runs as many as
 	// it has stages.
 	stageBatches bool
 	// adapters: only adapters are trained, on samples of the source's own, which
 	// are not the length the model was made for.
 	adapters bool
+}
+
+// says reports whether a blank in one of the optional columns is filled in by
+// what is known of the source.
+func (s *publishedSource) says(column string) bool {
+	return column == "precision" && s.precision != "" || column == "zero_stage" && s.distributed
 }
 
 // publishedSources are looked through in order. Documents behind what no column
@@ -43,7 +52,9 @@ type publishedSource struct {
 //     320, 640, 1280, 2560 on 1, 2, 4, 8)
 //   - litgpt: fine-tuning of adapters, on text of no recorded length
 //   - Megatron-Bridge: tables of release 25.09 print no precision; a footnote
-//     says fp8
+//     says fp8. Its recipes use the distributed optimizer
+//     (src/megatron/bridge/recipes/utils/optimizer_utils.py,
+//     scripts/performance/configs); where FSDP is used instead the tables say so
 //   - torchtitan: as many micro-batches as pipeline stages is its default
 //     (torchtitan/parallelisms/pipeline_llama.py)
 var publishedSources = []*publishedSource{
@@ -56,7 +67,7 @@ var publishedSources = []*publishedSource{
 	{match: "internevo", table: "internevo", framework: "InternEvo", nodes: map[string]string{"A100-80GB-SXM": "InternEvo A100"}},
 	{match: "lambdal/", table: "lambda_dl_benchmark", framework: "PyTorch", hostBatch: true},
 	{match: "litgpt", table: "litgpt", framework: "LitGPT", adapters: true},
-	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8},
+	{match: "megatron-bridge", table: "megatron_bridge", framework: "Megatron-Bridge", precision: spec.FP8, distributed: true},
 	{match: "nemo-framework-launcher", table: "nemo_megatron_launcher", framework: "NeMo Megatron"},
 	{match: "nvidia/nemo", table: "nemo_2407", framework: "NeMo"},
 	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", stageBatches: true},

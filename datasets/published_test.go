@@ -80,6 +80,8 @@ func TestPublishedRows(t *testing.T) {
 			"dp=4,tp=4,pp=1,vp=2,mb=2,ga=4,zero=3,offload=params,recompute=full,precision=mxfp8", 2.5, 0, spec.OK, ""},
 		{"global_batch=64 pp=2 dp=8 micro_batch=1 schedule=zb-h1 zero_stage=1 shard=4 precision=bf16 recompute=none seq_len=8192 step_time_s=10", "Llama3-8B",
 			"dp=8,tp=1,pp=2,schedule=zb-h1,mb=1,ga=8,zero=1,shard=4,precision=bf16", 10, 0, spec.OK, ""},
+		{"dp=2 tp=2 pp=2 cp=2 ep=3 global_batch=8 micro_batch=1 zero_stage=0 recompute=none precision=bf16 seq_len=8192 step_time_s=10", "Llama3-8B",
+			"dp=2,tp=2,pp=2,cp=2,ep=3,mb=1,ga=4,precision=bf16", 10, 0, spec.OK, "ep = 3 does not divide dp x cp x tp = 8"},
 		{plan + "zero_stage=3 shard=4 schedule=1F1B step_time_s=2.5", "Llama3-8B", "dp=4,tp=4,pp=1,mb=2,ga=4,zero=3,precision=bf16", 2.5, 0, spec.OK, ""},
 		{"micro_batch=4096 grad_accum=128 seq_len=512 throughput_value=16 throughput_unit=samples/s", "Llama3-8B",
 			"dp=16,tp=1,pp=1,mb=32,ga=128", 4096, 0, spec.OK, ""},

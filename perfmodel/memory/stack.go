@@ -78,6 +78,9 @@ const deepSpeedBucket = 5e8
 //     figure 1, come to. Its loss holds the 16-bit logits, an fp32 copy and
 //     their exponentials (megatron/core/tensor_parallel/cross_entropy.py). NeMo
 //     and Megatron-Bridge fuse the loss. Stage outputs are freed once sent.
+//     Gradients of Megatron-Bridge are counted in fp32, as its recipes have them
+//     (src/megatron/bridge/recipes); its performance scripts keep them in bf16
+//     (grad_reduce_in_fp32 = False in scripts/performance/configs).
 //   - DeepSpeed with fp16 (deepspeed/runtime/zero/stage_1_and_2.py): gradients
 //     stay in fp16, and at the step the shard's are flattened in fp16 and again
 //     in fp32, 12 + 2 + 4 bytes; without ZeRO only in fp32
