@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -13,8 +14,8 @@ import (
 // deadline_s since the trace began; plan is in the form of spec.ParsePlan and
 // must be for the devices asked for; work is duration_s at the requested
 // devices and plan, or steps, or both.
-func readJobCSV(w *Workload, r io.Reader, name string) error {
-	return w.readJobs(r, name, "job_id",
+func readJobCSV(in *input) iter.Seq2[spec.Job, error] {
+	return in.readJobs("job_id",
 		[]string{"job_id", "submit_s", "gpus"},
 		[]string{"duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed"},
 		csvJob)

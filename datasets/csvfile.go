@@ -23,6 +23,7 @@ type record struct {
 	cols  map[string]int
 	cells []string
 	fault *RowError
+	notes []string // what should be seen of it
 }
 
 // err returns the first fault found by the reading methods.
@@ -35,8 +36,20 @@ func (r *record) err() error {
 
 // fail notes that the value of a column cannot be.
 func (r *record) fail(col string, err error) {
+	r.failValue(col, r.str(col), err)
+}
+
+// failValue is fail for values that are in no cell.
+func (r *record) failValue(col, value string, err error) {
 	if r.fault == nil {
-		r.fault = &RowError{File: r.file, Line: r.line, Column: col, Value: r.str(col), Err: err}
+		r.fault = &RowError{File: r.file, Line: r.line, Column: col, Value: value, Err: err}
+	}
+}
+
+// leaveOut notes that the row is sound but asks for nothing to be scheduled.
+func (r *record) leaveOut(why string) {
+	if r.fault == nil {
+		r.fault = &RowError{File: r.file, Line: r.line, Err: rowNote{ErrNoJob, why}}
 	}
 }
 
@@ -181,13 +194,21 @@ type text struct {
 	err error
 }
 
+// maxLine bounds a line, and a value of a JSON array, in bytes: what is longer
+// is no table, and is not to fill the memory.
+const maxLine = 16 << 20
+
+var errTooLong = fmt.Errorf("is longer than %d MiB, which no row is", maxLine>>20)
+
 // lines yields the lines of r that are not blank, numbered from 1, without
 // their ends and a UTF-8 byte order mark.
 func lines(r io.Reader) iter.Seq2[int, text] {
 	return func(yield func(int, text) bool) {
-		br := bufio.NewReader(r)
-		for n := 1; ; n++ {
-			s, err := br.ReadString('\n')
+		sc := bufio.NewScanner(r)
+		sc.Buffer(nil, maxLine)
+		n := 1
+		for ; sc.Scan(); n++ {
+			s := sc.Text()
 			if n == 1 {
 				s = strings.TrimPrefix(s, "\ufeff")
 			}
@@ -195,13 +216,13 @@ func lines(r io.Reader) iter.Seq2[int, text] {
 			if strings.TrimSpace(s) != "" && !yield(n, text{s: s}) {
 				return
 			}
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(n, text{err: err})
-				return
-			}
+		}
+		err := sc.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("line %d %w", n, errTooLong)
+		}
+		if err != nil {
+			yield(n, text{err: err})
 		}
 	}
 }

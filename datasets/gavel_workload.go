@@ -1,9 +1,10 @@
 package datasets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -14,9 +15,16 @@ import (
 // throughputs: n devices that make k synchronous steps have done n·k. A Job's
 // Steps are the synchronous ones, total_steps / scale_factor.
 
+// gavelTrace is where the traces are published.
+var gavelTrace = Trace{
+	License: "MIT",
+	URL:     "https://github.com/stanford-futuredata/gavel",
+	Commit:  "c4fa40097339e9608ab71fd64c8bdea96a5e4a4c",
+}
+
 // readGavelWorkload reads a trace written out as CSV with a header.
-func readGavelWorkload(w *Workload, r io.Reader, name string) error {
-	return w.readJobs(r, name, "job_id",
+func readGavelWorkload(in *input) iter.Seq2[spec.Job, error] {
+	return in.readJobs("job_id",
 		[]string{"job_id", "arrival_s", "job_type", "scale_factor", "total_steps"},
 		[]string{"duration_on_v100_s", "priority_weight"},
 		func(r *record) spec.Job {
@@ -56,28 +64,30 @@ var gavelTraceColumns = map[int]map[string]int{
 
 // readGavelTrace reads Gavel's own trace files: tab-separated, no header. Jobs
 // are numbered from 0 in the order of the file, as its simulator does.
-func readGavelTrace(w *Workload, r io.Reader, name string) error {
-	seen, next := map[spec.JobID]int{}, 0
-	for line, text := range lines(r) {
-		if text.err != nil {
-			return fmt.Errorf("datasets: %s: %w", name, text.err)
+func readGavelTrace(in *input) iter.Seq2[spec.Job, error] {
+	return func(yield func(spec.Job, error) bool) {
+		ids, next := jobIDs{column: "job_type"}, 0
+		for line, text := range lines(in.reader) {
+			if err := cmp.Or(text.err, in.ctx.Err()); err != nil {
+				yield(spec.Job{}, fmt.Errorf("datasets: %s: %w", in.name, err))
+				return
+			}
+			cells := strings.Split(text.s, "\t")
+			rec := &record{file: in.name, line: line, cols: gavelTraceColumns[len(cells)], cells: cells}
+			id := strconv.Itoa(next)
+			next++
+			if rec.cols == nil {
+				rec.fault = &RowError{File: in.name, Line: line,
+					Err: fmt.Errorf("has %d tab-separated columns, want %d or %d", len(cells), gavelColumns, gavelOldColumns)}
+			}
+			if !ids.yield(rec, gavelTraceJob(rec, id), yield) {
+				return
+			}
 		}
-		cells := strings.Split(text.s, "\t")
-		id := strconv.Itoa(next)
-		next++
-		cols, ok := gavelTraceColumns[len(cells)]
-		if !ok {
-			w.Bad = append(w.Bad, &RowError{File: name, Line: line,
-				Err: fmt.Errorf("has %d tab-separated columns, want %d or %d", len(cells), gavelColumns, gavelOldColumns)})
-			continue
+		if next == 0 {
+			yield(spec.Job{}, fmt.Errorf("datasets: %s: %w", in.name, errEmpty))
 		}
-		rec := &record{file: name, line: line, cols: cols, cells: cells}
-		w.add(rec, "job_type", gavelTraceJob(rec, id), seen)
 	}
-	if next == 0 {
-		return fmt.Errorf("datasets: %s: the file is empty", name)
-	}
-	return nil
 }
 
 func gavelTraceJob(r *record, id string) spec.Job {

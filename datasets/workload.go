@@ -3,17 +3,19 @@ package datasets
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
 // Workload is a job trace that was read.
@@ -21,160 +23,236 @@ type Workload struct {
 	Format string     // the format it was in
 	Jobs   []spec.Job // by submission, then in the order of the file
 	Bad    []error    // a *RowError for each row that is no job
-	// Warnings is what stops nothing: columns that are not read.
+	// Warnings is what stops nothing: columns that are not read, kinds of rows
+	// that hold no job to schedule, jobs that were not in order.
 	Warnings []error
+	// Began is when the first job was submitted, zero where the trace has no
+	// dates. A trace that gives no time zone is taken to be in UTC.
+	Began time.Time
 }
 
-// workloadFormat reads one format.
-type workloadFormat struct {
-	name string
-	doc  string
-	// header are the columns that tell the format; nil for tables without one.
-	header []string
-	read   func(w *Workload, r io.Reader, name string) error
-	later  bool // a name the command line knows, without a reader yet
+// ErrNoJob marks rows that are sound but ask for nothing to be scheduled: no
+// devices, or no time on them. They come wrapped in a *RowError.
+var ErrNoJob = errors.New("no job to schedule")
+
+// ErrNote marks what should be seen of a trace whose rows are read all the
+// same: columns that are not read, shares of devices that are rounded up. It
+// comes wrapped in a *RowError.
+var ErrNote = errors.New("note")
+
+// rowNote is an error of one of these kinds; equal ones are counted together.
+type rowNote struct {
+	kind error
+	why  string
 }
 
-// workloadFormats, most particular header first.
-var workloadFormats = []workloadFormat{
-	{name: "csv", doc: "job_id,submit_s,gpus,duration_s[,model,plan,tenant,steps,weight,deadline_s,guaranteed]",
-		header: []string{"job_id", "submit_s", "gpus"}, read: readJobCSV},
-	{name: "rubick", doc: "traces of AlibabaPAI/reconfigurable-dl-scheduler, simulator/workloads",
-		header: []string{"name", "submission_time", "application", "num_gpus", "exec_plan"}, read: readRubickWorkload},
-	{name: "gavel", doc: "job_id,arrival_s,job_type,scale_factor,total_steps,duration_on_v100_s,priority_weight",
-		header: []string{"job_id", "arrival_s", "job_type", "scale_factor", "total_steps"}, read: readGavelWorkload},
-	{name: "gavel-trace", doc: "traces of stanford-futuredata/gavel, ten tab-separated columns or the older seven", read: readGavelTrace},
-	{name: "blox", later: true},
-	{name: "pollux", later: true, header: []string{"name", "time", "application", "num_replicas", "batch_size"}},
-	{name: "sia", later: true},
-	{name: "dl2", later: true, header: []string{"config", "trace", "job", "arrival_slot"}},
+func (n rowNote) Error() string { return n.why }
+func (n rowNote) Unwrap() error { return n.kind }
+
+// ReadJobs yields the jobs of the trace at file, a path in root, as they come;
+// format is one of WorkloadFormats, or "" to tell it by the beginning. Memory
+// holds the ids of the jobs, whatever the size of the file; gzip and tar
+// archives are unpacked on the way.
+//
+// A row that is no job yields a *RowError and reading goes on; see also
+// ErrNoJob and ErrNote. Any other error ends it. Times of submission are since
+// the trace began or, where it has dates, since 1970: see Workload.Began.
+func ReadJobs(ctx context.Context, root fs.FS, file, format string) iter.Seq2[spec.Job, error] {
+	return func(yield func(spec.Job, error) bool) {
+		in := &input{ctx: ctx, root: root, path: file, name: file}
+		if err := in.open(format); err != nil {
+			yield(spec.Job{}, err)
+			return
+		}
+		defer in.close()
+		in.jobs()(yield)
+	}
 }
 
-// WorkloadFormats lists the formats that ReadWorkload reads.
-func WorkloadFormats() []string {
-	var out []string
-	for _, f := range workloadFormats {
-		if !f.later {
-			out = append(out, f.name)
+// ReadWorkload reads a job trace; name is what errors call the file, and format
+// one of WorkloadFormats, or "" to tell it by the beginning. Rows that are no
+// job are in Workload.Bad, each with line, column and value. It fails when the
+// format is unknown or the file as a whole cannot be read.
+func ReadWorkload(data []byte, name, format string) (Workload, error) {
+	return readWorkload(&input{ctx: context.Background(), name: name, content: bytes.NewReader(data)}, format)
+}
+
+// OpenWorkload is ReadWorkload on the file, or the directory of tables, at path.
+func OpenWorkload(ctx context.Context, path, format string) (Workload, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return Workload{}, fmt.Errorf("datasets: %w", err)
+	}
+	return readWorkload(&input{ctx: ctx, root: os.DirFS(filepath.Dir(full)), path: filepath.Base(full), name: path}, format)
+}
+
+func readWorkload(in *input, format string) (Workload, error) {
+	if err := in.open(format); err != nil {
+		return Workload{}, err
+	}
+	defer in.close()
+	w := Workload{Format: in.format.name}
+	if err := w.collect(in); err != nil {
+		return Workload{}, err
+	}
+	slices.SortStableFunc(w.Jobs, func(a, b spec.Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	if in.format.dated && len(w.Jobs) > 0 {
+		first := w.Jobs[0].Submit
+		w.Began = time.Unix(0, int64(first)).UTC()
+		for i := range w.Jobs {
+			w.Jobs[i].Submit -= first
+		}
+	}
+	return w, nil
+}
+
+// collect reads all jobs in the order of the file.
+func (w *Workload) collect(in *input) error {
+	var notes tally
+	early := 0
+	for j, err := range in.jobs() {
+		var row *RowError
+		var note rowNote
+		switch {
+		case err == nil:
+			if n := len(w.Jobs); n > 0 && j.Submit < w.Jobs[n-1].Submit {
+				early++
+			}
+			w.Jobs = append(w.Jobs, j)
+		case !errors.As(err, &row):
+			return err
+		case errors.As(err, &note):
+			notes.add(row, note.why)
+		default:
+			w.Bad = append(w.Bad, err)
+		}
+	}
+	w.Warnings = notes.errors()
+	if early > 0 {
+		w.Warnings = append(w.Warnings, fmt.Errorf("datasets: %s: submitted before the job ahead of them: %d jobs; all are taken in order of submission", in.name, early))
+	}
+	return nil
+}
+
+// tally counts notes by what they say, in the order they came.
+type tally []tallied
+
+type tallied struct {
+	first *RowError
+	why   string
+	count int
+}
+
+func (t *tally) add(row *RowError, why string) {
+	i := slices.IndexFunc(*t, func(o tallied) bool { return o.why == why })
+	if i < 0 {
+		*t = append(*t, tallied{first: row, why: why})
+		i = len(*t) - 1
+	}
+	(*t)[i].count++
+}
+
+func (t tally) errors() []error {
+	var out []error
+	for _, o := range t {
+		switch {
+		case o.count == 1:
+			out = append(out, o.first)
+		default:
+			out = append(out, fmt.Errorf("%w (so do %d further rows)", o.first, o.count-1))
 		}
 	}
 	return out
 }
 
-// GuessFormat returns the format of a job trace by its first line, "" when
-// none fits. It may name a format that ReadWorkload does not read yet.
-func GuessFormat(data []byte) string {
-	for _, first := range lines(bytes.NewReader(data)) {
-		if n := strings.Count(first.s, "\t") + 1; n == gavelColumns || n == gavelOldColumns {
-			return "gavel-trace"
-		}
-		cells, err := splitCSV(first.s)
-		if err != nil {
-			return ""
-		}
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		for _, f := range workloadFormats {
-			if f.header != nil && containsAll(cells, f.header) {
-				return f.name
+// readJobs yields the jobs of a table with one per row. columns must be there,
+// optional ones are read too, others are noted. job turns a row into a job
+// whose ID is in column id.
+func (in *input) readJobs(id string, columns, optional []string, job func(*record) spec.Job) iter.Seq2[spec.Job, error] {
+	return func(yield func(spec.Job, error) bool) {
+		ids := jobIDs{column: id}
+		first := true
+		for rec, err := range readCSV(in.reader, in.name, columns...) {
+			if err == nil && first {
+				first = false
+				for _, note := range unread(rec, columns, optional) {
+					if !yield(spec.Job{}, note) {
+						return
+					}
+				}
+			}
+			if err != nil && !yield(spec.Job{}, err) || err == nil && !ids.yield(rec, job(rec), yield) {
+				return
+			}
+			if in.ctx.Err() != nil {
+				yield(spec.Job{}, in.ctx.Err())
+				return
 			}
 		}
-		return ""
 	}
-	return ""
 }
 
-func containsAll(have, want []string) bool {
-	for _, s := range want {
-		if !slices.Contains(have, s) {
+// jobIDs are the ids of the jobs read so far.
+type jobIDs struct {
+	column string // that holds them
+	line   map[spec.JobID]int
+	names  map[string]string
+}
+
+// yield passes a job on with what its row notes, or the row's fault.
+func (ids *jobIDs) yield(rec *record, j spec.Job, yield func(spec.Job, error) bool) bool {
+	if err := ids.check(rec, j); err != nil {
+		return yield(spec.Job{}, err)
+	}
+	for _, why := range rec.notes {
+		if !yield(spec.Job{}, &RowError{File: rec.file, Line: rec.line, Err: rowNote{ErrNote, why}}) {
 			return false
 		}
 	}
-	return true
+	return yield(ids.own(j), nil)
 }
 
-// ReadWorkload reads a job trace; name is what errors call the file, and format
-// one of WorkloadFormats, or "" to tell it by the first line. Rows that are no
-// job are in Workload.Bad, each with line, column and value. It fails when the
-// format is unknown or the file as a whole cannot be read.
-func ReadWorkload(data []byte, name, format string) (Workload, error) {
-	guessed := format == ""
-	if guessed {
-		if len(bytes.TrimSpace(data)) == 0 {
-			return Workload{}, fmt.Errorf("datasets: %s: the file is empty", name)
-		}
-		if format = GuessFormat(data); format == "" {
-			return Workload{}, fmt.Errorf("datasets: %s: its first line is of no known workload format; name one of: %s",
-				name, strings.Join(WorkloadFormats(), ", "))
-		}
-	}
-	f, err := lookupFormat(format)
-	if err != nil {
-		return Workload{}, err
-	}
-	w := Workload{Format: format}
-	if err := f.read(&w, bytes.NewReader(data), name); err != nil {
-		return Workload{}, err
-	}
-	slices.SortStableFunc(w.Jobs, func(a, b spec.Job) int { return cmp.Compare(a.Submit, b.Submit) })
-	return w, nil
+// own returns j without strings that are parts of a row and would keep all of
+// it in memory.
+func (ids *jobIDs) own(j spec.Job) spec.Job {
+	j.ID = spec.JobID(strings.Clone(string(j.ID)))
+	j.Tenant, j.Model.Name, j.Accelerator = ids.name(j.Tenant), ids.name(j.Model.Name), ids.name(j.Accelerator)
+	return j
 }
 
-func lookupFormat(name string) (workloadFormat, error) {
-	var names []string
-	for _, f := range workloadFormats {
-		if f.name == name && f.later {
-			return f, fmt.Errorf("datasets: workload format %s is not built yet; built are %s", name, strings.Join(WorkloadFormats(), ", "))
+// name returns the one copy of a name that many jobs share.
+func (ids *jobIDs) name(s string) string {
+	own, ok := ids.names[s]
+	if !ok {
+		if ids.names == nil {
+			ids.names = map[string]string{}
 		}
-		if f.name == name {
-			return f, nil
-		}
-		names = append(names, f.name)
+		own = strings.Clone(s)
+		ids.names[own] = own
 	}
-	return workloadFormat{}, fmt.Errorf("datasets: unknown workload format %q, want one of: %s",
-		name, strings.Join(named.Nearest(name, names, len(names)), ", "))
+	return own
 }
 
-// readJobs reads a table with one job per row. columns must be there, optional
-// ones are read too, others are warned of. job turns a row into a job whose ID
-// is in column id.
-func (w *Workload) readJobs(r io.Reader, name, id string, columns, optional []string, job func(*record) spec.Job) error {
-	seen := map[spec.JobID]int{}
-	for rec, err := range readCSV(r, name, columns...) {
-		var row *RowError
-		switch {
-		case errors.As(err, &row):
-			w.Bad = append(w.Bad, err)
-			continue
-		case err != nil:
-			return err
-		}
-		if len(seen) == 0 && len(w.Bad) == 0 {
-			w.Warnings = unread(rec, columns, optional)
-		}
-		w.add(rec, id, job(rec), seen)
-	}
-	return nil
-}
-
-// add keeps a job unless its row has a fault.
-func (w *Workload) add(rec *record, id string, j spec.Job, seen map[spec.JobID]int) {
-	if line, twice := seen[j.ID]; twice && rec.err() == nil {
-		rec.fail(id, fmt.Errorf("is also the id of line %d", line))
+// check returns the fault of a row, a repeated id and a job that cannot be
+// among them, and otherwise remembers its id.
+func (ids *jobIDs) check(rec *record, j spec.Job) error {
+	if line, twice := ids.line[j.ID]; twice && rec.err() == nil {
+		rec.fail(ids.column, fmt.Errorf("is also the id of line %d", line))
 	}
 	if err := j.Validate(); err != nil && rec.err() == nil {
 		rec.fault = &RowError{File: rec.file, Line: rec.line, Err: err}
 	}
 	if err := rec.err(); err != nil {
-		w.Bad = append(w.Bad, err)
-		return
+		return err
 	}
-	seen[j.ID] = rec.line
-	w.Jobs = append(w.Jobs, j)
+	if ids.line == nil {
+		ids.line = map[spec.JobID]int{}
+	}
+	ids.line[spec.JobID(strings.Clone(string(j.ID)))] = rec.line
+	return nil
 }
 
-// unread names the columns of a table that mean nothing here.
+// unread notes the columns of a table that mean nothing here.
 func unread(rec *record, columns, optional []string) []error {
 	var extra []string
 	for c := range rec.cols {
@@ -185,46 +263,9 @@ func unread(rec *record, columns, optional []string) []error {
 	slices.Sort(extra)
 	var out []error
 	for _, c := range extra {
-		out = append(out, fmt.Errorf("datasets: %s: column %q is not read", rec.file, c))
+		out = append(out, &RowError{File: rec.file, Err: rowNote{ErrNote, fmt.Sprintf("column %q is not read", c)}})
 	}
 	return out
-}
-
-// maxSeconds bounds times of traces: a hundred years, well inside a
-// time.Duration.
-const maxSeconds = 100 * maxStepSec
-
-// seconds returns the time >= 0 in a column, 0 for an empty cell.
-func (r *record) seconds(col string) time.Duration {
-	v := r.atLeast0(col)
-	if v > maxSeconds {
-		r.fail(col, errors.New("is more than a hundred years"))
-		return 0
-	}
-	return time.Duration(math.Round(v * float64(time.Second)))
-}
-
-// devices returns the number of devices in a column, at least 1.
-func (r *record) devices(col string) int {
-	r.need(col)
-	n := r.count(col)
-	if n < 1 || n > maxDevices {
-		r.fail(col, fmt.Errorf("is not a number of devices in 1..%d", maxDevices))
-		return 0
-	}
-	return n
-}
-
-// flag returns the truth value in a column, false for an empty cell.
-func (r *record) flag(col string) bool {
-	switch strings.ToLower(r.str(col)) {
-	case "", "0", "false", "no":
-		return false
-	case "1", "true", "yes":
-		return true
-	}
-	r.fail(col, errors.New("is not 0 or 1"))
-	return false
 }
 
 // jobModel returns the model a trace names: the catalog's, or one of the data
@@ -237,4 +278,16 @@ func jobModel(name string) spec.Model {
 		return m
 	}
 	return spec.Model{Name: name, Kind: spec.Opaque}
+}
+
+// jobAccelerator returns the catalog's name of an accelerator a trace names,
+// or that name where the catalog has none.
+func jobAccelerator(name string) string {
+	if name == "" {
+		return ""
+	}
+	if a, err := catalog.Accelerator(strings.ReplaceAll(name, "_", "-")); err == nil {
+		return a.Name
+	}
+	return name
 }

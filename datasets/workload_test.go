@@ -42,7 +42,8 @@ func TestReadJobCSV(t *testing.T) {
 	if w.Jobs[1].Model.Layers != 32 || w.Jobs[2].Model.ParamCount != 336_297_858 {
 		t.Errorf("shapes: %+v, %+v", w.Jobs[1].Model, w.Jobs[2].Model)
 	}
-	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0].Error(), `"color" is not read`) {
+	if len(w.Warnings) != 2 || w.Warnings[0].Error() != `datasets: jobs.csv: column "color" is not read` ||
+		w.Warnings[1].Error() != "datasets: jobs.csv: submitted before the job ahead of them: 1 jobs; all are taken in order of submission" {
 		t.Errorf("warnings %v", w.Warnings)
 	}
 }
@@ -99,7 +100,7 @@ func TestReadRubickWorkload(t *testing.T) {
 		"llama30-1,5,100,llama30,48,384,1.25,344,64,0\n"+
 		"gpt2-2,30,12.5,gpt2,3,16,0,251,40,1\n"+
 		"warp-3,30,12.5,warp,3,16,0,ga,40,1\n"), "w.csv", "")
-	if err != nil || w.Format != "rubick" || len(w.Warnings) != 0 {
+	if err != nil || w.Format != "rubick" || len(w.Warnings) != 1 {
 		t.Fatalf("%+v, %v", w, err)
 	}
 	gpt2, _, _ := RubickModel("gpt2")
@@ -151,11 +152,11 @@ func TestReadGavelTrace(t *testing.T) {
 
 func TestWorkloadFormats(t *testing.T) {
 	for _, c := range []struct{ data, format, want string }{
-		{"a,b\n", "pollux", "format pollux is not built yet; built are csv, rubick, gavel, gavel-trace"},
-		{"a,b\n", "blox", "format blox is not built yet"},
-		{"a,b\n", "sia", "format sia is not built yet"},
-		{"a,b\n", "dl2", "format dl2 is not built yet"},
-		{"name,time,application,num_replicas,batch_size\n", "", "format pollux is not built yet"},
+		{"a,b\n", "dl2", "format dl2 is not built yet; built are csv, rubick, gavel, gavel-trace, pollux"},
+		{"config,trace,job,arrival_slot\n", "", "format dl2 is not built yet"},
+		{"a,b\n", "sia", "x: no column name, time, application"},
+		{"a,b\n", "pai2020", "x: a trace of format pai2020 is a directory of tables"},
+		{"{}", "philly", "x: is no JSON array"},
 		{"a,b\n", "rubik", `unknown workload format "rubik", want one of: rubick`},
 		{"a,b\n", "", "x: its first line is of no known workload format; name one of: csv, rubick"},
 		{"", "", "x: the file is empty"},

@@ -1,0 +1,44 @@
+package datasets
+
+import (
+	"iter"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// acmeTrace is where the trace is published.
+var acmeTrace = Trace{
+	License: "CC-BY-4.0",
+	URL:     "https://github.com/InternLM/AcmeTrace",
+	Commit:  "6d6ac9c",
+}
+
+// readAcme reads trace_seren.csv or trace_kalos.csv, whatever became of the
+// jobs. A job ran from its start to its end: the column duration of Kalos counts
+// the time in the queue as well, as the examples in the trace's README show
+// (18 s for a job that was submitted at 11:00:58, began at 11:01:08 and ended at
+// 11:01:16), and is taken only where one of the two is not known.
+func readAcme(in *input) iter.Seq2[spec.Job, error] {
+	return in.readJobs("job_id",
+		[]string{"job_id", "user", "gpu_num", "submit_time"},
+		[]string{"node_num", "cpu_num", "type", "state", "start_time", "end_time", "duration", "queue", "gpu_time",
+			"mem_per_pod_GB", "shared_mem_per_pod", "fail_time", "stop_time"},
+		acmeJob)
+}
+
+func acmeJob(r *record) spec.Job {
+	j := spec.Job{
+		ID:      spec.JobID(r.need("job_id")),
+		Submit:  r.needDate("submit_time"),
+		Devices: r.requested("gpu_num"),
+		Tenant:  r.str("user"),
+	}
+	start, started := r.date("start_time")
+	end, ended := r.date("end_time")
+	if started && ended {
+		j.Duration = r.between("start_time", start, "end_time", end)
+	} else {
+		j.Duration = r.ran("duration")
+	}
+	return j
+}

@@ -1,0 +1,46 @@
+package datasets
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// alibabaSpotTrace is where the trace is published.
+var alibabaSpotTrace = Trace{
+	License: "none stated for this folder; that of 2020 is CC-BY-4.0",
+	URL:     "https://github.com/alibaba/clusterdata/tree/master/cluster-trace-v2026-spot-gpu",
+	Commit:  "7a6c496e4f4b6ce6150be8f881cb051bf2abff42",
+}
+
+// readAlibabaSpot reads job_info_df.csv. A job asks for gpu_request devices for
+// each of its workers, of the model named; high-priority jobs (HP) are
+// guaranteed, Spot ones best effort.
+func readAlibabaSpot(in *input) iter.Seq2[spec.Job, error] {
+	return in.readJobs("job_name",
+		[]string{"job_name", "gpu_request", "worker_num", "submit_time", "duration", "job_type"},
+		[]string{"organization", "gpu_model", "cpu_request"},
+		alibabaSpotJob)
+}
+
+func alibabaSpotJob(r *record) spec.Job {
+	r.need("gpu_request")
+	r.need("worker_num")
+	j := spec.Job{
+		ID:          spec.JobID(r.need("job_name")),
+		Submit:      r.needSeconds("submit_time"),
+		Devices:     r.whole("gpu_request", r.atLeast0("gpu_request")*float64(r.count("worker_num"))),
+		Accelerator: jobAccelerator(r.str("gpu_model")),
+		Duration:    r.ran("duration"),
+		Tenant:      r.str("organization"),
+	}
+	switch r.str("job_type") {
+	case "HP":
+		j.Guaranteed = true
+	case "Spot":
+	default:
+		r.fail("job_type", errors.New("is neither HP nor Spot"))
+	}
+	return j
+}

@@ -1,0 +1,33 @@
+package datasets
+
+import (
+	"iter"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// heliosTrace is where the trace is published.
+var heliosTrace = Trace{
+	License: "CC-BY-4.0",
+	URL:     "https://github.com/S-Lab-System-Group/HeliosData",
+	Commit:  "159f0ca",
+}
+
+// readHelios reads cluster_log.csv of one of the clusters Earth, Saturn, Uranus
+// and Venus, whatever became of the jobs. Their tenant is the virtual cluster;
+// times are local ones of a single zone. More than half of the rows are of jobs
+// without GPUs, which are left out (ErrNoJob).
+func readHelios(in *input) iter.Seq2[spec.Job, error] {
+	return in.readJobs("job_id",
+		[]string{"job_id", "vc", "gpu_num", "submit_time", "duration"},
+		[]string{"user", "cpu_num", "node_num", "state", "start_time", "end_time", "queue"},
+		func(r *record) spec.Job {
+			return spec.Job{
+				ID:       spec.JobID(r.need("job_id")),
+				Submit:   r.needDate("submit_time"),
+				Devices:  r.requested("gpu_num"),
+				Duration: r.ran("duration"),
+				Tenant:   r.str("vc"),
+			}
+		})
+}

@@ -1,0 +1,97 @@
+package datasets
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+)
+
+// element is a value of a JSON array, and the line it ends on.
+type element[T any] struct {
+	value T
+	line  int
+}
+
+// jsonArray yields the values of a JSON array one by one. A value of another
+// type yields a *RowError and reading goes on; where the text is no JSON it
+// ends.
+func jsonArray[T any](in *input) iter.Seq2[element[T], error] {
+	return func(yield func(element[T], error) bool) {
+		text := &lineReader{r: in.reader, left: maxLine, line: 1}
+		d := json.NewDecoder(text)
+		if t, err := d.Token(); err != nil || t != json.Delim('[') {
+			yield(element[T]{}, fmt.Errorf("datasets: %s: is no JSON array", in.name))
+			return
+		}
+		for d.More() && in.ctx.Err() == nil {
+			var e element[T]
+			text.left = maxLine
+			err := d.Decode(&e.value)
+			e.line = text.at(d.InputOffset())
+			err, ends := jsonFault(in.name, e.line, err)
+			if !yield(e, err) || ends {
+				return
+			}
+		}
+		text.left = maxLine
+		_, err := d.Token()
+		if err = cmp.Or(in.ctx.Err(), err); err != nil {
+			yield(element[T]{}, fmt.Errorf("datasets: %s: the array does not end: %w", in.name, err))
+		}
+	}
+}
+
+// jsonFault returns the error of a value as a trace's, and whether nothing can
+// be read after it.
+func jsonFault(file string, line int, err error) (fault error, ends bool) {
+	var odd *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil, false
+	case errors.As(err, &odd):
+		return &RowError{File: file, Line: line, Column: cmp.Or(odd.Field, "entry"), Value: odd.Value,
+			Err: fmt.Errorf("is not a %s", odd.Type.Kind())}, false
+	}
+	return fmt.Errorf("datasets: %s:%d: %w", file, line, err), true
+}
+
+// lineReader knows the line of every offset that is still to be asked for, and
+// ends what is too long.
+type lineReader struct {
+	r    io.Reader
+	left int // bytes until a value is too long
+
+	read int64   // bytes so far
+	ends []int64 // offsets after line ends not passed yet
+	line int     // of the last offset asked for
+}
+
+func (l *lineReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, fmt.Errorf("a value %w", errTooLong)
+	}
+	n, err := l.r.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			l.ends = append(l.ends, l.read+int64(i)+1)
+		}
+	}
+	l.read += int64(n)
+	l.left -= n
+	return n, err
+}
+
+// at returns the line of an offset, which must not be before the last one.
+func (l *lineReader) at(offset int64) int {
+	passed := slices.IndexFunc(l.ends, func(end int64) bool { return end > offset })
+	if passed < 0 {
+		passed = len(l.ends)
+	}
+	l.line += passed
+	l.ends = l.ends[passed:]
+	return l.line
+}

@@ -1,0 +1,190 @@
+package datasets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// pai2020Trace is where the trace is published.
+var pai2020Trace = Trace{
+	License: "CC-BY-4.0",
+	URL:     "https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2020",
+	Commit:  "7a6c496e4f4b6ce6150be8f881cb051bf2abff42",
+}
+
+// The columns of the tables, which are published without a header.
+var (
+	paiJobColumns  = []string{"job_name", "inst_id", "user", "status", "start_time", "end_time"}
+	paiTaskColumns = []string{"job_name", "task_name", "inst_num", "status", "start_time", "end_time",
+		"plan_cpu", "plan_mem", "plan_gpu", "gpu_type"}
+)
+
+// paiTasks is what the tasks of a job add up to.
+type paiTasks struct {
+	gpus        float64 // inst_num x plan_gpu / 100, summed
+	start, end  float64 // seconds, of tasks with GPUs; 0 = not known
+	accelerator string
+	mixed       bool // of several types
+	line        int  // of the first
+	bad         bool // one of them could not be read
+}
+
+// readPAI2020 joins pai_job_table and pai_task_table, which lie in a directory
+// as CSV, gzip or tar.gz. A job is submitted at its start_time, "timestamp of
+// job submission time", and runs from the first start of a task with GPUs to
+// the last end of one; where tasks have no times, from its own start to its own
+// end, which includes the wait. It asks for the GPUs of all its instances; a
+// sum that is not whole is rounded up. Times have a constant subtracted that
+// leaves the hour of day and day of week as they are in UTC+8. Memory holds a
+// line for each job of the task table.
+func readPAI2020(in *input) iter.Seq2[spec.Job, error] {
+	return func(yield func(spec.Job, error) bool) {
+		tasks := map[string]*paiTasks{}
+		for rec, err := range in.paiTable("pai_task_table", paiTaskColumns) {
+			if err == nil {
+				err = addTask(tasks, rec)
+			}
+			if err != nil && !yield(spec.Job{}, err) {
+				return
+			}
+		}
+		ids := jobIDs{column: "job_name"}
+		for rec, err := range in.paiTable("pai_job_table", paiJobColumns) {
+			if err != nil && !yield(spec.Job{}, err) || err == nil && !ids.yield(rec, paiJob(rec, tasks), yield) {
+				return
+			}
+		}
+	}
+}
+
+// paiTable yields the rows of a table.
+func (in *input) paiTable(table string, columns []string) iter.Seq2[*record, error] {
+	return func(yield func(*record, error) bool) {
+		files := tableFiles(in.root, in.path, table)
+		if len(files) == 0 {
+			yield(nil, fmt.Errorf("datasets: %s: the directory holds no %s.csv, .csv.gz or .tar.gz", in.name, table))
+			return
+		}
+		f, err := in.root.Open(files[0])
+		if err != nil {
+			yield(nil, fmt.Errorf("datasets: %w", err))
+			return
+		}
+		defer f.Close()
+		r, err := unpack(f, table)
+		if err != nil {
+			yield(nil, fmt.Errorf("datasets: %s: %w", files[0], err))
+			return
+		}
+		bareRows(in.ctx, r, files[0], columns)(yield)
+	}
+}
+
+// bareRows yields the rows of a table that has no header line, and skips one
+// that was put there.
+func bareRows(ctx context.Context, r io.Reader, file string, columns []string) iter.Seq2[*record, error] {
+	heading := strings.NewReader(strings.Join(columns, ",") + "\n")
+	return func(yield func(*record, error) bool) {
+		for rec, err := range readCSV(io.MultiReader(heading, r), file, columns...) {
+			if ctx.Err() != nil {
+				yield(nil, ctx.Err())
+				return
+			}
+			var row *RowError
+			switch {
+			case rec != nil && rec.line == 2 && slices.Equal(rec.cells, columns):
+				continue
+			case rec != nil:
+				rec.line-- // the heading is not in the file
+			case errors.As(err, &row):
+				row.Line--
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// addTask adds a row of the task table to its job.
+func addTask(tasks map[string]*paiTasks, r *record) error {
+	name := r.need("job_name")
+	t := tasks[name]
+	if t == nil {
+		t = &paiTasks{line: r.line}
+		// the cells of a row share its memory, of which the map is to keep none
+		tasks[strings.Clone(name)] = t
+	}
+	gpus := r.atLeast0("inst_num") * r.atLeast0("plan_gpu") / 100
+	start, end := r.atLeast0("start_time"), r.atLeast0("end_time")
+	if end > 0 && end < start {
+		r.fail("end_time", fmt.Errorf("is before start_time %s", r.str("start_time")))
+	}
+	if r.err() != nil {
+		t.bad = true
+		return r.err()
+	}
+	if gpus == 0 {
+		return nil
+	}
+	accelerator := strings.Clone(paiAccelerator(r.str("gpu_type")))
+	t.mixed = t.mixed || t.gpus > 0 && accelerator != t.accelerator
+	t.accelerator = accelerator
+	t.gpus += gpus
+	if start > 0 && (t.start == 0 || start < t.start) {
+		t.start = start
+	}
+	t.end = max(t.end, end)
+	return nil
+}
+
+// paiJob makes a job of a row of the job table and its tasks.
+func paiJob(r *record, tasks map[string]*paiTasks) spec.Job {
+	j := spec.Job{
+		ID:     spec.JobID(r.need("job_name")),
+		Submit: r.needSeconds("start_time"),
+		Tenant: r.str("user"),
+	}
+	t := tasks[string(j.ID)]
+	switch {
+	case t == nil:
+		r.leaveOut("has no task")
+		return j
+	case t.bad:
+		r.leaveOut("has a task that cannot be read")
+		return j
+	}
+	j.Devices = r.whole("job_name", roundShare(t.gpus))
+	if !t.mixed {
+		j.Accelerator = t.accelerator
+	}
+	start, end := t.start, t.end
+	if start == 0 || end == 0 {
+		start, end = r.float("start_time"), r.float("end_time")
+	}
+	switch {
+	case end == 0:
+		r.leaveOut(whyNoStart)
+	case end < start:
+		r.fail("end_time", errors.New("is before the start of the job"))
+	case end == start:
+		r.leaveOut(whyNoTime)
+	case end-start > maxSeconds:
+		r.fail("end_time", errors.New("is more than a hundred years after the start"))
+	default:
+		j.Duration = seconds(end - start)
+	}
+	return j
+}
+
+// roundShare rounds a sum of percents to a thousandth, so that ten tenths are
+// one.
+func roundShare(gpus float64) float64 { return math.Round(gpus*1000) / 1000 }

@@ -1,0 +1,162 @@
+package datasets
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// maxSeconds bounds times of traces: a hundred years, well inside a
+// time.Duration.
+const maxSeconds = 100 * maxStepSec
+
+// seconds returns the time >= 0 in a column, 0 for an empty cell.
+func (r *record) seconds(col string) time.Duration {
+	v := r.atLeast0(col)
+	if v > maxSeconds {
+		r.fail(col, errors.New("is more than a hundred years"))
+		return 0
+	}
+	return seconds(v)
+}
+
+// seconds returns a time of v seconds, at most maxSeconds, to the nanosecond.
+func seconds(v float64) time.Duration { return time.Duration(math.Round(v * float64(time.Second))) }
+
+// dateForms are how traces write dates; without a zone they are read as UTC.
+var dateForms = []string{time.DateTime, "2006-01-02 15:04:05Z07:00"}
+
+// parseDate returns the time since 1970 that s says.
+func parseDate(s string) (time.Duration, error) {
+	for _, form := range dateForms {
+		t, err := time.Parse(form, s)
+		if err != nil {
+			continue
+		}
+		if t.Unix() < 0 || t.Unix() > 2*maxSeconds {
+			return 0, fmt.Errorf("is not between 1970 and %d", time.Unix(2*maxSeconds, 0).UTC().Year())
+		}
+		return time.Duration(t.UnixNano()), nil
+	}
+	return 0, errors.New("is no date like 2017-10-07 01:12:09")
+}
+
+// noDate reports the ways traces write that a date is not known.
+func noDate(s string) bool {
+	switch strings.ToLower(s) {
+	case "", "none", "null", "nan", "nat", "na", "unknown":
+		return true
+	}
+	return false
+}
+
+// date returns the date in a column as a time since 1970, false where it holds
+// none.
+func (r *record) date(col string) (time.Duration, bool) {
+	s := r.str(col)
+	if noDate(s) {
+		return 0, false
+	}
+	d, err := parseDate(s)
+	if err != nil {
+		r.fail(col, err)
+	}
+	return d, true
+}
+
+// needDate is date that faults where there is none.
+func (r *record) needDate(col string) time.Duration {
+	d, ok := r.date(col)
+	if !ok {
+		r.fail(col, errors.New("is missing"))
+	}
+	return d
+}
+
+// needSeconds is seconds that faults on an empty cell.
+func (r *record) needSeconds(col string) time.Duration {
+	r.need(col)
+	return r.seconds(col)
+}
+
+// What rows of cluster traces lack that hold no job.
+const (
+	whyNoDevices = "asks for no devices"
+	whyNoTime    = "ran for no time"
+	whyNoStart   = "has no start, or no end"
+	whyShare     = "asks for a part of a device, for which a whole one is counted"
+)
+
+// ran is seconds of a run time, without which there is nothing to schedule.
+func (r *record) ran(col string) time.Duration {
+	if noDate(r.str(col)) {
+		r.leaveOut(whyNoStart)
+		return 0
+	}
+	d := r.seconds(col)
+	if d == 0 {
+		r.leaveOut(whyNoTime)
+	}
+	return d
+}
+
+// between returns the time from start to end, in columns of these names.
+func (r *record) between(startCol string, start time.Duration, endCol string, end time.Duration) time.Duration {
+	switch {
+	case end < start:
+		r.fail(endCol, fmt.Errorf("is before %s %s", startCol, r.str(startCol)))
+	case end == start:
+		r.leaveOut(whyNoTime)
+	}
+	return end - start
+}
+
+// devices returns the number of devices in a column, at least 1.
+func (r *record) devices(col string) int {
+	r.need(col)
+	n := r.count(col)
+	if n < 1 || n > maxDevices {
+		r.fail(col, fmt.Errorf("is not a number of devices in 1..%d", maxDevices))
+		return 0
+	}
+	return n
+}
+
+// requested is devices in a trace that also has rows without any: those hold
+// no job.
+func (r *record) requested(col string) int {
+	if s := r.str(col); s != "" && r.float(col) == 0 {
+		r.leaveOut(whyNoDevices)
+		return 0
+	}
+	return r.devices(col)
+}
+
+// whole returns the devices that n, a number with a fraction, asks for; col is
+// where it is from.
+func (r *record) whole(col string, n float64) int {
+	switch {
+	case !(n >= 0 && n <= maxDevices):
+		r.fail(col, fmt.Errorf("is not a number of devices in 0..%d", maxDevices))
+		return 0
+	case n == 0:
+		r.leaveOut(whyNoDevices)
+	case n != math.Trunc(n):
+		r.notes = append(r.notes, whyShare)
+	}
+	return int(math.Ceil(n))
+}
+
+// flag returns the truth value in a column, false for an empty cell.
+func (r *record) flag(col string) bool {
+	switch strings.ToLower(r.str(col)) {
+	case "", "0", "false", "no":
+		return false
+	case "1", "true", "yes":
+		return true
+	}
+	r.fail(col, errors.New("is not 0 or 1"))
+	return false
+}

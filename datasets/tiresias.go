@@ -1,0 +1,35 @@
+package datasets
+
+import (
+	"iter"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// tiresiasTrace is where the traces are published.
+var tiresiasTrace = Trace{
+	License: "Apache-2.0",
+	URL:     "https://github.com/SymbioticLab/Tiresias",
+	Commit:  "959f9b08f44fa1b4f2b3aed79b01e4d439264a94",
+}
+
+// readTiresias reads a job list of the simulator: each job trains a network of
+// tf_cnn_benchmarks for so many iterations, in so many seconds. The column
+// interval is the time to the next job, which submit_time says as well.
+func readTiresias(in *input) iter.Seq2[spec.Job, error] {
+	return in.readJobs("job_id",
+		[]string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"},
+		[]string{"interval"},
+		func(r *record) spec.Job {
+			r.need("iterations")
+			r.need("duration")
+			return spec.Job{
+				ID:       spec.JobID(r.need("job_id")),
+				Submit:   r.needSeconds("submit_time"),
+				Model:    jobModel(r.need("model_name")),
+				Devices:  r.devices("num_gpu"),
+				Steps:    r.atLeast0("iterations"),
+				Duration: r.seconds("duration"),
+			}
+		})
+}
