@@ -1,0 +1,266 @@
+package study
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+)
+
+// Bounds of what a file may ask for: beyond them are mistakes.
+const (
+	maxSeeds = 10_000
+	maxJobs  = 1 << 24
+	maxLoad  = 100
+	maxNoise = 3
+	maxRuns  = 1_000_000
+)
+
+// defaultConfidence of the intervals.
+const defaultConfidence = 0.95
+
+// Read reads a study file. file is its name for messages, which carry line and
+// column; settings are the flags of a simulation a study may set, written with
+// '_' for '-'. Values of flags are checked when the simulations are made, not
+// here. The error joins one for everything that is wrong.
+func Read(file string, text []byte, settings []string) (Study, error) {
+	r := &reader{File: yamlfile.File{Name: file, Package: "study", Kind: "study"}}
+	for _, s := range settings {
+		r.settings = append(r.settings, strings.ReplaceAll(s, "-", "_"))
+	}
+	top := r.Parse(text)
+	if r.Count() == 0 {
+		r.study(top)
+	}
+	if r.Count() == 0 {
+		r.check(top)
+	}
+	return r.s, r.Err()
+}
+
+// reader turns the nodes of a file into s. It keeps the nodes of what is
+// checked once everything is read.
+type reader struct {
+	yamlfile.File
+	settings []string
+	s        Study
+
+	baseline yamlfile.Node
+}
+
+func (r *reader) study(top yamlfile.Node) {
+	known := []string{"name", "description", "cluster", "workloads", "policies", "loads", "seeds", "arrivals",
+		"noise", "confidence", "baseline"}
+	r.s.Arrivals, r.s.Confidence, r.s.Seeds = Recorded, defaultConfidence, []uint64{1}
+	r.s.Settings = map[string]string{}
+	for _, e := range top.Entries(append(known, r.settings...)...) {
+		if !e.Value.Given() {
+			r.Fail(e.At, "%s has no value: leave it out for its default", e.Key)
+			continue
+		}
+		switch n := e.Value; e.Key {
+		case "name":
+			r.s.Name = readName(n)
+		case "description":
+			r.s.Description = n.Text()
+		case "cluster":
+			r.s.Cluster = n.Text()
+		case "workloads":
+			r.workloads(n)
+		case "policies":
+			r.schedulers(n)
+		case "loads":
+			r.loads(n)
+		case "seeds":
+			r.seeds(n)
+		case "arrivals":
+			r.s.Arrivals = yamlfile.Word(n, Recorded, Poisson)
+		case "noise":
+			r.s.Noise = n.Number(0, true, maxNoise)
+		case "confidence":
+			r.s.Confidence = n.Number(0, false, 0.9999)
+		case "baseline":
+			r.baseline, r.s.Baseline = n, n.Text()
+		default:
+			r.s.Settings[flagOf(e.Key)] = n.Text()
+		}
+	}
+}
+
+// flagOf returns the flag a key stands for.
+func flagOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
+
+// goodName is what fits in paths.
+var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func readName(n yamlfile.Node) string {
+	s := n.Text()
+	if s != "" && !goodName.MatchString(s) {
+		n.Fail("name %q is not 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit", s)
+	}
+	return s
+}
+
+func (r *reader) workloads(n yamlfile.Node) {
+	for _, e := range n.List() {
+		w := Workload{}
+		if e.IsMapping() {
+			w = r.workload(e)
+		} else {
+			w.File = e.Text()
+		}
+		if w.Name == "" && w.File != "" {
+			w.Name = strings.TrimSuffix(filepath.Base(w.File), filepath.Ext(w.File))
+		}
+		if slices.ContainsFunc(r.s.Workloads, func(o Workload) bool { return o.Name == w.Name }) {
+			e.Fail("a second workload %s: give it another name", w.Name)
+		}
+		r.s.Workloads = append(r.s.Workloads, w)
+	}
+}
+
+func (r *reader) workload(n yamlfile.Node) Workload {
+	w := Workload{}
+	for _, e := range n.Entries("name", "file", "synthetic") {
+		switch e.Key {
+		case "name":
+			w.Name = readName(e.Value)
+		case "file":
+			w.File = e.Value.Text()
+		case "synthetic":
+			w.Synthetic = synthetic(e.Value)
+			if w.Name == "" {
+				w.Name = "synthetic"
+			}
+		}
+	}
+	if (w.File == "") == (w.Synthetic == nil) {
+		n.Fail("a workload is either a file or synthetic")
+	}
+	return w
+}
+
+func synthetic(n yamlfile.Node) *Synthetic {
+	s := &Synthetic{}
+	for _, e := range n.Entries("jobs", "per_hour", "models", "median", "sigma", "max") {
+		switch e.Key {
+		case "jobs":
+			s.Jobs = e.Value.Whole(1, maxJobs)
+		case "per_hour":
+			s.PerHour = e.Value.Number(0, false, 1e9)
+		case "models":
+			for _, m := range e.Value.List() {
+				s.Models = append(s.Models, m.Text())
+			}
+		case "median":
+			s.MedianSec = e.Value.Duration().Seconds()
+		case "sigma":
+			s.Sigma = e.Value.Number(0, false, 10)
+		case "max":
+			s.MaxSec = e.Value.Duration().Seconds()
+		}
+	}
+	return s
+}
+
+func (r *reader) schedulers(n yamlfile.Node) {
+	for _, e := range n.List() {
+		p := Scheduler{Settings: map[string]string{}}
+		if e.IsMapping() {
+			for _, k := range e.Entries(append([]string{"name", "policy"}, r.settings...)...) {
+				switch k.Key {
+				case "name":
+					p.Name = k.Value.Text()
+				case "policy":
+					p.Policy = k.Value.Text()
+				default:
+					p.Settings[flagOf(k.Key)] = k.Value.Text()
+				}
+			}
+		} else {
+			p.Policy = e.Text()
+		}
+		switch {
+		case p.Policy == "":
+			e.Fail("no policy, want one of pacer ls policies")
+		case strings.Contains(p.Policy, ","):
+			e.Fail("%q is more than one policy: list them one by one", p.Policy)
+		}
+		if p.Name == "" {
+			p.Name = p.Policy
+		}
+		if slices.ContainsFunc(r.s.Schedulers, func(o Scheduler) bool { return o.Name == p.Name }) {
+			e.Fail("a second %s: give it another name, as in {name: NAME, policy: %s}", p.Name, p.Policy)
+		}
+		r.s.Schedulers = append(r.s.Schedulers, p)
+	}
+}
+
+func (r *reader) loads(n yamlfile.Node) {
+	for _, e := range n.List() {
+		load := e.Number(0, false, maxLoad)
+		if slices.Contains(r.s.Loads, load) {
+			e.Fail("load %g is listed twice", load)
+		}
+		r.s.Loads = append(r.s.Loads, load)
+	}
+}
+
+// seeds reads how many, 1 and on, or a list of them.
+func (r *reader) seeds(n yamlfile.Node) {
+	r.s.Seeds = nil
+	nodes := n.List()
+	if len(nodes) == 1 && nodes[0] == n {
+		for i := range n.Whole(1, maxSeeds) {
+			r.s.Seeds = append(r.s.Seeds, uint64(i)+1)
+		}
+		return
+	}
+	for _, e := range nodes {
+		seed := uint64(e.Whole(0, 1<<62))
+		if slices.Contains(r.s.Seeds, seed) {
+			e.Fail("seed %d is listed twice", seed)
+		}
+		r.s.Seeds = append(r.s.Seeds, seed)
+	}
+}
+
+// check reports what is missing, and what is wrong between keys.
+func (r *reader) check(top yamlfile.Node) {
+	for _, missing := range []struct {
+		is   bool
+		what string
+	}{
+		{r.s.Name == "", "name, want a line like name: my-study"},
+		{r.s.Cluster == "", "cluster, want a line like cluster: 8x8xA800"},
+		{len(r.s.Workloads) == 0, "workloads, want a list like workloads: [jobs.csv]"},
+		{len(r.s.Schedulers) == 0, "policies, want a list like policies: [fifo, fifo-backfill]"},
+	} {
+		if missing.is {
+			top.Fail("the study has no %s", missing.what)
+		}
+	}
+	if len(r.s.Schedulers) == 0 {
+		return
+	}
+	if r.s.Baseline == "" {
+		r.s.Baseline = r.s.Schedulers[0].Name
+	}
+	if !slices.ContainsFunc(r.s.Schedulers, func(p Scheduler) bool { return p.Name == r.s.Baseline }) {
+		r.baseline.Fail("baseline %q is none of the policies: %s", r.s.Baseline, strings.Join(r.names(), ", "))
+	}
+	if n := float64(len(r.s.Workloads)) * float64(max(len(r.s.Loads), 1)) * float64(len(r.s.Schedulers)) * float64(len(r.s.Seeds)); n > maxRuns {
+		top.Fail("the study has %.0f runs, want at most %d", n, maxRuns)
+	}
+}
+
+func (r *reader) names() []string {
+	var out []string
+	for _, p := range r.s.Schedulers {
+		out = append(out, fmt.Sprintf("%q", p.Name))
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package study
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+// Record is what is kept of one run.
+type Record struct {
+	Key     string         `json:"key"`
+	Run     string         `json:"run"` // for people: what it was called when it was run
+	Summary report.Summary `json:"summary"`
+	Bounds  Bounds         `json:"bounds"`
+}
+
+// recordVersion is part of every key: another meaning of what is kept is
+// another version.
+const recordVersion = "pacer study record 1"
+
+// keyOf returns the content hash of everything a run depends on: the cluster,
+// the jobs, and in words all that is no value of theirs, such as the policy, its
+// options, seeds, and digests of truth, belief and program.
+func keyOf(cl spec.Cluster, jobs []spec.Job, words []string) (string, error) {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, part := range []any{recordVersion, words, cl, len(jobs)} {
+		if err := enc.Encode(part); err != nil {
+			return "", fmt.Errorf("study: %w", err)
+		}
+	}
+	for i := range jobs {
+		if err := enc.Encode(&jobs[i]); err != nil {
+			return "", fmt.Errorf("study: job %s: %w", jobs[i].ID, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Dir keeps records in a directory, a file each, named by key. Files appear
+// whole or not at all, also when the process is killed or the machine stops.
+type Dir struct{ path string }
+
+// OpenDir opens a directory of records, made if it is not there, and removes
+// what writers killed an hour ago or earlier left half done.
+func OpenDir(path string) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("study: %w", err)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("study: %w", err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && isTemporary(e.Name()) && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(filepath.Join(path, e.Name())) // harmless where it stays
+		}
+	}
+	return &Dir{path}, nil
+}
+
+const temporaryPrefix, temporarySuffix = ".run-", ".tmp"
+
+func isTemporary(name string) bool {
+	return strings.HasPrefix(name, temporaryPrefix) && strings.HasSuffix(name, temporarySuffix)
+}
+
+func (d *Dir) file(key string) string { return filepath.Join(d.path, key+".json") }
+
+// Get returns the record of a key, false if there is none. A file that is not
+// one, such as one cut short by a full disk, is none.
+func (d *Dir) Get(key string) (Record, bool, error) {
+	b, err := os.ReadFile(d.file(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, false, nil
+	}
+	if err != nil {
+		return Record{}, false, fmt.Errorf("study: %w", err)
+	}
+	r, err := decodeRecord(b)
+	if err != nil || r.Key != key {
+		return Record{}, false, nil
+	}
+	return r, true, nil
+}
+
+// Put keeps r durably, and returns it as Get will: figures have nine decimals.
+func (d *Dir) Put(r Record) (Record, error) {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return r, fmt.Errorf("study: %w", err)
+	}
+	if err := d.replace(r.Key, append(b, '\n')); err != nil {
+		return r, fmt.Errorf("study: %w", err)
+	}
+	return decodeRecord(b)
+}
+
+func decodeRecord(b []byte) (Record, error) {
+	var r Record
+	dec := json.NewDecoder(bytes.NewReader(b))
+	if err := dec.Decode(&r); err != nil {
+		return r, fmt.Errorf("study: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return r, errors.New("study: something follows the record")
+	}
+	return r, nil
+}
+
+// replace writes the file of a key through a temporary one.
+func (d *Dir) replace(key string, b []byte) (err error) {
+	f, err := os.CreateTemp(d.path, temporaryPrefix+"*"+temporarySuffix)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), d.file(key)); err != nil {
+		return err
+	}
+	return d.sync()
+}
+
+// sync makes the names in the directory durable.
+func (d *Dir) sync() error {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

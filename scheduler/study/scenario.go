@@ -1,0 +1,170 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// Scenario is what a seed and a load make of the jobs of a workload, whichever
+// scheduler runs them.
+type Scenario struct {
+	Seed     uint64
+	Arrivals Arrivals
+	// Load is the device-seconds asked for per second and device of the
+	// cluster: the mean over the jobs of devices times run time at the devices
+	// and plan asked for, over the mean time between arrivals and the devices.
+	// Times between arrivals are stretched to reach it; 0 = left as they are.
+	Load float64
+	// Noise is the standard deviation of the logarithm of how much longer a job
+	// takes than the truth has it: a factor of expectation 1 for each job, drawn
+	// from the seed and its id. No policy is told.
+	Noise float64
+}
+
+// stream returns the random stream of a name, one for each use of the seed.
+func (s Scenario) stream(name string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // a hash never fails
+	return rand.New(rand.NewPCG(s.Seed, h.Sum64()))
+}
+
+// Jobs returns jobs with their arrivals drawn and stretched, by submission.
+// Deadlines keep their distance. The jobs given are left alone.
+func (s Scenario) Jobs(ctx context.Context, jobs []spec.Job, cl spec.Cluster, truth sim.Truth) ([]spec.Job, error) {
+	out := slices.Clone(jobs)
+	slices.SortStableFunc(out, func(a, b spec.Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	if s.Arrivals == Poisson {
+		s.redraw(out)
+	}
+	if s.Load > 0 {
+		natural, err := offered(ctx, out, cl, truth)
+		if err != nil {
+			return nil, err
+		}
+		first := out[0].Submit
+		for i := range out {
+			move(&out[i], float64(first)+float64(out[i].Submit-first)*natural/s.Load)
+		}
+	}
+	for _, j := range out {
+		if j.Submit < 0 || j.Submit > maxSubmit {
+			return nil, fmt.Errorf("study: job %s would arrive after more than a hundred years at load %g", j.ID, s.Load)
+		}
+	}
+	return out, nil
+}
+
+// maxSubmit is the latest arrival: a hundred years.
+const maxSubmit = 100 * 365 * 24 * time.Hour
+
+// redraw lets jobs arrive in their order as a Poisson process of their rate.
+func (s Scenario) redraw(jobs []spec.Job) {
+	mean := between(jobs)
+	arrivals := s.stream("arrivals")
+	at := float64(jobs[0].Submit)
+	for i := range jobs {
+		if i > 0 {
+			at += arrivals.ExpFloat64() * mean
+		}
+		move(&jobs[i], at)
+	}
+}
+
+// move submits j at a time in ns.
+func move(j *spec.Job, at float64) {
+	to := time.Duration(math.Round(min(at, math.MaxInt64/2)))
+	if j.Deadline > 0 {
+		j.Deadline += to - j.Submit
+	}
+	j.Submit = to
+}
+
+// between returns the mean time between the arrivals of sorted jobs in ns, 0
+// for fewer than two.
+func between(jobs []spec.Job) float64 {
+	if len(jobs) < 2 {
+		return 0
+	}
+	return float64(jobs[len(jobs)-1].Submit-jobs[0].Submit) / float64(len(jobs)-1)
+}
+
+// offered returns the load of sorted jobs as they are.
+func offered(ctx context.Context, jobs []spec.Job, cl spec.Cluster, truth sim.Truth) (float64, error) {
+	gap := between(jobs) / 1e9
+	if gap == 0 {
+		return 0, fmt.Errorf("study: %d jobs that arrive at one instant have no load to change: leave loads out", len(jobs))
+	}
+	var work float64
+	for i := range jobs {
+		sec, err := requestedSec(ctx, &jobs[i], cl, truth)
+		if err != nil {
+			return 0, err
+		}
+		work += float64(jobs[i].Devices) * sec
+	}
+	return work / float64(len(jobs)) / gap / float64(cl.Devices()), nil
+}
+
+// requestedSec returns the run time of j at the devices and plan it asks for, on
+// the first group that can run it so, packed.
+func requestedSec(ctx context.Context, j *spec.Job, cl spec.Cluster, truth sim.Truth) (float64, error) {
+	if j.Duration > 0 {
+		return j.Duration.Seconds(), nil
+	}
+	err := fmt.Errorf("no group has accelerator %q", j.Accelerator)
+	for i := range cl.Groups {
+		group := &cl.Groups[i]
+		if !mayUse(j, group) {
+			continue
+		}
+		g := scheduler.Grant{Job: j.ID, Plan: j.Plan, Shape: spec.Packed(j.Devices, group.Devices), Slots: []scheduler.Slot{{Devices: j.Devices}}}
+		var rate, steps float64
+		if rate, err = truth.StepsPerSec(ctx, j, &g, group); err != nil {
+			continue
+		}
+		if steps, err = truth.Steps(ctx, j); err == nil && rate > 0 {
+			return steps / rate, nil
+		}
+	}
+	return 0, fmt.Errorf("study: job %s has no duration, and how long it takes as asked for is not known: %w", j.ID, err)
+}
+
+func mayUse(j *spec.Job, g *spec.NodeGroup) bool {
+	return j.Accelerator == "" || j.Accelerator == g.Accelerator.Name
+}
+
+// Truth returns truth with the noise of s.
+func (s Scenario) Truth(truth sim.Truth) sim.Truth {
+	if s.Noise == 0 {
+		return truth
+	}
+	return noisy{truth, s}
+}
+
+// noisy is a truth whose jobs take longer or shorter than it says.
+type noisy struct {
+	sim.Truth
+	scenario Scenario
+}
+
+// StepsPerSec is the truth's over the job's factor.
+func (n noisy) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+	rate, err := n.Truth.StepsPerSec(ctx, j, g, group)
+	return rate / n.scenario.factor(j.ID), err
+}
+
+// factor returns how much longer a job takes: log-normal with expectation 1.
+func (s Scenario) factor(id spec.JobID) float64 {
+	z := s.stream("noise/" + string(id)).NormFloat64()
+	return math.Exp(s.Noise*z - s.Noise*s.Noise/2)
+}

@@ -1,0 +1,85 @@
+package study
+
+import (
+	"strconv"
+
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+// Table lays rows out for people: means with half their interval, the mean
+// difference from the baseline, and how many times the lower bound the figures
+// are. Columns that say nothing are left out.
+func (s *Study) Table(rows []Row) report.Table {
+	var t report.Table
+	t.Rows = make([][]string, len(rows))
+	for _, c := range s.columns(rows) {
+		t.Header = append(t.Header, c.name)
+		for i, r := range rows {
+			t.Rows[i] = append(t.Rows[i], c.text(r))
+		}
+	}
+	return t
+}
+
+type column struct {
+	name string
+	text func(Row) string
+}
+
+func (s *Study) columns(rows []Row) []column {
+	var out []column
+	add := func(shown bool, name string, text func(Row) string) {
+		if shown {
+			out = append(out, column{name, text})
+		}
+	}
+	count := func(f func(Row) int) func(Row) string { return func(r Row) string { return strconv.Itoa(f(r)) } }
+	some := func(f func(Row) bool) bool {
+		for _, r := range rows {
+			if f(r) {
+				return true
+			}
+		}
+		return false
+	}
+	bounded := some(func(r Row) bool { return r.OverBound.AvgJCT.Mean.Defined() })
+	add(len(s.Workloads) > 1, "workload", func(r Row) string { return r.Workload })
+	add(len(s.Loads) > 0, "load", func(r Row) string { return r.Load.String() })
+	add(true, "policy", func(r Row) string { return r.Scheduler })
+	add(some(func(r Row) bool { return r.Failed > 0 }), "failed", count(func(r Row) int { return r.Failed }))
+	add(some(func(r Row) bool { return r.Unfinished > 0 }), "unfinished", count(func(r Row) int { return r.Unfinished }))
+	add(some(func(r Row) bool { return r.Rejected > 0 }), "rejected", count(func(r Row) int { return r.Rejected }))
+	add(true, "avg JCT", func(r Row) string { return times(r.AvgJCT) })
+	add(len(s.Schedulers) > 1, "vs baseline", func(r Row) string { return s.against(r, r.Baseline.AvgJCT) })
+	add(bounded, "x bound", func(r Row) string { return factor(r.OverBound.AvgJCT) })
+	add(true, "p99 JCT", func(r Row) string { return times(r.P99JCT) })
+	add(true, "makespan", func(r Row) string { return times(r.Makespan) })
+	add(bounded, "x bound", func(r Row) string { return factor(r.OverBound.Makespan) })
+	return out
+}
+
+// times writes an interval of seconds: "1 h 02 m ± 3 m 10 s".
+func times(i report.Interval) string {
+	if half := i.HalfWidth(); half.Defined() {
+		return report.Human(i.Mean) + " ± " + report.Human(half)
+	}
+	return report.Human(i.Mean)
+}
+
+// against writes a difference from the baseline.
+func (s *Study) against(r Row, i report.Interval) string {
+	if r.Scheduler == s.Baseline || !i.Mean.Defined() {
+		return "-"
+	}
+	if i.Mean > 0 {
+		return "+" + times(i)
+	}
+	return times(i)
+}
+
+func factor(i report.Interval) string {
+	if !i.Mean.Defined() {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(i.Mean), 'f', 2, 64)
+}
