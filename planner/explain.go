@@ -108,12 +108,21 @@ func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
 
 // remedy returns the smallest change that makes something fit, nil if none is
 // found. A fixed plan is changed where it is cheap: micro-batch, then
-// recomputation, ZeRO stage and offload. Else more devices are tried, doubling up
-// to 64 times as many, and then down again in whole nodes.
+// recomputation, ZeRO stage and offload. Else more devices are tried.
 func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *search) *Remedy {
 	if r.Plan != nil {
 		return pl.remedyPlan(ctx, r, c, miss)
 	}
+	if n := pl.moreDevices(ctx, r); n > 0 {
+		return &Remedy{Change: plural(n, "device"), Devices: n}
+	}
+	return nil
+}
+
+// moreDevices returns the smallest number found of more devices than r asks about
+// on which something fits, 0 if there is none: doubling, up to 64 times as many,
+// and then down again in whole nodes.
+func (pl *Planner) moreDevices(ctx context.Context, r Request) int {
 	r = r.at(r.Devices, r.MinBatch)
 	r.Shape.Devices = ""
 	low := r.Devices
@@ -127,12 +136,12 @@ func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *s
 		}
 		for n := low - low%step + step; n < high; n += step {
 			if pl.anyFits(ctx, r.at(n, r.MinBatch)) {
-				high = n
+				return n
 			}
 		}
-		return &Remedy{Change: plural(high, "device"), Devices: high}
+		return high
 	}
-	return nil
+	return 0
 }
 
 // remedySteps is how finely the smallest number of devices is looked for.

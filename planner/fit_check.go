@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -22,6 +21,9 @@ type FitReport struct {
 	Budget float64
 	// Fixes make it fit; none where it does.
 	Fixes []Fix
+	// Offloads says of the best plan of a request without one that it fits because
+	// it moves something to host memory, without which nothing does.
+	Offloads bool
 }
 
 // Headroom returns the bytes of one device that are left of the budget, below 0
@@ -61,16 +63,29 @@ func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
 		return FitReport{}, err
 	}
 	out := FitReport{Choice: ranking.Choices[0]}
-	e, err := pl.Memory(out.Config)
-	if err == nil {
+	if e, err := pl.Memory(out.Config); err == nil {
 		out.Memory, out.Budget = e.Plan(out.Config.Plan), e.Budget(r.Accelerator.MemBytes*(1-pl.o.Reserve))
 	} else if !errors.Is(err, perfmodel.ErrNotCovered) {
 		return FitReport{}, err
 	}
-	if !out.Fits {
+	switch {
+	case !out.Fits:
 		out.Fixes, err = pl.fixes(ctx, r, out.Config.Plan)
+	case r.Plan == nil && out.Config.Plan.Offload != spec.OffloadNone:
+		out.Offloads, err = pl.mustOffload(ctx, r)
 	}
 	return out, err
+}
+
+// mustOffload reports whether nothing fits that offloads nothing.
+func (pl *Planner) mustOffload(ctx context.Context, r Request) (bool, error) {
+	r, err := r.normal()
+	if err != nil {
+		return false, err
+	}
+	at := r.at(r.Devices, r.MinBatch)
+	at.offload = noOffload
+	return !pl.anyFits(ctx, at), ctx.Err()
 }
 
 // fixes returns what makes r, of which plan p does not fit, fit.
@@ -104,27 +119,25 @@ func (pl *Planner) fixes(ctx context.Context, r Request, p spec.Plan) ([]Fix, er
 			return out, noFix(err)
 		}
 	}
-	return pl.moreDevices(ctx, r)
+	return pl.onMoreDevices(ctx, r)
 }
 
-// moreDevices returns the smallest of 2, 4, ... 64 times the devices of r on
-// which some plan fits, nothing if there is none.
-func (pl *Planner) moreDevices(ctx context.Context, r Request) ([]Fix, error) {
+// onMoreDevices returns the best plan on the smallest number found of more devices
+// on which some plan fits, nothing if there is none.
+func (pl *Planner) onMoreDevices(ctx context.Context, r Request) ([]Fix, error) {
 	if r.Shape.Devices != "" {
 		r.Devices, r.Shape = r.Shape.Total(), spec.Shape{}
 	}
-	most := min(64*r.Devices, maxDevices)
-	for n := 2 * r.Devices; n <= most; n *= 2 {
-		r.Devices = n
-		best, err := pl.Best(ctx, r)
-		if err == nil {
-			return []Fix{{fmt.Sprintf("%d devices", n), best}}, nil
-		}
-		if noFix(err) != nil {
-			return nil, err
-		}
+	r, err := r.normal()
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil
+	n := pl.moreDevices(ctx, r)
+	if n == 0 {
+		return nil, ctx.Err()
+	}
+	best, err := pl.Best(ctx, r.at(n, r.MinBatch))
+	return []Fix{{plural(n, "device"), best}}, err
 }
 
 // noFix is err, unless it says that nothing fits.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -74,16 +75,16 @@ const (
 // ranks in the order tensor, context, data, pipeline.
 //
 // The error wraps perfmodel.ErrNotCovered when one of the two cannot be
-// predicted.
+// predicted, and ErrInfeasible when it is illegal or does not fit.
 func (pl *Planner) Migrate(ctx context.Context, m Move) (Moving, error) {
 	if err := m.check(); err != nil {
 		return Moving{}, err
 	}
-	from, err := pl.Predict(ctx, m.From)
+	from, err := pl.runs(ctx, m.From)
 	if err != nil {
 		return Moving{}, fmt.Errorf("planner: move from %s: %w", m.From.Plan, err)
 	}
-	to, err := pl.Predict(ctx, m.To)
+	to, err := pl.runs(ctx, m.To)
 	if err != nil {
 		return Moving{}, fmt.Errorf("planner: move to %s: %w", m.To.Plan, err)
 	}
@@ -97,6 +98,24 @@ func (pl *Planner) Migrate(ctx context.Context, m Move) (Moving, error) {
 		out.BreakEvenSamples = out.CostSec / per
 	}
 	return out, nil
+}
+
+// runs predicts a configuration that is legal and fits.
+func (pl *Planner) runs(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	if err := c.Plan.Check(c.Model); err != nil {
+		return spec.Prediction{}, fmt.Errorf("%w: %w", ErrInfeasible, err)
+	}
+	pred, err := pl.Predict(ctx, c)
+	if err != nil {
+		return pred, err
+	}
+	if e, err := pl.Memory(c); err == nil {
+		limit := c.Accelerator.MemBytes * (1 - pl.o.Reserve)
+		if b := e.Budget(limit); b > 0 && pred.MemoryBytes > b {
+			return pred, fmt.Errorf("%w: %s", ErrInfeasible, memory.Misfit(pred.MemoryBytes, b, limit))
+		}
+	}
+	return pred, nil
 }
 
 func (m *Move) check() error {

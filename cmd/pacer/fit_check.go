@@ -23,7 +23,7 @@ Examples:
    pacer fit-check --model llama3-70b --accelerator a100 --devices 8 --global-batch 64
 
 Exit code 3 when it does not fit; what would make it fit is said all the same.`,
-		Flags: append(questionFlags(),
+		Flags: append(append(questionFlags(), spaceFlags()...),
 			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one"},
 			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "those of the plan"},
 			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...`, or 2x8", DefaultText: "as few nodes as possible"},
@@ -53,7 +53,7 @@ func runFitCheck(c *cli.Context) error {
 		return err
 	}
 	if !r.Fits {
-		return &exitError{exitNoAnswer, fmt.Errorf("fit-check: plan %s %s", r.Plan, r.Why)}
+		return &exitError{exitNoAnswer, fmt.Errorf("fit-check: plan %s does not fit", r.Plan)}
 	}
 	return nil
 }
@@ -85,13 +85,16 @@ func printFitCheck(w io.Writer, r ask.FitCheck, about planner.Request) error {
 	case r.BudgetGiB == 0:
 		verdict = "fits as far as is known"
 	}
-	fmt.Fprintf(w, "%s on %s x %s, global batch %d%s: %s\n", about.Model.Name, r.Shape, about.Accelerator.Name, about.GlobalBatch, sequence(about), verdict)
+	printWrapped(w, fmt.Sprintf("%s on %s x %s, global batch %d%s: %s", about.Model.Name, r.Shape, about.Accelerator.Name, about.GlobalBatch, sequence(about), verdict))
 	fmt.Fprintf(w, "plan %s\n", r.Plan)
 	switch {
 	case !r.Fits:
-		fmt.Fprintln(w, r.Why)
+		printWrapped(w, r.Why)
 	case r.BudgetGiB > 0:
 		fmt.Fprintf(w, "needs %s GiB; up to %s of %s GiB are sure enough to fit (%s %% likely)\n", fixed(r.MemGiB, 1), fixed(r.BudgetGiB, 1), fixed(r.DeviceGiB, 1), fixed(100*r.Probability, 0))
+	}
+	if r.Offloads {
+		printWrapped(w, fmt.Sprintf("It fits because it moves something to host memory, %s GiB of it in all; nothing fits without (see --offload none).", fixed(r.HostGiB, 1)))
 	}
 	if err := printShares(w, partsOf(r), "GiB", 2); err != nil {
 		return err
@@ -113,7 +116,7 @@ func printFixes(w io.Writer, r ask.FitCheck) error {
 		return nil
 	}
 	if len(r.Fixes) == 0 {
-		fmt.Fprintln(w, "\nNo change of the plan, and no 64 times as many devices, make it fit.")
+		fmt.Fprintln(w, "\nNo change of the plan makes it fit, nor do up to 64 times as many devices.")
 		return nil
 	}
 	fmt.Fprintln(w)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +124,7 @@ type planAnswer struct {
 	title string
 	why   error // why there is no plan
 
-	costs, teaches bool // devices are a range; the batch is
+	columns columns // that plans are shown with
 }
 
 // newPlanAnswer is one to the question r.
@@ -133,7 +132,7 @@ func newPlanAnswer(r planner.Request, rk planner.Ranking) planAnswer {
 	from, to := deviceRange(r)
 	return planAnswer{
 		Plans: ask.Plans{Evaluated: rk.Evaluated, Fitting: rk.Fitting}, title: planTitle(r, rk.Fitting, rk.Misses),
-		costs: from < to, teaches: r.GlobalBatch == 0,
+		columns: columns{devices: from < to, cost: from < to || r.PricePerHour > 0, batch: r.GlobalBatch == 0, priced: r.PricePerHour > 0},
 	}
 }
 
@@ -164,7 +163,7 @@ func (a *planAnswer) infeasible(c *cli.Context, q question) {
 }
 
 // add answers what was asked beside the best plans.
-func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) error {
+func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) (err error) {
 	best := rk.Choices[0].Config
 	if c.Bool("explain") {
 		e, err := q.explain(c, best)
@@ -190,17 +189,8 @@ func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) error {
 			return err
 		}
 	}
-	m, err := readMove(c, best)
-	if m == nil || err != nil {
-		return err
-	}
-	moving, err := q.planner.Migrate(c.Context, *m)
-	if err != nil {
-		return err
-	}
-	row := ask.NewMoveRow(m, moving)
-	a.Move = &row
-	return nil
+	a.Move, err = q.move(c, best)
+	return err
 }
 
 func planTitle(r planner.Request, fitting, refused int) string {
@@ -247,142 +237,4 @@ func (a *planAnswer) result() result {
 		csv = append(csv, line)
 	}
 	return result{json: &a.Plans, csv: csv, table: a.print}
-}
-
-func (a *planAnswer) print(w io.Writer) error {
-	if err := printColumns(w, a.rows, a.title, a.costs, a.teaches); err != nil {
-		return err
-	}
-	for _, more := range []struct {
-		title string
-		rows  []ask.PlanRow
-	}{{"No plan beats these in speed, memory and devices at once:", a.Pareto}, {"Measuring these would change the choice most, the first most:", plansOf(a.Probes)}} {
-		if len(more.rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if err := printColumns(w, planRowsOf(more.rows), more.title, a.costs, a.teaches); err != nil {
-			return err
-		}
-	}
-	if a.Move != nil {
-		printMove(w, a.Move)
-	}
-	return nil
-}
-
-func plansOf(probes []ask.ProbeRow) []ask.PlanRow {
-	out := make([]ask.PlanRow, len(probes))
-	for i, p := range probes {
-		out[i] = p.PlanRow
-	}
-	return out
-}
-
-func printMove(w io.Writer, m *ask.MoveRow) {
-	answer := "worth it"
-	if !m.Worth {
-		answer = "not worth it"
-	}
-	fmt.Fprintf(w, "\nGoing over from %s\nis %s (probability %.2f): %s s with it, %s s without, of which %s s\nwithout training; a checkpoint is %s GiB.",
-		m.From, answer, m.Probability, significant(m.GoS, 3), significant(m.StayS, 3), significant(m.CostS, 3), significant(m.StateGiB, 3))
-	if m.BreakEven > 0 {
-		fmt.Fprintf(w, " It pays from %s samples on.", significant(m.BreakEven, 3))
-	}
-	fmt.Fprintln(w)
-}
-
-// printPlans prints a table of plans of one number of devices and one batch.
-func printPlans(w io.Writer, rows []planRow, title string) error {
-	return printColumns(w, rows, title, false, false)
-}
-
-// printColumns prints a table of plans, with devices and cost, and with batch and
-// goodput.
-func printColumns(w io.Writer, rows []planRow, title string, costs, teaches bool) error {
-	fmt.Fprintln(w, title)
-	common := commonPrecision(rows)
-	head := []string{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s"}
-	if costs {
-		head = append(head, "devices", "cost/M")
-	}
-	if teaches {
-		head = append(head, "batch", "goodput/s")
-	}
-	table := [][]string{head}
-	for _, p := range rows {
-		line := []string{strings.TrimSuffix(p.Plan, common), significant(p.StepTimeSec, 3),
-			significant(p.StepTimeLo, 3) + " - " + significant(p.StepTimeHi, 3),
-			significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)}
-		if costs {
-			line = append(line, itoa(p.Devices), significant(p.CostPerSample*1e6, 3))
-		}
-		if teaches {
-			line = append(line, itoa(p.GlobalBatch), significant(p.GoodputPerS, 4))
-		}
-		table = append(table, line)
-	}
-	if len(rows) > 0 {
-		if err := writeTable(w, table); err != nil {
-			return err
-		}
-		note := "GiB and TFLOP/s are per device"
-		if costs {
-			note += ", cost per million samples"
-		}
-		fmt.Fprintf(w, "by %s%s; %s\n", rows[0].By, strings.Replace(common, ",", "; all with ", 1), note)
-	}
-	for _, p := range rows {
-		if p.explained != nil {
-			if err := printExplanation(w, p.explained); err != nil {
-				return err
-			}
-		}
-	}
-	return printNotes(w, rows)
-}
-
-// tflops writes a rate for people; a rate below one means that the work of a
-// sample is not known.
-func tflops(v float64) string {
-	if v < 0.5 {
-		return "-"
-	}
-	return fixed(v, 0)
-}
-
-// commonPrecision returns the ",precision=..." all plans end in, "" if they
-// differ: it is said once instead of in every row.
-func commonPrecision(rows []planRow) string {
-	if len(rows) < 2 {
-		return ""
-	}
-	i := strings.LastIndex(rows[0].Plan, ",precision=")
-	if i < 0 {
-		return ""
-	}
-	suffix := rows[0].Plan[i:]
-	for _, p := range rows {
-		if !strings.HasSuffix(p.Plan, suffix) {
-			return ""
-		}
-	}
-	return suffix
-}
-
-// printNotes prints every distinct reason and warning once.
-func printNotes(w io.Writer, rows []planRow) error {
-	seen := map[string]bool{}
-	for _, p := range rows {
-		if p.Why != "" {
-			fmt.Fprintf(w, "%s: %s\n", p.Plan, p.Why)
-		}
-		for _, note := range p.Warnings {
-			if !seen[note] {
-				seen[note] = true
-				fmt.Fprintln(w, "note:", note)
-			}
-		}
-	}
-	return nil
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/ask"
@@ -62,6 +64,7 @@ func readGoal(c *cli.Context, r *planner.Request) error {
 func moveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "the job runs as `PLAN`: is going over to the best plan worth it?", DefaultText: "it does not run yet"},
+		&cli.StringFlag{Name: "to", Usage: "with --from, go over to `PLAN`", DefaultText: "the best one"},
 		&cli.Float64Flag{Name: "remaining", Usage: "`SAMPLES` still to be trained, with --from", DefaultText: "none"},
 		&cli.Float64Flag{Name: "restart-s", Usage: "`SECONDS` a restart takes beside reading and writing the checkpoint", DefaultText: "30"},
 		&cli.Float64Flag{Name: "storage-gbytes", Usage: "checkpoint storage in `GBYTE/S` for the whole job", DefaultText: "2 a node"},
@@ -69,21 +72,41 @@ func moveFlags() []cli.Flag {
 	}
 }
 
-// readMove returns the question of moveFlags about going over to c, nil if it is
-// not asked.
-func readMove(c *cli.Context, to spec.Config) (*planner.Move, error) {
+// move answers the question of moveFlags about going over to the best plan, or to
+// the one of --to; nil if it is not asked.
+func (q *question) move(c *cli.Context, best spec.Config) (*ask.MoveRow, error) {
 	if c.String("from") == "" {
+		if c.String("to") != "" {
+			return nil, usagef("%s: --to needs --from PLAN, what the job runs by", c.Command.Name)
+		}
 		return nil, nil
+	}
+	if !(c.Float64("remaining") > 0) {
+		return nil, usagef("%s: --from needs --remaining SAMPLES, how many are still to be trained", c.Command.Name)
 	}
 	from, err := spec.ParsePlan(c.String("from"))
 	if err != nil {
 		return nil, usagef("%s: --from: %v", c.Command.Name, err)
 	}
-	if !(c.Float64("remaining") > 0) {
-		return nil, usagef("%s: --from needs --remaining SAMPLES, how many are still to be trained", c.Command.Name)
+	to := best
+	if text := c.String("to"); text != "" {
+		plan, err := spec.ParsePlan(text)
+		if err != nil {
+			return nil, usagef("%s: --to: %v", c.Command.Name, err)
+		}
+		to = ask.At(best, plan)
 	}
 	bps := c.Float64("storage-gbytes") * 1e9
-	return ask.MoveTo(from, to, c.Float64("remaining"), planner.MoveCosts{
+	m := planner.Move{From: ask.At(best, from), To: to, RemainingSamples: c.Float64("remaining"), Costs: planner.MoveCosts{
 		RestartSec: c.Float64("restart-s"), SaveBps: bps, LoadBps: bps, InPlace: c.Bool("in-place"),
-	}), nil
+	}}
+	if a, b := m.From.Plan.GlobalBatch(), m.To.Plan.GlobalBatch(); a != b {
+		fmt.Fprintf(c.App.ErrWriter, "warning: the plans have global batches of %d and %d; samples are compared, not what they teach\n", a, b)
+	}
+	moving, err := q.planner.Migrate(c.Context, m)
+	if err != nil {
+		return nil, err
+	}
+	row := ask.NewMoveRow(&m, moving)
+	return &row, nil
 }

@@ -112,7 +112,7 @@ func writeRow(b *bufio.Writer, row []string, width []int, right []bool) {
 	lines := make([][]string, len(row))
 	height := 1
 	for c, cell := range row {
-		lines[c] = wrap(cell, width[c])
+		lines[c] = Wrap(cell, width[c])
 		height = max(height, len(lines[c]))
 	}
 	for h := range height {
@@ -137,9 +137,9 @@ func writeRow(b *bufio.Writer, row []string, width []int, right []bool) {
 	}
 }
 
-// wrap breaks s after spaces and commas into lines of at most n characters; a
+// Wrap breaks s after spaces and commas into lines of at most n characters; a
 // word longer than that is cut.
-func wrap(s string, n int) []string {
+func Wrap(s string, n int) []string {
 	var lines []string
 	for utf8.RuneCountInString(s) > n {
 		r := []rune(s)

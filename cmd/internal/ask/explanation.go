@@ -79,7 +79,7 @@ func MemoryShares(b memory.Breakdown) []Portion {
 		{"working", "the layer or logits being worked on", b.Working / memory.GiB},
 		{"buffers", "communication buffers", b.Buffers / memory.GiB},
 		{"overhead", "context, communicators, fragmentation", b.Overhead / memory.GiB},
-		{"host", "host memory, not on the device", b.HostBytes / memory.GiB},
+		{"host", "host memory, per device and not on it", b.HostBytes / memory.GiB},
 	}
 }
 

@@ -21,6 +21,7 @@ type FitCheck struct {
 	Parts    map[string]float64 `json:"parts_gib"`
 	Why      string             `json:"why,omitempty" doc:"Why it does not fit."`
 	Fixes    []FitFix           `json:"fixes" doc:"What would make it fit, the cheapest first."`
+	Offloads bool               `json:"offloads" doc:"The best plan fits because it moves something to host memory; nothing else fits."`
 	By       string             `json:"by"`
 	Warnings []string           `json:"warnings"`
 }
@@ -42,7 +43,7 @@ func NewFitCheck(f planner.FitReport) FitCheck {
 		MemGiB: f.Prediction.MemoryBytes / memory.GiB, BudgetGiB: f.Budget / memory.GiB,
 		DeviceGiB: f.Config.Accelerator.MemBytes / memory.GiB, HeadroomGiB: f.Headroom() / memory.GiB,
 		HostGiB: f.Memory.HostTotal(p.Devices()) / memory.GiB, Parts: byName(MemoryShares(f.Memory)),
-		Why: f.Why, Fixes: []FitFix{}, By: f.Prediction.By, Warnings: Texts(f.Prediction.Warnings),
+		Why: f.Why, Fixes: []FitFix{}, Offloads: f.Offloads, By: f.Prediction.By, Warnings: Texts(f.Prediction.Warnings),
 	}
 	for _, fix := range f.Fixes {
 		c := fix.Choice

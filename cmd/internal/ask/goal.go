@@ -78,15 +78,17 @@ func NewMoveRow(m *planner.Move, a planner.Moving) MoveRow {
 
 const gib = 1 << 30
 
-// MoveTo is the move of a job from a plan, on as many devices as it names, to c.
-func MoveTo(from spec.Plan, c spec.Config, remaining float64, costs planner.MoveCosts) *planner.Move {
-	old := c
-	old.Plan = from.Normal()
-	if old.Plan.Devices() != c.Plan.Devices() {
-		old.Shape = spec.Packed(old.Plan.Devices(), max(c.Shape.Most(), 1))
+// At returns c with another plan, on as many devices as it names: packed on nodes
+// like those of c where that is another number. Its precision is that of c unless
+// it names one.
+func At(c spec.Config, plan spec.Plan) spec.Config {
+	p := plan.Normal()
+	if p.Precision == "" {
+		p.Precision = c.Plan.Precision
 	}
-	if old.Plan.Precision == "" {
-		old.Plan.Precision = c.Plan.Precision
+	if p.Devices() != c.Plan.Devices() {
+		c.Shape = spec.Packed(p.Devices(), max(c.Shape.Most(), 1))
 	}
-	return &planner.Move{From: old, To: c, RemainingSamples: remaining, Costs: costs}
+	c.Plan = p
+	return c
 }

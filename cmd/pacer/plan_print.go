@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+// columns are those of a table of plans that are not always shown.
+type columns struct {
+	devices, cost, batch bool      // batch comes with goodput
+	priced               bool      // cost is in money, not device-hours
+	gain                 []float64 // of each row, for probes; nil = none
+}
+
+func (a *planAnswer) print(w io.Writer) error {
+	if err := printColumns(w, a.rows, a.title, a.columns); err != nil {
+		return err
+	}
+	if len(a.Pareto) > 0 {
+		fmt.Fprintln(w)
+		if err := printColumns(w, planRowsOf(a.Pareto), "No plan beats these in speed, memory and devices at once:", a.columns); err != nil {
+			return err
+		}
+	}
+	if len(a.Probes) > 0 {
+		if err := printProbes(w, a.Probes, a.columns); err != nil {
+			return err
+		}
+	}
+	if a.Move != nil {
+		printMove(w, a.Move)
+	}
+	return nil
+}
+
+// printProbes prints what to measure, with what the choice is expected to gain by
+// it and those before it.
+func printProbes(w io.Writer, probes []ask.ProbeRow, with columns) error {
+	fmt.Fprintln(w)
+	rows := make([]ask.PlanRow, len(probes))
+	for i, p := range probes {
+		rows[i] = p.PlanRow
+		with.gain = append(with.gain, p.Gain)
+	}
+	return printColumns(w, planRowsOf(rows), "Measuring these would change the choice most, the first most:", with)
+}
+
+func printMove(w io.Writer, m *ask.MoveRow) {
+	fmt.Fprintln(w)
+	if m.From == m.To {
+		printWrapped(w, "The job runs by this plan already: "+m.From)
+		return
+	}
+	answer := "worth it"
+	if !m.Worth {
+		answer = "not worth it"
+	}
+	text := fmt.Sprintf("Going over from %s to %s is %s (probability %.2f). With the move the job ends in %s s, the %s s of the move itself included, without it in %s s; a checkpoint is %s GiB.",
+		m.From, m.To, answer, m.Probability, significant(m.GoS, 4), significant(m.CostS, 3), significant(m.StayS, 4), significant(m.StateGiB, 3))
+	if m.BreakEven > 0 {
+		text += fmt.Sprintf(" It pays from %s samples on.", significant(m.BreakEven, 3))
+	}
+	printWrapped(w, text)
+}
+
+// printPlans prints a table of plans of one number of devices and one batch.
+func printPlans(w io.Writer, rows []planRow, title string) error {
+	return printColumns(w, rows, title, columns{})
+}
+
+// printColumns prints a table of plans.
+func printColumns(w io.Writer, rows []planRow, title string, with columns) error {
+	printWrapped(w, title)
+	common := commonPrecision(rows)
+	table := [][]string{with.head()}
+	for i, p := range rows {
+		table = append(table, with.line(i, &p.PlanRow, strings.TrimSuffix(p.Plan, common)))
+	}
+	if len(rows) > 0 {
+		if err := writeTable(w, table); err != nil {
+			return err
+		}
+		printWrapped(w, fmt.Sprintf("by %s%s; %s", rows[0].By, strings.Replace(common, ",", "; all with ", 1), with.note()))
+	}
+	for _, p := range rows {
+		if p.explained != nil {
+			if err := printExplanation(w, p.explained); err != nil {
+				return err
+			}
+		}
+	}
+	return printNotes(w, rows)
+}
+
+func (with *columns) head() []string {
+	out := []string{"plan", "step s", "90 % interval", "samples/s", "GiB", "TFLOP/s"}
+	if with.devices {
+		out = append(out, "devices")
+	}
+	if with.cost {
+		out = append(out, "cost/M")
+	}
+	if with.batch {
+		out = append(out, "batch", "goodput/s")
+	}
+	if with.gain != nil {
+		out = append(out, "gain")
+	}
+	return out
+}
+
+// line is row i, of a plan to be called so.
+func (with *columns) line(i int, p *ask.PlanRow, plan string) []string {
+	out := []string{plan, significant(p.StepTimeSec, 3), significant(p.StepTimeLo, 3) + " - " + significant(p.StepTimeHi, 3),
+		significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)}
+	if with.devices {
+		out = append(out, itoa(p.Devices))
+	}
+	if with.cost {
+		out = append(out, significant(p.CostPerSample*1e6, 3))
+	}
+	if with.batch {
+		out = append(out, itoa(p.GlobalBatch), significant(p.GoodputPerS, 4))
+	}
+	if with.gain != nil {
+		out = append(out, fixed(100*with.gain[i], 1)+" %")
+	}
+	return out
+}
+
+// note says what the columns are in.
+func (with *columns) note() string {
+	out := "GiB and TFLOP/s are per device"
+	switch {
+	case with.cost && with.priced:
+		out += ", cost is of a million samples in the currency of --price-per-hour"
+	case with.cost:
+		out += ", cost is of a million samples in device-hours"
+	}
+	if with.gain != nil {
+		out += ", gain is by how much faster the plan decided on is expected to be, those above measured too"
+	}
+	return out
+}
+
+// tflops writes a rate for people; a rate below one means that the work of a
+// sample is not known.
+func tflops(v float64) string {
+	if v < 0.5 {
+		return "-"
+	}
+	return fixed(v, 0)
+}
+
+// commonPrecision returns the ",precision=..." all plans end in, "" if they
+// differ: it is said once instead of in every row.
+func commonPrecision(rows []planRow) string {
+	if len(rows) < 2 {
+		return ""
+	}
+	i := strings.LastIndex(rows[0].Plan, ",precision=")
+	if i < 0 {
+		return ""
+	}
+	suffix := rows[0].Plan[i:]
+	for _, p := range rows {
+		if !strings.HasSuffix(p.Plan, suffix) {
+			return ""
+		}
+	}
+	return suffix
+}
+
+// printNotes prints every distinct reason and warning once.
+func printNotes(w io.Writer, rows []planRow) error {
+	seen := map[string]bool{}
+	for _, p := range rows {
+		if p.Why != "" {
+			printWrapped(w, p.Plan+": "+p.Why)
+		}
+		for _, note := range p.Warnings {
+			if !seen[note] {
+				seen[note] = true
+				printWrapped(w, "note: "+note)
+			}
+		}
+	}
+	return nil
+}
+
+// printWrapped prints a sentence in lines of the terminal's width, in one where w
+// is none.
+func printWrapped(w io.Writer, text string) {
+	if width := terminalWidth(w); width > 0 {
+		text = strings.Join(report.Wrap(text, width), "\n")
+	}
+	fmt.Fprintln(w, text)
+}
