@@ -97,6 +97,10 @@ bench: need-go ## ten runs of each benchmark, kept in out/ for benchstat: make b
 bench-accuracy: build ## every family of performance models on rows it has not seen, into docs/results.md
 	bin/pacer bench accuracy --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/results.md}" --markdown docs/results.md
 
+.PHONY: bench-planner
+bench-planner: build ## what the planner's choices among measured plans cost, and whether published plans are legal and fit
+	bin/pacer bench planner --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/results.md}"
+
 .PHONY: soak
 soak: need-go ## hours of kills and random runs, before a release: RAPID_CHECKS=20000 make soak
 	PACER_SOAK=1 RAPID_CHECKS=$${RAPID_CHECKS:-20000} $(GO) test -count=1 -timeout 0 ./...

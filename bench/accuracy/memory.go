@@ -235,8 +235,7 @@ func memoryKnown(m *spec.Measurement) bool {
 	if !strings.HasPrefix(m.Source, "published/") {
 		return true
 	}
-	blank := strings.Split(m.Env["unrecorded"], ",")
-	return m.Config.Model.Layers > 0 && !slices.Contains(blank, "recompute") && !slices.Contains(blank, "micro_batch") && !m.WrongConfig()
+	return m.Config.Model.Layers > 0 && recorded(m, "recompute") && recorded(m, "micro_batch") && !m.WrongConfig()
 }
 
 // leftOutFor names the source that must not have been seen when m is judged.

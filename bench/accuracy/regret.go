@@ -42,10 +42,11 @@ func choiceOf(a *answer) choice {
 	return choice{a.part, c.Model, c.Accelerator.Name, devices, c.Plan.GlobalBatch(), c.Seq(), c.Framework}
 }
 
-// regret groups answers and returns the mean over groups of at least minPlans
-// different plans. Answers that were refused are no alternatives. Repeats of a
-// configuration are one alternative, at the median of their times.
-func regret(answers []answer) Regret {
+// choices groups answers by what they are alternatives for, and returns the
+// groups of at least minPlans different plans in order of their first answers.
+// Answers that were refused are no alternatives. Repeats of a configuration are
+// one alternative, at the median of their times.
+func choices(answers []answer) [][]answer {
 	groups := map[choice][]answer{}
 	var order []choice
 	for _, a := range answers {
@@ -58,14 +59,28 @@ func regret(answers []answer) Regret {
 		}
 		groups[k] = append(groups[k], a)
 	}
-	var r Regret
-	var all []float64
+	var out [][]answer
 	for _, k := range order {
 		if g := mergeAlternatives(groups[k]); plans(g) >= minPlans {
-			all = append(all, regretOf(g))
+			out = append(out, g)
 		}
 	}
-	if r.Groups = len(all); r.Groups > 0 {
+	return out
+}
+
+// regret returns what choosing among the answers costs, over all choices.
+func regret(answers []answer) Regret {
+	var all []float64
+	for _, g := range choices(answers) {
+		all = append(all, regretOf(g))
+	}
+	return regretOver(all)
+}
+
+// regretOver summarizes the regrets of choices.
+func regretOver(all []float64) Regret {
+	r := Regret{Groups: len(all)}
+	if r.Groups > 0 {
 		r.Mean, r.Worst = mean(all), slices.Max(all)
 	}
 	return r
@@ -102,9 +117,15 @@ func plans(g []answer) int {
 }
 
 // regretOf returns how much longer the alternative predicted fastest takes than
-// the fastest; the first of equals is chosen.
-func regretOf(g []answer) float64 {
-	pick := slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.got, b.got) })
-	best := slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.want, b.want) })
-	return pick.want/best.want - 1
+// the fastest, as a share of the latter.
+func regretOf(g []answer) float64 { return pickOf(g).want/bestOf(g).want - 1 }
+
+// pickOf returns the alternative predicted fastest, the first of equals.
+func pickOf(g []answer) answer {
+	return slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.got, b.got) })
+}
+
+// bestOf returns the alternative that was fastest, the first of equals.
+func bestOf(g []answer) answer {
+	return slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.want, b.want) })
 }

@@ -16,7 +16,7 @@ func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
 		Usage:       "measure pacer itself on the published data sets",
-		Subcommands: []*cli.Command{benchAccuracyCommand()},
+		Subcommands: []*cli.Command{benchAccuracyCommand(), benchPlannerCommand()},
 	}
 }
 

@@ -1,0 +1,181 @@
+package accuracy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// planSources are the published tables whose plans experts chose for the
+// machines they ran on: what a planner calls illegal or too large of them, it
+// would never find. Neither prints peak memory, so that no estimate of it has
+// seen them.
+var planSources = []string{"megatron_sc21", "megatron_bridge"}
+
+// PlanCheck is what the planner says of a plan that is known to have run.
+type PlanCheck struct {
+	Row         string `json:"row"`
+	Source      string `json:"source"`
+	Model       string `json:"model"`
+	Accelerator string `json:"accelerator"`
+	Placement   string `json:"placement"` // devices on each node
+	Framework   string `json:"framework,omitempty"`
+	Plan        string `json:"plan"` // as it is read; what is not recorded is at its default
+
+	// Contradiction is why the row is believed to have run another plan than it
+	// records, "" if it did run it: nothing is asked of such a plan.
+	Contradiction string `json:"contradiction,omitempty"`
+	// Illegal is the rule of spec.Plan.Check or the planner that the plan breaks,
+	// "" if it is legal.
+	Illegal string `json:"illegal,omitempty"`
+	Fits    bool   `json:"fits"`
+	// Recompute is what the memory is of: what is recorded, else the least of
+	// none, selective and full under which the plan fits, full if none does.
+	Recompute   spec.Recompute `json:"recompute"`
+	MemoryBytes float64        `json:"memory_bytes"` // estimated peak of a device; 0 where nobody knows the model's size
+	DeviceBytes float64        `json:"device_bytes"`
+	Why         string         `json:"why,omitempty"` // it does not fit, or nothing is predicted
+
+	// MeasuredSec and PredictedSec are step times, the latter of the plan as it is
+	// read, as in protocol published-0; PredictedFitSec is that of the plan with
+	// Recompute. 0 = not predicted.
+	MeasuredSec     float64 `json:"measured_s"`
+	PredictedSec    float64 `json:"predicted_s"`
+	PredictedFitSec float64 `json:"predicted_fit_s"`
+}
+
+// OK reports whether the plan is legal and predicted to fit.
+func (p *PlanCheck) OK() bool { return p.Illegal == "" && p.Fits }
+
+// Reason says why the plan is not OK, "" if it is.
+func (p *PlanCheck) Reason() string {
+	switch {
+	case p.OK():
+		return ""
+	case p.Illegal != "":
+		return p.Illegal
+	}
+	return p.Why
+}
+
+// Ratio returns the predicted over the measured step time of the plan as it is
+// read, 0 without a prediction.
+func (p *PlanCheck) Ratio() float64 { return p.PredictedSec / p.MeasuredSec }
+
+// RatioFit returns the same of the plan with the recomputation under which it
+// fits.
+func (p *PlanCheck) RatioFit() float64 { return p.PredictedFitSec / p.MeasuredSec }
+
+// checkPlans asks a planner that has seen nothing of a source about every plan
+// of it whose model has its shape in the catalog. absent are the models of the
+// other rows, each once.
+func (b *Bench) checkPlans(ctx context.Context, c Contender, source string) (checks []PlanCheck, absent []string, err error) {
+	p, err := b.published()
+	if err != nil {
+		return nil, nil, err
+	}
+	blind, err := b.informed(ctx, c, source, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	pl := planner.New(blind, planner.Options{})
+	for i := range p.usable[source] {
+		m := &p.usable[source][i]
+		if !inCatalog(&m.Config.Model) {
+			if name := m.Config.Model.Name; !slices.Contains(absent, name) {
+				absent = append(absent, name)
+			}
+			continue
+		}
+		check, err := checkPlan(ctx, pl, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		checks = append(checks, check)
+	}
+	return checks, absent, nil
+}
+
+// inCatalog reports whether m's shape is that of a model of the catalog.
+func inCatalog(m *spec.Model) bool {
+	known, err := catalog.Model(m.Name)
+	return err == nil && known.HasShape() && known.Layers == m.Layers && known.Hidden == m.Hidden
+}
+
+// checkPlan asks pl about one plan.
+func checkPlan(ctx context.Context, pl *planner.Planner, m *spec.Measurement) (PlanCheck, error) {
+	c := m.Config
+	out := PlanCheck{
+		Row: m.Origin, Source: sourceOf(m), Model: c.Model.Name, Accelerator: c.Accelerator.Name, Placement: c.Shape.String(),
+		Framework: c.Framework, Plan: c.Plan.String(), DeviceBytes: c.Accelerator.MemBytes, MeasuredSec: m.MedianStepSec(),
+		Contradiction: m.Env[spec.EnvWrongConfig], Illegal: illegal(&c),
+	}
+	if out.Illegal != "" { // the planner would only say so again
+		out.Recompute = c.Plan.Recompute
+		return out, nil
+	}
+	for _, mode := range recomputesOf(m) {
+		c.Plan.Recompute = mode
+		choice, err := askPlanner(ctx, pl, &c)
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+		out.Recompute = mode
+		if err != nil {
+			out.Why = err.Error()
+			return out, nil
+		}
+		sec, _, _ := choice.Prediction.StepSec(c.Plan.GlobalBatch())
+		if mode == m.Config.Plan.Recompute {
+			out.PredictedSec = sec
+		}
+		out.PredictedFitSec, out.MemoryBytes = sec, choice.Prediction.MemoryBytes
+		if out.Fits, out.Why = choice.Fits, choice.Why; out.Fits {
+			break
+		}
+	}
+	return out, nil
+}
+
+// recomputesOf returns the modes a plan may have run with, least first: the one
+// recorded, or all.
+func recomputesOf(m *spec.Measurement) []spec.Recompute {
+	if recorded(m, "recompute") {
+		return []spec.Recompute{m.Config.Plan.Recompute}
+	}
+	return []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}
+}
+
+// recorded reports whether a published row has something in a column that a
+// plan can do without.
+func recorded(m *spec.Measurement, column string) bool {
+	return !slices.Contains(strings.Split(m.Env["unrecorded"], ","), column)
+}
+
+// illegal returns the first rule c breaks: of its plan for its model and
+// devices, or of the planner about plans somebody names.
+func illegal(c *spec.Config) string {
+	if err := c.Check(); err != nil {
+		return err.Error()
+	}
+	if why := planner.CannotSplit(&c.Model, c.Seq(), &c.Plan); why != "" {
+		return why
+	}
+	return planner.CannotOffload(&c.Plan)
+}
+
+// askPlanner asks pl about c and nothing else.
+func askPlanner(ctx context.Context, pl *planner.Planner, c *spec.Config) (planner.Choice, error) {
+	r, err := pl.Rank(ctx, planner.Request{
+		Model: c.Model, SeqLen: c.SeqLen, Accelerator: c.Accelerator, Link: c.Link, Framework: c.Framework,
+		Shape: c.Shape, GlobalBatch: c.Plan.GlobalBatch(), Plan: &c.Plan, Top: 1,
+	})
+	if err != nil {
+		return planner.Choice{}, err
+	}
+	return r.Choices[0], nil
+}

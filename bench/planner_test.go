@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/bench/accuracy"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+)
+
+// mostRegret is what choices among measured plans may cost on average.
+const mostRegret = 0.05
+
+// misfits are the published plans that are said not to fit. The first two were
+// measured with gradients in bf16, as Megatron-Bridge's performance scripts
+// have them; no plan says so, and what is counted is fp32, as its recipes have
+// them: 240.7 GiB of 279, where up to 237.4 are sure to fit. The third is
+// another plan in its source's own configuration (pp=4, vp=5:
+// scripts/performance/configs/llama/llama3_workload_base_configs.py), and holds
+// no more than weights and gradients in one device as printed.
+var misfits = []string{"megatron_bridge-0064", "megatron_bridge-0065", "megatron_bridge-0165"}
+
+// TestPlanner: what the planner chooses among measured plans costs little, and
+// plans that experts chose are legal and fit, with no row of their source seen.
+func TestPlanner(t *testing.T) {
+	r, err := accuracy.RunPlanner(t.Context(), spectest.Shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Regrets {
+		t.Logf("%-28s %2d choices, mean regret %4.1f %%, worst %4.1f %%", p.Name, p.Groups, 100*p.Mean, 100*p.Worst)
+	}
+	if all := r.Regrets[0]; all.Name != "all" || all.Groups != 71 || !(all.Mean <= mostRegret) {
+		t.Errorf("mean regret %.4f over %d choices (%s), want at most %g over 71", all.Mean, all.Groups, all.Name, mostRegret)
+	}
+	counts, asked := map[string]int{}, map[string]int{}
+	for _, p := range r.Plans {
+		counts[p.Source]++
+		if p.Contradiction == "" {
+			asked[p.Source]++
+			if p.Illegal != "" {
+				t.Errorf("%s: %s is illegal: %s", p.Row, p.Plan, p.Illegal)
+			}
+			if !(p.PredictedSec > 0 && p.PredictedFitSec > 0 && p.MemoryBytes > 0) {
+				t.Errorf("%s: %s: step times %g and %g s, %g bytes", p.Row, p.Plan, p.PredictedSec, p.PredictedFitSec, p.MemoryBytes)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"megatron_sc21": 10, "megatron_bridge": 237}, counts); diff != "" {
+		t.Errorf("plans of each source (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"megatron_sc21": 10, "megatron_bridge": 228}, asked); diff != "" {
+		t.Errorf("plans that ran as recorded (-want +got):\n%s", diff)
+	}
+	var failing []string
+	for _, p := range r.Failing() {
+		t.Logf("%s: %s on %s %s: %s", p.Row, p.Model, p.Placement, p.Accelerator, p.Reason())
+		failing = append(failing, p.Row)
+	}
+	if diff := cmp.Diff(misfits, failing); diff != "" {
+		t.Errorf("plans that are not legal or do not fit (-want +got):\n%s", diff)
+	}
+}
+
+// TestPlannerRefuses: what is missing is said.
+func TestPlannerRefuses(t *testing.T) {
+	for dir, want := range map[string]string{"": "PACER_SHARED", t.TempDir(): "data/rubick"} {
+		if _, err := accuracy.RunPlanner(t.Context(), dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s named", dir, err, want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/bench/accuracy"
+)
+
+func benchPlannerCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "planner",
+		Usage: "what the planner's choices cost, and what it says of plans that ran",
+		Description: `Chooses among the measured plans of every job of data/rubick and data/published
+by predictions that have not seen them, and says how much longer the chosen
+ones take than the best. Then asks of every plan of Megatron-LM (SC21) and
+Megatron-Bridge whose model is in the catalog: legal, does it fit, how long.
+
+   pacer bench planner --shared DIR --output csv`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "shared", Usage: "`DIR` of the data sets", EnvVars: []string{"PACER_SHARED"}},
+		},
+		Before: noArgs,
+		Action: runBenchPlanner,
+	}
+}
+
+func runBenchPlanner(c *cli.Context) error {
+	if err := checkOutput(c); err != nil {
+		return err
+	}
+	shared := c.String("shared")
+	if shared == "" {
+		return usagef("bench planner: --shared is missing: a directory with data/rubick and data/published")
+	}
+	r, err := accuracy.RunPlanner(c.Context, shared)
+	if err != nil {
+		return err
+	}
+	csv, err := plannerCSV(r)
+	if err != nil {
+		return err
+	}
+	return emit(c, result{json: r, csv: csv, table: func(w io.Writer) error { return plannerText(w, r) }})
+}
+
+// plannerCSV has a line per choice, then one per plan that ran; what is of the
+// others is empty.
+func plannerCSV(r *accuracy.PlannerReport) ([][]string, error) {
+	var lines []any
+	for i := range r.Choices {
+		lines = append(lines, struct {
+			Kind string `json:"kind"`
+			*accuracy.Alternatives
+		}{"choice", &r.Choices[i]})
+	}
+	for i := range r.Plans {
+		lines = append(lines, struct {
+			Kind string `json:"kind"`
+			*accuracy.PlanCheck
+		}{"plan", &r.Plans[i]})
+	}
+	return csvOf(lines)
+}
+
+// plannerText writes the tables for people.
+func plannerText(w io.Writer, r *accuracy.PlannerReport) error {
+	fmt.Fprintf(w, "How much longer the plan predicted fastest takes than the fastest measured one; by %s, which has seen\n"+
+		"no row of the published source, and at most 8 rows of the job type of rubick's traces:\n\n", r.Family)
+	for _, t := range []struct {
+		table [][]string
+		after string
+	}{
+		{r.ChoiceTable(), "\n"},
+		{r.RegretTable(), "\nPlans that ran; predicted step time over measured, as recorded and with the least recomputation that fits:\n\n"},
+		{r.PlanTable(), "\n"},
+		{r.SourceTable(), "\nothers: rows of another run than they record. These, and the plans that are not legal or do not fit:\n\n"},
+		{r.ReasonTable(), ""},
+	} {
+		if err := writeTable(w, t.table); err != nil {
+			return err
+		}
+		fmt.Fprint(w, t.after)
+	}
+	return nil
+}
