@@ -63,7 +63,11 @@ func (in *input) openContent() error {
 		}
 		f, err := in.root.Open(in.path)
 		if err != nil {
-			return fmt.Errorf("datasets: %w", err)
+			var at *fs.PathError
+			if errors.As(err, &at) {
+				err = at.Err // the name is that of the whole path
+			}
+			return fmt.Errorf("datasets: %s: %w", in.name, err)
 		}
 		in.content, in.closer = f, f
 	}

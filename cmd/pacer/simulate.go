@@ -37,13 +37,17 @@ granted, and policies see which, never how fast. Example:
        --policy fifo,fifo-backfill,rubick --truth rubick:measured
 
 Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
-            gavel, gavel-trace; guessed, or named as FILE:FORMAT
+            gavel, gavel-trace, pollux, sia, blox, philly, philly-csv, acme,
+            helios, pai2020, pai2023, alibaba-spot, tiresias; guessed, or
+            named as FILE:FORMAT
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
             v100=36,p100=36 (one device per node), or a YAML file
 Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
             fitted:FAMILY; beliefs also: perfect`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "`FILE[:FORMAT]` of jobs"},
+			windowFlag,
+			loadScaleFlag,
 			&cli.StringFlag{Name: "cluster", Usage: "`SPEC` of the machines, or a YAML file"},
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "`NAME[:key[=value]...]`, several separated by commas; see pacer ls policies"},
 			&cli.StringFlag{Name: "truth", Usage: "`TRUTH` (default: rubick:measured for rubick workloads, else duration)"},
@@ -193,14 +197,10 @@ func readCluster(s string) (spec.Cluster, error) {
 // returns the format.
 func (s *study) readWorkload(c *cli.Context) (format string, err error) {
 	path, format := splitFormat(c.String("workload"))
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("simulate: %w", err)
-	}
 	if format != "" && !slices.Contains(datasets.WorkloadFormats(), format) {
-		return "", notBuilt("workload format", format, datasets.WorkloadFormats(), "blox", "pollux", "sia", "dl2")
+		return "", notBuilt("workload format", format, datasets.WorkloadFormats(), "dl2")
 	}
-	w, err := datasets.ReadWorkload(data, path, format)
+	w, err := datasets.OpenWorkload(c.Context, path, format)
 	if err != nil {
 		return "", err
 	}
@@ -216,6 +216,9 @@ func (s *study) readWorkload(c *cli.Context) (format string, err error) {
 	}
 	if len(w.Jobs) == 0 {
 		return "", fmt.Errorf("simulate: %s holds no job that can be run", path)
+	}
+	if w.Jobs, err = cutWorkload(c, w.Jobs); err != nil {
+		return "", err
 	}
 	s.workload, s.jobs, s.bad = path, w.Jobs, len(w.Bad)
 	if !slices.ContainsFunc(w.Jobs, func(j spec.Job) bool { return s.score.Has(j.ID) }) {

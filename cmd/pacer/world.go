@@ -68,6 +68,8 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 			name = "rubick:measured"
 		case "gavel", "gavel-trace":
 			return usagef("simulate: a %s workload needs --truth gavel:FILE (a throughput table) or another truth", format)
+		case "pollux", "sia":
+			return usagef("simulate: jobs of a %s workload train for epochs, not for a time or a number of steps: --truth pollux:DIR or sia:DIR says how fast", format)
 		default:
 			name = "duration"
 		}
