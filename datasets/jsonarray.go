@@ -74,7 +74,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, fmt.Errorf("a value %w", errTooLong)
 	}
-	n, err := l.r.Read(p)
+	n, err := l.r.Read(p[:min(len(p), l.left)])
 	for i, c := range p[:n] {
 		if c == '\n' {
 			l.ends = append(l.ends, l.read+int64(i)+1)
