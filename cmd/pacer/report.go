@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+func reportCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "report",
+		Usage: "compare results",
+		Subcommands: []*cli.Command{{
+			Name:      "diff",
+			Usage:     "compare two runs job by job",
+			ArgsUsage: "A.csv B.csv",
+			Description: `A and B are files of pacer simulate --jobs-out. Jobs are the same if their
+ids are; policies are compared by name, or the only one of each file. Exit
+code 0 if all jobs are equal, 1 if some differ, 2 if there is nothing to
+compare. Example:
+
+   pacer simulate ... --policy fifo --jobs-out a.csv
+   pacer simulate ... --policy fifo-backfill --jobs-out b.csv
+   pacer report diff a.csv b.csv --tolerance 1`,
+			Flags: []cli.Flag{
+				&cli.Float64Flag{Name: "tolerance", Usage: "`SECONDS` that times of equal jobs may be apart"},
+				&cli.StringFlag{Name: "policy-a", Usage: "`POLICY` of A that is compared"},
+				&cli.StringFlag{Name: "policy-b", Usage: "`POLICY` of B that is compared"},
+				&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest differences"},
+				&cli.Float64Flag{Name: "confidence", Value: 0.95, Usage: "`SHARE` of the intervals, above 0 and below 1"},
+			},
+			Action: runDiff,
+		}},
+	}
+}
+
+func runDiff(c *cli.Context) error {
+	o, err := diffOptions(c)
+	if err != nil {
+		return err
+	}
+	var files [2][]report.JobRow
+	for i := range files {
+		if files[i], err = readJobsFile(c.Args().Get(i)); err != nil {
+			return &exitError{exitUsage, fmt.Errorf("report diff: %w", err)}
+		}
+	}
+	diffs, err := report.DiffJobs(files[0], files[1], o)
+	if err != nil {
+		return usagef("report diff: %w (--policy-a, --policy-b)", err)
+	}
+	if err := emitDiffs(c, diffs); err != nil {
+		return err
+	}
+	differ := 0
+	for _, d := range diffs {
+		differ += d.Differing()
+	}
+	if differ > 0 {
+		return &exitError{exitFailed, fmt.Errorf("report diff: %d jobs differ", differ)}
+	}
+	return nil
+}
+
+// diffOptions reads the flags and checks that there are two files.
+func diffOptions(c *cli.Context) (o report.DiffOptions, err error) {
+	if err := checkOutput(c); err != nil {
+		return o, err
+	}
+	tolerance := c.Float64("tolerance")
+	o = report.DiffOptions{A: c.String("policy-a"), B: c.String("policy-b"), Largest: c.Int("top"), Confidence: c.Float64("confidence")}
+	switch {
+	case c.NArg() != 2:
+		return o, usagef("report diff wants two arguments, A.csv and B.csv, got %d", c.NArg())
+	case !(tolerance >= 0 && tolerance <= 1e9):
+		return o, usagef("report diff: --tolerance %g is not in 0..1e9", tolerance)
+	case o.Largest < 0:
+		return o, usagef("report diff: --top %d is negative", o.Largest)
+	case !(o.Confidence > 0 && o.Confidence < 1):
+		return o, usagef("report diff: --confidence %g is not above 0 and below 1", o.Confidence)
+	}
+	o.Tolerance = time.Duration(tolerance * float64(time.Second))
+	return o, nil
+}
+
+// readJobsFile reads the jobs of a file, of which there must be some.
+func readJobsFile(path string) ([]report.JobRow, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := report.ReadJobsCSV(f, path)
+	if err == nil && len(rows) == 0 {
+		err = errors.New(path + " holds no job")
+	}
+	return rows, err
+}
+
+// diffRow is a comparison in CSV: without the list of jobs.
+type diffRow struct {
+	report.Diff
+	Largest *struct{} `json:"largest,omitempty"`
+}
+
+func emitDiffs(c *cli.Context, diffs []report.Diff) error {
+	objects := make([]any, len(diffs))
+	for i, d := range diffs {
+		objects[i] = diffRow{Diff: d}
+	}
+	table, err := csvOf(objects)
+	if err != nil {
+		return err
+	}
+	return emit(c, result{json: map[string]any{"diffs": diffs}, csv: table, table: func(w io.Writer) error { return writeDiffs(w, diffs) }})
+}
+
+// writeDiffs prints the comparisons, then the largest differences of each.
+func writeDiffs(w io.Writer, diffs []report.Diff) error {
+	rows := [][]string{{"A", "B", "jobs", "equal", "faster", "slower", "other", "avg JCT A", "avg JCT B", "B / A", "interval"}}
+	for _, d := range diffs {
+		rows = append(rows, []string{d.A, d.B, strconv.Itoa(d.Jobs), strconv.Itoa(d.Equal), strconv.Itoa(d.Faster), strconv.Itoa(d.Slower),
+			strconv.Itoa(d.EndedInA + d.EndedInB + d.Resubmit + d.OnlyInA + d.OnlyInB),
+			report.Human(d.AvgA), report.Human(d.AvgB), ratioText(d.Ratio.Mean), ratioText(d.Ratio.Lo) + " to " + ratioText(d.Ratio.Hi)})
+	}
+	if err := writeTable(w, rows); err != nil {
+		return err
+	}
+	for _, d := range diffs {
+		if err := writeDiff(w, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ratioText writes a ratio, "-" if it is undefined.
+func ratioText(n report.Number) string {
+	if !n.Defined() {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'f', 4, 64)
+}
+
+// writeDiff prints what is other than faster or slower about two runs, and the
+// largest differences.
+func writeDiff(w io.Writer, d report.Diff) error {
+	for _, note := range []struct {
+		n    int
+		what string
+	}{
+		{d.EndedInA, "finished in A alone"}, {d.EndedInB, "finished in B alone"}, {d.Resubmit, "submitted at another time, with an equal JCT"},
+		{d.OnlyInA, "in A alone"}, {d.OnlyInB, "in B alone"},
+	} {
+		if note.n > 0 {
+			fmt.Fprintf(w, "%s, %s: %d jobs %s\n", d.A, d.B, note.n, note.what)
+		}
+	}
+	if len(d.Largest) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%s, %s: largest differences, in seconds\n", d.A, d.B)
+	rows := [][]string{{"job", "JCT A", "JCT B", "B - A"}}
+	for _, j := range d.Largest {
+		rows = append(rows, []string{j.ID, j.A.String(), j.B.String(), j.Difference.String()})
+	}
+	return writeTable(w, rows)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+)
+
+const killedStudy = `name: killed
+cluster: 4x8
+workloads: {name: made, synthetic: {jobs: 300, per_hour: 30}}
+policies: [fifo, fifo-backfill]
+loads: [0.5, 0.7, 0.9]
+seeds: 6
+`
+
+var sweptLine = regexp.MustCompile(`runs: |(\d+) of them from before`)
+
+// TestE2EKilledSweeps kills studies with SIGKILL at random moments and starts
+// them again until they are done: what was said to be done is not run again, and
+// the result is that of a study nobody disturbed. 3 studies, 100 with PACER_SOAK
+// set.
+func TestE2EKilledSweeps(t *testing.T) {
+	rounds := 3
+	if os.Getenv("PACER_SOAK") != "" {
+		rounds = 100
+	}
+	pacer := selfAs(t, "pacer")
+	file := filepath.Join(t.TempDir(), "study.yaml")
+	if err := os.WriteFile(file, []byte(killedStudy), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	want := sweepOnce(t, pacer, file, t.TempDir(), 0)
+	whole := time.Since(began)
+	r := rand.New(rand.NewPCG(5, 6))
+	kills := 0
+	for i := range rounds {
+		dir, said := t.TempDir(), 0
+		for range 3 {
+			k := sweepOnce(t, pacer, file, dir, time.Duration((0.2+0.6*r.Float64())*float64(whole)))
+			if said += k.ran; k.output == nil {
+				kills++
+			}
+		}
+		last := sweepOnce(t, pacer, file, dir, 0)
+		if last.kept < said || last.kept+last.ran != want.ran {
+			t.Errorf("study %d: %d runs were said to be done, %d were kept and %d run at last, of %d", i, said, last.kept, last.ran, want.ran)
+		}
+		if !bytes.Equal(last.output, want.output) {
+			t.Errorf("study %d, interrupted, gives\n%s\nundisturbed\n%s", i, last.output, want.output)
+		}
+	}
+	if kills < rounds/2 {
+		t.Errorf("only %d studies were killed under way", kills)
+	}
+}
+
+// swept is what became of one start of a study.
+type swept struct {
+	ran, kept int    // runs said to be done, and to be there from before
+	output    []byte // nil if it was killed
+}
+
+// sweepOnce runs a study, killed after the given time; 0 = not.
+func sweepOnce(t *testing.T, pacer, file, dir string, after time.Duration) (s swept) {
+	t.Helper()
+	cmd := exec.Command(pacer, "sweep", file, "--out", dir, "--output", "json")
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout = io.Writer(&out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if after > 0 {
+		timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // SIGKILL; it may have ended
+		defer timer.Stop()
+	}
+	for sc := bufio.NewScanner(errs); sc.Scan(); {
+		switch m := sweptLine.FindStringSubmatch(sc.Text()); {
+		case m == nil:
+		case m[1] == "":
+			s.ran++
+		default:
+			s.kept, _ = strconv.Atoi(m[1])
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		s.output = out.Bytes()
+	} else if after == 0 {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// JobRow is a job in a file WriteJobsCSV wrote.
+type JobRow struct {
+	Policy   string
+	ID       string
+	Submit   time.Duration
+	JCT      time.Duration
+	Finished bool // else JCT is 0
+}
+
+// jobsColumns are those read; others may be there.
+var jobsColumns = []string{"policy", "job_id", "submit_s", "jct_s"}
+
+// ReadJobsCSV reads the jobs of a file as WriteJobsCSV writes it. Columns may
+// come in any order, and others be there; policy may be missing, and is then
+// empty. name is what errors call the file, with the line. A job that occurs
+// twice under a policy is an error.
+func ReadJobsCSV(r io.Reader, name string) ([]JobRow, error) {
+	c := csv.NewReader(r)
+	c.ReuseRecord = true
+	header, err := c.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("report: %s: the file is empty", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("report: %s: %w", name, err)
+	}
+	column := map[string]int{}
+	for _, want := range jobsColumns {
+		at := slices.Index(header, want)
+		if at < 0 && want != "policy" {
+			return nil, fmt.Errorf("report: %s: no column %s, want a file of pacer simulate --jobs-out", name, want)
+		}
+		column[want] = at
+	}
+	var out []JobRow
+	seen := map[[2]string]int{}
+	for {
+		cells, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("report: %s: %w", name, err)
+		}
+		line, _ := c.FieldPos(0)
+		j, err := jobRow(cells, column)
+		if err != nil {
+			return nil, fmt.Errorf("report: %s:%d: %w", name, line, err)
+		}
+		if first, twice := seen[[2]string{j.Policy, j.ID}]; twice {
+			return nil, fmt.Errorf("report: %s:%d: job %s was on line %d already", name, line, j.ID, first)
+		}
+		seen[[2]string{j.Policy, j.ID}] = line
+		out = append(out, j)
+	}
+}
+
+func jobRow(cells []string, column map[string]int) (j JobRow, err error) {
+	if at := column["policy"]; at >= 0 {
+		j.Policy = cells[at]
+	}
+	if j.ID = cells[column["job_id"]]; j.ID == "" {
+		return j, errors.New("no job_id")
+	}
+	if j.Submit, err = parseSeconds("submit_s", cells[column["submit_s"]]); err != nil {
+		return j, err
+	}
+	if text := cells[column["jct_s"]]; text != "" {
+		j.Finished = true
+		j.JCT, err = parseSeconds("jct_s", text)
+	}
+	return j, err
+}
+
+// maxParsed bounds times read, in seconds: a hundred years.
+const maxParsed = 100 * 365 * 24 * 3600
+
+// parseSeconds reads a time >= 0 to the nanosecond.
+func parseSeconds(column, text string) (time.Duration, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0 && v <= maxParsed) {
+		return 0, fmt.Errorf("%s %q is not a number of seconds in 0..%d", column, text, int64(maxParsed))
+	}
+	whole, part := math.Modf(v)
+	return time.Duration(whole)*time.Second + time.Duration(math.Round(part*1e9)), nil
+}
