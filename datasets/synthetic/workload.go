@@ -15,14 +15,24 @@ import (
 type Size struct {
 	Devices int
 	Share   float64
+	// Seconds is how long jobs of the size run: the quantiles of their times at
+	// evenly spaced probabilities from 0 to 1, at least two, ascending and
+	// positive, logarithms interpolated between them. Nil = log-normal, as the
+	// options say.
+	Seconds []float64
 }
 
-// Options says what workload to make. The zero value, with Models, is one.
+// Options says what workload to make. The zero value is one.
 type Options struct {
 	Seed    uint64
 	Jobs    int          // 0 = 100
-	PerHour float64      // mean arrivals, a Poisson process; 0 = 20
-	Models  []spec.Model // chosen from evenly; at least one
+	PerHour float64      // mean arrivals; 0 = 20
+	Models  []spec.Model // chosen from evenly; nil = jobs without a model
+
+	// Arrivals are a Poisson process unless one of these is set; its rate is the
+	// product of both.
+	Hours []float64 // relative rates of equal parts of every day, from its beginning
+	Burst Burst
 
 	Sizes []Size // nil = DefaultSizes
 
@@ -46,7 +56,25 @@ type Options struct {
 // DefaultSizes are sizes as clusters see them: half of the jobs small, few
 // large. (The numbers are round ones; Jeon et al., ATC 2019, section 2 has the
 // shape.)
-var DefaultSizes = []Size{{1, 0.4}, {2, 0.2}, {4, 0.2}, {8, 0.15}, {16, 0.05}}
+var DefaultSizes = []Size{
+	{Devices: 1, Share: 0.4}, {Devices: 2, Share: 0.2}, {Devices: 4, Share: 0.2}, {Devices: 8, Share: 0.15}, {Devices: 16, Share: 0.05},
+}
+
+// BloxSizes are what Blox's simulator draws when it is told to make jobs of
+// several GPUs: 1, 2, 4 and 8 of them, of which four in five run for 60 s x
+// 10^U(1.5, 3) and the others for 60 s x 10^U(3, 4), whatever their size
+// (msr-fiddle/blox at commit c8851b2, after Gavel's).
+func BloxSizes() []Size {
+	seconds := make([]float64, 6) // knots at 0, 0.2, ... 1
+	for i := range seconds {
+		seconds[i] = 60 * math.Pow(10, 1.5+1.5*float64(i)/4)
+	}
+	seconds[5] = 60 * math.Pow(10, 4)
+	return []Size{
+		{Devices: 1, Share: 0.7, Seconds: seconds}, {Devices: 2, Share: 0.1, Seconds: seconds},
+		{Devices: 4, Share: 0.15, Seconds: seconds}, {Devices: 8, Share: 0.05, Seconds: seconds},
+	}
+}
 
 func (o Options) withDefaults() Options {
 	if o.Jobs == 0 {
@@ -75,8 +103,8 @@ func (o Options) Validate() error {
 	o = o.withDefaults()
 	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 	switch {
-	case len(o.Models) == 0:
-		return fmt.Errorf("synthetic: no models to choose from")
+	case len(o.Models) == 0 && o.Plan != nil:
+		return fmt.Errorf("synthetic: no models to choose from for plans")
 	case o.Jobs < 0 || o.Jobs > 1<<24:
 		return fmt.Errorf("synthetic: %d jobs, want 1..%d", o.Jobs, 1<<24)
 	case !positive(o.PerHour) || !positive(o.MedianSec) || !positive(o.Sigma) || !positive(o.MaxSec):
@@ -89,10 +117,32 @@ func (o Options) Validate() error {
 	case float64(o.Jobs)/o.PerHour*3600 > maxSeconds || o.MaxSec > maxSeconds:
 		return fmt.Errorf("synthetic: %d jobs at %g/h of up to %g s last longer than %g s", o.Jobs, o.PerHour, o.MaxSec, float64(maxSeconds))
 	}
+	if err := o.Burst.validate(); err != nil {
+		return err
+	}
+	if err := validateHours(o.Hours); err != nil {
+		return err
+	}
 	for i, s := range o.Sizes {
+		if err := s.validate(); err != nil {
+			return err
+		}
 		if s.Devices < 1 || !positive(s.Share) || i > 0 && s.Devices <= o.Sizes[i-1].Devices {
 			return fmt.Errorf("synthetic: size %d devices with share %g: sizes must ascend from 1, shares be positive", s.Devices, s.Share)
 		}
+	}
+	return nil
+}
+
+// validate reports quantiles that are none.
+func (s Size) validate() error {
+	for i, v := range s.Seconds {
+		if !(v > 0 && v <= maxSeconds) || i > 0 && v < s.Seconds[i-1] {
+			return fmt.Errorf("synthetic: quantile %g s of the run times on %d devices: they must ascend within 0..%g s", v, s.Devices, float64(maxSeconds))
+		}
+	}
+	if len(s.Seconds) == 1 {
+		return fmt.Errorf("synthetic: a single quantile of the run times on %d devices, want at least two", s.Devices)
 	}
 	return nil
 }
@@ -119,18 +169,23 @@ func Workload(o Options) ([]spec.Job, error) {
 	arrivals, models, sizes := stream(o.Seed, "arrivals"), stream(o.Seed, "models"), stream(o.Seed, "sizes")
 	durations, classes, tenants := stream(o.Seed, "durations"), stream(o.Seed, "classes"), stream(o.Seed, "tenants")
 	var jobs []spec.Job
+	rates := o.rates()
 	at := 0.0
 	for i := range o.Jobs {
-		at += arrivals.ExpFloat64() * 3600 / o.PerHour
+		if at = next(at, arrivals.ExpFloat64()*3600/o.PerHour, rates); at >= maxSeconds {
+			return nil, fmt.Errorf("synthetic: job %d of %d would be submitted after more than %g s", i+1, o.Jobs, float64(maxSeconds))
+		}
 		j := spec.Job{
 			ID:          spec.JobID(fmt.Sprintf("job-%04d", i+1)),
 			Submit:      seconds(at),
-			Model:       o.Models[models.IntN(len(o.Models))],
 			GlobalBatch: o.GlobalBatch,
 			Guaranteed:  classes.Float64() < o.GuaranteedShare,
 		}
+		if len(o.Models) > 0 {
+			j.Model = o.Models[models.IntN(len(o.Models))]
+		}
 		size := pick(o.Sizes, sizes.Float64())
-		sec := math.Min(math.Max(o.MedianSec*math.Exp(o.Sigma*durations.NormFloat64()), 1), o.MaxSec)
+		sec := o.runSec(o.Sizes[size], durations.NormFloat64())
 		if t := tenants.Float64(); o.Tenants > 0 {
 			j.Tenant = fmt.Sprintf("t%d", 1+int(t*float64(o.Tenants)))
 		}
@@ -139,6 +194,30 @@ func Workload(o Options) ([]spec.Job, error) {
 		}
 	}
 	return jobs, nil
+}
+
+// rates are what the arrival rate is made of.
+func (o Options) rates() []rate {
+	var out []rate
+	if o.Hours != nil {
+		out = append(out, newDay(o.Hours))
+	}
+	if o.Burst != (Burst{}) {
+		out = append(out, newTurns(o.Burst, stream(o.Seed, "bursts")))
+	}
+	return out
+}
+
+// runSec returns the run time of a job of a size that a standard normal z
+// draws.
+func (o Options) runSec(s Size, z float64) float64 {
+	if s.Seconds == nil {
+		return math.Min(math.Max(o.MedianSec*math.Exp(o.Sigma*z), 1), o.MaxSec)
+	}
+	u := math.Erfc(-z/math.Sqrt2) / 2 * float64(len(s.Seconds)-1)
+	k := min(int(u), len(s.Seconds)-2)
+	a, b := math.Log(s.Seconds[k]), math.Log(s.Seconds[k+1])
+	return math.Exp(a + (u-float64(k))*(b-a))
 }
 
 func seconds(s float64) time.Duration {

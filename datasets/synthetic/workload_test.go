@@ -113,13 +113,20 @@ func TestWorkloadPlans(t *testing.T) {
 
 func TestOptionsValidate(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no models":  {},
+		"no models":  {Plan: func(spec.Model, int) (spec.Plan, float64, bool) { return spec.Plan{}, 0, false }},
+		"bursts":     {Burst: Burst{Factor: 5, Share: 0.3, Sec: 60}},
+		"no burst":   {Burst: Burst{Factor: 5}},
+		"hours":      {Hours: []float64{1, -1}},
+		"no hours":   {Hours: []float64{0, 0}},
+		"NaN hours":  {Hours: []float64{math.NaN()}},
+		"quantiles":  {Sizes: []Size{{Devices: 1, Share: 1, Seconds: []float64{2, 1}}}},
+		"quantile":   {Sizes: []Size{{Devices: 1, Share: 1, Seconds: []float64{2}}}},
 		"jobs":       {Models: twoModels, Jobs: -1},
 		"rate":       {Models: twoModels, PerHour: -1},
 		"sigma":      {Models: twoModels, Sigma: math.NaN()},
 		"share":      {Models: twoModels, GuaranteedShare: 2},
-		"sizes":      {Models: twoModels, Sizes: []Size{{4, 1}, {2, 1}}},
-		"size share": {Models: twoModels, Sizes: []Size{{4, 0}}},
+		"sizes":      {Models: twoModels, Sizes: []Size{{Devices: 4, Share: 1}, {Devices: 2, Share: 1}}},
+		"size share": {Models: twoModels, Sizes: []Size{{Devices: 4}}},
 		"too long":   {Models: twoModels, Jobs: 1 << 20, PerHour: 1e-6},
 		"tenants":    {Models: twoModels, Tenants: -1},
 	} {

@@ -1,0 +1,189 @@
+package synthetic
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Jobs come at the hours of the day in the proportions asked for, at the mean
+// rate asked for.
+func TestHours(t *testing.T) {
+	const n = 40000
+	hours := []float64{3, 1, 0, 4} // six hours each, 2 on average
+	jobs, err := Workload(Options{Seed: 5, Jobs: n, PerHour: 50, Hours: hours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [4]float64
+	for _, j := range jobs {
+		got[int(math.Mod(j.Submit.Hours(), 24)/6)]++
+	}
+	for i, h := range hours {
+		p := h / 8
+		if sd := math.Sqrt(n * p * (1 - p)); math.Abs(got[i]-n*p) > 4*sd {
+			t.Errorf("part %d has %g jobs, want %g ± %g", i, got[i], n*p, sd)
+		}
+	}
+	if r := n / jobs[n-1].Submit.Hours(); math.Abs(r/50-1) > 0.02 {
+		t.Errorf("%g jobs an hour, want 50", r)
+	}
+}
+
+// The mean rate stays, and counts spread as the formula of fitBurst says they
+// do for these bursts.
+func TestBursts(t *testing.T) {
+	const n = 200000
+	o := Options{Seed: 5, Jobs: n, PerHour: 60, Burst: DefaultBurst}
+	jobs, err := Workload(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := make([]float64, n)
+	for i, j := range jobs {
+		at[i] = j.Submit.Seconds()
+	}
+	if r := n / at[n-1] * 3600; math.Abs(r/60-1) > 0.05 {
+		t.Errorf("%g jobs an hour, want 60", r)
+	}
+	o.Hours = []float64{1}
+	b := DefaultBurst
+	tau, variance := b.Sec*(1-b.Share), b.Share/(1-b.Share)*(b.Factor-1)*(b.Factor-1)
+	for _, width := range []float64{fitWindow, fitWide} {
+		want := 1 + 2*60./3600*variance*tau*built(width/tau)
+		if got := dispersion(at, at[n-1], width, o); math.Abs(got/want-1) > 0.1 {
+			t.Errorf("dispersion %g in %g s, want %g", got, width, want)
+		}
+	}
+}
+
+// More jobs, bursts and hours leave the sizes and run times of jobs as they
+// were.
+func TestArrivalsMoveNothingElse(t *testing.T) {
+	a, err := Workload(Options{Seed: 2, Jobs: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Workload(Options{Seed: 2, Jobs: 300, Hours: DefaultHours(), Burst: DefaultBurst})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range a {
+		if a[i].Devices != b[i].Devices || a[i].Duration != b[i].Duration || a[i].ID != b[i].ID {
+			t.Fatalf("%+v became %+v", a[i], b[i])
+		}
+	}
+}
+
+// Four in five run times are 60 s x 10^U(1.5, 3), the others 60 s x 10^U(3, 4).
+func TestBloxSizes(t *testing.T) {
+	const n = 20000
+	jobs, err := Workload(Options{Seed: 1, Jobs: n, Sizes: BloxSizes()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var short, low, high, eight float64
+	for _, j := range jobs {
+		e := math.Log10(j.Duration.Seconds() / 60)
+		switch {
+		case e < 1.49 || e > 4.01:
+			t.Fatalf("a run time of %v", j.Duration)
+		case e < 2.25:
+			low++
+			short++
+		case e < 3:
+			short++
+		case e > 3.5:
+			high++
+		}
+		if j.Devices == 8 {
+			eight++
+		}
+	}
+	for name, c := range map[string]struct{ got, p float64 }{
+		"short": {short, 0.8}, "lower half of these": {low, 0.4}, "upper half of the others": {high, 0.1}, "eight devices": {eight, 0.05},
+	} {
+		if sd := math.Sqrt(n * c.p * (1 - c.p)); math.Abs(c.got-n*c.p) > 4*sd {
+			t.Errorf("%s: %g jobs, want %g ± %g", name, c.got, n*c.p, sd)
+		}
+	}
+}
+
+// What Fit finds of jobs made with known options, and that jobs made with what
+// it found crowd alike.
+func TestFitRecovers(t *testing.T) {
+	made := Options{Seed: 9, Jobs: 60000, PerHour: 120, Hours: DefaultHours(), Burst: Burst{Factor: 6, Share: 0.15, Sec: 2400},
+		Sizes: []Size{{Devices: 1, Share: 0.75}, {Devices: 8, Share: 0.25, Seconds: []float64{10, 1000}}}, MedianSec: 600, Sigma: 1}
+	jobs, err := Workload(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := Fit(jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(o.PerHour/120-1) > 0.05 || o.Jobs != len(jobs) || len(o.Sizes) != 2 || math.Abs(o.Sizes[1].Share-0.25) > 0.01 {
+		t.Errorf("%g jobs an hour, %d of them, sizes %v", o.PerHour, o.Jobs, o.Sizes)
+	}
+	if m := o.Sizes[0].Seconds[50]; math.Abs(math.Log(m/600)) > 0.05 {
+		t.Errorf("median %g s on one device, want 600", m)
+	}
+	if m := o.Sizes[1].Seconds[50]; math.Abs(math.Log(m/100)) > 0.1 {
+		t.Errorf("median %g s on eight devices, want 100", m)
+	}
+	if peak := slices.Index(o.Hours, slices.Max(o.Hours)); peak < 11 || peak > 18 {
+		t.Errorf("most jobs come at %d h, want about 15 h: %v", peak, o.Hours)
+	}
+	o.Seed = 10
+	again, err := Workload(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []float64{fitWindow, fitWide} {
+		a, b := crowding(jobs, width, o), crowding(again, width, o)
+		if math.Abs(math.Log(b/a)) > 0.3 {
+			t.Errorf("in %g s the counts' dispersion is %g, of jobs like them %g", width, a, b)
+		}
+	}
+}
+
+func crowding(jobs []spec.Job, width float64, o Options) float64 {
+	var at []float64
+	for _, j := range jobs {
+		at = append(at, j.Submit.Seconds())
+	}
+	return dispersion(at, at[len(at)-1], width, o)
+}
+
+// A Poisson process has no bursts, and a short trace no days.
+func TestFitPlain(t *testing.T) {
+	jobs, err := Workload(Options{Seed: 4, Jobs: 20000, PerHour: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := Fit(jobs)
+	if err != nil || o.Burst != (Burst{}) || len(o.Hours) != 24 || slices.Max(o.Hours)/slices.Min(o.Hours) > 1.3 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err = Fit(jobs[:1000]); err != nil || o.Hours != nil || o.Burst != (Burst{}) {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestFitRefuses(t *testing.T) {
+	hour := func(n int) spec.Job {
+		return spec.Job{ID: "x", Submit: time.Duration(n) * time.Hour, Devices: 1, Duration: time.Minute}
+	}
+	endless := hour(1)
+	endless.Duration = 0
+	for name, jobs := range map[string][]spec.Job{
+		"none": nil, "one": {hour(0)}, "at once": {hour(1), hour(1)}, "out of order": {hour(2), hour(1)}, "no time": {hour(0), endless},
+	} {
+		if o, err := Fit(jobs); err == nil {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
