@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch"
 )
@@ -33,7 +37,11 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 		return false, err
 	}
 	defer func() { err = errors.Join(err, out.discard()) }()
-	s, err := f.Emit(choices[0].Config)
+	details, err := detailsOf(c, choices[0].Config.Model)
+	if err != nil {
+		return false, err
+	}
+	s, err := f.EmitWith(choices[0].Config, launch.Options{Details: details, File: c.String("emit-out")})
 	if errors.Is(err, launch.ErrCannotExpress) {
 		return false, &exitError{exitNoAnswer, fmt.Errorf("%w%s", err, instead(f, choices[0], all))}
 	}
@@ -50,10 +58,32 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 		_, err = io.WriteString(c.App.Writer, s.Text)
 		return true, err
 	}
+	if strings.HasPrefix(s.Text, "#!") {
+		out.mode = 0o755
+	}
 	return false, out.write(func(w io.Writer) error {
 		_, err := io.WriteString(w, s.Text)
 		return err
 	})
+}
+
+// detailsOf returns what is known of m beside its shape: what the config.json of
+// --model says, else the catalog.
+func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
+	path, isFile := configPath(c.String("model"))
+	if !isFile {
+		return catalog.Details(m), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return spec.Details{}, err
+	}
+	defer f.Close()
+	d, err := datasets.HuggingFaceDetails(f)
+	if err != nil {
+		return d, usagef("%s: --model %s: %w", c.Command.Name, path, err)
+	}
+	return d, nil
 }
 
 // emitFlag returns the framework of --emit, nil if there is none.

@@ -17,6 +17,7 @@ type outFile struct {
 	path string
 	f    *os.File
 	tmp  bool // f becomes path when it is complete
+	mode fs.FileMode
 }
 
 // createOut opens path for writing; nil without an error if path is empty.
@@ -42,14 +43,14 @@ func createOut(path string) (*outFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", path, errors.Unwrap(err))
 	}
-	return &outFile{path: real, f: f, tmp: true}, nil
+	return &outFile{path: real, f: f, tmp: true, mode: 0o644}, nil
 }
 
 // write fills the file and puts it in its place.
 func (o *outFile) write(fill func(io.Writer) error) error {
 	err := fill(o.f)
 	if o.tmp {
-		err = errors.Join(err, o.f.Chmod(0o644), o.f.Sync())
+		err = errors.Join(err, o.f.Chmod(o.mode), o.f.Sync())
 	}
 	err = errors.Join(err, o.f.Close())
 	if err == nil && o.tmp {

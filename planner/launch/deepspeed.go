@@ -78,7 +78,7 @@ type dsCheckpoints struct {
 	Contiguous bool `json:"contiguous_memory_optimization"`
 }
 
-func writeDeepspeed(_ Framework, c *spec.Config) Script {
+func writeDeepspeed(f Framework, c *spec.Config, _ *spec.Details) Script {
 	p := &c.Plan
 	d := dsConfig{TrainBatch: p.GlobalBatch(), MicroBatch: p.MicroBatch, AccumSteps: p.AccumSteps, ZeRO: deepspeedZeRO(p)}
 	switch p.Precision {
@@ -97,7 +97,7 @@ func writeDeepspeed(_ Framework, c *spec.Config) Script {
 	if err != nil {
 		panic(err) // numbers, booleans and text
 	}
-	return Script{Text: string(text) + "\n", Notes: deepspeedNotes(c)}
+	return Script{Text: string(text) + "\n", Notes: deepspeedNotes(f, c)}
 }
 
 func deepspeedZeRO(p *spec.Plan) dsZeRO {
@@ -116,11 +116,11 @@ func deepspeedZeRO(p *spec.Plan) dsZeRO {
 
 // deepspeedNotes says what the file cannot: how it is started, and what the
 // program must do.
-func deepspeedNotes(c *spec.Config) []string {
+func deepspeedNotes(f Framework, c *spec.Config) []string {
 	p := &c.Plan
-	run := fmt.Sprintf("deepspeed --num_gpus %d train.py --deepspeed --deepspeed_config ds_config.json", c.Shape.Most())
+	run := fmt.Sprintf("deepspeed --num_gpus %d train.py --deepspeed --deepspeed_config %s", c.Shape.Most(), quote(f.File))
 	if n := c.Shape.Nodes(); n > 1 {
-		run = fmt.Sprintf("deepspeed --hostfile hostfile --num_nodes %d --num_gpus %d train.py --deepspeed --deepspeed_config ds_config.json", n, c.Shape.Most())
+		run = fmt.Sprintf("deepspeed --hostfile hostfile --num_nodes %d --num_gpus %d train.py --deepspeed --deepspeed_config %s", n, c.Shape.Most(), quote(f.File))
 	}
 	out := []string{"start it with: " + run}
 	if p.Offload != spec.OffloadNone {

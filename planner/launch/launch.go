@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +25,17 @@ type Framework struct {
 	// lacks says what of a configuration, normal and legal, cannot be expressed.
 	lacks func(*spec.Config) []lack
 	// write is only called where lacks is empty.
-	write func(Framework, *spec.Config) Script
+	write func(Framework, *spec.Config, *spec.Details) Script
+}
+
+// Options are what EmitWith can be told beside the configuration. The zero value
+// is that of Emit.
+type Options struct {
+	// Details of the network; where nothing is known, settings are those usual
+	// with its MLP and the notes say which.
+	Details spec.Details
+	// File is where the output will be, "" for what it is usually called.
+	File string
 }
 
 // Script is what starts a job.
@@ -90,7 +101,10 @@ func Lookup(name string) (Framework, error) { return frameworks.Get(name) }
 // Emit writes what starts c. The shape of c decides the nodes: it must be that
 // of its plan. What f cannot express is an *Inexpressible error; nothing is
 // dropped in silence.
-func (f Framework) Emit(c spec.Config) (Script, error) {
+func (f Framework) Emit(c spec.Config) (Script, error) { return f.EmitWith(c, Options{}) }
+
+// EmitWith is Emit with what is known besides.
+func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	c.Plan = c.Plan.Normal()
 	if err := check(&c); err != nil {
 		return Script{}, err
@@ -98,7 +112,8 @@ func (f Framework) Emit(c spec.Config) (Script, error) {
 	if missing := f.lacks(&c); len(missing) > 0 {
 		return Script{}, f.inexpressible(&c, missing)
 	}
-	s := f.write(f, &c)
+	f.File = cmp.Or(o.File, f.File)
+	s := f.write(f, &c, &o.Details)
 	s.File = f.File
 	return s, nil
 }

@@ -47,7 +47,7 @@ func kindOf(m *spec.Model) string {
 	return string(m.Kind)
 }
 
-func writeMegatron(f Framework, c *spec.Config) Script {
+func writeMegatron(f Framework, c *spec.Config, d *spec.Details) Script {
 	var b bash
 	p := &c.Plan
 	b.head(c, f)
@@ -59,7 +59,7 @@ func writeMegatron(f Framework, c *spec.Config) Script {
 		b.line("export CUDA_DEVICE_MAX_CONNECTIONS=1 # tp and cp ask for it before Blackwell")
 	}
 	b.tf32(p.Precision)
-	b.array("MODEL", megatronModel(c)...)
+	b.array("MODEL", megatronModel(c, d)...)
 	b.array("PLAN", megatronPlan(c)...)
 	b.comment("Not of the plan: what is trained on, for how long, how fast it learns.")
 	b.array("TRAIN", append(megatronData(&c.Model), []string{"--train-iters", `"${TRAIN_ITERS:-50}"`}, []string{"--lr", `"${LR:-1e-4}"`},
@@ -70,11 +70,11 @@ func writeMegatron(f Framework, c *spec.Config) Script {
 	}
 	b.line(`cd "${MEGATRON:-.}" # a checkout of NVIDIA/Megatron-LM`)
 	b.line(`exec "${TORCHRUN[@]}" %s "${MODEL[@]}" "${PLAN[@]}" "${TRAIN[@]}" "$@"`, script)
-	return Script{Text: b.String(), Notes: megatronNotes(c)}
+	return Script{Text: b.String(), Notes: megatronNotes(c, d)}
 }
 
 // megatronNotes says where the flags follow convention rather than the model.
-func megatronNotes(c *spec.Config) []string {
+func megatronNotes(c *spec.Config, d *spec.Details) []string {
 	var out []string
 	m := c.Model
 	if counted := m; m.ParamCount > 0 {
@@ -89,7 +89,7 @@ func megatronNotes(c *spec.Config) []string {
 	if m.Kind == spec.Decoder {
 		out = append(out, "TRAIN mocks the data")
 	}
-	return append(out, "norm, activation and positions in MODEL are those usual with its MLP")
+	return append(out, megatronLayerNotes(&m, d)...)
 }
 
 // megatronData writes what is trained on: mocked samples of decoders, for which
@@ -101,9 +101,8 @@ func megatronData(m *spec.Model) [][]string {
 	return [][]string{{"--mock-data"}, {"--tokenizer-type", "NullTokenizer"}, {"--vocab-size", itoa(max(m.Vocab-1, 1))}}
 }
 
-// megatronModel writes the network. RMSNorm, SwiGLU and rotary positions go
-// with gated MLPs, LayerNorm, GELU and learned positions with plain ones.
-func megatronModel(c *spec.Config) [][]string {
+// megatronModel writes the network.
+func megatronModel(c *spec.Config, d *spec.Details) [][]string {
 	m := &c.Model
 	a := [][]string{
 		{"--num-layers", itoa(m.Layers)}, {"--hidden-size", itoa(m.Hidden)}, {"--num-attention-heads", itoa(m.Heads)},
@@ -118,9 +117,7 @@ func megatronModel(c *spec.Config) [][]string {
 		a = append(a, []string{"--kv-channels", itoa(m.Head())})
 	}
 	a = append(a, []string{"--seq-length", itoa(c.Seq())}, []string{"--max-position-embeddings", itoa(max(c.Seq(), m.SeqLen))})
-	if m.GatedMLP {
-		a = append(a, []string{"--swiglu"}, []string{"--disable-bias-linear"}, []string{"--normalization", "RMSNorm"}, []string{"--position-embedding-type", "rope"})
-	}
+	a = append(a, megatronLayers(m, d)...)
 	if !m.TiedEmbeddings {
 		a = append(a, []string{"--untie-embeddings-and-output-weights"})
 	}

@@ -31,7 +31,7 @@ func torchrunLacks(c *spec.Config) []lack {
 	return l
 }
 
-func writeTorchrun(f Framework, c *spec.Config) Script {
+func writeTorchrun(f Framework, c *spec.Config, _ *spec.Details) Script {
 	var b bash
 	p := &c.Plan
 	b.head(c, f)

@@ -143,13 +143,13 @@ func tomlStrings(vs []string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-func writeTorchtitan(f Framework, c *spec.Config) Script {
+func writeTorchtitan(f Framework, c *spec.Config, d *spec.Details) Script {
 	var t tomlFile
 	p := &c.Plan
 	for _, line := range title(c, f) {
 		t.comment(line)
 	}
-	notes := t.model(c)
+	notes := t.model(c, d)
 	t.training(c)
 	t.parallelism(c)
 	t.table("activation_checkpoint")
@@ -163,15 +163,15 @@ func writeTorchtitan(f Framework, c *spec.Config) Script {
 		t.flag("enable", true)
 		t.texts("components", []string{"model", "loss"})
 	}
-	return Script{Text: t.String(), Notes: append(notes, titanStart(c)...)}
+	return Script{Text: t.String(), Notes: append(notes, titanStart(f, c)...)}
 }
 
 // titanStart says how the job is started.
-func titanStart(c *spec.Config) []string {
+func titanStart(f Framework, c *spec.Config) []string {
 	per := c.Shape.Most()
-	start := fmt.Sprintf("NGPU=%d CONFIG_FILE=job.toml ./run_train.sh", per)
+	start := fmt.Sprintf("NGPU=%d CONFIG_FILE=%s ./run_train.sh", per, quote(f.File))
 	if n := c.Shape.Nodes(); n > 1 {
-		start = fmt.Sprintf("on every node: torchrun --nnodes %d --nproc-per-node %d --rdzv-backend c10d --rdzv-endpoint MASTER:29500 -m torchtitan.train --job.config_file job.toml", n, per)
+		start = fmt.Sprintf("on every node: torchrun --nnodes %d --nproc-per-node %d --rdzv-backend c10d --rdzv-endpoint MASTER:29500 -m torchtitan.train --job.config_file %s", n, per, quote(f.File))
 	}
 	out := []string{"start it with: " + start}
 	switch c.Plan.Precision {
@@ -185,14 +185,17 @@ func titanStart(c *spec.Config) []string {
 
 // model writes which network is trained, with what has to be added to
 // torchtitan's where it is none of those.
-func (t *tomlFile) model(c *spec.Config) (notes []string) {
+func (t *tomlFile) model(c *spec.Config, d *spec.Details) (notes []string) {
 	m := &c.Model
 	tm, _ := titanModelOf(m)
 	t.table("model")
 	if tm.own {
 		t.comment("To be added to the flavors in torchtitan/models/llama3/__init__.py, with:")
-		t.comment(fmt.Sprintf("  dim=%d, n_layers=%d, n_heads=%d, n_kv_heads=%d, vocab_size=%d, and an MLP of width %d", m.Hidden, m.Layers, m.Heads, m.KV(), m.Vocab, m.FFN))
+		for _, line := range titanFlavor(m, d) {
+			t.comment("  " + line)
+		}
 		notes = append(notes, fmt.Sprintf("torchtitan has no model of this shape: add the flavor %s to llama3, as the comment in [model] says", m.Name))
+		notes = append(notes, titanOwnNotes(d)...)
 	}
 	t.text("name", tm.name)
 	t.text("flavor", tm.flavor)
