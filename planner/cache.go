@@ -15,24 +15,27 @@ type requestKey struct {
 
 func keyOf(r Request) requestKey {
 	k := requestKey{r: r}
-	k.r.Top = 0
+	k.r.Top, k.r.TopMisses = 0, 0
 	if r.Plan != nil {
 		k.plan, k.has, k.r.Plan = r.Plan.Normal(), true, nil
 	}
 	return k
 }
 
-// cache keeps the answers used most recently, between size and 2·size of them:
-// two generations, the older dropped when the younger is full. What it holds
-// never changes an answer. Safe for concurrent use.
+// cache keeps the answers used most recently, between size and 2·size of them by
+// weight: two generations, the older dropped when the younger is full. What weighs
+// more than all of it is not kept. What it holds never changes an answer. Safe for
+// concurrent use.
 type cache[K comparable, V any] struct {
-	mu       sync.Mutex
+	weigh    func(V) int
 	size     int
+	mu       sync.Mutex
 	new, old map[K]V
+	weight   int // of new
 }
 
-func newCache[K comparable, V any](size int) *cache[K, V] {
-	return &cache[K, V]{size: size, new: map[K]V{}}
+func newCache[K comparable, V any](size int, weigh func(V) int) *cache[K, V] {
+	return &cache[K, V]{weigh: weigh, size: size, new: map[K]V{}}
 }
 
 func (c *cache[K, V]) get(k K) (V, bool) {
@@ -55,10 +58,18 @@ func (c *cache[K, V]) put(k K, v V) {
 }
 
 func (c *cache[K, V]) store(k K, v V) {
-	if len(c.new) >= c.size {
-		c.old, c.new = c.new, make(map[K]V, c.size)
+	w := c.weigh(v)
+	if w > c.size {
+		return
+	}
+	if _, again := c.new[k]; again {
+		return // found twice at once
+	}
+	if c.weight+w > c.size {
+		c.old, c.new, c.weight = c.new, map[K]V{}, 0
 	}
 	c.new[k] = v
+	c.weight += w
 }
 
 // take adds what from holds and is wanted.

@@ -186,7 +186,8 @@ type change struct {
 }
 
 // changes lists single changes of p that save memory, the cheapest in time
-// first, then all of them together. On CPUs there is nowhere to offload to.
+// first, then all of them together. On CPUs there is nowhere to offload to. What no
+// stack has is left out.
 func changes(p spec.Plan, cpu bool) []change {
 	var out []change
 	for mb := p.MicroBatch / 2; mb >= 1; mb /= 2 {
@@ -217,15 +218,17 @@ func changes(p spec.Plan, cpu bool) []change {
 		out = append(out, change{fmt.Sprintf("zero=%d", z), q})
 	}
 	if p.Offload == spec.OffloadNone && !cpu {
-		q := p
-		q.Offload = spec.OffloadOptimizer
-		out = append(out, change{"offload=optimizer", q})
+		q, name := p, "offload=optimizer"
+		if q.Offload = spec.OffloadOptimizer; q.ZeRO == 0 && q.DP*q.CP > 1 {
+			q.ZeRO, name = 1, "zero=1,offload=optimizer"
+		}
+		out = append(out, change{name, q})
 	}
 	all := p
 	all.Schedule, all.Shard = spec.ScheduleDefault, 0
 	all.MicroBatch, all.AccumSteps, all.Recompute = 1, p.AccumSteps*p.MicroBatch, spec.RecomputeFull
 	out = append(out, change{fmt.Sprintf("mb=1,ga=%d,recompute=full", all.AccumSteps), all})
-	return out
+	return slices.DeleteFunc(out, func(c change) bool { return first(redundant(&c.plan), offloadable(&c.plan)) != nothingBroken })
 }
 
 // WhyNone names the rules that the simplest splits of r break, three at most,

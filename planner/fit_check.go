@@ -24,6 +24,8 @@ type FitReport struct {
 	// Offloads says of the best plan of a request without one that it fits because
 	// it moves something to host memory, without which nothing does.
 	Offloads bool
+
+	limit float64 // usable bytes of a device
 }
 
 // Headroom returns the bytes of one device that are left of the budget, below 0
@@ -41,7 +43,7 @@ func (f *FitReport) Probability() float64 {
 	if f.Budget <= 0 {
 		return 1
 	}
-	return f.Memory.FitProbability(f.Config.Accelerator.MemBytes)
+	return f.Memory.FitProbability(f.limit)
 }
 
 // Fix is a change after which the request fits.
@@ -63,8 +65,9 @@ func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
 		return FitReport{}, err
 	}
 	out := FitReport{Choice: ranking.Choices[0]}
+	out.limit = r.Accelerator.MemBytes * (1 - pl.o.Reserve)
 	if e, err := pl.Memory(out.Config); err == nil {
-		out.Memory, out.Budget = e.Plan(out.Config.Plan), e.Budget(r.Accelerator.MemBytes*(1-pl.o.Reserve))
+		out.Memory, out.Budget = e.Plan(out.Config.Plan), e.Budget(out.limit)
 	} else if !errors.Is(err, perfmodel.ErrNotCovered) {
 		return FitReport{}, err
 	}

@@ -72,7 +72,8 @@ const (
 // In place the busiest device sets the pace: it receives the part of its new
 // state it does not hold, where a device's part is the layers of its pipeline
 // stage, cut by tensor parallelism, the optimizer states cut once more by ZeRO,
-// ranks in the order tensor, context, data, pipeline.
+// ranks in the order tensor, context, data, pipeline. Experts are taken for cut
+// and replicated like the rest.
 //
 // The error wraps perfmodel.ErrNotCovered when one of the two cannot be
 // predicted, and ErrInfeasible when it is illegal or does not fit.
@@ -92,7 +93,7 @@ func (pl *Planner) Migrate(ctx context.Context, m Move) (Moving, error) {
 	out.StaySec = m.RemainingSamples / from.Throughput
 	out.GoSec = out.CostSec + m.RemainingSamples/to.Throughput
 	out.Worth = out.GoSec < out.StaySec
-	out.Probability = m.probability(out.CostSec, from, to)
+	out.Probability = m.probability(out.CostSec, from, to, pl.shared(ctx, m))
 	out.BreakEvenSamples = math.Inf(1)
 	if per := 1/from.Throughput - 1/to.Throughput; per > 0 {
 		out.BreakEvenSamples = out.CostSec / per
@@ -152,7 +153,7 @@ func or(v, otherwise float64) float64 {
 func (m *Move) cost() Moving {
 	params := m.From.Model.Params()
 	state := params * (optimizerPerParameter + weightsPerParameter)
-	if m.From.Plan.Precision == spec.FP32 {
+	if !hasShortWeights(&m.From.Plan) {
 		state = params * optimizerPerParameter
 	}
 	moved, busiest := m.exchange(params)
@@ -179,19 +180,35 @@ func deviceBps(c *spec.Config) float64 {
 	return bps
 }
 
-// probability is that of GoSec < StaySec, for log-normal throughputs that are
-// wrong independently: by a normal approximation of the difference of the times.
-func (m *Move) probability(cost float64, from, to spec.Prediction) float64 {
+// shared is the covariance of the errors of ln(throughput) of both ends, 0 where
+// the predictor cannot say.
+func (pl *Planner) shared(ctx context.Context, m Move) float64 {
+	p, ok := pl.p.(Correlated)
+	if !ok {
+		return 0
+	}
+	cov, err := p.LogCovariance(ctx, []spec.Config{m.From, m.To})
+	if err != nil {
+		return 0
+	}
+	return cov.At(0, 1)
+}
+
+// probability is that of GoSec < StaySec, for log-normal throughputs whose errors
+// have the covariance shared, by a normal approximation of the difference of the
+// times.
+func (m *Move) probability(cost float64, from, to spec.Prediction, shared float64) float64 {
 	stay, gone := m.RemainingSamples/from.Throughput, m.RemainingSamples/to.Throughput
 	gain := stay - gone - cost
-	sd := math.Hypot(stay*logSD(&from), gone*logSD(&to))
-	if sd == 0 {
+	a, b := stay*logSD(&from), gone*logSD(&to)
+	variance := a*a + b*b - 2*stay*gone*shared
+	if !(variance > 0) {
 		if gain > 0 {
 			return 1
 		}
 		return 0
 	}
-	return 0.5 * math.Erfc(-gain/(sd*math.Sqrt2))
+	return 0.5 * math.Erfc(-gain/math.Sqrt(2*variance))
 }
 
 // normal90 is the half width of the 90 % interval of a standard normal.
@@ -208,54 +225,95 @@ func logSD(p *spec.Prediction) float64 {
 // exchange returns the bytes all devices and the busiest one of To must receive.
 func (m *Move) exchange(params float64) (total, busiest float64) {
 	from, to := m.From.Plan.Normal(), m.To.Plan.Normal()
+	layers := m.From.Model.Layers
 	kept := min(from.Devices(), to.Devices())
 	if m.Moved {
 		kept = 0
 	}
-	weights := weightsPerParameter * params
-	if to.Precision == spec.FP32 {
-		weights = 0
+	weights := 0.0
+	if hasShortWeights(&to) {
+		weights = weightsPerParameter * params
 	}
 	for r := range to.Devices() {
-		opt, w := partOf(&to, r, to.ZeRO >= 1), partOf(&to, r, to.ZeRO == 3)
+		opt, w := partOf(&to, layers, r, to.ZeRO >= 1), partOf(&to, layers, r, to.ZeRO == 3)
 		bytes := optimizerPerParameter*params*opt.size() + weights*w.size()
 		if r < kept {
-			bytes -= optimizerPerParameter * params * opt.shared(partOf(&from, r, from.ZeRO >= 1))
-			bytes -= weights * w.shared(partOf(&from, r, from.ZeRO == 3))
+			bytes -= optimizerPerParameter * params * opt.shared(partOf(&from, layers, r, from.ZeRO >= 1))
+			if hasShortWeights(&from) {
+				bytes -= weights * w.shared(partOf(&from, layers, r, from.ZeRO == 3))
+			}
 		}
-		total, busiest = total+bytes, max(busiest, bytes)
+		total, busiest = total+max(bytes, 0), max(busiest, bytes)
 	}
 	return total, busiest
 }
 
-// part is the box of a model's parameters one device holds: an interval of its
-// layers, of the width tensor parallelism cuts, and of what ZeRO cuts, each in
-// [0, 1].
-type part [3][2]float64
+// hasShortWeights reports whether p keeps weights beside those the optimizer has
+// in fp32.
+func hasShortWeights(p *spec.Plan) bool {
+	return p.Precision != spec.FP32 && p.Precision != spec.TF32
+}
 
-// partOf returns what rank r of a normal plan holds.
-func partOf(p *spec.Plan, r int, sharded bool) part {
-	tp := r % p.TP
+// interval is a part of the whole, both ends in [0, 1].
+type interval struct{ from, to float64 }
+
+func slice(i, n int) interval { return interval{float64(i) / float64(n), float64(i+1) / float64(n)} }
+
+func (a interval) shared(b interval) float64 { return max(min(a.to, b.to)-max(a.from, b.from), 0) }
+
+// part is what one device holds of a model's parameters: the layers of its
+// chunks, an interval of the width tensor parallelism cuts, and one of what ZeRO
+// cuts.
+type part struct {
+	layers      []interval
+	width, rest interval
+}
+
+// partOf returns what rank r of a normal plan holds of a model of so many layers,
+// 0 = not known.
+func partOf(p *spec.Plan, layers, r int, sharded bool) part {
 	replica := r / p.TP % (p.DP * p.CP)
-	stage := r / (p.TP * p.DP * p.CP)
-	out := part{slice(stage, p.PP), slice(tp, p.TP), {0, 1}}
+	out := part{layers: chunksOf(p, layers, r/(p.TP*p.DP*p.CP)), width: slice(r%p.TP, p.TP), rest: interval{0, 1}}
 	if sharded {
-		out[2] = slice(replica%p.Shards(), p.Shards())
+		out.rest = slice(replica%p.Shards(), p.Shards())
 	}
 	return out
 }
 
-func slice(i, n int) [2]float64 {
-	return [2]float64{float64(i) / float64(n), float64(i+1) / float64(n)}
+// chunksOf returns the layers of a stage, as parts of all: chunk by chunk they
+// pass through the stages in order, but through those of ZB-V, which turns at the
+// last, there and back.
+func chunksOf(p *spec.Plan, layers, stage int) []interval {
+	chunks, at := p.Chunks(), 0.0
+	var out []interval
+	for c := range chunks {
+		for i := range p.PP {
+			s := i
+			if p.Schedule == spec.ScheduleZBV && c%2 == 1 {
+				s = p.PP - 1 - i
+			}
+			share := 1 / float64(p.PP*chunks)
+			if layers > 0 {
+				share = float64(p.ChunkLayers(layers, s, c)) / float64(layers)
+			}
+			if s == stage {
+				out = append(out, interval{at, at + share})
+			}
+			at += share
+		}
+	}
+	return out
 }
 
-func (a part) size() float64 { return a.shared(a) }
+func (a *part) size() float64 { return a.shared(*a) }
 
 // shared returns the share of the parameters in both.
-func (a part) shared(b part) float64 {
-	v := 1.0
-	for i := range a {
-		v *= max(min(a[i][1], b[i][1])-max(a[i][0], b[i][0]), 0)
+func (a *part) shared(b part) float64 {
+	v := 0.0
+	for _, x := range a.layers {
+		for _, y := range b.layers {
+			v += x.shared(y)
+		}
 	}
-	return v
+	return v * a.width.shared(b.width) * a.rest.shared(b.rest)
 }

@@ -80,6 +80,8 @@ func TestMigrateBytes(t *testing.T) {
 		{"dp=4,mb=1,zero=3", "dp=4,mb=1,zero=1", false, 4 * 2 * gb * 3 / 4},
 		{"dp=2,tp=2,mb=2", "dp=4,mb=1", false, 4 * 14 * gb / 2},
 		{"pp=4,mb=4", "pp=2,tp=2,mb=4", false, 14 * gb / 2},
+		{"pp=2,dp=2,ga=2,mb=1", "pp=2,dp=2,vp=2,ga=2,mb=1", false, 14 * gb}, // each stage gives a layer of two away
+		{"dp=4,mb=1,zero=1,precision=tf32", "dp=4,mb=1,precision=tf32", false, 4 * 12 * gb * 3 / 4},
 	} {
 		of := map[string]float64{}
 		from, to := config(t, c.from, "4"), config(t, c.to, "4")
@@ -124,5 +126,24 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 	if _, err := pl.Migrate(ctx, good); !errors.Is(err, perfmodel.ErrNotCovered) {
 		t.Errorf("a move that cannot be predicted: %v", err)
+	}
+}
+
+// Errors both plans share leave little doubt about which is faster.
+func TestMigrateProbabilityOfSharedErrors(t *testing.T) {
+	of := map[string]float64{"dp=1,tp=1,pp=1,mb=1,ga=4": 10, "dp=2,tp=1,pp=1,mb=1,ga=2": 12}
+	mv := planner.Move{From: config(t, "ga=4", "1"), To: config(t, "dp=2,ga=2", "2"), RemainingSamples: 1e6}
+	width := 0.2 * 1.6448536269514722 // of the variance alike says
+	own, err := planner.New(speeds(width, of), planner.Options{}).Migrate(ctx, mv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := planner.New(alike{speeds(width, of)}, planner.Options{}).Migrate(ctx, mv)
+	if err != nil || !(shared.Probability > 0.99) || !(own.Probability < 0.9) {
+		t.Errorf("probability %g with one error, %g with two (%v)", shared.Probability, own.Probability, err)
+	}
+	mv.To = config(t, "dp=99,ga=2", "")
+	if _, err := planner.New(speeds(0, of), planner.Options{}).Migrate(ctx, mv); err == nil {
+		t.Error("a plan nobody predicts is taken")
 	}
 }

@@ -61,8 +61,9 @@ type Request struct {
 	// the 90 % interval.
 	Risk float64
 
-	// Top limits Rank to that many choices, 0 = all.
-	Top int
+	// Top limits Rank to that many choices, 0 = all. TopMisses is how many of those
+	// that do not fit it lists besides; 0 = as many as Top leaves room for.
+	Top, TopMisses int
 
 	offload offloading // of the plans looked at
 }

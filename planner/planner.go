@@ -24,8 +24,9 @@ type Options struct {
 	// estimate counts context and fragmentation already, and the rule of what
 	// fits (memory.Budget) how sure it is.
 	Reserve float64
-	// CacheSize is how many answers, and how many curves, are kept: at least
-	// that many, at most twice as many. 0 = 4096.
+	// CacheSize is how many answers are kept: at least that many, at most twice as
+	// many, and besides 16 to 32 times as many choices of curves, and of surfaces.
+	// 0 = 4096, some 200 MB when full.
 	CacheSize int
 }
 
@@ -43,13 +44,15 @@ func (o Options) Validate() error {
 // Planner answers Requests with the predictor it was made with. It is safe for
 // concurrent use, and is a scheduler.Oracle.
 type Planner struct {
-	p      perfmodel.Predictor
-	o      Options
-	bests  *cache[requestKey, answer]
-	curves *cache[requestKey, Curve]
-	// surfaces are few and large: a sixteenth as many are kept.
+	p        perfmodel.Predictor
+	o        Options
+	bests    *cache[requestKey, answer]
+	curves   *cache[requestKey, Curve]
 	surfaces *cache[surfaceKey, *Surface]
 }
+
+// pointsPerChoice is how many points of a surface take the memory of a Choice.
+const pointsPerChoice = 128
 
 // New returns a Planner over p. It panics on options that do not validate.
 func New(p perfmodel.Predictor, o Options) *Planner {
@@ -63,8 +66,10 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 		o.Memory = memory.Shipped()
 	}
 	size := cmp.Or(o.CacheSize, 4096)
-	return &Planner{p: p, o: o, bests: newCache[requestKey, answer](size), curves: newCache[requestKey, Curve](size),
-		surfaces: newCache[surfaceKey, *Surface](size/16 + 1)}
+	choices := 16 * size
+	return &Planner{p: p, o: o, bests: newCache[requestKey](size, func(answer) int { return 1 }),
+		curves:   newCache[requestKey](choices, func(c Curve) int { return len(c.Points) }),
+		surfaces: newCache[surfaceKey](choices, func(s *Surface) int { return len(s.choices) + len(s.points)/pointsPerChoice })}
 }
 
 // With returns a Planner over p, the predictor after a performance model was
@@ -173,8 +178,8 @@ func (r *Request) weigh(a *answer) (k candidate, ok bool) {
 		return k, false
 	}
 	p := &a.choice.Config.Plan
-	k = candidate{plan: *p, throughput: a.choice.Prediction.Throughput, bytes: a.choice.Prediction.MemoryBytes}
-	k.worth, ok = r.worth(r.promised(&a.choice.Prediction), p.Devices(), p.GlobalBatch())
+	k = candidate{plan: *p, throughput: a.choice.Prediction.Throughput, promised: r.promised(&a.choice.Prediction), bytes: a.choice.Prediction.MemoryBytes}
+	k.worth, ok = r.worth(k.promised, p.Devices(), p.GlobalBatch())
 	return k, ok
 }
 
@@ -194,7 +199,7 @@ func (pl *Planner) fastest(ctx context.Context, r Request, _ float64) (answer, e
 // find is an asker that searches.
 func (pl *Planner) find(ctx context.Context, r Request, bar float64) (a answer, err error) {
 	f := finders.Get().(*finder)
-	defer finders.Put(f)
+	defer f.put()
 	f.r, f.floor, f.found = r, bar, false
 	f.reset(ctx, pl, &f.r, f.take)
 	f.bar = bar
@@ -221,6 +226,13 @@ type finder struct {
 	found bool
 }
 
+// put keeps f for the next search, and nothing it was about.
+func (f *finder) put() {
+	clear(f.sites)
+	*f = finder{search: search{sites: f.sites[:0]}}
+	finders.Put(f)
+}
+
 var finders = sync.Pool{New: func() any { return new(finder) }}
 
 func (f *finder) take(c *candidate) {
@@ -238,43 +250,60 @@ func (pl *Planner) Rank(ctx context.Context, r Request) (Ranking, error) {
 	if err != nil {
 		return Ranking{}, err
 	}
-	var all []candidate
-	out := Ranking{}
 	s := pl.newSearch(ctx, &r, nil)
+	fitting, misses := podium{s: s, top: r.Top}, podium{s: s, top: cmp.Or(r.TopMisses, r.Top)}
 	s.add = func(c *candidate) {
-		if all = append(all, *c); c.fits {
-			out.Fitting++
+		if c.fits {
+			fitting.put(c)
 		} else {
-			out.Misses++
-		}
-		if r.Top > 0 && len(all) >= 4*r.Top+1024 {
-			all = s.first(all)
+			misses.put(c)
 		}
 	}
 	s.keepMisses = true
 	if err := s.sweep(); err != nil {
 		return Ranking{}, err
 	}
-	if len(all) == 0 {
+	if fitting.seen+misses.seen == 0 {
 		return Ranking{}, pl.infeasible(ctx, r)
 	}
-	all = s.first(all)
-	out.Evaluated, out.Choices = s.evaluated, make([]Choice, len(all))
-	for i := range all {
-		if out.Choices[i], err = s.choice(all[i]); err != nil {
+	out := Ranking{Evaluated: s.evaluated, Fitting: fitting.seen, Misses: misses.seen}
+	all := append(fitting.first(), misses.first()...)
+	if r.Top > 0 && r.TopMisses == 0 {
+		all = all[:min(r.Top, len(all))]
+	}
+	for _, k := range all {
+		c, err := s.choice(k)
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return Ranking{}, err
 		}
+		out.Choices = append(out.Choices, c)
 	}
 	return out, nil
 }
 
-// first returns the candidates a Ranking lists, in order.
-func (s *search) first(all []candidate) []candidate {
-	slices.SortFunc(all, s.compare)
-	if s.ask.Top > 0 {
-		all = all[:min(s.ask.Top, len(all))]
+// podium keeps the first top of all candidates put, all of them where that is 0.
+type podium struct {
+	s    *search
+	top  int
+	kept []candidate
+	seen int
+}
+
+func (p *podium) put(c *candidate) {
+	p.seen++
+	p.kept = append(p.kept, *c)
+	if p.top > 0 && len(p.kept) >= 2*p.top+1024 {
+		p.first()
 	}
-	return all
+}
+
+// first puts what is kept in order and returns it.
+func (p *podium) first() []candidate {
+	slices.SortFunc(p.kept, p.s.compare)
+	if p.top > 0 {
+		p.kept = p.kept[:min(p.top, len(p.kept))]
+	}
+	return p.kept
 }
 
 // normal checks r and writes its defaults out.
@@ -308,8 +337,8 @@ func (r Request) normal() (Request, error) {
 		return r, fmt.Errorf("planner: %d devices per node, want at least 1", r.PerNode)
 	case !(r.NodeHostBytes >= 0):
 		return r, fmt.Errorf("planner: %g bytes of host memory per node", r.NodeHostBytes)
-	case r.Top < 0:
-		return r, fmt.Errorf("planner: top %d is negative", r.Top)
+	case r.Top < 0 || r.TopMisses < 0:
+		return r, fmt.Errorf("planner: top %d and %d misses, want 0 or more", r.Top, r.TopMisses)
 	case min(m.Layers, m.Hidden, m.FFN, m.Heads, m.KVHeads, m.HeadDim, m.Vocab, m.Experts, m.SeqLen, r.SeqLen) < 0:
 		return r, fmt.Errorf("planner: model %s has a negative size or sequence length", m.Name)
 	}

@@ -181,6 +181,9 @@ func gpt3(devices, batch int) planner.Request {
 }
 
 func TestBestOfGPT3EqualsBruteForce(t *testing.T) {
+	if problems(10) < 10 {
+		t.Skip("slow under the race detector, and in one goroutine")
+	}
 	r := gpt3(1024, 1536)
 	model := analytic(t)
 	want, tried := bestByBruteForce(t, model, r)
@@ -196,7 +199,7 @@ func TestBestEqualsBruteForce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	model := analytic(t)
 	answered := 0
-	for i := range 200 {
+	for i := range problems(200) {
 		r := randomRequest(rnd)
 		want, evaluated := bestByBruteForce(t, model, r)
 		got, err := planner.New(model, bothSchedules).Best(ctx, r)
@@ -219,7 +222,7 @@ func TestBestEqualsBruteForce(t *testing.T) {
 			t.Errorf("problem %d: %d evaluated, %d listed, %v; brute force has %d", i, rank.Evaluated, len(rank.Choices), err, evaluated)
 		}
 	}
-	if answered < 50 {
+	if answered < problems(200)/4 {
 		t.Errorf("only %d of 200 problems had an answer: the comparison is empty", answered)
 	}
 }

@@ -39,19 +39,31 @@ const probeField = 256
 
 // Probes returns up to k measurements that would change the answer to r most,
 // the most valuable first, each given those before it. Only plans predicted to
-// fit are considered. Without intervals there is nothing to learn, and none is
-// returned; errors of a predictor that is not Correlated count as independent.
-// See knowledgeGradient.
+// fit are considered. Under objective MinDevices they are about the number of
+// devices it gives: a faster plan there is further from missing the target.
+// Without intervals there is nothing to learn, and none is returned; errors of a
+// predictor that is not Correlated count as independent. See knowledgeGradient.
 func (pl *Planner) Probes(ctx context.Context, r Request, k int) ([]Probe, error) {
 	if k < 1 {
 		return nil, fmt.Errorf("planner: %d probes, want at least 1", k)
+	}
+	if r.Objective == MinDevices {
+		best, err := pl.Best(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		p := &best.Config.Plan
+		if r, err = r.normal(); err != nil {
+			return nil, err
+		}
+		r = r.at(p.Devices(), p.GlobalBatch())
 	}
 	r.Top = probeField
 	rk, err := pl.Rank(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	field := rk.Choices[:min(rk.Fitting, len(rk.Choices))]
+	field := rk.Choices[:min(rk.Fitting, probeField)]
 	if len(field) == 0 {
 		_, err := pl.Best(ctx, r)
 		return nil, err
@@ -82,12 +94,9 @@ func (pl *Planner) Probes(ctx context.Context, r Request, k int) ([]Probe, error
 	return out, nil
 }
 
-// logWorth is the logarithm of what a choice is worth, but for a constant.
+// logWorth is the logarithm of what a choice is worth.
 func (r *Request) logWorth(c *Choice) float64 {
-	w, ok := r.worth(c.Prediction.Throughput, c.Config.Plan.Devices(), c.Config.Plan.GlobalBatch())
-	if r.Objective == MinDevices || !ok { // worth is a count: the fastest on the fewest is what is decided on
-		w = c.Prediction.Throughput
-	}
+	w, _ := r.worth(c.Prediction.Throughput, c.Config.Plan.Devices(), c.Config.Plan.GlobalBatch())
 	return math.Log(w)
 }
 

@@ -20,10 +20,14 @@ func TestBestIsTheFirstOfRank(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	answered := 0
-	for i := range 120 {
+	for i := range problems(120) {
 		r := randomRequest(rng)
-		if i%3 == 0 {
-			r.Risk = 0.05
+		r.Risk = []float64{0, 0.05, 0.5}[rng.IntN(3)]
+		switch r.Objective = planner.Objectives()[rng.IntN(4)]; r.Objective {
+		case planner.MinDevices:
+			r.TargetThroughput = 10 * rng.Float64()
+		case planner.Goodput:
+			r.NoiseScale, r.MinBatch, r.MaxBatch, r.GlobalBatch = 30, r.GlobalBatch, 3*r.GlobalBatch, 0
 		}
 		for name, p := range map[string]perfmodel.Predictor{"analytic": analytic(t), "hybrid": hybrid.Unfitted, "fitted": fittedTo(t, hybrid, r)} {
 			pl := planner.New(p, planner.Options{})
@@ -44,7 +48,7 @@ func TestBestIsTheFirstOfRank(t *testing.T) {
 			}
 		}
 	}
-	if answered < 100 {
+	if answered < problems(100) {
 		t.Errorf("only %d answers", answered)
 	}
 }

@@ -18,6 +18,7 @@ type candidate struct {
 	site       int32
 	fits       bool
 	throughput float64 // samples/s; 0 when it does not fit and was not predicted
+	promised   float64 // samples/s at the request's risk; throughput without one
 	worth      float64 // under the request's objective, more being better
 	bytes      float64 // peak on one device, 0 = unknown
 	host       float64 // host memory of all devices together, 0 = none or unknown
@@ -223,8 +224,9 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 		}
 	}
 	var reached bool
-	if k.worth, reached = s.ask.worth(s.ask.promised(&pred), k.plan.Devices(), k.plan.GlobalBatch()); !reached {
-		if s.short == 0 || k.throughput > s.closest.throughput {
+	k.promised = s.ask.promised(&pred)
+	if k.worth, reached = s.ask.worth(k.promised, k.plan.Devices(), k.plan.GlobalBatch()); !reached {
+		if s.short == 0 || k.promised > s.closest.promised {
 			s.closest = *k
 		}
 		s.short++
@@ -384,13 +386,13 @@ func (s *search) compare(a, b candidate) int {
 	return cmp.Compare(a.site, b.site)
 }
 
-// compareFitting orders by worth, then throughput, most first, then by memory,
-// least first, then by plan.
+// compareFitting orders by worth, then promised throughput, most first, then by
+// memory, least first, then by plan.
 func compareFitting(a, b *candidate) int {
 	if c := cmp.Compare(b.worth, a.worth); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(b.throughput, a.throughput), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
+	return cmp.Or(cmp.Compare(b.promised, a.promised), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
 }
 
 // comparePlans is a total order of normal plans that prefers what is simpler:

@@ -111,8 +111,8 @@ func goalQuestion(c *cli.Context) (question, error) {
 			return q, err
 		}
 	}
-	if !c.Bool("rejected") {
-		q.Top = c.Int("top")
+	if q.Top = c.Int("top"); c.Bool("rejected") {
+		q.TopMisses = q.Top
 	}
 	return q, readGoal(c, &q.Request)
 }

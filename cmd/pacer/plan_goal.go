@@ -41,6 +41,12 @@ func readGoal(c *cli.Context, r *planner.Request) error {
 			return usagef("%s: --%s %g is not positive", c.Command.Name, flag, v)
 		}
 	}
+	if err := needs(c, planner.MinDevices, "target"); err != nil {
+		return err
+	}
+	if err := needs(c, planner.Goodput, "noise-scale", "initial-batch"); err != nil {
+		return err
+	}
 	if c.IsSet("risk") && !(g.Risk > 0 && g.Risk <= 0.5) {
 		return usagef("%s: --risk %g is not in (0, 0.5]", c.Command.Name, g.Risk)
 	}
@@ -60,6 +66,16 @@ func readGoal(c *cli.Context, r *planner.Request) error {
 	return asFlag(c, g.Set(r))
 }
 
+// needs reports a flag that says nothing under another objective.
+func needs(c *cli.Context, objective planner.Objective, flags ...string) error {
+	for _, f := range flags {
+		if c.IsSet(f) && c.String("objective") != string(objective) {
+			return usagef("%s: --%s goes with --objective %s", c.Command.Name, f, objective)
+		}
+	}
+	return nil
+}
+
 // moveFlags ask whether a running job should change over.
 func moveFlags() []cli.Flag {
 	return []cli.Flag{
@@ -76,10 +92,20 @@ func moveFlags() []cli.Flag {
 // the one of --to; nil if it is not asked.
 func (q *question) move(c *cli.Context, best spec.Config) (*ask.MoveRow, error) {
 	if c.String("from") == "" {
-		if c.String("to") != "" {
-			return nil, usagef("%s: --to needs --from PLAN, what the job runs by", c.Command.Name)
+		for _, f := range []string{"to", "remaining", "restart-s", "storage-gbytes", "in-place"} {
+			if c.IsSet(f) {
+				return nil, usagef("%s: --%s needs --from PLAN, what the job runs by", c.Command.Name, f)
+			}
 		}
 		return nil, nil
+	}
+	for _, f := range []string{"restart-s", "storage-gbytes"} {
+		if v := c.Float64(f); c.IsSet(f) && !(v > 0 && v < 1e9) {
+			return nil, usagef("%s: --%s %g is not positive", c.Command.Name, f, v)
+		}
+	}
+	if v := c.Float64("remaining"); c.IsSet("remaining") && !(v > 0 && v < 1e18) {
+		return nil, usagef("%s: --remaining %g is not a positive number of samples", c.Command.Name, v)
 	}
 	if !(c.Float64("remaining") > 0) {
 		return nil, usagef("%s: --from needs --remaining SAMPLES, how many are still to be trained", c.Command.Name)

@@ -213,8 +213,8 @@ func (s *Server) plan(ctx context.Context, in *PlanRequest) (ask.Plans, error) {
 	if r.GlobalBatch == 0 && r.MinBatch == 0 {
 		return ask.Plans{}, noBatch()
 	}
-	if !in.Rejected {
-		r.Top = top
+	if r.Top = top; in.Rejected {
+		r.TopMisses = top
 	}
 	if err := r.Validate(); err != nil {
 		return ask.Plans{}, &ask.FieldError{Field: "objective", Value: in.Goal.Objective, Err: err}

@@ -51,6 +51,7 @@ type Request struct {
 	InitialBatch     int               `json:"initial_batch,omitempty"`
 	Risk             float64           `json:"risk,omitempty"`
 	Top              int               `json:"top,omitempty"`
+	TopMisses        int               `json:"top_misses,omitempty"`
 }
 
 // FromRequest puts r into JSON form.
@@ -60,7 +61,7 @@ func FromRequest(r planner.Request) Request {
 		Framework: r.Framework, Precision: r.Precision, MinBatch: r.MinBatch, MaxBatch: r.MaxBatch, Devices: r.Devices,
 		MinDevices: r.MinDevices, PerNode: r.PerNode, NodeHostBytes: r.NodeHostBytes, Shape: r.Shape, Plan: r.Plan,
 		Objective: r.Objective, TargetThroughput: r.TargetThroughput, PricePerHour: r.PricePerHour,
-		NoiseScale: r.NoiseScale, InitialBatch: r.InitialBatch, Risk: r.Risk, Top: r.Top,
+		NoiseScale: r.NoiseScale, InitialBatch: r.InitialBatch, Risk: r.Risk, Top: r.Top, TopMisses: r.TopMisses,
 	}
 }
 
@@ -71,7 +72,7 @@ func (r Request) Planner() planner.Request {
 		Framework: r.Framework, Precision: r.Precision, MinBatch: r.MinBatch, MaxBatch: r.MaxBatch, Devices: r.Devices,
 		MinDevices: r.MinDevices, PerNode: r.PerNode, NodeHostBytes: r.NodeHostBytes, Shape: r.Shape, Plan: r.Plan,
 		Objective: r.Objective, TargetThroughput: r.TargetThroughput, PricePerHour: r.PricePerHour,
-		NoiseScale: r.NoiseScale, InitialBatch: r.InitialBatch, Risk: r.Risk, Top: r.Top,
+		NoiseScale: r.NoiseScale, InitialBatch: r.InitialBatch, Risk: r.Risk, Top: r.Top, TopMisses: r.TopMisses,
 	}
 }
 

@@ -39,7 +39,7 @@ type FitFix struct {
 func NewFitCheck(f planner.FitReport) FitCheck {
 	p := f.Config.Plan
 	out := FitCheck{
-		Plan: p.String(), Shape: f.Config.Shape.Devices, Fits: f.Fits, Probability: f.Probability(),
+		Plan: p.String(), Shape: ShapeText(f.Config.Shape), Fits: f.Fits, Probability: f.Probability(),
 		MemGiB: f.Prediction.MemoryBytes / memory.GiB, BudgetGiB: f.Budget / memory.GiB,
 		DeviceGiB: f.Config.Accelerator.MemBytes / memory.GiB, HeadroomGiB: f.Headroom() / memory.GiB,
 		HostGiB: f.Memory.HostTotal(p.Devices()) / memory.GiB, Parts: byName(MemoryShares(f.Memory)),

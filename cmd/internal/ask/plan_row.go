@@ -2,6 +2,8 @@ package ask
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -71,7 +73,7 @@ type PlanRow struct {
 	GlobalBatch   int      `json:"global_batch" doc:"Samples per step."`
 	CostPerSample float64  `json:"cost_per_sample" doc:"In device-hours, or in the currency of price_per_hour."`
 	GoodputPerS   float64  `json:"goodput_samples_per_s" doc:"samples_per_s times the statistical efficiency, which is 1 where no noise scale was given."`
-	Shape         string   `json:"shape" doc:"Devices of each node." example:"8+8"`
+	Shape         string   `json:"shape" doc:"Devices of each node; of many nodes alike as 16x8." example:"8+8"`
 	By            string   `json:"by" doc:"The performance model that says so."`
 	Why           string   `json:"why,omitempty" doc:"Why it does not fit."`
 	Warnings      []string `json:"warnings"`
@@ -90,7 +92,7 @@ func NewPlanRow(ch planner.Choice) PlanRow {
 		Plan: ch.Config.Plan.String(), StepTimeSec: sec, StepTimeLo: lo, StepTimeHi: hi,
 		SamplesPerS: ch.Prediction.Throughput, MemGiB: ch.Prediction.MemoryBytes / memory.GiB, Fits: ch.Fits,
 		TFLOPsPerGPU: tflopsPerDevice(&ch.Config, ch.Prediction),
-		Shape:        ch.Config.Shape.Devices, By: ch.Prediction.By, Why: ch.Why, Warnings: Texts(ch.Prediction.Warnings),
+		Shape:        ShapeText(ch.Config.Shape), By: ch.Prediction.By, Why: ch.Why, Warnings: Texts(ch.Prediction.Warnings),
 	}
 }
 
@@ -125,4 +127,23 @@ func PlanRows(rk planner.Ranking, top int, rejected bool) []PlanRow {
 		}
 	}
 	return rows
+}
+
+// ShapeText writes the devices of each node, of more than eight nodes as runs:
+// "8+8", "16x8+4". Both forms are read.
+func ShapeText(s spec.Shape) string {
+	nodes := s.PerNode()
+	if len(nodes) <= 8 {
+		return s.Devices
+	}
+	var runs []string
+	for i := 0; i < len(nodes); {
+		j := i
+		for j < len(nodes) && nodes[j] == nodes[i] {
+			j++
+		}
+		runs = append(runs, fmt.Sprintf("%dx%d", j-i, nodes[i]))
+		i = j
+	}
+	return strings.Join(runs, "+")
 }
