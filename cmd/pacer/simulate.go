@@ -13,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
@@ -39,7 +38,9 @@ granted, and policies see which, never how fast. Example:
 Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
             gavel, gavel-trace, pollux, sia, blox, philly, philly-csv, acme,
             helios, pai2020, pai2023, alibaba-spot, tiresias; guessed, or
-            named as FILE:FORMAT
+            named as FILE:FORMAT; or made from --seed, as
+            synthetic:jobs=1000,per-hour=40,arrivals=bursty or
+            synthetic:fit=FILE, like those of a trace
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
             v100=36,p100=36 (one device per node), or a YAML file
 Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
@@ -196,11 +197,7 @@ func readCluster(s string) (spec.Cluster, error) {
 // readWorkload reads FILE[:FORMAT] and reports rows that cannot be used. It
 // returns the format.
 func (s *study) readWorkload(c *cli.Context) (format string, err error) {
-	path, format := splitFormat(c.String("workload"))
-	if format != "" && !slices.Contains(datasets.WorkloadFormats(), format) {
-		return "", notBuilt("workload format", format, datasets.WorkloadFormats(), "dl2")
-	}
-	w, err := datasets.OpenWorkload(c.Context, path, format)
+	w, path, err := loadWorkload(c, c.String("workload"))
 	if err != nil {
 		return "", err
 	}

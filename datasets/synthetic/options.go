@@ -1,0 +1,87 @@
+package synthetic
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Set changes the options that text names, key=value separated by commas:
+//
+//	jobs=1000               how many
+//	per-hour=20             mean arrivals
+//	arrivals=poisson        or bursty (DefaultBurst), diurnal (DefaultHours), or both: bursty+diurnal
+//	sizes=1x0.7+8x0.3       devices x share; or blox (BloxSizes)
+//	median-s=1800           of log-normal run times
+//	sigma=1.2               of their logarithm
+//	max-s=86400             the longest
+//	tenants=4               to whom jobs belong
+func (o *Options) Set(text string) error {
+	for _, item := range strings.Split(text, ",") {
+		if item == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(item, "=")
+		if err := o.set(key, value); err != nil {
+			return fmt.Errorf("synthetic: %s: %w", item, err)
+		}
+	}
+	return o.Validate()
+}
+
+func (o *Options) set(key, value string) (err error) {
+	switch key {
+	case "jobs":
+		o.Jobs, err = strconv.Atoi(value)
+	case "tenants":
+		o.Tenants, err = strconv.Atoi(value)
+	case "per-hour":
+		o.PerHour, err = strconv.ParseFloat(value, 64)
+	case "median-s":
+		o.MedianSec, err = strconv.ParseFloat(value, 64)
+	case "sigma":
+		o.Sigma, err = strconv.ParseFloat(value, 64)
+	case "max-s":
+		o.MaxSec, err = strconv.ParseFloat(value, 64)
+	case "arrivals":
+		return o.setArrivals(value)
+	case "sizes":
+		o.Sizes, err = parseSizes(value)
+	default:
+		return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants")
+	}
+	return err
+}
+
+func (o *Options) setArrivals(value string) error {
+	o.Burst, o.Hours = Burst{}, nil
+	for _, kind := range strings.Split(value, "+") {
+		switch kind {
+		case "poisson":
+		case "bursty":
+			o.Burst = DefaultBurst
+		case "diurnal":
+			o.Hours = DefaultHours()
+		default:
+			return fmt.Errorf("%q is not poisson, bursty or diurnal", kind)
+		}
+	}
+	return nil
+}
+
+func parseSizes(value string) ([]Size, error) {
+	if value == "blox" {
+		return BloxSizes(), nil
+	}
+	var out []Size
+	for _, part := range strings.Split(value, "+") {
+		n, share, _ := strings.Cut(part, "x")
+		devices, err1 := strconv.Atoi(n)
+		weight, err2 := strconv.ParseFloat(share, 64)
+		if err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("%q is not DEVICESxSHARE", part)
+		}
+		out = append(out, Size{Devices: devices, Share: weight})
+	}
+	return out, nil
+}

@@ -1,0 +1,41 @@
+package synthetic
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSet(t *testing.T) {
+	var o Options
+	if err := o.Set("jobs=50,per-hour=7.5,arrivals=bursty+diurnal,sizes=1x0.7+8x0.3,median-s=60,sigma=0.5,max-s=600,tenants=3"); err != nil {
+		t.Fatal(err)
+	}
+	want := Options{Jobs: 50, PerHour: 7.5, Burst: DefaultBurst, Hours: DefaultHours(), Sizes: []Size{{Devices: 1, Share: 0.7}, {Devices: 8, Share: 0.3}},
+		MedianSec: 60, Sigma: 0.5, MaxSec: 600, Tenants: 3}
+	if d := cmp.Diff(want, o); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if err := o.Set("arrivals=poisson,sizes=blox,jobs=60"); err != nil || o.Hours != nil || o.Burst != (Burst{}) || len(o.Sizes) != 4 || o.Jobs != 60 || o.PerHour != 7.5 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if err := new(Options).Set(""); err != nil {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		"job=5":              "job=5: want one of jobs",
+		"jobs=many":          "jobs=many: ",
+		"jobs":               "jobs: ",
+		"sizes=4":            `"4" is not DEVICESxSHARE`,
+		"sizes=2x1+1x1":      "sizes must ascend",
+		"arrivals=sometimes": `"sometimes" is not poisson, bursty or diurnal`,
+		"per-hour=-3":        "must be positive",
+		"sigma=NaN":          "must be positive",
+		"jobs=99999999":      "99999999 jobs, want 1..",
+	} {
+		if err := new(Options).Set(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", text, err, want)
+		}
+	}
+}
