@@ -4,7 +4,7 @@
 //	rubick.go      step times of 539 configurations on A800 (Zhang et al., Rubick, MLSys 2025)
 //	gavel.go       throughput tables of V100, P100, K80 (Narayanan et al., Gavel, OSDI 2020)
 //	published.go   training throughput printed in public documents, one schema for twelve sources
-//	workload.go    job traces: csv_workload.go, rubick_workload.go, gavel_workload.go
+//	workload.go    job traces; workload_format.go lists the formats, a file each: philly.go, helios.go, ...
 //
 // Start with importer.go, then rubick.go, which is the shortest whole importer.
 // Subpackages: catalog (models, accelerators, machines), synthetic (workloads
