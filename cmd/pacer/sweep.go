@@ -47,7 +47,7 @@ docs/studies.md describes the file.`,
 }
 
 // studySettings are the flags of simulate that a study may set.
-var studySettings = []string{"truth", "belief", "start-cost", "admission", "placement", "score", "compat"}
+var studySettings = []string{"truth", "belief", "start-cost", "admission", "placement", "score", "compat", "window", "load-scale"}
 
 // sweep is a study with the simulations it is made of.
 type sweep struct {
@@ -62,6 +62,8 @@ type simulated struct {
 	study
 	compat   bool // of another simulator's semantics
 	identity []string
+	// draw makes the jobs of a seed; nil = they are the same for all.
+	draw func(seed uint64) ([]spec.Job, error)
 }
 
 func runSweep(c *cli.Context) (err error) {
@@ -180,25 +182,34 @@ func (s *sweep) simulation(c *cli.Context, w studies.Workload, p studies.Schedul
 	flags := maps.Clone(settings)
 	flags["workload"], flags["cluster"], flags["policy"] = w.File, s.Cluster, p.Policy
 	read := (*study).readWorkload
+	var draw func(uint64) ([]spec.Job, error)
+	ctx := cli.NewContext(c.App, set, c)
 	if w.Synthetic != nil {
 		flags["workload"] = w.Name
+		draw = func(seed uint64) ([]spec.Job, error) {
+			jobs, err := synthetic.Workload(generator(w.Synthetic, seed))
+			if err != nil {
+				return nil, usagef("%w", err)
+			}
+			return cutWorkload(ctx, jobs)
+		}
 		read = func(sim *study, _ *cli.Context) (format string, err error) {
 			sim.workload = w.Name
-			sim.jobs, err = synthetic.Workload(generator(w.Synthetic, s.Seeds[0]))
+			sim.jobs, err = draw(s.Seeds[0])
 			return "csv", err
 		}
 	}
 	for name, value := range flags {
 		if err := set.Set(name, value); err != nil {
-			return nil, usagef("%s: %q: %w", name, value, err)
+			return nil, usagef("--%s %q: %w", name, value, err)
 		}
 	}
-	own, err := newStudyOf(cli.NewContext(c.App, set, c), read)
+	own, err := newStudyOf(ctx, read)
 	if err != nil {
 		return nil, err
 	}
 	digest, err := worldsDigest(c, own.truth.name, own.belief.name)
-	return &simulated{study: *own, compat: settings["compat"] != "", identity: append(settingWords(settings), "program="+s.program,
+	return &simulated{study: *own, draw: draw, compat: settings["compat"] != "", identity: append(settingWords(settings), "program="+s.program,
 		"truth="+own.truth.name, "belief="+own.belief.name, "start="+own.startCostText, "worlds="+digest)}, err
 }
 
@@ -223,9 +234,9 @@ func generator(w *studies.Synthetic, seed uint64) synthetic.Options {
 func (s *sweep) setup(_ context.Context, c studies.Cell) (studies.Setup, error) {
 	own := s.sims[c.Workload][c.Scheduler]
 	own.seed = c.Seed
-	if w := s.Workloads[c.Workload].Synthetic; w != nil {
+	if own.draw != nil {
 		var err error
-		if own.jobs, err = synthetic.Workload(generator(w, c.Seed)); err != nil {
+		if own.jobs, err = own.draw(c.Seed); err != nil {
 			return studies.Setup{}, err
 		}
 	}
