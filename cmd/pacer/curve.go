@@ -63,7 +63,7 @@ func runCurve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(questions) > 1 || axes.asked() {
+	if len(questions) > 1 || axes.asked.Asked() {
 		return runSurface(c, questions, axes.Axes)
 	}
 	q := questions[0]
@@ -93,14 +93,15 @@ func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
 		}
 		out[i] = q
 	}
-	return out, axes.check(c, out[0].Devices)
+	return out, asFlag(c, axes.asked.CheckPoints(len(axes.accelerators), out[0].Devices, maxPoints))
 }
 
 // curveRows is a curve or a surface to print.
 type curveRows struct {
 	title   string
 	rows    []ask.CurveRow
-	isNew   []bool // rows a table shows, the others are as one with less of something
+	isNew   []bool  // rows a table shows, the others are as one with less of something
+	none    []error // of accelerators on which nothing fits
 	surface bool
 	teaches bool // the batch is free
 }
@@ -136,7 +137,7 @@ func (t *curveRows) result() result {
 		}
 		csv = append(csv, line)
 	}
-	return result{json: ask.Curve{Points: t.rows}, csv: csv, table: t.print}
+	return result{json: ask.Curve{Points: t.rows, Warnings: ask.Texts(t.none)}, csv: csv, table: t.print}
 }
 
 // given writes a place on an axis for machines, nothing where there is no axis.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/ask"
-	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -24,28 +21,22 @@ func axesFlags() []cli.Flag {
 	}
 }
 
-// curveAxes is what a curve varies beside devices; Machines are those of the
-// accelerators.
+// curveAxes is what a curve varies beside devices.
 type curveAxes struct {
 	accelerators []string
+	asked        ask.Axes
 	planner.Axes
 }
 
-// Bounds of a surface.
-const (
-	maxCPUs    = 4096    // per device
-	maxHostGiB = 1 << 20 // per device
-	maxNetwork = 1e9     // Gbit/s
-	maxPoints  = 1 << 20
-)
+// maxPoints bounds a surface.
+const maxPoints = 1 << 20
 
 // readAxes reads axesFlags and the accelerators.
-func readAxes(c *cli.Context) (curveAxes, error) {
-	a := curveAxes{accelerators: acceleratorList(c.String("accelerator"))}
-	if slices.Contains(a.accelerators, "") && len(a.accelerators) > 1 {
-		return a, usagef("%s: --accelerator %s has a name missing beside a comma", c.Command.Name, c.String("accelerator"))
+func readAxes(c *cli.Context) (a curveAxes, err error) {
+	if a.accelerators, err = ask.AcceleratorList(c.String("accelerator")); err != nil {
+		return a, asFlag(c, err)
 	}
-	cpus, err := numbers(c, "cpus", 1, maxCPUs)
+	cpus, err := numbers(c, "cpus")
 	if err != nil {
 		return a, err
 	}
@@ -53,107 +44,47 @@ func readAxes(c *cli.Context) (curveAxes, error) {
 		if v != float64(int(v)) {
 			return a, usagef("%s: --cpus %g is not a whole number", c.Command.Name, v)
 		}
-		a.CPUs = append(a.CPUs, int(v))
+		a.asked.CPUs = append(a.asked.CPUs, int(v))
 	}
-	if a.HostBytes, err = numbers(c, "host-gib", 0, maxHostGiB); err != nil {
+	if a.asked.HostGiB, err = numbers(c, "host-gib"); err != nil {
 		return a, err
 	}
-	if a.InterBps, err = numbers(c, "network-gbps", 0, maxNetwork); err != nil {
+	if a.asked.NetworkGbps, err = numbers(c, "network-gbps"); err != nil {
 		return a, err
 	}
-	if len(a.InterBps) > 0 && c.IsSet("inter-node-gbps") {
-		return a, usagef("%s: --network-gbps %s and --inter-node-gbps %g both say how fast the network is: give one", c.Command.Name, c.String("network-gbps"), c.Float64("inter-node-gbps"))
-	}
-	for i := range a.HostBytes {
-		a.HostBytes[i] *= memory.GiB
-	}
-	for i := range a.InterBps {
-		a.InterBps[i] *= 1e9 / 8
-	}
-	return a, nil
+	a.Axes, err = a.asked.Planner(c.Float64("inter-node-gbps"))
+	return a, asFlag(c, err)
 }
 
-// threads is the end of the name of a CPU as an accelerator, after its comma.
-var threads = regexp.MustCompile(`^ \d+ threads?$`)
-
-// acceleratorList splits "h100,a100-80gb", and leaves "CPU X, 2 threads" whole.
-func acceleratorList(s string) (names []string) {
-	for i, part := range strings.Split(s, ",") {
-		if i > 0 && threads.MatchString(part) {
-			names[len(names)-1] += "," + part
-			continue
-		}
-		names = append(names, strings.TrimSpace(part))
-	}
-	return names
-}
-
-// numbers reads a comma-separated list of numbers, sorted, each once; those with
-// 0 as the least are above it. It is nil where the flag is not given.
-func numbers(c *cli.Context, flag string, least, most float64) ([]float64, error) {
-	if !c.IsSet(flag) {
-		return nil, nil
-	}
-	from := "above 0 and at most "
-	if least > 0 {
-		from = fmt.Sprintf("in %g..", least)
-	}
-	var out []float64
-	for _, text := range strings.Split(c.String(flag), ",") {
+// numbers reads a comma-separated list of numbers. It is nil where the flag is
+// not given.
+func numbers(c *cli.Context, flag string) (out []float64, err error) {
+	for _, text := range listFlag(c, flag) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil {
 			return nil, usagef("%s: --%s: %q is not a number; it wants such as 1,4,12", c.Command.Name, flag, text)
 		}
-		if !(v >= least && v <= most) || v == 0 {
-			return nil, usagef("%s: --%s %g is not %s%.0f", c.Command.Name, flag, v, from, most)
-		}
 		out = append(out, v)
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
-}
-
-// asked reports whether anything but devices and accelerators varies.
-func (a *curveAxes) asked() bool { return len(a.CPUs)+len(a.HostBytes)+len(a.InterBps) > 0 }
-
-// check reports a surface of too many points.
-func (a *curveAxes) check(c *cli.Context, devices int) error {
-	points := float64(devices)
-	for _, n := range []int{len(a.accelerators), len(a.CPUs), len(a.HostBytes), len(a.InterBps)} {
-		points *= float64(max(n, 1))
-	}
-	if points > maxPoints && (a.asked() || len(a.accelerators) > 1) {
-		return usagef("%s: %.0f points are more than %d: fewer values, or a smaller --max-devices", c.Command.Name, points, maxPoints)
-	}
-	return nil
+	return out, nil
 }
 
 // runSurface answers questions that differ in their accelerator. Those on which
 // nothing fits have no points, unless there are none at all.
 func runSurface(c *cli.Context, questions []question, axes planner.Axes) error {
-	t := &curveRows{surface: true, teaches: questions[0].GlobalBatch == 0}
-	var names []string
-	var nothing []error
-	for _, q := range questions {
-		s, err := q.planner.Surface(c.Context, q.Request, axes)
-		if errors.Is(err, planner.ErrInfeasible) {
-			nothing = append(nothing, err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		names = append(names, q.Accelerator.Name)
-		rows, isNew := ask.SurfaceRows(s, axes)
-		t.rows, t.isNew = append(t.rows, rows...), append(t.isNew, isNew...)
+	lines := make([]ask.Line, len(questions))
+	for i, q := range questions {
+		lines[i] = ask.Line{Request: q.Request, Planner: q.planner}
 	}
-	if len(t.rows) == 0 {
-		return errors.Join(nothing...)
+	found, err := ask.Surfaces(c.Context, lines, axes)
+	if err != nil {
+		return err
 	}
-	for _, err := range nothing {
+	for _, err := range found.None {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 	}
-	t.title = curveTitle(questions[0].Request, strings.Join(names, ", "))
+	t := &curveRows{surface: true, teaches: questions[0].GlobalBatch == 0, rows: found.Rows, isNew: found.IsNew, none: found.None}
+	t.title = curveTitle(questions[0].Request, strings.Join(found.Names, ", "))
 	return emit(c, t.result())
 }
 

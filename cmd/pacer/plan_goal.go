@@ -29,7 +29,7 @@ func goalFlags() []cli.Flag {
 func readGoal(c *cli.Context, r *planner.Request) error {
 	g := ask.Goal{
 		Objective: c.String("objective"), TargetSamplesPerS: c.Float64("target"), MinDevices: c.Int("min-devices"), PricePerHour: c.Float64("price-per-hour"),
-		MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk"),
+		Teaching: ask.Teaching{MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk")},
 	}
 	if c.IsSet("min-devices") {
 		if err := inRange(c, "min-devices", g.MinDevices, r.Devices); err != nil {

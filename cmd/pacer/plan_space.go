@@ -1,13 +1,12 @@
 package main
 
 import (
-	"maps"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -27,55 +26,28 @@ func spaceFlags() []cli.Flag {
 // readSpace reads spaceFlags; without any, or in a command that has none, the
 // space is the default one.
 func readSpace(c *cli.Context) (planner.Space, error) {
-	e := planner.Enumerate{MaxMicroBatch: c.Int("max-micro-batch"), TPAcrossNodes: c.Bool("tp-across-nodes")}
-	if c.IsSet("max-micro-batch") && e.MaxMicroBatch < 1 {
-		return nil, usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, e.MaxMicroBatch)
+	if n := c.Int("max-micro-batch"); c.IsSet("max-micro-batch") && n < 1 {
+		return nil, usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
 	}
-	var err error
-	if e.ZeRO, err = listFlag(c, "zero", map[string]int{"0": 0, "1": 1, "2": 2, "3": 3}); err != nil {
-		return nil, err
+	s := ask.Space{
+		Recompute: listFlag(c, "recompute"), Offload: listFlag(c, "offload"), Schedule: listFlag(c, "schedule"), Precisions: listFlag(c, "precisions"),
+		MaxMicroBatch: c.Int("max-micro-batch"), TPAcrossNodes: c.Bool("tp-across-nodes"),
 	}
-	if e.Recompute, err = listFlag(c, "recompute", byName(spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull)); err != nil {
-		return nil, err
-	}
-	if e.Offload, err = listFlag(c, "offload", byName(spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams)); err != nil {
-		return nil, err
-	}
-	if e.Precisions, err = listFlag(c, "precisions", byName(spec.Precisions()...)); err != nil {
-		return nil, err
-	}
-	if c.IsSet("precisions") && c.IsSet("precision") {
-		return nil, usagef("%s: --precision names one format and --precisions those to choose from: give one of them", c.Command.Name)
-	}
-	e.Schedules, err = listFlag(c, "schedule", byName(append(spec.Schedules(), spec.Schedule1F1B)...))
-	return e, err
-}
-
-func byName[T ~string](values ...T) map[string]T {
-	out := map[string]T{}
-	for _, v := range values {
-		if v != "" {
-			out[string(v)] = v
+	for _, text := range listFlag(c, "zero") {
+		stage, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil {
+			return nil, usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
 		}
+		s.ZeRO = append(s.ZeRO, stage)
 	}
-	return out
+	e, err := s.Enumerate(c.String("precision"))
+	return e, asFlag(c, err)
 }
 
-// listFlag reads a comma-separated list of values known by name; nil where the
-// flag is not given.
-func listFlag[T comparable](c *cli.Context, flag string, known map[string]T) ([]T, error) {
+// listFlag splits a comma-separated list; nil where the flag is not given.
+func listFlag(c *cli.Context, flag string) []string {
 	if !c.IsSet(flag) {
-		return nil, nil
+		return nil
 	}
-	var out []T
-	for _, name := range strings.Split(c.String(flag), ",") {
-		v, ok := known[strings.ToLower(strings.TrimSpace(name))]
-		if !ok {
-			return nil, usagef("%s: --%s %s is not one of %s", c.Command.Name, flag, name, strings.Join(slices.Sorted(maps.Keys(known)), " "))
-		}
-		if !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	return out, nil
+	return strings.Split(c.String(flag), ",")
 }

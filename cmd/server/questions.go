@@ -15,7 +15,6 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/planner"
 )
 
 // Network is how a question brings its model along.
@@ -35,7 +34,8 @@ type PredictRequest struct {
 	ask.Question
 	ask.Fixed
 	Network
-	Explain bool `json:"explain,omitempty" doc:"Say where time and memory go."`
+	Explain bool   `json:"explain,omitempty" doc:"Say where time and memory go."`
+	Emit    string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Write what starts the plan under this training framework: launch in the answer."`
 }
 
 // BatchRequest asks about many plans.
@@ -52,26 +52,8 @@ type Batch struct {
 // BatchRow is a prediction, or why there is none.
 type BatchRow struct {
 	Plan    *ask.PlanRow `json:"plan,omitempty"`
+	Launch  *ask.Launch  `json:"launch,omitempty" doc:"What starts the plan, where that was asked for."`
 	Problem *Problem     `json:"problem,omitempty"`
-}
-
-// PlanRequest asks for the best plans.
-type PlanRequest struct {
-	ask.Question
-	ask.Goal
-	Network
-	Devices  int  `json:"devices" minimum:"1" maximum:"1048576" example:"16"`
-	Top      *int `json:"top,omitempty" minimum:"0" maximum:"1000" doc:"The best so many plans, 10 if absent, 0 = all of them, 10000 at most."`
-	Rejected bool `json:"rejected,omitempty" doc:"Plans that do not fit too, with the reason."`
-	Pareto   bool `json:"pareto,omitempty" doc:"The plans no other beats in speed, memory and devices at once, too."`
-	Probe    int  `json:"probe,omitempty" minimum:"1" maximum:"100" doc:"The so many measurements, too, that would change the choice most."`
-}
-
-// CurveRequest asks for the best throughput of every number of devices.
-type CurveRequest struct {
-	ask.Question
-	Network
-	MaxDevices int `json:"max_devices" minimum:"1" maximum:"65536" example:"64"`
 }
 
 // FitCheckRequest asks whether a plan, or any, fits.
@@ -98,7 +80,7 @@ func (s *Server) registerQuestions(api huma.API, m *router) {
 		"As pacer plan. Where none fits the answer is a problem that names the nearest miss and what would help, unless rejected plans are asked for.", []int{404, 422}},
 		func(ctx context.Context, in *body[PlanRequest]) (ask.Plans, error) { return s.plan(ctx, &in.Body) })
 	register(s, api, m, operation{http.MethodPost, "/v1/curve", "curve", tag, search, "Best throughput of every number of devices",
-		"As pacer curve.", []int{404, 422}},
+		"As pacer curve: a surface where there are axes, or accelerators with commas between.", []int{404, 422}},
 		func(ctx context.Context, in *body[CurveRequest]) (ask.Curve, error) { return s.curve(ctx, &in.Body) })
 	register(s, api, m, operation{http.MethodPost, "/v1/fit-check", "fit-check", tag, search, "Does it fit, by how much, what would make it fit",
 		"As pacer fit-check.", []int{404, 422}},
@@ -110,11 +92,11 @@ func (s *Server) registerQuestions(api huma.API, m *router) {
 // predict answers as pacer predict does.
 func (s *Server) predict(ctx context.Context, in *PredictRequest) (ask.Plans, error) {
 	start := time.Now()
-	row, err := s.predictRow(ctx, in)
+	row, begin, err := s.predictRow(ctx, in)
 	if err != nil {
 		return ask.Plans{}, err
 	}
-	out := ask.Plans{Plans: []ask.PlanRow{row}, Evaluated: 1}
+	out := ask.Plans{Plans: []ask.PlanRow{row}, Evaluated: 1, Launch: begin}
 	if row.Fits {
 		out.Fitting = 1
 	}
@@ -122,24 +104,34 @@ func (s *Server) predict(ctx context.Context, in *PredictRequest) (ask.Plans, er
 	return out, nil
 }
 
-func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (ask.PlanRow, error) {
+// predictRow returns the plan asked about, with what starts it where that was
+// asked for.
+func (s *Server) predictRow(ctx context.Context, in *PredictRequest) (row ask.PlanRow, start *ask.Launch, err error) {
 	in.into(&in.Question)
+	if err := ask.CheckFramework(in.Emit); err != nil {
+		return row, nil, err
+	}
 	r, a, err := s.known.resolve(ctx, &in.Question)
 	if err == nil {
 		err = r.Fix(&in.Question, in.Fixed)
 	}
 	if err != nil {
-		return ask.PlanRow{}, err
+		return row, nil, err
 	}
 	choice, err := a.planner.Fixed(ctx, r.Request)
 	if err != nil {
-		return ask.PlanRow{}, err
+		return row, nil, err
 	}
-	row := ask.NewPlanRow(choice)
+	row = ask.NewPlanRow(choice)
 	if in.Explain {
-		row.Explain, err = a.explain(choice.Config)
+		if row.Explain, err = a.explain(choice.Config); err != nil {
+			return row, nil, err
+		}
 	}
-	return row, err
+	if in.Emit != "" {
+		start, err = ask.NewLaunch(in.Emit, choice)
+	}
+	return row, start, err
 }
 
 // explain says where the time and memory of c go.
@@ -182,77 +174,13 @@ func (s *Server) batchRow(ctx context.Context, q *PredictRequest) (out BatchRow)
 			out = BatchRow{Problem: newProblem(http.StatusInternalServerError, "", "an internal error, which was logged")}
 		}
 	}()
-	row, err := s.predictRow(ctx, q)
+	row, begin, err := s.predictRow(ctx, q)
 	if err != nil {
 		p := problem(err)
 		shorten(&p.ErrorModel)
 		return BatchRow{Problem: p}
 	}
-	return BatchRow{Plan: &row}
-}
-
-// maxRows bounds the plans of one answer.
-const maxRows = 10000
-
-// plan answers as pacer plan does.
-func (s *Server) plan(ctx context.Context, in *PlanRequest) (ask.Plans, error) {
-	start := time.Now()
-	top := 10
-	if in.Top != nil {
-		top = cmp.Or(*in.Top, maxRows)
-	}
-	in.Network.into(&in.Question)
-	r, a, err := s.known.resolve(ctx, &in.Question)
-	if err != nil {
-		return ask.Plans{}, err
-	}
-	r.Devices = in.Devices
-	if err := in.Goal.Set(&r.Request); err != nil {
-		return ask.Plans{}, err
-	}
-	if r.GlobalBatch == 0 && r.MinBatch == 0 {
-		return ask.Plans{}, noBatch()
-	}
-	if r.Top = top; in.Rejected {
-		r.TopMisses = top
-	}
-	if err := r.Validate(); err != nil {
-		return ask.Plans{}, &ask.FieldError{Field: "objective", Value: in.Goal.Objective, Err: err}
-	}
-	ranking, err := a.planner.Rank(ctx, r.Request)
-	if err != nil {
-		return ask.Plans{}, err
-	}
-	out := ask.Plans{Plans: ask.PlanRows(ranking, top, in.Rejected), Evaluated: ranking.Evaluated, Fitting: ranking.Fitting}
-	if ranking.Fitting == 0 && !in.Rejected {
-		if _, err := a.planner.Best(ctx, r.Request); err != nil { // says what would help
-			return ask.Plans{}, err
-		}
-	}
-	if ranking.Fitting > 0 {
-		err = a.beside(ctx, in, r.Request, &out)
-	}
-	out.ElapsedS = time.Since(start).Seconds()
-	return out, err
-}
-
-// beside answers what was asked beside the best plans.
-func (a *asked) beside(ctx context.Context, in *PlanRequest, r planner.Request, out *ask.Plans) error {
-	if in.Pareto {
-		front, err := a.planner.Pareto(ctx, r)
-		if err != nil {
-			return err
-		}
-		out.Pareto = ask.PlanRows(front, 0, false)
-	}
-	if in.Probe > 0 {
-		probes, err := a.planner.Probes(ctx, r, in.Probe)
-		if err != nil {
-			return err
-		}
-		out.Probes = ask.ProbeRows(probes)
-	}
-	return nil
+	return BatchRow{Plan: &row, Launch: begin}
 }
 
 func noBatch() error {
@@ -267,17 +195,6 @@ func (s *Server) searched(ctx context.Context, q *ask.Question, n *Network) (ask
 		err = noBatch()
 	}
 	return r, a, err
-}
-
-// curve answers as pacer curve does.
-func (s *Server) curve(ctx context.Context, in *CurveRequest) (ask.Curve, error) {
-	r, a, err := s.searched(ctx, &in.Question, &in.Network)
-	if err != nil {
-		return ask.Curve{}, err
-	}
-	r.Devices = in.MaxDevices
-	curve, err := a.planner.Curve(ctx, r.Request)
-	return ask.Curve{Points: ask.CurveRows(curve)}, err
 }
 
 // fitCheck answers as pacer fit-check does.

@@ -119,6 +119,84 @@ func TestPlanGoals(t *testing.T) {
 	}
 }
 
+// A plan is asked for with every flag of the command line: from which plans, with
+// an explanation, with what starts it, and whether a running job should go over.
+func TestPlanHasTheFlags(t *testing.T) {
+	s := newServer(t, Options{})
+	const known = `{"model":"llama3-8b","accelerator":"h100","devices":16,"global_batch":128,"top":0,`
+	got := post[ask.Plans](t, s, "/v1/plan", known+`"zero":[1,2],"recompute":["none","full"],"offload":["none"],"schedule":["1f1b","zb-h1"],"max_micro_batch":1,"precisions":["bf16","fp8"],
+		"explain":true,"emit":"megatron","from":"dp=16,mb=1,ga=8,zero=3","remaining":1e6,"restart_s":60,"storage_gbytes":10,"in_place":false}`)
+	seen := map[string]bool{}
+	for _, row := range got.Plans {
+		for _, part := range strings.Split(row.Plan, ",") {
+			seen[part] = true
+		}
+	}
+	for part, want := range map[string]bool{"zero=1": true, "zero=3": false, "recompute=full": true, "recompute=selective": false, "offload=optimizer": false,
+		"schedule=zb-h1": true, "schedule=gpipe": false, "mb=2": false, "precision=bf16": true, "precision=fp8": true, "tp=16": false} {
+		if seen[part] != want {
+			t.Errorf("a plan with %s: %v, want %v", part, seen[part], want)
+		}
+	}
+	if e := got.Plans[0].Explain; e["step_s"]["compute"] <= 0 || e["mem_gib"]["parameters"] <= 0 || got.Plans[1].Explain != nil {
+		t.Errorf("explained %v, and the second %v", e, got.Plans[1].Explain)
+	}
+	if l := got.Launch; l == nil || l.Framework != "megatron" || l.File == "" || !strings.Contains(l.Text, "--seq-length") {
+		t.Errorf("launch %+v", l)
+	}
+	if m := got.Move; m == nil || m.RemainSamples != 1e6 || m.To != got.Plans[0].Plan || !(m.CostS >= 60) {
+		t.Errorf("move %+v", m)
+	}
+	if wide := post[ask.Plans](t, s, "/v1/plan", known+`"tp_across_nodes":true}`); !slices.ContainsFunc(wide.Plans, func(r ask.PlanRow) bool { return strings.Contains(r.Plan, "tp=16") }) {
+		t.Error("no tensor parallel group spans nodes")
+	}
+	if by := post[ask.Plans](t, s, "/v1/plan", known+`"objective":"min-devices","target":8}`); by.Plans[0].SamplesPerS < 8 || by.Plans[0].Devices == 16 {
+		t.Errorf("for a target: %+v", by.Plans[0])
+	}
+	one := post[ask.Plans](t, s, "/v1/predict", `{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,zero=3,recompute=full","emit":"torchtitan"}`)
+	if one.Launch == nil || one.Launch.Framework != "torchtitan" {
+		t.Errorf("launch of one plan: %+v", one.Launch)
+	}
+}
+
+// A curve is asked for with every flag of the command line; lists make it a
+// surface, which is the planner's.
+func TestCurveHasTheFlags(t *testing.T) {
+	s := newServer(t, Options{})
+	const known = `{"model":"llama3-8b","max_devices":8,`
+	free := post[ask.Curve](t, s, "/v1/curve", known+`"accelerator":"h100","objective":"goodput","min_batch":32,"max_batch":256,"noise_scale":1000,"initial_batch":64,"risk":0.05,"zero":[3]}`)
+	for _, p := range free.Points {
+		if p.GlobalBatch < 32 || !strings.Contains(p.Plan, "zero=3") || p.GoodputPerS == p.SamplesPerS && p.GlobalBatch > 64 {
+			t.Errorf("%+v", p)
+		}
+	}
+	got := post[ask.Curve](t, s, "/v1/curve", known+`"global_batch":64,"accelerator":"h100,a100-80gb,t4","cpus":[4,1,4],"host_gib":[64,256],"network_gbps":[400,100]}`)
+	type place struct {
+		accelerator string
+		cpus        int
+		host, gbps  float64
+	}
+	seen := map[place]int{}
+	for _, p := range got.Points {
+		seen[place{p.Accelerator, p.CPUs, p.HostGiB, p.NetworkGbps}]++
+	}
+	for _, a := range []string{"H100-80GB-SXM", "A100-80GB-SXM"} {
+		for _, cpus := range []int{1, 4} {
+			for _, host := range []float64{64, 256} {
+				for _, gbps := range []float64{100, 400} {
+					if seen[place{a, cpus, host, gbps}] == 0 {
+						t.Errorf("no point on %s with %d CPUs, %g GiB, %g Gbit/s", a, cpus, host, gbps)
+					}
+				}
+			}
+		}
+	}
+	small := post[ask.Curve](t, s, "/v1/curve", `{"model":"llama3-8b","max_devices":1,"global_batch":64,"accelerator":"h100,t4"}`)
+	if len(small.Warnings) != 1 || !strings.Contains(small.Warnings[0], "T4") || len(small.Points) == 0 {
+		t.Errorf("%+v", small)
+	}
+}
+
 // The plain reader takes only what the schema and encoding/json read alike.
 func FuzzPlainQuestion(f *testing.F) {
 	s := newServer(f, Options{})
@@ -212,6 +290,29 @@ func TestBadInput(t *testing.T) {
 		{"/v1/plan", `{` + known + `,"devices":0,"global_batch":8}`, 422, `"body.devices","value":0`},
 		{"/v1/plan", `{"model":"llama3.1-405b","accelerator":"h100","devices":8,"global_batch":8}`, 422, "the nearest"},
 		{"/v1/curve", `{` + known + `,"max_devices":1e9,"global_batch":8}`, 422, `"body.max_devices","value":1000000000`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"zero":[4]}`, 422, `"body.zero[0]","value":4`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"zero":"0,1"}`, 422, `"body.zero","value":"0,1"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"recompute":["some"]}`, 422, `"body.recompute[0]","value":"some"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"precisions":["int8"]}`, 422, `"body.precisions","value":"int8"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"precisions":["fp8"],"precision":"bf16"}`, 422, `"body.precisions","value":"fp8"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"max_micro_batch":0}`, 422, `"body.max_micro_batch","value":0`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"emit":"nosuch"}`, 422, `"body.emit","value":"nosuch"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"from":"dp=x","remaining":1}`, 422, `"body.from","value":"dp=x"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"from":"dp=8"}`, 422, `needs remaining`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"from":"dp=8","remaining":1}`, 422, `"body.from","value":"dp=8"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"remaining":5}`, 422, `"body.remaining","value":5`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"in_place":true}`, 422, `"body.in_place","value":true`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"target":5,"target_samples_per_s":6}`, 422, `"body.target","value":5`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8,zero=3,recompute=full","emit":"nosuch"}`, 422, `"body.emit","value":"nosuch"`},
+		{"/v1/predict", `{` + known + `,"plan":"dp=8,zero=3,offload=params,recompute=full","emit":"megatron"}`, 422, `cannot express`},
+		{"/v1/curve", `{` + known + `,"max_devices":8,"global_batch":8,"cpus":[0]}`, 422, `"body.cpus[0]","value":0`},
+		{"/v1/curve", `{` + known + `,"max_devices":8,"global_batch":8,"host_gib":[-1]}`, 422, `"body.host_gib[0]","value":-1`},
+		{"/v1/curve", `{` + known + `,"max_devices":8,"global_batch":8,"network_gbps":[100],"inter_node_gbps":400}`, 422, `"body.inter_node_gbps","value":400`},
+		{"/v1/curve", `{` + known + `,"max_devices":65536,"global_batch":8,"cpus":[1,2]}`, 422, `"body.max_devices","value":65536`},
+		{"/v1/curve", `{` + known + `,"max_devices":8,"global_batch":8,"objective":"cost"}`, 422, `"body.objective","value":"cost"`},
+		{"/v1/curve", `{` + known + `,"max_devices":8,"objective":"goodput","min_batch":8,"max_batch":64}`, 422, `noise scale`},
+		{"/v1/curve", `{` + known + `,"max_devices":8}`, 422, `"body.global_batch","value":0`},
+		{"/v1/curve", `{"model":"llama3-8b","accelerator":"h100,,a100","max_devices":8,"global_batch":8}`, 422, `"body.accelerator","value":"h100,,a100"`},
 		{"/v1/fit-check", `{` + known + `,"global_batch":8}`, 422, `"body.devices","value":0`},
 		{"/v1/oracle/predict", `{"config":{"model":{"name":"x","param_count":-1},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"y"},"shape":{"devices":"1"},"link":{}}}`, 422, `"body.param_count","value":-1`},
 		{"/v1/oracle/predict", `{"config":{"model":{"name":"x","param_count":1e9},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"y"},"shape":{"devices":"abc"},"link":{}}}`, 422, `"body.shape.devices","value":"abc"`},
@@ -248,8 +349,8 @@ var (
 	seedBodies = []string{
 		`{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,tp=2,mb=1,zero=1","seq":2048,"global_batch":8}`,
 		`{"questions":[{"model":"llama3-8b","accelerator":"h100","plan":"dp=8"}]}`,
-		`{"model":"llama3-8b","accelerator":"h100","devices":2,"global_batch":2,"top":1}`,
-		`{"model":"llama3-8b","accelerator":"h100","max_devices":2,"global_batch":2}`,
+		`{"model":"llama3-8b","accelerator":"h100","devices":2,"global_batch":2,"top":1,"explain":true,"emit":"megatron","from":"dp=2,zero=3","remaining":10,"restart_s":1,"storage_gbytes":1,"in_place":true,"zero":[3],"recompute":["full"],"offload":["none"],"schedule":["1f1b"],"precisions":["bf16"],"max_micro_batch":1,"tp_across_nodes":true}`,
+		`{"model":"llama3-8b","accelerator":"h100","max_devices":2,"global_batch":2,"objective":"throughput","risk":0.1,"zero":[3],"cpus":[1],"host_gib":[64],"network_gbps":[100]}`,
 		`{"model":"llama3-8b","accelerator":"h100","devices":2,"global_batch":2}`,
 		`{"measurements":[{"config":{"model":{"name":"m"},"plan":{"dp":1,"tp":1,"pp":1,"mb":1,"ga":1},"accelerator":{"name":"a"},"shape":{"devices":"1"},"link":{}},"outcome":"ok","step_sec":[1],"source":"s"}]}`,
 		`{"models":["m"]}`,

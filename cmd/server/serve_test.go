@@ -261,6 +261,9 @@ func TestOpenAPI(t *testing.T) {
 	}
 	for schema, fields := range map[string][]string{
 		"PredictRequest": {"model", "accelerator", "plan", "shape", "explain", "network", "seq"},
+		"PlanRequest":    {"from", "remaining", "restart_s", "storage_gbytes", "in_place", "zero", "recompute", "offload", "schedule", "precisions", "max_micro_batch", "tp_across_nodes", "explain", "emit", "target", "risk", "noise_scale"},
+		"CurveRequest":   {"objective", "min_batch", "max_batch", "noise_scale", "initial_batch", "risk", "zero", "cpus", "host_gib", "network_gbps"},
+		"Plans":          {"launch", "move", "pareto", "probes"},
 		"PlanRow":        {"plan", "step_time_s", "mem_gib", "fits", "warnings", "explain"},
 		"OracleRequest":  {"model", "accelerator", "global_batch", "plan"},
 	} {

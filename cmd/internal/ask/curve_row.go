@@ -4,7 +4,8 @@ import "github.com/pacer-ml/pacer/planner"
 
 // Curve is the JSON of pacer curve.
 type Curve struct {
-	Points []CurveRow `json:"points" doc:"One per device count from the first feasible one, of a surface for every combination of its axes; throughput, or goodput where that is the objective, never falls with devices."`
+	Points   []CurveRow `json:"points" doc:"One per device count from the first feasible one, of a surface for every combination of its axes; throughput, or goodput where that is the objective, never falls with devices."`
+	Warnings []string   `json:"warnings,omitempty" doc:"Accelerators of a surface on which nothing fits."`
 }
 
 // CurveRow is one point of a Curve; lo and hi bound a 90 % interval. The axes of

@@ -1,6 +1,9 @@
 package ask
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -9,14 +12,21 @@ import (
 // zero value asks for the fastest plan on exactly the devices named.
 type Goal struct {
 	Objective         string  `json:"objective,omitempty" enum:"throughput,cost,min-devices,goodput" doc:"What is best; throughput if absent. cost and min-devices take the devices for the most there are."`
-	TargetSamplesPerS float64 `json:"target_samples_per_s,omitempty" exclusiveMinimum:"0" maximum:"1e15" doc:"For min-devices."`
+	TargetSamplesPerS float64 `json:"target_samples_per_s,omitempty" exclusiveMinimum:"0" maximum:"1e15" doc:"For min-devices; --target of the command line."`
+	Target            float64 `json:"target,omitempty" exclusiveMinimum:"0" maximum:"1e15" doc:"The same as target_samples_per_s."`
 	MinDevices        int     `json:"min_devices,omitempty" minimum:"1" maximum:"1048576" doc:"Makes the devices a range."`
 	PricePerHour      float64 `json:"price_per_hour,omitempty" exclusiveMinimum:"0" maximum:"1e9" doc:"Of one device; costs are in device-hours if absent."`
-	MinBatch          int     `json:"min_batch,omitempty" minimum:"1" maximum:"16777216" doc:"Least global batch, where it is free."`
-	MaxBatch          int     `json:"max_batch,omitempty" minimum:"1" maximum:"16777216" doc:"Largest global batch, where it is free."`
-	NoiseScale        float64 `json:"noise_scale,omitempty" exclusiveMinimum:"0" maximum:"1e15" doc:"Gradient noise scale in samples, for goodput."`
-	InitialBatch      int     `json:"initial_batch,omitempty" minimum:"1" maximum:"16777216" doc:"Batch at which a sample teaches 1; min_batch if absent."`
-	Risk              float64 `json:"risk,omitempty" exclusiveMinimum:"0" maximum:"0.5" doc:"Compare plans by the speed they fall short of with this probability, not by the median."`
+	Teaching
+}
+
+// Teaching is how samples teach: which batches may be taken, and how certain the
+// speed has to be. The zero value is the batch of the question, by the median.
+type Teaching struct {
+	MinBatch     int     `json:"min_batch,omitempty" minimum:"1" maximum:"16777216" doc:"Least global batch, where it is free."`
+	MaxBatch     int     `json:"max_batch,omitempty" minimum:"1" maximum:"16777216" doc:"Largest global batch, where it is free."`
+	NoiseScale   float64 `json:"noise_scale,omitempty" exclusiveMinimum:"0" maximum:"1e15" doc:"Gradient noise scale in samples, for goodput."`
+	InitialBatch int     `json:"initial_batch,omitempty" minimum:"1" maximum:"16777216" doc:"Batch at which a sample teaches 1; min_batch if absent."`
+	Risk         float64 `json:"risk,omitempty" exclusiveMinimum:"0" maximum:"0.5" doc:"Compare plans by the speed they fall short of with this probability, not by the median."`
 }
 
 // Set writes g into r, which has everything else. The planner checks it.
@@ -29,7 +39,10 @@ func (g *Goal) Set(r *planner.Request) error {
 			return &FieldError{Field: "max_batch", Value: g.MaxBatch, Why: "and min_batch must bound the global batch from both sides"}
 		}
 	}
-	r.Objective, r.TargetThroughput, r.MinDevices = planner.Objective(g.Objective), g.TargetSamplesPerS, g.MinDevices
+	if g.Target > 0 && g.TargetSamplesPerS > 0 && g.Target != g.TargetSamplesPerS {
+		return &FieldError{Field: "target", Value: g.Target, Why: fmt.Sprintf("and target_samples_per_s %g are the same thing: give one of them", g.TargetSamplesPerS)}
+	}
+	r.Objective, r.TargetThroughput, r.MinDevices = planner.Objective(g.Objective), cmp.Or(g.TargetSamplesPerS, g.Target), g.MinDevices
 	r.PricePerHour, r.MinBatch, r.MaxBatch = g.PricePerHour, g.MinBatch, g.MaxBatch
 	r.NoiseScale, r.InitialBatch, r.Risk = g.NoiseScale, g.InitialBatch, g.Risk
 	return nil
@@ -46,32 +59,6 @@ func ProbeRows(probes []planner.Probe) []ProbeRow {
 	out := make([]ProbeRow, len(probes))
 	for i, p := range probes {
 		out[i] = ProbeRow{PlanRow: NewPlanRow(p.Choice), Gain: p.Gain}
-	}
-	return out
-}
-
-// MoveRow says whether going from one plan to another pays.
-type MoveRow struct {
-	From          string  `json:"from"`
-	To            string  `json:"to"`
-	Worth         bool    `json:"worth"`
-	Probability   float64 `json:"probability" doc:"That it pays, by the intervals of both predictions."`
-	CostS         float64 `json:"cost_s" doc:"Time without training."`
-	StayS         float64 `json:"stay_s" doc:"To the end of the job as it runs."`
-	GoS           float64 `json:"go_s" doc:"To the end of the job with the move, cost included."`
-	StateGiB      float64 `json:"state_gib" doc:"A checkpoint."`
-	MovedGiB      float64 `json:"moved_gib" doc:"Of it, what some device needs and has not."`
-	BreakEven     float64 `json:"break_even_samples,omitempty" doc:"Samples that must remain for the move to pay; absent where it never does."`
-	RemainSamples float64 `json:"remaining_samples"`
-}
-
-// NewMoveRow writes the answer to m out.
-func NewMoveRow(m *planner.Move, a planner.Moving) MoveRow {
-	out := MoveRow{From: m.From.Plan.String(), To: m.To.Plan.String(), Worth: a.Worth, Probability: a.Probability,
-		CostS: a.CostSec, StayS: a.StaySec, GoS: a.GoSec, StateGiB: a.StateBytes / gib, MovedGiB: a.MovedBytes / gib,
-		RemainSamples: m.RemainingSamples}
-	if a.BreakEvenSamples < 1e300 {
-		out.BreakEven = a.BreakEvenSamples
 	}
 	return out
 }

@@ -20,6 +20,7 @@ type Plans struct {
 	Pareto     []PlanRow      `json:"pareto,omitempty" doc:"Plans no other beats in speed, memory and devices at once, where that was asked for."`
 	Probes     []ProbeRow     `json:"probes,omitempty" doc:"Measurements that would change the choice most, where that was asked for."`
 	Move       *MoveRow       `json:"move,omitempty" doc:"Whether to go over to the best plan, where that was asked."`
+	Launch     *Launch        `json:"launch,omitempty" doc:"What starts the best plan, where that was asked for."`
 	Infeasible *InfeasibleRow `json:"infeasible,omitempty" doc:"Why there is no plan."`
 }
 
