@@ -299,7 +299,7 @@ func TestBadInput(t *testing.T) {
 		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"emit":"nosuch"}`, 422, `"body.emit","value":"nosuch"`},
 		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"from":"dp=x","remaining":1}`, 422, `"body.from","value":"dp=x"`},
 		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"from":"dp=8"}`, 422, `needs remaining`},
-		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"from":"dp=8","remaining":1}`, 422, `"body.from","value":"dp=8"`},
+		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"from":"dp=8","remaining":1,"to":"dp=8,zero=3"}`, 422, `"body.from","value":"dp=8"`},
 		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"remaining":5}`, 422, `"body.remaining","value":5`},
 		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"in_place":true}`, 422, `"body.in_place","value":true`},
 		{"/v1/plan", `{` + known + `,"devices":8,"global_batch":8,"target":5,"target_samples_per_s":6}`, 422, `"body.target","value":5`},
