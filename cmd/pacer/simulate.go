@@ -127,10 +127,7 @@ func runSimulate(c *cli.Context) (err error) {
 }
 
 // newStudy reads the flags, everything that can be wrong with them first.
-func newStudy(c *cli.Context) (*study, error) { return newStudyOf(c, (*study).readWorkload) }
-
-// newStudyOf is newStudy with the jobs read by read, which returns their format.
-func newStudyOf(c *cli.Context, read func(*study, *cli.Context) (format string, err error)) (*study, error) {
+func newStudy(c *cli.Context) (*study, error) {
 	s := &study{admission: c.String("admission"), placement: c.String("placement"), seed: seed(c)}
 	for _, f := range []string{"workload", "cluster"} {
 		if c.String(f) == "" {
@@ -156,7 +153,7 @@ func newStudyOf(c *cli.Context, read func(*study, *cli.Context) (format string, 
 	if s.cluster, err = readCluster(c.String("cluster")); err != nil {
 		return nil, err
 	}
-	format, err := read(s, c)
+	format, err := s.readWorkload(c)
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/datasets/synthetic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -173,30 +172,46 @@ func settingWords(settings map[string]string) []string {
 
 // simulation reads what pacer simulate would with these flags.
 func (s *sweep) simulation(c *cli.Context, w studies.Workload, p studies.Scheduler, settings map[string]string) (*simulated, error) {
-	set := flag.NewFlagSet("simulate", flag.ContinueOnError)
-	for _, f := range simulateCommand().Flags {
-		if err := f.Apply(set); err != nil {
-			return nil, err
+	flags := maps.Clone(settings)
+	flags["workload"], flags["cluster"], flags["policy"] = w.Jobs, s.Cluster, p.Policy
+	seeded := func(seed uint64) (*cli.Context, error) {
+		flags := maps.Clone(flags)
+		flags["seed"] = strconv.FormatUint(seed, 10)
+		return simulateContext(c, flags)
+	}
+	ctx, err := seeded(s.Seeds[0])
+	if err != nil {
+		return nil, err
+	}
+	own, err := newStudy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var draw func(uint64) ([]spec.Job, error)
+	if w.Drawn() {
+		draw = func(seed uint64) ([]spec.Job, error) {
+			ctx, err := seeded(seed)
+			if err != nil {
+				return nil, err
+			}
+			read, _, err := loadWorkload(ctx, w.Jobs)
+			if err != nil {
+				return nil, err
+			}
+			return cutWorkload(ctx, read.Jobs)
 		}
 	}
-	flags := maps.Clone(settings)
-	flags["workload"], flags["cluster"], flags["policy"] = w.File, s.Cluster, p.Policy
-	read := (*study).readWorkload
-	var draw func(uint64) ([]spec.Job, error)
-	ctx := cli.NewContext(c.App, set, c)
-	if w.Synthetic != nil {
-		flags["workload"] = w.Name
-		draw = func(seed uint64) ([]spec.Job, error) {
-			jobs, err := synthetic.Workload(generator(w.Synthetic, seed))
-			if err != nil {
-				return nil, usagef("%w", err)
-			}
-			return cutWorkload(ctx, jobs)
-		}
-		read = func(sim *study, _ *cli.Context) (format string, err error) {
-			sim.workload = w.Name
-			sim.jobs, err = draw(s.Seeds[0])
-			return "csv", err
+	digest, err := worldsDigest(c, own.truth.name, own.belief.name)
+	return &simulated{study: *own, draw: draw, compat: settings["compat"] != "", identity: append(settingWords(settings), "program="+s.program,
+		"truth="+own.truth.name, "belief="+own.belief.name, "start="+own.startCostText, "worlds="+digest)}, err
+}
+
+// simulateContext is pacer simulate as called with flags below c.
+func simulateContext(c *cli.Context, flags map[string]string) (*cli.Context, error) {
+	set := flag.NewFlagSet("simulate", flag.ContinueOnError)
+	for _, f := range append(simulateCommand().Flags, globalFlags()...) {
+		if err := f.Apply(set); err != nil {
+			return nil, err
 		}
 	}
 	for name, value := range flags {
@@ -204,30 +219,7 @@ func (s *sweep) simulation(c *cli.Context, w studies.Workload, p studies.Schedul
 			return nil, usagef("--%s %q: %w", name, value, err)
 		}
 	}
-	own, err := newStudyOf(ctx, read)
-	if err != nil {
-		return nil, err
-	}
-	digest, err := worldsDigest(c, own.truth.name, own.belief.name)
-	return &simulated{study: *own, draw: draw, compat: settings["compat"] != "", identity: append(settingWords(settings), "program="+s.program,
-		"truth="+own.truth.name, "belief="+own.belief.name, "start="+own.startCostText, "worlds="+digest)}, err
-}
-
-// generator returns the options of a synthetic workload for a seed. Models the
-// catalog lacks are known by their name alone.
-func generator(w *studies.Synthetic, seed uint64) synthetic.Options {
-	o := synthetic.Options{Seed: seed, Jobs: w.Jobs, PerHour: w.PerHour, MedianSec: w.MedianSec, Sigma: w.Sigma, MaxSec: w.MaxSec}
-	for _, name := range w.Models {
-		m, err := catalog.Model(name)
-		if err != nil {
-			m = spec.Model{Name: name, Kind: spec.Opaque}
-		}
-		o.Models = append(o.Models, m)
-	}
-	if len(o.Models) == 0 {
-		o.Models = []spec.Model{{Name: "any", Kind: spec.Opaque}}
-	}
-	return o
+	return cli.NewContext(c.App, set, c), nil
 }
 
 // setup makes a run of the study ready.

@@ -16,7 +16,7 @@ import (
 
 const killedStudy = `name: killed
 cluster: 4x8
-workloads: {name: made, synthetic: {jobs: 300, per_hour: 30}}
+workloads: synthetic:jobs=300,per-hour=30
 policies: [fifo, fifo-backfill]
 loads: [0.5, 0.7, 0.9]
 seeds: 6

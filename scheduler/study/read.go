@@ -13,7 +13,6 @@ import (
 // Bounds of what a file may ask for: beyond them are mistakes.
 const (
 	maxSeeds = 10_000
-	maxJobs  = 1 << 24
 	maxLoad  = 100
 	maxNoise = 3
 	maxRuns  = 1_000_000
@@ -108,62 +107,32 @@ func (r *reader) workloads(n yamlfile.Node) {
 	for _, e := range n.List() {
 		w := Workload{}
 		if e.IsMapping() {
-			w = r.workload(e)
+			for _, k := range e.Entries("name", "jobs") {
+				switch k.Key {
+				case "name":
+					w.Name = readName(k.Value)
+				case "jobs":
+					w.Jobs = k.Value.Text()
+				}
+			}
+			if w.Jobs == "" {
+				e.Fail("no jobs, want FILE[:FORMAT] or synthetic[:KEY=VALUE,...]")
+			}
 		} else {
-			w.File = e.Text()
+			w.Jobs = e.Text()
 		}
-		if w.Name == "" && w.File != "" {
-			w.Name = strings.TrimSuffix(filepath.Base(w.File), filepath.Ext(w.File))
+		switch {
+		case w.Name != "":
+		case w.Drawn():
+			w.Name = "synthetic"
+		default:
+			w.Name = strings.TrimSuffix(filepath.Base(w.Jobs), filepath.Ext(w.Jobs))
 		}
 		if slices.ContainsFunc(r.s.Workloads, func(o Workload) bool { return o.Name == w.Name }) {
 			e.Fail("a second workload %s: give it another name", w.Name)
 		}
 		r.s.Workloads = append(r.s.Workloads, w)
 	}
-}
-
-func (r *reader) workload(n yamlfile.Node) Workload {
-	w := Workload{}
-	for _, e := range n.Entries("name", "file", "synthetic") {
-		switch e.Key {
-		case "name":
-			w.Name = readName(e.Value)
-		case "file":
-			w.File = e.Value.Text()
-		case "synthetic":
-			w.Synthetic = synthetic(e.Value)
-			if w.Name == "" {
-				w.Name = "synthetic"
-			}
-		}
-	}
-	if (w.File == "") == (w.Synthetic == nil) {
-		n.Fail("a workload is either a file or synthetic")
-	}
-	return w
-}
-
-func synthetic(n yamlfile.Node) *Synthetic {
-	s := &Synthetic{}
-	for _, e := range n.Entries("jobs", "per_hour", "models", "median", "sigma", "max") {
-		switch e.Key {
-		case "jobs":
-			s.Jobs = e.Value.Whole(1, maxJobs)
-		case "per_hour":
-			s.PerHour = e.Value.Number(0, false, 1e9)
-		case "models":
-			for _, m := range e.Value.List() {
-				s.Models = append(s.Models, m.Text())
-			}
-		case "median":
-			s.MedianSec = e.Value.Duration().Seconds()
-		case "sigma":
-			s.Sigma = e.Value.Number(0, false, 10)
-		case "max":
-			s.MaxSec = e.Value.Duration().Seconds()
-		}
-	}
-	return s
 }
 
 func (r *reader) schedulers(n yamlfile.Node) {

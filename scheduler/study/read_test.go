@@ -16,8 +16,8 @@ description: Everything at once.
 cluster: 8x8xA800
 workloads:
   - traces/a.csv
-  - {name: b, file: "b.txt:gavel-trace"}
-  - synthetic: {jobs: 10, per_hour: 3, models: [x, y], median: 30m, sigma: 1.5, max: 2h}
+  - {name: b, jobs: "b.txt:gavel-trace"}
+  - synthetic:jobs=10,per-hour=3
 policies:
   - fifo
   - {name: strict, policy: fifo-backfill, admission: accept-all, start_cost: 5}
@@ -35,8 +35,7 @@ start_cost: 260
 	}
 	want := Study{
 		Name: "all-keys", Description: "Everything at once.", Cluster: "8x8xA800",
-		Workloads: []Workload{{Name: "a", File: "traces/a.csv"}, {Name: "b", File: "b.txt:gavel-trace"},
-			{Name: "synthetic", Synthetic: &Synthetic{Jobs: 10, PerHour: 3, Models: []string{"x", "y"}, MedianSec: 1800, Sigma: 1.5, MaxSec: 7200}}},
+		Workloads: []Workload{{"a", "traces/a.csv"}, {"b", "b.txt:gavel-trace"}, {"synthetic", "synthetic:jobs=10,per-hour=3"}},
 		Schedulers: []Scheduler{{Name: "fifo", Policy: "fifo", Settings: map[string]string{}},
 			{Name: "strict", Policy: "fifo-backfill", Settings: map[string]string{"admission": "accept-all", "start-cost": "5"}}},
 		Loads: []float64{0.5, 1}, Seeds: []uint64{3, 1}, Arrivals: Poisson, Noise: 0.1, Confidence: 0.9, Baseline: "strict",
@@ -86,9 +85,8 @@ func TestReadErrors(t *testing.T) {
 		{head + "policies: [fifo]\narrivals: bursty\n", []string{"5:11: \"bursty\" is not one of recorded, poisson"}},
 		{head + "policies: [fifo]\ntruth:\n", []string{"5:1: truth has no value"}},
 		{"name: a/b\ncluster: 2x4\nworkloads: [a.csv, b/a.csv]\npolicies: [fifo]\n", []string{"1:7: name \"a/b\" is not", "3:20: a second workload a"}},
-		{"name: s\ncluster: 2x4\nworkloads: [{name: x}, {file: a, synthetic: {jobs: 2}}]\npolicies: [fifo]\n",
-			[]string{"a workload is either a file or synthetic", "a workload is either a file or synthetic"}},
-		{"name: s\ncluster: 2x4\nworkloads: [{synthetic: {median: 3}}]\npolicies: [fifo]\n", []string{"3 has no unit"}},
+		{"name: s\ncluster: 2x4\nworkloads: [{name: x}, {file: a}]\npolicies: [fifo]\n",
+			[]string{"3:13: no jobs, want FILE", "3:24: no jobs, want FILE", "3:25: unknown key \"file\", nearest is name"}},
 		{head + "policies: [fifo]\nloads: [0.1, 0.2]\nseeds: &a 3\n", []string{"which study files do not use"}},
 	} {
 		_, err := Read("s.yaml", []byte(c.text), testSettings)
@@ -113,7 +111,7 @@ func TestReadErrors(t *testing.T) {
 // it must have.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("name: s\ncluster: 2x4\nworkloads: [a.csv]\npolicies: [fifo, {policy: las, truth: x}]\nseeds: 2\n"))
-	f.Add([]byte("workloads: {synthetic: {models: [a]}}\nseeds: [1, [2]]"))
+	f.Add([]byte("workloads: {jobs: [a]}\nseeds: [1, [2]]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := Read("s.yaml", text, testSettings)
 		if err == nil && (len(s.Cells()) == 0 || s.Name == "" || s.Cluster == "" || s.Baseline == "") {

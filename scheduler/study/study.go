@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
@@ -24,22 +25,16 @@ type Study struct {
 	Settings map[string]string
 }
 
-// Workload is where jobs come from: a file of them, or a generator.
+// Workload is where jobs come from.
 type Workload struct {
-	Name      string
-	File      string     // FILE[:FORMAT]
-	Synthetic *Synthetic // instead of a file: other jobs for every seed
+	Name string
+	Jobs string // FILE[:FORMAT], or synthetic[:KEY=VALUE,...]
 }
 
-// Synthetic says what jobs to make: a Poisson process of jobs whose run times
-// are log-normal. Zeros are the generator's defaults.
-type Synthetic struct {
-	Jobs      int
-	PerHour   float64 // mean arrivals
-	Models    []string
-	MedianSec float64 // of the run times
-	Sigma     float64 // standard deviation of their logarithm
-	MaxSec    float64
+// Drawn tells whether every seed makes other jobs.
+func (w Workload) Drawn() bool {
+	kind, _, _ := strings.Cut(w.Jobs, ":")
+	return kind == "synthetic"
 }
 
 // Scheduler is a composition under test.
@@ -100,7 +95,7 @@ func (s *Study) Unvaried() []string {
 	var out []string
 	if s.Arrivals != Poisson && s.Noise == 0 && len(s.Seeds) > 1 {
 		for _, w := range s.Workloads {
-			if w.Synthetic == nil {
+			if !w.Drawn() {
 				out = append(out, w.Name)
 			}
 		}
