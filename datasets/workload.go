@@ -95,7 +95,7 @@ func readWorkload(in *input, format string) (Workload, error) {
 	if err := w.collect(in); err != nil {
 		return Workload{}, err
 	}
-	slices.SortStableFunc(w.Jobs, func(a, b spec.Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	w.Jobs = bySubmission(w.Jobs)
 	if in.format.dated && len(w.Jobs) > 0 {
 		first := w.Jobs[0].Submit
 		w.Began = time.Unix(0, int64(first)).UTC()
@@ -104,6 +104,24 @@ func readWorkload(in *input, format string) (Workload, error) {
 		}
 	}
 	return w, nil
+}
+
+// bySubmission returns jobs in order of submission, else as they come. It sorts
+// where they are, not the jobs, which are large.
+func bySubmission(jobs []spec.Job) []spec.Job {
+	if slices.IsSortedFunc(jobs, func(a, b spec.Job) int { return cmp.Compare(a.Submit, b.Submit) }) {
+		return jobs
+	}
+	order := make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(jobs[a].Submit, jobs[b].Submit), cmp.Compare(a, b)) })
+	out := make([]spec.Job, len(jobs))
+	for i, from := range order {
+		out[i] = jobs[from]
+	}
+	return out
 }
 
 // collect reads all jobs in the order of the file.
@@ -155,12 +173,11 @@ func (t *tally) add(row *RowError, why string) {
 func (t tally) errors() []error {
 	var out []error
 	for _, o := range t {
-		switch {
-		case o.count == 1:
-			out = append(out, o.first)
-		default:
-			out = append(out, fmt.Errorf("%w (so do %d further rows)", o.first, o.count-1))
+		var err error = o.first
+		if o.count > 1 {
+			err = fmt.Errorf("%w (so do %d further rows)", o.first, o.count-1)
 		}
+		out = append(out, err)
 	}
 	return out
 }
@@ -209,7 +226,12 @@ func (ids *jobIDs) yield(rec *record, j spec.Job, yield func(spec.Job, error) bo
 			return false
 		}
 	}
-	return yield(ids.own(j), nil)
+	j = ids.own(j)
+	if ids.line == nil {
+		ids.line = map[spec.JobID]int{}
+	}
+	ids.line[j.ID] = rec.line
+	return yield(j, nil)
 }
 
 // own returns j without strings that are parts of a row and would keep all of
@@ -234,7 +256,7 @@ func (ids *jobIDs) name(s string) string {
 }
 
 // check returns the fault of a row, a repeated id and a job that cannot be
-// among them, and otherwise remembers its id.
+// among them.
 func (ids *jobIDs) check(rec *record, j spec.Job) error {
 	if line, twice := ids.line[j.ID]; twice && rec.err() == nil {
 		rec.fail(ids.column, fmt.Errorf("is also the id of line %d", line))
@@ -242,14 +264,7 @@ func (ids *jobIDs) check(rec *record, j spec.Job) error {
 	if err := j.Validate(); err != nil && rec.err() == nil {
 		rec.fault = &RowError{File: rec.file, Line: rec.line, Err: err}
 	}
-	if err := rec.err(); err != nil {
-		return err
-	}
-	if ids.line == nil {
-		ids.line = map[spec.JobID]int{}
-	}
-	ids.line[spec.JobID(strings.Clone(string(j.ID)))] = rec.line
-	return nil
+	return rec.err()
 }
 
 // unread notes the columns of a table that mean nothing here.
