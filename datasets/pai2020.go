@@ -162,7 +162,7 @@ func paiJob(r *record, tasks map[string]*paiTasks) spec.Job {
 		r.leaveOut("has a task that cannot be read")
 		return j
 	}
-	j.Devices = r.whole("job_name", roundShare(t.gpus))
+	j.Devices = r.whole("plan_gpu", roundShare(t.gpus))
 	if !t.mixed {
 		j.Accelerator = t.accelerator
 	}

@@ -135,11 +135,11 @@ func (r *record) requested(col string) int {
 }
 
 // whole returns the devices that n, a number with a fraction, asks for; col is
-// where it is from.
+// what it is made of.
 func (r *record) whole(col string, n float64) int {
 	switch {
 	case !(n >= 0 && n <= maxDevices):
-		r.fail(col, fmt.Errorf("is not a number of devices in 0..%d", maxDevices))
+		r.failValue(col, fmt.Sprint(n), fmt.Errorf("in all is not a number of devices in 0..%d", maxDevices))
 		return 0
 	case n == 0:
 		r.leaveOut(whyNoDevices)

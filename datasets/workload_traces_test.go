@@ -209,7 +209,7 @@ func TestAlibabaSpot(t *testing.T) {
 		{ID: "437262", Submit: 9589665 * time.Second, Devices: 1, Accelerator: "T4", Duration: 10 * time.Second, Tenant: "57"},
 	}, []string{
 		`job_info_df.csv:6: job_type "Reserved": is neither HP nor Spot`,
-		`job_info_df.csv:8: gpu_request "1e9": is not a number of devices in 0..1048576`,
+		`job_info_df.csv:8: gpu_request "1.6e+10": in all is not a number of devices in 0..1048576`,
 	}, []string{
 		"job_info_df.csv:4: asks for a part of a device, for which a whole one is counted",
 		"job_info_df.csv:7: asks for no devices",
