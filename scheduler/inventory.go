@@ -7,6 +7,7 @@ type Inventory struct {
 	Free  []int // by node
 	Group []int // the cluster group each node belongs to
 	total []int // free devices by group
+	size  []int // devices per node by group
 	first []int // first node of each group, and one past the last node
 }
 
@@ -20,6 +21,7 @@ func NewInventory(c spec.Cluster) *Inventory {
 			inv.Group = append(inv.Group, gi)
 		}
 		inv.total[gi] = g.Count * g.Devices
+		inv.size = append(inv.size, g.Devices)
 	}
 	inv.first = append(inv.first, len(inv.Free))
 	return inv
@@ -29,8 +31,9 @@ func NewInventory(c spec.Cluster) *Inventory {
 func (inv *Inventory) Clone() *Inventory {
 	return &Inventory{
 		Free:  append([]int(nil), inv.Free...),
-		Group: inv.Group, // never changes, nor does first
+		Group: inv.Group, // never changes, nor do first and size
 		first: inv.first,
+		size:  inv.size,
 		total: append([]int(nil), inv.total...),
 	}
 }
@@ -39,6 +42,9 @@ func (inv *Inventory) Clone() *Inventory {
 func (inv *Inventory) Nodes(group int) (first, end int) {
 	return inv.first[group], inv.first[group+1]
 }
+
+// Size returns the devices each node of a cluster group has, free or not.
+func (inv *Inventory) Size(group int) int { return inv.size[group] }
 
 // FreeIn returns the free devices of a cluster group.
 func (inv *Inventory) FreeIn(group int) int { return inv.total[group] }

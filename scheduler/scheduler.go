@@ -32,6 +32,16 @@ type Admission interface {
 	Admit(ctx context.Context, s *Snapshot, j spec.Job) (ok bool, why string, err error)
 }
 
+// Holder is an Admission that makes those it turns away wait outside instead of
+// sending them off: it is asked about them again whenever others have arrived or
+// gone.
+type Holder interface {
+	Admission
+	// Line names the line that j waits in. The first of a line is asked about
+	// before all behind it, and the lines do not hold each other up.
+	Line(j *spec.Job) string
+}
+
 // Placer finds devices among the free ones of a cluster group, false when there
 // are none. It takes nothing from free.
 type Placer interface {
@@ -41,6 +51,24 @@ type Placer interface {
 	// Lay returns the shape that the given number of devices would take if
 	// every layout ran alike: for jobs nothing is known about.
 	Lay(free *Inventory, group, devices int) (spec.Shape, bool)
+}
+
+// Chooser is a Placer that has a say in which layouts a job may have at all, not
+// only in where they are.
+type Chooser interface {
+	Placer
+	// Choose returns those of the ways to run a job that it may use, in their
+	// order: at least one of every device count and group among them. It must not
+	// modify ways.
+	Choose(ways []Way) []Way
+}
+
+// Way is one way to run a job: a plan on a shape in a group of nodes.
+type Way struct {
+	Group int
+	Plan  spec.Plan
+	Shape spec.Shape
+	Rate  float64 // believed steps/s, 0 = nothing is believed
 }
 
 // Executor makes a decision true: it starts, stops and moves jobs.
@@ -107,10 +135,20 @@ type JobState struct {
 	Remaining float64       // steps to go
 	Attained  float64       // device-seconds received, start costs included
 	Restarts  int           // times it was stopped or moved while it held devices
+	Since     time.Duration // when it got its Grant; without one, when it entered the queue or last lost one
+	Waited    time.Duration // its longest wait in a row that is over
 	FirstRun  time.Duration // when it first got devices, meaningful once Attained > 0 or Grant != nil
 	StartCost time.Duration // what the next start, resume or change costs
 	Ready     time.Duration // when its start cost is paid and progress begins, or began; meaningful with a Grant
 	Grant     *Grant        // what it holds now, nil if nothing; not to be modified
+}
+
+// LongestWait returns the longest j has waited in a row, as of now.
+func (j *JobState) LongestWait(now time.Duration) time.Duration {
+	if j.Grant != nil {
+		return j.Waited
+	}
+	return max(j.Waited, now-j.Since)
 }
 
 // Snapshot is what a policy sees: complete, read-only, jobs sorted by submit

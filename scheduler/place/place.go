@@ -7,13 +7,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Info describes a placer.
 type Info struct {
 	Name string
 	Doc  string // one line
-	New  func() scheduler.Placer
+	// Picky placers may decline although enough devices are free, but never on
+	// an idle cluster.
+	Picky bool
+	New   func(compat.Quirks) scheduler.Placer
 }
 
 var infos = named.NewSet[Info]("place", "placement")
@@ -24,12 +28,15 @@ func register(i Info) { infos.Add(i.Name, i) }
 func All() []Info { return infos.All() }
 
 // Lookup returns the placer of that name, "" meaning packed.
-func Lookup(name string) (scheduler.Placer, error) {
+func Lookup(name string) (scheduler.Placer, error) { return New(name, compat.Quirks{}) }
+
+// New is Lookup for a placer that has the quirks of another simulator.
+func New(name string, q compat.Quirks) (scheduler.Placer, error) {
 	i, err := infos.Get(cmp.Or(name, "packed"))
 	if err != nil {
 		return nil, err
 	}
-	return i.New(), nil
+	return i.New(q), nil
 }
 
 // prefer orders the nodes that could take a share of a job: negative when a
@@ -48,8 +55,14 @@ func (p byNode) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]
 		return nil, false
 	}
 	first, end := free.Nodes(group)
-	slots := make([]scheduler.Slot, 0, want.Nodes())
-	for _, n := range want.PerNode() {
+	return p.among(free, want.PerNode(), first, end)
+}
+
+// among places counts, most first, on the nodes from first up to but without
+// end.
+func (p byNode) among(free *scheduler.Inventory, counts []int, first, end int) ([]scheduler.Slot, bool) {
+	slots := make([]scheduler.Slot, 0, len(counts))
+	for _, n := range counts {
 		best := -1
 		for node := first; node < end; node++ {
 			has := free.Free[node]

@@ -162,7 +162,25 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 			rate: c.Prediction.Throughput / float64(r.GlobalBatch),
 		})
 	}
-	return out, nil
+	return b.choose(out), nil
+}
+
+// choose leaves out the options that the placer rules out.
+func (b *belief) choose(options []option) []option {
+	chooser, ok := b.placer.(scheduler.Chooser)
+	if !ok || len(options) == 0 {
+		return options
+	}
+	var all []scheduler.Way
+	for i := range options {
+		o := &options[i]
+		all = append(all, scheduler.Way{Group: o.group, Plan: o.plan, Shape: o.shape, Rate: o.rate})
+	}
+	var out []option
+	for _, w := range chooser.Choose(all) {
+		out = append(out, option{group: w.Group, plan: w.Plan, shape: w.Shape, devices: w.Shape.Total(), rate: w.Rate})
+	}
+	return out
 }
 
 // place returns a grant of the first of w's options that fits into free, nil if

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/pacer-ml/pacer/scheduler"
 )
@@ -10,13 +11,25 @@ func init() {
 	register(Info{
 		Name: "fifo",
 		Doc:  "first come, first served at the job's own plan and size; who does not fit holds up all behind",
-		New:  func(d Deps) (scheduler.Policy, error) { return Ordered(d, byArrival, false), nil },
+		New:  newFIFO,
 	})
 	register(Info{
 		Name: "fifo-backfill",
 		Doc:  "submission order at the job's own plan and size; whatever fits starts, without reservations",
 		New:  func(d Deps) (scheduler.Policy, error) { return Ordered(d, byArrival, true), nil },
 	})
+}
+
+func newFIFO(d Deps) (scheduler.Policy, error) {
+	if d.Quirks.Urgent { // the urgent preempt even here
+		d.Options = map[string]string{"backfill": "false"}
+		return Preemptive(d, Ranking{Key: bySubmission})
+	}
+	return Ordered(d, byArrival, false), nil
+}
+
+func bySubmission(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
+	return j.Job.Submit.Seconds(), nil
 }
 
 // byArrival orders jobs by submission; ties go to the lower ID.

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Info describes a policy.
@@ -30,6 +32,7 @@ type Deps struct {
 	Placer  scheduler.Placer  // nil = packed
 	Seed    uint64            // for policies that draw at random
 	Options map[string]string // those set, by name
+	Quirks  compat.Quirks     // of another simulator, to be had too
 }
 
 var infos = named.NewSet[Info]("policy", "policy")
@@ -137,6 +140,12 @@ func (d Deps) number(name string, def, lo, hi float64) (float64, error) {
 		return 0, fmt.Errorf("policy: %s=%s is not a number in [%g, %g]", name, s, lo, hi)
 	}
 	return v, nil
+}
+
+// seconds returns the value of an option that is a time, or its default.
+func (d Deps) seconds(name string, def time.Duration) (time.Duration, error) {
+	v, err := d.number(name, def.Seconds(), 0, 1e9)
+	return time.Duration(v * float64(time.Second)), err
 }
 
 // flag returns the value of a yes-or-no option, or its default.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Config is what a run is given. Cluster, Policy and Truth are required.
@@ -18,7 +19,12 @@ type Config struct {
 	PolicyName string // for the Result and for errors
 	Truth      Truth
 
-	Admission scheduler.Admission          // nil = every job that could ever run
+	Admission scheduler.Admission // nil = every job that could ever run
+	// Round lets the policy decide only at its multiples, at which all that
+	// happened since is taken up; 0 = whenever something happens.
+	Round time.Duration
+	// Quirks are departures of another simulator that the engine is to have.
+	Quirks    compat.Quirks
 	StartCost func(spec.Job) time.Duration // of one start, resume or change; nil = none
 	// Score tells which jobs the run is about: it ends when they are done. nil =
 	// every job.
@@ -53,6 +59,12 @@ func (c Config) Validate() error {
 	if c.Horizon < 0 || c.Horizon > defaultHorizon {
 		return fmt.Errorf("sim: horizon %v is not in 0..%v", c.Horizon, defaultHorizon)
 	}
+	if c.Round < 0 || c.Round > defaultHorizon {
+		return fmt.Errorf("sim: round %v is not in 0..%v", c.Round, defaultHorizon)
+	}
+	if c.Quirks.Ticks && c.Round == 0 {
+		return errors.New("sim: quirk ticks needs a round")
+	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {
 		id := c.Jobs[i].ID
@@ -69,6 +81,7 @@ type EventKind uint8
 
 const (
 	Submitted EventKind = iota // entered the queue
+	Held                       // made to wait outside by the admission rule, see Why
 	Rejected                   // refused, see Why
 	Started                    // got devices, having none
 	Moved                      // changed plan, shape or nodes
@@ -77,7 +90,7 @@ const (
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submitted", "rejected", "started", "moved", "stopped", "completed"}[k]
+	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed"}[k]
 }
 
 // Event is something that happened to a job.

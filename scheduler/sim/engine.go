@@ -36,18 +36,21 @@ type engine struct {
 	next   int // first record not yet submitted
 
 	byID    map[spec.JobID]*job
-	active  []*scheduler.JobState // the snapshot's jobs
+	active  []*job                // in the queue or running, by record
 	shown   []*scheduler.JobState // active as the policy gets it: its to reorder
 	holding []*job                // those with a grant, in no meaningful order
+	lines   []*line               // who waits outside
+	outside int                   // how many
 
 	groups    []int  // of each node
 	used      []int  // per node, scratch of check
 	target    []*job // of the grants checked last, in their order
 	round     uint64
-	wake      uint32 // version of the wake-up that counts
-	scored    int    // scored jobs not done yet
-	held      int    // devices
-	idleWakes int    // wake-ups in a row at which nothing ran and nothing was to come
+	wake      uint32        // version of the wake-up that counts
+	wakeAt    time.Duration // when it is, 0 = there is none
+	scored    int           // scored jobs not done yet
+	held      int           // devices
+	idleWakes int           // wake-ups in a row at which nothing ran and nothing was to come
 	warned    map[string]bool
 }
 
@@ -71,15 +74,13 @@ func newEngine(c Config) *engine {
 	return e
 }
 
-// records returns a record for every job, by submit time, then ID.
+// records returns a record for every job, in the order they enter.
 func records(c Config) []JobRecord {
 	order := make([]int, len(c.Jobs))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(c.Jobs[a].Submit, c.Jobs[b].Submit), cmp.Compare(c.Jobs[a].ID, c.Jobs[b].ID))
-	})
+	slices.SortFunc(order, func(a, b int) int { return c.compare(&c.Jobs[a], &c.Jobs[b]) })
 	out := make([]JobRecord, len(order))
 	for i, k := range order {
 		out[i] = JobRecord{Job: c.Jobs[k], Scored: c.Score == nil || c.Score(c.Jobs[k].ID)}
@@ -101,16 +102,35 @@ func (e *engine) run(ctx context.Context) error {
 			return nil
 		}
 		e.now = at
-		e.complete()
-		if err := e.submit(ctx); err != nil {
-			return err
-		}
-		e.wakeUps()
-		if err := e.decide(ctx); err != nil {
+		if err := e.instant(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// instant carries out what happens now and asks the policy, in round mode only
+// if a round begins.
+func (e *engine) instant(ctx context.Context) error {
+	gone := e.complete()
+	came, err := e.submit()
+	if err != nil {
+		return err
+	}
+	if gone || came {
+		if err := e.letIn(ctx); err != nil {
+			return err
+		}
+	}
+	e.wakeUps()
+	if next := e.roundFrom(e.now); next > e.now {
+		if e.wakeAt == 0 || e.wakeAt > next {
+			e.setWake(next)
+		}
+		e.usage()
+		return nil
+	}
+	return e.decide(ctx)
 }
 
 // maxIdleWakes bounds how often in a row a policy may wake up with nothing
@@ -126,11 +146,11 @@ func (e *engine) nextTime() (time.Duration, bool) {
 	arrives := e.next < len(e.result.Jobs)
 	switch {
 	case len(e.queue.heap) > 0 && arrives:
-		return min(e.queue.heap[0].at, max(e.result.Jobs[e.next].Job.Submit, e.now)), true
+		return min(e.queue.heap[0].at, max(e.seen(&e.result.Jobs[e.next].Job), e.now)), true
 	case len(e.queue.heap) > 0:
 		return e.queue.heap[0].at, true
 	case arrives:
-		return max(e.result.Jobs[e.next].Job.Submit, e.now), true
+		return max(e.seen(&e.result.Jobs[e.next].Job), e.now), true
 	}
 	return 0, false
 }
@@ -155,12 +175,12 @@ func (e *engine) due(k kind) (event, bool) {
 	return event{}, false
 }
 
-// complete ends every job that is done now.
-func (e *engine) complete() {
-	for {
+// complete ends every job that is done now, and reports whether there was one.
+func (e *engine) complete() (any bool) {
+	for ; ; any = true {
 		ev, ok := e.due(completion)
 		if !ok {
-			return
+			return any
 		}
 		j := ev.job
 		j.advance(e.now)
@@ -181,14 +201,14 @@ func (e *engine) complete() {
 func (e *engine) leave(j *job) {
 	e.note(j)
 	delete(e.byID, j.state.Job.ID)
-	if i, ok := slices.BinarySearchFunc(e.active, &j.state, byArrival); ok {
+	if i, ok := e.place(j.record); ok {
 		e.active = slices.Delete(e.active, i, i+1)
 	}
 }
 
-// byArrival is the order of a snapshot's jobs.
-func byArrival(a, b *scheduler.JobState) int {
-	return cmp.Or(cmp.Compare(a.Job.Submit, b.Job.Submit), cmp.Compare(a.Job.ID, b.Job.ID))
+// place returns where in active the job of a record is or belongs.
+func (e *engine) place(record int) (int, bool) {
+	return slices.BinarySearchFunc(e.active, record, func(j *job, r int) int { return cmp.Compare(j.record, r) })
 }
 
 // note brings the record of j up to date with its state.
@@ -197,91 +217,13 @@ func (e *engine) note(j *job) {
 	r.Start, r.Attained, r.Restarts = j.state.FirstRun, j.state.Attained, j.state.Restarts
 }
 
-// submit lets the jobs arrive whose time has come.
-func (e *engine) submit(ctx context.Context) error {
-	for ; e.next < len(e.result.Jobs) && e.result.Jobs[e.next].Job.Submit <= e.now; e.next++ {
-		r := &e.result.Jobs[e.next]
-		why, err := e.refuse(ctx, &r.Job)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			r.Rejected = why
-			e.observe(Rejected, &r.Job, nil, why)
-			if r.Scored {
-				e.scored--
-			}
-			continue
-		}
-		if err := e.enter(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// refuse returns why a job cannot or may not enter, "" if it may.
-func (e *engine) refuse(ctx context.Context, j *spec.Job) (string, error) {
-	if err := j.Validate(); err != nil {
-		return err.Error(), nil
-	}
-	if why := e.tooLarge(j); why != "" {
-		return why, nil
-	}
-	if e.Admission == nil {
-		return "", nil
-	}
-	ok, why, err := e.Admission.Admit(ctx, e.snapshot(), *j)
-	if err != nil {
-		return "", fmt.Errorf("sim: admission of job %s at %v: %w", j.ID, e.now, err)
-	}
-	if ok {
-		return "", nil
-	}
-	return cmp.Or(why, "refused by admission"), nil
-}
-
-// tooLarge returns why j could not run on the idle cluster at the size it asks
-// for, "" if it could. A job runs within one group.
-func (e *engine) tooLarge(j *spec.Job) string {
-	largest, found := 0, false
-	for i := range e.Cluster.Groups {
-		if g := &e.Cluster.Groups[i]; mayUse(j, g) {
-			largest, found = max(largest, g.Count*g.Devices), true
-		}
-	}
-	switch {
-	case !found:
-		return fmt.Sprintf("asks for accelerator %s, which the cluster does not have", j.Accelerator)
-	case j.Devices > largest:
-		return fmt.Sprintf("asks for %d devices, the cluster has %d of one type", j.Devices, largest)
-	}
-	return ""
-}
-
-// enter puts an admitted job into the queue.
-func (e *engine) enter(ctx context.Context, r *JobRecord) error {
-	work, err := e.Truth.Steps(ctx, &r.Job)
-	if err == nil && !finitePositive(work) {
-		err = fmt.Errorf("%g steps of work", work)
-	}
-	if err != nil {
-		return fmt.Errorf("sim: %s at %v: job %s (%s): %w", e.PolicyName, e.now, r.Job.ID, r.Job.Model.Name, err)
-	}
-	j := &job{record: e.next, scored: r.Scored, work: work, from: e.now}
-	j.state = scheduler.JobState{Job: &r.Job, Remaining: work}
-	if e.StartCost != nil {
-		j.state.StartCost = min(max(e.StartCost(r.Job), 0), never)
-	}
-	e.byID[r.Job.ID] = j
-	e.active = append(e.active, &j.state)
-	e.observe(Submitted, &r.Job, nil, "")
-	return nil
-}
-
 // wakeUps takes the wake-up that is due, and counts it if it was for nothing.
 func (e *engine) wakeUps() {
-	if _, ok := e.due(wakeUp); ok && e.held == 0 && e.next == len(e.result.Jobs) {
+	_, ok := e.due(wakeUp)
+	if ok {
+		e.wakeAt = 0
+	}
+	if ok && e.held == 0 && e.next == len(e.result.Jobs) {
 		e.idleWakes++
 	} else {
 		e.idleWakes = 0
@@ -298,7 +240,10 @@ func (e *engine) advance() {
 // snapshot returns the present as a policy sees it, until the next one.
 func (e *engine) snapshot() *scheduler.Snapshot {
 	e.advance()
-	e.shown = append(e.shown[:0], e.active...)
+	e.shown = e.shown[:0]
+	for _, j := range e.active {
+		e.shown = append(e.shown, &j.state)
+	}
 	return &scheduler.Snapshot{Now: e.now, Cluster: e.Cluster, Jobs: e.shown}
 }
 
@@ -311,10 +256,14 @@ func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why strin
 // finish writes down what is left when the run is over.
 func (e *engine) finish() {
 	e.advance()
-	for _, s := range e.active {
-		j := e.byID[s.Job.ID]
+	for _, j := range e.active {
 		e.note(j)
 		e.result.Jobs[j.record].Unfinished = e.whyUnfinished(j)
+	}
+	for _, l := range e.lines {
+		for _, r := range l.records {
+			e.result.Jobs[r].Unfinished = "held back by admission: " + l.why
+		}
 	}
 	for i := e.next; i < len(e.result.Jobs); i++ {
 		e.result.Jobs[i].Unfinished = "not submitted before the run ended"

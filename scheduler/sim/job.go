@@ -47,7 +47,7 @@ func (j *job) advance(now time.Duration) {
 func (j *job) release(now time.Duration) {
 	j.done, j.attained, j.from = j.state.Done, j.state.Attained, now
 	j.devices, j.rate = 0, 0
-	j.state.Grant = nil
+	j.state.Grant, j.state.Since = nil, now
 	j.state.Phase = scheduler.Waiting
 	j.version++
 }
@@ -59,6 +59,7 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, rate float64) time.Dur
 	if s.Attained == 0 {
 		s.FirstRun = now
 	}
+	s.Waited, s.Since = max(s.Waited, now-s.Since), now
 	s.Grant, s.Phase = g, scheduler.Starting
 	if s.StartCost == 0 {
 		s.Phase = scheduler.Running

@@ -156,7 +156,7 @@ func (e *engine) start(ctx context.Context, j *job, g *scheduler.Grant, why stri
 	e.holding = append(e.holding, j)
 	done := j.hold(e.now, g, rate)
 	e.held += j.devices
-	e.queue.push(jobDone(j, done))
+	e.queue.push(jobDone(j, e.noticed(done)))
 	e.observe(event, j.state.Job, g, why)
 	return nil
 }
@@ -165,8 +165,12 @@ func jobDone(j *job, at time.Duration) event {
 	return event{at: at, kind: completion, job: j, version: j.version}
 }
 
+// setWake lets the policy be asked at a time, in round mode when the round
+// begins; 0 = only when something happens.
 func (e *engine) setWake(at time.Duration) {
+	at = e.roundFrom(at)
 	e.wake++
+	e.wakeAt = at
 	if at > 0 {
 		e.queue.push(event{at: at, kind: wakeUp, version: e.wake})
 	}
@@ -184,7 +188,7 @@ func (e *engine) warn(texts []string) {
 
 // usage adds a step to the utilisation if something changed.
 func (e *engine) usage() {
-	u := Usage{At: e.now, Held: e.held, Waiting: len(e.active) - len(e.holding)}
+	u := Usage{At: e.now, Held: e.held, Waiting: len(e.active) - len(e.holding) + e.outside}
 	all := e.result.Usage
 	if n := len(all); n > 0 && all[n-1].Held == u.Held && all[n-1].Waiting == u.Waiting {
 		return

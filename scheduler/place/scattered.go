@@ -1,0 +1,44 @@
+package place
+
+import (
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+)
+
+func init() {
+	register(Info{
+		Name: "scattered",
+		Doc:  "first fit: the nodes in their order, of each what is free, however many it takes",
+		New:  func(q compat.Quirks) scheduler.Placer { return scattered{byNode{anyNode}, q.WholeDemand} },
+	})
+}
+
+// scattered is first fit over nodes by their number.
+type scattered struct {
+	byNode
+	whole bool // take up to the whole demand of each node, compat.Quirks.WholeDemand
+}
+
+// anyNode finds no node better than another, so that the first one is taken.
+func anyNode(int, int) int { return 0 }
+
+func (p scattered) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
+	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
+		return spec.Shape{}, false
+	}
+	var counts []int
+	got := 0
+	first, end := free.Nodes(group)
+	for node := first; node < end && got < devices; node++ {
+		want := devices - got
+		if p.whole {
+			want = devices
+		}
+		if n := min(free.Free[node], want); n > 0 {
+			counts = append(counts, n)
+			got += n
+		}
+	}
+	return spec.NewShape(counts...), got == devices
+}

@@ -1,0 +1,86 @@
+package place
+
+import (
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+)
+
+func init() {
+	register(Info{
+		Name: "topology",
+		Doc:  "packed, on nodes as close to each other as possible: neighbours by number share switches",
+		New:  func(compat.Quirks) scheduler.Placer { return topology{packed{byNode{fullest}}} },
+	})
+}
+
+// topology takes the network for a line: nodes are numbered as they are cabled,
+// rack by rack, so that the fewer numbers lie between a job's first node and its
+// last, the fewer switches its traffic has to pass.
+type topology struct{ packed }
+
+// Place returns the placement within the fewest consecutive nodes, of several the
+// one that leaves the fewest devices free on its nodes, then the lowest.
+func (p topology) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
+	if want.Nodes() < 2 {
+		return p.packed.Place(free, group, want)
+	}
+	if group < 0 || free.FreeIn(group) < want.Total() {
+		return nil, false
+	}
+	counts := want.PerNode()
+	first, end := free.Nodes(group)
+	var best []scheduler.Slot
+	span, left := end-first+1, 0
+	for from := first; from+len(counts) <= end; from++ {
+		to := shortest(free, counts, from, min(end, from+span))
+		if to < 0 {
+			continue
+		}
+		slots, _ := p.among(free, counts, from, to)
+		over := 0
+		for _, s := range slots {
+			over += free.Free[s.Node] - s.Devices
+		}
+		if to-from < span || over < left {
+			best, span, left = slots, to-from, over
+		}
+	}
+	return best, best != nil
+}
+
+// shortest returns the least to for which the nodes from up to but without to
+// have room for counts, which are most first; -1 when none up to end has. The
+// node from itself must be of use.
+func shortest(free *scheduler.Inventory, counts []int, from, end int) int {
+	if free.Free[from] < counts[len(counts)-1] {
+		return -1
+	}
+	for to := from + len(counts); to <= end; to++ {
+		if roomFor(free, counts, from, to) {
+			return to
+		}
+	}
+	return -1
+}
+
+// roomFor tells whether the nodes [from, to) have room for counts, most first:
+// for every count there must be as many nodes with room for it as there are
+// counts at least as large.
+func roomFor(free *scheduler.Inventory, counts []int, from, to int) bool {
+	for i, n := range counts {
+		if i+1 < len(counts) && counts[i+1] == n {
+			continue // the last of equal counts asks for most
+		}
+		nodes := 0
+		for node := from; node < to; node++ {
+			if free.Free[node] >= n {
+				nodes++
+			}
+		}
+		if nodes <= i {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+func init() {
+	registerAdmission(AdmissionInfo{
+		Name:    "quota",
+		Doc:     "jobs of a tenant wait outside while those inside ask for as many devices as a tenant may",
+		Options: []Option{{Name: "devices", Default: "0", Doc: "that the jobs of one tenant may ask for together, 0 = as many as there are"}},
+		New: func(d Deps) (scheduler.Admission, error) {
+			n, err := d.number("devices", 0, 0, 1e9)
+			return quota{n}, err
+		},
+	})
+}
+
+// quota bounds what a tenant has inside. A job that is larger than the quota by
+// itself enters once its tenant has nothing else there.
+type quota struct{ devices float64 }
+
+func (q quota) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
+	inside, limit := 0, cmp.Or(q.devices, float64(s.Cluster.Devices()))
+	for _, o := range s.Jobs {
+		if o.Job.Tenant == j.Tenant {
+			inside += o.Job.Devices
+		}
+	}
+	if inside == 0 || float64(inside+j.Devices) <= limit {
+		return true, "", nil
+	}
+	return false, fmt.Sprintf("jobs of tenant %q ask for %d devices, %d more would be above %g", j.Tenant, inside, j.Devices, limit), nil
+}
+
+// Line is the tenant's.
+func (quota) Line(j *spec.Job) string { return j.Tenant }

@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+func init() {
+	register(Info{
+		Name: "tiresias",
+		Doc:  "queues by device-seconds attained, in each by arrival: discretised 2D-LAS (Gu et al., NSDI 2019); preempts",
+		Options: append([]Option{
+			{Name: "limits", Default: "57600", Doc: "device-seconds at which a job goes to the next queue, ascending, as 3600/57600"},
+			{Name: "promote", Default: "0", Doc: "wait in a row, as a multiple of the time run, that brings a job back to the first queue; 0 = none"},
+			{Name: "quantum", Default: "300", Doc: "seconds a job makes progress before it has to make way"},
+		}, preemption...),
+		New: newTiresias,
+	})
+}
+
+func newTiresias(d Deps) (scheduler.Policy, error) {
+	if d.Quirks.TiresiasIsLAS {
+		return newLAS(d)
+	}
+	t := tiresias{limits: []float64{57600}}
+	var err error
+	if text, ok := d.Options["limits"]; ok {
+		if t.limits, err = parseLimits(text); err != nil {
+			return nil, err
+		}
+	}
+	if t.promote, err = d.number("promote", 0, 0, 1e9); err != nil {
+		return nil, err
+	}
+	quantum, err := d.seconds("quantum", 300*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return Preemptive(d, Ranking{Key: t.key, Wake: t.wake, Quantum: quantum})
+}
+
+// parseLimits reads ascending positive numbers divided by slashes.
+func parseLimits(text string) ([]float64, error) {
+	var out []float64
+	for _, part := range strings.Split(text, "/") {
+		v, err := strconv.ParseFloat(part, 64)
+		if err != nil || !(v > 0) || math.IsInf(v, 0) || len(out) > 0 && v <= out[len(out)-1] {
+			return nil, fmt.Errorf("policy: limits=%s: %q is not a number above the one before it, want a form like 3600/57600", text, part)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// tiresias is the scheduler of section 3.2 of the paper without the Gittins index.
+// The limit is the one that Pollux' artifact (c793c70) compares with, two queues of
+// 16 device-hours. A promotion lasts as long as the wait and the quantum after it:
+// what a job has attained is never forgotten, unlike in the paper.
+type tiresias struct {
+	limits  []float64 // device-seconds, ascending
+	promote float64   // 0 = never
+}
+
+// key is the number of the job's queue.
+func (t tiresias) key(_ context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
+	if at := t.promotion(j); at <= s.Now {
+		return 0, nil
+	}
+	return float64(t.queue(j.Attained)), nil
+}
+
+func (t tiresias) queue(attained float64) int {
+	i, found := slices.BinarySearch(t.limits, attained)
+	if found {
+		i++
+	}
+	return i
+}
+
+// promotion returns when a waiting job goes back to the first queue.
+func (t tiresias) promotion(j *scheduler.JobState) time.Duration {
+	if t.promote == 0 || j.Grant != nil || j.Attained == 0 {
+		return never
+	}
+	return after(j.Since, t.promote*j.Attained/float64(j.Job.Devices))
+}
+
+// wake returns when the first running job reaches its limit or the first waiting
+// one is promoted.
+func (t tiresias) wake(s *scheduler.Snapshot, order []Ranked) time.Duration {
+	at := never
+	waiting := false
+	for i := range order {
+		r := &order[i]
+		if r.Grant == nil {
+			waiting = true
+			if p := t.promotion(r.Job); p > s.Now {
+				at = min(at, p)
+			}
+		}
+	}
+	for i := range order {
+		r := &order[i]
+		if q := t.queue(r.Job.Attained); waiting && r.Grant != nil && q < len(t.limits) {
+			at = min(at, after(s.Now, (t.limits[q]-r.Job.Attained)/float64(r.Grant.Devices())))
+		}
+	}
+	return at
+}

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// line is the jobs that wait outside for the admission rule to let them in, in
+// the order they arrived.
+type line struct {
+	name    string
+	records []int
+	said    int    // how many of them an event told of
+	why     string // the first was turned away last
+}
+
+// submit lets the jobs arrive whose time has come, and reports whether there
+// was one. Those that could never run are rejected.
+func (e *engine) submit() (bool, error) {
+	first := e.next
+	for ; e.next < len(e.result.Jobs) && e.seen(&e.result.Jobs[e.next].Job) <= e.now; e.next++ {
+		r := &e.result.Jobs[e.next]
+		if why := e.unfit(&r.Job); why != "" {
+			e.reject(r, why)
+			continue
+		}
+		l := e.line(&r.Job)
+		l.records = append(l.records, e.next)
+		e.outside++
+	}
+	return e.next > first, nil
+}
+
+// line returns the line that j has to stand in.
+func (e *engine) line(j *spec.Job) *line {
+	name := ""
+	if h, ok := e.Admission.(scheduler.Holder); ok {
+		name = h.Line(j)
+	}
+	for _, l := range e.lines {
+		if l.name == name {
+			return l
+		}
+	}
+	e.lines = append(e.lines, &line{name: name})
+	return e.lines[len(e.lines)-1]
+}
+
+// letIn asks the admission rule about everybody outside. Who is turned away is
+// rejected, or held if the rule is a scheduler.Holder, and all behind with him.
+func (e *engine) letIn(ctx context.Context) error {
+	_, holds := e.Admission.(scheduler.Holder)
+	for _, l := range e.lines {
+		in := 0
+		for _, r := range l.records {
+			ok, err := e.admit(ctx, l, r, holds)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			in++
+		}
+		e.outside -= in
+		l.records = slices.Delete(l.records, 0, in)
+		l.said = max(l.said-in, 0)
+		for ; l.said < len(l.records); l.said++ {
+			e.observe(Held, &e.result.Jobs[l.records[l.said]].Job, nil, l.why)
+		}
+	}
+	return nil
+}
+
+// admit asks about one job; false means that it stays where it is.
+func (e *engine) admit(ctx context.Context, l *line, record int, holds bool) (bool, error) {
+	r := &e.result.Jobs[record]
+	if e.Admission == nil {
+		return true, e.enter(ctx, record)
+	}
+	ok, why, err := e.Admission.Admit(ctx, e.snapshot(), r.Job)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("sim: admission of job %s at %v: %w", r.Job.ID, e.now, err)
+	case ok:
+		return true, e.enter(ctx, record)
+	}
+	l.why = cmp.Or(why, "refused by admission")
+	if !holds {
+		e.reject(r, l.why)
+	}
+	return !holds, nil
+}
+
+func (e *engine) reject(r *JobRecord, why string) {
+	r.Rejected = why
+	e.observe(Rejected, &r.Job, nil, why)
+	if r.Scored {
+		e.scored--
+	}
+}
+
+// unfit returns why a job could never run, "" if it could.
+func (e *engine) unfit(j *spec.Job) string {
+	if err := j.Validate(); err != nil {
+		return err.Error()
+	}
+	return e.tooLarge(j)
+}
+
+// tooLarge returns why j could not run on the idle cluster at the size it asks
+// for, "" if it could. A job runs within one group.
+func (e *engine) tooLarge(j *spec.Job) string {
+	largest, found := 0, false
+	for i := range e.Cluster.Groups {
+		if g := &e.Cluster.Groups[i]; mayUse(j, g) {
+			largest, found = max(largest, g.Count*g.Devices), true
+		}
+	}
+	switch {
+	case !found:
+		return fmt.Sprintf("asks for accelerator %s, which the cluster does not have", j.Accelerator)
+	case j.Devices > largest:
+		return fmt.Sprintf("asks for %d devices, the cluster has %d of one type", j.Devices, largest)
+	}
+	return ""
+}
+
+// enter puts an admitted job into the queue.
+func (e *engine) enter(ctx context.Context, record int) error {
+	r := &e.result.Jobs[record]
+	work, err := e.Truth.Steps(ctx, &r.Job)
+	if err == nil && !finitePositive(work) {
+		err = fmt.Errorf("%g steps of work", work)
+	}
+	if err != nil {
+		return fmt.Errorf("sim: %s at %v: job %s (%s): %w", e.PolicyName, e.now, r.Job.ID, r.Job.Model.Name, err)
+	}
+	j := &job{record: record, scored: r.Scored, work: work, from: e.now}
+	j.state = scheduler.JobState{Job: &r.Job, Remaining: work, Since: e.now}
+	if e.StartCost != nil {
+		j.state.StartCost = min(max(e.StartCost(r.Job), 0), never)
+	}
+	e.byID[r.Job.ID] = j
+	i, _ := e.place(record)
+	e.active = slices.Insert(e.active, i, j)
+	e.observe(Submitted, &r.Job, nil, "")
+	return nil
+}
