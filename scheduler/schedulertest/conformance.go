@@ -120,6 +120,9 @@ func conformRelabelled(t *rapid.T, make Maker) {
 	for i := range other.Jobs {
 		other.Jobs[i].ID = "renamed-" + other.Jobs[i].ID
 		other.Jobs[i].Submit += time.Hour
+		if other.Jobs[i].Deadline > 0 {
+			other.Jobs[i].Deadline += time.Hour
+		}
 	}
 	second := runWith(t, other, policyOf(t, make, oracle), c.World.Truth(c.Cluster))
 	for i, a := range first.Jobs {
@@ -184,6 +187,8 @@ type Case struct {
 	Cluster   spec.Cluster
 	Jobs      []spec.Job
 	StartCost time.Duration
+	Round     time.Duration // 0 = none
+	Admission scheduler.Admission
 }
 
 // Nodes returns a cluster of one group of accelerator "x".
@@ -193,10 +198,11 @@ func Nodes(count, devices int) spec.Cluster {
 
 func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	t.Helper()
-	held := holdings{t: t, cluster: c.Cluster, by: map[spec.JobID]*scheduler.Grant{}}
+	held := holdings{t: t, cluster: c.Cluster, by: map[spec.JobID]*scheduler.Grant{}, round: c.Round}
 	r, err := sim.Run(context.Background(), sim.Config{
 		Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "tested", Truth: truth,
 		StartCost: func(spec.Job) time.Duration { return c.StartCost }, Observe: held.observe,
+		Round: c.Round, Admission: c.Admission,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +218,7 @@ type holdings struct {
 	cluster spec.Cluster
 	at      time.Duration
 	by      map[spec.JobID]*scheduler.Grant
+	round   time.Duration
 }
 
 func (h *holdings) observe(e sim.Event) {
@@ -222,6 +229,9 @@ func (h *holdings) observe(e sim.Event) {
 		h.count()
 	}
 	h.at = e.At
+	if decided := e.Kind == sim.Started || e.Kind == sim.Moved || e.Kind == sim.Stopped; decided && h.round > 0 && e.At%h.round > 0 {
+		h.t.Fatalf("job %s %s at %v, within a round of %v", e.Job.ID, e.Kind, e.At, h.round)
+	}
 	switch e.Kind {
 	case sim.Started, sim.Moved:
 		h.by[e.Job.ID] = e.Grant
@@ -251,6 +261,7 @@ func DrawCase(t *rapid.T) Case {
 		})
 	}
 	c.StartCost = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "start cost")
+	c.Round = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Minute}).Draw(t, "round")
 	sizes := map[string][]int{} // device counts each model can run on
 	for _, model := range []string{"a", "b", "c"} {
 		sizes[model] = drawSpeeds(t, c, model)
@@ -263,6 +274,9 @@ func DrawCase(t *rapid.T) Case {
 			Submit:     time.Duration(rapid.IntRange(0, 20).Draw(t, "submit")) * time.Minute,
 			Steps:      rapid.Float64Range(1, 5000).Draw(t, "steps"),
 			Guaranteed: rapid.Bool().Draw(t, "guaranteed"),
+			Weight:     rapid.SampledFrom([]float64{0, 1, 4}).Draw(t, "weight"),
+			Deadline:   rapid.SampledFrom([]time.Duration{0, time.Hour, 2 * time.Hour}).Draw(t, "deadline"),
+			Tenant:     rapid.SampledFrom([]string{"", "t"}).Draw(t, "tenant"),
 		})
 	}
 	return c
