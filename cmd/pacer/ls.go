@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner/launch"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
@@ -72,6 +73,7 @@ func listings() []listing {
 		{"policies", "scheduling policies", []string{"name", "what it does"}, lsPolicies},
 		{"placements", "ways to choose devices", []string{"name", "what it does"}, lsPlacements},
 		{"admissions", "rules for who enters the queue", []string{"name", "what it does"}, lsAdmissions},
+		{"compats", "simulators whose semantics --compat reproduces, and in what they differ", []string{"name", "what it does"}, lsCompats},
 		{"frameworks", "training frameworks that --emit writes for", []string{"name", "what is written", "version"}, lsFrameworks},
 		{"importers", "data sets that can be imported", []string{"name", "what it is", "from", "licence"}, lsImporters},
 		{"measured", "sets of measurements that are built in", []string{"name", "rows", "date", "what it is", "machine"}, lsMeasured},
@@ -147,20 +149,25 @@ func lsFamilies(*cli.Context) (rows [][]string, objects []any, err error) {
 
 func lsPolicies(*cli.Context) (rows [][]string, objects []any, err error) {
 	for _, p := range policy.All() {
-		type option struct {
-			Name    string `json:"name"`
-			Default string `json:"default"`
-			Doc     string `json:"doc"`
-		}
-		options := []option{}
-		rows = append(rows, []string{p.Name, p.Doc})
-		for _, o := range p.Options {
-			options = append(options, option{o.Name, o.Default, o.Doc})
-			rows = append(rows, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, o.Default)})
-		}
-		objects = append(objects, map[string]any{"name": p.Name, "doc": p.Doc, "options": options})
+		rows, objects = describeOptions(rows, objects, p.Name, p.Doc, p.Options)
 	}
 	return rows, objects, nil
+}
+
+// describeOptions is describe for what has options.
+func describeOptions(rows [][]string, objects []any, name, doc string, has []policy.Option) ([][]string, []any) {
+	type option struct {
+		Name    string `json:"name"`
+		Default string `json:"default"`
+		Doc     string `json:"doc"`
+	}
+	options := []option{}
+	rows = append(rows, []string{name, doc})
+	for _, o := range has {
+		options = append(options, option{o.Name, o.Default, o.Doc})
+		rows = append(rows, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, o.Default)})
+	}
+	return rows, append(objects, map[string]any{"name": name, "doc": doc, "options": options})
 }
 
 func lsPlacements(*cli.Context) (rows [][]string, objects []any, err error) {
@@ -172,7 +179,21 @@ func lsPlacements(*cli.Context) (rows [][]string, objects []any, err error) {
 
 func lsAdmissions(*cli.Context) (rows [][]string, objects []any, err error) {
 	for _, a := range policy.Admissions() {
-		rows, objects = describe(rows, objects, a.Name, a.Doc)
+		rows, objects = describeOptions(rows, objects, a.Name, a.Doc, a.Options)
+	}
+	return rows, objects, nil
+}
+
+func lsCompats(*cli.Context) (rows [][]string, objects []any, err error) {
+	for _, m := range compat.Modes() {
+		rows = append(rows, []string{m.Name, m.Doc})
+		quirks := []map[string]string{}
+		for _, k := range m.Has() {
+			rows = append(rows, []string{"  :" + k.Name, k.Doc})
+			quirks = append(quirks, map[string]string{"name": k.Name, "doc": k.Doc})
+		}
+		objects = append(objects, map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(), "placement": m.Placement,
+			"policies": m.Policies, "quirks": quirks})
 	}
 	return rows, objects, nil
 }

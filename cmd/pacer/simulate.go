@@ -16,7 +16,6 @@ import (
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -54,10 +53,11 @@ Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
 			&cli.StringFlag{Name: "truth", Usage: "`TRUTH` (default: rubick:measured for rubick workloads, else duration)"},
 			&cli.StringFlag{Name: "belief", Usage: "`BELIEF` of the policies (default: fitted:rubick with a rubick: truth, else perfect)"},
 			&cli.StringFlag{Name: "start-cost", Usage: "`SECONDS` or MODEL=SECONDS,... charged per start, resume or change (default: 260 with a rubick: truth, else 0)"},
-			&cli.StringFlag{Name: "admission", Usage: "`NAME` of the admission rule, see pacer ls admissions"},
+			&cli.StringFlag{Name: "admission", Usage: "`NAME[:VALUE]` of the admission rule, see pacer ls admissions"},
 			&cli.StringFlag{Name: "placement", Usage: "`NAME` of the placer, see pacer ls placements"},
 			&cli.StringFlag{Name: "score", Usage: "`FIRST-LAST` job numbers that count, inclusive (default: all)"},
-			&cli.StringFlag{Name: "compat", Usage: "reproduce another simulator's semantics: `NAME`"},
+			&cli.StringFlag{Name: "round", Usage: "let policies decide only every so many `SECONDS` (default: whenever something happens)"},
+			&cli.StringFlag{Name: "compat", Usage: "reproduce another simulator's semantics: `NAME[:QUIRK=false...]`, see pacer ls compats"},
 			&cli.StringFlag{Name: "jobs-out", Usage: "write one CSV row per job and policy to `FILE`"},
 			&cli.StringFlag{Name: "html", Usage: "write a self-contained report to `FILE`"},
 		},
@@ -78,8 +78,7 @@ type study struct {
 	startCost func(spec.Job) time.Duration
 	// startCostText is the start cost as given, or its default.
 	startCostText string
-	admission     string
-	placement     string
+	parts         composition
 	score         report.Score
 	seed          uint64
 }
@@ -128,24 +127,21 @@ func runSimulate(c *cli.Context) (err error) {
 
 // newStudy reads the flags, everything that can be wrong with them first.
 func newStudy(c *cli.Context) (*study, error) {
-	s := &study{admission: c.String("admission"), placement: c.String("placement"), seed: seed(c)}
+	s := &study{seed: seed(c)}
 	for _, f := range []string{"workload", "cluster"} {
 		if c.String(f) == "" {
 			return nil, usagef("simulate: --%s is missing", f)
 		}
 	}
-	if n := c.String("compat"); n != "" {
-		return nil, notBuilt("--compat", n, nil, "blox", "pollux", "sia", "gavel", "dl2")
-	}
 	var err error
+	if s.parts, err = readComposition(c); err != nil {
+		return nil, err
+	}
 	if s.policies, err = policy.Parse(c.String("policy")); err != nil {
 		return nil, usagef("simulate: %w", err)
 	}
-	if _, err = policy.LookupAdmission(s.admission); err != nil {
-		return nil, usagef("simulate: %w", err)
-	}
-	if _, err = place.Lookup(s.placement); err != nil {
-		return nil, usagef("simulate: %w", err)
+	if err = s.parts.has(s.policies); err != nil {
+		return nil, err
 	}
 	if s.score, err = report.ParseScore(c.String("score")); err != nil {
 		return nil, usagef("simulate: %w", err)
@@ -257,22 +253,12 @@ func (s *study) runPolicy(ctx context.Context, p policy.Spec) (*sim.Result, erro
 
 // config is the run of a policy. Runs share nothing that one could change.
 func (s *study) config(p policy.Spec) (config sim.Config, err error) {
-	placer, err := place.Lookup(s.placement)
-	if err != nil {
+	if config, err = s.parts.config(p, s.oracle(), s.seed); err != nil {
 		return config, err
 	}
-	admission, err := policy.LookupAdmission(s.admission)
-	if err != nil {
-		return config, err
-	}
-	pol, err := policy.New(p, policy.Deps{Oracle: s.oracle(), Placer: placer, Seed: s.seed})
-	if err != nil {
-		return config, usagef("simulate: %w", err)
-	}
-	return sim.Config{
-		Cluster: s.cluster, Jobs: s.jobs, Policy: pol, PolicyName: p.String(),
-		Truth: s.truth.truth(s.cluster), Admission: admission, StartCost: s.startCost, Score: s.score.Has,
-	}, nil
+	config.Cluster, config.Jobs, config.Score = s.cluster, s.jobs, s.score.Has
+	config.Truth, config.StartCost = s.truth.truth(s.cluster), s.startCost
+	return config, nil
 }
 
 // oracle is what a policy believes: the belief's predictor over the space of
@@ -309,6 +295,7 @@ func (s *study) print(c *cli.Context, results []*sim.Result) error {
 
 // page is the HTML report of the study.
 func (s *study) page(results []*sim.Result) report.HTMLInput {
+	admission, placement, round, mode := s.parts.words()
 	return report.HTMLInput{
 		Title:   fmt.Sprintf("%d jobs on %d devices", len(s.jobs), s.cluster.Devices()),
 		Results: results,
@@ -318,6 +305,10 @@ func (s *study) page(results []*sim.Result) report.HTMLInput {
 			{Name: "Truth", Value: s.truth.name},
 			{Name: "Belief", Value: s.belief.name},
 			{Name: "Start cost", Value: s.startCostText},
+			{Name: "Admission", Value: admission},
+			{Name: "Placement", Value: placement},
+			{Name: "Rounds", Value: round},
+			{Name: "Semantics of", Value: mode},
 			{Name: "Scored jobs", Value: s.score.String()},
 			{Name: "Seed", Value: fmt.Sprint(s.seed)},
 			{Name: "Pacer", Value: versionString()},

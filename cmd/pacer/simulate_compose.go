@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// composition is what schedulers are put together from, but for the policy.
+type composition struct {
+	admission, placement string
+	round                time.Duration
+	mode                 compat.Mode // the zero Mode is Pacer's own semantics
+}
+
+// reservedModes are named by the contract and not built.
+var reservedModes = []string{"pollux", "sia", "gavel", "dl2"}
+
+// readComposition reads --compat, --admission, --placement and --round. What a
+// mode brings along is what the others are without being given.
+func readComposition(c *cli.Context) (composition, error) {
+	out := composition{admission: c.String("admission"), placement: c.String("placement")}
+	if text := c.String("compat"); text != "" {
+		name, _, _ := strings.Cut(text, ":")
+		if slices.Contains(reservedModes, name) {
+			return out, usagef("simulate: --compat %s is not built yet", name)
+		}
+		var err error
+		if out.mode, err = compat.Parse(text); err != nil {
+			return out, usagef("simulate: --compat: %w", err)
+		}
+	}
+	out.placement, out.round = cmp.Or(out.placement, out.mode.Placement), out.mode.Round
+	if text := c.String("round"); text != "" {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v > 0 && v < 1e9) {
+			return out, usagef("simulate: --round %q is not a number of seconds above 0", text)
+		}
+		out.round = max(time.Duration(v*float64(time.Second)), 1)
+	}
+	if _, err := policy.LookupAdmission(out.admission); err != nil {
+		return out, usagef("simulate: %w", err)
+	}
+	if _, err := place.Lookup(out.placement); err != nil {
+		return out, usagef("simulate: %w", err)
+	}
+	return out, nil
+}
+
+// has checks that the mode knows the policies.
+func (o composition) has(policies []policy.Spec) error {
+	for _, p := range policies {
+		if o.mode.Name != "" && !slices.Contains(o.mode.Policies, p.Name) {
+			return usagef("simulate: --compat %s has no policy %q, there are: %s", o.mode.Name, p.Name, strings.Join(o.mode.Policies, ", "))
+		}
+	}
+	return nil
+}
+
+// config puts the parts around one policy together.
+func (o composition) config(p policy.Spec, oracle scheduler.Oracle, seed uint64) (sim.Config, error) {
+	c := sim.Config{PolicyName: p.String(), Round: o.round, Quirks: o.mode.Quirks}
+	d := policy.Deps{Oracle: oracle, Seed: seed, Quirks: o.mode.Quirks}
+	var err error
+	if d.Placer, err = place.New(o.placement, o.mode.Quirks); err != nil {
+		return c, err
+	}
+	if c.Admission, err = policy.NewAdmission(o.admission, d); err != nil {
+		return c, err
+	}
+	if c.Policy, err = policy.New(p, d); err != nil {
+		return c, usagef("simulate: %w", err)
+	}
+	return c, nil
+}
+
+// words says what is composed, for reports.
+func (o composition) words() (admission, placement, round, mode string) {
+	round = "none: when something happens"
+	if o.round > 0 {
+		round = strconv.FormatFloat(o.round.Seconds(), 'f', -1, 64) + " s"
+	}
+	return cmp.Or(o.admission, "accept-all"), cmp.Or(o.placement, "packed"), round, cmp.Or(o.mode.Name, "none")
+}
