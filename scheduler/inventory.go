@@ -13,7 +13,8 @@ type Inventory struct {
 
 // NewInventory returns the inventory of an idle cluster.
 func NewInventory(c spec.Cluster) *Inventory {
-	inv := &Inventory{total: make([]int, len(c.Groups)), first: make([]int, 0, len(c.Groups)+1)}
+	inv := &Inventory{total: make([]int, len(c.Groups)), size: make([]int, 0, len(c.Groups)), first: make([]int, 0, len(c.Groups)+1),
+		Free: make([]int, 0, c.Nodes()), Group: make([]int, 0, c.Nodes())}
 	for gi, g := range c.Groups {
 		inv.first = append(inv.first, len(inv.Free))
 		for range g.Count {

@@ -61,22 +61,40 @@ type ranked struct {
 	restore  bool // jobs stopped in vain run on
 	stay     bool // who was stopped tries its old place first
 	urgent   bool // who has waited compat.UrgentAfter goes first
+
+	keys  []rankKey // scratch
+	order []Ranked  // of the present decision, scratch
 }
 
 func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	order, err := p.order(ctx, s)
-	if err != nil {
+	if !slices.ContainsFunc(s.Jobs, waits) {
+		return scheduler.Decision{Grants: held(s)}, nil
+	}
+	if err := p.rank(ctx, s); err != nil {
 		return scheduler.Decision{}, err
 	}
-	w := walk{ranked: p, s: s, order: order, free: s.Free(), full: map[*ways]bool{}}
+	w := walk{ranked: p, s: s, free: s.Free(), full: map[*ways]bool{}}
 	d, err := w.run(ctx)
 	if err != nil {
 		return d, err
 	}
-	if at := p.wake(s, order); at < never {
+	if at := p.wake(s); at < never {
 		d.Wake = max(at, s.Now+leastWake)
 	}
 	return d, nil
+}
+
+func waits(j *scheduler.JobState) bool { return j.Grant == nil }
+
+// held returns the grants there are.
+func held(s *scheduler.Snapshot) []*scheduler.Grant {
+	out := make([]*scheduler.Grant, 0, len(s.Jobs))
+	for _, j := range s.Jobs {
+		if j.Grant != nil {
+			out = append(out, j.Grant)
+		}
+	}
+	return out
 }
 
 // leastWake is the least time between two decisions that nothing but the order
@@ -84,14 +102,14 @@ func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 const leastWake = time.Second
 
 // wake returns when the target may be another although nothing happens.
-func (p *ranked) wake(s *scheduler.Snapshot, order []Ranked) time.Duration {
+func (p *ranked) wake(s *scheduler.Snapshot) time.Duration {
 	at := never
 	if p.Wake != nil {
-		at = p.Wake(s, order)
+		at = p.Wake(s, p.order)
 	}
 	waiting := false
-	for i := range order {
-		r := &order[i]
+	for i := range p.order {
+		r := &p.order[i]
 		switch {
 		case r.Grant == nil:
 			waiting = true
@@ -105,33 +123,45 @@ func (p *ranked) wake(s *scheduler.Snapshot, order []Ranked) time.Duration {
 	return at
 }
 
-// order ranks the jobs of s. Those are in the order of arrival.
-func (p *ranked) order(ctx context.Context, s *scheduler.Snapshot) ([]Ranked, error) {
-	order := make([]Ranked, len(s.Jobs))
+// rank puts the jobs of s, which are in the order of arrival, in order.
+func (p *ranked) rank(ctx context.Context, s *scheduler.Snapshot) error {
+	p.keys = p.keys[:0]
 	for i, j := range s.Jobs {
 		key, err := p.Key(ctx, s, j)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if math.IsNaN(key) {
 			key = math.Inf(1)
 		}
-		order[i] = Ranked{Job: j, Key: key, Grant: j.Grant, at: i, ready: j.Ready,
-			urgent: p.urgent && j.LongestWait(s.Now) >= compat.UrgentAfter}
+		p.keys = append(p.keys, rankKey{p.urgent && j.LongestWait(s.Now) >= compat.UrgentAfter, key, i})
 	}
-	slices.SortFunc(order, compareRanked)
-	return order, nil
+	slices.SortFunc(p.keys, rankKey.compare)
+	p.order = p.order[:0]
+	for _, k := range p.keys {
+		j := s.Jobs[k.at]
+		p.order = append(p.order, Ranked{Job: j, Key: k.key, Grant: j.Grant, at: k.at, urgent: k.urgent, ready: j.Ready})
+	}
+	return nil
 }
 
-func compareRanked(a, b Ranked) int {
+// rankKey is what the order goes by. It holds no pointers: sorting is what most
+// of the time goes into.
+type rankKey struct {
+	urgent bool
+	key    float64
+	at     int // index into the snapshot's jobs
+}
+
+func (a rankKey) compare(b rankKey) int {
 	switch {
 	case a.urgent != b.urgent && a.urgent:
 		return -1
 	case a.urgent != b.urgent:
 		return 1
-	case a.Key < b.Key:
+	case a.key < b.key:
 		return -1
-	case a.Key > b.Key:
+	case a.key > b.key:
 		return 1
 	}
 	return a.at - b.at
@@ -140,9 +170,8 @@ func compareRanked(a, b Ranked) int {
 // walk is one decision of a ranked policy.
 type walk struct {
 	*ranked
-	s     *scheduler.Snapshot
-	order []Ranked
-	free  *scheduler.Inventory
+	s    *scheduler.Snapshot
+	free *scheduler.Inventory
 	// full are the ways that found no room. The room that is left for those
 	// further behind only shrinks.
 	full map[*ways]bool

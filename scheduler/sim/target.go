@@ -43,9 +43,10 @@ func (e *engine) check(d *scheduler.Decision) error {
 		}
 	}
 	e.target = e.target[:0]
+	next := 0 // into active: targets tend to be in its order
 	for _, g := range d.Grants {
-		j := e.byID[g.Job]
-		if j == nil {
+		var j *job
+		if j, next = e.whose(g, next); j == nil {
 			return fmt.Errorf("job %s is granted devices but is not in the queue", g.Job)
 		}
 		if j.stamp == e.round {
@@ -69,6 +70,19 @@ func (e *engine) check(d *scheduler.Decision) error {
 		return fmt.Errorf("wake-up at %v is not after now", d.Wake)
 	}
 	return nil
+}
+
+// whose returns the job a grant is for, nil if it is not there. Where the grant is
+// what the first of active from next on to hold any holds, it is found without a
+// look-up by name, and the next to look at is the one behind it.
+func (e *engine) whose(g *scheduler.Grant, next int) (*job, int) {
+	for next < len(e.active) && e.active[next].state.Grant == nil {
+		next++
+	}
+	if next < len(e.active) && e.active[next].state.Grant == g {
+		return e.active[next], next + 1
+	}
+	return e.byID[g.Job], next
 }
 
 // checkGrant checks a grant by itself.
