@@ -46,7 +46,7 @@ docs/studies.md describes the file.`,
 }
 
 // studySettings are the flags of simulate that a study may set.
-var studySettings = []string{"truth", "belief", "start-cost", "admission", "placement", "score", "compat", "window", "load-scale"}
+var studySettings = []string{"truth", "belief", "start-cost", "admission", "placement", "round", "score", "compat", "window", "load-scale"}
 
 // sweep is a study with the simulations it is made of.
 type sweep struct {
