@@ -44,7 +44,7 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.NoQuantum }},
 	{"tiresias-is-las", "tiresias has no queues, it is las; else it has",
 		func(q *Quirks) *bool { return &q.TiresiasIsLAS }},
-	{"urgent", "who once waited 3,600,000 s in a row goes before all others, for good; else nobody does",
+	{"urgent", "who once waited 3,600,000 s in a row, after being stopped a round longer, goes before all others for good, and fifo preempts for it; else nobody does",
 		func(q *Quirks) *bool { return &q.Urgent }},
 	{"evict-anyway", "jobs stopped for one that still does not fit stay stopped; else they run on",
 		func(q *Quirks) *bool { return &q.EvictAnyway }},

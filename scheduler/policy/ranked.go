@@ -84,6 +84,14 @@ func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	return d, nil
 }
 
+// waitsSince returns when a job that is to hold nothing began to.
+func waitsSince(s *scheduler.Snapshot, j *scheduler.JobState) time.Duration {
+	if j.Grant != nil {
+		return s.Now
+	}
+	return j.Since
+}
+
 func waits(j *scheduler.JobState) bool { return j.Grant == nil }
 
 // held returns the grants there are.
@@ -113,8 +121,8 @@ func (p *ranked) wake(s *scheduler.Snapshot) time.Duration {
 		switch {
 		case r.Grant == nil:
 			waiting = true
-			if left := compat.UrgentAfter - r.Job.LongestWait(s.Now); p.urgent && !r.urgent && left > 0 {
-				at = min(at, s.Now+left)
+			if p.urgent && !r.urgent {
+				at = min(at, waitsSince(s, r.Job)+compat.UrgentAfter)
 			}
 		case waiting && r.ready+p.Quantum > s.Now: // who waits before it may have its devices then
 			at = min(at, r.ready+p.Quantum)

@@ -126,6 +126,9 @@ func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
 			j.state.Restarts++
 			e.result.Jobs[j.record].Preemptions++
 			e.drop(j)
+			if e.Quirks.Urgent { // the wait of who is stopped counts from the next round on
+				j.state.Since += e.Round
+			}
 			e.observe(Stopped, j.state.Job, grant, d.Why[j.state.Job.ID])
 		}
 	}
