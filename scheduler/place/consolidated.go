@@ -24,8 +24,10 @@ func (p consolidated) Lay(free *scheduler.Inventory, group, devices int) (spec.S
 		return spec.Shape{}, false
 	}
 	shape := spec.Packed(devices, free.Size(group))
-	_, ok := p.Place(free, group, shape)
-	return shape, ok
+	if _, ok := p.Place(free, group, shape); !ok {
+		return spec.Shape{}, false
+	}
+	return shape, true
 }
 
 // Choose keeps the ways that use the fewest nodes of those on as many devices of

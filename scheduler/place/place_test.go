@@ -40,6 +40,13 @@ func TestPlace(t *testing.T) {
 		{"spread", []int{4, 8, 5}, "3", []scheduler.Slot{{Node: 1, Devices: 3}}},                          // emptiest
 		{"spread", []int{4, 8, 5}, "2+2", []scheduler.Slot{{Node: 1, Devices: 2}, {Node: 2, Devices: 2}}}, //
 		{"spread", []int{0, 8, 0}, "4+4", nil},                                                            //
+		{"scattered", []int{2, 3, 8}, "3", []scheduler.Slot{{Node: 1, Devices: 3}}},                       // first with room
+		{"scattered", []int{1, 8, 2}, "2+1", []scheduler.Slot{{Node: 0, Devices: 1}, {Node: 1, Devices: 2}}},
+		{"topology", []int{8, 0, 4, 4}, "4+4", []scheduler.Slot{{Node: 2, Devices: 4}, {Node: 3, Devices: 4}}}, // neighbours
+		{"topology", []int{4, 8, 8, 4}, "4+4", []scheduler.Slot{{Node: 0, Devices: 4}, {Node: 1, Devices: 4}}}, // least left, then first
+		{"topology", []int{8, 8, 4, 4}, "4+4", []scheduler.Slot{{Node: 2, Devices: 4}, {Node: 3, Devices: 4}}}, // least left
+		{"topology", []int{8, 3, 4}, "3", []scheduler.Slot{{Node: 1, Devices: 3}}},                             // as packed
+		{"topology", []int{8, 3, 3}, "8+4", nil},
 	} {
 		p, err := Lookup(c.placer)
 		if err != nil {
@@ -75,6 +82,12 @@ func TestLay(t *testing.T) {
 		{"spread", []int{8, 8, 8, 8}, 6, "2+2+1+1"},
 		{"spread", []int{1, 8, 8}, 7, "3+3+1"},
 		{"spread", []int{1, 0, 8}, 9, "8+1"},
+		{"scattered", []int{3, 2, 8}, 4, "3+1"},
+		{"scattered", []int{3, 2, 8}, 14, ""},
+		{"consolidated", []int{4, 4, 8}, 8, "8"},
+		{"consolidated", []int{4, 4, 7}, 8, ""}, // rather waits
+		{"consolidated", []int{8, 2, 8}, 10, "8+2"},
+		{"consolidated", []int{7, 7, 7}, 10, ""},
 	} {
 		p, _ := Lookup(c.placer)
 		shape, ok := p.Lay(inventory(c.free...), 0, c.devices)
@@ -128,5 +141,46 @@ func TestPlacersProperty(t *testing.T) {
 func TestLookup(t *testing.T) {
 	if _, err := Lookup("diagonal"); err == nil || !strings.Contains(err.Error(), "packed, spread") {
 		t.Errorf("unknown placement: %v", err)
+	}
+}
+
+// Blox's fault: up to the whole demand of every node, and the sum must be exact.
+func TestWholeDemand(t *testing.T) {
+	p, err := New("scattered", compat.Quirks{WholeDemand: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		free    []int
+		devices int
+		want    string
+	}{
+		{[]int{3, 2}, 4, ""}, {[]int{2, 2, 8}, 4, "2+2"}, {[]int{0, 4}, 4, "4"}, {[]int{1, 8}, 4, ""}, {[]int{8, 1}, 4, "4"},
+	} {
+		if shape, ok := p.Lay(inventory(c.free...), 0, c.devices); ok != (c.want != "") || ok && shape.Devices != c.want {
+			t.Errorf("%d on %v: %q %v, want %q", c.devices, c.free, shape.Devices, ok, c.want)
+		}
+	}
+}
+
+// Consolidated keeps the fewest nodes of each device count, sensitive drops what
+// is more than a tenth slower than on these.
+func TestChoose(t *testing.T) {
+	ways := []scheduler.Way{
+		{Shape: spec.NewShape(8), Rate: 10}, {Shape: spec.NewShape(4, 4), Rate: 9.5}, {Shape: spec.NewShape(2, 2, 2, 2), Rate: 8},
+		{Shape: spec.NewShape(2, 2), Rate: 5}, {Group: 1, Shape: spec.NewShape(4, 4), Rate: 3},
+	}
+	for name, want := range map[string]string{"consolidated": "8 2+2 4+4", "sensitive": "8 4+4 2+2 4+4"} {
+		p, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range p.(scheduler.Chooser).Choose(ways) {
+			got = append(got, w.Shape.Devices)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s chooses %s, want %s", name, s, want)
+		}
 	}
 }
