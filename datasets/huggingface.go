@@ -18,6 +18,10 @@ import (
 // says, as opposed to reading it.
 var ErrHuggingFace = errors.New("not a usable config.json")
 
+// ErrTokensAssumed is wrapped by the warning of HuggingFace that the file does
+// not say how many tokens samples have.
+var ErrTokensAssumed = errors.New("the tokens of a sample are assumed")
+
 // Bounds of what a config.json may say. The largest networks published are an
 // order of magnitude below each.
 const (
@@ -327,7 +331,7 @@ func (c *hfConfig) tokens() int {
 	n := c.count(hfMaxTokens, "original_max_position_embeddings", "max_position_embeddings", "n_positions", "n_ctx",
 		"seq_length", "max_seq_len", "max_sequence_length")
 	if n > hfMaxTrained {
-		c.warn("a sample is taken to have %d tokens, not the %d there are positions for", hfMaxTrained, n)
+		c.warn("%w: %d, not the %d there are positions for", ErrTokensAssumed, hfMaxTrained, n)
 		n = hfMaxTrained
 	}
 	return n

@@ -93,9 +93,29 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 	}
 	t.usable, t.doubted = MergeRepeats(t.usable), MergeRepeats(t.doubted)
 	if len(t.usable) == 0 {
-		return nil, fmt.Errorf("perfmodel: %s: none of %d rows is usable: %w", t.key, len(rows), ErrTooFewPoints)
+		return nil, fmt.Errorf("perfmodel: %s: none of %d rows is usable%s: %w", t.key, len(rows), whyNot(rows), ErrTooFewPoints)
 	}
 	return t, nil
+}
+
+// whyNot says why no row is usable, for the end of a message: how many are in
+// doubt, and the doubt most of them share.
+func whyNot(rows []spec.Measurement) string {
+	doubts, doubted, most := map[string]int{}, 0, ""
+	for _, m := range rows {
+		if m.Outcome != spec.OK || m.Doubt == "" {
+			continue
+		}
+		doubted++
+		doubts[m.Doubt]++
+		if n := doubts[m.Doubt]; n > doubts[most] || n == doubts[most] && m.Doubt < most {
+			most = m.Doubt
+		}
+	}
+	if doubted == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d in doubt: %s; measure again with nothing else running, under another label)", doubted, most)
 }
 
 // Split divides the usable rows of one key into those FitKey fits when told to

@@ -212,6 +212,8 @@ func TestFitKeyErrors(t *testing.T) {
 		want string
 	}{
 		{"no rows", perSampleFamily, nil, perfmodel.FitOptions{}, true, "none of 0 rows is usable"},
+		{"all in doubt", perSampleFamily, []spec.Measurement{doubtful(1, "busy"), doubtful(2, "throttled"), doubtful(3, "throttled")}, perfmodel.FitOptions{}, true,
+			"none of 3 rows is usable (3 in doubt: throttled; measure again with nothing else running"},
 		{"one to fit and score", perSampleFamily, []spec.Measurement{row(1, 1)}, perfmodel.FitOptions{MaxRows: 8}, true, "1 usable configuration"},
 		{"two keys", perSampleFamily, []spec.Measurement{row(1, 1), other}, perfmodel.FitOptions{}, false, "rows of m on a and of n on a"},
 		{"negative rows", perSampleFamily, nil, perfmodel.FitOptions{MaxRows: -1}, false, "fit on -1 rows"},
@@ -268,4 +270,11 @@ func TestCardsAreJSON(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no meaningful error") {
 		t.Errorf("a step of 4e-323 s: %v", err)
 	}
+}
+
+// doubtful is row, in doubt.
+func doubtful(mb int, why string) spec.Measurement {
+	m := row(mb, 1)
+	m.Doubt = why
+	return m
 }

@@ -68,16 +68,19 @@ func exitCode(err error) int {
 // run is the whole program: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, stdout, stderr)
-	err := app.RunContext(ctx, flagsFirst(app, args))
+	err := wrongVerb(app, args)
+	if err == nil {
+		err = app.RunContext(ctx, flagsFirst(app, args))
+	}
 	var unknown *catalog.UnknownError
 	switch {
 	case err == nil:
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		fmt.Fprintln(stderr, "pacer: interrupted:", err)
 	case errors.As(err, &unknown) && !strings.Contains(err.Error(), "\n"):
-		fmt.Fprintf(stderr, "pacer: %v (all: pacer ls %ss)\n", err, strings.TrimSuffix(unknown.What, " type"))
+		fmt.Fprintf(stderr, "pacer: %s (all: pacer ls %ss)\n", plain(err), strings.TrimSuffix(unknown.What, " type"))
 	default:
-		fmt.Fprintln(stderr, "pacer:", err)
+		fmt.Fprintln(stderr, "pacer:", plain(err))
 	}
 	return exitCode(err)
 }
@@ -145,26 +148,18 @@ func globalFlags() []cli.Flag {
 	}
 }
 
-func usageError(_ *cli.Context, err error, _ bool) error {
-	return usagef("%w (see --help)", err)
-}
-
 func noVerb(c *cli.Context) error {
 	if c.Args().Present() {
-		return unknownVerb(c, c.App.Commands)
+		return unknownVerb(c.Args().First(), c.App.Commands)
 	}
 	return cli.ShowAppHelp(c)
 }
 
 func noSubcommand(c *cli.Context) error {
 	if c.Args().Present() {
-		return unknownVerb(c, c.Command.Subcommands)
+		return unknownVerb(c.Args().First(), c.Command.Subcommands)
 	}
 	return usagef("%s: say what, one of: %s", c.Command.Name, strings.Join(commandNames(c.Command.Subcommands), ", "))
-}
-
-func unknownVerb(c *cli.Context, cmds []*cli.Command) error {
-	return usagef("unknown command %q, want one of: %s", c.Args().First(), strings.Join(commandNames(cmds), ", "))
 }
 
 func commandNames(cmds []*cli.Command) []string {
@@ -181,7 +176,7 @@ func commandNames(cmds []*cli.Command) []string {
 // stops reading flags at the first argument: `import rubick DIR --data D` works
 // like `import rubick --data D DIR`.
 func flagsFirst(app *cli.App, args []string) []string {
-	head, rest, flags := leaf(app, args)
+	head, rest, flags, _ := leaf(app, args)
 	var moved, plain []string
 	for i := 0; i < len(rest); i++ {
 		a := rest[i]
@@ -203,9 +198,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 }
 
 // leaf splits args at the innermost command they name and returns that
-// command's flags.
-func leaf(app *cli.App, args []string) (head, rest []string, flags []cli.Flag) {
-	cmds, flags := app.Commands, app.Flags
+// command's flags and subcommands.
+func leaf(app *cli.App, args []string) (head, rest []string, flags []cli.Flag, cmds []*cli.Command) {
+	cmds, flags = app.Commands, app.Flags
 	i := 1
 	for i < len(args) {
 		a := args[i]
@@ -227,7 +222,7 @@ func leaf(app *cli.App, args []string) (head, rest []string, flags []cli.Flag) {
 		}
 	}
 	i = min(i, len(args))
-	return args[:i:i], args[i:], flags
+	return args[:i:i], args[i:], flags, cmds
 }
 
 func findCommand(cmds []*cli.Command, name string) *cli.Command {

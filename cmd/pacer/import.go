@@ -45,11 +45,10 @@ value, and reading goes on; the exit code is then 4.`,
 // datasetCommand imports one published data set from a directory.
 func datasetCommand(imp datasets.Importer) *cli.Command {
 	return &cli.Command{
-		Name:      imp.Name,
-		Usage:     imp.Doc,
-		ArgsUsage: "DIR",
-		Description: fmt.Sprintf("%s\n\nDIR is a clone of %s (read at commit %s), or the part of it that holds\nthe data. Licence of the data: %s.",
-			imp.Doc, imp.URL, imp.Commit, imp.License),
+		Name:        imp.Name,
+		Usage:       imp.Doc,
+		ArgsUsage:   "DIR",
+		Description: importText(imp),
 		Action: func(c *cli.Context) error {
 			dir, err := onePath(c, "DIR")
 			if err != nil {
@@ -68,6 +67,15 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 			return runImport(c, imp.Name, total, imp.Import(c.Context, fsys))
 		},
 	}
+}
+
+// importText says what DIR is.
+func importText(imp datasets.Importer) string {
+	if imp.Commit == "" { // of many sources, named row by row
+		return fmt.Sprintf("%s\n\nDIR holds CSV files with the columns of docs/cli-contract.md, \"Rows of your own\":\nthis is the way in for what you measured elsewhere. Of published rows source_path\nand source_commit say where each is from. Licence of the data: %s.", imp.Doc, imp.License)
+	}
+	return fmt.Sprintf("%s\n\nDIR is a clone of %s (read at commit %s), or the part of it that holds\nthe data. Licence of the data: %s.",
+		imp.Doc, imp.URL, imp.Commit, imp.License)
 }
 
 // measuredCommand imports one of the sets that are built in.

@@ -121,9 +121,29 @@ func readConfigJSON(c *cli.Context, path string) (spec.Model, error) {
 		return m, usagef("%s: --seq is missing: %s does not say how many tokens a sample has", c.Command.Name, path)
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(c.App.ErrWriter, "warning: %s: %v\n", path, w)
+		switch assumed := errors.Is(w, datasets.ErrTokensAssumed); {
+		case !assumed:
+			fmt.Fprintf(c.App.ErrWriter, "warning: %s: %v\n", path, w)
+		case !c.IsSet("seq"):
+			fmt.Fprintf(c.App.ErrWriter, "warning: %s: %v; --seq says otherwise\n", path, w)
+		}
 	}
 	return m, nil
+}
+
+// hintDirectory adds to an error about an unknown model that a directory of that
+// name holds a config.json.
+func hintDirectory(c *cli.Context, err error) error {
+	name := c.String("model")
+	var unknown *catalog.UnknownError
+	if !errors.As(err, &unknown) || unknown.What != "model" || name != filepath.Base(name) {
+		return err
+	}
+	inside, isFile := configPath("." + string(filepath.Separator) + name)
+	if !isFile {
+		return err
+	}
+	return fmt.Errorf("%w\n%s is here: --model .%c%s takes it", err, inside, filepath.Separator, name)
 }
 
 // nameOfConfig names the model of a file: as the file says, unless that is only

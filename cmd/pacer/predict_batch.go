@@ -166,7 +166,7 @@ func openRows(c *cli.Context, path string) (io.ReadCloser, string, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("predict: %w", err)
+		return nil, "", usagef("predict: %w", err)
 	}
 	return f, path, nil
 }

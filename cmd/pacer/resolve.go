@@ -98,7 +98,7 @@ func resolveOn(c *cli.Context, accelerator string, fixed *ask.Fixed) (question, 
 		err = r.Fix(&asked, *fixed)
 	}
 	if err != nil {
-		return question{}, asFlag(c, err)
+		return question{}, hintDirectory(c, asFlag(c, err))
 	}
 	space, err := readSpace(c)
 	if err != nil {

@@ -26,7 +26,7 @@ type acceleratorTable struct {
 }
 
 var loadAccelerators = sync.OnceValue(func() *acceleratorTable {
-	t := &acceleratorTable{index: newIndex("accelerator")}
+	t := &acceleratorTable{index: newIndex("accelerator", withoutVendor)}
 	more := map[string][]string{}
 	for _, r := range readTable("accelerator_names.csv") {
 		more[r.str("name")] = r.list("aliases")
@@ -36,7 +36,7 @@ var loadAccelerators = sync.OnceValue(func() *acceleratorTable {
 			e := acceleratorFromRow(r)
 			e.Aliases = slices.Concat(e.Aliases, more[e.Accelerator.Name])
 			t.entries = append(t.entries, e)
-			t.add(e.Accelerator.Name, e.Aliases)
+			t.add(e.Accelerator.Name, e.Aliases, 0)
 		}
 	}
 	return t
@@ -98,6 +98,17 @@ func pcieBps(gen int) float64 {
 func Accelerator(name string) (spec.Accelerator, error) {
 	t := loadAccelerators()
 	i, err := t.find(name)
+	if err != nil {
+		return spec.Accelerator{}, err
+	}
+	return t.entries[i].Accelerator, nil
+}
+
+// AcceleratorOf is Accelerator for names that begin with the maker's: NVIDIA
+// H100.
+func AcceleratorOf(name string) (spec.Accelerator, error) {
+	t := loadAccelerators()
+	i, err := t.findBare(name)
 	if err != nil {
 		return spec.Accelerator{}, err
 	}

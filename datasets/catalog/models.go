@@ -21,7 +21,7 @@ type modelTable struct {
 }
 
 var loadModels = sync.OnceValue(func() *modelTable {
-	t := &modelTable{index: newIndex("model")}
+	t := &modelTable{index: newIndex("model", repository)}
 	named := map[string]row{}
 	for _, r := range readTable("model_names.csv") {
 		named[r.str("name")] = r
@@ -44,7 +44,7 @@ var loadModels = sync.OnceValue(func() *modelTable {
 func (t *modelTable) put(m spec.Model, names row, note string) {
 	e := ModelEntry{Model: m, Aliases: names.list("aliases"), Note: note, Source: names.str("source")}
 	t.entries = append(t.entries, e)
-	t.add(m.Name, e.Aliases)
+	t.add(m.Name, e.Aliases, m.Params())
 }
 
 // modelFromRow reads the shape from one row, and kind, sequence length and
@@ -80,6 +80,16 @@ func modelFromRow(r, names row) spec.Model {
 func Model(name string) (spec.Model, error) {
 	t := loadModels()
 	i, err := t.find(name)
+	if err != nil {
+		return spec.Model{}, err
+	}
+	return t.entries[i].Model, nil
+}
+
+// ModelOnHub is Model for names as hubs have them: meta-llama/Llama-2-7b-hf.
+func ModelOnHub(name string) (spec.Model, error) {
+	t := loadModels()
+	i, err := t.findBare(name)
 	if err != nil {
 		return spec.Model{}, err
 	}

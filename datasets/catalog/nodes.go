@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -29,14 +30,14 @@ type nodeTable struct {
 }
 
 var loadNodes = sync.OnceValue(func() *nodeTable {
-	t := &nodeTable{index: newIndex("node type"), defaultOf: map[string]int{}}
+	t := &nodeTable{index: newIndex("node type", strings.TrimSpace), defaultOf: map[string]int{}}
 	for _, r := range readTable("nodes.csv") {
 		e := nodeFromRow(r)
 		for _, acc := range e.Default {
 			t.defaultOf[acc] = len(t.entries)
 		}
 		t.entries = append(t.entries, e)
-		t.add(e.Node.Name, e.Aliases)
+		t.add(e.Node.Name, e.Aliases, 0)
 	}
 	return t
 })

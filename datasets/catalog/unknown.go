@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,7 +15,29 @@ type UnknownError struct {
 	What    string   // "model", "accelerator" or "node type"
 	Name    string   // as asked for
 	Nearest []string // canonical names, nearest first, at most three
+
+	far []int // Dissimilarity of each of Nearest, by whichever of its names is nearest
 }
+
+// With returns e with names from elsewhere among the nearest.
+func (e *UnknownError) With(names []string) *UnknownError {
+	out := *e
+	out.Nearest, out.far = slices.Clone(e.Nearest), slices.Clone(e.far)
+	for _, name := range names {
+		d := named.Dissimilarity(e.Name, name)
+		at := 0
+		for at < len(out.far) && out.far[at] <= d {
+			at++
+		}
+		out.Nearest, out.far = slices.Insert(out.Nearest, at, name), slices.Insert(out.far, at, d)
+	}
+	n := min(len(out.Nearest), suggested)
+	out.Nearest, out.far = out.Nearest[:n], out.far[:n]
+	return &out
+}
+
+// suggested is how many names an UnknownError has.
+const suggested = 3
 
 func (e *UnknownError) Error() string {
 	if len(e.Nearest) == 0 {
@@ -26,21 +50,35 @@ func (e *UnknownError) Error() string {
 type index struct {
 	what  string
 	names []string       // canonical, in table order
+	sizes []float64      // of each: of equally near ones the smallest is suggested first
 	at    map[string]int // folded name or alias -> position
+	all   []spelling     // in the order they were added
+	bare  func(string) string
 }
 
-func newIndex(what string) *index { return &index{what: what, at: map[string]int{}} }
+// spelling is a name or alias as the tables have it.
+type spelling struct {
+	name string
+	at   int
+}
+
+// newIndex returns an index of things called what; bare takes off names what
+// says whose a thing is.
+func newIndex(what string, bare func(string) string) *index {
+	return &index{what: what, at: map[string]int{}, bare: bare}
+}
 
 // add appends an entry; two entries claiming one name are a bug of the tables.
-func (x *index) add(name string, aliases []string) {
+func (x *index) add(name string, aliases []string, size float64) {
 	i := len(x.names)
-	x.names = append(x.names, name)
+	x.names, x.sizes = append(x.names, name), append(x.sizes, size)
 	for _, s := range append([]string{name}, aliases...) {
 		k := named.Fold(s)
 		if j, taken := x.at[k]; taken && j != i {
 			panic(fmt.Sprintf("catalog: %s name %q is claimed by %s and %s", x.what, s, x.names[j], name))
 		}
 		x.at[k] = i
+		x.all = append(x.all, spelling{s, i})
 	}
 }
 
@@ -48,24 +86,57 @@ func (x *index) find(name string) (int, error) {
 	if i, ok := x.at[named.Fold(name)]; ok && named.Fold(name) != "" {
 		return i, nil
 	}
-	return 0, &UnknownError{What: x.what, Name: name, Nearest: x.nearest(name)}
+	return 0, x.unknown(name)
 }
 
-// nearest ranks every name and alias but answers with canonical names.
-func (x *index) nearest(name string) []string {
-	keys := make([]string, 0, len(x.at))
-	for k := range x.at {
-		keys = append(keys, k)
+// findBare is find for people, who say whose a thing is as well.
+func (x *index) findBare(name string) (int, error) {
+	if i, err := x.find(name); err == nil {
+		return i, nil
 	}
-	slices.Sort(keys)
-	var out []string
-	for _, k := range named.Nearest(name, keys, len(keys)) {
-		if s := x.names[x.at[k]]; !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-		if len(out) == 3 {
-			break
+	if i, ok := x.at[named.Fold(x.bare(name))]; ok {
+		return i, nil
+	}
+	return 0, x.unknown(name)
+}
+
+// unknown ranks every name and alias but answers with canonical names.
+func (x *index) unknown(name string) *UnknownError {
+	type scored struct{ at, far int }
+	best := make([]scored, len(x.names))
+	for i := range best {
+		best[i] = scored{i, math.MaxInt}
+	}
+	for _, s := range x.all {
+		best[s.at].far = min(best[s.at].far, named.Dissimilarity(name, s.name), named.Dissimilarity(x.bare(name), s.name))
+	}
+	slices.SortStableFunc(best, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(x.sizes[a.at], x.sizes[b.at]))
+	})
+	e := &UnknownError{What: x.what, Name: name}
+	for _, s := range best[:min(suggested, len(best))] {
+		e.Nearest, e.far = append(e.Nearest, x.names[s.at]), append(e.far, s.far)
+	}
+	return e
+}
+
+// repository takes the organization off the name of a model on a hub, and the
+// mark of a checkpoint converted to transformers.
+func repository(name string) string {
+	name = name[strings.LastIndex(name, "/")+1:]
+	if n := len(name) - len("-hf"); n > 0 && strings.EqualFold(name[n:], "-hf") {
+		name = name[:n]
+	}
+	return name
+}
+
+// withoutVendor takes the maker off the name of a device.
+func withoutVendor(name string) string {
+	for _, vendor := range []string{"NVIDIA", "AMD", "Intel", "Google"} {
+		n := len(vendor)
+		if len(name) > n && strings.EqualFold(name[:n], vendor) && strings.ContainsRune(" -_/:", rune(name[n])) {
+			return name[n+1:]
 		}
 	}
-	return out
+	return name
 }

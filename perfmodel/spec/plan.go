@@ -247,6 +247,9 @@ func ParsePlan(s string) (Plan, error) {
 	if strings.TrimSpace(s) == "" {
 		return p, fmt.Errorf("spec: empty plan, want a form like dp=2,tp=4,pp=1,mb=2,ga=8")
 	}
+	if words := strings.Fields(s); len(words) > 1 && !strings.Contains(s, ",") && strings.Count(s, "=") == len(words) {
+		return p, fmt.Errorf("spec: plan %q: items are separated by commas, not blanks: %s", s, strings.Join(words, ","))
+	}
 	for _, item := range strings.Split(s, ",") {
 		k, v, ok := strings.Cut(item, "=")
 		k, v = strings.ToLower(strings.TrimSpace(k)), strings.ToLower(strings.TrimSpace(v))

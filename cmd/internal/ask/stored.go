@@ -28,7 +28,10 @@ func (d *Desk) model(ctx context.Context, name string) (m spec.Model, stored boo
 	}
 	i := slices.IndexFunc(names, func(s string) bool { return named.Fold(s) == named.Fold(name) })
 	if i < 0 {
-		return m, false, withStored(unknown, names)
+		if m, err := catalog.ModelOnHub(name); err == nil {
+			return m, false, nil
+		}
+		return m, false, unknown.With(names)
 	}
 	row, err := d.firstRow(ctx, store.Filter{Models: names[i : i+1]})
 	return row.Config.Model, true, err
@@ -51,7 +54,10 @@ func (d *Desk) FindAccelerator(ctx context.Context, name string) (a spec.Acceler
 	found := Meant(name, names)
 	switch len(found) {
 	case 0:
-		return a, false, withStored(unknown, names)
+		if a, err := catalog.AcceleratorOf(name); err == nil {
+			return a, false, nil
+		}
+		return a, false, unknown.With(names)
 	case 1:
 		row, err := d.firstRow(ctx, store.Filter{Accelerators: found})
 		return row.Config.Accelerator, true, err
@@ -86,13 +92,6 @@ func hasWords(s, want string) bool {
 		}
 	}
 	return false
-}
-
-// withStored is unknown with the stored names among the nearest.
-func withStored(unknown *catalog.UnknownError, stored []string) error {
-	out := *unknown
-	out.Nearest = named.Nearest(unknown.Name, slices.Concat(unknown.Nearest, stored), 3)
-	return &out
 }
 
 // ModelOf returns the model a tally is of.

@@ -63,3 +63,24 @@ func TestEditDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestDissimilarity(t *testing.T) {
+	for _, tc := range []struct {
+		name, candidate string
+		want            int
+	}{
+		{"gpt 2", "GPT2", 0},
+		{"gpt2", "GPT2-small", 1}, // whole words are missing
+		{"gpt2", "GPT-22B", 4},    // another number
+		{"gpt2sm", "GPT2-small", 4},
+		{"gpt2", "gpt3", 4},
+		{"llama3", "Llama3-8B", 1},
+		{"llama3", "Llama3.2-1B", 8},
+		{"Mistral-7B-v0.1", "Mistral-7B", 6},
+		{"", "ab", 8},
+	} {
+		if got := Dissimilarity(tc.name, tc.candidate); got != tc.want {
+			t.Errorf("%q to %q: %d, want %d", tc.name, tc.candidate, got, tc.want)
+		}
+	}
+}

@@ -25,18 +25,16 @@ func Fold(s string) string {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// Nearest returns at most n of names, those most like name first: by edit
-// distance of the folded names, with preference for the ones that begin with
-// it. Ties keep their order.
+// Nearest returns at most n of names, those most like name first: by
+// Dissimilarity. Ties keep their order.
 func Nearest(name string, names []string, n int) []string {
 	type scored struct {
 		name string
 		d    int
 	}
-	want := Fold(name)
 	all := make([]scored, 0, len(names))
 	for _, s := range names {
-		all = append(all, scored{s, dissimilarity(want, Fold(s))})
+		all = append(all, scored{s, Dissimilarity(name, s)})
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(a.d, b.d) })
 	out := make([]string, 0, n)
@@ -46,13 +44,42 @@ func Nearest(name string, names []string, n int) []string {
 	return out
 }
 
-// dissimilarity is the edit distance of two folded names; what is left over
-// counts half where name only stops short.
-func dissimilarity(name, candidate string) int {
-	if name != "" && strings.HasPrefix(candidate, name) {
-		return (len(candidate) - len(name)) / 2
+// edit is what one edit counts in a Dissimilarity.
+const edit = 4
+
+// Dissimilarity says how far candidate is from what name asks for, 0 being the
+// same: four times the edit distance of the folded names. What is left over
+// counts less where one is how the other begins: next to nothing where whole
+// words of candidate are missing, a letter a quarter of an edit where name has
+// words too many, half an edit where name stops within a word.
+func Dissimilarity(name, candidate string) int {
+	want, have := Fold(name), Fold(candidate)
+	over := len(have) - len(want)
+	switch {
+	case want == have:
+		return 0
+	case want == "" || have == "":
+	case strings.HasPrefix(have, want) && wordEnds(candidate, len(want)):
+		return 1
+	case strings.HasPrefix(have, want):
+		return edit * (over / 2)
+	case len(have) >= 3 && strings.HasPrefix(want, have) && wordEnds(name, len(have)):
+		return 2 - over // over is below 0
 	}
-	return editDistance(name, candidate)
+	return edit * editDistance(want, have)
+}
+
+// wordEnds reports whether a word ends in s after so many bytes of what s folds
+// to: at punctuation, or where a letter follows a digit.
+func wordEnds(s string, folded int) bool {
+	for i := range len(s) {
+		if len(Fold(s[:i+1])) <= folded || i == 0 {
+			continue
+		}
+		point := i > 1 && s[i-1] == '.' && isDigit(s[i-2]) && isDigit(s[i])
+		return !point && (Fold(s[i-1:i]) == "" || isDigit(s[i-1]) && !isDigit(s[i]))
+	}
+	return true
 }
 
 // Distance returns the edit distance of two names, folded.

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+)
+
+// What the flag package says of a flag, in its words.
+var (
+	flagUnknown = regexp.MustCompile(`^flag provided but not defined: -+(.+)$`)
+	flagValue   = regexp.MustCompile(`^invalid (?:boolean )?value ("(?:[^"\\]|\\.)*") for (?:flag )?-+([^:]+): (.+)$`)
+	flagAlone   = regexp.MustCompile(`^flag needs an argument: -+(.+)$`)
+)
+
+// usageError says what is wrong with the flags of a command, in this program's
+// words.
+func usageError(c *cli.Context, err error, _ bool) error {
+	flags, help := c.App.Flags, "pacer --help"
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
+		flags, help = c.Command.Flags, c.Command.HelpName+" --help"
+	}
+	text := err.Error()
+	if m := flagUnknown.FindStringSubmatch(text); m != nil {
+		return usagef("unknown flag %s%s (see %s)", dashed(m[1]), suggestFlag(m[1], flags), help)
+	}
+	if m := flagAlone.FindStringSubmatch(text); m != nil {
+		return usagef("%s needs a value (see %s)", longName(m[1], flags), help)
+	}
+	if m := flagValue.FindStringSubmatch(text); m != nil {
+		return usagef("%s %s %s (see %s)", longName(m[2], flags), strings.Trim(m[1], `"`), notA(findFlag(m[2], flags), m[3]), help)
+	}
+	return usagef("%w (see %s)", err, help)
+}
+
+// notA says what a value should have been; why is what the flag package says.
+func notA(f cli.Flag, why string) string {
+	switch f.(type) {
+	case *cli.IntFlag, *cli.Int64Flag:
+		if why == "value out of range" {
+			return "is out of range"
+		}
+		return "is not a whole number"
+	case *cli.Float64Flag:
+		return "is not a number"
+	case *cli.BoolFlag:
+		return "is not true or false"
+	}
+	return "cannot be read: " + why
+}
+
+func findFlag(name string, flags []cli.Flag) cli.Flag {
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			if n == name {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// longName is the first name of the flag called name, with its dashes.
+func longName(name string, flags []cli.Flag) string {
+	if f := findFlag(name, flags); f != nil {
+		return dashed(f.Names()[0])
+	}
+	return dashed(name)
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// suggestFlag names the flag that is meant, "" where none is near.
+func suggestFlag(name string, flags []cli.Flag) string {
+	var names []string
+	for _, f := range flags {
+		names = append(names, f.Names()[0])
+	}
+	if like := meant(name, names); like != "" {
+		return ", did you mean --" + like + "?"
+	}
+	return ""
+}
+
+// meant returns the one of names that name is but for a slip or two, "" if none
+// is.
+func meant(name string, names []string) string {
+	for _, like := range named.Nearest(name, names, 1) {
+		if named.Distance(name, like) <= max((len(name)+1)/3, 1) || strings.HasPrefix(like, name) && len(name) > 1 {
+			return like
+		}
+	}
+	return ""
+}
+
+// wrongVerb is an error where args name a command there is none of: flags that
+// follow it are then nobody's.
+func wrongVerb(app *cli.App, args []string) error {
+	head, rest, flags, cmds := leaf(app, args)
+	for _, a := range head[min(1, len(head)):] {
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		if len(a) > 1 && a[0] == '-' && findFlag(name, flags) == nil {
+			return nil // whether what follows it is a command, nobody knows
+		}
+	}
+	if len(cmds) == 0 || len(rest) == 0 || len(rest[0]) == 0 || rest[0][0] == '-' || rest[0] == "help" || rest[0] == "h" {
+		return nil
+	}
+	return unknownVerb(rest[0], cmds)
+}
+
+func unknownVerb(name string, cmds []*cli.Command) error {
+	names := commandNames(cmds)
+	if like := meant(name, names); like != "" {
+		return usagef("unknown command %q, did you mean %s? There are: %s", name, like, strings.Join(names, ", "))
+	}
+	return usagef("unknown command %q; there are: %s", name, strings.Join(names, ", "))
+}
+
+// innerPrefix is the package an error within another says it is from.
+var innerPrefix = regexp.MustCompile(`: (spec|catalog|memory|perfmodel|planner|launch|store|registry|measured|huggingface): `)
+
+// plain is the text of an error for people, who are told once where it is from.
+func plain(err error) string {
+	text := err.Error()
+	for innerPrefix.MatchString(text) { // one may follow upon another
+		text = innerPrefix.ReplaceAllString(text, ": ")
+	}
+	return text
+}
