@@ -53,7 +53,7 @@ func questionFlags() []cli.Flag {
 		&cli.IntFlag{Name: "per-node", Usage: "`DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes"},
 		&cli.StringFlag{Name: "node", Usage: "`TYPE` of machine the devices are in, see pacer ls nodes", DefaultText: "the accelerator's usual one"},
 		&cli.StringFlag{Name: "framework", Usage: "training `STACK`, such as Megatron-LM, FSDP, pacer-torch", DefaultText: "that of the measurements, else today's Megatron Core"},
-		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the multiplications: fp32 tf32 fp16 bf16 fp8 fp4", DefaultText: "that of the measurements, else bf16, else fp16"},
+		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the multiplications: fp32 tf32 fp16 bf16 fp8 mxfp8 fp8-rowwise fp4", DefaultText: "that of the measurements, else bf16, else fp16"},
 		&cli.StringFlag{Name: "family", Value: ask.Auto, Usage: "`FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one; with predict --in: hybrid"},
 	)
 }
