@@ -14,6 +14,8 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/server"
 	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/profiler/device"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -21,7 +23,8 @@ import (
 const tokenVariable = "PACER_TOKEN"
 
 // serveGC lets the heap grow to so many percent above what is live before it is
-// collected: that is a few MiB, and requests make garbage fast.
+// collected: that is a few MiB, and requests make garbage fast. Where much is
+// live --memory-gib bounds it.
 const serveGC = 800
 
 func serveCommand() *cli.Command {
@@ -41,6 +44,8 @@ SIGTERM it answers what is under way and ends; what it acknowledged is on disk.`
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8470", Usage: "`ADDRESS` to answer at; port 0 is any that is free"},
 			&cli.StringFlag{Name: "token-file", Usage: "`FILE` with the bearer token requests must bring", DefaultText: "$" + tokenVariable},
 			&cli.Int64Flag{Name: "max-body", Value: 8 << 20, Usage: "`BYTES` of a request at most"},
+			&cli.Int64Flag{Name: "max-answer", Value: 64 << 20, Usage: "`BYTES` of an answer at most"},
+			&cli.Float64Flag{Name: "memory-gib", Usage: "`GIB` of memory above which garbage is collected all the time rather than let grow", DefaultText: "half of the machine's, or $GOMEMLIMIT"},
 			&cli.IntFlag{Name: "max-requests", Value: 1024, Usage: "`N` requests at the same time at most"},
 			&cli.IntFlag{Name: "max-searches", Usage: "`N` plan searches, curves and fits at the same time at most", DefaultText: "twice the cores"},
 			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "longest `TIME` of an answer"},
@@ -63,8 +68,8 @@ func runServe(c *cli.Context) error {
 	if o.Token, err = bearerToken(c); err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(serveGC)
+	if err := boundMemory(c); err != nil {
+		return err
 	}
 	if guarded, err := server.Guarded(c.String("listen")); err != nil {
 		return usagef("serve: --listen: %w", err)
@@ -95,14 +100,45 @@ func runServe(c *cli.Context) error {
 	return err
 }
 
+// boundMemory sets how garbage is collected, unless the environment does.
+func boundMemory(c *cli.Context) error {
+	limit, err := memoryLimit(c)
+	if err != nil {
+		return err
+	}
+	if limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(serveGC)
+	}
+	return nil
+}
+
+// memoryLimit returns the bytes of memory to keep to, 0 to leave that as it is:
+// where the environment says it, or nobody.
+func memoryLimit(c *cli.Context) (int64, error) {
+	if !c.IsSet("memory-gib") {
+		if os.Getenv("GOMEMLIMIT") != "" {
+			return 0, nil
+		}
+		return int64(device.UsableMemory() / 2), nil
+	}
+	gib := c.Float64("memory-gib")
+	if !(gib > 0 && gib <= 1<<20) {
+		return 0, usagef("serve: --memory-gib %g is not in (0, %d]", gib, 1<<20)
+	}
+	return int64(gib * memory.GiB), nil
+}
+
 func serverOptions(c *cli.Context) (server.Options, error) {
 	o := server.Options{
-		MaxBody: c.Int64("max-body"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
+		MaxBody: c.Int64("max-body"), MaxAnswer: c.Int64("max-answer"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
 		Timeout: c.Duration("timeout"), FitTimeout: c.Duration("fit-timeout"), Drain: c.Duration("drain"),
 		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: seed(c), Version: versionString(),
 		Log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 	}
-	for _, f := range []string{"max-body", "max-requests", "timeout", "fit-timeout", "drain"} {
+	for _, f := range []string{"max-body", "max-answer", "max-requests", "timeout", "fit-timeout", "drain"} {
 		if fmt.Sprint(c.Value(f)) == "0" || fmt.Sprint(c.Value(f)) == "0s" {
 			return o, usagef("serve: --%s 0 would answer nothing", f)
 		}

@@ -21,6 +21,7 @@ const (
 	light  weight = iota // looked up or predicted
 	search               // goes through many plans
 	fit                  // fits models
+	vital                // asked to see whether the server is well: answered however busy it is
 )
 
 // operation is one thing that may be asked.
@@ -31,13 +32,15 @@ type operation struct {
 	errors                []int
 }
 
-// router is the mux that huma registers operations with: each route is watched
-// and limited.
+// router is the mux that huma registers operations with: each route is limited,
+// and counted by its path.
 type router struct {
 	*http.ServeMux
 	s       *Server
 	methods map[string][]string // by path
 	weights map[string]weight   // by pattern; light where absent
+	routes  map[string]*route   // by pattern
+	other   *route              // of requests that are on none
 	// first, by pattern, answers a request from its body and says so, or leaves
 	// it to the operation.
 	first map[string]func(w http.ResponseWriter, r *http.Request, body []byte) bool
@@ -51,12 +54,26 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	if method == http.MethodPost {
 		next = m.s.withBody(m.first[pattern], next)
 	}
-	m.ServeMux.HandleFunc(pattern, m.s.metrics.watch(path, m.s.limited(m.weights[pattern], next)))
+	m.routes[pattern] = m.s.metrics.route(path)
+	m.ServeMux.HandleFunc(pattern, m.s.limited(m.weights[pattern], next))
+}
+
+// routeOf returns the route r went, or would have gone had it been let in.
+func (m *router) routeOf(r *http.Request) *route {
+	pattern := r.Pattern
+	if pattern == "" {
+		_, pattern = m.Handler(r)
+	}
+	if t, ok := m.routes[pattern]; ok {
+		return t
+	}
+	return m.other
 }
 
 // routes puts everything together.
 func (s *Server) routes() (http.Handler, error) {
 	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, weights: map[string]weight{},
+		routes: map[string]*route{}, other: s.metrics.route("other"),
 		first: map[string]func(http.ResponseWriter, *http.Request, []byte) bool{}}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
 	c.Info.Description = "How fast a training job will run, on what, split how. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Answers have the fields of pacer's JSON output."
@@ -75,8 +92,8 @@ func (s *Server) routes() (http.Handler, error) {
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
 	s.registerHealth(m)
-	m.ServeMux.HandleFunc("/", s.metrics.watch("other", m.noSuchPath))
-	return s.recovered(s.guard(m)), nil
+	m.ServeMux.HandleFunc("/", m.noSuchPath)
+	return s.watched(m, s.guard(m)), nil
 }
 
 // schemaName names a type in the OpenAPI document; those of package remote have
@@ -111,6 +128,13 @@ func (s *Server) limited(cost weight, next http.HandlerFunc) http.HandlerFunc {
 	timeout := s.o.Timeout
 	if cost == fit {
 		timeout = s.o.FitTimeout
+	}
+	if cost == vital {
+		return func(w http.ResponseWriter, r *http.Request) {
+			s.limit.pass()
+			defer s.limit.passed()
+			next(w, r)
+		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.limit.enter() {

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -50,21 +51,27 @@ func hostOf(r *http.Request) string {
 	return strings.Trim(r.Host, "[]")
 }
 
-// recovered answers 500 where a handler panics, and goes on.
-func (s *Server) recovered(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			v := recover()
-			if v == nil {
-				return
-			}
-			if v == http.ErrAbortHandler { //nolint:errorlint // the value itself, as net/http does
-				panic(v)
-			}
-			s.metrics.panics.Inc()
-			s.o.Log.Error("panic", "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
-			writeProblem(w, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
-		}()
-		next.ServeHTTP(w, r)
-	})
+// recovered, deferred, ends a request whose handler panicked: with a 500, or
+// where an answer was begun by cutting it off. A client that hung up while it was
+// answered is no defect: huma panics with the error of the write.
+func (s *Server) recovered(e *exchange, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler { //nolint:errorlint // the value itself, as net/http does
+		e.lost, e.sent = http.ErrAbortHandler, true
+		panic(v)
+	}
+	if err, ok := v.(error); ok && e.lost != nil && errors.Is(err, e.lost) {
+		return
+	}
+	s.metrics.panics.Inc()
+	s.o.Log.Error("panic", "path", r.URL.Path, "value", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if e.sent {
+		e.status = http.StatusInternalServerError
+		panic(http.ErrAbortHandler)
+	}
+	e.status = 0
+	writeProblem(e, newProblem(http.StatusInternalServerError, "", "an internal error, which was logged"))
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pacer-ml/pacer/cmd/internal/ask"
@@ -11,13 +13,14 @@ import (
 )
 
 // knowledge is what questions are answered from: subjects and planners, each
-// looked up once. It is forgotten as a whole whenever a measurement is stored
-// or a model fitted. Safe for concurrent use.
+// looked up once. There is a planner for every performance model, so that what it
+// has found is forgotten when that model is fitted again, and no other's. Safe for
+// concurrent use.
 type knowledge struct {
 	desk *ask.Desk
 
 	mu         sync.RWMutex
-	generation uint64
+	generation uint64 // changes when something is forgotten: what was looked up before is not kept after
 	about      map[ask.Question]subject
 	planners   map[modelKey]*asked
 }
@@ -46,17 +49,27 @@ type modelKey struct {
 const maxSubjects = 4096
 
 func newKnowledge(d *ask.Desk) *knowledge {
-	k := &knowledge{desk: d}
-	k.forget()
-	return k
+	return &knowledge{desk: d, about: map[ask.Question]subject{}, planners: map[modelKey]*asked{}}
 }
 
-// forget makes later questions look everything up again.
-func (k *knowledge) forget() {
+// measured makes later questions look up again what measurements of keys say.
+// Answers that were found stay: they are kept by what was asked, in figures.
+func (k *knowledge) measured(keys []spec.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.generation++
-	k.about, k.planners = map[ask.Question]subject{}, map[modelKey]*asked{}
+	maps.DeleteFunc(k.about, func(_ ask.Question, s subject) bool { return s.MeasuredIn(keys) })
+}
+
+// fitted makes later questions about keys look up who answers.
+func (k *knowledge) fitted(keys []spec.Key) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.generation++
+	maps.DeleteFunc(k.about, func(_ ask.Question, s subject) bool { return s.FittedBy(keys) })
+	maps.DeleteFunc(k.planners, func(name modelKey, _ *asked) bool {
+		return slices.ContainsFunc(keys, func(key spec.Key) bool { return ask.SameKey(name.Key, key) })
+	})
 }
 
 // of returns the subject of q, which passes Check.

@@ -38,6 +38,11 @@ func (l *limiter) leave() {
 	l.under.Done()
 }
 
+// pass lets a request in that takes no place.
+func (l *limiter) pass() { l.under.Add(1) }
+
+func (l *limiter) passed() { l.under.Done() }
+
 // search takes a place for a search, waiting for it for a moment.
 func (l *limiter) search(ctx context.Context) bool {
 	select {

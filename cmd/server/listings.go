@@ -60,6 +60,9 @@ func (s *Server) registerListings(api huma.API, m *router) {
 // registerHealth adds what needs no OpenAPI document: whether the process
 // lives, whether it is to be asked, and its metrics.
 func (s *Server) registerHealth(m *router) {
+	for _, pattern := range []string{"GET /healthz", "GET /readyz", "GET /metrics"} {
+		m.weights[pattern] = vital
+	}
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
 	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if s.ending.Load() {

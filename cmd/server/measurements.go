@@ -57,7 +57,7 @@ func (s *Server) registerMeasurements(api huma.API, m *router) {
 		func(ctx context.Context, in *body[FitRequest]) (Fitted, error) { return s.fit(ctx, &in.Body) })
 }
 
-// store keeps measurements and forgets what answers were made from.
+// store keeps measurements, from which questions are answered from then on.
 func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, error) {
 	for i := range rows {
 		if err := checkMeasurement(&rows[i]); err != nil {
@@ -71,7 +71,7 @@ func (s *Server) store(ctx context.Context, rows []spec.Measurement) (Stored, er
 		s.metrics.stored.WithLabelValues(result).Add(float64(count))
 	}
 	if n.Added+n.Updated > 0 {
-		s.known.forget()
+		s.known.measured(keysOf(rows))
 		s.fits.stale(rows)
 	}
 	return Stored{Rows: len(rows), Added: n.Added, Updated: n.Updated, Unchanged: n.Unchanged, Refit: s.o.Refit > 0}, err

@@ -48,41 +48,49 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// watch counts and times the requests of one route.
-func (m *metrics) watch(route string, next http.HandlerFunc) http.HandlerFunc {
-	seconds := m.seconds.WithLabelValues(route)
-	ok := m.requests.WithLabelValues(route, "200")
-	recorders := sync.Pool{New: func() any { return new(recorder) }}
-	return func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		m.inFlight.Inc()
-		rec := recorders.Get().(*recorder)
-		*rec = recorder{ResponseWriter: w, status: http.StatusOK}
-		defer func() {
-			m.inFlight.Dec()
-			seconds.Observe(time.Since(start).Seconds())
-			if rec.status == http.StatusOK {
-				ok.Inc()
-			} else {
-				m.requests.WithLabelValues(route, strconv.Itoa(rec.status)).Inc()
-			}
-			rec.ResponseWriter = nil
-			recorders.Put(rec)
-		}()
-		next(rec, r)
+// route is what is counted of the requests of one path.
+type route struct {
+	name    string
+	seconds prometheus.Observer
+	ok      prometheus.Counter // of status 200
+}
+
+// route returns what is counted of a path.
+func (m *metrics) route(name string) *route {
+	return &route{name, m.seconds.WithLabelValues(name), m.requests.WithLabelValues(name, "200")}
+}
+
+// count counts a request of t that was answered with status.
+func (m *metrics) count(t *route, status int, took time.Duration) {
+	t.seconds.Observe(took.Seconds())
+	if status == http.StatusOK {
+		t.ok.Inc()
+		return
 	}
+	m.requests.WithLabelValues(t.name, strconv.Itoa(status)).Inc()
 }
 
-// recorder remembers the status of an answer.
-type recorder struct {
-	http.ResponseWriter
-	status int
+// watched counts and times every request, whatever becomes of it.
+func (s *Server) watched(m *router, next http.Handler) http.Handler {
+	exchanges := sync.Pool{New: func() any { return new(exchange) }}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		s.metrics.inFlight.Inc()
+		e := exchanges.Get().(*exchange)
+		*e = exchange{ResponseWriter: w, most: s.o.MaxAnswer}
+		defer func() {
+			s.metrics.inFlight.Dec()
+			s.metrics.count(m.routeOf(r), e.outcome(r.Context()), time.Since(start))
+			e.ResponseWriter = nil
+			exchanges.Put(e)
+		}()
+		s.answer(e, r, next)
+	})
 }
 
-func (r *recorder) WriteHeader(status int) {
-	r.status = status
-	r.ResponseWriter.WriteHeader(status)
+// answer answers r, whatever next does.
+func (s *Server) answer(e *exchange, r *http.Request, next http.Handler) {
+	defer e.send()
+	defer s.recovered(e, r)
+	next.ServeHTTP(e, r)
 }
-
-// Unwrap lets http.ResponseController reach the connection.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

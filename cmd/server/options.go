@@ -19,6 +19,8 @@ type Options struct {
 	Token string
 	// MaxBody is the most bytes of a request's body; 0 = 8 MiB.
 	MaxBody int64
+	// MaxAnswer is the most bytes of an answer; 0 = 64 MiB.
+	MaxAnswer int64
 	// MaxRequests is how many requests are answered at the same time; 0 = 1024.
 	MaxRequests int
 	// MaxSearches is how many of these may search plans or fit models; others
@@ -62,6 +64,8 @@ func (o Options) Validate() error {
 	switch {
 	case o.MaxBody < 0:
 		return fmt.Errorf("server: most bytes of a body %d is negative", o.MaxBody)
+	case o.MaxAnswer < 0:
+		return fmt.Errorf("server: most bytes of an answer %d is negative", o.MaxAnswer)
 	case o.MaxRequests < 0 || o.MaxSearches < 0:
 		return fmt.Errorf("server: %d requests, %d searches at the same time: must not be negative", o.MaxRequests, o.MaxSearches)
 	}
@@ -74,6 +78,7 @@ func (o Options) Validate() error {
 
 func (o Options) withDefaults() Options {
 	o.MaxBody = cmp.Or(o.MaxBody, 8<<20)
+	o.MaxAnswer = cmp.Or(o.MaxAnswer, 64<<20)
 	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
 	o.MaxSearches = cmp.Or(o.MaxSearches, 2*runtime.GOMAXPROCS(0))
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)

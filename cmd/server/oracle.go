@@ -27,10 +27,10 @@ func (s *Server) registerOracle(api huma.API, m *router) {
 		})
 	register(s, api, m, post(remote.PathBest, "oracle-best", search, "The best plan"),
 		oracle(s, (*planner.Planner).Best, remote.FromChoice))
-	register(s, api, m, post(remote.PathRank, "oracle-rank", search, "All plans, best first"),
-		oracle(s, (*planner.Planner).Rank, remote.FromRanking))
+	register(s, api, m, post(remote.PathRank, "oracle-rank", search, "Plans, best first"),
+		oracle(s, boundedRank, remote.FromRanking))
 	register(s, api, m, post(remote.PathCurve, "oracle-curve", search, "The best plan of every number of devices"),
-		oracle(s, (*planner.Planner).Curve, remote.FromCurve))
+		oracle(s, boundedCurve, remote.FromCurve))
 }
 
 // oracle answers with what a method of the planner returns.
@@ -53,6 +53,38 @@ func oracle[A, B any](s *Server, of func(*planner.Planner, context.Context, plan
 		}
 		return wire(out), nil
 	}
+}
+
+// boundedRank answers with at most maxRows choices. It refuses to leave out any that
+// were asked for.
+func boundedRank(pl *planner.Planner, ctx context.Context, r planner.Request) (planner.Ranking, error) {
+	all := r.Top == 0
+	if all {
+		r.Top = maxRows
+	}
+	if r.Top > maxRows {
+		return planner.Ranking{}, tooManyChoices(r.Top)
+	}
+	out, err := pl.Rank(ctx, r)
+	if found := out.Fitting + out.Misses; err == nil && all && found > len(out.Choices) {
+		return planner.Ranking{}, tooManyChoices(found)
+	}
+	return out, err
+}
+
+func tooManyChoices(n int) error {
+	return newProblem(http.StatusUnprocessableEntity, typeTooLarge, fmt.Sprintf("the answer has %d choices, which is more than %d: ask for fewer with top", n, maxRows))
+}
+
+// maxPoints bounds the points of a curve.
+const maxPoints = 1 << 16
+
+// boundedCurve answers with at most maxPoints points.
+func boundedCurve(pl *planner.Planner, ctx context.Context, r planner.Request) (planner.Curve, error) {
+	if n := max(r.Devices, r.Shape.Total()); n > maxPoints {
+		return planner.Curve{}, &ask.FieldError{Field: "request.devices", Value: n, Why: fmt.Sprintf("is more than the %d points of a curve", maxPoints)}
+	}
+	return pl.Curve(ctx, r)
 }
 
 func (s *Server) oraclePredict(ctx context.Context, in *remote.PredictRequest) (remote.Prediction, error) {

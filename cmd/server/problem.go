@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -21,6 +22,7 @@ const (
 	typeNoAnswer    = "urn:pacer:problem:no-answer"
 	typeOverloaded  = "urn:pacer:problem:overloaded"
 	typeTimeout     = "urn:pacer:problem:timeout"
+	typeTooLarge    = "urn:pacer:problem:answer-too-large"
 )
 
 // Problem is the answer of an error (RFC 9457), with what a planner says of
@@ -75,6 +77,11 @@ func about(p *Problem, field string, value any, message string) *Problem {
 
 func newProblem(status int, kind, detail string) *Problem {
 	return &Problem{ErrorModel: huma.ErrorModel{Type: kind, Status: status, Title: http.StatusText(status), Detail: detail}}
+}
+
+// answerTooLarge is the problem with an answer of more than so many bytes.
+func answerTooLarge(most int64) *Problem {
+	return newProblem(http.StatusUnprocessableEntity, typeTooLarge, fmt.Sprintf("the answer is larger than %d bytes: ask for fewer plans with top, or for less at once", most))
 }
 
 // writeProblem answers with p.

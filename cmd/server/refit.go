@@ -117,12 +117,11 @@ func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.F
 		return Fitted{}, err
 	}
 	cards, skipped, err := ask.FitAll(ctx, fam, f.s.desk.Fitted, rows, o, nil)
+	f.s.known.fitted(keysOf(rows)) // where it failed some may have been renewed
 	if err != nil {
 		f.s.metrics.fits.WithLabelValues("failed").Inc()
-		f.s.known.forget() // some may have been renewed
 		return Fitted{}, err
 	}
-	f.s.known.forget()
 	f.s.metrics.fits.WithLabelValues("fitted").Add(float64(len(cards)))
 	f.s.metrics.fits.WithLabelValues("skipped").Add(float64(len(skipped)))
 	f.s.metrics.fitting.Observe(time.Since(start).Seconds())

@@ -213,6 +213,11 @@ func TestLimits(t *testing.T) {
 	if w := do(s, http.MethodGet, "/v1/models", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("a request too many: %d %s", w.Code, w.Body)
 	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		if w := do(s, http.MethodGet, path, ""); w.Code != http.StatusOK {
+			t.Errorf("%s of a busy server: %d %s", path, w.Code, w.Body)
+		}
+	}
 	s.limit.leave()
 	s.limit.leave()
 	if w := do(s, http.MethodPost, "/v1/plan", plan); w.Code != http.StatusOK {
@@ -224,15 +229,6 @@ func TestTimeout(t *testing.T) {
 	s := newServer(t, Options{Timeout: time.Millisecond})
 	w := do(s, http.MethodPost, "/v1/curve", `{"model":"llama3.1-405b","accelerator":"h100","max_devices":4096,"global_batch":5040}`)
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), typeTimeout) || w.Header().Get("Retry-After") != "" {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
-func TestPanicIsAProblem(t *testing.T) {
-	s := newServer(t, Options{})
-	w := httptest.NewRecorder()
-	s.recovered(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a defect") })).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	if w.Code != http.StatusInternalServerError || w.Header().Get("Content-Type") != "application/problem+json" || strings.Contains(w.Body.String(), "defect") || panicsOf(s) != 1 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -350,7 +346,7 @@ func TestShutdownLosesNothing(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for _, o := range []Options{{Timeout: -1}, {MaxBody: -1}, {MaxRequests: -1}, {MaxSearches: -1}, {Refit: -1}, {FitFamily: "nosuch"}} {
+	for _, o := range []Options{{Timeout: -1}, {MaxBody: -1}, {MaxAnswer: -1}, {MaxRequests: -1}, {MaxSearches: -1}, {Refit: -1}, {FitFamily: "nosuch"}} {
 		if o.Validate() == nil {
 			t.Errorf("%+v is valid", o)
 		}

@@ -68,7 +68,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer stop()
 
 	// Handlers are told to end only when their time to drain is over.
-	requests, abort := context.WithCancel(context.Background())
+	requests, cancel := context.WithCancelCause(context.Background())
+	abort := func() { cancel(errEnding) }
 	defer abort()
 	srv := &http.Server{
 		Handler:           s.handler,

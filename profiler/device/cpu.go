@@ -43,21 +43,28 @@ func (c CPU) Usable() int {
 // thisCPU reads the CPU of this machine.
 func thisCPU() CPU {
 	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
-	meminfo, _ := os.ReadFile("/proc/meminfo")
 	c := parseCPU(string(cpuinfo), maxFrequency("/sys"), runtime.GOARCH)
-	c.MemBytes = parseMemTotal(string(meminfo))
+	c.MemBytes = UsableMemory()
 	if c.Threads == 0 {
 		c.Sockets, c.Cores, c.Threads = 1, runtime.NumCPU(), runtime.NumCPU()
 	}
 	c.UsableThreads = min(runtime.NumCPU(), c.Threads)
-	group := ownControlGroup("/")
-	if quota, ok := group.cpus(); ok {
+	if quota, ok := ownControlGroup("/").cpus(); ok {
 		c.UsableThreads = max(1, min(c.UsableThreads, int(math.Ceil(quota))))
 	}
-	if limit, ok := group.memory(); ok && c.MemBytes > 0 {
-		c.MemBytes = min(c.MemBytes, limit)
-	}
 	return c
+}
+
+// UsableMemory returns how many bytes of memory this process may use: those of
+// the machine, or of its control group where that allows less; 0 where the
+// machine does not tell.
+func UsableMemory() float64 {
+	meminfo, _ := os.ReadFile("/proc/meminfo")
+	bytes := parseMemTotal(string(meminfo))
+	if limit, ok := ownControlGroup("/").memory(); ok && bytes > 0 {
+		bytes = min(bytes, limit)
+	}
+	return bytes
 }
 
 // maxFrequency returns the highest clock of the first processor in Hz by

@@ -26,10 +26,31 @@ type Subject struct {
 	framework   string
 	precision   spec.Precision
 	card        *perfmodel.Card // best fitted performance model, nil if there is none
+
+	key    spec.Key // card was looked up by, zero where the model was brought along
+	stored bool     // the store alone knows the model or the accelerator
 }
 
 // Card returns that of the best fitted performance model, nil if there is none.
 func (s *Subject) Card() *perfmodel.Card { return s.card }
+
+// MeasuredIn reports whether measurements of keys may change s.
+func (s *Subject) MeasuredIn(keys []spec.Key) bool {
+	return s.stored || s.card != nil && anySame(s.card.Key, keys)
+}
+
+// FittedBy reports whether performance models fitted to keys may change s.
+func (s *Subject) FittedBy(keys []spec.Key) bool { return anySame(s.key, keys) }
+
+func anySame(k spec.Key, keys []spec.Key) bool {
+	return slices.ContainsFunc(keys, func(other spec.Key) bool { return SameKey(k, other) })
+}
+
+// SameKey reports whether performance models of either key answer for both: the
+// model's name may be in any case.
+func SameKey(a, b spec.Key) bool {
+	return strings.EqualFold(a.Model, b.Model) && a.Accelerator == b.Accelerator
+}
 
 // About finds the model and accelerator that q, which passes Check, names, in
 // the catalog or in the store. A name that fitted performance models are known
@@ -59,7 +80,7 @@ func (d *Desk) subject(ctx context.Context, q *Question) (Subject, error) {
 	if s.node, err = q.node(a); err != nil {
 		return s, err
 	}
-	s.link = s.node.Link
+	s.link, s.stored = s.node.Link, ownMachine
 	if q.brought() {
 		return s, s.bring(ctx, d, q, ownMachine)
 	}
@@ -68,8 +89,9 @@ func (d *Desk) subject(ctx context.Context, q *Question) (Subject, error) {
 	if ownModel {
 		name = m.Name
 	}
-	s.model = m
-	if s.card, err = d.BestCard(spec.Key{Model: name, Accelerator: a.Name}, q.Family); err != nil {
+	s.model, s.stored = m, ownMachine || ownModel
+	s.key = spec.Key{Model: name, Accelerator: a.Name}
+	if s.card, err = d.BestCard(s.key, q.Family); err != nil {
 		return s, err
 	}
 	if s.card == nil && unknown != nil {
@@ -143,7 +165,7 @@ func (d *Desk) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 	cards := d.Cards()
 	var best *perfmodel.Card
 	for i, c := range cards {
-		if !strings.EqualFold(c.Model, k.Model) || c.Accelerator != k.Accelerator || want != Auto && c.Family != want {
+		if !SameKey(c.Key, k) || want != Auto && c.Family != want {
 			continue
 		}
 		if want == Auto && !c.BeatsUnfitted() {
