@@ -26,15 +26,15 @@ func (s *Server) registerOracle(api huma.API, m *router) {
 			return s.oraclePredict(ctx, &in.Body)
 		})
 	register(s, api, m, post(remote.PathBest, "oracle-best", search, "The best plan"),
-		oracle(s, (*planner.Planner).Best, remote.FromChoice))
+		oracle(s, best, remote.FromChoice))
 	register(s, api, m, post(remote.PathRank, "oracle-rank", search, "Plans, best first"),
 		oracle(s, boundedRank, remote.FromRanking))
 	register(s, api, m, post(remote.PathCurve, "oracle-curve", search, "The best plan of every number of devices"),
 		oracle(s, boundedCurve, remote.FromCurve))
 }
 
-// oracle answers with what a method of the planner returns.
-func oracle[A, B any](s *Server, of func(*planner.Planner, context.Context, planner.Request) (A, error), wire func(A) B) func(context.Context, *body[remote.PlanRequest]) (B, error) {
+// oracle answers with what the planner returns.
+func oracle[A, B any](s *Server, of func(context.Context, *planner.Planner, planner.Request) (A, error), wire func(A) B) func(context.Context, *body[remote.PlanRequest]) (B, error) {
 	return func(ctx context.Context, in *body[remote.PlanRequest]) (B, error) {
 		var none B
 		r := in.Body.Request.Planner()
@@ -45,7 +45,7 @@ func oracle[A, B any](s *Server, of func(*planner.Planner, context.Context, plan
 		if err != nil {
 			return none, err
 		}
-		out, err := of(a.planner, ctx, r)
+		out, err := of(ctx, a.planner, r)
 		if err != nil {
 			p := problem(err)
 			p.Infeasible, p.Planner = nil, remote.FromInfeasible(err)
@@ -55,9 +55,13 @@ func oracle[A, B any](s *Server, of func(*planner.Planner, context.Context, plan
 	}
 }
 
+func best(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Choice, error) {
+	return pl.Best(ctx, r)
+}
+
 // boundedRank answers with at most maxRows choices. It refuses to leave out any that
 // were asked for.
-func boundedRank(pl *planner.Planner, ctx context.Context, r planner.Request) (planner.Ranking, error) {
+func boundedRank(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Ranking, error) {
 	all := r.Top == 0
 	if all {
 		r.Top = maxRows
@@ -80,7 +84,7 @@ func tooManyChoices(n int) error {
 const maxPoints = 1 << 16
 
 // boundedCurve answers with at most maxPoints points.
-func boundedCurve(pl *planner.Planner, ctx context.Context, r planner.Request) (planner.Curve, error) {
+func boundedCurve(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Curve, error) {
 	if n := max(r.Devices, r.Shape.Total()); n > maxPoints {
 		return planner.Curve{}, &ask.FieldError{Field: "request.devices", Value: n, Why: fmt.Sprintf("is more than the %d points of a curve", maxPoints)}
 	}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/profiler/device"
+)
+
+// The server keeps to half of the memory there is unless somebody says
+// otherwise.
+func TestMemoryLimit(t *testing.T) {
+	limit := func(args ...string) (n int64) {
+		app := cli.NewApp()
+		app.Flags = serveCommand().Flags
+		app.Action = func(c *cli.Context) (err error) {
+			n, err = memoryLimit(c)
+			return err
+		}
+		if err := app.Run(append([]string{"serve"}, args...)); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	t.Setenv("GOMEMLIMIT", "")
+	if got, most := limit(), device.UsableMemory(); got < 0 || float64(got) > most/2 || most > 0 && got == 0 {
+		t.Errorf("%d of %g bytes by default", got, most)
+	}
+	if got := limit("--memory-gib", "1.5"); got != 3<<29 {
+		t.Errorf("1.5 GiB are %d bytes", got)
+	}
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	if got := limit(); got != 0 {
+		t.Errorf("%d bytes against GOMEMLIMIT", got)
+	}
+	if got := limit("--memory-gib", "2"); got != 2<<30 {
+		t.Errorf("%d bytes: a flag wins", got)
+	}
+}
