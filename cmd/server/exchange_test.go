@@ -231,7 +231,11 @@ func TestRankingsAreBounded(t *testing.T) {
 	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
 		t.Errorf("top %d: %d, %d bytes", r.Top, w.Code, w.Body.Len())
 	}
-	r.Top = 3
+	r.Top, r.TopMisses = 3, maxRows+1
+	if w := ask(); w.Code != 422 || !strings.Contains(w.Body.String(), typeTooLarge) {
+		t.Errorf("%d misses: %d, %d bytes", r.TopMisses, w.Code, w.Body.Len())
+	}
+	r.TopMisses = 2
 	if w := ask(); w.Code != 200 {
 		t.Errorf("top %d: %d %s", r.Top, w.Code, w.Body)
 	}
@@ -245,6 +249,8 @@ func TestRankingsAreBounded(t *testing.T) {
 func TestTimeoutEndsEverySearch(t *testing.T) {
 	s := newServer(t, Options{Timeout: 50 * time.Millisecond})
 	r := large(t)
+	r.Devices, r.GlobalBatch = 1<<16, 1<<20
+	one := bodyOf(t, remote.PlanRequest{Request: remote.FromRequest(r)})
 	r.Devices, r.MinDevices, r.Objective = 1<<20, 1, planner.Cost
 	r.GlobalBatch, r.MinBatch, r.MaxBatch = 0, 1, 1<<24
 	free := bodyOf(t, remote.PlanRequest{Request: remote.FromRequest(r)})
@@ -257,7 +263,7 @@ func TestTimeoutEndsEverySearch(t *testing.T) {
 		{"/v1/curve", fmt.Sprintf(question, `"max_devices":65536`)},
 		{"/v1/fit-check", fmt.Sprintf(question, `"devices":1048576`)},
 		{"/v1/predict/batch", many},
-		{remote.PathBest, free}, {remote.PathRank, free}, {remote.PathCurve, curve},
+		{remote.PathRank, one}, {remote.PathBest, free}, {remote.PathRank, free}, {remote.PathCurve, curve},
 	} {
 		start := time.Now()
 		w := do(s, http.MethodPost, c[0], c[1])

@@ -59,18 +59,23 @@ func best(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.
 	return pl.Best(ctx, r)
 }
 
-// boundedRank answers with at most maxRows choices. It refuses to leave out any that
+// boundedRank answers with at most maxRows choices that fit and as many that do
+// not. It refuses to leave out any that
 // were asked for.
 func boundedRank(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Ranking, error) {
 	all := r.Top == 0
 	if all {
 		r.Top = maxRows
 	}
-	if r.Top > maxRows {
-		return planner.Ranking{}, tooManyChoices(r.Top)
+	if most := max(r.Top, r.TopMisses); most > maxRows {
+		return planner.Ranking{}, tooManyChoices(most)
 	}
 	out, err := pl.Rank(ctx, r)
-	if found := out.Fitting + out.Misses; err == nil && all && found > len(out.Choices) {
+	found := out.Fitting
+	if r.TopMisses == 0 {
+		found += out.Misses
+	}
+	if err == nil && all && found > maxRows {
 		return planner.Ranking{}, tooManyChoices(found)
 	}
 	return out, err
