@@ -271,7 +271,8 @@ func openStore(c *cli.Context, o store.Options) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(filepath.Join(dir, "store"), o)
+	db, err := store.Open(filepath.Join(dir, "store"), o)
+	return db, whoServes(c, dir, err)
 }
 
 // readStore calls use with the store opened for reading; not at all when there

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -92,8 +93,12 @@ func runServe(c *cli.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), db.Close())
 	}
+	withdraw, err := announce(filepath.Dir(db.Dir()), "http://"+l.Addr().String())
+	if err != nil {
+		return errors.Join(err, l.Close(), db.Close())
+	}
 	fmt.Fprintf(c.App.ErrWriter, "serve: listening on http://%s, store %s\n", l.Addr(), db.Dir())
-	err = errors.Join(s.Serve(c.Context, l), db.Close())
+	err = errors.Join(s.Serve(c.Context, l), withdraw(), db.Close())
 	if err == nil {
 		fmt.Fprintln(c.App.ErrWriter, "serve: ended")
 	}

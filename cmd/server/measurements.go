@@ -17,7 +17,7 @@ import (
 
 // MeasurementsRequest brings measurements, which are all stored or none is.
 type MeasurementsRequest struct {
-	Measurements []spec.Measurement `json:"measurements" minItems:"1" maxItems:"10000"`
+	Measurements []Posted `json:"measurements" minItems:"1" maxItems:"10000"`
 }
 
 // Stored says what became of measurements that were sent. They are on disk.
@@ -47,10 +47,15 @@ type Fitted struct {
 
 func (s *Server) registerMeasurements(api huma.API, m *router) {
 	const tag = "measurements"
+	m.first["POST /v1/measurements"] = s.refusePosted
 	register(s, api, m, operation{http.MethodPost, "/v1/measurements", "post-measurements", tag, light, "Store measurements",
-		"When this answers they are on disk. Models fitted to what was measured answer as before until they are fitted again: some time later by themselves, where the server was told so, or by /v1/fit.", []int{422, 507}},
+		"When this answers they are on disk. Models fitted to what was measured answer as before until they are fitted again: some time later by themselves, where the server was told so, or by /v1/fit.", []int{404, 422, 507}},
 		func(ctx context.Context, in *body[MeasurementsRequest]) (Stored, error) {
-			return s.store(ctx, in.Body.Measurements)
+			rows, err := s.measurements(ctx, in.Body.Measurements)
+			if err != nil {
+				return Stored{}, err
+			}
+			return s.store(ctx, rows)
 		})
 	register(s, api, m, operation{http.MethodPost, "/v1/fit", "fit", tag, fit, "Fit performance models again",
 		"As pacer fit; from the answer on, questions are answered with the new models.", []int{422}},

@@ -56,6 +56,11 @@ func measured(t *testing.T, s *Server, factor float64) []spec.Measurement {
 	return out
 }
 
+// rowsToPost is a MeasurementsRequest with everything by its figures.
+type rowsToPost struct {
+	Measurements []spec.Measurement `json:"measurements"`
+}
+
 func bodyOf(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -76,11 +81,11 @@ func TestE2EMeasurementsChangeTheAnswer(t *testing.T) {
 		t.Fatalf("answered by %s before anything was fitted", before.By)
 	}
 
-	got := post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{measured(t, s, 1.5)}))
+	got := post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{measured(t, s, 1.5)}))
 	if got.Added != 12 || !got.Refit {
 		t.Fatalf("%+v", got)
 	}
-	if again := post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{measured(t, s, 1.5)})); again.Unchanged != 12 || again.Added != 0 {
+	if again := post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{measured(t, s, 1.5)})); again.Unchanged != 12 || again.Added != 0 {
 		t.Fatalf("sent again: %+v", again)
 	}
 	fitted := post[Fitted](t, s, "/v1/fit", `{}`)
@@ -99,8 +104,8 @@ func TestE2EMeasurementsChangeTheAnswer(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() { s.fits.run(ctx) })
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{measured(t, s, 4)}))
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{measured(t, s, 4.1)}))
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{measured(t, s, 4)}))
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, rowsToPost{measured(t, s, 4.1)}))
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		now := post[ask.Plans](t, s, "/v1/predict", questionOfMeasured).Plans[0]
@@ -143,13 +148,76 @@ func TestBadMeasurementsStoreNothing(t *testing.T) {
 	} {
 		rows := measured(t, s, 1)
 		spoil(&rows[7])
-		w := do(s, http.MethodPost, "/v1/measurements", bodyOf(t, MeasurementsRequest{rows}))
+		w := do(s, http.MethodPost, "/v1/measurements", bodyOf(t, rowsToPost{rows}))
 		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "measurements[7]") {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
 	if got := get[Measurements](t, s, "/v1/measurements"); len(got.Measurements) != 0 {
 		t.Errorf("stored: %+v", got)
+	}
+}
+
+// What was run may be called by name; it is then what a question about the same
+// names is about.
+func TestMeasurementsByName(t *testing.T) {
+	s := newServer(t, Options{})
+	const row = `{"measurements":[{"config":{"model":%s,"plan":%s,"accelerator":%s%s},"outcome":"ok","step_sec":[1.5],"source":"mine"}]}`
+	full := `{"name":"mine","layers":2,"hidden":8,"heads":2,"ffn":16,"vocab":10,"seq_len":8}`
+	for _, body := range []string{
+		fmt.Sprintf(row, `"llama3-8b"`, `"dp=8,zero=3"`, `"h100"`, `,"shape":"8"`),
+		fmt.Sprintf(row, full, `"dp=16,zero=3"`, `"h100"`, ``),
+		fmt.Sprintf(row, `"llama3-8b"`, `{"dp":4,"tp":1,"pp":1,"mb":1,"ga":1}`, `{"name":"mine too"}`, `,"shape":{"devices":"2+2"},"link":{"inter_bps":1e9}`),
+		fmt.Sprintf(row, `"mine"`, `"dp=2"`, `"mine too"`, `,"shape":"1+1"`),
+	} {
+		if got := post[Stored](t, s, "/v1/measurements", body); got.Added != 1 {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	r, a, err := s.known.resolve(t.Context(), &ask.Question{Model: "llama3-8b", Accelerator: "h100"})
+	if err != nil || a == nil {
+		t.Fatal(err)
+	}
+	byPlan := map[string]spec.Config{}
+	for m, err := range s.db.Query(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		byPlan[fmt.Sprintf("%s dp=%d", m.Config.Model.Name, m.Config.Plan.DP)] = m.Config
+	}
+	if c := byPlan["Llama3-8B dp=8"]; c.Model != r.Model || c.Accelerator != r.Accelerator || c.Link != r.Link || c.Shape.Devices != "8" || c.Plan.Precision != "bf16" {
+		t.Errorf("by name: %+v", c)
+	}
+	if c := byPlan["mine dp=16"]; c.Shape.Devices != "8+8" || c.Model.Layers != 2 {
+		t.Errorf("without a shape: %+v", c)
+	}
+	if c := byPlan["Llama3-8B dp=4"]; c.Link.InterBps != 1e9 || c.Accelerator.Name != "mine too" || c.Plan.Precision != "" {
+		t.Errorf("by figures: %+v", c)
+	}
+	if c := byPlan["mine dp=2"]; c.Model.Layers != 2 || c.Accelerator.Name != "mine too" || c.Link != (spec.Link{}) {
+		t.Errorf("by stored names: %+v", c)
+	}
+	for _, c := range []struct {
+		model, plan, accelerator, more string
+		status                         int
+		says                           string
+	}{
+		{`"nosuch"`, `"dp=8"`, `"h100"`, ``, 404, `"body.measurements[0].config.model","value":"nosuch"`},
+		{`"llama3-8b"`, `"dp=8"`, `"nosuch"`, ``, 404, `"body.measurements[0].config.accelerator","value":"nosuch"`},
+		{`"llama3-8b"`, `"dp=x"`, `"h100"`, ``, 422, `"body.measurements[0].config.plan","value":"dp=x"`},
+		{`"llama3-8b"`, `"dp=8"`, `"h100"`, `,"shape":"8x"`, 422, `"body.measurements[0].config.shape","value":"8x"`},
+		{`"llama3-8b"`, `"dp=8"`, `"h100"`, `,"shape":"4"`, 422, `"body.measurements[0].config.shape","value":"4"`},
+		{`5`, `"dp=8"`, `"h100"`, ``, 422, `"body.measurements[0].config.model","value":5`},
+		{`""`, `"dp=8"`, `"h100"`, ``, 422, `"body.measurements[0].config.model"`},
+		{`{"name":"x","layers":"two"}`, `"dp=8"`, `"h100"`, ``, 422, `"body.measurements[0].config.model.layers","value":"two"`},
+		{`{"name":"x","wrong":1}`, `"dp=8"`, `"h100"`, ``, 422, `"body.measurements[0].config.model.wrong"`},
+		{`{"layers":2}`, `"dp=8"`, `"h100"`, ``, 422, `expected required property name`},
+		{`"llama3-8b"`, `"dp=8"`, `"h100"`, `,"wrong":1`, 422, `"body.measurements[0].config.wrong"`},
+	} {
+		w := do(s, http.MethodPost, "/v1/measurements", fmt.Sprintf(row, c.model, c.plan, c.accelerator, c.more))
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
 	}
 }
 
@@ -259,6 +327,8 @@ func TestOpenAPI(t *testing.T) {
 		"PredictRequest": {"model", "accelerator", "plan", "shape", "explain", "network", "seq"},
 		"PlanRequest":    {"from", "remaining", "restart_s", "storage_gbytes", "in_place", "zero", "recompute", "offload", "schedule", "precisions", "max_micro_batch", "tp_across_nodes", "explain", "emit", "target", "risk", "noise_scale"},
 		"CurveRequest":   {"objective", "min_batch", "max_batch", "noise_scale", "initial_batch", "risk", "zero", "cpus", "host_gib", "network_gbps"},
+		"Posted":         {"config", "outcome", "step_sec", "peak_bytes", "source"},
+		"PostedConfig":   {"model", "plan", "accelerator", "shape", "link", "seq_len", "framework"},
 		"Plans":          {"launch", "move", "pareto", "probes"},
 		"PlanRow":        {"plan", "step_time_s", "mem_gib", "fits", "warnings", "explain"},
 		"OracleRequest":  {"model", "accelerator", "global_batch", "plan"},
@@ -305,7 +375,7 @@ func TestShutdownLosesNothing(t *testing.T) {
 			for i := range 10000 {
 				m := rows[i%len(rows)]
 				m.Origin = fmt.Sprintf("%d/%d", k, i)
-				res, err := http.Post("http://"+l.Addr().String()+"/v1/measurements", "application/json", strings.NewReader(bodyOf(t, MeasurementsRequest{[]spec.Measurement{m}})))
+				res, err := http.Post("http://"+l.Addr().String()+"/v1/measurements", "application/json", strings.NewReader(bodyOf(t, rowsToPost{[]spec.Measurement{m}})))
 				if err != nil {
 					return // it has ended
 				}

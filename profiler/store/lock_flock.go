@@ -51,11 +51,11 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 }
 
 func lockedError(dir string) error {
-	who := "another process"
+	e := &LockedError{Dir: dir}
 	if b, err := os.ReadFile(filepath.Join(dir, lockFile)); err == nil {
-		who += " (pid " + strings.TrimSpace(string(b)) + ")"
+		e.PID, _ = strconv.Atoi(strings.TrimSpace(string(b))) // 0 where it is being written
 	}
-	return fmt.Errorf("%s is in use by %s: wait for it to end, or give another data directory: %w", dir, who, ErrLocked)
+	return e
 }
 
 func (l *dirLock) release() error {

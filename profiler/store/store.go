@@ -23,6 +23,22 @@ var (
 	ErrNoSpace  = errors.New("disk nearly full")
 )
 
+// LockedError says who has a store. It wraps ErrLocked.
+type LockedError struct {
+	Dir string
+	PID int // of the process that has it, 0 = not known
+}
+
+func (e *LockedError) Error() string {
+	who := "another process"
+	if e.PID > 0 {
+		who += fmt.Sprintf(" (pid %d)", e.PID)
+	}
+	return fmt.Sprintf("%s is in use by %s: wait for it to end, or give another data directory: %v", e.Dir, who, ErrLocked)
+}
+
+func (e *LockedError) Unwrap() error { return ErrLocked }
+
 // Options says how to open a store. The zero value opens it for reading and
 // writing and creates it when there is none.
 type Options struct {

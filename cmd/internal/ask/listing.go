@@ -23,6 +23,9 @@ func (d *Desk) Accelerators(ctx context.Context) (out []AcceleratorEntry, err er
 		out = append(out, AcceleratorEntry{e.Accelerator, list(e.Aliases), e.Source, false})
 	}
 	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
+	if d.lockedOut(err) {
+		return out, nil
+	}
 	for _, name := range names {
 		m, err := d.firstRow(ctx, store.Filter{Accelerators: []string{name}})
 		if err != nil {
@@ -50,6 +53,9 @@ func (d *Desk) Models(ctx context.Context) (out []ModelEntry, err error) {
 		out = append(out, ModelEntry{e.Model, e.Model.Params(), e.Model.ActiveParams(), list(e.Aliases), e.Source, false, e.Note})
 	}
 	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
+	if d.lockedOut(err) {
+		return out, nil
+	}
 	for _, name := range names {
 		row, err := d.firstRow(ctx, store.Filter{Models: []string{name}})
 		if err != nil {

@@ -13,6 +13,14 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
+// FindModel returns the catalog's model of a name, else the one the store has
+// measurements of. The error of a name that neither has is a
+// catalog.UnknownError.
+func (d *Desk) FindModel(ctx context.Context, name string) (spec.Model, error) {
+	m, _, err := d.model(ctx, name)
+	return m, err
+}
+
 // model returns the catalog's model of a name, else the one the store has
 // measurements of. The name returned is how measurements and fitted models call
 // it; stored is whether the catalog lacks it.
@@ -24,7 +32,7 @@ func (d *Desk) model(ctx context.Context, name string) (m spec.Model, stored boo
 	}
 	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
 	if err != nil {
-		return m, false, err
+		return m, false, notSeen(unknown, err)
 	}
 	i := slices.IndexFunc(names, func(s string) bool { return named.Fold(s) == named.Fold(name) })
 	if i < 0 {
@@ -49,7 +57,7 @@ func (d *Desk) FindAccelerator(ctx context.Context, name string) (a spec.Acceler
 	}
 	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
 	if err != nil {
-		return a, false, err
+		return a, false, notSeen(unknown, err)
 	}
 	found := Meant(name, names)
 	switch len(found) {
@@ -94,6 +102,12 @@ func hasWords(s, want string) bool {
 	return false
 }
 
+// notSeen is the error of a name that the catalog lacks and that could not be
+// looked up in the store.
+func notSeen(unknown *catalog.UnknownError, err error) error {
+	return fmt.Errorf("%v; whether it was measured cannot be seen: %w", unknown, err)
+}
+
 // ModelOf returns the model a tally is of.
 func ModelOf(t store.Tally) string { return t.Model }
 
@@ -122,4 +136,14 @@ func (d *Desk) storedOnly(ctx context.Context, of func(store.Tally) string, know
 	}
 	slices.Sort(out)
 	return slices.DeleteFunc(slices.Compact(out), known), err
+}
+
+// lockedOut reports whether err is that another process has the store, and says
+// it: what the catalog knows is then all there is.
+func (d *Desk) lockedOut(err error) bool {
+	if !errors.Is(err, store.ErrLocked) {
+		return false
+	}
+	d.warn(fmt.Errorf("%w; only what the catalog knows is listed", err))
+	return true
 }

@@ -3,6 +3,7 @@ package ask
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,6 +105,10 @@ func (d *Desk) subject(ctx context.Context, q *Question) (Subject, error) {
 	}
 	if s.card != nil {
 		err = s.fromMeasurements(ctx, d, q)
+		if errors.Is(err, store.ErrLocked) && q.Family == Auto && unknown == nil && !ownMachine && !ownModel {
+			d.warn(fmt.Errorf("%w; answered from the catalog alone, not by the model fitted to %s", err, s.card.Key))
+			s.card, err = nil, nil
+		}
 	}
 	if q.Framework != "" {
 		s.framework = q.Framework

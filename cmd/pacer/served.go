@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// servedFile, beside the store, says at which address which process serves it:
+// "PID URL". One that a killed server left is known by its PID, which is not that
+// of who has the store.
+const servedFile = "served"
+
+// announce says that this process serves the store of dir at url. The caller
+// calls withdraw at the end.
+func announce(dir, url string) (withdraw func() error, err error) {
+	path := filepath.Join(dir, servedFile)
+	if err := os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", os.Getpid(), url), 0o666); err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	return func() error { return os.Remove(path) }, nil
+}
+
+// servedAt returns where process pid serves the store of dir, "" if it does not.
+func servedAt(dir string, pid int) string {
+	b, err := os.ReadFile(filepath.Join(dir, servedFile))
+	if err != nil {
+		return ""
+	}
+	var owner int
+	var url string
+	if _, err := fmt.Sscan(string(b), &owner, &url); err != nil || owner != pid {
+		return ""
+	}
+	return url
+}
+
+// servedPaths are the verbs that a server answers too.
+var servedPaths = map[string]string{
+	"plan": "POST /v1/plan", "predict": "POST /v1/predict", "curve": "POST /v1/curve", "fit-check": "POST /v1/fit-check", "fit": "POST /v1/fit",
+	"models": "GET /v1/models", "accelerators": "GET /v1/accelerators", "cards": "GET /v1/cards", "measurements": "GET /v1/measurements",
+}
+
+// whoServes adds to the error of a store in use where it can be asked, if that is
+// so.
+func whoServes(c *cli.Context, dir string, err error) error {
+	var locked *store.LockedError
+	if !errors.As(err, &locked) {
+		return err
+	}
+	url := servedAt(dir, locked.PID)
+	if url == "" {
+		return err
+	}
+	how := "the API is in docs/server.md and " + url + "/openapi.json"
+	if asks := servedPaths[c.Command.Name]; strings.HasPrefix(asks, "GET ") {
+		how = "curl -s " + url + strings.TrimPrefix(asks, "GET ")
+	} else if asks != "" {
+		how = asks + " of " + url + ", see docs/server.md"
+	}
+	return fmt.Errorf("%w; pacer serve answers from it at %s: %s; or use another --data", err, url, how)
+}
