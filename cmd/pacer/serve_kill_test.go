@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -117,3 +118,59 @@ func postRow(url string, m spec.Measurement) bool {
 	_, _ = io.Copy(io.Discard, res.Body)
 	return res.StatusCode == http.StatusOK
 }
+
+// While a server has the store, questions that the catalog answers are answered
+// with a warning, and all others say where the server is asked. Its address is
+// gone when it is.
+func TestE2EServedStore(t *testing.T) {
+	pacer, data := selfAs(t, "pacer"), t.TempDir()
+	s := startServing(t, pacer, data)
+	res, err := http.Post(s.url+"/v1/measurements", "application/json", strings.NewReader(servedRows))
+	if err == nil {
+		res.Body.Close()
+		res, err = http.Post(s.url+"/v1/fit", "application/json", strings.NewReader(`{"rows":0}`))
+	}
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	res.Body.Close()
+	pid := strconv.Itoa(s.cmd.Process.Pid)
+	for _, c := range []struct {
+		args, out, errs string
+		code            int
+	}{
+		{"plan -m llama3-8b -a h100 -n 8 -b 64", "by analytic", "answered from the catalog alone", 0},
+		{"predict -m llama3-8b -a h100 --plan dp=8,zero=3 --family hybrid", "", "POST /v1/predict", 1},
+		{"ls models", "Llama3-8B", "only what the catalog knows", 0},
+		{"ls measurements", "", "curl -s " + s.url + "/v1/measurements", 1},
+		{"plan -m mine -a h100 -n 8 -b 64", "", "whether it was measured cannot be seen", 1},
+	} {
+		var out, errs strings.Builder
+		cmd := exec.Command(pacer, append([]string{"--data", data}, strings.Fields(c.args)...)...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		_ = cmd.Run() // its exit code says all
+		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(out.String(), c.out) {
+			t.Errorf("%s: exit code %d, %s", c.args, cmd.ProcessState.ExitCode(), out.String())
+		}
+		for _, want := range []string{c.errs, s.url, "pid " + pid} {
+			if !strings.Contains(errs.String(), want) {
+				t.Errorf("%s: %s lacks %s", c.args, errs.String(), want)
+			}
+		}
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	<-s.done
+	if err := s.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(data, servedFile)); !os.IsNotExist(err) {
+		t.Errorf("the address is left: %v", err)
+	}
+}
+
+const servedRows = `{"measurements":[
+	{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,ga=4,zero=3,recompute=full"},"outcome":"ok","step_sec":[6.6],"source":"ours"},
+	{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,ga=8,zero=3,recompute=full"},"outcome":"ok","step_sec":[13.1],"source":"ours"},
+	{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=8,ga=16,zero=3,recompute=full"},"outcome":"ok","step_sec":[26.1],"source":"ours"},
+	{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=4,tp=2,ga=16,zero=1,recompute=full"},"outcome":"ok","step_sec":[14.9],"source":"ours"},
+	{"config":{"model":"llama3-8b","accelerator":"h100","plan":"dp=16,ga=8,zero=3,recompute=full"},"outcome":"ok","step_sec":[13.6],"source":"ours"}]}`

@@ -62,7 +62,7 @@ func whoServes(c *cli.Context, dir string, err error) error {
 	if asks := servedPaths[c.Command.Name]; strings.HasPrefix(asks, "GET ") {
 		how = "curl -s " + url + strings.TrimPrefix(asks, "GET ")
 	} else if asks != "" {
-		how = asks + " of " + url + ", see docs/server.md"
+		how = asks + ", see docs/server.md"
 	}
 	return fmt.Errorf("%w; pacer serve answers from it at %s: %s; or use another --data", err, url, how)
 }

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
+)
+
+// asking is a request with curl in docs/server.md.
+var asking = regexp.MustCompile(`(?s)curl -s localhost:8470(/\S+) -H 'Content-Type: application/json'[ \\\n]+-d '(.*?)'`)
+
+// Every request of docs/server.md is answered, and the session changes the answer
+// as it says.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{})
+	var rows []ask.PlanRow
+	asked := asking.FindAllStringSubmatch(string(text), -1)
+	for _, m := range asked {
+		if m[1] == "/v1/predict" {
+			rows = append(rows, post[ask.Plans](t, s, m[1], m[2]).Plans...)
+		} else if w := do(s, http.MethodPost, m[1], m[2]); w.Code != http.StatusOK {
+			t.Errorf("%s %s: %d %s", m[1], m[2], w.Code, w.Body)
+		}
+	}
+	if len(asked) != 5 || strings.Count(string(text), "curl -s localhost") != 5 || len(rows) != 2 {
+		t.Fatalf("%d requests read, with %d predictions", len(asked), len(rows))
+	}
+	before, after := rows[0], rows[1]
+	if before.By != "analytic" || after.By != "hybrid" || after.StepTimeSec < 1.3*before.StepTimeSec {
+		t.Errorf("%g s by %s, then %g s by %s", before.StepTimeSec, before.By, after.StepTimeSec, after.By)
+	}
+}
