@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -91,7 +92,8 @@ func (s *Server) refusePosted(w http.ResponseWriter, _ *http.Request, body []byt
 	}
 	p := newProblem(http.StatusUnprocessableEntity, "", "validation failed")
 	for _, err := range res.Errors {
-		if d, ok := err.(*huma.ErrorDetail); ok {
+		var d *huma.ErrorDetail
+		if errors.As(err, &d) {
 			p.Errors = append(p.Errors, d)
 		}
 	}

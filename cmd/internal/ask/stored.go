@@ -105,7 +105,7 @@ func hasWords(s, want string) bool {
 // notSeen is the error of a name that the catalog lacks and that could not be
 // looked up in the store.
 func notSeen(unknown *catalog.UnknownError, err error) error {
-	return fmt.Errorf("%v; whether it was measured cannot be seen: %w", unknown, err)
+	return fmt.Errorf("%s; whether it was measured cannot be seen: %w", unknown.Error(), err)
 }
 
 // ModelOf returns the model a tally is of.
