@@ -24,7 +24,7 @@ func TestOthersAreKept(t *testing.T) {
 	s := newServer(t, Options{})
 	const other = "Llama2-7B"
 	rows := measured(t, s, 1.5)
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{slices.Concat(rows, as(rows, other))}))
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, map[string]any{"measurements": slices.Concat(rows, as(rows, other))}))
 	if got := post[Fitted](t, s, "/v1/fit", `{}`); len(got.Cards) != 2 {
 		t.Fatalf("%+v", got)
 	}
@@ -54,7 +54,7 @@ func TestOthersAreKept(t *testing.T) {
 		t.Fatal("not one planner for each performance model")
 	}
 
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{measured(t, s, 4)}))
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, map[string]any{"measurements": measured(t, s, 4)}))
 	if about("llama2-7b") != otherAbout || who(ofOther) != otherWho || who(ofMeasured) != oldWho {
 		t.Error("measurements of one model made others, or who answers, be looked up again")
 	}
@@ -85,9 +85,9 @@ func TestStoredNamesAreLookedUpAgain(t *testing.T) {
 		return out
 	}
 	const question = `{"model":"llama3-8b","accelerator":"turnip","plan":"dp=8,zero=3,recompute=full","seq":4096}`
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{on("Acme Turnip 1")}))
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, map[string]any{"measurements": on("Acme Turnip 1")}))
 	post[ask.Plans](t, s, "/v1/predict", question)
-	post[Stored](t, s, "/v1/measurements", bodyOf(t, MeasurementsRequest{on("Acme Turnip 2")}))
+	post[Stored](t, s, "/v1/measurements", bodyOf(t, map[string]any{"measurements": on("Acme Turnip 2")}))
 	if w := do(s, "POST", "/v1/predict", question); w.Code != 422 || !strings.Contains(w.Body.String(), "Acme Turnip 2") {
 		t.Errorf("an accelerator that may be either of two: %d %s", w.Code, w.Body)
 	}
