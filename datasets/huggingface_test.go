@@ -121,7 +121,7 @@ func TestHuggingFaceSequence(t *testing.T) {
 		warn string
 	}{
 		{`"max_position_embeddings":131072,"rope_scaling":{"original_max_position_embeddings":4096}`, 4096, ""},
-		{`"max_position_embeddings":131072,"rope_scaling":null`, 8192, "taken to have 8192 tokens, not the 131072"},
+		{`"max_position_embeddings":131072,"rope_scaling":null`, 8192, "assumed: 8192, not the 131072"},
 		{`"max_position_embeddings":2048`, 2048, ""},
 		{`"rope_scaling":{"type":"linear"}`, 0, ""},
 	} {
