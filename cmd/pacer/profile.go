@@ -105,7 +105,7 @@ func profileOptions(c *cli.Context, camp profiler.Campaign, s station, rows []sp
 func campaignFamily(camp profiler.Campaign) (perfmodel.Family, error) {
 	name := camp.Family
 	if name == "" {
-		name = "hybrid"
+		name = "rubick"
 	}
 	fam, err := family.Lookup(name)
 	if err != nil {
