@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -110,29 +111,23 @@ func (q *question) move(c *cli.Context, best spec.Config) (*ask.MoveRow, error) 
 	if !(c.Float64("remaining") > 0) {
 		return nil, usagef("%s: --from needs --remaining SAMPLES, how many are still to be trained", c.Command.Name)
 	}
-	from, err := spec.ParsePlan(c.String("from"))
-	if err != nil {
-		return nil, usagef("%s: --from: %v", c.Command.Name, err)
+	g := ask.Going{From: c.String("from"), To: c.String("to"), Remaining: c.Float64("remaining"), RestartS: c.Float64("restart-s"),
+		StorageGBytes: c.Float64("storage-gbytes"), InPlace: c.Bool("in-place")}
+	m, err := g.Move(best)
+	var bad *ask.FieldError
+	if errors.As(err, &bad) {
+		return nil, usagef("%s: --%s: %v", c.Command.Name, bad.Field, bad.Err)
 	}
-	to := best
-	if text := c.String("to"); text != "" {
-		plan, err := spec.ParsePlan(text)
-		if err != nil {
-			return nil, usagef("%s: --to: %v", c.Command.Name, err)
-		}
-		to = ask.At(best, plan)
-	}
-	bps := c.Float64("storage-gbytes") * 1e9
-	m := planner.Move{From: ask.At(best, from), To: to, RemainingSamples: c.Float64("remaining"), Costs: planner.MoveCosts{
-		RestartSec: c.Float64("restart-s"), SaveBps: bps, LoadBps: bps, InPlace: c.Bool("in-place"),
-	}}
-	if a, b := m.From.Plan.GlobalBatch(), m.To.Plan.GlobalBatch(); a != b {
-		fmt.Fprintf(c.App.ErrWriter, "warning: the plans have global batches of %d and %d; samples are compared, not what they teach\n", a, b)
-	}
-	moving, err := q.planner.Migrate(c.Context, m)
 	if err != nil {
 		return nil, err
 	}
-	row := ask.NewMoveRow(&m, moving)
+	if a, b := m.From.Plan.GlobalBatch(), m.To.Plan.GlobalBatch(); a != b {
+		fmt.Fprintf(c.App.ErrWriter, "warning: the plans have global batches of %d and %d; samples are compared, not what they teach\n", a, b)
+	}
+	moving, err := q.planner.Migrate(c.Context, *m)
+	if err != nil {
+		return nil, err
+	}
+	row := ask.NewMoveRow(m, moving)
 	return &row, nil
 }
