@@ -92,7 +92,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Description: `Measurements go into a store, performance models are fitted on them, plans
 and schedulers are judged with the models. A first answer needs no data:
 
-   pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128
+   pacer plan --model llama3-8b --accelerator h100 -n 16 --global-batch 128
 
 Measurements of your own machine:
 
@@ -125,10 +125,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 }
 
 // share gives every command the global flags too, so that they are accepted
-// after the verb, and one way to report usage errors.
+// after the verb, one way to report usage errors, and a description that fits.
 func share(cmds []*cli.Command) {
 	for _, c := range cmds {
-		c.OnUsageError = usageError
+		c.OnUsageError, c.Description = usageError, fill(c.Description)
 		if len(c.Subcommands) > 0 {
 			share(c.Subcommands)
 			if c.Action == nil {

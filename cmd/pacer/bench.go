@@ -28,7 +28,8 @@ func benchAccuracyCommand() *cli.Command {
 out, rows of it revealed, memory, choices of plans, speed. The data sets are not
 part of pacer: --shared is a directory with data/rubick, data/published, ...
 
-   pacer bench accuracy --shared DIR --protocol published-0,published-10 --family hybrid
+   pacer bench accuracy --shared DIR --family hybrid \
+       --protocol published-0,published-10
 
 Results do not depend on the number of processors, except for times.`,
 		Flags: []cli.Flag{

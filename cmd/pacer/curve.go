@@ -20,18 +20,20 @@ func curveCommand() *cli.Command {
 many devices, so that throughput never falls. A count that brings nothing keeps
 the plan of a smaller one. Example:
 
-   pacer curve --model llama3-8b --accelerator h100 --max-devices 32 --global-batch 128
+   pacer curve -m llama3-8b -a h100 --max-devices 32 --global-batch 128
 
 Lists of CPU threads, host memory, network bandwidths or accelerators make it a
 surface: the curve for each combination, on which more is never slower either:
 
-   pacer curve -m llama3-8b -a h100,a100-80gb --max-devices 32 -b 128 --network-gbps 100,400
-   pacer curve -m llama3-8b -a a100-80gb --max-devices 4 -b 64 --cpus 1,4,12 --host-gib 64,256
+   pacer curve -m llama3-8b -a h100,a100-80gb --max-devices 32 -b 128 \
+       --network-gbps 100,400
+   pacer curve -m llama3-8b -a a100-80gb --max-devices 4 -b 64 \
+       --cpus 1,4,12 --host-gib 64,256
 
 The batch can be free, and the best what teaches most:
 
-   pacer curve -m llama3-8b -a h100 --max-devices 32 --min-batch 64 --max-batch 2048 \
-       --objective goodput --noise-scale 500`,
+   pacer curve -m llama3-8b -a h100 --max-devices 32 \
+       --min-batch 64 --max-batch 2048 --objective goodput --noise-scale 500`,
 		Flags: slices.Concat(questionFlags(), curveGoalFlags(), axesFlags(), spaceFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "max-devices", Usage: "largest `N` of devices", DefaultText: "none"},
 		}),

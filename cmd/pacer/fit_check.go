@@ -19,8 +19,8 @@ func fitCheckCommand() *cli.Command {
 		Description: `Of one plan, or, without --plan, of the best there is on the given devices.
 Examples:
 
-   pacer fit-check --model llama3-8b --accelerator h100 --plan dp=8,mb=4,ga=2,zero=2
-   pacer fit-check --model llama3-70b --accelerator a100 --devices 8 --global-batch 64
+   pacer fit-check -m llama3-8b -a h100 --plan dp=8,mb=4,ga=2,zero=2
+   pacer fit-check -m llama3-70b -a a100 --devices 8 --global-batch 64
 
 Exit code 3 when it does not fit; what would make it fit is said all the same.`,
 		Flags: append(append(questionFlags(), spaceFlags()...),

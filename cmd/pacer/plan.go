@@ -25,12 +25,14 @@ parallel degrees, ZeRO stage, recompute, micro-batch and accumulation. Those tha
 do not fit in device memory are counted, the others ranked by predicted
 throughput, or by --objective. Examples:
 
-   pacer plan --model llama3-8b --accelerator h100 --devices 16 --global-batch 128
-   pacer plan -m llama3-8b -a h100 -n 64 -b 256 --objective min-devices --target 30
+   pacer plan --model llama3-8b --accelerator h100 -n 16 --global-batch 128
+   pacer plan -m llama3-8b -a h100 -n 64 -b 256 \
+       --objective min-devices --target 30
    pacer plan -m llama3-8b -a h100 -n 64 -b 256 --min-devices 1 --pareto
    pacer plan -m llama3-8b -a h100 -n 16 --min-batch 64 --max-batch 2048 \
        --objective goodput --noise-scale 500
-   pacer plan -m llama3-8b -a h100 -n 16 -b 128 --from dp=16,mb=1,ga=8,zero=3 --remaining 1e6`,
+   pacer plan -m llama3-8b -a h100 -n 16 -b 128 \
+       --from dp=16,mb=1,ga=8,zero=3 --remaining 1e6`,
 		Flags: slices.Concat(questionFlags(), goalFlags(), spaceFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "none"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all"},

@@ -19,7 +19,7 @@ func predictCommand() *cli.Command {
 stages), mb (micro-batch), ga (accumulation steps), zero (stage), offload,
 recompute, sp, precision. What is left out is 1 or none. Example:
 
-   pacer predict --model llama3-8b --accelerator h100 --plan dp=4,tp=2,mb=2,ga=8,zero=1
+   pacer predict -m llama3-8b -a h100 --plan dp=4,tp=2,mb=2,ga=8,zero=1
 
 Or of every row of a CSV file, which says what was or would be run
 (docs/cli-contract.md, "Rows of your own"), calibrated to measured rows of the

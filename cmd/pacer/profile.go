@@ -26,10 +26,10 @@ func profileCommand() *cli.Command {
 points are measured one by one, each stored before the next begins, so that
 nothing measured is lost when the machine goes down:
 
-   pacer profile plan bench/campaigns/cpu-smoke.yaml      what would be measured, at what cost
-   pacer profile run bench/campaigns/cpu-smoke.yaml       measure; the same again goes on
-   pacer profile status cpu-smoke                         how far it is
-   pacer fit --source campaign/cpu-smoke                  what it taught
+   pacer profile plan bench/campaigns/cpu-smoke.yaml   what, at what cost
+   pacer profile run bench/campaigns/cpu-smoke.yaml    measure, or go on
+   pacer profile status cpu-smoke                      how far it is
+   pacer fit --source campaign/cpu-smoke               what it taught
 
 docs/campaigns.md describes the file. Measuring needs python3 with PyTorch;
 PACER_PYTHON names another interpreter.`,

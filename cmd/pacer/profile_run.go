@@ -36,7 +36,7 @@ a row has failed. Example:
 Another --label starts the campaign over, beside the first run. On every synced
 point, standard error has a line like
 
-   profile cpu-smoke: 7 of 40 points: gpt-tiny dp=2,... ok 0.123 s ±1.2 % (held 4.1 s, ...), next: ...`,
+   profile cpu-smoke: 7 of 40 points: gpt-tiny dp=2,... ok 0.123 s ±1.2 % ...`,
 		Flags: append(append(runFlags(), machineFlags()...),
 			&cli.IntFlag{Name: "max-points", Usage: "stop at `N` points in all instead of the file's budget", DefaultText: "the file's"},
 			&cli.DurationFlag{Name: "max-wall", Usage: "stop after `TIME` such as 30m, earlier sessions of the run included, instead of the file's budget", DefaultText: "the file's"},

@@ -36,7 +36,8 @@ func serveCommand() *cli.Command {
 
    pacer serve
    curl -s localhost:8470/v1/plan -H 'Content-Type: application/json' \
-     -d '{"model":"llama3-8b","accelerator":"h100","devices":16,"global_batch":128}'
+     -d '{"model":"llama3-8b","accelerator":"h100","devices":16,
+          "global_batch":128}'
 
 The store is the server's alone while it runs: measurements are posted to it.
 Any address but one of this machine needs a token, in a file or in $` + tokenVariable + `. On
