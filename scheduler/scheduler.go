@@ -157,6 +157,9 @@ type Snapshot struct {
 	Now     time.Duration
 	Cluster spec.Cluster
 	Jobs    []*JobState // admitted and not finished
+	// Ended are the jobs that finished since the policy was asked last, in that
+	// order, for those that learn from them. Like Jobs, not to be kept.
+	Ended []JobState
 }
 
 // Free returns a new inventory of the devices no job holds.

@@ -41,6 +41,7 @@ type engine struct {
 	holding []*job                // those with a grant, in no meaningful order
 	lines   []*line               // who waits outside
 	outside int                   // how many
+	ended   []scheduler.JobState  // since the last decision
 
 	groups    []int  // of each node
 	used      []int  // per node, scratch of check
@@ -189,6 +190,7 @@ func (e *engine) complete() (any bool) {
 		j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
 		e.observe(Completed, j.state.Job, grant, "")
 		e.leave(j)
+		e.ended = append(e.ended, j.state)
 		r := &e.result.Jobs[j.record]
 		r.Finished, r.End = true, e.now
 		if j.scored {

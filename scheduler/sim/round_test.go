@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,43 @@ func TestRounds(t *testing.T) {
 		got := strings.Join(asked, " ") + "; ends " + r.Jobs[0].End.String() + " " + r.Jobs[1].End.String()
 		if got != c.want {
 			t.Errorf("quirk ticks %v: asked at %s, want %s", c.ticks, got, c.want)
+		}
+	}
+}
+
+// A policy is told of each job that ended once, with all it received, whether it
+// is asked at that moment or only when a round begins; with the last the run ends.
+func TestEnded(t *testing.T) {
+	for _, c := range []struct {
+		round time.Duration
+		want  string
+	}{
+		{0, " 10s: a 10; 20s: b 20; 40s: c 40;"},
+		{30 * s, " 30s: a 10 b 20;"},
+	} {
+		got := ""
+		p := policyFunc(func(s *scheduler.Snapshot) scheduler.Decision {
+			if len(s.Ended) > 0 {
+				got += " " + s.Now.String() + ":"
+				for _, j := range s.Ended {
+					got += fmt.Sprintf(" %s %g", j.Job.ID, j.Attained)
+				}
+				got += ";"
+			}
+			d := scheduler.Decision{Grants: keep(s)}
+			for i, j := range s.Jobs {
+				if s.Now == 0 {
+					d.Grants = append(d.Grants, grant(j.Job.ID, fmt.Sprintf("%d:1", i)))
+				}
+			}
+			return d
+		})
+		cfg := config(p, spec.Job{ID: "a", Devices: 1, Duration: 10 * s}, spec.Job{ID: "b", Devices: 1, Duration: 20 * s},
+			spec.Job{ID: "c", Devices: 1, Duration: 40 * s})
+		cfg.Cluster, cfg.Truth, cfg.StartCost, cfg.Round = spec.Cluster{Groups: []spec.NodeGroup{{Count: 3, Devices: 1}}}, sim.Durations{}, nil, c.round
+		mustRun(t, cfg)
+		if got != c.want {
+			t.Errorf("round %v: told of%s want%s", c.round, got, c.want)
 		}
 	}
 }

@@ -12,7 +12,10 @@ import (
 
 // decide asks the policy, checks its target and makes it the present.
 func (e *engine) decide(ctx context.Context) error {
-	d, err := e.Policy.Decide(ctx, e.snapshot())
+	s := e.snapshot()
+	s.Ended = e.ended
+	d, err := e.Policy.Decide(ctx, s)
+	e.ended = e.ended[:0]
 	if err != nil {
 		return fmt.Errorf("sim: policy %s at %v: %w", e.PolicyName, e.now, err)
 	}
