@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -165,7 +166,7 @@ func describeOptions(rows [][]string, objects []any, name, doc string, has []pol
 	rows = append(rows, []string{name, doc})
 	for _, o := range has {
 		options = append(options, option{o.Name, o.Default, o.Doc})
-		rows = append(rows, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, o.Default)})
+		rows = append(rows, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, cmp.Or(o.Default, "none"))})
 	}
 	return rows, append(objects, map[string]any{"name": name, "doc": doc, "options": options})
 }

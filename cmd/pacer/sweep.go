@@ -154,6 +154,11 @@ func (s *sweep) resolve(c *cli.Context) error {
 			if own.policies, err = policy.Parse(p.Policy); err != nil {
 				return usagef("sweep: %w", err)
 			}
+			files, err := filesDigest(own.policies[0].Files())
+			if err != nil {
+				return err
+			}
+			own.identity = append(slices.Clone(own.identity), files...)
 			sims = append(sims, own)
 		}
 		s.sims = append(s.sims, sims)

@@ -68,6 +68,19 @@ func worldsDigest(c *cli.Context, names ...string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// filesDigest returns a word of the content of every file a policy reads.
+func filesDigest(paths []string) ([]string, error) {
+	var out []string
+	for _, path := range paths {
+		h := sha256.New()
+		if err := hashFile(h, path); err != nil {
+			return nil, fmt.Errorf("sweep: %w", err)
+		}
+		out = append(out, path+"="+hex.EncodeToString(h.Sum(nil)))
+	}
+	return out, nil
+}
+
 // hashTree hashes a file, or every file below a directory with its name.
 func hashTree(h hash.Hash, root string) error {
 	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {

@@ -17,6 +17,7 @@ type Info struct {
 	Name    string
 	Doc     string   // one line: what it does and where it is from
 	Options []Option // what NAME:key=value may set
+	Reads   []string // those options whose value names a file, read by New
 	New     func(Deps) (scheduler.Policy, error)
 }
 
@@ -68,6 +69,21 @@ func (s Spec) String() string {
 		}
 	}
 	return b.String()
+}
+
+// Files returns the files that making the policy of s reads.
+func (s Spec) Files() []string {
+	info, err := Lookup(s.Name)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, option := range info.Reads {
+		if path := s.Options[option]; path != "" {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // Parse reads NAME[:key[=value]...][,NAME...]; a bare key is key=true. Names
