@@ -80,8 +80,8 @@ func (b testbed) run(tb testing.TB, pol string, jobs []spec.Job, belief perfmode
 	}
 	r, err := sim.Run(context.Background(), sim.Config{
 		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol,
-		Truth:     sim.Predicted{Predictor: b.truth, Cluster: b.cluster},
-		StartCost: func(spec.Job) time.Duration { return 260 * time.Second },
+		Truth: sim.Predicted{Predictor: b.truth, Cluster: b.cluster},
+		Costs: sim.PerStart(func(spec.Job) time.Duration { return 260 * time.Second }),
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -39,7 +39,10 @@ type MoveCosts struct {
 type Moving struct {
 	StateBytes  float64 // a checkpoint: weights and optimizer states of the whole model
 	MovedBytes  float64 // of those, how many a device needs that has them not
-	CostSec     float64 // without training
+	CostSec     float64 // without training: the sum of the three below, or of the first and the exchange in place
+	RestartSec  float64
+	SaveSec     float64 // writing a checkpoint, 0 in place
+	LoadSec     float64 // reading it, 0 in place
 	StaySec     float64 // to the end of the job as it is
 	GoSec       float64 // to the end of the job with the move, CostSec included
 	Worth       bool    // GoSec < StaySec
@@ -89,7 +92,7 @@ func (pl *Planner) Migrate(ctx context.Context, m Move) (Moving, error) {
 	if err != nil {
 		return Moving{}, fmt.Errorf("planner: move to %s: %w", m.To.Plan, err)
 	}
-	out := m.cost()
+	out := m.Price()
 	out.StaySec = m.RemainingSamples / from.Throughput
 	out.GoSec = out.CostSec + m.RemainingSamples/to.Throughput
 	out.Worth = out.GoSec < out.StaySec
@@ -149,22 +152,23 @@ func or(v, otherwise float64) float64 {
 	return otherwise
 }
 
-// cost fills in bytes and seconds of the move itself.
-func (m *Move) cost() Moving {
+// Price returns the bytes and seconds of the move itself, however fast its ends
+// are. A model without a number of parameters has no state.
+func (m *Move) Price() Moving {
 	params := m.From.Model.Params()
 	state := params * (optimizerPerParameter + weightsPerParameter)
 	if !hasShortWeights(&m.From.Plan) {
 		state = params * optimizerPerParameter
 	}
 	moved, busiest := m.exchange(params)
-	out := Moving{StateBytes: state, MovedBytes: moved}
-	out.CostSec = or(m.Costs.RestartSec, defaultRestartSec)
+	out := Moving{StateBytes: state, MovedBytes: moved, RestartSec: or(m.Costs.RestartSec, defaultRestartSec)}
 	if m.Costs.InPlace {
-		out.CostSec += busiest / deviceBps(&m.To)
+		out.CostSec = out.RestartSec + busiest/deviceBps(&m.To)
 		return out
 	}
-	out.CostSec += state / or(m.Costs.SaveBps, defaultStorageBps*nodesOf(&m.From))
-	out.CostSec += state / or(m.Costs.LoadBps, defaultStorageBps*nodesOf(&m.To))
+	out.SaveSec = state / or(m.Costs.SaveBps, defaultStorageBps*nodesOf(&m.From))
+	out.LoadSec = state / or(m.Costs.LoadBps, defaultStorageBps*nodesOf(&m.To))
+	out.CostSec = out.RestartSec + out.SaveSec + out.LoadSec
 	return out
 }
 

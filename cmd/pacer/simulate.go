@@ -257,7 +257,7 @@ func (s *study) config(p policy.Spec) (config sim.Config, err error) {
 		return config, err
 	}
 	config.Cluster, config.Jobs, config.Score = s.cluster, s.jobs, s.score.Has
-	config.Truth, config.StartCost = s.truth.truth(s.cluster), s.startCost
+	config.Truth, config.Costs = s.truth.truth(s.cluster), sim.PerStart(s.startCost)
 	return config, nil
 }
 

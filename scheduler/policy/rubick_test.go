@@ -31,7 +31,7 @@ func TestRubickGuarantee(t *testing.T) {
 		groups := scheduler.NewInventory(c.Cluster).Group
 		_, err = sim.Run(t.Context(), sim.Config{
 			Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "rubick", Truth: truth,
-			StartCost: func(spec.Job) time.Duration { return c.StartCost },
+			Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }),
 			Observe: func(e sim.Event) {
 				if !e.Job.Guaranteed || e.Kind != sim.Started && e.Kind != sim.Moved {
 					return

@@ -201,7 +201,7 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	held := holdings{t: t, cluster: c.Cluster, by: map[spec.JobID]*scheduler.Grant{}, round: c.Round}
 	r, err := sim.Run(context.Background(), sim.Config{
 		Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "tested", Truth: truth,
-		StartCost: func(spec.Job) time.Duration { return c.StartCost }, Observe: held.observe,
+		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Observe: held.observe,
 		Round: c.Round, Admission: c.Admission,
 	})
 	if err != nil {

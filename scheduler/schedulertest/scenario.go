@@ -261,7 +261,7 @@ func (s *scenario) run(ctx context.Context, d *datadriven.TestData) (string, err
 	var b strings.Builder
 	r, err := sim.Run(ctx, sim.Config{
 		Cluster: s.cluster, Jobs: s.jobs, Policy: p, PolicyName: a.policy, Truth: s.world.Truth(s.cluster),
-		StartCost: func(spec.Job) time.Duration { return a.startCost },
+		Costs: sim.PerStart(func(spec.Job) time.Duration { return a.startCost }),
 		Observe: func(e sim.Event) {
 			line(&b, fmt.Sprintf("%.1f", e.At.Seconds()), string(e.Job.ID), e.Kind.String(), slots(e.Grant), e.Why)
 		},

@@ -143,9 +143,7 @@ func (e *engine) enter(ctx context.Context, record int) error {
 	}
 	j := &job{record: record, scored: r.Scored, work: work, from: e.now}
 	j.state = scheduler.JobState{Job: &r.Job, Remaining: work, Since: e.now}
-	if e.StartCost != nil {
-		j.state.StartCost = min(max(e.StartCost(r.Job), 0), never)
-	}
+	j.state.StartCost = e.startCost(j, nil)
 	e.byID[r.Job.ID] = j
 	i, _ := e.place(record)
 	e.active = slices.Insert(e.active, i, j)

@@ -24,8 +24,12 @@ type Config struct {
 	// happened since is taken up; 0 = whenever something happens.
 	Round time.Duration
 	// Quirks are departures of another simulator that the engine is to have.
-	Quirks    compat.Quirks
-	StartCost func(spec.Job) time.Duration // of one start, resume or change; nil = none
+	Quirks compat.Quirks
+	Costs  Costs // of starts and checkpoints; nil = none
+	// CheckpointEvery is the time of training after which a running job writes a
+	// checkpoint, again and again; 0 = none but when it is stopped or moved.
+	CheckpointEvery time.Duration
+	Speeds          Speeds // of the nodes; nil = as the truth says
 	// Score tells which jobs the run is about: it ends when they are done. nil =
 	// every job.
 	Score func(spec.JobID) bool
@@ -61,6 +65,9 @@ func (c Config) Validate() error {
 	}
 	if c.Round < 0 || c.Round > defaultHorizon {
 		return fmt.Errorf("sim: round %v is not in 0..%v", c.Round, defaultHorizon)
+	}
+	if c.CheckpointEvery < 0 || c.CheckpointEvery > 0 && c.CheckpointEvery < time.Second {
+		return fmt.Errorf("sim: a checkpoint every %v, want at least 1s, or 0 for none", c.CheckpointEvery)
 	}
 	if c.Quirks.Ticks && c.Round == 0 {
 		return errors.New("sim: quirk ticks needs a round")

@@ -53,6 +53,7 @@ type engine struct {
 	held      int           // devices
 	idleWakes int           // wake-ups in a row at which nothing ran and nothing was to come
 	warned    map[string]bool
+	speeds    []func(time.Duration) (float64, time.Duration) // by node, of those asked for
 }
 
 func newEngine(c Config) *engine {
@@ -66,6 +67,9 @@ func newEngine(c Config) *engine {
 		groups: scheduler.NewInventory(c.Cluster).Group,
 		used:   make([]int, c.Cluster.Nodes()),
 		warned: map[string]bool{},
+	}
+	if c.Speeds != nil {
+		e.speeds = make([]func(time.Duration) (float64, time.Duration), c.Cluster.Nodes())
 	}
 	for i := range e.result.Jobs {
 		if e.result.Jobs[i].Scored {

@@ -76,7 +76,7 @@ func config(p scheduler.Policy, jobs ...spec.Job) sim.Config {
 	return sim.Config{
 		Cluster: spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4}}},
 		Jobs:    jobs, Policy: p, PolicyName: "script", Truth: perDevice{},
-		StartCost: func(spec.Job) time.Duration { return 10 * time.Second },
+		Costs: sim.PerStart(func(spec.Job) time.Duration { return 10 * time.Second }),
 	}
 }
 
@@ -368,7 +368,7 @@ func TestHorizonCutsHolding(t *testing.T) {
 	for _, cost := range []time.Duration{0, 1 << 62} {
 		for _, h := range []time.Duration{0, time.Hour} {
 			c := config(script{{grants: map[spec.JobID]string{"a": "0:3"}}}, job("a", 0, 3, 1e18))
-			c.StartCost = func(spec.Job) time.Duration { return cost }
+			c.Costs = sim.PerStart(func(spec.Job) time.Duration { return cost })
 			c.Horizon = h
 			until := h.Seconds()
 			if h == 0 {
@@ -389,7 +389,7 @@ func TestDurationIsExact(t *testing.T) {
 			Duration: time.Duration(rapid.Int64Range(1, 1e14).Draw(rt, "duration")),
 			Steps:    float64(rapid.IntRange(0, 1e6).Draw(rt, "steps"))}
 		c := config(script{{grants: map[spec.JobID]string{"a": "0:4"}}}, a)
-		c.Truth, c.StartCost = sim.Durations{}, nil
+		c.Truth, c.Costs = sim.Durations{}, nil
 		r, err := sim.Run(t.Context(), c)
 		if err != nil {
 			rt.Fatal(err)

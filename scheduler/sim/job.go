@@ -18,11 +18,13 @@ type job struct {
 
 	// Since the last change:
 	from     time.Duration // when it happened
-	rate     float64       // steps/s once state.Ready
+	course   course        // how it gets on, meaningful with a grant
 	devices  int           // held
 	place    int           // index into the engine's holding
-	done     float64       // steps completed by then
 	attained float64       // device-seconds received by then
+
+	last   *scheduler.Grant // what it held last, nil if nothing yet
+	failed bool             // that went down
 
 	version uint32 // of the grant; events of an older one are stale
 	stamp   uint64 // the last decision that granted it
@@ -39,34 +41,35 @@ func (j *job) advance(now time.Duration) {
 		return
 	}
 	s.Phase = scheduler.Running
-	s.Done = min(j.done+j.rate*(now-s.Ready).Seconds(), j.work)
+	s.Done = min(j.course.done(now), j.work)
 	s.Remaining = j.work - s.Done
 }
 
 // release takes the job's devices away at now, having advanced it to now.
 func (j *job) release(now time.Duration) {
-	j.done, j.attained, j.from = j.state.Done, j.state.Attained, now
-	j.devices, j.rate = 0, 0
+	j.attained, j.from = j.state.Attained, now
+	j.devices = 0
 	j.state.Grant, j.state.Since = nil, now
 	j.state.Phase = scheduler.Waiting
 	j.version++
 }
 
-// hold gives the job g at now, to make rate steps/s once its start cost is
-// paid, and returns when it will be done.
-func (j *job) hold(now time.Duration, g *scheduler.Grant, rate float64) time.Duration {
+// hold gives the job g at now, on which it gets on by c, and returns when it will
+// be done.
+func (j *job) hold(now time.Duration, g *scheduler.Grant, c course) time.Duration {
 	s := &j.state
 	if s.Attained == 0 {
 		s.FirstRun = now
 	}
 	s.Waited, s.Since = max(s.Waited, now-s.Since), now
+	s.Ready = c.now.from
 	s.Grant, s.Phase = g, scheduler.Starting
-	if s.StartCost == 0 {
+	if s.Ready == now {
 		s.Phase = scheduler.Running
 	}
-	s.Ready = now + s.StartCost
-	j.from, j.rate, j.devices = now, rate, g.Devices()
-	return now + min(s.StartCost+seconds(s.Remaining/rate), never)
+	j.from, j.course, j.devices = now, c, g.Devices()
+	j.last, j.failed = g, false
+	return min(c.end(j.work), now+never)
 }
 
 // seconds turns s into a Duration, at least a nanosecond so that time passes,

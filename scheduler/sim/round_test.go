@@ -33,7 +33,7 @@ func TestRounds(t *testing.T) {
 			return d
 		})
 		cfg := config(p, spec.Job{ID: "a", Submit: time.Second, Devices: 1, Duration: 100 * s}, spec.Job{ID: "b", Submit: 2 * s, Devices: 1, Duration: 10 * s})
-		cfg.Truth, cfg.StartCost, cfg.Round, cfg.Quirks = sim.Durations{}, nil, 60*s, compat.Quirks{Ticks: c.ticks}
+		cfg.Truth, cfg.Costs, cfg.Round, cfg.Quirks = sim.Durations{}, nil, 60*s, compat.Quirks{Ticks: c.ticks}
 		r := mustRun(t, cfg)
 		got := strings.Join(asked, " ") + "; ends " + r.Jobs[0].End.String() + " " + r.Jobs[1].End.String()
 		if got != c.want {

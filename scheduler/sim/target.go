@@ -149,6 +149,7 @@ func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
 func (e *engine) drop(j *job) {
 	e.held -= j.devices
 	j.release(e.now)
+	j.state.StartCost = e.startCost(j, j.last)
 	last := len(e.holding) - 1
 	e.holding[j.place] = e.holding[last]
 	e.holding[j.place].place = j.place
@@ -174,7 +175,8 @@ func (e *engine) start(ctx context.Context, j *job, g *scheduler.Grant, why stri
 	}
 	j.place = len(e.holding)
 	e.holding = append(e.holding, j)
-	done := j.hold(e.now, g, rate)
+	done := j.hold(e.now, g, e.course(j, g, rate))
+	j.state.StartCost = e.startCost(j, nil)
 	e.held += j.devices
 	e.queue.push(jobDone(j, e.noticed(done)))
 	e.observe(event, j.state.Job, g, why)

@@ -133,7 +133,7 @@ func TestNoScheduleBeatsTheBounds(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := schedulertest.DrawCase(t)
 				sc := Scenario{Seed: rapid.Uint64().Draw(t, "seed"), Noise: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "noise")}
-				config := sim.Config{Cluster: c.Cluster, Jobs: c.Jobs, PolicyName: info.Name, StartCost: func(spec.Job) time.Duration { return c.StartCost }}
+				config := sim.Config{Cluster: c.Cluster, Jobs: c.Jobs, PolicyName: info.Name, Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost })}
 				config.Policy = make(policy.Deps{Oracle: c.World.Oracle(0.2, 7)}, c.World)
 				config.Truth = sc.Truth(c.World.Truth(c.Cluster))
 				unbeaten(t, "table", config, Listed(c.Cluster, c.World.Configs()))
@@ -215,7 +215,7 @@ func TestBoundsAreReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec, err := simulate(t.Context(), Setup{Choices: AsRequested(cl), Config: sim.Config{
-		Cluster: cl, Jobs: jobs, Policy: p, Truth: sim.Durations{}, StartCost: func(spec.Job) time.Duration { return time.Minute },
+		Cluster: cl, Jobs: jobs, Policy: p, Truth: sim.Durations{}, Costs: sim.PerStart(func(spec.Job) time.Duration { return time.Minute }),
 	}})
 	if err != nil {
 		t.Fatal(err)

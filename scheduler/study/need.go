@@ -67,8 +67,8 @@ func Listed(cl spec.Cluster, configs []spec.Config) Choices {
 const rounding = time.Nanosecond
 
 // needOf returns the least that j can do with. With steps s, and choices of n
-// devices and v steps/s, its start cost c is paid once at least, and each
-// step takes n/v device-seconds of one of the choices:
+// devices and v steps/s on the fastest node, the cost c of a first start is paid
+// once at least, and each step takes n/v device-seconds of one of the choices:
 //
 //	alone = c + s / max(v)        area = c * min(n) + s * min(n/v)
 //
@@ -79,12 +79,17 @@ func needOf(ctx context.Context, j *spec.Job, choices []Choice, c *sim.Config) (
 	if err != nil {
 		return Need{}, err
 	}
+	speed := 1.0
+	if c.Speeds != nil {
+		speed = c.Speeds.Fastest(c.Cluster.Nodes())
+	}
 	fewest, perStep, fastest := math.Inf(1), math.Inf(1), 0.0
 	for i := range choices {
 		rate, err := c.Truth.StepsPerSec(ctx, j, &choices[i].Grant, choices[i].Group)
 		if err != nil || !(rate > 0) {
 			continue
 		}
+		rate *= speed
 		n := float64(choices[i].Grant.Devices())
 		fewest, perStep, fastest = min(fewest, n), min(perStep, n/rate), max(fastest, rate)
 	}
@@ -92,8 +97,8 @@ func needOf(ctx context.Context, j *spec.Job, choices []Choice, c *sim.Config) (
 		return Need{}, fmt.Errorf("study: nothing is known of how job %s (%s) may run", j.ID, j.Model.Name)
 	}
 	cost := 0.0
-	if c.StartCost != nil {
-		cost = max(c.StartCost(*j), 0).Seconds()
+	if c.Costs != nil {
+		cost = max(c.Costs.Start(sim.Start{Job: j}), 0).Seconds()
 	}
 	early := rounding.Seconds()
 	return Need{

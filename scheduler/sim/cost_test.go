@@ -1,0 +1,125 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+var costTable = &sim.CostTable{
+	Models: map[string]sim.ModelCosts{"m": {Launch: 1 * s, Checkpoint: 10 * s, Restore: 100 * s, Reshard: 1000 * s}},
+	Others: sim.ModelCosts{Launch: 7 * s},
+}
+
+func TestCostTable(t *testing.T) {
+	m := &spec.Job{Model: spec.Model{Name: "m"}}
+	four, other := grant("j", "0:4"), grant("j", "1:4")
+	tensor := grant("j", "0:4")
+	tensor.Plan = spec.Plan{TP: 4}.Normal()
+	for _, c := range []struct {
+		name string
+		is   sim.Start
+		want time.Duration
+	}{
+		{"first", sim.Start{Job: m, To: four}, 1 * s},
+		{"first, not known where", sim.Start{Job: m}, 1 * s},
+		{"again", sim.Start{Job: m, From: four, To: four}, 111 * s},
+		{"elsewhere", sim.Start{Job: m, From: four, To: other}, 111 * s},
+		{"another plan", sim.Start{Job: m, From: four, To: tensor}, 1111 * s},
+		{"not known what", sim.Start{Job: m, From: four}, 1111 * s},
+		{"after a failure", sim.Start{Job: m, From: four, To: four, Failed: true}, 101 * s},
+		{"after a failure, another plan", sim.Start{Job: m, From: four, To: tensor, Failed: true}, 1101 * s},
+		{"another model", sim.Start{Job: &spec.Job{}, From: four, To: tensor}, 7 * s},
+	} {
+		if got := costTable.Start(c.is); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if got := costTable.Checkpoint(m, four); got != 10*s {
+		t.Errorf("a checkpoint takes %v, want 10s", got)
+	}
+}
+
+// 14 bytes of each of 1e9 parameters at 2 GB/s and node, 30 s of restart.
+func TestStateCosts(t *testing.T) {
+	j := &spec.Job{Model: spec.Model{Name: "m", ParamCount: 1e9}}
+	one, two := grant("j", "0:4"), grant("j", "0:4+1:4")
+	costs := &sim.StateCosts{}
+	for _, c := range []struct {
+		name string
+		is   sim.Start
+		want time.Duration
+	}{
+		{"first", sim.Start{Job: j, To: two}, 30 * s},
+		{"again", sim.Start{Job: j, From: one, To: one}, 44 * s},
+		{"on more nodes", sim.Start{Job: j, From: one, To: two}, 40500 * time.Millisecond},
+		{"not known where", sim.Start{Job: j, From: two}, 37 * s},
+		{"after a failure", sim.Start{Job: j, From: two, To: one, Failed: true}, 37 * s},
+		{"of unknown size", sim.Start{Job: &spec.Job{}, From: one, To: one}, 30 * s},
+	} {
+		if got := costs.Start(c.is); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if got := costs.Checkpoint(j, two); got != 3500*time.Millisecond {
+		t.Errorf("a checkpoint takes %v, want 3.5s", got)
+	}
+	costs = &sim.StateCosts{RestartSec: 5, NodeBps: 1e9}
+	if got := costs.Start(sim.Start{Job: j, From: one, To: two}); got != 26*s {
+		t.Errorf("at 1 GB/s with 5 s of restart: %v, want 26s", got)
+	}
+}
+
+// What a job is told a start costs is what it pays: 1 s to begin with; 1111 s is
+// what any change would cost while it runs; stopped with its state, 111 s.
+func TestCostsAreToldAndPaid(t *testing.T) {
+	var told []time.Duration
+	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
+		var d scheduler.Decision
+		for _, j := range snap.Jobs {
+			told = append(told, j.StartCost)
+			if snap.Now < 20*s || snap.Now >= 30*s {
+				d.Grants = append(d.Grants, grant("a", "0:4"))
+			}
+		}
+		for _, wake := range []time.Duration{5 * s, 20 * s, 30 * s} {
+			if d.Wake == 0 && wake > snap.Now {
+				d.Wake = wake
+			}
+		}
+		return d
+	})
+	a := job("a", 0, 4, 100)
+	a.Model.Name = "m"
+	c := config(p, a)
+	c.Costs = costTable
+	r := mustRun(t, c)
+	// 19 s of training before 20 s, 6 s after 30 s and 111 s more.
+	if r.Jobs[0].End != 147*s || r.Jobs[0].Attained != 4*(20+117) {
+		t.Errorf("ends at %v with %g device-s, want 2m27s with 548", r.Jobs[0].End, r.Jobs[0].Attained)
+	}
+	want := []time.Duration{1 * s, 1111 * s, 1111 * s, 111 * s}
+	if len(told) != len(want) {
+		t.Fatalf("told %v, want %v", told, want)
+	}
+	for i := range want {
+		if told[i] != want[i] {
+			t.Errorf("told %v, want %v", told, want)
+		}
+	}
+}
+
+// A checkpoint of 10 s after every 10 s of training: three pauses in 40 s of
+// training from 1 s on, none at the end.
+func TestCheckpointsPauseTraining(t *testing.T) {
+	a := job("a", 0, 4, 160)
+	a.Model.Name = "m"
+	c := config(script{{grants: map[spec.JobID]string{"a": "0:4"}}}, a)
+	c.Costs, c.CheckpointEvery = costTable, 10*s
+	if r := mustRun(t, c); r.Jobs[0].End != 71*s {
+		t.Errorf("ends at %v, want 1m11s", r.Jobs[0].End)
+	}
+}

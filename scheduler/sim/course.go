@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"math"
+	"time"
+)
+
+// course is how a job gets on with a grant: from some time on it trains at rate
+// steps/s times the speed of its slowest node, and pauses to write a checkpoint
+// whenever it has trained for a while. Where it is at a time follows from the
+// beginning of a stretch of constant speed, and that of the stretch before: it
+// is never accumulated from look to look.
+type course struct {
+	rate  float64       // steps/s at speed 1
+	every time.Duration // training between two checkpoints, 0 = none is written
+	write time.Duration // how long that takes
+	speed gangSpeed     // nil = 1 for ever
+	now   stretch       // that of the last look
+}
+
+// gangSpeed returns the speed of a gang at a time, and until when that is so.
+type gangSpeed func(t time.Duration) (speed float64, until time.Duration)
+
+// stretch is a time of constant speed.
+type stretch struct {
+	from, until time.Duration
+	rate        float64       // steps/s of training
+	done        float64       // steps by from
+	cycle       time.Duration // by from, since training began after the last checkpoint: in [0, every+write)
+	saved       float64       // steps in the last checkpoint complete by from
+	savedAt     time.Duration // when that was; before the first, when the grant was
+}
+
+// newCourse begins to train at begin, having done so many steps, all of them
+// saved when the devices were granted.
+func newCourse(granted, begin time.Duration, done, rate float64, speed gangSpeed) course {
+	c := course{rate: rate, speed: speed}
+	c.now = c.enter(stretch{from: begin, done: done, saved: done, savedAt: granted})
+	return c
+}
+
+// enter fills in the speed of a stretch, from its beginning.
+func (c *course) enter(s stretch) stretch {
+	s.rate, s.until = c.rate, never
+	if c.speed != nil {
+		speed, until := c.speed(s.from)
+		s.rate, s.until = c.rate*speed, max(until, s.from+1)
+	}
+	return s
+}
+
+// after returns the stretch that follows s.
+func (c *course) after(s stretch) stretch {
+	next := stretch{from: s.until, done: c.doneAt(s, s.until)}
+	next.saved, next.savedAt = c.savedAt(s, s.until)
+	if c.every > 0 {
+		next.cycle = (s.cycle + s.until - s.from) % (c.every + c.write)
+	}
+	return c.enter(next)
+}
+
+// look moves on to the stretch that t is in.
+func (c *course) look(t time.Duration) {
+	for t >= c.now.until && c.now.until < never {
+		c.now = c.after(c.now)
+	}
+}
+
+// done returns the steps made by t, no earlier than the last look.
+func (c *course) done(t time.Duration) float64 {
+	c.look(t)
+	return c.doneAt(c.now, t)
+}
+
+// saved returns the steps a failure at t would leave, and since when.
+func (c *course) saved(t time.Duration) (steps float64, since time.Duration) {
+	c.look(t)
+	return c.savedAt(c.now, t)
+}
+
+func (c *course) doneAt(s stretch, t time.Duration) float64 {
+	if t <= s.from {
+		return s.done
+	}
+	return s.done + s.rate*(c.trained(s.cycle+t-s.from)-c.trained(s.cycle)).Seconds()
+}
+
+func (c *course) savedAt(s stretch, t time.Duration) (float64, time.Duration) {
+	if c.every == 0 || t <= s.from {
+		return s.saved, s.savedAt
+	}
+	whole := (s.cycle + t - s.from) / (c.every + c.write)
+	if whole == 0 {
+		return s.saved, s.savedAt
+	}
+	at := s.from - s.cycle + whole*(c.every+c.write)
+	return c.doneAt(s, at), at
+}
+
+// trained returns how much of the time t since the beginning of a cycle is
+// training.
+func (c *course) trained(t time.Duration) time.Duration {
+	if c.every == 0 {
+		return t
+	}
+	cycle := c.every + c.write
+	return t/cycle*c.every + min(t%cycle, c.every)
+}
+
+// end returns when so many steps are done, at most never after the beginning of
+// the last stretch. No checkpoint is written at the end.
+func (c *course) end(work float64) time.Duration {
+	s := c.now
+	for {
+		at := s.from + min(c.lasts(s.cycle, seconds((work-s.done)/s.rate)), math.MaxInt64-s.from)
+		if at <= s.until || s.until >= never {
+			return at
+		}
+		s = c.after(s)
+	}
+}
+
+// lasts returns how long it takes to train for d > 0 from some point of a cycle
+// on, at most never.
+func (c *course) lasts(cycle, d time.Duration) time.Duration {
+	if c.every == 0 {
+		return d
+	}
+	d += c.trained(cycle) // from the beginning of the cycle on
+	whole := (d - 1) / c.every
+	if float64(d)+float64(whole)*float64(c.write) > float64(never) {
+		return never
+	}
+	return d + whole*c.write - cycle
+}

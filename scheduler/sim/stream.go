@@ -1,0 +1,13 @@
+package sim
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// stream returns the random stream of a name, one for each use of a seed.
+func stream(seed uint64, name string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // a hash never fails
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
