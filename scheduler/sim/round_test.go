@@ -71,7 +71,7 @@ func TestEnded(t *testing.T) {
 		})
 		cfg := config(p, spec.Job{ID: "a", Devices: 1, Duration: 10 * s}, spec.Job{ID: "b", Devices: 1, Duration: 20 * s},
 			spec.Job{ID: "c", Devices: 1, Duration: 40 * s})
-		cfg.Cluster, cfg.Truth, cfg.StartCost, cfg.Round = spec.Cluster{Groups: []spec.NodeGroup{{Count: 3, Devices: 1}}}, sim.Durations{}, nil, c.round
+		cfg.Cluster, cfg.Truth, cfg.Costs, cfg.Round = spec.Cluster{Groups: []spec.NodeGroup{{Count: 3, Devices: 1}}}, sim.Durations{}, nil, c.round
 		mustRun(t, cfg)
 		if got != c.want {
 			t.Errorf("round %v: told of%s want%s", c.round, got, c.want)
