@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,24 +15,35 @@ import (
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/planner/launch"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// listing is one thing pacer ls lists: rows for people, objects for machines.
+// listing is one thing pacer ls lists.
 type listing struct {
 	name, usage string
 	header      []string
-	rows        func(*cli.Context) (rows [][]string, objects []any, err error)
+	entries     func(*cli.Context) ([]entry, error)
+}
+
+// entry is one of what is listed.
+type entry struct {
+	names  []string   // it is found by: its own first
+	lines  [][]string // for people
+	object any        // for machines
 }
 
 func lsCommand() *cli.Command {
 	cmd := &cli.Command{
-		Name:        "ls",
-		Usage:       "list what pacer knows: models, accelerators, policies, stored measurements, ...",
-		Description: "Names are found whatever their case and punctuation: llama3-8b, Llama-3-8B.",
+		Name:  "ls",
+		Usage: "list what pacer knows: models, accelerators, policies, stored measurements, ...",
+		Description: `Names are found whatever their case and punctuation: llama3-8b, Llama-3-8B.
+With words, only what has each of them in one of its names is listed:
+
+   pacer ls models llama 70b`,
 	}
 	for _, l := range listings() {
 		cmd.Subcommands = append(cmd.Subcommands, l.command())
@@ -40,29 +52,57 @@ func lsCommand() *cli.Command {
 }
 
 func (l listing) command() *cli.Command {
-	return &cli.Command{
-		Name: l.name, Usage: l.usage, Before: noArgs,
-		Action: func(c *cli.Context) error {
-			if err := checkOutput(c); err != nil {
-				return err
-			}
-			rows, objects, err := l.rows(c)
-			if err != nil {
-				return err
-			}
-			if objects == nil {
-				objects = []any{}
-			}
-			table, err := csvOf(objects)
-			if err != nil {
-				return err
-			}
-			return emit(c, result{
-				json: map[string]any{l.name: objects}, csv: table,
-				table: func(w io.Writer) error { return writeTable(w, append([][]string{l.header}, rows...)) },
-			})
-		},
+	return &cli.Command{Name: l.name, Usage: l.usage, ArgsUsage: "[WORD...]", Action: l.run}
+}
+
+func (l listing) run(c *cli.Context) error {
+	if err := checkOutput(c); err != nil {
+		return err
 	}
+	for _, w := range c.Args().Slice() {
+		if named.Fold(w) == "" {
+			return usagef("ls %s: %q has no letter or digit to find names by", l.name, w)
+		}
+	}
+	entries, err := l.entries(c)
+	if err != nil {
+		return err
+	}
+	found := slices.DeleteFunc(entries, func(e entry) bool { return !e.has(c.Args().Slice()) })
+	slices.SortStableFunc(found, func(a, b entry) int { return slices.CompareFunc(a.names, b.names, named.Compare) })
+	if err := l.emit(c, found); err != nil {
+		return err
+	}
+	if len(found) == 0 && c.Args().Present() {
+		return &exitError{exitNoAnswer, fmt.Errorf("ls %s: nothing has %q in its names (all: pacer ls %[1]s)", l.name, strings.Join(c.Args().Slice(), " "))}
+	}
+	return nil
+}
+
+// has reports whether every word is part of a name of e, whatever the case and
+// punctuation.
+func (e *entry) has(words []string) bool {
+	for _, w := range words {
+		if !slices.ContainsFunc(e.names, func(name string) bool { return strings.Contains(named.Fold(name), named.Fold(w)) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l listing) emit(c *cli.Context, entries []entry) error {
+	objects, lines := []any{}, [][]string{l.header}
+	for _, e := range entries {
+		objects, lines = append(objects, e.object), append(lines, e.lines...)
+	}
+	table, err := csvOf(objects)
+	if err != nil {
+		return err
+	}
+	return emit(c, result{
+		json: map[string]any{l.name: objects}, csv: table,
+		table: func(w io.Writer) error { return writeTable(w, lines) },
+	})
 }
 
 func listings() []listing {
@@ -83,17 +123,17 @@ func listings() []listing {
 	}
 }
 
-func lsAccelerators(c *cli.Context) (rows [][]string, objects []any, err error) {
+func lsAccelerators(c *cli.Context) (out []entry, err error) {
 	d, err := newDesk(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	entries, err := d.Accelerators(c.Context)
-	for _, e := range entries {
-		rows = append(rows, acceleratorCells(e.Accelerator, alsoCalled(e.Aliases, e.Measured)))
-		objects = append(objects, e)
+	known, err := d.Accelerators(c.Context)
+	for _, e := range known {
+		out = append(out, entry{slices.Concat([]string{e.Name}, e.Aliases, []string{e.Vendor}),
+			[][]string{acceleratorCells(e.Accelerator, alsoCalled(e.Aliases, e.Measured))}, e})
 	}
-	return rows, objects, err
+	return out, err
 }
 
 // alsoCalled are the other names of an entry of the catalog.
@@ -108,17 +148,17 @@ func acceleratorCells(a spec.Accelerator, also string) []string {
 	return []string{a.Name, figure(a.Peak(spec.FP16) / 1e12), figure(a.MemBytes / gib), figure(a.MemBps / 1e9), figure(a.ScaleUpBps / 1e9), also}
 }
 
-func lsModels(c *cli.Context) (rows [][]string, objects []any, err error) {
+func lsModels(c *cli.Context) (out []entry, err error) {
 	d, err := newDesk(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	entries, err := d.Models(c.Context)
-	for _, e := range entries {
-		rows = append(rows, modelCells(e.Model, alsoCalled(e.Aliases, e.Measured)))
-		objects = append(objects, e)
+	known, err := d.Models(c.Context)
+	for _, e := range known {
+		out = append(out, entry{slices.Concat([]string{e.Name}, e.Aliases, []string{string(e.Kind)}),
+			[][]string{modelCells(e.Model, alsoCalled(e.Aliases, e.Measured))}, e})
 	}
-	return rows, objects, err
+	return out, err
 }
 
 func modelCells(m spec.Model, also string) []string {
@@ -126,133 +166,130 @@ func modelCells(m spec.Model, also string) []string {
 		figure(float64(m.Layers)), figure(float64(m.Hidden)), figure(float64(m.SeqLen)), also}
 }
 
-func lsNodes(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsNodes(*cli.Context) (out []entry, err error) {
 	for _, e := range catalog.Nodes() {
 		n := e.Node
-		rows = append(rows, []string{n.Name, itoa(n.Devices), n.Accelerator, figure(n.Link.IntraBps / 1e9),
-			figure(n.Link.InterBps * 8 / 1e9), figure(float64(n.CPUs)), figure(n.HostBytes / gib)})
-		objects = append(objects, struct {
-			spec.Node
-			Aliases []string `json:"aliases"`
-			Default []string `json:"default_of"`
-			Source  string   `json:"source"`
-		}{n, list(e.Aliases), list(e.Default), e.Source})
+		out = append(out, entry{slices.Concat([]string{n.Name}, e.Aliases, []string{n.Accelerator}),
+			[][]string{{n.Name, itoa(n.Devices), n.Accelerator, figure(n.Link.IntraBps / 1e9),
+				figure(n.Link.InterBps * 8 / 1e9), figure(float64(n.CPUs)), figure(n.HostBytes / gib)}},
+			struct {
+				spec.Node
+				Aliases []string `json:"aliases"`
+				Default []string `json:"default_of"`
+				Source  string   `json:"source"`
+			}{n, list(e.Aliases), list(e.Default), e.Source}})
 	}
-	return rows, objects, nil
+	return out, nil
 }
 
-func lsFamilies(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsFamilies(*cli.Context) (out []entry, err error) {
 	for _, f := range family.All() {
-		rows, objects = describe(rows, objects, f.Name, f.Doc)
+		out = append(out, described(f.Name, f.Doc))
 	}
-	return rows, objects, nil
+	return out, nil
 }
 
-func lsPolicies(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsPolicies(*cli.Context) (out []entry, err error) {
 	for _, p := range policy.All() {
-		rows, objects = describeOptions(rows, objects, p.Name, p.Doc, p.Options)
+		out = append(out, withOptions(p.Name, p.Doc, p.Options))
 	}
-	return rows, objects, nil
+	return out, nil
 }
 
-// describeOptions is describe for what has options.
-func describeOptions(rows [][]string, objects []any, name, doc string, has []policy.Option) ([][]string, []any) {
+func lsPlacements(*cli.Context) (out []entry, err error) {
+	for _, p := range place.All() {
+		out = append(out, described(p.Name, p.Doc))
+	}
+	return out, nil
+}
+
+func lsAdmissions(*cli.Context) (out []entry, err error) {
+	for _, a := range policy.Admissions() {
+		out = append(out, withOptions(a.Name, a.Doc, a.Options))
+	}
+	return out, nil
+}
+
+// described is an entry that has a name and says what it is.
+func described(name, doc string) entry {
+	return entry{[]string{name}, [][]string{{name, doc}}, map[string]string{"name": name, "doc": doc}}
+}
+
+// withOptions is described for what has options.
+func withOptions(name, doc string, has []policy.Option) entry {
 	type option struct {
 		Name    string `json:"name"`
 		Default string `json:"default"`
 		Doc     string `json:"doc"`
 	}
 	options := []option{}
-	rows = append(rows, []string{name, doc})
+	lines := [][]string{{name, doc}}
 	for _, o := range has {
 		options = append(options, option{o.Name, o.Default, o.Doc})
-		rows = append(rows, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, cmp.Or(o.Default, "none"))})
+		lines = append(lines, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, cmp.Or(o.Default, "none"))})
 	}
-	return rows, append(objects, map[string]any{"name": name, "doc": doc, "options": options})
+	return entry{[]string{name}, lines, map[string]any{"name": name, "doc": doc, "options": options}}
 }
 
-func lsPlacements(*cli.Context) (rows [][]string, objects []any, err error) {
-	for _, p := range place.All() {
-		rows, objects = describe(rows, objects, p.Name, p.Doc)
-	}
-	return rows, objects, nil
-}
-
-func lsAdmissions(*cli.Context) (rows [][]string, objects []any, err error) {
-	for _, a := range policy.Admissions() {
-		rows, objects = describeOptions(rows, objects, a.Name, a.Doc, a.Options)
-	}
-	return rows, objects, nil
-}
-
-func lsCompats(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsCompats(*cli.Context) (out []entry, err error) {
 	for _, m := range compat.Modes() {
-		rows = append(rows, []string{m.Name, m.Doc})
-		quirks := []map[string]string{}
+		lines, quirks := [][]string{{m.Name, m.Doc}}, []map[string]string{}
 		for _, k := range m.Has() {
-			rows = append(rows, []string{"  :" + k.Name, k.Doc})
+			lines = append(lines, []string{"  :" + k.Name, k.Doc})
 			quirks = append(quirks, map[string]string{"name": k.Name, "doc": k.Doc})
 		}
-		objects = append(objects, map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(), "placement": m.Placement,
-			"policies": m.Policies, "quirks": quirks})
+		out = append(out, entry{[]string{m.Name}, lines, map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(),
+			"placement": m.Placement, "policies": m.Policies, "quirks": quirks}})
 	}
-	return rows, objects, nil
+	return out, nil
 }
 
-func lsFrameworks(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsFrameworks(*cli.Context) (out []entry, err error) {
 	for _, f := range launch.Frameworks() {
-		rows = append(rows, []string{f.Name, f.Doc, f.Version})
-		objects = append(objects, map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "file": f.File})
+		out = append(out, entry{[]string{f.Name}, [][]string{{f.Name, f.Doc, f.Version}},
+			map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "file": f.File}})
 	}
-	return rows, objects, nil
+	return out, nil
 }
 
-func lsImporters(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsImporters(*cli.Context) (out []entry, err error) {
 	for _, i := range datasets.Importers() {
-		rows = append(rows, []string{i.Name, i.Doc, i.URL, i.License})
-		objects = append(objects, map[string]string{"name": i.Name, "doc": i.Doc, "url": i.URL, "commit": i.Commit, "license": i.License})
+		out = append(out, entry{[]string{i.Name}, [][]string{{i.Name, i.Doc, i.URL, i.License}},
+			map[string]string{"name": i.Name, "doc": i.Doc, "url": i.URL, "commit": i.Commit, "license": i.License}})
 	}
-	return rows, objects, nil
+	return out, nil
 }
 
-func lsMeasured(*cli.Context) (rows [][]string, objects []any, err error) {
+func lsMeasured(*cli.Context) (out []entry, err error) {
 	for _, s := range measured.Sets() {
-		rows = append(rows, []string{s.Name, itoa(s.Rows), s.Date, s.Doc, s.Machine})
-		objects = append(objects, s)
+		out = append(out, entry{[]string{s.Name}, [][]string{{s.Name, itoa(s.Rows), s.Date, s.Doc, s.Machine}}, s})
 	}
-	return rows, objects, nil
+	return out, nil
 }
 
-func lsMeasurements(c *cli.Context) (rows [][]string, objects []any, err error) {
+func lsMeasurements(c *cli.Context) (out []entry, err error) {
 	tallies, err := storeSummary(c)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, t := range tallies {
-		rows = append(rows, []string{t.Source, t.Model, t.Accelerator, string(t.Outcome), itoa(t.Rows)})
-		objects = append(objects, t)
+		key := []string{t.Source, t.Model, t.Accelerator, string(t.Outcome)}
+		out = append(out, entry{key, [][]string{append(key[:len(key):len(key)], itoa(t.Rows))}, t})
 	}
-	return rows, objects, nil
+	return out, err
 }
 
-func lsCards(c *cli.Context) (rows [][]string, objects []any, err error) {
+func lsCards(c *cli.Context) (out []entry, err error) {
 	reg, err := openRegistry(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cards, err := reg.List()
 	if err != nil { // the cards that can be read are there all the same
 		fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 	}
 	for _, k := range cards {
-		rows = append(rows, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), percent(k.MAPE)})
-		objects = append(objects, k)
+		key := []string{k.Model, k.Accelerator, k.Family}
+		out = append(out, entry{key, [][]string{append(key[:len(key):len(key)], itoa(k.NFit), itoa(k.NHeldOut), percent(k.MAPE))}, k})
 	}
-	return rows, objects, nil
-}
-
-func describe(rows [][]string, objects []any, name, doc string) ([][]string, []any) {
-	return append(rows, []string{name, doc}), append(objects, map[string]string{"name": name, "doc": doc})
+	return out, nil
 }
 
 // list makes a JSON array of a slice that may be nil.

@@ -2,9 +2,11 @@ package ask
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -16,15 +18,15 @@ type AcceleratorEntry struct {
 	Measured bool     `json:"measured" doc:"Known from stored measurements alone."`
 }
 
-// Accelerators lists the catalog's device types, then those that only the store
-// knows.
+// Accelerators lists the catalog's device types and those that only the store
+// knows, by name.
 func (d *Desk) Accelerators(ctx context.Context) (out []AcceleratorEntry, err error) {
 	for _, e := range catalog.Accelerators() {
 		out = append(out, AcceleratorEntry{e.Accelerator, list(e.Aliases), e.Source, false})
 	}
 	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
 	if d.lockedOut(err) {
-		return out, nil
+		err = nil
 	}
 	for _, name := range names {
 		m, err := d.firstRow(ctx, store.Filter{Accelerators: []string{name}})
@@ -33,6 +35,7 @@ func (d *Desk) Accelerators(ctx context.Context) (out []AcceleratorEntry, err er
 		}
 		out = append(out, AcceleratorEntry{m.Config.Accelerator, []string{}, m.Source, true})
 	}
+	slices.SortFunc(out, func(a, b AcceleratorEntry) int { return named.Compare(a.Name, b.Name) })
 	return out, err
 }
 
@@ -47,14 +50,15 @@ type ModelEntry struct {
 	Note     string   `json:"note,omitempty"`
 }
 
-// Models lists the catalog's networks, then those that only the store knows.
+// Models lists the catalog's networks and those that only the store knows, by
+// name.
 func (d *Desk) Models(ctx context.Context) (out []ModelEntry, err error) {
 	for _, e := range catalog.Models() {
 		out = append(out, ModelEntry{e.Model, e.Model.Params(), e.Model.ActiveParams(), list(e.Aliases), e.Source, false, e.Note})
 	}
 	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
 	if d.lockedOut(err) {
-		return out, nil
+		err = nil
 	}
 	for _, name := range names {
 		row, err := d.firstRow(ctx, store.Filter{Models: []string{name}})
@@ -64,6 +68,7 @@ func (d *Desk) Models(ctx context.Context) (out []ModelEntry, err error) {
 		m := row.Config.Model
 		out = append(out, ModelEntry{m, m.Params(), m.ActiveParams(), []string{}, row.Source, true, ""})
 	}
+	slices.SortFunc(out, func(a, b ModelEntry) int { return named.Compare(a.Name, b.Name) })
 	return out, err
 }
 

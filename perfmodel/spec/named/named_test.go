@@ -1,6 +1,7 @@
 package named
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,21 @@ func TestNearest(t *testing.T) {
 	}
 	if got := Nearest("x", names, 9); len(got) != len(names) {
 		t.Errorf("asked for 9 of %d names, got %v", len(names), got)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	want := []string{
+		"DGX-1", "DGX-2", "DGX A100", "GPT2-large", "GPT3-5B", "GPT3-175B", "gpt-125M", "GPT-1.7B", "GPT-18B", "GPT-1T", "GPT-OSS-20B", "GPT-OSS-120B",
+		"job125m_x", "job7b_x", "job30b_x", "llama2-7b", "Llama2-13B", "Llama3-8B", "Llama3.1-8B", "Qwen3-30B", "Qwen3-30B-A3B", "V100 2", "V100-2", "v100-10", "ß1",
+		"ß" + strings.Repeat("9", 400), "ß" + strings.Repeat("9", 400) + "x",
+	}
+	for i, a := range want {
+		for j, b := range want {
+			if got := Compare(a, b); got != cmp.Compare(i, j) {
+				t.Errorf("Compare(%q, %q) = %d, want %d", a, b, got, cmp.Compare(i, j))
+			}
+		}
 	}
 }
 

@@ -1,0 +1,51 @@
+package named
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Compare orders names as people read them, whatever their case and
+// punctuation: what is counted in numbers goes by the number, so that V100-2
+// comes before V100-10, and sizes by the size, so that 350M comes before 7B.
+// Where that leaves two names the same their bytes decide.
+func Compare(a, b string) int {
+	as, bs := parts(a), parts(b)
+	for i := range min(len(as), len(bs)) {
+		if c := as[i].compare(bs[i]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(len(as), len(bs)), strings.Compare(a, b))
+}
+
+// part is a word of a name, or, where word is empty, a number.
+type part struct {
+	word   string
+	number float64
+}
+
+func (p part) compare(q part) int {
+	return cmp.Or(strings.Compare(p.word, q.word), cmp.Compare(p.number, q.number)) // numbers are before words
+}
+
+// partOf matches a number, with the letter of its magnitude if that ends a word,
+// or letters.
+var partOf = regexp.MustCompile(`(\d+(?:\.\d+)?)(?:([kmbt])(?:[^\pL\d]|$))?|\pL+`)
+
+var magnitude = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+func parts(name string) []part {
+	var out []part
+	for _, m := range partOf.FindAllStringSubmatch(strings.ToLower(name), -1) {
+		if m[1] == "" {
+			out = append(out, part{word: m[0]})
+			continue
+		}
+		v, _ := strconv.ParseFloat(m[1], 64) // hundreds of digits are infinite
+		out = append(out, part{number: v * magnitude[m[2]]})
+	}
+	return out
+}
