@@ -1,0 +1,342 @@
+package lp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// interior follows the central path of the homogeneous self-dual model of a standard problem (Xu, Hung and Ye 1996;
+// upper bounds as in Andersen and Andersen 2000). In
+//
+//	A x = b τ,  x + w = u τ,  A'y + z - v = c τ,  b'y - u'v - c'x = κ,
+//	x, z, w, v, τ, κ >= 0,  xz = wv = τκ = 0
+//
+// there is always a solution: with τ > 0, (x, y)/τ is optimal; with κ > 0, y proves the problem infeasible or x
+// unbounded. z is zero for free columns; w and v exist for columns with an upper bound. Each iteration factors one
+// matrix and takes Mehrotra's predictor and corrector steps.
+type interior struct {
+	*standard
+	k *kkt
+
+	now   point
+	dir   direction
+	boxed []int // columns with an upper bound
+
+	rd, rp, ru []float64 // residuals of the equations above, ru by boxed
+	rg, mu     float64
+	hu         []float64 // (v/w) u of boxed columns, zero elsewhere
+	p, q       []float64 // the part of the direction that goes with dτ
+	pivot      float64   // what dτ is divided by
+	r1, r2     []float64
+	rxz, rwv   []float64
+	d          []float64
+	cents      int // complementary pairs, τκ among them
+}
+
+type point struct {
+	x, y, z    []float64
+	w, v       []float64 // by boxed column
+	tau, kappa float64
+}
+
+type direction struct {
+	x, y, z    []float64
+	w, v       []float64
+	tau, kappa float64
+}
+
+// status is how the path ended.
+type status int
+
+const (
+	stalled status = iota
+	optimal
+	infeasible
+	unbounded
+)
+
+// judge looks at an iterate and says how it ends the path, or stalled if it does not.
+type judge func(*interior) status
+
+func newInterior(s *standard) *interior {
+	n, m := s.a.Cols, s.a.Rows
+	in := &interior{standard: s, k: newKKT(s.a, s.free)}
+	for j, u := range s.u {
+		if !math.IsInf(u, 1) {
+			in.boxed = append(in.boxed, j)
+		}
+		if !s.free[j] {
+			in.cents++
+		}
+	}
+	nb := len(in.boxed)
+	in.cents += nb + 1
+	in.now = point{ones(n), make([]float64, m), ones(n), ones(nb), ones(nb), 1, 1}
+	for j, free := range s.free {
+		if free {
+			in.now.x[j], in.now.z[j] = 0, 0
+		}
+	}
+	in.dir = direction{x: make([]float64, n), y: make([]float64, m), z: make([]float64, n), w: make([]float64, nb), v: make([]float64, nb)}
+	in.rd, in.rp, in.ru = make([]float64, n), make([]float64, m), make([]float64, nb)
+	in.hu, in.d = make([]float64, n), make([]float64, n)
+	in.p, in.q = make([]float64, n), make([]float64, m)
+	in.r1, in.r2 = make([]float64, n), make([]float64, m)
+	in.rxz, in.rwv = make([]float64, n), make([]float64, nb)
+	return in
+}
+
+// vanished is the complementarity below which iterates have no digits left.
+const vanished = 1e-30
+
+// run iterates until done ends the path, limit iterations are over or no further progress can be made, and returns how
+// many iterations it took. The error is that of the context.
+func (in *interior) run(ctx context.Context, limit int, done judge) (status, int, error) {
+	stuck, lowest := 0, math.Inf(1)
+	for it := range limit {
+		if err := ctx.Err(); err != nil {
+			return stalled, it, fmt.Errorf("lp: stopped after %d iterations: %w", it, err)
+		}
+		in.residuals()
+		if st := done(in); st != stalled {
+			return st, it, nil
+		}
+		if in.mu < vanished {
+			return stalled, it, nil
+		}
+		if in.mu < 0.9*lowest {
+			stuck, lowest = 0, in.mu
+		} else if stuck++; stuck > 12 {
+			return stalled, it, nil
+		}
+		in.factor()
+		if step := in.step(); !(step > 1e-9) {
+			return stalled, it + 1, nil
+		}
+	}
+	return stalled, limit, nil
+}
+
+// residuals computes what is left of each equation, and the mean complementarity.
+func (in *interior) residuals() {
+	t := &in.now
+	for j, c := range in.c {
+		in.rd[j] = c*t.tau - t.z[j]
+	}
+	for i, b := range in.b {
+		in.rp[i] = b * t.tau
+	}
+	a := in.a
+	for j, xj := range t.x {
+		sum := 0.0
+		for k := a.Ptr[j]; k < a.Ptr[j+1]; k++ {
+			in.rp[a.Idx[k]] -= a.Val[k] * xj
+			sum += a.Val[k] * t.y[a.Idx[k]]
+		}
+		in.rd[j] -= sum
+	}
+	in.mu = t.tau * t.kappa
+	in.rg = t.kappa
+	for k, j := range in.boxed {
+		in.rd[j] += t.v[k]
+		in.ru[k] = in.u[j]*t.tau - t.x[j] - t.w[k]
+		in.mu += t.w[k] * t.v[k]
+		in.rg += in.u[j] * t.v[k]
+	}
+	for j, xj := range t.x {
+		in.mu += xj * t.z[j]
+		in.rg += in.c[j] * xj
+	}
+	for i, b := range in.b {
+		in.rg -= b * t.y[i]
+	}
+	in.mu /= float64(in.cents)
+}
+
+// factor prepares the linear systems of this iterate and solves the one that goes with dτ.
+func (in *interior) factor() {
+	t := &in.now
+	for j := range in.d {
+		in.d[j], in.r1[j] = 0, in.c[j]
+		if !in.free[j] {
+			in.d[j] = t.z[j] / t.x[j]
+		}
+	}
+	for k, j := range in.boxed {
+		h := t.v[k] / t.w[k]
+		in.d[j] += h
+		in.hu[j] = h * in.u[j]
+		in.r1[j] -= in.hu[j]
+	}
+	in.k.set(in.d)
+	in.k.solve(in.p, in.q, in.r1, in.b)
+	in.pivot = in.tauPivot()
+}
+
+// tauPivot returns what dτ is divided by, κ/τ + b'q - (c + hu)'p + u'hu. It is a sum of squares too, which does not
+// cancel but lacks what free columns with no solution contribute; both are too small, if anything.
+func (in *interior) tauPivot() float64 {
+	t := &in.now
+	plain := t.kappa / t.tau
+	squares := plain
+	for j, pj := range in.p {
+		plain -= (in.c[j] + in.hu[j]) * pj
+		if !in.free[j] {
+			squares += t.z[j] / t.x[j] * pj * pj
+		}
+	}
+	for k, j := range in.boxed {
+		plain += in.hu[j] * in.u[j]
+		squares += t.v[k] / t.w[k] * (in.p[j] - in.u[j]) * (in.p[j] - in.u[j])
+	}
+	for i, b := range in.b {
+		plain += b * in.q[i]
+	}
+	return math.Max(plain, squares)
+}
+
+// step takes one predictor-corrector step and returns its length.
+func (in *interior) step() float64 {
+	t, d := &in.now, &in.dir
+	for j := range in.rxz {
+		in.rxz[j] = -t.x[j] * t.z[j]
+	}
+	for k := range in.rwv {
+		in.rwv[k] = -t.w[k] * t.v[k]
+	}
+	in.direct(1, -t.tau*t.kappa)
+	a := in.longest()
+	sigma := (1 - a) * (1 - a) * math.Max(1-a, 1e-3)
+	goal := sigma * in.mu
+	for j := range in.rxz {
+		in.rxz[j] = goal - t.x[j]*t.z[j] - d.x[j]*d.z[j]
+	}
+	for k := range in.rwv {
+		in.rwv[k] = goal - t.w[k]*t.v[k] - d.w[k]*d.v[k]
+	}
+	in.direct(1-sigma, goal-t.tau*t.kappa-d.tau*d.kappa)
+	a = in.longest()
+	a *= math.Max(0.99, math.Min(1-in.mu, 0.9999))
+	in.move(math.Min(a, 1))
+	return a
+}
+
+// direct computes the direction that takes the part eta off every residual and brings the complementary products to
+// their goals, given by rxz, rwv and rtk.
+func (in *interior) direct(eta, rtk float64) {
+	t, d := &in.now, &in.dir
+	for j := range in.r1 {
+		in.r1[j] = eta * in.rd[j]
+		if !in.free[j] {
+			in.r1[j] -= in.rxz[j] / t.x[j]
+		}
+	}
+	num := eta*in.rg + rtk/t.tau
+	for k, j := range in.boxed {
+		e := (in.rwv[k] - t.v[k]*eta*in.ru[k]) / t.w[k]
+		in.r1[j] += e
+		num += in.u[j] * e
+	}
+	for i := range in.r2 {
+		in.r2[i] = eta * in.rp[i]
+	}
+	in.k.solve(d.x, d.y, in.r1, in.r2)
+	for j := range d.x {
+		num += (in.c[j] + in.hu[j]) * d.x[j]
+	}
+	for i, b := range in.b {
+		num -= b * d.y[i]
+	}
+	d.tau = num / in.pivot
+	in.complete(eta, rtk)
+}
+
+// complete derives the rest of the direction from dx and dy without their part in dτ, and dτ.
+func (in *interior) complete(eta, rtk float64) {
+	t, d := &in.now, &in.dir
+	for j := range d.x {
+		d.x[j] += d.tau * in.p[j]
+		if !in.free[j] {
+			d.z[j] = (in.rxz[j] - t.z[j]*d.x[j]) / t.x[j]
+		}
+	}
+	for i := range d.y {
+		d.y[i] += d.tau * in.q[i]
+	}
+	for k, j := range in.boxed {
+		d.w[k] = eta*in.ru[k] + in.u[j]*d.tau - d.x[j]
+		d.v[k] = (in.rwv[k] - t.v[k]*d.w[k]) / t.w[k]
+	}
+	d.kappa = (rtk - t.kappa*d.tau) / t.tau
+}
+
+// longest returns the longest step that keeps everything nonnegative, at most 1.
+func (in *interior) longest() float64 {
+	t, d := &in.now, &in.dir
+	a := 1.0
+	limit := func(v, dv []float64) {
+		for i, x := range dv {
+			if x < 0 && -v[i] > a*x { // v + a dv < 0
+				a = -v[i] / x
+			}
+		}
+	}
+	for j, x := range d.x {
+		if x < 0 && !in.free[j] && t.x[j] < -a*x {
+			a = -t.x[j] / x
+		}
+	}
+	limit(t.z, d.z)
+	limit(t.w, d.w)
+	limit(t.v, d.v)
+	if d.tau < 0 {
+		a = math.Min(a, -t.tau/d.tau)
+	}
+	if d.kappa < 0 {
+		a = math.Min(a, -t.kappa/d.kappa)
+	}
+	return a
+}
+
+// move takes a step of length a.
+func (in *interior) move(a float64) {
+	t, d := &in.now, &in.dir
+	add := func(v, dv []float64) {
+		for i, x := range dv {
+			v[i] += a * x
+		}
+	}
+	add(t.x, d.x)
+	add(t.y, d.y)
+	add(t.z, d.z)
+	add(t.w, d.w)
+	add(t.v, d.v)
+	t.tau += a * d.tau
+	t.kappa += a * d.kappa
+}
+
+// errors returns the residuals of the iterate as an optimum of the standard problem, relative to its data.
+func (in *interior) errors() (primal, dual, gap float64) {
+	t := &in.now
+	primal = math.Max(maxAbs(in.rp), maxAbs(in.ru)) / t.tau
+	dual = maxAbs(in.rd) / t.tau
+	value := 0.0
+	for j, c := range in.c {
+		value += c * t.x[j]
+	}
+	return primal, dual, math.Abs(in.rg-t.kappa) / (t.tau + math.Abs(value))
+}
+
+// scaled returns x/τ and y/τ.
+func (in *interior) scaled() (x, y []float64) {
+	x, y = slices.Clone(in.now.x), slices.Clone(in.now.y)
+	for j := range x {
+		x[j] /= in.now.tau
+	}
+	for i := range y {
+		y[i] /= in.now.tau
+	}
+	return x, y
+}

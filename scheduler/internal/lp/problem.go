@@ -1,0 +1,172 @@
+package lp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Sense says which way the objective goes.
+type Sense int
+
+// The zero value minimises.
+const (
+	Minimize Sense = iota
+	Maximize
+)
+
+// Var is a variable of the problem that returned it: its index in the order of creation.
+type Var int
+
+// Row is a constraint of the problem that returned it: its index in the order of creation.
+type Row int
+
+// Term is one coefficient times one variable of a row.
+type Term struct {
+	Var  Var
+	Coef float64
+}
+
+// Inf is the bound of a side without one; its negative is that of a lower side.
+var Inf = math.Inf(1)
+
+// Problem is a linear programme under construction. The zero value is an empty minimisation. What is wrong with what
+// was added is reported by Solve. It is not safe for use by several goroutines while it changes; any number may solve
+// it otherwise.
+type Problem struct {
+	sense  Sense
+	offset float64
+	vars   []variable
+	rows   []constraint
+	terms  []Term // of all rows, one after the other
+}
+
+type variable struct {
+	name         string
+	lower, upper float64
+	cost         float64
+}
+
+type constraint struct {
+	name         string
+	lower, upper float64
+	end          int // its terms are terms[end of the row before : end]
+}
+
+// New returns an empty problem.
+func New(s Sense) *Problem { return &Problem{sense: s} }
+
+// Var adds a variable between lower and upper, either of which may be infinite, with a coefficient in the objective.
+// The name is for messages; without one the variable goes by its index.
+func (p *Problem) Var(name string, lower, upper, cost float64) Var {
+	p.vars = append(p.vars, variable{name: name, lower: lower, upper: upper, cost: cost})
+	return Var(len(p.vars) - 1)
+}
+
+// Row adds the constraint lower <= Σ terms <= upper, either side of which may be infinite. Coefficients of a variable
+// that is named twice are added. The terms are copied.
+func (p *Problem) Row(name string, lower, upper float64, terms ...Term) Row {
+	p.terms = append(p.terms, terms...)
+	p.rows = append(p.rows, constraint{name: name, lower: lower, upper: upper, end: len(p.terms)})
+	return Row(len(p.rows) - 1)
+}
+
+// AtMost adds the constraint Σ terms <= upper.
+func (p *Problem) AtMost(name string, upper float64, terms ...Term) Row {
+	return p.Row(name, -Inf, upper, terms...)
+}
+
+// AtLeast adds the constraint Σ terms >= lower.
+func (p *Problem) AtLeast(name string, lower float64, terms ...Term) Row {
+	return p.Row(name, lower, Inf, terms...)
+}
+
+// Equal adds the constraint Σ terms = value.
+func (p *Problem) Equal(name string, value float64, terms ...Term) Row {
+	return p.Row(name, value, value, terms...)
+}
+
+// SetOffset sets the constant part of the objective.
+func (p *Problem) SetOffset(c float64) { p.offset = c }
+
+// SetCost changes the coefficient of v in the objective.
+func (p *Problem) SetCost(v Var, cost float64) { p.vars[v].cost = cost }
+
+// SetBounds changes the bounds of v.
+func (p *Problem) SetBounds(v Var, lower, upper float64) {
+	p.vars[v].lower, p.vars[v].upper = lower, upper
+}
+
+// SetRowBounds changes the bounds of r.
+func (p *Problem) SetRowBounds(r Row, lower, upper float64) {
+	p.rows[r].lower, p.rows[r].upper = lower, upper
+}
+
+// NumVars returns how many variables there are.
+func (p *Problem) NumVars() int { return len(p.vars) }
+
+// NumRows returns how many rows there are.
+func (p *Problem) NumRows() int { return len(p.rows) }
+
+// VarName returns the name of v, "x[3]" for the fourth variable if it has none.
+func (p *Problem) VarName(v Var) string { return nameOr(p.vars[v].name, "x", int(v)) }
+
+// RowName returns the name of r, "row[3]" for the fourth row if it has none.
+func (p *Problem) RowName(r Row) string { return nameOr(p.rows[r].name, "row", int(r)) }
+
+func nameOr(name, kind string, i int) string {
+	if name != "" {
+		return name
+	}
+	return kind + "[" + strconv.Itoa(i) + "]"
+}
+
+// rowTerms returns the terms of row i; the caller must not change them.
+func (p *Problem) rowTerms(i int) []Term {
+	if i == 0 {
+		return p.terms[:p.rows[0].end]
+	}
+	return p.terms[p.rows[i-1].end:p.rows[i].end]
+}
+
+// validate returns everything that makes the problem meaningless, by name, as one error that wraps ErrInvalid.
+// Bounds that cross are not among it: they make the problem infeasible.
+func (p *Problem) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("lp: %w: "+format, append([]any{ErrInvalid}, args...)...))
+	}
+	if !finite(p.offset) {
+		bad("the objective's offset is %g; give a finite one", p.offset)
+	}
+	for j, v := range p.vars {
+		if !finite(v.cost) {
+			bad("variable %s costs %g; give a finite cost", p.VarName(Var(j)), v.cost)
+		}
+		if !boundsMakeSense(v.lower, v.upper) {
+			bad("variable %s has bounds [%g, %g]; give numbers, -Inf below or +Inf above", p.VarName(Var(j)), v.lower, v.upper)
+		}
+	}
+	for i, r := range p.rows {
+		if !boundsMakeSense(r.lower, r.upper) {
+			bad("row %s has bounds [%g, %g]; give numbers, -Inf below or +Inf above", p.RowName(Row(i)), r.lower, r.upper)
+		}
+		for _, t := range p.rowTerms(i) {
+			switch {
+			case t.Var < 0 || int(t.Var) >= len(p.vars):
+				bad("row %s names variable %d of %d", p.RowName(Row(i)), t.Var, len(p.vars))
+			case !finite(t.Coef):
+				bad("row %s has the coefficient %g of %s; give a finite one", p.RowName(Row(i)), t.Coef, p.VarName(t.Var))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// boundsMakeSense reports whether lower can be a lower bound and upper an upper one.
+func boundsMakeSense(lower, upper float64) bool {
+	return !math.IsNaN(lower) && !math.IsNaN(upper) && lower != Inf && upper != -Inf
+}

@@ -1,0 +1,272 @@
+package lp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Options say how to solve. The zero value is what most want.
+type Options struct {
+	// Tolerance is what every residual must reach; zero is 1e-8.
+	Tolerance float64
+	// MaxIterations bounds the interior-point iterations; zero is 200.
+	MaxIterations int
+}
+
+// Validate reports what is wrong with the options, by name.
+func (o Options) Validate() error {
+	switch {
+	case math.IsNaN(o.Tolerance) || o.Tolerance < 0 || o.Tolerance > 1e-2:
+		return fmt.Errorf("lp: tolerance %g is outside [0, 0.01]; zero is 1e-8", o.Tolerance)
+	case o.MaxIterations < 0:
+		return fmt.Errorf("lp: %d iterations at most; give a positive number, or zero for 200", o.MaxIterations)
+	}
+	return nil
+}
+
+func (o Options) tolerance() float64 { return cmp.Or(o.Tolerance, 1e-8) }
+func (o Options) maxIterations() int { return cmp.Or(o.MaxIterations, 200) }
+
+// Solution is an optimum, proven by its residuals.
+type Solution struct {
+	// Objective is the value of X, with the offset.
+	Objective float64
+	// X has the values, by variable.
+	X []float64
+	// Duals has, by row, by how much the objective grows for each unit its binding bound grows.
+	Duals []float64
+	// Reduced has the same for the bounds of each variable.
+	Reduced []float64
+	// Residuals are those of X and Duals in the problem as stated.
+	Residuals Residuals
+	// Iterations counts those of the interior-point method.
+	Iterations int
+}
+
+// Value returns the value of v.
+func (s *Solution) Value(v Var) float64 { return s.X[v] }
+
+// Dual returns by how much the objective grows for each unit the binding bound of r grows.
+func (s *Solution) Dual(r Row) float64 { return s.Duals[r] }
+
+// Solve returns an optimum. Where there are several it is near the analytic centre of them all, which depends on
+// neither the order of variables and rows nor their names, but for rounding.
+//
+// It fails with [ErrInvalid], [ErrInfeasible], [ErrUnbounded], [ErrNumerical], what Options.Validate says, or the
+// error of ctx.
+func (p *Problem) Solve(ctx context.Context, o Options) (*Solution, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	f := p.compile()
+	if err := f.crossed(p); err != nil {
+		return nil, err
+	}
+	out, err := f.decide(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return p.answer(f, out, o)
+}
+
+// outcome is what a solver found out about a form.
+type outcome struct {
+	status     status
+	x, y       []float64 // the optimum; or the ray in x, or the multipliers in y
+	residuals  Residuals
+	iterations int
+}
+
+// decide solves f. A direction along which the objective improves makes it unbounded only if there is a point to start
+// from, so that is asked next.
+func (f *form) decide(ctx context.Context, o Options) (outcome, error) {
+	out, err := f.solve(ctx, o)
+	if err != nil || out.status != unbounded {
+		return out, err
+	}
+	anyPoint := *f
+	anyPoint.c = make([]float64, len(f.c))
+	point, err := anyPoint.solve(ctx, o)
+	if err != nil || point.status != optimal {
+		return point, err
+	}
+	return out, nil
+}
+
+// solve runs the interior-point method on f, whose bounds must not cross.
+func (f *form) solve(ctx context.Context, o Options) (outcome, error) {
+	in := newInterior(newStandard(f))
+	out := outcome{residuals: Residuals{math.Inf(1), math.Inf(1), math.Inf(1)}}
+	st, iterations, err := in.run(ctx, o.maxIterations(), func(in *interior) status {
+		return f.judge(in, &out, o)
+	})
+	out.status, out.iterations = st, iterations
+	if st == stalled && out.residuals.Max() <= o.tolerance() {
+		out.status = optimal
+	}
+	return out, err
+}
+
+// enough is the residual, relative to the tolerance, at which iterating ends; beyond it only while it is cheap.
+const enough = 1e-2
+
+// judge keeps the best iterate so far in out and says when it is good enough, or proves that there is no optimum.
+func (f *form) judge(in *interior, out *outcome, o Options) status {
+	t := &in.now
+	primal, dual, gap := in.errors()
+	if math.Max(primal, math.Max(dual, gap)) <= 100*o.tolerance() {
+		x, y := in.solution(in.scaled())
+		f.clamp(x)
+		if r := f.residuals(x, y); r.Max() < out.residuals.Max() {
+			out.x, out.y, out.residuals = x, y, r
+		}
+		if out.residuals.Max() <= enough*o.tolerance() {
+			return optimal
+		}
+	}
+	if t.tau > 1e-2*t.kappa {
+		return stalled
+	}
+	if y, ok := f.farkas(in.rowDuals(t.y)); ok {
+		out.y = y
+		return infeasible
+	}
+	if r, ok := f.recession(in.ray(t.x)); ok {
+		out.x = r
+		return unbounded
+	}
+	return stalled
+}
+
+// clamp moves x into its bounds.
+func (f *form) clamp(x []float64) {
+	for j := range x {
+		x[j] = math.Max(f.l[j], math.Min(f.u[j], x[j]))
+	}
+}
+
+// proofTolerance is how exactly a certificate must hold.
+const proofTolerance = 1e-8
+
+// farkas scales y to a proof of infeasibility and reports whether it is one.
+func (f *form) farkas(y []float64) ([]float64, bool) {
+	d := make([]float64, len(f.c))
+	f.a.AddMulT(d, -1, y)
+	bound, size, worst := 0.0, 0.0, 0.0
+	add := func(v, lower, upper float64) {
+		b, w := multiplierTimesBound(v, lower, upper)
+		bound += b
+		size += math.Abs(b)
+		worst = math.Max(worst, w)
+	}
+	for i, v := range y {
+		add(v, f.lr[i], f.ur[i])
+	}
+	for j, v := range d {
+		add(v, f.l[j], f.u[j])
+	}
+	if !(bound > proofTolerance*size) || worst > proofTolerance*bound || math.IsInf(bound, 0) {
+		return nil, false
+	}
+	for i := range y {
+		y[i] /= bound
+	}
+	return y, true
+}
+
+// recession clamps r, whose largest entry is 1, to a direction the bounds of variables allow, and reports whether rows
+// allow it too and the objective falls along it.
+func (f *form) recession(r []float64) ([]float64, bool) {
+	slope := 0.0
+	for j := range r {
+		if !math.IsInf(f.l[j], -1) {
+			r[j] = math.Max(0, r[j])
+		}
+		if !math.IsInf(f.u[j], 1) {
+			r[j] = math.Min(0, r[j])
+		}
+		slope += f.c[j] * r[j]
+	}
+	if !(slope < 0) {
+		return nil, false
+	}
+	slack := proofTolerance * -slope / f.costScale()
+	activity, size := make([]float64, f.a.Rows), make([]float64, f.a.Rows)
+	f.a.AddMul(activity, 1, r)
+	for k, i := range f.a.Idx {
+		size[i] = math.Max(size[i], math.Abs(f.a.Val[k]))
+	}
+	for i, v := range activity {
+		low, high := f.lr[i], f.ur[i]
+		if !math.IsInf(low, -1) && v < -slack*size[i] || !math.IsInf(high, 1) && v > slack*size[i] {
+			return nil, false
+		}
+	}
+	return r, true
+}
+
+// crossed returns the error for bounds that leave no room.
+func (f *form) crossed(p *Problem) error {
+	for i := range f.lr {
+		if f.lr[i] > f.ur[i] {
+			return &InfeasibleError{Crossed: "row " + p.RowName(Row(i))}
+		}
+	}
+	for j := range f.l {
+		if f.l[j] > f.u[j] {
+			return &InfeasibleError{Crossed: "variable " + p.VarName(Var(j))}
+		}
+	}
+	return nil
+}
+
+// answer turns an outcome into a solution of p or the error it means.
+func (p *Problem) answer(f *form, out outcome, o Options) (*Solution, error) {
+	switch out.status {
+	case optimal:
+		return p.solution(f, out), nil
+	case infeasible:
+		return nil, &InfeasibleError{Multipliers: out.y, Rows: heaviest(out.y, func(i int) string { return p.RowName(Row(i)) })}
+	case unbounded:
+		return nil, &UnboundedError{Ray: out.x, Vars: heaviest(out.x, func(j int) string { return p.VarName(Var(j)) })}
+	}
+	return nil, &NumericalError{Residuals: out.residuals, Tolerance: o.tolerance(), Iterations: out.iterations}
+}
+
+func (p *Problem) solution(f *form, out outcome) *Solution {
+	s := &Solution{Objective: p.offset, X: out.x, Duals: out.y, Reduced: f.reduced(out.y), Residuals: out.residuals, Iterations: out.iterations}
+	for j, v := range p.vars {
+		s.Objective += v.cost * s.X[j]
+	}
+	if p.sense == Maximize {
+		for i := range s.Duals {
+			s.Duals[i] = -s.Duals[i]
+		}
+		for j := range s.Reduced {
+			s.Reduced[j] = -s.Reduced[j]
+		}
+	}
+	return s
+}
+
+// heaviest names the entries of v that are largest in size, at most 5.
+func heaviest(v []float64, name func(int) string) []string {
+	var idx []int
+	for i, x := range v {
+		if math.Abs(x) > 1e-6 {
+			idx = append(idx, i)
+		}
+	}
+	slices.SortStableFunc(idx, func(a, b int) int { return cmp.Compare(math.Abs(v[b]), math.Abs(v[a])) })
+	names := make([]string, 0, 5)
+	for _, i := range idx[:min(5, len(idx))] {
+		names = append(names, name(i))
+	}
+	return names
+}

@@ -1,0 +1,174 @@
+package lp
+
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
+)
+
+// standard is a form brought to what the interior-point method takes,
+//
+//	minimise c'x subject to A x = b, 0 <= x, x <= u where finite, except where free,
+//
+// by a slack for every row that is no equation, by shifting and turning columns so that their lower bound is zero, and
+// by scaling rows, columns, costs and right sides by powers of two, which changes no digit. Columns whose bounds
+// coincide and rows without bounds are left out.
+type standard struct {
+	a    *sparse.Matrix
+	b, c []float64
+	u    []float64 // +Inf where there is none
+	free []bool
+
+	from     *form
+	col      []int     // column of form of each column; -1 for slacks
+	turn     []float64 // x of form = shift + turn * colScale * xScale * x, turn being 1 or -1
+	shift    []float64 // by column of form: what it is when its x is zero
+	row      []int     // row of form of each row
+	rowScale []float64
+	colScale []float64
+	xScale   float64 // right sides and bounds were divided by it
+	cScale   float64 // costs were divided by it
+}
+
+// newStandard brings f to standard form. Bounds must not cross.
+func newStandard(f *form) *standard {
+	s := &standard{from: f, shift: make([]float64, f.a.Cols)}
+	rowOf := s.keepRows()
+	s.columns(rowOf)
+	s.slacks()
+	s.rightSide(rowOf)
+	s.scale()
+	return s
+}
+
+// keepRows lists the rows that have a bound, and returns the place of each row of form, -1 if it is left out.
+func (s *standard) keepRows() []int {
+	f := s.from
+	rowOf := make([]int, f.a.Rows)
+	for i := range rowOf {
+		rowOf[i] = -1
+		if !math.IsInf(f.lr[i], -1) || !math.IsInf(f.ur[i], 1) {
+			rowOf[i] = len(s.row)
+			s.row = append(s.row, i)
+		}
+	}
+	return rowOf
+}
+
+// columns copies the columns that are not fixed.
+func (s *standard) columns(rowOf []int) {
+	f := s.from
+	s.a = &sparse.Matrix{Rows: len(s.row), Ptr: []int{0}}
+	for j := range f.a.Cols {
+		lower, upper, turn, free := f.l[j], f.u[j], 1.0, false
+		switch {
+		case !math.IsInf(lower, -1):
+			s.shift[j] = lower
+		case !math.IsInf(upper, 1):
+			s.shift[j], turn = upper, -1
+		default:
+			free = true
+		}
+		if lower == upper {
+			continue
+		}
+		for k := f.a.Ptr[j]; k < f.a.Ptr[j+1]; k++ {
+			if i := rowOf[f.a.Idx[k]]; i >= 0 {
+				s.a.Idx = append(s.a.Idx, i)
+				s.a.Val = append(s.a.Val, turn*f.a.Val[k])
+			}
+		}
+		s.addColumn(j, turn, turn*f.c[j], upper-lower, free)
+	}
+}
+
+// addColumn ends a column whose entries were appended.
+func (s *standard) addColumn(from int, turn, cost, upper float64, free bool) {
+	s.a.Ptr = append(s.a.Ptr, len(s.a.Idx))
+	s.a.Cols++
+	s.col = append(s.col, from)
+	s.turn = append(s.turn, turn)
+	s.c = append(s.c, cost)
+	s.u = append(s.u, upper)
+	s.free = append(s.free, free)
+}
+
+// slacks adds a slack to every row that is no equation: A x - s = lower if there is a lower bound, A x + s = upper
+// otherwise, with 0 <= s <= upper - lower.
+func (s *standard) slacks() {
+	for k, i := range s.row {
+		lower, upper := s.from.lr[i], s.from.ur[i]
+		if lower == upper {
+			continue
+		}
+		sign := -1.0
+		if math.IsInf(lower, -1) {
+			sign = 1
+		}
+		s.a.Idx = append(s.a.Idx, k)
+		s.a.Val = append(s.a.Val, sign)
+		s.addColumn(-1, 1, 0, upper-lower, false)
+	}
+}
+
+// rightSide sets b to the bound of each row less what the shifts contribute.
+func (s *standard) rightSide(rowOf []int) {
+	f := s.from
+	s.b = make([]float64, len(s.row))
+	for k, i := range s.row {
+		s.b[k] = f.lr[i]
+		if math.IsInf(f.lr[i], -1) {
+			s.b[k] = f.ur[i]
+		}
+	}
+	for j, v := range s.shift {
+		if v == 0 {
+			continue
+		}
+		for k := f.a.Ptr[j]; k < f.a.Ptr[j+1]; k++ {
+			if i := rowOf[f.a.Idx[k]]; i >= 0 {
+				s.b[i] -= f.a.Val[k] * v
+			}
+		}
+	}
+}
+
+// solution returns the point and the row duals of form that x and y stand for.
+func (s *standard) solution(x, y []float64) (fx, fy []float64) {
+	fx = append([]float64(nil), s.shift...)
+	for k, j := range s.col {
+		if j >= 0 {
+			fx[j] += s.turn[k] * s.colScale[k] * s.xScale * x[k]
+		}
+	}
+	return fx, s.rowDuals(y)
+}
+
+// rowDuals returns the row duals of form that y stands for, those of the wrong sign for a side without bound set to
+// zero.
+func (s *standard) rowDuals(y []float64) []float64 {
+	fy := make([]float64, s.from.a.Rows)
+	for k, i := range s.row {
+		v := y[k] * s.rowScale[k] * s.cScale
+		if _, wrong := multiplierTimesBound(v, s.from.lr[i], s.from.ur[i]); wrong == 0 {
+			fy[i] = v
+		}
+	}
+	return fy
+}
+
+// ray returns the direction of form that the direction x stands for, its largest entry 1 in size.
+func (s *standard) ray(x []float64) []float64 {
+	r := make([]float64, s.from.a.Cols)
+	for k, j := range s.col {
+		if j >= 0 {
+			r[j] = s.turn[k] * s.colScale[k] * x[k]
+		}
+	}
+	if most := maxAbs(r); most > 0 {
+		for j := range r {
+			r[j] /= most
+		}
+	}
+	return r
+}
