@@ -215,13 +215,31 @@ func (b *belief) placeBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.J
 		if !accepts(j, &c.Groups[gi]) {
 			continue
 		}
-		shape, ok := b.placer.Lay(free, gi, j.Devices)
-		if !ok {
-			continue
-		}
-		o := option{group: gi, plan: ownPlan(j), shape: shape, devices: j.Devices}
-		if g := b.placeOption(free, j, &o); g != nil {
+		if g := b.placeBlindIn(free, gi, j); g != nil {
 			return g
+		}
+	}
+	return nil
+}
+
+func (b *belief) placeBlindIn(free *scheduler.Inventory, group int, j *spec.Job) *scheduler.Grant {
+	shape, ok := b.placer.Lay(free, group, j.Devices)
+	if !ok {
+		return nil
+	}
+	return b.placeOption(free, j, &option{group: group, plan: ownPlan(j), shape: shape, devices: j.Devices})
+}
+
+// placeIn is place in one group.
+func (b *belief) placeIn(free *scheduler.Inventory, group int, j *spec.Job, w *ways) *scheduler.Grant {
+	if w.blind {
+		return b.placeBlindIn(free, group, j)
+	}
+	for i := range w.options {
+		if o := &w.options[i]; o.group == group {
+			if g := b.placeOption(free, j, o); g != nil {
+				return g
+			}
 		}
 	}
 	return nil

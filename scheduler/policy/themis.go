@@ -1,0 +1,361 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+func init() {
+	register(Info{
+		Name: "themis",
+		Doc:  "finish-time fairness: leases of whole gangs are auctioned among the jobs with the worst rho, by partial allocation (Mahajan et al., NSDI 2020); preempts",
+		Options: []Option{
+			{Name: "f", Default: "0.8", Doc: "fairness: the part 1-f of the jobs, those with the worst rho, bids; in [0, 1]"},
+			{Name: "lease", Default: "1200", Doc: "seconds a gang is leased for; all leases end together"},
+		},
+		New: newThemis,
+	})
+}
+
+func newThemis(d Deps) (scheduler.Policy, error) {
+	f, err := d.number("f", 0.8, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := d.seconds("lease", 1200*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &themis{belief: newBelief(d), bidding: 1 - f, lease: max(lease, leastWake), seed: d.Seed}, nil
+}
+
+// themis is the Themis of sections 4 and 5 of the paper for jobs that are whole
+// gangs, each its own app. Of the jobs without a lease, those with the worst rho
+// bid for the devices that no lease is on; what is left goes to all others at
+// random, so that no device idles that somebody could use.
+//
+// Rho is the paper's finish-time fairness (section 4.1), the time a job will have
+// taken over what it would take on its own share of the cluster:
+//
+//	rho = (now - submit + left) / (alone * max(1, N*d/C))
+//
+//	left   what is still to run, at once and at its best, seconds
+//	alone  what all of it takes so, seconds
+//	N      jobs inside, averaged over the time since the job came in
+//	d, C   devices it asks for, devices there are: a share of C/N runs a gang of d for (C/N)/d of the time
+//
+// Differs: the paper's apps can use any number of devices, up to the cluster, where
+// d = C; a bid is for the whole gang, and who gets nothing is taken to wait for a
+// lease (partialAllocation). All leases end together, else no wide gang would ever
+// find room; a hidden payment makes a lease shorter, but none is shorter than a
+// tenth, counted from when progress begins.
+//
+// Speeds are the oracle's, else those that recorded durations say. A job of which
+// nobody knows anything is taken to have one lease to go.
+type themis struct {
+	belief  *belief
+	bidding float64 // part of the jobs
+	lease   time.Duration
+	seed    uint64
+
+	before, after ledger // as it was when an instant began, and once it was decided
+}
+
+// ledger is what Themis remembers.
+type ledger struct {
+	at       time.Duration
+	accounts map[spec.JobID]account
+	area     float64       // integral of the number of jobs inside, job-seconds
+	end      time.Duration // of the leases
+	auctions uint64
+}
+
+// account is a job's part of the ledger.
+type account struct {
+	came  time.Duration
+	area  float64       // of the ledger then
+	until time.Duration // when its lease ends
+}
+
+func (t *themis) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	if s.Now > t.after.at {
+		t.before = t.after
+	}
+	t.after = t.before.advance(s)
+	if !slices.ContainsFunc(s.Jobs, waits) {
+		return scheduler.Decision{Grants: held(s)}, nil
+	}
+	r := leasing{themis: t, s: s, ledger: &t.after, free: s.Free(), grants: make([]*scheduler.Grant, len(s.Jobs))}
+	if s.Now >= r.ledger.end {
+		r.ledger.end = s.Now + t.lease
+	}
+	if err := r.contend(ctx); err != nil {
+		return scheduler.Decision{}, err
+	}
+	r.auction()
+	r.deal()
+	return r.decision(), nil
+}
+
+// advance returns the ledger as of s.
+func (l ledger) advance(s *scheduler.Snapshot) ledger {
+	out := l
+	out.at, out.accounts = s.Now, make(map[spec.JobID]account, len(s.Jobs))
+	out.area += float64(len(l.accounts)) * (s.Now - l.at).Seconds()
+	for _, j := range s.Jobs {
+		a, ok := l.accounts[j.Job.ID]
+		if !ok {
+			a = account{came: s.Now, area: out.area}
+		}
+		out.accounts[j.Job.ID] = a
+	}
+	return out
+}
+
+// contention returns how many jobs were inside on average since one came.
+func (l *ledger) contention(a account) float64 {
+	if sec := (l.at - a.came).Seconds(); sec > 0 {
+		return (l.area - a.area) / sec
+	}
+	return float64(len(l.accounts))
+}
+
+// leasing is one decision of Themis.
+type leasing struct {
+	*themis
+	s          *scheduler.Snapshot
+	ledger     *ledger
+	free       *scheduler.Inventory
+	grants     []*scheduler.Grant // target, by job
+	contenders []contender
+	warnings   []string
+}
+
+// contender is a job without a lease.
+type contender struct {
+	at     int // index into the snapshot's jobs
+	state  *scheduler.JobState
+	ways   *ways
+	rho    float64
+	offers []offer // a group each, the one it would be done in first before the others
+	gone   bool    // has what it gets
+}
+
+// offer is what a gang in a group would mean to a job.
+type offer struct {
+	group int
+	left  float64 // seconds until it was done, start cost included
+}
+
+// contend lets the jobs whose leases go on keep what they hold, and makes the
+// others contenders for the rest.
+func (r *leasing) contend(ctx context.Context) error {
+	for i, j := range r.s.Jobs {
+		if j.Grant != nil && r.leasedUntil(j) > r.s.Now {
+			r.grants[i] = j.Grant
+			continue
+		}
+		w, err := r.belief.asSubmitted(ctx, r.s.Cluster, j.Job)
+		if err != nil {
+			return err
+		}
+		c := contender{at: i, state: j, ways: w, offers: r.offers(j, w)}
+		c.rho = r.rho(&c)
+		r.contenders = append(r.contenders, c)
+		if j.Grant != nil {
+			r.free.Give(j.Grant.Slots)
+		}
+	}
+	return nil
+}
+
+// leasedUntil returns when a running job may be stopped.
+func (r *leasing) leasedUntil(j *scheduler.JobState) time.Duration {
+	return max(min(r.ledger.accounts[j.Job.ID].until, r.ledger.end), j.Ready+r.least())
+}
+
+// least is the shortest a lease gets.
+func (t *themis) least() time.Duration { return max(t.lease/10, leastWake) }
+
+// offers returns what gangs in the groups that j could run in would mean to it.
+func (r *leasing) offers(j *scheduler.JobState, w *ways) []offer {
+	var out []offer
+	for gi := range r.s.Cluster.Groups {
+		left := math.Inf(1)
+		if w.blind {
+			if g := &r.s.Cluster.Groups[gi]; accepts(j.Job, g) && g.Count*g.Devices >= j.Job.Devices {
+				left = r.leftUnknown(j) + r.startCost(j, gi)
+			}
+		}
+		for k := range w.options {
+			if o := &w.options[k]; o.group == gi {
+				left = j.Remaining/o.rate + r.startCost(j, gi)
+				break // the fastest of the group
+			}
+		}
+		if !math.IsInf(left, 1) {
+			out = append(out, offer{gi, left})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b offer) int { return cmp.Compare(a.left, b.left) })
+	return out
+}
+
+// leftUnknown returns the seconds a job is taken to have left that the oracle does
+// not know.
+func (r *leasing) leftUnknown(j *scheduler.JobState) float64 {
+	if sec := j.Job.Duration.Seconds(); sec > 0 {
+		return j.Remaining * (sec / (j.Done + j.Remaining))
+	}
+	return r.lease.Seconds()
+}
+
+// startCost returns the seconds j would pay for a gang in a group, none if it has
+// one there.
+func (r *leasing) startCost(j *scheduler.JobState, group int) float64 {
+	if j.Grant != nil && r.free.Group[j.Grant.Slots[0].Node] == group {
+		return 0
+	}
+	return j.StartCost.Seconds()
+}
+
+// rho returns how unfairly late c will be, 0 if it can run nowhere.
+func (r *leasing) rho(c *contender) float64 {
+	if len(c.offers) == 0 {
+		return 0
+	}
+	j := c.state
+	left := c.offers[0].left
+	alone := left * (j.Done + j.Remaining) / j.Remaining
+	if c.ways.blind && j.Job.Duration == 0 {
+		alone = left + j.Attained/float64(j.Job.Devices)
+	}
+	share := r.ledger.contention(r.ledger.accounts[j.Job.ID]) * float64(j.Job.Devices) / float64(r.s.Cluster.Devices())
+	return (r.waited(j) + left) / (alone * max(share, 1))
+}
+
+// waited returns the seconds since j was submitted.
+func (r *leasing) waited(j *scheduler.JobState) float64 { return (r.s.Now - j.Job.Submit).Seconds() }
+
+// auction sells gangs to the contenders with the worst rho: first each bids where
+// it would be done first, then those who lost where they would be done next.
+func (r *leasing) auction() {
+	r.ledger.auctions++
+	order := make([]*contender, len(r.contenders))
+	for i := range r.contenders {
+		order[i] = &r.contenders[i]
+	}
+	slices.SortStableFunc(order, func(a, b *contender) int { return cmp.Compare(b.rho, a.rho) })
+	bidders := order[:int(math.Ceil(r.bidding*float64(len(order))))]
+	for choice := range r.s.Cluster.Groups {
+		for group := range r.s.Cluster.Groups {
+			r.sell(bidders, choice, group)
+		}
+	}
+}
+
+// mostCells bounds the tables of an auction. In one that is larger only the worst
+// off bid, as many as there is room for.
+const mostCells = 1 << 20
+
+// sell auctions the free devices of a group among those bidders to whom it is the
+// given choice.
+func (r *leasing) sell(bidders []*contender, choice, group int) {
+	devices := r.free.FreeIn(group)
+	var who []*contender
+	var lots []lot
+	for _, c := range bidders {
+		if c.gone || len(c.offers) <= choice || c.offers[choice].group != group || c.state.Job.Devices > devices {
+			continue
+		}
+		if gain := r.gain(c, c.offers[choice].left); gain > 0 && (len(lots)+2)*(devices+1) <= mostCells {
+			who = append(who, c)
+			lots = append(lots, lot{c.state.Job.Devices, gain})
+		}
+	}
+	awards := partialAllocation(devices, lots)
+	for _, holds := range []bool{true, false} { // who stays where it is before who needs a place
+		for i, a := range awards {
+			if a.won && (who[i].state.Grant != nil) == holds {
+				r.give(who[i], group, a.keeps)
+			}
+		}
+	}
+}
+
+// gain returns the logarithm of how many times 1/rho is with a gang what it is
+// after waiting for the next lease, at most 0 if it is not worth having.
+func (r *leasing) gain(c *contender, left float64) float64 {
+	waited := r.waited(c.state)
+	later := c.offers[0].left + (r.ledger.end - r.s.Now).Seconds()
+	if c.state.Grant != nil {
+		later += c.state.StartCost.Seconds()
+	}
+	return math.Log((waited + later) / (waited + left))
+}
+
+// give leases c a gang in a group for a part of the time until the leases end. That
+// there are enough devices does not mean that they are on the right nodes: then it
+// gets nothing.
+func (r *leasing) give(c *contender, group int, part float64) {
+	j := c.state
+	var g *scheduler.Grant
+	if old := j.Grant; old != nil && r.free.Group[old.Slots[0].Node] == group && r.free.Take(old.Slots) {
+		g = old
+	} else if g = r.belief.placeIn(r.free, group, j.Job, c.ways); g != nil {
+		r.free.Take(g.Slots)
+	}
+	if g == nil {
+		return
+	}
+	c.gone = true
+	r.grants[c.at] = g
+	a := r.ledger.accounts[j.Job.ID]
+	a.until = r.s.Now + max(time.Duration(part*float64(r.ledger.end-r.s.Now)), r.least())
+	r.ledger.accounts[j.Job.ID] = a
+	if c.ways.warning != "" && g != j.Grant {
+		r.warnings = append(r.warnings, c.ways.warning)
+	}
+}
+
+// deal leases what is left to the other contenders, at random.
+func (r *leasing) deal() {
+	rng := rand.New(rand.NewPCG(r.seed, r.ledger.auctions))
+	for _, i := range rng.Perm(len(r.contenders)) {
+		c := &r.contenders[i]
+		for _, o := range c.offers {
+			if !c.gone {
+				r.give(c, o.group, 1)
+			}
+		}
+	}
+}
+
+// decision is the target, and when the first lease ends that somebody waits for.
+func (r *leasing) decision() scheduler.Decision {
+	d := scheduler.Decision{Warnings: r.warnings}
+	wake := never
+	for i, g := range r.grants {
+		if g == nil {
+			continue
+		}
+		d.Grants = append(d.Grants, g)
+		j := r.s.Jobs[i]
+		until := r.leasedUntil(j)
+		if g != j.Grant {
+			until = max(min(r.ledger.accounts[j.Job.ID].until, r.ledger.end), r.s.Now+j.StartCost+r.least())
+		}
+		wake = min(wake, until)
+	}
+	if len(d.Grants) < len(r.s.Jobs) && wake < never {
+		d.Wake = max(wake, r.s.Now+leastWake)
+	}
+	return d
+}
