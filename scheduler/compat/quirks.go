@@ -15,6 +15,11 @@ type Quirks struct {
 	WholeDemand    bool
 	TiresiasIsLAS  bool
 	NumbersInOrder bool
+	Barrier        bool
+	WholeSteps     bool
+	TypeByType     bool
+	Throttle       bool
+	NewcomersWait  bool
 }
 
 // Quirk describes one of Quirks.
@@ -54,6 +59,16 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.Anew }},
 	{"whole-demand", "placement scattered takes up to the whole demand of every node and wants the sum exact, so that 4 devices never fit on nodes with 3 and 2 free; else it takes what is missing",
 		func(q *Quirks) *bool { return &q.WholeDemand }},
+	{"barrier", "a round lasts until everybody in it has run for as long or is done, arrivals and completions are seen then, and devices of who is done stand idle until then; else when they happen",
+		func(q *Quirks) *bool { return &q.Barrier }},
+	{"whole-steps", "in a round with a barrier a job makes the steps of all its devices that fit wholly, and waits; else it goes on until the end of the round",
+		func(q *Quirks) *bool { return &q.WholeSteps }},
+	{"type-by-type", "fractions of time become rounds type by type in the cluster's order, shuffled for policies told nothing of speeds, by the time got since the fractions were computed; else all types together by what was owed and got for hours, who holds devices first, and between rounds free devices are given away",
+		func(q *Quirks) *bool { return &q.TypeByType }},
+	{"throttle", "fractions are computed again at most every 1920 s; else whenever jobs have come or gone",
+		func(q *Quirks) *bool { return &q.Throttle }},
+	{"newcomers-wait", "who is not in the fractions yet takes devices that are left and does not run; else it runs",
+		func(q *Quirks) *bool { return &q.NewcomersWait }},
 }
 
 // All returns every quirk there is.

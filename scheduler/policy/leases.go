@@ -1,0 +1,230 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// leases is who is to have devices until the leases end. First it is decided by
+// counting who gets which type, then devices are found.
+type leases struct {
+	*books
+	s     *scheduler.Snapshot
+	left  []int   // devices of each group not given away
+	given []lease // by arrival of the job
+}
+
+// lease is what a job is to have: a way of its book, none if way is -1.
+type lease struct {
+	way   int
+	holds int // the way it holds now, -1 = none
+}
+
+func newLeases(b *books, s *scheduler.Snapshot) *leases {
+	l := &leases{books: b, s: s, left: make([]int, len(s.Cluster.Groups)), given: make([]lease, len(s.Jobs))}
+	for g := range s.Cluster.Groups {
+		l.left[g] = s.Cluster.Groups[g].Count * s.Cluster.Groups[g].Devices
+	}
+	for i, j := range s.Jobs {
+		l.given[i] = lease{way: -1, holds: -1}
+		if j.Grant != nil {
+			l.given[i].holds = b.jobs[i].way(s.Cluster, j.Grant)
+		}
+	}
+	return l
+}
+
+// give lets job i have devices by way w if there are enough.
+func (l *leases) give(i, w int) bool {
+	way := &l.jobs[i].ways[w]
+	if l.left[way.Group] < way.Devices {
+		return false
+	}
+	l.left[way.Group] -= way.Devices
+	l.given[i].way = w
+	return true
+}
+
+// extend lets everybody have what they hold.
+func (l *leases) extend() {
+	for i := range l.given {
+		if w := l.given[i].holds; w >= 0 {
+			l.give(i, w)
+		}
+	}
+}
+
+// claim is a right to devices.
+type claim struct {
+	right float64 // what was owed over what was got
+	job   int
+	way   int
+}
+
+// rightful gives devices to those who had least of what they are to have, who
+// holds them counting keep times.
+func (l *leases) rightful(keep float64) {
+	claims := make([]claim, 0, len(l.given)) 
+	for i := range l.given {
+		if l.given[i].way >= 0 {
+			continue
+		}
+		k := l.jobs[i]
+		for w, x := range k.x {
+			if x < leastFraction {
+				continue
+			}
+			c := claim{right: (k.owed[w] + x*grace) / (k.got[w] + grace), job: i, way: w}
+			if w == l.given[i].holds {
+				c.right *= keep
+			}
+			claims = append(claims, c)
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		return cmp.Or(cmp.Compare(b.right, a.right), cmp.Compare(a.job, b.job), cmp.Compare(a.way, b.way))
+	})
+	for _, c := range claims {
+		if l.given[c.job].way < 0 {
+			l.give(c.job, c.way)
+		}
+	}
+}
+
+// leastFraction of time is taken for a rounding error of the solver.
+const leastFraction = 1e-4
+
+// grace is how many seconds of its fractions a newcomer is taken to have been
+// owed and got: half a round, as in Gavel's simulator.
+const grace = 180
+
+// rest gives what is left to those who have nothing, by arrival, the fastest
+// way there is.
+func (l *leases) rest() {
+	for i := range l.given {
+		if l.given[i].way >= 0 {
+			continue
+		}
+		best := -1
+		for w := range l.jobs[i].ways {
+			if l.fits(i, w) && (best < 0 || l.jobs[i].ways[w].Rate > l.jobs[i].ways[best].Rate) {
+				best = w
+			}
+		}
+		if best >= 0 {
+			l.give(i, best)
+		}
+	}
+}
+
+func (l *leases) fits(i, w int) bool {
+	way := &l.jobs[i].ways[w]
+	return l.left[way.Group] >= way.Devices
+}
+
+// worthMoving is how many times faster devices must be that nobody has a right
+// to for a job to move there.
+const worthMoving = 1.1
+
+// upgrade moves jobs to faster devices that are left, those first that gain
+// most, and on to those that they leave.
+func (l *leases) upgrade() {
+	for {
+		job, way, gain := -1, -1, worthMoving
+		for i := range l.given {
+			has := l.given[i].way
+			if has < 0 {
+				continue
+			}
+			ways := l.jobs[i].ways
+			for w := range ways {
+				if g := ways[w].Rate / ways[has].Rate; g > gain && l.fits(i, w) {
+					job, way, gain = i, w, g
+				}
+			}
+		}
+		if job < 0 {
+			return
+		}
+		was := l.jobs[job].ways[l.given[job].way]
+		l.left[was.Group] += was.Devices
+		l.give(job, way)
+	}
+}
+
+// unsettled reports whether leases that end could change anything: somebody has
+// nothing, or not the fastest.
+func (l *leases) unsettled() bool {
+	for i := range l.given {
+		ways := l.jobs[i].ways
+		has := l.given[i].way
+		for w := range ways {
+			if has < 0 || ways[w].Rate > ways[has].Rate {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// grants finds the devices: who has the same as before keeps it, the others are
+// placed largest first. If one of them finds no room between those that stay,
+// all of its type are placed anew where anew is set.
+func (l *leases) grants(anew bool) []*scheduler.Grant {
+	out := make([]*scheduler.Grant, len(l.given))
+	free := scheduler.NewInventory(l.s.Cluster)
+	var homeless []int
+	for i := range l.given {
+		switch have := &l.given[i]; {
+		case have.way < 0:
+		case have.way == have.holds && free.Take(l.s.Jobs[i].Grant.Slots):
+			out[i] = l.s.Jobs[i].Grant
+		default:
+			homeless = append(homeless, i)
+		}
+	}
+	for _, i := range l.place(out, free, homeless) {
+		if anew && out[i] == nil {
+			l.place(out, free, l.clear(out, free, l.way(i).Group))
+		}
+	}
+	return slices.DeleteFunc(out, func(g *scheduler.Grant) bool { return g == nil })
+}
+
+// clear takes back what was found in a group and returns who is to have some.
+func (l *leases) clear(out []*scheduler.Grant, free *scheduler.Inventory, group int) (all []int) {
+	for i := range l.given {
+		if l.given[i].way < 0 || l.way(i).Group != group {
+			continue
+		}
+		all = append(all, i)
+		if out[i] != nil {
+			free.Give(out[i].Slots)
+			out[i] = nil
+		}
+	}
+	return all
+}
+
+func (l *leases) way(i int) Way { return l.jobs[i].ways[l.given[i].way] }
+
+// place finds devices for jobs, largest first, and returns those it found none
+// for.
+func (l *leases) place(out []*scheduler.Grant, free *scheduler.Inventory, jobs []int) (failed []int) {
+	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(l.way(b).Devices, l.way(a).Devices) })
+	for _, i := range jobs {
+		g := l.offers.place(free, l.s.Jobs[i].Job, l.jobs[i].offer, l.given[i].way)
+		if g == nil {
+			failed = append(failed, i)
+			continue
+		}
+		if old := l.s.Jobs[i].Grant; g.Same(old) {
+			g = old
+		}
+		free.Take(g.Slots)
+		out[i] = g
+	}
+	return failed
+}

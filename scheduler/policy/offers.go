@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// offers is what kinds of jobs may have of each group of a cluster: their own
+// device count at their own plan, or with plans, several counts, each at its
+// best believed plan.
+type offers struct {
+	*belief
+	plans bool
+	known map[submittedKey]*offer
+}
+
+// offer is what one kind of job may have.
+type offer struct {
+	ways    []Way
+	options [][]option // of each way, fastest first; none for a blind one
+	warning string     // what a user should know about it, "" if nothing
+}
+
+func newOffers(d Deps) (*offers, error) {
+	plans, err := d.flag("plan", false)
+	return &offers{belief: newBelief(d), plans: plans, known: map[submittedKey]*offer{}}, err
+}
+
+// of returns what j may have; an offer without ways if it is believed to run
+// nowhere.
+func (o *offers) of(ctx context.Context, c spec.Cluster, j *spec.Job) (*offer, error) {
+	key := submittedKey{kind(j), j.Plan, j.Devices, j.Accelerator}
+	if f, ok := o.known[key]; ok {
+		return f, nil
+	}
+	f, err := o.find(ctx, c, j)
+	if err == nil {
+		o.known[key] = f
+	}
+	return f, err
+}
+
+func (o *offers) find(ctx context.Context, c spec.Cluster, j *spec.Job) (*offer, error) {
+	if o.plans {
+		cv, err := o.curve(ctx, c, j)
+		if err != nil {
+			return nil, err
+		}
+		if len(cv.options) > 0 {
+			return newOffer(slices.DeleteFunc(slices.Clone(cv.options), func(p option) bool { return !worthOffering(p.devices, j.Devices) })), nil
+		}
+	}
+	w, err := o.asSubmitted(ctx, c, j)
+	if err != nil {
+		return nil, err
+	}
+	if !w.blind {
+		f := newOffer(w.options)
+		f.warning = w.warning
+		return f, nil
+	}
+	return o.blind(ctx, c, j, w.warning)
+}
+
+// worthOffering keeps the sizes few: what was asked for, and powers of two.
+func worthOffering(devices, asked int) bool { return devices == asked || devices&(devices-1) == 0 }
+
+// newOffer sorts options into ways.
+func newOffer(options []option) *offer {
+	options = slices.Clone(options)
+	slices.SortStableFunc(options, func(a, b option) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.devices, b.devices), cmp.Compare(b.rate, a.rate))
+	})
+	f := &offer{}
+	for _, p := range options {
+		if n := len(f.ways); n == 0 || f.ways[n-1].Group != p.group || f.ways[n-1].Devices != p.devices {
+			f.ways = append(f.ways, Way{Group: p.group, Devices: p.devices, Rate: p.rate})
+			f.options = append(f.options, nil)
+		}
+		last := len(f.ways) - 1
+		f.options[last] = append(f.options[last], p)
+	}
+	return f
+}
+
+// blind offers every group that j accepts and fits into, all alike, unless the
+// oracle says of each that j does not run there.
+func (o *offers) blind(ctx context.Context, c spec.Cluster, j *spec.Job, warning string) (*offer, error) {
+	f := &offer{warning: warning}
+	for gi := range c.Groups {
+		g := &c.Groups[gi]
+		if !accepts(j, g) || g.Count*g.Devices < j.Devices {
+			continue
+		}
+		if o.oracle != nil && j.Batch() > 0 {
+			_, err := o.oracle.Rank(ctx, request(j, g, j.Devices))
+			if errors.Is(err, planner.ErrInfeasible) {
+				continue
+			}
+		}
+		f.ways = append(f.ways, Way{Group: gi, Devices: j.Devices, Rate: 1})
+		f.options = append(f.options, nil)
+	}
+	if len(f.ways) == 0 {
+		f.warning = fmt.Sprintf("%s on %d devices runs on none of the cluster's, such jobs wait", j.Model.Name, j.Devices)
+	}
+	return f, nil
+}
+
+// place returns a grant of way k of an offer, nil if it finds no room.
+func (o *offers) place(free *scheduler.Inventory, j *spec.Job, f *offer, k int) *scheduler.Grant {
+	w := f.ways[k]
+	if len(f.options[k]) > 0 {
+		for i := range f.options[k] {
+			if g := o.placeOption(free, j, &f.options[k][i]); g != nil {
+				return g
+			}
+		}
+		return nil
+	}
+	shape, ok := o.placer.Lay(free, w.Group, w.Devices)
+	if !ok {
+		return nil
+	}
+	return o.placeOption(free, j, &option{group: w.Group, plan: ownPlan(j), shape: shape, devices: w.Devices})
+}

@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"context"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// rounding are the options of every policy made by Rounds.
+var rounding = []Option{
+	{Name: "round", Default: "360", Doc: "seconds devices are leased for; longer leases mean fewer restarts, shorter ones are truer to the fractions"},
+	{Name: "keep", Default: "1.5", Doc: "how many times over who holds devices has a right to them when leases end, at least 1"},
+	{Name: "plan", Default: "false", Doc: "other device counts and plans than a job asks for, each count at its best believed plan"},
+}
+
+// Rounds returns a policy that turns fractions of time into leases (Narayanan et
+// al., Gavel, OSDI 2020, section 5). The objective is asked whenever jobs have
+// come or gone. When leases end, devices go to those who have had least of what
+// they are to have: all of a job's or none, and who stays on its type of devices
+// stays where it is. What nobody has a right to goes to who is fastest on it. In
+// between, only free devices are given away.
+func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
+	round, err := d.seconds("round", 360*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	keep, err := d.number("keep", 1.5, 1, 1e9)
+	if err != nil {
+		return nil, err
+	}
+	offers, err := newOffers(d)
+	if err != nil {
+		return nil, err
+	}
+	if d.Quirks.TypeByType {
+		return newTypeByType(d, offers, o), nil
+	}
+	return &rounds{books: books{objective: o, offers: offers}, round: max(round, time.Second), keep: keep}, nil
+}
+
+type rounds struct {
+	books
+	round  time.Duration
+	keep   float64
+	picked time.Duration // when leases were given out last
+	ends   time.Duration // when they end
+}
+
+func (p *rounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	p.settle(s)
+	if !p.current(s) {
+		if err := p.refresh(ctx, s); err != nil {
+			return scheduler.Decision{}, err
+		}
+	}
+	if s.Now >= p.ends {
+		p.picked, p.ends = s.Now, s.Now-s.Now%p.round+p.round
+	}
+	over := s.Now == p.picked
+	l := newLeases(&p.books, s)
+	if !over {
+		l.extend()
+	}
+	l.rightful(p.keep)
+	if !p.objective.Strict {
+		l.rest()
+		if over {
+			l.upgrade()
+		}
+	}
+	d := scheduler.Decision{Grants: l.grants(over), Warnings: p.warnings}
+	if l.unsettled() {
+		d.Wake = p.ends
+	}
+	return d, nil
+}

@@ -1,0 +1,253 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/mathext/prng"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+)
+
+// typeByType is the round mechanism of Gavel's simulator, compat.Quirks.TypeByType
+// (stanford-futuredata/gavel at commit c4fa400, scheduler/scheduler.py). It is
+// asked once a round, when it begins.
+type typeByType struct {
+	objective Objective
+	offers    *offers
+	quirks    compat.Quirks
+	shuffler  *prng.MT19937
+
+	began    time.Duration // of the round before
+	ran      bool          // somebody ran in it
+	ended    time.Duration // of the last round in which somebody ran, when it began
+	reset    time.Duration // of the last recomputation
+	stale    bool          // jobs have come or gone since
+	tallies  map[spec.JobID]*tally
+	warnings []string
+}
+
+// tally is what a job got of each group since the last recomputation, and what
+// it was short of until then.
+type tally struct {
+	offer   *offer
+	way     []int     // by group, -1 = it does not run there
+	x       []float64 // fractions by group, nil before the first recomputation
+	got     []float64 // seconds, half a round to begin with
+	deficit []float64 // seconds
+	on      int       // the group it ran on in the round before, -1 = none
+	done    float64   // steps it had made by then
+	there   bool      // it is still there
+}
+
+func newTypeByType(d Deps, offers *offers, o Objective) scheduler.Policy {
+	p := &typeByType{objective: o, offers: offers, quirks: d.Quirks, shuffler: prng.NewMT19937(), tallies: map[spec.JobID]*tally{}}
+	p.shuffler.SeedFromKeys([]uint32{compat.GavelShuffleSeed})
+	return p
+}
+
+func (p *typeByType) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	jobs, err := p.note(ctx, s)
+	if err != nil {
+		return scheduler.Decision{}, err
+	}
+	if p.stale && (p.reset == 0 || !p.quirks.Throttle || s.Now-p.reset >= compat.GavelThrottle) {
+		if err := p.recompute(ctx, s, jobs); err != nil {
+			return scheduler.Decision{}, err
+		}
+	}
+	p.pick(s, jobs)
+	d := scheduler.Decision{Grants: p.grants(s, jobs), Warnings: p.warnings}
+	p.began, p.ran = s.Now, len(d.Grants) > 0
+	return d, nil
+}
+
+// note writes down what the round before gave the jobs of s, and returns their
+// tallies.
+func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally, error) {
+	if !p.ran && s.Now == p.began {
+		p.reset = 0 // nobody ran and nobody is to come, or time would have passed
+	}
+	for _, t := range p.tallies {
+		t.there = false
+	}
+	jobs := make([]*tally, len(s.Jobs))
+	for i, j := range s.Jobs {
+		t := p.tallies[j.Job.ID]
+		if t == nil {
+			var err error
+			if t, err = p.open(ctx, s, j); err != nil {
+				return nil, err
+			}
+		}
+		if t.on >= 0 { // its time counts from the end of the round before, even after a gap
+			rate := t.offer.ways[t.way[t.on]].Rate
+			t.got[t.on] += (p.began - p.ended).Seconds() + (j.Done-t.done)/rate
+		}
+		t.done, t.there, jobs[i] = j.Done, true, t
+	}
+	for id, t := range p.tallies {
+		if !t.there {
+			delete(p.tallies, id)
+			p.stale = true
+		}
+	}
+	if p.ran {
+		p.ended = s.Now
+	}
+	return jobs, nil
+}
+
+// open begins the tally of a job that came.
+func (p *typeByType) open(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*tally, error) {
+	f, err := p.offers.of(ctx, s.Cluster, j.Job)
+	if err != nil {
+		return nil, err
+	}
+	n := len(s.Cluster.Groups)
+	t := &tally{offer: f, way: slices.Repeat([]int{-1}, n), got: slices.Repeat([]float64{halfRound}, n), deficit: make([]float64, n), on: -1}
+	for k, w := range f.ways {
+		t.way[w.Group] = k
+	}
+	p.tallies[j.Job.ID], p.stale = t, true
+	return t, nil
+}
+
+// halfRound is the time every job is taken to have had, so that nobody had none.
+const halfRound = 180 // s
+
+// recompute asks the objective and begins the count of time again.
+func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs []*tally) error {
+	shares, err := p.offers.sharesOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := p.objective.Fractions(ctx, shares); err != nil {
+		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs), s.Now, err)
+	}
+	elapsed := (s.Now - p.reset).Seconds()
+	for i, t := range jobs {
+		for g := range t.got {
+			t.deficit[g] -= t.got[g] - halfRound
+			if t.x != nil {
+				t.deficit[g] += t.x[g] * elapsed
+			}
+			t.got[g] = halfRound
+		}
+		t.x = make([]float64, len(t.got))
+		for k, w := range shares.Jobs[i].Ways {
+			t.x[w.Group] = shares.Jobs[i].X[k]
+		}
+	}
+	p.reset, p.stale, p.warnings = s.Now, false, shares.Warnings
+	return nil
+}
+
+// bid is a job that could run on a group.
+type bid struct {
+	job                int
+	right, deficit, x float64
+}
+
+// pick decides who runs where: group by group, within each by what is owed over
+// what was got. Who is not in the fractions yet is counted, but does not run.
+func (p *typeByType) pick(s *scheduler.Snapshot, jobs []*tally) {
+	for _, t := range jobs {
+		t.on = -1
+	}
+	taken := make([]bool, len(jobs))
+	for _, g := range p.visits(len(s.Cluster.Groups)) {
+		left := s.Cluster.Groups[g].Count * s.Cluster.Groups[g].Devices
+		for _, b := range p.bids(jobs, g) {
+			t := jobs[b.job]
+			if taken[b.job] || left == 0 || p.objective.Strict && b.right <= 0 {
+				continue
+			}
+			n := t.offer.ways[t.way[g]].Devices
+			if n > left {
+				continue
+			}
+			left -= n
+			taken[b.job] = true
+			if t.x != nil || !p.quirks.NewcomersWait {
+				t.on = g
+			}
+		}
+	}
+}
+
+// bids returns who could run on group g, best first.
+func (p *typeByType) bids(jobs []*tally, g int) []bid {
+	bids := make([]bid, 0, len(jobs))
+	for i, t := range jobs {
+		if t.way[g] < 0 {
+			continue
+		}
+		b := bid{job: i, deficit: t.deficit[g]}
+		if t.x != nil {
+			b.x = t.x[g]
+			b.right = b.x / t.got[g]
+		}
+		bids = append(bids, b)
+	}
+	slices.SortStableFunc(bids, func(a, b bid) int {
+		return cmp.Or(cmp.Compare(b.right, a.right), cmp.Compare(b.deficit, a.deficit), cmp.Compare(b.x, a.x))
+	})
+	return bids
+}
+
+// visits is the order of the groups: the cluster's, shuffled for objectives that
+// are told nothing of speeds as random.shuffle of CPython does it.
+func (p *typeByType) visits(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	if !p.objective.Agnostic {
+		return out
+	}
+	for i := n - 1; i > 0; i-- {
+		j := i + 1
+		for j > i {
+			j = int(p.shuffler.Uint32() >> (32 - bits.Len(uint(i+1))))
+		}
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// grants finds the devices: who stays on its group keeps its own, then the
+// largest first.
+func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.Grant {
+	free := scheduler.NewInventory(s.Cluster)
+	var out []*scheduler.Grant
+	var moving []int
+	for i, t := range jobs {
+		old := s.Jobs[i].Grant
+		switch {
+		case t.on < 0:
+		case old != nil && groupOf(s.Cluster, old.Slots[0].Node) == t.on && free.Take(old.Slots):
+			out = append(out, old)
+		default:
+			moving = append(moving, i)
+		}
+	}
+	size := func(i int) int { return jobs[i].offer.ways[jobs[i].way[jobs[i].on]].Devices }
+	slices.SortStableFunc(moving, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
+	for _, i := range moving {
+		t := jobs[i]
+		if g := p.offers.place(free, s.Jobs[i].Job, t.offer, t.way[t.on]); g != nil {
+			free.Take(g.Slots)
+			out = append(out, g)
+		} else {
+			t.on = -1
+		}
+	}
+	return out
+}

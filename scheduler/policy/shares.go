@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"context"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Shares is what an Objective is asked and, once it has filled in the fractions,
+// its answer: the allocation X of Gavel (Narayanan et al., OSDI 2020, section 3),
+// for each job and type of devices the fraction of time it is to hold some.
+type Shares struct {
+	Now      time.Duration
+	Devices  []float64 // of each cluster group
+	Jobs     []Share   // by arrival; who is believed to run nowhere has no Ways
+	Pairs    []Pair    // who is to share devices; an objective may add some
+	Warnings []string  // what should be seen
+}
+
+// Share is a job and what it is to get.
+type Share struct {
+	State *scheduler.JobState
+	Ways  []Way     // ascending by group, then devices
+	X     []float64 // of each of Ways, at least 0, in sum at most 1
+
+	offer *offer // what the ways are of
+}
+
+// Way is how fast a job runs on so many devices of a group.
+type Way struct {
+	Group   int
+	Devices int
+	Rate    float64 // believed steps/s, above 0; 1 where nothing is believed
+}
+
+// Pair is two jobs of one size and the fractions of time they are to hold the
+// same devices together.
+type Pair struct {
+	Jobs [2]int    // into Shares.Jobs, the earlier one first
+	X    []float64 // by group
+	// Rates are both jobs' believed steps/s side by side, by group; 0 = they do
+	// not run together there.
+	Rates [2][]float64
+}
+
+// Objective says what is to become of the jobs.
+type Objective struct {
+	// Fractions fills in the X of every job, given as zeros, within what there is:
+	// of no group more than its devices, of no job's time more than all of it.
+	Fractions func(ctx context.Context, s *Shares) error
+	// Strict objectives mean their zeros: who has no fraction of anything does not
+	// run, even where devices are left.
+	Strict bool
+	// Agnostic objectives look at no rates.
+	Agnostic bool
+}
+
+// Weight is the share of the job's owner, at least a thousandth so that nobody
+// is forgotten.
+func (s *Share) Weight() float64 {
+	if s.State.Job.Weight == 0 {
+		return 1
+	}
+	return max(s.State.Job.Weight, 1e-3)
+}
+
+// Devices is how many devices the job asked for.
+func (s *Share) Devices() float64 { return float64(s.State.Job.Devices) }
+
+// Rate is the throughput the fractions come to, in steps/s.
+func (s *Share) Rate() float64 {
+	rate := 0.0
+	for k, x := range s.X {
+		rate += x * s.Ways[k].Rate
+	}
+	return rate
+}
+
+// Even is the throughput of the job on a device drawn from all evenly: of a
+// full share of the time, types in proportion to their devices. It is what
+// Gavel divides throughputs by to compare jobs.
+func (s *Shares) Even(j *Share) float64 {
+	all, rate := 0.0, 0.0
+	for _, n := range s.Devices {
+		all += n
+	}
+	for _, w := range j.Ways {
+		rate += s.Devices[w.Group] / all * w.Rate
+	}
+	return rate
+}
+
+// Isolated returns the fractions of a job that has an equal part of every group
+// for itself, and of its time no more than all.
+func (s *Shares) Isolated(j *Share) []float64 {
+	out := make([]float64, len(j.Ways))
+	sum := 0.0
+	for k, w := range j.Ways {
+		out[k] = s.Devices[w.Group] / float64(len(s.Jobs)) / float64(w.Devices)
+		sum += out[k]
+	}
+	if sum > 1 {
+		for k := range out {
+			out[k] /= sum
+		}
+	}
+	return out
+}
+
+// sharesOf asks what every job may have. Who is believed to run nowhere has no
+// ways; the objective must leave it alone.
+func (o *offers) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
+	out := &Shares{Now: s.Now, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs))}
+	for g, group := range s.Cluster.Groups {
+		out.Devices[g] = float64(group.Count * group.Devices)
+	}
+	ways := 0
+	for i, j := range s.Jobs {
+		f, err := o.of(ctx, s.Cluster, j.Job)
+		if err != nil {
+			return nil, err
+		}
+		if f.warning != "" {
+			out.Warnings = append(out.Warnings, f.warning)
+		}
+		out.Jobs[i] = Share{State: j, offer: f, Ways: f.ways}
+		ways += len(f.ways)
+	}
+	x := make([]float64, ways) // all fractions in one piece
+	for i := range out.Jobs {
+		n := len(out.Jobs[i].Ways)
+		out.Jobs[i].X, x = x[:n:n], x[n:]
+	}
+	return out, nil
+}
