@@ -24,7 +24,7 @@ type composition struct {
 }
 
 // reservedModes are named by the contract and not built.
-var reservedModes = []string{"pollux", "sia", "gavel", "dl2"}
+var reservedModes = []string{"pollux", "sia", "dl2"}
 
 // readComposition reads --compat, --admission, --placement and --round. What a
 // mode brings along is what the others are without being given.

@@ -20,6 +20,7 @@ type Quirks struct {
 	TypeByType     bool
 	Throttle       bool
 	NewcomersWait  bool
+	ZerosCount     bool
 }
 
 // Quirk describes one of Quirks.
@@ -69,6 +70,8 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.Throttle }},
 	{"newcomers-wait", "who is not in the fractions yet takes devices that are left and does not run; else it runs",
 		func(q *Quirks) *bool { return &q.NewcomersWait }},
+	{"zeros-count", "types a job does not run on count as if it did: gavel-fifo may give it one, on which it waits and holds up nobody, and its isolated share has a part in them; else they do not",
+		func(q *Quirks) *bool { return &q.ZerosCount }},
 }
 
 // All returns every quirk there is.

@@ -11,7 +11,9 @@ func init() {
 		Name:    "gavel-fifo",
 		Doc:     "first come first served, each on the fastest type that has room, moving up when there is; who fits nowhere holds up all behind",
 		Options: rounding,
-		New:     func(d Deps) (scheduler.Policy, error) { return Rounds(d, Objective{Fractions: fastestInOrder, Strict: true}) },
+		New: func(d Deps) (scheduler.Policy, error) {
+			return Rounds(d, Objective{Fractions: fastestInOrder, Strict: true})
+		},
 	})
 }
 
@@ -29,7 +31,7 @@ func fastestInOrder(_ context.Context, s *Shares) error {
 				best = k
 			}
 		}
-		if best < 0 && len(j.Ways) > 0 {
+		if best < 0 && len(j.Ways) > 0 && !s.passesOver(j, left) {
 			return nil
 		}
 		if best >= 0 {
@@ -38,4 +40,17 @@ func fastestInOrder(_ context.Context, s *Shares) error {
 		}
 	}
 	return nil
+}
+
+// passesOver reports whether j does not hold up those behind though none of its
+// types has room: with the quirk zeros-count, where one has on which it does not
+// run. It takes that room.
+func (s *Shares) passesOver(j *Share, left []float64) bool {
+	for g := range left {
+		if s.quirks.ZerosCount && left[g] >= j.Devices() {
+			left[g] -= j.Devices()
+			return true
+		}
+	}
+	return false
 }

@@ -11,7 +11,9 @@ func init() {
 		Name:    "isolated",
 		Doc:     "an equal part of every type of devices for every job, by taking turns: what finish-time fairness compares with",
 		Options: rounding,
-		New:     func(d Deps) (scheduler.Policy, error) { return Rounds(d, Objective{Fractions: equalParts, Agnostic: true}) },
+		New: func(d Deps) (scheduler.Policy, error) {
+			return Rounds(d, Objective{Fractions: equalParts, Agnostic: true})
+		},
 	})
 }
 

@@ -66,7 +66,7 @@ type claim struct {
 // rightful gives devices to those who had least of what they are to have, who
 // holds them counting keep times.
 func (l *leases) rightful(keep float64) {
-	claims := make([]claim, 0, len(l.given)) 
+	claims := make([]claim, 0, len(l.given))
 	for i := range l.given {
 		if l.given[i].way >= 0 {
 			continue

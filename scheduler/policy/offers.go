@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // offers is what kinds of jobs may have of each group of a cluster: their own
@@ -17,8 +18,9 @@ import (
 // best believed plan.
 type offers struct {
 	*belief
-	plans bool
-	known map[submittedKey]*offer
+	quirks compat.Quirks
+	plans  bool
+	known  map[submittedKey]*offer
 }
 
 // offer is what one kind of job may have.
@@ -30,7 +32,7 @@ type offer struct {
 
 func newOffers(d Deps) (*offers, error) {
 	plans, err := d.flag("plan", false)
-	return &offers{belief: newBelief(d), plans: plans, known: map[submittedKey]*offer{}}, err
+	return &offers{belief: newBelief(d), quirks: d.Quirks, plans: plans, known: map[submittedKey]*offer{}}, err
 }
 
 // of returns what j may have; an offer without ways if it is believed to run

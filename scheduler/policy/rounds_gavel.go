@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -88,7 +89,8 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 		}
 		if t.on >= 0 { // its time counts from the end of the round before, even after a gap
 			rate := t.offer.ways[t.way[t.on]].Rate
-			t.got[t.on] += (p.began - p.ended).Seconds() + (j.Done-t.done)/rate
+			ran := (p.began - p.ended).Seconds() + (j.Done-t.done)/rate
+			t.got[t.on] += math.Round(ran*1e6) / 1e6 // equal times are to be equal
 		}
 		t.done, t.there, jobs[i] = j.Done, true, t
 	}
@@ -151,7 +153,7 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 
 // bid is a job that could run on a group.
 type bid struct {
-	job                int
+	job               int
 	right, deficit, x float64
 }
 

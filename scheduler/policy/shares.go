@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Shares is what an Objective is asked and, once it has filled in the fractions,
@@ -16,6 +17,8 @@ type Shares struct {
 	Jobs     []Share   // by arrival; who is believed to run nowhere has no Ways
 	Pairs    []Pair    // who is to share devices; an objective may add some
 	Warnings []string  // what should be seen
+
+	quirks compat.Quirks
 }
 
 // Share is a job and what it is to get.
@@ -94,11 +97,18 @@ func (s *Shares) Even(j *Share) float64 {
 // Isolated returns the fractions of a job that has an equal part of every group
 // for itself, and of its time no more than all.
 func (s *Shares) Isolated(j *Share) []float64 {
+	part := func(group, devices int) float64 { return s.Devices[group] / float64(len(s.Jobs)) / float64(devices) }
 	out := make([]float64, len(j.Ways))
 	sum := 0.0
 	for k, w := range j.Ways {
-		out[k] = s.Devices[w.Group] / float64(len(s.Jobs)) / float64(w.Devices)
+		out[k] = part(w.Group, w.Devices)
 		sum += out[k]
+	}
+	if s.quirks.ZerosCount {
+		sum = 0
+		for g := range s.Devices {
+			sum += part(g, j.State.Job.Devices)
+		}
 	}
 	if sum > 1 {
 		for k := range out {
@@ -111,7 +121,7 @@ func (s *Shares) Isolated(j *Share) []float64 {
 // sharesOf asks what every job may have. Who is believed to run nowhere has no
 // ways; the objective must leave it alone.
 func (o *offers) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
-	out := &Shares{Now: s.Now, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs))}
+	out := &Shares{Now: s.Now, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs))}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
 	}

@@ -72,6 +72,9 @@ func (c Config) Validate() error {
 	if c.Quirks.Ticks && c.Round == 0 {
 		return errors.New("sim: quirk ticks needs a round")
 	}
+	if c.Quirks.Barrier && c.Round == 0 {
+		return errors.New("sim: quirk barrier needs a round")
+	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {
 		id := c.Jobs[i].ID

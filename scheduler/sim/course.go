@@ -16,6 +16,7 @@ type course struct {
 	write time.Duration // how long that takes
 	speed gangSpeed     // nil = 1 for ever
 	now   stretch       // that of the last look
+	limit float64       // steps it goes no further than for now, 0 = none
 }
 
 // gangSpeed returns the speed of a gang at a time, and until when that is so.
@@ -69,7 +70,11 @@ func (c *course) look(t time.Duration) {
 // done returns the steps made by t, no earlier than the last look.
 func (c *course) done(t time.Duration) float64 {
 	c.look(t)
-	return c.doneAt(c.now, t)
+	done := c.doneAt(c.now, t)
+	if c.limit > 0 {
+		done = min(done, c.limit)
+	}
+	return done
 }
 
 // saved returns the steps a failure at t would leave, and since when.

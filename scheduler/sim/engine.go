@@ -20,7 +20,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return nil, err
 	}
 	e := newEngine(c)
-	if err := e.run(ctx); err != nil {
+	run := e.run
+	if c.Quirks.Barrier {
+		run = e.runBarrier
+	}
+	if err := run(ctx); err != nil {
 		return nil, err
 	}
 	e.finish()
@@ -117,7 +121,7 @@ func (e *engine) run(ctx context.Context) error {
 // instant carries out what happens now and asks the policy, in round mode only
 // if a round begins.
 func (e *engine) instant(ctx context.Context) error {
-	gone := e.complete()
+	gone := e.completions()
 	came, err := e.submit()
 	if err != nil {
 		return err
@@ -180,26 +184,30 @@ func (e *engine) due(k kind) (event, bool) {
 	return event{}, false
 }
 
-// complete ends every job that is done now, and reports whether there was one.
-func (e *engine) complete() (any bool) {
+// completions ends every job that is done now, and reports whether there was one.
+func (e *engine) completions() (any bool) {
 	for ; ; any = true {
 		ev, ok := e.due(completion)
 		if !ok {
 			return any
 		}
-		j := ev.job
-		j.advance(e.now)
-		grant := j.state.Grant
-		e.drop(j)
-		j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
-		e.observe(Completed, j.state.Job, grant, "")
-		e.leave(j)
-		e.ended = append(e.ended, j.state)
-		r := &e.result.Jobs[j.record]
-		r.Finished, r.End = true, e.now
-		if j.scored {
-			e.scored--
-		}
+		ev.job.advance(e.now)
+		e.complete(ev.job, e.now)
+	}
+}
+
+// complete ends a job, advanced to now, that was done at a time.
+func (e *engine) complete(j *job, at time.Duration) {
+	grant := j.state.Grant
+	e.drop(j)
+	j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
+	e.observe(Completed, j.state.Job, grant, "")
+	e.leave(j)
+	e.ended = append(e.ended, j.state)
+	r := &e.result.Jobs[j.record]
+	r.Finished, r.End = true, at
+	if j.scored {
+		e.scored--
 	}
 }
 

@@ -22,6 +22,7 @@ type job struct {
 	devices  int           // held
 	place    int           // index into the engine's holding
 	attained float64       // device-seconds received by then
+	stop     time.Duration // with a barrier, when it is through with this round
 
 	last   *scheduler.Grant // what it held last, nil if nothing yet
 	failed bool             // that went down
