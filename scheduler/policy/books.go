@@ -13,28 +13,21 @@ import (
 // books keeps the fractions of an Objective and what has become of them.
 type books struct {
 	objective Objective
-	offers    *offers
+	menus     *menus
 
 	at       time.Duration // up to when the books are kept
 	jobs     []*book       // of the present fractions, by arrival
-	pairs    []*book       // who is to share devices
-	byKey    map[bookKey]*book
+	byJob    map[spec.JobID]*book
 	warnings []string // of the present fractions
 }
 
-// bookKey is a job, or two that share devices, the earlier first.
-type bookKey [2]spec.JobID
-
-// book is what a job or pair is to get and got, by way; a pair has one way for
-// every group.
+// book is what a job is to get and got, by way.
 type book struct {
-	key       bookKey
-	at        [2]int // into books.jobs; of a job alone the second is the first
-	offer     *offer // of a job; of a pair that of the first
+	job       spec.JobID
+	menu      *menu
 	ways      []Way
 	x         []float64 // fractions of time
 	owed, got []float64 // seconds, what is long ago counting less
-	fresh     uint64    // the refresh that found it
 }
 
 // memory is the time after which what was owed and got counts 1/e.
@@ -48,7 +41,7 @@ func (b *books) settle(s *scheduler.Snapshot) {
 	}
 	b.at = s.Now
 	fade := math.Exp(-dt / memory.Seconds())
-	for _, k := range b.byKey {
+	for _, k := range b.byJob {
 		for w, x := range k.x {
 			k.owed[w], k.got[w] = k.owed[w]*fade+x*dt, k.got[w]*fade
 		}
@@ -57,16 +50,13 @@ func (b *books) settle(s *scheduler.Snapshot) {
 		if j.Grant == nil {
 			continue
 		}
-		if k := b.byKey[keyOf(j)]; k != nil {
+		if k := b.byJob[j.Job.ID]; k != nil {
 			if w := k.way(s.Cluster, j.Grant); w >= 0 {
 				k.got[w] += dt
 			}
 		}
 	}
 }
-
-// keyOf names the book in which what j holds is written down.
-func keyOf(j *scheduler.JobState) bookKey { return bookKey{j.Job.ID} }
 
 // way returns which way a grant is, -1 if none.
 func (k *book) way(c spec.Cluster, g *scheduler.Grant) int {
@@ -91,32 +81,32 @@ func groupOf(c spec.Cluster, node int) int {
 
 // refresh asks the objective about the jobs of s.
 func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
-	shares, err := b.offers.sharesOf(ctx, s)
+	shares, err := b.menus.sharesOf(ctx, s)
 	if err != nil {
 		return err
 	}
 	if err := b.objective.Fractions(ctx, shares); err != nil {
 		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs), s.Now, err)
 	}
-	old := b.byKey
-	b.byKey, b.jobs, b.pairs = make(map[bookKey]*book, len(s.Jobs)), b.jobs[:0], nil
+	old := b.byJob
+	b.byJob, b.jobs = make(map[spec.JobID]*book, len(s.Jobs)), b.jobs[:0]
 	for i := range shares.Jobs {
 		j := &shares.Jobs[i]
-		k := b.open(old, bookKey{j.State.Job.ID}, j.Ways)
-		k.at, k.offer, k.x = [2]int{i, i}, j.offer, j.X
+		k := b.open(old, j.State.Job.ID, j.Ways)
+		k.menu, k.x = j.menu, j.X
 		b.jobs = append(b.jobs, k)
 	}
 	b.warnings = shares.Warnings
 	return nil
 }
 
-// open returns the book of a key, the old one if there is one.
-func (b *books) open(old map[bookKey]*book, key bookKey, ways []Way) *book {
-	k := old[key]
+// open returns the book of a job, the old one if there is one.
+func (b *books) open(old map[spec.JobID]*book, id spec.JobID, ways []Way) *book {
+	k := old[id]
 	if k == nil {
-		k = &book{key: key, ways: ways, owed: make([]float64, len(ways)), got: make([]float64, len(ways))}
+		k = &book{job: id, ways: ways, owed: make([]float64, len(ways)), got: make([]float64, len(ways))}
 	}
-	b.byKey[key] = k
+	b.byJob[id] = k
 	return k
 }
 
@@ -126,7 +116,7 @@ func (b *books) current(s *scheduler.Snapshot) bool {
 		return false
 	}
 	for i, j := range s.Jobs {
-		if b.jobs[i].key[0] != j.Job.ID {
+		if b.jobs[i].job != j.Job.ID {
 			return false
 		}
 	}

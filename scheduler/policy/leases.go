@@ -215,7 +215,7 @@ func (l *leases) way(i int) Way { return l.jobs[i].ways[l.given[i].way] }
 func (l *leases) place(out []*scheduler.Grant, free *scheduler.Inventory, jobs []int) (failed []int) {
 	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(l.way(b).Devices, l.way(a).Devices) })
 	for _, i := range jobs {
-		g := l.offers.place(free, l.s.Jobs[i].Job, l.jobs[i].offer, l.given[i].way)
+		g := l.menus.place(free, l.s.Jobs[i].Job, l.jobs[i].menu, l.given[i].way)
 		if g == nil {
 			failed = append(failed, i)
 			continue

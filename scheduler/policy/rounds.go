@@ -29,14 +29,14 @@ func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	offers, err := newOffers(d)
+	menus, err := newMenus(d)
 	if err != nil {
 		return nil, err
 	}
 	if d.Quirks.TypeByType {
-		return newTypeByType(d, offers, o), nil
+		return newTypeByType(d, menus, o), nil
 	}
-	return &rounds{books: books{objective: o, offers: offers}, round: max(round, time.Second), keep: keep}, nil
+	return &rounds{books: books{objective: o, menus: menus}, round: max(round, time.Second), keep: keep}, nil
 }
 
 type rounds struct {

@@ -21,7 +21,7 @@ import (
 // asked once a round, when it begins.
 type typeByType struct {
 	objective Objective
-	offers    *offers
+	menus     *menus
 	quirks    compat.Quirks
 	shuffler  *prng.MT19937
 
@@ -37,7 +37,7 @@ type typeByType struct {
 // tally is what a job got of each group since the last recomputation, and what
 // it was short of until then.
 type tally struct {
-	offer   *offer
+	menu    *menu
 	way     []int     // by group, -1 = it does not run there
 	x       []float64 // fractions by group, nil before the first recomputation
 	got     []float64 // seconds, half a round to begin with
@@ -47,8 +47,8 @@ type tally struct {
 	there   bool      // it is still there
 }
 
-func newTypeByType(d Deps, offers *offers, o Objective) scheduler.Policy {
-	p := &typeByType{objective: o, offers: offers, quirks: d.Quirks, shuffler: prng.NewMT19937(), tallies: map[spec.JobID]*tally{}}
+func newTypeByType(d Deps, menus *menus, o Objective) scheduler.Policy {
+	p := &typeByType{objective: o, menus: menus, quirks: d.Quirks, shuffler: prng.NewMT19937(), tallies: map[spec.JobID]*tally{}}
 	p.shuffler.SeedFromKeys([]uint32{compat.GavelShuffleSeed})
 	return p
 }
@@ -88,7 +88,7 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 			}
 		}
 		if t.on >= 0 { // its time counts from the end of the round before, even after a gap
-			rate := t.offer.ways[t.way[t.on]].Rate
+			rate := t.menu.ways[t.way[t.on]].Rate
 			ran := (p.began - p.ended).Seconds() + (j.Done-t.done)/rate
 			t.got[t.on] += math.Round(ran*1e6) / 1e6 // equal times are to be equal
 		}
@@ -108,12 +108,12 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 
 // open begins the tally of a job that came.
 func (p *typeByType) open(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*tally, error) {
-	f, err := p.offers.of(ctx, s.Cluster, j.Job)
+	f, err := p.menus.of(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return nil, err
 	}
 	n := len(s.Cluster.Groups)
-	t := &tally{offer: f, way: slices.Repeat([]int{-1}, n), got: slices.Repeat([]float64{halfRound}, n), deficit: make([]float64, n), on: -1}
+	t := &tally{menu: f, way: slices.Repeat([]int{-1}, n), got: slices.Repeat([]float64{halfRound}, n), deficit: make([]float64, n), on: -1}
 	for k, w := range f.ways {
 		t.way[w.Group] = k
 	}
@@ -126,7 +126,7 @@ const halfRound = 180 // s
 
 // recompute asks the objective and begins the count of time again.
 func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs []*tally) error {
-	shares, err := p.offers.sharesOf(ctx, s)
+	shares, err := p.menus.sharesOf(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (p *typeByType) pick(s *scheduler.Snapshot, jobs []*tally) {
 			if taken[b.job] || left == 0 || p.objective.Strict && b.right <= 0 {
 				continue
 			}
-			n := t.offer.ways[t.way[g]].Devices
+			n := t.menu.ways[t.way[g]].Devices
 			if n > left {
 				continue
 			}
@@ -240,11 +240,11 @@ func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.G
 			moving = append(moving, i)
 		}
 	}
-	size := func(i int) int { return jobs[i].offer.ways[jobs[i].way[jobs[i].on]].Devices }
+	size := func(i int) int { return jobs[i].menu.ways[jobs[i].way[jobs[i].on]].Devices }
 	slices.SortStableFunc(moving, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	for _, i := range moving {
 		t := jobs[i]
-		if g := p.offers.place(free, s.Jobs[i].Job, t.offer, t.way[t.on]); g != nil {
+		if g := p.menus.place(free, s.Jobs[i].Job, t.menu, t.way[t.on]); g != nil {
 			free.Take(g.Slots)
 			out = append(out, g)
 		} else {

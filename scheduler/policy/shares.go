@@ -15,7 +15,6 @@ type Shares struct {
 	Now      time.Duration
 	Devices  []float64 // of each cluster group
 	Jobs     []Share   // by arrival; who is believed to run nowhere has no Ways
-	Pairs    []Pair    // who is to share devices; an objective may add some
 	Warnings []string  // what should be seen
 
 	quirks compat.Quirks
@@ -27,7 +26,7 @@ type Share struct {
 	Ways  []Way     // ascending by group, then devices
 	X     []float64 // of each of Ways, at least 0, in sum at most 1
 
-	offer *offer // what the ways are of
+	menu *menu // what the ways are of
 }
 
 // Way is how fast a job runs on so many devices of a group.
@@ -35,16 +34,6 @@ type Way struct {
 	Group   int
 	Devices int
 	Rate    float64 // believed steps/s, above 0; 1 where nothing is believed
-}
-
-// Pair is two jobs of one size and the fractions of time they are to hold the
-// same devices together.
-type Pair struct {
-	Jobs [2]int    // into Shares.Jobs, the earlier one first
-	X    []float64 // by group
-	// Rates are both jobs' believed steps/s side by side, by group; 0 = they do
-	// not run together there.
-	Rates [2][]float64
 }
 
 // Objective says what is to become of the jobs.
@@ -120,7 +109,7 @@ func (s *Shares) Isolated(j *Share) []float64 {
 
 // sharesOf asks what every job may have. Who is believed to run nowhere has no
 // ways; the objective must leave it alone.
-func (o *offers) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
+func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
 	out := &Shares{Now: s.Now, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs))}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
@@ -134,7 +123,7 @@ func (o *offers) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, 
 		if f.warning != "" {
 			out.Warnings = append(out.Warnings, f.warning)
 		}
-		out.Jobs[i] = Share{State: j, offer: f, Ways: f.ways}
+		out.Jobs[i] = Share{State: j, menu: f, Ways: f.ways}
 		ways += len(f.ways)
 	}
 	x := make([]float64, ways) // all fractions in one piece

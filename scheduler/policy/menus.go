@@ -13,31 +13,31 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
-// offers is what kinds of jobs may have of each group of a cluster: their own
+// menus is what kinds of jobs may have of each group of a cluster: their own
 // device count at their own plan, or with plans, several counts, each at its
 // best believed plan.
-type offers struct {
+type menus struct {
 	*belief
 	quirks compat.Quirks
 	plans  bool
-	known  map[submittedKey]*offer
+	known  map[submittedKey]*menu
 }
 
-// offer is what one kind of job may have.
-type offer struct {
+// menu is what one kind of job may have.
+type menu struct {
 	ways    []Way
 	options [][]option // of each way, fastest first; none for a blind one
 	warning string     // what a user should know about it, "" if nothing
 }
 
-func newOffers(d Deps) (*offers, error) {
+func newMenus(d Deps) (*menus, error) {
 	plans, err := d.flag("plan", false)
-	return &offers{belief: newBelief(d), quirks: d.Quirks, plans: plans, known: map[submittedKey]*offer{}}, err
+	return &menus{belief: newBelief(d), quirks: d.Quirks, plans: plans, known: map[submittedKey]*menu{}}, err
 }
 
-// of returns what j may have; an offer without ways if it is believed to run
+// of returns what j may have; a menu without ways if it is believed to run
 // nowhere.
-func (o *offers) of(ctx context.Context, c spec.Cluster, j *spec.Job) (*offer, error) {
+func (o *menus) of(ctx context.Context, c spec.Cluster, j *spec.Job) (*menu, error) {
 	key := submittedKey{kind(j), j.Plan, j.Devices, j.Accelerator}
 	if f, ok := o.known[key]; ok {
 		return f, nil
@@ -49,14 +49,14 @@ func (o *offers) of(ctx context.Context, c spec.Cluster, j *spec.Job) (*offer, e
 	return f, err
 }
 
-func (o *offers) find(ctx context.Context, c spec.Cluster, j *spec.Job) (*offer, error) {
+func (o *menus) find(ctx context.Context, c spec.Cluster, j *spec.Job) (*menu, error) {
 	if o.plans {
 		cv, err := o.curve(ctx, c, j)
 		if err != nil {
 			return nil, err
 		}
 		if len(cv.options) > 0 {
-			return newOffer(slices.DeleteFunc(slices.Clone(cv.options), func(p option) bool { return !worthOffering(p.devices, j.Devices) })), nil
+			return newMenu(slices.DeleteFunc(slices.Clone(cv.options), func(p option) bool { return !worthListing(p.devices, j.Devices) })), nil
 		}
 	}
 	w, err := o.asSubmitted(ctx, c, j)
@@ -64,23 +64,23 @@ func (o *offers) find(ctx context.Context, c spec.Cluster, j *spec.Job) (*offer,
 		return nil, err
 	}
 	if !w.blind {
-		f := newOffer(w.options)
+		f := newMenu(w.options)
 		f.warning = w.warning
 		return f, nil
 	}
 	return o.blind(ctx, c, j, w.warning)
 }
 
-// worthOffering keeps the sizes few: what was asked for, and powers of two.
-func worthOffering(devices, asked int) bool { return devices == asked || devices&(devices-1) == 0 }
+// worthListing keeps the sizes few: what was asked for, and powers of two.
+func worthListing(devices, asked int) bool { return devices == asked || devices&(devices-1) == 0 }
 
-// newOffer sorts options into ways.
-func newOffer(options []option) *offer {
+// newMenu sorts options into ways.
+func newMenu(options []option) *menu {
 	options = slices.Clone(options)
 	slices.SortStableFunc(options, func(a, b option) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.devices, b.devices), cmp.Compare(b.rate, a.rate))
 	})
-	f := &offer{}
+	f := &menu{}
 	for _, p := range options {
 		if n := len(f.ways); n == 0 || f.ways[n-1].Group != p.group || f.ways[n-1].Devices != p.devices {
 			f.ways = append(f.ways, Way{Group: p.group, Devices: p.devices, Rate: p.rate})
@@ -92,10 +92,10 @@ func newOffer(options []option) *offer {
 	return f
 }
 
-// blind offers every group that j accepts and fits into, all alike, unless the
+// blind lists every group that j accepts and fits into, all alike, unless the
 // oracle says of each that j does not run there.
-func (o *offers) blind(ctx context.Context, c spec.Cluster, j *spec.Job, warning string) (*offer, error) {
-	f := &offer{warning: warning}
+func (o *menus) blind(ctx context.Context, c spec.Cluster, j *spec.Job, warning string) (*menu, error) {
+	f := &menu{warning: warning}
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		if !accepts(j, g) || g.Count*g.Devices < j.Devices {
@@ -116,8 +116,8 @@ func (o *offers) blind(ctx context.Context, c spec.Cluster, j *spec.Job, warning
 	return f, nil
 }
 
-// place returns a grant of way k of an offer, nil if it finds no room.
-func (o *offers) place(free *scheduler.Inventory, j *spec.Job, f *offer, k int) *scheduler.Grant {
+// place returns a grant of way k of a menu, nil if it finds no room.
+func (o *menus) place(free *scheduler.Inventory, j *spec.Job, f *menu, k int) *scheduler.Grant {
 	w := f.ways[k]
 	if len(f.options[k]) > 0 {
 		for i := range f.options[k] {
