@@ -116,6 +116,9 @@ func goalQuestion(c *cli.Context) (question, error) {
 	if q.Top = c.Int("top"); c.Bool("rejected") {
 		q.TopMisses = q.Top
 	}
+	if q.going, err = readGoing(c); err != nil {
+		return q, err
+	}
 	return q, readGoal(c, &q.Request)
 }
 

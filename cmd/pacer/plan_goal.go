@@ -28,50 +28,21 @@ func goalFlags() []cli.Flag {
 
 // readGoal reads goalFlags into r.
 func readGoal(c *cli.Context, r *planner.Request) error {
+	if err := notZero(c, "min-devices", "target", "price-per-hour", "min-batch", "max-batch", "noise-scale", "initial-batch", "risk"); err != nil {
+		return err
+	}
 	g := ask.Goal{
-		Objective: c.String("objective"), TargetSamplesPerS: c.Float64("target"), MinDevices: c.Int("min-devices"), PricePerHour: c.Float64("price-per-hour"),
+		Objective: c.String("objective"), Target: c.Float64("target"), MinDevices: c.Int("min-devices"), PricePerHour: c.Float64("price-per-hour"),
 		Teaching: ask.Teaching{MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk")},
-	}
-	if c.IsSet("min-devices") {
-		if err := inRange(c, "min-devices", g.MinDevices, r.Devices); err != nil {
-			return err
-		}
-	}
-	for _, flag := range []string{"target", "price-per-hour", "noise-scale"} {
-		if v := c.Float64(flag); c.IsSet(flag) && !(v > 0 && v < 1e15) {
-			return usagef("%s: --%s %g is not positive", c.Command.Name, flag, v)
-		}
-	}
-	if err := needs(c, planner.MinDevices, "target"); err != nil {
-		return err
-	}
-	if err := needs(c, planner.Goodput, "noise-scale", "initial-batch"); err != nil {
-		return err
-	}
-	if c.IsSet("risk") && !(g.Risk > 0 && g.Risk <= 0.5) {
-		return usagef("%s: --risk %g is not in (0, 0.5]", c.Command.Name, g.Risk)
-	}
-	switch planner.Objective(g.Objective) {
-	case "", planner.Throughput, planner.Cost:
-	case planner.MinDevices:
-		if g.TargetSamplesPerS == 0 {
-			return usagef("%s: --objective min-devices needs --target SAMPLES/S", c.Command.Name)
-		}
-	case planner.Goodput:
-		if g.NoiseScale == 0 {
-			return usagef("%s: --objective goodput needs --noise-scale SAMPLES", c.Command.Name)
-		}
-	default:
-		return usagef("%s: --objective %s is not one of %v", c.Command.Name, g.Objective, planner.Objectives())
 	}
 	return asFlag(c, g.Set(r))
 }
 
-// needs reports a flag that says nothing under another objective.
-func needs(c *cli.Context, objective planner.Objective, flags ...string) error {
+// notZero reports a flag given as 0, which is what flags are that are not given.
+func notZero(c *cli.Context, flags ...string) error {
 	for _, f := range flags {
-		if c.IsSet(f) && c.String("objective") != string(objective) {
-			return usagef("%s: --%s goes with --objective %s", c.Command.Name, f, objective)
+		if c.IsSet(f) && (c.Value(f) == 0 || c.Value(f) == 0.0) {
+			return usagef("%s: --%s 0 is not positive", c.Command.Name, f)
 		}
 	}
 	return nil
@@ -89,36 +60,26 @@ func moveFlags() []cli.Flag {
 	}
 }
 
+// readGoing reads moveFlags.
+func readGoing(c *cli.Context) (ask.Going, error) {
+	g := ask.Going{From: c.String("from"), To: c.String("to"), Remaining: c.Float64("remaining"), RestartS: c.Float64("restart-s"),
+		StorageGBytes: c.Float64("storage-gbytes"), InPlace: c.Bool("in-place")}
+	if err := notZero(c, "remaining", "restart-s", "storage-gbytes"); err != nil {
+		return g, err
+	}
+	err := g.Check()
+	var bad *ask.FieldError
+	if errors.As(err, &bad) && bad.Err != nil {
+		return g, usagef("%s: %s: %w", c.Command.Name, flagOf(bad.Field), bad.Err)
+	}
+	return g, asFlag(c, err)
+}
+
 // move answers the question of moveFlags about going over to the best plan, or to
 // the one of --to; nil if it is not asked.
 func (q *question) move(c *cli.Context, best spec.Config) (*ask.MoveRow, error) {
-	if c.String("from") == "" {
-		for _, f := range []string{"to", "remaining", "restart-s", "storage-gbytes", "in-place"} {
-			if c.IsSet(f) {
-				return nil, usagef("%s: --%s needs --from PLAN, what the job runs by", c.Command.Name, f)
-			}
-		}
-		return nil, nil
-	}
-	for _, f := range []string{"restart-s", "storage-gbytes"} {
-		if v := c.Float64(f); c.IsSet(f) && !(v > 0 && v < 1e9) {
-			return nil, usagef("%s: --%s %g is not positive", c.Command.Name, f, v)
-		}
-	}
-	if v := c.Float64("remaining"); c.IsSet("remaining") && !(v > 0 && v < 1e18) {
-		return nil, usagef("%s: --remaining %g is not a positive number of samples", c.Command.Name, v)
-	}
-	if !(c.Float64("remaining") > 0) {
-		return nil, usagef("%s: --from needs --remaining SAMPLES, how many are still to be trained", c.Command.Name)
-	}
-	g := ask.Going{From: c.String("from"), To: c.String("to"), Remaining: c.Float64("remaining"), RestartS: c.Float64("restart-s"),
-		StorageGBytes: c.Float64("storage-gbytes"), InPlace: c.Bool("in-place")}
-	m, err := g.Move(best)
-	var bad *ask.FieldError
-	if errors.As(err, &bad) {
-		return nil, usagef("%s: --%s: %v", c.Command.Name, bad.Field, bad.Err)
-	}
-	if err != nil {
+	m, err := q.going.Move(best)
+	if m == nil || err != nil {
 		return nil, err
 	}
 	if a, b := m.From.Plan.GlobalBatch(), m.To.Plan.GlobalBatch(); a != b {

@@ -63,7 +63,8 @@ type question struct {
 	planner.Request
 	planner   *planner.Planner
 	predictor perfmodel.Predictor
-	family    string // of predictor
+	family    string    // of predictor
+	going     ask.Going // whether a running job should go over to the best plan
 }
 
 // newQuestion reads the question flags; the device count is the caller's.
@@ -135,13 +136,16 @@ func askedFor(c *cli.Context) (ask.Question, error) {
 	return q, err
 }
 
+// flagOf is the flag a field of a question is read from.
+func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
+
 // asFlag names the flag a field of a question is read from.
 func asFlag(c *cli.Context, err error) error {
 	var bad *ask.FieldError
 	if !errors.As(err, &bad) || bad.Err != nil {
 		return err
 	}
-	return usagef("%s: %s", c.Command.Name, bad.Named("--"+strings.ReplaceAll(bad.Field, "_", "-")))
+	return usagef("%s: %s", c.Command.Name, bad.Named(flagOf))
 }
 
 func inRange(c *cli.Context, flag string, n, most int) error {

@@ -19,7 +19,7 @@ type Explainer interface {
 func ExplainerOf(p perfmodel.Predictor, by string) (Explainer, error) {
 	e, ok := p.(Explainer)
 	if !ok {
-		return nil, &FieldError{Field: "explain", Value: true, Why: fmt.Sprintf("is not possible: a model of family %s cannot say where the time goes; --family analytic and hybrid can", by)}
+		return nil, &FieldError{Field: "explain", Value: true, Why: fmt.Sprintf("is not possible: a model of family %s cannot say where the time goes; {family} analytic and hybrid can", by)}
 	}
 	return e, nil
 }

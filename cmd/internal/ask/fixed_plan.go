@@ -56,7 +56,7 @@ func layout(plan spec.Plan, perNode int, f Fixed) (int, spec.Shape, error) {
 		return 0, shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, the plan needs %d", shape.Total(), n)}
 	}
 	if shape.Most() > perNode {
-		return 0, shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices on one node, the node holds %d; --per-node changes that", shape.Most(), perNode)}
+		return 0, shape, &FieldError{Field: "shape", Value: shape.Devices, Why: fmt.Sprintf("has %d devices on one node, the node holds %d; {per_node} changes that", shape.Most(), perNode)}
 	}
 	return n, shape, nil
 }

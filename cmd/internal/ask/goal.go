@@ -3,6 +3,7 @@ package ask
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -29,22 +30,93 @@ type Teaching struct {
 	Risk         float64 `json:"risk,omitempty" exclusiveMinimum:"0" maximum:"0.5" doc:"Compare plans by the speed they fall short of with this probability, not by the median."`
 }
 
-// Set writes g into r, which has everything else. The planner checks it.
+// Set writes g into r, which has everything else. Errors are *FieldError.
 func (g *Goal) Set(r *planner.Request) error {
-	if g.MaxBatch > 0 || g.MinBatch > 0 {
-		if r.GlobalBatch > 0 {
-			return &FieldError{Field: "global_batch", Value: r.GlobalBatch, Why: ", but min_batch or max_batch leave it free"}
-		}
-		if g.MinBatch < 1 || g.MaxBatch < g.MinBatch || g.MaxBatch > MaxBatch {
-			return &FieldError{Field: "max_batch", Value: g.MaxBatch, Why: "and min_batch must bound the global batch from both sides"}
+	for _, err := range []error{g.checkObjective(), g.checkFigures(), g.checkBatch(r.GlobalBatch)} {
+		if err != nil {
+			return err
 		}
 	}
-	if g.Target > 0 && g.TargetSamplesPerS > 0 && g.Target != g.TargetSamplesPerS {
-		return &FieldError{Field: "target", Value: g.Target, Why: fmt.Sprintf("and target_samples_per_s %g are the same thing: give one of them", g.TargetSamplesPerS)}
+	if g.MinDevices != 0 {
+		if err := InRange("min_devices", g.MinDevices, r.Devices); err != nil {
+			return err
+		}
 	}
 	r.Objective, r.TargetThroughput, r.MinDevices = planner.Objective(g.Objective), cmp.Or(g.TargetSamplesPerS, g.Target), g.MinDevices
 	r.PricePerHour, r.MinBatch, r.MaxBatch = g.PricePerHour, g.MinBatch, g.MaxBatch
 	r.NoiseScale, r.InitialBatch, r.Risk = g.NoiseScale, g.InitialBatch, g.Risk
+	return nil
+}
+
+// checkObjective reports an objective there is none of, or without what it is
+// about, and what says nothing under the objective.
+func (g *Goal) checkObjective() error {
+	is := cmp.Or(planner.Objective(g.Objective), planner.Throughput)
+	if !slices.Contains(planner.Objectives(), is) {
+		return &FieldError{Field: "objective", Value: g.Objective, Why: fmt.Sprintf("is not one of %v", planner.Objectives())}
+	}
+	for _, f := range [...]struct {
+		name  string
+		value any
+		given bool
+		with  planner.Objective
+	}{
+		{"target", g.Target, g.Target != 0, planner.MinDevices},
+		{"target_samples_per_s", g.TargetSamplesPerS, g.TargetSamplesPerS != 0, planner.MinDevices},
+		{"noise_scale", g.NoiseScale, g.NoiseScale != 0, planner.Goodput},
+		{"initial_batch", g.InitialBatch, g.InitialBatch != 0, planner.Goodput},
+	} {
+		if f.given && is != f.with {
+			return &FieldError{Field: f.name, Value: f.value, Why: fmt.Sprintf("goes with {objective} %s, and this one is %s: change it, or leave {%s} out", f.with, is, f.name)}
+		}
+	}
+	switch {
+	case is == planner.MinDevices && g.Target == 0 && g.TargetSamplesPerS == 0:
+		return &FieldError{Field: "objective", Value: is, Why: "needs {target}, how many samples/s to reach"}
+	case is == planner.Goodput && g.NoiseScale == 0:
+		return &FieldError{Field: "objective", Value: is, Why: "needs {noise_scale}, the gradient noise scale in samples"}
+	}
+	return nil
+}
+
+// maxFigure bounds targets, prices and noise scales.
+const maxFigure = 1e15
+
+// checkFigures reports a figure out of range, and a target given twice.
+func (g *Goal) checkFigures() error {
+	for _, f := range [...]struct {
+		name  string
+		value float64
+	}{{"target", g.Target}, {"target_samples_per_s", g.TargetSamplesPerS}, {"price_per_hour", g.PricePerHour}, {"noise_scale", g.NoiseScale}} {
+		if f.value != 0 && !(f.value > 0 && f.value <= maxFigure) {
+			return &FieldError{Field: f.name, Value: f.value, Why: fmt.Sprintf("is not above 0 and at most %g", maxFigure)}
+		}
+	}
+	if g.Risk != 0 && !(g.Risk > 0 && g.Risk <= 0.5) {
+		return &FieldError{Field: "risk", Value: g.Risk, Why: "is not in (0, 0.5]"}
+	}
+	if g.Target > 0 && g.TargetSamplesPerS > 0 && g.Target != g.TargetSamplesPerS {
+		return &FieldError{Field: "target", Value: g.Target, Why: fmt.Sprintf("and {target_samples_per_s} %g are the same thing: give one of them", g.TargetSamplesPerS)}
+	}
+	return nil
+}
+
+// checkBatch reports a global batch that is both given, if it is not 0, and
+// free, or free without bounds.
+func (g *Goal) checkBatch(given int) error {
+	if g.InitialBatch != 0 {
+		if err := InRange("initial_batch", g.InitialBatch, MaxBatch); err != nil {
+			return err
+		}
+	}
+	switch {
+	case g.MinBatch == 0 && g.MaxBatch == 0:
+		return nil
+	case given > 0:
+		return &FieldError{Field: "global_batch", Value: given, Why: ", but {min_batch} or {max_batch} leave it free"}
+	case g.MinBatch < 1 || g.MaxBatch < g.MinBatch || g.MaxBatch > MaxBatch:
+		return &FieldError{Field: "max_batch", Value: g.MaxBatch, Why: "and {min_batch} must bound the global batch from both sides"}
+	}
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package ask
 
 import (
+	"fmt"
+
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -31,8 +33,16 @@ func (g *Going) Check() error {
 			return &FieldError{Field: f.name, Value: f.plan, Err: err}
 		}
 	}
-	if !(g.Remaining > 0) {
-		return &FieldError{Field: "from", Value: g.From, Why: "needs remaining, how many samples are still to be trained"}
+	if g.Remaining == 0 {
+		return &FieldError{Field: "from", Value: g.From, Why: "needs {remaining}, how many samples are still to be trained"}
+	}
+	for _, f := range [...]struct {
+		name        string
+		value, most float64
+	}{{"remaining", g.Remaining, 1e18}, {"restart_s", g.RestartS, 1e9}, {"storage_gbytes", g.StorageGBytes, 1e9}} {
+		if !(f.value >= 0 && f.value <= f.most) {
+			return &FieldError{Field: f.name, Value: f.value, Why: fmt.Sprintf("is not above 0 and at most %g", f.most)}
+		}
 	}
 	return nil
 }
@@ -46,7 +56,7 @@ func (g *Going) alone() error {
 	}{{"to", g.To, g.To != ""}, {"remaining", g.Remaining, g.Remaining != 0}, {"restart_s", g.RestartS, g.RestartS != 0},
 		{"storage_gbytes", g.StorageGBytes, g.StorageGBytes != 0}, {"in_place", g.InPlace, g.InPlace}} {
 		if f.given {
-			return &FieldError{Field: f.name, Value: f.value, Why: "goes with from, the plan the job runs as"}
+			return &FieldError{Field: f.name, Value: f.value, Why: "goes with {from}, the plan the job runs as"}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ const (
 type FieldError struct {
 	Field string // as in the JSON of Question, such as global_batch
 	Value any
-	Why   string // goes on after the value: "is not in 1..8", ", but ..."
+	Why   string // goes on after the value: "is not in 1..8", ", but ..."; other fields are in braces
 	// NoAnswer is true where the question is well put and there is nothing to
 	// answer it with.
 	NoAnswer bool
@@ -56,15 +57,19 @@ func (e *FieldError) Error() string {
 	if e.Err != nil {
 		return e.Err.Error()
 	}
-	return e.Named(e.Field)
+	return e.Named(func(field string) string { return field })
 }
 
-// Named is Error with the field called by another name.
-func (e *FieldError) Named(field string) string {
-	if strings.HasPrefix(e.Why, ",") {
-		return fmt.Sprintf("%s %v%s", field, e.Value, e.Why)
+// otherField matches a field in the Why of a FieldError.
+var otherField = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// Named is Error with fields called by other names.
+func (e *FieldError) Named(name func(field string) string) string {
+	why := otherField.ReplaceAllStringFunc(e.Why, func(field string) string { return name(strings.Trim(field, "{}")) })
+	if strings.HasPrefix(why, ",") {
+		return fmt.Sprintf("%s %v%s", name(e.Field), e.Value, why)
 	}
-	return fmt.Sprintf("%s %v %s", field, e.Value, e.Why)
+	return fmt.Sprintf("%s %v %s", name(e.Field), e.Value, why)
 }
 
 func (e *FieldError) Unwrap() error { return e.Err }

@@ -43,7 +43,7 @@ func (s *Space) Enumerate(precision string) (e planner.Enumerate, err error) {
 		return e, err
 	}
 	if len(s.Precisions) > 0 && precision != "" {
-		return e, &FieldError{Field: "precisions", Value: strings.Join(s.Precisions, ","), Why: fmt.Sprintf("are those to choose from, but precision %s names one format: give one of the two", precision)}
+		return e, &FieldError{Field: "precisions", Value: strings.Join(s.Precisions, ","), Why: fmt.Sprintf("are those to choose from, but {precision} %s names one format: give one of the two", precision)}
 	}
 	e.Schedules, err = oneOf("schedule", typed[spec.Schedule](s.Schedule), spec.Schedules()...)
 	return e, err

@@ -45,7 +45,7 @@ func (a *Axes) Planner(interGbps float64) (out planner.Axes, err error) {
 		return out, err
 	}
 	if len(a.NetworkGbps) > 0 && interGbps != 0 {
-		return out, &FieldError{Field: "inter_node_gbps", Value: interGbps, Why: "and the list of networks both say how fast the network is: give one"}
+		return out, &FieldError{Field: "inter_node_gbps", Value: interGbps, Why: "and {network_gbps} both say how fast the network is: give one"}
 	}
 	out.CPUs = ascending(a.CPUs)
 	for _, v := range ascending(a.HostGiB) {
