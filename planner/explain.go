@@ -40,7 +40,7 @@ func (e *InfeasibleError) Error() string {
 func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
 
 // infeasible returns the InfeasibleError for a normal request that nothing
-// answers, or what kept it from being answered.
+// answers, or what kept it from being answered or explained.
 func (pl *Planner) infeasible(ctx context.Context, r Request) error {
 	s := pl.newSearch(ctx, &r, func(*candidate) {})
 	if err := s.sweep(); err != nil {
@@ -67,6 +67,9 @@ func (pl *Planner) infeasible(ctx context.Context, r Request) error {
 	default:
 		out.Why = pl.noCandidate(ctx, r.at(r.Devices, r.MinBatch))
 	}
+	if err := ctx.Err(); err != nil {
+		return err // what was found may not be all there is
+	}
 	return out
 }
 
@@ -92,7 +95,7 @@ func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
 	if r.Plan != nil || r.Shape.Devices != "" {
 		return why
 	}
-	for d := 1; d <= 64; d++ {
+	for d := 1; d <= 64 && ctx.Err() == nil; d++ {
 		for _, n := range [2]int{r.Devices - d, r.Devices + d} {
 			at := r
 			if at.Devices = n; n < 1 || n > maxDevices {
@@ -121,12 +124,12 @@ func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *s
 
 // moreDevices returns the smallest number found of more devices than r asks about
 // on which something fits, 0 if there is none: doubling, up to 64 times as many,
-// and then down again in whole nodes.
+// and then down again in whole nodes. The number means nothing once ctx has ended.
 func (pl *Planner) moreDevices(ctx context.Context, r Request) int {
 	r = r.at(r.Devices, r.MinBatch)
 	r.Shape.Devices = ""
 	low := r.Devices
-	for high := 2 * low; high <= min(64*r.Devices, maxDevices); low, high = high, 2*high {
+	for high := 2 * low; high <= min(64*r.Devices, maxDevices) && ctx.Err() == nil; low, high = high, 2*high {
 		if !pl.anyFits(ctx, r.at(high, r.MinBatch)) {
 			continue
 		}
@@ -134,7 +137,7 @@ func (pl *Planner) moreDevices(ctx context.Context, r Request) int {
 		if low >= r.PerNode {
 			step = ((high-low)/r.PerNode/remedySteps + 1) * r.PerNode
 		}
-		for n := low - low%step + step; n < high; n += step {
+		for n := low - low%step + step; n < high && ctx.Err() == nil; n += step {
 			if pl.anyFits(ctx, r.at(n, r.MinBatch)) {
 				return n
 			}

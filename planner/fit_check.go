@@ -136,8 +136,8 @@ func (pl *Planner) onMoreDevices(ctx context.Context, r Request) ([]Fix, error) 
 		return nil, err
 	}
 	n := pl.moreDevices(ctx, r)
-	if n == 0 {
-		return nil, ctx.Err()
+	if err := ctx.Err(); err != nil || n == 0 {
+		return nil, err
 	}
 	best, err := pl.Best(ctx, r.at(n, r.MinBatch))
 	return []Fix{{plural(n, "device"), best}}, err

@@ -1,7 +1,9 @@
 package planner_test
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"math"
 	"strings"
 	"testing"
@@ -71,5 +73,71 @@ func TestFitCheckOfAnIllegalPlan(t *testing.T) {
 	r.Plan = &spec.Plan{TP: 7, DP: 1, AccumSteps: 8}
 	if _, err := planner.New(analytic(t), planner.Options{}).FitCheck(t.Context(), r); !errors.Is(err, planner.ErrInfeasible) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// spied is a space that says which numbers of devices it is asked about.
+type spied struct {
+	planner.Space
+	asked func(devices int)
+}
+
+func (s spied) Configs(ctx context.Context, r planner.Request) iter.Seq[spec.Config] {
+	s.asked(r.Devices)
+	return s.Space.Configs(ctx, r)
+}
+
+// Whoever has gone does not wait for what would help: the search for it stops,
+// and does not pass for one that found nothing.
+func TestDiagnosisIsInterrupted(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, *planner.Planner, planner.Request) error{
+		"Best":  func(c context.Context, pl *planner.Planner, r planner.Request) error { return second(pl.Best(c, r)) },
+		"Curve": func(c context.Context, pl *planner.Planner, r planner.Request) error { return second(pl.Curve(c, r)) },
+		"FitCheck": func(c context.Context, pl *planner.Planner, r planner.Request) error {
+			return second(pl.FitCheck(c, r))
+		},
+	} {
+		for _, at := range []int{16, 32, 64} { // while 2, 4 or 8 times as many devices are tried
+			r := request(8, 512)
+			r.Model = testModel(96, 12288, 96) // 175 B parameters
+			r.Accelerator = testAccelerator(16)
+			going, cancel := context.WithCancel(ctx)
+			after := 0
+			pl := planner.New(analytic(t), planner.Options{Space: spied{planner.Enumerate{Offload: []spec.Offload{spec.OffloadNone}}, func(n int) {
+				if going.Err() != nil {
+					after++
+				}
+				if n == at {
+					cancel()
+				}
+			}}})
+			err := ask(going, pl, r)
+			if !errors.Is(err, context.Canceled) || errors.Is(err, planner.ErrInfeasible) {
+				t.Errorf("%s interrupted at %d devices: %v", name, at, err)
+			}
+			if after > 0 {
+				t.Errorf("%s interrupted at %d devices asked about %d more", name, at, after)
+			}
+			cancel()
+		}
+	}
+}
+
+// The same where not even a plan is legal, and the nearest number of devices with
+// one is looked for.
+func TestDiagnosisOfNoPlanIsInterrupted(t *testing.T) {
+	going, cancel := context.WithCancel(ctx)
+	defer cancel()
+	after := 0
+	pl := planner.New(analytic(t), planner.Options{Space: spied{planner.NewMeasured(nil), func(n int) {
+		if going.Err() != nil {
+			after++
+		}
+		if n == 9 {
+			cancel()
+		}
+	}}})
+	if _, err := pl.Best(going, request(8, 32)); !errors.Is(err, context.Canceled) || after > 0 {
+		t.Errorf("%v, and %d more numbers of devices were asked about", err, after)
 	}
 }
