@@ -25,54 +25,102 @@ type chart struct {
 }
 
 // jctChart returns, for each run, the share of the admitted jobs that count
-// which finished within x seconds of their submission. The x values are evenly
-// spaced in log(x) from the shortest completion time to the longest; each share
-// is exact. ok is false when no job finished.
+// which finished within x seconds of their submission. ok is false when no job
+// finished.
 func jctChart(results []*sim.Result, score Score) (c chart, ok bool) {
-	jcts := make([][]time.Duration, len(results))
-	shortest, longest := time.Duration(math.MaxInt64), time.Duration(0)
+	return cdfChart(results, func(r *sim.Result) sample { return sample{secondsOf(finishedJCT(r, score)), admitted(r, score)} })
+}
+
+// delayChart returns, for each run, the share of the admitted jobs that count
+// which first got devices within x seconds of their submission. ok is false when
+// no job had to wait.
+func delayChart(results []*sim.Result, score Score) (c chart, ok bool) {
+	return cdfChart(results, func(r *sim.Result) sample { return sample{secondsOf(delays(r, score)), admitted(r, score)} })
+}
+
+// rhoChart returns, for each run, the share of the admitted jobs that count whose
+// finish-time fairness is at most x: isolatedTimes has the definition. Jobs of
+// which it is not known are left out, those that did not finish are not. ok is
+// false when it is known of no job.
+func rhoChart(results []*sim.Result, score Score) (c chart, ok bool) {
+	return cdfChart(results, func(r *sim.Result) sample {
+		values := rhos(r, score)
+		return sample{values, len(values) + Summarize(r, score).Unfinished}
+	})
+}
+
+// admitted counts the jobs that count and were not rejected.
+func admitted(r *sim.Result, score Score) int {
+	s := Summarize(r, score)
+	return s.Finished + s.Unfinished
+}
+
+// sample is some values, ascending and at least 0, of a whole that may have more
+// members.
+type sample struct {
+	values []float64
+	whole  int
+}
+
+// cdfChart returns, for each run, the share of its whole with a value of at most
+// x. The x are evenly spaced in log(x) from the least positive value to the
+// largest; each share is exact. ok is false when there is no positive value.
+func cdfChart(results []*sim.Result, of func(*sim.Result) sample) (c chart, ok bool) {
+	samples := make([]sample, len(results))
+	least, most := math.Inf(1), 0.0
 	for i, r := range results {
-		jcts[i] = finishedJCT(r, score)
-		if n := len(jcts[i]); n > 0 {
-			shortest, longest = min(shortest, jcts[i][0]), max(longest, jcts[i][n-1])
+		samples[i] = of(r)
+		values := samples[i].values
+		if n := len(values); n > 0 {
+			most = max(most, values[n-1])
+		}
+		if k := sort.Search(len(values), func(k int) bool { return values[k] > 0 }); k < len(values) {
+			least = min(least, values[k])
 		}
 	}
-	if longest == 0 {
+	if most == 0 {
 		return chart{}, false
 	}
-	grid := logGrid(max(shortest, time.Millisecond), max(longest, time.Millisecond))
+	grid := logGrid(max(least, 1e-3), max(most, 1e-3))
 	for _, x := range grid {
-		c.X = append(c.X, seconds(x))
+		c.X = append(c.X, Number(x))
 	}
-	for i, r := range results {
-		admitted := Summarize(r, score)
-		c.Lines = append(c.Lines, shares(jcts[i], grid, admitted.Finished+admitted.Unfinished))
+	for _, s := range samples {
+		c.Lines = append(c.Lines, shares(s.values, grid, s.whole))
 	}
 	return c, true
 }
 
-// shares returns, for each x, the number of ascending ds that are at most x as
+func secondsOf(ds []time.Duration) []float64 {
+	out := make([]float64, len(ds))
+	for i, d := range ds {
+		out[i] = d.Seconds()
+	}
+	return out
+}
+
+// shares returns, for each x, the number of ascending values that are at most x as
 // a share of n.
-func shares(ds, xs []time.Duration, n int) []Number {
+func shares(values, xs []float64, n int) []Number {
 	out := make([]Number, len(xs))
 	for i, x := range xs {
-		at := sort.Search(len(ds), func(k int) bool { return ds[k] > x })
+		at := sort.Search(len(values), func(k int) bool { return values[k] > x })
 		out[i] = round(Number(float64(at)/float64(n)), 5)
 	}
 	return out
 }
 
-// logGrid returns ascending, distinct times, evenly spaced in their logarithm,
+// logGrid returns ascending, distinct values, evenly spaced in their logarithm,
 // from just below lo to just above hi, to four digits.
-func logGrid(lo, hi time.Duration) []time.Duration {
-	from, to := math.Log(lo.Seconds()*0.98), math.Log(hi.Seconds()*1.02)
-	var out []time.Duration
+func logGrid(lo, hi float64) []float64 {
+	from, to := math.Log(lo*0.98), math.Log(hi*1.02)
+	var out []float64
 	for i := range cdfPoints {
 		x := math.Exp(from + (to-from)*float64(i)/(cdfPoints-1))
 		unit := math.Pow(10, math.Floor(math.Log10(x))-3)
-		d := time.Duration(math.Round(math.Round(x/unit) * unit * 1e9))
-		if len(out) == 0 || d > out[len(out)-1] {
-			out = append(out, d)
+		x = math.Round(math.Round(x/unit)*unit*1e9) / 1e9
+		if len(out) == 0 || x > out[len(out)-1] {
+			out = append(out, x)
 		}
 	}
 	return out
@@ -83,7 +131,7 @@ func logGrid(lo, hi time.Duration) []time.Duration {
 func usageChart(results []*sim.Result, of func(*sim.Result, sim.Usage) float64) (c chart, ok bool) {
 	var last time.Duration
 	for _, r := range results {
-		last = max(last, runEnd(r))
+		last = max(last, RunEnd(r))
 	}
 	if last <= 0 {
 		return chart{}, false
@@ -100,8 +148,8 @@ func usageChart(results []*sim.Result, of func(*sim.Result, sim.Usage) float64) 
 	return c, true
 }
 
-// runEnd returns the last time r knows about.
-func runEnd(r *sim.Result) time.Duration {
+// RunEnd returns the last time r knows about.
+func RunEnd(r *sim.Result) time.Duration {
 	var end time.Duration
 	if n := len(r.Usage); n > 0 {
 		end = r.Usage[n-1].At
@@ -119,7 +167,7 @@ func runEnd(r *sim.Result) time.Duration {
 // those after it are undefined.
 func stepMeans(r *sim.Result, step time.Duration, n int, of func(sim.Usage) float64) []Number {
 	sums := make([]float64, n)
-	end := runEnd(r)
+	end := RunEnd(r)
 	for i, u := range r.Usage {
 		until := end
 		if i+1 < len(r.Usage) {

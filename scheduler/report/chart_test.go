@@ -61,7 +61,7 @@ func TestUsageChartKeepsTheIntegral(t *testing.T) {
 			t.Fatalf("%v, %d steps", ok, len(c.X))
 		}
 		var got, want float64
-		end := runEnd(r).Seconds()
+		end := RunEnd(r).Seconds()
 		for i, y := range c.Lines[0] {
 			if y < 0 || y > 1 {
 				t.Fatalf("share %v", y)
@@ -128,11 +128,11 @@ func BenchmarkWriteHTML(b *testing.B) {
 	}
 }
 
-func BenchmarkWriteJobsCSV(b *testing.B) {
+func BenchmarkWriteJobs(b *testing.B) {
 	r := []*sim.Result{many(100_000)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := WriteJobsCSV(io.Discard, r, Score{}); err != nil {
+		if err := WriteJobs(io.Discard, CSV, r, Score{}); err != nil {
 			b.Fatal(err)
 		}
 	}

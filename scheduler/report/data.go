@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
-
-	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 // WriteJSON writes {"runs":[...]}, one Summary each, undefined figures as null.
@@ -29,12 +27,12 @@ func WriteCSV(w io.Writer, runs []Summary) error {
 	c := csv.NewWriter(w)
 	err := c.Write([]string{"policy", "jobs", "finished", "unfinished", "rejected",
 		"avg_jct_s", "median_jct_s", "p99_jct_s", "makespan_s", "device_hours", "restarts", "preemptions", "elapsed_s",
-		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled"})
+		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s"})
 	for _, s := range runs {
 		if err != nil {
 			return err
 		}
-		err = c.Write(append(summaryFields(s), lookupFields(s.Lookups)...))
+		err = c.Write(append(append(summaryFields(s), lookupFields(s.Lookups)...), s.AvgDelay.String()))
 	}
 	c.Flush()
 	if err != nil {
@@ -55,42 +53,4 @@ func lookupFields(l *Lookups) []string {
 		return []string{"", "", ""}
 	}
 	return []string{strconv.Itoa(l.Exact), strconv.Itoa(l.Interpolated), strconv.Itoa(l.Modelled)}
-}
-
-// WriteJobsCSV writes one row per job that counts, run after run. start_s is
-// empty for a job that never held devices, end_s and jct_s for one that did not
-// finish.
-func WriteJobsCSV(w io.Writer, results []*sim.Result, score Score) error {
-	c := csv.NewWriter(w)
-	err := c.Write([]string{"policy", "job_id", "submit_s", "start_s", "end_s", "jct_s", "restarts", "device_s"})
-	if err != nil {
-		return err
-	}
-	row := make([]string, 8)
-	for _, r := range results {
-		for _, j := range r.Jobs {
-			if !score.Has(j.Job.ID) {
-				continue
-			}
-			jobFields(row, r.Policy, j)
-			if err := c.Write(row); err != nil {
-				return err
-			}
-		}
-	}
-	c.Flush()
-	return c.Error()
-}
-
-func jobFields(row []string, policy string, j sim.JobRecord) {
-	start, end, jct := "", "", ""
-	if j.Finished || j.Attained > 0 {
-		start = Seconds(j.Start)
-	}
-	if j.Finished {
-		end, jct = Seconds(j.End), Seconds(j.JCT())
-	}
-	row[0], row[1], row[2] = policy, string(j.Job.ID), Seconds(j.Job.Submit)
-	row[3], row[4], row[5] = start, end, jct
-	row[6], row[7] = strconv.Itoa(j.Restarts), Number(j.Attained).String()
 }

@@ -23,12 +23,12 @@ func jobsOf(t *testing.T, text string) []JobRow {
 	return rows
 }
 
-// TestReadJobsCSV: what WriteJobsCSV writes is read back.
+// TestReadJobsCSV: what WriteJobs writes is read back.
 func TestReadJobsCSV(t *testing.T) {
 	r := result("fifo", 1, 50, 8, false)
 	r.Jobs[3].Finished = false
 	var b bytes.Buffer
-	if err := WriteJobsCSV(&b, []*sim.Result{r}, Score{}); err != nil {
+	if err := WriteJobs(&b, CSV, []*sim.Result{r}, Score{}); err != nil {
 		t.Fatal(err)
 	}
 	var want []JobRow

@@ -1,8 +1,10 @@
 // Package report turns simulated runs into figures: summaries, per-job rows,
 // tables and a page of charts.
 //
-// Start with summary.go, which says what each figure means; table.go, csv.go
-// and html.go write it out.
+// Start with summary.go, which says what each figure means; table.go, data.go
+// and html.go write it out. jobs.go and events.go have the columns of files with a
+// row per job or event (FORMAT.md), fairness.go the definition of rho, gantt.go who
+// held which devices.
 //
 // A Score says which jobs count. Simulated times are seconds since the trace
 // began, written exactly to the nanosecond. Everything written is a function of

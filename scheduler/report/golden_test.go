@@ -79,8 +79,8 @@ func TestGolden(t *testing.T) {
 		{"runs.json", func() error { return WriteJSON(&b, SummarizeAll(small(), Score{})) }},
 		{"runs.csv", func() error { return WriteCSV(&b, SummarizeAll(small(), Score{})) }},
 		{"runs_scored.json", func() error { return WriteJSON(&b, SummarizeAll(small(), Score{First: "5", Last: "6"})) }},
-		{"jobs.csv", func() error { return WriteJobsCSV(&b, small(), Score{}) }},
-		{"jobs_scored.csv", func() error { return WriteJobsCSV(&b, small(), Score{First: "3", Last: "4"}) }},
+		{"jobs.csv", func() error { return WriteJobs(&b, CSV, small(), Score{}) }},
+		{"jobs_scored.csv", func() error { return WriteJobs(&b, CSV, small(), Score{First: "3", Last: "4"}) }},
 		{"page.html", func() error {
 			// The page without what never changes: style and scripts.
 			p := newPage(HTMLInput{

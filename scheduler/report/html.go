@@ -13,6 +13,7 @@ import (
 type HTMLInput struct {
 	Title   string        // "" = "Simulated schedules"
 	Results []*sim.Result // shown in this order
+	Gantts  []*Gantt      // of the results, in their order; nil, or nil for one, = not drawn
 	Score   Score         // the jobs that count
 	Facts   []Fact        // how the runs came about, shown in this order; those with an empty value are not
 	Notes   []string      // sentences for the fine print
@@ -23,10 +24,10 @@ type HTMLInput struct {
 type Fact struct{ Name, Value string }
 
 // WriteHTML writes one self-contained page: a table with a row per run, the
-// distribution of job completion times, utilisation and waiting jobs over time,
-// and the fine print. It needs no network and reads no other file; without
-// scripts the table still shows. Its size does not grow with the number of
-// jobs.
+// distributions of job completion times, queueing delays and finish-time fairness,
+// utilisation and waiting jobs over time, who held which devices, and the fine
+// print. It needs no network and reads no other file; without scripts the tables
+// still show. Its size is bounded, whatever the number of jobs and devices.
 func WriteHTML(w io.Writer, in HTMLInput) error {
 	return pageTemplate.Execute(w, newPage(in))
 }
@@ -52,6 +53,7 @@ type page struct {
 	Title, Score string
 	Head         []summaryColumn
 	Rows         []pageRow
+	Fairness     []fairnessRow // empty when it is known of no job
 	Charts       pageCharts
 	Facts        []Fact
 	Notes        []string
@@ -77,8 +79,12 @@ type pageWarning struct {
 type pageCharts struct {
 	Policies []string `json:"policies"`
 	JCT      *chart   `json:"jct"` // nil when there is nothing to draw
+	Delay    *chart   `json:"delay"`
+	Rho      *chart   `json:"rho"`
 	Used     *chart   `json:"used"`
 	Waiting  *chart   `json:"waiting"`
+	// Gantts are by policy, nil where there is nothing to draw.
+	Gantts []*ganttChart `json:"gantts"`
 }
 
 func newPage(in HTMLInput) *page {
@@ -93,6 +99,7 @@ func newPage(in HTMLInput) *page {
 	}
 	p.fillTable(SummarizeAll(in.Results, in.Score))
 	p.Charts = newCharts(in)
+	p.fillFairness(in)
 	return p
 }
 
@@ -114,19 +121,35 @@ func (p *page) fillTable(runs []Summary) {
 	}
 }
 
+func (p *page) fillFairness(in HTMLInput) {
+	if p.Charts.Rho == nil {
+		return
+	}
+	for i, r := range in.Results {
+		p.Fairness = append(p.Fairness, newFairnessRow(r, in.Score, i%pageparts.Colors+1))
+	}
+}
+
 func newCharts(in HTMLInput) pageCharts {
 	var out pageCharts
 	for _, r := range in.Results {
 		out.Policies = append(out.Policies, r.Policy)
 	}
-	if c, ok := jctChart(in.Results, in.Score); ok {
-		out.JCT = &c
+	one := func(c chart, ok bool) *chart {
+		if !ok {
+			return nil
+		}
+		return &c
 	}
-	if c, ok := usageChart(in.Results, heldShare); ok {
-		out.Used = &c
-	}
-	if c, ok := usageChart(in.Results, waitingJobs); ok {
-		out.Waiting = &c
+	out.JCT, out.Delay, out.Rho = one(jctChart(in.Results, in.Score)), one(delayChart(in.Results, in.Score)), one(rhoChart(in.Results, in.Score))
+	out.Used, out.Waiting = one(usageChart(in.Results, heldShare)), one(usageChart(in.Results, waitingJobs))
+	for i := range in.Results {
+		out.Gantts = append(out.Gantts, nil)
+		if i < len(in.Gantts) {
+			if c, ok := in.Gantts[i].chart(pageBars / len(in.Results)); ok {
+				out.Gantts[i] = &c
+			}
+		}
 	}
 	return out
 }

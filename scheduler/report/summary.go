@@ -29,6 +29,7 @@ type Summary struct {
 
 	MaxJCT      Number   `json:"max_jct_s"`
 	Utilisation Number   `json:"utilisation"`       // share of the cluster's device-seconds held, by any job, within Makespan
+	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that ever held devices
 	Lookups     *Lookups `json:"lookups,omitempty"` // nil when the truth counted none
 	Warnings    []string `json:"warnings,omitempty"`
 }
@@ -46,7 +47,7 @@ func Summarize(r *sim.Result, score Score) Summary {
 	s := Summary{
 		Policy: r.Policy, Elapsed: seconds(r.Elapsed), Warnings: slices.Clone(r.Warnings),
 		AvgJCT: Undefined(), MedianJCT: Undefined(), P99JCT: Undefined(), MaxJCT: Undefined(),
-		Makespan: Undefined(), Utilisation: Undefined(),
+		Makespan: Undefined(), Utilisation: Undefined(), AvgDelay: Undefined(),
 	}
 	if r.Lookups != (sim.Lookups{}) {
 		s.Lookups = &Lookups{r.Lookups.Exact, r.Lookups.Interpolated, r.Lookups.Modelled}
@@ -65,6 +66,9 @@ func Summarize(r *sim.Result, score Score) Summary {
 		s.MedianJCT = median(jct)
 		s.P99JCT = seconds(nearestRank(jct, 0.99))
 		s.MaxJCT = seconds(jct[len(jct)-1])
+	}
+	if d := delays(r, score); len(d) > 0 {
+		s.AvgDelay = mean(d)
 	}
 	if first, last, ok := span(r, score); ok {
 		s.Makespan = seconds(last - first)
@@ -103,6 +107,19 @@ func finishedJCT(r *sim.Result, score Score) []time.Duration {
 	for _, j := range r.Jobs {
 		if j.Finished && j.Rejected == "" && score.Has(j.Job.ID) {
 			out = append(out, j.JCT())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// delays returns the queueing delays of the jobs that count and ever held devices,
+// ascending.
+func delays(r *sim.Result, score Score) []time.Duration {
+	var out []time.Duration
+	for i := range r.Jobs {
+		if j := &r.Jobs[i]; j.Rejected == "" && j.Ran() && score.Has(j.Job.ID) {
+			out = append(out, j.Delay())
 		}
 	}
 	slices.Sort(out)
@@ -173,7 +190,7 @@ func median(ds []time.Duration) Number {
 
 // nearestRank returns the smallest of ascending ds that at least the share p of
 // them does not exceed.
-func nearestRank(ds []time.Duration, p float64) time.Duration {
+func nearestRank[T any](ds []T, p float64) T {
 	// p*n is rounded off at 1e-9 first: 0.99*100 is a little above 99 in binary.
 	rank := int(math.Ceil(p*float64(len(ds)) - 1e-9))
 	return ds[min(max(rank, 1), len(ds))-1]

@@ -85,11 +85,12 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 func TestWriteErrors(t *testing.T) {
 	runs := SummarizeAll(small(), Score{})
 	for name, err := range map[string]error{
-		"table": WriteTable(fullDisk{}, runs),
-		"json":  WriteJSON(fullDisk{}, runs),
-		"csv":   WriteCSV(fullDisk{}, runs),
-		"jobs":  WriteJobsCSV(fullDisk{}, small(), Score{}),
-		"html":  WriteHTML(fullDisk{}, HTMLInput{Results: small()}),
+		"table":           WriteTable(fullDisk{}, runs),
+		"json":            WriteJSON(fullDisk{}, runs),
+		"csv":             WriteCSV(fullDisk{}, runs),
+		"jobs":            WriteJobs(fullDisk{}, CSV, small(), Score{}),
+		"html":            WriteHTML(fullDisk{}, HTMLInput{Results: small()}),
+		"jobs in Parquet": WriteJobs(fullDisk{}, Parquet, small(), Score{}),
 	} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("%s: %v, want the writer's error", name, err)

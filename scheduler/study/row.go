@@ -26,6 +26,7 @@ type Row struct {
 	Makespan    report.Interval `json:"makespan_s"`
 	DeviceHours report.Interval `json:"device_hours"`
 	Utilisation report.Interval `json:"utilisation"`
+	AvgDelay    report.Interval `json:"avg_delay_s"` // mean queueing delay, first start - submission
 
 	// Baseline is the figure less that of the baseline with the same seed, mean
 	// and interval of the pairs.
@@ -95,6 +96,7 @@ func (s *Study) row(seeds []Outcome, baseline func(Cell) *Record) Row {
 	over := func(f func(*Record) report.Number) report.Interval { return s.interval(runs, f) }
 	r.AvgJCT, r.MedianJCT, r.P99JCT, r.Makespan = over(avgJCT), over(medianJCT), over(p99JCT), over(makespan)
 	r.DeviceHours, r.Utilisation = over(deviceHours), over(utilisation)
+	r.AvgDelay = over(avgDelay)
 	r.Bound = Figures{over(boundJCT).Mean, over(boundMakespan).Mean}
 	r.OverBound = Pairs{over(ratio(avgJCT, boundJCT)), over(ratio(makespan, boundMakespan))}
 	r.Baseline = Pairs{s.paired(runs, bases, avgJCT), s.paired(runs, bases, makespan)}
@@ -115,6 +117,7 @@ func p99JCT(k *Record) report.Number        { return k.Summary.P99JCT }
 func makespan(k *Record) report.Number      { return k.Summary.Makespan }
 func deviceHours(k *Record) report.Number   { return k.Summary.DeviceHours }
 func utilisation(k *Record) report.Number   { return k.Summary.Utilisation }
+func avgDelay(k *Record) report.Number      { return k.Summary.AvgDelay }
 func boundJCT(k *Record) report.Number      { return k.Bounds.JCT() }
 func boundMakespan(k *Record) report.Number { return k.Bounds.Makespan() }
 

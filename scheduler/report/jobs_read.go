@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// JobRow is a job in a file WriteJobsCSV wrote.
+// JobRow is a job in a file WriteJobs wrote.
 type JobRow struct {
 	Policy   string
 	ID       string
@@ -23,7 +23,7 @@ type JobRow struct {
 // jobsColumns are those read; others may be there.
 var jobsColumns = []string{"policy", "job_id", "submit_s", "jct_s"}
 
-// ReadJobsCSV reads the jobs of a file as WriteJobsCSV writes it. Columns may
+// ReadJobsCSV reads the jobs of a CSV file as WriteJobs writes it. Columns may
 // come in any order, and others be there; policy may be missing, and is then
 // empty. name is what errors call the file, with the line. A job that occurs
 // twice under a policy is an error.
@@ -56,7 +56,7 @@ func ReadJobsCSV(r io.Reader, name string) ([]JobRow, error) {
 			return nil, fmt.Errorf("report: %s: %w", name, err)
 		}
 		line, _ := c.FieldPos(0)
-		j, err := jobRow(cells, column)
+		j, err := parseJobRow(cells, column)
 		if err != nil {
 			return nil, fmt.Errorf("report: %s:%d: %w", name, line, err)
 		}
@@ -68,7 +68,7 @@ func ReadJobsCSV(r io.Reader, name string) ([]JobRow, error) {
 	}
 }
 
-func jobRow(cells []string, column map[string]int) (j JobRow, err error) {
+func parseJobRow(cells []string, column map[string]int) (j JobRow, err error) {
 	if at := column["policy"]; at >= 0 {
 		j.Policy = cells[at]
 	}
@@ -91,9 +91,21 @@ const maxParsed = 100 * 365 * 24 * 3600
 // parseSeconds reads a time >= 0 to the nanosecond.
 func parseSeconds(column, text string) (time.Duration, error) {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0 && v <= maxParsed) {
+	if err != nil {
+		v = math.NaN()
+	}
+	d, ok := toDuration(v)
+	if !ok {
 		return 0, fmt.Errorf("%s %q is not a number of seconds in 0..%d", column, text, int64(maxParsed))
 	}
+	return d, nil
+}
+
+// toDuration returns v seconds to the nanosecond, false if they are not a time.
+func toDuration(v float64) (time.Duration, bool) {
+	if !(v >= 0 && v <= maxParsed) {
+		return 0, false
+	}
 	whole, part := math.Modf(v)
-	return time.Duration(whole)*time.Second + time.Duration(math.Round(part*1e9)), nil
+	return time.Duration(whole)*time.Second + time.Duration(math.Round(part*1e9)), true
 }

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// eventRow is something that happened in a run.
+type eventRow struct {
+	policy string
+	sim.Event
+}
+
+// eventColumns are those of a file of events; new ones go to the end.
+var eventColumns = []column[eventRow]{
+	{"policy", "", "scheduling policy with its options", textKind, func(e *eventRow) cell { return textCell(e.policy) }},
+	{"at_s", "s", "when it happened; rows are in order", timeKind, func(e *eventRow) cell { return timeCell(e.At, true) }},
+	{"event", "", "submitted, held, rejected, started, moved, stopped or completed", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
+	{"job_id", "", "of the workload", textKind, func(e *eventRow) cell { return textCell(e.jobID()) }},
+	{"devices", "", "started, moved: that it holds now; stopped, completed: that it held", wholeKind, func(e *eventRow) cell {
+		return cell{n: int64(e.Grant.Devices()), null: e.Grant == nil}
+	}},
+	{"nodes", "", "on how many nodes those are", wholeKind, func(e *eventRow) cell {
+		if e.Grant == nil {
+			return cell{null: true}
+		}
+		return wholeCell(len(e.Grant.Slots))
+	}},
+	{"slots", "", "which: node:devices, separated by spaces; nodes count from 0 in the order of the cluster", textKind,
+		func(e *eventRow) cell { return textCell(slotsText(e.Grant)) }},
+	{"plan", "", "execution plan on them; null = none is known", textKind, func(e *eventRow) cell { return textCell(planText(e.Grant)) }},
+	{"why", "", "the reason given; null = none", textKind, func(e *eventRow) cell { return textCell(e.Why) }},
+}
+
+func (e *eventRow) jobID() string {
+	if e.Job == nil {
+		return ""
+	}
+	return string(e.Job.ID)
+}
+
+func slotsText(g *scheduler.Grant) string {
+	if g == nil {
+		return ""
+	}
+	var b strings.Builder
+	for i, s := range g.Slots {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(strconv.Itoa(s.Node))
+		b.WriteByte(':')
+		b.WriteString(strconv.Itoa(s.Devices))
+	}
+	return b.String()
+}
+
+func planText(g *scheduler.Grant) string {
+	if g == nil {
+		return ""
+	}
+	return g.Plan.String()
+}
+
+// EventWriter writes the events of runs, one after the other, as they happen.
+type EventWriter struct {
+	out    rowWriter[eventRow]
+	failed func(error)
+	err    error
+	row    eventRow
+}
+
+// NewEventWriter begins a file of events. failed, if not nil, is told once of an
+// error in writing, after which nothing more is written.
+func NewEventWriter(w io.Writer, f Format, failed func(error)) (*EventWriter, error) {
+	out, err := newRowWriter(w, f, "pacer.events", eventColumns)
+	return &EventWriter{out: out, failed: failed}, err
+}
+
+// Observer returns what writes the events of a policy's run, for
+// sim.Config.Observe.
+func (w *EventWriter) Observer(policy string) func(sim.Event) {
+	return func(e sim.Event) {
+		if w.err != nil {
+			return
+		}
+		w.row = eventRow{policy, e}
+		if err := w.out.write(&w.row); err != nil {
+			w.err = fmt.Errorf("report: event at %s s: %w", Seconds(e.At), err)
+			if w.failed != nil {
+				w.failed(w.err)
+			}
+		}
+	}
+}
+
+// Err returns why nothing more is written, nil as long as all is well.
+func (w *EventWriter) Err() error { return w.err }
+
+// Close completes the file, or returns what went wrong before.
+func (w *EventWriter) Close() error {
+	if w.err != nil {
+		return w.err
+	}
+	return w.out.close()
+}

@@ -1,0 +1,147 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// isolatedTimes returns, for each job of r, the seconds it would take on an equal
+// share of the cluster, undefined where that is not known:
+//
+//	T = max(1, d*N / M) * alone
+//
+//	d      devices it asks for
+//	M      devices of the types it may use
+//	N      jobs that were there (submitted, not rejected, not complete), the mean
+//	       over the time from its submission to its completion, itself among them
+//	alone  run time at the devices and plan it asks for, no waits, no start costs
+//
+// It has M/N of the devices to itself: with d of them or more it runs as alone,
+// with fewer it gets its d devices for the share M/(d*N) of the time, as in the
+// isolated policy of Gavel (Narayanan et al., OSDI 2020). JCT over T is the
+// finish-time fairness rho, the ratio of shared to isolated running time that
+// Themis defined (Mahajan et al., NSDI 2020, section 3). Themis's own jobs can use
+// any number of devices; these ask for a fixed one. Jobs that did not finish stay
+// until the run ends.
+func isolatedTimes(r *sim.Result) []Number {
+	c := newCrowd(r)
+	out := make([]Number, len(r.Jobs))
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		out[i] = Undefined()
+		if j.Rejected != "" || j.Alone <= 0 || j.Usable < 1 {
+			continue
+		}
+		if n := c.mean(j.Job.Submit, c.end(j)); n > 0 {
+			out[i] = seconds(j.Alone) * Number(max(1, float64(j.Job.Devices)*n/float64(j.Usable)))
+		}
+	}
+	return out
+}
+
+// rhos returns the finish-time fairness of the finished jobs that count,
+// ascending, without those of which it is not known.
+func rhos(r *sim.Result, score Score) []float64 {
+	var out []float64
+	for i, t := range isolatedTimes(r) {
+		if j := &r.Jobs[i]; j.Finished && t > 0 && score.Has(j.Job.ID) {
+			out = append(out, j.JCT().Seconds()/float64(t))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// fairnessRow is the finish-time fairness of a run, for people.
+type fairnessRow struct {
+	Policy                string
+	Color                 int
+	Mean, P99, Max, Above string // Above is the share of the jobs above 1
+	Known, Unknown        int    // finished jobs that count
+}
+
+func newFairnessRow(r *sim.Result, score Score, color int) fairnessRow {
+	values := rhos(r, score)
+	row := fairnessRow{Policy: r.Policy, Color: color, Mean: "-", P99: "-", Max: "-", Above: "-", Known: len(values)}
+	row.Unknown = Summarize(r, score).Finished - len(values)
+	if len(values) == 0 {
+		return row
+	}
+	sum, above := 0.0, 0
+	for _, v := range values {
+		sum += v
+		if v > 1 {
+			above++
+		}
+	}
+	n := float64(len(values))
+	row.Mean, row.Above = fixed(Number(sum/n), 2), fixed(Number(float64(above)/n), 3)
+	row.P99, row.Max = fixed(Number(nearestRank(values, 0.99)), 2), fixed(Number(values[len(values)-1]), 2)
+	return row
+}
+
+// crowd is how many jobs were there over time, as an integral.
+type crowd struct {
+	at   []time.Duration // of changes, ascending
+	n    []int           // jobs from there on
+	area []float64       // job-seconds up to there
+	last time.Duration   // end of the run
+}
+
+func newCrowd(r *sim.Result) *crowd {
+	c := &crowd{last: RunEnd(r)}
+	var came, left []time.Duration
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if end := c.end(j); j.Rejected == "" && end > j.Job.Submit {
+			came, left = append(came, j.Job.Submit), append(left, end)
+		}
+	}
+	slices.Sort(came)
+	slices.Sort(left)
+	c.at = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(came), left...))))
+	in, out := 0, 0
+	for i, at := range c.at {
+		area := 0.0
+		if i > 0 {
+			area = c.area[i-1] + float64(c.n[i-1])*(at-c.at[i-1]).Seconds()
+		}
+		for ; in < len(came) && came[in] <= at; in++ {
+		}
+		for ; out < len(left) && left[out] <= at; out++ {
+		}
+		c.n, c.area = append(c.n, in-out), append(c.area, area)
+	}
+	return c
+}
+
+// end returns when j left: its completion, else the end of the run.
+func (c *crowd) end(j *sim.JobRecord) time.Duration {
+	if j.Finished {
+		return j.End
+	}
+	return c.last
+}
+
+// mean returns the mean number of jobs from one time to another, 0 if no time
+// is between them.
+func (c *crowd) mean(from, to time.Duration) float64 {
+	if to <= from {
+		return 0
+	}
+	return (c.until(to) - c.until(from)) / (to - from).Seconds()
+}
+
+// until returns the job-seconds up to a time.
+func (c *crowd) until(t time.Duration) float64 {
+	i, found := slices.BinarySearch(c.at, t)
+	if !found {
+		i--
+	}
+	if i < 0 {
+		return 0
+	}
+	return c.area[i] + float64(c.n[i])*(t-c.at[i]).Seconds()
+}

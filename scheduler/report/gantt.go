@@ -1,0 +1,228 @@
+package report
+
+import (
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// What a Gantt chart keeps at most. More devices or bars than these cannot be told
+// apart on a screen; rows of nodes are drawn in their place.
+const (
+	ganttLanes   = 512   // devices drawn one by one
+	ganttBars    = 20000 // bars of a run
+	ganttRows    = 64    // rows of nodes
+	ganttBuckets = 480   // steps of time in a row, even
+)
+
+// Gantt records who held which devices when, from the events of a run. What it
+// keeps does not grow with the run: a bar for every stretch of neighbouring
+// devices that a job held at once, while there are few enough, and for up to 64
+// rows of nodes the share held over time. The engine counts the devices of a node
+// and does not name them: here a job gets the first that are free.
+type Gantt struct {
+	first []int // lane of each node's first device, and one past the last lane
+	taken []bool
+	row   []int // of each node
+
+	held map[spec.JobID]*holding
+	bars []bar // closed ones
+	over bool  // there were too many bars, or are too many devices
+
+	rows    []ganttRow
+	bucket  time.Duration // length of a step
+	now     time.Duration
+	pending []change // of now, in order
+}
+
+// bar says that a job held lanes [lane, lane+n) from one time to another.
+type bar struct {
+	job      spec.JobID
+	lane, n  int
+	from, to time.Duration
+}
+
+// holding is what a job holds.
+type holding struct {
+	slots []scheduler.Slot
+	bars  []bar // open, nil where there are too many
+}
+
+// change is what a job holds from an instant on, nil = nothing.
+type change struct {
+	job   spec.JobID
+	grant *scheduler.Grant
+}
+
+// ganttRow is some nodes next to each other.
+type ganttRow struct {
+	nodes, devices int
+	held           int           // now
+	since          time.Duration // counted until then
+	sums           []float64     // device-seconds held in each step
+}
+
+// NewGantt records a run on a cluster.
+func NewGantt(cl spec.Cluster) *Gantt {
+	g := &Gantt{held: map[spec.JobID]*holding{}, bucket: time.Second}
+	nodes, lanes := cl.Nodes(), 0
+	g.rows = make([]ganttRow, min(nodes, ganttRows))
+	for i := range g.rows {
+		g.rows[i].sums = make([]float64, ganttBuckets)
+	}
+	for _, group := range cl.Groups {
+		for range group.Count {
+			row := len(g.row) * len(g.rows) / nodes
+			g.first, g.row = append(g.first, lanes), append(g.row, row)
+			g.rows[row].nodes++
+			g.rows[row].devices += group.Devices
+			lanes += group.Devices
+		}
+	}
+	g.first = append(g.first, lanes)
+	if g.over = lanes > ganttLanes; !g.over {
+		g.taken = make([]bool, lanes)
+	}
+	return g
+}
+
+// Observe takes up an event of the run, for sim.Config.Observe. All that happens
+// in one instant happens at once.
+func (g *Gantt) Observe(e sim.Event) {
+	c := change{}
+	switch e.Kind {
+	case sim.Started, sim.Moved:
+		c = change{e.Job.ID, e.Grant}
+	case sim.Stopped, sim.Completed:
+		c.job = e.Job.ID
+	default:
+		return
+	}
+	if e.At > g.now {
+		g.settle()
+		g.now = e.At
+	}
+	g.pending = append(g.pending, c)
+}
+
+// settle carries out the changes of an instant: first everybody lets go, then each
+// takes what it holds at the end.
+func (g *Gantt) settle() {
+	last := make(map[spec.JobID]int, len(g.pending))
+	for i, c := range g.pending {
+		last[c.job] = i
+		g.release(c.job)
+	}
+	for i, c := range g.pending {
+		if last[c.job] == i && c.grant != nil {
+			g.take(c.job, c.grant)
+		}
+	}
+	g.pending = g.pending[:0]
+}
+
+func (g *Gantt) release(id spec.JobID) {
+	h := g.held[id]
+	if h == nil {
+		return
+	}
+	delete(g.held, id)
+	for _, s := range h.slots {
+		g.count(s, -1)
+	}
+	for _, b := range h.bars {
+		for lane := b.lane; lane < b.lane+b.n; lane++ {
+			g.taken[lane] = false
+		}
+		if b.to = g.now; b.to > b.from {
+			g.bars = append(g.bars, b)
+		}
+	}
+	if len(g.bars) > ganttBars {
+		g.over, g.bars = true, nil
+	}
+}
+
+func (g *Gantt) take(id spec.JobID, grant *scheduler.Grant) {
+	h := &holding{slots: grant.Slots}
+	g.held[id] = h
+	for _, s := range h.slots {
+		g.count(s, 1)
+		if !g.over {
+			h.bars = g.lay(h.bars, id, s)
+		}
+	}
+}
+
+// lay adds the bars of a slot, or makes the last one longer.
+func (g *Gantt) lay(bars []bar, id spec.JobID, s scheduler.Slot) []bar {
+	left := s.Devices
+	for lane := g.first[s.Node]; lane < g.first[s.Node+1] && left > 0; lane++ {
+		if g.taken[lane] {
+			continue
+		}
+		g.taken[lane] = true
+		left--
+		if n := len(bars); n > 0 && bars[n-1].lane+bars[n-1].n == lane {
+			bars[n-1].n++
+			continue
+		}
+		bars = append(bars, bar{job: id, lane: lane, n: 1, from: g.now})
+	}
+	return bars
+}
+
+// count lets sign times the devices of a slot be held from now on.
+func (g *Gantt) count(s scheduler.Slot, sign int) {
+	r := &g.rows[g.row[s.Node]]
+	g.fill(r)
+	r.held += sign * s.Devices
+}
+
+// fill counts what a row held until now. Steps get twice as long whenever they
+// end before now.
+func (g *Gantt) fill(r *ganttRow) {
+	for g.now > g.bucket*ganttBuckets {
+		g.widen()
+	}
+	for at := r.since; at < g.now && r.held > 0; {
+		k := at / g.bucket
+		to := min(g.now, (k+1)*g.bucket)
+		r.sums[k] += float64(r.held) * (to - at).Seconds()
+		at = to
+	}
+	r.since = g.now
+}
+
+func (g *Gantt) widen() {
+	g.bucket *= 2
+	for i := range g.rows {
+		sums := g.rows[i].sums
+		for k := range ganttBuckets / 2 {
+			sums[k] = sums[2*k] + sums[2*k+1]
+		}
+		clear(sums[ganttBuckets/2:])
+	}
+}
+
+// End completes the record of a run that ended at a time. Whoever holds devices
+// then held them until then.
+func (g *Gantt) End(at time.Duration) {
+	g.settle()
+	g.now = max(g.now, at)
+	for i := range g.rows {
+		g.fill(&g.rows[i])
+	}
+	if g.over {
+		g.bars = nil
+		return
+	}
+	for _, h := range g.held {
+		for _, b := range h.bars {
+			b.to = g.now
+			g.bars = append(g.bars, b)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// drawnRun simulates n random jobs under a preemptive policy and records it.
+func drawnRun(t rapid.TB, seed uint64, n, nodes, perNode int) (*sim.Result, *Gantt) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	c := sim.Config{
+		Cluster:    spec.Cluster{Groups: []spec.NodeGroup{{Count: nodes, Devices: perNode, Accelerator: spec.Accelerator{Name: "device"}}}},
+		PolicyName: "las", Truth: sim.Durations{}, StartCost: func(spec.Job) time.Duration { return 7 * time.Second },
+	}
+	placer, err := place.New("spread", compat.Quirks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Policy, err = policy.New(policy.Spec{Name: "las"}, policy.Deps{Placer: placer}); err != nil {
+		t.Fatal(err)
+	}
+	var at time.Duration
+	for i := range n {
+		at += time.Duration(rng.ExpFloat64() * float64(time.Minute))
+		size := min(1<<rng.IntN(5), nodes*perNode)
+		c.Jobs = append(c.Jobs, spec.Job{
+			ID: spec.JobID(fmt.Sprint(i)), Submit: at, Devices: size, Plan: spec.Plan{DP: size, MicroBatch: 1, AccumSteps: 1},
+			Duration: time.Duration(math.Exp(rng.NormFloat64()+6) * float64(time.Second)),
+		})
+	}
+	g := NewGantt(c.Cluster)
+	c.Observe = g.Observe
+	r, err := sim.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.End(RunEnd(r))
+	return r, g
+}
+
+// TestGanttKeepsDeviceSeconds: bars do not overlap, and they, as the rows, add up
+// to what the jobs held.
+func TestGanttKeepsDeviceSeconds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, perNode := rapid.IntRange(1, 70).Draw(t, "nodes"), rapid.IntRange(1, 7).Draw(t, "devices")
+		r, g := drawnRun(t, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 40).Draw(t, "jobs"), nodes, perNode)
+		want := map[spec.JobID]float64{}
+		total := 0.0
+		for _, j := range r.Jobs {
+			want[j.Job.ID] = j.Attained
+			total += j.Attained
+		}
+		free := make([]time.Duration, nodes*perNode) // when each lane was let go
+		for _, b := range sortedBars(g.bars) {
+			for lane := b.lane; lane < b.lane+b.n; lane++ {
+				if b.from < free[lane] {
+					t.Fatalf("lane %d: job %s from %v, but the one before held it until %v", lane, b.job, b.from, free[lane])
+				}
+				free[lane] = b.to
+			}
+			want[b.job] -= float64(b.n) * (b.to - b.from).Seconds()
+		}
+		for id, left := range want {
+			if math.Abs(left) > 1e-6 {
+				t.Errorf("job %s held %v device-seconds more than its bars", id, left)
+			}
+		}
+		for _, row := range g.rows {
+			for _, sum := range row.sums {
+				if sum < 0 || sum > float64(row.devices)*g.bucket.Seconds()*(1+1e-9) {
+					t.Errorf("a row of %d devices held %v device-seconds in %v", row.devices, sum, g.bucket)
+				}
+				total -= sum
+			}
+		}
+		if math.Abs(total) > 1e-6*r.Jobs[0].Attained+1e-3 {
+			t.Errorf("the jobs held %v device-seconds more than the rows", total)
+		}
+	})
+}
+
+func TestGanttChart(t *testing.T) {
+	_, g := drawnRun(t, 1, 60, 4, 8)
+	bars, ok := g.chart(pageBars)
+	if !ok || bars.Lanes != 32 || len(bars.Nodes) != 4 || len(bars.Bars) != 5*len(g.bars) || bars.Rows != nil || len(bars.Jobs) != 60 {
+		t.Errorf("%v: %d lanes, nodes at %v, %d numbers for %d bars, %d jobs", ok, bars.Lanes, bars.Nodes, len(bars.Bars), len(g.bars), len(bars.Jobs))
+	}
+	rows, ok := g.chart(len(g.bars) - 1)
+	if !ok || rows.Bars != nil || len(rows.Rows) != 4 || rows.Names[3] != "node 3" || !strings.Contains(rows.About, "32 devices of 4 nodes") {
+		t.Errorf("%v: %d bars, rows %v: %s", ok, len(rows.Bars), rows.Names, rows.About)
+	}
+	for i, row := range rows.Rows {
+		if len(row) > ganttBuckets || len(row) < ganttBuckets/2 {
+			t.Errorf("row %d has %d steps", i, len(row))
+		}
+	}
+	var none *Gantt
+	if _, ok := none.chart(1); ok {
+		t.Error("a chart of no record")
+	}
+	if _, ok := NewGantt(spec.Cluster{}).chart(1); ok {
+		t.Error("a chart of nothing")
+	}
+}
+
+// TestGanttIsBounded: devices and bars above the limits leave rows alone, and the
+// page stays small.
+func TestGanttIsBounded(t *testing.T) {
+	_, large := drawnRun(t, 2, 40, 100, 6)
+	c, ok := large.chart(pageBars)
+	if !ok || len(c.Rows) != ganttRows || c.Names[0] != "nodes 0 to 1" || c.Names[63] != "node 99" {
+		t.Errorf("%v: %d rows, the last of %v", ok, len(c.Rows), c.Names[len(c.Names)-1])
+	}
+	long := NewGantt(spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 1}}})
+	grant := &scheduler.Grant{Slots: []scheduler.Slot{{Node: 1, Devices: 1}}}
+	for i := range ganttBars + 1 {
+		j := &spec.Job{ID: spec.JobID(fmt.Sprint(i))}
+		long.Observe(sim.Event{At: time.Duration(2*i) * time.Second, Kind: sim.Started, Job: j, Grant: grant})
+		long.Observe(sim.Event{At: time.Duration(2*i+1) * time.Second, Kind: sim.Completed, Job: j, Grant: grant})
+	}
+	long.End(0)
+	c, ok = long.chart(pageBars)
+	if half := strings.Trim(c.Rows[1], "i"); !ok || len(c.Bars) > 0 || len(long.bars) > 0 || len(half) > 1 || strings.Trim(c.Rows[0], "0") != "" {
+		t.Errorf("%v: %d bars, rows %v, want rows alone of nothing and of half", ok, len(long.bars), c.Rows)
+	}
+	var b bytes.Buffer
+	runs := []*sim.Result{many(10), many(10)}
+	if err := WriteHTML(&b, HTMLInput{Results: runs, Gantts: []*Gantt{large, long}}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 1<<20 {
+		t.Errorf("the page has %d bytes", b.Len())
+	}
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"io"
+
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// jobRow is a job of a run.
+type jobRow struct {
+	policy string
+	*sim.JobRecord
+	isolated, rho Number
+}
+
+// jobColumns are those of a file of jobs; new ones go to the end.
+var jobColumns = []column[jobRow]{
+	{"policy", "", "scheduling policy with its options", textKind, func(j *jobRow) cell { return textCell(j.policy) }},
+	{"job_id", "", "of the workload", textKind, func(j *jobRow) cell { return textCell(string(j.Job.ID)) }},
+	{"submit_s", "s", "submission", timeKind, func(j *jobRow) cell { return timeCell(j.Job.Submit, true) }},
+	{"start_s", "s", "first got devices; null = never", timeKind, func(j *jobRow) cell { return timeCell(j.Start, j.Ran()) }},
+	{"end_s", "s", "completion; null = did not finish", timeKind, func(j *jobRow) cell { return timeCell(j.End, j.Finished) }},
+	{"jct_s", "s", "end_s - submit_s", timeKind, func(j *jobRow) cell { return timeCell(j.JCT(), j.Finished) }},
+	{"restarts", "", "times it was stopped or moved while it held devices", wholeKind, func(j *jobRow) cell { return wholeCell(j.Restarts) }},
+	{"device_s", "s", "device-seconds held, start costs included", numberKind, func(j *jobRow) cell { return numberCell(Number(j.Attained)) }},
+	{"preemptions", "", "restarts after which it held nothing", wholeKind, func(j *jobRow) cell { return wholeCell(j.Preemptions) }},
+	{"delay_s", "s", "queueing delay, start_s - submit_s", timeKind, func(j *jobRow) cell { return timeCell(j.Delay(), j.Ran()) }},
+	{"gpus", "", "devices asked for", wholeKind, func(j *jobRow) cell { return wholeCell(j.Job.Devices) }},
+	{"model", "", "model trained; null = not known", textKind, func(j *jobRow) cell { return textCell(j.Job.Model.Name) }},
+	{"tenant", "", "who the job belongs to; null = nobody in particular", textKind, func(j *jobRow) cell { return textCell(j.Job.Tenant) }},
+	{"outcome", "", "finished, unfinished or rejected", textKind, func(j *jobRow) cell { return textCell(outcome(j.JobRecord)) }},
+	{"why", "", "why it was rejected or did not finish", textKind, func(j *jobRow) cell { return textCell(j.Rejected + j.Unfinished) }},
+	{"alone_s", "s", "run time at the devices and plan asked for, without waits and start costs; null = not known", timeKind,
+		func(j *jobRow) cell { return timeCell(j.Alone, j.Alone > 0) }},
+	{"isolated_s", "s", "run time on an equal share of the cluster: the denominator of rho; null = not known", numberKind,
+		func(j *jobRow) cell { return numberCell(j.isolated) }},
+	{"rho", "", "finish-time fairness, jct_s / isolated_s; null = not finished or not known", numberKind,
+		func(j *jobRow) cell { return numberCell(j.rho) }},
+}
+
+func outcome(j *sim.JobRecord) string {
+	switch {
+	case j.Rejected != "":
+		return "rejected"
+	case j.Finished:
+		return "finished"
+	}
+	return "unfinished"
+}
+
+// WriteJobs writes one row per job that counts, run after run: FORMAT.md has the
+// columns. Rows are written as they are made.
+func WriteJobs(w io.Writer, f Format, results []*sim.Result, score Score) error {
+	out, err := newRowWriter(w, f, "pacer.jobs", jobColumns)
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		isolated := isolatedTimes(r)
+		for i := range r.Jobs {
+			j := jobRow{policy: r.Policy, JobRecord: &r.Jobs[i], isolated: isolated[i], rho: Undefined()}
+			if !score.Has(j.Job.ID) {
+				continue
+			}
+			if j.Finished {
+				j.rho = seconds(j.JCT()) / j.isolated
+			}
+			if err := out.write(&j); err != nil {
+				return err
+			}
+		}
+	}
+	return out.close()
+}

@@ -1,0 +1,219 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/file"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// cellsOf reads a Parquet file as the CSV file of the same rows: a header, and
+// the cells as text, null as nothing.
+func cellsOf(t *testing.T, b []byte) [][]string {
+	t.Helper()
+	table, err := pqarrow.ReadTable(context.Background(), bytes.NewReader(b), parquet.NewReaderProperties(memory.DefaultAllocator),
+		pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Release()
+	out := make([][]string, table.NumRows()+1)
+	for i := range int(table.NumCols()) {
+		field := table.Schema().Field(i)
+		if doc, ok := field.Metadata.GetValue("doc"); !ok || doc == "" {
+			t.Errorf("column %s has no doc", field.Name)
+		}
+		out[0] = append(out[0], field.Name)
+		row := 1
+		for _, chunk := range table.Column(i).Data().Chunks() {
+			for k := range chunk.Len() {
+				text := ""
+				if chunk.IsValid(k) {
+					switch a := chunk.(type) {
+					case *array.String:
+						text = a.Value(k)
+					case *array.Int64:
+						text = fmt.Sprint(a.Value(k))
+					case *array.Float64:
+						text = Number(a.Value(k)).String()
+					}
+				}
+				out[row] = append(out[row], text)
+				row++
+			}
+		}
+	}
+	return out
+}
+
+func records(t *testing.T, b []byte) [][]string {
+	t.Helper()
+	rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestJobsInBothFormats: Parquet holds what CSV does, over several row groups.
+func TestJobsInBothFormats(t *testing.T) {
+	results := append(small(), many(rowsPerGroup))
+	for _, r := range results {
+		for i := range r.Jobs {
+			r.Jobs[i].Alone, r.Jobs[i].Usable = time.Duration(i+1)*time.Second, r.Devices
+		}
+	}
+	results[0].Jobs[0].Job.Model.Name, results[0].Jobs[1].Job.Tenant = "gpt, \"2\"", "team"
+	results[0].Jobs[5].Unfinished = "the run ended"
+	var text, table bytes.Buffer
+	if err := WriteJobs(&text, CSV, results, Score{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteJobs(&table, Parquet, results, Score{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(records(t, text.Bytes()), cellsOf(t, table.Bytes())); diff != "" {
+		t.Errorf("-CSV +Parquet:\n%.2000s", diff)
+	}
+	f, err := file.NewParquetReader(bytes.NewReader(table.Bytes()))
+	if err != nil || f.NumRowGroups() != 2 {
+		t.Errorf("%d row groups, %v, want 2", f.NumRowGroups(), err)
+	}
+	fromText, err := ReadJobsCSV(&text, "jobs.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromTable, err := ReadJobsParquet(bytes.NewReader(table.Bytes()), int64(table.Len()), "jobs.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fromText, fromTable); diff != "" {
+		t.Errorf("read back: -CSV +Parquet:\n%.2000s", diff)
+	}
+}
+
+// TestEventsInBothFormats: every kind of event, with and without a job and a
+// grant.
+func TestEventsInBothFormats(t *testing.T) {
+	j := &spec.Job{ID: "a"}
+	g := &scheduler.Grant{Job: "a", Plan: spec.Plan{DP: 12, MicroBatch: 1, AccumSteps: 1}, Slots: []scheduler.Slot{{Node: 3, Devices: 8}, {Node: 5, Devices: 4}}}
+	events := []sim.Event{
+		{Kind: sim.Submitted, Job: j}, {At: 1, Kind: sim.Held, Job: j, Why: "full, for now"}, {At: time.Second + 1, Kind: sim.Started, Job: j, Grant: g},
+		{At: 2 * time.Second, Kind: sim.Completed, Job: j, Grant: g}, {At: 3 * time.Second, Kind: sim.Rejected, Job: &spec.Job{ID: "b"}, Why: "too large"}, {At: 4 * time.Second},
+	}
+	write := func(f Format) []byte {
+		var b bytes.Buffer
+		w, err := NewEventWriter(&b, f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, policy := range []string{"fifo", "las:quantum=10"} {
+			observe := w.Observer(policy)
+			for _, e := range events {
+				observe(e)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	got := records(t, write(CSV))
+	if diff := cmp.Diff(got, cellsOf(t, write(Parquet))); diff != "" {
+		t.Errorf("-CSV +Parquet:\n%s", diff)
+	}
+	want := []string{"fifo", "1.000000001", "started", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", ""}
+	if len(got) != 13 || cmp.Diff(want, got[3]) != "" {
+		t.Errorf("%d rows, the third %q, want %q", len(got)-1, got[3], want)
+	}
+}
+
+// TestEventWriterTellsOfFullDisks: the first error is told of once, and comes back.
+func TestEventWriterTellsOfFullDisks(t *testing.T) {
+	for _, f := range []Format{CSV, Parquet} {
+		told := 0
+		w, err := NewEventWriter(fullDisk{}, f, func(error) { told++ })
+		if err != nil {
+			t.Fatal(f, err)
+		}
+		observe := w.Observer("fifo")
+		for range 2 * rowsPerGroup {
+			observe(sim.Event{Job: &spec.Job{ID: "a"}})
+		}
+		if told != 1 || !errors.Is(w.Err(), errFull) || !errors.Is(w.Close(), errFull) {
+			t.Errorf("%s: told %d times, then %v, %v", f, told, w.Err(), w.Close())
+		}
+	}
+}
+
+// TestReadJobsParquetOfOthers: files that are none, or of something else, are
+// errors that say so.
+func TestReadJobsParquetOfOthers(t *testing.T) {
+	var whole, events bytes.Buffer
+	if err := WriteJobs(&whole, Parquet, small(), Score{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewEventWriter(&events, Parquet, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var twice bytes.Buffer
+	if err := WriteJobs(&twice, Parquet, append(small(), small()[0]), Score{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		b    []byte
+		want string
+	}{
+		{nil, "not a whole Parquet file"},
+		{whole.Bytes()[:whole.Len()-9], "not a whole Parquet file"},
+		{events.Bytes(), "no column submit_s"},
+		{twice.Bytes(), "row 13: job 1 was in row 1 already"},
+	} {
+		_, err := ReadJobsParquet(bytes.NewReader(c.b), int64(len(c.b)), "f.parquet")
+		if err == nil || !strings.HasPrefix(err.Error(), "report: f.parquet: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d bytes: %v, want %q", len(c.b), err, c.want)
+		}
+	}
+}
+
+// TestFormatTables holds the tables in FORMAT.md to the columns.
+func TestFormatTables(t *testing.T) {
+	b, err := os.ReadFile("FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"jobs": formatTable(jobColumns), "events": formatTable(eventColumns)} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("FORMAT.md lacks the table of %s:\n%s", name, want)
+		}
+	}
+}
+
+func formatTable[T any](columns []column[T]) string {
+	var b strings.Builder
+	b.WriteString("| column | type | unit | |\n|---|---|---|---|\n")
+	for _, c := range columns {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.name, c.kind, c.unit, c.doc)
+	}
+	return b.String()
+}
