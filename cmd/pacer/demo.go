@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -134,7 +135,7 @@ func (d *demo) curve() error {
 }
 
 // schedule compares the policies on a synthetic workload.
-func (d *demo) schedule() error {
+func (d *demo) schedule() (err error) {
 	d.title(4, "Let policies choose plans and devices together")
 	s, err := d.study()
 	if err != nil {
@@ -142,19 +143,21 @@ func (d *demo) schedule() error {
 	}
 	fmt.Fprintf(d.w, "%d synthetic jobs on %s; truth: the analytic model with %.0f %% noise,\nbelief: the analytic model; start cost 60 s\n\n",
 		len(s.jobs), clusterString(s.cluster), 100*demoNoise)
-	results, err := s.run(d.ctx, io.Discard)
+	path := filepath.Join(d.out, "report.html")
+	html, err := createOut(path)
+	if err != nil {
+		return err
+	}
+	files := &simulateFiles{html: html, htmlPath: path, log: io.Discard}
+	defer func() { err = errors.Join(err, files.discard()) }()
+	results, err := s.run(d.ctx, files, io.Discard)
 	if err != nil {
 		return err
 	}
 	if err := report.WriteTable(d.w, report.SummarizeAll(results, s.score)); err != nil {
 		return err
 	}
-	path := filepath.Join(d.out, "report.html")
-	out, err := createOut(path)
-	if err != nil {
-		return err
-	}
-	if err := out.write(func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
+	if err := files.write(s, results); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.w, "\nCharts of this comparison: %s (open it in a browser)\n", path)

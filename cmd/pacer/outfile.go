@@ -47,8 +47,11 @@ func createOut(path string) (*outFile, error) {
 }
 
 // write fills the file and puts it in its place.
-func (o *outFile) write(fill func(io.Writer) error) error {
-	err := fill(o.f)
+func (o *outFile) write(fill func(io.Writer) error) error { return o.finish(fill(o.f)) }
+
+// finish puts the file, filled through f, in its place, unless filling it ended
+// with err.
+func (o *outFile) finish(err error) error {
 	if o.tmp {
 		err = errors.Join(err, o.f.Chmod(o.mode), o.f.Sync())
 	}

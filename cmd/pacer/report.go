@@ -20,8 +20,8 @@ func reportCommand() *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name:      "diff",
 			Usage:     "compare two runs job by job",
-			ArgsUsage: "A.csv B.csv",
-			Description: `A and B are files of pacer simulate --jobs-out. Jobs are the same if their
+			ArgsUsage: "A B",
+			Description: `A and B are files of pacer simulate --jobs-out, CSV or Parquet. Jobs are the same if their
 ids are; policies are compared by name, or the only one of each file. Exit
 code 0 if all jobs are equal, 1 if some differ, 2 if there is nothing to
 compare. Example:
@@ -78,7 +78,7 @@ func diffOptions(c *cli.Context) (o report.DiffOptions, err error) {
 	o = report.DiffOptions{A: c.String("policy-a"), B: c.String("policy-b"), Largest: c.Int("top"), Confidence: c.Float64("confidence")}
 	switch {
 	case c.NArg() != 2:
-		return o, usagef("report diff wants two arguments, A.csv and B.csv, got %d", c.NArg())
+		return o, usagef("report diff wants two arguments, A and B, got %d", c.NArg())
 	case !(tolerance >= 0 && tolerance <= 1e9):
 		return o, usagef("report diff: --tolerance %g is not in 0..1e9", tolerance)
 	case o.Largest < 0:
@@ -97,11 +97,22 @@ func readJobsFile(path string) ([]report.JobRow, error) {
 		return nil, err
 	}
 	defer f.Close()
-	rows, err := report.ReadJobsCSV(f, path)
+	rows, err := readJobs(f, path)
 	if err == nil && len(rows) == 0 {
 		err = errors.New(path + " holds no job")
 	}
 	return rows, err
+}
+
+func readJobs(f *os.File, path string) ([]report.JobRow, error) {
+	if report.FormatOf(path) != report.Parquet {
+		return report.ReadJobsCSV(f, path)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return report.ReadJobsParquet(f, st.Size(), path)
 }
 
 // diffRow is a comparison in CSV: without the list of jobs.

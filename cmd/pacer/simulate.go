@@ -58,7 +58,8 @@ Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
 			&cli.StringFlag{Name: "score", Usage: "`FIRST-LAST` job numbers that count, inclusive (default: all)"},
 			&cli.StringFlag{Name: "round", Usage: "let policies decide only every so many `SECONDS` (default: whenever something happens)"},
 			&cli.StringFlag{Name: "compat", Usage: "reproduce another simulator's semantics: `NAME[:QUIRK=false...]`, see pacer ls compats"},
-			&cli.StringFlag{Name: "jobs-out", Usage: "write one CSV row per job and policy to `FILE`"},
+			&cli.StringFlag{Name: "jobs-out", Usage: "write a row per job and policy to `FILE`: Parquet if it ends in .parquet, else CSV"},
+			&cli.StringFlag{Name: "events-out", Usage: "write a row per event (submitted, started, stopped, ...) to `FILE`: Parquet if it ends in .parquet, else CSV"},
 			&cli.StringFlag{Name: "html", Usage: "write a self-contained report to `FILE`"},
 		},
 		Before: noArgs,
@@ -91,30 +92,17 @@ func runSimulate(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	jobsOut, err := createOut(c.String("jobs-out"))
-	if err != nil {
-		return fmt.Errorf("simulate: --jobs-out: %w", err)
-	}
-	defer func() { err = errors.Join(err, jobsOut.discard()) }()
-	htmlOut, err := createOut(c.String("html"))
-	if err != nil {
-		return fmt.Errorf("simulate: --html: %w", err)
-	}
-	defer func() { err = errors.Join(err, htmlOut.discard()) }()
-	results, err := s.run(c.Context, c.App.ErrWriter)
+	out, err := createSimulateFiles(c)
 	if err != nil {
 		return err
 	}
-	if jobsOut != nil {
-		if err := jobsOut.write(func(w io.Writer) error { return report.WriteJobsCSV(w, results, s.score) }); err != nil {
-			return err
-		}
+	defer func() { err = errors.Join(err, out.discard()) }()
+	results, err := s.run(c.Context, out, c.App.ErrWriter)
+	if err != nil {
+		return err
 	}
-	if htmlOut != nil {
-		if err := htmlOut.write(func(w io.Writer) error { return report.WriteHTML(w, s.page(results)) }); err != nil {
-			return err
-		}
-		fmt.Fprintln(c.App.ErrWriter, "report:", c.String("html"))
+	if err := out.write(s, results); err != nil {
+		return err
 	}
 	if err := s.print(c, results); err != nil {
 		return err
@@ -230,25 +218,28 @@ func splitFormat(arg string) (path, format string) {
 }
 
 // run simulates every policy in turn.
-func (s *study) run(ctx context.Context, log io.Writer) ([]*sim.Result, error) {
+func (s *study) run(ctx context.Context, files *simulateFiles, log io.Writer) ([]*sim.Result, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if err := files.begin(stop); err != nil {
+		return nil, err
+	}
 	var out []*sim.Result
 	for _, p := range s.policies {
-		r, err := s.runPolicy(ctx, p)
+		config, err := s.config(p)
 		if err != nil {
 			return nil, err
 		}
+		config.Observe = files.observer(config)
+		r, err := sim.Run(ctx, config)
+		if err != nil {
+			return nil, errors.Join(files.failed(), err)
+		}
+		files.ran(ctx, config, r)
 		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", p, r.Elapsed.Seconds())
 		out = append(out, r)
 	}
 	return out, nil
-}
-
-func (s *study) runPolicy(ctx context.Context, p policy.Spec) (*sim.Result, error) {
-	config, err := s.config(p)
-	if err != nil {
-		return nil, err
-	}
-	return sim.Run(ctx, config)
 }
 
 // config is the run of a policy. Runs share nothing that one could change.
@@ -294,11 +285,11 @@ func (s *study) print(c *cli.Context, results []*sim.Result) error {
 }
 
 // page is the HTML report of the study.
-func (s *study) page(results []*sim.Result) report.HTMLInput {
+func (s *study) page(results []*sim.Result, gantts []*report.Gantt) report.HTMLInput {
 	admission, placement, round, mode := s.parts.words()
 	return report.HTMLInput{
 		Title:   fmt.Sprintf("%d jobs on %d devices", len(s.jobs), s.cluster.Devices()),
-		Results: results,
+		Results: results, Gantts: gantts, Score: s.score,
 		Facts: []report.Fact{
 			{Name: "Workload", Value: filepath.Base(s.workload)},
 			{Name: "Cluster", Value: clusterString(s.cluster)},
