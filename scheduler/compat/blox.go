@@ -10,7 +10,7 @@ func init() {
 		Placement: "scattered",
 		Policies:  []string{"fifo", "las", "srtf", "tiresias"},
 		Quirks: Quirks{
-			Ticks: true, JobService: true, Urgent: true, EvictAnyway: true, StopAtMisfit: true, Anew: true,
+			Ticks: true, LateEnds: true, JobService: true, Urgent: true, EvictAnyway: true, StopAtMisfit: true, Anew: true,
 			NoQuantum: true, Overshoot: true, WholeDemand: true, TiresiasIsLAS: true, NumbersInOrder: true,
 		},
 	})

@@ -16,8 +16,9 @@ type Mode struct {
 	Name      string
 	Doc       string // one line
 	Round     time.Duration
-	Placement string   // a placer's name
-	Policies  []string // names of the policies it has
+	StartCost time.Duration // of each start, resume or change
+	Placement string        // a placer's name
+	Policies  []string      // names of the policies it has
 	Quirks    Quirks
 }
 

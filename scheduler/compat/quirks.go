@@ -5,6 +5,13 @@ package compat
 // preemption and admission by policy, of nodes by place.
 type Quirks struct {
 	Ticks          bool
+	LateEnds       bool
+	WholeSeconds   bool
+	EpochsLeft     bool
+	ArtifactLimits bool
+	EveryRound     bool
+	ByCount        bool
+	NextReplica    bool
 	JobService     bool
 	Urgent         bool
 	EvictAnyway    bool
@@ -40,10 +47,24 @@ func (k Quirk) In(q Quirks) bool { return *k.of(&q) }
 var all = []Quirk{
 	{"ticks", "completions and arrivals are seen at the next round, devices held until then; else when they happen",
 		func(q *Quirks) *bool { return &q.Ticks }},
-	{"numbers-in-order", "jobs seen in one round are in the order of their numbers; else of their submission",
+	{"late-ends", "with ticks, a job is complete when that is seen; else when it happened, devices held until it is seen",
+		func(q *Quirks) *bool { return &q.LateEnds }},
+	{"whole-seconds", "epochs end, and jobs complete, at whole seconds, up to half a one early or late; else exactly when they do",
+		func(q *Quirks) *bool { return &q.WholeSeconds }},
+	{"numbers-in-order", "jobs seen in one round are in the order of the numbers they end in; else of their submission",
 		func(q *Quirks) *bool { return &q.NumbersInOrder }},
 	{"overshoot", "admission load looks at what is admitted already; else also at the job itself",
 		func(q *Quirks) *bool { return &q.Overshoot }},
+	{"epochs-left", "what is left of a job that trains for epochs is told from the end of the running epoch to the end of the last, and 1 step in the last; else exactly",
+		func(q *Quirks) *bool { return &q.EpochsLeft }},
+	{"artifact-limits", "truth and belief goodput let ncf run on one device only and yolov3 with 8 samples a device at most; else with what was measured",
+		func(q *Quirks) *bool { return &q.ArtifactLimits }},
+	{"every-round", "optimus-oracle decides anew in every round; else when something happens or its interval is over",
+		func(q *Quirks) *bool { return &q.EveryRound }},
+	{"by-count", "tiresias and optimus-oracle settle by counts of devices who runs, without quanta, let those stay and take any free devices for the others; else devices are found for one after the other, where it is believed fastest",
+		func(q *Quirks) *bool { return &q.ByCount }},
+	{"next-replica", "optimus-oracle looks one device ahead; else at the best of all larger sizes per device",
+		func(q *Quirks) *bool { return &q.NextReplica }},
 	{"job-service", "las counts a job's seconds whatever its size; else its device-seconds",
 		func(q *Quirks) *bool { return &q.JobService }},
 	{"no-quantum", "las may stop a job in any round; else it runs for a quantum first",

@@ -143,6 +143,15 @@ func (e *engine) enter(ctx context.Context, record int) error {
 	}
 	j := &job{record: record, scored: r.Scored, work: work, from: e.now}
 	j.state = scheduler.JobState{Job: &r.Job, Remaining: work, Since: e.now}
+	if counter, ok := e.Truth.(epochCounter); ok && e.Quirks.EpochsLeft {
+		j.told = func(done float64) float64 {
+			if left, ok := counter.EpochsLeft(&r.Job, done); ok {
+				return left
+			}
+			return work - done
+		}
+		j.tell()
+	}
 	j.state.StartCost = e.startCost(j, nil)
 	e.byID[r.Job.ID] = j
 	i, _ := e.place(record)

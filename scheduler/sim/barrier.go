@@ -62,7 +62,7 @@ func (e *engine) beginRound() {
 	for _, j := range e.holding {
 		s := &j.state
 		begin := max(e.now, s.Ready)
-		c := newCourse(e.now, begin, s.Done, j.course.rate, j.course.speed)
+		c := course{stages: j.course.stages, speed: j.course.speed}.start(e.now, begin, s.Done)
 		steps := c.now.rate * max(e.Round-(begin-e.now), 0).Seconds()
 		if e.Quirks.WholeSteps {
 			steps = wholeSteps(steps, j.devices)

@@ -161,12 +161,12 @@ func (e *engine) startCost(j *job, to *scheduler.Grant) time.Duration {
 }
 
 // course returns how j, which was advanced to now, will get on with g.
-func (e *engine) course(j *job, g *scheduler.Grant, rate float64) course {
-	c := newCourse(e.now, e.now+e.startCost(j, g), j.state.Done, rate, e.gang(g))
-	if c.every = e.CheckpointEvery; c.every > 0 && e.Costs != nil {
+func (e *engine) course(j *job, g *scheduler.Grant, stages []Stage) course {
+	c := course{stages: stages, whole: e.Quirks.WholeSeconds, speed: e.gang(g), every: e.CheckpointEvery}
+	if c.every > 0 && e.Costs != nil {
 		c.write = bounded(e.Costs.Checkpoint(j.state.Job, g))
 	}
-	return c
+	return c.start(e.now, e.now+e.startCost(j, g), j.state.Done)
 }
 
 func bounded(d time.Duration) time.Duration { return min(max(d, 0), never) }

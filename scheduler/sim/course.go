@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// course is how a job gets on with a grant: from some time on it trains at rate
-// steps/s times the speed of its slowest node, and pauses to write a checkpoint
-// whenever it has trained for a while. Where it is at a time follows from the
-// beginning of a stretch of constant speed, and that of the stretch before: it
-// is never accumulated from look to look.
+// course is how a job gets on with a grant: from some time on it trains at the
+// rate of the stage its work is in, times the speed of its slowest node, and
+// pauses to write a checkpoint whenever it has trained for a while. Where it is at
+// a time follows from the beginning of a stretch of constant speed, and that of
+// the stretch before: it is never accumulated from look to look.
 type course struct {
-	rate  float64       // steps/s at speed 1
-	every time.Duration // training between two checkpoints, 0 = none is written
-	write time.Duration // how long that takes
-	speed gangSpeed     // nil = 1 for ever
-	now   stretch       // that of the last look
-	limit float64       // steps it goes no further than for now, 0 = none
+	stages []Stage       // at speed 1; the last one never ends
+	whole  bool          // they end at whole seconds, compat.Quirks.WholeSeconds
+	every  time.Duration // training between two checkpoints, 0 = none is written
+	write  time.Duration // how long that takes
+	speed  gangSpeed     // nil = 1 for ever
+	now    stretch       // that of the last look
+	limit  float64       // steps it goes no further than for now, 0 = none
 }
 
 // gangSpeed returns the speed of a gang at a time, and until when that is so.
@@ -25,6 +26,8 @@ type gangSpeed func(t time.Duration) (speed float64, until time.Duration)
 // stretch is a time of constant speed.
 type stretch struct {
 	from, until time.Duration
+	stage       int           // the course's
+	ends        bool          // the stage does, at until
 	rate        float64       // steps/s of training
 	done        float64       // steps by from
 	cycle       time.Duration // by from, since training began after the last checkpoint: in [0, every+write)
@@ -32,32 +35,57 @@ type stretch struct {
 	savedAt     time.Duration // when that was; before the first, when the grant was
 }
 
-// newCourse begins to train at begin, having done so many steps, all of them
-// saved when the devices were granted.
-func newCourse(granted, begin time.Duration, done, rate float64, speed gangSpeed) course {
-	c := course{rate: rate, speed: speed}
-	c.now = c.enter(stretch{from: begin, done: done, saved: done, savedAt: granted})
+// start returns c from when the job begins to train, having done so many steps,
+// all of them saved when the devices were granted.
+func (c course) start(granted, begin time.Duration, done float64) course {
+	s := stretch{from: begin, done: done, saved: done, savedAt: granted}
+	for s.stage < len(c.stages)-1 && c.stages[s.stage].Until <= done {
+		s.stage++
+	}
+	c.now = c.enter(s)
 	return c
 }
 
-// enter fills in the speed of a stretch, from its beginning.
+// enter fills in the speed of a stretch, from its beginning, and its end.
 func (c *course) enter(s stretch) stretch {
-	s.rate, s.until = c.rate, never
+	s.rate, s.until = c.stages[s.stage].Rate, never
 	if c.speed != nil {
 		speed, until := c.speed(s.from)
-		s.rate, s.until = c.rate*speed, max(until, s.from+1)
+		s.rate, s.until = s.rate*speed, max(until, s.from+1)
+	}
+	if s.stage < len(c.stages)-1 {
+		if at := c.reaches(&s, c.stages[s.stage].Until); at <= s.until && at < never {
+			s.until, s.ends = at, true
+		}
 	}
 	return s
 }
 
 // after returns the stretch that follows s.
 func (c *course) after(s stretch) stretch {
-	next := stretch{from: s.until, done: c.doneAt(s, s.until)}
-	next.saved, next.savedAt = c.savedAt(s, s.until)
+	next := stretch{from: s.until, stage: s.stage, done: c.doneAt(s, s.until)}
+	if s.ends {
+		next.from, next.done = c.counts(&s, s.until), c.stages[s.stage].Until
+		next.stage++
+	}
+	next.saved, next.savedAt = c.savedAt(s, next.from)
 	if c.every > 0 {
-		next.cycle = (s.cycle + s.until - s.from) % (c.every + c.write)
+		next.cycle = (s.cycle + next.from - s.from) % (c.every + c.write)
 	}
 	return c.enter(next)
+}
+
+// reaches returns when s would have done so many steps if it never ended.
+func (c *course) reaches(s *stretch, steps float64) time.Duration {
+	return s.from + min(c.lasts(s.cycle, seconds((steps-s.done)/s.rate)), math.MaxInt64-s.from)
+}
+
+// counts returns when a stage that ends at a time of s counts as ended.
+func (c *course) counts(s *stretch, at time.Duration) time.Duration {
+	if !c.whole {
+		return at
+	}
+	return s.from + time.Duration(math.RoundToEven((at-s.from).Seconds()))*time.Second
 }
 
 // look moves on to the stretch that t is in.
@@ -113,13 +141,13 @@ func (c *course) trained(t time.Duration) time.Duration {
 }
 
 // end returns when so many steps are done, at most never after the beginning of
-// the last stretch. No checkpoint is written at the end.
-func (c *course) end(work float64) time.Duration {
+// the last stretch, and when that counts as done. No checkpoint is written at the
+// end.
+func (c *course) end(work float64) (exact, counts time.Duration) {
 	s := c.now
 	for {
-		at := s.from + min(c.lasts(s.cycle, seconds((work-s.done)/s.rate)), math.MaxInt64-s.from)
-		if at <= s.until || s.until >= never {
-			return at
+		if at := c.reaches(&s, work); at <= s.until || s.until >= never {
+			return at, c.counts(&s, at)
 		}
 		s = c.after(s)
 	}

@@ -192,7 +192,7 @@ func (e *engine) completions() (any bool) {
 			return any
 		}
 		ev.job.advance(e.now)
-		e.complete(ev.job, e.now)
+		e.complete(ev.job, ev.job.ends)
 	}
 }
 

@@ -15,6 +15,9 @@ type job struct {
 	record int     // index into Result.Jobs
 	scored bool    // the run waits for it
 	work   float64 // steps in all
+	// told says what the policy hears of the steps left with so many done; nil =
+	// what there are.
+	told func(done float64) float64
 
 	// Since the last change:
 	from     time.Duration // when it happened
@@ -23,6 +26,8 @@ type job struct {
 	place    int           // index into the engine's holding
 	attained float64       // device-seconds received by then
 	stop     time.Duration // with a barrier, when it is through with this round
+	ends     time.Duration // when it counts as done if nothing changes
+	one      [1]Stage      // those of a job of one speed, so that it needs no memory of its own
 
 	last   *scheduler.Grant // what it held last, nil if nothing yet
 	failed bool             // that went down
@@ -43,7 +48,14 @@ func (j *job) advance(now time.Duration) {
 	}
 	s.Phase = scheduler.Running
 	s.Done = min(j.course.done(now), j.work)
-	s.Remaining = j.work - s.Done
+	j.tell()
+}
+
+// tell works out what is left of the job.
+func (j *job) tell() {
+	if j.state.Remaining = j.work - j.state.Done; j.told != nil {
+		j.state.Remaining = j.told(j.state.Done)
+	}
 }
 
 // release takes the job's devices away at now, having advanced it to now.
@@ -70,7 +82,9 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, c course) time.Duratio
 	}
 	j.from, j.course, j.devices = now, c, g.Devices()
 	j.last, j.failed = g, false
-	return min(c.end(j.work), now+never)
+	exact, counts := c.end(j.work)
+	j.ends = min(counts, now+never)
+	return min(exact, now+never)
 }
 
 // seconds turns s into a Duration, at least a nanosecond so that time passes,

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -19,16 +20,17 @@ func (c *Config) roundFrom(t time.Duration) time.Duration {
 	return t
 }
 
-// noticed returns when what happens at t is seen.
-func (c *Config) noticed(t time.Duration) time.Duration {
+// noticed returns when what happens at t is seen; counts is when it counts as
+// having happened.
+func (c *Config) noticed(t, counts time.Duration) time.Duration {
 	if c.Quirks.Ticks {
 		return c.roundFrom(t)
 	}
-	return t
+	return counts
 }
 
 // seen returns when the arrival of j is seen.
-func (c *Config) seen(j *spec.Job) time.Duration { return c.noticed(j.Submit) }
+func (c *Config) seen(j *spec.Job) time.Duration { return c.noticed(j.Submit, j.Submit) }
 
 // compare is the order in which jobs enter: by submit time, then ID.
 func (c *Config) compare(a, b *spec.Job) int {
@@ -38,7 +40,8 @@ func (c *Config) compare(a, b *spec.Job) int {
 	return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID))
 }
 
-// byNumber orders whole numbers by value, before all other IDs.
+// byNumber orders IDs that are or end in whole numbers by these, before all
+// others.
 func byNumber(a, b spec.JobID) int {
 	x, okA := digits(a)
 	y, okB := digits(b)
@@ -48,8 +51,10 @@ func byNumber(a, b spec.JobID) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// digits returns id without leading zeros, and whether it is a whole number.
+// digits returns the digits that id ends in without leading zeros, and whether it
+// has any and is no more than that or has a hyphen before them.
 func digits(id spec.JobID) (spec.JobID, bool) {
+	id = id[strings.LastIndexByte(string(id), '-')+1:]
 	for i := range len(id) {
 		if id[i] < '0' || id[i] > '9' {
 			return "", false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -159,10 +160,7 @@ func (e *engine) drop(j *job) {
 // start gives j the grant g, whatever it holds now, and charges its start cost.
 func (e *engine) start(ctx context.Context, j *job, g *scheduler.Grant, why string) error {
 	group := &e.Cluster.Groups[e.groups[g.Slots[0].Node]]
-	rate, err := e.Truth.StepsPerSec(ctx, j.state.Job, g, group)
-	if err == nil && !finitePositive(rate) {
-		err = fmt.Errorf("the truth says %g steps/s", rate)
-	}
+	stages, err := e.stages(ctx, j, g, group)
 	if err != nil {
 		return fmt.Errorf("sim: policy %s at %v: job %s (%s), plan %s on %s: %w",
 			e.PolicyName, e.now, g.Job, j.state.Job.Model.Name, g.Plan, g.Shape.Devices, err)
@@ -175,12 +173,37 @@ func (e *engine) start(ctx context.Context, j *job, g *scheduler.Grant, why stri
 	}
 	j.place = len(e.holding)
 	e.holding = append(e.holding, j)
-	done := j.hold(e.now, g, e.course(j, g, rate))
+	exact := j.hold(e.now, g, e.course(j, g, stages))
+	done := e.noticed(exact, j.ends)
+	if e.Quirks.LateEnds {
+		j.ends = done
+	}
 	j.state.StartCost = e.startCost(j, nil)
 	e.held += j.devices
-	e.queue.push(jobDone(j, e.noticed(done)))
+	e.queue.push(jobDone(j, done))
 	e.observe(event, j.state.Job, g, why)
 	return nil
+}
+
+// stages asks the truth how fast j runs on g.
+func (e *engine) stages(ctx context.Context, j *job, g *scheduler.Grant, group *spec.NodeGroup) ([]Stage, error) {
+	stages := j.one[:]
+	var err error
+	if staged, ok := e.Truth.(Staged); ok {
+		stages, err = staged.Stages(ctx, j.state.Job, g, group)
+	} else {
+		j.one[0].Until = math.Inf(1)
+		j.one[0].Rate, err = e.Truth.StepsPerSec(ctx, j.state.Job, g, group)
+	}
+	if err == nil && len(stages) == 0 {
+		err = errors.New("the truth says nothing")
+	}
+	for i := range stages {
+		if rate := stages[i].Rate; err == nil && !finitePositive(rate) {
+			err = fmt.Errorf("the truth says %g steps/s", rate)
+		}
+	}
+	return stages, err
 }
 
 func jobDone(j *job, at time.Duration) event {

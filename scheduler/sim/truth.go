@@ -19,6 +19,28 @@ type Truth interface {
 	StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error)
 }
 
+// Staged is a Truth whose jobs do not run at one speed all along. The engine
+// asks it for Stages instead of StepsPerSec, which is then a mean.
+type Staged interface {
+	Truth
+	// Stages returns how fast j runs on g, whose devices are in group, by how many
+	// steps of its work are done: ascending; the last one goes on to the end of the
+	// work. They are not modified.
+	Stages(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) ([]Stage, error)
+}
+
+// Stage is a part of a job's work that is done at one speed.
+type Stage struct {
+	Until float64 // steps done when it ends; does not matter for the last
+	Rate  float64 // steps/s
+}
+
+// epochCounter is a Truth that can tell what is left of a job in whole epochs,
+// see compat.Quirks.EpochsLeft. ok is false where there are none.
+type epochCounter interface {
+	EpochsLeft(j *spec.Job, done float64) (steps float64, ok bool)
+}
+
 // Predicted is the truth told by a performance model or a table of
 // measurements.
 type Predicted struct {

@@ -1,0 +1,23 @@
+package place
+
+import (
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+)
+
+func init() {
+	register(Info{
+		Name: "emptiest",
+		Doc:  "of the node with most free devices as many as it takes, then of the next one",
+		New:  func(compat.Quirks) scheduler.Placer { return drain{byNode{emptiest}} },
+	})
+}
+
+// drain is worst fit node by node.
+type drain struct{ byNode }
+
+// Lay is what packed makes.
+func (drain) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
+	return packed{}.Lay(free, group, devices)
+}
