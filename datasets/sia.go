@@ -43,6 +43,28 @@ var siaClusters = []siaCluster{
 	{"rtx", "RTX2080Ti server"},
 }
 
+// SiaTable says which of the tables of Pollux and Sia are of which accelerator.
+type SiaTable struct {
+	Suffix      string // placements-SUFFIX.csv; "" where there is only one type
+	Accelerator string // of the catalog
+}
+
+// SiaTables returns what suffixes stand for, larger batches of one machine first.
+func SiaTables() ([]SiaTable, error) {
+	var out []SiaTable
+	for _, c := range slices.Backward(siaClusters) {
+		node, err := catalog.Node(c.node)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, SiaTable{c.suffix, node.Accelerator})
+		if c.suffix == "aws" {
+			out = append(out, SiaTable{"", node.Accelerator})
+		}
+	}
+	return out, nil
+}
+
 // siaSource is what is known of one trace folder's network; zero = not known.
 type siaSource struct {
 	catalog string  // the same network there

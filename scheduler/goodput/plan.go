@@ -1,0 +1,90 @@
+package goodput
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Plan returns how a job trains a global batch on so many devices: data parallel,
+// the same number of samples on each, in as few micro-batches as fit. The batch
+// really trained is the least multiple that is not smaller, or the largest that
+// is still within what was validated. On one device a batch above the initial
+// one takes two micro-batches at least: of a single one the noise of the gradient
+// cannot be told.
+//
+// Source: the batch rules of petuum/adaptdl at commit c793c70, class Job. The
+// error wraps perfmodel.ErrNotCovered.
+func (t *Tables) Plan(model, accelerator string, batch, devices int) (spec.Plan, error) {
+	a, s, err := t.lookup(model, accelerator)
+	if err != nil {
+		return spec.Plan{}, err
+	}
+	if _, _, _, err := a.between(batch); err != nil {
+		return spec.Plan{}, err
+	}
+	local, limit := s.most, t.limits[model]
+	if limit.local > 0 {
+		local = min(local, limit.local)
+	}
+	if most := batch / s.least; devices < 1 || devices > most || limit.devices > 0 && devices > limit.devices {
+		return spec.Plan{}, fmt.Errorf("goodput: %s with %d samples a step runs on 1 to %d devices, not %d: %w", model, batch, most, devices, errNotCovered)
+	}
+	share := ceil(batch, devices)
+	accum := ceil(share, local)
+	if devices == 1 && batch > a.initial() {
+		accum = max(accum, 2)
+	}
+	micro := min(ceil(share, accum), a.largest()/(devices*accum))
+	if micro < s.least {
+		return spec.Plan{}, fmt.Errorf("goodput: %s with %d samples a step on %d devices takes %d samples at a time, measured are %d to %d: %w",
+			model, batch, devices, micro, s.least, s.most, errNotCovered)
+	}
+	return spec.Plan{DP: devices, MicroBatch: micro, AccumSteps: accum}.Normal(), nil
+}
+
+// Submit returns jobs as their owners would submit them: those without a plan have
+// the one of their batch and devices on the first group of cl they may use, where
+// there is one.
+func (t *Tables) Submit(jobs []spec.Job, cl spec.Cluster) []spec.Job {
+	out := slices.Clone(jobs)
+	for i := range out {
+		j := &out[i]
+		for gi := range cl.Groups {
+			g := &cl.Groups[gi]
+			if j.Plan != (spec.Plan{}) || j.Accelerator != "" && j.Accelerator != g.Accelerator.Name {
+				continue
+			}
+			if p, err := t.Plan(j.Model.Name, g.Accelerator.Name, j.GlobalBatch, j.Devices); err == nil {
+				j.Plan = p
+			}
+		}
+	}
+	return out
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// stepSec returns the seconds of a step of a plan:
+//
+//	T = step + (AccumSteps-1) * (step - sync)
+//
+//	step   of one micro-batch with the reduction of gradients
+//	sync   the part of it that goes into the reduction
+//
+// Source: Pollux, section 3.2; petuum/adaptdl at commit c793c70, class Job.
+func (s *speeds) stepSec(p spec.Plan, shape spec.Shape) (float64, error) {
+	p = p.Normal()
+	if pure := (spec.Plan{DP: p.DP, MicroBatch: p.MicroBatch, AccumSteps: p.AccumSteps, Precision: p.Precision}).Normal(); p != pure {
+		return 0, fmt.Errorf("goodput: plan %s is not plain data parallelism: %w", p, errNotCovered)
+	}
+	if n := shape.Total(); n != p.DP {
+		return 0, fmt.Errorf("goodput: plan %s is for %d devices, shape %s has %d: %w", p, p.DP, shape, n, errNotCovered)
+	}
+	t, err := s.at(shape, p.MicroBatch)
+	if err != nil {
+		return 0, err
+	}
+	return t.step + float64(p.AccumSteps-1)*(t.step-t.sync), nil
+}

@@ -1,0 +1,97 @@
+package goodput
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// errNotCovered marks what the tables say nothing about.
+var errNotCovered = perfmodel.ErrNotCovered
+
+// timing is how long a step with one micro-batch takes, in seconds.
+type timing struct {
+	step float64
+	sync float64 // of it, the reduction of gradients
+}
+
+// blend is t at share 0 and u at share 1.
+func (t timing) blend(u timing, share float64) timing {
+	return timing{mix(t.step, u.step, share), mix(t.sync, u.sync, share)}
+}
+
+// speeds are the step times of an application on one type of device.
+type speeds struct {
+	what        string              // for errors
+	least, most int                 // samples per device and micro-batch that were measured
+	rings       map[string]*profile // measured placements, by ring
+	placed      []spec.Shape        // those that some shape stands for
+	between     interpolator        // of all others
+}
+
+// interpolator answers for placements that were not measured, by nodes, replicas
+// and samples per device; false beyond what was measured.
+type interpolator interface {
+	at(nodes, replicas, local float64) (timing, bool)
+}
+
+// profile is step times by samples per device.
+type profile struct {
+	local []float64 // ascending
+	times []timing
+}
+
+// at interpolates linearly, false outside of what was measured.
+func (p *profile) at(local float64) (timing, bool) {
+	i, exact := slices.BinarySearch(p.local, local)
+	switch {
+	case exact:
+		return p.times[i], true
+	case i == 0 || i == len(p.local):
+		return timing{}, false
+	}
+	return p.times[i-1].blend(p.times[i], (local-p.local[i-1])/(p.local[i]-p.local[i-1])), true
+}
+
+// at returns the step time on a shape: as measured there, linear between the
+// micro-batches measured, or interpolated between other placements.
+func (s *speeds) at(shape spec.Shape, local int) (timing, error) {
+	if p := s.rings[ring(shape.PerNode())]; p != nil {
+		if t, ok := p.at(float64(local)); ok {
+			return t, nil
+		}
+	} else if t, ok := s.between.at(float64(shape.Nodes()), float64(shape.Total()), float64(local)); ok && t.step > 0 {
+		return t, nil
+	}
+	return timing{}, fmt.Errorf("goodput: %s: %d samples a device on %s is beyond what was measured: %w", s.what, local, shape, errNotCovered)
+}
+
+// ring names a placement by the devices of its nodes in the order in which they
+// reduce gradients, wherever in the ring one begins. Of a shape it is the order
+// of most devices first.
+func ring(perNode []int) string {
+	best := ""
+	for i := range perNode {
+		name := make([]byte, 0, len(perNode))
+		for k := range perNode {
+			n := perNode[(i+k)%len(perNode)]
+			if n > math.MaxUint8 {
+				return ""
+			}
+			name = append(name, byte(n))
+		}
+		if best == "" || string(name) < best {
+			best = string(name)
+		}
+	}
+	return best
+}
+
+// measurement is a row of a table of step times.
+type measurement struct {
+	perNode []int // nil where only nodes and replicas are known
+	point
+}

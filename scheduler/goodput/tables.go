@@ -1,0 +1,160 @@
+package goodput
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+)
+
+// Tables are the applications of a data set, by name. Immutable once read, and
+// safe for concurrent use.
+type Tables struct {
+	apps   map[string]*app
+	limits map[string]limit
+}
+
+// limit is what the simulator of Pollux does not let an application do, 0 = no
+// limit.
+type limit struct {
+	devices int
+	local   int // samples per device and micro-batch
+}
+
+// artifactLimits are those of compat.Quirks.ArtifactLimits.
+var artifactLimits = map[string]limit{"ncf": {devices: 1}, "yolov3": {local: 8}}
+
+// With returns t with the quirks of another simulator.
+func (t *Tables) With(q compat.Quirks) *Tables {
+	out := &Tables{apps: t.apps}
+	if q.ArtifactLimits {
+		out.limits = artifactLimits
+	}
+	return out
+}
+
+// Keys returns what is known: which applications on which accelerators, sorted.
+func (t *Tables) Keys() []spec.Key {
+	var out []spec.Key
+	for _, name := range slices.Sorted(maps.Keys(t.apps)) {
+		for _, acc := range slices.Sorted(maps.Keys(t.apps[name].speeds)) {
+			out = append(out, spec.Key{Model: name, Accelerator: acc})
+		}
+	}
+	return out
+}
+
+// lookup returns what is known of a model on an accelerator.
+func (t *Tables) lookup(model, accelerator string) (*app, *speeds, error) {
+	a, ok := t.apps[model]
+	if !ok {
+		return nil, nil, fmt.Errorf("goodput: no table of %q, there are: %s: %w", model, strings.Join(slices.Sorted(maps.Keys(t.apps)), ", "), errNotCovered)
+	}
+	s, ok := a.speeds[accelerator]
+	if !ok {
+		return nil, nil, fmt.Errorf("goodput: %s was not measured on %q, but on: %s: %w", model, accelerator, strings.Join(slices.Sorted(maps.Keys(a.speeds)), ", "), errNotCovered)
+	}
+	return a, s, nil
+}
+
+// app is what is known of one application.
+type app struct {
+	name   string
+	runs   []run     // one for each validated global batch, ascending
+	ends   []float64 // progress at the end of each epoch, in steps at the initial batch
+	speeds map[string]*speeds
+}
+
+// run is a full training run at one global batch, by epoch. An epoch is
+// statistical: it ends when training has come as far as at the initial batch.
+type run struct {
+	batch    int
+	progress []float64 // at the end of the epoch, in steps at the initial batch
+	steps    []float64 // run by the end of the epoch
+	// Of the gradient of one step at the initial batch: its squared norm, and the
+	// trace of its covariance.
+	sqr, variance []float64
+}
+
+// initial and largest are the batches between which jobs may train.
+func (a *app) initial() int { return a.runs[0].batch }
+func (a *app) largest() int { return a.runs[len(a.runs)-1].batch }
+
+// settle works out what follows from the runs: an epoch ends as soon as it does
+// in any of them, as in the simulator of Pollux.
+func (a *app) settle() {
+	slices.SortFunc(a.runs, func(x, y run) int { return x.batch - y.batch })
+	epochs := len(a.runs[0].progress)
+	for _, r := range a.runs {
+		epochs = min(epochs, len(r.progress))
+	}
+	a.ends = make([]float64, epochs)
+	for e := range a.ends {
+		a.ends[e] = a.runs[0].progress[e]
+		for _, r := range a.runs {
+			a.ends[e] = min(a.ends[e], r.progress[e])
+		}
+	}
+}
+
+// between returns the runs whose batches are next to the given one, and how far
+// it is from the first to the second.
+func (a *app) between(batch int) (lo, hi *run, share float64, err error) {
+	if batch < a.initial() || batch > a.largest() {
+		return nil, nil, 0, fmt.Errorf("goodput: %s was trained with %d to %d samples a step, not %d: %w", a.name, a.initial(), a.largest(), batch, errNotCovered)
+	}
+	i, exact := slices.BinarySearchFunc(a.runs, batch, func(r run, b int) int { return r.batch - b })
+	if exact {
+		return &a.runs[i], &a.runs[i], 0, nil
+	}
+	lo, hi = &a.runs[i-1], &a.runs[i]
+	return lo, hi, float64(batch-lo.batch) / float64(hi.batch-lo.batch), nil
+}
+
+// gains returns, by epoch, how many steps at the initial batch M0 one step at
+// batch M is worth, in [1, M/M0]:
+//
+//	gain = (var + sqr) / (var*M0/M + sqr)
+//
+//	sqr   squared norm of the gradient; var  trace of its covariance at M0;
+//	      both linear in M between the batches that were trained
+//
+// Source: Pollux, section 3.1; petuum/adaptdl at commit c793c70, class Job.
+func (a *app) gains(batch int) ([]float64, error) {
+	lo, hi, share, err := a.between(batch)
+	if err != nil {
+		return nil, err
+	}
+	scale := float64(batch) / float64(a.initial())
+	out := make([]float64, len(a.ends))
+	for e := range out {
+		sqr, variance := mix(lo.sqr[e], hi.sqr[e], share), mix(lo.variance[e], hi.variance[e], share)
+		out[e] = (variance + sqr) / (variance/scale + sqr)
+	}
+	return out, nil
+}
+
+// steps returns, by epoch, the steps run by its end at a batch, as they were
+// counted in training: linear between the batches that were trained.
+func (a *app) steps(batch int) ([]float64, error) {
+	lo, hi, share, err := a.between(batch)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(a.ends))
+	for e := range out {
+		out[e] = mix(lo.steps[e], hi.steps[e], share)
+	}
+	return out, nil
+}
+
+// mix is a at share 0 and b at share 1.
+func mix(a, b, share float64) float64 {
+	if share == 0 {
+		return a
+	}
+	return (1-share)*a + share*b
+}
