@@ -159,7 +159,7 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 		seen[c.Config.Shape] = true
 		out = append(out, option{
 			group: group, plan: c.Config.Plan, shape: c.Config.Shape, devices: c.Config.Shape.Total(),
-			rate: c.Prediction.Throughput / float64(r.GlobalBatch),
+			rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()),
 		})
 	}
 	return b.choose(out), nil

@@ -46,6 +46,14 @@ var preemption = []Option{
 // does they run on, and the next job has its turn. Who was stopped and still
 // fits where it was when its turn comes stays there.
 func Preemptive(d Deps, r Ranking) (scheduler.Policy, error) {
+	p, err := newRanked(d, r)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func newRanked(d Deps, r Ranking) (*ranked, error) {
 	backfill, err := d.flag("backfill", true)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,14 @@ func newTiresias(d Deps) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Preemptive(d, Ranking{Key: t.key, Wake: t.wake, Quantum: quantum})
+	r, err := newRanked(d, Ranking{Key: t.key, Wake: t.wake, Quantum: quantum})
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Quirks.ByCount:
+		return byCount{r}, nil
+	}
+	return r, nil
 }
 
 // parseLimits reads ascending positive numbers divided by slashes.

@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// byCount is a ranked policy with compat.Quirks.ByCount: it goes through the
+// jobs counting devices, those that run among them, and stops who has none left.
+// Who goes on keeps its devices, whoever starts takes what is free then.
+type byCount struct{ *ranked }
+
+func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	if !slices.ContainsFunc(s.Jobs, waits) {
+		return scheduler.Decision{Grants: held(s)}, nil
+	}
+	if err := p.rank(ctx, s); err != nil {
+		return scheduler.Decision{}, err
+	}
+	d := scheduler.Decision{}
+	free := scheduler.NewInventory(s.Cluster)
+	left := newCounts(free, s.Cluster)
+	var starts []*Ranked
+	for i := range p.order {
+		r := &p.order[i]
+		switch {
+		case !left.take(r.Job):
+			r.Grant = nil
+		case r.Grant == nil:
+			starts = append(starts, r)
+		default:
+			free.Take(r.Grant.Slots)
+			d.Grants = append(d.Grants, r.Grant)
+		}
+	}
+	for _, r := range starts {
+		if r.Grant = p.belief.placeBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
+			free.Take(r.Grant.Slots)
+			d.Grants = append(d.Grants, r.Grant)
+			r.ready = s.Now + r.Job.StartCost
+		}
+	}
+	if at := p.wake(s); at < never {
+		d.Wake = max(at, s.Now+leastWake)
+	}
+	return d, nil
+}
+
+// counts are the left in each group, wherever they are.
+type counts struct {
+	groups []spec.NodeGroup
+	nodes  []int // the group of each
+	left   []int
+}
+
+func newCounts(idle *scheduler.Inventory, c spec.Cluster) *counts {
+	t := &counts{groups: c.Groups, nodes: idle.Group}
+	for gi := range c.Groups {
+		t.left = append(t.left, idle.FreeIn(gi))
+	}
+	return t
+}
+
+// take counts the devices of j as taken, in the group where it is or else the
+// first that has as many, and reports whether there is one.
+func (t *counts) take(j *scheduler.JobState) bool {
+	for gi := range t.groups {
+		fits := accepts(j.Job, &t.groups[gi])
+		if j.Grant != nil {
+			fits = t.nodes[j.Grant.Slots[0].Node] == gi
+		}
+		if fits && t.left[gi] >= j.Job.Devices {
+			t.left[gi] -= j.Job.Devices
+			return true
+		}
+	}
+	return false
+}
