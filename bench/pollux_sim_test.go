@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/goodput"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/report"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// goodputTables reads the tables in a folder of the shared data.
+func goodputTables(t *testing.T, folder ...string) *goodput.Tables {
+	t.Helper()
+	known, err := datasets.SiaTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var devices []goodput.Device
+	for _, k := range known {
+		devices = append(devices, goodput.Device(k))
+	}
+	tables, err := goodput.Read(os.DirFS(filepath.Join(append([]string{spectest.Shared(t), "data"}, folder...)...)), devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
+}
+
+// runPollux runs a workload with the semantics of Pollux' artifact on 16 x 4 T4.
+func runPollux(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput.Tables) *sim.Result {
+	t.Helper()
+	m, err := compat.Parse(mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := catalog.Cluster("16x4xT4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables = tables.With(m.Quirks)
+	d := policy.Deps{Quirks: m.Quirks, Oracle: planner.New(tables, planner.Options{Space: goodput.Space{Tables: tables}})}
+	if d.Placer, err = place.New(m.Placement, m.Quirks); err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.New(policy.Spec{Name: name}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sim.Run(t.Context(), sim.Config{
+		Cluster: cluster, Jobs: tables.Submit(jobs, cluster), Policy: p, PolicyName: name, Truth: goodput.NewTruth(tables, cluster),
+		Round: m.Round, Quirks: m.Quirks, Costs: sim.PerStart(func(spec.Job) time.Duration { return m.StartCost }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func polluxJobs(t *testing.T, folder, file string) []spec.Job {
+	t.Helper()
+	path := filepath.Join(spectest.Shared(t), "data", "pollux", folder, file)
+	w, err := datasets.OpenWorkload(t.Context(), path, "pollux")
+	if err != nil || len(w.Bad) > 0 {
+		t.Fatal(err, w.Bad)
+	}
+	return w.Jobs
+}
+
+// In workload 6 every job completes in the second in which it did in Pollux'
+// artifact. Between placements that were not measured the artifact's triangulation
+// matters to Optimus; without it averages are close.
+func TestPolluxWorkload6(t *testing.T) {
+	jobs := polluxJobs(t, "workloads", "workload-6.csv")
+	with, without := goodputTables(t, "pollux"), goodputTables(t, "pollux", "traces")
+	for _, c := range []struct {
+		name, policy, file  string
+		tables              *goodput.Tables
+		equal               int
+		jct, within         float64
+		makespan, makespanW float64
+	}{
+		{"tiresias", "tiresias", "osdi21_tiresias_workload-6.csv", with, 160, 3469.69375, 0, 78556, 0},
+		{"optimus", "optimus-oracle", "osdi21_optimus_workload-6.csv", with, 155, 5301.875, 0.005, 66246, 0.015},
+		{"optimus without triangulation", "optimus-oracle", "osdi21_optimus_workload-6.csv", without, 0, 5301.875, 0.005, 66246, 0.015},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := runPollux(t, "pollux", c.policy, jobs, c.tables)
+			want := csvColumns(t, filepath.Join(spectest.Shared(t), "baselines", "sia", c.file))
+			equal, off := 0, 0.0
+			for i, id := range want["name"] {
+				got, jct := finished(r, id).JCT().Seconds(), number(t, want["jct"][i])
+				if got == jct {
+					equal++
+				} else if equal+3 > i {
+					t.Logf("job %s takes %g s, in the artifact %g", id, got, jct)
+				}
+				off += math.Abs(got/jct-1) / float64(len(want["name"]))
+			}
+			s := report.Summarize(r, report.Score{})
+			t.Logf("%d of %d jobs equal, mean deviation %.3f %%, average JCT %.6g s, makespan %.6g s, %.2f s", equal, len(want["name"]), 100*off, float64(s.AvgJCT), float64(s.Makespan), r.Elapsed.Seconds())
+			if equal < c.equal {
+				t.Errorf("%d jobs equal, want %d", equal, c.equal)
+			}
+			if got := float64(s.AvgJCT); math.Abs(got/c.jct-1) > c.within {
+				t.Errorf("average JCT %g s, want %g", got, c.jct)
+			}
+			if got := float64(s.Makespan); math.Abs(got/c.makespan-1) > c.makespanW {
+				t.Errorf("makespan %g s, want %g", got, c.makespan)
+			}
+		})
+	}
+}
