@@ -26,7 +26,7 @@ func drawnRun(t rapid.TB, seed uint64, n, nodes, perNode int) (*sim.Result, *Gan
 	rng := rand.New(rand.NewPCG(seed, 2))
 	c := sim.Config{
 		Cluster:    spec.Cluster{Groups: []spec.NodeGroup{{Count: nodes, Devices: perNode, Accelerator: spec.Accelerator{Name: "device"}}}},
-		PolicyName: "las", Truth: sim.Durations{}, StartCost: func(spec.Job) time.Duration { return 7 * time.Second },
+		PolicyName: "las", Truth: sim.Durations{}, Costs: sim.PerStart(func(spec.Job) time.Duration { return 7 * time.Second }),
 	}
 	placer, err := place.New("spread", compat.Quirks{})
 	if err != nil {
