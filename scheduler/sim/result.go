@@ -29,10 +29,20 @@ type JobRecord struct {
 	Attained    float64 // device-seconds held, start costs included
 	Restarts    int     // stopped or moved while it held devices; the first start is none
 	Preemptions int     // those restarts after which it held nothing
+
+	// Of TimeAlone:
+	Alone  time.Duration // run time at the devices and plan asked for, 0 = not known
+	Usable int           // devices of the groups it may use
 }
 
 // JCT is the job completion time, End - Submit.
 func (r JobRecord) JCT() time.Duration { return r.End - r.Job.Submit }
+
+// Delay is the queueing delay: from submission until the job first got devices.
+func (r JobRecord) Delay() time.Duration { return r.Start - r.Job.Submit }
+
+// Ran tells whether the job ever held devices.
+func (r JobRecord) Ran() bool { return r.Finished || r.Attained > 0 }
 
 // Usage says that from At on, Held devices are held and Waiting jobs wait.
 type Usage struct {

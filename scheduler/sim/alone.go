@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// TimeAlone notes in every record how long its job takes at the devices and plan
+// it asks for, packed on as few nodes as possible, without waits and start costs,
+// and of how many devices it had the choice: those of the groups it may use. Where
+// several types of devices are among these, the speed is the mean of theirs, by
+// the number of devices. What the truth does not answer for stays unknown. c is
+// what the run was given; call it after the run, since the truth counts look-ups.
+func (r *Result) TimeAlone(ctx context.Context, c Config) {
+	a := aloneTimer{Config: c, shapes: map[[2]int]spec.Shape{}}
+	for i := range r.Jobs {
+		r.Jobs[i].Alone, r.Jobs[i].Usable = a.time(ctx, &r.Jobs[i].Job)
+	}
+}
+
+// aloneTimer remembers the shapes it has laid out, by devices asked for and
+// devices of a node.
+type aloneTimer struct {
+	Config
+	shapes map[[2]int]spec.Shape
+}
+
+// time returns how long j takes alone, 0 where that is not known, and the devices
+// of the groups it may use.
+func (a *aloneTimer) time(ctx context.Context, j *spec.Job) (alone time.Duration, usable int) {
+	var known int
+	var speed float64 // sum over known devices, steps/s
+	for i := range a.Cluster.Groups {
+		g := &a.Cluster.Groups[i]
+		if !mayUse(j, g) {
+			continue
+		}
+		usable += g.Count * g.Devices
+		if rate := a.rate(ctx, j, g); rate > 0 {
+			known += g.Count * g.Devices
+			speed += rate * float64(g.Count*g.Devices)
+		}
+	}
+	if known == 0 {
+		return 0, usable
+	}
+	steps, err := a.Truth.Steps(ctx, j)
+	if err != nil || !finitePositive(steps) {
+		return 0, usable
+	}
+	return seconds(steps * float64(known) / speed), usable
+}
+
+// rate returns the steps/s of j as asked for in a group, 0 where it does not fit
+// or nothing is known.
+func (a *aloneTimer) rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup) float64 {
+	if j.Devices < 1 || j.Devices > g.Count*g.Devices {
+		return 0
+	}
+	key := [2]int{j.Devices, g.Devices}
+	shape, ok := a.shapes[key]
+	if !ok {
+		shape = spec.Packed(j.Devices, g.Devices)
+		a.shapes[key] = shape
+	}
+	rate, err := a.Truth.StepsPerSec(ctx, j, &scheduler.Grant{
+		Job: j.ID, Plan: j.Plan, Shape: shape, Slots: []scheduler.Slot{{Devices: j.Devices}},
+	}, g)
+	if err != nil || !finitePositive(rate) {
+		return 0
+	}
+	return rate
+}
