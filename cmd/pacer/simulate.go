@@ -50,6 +50,7 @@ Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
 			loadScaleFlag,
 			&cli.StringFlag{Name: "cluster", Usage: "`SPEC` of the machines, or a YAML file"},
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "`NAME[:key[=value]...]`, several separated by commas; see pacer ls policies"},
+			&cli.StringFlag{Name: "scheduler", Usage: "YAML `FILE` that says what --policy, --admission, --placement, --round and --compat would"},
 			&cli.StringFlag{Name: "truth", Usage: "`TRUTH` (default: rubick:measured for rubick workloads, else duration)"},
 			&cli.StringFlag{Name: "belief", Usage: "`BELIEF` of the policies (default: fitted:rubick with a rubick: truth, else perfect)"},
 			&cli.StringFlag{Name: "start-cost", Usage: "`SECONDS` or MODEL=SECONDS,... charged per start, resume or change (default: 260 with a rubick: truth, else 0)"},
@@ -121,7 +122,10 @@ func newStudy(c *cli.Context) (*study, error) {
 			return nil, usagef("simulate: --%s is missing", f)
 		}
 	}
-	var err error
+	err := readScheduler(c)
+	if err != nil {
+		return nil, err
+	}
 	if s.parts, err = readComposition(c); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/compose"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -25,6 +27,42 @@ type composition struct {
 
 // reservedModes are named by the contract and not built.
 var reservedModes = []string{"pollux", "sia", "dl2"}
+
+// readScheduler sets the flags of c to what the file of --scheduler says.
+func readScheduler(c *cli.Context) error {
+	path := c.String("scheduler")
+	if path == "" {
+		return nil
+	}
+	for _, name := range compose.Keys {
+		if c.IsSet(name) {
+			return usagef("simulate: --scheduler %s and --%s: the file says all there is of a scheduler", path, name)
+		}
+	}
+	settings, err := readSchedulerFile(path)
+	if err != nil {
+		return err
+	}
+	for name, value := range settings {
+		if err := c.Set(name, value); err != nil {
+			return usagef("simulate: --scheduler %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// readSchedulerFile returns the flags that the file of a scheduler stands for.
+func readSchedulerFile(path string) (map[string]string, error) {
+	text, err := readSmall(path, maxStudyFile)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	settings, err := compose.Read(path, text)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return settings, nil
+}
 
 // readComposition reads --compat, --admission, --placement and --round. What a
 // mode brings along is what the others are without being given.

@@ -99,13 +99,16 @@ const maxStudyFile = 1 << 20
 func newSweep(c *cli.Context, path string) (*sweep, error) {
 	text, err := readSmall(path, maxStudyFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	read, err := studies.Read(path, text, studySettings)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	s := &sweep{Study: read}
+	if err := s.readSchedulers(); err != nil {
+		return nil, err
+	}
 	if s.program, err = programDigest(); err != nil {
 		return nil, err
 	}
@@ -115,19 +118,38 @@ func newSweep(c *cli.Context, path string) (*sweep, error) {
 	return s, s.resolve(c)
 }
 
+// readSchedulers reads the files of schedulers. What one leaves out is as the study
+// has it for all.
+func (s *sweep) readSchedulers() error {
+	for i := range s.Schedulers {
+		p := &s.Schedulers[i]
+		if p.File == "" {
+			continue
+		}
+		settings, err := readSchedulerFile(p.File)
+		if err != nil {
+			return err
+		}
+		p.Policy = settings["policy"]
+		delete(settings, "policy")
+		maps.Copy(p.Settings, settings)
+	}
+	return nil
+}
+
 // readSmall reads a file of at most so many bytes.
 func readSmall(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("sweep: %w", err)
+		return nil, err // it names the file
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("sweep: %w", err)
+		return nil, err
 	case int64(len(text)) > most:
-		return nil, usagef("sweep: %s is larger than %d KiB, want a study file", path, most>>10)
+		return nil, usagef("%s is larger than %d KiB, want a file of a study or scheduler", path, most>>10)
 	}
 	return text, nil
 }

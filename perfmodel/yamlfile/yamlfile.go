@@ -231,6 +231,32 @@ func (n Node) Entries(known ...string) []Entry {
 	return out
 }
 
+// Key returns the value of a key of mapping n, nothing if there is none.
+func (n Node) Key(key string) Node {
+	values := []*ast.MappingValueNode{}
+	switch v := n.node.(type) {
+	case *ast.MappingNode:
+		values = v.Values
+	case *ast.MappingValueNode:
+		values = append(values, v)
+	}
+	for _, v := range values {
+		if v == nil {
+			continue
+		}
+		if k, ok := v.Key.(*ast.StringNode); ok && k.Value == key {
+			return Node{n.file, v.Value}
+		}
+	}
+	return Node{file: n.file}
+}
+
+// IsList reports whether n has elements.
+func (n Node) IsList() bool {
+	_, ok := n.node.(*ast.SequenceNode)
+	return ok
+}
+
 // List returns the elements of n; a single value is a list of one.
 func (n Node) List() []Node {
 	if !n.Given() {
@@ -278,6 +304,14 @@ func (n Node) Text() string {
 		n.Fail("empty text")
 	}
 	return s
+}
+
+// Scalar returns n as it is written: text, a number, true or false.
+func (n Node) Scalar() string {
+	if b, ok := n.node.(*ast.BoolNode); ok {
+		return strconv.FormatBool(b.Value)
+	}
+	return n.Text()
 }
 
 // Whole returns n as a whole number in lo..hi.

@@ -18,7 +18,7 @@ func TestValues(t *testing.T) {
 		case "b":
 			got["b"] = n.Number(0, false, 1)
 		case "c":
-			got["c"] = n.Flag()
+			got["c"] = n.Flag() && n.Scalar() == "true"
 		case "d":
 			got["d"] = n.Duration()
 		case "e":
@@ -28,7 +28,7 @@ func TestValues(t *testing.T) {
 			}
 			got["e"] = strings.Join(texts, "|")
 		case "f":
-			got["f"] = n.IsMapping() && len(n.List()) == 1 && n.Entries("k")[0].Value.Text() == "v"
+			got["f"] = n.IsMapping() && !n.IsList() && len(n.List()) == 1 && n.Key("k").Scalar() == "v" && !n.Key("l").Given() && n.Entries("k")[0].Value.Text() == "v"
 		case "g":
 			got["g"] = Word(n, "large", "small")
 		case "h":

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+	"github.com/pacer-ml/pacer/scheduler/compose"
 )
 
 // Bounds of what a file may ask for: beyond them are mistakes.
@@ -137,34 +139,52 @@ func (r *reader) workloads(n yamlfile.Node) {
 
 func (r *reader) schedulers(n yamlfile.Node) {
 	for _, e := range n.List() {
-		p := Scheduler{Settings: map[string]string{}}
-		if e.IsMapping() {
-			for _, k := range e.Entries(append([]string{"name", "policy"}, r.settings...)...) {
-				switch k.Key {
-				case "name":
-					p.Name = k.Value.Text()
-				case "policy":
-					p.Policy = k.Value.Text()
-				default:
-					p.Settings[flagOf(k.Key)] = k.Value.Text()
-				}
-			}
-		} else {
-			p.Policy = e.Text()
-		}
-		switch {
-		case p.Policy == "":
-			e.Fail("no policy, want one of pacer ls policies")
-		case strings.Contains(p.Policy, ","):
-			e.Fail("%q is more than one policy: list them one by one", p.Policy)
-		}
-		if p.Name == "" {
-			p.Name = p.Policy
-		}
+		p := r.scheduler(e)
 		if slices.ContainsFunc(r.s.Schedulers, func(o Scheduler) bool { return o.Name == p.Name }) {
 			e.Fail("a second %s: give it another name, as in {name: NAME, policy: %s}", p.Name, p.Policy)
 		}
 		r.s.Schedulers = append(r.s.Schedulers, p)
+	}
+}
+
+// scheduler reads a policy, or a mapping of a policy or a file with settings.
+func (r *reader) scheduler(e yamlfile.Node) Scheduler {
+	p := Scheduler{Settings: map[string]string{}}
+	if e.IsMapping() {
+		for _, k := range e.Entries(append([]string{"name", "policy", "scheduler"}, r.settings...)...) {
+			switch k.Key {
+			case "name":
+				p.Name = k.Value.Text()
+			case "policy":
+				p.Policy = k.Value.Text()
+			case "scheduler":
+				p.File = k.Value.Text()
+			default:
+				p.Settings[flagOf(k.Key)] = k.Value.Text()
+			}
+		}
+	} else {
+		p.Policy = e.Text()
+	}
+	switch {
+	case p.File != "":
+		p.checkFile(e)
+		p.Name = cmp.Or(p.Name, strings.TrimSuffix(filepath.Base(p.File), filepath.Ext(p.File)))
+	case p.Policy == "":
+		e.Fail("no policy, want one of pacer ls policies")
+	case strings.Contains(p.Policy, ","):
+		e.Fail("%q is more than one policy: list them one by one", p.Policy)
+	}
+	p.Name = cmp.Or(p.Name, p.Policy)
+	return p
+}
+
+// checkFile reports what an entry says beside its file that is the file's to say.
+func (p *Scheduler) checkFile(e yamlfile.Node) {
+	for _, key := range compose.Keys {
+		if _, set := p.Settings[key]; set || key == "policy" && p.Policy != "" {
+			e.Fail("scheduler %s and %s: the file says all there is of a scheduler", p.File, key)
+		}
 	}
 }
 

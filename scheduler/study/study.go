@@ -39,8 +39,10 @@ func (w Workload) Drawn() bool {
 
 // Scheduler is a composition under test.
 type Scheduler struct {
-	Name     string // in results; that of the policy unless it is given
-	Policy   string // NAME[:key[=value]...]
+	Name   string // in results; that of the policy or file unless it is given
+	Policy string // NAME[:key[=value]...], "" = what the file says
+	// File is where the composition is written down, "" = nowhere (package compose).
+	File     string
 	Settings map[string]string
 }
 

@@ -1,0 +1,163 @@
+package compose
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+// Keys are what a file may say of a scheduler, each named as the flag it stands
+// for.
+var Keys = []string{"policy", "admission", "placement", "round", "compat"}
+
+// Read reads the file of one scheduler and returns the value of each of Keys that
+// it gives, in the words of the flags. file is its name for messages, which carry
+// line and column; all that is wrong is reported at once.
+func Read(file string, text []byte) (map[string]string, error) {
+	f := &yamlfile.File{Name: file, Package: "compose", Kind: "scheduler"}
+	out := map[string]string{}
+	top := f.Parse(text)
+	for _, e := range top.Entries(append([]string{"description"}, Keys...)...) {
+		if !e.Value.Given() {
+			f.Fail(e.At, "%s has no value: leave it out for its default", e.Key)
+			continue
+		}
+		switch n := e.Value; e.Key {
+		case "description":
+			n.Text()
+		case "policy":
+			out[e.Key] = part(n, policies)
+		case "admission":
+			out[e.Key] = part(n, admissions)
+		case "placement":
+			out[e.Key] = n.Text()
+			_, err := place.Lookup(out[e.Key])
+			fail(n, out[e.Key], err)
+		case "round":
+			out[e.Key] = strconv.FormatFloat(n.Number(0, false, 1e9), 'f', -1, 64)
+		case "compat":
+			out[e.Key] = n.Text()
+			_, err := compat.Parse(out[e.Key])
+			fail(n, out[e.Key], err)
+		}
+	}
+	if out["policy"] == "" && f.Count() == 0 {
+		top.Fail("the scheduler has no policy, want a line like policy: las")
+	}
+	return out, f.Err()
+}
+
+// fail records that the words at n are wrong, unless there are none: then that is
+// known.
+func fail(n yamlfile.Node, words string, err error) {
+	if err != nil && words != "" {
+		n.Fail("%w", err)
+	}
+}
+
+// registry is where parts of a kind are found.
+type registry struct {
+	options func(name string) ([]policy.Option, error)
+	check   func(words string) error
+}
+
+var policies = registry{
+	options: func(name string) ([]policy.Option, error) {
+		info, err := policy.Lookup(name)
+		return info.Options, err
+	},
+	check: func(words string) error {
+		specs, err := policy.Parse(words)
+		for _, s := range specs {
+			if _, e := policy.New(s, policy.Deps{}); err == nil {
+				err = e
+			}
+		}
+		return err
+	},
+}
+
+var admissions = registry{
+	options: func(name string) ([]policy.Option, error) {
+		for _, info := range policy.Admissions() {
+			if info.Name == name {
+				return info.Options, nil
+			}
+		}
+		_, err := policy.LookupAdmission(name)
+		return nil, err
+	},
+	check: func(words string) error {
+		_, err := policy.LookupAdmission(words)
+		return err
+	},
+}
+
+// part returns a part and its options in the words of the command line:
+// NAME[:key=value...], or a mapping of name and options.
+func part(n yamlfile.Node, known registry) string {
+	if !n.IsMapping() {
+		words := n.Text()
+		if strings.Contains(words, ",") {
+			n.Fail("%q is more than one, want one", words)
+			return ""
+		}
+		fail(n, words, known.check(words))
+		return words
+	}
+	return named(n, known)
+}
+
+// named reads a mapping of name and options. Values that are wrong by themselves
+// are reported where they are.
+func named(n yamlfile.Node, known registry) string {
+	if !n.Key("name").Given() {
+		n.Fail("no name, want a line like name: las")
+		return ""
+	}
+	words := n.Key("name").Text()
+	has, err := known.options(words)
+	if err != nil {
+		fail(n.Key("name"), words, err)
+		return ""
+	}
+	keys := []string{"name"}
+	for _, o := range has {
+		keys = append(keys, o.Name)
+	}
+	name, sound := words, true
+	for _, e := range n.Entries(keys...) {
+		if e.Key == "name" {
+			continue
+		}
+		value := list(e.Value)
+		option := ":" + e.Key + "=" + value
+		if err := known.check(name + option); err != nil {
+			fail(e.Value, value, err)
+			sound = false
+		}
+		words += option
+	}
+	if sound {
+		fail(n, words, known.check(words))
+	}
+	return words
+}
+
+// list returns a value as options have it: elements divided by slashes, and parts
+// among them with + for the colon.
+func list(n yamlfile.Node) string {
+	var out []string
+	for _, e := range n.List() {
+		words := e.Scalar()
+		if n.IsList() {
+			words = strings.ReplaceAll(words, ":", "+")
+		}
+		out = append(out, words)
+	}
+	return strings.Join(out, "/")
+}
