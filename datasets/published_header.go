@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +35,24 @@ func oddColumns(cols map[string]int, outcomes bool) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// misspelt returns the unknown column that stands for one that is not there: the
+// same but for case and punctuation, one that goes on where the other ends, less
+// than half left to go, or one within two edits. "" if there is none.
+func misspelt(cols map[string]int, column string) string {
+	want := named.Fold(column)
+	for _, name := range slices.Sorted(maps.Keys(cols)) {
+		if slices.Contains(questionColumns, name) || slices.Contains(OutcomeColumns, name) {
+			continue
+		}
+		have := named.Fold(name)
+		cutShort := strings.HasPrefix(want, have) && 2*len(have) > len(want)
+		if cutShort || strings.HasPrefix(have, want) || named.Distance(name, column) <= 2 {
+			return name
+		}
+	}
+	return ""
 }
 
 // looksLike returns the known name that name is but for case and punctuation,

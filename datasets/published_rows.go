@@ -30,7 +30,8 @@ type Row struct {
 	// has all three, but for notes on what the source documents.
 	Doubts []string
 	// Header is what is odd about the table's header: columns that look like
-	// known ones. With the first row alone.
+	// known ones. With the first row alone. One that looks like the column rows
+	// would be measured by is an error.
 	Header []string
 }
 
@@ -83,7 +84,8 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 	}
 }
 
-// columns returns the columns of a table that may be read.
+// columns returns the columns of a table that may be read. With outcomes it is an
+// error if there are none, or if one has another name, as if less had been measured.
 func columns(rec *record, outcomes bool) (map[string]int, error) {
 	visible := maps.Clone(rec.cols)
 	if !outcomes {
@@ -92,9 +94,12 @@ func columns(rec *record, outcomes bool) (map[string]int, error) {
 		}
 		return visible, nil
 	}
-	for _, c := range []string{"step_time_s", "throughput_value", "mem_gib"} {
+	for _, c := range []string{"step_time_s", "throughput_value", "mem_gib"} { // the first that is there says most
 		if _, ok := visible[c]; ok {
 			return visible, nil
+		}
+		if name := misspelt(rec.cols, c); name != "" {
+			return nil, fmt.Errorf("column %q is not known, did you mean %s? As it is nothing of it would be read: rename it", name, c)
 		}
 	}
 	return nil, errors.New("nothing measured: no column step_time_s, throughput_value or mem_gib")

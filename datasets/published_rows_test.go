@@ -254,9 +254,36 @@ func TestRowsOddHeaders(t *testing.T) {
 			t.Errorf("%s: %q, then %q, want %q once", header, got, rows[1].Header, want)
 		}
 	}
-	for row, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader("row_id,model,accelerator,num_gpus,step_time,mem_gib\nx,Llama3-8B,h100,8,1,1\n"), true) {
-		if err != nil || len(row.Header) != 1 {
-			t.Errorf("%v, %q, want step_time named", err, row.Header)
+}
+
+// What was measured is not left unread for the name of its column.
+func TestRowsMisspeltOutcome(t *testing.T) {
+	for header, meant := range map[string]string{
+		"step_time,mem_gib":          `"step_time" is not known, did you mean step_time_s?`,
+		"step_time,throughput_value": `"step_time" is not known, did you mean step_time_s?`,
+		"Step-Time-S,mem_gib":        `"Step-Time-S" is not known, did you mean step_time_s?`,
+		"step_time_seconds,mem_gib":  `"step_time_seconds" is not known, did you mean step_time_s?`,
+		"step_tiem_s,mem_gib":        `"step_tiem_s" is not known, did you mean step_time_s?`,
+		"throughput,mem_gib":         `"throughput" is not known, did you mean throughput_value?`,
+		"mem_gb,notes":               `"mem_gb" is not known, did you mean mem_gib?`,
+		"step_time_s,throughput":     "",
+		"step_time_s,step_time":      "",
+		"throughput_value,step":      "", // of a run, say
+		"colour,mem_gib":             "",
+	} {
+		text := "row_id,model,accelerator,num_gpus,global_batch,throughput_unit," + header + "\nx,Llama3-8B,h100,8,8,samples/s,1,1\n"
+		n := 0
+		for row, err := range PublishedRows(t.Context(), "f.csv", strings.NewReader(text), true) {
+			var bad *RowError
+			switch n++; {
+			case meant == "" && err != nil:
+				t.Errorf("%s: %v", header, err)
+			case meant != "" && (err == nil || errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "datasets: f.csv: column "+meant)):
+				t.Errorf("%s: %+v, %v, want one error about the file: %s", header, row, err, meant)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d rows or errors, want 1", header, n)
 		}
 	}
 }
