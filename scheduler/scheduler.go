@@ -21,7 +21,8 @@ type Oracle interface {
 }
 
 // Policy decides who gets what. Decide is a function of the snapshot: it must
-// not keep the snapshot, and keeps no state but what its algorithm is made of.
+// not keep the snapshot, and keeps no state but what its algorithm is made of,
+// or what it knows of the jobs from Snapshot.Changed.
 type Policy interface {
 	Decide(ctx context.Context, s *Snapshot) (Decision, error)
 }
@@ -126,9 +127,12 @@ func (g *Grant) Same(o *Grant) bool {
 }
 
 // JobState is a job as the engine knows it. Progress counts optimizer steps; a
-// job submitted by duration alone has as many as the engine's truth says.
+// job submitted by duration alone has as many as the engine's truth says. Of a
+// job that holds devices Phase, Done, Remaining and Attained are what they were
+// when it was last looked at, see Snapshot.
 type JobState struct {
 	Job   *spec.Job // not to be modified
+	Order int       // its place in the order of arrival, among all jobs there ever are
 	Phase Phase
 
 	Done      float64       // steps completed
@@ -149,36 +153,4 @@ func (j *JobState) LongestWait(now time.Duration) time.Duration {
 		return j.Waited
 	}
 	return max(j.Waited, now-j.Since)
-}
-
-// Snapshot is what a policy sees: complete, read-only, jobs sorted by submit
-// time, then ID.
-type Snapshot struct {
-	Now     time.Duration
-	Cluster spec.Cluster
-	Jobs    []*JobState // admitted and not finished
-	// Ended are the jobs that finished since the policy was asked last, in that
-	// order, for those that learn from them. Like Jobs, not to be kept.
-	Ended []JobState
-}
-
-// Free returns a new inventory of the devices no job holds.
-func (s *Snapshot) Free() *Inventory {
-	inv := NewInventory(s.Cluster)
-	for _, j := range s.Jobs {
-		if j.Grant != nil {
-			inv.Take(j.Grant.Slots)
-		}
-	}
-	return inv
-}
-
-// Decision is the whole target, not a list of changes: a job without a grant
-// holds nothing afterwards. The Grant a job already holds, or one that is the
-// Same, leaves the job alone.
-type Decision struct {
-	Grants   []*Grant              // in any order, at most one per job
-	Why      map[spec.JobID]string // reasons worth showing, optional
-	Warnings []string              // what should be seen but stops nothing; the engine keeps each text once
-	Wake     time.Duration         // ask again at this time at the latest, 0 = only at the next event
 }

@@ -11,7 +11,7 @@ func init() {
 		Name:  "consolidated",
 		Doc:   "like packed, but a job rather waits than runs on more nodes than it needs on the idle cluster",
 		Picky: true,
-		New:   func(compat.Quirks) scheduler.Placer { return consolidated{byNode: byNode{fullest}} },
+		New:   func(compat.Quirks) scheduler.Placer { return consolidated{byNode{fullest}} },
 	})
 }
 

@@ -39,77 +39,105 @@ func New(name string, q compat.Quirks) (scheduler.Placer, error) {
 	return i.New(q), nil
 }
 
-// prefer orders the nodes that could take a share of a job: negative when a
-// node with a free devices is better than one with b.
-type prefer func(a, b int) int
+// choice says which of the nodes with room for a share of a job is best.
+type choice int
 
-// byNode places the counts of a shape, most first, each on the best node by
-// better that has room and is not used yet; ties go to the lower node. A node
-// with room for one count has room for every smaller one, so this finds a
-// placement whenever there is one.
-type byNode struct{ better prefer }
+const (
+	fullest  choice = iota // the fewest devices free
+	emptiest               // the most
+	lowest                 // the lowest number
+)
+
+// byNode places the counts of a shape, most first, each on the best node that has
+// room and is not used yet; ties go to the lower node. A node with room for one
+// count has room for every smaller one, so this finds a placement whenever there
+// is one.
+type byNode struct{ best choice }
 
 func (p byNode) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
-	total := want.Total()
+	total, nodes, _, _ := want.Stats()
 	if total == 0 || group < 0 || free.FreeIn(group) < total {
 		return nil, false
 	}
 	first, end := free.Nodes(group)
-	return p.among(free, want.PerNode(), first, end)
+	if nodes > 1 {
+		return p.among(free, group, want.PerNode(), first, end)
+	}
+	node := p.node(free, group, total, first, end, nil)
+	if node < 0 {
+		return nil, false
+	}
+	return []scheduler.Slot{{Node: node, Devices: total}}, true
 }
 
-// among places counts, most first, on the nodes from first up to but without
-// end.
-func (p byNode) among(free *scheduler.Inventory, counts []int, first, end int) ([]scheduler.Slot, bool) {
+// among places counts, most first, on the nodes of group from first up to but
+// without end.
+func (p byNode) among(free *scheduler.Inventory, group int, counts []int, first, end int) ([]scheduler.Slot, bool) {
 	slots := make([]scheduler.Slot, 0, len(counts))
+	unused := map[int]int{}
 	for _, n := range counts {
-		best := -1
-		for node := first; node < end; node++ {
-			has := free.Free[node]
-			if has < n || taken(slots, node) {
-				continue
-			}
-			if best < 0 || p.better(has, free.Free[best]) < 0 {
-				best = node
-			}
-		}
-		if best < 0 {
+		node := p.node(free, group, n, first, end, unused)
+		if node < 0 {
 			return nil, false
 		}
-		slots = append(slots, scheduler.Slot{Node: best, Devices: n})
+		unused[free.Free[node]] = node + 1
+		slots = append(slots, scheduler.Slot{Node: node, Devices: n})
 	}
 	slices.SortFunc(slots, func(a, b scheduler.Slot) int { return cmp.Compare(a.Node, b.Node) })
 	return slots, true
 }
 
-func taken(slots []scheduler.Slot, node int) bool {
-	return slices.ContainsFunc(slots, func(s scheduler.Slot) bool { return s.Node == node })
+// node returns the best of the nodes from first up to but without end with n
+// devices free, -1 if there is none. Of the nodes that have equally many free the
+// lower ones are used up first: unused is where the others begin, by that
+// number.
+func (p byNode) node(free *scheduler.Inventory, group, n, first, end int, unused map[int]int) int {
+	best := -1
+	for has := free.Least(group, n); has >= 0; has = free.Least(group, has+1) {
+		node := free.Next(group, has, max(first, unused[has]))
+		if node < 0 || node >= end {
+			continue
+		}
+		switch p.best {
+		case fullest:
+			return node
+		case emptiest:
+			best = node
+		case lowest:
+			if best < 0 || node < best {
+				best = node
+			}
+		}
+	}
+	return best
 }
 
-// lay takes devices from the nodes of group that have any free, in the order of
-// their free counts; share tells how many of the left ones the first of nodes
-// takes.
-func lay(free *scheduler.Inventory, group, devices int, order prefer, share func(nodes, left, has int) int) (spec.Shape, bool) {
+// lay lays devices out over the nodes of group in the order of their free
+// devices; share tells how many of the left ones the first of nodes takes that
+// has so many free.
+func lay(free *scheduler.Inventory, group, devices int, order choice, share func(nodes, left, has int) int) (spec.Shape, bool) {
 	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
 		return spec.Shape{}, false
 	}
-	first, end := free.Nodes(group)
-	var has []int
-	for node := first; node < end; node++ {
-		if free.Free[node] > 0 {
-			has = append(has, free.Free[node])
-		}
+	nodes := 0
+	var kinds []int // numbers of free devices that nodes have
+	for has := free.Least(group, 1); has >= 0; has = free.Least(group, has+1) {
+		kinds = append(kinds, has)
+		nodes += free.With(group, has)
 	}
-	slices.SortFunc(has, order)
-	counts := make([]int, 0, len(has))
-	for i := 0; devices > 0; i++ {
-		n := share(len(has)-i, devices, has[i])
-		counts = append(counts, n)
-		devices -= n
+	if order == emptiest {
+		slices.Reverse(kinds)
+	}
+	var counts []int
+	for _, has := range kinds {
+		for range free.With(group, has) {
+			if devices == 0 {
+				return spec.NewShape(counts...), true
+			}
+			n := share(nodes, devices, has)
+			counts = append(counts, n)
+			devices, nodes = devices-n, nodes-1
+		}
 	}
 	return spec.NewShape(counts...), true
 }
-
-// emptiest and fullest order nodes by their free devices.
-func emptiest(a, b int) int { return cmp.Compare(b, a) }
-func fullest(a, b int) int  { return cmp.Compare(a, b) }

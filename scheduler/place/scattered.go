@@ -10,7 +10,7 @@ func init() {
 	register(Info{
 		Name: "scattered",
 		Doc:  "first fit: the nodes in their order, of each what is free, however many it takes",
-		New:  func(q compat.Quirks) scheduler.Placer { return scattered{byNode{anyNode}, q.WholeDemand} },
+		New:  func(q compat.Quirks) scheduler.Placer { return scattered{byNode{lowest}, q.WholeDemand} },
 	})
 }
 
@@ -20,9 +20,6 @@ type scattered struct {
 	whole bool // take up to the whole demand of each node, compat.Quirks.WholeDemand
 }
 
-// anyNode finds no node better than another, so that the first one is taken.
-func anyNode(int, int) int { return 0 }
-
 func (p scattered) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
 	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
 		return spec.Shape{}, false
@@ -30,15 +27,14 @@ func (p scattered) Lay(free *scheduler.Inventory, group, devices int) (spec.Shap
 	var counts []int
 	got := 0
 	first, end := free.Nodes(group)
-	for node := first; node < end && got < devices; node++ {
+	for node := p.node(free, group, 1, first, end, nil); node >= 0 && got < devices; node = p.node(free, group, 1, node+1, end, nil) {
 		want := devices - got
 		if p.whole {
 			want = devices
 		}
-		if n := min(free.Free[node], want); n > 0 {
-			counts = append(counts, n)
-			got += n
-		}
+		n := min(free.Free[node], want)
+		counts = append(counts, n)
+		got += n
 	}
 	return spec.NewShape(counts...), got == devices
 }

@@ -37,7 +37,7 @@ func (p topology) Place(free *scheduler.Inventory, group int, want spec.Shape) (
 		if to < 0 {
 			continue
 		}
-		slots, _ := p.among(free, counts, from, to)
+		slots, _ := p.among(free, group, counts, from, to)
 		over := 0
 		for _, s := range slots {
 			over += free.Free[s.Node] - s.Devices

@@ -63,7 +63,7 @@ func TestAdmit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &scheduler.Snapshot{Cluster: schedulertest.Nodes(1, 4), Jobs: []*scheduler.JobState{{Job: &spec.Job{Devices: 3, Tenant: "a"}}}}
+		s := scheduler.NewSnapshot(0, schedulertest.Nodes(1, 4), []*scheduler.JobState{{Job: &spec.Job{Devices: 3, Tenant: "a"}}})
 		ok, why, err := a.Admit(t.Context(), s, spec.Job{Tenant: c.tenant, Devices: c.devices})
 		if ok != c.want || ok != (why == "") || err != nil {
 			t.Errorf("%s, 3 devices of a, then %d of %s: %v %q %v", c.rule, c.devices, c.tenant, ok, why, err)

@@ -30,10 +30,7 @@ type load struct {
 // Admit lets j in if all then inside ask for no more than x times the cluster. An
 // empty system takes any job.
 func (l load) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
-	inside, limit := 0, l.x*float64(s.Cluster.Devices())
-	for _, o := range s.Jobs {
-		inside += o.Job.Devices
-	}
+	inside, limit := s.Asked(), l.x*float64(s.Cluster.Devices())
 	demand := inside
 	if !l.overshoot {
 		demand += j.Devices

@@ -24,16 +24,11 @@ type ordered struct {
 }
 
 func (p *ordered) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	d := scheduler.Decision{}
-	var waiting []*scheduler.JobState
-	for _, j := range s.Jobs {
-		if j.Grant != nil {
-			d.Grants = append(d.Grants, j.Grant)
-		} else {
-			waiting = append(waiting, j)
-		}
+	d := scheduler.Decision{Keep: true}
+	if len(s.Waiting) == 0 {
+		return d, nil
 	}
-	slices.SortFunc(waiting, p.compare)
+	waiting := slices.SortedFunc(slices.Values(s.Waiting), p.compare)
 	free := s.Free()
 	full := map[*ways]bool{} // what did not fit before does not fit now
 	for _, j := range waiting {

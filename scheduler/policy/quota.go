@@ -26,12 +26,7 @@ func init() {
 type quota struct{ devices float64 }
 
 func (q quota) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
-	inside, limit := 0, cmp.Or(q.devices, float64(s.Cluster.Devices()))
-	for _, o := range s.Jobs {
-		if o.Job.Tenant == j.Tenant {
-			inside += o.Job.Devices
-		}
-	}
+	inside, limit := s.AskedBy(j.Tenant), cmp.Or(q.devices, float64(s.Cluster.Devices()))
 	if inside == 0 || float64(inside+j.Devices) <= limit {
 		return true, "", nil
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -75,8 +76,8 @@ type ranked struct {
 }
 
 func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if !slices.ContainsFunc(s.Jobs, waits) {
-		return scheduler.Decision{Grants: held(s)}, nil
+	if len(s.Waiting) == 0 {
+		return scheduler.Decision{Keep: true}, nil
 	}
 	if err := p.rank(ctx, s); err != nil {
 		return scheduler.Decision{}, err
@@ -98,19 +99,6 @@ func waitsSince(s *scheduler.Snapshot, j *scheduler.JobState) time.Duration {
 		return s.Now
 	}
 	return j.Since
-}
-
-func waits(j *scheduler.JobState) bool { return j.Grant == nil }
-
-// held returns the grants there are.
-func held(s *scheduler.Snapshot) []*scheduler.Grant {
-	out := make([]*scheduler.Grant, 0, len(s.Jobs))
-	for _, j := range s.Jobs {
-		if j.Grant != nil {
-			out = append(out, j.Grant)
-		}
-	}
-	return out
 }
 
 // leastWake is the least time between two decisions that nothing but the order
@@ -142,7 +130,8 @@ func (p *ranked) wake(s *scheduler.Snapshot) time.Duration {
 // rank puts the jobs of s, which are in the order of arrival, in order.
 func (p *ranked) rank(ctx context.Context, s *scheduler.Snapshot) error {
 	p.keys = p.keys[:0]
-	for i, j := range s.Jobs {
+	jobs := s.Jobs()
+	for i, j := range jobs {
 		key, err := p.Key(ctx, s, j)
 		if err != nil {
 			return err
@@ -155,7 +144,7 @@ func (p *ranked) rank(ctx context.Context, s *scheduler.Snapshot) error {
 	slices.SortFunc(p.keys, rankKey.compare)
 	p.order = p.order[:0]
 	for _, k := range p.keys {
-		j := s.Jobs[k.at]
+		j := jobs[k.at]
 		p.order = append(p.order, Ranked{Job: j, Key: k.key, Grant: j.Grant, at: k.at, urgent: k.urgent, ready: j.Ready})
 	}
 	return nil
@@ -194,7 +183,7 @@ type walk struct {
 }
 
 func (w *walk) run(ctx context.Context) (scheduler.Decision, error) {
-	d := scheduler.Decision{}
+	d := scheduler.Decision{Keep: true}
 	for i := range w.order {
 		if w.order[i].Grant != nil {
 			continue
@@ -210,12 +199,26 @@ func (w *walk) run(ctx context.Context) (scheduler.Decision, error) {
 			break
 		}
 	}
-	grants := make([]*scheduler.Grant, len(w.order))
-	for i := range w.order {
-		grants[w.order[i].at] = w.order[i].Grant
-	}
-	d.Grants = slices.DeleteFunc(grants, func(g *scheduler.Grant) bool { return g == nil })
+	w.changes(&d)
 	return d, nil
+}
+
+// changes writes down who holds something else than before, by arrival.
+func (w *walk) changes(d *scheduler.Decision) {
+	var started []*Ranked
+	for i := range w.order {
+		switch r := &w.order[i]; {
+		case r.Grant == r.Job.Grant:
+		case r.Grant == nil:
+			d.Stops = append(d.Stops, r.Job.Job.ID)
+		default:
+			started = append(started, r)
+		}
+	}
+	slices.SortFunc(started, func(a, b *Ranked) int { return cmp.Compare(a.Job.Order, b.Job.Order) })
+	for _, r := range started {
+		d.Grants = append(d.Grants, r.Grant)
+	}
 }
 
 // turn finds devices for the job at i, which has none.

@@ -189,7 +189,7 @@ func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 
 // prepare makes the tasks and sorts those that wait.
 func (r *round) prepare(ctx context.Context) error {
-	for _, j := range r.s.Jobs {
+	for _, j := range r.s.Jobs() {
 		t, err := r.task(ctx, j)
 		if err != nil {
 			return err

@@ -75,12 +75,12 @@ func TestRubickSplitsBySensitivity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scheduler.Snapshot{Cluster: schedulertest.Nodes(1, 4)}
+	var jobs []*scheduler.JobState
 	for _, name := range []string{"roberta", "t5"} {
 		j := &spec.Job{ID: spec.JobID(name), Model: spec.Model{Name: name}, Plan: schedulertest.OnePlan(2), Devices: 2, Steps: 10000}
-		s.Jobs = append(s.Jobs, &scheduler.JobState{Job: j, Remaining: 10000, StartCost: time.Minute})
+		jobs = append(jobs, &scheduler.JobState{Job: j, Remaining: 10000, StartCost: time.Minute})
 	}
-	d, err := p.Decide(t.Context(), s)
+	d, err := p.Decide(t.Context(), scheduler.NewSnapshot(0, schedulertest.Nodes(1, 4), jobs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +110,9 @@ func TestRubickWaitsForWhoIsDone(t *testing.T) {
 		}
 		return s
 	}
-	d, err := p.Decide(t.Context(), &scheduler.Snapshot{Now: 5e4 * time.Second, Cluster: schedulertest.Nodes(2, 2), Jobs: []*scheduler.JobState{
+	d, err := p.Decide(t.Context(), scheduler.NewSnapshot(5e4*time.Second, schedulertest.Nodes(2, 2), []*scheduler.JobState{
 		job("done", "unheard-of", 0, 0), job("long", "m", 1, 5e4), job("short", "m", -1, 10),
-	}})
+	}))
 	if err != nil || len(d.Grants) != 2 || d.Grants[0].Job != "done" || d.Grants[1].Job != "long" {
 		t.Errorf("grants %v (%v), want done and long as they are", d.Grants, err)
 	}
@@ -180,7 +180,7 @@ func crowd(b *testing.B, name string, jobs int) (scheduler.Policy, *scheduler.Sn
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &scheduler.Snapshot{Now: time.Hour, Cluster: schedulertest.Nodes(32, 8)}
+	states := make([]*scheduler.JobState, 0, jobs)
 	for i := range jobs {
 		n := 1 << (i % 4)
 		j := &spec.Job{ID: spec.JobID(fmt.Sprintf("j%04d", i)), Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(n),
@@ -189,7 +189,7 @@ func crowd(b *testing.B, name string, jobs int) (scheduler.Policy, *scheduler.Sn
 		if i < 32 {
 			st.Grant = &scheduler.Grant{Job: j.ID, Plan: j.Plan, Shape: spec.NewShape(n), Slots: []scheduler.Slot{{Node: i, Devices: n}}}
 		}
-		s.Jobs = append(s.Jobs, st)
+		states = append(states, st)
 	}
-	return p, s
+	return p, scheduler.NewSnapshot(time.Hour, schedulertest.Nodes(32, 8), states)
 }

@@ -164,10 +164,22 @@ func (w twice) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 	return d, nil
 }
 
-func clone(s *scheduler.Snapshot) scheduler.Snapshot {
-	out := *s
-	out.Jobs = make([]*scheduler.JobState, len(s.Jobs))
-	for i, j := range s.Jobs {
+// seen is all that a snapshot shows.
+type seen struct {
+	Now     time.Duration
+	Cluster spec.Cluster
+	Waiting []spec.JobID
+	Jobs    []scheduler.JobState
+	Free    []int
+	Asked   int
+}
+
+func clone(s *scheduler.Snapshot) seen {
+	out := seen{Now: s.Now, Cluster: s.Cluster, Free: slices.Clone(s.Free().Free), Asked: s.Asked()}
+	for _, j := range s.Waiting {
+		out.Waiting = append(out.Waiting, j.Job.ID)
+	}
+	for _, j := range s.Jobs() {
 		c := *j
 		if j.Grant != nil {
 			g := *j.Grant
@@ -176,7 +188,7 @@ func clone(s *scheduler.Snapshot) scheduler.Snapshot {
 		}
 		job := *j.Job
 		c.Job = &job
-		out.Jobs[i] = &c
+		out.Jobs = append(out.Jobs, c)
 	}
 	return out
 }
@@ -202,7 +214,7 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	r, err := sim.Run(context.Background(), sim.Config{
 		Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "tested", Truth: truth,
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Observe: held.observe,
-		Round: c.Round, Admission: c.Admission,
+		Round: c.Round, Admission: c.Admission, Audit: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -64,16 +64,17 @@ var faults = map[string]struct {
 	}, "two runs differ"},
 	"goes by names": {func() fault {
 		return func(p scheduler.Policy, s *scheduler.Snapshot) (scheduler.Decision, error) {
-			jobs := slices.DeleteFunc(slices.Clone(s.Jobs), func(j *scheduler.JobState) bool {
-				return strings.HasPrefix(string(j.Job.ID), "renamed") && j.Grant == nil && len(s.Jobs) > 1
+			fewer := *s
+			fewer.Waiting = slices.DeleteFunc(slices.Clone(s.Waiting), func(j *scheduler.JobState) bool {
+				return strings.HasPrefix(string(j.Job.ID), "renamed") && len(s.Jobs()) > 1
 			})
-			return p.Decide(context.Background(), &scheduler.Snapshot{Now: s.Now, Cluster: s.Cluster, Jobs: jobs})
+			return p.Decide(context.Background(), &fewer)
 		}
 	}, "renamed and an hour later"},
 	"writes into the snapshot": {func() fault {
 		return func(p scheduler.Policy, s *scheduler.Snapshot) (scheduler.Decision, error) {
 			d, err := p.Decide(context.Background(), s)
-			slices.Reverse(s.Jobs)
+			slices.Reverse(s.Jobs())
 			return d, err
 		}
 	}, "Decide changed the snapshot"},
@@ -101,7 +102,7 @@ var faults = map[string]struct {
 	}, "empty snapshot: 1 grants"},
 	"fails without an oracle": {func() fault {
 		return func(p scheduler.Policy, s *scheduler.Snapshot) (scheduler.Decision, error) {
-			for _, j := range s.Jobs {
+			for _, j := range s.Jobs() {
 				if j.Job.Model.Name == "unheard-of" {
 					return scheduler.Decision{}, context.DeadlineExceeded
 				}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -218,21 +219,16 @@ func (s *scenario) decide(ctx context.Context, d *datadriven.TestData) (string, 
 	if err != nil {
 		return "", err
 	}
-	snap := &scheduler.Snapshot{Now: a.now, Cluster: s.cluster}
 	for i, st := range s.states {
 		st.Job, st.StartCost = &s.jobs[i], a.startCost
-		snap.Jobs = append(snap.Jobs, st)
 	}
-	target, err := p.Decide(ctx, snap)
+	target, err := p.Decide(ctx, scheduler.NewSnapshot(a.now, s.cluster, s.states))
 	if err != nil {
 		return "", err
 	}
-	granted := map[spec.JobID]*scheduler.Grant{}
-	for _, g := range target.Grants {
-		granted[g.Job] = g
-	}
+	granted := s.granted(&target)
 	var b strings.Builder
-	for _, st := range snap.Jobs {
+	for _, st := range s.states {
 		g := granted[st.Job.ID]
 		verb := "starts"
 		switch {
@@ -251,6 +247,20 @@ func (s *scenario) decide(ctx context.Context, d *datadriven.TestData) (string, 
 		line(&b, "warning", w)
 	}
 	return b.String(), nil
+}
+
+// granted returns what everybody is to hold.
+func (s *scenario) granted(d *scheduler.Decision) map[spec.JobID]*scheduler.Grant {
+	out := map[spec.JobID]*scheduler.Grant{}
+	for _, st := range s.states {
+		if d.Keep && !slices.Contains(d.Stops, st.Job.ID) {
+			out[st.Job.ID] = st.Grant
+		}
+	}
+	for _, g := range d.Grants {
+		out[g.Job] = g
+	}
+	return out
 }
 
 func (s *scenario) run(ctx context.Context, d *datadriven.TestData) (string, error) {

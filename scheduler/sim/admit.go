@@ -83,7 +83,7 @@ func (e *engine) admit(ctx context.Context, l *line, record int, holds bool) (bo
 	if e.Admission == nil {
 		return true, e.enter(ctx, record)
 	}
-	ok, why, err := e.Admission.Admit(ctx, e.snapshot(), r.Job)
+	ok, why, err := e.Admission.Admit(ctx, e.ledger.Snapshot(e.now), r.Job)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("sim: admission of job %s at %v: %w", r.Job.ID, e.now, err)
@@ -141,8 +141,8 @@ func (e *engine) enter(ctx context.Context, record int) error {
 	if err != nil {
 		return fmt.Errorf("sim: %s at %v: job %s (%s): %w", e.PolicyName, e.now, r.Job.ID, r.Job.Model.Name, err)
 	}
-	j := &job{record: record, scored: r.Scored, work: work, from: e.now}
-	j.state = scheduler.JobState{Job: &r.Job, Remaining: work, Since: e.now}
+	j := &job{scored: r.Scored, work: work, from: e.now}
+	j.state = scheduler.JobState{Job: &r.Job, Order: record, Remaining: work, Since: e.now}
 	if counter, ok := e.Truth.(epochCounter); ok && e.Quirks.EpochsLeft {
 		j.told = func(done float64) float64 {
 			if left, ok := counter.EpochsLeft(&r.Job, done); ok {
@@ -153,9 +153,8 @@ func (e *engine) enter(ctx context.Context, record int) error {
 		j.tell()
 	}
 	j.state.StartCost = e.startCost(j, nil)
-	e.byID[r.Job.ID] = j
-	i, _ := e.place(record)
-	e.active = slices.Insert(e.active, i, j)
+	e.byID[r.Job.ID], e.byOrder[record] = j, j
+	e.ledger.Enter(&j.state)
 	e.observe(Submitted, &r.Job, nil, "")
 	return nil
 }

@@ -36,6 +36,9 @@ type Config struct {
 	// Horizon ends the run at this simulated time whatever is left; 0 = 100
 	// years, which is also the most.
 	Horizon time.Duration
+	// Audit recounts after every decision all that is kept up to date from one to
+	// the next: for tests, since it costs as much as the cluster is large.
+	Audit bool
 	// Observe, if set, is told of everything that happens, in order.
 	Observe func(Event)
 }

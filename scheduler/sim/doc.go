@@ -8,15 +8,17 @@
 // completion or wake-up to the next, and progress between them is computed, not
 // stepped. Everything that happens at one instant is carried out, in the order
 // completions, arrivals, wake-ups, before the policy is asked once. The policy
-// answers with the whole target; the engine compares it with the present, stops
-// what is no longer granted, and charges the start cost of every job that
-// starts, resumes, or changes plan, shape or nodes. During its start cost a job
-// holds its devices and makes no progress; what it did before is kept.
+// answers with the target or with what is to change; the engine compares it with
+// the present, stops what is no longer granted, and charges the start cost of
+// every job that starts, resumes, or changes plan, shape or nodes. During its
+// start cost a job holds its devices and makes no progress; what it did before
+// is kept.
 //
-// Every target is recounted from nothing: a device granted twice, more devices
-// than a node has, a plan that is not for the devices granted, or a grant to a
-// job that is not there end the run with an error naming policy, time, job and
-// node.
+// Every change is checked against what is free (scheduler.Ledger): a device
+// granted twice, more devices than a node has, a plan that is not for the
+// devices granted, or a grant to a job that is not there end the run with an
+// error naming policy, time, job and node. With Config.Audit everything is
+// moreover recounted from nothing after every decision.
 //
 // Truth and belief are separate: the engine alone holds the Truth, a policy
 // knows only the scheduler.Oracle it was made with.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,17 +38,18 @@ type engine struct {
 	result *Result
 	next   int // first record not yet submitted
 
-	byID    map[spec.JobID]*job
-	active  []*job                // in the queue or running, by record
-	shown   []*scheduler.JobState // active as the policy gets it: its to reorder
-	holding []*job                // those with a grant, in no meaningful order
-	lines   []*line               // who waits outside
-	outside int                   // how many
-	ended   []scheduler.JobState  // since the last decision
+	ledger  *scheduler.Ledger
+	byID    map[spec.JobID]*job  // who is inside
+	byOrder []*job               // by record, nil = not inside
+	holding []*job               // those with a grant, in no meaningful order
+	lines   []*line              // who waits outside
+	outside int                  // how many
+	ended   []scheduler.JobState // since the last decision
 
 	groups    []int  // of each node
-	used      []int  // per node, scratch of check
-	target    []*job // of the grants checked last, in their order
+	starts    []step // of the decision checked last, as are stops
+	stops     []step
+	changes   []scheduler.Change // both, for the ledger
 	round     uint64
 	wake      uint32        // version of the wake-up that counts
 	wakeAt    time.Duration // when it is, 0 = there is none
@@ -69,12 +69,13 @@ func newEngine(c Config) *engine {
 		result: &Result{Policy: c.PolicyName, Devices: c.Cluster.Devices(), Jobs: records(c)},
 		byID:   map[spec.JobID]*job{},
 		groups: scheduler.NewInventory(c.Cluster).Group,
-		used:   make([]int, c.Cluster.Nodes()),
 		warned: map[string]bool{},
 	}
 	if c.Speeds != nil {
 		e.speeds = make([]func(time.Duration) (float64, time.Duration), c.Cluster.Nodes())
 	}
+	e.byOrder = make([]*job, len(e.result.Jobs))
+	e.ledger = scheduler.NewLedger(c.Cluster, func(j *scheduler.JobState, now time.Duration) { e.byOrder[j.Order].advance(now) })
 	for i := range e.result.Jobs {
 		if e.result.Jobs[i].Scored {
 			e.scored++
@@ -202,32 +203,27 @@ func (e *engine) complete(j *job, at time.Duration) {
 	e.drop(j)
 	j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
 	e.observe(Completed, j.state.Job, grant, "")
-	e.leave(j)
+	e.leave(j, grant)
 	e.ended = append(e.ended, j.state)
-	r := &e.result.Jobs[j.record]
+	r := &e.result.Jobs[j.state.Order]
 	r.Finished, r.End = true, at
 	if j.scored {
 		e.scored--
 	}
 }
 
-// leave takes j out of the system and writes its record.
-func (e *engine) leave(j *job) {
+// leave takes j out of the system, which held a grant until now, and writes its
+// record.
+func (e *engine) leave(j *job, held *scheduler.Grant) {
 	e.note(j)
+	e.ledger.Leave(&j.state, held)
 	delete(e.byID, j.state.Job.ID)
-	if i, ok := e.place(j.record); ok {
-		e.active = slices.Delete(e.active, i, i+1)
-	}
-}
-
-// place returns where in active the job of a record is or belongs.
-func (e *engine) place(record int) (int, bool) {
-	return slices.BinarySearchFunc(e.active, record, func(j *job, r int) int { return cmp.Compare(j.record, r) })
+	e.byOrder[j.state.Order] = nil
 }
 
 // note brings the record of j up to date with its state.
 func (e *engine) note(j *job) {
-	r := &e.result.Jobs[j.record]
+	r := &e.result.Jobs[j.state.Order]
 	r.Start, r.Attained, r.Restarts = j.state.FirstRun, j.state.Attained, j.state.Restarts
 }
 
@@ -244,23 +240,6 @@ func (e *engine) wakeUps() {
 	}
 }
 
-// advance brings every job up to now.
-func (e *engine) advance() {
-	for _, j := range e.holding {
-		j.advance(e.now)
-	}
-}
-
-// snapshot returns the present as a policy sees it, until the next one.
-func (e *engine) snapshot() *scheduler.Snapshot {
-	e.advance()
-	e.shown = e.shown[:0]
-	for _, j := range e.active {
-		e.shown = append(e.shown, &j.state)
-	}
-	return &scheduler.Snapshot{Now: e.now, Cluster: e.Cluster, Jobs: e.shown}
-}
-
 func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why string) {
 	if e.Observe != nil {
 		e.Observe(Event{At: e.now, Kind: k, Job: j, Grant: g, Why: why})
@@ -269,10 +248,12 @@ func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why strin
 
 // finish writes down what is left when the run is over.
 func (e *engine) finish() {
-	e.advance()
-	for _, j := range e.active {
-		e.note(j)
-		e.result.Jobs[j.record].Unfinished = e.whyUnfinished(j)
+	for _, j := range e.byOrder {
+		if j != nil {
+			j.advance(e.now)
+			e.note(j)
+			e.result.Jobs[j.state.Order].Unfinished = e.whyUnfinished(j)
+		}
 	}
 	for _, l := range e.lines {
 		for _, r := range l.records {

@@ -39,7 +39,7 @@ func (s script) Decide(_ context.Context, snap *scheduler.Snapshot) (scheduler.D
 		if t.wake > snap.Now {
 			d.Wake = t.wake
 		}
-		for _, j := range snap.Jobs {
+		for _, j := range snap.Jobs() {
 			if slots, ok := t.grants[j.Job.ID]; ok {
 				d.Grants = append(d.Grants, grant(j.Job.ID, slots))
 			}
@@ -146,7 +146,7 @@ func TestWhatCountsAsAChange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 				switch {
-				case len(snap.Jobs) == 0:
+				case len(snap.Jobs()) == 0:
 					return scheduler.Decision{}
 				case snap.Now < 20*s:
 					return scheduler.Decision{Grants: []*scheduler.Grant{base}, Wake: 20 * s}
@@ -171,16 +171,16 @@ func (f policyFunc) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.
 func TestSnapshot(t *testing.T) {
 	var seen []scheduler.JobState
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
-		for _, j := range snap.Jobs {
+		for _, j := range snap.Jobs() {
 			if j.Job.ID == "a" {
 				seen = append(seen, *j)
 			}
 		}
-		if len(snap.Jobs) == 0 || snap.Now >= 30*s {
+		if len(snap.Jobs()) == 0 || snap.Now >= 30*s {
 			return scheduler.Decision{Grants: keep(snap)}
 		}
 		d := scheduler.Decision{Grants: keep(snap), Wake: snap.Now + 4*s}
-		if snap.Now >= 2*s && snap.Jobs[0].Grant == nil {
+		if snap.Now >= 2*s && snap.Jobs()[0].Grant == nil {
 			d.Grants = append(d.Grants, grant("a", "0:2+1:1"))
 		}
 		return d
@@ -209,7 +209,7 @@ func TestSnapshot(t *testing.T) {
 
 func keep(snap *scheduler.Snapshot) []*scheduler.Grant {
 	var out []*scheduler.Grant
-	for _, j := range snap.Jobs {
+	for _, j := range snap.Jobs() {
 		if j.Grant != nil {
 			out = append(out, j.Grant)
 		}
@@ -407,21 +407,21 @@ func TestShownJobsMayBeReordered(t *testing.T) {
 		jobs = append(jobs, job(spec.JobID(fmt.Sprintf("j%02d", i)), time.Duration(i%7)*s, 1, float64(10+i*13%11)))
 	}
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
-		if !slices.IsSortedFunc(snap.Jobs, func(a, b *scheduler.JobState) int {
+		if !slices.IsSortedFunc(snap.Jobs(), func(a, b *scheduler.JobState) int {
 			return cmp.Or(cmp.Compare(a.Job.Submit, b.Job.Submit), cmp.Compare(a.Job.ID, b.Job.ID))
 		}) {
 			t.Errorf("at %v the snapshot is not sorted", snap.Now)
 		}
 		d := scheduler.Decision{Grants: keep(snap)}
 		for node, slots := range snap.Free().Free {
-			for _, j := range snap.Jobs {
+			for _, j := range snap.Jobs() {
 				if j.Grant == nil && slots > 0 && int(j.Job.ID[2])%2 == node {
 					d.Grants = append(d.Grants, grant(j.Job.ID, fmt.Sprintf("%d:1", node)))
 					slots--
 				}
 			}
 		}
-		slices.Reverse(snap.Jobs)
+		slices.Reverse(snap.Jobs())
 		return d
 	})
 	for _, j := range mustRun(t, config(p, jobs...)).Jobs {
@@ -481,12 +481,12 @@ func TestOneInstantOneDecision(t *testing.T) {
 	var at []string
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 		names := fmt.Sprint(snap.Now)
-		for _, j := range snap.Jobs {
+		for _, j := range snap.Jobs() {
 			names += " " + string(j.Job.ID)
 		}
 		at = append(at, names)
 		d := scheduler.Decision{Grants: keep(snap)}
-		for _, j := range snap.Jobs {
+		for _, j := range snap.Jobs() {
 			if j.Grant == nil {
 				d.Grants = append(d.Grants, grant(j.Job.ID, map[spec.JobID]string{"a": "0:2", "b": "1:2", "c": "0:4"}[j.Job.ID]))
 			}
@@ -506,7 +506,7 @@ func TestOneInstantOneDecision(t *testing.T) {
 func TestWarningsOnce(t *testing.T) {
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 		d := scheduler.Decision{Warnings: []string{"careful"}}
-		for _, j := range snap.Jobs {
+		for _, j := range snap.Jobs() {
 			d.Grants = append(d.Grants, grant(j.Job.ID, "0:1"))
 		}
 		return d

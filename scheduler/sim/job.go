@@ -11,10 +11,9 @@ import (
 // state; the rest is how the engine keeps state exact: progress is computed
 // from the last change, never accumulated from event to event.
 type job struct {
-	state  scheduler.JobState
-	record int     // index into Result.Jobs
-	scored bool    // the run waits for it
-	work   float64 // steps in all
+	state  scheduler.JobState // its Order is the index into Result.Jobs
+	scored bool               // the run waits for it
+	work   float64            // steps in all
 	// told says what the policy hears of the steps left with so many done; nil =
 	// what there are.
 	told func(done float64) float64

@@ -28,8 +28,8 @@ func TestRounds(t *testing.T) {
 		p := policyFunc(func(s *scheduler.Snapshot) scheduler.Decision {
 			asked = append(asked, s.Now.String())
 			d := scheduler.Decision{Grants: keep(s)}
-			if len(d.Grants) == 0 && len(s.Jobs) > 0 {
-				d.Grants = append(d.Grants, grant(s.Jobs[0].Job.ID, "0:1"))
+			if len(d.Grants) == 0 && len(s.Jobs()) > 0 {
+				d.Grants = append(d.Grants, grant(s.Jobs()[0].Job.ID, "0:1"))
 			}
 			return d
 		})

@@ -1,30 +1,43 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
+// step is what a decision makes of one job.
+type step struct {
+	*job
+	from, to *scheduler.Grant // nil = nothing
+}
+
 // decide asks the policy, checks its target and makes it the present.
 func (e *engine) decide(ctx context.Context) error {
-	s := e.snapshot()
+	s := e.ledger.Snapshot(e.now)
 	s.Ended = e.ended
 	d, err := e.Policy.Decide(ctx, s)
 	e.ended = e.ended[:0]
-	if err != nil {
-		return fmt.Errorf("sim: policy %s at %v: %w", e.PolicyName, e.now, err)
+	if err == nil {
+		err = e.check(&d)
 	}
-	if err := e.check(&d); err != nil {
+	if err != nil {
 		return fmt.Errorf("sim: policy %s at %v: %w", e.PolicyName, e.now, err)
 	}
 	if err := e.apply(ctx, &d); err != nil {
 		return err
+	}
+	if e.Audit {
+		if err := e.ledger.Audit(); err != nil {
+			return fmt.Errorf("sim: policy %s at %v: %w", e.PolicyName, e.now, err)
+		}
 	}
 	e.setWake(d.Wake)
 	e.warn(d.Warnings)
@@ -32,69 +45,93 @@ func (e *engine) decide(ctx context.Context) error {
 	return nil
 }
 
-// check recounts the whole target: nobody is granted anything twice, and no
-// node gives more than it has.
+// check finds out what a decision changes and has the ledger write it down:
+// nobody is granted anything twice, and no node gives more than it has.
 func (e *engine) check(d *scheduler.Decision) error {
 	e.round++
-	for _, g := range d.Grants { // only what this target touches need be cleared
-		if g == nil {
-			return errors.New("a nil grant")
-		}
-		for _, s := range g.Slots {
-			if s.Node >= 0 && s.Node < len(e.used) {
-				e.used[s.Node] = 0
-			}
-		}
+	if err := e.findStarts(d); err != nil {
+		return err
 	}
-	e.target = e.target[:0]
-	next := 0 // into active: targets tend to be in its order
-	for _, g := range d.Grants {
-		var j *job
-		if j, next = e.whose(g, next); j == nil {
-			return fmt.Errorf("job %s is granted devices but is not in the queue", g.Job)
-		}
-		if j.stamp == e.round {
-			return fmt.Errorf("job %s is granted devices twice", g.Job)
-		}
-		j.stamp = e.round
-		e.target = append(e.target, j)
-		if g != j.state.Grant {
-			if err := e.checkGrant(j.state.Job, g); err != nil {
-				return err
-			}
-		}
-		for _, s := range g.Slots {
-			e.used[s.Node] += s.Devices
-			if has := e.Cluster.Groups[e.groups[s.Node]].Devices; e.used[s.Node] > has {
-				return fmt.Errorf("job %s: node %d has %d devices, %d are granted", g.Job, s.Node, has, e.used[s.Node])
-			}
-		}
+	if err := e.findStops(d); err != nil {
+		return err
 	}
 	if d.Wake != 0 && d.Wake <= e.now {
 		return fmt.Errorf("wake-up at %v is not after now", d.Wake)
 	}
+	e.changes = e.changes[:0]
+	for _, steps := range [][]step{e.stops, e.starts} {
+		for _, s := range steps {
+			s.advance(e.now)
+			e.changes = append(e.changes, scheduler.Change{Job: &s.state, To: s.to})
+		}
+	}
+	return e.ledger.Apply(e.changes)
+}
+
+// findStarts collects who is granted what it does not hold, in the order of the
+// grants.
+func (e *engine) findStarts(d *scheduler.Decision) error {
+	e.starts = e.starts[:0]
+	for _, g := range d.Grants {
+		if g == nil {
+			return errors.New("a nil grant")
+		}
+		j := e.byID[g.Job]
+		switch {
+		case j == nil:
+			return fmt.Errorf("job %s is granted devices but is not in the queue", g.Job)
+		case j.stamp == e.round:
+			return fmt.Errorf("job %s is granted devices twice", g.Job)
+		}
+		j.stamp = e.round
+		if g == j.state.Grant {
+			continue
+		}
+		if err := e.checkGrant(j.state.Job, g); err != nil {
+			return err
+		}
+		if !g.Same(j.state.Grant) {
+			e.starts = append(e.starts, step{j, j.state.Grant, g})
+		}
+	}
 	return nil
 }
 
-// whose returns the job a grant is for, nil if it is not there. Where the grant is
-// what the first of active from next on to hold any holds, it is found without a
-// look-up by name, and the next to look at is the one behind it.
-func (e *engine) whose(g *scheduler.Grant, next int) (*job, int) {
-	for next < len(e.active) && e.active[next].state.Grant == nil {
-		next++
+// findStops collects who loses what it holds, the last of holding first.
+func (e *engine) findStops(d *scheduler.Decision) error {
+	e.stops = e.stops[:0]
+	if !d.Keep {
+		if len(d.Stops) > 0 {
+			return fmt.Errorf("job %s is to stop by name in a decision that does not keep the others", d.Stops[0])
+		}
+		for i := len(e.holding) - 1; i >= 0; i-- {
+			if j := e.holding[i]; j.stamp != e.round {
+				e.stops = append(e.stops, step{job: j, from: j.state.Grant})
+			}
+		}
+		return nil
 	}
-	if next < len(e.active) && e.active[next].state.Grant == g {
-		return e.active[next], next + 1
+	for _, id := range d.Stops {
+		j := e.byID[id]
+		switch {
+		case j == nil || j.state.Grant == nil:
+			return fmt.Errorf("job %s is to stop but holds nothing", id)
+		case j.stamp == e.round:
+			return fmt.Errorf("job %s is to stop, and is named once more", id)
+		}
+		j.stamp = e.round
+		e.stops = append(e.stops, step{job: j, from: j.state.Grant})
 	}
-	return e.byID[g.Job], next
+	slices.SortFunc(e.stops, func(a, b step) int { return cmp.Compare(b.place, a.place) })
+	return nil
 }
 
 // checkGrant checks a grant by itself.
 func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	counts := make([]int, 0, len(g.Slots))
 	for i, s := range g.Slots {
-		if s.Node < 0 || s.Node >= len(e.used) {
-			return fmt.Errorf("job %s: node %d is not in 0..%d", j.ID, s.Node, len(e.used)-1)
+		if s.Node < 0 || s.Node >= len(e.groups) {
+			return fmt.Errorf("job %s: node %d is not in 0..%d", j.ID, s.Node, len(e.groups)-1)
 		}
 		if s.Devices < 1 {
 			return fmt.Errorf("job %s: %d devices of node %d", j.ID, s.Devices, s.Node)
@@ -122,25 +159,20 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	return nil
 }
 
-// apply makes a checked target the present.
+// apply makes a checked decision the present.
 func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
-	for i := len(e.holding) - 1; i >= 0; i-- { // backwards: drop fills the gap from the end
-		if j := e.holding[i]; j.stamp != e.round {
-			grant := j.state.Grant
-			j.state.Restarts++
-			e.result.Jobs[j.record].Preemptions++
-			e.drop(j)
-			if e.Quirks.Urgent { // the wait of who is stopped counts from the next round on
-				j.state.Since += e.Round
-			}
-			e.observe(Stopped, j.state.Job, grant, d.Why[j.state.Job.ID])
+	for _, s := range e.stops {
+		s.state.Restarts++
+		e.result.Jobs[s.state.Order].Preemptions++
+		e.drop(s.job)
+		if e.Quirks.Urgent { // the wait of who is stopped counts from the next round on
+			s.state.Since += e.Round
 		}
+		e.observe(Stopped, s.state.Job, s.from, d.Why[s.state.Job.ID])
 	}
-	for i, g := range d.Grants {
-		if j := e.target[i]; !g.Same(j.state.Grant) {
-			if err := e.start(ctx, j, g, d.Why[g.Job]); err != nil {
-				return err
-			}
+	for _, s := range e.starts {
+		if err := e.start(ctx, s, d.Why[s.to.Job]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -157,8 +189,10 @@ func (e *engine) drop(j *job) {
 	e.holding = e.holding[:last]
 }
 
-// start gives j the grant g, whatever it holds now, and charges its start cost.
-func (e *engine) start(ctx context.Context, j *job, g *scheduler.Grant, why string) error {
+// start gives a job what it is to hold, whatever it holds now, and charges its
+// start cost.
+func (e *engine) start(ctx context.Context, s step, why string) error {
+	j, g := s.job, s.to
 	group := &e.Cluster.Groups[e.groups[g.Slots[0].Node]]
 	stages, err := e.stages(ctx, j, g, group)
 	if err != nil {
@@ -166,7 +200,7 @@ func (e *engine) start(ctx context.Context, j *job, g *scheduler.Grant, why stri
 			e.PolicyName, e.now, g.Job, j.state.Job.Model.Name, g.Plan, g.Shape.Devices, err)
 	}
 	event := Started
-	if j.state.Grant != nil {
+	if s.from != nil {
 		event = Moved
 		j.state.Restarts++
 		e.drop(j)
@@ -233,7 +267,7 @@ func (e *engine) warn(texts []string) {
 
 // usage adds a step to the utilisation if something changed.
 func (e *engine) usage() {
-	u := Usage{At: e.now, Held: e.held, Waiting: len(e.active) - len(e.holding) + e.outside}
+	u := Usage{At: e.now, Held: e.held, Waiting: len(e.byID) - len(e.holding) + e.outside}
 	all := e.result.Usage
 	if n := len(all); n > 0 && all[n-1].Held == u.Held && all[n-1].Waiting == u.Waiting {
 		return

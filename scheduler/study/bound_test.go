@@ -162,8 +162,9 @@ const turn = 20 * time.Minute
 func (p restless) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{Wake: s.Now.Truncate(turn) + turn}
 	free := scheduler.NewInventory(s.Cluster)
-	for i := range s.Jobs {
-		j := s.Jobs[(i+int(s.Now/turn))%len(s.Jobs)]
+	jobs := s.Jobs()
+	for i := range jobs {
+		j := jobs[(i+int(s.Now/turn))%len(jobs)]
 		g := j.Grant
 		if g == nil || !free.Take(g.Slots) {
 			if g = p.place(free, s.Cluster, j.Job); g == nil {

@@ -1,0 +1,194 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Ledger keeps who is inside a cluster and what they hold. An engine writes down
+// what happens, at a cost that does not grow with the cluster; a Snapshot of it
+// then costs nothing to make.
+type Ledger struct {
+	cluster spec.Cluster
+	advance func(j *JobState, now time.Duration)
+
+	free    *Inventory
+	waiting []*JobState // by Order
+	inside  []*JobState // by Order; who has left is passed over, and dropped once that is half of them
+	left    int         // how many of inside have left
+
+	asked    int            // devices that the jobs inside ask for
+	byTenant map[string]int // and those of each tenant
+
+	changed []*JobState // whom something happened to, in order, from change number first on
+	first   uint64
+
+	shown []*JobState // scratch of the snapshots, theirs to reorder
+}
+
+// NewLedger returns the ledger of an idle cluster. advance brings the state of a
+// job that holds devices up to a time; nil = states always are.
+func NewLedger(c spec.Cluster, advance func(j *JobState, now time.Duration)) *Ledger {
+	return &Ledger{cluster: c, advance: advance, free: NewInventory(c), byTenant: map[string]int{}}
+}
+
+// Enter writes down that j came in and waits. Its Order must differ from that of
+// everybody inside; it costs least if it is the highest.
+func (l *Ledger) Enter(j *JobState) {
+	l.inside = insert(l.inside, j)
+	l.waiting = insert(l.waiting, j)
+	l.ask(j, 1)
+	l.note(j)
+}
+
+// Leave writes down that j is gone, whose Phase is Finished and whose Grant is nil
+// now, and takes back what it held until now, nil = nothing.
+func (l *Ledger) Leave(j *JobState, held *Grant) {
+	if held == nil {
+		l.waiting = remove(l.waiting, j)
+	} else {
+		l.free.undo()
+		l.free.Give(held.Slots)
+	}
+	if l.left++; 2*l.left > len(l.inside) {
+		l.inside = slices.DeleteFunc(l.inside, hasLeft)
+		l.left = 0
+	}
+	l.ask(j, -1)
+	l.note(j)
+}
+
+func hasLeft(j *JobState) bool { return j.Phase == Finished }
+
+// ask adds to the devices asked for inside, or with -1 subtracts from them.
+func (l *Ledger) ask(j *JobState, sign int) {
+	l.asked += sign * j.Job.Devices
+	l.byTenant[j.Job.Tenant] += sign * j.Job.Devices
+	if l.byTenant[j.Job.Tenant] == 0 {
+		delete(l.byTenant, j.Job.Tenant)
+	}
+}
+
+// Change is what a decision makes of one job.
+type Change struct {
+	Job *JobState
+	To  *Grant // what it is to hold, nil = nothing
+}
+
+// Apply writes down that what the jobs hold is taken back and that they are given
+// what they are to hold, all at once. Their Grants are the engine's to set when it
+// carries that out. An error names the first job, in the order given, whose
+// devices are not there; then nothing is changed. A job must not occur twice.
+func (l *Ledger) Apply(changes []Change) error {
+	l.free.mark()
+	for _, c := range changes {
+		if c.Job.Grant != nil {
+			l.free.Give(c.Job.Grant.Slots)
+		}
+	}
+	for _, c := range changes {
+		if c.To != nil && !l.free.Take(c.To.Slots) {
+			err := l.tooMuch(c.To)
+			l.free.undo()
+			return err
+		}
+	}
+	l.free.keep()
+	for _, c := range changes {
+		switch {
+		case c.Job.Grant == nil && c.To != nil:
+			l.waiting = remove(l.waiting, c.Job)
+		case c.Job.Grant != nil && c.To == nil:
+			l.waiting = insert(l.waiting, c.Job)
+		}
+		l.note(c.Job)
+	}
+	return nil
+}
+
+// tooMuch says which node has fewer devices than are granted, those of g
+// included.
+func (l *Ledger) tooMuch(g *Grant) error {
+	for _, s := range g.Slots {
+		has := l.free.Size(l.free.Group[s.Node])
+		if granted := has - l.free.Free[s.Node] + s.Devices; granted > has {
+			return fmt.Errorf("job %s: node %d has %d devices, %d are granted", g.Job, s.Node, has, granted)
+		}
+	}
+	return fmt.Errorf("job %s: the devices granted are not all there", g.Job) // never: one of the nodes has too few
+}
+
+// note keeps that something happened to j for those who ask what changed. Where
+// they would have to look at more than there are jobs it is forgotten, and they
+// look at all.
+func (l *Ledger) note(j *JobState) {
+	const few = 64
+	if len(l.changed) > max(few, len(l.inside)-l.left) {
+		l.first += uint64(len(l.changed))
+		l.changed = l.changed[:0]
+	}
+	l.changed = append(l.changed, j)
+}
+
+// Audit counts from nothing what the ledger keeps up to date, and reports the
+// first thing that differs.
+func (l *Ledger) Audit() error {
+	l.free.undo()
+	free, asked, waiting := NewInventory(l.cluster), 0, 0
+	for _, j := range l.inside {
+		if hasLeft(j) {
+			continue
+		}
+		asked += j.Job.Devices
+		if j.Grant == nil {
+			if waiting >= len(l.waiting) || l.waiting[waiting] != j {
+				return fmt.Errorf("scheduler: job %s waits, the ledger has it elsewhere", j.Job.ID)
+			}
+			waiting++
+		} else if !free.Take(j.Grant.Slots) {
+			return fmt.Errorf("scheduler: job %s holds devices that are not there: %v", j.Job.ID, j.Grant.Slots)
+		}
+	}
+	switch {
+	case waiting != len(l.waiting):
+		return fmt.Errorf("scheduler: %d jobs wait, the ledger has %d", waiting, len(l.waiting))
+	case asked != l.asked:
+		return fmt.Errorf("scheduler: %d devices are asked for, the ledger has %d", asked, l.asked)
+	}
+	return l.free.differs(free)
+}
+
+// Snapshot returns the present as a policy sees it, until something is written
+// down or another is taken.
+func (l *Ledger) Snapshot(now time.Duration) *Snapshot {
+	return &Snapshot{Now: now, Cluster: l.cluster, Waiting: l.waiting, ledger: l}
+}
+
+// insert puts j where it belongs among jobs in order.
+func insert(jobs []*JobState, j *JobState) []*JobState {
+	if n := len(jobs); n == 0 || jobs[n-1].Order < j.Order {
+		return append(jobs, j)
+	}
+	i, _ := slices.BinarySearchFunc(jobs, j.Order, byOrder)
+	return slices.Insert(jobs, i, j)
+}
+
+// remove takes j out of jobs in order, moving the fewer of the others.
+func remove(jobs []*JobState, j *JobState) []*JobState {
+	i, found := slices.BinarySearchFunc(jobs, j.Order, byOrder)
+	switch {
+	case !found:
+		return jobs
+	case i < len(jobs)/2:
+		copy(jobs[1:i+1], jobs[:i])
+		jobs[0] = nil
+		return jobs[1:]
+	}
+	return slices.Delete(jobs, i, i+1)
+}
+
+func byOrder(j *JobState, order int) int { return cmp.Compare(j.Order, order) }

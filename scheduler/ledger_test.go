@@ -1,0 +1,192 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// books is a ledger and who is inside, kept apart from it.
+type books struct {
+	t      *rapid.T
+	ledger *Ledger
+	inside []*JobState
+	next   int
+
+	cursor Cursor
+	known  map[*JobState]*Grant // what a policy that asks what changed now and then believes
+}
+
+// Whatever is written down, the ledger counts what a recount counts, and who asks
+// what changed knows as much as who looks at everybody.
+func TestLedger(t *testing.T) {
+	cluster := spec.Cluster{Groups: []spec.NodeGroup{{Count: 3, Devices: 4}, {Count: 2, Devices: 2}}}
+	rapid.Check(t, func(t *rapid.T) {
+		b := &books{t: t, ledger: NewLedger(cluster, nil), known: map[*JobState]*Grant{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"enter":    func(*rapid.T) { b.enter() },
+			"leave":    func(*rapid.T) { b.leave() },
+			"apply":    func(*rapid.T) { b.apply() },
+			"play":     func(*rapid.T) { b.play() },
+			"look":     func(*rapid.T) { b.look() },
+			"":         func(*rapid.T) { b.check() },
+			"an older": func(*rapid.T) { b.older() },
+		})
+	})
+}
+
+func (b *books) enter() {
+	b.next += 2
+	b.put(b.next)
+}
+
+// older lets somebody in who arrived before others.
+func (b *books) older() {
+	order := rapid.IntRange(0, b.next).Draw(b.t, "order")
+	if !slices.ContainsFunc(b.inside, func(j *JobState) bool { return j.Order == order }) {
+		b.put(order)
+	}
+}
+
+func (b *books) put(order int) {
+	j := &JobState{Order: order, Job: &spec.Job{ID: spec.JobID(fmt.Sprint(order)), Devices: rapid.IntRange(1, 5).Draw(b.t, "devices"),
+		Tenant: rapid.SampledFrom([]string{"", "t"}).Draw(b.t, "tenant")}}
+	b.ledger.Enter(j)
+	b.inside = append(b.inside, j)
+	slices.SortFunc(b.inside, func(a, b *JobState) int { return cmp.Compare(a.Order, b.Order) })
+}
+
+func (b *books) leave() {
+	if len(b.inside) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(b.inside)-1).Draw(b.t, "who")
+	j := b.inside[i]
+	held := j.Grant
+	j.Phase, j.Grant = Finished, nil
+	b.ledger.Leave(j, held)
+	b.inside = slices.Delete(b.inside, i, i+1)
+}
+
+// apply changes what some jobs hold, which may be too much.
+func (b *books) apply() {
+	var changes []Change
+	used := make([]int, 5)
+	for _, j := range b.inside {
+		to := j.Grant
+		if rapid.Bool().Draw(b.t, "change") {
+			to = nil
+			if node := rapid.IntRange(-3, 4).Draw(b.t, "node"); node >= 0 {
+				to = &Grant{Job: j.Job.ID, Slots: []Slot{{node, rapid.IntRange(1, 2).Draw(b.t, "count")}}}
+			}
+			changes = append(changes, Change{j, to})
+		}
+		if to != nil {
+			used[to.Slots[0].Node] += to.Slots[0].Devices
+		}
+	}
+	fits := true
+	for node, n := range used {
+		fits = fits && n <= []int{4, 4, 4, 2, 2}[node]
+	}
+	before := slices.Clone(b.ledger.Snapshot(0).Free().Free)
+	err := b.ledger.Apply(changes)
+	for _, c := range changes {
+		if err == nil {
+			c.Job.Grant = c.To
+		}
+	}
+	if (err == nil) != fits {
+		b.t.Fatalf("changes that use %v: %v", used, err)
+	}
+	if err != nil && (!slices.Equal(before, b.ledger.free.Free) || !strings.Contains(err.Error(), "devices, ")) {
+		b.t.Fatalf("after error %v %v are free, before %v", err, b.ledger.free.Free, before)
+	}
+}
+
+// play takes and gives as a policy does while it decides.
+func (b *books) play() {
+	free := b.ledger.Snapshot(0).Free()
+	for _, j := range b.inside {
+		if j.Grant != nil && rapid.Bool().Draw(b.t, "give") {
+			free.Give(j.Grant.Slots)
+		}
+	}
+	free.Take([]Slot{{rapid.IntRange(0, 4).Draw(b.t, "node"), 1}})
+}
+
+// look asks what changed.
+func (b *books) look() {
+	s := b.ledger.Snapshot(0)
+	jobs, all := s.Changed(&b.cursor)
+	if all {
+		clear(b.known)
+	}
+	for _, j := range jobs {
+		if b.known[j] = j.Grant; j.Phase == Finished {
+			delete(b.known, j)
+		}
+	}
+	if len(b.known) != len(b.inside) {
+		b.t.Fatalf("%d jobs are known, %d are inside", len(b.known), len(b.inside))
+	}
+	for _, j := range b.inside {
+		if g, ok := b.known[j]; !ok || g != j.Grant {
+			b.t.Fatalf("job %s is believed to hold %v, it holds %v", j.Job.ID, g, j.Grant)
+		}
+	}
+	if again, all := s.Changed(&b.cursor); all || len(again) > 0 {
+		b.t.Fatalf("asked again, %d jobs changed", len(again))
+	}
+}
+
+func (b *books) check() {
+	if err := b.ledger.Audit(); err != nil {
+		b.t.Fatal(err)
+	}
+	s := b.ledger.Snapshot(time.Second)
+	if !slices.Equal(s.Jobs(), b.inside) {
+		b.t.Fatal("the jobs shown are not those inside")
+	}
+	waiting := slices.DeleteFunc(slices.Clone(b.inside), func(j *JobState) bool { return j.Grant != nil })
+	if !slices.Equal(s.Waiting, waiting) {
+		b.t.Fatalf("%d jobs are shown to wait, %d do", len(s.Waiting), len(waiting))
+	}
+	plain := NewSnapshot(0, s.Cluster, nil)
+	plain.Waiting, plain.ledger = b.inside, nil
+	if s.Asked() != plain.Asked() || s.AskedBy("t") != plain.AskedBy("t") {
+		b.t.Fatalf("%d devices are asked for, by t %d; want %d and %d", s.Asked(), s.AskedBy("t"), plain.Asked(), plain.AskedBy("t"))
+	}
+}
+
+// A recount finds what went wrong.
+func TestAuditFinds(t *testing.T) {
+	cluster := spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4}}}
+	for name, spoil := range map[string]func(*Ledger, *JobState){
+		"devices that are not there": func(_ *Ledger, j *JobState) { j.Grant = &Grant{Slots: []Slot{{0, 5}}} },
+		"node 0 has 3 devices free":  func(l *Ledger, j *JobState) { j.Grant, l.waiting = &Grant{Slots: []Slot{{0, 1}}}, nil },
+		"0 jobs wait":                func(l *Ledger, j *JobState) { j.Grant = &Grant{}; l.waiting = append(l.waiting[:0], j) },
+		"1 devices are asked for":    func(l *Ledger, _ *JobState) { l.asked = 2 },
+		"waits, the ledger has it":   func(l *Ledger, _ *JobState) { l.waiting = nil },
+		"group 0 has 8 devices free": func(l *Ledger, _ *JobState) { l.free.groups[0].total-- },
+		"with 4 devices free":        func(l *Ledger, _ *JobState) { l.free.groups[0].with[4].count-- },
+	} {
+		l := NewLedger(cluster, nil)
+		j := &JobState{Job: &spec.Job{ID: "a", Devices: 1}}
+		l.Enter(j)
+		if err := l.Audit(); err != nil {
+			t.Fatal(err)
+		}
+		spoil(l, j)
+		if err := l.Audit(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v, want one that says %q", err, name)
+		}
+	}
+}
