@@ -46,7 +46,7 @@ func (b *books) settle(s *scheduler.Snapshot) {
 			k.owed[w], k.got[w] = k.owed[w]*fade+x*dt, k.got[w]*fade
 		}
 	}
-	for _, j := range s.Jobs {
+	for _, j := range s.Jobs() {
 		if j.Grant == nil {
 			continue
 		}
@@ -86,10 +86,10 @@ func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 		return err
 	}
 	if err := b.objective.Fractions(ctx, shares); err != nil {
-		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs), s.Now, err)
+		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs()), s.Now, err)
 	}
 	old := b.byJob
-	b.byJob, b.jobs = make(map[spec.JobID]*book, len(s.Jobs)), b.jobs[:0]
+	b.byJob, b.jobs = make(map[spec.JobID]*book, len(s.Jobs())), b.jobs[:0]
 	for i := range shares.Jobs {
 		j := &shares.Jobs[i]
 		k := b.open(old, j.State.Job.ID, j.Ways)
@@ -112,10 +112,10 @@ func (b *books) open(old map[spec.JobID]*book, id spec.JobID, ways []Way) *book 
 
 // current reports whether the fractions are for the jobs of s.
 func (b *books) current(s *scheduler.Snapshot) bool {
-	if len(b.jobs) != len(s.Jobs) {
+	if len(b.jobs) != len(s.Jobs()) {
 		return false
 	}
-	for i, j := range s.Jobs {
+	for i, j := range s.Jobs() {
 		if b.jobs[i].job != j.Job.ID {
 			return false
 		}

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
@@ -14,8 +13,8 @@ import (
 type byCount struct{ *ranked }
 
 func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if !slices.ContainsFunc(s.Jobs, waits) {
-		return scheduler.Decision{Grants: held(s)}, nil
+	if len(s.Waiting) == 0 {
+		return scheduler.Decision{Keep: true}, nil
 	}
 	if err := p.rank(ctx, s); err != nil {
 		return scheduler.Decision{}, err

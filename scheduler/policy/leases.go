@@ -23,11 +23,11 @@ type lease struct {
 }
 
 func newLeases(b *books, s *scheduler.Snapshot) *leases {
-	l := &leases{books: b, s: s, left: make([]int, len(s.Cluster.Groups)), given: make([]lease, len(s.Jobs))}
+	l := &leases{books: b, s: s, left: make([]int, len(s.Cluster.Groups)), given: make([]lease, len(s.Jobs()))}
 	for g := range s.Cluster.Groups {
 		l.left[g] = s.Cluster.Groups[g].Count * s.Cluster.Groups[g].Devices
 	}
-	for i, j := range s.Jobs {
+	for i, j := range s.Jobs() {
 		l.given[i] = lease{way: -1, holds: -1}
 		if j.Grant != nil {
 			l.given[i].holds = b.jobs[i].way(s.Cluster, j.Grant)
@@ -179,8 +179,8 @@ func (l *leases) grants(anew bool) []*scheduler.Grant {
 	for i := range l.given {
 		switch have := &l.given[i]; {
 		case have.way < 0:
-		case have.way == have.holds && free.Take(l.s.Jobs[i].Grant.Slots):
-			out[i] = l.s.Jobs[i].Grant
+		case have.way == have.holds && free.Take(l.s.Jobs()[i].Grant.Slots):
+			out[i] = l.s.Jobs()[i].Grant
 		default:
 			homeless = append(homeless, i)
 		}
@@ -215,12 +215,12 @@ func (l *leases) way(i int) Way { return l.jobs[i].ways[l.given[i].way] }
 func (l *leases) place(out []*scheduler.Grant, free *scheduler.Inventory, jobs []int) (failed []int) {
 	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(l.way(b).Devices, l.way(a).Devices) })
 	for _, i := range jobs {
-		g := l.menus.place(free, l.s.Jobs[i].Job, l.jobs[i].menu, l.given[i].way)
+		g := l.menus.place(free, l.s.Jobs()[i].Job, l.jobs[i].menu, l.given[i].way)
 		if g == nil {
 			failed = append(failed, i)
 			continue
 		}
-		if old := l.s.Jobs[i].Grant; g.Same(old) {
+		if old := l.s.Jobs()[i].Grant; g.Same(old) {
 			g = old
 		}
 		free.Take(g.Slots)

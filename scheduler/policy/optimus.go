@@ -85,7 +85,7 @@ func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 		left[gi] = idle.FreeIn(gi)
 	}
 	var growers []*grower
-	for i, j := range s.Jobs {
+	for i, j := range s.Jobs() {
 		g, err := p.begin(ctx, s, j, idle.Group, left)
 		if err != nil {
 			return d, err
@@ -106,7 +106,7 @@ func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 			d.Warnings = append(d.Warnings, g.ways.warning)
 		}
 	}
-	if len(s.Jobs) > 0 {
+	if len(s.Jobs()) > 0 {
 		d.Wake = s.Now + p.interval
 	}
 	return d, nil

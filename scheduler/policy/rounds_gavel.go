@@ -78,8 +78,8 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 	for _, t := range p.tallies {
 		t.there = false
 	}
-	jobs := make([]*tally, len(s.Jobs))
-	for i, j := range s.Jobs {
+	jobs := make([]*tally, len(s.Jobs()))
+	for i, j := range s.Jobs() {
 		t := p.tallies[j.Job.ID]
 		if t == nil {
 			var err error
@@ -131,7 +131,7 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 		return err
 	}
 	if err := p.objective.Fractions(ctx, shares); err != nil {
-		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs), s.Now, err)
+		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs()), s.Now, err)
 	}
 	elapsed := (s.Now - p.reset).Seconds()
 	for i, t := range jobs {
@@ -231,7 +231,7 @@ func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.G
 	var out []*scheduler.Grant
 	var moving []int
 	for i, t := range jobs {
-		old := s.Jobs[i].Grant
+		old := s.Jobs()[i].Grant
 		switch {
 		case t.on < 0:
 		case old != nil && groupOf(s.Cluster, old.Slots[0].Node) == t.on && free.Take(old.Slots):
@@ -244,7 +244,7 @@ func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.G
 	slices.SortStableFunc(moving, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	for _, i := range moving {
 		t := jobs[i]
-		if g := p.menus.place(free, s.Jobs[i].Job, t.menu, t.way[t.on]); g != nil {
+		if g := p.menus.place(free, s.Jobs()[i].Job, t.menu, t.way[t.on]); g != nil {
 			free.Take(g.Slots)
 			out = append(out, g)
 		} else {

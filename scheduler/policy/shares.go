@@ -110,12 +110,12 @@ func (s *Shares) Isolated(j *Share) []float64 {
 // sharesOf asks what every job may have. Who is believed to run nowhere has no
 // ways; the objective must leave it alone.
 func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
-	out := &Shares{Now: s.Now, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs))}
+	out := &Shares{Now: s.Now, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs()))}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
 	}
 	ways := 0
-	for i, j := range s.Jobs {
+	for i, j := range s.Jobs() {
 		f, err := o.of(ctx, s.Cluster, j.Job)
 		if err != nil {
 			return nil, err

@@ -89,10 +89,10 @@ func (t *themis) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		t.before = t.after
 	}
 	t.after = t.before.advance(s)
-	if !slices.ContainsFunc(s.Jobs, waits) {
-		return scheduler.Decision{Grants: held(s)}, nil
+	if len(s.Waiting) == 0 {
+		return scheduler.Decision{Keep: true}, nil
 	}
-	r := leasing{themis: t, s: s, ledger: &t.after, free: s.Free(), grants: make([]*scheduler.Grant, len(s.Jobs))}
+	r := leasing{themis: t, s: s, ledger: &t.after, free: s.Free(), grants: make([]*scheduler.Grant, len(s.Jobs()))}
 	if s.Now >= r.ledger.end {
 		r.ledger.end = s.Now + t.lease
 	}
@@ -107,9 +107,9 @@ func (t *themis) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 // advance returns the ledger as of s.
 func (l ledger) advance(s *scheduler.Snapshot) ledger {
 	out := l
-	out.at, out.accounts = s.Now, make(map[spec.JobID]account, len(s.Jobs))
+	out.at, out.accounts = s.Now, make(map[spec.JobID]account, len(s.Jobs()))
 	out.area += float64(len(l.accounts)) * (s.Now - l.at).Seconds()
-	for _, j := range s.Jobs {
+	for _, j := range s.Jobs() {
 		a, ok := l.accounts[j.Job.ID]
 		if !ok {
 			a = account{came: s.Now, area: out.area}
@@ -157,7 +157,7 @@ type offer struct {
 // contend lets the jobs whose leases go on keep what they hold, and makes the
 // others contenders for the rest.
 func (r *leasing) contend(ctx context.Context) error {
-	for i, j := range r.s.Jobs {
+	for i, j := range r.s.Jobs() {
 		if j.Grant != nil && r.leasedUntil(j) > r.s.Now {
 			r.grants[i] = j.Grant
 			continue
@@ -347,14 +347,14 @@ func (r *leasing) decision() scheduler.Decision {
 			continue
 		}
 		d.Grants = append(d.Grants, g)
-		j := r.s.Jobs[i]
+		j := r.s.Jobs()[i]
 		until := r.leasedUntil(j)
 		if g != j.Grant {
 			until = max(min(r.ledger.accounts[j.Job.ID].until, r.ledger.end), r.s.Now+j.StartCost+r.least())
 		}
 		wake = min(wake, until)
 	}
-	if len(d.Grants) < len(r.s.Jobs) && wake < never {
+	if len(d.Grants) < len(r.s.Jobs()) && wake < never {
 		d.Wake = max(wake, r.s.Now+leastWake)
 	}
 	return d

@@ -79,7 +79,7 @@ func TestCostsAreToldAndPaid(t *testing.T) {
 	var told []time.Duration
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 		var d scheduler.Decision
-		for _, j := range snap.Jobs {
+		for _, j := range snap.Jobs() {
 			told = append(told, j.StartCost)
 			if snap.Now < 20*s || snap.Now >= 30*s {
 				d.Grants = append(d.Grants, grant("a", "0:4"))

@@ -63,7 +63,7 @@ func TestEnded(t *testing.T) {
 				got += ";"
 			}
 			d := scheduler.Decision{Grants: keep(s)}
-			for i, j := range s.Jobs {
+			for i, j := range s.Jobs() {
 				if s.Now == 0 {
 					d.Grants = append(d.Grants, grant(j.Job.ID, fmt.Sprintf("%d:1", i)))
 				}
