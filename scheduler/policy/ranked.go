@@ -207,9 +207,10 @@ func (w *walk) run(ctx context.Context) (scheduler.Decision, error) {
 func (w *walk) changes(d *scheduler.Decision) {
 	var started []*Ranked
 	for i := range w.order {
-		switch r := &w.order[i]; {
-		case r.Grant == r.Job.Grant:
-		case r.Grant == nil:
+		r := &w.order[i]
+		switch r.Grant {
+		case r.Job.Grant:
+		case nil:
 			d.Stops = append(d.Stops, r.Job.Job.ID)
 		default:
 			started = append(started, r)
