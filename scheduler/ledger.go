@@ -21,6 +21,8 @@ type Ledger struct {
 	inside  []*JobState // by Order; who has left is passed over, and dropped once that is half of them
 	left    int         // how many of inside have left
 
+	down []int // nodes that are, ascending; free has nothing of them
+
 	asked    int            // devices that the jobs inside ask for
 	byTenant map[string]int // and those of each tenant
 
@@ -71,6 +73,39 @@ func (l *Ledger) ask(j *JobState, sign int) {
 	if l.byTenant[j.Job.Tenant] == 0 {
 		delete(l.byTenant, j.Job.Tenant)
 	}
+}
+
+// Lose writes down that j waits again, though nobody decided so, and takes back the
+// Grant it still has.
+func (l *Ledger) Lose(j *JobState) {
+	l.free.undo()
+	l.free.Give(j.Grant.Slots)
+	l.waiting = insert(l.waiting, j)
+	l.note(j)
+}
+
+// NodeDown writes down that a node is down, of which nobody may hold devices: none
+// of its devices is free until NodeUp.
+func (l *Ledger) NodeDown(node int) {
+	if i, down := slices.BinarySearch(l.down, node); !down {
+		l.down = slices.Insert(l.down, i, node)
+		l.free.undo()
+		l.free.Take(l.whole(node))
+	}
+}
+
+// NodeUp writes down that a node is up again.
+func (l *Ledger) NodeUp(node int) {
+	if i, down := slices.BinarySearch(l.down, node); down {
+		l.down = slices.Delete(l.down, i, i+1)
+		l.free.undo()
+		l.free.Give(l.whole(node))
+	}
+}
+
+// whole returns all devices of a node.
+func (l *Ledger) whole(node int) []Slot {
+	return []Slot{{Node: node, Devices: l.free.Size(l.free.Group[node])}}
 }
 
 // Change is what a decision makes of one job.
@@ -139,6 +174,9 @@ func (l *Ledger) note(j *JobState) {
 func (l *Ledger) Audit() error {
 	l.free.undo()
 	free, asked, waiting := NewInventory(l.cluster), 0, 0
+	for _, node := range l.down {
+		free.Take(l.whole(node))
+	}
 	for _, j := range l.inside {
 		if hasLeft(j) {
 			continue
@@ -165,7 +203,7 @@ func (l *Ledger) Audit() error {
 // Snapshot returns the present as a policy sees it, until something is written
 // down or another is taken.
 func (l *Ledger) Snapshot(now time.Duration) *Snapshot {
-	return &Snapshot{Now: now, Cluster: l.cluster, Waiting: l.waiting, ledger: l}
+	return &Snapshot{Now: now, Cluster: l.cluster, Down: l.down, Waiting: l.waiting, ledger: l}
 }
 
 // insert puts j where it belongs among jobs in order.

@@ -18,6 +18,7 @@ type books struct {
 	t      *rapid.T
 	ledger *Ledger
 	inside []*JobState
+	down   []int
 	next   int
 
 	cursor Cursor
@@ -36,6 +37,7 @@ func TestLedger(t *testing.T) {
 			"apply":    func(*rapid.T) { b.apply() },
 			"play":     func(*rapid.T) { b.play() },
 			"look":     func(*rapid.T) { b.look() },
+			"outage":   func(*rapid.T) { b.outage() },
 			"":         func(*rapid.T) { b.check() },
 			"an older": func(*rapid.T) { b.older() },
 		})
@@ -75,6 +77,25 @@ func (b *books) leave() {
 	b.inside = slices.Delete(b.inside, i, i+1)
 }
 
+// outage lets a node go down, and all that hold devices there lose theirs, or lets
+// it come up again.
+func (b *books) outage() {
+	node := rapid.IntRange(0, 4).Draw(b.t, "node")
+	if slices.Contains(b.down, node) {
+		b.down = slices.DeleteFunc(b.down, func(n int) bool { return n == node })
+		b.ledger.NodeUp(node)
+		return
+	}
+	for _, j := range b.inside {
+		if j.Grant != nil && slices.ContainsFunc(j.Grant.Slots, func(s Slot) bool { return s.Node == node }) {
+			b.ledger.Lose(j)
+			j.Grant = nil
+		}
+	}
+	b.down = append(b.down, node)
+	b.ledger.NodeDown(node)
+}
+
 // apply changes what some jobs hold, which may be too much.
 func (b *books) apply() {
 	var changes []Change
@@ -94,7 +115,7 @@ func (b *books) apply() {
 	}
 	fits := true
 	for node, n := range used {
-		fits = fits && n <= []int{4, 4, 4, 2, 2}[node]
+		fits = fits && n <= []int{4, 4, 4, 2, 2}[node] && !(n > 0 && slices.Contains(b.down, node))
 	}
 	before := slices.Clone(b.ledger.Snapshot(0).Free().Free)
 	err := b.ledger.Apply(changes)

@@ -139,10 +139,11 @@ type JobState struct {
 	Remaining float64       // steps to go
 	Attained  float64       // device-seconds received, start costs included
 	Restarts  int           // times it was stopped or moved while it held devices
+	Failures  int           // times it lost its devices because a node went down
 	Since     time.Duration // when it got its Grant; without one, when it entered the queue or last lost one
 	Waited    time.Duration // its longest wait in a row that is over
 	FirstRun  time.Duration // when it first got devices, meaningful once Attained > 0 or Grant != nil
-	StartCost time.Duration // what the next start, resume or change costs
+	StartCost time.Duration // what its next start costs; with a Grant what a change costs, to another plan
 	Ready     time.Duration // when its start cost is paid and progress begins, or began; meaningful with a Grant
 	Grant     *Grant        // what it holds now, nil if nothing; not to be modified
 }

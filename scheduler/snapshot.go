@@ -12,6 +12,7 @@ import (
 type Snapshot struct {
 	Now     time.Duration
 	Cluster spec.Cluster
+	Down    []int       // nodes that are down, ascending; not to be modified
 	Waiting []*JobState // inside and holding nothing; the slice is not to be modified
 	// Ended are the jobs that finished since the policy was asked last, in that
 	// order, for those that learn from them. Like Waiting, not to be kept.
@@ -64,7 +65,7 @@ func (s *Snapshot) Current(j *JobState) *JobState {
 	return j
 }
 
-// Free returns the devices no job holds. A policy may take from them and give
+// Free returns the devices no job holds, of the nodes that are up. A policy may take from them and give
 // back to them what jobs hold while it decides, which changes nothing outside;
 // asking again undoes it.
 func (s *Snapshot) Free() *Inventory {

@@ -22,6 +22,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
+	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 func demoCommand() *cli.Command {
@@ -187,10 +188,10 @@ func (d *demo) study() (*study, error) {
 	}
 	return &study{
 		workload: "synthetic", cluster: cluster, policies: policies, seed: d.seed,
-		jobs:      jobs,
-		truth:     world{name: fmt.Sprintf("analytic model with %.0f %% noise per configuration", 100*demoNoise), predictor: d.truth()},
-		belief:    world{name: "analytic model", predictor: d.analytic},
-		startCost: func(spec.Job) time.Duration { return time.Minute }, startCostText: "60 s",
+		jobs:    jobs,
+		truth:   world{name: fmt.Sprintf("analytic model with %.0f %% noise per configuration", 100*demoNoise), predictor: d.truth()},
+		belief:  world{name: "analytic model", predictor: d.analytic},
+		trouble: trouble{costs: sim.PerStart(func(spec.Job) time.Duration { return time.Minute }), costsText: "60 s", text: noTrouble},
 	}, nil
 }
 

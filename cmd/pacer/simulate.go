@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -43,8 +42,9 @@ Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
             v100=36,p100=36 (one device per node), or a YAML file
 Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
-            fitted:FAMILY; beliefs also: perfect`,
-		Flags: []cli.Flag{
+            fitted:FAMILY; beliefs also: perfect
+` + troubleHelp,
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "`FILE[:FORMAT]` of jobs"},
 			windowFlag,
 			loadScaleFlag,
@@ -53,7 +53,7 @@ Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
 			&cli.StringFlag{Name: "scheduler", Usage: "YAML `FILE` that says what --policy, --admission, --placement, --round and --compat would"},
 			&cli.StringFlag{Name: "truth", Usage: "`TRUTH` (default: rubick:measured for rubick workloads, else duration)"},
 			&cli.StringFlag{Name: "belief", Usage: "`BELIEF` of the policies (default: fitted:rubick with a rubick: truth, else perfect)"},
-			&cli.StringFlag{Name: "start-cost", Usage: "`SECONDS` or MODEL=SECONDS,... charged per start, resume or change (default: 260 with a rubick: truth, else 0)"},
+		}, troubleFlags, []cli.Flag{
 			&cli.StringFlag{Name: "admission", Usage: "`NAME[:VALUE]` of the admission rule, see pacer ls admissions"},
 			&cli.StringFlag{Name: "placement", Usage: "`NAME` of the placer, see pacer ls placements"},
 			&cli.StringFlag{Name: "score", Usage: "`FIRST-LAST` job numbers that count, inclusive (default: all)"},
@@ -62,7 +62,7 @@ Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
 			&cli.StringFlag{Name: "jobs-out", Usage: "write a row per job and policy to `FILE`: Parquet if it ends in .parquet, else CSV"},
 			&cli.StringFlag{Name: "events-out", Usage: "write a row per event (submitted, started, stopped, ...) to `FILE`: Parquet if it ends in .parquet, else CSV"},
 			&cli.StringFlag{Name: "html", Usage: "write a self-contained report to `FILE`"},
-		},
+		}),
 		Before: noArgs,
 		Action: runSimulate,
 	}
@@ -70,19 +70,17 @@ Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
 
 // study is a simulation as asked for.
 type study struct {
-	workload  string
-	jobs      []spec.Job
-	bad       int // rows of the workload that could not be used
-	cluster   spec.Cluster
-	policies  []policy.Spec
-	truth     world
-	belief    world
-	startCost func(spec.Job) time.Duration
-	// startCostText is the start cost as given, or its default.
-	startCostText string
-	parts         composition
-	score         report.Score
-	seed          uint64
+	workload string
+	jobs     []spec.Job
+	bad      int // rows of the workload that could not be used
+	cluster  spec.Cluster
+	policies []policy.Spec
+	truth    world
+	belief   world
+	trouble  trouble
+	parts    composition
+	score    report.Score
+	seed     uint64
 }
 
 func runSimulate(c *cli.Context) (err error) {
@@ -252,7 +250,8 @@ func (s *study) config(p policy.Spec) (config sim.Config, err error) {
 		return config, err
 	}
 	config.Cluster, config.Jobs, config.Score = s.cluster, s.jobs, s.score.Has
-	config.Truth, config.Costs = s.truth.truth(s.cluster), sim.PerStart(s.startCost)
+	config.Truth = s.truth.truth(s.cluster)
+	s.trouble.config(&config, s.seed)
 	return config, nil
 }
 
@@ -299,7 +298,8 @@ func (s *study) page(results []*sim.Result, gantts []*report.Gantt) report.HTMLI
 			{Name: "Cluster", Value: clusterString(s.cluster)},
 			{Name: "Truth", Value: s.truth.name},
 			{Name: "Belief", Value: s.belief.name},
-			{Name: "Start cost", Value: s.startCostText},
+			{Name: "Start cost", Value: s.trouble.costsText},
+			{Name: "Trouble", Value: s.trouble.text},
 			{Name: "Admission", Value: admission},
 			{Name: "Placement", Value: placement},
 			{Name: "Rounds", Value: round},

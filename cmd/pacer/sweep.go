@@ -46,7 +46,8 @@ docs/studies.md describes the file.`,
 }
 
 // studySettings are the flags of simulate that a study may set.
-var studySettings = []string{"truth", "belief", "start-cost", "admission", "placement", "round", "score", "compat", "window", "load-scale"}
+var studySettings = []string{"truth", "belief", "start-cost", "costs", "checkpoint-every",
+	"failures", "node-sigma", "stragglers", "admission", "placement", "round", "score", "compat", "window", "load-scale"}
 
 // sweep is a study with the simulations it is made of.
 type sweep struct {
@@ -112,7 +113,7 @@ func newSweep(c *cli.Context, path string) (*sweep, error) {
 	if s.program, err = programDigest(); err != nil {
 		return nil, err
 	}
-	for _, w := range s.Unvaried() {
+	for _, w := range s.unvaried() {
 		fmt.Fprintf(c.App.ErrWriter, "warning: seeds change nothing of workload %s but what policies draw: set arrivals: poisson or noise\n", w)
 	}
 	return s, s.resolve(c)
@@ -137,6 +138,19 @@ func (s *sweep) readSchedulers() error {
 	return nil
 }
 
+// unvaried returns the workloads that every seed runs alike under some scheduler,
+// machines that fail or differ included.
+func (s *sweep) unvaried() []string {
+	for _, p := range s.Schedulers {
+		settings := maps.Clone(s.Settings)
+		maps.Copy(settings, p.Settings)
+		if !drawnTrouble(settings) {
+			return s.Unvaried()
+		}
+	}
+	return nil
+}
+
 // readSmall reads a file of at most so many bytes.
 func readSmall(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
@@ -149,7 +163,7 @@ func readSmall(path string, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case int64(len(text)) > most:
-		return nil, usagef("%s is larger than %d KiB, want a file of a study or scheduler", path, most>>10)
+		return nil, usagef("%s is larger than %d KiB: more than such a file has", path, most>>10)
 	}
 	return text, nil
 }
@@ -230,7 +244,7 @@ func (s *sweep) simulation(c *cli.Context, w studies.Workload, p studies.Schedul
 	}
 	digest, err := worldsDigest(c, own.truth.name, own.belief.name)
 	return &simulated{study: *own, draw: draw, compat: settings["compat"] != "", identity: append(settingWords(settings), "program="+s.program,
-		"truth="+own.truth.name, "belief="+own.belief.name, "start="+own.startCostText, "worlds="+digest)}, err
+		"truth="+own.truth.name, "belief="+own.belief.name, "start="+own.trouble.costsText, fmt.Sprintf("tables=%x", own.trouble.files), "worlds="+digest)}, err
 }
 
 // simulateContext is pacer simulate as called with flags below c.
@@ -255,7 +269,10 @@ func (s *sweep) setup(_ context.Context, c studies.Cell) (studies.Setup, error) 
 	own.seed = c.Seed
 	if own.draw != nil {
 		var err error
-		if own.jobs, err = own.draw(c.Seed); err != nil {
+		if own.jobs, err = own.draw(c.Seed); err == nil {
+			err = own.checkCosts()
+		}
+		if err != nil {
 			return studies.Setup{}, err
 		}
 	}

@@ -58,7 +58,7 @@ func newOracle(belief, truth world) scheduler.Oracle {
 	return planner.New(belief.predictor, o)
 }
 
-// resolveWorlds makes truth, belief and start cost from the flags, with
+// resolveWorlds makes truth, belief and what starts cost from the flags, with
 // defaults that follow from the workload's format.
 func (s *study) resolveWorlds(c *cli.Context, format string) error {
 	name := c.String("truth")
@@ -99,7 +99,7 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 	if fromRubick {
 		def = rubickStartCost
 	}
-	return s.parseStartCost(c.String("start-cost"), def)
+	return s.readTrouble(c, def)
 }
 
 // rubickStartCost is the constant of the simulator its authors published
@@ -240,15 +240,15 @@ func (s *study) parseStartCost(text string, def time.Duration) error {
 			byModel[model] = d
 		}
 	}
-	s.startCostText = fmt.Sprintf("%g s", def.Seconds())
+	s.trouble.costsText = fmt.Sprintf("%g s", def.Seconds())
 	if len(byModel) > 0 {
-		s.startCostText += " but " + text
+		s.trouble.costsText += " but " + text
 	}
-	s.startCost = func(j spec.Job) time.Duration {
+	s.trouble.costs = sim.PerStart(func(j spec.Job) time.Duration {
 		if d, ok := byModel[j.Model.Name]; ok {
 			return d
 		}
 		return def
-	}
+	})
 	return nil
 }

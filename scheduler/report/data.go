@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -27,12 +28,12 @@ func WriteCSV(w io.Writer, runs []Summary) error {
 	c := csv.NewWriter(w)
 	err := c.Write([]string{"policy", "jobs", "finished", "unfinished", "rejected",
 		"avg_jct_s", "median_jct_s", "p99_jct_s", "makespan_s", "device_hours", "restarts", "preemptions", "elapsed_s",
-		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s"})
+		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s", "failures", "lost_device_hours"})
 	for _, s := range runs {
 		if err != nil {
 			return err
 		}
-		err = c.Write(append(append(summaryFields(s), lookupFields(s.Lookups)...), s.AvgDelay.String()))
+		err = c.Write(slices.Concat(summaryFields(s), lookupFields(s.Lookups), []string{s.AvgDelay.String(), strconv.Itoa(s.Failures), s.LostDeviceHours.String()}))
 	}
 	c.Flush()
 	if err != nil {

@@ -20,9 +20,9 @@ type eventRow struct {
 var eventColumns = []column[eventRow]{
 	{"policy", "", "scheduling policy with its options", textKind, func(e *eventRow) cell { return textCell(e.policy) }},
 	{"at_s", "s", "when it happened; rows are in order", timeKind, func(e *eventRow) cell { return timeCell(e.At, true) }},
-	{"event", "", "submitted, held, rejected, started, moved, stopped or completed", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
-	{"job_id", "", "of the workload", textKind, func(e *eventRow) cell { return textCell(e.jobID()) }},
-	{"devices", "", "started, moved: that it holds now; stopped, completed: that it held", wholeKind, func(e *eventRow) cell {
+	{"event", "", "submitted, held, rejected, started, moved, stopped, completed or failed; down or up of a node", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
+	{"job_id", "", "of the workload; null = of a node", textKind, func(e *eventRow) cell { return textCell(e.jobID()) }},
+	{"devices", "", "started, moved: that it holds now; stopped, completed, failed: that it held", wholeKind, func(e *eventRow) cell {
 		return cell{n: int64(e.Grant.Devices()), null: e.Grant == nil}
 	}},
 	{"nodes", "", "on how many nodes those are", wholeKind, func(e *eventRow) cell {
@@ -35,6 +35,9 @@ var eventColumns = []column[eventRow]{
 		func(e *eventRow) cell { return textCell(slotsText(e.Grant)) }},
 	{"plan", "", "execution plan on them; null = none is known", textKind, func(e *eventRow) cell { return textCell(planText(e.Grant)) }},
 	{"why", "", "the reason given; null = none", textKind, func(e *eventRow) cell { return textCell(e.Why) }},
+	{"node", "", "that went down or up, or whose failure the job failed by; null = of neither", wholeKind, func(e *eventRow) cell {
+		return cell{n: int64(e.Node), null: e.Kind != sim.Failed && e.Kind != sim.NodeDown && e.Kind != sim.NodeUp}
+	}},
 }
 
 func (e *eventRow) jobID() string {

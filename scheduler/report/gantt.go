@@ -95,7 +95,7 @@ func (g *Gantt) Observe(e sim.Event) {
 	switch e.Kind {
 	case sim.Started, sim.Moved:
 		c = change{e.Job.ID, e.Grant}
-	case sim.Stopped, sim.Completed:
+	case sim.Stopped, sim.Completed, sim.Failed:
 		c.job = e.Job.ID
 	default:
 		return

@@ -48,6 +48,7 @@ func small() []*sim.Result {
 	s := time.Second
 	moved := job("4", 30*s, 40*s, 100*s+250*time.Millisecond)
 	moved.Restarts, moved.Preemptions, moved.Attained = 2, 1, 45.25
+	moved.Failures, moved.LostSec = 1, 36
 	refused := job("5", 35*s, 0, 0)
 	refused.Finished, refused.Rejected, refused.Attained = false, "16 devices requested, the cluster has 2", 0
 	cut := job("6", 40*s, 90*s, 0)

@@ -36,6 +36,8 @@ var jobColumns = []column[jobRow]{
 		func(j *jobRow) cell { return numberCell(j.isolated) }},
 	{"rho", "", "finish-time fairness, jct_s / isolated_s; null = not finished or not known", numberKind,
 		func(j *jobRow) cell { return numberCell(j.rho) }},
+	{"failures", "", "times it lost its devices because a node went down; no restarts", wholeKind, func(j *jobRow) cell { return wholeCell(j.Failures) }},
+	{"lost_device_s", "s", "of device_s, undone by failures", numberKind, func(j *jobRow) cell { return numberCell(Number(j.LostSec)) }},
 }
 
 func outcome(j *sim.JobRecord) string {

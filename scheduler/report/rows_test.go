@@ -115,7 +115,8 @@ func TestEventsInBothFormats(t *testing.T) {
 	g := &scheduler.Grant{Job: "a", Plan: spec.Plan{DP: 12, MicroBatch: 1, AccumSteps: 1}, Slots: []scheduler.Slot{{Node: 3, Devices: 8}, {Node: 5, Devices: 4}}}
 	events := []sim.Event{
 		{Kind: sim.Submitted, Job: j}, {At: 1, Kind: sim.Held, Job: j, Why: "full, for now"}, {At: time.Second + 1, Kind: sim.Started, Job: j, Grant: g},
-		{At: 2 * time.Second, Kind: sim.Completed, Job: j, Grant: g}, {At: 3 * time.Second, Kind: sim.Rejected, Job: &spec.Job{ID: "b"}, Why: "too large"}, {At: 4 * time.Second},
+		{At: 2 * time.Second, Kind: sim.Completed, Job: j, Grant: g}, {At: 3 * time.Second, Kind: sim.Rejected, Job: &spec.Job{ID: "b"}, Why: "too large"},
+		{At: 4 * time.Second, Kind: sim.NodeDown, Node: 3},
 	}
 	write := func(f Format) []byte {
 		var b bytes.Buffer
@@ -138,9 +139,13 @@ func TestEventsInBothFormats(t *testing.T) {
 	if diff := cmp.Diff(got, cellsOf(t, write(Parquet))); diff != "" {
 		t.Errorf("-CSV +Parquet:\n%s", diff)
 	}
-	want := []string{"fifo", "1.000000001", "started", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", ""}
+	want := []string{"fifo", "1.000000001", "started", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", ""}
 	if len(got) != 13 || cmp.Diff(want, got[3]) != "" {
 		t.Errorf("%d rows, the third %q, want %q", len(got)-1, got[3], want)
+	}
+	want = []string{"fifo", "4", "down", "", "", "", "", "", "", "3"}
+	if diff := cmp.Diff(want, got[6]); diff != "" {
+		t.Errorf("a node that goes down (-want +got):\n%s", diff)
 	}
 }
 

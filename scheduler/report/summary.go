@@ -27,6 +27,9 @@ type Summary struct {
 	Preemptions int    `json:"preemptions"`  // restarts after which the job held nothing
 	Elapsed     Number `json:"elapsed_s"`    // wall time of the run
 
+	Failures        int    `json:"failures"`          // times a job lost its devices because a node went down; no restarts
+	LostDeviceHours Number `json:"lost_device_hours"` // of DeviceHours, undone by failures
+
 	MaxJCT      Number   `json:"max_jct_s"`
 	Utilisation Number   `json:"utilisation"`       // share of the cluster's device-seconds held, by any job, within Makespan
 	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that ever held devices
@@ -52,15 +55,16 @@ func Summarize(r *sim.Result, score Score) Summary {
 	if r.Lookups != (sim.Lookups{}) {
 		s.Lookups = &Lookups{r.Lookups.Exact, r.Lookups.Interpolated, r.Lookups.Modelled}
 	}
-	var held float64
+	var held, lost float64
 	for _, j := range r.Jobs {
 		if !score.Has(j.Job.ID) {
 			continue
 		}
 		s.count(j)
 		held += j.Attained
+		lost += j.LostSec
 	}
-	s.DeviceHours = Number(held / 3600)
+	s.DeviceHours, s.LostDeviceHours = Number(held/3600), Number(lost/3600)
 	if jct := finishedJCT(r, score); len(jct) > 0 {
 		s.AvgJCT = mean(jct)
 		s.MedianJCT = median(jct)
@@ -98,6 +102,7 @@ func (s *Summary) count(j sim.JobRecord) {
 	}
 	s.Restarts += j.Restarts
 	s.Preemptions += j.Preemptions
+	s.Failures += j.Failures
 }
 
 // finishedJCT returns the completion times of the finished jobs that count,

@@ -28,6 +28,7 @@ func TestSummarizeByHand(t *testing.T) {
 		Policy: "fifo", Jobs: 6, Finished: 4, Unfinished: 1, Rejected: 1,
 		AvgJCT: 205.25 / 4, MedianJCT: 55.125, P99JCT: 85, MaxJCT: 85, Makespan: 100.25,
 		DeviceHours: (40 + 10 + 80 + 45.25 + 10.25) / 3600, Restarts: 2, Preemptions: 1, Elapsed: 0.0015,
+		Failures: 1, LostDeviceHours: 0.01,
 		Utilisation: 190.25 / 200.5, AvgDelay: (0 + 0 + 5 + 10 + 50) / 5.,
 	}
 	if diff := cmp.Diff(want, got, roundoff); diff != "" {

@@ -7,7 +7,7 @@ import (
 
 // WriteTable writes the runs as a plain-text table, times in the two largest
 // units. Columns that say nothing are left out: jobs when all finished,
-// unfinished, rejected and preempted when there are none, the share of exact
+// unfinished, rejected, preempted and lost to failures when there are none, the share of exact
 // look-ups when none were counted. Wall times are not shown.
 func WriteTable(w io.Writer, runs []Summary) error {
 	var t Table
@@ -67,6 +67,12 @@ var summaryColumns = []summaryColumn{
 	countColumn("restarts", "running jobs stopped or moved", func(s Summary) int { return s.Restarts }, nil),
 	countColumn("preempted", "restarts after which the job held nothing",
 		func(s Summary) int { return s.Preemptions }, func(s Summary) bool { return s.Preemptions > 0 }),
+	countColumn("failures", "times a job lost its devices because a node went down",
+		func(s Summary) int { return s.Failures }, func(s Summary) bool { return s.Failures > 0 }),
+	{Name: "lost-h", About: "device-hours undone by failures",
+		text:  func(s Summary) string { return fixed(s.LostDeviceHours, 0) },
+		value: func(s Summary) Number { return s.LostDeviceHours },
+		shown: func(s Summary) bool { return s.LostDeviceHours > 0 }},
 	{Name: "exact", About: "share of the truth's look-ups that a measurement answered; the others are between measurements or a model's",
 		text:  func(s Summary) string { return fixed(exactShare(s), 2) },
 		value: exactShare,

@@ -11,7 +11,7 @@ import (
 // lasts until everybody in it has trained for e.Round or is done; who is done
 // earlier holds its devices until then.
 func (e *engine) runBarrier(ctx context.Context) error {
-	for idle := 0; e.scored > 0 && idle <= maxIdleWakes; {
+	for idle := 0; e.scored > 0 && idle <= maxIdle; {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("sim: %s stopped at %v: %w", e.PolicyName, e.now, err)
 		}

@@ -29,7 +29,8 @@ type Config struct {
 	// CheckpointEvery is the time of training after which a running job writes a
 	// checkpoint, again and again; 0 = none but when it is stopped or moved.
 	CheckpointEvery time.Duration
-	Speeds          Speeds // of the nodes; nil = as the truth says
+	Speeds          Speeds   // of the nodes; nil = as the truth says
+	Failures        Failures // of the nodes; nil = none
 	// Score tells which jobs the run is about: it ends when they are done. nil =
 	// every job.
 	Score func(spec.JobID) bool
@@ -78,6 +79,9 @@ func (c Config) Validate() error {
 	if c.Quirks.Barrier && c.Round == 0 {
 		return errors.New("sim: quirk barrier needs a round")
 	}
+	if c.Quirks.Barrier && (c.CheckpointEvery > 0 || c.Speeds != nil || c.Failures != nil) {
+		return errors.New("sim: with quirk barrier there are no checkpoints, node speeds and failures: leave them out, or turn it off")
+	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {
 		id := c.Jobs[i].ID
@@ -100,17 +104,21 @@ const (
 	Moved                      // changed plan, shape or nodes
 	Stopped                    // lost its devices before it was done
 	Completed
+	Failed   // lost its devices, and what it had not saved, because a node went down
+	NodeDown // Node went down; no job is named
+	NodeUp   // Node was repaired; no job is named
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed"}[k]
+	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up"}[k]
 }
 
-// Event is something that happened to a job.
+// Event is something that happened to a job or a node.
 type Event struct {
 	At    time.Duration
 	Kind  EventKind
-	Job   *spec.Job
-	Grant *scheduler.Grant // what it holds now (Started, Moved) or lost (Stopped, Completed)
+	Job   *spec.Job        // nil for NodeDown and NodeUp
+	Node  int              // that went down or up, or took the job down (Failed)
+	Grant *scheduler.Grant // what it holds now (Started, Moved) or lost (Stopped, Completed, Failed)
 	Why   string           // the policy's reason, or that of a rejection; may be empty
 }

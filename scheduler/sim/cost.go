@@ -58,14 +58,29 @@ type ModelCosts struct {
 // CostTable are costs by model.
 type CostTable struct {
 	Models map[string]ModelCosts // by Model.Name
-	Others ModelCosts            // of models not among them
+	Others *ModelCosts           // of models not among them, nil = nothing is known
+}
+
+// Missing returns the models among those named that nothing is known of; they
+// start for nothing.
+func (t *CostTable) Missing(models []string) []string {
+	var out []string
+	for _, m := range models {
+		if _, ok := t.Models[m]; !ok && t.Others == nil {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func (t *CostTable) of(j *spec.Job) ModelCosts {
 	if c, ok := t.Models[j.Model.Name]; ok {
 		return c
 	}
-	return t.Others
+	if t.Others != nil {
+		return *t.Others
+	}
+	return ModelCosts{}
 }
 
 // Start adds up the parts that s has.
@@ -95,9 +110,8 @@ func (t *CostTable) Checkpoint(j *spec.Job, _ *scheduler.Grant) time.Duration {
 // that resharding costs nothing more. Models need a number of parameters; of those
 // without one the state takes no time.
 type StateCosts struct {
-	Cluster    spec.Cluster // that grants are of
-	RestartSec float64      // what no byte accounts for; 0 = as planner.MoveCosts
-	NodeBps    float64      // to and from storage, bytes/s of each node; 0 = as planner.MoveCosts
+	RestartSec float64 // what no byte accounts for; 0 = as planner.MoveCosts
+	NodeBps    float64 // to and from storage, bytes/s of each node; 0 = as planner.MoveCosts
 }
 
 // Start returns the restart, the time to save on the nodes of From unless they

@@ -11,7 +11,7 @@ import (
 
 var costTable = &sim.CostTable{
 	Models: map[string]sim.ModelCosts{"m": {Launch: 1 * s, Checkpoint: 10 * s, Restore: 100 * s, Reshard: 1000 * s}},
-	Others: sim.ModelCosts{Launch: 7 * s},
+	Others: &sim.ModelCosts{Launch: 7 * s},
 }
 
 func TestCostTable(t *testing.T) {

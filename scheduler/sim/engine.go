@@ -46,18 +46,19 @@ type engine struct {
 	outside int                  // how many
 	ended   []scheduler.JobState // since the last decision
 
-	groups    []int  // of each node
-	starts    []step // of the decision checked last, as are stops
-	stops     []step
-	changes   []scheduler.Change // both, for the ledger
-	round     uint64
-	wake      uint32        // version of the wake-up that counts
-	wakeAt    time.Duration // when it is, 0 = there is none
-	scored    int           // scored jobs not done yet
-	held      int           // devices
-	idleWakes int           // wake-ups in a row at which nothing ran and nothing was to come
-	warned    map[string]bool
-	speeds    []func(time.Duration) (float64, time.Duration) // by node, of those asked for
+	groups  []int  // of each node
+	starts  []step // of the decision checked last, as are stops
+	stops   []step
+	changes []scheduler.Change // both, for the ledger
+	round   uint64
+	wake    uint32        // version of the wake-up that counts
+	wakeAt  time.Duration // when it is, 0 = there is none
+	scored  int           // scored jobs not done yet
+	held    int           // devices
+	idle    int           // times in a row at which nothing ran and nothing was to come
+	warned  map[string]bool
+	speeds  []func(time.Duration) (float64, time.Duration) // by node, of those asked for
+	nodes   []node                                         // nil without failures
 }
 
 func newEngine(c Config) *engine {
@@ -76,6 +77,9 @@ func newEngine(c Config) *engine {
 	}
 	e.byOrder = make([]*job, len(e.result.Jobs))
 	e.ledger = scheduler.NewLedger(c.Cluster, func(j *scheduler.JobState, now time.Duration) { e.byOrder[j.Order].advance(now) })
+	if c.Failures != nil {
+		e.expectFailures()
+	}
 	for i := range e.result.Jobs {
 		if e.result.Jobs[i].Scored {
 			e.scored++
@@ -104,7 +108,7 @@ func (e *engine) run(ctx context.Context) error {
 			return fmt.Errorf("sim: %s stopped at %v: %w", e.PolicyName, e.now, err)
 		}
 		at, ok := e.nextTime()
-		if !ok || e.idleWakes > maxIdleWakes {
+		if !ok || e.idle > maxIdle {
 			return nil
 		}
 		if at > e.Horizon {
@@ -123,6 +127,7 @@ func (e *engine) run(ctx context.Context) error {
 // if a round begins.
 func (e *engine) instant(ctx context.Context) error {
 	gone := e.completions()
+	e.outages()
 	came, err := e.submit()
 	if err != nil {
 		return err
@@ -133,6 +138,7 @@ func (e *engine) instant(ctx context.Context) error {
 		}
 	}
 	e.wakeUps()
+	e.countIdle(gone || came)
 	if next := e.roundFrom(e.now); next > e.now {
 		if e.wakeAt == 0 || e.wakeAt > next {
 			e.setWake(next)
@@ -143,10 +149,20 @@ func (e *engine) instant(ctx context.Context) error {
 	return e.decide(ctx)
 }
 
-// maxIdleWakes bounds how often in a row a policy may wake up with nothing
-// running, nothing to arrive and nothing granted before the run is given up: a
-// policy that waits for something that never comes.
-const maxIdleWakes = 1000
+// maxIdle bounds how often in a row a policy may be asked with nothing running,
+// nothing to arrive and nothing granted before the run is given up: a policy that
+// waits for something that never comes, be it through wake-ups of its own or
+// while nodes go down and up.
+const maxIdle = 1000
+
+// countIdle counts the times at which nobody arrived, ended or runs.
+func (e *engine) countIdle(happened bool) {
+	if happened || e.held > 0 || e.next < len(e.result.Jobs) {
+		e.idle = 0
+		return
+	}
+	e.idle++
+}
 
 // nextTime returns when something happens next, dropping stale events.
 func (e *engine) nextTime() (time.Duration, bool) {
@@ -166,10 +182,13 @@ func (e *engine) nextTime() (time.Duration, bool) {
 }
 
 func (e *engine) stale(ev event) bool {
-	if ev.job == nil {
+	switch ev.kind {
+	case completion:
+		return ev.version != ev.job.version
+	case wakeUp:
 		return ev.version != e.wake
 	}
-	return ev.version != ev.job.version
+	return false
 }
 
 // due pops the next event of kind k that happens now.
@@ -227,22 +246,20 @@ func (e *engine) note(j *job) {
 	r.Start, r.Attained, r.Restarts = j.state.FirstRun, j.state.Attained, j.state.Restarts
 }
 
-// wakeUps takes the wake-up that is due, and counts it if it was for nothing.
+// wakeUps takes the wake-up that is due.
 func (e *engine) wakeUps() {
-	_, ok := e.due(wakeUp)
-	if ok {
+	if _, ok := e.due(wakeUp); ok {
 		e.wakeAt = 0
-	}
-	if ok && e.held == 0 && e.next == len(e.result.Jobs) {
-		e.idleWakes++
-	} else {
-		e.idleWakes = 0
 	}
 }
 
 func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why string) {
+	e.tell(Event{At: e.now, Kind: k, Job: j, Grant: g, Why: why})
+}
+
+func (e *engine) tell(ev Event) {
 	if e.Observe != nil {
-		e.Observe(Event{At: e.now, Kind: k, Job: j, Grant: g, Why: why})
+		e.Observe(ev)
 	}
 }
 
@@ -274,6 +291,9 @@ func (e *engine) whyUnfinished(j *job) string {
 		return "the run ended when the scored jobs were done"
 	case j.state.Grant != nil:
 		return fmt.Sprintf("would end after the horizon of %v", e.Horizon)
+	}
+	if e.idle > maxIdle {
+		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", e.idle)
 	}
 	return "the policy gave it no devices, and nothing was left to happen"
 }

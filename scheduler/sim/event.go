@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// kind orders what happens at one instant. Arrivals come between the two: they
+// kind orders what happens at one instant. Arrivals come before wake-ups: they
 // are read from the sorted workload, not from the queue.
 type kind uint8
 
 const (
 	completion kind = iota
+	outage          // a node goes down, or up again
 	wakeUp
 )
 
@@ -21,7 +22,8 @@ type event struct {
 	kind    kind
 	seq     uint64 // order of creation, the last tie-break
 	version uint32
-	job     *job // nil for a wake-up
+	job     *job // of a completion
+	node    int  // of an outage
 }
 
 func (a event) before(b event) bool {

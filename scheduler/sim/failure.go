@@ -1,11 +1,14 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
 )
 
 // Failures says when nodes are down.
@@ -79,4 +82,91 @@ func (t OutageTable) Outages(node int) func() (Outage, bool) {
 		}
 		return o, ok
 	}
+}
+
+// node is what the engine knows of a node that may fail.
+type node struct {
+	outages func() (Outage, bool)
+	up      time.Duration // when it will be repaired
+	down    bool
+}
+
+// expectFailures plans the first failure of every node.
+func (e *engine) expectFailures() {
+	e.nodes = make([]node, e.Cluster.Nodes())
+	for i := range e.nodes {
+		e.nodes[i].outages = e.Failures.Outages(i)
+		e.expectFailure(i)
+	}
+}
+
+// expectFailure plans the next failure of a node that is up.
+func (e *engine) expectFailure(i int) {
+	if o, ok := e.nodes[i].outages(); ok {
+		e.nodes[i].up = o.Up
+		e.expect(o.Down, i)
+	}
+}
+
+// expect plans that a node goes down or up at a time, if the run lasts so long.
+func (e *engine) expect(at time.Duration, node int) {
+	if at <= e.Horizon {
+		e.queue.push(event{at: at, kind: outage, node: node})
+	}
+}
+
+// outages lets the nodes go down and up whose time has come.
+func (e *engine) outages() {
+	for {
+		ev, ok := e.due(outage)
+		if !ok {
+			return
+		}
+		if n := &e.nodes[ev.node]; n.down {
+			n.down = false
+			e.ledger.NodeUp(ev.node)
+			e.tell(Event{At: e.now, Kind: NodeUp, Node: ev.node})
+			e.expectFailure(ev.node)
+		} else {
+			n.down = true
+			e.tell(Event{At: e.now, Kind: NodeDown, Node: ev.node})
+			e.failOn(ev.node)
+			e.ledger.NodeDown(ev.node)
+			e.expect(n.up, ev.node)
+		}
+	}
+}
+
+// failOn takes down all jobs that hold devices of a node, in the order they
+// entered.
+func (e *engine) failOn(node int) {
+	var jobs []*job
+	for _, j := range e.holding {
+		if slices.ContainsFunc(j.state.Grant.Slots, func(s scheduler.Slot) bool { return s.Node == node }) {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.state.Order, b.state.Order) })
+	for _, j := range jobs {
+		grant := j.state.Grant
+		e.fail(j)
+		e.tell(Event{At: e.now, Kind: Failed, Job: j.state.Job, Node: node, Grant: grant})
+	}
+}
+
+// fail takes the devices of j away, and the progress it has not saved.
+func (e *engine) fail(j *job) {
+	j.advance(e.now)
+	saved, since := j.course.saved(e.now)
+	saved = min(saved, j.work)
+	r := &e.result.Jobs[j.state.Order]
+	r.LostSteps += j.state.Done - saved
+	r.LostSec += float64(j.devices) * (e.now - since).Seconds()
+	r.Failures++
+	j.state.Failures++
+	j.state.Done = saved
+	j.tell()
+	j.failed = true
+	e.ledger.Lose(&j.state)
+	e.drop(j)
 }

@@ -29,6 +29,9 @@ type JobRecord struct {
 	Attained    float64 // device-seconds held, start costs included
 	Restarts    int     // stopped or moved while it held devices; the first start is none
 	Preemptions int     // those restarts after which it held nothing
+	Failures    int     // lost its devices because a node went down; no restart
+	LostSteps   float64 // made and lost in failures
+	LostSec     float64 // device-seconds of Attained that failures undid: since the last checkpoint, else since the start
 
 	// Of TimeAlone:
 	Alone  time.Duration // run time at the devices and plan asked for, 0 = not known

@@ -133,6 +133,9 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 		if s.Node < 0 || s.Node >= len(e.groups) {
 			return fmt.Errorf("job %s: node %d is not in 0..%d", j.ID, s.Node, len(e.groups)-1)
 		}
+		if e.nodes != nil && e.nodes[s.Node].down {
+			return fmt.Errorf("job %s: node %d is down", j.ID, s.Node)
+		}
 		if s.Devices < 1 {
 			return fmt.Errorf("job %s: %d devices of node %d", j.ID, s.Devices, s.Node)
 		}

@@ -19,6 +19,7 @@ type Row struct {
 	Unfinished int `json:"unfinished"`
 	Rejected   int `json:"rejected"`
 	Restarts   int `json:"restarts"`
+	Failures   int `json:"failures"`
 
 	AvgJCT      report.Interval `json:"avg_jct_s"`
 	MedianJCT   report.Interval `json:"median_jct_s"`
@@ -109,6 +110,7 @@ func (r *Row) count(k *Record) {
 	r.Unfinished += k.Summary.Unfinished
 	r.Rejected += k.Summary.Rejected
 	r.Restarts += k.Summary.Restarts
+	r.Failures += k.Summary.Failures
 }
 
 func avgJCT(k *Record) report.Number        { return k.Summary.AvgJCT }

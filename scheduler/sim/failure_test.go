@@ -1,0 +1,186 @@
+package sim_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// firstFit starts each job on its devices of the first node that has them free,
+// and leaves it there.
+var firstFit = policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
+	free := snap.Free()
+	d := scheduler.Decision{Grants: keep(snap)}
+	for _, j := range snap.Jobs() {
+		for node := 0; node < len(free.Free) && j.Grant == nil; node++ {
+			if g := grant(j.Job.ID, fmt.Sprintf("%d:%d", node, j.Job.Devices)); free.Take(g.Slots) {
+				d.Grants = append(d.Grants, g)
+				break
+			}
+		}
+	}
+	return d
+})
+
+// lines returns what happened, one line each.
+func lines(c *sim.Config) *[]string {
+	var out []string
+	c.Observe = func(e sim.Event) {
+		line := fmt.Sprintf("%v %s", e.At, e.Kind)
+		if e.Job != nil {
+			line += " " + string(e.Job.ID)
+		}
+		if e.Kind == sim.NodeDown || e.Kind == sim.NodeUp || e.Kind == sim.Failed {
+			line += fmt.Sprintf(" node %d", e.Node)
+		}
+		if e.Grant != nil {
+			line += fmt.Sprintf(" %v", e.Grant.Slots)
+		}
+		out = append(out, line)
+	}
+	return &out
+}
+
+// Node 0 is down from 35 s to 100 s. a trained from 10 s on with a checkpoint of
+// 2 s every 10 s: complete at 22 s and, the next, at 34 s, so that 4 steps and a
+// second are lost. It pays its start on node 1, which b leaves at 68 s, and has
+// 120 steps to go: 30 s and two checkpoints.
+func TestFailure(t *testing.T) {
+	c := config(firstFit, job("a", 0, 4, 200), job("b", 0, 4, 200))
+	c.Costs, c.CheckpointEvery = &sim.CostTable{Others: &sim.ModelCosts{Launch: 10 * s, Checkpoint: 2 * s, Restore: 5 * s}}, 10*s
+	c.Failures = sim.OutageTable{0: {{Down: 35 * s, Up: 100 * s}}}
+	got := lines(&c)
+	r := mustRun(t, c)
+	want := []string{
+		"0s submitted a", "0s submitted b", "0s started a [{0 4}]", "0s started b [{1 4}]",
+		"35s down node 0", "35s failed a node 0 [{0 4}]",
+		"1m8s completed b [{1 4}]", "1m8s started a [{1 4}]", "1m40s up node 0", "1m57s completed a [{1 4}]",
+	}
+	if diff := gocmp.Diff(want, *got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	a := sim.JobRecord{Job: job("a", 0, 4, 200), End: 117 * s, Finished: true, Scored: true, Attained: 4 * (35 + 49), Failures: 1, LostSteps: 4, LostSec: 4}
+	if diff := gocmp.Diff(a, r.Jobs[0], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("a (-want +got):\n%s", diff)
+	}
+}
+
+// Without checkpoints everything since the start is lost, the start included; so
+// is a start that was not over.
+func TestFailureWithoutCheckpoints(t *testing.T) {
+	c := config(firstFit, job("a", 0, 4, 100))
+	c.Failures = sim.OutageTable{0: {{Down: 30 * s, Up: 1000 * s}}, 1: {{Down: 35 * s, Up: 40 * s}, {Down: 80 * s, Up: 90 * s}}}
+	r := mustRun(t, c)
+	// On node 1 from 30 s to 35 s, again from 40 s: 10 s to start, 25 s of training.
+	want := sim.JobRecord{Job: job("a", 0, 4, 100), End: 75 * s, Finished: true, Scored: true, Attained: 4 * 70, Failures: 2, LostSteps: 80, LostSec: 4 * 35}
+	if diff := gocmp.Diff(want, r.Jobs[0], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A job that ends as its node fails has ended; one that starts then does so
+// elsewhere; what is repaired and fails again at that instant is down.
+func TestFailureAtTheSameInstant(t *testing.T) {
+	c := config(firstFit, job("a", 0, 4, 100), job("b", 35*s, 4, 100))
+	c.Failures = sim.OutageTable{0: {{Down: 35 * s, Up: 40 * s}, {Down: 40 * s, Up: 50 * s}}}
+	got := lines(&c)
+	r := mustRun(t, c)
+	if r.Jobs[0].End != 35*s || r.Jobs[0].Failures != 0 || r.Jobs[1].End != 70*s {
+		t.Errorf("a ends at %v with %d failures, b at %v; want 35s, 0, 1m10s", r.Jobs[0].End, r.Jobs[0].Failures, r.Jobs[1].End)
+	}
+	want := []string{"40s up node 0", "40s down node 0", "50s up node 0"}
+	if i := slices.Index(*got, want[0]); i < 0 || !slices.Equal((*got)[i:i+3], want) {
+		t.Errorf("events %q, want %q among them", *got, want)
+	}
+}
+
+// What is down is not free, and granting it ends the run.
+func TestDownNodesCannotBeGranted(t *testing.T) {
+	var free []int
+	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
+		free = append(free, snap.Free().Free...)
+		d := scheduler.Decision{Wake: 10 * s}
+		if snap.Now == 10*s {
+			return scheduler.Decision{Grants: []*scheduler.Grant{grant("a", "1:1")}}
+		}
+		return d
+	})
+	c := config(p, job("a", 0, 1, 1))
+	c.Failures = sim.OutageTable{1: {{Down: 0, Up: 20 * s}}}
+	if _, err := sim.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "job a: node 1 is down") {
+		t.Errorf("error %v", err)
+	}
+	if !slices.Equal(free, []int{4, 0, 4, 0}) {
+		t.Errorf("free devices %v, want none of node 1", free)
+	}
+}
+
+// In rounds devices are lost at once, and given anew when a round begins.
+func TestFailureWithinRound(t *testing.T) {
+	c := config(firstFit, job("a", 0, 4, 100))
+	c.Round = 60 * s
+	c.Failures = sim.OutageTable{0: {{Down: 30 * s, Up: math.MaxInt64}}}
+	if r := mustRun(t, c); r.Jobs[0].End != 95*s || r.Jobs[0].Attained != 4*(30+35) {
+		t.Errorf("ends at %v with %g device-s, want 1m35s with 260", r.Jobs[0].End, r.Jobs[0].Attained)
+	}
+}
+
+// Nodes that fail for ever do not keep a run going that nothing can come of.
+func TestFailuresEnd(t *testing.T) {
+	never := policyFunc(func(*scheduler.Snapshot) scheduler.Decision { return scheduler.Decision{} })
+	c := config(never, job("a", 0, 4, 100))
+	life, err := sim.NewLifetimes(c.Cluster, 1, func(*spec.NodeGroup) sim.Lifetime { return sim.Lifetime{Up: time.Hour, Down: time.Hour} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Failures = life
+	if r := mustRun(t, c); r.Jobs[0].Finished || !strings.Contains(r.Jobs[0].Unfinished, "gave it no devices") {
+		t.Errorf("%+v", r.Jobs[0])
+	}
+}
+
+// Times up and down have the means asked for, group by group.
+func TestLifetimes(t *testing.T) {
+	cl := spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 1}, {Count: 2, Devices: 1}}}
+	l, err := sim.NewLifetimes(cl, 5, func(g *spec.NodeGroup) sim.Lifetime {
+		if g.Count == 1 {
+			return sim.Lifetime{}
+		}
+		return sim.Lifetime{Up: 10 * time.Hour, Down: time.Hour}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := l.Outages(0)(); ok {
+		t.Error("a node without lifetime goes down")
+	}
+	first, again, other := l.Outages(1), l.Outages(1), l.Outages(2)
+	var up, down, last time.Duration
+	const n = 2000
+	for range n {
+		o, ok := first()
+		same, _ := again()
+		different, _ := other()
+		if !ok || o != same || o == different || o.Down <= last || o.Up <= o.Down {
+			t.Fatalf("%v %v, again %v, of another node %v, after %v", o, ok, same, different, last)
+		}
+		up, down, last = up+o.Down-last, down+o.Up-o.Down, o.Up
+	}
+	within := 4 / math.Sqrt(n) // four standard errors of an exponential's mean
+	if u, d := up.Hours()/n, down.Hours()/n; math.Abs(u-10) > 10*within || math.Abs(d-1) > within {
+		t.Errorf("up for %g h and down for %g h on average, want 10 and 1", u, d)
+	}
+	if _, err := sim.NewLifetimes(cl, 1, func(*spec.NodeGroup) sim.Lifetime { return sim.Lifetime{Up: time.Hour} }); err == nil {
+		t.Error("down for 0 s is no error")
+	}
+}
