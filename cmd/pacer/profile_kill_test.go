@@ -67,7 +67,8 @@ func TestE2EKilledCampaigns(t *testing.T) {
 }
 
 // TestE2EPointThatKills: a point at which pacer is killed again and again has
-// failed, and the campaign goes on.
+// failed, and the campaign goes on. What the killed ones left among the temporary
+// files goes with the next point.
 func TestE2EPointThatKills(t *testing.T) {
 	python, dir := fakeTorch(t, `if [ $(ls "$dir" | grep -c point) = 1 ]; then
   kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat); sleep 60
@@ -76,11 +77,16 @@ fi
 echo '{"version":1,"outcome":"ok","world":1,"warmup_sec":[0.3],"warmup_stopped":"steady","step_sec":[0.5,0.5],'\
 '"stopped":"max_steps","began":1700000000,"ended":1700000002}' >"$out"`)
 	run, data := torchCampaign(t, python)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
 	for i := range 3 {
 		out, err := run().CombinedOutput()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("session %d: %v, want a kill\n%s", i, err, out)
+		}
+		if left, _ := filepath.Glob(filepath.Join(tmp, "pacer-point-*")); len(left) != 1 {
+			t.Errorf("session %d left %q, want the point under way alone", i, left)
 		}
 	}
 	// With two files nothing kills any more.
@@ -88,6 +94,9 @@ echo '{"version":1,"outcome":"ok","world":1,"warmup_sec":[0.3],"warmup_stopped":
 	out, err := run().CombinedOutput()
 	if want := "mb=2,ga=1,precision=fp32 failed: pacer or the machine went down while it was measured, 3 times in a row"; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v, want %s\n%s", err, want, out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(tmp, "pacer-*")); len(left) != 0 {
+		t.Errorf("left are %q", left)
 	}
 	if out, err = exec.Command(run().Path, "--data", data, "profile", "status", "fake", "-o", "json").CombinedOutput(); err != nil ||
 		!regexp.MustCompile(`"points": 3,\s*"outcomes": \{\s*"ok": 2,\s*"oom": 0,\s*"timeout": 0,\s*"failed": 1`).Match(out) {

@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/scratch"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -241,14 +242,21 @@ func slug(s string) string {
 	return string(b)
 }
 
+// unfinished is how directories with files being written begin.
+const unfinished = "tmp-"
+
 // replace writes b to path so that a reader, or a crash, finds the old content
-// or the new, never a part.
+// or the new, never a part. What a crash left of earlier ones it removes.
 func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "tmp-*")
+	d, err := scratch.New(filepath.Dir(path), unfinished)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails, as it should, once renamed
+	defer d.Remove() // what stays is removed by the next
+	f, err := os.OpenFile(d.Path("model"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
 	_, err = f.Write(b)
 	if err == nil {
 		err = f.Chmod(0o644)

@@ -187,15 +187,27 @@ func TestDamagedFilesAreNamedAndTheRestIsUsable(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreIgnored: a crash may leave a temporary file.
-func TestLeftoversAreIgnored(t *testing.T) {
+// TestLeftovers: a writer that was killed leaves a model half written, which is
+// not listed, and which the next writer removes.
+func TestLeftovers(t *testing.T) {
 	r := newRegistry(t)
 	put(t, r, keys[1], 1)
-	if err := os.WriteFile(filepath.Join(r.dir, "tmp-123"), []byte("half a mod"), 0o600); err != nil {
+	left := filepath.Join(r.dir, "tmp-123")
+	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"owner": "", "model": "half a mod"} { // nobody has the owner locked
+		if err := os.WriteFile(filepath.Join(left, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if cards, err := r.List(); len(cards) != 1 || err != nil {
 		t.Errorf("listed %d cards, %v", len(cards), err)
+	}
+	put(t, r, keys[1], 2)
+	files, err := os.ReadDir(r.dir)
+	if err != nil || len(files) != 1 || filepath.Ext(files[0].Name()) != extension {
+		t.Errorf("%v, %v, want one model", files, err)
 	}
 }
 

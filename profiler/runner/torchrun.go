@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/scratch"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/executor"
@@ -110,12 +109,12 @@ func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, er
 
 // measure runs the worker on the configuration of m and fills m in.
 func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
-	dir, err := os.MkdirTemp("", "pacer-point-")
+	dir, err := scratch.New("", "pacer-point-")
 	if err != nil {
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	request, out := filepath.Join(dir, "request.json"), filepath.Join(dir, "result.json")
+	defer dir.Remove() // what stays is removed with the next point
+	request, out := dir.Path("request.json"), dir.Path("result.json")
 	if err := t.request(m.Config).Write(request); err != nil {
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
@@ -123,7 +122,7 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 	var pgid atomic.Int64
 	stop := t.o.Watch.Watch(devices, func() int { return int(pgid.Load()) })
 	kills := oomKills()
-	exit, err := t.launch(ctx, m.Config, dir, request, out, func(id int) { pgid.Store(int64(id)) })
+	exit, err := t.launch(ctx, m.Config, dir.Path(""), request, out, func(id int) { pgid.Store(int64(id)) })
 	end := ending{exit: exit, outOfMemoryKill: oomKills() > kills, timeout: t.point.Timeout, log: exit.Tail}
 	if err == nil {
 		end.result, end.noResult = worker.ReadResult(out)
@@ -136,7 +135,7 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
 	if errors.Is(end.noResult, worker.ErrNoResult) && strings.Contains(exit.Tail, "No space left on device") {
-		return fmt.Errorf("runner: torchrun: no space left on the disk of %s: the worker could not write its result", dir)
+		return fmt.Errorf("runner: torchrun: no space left on the disk of %s: the worker could not write its result", dir.Path(""))
 	}
 	end.judge(m)
 	t.describe(m, end.result)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/scratch"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
@@ -114,14 +114,14 @@ func pythons(asked string) []string {
 // saying what it lacks and how to get it.
 func (t *Torchrun) ask(ctx context.Context, python string, env []string) (worker.Features, error) {
 	var f worker.Features
-	dir, err := os.MkdirTemp("", "pacer-setup-")
+	dir, err := scratch.New("", "pacer-setup-")
 	if err != nil {
 		return f, err
 	}
-	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "features.json")
+	defer dir.Remove() // what stays is removed by the next setup
+	out := dir.Path("features.json")
 	exit, err := t.o.Executor.Run(ctx, profiler.Command{
-		Args: []string{python, t.program, "--features", "--out", out}, Env: env, Dir: dir, Timeout: setupTimeout})
+		Args: []string{python, t.program, "--features", "--out", out}, Env: env, Dir: dir.Path(""), Timeout: setupTimeout})
 	switch {
 	case errors.Is(err, profiler.ErrSetup):
 		return f, fmt.Errorf("no Python at %s; %s", python, installPython)
