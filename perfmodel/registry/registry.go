@@ -252,7 +252,7 @@ func replace(path string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	defer d.Remove() // what stays is removed by the next
+	defer d.Remove()
 	f, err := os.OpenFile(d.Path("model"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package scratch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -15,9 +16,10 @@ func own(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+	switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case err == nil:
 		err = os.Rename(f.Name(), filepath.Join(dir, ownerFile))
-	} else if err == syscall.ENOTSUP || err == syscall.ENOLCK { // a file system without locks: nobody will call it abandoned
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOLCK): // a file system without locks: nobody will call it abandoned
 		err = os.Remove(f.Name())
 	}
 	if err != nil {

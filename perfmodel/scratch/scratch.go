@@ -41,13 +41,13 @@ func New(parent, prefix string) (*Dir, error) {
 // without one.
 func (d *Dir) Path(file string) string { return filepath.Join(d.path, file) }
 
-// Remove removes the directory with all that is in it.
-func (d *Dir) Remove() error {
-	err := os.RemoveAll(d.path)
+// Remove removes the directory with all that is in it. What cannot be removed
+// now, a later New removes.
+func (d *Dir) Remove() {
+	_ = os.RemoveAll(d.path)
 	if d.owner != nil {
-		err = errors.Join(err, d.owner.Close())
+		_ = d.owner.Close() // nothing was written to it
 	}
-	return err
 }
 
 // sweep removes the directories of ended processes. What cannot be looked at is

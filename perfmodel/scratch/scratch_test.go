@@ -62,7 +62,7 @@ func newDir(t *testing.T, parent, prefix string) *Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.Remove() })
+	t.Cleanup(d.Remove)
 	return d
 }
 
@@ -152,8 +152,8 @@ func TestRemove(t *testing.T) {
 	if err := os.WriteFile(d.Path("x"), nil, 0o600); err != nil || filepath.Dir(d.Path("x")) != d.Path("") {
 		t.Fatal(err, d.Path("x"))
 	}
-	if err := d.Remove(); err != nil || there(d.Path("")) {
-		t.Errorf("%v, still there: %v", err, there(d.Path("")))
+	if d.Remove(); there(d.Path("")) {
+		t.Error("still there")
 	}
 	if _, err := New(filepath.Join(parent, "none"), "mine-"); err == nil {
 		t.Error("made in a directory that does not exist")

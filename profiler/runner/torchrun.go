@@ -113,7 +113,7 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 	if err != nil {
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
-	defer dir.Remove() // what stays is removed with the next point
+	defer dir.Remove()
 	request, out := dir.Path("request.json"), dir.Path("result.json")
 	if err := t.request(m.Config).Write(request); err != nil {
 		return fmt.Errorf("runner: torchrun: %w", err)

@@ -118,7 +118,7 @@ func (t *Torchrun) ask(ctx context.Context, python string, env []string) (worker
 	if err != nil {
 		return f, err
 	}
-	defer dir.Remove() // what stays is removed by the next setup
+	defer dir.Remove()
 	out := dir.Path("features.json")
 	exit, err := t.o.Executor.Run(ctx, profiler.Command{
 		Args: []string{python, t.program, "--features", "--out", out}, Env: env, Dir: dir.Path(""), Timeout: setupTimeout})
