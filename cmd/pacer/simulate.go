@@ -42,7 +42,8 @@ Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
             v100=36,p100=36 (one device per node), or a YAML file
 Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
-            fitted:FAMILY; beliefs also: perfect
+            goodput:DIR (a clone of petuum/adaptdl, branch osdi21-artifact,
+            or siasosp23/artifacts), fitted:FAMILY; beliefs also: perfect
 ` + troubleHelp,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "`FILE[:FORMAT]` of jobs"},
@@ -52,6 +53,7 @@ Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
 			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "fifo", Usage: "`NAME[:key[=value]...]`, several separated by commas; see pacer ls policies"},
 			&cli.StringFlag{Name: "scheduler", Usage: "YAML `FILE` that says what --policy, --admission, --placement, --round and --compat would"},
 			&cli.StringFlag{Name: "truth", Usage: "`TRUTH` (default: rubick:measured for rubick workloads, else duration)"},
+			&cli.StringFlag{Name: "unknown", Usage: "run jobs of models a table of the truth does not know as `MODEL`"},
 			&cli.StringFlag{Name: "belief", Usage: "`BELIEF` of the policies (default: fitted:rubick with a rubick: truth, else perfect)"},
 		}, troubleFlags, []cli.Flag{
 			&cli.StringFlag{Name: "admission", Usage: "`NAME[:VALUE]` of the admission rule, see pacer ls admissions"},
@@ -77,6 +79,8 @@ type study struct {
 	policies []policy.Spec
 	truth    world
 	belief   world
+	unknown  string   // the model that jobs of unknown ones are run as, "" = none is
+	notes    []string // what was done to the jobs, for the results
 	trouble  trouble
 	parts    composition
 	score    report.Score
@@ -114,7 +118,7 @@ func runSimulate(c *cli.Context) (err error) {
 
 // newStudy reads the flags, everything that can be wrong with them first.
 func newStudy(c *cli.Context) (*study, error) {
-	s := &study{seed: seed(c)}
+	s := &study{seed: seed(c), unknown: c.String("unknown")}
 	for _, f := range []string{"workload", "cluster"} {
 		if c.String(f) == "" {
 			return nil, usagef("simulate: --%s is missing", f)
@@ -237,6 +241,7 @@ func (s *study) run(ctx context.Context, files *simulateFiles, log io.Writer) ([
 		if err != nil {
 			return nil, errors.Join(files.failed(), err)
 		}
+		r.Warnings = slices.Concat(s.notes, r.Warnings)
 		files.ran(ctx, config, r)
 		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", p, r.Elapsed.Seconds())
 		out = append(out, r)

@@ -19,7 +19,7 @@ import (
 
 // troubleFlags are what starts cost, and what goes wrong with machines.
 var troubleFlags = []cli.Flag{
-	&cli.StringFlag{Name: "start-cost", Usage: "`SECONDS` or MODEL=SECONDS,... charged per start, resume or change (default: 260 with a rubick: truth, else 0)"},
+	&cli.StringFlag{Name: "start-cost", Usage: "`SECONDS` or MODEL=SECONDS,... charged per start, resume or change (default: that of --compat, or 260 with a rubick: truth, else 0)"},
 	&cli.StringFlag{Name: "costs", Usage: "what starts and checkpoints cost by model, in place of --start-cost: `FILE.csv`, or state[:restart=S][:gbytes=G] by the bytes of their state"},
 	&cli.StringFlag{Name: "checkpoint-every", Usage: "running jobs write a checkpoint after every so many `SECONDS` of training, of which a failure loses the rest (default: only when they are stopped or moved)"},
 	&cli.StringFlag{Name: "failures", Usage: "nodes fail: `UP/DOWN` mean times such as 30d/2h, TYPE=UP/DOWN,... by accelerator, or FILE.csv of outages"},

@@ -46,7 +46,7 @@ docs/studies.md describes the file.`,
 }
 
 // studySettings are the flags of simulate that a study may set.
-var studySettings = []string{"truth", "belief", "start-cost", "costs", "checkpoint-every",
+var studySettings = []string{"truth", "unknown", "belief", "start-cost", "costs", "checkpoint-every",
 	"failures", "node-sigma", "stragglers", "admission", "placement", "round", "score", "compat", "window", "load-scale"}
 
 // sweep is a study with the simulations it is made of.
@@ -264,12 +264,15 @@ func simulateContext(c *cli.Context, flags map[string]string) (*cli.Context, err
 }
 
 // setup makes a run of the study ready.
-func (s *sweep) setup(_ context.Context, c studies.Cell) (studies.Setup, error) {
+func (s *sweep) setup(ctx context.Context, c studies.Cell) (studies.Setup, error) {
 	own := s.sims[c.Workload][c.Scheduler]
 	own.seed = c.Seed
 	if own.draw != nil {
 		var err error
 		if own.jobs, err = own.draw(c.Seed); err == nil {
+			own.jobs, err = own.prepare(ctx, own.jobs)
+		}
+		if err == nil {
 			err = own.checkCosts()
 		}
 		if err != nil {

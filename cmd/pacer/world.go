@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +20,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/profiler/store"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/goodput"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -29,18 +30,26 @@ type world struct {
 	name string
 	// predictor is nil when only the workload's own durations are known.
 	predictor perfmodel.Predictor
-	// keys are the configurations that may be granted; nil = any legal plan.
+	// keys are the configurations that may be granted; nil = others may be too.
 	keys []spec.Config
+	// known is what a table holds, configs how those of measurements were run; nil
+	// = there is no table.
+	known   []spec.Key
+	configs []spec.Config
+	// tables are those of a goodput world, else nil.
+	tables *goodput.Tables
 	// nearest counts its look-ups, so that every run gets its own.
 	nearest func() *measured.Nearest
 }
 
 // reservedTruths are named by the contract and not built.
-var reservedTruths = []string{"sia", "pollux", "dl2"}
+var reservedTruths = []string{"dl2"}
 
 // truth returns what the engine asks.
 func (w world) truth(cl spec.Cluster) sim.Truth {
 	switch {
+	case w.tables != nil:
+		return goodput.NewTruth(w.tables, cl)
 	case w.nearest != nil:
 		return sim.Predicted{Predictor: w.nearest(), Cluster: cl}
 	case w.predictor != nil:
@@ -52,7 +61,10 @@ func (w world) truth(cl spec.Cluster) sim.Truth {
 // newOracle returns the planner policies ask.
 func newOracle(belief, truth world) scheduler.Oracle {
 	o := planner.Options{}
-	if truth.keys != nil {
+	switch {
+	case truth.tables != nil:
+		o.Space = goodput.Space{Tables: truth.tables}
+	case truth.keys != nil:
 		o.Space = planner.NewMeasured(truth.keys)
 	}
 	return planner.New(belief.predictor, o)
@@ -69,7 +81,7 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 		case "gavel", "gavel-trace":
 			return usagef("simulate: a %s workload needs --truth gavel:FILE (a throughput table) or another truth", format)
 		case "pollux", "sia":
-			return usagef("simulate: jobs of a %s workload train for epochs, not for a time or a number of steps: --truth pollux:DIR or sia:DIR says how fast", format)
+			return usagef("simulate: jobs of a %s workload train for epochs, not for a time or a number of steps: --truth goodput:DIR, a clone of petuum/adaptdl (branch osdi21-artifact) or siasosp23/artifacts, says how fast", format)
 		default:
 			name = "duration"
 		}
@@ -95,8 +107,11 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 	if s.truth.predictor == nil && s.belief.predictor != nil {
 		return usagef("simulate: --truth duration says nothing of other sizes and plans, so --belief %s cannot be used with it", belief)
 	}
-	def := time.Duration(0)
-	if fromRubick {
+	if s.jobs, err = s.prepare(c.Context, s.jobs); err != nil {
+		return err
+	}
+	def := s.parts.mode.StartCost
+	if fromRubick && def == 0 {
 		def = rubickStartCost
 	}
 	return s.readTrouble(c, def)
@@ -117,6 +132,8 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 		return s.rubickWorld(c, w, arg == "nearest")
 	case kind == "gavel" && arg != "":
 		return s.gavelWorld(c, w, arg)
+	case kind == "goodput" && arg != "":
+		return s.goodputWorld(w, arg)
 	case kind == "fitted" && arg != "":
 		var err error
 		w.predictor, err = fittedPredictor(c, arg)
@@ -124,7 +141,7 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 	case slices.Contains(reservedTruths, kind):
 		return w, usagef("simulate: %s %s is not built yet", flag, name)
 	}
-	return w, usagef("simulate: %s %q is not one of duration, rubick:measured, rubick:nearest, gavel:FILE, fitted:FAMILY", flag, name)
+	return w, usagef("simulate: %s %q is not one of duration, rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, fitted:FAMILY", flag, name)
 }
 
 // rubickWorld looks the stored measurements of the rubick data set up.
@@ -137,12 +154,9 @@ func (s *study) rubickWorld(c *cli.Context, w world, nearest bool) (world, error
 		return w, &exitError{exitNoAnswer, errors.New("simulate: the store holds no rubick measurements; run pacer import rubick DIR first")}
 	}
 	t := measured.New(rows)
-	if err := s.knownModels(t.Configs()); err != nil {
-		return w, err
-	}
-	w.predictor = t
+	w.holds(t)
 	if !nearest {
-		w.keys = t.Configs()
+		w.keys = w.configs
 		return w, nil
 	}
 	fallback, err := fittedPredictor(c, "rubick")
@@ -154,31 +168,33 @@ func (s *study) rubickWorld(c *cli.Context, w world, nearest bool) (world, error
 	return w, nil
 }
 
-// knownModels reports the jobs' models that a table has nothing about on any
-// accelerator of the cluster.
-func (s *study) knownModels(configs []spec.Config) error {
-	have := map[spec.Key]bool{}
-	for _, c := range configs {
-		have[c.Key()] = true
+// holds makes w the world of a table.
+func (w *world) holds(t *measured.Table) {
+	w.predictor, w.configs = t, t.Configs()
+	for _, c := range w.configs {
+		w.known = append(w.known, c.Key())
 	}
-	missing := map[string]bool{}
-	for _, j := range s.jobs {
-		if !slices.ContainsFunc(s.cluster.Groups, func(g spec.NodeGroup) bool {
-			return have[spec.Key{Model: j.Model.Name, Accelerator: g.Accelerator.Name}]
-		}) {
-			missing[j.Model.Name] = true
-		}
+	slices.SortFunc(w.known, perfmodel.CompareKeys)
+	w.known = slices.Compact(w.known)
+}
+
+// goodputWorld reads the tables of Pollux or Sia.
+func (s *study) goodputWorld(w world, dir string) (world, error) {
+	read, err := datasets.SiaTables()
+	if err != nil {
+		return w, err
 	}
-	if len(missing) == 0 {
-		return nil
+	var devices []goodput.Device
+	for _, t := range read {
+		devices = append(devices, goodput.Device(t))
 	}
-	var known []string
-	for k := range have {
-		known = append(known, k.String())
+	t, err := goodput.Read(os.DirFS(dir), devices)
+	if err != nil {
+		return w, fmt.Errorf("simulate: %s: %w", dir, err)
 	}
-	slices.Sort(known)
-	return &exitError{exitNoAnswer, fmt.Errorf("simulate: the truth has no measurement of %s on %s; it knows %s",
-		strings.Join(slices.Sorted(maps.Keys(missing)), ", "), clusterString(s.cluster), strings.Join(known, ", "))}
+	w.tables = t.With(s.parts.mode.Quirks)
+	w.predictor, w.known = w.tables, t.Keys()
+	return w, nil
 }
 
 // gavelWorld reads a throughput table; its jobs run at their own device count,
@@ -188,9 +204,9 @@ func (s *study) gavelWorld(c *cli.Context, w world, path string) (world, error) 
 	if err != nil {
 		return w, err
 	}
-	t := measured.New(rows)
-	w.predictor, w.keys = t, t.Configs()
-	return w, s.knownModels(w.keys)
+	w.holds(measured.New(rows))
+	w.keys = w.configs
+	return w, nil
 }
 
 // fittedPredictor returns the fitted models of a family, or the analytic one,

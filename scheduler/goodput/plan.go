@@ -64,6 +64,39 @@ func (t *Tables) Submit(jobs []spec.Job, cl spec.Cluster) []spec.Job {
 	return out
 }
 
+// Adopt makes j a job of a model of t, on the devices it asks for: for the time it
+// was recorded to run, or else for the epochs of the model. Its batch stays where
+// the model can train it; else it is the least that can be trained on as many.
+// The error wraps perfmodel.ErrNotCovered.
+func (t *Tables) Adopt(j *spec.Job, model string, cl spec.Cluster) error {
+	err := fmt.Errorf("goodput: no group has accelerator %q: %w", j.Accelerator, errNotCovered)
+	for gi := range cl.Groups {
+		acc := cl.Groups[gi].Accelerator.Name
+		if j.Accelerator != "" && j.Accelerator != acc {
+			continue
+		}
+		a, s, unknown := t.lookup(model, acc)
+		if err = unknown; err != nil {
+			continue
+		}
+		batch, least := j.Batch(), max(a.initial(), s.least*j.Devices)
+		plan, unfit := t.Plan(model, acc, batch, j.Devices)
+		if unfit != nil {
+			batch = least
+			if plan, err = t.Plan(model, acc, batch, j.Devices); err != nil {
+				continue
+			}
+		}
+		j.Model, j.SeqLen, j.Plan, j.GlobalBatch = spec.Model{Name: model, Kind: spec.Opaque}, 0, plan, batch
+		j.Steps, j.Epochs = 0, 0
+		if j.Duration == 0 {
+			j.Epochs = float64(len(a.ends))
+		}
+		return nil
+	}
+	return err
+}
+
 func ceil(a, b int) int { return (a + b - 1) / b }
 
 // stepSec returns the seconds of a step of a plan:

@@ -121,7 +121,9 @@ func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 			continue
 		}
 		r := request(j, g, j.Devices)
-		r.Plan = plan
+		if r.Plan = plan; plan != nil {
+			r.GlobalBatch = plan.GlobalBatch() // that of a job can be one that its plan only comes close to
+		}
 		options, err := b.ask(ctx, gi, g, r)
 		if err != nil {
 			return err

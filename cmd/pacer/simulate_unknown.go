@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+)
+
+// prepare returns jobs as they are run in the truth: those of models it does not
+// know as ones of --unknown, those without a plan with the one a truth has for
+// them. It leaves a note of what was changed.
+func (s *study) prepare(ctx context.Context, jobs []spec.Job) ([]spec.Job, error) {
+	if err := s.checkWork(jobs); err != nil {
+		return nil, err
+	}
+	jobs, err := s.adopt(ctx, jobs)
+	if err == nil && s.truth.tables != nil {
+		jobs = s.truth.tables.Submit(jobs, s.cluster)
+	}
+	return jobs, err
+}
+
+// checkWork reports jobs of which the truth cannot say how much work they are.
+func (s *study) checkWork(jobs []spec.Job) error {
+	if s.truth.tables != nil {
+		return nil
+	}
+	count, first := 0, spec.JobID("")
+	for i := range jobs {
+		if j := &jobs[i]; j.Epochs > 0 && j.Steps == 0 && j.Duration == 0 {
+			count, first = count+1, cmp.Or(first, j.ID)
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return usagef("simulate: %s, %s first, train for epochs, of which --truth %s knows nothing: use goodput:DIR", jobCount(count), first, s.truth.name)
+}
+
+// adopt makes the jobs of unknown models those of --unknown.
+func (s *study) adopt(ctx context.Context, jobs []spec.Job) ([]spec.Job, error) {
+	s.notes = nil
+	unknown := s.unknownModels(jobs)
+	switch {
+	case s.truth.known == nil && s.unknown != "":
+		return nil, usagef("simulate: --unknown %s: --truth %s is no table of models", s.unknown, s.truth.name)
+	case s.unknown != "" && !s.knows(s.unknown):
+		return nil, usagef("simulate: --unknown %s: the truth has no measurement of it on %s, nearest: %s",
+			s.unknown, clusterString(s.cluster), strings.Join(named.Nearest(s.unknown, s.knownModels(), 3), ", "))
+	case len(unknown) == 0:
+		return jobs, nil
+	case s.unknown == "":
+		return nil, &exitError{exitNoAnswer, fmt.Errorf("simulate: the truth has no measurement of %s on %s; it knows %s there: --unknown MODEL runs them as one of these",
+			tallyModels(unknown), clusterString(s.cluster), strings.Join(s.knownModels(), ", "))}
+	}
+	out := slices.Clone(jobs)
+	var misfits []string
+	for i := range out {
+		if j := &out[i]; unknown[j.Model.Name] > 0 {
+			if err := s.truth.adopt(ctx, j, s.unknown, s.cluster); err != nil {
+				misfits = append(misfits, fmt.Sprintf("job %s: %v", j.ID, err))
+			}
+		}
+	}
+	if n := len(misfits); n > 0 {
+		return nil, &exitError{exitNoAnswer, fmt.Errorf("simulate: --unknown %s: %s cannot run as it: %s", s.unknown, jobCount(n), misfits[0])}
+	}
+	s.notes = []string{fmt.Sprintf("--unknown: jobs of %s run as %s", tallyModels(unknown), s.unknown)}
+	return out, nil
+}
+
+// unknownModels counts the jobs of models the truth has nothing about.
+func (s *study) unknownModels(jobs []spec.Job) map[string]int {
+	out := map[string]int{}
+	if s.truth.known == nil {
+		return out
+	}
+	known := s.knownModels()
+	for i := range jobs {
+		if name := jobs[i].Model.Name; !slices.Contains(known, name) {
+			out[name]++
+		}
+	}
+	return out
+}
+
+// knows reports whether the truth knows a model on some accelerator of the cluster.
+func (s *study) knows(model string) bool {
+	return slices.ContainsFunc(s.cluster.Groups, func(g spec.NodeGroup) bool {
+		return slices.Contains(s.truth.known, spec.Key{Model: model, Accelerator: g.Accelerator.Name})
+	})
+}
+
+// knownModels are those the truth knows on the cluster.
+func (s *study) knownModels() []string {
+	have := map[string]bool{}
+	for _, k := range s.truth.known {
+		if s.knows(k.Model) {
+			have[k.Model] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(have))
+}
+
+// tallyModels writes how many jobs there are of each model.
+func tallyModels(count map[string]int) string {
+	var out []string
+	for _, m := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(m, "a model without a name"), jobCount(count[m])))
+	}
+	return strings.Join(out, ", ")
+}
+
+func jobCount(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
+}
+
+// adopt makes j a job of a model that the table knows: with its devices, and its
+// batch if that is known too, for its recorded time if it has one.
+func (w *world) adopt(ctx context.Context, j *spec.Job, model string, cl spec.Cluster) error {
+	if w.tables != nil {
+		return w.tables.Adopt(j, model, cl)
+	}
+	var best *measuredRun
+	for i := range w.configs {
+		if r, ok := w.measuredRun(ctx, j, &w.configs[i], model, cl); ok && (best == nil || r.compare(best) < 0) {
+			best = &r
+		}
+	}
+	if best == nil {
+		return fmt.Errorf("%s was not measured on %d devices", model, j.Devices)
+	}
+	j.Model, j.SeqLen, j.Plan, j.GlobalBatch = best.config.Model, best.config.SeqLen, best.config.Plan, 0
+	if j.Duration > 0 {
+		j.Steps = 0
+	}
+	return nil
+}
+
+// measuredRun is a way to run a job that was measured.
+type measuredRun struct {
+	config     *spec.Config
+	packed     bool // on as few nodes as there can be
+	same       bool // with the job's batch
+	throughput float64
+}
+
+// measuredRun returns how j would run as config says, false where it could not.
+func (w *world) measuredRun(ctx context.Context, j *spec.Job, c *spec.Config, model string, cl spec.Cluster) (measuredRun, bool) {
+	if c.Model.Name != model || c.Shape.Total() != j.Devices || j.Accelerator != "" && j.Accelerator != c.Accelerator.Name {
+		return measuredRun{}, false
+	}
+	i := slices.IndexFunc(cl.Groups, func(g spec.NodeGroup) bool { return g.Accelerator.Name == c.Accelerator.Name })
+	p, err := w.predictor.Predict(ctx, *c)
+	if i < 0 || err != nil {
+		return measuredRun{}, false
+	}
+	packed := c.Shape.Devices == spec.Packed(j.Devices, cl.Groups[i].Devices).Devices
+	return measuredRun{c, packed, c.Plan.GlobalBatch() == j.Batch(), p.Throughput}, true
+}
+
+// compare is negative where r is rather the one: packed, then with the job's
+// batch, then fast.
+func (r *measuredRun) compare(o *measuredRun) int {
+	rank := func(r *measuredRun) int {
+		n := 0
+		if !r.packed {
+			n += 2
+		}
+		if !r.same {
+			n++
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(rank(r), rank(o)), cmp.Compare(o.throughput, r.throughput))
+}
