@@ -56,8 +56,8 @@ func (s *study) adopt(ctx context.Context, jobs []spec.Job) ([]spec.Job, error) 
 	case len(unknown) == 0:
 		return jobs, nil
 	case s.unknown == "":
-		return nil, &exitError{exitNoAnswer, fmt.Errorf("simulate: the truth has no measurement of %s on %s; it knows %s there: --unknown MODEL runs them as one of these",
-			tallyModels(unknown), clusterString(s.cluster), strings.Join(s.knownModels(), ", "))}
+		return nil, &exitError{exitNoAnswer, fmt.Errorf("simulate: the truth has no measurement of %s on %s; it knows %s",
+			tallyModels(unknown), clusterString(s.cluster), s.whatIsKnown())}
 	}
 	out := slices.Clone(jobs)
 	var misfits []string
@@ -106,6 +106,18 @@ func (s *study) knownModels() []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(have))
+}
+
+// whatIsKnown says what could be run instead of unknown models.
+func (s *study) whatIsKnown() string {
+	known := s.knownModels()
+	if len(known) == 0 {
+		for _, k := range s.truth.known {
+			known = append(known, k.String())
+		}
+		return strings.Join(known, ", ")
+	}
+	return strings.Join(known, ", ") + " there: --unknown MODEL runs them as one of these"
 }
 
 // tallyModels writes how many jobs there are of each model.
