@@ -48,7 +48,7 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	return d, nil
 }
 
-// counts are the left in each group, wherever they are.
+// counts are the devices left in each group, wherever they are.
 type counts struct {
 	groups []spec.NodeGroup
 	nodes  []int // the group of each
