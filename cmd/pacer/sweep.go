@@ -40,6 +40,7 @@ docs/studies.md describes the file.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "`DIR` where results are kept (default: sweeps/NAME in --data)"},
 			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`"},
+			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads into `FILE`"},
 		},
 		Action: runSweep,
 	}
@@ -80,9 +81,19 @@ func runSweep(c *cli.Context) (err error) {
 		return fmt.Errorf("sweep: --runs-out: %w", err)
 	}
 	defer func() { err = errors.Join(err, runsOut.discard()) }()
+	svgOut, err := createOut(c.String("svg"))
+	if err != nil {
+		return fmt.Errorf("sweep: --svg: %w", err)
+	}
+	defer func() { err = errors.Join(err, svgOut.discard()) }()
 	outcomes, err := s.run(c)
 	if err != nil {
 		return err
+	}
+	if svgOut != nil {
+		if err := svgOut.write(func(w io.Writer) error { return s.WriteSVG(w, s.Rows(outcomes)) }); err != nil {
+			return err
+		}
 	}
 	if runsOut != nil {
 		if err := runsOut.write(func(w io.Writer) error { return s.writeRuns(w, outcomes) }); err != nil {
