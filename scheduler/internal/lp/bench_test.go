@@ -1,0 +1,82 @@
+package lp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// cluster is an invented cluster: rates[m][k] of job m on type k relative to its fair share, gangs[m] devices each,
+// capacity[k] devices of type k, about half of what the jobs ask for.
+type cluster struct {
+	rates    [][]float64
+	gangs    []float64
+	capacity []float64
+}
+
+func invented(seed uint64, jobs, types int) cluster {
+	r := rand.New(rand.NewPCG(seed, 7))
+	c := cluster{rates: make([][]float64, jobs), gangs: make([]float64, jobs), capacity: make([]float64, types)}
+	demand := 0.0
+	for m := range jobs {
+		c.gangs[m] = float64(int(1) << r.IntN(4))
+		demand += c.gangs[m]
+		base := math.Exp(r.NormFloat64())
+		c.rates[m] = make([]float64, types)
+		sum := 0.0
+		for k := range types {
+			c.rates[m][k] = base * (1 + float64(types-k)) * math.Exp(r.NormFloat64()/2)
+			sum += c.rates[m][k]
+		}
+		for k := range types {
+			c.rates[m][k] *= float64(types) / sum
+		}
+	}
+	for k := range types {
+		c.capacity[k] = math.Ceil(demand / 2 / float64(types))
+	}
+	return c
+}
+
+// maxMin states the largest least rate of c as a linear programme.
+func (c cluster) maxMin() (*Problem, Var) {
+	p := New(Maximize)
+	t := p.Var("t", -Inf, Inf, 1)
+	used := make([][]Term, len(c.capacity))
+	for m, rates := range c.rates {
+		rate := []Term{{t, -1}}
+		var time []Term
+		for k, v := range rates {
+			x := p.Var("", 0, Inf, 0)
+			rate = append(rate, Term{x, c.gangs[m] * v})
+			time = append(time, Term{x, 1})
+			used[k] = append(used[k], Term{x, c.gangs[m]})
+		}
+		p.AtLeast("", 0, rate...)
+		p.AtMost("", 1, time...)
+	}
+	for k, n := range c.capacity {
+		p.AtMost("", n, used[k]...)
+	}
+	return p, t
+}
+
+func BenchmarkSolve(b *testing.B) {
+	for _, size := range []struct{ jobs, types int }{{64, 3}, {256, 8}, {1024, 3}, {1024, 8}, {4096, 3}, {4096, 8}, {16384, 3}} {
+		b.Run(fmt.Sprintf("jobs=%d/types=%d", size.jobs, size.types), func(b *testing.B) {
+			c := invented(1, size.jobs, size.types)
+			iterations := 0
+			for b.Loop() {
+				p, _ := c.maxMin()
+				s, err := p.Solve(context.Background(), Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				iterations = s.Iterations
+			}
+			b.ReportMetric(float64(iterations), "iterations")
+		})
+	}
+}
