@@ -9,7 +9,7 @@ import (
 )
 
 // cluster is an invented cluster: rates[m][k] of job m on type k relative to its fair share, gangs[m] devices each,
-// capacity[k] devices of type k, about half of what the jobs ask for.
+// capacity[k] devices of type k, in all an eighth of what the jobs ask for, so that all types are scarce.
 type cluster struct {
 	rates    [][]float64
 	gangs    []float64
@@ -35,7 +35,7 @@ func invented(seed uint64, jobs, types int) cluster {
 		}
 	}
 	for k := range types {
-		c.capacity[k] = math.Ceil(demand / 2 / float64(types))
+		c.capacity[k] = math.Ceil(demand / 8 / float64(types))
 	}
 	return c
 }
@@ -79,4 +79,34 @@ func BenchmarkSolve(b *testing.B) {
 			b.ReportMetric(float64(iterations), "iterations")
 		})
 	}
+}
+
+func BenchmarkMaxMin(b *testing.B) {
+	for _, size := range []struct{ jobs, types int }{{2048, 3}, {16384, 3}, {4096, 8}} {
+		b.Run(fmt.Sprintf("jobs=%d/types=%d", size.jobs, size.types), func(b *testing.B) {
+			c := invented(1, size.jobs, size.types).scaled()
+			points := 0
+			for b.Loop() {
+				s, err := c.Solve(context.Background())
+				if err != nil {
+					b.Fatal(err)
+				}
+				points = s.Points
+			}
+			b.ReportMetric(float64(points), "points")
+		})
+	}
+}
+
+// scaled states the same problem as maxMin by its structure.
+func (c cluster) scaled() *MaxMin {
+	p := &MaxMin{Sizes: c.gangs, Capacity: c.capacity}
+	for m, rates := range c.rates {
+		row := make([]float64, len(rates))
+		for k, r := range rates {
+			row[k] = c.gangs[m] * r
+		}
+		p.Rates = append(p.Rates, row)
+	}
+	return p
 }

@@ -237,7 +237,9 @@ func (k *kkt) residual(dx, dy, r1, r2 []float64) float64 {
 			k.res2[a.Idx[q]] -= a.Val[q] * dxj
 		}
 		k.res1[j] = r1[j] + k.d[j]*dxj - sum
-		most = math.Max(most, math.Abs(k.res1[j]))
+		if size := math.Abs(k.res1[j]); size > most {
+			most = size
+		}
 	}
 	return math.Max(most, maxAbs(k.res2))
 }
@@ -271,10 +273,13 @@ func (k *kkt) once(dx, dy, r1, r2 []float64) {
 	}
 }
 
+// maxAbs returns the largest entry in size; what is not a number does not count.
 func maxAbs(v []float64) float64 {
 	most := 0.0
 	for _, x := range v {
-		most = math.Max(most, math.Abs(x))
+		if size := math.Abs(x); size > most {
+			most = size
+		}
 	}
 	return most
 }

@@ -19,8 +19,12 @@ func (s *standard) scale() {
 			for k := a.Ptr[j]; k < a.Ptr[j+1]; k++ {
 				i := a.Idx[k]
 				v := math.Abs(a.Val[k]) * s.rowScale[i] * s.colScale[j]
-				rowMax[i] = math.Max(rowMax[i], v)
-				colMax[j] = math.Max(colMax[j], v)
+				if v > rowMax[i] {
+					rowMax[i] = v
+				}
+				if v > colMax[j] {
+					colMax[j] = v
+				}
 			}
 		}
 		divideRoots(s.rowScale, rowMax)

@@ -1,0 +1,562 @@
+package lp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
+)
+
+// MaxMin shares devices of a few types among many jobs so that the least satisfied is as well off as can be:
+//
+//	maximise t
+//	subject to  Σ_k r_mk x_mk >= a_m + b_m t   what job m gets
+//	            Σ_k x_mk <= 1                  its time
+//	            Σ_m s_m x_mk <= N_k            the devices of type k
+//	            x >= 0
+//
+// It is a linear programme whose dual has one price per type once the jobs are taken apart: at prices p the cheapest
+// way to give m the rate g, C_m(p, g), follows the lower convex hull of (0, 0) and the points (r_mk, s_m p_k). With
+// p'N = 1, no t is feasible at which Σ_m C_m(p, a_m + b_m t) > 1, so that
+//
+//	t* = min_p φ(p),  φ(p) the t at which the sum is 1.
+//
+// [MaxMin.Solve] finds that minimum by column generation (Dantzig and Wolfe, Decomposition principle for linear
+// programs, Operations Research 8(1), 1960): every price vector tried yields a point, the best mixture of points so
+// far is a feasible answer and its duals are the next prices. It ends when answer and bound meet.
+type MaxMin struct {
+	Rates    [][]float64 // r, by job and type, >= 0: what all of its time there would be worth
+	Sizes    []float64   // s, by job, > 0: devices it holds while it runs
+	Base     []float64   // a, by job; nil is all zero
+	Slope    []float64   // b, by job, >= 0, one at least positive; nil is all one
+	Capacity []float64   // N, by type, >= 0
+}
+
+// Shares are an optimum of a MaxMin.
+type Shares struct {
+	Level  float64     // t
+	X      [][]float64 // share of its time, by job and type
+	Prices []float64   // by type: by how much t would grow with one more device
+	Gap    float64     // how far Level may be below the optimum, relative to max(1, |Level|)
+	Points int         // price vectors tried
+}
+
+const (
+	maxMinGap    = 1e-9 // gap at which looking for better prices ends
+	maxMinAccept = 1e-8 // gap that is an answer when there are no better prices
+	maxMinPoints = 2000 // price vectors tried at most
+)
+
+// Validate reports what is wrong with the problem, by job and type.
+func (p *MaxMin) Validate() error {
+	jobs := len(p.Rates)
+	if len(p.Sizes) != jobs || p.Base != nil && len(p.Base) != jobs || p.Slope != nil && len(p.Slope) != jobs {
+		return fmt.Errorf("lp: %w: %d jobs have %d sizes, %d bases and %d slopes", ErrInvalid, jobs, len(p.Sizes), len(p.Base), len(p.Slope))
+	}
+	for k, n := range p.Capacity {
+		if !finite(n) || n < 0 {
+			return fmt.Errorf("lp: %w: type %d has %g devices", ErrInvalid, k, n)
+		}
+	}
+	grows := false
+	for m, rates := range p.Rates {
+		if len(rates) != len(p.Capacity) {
+			return fmt.Errorf("lp: %w: job %d has %d rates for %d types", ErrInvalid, m, len(rates), len(p.Capacity))
+		}
+		for k, r := range rates {
+			if !finite(r) || r < 0 {
+				return fmt.Errorf("lp: %w: job %d has the rate %g on type %d; give zero or more", ErrInvalid, m, r, k)
+			}
+		}
+		switch {
+		case !finite(p.Sizes[m]) || p.Sizes[m] <= 0:
+			return fmt.Errorf("lp: %w: job %d holds %g devices; give a positive number", ErrInvalid, m, p.Sizes[m])
+		case !finite(p.base(m)):
+			return fmt.Errorf("lp: %w: job %d has the base %g", ErrInvalid, m, p.base(m))
+		case !finite(p.slope(m)) || p.slope(m) < 0:
+			return fmt.Errorf("lp: %w: job %d has the slope %g; give zero or more", ErrInvalid, m, p.slope(m))
+		}
+		grows = grows || p.slope(m) > 0
+	}
+	if !grows {
+		return fmt.Errorf("lp: %w: no job has a positive slope, so the level has no limit", ErrInvalid)
+	}
+	return nil
+}
+
+func (p *MaxMin) base(m int) float64 {
+	if p.Base == nil {
+		return 0
+	}
+	return p.Base[m]
+}
+
+func (p *MaxMin) slope(m int) float64 {
+	if p.Slope == nil {
+		return 1
+	}
+	return p.Slope[m]
+}
+
+// Solve returns the optimum; jobs that are alike get alike shares. It fails with [ErrInvalid], with [ErrInfeasible] if
+// the bases of jobs that do not grow ask for more than there is, or with the error of ctx.
+func (p *MaxMin) Solve(ctx context.Context) (*Shares, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := p.solve(ctx, nil, math.Inf(1))
+	if err != nil {
+		return nil, err
+	}
+	return c.shares(), nil
+}
+
+// solve looks for the optimum, or only for a level of at least enough. From are shares, by job and type, that keep the
+// constraints at some level, nil if none are known.
+func (p *MaxMin) solve(ctx context.Context, from []float64, enough float64) (*pricing, error) {
+	c := newPricing(p)
+	c.enough = enough
+	if err := c.start(ctx, from); err != nil {
+		return nil, err
+	}
+	return c, c.improve(ctx)
+}
+
+// pricing solves a MaxMin by prices.
+type pricing struct {
+	jobs, types int
+	rates       []float64 // by job and type
+	byRate      []int32   // types of each job, slowest first
+	sizes       []float64
+	base, slope []float64
+	capacity    []float64
+	enough      float64 // level at which to stop
+	low, high   float64 // t is between: below low nothing that grows asks for anything, at high some job is at its best
+
+	// Hulls at the present prices: corners of job m are at m*(types+1), the origin first.
+	corners []int32 // how many, by job
+	rate    []float64
+	cost    []float64
+	on      []int32 // type of the corner
+
+	points []pricePoint
+	mix    []float64 // weight of each point in the best answer
+	lower  float64   // value of the best answer
+	best   int       // point whose t, the lowest, bounds the optimum
+	dual   []float64 // prices of the best answer, p'N = 1
+}
+
+// pricePoint is what prices lead to.
+type pricePoint struct {
+	prices []float64 // p'N = 1; nil for a point given as shares
+	t      float64
+	use    []float64 // devices in use, by type
+	given  []float64 // shares by job and type, if not from prices
+}
+
+func newPricing(p *MaxMin) *pricing {
+	jobs, types := len(p.Rates), len(p.Capacity)
+	c := &pricing{
+		jobs: jobs, types: types, sizes: p.Sizes, capacity: p.Capacity, low: math.Inf(1), high: math.Inf(1),
+		rates: make([]float64, 0, jobs*types), byRate: make([]int32, 0, jobs*types),
+		base: make([]float64, jobs), slope: make([]float64, jobs),
+		corners: make([]int32, jobs), rate: make([]float64, jobs*(types+1)), cost: make([]float64, jobs*(types+1)), on: make([]int32, jobs*(types+1)),
+		lower: math.Inf(-1), best: -1,
+	}
+	for m, rates := range p.Rates {
+		c.rates = append(c.rates, rates...)
+		from := len(c.byRate)
+		for k := range types {
+			c.byRate = append(c.byRate, int32(k))
+		}
+		slices.SortFunc(c.byRate[from:], func(a, b int32) int { return cmp.Or(cmp.Compare(rates[a], rates[b]), cmp.Compare(a, b)) })
+		c.base[m], c.slope[m] = p.base(m), p.slope(m)
+		if c.slope[m] > 0 {
+			c.low = math.Min(c.low, -c.base[m]/c.slope[m])
+			c.high = math.Min(c.high, (c.most(m)-c.base[m])/c.slope[m])
+		}
+	}
+	c.high = math.Max(c.low, c.high)
+	return c
+}
+
+// most returns the rate of job m where it is fastest, of the types that have devices.
+func (c *pricing) most(m int) float64 {
+	for i := c.types - 1; i >= 0; i-- {
+		if k := c.byRate[m*c.types+i]; c.capacity[k] > 0 {
+			return c.rates[m*c.types+int(k)]
+		}
+	}
+	return 0
+}
+
+// start makes the first points: one that is feasible, one at prices that are worth the same in every type, and one
+// for each type with all value in it.
+func (c *pricing) start(ctx context.Context, from []float64) error {
+	if from != nil {
+		c.points = append(c.points, pricePoint{t: c.level(from), use: c.used(from), given: from})
+	} else if err := c.feasible(ctx); err != nil {
+		return err
+	}
+	var some []int
+	for k, n := range c.capacity {
+		if n > 0 {
+			some = append(some, k)
+		}
+	}
+	even := make([]float64, c.types)
+	for _, k := range some {
+		even[k] = 1 / (float64(len(some)) * c.capacity[k])
+	}
+	c.try(even)
+	for _, k := range some {
+		p := make([]float64, c.types)
+		p[k] = 1 / c.capacity[k]
+		c.try(p)
+	}
+	return nil
+}
+
+// feasible adds a point at the lowest level: nothing at all, or what jobs ask for whatever the level. How much of that
+// can be had is a MaxMin itself.
+func (c *pricing) feasible(ctx context.Context) error {
+	x := make([]float64, c.jobs*c.types)
+	asked := &MaxMin{Capacity: c.capacity}
+	var who []int
+	for m := range c.jobs {
+		if g := c.base[m] + c.slope[m]*c.low; g > 1e-12*math.Max(1, math.Abs(c.base[m])) {
+			who = append(who, m)
+			asked.Rates = append(asked.Rates, c.rates[m*c.types:(m+1)*c.types])
+			asked.Sizes = append(asked.Sizes, c.sizes[m])
+			asked.Slope = append(asked.Slope, g)
+		}
+	}
+	if len(who) > 0 {
+		a, err := asked.solve(ctx, nil, 1)
+		if err != nil {
+			return err
+		}
+		s := a.shares()
+		if s.Level < 1-maxMinAccept {
+			return fmt.Errorf("lp: %w: only %.9g of what %d jobs ask for whatever the level can be had", ErrInfeasible, s.Level, len(who))
+		}
+		for i, m := range who {
+			for k, v := range s.X[i] {
+				x[m*c.types+k] = v * math.Min(1, 1/s.Level)
+			}
+		}
+	}
+	c.points = append(c.points, pricePoint{t: c.low, use: c.used(x), given: x})
+	return nil
+}
+
+// used returns the devices of each type that shares x take.
+func (c *pricing) used(x []float64) []float64 {
+	use := make([]float64, c.types)
+	for m, size := range c.sizes {
+		for k := range use {
+			use[k] += size * x[m*c.types+k]
+		}
+	}
+	return use
+}
+
+// try adds the point that prices p, with p'N = 1, lead to.
+func (c *pricing) try(p []float64) {
+	c.hulls(p)
+	t := c.root()
+	c.points = append(c.points, pricePoint{prices: p, t: t, use: c.usage(t, nil)})
+	if c.best < 0 || t < c.points[c.best].t {
+		c.best = len(c.points) - 1
+	}
+}
+
+// hulls finds the cheapest way to every rate of every job.
+func (c *pricing) hulls(p []float64) {
+	for m := range c.jobs {
+		at := m * (c.types + 1)
+		rate, cost, on := c.rate[at:at+c.types+1], c.cost[at:at+c.types+1], c.on[at:at+c.types+1]
+		rate[0], cost[0], on[0] = 0, 0, -1
+		n := 1
+		size := c.sizes[m]
+		rates := c.rates[m*c.types : (m+1)*c.types]
+		for _, k := range c.byRate[m*c.types : (m+1)*c.types] {
+			if c.capacity[k] == 0 || rates[k] == 0 {
+				continue
+			}
+			r, v := rates[k], size*p[k]
+			// A corner above the line from the one before it to the new one, or no faster and no cheaper, goes.
+			for n > 1 && (v <= cost[n-1] || (cost[n-1]-cost[n-2])*(r-rate[n-1]) >= (v-cost[n-1])*(rate[n-1]-rate[n-2])) {
+				n--
+			}
+			if n > 1 && r == rate[n-1] {
+				continue
+			}
+			rate[n], cost[n], on[n] = r, v, k
+			n++
+		}
+		c.corners[m] = int32(n)
+	}
+}
+
+// edge returns the corner that ends the part of job m's hull where the rate g is, g > 0.
+func (c *pricing) edge(m int, g float64) int {
+	at := m * (c.types + 1)
+	last := at + int(c.corners[m]) - 1
+	i := at + 1
+	for i < last && c.rate[i] < g {
+		i++
+	}
+	return i
+}
+
+// spent returns Σ_m C_m at level t, and its slope there.
+func (c *pricing) spent(t float64) (cost, slope float64) {
+	for m, b := range c.slope {
+		g := c.base[m] + b*t
+		if g <= 0 || c.corners[m] < 2 {
+			continue
+		}
+		i := c.edge(m, g)
+		s := (c.cost[i] - c.cost[i-1]) / (c.rate[i] - c.rate[i-1])
+		cost += c.cost[i-1] + s*(g-c.rate[i-1])
+		slope += s * b
+	}
+	return cost, slope
+}
+
+// root returns the level at which the jobs spend 1, or the highest that every job alone can reach if that is less.
+// What they spend is convex, so that Newton's method comes down to the root from above and ends at it.
+func (c *pricing) root() float64 {
+	t := c.high
+	if c.best >= 0 {
+		t = c.points[c.best].t
+	}
+	for range 100 {
+		cost, slope := c.spent(t)
+		if math.Abs(cost-1) <= 4e-16 || cost < 1 && t == c.high {
+			break
+		}
+		if slope <= 0 { // what they ask for here is free
+			t = c.high
+			continue
+		}
+		next := math.Min(c.high, math.Max(c.low, t-(cost-1)/slope))
+		if next == t || cost > 1 && next > t {
+			break
+		}
+		t = next
+	}
+	return t
+}
+
+// usage returns the devices of each type that are in use at level t, and gives x, if there is one, every share.
+func (c *pricing) usage(t float64, x func(m int, k int32, share float64)) []float64 {
+	use := make([]float64, c.types)
+	put := func(m, i int, share float64) {
+		if k := c.on[i]; k >= 0 && share > 0 {
+			use[k] += c.sizes[m] * share
+			if x != nil {
+				x(m, k, share)
+			}
+		}
+	}
+	for m, b := range c.slope {
+		g := c.base[m] + b*t
+		if g <= 0 || c.corners[m] < 2 {
+			continue
+		}
+		i := c.edge(m, g)
+		f := math.Min(1, (g-c.rate[i-1])/(c.rate[i]-c.rate[i-1]))
+		put(m, i-1, 1-f)
+		put(m, i, f)
+	}
+	return use
+}
+
+// improve tries prices until bound and answer meet.
+func (c *pricing) improve(ctx context.Context) error {
+	for len(c.points) < maxMinPoints {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("lp: stopped after %d price vectors: %w", len(c.points), err)
+		}
+		before := c.lower
+		if err := c.combine(ctx); err != nil {
+			return err
+		}
+		if c.done(before) {
+			return nil
+		}
+		next := make([]float64, c.types)
+		for k := range next {
+			next[k] = (c.dual[k] + c.points[c.best].prices[k]) / 2
+		}
+		bound := c.points[c.best].t
+		c.try(next)
+		if c.points[c.best].t >= bound { // half way was no better: go all the way
+			c.try(slices.Clone(c.dual))
+		}
+	}
+	return &NumericalError{Residuals: Residuals{Gap: c.gap()}, Tolerance: maxMinAccept, Iterations: len(c.points)}
+}
+
+// done reports whether the answer, which was before until the last point came, is good enough, or provably never will
+// be.
+func (c *pricing) done(before float64) bool {
+	bound := c.points[c.best].t
+	switch gap := c.gap(); {
+	case gap <= maxMinGap || gap <= maxMinAccept && c.lower <= before:
+		return true
+	case math.IsInf(c.enough, 1):
+		return false
+	}
+	return c.lower >= c.enough || bound < c.enough*(1-maxMinAccept)
+}
+
+// gap returns the distance of bound and answer.
+func (c *pricing) gap() float64 {
+	return math.Max(0, c.points[c.best].t-c.lower) / math.Max(1, math.Abs(c.lower))
+}
+
+// combine finds the best mixture of the points so far:
+//
+//	maximise Σ_i w_i t_i  subject to  Σ_i w_i (use_ik - N_k) / N_k <= 0 by type,  Σ_i w_i = 1,  w >= 0
+func (c *pricing) combine(ctx context.Context) error {
+	f := &form{a: &sparse.Matrix{Rows: c.types + 1, Ptr: []int{0}}}
+	for _, p := range c.points {
+		for k, n := range c.capacity {
+			if n > 0 && p.use[k] != n {
+				f.a.Idx = append(f.a.Idx, k)
+				f.a.Val = append(f.a.Val, (p.use[k]-n)/n)
+			}
+		}
+		f.a.Idx = append(f.a.Idx, c.types)
+		f.a.Val = append(f.a.Val, 1)
+		f.a.Ptr = append(f.a.Ptr, len(f.a.Idx))
+		f.a.Cols++
+		f.c = append(f.c, -p.t)
+		f.l = append(f.l, 0)
+		f.u = append(f.u, math.Inf(1))
+	}
+	for range c.capacity {
+		f.lr = append(f.lr, math.Inf(-1))
+		f.ur = append(f.ur, 0)
+	}
+	f.lr, f.ur = append(f.lr, 1), append(f.ur, 1)
+	out, err := f.solve(ctx, Options{})
+	if err != nil {
+		return err
+	}
+	if out.status != optimal {
+		return &NumericalError{Residuals: out.residuals, Tolerance: maxMinAccept, Iterations: out.iterations}
+	}
+	c.take(out)
+	return nil
+}
+
+// take keeps the mixture and its prices.
+func (c *pricing) take(out outcome) {
+	lower := 0.0
+	for i, w := range out.x {
+		lower += w * c.points[i].t
+	}
+	c.mix, c.lower = out.x, lower
+	c.dual = make([]float64, c.types)
+	total := 0.0
+	for k, n := range c.capacity {
+		if n > 0 {
+			c.dual[k] = math.Max(0, -out.y[k])
+			total += c.dual[k]
+		}
+	}
+	for k, n := range c.capacity {
+		switch {
+		case n == 0:
+		case total > 0:
+			c.dual[k] /= total * n
+		default:
+			c.dual[k] = c.points[c.best].prices[k]
+		}
+	}
+}
+
+// shares returns the mixture, cut to what there is.
+func (c *pricing) shares() *Shares {
+	x := make([]float64, c.jobs*c.types)
+	for i, p := range c.points {
+		w := c.mix[i]
+		if w < 1e-13 {
+			continue
+		}
+		if p.prices == nil {
+			for j, v := range p.given {
+				x[j] += w * v
+			}
+			continue
+		}
+		c.hulls(p.prices)
+		c.usage(p.t, func(m int, k int32, share float64) { x[m*c.types+int(k)] += w * share })
+	}
+	s := &Shares{X: make([][]float64, c.jobs), Points: len(c.points)}
+	c.fit(x)
+	for m := range s.X {
+		s.X[m] = x[m*c.types : (m+1)*c.types : (m+1)*c.types]
+	}
+	s.Level = c.level(x)
+	bound := c.points[c.best]
+	s.Gap = math.Max(0, bound.t-s.Level) / math.Max(1, math.Abs(s.Level))
+	c.hulls(bound.prices)
+	s.Prices = slices.Clone(bound.prices)
+	_, slope := c.spent(bound.t)
+	for k := range s.Prices {
+		if slope > 0 {
+			s.Prices[k] /= slope
+		} else {
+			s.Prices[k] = 0
+		}
+	}
+	return s
+}
+
+// fit scales x down, by rounding, where it takes more time or devices than there are.
+func (c *pricing) fit(x []float64) {
+	for m := range c.jobs {
+		row := x[m*c.types : (m+1)*c.types]
+		sum := 0.0
+		for _, v := range row {
+			sum += v
+		}
+		if sum > 1 {
+			for k := range row {
+				row[k] /= sum
+			}
+		}
+	}
+	use := c.used(x)
+	for k, n := range c.capacity {
+		if use[k] > n {
+			for m := range c.jobs {
+				x[m*c.types+k] *= n / use[k]
+			}
+		}
+	}
+}
+
+// level returns the least level of the jobs at shares x.
+func (c *pricing) level(x []float64) float64 {
+	least := math.Inf(1)
+	for m, b := range c.slope {
+		if b == 0 {
+			continue
+		}
+		rate := 0.0
+		for k := range c.types {
+			rate += c.rates[m*c.types+k] * x[m*c.types+k]
+		}
+		least = math.Min(least, (rate-c.base[m])/b)
+	}
+	return least
+}

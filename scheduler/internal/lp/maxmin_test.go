@@ -1,0 +1,156 @@
+package lp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// randomMaxMin returns a small problem with ties, types without devices, jobs that run nowhere and, if growing is
+// false, jobs that do not grow.
+func randomMaxMin(r *rand.Rand, growing bool) *MaxMin {
+	jobs, types := 1+r.IntN(12), 1+r.IntN(5)
+	p := &MaxMin{}
+	for range types {
+		p.Capacity = append(p.Capacity, float64(r.IntN(9)))
+	}
+	ties := r.IntN(2) == 0
+	for range jobs {
+		row := make([]float64, types)
+		for k := range row {
+			if ties {
+				row[k] = float64(r.IntN(4))
+			} else {
+				row[k] = math.Exp(2 * r.NormFloat64())
+			}
+		}
+		p.Rates = append(p.Rates, row)
+		p.Sizes = append(p.Sizes, float64(int(1)<<r.IntN(3)))
+		p.Base = append(p.Base, 0)
+		p.Slope = append(p.Slope, float64(1+r.IntN(3)))
+		if !growing {
+			p.Base[len(p.Base)-1] = float64(r.IntN(5)-3) / 4
+			if r.IntN(3) == 0 {
+				p.Slope[len(p.Slope)-1] = 0
+			}
+		}
+	}
+	p.Slope[0] = 1
+	return p
+}
+
+// general states p as a linear programme.
+func (p *MaxMin) general() *Problem {
+	q := New(Maximize)
+	t := q.Var("t", -Inf, Inf, 1)
+	used := make([][]Term, len(p.Capacity))
+	for m, rates := range p.Rates {
+		rate := []Term{{t, -p.slope(m)}}
+		var time []Term
+		for k, v := range rates {
+			x := q.Var("", 0, Inf, 0)
+			rate = append(rate, Term{x, v})
+			time = append(time, Term{x, 1})
+			used[k] = append(used[k], Term{x, p.Sizes[m]})
+		}
+		q.AtLeast("", p.base(m), rate...)
+		q.AtMost("", 1, time...)
+	}
+	for k, n := range p.Capacity {
+		q.AtMost("", n, used[k]...)
+	}
+	return q
+}
+
+// checkShares reports shares that take what there is not, or give less than the level.
+func checkShares(t *testing.T, seed uint64, p *MaxMin, s *Shares) {
+	t.Helper()
+	use := make([]float64, len(p.Capacity))
+	for m, row := range s.X {
+		time, rate := 0.0, 0.0
+		for k, v := range row {
+			if v < 0 {
+				t.Errorf("seed %d: job %d has the share %g", seed, m, v)
+			}
+			time += v
+			rate += v * p.Rates[m][k]
+			use[k] += v * p.Sizes[m]
+		}
+		if time > 1+1e-12 {
+			t.Errorf("seed %d: job %d runs %g of the time", seed, m, time)
+		}
+		if want := p.base(m) + p.slope(m)*s.Level; rate < want-1e-8*math.Max(1, math.Abs(want)) {
+			t.Errorf("seed %d: job %d gets %g, want %g", seed, m, rate, want)
+		}
+	}
+	for k, n := range p.Capacity {
+		if use[k] > n*(1+1e-12) {
+			t.Errorf("seed %d: %g of %g devices of type %d are used", seed, use[k], n, k)
+		}
+	}
+}
+
+func TestMaxMinAgreesWithGeneral(t *testing.T) {
+	solved := 0
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		p := randomMaxMin(r, seed%2 == 0)
+		want, wantErr := p.general().Solve(context.Background(), Options{})
+		got, err := p.Solve(context.Background())
+		if errors.Is(wantErr, ErrInfeasible) && errors.Is(err, ErrInfeasible) {
+			continue
+		}
+		if err != nil || wantErr != nil {
+			t.Errorf("seed %d: %v; general: %v", seed, err, wantErr)
+			continue
+		}
+		solved++
+		if math.Abs(got.Level-want.Objective) > 2e-8*(1+math.Abs(want.Objective)) {
+			t.Errorf("seed %d: level %.12g, general %.12g", seed, got.Level, want.Objective)
+		}
+		checkShares(t, seed, p, got)
+	}
+	if solved < 700 {
+		t.Errorf("only %d of 1000 had an answer to compare", solved)
+	}
+}
+
+// Two jobs on one device of each of two types, the first 3 times as fast on the second type: each has its own type and
+// the slower splits. By hand: x1 = (0, 1), x2 = (1, 0) give 3 and 1; the best least is where job 1 gives way.
+func TestMaxMinByHand(t *testing.T) {
+	p := &MaxMin{
+		Rates:    [][]float64{{1, 3}, {1, 2}},
+		Sizes:    []float64{1, 1},
+		Capacity: []float64{1, 1},
+	}
+	s, err := p.Solve(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Job 1 runs y of the time on type 2 and 1-y on type 1: 1+2y; job 2 the rest: 2(1-y)+y = 2-y. Equal at y = 1/3.
+	if want := 5.0 / 3; math.Abs(s.Level-want) > 1e-9 || math.Abs(s.X[0][1]-1.0/3) > 1e-8 {
+		t.Errorf("level %v, job 1 on type 2 %v; want %v and 1/3", s.Level, s.X[0][1], want)
+	}
+}
+
+func TestMaxMinRejects(t *testing.T) {
+	ok := func() *MaxMin {
+		return &MaxMin{Rates: [][]float64{{1}}, Sizes: []float64{1}, Capacity: []float64{1}}
+	}
+	for name, spoil := range map[string]func(*MaxMin){
+		"rate":     func(p *MaxMin) { p.Rates[0][0] = math.NaN() },
+		"size":     func(p *MaxMin) { p.Sizes[0] = 0 },
+		"capacity": func(p *MaxMin) { p.Capacity[0] = -1 },
+		"slope":    func(p *MaxMin) { p.Slope = []float64{0} },
+		"base":     func(p *MaxMin) { p.Base = []float64{math.Inf(1)} },
+		"shape":    func(p *MaxMin) { p.Capacity = nil },
+	} {
+		p := ok()
+		spoil(p)
+		if _, err := p.Solve(context.Background()); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: error %v, want ErrInvalid", name, err)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package lp
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Filled are the shares WaterFill finds.
+type Filled struct {
+	Levels []float64   // t, by job; NaN for jobs that do not grow
+	X      [][]float64 // share of its time, by job and type
+	Rounds int         // levels at which jobs stopped growing
+}
+
+// WaterFill returns the lexicographic optimum: the least level is as high as can be, given that the next least is,
+// and so on (Radunović and Le Boudec, A unified framework for max-min and min-max fairness with applications,
+// IEEE/ACM Trans. Networking 15(5), 2007). No job can have more unless one that has no more than it has less.
+//
+// All jobs rise together until prices show who cannot: at prices that are optimal for the level, a job whose next bit
+// of rate costs something would have the jobs spend more than there is, so that it stops there. Jobs that are as fast
+// as they can be stop on the way, however many they are.
+//
+// It fails as [MaxMin.Solve] does.
+func (p *MaxMin) WaterFill(ctx context.Context) (*Filled, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	w := newFilling(p)
+	for w.left > 0 {
+		if err := w.rise(ctx); err != nil {
+			return nil, err
+		}
+		w.rounds++
+	}
+	return w.filled(), nil
+}
+
+// filling is a water-filling under way.
+type filling struct {
+	now     *MaxMin   // jobs that stopped have their rate as base and the slope 0
+	growing []bool    // by job
+	level   []float64 // by job that stopped
+	top     []float64 // by job, the level at which it is as fast as it can be
+	left    int       // jobs that grow
+	x       []float64 // shares that give every job what it has so far
+	rounds  int
+}
+
+func newFilling(p *MaxMin) *filling {
+	jobs := len(p.Rates)
+	w := &filling{
+		now:     &MaxMin{Rates: p.Rates, Sizes: p.Sizes, Capacity: p.Capacity, Base: make([]float64, jobs), Slope: make([]float64, jobs)},
+		growing: make([]bool, jobs), level: make([]float64, jobs), top: make([]float64, jobs),
+	}
+	for m := range jobs {
+		w.now.Base[m], w.now.Slope[m] = p.base(m), p.slope(m)
+		w.level[m] = math.NaN()
+		if w.growing[m] = p.slope(m) > 0; w.growing[m] {
+			w.left++
+			w.top[m] = (w.now.most(m) - p.base(m)) / p.slope(m)
+		}
+	}
+	return w
+}
+
+// most returns the rate of job m where it is fastest, of the types that have devices.
+func (p *MaxMin) most(m int) float64 {
+	most := 0.0
+	for k, r := range p.Rates[m] {
+		if p.Capacity[k] > 0 {
+			most = math.Max(most, r)
+		}
+	}
+	return most
+}
+
+// rise lifts all jobs that grow until at least one of them cannot, and stops those.
+func (w *filling) rise(ctx context.Context) error {
+	c, err := w.now.solve(ctx, w.x, math.Inf(1))
+	if err != nil {
+		return err
+	}
+	s := c.shares()
+	if s.Level >= c.high*(1-maxMinAccept) && s.Level >= c.high-maxMinAccept {
+		return w.passTops(ctx, c, s)
+	}
+	w.x = flat(s.X, c.types)
+	w.stopDear(c, s.Level)
+	return nil
+}
+
+// passTops is for when jobs are stopped by their own speed before devices run out: it finds the highest level that can
+// be had if all jobs stop at their tops, and stops those whose tops are below it.
+func (w *filling) passTops(ctx context.Context, c *pricing, s *Shares) error {
+	w.x = flat(s.X, c.types)
+	tops := w.distinctTops(c.high)
+	var failed error
+	// The first is known to be feasible; find the last that is.
+	i := sort.Search(len(tops)-1, func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		x, ok, err := w.feasible(ctx, tops[i+1])
+		if err != nil {
+			failed = err
+		}
+		if ok {
+			w.x = x
+		}
+		return !ok
+	})
+	if failed != nil {
+		return failed
+	}
+	for m, grows := range w.growing {
+		if grows && w.top[m] <= tops[i] {
+			w.stop(m, w.top[m])
+		}
+	}
+	return nil
+}
+
+// distinctTops returns the tops of the jobs that grow, ascending, the first of them as given.
+func (w *filling) distinctTops(first float64) []float64 {
+	tops := []float64{math.Nextafter(first, math.Inf(1))}
+	for m, grows := range w.growing {
+		if grows && w.top[m] > first {
+			tops = append(tops, w.top[m])
+		}
+	}
+	slices.Sort(tops)
+	return slices.Compact(tops)
+}
+
+// feasible returns shares that lift every job that grows to level t, or to its top if that is lower, and whether there
+// are any.
+func (w *filling) feasible(ctx context.Context, t float64) (x []float64, ok bool, err error) {
+	types := len(w.now.Capacity)
+	ask := &MaxMin{Capacity: w.now.Capacity}
+	var who []int
+	for m := range w.growing {
+		g := w.now.Base[m]
+		if w.growing[m] {
+			g += w.now.Slope[m] * math.Min(t, w.top[m])
+		}
+		if g > 0 {
+			who = append(who, m)
+			ask.Rates, ask.Sizes, ask.Slope = append(ask.Rates, w.now.Rates[m]), append(ask.Sizes, w.now.Sizes[m]), append(ask.Slope, g)
+		}
+	}
+	if len(who) == 0 {
+		return make([]float64, len(w.growing)*types), true, nil
+	}
+	c, err := ask.solve(ctx, nil, 1)
+	if err != nil {
+		return nil, false, err
+	}
+	s := c.shares()
+	if s.Level < 1-maxMinAccept {
+		return nil, false, nil
+	}
+	x = make([]float64, len(w.growing)*types)
+	for i, m := range who {
+		copy(x[m*types:(m+1)*types], s.X[i])
+	}
+	return x, true, nil
+}
+
+// stopDear stops, at level t, the jobs whose next bit of rate costs something at the best prices; the dearest at
+// least, a ten-thousandth of it at most: what is cheaper is left to the next round, when the dear ones have stopped.
+func (w *filling) stopDear(c *pricing, t float64) {
+	cost := c.marginal(c.dualPrices(), t)
+	dearest := 0.0
+	for m, v := range cost {
+		if w.growing[m] {
+			dearest = math.Max(dearest, v)
+		}
+	}
+	for m, v := range cost {
+		if w.growing[m] && (v >= 1e-4*dearest || math.IsInf(v, 1)) {
+			w.stop(m, t)
+		}
+	}
+}
+
+// stop keeps job m at level t.
+func (w *filling) stop(m int, t float64) {
+	w.growing[m] = false
+	w.left--
+	w.level[m] = t
+	w.now.Base[m] += w.now.Slope[m] * t
+	w.now.Slope[m] = 0
+}
+
+// filled returns the result.
+func (w *filling) filled() *Filled {
+	types := len(w.now.Capacity)
+	f := &Filled{Levels: w.level, X: make([][]float64, len(w.growing)), Rounds: w.rounds}
+	for m := range f.X {
+		f.X[m] = w.x[m*types : (m+1)*types : (m+1)*types]
+	}
+	return f
+}
+
+func flat(x [][]float64, types int) []float64 {
+	v := make([]float64, 0, len(x)*types)
+	for _, row := range x {
+		v = append(v, row...)
+	}
+	return v
+}
+
+// dualPrices returns the prices of the best mixture, with those that are zero but for rounding set to zero, unless
+// that makes them prove less; then the prices that prove most.
+func (c *pricing) dualPrices() []float64 {
+	p := slices.Clone(c.dual)
+	worth := 0.0
+	for k, n := range c.capacity {
+		if p[k]*n < 1e-6 {
+			p[k] = 0
+		}
+		worth += p[k] * n
+	}
+	for k := range p {
+		p[k] /= worth
+	}
+	best := c.points[c.best]
+	c.hulls(p)
+	if c.root() <= best.t+maxMinAccept*math.Max(1, math.Abs(best.t)) {
+		return p
+	}
+	return best.prices
+}
+
+// marginal returns what the next bit of level above t costs each job at prices p, +Inf for those at their top.
+func (c *pricing) marginal(p []float64, t float64) []float64 {
+	c.hulls(p)
+	cost := make([]float64, c.jobs)
+	for m, b := range c.slope {
+		at := m * (c.types + 1)
+		last := at + int(c.corners[m]) - 1
+		g := c.base[m] + b*t
+		i := at
+		for i < last && c.rate[i+1] <= g+1e-9*math.Abs(g) {
+			i++
+		}
+		switch {
+		case b == 0:
+		case g < 0: // its first bits are free
+		case i == last:
+			cost[m] = math.Inf(1)
+		default:
+			cost[m] = b * (c.cost[i+1] - c.cost[i]) / (c.rate[i+1] - c.rate[i])
+		}
+	}
+	return cost
+}
