@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
 )
 
 // MaxMin shares devices of a few types among many jobs so that the least satisfied is as well off as can be:
@@ -136,14 +134,15 @@ type pricing struct {
 	enough      float64 // level at which to stop
 	low, high   float64 // t is between: below low nothing that grows asks for anything, at high some job is at its best
 
-	// Hulls at the present prices: corners of job m are at m*(types+1), the origin first.
+	// Hulls at prices at: corners of job m are at m*(types+1), the origin first.
+	at      []float64
 	corners []int32 // how many, by job
 	rate    []float64
 	cost    []float64
 	on      []int32 // type of the corner
 
 	points []pricePoint
-	mix    []float64 // weight of each point in the best answer
+	mix    *mixture  // the best answer
 	lower  float64   // value of the best answer
 	best   int       // point whose t, the lowest, bounds the optimum
 	dual   []float64 // prices of the best answer, p'N = 1
@@ -276,6 +275,7 @@ func (c *pricing) try(p []float64) {
 
 // hulls finds the cheapest way to every rate of every job.
 func (c *pricing) hulls(p []float64) {
+	c.at = p
 	for m := range c.jobs {
 		at := m * (c.types + 1)
 		rate, cost, on := c.rate[at:at+c.types+1], c.cost[at:at+c.types+1], c.on[at:at+c.types+1]
@@ -328,27 +328,32 @@ func (c *pricing) spent(t float64) (cost, slope float64) {
 	return cost, slope
 }
 
-// root returns the level at which the jobs spend 1, or the highest that every job alone can reach if that is less.
-// What they spend is convex, so that Newton's method comes down to the root from above and ends at it.
+// root returns the highest level at which the jobs spend 1, or the highest that every job alone can reach if that is
+// less. If what does not grow spends more than 1, by rounding, that is the budget. What jobs spend is convex in the
+// level, so that Newton's method comes down from above and ends at the root.
 func (c *pricing) root() float64 {
+	budget, _ := c.spent(c.low)
+	budget = math.Max(1, budget) * (1 + 4e-16)
 	t := c.high
 	if c.best >= 0 {
 		t = c.points[c.best].t
 	}
-	for range 100 {
-		cost, slope := c.spent(t)
-		if math.Abs(cost-1) <= 4e-16 || cost < 1 && t == c.high {
-			break
-		}
-		if slope <= 0 { // what they ask for here is free
+	cost, slope := c.spent(t)
+	if cost <= budget { // left of the root: a step of Newton's leads to the right of it
+		if slope <= 0 {
 			t = c.high
-			continue
+		} else {
+			t = math.Min(c.high, t+(budget-cost)/slope)
 		}
-		next := math.Min(c.high, math.Max(c.low, t-(cost-1)/slope))
-		if next == t || cost > 1 && next > t {
+		cost, slope = c.spent(t)
+	}
+	for cost > budget {
+		next := math.Max(c.low, t-(cost-budget)/slope)
+		if !(next < t) {
 			break
 		}
 		t = next
+		cost, slope = c.spent(t)
 	}
 	return t
 }
@@ -384,7 +389,7 @@ func (c *pricing) improve(ctx context.Context) error {
 			return fmt.Errorf("lp: stopped after %d price vectors: %w", len(c.points), err)
 		}
 		before := c.lower
-		if err := c.combine(ctx); err != nil {
+		if err := c.combine(); err != nil {
 			return err
 		}
 		if c.done(before) {
@@ -421,74 +426,71 @@ func (c *pricing) gap() float64 {
 	return math.Max(0, c.points[c.best].t-c.lower) / math.Max(1, math.Abs(c.lower))
 }
 
-// combine finds the best mixture of the points so far:
-//
-//	maximise Σ_i w_i t_i  subject to  Σ_i w_i (use_ik - N_k) / N_k <= 0 by type,  Σ_i w_i = 1,  w >= 0
-func (c *pricing) combine(ctx context.Context) error {
-	f := &form{a: &sparse.Matrix{Rows: c.types + 1, Ptr: []int{0}}}
-	for _, p := range c.points {
+// combine finds the best mixture of the points so far, and its prices.
+func (c *pricing) combine() error {
+	for i := c.mixed(); i < len(c.points); i++ {
+		p := c.points[i]
+		v := make([]float64, c.types)
 		for k, n := range c.capacity {
-			if n > 0 && p.use[k] != n {
-				f.a.Idx = append(f.a.Idx, k)
-				f.a.Val = append(f.a.Val, (p.use[k]-n)/n)
+			if n > 0 {
+				v[k] = (p.use[k] - n) / n
+			}
+			if math.Abs(v[k]) < 1e-12 {
+				v[k] = 0 // rounding
 			}
 		}
-		f.a.Idx = append(f.a.Idx, c.types)
-		f.a.Val = append(f.a.Val, 1)
-		f.a.Ptr = append(f.a.Ptr, len(f.a.Idx))
-		f.a.Cols++
-		f.c = append(f.c, -p.t)
-		f.l = append(f.l, 0)
-		f.u = append(f.u, math.Inf(1))
+		if c.mix == nil {
+			c.mix = newMixture(p.t, v)
+			continue
+		}
+		c.mix.add(p.t, v)
 	}
-	for range c.capacity {
-		f.lr = append(f.lr, math.Inf(-1))
-		f.ur = append(f.ur, 0)
+	if !c.mix.solve() {
+		return &NumericalError{Residuals: Residuals{Gap: c.gap()}, Tolerance: maxMinAccept, Iterations: len(c.points)}
 	}
-	f.lr, f.ur = append(f.lr, 1), append(f.ur, 1)
-	out, err := f.solve(ctx, Options{})
-	if err != nil {
-		return err
+	c.lower = c.mix.price[c.types]
+	if c.dual = c.normalize(c.mix.price); c.dual == nil {
+		c.dual = c.points[c.best].prices
 	}
-	if out.status != optimal {
-		return &NumericalError{Residuals: out.residuals, Tolerance: maxMinAccept, Iterations: out.iterations}
-	}
-	c.take(out)
 	return nil
 }
 
-// take keeps the mixture and its prices.
-func (c *pricing) take(out outcome) {
-	lower := 0.0
-	for i, w := range out.x {
-		lower += w * c.points[i].t
+// mixed returns how many points the mixture has seen.
+func (c *pricing) mixed() int {
+	if c.mix == nil {
+		return 0
 	}
-	c.mix, c.lower = out.x, lower
-	c.dual = make([]float64, c.types)
+	return len(c.mix.t)
+}
+
+// normalize returns the duals of the types' rows, in parts of their devices, as prices with p'N = 1; nil if all are
+// zero.
+func (c *pricing) normalize(dual []float64) []float64 {
 	total := 0.0
 	for k, n := range c.capacity {
 		if n > 0 {
-			c.dual[k] = math.Max(0, -out.y[k])
-			total += c.dual[k]
+			total += math.Max(0, dual[k])
 		}
 	}
+	if total == 0 {
+		return nil
+	}
+	p := make([]float64, c.types)
 	for k, n := range c.capacity {
-		switch {
-		case n == 0:
-		case total > 0:
-			c.dual[k] /= total * n
-		default:
-			c.dual[k] = c.points[c.best].prices[k]
+		if n > 0 {
+			p[k] = math.Max(0, dual[k]) / (total * n)
 		}
 	}
+	return p
 }
 
 // shares returns the mixture, cut to what there is.
 func (c *pricing) shares() *Shares {
 	x := make([]float64, c.jobs*c.types)
-	for i, p := range c.points {
-		w := c.mix[i]
-		if w < 1e-13 {
+	weights := c.mix.weights()
+	for i, p := range c.points[:len(weights)] {
+		w := weights[i]
+		if w == 0 {
 			continue
 		}
 		if p.prices == nil {
@@ -559,4 +561,28 @@ func (c *pricing) level(x []float64) float64 {
 		least = math.Min(least, (rate-c.base[m])/b)
 	}
 	return least
+}
+
+// general states p as a linear programme: t first, then the shares by job and type; for each job the row of its rate
+// and that of its time, then the rows of the types.
+func (p *MaxMin) general() *Problem {
+	q := New(Maximize)
+	t := q.Var("t", -Inf, Inf, 1)
+	used := make([][]Term, len(p.Capacity))
+	for m, rates := range p.Rates {
+		rate := []Term{{t, -p.slope(m)}}
+		var time []Term
+		for k, v := range rates {
+			x := q.Var("", 0, Inf, 0)
+			rate = append(rate, Term{x, v})
+			time = append(time, Term{x, 1})
+			used[k] = append(used[k], Term{x, p.Sizes[m]})
+		}
+		q.AtLeast("", p.base(m), rate...)
+		q.AtMost("", 1, time...)
+	}
+	for k, n := range p.Capacity {
+		q.AtMost("", n, used[k]...)
+	}
+	return q
 }

@@ -2,6 +2,7 @@ package lp
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -22,7 +23,7 @@ type Filled struct {
 // of rate costs something would have the jobs spend more than there is, so that it stops there. Jobs that are as fast
 // as they can be stop on the way, however many they are.
 //
-// It fails as [MaxMin.Solve] does.
+// Levels are exact to about 1e-7. It fails as [MaxMin.Solve] does.
 func (p *MaxMin) WaterFill(ctx context.Context) (*Filled, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ type filling struct {
 func newFilling(p *MaxMin) *filling {
 	jobs := len(p.Rates)
 	w := &filling{
-		now:     &MaxMin{Rates: p.Rates, Sizes: p.Sizes, Capacity: p.Capacity, Base: make([]float64, jobs), Slope: make([]float64, jobs)},
+		now:     &MaxMin{Rates: slices.Clone(p.Rates), Sizes: p.Sizes, Capacity: p.Capacity, Base: make([]float64, jobs), Slope: make([]float64, jobs)},
 		growing: make([]bool, jobs), level: make([]float64, jobs), top: make([]float64, jobs),
 	}
 	for m := range jobs {
@@ -78,23 +79,49 @@ func (p *MaxMin) most(m int) float64 {
 
 // rise lifts all jobs that grow until at least one of them cannot, and stops those.
 func (w *filling) rise(ctx context.Context) error {
-	c, err := w.now.solve(ctx, w.x, math.Inf(1))
+	c, t, prices, err := w.highest(ctx)
 	if err != nil {
 		return err
 	}
-	s := c.shares()
-	if s.Level >= c.high*(1-maxMinAccept) && s.Level >= c.high-maxMinAccept {
-		return w.passTops(ctx, c, s)
+	if t >= c.high*(1-maxMinAccept) && t >= c.high-maxMinAccept {
+		return w.passTops(ctx, c)
 	}
-	w.x = flat(s.X, c.types)
-	w.stopDear(c, s.Level)
-	return nil
+	return w.stopDear(c, t, prices)
+}
+
+// highest returns the highest level all jobs that grow can have together, and the prices that prove it; x becomes
+// shares that give it. Once jobs have stopped there is little room left around their rates, in which points from
+// prices mix badly, so that from then on the linear programme is solved as such.
+func (w *filling) highest(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
+	if w.rounds == 0 {
+		c, err = w.now.solve(ctx, nil, math.Inf(1))
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		s := c.shares()
+		w.x = flat(s.X, c.types)
+		return c, s.Level, c.dualPrices(), nil
+	}
+	c = newPricing(w.now)
+	q := w.now.general()
+	s, err := q.Solve(ctx, Options{})
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-filling", err, w.rounds+1)
+	}
+	w.x = s.X[1:]
+	dual := s.Duals[2*c.jobs:]
+	for k, n := range c.capacity {
+		dual[k] *= n
+	}
+	if prices = c.normalize(dual); prices == nil {
+		return c, c.high, nil, nil
+	}
+	return c, s.X[0], c.clean(prices), nil
 }
 
 // passTops is for when jobs are stopped by their own speed before devices run out: it finds the highest level that can
 // be had if all jobs stop at their tops, and stops those whose tops are below it.
-func (w *filling) passTops(ctx context.Context, c *pricing, s *Shares) error {
-	w.x = flat(s.X, c.types)
+func (w *filling) passTops(ctx context.Context, c *pricing) error {
 	tops := w.distinctTops(c.high)
 	var failed error
 	// The first is known to be feasible; find the last that is.
@@ -117,9 +144,20 @@ func (w *filling) passTops(ctx context.Context, c *pricing, s *Shares) error {
 	for m, grows := range w.growing {
 		if grows && w.top[m] <= tops[i] {
 			w.stop(m, w.top[m])
+			w.keepOn(m, w.fastest(m))
 		}
 	}
 	return nil
+}
+
+// fastest returns the types on which job m is as fast as it can be.
+func (w *filling) fastest(m int) []bool {
+	on := make([]bool, len(w.now.Capacity))
+	most := w.now.most(m)
+	for k, r := range w.now.Rates[m] {
+		on[k] = r >= most*(1-maxMinAccept)
+	}
+	return on
 }
 
 // distinctTops returns the tops of the jobs that grow, ascending, the first of them as given.
@@ -168,22 +206,73 @@ func (w *filling) feasible(ctx context.Context, t float64) (x []float64, ok bool
 	return x, true, nil
 }
 
-// stopDear stops, at level t, the jobs whose next bit of rate costs something at the best prices; the dearest at
-// least, a ten-thousandth of it at most: what is cheaper is left to the next round, when the dear ones have stopped.
-func (w *filling) stopDear(c *pricing, t float64) {
-	cost := c.marginal(c.dualPrices(), t)
-	dearest := 0.0
-	for m, v := range cost {
-		if w.growing[m] {
-			dearest = math.Max(dearest, v)
-		}
-	}
-	for m, v := range cost {
-		if w.growing[m] && (v >= 1e-4*dearest || math.IsInf(v, 1)) {
+// stopDear stops, at level t, the jobs whose next bit of rate costs something at the best prices. What has a price is
+// wholly theirs from then on: whatever the others used of it would have to be paid for, and all is spent.
+func (w *filling) stopDear(c *pricing, t float64, prices []float64) error {
+	stopped := false
+	for m, v := range c.marginal(prices, t) {
+		if w.growing[m] && v > 0 {
 			w.stop(m, t)
+			stopped = true
 		}
 	}
+	if !stopped {
+		return fmt.Errorf("lp: %w: no job has to stop at level %g of a water-filling", ErrNumerical, t)
+	}
+	for m, grows := range w.growing {
+		if grows {
+			w.keepOff(m, prices)
+		} else if w.now.Base[m] > 0 {
+			w.keepOn(m, c.tight(m, w.now.Base[m]/(1-fillMargin)))
+		}
+	}
+	return nil
 }
+
+// keepOn keeps job m on the types given.
+func (w *filling) keepOn(m int, types []bool) {
+	rates := slices.Clone(w.now.Rates[m])
+	for k, on := range types {
+		if !on {
+			rates[k] = 0
+		}
+	}
+	w.now.Rates[m] = rates
+}
+
+// tight returns the types on which the rate g is cheapest for job m at the prices of the last hulls, alone or together
+// with others: those on the line that carries the hull there. No optimum uses another.
+func (c *pricing) tight(m int, g float64) []bool {
+	on := make([]bool, c.types)
+	if c.corners[m] < 2 {
+		return on
+	}
+	i := c.edge(m, g)
+	slope := (c.cost[i] - c.cost[i-1]) / (c.rate[i] - c.rate[i-1])
+	for k := range on {
+		r := c.rates[m*c.types+k]
+		line := c.cost[i-1] + slope*(r-c.rate[i-1])
+		price := c.sizes[m] * c.at[k]
+		on[k] = r > 0 && price <= line+1e-7*(price+math.Abs(line))+1e-12
+	}
+	return on
+}
+
+// keepOff keeps job m off the types that have a price.
+func (w *filling) keepOff(m int, prices []float64) {
+	rates := slices.Clone(w.now.Rates[m])
+	for k, p := range prices {
+		if p > 0 {
+			rates[k] = 0
+		}
+	}
+	w.now.Rates[m] = rates
+	w.top[m] = (w.now.most(m) - w.now.Base[m]) / w.now.Slope[m]
+}
+
+// fillMargin is the part of its rate that a job that stopped may lose to those that go on. Without it, rounding would
+// leave them nothing to start from.
+const fillMargin = 1e-7
 
 // stop keeps job m at level t.
 func (w *filling) stop(m int, t float64) {
@@ -191,6 +280,7 @@ func (w *filling) stop(m int, t float64) {
 	w.left--
 	w.level[m] = t
 	w.now.Base[m] += w.now.Slope[m] * t
+	w.now.Base[m] -= fillMargin * math.Abs(w.now.Base[m])
 	w.now.Slope[m] = 0
 }
 
@@ -215,7 +305,18 @@ func flat(x [][]float64, types int) []float64 {
 // dualPrices returns the prices of the best mixture, with those that are zero but for rounding set to zero, unless
 // that makes them prove less; then the prices that prove most.
 func (c *pricing) dualPrices() []float64 {
-	p := slices.Clone(c.dual)
+	p := c.clean(c.dual)
+	best := c.points[c.best]
+	c.hulls(p)
+	if c.root() <= best.t+maxMinAccept*math.Max(1, math.Abs(best.t)) {
+		return p
+	}
+	return best.prices
+}
+
+// clean returns prices p without those that are zero but for rounding.
+func (c *pricing) clean(p []float64) []float64 {
+	p = slices.Clone(p)
 	worth := 0.0
 	for k, n := range c.capacity {
 		if p[k]*n < 1e-6 {
@@ -226,12 +327,7 @@ func (c *pricing) dualPrices() []float64 {
 	for k := range p {
 		p[k] /= worth
 	}
-	best := c.points[c.best]
-	c.hulls(p)
-	if c.root() <= best.t+maxMinAccept*math.Max(1, math.Abs(best.t)) {
-		return p
-	}
-	return best.prices
+	return p
 }
 
 // marginal returns what the next bit of level above t costs each job at prices p, +Inf for those at their top.

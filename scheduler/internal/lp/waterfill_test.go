@@ -62,7 +62,7 @@ func TestWaterFillAgreesWithOneByOne(t *testing.T) {
 	compared, rounds := 0, 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		p := randomMaxMin(r, seed%2 == 0)
+		p := randomMaxMin(r, seed%2 == 0, 0.5)
 		got, err := p.WaterFill(context.Background())
 		want, wantErr := levelsOneByOne(t, p)
 		if errors.Is(err, ErrInfeasible) && errors.Is(wantErr, ErrInfeasible) {
