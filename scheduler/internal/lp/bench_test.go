@@ -5,8 +5,27 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"syscall"
 	"testing"
+	"time"
 )
+
+// reportCPU adds what an operation takes of the processor, which other programs on the machine do not change much.
+// It is called before the loop and what it returns after it.
+func reportCPU(b *testing.B) (done func()) {
+	start := cpuTime(b)
+	return func() {
+		b.ReportMetric(float64((cpuTime(b)-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	}
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // cluster is an invented cluster: rates[m][k] of job m on type k relative to its fair share, gangs[m] devices each,
 // capacity[k] devices of type k, in all an eighth of what the jobs ask for, so that all types are scarce.
@@ -68,6 +87,7 @@ func BenchmarkSolve(b *testing.B) {
 		b.Run(fmt.Sprintf("jobs=%d/types=%d", size.jobs, size.types), func(b *testing.B) {
 			c := invented(1, size.jobs, size.types)
 			iterations := 0
+			done := reportCPU(b)
 			for b.Loop() {
 				p, _ := c.maxMin()
 				s, err := p.Solve(context.Background(), Options{})
@@ -76,6 +96,7 @@ func BenchmarkSolve(b *testing.B) {
 				}
 				iterations = s.Iterations
 			}
+			done()
 			b.ReportMetric(float64(iterations), "iterations")
 		})
 	}
@@ -86,6 +107,7 @@ func BenchmarkMaxMin(b *testing.B) {
 		b.Run(fmt.Sprintf("jobs=%d/types=%d", size.jobs, size.types), func(b *testing.B) {
 			c := invented(1, size.jobs, size.types).scaled()
 			points := 0
+			done := reportCPU(b)
 			for b.Loop() {
 				s, err := c.Solve(context.Background())
 				if err != nil {
@@ -93,6 +115,7 @@ func BenchmarkMaxMin(b *testing.B) {
 				}
 				points = s.Points
 			}
+			done()
 			b.ReportMetric(float64(points), "points")
 		})
 	}

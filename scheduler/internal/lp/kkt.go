@@ -43,10 +43,10 @@ type fixedEntry struct {
 }
 
 const (
-	rowShift  = 1e-13 // added to the diagonal of rows, relative to it or 1
-	keptShift = 1e-8  // taken from the diagonal of kept columns and added to that of their rows: its square is a digit
+	rowShift  = 1e-15 // added to the diagonal of rows, relative to it or 1
+	keptShift = 1e-8 // taken from the diagonal of kept columns and added to that of their rows: its square is a digit
 	minDense  = 24    // columns with fewer entries are never dense
-	refineFor = 4     // steps of iterative refinement at most
+	refineFor = 4 // steps of iterative refinement at most
 	refineTo  = 1e-13 // residual at which refinement ends, relative to the right side
 )
 
@@ -211,7 +211,7 @@ func (k *kkt) solve(dx, dy, r1, r2 []float64) {
 	last := math.Inf(1)
 	for range refineFor {
 		res := k.residual(dx, dy, r1, r2)
-		if res <= goal || res >= last/2 {
+		if res <= goal || res >= last*0.9 {
 			break
 		}
 		last = res

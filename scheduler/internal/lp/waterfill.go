@@ -83,7 +83,7 @@ func (w *filling) rise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t >= c.high*(1-maxMinAccept) && t >= c.high-maxMinAccept {
+	if t >= c.high-maxMinAccept*math.Max(1, math.Abs(c.high)) {
 		return w.passTops(ctx, c)
 	}
 	return w.stopDear(c, t, prices)
@@ -104,11 +104,12 @@ func (w *filling) highest(ctx context.Context) (c *pricing, t float64, prices []
 	}
 	c = newPricing(w.now)
 	q := w.now.general()
-	s, err := q.Solve(ctx, Options{})
+	s, err := q.Solve(ctx, Options{Tolerance: fillMargin})
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-filling", err, w.rounds+1)
 	}
 	w.x = s.X[1:]
+	c.fit(w.x)
 	dual := s.Duals[2*c.jobs:]
 	for k, n := range c.capacity {
 		dual[k] *= n
@@ -183,7 +184,7 @@ func (w *filling) feasible(ctx context.Context, t float64) (x []float64, ok bool
 		if w.growing[m] {
 			g += w.now.Slope[m] * math.Min(t, w.top[m])
 		}
-		if g > 0 {
+		if g > 1e-12*math.Abs(w.now.Base[m]) {
 			who = append(who, m)
 			ask.Rates, ask.Sizes, ask.Slope = append(ask.Rates, w.now.Rates[m]), append(ask.Sizes, w.now.Sizes[m]), append(ask.Slope, g)
 		}
@@ -279,8 +280,12 @@ func (w *filling) stop(m int, t float64) {
 	w.growing[m] = false
 	w.left--
 	w.level[m] = t
-	w.now.Base[m] += w.now.Slope[m] * t
-	w.now.Base[m] -= fillMargin * math.Abs(w.now.Base[m])
+	rise := w.now.Slope[m] * t
+	if rate := w.now.Base[m] + rise; rate > 1e-12*math.Abs(rise) {
+		w.now.Base[m] = rate * (1 - fillMargin)
+	} else { // nothing, but for rounding
+		w.now.Base[m] = 0
+	}
 	w.now.Slope[m] = 0
 }
 

@@ -121,7 +121,7 @@ func (f *LDL) analyze() {
 }
 
 // tinyPivot is where a pivot counts as zero, relative to the diagonal it came from.
-const tinyPivot = 1e-13
+const tinyPivot = 1e-15
 
 // hugePivot replaces a zero pivot, so that its unknown becomes zero: the row depends on those before it.
 const hugePivot = 1e100
