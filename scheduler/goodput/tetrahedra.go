@@ -14,6 +14,8 @@ type tetrahedra struct {
 type cell struct {
 	corners [4]int
 	inverse [3][3]float64
+
+	least, most [2]float64 // of the corners' nodes and replicas
 }
 
 // flat is the six-fold volume below which a tetrahedron is left out, as it says
@@ -49,7 +51,13 @@ func (t *tetrahedra) edge(a, b int) [3]float64 {
 
 // cell returns the tetrahedron with these corners, false if it is flat.
 func (t *tetrahedra) cell(corners [4]int) (cell, bool) {
-	c := cell{corners: corners}
+	o := &t.points[corners[0]]
+	c := cell{corners: corners, least: [2]float64{o.nodes, o.replicas}, most: [2]float64{o.nodes, o.replicas}}
+	for _, k := range corners[1:] {
+		p := &t.points[k]
+		c.least = [2]float64{min(c.least[0], p.nodes), min(c.least[1], p.replicas)}
+		c.most = [2]float64{max(c.most[0], p.nodes), max(c.most[1], p.replicas)}
+	}
 	u, v, w := t.edge(corners[0], corners[1]), t.edge(corners[0], corners[2]), t.edge(corners[0], corners[3])
 	vw, wu, uv := cross(v, w), cross(w, u), cross(u, v)
 	det := dot(u, vw)
@@ -75,6 +83,9 @@ const onFace = 1e-9
 func (t *tetrahedra) at(nodes, replicas, local float64) (timing, bool) {
 	for i := range t.cells {
 		c := &t.cells[i]
+		if nodes < c.least[0] || nodes > c.most[0] || replicas < c.least[1] || replicas > c.most[1] {
+			continue
+		}
 		o := &t.points[c.corners[0]]
 		x := [3]float64{nodes - o.nodes, replicas - o.replicas, local - o.local}
 		share := [4]float64{1, dot(c.inverse[0], x), dot(c.inverse[1], x), dot(c.inverse[2], x)}

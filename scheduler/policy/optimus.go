@@ -27,7 +27,7 @@ func newOptimus(d Deps) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &optimus{belief: newBelief(d), interval: max(interval, leastWake), anywhere: d.Quirks.ByCount, next: d.Quirks.NextReplica}
+	o := &optimus{belief: newBelief(d), known: map[*curve][][]size{}, interval: max(interval, leastWake), anywhere: d.Quirks.ByCount, next: d.Quirks.NextReplica}
 	if d.Quirks.EveryRound {
 		o.interval = leastWake
 	}
@@ -45,6 +45,7 @@ func newOptimus(d Deps) (scheduler.Policy, error) {
 // submitted, in their turn. Nothing else is known to it.
 type optimus struct {
 	belief   *belief
+	known    map[*curve][][]size // by group
 	interval time.Duration
 	anywhere bool // any free devices will do, compat.Quirks.ByCount
 	next     bool // only the next size counts, compat.Quirks.NextReplica
@@ -121,8 +122,7 @@ func (p *optimus) begin(ctx context.Context, s *scheduler.Snapshot, j *scheduler
 		return nil, err
 	}
 	best := &grower{JobState: j, group: -1}
-	for gi := range s.Cluster.Groups {
-		sizes := p.sizes(cv, gi, &s.Cluster.Groups[gi])
+	for gi, sizes := range p.sizes(cv, &s.Cluster) {
 		if len(sizes) == 0 || sizes[0].devices > left[gi] {
 			continue
 		}
@@ -163,28 +163,33 @@ func (p *optimus) rigid(s *scheduler.Snapshot, j *scheduler.JobState, nodes, lef
 	return -1
 }
 
-// sizes returns what a curve says of a group. Where any devices will do, steps are
-// believed to take as long as packed.
-func (p *optimus) sizes(cv *curve, group int, g *spec.NodeGroup) []size {
-	var out []size
+// sizes returns what a curve says of each group.
+func (p *optimus) sizes(cv *curve, c *spec.Cluster) [][]size {
+	if out, ok := p.known[cv]; ok {
+		return out
+	}
+	out := make([][]size, len(c.Groups))
 	for i := 0; i < len(cv.options); {
-		k := i
-		for k < len(cv.options) && cv.options[k].group == cv.options[i].group && cv.options[k].devices == cv.options[i].devices {
+		group, devices, k := cv.options[i].group, cv.options[i].devices, i
+		for k < len(cv.options) && cv.options[k].group == group && cv.options[k].devices == devices {
 			k++
 		}
-		options := cv.options[i:k]
+		out[group] = append(out[group], p.size(cv.options[i:k], c.Groups[group].Devices))
 		i = k
-		if options[0].group != group {
-			continue
-		}
-		o := options[0]
-		if p.anywhere {
-			at := slices.IndexFunc(options, func(o option) bool { return o.shape == spec.Packed(o.devices, g.Devices) })
-			o = options[max(at, 0)]
-		}
-		out = append(out, size{o.devices, 1 / o.rate, options})
 	}
+	p.known[cv] = out
 	return out
+}
+
+// size is what options on equally many devices are. Where any devices will do,
+// steps are believed to take as long as packed.
+func (p *optimus) size(options []option, perNode int) size {
+	o := options[0]
+	if p.anywhere {
+		packed := spec.Packed(o.devices, perNode)
+		o = options[max(slices.IndexFunc(options, func(o option) bool { return o.shape == packed }), 0)]
+	}
+	return size{o.devices, 1 / o.rate, options}
 }
 
 // grow gives what is left to whom it is worth most, until it is worth nothing to
