@@ -25,6 +25,9 @@ func (e *engine) submit() (bool, error) {
 	first := e.next
 	for ; e.next < len(e.result.Jobs) && e.seen(&e.result.Jobs[e.next].Job) <= e.now; e.next++ {
 		r := &e.result.Jobs[e.next]
+		if e.byOrder[e.next] != nil {
+			continue // since before the run began
+		}
 		if why := e.unfit(&r.Job); why != "" {
 			e.reject(r, why)
 			continue

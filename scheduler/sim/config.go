@@ -31,6 +31,8 @@ type Config struct {
 	CheckpointEvery time.Duration
 	Speeds          Speeds   // of the nodes; nil = as the truth says
 	Failures        Failures // of the nodes; nil = none
+	// Resume is the state to go on from; nil = nothing happened yet.
+	Resume *Resume
 	// Score tells which jobs the run is about: it ends when they are done. nil =
 	// every job.
 	Score func(spec.JobID) bool
@@ -75,6 +77,9 @@ func (c Config) Validate() error {
 	}
 	if c.Quirks.Ticks && c.Round == 0 {
 		return errors.New("sim: quirk ticks needs a round")
+	}
+	if r := c.Resume; r != nil && (r.At < 0 || r.At > defaultHorizon || c.Quirks.Barrier) {
+		return fmt.Errorf("sim: going on from %v, want 0..%v, and no quirk barrier", r.At, defaultHorizon)
 	}
 	if c.Quirks.Barrier && c.Round == 0 {
 		return errors.New("sim: quirk barrier needs a round")

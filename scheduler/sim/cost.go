@@ -174,13 +174,14 @@ func (e *engine) startCost(j *job, to *scheduler.Grant) time.Duration {
 	return bounded(e.Costs.Start(s))
 }
 
-// course returns how j, which was advanced to now, will get on with g.
-func (e *engine) course(j *job, g *scheduler.Grant, stages []Stage) course {
+// course returns how j, which was advanced to now, will get on with g when it
+// begins to train at a time.
+func (e *engine) course(j *job, g *scheduler.Grant, stages []Stage, begin time.Duration) course {
 	c := course{stages: stages, whole: e.Quirks.WholeSeconds, speed: e.gang(g), every: e.CheckpointEvery}
 	if c.every > 0 && e.Costs != nil {
 		c.write = bounded(e.Costs.Checkpoint(j.state.Job, g))
 	}
-	return c.start(e.now, e.now+e.startCost(j, g), j.state.Done)
+	return c.start(e.now, begin, j.state.Done)
 }
 
 func bounded(d time.Duration) time.Duration { return min(max(d, 0), never) }

@@ -2,7 +2,8 @@
 //
 // Start with config.go (what a run is given), engine.go (the event loop),
 // target.go (how a decision is checked and carried out) and truth.go (how fast
-// jobs really run). result.go is what comes out.
+// jobs really run). result.go is what comes out,
+// resume.go how a run goes on from a state somebody knows.
 //
 // The engine is a discrete-event simulation: time jumps from one arrival,
 // completion or wake-up to the next, and progress between them is computed, not

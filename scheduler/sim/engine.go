@@ -103,6 +103,11 @@ func records(c Config) []JobRecord {
 }
 
 func (e *engine) run(ctx context.Context) error {
+	if e.Resume != nil {
+		if err := e.resume(ctx); err != nil {
+			return err
+		}
+	}
 	for e.scored > 0 {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("sim: %s stopped at %v: %w", e.PolicyName, e.now, err)

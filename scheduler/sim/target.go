@@ -208,18 +208,28 @@ func (e *engine) start(ctx context.Context, s step, why string) error {
 		j.state.Restarts++
 		e.drop(j)
 	}
+	e.push(j, e.hold(j, g, e.course(j, g, stages, e.now+e.startCost(j, g))))
+	e.observe(event, j.state.Job, g, why)
+	return nil
+}
+
+// hold gives j devices, and returns when it will be done.
+func (e *engine) hold(j *job, g *scheduler.Grant, c course) time.Duration {
 	j.place = len(e.holding)
 	e.holding = append(e.holding, j)
-	exact := j.hold(e.now, g, e.course(j, g, stages))
+	exact := j.hold(e.now, g, c)
+	j.state.StartCost = e.startCost(j, nil)
+	e.held += j.devices
+	return exact
+}
+
+// push makes the end of j, exactly then, an event.
+func (e *engine) push(j *job, exact time.Duration) {
 	done := e.noticed(exact, j.ends)
 	if e.Quirks.LateEnds {
 		j.ends = done
 	}
-	j.state.StartCost = e.startCost(j, nil)
-	e.held += j.devices
 	e.queue.push(jobDone(j, done))
-	e.observe(event, j.state.Job, g, why)
-	return nil
 }
 
 // stages asks the truth how fast j runs on g.

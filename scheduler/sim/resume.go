@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Resume is where a run goes on from, instead of an idle cluster at time 0: a
+// present somebody knows, be it another run's or a real cluster's.
+type Resume struct {
+	At time.Duration
+	// Jobs are inside: with what they did and hold, as a snapshot has them. Each is
+	// one of Config.Jobs, submitted by then, and has Done+Remaining steps in all,
+	// whatever the truth says. Those of Config.Jobs that are submitted by then and not
+	// among them wait outside for admission.
+	Jobs []scheduler.JobState
+}
+
+// resume makes the state of Resume the present, and carries out what happens at
+// that moment: the policy is asked.
+func (e *engine) resume(ctx context.Context) error {
+	e.now = e.Resume.At
+	records := make(map[spec.JobID]int, len(e.result.Jobs))
+	for i := range e.result.Jobs {
+		records[e.result.Jobs[i].Job.ID] = i
+	}
+	var grants []scheduler.Change
+	for i := range e.Resume.Jobs {
+		s := &e.Resume.Jobs[i]
+		record, ok := records[s.Job.ID]
+		if !ok || e.byID[s.Job.ID] != nil || e.seen(&e.result.Jobs[record].Job) > e.now {
+			return fmt.Errorf("sim: job %s is inside at %v, want one of the jobs of the run, submitted by then, once", s.Job.ID, e.now)
+		}
+		if !finitePositive(s.Remaining) || !(s.Done >= 0) {
+			return fmt.Errorf("sim: job %s is inside at %v with %g steps done and %g to go", s.Job.ID, e.now, s.Done, s.Remaining)
+		}
+		j := e.reenter(record, *s)
+		if s.Grant != nil {
+			if err := e.checkGrant(s.Job, s.Grant); err != nil {
+				return fmt.Errorf("sim: at %v: %w", e.now, err)
+			}
+			grants = append(grants, scheduler.Change{Job: &j.state, To: s.Grant})
+		}
+	}
+	if err := e.ledger.Apply(grants); err != nil {
+		return fmt.Errorf("sim: at %v: %w", e.now, err)
+	}
+	for i := range e.Resume.Jobs {
+		if s := &e.Resume.Jobs[i]; s.Grant != nil {
+			if err := e.holdOn(ctx, e.byID[s.Job.ID], s); err != nil {
+				return err
+			}
+		}
+	}
+	return e.instant(ctx)
+}
+
+// reenter puts a job inside in the state s, but for what it holds.
+func (e *engine) reenter(record int, s scheduler.JobState) *job {
+	r := &e.result.Jobs[record]
+	j := &job{scored: r.Scored, work: s.Done + s.Remaining, from: e.now, attained: s.Attained, last: s.Grant}
+	s.Job, s.Order, s.Phase, s.Grant = &r.Job, record, scheduler.Waiting, nil
+	j.state = s
+	e.byID[r.Job.ID], e.byOrder[record] = j, j
+	e.ledger.Enter(&j.state)
+	return j
+}
+
+// holdOn lets a job hold what s does, which it has held since before now.
+func (e *engine) holdOn(ctx context.Context, j *job, s *scheduler.JobState) error {
+	group := &e.Cluster.Groups[e.groups[s.Grant.Slots[0].Node]]
+	stages, err := e.stages(ctx, j, s.Grant, group)
+	if err != nil {
+		return fmt.Errorf("sim: at %v: job %s (%s), plan %s on %s: %w", e.now, s.Job.ID, s.Job.Model.Name, s.Grant.Plan, s.Grant.Shape.Devices, err)
+	}
+	exact := e.hold(j, s.Grant, e.course(j, s.Grant, stages, max(s.Ready, e.now)))
+	j.state.Since, j.state.Waited, j.state.FirstRun, j.state.Ready = s.Since, s.Waited, s.FirstRun, s.Ready
+	e.push(j, exact)
+	return nil
+}
