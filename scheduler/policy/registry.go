@@ -29,7 +29,7 @@ type Option struct {
 // Deps is what a policy is made of. The zero value works: nothing is known
 // about any job, which then all run as submitted.
 type Deps struct {
-	Oracle  scheduler.Oracle  // the belief; nil = none
+	Oracle  scheduler.Oracle  // the belief, safe for concurrent use; nil = none
 	Placer  scheduler.Placer  // nil = packed
 	Seed    uint64            // for policies that draw at random
 	Options map[string]string // those set, by name
