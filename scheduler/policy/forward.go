@@ -32,9 +32,11 @@ type forward struct {
 	jobs    []spec.Job
 	states  map[spec.JobID]*scheduler.JobState // of jobs, as of now
 	inside  []scheduler.JobState               // of those let in
+	outages sim.OutageTable                    // of the nodes that are down
 }
 
-// unknownFor is how long a job is taken to run that nobody knows anything about.
+// unknownFor is how long a job is taken to run that nobody knows anything about,
+// and how long a node that is down is taken to stay so.
 const unknownFor = time.Hour
 
 func newForward(p *synth, s *scheduler.Snapshot, jobs []*scheduler.JobState) *forward {
@@ -46,6 +48,12 @@ func newForward(p *synth, s *scheduler.Snapshot, jobs []*scheduler.JobState) *fo
 		if p.inside[j.Job.ID] {
 			f.inside = append(f.inside, c)
 		}
+	}
+	for _, node := range s.Down {
+		if f.outages == nil {
+			f.outages = sim.OutageTable{}
+		}
+		f.outages[node] = []sim.Outage{{Down: s.Now, Up: s.Now + unknownFor}}
 	}
 	return f
 }
@@ -87,6 +95,9 @@ func (f *forward) value(ctx context.Context, c candidate) (float64, error) {
 	}
 	if f.synth.lookahead > 0 {
 		config.Horizon = f.now + f.synth.lookahead
+	}
+	if f.outages != nil {
+		config.Failures = f.outages
 	}
 	r, err := sim.Run(ctx, config)
 	if err != nil {

@@ -215,6 +215,9 @@ func (p *synth) choose(ctx context.Context, s *scheduler.Snapshot, jobs []*sched
 // snapshot of those inside then.
 func (p *synth) letIn(ctx context.Context, s *scheduler.Snapshot, jobs []*scheduler.JobState) (*scheduler.Snapshot, error) {
 	view := scheduler.NewLedger(s.Cluster, nil)
+	for _, node := range s.Down {
+		view.NodeDown(node)
+	}
 	var grants []scheduler.Change
 	for _, j := range jobs {
 		if p.inside[j.Job.ID] {

@@ -115,6 +115,25 @@ func TestSynthOfOneIsThatOne(t *testing.T) {
 	})
 }
 
+// Nodes that are down are not given away, and jobs they took down end later.
+func TestSynthWithFailures(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, err := sim.Run(context.Background(), sim.Config{
+			Cluster: schedulertest.Nodes(2, 4), Jobs: drawJobs(t, 3000), Truth: sim.Durations{},
+			Policy:   policyOf(t, "synth:policies=fifo/las:admissions=load+1/accept-all:every=0"),
+			Failures: sim.OutageTable{0: {{Down: 200 * time.Second, Up: 900 * time.Second}}, 1: {{Down: 500 * time.Second, Up: 2000 * time.Second}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range r.Jobs {
+			if !j.Finished {
+				t.Fatalf("job %s: %s%s", j.Job.ID, j.Rejected, j.Unfinished)
+			}
+		}
+	})
+}
+
 // The same comes out on any number of cores.
 func TestSynthOnOneCoreAndOnTwo(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

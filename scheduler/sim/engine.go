@@ -77,6 +77,9 @@ func newEngine(c Config) *engine {
 	}
 	e.byOrder = make([]*job, len(e.result.Jobs))
 	e.ledger = scheduler.NewLedger(c.Cluster, func(j *scheduler.JobState, now time.Duration) { e.byOrder[j.Order].advance(now) })
+	if c.Resume != nil {
+		e.now = c.Resume.At
+	}
 	if c.Failures != nil {
 		e.expectFailures()
 	}

@@ -100,11 +100,19 @@ func (e *engine) expectFailures() {
 	}
 }
 
-// expectFailure plans the next failure of a node that is up.
+// expectFailure plans the next failure of a node that is up, passing over those
+// that were before the run began.
 func (e *engine) expectFailure(i int) {
-	if o, ok := e.nodes[i].outages(); ok {
-		e.nodes[i].up = o.Up
-		e.expect(o.Down, i)
+	for {
+		o, ok := e.nodes[i].outages()
+		switch {
+		case !ok:
+			return
+		case o.Down >= e.now || o.Up > e.now:
+			e.nodes[i].up = o.Up
+			e.expect(max(o.Down, e.now), i)
+			return
+		}
 	}
 }
 

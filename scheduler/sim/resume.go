@@ -15,7 +15,7 @@ type Resume struct {
 	At time.Duration
 	// Jobs are inside: with what they did and hold, as a snapshot has them. Each is
 	// one of Config.Jobs, submitted by then, and has Done+Remaining steps in all,
-	// whatever the truth says. Those of Config.Jobs that are submitted by then and not
+	// whatever the truth says; what it did is taken to be saved. Those of Config.Jobs that are submitted by then and not
 	// among them wait outside for admission.
 	Jobs []scheduler.JobState
 }
@@ -23,7 +23,6 @@ type Resume struct {
 // resume makes the state of Resume the present, and carries out what happens at
 // that moment: the policy is asked.
 func (e *engine) resume(ctx context.Context) error {
-	e.now = e.Resume.At
 	records := make(map[spec.JobID]int, len(e.result.Jobs))
 	for i := range e.result.Jobs {
 		records[e.result.Jobs[i].Job.ID] = i

@@ -84,6 +84,21 @@ func TestResumeIsTheRestOfTheRun(t *testing.T) {
 	}
 }
 
+// Of outages, those before are over, and a node that is down at that moment stays
+// so until its repair.
+func TestResumeWithinAnOutage(t *testing.T) {
+	a := spec.Job{ID: "a", Devices: 1, Duration: 10 * s}
+	cfg := config(lasOf(t), a)
+	cfg.Cluster, cfg.Truth, cfg.Costs = spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 1}}}, sim.Durations{}, nil
+	cfg.Failures = sim.OutageTable{0: {{Down: 5 * s, Up: 20 * s}, {Down: 40 * s, Up: 70 * s}}}
+	for at, want := range map[time.Duration]time.Duration{30 * s: 36 * s, 40 * s: 76 * s, 50 * s: 76 * s, 70 * s: 76 * s} {
+		cfg.Policy, cfg.Resume = lasOf(t), &sim.Resume{At: at, Jobs: []scheduler.JobState{{Job: &a, Done: 4, Remaining: 6}}}
+		if got := mustRun(t, cfg).Jobs[0].End; got != want {
+			t.Errorf("from %v on: ends at %v, want %v", at, got, want)
+		}
+	}
+}
+
 // A state that cannot be is an error that names what is wrong.
 func TestResumeFaults(t *testing.T) {
 	a := spec.Job{ID: "a", Submit: 5 * s, Devices: 1, Duration: 10 * s}
