@@ -108,6 +108,16 @@ func TestGavelCompat(t *testing.T) {
 		{"gavel-fifo", gavelMakespan, gavelPhysical, "trace_minimize_makespan_single_fifo_perf_c8-16-24_seed0", 100, 0, 0},
 		{"gavel-fifo", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_fifo_perf_c8-16-24_seed0", 96, 0, 0},
 		{"isolated", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_isolated_c8-16-24_seed0", 0, 0.005, 0},
+		{"gavel-las", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_max_min_fairness_perf_c8-16-24_seed0", 0, 0.03, 0},
+		{"gavel-las:agnostic:centre", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_max_min_fairness_c8-16-24_seed0", 0, 0.03, 0},
+		{"gavel-ftf", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_finish_time_fairness_perf_c8-16-24_seed0", 0, 0.03, 0},
+		{"gavel-ftf:agnostic", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_finish_time_fairness_c8-16-24_seed0", 0, 0.03, 0},
+		{"gavel-makespan", gavelMakespan, gavelPhysical, "trace_minimize_makespan_single_min_total_duration_perf_c8-16-24_seed0", 0, 0, 0.03},
+		{"gavel-makespan:agnostic", gavelMakespan, gavelPhysical, "trace_minimize_makespan_single_min_total_duration_c8-16-24_seed0", 0, 0, 0.03},
+		{"gavel-las", gavelMakespan, gavelPhysical, "trace_minimize_makespan_single_max_min_fairness_perf_c8-16-24_seed0", 0, 0.03, 0.03},
+		{"gavel-las:agnostic", gavelMakespan, gavelPhysical, "trace_minimize_makespan_single_max_min_fairness_c8-16-24_seed0", 0, 0.03, 0.03},
+		{"gavel-las-waterfill", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_max_min_fairness_perf_c8-16-24_seed0", 0, 0, 0},
+		{"gavel-throughput", gavelLAS, gavelPhysical, "trace_max_min_fairness_single_max_min_fairness_perf_c8-16-24_seed0", 0, 0, 0},
 	} {
 		t.Run(c.policy+"/"+c.input, func(t *testing.T) {
 			r := gavelRun{mode: "gavel", policy: c.policy, input: c.input, cluster: c.cluster}.run(t)

@@ -28,6 +28,7 @@ type Quirks struct {
 	Throttle       bool
 	NewcomersWait  bool
 	ZerosCount     bool
+	AnyOptimum     bool
 }
 
 // Quirk describes one of Quirks.
@@ -93,6 +94,8 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.NewcomersWait }},
 	{"zeros-count", "types a job does not run on count as if it did: gavel-fifo may give it one, on which it waits and holds up nobody, and its isolated share has a part in them; else they do not",
 		func(q *Quirks) *bool { return &q.ZerosCount }},
+	{"any-optimum", "of equal optima of a programme the one an interior-point solver ends at, in their middle; else the one of greatest total, or most even",
+		func(q *Quirks) *bool { return &q.AnyOptimum }},
 }
 
 // All returns every quirk there is.

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -85,8 +84,8 @@ func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if err := b.objective.Fractions(ctx, shares); err != nil {
-		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs()), s.Now, err)
+	if err := shares.fill(ctx, b.objective); err != nil {
+		return err
 	}
 	old := b.byJob
 	b.byJob, b.jobs = make(map[spec.JobID]*book, len(s.Jobs())), b.jobs[:0]

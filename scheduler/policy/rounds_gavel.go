@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -130,8 +129,8 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 	if err != nil {
 		return err
 	}
-	if err := p.objective.Fractions(ctx, shares); err != nil {
-		return fmt.Errorf("policy: %d jobs at %v: %w", len(s.Jobs()), s.Now, err)
+	if err := shares.fill(ctx, p.objective); err != nil {
+		return err
 	}
 	elapsed := (s.Now - p.reset).Seconds()
 	for i, t := range jobs {

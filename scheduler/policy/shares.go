@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/scheduler"
@@ -17,7 +19,8 @@ type Shares struct {
 	Jobs     []Share   // by arrival; who is believed to run nowhere has no Ways
 	Warnings []string  // what should be seen
 
-	quirks compat.Quirks
+	quirks     compat.Quirks
+	anyOptimum bool // of equal optima any will do
 }
 
 // Share is a job and what it is to get.
@@ -83,6 +86,12 @@ func (s *Shares) Even(j *Share) float64 {
 	return rate
 }
 
+// level returns the factor that makes a job's throughput comparable: s/(w·T),
+// with s its devices, w its weight and T its throughput on a device drawn evenly
+// (section 4.1). A wide job is to get as much device time as a narrow one, and so
+// less of its time.
+func (s *Shares) level(j *Share) float64 { return j.Devices() / (j.Weight() * s.Even(j)) }
+
 // Isolated returns the fractions of a job that has an equal part of every group
 // for itself, and of its time no more than all.
 func (s *Shares) Isolated(j *Share) []float64 {
@@ -105,6 +114,17 @@ func (s *Shares) Isolated(j *Share) []float64 {
 		}
 	}
 	return out
+}
+
+// fill asks an objective for the fractions, if anybody runs anywhere.
+func (s *Shares) fill(ctx context.Context, o Objective) error {
+	if !slices.ContainsFunc(s.Jobs, func(j Share) bool { return len(j.Ways) > 0 }) {
+		return nil
+	}
+	if err := o.Fractions(ctx, s); err != nil {
+		return fmt.Errorf("policy: fractions of %d jobs at %v: %w", len(s.Jobs), s.Now, err)
+	}
+	return nil
 }
 
 // sharesOf asks what every job may have. Who is believed to run nowhere has no

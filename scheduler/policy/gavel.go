@@ -1,0 +1,71 @@
+package policy
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// solving are the options of policies that solve a programme for the fractions.
+var solving = append([]Option{
+	{Name: "centre", Default: "false", Doc: "of equal optima the one in their middle; else the one of greatest total throughput"},
+	{Name: "agnostic", Default: "false", Doc: "believe every job as fast everywhere as on the first type of the cluster"},
+}, rounding...)
+
+// fractions is the Fractions of an Objective.
+type fractions func(s *Shares, ctx context.Context) error
+
+// solved returns a policy that takes its fractions from a programme.
+func solved(d Deps, f fractions) (scheduler.Policy, error) {
+	agnostic, err := d.flag("agnostic", false)
+	if err != nil {
+		return nil, err
+	}
+	centre, err := d.flag("centre", d.Quirks.AnyOptimum)
+	if err != nil {
+		return nil, err
+	}
+	if agnostic {
+		f = alike(f)
+	}
+	return Rounds(d, Objective{Agnostic: agnostic, Fractions: func(ctx context.Context, s *Shares) error {
+		s.anyOptimum = centre
+		return f(s, ctx)
+	}})
+}
+
+// alike hides how fast jobs are on other types than the first on which they run,
+// as Gavel's heterogeneity-agnostic policies do.
+func alike(f fractions) fractions {
+	return func(s *Shares, ctx context.Context) error {
+		for i := range s.Jobs {
+			s.Jobs[i].Ways = s.alike(&s.Jobs[i])
+			s.Jobs[i].X = make([]float64, len(s.Jobs[i].Ways))
+		}
+		if err := f(s, ctx); err != nil {
+			return err
+		}
+		for i := range s.Jobs {
+			j := &s.Jobs[i]
+			j.Ways = j.menu.ways
+			j.X = j.X[:len(j.Ways)]
+		}
+		return nil
+	}
+}
+
+// alike returns the ways of j with the rate of the first. With the quirk
+// zeros-count every other group follows.
+func (s *Shares) alike(j *Share) []Way {
+	ways := slices.Clone(j.Ways)
+	for k := range ways {
+		ways[k].Rate = ways[0].Rate
+	}
+	for g := range s.Devices {
+		if s.quirks.ZerosCount && len(ways) > 0 && !slices.ContainsFunc(j.Ways, func(w Way) bool { return w.Group == g }) {
+			ways = append(ways, Way{Group: g, Devices: j.State.Job.Devices, Rate: ways[0].Rate})
+		}
+	}
+	return ways
+}

@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"context"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/lp"
+)
+
+func init() {
+	register(Info{
+		Name:    "gavel-ftf",
+		Doc:     "finish-time fairness: the greatest time to finish, as a multiple of that with an equal part of the cluster, as small as can be (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
+		Options: solving,
+		New: func(d Deps) (scheduler.Policy, error) {
+			f := &finishTimes{}
+			return solved(d, f.fractions)
+		},
+	})
+}
+
+// finishTimes keeps how long what jobs have done would have taken with an equal
+// part of the cluster for each.
+type finishTimes struct {
+	isolated map[spec.JobID]isolatedTime
+}
+
+type isolatedTime struct {
+	done float64 // steps
+	sec  float64 // they would have taken
+	rate float64 // steps/s from then on
+}
+
+// finish is what one job's ratio is made of:
+//
+//	rho = (since + left/rate) / alone
+type finish struct {
+	since float64 // s, in the system so far
+	left  float64 // steps
+	alone float64 // s, from arrival to end with an equal part
+}
+
+// fractions makes the greatest rho as small as it can be, by Dinkelbach's
+// method: with the greatest rho there is so far, every job needs some
+// throughput; the programme gives all as many times that as can be, and the
+// greatest rho that comes of it is the next. It falls until nothing is gained.
+func (f *finishTimes) fractions(s *Shares, ctx context.Context) error {
+	jobs := f.update(s)
+	rho := 0.0
+	for i := range s.Jobs {
+		copy(s.Jobs[i].X, s.Isolated(&s.Jobs[i]))
+	}
+	rho = s.greatestRho(jobs)
+	for range 50 {
+		p := s.program()
+		times := p.Var("times what is needed", -lp.Inf, lp.Inf, 1)
+		for i, j := range jobs {
+			if need := j.left / (rho*j.alone - j.since); j.left > 0 {
+				p.AtLeast("", 0, append(p.throughput(i, 1/need), lp.Term{Var: times, Coef: -1})...)
+			}
+		}
+		sol, err := p.solve(ctx)
+		if err != nil {
+			return err
+		}
+		next := s.greatestRho(jobs)
+		if !(next < rho*(1-1e-6)) {
+			return p.settle(ctx, sol, times)
+		}
+		rho = next
+	}
+	return nil
+}
+
+// update brings the isolated times up to now and returns what the ratios are made
+// of; left is 0 of a job that runs nowhere.
+func (f *finishTimes) update(s *Shares) []finish {
+	before := f.isolated
+	f.isolated = make(map[spec.JobID]isolatedTime, len(s.Jobs))
+	out := make([]finish, len(s.Jobs))
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if len(j.Ways) == 0 {
+			continue
+		}
+		rate := 0.0
+		for k, x := range s.Isolated(j) {
+			rate += x * j.Ways[k].Rate
+		}
+		t := before[j.State.Job.ID]
+		if steps := j.State.Done - t.done; steps > 0 && t.rate > 0 {
+			t.sec += steps / t.rate
+		}
+		t.done, t.rate = j.State.Done, rate
+		f.isolated[j.State.Job.ID] = t
+		out[i] = finish{since: (s.Now - j.State.Job.Submit).Seconds(), left: j.State.Remaining, alone: t.sec + j.State.Remaining/rate}
+	}
+	return out
+}
+
+// greatestRho returns the greatest ratio under the fractions there are.
+func (s *Shares) greatestRho(jobs []finish) float64 {
+	rho := 0.0
+	for i, j := range jobs {
+		if j.left > 0 {
+			rho = math.Max(rho, (j.since+j.left/s.Jobs[i].Rate())/j.alone)
+		}
+	}
+	return rho
+}

@@ -1,0 +1,33 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/lp"
+)
+
+func init() {
+	register(Info{
+		Name:    "gavel-las",
+		Doc:     "least attained service where types of devices differ: the least normalised throughput as great as can be, by weight (Narayanan et al., Gavel, OSDI 2020, section 4.1)",
+		Options: solving,
+		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, (*Shares).maxMin) },
+	})
+}
+
+// maxMin makes the least level as great as it can be.
+func (s *Shares) maxMin(ctx context.Context) error {
+	p := s.program()
+	least := p.Var("least level", -lp.Inf, lp.Inf, 1)
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+			p.AtLeast("", 0, append(p.throughput(i, s.level(j)), lp.Term{Var: least, Coef: -1})...)
+		}
+	}
+	sol, err := p.solve(ctx)
+	if err != nil {
+		return err
+	}
+	return p.settle(ctx, sol, least)
+}

@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/lp"
+)
+
+func init() {
+	register(Info{
+		Name:    "gavel-las-waterfill",
+		Doc:     "as gavel-las, and when the least throughput cannot grow the next greater one is made as great as it can be, and so on (Narayanan et al., Gavel, OSDI 2020, section 4.3)",
+		Options: solving,
+		New: func(d Deps) (scheduler.Policy, error) {
+			return solved(d, func(s *Shares, ctx context.Context) error { return s.waterfill(ctx, s.weights) })
+		},
+	})
+}
+
+// weights are those of the owners, whoever is full.
+func (s *Shares) weights([]bool) []float64 {
+	out := make([]float64, len(s.Jobs))
+	for i := range s.Jobs {
+		out[i] = s.Jobs[i].Weight()
+	}
+	return out
+}
+
+// waterfill lets the throughput of all jobs grow in proportion to their weights,
+// counted in multiples of that on an even share and by their devices, until some
+// cannot grow any more: these are full and keep what they have, and the others
+// grow on. weights returns what each job grows by given who is full; jobs of
+// weight 0 keep what they have for now.
+//
+// Who is full is told by the programme's duals: the interior-point method ends
+// in the middle of the optima, where a dual is above 0 exactly if the job is full
+// in all of them (Goldman and Tucker, 1956). The paper asks a mixed-integer
+// programme.
+func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []float64) error {
+	level := make([]float64, len(s.Jobs))
+	full := make([]bool, len(s.Jobs))
+	open := 0
+	for i := range s.Jobs {
+		if full[i] = len(s.Jobs[i].Ways) == 0; !full[i] {
+			open++
+		}
+	}
+	for open > 0 {
+		w := weights(full)
+		p, grown := s.rise(level, w)
+		sol, err := p.solve(ctx)
+		if err != nil {
+			return err
+		}
+		filled := 0
+		for i := range s.Jobs {
+			if full[i] || w[i] == 0 {
+				continue
+			}
+			level[i] += sol.Value(p.growth) * w[i]
+			if -sol.Dual(grown[i])*w[i] > leastDual {
+				full[i] = true
+				filled++
+			}
+		}
+		if filled == 0 {
+			return nil // nobody can grow but by what the solver may be off
+		}
+		open -= filled
+	}
+	return nil
+}
+
+// leastDual tells duals from zeros. Those of the jobs that grow add up to 1.
+const leastDual = 1e-6
+
+// rising is a programme that makes levels grow.
+type rising struct {
+	*program
+	growth lp.Var
+}
+
+// rise returns the programme that lets levels grow by weights, and the row of each
+// job.
+func (s *Shares) rise(level, weight []float64) (rising, []lp.Row) {
+	p := rising{program: s.program()}
+	p.growth = p.Var("growth", -lp.Inf, lp.Inf, 1)
+	rows := make([]lp.Row, len(s.Jobs))
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if len(j.Ways) == 0 {
+			continue
+		}
+		terms := p.throughput(i, s.level(j)*j.Weight())
+		if weight[i] > 0 {
+			terms = append(terms, lp.Term{Var: p.growth, Coef: -weight[i]})
+		}
+		rows[i] = p.AtLeast("", level[i]*(1-1e-8), terms...)
+	}
+	return p, rows
+}
