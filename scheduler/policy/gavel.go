@@ -16,8 +16,8 @@ var solving = append([]Option{
 // fractions is the Fractions of an Objective.
 type fractions func(s *Shares, ctx context.Context) error
 
-// solved returns a policy that takes its fractions from a programme.
-func solved(d Deps, f fractions) (scheduler.Policy, error) {
+// solved returns a policy that takes the fractions of o from a programme.
+func solved(d Deps, o Objective, f fractions) (scheduler.Policy, error) {
 	agnostic, err := d.flag("agnostic", false)
 	if err != nil {
 		return nil, err
@@ -29,10 +29,12 @@ func solved(d Deps, f fractions) (scheduler.Policy, error) {
 	if agnostic {
 		f = alike(f)
 	}
-	return Rounds(d, Objective{Agnostic: agnostic, Fractions: func(ctx context.Context, s *Shares) error {
+	o.Agnostic = agnostic
+	o.Fractions = func(ctx context.Context, s *Shares) error {
 		s.anyOptimum = centre
 		return f(s, ctx)
-	}})
+	}
+	return Rounds(d, o)
 }
 
 // alike hides how fast jobs are on other types than the first on which they run,

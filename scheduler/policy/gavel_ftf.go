@@ -16,7 +16,7 @@ func init() {
 		Options: solving,
 		New: func(d Deps) (scheduler.Policy, error) {
 			f := &finishTimes{}
-			return solved(d, f.fractions)
+			return solved(d, Objective{}, f.fractions)
 		},
 	})
 }
@@ -48,26 +48,29 @@ type finish struct {
 // greatest rho that comes of it is the next. It falls until nothing is gained.
 func (f *finishTimes) fractions(s *Shares, ctx context.Context) error {
 	jobs := f.update(s)
-	rho := 0.0
 	for i := range s.Jobs {
 		copy(s.Jobs[i].X, s.Isolated(&s.Jobs[i]))
 	}
-	rho = s.greatestRho(jobs)
+	rho := s.greatestRho(jobs)
 	for range 50 {
+		if rho == 0 {
+			return nil // nobody has anything left to do
+		}
 		p := s.program()
 		times := p.Var("times what is needed", -lp.Inf, lp.Inf, 1)
 		for i, j := range jobs {
-			if need := j.left / (rho*j.alone - j.since); j.left > 0 {
+			if j.left > 0 {
+				need := max(j.left/(rho*j.alone-j.since), leastNeed*s.Jobs[i].fastest())
 				p.AtLeast("", 0, append(p.throughput(i, 1/need), lp.Term{Var: times, Coef: -1})...)
 			}
 		}
-		sol, err := p.solve(ctx)
-		if err != nil {
+		p.prefer()
+		if _, err := p.solve(ctx); err != nil {
 			return err
 		}
 		next := s.greatestRho(jobs)
 		if !(next < rho*(1-1e-6)) {
-			return p.settle(ctx, sol, times)
+			return nil
 		}
 		rho = next
 	}

@@ -12,7 +12,7 @@ func init() {
 		Name:    "gavel-las",
 		Doc:     "least attained service where types of devices differ: the least normalised throughput as great as can be, by weight (Narayanan et al., Gavel, OSDI 2020, section 4.1)",
 		Options: solving,
-		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, (*Shares).maxMin) },
+		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, (*Shares).maxMin) },
 	})
 }
 
@@ -25,9 +25,7 @@ func (s *Shares) maxMin(ctx context.Context) error {
 			p.AtLeast("", 0, append(p.throughput(i, s.level(j)), lp.Term{Var: least, Coef: -1})...)
 		}
 	}
-	sol, err := p.solve(ctx)
-	if err != nil {
-		return err
-	}
-	return p.settle(ctx, sol, least)
+	p.prefer()
+	_, err := p.solve(ctx)
+	return err
 }

@@ -12,7 +12,7 @@ func init() {
 		Name:    "gavel-makespan",
 		Doc:     "all jobs done as early as can be, by one programme (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
 		Options: solving,
-		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, (*Shares).earliest) },
+		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, (*Shares).earliest) },
 	})
 }
 
@@ -27,19 +27,31 @@ func (s *Shares) earliest(ctx context.Context) error {
 // makespan fills in the fractions with which all jobs are done earliest, and
 // returns how many seconds from now that is.
 func (s *Shares) makespan(ctx context.Context) (float64, error) {
-	p := s.program()
-	pace := p.Var("parts per day", -lp.Inf, lp.Inf, 1)
+	alone := 0.0 // s, until the longest job would be done if it had all it could use
 	for i := range s.Jobs {
 		if j := &s.Jobs[i]; len(j.Ways) > 0 {
-			p.AtLeast("", 0, append(p.throughput(i, day/j.State.Remaining), lp.Term{Var: pace, Coef: -1})...)
+			alone = max(alone, j.State.Remaining/j.fastest())
 		}
 	}
+	if alone == 0 {
+		return 0, nil
+	}
+	p := s.program()
+	pace := p.Var("parts in the time of the longest job", -lp.Inf, 2, 1)
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+			left := max(j.State.Remaining, leastNeed*j.fastest()*alone)
+			p.AtLeast("", 0, append(p.throughput(i, alone/left), lp.Term{Var: pace, Coef: -1})...)
+		}
+	}
+	p.prefer()
 	sol, err := p.solve(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return day / sol.Value(pace), p.settle(ctx, sol, pace)
+	return alone / sol.Value(pace), nil
 }
 
-// day keeps coefficients near 1.
-const day = 24 * 3600.0 // s
+// leastNeed is the least throughput that a job is taken to need, as a part of
+// the fastest it could have, so that coefficients stay near 1.
+const leastNeed = 1e-5

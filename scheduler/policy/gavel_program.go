@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
 )
@@ -11,27 +12,43 @@ import (
 // than all of it (Narayanan et al., Gavel, OSDI 2020, section 3.1).
 type program struct {
 	*lp.Problem
-	s *Shares
-	x [][]lp.Var // by job and way
+	s     *Shares
+	x     [][]lp.Var // by job and way
+	scale lp.Var     // how many times over there is what there is, of a scaled one
 }
 
 // program returns one that maximises nothing yet.
-func (s *Shares) program() *program {
+func (s *Shares) program() *program { return s.newProgram(false) }
+
+// scaledProgram returns one in which there is scale times as much of everything,
+// scale being a variable at least 0.
+func (s *Shares) scaledProgram() *program { return s.newProgram(true) }
+
+func (s *Shares) newProgram(scaled bool) *program {
 	p := &program{Problem: lp.New(lp.Maximize), s: s, x: make([][]lp.Var, len(s.Jobs))}
+	within := func(terms []lp.Term, most float64) { p.AtMost("", most, terms...) }
+	if scaled {
+		p.scale = p.Var("scale", 0, lp.Inf, 0)
+		within = func(terms []lp.Term, most float64) {
+			p.AtMost("", 0, append(terms, lp.Term{Var: p.scale, Coef: -most})...)
+		}
+	}
 	used := make([][]lp.Term, len(s.Devices))
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		time := make([]lp.Term, len(j.Ways))
+		time := make([]lp.Term, len(j.Ways), len(j.Ways)+1)
 		p.x[i] = make([]lp.Var, len(j.Ways))
 		for k, w := range j.Ways {
 			x := p.Var("", 0, lp.Inf, 0)
 			p.x[i][k], time[k] = x, lp.Term{Var: x, Coef: 1}
 			used[w.Group] = append(used[w.Group], lp.Term{Var: x, Coef: float64(w.Devices)})
 		}
-		p.AtMost("", 1, time...)
+		if len(time) > 0 {
+			within(time, 1)
+		}
 	}
 	for g, terms := range used {
-		p.AtMost("", s.Devices[g], terms...)
+		within(terms, s.Devices[g])
 	}
 	return p
 }
@@ -47,7 +64,7 @@ func (p *program) throughput(i int, factor float64) []lp.Term {
 
 // solve fills in the fractions of the optimum.
 func (p *program) solve(ctx context.Context) (*lp.Solution, error) {
-	sol, err := p.Solve(ctx, lp.Options{})
+	sol, err := p.optimum(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,26 +76,37 @@ func (p *program) solve(ctx context.Context) (*lp.Solution, error) {
 	return sol, nil
 }
 
-// settle takes one of the optima where v, the whole objective, has the value it
-// has in sol: that of the greatest sum of levels, or the one there is if any will
-// do.
-func (p *program) settle(ctx context.Context, sol *lp.Solution, v lp.Var) error {
-	if p.s.anyOptimum {
-		return nil
+// optimum solves to the solver's tolerance, and where that is out of reach, as
+// with a job whose throughput can take one value only, to a coarser one.
+func (p *program) optimum(ctx context.Context) (*lp.Solution, error) {
+	sol, err := p.Solve(ctx, lp.Options{})
+	if errors.Is(err, lp.ErrNumerical) {
+		return p.Solve(ctx, lp.Options{Tolerance: coarse})
 	}
-	p.SetBounds(v, sol.Value(v)*(1-1e-7), lp.Inf)
-	p.SetCost(v, 0)
-	p.total()
-	_, err := p.solve(ctx)
-	return err
+	return sol, err
 }
 
-// total makes the sum of levels the objective.
-func (p *program) total() {
+// coarse is a part in a million of the time: a second of a fortnight.
+const coarse = 1e-6
+
+// prefer lets the sum of levels decide among optima of an objective of one
+// variable at cost 1, unless any will do. The mean level counts tieBreak: so
+// little that nothing of the objective is given up for it, unless lowering all
+// levels by one raised their sum by more than 1/tieBreak for each.
+func (p *program) prefer() {
+	if !p.s.anyOptimum {
+		p.total(tieBreak / float64(len(p.x)))
+	}
+}
+
+const tieBreak = 1e-3
+
+// total adds the sum of levels times a factor to the objective.
+func (p *program) total(factor float64) {
 	for i := range p.x {
 		j := &p.s.Jobs[i]
 		for k, x := range p.x[i] {
-			p.SetCost(x, p.s.level(j)*j.Ways[k].Rate)
+			p.SetCost(x, factor*p.s.level(j)*j.Ways[k].Rate)
 		}
 	}
 }

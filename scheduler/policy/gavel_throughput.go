@@ -11,7 +11,7 @@ func init() {
 		Name:    "gavel-throughput",
 		Doc:     "the greatest sum of throughputs, each as a multiple of the job's on an even share of types; devices that are left go to who has none",
 		Options: solving,
-		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, (*Shares).greatestTotal) },
+		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, (*Shares).greatestTotal) },
 	})
 }
 
@@ -19,7 +19,7 @@ func init() {
 // of which jobs with cheap steps make most.
 func (s *Shares) greatestTotal(ctx context.Context) error {
 	p := s.program()
-	p.total()
+	p.total(1)
 	_, err := p.solve(ctx)
 	return err
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -88,8 +87,10 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 		}
 		if t.on >= 0 { // its time counts from the end of the round before, even after a gap
 			rate := t.menu.ways[t.way[t.on]].Rate
-			ran := (p.began - p.ended).Seconds() + (j.Done-t.done)/rate
-			t.got[t.on] += math.Round(ran*1e6) / 1e6 // equal times are to be equal
+			// As there, the difference of two times since the beginning: what rounding
+			// leaves of it decides among jobs that had equally much.
+			finish := p.began.Seconds() + (j.Done-t.done)/rate
+			t.got[t.on] += finish - p.ended.Seconds()
 		}
 		t.done, t.there, jobs[i] = j.Done, true, t
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 )
@@ -15,6 +16,7 @@ import (
 // for each job and type of devices the fraction of time it is to hold some.
 type Shares struct {
 	Now      time.Duration
+	Cluster  spec.Cluster
 	Devices  []float64 // of each cluster group
 	Jobs     []Share   // by arrival; who is believed to run nowhere has no Ways
 	Warnings []string  // what should be seen
@@ -68,6 +70,15 @@ func (s *Share) Rate() float64 {
 	rate := 0.0
 	for k, x := range s.X {
 		rate += x * s.Ways[k].Rate
+	}
+	return rate
+}
+
+// fastest is the greatest throughput the job can have.
+func (s *Share) fastest() float64 {
+	rate := 0.0
+	for _, w := range s.Ways {
+		rate = max(rate, w.Rate)
 	}
 	return rate
 }
@@ -130,7 +141,7 @@ func (s *Shares) fill(ctx context.Context, o Objective) error {
 // sharesOf asks what every job may have. Who is believed to run nowhere has no
 // ways; the objective must leave it alone.
 func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
-	out := &Shares{Now: s.Now, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs()))}
+	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs()))}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
 	}
