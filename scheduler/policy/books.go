@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -17,6 +18,7 @@ type books struct {
 	at       time.Duration // up to when the books are kept
 	jobs     []*book       // of the present fractions, by arrival
 	byJob    map[spec.JobID]*book
+	down     []int    // nodes that were
 	warnings []string // of the present fractions
 }
 
@@ -88,14 +90,14 @@ func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 		return err
 	}
 	old := b.byJob
-	b.byJob, b.jobs = make(map[spec.JobID]*book, len(s.Jobs())), b.jobs[:0]
+	b.byJob, b.jobs = make(map[spec.JobID]*book, len(shares.Jobs)), b.jobs[:0]
 	for i := range shares.Jobs {
 		j := &shares.Jobs[i]
 		k := b.open(old, j.State.Job.ID, j.Ways)
 		k.menu, k.x = j.menu, j.X
 		b.jobs = append(b.jobs, k)
 	}
-	b.warnings = shares.Warnings
+	b.warnings, b.down = shares.Warnings, slices.Clone(s.Down)
 	return nil
 }
 
@@ -109,12 +111,13 @@ func (b *books) open(old map[spec.JobID]*book, id spec.JobID, ways []Way) *book 
 	return k
 }
 
-// current reports whether the fractions are for the jobs of s.
+// current reports whether the fractions are for the jobs and nodes of s.
 func (b *books) current(s *scheduler.Snapshot) bool {
-	if len(b.jobs) != len(s.Jobs()) {
+	now := s.Jobs()
+	if len(b.jobs) != len(now) || !slices.Equal(b.down, s.Down) {
 		return false
 	}
-	for i, j := range s.Jobs() {
+	for i, j := range now {
 		if b.jobs[i].job != j.Job.ID {
 			return false
 		}

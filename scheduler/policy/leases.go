@@ -11,7 +11,8 @@ import (
 // counting who gets which type, then devices are found.
 type leases struct {
 	*books
-	s     *scheduler.Snapshot
+	now   []*scheduler.JobState // the jobs of books, as they are
+	free  *scheduler.Inventory
 	left  []int   // devices of each group not given away
 	given []lease // by arrival of the job
 }
@@ -23,14 +24,15 @@ type lease struct {
 }
 
 func newLeases(b *books, s *scheduler.Snapshot) *leases {
-	l := &leases{books: b, s: s, left: make([]int, len(s.Cluster.Groups)), given: make([]lease, len(s.Jobs()))}
-	for g := range s.Cluster.Groups {
-		l.left[g] = s.Cluster.Groups[g].Count * s.Cluster.Groups[g].Devices
+	l := &leases{books: b, now: s.Jobs(), free: s.Free(), left: make([]int, len(s.Cluster.Groups)), given: make([]lease, len(b.jobs))}
+	for g := range l.left {
+		l.left[g] = l.free.FreeIn(g)
 	}
-	for i, j := range s.Jobs() {
+	for i, j := range l.now {
 		l.given[i] = lease{way: -1, holds: -1}
 		if j.Grant != nil {
 			l.given[i].holds = b.jobs[i].way(s.Cluster, j.Grant)
+			l.left[groupOf(s.Cluster, j.Grant.Slots[0].Node)] += j.Grant.Devices()
 		}
 	}
 	return l
@@ -169,39 +171,56 @@ func (l *leases) unsettled() bool {
 	return false
 }
 
-// grants finds the devices: who has the same as before keeps it, the others are
+// decision finds the devices: who has the same as before keeps it, the others are
 // placed largest first. If one of them finds no room between those that stay,
 // all of its type are placed anew where anew is set.
-func (l *leases) grants(anew bool) []*scheduler.Grant {
+func (l *leases) decision(anew bool) scheduler.Decision {
 	out := make([]*scheduler.Grant, len(l.given))
-	free := scheduler.NewInventory(l.s.Cluster)
 	var homeless []int
 	for i := range l.given {
-		switch have := &l.given[i]; {
-		case have.way < 0:
-		case have.way == have.holds && free.Take(l.s.Jobs()[i].Grant.Slots):
-			out[i] = l.s.Jobs()[i].Grant
-		default:
+		have, old := &l.given[i], l.now[i].Grant
+		switch {
+		case old != nil && have.way >= 0 && have.way == have.holds:
+			out[i] = old
+			continue
+		case old != nil:
+			l.free.Give(old.Slots)
+		}
+		if have.way >= 0 {
 			homeless = append(homeless, i)
 		}
 	}
-	for _, i := range l.place(out, free, homeless) {
+	for _, i := range l.place(out, homeless) {
 		if anew && out[i] == nil {
-			l.place(out, free, l.clear(out, free, l.way(i).Group))
+			l.place(out, l.clear(out, l.way(i).Group))
 		}
 	}
-	return slices.DeleteFunc(out, func(g *scheduler.Grant) bool { return g == nil })
+	return l.changes(out)
+}
+
+// changes is the decision that gives every job what is in out.
+func (l *leases) changes(out []*scheduler.Grant) scheduler.Decision {
+	d := scheduler.Decision{Keep: true}
+	for i, g := range out {
+		switch old := l.now[i].Grant; {
+		case g == nil && old != nil:
+			d.Stops = append(d.Stops, l.now[i].Job.ID)
+		case g != nil && !g.Same(old):
+			d.Grants = append(d.Grants, g)
+		}
+	}
+	return d
 }
 
 // clear takes back what was found in a group and returns who is to have some.
-func (l *leases) clear(out []*scheduler.Grant, free *scheduler.Inventory, group int) (all []int) {
+func (l *leases) clear(out []*scheduler.Grant, group int) (all []int) {
 	for i := range l.given {
 		if l.given[i].way < 0 || l.way(i).Group != group {
 			continue
 		}
 		all = append(all, i)
 		if out[i] != nil {
-			free.Give(out[i].Slots)
+			l.free.Give(out[i].Slots)
 			out[i] = nil
 		}
 	}
@@ -212,19 +231,15 @@ func (l *leases) way(i int) Way { return l.jobs[i].ways[l.given[i].way] }
 
 // place finds devices for jobs, largest first, and returns those it found none
 // for.
-func (l *leases) place(out []*scheduler.Grant, free *scheduler.Inventory, jobs []int) (failed []int) {
+func (l *leases) place(out []*scheduler.Grant, jobs []int) (failed []int) {
 	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(l.way(b).Devices, l.way(a).Devices) })
 	for _, i := range jobs {
-		g := l.menus.place(free, l.s.Jobs()[i].Job, l.jobs[i].menu, l.given[i].way)
-		if g == nil {
+		if g := l.menus.place(l.free, l.now[i].Job, l.jobs[i].menu, l.given[i].way); g != nil {
+			l.free.Take(g.Slots)
+			out[i] = g
+		} else {
 			failed = append(failed, i)
-			continue
 		}
-		if old := l.s.Jobs()[i].Grant; g.Same(old) {
-			g = old
-		}
-		free.Take(g.Slots)
-		out[i] = g
 	}
 	return failed
 }

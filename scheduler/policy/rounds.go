@@ -69,7 +69,8 @@ func (p *rounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 			l.upgrade()
 		}
 	}
-	d := scheduler.Decision{Grants: l.grants(over), Warnings: p.warnings}
+	d := l.decision(over)
+	d.Warnings = p.warnings
 	if l.unsettled() {
 		d.Wake = p.ends
 	}

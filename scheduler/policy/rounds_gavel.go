@@ -227,16 +227,19 @@ func (p *typeByType) visits(n int) []int {
 // grants finds the devices: who stays on its group keeps its own, then the
 // largest first.
 func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.Grant {
-	free := scheduler.NewInventory(s.Cluster)
+	now, free := s.Jobs(), s.Free()
 	var out []*scheduler.Grant
 	var moving []int
 	for i, t := range jobs {
-		old := s.Jobs()[i].Grant
-		switch {
-		case t.on < 0:
-		case old != nil && groupOf(s.Cluster, old.Slots[0].Node) == t.on && free.Take(old.Slots):
+		old := now[i].Grant
+		if old != nil && t.on >= 0 && groupOf(s.Cluster, old.Slots[0].Node) == t.on {
 			out = append(out, old)
-		default:
+			continue
+		}
+		if old != nil {
+			free.Give(old.Slots)
+		}
+		if t.on >= 0 {
 			moving = append(moving, i)
 		}
 	}
@@ -244,7 +247,7 @@ func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.G
 	slices.SortStableFunc(moving, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	for _, i := range moving {
 		t := jobs[i]
-		if g := p.menus.place(free, s.Jobs()[i].Job, t.menu, t.way[t.on]); g != nil {
+		if g := p.menus.place(free, now[i].Job, t.menu, t.way[t.on]); g != nil {
 			free.Take(g.Slots)
 			out = append(out, g)
 		} else {

@@ -17,7 +17,7 @@ import (
 type Shares struct {
 	Now      time.Duration
 	Cluster  spec.Cluster
-	Devices  []float64 // of each cluster group
+	Devices  []float64 // of each cluster group, of nodes that are up
 	Jobs     []Share   // by arrival; who is believed to run nowhere has no Ways
 	Warnings []string  // what should be seen
 
@@ -141,12 +141,17 @@ func (s *Shares) fill(ctx context.Context, o Objective) error {
 // sharesOf asks what every job may have. Who is believed to run nowhere has no
 // ways; the objective must leave it alone.
 func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
-	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(s.Jobs()))}
+	jobs := s.Jobs()
+	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(jobs))}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
 	}
+	for _, node := range s.Down {
+		g := groupOf(s.Cluster, node)
+		out.Devices[g] -= float64(s.Cluster.Groups[g].Devices)
+	}
 	ways := 0
-	for i, j := range s.Jobs() {
+	for i, j := range jobs {
 		f, err := o.of(ctx, s.Cluster, j.Job)
 		if err != nil {
 			return nil, err
