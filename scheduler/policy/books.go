@@ -28,6 +28,7 @@ type book struct {
 	menu      *menu
 	ways      []Way
 	x         []float64 // fractions of time
+	last      int       // the way it holds or held last, -1 = none
 	owed, got []float64 // seconds, what is long ago counting less
 }
 
@@ -54,6 +55,7 @@ func (b *books) settle(s *scheduler.Snapshot) {
 		if k := b.byJob[j.Job.ID]; k != nil {
 			if w := k.way(s.Cluster, j.Grant); w >= 0 {
 				k.got[w] += dt
+				k.last = w
 			}
 		}
 	}
@@ -86,6 +88,11 @@ func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 	if err != nil {
 		return err
 	}
+	for i := range shares.Jobs {
+		if k := b.byJob[shares.Jobs[i].State.Job.ID]; k != nil {
+			shares.Jobs[i].Last = k.last
+		}
+	}
 	if err := shares.fill(ctx, b.objective); err != nil {
 		return err
 	}
@@ -105,7 +112,7 @@ func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 func (b *books) open(old map[spec.JobID]*book, id spec.JobID, ways []Way) *book {
 	k := old[id]
 	if k == nil {
-		k = &book{job: id, ways: ways, owed: make([]float64, len(ways)), got: make([]float64, len(ways))}
+		k = &book{job: id, ways: ways, last: -1, owed: make([]float64, len(ways)), got: make([]float64, len(ways))}
 	}
 	b.byJob[id] = k
 	return k

@@ -94,12 +94,22 @@ const coarse = 1e-6
 // little that nothing of the objective is given up for it, unless lowering all
 // levels by one raised their sum by more than 1/tieBreak for each.
 func (p *program) prefer() {
-	if !p.s.anyOptimum {
-		p.total(tieBreak / float64(len(p.x)))
+	if p.s.anyOptimum {
+		return
+	}
+	p.total(tieBreak / float64(len(p.x)))
+	for i, x := range p.x {
+		if last := p.s.Jobs[i].Last; last >= 0 {
+			j := &p.s.Jobs[i]
+			p.SetCost(x[last], (1+stay)*tieBreak/float64(len(p.x))*p.s.level(j)*j.Ways[last].Rate)
+		}
 	}
 }
 
 const tieBreak = 1e-3
+
+// stay is how much more a level counts on the type that a job is on.
+const stay = 0.1
 
 // total adds the sum of levels times a factor to the objective.
 func (p *program) total(factor float64) {

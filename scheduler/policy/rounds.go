@@ -10,7 +10,7 @@ import (
 // rounding are the options of every policy made by Rounds.
 var rounding = []Option{
 	{Name: "round", Default: "360", Doc: "seconds devices are leased for; longer leases mean fewer restarts, shorter ones are truer to the fractions"},
-	{Name: "keep", Default: "1.5", Doc: "how many times over who holds devices has a right to them when leases end, at least 1"},
+	{Name: "keep", Default: "3", Doc: "how many times over who holds devices has a right to them when leases end, at least 1"},
 	{Name: "plan", Default: "false", Doc: "other device counts and plans than a job asks for, each count at its best believed plan"},
 }
 
@@ -25,7 +25,7 @@ func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	keep, err := d.number("keep", 1.5, 1, 1e9)
+	keep, err := d.number("keep", 3, 1, 1e9)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type Share struct {
 	State *scheduler.JobState
 	Ways  []Way     // ascending by group, then devices
 	X     []float64 // of each of Ways, at least 0, in sum at most 1
+	Last  int       // of Ways, the one it holds or held last; -1 = none
 
 	menu *menu // what the ways are of
 }
@@ -159,7 +160,7 @@ func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, e
 		if f.warning != "" {
 			out.Warnings = append(out.Warnings, f.warning)
 		}
-		out.Jobs[i] = Share{State: j, menu: f, Ways: f.ways}
+		out.Jobs[i] = Share{State: j, menu: f, Ways: f.ways, Last: -1}
 		ways += len(f.ways)
 	}
 	x := make([]float64, ways) // all fractions in one piece
