@@ -14,7 +14,7 @@ var solving = append([]Option{
 }, rounding...)
 
 // fractions is the Fractions of an Objective.
-type fractions func(s *Shares, ctx context.Context) error
+type fractions func(ctx context.Context, s *Shares) error
 
 // solved returns a policy that takes the fractions of o from a programme.
 func solved(d Deps, o Objective, f fractions) (scheduler.Policy, error) {
@@ -32,7 +32,7 @@ func solved(d Deps, o Objective, f fractions) (scheduler.Policy, error) {
 	o.Agnostic = agnostic
 	o.Fractions = func(ctx context.Context, s *Shares) error {
 		s.anyOptimum = centre
-		return f(s, ctx)
+		return f(ctx, s)
 	}
 	return Rounds(d, o)
 }
@@ -40,12 +40,12 @@ func solved(d Deps, o Objective, f fractions) (scheduler.Policy, error) {
 // alike hides how fast jobs are on other types than the first on which they run,
 // as Gavel's heterogeneity-agnostic policies do.
 func alike(f fractions) fractions {
-	return func(s *Shares, ctx context.Context) error {
+	return func(ctx context.Context, s *Shares) error {
 		for i := range s.Jobs {
 			s.Jobs[i].Ways = s.alike(&s.Jobs[i])
 			s.Jobs[i].X = make([]float64, len(s.Jobs[i].Ways))
 		}
-		if err := f(s, ctx); err != nil {
+		if err := f(ctx, s); err != nil {
 			return err
 		}
 		for i := range s.Jobs {

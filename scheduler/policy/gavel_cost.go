@@ -38,7 +38,7 @@ func newGavelCost(d Deps) (scheduler.Policy, error) {
 			prices[name] = v
 		}
 	}
-	return solved(d, Objective{Strict: true}, func(s *Shares, ctx context.Context) error {
+	return solved(d, Objective{Strict: true}, func(ctx context.Context, s *Shares) error {
 		need := make([]float64, len(s.Jobs))
 		if slo {
 			var err error

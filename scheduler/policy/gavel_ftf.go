@@ -46,7 +46,7 @@ type finish struct {
 // method: with the greatest rho there is so far, every job needs some
 // throughput; the programme gives all as many times that as can be, and the
 // greatest rho that comes of it is the next. It falls until nothing is gained.
-func (f *finishTimes) fractions(s *Shares, ctx context.Context) error {
+func (f *finishTimes) fractions(ctx context.Context, s *Shares) error {
 	jobs := f.update(s)
 	for i := range s.Jobs {
 		copy(s.Jobs[i].X, s.Isolated(&s.Jobs[i]))

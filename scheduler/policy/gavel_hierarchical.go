@@ -40,7 +40,7 @@ func newHierarchical(d Deps) (scheduler.Policy, error) {
 			h.weights[name] = w
 		}
 	}
-	return solved(d, Objective{}, func(s *Shares, ctx context.Context) error {
+	return solved(d, Objective{}, func(ctx context.Context, s *Shares) error {
 		return s.waterfill(ctx, func(full []bool) []float64 { return h.split(s, full) })
 	})
 }

@@ -12,12 +12,12 @@ func init() {
 		Name:    "gavel-las",
 		Doc:     "least attained service where types of devices differ: the least normalised throughput as great as can be, by weight (Narayanan et al., Gavel, OSDI 2020, section 4.1)",
 		Options: solving,
-		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, (*Shares).maxMin) },
+		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, maxMin) },
 	})
 }
 
 // maxMin makes the least level as great as it can be.
-func (s *Shares) maxMin(ctx context.Context) error {
+func maxMin(ctx context.Context, s *Shares) error {
 	p := s.program()
 	least := p.Var("least level", -lp.Inf, lp.Inf, 1)
 	for i := range s.Jobs {

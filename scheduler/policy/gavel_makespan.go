@@ -12,14 +12,14 @@ func init() {
 		Name:    "gavel-makespan",
 		Doc:     "all jobs done as early as can be, by one programme (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
 		Options: solving,
-		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, (*Shares).earliest) },
+		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, earliest) },
 	})
 }
 
 // earliest makes the part of what is left that every job makes per second, u, as
 // great as it can be: all are then done after 1/u. The paper searches for the
 // time by halving.
-func (s *Shares) earliest(ctx context.Context) error {
+func earliest(ctx context.Context, s *Shares) error {
 	_, err := s.makespan(ctx)
 	return err
 }

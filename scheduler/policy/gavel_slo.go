@@ -14,11 +14,11 @@ func init() {
 		Name:    "gavel-slo",
 		Doc:     "deadlines are kept, those that cannot be are named, and the sum of throughputs is as great as it can be besides (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
 		Options: solving,
-		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, (*Shares).keepDeadlines) },
+		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, keepDeadlines) },
 	})
 }
 
-func (s *Shares) keepDeadlines(ctx context.Context) error {
+func keepDeadlines(ctx context.Context, s *Shares) error {
 	need, err := s.deadlines(ctx)
 	if err != nil {
 		return err

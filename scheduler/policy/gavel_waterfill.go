@@ -13,7 +13,7 @@ func init() {
 		Doc:     "as gavel-las, and when the least throughput cannot grow the next greater one is made as great as it can be, and so on (Narayanan et al., Gavel, OSDI 2020, section 4.3)",
 		Options: solving,
 		New: func(d Deps) (scheduler.Policy, error) {
-			return solved(d, Objective{}, func(s *Shares, ctx context.Context) error { return s.waterfill(ctx, s.weights) })
+			return solved(d, Objective{}, func(ctx context.Context, s *Shares) error { return s.waterfill(ctx, s.weights) })
 		},
 	})
 }
