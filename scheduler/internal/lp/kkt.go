@@ -44,9 +44,9 @@ type fixedEntry struct {
 
 const (
 	rowShift  = 1e-15 // added to the diagonal of rows, relative to it or 1
-	keptShift = 1e-8 // taken from the diagonal of kept columns and added to that of their rows: its square is a digit
+	keptShift = 1e-8  // taken from the diagonal of kept columns and added to that of their rows: its square is a digit
 	minDense  = 24    // columns with fewer entries are never dense
-	refineFor = 4 // steps of iterative refinement at most
+	refineFor = 4     // steps of iterative refinement at most
 	refineTo  = 1e-13 // residual at which refinement ends, relative to the right side
 )
 

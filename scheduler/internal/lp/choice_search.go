@@ -1,0 +1,151 @@
+package lp
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+// core is what is left to decide: with the prices of the least bound, an option that is worth less than its group's
+// favourite by more than the gap between bound and best answer is in no better answer. A group with one option left is
+// decided. The rest is searched depth first, the groups with the largest second regret first and least regret first
+// within a group. The regrets so far, taken off the bound, bound what can still be reached.
+type core struct {
+	*choosing
+	groups [][]regret // by depth
+	id     []int      // group by depth
+	pick   []int32
+	free   []float64   // what is left of each resource
+	least  [][]float64 // by depth and resource, the least that this group and those after it can take
+	limit  int
+	gap    float64
+	open   float64 // highest bound of what the search left out for want of nodes
+}
+
+// regret is an option, -1 for none, and how much less it is worth than the favourite.
+type regret struct {
+	option int32
+	loss   float64
+}
+
+// search looks for a better answer in the core, in at most limit nodes, and lowers the bound to what it proves.
+func (s *choosing) search(ctx context.Context, limit int, gap float64) {
+	c := s.newCore(limit, gap)
+	c.open = math.Inf(-1)
+	if c.dive(ctx, 0, 0) {
+		s.bound = s.bestValue
+		return
+	}
+	s.bound = math.Max(s.bestValue, math.Min(s.bound, c.open))
+}
+
+// newCore drops what cannot be in a better answer.
+func (s *choosing) newCore(limit int, gap float64) *core {
+	c := &core{choosing: s, pick: make([]int32, s.groups), free: slices.Clone(s.capacity), limit: limit, gap: gap}
+	slack := s.bound - s.bestValue
+	for g := range s.groups {
+		list := s.regrets(g, slack)
+		if len(list) == 1 {
+			c.pick[g] = list[0].option
+			s.take(c.free, c.pick[g], -1)
+			continue
+		}
+		c.groups, c.id = append(c.groups, list), append(c.id, g)
+	}
+	c.sort()
+	c.needs()
+	return c
+}
+
+// regrets returns the options of group g whose regret is not above slack, the favourite first.
+func (s *choosing) regrets(g int, slack float64) []regret {
+	_, worth := s.favourite(g, s.prices)
+	var list []regret
+	if worth <= slack {
+		list = append(list, regret{-1, worth})
+	}
+	for i := s.start[g]; i < s.start[g+1]; i++ {
+		if loss := worth - s.reduced(i, s.prices); loss <= slack {
+			list = append(list, regret{i, math.Max(0, loss)})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b regret) int { return cmp.Compare(a.loss, b.loss) })
+	return list
+}
+
+// sort puts the groups whose second option costs most first.
+func (c *core) sort() {
+	order := make([]int, len(c.groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.groups[b][1].loss, c.groups[a][1].loss) })
+	groups, id := c.groups, c.id
+	c.groups, c.id = make([][]regret, len(groups)), make([]int, len(id))
+	for to, from := range order {
+		c.groups[to], c.id[to] = groups[from], id[from]
+	}
+}
+
+// needs sums up the least that groups from each depth on can take.
+func (c *core) needs() {
+	c.least = make([][]float64, len(c.groups)+1)
+	c.least[len(c.groups)] = make([]float64, len(c.capacity))
+	for d := len(c.groups) - 1; d >= 0; d-- {
+		c.least[d] = slices.Clone(c.least[d+1])
+		for k := range c.capacity {
+			least := math.Inf(1)
+			for _, r := range c.groups[d] {
+				amount := 0.0
+				if r.option >= 0 {
+					amount = c.amount(r.option, k)
+				}
+				least = math.Min(least, amount)
+			}
+			c.least[d][k] += least
+		}
+	}
+}
+
+// dive decides the groups from depth d on, lost being the regret so far. It returns false if it left something out
+// that could still be better.
+func (c *core) dive(ctx context.Context, d int, lost float64) (complete bool) {
+	bound := c.bound - lost
+	if bound-c.bestValue <= math.Max(c.gap, 1e-12)*math.Abs(c.bound) {
+		if bound > c.bestValue {
+			c.open = math.Max(c.open, bound)
+			return c.gap == 0
+		}
+		return true
+	}
+	for k, n := range c.least[d] {
+		if n > c.free[k]+1e-12*math.Max(1, c.capacity[k]) {
+			return true
+		}
+	}
+	if c.nodes >= c.limit || c.nodes%1024 == 1023 && ctx.Err() != nil {
+		c.limit = 0
+		c.open = math.Max(c.open, bound)
+		return false
+	}
+	c.nodes++
+	if d == len(c.groups) {
+		c.offer(c.pick)
+		return true
+	}
+	complete = true
+	g := c.id[d]
+	for _, r := range c.groups[d] {
+		if c.bound-lost-r.loss <= c.bestValue {
+			break
+		}
+		c.pick[g] = r.option
+		c.take(c.free, r.option, -1)
+		if !c.dive(ctx, d+1, lost+r.loss) {
+			complete = false
+		}
+		c.take(c.free, r.option, 1)
+	}
+	return complete
+}

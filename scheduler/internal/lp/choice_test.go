@@ -1,0 +1,202 @@
+package lp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// randomChoice returns groups with options of one resource or, if several, of up to three.
+func randomChoice(r *rand.Rand, groups, resources, options int, several bool) *Choice {
+	c := &Choice{}
+	for range resources {
+		c.Capacity = append(c.Capacity, float64(1+r.IntN(2+groups)))
+	}
+	for range groups {
+		var list []Option
+		for range r.IntN(options + 1) {
+			o := Option{Value: math.Round(10*r.ExpFloat64()) - 1}
+			first := r.IntN(resources)
+			n := 1
+			if several {
+				n = r.IntN(min(3, resources) + 1)
+			}
+			for k := range n {
+				o.Uses = append(o.Uses, Use{(first + k) % resources, float64(r.IntN(5))})
+			}
+			list = append(list, o)
+		}
+		c.Groups = append(c.Groups, list)
+	}
+	return c
+}
+
+// bruteForce tries everything.
+func (c *Choice) bruteForce() float64 {
+	free := append([]float64(nil), c.Capacity...)
+	var try func(g int) float64
+	try = func(g int) float64 {
+		if g == len(c.Groups) {
+			return 0
+		}
+		best := try(g + 1)
+		for _, o := range c.Groups[g] {
+			fits := true
+			for _, u := range o.Uses {
+				free[u.Resource] -= u.Amount
+				fits = fits && free[u.Resource] >= 0
+			}
+			if fits {
+				best = math.Max(best, o.Value+try(g+1))
+			}
+			for _, u := range o.Uses {
+				free[u.Resource] += u.Amount
+			}
+		}
+		return best
+	}
+	return try(0)
+}
+
+// checkChosen reports picks that do not fit or are not worth what is said.
+func checkChosen(t *testing.T, name string, c *Choice, got *Chosen) {
+	t.Helper()
+	use := make([]float64, len(c.Capacity))
+	value := 0.0
+	for g, o := range got.Pick {
+		if o < 0 {
+			continue
+		}
+		value += c.Groups[g][o].Value
+		for _, u := range c.Groups[g][o].Uses {
+			use[u.Resource] += u.Amount
+		}
+	}
+	for k, n := range c.Capacity {
+		if use[k] > n+1e-9 {
+			t.Errorf("%s: %g of %g of resource %d are used", name, use[k], n, k)
+		}
+	}
+	if math.Abs(value-got.Value) > 1e-9*(1+math.Abs(value)) || got.Bound < got.Value {
+		t.Errorf("%s: value %g, bound %g; the picks are worth %g", name, got.Value, got.Bound, value)
+	}
+}
+
+func TestChoiceAgreesWithBruteForce(t *testing.T) {
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		c := randomChoice(r, 1+r.IntN(6), 1+r.IntN(4), 5, seed%2 == 0)
+		got, err := c.Solve(context.Background(), ChoiceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkChosen(t, fmt.Sprint("seed ", seed), c, got)
+		if want := c.bruteForce(); math.Abs(got.Value-want) > 1e-9 || math.Abs(got.Bound-want) > 1e-9*(1+want) {
+			t.Errorf("seed %d: value %g, bound %g, want %g", seed, got.Value, got.Bound, want)
+		}
+	}
+}
+
+// Without search the bound is that of the linear relaxation, and holds.
+func TestChoiceBoundIsTheRelaxation(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		c := randomChoice(r, 2+r.IntN(12), 1+r.IntN(4), 6, seed%2 == 0)
+		got, err := c.Solve(context.Background(), ChoiceOptions{MaxNodes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkChosen(t, fmt.Sprint("seed ", seed), c, got)
+		relaxed, err := c.relaxation().Solve(context.Background(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(got.Bound-relaxed.Objective) > 1e-6*(1+relaxed.Objective) {
+			t.Errorf("seed %d: bound %g, the relaxation's is %g", seed, got.Bound, relaxed.Objective)
+		}
+	}
+}
+
+// relaxation states c with x between 0 and 1.
+func (c *Choice) relaxation() *Problem {
+	p := New(Maximize)
+	used := make([][]Term, len(c.Capacity))
+	for _, options := range c.Groups {
+		var one []Term
+		for _, o := range options {
+			upper := Inf
+			for _, u := range o.Uses {
+				if u.Amount > c.Capacity[u.Resource] {
+					upper = 0 // does not fit alone
+				}
+			}
+			x := p.Var("", 0, upper, math.Max(0, o.Value))
+			one = append(one, Term{x, 1})
+			for _, u := range o.Uses {
+				used[u.Resource] = append(used[u.Resource], Term{x, u.Amount})
+			}
+		}
+		p.AtMost("", 1, one...)
+	}
+	for k, n := range c.Capacity {
+		p.AtMost("", n, used[k]...)
+	}
+	return p
+}
+
+func TestChoiceRejects(t *testing.T) {
+	for name, c := range map[string]*Choice{
+		"capacity": {Capacity: []float64{-1}},
+		"value":    {Groups: [][]Option{{{Value: math.NaN()}}}},
+		"resource": {Groups: [][]Option{{{Value: 1, Uses: []Use{{0, 1}}}}}},
+		"amount":   {Groups: [][]Option{{{Value: 1, Uses: []Use{{0, -1}}}}}, Capacity: []float64{1}},
+	} {
+		if _, err := c.Solve(context.Background(), ChoiceOptions{}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: error %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+// jobs returns what a joint scheduler asks: jobs with plans on 1 to 16 devices of each type, worth more on more
+// devices, ever less so; devices for about half of them.
+func jobs(seed uint64, jobs, types, plans int) *Choice {
+	r := rand.New(rand.NewPCG(seed, 9))
+	c := &Choice{}
+	for range types {
+		c.Capacity = append(c.Capacity, float64(2*jobs/types))
+	}
+	for range jobs {
+		weight, scale := math.Exp(r.NormFloat64()), 0.3+0.6*r.Float64()
+		var list []Option
+		for k := range types {
+			speed := float64(1+k) * math.Exp(r.NormFloat64()/3)
+			for range plans {
+				n := float64(int(1) << r.IntN(5))
+				list = append(list, Option{Value: weight * speed * math.Pow(n, scale) * (0.7 + 0.3*r.Float64()), Uses: []Use{{k, n}}})
+			}
+		}
+		c.Groups = append(c.Groups, list)
+	}
+	return c
+}
+
+func BenchmarkChoice(b *testing.B) {
+	for _, nodes := range []int{-1, 200_000} {
+		b.Run(fmt.Sprintf("jobs=1000/types=4/plans=20/nodes=%d", nodes), func(b *testing.B) {
+			c := jobs(1, 1000, 4, 20)
+			done := reportCPU(b)
+			var got *Chosen
+			for b.Loop() {
+				var err error
+				if got, err = c.Solve(context.Background(), ChoiceOptions{MaxNodes: nodes}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			done()
+			b.ReportMetric(got.Gap(), "gap")
+		})
+	}
+}
