@@ -25,10 +25,14 @@ var (
 type InfeasibleError struct {
 	Multipliers []float64 // y, by row, the certificate (Farkas' lemma)
 	Rows        []string  // names of the rows that carry the contradiction, heaviest first, at most 5
+	Whole       bool      // only whole values of the binary variables make it so: there are no multipliers
 	Crossed     string    // the row or variable whose own bounds cross, if that is why; there are no multipliers then
 }
 
 func (e *InfeasibleError) Error() string {
+	if e.Whole {
+		return "lp: infeasible: no choice of 0 or 1 for the binary variables satisfies every row"
+	}
 	if e.Crossed != "" {
 		return "lp: infeasible: the bounds of " + e.Crossed + " cross"
 	}
