@@ -75,8 +75,9 @@ const (
 // In place the busiest device sets the pace: it receives the part of its new
 // state it does not hold, where a device's part is the layers of its pipeline
 // stage, cut by tensor parallelism, the optimizer states cut once more by ZeRO,
-// ranks in the order tensor, context, data, pipeline. Experts are taken for cut
-// and replicated like the rest.
+// ranks in the order tensor, context, data, pipeline. Of the experts, which are
+// taken for the same share of every layer, a device holds those of its rank in
+// its expert parallel group, replicated over what that leaves of the stage.
 //
 // The error wraps perfmodel.ErrNotCovered when one of the two cannot be
 // predicted, and ErrInfeasible when it is illegal or does not fit.
@@ -229,7 +230,7 @@ func logSD(p *spec.Prediction) float64 {
 // exchange returns the bytes all devices and the busiest one of To must receive.
 func (m *Move) exchange(params float64) (total, busiest float64) {
 	from, to := m.From.Plan.Normal(), m.To.Plan.Normal()
-	layers := m.From.Model.Layers
+	layers, routed := m.From.Model.Layers, routedShare(m.From.Model)
 	kept := min(from.Devices(), to.Devices())
 	if m.Moved {
 		kept = 0
@@ -239,12 +240,14 @@ func (m *Move) exchange(params float64) (total, busiest float64) {
 		weights = weightsPerParameter * params
 	}
 	for r := range to.Devices() {
-		opt, w := partOf(&to, layers, r, to.ZeRO >= 1), partOf(&to, layers, r, to.ZeRO == 3)
-		bytes := optimizerPerParameter*params*opt.size() + weights*w.size()
+		opt, w := heldBy(&to, layers, r, to.ZeRO >= 1), heldBy(&to, layers, r, to.ZeRO == 3)
+		bytes := optimizerPerParameter*params*opt.shared(&opt, routed) + weights*w.shared(&w, routed)
 		if r < kept {
-			bytes -= optimizerPerParameter * params * opt.shared(partOf(&from, layers, r, from.ZeRO >= 1))
+			had := heldBy(&from, layers, r, from.ZeRO >= 1)
+			bytes -= optimizerPerParameter * params * opt.shared(&had, routed)
 			if hasShortWeights(&from) {
-				bytes -= weights * w.shared(partOf(&from, layers, r, from.ZeRO == 3))
+				had = heldBy(&from, layers, r, from.ZeRO == 3)
+				bytes -= weights * w.shared(&had, routed)
 			}
 		}
 		total, busiest = total+max(bytes, 0), max(busiest, bytes)
@@ -265,23 +268,48 @@ func slice(i, n int) interval { return interval{float64(i) / float64(n), float64
 
 func (a interval) shared(b interval) float64 { return max(min(a.to, b.to)-max(a.from, b.from), 0) }
 
-// part is what one device holds of a model's parameters: the layers of its
-// chunks, an interval of the width tensor parallelism cuts, and one of what ZeRO
-// cuts.
-type part struct {
-	layers      []interval
-	width, rest interval
+// held is what one device holds of a model's parameters: parts of the layers of
+// its chunks.
+type held struct {
+	layers        []interval
+	dense, expert part
 }
 
-// partOf returns what rank r of a normal plan holds of a model of so many layers,
-// 0 = not known.
-func partOf(p *spec.Plan, layers, r int, sharded bool) part {
-	replica := r / p.TP % (p.DP * p.CP)
-	out := part{layers: chunksOf(p, layers, r/(p.TP*p.DP*p.CP)), width: slice(r%p.TP, p.TP), rest: interval{0, 1}}
+// part is an interval of the experts, one of the width tensor parallelism cuts,
+// and one of what ZeRO cuts.
+type part struct{ experts, width, rest interval }
+
+// heldBy returns what rank r of a normal plan holds of a model of so many layers,
+// 0 = not known, cut by ZeRO or not. A layer's experts are spread over
+// max(EP, TP) devices next to each other, each expert's width over those of them
+// that EP leaves, where it divides TP: Megatron-LM's order of ranks, tensor before
+// expert before data. ZeRO cuts them over the devices of its group that hold the
+// same.
+func heldBy(p *spec.Plan, layers, r int, sharded bool) held {
+	inStage := p.TP * p.DP * p.CP
+	rank, apart := r%inStage, max(p.EP, p.TP)
+	whole, thick := interval{0, 1}, max(apart/p.EP, 1)
+	out := held{
+		layers: chunksOf(p, layers, r/inStage),
+		dense:  part{whole, slice(rank%p.TP, p.TP), whole},
+		expert: part{slice(rank%apart/thick%p.EP, p.EP), slice(rank%apart%thick, thick), whole},
+	}
 	if sharded {
-		out.rest = slice(replica%p.Shards(), p.Shards())
+		out.dense.rest = slice(rank/p.TP%p.Shards(), p.Shards())
+		alike := int(memory.ExpertSharding(p))
+		out.expert.rest = slice(rank/apart%alike, alike)
 	}
 	return out
+}
+
+// routedShare returns which share of a model's parameters are routed experts', by
+// its shape, in [0, 1].
+func routedShare(m spec.Model) float64 {
+	m.ParamCount = 0
+	if all := m.Params(); all > 0 {
+		return float64(m.MoELayers()*m.Experts) * m.ExpertParams() / all
+	}
+	return 0
 }
 
 // chunksOf returns the layers of a stage, as parts of all: chunk by chunk they
@@ -309,15 +337,18 @@ func chunksOf(p *spec.Plan, layers, stage int) []interval {
 	return out
 }
 
-func (a *part) size() float64 { return a.shared(*a) }
-
-// shared returns the share of the parameters in both.
-func (a *part) shared(b part) float64 {
+// shared returns the share of the parameters in both, routed of all being the
+// experts'.
+func (h *held) shared(other *held, routed float64) float64 {
 	v := 0.0
-	for _, x := range a.layers {
-		for _, y := range b.layers {
+	for _, x := range h.layers {
+		for _, y := range other.layers {
 			v += x.shared(y)
 		}
 	}
-	return v * a.width.shared(b.width) * a.rest.shared(b.rest)
+	return v * ((1-routed)*h.dense.shared(other.dense) + routed*h.expert.shared(other.expert))
+}
+
+func (a part) shared(b part) float64 {
+	return a.experts.shared(b.experts) * a.width.shared(b.width) * a.rest.shared(b.rest)
 }

@@ -93,6 +93,135 @@ func TestMigrateBytes(t *testing.T) {
 	}
 }
 
+// mixture is a model of 4 layers with 8 experts each, and the share of its
+// parameters that is the experts'.
+func mixture() (m spec.Model, routed float64) {
+	m = spec.Model{Name: "moe", Kind: spec.Decoder, Layers: 4, Hidden: 32, Heads: 4, Vocab: 100, SeqLen: 64, TiedEmbeddings: true,
+		Experts: 8, ExpertsPerToken: 2, ExpertFFN: 64}
+	routed = 4 * 8 * 2 * 32 * 64 / m.Params() // two matrices each
+	m.ParamCount = 1e9
+	return m, routed
+}
+
+// movedBytes is what all devices of a mixture get when it goes from one plan to
+// another.
+func movedBytes(t *testing.T, from, to string) float64 {
+	t.Helper()
+	mv := planner.Move{From: config(t, from, "8"), To: config(t, to, "8"), RemainingSamples: 1}
+	mv.From.Model, _ = mixture()
+	mv.To.Model = mv.From.Model
+	return mv.Price().MovedBytes
+}
+
+// Experts go to the devices whose place in their expert parallel group changes;
+// the rest of the model stays where it is.
+func TestMigrateExperts(t *testing.T) {
+	_, routed := mixture()
+	for _, c := range []struct {
+		from, to string
+		moved    float64 // how often all experts
+	}{
+		{"dp=4", "dp=4,ep=4", 0},                              // each has all, needs a quarter
+		{"dp=4,ep=4", "dp=4", 4 * 3. / 4},                     // each has a quarter
+		{"dp=4,ep=4", "dp=4,ep=2", 1./4 + 1./2 + 1./2 + 1./4}, // the quarters 0 1 2 3, then 01 23 01 23
+		{"dp=4,ep=2", "dp=4,ep=4", 0 + 1./4 + 1./4 + 0},       // 01 23 01 23, then 0 1 2 3
+		{"tp=4", "tp=4,ep=4", 4 * (1./4 - 1./16)},             // a quarter of each, then each of a quarter
+		{"tp=4,ep=2", "tp=4", 1./8 + 1./4 + 1./4 + 1./8},      // half of half of them, then a quarter of each: for 0 and 3 of that half
+		{"dp=2,tp=2", "dp=2,tp=2,ep=4", 4 * (1./4 - 1./8)},    // half of each, then each of a quarter
+		{"dp=2,pp=2,ep=2", "dp=2,pp=2", 4 * (1./2 - 1./4)},    // of the half on a stage
+		{"dp=4,ep=4,zero=1", "dp=4,ep=4,zero=1,shard=2", 0},   // nobody else has the same
+	} {
+		want := 14e9 * routed * c.moved
+		if strings.Contains(c.to, "shard") { // the dense part is cut in two and no longer in four
+			want += 12e9 * (1 - routed) * (1./4 + 1./2 + 1./2 + 1./4)
+		}
+		if got := movedBytes(t, c.from, c.to); math.Abs(got-want) > 1 {
+			t.Errorf("%s -> %s: %g GB, want %g", c.from, c.to, got/1e9, want/1e9)
+		}
+	}
+}
+
+// Between any two plans goes what a count of the parameters one by one says: each
+// device needs those of its place in every group, and gets what it had not.
+func TestMigrateCountsParameters(t *testing.T) {
+	_, routed := mixture()
+	plans := []string{"dp=8", "dp=8,ep=8", "dp=8,ep=2,zero=1", "dp=8,ep=4,zero=3", "dp=8,ep=2,zero=1,shard=4", "dp=2,tp=4", "dp=2,tp=4,ep=2",
+		"dp=2,tp=4,ep=8,zero=1", "dp=4,tp=2,ep=4,zero=1", "dp=4,pp=2,ep=4", "dp=2,tp=2,pp=2,ep=2,zero=3", "dp=4,cp=2,ep=8", "tp=2,pp=4,ep=2", "dp=4,ep=4"}
+	for _, f := range plans {
+		for _, g := range plans {
+			from, to := config(t, f, "8").Plan.Normal(), config(t, g, "8").Plan.Normal()
+			want := 0.0
+			for r := range to.Devices() {
+				want += lacks(&from, &to, r, routed)
+			}
+			if got := movedBytes(t, f, g); math.Abs(got-1e9*want) > 1 {
+				t.Errorf("%s -> %s: %g GB, want %g", f, g, got/1e9, want)
+			}
+		}
+	}
+}
+
+// lacks returns the bytes for each parameter of a mixture that rank r of one plan
+// needs and of another has not. Each of 4 layers is a grid of 8 columns in 8
+// pieces, which ZeRO cuts, and 8 such grids for the experts.
+func lacks(from, to *spec.Plan, r int, routed float64) (bytes float64) {
+	for i := range 4 * 9 * 8 * 8 {
+		layer, expert, column, piece := i/(9*8*8), i/(8*8)%9-1, i/8%8, i%8 // expert -1 is the dense part
+		share := (1 - routed) / (4 * 8 * 8)
+		if expert >= 0 {
+			share = routed / (4 * 8 * 8 * 8)
+		}
+		for _, state := range []struct {
+			bytes float64
+			zero  int // stage from which it is cut
+		}{{12, 1}, {2, 3}} {
+			if has(to, r, layer, expert, column, piece, to.ZeRO >= state.zero) && !has(from, r, layer, expert, column, piece, from.ZeRO >= state.zero) {
+				bytes += state.bytes * share
+			}
+		}
+	}
+	return bytes
+}
+
+// has reports whether rank r of p has a piece of the grid.
+func has(p *spec.Plan, r, layer, expert, column, piece int, sharded bool) bool {
+	stage := p.TP * p.CP * p.DP
+	if r >= p.Devices() || layer/(4/p.PP) != r/stage {
+		return false
+	}
+	if !place(p, r, expert, column) {
+		return false
+	}
+	if !sharded {
+		return true
+	}
+	// ZeRO deals the pieces to those of its group that have the column.
+	group := p.Shards() * p.TP
+	alike, me := 0, 0
+	for other := r / group * group; other < (r/group+1)*group; other++ {
+		if place(p, other, expert, column) {
+			if other == r {
+				me = alike
+			}
+			alike++
+		}
+	}
+	return piece/(8/alike) == me
+}
+
+// place reports whether rank r of p computes with a column of an expert, or of the
+// dense part, -1.
+func place(p *spec.Plan, r, expert, column int) bool {
+	switch {
+	case expert < 0:
+		return column/(8/p.TP) == r%p.TP
+	case p.EP >= p.TP: // whole experts, dealt to the ranks of each EP in turn
+		return expert/(8/p.EP) == r%p.EP
+	}
+	each := p.TP / p.EP // of a tensor parallel group have the same experts
+	return expert/(8/p.EP) == r%p.TP/each && column/(8/each) == r%each
+}
+
 func TestMigrateProbability(t *testing.T) {
 	of := map[string]float64{"dp=1,tp=1,pp=1,mb=1,ga=4": 10, "dp=2,tp=1,pp=1,mb=1,ga=2": 12}
 	mv := planner.Move{From: config(t, "ga=4", "1"), To: config(t, "dp=2,ga=2", "2"), RemainingSamples: 1e6}
