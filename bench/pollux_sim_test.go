@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -121,5 +122,47 @@ func TestPolluxWorkload6(t *testing.T) {
 				t.Errorf("makespan %g s, want %g", got, c.makespan)
 			}
 		})
+	}
+}
+
+// recordedPollux are the figures the authors kept of one policy at one load.
+type recordedPollux struct {
+	JCTs map[string]map[string]float64 `json:"jcts"` // by workload and job, s
+}
+
+func TestPolluxRecorded(t *testing.T) {
+	tables := goodputTables(t, "pollux")
+	for _, name := range []string{"tiresias", "optimus"} {
+		for _, load := range []string{"0.5", "1.0", "1.5", "2.0"} {
+			var kept recordedPollux
+			data, err := os.ReadFile(filepath.Join(spectest.Shared(t), "data", "pollux", "recorded_results", "results-jobload", name+"-"+load, "summary.json"))
+			if err == nil {
+				err = json.Unmarshal(data, &kept)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := "workloads-" + load
+			if load == "1.0" {
+				folder = "workloads"
+			}
+			for workload, jcts := range kept.JCTs {
+				policy := name
+				if name == "optimus" {
+					policy = "optimus-oracle"
+				}
+				r := runPollux(t, "pollux", policy, polluxJobs(t, folder, workload+".csv"), tables)
+				equal, sum, want := 0, 0.0, 0.0
+				for id, jct := range jcts {
+					got := finished(r, id).JCT().Seconds()
+					if got == jct {
+						equal++
+					}
+					sum += got
+					want += jct
+				}
+				t.Logf("%s %s %s: %d of %d equal, mean %.2f, recorded %.2f, %+.3f %%", name, load, workload, equal, len(jcts), sum/float64(len(jcts)), want/float64(len(jcts)), 100*(sum/want-1))
+			}
+		}
 	}
 }

@@ -12,7 +12,7 @@ func init() {
 		Policies:  []string{"optimus-oracle", "tiresias"},
 		Quirks: Quirks{
 			Ticks: true, WholeSeconds: true, NumbersInOrder: true, EpochsLeft: true, ArtifactLimits: true,
-			EveryRound: true, ByCount: true, NextReplica: true,
+			EveryRound: true, QueueByEntry: true, ByCount: true, NextReplica: true,
 		},
 	})
 }

@@ -10,6 +10,7 @@ type Quirks struct {
 	EpochsLeft     bool
 	ArtifactLimits bool
 	EveryRound     bool
+	QueueByEntry   bool
 	ByCount        bool
 	NextReplica    bool
 	JobService     bool
@@ -60,8 +61,10 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.EpochsLeft }},
 	{"artifact-limits", "truth and belief goodput let ncf run on one device only and yolov3 with 8 samples a device at most; else with what was measured",
 		func(q *Quirks) *bool { return &q.ArtifactLimits }},
-	{"every-round", "optimus-oracle decides anew in every round; else when something happens or its interval is over",
+	{"every-round", "optimus-oracle and tiresias decide anew in every round; else when something happens or may change",
 		func(q *Quirks) *bool { return &q.EveryRound }},
+	{"queue-by-entry", "in the queues of tiresias behind the first, who was first seen there goes first; else who was submitted first",
+		func(q *Quirks) *bool { return &q.QueueByEntry }},
 	{"by-count", "tiresias and optimus-oracle settle by counts of devices who runs, without quanta, let those stay and take any free devices for the others; else devices are found for one after the other, where it is believed fastest",
 		func(q *Quirks) *bool { return &q.ByCount }},
 	{"next-replica", "optimus-oracle looks one device ahead; else at the best of all larger sizes per device",

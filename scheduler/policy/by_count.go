@@ -10,12 +10,12 @@ import (
 // byCount is a ranked policy with compat.Quirks.ByCount: it goes through the
 // jobs counting devices, those that run among them, and stops who has none left.
 // Who goes on keeps its devices, whoever starts takes what is free then.
-type byCount struct{ *ranked }
+type byCount struct {
+	*ranked
+	everyRound bool // compat.Quirks.EveryRound
+}
 
 func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if len(s.Waiting) == 0 {
-		return scheduler.Decision{Keep: true}, nil
-	}
 	if err := p.rank(ctx, s); err != nil {
 		return scheduler.Decision{}, err
 	}
@@ -44,6 +44,9 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	if at := p.wake(s); at < never {
 		d.Wake = max(at, s.Now+leastWake)
+	}
+	if p.everyRound && len(p.order) > 0 {
+		d.Wake = s.Now + leastWake
 	}
 	return d, nil
 }

@@ -75,10 +75,12 @@ func (l las) wake(s *scheduler.Snapshot, order []Ranked) time.Duration {
 	return at
 }
 
+// century is as long as any run: sim bounds their horizon.
+const century = 100 * 365 * 24 * time.Hour
+
 // after returns the time so many seconds after now, to the next nanosecond; at
 // most a century after.
 func after(now time.Duration, sec float64) time.Duration {
-	const century = 100 * 365 * 24 * time.Hour
 	if ns := math.Ceil(sec * 1e9); ns < float64(century) {
 		return now + time.Duration(ns)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -30,6 +31,9 @@ func newTiresias(d Deps) (scheduler.Policy, error) {
 		return newLAS(d)
 	}
 	t := tiresias{limits: []float64{57600}}
+	if d.Quirks.QueueByEntry {
+		t.entered = map[inQueue]time.Duration{}
+	}
 	var err error
 	if text, ok := d.Options["limits"]; ok {
 		if t.limits, err = parseLimits(text); err != nil {
@@ -48,7 +52,7 @@ func newTiresias(d Deps) (scheduler.Policy, error) {
 	case err != nil:
 		return nil, err
 	case d.Quirks.ByCount:
-		return byCount{r}, nil
+		return byCount{r, d.Quirks.EveryRound}, nil
 	}
 	return r, nil
 }
@@ -73,14 +77,33 @@ func parseLimits(text string) ([]float64, error) {
 type tiresias struct {
 	limits  []float64 // device-seconds, ascending
 	promote float64   // 0 = never
+	// entered is when jobs were first seen in a queue behind the first, nil where
+	// that does not matter. It grows with the jobs of the workload.
+	entered map[inQueue]time.Duration
 }
 
-// key is the number of the job's queue.
+type inQueue struct {
+	job   spec.JobID
+	queue int
+}
+
+// key is the number of the job's queue, and within it, with
+// compat.Quirks.QueueByEntry, when it was first seen there.
 func (t tiresias) key(_ context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
 	if at := t.promotion(j); at <= s.Now {
 		return 0, nil
 	}
-	return float64(t.queue(j.Attained)), nil
+	q := t.queue(j.Attained)
+	if t.entered == nil || q == 0 {
+		return float64(q), nil
+	}
+	in := inQueue{j.Job.ID, q}
+	at, known := t.entered[in]
+	if !known {
+		at = s.Now
+		t.entered[in] = at
+	}
+	return float64(q) + at.Seconds()/century.Seconds(), nil
 }
 
 func (t tiresias) queue(attained float64) int {
