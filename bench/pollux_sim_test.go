@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/compat"
@@ -18,8 +19,6 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
-
-	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // goodputTables reads the tables in a folder of the shared data.
@@ -130,39 +129,45 @@ type recordedPollux struct {
 	JCTs map[string]map[string]float64 `json:"jcts"` // by workload and job, s
 }
 
+func readRecordedPollux(t *testing.T, folder string) (kept recordedPollux) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(spectest.Shared(t), "data", "pollux", "recorded_results", "results-jobload", folder, "summary.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+// What the authors recorded of all 32 workloads: tiresias job by job, and Optimus
+// but for jobs whose placements were not measured, where it takes the very
+// triangulation they had: 95.0, 97.0, 98.5 and 96.3 % of the jobs by load, means to
+// 0.13 %.
 func TestPolluxRecorded(t *testing.T) {
 	tables := goodputTables(t, "pollux")
-	for _, name := range []string{"tiresias", "optimus"} {
-		for _, load := range []string{"0.5", "1.0", "1.5", "2.0"} {
-			var kept recordedPollux
-			data, err := os.ReadFile(filepath.Join(spectest.Shared(t), "data", "pollux", "recorded_results", "results-jobload", name+"-"+load, "summary.json"))
-			if err == nil {
-				err = json.Unmarshal(data, &kept)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			folder := "workloads-" + load
-			if load == "1.0" {
-				folder = "workloads"
-			}
-			for workload, jcts := range kept.JCTs {
-				policy := name
-				if name == "optimus" {
-					policy = "optimus-oracle"
-				}
-				r := runPollux(t, "pollux", policy, polluxJobs(t, folder, workload+".csv"), tables)
-				equal, sum, want := 0, 0.0, 0.0
-				for id, jct := range jcts {
-					got := finished(r, id).JCT().Seconds()
-					if got == jct {
-						equal++
+	for _, c := range []struct {
+		name, policy  string
+		equal, within float64 // shares
+	}{{"tiresias", "tiresias", 1, 0}, {"optimus", "optimus-oracle", 0.95, 0.0015}} {
+		for load, folder := range map[string]string{"0.5": "workloads-0.5", "1.0": "workloads", "1.5": "workloads-1.5", "2.0": "workloads-2.0"} {
+			t.Run(c.name+"/"+load, func(t *testing.T) {
+				equal, all, ours, theirs := 0, 0, 0.0, 0.0
+				for workload, jcts := range readRecordedPollux(t, c.name+"-"+load).JCTs {
+					r := runPollux(t, "pollux", c.policy, polluxJobs(t, folder, workload+".csv"), tables)
+					for id, jct := range jcts {
+						got := finished(r, id).JCT().Seconds()
+						if ours, theirs, all = ours+got, theirs+jct, all+1; got == jct {
+							equal++
+						}
 					}
-					sum += got
-					want += jct
 				}
-				t.Logf("%s %s %s: %d of %d equal, mean %.2f, recorded %.2f, %+.3f %%", name, load, workload, equal, len(jcts), sum/float64(len(jcts)), want/float64(len(jcts)), 100*(sum/want-1))
-			}
+				t.Logf("%d of %d jobs equal, mean JCT %.2f s, recorded %.2f", equal, all, ours/float64(all), theirs/float64(all))
+				if float64(equal) < c.equal*float64(all) || math.Abs(ours/theirs-1) > c.within {
+					t.Errorf("want %g %% of the jobs equal, the mean to %g %%", 100*c.equal, 100*c.within)
+				}
+			})
 		}
 	}
 }
