@@ -71,19 +71,21 @@ func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 }
 
 // StepsPerSec asks the predictor. A plan that trains another global batch than
-// the job's is an error: it would be another job.
+// the job's is an error: it would be another job. It may be off by what its
+// replicas and micro-batches cannot share out evenly.
 func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
-	if got, want := g.Plan.GlobalBatch(), j.Batch(); got != want {
+	p := g.Plan.Normal()
+	if got, want := p.GlobalBatch(), j.Batch(); max(got-want, want-got) >= p.DP*p.AccumSteps {
 		return 0, fmt.Errorf("plan %s trains %d samples per step, the job %d", g.Plan, got, want)
 	}
-	p, err := t.Predictor.Predict(ctx, spec.Config{
+	pred, err := t.Predictor.Predict(ctx, spec.Config{
 		Model: j.Model, SeqLen: j.SeqLen, Plan: g.Plan,
 		Accelerator: group.Accelerator, Shape: g.Shape, Link: group.Link,
 	})
 	if err != nil {
 		return 0, err
 	}
-	return p.Throughput / float64(j.Batch()), nil
+	return pred.Throughput / float64(j.Batch()), nil
 }
 
 // Lookups tells how the predictor answered, if it counts.

@@ -49,6 +49,11 @@ func TestPredicted(t *testing.T) {
 	if _, err := truth.StepsPerSec(t.Context(), j, &other, &a); err == nil || !strings.Contains(err.Error(), "trains 16 samples per step, the job 8") {
 		t.Errorf("another batch: %v", err)
 	}
+	uneven := *g
+	uneven.Plan = spec.Plan{DP: 3, MicroBatch: 3}.Normal()
+	if rate, err := truth.StepsPerSec(t.Context(), j, &uneven, &a); err != nil || rate != 2 {
+		t.Errorf("9 samples where 3 replicas cannot share 8: %g steps/s (%v), want 2", rate, err)
+	}
 	if n, err := truth.Steps(t.Context(), j); n != 50 || err != nil {
 		t.Errorf("%g steps (%v), want the job's own 50", n, err)
 	}
