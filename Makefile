@@ -105,6 +105,10 @@ bench-planner: build ## what the planner's choices among measured plans cost, an
 soak: need-go ## hours of kills and random runs, before a release: RAPID_CHECKS=20000 make soak
 	PACER_SOAK=1 RAPID_CHECKS=$${RAPID_CHECKS:-20000} $(GO) test -count=1 -timeout 0 ./...
 
+.PHONY: soak-sim
+soak-sim: need-go ## of soak, the 10,000 random simulations with failures alone: half a minute
+	PACER_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestSoak$$' -v ./scheduler/schedulertest
+
 .PHONY: rewrite
 rewrite: need-go ## renew the expected files of golden and scenario tests; read the diff
 	$(GO) test -count=1 $$(grep -rlE --include='*_test.go' 'cockroachdb/datadriven"|"rewrite"' . | xargs -n1 dirname | sort -u) -rewrite

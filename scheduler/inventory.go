@@ -90,6 +90,11 @@ func (inv *Inventory) Nodes(group int) (first, end int) {
 // Size returns the devices each node of a cluster group has, free or not.
 func (inv *Inventory) Size(group int) int { return inv.groups[group].size }
 
+// whole returns all devices of a node, free or not.
+func (inv *Inventory) whole(node int) []Slot {
+	return []Slot{{Node: node, Devices: inv.Size(inv.Group[node])}}
+}
+
 // FreeIn returns the free devices of a cluster group.
 func (inv *Inventory) FreeIn(group int) int { return inv.groups[group].total }
 

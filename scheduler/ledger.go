@@ -90,7 +90,7 @@ func (l *Ledger) NodeDown(node int) {
 	if i, down := slices.BinarySearch(l.down, node); !down {
 		l.down = slices.Insert(l.down, i, node)
 		l.free.undo()
-		l.free.Take(l.whole(node))
+		l.free.Take(l.free.whole(node))
 	}
 }
 
@@ -99,13 +99,8 @@ func (l *Ledger) NodeUp(node int) {
 	if i, down := slices.BinarySearch(l.down, node); down {
 		l.down = slices.Delete(l.down, i, i+1)
 		l.free.undo()
-		l.free.Give(l.whole(node))
+		l.free.Give(l.free.whole(node))
 	}
-}
-
-// whole returns all devices of a node.
-func (l *Ledger) whole(node int) []Slot {
-	return []Slot{{Node: node, Devices: l.free.Size(l.free.Group[node])}}
 }
 
 // Change is what a decision makes of one job.
@@ -175,7 +170,7 @@ func (l *Ledger) Audit() error {
 	l.free.undo()
 	free, asked, waiting := NewInventory(l.cluster), 0, 0
 	for _, node := range l.down {
-		free.Take(l.whole(node))
+		free.Take(free.whole(node))
 	}
 	for _, j := range l.inside {
 		if hasLeft(j) {

@@ -76,6 +76,17 @@ func (s *Snapshot) Free() *Inventory {
 	return s.ledger.free
 }
 
+// Idle returns a new inventory of the nodes that are up, as if nobody held anything:
+// for those that give everything away anew. It costs as much as the cluster is
+// large.
+func (s *Snapshot) Idle() *Inventory {
+	inv := NewInventory(s.Cluster)
+	for _, node := range s.Down {
+		inv.Take(inv.whole(node))
+	}
+	return inv
+}
+
 // Asked returns how many devices the jobs inside ask for together.
 func (s *Snapshot) Asked() int {
 	if s.ledger == nil {

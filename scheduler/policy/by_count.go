@@ -20,7 +20,7 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		return scheduler.Decision{}, err
 	}
 	d := scheduler.Decision{}
-	free := scheduler.NewInventory(s.Cluster)
+	free := s.Idle()
 	left := newCounts(free, s.Cluster)
 	var starts []*Ranked
 	for i := range p.order {

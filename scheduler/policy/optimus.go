@@ -80,7 +80,7 @@ func (g *grower) devices() int {
 
 func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{}
-	idle := scheduler.NewInventory(s.Cluster)
+	idle := s.Idle()
 	left := make([]int, len(s.Cluster.Groups))
 	for gi := range left {
 		left[gi] = idle.FreeIn(gi)

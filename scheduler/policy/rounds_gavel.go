@@ -164,8 +164,9 @@ func (p *typeByType) pick(s *scheduler.Snapshot, jobs []*tally) {
 		t.on = -1
 	}
 	taken := make([]bool, len(jobs))
+	idle := s.Idle()
 	for _, g := range p.visits(len(s.Cluster.Groups)) {
-		left := s.Cluster.Groups[g].Count * s.Cluster.Groups[g].Devices
+		left := idle.FreeIn(g)
 		for _, b := range p.bids(jobs, g) {
 			t := jobs[b.job]
 			if taken[b.job] || left == 0 || p.objective.Strict && b.right <= 0 {

@@ -208,57 +208,32 @@ func Nodes(count, devices int) spec.Cluster {
 	return spec.Cluster{Groups: []spec.NodeGroup{{Count: count, Devices: devices, Accelerator: spec.Accelerator{Name: "x"}}}}
 }
 
+// runWith simulates a case, and recounts.
 func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	t.Helper()
-	held := holdings{t: t, cluster: c.Cluster, by: map[spec.JobID]*scheduler.Grant{}, round: c.Round}
+	recount := Recount{
+		Cluster: c.Cluster, Jobs: c.Jobs, Round: c.Round,
+		Costs: func(*spec.Job) sim.ModelCosts { return sim.ModelCosts{Launch: c.StartCost} },
+	}
+	recount.Rate = func(j *spec.Job, g *scheduler.Grant) float64 {
+		rate, err := truth.StepsPerSec(context.Background(), j, g, recount.groupOf(g.Slots[0].Node))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rate
+	}
 	r, err := sim.Run(context.Background(), sim.Config{
 		Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "tested", Truth: truth,
-		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Observe: held.observe,
+		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Observe: recount.Observe,
 		Round: c.Round, Admission: c.Admission, Audit: true,
 	})
+	if err == nil {
+		err = recount.Check(r)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	held.count()
 	return r
-}
-
-// holdings follows the events of a run and counts who holds what at the end of
-// each instant.
-type holdings struct {
-	t       tb
-	cluster spec.Cluster
-	at      time.Duration
-	by      map[spec.JobID]*scheduler.Grant
-	round   time.Duration
-}
-
-func (h *holdings) observe(e sim.Event) {
-	if e.At < h.at {
-		h.t.Fatalf("time runs back from %v to %v", h.at, e.At)
-	}
-	if e.At > h.at {
-		h.count()
-	}
-	h.at = e.At
-	if decided := e.Kind == sim.Started || e.Kind == sim.Moved || e.Kind == sim.Stopped; decided && h.round > 0 && e.At%h.round > 0 {
-		h.t.Fatalf("job %s %s at %v, within a round of %v", e.Job.ID, e.Kind, e.At, h.round)
-	}
-	switch e.Kind {
-	case sim.Started, sim.Moved:
-		h.by[e.Job.ID] = e.Grant
-	case sim.Stopped, sim.Completed:
-		delete(h.by, e.Job.ID)
-	}
-}
-
-func (h *holdings) count() {
-	free := scheduler.NewInventory(h.cluster)
-	for id, g := range h.by {
-		if !free.Take(g.Slots) {
-			h.t.Fatalf("at %v the devices of job %s, %v, are not all there", h.at, id, g.Slots)
-		}
-	}
 }
 
 // DrawCase draws a cluster of one or two groups, three kinds of jobs with

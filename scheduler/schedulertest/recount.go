@@ -1,0 +1,401 @@
+package schedulertest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// Recount follows the events of a run, checks them one by one, and in the end
+// counts from them, and from what the run was given, what its result has to say:
+// who held what when, how far each job got, what failures undid. It has nothing
+// of the engine in it; jobs are walked along from change to change.
+type Recount struct {
+	Cluster spec.Cluster
+	Jobs    []spec.Job    // what the run was given, as are the others
+	Round   time.Duration // 0 = none
+	Horizon time.Duration // 0 = none
+	Every   time.Duration // training between checkpoints, 0 = none
+	Speeds  sim.Speeds    // nil = all 1
+	// Rate returns the steps/s of a job on a grant, at speed 1.
+	Rate func(*spec.Job, *scheduler.Grant) float64
+	// Costs returns what starts of a job are made of.
+	Costs func(*spec.Job) sim.ModelCosts
+
+	at    time.Duration
+	seen  map[spec.JobID]*life
+	order []*life // as they were first seen
+	down  map[int]bool
+	usage []sim.Usage
+	speed []func(time.Duration) (float64, time.Duration)
+	err   error
+}
+
+// life is what happened to one job.
+type life struct {
+	job    *spec.Job
+	phase  string // held, waiting, holding, completed or rejected
+	start  time.Duration
+	end    time.Duration
+	starts int
+
+	grant *scheduler.Grant // held since
+	since time.Duration
+
+	last     *scheduler.Grant // held before
+	failed   bool             // last ended in a failure
+	done     float64          // steps
+	attained float64
+	lost     float64 // steps
+	lostSec  float64 // device-seconds
+
+	moved, stopped, failures int
+}
+
+// Observe takes up an event, for sim.Config.Observe.
+func (r *Recount) Observe(e sim.Event) {
+	if r.seen == nil {
+		r.seen, r.down = map[spec.JobID]*life{}, map[int]bool{}
+	}
+	if e.At < r.at {
+		r.fail("%s of %v comes after %v: time runs back", e.Kind, e.At, r.at)
+	}
+	if e.At > r.at {
+		r.settle()
+	}
+	r.at = e.At
+	switch e.Kind {
+	case sim.NodeDown, sim.NodeUp:
+		r.node(e)
+	default:
+		r.jobEvent(e)
+	}
+}
+
+func (r *Recount) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("at %v: "+format, append([]any{r.at}, args...)...)
+	}
+}
+
+func (r *Recount) node(e sim.Event) {
+	if e.Job != nil || e.Node < 0 || e.Node >= r.Cluster.Nodes() {
+		r.fail("node %d goes %s", e.Node, e.Kind)
+	}
+	if r.down[e.Node] == (e.Kind == sim.NodeDown) {
+		r.fail("node %d goes %s, and was so before", e.Node, e.Kind)
+	}
+	r.down[e.Node] = e.Kind == sim.NodeDown
+}
+
+// allowed are the phases in which a job may be when something happens to it; ""
+// is that nothing happened to it yet.
+var allowed = map[sim.EventKind][]string{
+	sim.Submitted: {"", "held"}, sim.Held: {""}, sim.Rejected: {"", "held"},
+	sim.Started: {"waiting"}, sim.Moved: {"holding"}, sim.Stopped: {"holding"},
+	sim.Completed: {"holding"}, sim.Failed: {"holding"},
+}
+
+func (r *Recount) jobEvent(e sim.Event) {
+	if e.Job == nil {
+		r.fail("%s of no job", e.Kind)
+		return
+	}
+	l := r.seen[e.Job.ID]
+	if l == nil {
+		l = &life{job: e.Job}
+		r.seen[e.Job.ID] = l
+		r.order = append(r.order, l)
+	}
+	if !slices.Contains(allowed[e.Kind], l.phase) {
+		r.fail("job %s: %s after it was %q", e.Job.ID, e.Kind, l.phase)
+		return
+	}
+	if e.At < e.Job.Submit {
+		r.fail("job %s: %s before its submission at %v", e.Job.ID, e.Kind, e.Job.Submit)
+	}
+	if decided := e.Kind == sim.Started || e.Kind == sim.Moved || e.Kind == sim.Stopped; decided && r.Round > 0 && e.At%r.Round > 0 {
+		r.fail("job %s: %s within a round of %v", e.Job.ID, e.Kind, r.Round)
+	}
+	r.happens(l, e)
+}
+
+func (r *Recount) happens(l *life, e sim.Event) {
+	if before := l.grant; before != nil {
+		r.release(l, e)
+		if e.Kind != sim.Moved && e.Grant != before {
+			r.fail("job %s: %s, losing %v, but holds %v", e.Job.ID, e.Kind, e.Grant, before)
+		}
+	}
+	switch e.Kind {
+	case sim.Submitted:
+		l.phase = "waiting"
+	case sim.Held:
+		l.phase = "held"
+	case sim.Rejected:
+		l.phase = "rejected"
+	case sim.Stopped, sim.Failed:
+		l.phase = "waiting"
+	case sim.Completed:
+		l.phase, l.end = "completed", e.At
+	case sim.Started, sim.Moved:
+		l.phase = "holding"
+		r.grants(l, e.Grant)
+	}
+}
+
+// grants checks a new grant by itself, and lets l hold it.
+func (r *Recount) grants(l *life, g *scheduler.Grant) {
+	if l.starts++; l.starts == 1 {
+		l.start = r.at
+	}
+	l.grant, l.since = g, r.at
+	if g == nil || len(g.Slots) == 0 || g.Job != l.job.ID {
+		r.fail("job %s is granted %v", l.job.ID, g)
+		l.grant, l.phase = nil, "waiting"
+		return
+	}
+	var counts []int
+	group := r.groupOf(g.Slots[0].Node)
+	for i, s := range g.Slots {
+		switch {
+		case s.Devices < 1 || i > 0 && s.Node <= g.Slots[i-1].Node || r.groupOf(s.Node) != group || group == nil:
+			r.fail("job %s is granted %v", l.job.ID, g.Slots)
+		case r.down[s.Node]:
+			r.fail("job %s is granted node %d, which is down", l.job.ID, s.Node)
+		}
+		counts = append(counts, s.Devices)
+	}
+	if spec.NewShape(counts...).Devices != g.Shape.Devices || g.Plan.Devices() != g.Shape.Total() {
+		r.fail("job %s is granted %v, plan %s on %s", l.job.ID, g.Slots, g.Plan, g.Shape)
+	}
+	if group != nil && l.job.Accelerator != "" && l.job.Accelerator != group.Accelerator.Name {
+		r.fail("job %s asks for %s and is granted %s", l.job.ID, l.job.Accelerator, group.Accelerator.Name)
+	}
+}
+
+// groupOf returns the group of a node, nil if there is no such node.
+func (r *Recount) groupOf(node int) *spec.NodeGroup {
+	for i := range r.Cluster.Groups {
+		if g := &r.Cluster.Groups[i]; node >= 0 && node < g.Count {
+			return g
+		} else {
+			node -= g.Count
+		}
+	}
+	return nil
+}
+
+// settle checks what is held at the end of an instant, and adds it to the usage.
+func (r *Recount) settle() {
+	used := map[int]int{}
+	now := sim.Usage{At: r.at}
+	for _, l := range r.order {
+		switch l.phase {
+		case "held", "waiting":
+			now.Waiting++
+		case "holding":
+			for _, s := range l.grant.Slots {
+				used[s.Node] += s.Devices
+				now.Held += s.Devices
+				if r.down[s.Node] {
+					r.fail("job %s holds devices of node %d, which is down", l.job.ID, s.Node)
+				}
+			}
+		}
+	}
+	for node, n := range used {
+		if g := r.groupOf(node); g == nil || n > g.Devices {
+			r.fail("%d devices of node %d are held", n, node)
+		}
+	}
+	r.usage = append(r.usage, now)
+}
+
+// release works out what a job did with the grant it loses, or keeps for a while
+// yet at the end of the run.
+func (r *Recount) release(l *life, e sim.Event) {
+	g := l.grant
+	devices := float64(g.Devices())
+	l.attained += devices * (r.at - l.since).Seconds()
+	done, saved, savedAt := r.walk(l)
+	tolerance := 1e-7*l.job.Steps + 1e-8*r.Rate(l.job, g)
+	switch e.Kind {
+	case sim.Completed:
+		if work := r.work(l.job); math.Abs(done-work) > tolerance+1e-7*work {
+			r.fail("job %s completes after %g of %g steps", l.job.ID, done, work)
+		}
+		l.done = done
+	case sim.Failed:
+		l.failures++
+		l.lost += done - saved
+		l.lostSec += devices * (r.at - savedAt).Seconds()
+		l.done = saved
+		if !r.down[e.Node] || !slices.ContainsFunc(g.Slots, func(s scheduler.Slot) bool { return s.Node == e.Node }) {
+			r.fail("job %s fails with node %d", l.job.ID, e.Node)
+		}
+	case sim.Moved:
+		l.moved++
+		l.done = done
+	case sim.Stopped:
+		l.stopped++
+		l.done = done
+	}
+	l.last, l.failed, l.grant = g, e.Kind == sim.Failed, nil
+}
+
+// work returns the steps of a job; one known by its duration makes one a second.
+func (r *Recount) work(j *spec.Job) float64 {
+	if j.Steps > 0 {
+		return j.Steps
+	}
+	return j.Duration.Seconds()
+}
+
+// walk follows a job through its grant until now: how many steps it has made in
+// all, how many of them are saved, and since when.
+func (r *Recount) walk(l *life) (done, saved float64, savedAt time.Duration) {
+	done, saved, savedAt = l.done, l.done, l.since
+	cost := r.Costs(l.job)
+	begin := l.since + cost.Launch
+	if l.done > 0 {
+		begin += cost.Restore
+		if !l.failed {
+			begin += cost.Checkpoint
+		}
+		if l.last.Plan.Normal() != l.grant.Plan.Normal() {
+			begin += cost.Reshard
+		}
+	}
+	rate := r.Rate(l.job, l.grant)
+	trained := time.Duration(0)
+	for t := begin; t < r.at; {
+		if r.Every > 0 && trained == r.Every {
+			t += cost.Checkpoint
+			if trained = 0; t <= r.at {
+				saved, savedAt = done, t
+			}
+			continue
+		}
+		speed, until := r.slowest(l.grant, t)
+		dt := min(until, r.at) - t
+		if r.Every > 0 {
+			dt = min(dt, r.Every-trained)
+		}
+		done += rate * speed * dt.Seconds()
+		t += dt
+		if trained += dt; trained == r.Every && r.Every > 0 && cost.Checkpoint == 0 {
+			trained, saved, savedAt = 0, done, t
+		}
+	}
+	return done, saved, savedAt
+}
+
+// slowest returns the speed of the slowest node of g at t, and until when no node
+// changes.
+func (r *Recount) slowest(g *scheduler.Grant, t time.Duration) (float64, time.Duration) {
+	if r.Speeds == nil {
+		return 1, math.MaxInt64
+	}
+	if r.speed == nil {
+		for i := range r.Cluster.Nodes() {
+			r.speed = append(r.speed, r.Speeds.Node(i))
+		}
+	}
+	speed, until := math.Inf(1), time.Duration(math.MaxInt64)
+	for _, s := range g.Slots {
+		v, to := r.speed[s.Node](t)
+		speed, until = min(speed, v), min(until, to)
+	}
+	return speed, until
+}
+
+// Check compares the result of the run with the recount, and returns the first
+// thing that was wrong in the run or differs.
+func (r *Recount) Check(result *sim.Result) error {
+	r.settle()
+	if holding := slices.ContainsFunc(r.order, func(l *life) bool { return l.phase == "holding" }); holding {
+		if r.Horizon == 0 {
+			r.fail("the run ends while jobs hold devices")
+		}
+		r.at = r.Horizon
+	}
+	if len(result.Jobs) != len(r.Jobs) {
+		r.fail("%d records of %d jobs", len(result.Jobs), len(r.Jobs))
+	}
+	recorded := map[spec.JobID]bool{}
+	for i := range result.Jobs {
+		rec := &result.Jobs[i]
+		if recorded[rec.Job.ID] {
+			r.fail("job %s has two records", rec.Job.ID)
+		}
+		recorded[rec.Job.ID] = true
+		if err := r.record(rec); err != nil {
+			r.fail("job %s: %w", rec.Job.ID, err)
+		}
+	}
+	for i := range r.Jobs {
+		if !recorded[r.Jobs[i].ID] {
+			r.fail("job %s has no record", r.Jobs[i].ID)
+		}
+	}
+	if got, want := steps(result.Usage), steps(r.usage); !slices.Equal(got, want) {
+		r.fail("usage %v, recounted %v", got, want)
+	}
+	return r.err
+}
+
+// steps leaves of a step function what changes it.
+func steps(usage []sim.Usage) []sim.Usage {
+	var out []sim.Usage
+	last := sim.Usage{}
+	for _, u := range usage {
+		if u.Held == last.Held && u.Waiting == last.Waiting {
+			continue
+		}
+		out, last = append(out, u), u
+	}
+	return out
+}
+
+// record compares the record of a job with its life.
+func (r *Recount) record(rec *sim.JobRecord) error {
+	l := r.seen[rec.Job.ID]
+	if l == nil {
+		l = &life{job: &rec.Job}
+	}
+	if l.phase == "holding" {
+		r.release(l, sim.Event{Kind: sim.Submitted})
+	}
+	ends := 0
+	for _, is := range []bool{rec.Finished, rec.Rejected != "", rec.Unfinished != ""} {
+		if is {
+			ends++
+		}
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
+	switch {
+	case ends != 1:
+		return fmt.Errorf("finished is %v, rejected %q, unfinished %q: want one of them", rec.Finished, rec.Rejected, rec.Unfinished)
+	case rec.Finished != (l.phase == "completed") || (rec.Rejected != "") != (l.phase == "rejected"):
+		return fmt.Errorf("was last %q, the record says finished %v, rejected %q", l.phase, rec.Finished, rec.Rejected)
+	case rec.Start != l.start || rec.End != l.end:
+		return fmt.Errorf("from %v to %v, recounted %v to %v", rec.Start, rec.End, l.start, l.end)
+	case rec.Restarts != l.moved+l.stopped || rec.Preemptions != l.stopped || rec.Failures != l.failures:
+		return fmt.Errorf("%d restarts, %d preemptions, %d failures; recounted %d, %d, %d",
+			rec.Restarts, rec.Preemptions, rec.Failures, l.moved+l.stopped, l.stopped, l.failures)
+	case !near(rec.Attained, l.attained):
+		return fmt.Errorf("%g device-s, recounted %g", rec.Attained, l.attained)
+	case !near(rec.LostSteps, l.lost) || !near(rec.LostSec, l.lostSec):
+		return fmt.Errorf("%g steps and %g device-s lost, recounted %g and %g", rec.LostSteps, rec.LostSec, l.lost, l.lostSec)
+	case rec.Finished && !near(l.done, r.work(l.job)):
+		return errors.New("finished without having done its work")
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package schedulertest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/schedulertest"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// A recount finds what is wrong with a run, be it in its events or in its result.
+func TestRecountFinds(t *testing.T) {
+	p, err := policy.New(policy.Spec{Name: "fifo"}, policy.Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// a is on node 0, which fails at 100 s; b waits, as c does for both nodes.
+	c := sim.Config{
+		Cluster: schedulertest.Nodes(2, 4), Policy: p, Truth: sim.Durations{}, CheckpointEvery: 30 * time.Second,
+		Failures: sim.OutageTable{0: {{Down: 100 * time.Second, Up: 1000 * time.Second}}},
+		Jobs: []spec.Job{
+			{ID: "a", Devices: 4, Duration: 200 * time.Second}, {ID: "b", Devices: 4, Duration: 300 * time.Second},
+			{ID: "c", Devices: 8, Duration: 50 * time.Second}, {ID: "d", Devices: 99, Duration: time.Second},
+		},
+	}
+	var events []sim.Event
+	c.Observe = func(e sim.Event) { events = append(events, e) }
+	result, err := sim.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recount := func(events []sim.Event, result *sim.Result) error {
+		r := &schedulertest.Recount{
+			Cluster: c.Cluster, Jobs: c.Jobs, Every: c.CheckpointEvery,
+			Rate:  func(*spec.Job, *scheduler.Grant) float64 { return 1 },
+			Costs: func(*spec.Job) sim.ModelCosts { return sim.ModelCosts{} },
+		}
+		for _, e := range events {
+			r.Observe(e)
+		}
+		return r.Check(result)
+	}
+	if err := recount(events, result); err != nil {
+		t.Fatalf("%v; events %v", err, events)
+	}
+	find := func(events []sim.Event, k sim.EventKind, job spec.JobID) int {
+		return slices.IndexFunc(events, func(e sim.Event) bool { return e.Kind == k && (job == "" || e.Job != nil && e.Job.ID == job) })
+	}
+	for want, spoil := range map[string]func(e []sim.Event, r *sim.Result) []sim.Event{
+		"time runs back": func(e []sim.Event, _ *sim.Result) []sim.Event {
+			e[find(e, sim.Started, "a")].At = time.Hour
+			return e
+		},
+		`job a: started after it was "holding"`: func(e []sim.Event, _ *sim.Result) []sim.Event {
+			i := find(e, sim.Started, "a")
+			return slices.Insert(e, i, e[i])
+		},
+		"8 devices of node 0 are held": func(e []sim.Event, _ *sim.Result) []sim.Event {
+			e[find(e, sim.Started, "b")].Grant = &scheduler.Grant{Job: "b", Plan: spec.Plan{DP: 4}, Shape: spec.NewShape(4), Slots: []scheduler.Slot{{Node: 0, Devices: 4}}}
+			return e
+		},
+		"holds devices of node 0, which is down": func(e []sim.Event, _ *sim.Result) []sim.Event {
+			return slices.Delete(e, find(e, sim.Failed, "a"), find(e, sim.Failed, "a")+1)
+		},
+		"node 0, which is down": func(e []sim.Event, _ *sim.Result) []sim.Event {
+			up := e[find(e, sim.NodeUp, "")]
+			e = slices.DeleteFunc(e, func(e sim.Event) bool { return e.Kind == sim.NodeUp })
+			return append(e, up)
+		},
+		"node 0 goes down, and was so before": func(e []sim.Event, _ *sim.Result) []sim.Event {
+			i := find(e, sim.NodeDown, "")
+			return slices.Insert(e, i, e[i])
+		},
+		"job b completes after": func(e []sim.Event, _ *sim.Result) []sim.Event {
+			i := find(e, sim.Completed, "b")
+			e[i].At -= time.Millisecond
+			return e
+		},
+		"ga=1 on 8":     func(e []sim.Event, _ *sim.Result) []sim.Event { return spoilShape(e, find(e, sim.Started, "a")) },
+		"two records":   func(e []sim.Event, r *sim.Result) []sim.Event { r.Jobs[1] = r.Jobs[0]; return e },
+		"want one of":   func(e []sim.Event, r *sim.Result) []sim.Event { r.Jobs[2].Unfinished = "for no reason"; return e },
+		"3 records of":  func(e []sim.Event, r *sim.Result) []sim.Event { r.Jobs = r.Jobs[:3]; return e },
+		"recounted 0s":  func(e []sim.Event, r *sim.Result) []sim.Event { r.Jobs[0].Start = time.Second; return e },
+		"device-s, rec": func(e []sim.Event, r *sim.Result) []sim.Event { r.Jobs[0].Attained++; return e },
+		"steps and":     func(e []sim.Event, r *sim.Result) []sim.Event { r.Jobs[0].LostSteps++; return e },
+		"failures; rec": func(e []sim.Event, r *sim.Result) []sim.Event { r.Jobs[0].Failures++; return e },
+		"usage":         func(e []sim.Event, r *sim.Result) []sim.Event { r.Usage[1].Held++; return e },
+	} {
+		e, r := slices.Clone(events), *result
+		r.Jobs, r.Usage = slices.Clone(result.Jobs), slices.Clone(result.Usage)
+		if err := recount(spoil(e, &r), &r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one that says %q", err, want)
+		}
+	}
+}
+
+// spoilShape makes the shape of a grant another than that of its slots.
+func spoilShape(events []sim.Event, i int) []sim.Event {
+	g := *events[i].Grant
+	g.Shape = spec.NewShape(8)
+	events[i].Grant = &g
+	return events
+}
