@@ -99,8 +99,32 @@ func (f *form) decide(ctx context.Context, o Options) (outcome, error) {
 	return out, nil
 }
 
-// solve runs the interior-point method on f, whose bounds must not cross.
+// solve solves f, whose bounds must not cross: what presolving leaves of it, or, if that has no optimum or leads to none
+// that is good enough, all of it, so that certificates are about all of it.
 func (f *form) solve(ctx context.Context, o Options) (outcome, error) {
+	p := newPresolve(f)
+	if len(p.steps) == 0 && !slices.Contains(p.colOn, false) {
+		return f.interior(ctx, o)
+	}
+	small, rows, cols := p.reduced()
+	out, err := small.interior(ctx, o)
+	if err != nil {
+		return out, err
+	}
+	if out.status == optimal {
+		out.x, out.y = p.restore(out.x, out.y, rows, cols)
+		f.clamp(out.x)
+		if out.residuals = f.residuals(out.x, out.y); out.residuals.Max() <= o.tolerance() {
+			return out, nil
+		}
+	}
+	whole, err := f.interior(ctx, o)
+	whole.iterations += out.iterations
+	return whole, err
+}
+
+// interior runs the interior-point method on f, whose bounds must not cross.
+func (f *form) interior(ctx context.Context, o Options) (outcome, error) {
 	in := newInterior(newStandard(f))
 	out := outcome{residuals: Residuals{math.Inf(1), math.Inf(1), math.Inf(1)}}
 	st, iterations, err := in.run(ctx, o.maxIterations(), func(in *interior) status {

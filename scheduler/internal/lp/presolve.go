@@ -1,0 +1,324 @@
+package lp
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
+)
+
+// presolve makes a form smaller without changing its optimum (Andersen and Andersen, Presolving in linear programming,
+// Mathematical Programming 71, 1995): it drops rows that the bounds of their variables make redundant, turns rows of
+// one variable into bounds, drops all but one of rows that are multiples of each other, and takes out variables that
+// are fixed or in no row. What contradicts itself is left to the solver, which proves it.
+type presolve struct {
+	f      *form
+	byRow  *sparse.Matrix
+	l, u   []float64
+	lr, ur []float64
+	rowOn  []bool
+	colOn  []bool
+	inRow  []int // entries of each row in columns that are on
+	inCol  []int
+	value  []float64 // of columns that are off
+	steps  []step
+	dirty  []int // rows to look at
+}
+
+// step is one row taken out, in the order of taking.
+type step struct {
+	row, col int     // col -1: redundant
+	coef     float64 // of col in row; or what row is times the row kept
+	kept     int     // row that stands for this multiple of it, -1 if it is none
+	// The bounds this row, rather than another, gives the column or the row that was kept.
+	setLower, setUpper bool
+}
+
+// newPresolve takes out what it can.
+func newPresolve(f *form) *presolve {
+	n, m := f.a.Cols, f.a.Rows
+	p := &presolve{
+		f: f, byRow: f.a.Transpose(), l: slices.Clone(f.l), u: slices.Clone(f.u), lr: slices.Clone(f.lr), ur: slices.Clone(f.ur),
+		rowOn: make([]bool, m), colOn: make([]bool, n), inRow: make([]int, m), inCol: make([]int, n), value: make([]float64, n),
+	}
+	for i := range m {
+		p.rowOn[i], p.inRow[i] = true, p.byRow.Ptr[i+1]-p.byRow.Ptr[i]
+		p.dirty = append(p.dirty, i)
+	}
+	for j := range n {
+		p.colOn[j], p.inCol[j] = true, f.a.Ptr[j+1]-f.a.Ptr[j]
+		p.settle(j)
+	}
+	p.rows()
+	p.multiples()
+	p.rows()
+	return p
+}
+
+// rows looks at rows until none changes.
+func (p *presolve) rows() {
+	for len(p.dirty) > 0 {
+		i := p.dirty[len(p.dirty)-1]
+		p.dirty = p.dirty[:len(p.dirty)-1]
+		if p.rowOn[i] {
+			p.row(i)
+		}
+	}
+}
+
+// row takes row i out if it is redundant or has one variable.
+func (p *presolve) row(i int) {
+	if p.inRow[i] == 1 {
+		p.singleton(i)
+		return
+	}
+	low, high, size := 0.0, 0.0, 0.0
+	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
+		j, v := p.byRow.Idx[k], p.byRow.Val[k]
+		a, b := v*p.l[j], v*p.u[j]
+		if !p.colOn[j] {
+			a, b = v*p.value[j], v*p.value[j]
+		}
+		low, high = low+math.Min(a, b), high+math.Max(a, b)
+		size = math.Max(size, math.Max(math.Abs(a), math.Abs(b)))
+	}
+	slack := 1e-12 * size // of rounding in the sums
+	if math.IsInf(size, 0) {
+		slack = 0
+	}
+	if low >= p.lr[i]+slack && high <= p.ur[i]-slack || p.inRow[i] == 0 && low >= p.lr[i]-slack && high <= p.ur[i]+slack {
+		p.drop(i)
+		p.steps = append(p.steps, step{row: i, col: -1, kept: -1})
+	}
+}
+
+// singleton turns row i, with one variable left, into bounds of that.
+func (p *presolve) singleton(i int) {
+	j, coef, fixed := -1, 0.0, 0.0
+	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
+		if c := p.byRow.Idx[k]; p.colOn[c] {
+			j, coef = c, p.byRow.Val[k]
+		} else {
+			fixed += p.byRow.Val[k] * p.value[c]
+		}
+	}
+	lower, upper := (p.lr[i]-fixed)/coef, (p.ur[i]-fixed)/coef
+	if coef < 0 {
+		lower, upper = upper, lower
+	}
+	s := step{row: i, col: j, coef: coef, kept: -1, setLower: lower > p.l[j], setUpper: upper < p.u[j]}
+	lower, upper = math.Max(lower, p.l[j]), math.Min(upper, p.u[j])
+	if lower > upper { // infeasible, or only by rounding: the solver says
+		return
+	}
+	p.l[j], p.u[j] = lower, upper
+	p.steps = append(p.steps, s)
+	p.drop(i)
+	p.touch(j)
+	p.settle(j)
+}
+
+// drop takes row i out.
+func (p *presolve) drop(i int) {
+	p.rowOn[i] = false
+	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
+		if j := p.byRow.Idx[k]; p.colOn[j] {
+			p.inCol[j]--
+			p.settle(j)
+		}
+	}
+}
+
+// settle takes column j out if it is fixed, or in no row and its best value finite.
+func (p *presolve) settle(j int) {
+	if !p.colOn[j] {
+		return
+	}
+	value := p.l[j]
+	if p.l[j] != p.u[j] {
+		if p.inCol[j] > 0 {
+			return
+		}
+		c := p.f.c[j]
+		switch {
+		case c < 0:
+			value = p.u[j]
+		case c == 0:
+			value = math.Max(p.l[j], math.Min(p.u[j], 0))
+		}
+		if math.IsInf(value, 0) {
+			return
+		}
+	}
+	p.colOn[j], p.value[j] = false, value
+	for k := p.f.a.Ptr[j]; k < p.f.a.Ptr[j+1]; k++ {
+		p.inRow[p.f.a.Idx[k]]--
+	}
+	p.touch(j)
+}
+
+// touch has the rows of column j looked at again.
+func (p *presolve) touch(j int) {
+	for k := p.f.a.Ptr[j]; k < p.f.a.Ptr[j+1]; k++ {
+		if i := p.f.a.Idx[k]; p.rowOn[i] {
+			p.dirty = append(p.dirty, i)
+		}
+	}
+}
+
+// multiples takes out rows that are multiples of another, which gets the tighter bounds.
+func (p *presolve) multiples() {
+	first := map[uint64][]int{}
+	for i, on := range p.rowOn {
+		if !on || p.inRow[i] == 0 {
+			continue
+		}
+		h, lead := p.signature(i)
+		kept := -1
+		var ratio float64
+		for _, r := range first[h] {
+			if ratio = lead / p.lead(r); p.isMultiple(i, r, ratio) {
+				kept = r
+				break
+			}
+		}
+		if kept < 0 {
+			first[h] = append(first[h], i)
+			continue
+		}
+		p.absorb(i, kept, ratio)
+	}
+}
+
+// signature returns a hash of the pattern of row i over columns that are on, and its first coefficient.
+func (p *presolve) signature(i int) (h uint64, lead float64) {
+	h = 14695981039346656037 // FNV-1a
+	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
+		if j := p.byRow.Idx[k]; p.colOn[j] {
+			h = (h ^ uint64(j)) * 1099511628211
+			if lead == 0 {
+				lead = p.byRow.Val[k]
+			}
+		}
+	}
+	return h, lead
+}
+
+func (p *presolve) lead(i int) float64 {
+	_, lead := p.signature(i)
+	return lead
+}
+
+// isMultiple reports whether row i is ratio times row r, exactly or but for one rounding.
+func (p *presolve) isMultiple(i, r int, ratio float64) bool {
+	a, b := p.byRow.Ptr[i], p.byRow.Ptr[r]
+	for {
+		for a < p.byRow.Ptr[i+1] && !p.colOn[p.byRow.Idx[a]] {
+			a++
+		}
+		for b < p.byRow.Ptr[r+1] && !p.colOn[p.byRow.Idx[b]] {
+			b++
+		}
+		if a == p.byRow.Ptr[i+1] || b == p.byRow.Ptr[r+1] {
+			return a == p.byRow.Ptr[i+1] && b == p.byRow.Ptr[r+1]
+		}
+		want := ratio * p.byRow.Val[b]
+		if p.byRow.Idx[a] != p.byRow.Idx[b] || math.Abs(p.byRow.Val[a]-want) > 4e-16*math.Abs(want) {
+			return false
+		}
+		a++
+		b++
+	}
+}
+
+// absorb takes out row i, which is ratio times the row kept.
+func (p *presolve) absorb(i, kept int, ratio float64) {
+	shift := p.fixedPart(i) - ratio*p.fixedPart(kept)
+	lower, upper := (p.lr[i]-shift)/ratio, (p.ur[i]-shift)/ratio
+	if ratio < 0 {
+		lower, upper = upper, lower
+	}
+	s := step{row: i, kept: kept, col: -1, coef: ratio, setLower: lower > p.lr[kept], setUpper: upper < p.ur[kept]}
+	lower, upper = math.Max(lower, p.lr[kept]), math.Min(upper, p.ur[kept])
+	if lower > upper {
+		return
+	}
+	p.lr[kept], p.ur[kept] = lower, upper
+	p.steps = append(p.steps, s)
+	p.drop(i)
+}
+
+// fixedPart returns what columns that are off contribute to row i.
+func (p *presolve) fixedPart(i int) float64 {
+	sum := 0.0
+	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
+		if j := p.byRow.Idx[k]; !p.colOn[j] {
+			sum += p.byRow.Val[k] * p.value[j]
+		}
+	}
+	return sum
+}
+
+// reduced returns what is left, and the rows and columns of it.
+func (p *presolve) reduced() (small *form, rows, cols []int) {
+	at := make([]int, p.f.a.Rows)
+	small = &form{a: &sparse.Matrix{Ptr: []int{0}}}
+	for i, on := range p.rowOn {
+		if on {
+			at[i] = len(rows)
+			rows = append(rows, i)
+			shift := p.fixedPart(i)
+			small.lr, small.ur = append(small.lr, p.lr[i]-shift), append(small.ur, p.ur[i]-shift)
+		}
+	}
+	for j, on := range p.colOn {
+		if !on {
+			continue
+		}
+		cols = append(cols, j)
+		small.c, small.l, small.u = append(small.c, p.f.c[j]), append(small.l, p.l[j]), append(small.u, p.u[j])
+		for k := p.f.a.Ptr[j]; k < p.f.a.Ptr[j+1]; k++ {
+			if i := p.f.a.Idx[k]; p.rowOn[i] {
+				small.a.Idx, small.a.Val = append(small.a.Idx, at[i]), append(small.a.Val, p.f.a.Val[k])
+			}
+		}
+		small.a.Ptr = append(small.a.Ptr, len(small.a.Idx))
+	}
+	small.a.Rows, small.a.Cols = len(rows), len(cols)
+	return small, rows, cols
+}
+
+// restore returns the optimum of f that an optimum of what is left stands for.
+func (p *presolve) restore(sx, sy []float64, rows, cols []int) (x, y []float64) {
+	x, y = slices.Clone(p.value), make([]float64, p.f.a.Rows)
+	for k, j := range cols {
+		x[j] = sx[k]
+	}
+	for k, i := range rows {
+		y[i] = sy[k]
+	}
+	for k := len(p.steps) - 1; k >= 0; k-- {
+		switch s := p.steps[k]; {
+		case s.kept >= 0:
+			p.restoreMultiple(s, y)
+		case s.col >= 0:
+			p.restoreSingleton(s, y)
+		}
+	}
+	return x, y
+}
+
+// restoreMultiple gives the dual of the row kept to the row whose bound it acts on.
+func (p *presolve) restoreMultiple(s step, y []float64) {
+	if v := y[s.kept]; v > 0 && s.setLower || v < 0 && s.setUpper {
+		y[s.row], y[s.kept] = v/s.coef, 0
+	}
+}
+
+// restoreSingleton gives the reduced cost of the column to the row if it acts on the bound that the row set.
+func (p *presolve) restoreSingleton(s step, y []float64) {
+	d := p.f.c[s.col] - p.f.a.Dot(s.col, y)
+	if d > 0 && s.setLower || d < 0 && s.setUpper {
+		y[s.row] = d / s.coef
+	}
+}
