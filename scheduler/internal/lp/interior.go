@@ -170,7 +170,7 @@ func (in *interior) factor() {
 		in.hu[j] = h * in.u[j]
 		in.r1[j] -= in.hu[j]
 	}
-	in.k.set(in.d)
+	in.k.set(in.d, math.Min(1e-8, 1e-4*in.mu))
 	in.k.solve(in.p, in.q, in.r1, in.b)
 	in.pivot = in.tauPivot()
 }

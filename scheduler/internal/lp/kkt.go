@@ -22,10 +22,11 @@ import (
 // It is quasi-definite once small multiples of the identity are added; iterative refinement against the system above
 // takes out what they changed.
 type kkt struct {
-	a    *sparse.Matrix
-	d    []float64
-	kept []int // columns that stay
-	keep []bool
+	a        *sparse.Matrix
+	d        []float64
+	accuracy float64
+	kept     []int // columns that stay
+	keep     []bool
 
 	s      *sparse.Upper
 	factor *sparse.LDL
@@ -47,7 +48,7 @@ const (
 	keptShift = 1e-8  // taken from the diagonal of kept columns and added to that of their rows: its square is a digit
 	minDense  = 24    // columns with fewer entries are never dense
 	refineFor = 4     // steps of iterative refinement at most
-	refineTo  = 1e-13 // residual at which refinement ends, relative to the right side
+	refineTo  = 1e-13 // residual at which refinement ends at the latest, relative to the right side
 )
 
 // newKKT prepares for systems with the matrix a; free says which columns have D = 0.
@@ -167,8 +168,10 @@ func (k *kkt) places(byRow *sparse.Matrix, where []int) {
 	}
 }
 
-// set factors the system with the diagonal d, which is copied.
-func (k *kkt) set(d []float64) {
+// set factors the system with the diagonal d, which is copied. Solutions will leave residuals of accuracy relative to the
+// right side, or as little as can be reached.
+func (k *kkt) set(d []float64, accuracy float64) {
+	k.accuracy = math.Max(refineTo, accuracy)
 	a, val := k.a, k.s.Val
 	copy(k.d, d)
 	clear(val)
@@ -207,7 +210,7 @@ func (k *kkt) set(d []float64) {
 // solve sets dx, dy to the solution for the right side r1, r2.
 func (k *kkt) solve(dx, dy, r1, r2 []float64) {
 	k.once(dx, dy, r1, r2)
-	goal := refineTo * (maxAbs(r1) + maxAbs(r2))
+	goal := k.accuracy * (maxAbs(r1) + maxAbs(r2))
 	last := math.Inf(1)
 	for range refineFor {
 		res := k.residual(dx, dy, r1, r2)
