@@ -157,7 +157,7 @@ func (b *branching) root(ctx context.Context) (outcome, error) {
 			return outcome{}, &InfeasibleError{Whole: true}
 		}
 	}
-	out, err := b.f.decide(ctx, b.o.Options)
+	out, err := b.f.decide(ctx, b.o.Options, nil)
 	b.nodes++
 	if err == nil && out.status == optimal {
 		b.push(&node{bound: b.f.proven(out)})
@@ -208,7 +208,7 @@ func (b *branching) follow(ctx context.Context, n *node) (*node, error) {
 		return nil, nil
 	}
 	b.fix(n)
-	out, err := b.f.solve(ctx, b.o.Options)
+	out, err := b.f.solve(ctx, b.o.Options, nil)
 	b.nodes++
 	switch {
 	case err != nil:
@@ -308,7 +308,7 @@ func (b *branching) complete(ctx context.Context, x []float64, whole func(float6
 		v := math.Max(b.l[j], math.Min(b.u[j], whole(x[j])))
 		b.f.l[j], b.f.u[j] = v, v
 	}
-	out, err := b.f.solve(ctx, b.o.Options)
+	out, err := b.f.solve(ctx, b.o.Options, nil)
 	b.nodes++
 	if err != nil || out.status != optimal {
 		return err

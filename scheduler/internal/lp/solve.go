@@ -12,6 +12,9 @@ import (
 type Options struct {
 	// Tolerance is what every residual must reach; zero is 1e-8.
 	Tolerance float64
+	// Start is the solution of a similar problem, with as many variables and rows, to begin near; nil is none. It changes
+	// no optimum, only how fast one is found.
+	Start *Solution
 	// MaxIterations bounds the interior-point iterations; zero is 200.
 	MaxIterations int
 }
@@ -68,11 +71,30 @@ func (p *Problem) Solve(ctx context.Context, o Options) (*Solution, error) {
 	if err := f.crossed(p); err != nil {
 		return nil, err
 	}
-	out, err := f.decide(ctx, o)
+	from, err := p.start(o.Start)
+	if err != nil {
+		return nil, err
+	}
+	out, err := f.decide(ctx, o, from)
 	if err != nil {
 		return nil, err
 	}
 	return p.answer(f, out, o)
+}
+
+// start returns where to begin, nil if s is.
+func (p *Problem) start(s *Solution) (*start, error) {
+	if s == nil {
+		return nil, nil
+	}
+	if len(s.X) != len(p.vars) || len(s.Duals) != len(p.rows) {
+		return nil, fmt.Errorf("lp: %w: a start of %d variables and %d rows for %d and %d", ErrInvalid, len(s.X), len(s.Duals), len(p.vars), len(p.rows))
+	}
+	from := &start{x: s.X, y: slices.Clone(s.Duals)}
+	for i := range from.y {
+		from.y[i] *= p.sign()
+	}
+	return from, nil
 }
 
 // outcome is what a solver found out about a form.
@@ -85,14 +107,14 @@ type outcome struct {
 
 // decide solves f. A direction along which the objective improves makes it unbounded only if there is a point to start
 // from, so that is asked next.
-func (f *form) decide(ctx context.Context, o Options) (outcome, error) {
-	out, err := f.solve(ctx, o)
+func (f *form) decide(ctx context.Context, o Options, from *start) (outcome, error) {
+	out, err := f.solve(ctx, o, from)
 	if err != nil || out.status != unbounded {
 		return out, err
 	}
 	anyPoint := *f
 	anyPoint.c = make([]float64, len(f.c))
-	point, err := anyPoint.solve(ctx, o)
+	point, err := anyPoint.solve(ctx, o, nil)
 	if err != nil || point.status != optimal {
 		return point, err
 	}
@@ -101,13 +123,13 @@ func (f *form) decide(ctx context.Context, o Options) (outcome, error) {
 
 // solve solves f, whose bounds must not cross: what presolving leaves of it, or, if that has no optimum or leads to none
 // that is good enough, all of it, so that certificates are about all of it.
-func (f *form) solve(ctx context.Context, o Options) (outcome, error) {
+func (f *form) solve(ctx context.Context, o Options, from *start) (outcome, error) {
 	p := newPresolve(f)
 	if len(p.steps) == 0 && !slices.Contains(p.colOn, false) {
-		return f.interior(ctx, o)
+		return f.interior(ctx, o, from)
 	}
 	small, rows, cols := p.reduced()
-	out, err := small.interior(ctx, o)
+	out, err := small.interior(ctx, o, from.within(rows, cols))
 	if err != nil {
 		return out, err
 	}
@@ -118,14 +140,26 @@ func (f *form) solve(ctx context.Context, o Options) (outcome, error) {
 			return out, nil
 		}
 	}
-	whole, err := f.interior(ctx, o)
+	whole, err := f.interior(ctx, o, nil)
 	whole.iterations += out.iterations
 	return whole, err
 }
 
-// interior runs the interior-point method on f, whose bounds must not cross.
-func (f *form) interior(ctx context.Context, o Options) (outcome, error) {
+// interior runs the interior-point method on f, whose bounds must not cross. A start that leads nowhere is forgotten.
+func (f *form) interior(ctx context.Context, o Options, from *start) (outcome, error) {
+	out, err := f.path(ctx, o, from)
+	if err != nil || out.status != stalled || from == nil {
+		return out, err
+	}
+	cold, err := f.path(ctx, o, nil)
+	cold.iterations += out.iterations
+	return cold, err
+}
+
+// path follows the central path once.
+func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error) {
 	in := newInterior(newStandard(f))
+	in.warm(from)
 	out := outcome{residuals: Residuals{math.Inf(1), math.Inf(1), math.Inf(1)}}
 	st, iterations, err := in.run(ctx, o.maxIterations(), func(in *interior) status {
 		return f.judge(in, &out, o)
