@@ -40,20 +40,7 @@ func dl2Files(root fs.FS) ([]string, error) {
 const dl2Accelerator = "GTX1080Ti"
 
 func importDL2(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-	return func(yield func(spec.Measurement, error) bool) {
-		files, err := dl2Files(root)
-		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("datasets: dl2: %w", err))
-			return
-		}
-		for _, file := range files {
-			for m, err := range dl2Table(ctx, root, file) {
-				if !yield(m, err) {
-					return
-				}
-			}
-		}
-	}
+	return importTables(ctx, root, "dl2", dl2Files, dl2Table)
 }
 
 // dl2Table yields one table's rows.

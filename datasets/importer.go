@@ -41,6 +41,26 @@ func Importers() []Importer { return importers.All() }
 // those there are, nearest first.
 func Lookup(name string) (Importer, error) { return importers.Get(name) }
 
+// importTables is the Import of a data set called name: every row of every file
+// there is of it, table by table.
+func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS) ([]string, error),
+	table func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		all, err := files(root)
+		if err != nil {
+			yield(spec.Measurement{}, fmt.Errorf("datasets: %s: %w", name, err))
+			return
+		}
+		for _, file := range all {
+			for m, err := range table(ctx, root, file) {
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // ErrNotMeasurable marks rows that are sound but do not say enough to be a
 // measurement: no step time can be derived from them and no memory was
 // recorded. They come wrapped in a *RowError.

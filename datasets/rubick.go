@@ -113,20 +113,7 @@ func newRubickFrame(name string) (rubickFrame, error) {
 }
 
 func importRubick(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-	return func(yield func(spec.Measurement, error) bool) {
-		files, err := rubickFiles(root)
-		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("datasets: rubick: %w", err))
-			return
-		}
-		for _, file := range files {
-			for m, err := range rubickTable(ctx, root, file) {
-				if !yield(m, err) {
-					return
-				}
-			}
-		}
-	}
+	return importTables(ctx, root, "rubick", rubickFiles, rubickTable)
 }
 
 // rubickTable yields one trace folder's rows.

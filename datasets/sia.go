@@ -179,20 +179,7 @@ func countSia(root fs.FS) (int, error) {
 func siaIsStage(file string) bool { return path.Base(path.Dir(file)) == siaStage }
 
 func importSia(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-	return func(yield func(spec.Measurement, error) bool) {
-		files, err := siaFiles(root)
-		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("datasets: sia: %w", err))
-			return
-		}
-		for _, file := range files {
-			for m, err := range siaTable(ctx, root, file) {
-				if !yield(m, err) {
-					return
-				}
-			}
-		}
-	}
+	return importTables(ctx, root, "sia", siaFiles, siaTable)
 }
 
 // siaTable yields one file's rows, or one error where none can be read.

@@ -49,21 +49,7 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 		if c.Fit == nil {
 			return Result{}, unablef("is not fitted")
 		}
-		answers, err := b.askEach(len(all), func(i int) ([]answer, error) {
-			f, err := b.jobFamily(c, all[i].points[0].Config.Key())
-			if err != nil {
-				return nil, err
-			}
-			var out []answer
-			for _, s := range splits(all[i].points, b.Seed) {
-				got, err := askSplit(ctx, f, s, all[i].name)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, got...)
-			}
-			return out, nil
-		})
+		answers, err := b.askSplits(ctx, c, all, func(one cell) []split { return splits(one.points, b.Seed) })
 		if err != nil {
 			return Result{}, err
 		}
@@ -77,6 +63,25 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 		}
 		return r, nil
 	}
+}
+
+// askSplits asks about every split of every cell, by what fits its job.
+func (b *Bench) askSplits(ctx context.Context, c Contender, all []cell, splits func(cell) []split) ([]answer, error) {
+	return b.askEach(len(all), func(i int) ([]answer, error) {
+		f, err := b.jobFamily(c, all[i].points[0].Config.Key())
+		if err != nil {
+			return nil, err
+		}
+		var out []answer
+		for _, s := range splits(all[i]) {
+			got, err := askSplit(ctx, f, s, all[i].name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, got...)
+		}
+		return out, nil
+	})
 }
 
 // askSplit fits f and asks it. A split that cannot be fitted is refused.

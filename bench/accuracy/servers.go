@@ -36,20 +36,11 @@ func serverSpeeds(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	answers, err := b.askEach(len(jobs), func(i int) ([]answer, error) {
-		f, err := b.jobFamily(c, jobs[i].points[0].Config.Key())
-		if err != nil {
-			return nil, err
-		}
-		var out []answer
+	answers, err := b.askSplits(ctx, c, jobs, func(job cell) (draws []split) {
 		for draw := range serverDraws {
-			got, err := askSplit(ctx, f, drawServers(jobs[i].points, b.Seed, jobs[i].name, draw), jobs[i].name)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, got...)
+			draws = append(draws, drawServers(job.points, b.Seed, job.name, draw))
 		}
-		return out, nil
+		return draws
 	})
 	if err != nil {
 		return Result{}, err
