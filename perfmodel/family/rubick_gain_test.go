@@ -227,21 +227,27 @@ func TestGainPlansTheFirstRows(t *testing.T) {
 
 func TestGainDoesNotDependOnOrder(t *testing.T) {
 	space := toyGrid()
-	rng := rand.New(rand.NewPCG(2, 9))
 	for _, n := range []int{0, 1, 3, 12} {
-		have := noisyToy(space[:n], rubickNoise, 2)
-		want := map[spec.Config]perfmodel.Gain{}
-		for i, g := range gainsOf(t, have, space) {
-			want[space[i]] = g
-		}
-		for range 3 {
-			mixed := slices.Clone(space)
-			rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-			rng.Shuffle(len(have), func(i, j int) { have[i], have[j] = have[j], have[i] })
-			for i, g := range gainsOf(t, have, mixed) {
-				if g != want[mixed[i]] {
-					t.Fatalf("%d rows: %s: %+v, in another order %+v", n, mixed[i].Plan, want[mixed[i]], g)
-				}
+		gainsInAnyOrder(t, gainsOf, noisyToy(space[:n], rubickNoise, 2), space, 3)
+	}
+}
+
+// gainsInAnyOrder fails the test unless each configuration's gain is the same in
+// so many other orders of rows and space.
+func gainsInAnyOrder(t *testing.T, gains func(testing.TB, []spec.Measurement, []spec.Config) []perfmodel.Gain, rows []spec.Measurement, space []spec.Config, orders int) {
+	t.Helper()
+	want := map[spec.Config]perfmodel.Gain{}
+	for i, g := range gains(t, rows, space) {
+		want[space[i]] = g
+	}
+	rng := rand.New(rand.NewPCG(2, uint64(len(rows))))
+	have, mixed := slices.Clone(rows), slices.Clone(space)
+	for range orders {
+		rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		rng.Shuffle(len(have), func(i, j int) { have[i], have[j] = have[j], have[i] })
+		for i, g := range gains(t, have, mixed) {
+			if g != want[mixed[i]] {
+				t.Fatalf("%d rows: %s: %+v, in another order %+v", len(rows), mixed[i].Plan, want[mixed[i]], g)
 			}
 		}
 	}
