@@ -127,14 +127,16 @@ func bySubmission(jobs []spec.Job) []spec.Job {
 // collect reads all jobs in the order of the file.
 func (w *Workload) collect(in *input) error {
 	var notes tally
-	early := 0
+	early, example := 0, ""
 	for j, err := range in.jobs() {
 		var row *RowError
 		var note rowNote
 		switch {
 		case err == nil:
 			if n := len(w.Jobs); n > 0 && j.Submit < w.Jobs[n-1].Submit {
-				early++
+				if early++; early == 1 {
+					example = fmt.Sprintf("%s %v before %s", j.ID, w.Jobs[n-1].Submit-j.Submit, w.Jobs[n-1].ID)
+				}
 			}
 			w.Jobs = append(w.Jobs, j)
 		case !errors.As(err, &row):
@@ -147,7 +149,7 @@ func (w *Workload) collect(in *input) error {
 	}
 	w.Warnings = notes.errors()
 	if early > 0 {
-		w.Warnings = append(w.Warnings, fmt.Errorf("datasets: %s: submitted before the job ahead of them: %d jobs; all are taken in order of submission", in.name, early))
+		w.Warnings = append(w.Warnings, fmt.Errorf("datasets: %s: submitted before the job ahead of them: %d jobs, first %s; all are taken in order of submission", in.name, early, example))
 	}
 	return nil
 }

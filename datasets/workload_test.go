@@ -43,7 +43,7 @@ func TestReadJobCSV(t *testing.T) {
 		t.Errorf("shapes: %+v, %+v", w.Jobs[1].Model, w.Jobs[2].Model)
 	}
 	if len(w.Warnings) != 2 || w.Warnings[0].Error() != `datasets: jobs.csv: column "color" is not read` ||
-		w.Warnings[1].Error() != "datasets: jobs.csv: submitted before the job ahead of them: 1 jobs; all are taken in order of submission" {
+		w.Warnings[1].Error() != "datasets: jobs.csv: submitted before the job ahead of them: 1 jobs, first a 7.5s before b; all are taken in order of submission" {
 		t.Errorf("warnings %v", w.Warnings)
 	}
 }

@@ -99,7 +99,7 @@ func TestPhilly(t *testing.T) {
 		"log:10: still ran when the log ended",
 		"log:20: asks for no devices",
 		"log:24: ran for no time",
-		"log: submitted before the job ahead of them: 1 jobs; all are taken in order of submission",
+		"log: submitted before the job ahead of them: 1 jobs, first a2 11m39s before a1; all are taken in order of submission",
 	})
 	if want := time.Date(2017, 10, 7, 1, 0, 0, 0, time.UTC); !w.Began.Equal(want) {
 		t.Errorf("began %v, want %v", w.Began, want)
@@ -137,7 +137,7 @@ func TestPhillyCSV(t *testing.T) {
 		`p.csv:6: duration "-5": is negative`,
 	}, []string{
 		"p.csv:4: ran for no time",
-		"p.csv: submitted before the job ahead of them: 1 jobs; all are taken in order of submission",
+		"p.csv: submitted before the job ahead of them: 1 jobs, first line-3 5s before line-2; all are taken in order of submission",
 	})
 }
 
@@ -314,7 +314,7 @@ func TestPAI2020(t *testing.T) {
 		"t/pai_task_table.csv": {Data: []byte(strings.Join(paiTaskColumns, ",") + "\n" + paiTaskCut)},
 		"t/pai_job_table.csv":  {Data: []byte(paiJobCut)},
 	}
-	warnings := append(slices.Clone(paiCutWarnings), "t: submitted before the job ahead of them: 1 jobs; all are taken in order of submission")
+	warnings := append(slices.Clone(paiCutWarnings), "t: submitted before the job ahead of them: 1 jobs, first b 10s before a; all are taken in order of submission")
 	sameNames := strings.NewReplacer("t/data/", "", "t/", "", ".tar.gz", ".csv", ".csv.gz", ".csv", "task_table.csv:7", "task_table.csv:6")
 	for name, root := range map[string]fstest.MapFS{"plain": plain, "packed": packed, "headed": headed} {
 		w, err := openMap(root, "t", "")

@@ -275,6 +275,9 @@ func (s *study) oracle() scheduler.Oracle {
 func (s *study) print(c *cli.Context, results []*sim.Result) error {
 	said := map[string]bool{}
 	for _, r := range results {
+		for _, line := range rejections(r) {
+			fmt.Fprintf(c.App.ErrWriter, "rejected: %s: %s\n", r.Policy, line)
+		}
 		for _, warning := range r.Warnings {
 			if !said[warning] && len(said) < maxReported {
 				fmt.Fprintf(c.App.ErrWriter, "warning: %s: %s\n", r.Policy, warning)
@@ -290,6 +293,30 @@ func (s *study) print(c *cli.Context, results []*sim.Result) error {
 		return report.WriteCSV(w, runs)
 	}
 	return report.WriteTable(w, runs)
+}
+
+// rejections says of whom and why jobs were never admitted, those of one reason
+// together, at most maxReported reasons.
+func rejections(r *sim.Result) []string {
+	first, count := map[string]spec.JobID{}, map[string]int{}
+	var whys []string
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if j.Rejected == "" {
+			continue
+		}
+		if count[j.Rejected]++; count[j.Rejected] == 1 {
+			first[j.Rejected], whys = j.Job.ID, append(whys, j.Rejected)
+		}
+	}
+	var out []string
+	for i, why := range whys {
+		if i == maxReported {
+			return append(out, fmt.Sprintf("for %d more reasons", len(whys)-i))
+		}
+		out = append(out, fmt.Sprintf("%s, job %s first: %s", jobCount(count[why]), first[why], why))
+	}
+	return out
 }
 
 // page is the HTML report of the study.

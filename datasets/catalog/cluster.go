@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -80,9 +81,13 @@ type yamlGroup struct {
 //	    # intra_gbytes_per_s, host_gbytes_per_s (per device, one direction),
 //	    # inter_gbits_per_s (all NICs of a node), cpus, host_gib (per node)
 //
-// Errors name line and column.
+// Errors name line and column, those of what a group means its line.
 func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
-	groups, err := decodeGroups(r)
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return spec.Cluster{}, fmt.Errorf("catalog: %s: %w", name, err)
+	}
+	groups, err := decodeGroups(text)
 	if err != nil {
 		return spec.Cluster{}, fmt.Errorf("catalog: %s: %w", name, err)
 	}
@@ -93,7 +98,7 @@ func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
 	for i, y := range groups {
 		g, err := y.resolve()
 		if err != nil {
-			return spec.Cluster{}, fmt.Errorf("catalog: %s: group %d: %w", name, i+1, err)
+			return spec.Cluster{}, fmt.Errorf("catalog: %s:%d: group %d: %w", name, lineOfGroup(text, i), i+1, err)
 		}
 		c.Groups = append(c.Groups, g)
 	}
@@ -102,7 +107,7 @@ func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
 
 // decodeGroups reads the YAML. A panic of the parser on a malformed document is
 // an error like any other of its input.
-func decodeGroups(r io.Reader) (groups []yamlGroup, err error) {
+func decodeGroups(text []byte) (groups []yamlGroup, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			groups, err = nil, fmt.Errorf("malformed YAML: %v", p)
@@ -111,11 +116,24 @@ func decodeGroups(r io.Reader) (groups []yamlGroup, err error) {
 	var file struct {
 		Groups []yamlGroup `yaml:"groups"`
 	}
-	err = yaml.NewDecoder(r, yaml.DisallowUnknownField()).Decode(&file)
+	err = yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&file)
 	if errors.Is(err, io.EOF) {
 		err = nil // an empty file
 	}
 	return file.Groups, err
+}
+
+// lineOfGroup returns where a group of a document that could be decoded begins.
+func lineOfGroup(text []byte, group int) int {
+	path, err := yaml.PathString(fmt.Sprintf("$.groups[%d]", group))
+	if err != nil {
+		return 0
+	}
+	node, err := path.ReadNode(bytes.NewReader(text))
+	if err != nil {
+		return 0
+	}
+	return node.GetToken().Position.Line
 }
 
 func (y yamlGroup) resolve() (spec.NodeGroup, error) {
@@ -166,7 +184,7 @@ func (y yamlGroup) check() error {
 		}
 	}
 	if y.Nodes == 0 {
-		return errors.New("nodes: must be at least 1")
+		return errors.New("nodes: 0, must be at least 1")
 	}
 	if y.Node == "" && y.Devices == 0 {
 		return errors.New("devices: must be at least 1 where no node type is named")
