@@ -263,7 +263,7 @@ func TestRowsMisspeltOutcome(t *testing.T) {
 		"step_time,throughput_value": `"step_time" is not known, did you mean step_time_s?`,
 		"Step-Time-S,mem_gib":        `"Step-Time-S" is not known, did you mean step_time_s?`,
 		"step_time_seconds,mem_gib":  `"step_time_seconds" is not known, did you mean step_time_s?`,
-		"step_tiem_s,mem_gib":        `"step_tiem_s" is not known, did you mean step_time_s?`,
+		"stepp_time_s,mem_gib":       `"stepp_time_s" is not known, did you mean step_time_s?`,
 		"throughput,mem_gib":         `"throughput" is not known, did you mean throughput_value?`,
 		"mem_gb,notes":               `"mem_gb" is not known, did you mean mem_gib?`,
 		"step_time_s,throughput":     "",
