@@ -40,7 +40,9 @@ func TestPlace(t *testing.T) {
 		{"spread", []int{4, 8, 5}, "3", []scheduler.Slot{{Node: 1, Devices: 3}}},                          // emptiest
 		{"spread", []int{4, 8, 5}, "2+2", []scheduler.Slot{{Node: 1, Devices: 2}, {Node: 2, Devices: 2}}}, //
 		{"spread", []int{0, 8, 0}, "4+4", nil},                                                            //
-		{"scattered", []int{2, 3, 8}, "3", []scheduler.Slot{{Node: 1, Devices: 3}}},                       // first with room
+		{"emptiest", []int{4, 8, 8}, "3", []scheduler.Slot{{Node: 1, Devices: 3}}},                        // ties: lower node
+		{"emptiest", []int{4, 8, 5}, "8+2", []scheduler.Slot{{Node: 1, Devices: 8}, {Node: 2, Devices: 2}}},
+		{"scattered", []int{2, 3, 8}, "3", []scheduler.Slot{{Node: 1, Devices: 3}}}, // first with room
 		{"scattered", []int{1, 8, 2}, "2+1", []scheduler.Slot{{Node: 0, Devices: 1}, {Node: 1, Devices: 2}}},
 		{"topology", []int{8, 0, 4, 4}, "4+4", []scheduler.Slot{{Node: 2, Devices: 4}, {Node: 3, Devices: 4}}}, // neighbours
 		{"topology", []int{4, 8, 8, 4}, "4+4", []scheduler.Slot{{Node: 0, Devices: 4}, {Node: 1, Devices: 4}}}, // least left, then first
@@ -78,6 +80,7 @@ func TestLay(t *testing.T) {
 		{"packed", []int{5, 3, 4}, 6, "5+1"},
 		{"packed", []int{5, 3, 4}, 12, "5+4+3"},
 		{"packed", []int{5, 3, 4}, 13, ""},
+		{"emptiest", []int{5, 3, 4}, 10, "5+4+1"},
 		{"packed", []int{5}, 0, ""},
 		{"spread", []int{8, 8, 8, 8}, 6, "2+2+1+1"},
 		{"spread", []int{1, 8, 8}, 7, "3+3+1"},
