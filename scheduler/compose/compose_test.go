@@ -2,6 +2,8 @@ package compose_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,6 +21,23 @@ func TestRead(t *testing.T) {
 		if fmt.Sprint(got) != c.want || err != nil {
 			t.Errorf("%s: %v, error %v, want %s", name, got, err, c.want)
 		}
+	}
+}
+
+// The file that docs/cli-contract.md shows is what it says it is.
+func TestDocumentedFile(t *testing.T) {
+	const doc = "../../docs/cli-contract.md"
+	b, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(description: .*?)```").FindSubmatch(b)
+	if block == nil {
+		t.Fatalf("%s shows no scheduler", doc)
+	}
+	got, err := compose.Read(doc, block[1])
+	if want := "map[admission:load:1.2 placement:consolidated policy:las:quantum=600 round:300]"; fmt.Sprint(got) != want || err != nil {
+		t.Errorf("the file of %s is %v, error %v, want %s", doc, got, err, want)
 	}
 }
 

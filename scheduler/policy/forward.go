@@ -43,6 +43,7 @@ func newForward(p *synth, s *scheduler.Snapshot, jobs []*scheduler.JobState) *fo
 	f := &forward{synth: p, now: s.Now, cluster: s.Cluster, states: map[spec.JobID]*scheduler.JobState{}}
 	for _, j := range jobs {
 		c := *j
+		c.Remaining = max(c.Remaining, 1e-9*(1+c.Done)) // some truths tell of 0 shortly before the end
 		f.jobs = append(f.jobs, *j.Job)
 		f.states[j.Job.ID] = &c
 		if p.inside[j.Job.ID] {

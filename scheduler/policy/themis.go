@@ -151,7 +151,8 @@ type contender struct {
 // offer is what a gang in a group would mean to a job.
 type offer struct {
 	group int
-	left  float64 // seconds until it was done, start cost included
+	left  float64 // seconds until it was done, start cost included, above 0
+	alone float64 // seconds that all of it takes
 }
 
 // contend lets the jobs whose leases go on keep what they hold, and makes the
@@ -188,33 +189,33 @@ func (t *themis) least() time.Duration { return max(t.lease/10, leastWake) }
 func (r *leasing) offers(j *scheduler.JobState, w *ways) []offer {
 	var out []offer
 	for gi := range r.s.Cluster.Groups {
-		left := math.Inf(1)
-		if w.blind {
-			if g := &r.s.Cluster.Groups[gi]; accepts(j.Job, g) && g.Count*g.Devices >= j.Job.Devices {
-				left = r.leftUnknown(j) + r.startCost(j, gi)
-			}
-		}
-		for k := range w.options {
-			if o := &w.options[k]; o.group == gi {
-				left = j.Remaining/o.rate + r.startCost(j, gi)
-				break // the fastest of the group
-			}
-		}
-		if !math.IsInf(left, 1) {
-			out = append(out, offer{gi, left})
+		left, alone, ok := r.needs(j, w, gi)
+		if ok {
+			out = append(out, offer{gi, max(left+r.startCost(j, gi), 1e-9), alone})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b offer) int { return cmp.Compare(a.left, b.left) })
 	return out
 }
 
-// leftUnknown returns the seconds a job is taken to have left that the oracle does
-// not know.
-func (r *leasing) leftUnknown(j *scheduler.JobState) float64 {
-	if sec := j.Job.Duration.Seconds(); sec > 0 {
-		return j.Remaining * (sec / (j.Done + j.Remaining))
+// needs returns the seconds of training that a job has left with a gang in a group,
+// and all it needs; false if it cannot run there.
+func (r *leasing) needs(j *scheduler.JobState, w *ways, group int) (left, alone float64, ok bool) {
+	whole := j.Done + j.Remaining
+	for k := range w.options {
+		if o := &w.options[k]; o.group == group { // the fastest of the group
+			return j.Remaining / o.rate, whole / o.rate, true
+		}
 	}
-	return r.lease.Seconds()
+	g := &r.s.Cluster.Groups[group]
+	switch sec := j.Job.Duration.Seconds(); {
+	case !w.blind || !accepts(j.Job, g) || g.Count*g.Devices < j.Job.Devices:
+		return 0, 0, false
+	case sec > 0:
+		return j.Remaining / whole * sec, sec, true
+	}
+	left = r.lease.Seconds()
+	return left, left + j.Attained/float64(j.Job.Devices), true
 }
 
 // startCost returns the seconds j would pay for a gang in a group, none if it has
@@ -231,14 +232,9 @@ func (r *leasing) rho(c *contender) float64 {
 	if len(c.offers) == 0 {
 		return 0
 	}
-	j := c.state
-	left := c.offers[0].left
-	alone := left * (j.Done + j.Remaining) / j.Remaining
-	if c.ways.blind && j.Job.Duration == 0 {
-		alone = left + j.Attained/float64(j.Job.Devices)
-	}
+	j, o := c.state, &c.offers[0]
 	share := r.ledger.contention(r.ledger.accounts[j.Job.ID]) * float64(j.Job.Devices) / float64(r.s.Cluster.Devices())
-	return (r.waited(j) + left) / (alone * max(share, 1))
+	return (r.waited(j) + o.left) / (o.alone * max(share, 1))
 }
 
 // waited returns the seconds since j was submitted.
