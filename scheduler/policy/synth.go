@@ -40,7 +40,7 @@ func init() {
 // submitted with (see forward). Candidates are made anew for every look, so that
 // what one would have learnt by then it has to learn again.
 //
-// Differs from Blox, which simulates in every round: nothing is decided while
+// Differs from Blox, which simulates in every round: nothing is chosen while
 // nobody waits, nor when no job came or ended since. A job that one admission rule
 // has let in stays in under the next.
 type synth struct {
@@ -155,8 +155,8 @@ func (d Deps) list(name, def string) []string {
 func (p *synth) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	jobs := s.Jobs()
 	p.see(s, jobs)
-	due := p.chosen < 0 || s.Now >= p.looked+p.every
-	if p.stale && due && len(s.Waiting) > 0 {
+	due := p.chosen < 0 || p.stale && len(p.candidates) > 1 && s.Now >= p.looked+p.every
+	if due && len(s.Waiting) > 0 {
 		if err := p.choose(ctx, s, jobs); err != nil {
 			return scheduler.Decision{}, err
 		}
@@ -173,7 +173,7 @@ func (p *synth) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		return d, err
 	}
 	p.explain(&d)
-	if next := p.looked + p.every; p.stale && len(s.Waiting) > 0 && next > s.Now && (d.Wake == 0 || d.Wake > next) {
+	if next := p.looked + p.every; p.stale && len(p.candidates) > 1 && len(s.Waiting) > 0 && next > s.Now && (d.Wake == 0 || d.Wake > next) {
 		d.Wake = next
 	}
 	return d, nil
