@@ -55,8 +55,8 @@ func (s *Solution) Value(v Var) float64 { return s.X[v] }
 // Dual returns by how much the objective grows for each unit the binding bound of r grows.
 func (s *Solution) Dual(r Row) float64 { return s.Duals[r] }
 
-// Solve returns an optimum. Where there are several it is near the analytic centre of them all, which depends on
-// neither the order of variables and rows nor their names, but for rounding.
+// Solve returns an optimum. Where there are several it is the analytic centre of them all, to four or five digits, which
+// depends on neither the order of variables and rows nor their names.
 //
 // It fails with [ErrInvalid], [ErrInfeasible], [ErrUnbounded], [ErrNumerical], what Options.Validate says, or the
 // error of ctx.
