@@ -238,7 +238,7 @@ func lsCompats(*cli.Context) (out []entry, err error) {
 			lines = append(lines, []string{"  :" + k.Name, k.Doc})
 			quirks = append(quirks, map[string]string{"name": k.Name, "doc": k.Doc})
 		}
-		out = append(out, entry{[]string{m.Name}, lines, map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(),
+		out = append(out, entry{[]string{m.Name}, lines, map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(), "start_cost_s": m.StartCost.Seconds(),
 			"placement": m.Placement, "policies": m.Policies, "quirks": quirks}})
 	}
 	return out, nil
