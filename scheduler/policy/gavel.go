@@ -41,7 +41,9 @@ func solved(d Deps, o Objective, f fractions) (scheduler.Policy, error) {
 // as Gavel's heterogeneity-agnostic policies do.
 func alike(f fractions) fractions {
 	return func(ctx context.Context, s *Shares) error {
+		ways := make([][]Way, len(s.Jobs))
 		for i := range s.Jobs {
+			ways[i] = s.Jobs[i].Ways
 			s.Jobs[i].Ways = s.alike(&s.Jobs[i])
 			s.Jobs[i].X = make([]float64, len(s.Jobs[i].Ways))
 		}
@@ -50,7 +52,7 @@ func alike(f fractions) fractions {
 		}
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
-			j.Ways = j.menu.ways
+			j.Ways = ways[i]
 			j.X = j.X[:len(j.Ways)]
 		}
 		return nil

@@ -86,6 +86,7 @@ func (f *finishTimes) update(s *Shares) []finish {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		if len(j.Ways) == 0 {
+			f.isolated[j.State.Job.ID] = before[j.State.Job.ID]
 			continue
 		}
 		rate := 0.0

@@ -128,13 +128,24 @@ func (s *Shares) Isolated(j *Share) []float64 {
 	return out
 }
 
-// fill asks an objective for the fractions, if anybody runs anywhere.
+// fill asks an objective for the fractions, if anybody runs anywhere. It is not
+// shown the ways of who could only run on nodes that are all down.
 func (s *Shares) fill(ctx context.Context, o Objective) error {
-	if !slices.ContainsFunc(s.Jobs, func(j Share) bool { return len(j.Ways) > 0 }) {
-		return nil
+	up := func(w Way) bool { return s.Devices[w.Group] > 0 }
+	hidden := map[int]Share{}
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; !slices.ContainsFunc(j.Ways, up) {
+			hidden[i] = *j
+			j.Ways, j.X, j.Last = nil, nil, -1
+		}
 	}
-	if err := o.Fractions(ctx, s); err != nil {
-		return fmt.Errorf("policy: fractions of %d jobs at %v: %w", len(s.Jobs), s.Now, err)
+	if len(hidden) < len(s.Jobs) {
+		if err := o.Fractions(ctx, s); err != nil {
+			return fmt.Errorf("policy: fractions of %d jobs at %v: %w", len(s.Jobs), s.Now, err)
+		}
+	}
+	for i, j := range hidden {
+		s.Jobs[i] = j
 	}
 	return nil
 }
