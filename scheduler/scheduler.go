@@ -126,8 +126,9 @@ func (g *Grant) Same(o *Grant) bool {
 		g.Plan.Normal() == o.Plan.Normal() && slices.Equal(g.Slots, o.Slots)
 }
 
-// JobState is a job as the engine knows it. Progress counts optimizer steps; a
-// job submitted by duration alone has as many as the engine's truth says. Of a
+// JobState is a job as the engine knows it. Progress counts optimizer steps at the
+// job's own batch; a job submitted by duration or epochs alone has as many as the
+// engine's truth says. Of a
 // job that holds devices Phase, Done, Remaining and Attained are what they were
 // when it was last looked at, see Snapshot.
 type JobState struct {

@@ -328,7 +328,7 @@ func (s *study) page(results []*sim.Result, gantts []*report.Gantt) report.HTMLI
 		Facts: []report.Fact{
 			{Name: "Workload", Value: filepath.Base(s.workload)},
 			{Name: "Cluster", Value: clusterString(s.cluster)},
-			{Name: "Truth", Value: s.truth.name},
+			{Name: "Truth", Value: s.truth.name + strings.Join(append([]string{""}, s.notes...), "; ")},
 			{Name: "Belief", Value: s.belief.name},
 			{Name: "Start cost", Value: s.trouble.costsText},
 			{Name: "Trouble", Value: s.trouble.text},

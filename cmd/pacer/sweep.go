@@ -239,6 +239,9 @@ func (s *sweep) simulation(c *cli.Context, w studies.Workload, p studies.Schedul
 	if err != nil {
 		return nil, err
 	}
+	for _, note := range own.notes {
+		fmt.Fprintf(c.App.ErrWriter, "warning: %s: %s\n", w.Name, note)
+	}
 	var draw func(uint64) ([]spec.Job, error)
 	if w.Drawn() {
 		draw = func(seed uint64) ([]spec.Job, error) {

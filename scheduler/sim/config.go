@@ -87,6 +87,9 @@ func (c Config) Validate() error {
 	if c.Quirks.Barrier && (c.CheckpointEvery > 0 || c.Speeds != nil || c.Failures != nil) {
 		return errors.New("sim: with quirk barrier there are no checkpoints, node speeds and failures: leave them out, or turn it off")
 	}
+	if _, staged := c.Truth.(Staged); staged && c.Quirks.Barrier {
+		return errors.New("sim: with quirk barrier jobs run at one speed, the truth knows of stages: turn the quirk off, or use another truth")
+	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {
 		id := c.Jobs[i].ID

@@ -7,7 +7,8 @@
 //
 // The engine is a discrete-event simulation: time jumps from one arrival,
 // completion or wake-up to the next, and progress between them is computed, not
-// stepped. Everything that happens at one instant is carried out, in the order
+// stepped: course.go follows a job through stages of its work that run at
+// different speeds, slow spells of nodes and checkpoints. Everything that happens at one instant is carried out, in the order
 // completions, arrivals, wake-ups, before the policy is asked once. The policy
 // answers with the target or with what is to change; the engine compares it with
 // the present, stops what is no longer granted, and charges the start cost of

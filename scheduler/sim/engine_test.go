@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -457,6 +458,9 @@ func TestConfigValidate(t *testing.T) {
 		"horizon":   func(c *sim.Config) { c.Horizon = -1 },
 		"too long":  func(c *sim.Config) { c.Horizon = 101 * 365 * 24 * time.Hour },
 		"twice":     func(c *sim.Config) { c.Jobs = []spec.Job{job("a", 0, 1, 1), job("a", 0, 1, 1)} },
+		"stages": func(c *sim.Config) {
+			c.Round, c.Quirks, c.Truth = time.Minute, compat.Quirks{Barrier: true}, ramp{}
+		},
 	} {
 		c := ok
 		change(&c)
