@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
@@ -28,11 +29,11 @@ type gavelRun struct {
 	policy    string
 	input     string
 	cluster   string
-	table     string // "" = simulation_throughputs
-	startCost int    // s
+	startCost time.Duration
 }
 
-func (r gavelRun) run(tb testing.TB) *sim.Result {
+// world reads the jobs, the cluster and the table.
+func (r gavelRun) world(tb testing.TB) ([]spec.Job, spec.Cluster, *measured.Table) {
 	tb.Helper()
 	shared := spectest.Shared(tb)
 	data, err := os.ReadFile(filepath.Join(shared, "baselines", "gavel", "inputs", r.input))
@@ -43,11 +44,7 @@ func (r gavelRun) run(tb testing.TB) *sim.Result {
 	if err != nil || len(w.Bad) > 0 {
 		tb.Fatal(err, w.Bad)
 	}
-	table := r.table
-	if table == "" {
-		table = "simulation_throughputs"
-	}
-	rows, err := datasets.ReadGavelTable(context.Background(), filepath.Join(shared, "data", "gavel", "throughputs", table+".json"))
+	rows, err := datasets.ReadGavelTable(context.Background(), filepath.Join(shared, "data", "gavel", "throughputs", "simulation_throughputs.json"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -55,12 +52,22 @@ func (r gavelRun) run(tb testing.TB) *sim.Result {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	t := measured.New(rows)
-	c := sim.Config{Cluster: cluster, Jobs: w.Jobs, PolicyName: r.policy, Truth: sim.Predicted{Predictor: t, Cluster: cluster}}
+	return w.Jobs, cluster, measured.New(rows)
+}
+
+// oracleOf knows a table, and that nothing else can be had.
+func oracleOf(t *measured.Table) scheduler.Oracle {
+	return planner.New(t, planner.Options{Space: planner.NewMeasured(t.Configs())})
+}
+
+func (r gavelRun) run(tb testing.TB) *sim.Result {
+	tb.Helper()
+	jobs, cluster, t := r.world(tb)
+	c := sim.Config{Cluster: cluster, Jobs: jobs, PolicyName: r.policy, Truth: sim.Predicted{Predictor: t, Cluster: cluster}}
 	if r.startCost > 0 {
-		c.Costs = sim.PerStart(func(spec.Job) time.Duration { return time.Duration(r.startCost) * time.Second })
+		c.Costs = sim.PerStart(func(spec.Job) time.Duration { return r.startCost })
 	}
-	d := policy.Deps{Oracle: planner.New(t, planner.Options{Space: planner.NewMeasured(t.Configs())})}
+	d := policy.Deps{Oracle: oracleOf(t)}
 	if r.mode != "" {
 		m, err := compat.Parse(r.mode)
 		if err != nil {
@@ -88,6 +95,8 @@ func (r gavelRun) run(tb testing.TB) *sim.Result {
 const (
 	gavelLAS      = "trace_max_min_fairness.trace.csv"
 	gavelMakespan = "trace_minimize_makespan.trace.csv"
+	gavelStatic   = "static100_multi_seed0.csv"
+	gavelLarge    = "v100=36,p100=36,k80=36"
 	gavelPhysical = "v100=8,p100=16,k80=24"
 )
 
@@ -159,11 +168,11 @@ func TestGavelCompat(t *testing.T) {
 // simulator charges nothing, jobs are done earlier on average.
 func TestGavelDefaults(t *testing.T) {
 	for _, input := range []struct{ name, cluster string }{
-		{gavelLAS, gavelPhysical}, {gavelMakespan, gavelPhysical}, {"static100_multi_seed0.csv", "v100=36,p100=36,k80=36"},
+		{gavelLAS, gavelPhysical}, {gavelMakespan, gavelPhysical}, {gavelStatic, gavelLarge},
 	} {
 		for _, p := range []string{"gavel-las", "gavel-ftf", "gavel-las:agnostic"} {
 			t.Run(p+"/"+input.name, func(t *testing.T) {
-				r := gavelRun{policy: p, input: input.name, cluster: input.cluster, startCost: 30}
+				r := gavelRun{policy: p, input: input.name, cluster: input.cluster, startCost: 30 * time.Second}
 				got := report.Summarize(r.run(t), report.Score{})
 				r.mode, r.startCost = "gavel", 0
 				there := report.Summarize(r.run(t), report.Score{})
@@ -172,6 +181,32 @@ func TestGavelDefaults(t *testing.T) {
 					t.Errorf("%d of %d jobs finish, after %.0f s on average; as there after %.0f s", got.Finished, got.Jobs, float64(got.AvgJCT), float64(there.AvgJCT))
 				}
 			})
+		}
+	}
+}
+
+// The least makespan that sharing devices to any fraction allows is the one that
+// an independent solver found (HiGHS, baselines/gavel/README.md).
+func TestGavelMakespanBound(t *testing.T) {
+	for _, c := range []struct {
+		input, cluster string
+		hours          float64
+	}{
+		{gavelMakespan, gavelPhysical, 17.708},
+		{gavelStatic, gavelLarge, 165.798},
+	} {
+		r := gavelRun{input: c.input, cluster: c.cluster}
+		jobs, cluster, table := r.world(t)
+		var states []*scheduler.JobState
+		for i := range jobs {
+			states = append(states, &scheduler.JobState{Job: &jobs[i], Remaining: jobs[i].Steps})
+		}
+		sec, err := policy.EarliestEnd(t.Context(), policy.Deps{Oracle: oracleOf(table)}, scheduler.NewSnapshot(0, cluster, states))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if t.Logf("%s: %.4f h", c.input, sec/3600); math.Abs(sec/3600-c.hours) > 0.0006 {
+			t.Errorf("%s: %.4f h, want %.3f", c.input, sec/3600, c.hours)
 		}
 	}
 }

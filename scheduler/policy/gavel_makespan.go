@@ -55,3 +55,19 @@ func (s *Shares) makespan(ctx context.Context) (float64, error) {
 // leastNeed is the least throughput that a job is taken to need, as a part of
 // the fastest it could have, so that coefficients stay near 1.
 const leastNeed = 1e-5
+
+// EarliestEnd returns the least number of seconds from now in which all jobs of s
+// could be done at the believed speeds, if devices could be shared to any
+// fraction: a bound no schedule beats. Jobs that run nowhere are left out.
+func EarliestEnd(ctx context.Context, d Deps, s *scheduler.Snapshot) (float64, error) {
+	m, err := newMenus(d)
+	if err != nil {
+		return 0, err
+	}
+	shares, err := m.sharesOf(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	shares.anyOptimum = true
+	return shares.makespan(ctx)
+}
