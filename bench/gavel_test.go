@@ -30,6 +30,8 @@ type gavelRun struct {
 	input     string
 	cluster   string
 	startCost time.Duration
+	jobs      []spec.Job   // instead of the input's
+	score     report.Score // jobs the run is about
 }
 
 // world reads the jobs, the cluster and the table.
@@ -63,7 +65,14 @@ func oracleOf(t *measured.Table) scheduler.Oracle {
 func (r gavelRun) run(tb testing.TB) *sim.Result {
 	tb.Helper()
 	jobs, cluster, t := r.world(tb)
-	c := sim.Config{Cluster: cluster, Jobs: jobs, PolicyName: r.policy, Truth: sim.Predicted{Predictor: t, Cluster: cluster}}
+	r.jobs = jobs
+	return r.simulate(tb, cluster, t)
+}
+
+// simulate runs r.jobs.
+func (r gavelRun) simulate(tb testing.TB, cluster spec.Cluster, t *measured.Table) *sim.Result {
+	tb.Helper()
+	c := sim.Config{Cluster: cluster, Jobs: r.jobs, PolicyName: r.policy, Truth: sim.Predicted{Predictor: t, Cluster: cluster}, Score: r.score.Has}
 	if r.startCost > 0 {
 		c.Costs = sim.PerStart(func(spec.Job) time.Duration { return r.startCost })
 	}
