@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -30,7 +31,7 @@ func gavelJobs(t *measured.Table, seed uint64, n int, perHour float64, wide bool
 				v100[c.Plan.DP] = map[string]spec.Config{}
 			}
 			v100[c.Plan.DP][c.Model.Name] = c
-			p, _ := t.Predict(nil, c)
+			p, _ := t.Predict(context.Background(), c)
 			rate[key(c)] = p.Throughput / float64(c.Plan.GlobalBatch())
 		}
 	}

@@ -17,9 +17,9 @@ type books struct {
 
 	at       time.Duration // up to when the books are kept
 	jobs     []*book       // of the present fractions, by arrival
-	byJob    map[spec.JobID]*book
-	down     []int    // nodes that were
-	warnings []string // of the present fractions
+	found    []*book       // scratch of of
+	down     []int         // nodes that were
+	warnings []string      // of the present fractions
 }
 
 // book is what a job is to get and got, by way.
@@ -43,22 +43,41 @@ func (b *books) settle(s *scheduler.Snapshot) {
 	}
 	b.at = s.Now
 	fade := math.Exp(-dt / memory.Seconds())
-	for _, k := range b.byJob {
+	for _, k := range b.jobs {
 		for w, x := range k.x {
 			k.owed[w], k.got[w] = k.owed[w]*fade+x*dt, k.got[w]*fade
 		}
 	}
-	for _, j := range s.Jobs() {
-		if j.Grant == nil {
+	now := s.Jobs()
+	for i, k := range b.of(now) {
+		if k == nil || now[i].Grant == nil {
 			continue
 		}
-		if k := b.byJob[j.Job.ID]; k != nil {
-			if w := k.way(s.Cluster, j.Grant); w >= 0 {
-				k.got[w] += dt
-				k.last = w
-			}
+		if w := k.way(s.Cluster, now[i].Grant); w >= 0 {
+			k.got[w] += dt
+			k.last = w
 		}
 	}
+}
+
+// of returns the book of each job, nil for those that have none. Both are by
+// arrival, so that most are found where the last one was.
+func (b *books) of(now []*scheduler.JobState) []*book {
+	b.found = b.found[:0]
+	next := 0
+	for _, j := range now {
+		i := next
+		for i < len(b.jobs) && b.jobs[i].job != j.Job.ID {
+			i++
+		}
+		if i == len(b.jobs) {
+			b.found = append(b.found, nil)
+			continue
+		}
+		b.found = append(b.found, b.jobs[i])
+		next = i + 1
+	}
+	return b.found
 }
 
 // way returns which way a grant is, -1 if none.
@@ -84,38 +103,26 @@ func groupOf(c spec.Cluster, node int) int {
 
 // refresh asks the objective about the jobs of s.
 func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
-	shares, err := b.menus.sharesOf(ctx, s)
+	now := s.Jobs()
+	found := b.of(now)
+	shares, err := b.menus.sharesOf(ctx, s, found)
 	if err != nil {
 		return err
-	}
-	for i := range shares.Jobs {
-		if k := b.byJob[shares.Jobs[i].State.Job.ID]; k != nil {
-			shares.Jobs[i].Last = k.last
-		}
 	}
 	if err := shares.fill(ctx, b.objective); err != nil {
 		return err
 	}
-	old := b.byJob
-	b.byJob, b.jobs = make(map[spec.JobID]*book, len(shares.Jobs)), b.jobs[:0]
+	jobs := make([]*book, len(now))
 	for i := range shares.Jobs {
 		j := &shares.Jobs[i]
-		k := b.open(old, j.State.Job.ID, j.Ways)
-		k.menu, k.x = j.menu, j.X
-		b.jobs = append(b.jobs, k)
+		k := found[i]
+		if k == nil {
+			k = &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, last: -1, owed: make([]float64, len(j.Ways)), got: make([]float64, len(j.Ways))}
+		}
+		k.x, jobs[i] = j.X, k
 	}
-	b.warnings, b.down = shares.Warnings, slices.Clone(s.Down)
+	b.jobs, b.warnings, b.down = jobs, shares.Warnings, slices.Clone(s.Down)
 	return nil
-}
-
-// open returns the book of a job, the old one if there is one.
-func (b *books) open(old map[spec.JobID]*book, id spec.JobID, ways []Way) *book {
-	k := old[id]
-	if k == nil {
-		k = &book{job: id, ways: ways, last: -1, owed: make([]float64, len(ways)), got: make([]float64, len(ways))}
-	}
-	b.byJob[id] = k
-	return k
 }
 
 // current reports whether the fractions are for the jobs and nodes of s.

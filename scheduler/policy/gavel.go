@@ -31,7 +31,7 @@ func solved(d Deps, o Objective, f fractions) (scheduler.Policy, error) {
 	}
 	o.Agnostic = agnostic
 	o.Fractions = func(ctx context.Context, s *Shares) error {
-		s.anyOptimum = centre
+		s.anyOptimum, s.agnostic = centre, agnostic
 		return f(ctx, s)
 	}
 	return Rounds(d, o)

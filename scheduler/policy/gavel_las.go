@@ -9,15 +9,32 @@ import (
 
 func init() {
 	register(Info{
-		Name:    "gavel-las",
-		Doc:     "least attained service where types of devices differ: the least normalised throughput as great as can be, by weight (Narayanan et al., Gavel, OSDI 2020, section 4.1)",
-		Options: solving,
-		New:     func(d Deps) (scheduler.Policy, error) { return solved(d, Objective{}, maxMin) },
+		Name: "gavel-las",
+		Doc:  "least attained service where types of devices differ: the least normalised throughput as great as can be, by weight (Narayanan et al., Gavel, OSDI 2020, section 4.1)",
+		Options: append([]Option{
+			{Name: "total", Default: "false", Doc: "of equal optima the one of greatest total throughput, by a programme that takes longer; else leases find a use for what is left"},
+		}, solving...),
+		New: newGavelLAS,
 	})
 }
 
-// maxMin makes the least level as great as it can be.
-func maxMin(ctx context.Context, s *Shares) error {
+func newGavelLAS(d Deps) (scheduler.Policy, error) {
+	total, err := d.flag("total", false)
+	if err != nil {
+		return nil, err
+	}
+	return solved(d, Objective{}, func(ctx context.Context, s *Shares) error {
+		if total || s.anyOptimum || s.agnostic || s.plans {
+			return s.maxMinProgram(ctx)
+		}
+		return s.maxMinPrices(ctx)
+	})
+}
+
+// maxMinProgram makes the least level as great as it can be, and gives away what
+// is left: also where a group has several sizes, or where types are alike so that
+// who is on which decides.
+func (s *Shares) maxMinProgram(ctx context.Context) error {
 	p := s.program()
 	least := p.Var("least level", -lp.Inf, lp.Inf, 1)
 	for i := range s.Jobs {
@@ -28,4 +45,39 @@ func maxMin(ctx context.Context, s *Shares) error {
 	p.prefer()
 	_, err := p.solve(ctx)
 	return err
+}
+
+// maxMinPrices makes the least level as great as it can be and gives nobody more,
+// by one price for each type of devices.
+func (s *Shares) maxMinPrices(ctx context.Context) error {
+	types := len(s.Devices)
+	levels := make([]float64, len(s.Jobs)*types)
+	p := lp.MaxMin{Capacity: s.Devices, Rates: make([][]float64, 0, len(s.Jobs)), Sizes: make([]float64, 0, len(s.Jobs))}
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if len(j.Ways) == 0 {
+			continue
+		}
+		row := levels[i*types : (i+1)*types : (i+1)*types]
+		level := s.level(j)
+		for _, w := range j.Ways {
+			row[w.Group] = level * w.Rate
+		}
+		p.Rates, p.Sizes = append(p.Rates, row), append(p.Sizes, j.Devices())
+	}
+	sol, err := p.Solve(ctx)
+	if err != nil {
+		return err
+	}
+	next := 0
+	for i := range s.Jobs {
+		if len(s.Jobs[i].Ways) == 0 {
+			continue
+		}
+		for k, w := range s.Jobs[i].Ways {
+			s.Jobs[i].X[k] = min(max(sol.X[next][w.Group], 0), 1)
+		}
+		next++
+	}
+	return nil
 }

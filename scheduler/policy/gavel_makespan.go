@@ -64,7 +64,7 @@ func EarliestEnd(ctx context.Context, d Deps, s *scheduler.Snapshot) (float64, e
 	if err != nil {
 		return 0, err
 	}
-	shares, err := m.sharesOf(ctx, s)
+	shares, err := m.sharesOf(ctx, s, make([]*book, len(s.Jobs())))
 	if err != nil {
 		return 0, err
 	}

@@ -85,14 +85,25 @@ func (l *leases) rightful(keep float64) {
 			claims = append(claims, c)
 		}
 	}
-	slices.SortFunc(claims, func(a, b claim) int {
-		return cmp.Or(cmp.Compare(b.right, a.right), cmp.Compare(a.job, b.job), cmp.Compare(a.way, b.way))
-	})
+	slices.SortFunc(claims, compareClaims)
 	for _, c := range claims {
 		if l.given[c.job].way < 0 {
 			l.give(c.job, c.way)
 		}
 	}
+}
+
+// compareClaims orders by the greater right, then by arrival.
+func compareClaims(a, b claim) int {
+	switch {
+	case a.right > b.right:
+		return -1
+	case a.right < b.right:
+		return 1
+	case a.job != b.job:
+		return a.job - b.job
+	}
+	return a.way - b.way
 }
 
 // leastFraction of time is taken for a rounding error of the solver.

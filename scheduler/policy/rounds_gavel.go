@@ -126,7 +126,7 @@ const halfRound = 180 // s
 
 // recompute asks the objective and begins the count of time again.
 func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs []*tally) error {
-	shares, err := p.menus.sharesOf(ctx, s)
+	shares, err := p.menus.sharesOf(ctx, s, make([]*book, len(jobs)))
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,8 @@ type Shares struct {
 
 	quirks     compat.Quirks
 	anyOptimum bool // of equal optima any will do
+	agnostic   bool // all types are taken to be alike
+	plans      bool // a group may be there several times among the ways of a job
 }
 
 // Share is a job and what it is to get.
@@ -151,10 +153,12 @@ func (s *Shares) fill(ctx context.Context, o Objective) error {
 }
 
 // sharesOf asks what every job may have. Who is believed to run nowhere has no
-// ways; the objective must leave it alone.
-func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, error) {
+// ways; the objective must leave it alone. The books are those of the jobs, nil
+// for one that came.
+func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot, books []*book) (*Shares, error) {
 	jobs := s.Jobs()
-	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(jobs))}
+	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, plans: o.plans,
+		Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(jobs))}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
 	}
@@ -164,15 +168,21 @@ func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot) (*Shares, e
 	}
 	ways := 0
 	for i, j := range jobs {
-		f, err := o.of(ctx, s.Cluster, j.Job)
-		if err != nil {
-			return nil, err
+		share := Share{State: j, Last: -1}
+		if k := books[i]; k != nil {
+			share.menu, share.Last = k.menu, k.last
+		} else {
+			var err error
+			if share.menu, err = o.of(ctx, s.Cluster, j.Job); err != nil {
+				return nil, err
+			}
 		}
-		if f.warning != "" {
-			out.Warnings = append(out.Warnings, f.warning)
+		if share.menu.warning != "" {
+			out.Warnings = append(out.Warnings, share.menu.warning)
 		}
-		out.Jobs[i] = Share{State: j, menu: f, Ways: f.ways, Last: -1}
-		ways += len(f.ways)
+		share.Ways = share.menu.ways
+		ways += len(share.Ways)
+		out.Jobs[i] = share
 	}
 	x := make([]float64, ways) // all fractions in one piece
 	for i := range out.Jobs {
