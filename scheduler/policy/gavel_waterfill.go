@@ -18,11 +18,13 @@ func init() {
 	})
 }
 
-// weights are those of the owners, whoever is full.
-func (s *Shares) weights([]bool) []float64 {
+// weights are those of the owners.
+func (s *Shares) weights(full []bool) []float64 {
 	out := make([]float64, len(s.Jobs))
 	for i := range s.Jobs {
-		out[i] = s.Jobs[i].Weight()
+		if !full[i] {
+			out[i] = s.Jobs[i].Weight()
+		}
 	}
 	return out
 }
@@ -30,8 +32,8 @@ func (s *Shares) weights([]bool) []float64 {
 // waterfill lets the throughput of all jobs grow in proportion to their weights,
 // counted in multiples of that on an even share and by their devices, until some
 // cannot grow any more: these are full and keep what they have, and the others
-// grow on. weights returns what each job grows by given who is full; jobs of
-// weight 0 keep what they have for now.
+// grow on. weights returns what each job grows by given who is full, 0 for these;
+// others of weight 0 keep what they have for now.
 //
 // Who is full is told by the programme's duals: the interior-point method ends
 // in the middle of the optima, where a dual is above 0 exactly if the job is full
@@ -59,21 +61,25 @@ func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []floa
 				continue
 			}
 			level[i] += sol.Value(p.growth) * w[i]
-			if -sol.Dual(grown[i])*w[i] > leastDual {
+			if -sol.Dual(grown[i])*w[i] > leastDual/float64(len(s.Jobs)) {
 				full[i] = true
 				filled++
 			}
 		}
-		if filled == 0 {
-			return nil // nobody can grow but by what the solver may be off
+		if filled == 0 { // the solver cannot tell who is full
+			p, _ := s.rise(level, make([]float64, len(level)))
+			p.total(1)
+			_, err := p.solve(ctx)
+			return err
 		}
 		open -= filled
 	}
 	return nil
 }
 
-// leastDual tells duals from zeros. Those of the jobs that grow add up to 1.
-const leastDual = 1e-6
+// leastDual tells duals from zeros, in parts of their mean: those of the jobs that
+// grow add up to 1.
+const leastDual = 1e-2
 
 // rising is a programme that makes levels grow.
 type rising struct {
