@@ -101,6 +101,7 @@ func (p *Problem) start(s *Solution) (*start, error) {
 type outcome struct {
 	status     status
 	x, y       []float64 // the optimum; or the ray in x, or the multipliers in y
+	sx, sy     []float64 // the same as a point of the standard problem
 	residuals  Residuals
 	iterations int
 }
@@ -147,17 +148,17 @@ func (f *form) solve(ctx context.Context, o Options, from *start) (outcome, erro
 
 // interior runs the interior-point method on f, whose bounds must not cross. A start that leads nowhere is forgotten.
 func (f *form) interior(ctx context.Context, o Options, from *start) (outcome, error) {
-	out, err := f.path(ctx, o, from)
+	out, err := f.path(ctx, o, from, true)
 	if err != nil || out.status != stalled || from == nil {
 		return out, err
 	}
-	cold, err := f.path(ctx, o, nil)
+	cold, err := f.path(ctx, o, nil, true)
 	cold.iterations += out.iterations
 	return cold, err
 }
 
-// path follows the central path once.
-func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error) {
+// path follows the central path once, and refines where it ends if that is allowed, needed and near enough.
+func (f *form) path(ctx context.Context, o Options, from *start, refine bool) (outcome, error) {
 	in := newInterior(newStandard(f))
 	in.warm(from)
 	out := outcome{residuals: Residuals{math.Inf(1), math.Inf(1), math.Inf(1)}}
@@ -165,7 +166,13 @@ func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error
 		return f.judge(in, &out, o)
 	})
 	out.status, out.iterations = st, iterations
-	if st == stalled && out.residuals.Max() <= o.tolerance() {
+	if err != nil || st != stalled {
+		return out, err
+	}
+	if r := out.residuals.Max(); refine && r > o.tolerance() && r <= refineBelow {
+		err = f.refine(ctx, in.standard, &out, o)
+	}
+	if out.residuals.Max() <= o.tolerance() {
 		out.status = optimal
 	}
 	return out, err
@@ -178,11 +185,13 @@ const enough = 1e-2
 func (f *form) judge(in *interior, out *outcome, o Options) status {
 	t := &in.now
 	primal, dual, gap := in.errors()
-	if math.Max(primal, math.Max(dual, gap)) <= 100*o.tolerance() {
-		x, y := in.solution(in.scaled())
+	if math.Max(primal, math.Max(dual, gap)) <= math.Max(refineBelow, 100*o.tolerance()) {
+		sx, sy := in.scaled()
+		x, y := in.solution(sx, sy)
 		f.clamp(x)
 		if r := f.residuals(x, y); r.Max() < out.residuals.Max() {
 			out.x, out.y, out.residuals = x, y, r
+			out.sx, out.sy = sx, sy
 		}
 		if out.residuals.Max() <= enough*o.tolerance() {
 			return optimal

@@ -104,7 +104,7 @@ func (w *filling) highest(ctx context.Context) (c *pricing, t float64, prices []
 	}
 	c = newPricing(w.now)
 	q := w.now.general()
-	s, err := q.Solve(ctx, Options{Tolerance: fillMargin})
+	s, err := q.Solve(ctx, Options{})
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-filling", err, w.rounds+1)
 	}
