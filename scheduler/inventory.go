@@ -25,6 +25,7 @@ type groupIndex struct {
 	total      int        // free devices
 	size       int        // devices per node
 	first, end int        // its nodes
+	racks      spec.Racks // how they are cabled
 	with       []*nodeSet // nodes, counted from first, by free devices; nil = none so far
 	some       *nodeSet   // numbers of free devices that some node has
 }
@@ -33,7 +34,7 @@ type groupIndex struct {
 func NewInventory(c spec.Cluster) *Inventory {
 	inv := &Inventory{groups: make([]groupIndex, len(c.Groups)), Free: make([]int, 0, c.Nodes()), Group: make([]int, 0, c.Nodes())}
 	for gi, g := range c.Groups {
-		x := groupIndex{total: g.Count * g.Devices, size: g.Devices, first: len(inv.Free), end: len(inv.Free) + g.Count,
+		x := groupIndex{total: g.Count * g.Devices, size: g.Devices, first: len(inv.Free), end: len(inv.Free) + g.Count, racks: g.Racks,
 			with: make([]*nodeSet, g.Devices+1), some: newNodeSet(g.Devices + 1)}
 		for i := range g.Count {
 			inv.Free = append(inv.Free, g.Devices)
@@ -85,6 +86,15 @@ func (inv *Inventory) Clone() *Inventory {
 // Nodes returns the nodes of a cluster group: from first up to but without end.
 func (inv *Inventory) Nodes(group int) (first, end int) {
 	return inv.groups[group].first, inv.groups[group].end
+}
+
+// RackEnd returns one past the last node of the rack that a node of a group is in.
+func (inv *Inventory) RackEnd(group, node int) int {
+	x := &inv.groups[group]
+	if x.racks.Nodes < 1 {
+		return x.end
+	}
+	return min(x.first+(x.racks.Of(node-x.first)+1)*x.racks.Nodes, x.end)
 }
 
 // Size returns the devices each node of a cluster group has, free or not.

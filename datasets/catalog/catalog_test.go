@@ -213,14 +213,15 @@ groups:
     accelerator: t4
     inter_gbits_per_s: 25
     cpus: 16
-  - {nodes: 3, devices: 4}
+  - {nodes: 3, devices: 4, rack_nodes: 2, rack_gbits_per_s: 10}
 `), "c.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := c.Groups
 	if c.Devices() != 16+8+12 || g[0].Devices != 8 || g[0].CPUs != 224 || g[1].Accelerator.Name != "T4" || g[1].Link.InterBps != 25e9/8 ||
-		g[1].CPUs != 16 || g[1].HostBytes != 96*gib || g[2].Accelerator.Name != Unnamed {
+		g[1].CPUs != 16 || g[1].HostBytes != 96*gib || g[2].Accelerator.Name != Unnamed ||
+		g[1].Racks != (spec.Racks{}) || g[2].Racks != (spec.Racks{Nodes: 2, Bps: 10e9 / 8}) {
 		t.Errorf("%+v", c)
 	}
 	for yaml, want := range map[string]string{
@@ -235,6 +236,8 @@ groups:
 		"groups:\n  - {nodes: 1, devices: -4}":                     "devices: -4 is not in 0..",
 		"groups:\n  - {nodes: 1, node: DGX H100, accelerator: T4}": "comes with H100-80GB-SXM, not T4",
 		"groups:\n  - {nodes: 2000000, devices: 4}":                "group 1: nodes: 2e+06",
+		"groups:\n  - {nodes: 2, devices: 4, rack_nodes: 2}":       "racks need both, above 0",
+		"groups:\n  - {nodes: 2, devices: 4, rack_nodes: -2}":      "rack_nodes: -2 is not in 0..",
 		"groups: [": "c.yaml",
 		"groups:\n  - {nodes: 1, devices: 1, inter_gbits_per_s: .nan }": "group 1: inter_gbits_per_s",
 	} {

@@ -67,6 +67,8 @@ type yamlGroup struct {
 	HostGBps    float64 `yaml:"host_gbytes_per_s"`
 	CPUs        int     `yaml:"cpus"`
 	HostGiB     float64 `yaml:"host_gib"`
+	RackNodes   int     `yaml:"rack_nodes"`
+	RackGbps    float64 `yaml:"rack_gbits_per_s"`
 }
 
 // ClusterYAML reads a cluster file; name is what errors call it:
@@ -80,6 +82,8 @@ type yamlGroup struct {
 //	    inter_gbits_per_s: 25          # figures of the node type replaced:
 //	    # intra_gbytes_per_s, host_gbytes_per_s (per device, one direction),
 //	    # inter_gbits_per_s (all NICs of a node), cpus, host_gib (per node)
+//	    rack_nodes: 2                  # so many nodes, in their order, share a switch, and
+//	    rack_gbits_per_s: 10           # a node reaches other racks at this rate (all NICs, one direction)
 //
 // Errors name line and column, those of what a group means its line.
 func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
@@ -156,6 +160,7 @@ func (y yamlGroup) resolve() (spec.NodeGroup, error) {
 	set(&g.Link.InterBps, y.InterGbps*giga/8)
 	set(&g.Link.HostBps, y.HostGBps*giga)
 	set(&g.HostBytes, y.HostGiB*gib)
+	g.Racks = spec.Racks{Nodes: y.RackNodes, Bps: y.RackGbps * giga / 8}
 	if y.CPUs > 0 {
 		g.CPUs = y.CPUs
 	}
@@ -178,13 +183,16 @@ func (y yamlGroup) check() error {
 		v    float64
 	}{{"nodes", float64(y.Nodes)}, {"devices", float64(y.Devices)}, {"cpus", float64(y.CPUs)},
 		{"intra_gbytes_per_s", y.IntraGBps}, {"inter_gbits_per_s", y.InterGbps},
-		{"host_gbytes_per_s", y.HostGBps}, {"host_gib", y.HostGiB}} {
+		{"host_gbytes_per_s", y.HostGBps}, {"host_gib", y.HostGiB}, {"rack_nodes", float64(y.RackNodes)}, {"rack_gbits_per_s", y.RackGbps}} {
 		if !(f.v >= 0 && f.v <= maxFigure) {
 			return fmt.Errorf("%s: %g is not in 0..%d", f.name, f.v, maxFigure)
 		}
 	}
 	if y.Nodes == 0 {
 		return errors.New("nodes: 0, must be at least 1")
+	}
+	if (y.RackNodes > 0) != (y.RackGbps > 0) {
+		return fmt.Errorf("rack_nodes %d and rack_gbits_per_s %g: racks need both, above 0", y.RackNodes, y.RackGbps)
 	}
 	if y.Node == "" && y.Devices == 0 {
 		return errors.New("devices: must be at least 1 where no node type is named")

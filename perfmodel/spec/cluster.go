@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -15,6 +16,22 @@ type NodeGroup struct {
 	CPUs        int     // per node, 0 = not limited
 	HostBytes   float64 // per node, 0 = not limited
 	Link        Link
+	Racks       Racks
+}
+
+// Racks says how the nodes of a group are cabled. The zero value is one network
+// for all of them.
+type Racks struct {
+	Nodes int     // so many, in their order, share a switch; 0 = all
+	Bps   float64 // between racks: out of one node, all its NICs together, one direction, bytes/s
+}
+
+// Of returns the rack of a node, both counted from 0 within the group.
+func (r Racks) Of(node int) int {
+	if r.Nodes < 1 {
+		return 0
+	}
+	return node / r.Nodes
 }
 
 // Cluster is the machines a scheduler has. Nodes are numbered from 0 through
@@ -50,8 +67,30 @@ func (c Cluster) Validate() error {
 		if g.Count < 1 || g.Devices < 1 {
 			return fmt.Errorf("spec: cluster group %d: %d nodes x %d devices, both must be at least 1", i+1, g.Count, g.Devices)
 		}
+		if r := g.Racks; r != (Racks{}) && (r.Nodes < 1 || !(r.Bps > 0) || math.IsInf(r.Bps, 0)) {
+			return fmt.Errorf("spec: cluster group %d: racks of %d nodes with %g bytes/s between them, both must be above 0, or neither be given", i+1, r.Nodes, r.Bps)
+		}
 	}
 	return nil
+}
+
+// LinkOf returns the network that a job on nodes of one group sees, the first and
+// the last of which are given: that of the group, and between racks no more than
+// these have.
+func (c Cluster) LinkOf(first, last int) Link {
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		if last >= g.Count {
+			first, last = first-g.Count, last-g.Count
+			continue
+		}
+		l := g.Link
+		if g.Racks.Of(first) != g.Racks.Of(last) && !(l.InterBps > 0 && l.InterBps < g.Racks.Bps) {
+			l.InterBps = g.Racks.Bps
+		}
+		return l
+	}
+	return Link{}
 }
 
 // ParseCluster reads a cluster written as comma-separated groups:

@@ -69,6 +69,45 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// Topology stays in a rack of three nodes where it can, though nodes of two racks
+// are closer to each other, and crosses where it must.
+func TestRacks(t *testing.T) {
+	p, err := Lookup("topology")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		free []int
+		want string
+		on   []int // nodes
+	}{
+		{[]int{4, 0, 4, 4}, "4+4", []int{0, 2}},
+		{[]int{0, 0, 4, 4, 8, 4}, "4+4", []int{3, 4}},
+		{[]int{0, 0, 4, 4, 0, 0, 4}, "4+4", []int{2, 3}},
+		{[]int{4, 4, 4, 4}, "4+4+4+4", []int{0, 1, 2, 3}},
+		{[]int{0, 0, 0, 0, 0, 0, 4, 4}, "4+4", []int{6, 7}},
+	} {
+		inv := scheduler.NewInventory(spec.Cluster{Groups: []spec.NodeGroup{{Count: len(c.free), Devices: 8, Racks: spec.Racks{Nodes: 3, Bps: 1}}}})
+		for node, n := range c.free {
+			if n < 8 {
+				inv.Take([]scheduler.Slot{{Node: node, Devices: 8 - n}})
+			}
+		}
+		shape, err := spec.ParseShape(c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots, _ := p.Place(inv, 0, shape)
+		var on []int
+		for _, s := range slots {
+			on = append(on, s.Node)
+		}
+		if diff := cmp.Diff(c.on, on); diff != "" {
+			t.Errorf("%s on %v (-want +got):\n%s", c.want, c.free, diff)
+		}
+	}
+}
+
 func TestLay(t *testing.T) {
 	for _, c := range []struct {
 		placer  string

@@ -9,7 +9,7 @@ import (
 func init() {
 	register(Info{
 		Name: "topology",
-		Doc:  "packed, on nodes as close to each other as possible: neighbours by number share switches",
+		Doc:  "packed, in one rack if there is room, on nodes as close to each other as possible: neighbours by number share switches",
 		New:  func(compat.Quirks) scheduler.Placer { return topology{packed{byNode{fullest}}} },
 	})
 }
@@ -20,7 +20,8 @@ func init() {
 type topology struct{ packed }
 
 // Place returns the placement within the fewest consecutive nodes, of several the
-// one that leaves the fewest devices free on its nodes, then the lowest.
+// one that leaves the fewest devices free on its nodes, then the lowest; within
+// one rack if any has room.
 func (p topology) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
 	if want.Nodes() < 2 {
 		return p.packed.Place(free, group, want)
@@ -30,10 +31,21 @@ func (p topology) Place(free *scheduler.Inventory, group int, want spec.Shape) (
 	}
 	counts := want.PerNode()
 	first, end := free.Nodes(group)
+	slots := p.nearest(free, group, counts, func(from int) int { return free.RackEnd(group, from) })
+	if slots == nil && free.RackEnd(group, first) < end {
+		slots = p.nearest(free, group, counts, func(int) int { return end })
+	}
+	return slots, slots != nil
+}
+
+// nearest places counts within the fewest consecutive nodes, none of them at or
+// past the limit of the first; nil where there is no room.
+func (p topology) nearest(free *scheduler.Inventory, group int, counts []int, limit func(from int) int) []scheduler.Slot {
+	first, end := free.Nodes(group)
 	var best []scheduler.Slot
 	span, left := end-first+1, 0
 	for from := first; from+len(counts) <= end; from++ {
-		to := shortest(free, counts, from, min(end, from+span))
+		to := shortest(free, counts, from, min(limit(from), from+span))
 		if to < 0 {
 			continue
 		}
@@ -46,7 +58,7 @@ func (p topology) Place(free *scheduler.Inventory, group int, want spec.Shape) (
 			best, span, left = slots, to-from, over
 		}
 	}
-	return best, best != nil
+	return best
 }
 
 // shortest returns the least to for which the nodes from up to but without to

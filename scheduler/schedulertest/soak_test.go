@@ -172,6 +172,7 @@ func (s *soak) cluster(d draws) {
 	for i := range 1 + d.IntN(2) {
 		s.config.Cluster.Groups = append(s.config.Cluster.Groups, spec.NodeGroup{
 			Count: 1 + d.IntN(5), Devices: one(d, 1, 2, 4, 8), Accelerator: spec.Accelerator{Name: string(rune('x' + i))},
+			Racks: one(d, spec.Racks{}, spec.Racks{Nodes: 2, Bps: 1e9}),
 		})
 	}
 }

@@ -45,7 +45,7 @@ type epochCounter interface {
 // measurements.
 type Predicted struct {
 	Predictor perfmodel.Predictor
-	Cluster   spec.Cluster // where jobs known by duration alone are timed
+	Cluster   spec.Cluster // that grants are of, and where jobs known by duration alone are timed
 }
 
 // Steps returns the steps j was submitted with. For a job known by duration
@@ -78,9 +78,13 @@ func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 	if got, want := p.GlobalBatch(), j.Batch(); max(got-want, want-got) >= p.DP*p.AccumSteps {
 		return 0, fmt.Errorf("plan %s trains %d samples per step, the job %d", g.Plan, got, want)
 	}
+	link := group.Link
+	if n := len(g.Slots); n > 1 && group.Racks != (spec.Racks{}) {
+		link = t.Cluster.LinkOf(g.Slots[0].Node, g.Slots[n-1].Node)
+	}
 	pred, err := t.Predictor.Predict(ctx, spec.Config{
 		Model: j.Model, SeqLen: j.SeqLen, Plan: g.Plan,
-		Accelerator: group.Accelerator, Shape: g.Shape, Link: group.Link,
+		Accelerator: group.Accelerator, Shape: g.Shape, Link: link,
 	})
 	if err != nil {
 		return 0, err

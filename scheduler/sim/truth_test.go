@@ -76,6 +76,34 @@ func TestPredicted(t *testing.T) {
 	}
 }
 
+// byLink predicts as many samples/s as the network between nodes has bytes/s.
+type byLink struct{}
+
+func (byLink) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	return spec.Prediction{Throughput: c.Link.InterBps}, nil
+}
+
+// A job that crosses racks has the network between them, which the first group
+// has and the second has not.
+func TestRacks(t *testing.T) {
+	fast := spec.Link{InterBps: 100}
+	truth := sim.Predicted{Predictor: byLink{}, Cluster: spec.Cluster{Groups: []spec.NodeGroup{
+		{Count: 4, Devices: 1, Link: fast}, {Count: 5, Devices: 1, Link: fast, Racks: spec.Racks{Nodes: 2, Bps: 10}},
+	}}}
+	j := &spec.Job{ID: "j", GlobalBatch: 1}
+	for slots, want := range map[string]float64{"0:1+3:1": 100, "4:1": 100, "4:1+5:1": 100, "5:1+6:1": 10, "4:1+8:1": 10, "6:1+7:1": 100} {
+		g := grant("j", slots)
+		g.Plan = spec.Plan{TP: g.Devices()}.Normal()
+		group := &truth.Cluster.Groups[0]
+		if g.Slots[0].Node >= 4 {
+			group = &truth.Cluster.Groups[1]
+		}
+		if got, err := truth.StepsPerSec(t.Context(), j, g, group); got != want || err != nil {
+			t.Errorf("on %s: %g (%v), want %g", slots, got, err, want)
+		}
+	}
+}
+
 func TestDurations(t *testing.T) {
 	g := &scheduler.Grant{Slots: []scheduler.Slot{{Node: 0, Devices: 2}, {Node: 1, Devices: 2}}}
 	for _, c := range []struct {
