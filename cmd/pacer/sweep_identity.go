@@ -81,8 +81,13 @@ func filesDigest(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// hashTree hashes a file, or every file below a directory with its name.
+// hashTree hashes a file, or every file below a directory with its name; root may
+// be a link to either.
 func hashTree(h hash.Hash, root string) error {
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return err
+	}
 	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
