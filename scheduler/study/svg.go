@@ -29,10 +29,10 @@ func (s *Study) WriteSVG(w io.Writer, rows []Row) error {
 
 // Sizes in the picture, in its own units: pixels where it is not scaled.
 const (
-	panelWidth, panelHeight   = 440, 300
-	marginLeft, marginRight   = 58, 14
-	marginTop, marginBottom   = 44, 46
-	legendLine, legendPerLine = 20, 4
+	panelWidth, panelHeight = 440, 300
+	marginLeft, marginRight = 58, 14
+	marginTop, marginBottom = 44, 46
+	legendLine, legendWidth = 20, 220
 )
 
 const svgFrame = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="system-ui, sans-serif" font-size="12">
@@ -109,8 +109,11 @@ func (d *drawing) columns() int { return min(len(d.Workloads), 2) }
 func (d *drawing) bodyHeight() int { return (len(d.Workloads) + 1) / 2 * panelHeight }
 
 func (d *drawing) height() int {
-	return d.bodyHeight() + (len(d.Schedulers)+legendPerLine-1)/legendPerLine*legendLine + 12
+	return d.bodyHeight() + (len(d.Schedulers)+d.perLine()-1)/d.perLine()*legendLine + 12
 }
+
+// perLine is how many names the legend has in a line.
+func (d *drawing) perLine() int { return d.columns() * panelWidth / legendWidth }
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
@@ -181,8 +184,8 @@ func (d *drawing) line(k, loads int, row func(int) Row, toX func(int) float64, t
 
 func (d *drawing) legend() {
 	for k, s := range d.Schedulers {
-		x := marginLeft + k%legendPerLine*(panelWidth*d.columns()-marginLeft)/legendPerLine
-		y := d.bodyHeight() + k/legendPerLine*legendLine + 10
+		x := marginLeft/4 + k%d.perLine()*legendWidth
+		y := d.bodyHeight() + k/d.perLine()*legendLine + 10
 		d.printf("<g class=\"%s\"><path class=\"line%s\" d=\"M%d %dh22\"/><circle class=\"dot\" cx=\"%d\" cy=\"%d\" r=\"3\"/></g><text class=\"ink\" x=\"%d\" y=\"%d\">%s</text>\n",
 			color(k), dashed(k), x, y, x+11, y, x+28, y+4, html.EscapeString(s.Name))
 	}
