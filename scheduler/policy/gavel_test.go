@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -205,8 +206,8 @@ func TestParetoEfficient(t *testing.T) {
 func checkPareto(t *rapid.T, s *Shares, sum float64) {
 	p := s.copyOf().program()
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; len(j.Ways) > 0 {
-			p.AtLeast("", s.level(j)*j.Rate()-apart, p.throughput(i, s.level(j))...)
+		if rate := s.Jobs[i].Rate(); rate > 0 {
+			p.AtLeast("", 1-coarse, p.throughput(i, 1/rate)...)
 		}
 	}
 	p.total(1)
@@ -214,9 +215,7 @@ func checkPareto(t *rapid.T, s *Shares, sum float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// every job may be apart worse off, and each of them may be worth that much
-	// more to others as it is faster
-	if more := sol.Objective - sum; more > 1e3*apart*float64(1+len(s.Jobs)) {
+	if more := sol.Objective - sum; more > 1e-3*(1+sum) {
 		t.Fatalf("levels could sum to %g with nobody worse off, they sum to %g", sol.Objective, sum)
 	}
 }
@@ -299,6 +298,9 @@ func TestWaterfill(t *testing.T) {
 			p.Rates, p.Sizes = append(p.Rates, rates), append(p.Sizes, j.Devices())
 		}
 		want, err := p.WaterFill(context.Background())
+		if errors.Is(err, lp.ErrInfeasible) || errors.Is(err, lp.ErrNumerical) {
+			t.Skip("the other solver has no answer:", err)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
