@@ -66,15 +66,16 @@ func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []floa
 				filled++
 			}
 		}
-		if filled == 0 { // the solver cannot tell who is full
-			p, _ := s.rise(level, make([]float64, len(level)))
-			p.total(1)
-			_, err := p.solve(ctx)
-			return err
+		if filled == 0 {
+			break // the solver cannot tell who is full
 		}
 		open -= filled
 	}
-	return nil
+	p, _ := s.rise(level, make([]float64, len(level))) // what rounding has left
+	p.SetBounds(p.growth, 0, 0)
+	p.total(1)
+	_, err := p.solve(ctx)
+	return err
 }
 
 // leastDual tells duals from zeros, in parts of their mean: those of the jobs that
@@ -102,7 +103,7 @@ func (s *Shares) rise(level, weight []float64) (rising, []lp.Row) {
 		if weight[i] > 0 {
 			terms = append(terms, lp.Term{Var: p.growth, Coef: -weight[i]})
 		}
-		rows[i] = p.AtLeast("", level[i]*(1-1e-8), terms...)
+		rows[i] = p.AtLeast("", level[i]*(1-1e-7), terms...)
 	}
 	return p, rows
 }
