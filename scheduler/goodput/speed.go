@@ -59,7 +59,7 @@ func (p *profile) at(local float64) (timing, bool) {
 // at returns the step time on a shape: as measured there, linear between the
 // micro-batches measured, or interpolated between other placements.
 func (s *speeds) at(shape spec.Shape, local int) (timing, error) {
-	if p := s.rings[ring(shape.PerNode())]; p != nil {
+	if p := s.placement(shape); p != nil {
 		if t, ok := p.at(float64(local)); ok {
 			return t, nil
 		}
@@ -67,6 +67,15 @@ func (s *speeds) at(shape spec.Shape, local int) (timing, error) {
 		return t, nil
 	}
 	return timing{}, fmt.Errorf("goodput: %s: %d samples a device on %s is beyond what was measured: %w", s.what, local, shape, errNotCovered)
+}
+
+// placement returns the step times measured on a shape, nil where there are none.
+func (s *speeds) placement(shape spec.Shape) *profile { return s.rings[ring(shape.PerNode())] }
+
+// measured reports whether a step was measured, not interpolated.
+func (s *speeds) measured(shape spec.Shape, local int) bool {
+	p := s.placement(shape)
+	return p != nil && slices.Contains(p.local, float64(local))
 }
 
 // ring names a placement by the devices of its nodes in the order in which they

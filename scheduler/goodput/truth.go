@@ -23,12 +23,21 @@ type Truth struct {
 
 	mu      sync.Mutex
 	courses map[courseKey]*course
-	stages  map[stagesKey][]sim.Stage
+	stages  map[stagesKey]pace
+
+	exact, interpolated int // look-ups of step times
+}
+
+// pace is how a job gets on, and whether the step time it follows from was
+// measured.
+type pace struct {
+	stages []sim.Stage
+	exact  bool
 }
 
 // NewTruth returns the truth of t.
 func NewTruth(t *Tables, cl spec.Cluster) *Truth {
-	return &Truth{tables: t, cluster: cl, courses: map[courseKey]*course{}, stages: map[stagesKey][]sim.Stage{}}
+	return &Truth{tables: t, cluster: cl, courses: map[courseKey]*course{}, stages: map[stagesKey]pace{}}
 }
 
 // course is what lies before jobs of one kind.
@@ -176,28 +185,49 @@ func (t *Truth) Stages(_ context.Context, j *spec.Job, g *scheduler.Grant, group
 	key := stagesKey{j.Model.Name, j.Batch(), g.Plan, g.Shape.Devices, group.Accelerator.Name}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s, ok := t.stages[key]; ok {
-		return s, nil
+	out, ok := t.stages[key]
+	if !ok {
+		if out, err = t.tables.stages(key, c); err != nil {
+			return nil, err
+		}
+		t.stages[key] = out
 	}
-	a, speeds, err := t.tables.lookup(key.model, key.accelerator)
+	if out.exact {
+		t.exact++
+	} else {
+		t.interpolated++
+	}
+	return out.stages, nil
+}
+
+// stages works out how jobs of a course get on.
+func (t *Tables) stages(key stagesKey, c *course) (out pace, err error) {
+	a, speeds, err := t.lookup(key.model, key.accelerator)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	sec, err := speeds.stepSec(g.Plan, g.Shape)
+	shape := spec.Shape{Devices: key.shape}
+	sec, err := speeds.stepSec(key.plan, shape)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	gains, err := a.gains(g.Plan.GlobalBatch())
+	gains, err := a.gains(key.plan.GlobalBatch())
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := make([]sim.Stage, len(c.ends))
 	for e, end := range c.ends {
-		out[e] = sim.Stage{Until: end, Rate: gains[e] / (c.gains[e] * sec)}
+		out.stages = append(out.stages, sim.Stage{Until: end, Rate: gains[e] / (c.gains[e] * sec)})
 	}
-	out[len(out)-1].Until = math.Inf(1)
-	t.stages[key] = out
+	out.stages[len(out.stages)-1].Until = math.Inf(1)
+	out.exact = speeds.measured(shape, key.plan.Normal().MicroBatch)
 	return out, nil
+}
+
+// Lookups counts the step times that were measured and interpolated.
+func (t *Truth) Lookups() (exact, interpolated, modelled int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.exact, t.interpolated, 0
 }
 
 // EpochsLeft returns the steps left of j with so many done, told as the oracle of

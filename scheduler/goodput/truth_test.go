@@ -98,6 +98,15 @@ func TestStages(t *testing.T) {
 			t.Errorf("%s: %g steps/s, error %v, want %g", c.plan, mean, err, c.mean)
 		}
 	}
+	if exact, interpolated, _ := truth.Lookups(); exact != 4 || interpolated != 0 {
+		t.Errorf("%d step times were measured, %d interpolated; want 4 and 0", exact, interpolated)
+	}
+	if _, err := truth.Stages(t.Context(), j, &scheduler.Grant{Plan: spec.Plan{DP: 2, MicroBatch: 13}, Shape: spec.NewShape(2)}, &cluster.Groups[0]); err != nil {
+		t.Error(err)
+	}
+	if exact, interpolated, _ := truth.Lookups(); exact != 4 || interpolated != 1 {
+		t.Errorf("%d step times were measured, %d interpolated; want 4 and 1", exact, interpolated)
+	}
 	for _, plan := range []spec.Plan{{DP: 2, MicroBatch: 4}, {DP: 2, MicroBatch: 20, AccumSteps: 3}, {TP: 2, MicroBatch: 20}} {
 		_, err := truth.Stages(t.Context(), j, &scheduler.Grant{Plan: plan, Shape: spec.NewShape(2)}, &cluster.Groups[0])
 		if !errors.Is(err, perfmodel.ErrNotCovered) {
