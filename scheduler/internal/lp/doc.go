@@ -23,14 +23,22 @@
 // direction that keeps every bound and improves the objective, together with a feasible problem. Both are checked
 // likewise before [ErrInfeasible] or [ErrUnbounded] is returned.
 //
+// Three kinds of problem have solvers of their own, which know their structure and prove their answers by prices on
+// what is scarce: [MaxMin], which also fills lexicographically, and [Choice], one option of each group under
+// capacities. Any problem with 0/1 variables is solved by branch and bound, [Problem.SolveInteger], with a bound proven
+// whenever it stops.
+//
 // Nothing in this package is random and nothing depends on the order of a map: the same problem gives the same bits.
 //
-// Read problem.go, solve.go and interior.go first.
+// Read problem.go, solve.go and interior.go first: a form is presolved (presolve.go), scaled into standard form
+// (standard.go, scale.go), followed along the central path (interior.go over kkt.go over package sparse), refined if
+// need be (refine.go) and checked (form.go). maxmin.go and choice.go share mixture.go.
 //
 // References:
 //
 //   - S. J. Wright, Primal-Dual Interior-Point Methods, SIAM 1997.
 //   - S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optim. 2(4), 1992.
+//   - E. D. Andersen, K. D. Andersen, Presolving in linear programming, Mathematical Programming 71, 1995.
 //   - X. Xu, P.-F. Hung, Y. Ye, A simplified homogeneous and self-dual linear programming algorithm and its
 //     implementation, Annals of Operations Research 62, 1996.
 //   - E. D. Andersen, K. D. Andersen, The MOSEK interior point optimizer for linear programming: an implementation of

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	refineBelow = 1e-2 // residual below which an iterate is near enough to be refined
+	refineBelow = 1e-5 // residual below which an iterate is near enough to be refined
 	farPart     = 10   // bounds and reduced costs farther than this part of the problem's scale are out of reach
 )
 
