@@ -23,9 +23,8 @@
 // direction that keeps every bound and improves the objective, together with a feasible problem. Both are checked
 // likewise before [ErrInfeasible] or [ErrUnbounded] is returned.
 //
-// Three kinds of problem have solvers of their own, which know their structure and prove their answers by prices on
-// what is scarce: [MaxMin], which also fills lexicographically, and [Choice], one option of each group under
-// capacities. Any problem with 0/1 variables is solved by branch and bound, [Problem.SolveInteger], with a bound proven
+// Two kinds of problem have solvers of their own, which know their structure and prove their answers by prices on what
+// is scarce: [MaxMin], which also fills lexicographically, and [Choice], one option of each group under capacities. Any problem with 0/1 variables is solved by branch and bound, [Problem.SolveInteger], with a bound proven
 // whenever it stops.
 //
 // Nothing in this package is random and nothing depends on the order of a map: the same problem gives the same bits.

@@ -100,7 +100,8 @@ func (p *MaxMin) slope(m int) float64 {
 }
 
 // Solve returns the optimum; jobs that are alike get alike shares. It fails with [ErrInvalid], with [ErrInfeasible] if
-// the bases of jobs that do not grow ask for more than there is, or with the error of ctx.
+// the bases of jobs that do not grow ask for more than there is, with [ErrNumerical] if no gap of 1e-8 can be proven, or
+// with the error of ctx.
 func (p *MaxMin) Solve(ctx context.Context) (*Shares, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -109,7 +110,11 @@ func (p *MaxMin) Solve(ctx context.Context) (*Shares, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.shares(), nil
+	s := c.shares()
+	if s.Gap > maxMinAccept {
+		return nil, &NumericalError{Residuals: Residuals{Gap: s.Gap}, Tolerance: maxMinAccept, Iterations: s.Points}
+	}
+	return s, nil
 }
 
 // solve looks for the optimum, or only for a level of at least enough. From are shares, by job and type, that keep the

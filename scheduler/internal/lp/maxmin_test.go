@@ -112,6 +112,64 @@ func TestMaxMinByHand(t *testing.T) {
 	}
 }
 
+func TestMaxMinAgreesWithGeneralOnMany(t *testing.T) {
+	for types := 1; types <= 8; types++ {
+		c := invented(uint64(types), 250, types)
+		p, _ := c.maxMin()
+		want := solve(t, p)
+		s, err := c.scaled().Solve(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(s.Level-want.Objective) > 2e-8*want.Objective {
+			t.Errorf("%d types: level %.12g, general %.12g", types, s.Level, want.Objective)
+		}
+		checkShares(t, uint64(types), c.scaled(), s)
+		for k, price := range s.Prices {
+			if dual := want.Duals[len(want.Duals)-types+k]; math.Abs(price-dual) > 1e-3*(1e-3+dual) {
+				t.Errorf("%d types: the price of type %d is %g, its dual %g", types, k, price, dual)
+			}
+		}
+	}
+}
+
+// Jobs in another order get the same shares; rates in another unit scale the level alone; jobs that are alike get
+// alike shares.
+func TestMaxMinInvariance(t *testing.T) {
+	p := invented(3, 100, 3).scaled()
+	for m := range 10 { // ten jobs alike
+		p.Rates[m], p.Sizes[m] = p.Rates[0], p.Sizes[0]
+	}
+	q := &MaxMin{Capacity: p.Capacity}
+	for m := range p.Rates {
+		from := len(p.Rates) - 1 - m
+		row := make([]float64, 3)
+		for k, r := range p.Rates[from] {
+			row[k] = 1000 * r
+		}
+		q.Rates, q.Sizes = append(q.Rates, row), append(q.Sizes, p.Sizes[from])
+	}
+	a, err := p.Solve(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := q.Solve(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "the level in other units", b.Level, 1000*a.Level)
+	for m := range a.X {
+		for k := range 3 {
+			if got, want := b.X[len(a.X)-1-m][k], a.X[m][k]; math.Abs(got-want) > 1e-6 {
+				t.Errorf("job %d has %g of type %d, %g when it comes in another order", m, want, k, got)
+			}
+			if m > 0 && m < 10 && math.Float64bits(a.X[m][k]) != math.Float64bits(a.X[0][k]) {
+				t.Errorf("job %d has %g of type %d, job 0, which is alike, %g", m, a.X[m][k], k, a.X[0][k])
+			}
+		}
+	}
+}
+
 func TestMaxMinRejects(t *testing.T) {
 	ok := func() *MaxMin {
 		return &MaxMin{Rates: [][]float64{{1}}, Sizes: []float64{1}, Capacity: []float64{1}}
