@@ -116,16 +116,28 @@ func TestWaterFillWithRoomForAll(t *testing.T) {
 }
 
 func BenchmarkWaterFill(b *testing.B) {
-	p := invented(1, 2048, 3).scaled()
-	rounds := 0
-	done := reportCPU(b)
-	for b.Loop() {
-		f, err := p.WaterFill(context.Background())
-		if err != nil {
-			b.Fatal(err)
+	for _, some := range []bool{false, true} {
+		name := "scarce=all"
+		if some {
+			name = "scarce=some"
 		}
-		rounds = f.Rounds
+		b.Run("jobs=2048/types=3/"+name, func(b *testing.B) {
+			p := invented(1, 2048, 3).scaled()
+			if some { // the slowest type is plentiful, the next half so
+				p.Capacity[2] *= 16
+				p.Capacity[1] *= 4
+			}
+			done := reportCPU(b)
+			rounds := 0
+			for b.Loop() {
+				f, err := p.WaterFill(context.Background())
+				if err != nil {
+					b.Fatal(err)
+				}
+				rounds = f.Rounds
+			}
+			done()
+			b.ReportMetric(float64(rounds), "rounds")
+		})
 	}
-	done()
-	b.ReportMetric(float64(rounds), "rounds")
 }
