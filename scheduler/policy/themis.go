@@ -38,8 +38,9 @@ func newThemis(d Deps) (scheduler.Policy, error) {
 
 // themis is the Themis of sections 4 and 5 of the paper for jobs that are whole
 // gangs, each its own app. Of the jobs without a lease, those with the worst rho
-// bid for the devices that no lease is on; what is left goes to all others at
-// random, so that no device idles that somebody could use.
+// bid for the devices that no lease is on; what is left is leased again to those
+// who hold it, then to others at random, so that no device idles that somebody
+// could use.
 //
 // Rho is the paper's finish-time fairness (section 4.1), the time a job will have
 // taken over what it would take on its own share of the cluster:
@@ -53,9 +54,10 @@ func newThemis(d Deps) (scheduler.Policy, error) {
 //
 // Differs: the paper's apps can use any number of devices, up to the cluster, where
 // d = C; a bid is for the whole gang, and who gets nothing is taken to wait for a
-// lease (partialAllocation). All leases end together, else no wide gang would ever
-// find room; a hidden payment makes a lease shorter, but none is shorter than a
-// tenth, counted from when progress begins.
+// lease (partialAllocation). It draws lots for all that is left, which would stop
+// jobs for no reason. All leases end together, else no wide gang would ever find
+// room; a hidden payment makes a lease shorter, but none is shorter than a tenth,
+// counted from when progress begins.
 //
 // Speeds are the oracle's, else those that recorded durations say. A job of which
 // nobody knows anything is taken to have one lease to go.
@@ -93,6 +95,7 @@ func (t *themis) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		return scheduler.Decision{Keep: true}, nil
 	}
 	r := leasing{themis: t, s: s, ledger: &t.after, free: s.Free(), grants: make([]*scheduler.Grant, len(s.Jobs()))}
+	r.spare = r.free.Clone()
 	if s.Now >= r.ledger.end {
 		r.ledger.end = s.Now + t.lease
 	}
@@ -132,8 +135,9 @@ type leasing struct {
 	*themis
 	s          *scheduler.Snapshot
 	ledger     *ledger
-	free       *scheduler.Inventory
-	grants     []*scheduler.Grant // target, by job
+	free       *scheduler.Inventory // what no lease is on
+	spare      *scheduler.Inventory // what of it nobody holds either
+	grants     []*scheduler.Grant   // target, by job
 	contenders []contender
 	warnings   []string
 }
@@ -301,28 +305,54 @@ func (r *leasing) gain(c *contender, left float64) float64 {
 // there are enough devices does not mean that they are on the right nodes: then it
 // gets nothing.
 func (r *leasing) give(c *contender, group int, part float64) {
-	j := c.state
-	var g *scheduler.Grant
-	if old := j.Grant; old != nil && r.free.Group[old.Slots[0].Node] == group && r.free.Take(old.Slots) {
-		g = old
-	} else if g = r.belief.placeIn(r.free, group, j.Job, c.ways); g != nil {
-		r.free.Take(g.Slots)
+	if g := r.place(c, group); g != nil {
+		r.lend(c, g, part)
 	}
-	if g == nil {
-		return
-	}
+}
+
+// lend writes down the lease of devices that were taken for c.
+func (r *leasing) lend(c *contender, g *scheduler.Grant, part float64) {
 	c.gone = true
 	r.grants[c.at] = g
-	a := r.ledger.accounts[j.Job.ID]
+	a := r.ledger.accounts[g.Job]
 	a.until = r.s.Now + max(time.Duration(part*float64(r.ledger.end-r.s.Now)), r.least())
-	r.ledger.accounts[j.Job.ID] = a
-	if c.ways.warning != "" && g != j.Grant {
+	r.ledger.accounts[g.Job] = a
+	if c.ways.warning != "" && g != c.state.Grant {
 		r.warnings = append(r.warnings, c.ways.warning)
 	}
 }
 
-// deal leases what is left to the other contenders, at random.
+// place takes devices of a group for c: those it holds, unless somebody took them;
+// else some that nobody holds; else also some of those whose leases are over.
+func (r *leasing) place(c *contender, group int) *scheduler.Grant {
+	if old := c.state.Grant; old != nil && r.free.Group[old.Slots[0].Node] == group && r.free.Take(old.Slots) {
+		return old
+	}
+	g := r.belief.placeIn(r.spare, group, c.state.Job, c.ways)
+	if g == nil {
+		g = r.belief.placeIn(r.free, group, c.state.Job, c.ways)
+	}
+	if g == nil {
+		return nil
+	}
+	r.free.Take(g.Slots)
+	for _, s := range g.Slots {
+		if n := min(s.Devices, r.spare.Free[s.Node]); n > 0 {
+			r.spare.Take([]scheduler.Slot{{Node: s.Node, Devices: n}})
+		}
+	}
+	return g
+}
+
+// deal leases what is left to the other contenders: again to those who hold it,
+// then at random.
 func (r *leasing) deal() {
+	for i := range r.contenders {
+		c := &r.contenders[i]
+		if old := c.state.Grant; old != nil && !c.gone && r.free.Take(old.Slots) {
+			r.lend(c, old, 1)
+		}
+	}
 	rng := rand.New(rand.NewPCG(r.seed, r.ledger.auctions))
 	for _, i := range rng.Perm(len(r.contenders)) {
 		c := &r.contenders[i]
