@@ -35,6 +35,8 @@ type ways struct {
 type belief struct {
 	oracle scheduler.Oracle // may be nil
 	placer scheduler.Placer
+	speeds map[string]float64 // Deps.Speeds
+	order  []int              // groups, fastest first by speeds; nil = not known yet
 
 	submitted map[submittedKey]*ways
 	curves    map[curveKey]*curve
@@ -54,7 +56,7 @@ type submittedKey struct {
 }
 
 func newBelief(d Deps) *belief {
-	b := &belief{oracle: d.Oracle, placer: d.Placer,
+	b := &belief{oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
 		submitted: map[submittedKey]*ways{}, curves: map[curveKey]*curve{}}
 	if b.placer == nil {
 		b.placer, _ = place.Lookup("") // the default exists
@@ -210,8 +212,25 @@ func (b *belief) placeOption(free *scheduler.Inventory, j *spec.Job, o *option) 
 	return &scheduler.Grant{Job: j.ID, Plan: o.plan, Shape: o.shape, Slots: slots}
 }
 
-// placeBlind places a job nothing is known about on the first group it accepts
-// that has room.
+// bySpeed returns the groups, the ones believed faster first.
+func (b *belief) bySpeed(c spec.Cluster) []int {
+	if b.order == nil {
+		speed := func(gi int) float64 {
+			if v, ok := b.speeds[c.Groups[gi].Accelerator.Name]; ok {
+				return v
+			}
+			return 1
+		}
+		for gi := range c.Groups {
+			b.order = append(b.order, gi)
+		}
+		slices.SortStableFunc(b.order, func(x, y int) int { return cmp.Compare(speed(y), speed(x)) })
+	}
+	return b.order
+}
+
+// placeBlind places a job nothing is known about on the fastest group it accepts
+// that has room, the first of equals.
 func (b *belief) placeBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
 	for gi := range c.Groups {
 		if !accepts(j, &c.Groups[gi]) {

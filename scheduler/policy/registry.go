@@ -34,6 +34,9 @@ type Deps struct {
 	Seed    uint64            // for policies that draw at random
 	Options map[string]string // those set, by name
 	Quirks  compat.Quirks     // of another simulator, to be had too
+	// Speeds is how fast accelerators are believed to be beside each other, by
+	// name, for jobs the oracle knows nothing of; 1 where it is not there.
+	Speeds map[string]float64
 }
 
 var infos = named.NewSet[Info]("policy", "policy")

@@ -106,10 +106,13 @@ type lookups interface {
 }
 
 // Durations is the truth of a trace that records run times: every job takes
-// its Duration at the device count it asked for, on any accelerator and
-// placement, and nothing is known of other counts. A job without steps counts
-// its seconds as steps.
-type Durations struct{}
+// its Duration at the device count it asked for, on any placement, and nothing is
+// known of other counts. A job without steps counts its seconds as steps.
+type Durations struct {
+	// Speeds is how many times as fast every job runs on an accelerator as its
+	// Duration says, by name; 1 where it is not there. Above 0.
+	Speeds map[string]float64
+}
 
 func (Durations) Steps(_ context.Context, j *spec.Job) (float64, error) {
 	if j.Steps > 0 {
@@ -118,7 +121,7 @@ func (Durations) Steps(_ context.Context, j *spec.Job) (float64, error) {
 	return j.Duration.Seconds(), nil
 }
 
-func (d Durations) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, _ *spec.NodeGroup) (float64, error) {
+func (d Durations) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	if j.Duration <= 0 {
 		return 0, fmt.Errorf("no duration is recorded")
 	}
@@ -126,7 +129,11 @@ func (d Durations) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 		return 0, fmt.Errorf("%d devices granted, the recorded duration is for %d", n, j.Devices)
 	}
 	steps, err := d.Steps(ctx, j)
-	return steps / j.Duration.Seconds(), err
+	rate := steps / j.Duration.Seconds()
+	if speed, ok := d.Speeds[group.Accelerator.Name]; ok {
+		rate *= speed
+	}
+	return rate, err
 }
 
 func finitePositive(v float64) bool { return v > 0 && !math.IsInf(v, 0) }

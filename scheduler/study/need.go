@@ -24,17 +24,17 @@ type Choice struct {
 type Choices func(*spec.Job) []Choice
 
 // AsRequested are the choices of a truth that knows jobs at the devices they ask
-// for alone, with the same speed wherever they are.
+// for alone, on each type with the same speed wherever they are.
 func AsRequested(cl spec.Cluster) Choices {
-	return func(j *spec.Job) []Choice {
+	return func(j *spec.Job) (out []Choice) {
 		for i := range cl.Groups {
 			if g := &cl.Groups[i]; mayUse(j, g) && j.Devices <= g.Count*g.Devices {
-				return []Choice{{scheduler.Grant{
+				out = append(out, Choice{scheduler.Grant{
 					Job: j.ID, Plan: j.Plan, Shape: spec.Packed(j.Devices, g.Devices), Slots: []scheduler.Slot{{Devices: j.Devices}},
-				}, g}}
+				}, g})
 			}
 		}
-		return nil
+		return out
 	}
 }
 

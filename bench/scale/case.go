@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/datasets/synthetic"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// scale is how large a simulation is.
+type scale struct {
+	nodes, perNode, jobs int
+	load                 float64
+	seed                 uint64
+}
+
+// The two types of devices.
+const slow, fast = "slow", "fast"
+
+// speeds says that fast devices run every job in half of its time.
+var speeds = map[string]float64{slow: 1, fast: 2}
+
+// cluster is one half of slow nodes and one of fast ones.
+func (s scale) cluster() spec.Cluster {
+	group := func(nodes int, name string) spec.NodeGroup {
+		return spec.NodeGroup{Count: nodes, Devices: s.perNode, Accelerator: spec.Accelerator{Name: name}}
+	}
+	return spec.Cluster{Groups: []spec.NodeGroup{group(s.nodes-s.nodes/2, slow), group(s.nodes/2, fast)}}
+}
+
+// workload makes the jobs.
+func (s scale) workload() ([]spec.Job, error) {
+	capacity := 0.0
+	for _, g := range s.cluster().Groups {
+		capacity += float64(g.Count*g.Devices) * speeds[g.Accelerator.Name]
+	}
+	o := synthetic.Options{Seed: s.seed, Jobs: s.jobs, Sizes: synthetic.BloxSizes()}
+	if err := o.SetLoad(s.load, capacity); err != nil {
+		return nil, err
+	}
+	return synthetic.Workload(o)
+}
+
+// contender is a policy and the rounds it decides in.
+type contender struct {
+	spec  policy.Spec
+	round time.Duration // 0 = whenever something happens
+}
+
+func (c contender) String() string {
+	if c.round == 0 {
+		return c.spec.String()
+	}
+	return fmt.Sprintf("%s in %v rounds", c.spec, c.round)
+}
+
+// parseContenders reads policies separated by commas, round=SECONDS among their
+// options.
+func parseContenders(text string) ([]contender, error) {
+	var out []contender
+	for _, item := range strings.Split(text, ",") {
+		var c contender
+		var rest []string
+		for _, part := range strings.Split(item, ":") {
+			sec, ok := strings.CutPrefix(part, "round=")
+			if !ok {
+				rest = append(rest, part)
+				continue
+			}
+			v, err := strconv.ParseFloat(sec, 64)
+			if err != nil || !(v > 0 && v < 1e9) {
+				return nil, fmt.Errorf("%s: %q is not a number of seconds above 0", item, sec)
+			}
+			c.round = time.Duration(v * float64(time.Second))
+		}
+		specs, err := policy.Parse(strings.Join(rest, ":"))
+		if err != nil {
+			return nil, err
+		}
+		c.spec = specs[0]
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// outcome is what a simulation gave and cost.
+type outcome struct {
+	sec        float64 // of the processor
+	events     int     // arrivals and completions
+	finished   int
+	queue      float64 // mean number of waiting jobs from the first arrival to the last
+	meanJCTSec float64
+	peak       float64 // bytes of memory, the most so far
+}
+
+// simulate runs the workload under c.
+func (s scale) simulate(ctx context.Context, jobs []spec.Job, c contender) (outcome, error) {
+	began, _, err := used()
+	if err != nil {
+		return outcome{}, err
+	}
+	p, err := policy.New(c.spec, policy.Deps{Speeds: speeds})
+	if err != nil {
+		return outcome{}, err
+	}
+	r, err := sim.Run(ctx, sim.Config{
+		Cluster: s.cluster(), Jobs: jobs, Policy: p, PolicyName: c.spec.String(), Truth: sim.Durations{Speeds: speeds}, Round: c.round,
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	ended, peak, err := used()
+	out := outcome{sec: (ended - began).Seconds(), queue: meanQueue(r), peak: peak}
+	for i := range r.Jobs {
+		if j := &r.Jobs[i]; j.Finished {
+			out.finished++
+			out.meanJCTSec += j.JCT().Seconds()
+		}
+	}
+	out.events = len(r.Jobs) + out.finished
+	out.meanJCTSec /= float64(max(out.finished, 1))
+	return out, err
+}
+
+// meanQueue returns the mean number of waiting jobs between the first arrival and
+// the last, 0 if that is one instant.
+func meanQueue(r *sim.Result) float64 {
+	if len(r.Jobs) == 0 {
+		return 0
+	}
+	first, last := r.Jobs[0].Job.Submit, r.Jobs[len(r.Jobs)-1].Job.Submit
+	area := 0.0
+	for i, u := range r.Usage {
+		end := last
+		if i+1 < len(r.Usage) {
+			end = min(end, r.Usage[i+1].At)
+		}
+		area += float64(u.Waiting) * max(end-u.At, 0).Seconds()
+	}
+	if last == first {
+		return 0
+	}
+	return area / (last - first).Seconds()
+}

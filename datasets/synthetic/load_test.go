@@ -1,0 +1,50 @@
+package synthetic
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Jobs ask for what the load says: 100,000 of them within four standard errors.
+func TestSetLoad(t *testing.T) {
+	for name, o := range map[string]Options{
+		"log-normal":    {},
+		"cut off":       {Sigma: 2, MaxSec: 5000, MedianSec: 3},
+		"blox":          {Sizes: BloxSizes()},
+		"fixed and not": {Sizes: []Size{{Devices: 1, Share: 3, Seconds: []float64{100, 100}}, {Devices: 8, Share: 1}}},
+	} {
+		o.Seed, o.Jobs = 3, 100_000
+		if err := o.SetLoad(0.7, 500); err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := Workload(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum, squares float64
+		for _, j := range jobs {
+			w := float64(j.Devices) * j.Duration.Seconds()
+			sum, squares = sum+w, squares+w*w
+		}
+		n := float64(len(jobs))
+		mean := sum / n
+		relative := math.Sqrt((squares/n-mean*mean)/n)/mean + 1/math.Sqrt(n) // of work, of arrivals
+		if load := sum / jobs[len(jobs)-1].Submit.Seconds() / 500; math.Abs(load/0.7-1) > 4*relative {
+			t.Errorf("%s: load %g, want 0.7 within %.2g", name, load, 4*relative)
+		}
+	}
+}
+
+func TestSetLoadRefuses(t *testing.T) {
+	for _, c := range [][2]float64{{0, 1}, {-1, 1}, {1, 0}, {math.NaN(), 1}, {1, math.Inf(1)}} {
+		if o := (Options{}); o.SetLoad(c[0], c[1]) == nil {
+			t.Errorf("load %g on %g devices gives %g jobs an hour", c[0], c[1], o.PerHour)
+		}
+	}
+	planned := Options{Models: []spec.Model{{Name: "m"}}, Plan: func(spec.Model, int) (spec.Plan, float64, bool) { return spec.Plan{}, 1, true }}
+	if planned.SetLoad(1, 1) == nil {
+		t.Error("a load is set for jobs whose plans are not known")
+	}
+}
