@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
@@ -16,15 +18,15 @@ type byCount struct {
 }
 
 func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if err := p.rank(ctx, s); err != nil {
+	if err := cmp.Or(p.roster.update(ctx, s), p.roster.load(ctx, s)); err != nil {
 		return scheduler.Decision{}, err
 	}
+	order := slices.SortedFunc(p.roster.everybody, (*Ranked).compare)
 	d := scheduler.Decision{}
 	free := s.Idle()
 	left := newCounts(free, s.Cluster)
 	var starts []*Ranked
-	for i := range p.order {
-		r := &p.order[i]
+	for _, r := range order {
 		switch {
 		case !left.take(r.Job):
 			r.Grant = nil
@@ -42,13 +44,15 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 			r.ready = s.Now + r.Job.StartCost
 		}
 	}
-	if at := p.wake(s); at < never {
-		d.Wake = max(at, s.Now+leastWake)
+	var first *Ranked
+	if i := slices.IndexFunc(order, func(r *Ranked) bool { return r.Grant == nil }); i >= 0 {
+		first = order[i]
 	}
-	if p.everyRound && len(p.order) > 0 {
+	var err error
+	if d.Wake, err = p.wake(ctx, s, first, starts); p.everyRound && len(order) > 0 {
 		d.Wake = s.Now + leastWake
 	}
-	return d, nil
+	return d, err
 }
 
 // counts are the devices left in each group, wherever they are.

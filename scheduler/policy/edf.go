@@ -13,7 +13,7 @@ func init() {
 		Doc:     "earliest deadline first, jobs without one last; preempts",
 		Options: preemption,
 		New: func(d Deps) (scheduler.Policy, error) {
-			return Preemptive(d, Ranking{Key: byDeadline})
+			return Preemptive(d, Ranking{Key: byDeadline, Steady: true})
 		},
 	})
 }

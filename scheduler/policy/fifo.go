@@ -16,16 +16,16 @@ func init() {
 	register(Info{
 		Name: "fifo-backfill",
 		Doc:  "submission order at the job's own plan and size; whatever fits starts, without reservations",
-		New:  func(d Deps) (scheduler.Policy, error) { return Ordered(d, byArrival, true), nil },
+		New:  func(d Deps) (scheduler.Policy, error) { return Ordered(d, true), nil },
 	})
 }
 
 func newFIFO(d Deps) (scheduler.Policy, error) {
 	if d.Quirks.Urgent { // the urgent preempt even here
 		d.Options = map[string]string{"backfill": "false"}
-		return Preemptive(d, Ranking{Key: bySubmission})
+		return Preemptive(d, Ranking{Key: bySubmission, Steady: true})
 	}
-	return Ordered(d, byArrival, false), nil
+	return Ordered(d, false), nil
 }
 
 func bySubmission(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {

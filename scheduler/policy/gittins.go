@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -105,11 +106,11 @@ func (g *gittins) key(_ context.Context, _ *scheduler.Snapshot, j *scheduler.Job
 
 // wake returns when the order is to be looked at again: while jobs wait for
 // others, every quantum, for indices change with every second of service.
-func (g *gittins) wake(quantum time.Duration) func(*scheduler.Snapshot, []Ranked) time.Duration {
-	return func(s *scheduler.Snapshot, order []Ranked) time.Duration {
+func (g *gittins) wake(quantum time.Duration) func(*scheduler.Snapshot, iter.Seq[*Ranked]) time.Duration {
+	return func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
 		waiting, running := 0, 0
-		for i := range order {
-			if order[i].Grant == nil {
+		for r := range jobs {
+			if r.Grant == nil {
 				waiting++
 			} else {
 				running++

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -54,17 +55,16 @@ func (l las) pace(r *Ranked) float64 {
 }
 
 // wake returns when the first running job will have passed the next waiting one.
-func (l las) wake(s *scheduler.Snapshot, order []Ranked) time.Duration {
+func (l las) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
 	var waiting []float64
-	for i := range order {
-		if order[i].Grant == nil {
-			waiting = append(waiting, order[i].Key)
+	for r := range jobs {
+		if r.Grant == nil {
+			waiting = append(waiting, r.Key)
 		}
 	}
-	slices.Sort(waiting) // the urgent are among them
+	slices.Sort(waiting)
 	at := never
-	for i := range order {
-		r := &order[i]
+	for r := range jobs {
 		if r.Grant == nil {
 			continue
 		}

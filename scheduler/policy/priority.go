@@ -19,7 +19,7 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			return Preemptive(d, Ranking{Key: aged(perHour)})
+			return Preemptive(d, Ranking{Key: aged(perHour), Steady: true})
 		},
 	})
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -15,9 +16,14 @@ import (
 type Ranking struct {
 	// Key is who goes first: the least. Ties go to who arrived first; NaN is last.
 	Key func(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error)
+	// Steady says that the Key of a job stays as it is while the job waits, and does
+	// not rise while it holds devices. The order is then kept from decision to
+	// decision instead of being made anew. Not with Wake.
+	Steady bool
 	// Wake is when the order may change although nothing happens, or never; nil =
-	// never. It gets the jobs in order and who of them is to run.
-	Wake func(s *scheduler.Snapshot, order []Ranked) time.Duration
+	// never. It gets all jobs, in no order, and who of them is to run. It is asked
+	// while somebody is to wait.
+	Wake func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration
 	// Quantum is how long a job makes progress before it has to make way.
 	Quantum time.Duration
 }
@@ -28,9 +34,38 @@ type Ranked struct {
 	Key   float64
 	Grant *scheduler.Grant // what it is to hold, nil = nothing
 
-	at     int           // index into the snapshot's jobs
 	urgent bool          // goes before all who are not
 	ready  time.Duration // when it begins to make progress, meaningful with a Grant
+
+	// Of a roster:
+	line  *line            // where it waits, nil = it runs
+	held  *scheduler.Grant // what it held when it was put in
+	since time.Duration    // JobState.Since then
+	turn  uint64           // the decision Key was found in
+	bound float64          // Key is no more than this
+}
+
+// compare is negative when a goes before b.
+func (a *Ranked) compare(b *Ranked) int {
+	switch {
+	case a.urgent != b.urgent && a.urgent:
+		return -1
+	case a.urgent != b.urgent:
+		return 1
+	case a.Key < b.Key:
+		return -1
+	case a.Key > b.Key:
+		return 1
+	}
+	return a.Job.Order - b.Job.Order
+}
+
+// runsBehind reports whether a is behind b in the order as far as is known.
+func runsBehind(a, b *Ranked) bool {
+	if a.urgent == b.urgent && a.bound != b.bound {
+		return a.bound > b.bound
+	}
+	return a.compare(b) > 0
 }
 
 // never is a time that does not come.
@@ -54,43 +89,89 @@ func Preemptive(d Deps, r Ranking) (scheduler.Policy, error) {
 	return p, nil
 }
 
+// Ordered returns a policy that starts waiting jobs in the order of arrival, each
+// at its own plan and device count, and never stops one that runs. With backfill
+// a job that does not fit is passed over; without it, everything behind waits. Of
+// the layouts allowed, and the groups where the job asks for none, a job takes the
+// one it is believed fastest on among those with room.
+func Ordered(d Deps, backfill bool) scheduler.Policy {
+	b := newBelief(d)
+	return &ranked{Ranking: Ranking{Key: bySubmission, Steady: true}, belief: b, backfill: backfill,
+		roster: newRoster(Ranking{Key: bySubmission, Steady: true}, b, false)}
+}
+
 func newRanked(d Deps, r Ranking) (*ranked, error) {
 	backfill, err := d.flag("backfill", true)
 	if err != nil {
 		return nil, err
 	}
-	return &ranked{Ranking: r, belief: newBelief(d), backfill: backfill && !d.Quirks.StopAtMisfit,
-		restore: !d.Quirks.EvictAnyway, stay: !d.Quirks.Anew, urgent: d.Quirks.Urgent}, nil
+	if d.Quirks.Urgent { // who waits becomes urgent with time
+		r.Steady = false
+	}
+	p := &ranked{Ranking: r, belief: newBelief(d), backfill: backfill && !d.Quirks.StopAtMisfit, preempts: true,
+		restore: !d.Quirks.EvictAnyway, stay: !d.Quirks.Anew, urgent: d.Quirks.Urgent}
+	p.roster = newRoster(r, p.belief, p.urgent)
+	return p, nil
 }
 
 type ranked struct {
 	Ranking
 	belief   *belief
+	roster   *roster
 	backfill bool // go on behind who does not fit
+	preempts bool // stop jobs for those before them
 	restore  bool // jobs stopped in vain run on
 	stay     bool // who was stopped tries its old place first
 	urgent   bool // who has waited compat.UrgentAfter goes first
-
-	keys  []rankKey // scratch
-	order []Ranked  // of the present decision, scratch
 }
 
 func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	d := scheduler.Decision{Keep: true}
 	if len(s.Waiting) == 0 {
-		return scheduler.Decision{Keep: true}, nil
+		return d, nil
 	}
-	if err := p.rank(ctx, s); err != nil {
-		return scheduler.Decision{}, err
-	}
-	w := walk{ranked: p, s: s, free: s.Free(), full: map[*ways]bool{}}
-	d, err := w.run(ctx)
-	if err != nil {
+	if err := p.roster.update(ctx, s); err != nil {
 		return d, err
 	}
-	if at := p.wake(s); at < never {
-		d.Wake = max(at, s.Now+leastWake)
+	w := walk{ranked: p, s: s, free: s.Free(), full: map[*ways]bool{}, turns: rankHeap{less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+	err := w.run(ctx)
+	if err == nil {
+		err = w.decide(ctx, &d)
 	}
-	return d, nil
+	p.roster.back(w.waiting, w.tail)
+	return d, err
+}
+
+// leastWake is the least time between two decisions that nothing but the order
+// is the reason for.
+const leastWake = time.Second
+
+// wake returns when the target may be another although nothing happens, 0 = never.
+// first is the first in the order who is to wait, nil if nobody is, started are
+// those who get devices now.
+func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked, started []*Ranked) (time.Duration, error) {
+	if first == nil || !p.preempts {
+		return 0, nil
+	}
+	if err := p.roster.load(ctx, s); err != nil {
+		return 0, err
+	}
+	at, err := p.roster.spared(ctx, s, first, started) // who waits may have devices once others may be stopped
+	if err != nil {
+		return 0, err
+	}
+	if p.Wake != nil {
+		at = min(at, p.Wake(s, p.roster.everybody))
+	}
+	for r := range p.roster.everybody {
+		if p.urgent && !r.urgent && r.Grant == nil {
+			at = min(at, waitsSince(s, r.Job)+compat.UrgentAfter)
+		}
+	}
+	if at == never {
+		return 0, nil
+	}
+	return max(at, s.Now+leastWake), nil
 }
 
 // waitsSince returns when a job that is to hold nothing began to.
@@ -101,77 +182,6 @@ func waitsSince(s *scheduler.Snapshot, j *scheduler.JobState) time.Duration {
 	return j.Since
 }
 
-// leastWake is the least time between two decisions that nothing but the order
-// is the reason for.
-const leastWake = time.Second
-
-// wake returns when the target may be another although nothing happens.
-func (p *ranked) wake(s *scheduler.Snapshot) time.Duration {
-	at := never
-	if p.Wake != nil {
-		at = p.Wake(s, p.order)
-	}
-	waiting := false
-	for i := range p.order {
-		r := &p.order[i]
-		switch {
-		case r.Grant == nil:
-			waiting = true
-			if p.urgent && !r.urgent {
-				at = min(at, waitsSince(s, r.Job)+compat.UrgentAfter)
-			}
-		case waiting && r.ready+p.Quantum > s.Now: // who waits before it may have its devices then
-			at = min(at, r.ready+p.Quantum)
-		}
-	}
-	return at
-}
-
-// rank puts the jobs of s, which are in the order of arrival, in order.
-func (p *ranked) rank(ctx context.Context, s *scheduler.Snapshot) error {
-	p.keys = p.keys[:0]
-	jobs := s.Jobs()
-	for i, j := range jobs {
-		key, err := p.Key(ctx, s, j)
-		if err != nil {
-			return err
-		}
-		if math.IsNaN(key) {
-			key = math.Inf(1)
-		}
-		p.keys = append(p.keys, rankKey{p.urgent && j.LongestWait(s.Now) >= compat.UrgentAfter, key, i})
-	}
-	slices.SortFunc(p.keys, rankKey.compare)
-	p.order = p.order[:0]
-	for _, k := range p.keys {
-		j := jobs[k.at]
-		p.order = append(p.order, Ranked{Job: j, Key: k.key, Grant: j.Grant, at: k.at, urgent: k.urgent, ready: j.Ready})
-	}
-	return nil
-}
-
-// rankKey is what the order goes by. It holds no pointers: sorting is what most
-// of the time goes into.
-type rankKey struct {
-	urgent bool
-	key    float64
-	at     int // index into the snapshot's jobs
-}
-
-func (a rankKey) compare(b rankKey) int {
-	switch {
-	case a.urgent != b.urgent && a.urgent:
-		return -1
-	case a.urgent != b.urgent:
-		return 1
-	case a.key < b.key:
-		return -1
-	case a.key > b.key:
-		return 1
-	}
-	return a.at - b.at
-}
-
 // walk is one decision of a ranked policy.
 type walk struct {
 	*ranked
@@ -180,98 +190,145 @@ type walk struct {
 	// full are the ways that found no room. The room that is left for those
 	// further behind only shrinks.
 	full map[*ways]bool
+
+	turns   rankHeap  // whose turn is to come: the first of every line, and who was stopped
+	waiting []*Ranked // who was taken out of the lines
+	tail    []*Ranked // who was taken out of the running jobs, the last first
+	first   *Ranked   // the first who found no room
+
+	warnings []string
 }
 
-func (w *walk) run(ctx context.Context) (scheduler.Decision, error) {
-	d := scheduler.Decision{Keep: true}
-	for i := range w.order {
-		if w.order[i].Grant != nil {
-			continue
-		}
-		fits, warning, err := w.turn(ctx, i)
+func (w *walk) run(ctx context.Context) error {
+	for _, l := range w.roster.lines {
+		w.come(l)
+	}
+	for len(w.turns.items) > 0 {
+		r := w.turns.pop()
+		fits, err := w.take(ctx, r)
 		if err != nil {
-			return d, err
+			return err
 		}
-		if warning != "" {
-			d.Warnings = append(d.Warnings, warning)
+		if !fits && w.first == nil {
+			w.first = r
 		}
 		if !fits && !w.backfill {
-			break
+			return nil
+		}
+		if l := r.line; l != nil && !w.full[l.ways] {
+			w.come(l)
 		}
 	}
-	w.changes(&d)
-	return d, nil
+	return nil
 }
 
-// changes writes down who holds something else than before, by arrival.
-func (w *walk) changes(d *scheduler.Decision) {
+// come lets the next of a line have a turn.
+func (w *walk) come(l *line) {
+	if r := l.next(); r != nil {
+		w.turns.push(r)
+		w.waiting = append(w.waiting, r)
+	}
+}
+
+// decide writes down what is to change, by arrival.
+func (w *walk) decide(ctx context.Context, d *scheduler.Decision) error {
 	var started []*Ranked
-	for i := range w.order {
-		r := &w.order[i]
-		switch r.Grant {
-		case r.Job.Grant:
-		case nil:
-			d.Stops = append(d.Stops, r.Job.Job.ID)
-		default:
-			started = append(started, r)
+	for _, jobs := range [][]*Ranked{w.waiting, w.tail} {
+		for _, r := range jobs {
+			switch r.Grant {
+			case r.held:
+			case nil:
+				d.Stops = append(d.Stops, r.Job.Job.ID)
+			default:
+				started = append(started, r)
+			}
 		}
 	}
 	slices.SortFunc(started, func(a, b *Ranked) int { return cmp.Compare(a.Job.Order, b.Job.Order) })
 	for _, r := range started {
 		d.Grants = append(d.Grants, r.Grant)
 	}
+	d.Warnings = w.warnings
+	var err error
+	d.Wake, err = w.wake(ctx, w.s, w.first, started)
+	return err
 }
 
-// turn finds devices for the job at i, which has none.
-func (w *walk) turn(ctx context.Context, i int) (fits bool, warning string, err error) {
-	r := &w.order[i]
-	if old := r.Job.Grant; old != nil && w.stay && w.free.Take(old.Slots) {
-		r.Grant = old
-		return true, "", nil
+// take finds devices for r, whose turn it is and who has none, and reports whether
+// there were some.
+func (w *walk) take(ctx context.Context, r *Ranked) (fits bool, err error) {
+	if r.held != nil && w.stay && w.free.Take(r.held.Slots) {
+		r.Grant = r.held
+		return true, nil
 	}
 	ways, err := w.belief.asSubmitted(ctx, w.s.Cluster, r.Job.Job)
 	if err != nil || w.full[ways] {
-		return false, "", err
+		return false, err
 	}
-	if r.Grant = w.place(ways, r); r.Grant == nil {
-		r.Grant = w.evictFor(ways, i)
+	if r.Grant = w.place(ways, r); r.Grant == nil && w.preempts {
+		if r.Grant, err = w.evictFor(ctx, ways, r); err != nil {
+			return false, err
+		}
 	}
 	if r.Grant == nil {
 		w.full[ways] = true
-		return false, "", nil
+		return false, nil
 	}
 	w.free.Take(r.Grant.Slots)
 	r.ready = w.s.Now + r.Job.StartCost
-	return true, ways.warning, nil
+	if ways.warning != "" {
+		w.warnings = append(w.warnings, ways.warning)
+	}
+	return true, nil
 }
 
 func (w *walk) place(ways *ways, r *Ranked) *scheduler.Grant {
 	return w.belief.place(w.free, w.s.Cluster, r.Job.Job, ways)
 }
 
-// evictFor stops jobs from the end of the order until the one at i fits, and
-// returns its grant. If it never does, it returns nil.
-func (w *walk) evictFor(ways *ways, i int) *scheduler.Grant {
-	var stopped []int
-	for k := len(w.order) - 1; k > i; k-- {
-		r := &w.order[k]
-		if r.Grant == nil || !w.mayStop(r, w.order[i].Job) {
+// evictFor stops jobs from the end of the order until r fits, and returns its
+// grant. If it never does, it returns nil. Who was stopped has a turn later.
+func (w *walk) evictFor(ctx context.Context, ways *ways, r *Ranked) (*scheduler.Grant, error) {
+	var stopped []*Ranked
+	var g *scheduler.Grant
+	for k := 0; g == nil; k++ {
+		last, err := w.fromEnd(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if last == nil || last.compare(r) <= 0 {
+			break
+		}
+		if last.Grant == nil || !w.mayStop(last, r.Job) {
 			continue
 		}
-		w.free.Give(r.Grant.Slots)
-		r.Grant = nil
-		stopped = append(stopped, k)
-		if g := w.place(ways, &w.order[i]); g != nil {
-			return g
+		w.free.Give(last.Grant.Slots)
+		last.Grant = nil
+		stopped = append(stopped, last)
+		g = w.place(ways, r)
+	}
+	for _, k := range stopped {
+		if g == nil && w.restore {
+			k.Grant = k.held
+			w.free.Take(k.Grant.Slots)
+		} else {
+			w.turns.push(k)
 		}
 	}
-	if w.restore {
-		for _, k := range stopped {
-			w.order[k].Grant = w.order[k].Job.Grant
-			w.free.Take(w.order[k].Grant.Slots)
+	return g, nil
+}
+
+// fromEnd returns the k-th of the jobs that ran, counted from the end of the
+// order, nil if there are not as many.
+func (w *walk) fromEnd(ctx context.Context, k int) (*Ranked, error) {
+	if k == len(w.tail) {
+		r, err := w.roster.last(ctx, w.s)
+		if r == nil || err != nil {
+			return nil, err
 		}
+		w.tail = append(w.tail, r)
 	}
-	return nil
+	return w.tail[k], nil
 }
 
 // mayStop reports whether r can make way for j: it has had its quantum and holds

@@ -24,7 +24,7 @@ func init() {
 
 func newSRTF(d Deps, predicted bool) (scheduler.Policy, error) {
 	s := srtf{belief: newBelief(d), predicted: predicted}
-	return Preemptive(d, Ranking{Key: s.key})
+	return Preemptive(d, Ranking{Key: s.key, Steady: true})
 }
 
 type srtf struct {

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -124,11 +125,10 @@ func (t tiresias) promotion(j *scheduler.JobState) time.Duration {
 
 // wake returns when the first running job reaches its limit or the first waiting
 // one is promoted.
-func (t tiresias) wake(s *scheduler.Snapshot, order []Ranked) time.Duration {
+func (t tiresias) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
 	at := never
 	waiting := false
-	for i := range order {
-		r := &order[i]
+	for r := range jobs {
 		if r.Grant == nil {
 			waiting = true
 			if p := t.promotion(r.Job); p > s.Now {
@@ -136,8 +136,7 @@ func (t tiresias) wake(s *scheduler.Snapshot, order []Ranked) time.Duration {
 			}
 		}
 	}
-	for i := range order {
-		r := &order[i]
+	for r := range jobs {
 		if q := t.queue(r.Job.Attained); waiting && r.Grant != nil && q < len(t.limits) {
 			at = min(at, after(s.Now, (t.limits[q]-r.Job.Attained)/float64(r.Grant.Devices())))
 		}

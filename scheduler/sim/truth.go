@@ -130,8 +130,10 @@ func (d Durations) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 	}
 	steps, err := d.Steps(ctx, j)
 	rate := steps / j.Duration.Seconds()
-	if speed, ok := d.Speeds[group.Accelerator.Name]; ok {
-		rate *= speed
+	if len(d.Speeds) > 0 {
+		if speed, ok := d.Speeds[group.Accelerator.Name]; ok {
+			rate *= speed
+		}
 	}
 	return rate, err
 }
