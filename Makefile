@@ -93,6 +93,10 @@ bench: need-go ## ten runs of each benchmark, kept in out/ for benchstat: make b
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 0 $(PKG) | tee out/bench-$(VERSION).txt
 	@echo "compare two with: go run golang.org/x/perf/cmd/benchstat@latest OLD out/bench-$(VERSION).txt"
 
+.PHONY: bench-scale
+bench-scale: need-go ## a million jobs on 100,000 devices under three policies, on one core
+	$(GO) run ./bench/scale
+
 .PHONY: bench-accuracy
 bench-accuracy: build ## every family of performance models on rows it has not seen, into docs/results.md
 	bin/pacer bench accuracy --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/results.md}" --markdown docs/results.md

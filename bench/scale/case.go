@@ -99,6 +99,9 @@ type outcome struct {
 	peak       float64 // bytes of memory, the most so far
 }
 
+// micros is what an event cost, in microseconds.
+func (o outcome) micros() float64 { return o.sec * 1e6 / float64(o.events) }
+
 // simulate runs the workload under c.
 func (s scale) simulate(ctx context.Context, jobs []spec.Job, c contender) (outcome, error) {
 	began, _, err := used()

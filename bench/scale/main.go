@@ -22,7 +22,7 @@ func main() {
 	flag.Float64Var(&o.load, "load", 0.95, "offered load")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the workload")
 	flag.StringVar(&o.policies, "policy", "fifo-backfill,srtf,las:round=300", "policies, with round=SECONDS for those that decide in rounds")
-	flag.StringVar(&o.figure, "figure", "", "measure clusters of 100 to 100,000 devices instead, and draw the cost of an event into this directory")
+	flag.StringVar(&o.figure, "figure", "", "measure clusters of about 100 to 100,000 devices instead, and draw the cost of an event into scale.svg in this `directory`")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a profile to this file")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, o); err != nil {
@@ -55,26 +55,32 @@ func run(ctx context.Context, w io.Writer, o options) (err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	return table(ctx, w, o.scale, contenders)
+	if o.figure != "" {
+		return figure(ctx, w, o, contenders)
+	}
+	_, err = table(ctx, w, o.scale, contenders)
+	return err
 }
 
 // table simulates the workload under each policy and prints what it cost.
-func table(ctx context.Context, w io.Writer, s scale, contenders []contender) error {
+func table(ctx context.Context, w io.Writer, s scale, contenders []contender) ([]outcome, error) {
 	jobs, err := s.workload()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var out []outcome
 	fmt.Fprintf(w, "%d jobs on %d nodes of %d devices, load %g, seed %d\n", len(jobs), s.nodes, s.perNode, s.load, s.seed)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\tprocessor s\tus per event\tmean queue\tmean JCT s\tfinished\tpeak GiB\t")
 	for _, c := range contenders {
 		r, err := s.simulate(ctx, jobs, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		fmt.Fprintf(t, "%s\t%.1f\t%.2f\t%.3f\t%.1f\t%d\t%.2f\t\n", c, r.sec, r.sec*1e6/float64(r.events), r.queue, r.meanJCTSec, r.finished, r.peak/(1<<30))
+		out = append(out, r)
+		fmt.Fprintf(t, "%s\t%.1f\t%.2f\t%.3f\t%.1f\t%d\t%.2f\t\n", c, r.sec, r.micros(), r.queue, r.meanJCTSec, r.finished, r.peak/(1<<30))
 	}
-	return t.Flush()
+	return out, t.Flush()
 }
 
 // used returns the processor time this process has had and the most memory it has

@@ -41,7 +41,8 @@ Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
             synthetic:fit=FILE, like those of a trace
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
             v100=36,p100=36 (one device per node), or a YAML file
-Truths:     duration, rubick:measured, rubick:nearest, gavel:FILE,
+Truths:     duration, or duration:A100=2,V100=1 on types of different
+            speeds; rubick:measured, rubick:nearest, gavel:FILE,
             goodput:DIR (a clone of petuum/adaptdl, branch osdi21-artifact,
             or siasosp23/artifacts), fitted:FAMILY; beliefs also: perfect
 ` + troubleHelp,
@@ -251,7 +252,7 @@ func (s *study) run(ctx context.Context, files *simulateFiles, log io.Writer) ([
 
 // config is the run of a policy. Runs share nothing that one could change.
 func (s *study) config(p policy.Spec) (config sim.Config, err error) {
-	if config, err = s.parts.config(p, s.oracle(), s.seed); err != nil {
+	if config, err = s.parts.config(p, policy.Deps{Oracle: s.oracle(), Seed: s.seed, Speeds: s.belief.speeds}); err != nil {
 		return config, err
 	}
 	config.Cluster, config.Jobs, config.Score = s.cluster, s.jobs, s.score.Has

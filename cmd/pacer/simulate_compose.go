@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/compose"
 	"github.com/pacer-ml/pacer/scheduler/place"
@@ -105,10 +104,10 @@ func (o composition) has(policies []policy.Spec) error {
 	return nil
 }
 
-// config puts the parts around one policy together.
-func (o composition) config(p policy.Spec, oracle scheduler.Oracle, seed uint64) (sim.Config, error) {
+// config puts the parts around one policy, which knows what d says, together.
+func (o composition) config(p policy.Spec, d policy.Deps) (sim.Config, error) {
 	c := sim.Config{PolicyName: p.String(), Round: o.round, Quirks: o.mode.Quirks}
-	d := policy.Deps{Oracle: oracle, Seed: seed, Quirks: o.mode.Quirks}
+	d.Quirks = o.mode.Quirks
 	var err error
 	if d.Placer, err = place.New(o.placement, o.mode.Quirks); err != nil {
 		return c, err

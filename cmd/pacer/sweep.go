@@ -305,7 +305,7 @@ func (s *simulated) choices() studies.Choices {
 	switch {
 	case s.compat:
 		return nil
-	case s.truth.name == "duration":
+	case s.truth.predictor == nil && s.truth.tables == nil: // durations
 		return studies.AsRequested(s.cluster)
 	case s.truth.keys != nil:
 		return studies.Listed(s.cluster, s.truth.keys)

@@ -51,7 +51,7 @@ func worldsDigest(c *cli.Context, names ...string) (string, error) {
 	for _, name := range names {
 		_, arg, _ := strings.Cut(name, ":")
 		switch _, err := os.Stat(arg); {
-		case name == "duration":
+		case name == "duration" || strings.HasPrefix(name, "duration:"):
 		case arg != "" && err == nil:
 			if err := hashTree(h, arg); err != nil {
 				return "", fmt.Errorf("sweep: %w", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
@@ -28,6 +30,9 @@ import (
 // policies. The two are made separately even when they are the same kind.
 type world struct {
 	name string
+	// speeds are those of the accelerators beside each other, where only the
+	// workload's own durations are known: 1 where they are not there.
+	speeds map[string]float64
 	// predictor is nil when only the workload's own durations are known.
 	predictor perfmodel.Predictor
 	// keys are the configurations that may be granted; nil = others may be too.
@@ -55,7 +60,7 @@ func (w world) truth(cl spec.Cluster) sim.Truth {
 	case w.predictor != nil:
 		return sim.Predicted{Predictor: w.predictor, Cluster: cl}
 	}
-	return sim.Durations{}
+	return sim.Durations{Speeds: w.speeds}
 }
 
 // newOracle returns the planner policies ask.
@@ -128,6 +133,10 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 	switch {
 	case name == "duration":
 		return w, nil
+	case kind == "duration":
+		var err error
+		w.speeds, err = parseSpeeds(flag, arg, s.cluster)
+		return w, err
 	case kind == "rubick" && (arg == "measured" || arg == "nearest"):
 		return s.rubickWorld(c, w, arg == "nearest")
 	case kind == "gavel" && arg != "":
@@ -141,7 +150,27 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 	case slices.Contains(reservedTruths, kind):
 		return w, usagef("simulate: %s %s is not built yet", flag, name)
 	}
-	return w, usagef("simulate: %s %q is not one of duration, rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, fitted:FAMILY", flag, name)
+	return w, usagef("simulate: %s %q is not one of duration, duration:TYPE=SPEED,..., rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, fitted:FAMILY", flag, name)
+}
+
+// parseSpeeds reads TYPE=SPEED,... of types of the cluster, by any of their names.
+func parseSpeeds(flag, text string, cl spec.Cluster) (map[string]float64, error) {
+	speeds := map[string]float64{}
+	for _, item := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(item, "=")
+		if a, err := catalog.Accelerator(name); err == nil {
+			name = a.Name
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		switch {
+		case err != nil || !(v > 0) || math.IsInf(v, 0):
+			return nil, usagef("simulate: %s duration:%s: %q is not TYPE=SPEED with a speed above 0", flag, text, item)
+		case !slices.ContainsFunc(cl.Groups, func(g spec.NodeGroup) bool { return g.Accelerator.Name == name }):
+			return nil, usagef("simulate: %s duration:%s: the cluster has no %s", flag, text, name)
+		}
+		speeds[name] = v
+	}
+	return speeds, nil
 }
 
 // rubickWorld looks the stored measurements of the rubick data set up.

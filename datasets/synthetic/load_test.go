@@ -48,3 +48,20 @@ func TestSetLoadRefuses(t *testing.T) {
 		t.Error("a load is set for jobs whose plans are not known")
 	}
 }
+
+// A load is of the sizes asked for with it, wherever they stand.
+func TestLoadOption(t *testing.T) {
+	var want, got Options
+	want.Sizes, want.Jobs = BloxSizes(), 10
+	if err := want.SetLoad(0.9, 512); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Set("load=0.9x512,jobs=10,sizes=blox"); err != nil || got.PerHour != want.PerHour {
+		t.Errorf("%g jobs an hour, want %g, %v", got.PerHour, want.PerHour, err)
+	}
+	for _, bad := range []string{"load=0.9", "load=0.9x", "load=0x512"} {
+		if o := (Options{}); o.Set(bad) == nil {
+			t.Errorf("%s gives %g jobs an hour", bad, o.PerHour)
+		}
+	}
+}

@@ -16,17 +16,37 @@ import (
 //	sigma=1.2               of their logarithm
 //	max-s=86400             the longest
 //	tenants=4               to whom jobs belong
+//	load=0.9x512            offered load x devices, instead of per-hour: see SetLoad
 func (o *Options) Set(text string) error {
+	load := ""
 	for _, item := range strings.Split(text, ",") {
 		if item == "" {
 			continue
 		}
 		key, value, _ := strings.Cut(item, "=")
+		if key == "load" { // of the sizes and run times that all others make
+			load = value
+			continue
+		}
 		if err := o.set(key, value); err != nil {
 			return fmt.Errorf("synthetic: %s: %w", item, err)
 		}
 	}
+	if load != "" {
+		return o.setLoad(load)
+	}
 	return o.Validate()
+}
+
+// setLoad reads LOADxDEVICES.
+func (o *Options) setLoad(text string) error {
+	x, n, _ := strings.Cut(text, "x")
+	load, err1 := strconv.ParseFloat(x, 64)
+	devices, err2 := strconv.ParseFloat(n, 64)
+	if err1 != nil || err2 != nil {
+		return fmt.Errorf("synthetic: load=%s is not LOADxDEVICES", text)
+	}
+	return o.SetLoad(load, devices)
 }
 
 func (o *Options) set(key, value string) (err error) {
@@ -48,7 +68,7 @@ func (o *Options) set(key, value string) (err error) {
 	case "sizes":
 		o.Sizes, err = parseSizes(value)
 	default:
-		return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants")
+		return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, load")
 	}
 	return err
 }

@@ -232,7 +232,7 @@ func (b *belief) bySpeed(c spec.Cluster) []int {
 // placeBlind places a job nothing is known about on the fastest group it accepts
 // that has room, the first of equals.
 func (b *belief) placeBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
-	for gi := range c.Groups {
+	for _, gi := range b.bySpeed(c) {
 		if !accepts(j, &c.Groups[gi]) {
 			continue
 		}

@@ -101,3 +101,29 @@ func TestSteadyForgets(t *testing.T) {
 		}
 	}
 }
+
+// Jobs known by their duration alone go to the type believed faster while there is
+// room, and take as long as it is fast.
+func TestFasterTypeFirst(t *testing.T) {
+	cluster := spec.Cluster{Groups: []spec.NodeGroup{
+		{Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "slow"}}, {Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "fast"}},
+	}}
+	speeds := map[string]float64{"fast": 2}
+	for _, name := range []string{"fifo", "fifo-backfill", "srtf", "las"} {
+		p, err := New(Spec{Name: name}, Deps{Speeds: speeds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var jobs []spec.Job
+		for _, id := range []spec.JobID{"a", "b"} {
+			jobs = append(jobs, spec.Job{ID: id, Devices: 2, Duration: time.Hour})
+		}
+		r, err := sim.Run(t.Context(), sim.Config{Cluster: cluster, Jobs: jobs, Policy: p, Truth: sim.Durations{Speeds: speeds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := r.Jobs[0].End, r.Jobs[1].End; a != 30*time.Minute || b != time.Hour {
+			t.Errorf("%s: the jobs end at %v and %v, want 30m0s on the fast type and 1h0m0s on the slow one", name, a, b)
+		}
+	}
+}
