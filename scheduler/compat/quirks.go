@@ -2,7 +2,8 @@ package compat
 
 // Quirks are departures from Pacer's semantics. The zero value has none. Each
 // is obeyed by the package it is about: those of time by sim, of order and
-// preemption and admission by policy, of nodes by place.
+// preemption and admission by policy, of nodes by place, of what was measured by
+// goodput.
 type Quirks struct {
 	Ticks          bool
 	LateEnds       bool
