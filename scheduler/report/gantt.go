@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -37,24 +38,32 @@ type Gantt struct {
 	pending []change // of now, in order
 }
 
-// bar says that a job held lanes [lane, lane+n) from one time to another.
+// bar says that a job held lanes [lane, lane+n) from one time to another, or that
+// they were down.
 type bar struct {
 	job      spec.JobID
+	down     bool
 	lane, n  int
 	from, to time.Duration
 }
 
-// holding is what a job holds.
+// holding is what a job holds, or a node that is down.
 type holding struct {
+	down  bool
 	slots []scheduler.Slot
 	bars  []bar // open, nil where there are too many
 }
 
-// change is what a job holds from an instant on, nil = nothing.
+// change is what a job holds from an instant on, nil = nothing. A node that is
+// down holds itself.
 type change struct {
 	job   spec.JobID
+	down  bool
 	grant *scheduler.Grant
 }
+
+// nodeID is a node that is down among the jobs; no job is named so.
+func nodeID(node int) spec.JobID { return spec.JobID("\x00" + strconv.Itoa(node)) }
 
 // ganttRow is some nodes next to each other.
 type ganttRow struct {
@@ -94,9 +103,14 @@ func (g *Gantt) Observe(e sim.Event) {
 	c := change{}
 	switch e.Kind {
 	case sim.Started, sim.Moved:
-		c = change{e.Job.ID, e.Grant}
+		c = change{job: e.Job.ID, grant: e.Grant}
 	case sim.Stopped, sim.Completed, sim.Failed:
 		c.job = e.Job.ID
+	case sim.NodeDown:
+		devices := g.first[e.Node+1] - g.first[e.Node]
+		c = change{nodeID(e.Node), true, &scheduler.Grant{Slots: []scheduler.Slot{{Node: e.Node, Devices: devices}}}}
+	case sim.NodeUp:
+		c.job = nodeID(e.Node)
 	default:
 		return
 	}
@@ -117,7 +131,7 @@ func (g *Gantt) settle() {
 	}
 	for i, c := range g.pending {
 		if last[c.job] == i && c.grant != nil {
-			g.take(c.job, c.grant)
+			g.take(c)
 		}
 	}
 	g.pending = g.pending[:0]
@@ -130,7 +144,9 @@ func (g *Gantt) release(id spec.JobID) {
 	}
 	delete(g.held, id)
 	for _, s := range h.slots {
-		g.count(s, -1)
+		if !h.down {
+			g.count(s, -1)
+		}
 	}
 	for _, b := range h.bars {
 		for lane := b.lane; lane < b.lane+b.n; lane++ {
@@ -145,19 +161,21 @@ func (g *Gantt) release(id spec.JobID) {
 	}
 }
 
-func (g *Gantt) take(id spec.JobID, grant *scheduler.Grant) {
-	h := &holding{slots: grant.Slots}
-	g.held[id] = h
+func (g *Gantt) take(c change) {
+	h := &holding{slots: c.grant.Slots, down: c.down}
+	g.held[c.job] = h
 	for _, s := range h.slots {
-		g.count(s, 1)
+		if !h.down {
+			g.count(s, 1)
+		}
 		if !g.over {
-			h.bars = g.lay(h.bars, id, s)
+			h.bars = g.lay(h.bars, bar{job: c.job, down: c.down, from: g.now}, s)
 		}
 	}
 }
 
-// lay adds the bars of a slot, or makes the last one longer.
-func (g *Gantt) lay(bars []bar, id spec.JobID, s scheduler.Slot) []bar {
+// lay adds the bars of a slot, like one, or makes the last one longer.
+func (g *Gantt) lay(bars []bar, one bar, s scheduler.Slot) []bar {
 	left := s.Devices
 	for lane := g.first[s.Node]; lane < g.first[s.Node+1] && left > 0; lane++ {
 		if g.taken[lane] {
@@ -169,7 +187,8 @@ func (g *Gantt) lay(bars []bar, id spec.JobID, s scheduler.Slot) []bar {
 			bars[n-1].n++
 			continue
 		}
-		bars = append(bars, bar{job: id, lane: lane, n: 1, from: g.now})
+		one.lane, one.n = lane, 1
+		bars = append(bars, one)
 	}
 	return bars
 }

@@ -24,7 +24,7 @@ type ganttChart struct {
 	Nodes   []int    `json:"nodes,omitempty"` // first lane of each
 	Jobs    []string `json:"jobs,omitempty"`
 	UnitSec Number   `json:"unit_s,omitempty"` // of the times of bars
-	Bars    []int    `json:"bars,omitempty"`   // five each: lane, lanes, from, to, index of the job
+	Bars    []int    `json:"bars,omitempty"`   // five each: lane, lanes, from, to, index of the job or -1 = down
 
 	StepSec Number   `json:"step_s,omitempty"`
 	Rows    []string `json:"rows,omitempty"`  // a digit of base 36 for each step: 0 = nothing held, z = all
@@ -50,12 +50,18 @@ func (g *Gantt) drawBars(c *ganttChart) {
 	nodes := len(g.first) - 1
 	c.Lanes, c.Nodes = g.first[nodes], g.first[:nodes]
 	c.About = "A row for every device, by node; a bar is a job."
+	if slices.ContainsFunc(g.bars, func(b bar) bool { return b.down }) {
+		c.About += " Nodes that were down are grey."
+	}
 	unit := math.Pow(10, math.Ceil(math.Log10(g.now.Seconds()/1e6)))
 	c.UnitSec = Number(unit)
 	index := map[spec.JobID]int{}
 	for _, b := range sortedBars(g.bars) {
 		k, known := index[b.job]
-		if !known {
+		switch {
+		case b.down:
+			k = -1
+		case !known:
 			k = len(c.Jobs)
 			index[b.job] = k
 			c.Jobs = append(c.Jobs, string(b.job))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,35 @@ func TestGanttChart(t *testing.T) {
 	}
 	if _, ok := NewGantt(spec.Cluster{}).chart(1); ok {
 		t.Error("a chart of nothing")
+	}
+}
+
+// TestGanttOfNodesThatAreDown: they are bars of no job, and not held.
+func TestGanttOfNodesThatAreDown(t *testing.T) {
+	g := NewGantt(spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 3}}})
+	j, s := &spec.Job{ID: "a"}, time.Second
+	both := &scheduler.Grant{Slots: []scheduler.Slot{{Node: 0, Devices: 1}, {Node: 1, Devices: 2}}}
+	for _, e := range []sim.Event{
+		{Kind: sim.Started, Job: j, Grant: both}, {At: 10 * s, Kind: sim.Failed, Job: j, Node: 1, Grant: both}, {At: 10 * s, Kind: sim.NodeDown, Node: 1},
+		{At: 25 * s, Kind: sim.NodeUp, Node: 1},
+	} {
+		g.Observe(e)
+	}
+	g.End(30 * s)
+	want := []bar{{job: "a", lane: 0, n: 1, to: 10 * s}, {job: "a", lane: 3, n: 2, to: 10 * s}, {job: nodeID(1), down: true, lane: 3, n: 3, from: 10 * s, to: 25 * s}}
+	if got := sortedBars(g.bars); !slices.Equal(got, want) {
+		t.Errorf("bars %v, want %v", got, want)
+	}
+	if c, ok := g.chart(pageBars); !ok || c.Bars[14] != -1 || len(c.Jobs) != 1 || !strings.Contains(c.About, "were down") {
+		t.Errorf("%v: %v of jobs %v: %s", ok, c.Bars, c.Jobs, c.About)
+	}
+	for i, held := range []float64{10, 20} {
+		for _, sum := range g.rows[i].sums {
+			held -= sum
+		}
+		if held != 0 {
+			t.Errorf("row %d: %v device-seconds are missing", i, held)
+		}
 	}
 }
 

@@ -157,13 +157,13 @@
   const toX = (t, width) => left() + (t - gantt.from) / (gantt.to - gantt.from) * (width - left());
 
   function drawBars(g, h, width) {
-    const fills = [1, 2, 3, 4, 5, 6, 7, 8].map((k) => css("--c" + k)), gap = h >= 4 ? 1 : 0;
+    const fills = [1, 2, 3, 4, 5, 6, 7, 8].map((k) => css("--c" + k)), down = css("--rule"), gap = h >= 4 ? 1 : 0;
     for (let i = 0; i < g.bars.length; i += 5) {
       const [lane, n, from, to, job] = g.bars.slice(i, i + 5);
       const a = toX(from * g.unit_s, width), b = toX(to * g.unit_s, width);
       if (b < left() || a > width) continue;
       pen.globalAlpha = gantt.hover < 0 || gantt.hover === job ? 1 : .25;
-      pen.fillStyle = fills[job % 8];
+      pen.fillStyle = job < 0 ? down : fills[job % 8];
       pen.fillRect(a, lane * h, Math.max(b - a - (b - a > 3 ? 1 : 0), .5), n * h - gap);
     }
     pen.globalAlpha = 1;
@@ -224,6 +224,7 @@
     for (let i = 0; i < g.bars.length; i += 5) {
       const [first, n, from, to, job] = g.bars.slice(i, i + 5);
       if (lane >= first && lane < first + n && t >= from * g.unit_s && t <= to * g.unit_s) {
+        if (job < 0) return [-1, "node " + node + " was down from " + duration(from * g.unit_s) + " to " + duration(to * g.unit_s)];
         return [job, "job " + g.jobs[job] + ", here on " + n + (n === 1 ? " device" : " neighbouring devices") + " from " + duration(from * g.unit_s) + " to " + duration(to * g.unit_s)];
       }
     }
