@@ -69,12 +69,18 @@ func (b testbed) jobs(tb testing.TB, name string, stretch float64) []spec.Job {
 
 func (b testbed) run(tb testing.TB, pol string, jobs []spec.Job, belief perfmodel.Predictor) *sim.Result {
 	tb.Helper()
+	return b.runSeed(tb, pol, jobs, belief, 0)
+}
+
+// runSeed is run with a seed for the policy.
+func (b testbed) runSeed(tb testing.TB, pol string, jobs []spec.Job, belief perfmodel.Predictor, seed uint64) *sim.Result {
+	tb.Helper()
 	specs, err := policy.Parse(pol)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	oracle := planner.New(belief, planner.Options{Space: planner.NewMeasured(b.truth.Configs())})
-	p, err := policy.New(specs[0], policy.Deps{Oracle: oracle})
+	p, err := policy.New(specs[0], policy.Deps{Oracle: oracle, Seed: seed})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -228,14 +228,11 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 	}
 	if j.Grant != nil {
 		t.now = cv.of(j.Grant, r.free.Group[j.Grant.Slots[0].Node])
-		rate := r.guessRate(t)
+		rate := guessRate(r.s.Now, j)
 		if t.now != nil {
 			rate = t.now.rate
 		}
-		t.left = max((j.Ready - r.s.Now).Seconds(), 0)
-		if j.Remaining > 0 { // else a guessed rate is 0
-			t.left += j.Remaining / rate
-		}
+		t.left = max((j.Ready-r.s.Now).Seconds(), 0) + runTime(j, rate)
 		t.spare = r.spare(t)
 	}
 	return t, nil
@@ -258,35 +255,14 @@ func (r *round) guarantee(ctx context.Context, t *task) error {
 	return nil
 }
 
-// guess gives a job nothing is known about its own plan and size, on every
-// group that could hold it.
+// guess gives a job nothing is known about its own plan and size.
 func (r *round) guess(ctx context.Context, t *task) error {
-	w, err := r.belief.asSubmitted(ctx, r.s.Cluster, t.Job)
-	if err != nil {
-		return err
+	options, warning, err := r.belief.guess(ctx, r.s, t.JobState)
+	if warning != "" {
+		r.warn(warning)
 	}
-	if w.warning != "" {
-		r.warn(w.warning)
-	}
-	t.blind = true
-	rate := r.guessRate(t)
-	for gi := range r.s.Cluster.Groups {
-		if g := &r.s.Cluster.Groups[gi]; accepts(t.Job, g) && t.Job.Devices <= g.Count*g.Devices {
-			t.options = append(t.options, option{group: gi, plan: ownPlan(t.Job), devices: t.Job.Devices,
-				shape: spec.Packed(t.Job.Devices, g.Devices), rate: rate})
-		}
-	}
-	return nil
-}
-
-// guessRate returns the steps/s of a job nothing is believed of: what its
-// recorded duration says, else what makes it take as long again as it has been
-// there.
-func (r *round) guessRate(t *task) float64 {
-	if d := t.Job.Duration.Seconds(); d > 0 {
-		return (t.Done + t.Remaining) / d
-	}
-	return t.Remaining / max(r.waited(t), t.StartCost.Seconds(), 1)
+	t.options, t.blind = options, true
+	return err
 }
 
 // size picks where t would start if it could have any devices, and its slope.

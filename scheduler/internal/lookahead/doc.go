@@ -1,0 +1,13 @@
+// Package lookahead plans jobs forward in time: which of those that run keep
+// what they hold, and in which order and in which of its ways each of the others
+// runs, so that a sum of completion times is least.
+//
+// A plan is an order of the jobs that do not run, or are to be started anew, and
+// a way for each. What it costs is found by running it forward on the nodes: at
+// the present and whenever a job ends, those in the order that fit start. Good
+// plans are found by improving the best of some simple ones with random changes.
+// That is the search by which schedules of projects with limited resources are
+// made (Kolisch and Hartmann, "Heuristic algorithms for the resource-constrained
+// project scheduling problem", 1999: parallel schedule generation), with nodes as
+// resources and modes of unequal size.
+package lookahead

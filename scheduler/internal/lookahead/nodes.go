@@ -1,0 +1,114 @@
+package lookahead
+
+// nodes is what is free on each node, and the nodes by that: those of a group
+// with as many free devices form a stack.
+type nodes struct {
+	free   []int
+	group  []int
+	at     []int     // where in its stack each node is
+	stacks [][][]int // by group, then by free devices
+	total  []int     // free devices by group
+}
+
+func newNodes(all []Node) *nodes {
+	n := &nodes{free: make([]int, len(all)), group: make([]int, len(all)), at: make([]int, len(all))}
+	for i, node := range all {
+		for len(n.stacks) <= node.Group {
+			n.stacks, n.total = append(n.stacks, nil), append(n.total, 0)
+		}
+		for len(n.stacks[node.Group]) <= node.Devices {
+			n.stacks[node.Group] = append(n.stacks[node.Group], nil)
+		}
+		n.free[i], n.group[i] = node.Devices, node.Group
+		n.total[node.Group] += node.Devices
+	}
+	for i := len(all) - 1; i >= 0; i-- { // the first node is on top
+		n.push(i)
+	}
+	return n
+}
+
+// set makes n a copy of o, which is of the same nodes.
+func (n *nodes) set(o *nodes) {
+	copy(n.free, o.free)
+	copy(n.at, o.at)
+	copy(n.total, o.total)
+	for g := range o.stacks {
+		for f := range o.stacks[g] {
+			n.stacks[g][f] = append(n.stacks[g][f][:0], o.stacks[g][f]...)
+		}
+	}
+}
+
+func (n *nodes) push(i int) {
+	s := &n.stacks[n.group[i]][n.free[i]]
+	n.at[i] = len(*s)
+	*s = append(*s, i)
+}
+
+func (n *nodes) remove(i int) {
+	s := &n.stacks[n.group[i]][n.free[i]]
+	last := len(*s) - 1
+	moved := (*s)[last]
+	(*s)[n.at[i]], n.at[moved] = moved, n.at[i]
+	*s = (*s)[:last]
+}
+
+// add changes what is free on node i.
+func (n *nodes) add(i, devices int) {
+	n.remove(i)
+	n.free[i] += devices
+	n.total[n.group[i]] += devices
+	n.push(i)
+}
+
+func (n *nodes) give(slots []Slot) {
+	for _, s := range slots {
+		n.add(s.Node, s.Devices)
+	}
+}
+
+func (n *nodes) take(slots []Slot) {
+	for _, s := range slots {
+		n.add(s.Node, -s.Devices)
+	}
+}
+
+// fit takes the counts of w from the fullest nodes that have room, each from a
+// node of its own, and appends them to slots; ok is false, and nothing is taken,
+// if there is no room. A node that has room for a count has room for all behind
+// it, so it finds room where there is any.
+func (n *nodes) fit(w *Way, slots []Slot) (_ []Slot, ok bool) {
+	if n.total[w.Group] < w.Devices {
+		return slots, false
+	}
+	stacks := n.stacks[w.Group]
+	began := len(slots)
+	for _, count := range w.Counts {
+		node := -1
+		for f := count; f < len(stacks) && node < 0; f++ {
+			node = top(stacks[f], slots[began:])
+		}
+		if node < 0 {
+			n.give(slots[began:])
+			return slots[:began], false
+		}
+		n.add(node, -count)
+		slots = append(slots, Slot{node, count})
+	}
+	return slots, true
+}
+
+// top returns the uppermost of a stack that has no slot yet, -1 if there is none.
+func top(stack []int, slots []Slot) int {
+next:
+	for i := len(stack) - 1; i >= 0; i-- {
+		for _, s := range slots {
+			if s.Node == stack[i] {
+				continue next
+			}
+		}
+		return stack[i]
+	}
+	return -1
+}

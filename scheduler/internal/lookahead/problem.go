@@ -1,0 +1,88 @@
+package lookahead
+
+import "math"
+
+// Slot is some devices of one node.
+type Slot struct{ Node, Devices int }
+
+// Way is one way to run a task.
+type Way struct {
+	Group   int
+	Counts  []int   // devices on each of its nodes, most first
+	Devices int     // their sum
+	Seconds float64 // from its start to its end, the cost of starting included
+	Idle    float64 // of those, before it makes progress
+}
+
+// Task is a job to be planned.
+type Task struct {
+	Ways   []Way   // that fit on the idle cluster; none = it is left out
+	Held   []Slot  // what it holds, in one group; none = it waits
+	Left   float64 // s until it ends if it keeps what it holds
+	Ready  float64 // of those, before it makes progress
+	Fixed  bool    // it must keep that
+	Weight float64 // of its completion time
+	Work   float64 // device-seconds that it takes at the least, none of them idle
+	Due    float64 // s from now by which it should end; +Inf = whenever
+	Margin float64 // s before that from which on it is in danger
+	Late   float64 // what each second after Due costs, and ten of those in danger
+}
+
+// Problem is what is to be planned.
+type Problem struct {
+	Nodes []Node
+	Tasks []Task
+
+	Price float64 // of a device-second
+	End   float64 // weight of the time at which everything is done
+
+	// Value is what a device-second of Work is worth that is done within so many
+	// seconds, Window.
+	Value, Window float64
+}
+
+// Node is a node of the cluster with what is free on it, or held by tasks.
+type Node struct{ Group, Devices int }
+
+// Choice is what a plan says of one task.
+type Choice struct {
+	Keep  bool    // it keeps what it holds
+	Way   int     // else: which way it runs in, -1 = it is left out
+	Start float64 // s from now
+	End   float64 // s from now, +Inf if left out
+	Slots []Slot  // what it has from Start on, meaningful if it starts now
+}
+
+// Plan is a solution of a Problem.
+type Plan struct {
+	Cost    float64
+	Choices []Choice // by task
+	Order   []int    // those not kept, as they have their turn
+	Strict  []bool   // by task: who is behind it does not start before it
+	Steps   int      // of work that went into it
+}
+
+// cost is what a task costs that makes progress from one time on until it ends
+// at another, and takes so many device-seconds.
+func (p *Problem) cost(t *Task, from, end, area float64) float64 {
+	c := t.Weight*end + p.Price*area
+	if late := end - t.Due; late > -t.Margin && t.Late > 0 {
+		c += t.Late * (max(late, 0) + (min(late, 0)+t.Margin)/10)
+	}
+	if p.Value > 0 && from < p.Window {
+		done := 1.0
+		if end > p.Window {
+			done = (p.Window - from) / (end - from)
+		}
+		c -= p.Value * t.Work * done
+	}
+	return c
+}
+
+// least is what a task costs at the least that runs in a way from now on.
+func (p *Problem) least(t *Task, w *Way) float64 { return p.cost(t, w.Idle, w.Seconds, w.area()) }
+
+// area returns the device-seconds of w.
+func (w *Way) area() float64 { return w.Seconds * float64(w.Devices) }
+
+var inf = math.Inf(1)

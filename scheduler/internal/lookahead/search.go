@@ -1,0 +1,307 @@
+package lookahead
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Options say how a Problem is searched.
+type Options struct {
+	Tries int    // random changes in vain after which it ends
+	Steps int    // of work, some nanoseconds each, after which it ends too; 0 = no limit
+	Seed  uint64 // of the changes
+	Hint  Hint   // a plan to start from besides the simple ones
+}
+
+// Hint is what is known of a good plan.
+type Hint struct {
+	Order []int    // tasks; those that are not there come last
+	Ways  []Intent // of those
+}
+
+// Intent is what a plan says of a task that is started.
+type Intent struct {
+	Way    int // -1 = any
+	Strict bool
+}
+
+// Search returns the best plan it finds. It is a function of p and o; the error is
+// that of ctx.
+func Search(ctx context.Context, p *Problem, o Options) (Plan, error) {
+	s := &search{f: newForward(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	s.simple()
+	s.follow(o.Hint)
+	s.improve(ctx, o.Tries)
+	return s.plan(), ctx.Err()
+}
+
+type search struct {
+	f     *forward
+	p     *Problem
+	best  schedule
+	cost  float64 // of best
+	next  schedule
+	rng   *rand.Rand
+	limit int
+	free  []int // tasks that may be started: those with ways that need not keep what they hold
+	runs  []int // those of them that hold devices
+	late  []int // those of them that end late in the best plan
+}
+
+// prices are how much more a device-second is taken to cost than it does where
+// the ways of the simple plans are chosen.
+var prices = []float64{0, 0.25, 0.5, 1, 2, 4, 8, 16}
+
+// simple tries all plans in which who runs is kept, each of the others runs in
+// the way that is cheapest at some price, and the order is by what is gained per
+// device, by time, or as given.
+func (s *search) simple() {
+	n := len(s.p.Tasks)
+	s.next = schedule{way: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
+	for i := range s.p.Tasks {
+		t := &s.p.Tasks[i]
+		s.next.keep[i] = len(t.Held) > 0
+		s.next.way[i] = -1
+		if len(t.Ways) > 0 && !(t.Fixed && s.next.keep[i]) {
+			s.free = append(s.free, i)
+			if s.next.keep[i] {
+				s.runs = append(s.runs, i)
+			}
+		}
+	}
+	for _, price := range prices {
+		for _, i := range s.free {
+			s.next.way[i] = s.p.cheapest(&s.p.Tasks[i], price*s.p.Price)
+		}
+		for _, key := range []func(int) float64{s.byArea, s.byTime, s.bySlack, nil} {
+			s.next.order = append(s.next.order[:0], s.free...)
+			if key != nil {
+				slices.SortStableFunc(s.next.order, func(a, b int) int { return cmp.Compare(key(a), key(b)) })
+			}
+			s.try()
+		}
+	}
+}
+
+// cheapest returns the way of t whose time and device-seconds cost least.
+func (p *Problem) cheapest(t *Task, price float64) int {
+	least, best := inf, 0
+	for i := range t.Ways {
+		w := &t.Ways[i]
+		if c := w.Seconds*t.Weight + w.area()*price; c < least {
+			least, best = c, i
+		}
+	}
+	return best
+}
+
+func (s *search) byArea(i int) float64 {
+	t := &s.p.Tasks[i]
+	return t.Ways[s.next.way[i]].area() / t.Weight
+}
+
+func (s *search) byTime(i int) float64 {
+	t := &s.p.Tasks[i]
+	return t.Ways[s.next.way[i]].Seconds / t.Weight
+}
+
+// bySlack is how long a task can wait and still be on time.
+func (s *search) bySlack(i int) float64 {
+	t := &s.p.Tasks[i]
+	return t.Due - t.Ways[s.next.way[i]].Seconds
+}
+
+// try keeps next if it is no worse than the best, and reports whether it is
+// better.
+func (s *search) try() bool {
+	c := s.f.run(&s.next, s.cost)
+	if c > s.cost || c == inf {
+		return false
+	}
+	better := c < s.cost-1e-9*math.Abs(s.cost)
+	s.cost = c
+	s.best.set(&s.next)
+	s.findLate()
+	return better
+}
+
+// findLate notes who is late in the plan that was run last and can be helped.
+func (s *search) findLate() {
+	s.late = s.late[:0]
+	for _, i := range s.best.order {
+		t := &s.p.Tasks[i]
+		end := t.Left
+		if !s.best.keep[i] {
+			end = s.f.started[i] + t.Ways[s.best.way[i]].Seconds
+		}
+		if t.Late > 0 && end > t.Due-t.Margin {
+			s.late = append(s.late, i)
+		}
+	}
+}
+
+// follow tries the plan of h.
+func (s *search) follow(h Hint) {
+	if len(h.Order) == 0 || s.cost == inf {
+		return
+	}
+	s.next.set(&s.best)
+	rank := make([]int, len(s.p.Tasks))
+	for i := range rank {
+		rank[i] = len(h.Order)
+	}
+	for r, i := range h.Order {
+		rank[i] = r
+		if s.next.way[i] >= 0 && h.Ways[r].Way >= 0 {
+			s.next.way[i], s.next.strict[i] = h.Ways[r].Way, h.Ways[r].Strict
+		}
+	}
+	slices.SortStableFunc(s.next.order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
+	s.try()
+}
+
+// improve makes random changes to the best plan until so many in a row were in
+// vain.
+func (s *search) improve(ctx context.Context, tries int) {
+	if len(s.free) == 0 || s.cost == inf {
+		return
+	}
+	for vain := 0; vain < tries; vain++ {
+		if s.limit > 0 && s.f.steps > s.limit || ctx.Err() != nil {
+			return
+		}
+		s.next.set(&s.best)
+		if s.change() && s.try() {
+			vain = 0
+		}
+	}
+}
+
+// change changes next at random, and reports whether that may matter.
+func (s *search) change() bool {
+	switch {
+	case len(s.late) > 0 && s.rng.IntN(4) == 0:
+		s.hurry(s.late[s.rng.IntN(len(s.late))])
+		return true
+	case len(s.runs) > 0 && s.rng.IntN(4) == 0:
+		s.turn(s.runs[s.rng.IntN(len(s.runs))])
+		return true
+	}
+	n := &s.next
+	at := s.rng.IntN(len(n.order))
+	task := n.order[at]
+	if n.keep[task] {
+		return false
+	}
+	switch k := s.rng.IntN(10); {
+	case k < 4:
+		return s.otherWay(task)
+	case k < 6:
+		toFront(n.order, at, 0)
+		return at > 0
+	case k < 7:
+		toFront(n.order, at, s.rng.IntN(at+1))
+		return true
+	case k < 9:
+		to := s.rng.IntN(len(n.order))
+		n.order[at], n.order[to] = n.order[to], n.order[at]
+		return to != at
+	}
+	n.strict[task] = !n.strict[task]
+	return true
+}
+
+// turn has a task that runs started anew, or kept after all.
+func (s *search) turn(task int) {
+	s.next.keep[task] = !s.next.keep[task]
+	if s.next.keep[task] {
+		return
+	}
+	s.otherWay(task)
+	if s.rng.IntN(2) == 0 {
+		toFront(s.next.order, slices.Index(s.next.order, task), 0)
+	}
+}
+
+// hurry puts a task that is late first, in some way, and may make room for it.
+func (s *search) hurry(task int) {
+	s.next.keep[task] = false
+	toFront(s.next.order, slices.Index(s.next.order, task), 0)
+	s.otherWay(task)
+	if len(s.runs) == 0 {
+		return
+	}
+	switch s.rng.IntN(3) {
+	case 0:
+		s.clear(1 + s.rng.IntN(2))
+	case 1:
+		s.next.keep[s.runs[s.rng.IntN(len(s.runs))]] = false
+	}
+}
+
+// clear starts anew who holds devices of some nodes.
+func (s *search) clear(nodes int) {
+	for range nodes {
+		held := s.p.Tasks[s.runs[s.rng.IntN(len(s.runs))]].Held
+		node := held[s.rng.IntN(len(held))].Node
+		for _, i := range s.runs {
+			if slices.ContainsFunc(s.p.Tasks[i].Held, func(h Slot) bool { return h.Node == node }) {
+				s.next.keep[i] = false
+			}
+		}
+	}
+}
+
+// otherWay gives a task a way at random, most often one next to its present one.
+func (s *search) otherWay(task int) bool {
+	ways := len(s.p.Tasks[task].Ways)
+	old := s.next.way[task]
+	to := s.rng.IntN(ways)
+	if s.rng.IntN(2) == 0 {
+		to = min(max(old+s.rng.IntN(5)-2, 0), ways-1)
+	}
+	s.next.way[task] = to
+	return to != old
+}
+
+// toFront moves what is at from to the place to before it.
+func toFront(order []int, from, to int) {
+	k := order[from]
+	copy(order[to+1:from+1], order[to:from])
+	order[to] = k
+}
+
+// plan returns the best plan.
+func (s *search) plan() Plan {
+	out := Plan{Cost: s.cost, Choices: make([]Choice, len(s.p.Tasks)), Steps: s.f.steps}
+	if s.cost == inf {
+		for i := range out.Choices {
+			t := &s.p.Tasks[i]
+			out.Choices[i] = Choice{Keep: len(t.Held) > 0, Way: -1, End: inf}
+		}
+		return out
+	}
+	s.f.run(&s.best, inf)
+	out.Strict = s.best.strict
+	for i := range s.p.Tasks {
+		t := &s.p.Tasks[i]
+		switch {
+		case s.best.keep[i]:
+			out.Choices[i] = Choice{Keep: true, Way: -1, End: t.Left, Slots: t.Held}
+		case s.best.way[i] < 0:
+			out.Choices[i] = Choice{Way: -1, End: inf}
+		default:
+			w := s.best.way[i]
+			out.Choices[i] = Choice{Way: w, Start: s.f.started[i], End: s.f.started[i] + t.Ways[w].Seconds, Slots: s.f.slots[i]}
+		}
+	}
+	for _, i := range s.best.order {
+		if !s.best.keep[i] {
+			out.Order = append(out.Order, i)
+		}
+	}
+	return out
+}

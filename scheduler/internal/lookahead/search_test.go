@@ -1,0 +1,301 @@
+package lookahead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// problems draws problems of few nodes and tasks, all of which fit.
+func problems(t *rapid.T) *Problem {
+	p := &Problem{
+		Price: rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "price"),
+		End:   rapid.SampledFrom([]float64{0, 1}).Draw(t, "end"),
+		Value: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "value"), Window: 20,
+	}
+	free := []int{}
+	for range rapid.IntRange(1, 3).Draw(t, "nodes") {
+		n := rapid.IntRange(1, 4).Draw(t, "devices")
+		p.Nodes = append(p.Nodes, Node{Devices: n})
+		free = append(free, n)
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "tasks") {
+		k := Task{Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Due: inf}
+		if rapid.Bool().Draw(t, "due") {
+			k.Due, k.Margin, k.Late = float64(rapid.IntRange(-5, 40).Draw(t, "at")), 2, 10
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "ways") {
+			w := drawWay(t, p.Nodes)
+			if k.Work == 0 || w.area() < k.Work {
+				k.Work = w.area()
+			}
+			k.Ways = append(k.Ways, w)
+		}
+		node := rapid.IntRange(-1, len(free)-1).Draw(t, "node")
+		if node >= 0 && free[node] > 0 {
+			n := rapid.IntRange(1, free[node]).Draw(t, "held")
+			free[node] -= n
+			k.Held = []Slot{{node, n}}
+			k.Left = float64(rapid.IntRange(1, 30).Draw(t, "left"))
+			k.Fixed = rapid.Bool().Draw(t, "fixed")
+		}
+		p.Tasks = append(p.Tasks, k)
+	}
+	return p
+}
+
+// drawWay draws a way that fits on idle nodes.
+func drawWay(t *rapid.T, all []Node) Way {
+	w := Way{Idle: float64(rapid.IntRange(0, 3).Draw(t, "idle"))}
+	w.Seconds = w.Idle + float64(rapid.IntRange(1, 20).Draw(t, "seconds"))
+	for _, n := range all[:rapid.IntRange(1, len(all)).Draw(t, "spread")] {
+		c := rapid.IntRange(1, n.Devices).Draw(t, "count")
+		w.Counts = append(w.Counts, c)
+		w.Devices += c
+	}
+	slices.Sort(w.Counts)
+	slices.Reverse(w.Counts)
+	return w
+}
+
+// The cost of a plan is what its choices add up to, and at no time is more of a
+// node in use than there is.
+func TestPlansAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t)
+		plan, err := Search(context.Background(), p, Options{Tries: 20, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cost, last := 0.0, 0.0
+		for i, c := range plan.Choices {
+			k := &p.Tasks[i]
+			switch {
+			case c.Keep:
+				cost += p.cost(k, k.Ready, k.Left, k.Left*float64(devices(k.Held)))
+				if len(k.Held) == 0 {
+					t.Fatalf("task %d keeps what it does not hold", i)
+				}
+			case c.Way < 0:
+				if len(k.Ways) > 0 {
+					t.Fatalf("task %d is left out though it fits", i)
+				}
+				continue
+			default:
+				w := &k.Ways[c.Way]
+				cost += p.cost(k, c.Start+w.Idle, c.End, w.area())
+				if got := counts(c.Slots); !slices.Equal(got, w.Counts) {
+					t.Fatalf("task %d: slots %v for counts %v", i, c.Slots, w.Counts)
+				}
+			}
+			if k.Fixed && len(k.Held) > 0 && !c.Keep {
+				t.Fatalf("task %d is fixed and not kept", i)
+			}
+			last = max(last, c.End)
+		}
+		cost += p.End * last
+		if math.Abs(cost-plan.Cost) > 1e-6*(1+math.Abs(cost)) {
+			t.Fatalf("the choices cost %g, the plan says %g", cost, plan.Cost)
+		}
+		checkRoom(t, p, plan)
+	})
+}
+
+func counts(slots []Slot) (out []int) {
+	seen := map[int]bool{}
+	for _, s := range slots {
+		if seen[s.Node] {
+			return nil
+		}
+		seen[s.Node] = true
+		out = append(out, s.Devices)
+	}
+	return out
+}
+
+// checkRoom recounts what is in use whenever a task starts.
+func checkRoom(t *rapid.T, p *Problem, plan Plan) {
+	for _, at := range plan.Choices {
+		if at.End == inf {
+			continue
+		}
+		used := make([]int, len(p.Nodes))
+		for _, c := range plan.Choices {
+			if c.End == inf || c.Start > at.Start || c.End <= at.Start {
+				continue
+			}
+			for _, s := range c.Slots {
+				if used[s.Node] += s.Devices; used[s.Node] > p.Nodes[s.Node].Devices {
+					t.Fatalf("at %g s node %d gives %d of %d devices", at.Start, s.Node, used[s.Node], p.Nodes[s.Node].Devices)
+				}
+			}
+		}
+	}
+}
+
+// With tries enough the plan is as good as the best of all orders, ways, tasks
+// started anew and strict ones.
+func TestSearchFindsTheBest(t *testing.T) {
+	missed, all := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t)
+		plan, err := Search(context.Background(), p, Options{Tries: 2000, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := exhaust(p)
+		if plan.Cost < best-1e-9 {
+			t.Fatalf("the search found %g, below the least of all, %g", plan.Cost, best)
+		}
+		all++
+		if plan.Cost > best+1e-6*math.Abs(best) {
+			missed++
+		}
+	})
+	if missed*20 > all {
+		t.Errorf("%d of %d plans are not the best", missed, all)
+	}
+}
+
+// exhaust returns the least cost of all schedules.
+func exhaust(p *Problem) float64 {
+	s := &search{f: newForward(p), p: p, cost: inf}
+	s.simple()
+	if s.cost == inf {
+		return inf
+	}
+	best := s.cost
+	s.next.set(&s.best)
+	var each func(k int)
+	each = func(k int) {
+		if k == len(s.free) {
+			permute(s.next.order, 0, func() { best = min(best, s.f.run(&s.next, inf)) })
+			return
+		}
+		i := s.free[k]
+		for _, strict := range []bool{false, true} {
+			s.next.strict[i] = strict
+			for way := range p.Tasks[i].Ways {
+				s.next.keep[i], s.next.way[i] = false, way
+				each(k + 1)
+			}
+		}
+		if len(p.Tasks[i].Held) > 0 {
+			s.next.keep[i] = true
+			each(k + 1)
+		}
+	}
+	each(0)
+	return best
+}
+
+func permute(v []int, k int, f func()) {
+	if k == len(v) {
+		f()
+		return
+	}
+	for i := k; i < len(v); i++ {
+		v[k], v[i] = v[i], v[k]
+		permute(v, k+1, f)
+		v[k], v[i] = v[i], v[k]
+	}
+}
+
+// A long task makes way for a short one where that pays, and only there.
+func TestWhoRunsMakesWay(t *testing.T) {
+	for _, c := range []struct {
+		restart float64 // s
+		keeps   bool
+	}{{1, false}, {1000, true}} {
+		p := &Problem{Nodes: []Node{{Devices: 1}}, Tasks: []Task{
+			{Weight: 1, Due: inf, Held: []Slot{{0, 1}}, Left: 500, Ways: []Way{{Counts: []int{1}, Devices: 1, Idle: c.restart, Seconds: 500 + c.restart}}},
+			{Weight: 1, Due: inf, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 10}}},
+		}}
+		plan, err := Search(t.Context(), p, Options{Tries: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Choices[0].Keep != c.keeps {
+			t.Errorf("a restart costs %g s: who runs keeps its devices %v, want %v", c.restart, plan.Choices[0].Keep, c.keeps)
+		}
+	}
+}
+
+func TestSearchRepeatsAndStops(t *testing.T) {
+	p := crowd(40, 16)
+	first, err := Search(t.Context(), p, Options{Tries: 100, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Search(t.Context(), p, Options{Tries: 100, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(first, second); diff != "" {
+		t.Errorf("(-first +second):\n%s", diff)
+	}
+	short, err := Search(t.Context(), p, Options{Tries: 1 << 30, Steps: 1_000_000})
+	if err != nil || short.Steps > 1_100_000 {
+		t.Errorf("%d steps, error %v, want about 1,000,000", short.Steps, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Search(ctx, p, Options{Tries: 1 << 30}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+}
+
+// A search that starts from a plan is no worse than that.
+func TestHint(t *testing.T) {
+	p := crowd(40, 16)
+	good, err := Search(t.Context(), p, Options{Tries: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Hint{Order: good.Order}
+	for _, i := range good.Order {
+		h.Ways = append(h.Ways, Intent{good.Choices[i].Way, good.Strict[i]})
+	}
+	again, err := Search(t.Context(), p, Options{Hint: h})
+	if err != nil || again.Cost > good.Cost {
+		t.Errorf("cost %g, error %v, want at most %g", again.Cost, err, good.Cost)
+	}
+}
+
+// crowd returns a problem of waiting tasks with ways of 1, 2, 4 and 8 devices on
+// nodes of 8.
+func crowd(tasks, nodes int) *Problem {
+	p := &Problem{Price: 6 / float64(8*nodes), End: 1}
+	for range nodes {
+		p.Nodes = append(p.Nodes, Node{Devices: 8})
+	}
+	for i := range tasks {
+		k := Task{Weight: 1, Due: inf}
+		for n := 1; n <= 8; n *= 2 {
+			run := float64(100+37*i%1000) / math.Pow(float64(n), 0.8)
+			k.Ways = append(k.Ways, Way{Counts: []int{n}, Devices: n, Idle: 60, Seconds: 60 + run})
+		}
+		p.Tasks = append(p.Tasks, k)
+	}
+	return p
+}
+
+// BenchmarkSearch plans waiting tasks of four ways each.
+func BenchmarkSearch(b *testing.B) {
+	for _, c := range []struct{ tasks, nodes int }{{50, 8}, {200, 64}, {1000, 1250}} {
+		b.Run(fmt.Sprintf("tasks=%d/nodes=%d", c.tasks, c.nodes), func(b *testing.B) {
+			p := crowd(c.tasks, c.nodes)
+			for b.Loop() {
+				if _, err := Search(b.Context(), p, Options{Tries: 200}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

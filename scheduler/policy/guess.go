@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"context"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// guess returns the ways to run a job the oracle knows nothing about: its own plan
+// and size on every group that could hold it.
+func (b *belief) guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (options []option, warning string, err error) {
+	w, err := b.asSubmitted(ctx, s.Cluster, j.Job)
+	if err != nil {
+		return nil, "", err
+	}
+	rate := guessRate(s.Now, j)
+	for gi := range s.Cluster.Groups {
+		if g := &s.Cluster.Groups[gi]; accepts(j.Job, g) && j.Job.Devices <= g.Count*g.Devices {
+			options = append(options, option{group: gi, plan: ownPlan(j.Job), devices: j.Job.Devices,
+				shape: spec.Packed(j.Job.Devices, g.Devices), rate: rate})
+		}
+	}
+	return options, w.warning, nil
+}
+
+// guessRate returns the steps/s of a job nothing is believed of: what its
+// recorded duration says, else what makes it take as long again as it has been
+// there.
+func guessRate(now time.Duration, j *scheduler.JobState) float64 {
+	if d := j.Job.Duration.Seconds(); d > 0 {
+		return (j.Done + j.Remaining) / d
+	}
+	return j.Remaining / max((now-j.Job.Submit).Seconds(), j.StartCost.Seconds(), 1)
+}
+
+// runTime returns how many seconds a job has to run at rate. The rate of one that
+// is done may be a guess of 0.
+func runTime(j *scheduler.JobState, rate float64) float64 {
+	if j.Remaining == 0 {
+		return 0
+	}
+	return j.Remaining / rate
+}

@@ -1,0 +1,325 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
+)
+
+func init() {
+	register(Info{
+		Name: "pacer",
+		Doc:  "plans, sizes, places and order of all jobs together, by looking ahead (docs/joint-scheduling.md); preempts",
+		Options: []Option{
+			{"price", "12", "jobs that are taken to wait for the whole cluster at any time; higher keeps jobs small"},
+			{"makespan", "1", "what a second costs by which all that is there is done later, in jobs"},
+			{"value", "6", "what work done within the window is worth, as price; higher starts long jobs earlier"},
+			{"window", "3600", "seconds within which work has that value"},
+			{"late", "100", "what a second costs by which a guaranteed job ends later than under fifo-backfill, in jobs"},
+			{"margin", "0.1", "share of its remaining time by which a guaranteed job keeps clear of that"},
+			{"tries", "200", "random changes in vain after which a plan is taken to be good enough"},
+		},
+		New: newPacer,
+	})
+}
+
+// pacer plans all jobs forward in time at every event and does what the plan does
+// first. docs/joint-scheduling.md states the problem it solves.
+//
+// It believes the oracle's curves until it has seen a job run in a way, and what
+// it saw from then on (experience). What guaranteed jobs are promised is the time
+// at which they would end under fifo-backfill as submitted (shadow).
+//
+// The terms, and that there is no gate before a restart but its cost within the
+// plan, follow measurements on Rubick's base trace that were made before this was
+// written; the defaults of price, value and window were then chosen on that
+// trace 10 % denser and 15 % sparser.
+type pacer struct {
+	belief *belief
+	seen   *experience
+	shadow *shadow
+
+	price, makespan, value, window float64
+	late, margin                   float64
+	tries                          int
+	seed                           uint64
+
+	last, before itinerary // the plan made last, and the one made at a time before
+}
+
+// itinerary is what is left of a plan: where the next search starts.
+type itinerary struct {
+	at   time.Duration
+	legs []leg // in order
+}
+
+// leg is what a plan said of a job that it had start.
+type leg struct {
+	job    spec.JobID
+	group  int
+	shape  string
+	strict bool
+}
+
+func newPacer(d Deps) (scheduler.Policy, error) {
+	b, seen := newBelief(d), newExperience()
+	p := &pacer{belief: b, seen: seen, shadow: newShadow(b, seen), seed: d.Seed}
+	var tries float64
+	for _, o := range []struct {
+		name  string
+		def   float64
+		value *float64
+	}{
+		{"price", 12, &p.price},
+		{"makespan", 1, &p.makespan},
+		{"value", 6, &p.value},
+		{"window", 3600, &p.window},
+		{"late", 100, &p.late},
+		{"margin", 0.1, &p.margin},
+		{"tries", 200, &tries},
+	} {
+		var err error
+		if *o.value, err = d.number(o.name, o.def, 0, 1e6); err != nil {
+			return nil, err
+		}
+	}
+	p.tries = int(tries)
+	return p, nil
+}
+
+// mostWork bounds the search of one decision, in its steps: of the order of a
+// second.
+const mostWork = 300_000_000
+
+func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	o := &outlook{pacer: p, s: s, free: s.Free(), d: scheduler.Decision{Why: map[spec.JobID]string{}}}
+	if err := o.prepare(ctx); err != nil {
+		return scheduler.Decision{}, err
+	}
+	plan, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Steps: mostWork, Seed: p.seed, Hint: o.hint()})
+	if err != nil {
+		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
+	}
+	o.remember(&plan)
+	o.carryOut(&plan)
+	return o.d, nil
+}
+
+// outlook is one decision in the making.
+type outlook struct {
+	*pacer
+	s       *scheduler.Snapshot
+	free    *scheduler.Inventory
+	ahead   map[spec.JobID]time.Duration // when those end that wait in the shadow
+	jobs    []*prospect                  // by task of the problem
+	problem lookahead.Problem
+	d       scheduler.Decision
+}
+
+// prospect is a job in one decision.
+type prospect struct {
+	*scheduler.JobState
+	options []option // as the task's ways
+	now     *option  // how it runs at present, nil if it waits or that is unknown
+	blind   bool     // nothing is known of it: options are guesses at its own size
+}
+
+// prepare states the problem.
+func (o *outlook) prepare(ctx context.Context) error {
+	for _, j := range o.s.Jobs() { // all, before any rate is asked for
+		if err := o.learn(ctx, j); err != nil {
+			return err
+		}
+	}
+	for _, j := range o.s.Jobs() {
+		p, err := o.prospect(ctx, j)
+		if err != nil {
+			return err
+		}
+		o.jobs = append(o.jobs, p)
+	}
+	if err := o.promise(ctx); err != nil {
+		return err
+	}
+	all := float64(o.s.Cluster.Devices())
+	o.problem = lookahead.Problem{Price: o.price / all, End: o.makespan, Value: o.value / all, Window: o.window}
+	for node, free := range o.free.Free {
+		o.problem.Nodes = append(o.problem.Nodes, lookahead.Node{Group: o.free.Group[node], Devices: free})
+	}
+	for _, p := range o.jobs {
+		o.problem.Tasks = append(o.problem.Tasks, o.task(p))
+		if p.Grant != nil {
+			for _, s := range p.Grant.Slots {
+				o.problem.Nodes[s.Node].Devices += s.Devices
+			}
+		}
+	}
+	return nil
+}
+
+// learn takes in how j runs.
+func (o *outlook) learn(ctx context.Context, j *scheduler.JobState) error {
+	if j.Grant == nil {
+		return nil
+	}
+	cv, err := o.belief.curve(ctx, o.s.Cluster, j.Job)
+	if err != nil {
+		return err
+	}
+	if now := cv.of(j.Grant, o.free.Group[j.Grant.Slots[0].Node]); now != nil {
+		o.seen.see(o.s.Now, j, now)
+	}
+	return nil
+}
+
+// prospect looks j up in the belief.
+func (o *outlook) prospect(ctx context.Context, j *scheduler.JobState) (*prospect, error) {
+	cv, err := o.belief.curve(ctx, o.s.Cluster, j.Job)
+	if err != nil {
+		return nil, err
+	}
+	p := &prospect{JobState: j}
+	if p.blind = len(cv.options) == 0; p.blind {
+		var warning string
+		p.options, warning, err = o.belief.guess(ctx, o.s, j)
+		o.warn(warning)
+		return p, err
+	}
+	group := -1
+	if j.Grant != nil {
+		group = o.free.Group[j.Grant.Slots[0].Node]
+	}
+	p.options = slices.Clone(cv.options)
+	for i := range p.options {
+		way := &p.options[i]
+		way.rate = o.seen.rate(j.Job, way)
+		if way.group == group && way.shape.Devices == j.Grant.Shape.Devices && way.plan == j.Grant.Plan {
+			p.now = way
+		}
+	}
+	return p, nil
+}
+
+// promise finds when guaranteed jobs are due.
+func (o *outlook) promise(ctx context.Context) error {
+	if err := o.shadow.follow(ctx, o.s); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(o.jobs, func(p *prospect) bool { return p.Job.Guaranteed }) {
+		return nil
+	}
+	var err error
+	o.ahead, err = o.shadow.look(ctx, o.s.Cluster)
+	return err
+}
+
+// task puts a job the way the search takes it.
+func (o *outlook) task(p *prospect) lookahead.Task {
+	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Due: math.Inf(1), Fixed: p.blind}
+	least := math.Inf(1) // seconds
+	for i := range p.options {
+		way := &p.options[i]
+		idle, run := p.StartCost.Seconds(), runTime(p.JobState, way.rate)
+		t.Ways = append(t.Ways, lookahead.Way{Group: way.group, Counts: way.shape.PerNode(), Devices: way.devices, Idle: idle, Seconds: idle + run})
+		least = min(least, run)
+		if work := run * float64(way.devices); i == 0 || work < t.Work {
+			t.Work = work
+		}
+	}
+	if p.Job.Guaranteed {
+		t.Due, t.Margin, t.Late = o.shadow.due(p.Job.ID, o.ahead), o.margin*least, o.late*t.Weight
+	}
+	if p.Grant == nil {
+		return t
+	}
+	for _, s := range p.Grant.Slots {
+		t.Held = append(t.Held, lookahead.Slot{Node: s.Node, Devices: s.Devices})
+	}
+	rate := guessRate(o.s.Now, p.JobState)
+	if p.now != nil {
+		rate = p.now.rate
+	}
+	t.Ready = max((p.Ready - o.s.Now).Seconds(), 0)
+	t.Left = t.Ready + runTime(p.JobState, rate)
+	return t
+}
+
+// hint puts the plan made last the way the search takes it. If that was now
+// already, it is the one before, so that asking twice gives the same answer.
+func (o *outlook) hint() (h lookahead.Hint) {
+	if o.last.at < o.s.Now {
+		o.before = o.last
+	}
+	task := make(map[spec.JobID]int, len(o.jobs))
+	for i, p := range o.jobs {
+		task[p.Job.ID] = i
+	}
+	for _, l := range o.before.legs {
+		i, ok := task[l.job]
+		if !ok {
+			continue
+		}
+		way := slices.IndexFunc(o.jobs[i].options, func(w option) bool { return w.group == l.group && w.shape.Devices == l.shape })
+		h.Order = append(h.Order, i)
+		h.Ways = append(h.Ways, lookahead.Intent{Way: way, Strict: l.strict})
+	}
+	return h
+}
+
+func (o *outlook) remember(plan *lookahead.Plan) {
+	o.last = itinerary{at: o.s.Now}
+	for _, i := range plan.Order {
+		way := &o.jobs[i].options[plan.Choices[i].Way]
+		o.last.legs = append(o.last.legs, leg{o.jobs[i].Job.ID, way.group, way.shape.Devices, plan.Strict[i]})
+	}
+}
+
+// carryOut grants what the plan begins with. Where the placer finds no room for
+// what the plan has room for, the job waits.
+func (o *outlook) carryOut(plan *lookahead.Plan) {
+	for i, p := range o.jobs {
+		switch c := &plan.Choices[i]; {
+		case c.Keep:
+			o.d.Grants = append(o.d.Grants, p.Grant)
+		case p.Grant != nil:
+			o.free.Give(p.Grant.Slots)
+			o.why(p, "makes way: ends in %.0f s instead of %.0f", c.End, o.problem.Tasks[i].Left)
+		}
+	}
+	for _, i := range plan.Order {
+		p, c := o.jobs[i], &plan.Choices[i]
+		if c.Start > 0 {
+			continue
+		}
+		g := o.belief.placeOption(o.free, p.Job, &p.options[c.Way])
+		if g == nil && p.blind {
+			g = o.belief.placeBlind(o.free, o.s.Cluster, p.Job)
+		}
+		if g == nil || !o.free.Take(g.Slots) {
+			continue
+		}
+		o.d.Grants = append(o.d.Grants, g)
+		if p.Grant == nil {
+			o.why(p, "ends in %.0f s on %s", c.End, g.Shape.Devices)
+		} else {
+			o.why(p, "ends in %.0f s on %s instead of %.0f on %s", c.End, g.Shape.Devices, o.problem.Tasks[i].Left, p.Grant.Shape.Devices)
+		}
+	}
+}
+
+func (o *outlook) why(p *prospect, format string, args ...any) {
+	o.d.Why[p.Job.ID] = fmt.Sprintf(format, args...)
+}
+
+func (o *outlook) warn(text string) {
+	if text != "" && !slices.Contains(o.d.Warnings, text) {
+		o.d.Warnings = append(o.d.Warnings, text)
+	}
+}
