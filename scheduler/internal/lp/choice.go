@@ -43,8 +43,9 @@ type Use struct {
 
 // ChoiceOptions say when to stop. The zero value proves the optimum, or ends after 200,000 nodes.
 type ChoiceOptions struct {
-	Gap      float64 // stop when the bound is within this part of the value
-	MaxNodes int     // nodes of the search at most; zero is 200,000, negative none
+	Gap      float64   // stop when the bound is within this part of it from the value
+	MaxNodes int       // nodes of the search at most; zero is 200,000, negative none
+	Prices   []float64 // of a similar problem, by resource, to begin with; nil begins with none
 }
 
 // Chosen is the best answer found and the bound that holds for all.
@@ -52,7 +53,10 @@ type Chosen struct {
 	Pick  []int   // option by group, -1 for none
 	Value float64 // of the picks
 	Bound float64 // no answer is worth more
-	Nodes int     // of the search
+	// Prices are those that prove the bound of the relaxation, by resource: about what one more of it is worth.
+	Prices []float64
+	Points int // price vectors tried
+	Nodes  int // of the search
 }
 
 // Gap returns how far Value may be below the optimum, as a part of the bound.
@@ -85,14 +89,32 @@ func (c *Choice) Validate() error {
 	return nil
 }
 
+// validatePrices reports what is wrong with prices to begin with.
+func (c *Choice) validatePrices(p []float64) error {
+	if len(p) != len(c.Capacity) {
+		return fmt.Errorf("lp: %w: %d prices for %d resources", ErrInvalid, len(p), len(c.Capacity))
+	}
+	for k, v := range p {
+		if !finite(v) || v < 0 {
+			return fmt.Errorf("lp: %w: the price %g of resource %d", ErrInvalid, v, k)
+		}
+	}
+	return nil
+}
+
 // Solve returns the best answer it finds, always feasible, with a proven bound. When ctx ends it returns what it has
 // then; that is no error. It fails with [ErrInvalid].
 func (c *Choice) Solve(ctx context.Context, o ChoiceOptions) (*Chosen, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if o.Prices != nil {
+		if err := c.validatePrices(o.Prices); err != nil {
+			return nil, err
+		}
+	}
 	s := newChoosing(c)
-	s.relax(ctx)
+	s.relax(ctx, o)
 	if !s.closed(o.Gap) && o.MaxNodes >= 0 {
 		s.search(ctx, cmp.Or(o.MaxNodes, 200_000), o.Gap)
 	}
@@ -213,7 +235,7 @@ const (
 )
 
 // relax finds prices of the least bound, and answers on the way.
-func (s *choosing) relax(ctx context.Context) {
+func (s *choosing) relax(ctx context.Context, o ChoiceOptions) {
 	none := make([]float64, len(s.capacity))
 	for k, n := range s.capacity {
 		if n > 0 {
@@ -222,6 +244,9 @@ func (s *choosing) relax(ctx context.Context) {
 	}
 	s.mix = newMixture(0, none)
 	s.try(make([]float64, len(s.capacity)))
+	if o.Prices != nil {
+		s.around(o.Prices)
+	}
 	for range choicePoints {
 		if ctx.Err() != nil || !s.mix.solve() {
 			return
@@ -229,6 +254,9 @@ func (s *choosing) relax(ctx context.Context) {
 		lower := s.mix.price[len(s.capacity)]
 		if s.bound-lower <= choiceGap*math.Abs(s.bound) {
 			break
+		}
+		if s.closed(o.Gap) {
+			return
 		}
 		next, full := make([]float64, len(s.capacity)), make([]float64, len(s.capacity))
 		for k, n := range s.capacity {
@@ -244,6 +272,19 @@ func (s *choosing) relax(ctx context.Context) {
 		}
 	}
 	s.repair(s.prices)
+}
+
+// around tries prices and, for each resource, a little more and a little less of it, so that the mixture knows what
+// lies on all sides of them.
+func (s *choosing) around(p []float64) {
+	s.try(slices.Clone(p))
+	for k := range p {
+		for _, f := range []float64{0.9, 1.1} {
+			q := slices.Clone(p)
+			q[k] *= f
+			s.try(q)
+		}
+	}
 }
 
 // try takes what each group likes best at prices p as a point of the mixture, and the bound they prove.
@@ -411,7 +452,7 @@ func (s *choosing) closed(gap float64) bool {
 }
 
 func (s *choosing) chosen() *Chosen {
-	c := &Chosen{Pick: make([]int, s.groups), Value: s.bestValue, Bound: math.Max(s.bound, s.bestValue), Nodes: s.nodes}
+	c := &Chosen{Pick: make([]int, s.groups), Value: s.bestValue, Bound: math.Max(s.bound, s.bestValue), Prices: s.prices, Points: s.mixSize(), Nodes: s.nodes}
 	for g, i := range s.best {
 		c.Pick[g] = -1
 		if i >= 0 {

@@ -147,6 +147,35 @@ func (c *Choice) relaxation() *Problem {
 	return p
 }
 
+// Prices to begin with save points and change no bound.
+func TestChoiceWarmStart(t *testing.T) {
+	before, err := jobs(1, 300, 4, 20).Solve(context.Background(), ChoiceOptions{MaxNodes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := jobs(1, 300, 4, 20)
+	after.Groups = after.Groups[5:] // some jobs have ended
+	cold, err := after.Solve(context.Background(), ChoiceOptions{MaxNodes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm, err := after.Solve(context.Background(), ChoiceOptions{MaxNodes: -1, Prices: before.Prices})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkChosen(t, "warm", after, warm)
+	near(t, "the bound", warm.Bound, cold.Bound)
+	if warm.Points >= cold.Points {
+		t.Errorf("%d points from prices, %d without", warm.Points, cold.Points)
+	}
+	t.Logf("%d points from prices, %d without", warm.Points, cold.Points)
+	for _, p := range [][]float64{{1}, {1, 1, 1, -1}, {1, 1, 1, math.NaN()}} {
+		if _, err := after.Solve(context.Background(), ChoiceOptions{Prices: p}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("error %v for prices %v, want ErrInvalid", err, p)
+		}
+	}
+}
+
 func TestChoiceRejects(t *testing.T) {
 	for name, c := range map[string]*Choice{
 		"capacity": {Capacity: []float64{-1}},
@@ -184,14 +213,25 @@ func jobs(seed uint64, jobs, types, plans int) *Choice {
 }
 
 func BenchmarkChoice(b *testing.B) {
-	for _, nodes := range []int{-1, 200_000} {
-		b.Run(fmt.Sprintf("jobs=1000/types=4/plans=20/nodes=%d", nodes), func(b *testing.B) {
-			c := jobs(1, 1000, 4, 20)
+	c := jobs(1, 1000, 4, 20)
+	before, err := jobs(1, 990, 4, 20).Solve(context.Background(), ChoiceOptions{MaxNodes: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, run := range []struct {
+		name string
+		o    ChoiceOptions
+	}{
+		{"nodes=0", ChoiceOptions{MaxNodes: -1}},
+		{"nodes=200000", ChoiceOptions{}},
+		{"nodes=0/aim=0.001", ChoiceOptions{MaxNodes: -1, Gap: 1e-3}},
+		{"nodes=0/aim=0.001/from=before", ChoiceOptions{MaxNodes: -1, Gap: 1e-3, Prices: before.Prices}},
+	} {
+		b.Run("jobs=1000/types=4/plans=20/"+run.name, func(b *testing.B) {
 			done := reportCPU(b)
 			var got *Chosen
 			for b.Loop() {
-				var err error
-				if got, err = c.Solve(context.Background(), ChoiceOptions{MaxNodes: nodes}); err != nil {
+				if got, err = c.Solve(context.Background(), run.o); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -71,7 +71,7 @@ func checkShares(t *testing.T, seed uint64, p *MaxMin, s *Shares) {
 
 func TestMaxMinAgreesWithGeneral(t *testing.T) {
 	solved := 0
-	for seed := range uint64(1000) {
+	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		p := randomMaxMin(r, seed%2 == 0, 2)
 		want, wantErr := p.general().Solve(context.Background(), Options{})
@@ -89,8 +89,8 @@ func TestMaxMinAgreesWithGeneral(t *testing.T) {
 		}
 		checkShares(t, seed, p, got)
 	}
-	if solved < 700 {
-		t.Errorf("only %d of 1000 had an answer to compare", solved)
+	if solved < 350 {
+		t.Errorf("only %d of 500 had an answer to compare", solved)
 	}
 }
 

@@ -147,6 +147,10 @@ func TestSolveAgreesWithCLP(t *testing.T) {
 		"max-min 1024x8": maxMin(1024, 8),
 		"transport 60":   transport(1, 60),
 		"sparse 2000":    sparseProblem(1, 2000, 1000),
+		"equations":      denseProblem(1, 120, 60, true),
+		"few equations":  denseProblem(2, 300, 20, true),
+		"dense":          denseProblem(3, 200, 150, false),
+		"dense and tall": denseProblem(4, 60, 200, false),
 	}
 	for seed := range uint64(20) {
 		problems[fmt.Sprint("sparse ", seed)] = sparseProblem(seed, 300, 150)

@@ -11,7 +11,7 @@ import (
 // Among the optima of a problem, or the points within a hair of them, the best by other costs: what is feasible is a
 // sliver, which interior points hardly fit in. That may be beyond the solver, and then it says so, but rarely.
 func TestSlivers(t *testing.T) {
-	const each = 300
+	const each = 150
 	for _, width := range []float64{0, 1e-9, 1e-8, 1e-7, 1e-6} {
 		missed := 0
 		for seed := range uint64(each) {
