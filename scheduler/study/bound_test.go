@@ -116,7 +116,7 @@ func unbeaten(t *rapid.T, what string, c sim.Config, choices Choices) {
 }
 
 // TestNoScheduleBeatsTheBounds: of any policy, on random clusters, workloads,
-// speeds and noise, whether jobs may run in several sizes or as asked alone.
+// speeds, noise and troubles of machines, whether jobs may run in several sizes or as asked alone.
 func TestNoScheduleBeatsTheBounds(t *testing.T) {
 	for _, info := range append(policy.All(), policy.Info{Name: "restless"}) {
 		make := func(d policy.Deps, w *schedulertest.World) scheduler.Policy {
@@ -134,6 +134,9 @@ func TestNoScheduleBeatsTheBounds(t *testing.T) {
 				c := schedulertest.DrawCase(t)
 				sc := Scenario{Seed: rapid.Uint64().Draw(t, "seed"), Noise: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "noise")}
 				config := sim.Config{Cluster: c.Cluster, Jobs: c.Jobs, PolicyName: info.Name, Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost })}
+				if rapid.Bool().Draw(t, "trouble") {
+					trouble(&config, c.StartCost, sc.Seed)
+				}
 				config.Policy = make(policy.Deps{Oracle: c.World.Oracle(0.2, 7)}, c.World)
 				config.Truth = sc.Truth(c.World.Truth(c.Cluster))
 				unbeaten(t, "table", config, Listed(c.Cluster, c.World.Configs()))
@@ -150,6 +153,15 @@ func TestNoScheduleBeatsTheBounds(t *testing.T) {
 	}
 }
 
+// trouble lets nodes differ in speed, be slow at times, and one fail, and lets
+// checkpoints and starts after the first cost more.
+func trouble(c *sim.Config, first time.Duration, seed uint64) {
+	c.Costs = &sim.CostTable{Others: &sim.ModelCosts{Launch: first, Checkpoint: 5 * time.Second, Restore: 10 * time.Second}}
+	c.CheckpointEvery = 5 * time.Minute
+	c.Speeds = sim.Variation{Sigma: 0.3, Every: 30 * time.Minute, Last: 10 * time.Minute, Slow: 0.5, Seed: seed}
+	c.Failures = sim.OutageTable{0: {{Down: 20 * time.Minute, Up: 50 * time.Minute}}}
+}
+
 // restless gives its devices to the jobs in an order that turns: jobs are
 // stopped, moved and resumed all the time. Who is first has a turn to itself,
 // so that all end.
@@ -161,7 +173,7 @@ const turn = 20 * time.Minute
 
 func (p restless) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{Wake: s.Now.Truncate(turn) + turn}
-	free := scheduler.NewInventory(s.Cluster)
+	free := s.Idle()
 	jobs := s.Jobs()
 	for i := range jobs {
 		j := jobs[(i+int(s.Now/turn))%len(jobs)]
