@@ -6,4 +6,9 @@
 // into what policies compare: for every kind of job and group of nodes, the
 // ways to run it and how fast each is believed to be. To add a queue order,
 // write a comparison and register Ordered with it.
+//
+// Policies that share types of devices by fractions of time are an Objective
+// each (shares.go; gavel_las.go is one), which Rounds turns into leases: books.go
+// keeps who is owed what, leases.go gives devices away, menus.go says what jobs
+// may have, and rounds_gavel.go does it as the published simulator.
 package policy

@@ -170,7 +170,11 @@ func TestMaxMin(t *testing.T) {
 		}
 		best := least["gavel-las"]
 		for name, v := range least {
-			if math.Abs(v-best) > apart*max(1, best) {
+			tolerance := apart
+			if name == "gavel-las:total" { // gives that much up for the total, see tieBreak
+				tolerance = tieBreak
+			}
+			if math.Abs(v-best) > tolerance*max(1, best) {
 				t.Fatalf("%s: the least level is %g, by prices %g", name, v, best)
 			}
 		}
