@@ -103,7 +103,7 @@ func BenchmarkSolve(b *testing.B) {
 }
 
 func BenchmarkMaxMin(b *testing.B) {
-	for _, size := range []struct{ jobs, types int }{{2048, 3}, {16384, 3}, {4096, 8}} {
+	for _, size := range []struct{ jobs, types int }{{128, 3}, {2048, 3}, {16384, 3}, {4096, 8}} {
 		b.Run(fmt.Sprintf("jobs=%d/types=%d", size.jobs, size.types), func(b *testing.B) {
 			c := invented(1, size.jobs, size.types).scaled()
 			points := 0

@@ -106,7 +106,7 @@ func (p *MaxMin) Solve(ctx context.Context) (*Shares, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	c, err := p.solve(ctx, nil, math.Inf(1))
+	c, err := p.solve(ctx, math.Inf(1))
 	if err != nil {
 		return nil, err
 	}
@@ -117,12 +117,11 @@ func (p *MaxMin) Solve(ctx context.Context) (*Shares, error) {
 	return s, nil
 }
 
-// solve looks for the optimum, or only for a level of at least enough. From are shares, by job and type, that keep the
-// constraints at some level, nil if none are known.
-func (p *MaxMin) solve(ctx context.Context, from []float64, enough float64) (*pricing, error) {
+// solve looks for the optimum, or only for a level of at least enough.
+func (p *MaxMin) solve(ctx context.Context, enough float64) (*pricing, error) {
 	c := newPricing(p)
 	c.enough = enough
-	if err := c.start(ctx, from); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
 	return c, c.improve(ctx)
@@ -132,12 +131,16 @@ func (p *MaxMin) solve(ctx context.Context, from []float64, enough float64) (*pr
 type pricing struct {
 	jobs, types int
 	rates       []float64 // by job and type
-	byRate      []int32   // types of each job, slowest first
+	byRate      []int32   // types of each job in heads, slowest first
 	sizes       []float64
 	base, slope []float64
 	capacity    []float64
 	enough      float64 // level at which to stop
-	low, high   float64 // t is between: below low nothing that grows asks for anything, at high some job is at its best
+	// Jobs that are alike in everything are priced once.
+	like      []int32   // by job, the first job that is like it
+	heads     []int     // the first jobs of their kinds
+	alike     []float64 // by job in heads, how many are like it, itself among them
+	low, high float64   // t is between: below low nothing that grows asks for anything, at high some job is at its best
 
 	// Hulls at prices at: corners of job m are at m*(types+1), the origin first.
 	at      []float64
@@ -165,44 +168,75 @@ func newPricing(p *MaxMin) *pricing {
 	jobs, types := len(p.Rates), len(p.Capacity)
 	c := &pricing{
 		jobs: jobs, types: types, sizes: p.Sizes, capacity: p.Capacity, low: math.Inf(1), high: math.Inf(1),
-		rates: make([]float64, 0, jobs*types), byRate: make([]int32, 0, jobs*types),
+		rates: make([]float64, 0, jobs*types), byRate: make([]int32, jobs*types),
 		base: make([]float64, jobs), slope: make([]float64, jobs),
 		corners: make([]int32, jobs), rate: make([]float64, jobs*(types+1)), cost: make([]float64, jobs*(types+1)), on: make([]int32, jobs*(types+1)),
 		lower: math.Inf(-1), best: -1,
 	}
 	for m, rates := range p.Rates {
 		c.rates = append(c.rates, rates...)
-		from := len(c.byRate)
-		for k := range types {
-			c.byRate = append(c.byRate, int32(k))
-		}
-		slices.SortFunc(c.byRate[from:], func(a, b int32) int { return cmp.Or(cmp.Compare(rates[a], rates[b]), cmp.Compare(a, b)) })
 		c.base[m], c.slope[m] = p.base(m), p.slope(m)
+	}
+	c.sortKinds()
+	for _, m := range c.heads {
+		rates := p.Rates[m]
+		order := c.byRate[m*types : (m+1)*types]
+		for k := range order {
+			order[k] = int32(k)
+		}
+		slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(rates[a], rates[b]), cmp.Compare(a, b)) })
 		if c.slope[m] > 0 {
 			c.low = math.Min(c.low, -c.base[m]/c.slope[m])
-			c.high = math.Min(c.high, (c.most(m)-c.base[m])/c.slope[m])
+			c.high = math.Min(c.high, (p.most(m)-c.base[m])/c.slope[m])
 		}
 	}
 	c.high = math.Max(c.low, c.high)
 	return c
 }
 
-// most returns the rate of job m where it is fastest, of the types that have devices.
-func (c *pricing) most(m int) float64 {
-	for i := c.types - 1; i >= 0; i-- {
-		if k := c.byRate[m*c.types+i]; c.capacity[k] > 0 {
-			return c.rates[m*c.types+int(k)]
+// sortKinds finds the jobs that are alike.
+func (c *pricing) sortKinds() {
+	c.like, c.alike = make([]int32, c.jobs), make([]float64, c.jobs)
+	first := make(map[uint64]int, c.jobs)
+	for m := range c.jobs {
+		key := c.hash(m)
+		head, known := first[key]
+		if !known || !c.same(head, m) {
+			if !known {
+				first[key] = m
+			}
+			head = m
+			c.heads = append(c.heads, m)
 		}
+		c.like[m] = int32(head)
+		c.alike[head]++
 	}
-	return 0
+}
+
+// hash returns a number that is the same for jobs that are alike.
+func (c *pricing) hash(m int) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a, by words
+	mix := func(v float64) { h = (h ^ math.Float64bits(v)) * 1099511628211 }
+	for _, r := range c.rates[m*c.types : (m+1)*c.types] {
+		mix(r)
+		h ^= h >> 29
+	}
+	mix(c.sizes[m])
+	mix(c.base[m])
+	mix(c.slope[m])
+	return h
+}
+
+// same reports whether jobs m and n are alike.
+func (c *pricing) same(m, n int) bool {
+	return c.sizes[m] == c.sizes[n] && c.base[m] == c.base[n] && c.slope[m] == c.slope[n] &&
+		slices.Equal(c.rates[m*c.types:(m+1)*c.types], c.rates[n*c.types:(n+1)*c.types])
 }
 
 // start makes the first points: one that is feasible, one at prices that are worth the same in every type, and one
 // for each type with all value in it.
-func (c *pricing) start(ctx context.Context, from []float64) error {
-	if from != nil {
-		c.points = append(c.points, pricePoint{t: c.level(from), use: c.used(from), given: from})
-	} else if err := c.feasible(ctx); err != nil {
+func (c *pricing) start(ctx context.Context) error {
+	if err := c.feasible(ctx); err != nil {
 		return err
 	}
 	var some []int
@@ -239,7 +273,7 @@ func (c *pricing) feasible(ctx context.Context) error {
 		}
 	}
 	if len(who) > 0 {
-		a, err := asked.solve(ctx, nil, 1)
+		a, err := asked.solve(ctx, 1)
 		if err != nil {
 			return err
 		}
@@ -281,7 +315,7 @@ func (c *pricing) try(p []float64) {
 // hulls finds the cheapest way to every rate of every job.
 func (c *pricing) hulls(p []float64) {
 	c.at = p
-	for m := range c.jobs {
+	for _, m := range c.heads {
 		at := m * (c.types + 1)
 		rate, cost, on := c.rate[at:at+c.types+1], c.cost[at:at+c.types+1], c.on[at:at+c.types+1]
 		rate[0], cost[0], on[0] = 0, 0, -1
@@ -320,15 +354,16 @@ func (c *pricing) edge(m int, g float64) int {
 
 // spent returns Σ_m C_m at level t, and its slope there.
 func (c *pricing) spent(t float64) (cost, slope float64) {
-	for m, b := range c.slope {
+	for _, m := range c.heads {
+		b := c.slope[m]
 		g := c.base[m] + b*t
 		if g <= 0 || c.corners[m] < 2 {
 			continue
 		}
 		i := c.edge(m, g)
 		s := (c.cost[i] - c.cost[i-1]) / (c.rate[i] - c.rate[i-1])
-		cost += c.cost[i-1] + s*(g-c.rate[i-1])
-		slope += s * b
+		cost += c.alike[m] * (c.cost[i-1] + s*(g-c.rate[i-1]))
+		slope += c.alike[m] * s * b
 	}
 	return cost, slope
 }
@@ -363,19 +398,20 @@ func (c *pricing) root() float64 {
 	return t
 }
 
-// usage returns the devices of each type that are in use at level t, and gives x, if there is one, every share.
+// usage returns the devices of each type that are in use at level t, and gives x, if there is one, every share
+// of a job in heads.
 func (c *pricing) usage(t float64, x func(m int, k int32, share float64)) []float64 {
 	use := make([]float64, c.types)
 	put := func(m, i int, share float64) {
 		if k := c.on[i]; k >= 0 && share > 0 {
-			use[k] += c.sizes[m] * share
+			use[k] += c.alike[m] * c.sizes[m] * share
 			if x != nil {
 				x(m, k, share)
 			}
 		}
 	}
-	for m, b := range c.slope {
-		g := c.base[m] + b*t
+	for _, m := range c.heads {
+		g := c.base[m] + c.slope[m]*t
 		if g <= 0 || c.corners[m] < 2 {
 			continue
 		}
@@ -507,6 +543,7 @@ func (c *pricing) shares() *Shares {
 		c.hulls(p.prices)
 		c.usage(p.t, func(m int, k int32, share float64) { x[m*c.types+int(k)] += w * share })
 	}
+	c.copyAlike(x)
 	s := &Shares{X: make([][]float64, c.jobs), Points: len(c.points)}
 	c.fit(x)
 	for m := range s.X {
@@ -526,6 +563,15 @@ func (c *pricing) shares() *Shares {
 		}
 	}
 	return s
+}
+
+// copyAlike gives jobs what those like them in heads have.
+func (c *pricing) copyAlike(x []float64) {
+	for m, head := range c.like {
+		if int(head) != m {
+			copy(x[m*c.types:(m+1)*c.types], x[int(head)*c.types:(int(head)+1)*c.types])
+		}
+	}
 }
 
 // fit scales x down, by rounding, where it takes more time or devices than there are.

@@ -94,7 +94,7 @@ func (w *filling) rise(ctx context.Context) error {
 // prices mix badly, so that from then on the linear programme is solved as such.
 func (w *filling) highest(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
 	if w.rounds == 0 {
-		c, err = w.now.solve(ctx, nil, math.Inf(1))
+		c, err = w.now.solve(ctx, math.Inf(1))
 		if err != nil {
 			return nil, 0, nil, err
 		}
@@ -192,7 +192,7 @@ func (w *filling) feasible(ctx context.Context, t float64) (x []float64, ok bool
 	if len(who) == 0 {
 		return make([]float64, len(w.growing)*types), true, nil
 	}
-	c, err := ask.solve(ctx, nil, 1)
+	c, err := ask.solve(ctx, 1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -244,6 +244,7 @@ func (w *filling) keepOn(m int, types []bool) {
 // tight returns the types on which the rate g is cheapest for job m at the prices of the last hulls, alone or together
 // with others: those on the line that carries the hull there. No optimum uses another.
 func (c *pricing) tight(m int, g float64) []bool {
+	m = int(c.like[m])
 	on := make([]bool, c.types)
 	if c.corners[m] < 2 {
 		return on
@@ -340,8 +341,9 @@ func (c *pricing) marginal(p []float64, t float64) []float64 {
 	c.hulls(p)
 	cost := make([]float64, c.jobs)
 	for m, b := range c.slope {
-		at := m * (c.types + 1)
-		last := at + int(c.corners[m]) - 1
+		head := int(c.like[m])
+		at := head * (c.types + 1)
+		last := at + int(c.corners[head]) - 1
 		g := c.base[m] + b*t
 		i := at
 		for i < last && c.rate[i+1] <= g+1e-9*math.Abs(g) {
