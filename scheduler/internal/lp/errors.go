@@ -9,11 +9,11 @@ import (
 var (
 	// ErrInvalid is a problem that means nothing: a coefficient that is not a number, a variable that is not there.
 	ErrInvalid = errors.New("not a linear programme")
-	// ErrInfeasible is a problem no point satisfies; the error is an [*InfeasibleError].
+	// ErrInfeasible is a problem no point satisfies; that of a Problem is an [*InfeasibleError].
 	ErrInfeasible = errors.New("infeasible")
-	// ErrUnbounded is a feasible problem whose objective improves for ever; the error is an [*UnboundedError].
+	// ErrUnbounded is a feasible problem whose objective improves for ever, an [*UnboundedError].
 	ErrUnbounded = errors.New("unbounded")
-	// ErrNumerical is a problem that could not be solved to the tolerance; the error is a [*NumericalError].
+	// ErrNumerical is a problem that could not be solved to the tolerance; that of a Problem is a [*NumericalError].
 	ErrNumerical = errors.New("not solved to the tolerance")
 )
 
