@@ -77,17 +77,21 @@ func (p *program) solve(ctx context.Context) (*lp.Solution, error) {
 }
 
 // optimum solves to the solver's tolerance, and where that is out of reach, as
-// with a job whose throughput can take one value only, to a coarser one.
+// with a job whose throughput can take one value only, to coarser ones.
 func (p *program) optimum(ctx context.Context) (*lp.Solution, error) {
 	sol, err := p.Solve(ctx, lp.Options{})
-	if errors.Is(err, lp.ErrNumerical) {
-		return p.Solve(ctx, lp.Options{Tolerance: coarse})
+	for tolerance := coarse; errors.Is(err, lp.ErrNumerical) && tolerance <= coarsest; tolerance *= 10 {
+		sol, err = p.Solve(ctx, lp.Options{Tolerance: tolerance})
 	}
 	return sol, err
 }
 
-// coarse is a part in a million of the time: a second of a fortnight.
-const coarse = 1e-6
+// coarse is a part in a million of the time: a second of a fortnight. The coarsest
+// that will do is less than the rounds leave of any fraction.
+const (
+	coarse   = 1e-6
+	coarsest = 1e-3
+)
 
 // prefer lets the sum of levels decide among optima of an objective of one
 // variable at cost 1, unless any will do. The mean level counts tieBreak: so

@@ -219,7 +219,9 @@ func checkPareto(t *rapid.T, s *Shares, sum float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if more := sol.Objective - sum; more > 1e-3*(1+sum) {
+	// Residuals are in parts of the fastest type of a row, which may be a hundred
+	// times as fast as the one in use.
+	if more := sol.Objective - sum; more > 1e-2*(1+sum) {
 		t.Fatalf("levels could sum to %g with nobody worse off, they sum to %g", sol.Objective, sum)
 	}
 }
