@@ -12,7 +12,7 @@ import (
 )
 
 // pageBars is how many bars a page draws at most, over all its runs.
-const pageBars = 60000
+const pageBars = 40000
 
 // ganttChart is the Gantt chart of a run as a page draws it: bars of single
 // devices, or rows of nodes by how much of them is held.

@@ -178,3 +178,26 @@ func TestGanttIsBounded(t *testing.T) {
 		t.Errorf("the page has %d bytes", b.Len())
 	}
 }
+
+// TestHTMLOfMostBars: a page of as many bars as it draws, of jobs with long names,
+// stays below 5 MB.
+func TestHTMLOfMostBars(t *testing.T) {
+	in := HTMLInput{}
+	for range pageBars / ganttBars {
+		g := NewGantt(spec.Cluster{Groups: []spec.NodeGroup{{Count: 64, Devices: 8}}})
+		for i := range ganttBars {
+			g.bars = append(g.bars, bar{
+				job: spec.JobID(fmt.Sprintf("%064d", i)), lane: 500 + i%12, n: 10, from: time.Duration(i) * time.Hour, to: time.Duration(i+900) * time.Hour,
+			})
+		}
+		g.End((ganttBars + 900) * time.Hour)
+		in.Results, in.Gantts = append(in.Results, many(100)), append(in.Gantts, g)
+	}
+	var b bytes.Buffer
+	if err := WriteHTML(&b, in); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(b.Bytes(), []byte(`"bars":[`)); n != len(in.Gantts) || b.Len() > 5e6 {
+		t.Errorf("%d charts with bars in %d bytes", n, b.Len())
+	}
+}
