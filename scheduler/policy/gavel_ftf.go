@@ -44,24 +44,52 @@ type finish struct {
 
 // fractions makes the greatest rho as small as it can be, by Dinkelbach's
 // method: with the greatest rho there is so far, every job needs some
-// throughput; the programme gives all as many times that as can be, and the
-// greatest rho that comes of it is the next. It falls until nothing is gained.
+// throughput; all are given as many times that as can be, and the greatest rho
+// that comes of it is the next. It falls until nothing is gained. Then a programme
+// gives away what is left.
 func (f *finishTimes) fractions(ctx context.Context, s *Shares) error {
 	jobs := f.update(s)
 	for i := range s.Jobs {
 		copy(s.Jobs[i].X, s.Isolated(&s.Jobs[i]))
 	}
 	rho := s.greatestRho(jobs)
+	if rho == 0 {
+		return nil // nobody has anything left to do
+	}
 	for range 50 {
-		if rho == 0 {
-			return nil // nobody has anything left to do
+		if s.plans { // a group may be there several times, for which there are no prices
+			break
 		}
+		if err := s.byPrices(ctx, func(i int) float64 { return s.need(i, jobs[i], rho) }); err != nil {
+			return err
+		}
+		next := s.greatestRho(jobs)
+		if !(next < rho*(1-1e-6)) {
+			break
+		}
+		rho = next
+	}
+	return s.finishBy(ctx, jobs, rho)
+}
+
+// need returns one over the throughput with which job i would be at rho, 0 if
+// nothing is left of it.
+func (s *Shares) need(i int, j finish, rho float64) float64 {
+	if j.left <= 0 {
+		return 0
+	}
+	return 1 / max(j.left/(rho*j.alone-j.since), leastNeed*s.Jobs[i].fastest())
+}
+
+// finishBy goes on from rho with programmes that give everything away, until the
+// greatest rho falls no more.
+func (s *Shares) finishBy(ctx context.Context, jobs []finish, rho float64) error {
+	for range 50 {
 		p := s.program()
 		times := p.Var("times what is needed", -lp.Inf, lp.Inf, 1)
 		for i, j := range jobs {
-			if j.left > 0 {
-				need := max(j.left/(rho*j.alone-j.since), leastNeed*s.Jobs[i].fastest())
-				p.AtLeast("", 0, append(p.throughput(i, 1/need), lp.Term{Var: times, Coef: -1})...)
+			if f := s.need(i, j, rho); f > 0 {
+				p.AtLeast("", 0, append(p.throughput(i, f), lp.Term{Var: times, Coef: -1})...)
 			}
 		}
 		p.prefer()
@@ -69,7 +97,7 @@ func (f *finishTimes) fractions(ctx context.Context, s *Shares) error {
 			return err
 		}
 		next := s.greatestRho(jobs)
-		if !(next < rho*(1-1e-6)) {
+		if !(next < rho*(1-1e-5)) {
 			return nil
 		}
 		rho = next

@@ -50,34 +50,40 @@ func (s *Shares) maxMinProgram(ctx context.Context) error {
 // maxMinPrices makes the least level as great as it can be and gives nobody more,
 // by one price for each type of devices.
 func (s *Shares) maxMinPrices(ctx context.Context) error {
+	return s.byPrices(ctx, func(i int) float64 { return s.level(&s.Jobs[i]) })
+}
+
+// byPrices makes the least throughput as great as it can be, each times a factor;
+// jobs with factor 0 get nothing. No group is twice among the ways of a job.
+func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error {
 	types := len(s.Devices)
-	levels := make([]float64, len(s.Jobs)*types)
+	rates := make([]float64, len(s.Jobs)*types)
 	p := lp.MaxMin{Capacity: s.Devices, Rates: make([][]float64, 0, len(s.Jobs)), Sizes: make([]float64, 0, len(s.Jobs))}
+	var who []int
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
+		clear(j.X)
 		if len(j.Ways) == 0 {
 			continue
 		}
-		row := levels[i*types : (i+1)*types : (i+1)*types]
-		level := s.level(j)
-		for _, w := range j.Ways {
-			row[w.Group] = level * w.Rate
+		f := factor(i)
+		if f == 0 {
+			continue
 		}
-		p.Rates, p.Sizes = append(p.Rates, row), append(p.Sizes, j.Devices())
+		row := rates[i*types : (i+1)*types : (i+1)*types]
+		for _, w := range j.Ways {
+			row[w.Group] = f * w.Rate
+		}
+		p.Rates, p.Sizes, who = append(p.Rates, row), append(p.Sizes, j.Devices()), append(who, i)
 	}
 	sol, err := p.Solve(ctx)
 	if err != nil {
 		return err
 	}
-	next := 0
-	for i := range s.Jobs {
-		if len(s.Jobs[i].Ways) == 0 {
-			continue
-		}
+	for at, i := range who {
 		for k, w := range s.Jobs[i].Ways {
-			s.Jobs[i].X[k] = min(max(sol.X[next][w.Group], 0), 1)
+			s.Jobs[i].X[k] = min(max(sol.X[at][w.Group], 0), 1)
 		}
-		next++
 	}
 	return nil
 }
