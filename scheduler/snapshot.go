@@ -65,9 +65,9 @@ func (s *Snapshot) Current(j *JobState) *JobState {
 	return j
 }
 
-// Free returns the devices no job holds, of the nodes that are up. A policy may take from them and give
-// back to them what jobs hold while it decides, which changes nothing outside;
-// asking again undoes it.
+// Free returns the devices no job holds, of the nodes that are up. A policy may
+// take from them and give back to them what jobs hold while it decides, which
+// changes nothing outside; asking again undoes it.
 func (s *Snapshot) Free() *Inventory {
 	if s.ledger == nil {
 		return NewInventory(s.Cluster)
@@ -76,9 +76,9 @@ func (s *Snapshot) Free() *Inventory {
 	return s.ledger.free
 }
 
-// Idle returns a new inventory of the nodes that are up, as if nobody held anything:
-// for those that give everything away anew. It costs as much as the cluster is
-// large.
+// Idle returns a new inventory of the nodes that are up, as if nobody held
+// anything: for those that give everything away anew. It costs as much as the
+// cluster is large.
 func (s *Snapshot) Idle() *Inventory {
 	inv := NewInventory(s.Cluster)
 	for _, node := range s.Down {
