@@ -24,7 +24,8 @@ import (
 //
 // [MaxMin.Solve] finds that minimum by column generation (Dantzig and Wolfe, Decomposition principle for linear
 // programs, Operations Research 8(1), 1960): every price vector tried yields a point, the best mixture of points so
-// far is a feasible answer and its duals are the next prices. It ends when answer and bound meet.
+// far is a feasible answer and its duals are the next prices. It ends when answer and bound meet. Jobs
+// that are alike are priced once. With more than about twelve types the general solver is as fast.
 type MaxMin struct {
 	Rates    [][]float64 // r, by job and type, >= 0: what all of its time there would be worth
 	Sizes    []float64   // s, by job, > 0: devices it holds while it runs

@@ -91,20 +91,24 @@ func (w *filling) rise(ctx context.Context) error {
 
 // highest returns the highest level all jobs that grow can have together, and the prices that prove it; x becomes
 // shares that give it. Once jobs have stopped there is little room left around their rates, in which points from
-// prices mix badly, so that from then on the linear programme is solved as such.
+// prices mix badly and which prices are zero is hard to tell, so that from then on the linear programme is solved as
+// such: it ends in the middle of the optimal prices.
 func (w *filling) highest(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
-	if w.rounds == 0 {
-		c, err = w.now.solve(ctx, math.Inf(1))
-		if err != nil {
-			return nil, 0, nil, err
-		}
-		s := c.shares()
-		w.x = flat(s.X, c.types)
-		return c, s.Level, c.dualPrices(), nil
+	if w.rounds > 0 {
+		return w.highestOfGeneral(ctx)
 	}
+	if c, err = w.now.solve(ctx, math.Inf(1)); err != nil {
+		return nil, 0, nil, err
+	}
+	s := c.shares()
+	w.x = flat(s.X, c.types)
+	return c, s.Level, c.dualPrices(), nil
+}
+
+// highestOfGeneral is highest by the linear programme.
+func (w *filling) highestOfGeneral(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
 	c = newPricing(w.now)
-	q := w.now.general()
-	s, err := q.Solve(ctx, Options{})
+	s, err := w.now.general().Solve(ctx, Options{})
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-filling", err, w.rounds+1)
 	}
@@ -241,6 +245,9 @@ func (w *filling) keepOn(m int, types []bool) {
 	w.now.Rates[m] = rates
 }
 
+// tieMargin is how far above a line, relative to the end of it, a point counts as on it.
+const tieMargin = 1e-6
+
 // tight returns the types on which the rate g is cheapest for job m at the prices of the last hulls, alone or together
 // with others: those on the line that carries the hull there. No optimum uses another.
 func (c *pricing) tight(m int, g float64) []bool {
@@ -255,7 +262,7 @@ func (c *pricing) tight(m int, g float64) []bool {
 		r := c.rates[m*c.types+k]
 		line := c.cost[i-1] + slope*(r-c.rate[i-1])
 		price := c.sizes[m] * c.at[k]
-		on[k] = r > 0 && price <= line+1e-7*(price+math.Abs(line))+1e-12
+		on[k] = r > 0 && price <= line+tieMargin*c.cost[i]
 	}
 	return on
 }
@@ -320,12 +327,25 @@ func (c *pricing) dualPrices() []float64 {
 	return best.prices
 }
 
-// clean returns prices p without those that are zero but for rounding.
+// clean returns prices p without those that are zero but for rounding, next to the highest of a type on which jobs
+// can grow: the others may have nearly all of the value once they are spent on jobs that stopped.
 func (c *pricing) clean(p []float64) []float64 {
 	p = slices.Clone(p)
+	open := make([]bool, c.types)
+	for _, m := range c.heads {
+		for k, r := range c.rates[m*c.types : (m+1)*c.types] {
+			open[k] = open[k] || r > 0 && c.slope[m] > 0
+		}
+	}
+	highest := 0.0
+	for k, n := range c.capacity {
+		if open[k] {
+			highest = math.Max(highest, p[k]*n)
+		}
+	}
 	worth := 0.0
 	for k, n := range c.capacity {
-		if p[k]*n < 1e-6 {
+		if p[k]*n < 1e-6*highest {
 			p[k] = 0
 		}
 		worth += p[k] * n
