@@ -501,3 +501,30 @@ func TestFormatTable(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// shortDisk takes so many bytes.
+type shortDisk struct{ left int }
+
+var errFull = errors.New("disk full")
+
+func (d *shortDisk) Write(b []byte) (int, error) {
+	if len(b) > d.left {
+		return 0, errFull
+	}
+	d.left -= len(b)
+	return len(b), nil
+}
+
+// TestFullDisk: wherever the disk is full, its error comes back.
+func TestFullDisk(t *testing.T) {
+	m := spec.Measurement{Config: spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"}}, StepSec: []float64{1}, Source: "here", Outcome: spec.OK}
+	var whole bytes.Buffer
+	if _, err := WriteParquet(&whole, seqOf([]spec.Measurement{m})); err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []int{0, 3, 4, 100, whole.Len() / 2, whole.Len() - 1} {
+		if _, err := WriteParquet(&shortDisk{room}, seqOf([]spec.Measurement{m})); !errors.Is(err, errFull) {
+			t.Errorf("room for %d of %d bytes: %v", room, whole.Len(), err)
+		}
+	}
+}
