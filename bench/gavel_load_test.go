@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -81,3 +82,33 @@ func TestGavelWindow(t *testing.T) {
 		t.Errorf("%d jobs of the window finish, want 1000", s.Finished)
 	}
 }
+
+// How much earlier jobs are done when it is known how fast they are on every type,
+// over load: jobs 1000 to 1499 of generated ones of one device, three seeds, in the
+// published semantics, in which nothing else knows speeds.
+func TestGavelAwareness(t *testing.T) {
+	if os.Getenv("PACER_SOAK") == "" {
+		t.Skip("takes minutes; set PACER_SOAK=1")
+	}
+	_, cluster, table := gavelRun{input: gavelStatic, cluster: gavelLarge}.world(t)
+	for _, perHour := range []float64{2, 4, 5.2} {
+		var ratios []float64
+		for seed := range uint64(3) {
+			r := gavelRun{jobs: gavelJobs(table, seed, 6000, perHour, false), score: report.Score{First: "1000", Last: "1499"}, mode: "gavel"}
+			r.policy = "gavel-las"
+			aware := report.Summarize(r.simulate(t, cluster, table), r.score)
+			r.policy = "gavel-las:agnostic"
+			agnostic := report.Summarize(r.simulate(t, cluster, table), r.score)
+			ratios = append(ratios, float64(agnostic.AvgJCT/aware.AvgJCT))
+			t.Logf("%g/h, seed %d: aware %.2f h, agnostic %.2f h, ratio %.2f", perHour, seed, float64(aware.AvgJCT)/3600, float64(agnostic.AvgJCT)/3600, ratios[seed])
+			if aware.Finished != 500 || agnostic.Finished != 500 || ratios[seed] <= 1 {
+				t.Errorf("%d and %d jobs finish; knowing speeds makes them %g times as quick", aware.Finished, agnostic.Finished, ratios[seed])
+			}
+		}
+		mean := (ratios[0] + ratios[1] + ratios[2]) / 3
+		sd := math.Sqrt((sq(ratios[0]-mean) + sq(ratios[1]-mean) + sq(ratios[2]-mean)) / 2)
+		t.Logf("%g/h: ratio %.2f +- %.2f (95 %%, Student's t)", perHour, mean, 4.303*sd/math.Sqrt(3))
+	}
+}
+
+func sq(x float64) float64 { return x * x }

@@ -10,7 +10,7 @@ import (
 // solving are the options of policies that solve a programme for the fractions.
 var solving = append([]Option{
 	{Name: "centre", Default: "false", Doc: "of equal optima the one in their middle; else the one of greatest total throughput"},
-	{Name: "agnostic", Default: "false", Doc: "believe every job as fast everywhere as on the first type of the cluster"},
+	{Name: "agnostic", Default: "false", Doc: "reckon fractions as if jobs were as fast everywhere as on their first type; leases still give what nobody has a right to to who is fastest"},
 }, rounding...)
 
 // fractions is the Fractions of an Objective.
