@@ -25,6 +25,15 @@ func (b *belief) guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 	return options, w.warning, nil
 }
 
+// placeWay finds nodes for j in a way to run it. How a guess is laid out is for the
+// placer to say.
+func (b *belief) placeWay(free *scheduler.Inventory, j *spec.Job, way *option, guessed bool) *scheduler.Grant {
+	if guessed {
+		return b.placeBlindIn(free, way.group, j)
+	}
+	return b.placeOption(free, j, way)
+}
+
 // guessRate returns the steps/s of a job nothing is believed of: what its
 // recorded duration says, else what makes it take as long again as it has been
 // there.

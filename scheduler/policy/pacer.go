@@ -117,6 +117,7 @@ type outlook struct {
 	*pacer
 	s       *scheduler.Snapshot
 	free    *scheduler.Inventory
+	up      []int                        // nodes, by group
 	ahead   map[spec.JobID]time.Duration // when those end that wait in the shadow
 	jobs    []*prospect                  // by task of the problem
 	problem lookahead.Problem
@@ -126,7 +127,7 @@ type outlook struct {
 // prospect is a job in one decision.
 type prospect struct {
 	*scheduler.JobState
-	options []option // as the task's ways
+	options []option // as the task's ways: those that the nodes that are up have room for
 	now     *option  // how it runs at present, nil if it waits or that is unknown
 	blind   bool     // nothing is known of it: options are guesses at its own size
 }
@@ -136,6 +137,16 @@ func (o *outlook) prepare(ctx context.Context) error {
 	for _, j := range o.s.Jobs() { // all, before any rate is asked for
 		if err := o.learn(ctx, j); err != nil {
 			return err
+		}
+	}
+	all := float64(o.s.Cluster.Devices())
+	o.problem = lookahead.Problem{Price: o.price / all, End: o.makespan, Value: o.value / all, Window: o.window}
+	o.up = make([]int, len(o.s.Cluster.Groups))
+	for node, devices := range o.s.Idle().Free {
+		group := o.free.Group[node]
+		o.problem.Nodes = append(o.problem.Nodes, lookahead.Node{Group: group, Devices: devices})
+		if devices > 0 {
+			o.up[group]++
 		}
 	}
 	for _, j := range o.s.Jobs() {
@@ -148,18 +159,8 @@ func (o *outlook) prepare(ctx context.Context) error {
 	if err := o.promise(ctx); err != nil {
 		return err
 	}
-	all := float64(o.s.Cluster.Devices())
-	o.problem = lookahead.Problem{Price: o.price / all, End: o.makespan, Value: o.value / all, Window: o.window}
-	for node, free := range o.free.Free {
-		o.problem.Nodes = append(o.problem.Nodes, lookahead.Node{Group: o.free.Group[node], Devices: free})
-	}
 	for _, p := range o.jobs {
 		o.problem.Tasks = append(o.problem.Tasks, o.task(p))
-		if p.Grant != nil {
-			for _, s := range p.Grant.Slots {
-				o.problem.Nodes[s.Node].Devices += s.Devices
-			}
-		}
 	}
 	return nil
 }
@@ -189,6 +190,7 @@ func (o *outlook) prospect(ctx context.Context, j *scheduler.JobState) (*prospec
 	if p.blind = len(cv.options) == 0; p.blind {
 		var warning string
 		p.options, warning, err = o.belief.guess(ctx, o.s, j)
+		p.options = slices.DeleteFunc(p.options, o.tooWide)
 		o.warn(warning)
 		return p, err
 	}
@@ -196,7 +198,7 @@ func (o *outlook) prospect(ctx context.Context, j *scheduler.JobState) (*prospec
 	if j.Grant != nil {
 		group = o.free.Group[j.Grant.Slots[0].Node]
 	}
-	p.options = slices.Clone(cv.options)
+	p.options = slices.DeleteFunc(slices.Clone(cv.options), o.tooWide)
 	for i := range p.options {
 		way := &p.options[i]
 		way.rate = o.seen.rate(j.Job, way)
@@ -206,6 +208,10 @@ func (o *outlook) prospect(ctx context.Context, j *scheduler.JobState) (*prospec
 	}
 	return p, nil
 }
+
+// tooWide reports whether a way takes more nodes than are up. Nobody knows for how
+// long, so it is not planned with.
+func (o *outlook) tooWide(way option) bool { return way.shape.Nodes() > o.up[way.group] }
 
 // promise finds when guaranteed jobs are due.
 func (o *outlook) promise(ctx context.Context) error {
@@ -298,7 +304,7 @@ func (o *outlook) carryOut(plan *lookahead.Plan) {
 		if c.Start > 0 {
 			continue
 		}
-		g := o.belief.placeOption(o.free, p.Job, &p.options[c.Way])
+		g := o.belief.placeWay(o.free, p.Job, &p.options[c.Way], p.blind)
 		if g == nil && p.blind {
 			g = o.belief.placeBlind(o.free, o.s.Cluster, p.Job)
 		}

@@ -299,7 +299,7 @@ func (r *round) start(t *task) bool {
 	}
 	slices.SortStableFunc(fit, func(a, b *option) int { return cmp.Compare(r.cost(t, a), r.cost(t, b)) })
 	for _, o := range fit {
-		if g := r.belief.placeOption(r.without(r.free, t.in(o)), t.Job, o); g != nil {
+		if g := r.belief.placeWay(r.without(r.free, t.in(o)), t.Job, o, t.blind); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, o)
 			r.why(t, "slope %.3g/s per device", t.slope)
