@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"time"
@@ -180,7 +181,14 @@ func writeDiff(w io.Writer, d report.Diff) error {
 	fmt.Fprintf(w, "\n%s, %s: largest differences, in seconds\n", d.A, d.B)
 	rows := [][]string{{"job", "JCT A", "JCT B", "B - A"}}
 	for _, j := range d.Largest {
-		rows = append(rows, []string{j.ID, j.A.String(), j.B.String(), j.Difference.String()})
+		text := report.Number.String
+		if math.Abs(float64(j.Difference)) >= 0.001 {
+			text = toMillis
+		}
+		rows = append(rows, []string{j.ID, text(j.A), text(j.B), text(j.Difference)})
 	}
 	return writeTable(w, rows)
 }
+
+// toMillis writes seconds to the millisecond.
+func toMillis(n report.Number) string { return report.Number(math.Round(float64(n)*1e3) / 1e3).String() }

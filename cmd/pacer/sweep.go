@@ -413,7 +413,10 @@ func (s *sweep) writeTable(w io.Writer, rows []studies.Row) error {
 	if len(s.Seeds) > 1 {
 		note += fmt.Sprintf("; ± half of the %g %% interval, %s", 100*s.Confidence, intervalNote)
 	}
-	_, err := fmt.Fprintln(w, note+"; x bound: times the best lower bound")
+	if slices.ContainsFunc(rows, func(r studies.Row) bool { return r.OverBound.AvgJCT.Mean.Defined() }) {
+		note += "; x bound: times the best lower bound"
+	}
+	_, err := fmt.Fprintln(w, note)
 	return err
 }
 
