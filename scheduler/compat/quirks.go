@@ -88,7 +88,7 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.WholeDemand }},
 	{"barrier", "a round lasts until everybody in it has run for as long or is done, arrivals and completions are seen then, and devices of who is done stand idle until then; else when they happen",
 		func(q *Quirks) *bool { return &q.Barrier }},
-	{"whole-steps", "in a round with a barrier a job makes the steps of all its devices that fit wholly, and waits; else it goes on until the end of the round",
+	{"whole-steps", "in a round with a barrier a job makes the steps of all its devices that fit wholly, if one does, and waits; else it goes on until the end of the round",
 		func(q *Quirks) *bool { return &q.WholeSteps }},
 	{"type-by-type", "fractions of time become rounds type by type in the cluster's order, shuffled for policies told nothing of speeds, by the time got since the fractions were computed; else all types together by what was owed and got for hours, who holds devices first, and between rounds free devices are given away",
 		func(q *Quirks) *bool { return &q.TypeByType }},

@@ -64,10 +64,10 @@ func (e *engine) beginRound() {
 		begin := max(e.now, s.Ready)
 		c := course{stages: j.course.stages, speed: j.course.speed}.start(e.now, begin, s.Done)
 		steps := c.now.rate * max(e.Round-(begin-e.now), 0).Seconds()
-		if e.Quirks.WholeSteps {
-			steps = wholeSteps(steps, j.devices)
+		if whole := wholeSteps(steps, j.devices); e.Quirks.WholeSteps && whole > 0 { // with none it would never end
+			steps = whole
 		}
-		c.limit = s.Done + min(steps, s.Remaining)
+		c.limited, c.limit = true, s.Done+min(steps, s.Remaining)
 		j.course, j.stop = c, begin+seconds(min(steps, s.Remaining)/c.now.rate)
 	}
 }

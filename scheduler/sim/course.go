@@ -11,13 +11,14 @@ import (
 // a time follows from the beginning of a stretch of constant speed, and that of
 // the stretch before: it is never accumulated from look to look.
 type course struct {
-	stages []Stage       // at speed 1; the last one never ends
-	whole  bool          // they end at whole seconds, compat.Quirks.WholeSeconds
-	every  time.Duration // training between two checkpoints, 0 = none is written
-	write  time.Duration // how long that takes
-	speed  gangSpeed     // nil = 1 for ever
-	now    stretch       // that of the last look
-	limit  float64       // steps it goes no further than for now, 0 = none
+	stages  []Stage       // at speed 1; the last one never ends
+	whole   bool          // they end at whole seconds, compat.Quirks.WholeSeconds
+	every   time.Duration // training between two checkpoints, 0 = none is written
+	write   time.Duration // how long that takes
+	speed   gangSpeed     // nil = 1 for ever
+	now     stretch       // that of the last look
+	limited bool          // it goes no further for now than
+	limit   float64       // so many steps
 }
 
 // gangSpeed returns the speed of a gang at a time, and until when that is so.
@@ -99,7 +100,7 @@ func (c *course) look(t time.Duration) {
 func (c *course) done(t time.Duration) float64 {
 	c.look(t)
 	done := c.doneAt(c.now, t)
-	if c.limit > 0 {
+	if c.limited {
 		done = min(done, c.limit)
 	}
 	return done

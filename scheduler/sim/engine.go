@@ -55,7 +55,8 @@ type engine struct {
 	wakeAt  time.Duration // when it is, 0 = there is none
 	scored  int           // scored jobs not done yet
 	held    int           // devices
-	idle    int           // times in a row at which nothing ran and nothing was to come
+	idle    int           // times in a row at which nothing ran and nobody was to come
+	barren  int           // those of them at which nodes went down or up
 	warned  map[string]bool
 	speeds  []func(time.Duration) (float64, time.Duration) // by node, of those asked for
 	nodes   []node                                         // nil without failures
@@ -116,7 +117,7 @@ func (e *engine) run(ctx context.Context) error {
 			return fmt.Errorf("sim: %s stopped at %v: %w", e.PolicyName, e.now, err)
 		}
 		at, ok := e.nextTime()
-		if !ok || e.idle > maxIdle {
+		if !ok || e.barren > maxIdle {
 			return nil
 		}
 		if at > e.Horizon {
@@ -157,16 +158,20 @@ func (e *engine) instant(ctx context.Context) error {
 	return e.decide(ctx)
 }
 
-// maxIdle bounds how often in a row a policy may be asked with nothing running,
-// nothing to arrive and nothing granted before the run is given up: a policy that
-// waits for something that never comes, be it through wake-ups of its own or
-// while nodes go down and up.
-const maxIdle = 1000
+// maxIdle bounds how often in a row a policy may be asked with nothing running
+// and nobody to arrive: then it waits for something that never comes, and is not
+// woken any more. What may still come is that nodes go down or up, after which it
+// is woken wakesAfterOutage times more; the run is given up after as many times
+// at which they did, without a job that got any further.
+const (
+	maxIdle          = 1000
+	wakesAfterOutage = 10
+)
 
 // countIdle counts the times at which nobody arrived, ended or runs.
 func (e *engine) countIdle(happened bool) {
 	if happened || e.held > 0 || e.next < len(e.result.Jobs) {
-		e.idle = 0
+		e.idle, e.barren = 0, 0
 		return
 	}
 	e.idle++
@@ -300,8 +305,11 @@ func (e *engine) whyUnfinished(j *job) string {
 	case j.state.Grant != nil:
 		return fmt.Sprintf("would end after the horizon of %v", e.Horizon)
 	}
-	if e.idle > maxIdle {
-		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", e.idle)
+	switch {
+	case e.barren > maxIdle && j.state.Failures > 0:
+		return fmt.Sprintf("nodes went down and up %d times in a row without a job that got any further", e.barren)
+	case max(e.idle, e.barren) > maxIdle:
+		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", max(e.idle, e.barren))
 	}
 	return "the policy gave it no devices, and nothing was left to happen"
 }

@@ -125,10 +125,14 @@ func (e *engine) expect(at time.Duration, node int) {
 
 // outages lets the nodes go down and up whose time has come.
 func (e *engine) outages() {
-	for {
+	for any := false; ; any = true {
 		ev, ok := e.due(outage)
 		if !ok {
 			return
+		}
+		if !any {
+			e.barren++
+			e.idle = min(e.idle, maxIdle-wakesAfterOutage)
 		}
 		if n := &e.nodes[ev.node]; n.down {
 			n.down = false
@@ -167,6 +171,9 @@ func (e *engine) fail(j *job) {
 	j.advance(e.now)
 	saved, since := j.course.saved(e.now)
 	saved = min(saved, j.work)
+	if saved > j.kept {
+		j.kept, e.barren = saved, 0
+	}
 	r := &e.result.Jobs[j.state.Order]
 	r.LostSteps += j.state.Done - saved
 	r.LostSec += float64(j.devices) * (e.now - since).Seconds()

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -182,5 +183,48 @@ func TestLifetimes(t *testing.T) {
 	}
 	if _, err := sim.NewLifetimes(cl, 1, func(*spec.NodeGroup) sim.Lifetime { return sim.Lifetime{Up: time.Hour} }); err == nil {
 		t.Error("down for 0 s is no error")
+	}
+}
+
+// A policy that looks again every minute is asked after any outage, however long,
+// and a job that gets further between failures, however many, ends.
+func TestOutagesAreWaitedFor(t *testing.T) {
+	watchful := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
+		d, err := firstFit.Decide(context.Background(), snap)
+		d.Wake = snap.Now + 60*s
+		if err != nil {
+			t.Error(err)
+		}
+		return d
+	})
+	for _, round := range []time.Duration{0, 60 * s} {
+		c := config(watchful, job("a", 0, 4, 400))
+		c.Cluster, c.Round, c.Failures = spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 4}}}, round, sim.OutageTable{0: {{Down: 5 * s, Up: 1_000_015 * s}}}
+		want := 1_000_125 * s // 10 s to start, 100 s of training
+		if round > 0 {
+			want = 1_000_130 * s
+		}
+		if a := mustRun(t, c).Jobs[0]; a.End != want {
+			t.Errorf("rounds of %v: ends at %v, want %v; unfinished %q", round, a.End, want, a.Unfinished)
+		}
+	}
+	c := config(firstFit, job("a", 0, 4, 4*50_000))
+	c.CheckpointEvery, c.Failures = 30*s, sim.OutageTable{}
+	c.Cluster = spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 4}}}
+	for i := range time.Duration(2000) {
+		c.Failures.(sim.OutageTable)[0] = append(c.Failures.(sim.OutageTable)[0], sim.Outage{Down: (i + 1) * 60 * s, Up: (i+1)*60*s + s})
+	}
+	if a := mustRun(t, c).Jobs[0]; !a.Finished || a.Failures < 1000 {
+		t.Errorf("with checkpoints: finished %v after %d failures, want more than 1000; unfinished %q", a.Finished, a.Failures, a.Unfinished)
+	}
+}
+
+// What never gets anywhere is given up.
+func TestHopelessFailures(t *testing.T) {
+	c := config(firstFit, job("a", 0, 4, 4000))
+	c.Cluster = spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 4}}}
+	c.Failures = sim.Lifetimes{Nodes: []sim.Lifetime{{Up: 20 * s, Down: s}}, Seed: 1}
+	if a := mustRun(t, c).Jobs[0]; a.Finished || !strings.Contains(a.Unfinished, "without a job that got any further") {
+		t.Errorf("finished %v, unfinished %q", a.Finished, a.Unfinished)
 	}
 }

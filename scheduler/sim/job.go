@@ -30,6 +30,7 @@ type job struct {
 
 	last   *scheduler.Grant // what it held last, nil if nothing yet
 	failed bool             // that went down
+	kept   float64          // most steps saved when that happened
 
 	version uint32 // of the grant; events of an older one are stale
 	stamp   uint64 // the last decision that granted it

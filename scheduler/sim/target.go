@@ -258,9 +258,12 @@ func jobDone(j *job, at time.Duration) event {
 }
 
 // setWake lets the policy be asked at a time, in round mode when the round
-// begins; 0 = only when something happens.
+// begins; 0 = only when something happens, as is any time once it was woken in
+// vain too often.
 func (e *engine) setWake(at time.Duration) {
-	at = e.roundFrom(at)
+	if at = e.roundFrom(at); e.idle > maxIdle {
+		at = 0
+	}
 	e.wake++
 	e.wakeAt = at
 	if at > 0 {
