@@ -129,7 +129,7 @@ func TestConformanceFindsFaults(t *testing.T) {
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestFaulty$", "-rapid.nofailfile", "-rapid.shrinktime=1s")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestFaulty$", "-rapid.checks=100", "-rapid.nofailfile", "-rapid.shrinktime=1s")
 			cmd.Env = append(os.Environ(), faultVar+"="+name)
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), f.says) {
