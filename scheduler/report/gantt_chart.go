@@ -51,7 +51,7 @@ func (g *Gantt) drawBars(c *ganttChart) {
 	c.Lanes, c.Nodes = g.first[nodes], g.first[:nodes]
 	c.About = "A row for every device, by node; a bar is a job."
 	if slices.ContainsFunc(g.bars, func(b bar) bool { return b.down }) {
-		c.About += " Nodes that were down are grey."
+		c.About += " Nodes that were down are hatched."
 	}
 	unit := math.Pow(10, math.Ceil(math.Log10(g.now.Seconds()/1e6)))
 	c.UnitSec = Number(unit)

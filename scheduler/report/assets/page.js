@@ -157,16 +157,31 @@
   const toX = (t, width) => left() + (t - gantt.from) / (gantt.to - gantt.from) * (width - left());
 
   function drawBars(g, h, width) {
-    const fills = [1, 2, 3, 4, 5, 6, 7, 8].map((k) => css("--c" + k)), down = css("--rule"), gap = h >= 4 ? 1 : 0;
+    const fills = [1, 2, 3, 4, 5, 6, 7].map((k) => css("--c" + k)), down = hatching(), gap = h >= 4 ? 1 : 0; // c8 is grey
     for (let i = 0; i < g.bars.length; i += 5) {
       const [lane, n, from, to, job] = g.bars.slice(i, i + 5);
       const a = toX(from * g.unit_s, width), b = toX(to * g.unit_s, width);
       if (b < left() || a > width) continue;
       pen.globalAlpha = gantt.hover < 0 || gantt.hover === job ? 1 : .25;
-      pen.fillStyle = job < 0 ? down : fills[job % 8];
+      pen.fillStyle = job < 0 ? down : fills[job % fills.length];
       pen.fillRect(a, lane * h, Math.max(b - a - (b - a > 3 ? 1 : 0), .5), n * h - gap);
     }
     pen.globalAlpha = 1;
+  }
+
+  // hatching is what nodes that are down are filled with.
+  function hatching() {
+    const tile = document.createElement("canvas"), t = tile.getContext("2d");
+    tile.width = tile.height = 8;
+    t.fillStyle = css("--rule");
+    t.fillRect(0, 0, 8, 8);
+    t.strokeStyle = css("--soft");
+    for (const x of [-8, 0, 8]) {
+      t.moveTo(x - 1, 9);
+      t.lineTo(x + 9, -1);
+    }
+    t.stroke();
+    return pen.createPattern(tile, "repeat");
   }
 
   function drawRows(g, h, width) {
