@@ -139,8 +139,9 @@ func (h *shadow) startOne(c spec.Cluster, j *shadowJob, w *ways) bool {
 
 // takes returns how long j is believed to run on g.
 func (h *shadow) takes(j *shadowJob, w *ways, g *scheduler.Grant) time.Duration {
+	group := h.free.Group[g.Slots[0].Node]
 	for i := range w.options {
-		if o := &w.options[i]; o.plan == g.Plan && o.shape.Devices == g.Shape.Devices {
+		if o := &w.options[i]; o.group == group && o.plan == g.Plan && o.shape.Devices == g.Shape.Devices {
 			return time.Duration(min(j.steps/h.seen.rate(j.job, o), 1e9) * float64(time.Second))
 		}
 	}

@@ -24,7 +24,7 @@ func init() {
 			{Name: "objective", Default: "avg-jct", Doc: "what is best: the least avg-jct, p99-jct, avg-delay or makespan"},
 			{Name: "lookahead", Default: "0", Doc: "seconds simulated; who is not done by then ends as soon after as alone. 0: until all are done"},
 			{Name: "every", Default: "300", Doc: "seconds at least from one choice to the next"},
-			{Name: "hysteresis", Default: "0", Doc: "part by which another composition has to be better to be changed to, in [0, 1)"},
+			{Name: "hysteresis", Default: "0", Doc: "part by which another composition has to be better to be changed to, in [0, 1]"},
 			{Name: "round", Default: "300", Doc: "seconds of the rounds simulated, coarser than the run's to be quick; 0: none"},
 		},
 		New: newSynth,
