@@ -117,6 +117,8 @@ func TestEventsInBothFormats(t *testing.T) {
 		{Kind: sim.Submitted, Job: j}, {At: 1, Kind: sim.Held, Job: j, Why: "full, for now"}, {At: time.Second + 1, Kind: sim.Started, Job: j, Grant: g},
 		{At: 2 * time.Second, Kind: sim.Completed, Job: j, Grant: g}, {At: 3 * time.Second, Kind: sim.Rejected, Job: &spec.Job{ID: "b"}, Why: "too large"},
 		{At: 4 * time.Second, Kind: sim.NodeDown, Node: 3},
+		{At: 5 * time.Second, Kind: sim.Moved, Job: j, Grant: g, Why: "grows"}, {At: 6 * time.Second, Kind: sim.Stopped, Job: j, Grant: g},
+		{At: 7 * time.Second, Kind: sim.Failed, Job: j, Grant: g, Node: 5}, {At: 8 * time.Second, Kind: sim.NodeUp, Node: 3},
 	}
 	write := func(f Format) []byte {
 		var b bytes.Buffer
@@ -140,12 +142,16 @@ func TestEventsInBothFormats(t *testing.T) {
 		t.Errorf("-CSV +Parquet:\n%s", diff)
 	}
 	want := []string{"fifo", "1.000000001", "started", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", ""}
-	if len(got) != 13 || cmp.Diff(want, got[3]) != "" {
+	if len(got) != 1+2*len(events) || cmp.Diff(want, got[3]) != "" {
 		t.Errorf("%d rows, the third %q, want %q", len(got)-1, got[3], want)
 	}
 	want = []string{"fifo", "4", "down", "", "", "", "", "", "", "3"}
 	if diff := cmp.Diff(want, got[6]); diff != "" {
 		t.Errorf("a node that goes down (-want +got):\n%s", diff)
+	}
+	want = []string{"fifo", "7", "failed", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", "5"}
+	if diff := cmp.Diff(want, got[9]); diff != "" {
+		t.Errorf("a job that a node takes down (-want +got):\n%s", diff)
 	}
 }
 

@@ -22,7 +22,7 @@ func problems(t *rapid.T) *Problem {
 	free := []int{}
 	for range rapid.IntRange(1, 3).Draw(t, "nodes") {
 		n := rapid.IntRange(1, 4).Draw(t, "devices")
-		p.Nodes = append(p.Nodes, Node{Devices: n})
+		p.Nodes = append(p.Nodes, Node{Group: rapid.IntRange(0, 1).Draw(t, "group"), Devices: n})
 		free = append(free, n)
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "tasks") {
@@ -52,8 +52,9 @@ func problems(t *rapid.T) *Problem {
 
 // drawWay draws a way that fits on idle nodes.
 func drawWay(t *rapid.T, all []Node) Way {
-	w := Way{Idle: float64(rapid.IntRange(0, 3).Draw(t, "idle"))}
+	w := Way{Group: all[rapid.IntRange(0, len(all)-1).Draw(t, "in the group of")].Group, Idle: float64(rapid.IntRange(0, 3).Draw(t, "idle"))}
 	w.Seconds = w.Idle + float64(rapid.IntRange(1, 20).Draw(t, "seconds"))
+	all = slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return n.Group != w.Group })
 	for _, n := range all[:rapid.IntRange(1, len(all)).Draw(t, "spread")] {
 		c := rapid.IntRange(1, n.Devices).Draw(t, "count")
 		w.Counts = append(w.Counts, c)
@@ -90,6 +91,9 @@ func TestPlansAddUp(t *testing.T) {
 			default:
 				w := &k.Ways[c.Way]
 				cost += p.cost(k, c.Start+w.Idle, c.End, w.area())
+				if slices.ContainsFunc(c.Slots, func(s Slot) bool { return p.Nodes[s.Node].Group != w.Group }) {
+					t.Fatalf("task %d: slots %v are not all in group %d", i, c.Slots, w.Group)
+				}
 				if got := counts(c.Slots); !slices.Equal(got, w.Counts) {
 					t.Fatalf("task %d: slots %v for counts %v", i, c.Slots, w.Counts)
 				}
