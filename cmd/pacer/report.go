@@ -191,4 +191,6 @@ func writeDiff(w io.Writer, d report.Diff) error {
 }
 
 // toMillis writes seconds to the millisecond.
-func toMillis(n report.Number) string { return report.Number(math.Round(float64(n)*1e3) / 1e3).String() }
+func toMillis(n report.Number) string {
+	return report.Number(math.Round(float64(n)*1e3) / 1e3).String()
+}
