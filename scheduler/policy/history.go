@@ -22,6 +22,10 @@ func readHistory(path string) ([]float64, error) {
 		return nil, fmt.Errorf("policy: history: %w", err)
 	}
 	defer f.Close()
+	var magic [4]byte
+	if _, err := f.ReadAt(magic[:], 0); err == nil && string(magic[:]) == "PAR1" {
+		return nil, fmt.Errorf("policy: history %s is Parquet, want CSV, as simulate --jobs-out FILE.csv writes", path)
+	}
 	h := history{path: path, csv: csv.NewReader(f)}
 	h.csv.ReuseRecord = true
 	if err := h.header(); err != nil {

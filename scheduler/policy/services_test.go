@@ -75,6 +75,7 @@ func TestReadHistory(t *testing.T) {
 		"infinite":   {"device_s\nInf\n", `:2:1: device_s "Inf" is not a number above 0`},
 		"ragged":     {"device_s,a\n1,2\n3\n", "record on line 3: wrong number of fields"},
 		"empty":      {"", "want device_s"},
+		"Parquet":    {"PAR1\x15\x04", "is Parquet, want CSV"},
 		"no job":     {"device_s\n", "holds no job that ended"},
 	} {
 		t.Run(name, func(t *testing.T) {

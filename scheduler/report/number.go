@@ -79,8 +79,10 @@ func Human(n Number) string {
 	switch {
 	case !n.Defined():
 		return "-"
-	case s < 0:
+	case s <= -0.05:
 		return "-" + Human(-n)
+	case s < 0:
+		return "0.0 s"
 	case s < 59.95:
 		return strconv.FormatFloat(s, 'f', 1, 64) + " s"
 	}

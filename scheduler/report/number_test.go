@@ -72,6 +72,7 @@ func TestHuman(t *testing.T) {
 	for s, want := range map[Number]string{
 		0: "0.0 s", 59.4: "59.4 s", 59.96: "1 m 00 s", 500: "8 m 20 s", 3599.4: "59 m 59 s", 3599.7: "1 h 00 m",
 		3720: "1 h 02 m", 86369: "23 h 59 m", 86371: "1 d 00 h", 273600: "3 d 04 h", -61: "-1 m 01 s",
+		-0.06: "-0.1 s", -0.04: "0.0 s",
 	} {
 		if got := Human(s); got != want {
 			t.Errorf("Human(%v) = %q, want %q", float64(s), got, want)

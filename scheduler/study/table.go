@@ -71,7 +71,7 @@ func (s *Study) against(r Row, i report.Interval) string {
 	if r.Scheduler == s.Baseline || !i.Mean.Defined() {
 		return "-"
 	}
-	if i.Mean > 0 {
+	if i.Mean >= 0.05 {
 		return "+" + times(i)
 	}
 	return times(i)
