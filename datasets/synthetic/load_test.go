@@ -59,7 +59,7 @@ func TestLoadOption(t *testing.T) {
 	if err := got.Set("load=0.9x512,jobs=10,sizes=blox"); err != nil || got.PerHour != want.PerHour {
 		t.Errorf("%g jobs an hour, want %g, %v", got.PerHour, want.PerHour, err)
 	}
-	for _, bad := range []string{"load=0.9", "load=0.9x", "load=0x512"} {
+	for _, bad := range []string{"load=", "load=0.9", "load=0.9x", "load=0x512"} {
 		if o := (Options{}); o.Set(bad) == nil {
 			t.Errorf("%s gives %g jobs an hour", bad, o.PerHour)
 		}

@@ -18,21 +18,21 @@ import (
 //	tenants=4               to whom jobs belong
 //	load=0.9x512            offered load x devices, instead of per-hour: see SetLoad
 func (o *Options) Set(text string) error {
-	load := ""
+	load, loaded := "", false
 	for _, item := range strings.Split(text, ",") {
 		if item == "" {
 			continue
 		}
 		key, value, _ := strings.Cut(item, "=")
 		if key == "load" { // of the sizes and run times that all others make
-			load = value
+			load, loaded = value, true
 			continue
 		}
 		if err := o.set(key, value); err != nil {
 			return fmt.Errorf("synthetic: %s: %w", item, err)
 		}
 	}
-	if load != "" {
+	if loaded {
 		return o.setLoad(load)
 	}
 	return o.Validate()
