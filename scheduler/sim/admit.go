@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
@@ -71,7 +70,7 @@ func (e *engine) letIn(ctx context.Context) error {
 			in++
 		}
 		e.outside -= in
-		l.records = slices.Delete(l.records, 0, in)
+		l.records = l.records[in:]
 		l.said = max(l.said-in, 0)
 		for ; l.said < len(l.records); l.said++ {
 			e.observe(Held, &e.result.Jobs[l.records[l.said]].Job, nil, l.why)
