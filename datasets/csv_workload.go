@@ -13,11 +13,12 @@ import (
 // readJobCSV reads Pacer's own format. Times are in seconds, submit_s and
 // deadline_s since the trace began; plan is in the form of spec.ParsePlan and
 // must be for the devices asked for; work is duration_s at the requested
-// devices and plan, or steps, or both.
+// devices and plan, or steps, or both. What a job needs of the host is said for
+// each device: CPU threads, to the thousandth, and GiB of memory.
 func readJobCSV(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("job_id",
 		[]string{"job_id", "submit_s", "gpus"},
-		[]string{"duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed"},
+		[]string{"duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed", "cpus_per_gpu", "host_gib_per_gpu"},
 		csvJob)
 }
 
@@ -33,6 +34,7 @@ func csvJob(r *record) spec.Job {
 		Weight:     r.atLeast0("weight"),
 		Deadline:   r.seconds("deadline_s"),
 		Guaranteed: r.flag("guaranteed"),
+		Host:       spec.Host{MilliCPUs: r.parts("cpus_per_gpu", 1000), Bytes: r.parts("host_gib_per_gpu", gib)},
 	}
 	if m := r.str("model"); m != "" {
 		j.Model = jobModel(m)
@@ -57,7 +59,8 @@ func csvJob(r *record) spec.Job {
 // for, are not written.
 func WriteJobCSV(w io.Writer, jobs []spec.Job) error {
 	cw := csv.NewWriter(w)
-	_ = cw.Write([]string{"job_id", "submit_s", "gpus", "duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed"})
+	_ = cw.Write([]string{"job_id", "submit_s", "gpus", "duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed",
+		"cpus_per_gpu", "host_gib_per_gpu"})
 	for _, j := range jobs {
 		plan := ""
 		if j.Plan != (spec.Plan{}) {
@@ -68,7 +71,8 @@ func WriteJobCSV(w io.Writer, jobs []spec.Job) error {
 			guaranteed = "1"
 		}
 		_ = cw.Write([]string{string(j.ID), decimal(j.Submit.Seconds(), true), strconv.Itoa(j.Devices), decimal(j.Duration.Seconds(), false),
-			j.Model.Name, plan, j.Tenant, decimal(j.Steps, false), decimal(j.Weight, false), decimal(j.Deadline.Seconds(), false), guaranteed})
+			j.Model.Name, plan, j.Tenant, decimal(j.Steps, false), decimal(j.Weight, false), decimal(j.Deadline.Seconds(), false), guaranteed,
+			decimal(float64(j.Host.MilliCPUs)/1000, false), decimal(float64(j.Host.Bytes)/gib, false)})
 	}
 	cw.Flush()
 	return cw.Error()

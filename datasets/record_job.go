@@ -149,6 +149,20 @@ func (r *record) whole(col string, n float64) int {
 	return int(math.Ceil(n))
 }
 
+// gib is the bytes of a GiB.
+const gib = 1 << 30
+
+// parts returns a number >= 0 in a column as whole parts of which there are so
+// many in one, the nearest; 0 for an empty cell.
+func (r *record) parts(col string, inOne float64) int64 {
+	v := math.Round(r.atLeast0(col) * inOne)
+	if v > 1<<53 {
+		r.fail(col, errors.New("is absurdly large"))
+		return 0
+	}
+	return int64(v)
+}
+
 // flag returns the truth value in a column, false for an empty cell.
 func (r *record) flag(col string) bool {
 	switch strings.ToLower(r.str(col)) {

@@ -40,7 +40,7 @@ type workloadFormat struct {
 
 // workloadFormats, most particular header first.
 var workloadFormats = []workloadFormat{
-	{name: "csv", doc: "job_id,submit_s,gpus,duration_s[,model,plan,tenant,steps,weight,deadline_s,guaranteed]",
+	{name: "csv", doc: "job_id,submit_s,gpus,duration_s[,model,plan,tenant,steps,weight,deadline_s,guaranteed,cpus_per_gpu,host_gib_per_gpu]",
 		header: []string{"job_id", "submit_s", "gpus"}, jobs: readJobCSV},
 	{name: "rubick", doc: "workloads of the simulator of Rubick (Zhang et al., MLSys 2025)", source: rubickTrace,
 		header: []string{"name", "submission_time", "application", "num_gpus", "exec_plan"}, jobs: readRubickWorkload},

@@ -258,7 +258,8 @@ func FuzzWorkload(f *testing.F) {
 func TestJobCSVRoundTrip(t *testing.T) {
 	jobs := []spec.Job{
 		{ID: "a,1", Devices: 4, Duration: 90*time.Minute + 5*time.Millisecond, Model: jobModel("Llama3-8B"), Plan: mustPlan(t, "dp=4,mb=2,ga=3,zero=2")},
-		{ID: "b", Submit: 1500 * time.Millisecond, Devices: 1, Steps: 12.5, Tenant: `re"d`, Weight: 0.1, Deadline: time.Hour, Guaranteed: true},
+		{ID: "b", Submit: 1500 * time.Millisecond, Devices: 1, Steps: 12.5, Tenant: `re"d`, Weight: 0.1, Deadline: time.Hour, Guaranteed: true,
+			Host: spec.Host{MilliCPUs: 2501, Bytes: 3<<29 + 7}},
 	}
 	var b strings.Builder
 	if err := WriteJobCSV(&b, jobs); err != nil {

@@ -13,6 +13,7 @@ type Inventory struct {
 	Free  []int // by node; Take and Give alone change it
 	Group []int // the cluster group each node belongs to; not to be modified
 
+	host   []spec.Host // free, by node; nil = no group limits any
 	groups []groupIndex
 	// journal is what was done since mark, in order, if it is kept: slots given
 	// have positive devices, slots taken negative ones.
@@ -24,6 +25,7 @@ type Inventory struct {
 type groupIndex struct {
 	total      int        // free devices
 	size       int        // devices per node
+	host       spec.Host  // of a node
 	first, end int        // its nodes
 	racks      spec.Racks // how they are cabled
 	with       []*nodeSet // nodes, counted from first, by free devices; nil = none so far
@@ -34,8 +36,8 @@ type groupIndex struct {
 func NewInventory(c spec.Cluster) *Inventory {
 	inv := &Inventory{groups: make([]groupIndex, len(c.Groups)), Free: make([]int, 0, c.Nodes()), Group: make([]int, 0, c.Nodes())}
 	for gi, g := range c.Groups {
-		x := groupIndex{total: g.Count * g.Devices, size: g.Devices, first: len(inv.Free), end: len(inv.Free) + g.Count, racks: g.Racks,
-			with: make([]*nodeSet, g.Devices+1), some: newNodeSet(g.Devices + 1)}
+		x := newGroupIndex(g.Devices, len(inv.Free), g.Count)
+		x.racks, x.host = g.Racks, g.Host()
 		for i := range g.Count {
 			inv.Free = append(inv.Free, g.Devices)
 			inv.Group = append(inv.Group, gi)
@@ -43,7 +45,22 @@ func NewInventory(c spec.Cluster) *Inventory {
 		}
 		inv.groups[gi] = x
 	}
+	if slices.ContainsFunc(inv.groups, func(x groupIndex) bool { return x.host != unlimited }) {
+		inv.host = make([]spec.Host, len(inv.Free))
+		for node, gi := range inv.Group {
+			inv.host[node] = inv.groups[gi].host
+		}
+	}
 	return inv
+}
+
+var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
+
+// newGroupIndex returns the index of count nodes from first on, none of them added
+// yet, with at most so many devices each.
+func newGroupIndex(devices, first, count int) groupIndex {
+	return groupIndex{size: devices, first: first, end: first + count,
+		with: make([]*nodeSet, devices+1), some: newNodeSet(devices + 1)}
 }
 
 // add puts a node, counted from first, among those with so many free devices.
@@ -57,11 +74,13 @@ func (x *groupIndex) add(node, free int) {
 		x.some.add(free)
 	}
 	s.add(node)
+	x.total += free
 }
 
 func (x *groupIndex) remove(node, free int) {
 	s := x.with[free]
 	s.remove(node)
+	x.total -= free
 	if s.count == 0 {
 		x.some.remove(free)
 	}
@@ -70,7 +89,7 @@ func (x *groupIndex) remove(node, free int) {
 // Clone returns an independent copy. It costs as much as the cluster is large:
 // where what is tried is undone at once, Take and Give are cheaper.
 func (inv *Inventory) Clone() *Inventory {
-	c := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, groups: slices.Clone(inv.groups)}
+	c := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, host: slices.Clone(inv.host), groups: slices.Clone(inv.groups)}
 	for i := range c.groups {
 		x := &c.groups[i]
 		x.some, x.with = x.some.clone(), slices.Clone(x.with)
@@ -81,6 +100,36 @@ func (inv *Inventory) Clone() *Inventory {
 		}
 	}
 	return c
+}
+
+// For returns what a job can have of a group that needs so much of the host for
+// each device: of every node as many devices are free as there is host for, and a
+// node is no larger than that when idle. Where that is all there is it is inv
+// itself; else a picture of it that costs as much as the cluster is large and is
+// not to be taken from.
+func (inv *Inventory) For(group int, need spec.Host) *Inventory {
+	if group < 0 || inv.host == nil || need == (spec.Host{}) {
+		return inv
+	}
+	x := &inv.groups[group]
+	size := x.host.Room(need, x.size)
+	short := func(node int) bool { return inv.host[node].Room(need, inv.Free[node]) < inv.Free[node] }
+	some := size < x.size
+	for node := x.first; node < x.end && !some; node++ {
+		some = short(node)
+	}
+	if !some {
+		return inv
+	}
+	out := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, host: inv.host, groups: slices.Clone(inv.groups)}
+	y := newGroupIndex(size, x.first, x.end-x.first)
+	y.racks, y.host = x.racks, x.host
+	for node := x.first; node < x.end; node++ {
+		out.Free[node] = inv.host[node].Room(need, inv.Free[node])
+		y.add(node-x.first, out.Free[node])
+	}
+	out.groups[group] = y
+	return out
 }
 
 // Nodes returns the nodes of a cluster group: from first up to but without end.
@@ -100,9 +149,10 @@ func (inv *Inventory) RackEnd(group, node int) int {
 // Size returns the devices each node of a cluster group has, free or not.
 func (inv *Inventory) Size(group int) int { return inv.groups[group].size }
 
-// whole returns all devices of a node, free or not.
+// whole returns all that a node has, free or not.
 func (inv *Inventory) whole(node int) []Slot {
-	return []Slot{{Node: node, Devices: inv.Size(inv.Group[node])}}
+	x := &inv.groups[inv.Group[node]]
+	return []Slot{{Node: node, Devices: x.size, Host: x.host}}
 }
 
 // FreeIn returns the free devices of a cluster group.
@@ -138,34 +188,45 @@ func (inv *Inventory) Next(group, free, node int) int {
 // taken.
 func (inv *Inventory) Take(slots []Slot) bool {
 	for i, s := range slots {
-		if s.Node < 0 || s.Node >= len(inv.Free) || s.Devices < 1 || inv.Free[s.Node] < s.Devices {
-			for _, t := range slots[:i] {
-				inv.change(t.Node, t.Devices)
-			}
+		if s.Node < 0 || s.Node >= len(inv.Free) || s.Devices < 1 || inv.Free[s.Node] < s.Devices || !inv.hasHost(s) {
+			inv.Give(slots[:i])
 			return false
 		}
-		inv.change(s.Node, -s.Devices)
+		inv.change(s, -1)
 	}
 	return true
+}
+
+// hasHost reports whether what s takes of the host of its node is free.
+func (inv *Inventory) hasHost(s Slot) bool {
+	if s.Host == (spec.Host{}) || inv.host == nil {
+		return true
+	}
+	has := inv.host[s.Node]
+	return s.Host.MilliCPUs <= has.MilliCPUs && s.Host.Bytes <= has.Bytes
 }
 
 // Give returns slots taken before.
 func (inv *Inventory) Give(slots []Slot) {
 	for _, s := range slots {
-		inv.change(s.Node, s.Devices)
+		inv.change(s, 1)
 	}
 }
 
-// change adds to the free devices of a node.
-func (inv *Inventory) change(node, by int) {
+// change adds s, or with -1 subtracts it, from what is free of its node.
+func (inv *Inventory) change(s Slot, sign int) {
+	s.Devices, s.Host = sign*s.Devices, s.Host.Times(sign)
 	if inv.marked {
-		inv.journal = append(inv.journal, Slot{node, by})
+		inv.journal = append(inv.journal, s)
+	}
+	node, by := s.Node, s.Devices
+	if inv.host != nil {
+		inv.host[node] = inv.host[node].Plus(s.Host)
 	}
 	x := &inv.groups[inv.Group[node]]
 	was := inv.Free[node]
 	x.remove(node-x.first, was)
 	x.add(node-x.first, was+by)
-	x.total += by
 	inv.Free[node] = was + by
 }
 
@@ -180,7 +241,7 @@ func (inv *Inventory) mark() {
 func (inv *Inventory) undo() {
 	inv.marked = false
 	for i := len(inv.journal) - 1; i >= 0; i-- {
-		inv.change(inv.journal[i].Node, -inv.journal[i].Devices)
+		inv.change(inv.journal[i], -1)
 	}
 	inv.journal = inv.journal[:0]
 }
@@ -195,6 +256,9 @@ func (inv *Inventory) differs(o *Inventory) error {
 		g := inv.Group[node]
 		if inv.Free[node] != free || inv.Next(g, free, node) != node {
 			return fmt.Errorf("scheduler: node %d has %d devices free, the inventory says %d", node, free, inv.Free[node])
+		}
+		if o.host != nil && inv.host[node] != o.host[node] {
+			return fmt.Errorf("scheduler: node %d has %v free, the inventory says %v", node, o.host[node], inv.host[node])
 		}
 	}
 	for g := range o.groups {

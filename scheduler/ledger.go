@@ -140,13 +140,16 @@ func (l *Ledger) Apply(changes []Change) error {
 	return nil
 }
 
-// tooMuch says which node has fewer devices than are granted, those of g
-// included.
+// tooMuch says which node has fewer devices, or less of the host, than is granted,
+// to g included.
 func (l *Ledger) tooMuch(g *Grant) error {
 	for _, s := range g.Slots {
 		has := l.free.Size(l.free.Group[s.Node])
 		if granted := has - l.free.Free[s.Node] + s.Devices; granted > has {
 			return fmt.Errorf("job %s: node %d has %d devices, %d are granted", g.Job, s.Node, has, granted)
+		}
+		if !l.free.hasHost(s) {
+			return fmt.Errorf("job %s: node %d has %v of its host left, %v are granted", g.Job, s.Node, l.free.host[s.Node], s.Host)
 		}
 	}
 	return fmt.Errorf("job %s: the devices granted are not all there", g.Job) // never: one of the nodes has too few

@@ -105,7 +105,7 @@ func (b *books) apply() {
 		if rapid.Bool().Draw(b.t, "change") {
 			to = nil
 			if node := rapid.IntRange(-3, 4).Draw(b.t, "node"); node >= 0 {
-				to = &Grant{Job: j.Job.ID, Slots: []Slot{{node, rapid.IntRange(1, 2).Draw(b.t, "count")}}}
+				to = &Grant{Job: j.Job.ID, Slots: []Slot{{Node: node, Devices: rapid.IntRange(1, 2).Draw(b.t, "count")}}}
 			}
 			changes = append(changes, Change{j, to})
 		}
@@ -140,7 +140,7 @@ func (b *books) play() {
 			free.Give(j.Grant.Slots)
 		}
 	}
-	free.Take([]Slot{{rapid.IntRange(0, 4).Draw(b.t, "node"), 1}})
+	free.Take([]Slot{{Node: rapid.IntRange(0, 4).Draw(b.t, "node"), Devices: 1}})
 }
 
 // look asks what changed.
@@ -191,8 +191,8 @@ func (b *books) check() {
 func TestAuditFinds(t *testing.T) {
 	cluster := spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4}}}
 	for name, spoil := range map[string]func(*Ledger, *JobState){
-		"devices that are not there": func(_ *Ledger, j *JobState) { j.Grant = &Grant{Slots: []Slot{{0, 5}}} },
-		"node 0 has 3 devices free":  func(l *Ledger, j *JobState) { j.Grant, l.waiting = &Grant{Slots: []Slot{{0, 1}}}, nil },
+		"devices that are not there": func(_ *Ledger, j *JobState) { j.Grant = &Grant{Slots: []Slot{{Node: 0, Devices: 5}}} },
+		"node 0 has 3 devices free":  func(l *Ledger, j *JobState) { j.Grant, l.waiting = &Grant{Slots: []Slot{{Node: 0, Devices: 1}}}, nil },
 		"0 jobs wait":                func(l *Ledger, j *JobState) { j.Grant = &Grant{}; l.waiting = append(l.waiting[:0], j) },
 		"1 devices are asked for":    func(l *Ledger, _ *JobState) { l.asked = 2 },
 		"waits, the ledger has it":   func(l *Ledger, _ *JobState) { l.waiting = nil },

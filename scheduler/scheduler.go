@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -89,10 +90,19 @@ const (
 
 func (p Phase) String() string { return [...]string{"waiting", "starting", "running", "finished"}[p] }
 
-// Slot is some devices of one node.
+// Slot is some devices of one node, with what a job needs of its host for them.
 type Slot struct {
 	Node    int // index into the cluster's nodes
 	Devices int
+	Host    spec.Host
+}
+
+// String writes node and devices, and the host's part where it takes any.
+func (s Slot) String() string {
+	if s.Host == (spec.Host{}) {
+		return fmt.Sprintf("{%d %d}", s.Node, s.Devices)
+	}
+	return fmt.Sprintf("{%d %d, %v}", s.Node, s.Devices, s.Host)
 }
 
 // Grant gives a job devices and the plan to run on them. Once in a Decision it

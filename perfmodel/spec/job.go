@@ -24,6 +24,7 @@ type Job struct {
 	Plan        Plan   // the owner's plan; zero Plan = none given, any may be used
 	Devices     int    // requested
 	Accelerator string // requested type, "" = any
+	Host        Host   // needed for each device, on its node; 0 = none is asked for
 
 	Steps    float64       // optimizer steps to run, 0 = unknown
 	Duration time.Duration // run time at the requested devices and plan, 0 = unknown
@@ -68,6 +69,9 @@ func (j Job) Validate() error {
 		return fmt.Errorf("spec: job %s: global batch %d, %d tokens per sample", j.ID, j.GlobalBatch, j.SeqLen)
 	case j.Deadline < 0:
 		return fmt.Errorf("spec: job %s: deadline %v is negative", j.ID, j.Deadline)
+	}
+	if err := j.Host.check(); err != nil {
+		return fmt.Errorf("spec: job %s: %w", j.ID, err)
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ type belief struct {
 type kindOf struct {
 	model      spec.Model
 	seq, batch int
+	host       spec.Host // what each device needs says where they can be
 }
 
 type submittedKey struct {
@@ -64,7 +65,7 @@ func newBelief(d Deps) *belief {
 	return b
 }
 
-func kind(j *spec.Job) kindOf { return kindOf{j.Model, j.SeqLen, j.Batch()} }
+func kind(j *spec.Job) kindOf { return kindOf{j.Model, j.SeqLen, j.Batch(), j.Host} }
 
 // request asks how to run j on devices of group.
 func request(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
@@ -119,14 +120,14 @@ func (b *belief) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job)
 func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *spec.Plan, w *ways) error {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
-		if !accepts(j, g) || g.Count*g.Devices < j.Devices {
+		if !accepts(j, g) || g.MostDevices(j.Host) < j.Devices {
 			continue
 		}
 		r := request(j, g, j.Devices)
 		if r.Plan = plan; plan != nil {
 			r.GlobalBatch = plan.GlobalBatch() // that of a job can be one that its plan only comes close to
 		}
-		options, err := b.ask(ctx, gi, g, r)
+		options, err := b.ask(ctx, gi, g, r, j.Host)
 		if err != nil {
 			return err
 		}
@@ -136,10 +137,10 @@ func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 	return nil
 }
 
-// ask returns the choices of r that fit in memory and on the nodes of g as
-// options, the best plan of each shape only, fastest first. That the oracle has
+// ask returns the choices of r that fit in memory and on the nodes of g, where each
+// device needs so much of the host, as options, the best plan of each shape only, fastest first. That the oracle has
 // no plan or no opinion is no error.
-func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request) ([]option, error) {
+func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request, need spec.Host) ([]option, error) {
 	if b.oracle == nil || r.GlobalBatch < 1 {
 		return nil, nil
 	}
@@ -151,10 +152,10 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 		return nil, fmt.Errorf("policy: %s on %d devices: %w", r.Model.Name, r.Devices, err)
 	}
 	var out []option
-	seen := map[spec.Shape]bool{}
+	seen, room := map[spec.Shape]bool{}, g.Room(need)
 	for i := range ranking.Choices {
 		c := &ranking.Choices[i]
-		if c.Config.Shape.Most() > g.Devices || c.Config.Shape.Nodes() > g.Count {
+		if c.Config.Shape.Most() > room || c.Config.Shape.Nodes() > g.Count {
 			continue
 		}
 		if !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) {
@@ -205,11 +206,27 @@ func (b *belief) placeOption(free *scheduler.Inventory, j *spec.Job, o *option) 
 	if free.FreeIn(o.group) < o.devices {
 		return nil
 	}
-	slots, ok := b.placer.Place(free, o.group, o.shape)
+	slots, ok := b.find(free, j, o)
 	if !ok {
 		return nil
 	}
 	return &scheduler.Grant{Job: j.ID, Plan: o.plan, Shape: o.shape, Slots: slots}
+}
+
+// find returns free devices for o, with what j needs of the host for them.
+func (b *belief) find(free *scheduler.Inventory, j *spec.Job, o *option) ([]scheduler.Slot, bool) {
+	slots, ok := b.placer.Place(free.For(o.group, j.Host), o.group, o.shape)
+	if j.Host != (spec.Host{}) {
+		for i := range slots {
+			slots[i].Host = j.Host.Times(slots[i].Devices)
+		}
+	}
+	return slots, ok
+}
+
+// lay returns the shape that devices for j would take.
+func (b *belief) lay(free *scheduler.Inventory, group int, j *spec.Job, devices int) (spec.Shape, bool) {
+	return b.placer.Lay(free.For(group, j.Host), group, devices)
 }
 
 // bySpeed returns the groups, the ones believed faster first.
@@ -244,7 +261,7 @@ func (b *belief) placeBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.J
 }
 
 func (b *belief) placeBlindIn(free *scheduler.Inventory, group int, j *spec.Job) *scheduler.Grant {
-	shape, ok := b.placer.Lay(free, group, j.Devices)
+	shape, ok := b.lay(free, group, j, j.Devices)
 	if !ok {
 		return nil
 	}

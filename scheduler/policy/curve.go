@@ -40,7 +40,7 @@ func (b *belief) curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*curve
 			continue
 		}
 		for _, n := range sizes(g) {
-			options, err := b.ask(ctx, gi, g, request(j, g, n))
+			options, err := b.ask(ctx, gi, g, request(j, g, n), j.Host)
 			if err != nil {
 				return nil, err
 			}

@@ -17,9 +17,9 @@ func (b *belief) guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 	}
 	rate := guessRate(s.Now, j)
 	for gi := range s.Cluster.Groups {
-		if g := &s.Cluster.Groups[gi]; accepts(j.Job, g) && j.Job.Devices <= g.Count*g.Devices {
+		if g := &s.Cluster.Groups[gi]; accepts(j.Job, g) && j.Job.Devices <= g.MostDevices(j.Job.Host) {
 			options = append(options, option{group: gi, plan: ownPlan(j.Job), devices: j.Job.Devices,
-				shape: spec.Packed(j.Job.Devices, g.Devices), rate: rate})
+				shape: spec.Packed(j.Job.Devices, g.Room(j.Job.Host)), rate: rate})
 		}
 	}
 	return options, w.warning, nil

@@ -98,7 +98,7 @@ func (o *menus) blind(ctx context.Context, c spec.Cluster, j *spec.Job, warning 
 	f := &menu{warning: warning}
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
-		if !accepts(j, g) || g.Count*g.Devices < j.Devices {
+		if !accepts(j, g) || g.MostDevices(j.Host) < j.Devices {
 			continue
 		}
 		if o.oracle != nil && j.Batch() > 0 {
@@ -127,7 +127,7 @@ func (o *menus) place(free *scheduler.Inventory, j *spec.Job, f *menu, k int) *s
 		}
 		return nil
 	}
-	shape, ok := o.placer.Lay(free, w.Group, w.Devices)
+	shape, ok := o.lay(free, w.Group, j, w.Devices)
 	if !ok {
 		return nil
 	}

@@ -293,7 +293,7 @@ func (p *optimus) ofSize(g *grower, sz *size, free *scheduler.Inventory) *schedu
 		}
 		return nil
 	}
-	shape, ok := p.belief.placer.Lay(free, g.group, sz.devices)
+	shape, ok := p.belief.lay(free, g.group, g.Job, sz.devices)
 	if !ok {
 		return nil
 	}

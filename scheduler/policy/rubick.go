@@ -289,7 +289,7 @@ func (r *round) start(t *task) bool {
 	if t.best == nil {
 		return false
 	}
-	wait, _ := r.earliest(t.best)
+	wait, _ := r.earliest(t, t.best)
 	limit := r.cost(t, t.best) + wait*(1+r.price*float64(t.best.devices))
 	var fit []*option
 	for i := range t.options {
@@ -325,28 +325,28 @@ func (r *round) give(t *task, g *scheduler.Grant, o *option) {
 	}
 }
 
-// earliest returns in how many seconds o fits if running jobs end as believed,
+// earliest returns in how many seconds t fits as o if running jobs end as believed,
 // and on which devices; +Inf if it does not even then.
-func (r *round) earliest(o *option) (float64, []scheduler.Slot) {
-	if slots, ok := r.belief.placer.Place(r.free, o.group, o.shape); ok {
+func (r *round) earliest(t *task, o *option) (float64, []scheduler.Slot) {
+	if slots, ok := r.belief.find(r.free, t.Job, o); ok {
 		return 0, slots
 	}
 	if r.ends == nil {
-		for _, t := range r.tasks {
-			if t.grant != nil {
-				r.ends = append(r.ends, t)
+		for _, k := range r.tasks {
+			if k.grant != nil {
+				r.ends = append(r.ends, k)
 			}
 		}
 		slices.SortStableFunc(r.ends, func(a, b *task) int { return cmp.Compare(a.left, b.left) })
 	}
 	inv := r.free.Clone()
-	for _, t := range r.ends {
-		inv.Give(t.grant.Slots)
+	for _, end := range r.ends {
+		inv.Give(end.grant.Slots)
 		if inv.FreeIn(o.group) < o.devices {
 			continue
 		}
-		if slots, ok := r.belief.placer.Place(inv, o.group, o.shape); ok {
-			return t.left, slots
+		if slots, ok := r.belief.find(inv, t.Job, o); ok {
+			return end.left, slots
 		}
 	}
 	return math.Inf(1), nil
@@ -364,7 +364,7 @@ func (r *round) reserve() {
 	if t == nil || r.start(t) || r.shrinks && r.feed(t) {
 		return
 	}
-	at, slots := r.earliest(t.best)
+	at, slots := r.earliest(t, t.best)
 	if slots == nil {
 		return
 	}

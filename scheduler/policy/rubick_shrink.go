@@ -88,7 +88,7 @@ func (r *round) feed(t *task) bool {
 	if t.best == nil || t.blind {
 		return false
 	}
-	gain, _ := r.earliest(t.best)
+	gain, _ := r.earliest(t, t.best)
 	chosen, ok := r.choose(t, gain)
 	if !ok {
 		return false

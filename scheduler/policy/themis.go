@@ -213,7 +213,7 @@ func (r *leasing) needs(j *scheduler.JobState, w *ways, group int) (left, alone 
 	}
 	g := &r.s.Cluster.Groups[group]
 	switch sec := j.Job.Duration.Seconds(); {
-	case !w.blind || !accepts(j.Job, g) || g.Count*g.Devices < j.Job.Devices:
+	case !w.blind || !accepts(j.Job, g) || g.MostDevices(j.Job.Host) < j.Job.Devices:
 		return 0, 0, false
 	case sec > 0:
 		return j.Remaining / whole * sec, sec, true
@@ -329,13 +329,12 @@ func (r *leasing) place(c *contender, group int) *scheduler.Grant {
 		return old
 	}
 	g := r.belief.placeIn(r.spare, group, c.state.Job, c.ways)
-	if g == nil {
-		g = r.belief.placeIn(r.free, group, c.state.Job, c.ways)
+	if g == nil || !r.free.Take(g.Slots) { // spare counts devices, not what of the host is taken with them
+		if g = r.belief.placeIn(r.free, group, c.state.Job, c.ways); g == nil {
+			return nil
+		}
+		r.free.Take(g.Slots)
 	}
-	if g == nil {
-		return nil
-	}
-	r.free.Take(g.Slots)
 	for _, s := range g.Slots {
 		if n := min(s.Devices, r.spare.Free[s.Node]); n > 0 {
 			r.spare.Take([]scheduler.Slot{{Node: s.Node, Devices: n}})

@@ -245,6 +245,8 @@ func DrawCase(t *rapid.T) Case {
 			Count:       rapid.IntRange(1, 4).Draw(t, "nodes"),
 			Devices:     rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "devices"),
 			Accelerator: spec.Accelerator{Name: string(rune('x' + i))},
+			CPUs:        rapid.SampledFrom([]int{0, 4, 7}).Draw(t, "CPUs"),
+			HostBytes:   rapid.SampledFrom([]float64{0, 0, 1 << 30}).Draw(t, "host bytes"),
 		})
 	}
 	c.StartCost = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "start cost")
@@ -264,9 +266,44 @@ func DrawCase(t *rapid.T) Case {
 			Weight:     rapid.SampledFrom([]float64{0, 1, 4}).Draw(t, "weight"),
 			Deadline:   rapid.SampledFrom([]time.Duration{0, time.Hour, 2 * time.Hour}).Draw(t, "deadline"),
 			Tenant:     rapid.SampledFrom([]string{"", "t"}).Draw(t, "tenant"),
+			Host:       drawHost(t, c.Cluster, n),
 		})
 	}
 	return c
+}
+
+// drawHost draws what a job on n devices needs of the host for each, at most what
+// a node has for as many of them as it has devices for: all of it where it is one
+// device on a large node, so that the others lie idle.
+func drawHost(t *rapid.T, c spec.Cluster, n int) spec.Host {
+	most := MostHost(c, n)
+	part := func(of int64, what string) int64 {
+		if of == spec.Unlimited {
+			return 0
+		}
+		return of * rapid.SampledFrom([]int64{0, 0, 1, 2, 4}).Draw(t, what) / 4
+	}
+	return spec.Host{MilliCPUs: part(most.MilliCPUs, "needs CPUs"), Bytes: part(most.Bytes, "needs host bytes")}
+}
+
+// MostHost returns the most that each of n devices can need of the host such that
+// they run packed in all groups with as many.
+func MostHost(c spec.Cluster, n int) spec.Host {
+	most := spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		side := int64(min(n, g.Devices))
+		if n > g.Count*g.Devices {
+			continue
+		}
+		if g.CPUs > 0 {
+			most.MilliCPUs = min(most.MilliCPUs, 1000*int64(g.CPUs)/side)
+		}
+		if g.HostBytes > 0 {
+			most.Bytes = min(most.Bytes, int64(g.HostBytes)/side)
+		}
+	}
+	return most
 }
 
 // drawSpeeds lets a model run on some device counts of every group, on the

@@ -169,6 +169,8 @@ func (r *Recount) grants(l *life, g *scheduler.Grant) {
 			r.fail("job %s is granted %v", l.job.ID, g.Slots)
 		case r.down[s.Node]:
 			r.fail("job %s is granted node %d, which is down", l.job.ID, s.Node)
+		case s.Host != l.job.Host.Times(s.Devices):
+			r.fail("job %s is granted %v for %d devices, and needs %v for each", l.job.ID, s.Host, s.Devices, l.job.Host)
 		}
 		counts = append(counts, s.Devices)
 	}
@@ -194,7 +196,7 @@ func (r *Recount) groupOf(node int) *spec.NodeGroup {
 
 // settle checks what is held at the end of an instant, and adds it to the usage.
 func (r *Recount) settle() {
-	used := map[int]int{}
+	used, milliCPUs, bytes := map[int]int{}, map[int]int64{}, map[int]int64{}
 	now := sim.Usage{At: r.at}
 	for _, l := range r.order {
 		switch l.phase {
@@ -203,6 +205,8 @@ func (r *Recount) settle() {
 		case "holding":
 			for _, s := range l.grant.Slots {
 				used[s.Node] += s.Devices
+				milliCPUs[s.Node] += l.job.Host.MilliCPUs * int64(s.Devices)
+				bytes[s.Node] += l.job.Host.Bytes * int64(s.Devices)
 				now.Held += s.Devices
 				if r.down[s.Node] {
 					r.fail("job %s holds devices of node %d, which is down", l.job.ID, s.Node)
@@ -211,8 +215,13 @@ func (r *Recount) settle() {
 		}
 	}
 	for node, n := range used {
-		if g := r.groupOf(node); g == nil || n > g.Devices {
+		switch g := r.groupOf(node); {
+		case g == nil || n > g.Devices:
 			r.fail("%d devices of node %d are held", n, node)
+		case g.CPUs > 0 && milliCPUs[node] > 1000*int64(g.CPUs):
+			r.fail("%g CPUs of node %d are held, it has %d", float64(milliCPUs[node])/1000, node, g.CPUs)
+		case g.HostBytes > 0 && float64(bytes[node]) > g.HostBytes:
+			r.fail("%d bytes of the host of node %d are held, it has %g", bytes[node], node, g.HostBytes)
 		}
 	}
 	r.usage = append(r.usage, now)

@@ -99,6 +99,51 @@ func TestRecountFinds(t *testing.T) {
 	}
 }
 
+// A recount finds that jobs hold more of the host of a node than it has, and that a
+// job holds other than it needs.
+func TestRecountFindsHost(t *testing.T) {
+	cluster := schedulertest.Nodes(1, 4)
+	cluster.Groups[0].CPUs, cluster.Groups[0].HostBytes = 8, 1000
+	need := spec.Host{MilliCPUs: 2500, Bytes: 200}
+	for _, c := range []struct {
+		a, b, holds spec.Host // of a and b each, and what a holds
+		want        string
+	}{
+		{need, spec.Host{MilliCPUs: 1500}, need, ""},
+		{need, spec.Host{MilliCPUs: 1501}, need, "8.002 CPUs of node 0 are held, it has 8"},
+		{need, spec.Host{Bytes: 301}, need, "1002 bytes of the host of node 0 are held, it has 1000"},
+		{need, spec.Host{}, spec.Host{MilliCPUs: 2500}, "job a is granted 5 CPUs and 0 bytes for 2 devices, and needs 2.5 CPUs and 200 bytes for each"},
+	} {
+		r := &schedulertest.Recount{
+			Cluster: cluster, Jobs: []spec.Job{{ID: "a", Devices: 2, Steps: 10, Host: c.a}, {ID: "b", Devices: 2, Steps: 10, Host: c.b}},
+			Rate:  func(*spec.Job, *scheduler.Grant) float64 { return 1 },
+			Costs: func(*spec.Job) sim.ModelCosts { return sim.ModelCosts{} },
+		}
+		result := &sim.Result{Usage: []sim.Usage{{Held: 4}, {At: 10 * time.Second}}}
+		grants := make([]*scheduler.Grant, len(r.Jobs))
+		for i := range r.Jobs {
+			j := &r.Jobs[i]
+			holds := c.holds
+			if i > 0 {
+				holds = j.Host
+			}
+			grants[i] = &scheduler.Grant{Job: j.ID, Plan: spec.Plan{DP: 2}, Shape: spec.NewShape(2), Slots: []scheduler.Slot{{Devices: 2, Host: holds.Times(2)}}}
+			r.Observe(sim.Event{Kind: sim.Submitted, Job: j})
+			r.Observe(sim.Event{Kind: sim.Started, Job: j, Grant: grants[i]})
+			result.Jobs = append(result.Jobs, sim.JobRecord{Job: *j, Finished: true, End: 10 * time.Second, Attained: 20})
+		}
+		for i := range r.Jobs {
+			r.Observe(sim.Event{At: 10 * time.Second, Kind: sim.Completed, Job: &r.Jobs[i], Grant: grants[i]})
+		}
+		switch err := r.Check(result); {
+		case c.want == "" && err != nil:
+			t.Error(err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("error %v, want one that says %q", err, c.want)
+		}
+	}
+}
+
 // spoilShape makes the shape of a grant another than that of its slots.
 func spoilShape(events []sim.Event, i int) []sim.Event {
 	g := *events[i].Grant

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -172,7 +173,7 @@ func (s *soak) cluster(d draws) {
 	for i := range 1 + d.IntN(2) {
 		s.config.Cluster.Groups = append(s.config.Cluster.Groups, spec.NodeGroup{
 			Count: 1 + d.IntN(5), Devices: one(d, 1, 2, 4, 8), Accelerator: spec.Accelerator{Name: string(rune('x' + i))},
-			Racks: one(d, spec.Racks{}, spec.Racks{Nodes: 2, Bps: 1e9}),
+			Racks: one(d, spec.Racks{}, spec.Racks{Nodes: 2, Bps: 1e9}), CPUs: one(d, 0, 3, 8, 96), HostBytes: one(d, 0, 1<<35, 1<<40+1.0),
 		})
 	}
 }
@@ -225,8 +226,42 @@ func (s *soak) jobs(d draws) {
 		if d.chance(0.03) {
 			j.Devices, j.Plan = 1000, schedulertest.OnePlan(1000)
 		}
+		s.host(d, &j)
 		s.config.Jobs = append(s.config.Jobs, j)
 	}
+}
+
+// host lets some jobs need CPUs and memory, at times more than there are.
+func (s *soak) host(d draws, j *spec.Job) {
+	if d.chance(0.5) {
+		return
+	}
+	most, n := schedulertest.MostHost(s.config.Cluster, j.Devices), 1.0
+	if s.world == nil { // any layout will do: needs may keep jobs from packing
+		n = one(d, 1, 1, 2.0)
+	}
+	if most.MilliCPUs < spec.Unlimited {
+		j.Host.MilliCPUs = int64(n * d.Float64() * float64(most.MilliCPUs))
+	}
+	if most.Bytes < spec.Unlimited {
+		j.Host.Bytes = int64(n * one(d, 0, d.Float64(), 1) * float64(most.Bytes))
+	}
+	unlimited := slices.ContainsFunc(s.config.Cluster.Groups, func(g spec.NodeGroup) bool { return g.CPUs == 0 })
+	if d.chance(0.05) && (s.world == nil || !unlimited) { // a world does not know every job in every group
+		j.Host.MilliCPUs = 97000
+	}
+}
+
+// fits reports whether the nodes of some group that j accepts are enough for it.
+func (s *soak) fits(j *spec.Job) bool {
+	return slices.ContainsFunc(s.config.Cluster.Groups, func(g spec.NodeGroup) bool {
+		side := 0 // devices of a node
+		for side < g.Devices && (g.CPUs == 0 || j.Host.MilliCPUs*int64(side+1) <= 1000*int64(g.CPUs)) &&
+			(g.HostBytes == 0 || float64(j.Host.Bytes*int64(side+1)) <= g.HostBytes) {
+			side++
+		}
+		return (j.Accelerator == "" || j.Accelerator == g.Accelerator.Name) && j.Devices <= side*g.Count
+	})
 }
 
 // durationJob asks for what some group has.
@@ -434,9 +469,8 @@ func (s *soak) rate(j *spec.Job, g *scheduler.Grant) float64 {
 func (s *soak) allEnd(r *sim.Result) error {
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		impossible := j.Job.Accelerator == "none" || j.Job.Devices == 1000
-		if impossible != (j.Rejected != "") {
-			return fmt.Errorf("job %s asks for %d devices of %q; rejected: %q", j.Job.ID, j.Job.Devices, j.Job.Accelerator, j.Rejected)
+		if s.fits(&j.Job) == (j.Rejected != "") {
+			return fmt.Errorf("job %s asks for %d devices of %q with %v each; rejected: %q", j.Job.ID, j.Job.Devices, j.Job.Accelerator, j.Job.Host, j.Rejected)
 		}
 		if j.Unfinished != "" && !s.mayNotEnd {
 			return fmt.Errorf("job %s on %d devices does not end: %s", j.Job.ID, j.Job.Devices, j.Unfinished)

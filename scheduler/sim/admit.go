@@ -118,10 +118,10 @@ func (e *engine) unfit(j *spec.Job) string {
 // tooLarge returns why j could not run on the idle cluster at the size it asks
 // for, "" if it could. A job runs within one group.
 func (e *engine) tooLarge(j *spec.Job) string {
-	largest, found := 0, false
+	largest, most, found := 0, 0, false
 	for i := range e.Cluster.Groups {
 		if g := &e.Cluster.Groups[i]; mayUse(j, g) {
-			largest, found = max(largest, g.Count*g.Devices), true
+			largest, most, found = max(largest, g.Count*g.Devices), max(most, g.MostDevices(j.Host)), true
 		}
 	}
 	switch {
@@ -129,6 +129,8 @@ func (e *engine) tooLarge(j *spec.Job) string {
 		return fmt.Sprintf("asks for accelerator %s, which the cluster does not have", j.Accelerator)
 	case j.Devices > largest:
 		return fmt.Sprintf("asks for %d devices, the cluster has %d of one type", j.Devices, largest)
+	case j.Devices > most:
+		return fmt.Sprintf("asks for %d devices with %v each, the cluster has CPUs and memory for %d of one type", j.Devices, j.Host, most)
 	}
 	return ""
 }

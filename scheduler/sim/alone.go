@@ -57,13 +57,13 @@ func (a *aloneTimer) time(ctx context.Context, j *spec.Job) (alone time.Duration
 // rate returns the steps/s of j as asked for in a group, 0 where it does not fit
 // or nothing is known.
 func (a *aloneTimer) rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup) float64 {
-	if j.Devices < 1 || j.Devices > g.Count*g.Devices {
+	if j.Devices < 1 || j.Devices > g.MostDevices(j.Host) {
 		return 0
 	}
-	key := [2]int{j.Devices, g.Devices}
+	key := [2]int{j.Devices, g.Room(j.Host)}
 	shape, ok := a.shapes[key]
 	if !ok {
-		shape = spec.Packed(j.Devices, g.Devices)
+		shape = spec.Packed(key[0], key[1])
 		a.shapes[key] = shape
 	}
 	rate, err := a.Truth.StepsPerSec(ctx, j, &scheduler.Grant{

@@ -145,6 +145,9 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 		if e.groups[s.Node] != e.groups[g.Slots[0].Node] {
 			return fmt.Errorf("job %s: nodes %d and %d are of different groups", j.ID, g.Slots[0].Node, s.Node)
 		}
+		if need := j.Host.Times(s.Devices); s.Host != need {
+			return fmt.Errorf("job %s: %v of the host of node %d for %d devices, it needs %v", j.ID, s.Host, s.Node, s.Devices, need)
+		}
 		counts = append(counts, s.Devices)
 	}
 	if len(counts) == 0 {
