@@ -48,7 +48,8 @@ type Holder interface {
 // are none. It takes nothing from free.
 type Placer interface {
 	// Place returns devices of exactly the wanted shape, each count on a node
-	// of its own, ascending by node.
+	// of its own, ascending by node. What the job needs of the host is not its
+	// business: free is what Inventory.For leaves, and who asks adds the need.
 	Place(free *Inventory, group int, want spec.Shape) ([]Slot, bool)
 	// Lay returns the shape that the given number of devices would take if
 	// every layout ran alike: for jobs nothing is known about.
@@ -111,7 +112,7 @@ type Grant struct {
 	Job   spec.JobID
 	Plan  spec.Plan
 	Shape spec.Shape
-	Slots []Slot // agree with Shape, in one group; ascending by node
+	Slots []Slot // agree with Shape and what the job needs of the host, in one group; ascending by node
 }
 
 // Devices returns the number of devices granted, 0 for a nil Grant.

@@ -199,7 +199,8 @@ func (p restless) place(free *scheduler.Inventory, cl spec.Cluster, j *spec.Job)
 		}
 		left := j.Devices
 		for n, end := free.Nodes(i); n < end && left > 0; n++ {
-			if s := (scheduler.Slot{Node: n, Devices: min(left, group.Devices)}); free.Take([]scheduler.Slot{s}) {
+			take := min(left, group.Devices)
+			if s := (scheduler.Slot{Node: n, Devices: take, Host: j.Host.Times(take)}); free.Take([]scheduler.Slot{s}) {
 				g.Slots = append(g.Slots, s)
 				left -= s.Devices
 			}
