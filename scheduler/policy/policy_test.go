@@ -42,6 +42,7 @@ func TestParse(t *testing.T) {
 		{"", `error: policy: unknown policy "", there are: `},
 		{"rubick:prise=1", `error: policy: rubick has no option "prise", there are: price, gate, shrink, grow, budget, starve`},
 		{"fifo:x", `error: policy: fifo has no options, not "x"`},
+		{"las:quantum=60,las,las:quantum=60", "error: policy: las:quantum=60 is given twice"},
 		{"rubick:gate=1:gate=2", `error: policy: rubick: option gate is given twice`},
 	} {
 		specs, err := policy.Parse(c.in)

@@ -113,6 +113,9 @@ func Parse(s string) ([]Spec, error) {
 			}
 			spec.Options[k] = v
 		}
+		if slices.ContainsFunc(out, func(o Spec) bool { return o.String() == spec.String() }) {
+			return nil, fmt.Errorf("policy: %s is given twice", spec)
+		}
 		out = append(out, spec)
 	}
 	return out, nil
