@@ -198,3 +198,26 @@ func TestIntegerAgreesWithGLPK(t *testing.T) {
 		}
 	}
 }
+
+// denseProblem returns a problem in which every row has every variable: equations, or inequalities.
+func denseProblem(seed uint64, n, m int, equations bool) *Problem {
+	r := rand.New(rand.NewPCG(seed, 18))
+	p := New(Maximize)
+	for range n {
+		p.Var("", 0, 10, r.NormFloat64())
+	}
+	for range m {
+		terms := make([]Term, n)
+		activity := 0.0
+		for j := range terms {
+			terms[j] = Term{Var(j), r.NormFloat64()}
+			activity += terms[j].Coef
+		}
+		if equations {
+			p.Equal("", activity, terms...) // of all ones
+		} else {
+			p.AtMost("", activity, terms...)
+		}
+	}
+	return p
+}

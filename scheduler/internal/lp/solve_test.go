@@ -60,29 +60,6 @@ func transport(seed uint64, n int) *Problem {
 	return p
 }
 
-// denseProblem returns a problem in which every row has every variable: equations, or inequalities.
-func denseProblem(seed uint64, n, m int, equations bool) *Problem {
-	r := rand.New(rand.NewPCG(seed, 18))
-	p := New(Maximize)
-	for range n {
-		p.Var("", 0, 10, r.NormFloat64())
-	}
-	for range m {
-		terms := make([]Term, n)
-		activity := 0.0
-		for j := range terms {
-			terms[j] = Term{Var(j), r.NormFloat64()}
-			activity += terms[j].Coef
-		}
-		if equations {
-			p.Equal("", activity, terms...) // of all ones
-		} else {
-			p.AtMost("", activity, terms...)
-		}
-	}
-	return p
-}
-
 // spoil multiplies rows and variables by powers of ten between 1e-3 and 1e3, so that coefficients differ by 1e6 and
 // more.
 func spoil(p *Problem, seed uint64) *Problem {
