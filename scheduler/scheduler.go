@@ -139,9 +139,8 @@ func (g *Grant) Same(o *Grant) bool {
 
 // JobState is a job as the engine knows it. Progress counts optimizer steps at the
 // job's own batch; a job submitted by duration or epochs alone has as many as the
-// engine's truth says. Of a
-// job that holds devices Phase, Done, Remaining and Attained are what they were
-// when it was last looked at, see Snapshot.
+// engine's truth says. Of a job that holds devices Phase, Done, Remaining and
+// Attained are what they were when it was last looked at, see Snapshot.
 type JobState struct {
 	Job   *spec.Job // not to be modified
 	Order int       // its place in the order of arrival, among all jobs there ever are

@@ -276,8 +276,11 @@ func (s *study) oracle() scheduler.Oracle {
 func (s *study) print(c *cli.Context, results []*sim.Result) error {
 	said := map[string]bool{}
 	for _, r := range results {
-		for _, line := range rejections(r) {
+		for _, line := range reasons(r, func(j *sim.JobRecord) string { return j.Rejected }) {
 			fmt.Fprintf(c.App.ErrWriter, "rejected: %s: %s\n", r.Policy, line)
+		}
+		for _, line := range reasons(r, scoredUnfinished) {
+			fmt.Fprintf(c.App.ErrWriter, "unfinished: %s: %s\n", r.Policy, line)
 		}
 		for _, warning := range r.Warnings {
 			if !said[warning] && len(said) < maxReported {
@@ -296,18 +299,27 @@ func (s *study) print(c *cli.Context, results []*sim.Result) error {
 	return report.WriteTable(w, runs)
 }
 
-// rejections says of whom and why jobs were never admitted, those of one reason
-// together, at most maxReported reasons.
-func rejections(r *sim.Result) []string {
+// scoredUnfinished returns why a job that the run was about did not finish, ""
+// for all others.
+func scoredUnfinished(j *sim.JobRecord) string {
+	if !j.Scored {
+		return ""
+	}
+	return j.Unfinished
+}
+
+// reasons says of whom there is a reason, and which, those of one reason together,
+// at most maxReported reasons.
+func reasons(r *sim.Result, of func(*sim.JobRecord) string) []string {
 	first, count := map[string]spec.JobID{}, map[string]int{}
 	var whys []string
 	for i := range r.Jobs {
-		j := &r.Jobs[i]
-		if j.Rejected == "" {
+		why := of(&r.Jobs[i])
+		if why == "" {
 			continue
 		}
-		if count[j.Rejected]++; count[j.Rejected] == 1 {
-			first[j.Rejected], whys = j.Job.ID, append(whys, j.Rejected)
+		if count[why]++; count[why] == 1 {
+			first[why], whys = r.Jobs[i].Job.ID, append(whys, why)
 		}
 	}
 	var out []string

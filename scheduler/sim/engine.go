@@ -302,12 +302,10 @@ func (e *engine) whyUnfinished(j *job) string {
 	switch {
 	case e.scored == 0:
 		return "the run ended when the scored jobs were done"
+	case e.barren > maxIdle && (j.state.Grant != nil || j.state.Failures > 0):
+		return fmt.Sprintf("nodes went down and up %d times in a row without a job that got any further", e.barren)
 	case j.state.Grant != nil:
 		return fmt.Sprintf("would end after the horizon of %v", e.Horizon)
-	}
-	switch {
-	case e.barren > maxIdle && j.state.Failures > 0:
-		return fmt.Sprintf("nodes went down and up %d times in a row without a job that got any further", e.barren)
 	case max(e.idle, e.barren) > maxIdle:
 		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", max(e.idle, e.barren))
 	}

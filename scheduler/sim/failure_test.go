@@ -219,12 +219,19 @@ func TestOutagesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// What never gets anywhere is given up.
+// What never gets anywhere is given up, whether it holds devices at that moment or
+// not: where the first outage comes with the job, the last is over.
 func TestHopelessFailures(t *testing.T) {
-	c := config(firstFit, job("a", 0, 4, 4000))
-	c.Cluster = spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 4}}}
-	c.Failures = sim.Lifetimes{Nodes: []sim.Lifetime{{Up: 20 * s, Down: s}}, Seed: 1}
-	if a := mustRun(t, c).Jobs[0]; a.Finished || !strings.Contains(a.Unfinished, "without a job that got any further") {
-		t.Errorf("finished %v, unfinished %q", a.Finished, a.Unfinished)
+	for _, first := range []time.Duration{0, 20 * s} {
+		c := config(firstFit, job("a", 0, 4, 4000))
+		c.Cluster = spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 4}}}
+		var outages []sim.Outage
+		for i := range time.Duration(3000) {
+			outages = append(outages, sim.Outage{Down: first + 21*i*s, Up: first + (21*i+1)*s})
+		}
+		c.Failures = sim.OutageTable{0: outages}
+		if a := mustRun(t, c).Jobs[0]; a.Finished || a.Failures > 1000 || !strings.Contains(a.Unfinished, "without a job that got any further") {
+			t.Errorf("first at %v: finished %v after %d failures, unfinished %q", first, a.Finished, a.Failures, a.Unfinished)
+		}
 	}
 }

@@ -15,8 +15,9 @@ type Resume struct {
 	At time.Duration
 	// Jobs are inside: with what they did and hold, as a snapshot has them. Each is
 	// one of Config.Jobs, submitted by then, and has Done+Remaining steps in all,
-	// whatever the truth says; what it did is taken to be saved. Those of Config.Jobs that are submitted by then and not
-	// among them wait outside for admission.
+	// whatever the truth says; what it did is taken to be saved. Those of
+	// Config.Jobs that are submitted by then and not among them wait outside for
+	// admission.
 	Jobs []scheduler.JobState
 }
 
