@@ -90,7 +90,9 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 			return nil, err
 		}
 	}
-	p.tries = int(tries)
+	if p.tries = int(tries); float64(p.tries) != tries {
+		return nil, fmt.Errorf("policy: tries=%g is not a whole number", tries)
+	}
 	return p, nil
 }
 
@@ -288,36 +290,51 @@ func (o *outlook) remember(plan *lookahead.Plan) {
 }
 
 // carryOut grants what the plan begins with. Where the placer finds no room for
-// what the plan has room for, the job waits.
+// what the plan has room for, the job waits, and who was to make way for it stays.
 func (o *outlook) carryOut(plan *lookahead.Plan) {
+	var stopped []int // tasks
 	for i, p := range o.jobs {
-		switch c := &plan.Choices[i]; {
-		case c.Keep:
+		if plan.Choices[i].Keep {
 			o.d.Grants = append(o.d.Grants, p.Grant)
-		case p.Grant != nil:
+		} else if p.Grant != nil {
 			o.free.Give(p.Grant.Slots)
-			o.why(p, "makes way: ends in %.0f s instead of %.0f", c.End, o.problem.Tasks[i].Left)
+			stopped = append(stopped, i)
 		}
 	}
+	started := map[int]bool{}
 	for _, i := range plan.Order {
-		p, c := o.jobs[i], &plan.Choices[i]
-		if c.Start > 0 {
-			continue
-		}
-		g := o.belief.placeWay(o.free, p.Job, &p.options[c.Way], p.blind)
-		if g == nil && p.blind {
-			g = o.belief.placeBlind(o.free, o.s.Cluster, p.Job)
-		}
-		if g == nil || !o.free.Take(g.Slots) {
-			continue
-		}
-		o.d.Grants = append(o.d.Grants, g)
-		if p.Grant == nil {
-			o.why(p, "ends in %.0f s on %s", c.End, g.Shape.Devices)
-		} else {
-			o.why(p, "ends in %.0f s on %s instead of %.0f on %s", c.End, g.Shape.Devices, o.problem.Tasks[i].Left, p.Grant.Shape.Devices)
+		if plan.Choices[i].Start == 0 {
+			started[i] = o.start(i, &plan.Choices[i])
 		}
 	}
+	for _, i := range stopped {
+		switch p := o.jobs[i]; {
+		case started[i]:
+		case o.free.Take(p.Grant.Slots):
+			o.d.Grants = append(o.d.Grants, p.Grant)
+		default:
+			o.why(p, "makes way: ends in %.0f s instead of %.0f", plan.Choices[i].End, o.problem.Tasks[i].Left)
+		}
+	}
+}
+
+// start starts a job, or starts it anew, and reports whether there was room.
+func (o *outlook) start(task int, c *lookahead.Choice) bool {
+	p := o.jobs[task]
+	g := o.belief.placeWay(o.free, p.Job, &p.options[c.Way], p.blind)
+	if g == nil && p.blind {
+		g = o.belief.placeBlind(o.free, o.s.Cluster, p.Job)
+	}
+	if g == nil || !o.free.Take(g.Slots) {
+		return false
+	}
+	o.d.Grants = append(o.d.Grants, g)
+	if p.Grant == nil {
+		o.why(p, "ends in %.0f s on %s", c.End, g.Shape.Devices)
+	} else {
+		o.why(p, "ends in %.0f s on %s instead of %.0f on %s", c.End, g.Shape.Devices, o.problem.Tasks[task].Left, p.Grant.Shape.Devices)
+	}
+	return true
 }
 
 func (o *outlook) why(p *prospect, format string, args ...any) {
