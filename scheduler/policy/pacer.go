@@ -24,7 +24,7 @@ func init() {
 			{"window", "3600", "seconds within which work has that value"},
 			{"late", "100", "what a second costs by which a guaranteed job ends later than under fifo-backfill, in jobs"},
 			{"margin", "0.1", "share of its remaining time by which a guaranteed job keeps clear of that"},
-			{"tries", "200", "random changes in vain after which a plan is taken to be good enough"},
+			{"tries", "600", "random changes in vain after which a plan is taken to be good enough"},
 		},
 		New: newPacer,
 	})
@@ -83,7 +83,7 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 		{"window", 3600, &p.window},
 		{"late", 100, &p.late},
 		{"margin", 0.1, &p.margin},
-		{"tries", 200, &tries},
+		{"tries", 600, &tries},
 	} {
 		var err error
 		if *o.value, err = d.number(o.name, o.def, 0, 1e6); err != nil {
