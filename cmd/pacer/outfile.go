@@ -75,3 +75,23 @@ func (o *outFile) discard() error {
 	_ = o.f.Close() // may be closed already
 	return os.Remove(o.f.Name())
 }
+
+// distinct says which path is asked to hold two outputs at once: the later would
+// replace the earlier. Devices and pipes may take several.
+func distinct(outs ...*outFile) error {
+	seen := map[string]bool{}
+	for _, o := range outs {
+		if o == nil || !o.tmp {
+			continue
+		}
+		abs, err := filepath.Abs(o.path)
+		if err != nil {
+			return err
+		}
+		if seen[abs] {
+			return usagef("%s is asked to hold two outputs, give each its own file", o.path)
+		}
+		seen[abs] = true
+	}
+	return nil
+}

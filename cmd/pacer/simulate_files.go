@@ -41,6 +41,9 @@ func createSimulateFiles(c *cli.Context) (*simulateFiles, error) {
 			return nil, errors.Join(fmt.Errorf("simulate: --%s: %w", f.flag, err), out.discard())
 		}
 	}
+	if err := distinct(out.jobs, out.events, out.html); err != nil {
+		return nil, errors.Join(fmt.Errorf("simulate: %w", err), out.discard())
+	}
 	return out, nil
 }
 

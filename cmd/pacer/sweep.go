@@ -86,6 +86,9 @@ func runSweep(c *cli.Context) (err error) {
 		return fmt.Errorf("sweep: --svg: %w", err)
 	}
 	defer func() { err = errors.Join(err, svgOut.discard()) }()
+	if err := distinct(runsOut, svgOut); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
 	outcomes, err := s.run(c)
 	if err != nil {
 		return err
