@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 
 func TestNewRefusesValues(t *testing.T) {
 	for _, in := range []string{"rubick:price=cheap", "rubick:price=-1", "rubick:budget=NaN", "rubick:shrink=maybe",
-		"las:quantum=-1", "srtf:backfill=perhaps", "tiresias:limits=7/3", "tiresias:limits=NaN", "tiresias:limits=", "priority:aging=-1",
+		"las:quantum=-1", "sia:p=0", "sia:wait=0.5", "srtf:backfill=perhaps", "tiresias:limits=7/3", "tiresias:limits=NaN", "tiresias:limits=", "priority:aging=-1",
 		"gittins:limits=3/2", "gittins:learn=a-lot", "gittins:quantum=-1", "gittins:history=nowhere.csv",
 		"themis:f=2", "themis:lease=-1", "synth:policies=synth", "synth:policies=nonesuch", "synth:policies=gittins+history=h.csv", "synth:policies=las+quantum=-1", "synth:admissions=nobody",
 		"synth:placements=diagonal", "synth:objective=best", "synth:hysteresis=2", "synth:every=-1"} {
