@@ -211,3 +211,24 @@ func TestAuditFinds(t *testing.T) {
 		}
 	}
 }
+
+// Whose batch is its own to choose goes on when the plan says another.
+func TestGrantSame(t *testing.T) {
+	grant := func(micro int, elastic bool) *Grant {
+		return &Grant{Job: "a", Plan: spec.Plan{DP: 2, MicroBatch: micro}, Shape: spec.NewShape(2), Slots: []Slot{{Node: 0, Devices: 2}}, Elastic: elastic}
+	}
+	for _, c := range []struct {
+		a, b *Grant
+		want bool
+	}{
+		{grant(1, false), grant(1, false), true},
+		{grant(1, false), grant(2, false), false},
+		{grant(1, true), grant(2, true), true},
+		{grant(1, true), grant(1, false), false},
+		{grant(1, true), nil, false},
+	} {
+		if got := c.a.Same(c.b); got != c.want {
+			t.Errorf("%+v and %+v: %v", c.a, c.b, got)
+		}
+	}
+}

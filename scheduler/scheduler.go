@@ -21,6 +21,16 @@ type Oracle interface {
 	Rank(ctx context.Context, r planner.Request) (planner.Ranking, error)
 }
 
+// Elastic is an Oracle that knows jobs which change their batch as they train.
+type Elastic interface {
+	Oracle
+	// Goodput returns how many steps of its work, counted at its own batch, j makes a
+	// second at present on a shape of devices of group if it trains the batch that is
+	// worth most there, and the plan that does. The error wraps
+	// perfmodel.ErrNotCovered where j cannot run so, or where that is not known.
+	Goodput(ctx context.Context, j *JobState, group *spec.NodeGroup, shape spec.Shape) (plan spec.Plan, rate float64, err error)
+}
+
 // Policy decides who gets what. Decide is a function of the snapshot: it must
 // not keep the snapshot, and keeps no state but what its algorithm is made of,
 // or what it knows of the jobs from Snapshot.Changed.
@@ -113,6 +123,10 @@ type Grant struct {
 	Plan  spec.Plan
 	Shape spec.Shape
 	Slots []Slot // agree with Shape and what the job needs of the host, in one group; ascending by node
+	// Elastic leaves the batch to the job, which trains the one that is worth most at
+	// the time (Qiao et al., Pollux, OSDI 2021, section 3.2): that of Plan is the
+	// one of the beginning. Truths that know of one batch only ignore it.
+	Elastic bool
 }
 
 // Devices returns the number of devices granted, 0 for a nil Grant.
@@ -128,13 +142,23 @@ func (g *Grant) Devices() int {
 }
 
 // Same reports whether g and o give the same job the same plan, shape and
-// devices, so that going from one to the other changes nothing.
+// devices, so that going from one to the other changes nothing. Of two that leave
+// the batch to the job that of the plan does not matter.
 func (g *Grant) Same(o *Grant) bool {
 	if g == o {
 		return true
 	}
-	return g != nil && o != nil && g.Job == o.Job && g.Shape == o.Shape &&
-		g.Plan.Normal() == o.Plan.Normal() && slices.Equal(g.Slots, o.Slots)
+	return g != nil && o != nil && g.Job == o.Job && g.Shape == o.Shape && g.Elastic == o.Elastic &&
+		g.trains() == o.trains() && slices.Equal(g.Slots, o.Slots)
+}
+
+// trains returns the plan, less the batch where that is the job's to choose.
+func (g *Grant) trains() spec.Plan {
+	p := g.Plan.Normal()
+	if g.Elastic {
+		p.MicroBatch, p.AccumSteps = 1, 1
+	}
+	return p
 }
 
 // JobState is a job as the engine knows it. Progress counts optimizer steps at the

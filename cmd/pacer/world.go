@@ -67,6 +67,8 @@ func (w world) truth(cl spec.Cluster) sim.Truth {
 func newOracle(belief, truth world) scheduler.Oracle {
 	o := planner.Options{}
 	switch {
+	case belief.tables != nil:
+		return goodput.NewOracle(belief.tables)
 	case truth.tables != nil:
 		o.Space = goodput.Space{Tables: truth.tables}
 	case truth.keys != nil:

@@ -4,8 +4,9 @@
 // the plans there are to choose from.
 //
 // Start with tables.go (what is known of an application), truth.go (how a job
-// gets on) and plan.go (how a global batch is split over devices). read.go finds
-// and reads the files, speed.go looks step times up, grid.go and tetrahedra.go
+// gets on), plan.go (how a global batch is split over devices) and tune.go (which
+// one is worth most). oracle.go is what a policy may believe, read.go finds and
+// reads the files, speed.go looks step times up, grid.go and tetrahedra.go
 // interpolate between placements that were measured.
 //
 // Source: Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for

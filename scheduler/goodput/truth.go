@@ -24,6 +24,7 @@ type Truth struct {
 	mu      sync.Mutex
 	courses map[courseKey]*course
 	stages  map[stagesKey]pace
+	tuned   tunings
 
 	exact, interpolated int // look-ups of step times
 }
@@ -37,7 +38,7 @@ type pace struct {
 
 // NewTruth returns the truth of t.
 func NewTruth(t *Tables, cl spec.Cluster) *Truth {
-	return &Truth{tables: t, cluster: cl, courses: map[courseKey]*course{}, stages: map[stagesKey]pace{}}
+	return &Truth{tables: t, cluster: cl, courses: map[courseKey]*course{}, stages: map[stagesKey]pace{}, tuned: tunings{}}
 }
 
 // course is what lies before jobs of one kind.
@@ -58,8 +59,8 @@ type courseKey struct {
 
 type stagesKey struct {
 	model              string
-	batch              int // the job's
-	plan               spec.Plan
+	batch              int       // the job's
+	plan               spec.Plan // of the grant; zero where the job chooses its batch
 	shape, accelerator string
 }
 
@@ -71,15 +72,20 @@ func (t *Truth) courseOf(j *spec.Job) (*course, error) {
 	if c := t.courses[key]; c != nil {
 		return c, nil
 	}
-	a, ok := t.tables.apps[key.model]
-	if !ok {
-		return nil, fmt.Errorf("goodput: no table of %q: %w", key.model, errNotCovered)
-	}
-	c, err := a.course(key.batch, key.epochs)
+	c, err := t.tables.course(key)
 	if err == nil {
 		t.courses[key] = c
 	}
 	return c, err
+}
+
+// course returns what lies before the jobs of a kind.
+func (t *Tables) course(key courseKey) (*course, error) {
+	a, ok := t.apps[key.model]
+	if !ok {
+		return nil, fmt.Errorf("goodput: no table of %q: %w", key.model, errNotCovered)
+	}
+	return a.course(key.batch, key.epochs)
 }
 
 // course returns what lies before jobs that train a batch for so many epochs.
@@ -177,17 +183,28 @@ func (t *Truth) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant
 // gain(B) steps at the job's batch B in that epoch:
 //
 //	rate = gain(M) / (gain(B) * T)
+//
+// A job whose batch is its own to choose trains in each epoch the one at which
+// that is largest.
 func (t *Truth) Stages(_ context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) ([]sim.Stage, error) {
 	c, err := t.courseOf(j)
 	if err != nil {
 		return nil, err
 	}
 	key := stagesKey{j.Model.Name, j.Batch(), g.Plan, g.Shape.Devices, group.Accelerator.Name}
+	if g.Elastic {
+		key.plan = spec.Plan{}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out, ok := t.stages[key]
 	if !ok {
-		if out, err = t.tables.stages(key, c); err != nil {
+		if g.Elastic {
+			out, err = t.elasticStages(key, c)
+		} else {
+			out, err = t.tables.stages(key, c)
+		}
+		if err != nil {
 			return nil, err
 		}
 		t.stages[key] = out
@@ -220,6 +237,20 @@ func (t *Tables) stages(key stagesKey, c *course) (out pace, err error) {
 	}
 	out.stages[len(out.stages)-1].Until = math.Inf(1)
 	out.exact = speeds.measured(shape, key.plan.Normal().MicroBatch)
+	return out, nil
+}
+
+// elasticStages works out how jobs of a course get on that choose their batch.
+func (t *Truth) elasticStages(key stagesKey, c *course) (out pace, err error) {
+	tuned, err := t.tuned.of(t.tables, tuningKey{key.model, key.accelerator, key.shape})
+	if err != nil {
+		return out, err
+	}
+	for e, end := range c.ends {
+		out.stages = append(out.stages, sim.Stage{Until: end, Rate: tuned.goodput[e] / c.gains[e]})
+	}
+	out.stages[len(out.stages)-1].Until = math.Inf(1)
+	out.exact = tuned.exact
 	return out, nil
 }
 
