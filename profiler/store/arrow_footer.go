@@ -10,7 +10,7 @@ import (
 // The Arrow library believes the lengths in a file's footer, and asks for as
 // much memory or descends as deep as they say, which ends the program when
 // they are damaged. checkArrowFooter goes through them first; what else may
-// be wrong the library notices, or panics on, which guardFile catches.
+// be wrong the library notices, or panics on, which columnar.Guard catches.
 //
 // The footer is a flatbuffer; the slots are those of Footer, Schema, Field
 // and KeyValue in Arrow's format/File.fbs and format/Schema.fbs.

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/pacer-ml/pacer/datasets/columnar"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -24,31 +24,11 @@ func ReadArrowFrom(name string, r io.ReaderAt, size int64) iter.Seq2[spec.Measur
 	return readRows(name, r, size, readArrow)
 }
 
-// limitedMemory refuses allocations no honest file asks for: damaged lengths
-// would otherwise end the program.
-type limitedMemory struct{ memory.GoAllocator }
-
-const maxAllocation = 1 << 30
-
-func (a *limitedMemory) Allocate(size int) []byte {
-	if size < 0 || size > maxAllocation {
-		panic(fmt.Sprintf("it asks for a buffer of %d bytes", size))
-	}
-	return a.GoAllocator.Allocate(size)
-}
-
-func (a *limitedMemory) Reallocate(size int, b []byte) []byte {
-	if size < 0 || size > maxAllocation {
-		panic(fmt.Sprintf("it asks for a buffer of %d bytes", size))
-	}
-	return a.GoAllocator.Reallocate(size, b)
-}
-
 func readArrow(r *io.SectionReader, yield rowYield) error {
 	if err := checkArrowFooter(r); err != nil {
 		return fmt.Errorf("not a whole Arrow file: %w", err)
 	}
-	f, err := ipc.NewFileReader(r, ipc.WithAllocator(&limitedMemory{}))
+	f, err := ipc.NewFileReader(r, ipc.WithAllocator(columnar.Memory()))
 	if err != nil {
 		return fmt.Errorf("not a whole Arrow file: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/schema"
 
+	"github.com/pacer-ml/pacer/datasets/columnar"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -54,7 +55,9 @@ func readFile(path string, read rowReader) iter.Seq2[spec.Measurement, error] {
 func readRows(name string, r io.ReaderAt, size int64, read rowReader) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		n, stopped := 0, false
-		err := guardFile(func() error {
+		var fault any // the loop's own panic, not the library's
+		pass := noting(&fault, yield)
+		err := columnar.Guard(func() error {
 			return read(io.NewSectionReader(r, 0, size), func(m spec.Measurement, err error) bool {
 				n++
 				if err == nil {
@@ -63,46 +66,35 @@ func readRows(name string, r io.ReaderAt, size int64, read rowReader) iter.Seq2[
 				if err != nil {
 					m, err = spec.Measurement{}, fmt.Errorf("store: %s: row %d: %w", name, n, err)
 				}
-				stopped = !callerYield(yield, m, err)
+				stopped = !pass(m, err)
 				return !stopped
 			})
 		})
+		if fault != nil {
+			panic(fault)
+		}
 		if err != nil && !stopped {
 			yield(spec.Measurement{}, fmt.Errorf("store: %s: after row %d: %w", name, n, err))
 		}
 	}
 }
 
-// callerPanic carries a panic of the loop body through guardFile.
-type callerPanic struct{ value any }
-
-func callerYield(yield func(spec.Measurement, error) bool, m spec.Measurement, err error) bool {
-	defer func() {
-		if r := recover(); r != nil {
-			panic(callerPanic{r})
-		}
-	}()
-	return yield(m, err)
-}
-
-// guardFile turns a panic of the Arrow library on damaged input into an error.
-func guardFile(read func() error) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case callerPanic:
-			panic(r.value)
-		default:
-			err = fmt.Errorf("the file is damaged: %v", r)
-		}
-	}()
-	return read()
+// noting calls yield, and notes in fault what it panics with.
+func noting(fault *any, yield func(spec.Measurement, error) bool) func(spec.Measurement, error) bool {
+	return func(m spec.Measurement, err error) bool {
+		defer func() {
+			if *fault = recover(); *fault != nil {
+				panic(*fault)
+			}
+		}()
+		return yield(m, err)
+	}
 }
 
 func readParquet(r *io.SectionReader, yield rowYield) error {
-	f, err := file.NewParquetReader(r, file.WithReadProps(parquet.NewReaderProperties(&limitedMemory{})))
+	f, err := columnar.OpenParquet(r)
 	if err != nil {
-		return fmt.Errorf("not a whole Parquet file: %w", err)
+		return err
 	}
 	leaves, err := parquetColumns(f.MetaData().Schema)
 	if err != nil {
@@ -179,12 +171,10 @@ func readRowGroup(f *file.Reader, g *file.RowGroupReader, leaves []int, yield ro
 		if leaf < 0 {
 			continue
 		}
-		pages, err := g.GetColumnPageReader(leaf)
+		rd, err := columnar.Chunk(f, g, leaf)
 		if err != nil {
 			return false, fmt.Errorf("column %q: %w", columns[i].name, err)
 		}
-		col := f.MetaData().Schema.Column(leaf)
-		rd := file.NewColumnReader(col, &checkedPages{PageReader: pages, col: col}, &limitedMemory{}, f.BufferPool())
 		readers = append(readers, newLeafReader(columns[i], rd))
 	}
 	for range g.NumRows() {

@@ -207,6 +207,27 @@ func TestReadJobsParquetOfOthers(t *testing.T) {
 	}
 }
 
+// TestReadJobsParquetDamaged overwrites every other byte of a file in turn, metadata
+// and levels too: what comes is rows or an error, and soon.
+func TestReadJobsParquetDamaged(t *testing.T) {
+	var whole bytes.Buffer
+	if err := WriteJobs(&whole, Parquet, small(), Score{}); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for at := 0; at < whole.Len(); at += 2 {
+		b := bytes.Clone(whole.Bytes())
+		b[at] = ^b[at]
+		_, err := ReadJobsParquet(bytes.NewReader(b), int64(len(b)), "f.parquet")
+		if err != nil {
+			failed++
+		}
+	}
+	if failed < 10 {
+		t.Errorf("%d of %d damages noticed", failed, whole.Len())
+	}
+}
+
 // TestFormatTables holds the tables in FORMAT.md to the columns.
 func TestFormatTables(t *testing.T) {
 	b, err := os.ReadFile("FORMAT.md")

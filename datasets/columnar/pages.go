@@ -1,4 +1,4 @@
-package store
+package columnar
 
 import (
 	"encoding/binary"

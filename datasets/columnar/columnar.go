@@ -1,0 +1,66 @@
+// Package columnar opens Arrow and Parquet files that may be damaged. The Arrow
+// library believes what a file says of itself: it allocates what a damaged
+// length asks for, waits for ever for levels that are not there, and panics.
+// What is read through this package ends in an error instead.
+package columnar
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/file"
+)
+
+// Guard turns a panic of the Arrow library while it reads into an error.
+func Guard(read func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	return read()
+}
+
+// Memory returns an allocator that panics, for Guard to see, where a file asks
+// for a buffer no honest one asks for: more than 1 GiB.
+func Memory() memory.Allocator { return &limitedMemory{} }
+
+type limitedMemory struct{ memory.GoAllocator }
+
+const maxAllocation = 1 << 30
+
+func (a *limitedMemory) Allocate(size int) []byte {
+	return a.GoAllocator.Allocate(checkSize(size))
+}
+
+func (a *limitedMemory) Reallocate(size int, b []byte) []byte {
+	return a.GoAllocator.Reallocate(checkSize(size), b)
+}
+
+func checkSize(size int) int {
+	if size < 0 || size > maxAllocation {
+		panic(fmt.Sprintf("it asks for a buffer of %d bytes", size))
+	}
+	return size
+}
+
+// OpenParquet reads the footer of a Parquet file.
+func OpenParquet(r *io.SectionReader) (*file.Reader, error) {
+	f, err := file.NewParquetReader(r, file.WithReadProps(parquet.NewReaderProperties(Memory())))
+	if err != nil {
+		return nil, fmt.Errorf("not a whole Parquet file: %w", err)
+	}
+	return f, nil
+}
+
+// Chunk returns a reader of a leaf column in a row group of f.
+func Chunk(f *file.Reader, group *file.RowGroupReader, leaf int) (file.ColumnChunkReader, error) {
+	pages, err := group.GetColumnPageReader(leaf)
+	if err != nil {
+		return nil, err
+	}
+	col := f.MetaData().Schema.Column(leaf)
+	return file.NewColumnReader(col, &checkedPages{PageReader: pages, col: col}, Memory(), f.BufferPool()), nil
+}

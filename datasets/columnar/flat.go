@@ -1,0 +1,70 @@
+package columnar
+
+import (
+	"errors"
+	"io"
+
+	"github.com/apache/arrow/go/v17/parquet/file"
+)
+
+// flatBatch is how many values are decoded at a time.
+const flatBatch = 512
+
+// Flat reads a column without lists value by value.
+type Flat[T any] struct {
+	chunk  batchReader[T]
+	maxDef int16
+
+	values []T
+	levels []int16
+	row, rows,
+	value, held int // next row and value, and how many were decoded
+}
+
+// batchReader is the part of a column chunk reader that depends on its type.
+type batchReader[T any] interface {
+	ReadBatch(batch int64, values []T, def, rep []int16) (total int64, valuesRead int, err error)
+}
+
+// NewFlat reads chunk, whose values must be T: parquet.ByteArray, float64, ...
+// ok is false if they are not, or if they are in lists.
+func NewFlat[T any](chunk file.ColumnChunkReader) (f *Flat[T], ok bool) {
+	typed, ok := chunk.(batchReader[T])
+	d := chunk.Descriptor()
+	if !ok || d.MaxRepetitionLevel() > 0 {
+		return nil, false
+	}
+	return &Flat[T]{chunk: typed, maxDef: d.MaxDefinitionLevel(), values: make([]T, flatBatch), levels: make([]int16, flatBatch)}, true
+}
+
+// Next returns the value of the next row; present is false for null. A value of
+// bytes is part of a buffer that later calls overwrite. An error follows if the
+// column has no more rows.
+func (f *Flat[T]) Next() (value T, present bool, err error) {
+	if f.row == f.rows {
+		rows, held, err := f.chunk.ReadBatch(flatBatch, f.values, f.levels, nil)
+		if err == nil && rows == 0 {
+			err = io.EOF
+		}
+		if err != nil {
+			return value, false, damagedIfShort(err)
+		}
+		f.row, f.rows, f.value, f.held = 0, int(rows), 0, held
+	}
+	f.row++
+	if f.maxDef > 0 && f.levels[f.row-1] != f.maxDef {
+		return value, false, nil
+	}
+	if f.value == f.held {
+		return value, false, errors.New("fewer values than its levels say")
+	}
+	f.value++
+	return f.values[f.value-1], true, nil
+}
+
+func damagedIfShort(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("fewer rows than the file says")
+	}
+	return err
+}
