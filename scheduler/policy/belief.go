@@ -127,7 +127,7 @@ func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 		if r.Plan = plan; plan != nil {
 			r.GlobalBatch = plan.GlobalBatch() // that of a job can be one that its plan only comes close to
 		}
-		options, err := b.ask(ctx, gi, g, r, j.Host)
+		options, err := b.ask(ctx, gi, g, r, j.Host, anyPlan)
 		if err != nil {
 			return err
 		}
@@ -137,10 +137,12 @@ func (b *belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 	return nil
 }
 
+func anyPlan(spec.Plan) bool { return true }
+
 // ask returns the choices of r that fit in memory and on the nodes of g, where each
-// device needs so much of the host, as options, the best plan of each shape only, fastest first. That the oracle has
+// device needs so much of the host, as options, the best allowed plan of each shape only, fastest first. That the oracle has
 // no plan or no opinion is no error.
-func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request, need spec.Host) ([]option, error) {
+func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request, need spec.Host, allowed func(spec.Plan) bool) ([]option, error) {
 	if b.oracle == nil || r.GlobalBatch < 1 {
 		return nil, nil
 	}
@@ -158,7 +160,7 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 		if c.Config.Shape.Most() > room || c.Config.Shape.Nodes() > g.Count {
 			continue
 		}
-		if !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) {
+		if !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) || !allowed(c.Config.Plan) {
 			continue
 		}
 		seen[c.Config.Shape] = true

@@ -24,34 +24,90 @@ type curveKey struct {
 	kindOf
 	precision   spec.Precision
 	accelerator string
+	fixed       fixed
+	plan        spec.Plan // the job's own, where that matters
+	devices     int       // and its size, where that does
+}
+
+// fixed is what of a job stays as submitted.
+type fixed struct {
+	plan bool // but for the data parallel degree, which follows the devices, and how the batch is split
+	size bool // the number of devices
+}
+
+// sizes returns the device counts that j may have in g, ascending.
+func (f fixed) sizes(j *spec.Job, g *spec.NodeGroup) []int {
+	if f.size {
+		return []int{j.Devices}
+	}
+	return sizes(g)
+}
+
+// allows reports whether j may run with a plan.
+func (f fixed) allows(j *spec.Job, p spec.Plan) bool {
+	return !f.plan || scaled(j.Plan) == scaled(p)
+}
+
+// scaled is what plans have in common that differ in the number of replicas alone.
+func scaled(p spec.Plan) spec.Plan {
+	p.DP, p.MicroBatch, p.AccumSteps, p.Shard = 1, 1, 1, 0
+	return p.Normal()
 }
 
 // curve returns the sensitivity curve of j, without options if the oracle knows
 // nothing of such jobs.
 func (b *belief) curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*curve, error) {
-	key := curveKey{kind(j), j.Plan.Precision, j.Accelerator}
+	return b.curveOf(ctx, c, j, fixed{})
+}
+
+// curveOf returns the part of the sensitivity curve on which what is fixed stays.
+// A job whose own plan cannot be had at other sizes has its ways as submitted.
+func (b *belief) curveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f fixed) (*curve, error) {
+	f.plan = f.plan && j.Plan != (spec.Plan{})
+	key := curveKey{kindOf: kind(j), precision: j.Plan.Precision, accelerator: j.Accelerator, fixed: f}
+	if f.plan {
+		key.plan = j.Plan
+	}
+	if f.plan || f.size {
+		key.devices = j.Devices
+	}
 	if cv, ok := b.curves[key]; ok {
 		return cv, nil
 	}
-	cv := &curve{byShape: map[shapeKey]int{}}
+	options, err := b.curveOptions(ctx, c, j, f)
+	if err != nil {
+		return nil, err
+	}
+	if len(options) == 0 && f.plan {
+		w, err := b.asSubmitted(ctx, c, j)
+		if err != nil {
+			return nil, err
+		}
+		options = w.options
+	}
+	cv := &curve{options: options, byShape: map[shapeKey]int{}}
+	for i, o := range options {
+		cv.byShape[shapeKey{o.group, o.shape.Devices}] = i
+	}
+	b.curves[key] = cv
+	return cv, nil
+}
+
+func (b *belief) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, f fixed) (all []option, err error) {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		if !accepts(j, g) {
 			continue
 		}
-		for _, n := range sizes(g) {
-			options, err := b.ask(ctx, gi, g, request(j, g, n), j.Host)
+		for _, n := range f.sizes(j, g) {
+			options, err := b.ask(ctx, gi, g, request(j, g, n), j.Host, func(p spec.Plan) bool { return f.allows(j, p) })
 			if err != nil {
 				return nil, err
 			}
-			cv.options = append(cv.options, options...)
+			all = append(all, options...)
 		}
 	}
-	for i, o := range cv.options {
-		cv.byShape[shapeKey{o.group, o.shape.Devices}] = i
-	}
-	b.curves[key] = cv
-	return cv, nil
+	return all, nil
 }
 
 // manySizes is up to where every device count is asked for; beyond it only

@@ -12,19 +12,29 @@ import (
 )
 
 func init() {
-	register(Info{
-		Name: "rubick",
-		Doc:  "plans and sizes by sensitivity curves: feed the steepest slope, shrink the flattest (Zhang et al., Rubick, MLSys 2025)",
-		Options: []Option{
-			{"price", "0.1", "seconds of completion time that a device-second must save, at least; higher keeps jobs small"},
-			{"gate", "1", "growing a running job must save this many of its start costs"},
-			{"budget", "0.1", "share of a job's run that its restarts may take"},
-			{"starve", "28800", "seconds after which a waiting job gets a reservation"},
-			{"shrink", "true", "shrink and stop running jobs to feed waiting ones"},
-			{"grow", "true", "give devices left over to running jobs"},
-		},
-		New: newRubick,
-	})
+	for _, v := range []struct {
+		name, doc string
+		fixed     fixed
+	}{
+		{"rubick", "plans and sizes by sensitivity curves: feed the steepest slope, shrink the flattest (Zhang et al., Rubick, MLSys 2025)", fixed{}},
+		{"rubick-e", "rubick that chooses plans alone: jobs have as many devices as they ask for", fixed{size: true}},
+		{"rubick-r", "rubick that chooses resources alone: jobs keep their plan, but for the number of replicas", fixed{plan: true}},
+		{"rubick-n", "rubick that chooses neither plans nor resources, only who runs and when", fixed{plan: true, size: true}},
+	} {
+		register(Info{
+			Name: v.name,
+			Doc:  v.doc,
+			Options: []Option{
+				{"price", "0.1", "seconds of completion time that a device-second must save, at least; higher keeps jobs small"},
+				{"gate", "1", "growing a running job must save this many of its start costs"},
+				{"budget", "0.1", "share of a job's run that its restarts may take"},
+				{"starve", "28800", "seconds after which a waiting job gets a reservation"},
+				{"shrink", "true", "shrink and stop running jobs to feed waiting ones"},
+				{"grow", "true", "give devices left over to running jobs"},
+			},
+			New: func(d Deps) (scheduler.Policy, error) { return newRubick(d, v.fixed) },
+		})
+	}
 }
 
 // rubick chooses plans and resources jointly, guided by sensitivity curves.
@@ -93,14 +103,15 @@ func init() {
 // chosen on this trace.
 type rubick struct {
 	belief *belief
+	fixed  fixed // for the ablations
 
 	price, gate, budget float64
 	starve              float64 // s
 	shrinks, grows      bool
 }
 
-func newRubick(d Deps) (scheduler.Policy, error) {
-	p := &rubick{belief: newBelief(d)}
+func newRubick(d Deps, f fixed) (scheduler.Policy, error) {
+	p := &rubick{belief: newBelief(d), fixed: f}
 	for _, o := range []struct {
 		name   string
 		def    float64
@@ -211,7 +222,7 @@ func (r *round) prepare(ctx context.Context) error {
 
 // task looks j up in the belief.
 func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) {
-	cv, err := r.belief.curve(ctx, r.s.Cluster, j.Job)
+	cv, err := r.belief.curveOf(ctx, r.s.Cluster, j.Job, r.fixed)
 	if err != nil {
 		return nil, err
 	}
