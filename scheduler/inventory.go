@@ -185,10 +185,10 @@ func (inv *Inventory) Next(group, free, node int) int {
 }
 
 // Take removes slots and reports whether all were free; if not, nothing is
-// taken.
+// taken. Slots without devices are of the host alone.
 func (inv *Inventory) Take(slots []Slot) bool {
 	for i, s := range slots {
-		if s.Node < 0 || s.Node >= len(inv.Free) || s.Devices < 1 || inv.Free[s.Node] < s.Devices || !inv.hasHost(s) {
+		if s.Node < 0 || s.Node >= len(inv.Free) || s.Devices < 0 || s.nothing() || inv.Free[s.Node] < s.Devices || !inv.hasHost(s) {
 			inv.Give(slots[:i])
 			return false
 		}

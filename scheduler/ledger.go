@@ -54,7 +54,7 @@ func (l *Ledger) Leave(j *JobState, held *Grant) {
 		l.waiting = remove(l.waiting, j)
 	} else {
 		l.free.undo()
-		l.free.Give(held.Slots)
+		l.free.Give(held.Counts())
 	}
 	if l.left++; 2*l.left > len(l.inside) {
 		l.inside = slices.DeleteFunc(l.inside, hasLeft)
@@ -79,7 +79,7 @@ func (l *Ledger) ask(j *JobState, sign int) {
 // Grant it still has.
 func (l *Ledger) Lose(j *JobState) {
 	l.free.undo()
-	l.free.Give(j.Grant.Slots)
+	l.free.Give(j.Grant.Counts())
 	l.waiting = insert(l.waiting, j)
 	l.note(j)
 }
@@ -110,18 +110,18 @@ type Change struct {
 }
 
 // Apply writes down that what the jobs hold is taken back and that they are given
-// what they are to hold, all at once. Their Grants are the engine's to set when it
+// what they are to hold, all at once. Devices that two jobs share count once. Their Grants are the engine's to set when it
 // carries that out. An error names the first job, in the order given, whose
 // devices are not there; then nothing is changed. A job must not occur twice.
 func (l *Ledger) Apply(changes []Change) error {
 	l.free.mark()
 	for _, c := range changes {
 		if c.Job.Grant != nil {
-			l.free.Give(c.Job.Grant.Slots)
+			l.free.Give(c.Job.Grant.Counts())
 		}
 	}
 	for _, c := range changes {
-		if c.To != nil && !l.free.Take(c.To.Slots) {
+		if c.To != nil && !l.free.Take(c.To.Counts()) {
 			err := l.tooMuch(c.To)
 			l.free.undo()
 			return err
@@ -172,6 +172,7 @@ func (l *Ledger) note(j *JobState) {
 func (l *Ledger) Audit() error {
 	l.free.undo()
 	free, asked, waiting := NewInventory(l.cluster), 0, 0
+	sharing := map[spec.JobID]*Grant{}
 	for _, node := range l.down {
 		free.Take(free.whole(node))
 	}
@@ -185,8 +186,18 @@ func (l *Ledger) Audit() error {
 				return fmt.Errorf("scheduler: job %s waits, the ledger has it elsewhere", j.Job.ID)
 			}
 			waiting++
-		} else if !free.Take(j.Grant.Slots) {
+			continue
+		}
+		if !free.Take(j.Grant.Counts()) {
 			return fmt.Errorf("scheduler: job %s holds devices that are not there: %v", j.Job.ID, j.Grant.Slots)
+		}
+		if j.Grant.With != "" {
+			sharing[j.Job.ID] = j.Grant
+		}
+	}
+	for id, g := range sharing {
+		if !g.Shares(sharing[g.With]) {
+			return fmt.Errorf("scheduler: job %s shares its devices with job %s, which does not share the same with it", id, g.With)
 		}
 	}
 	switch {

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -116,6 +115,9 @@ func (s Slot) String() string {
 	return fmt.Sprintf("{%d %d, %v}", s.Node, s.Devices, s.Host)
 }
 
+// nothing reports whether s takes neither devices nor anything of a host.
+func (s Slot) nothing() bool { return s.Devices == 0 && s.Host == (spec.Host{}) }
+
 // Grant gives a job devices and the plan to run on them. Once in a Decision it
 // is shared and no longer modified.
 type Grant struct {
@@ -127,6 +129,9 @@ type Grant struct {
 	// the time (Qiao et al., Pollux, OSDI 2021, section 3.2): that of Plan is the
 	// one of the beginning. Truths that know of one batch only ignore it.
 	Elastic bool
+	// With is the job that shares these devices, "" = none does. It holds the same
+	// ones, and shares them with this one.
+	With spec.JobID
 }
 
 // Devices returns the number of devices granted, 0 for a nil Grant.
@@ -142,14 +147,11 @@ func (g *Grant) Devices() int {
 }
 
 // Same reports whether g and o give the same job the same plan, shape and
-// devices, so that going from one to the other changes nothing. Of two that leave
-// the batch to the job that of the plan does not matter.
+// devices, with the same company or none, so that going from one to the other
+// changes nothing. Of two that leave the batch to the job that of the plan does
+// not matter.
 func (g *Grant) Same(o *Grant) bool {
-	if g == o {
-		return true
-	}
-	return g != nil && o != nil && g.Job == o.Job && g.Shape == o.Shape && g.Elastic == o.Elastic &&
-		g.trains() == o.trains() && slices.Equal(g.Slots, o.Slots)
+	return g == o || g.Stays(o) && g.With == o.With
 }
 
 // trains returns the plan, less the batch where that is the job's to choose.
@@ -172,7 +174,7 @@ type JobState struct {
 
 	Done      float64       // steps completed
 	Remaining float64       // steps to go
-	Attained  float64       // device-seconds received, start costs included
+	Attained  float64       // device-seconds received, start costs included; half of those of shared devices
 	Restarts  int           // times it was stopped or moved while it held devices
 	Failures  int           // times it lost its devices because a node went down
 	Since     time.Duration // when it got its Grant; without one, when it entered the queue or last lost one

@@ -33,7 +33,7 @@ func NewSnapshot(now time.Duration, c spec.Cluster, jobs []*JobState) *Snapshot 
 		if j.Grant == nil {
 			l.waiting = append(l.waiting, j)
 		} else {
-			l.free.Take(j.Grant.Slots)
+			l.free.Take(j.Grant.Counts())
 		}
 	}
 	return l.Snapshot(now)

@@ -20,9 +20,9 @@ type eventRow struct {
 var eventColumns = []column[eventRow]{
 	{"policy", "", "scheduling policy with its options", textKind, func(e *eventRow) cell { return textCell(e.policy) }},
 	{"at_s", "s", "when it happened; rows are in order", timeKind, func(e *eventRow) cell { return timeCell(e.At, true) }},
-	{"event", "", "submitted, held, rejected, started, moved, stopped, completed or failed; down or up of a node", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
+	{"event", "", "submitted, held, rejected, started, moved, stopped, completed, failed or shared (goes on beside another job, or alone again); down or up of a node", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
 	{"job_id", "", "of the workload; null = of a node", textKind, func(e *eventRow) cell { return textCell(e.jobID()) }},
-	{"devices", "", "started, moved: that it holds now; stopped, completed, failed: that it held", wholeKind, func(e *eventRow) cell {
+	{"devices", "", "started, moved, shared: that it holds now; stopped, completed, failed: that it held", wholeKind, func(e *eventRow) cell {
 		return cell{n: int64(e.Grant.Devices()), null: e.Grant == nil}
 	}},
 	{"nodes", "", "on how many nodes those are", wholeKind, func(e *eventRow) cell {
@@ -38,6 +38,14 @@ var eventColumns = []column[eventRow]{
 	{"node", "", "that went down or up, or whose failure the job failed by; null = of neither", wholeKind, func(e *eventRow) cell {
 		return cell{n: int64(e.Node), null: e.Kind != sim.Failed && e.Kind != sim.NodeDown && e.Kind != sim.NodeUp}
 	}},
+	{"with", "", "job that shares the devices; null = none", textKind, func(e *eventRow) cell { return textCell(e.with()) }},
+}
+
+func (e *eventRow) with() string {
+	if e.Grant == nil {
+		return ""
+	}
+	return string(e.Grant.With)
 }
 
 func (e *eventRow) jobID() string {

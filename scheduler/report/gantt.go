@@ -38,7 +38,7 @@ type Gantt struct {
 	pending []change // of now, in order
 }
 
-// bar says that a job held lanes [lane, lane+n) from one time to another, or that
+// bar says that a job, or two that shared them, held lanes [lane, lane+n) from one time to another, or that
 // they were down.
 type bar struct {
 	job      spec.JobID
@@ -60,6 +60,14 @@ type change struct {
 	job   spec.JobID
 	down  bool
 	grant *scheduler.Grant
+}
+
+// drawn names who a bar is of: two jobs that share devices have one.
+func (c change) drawn() spec.JobID {
+	if c.grant.With == "" {
+		return c.job
+	}
+	return c.job + " and " + c.grant.With
 }
 
 // nodeID is a node that is down among the jobs; no job is named so.
@@ -102,7 +110,7 @@ func NewGantt(cl spec.Cluster) *Gantt {
 func (g *Gantt) Observe(e sim.Event) {
 	c := change{}
 	switch e.Kind {
-	case sim.Started, sim.Moved:
+	case sim.Started, sim.Moved, sim.Shared:
 		c = change{job: e.Job.ID, grant: e.Grant}
 	case sim.Stopped, sim.Completed, sim.Failed:
 		c.job = e.Job.ID
@@ -162,14 +170,18 @@ func (g *Gantt) release(id spec.JobID) {
 }
 
 func (g *Gantt) take(c change) {
-	h := &holding{slots: c.grant.Slots, down: c.down}
+	h := &holding{down: c.down}
 	g.held[c.job] = h
+	if !c.down && !c.grant.Counted() {
+		return // drawn by who shares the devices
+	}
+	h.slots = c.grant.Slots
 	for _, s := range h.slots {
 		if !h.down {
 			g.count(s, 1)
 		}
 		if !g.over {
-			h.bars = g.lay(h.bars, bar{job: c.job, down: c.down, from: g.now}, s)
+			h.bars = g.lay(h.bars, bar{job: c.drawn(), down: c.down, from: g.now}, s)
 		}
 	}
 }

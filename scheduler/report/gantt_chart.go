@@ -49,7 +49,7 @@ func (g *Gantt) chart(limit int) (c ganttChart, ok bool) {
 func (g *Gantt) drawBars(c *ganttChart) {
 	nodes := len(g.first) - 1
 	c.Lanes, c.Nodes = g.first[nodes], g.first[:nodes]
-	c.About = "A row for every device, by node; a bar is a job."
+	c.About = "A row for every device, by node; a bar is a job, or two that share devices."
 	if slices.ContainsFunc(g.bars, func(b bar) bool { return b.down }) {
 		c.About += " Nodes that were down are hatched."
 	}

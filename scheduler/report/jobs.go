@@ -22,7 +22,7 @@ var jobColumns = []column[jobRow]{
 	{"end_s", "s", "completion; null = did not finish", timeKind, func(j *jobRow) cell { return timeCell(j.End, j.Finished) }},
 	{"jct_s", "s", "end_s - submit_s", timeKind, func(j *jobRow) cell { return timeCell(j.JCT(), j.Finished) }},
 	{"restarts", "", "times it was stopped or moved while it held devices", wholeKind, func(j *jobRow) cell { return wholeCell(j.Restarts) }},
-	{"device_s", "s", "device-seconds held, start costs included", numberKind, func(j *jobRow) cell { return numberCell(Number(j.Attained)) }},
+	{"device_s", "s", "device-seconds held, start costs included, half of those of devices it shared", numberKind, func(j *jobRow) cell { return numberCell(Number(j.Attained)) }},
 	{"preemptions", "", "restarts after which it held nothing", wholeKind, func(j *jobRow) cell { return wholeCell(j.Preemptions) }},
 	{"delay_s", "s", "queueing delay, start_s - submit_s", timeKind, func(j *jobRow) cell { return timeCell(j.Delay(), j.Ran()) }},
 	{"gpus", "", "devices asked for", wholeKind, func(j *jobRow) cell { return wholeCell(j.Job.Devices) }},

@@ -119,6 +119,7 @@ func TestEventsInBothFormats(t *testing.T) {
 		{At: 4 * time.Second, Kind: sim.NodeDown, Node: 3},
 		{At: 5 * time.Second, Kind: sim.Moved, Job: j, Grant: g, Why: "grows"}, {At: 6 * time.Second, Kind: sim.Stopped, Job: j, Grant: g},
 		{At: 7 * time.Second, Kind: sim.Failed, Job: j, Grant: g, Node: 5}, {At: 8 * time.Second, Kind: sim.NodeUp, Node: 3},
+		{At: 9 * time.Second, Kind: sim.Shared, Job: j, Grant: g.Beside("b")},
 	}
 	write := func(f Format) []byte {
 		var b bytes.Buffer
@@ -141,17 +142,21 @@ func TestEventsInBothFormats(t *testing.T) {
 	if diff := cmp.Diff(got, cellsOf(t, write(Parquet))); diff != "" {
 		t.Errorf("-CSV +Parquet:\n%s", diff)
 	}
-	want := []string{"fifo", "1.000000001", "started", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", ""}
+	want := []string{"fifo", "1.000000001", "started", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", "", ""}
 	if len(got) != 1+2*len(events) || cmp.Diff(want, got[3]) != "" {
 		t.Errorf("%d rows, the third %q, want %q", len(got)-1, got[3], want)
 	}
-	want = []string{"fifo", "4", "down", "", "", "", "", "", "", "3"}
+	want = []string{"fifo", "4", "down", "", "", "", "", "", "", "3", ""}
 	if diff := cmp.Diff(want, got[6]); diff != "" {
 		t.Errorf("a node that goes down (-want +got):\n%s", diff)
 	}
-	want = []string{"fifo", "7", "failed", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", "5"}
+	want = []string{"fifo", "7", "failed", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", "5", ""}
 	if diff := cmp.Diff(want, got[9]); diff != "" {
 		t.Errorf("a job that a node takes down (-want +got):\n%s", diff)
+	}
+	want = []string{"fifo", "9", "shared", "a", "12", "2", "3:8 5:4", "dp=12,tp=1,pp=1,mb=1,ga=1", "", "", "b"}
+	if diff := cmp.Diff(want, got[11]); diff != "" {
+		t.Errorf("a job that goes on beside another (-want +got):\n%s", diff)
 	}
 }
 

@@ -215,6 +215,16 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 		Cluster: c.Cluster, Jobs: c.Jobs, Round: c.Round,
 		Costs: func(*spec.Job) sim.ModelCosts { return sim.ModelCosts{Launch: c.StartCost} },
 	}
+	if pairs, ok := truth.(sim.Colocated); ok {
+		recount.Beside = func(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64 {
+			its := g.Beside("") // in a world plans follow from devices
+			rate, err := pairs.StepsPerSecBeside(context.Background(), j, g, other, its, recount.groupOf(g.Slots[0].Node))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rate
+		}
+	}
 	recount.Rate = func(j *spec.Job, g *scheduler.Grant) float64 {
 		rate, err := truth.StepsPerSec(context.Background(), j, g, recount.groupOf(g.Slots[0].Node))
 		if err != nil {
@@ -255,6 +265,7 @@ func DrawCase(t *rapid.T) Case {
 	for _, model := range []string{"a", "b", "c"} {
 		sizes[model] = drawSpeeds(t, c, model)
 	}
+	drawPairs(t, c.World)
 	for i := range rapid.IntRange(1, 20).Draw(t, "jobs") {
 		model := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "model")
 		n := rapid.SampledFrom(sizes[model]).Draw(t, "size")
@@ -270,6 +281,16 @@ func DrawCase(t *rapid.T) Case {
 		})
 	}
 	return c
+}
+
+// drawPairs lets jobs of some models share devices, for better or worse.
+func drawPairs(t *rapid.T, w *World) {
+	part := rapid.Float64Range(0.05, 1)
+	for _, pair := range []string{"aa", "ab", "ac", "bb", "bc", "cc"} {
+		if a, b := pair[:1], pair[1:]; rapid.Bool().Draw(t, "shares") {
+			w.Pair(a, b, part.Draw(t, "part"), part.Draw(t, "part"))
+		}
+	}
 }
 
 // drawHost draws what a job on n devices needs of the host for each, at most what

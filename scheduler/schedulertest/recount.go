@@ -23,8 +23,11 @@ type Recount struct {
 	Horizon time.Duration // 0 = none
 	Every   time.Duration // training between checkpoints, 0 = none
 	Speeds  sim.Speeds    // nil = all 1
-	// Rate returns the steps/s of a job on a grant, at speed 1.
+	// Rate returns the steps/s of a job on a grant that it has alone, at speed 1.
 	Rate func(*spec.Job, *scheduler.Grant) float64
+	// Beside returns those of a job on a grant that it shares with another; nil
+	// where none may.
+	Beside func(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64
 	// Costs returns what starts of a job are made of.
 	Costs func(*spec.Job) sim.ModelCosts
 
@@ -47,6 +50,7 @@ type life struct {
 
 	grant *scheduler.Grant // held since
 	since time.Duration
+	paces []pace // of the grant, in the company it had
 
 	last     *scheduler.Grant // held before
 	failed   bool             // last ended in a failure
@@ -56,6 +60,13 @@ type life struct {
 	lostSec  float64 // device-seconds
 
 	moved, stopped, failures int
+}
+
+// pace is how a job gets on with its devices from some time on: in some company.
+type pace struct {
+	from  time.Duration
+	grant *scheduler.Grant
+	other *spec.Job // nil = none
 }
 
 // Observe takes up an event, for sim.Config.Observe.
@@ -99,7 +110,7 @@ func (r *Recount) node(e sim.Event) {
 var allowed = map[sim.EventKind][]string{
 	sim.Submitted: {"", "held"}, sim.Held: {""}, sim.Rejected: {"", "held"},
 	sim.Started: {"waiting"}, sim.Moved: {"holding"}, sim.Stopped: {"holding"},
-	sim.Completed: {"holding"}, sim.Failed: {"holding"},
+	sim.Completed: {"holding"}, sim.Failed: {"holding"}, sim.Shared: {"holding"},
 }
 
 func (r *Recount) jobEvent(e sim.Event) {
@@ -127,6 +138,15 @@ func (r *Recount) jobEvent(e sim.Event) {
 }
 
 func (r *Recount) happens(l *life, e sim.Event) {
+	if e.Kind == sim.Shared {
+		if e.Grant == nil || !e.Grant.Stays(l.grant) || e.Grant.With == l.grant.With {
+			r.fail("job %s goes on with %v after %v", l.job.ID, e.Grant, l.grant)
+			return
+		}
+		l.grant = e.Grant
+		r.pace(l)
+		return
+	}
 	if before := l.grant; before != nil {
 		r.release(l, e)
 		if e.Kind != sim.Moved && e.Grant != before {
@@ -155,12 +175,13 @@ func (r *Recount) grants(l *life, g *scheduler.Grant) {
 	if l.starts++; l.starts == 1 {
 		l.start = r.at
 	}
-	l.grant, l.since = g, r.at
+	l.grant, l.since, l.paces = g, r.at, nil
 	if g == nil || len(g.Slots) == 0 || g.Job != l.job.ID {
 		r.fail("job %s is granted %v", l.job.ID, g)
 		l.grant, l.phase = nil, "waiting"
 		return
 	}
+	r.pace(l)
 	var counts []int
 	group := r.groupOf(g.Slots[0].Node)
 	for i, s := range g.Slots {
@@ -180,6 +201,48 @@ func (r *Recount) grants(l *life, g *scheduler.Grant) {
 	if group != nil && l.job.Accelerator != "" && l.job.Accelerator != group.Accelerator.Name {
 		r.fail("job %s asks for %s and is granted %s", l.job.ID, l.job.Accelerator, group.Accelerator.Name)
 	}
+}
+
+// pace writes down in what company a job goes on from now on.
+func (r *Recount) pace(l *life) {
+	p := pace{from: r.at, grant: l.grant}
+	for i := range r.Jobs {
+		if r.Jobs[i].ID == l.grant.With {
+			p.other = &r.Jobs[i]
+		}
+	}
+	if (p.other == nil) != (l.grant.With == "") || p.other != nil && (r.Beside == nil || p.other.ID == l.job.ID) {
+		r.fail("job %s shares devices with %q", l.job.ID, l.grant.With)
+	}
+	l.paces = append(l.paces, p)
+}
+
+// at returns how l gets on at a time, and until when.
+func (l *life) at(t time.Duration) (p pace, until time.Duration) {
+	until = math.MaxInt64
+	for _, next := range l.paces {
+		if next.from > t {
+			return p, next.from
+		}
+		p = next
+	}
+	return p, until
+}
+
+// received returns the device-seconds that l receives in a time of its grant: half
+// of those of devices it shares.
+func (l *life) received(from, to time.Duration) (sum float64) {
+	for t := from; t < to; {
+		p, until := l.at(t)
+		until = min(until, to)
+		part := float64(l.grant.Devices()) * (until - t).Seconds()
+		if p.other != nil {
+			part /= 2
+		}
+		sum += part
+		t = until
+	}
+	return sum
 }
 
 // groupOf returns the group of a node, nil if there is no such node.
@@ -203,11 +266,14 @@ func (r *Recount) settle() {
 		case "held", "waiting":
 			now.Waiting++
 		case "holding":
+			shared := r.withCompany(l)
 			for _, s := range l.grant.Slots {
-				used[s.Node] += s.Devices
 				milliCPUs[s.Node] += l.job.Host.MilliCPUs * int64(s.Devices)
 				bytes[s.Node] += l.job.Host.Bytes * int64(s.Devices)
-				now.Held += s.Devices
+				if !shared || l.grant.Job < l.grant.With { // of two that share devices one counts
+					used[s.Node] += s.Devices
+					now.Held += s.Devices
+				}
 				if r.down[s.Node] {
 					r.fail("job %s holds devices of node %d, which is down", l.job.ID, s.Node)
 				}
@@ -227,12 +293,31 @@ func (r *Recount) settle() {
 	r.usage = append(r.usage, now)
 }
 
+// withCompany reports whether a job shares its devices, and checks that the other
+// one shares the same with it.
+func (r *Recount) withCompany(l *life) bool {
+	with := l.grant.With
+	if with == "" {
+		return false
+	}
+	o := r.seen[with]
+	if o == nil || o.phase != "holding" || o.grant.With != l.job.ID || len(o.grant.Slots) != len(l.grant.Slots) {
+		r.fail("job %s shares devices with job %s, which does not with it", l.job.ID, with)
+		return false
+	}
+	for i, s := range o.grant.Slots {
+		if s.Node != l.grant.Slots[i].Node || s.Devices != l.grant.Slots[i].Devices {
+			r.fail("job %s shares %v with job %s, which shares %v", l.job.ID, l.grant.Slots, with, o.grant.Slots)
+		}
+	}
+	return true
+}
+
 // release works out what a job did with the grant it loses, or keeps for a while
 // yet at the end of the run.
 func (r *Recount) release(l *life, e sim.Event) {
 	g := l.grant
-	devices := float64(g.Devices())
-	l.attained += devices * (r.at - l.since).Seconds()
+	l.attained += l.received(l.since, r.at)
 	done, saved, savedAt := r.walk(l)
 	tolerance := 1e-7*l.job.Steps + 1e-8*r.Rate(l.job, g)
 	switch e.Kind {
@@ -244,7 +329,7 @@ func (r *Recount) release(l *life, e sim.Event) {
 	case sim.Failed:
 		l.failures++
 		l.lost += done - saved
-		l.lostSec += devices * (r.at - savedAt).Seconds()
+		l.lostSec += l.received(savedAt, r.at)
 		l.done = saved
 		if !r.down[e.Node] || !slices.ContainsFunc(g.Slots, func(s scheduler.Slot) bool { return s.Node == e.Node }) {
 			r.fail("job %s fails with node %d", l.job.ID, e.Node)
@@ -282,7 +367,6 @@ func (r *Recount) walk(l *life) (done, saved float64, savedAt time.Duration) {
 			begin += cost.Reshard
 		}
 	}
-	rate := r.Rate(l.job, l.grant)
 	trained := time.Duration(0)
 	for t := begin; t < r.at; {
 		if r.Every > 0 && trained == r.Every {
@@ -293,17 +377,25 @@ func (r *Recount) walk(l *life) (done, saved float64, savedAt time.Duration) {
 			continue
 		}
 		speed, until := r.slowest(l.grant, t)
-		dt := min(until, r.at) - t
+		p, paceEnds := l.at(t)
+		dt := min(until, paceEnds, r.at) - t
 		if r.Every > 0 {
 			dt = min(dt, r.Every-trained)
 		}
-		done += rate * speed * dt.Seconds()
+		done += r.rate(l.job, p) * speed * dt.Seconds()
 		t += dt
 		if trained += dt; trained == r.Every && r.Every > 0 && cost.Checkpoint == 0 {
 			trained, saved, savedAt = 0, done, t
 		}
 	}
 	return done, saved, savedAt
+}
+
+func (r *Recount) rate(j *spec.Job, p pace) float64 {
+	if p.other != nil && r.Beside != nil {
+		return r.Beside(j, p.grant, p.other)
+	}
+	return r.Rate(j, p.grant)
 }
 
 // slowest returns the speed of the slowest node of g at t, and until when no node

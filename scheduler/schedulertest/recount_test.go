@@ -144,6 +144,62 @@ func TestRecountFindsHost(t *testing.T) {
 	}
 }
 
+// A recount finds what is wrong where jobs share devices: a and b share four from 0
+// to 10 s, where a is done, at half of their speeds; b is done at 15 s.
+func TestRecountFindsSharing(t *testing.T) {
+	jobs := []spec.Job{{ID: "a", Devices: 4, Steps: 5}, {ID: "b", Devices: 4, Steps: 10}}
+	for want, spoil := range map[string]func(e []sim.Event, r *sim.Result){
+		"": func([]sim.Event, *sim.Result) {},
+		"job a shares devices with job b, which does not with it": func(e []sim.Event, _ *sim.Result) {
+			e[3].Grant = e[3].Grant.Beside("")
+		},
+		"8 devices of node 0 are held": func(e []sim.Event, _ *sim.Result) {
+			e[2].Grant, e[3].Grant = e[2].Grant.Beside(""), e[3].Grant.Beside("")
+		},
+		"which shares [{0 3}]": func(e []sim.Event, _ *sim.Result) {
+			g := *e[3].Grant
+			g.Slots, g.Shape, g.Plan = []scheduler.Slot{{Devices: 3}}, spec.NewShape(3), spec.Plan{DP: 3}
+			e[3].Grant = &g
+		},
+		`job b shares devices with "c"`:        func(e []sim.Event, _ *sim.Result) { e[3].Grant = e[3].Grant.Beside("c") },
+		"job b goes on with":                   func(e []sim.Event, _ *sim.Result) { e[5].Grant = e[3].Grant },
+		"job b completes after 9 of 10":        func(e []sim.Event, _ *sim.Result) { e[6].At = 14 * time.Second },
+		"40 device-s, recounted 20":            func(_ []sim.Event, r *sim.Result) { r.Jobs[0].Attained = 40 },
+		"usage [{0s 8 0} {15s 0 0}], recounte": func(_ []sim.Event, r *sim.Result) { r.Usage[0].Held = 8 },
+	} {
+		r := &schedulertest.Recount{
+			Cluster: schedulertest.Nodes(1, 4), Jobs: jobs,
+			Rate:   func(*spec.Job, *scheduler.Grant) float64 { return 1 },
+			Beside: func(*spec.Job, *scheduler.Grant, *spec.Job) float64 { return 0.5 },
+			Costs:  func(*spec.Job) sim.ModelCosts { return sim.ModelCosts{} },
+		}
+		grant := func(job, with spec.JobID) *scheduler.Grant {
+			return &scheduler.Grant{Job: job, With: with, Plan: spec.Plan{DP: 4}, Shape: spec.NewShape(4), Slots: []scheduler.Slot{{Devices: 4}}}
+		}
+		a, b := grant("a", "b"), grant("b", "a")
+		alone := b.Beside("")
+		events := []sim.Event{
+			{Kind: sim.Submitted, Job: &jobs[0]}, {Kind: sim.Submitted, Job: &jobs[1]},
+			{Kind: sim.Started, Job: &jobs[0], Grant: a}, {Kind: sim.Started, Job: &jobs[1], Grant: b},
+			{At: 10 * time.Second, Kind: sim.Completed, Job: &jobs[0], Grant: a}, {At: 10 * time.Second, Kind: sim.Shared, Job: &jobs[1], Grant: alone},
+			{At: 15 * time.Second, Kind: sim.Completed, Job: &jobs[1], Grant: alone},
+		}
+		result := &sim.Result{Usage: []sim.Usage{{Held: 4}, {At: 15 * time.Second}}, Jobs: []sim.JobRecord{
+			{Job: jobs[0], Finished: true, End: 10 * time.Second, Attained: 20}, {Job: jobs[1], Finished: true, End: 15 * time.Second, Attained: 40},
+		}}
+		spoil(events, result)
+		for _, e := range events {
+			r.Observe(e)
+		}
+		switch err := r.Check(result); {
+		case want == "" && err != nil:
+			t.Error(err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("error %v, want one that says %q", err, want)
+		}
+	}
+}
+
 // spoilShape makes the shape of a grant another than that of its slots.
 func spoilShape(events []sim.Event, i int) []sim.Event {
 	g := *events[i].Grant

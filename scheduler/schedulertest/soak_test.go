@@ -80,6 +80,7 @@ func TestSoak(t *testing.T) {
 type happened struct {
 	sync.Mutex
 	jobs, finished, rejected, unfinished, restarts, preemptions, failures, lossy int
+	shared                                                                       int
 	policies                                                                     map[string]bool
 }
 
@@ -107,8 +108,8 @@ func (h *happened) add(policy string, r *sim.Result) {
 }
 
 func (h *happened) String() string {
-	return fmt.Sprintf("%d jobs under %d policies: %d finished, %d rejected, %d reported unfinished; %d restarts, %d of them preemptions; %d failures, %d jobs lost work",
-		h.jobs, len(h.policies), h.finished, h.rejected, h.unfinished, h.restarts, h.preemptions, h.failures, h.lossy)
+	return fmt.Sprintf("%d jobs under %d policies: %d finished, %d rejected, %d reported unfinished; %d restarts, %d of them preemptions; %d failures, %d jobs lost work; %d changes of company",
+		h.jobs, len(h.policies), h.finished, h.rejected, h.unfinished, h.restarts, h.preemptions, h.failures, h.lossy, h.shared)
 }
 
 // soak is a simulation drawn from a seed.
@@ -119,6 +120,8 @@ type soak struct {
 	config    sim.Config           // but for its parts
 	costs     map[string]sim.ModelCosts
 	policy    policy.Spec
+	keeps     map[string]float64 // of the speed of a model beside another that it keeps
+	couples   bool               // whatever the policy, jobs share devices at random
 	admission string
 	placement string
 	mayNotEnd bool // nodes fail for good, or often enough that jobs may never end
@@ -158,7 +161,23 @@ func drawSoak(seed uint64) *soak {
 		s.config.Speeds = v
 		s.facts = append(s.facts, fmt.Sprintf("speeds %+v", v))
 	}
+	s.pairs(draws{rand.New(rand.NewPCG(seed, 2))})
 	return s
+}
+
+// pairs lets jobs of some models share devices, and at times has them do so.
+func (s *soak) pairs(d draws) {
+	s.keeps = map[string]float64{}
+	for _, pair := range []string{"aa", "ab", "ac", "bb", "bc", "cc"} {
+		if a, b := pair[:1], pair[1:]; s.world != nil && d.chance(0.7) {
+			s.keeps[a+b], s.keeps[b+a] = d.between(0.1, 1), d.between(0.1, 1)
+			s.world.Pair(a, b, s.keeps[a+b], s.keeps[b+a])
+		}
+	}
+	if s.couples = s.world != nil && d.chance(0.5); s.couples {
+		s.policy = policy.Spec{Name: one(d, "fifo", "fifo-backfill")}
+		s.facts = append(s.facts, fmt.Sprintf("couples %v", s.keeps))
+	}
 }
 
 // draws is what a case is drawn with.
@@ -401,12 +420,17 @@ func (s *soak) run(reversed bool, all *happened) (string, error) {
 	}
 	r := &schedulertest.Recount{
 		Cluster: c.Cluster, Jobs: c.Jobs, Round: c.Round, Horizon: c.Horizon, Every: c.CheckpointEvery, Speeds: c.Speeds,
-		Rate: s.rate, Costs: func(j *spec.Job) sim.ModelCosts { return s.costs[j.Model.Name] },
+		Rate: s.rate, Beside: s.beside, Costs: func(j *spec.Job) sim.ModelCosts { return s.costs[j.Model.Name] },
 	}
 	var out strings.Builder
 	c.Audit = true
 	c.Observe = func(e sim.Event) {
 		r.Observe(e)
+		if e.Kind == sim.Shared {
+			all.Lock()
+			all.shared++
+			all.Unlock()
+		}
 		fmt.Fprintf(&out, "%d %s %d %s %v %q\n", e.At, e.Kind, e.Node, idOf(e.Job), e.Grant, e.Why)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), soakTimeout)
@@ -448,6 +472,9 @@ func (s *soak) compose(c *sim.Config) error {
 	c.Admission, errs[1] = policy.NewAdmission(s.admission, d)
 	c.Policy, errs[2] = policy.New(s.policy, d)
 	c.PolicyName = s.policy.String()
+	if s.couples {
+		c.Policy = matchmaker{c.Policy, s}
+	}
 	return errors.Join(errs[:]...)
 }
 
@@ -456,12 +483,22 @@ func (s *soak) rate(j *spec.Job, g *scheduler.Grant) float64 {
 	if s.world == nil {
 		return 1
 	}
+	return s.rates[rateKey{j.Model.Name, s.accelerator(g), g.Plan.String(), g.Shape.Devices}]
+}
+
+// accelerator names that of a grant.
+func (s *soak) accelerator(g *scheduler.Grant) string {
 	group, node := 0, g.Slots[0].Node
 	for node >= s.config.Cluster.Groups[group].Count {
 		node -= s.config.Cluster.Groups[group].Count
 		group++
 	}
-	return s.rates[rateKey{j.Model.Name, s.config.Cluster.Groups[group].Accelerator.Name, g.Plan.String(), g.Shape.Devices}]
+	return s.config.Cluster.Groups[group].Accelerator.Name
+}
+
+// beside is how fast a job runs beside another.
+func (s *soak) beside(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64 {
+	return s.keeps[j.Model.Name+other.Model.Name] * s.rate(j, g)
 }
 
 // allEnd checks that who could run has ended, and that only who could not was

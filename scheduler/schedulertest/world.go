@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -19,6 +20,7 @@ import (
 type World struct {
 	order []spec.Config
 	rates map[worldKey]float64
+	parts map[[2]string]float64 // of its speed that a model keeps beside another
 }
 
 type worldKey struct {
@@ -42,6 +44,26 @@ func (w *World) Add(model, accelerator string, plan spec.Plan, shape spec.Shape,
 	w.rates[keyOf(c)] = stepsPerSec
 }
 
+// Pair lets jobs of two models share devices, the first at a part of its speed
+// alone, the other at its own.
+func (w *World) Pair(a, b string, partA, partB float64) {
+	if w.parts == nil {
+		w.parts = map[[2]string]float64{}
+	}
+	w.parts[[2]string{a, b}] = partA
+	w.parts[[2]string{b, a}] = partB
+}
+
+// Beside implements scheduler.Colocator.
+func (w *World) Beside(a, b spec.Config) (float64, error) {
+	part, ok := w.parts[[2]string{a.Model.Name, b.Model.Name}]
+	if !ok {
+		return 0, fmt.Errorf("schedulertest: %s beside %s: %w", a.Model.Name, b.Model.Name, perfmodel.ErrNotCovered)
+	}
+	p, err := w.Predict(context.Background(), a)
+	return part * p.Throughput, err
+}
+
 // Configs returns what may be granted, in the order it was added.
 func (w *World) Configs() []spec.Config { return slices.Clone(w.order) }
 
@@ -55,17 +77,26 @@ func (w *World) Predict(_ context.Context, c spec.Config) (spec.Prediction, erro
 }
 
 // Truth is how fast jobs run in w.
-func (w *World) Truth(c spec.Cluster) sim.Truth { return sim.Predicted{Predictor: w, Cluster: c} }
+func (w *World) Truth(c spec.Cluster) sim.Truth {
+	return sim.Predicted{Predictor: w, Cluster: c, Pairs: w}
+}
 
 // Oracle is a belief about w: its keys are known exactly, each speed is wrong by
-// its own log-normal factor of deviation sigma, the same for the same seed.
-func (w *World) Oracle(sigma float64, seed uint64) *planner.Planner {
-	believed := &World{}
+// its own log-normal factor of deviation sigma, the same for the same seed. What
+// jobs lose that share devices is known exactly.
+func (w *World) Oracle(sigma float64, seed uint64) *Oracle {
+	believed := &World{parts: w.parts}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, c := range w.order {
 		believed.Add(c.Model.Name, c.Accelerator.Name, c.Plan, c.Shape, w.rates[keyOf(c)]*math.Exp(sigma*rng.NormFloat64()))
 	}
-	return planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)})
+	return &Oracle{planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)}), believed}
+}
+
+// Oracle is a planner that also knows of jobs that share devices.
+type Oracle struct {
+	*planner.Planner
+	scheduler.Colocator
 }
 
 // OnePlan is the plan of a World that does not care about plans: global batch

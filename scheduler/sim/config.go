@@ -115,10 +115,11 @@ const (
 	Failed   // lost its devices, and what it had not saved, because a node went down
 	NodeDown // Node went down; no job is named
 	NodeUp   // Node was repaired; no job is named
+	Shared   // holds what it held, in other company, or alone from now on: see its grant
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up"}[k]
+	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared"}[k]
 }
 
 // Event is something that happened to a job or a node.
@@ -127,6 +128,6 @@ type Event struct {
 	Kind  EventKind
 	Job   *spec.Job        // nil for NodeDown and NodeUp
 	Node  int              // that went down or up, or took the job down (Failed)
-	Grant *scheduler.Grant // what it holds now (Started, Moved) or lost (Stopped, Completed, Failed)
+	Grant *scheduler.Grant // what it holds now (Started, Moved, Shared) or lost (Stopped, Completed, Failed)
 	Why   string           // the policy's reason, or that of a rejection; may be empty
 }

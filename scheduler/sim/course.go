@@ -47,6 +47,25 @@ func (c course) start(granted, begin time.Duration, done float64) course {
 	return c
 }
 
+// pace lets c go on through other stages from t on, no earlier than the last look.
+// It neither saves anything nor keeps the next checkpoint waiting.
+func (c *course) pace(t time.Duration, stages []Stage) {
+	c.look(t)
+	s := c.now
+	if t > s.from {
+		s = stretch{from: t, done: c.doneAt(c.now, t)}
+		s.saved, s.savedAt = c.savedAt(c.now, t)
+		if c.every > 0 {
+			s.cycle = (c.now.cycle + t - c.now.from) % (c.every + c.write)
+		}
+	}
+	c.stages, s.stage, s.ends = stages, 0, false
+	for s.stage < len(stages)-1 && stages[s.stage].Until <= s.done {
+		s.stage++
+	}
+	c.now = c.enter(s)
+}
+
 // enter fills in the speed of a stretch, from its beginning, and its end.
 func (c *course) enter(s stretch) stretch {
 	s.rate, s.until = c.stages[s.stage].Rate, never

@@ -3,7 +3,8 @@
 // Start with config.go (what a run is given), engine.go (the event loop),
 // target.go (how a decision is checked and carried out) and truth.go (how fast
 // jobs really run). cost.go is what starts cost, failure.go how nodes go down,
-// speed.go how they differ, and course.go how a job gets on through all that.
+// speed.go how they differ, sharing.go how two jobs share devices, and course.go
+// how a job gets on through all that.
 // result.go is what comes out, resume.go how a run goes on from a state somebody
 // knows.
 //

@@ -49,7 +49,8 @@ type engine struct {
 	groups  []int  // of each node
 	starts  []step // of the decision checked last, as are stops
 	stops   []step
-	changes []scheduler.Change // both, for the ledger
+	changes []scheduler.Change              // both, for the ledger
+	company map[spec.JobID]*scheduler.Grant // what those are to hold who change, if any of them shares devices
 	round   uint64
 	wake    uint32        // version of the wake-up that counts
 	wakeAt  time.Duration // when it is, 0 = there is none
@@ -236,6 +237,7 @@ func (e *engine) complete(j *job, at time.Duration) {
 	j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
 	e.observe(Completed, j.state.Job, grant, "")
 	e.leave(j, grant)
+	e.leftAlone(grant)
 	e.ended = append(e.ended, j.state)
 	r := &e.result.Jobs[j.state.Order]
 	r.Finished, r.End = true, at

@@ -176,7 +176,7 @@ func (e *engine) fail(j *job) {
 	}
 	r := &e.result.Jobs[j.state.Order]
 	r.LostSteps += j.state.Done - saved
-	r.LostSec += float64(j.devices) * (e.now - since).Seconds()
+	r.LostSec += j.receivedSince(since, e.now)
 	r.Failures++
 	j.state.Failures++
 	j.state.Done = saved

@@ -21,12 +21,15 @@ type job struct {
 	// Since the last change:
 	from     time.Duration // when it happened
 	course   course        // how it gets on, meaningful with a grant
-	devices  int           // held
+	devices  int           // held, shared or not
+	received float64       // device-seconds a second: half of them if they are shared
 	place    int           // index into the engine's holding
 	attained float64       // device-seconds received by then
 	stop     time.Duration // with a barrier, when it is through with this round
 	ends     time.Duration // when it counts as done if nothing changes
 	one      [1]Stage      // those of a job of one speed, so that it needs no memory of its own
+	alone    float64       // steps/s once its company has left, meaningful if it has some
+	saved    float64       // device-seconds received by the last checkpoint, where that was before its company changed
 
 	last   *scheduler.Grant // what it held last, nil if nothing yet
 	failed bool             // that went down
@@ -42,7 +45,7 @@ func (j *job) advance(now time.Duration) {
 	if s.Grant == nil {
 		return
 	}
-	s.Attained = j.attained + float64(j.devices)*(now-j.from).Seconds()
+	s.Attained = j.attained + j.received*(now-j.from).Seconds()
 	if now < s.Ready {
 		return
 	}
@@ -61,7 +64,7 @@ func (j *job) tell() {
 // release takes the job's devices away at now, having advanced it to now.
 func (j *job) release(now time.Duration) {
 	j.attained, j.from = j.state.Attained, now
-	j.devices = 0
+	j.devices, j.received = 0, 0
 	j.state.Grant, j.state.Since = nil, now
 	j.state.Phase = scheduler.Waiting
 	j.version++
@@ -80,7 +83,7 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, c course) time.Duratio
 	if s.Ready == now {
 		s.Phase = scheduler.Running
 	}
-	j.from, j.course, j.devices = now, c, g.Devices()
+	j.from, j.course, j.devices, j.received = now, c, g.Devices(), received(g)
 	j.last, j.failed = g, false
 	exact, counts := c.end(j.work)
 	j.ends = min(counts, now+never)

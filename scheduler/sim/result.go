@@ -26,7 +26,7 @@ type JobRecord struct {
 	Rejected    string  // why it was never admitted, "" if it was
 	Scored      bool    // the run was about it, see Config.Score
 	Unfinished  string  // why it was admitted and yet did not finish, "" otherwise
-	Attained    float64 // device-seconds held, start costs included
+	Attained    float64 // device-seconds held, start costs included; half of those of shared devices
 	Restarts    int     // stopped or moved while it held devices; the first start is none
 	Preemptions int     // those restarts after which it held nothing
 	Failures    int     // lost its devices because a node went down; no restart
@@ -50,7 +50,7 @@ func (r JobRecord) Ran() bool { return r.Finished || r.Attained > 0 }
 // Usage says that from At on, Held devices are held and Waiting jobs wait.
 type Usage struct {
 	At      time.Duration
-	Held    int
+	Held    int // devices, those that jobs share once
 	Waiting int
 }
 

@@ -29,6 +29,7 @@ func (e *engine) resume(ctx context.Context) error {
 		records[e.result.Jobs[i].Job.ID] = i
 	}
 	var grants []scheduler.Change
+	e.company = map[spec.JobID]*scheduler.Grant{}
 	for i := range e.Resume.Jobs {
 		s := &e.Resume.Jobs[i]
 		record, ok := records[s.Job.ID]
@@ -44,6 +45,12 @@ func (e *engine) resume(ctx context.Context) error {
 				return fmt.Errorf("sim: at %v: %w", e.now, err)
 			}
 			grants = append(grants, scheduler.Change{Job: &j.state, To: s.Grant})
+			e.company[s.Job.ID] = s.Grant
+		}
+	}
+	for _, c := range grants {
+		if err := e.inCompany(c.To); err != nil {
+			return fmt.Errorf("sim: at %v: %w", e.now, err)
 		}
 	}
 	if err := e.ledger.Apply(grants); err != nil {

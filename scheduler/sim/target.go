@@ -58,6 +58,9 @@ func (e *engine) check(d *scheduler.Decision) error {
 	if d.Wake != 0 && d.Wake <= e.now {
 		return fmt.Errorf("wake-up at %v is not after now", d.Wake)
 	}
+	if err := e.checkCompany(); err != nil {
+		return err
+	}
 	e.changes = e.changes[:0]
 	for _, steps := range [][]step{e.stops, e.starts} {
 		for _, s := range steps {
@@ -186,7 +189,7 @@ func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
 
 // drop takes the devices of j away. j was advanced to now.
 func (e *engine) drop(j *job) {
-	e.held -= j.devices
+	e.held -= counted(j.state.Grant)
 	j.release(e.now)
 	j.state.StartCost = e.startCost(j, j.last)
 	last := len(e.holding) - 1
@@ -196,7 +199,7 @@ func (e *engine) drop(j *job) {
 }
 
 // start gives a job what it is to hold, whatever it holds now, and charges its
-// start cost.
+// start cost; other company on the devices it holds costs nothing.
 func (e *engine) start(ctx context.Context, s step, why string) error {
 	j, g := s.job, s.to
 	group := &e.Cluster.Groups[e.groups[g.Slots[0].Node]]
@@ -204,6 +207,10 @@ func (e *engine) start(ctx context.Context, s step, why string) error {
 	if err != nil {
 		return fmt.Errorf("sim: policy %s at %v: job %s (%s), plan %s on %s: %w",
 			e.PolicyName, e.now, g.Job, j.state.Job.Model.Name, g.Plan, g.Shape.Devices, err)
+	}
+	if s.from != nil && g.Stays(s.from) {
+		e.pace(j, g, stages, why)
+		return nil
 	}
 	event := Started
 	if s.from != nil {
@@ -222,7 +229,7 @@ func (e *engine) hold(j *job, g *scheduler.Grant, c course) time.Duration {
 	e.holding = append(e.holding, j)
 	exact := j.hold(e.now, g, c)
 	j.state.StartCost = e.startCost(j, nil)
-	e.held += j.devices
+	e.held += counted(g)
 	return exact
 }
 
@@ -237,6 +244,9 @@ func (e *engine) push(j *job, exact time.Duration) {
 
 // stages asks the truth how fast j runs on g.
 func (e *engine) stages(ctx context.Context, j *job, g *scheduler.Grant, group *spec.NodeGroup) ([]Stage, error) {
+	if g.With != "" {
+		return e.sharedStages(ctx, j, g, group)
+	}
 	stages := j.one[:]
 	var err error
 	if staged, ok := e.Truth.(Staged); ok {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -46,6 +47,8 @@ type epochCounter interface {
 type Predicted struct {
 	Predictor perfmodel.Predictor
 	Cluster   spec.Cluster // that grants are of, and where jobs known by duration alone are timed
+	// Pairs knows how fast jobs run that share devices; nil = none may.
+	Pairs scheduler.Colocator
 }
 
 // Steps returns the steps j was submitted with. For a job known by duration
@@ -74,22 +77,46 @@ func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 // the job's is an error: it would be another job. It may be off by what its
 // replicas and micro-batches cannot share out evenly.
 func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
-	p := g.Plan.Normal()
-	if got, want := p.GlobalBatch(), j.Batch(); max(got-want, want-got) >= p.DP*p.AccumSteps {
-		return 0, fmt.Errorf("plan %s trains %d samples per step, the job %d", g.Plan, got, want)
+	if err := sameBatch(j, g); err != nil {
+		return 0, err
 	}
-	link := group.Link
-	if n := len(g.Slots); n > 1 && group.Racks != (spec.Racks{}) {
-		link = t.Cluster.LinkOf(g.Slots[0].Node, g.Slots[n-1].Node)
-	}
-	pred, err := t.Predictor.Predict(ctx, spec.Config{
-		Model: j.Model, SeqLen: j.SeqLen, Plan: g.Plan,
-		Accelerator: group.Accelerator, Shape: g.Shape, Link: link,
-	})
+	pred, err := t.Predictor.Predict(ctx, t.config(j, g, group))
 	if err != nil {
 		return 0, err
 	}
 	return pred.Throughput / float64(j.Batch()), nil
+}
+
+// StepsPerSecBeside asks Pairs.
+func (t Predicted) StepsPerSecBeside(_ context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+	if t.Pairs == nil {
+		return 0, errors.New("the truth knows nothing of jobs that share devices")
+	}
+	if err := sameBatch(j, g); err != nil {
+		return 0, err
+	}
+	rate, err := t.Pairs.Beside(t.config(j, g, group), t.config(other, its, group))
+	return rate / float64(j.Batch()), err
+}
+
+func sameBatch(j *spec.Job, g *scheduler.Grant) error {
+	p := g.Plan.Normal()
+	if got, want := p.GlobalBatch(), j.Batch(); max(got-want, want-got) >= p.DP*p.AccumSteps {
+		return fmt.Errorf("plan %s trains %d samples per step, the job %d", g.Plan, got, want)
+	}
+	return nil
+}
+
+// config is what runs when j holds g.
+func (t Predicted) config(j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) spec.Config {
+	link := group.Link
+	if n := len(g.Slots); n > 1 && group.Racks != (spec.Racks{}) {
+		link = t.Cluster.LinkOf(g.Slots[0].Node, g.Slots[n-1].Node)
+	}
+	return spec.Config{
+		Model: j.Model, SeqLen: j.SeqLen, Plan: g.Plan,
+		Accelerator: group.Accelerator, Shape: g.Shape, Link: link,
+	}
 }
 
 // Lookups tells how the predictor answered, if it counts.

@@ -1,0 +1,107 @@
+package schedulertest_test
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// matchmaker is a policy that gives devices to who waits as another one does,
+// which stops nobody, and moreover lets jobs share devices, part and change
+// company, at random: what it does follows from the seed of the case and the time.
+type matchmaker struct {
+	scheduler.Policy
+	of *soak
+}
+
+func (m matchmaker) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	d, err := m.Policy.Decide(ctx, s)
+	if err != nil {
+		return d, err
+	}
+	c := couples{of: m.of, free: s.Free(), jobs: s.Jobs(), target: map[spec.JobID]*scheduler.Grant{}}
+	for _, j := range c.jobs {
+		if j.Grant != nil {
+			c.target[j.Job.ID] = j.Grant
+		}
+	}
+	for _, g := range d.Grants {
+		c.target[g.Job] = g
+		c.free.Take(g.Slots)
+	}
+	random := draws{rand.New(rand.NewPCG(m.of.seed, uint64(s.Now)))}
+	for _, j := range c.jobs {
+		g := c.target[j.Job.ID]
+		switch {
+		case g == nil:
+		case g.With != "" && random.chance(0.2):
+			c.part(g)
+			if random.chance(0.5) {
+				c.couple(g.Job)
+			}
+		case g.With == "" && random.chance(0.5):
+			c.couple(g.Job)
+		}
+	}
+	out := scheduler.Decision{Wake: d.Wake, Warnings: d.Warnings}
+	for _, j := range c.jobs {
+		if g := c.target[j.Job.ID]; g != nil {
+			out.Grants = append(out.Grants, g)
+		}
+	}
+	return out, nil
+}
+
+// couples is who is to hold what, on the way to a decision.
+type couples struct {
+	of     *soak
+	free   *scheduler.Inventory
+	jobs   []*scheduler.JobState
+	target map[spec.JobID]*scheduler.Grant
+}
+
+// part stops who shares the devices of g.
+func (c *couples) part(g *scheduler.Grant) {
+	other := c.target[g.With]
+	c.free.Give(other.Beside(g.Job).Counts())
+	c.free.Give(g.Counts())
+	delete(c.target, other.Job)
+	alone := g.Beside("")
+	c.free.Take(alone.Counts())
+	c.target[g.Job] = alone
+}
+
+// couple lets the first job that holds nothing, and can, share devices with one
+// that is alone.
+func (c *couples) couple(with spec.JobID) {
+	g := c.target[with]
+	var job *spec.Job
+	for _, j := range c.jobs {
+		if j.Job.ID == with {
+			job = j.Job
+		}
+	}
+	for _, j := range c.jobs {
+		o := j.Job
+		if c.target[o.ID] != nil || o.Devices != g.Devices() || o.Plan != g.Plan || c.of.keeps[job.Model.Name+o.Model.Name] == 0 || c.of.rate(o, g) == 0 ||
+			o.Accelerator != "" && o.Accelerator != c.of.accelerator(g) {
+			continue
+		}
+		mine, its := g.Beside(o.ID), g.Beside(with)
+		its.Job, its.Slots = o.ID, nil
+		for _, s := range g.Slots {
+			its.Slots = append(its.Slots, scheduler.Slot{Node: s.Node, Devices: s.Devices, Host: o.Host.Times(s.Devices)})
+		}
+		c.free.Give(g.Counts())
+		if c.free.Take(mine.Counts()) {
+			if c.free.Take(its.Counts()) {
+				c.target[with], c.target[o.ID] = mine, its
+				return
+			}
+			c.free.Give(mine.Counts())
+		}
+		c.free.Take(g.Counts())
+	}
+}
