@@ -25,8 +25,10 @@ type typeByType struct {
 
 	began    time.Duration // of the round before
 	ran      bool          // somebody ran in it
-	ended    time.Duration // of the last round in which somebody ran, when it began
-	reset    time.Duration // of the last recomputation
+	clock    float64       // seconds, when it began
+	ended    float64       // seconds, when the last round began in which somebody ran
+	reset    float64       // seconds, of the last recomputation
+	given    []float64     // seconds, what all jobs got of each group since, half a round each to begin with
 	stale    bool          // jobs have come or gone since
 	tallies  map[spec.JobID]*tally
 	warnings []string
@@ -56,7 +58,7 @@ func (p *typeByType) Decide(ctx context.Context, s *scheduler.Snapshot) (schedul
 	if err != nil {
 		return scheduler.Decision{}, err
 	}
-	if p.stale && (p.reset == 0 || !p.quirks.Throttle || s.Now-p.reset >= compat.GavelThrottle) {
+	if p.stale && (p.reset == 0 || !p.quirks.Throttle || p.clock-p.reset >= compat.GavelThrottle.Seconds()) {
 		if err := p.recompute(ctx, s, jobs); err != nil {
 			return scheduler.Decision{}, err
 		}
@@ -73,6 +75,7 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 	if !p.ran && s.Now == p.began {
 		p.reset = 0 // nobody ran and nobody is to come, or time would have passed
 	}
+	p.credit(s)
 	for _, t := range p.tallies {
 		t.there = false
 	}
@@ -85,13 +88,6 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 				return nil, err
 			}
 		}
-		if t.on >= 0 { // its time counts from the end of the round before, even after a gap
-			rate := t.menu.ways[t.way[t.on]].Rate
-			// As there, the difference of two times since the beginning: what rounding
-			// leaves of it decides among jobs that had equally much.
-			finish := p.began.Seconds() + (j.Done-t.done)/rate
-			t.got[t.on] += finish - p.ended.Seconds()
-		}
 		t.done, t.there, jobs[i] = j.Done, true, t
 	}
 	for id, t := range p.tallies {
@@ -100,10 +96,45 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 			p.stale = true
 		}
 	}
-	if p.ran {
-		p.ended = s.Now
-	}
 	return jobs, nil
+}
+
+// stretch is the time a job got in a round.
+type stretch struct {
+	job    *tally
+	number int
+	finish float64 // seconds
+}
+
+// credit adds the round before to what jobs got, those that ended with it
+// included. A job's time counts from the end of the round before that, even after
+// a gap. Times are seconds since the beginning, as there, and added in the order
+// they are there, the longest first: what rounding leaves decides among jobs that
+// had equally much.
+func (p *typeByType) credit(s *scheduler.Snapshot) {
+	var legs []stretch
+	add := func(j *scheduler.JobState) {
+		if t := p.tallies[j.Job.ID]; t != nil && t.on >= 0 {
+			legs = append(legs, stretch{t, j.Order, p.clock + (j.Done-t.done)/t.menu.ways[t.way[t.on]].Rate})
+		}
+	}
+	for _, j := range s.Jobs() {
+		add(j)
+	}
+	for i := range s.Ended {
+		add(&s.Ended[i])
+	}
+	if len(legs) == 0 {
+		p.clock = s.Now.Seconds()
+		return
+	}
+	slices.SortFunc(legs, func(a, b stretch) int { return cmp.Or(cmp.Compare(b.finish, a.finish), cmp.Compare(a.number, b.number)) })
+	for _, l := range legs {
+		sec := l.finish - p.ended
+		l.job.got[l.job.on] += sec
+		p.given[l.job.on] += sec
+	}
+	p.clock, p.ended = legs[0].finish, legs[0].finish
 }
 
 // open begins the tally of a job that came.
@@ -133,7 +164,8 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 	if err := shares.fill(ctx, p.objective); err != nil {
 		return err
 	}
-	elapsed := (s.Now - p.reset).Seconds()
+	elapsed := p.clock - p.reset
+	p.given = slices.Repeat([]float64{halfRound * float64(len(jobs))}, len(s.Cluster.Groups))
 	for i, t := range jobs {
 		for g := range t.got {
 			t.deficit[g] -= t.got[g] - halfRound
@@ -147,7 +179,7 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 			t.x[w.Group] = shares.Jobs[i].X[k]
 		}
 	}
-	p.reset, p.stale, p.warnings = s.Now, false, shares.Warnings
+	p.reset, p.stale, p.warnings = p.clock, false, shares.Warnings
 	return nil
 }
 
@@ -195,7 +227,7 @@ func (p *typeByType) bids(jobs []*tally, g int) []bid {
 		b := bid{job: i, deficit: t.deficit[g]}
 		if t.x != nil {
 			b.x = t.x[g]
-			b.right = b.x / t.got[g]
+			b.right = b.x / (t.got[g] / p.given[g])
 		}
 		bids = append(bids, b)
 	}

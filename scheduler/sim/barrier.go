@@ -67,8 +67,10 @@ func (e *engine) beginRound() {
 		if whole := wholeSteps(steps, j.devices); e.Quirks.WholeSteps && whole > 0 { // with none it would never end
 			steps = whole
 		}
-		c.limited, c.limit = true, s.Done+min(steps, s.Remaining)
-		j.course, j.stop = c, begin+seconds(min(steps, s.Remaining)/c.now.rate)
+		steps = min(steps, s.Remaining)
+		j.stop = begin + seconds(steps/c.now.rate)
+		c.limited, c.limit, c.through = true, s.Done+steps, j.stop
+		j.course = c
 	}
 }
 

@@ -19,6 +19,7 @@ type course struct {
 	now     stretch       // that of the last look
 	limited bool          // it goes no further for now than
 	limit   float64       // so many steps
+	through time.Duration // which it has done by then, exactly
 }
 
 // gangSpeed returns the speed of a gang at a time, and until when that is so.
@@ -120,6 +121,9 @@ func (c *course) done(t time.Duration) float64 {
 	c.look(t)
 	done := c.doneAt(c.now, t)
 	if c.limited {
+		if t >= c.through {
+			return c.limit
+		}
 		done = min(done, c.limit)
 	}
 	return done
