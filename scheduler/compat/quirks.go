@@ -98,7 +98,7 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.NewcomersWait }},
 	{"zeros-count", "types a job does not run on count as if it did: gavel-fifo may give it one, on which it waits and holds up nobody, and its isolated share has a part in them; else they do not",
 		func(q *Quirks) *bool { return &q.ZerosCount }},
-	{"any-optimum", "of equal optima of a programme the one an interior-point solver ends at, in their middle; else the one of greatest total, or most even",
+	{"any-optimum", "of equal optima of a programme the one at which CVXOPT ends, between their middle and where it begins; else the one of greatest total, or most even",
 		func(q *Quirks) *bool { return &q.AnyOptimum }},
 }
 

@@ -79,6 +79,9 @@ func (p *program) solve(ctx context.Context) (*lp.Solution, error) {
 // optimum solves to the solver's tolerance, and where that is out of reach, as
 // with a job whose throughput can take one value only, to coarser ones.
 func (p *program) optimum(ctx context.Context) (*lp.Solution, error) {
+	if p.s.quirks.AnyOptimum {
+		return p.SolveConic(ctx)
+	}
 	sol, err := p.Solve(ctx, lp.Options{})
 	for tolerance := coarse; errors.Is(err, lp.ErrNumerical) && tolerance <= coarsest; tolerance *= 10 {
 		sol, err = p.Solve(ctx, lp.Options{Tolerance: tolerance})

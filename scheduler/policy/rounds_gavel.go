@@ -128,7 +128,9 @@ func (p *typeByType) credit(s *scheduler.Snapshot) {
 		p.clock = s.Now.Seconds()
 		return
 	}
-	slices.SortFunc(legs, func(a, b stretch) int { return cmp.Or(cmp.Compare(b.finish, a.finish), cmp.Compare(a.number, b.number)) })
+	slices.SortFunc(legs, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(b.finish, a.finish), cmp.Compare(a.number, b.number))
+	})
 	for _, l := range legs {
 		sec := l.finish - p.ended
 		l.job.got[l.job.on] += sec

@@ -33,6 +33,8 @@ type interior struct {
 	rxz, rwv   []float64
 	d          []float64
 	cents      int // complementary pairs, τκ among them
+
+	textbook bool // steps are 0.99 of the way to the boundary to the last, or whole
 }
 
 type point struct {
@@ -207,7 +209,7 @@ func (in *interior) step() float64 {
 		in.rwv[k] = -t.w[k] * t.v[k]
 	}
 	in.direct(1, -t.tau*t.kappa)
-	a := in.longest()
+	a := in.longest(1)
 	sigma := (1 - a) * (1 - a) * math.Max(1-a, 1e-3)
 	goal := sigma * in.mu
 	for j := range in.rxz {
@@ -217,9 +219,12 @@ func (in *interior) step() float64 {
 		in.rwv[k] = goal - t.w[k]*t.v[k] - d.w[k]*d.v[k]
 	}
 	in.direct(1-sigma, goal-t.tau*t.kappa-d.tau*d.kappa)
-	a = in.longest()
-	a *= math.Max(0.99, math.Min(1-in.mu, 0.9999))
-	in.move(math.Min(a, 1))
+	if in.textbook {
+		a = math.Min(0.99*in.longest(2), 1)
+	} else {
+		a = in.longest(1) * math.Max(0.99, math.Min(1-in.mu, 0.9999))
+	}
+	in.move(a)
 	return a
 }
 
@@ -272,10 +277,10 @@ func (in *interior) complete(eta, rtk float64) {
 	d.kappa = (rtk - t.kappa*d.tau) / t.tau
 }
 
-// longest returns the longest step that keeps everything nonnegative, at most 1.
-func (in *interior) longest() float64 {
+// longest returns the longest step that keeps everything nonnegative, at most so long.
+func (in *interior) longest(most float64) float64 {
 	t, d := &in.now, &in.dir
-	a := 1.0
+	a := most
 	limit := func(v, dv []float64) {
 		for i, x := range dv {
 			if x < 0 && -v[i] > a*x { // v + a dv < 0

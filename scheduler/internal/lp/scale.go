@@ -10,7 +10,6 @@ const scalePasses = 8
 // what.
 func (s *standard) scale() {
 	a := s.a
-	s.rowScale, s.colScale = ones(a.Rows), ones(a.Cols)
 	rowMax, colMax := make([]float64, a.Rows), make([]float64, a.Cols)
 	for range scalePasses {
 		clear(rowMax)

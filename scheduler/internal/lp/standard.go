@@ -32,12 +32,19 @@ type standard struct {
 
 // newStandard brings f to standard form. Bounds must not cross.
 func newStandard(f *form) *standard {
-	s := &standard{from: f, shift: make([]float64, f.a.Cols)}
+	s := f.unscaled()
+	s.scale()
+	return s
+}
+
+// unscaled brings f to standard form as it is. Bounds must not cross.
+func (f *form) unscaled() *standard {
+	s := &standard{from: f, shift: make([]float64, f.a.Cols), xScale: 1, cScale: 1}
 	rowOf := s.keepRows()
 	s.columns(rowOf)
 	s.slacks()
 	s.rightSide(rowOf)
-	s.scale()
+	s.rowScale, s.colScale = ones(s.a.Rows), ones(s.a.Cols)
 	return s
 }
 

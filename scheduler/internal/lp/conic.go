@@ -1,0 +1,123 @@
+package lp
+
+import (
+	"context"
+	"math"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
+)
+
+// SolveConic returns an optimum as solvers of cone programmes find it: every bound is a row with a slack, nothing is
+// presolved or scaled, and the path begins at the points of least squares (L. Vandenberghe, The CVXOPT linear and
+// quadratic cone program solvers, 2010, sections 7.1 and 7.3; ECOS begins likewise). Where there are several optima it
+// is the one at which CVXOPT ends, between their centre and the beginning; that depends on how the problem is put, so
+// that it is of use only to repeat what was computed with such a solver. Residuals are at most 1e-6. Where the path
+// leads nowhere it is what Solve returns, with its errors.
+func (p *Problem) SolveConic(ctx context.Context) (*Solution, error) {
+	o := Options{Tolerance: conicTolerance}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	f := p.compile()
+	if err := f.crossed(p); err != nil {
+		return nil, err
+	}
+	in := newInterior(f.conic().unscaled())
+	in.textbook = true
+	in.leastSquares()
+	st, iterations, err := in.run(ctx, conicIterations, func(in *interior) status {
+		if primal, dual, gap := in.errors(); math.Max(primal, math.Max(dual, gap)) <= conicGoal {
+			return optimal
+		}
+		return stalled
+	})
+	if err != nil {
+		return nil, err
+	}
+	if st == optimal {
+		x, y := in.solution(in.scaled())
+		out := outcome{status: optimal, x: x, y: y[:len(p.rows)], iterations: iterations}
+		f.clamp(out.x)
+		if out.residuals = f.residuals(out.x, out.y); out.residuals.Max() <= o.tolerance() {
+			return p.answer(f, out, o)
+		}
+	}
+	return p.Solve(ctx, o)
+}
+
+const (
+	conicGoal       = 1e-7 // residuals at which CVXOPT ends
+	conicTolerance  = 1e-6 // those of the problem as stated, which are scaled otherwise
+	conicIterations = 100
+)
+
+// conic returns f with a row for every bound of a variable behind its own, and variables without bounds. Rows with two
+// different bounds stay as they are.
+func (f *form) conic() *form {
+	n := f.a.Cols
+	g := &form{c: f.c, l: make([]float64, n), u: make([]float64, n)}
+	g.lr, g.ur = append(g.lr, f.lr...), append(g.ur, f.ur...)
+	g.a = &sparse.Matrix{Cols: n, Ptr: []int{0}}
+	bound := func(lower, upper float64) {
+		if math.IsInf(lower, -1) && math.IsInf(upper, 1) {
+			return
+		}
+		g.a.Idx, g.a.Val = append(g.a.Idx, len(g.lr)), append(g.a.Val, 1)
+		g.lr, g.ur = append(g.lr, lower), append(g.ur, upper)
+	}
+	for j := range n {
+		g.a.Idx = append(g.a.Idx, f.a.Idx[f.a.Ptr[j]:f.a.Ptr[j+1]]...)
+		g.a.Val = append(g.a.Val, f.a.Val[f.a.Ptr[j]:f.a.Ptr[j+1]]...)
+		if f.l[j] == f.u[j] {
+			bound(f.l[j], f.u[j])
+		} else {
+			bound(f.l[j], Inf)
+			bound(-Inf, f.u[j])
+		}
+		g.a.Ptr = append(g.a.Ptr, len(g.a.Idx))
+		g.l[j], g.u[j] = -Inf, Inf
+	}
+	g.a.Rows = len(g.lr)
+	return g
+}
+
+// leastSquares moves the first iterate of a conic form to the x with the least sum of squared slacks, and to the y
+// whose z have the least. Slacks and z are then raised together until the least of each is 1, if any is not above 0.
+func (in *interior) leastSquares() {
+	t := &in.now
+	for j, free := range in.free {
+		in.d[j] = 1
+		if free {
+			in.d[j] = 0
+		}
+	}
+	in.k.set(in.d, refineTo)
+	zero := make([]float64, max(len(in.b), len(in.c)))
+	y := make([]float64, len(in.b))
+	in.k.solve(t.x, y, zero[:len(in.c)], in.b)
+	dx := make([]float64, len(in.c))
+	in.k.solve(dx, t.y, in.c, zero[:len(in.b)])
+	copy(t.z, in.c)
+	in.a.AddMulT(t.z, -1, t.y)
+	in.raise(t.x)
+	in.raise(t.z)
+}
+
+// raise adds to the entries of v that are not free what makes the least of them 1, if one is not clearly above 0.
+func (in *interior) raise(v []float64) {
+	least, squares := math.Inf(1), 0.0
+	for j, free := range in.free {
+		if !free {
+			least, squares = math.Min(least, v[j]), squares+v[j]*v[j]
+		}
+	}
+	if least > 1e-8*math.Max(1, math.Sqrt(squares)) {
+		return
+	}
+	for j, free := range in.free {
+		if free {
+			continue
+		}
+		v[j] += 1 - least
+	}
+}
