@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"fmt"
+	"iter"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -17,6 +19,13 @@ type Snapshot struct {
 	// Ended are the jobs that finished since the policy was asked last, in that
 	// order, for those that learn from them. Like Waiting, not to be kept.
 	Ended []JobState
+
+	// Reasons tells whether anybody reads Decision.Why; if not, nobody need think of
+	// reasons, which then cost nothing.
+	Reasons bool
+	// Explain are the jobs inside of which it is asked at every decision why they
+	// wait, or go on as they are: by arrival, mostly none. Not to be modified.
+	Explain []*JobState
 
 	ledger *Ledger // nil = nobody holds anything
 	jobs   []*JobState
@@ -151,7 +160,31 @@ type Decision struct {
 	Grants   []*Grant              // in any order, at most one per job
 	Keep     bool                  // who has no grant here and is not among Stops keeps what it holds
 	Stops    []spec.JobID          // who holds nothing afterwards; with Keep alone
-	Why      map[spec.JobID]string // reasons worth showing, optional
+	Why      map[spec.JobID]string // reasons, of what changes and of Snapshot.Explain, where Snapshot.Reasons is set; see Because
 	Warnings []string              // what should be seen but stops nothing; the engine keeps each text once
 	Wake     time.Duration         // ask again at this time at the latest, 0 = only at the next event
+}
+
+// Because gives the reason for what d makes of a job, in the manner of
+// fmt.Sprintf, if s asks for reasons. What it takes to know a reason is best
+// looked at only then, too. A later reason replaces an earlier one.
+func (d *Decision) Because(s *Snapshot, id spec.JobID, format string, args ...any) {
+	if !s.Reasons {
+		return
+	}
+	if d.Why == nil {
+		d.Why = map[spec.JobID]string{}
+	}
+	d.Why[id] = fmt.Sprintf(format, args...)
+}
+
+// Unexplained yields the jobs of Snapshot.Explain that d says nothing of yet.
+func (d *Decision) Unexplained(s *Snapshot) iter.Seq[*JobState] {
+	return func(yield func(*JobState) bool) {
+		for _, j := range s.Explain {
+			if _, said := d.Why[j.Job.ID]; !said && !yield(s.Current(j)) {
+				return
+			}
+		}
+	}
 }

@@ -50,23 +50,28 @@ func (p *allox) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 			narrow = append(narrow, share)
 			continue
 		}
-		p.start(&d, free, &share, p.fastestFirst(&share))
+		if p.start(&d, free, &share, p.fastestFirst(&share)) {
+			d.Because(s, j.Job.ID, "not for one device: in its turn by arrival, where it is fastest of what has room")
+		}
 	}
 	for _, c := range p.choose(free, len(s.Cluster.Groups), narrow) {
-		p.start(&d, free, &narrow[c.job], []int{c.way})
+		if p.start(&d, free, &narrow[c.job], []int{c.way}) {
+			d.Because(s, narrow[c.job].State.Job.ID, "first on a free device, for the least sum of completion times")
+		}
 	}
 	return d, nil
 }
 
-// start grants a job the first of some ways that has room.
-func (p *allox) start(d *scheduler.Decision, free *scheduler.Inventory, j *Share, ways []int) {
+// start grants a job the first of some ways that has room, if one has.
+func (p *allox) start(d *scheduler.Decision, free *scheduler.Inventory, j *Share, ways []int) bool {
 	for _, k := range ways {
 		if g := p.menus.place(free, j.State.Job, j.menu, k); g != nil {
 			free.Take(g.Slots)
 			d.Grants = append(d.Grants, g)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 func (p *allox) fastestFirst(j *Share) []int {

@@ -30,6 +30,7 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		switch {
 		case !left.take(r.Job):
 			r.Grant = nil
+			d.Because(s, r.Job.Job.ID, "no devices are left at its turn, by %.6g", r.Key)
 		case r.Grant == nil:
 			starts = append(starts, r)
 		default:
@@ -41,6 +42,7 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		if r.Grant = p.belief.placeBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
 			free.Take(r.Grant.Slots)
 			d.Grants = append(d.Grants, r.Grant)
+			d.Because(s, r.Job.Job.ID, "devices are left at its turn, by %.6g", r.Key)
 			r.ready = s.Now + r.Job.StartCost
 		}
 	}

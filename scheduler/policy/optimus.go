@@ -91,14 +91,19 @@ func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 		if err != nil {
 			return d, err
 		}
-		if g != nil {
-			g.arrival = i
-			growers = append(growers, g)
+		if g == nil {
+			d.Because(s, j.Job.ID, "the least it can run on is not left at its turn by arrival")
+			continue
 		}
+		g.arrival = i
+		growers = append(growers, g)
 	}
 	p.grow(growers, left)
 	p.place(growers, idle, s.Cluster)
 	for _, g := range growers {
+		if s.Reasons {
+			g.explain(s, &d)
+		}
 		if g.grant == nil {
 			continue
 		}
@@ -111,6 +116,19 @@ func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 		d.Wake = s.Now + p.interval
 	}
 	return d, nil
+}
+
+// explain says what decided about the devices of g.
+func (g *grower) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
+	switch {
+	case g.grant == nil:
+		d.Because(s, g.Job.ID, "size %d is meant for it, and finds no room together", g.devices())
+	case g.grant.Same(g.Grant):
+	case len(g.sizes) == 0:
+		d.Because(s, g.Job.ID, "as submitted: nothing is known of its speed")
+	default:
+		d.Because(s, g.Job.ID, "size %d, each device of which saves it more time than it would others: %.0f s are left", g.grant.Devices(), g.Remaining*g.sizes[g.at].sec)
+	}
 }
 
 // begin takes the fewest devices j can run on, in the group where it runs or else

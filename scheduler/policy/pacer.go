@@ -101,7 +101,7 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 const mostWork = 300_000_000
 
 func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	o := &outlook{pacer: p, s: s, free: s.Free(), d: scheduler.Decision{Why: map[spec.JobID]string{}}}
+	o := &outlook{pacer: p, s: s, free: s.Free()}
 	if err := o.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
 	}
@@ -111,7 +111,21 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 	}
 	o.remember(&plan)
 	o.carryOut(&plan)
+	o.explain(&plan)
 	return o.d, nil
+}
+
+// explain says when the plan has those start who wait.
+func (o *outlook) explain(plan *lookahead.Plan) {
+	for j := range o.d.Unexplained(o.s) {
+		i := slices.IndexFunc(o.jobs, func(p *prospect) bool { return p.JobState == j })
+		if i < 0 || j.Grant != nil {
+			continue
+		}
+		if c := &plan.Choices[i]; c.Way >= 0 && c.Start > 0 {
+			o.why(o.jobs[i], "starts in %.0f s by the plan, on %d devices, and ends in %.0f", c.Start, o.jobs[i].options[c.Way].devices, c.End)
+		}
+	}
 }
 
 // outlook is one decision in the making.
@@ -338,7 +352,7 @@ func (o *outlook) start(task int, c *lookahead.Choice) bool {
 }
 
 func (o *outlook) why(p *prospect, format string, args ...any) {
-	o.d.Why[p.Job.ID] = fmt.Sprintf(format, args...)
+	o.d.Because(o.s, p.Job.ID, format, args...)
 }
 
 func (o *outlook) warn(text string) {

@@ -3,9 +3,11 @@ package policy
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/scheduler"
@@ -133,11 +135,12 @@ func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	if err := p.roster.update(ctx, s); err != nil {
 		return d, err
 	}
-	w := walk{ranked: p, s: s, free: s.Free(), full: map[*ways]bool{}, turns: rankHeap{less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+	w := walk{ranked: p, s: s, d: &d, free: s.Free(), full: map[*ways]bool{}, turns: rankHeap{less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
 	err := w.run(ctx)
 	if err == nil {
-		err = w.decide(ctx, &d)
+		err = w.decide(ctx)
 	}
+	w.explain()
 	p.roster.back(w.waiting, w.tail)
 	return d, err
 }
@@ -186,6 +189,7 @@ func waitsSince(s *scheduler.Snapshot, j *scheduler.JobState) time.Duration {
 type walk struct {
 	*ranked
 	s    *scheduler.Snapshot
+	d    *scheduler.Decision
 	free *scheduler.Inventory
 	// full are the ways that found no room. The room that is left for those
 	// further behind only shrinks.
@@ -195,8 +199,6 @@ type walk struct {
 	waiting []*Ranked // who was taken out of the lines
 	tail    []*Ranked // who was taken out of the running jobs, the last first
 	first   *Ranked   // the first who found no room
-
-	warnings []string
 }
 
 func (w *walk) run(ctx context.Context) error {
@@ -231,14 +233,14 @@ func (w *walk) come(l *line) {
 }
 
 // decide writes down what is to change, by arrival.
-func (w *walk) decide(ctx context.Context, d *scheduler.Decision) error {
+func (w *walk) decide(ctx context.Context) error {
 	var started []*Ranked
 	for _, jobs := range [][]*Ranked{w.waiting, w.tail} {
 		for _, r := range jobs {
 			switch r.Grant {
 			case r.held:
 			case nil:
-				d.Stops = append(d.Stops, r.Job.Job.ID)
+				w.d.Stops = append(w.d.Stops, r.Job.Job.ID)
 			default:
 				started = append(started, r)
 			}
@@ -246,12 +248,53 @@ func (w *walk) decide(ctx context.Context, d *scheduler.Decision) error {
 	}
 	slices.SortFunc(started, func(a, b *Ranked) int { return cmp.Compare(a.Job.Order, b.Job.Order) })
 	for _, r := range started {
-		d.Grants = append(d.Grants, r.Grant)
+		w.d.Grants = append(w.d.Grants, r.Grant)
 	}
-	d.Warnings = w.warnings
 	var err error
-	d.Wake, err = w.wake(ctx, w.s, w.first, started)
+	w.d.Wake, err = w.wake(ctx, w.s, w.first, started)
 	return err
+}
+
+// started says why r, whose turn it is, has devices now.
+func (w *walk) started(r *Ranked, stopped []*Ranked) {
+	if !w.s.Reasons {
+		return
+	}
+	why := "next in the order"
+	if w.first != nil {
+		why = fmt.Sprintf("fits, as job %s before it does not", w.first.Job.Job.ID)
+	}
+	if w.preempts {
+		why += fmt.Sprintf(", by %.6g", r.Key)
+	}
+	if len(stopped) > 0 {
+		why += ": stopped for it " + idsOf(stopped)
+	}
+	if r.held != nil {
+		why = "its devices are gone, " + why
+	}
+	w.d.Because(w.s, r.Job.Job.ID, "%s", why)
+}
+
+func idsOf(jobs []*Ranked) string {
+	var ids []string
+	for _, r := range jobs {
+		ids = append(ids, string(r.Job.Job.ID))
+	}
+	return strings.Join(ids, ", ")
+}
+
+// explain says of those who wait what for.
+func (w *walk) explain() {
+	for j := range w.d.Unexplained(w.s) {
+		switch first := w.first; {
+		case j.Grant != nil || first == nil:
+		case !w.backfill && first.Job != j:
+			w.d.Because(w.s, j.Job.ID, "behind job %s, which asks for %d devices and does not fit", first.Job.Job.ID, first.Job.Job.Devices)
+		case w.preempts:
+			w.d.Because(w.s, j.Job.ID, "asks for %d devices: too few are free or held by jobs that have to make way for it", j.Job.Devices)
+		}
+	}
 }
 
 // take finds devices for r, whose turn it is and who has none, and reports whether
@@ -259,14 +302,16 @@ func (w *walk) decide(ctx context.Context, d *scheduler.Decision) error {
 func (w *walk) take(ctx context.Context, r *Ranked) (fits bool, err error) {
 	if r.held != nil && w.stay && w.free.Take(r.held.Slots) {
 		r.Grant = r.held
+		delete(w.d.Why, r.Job.Job.ID)
 		return true, nil
 	}
 	ways, err := w.belief.asSubmitted(ctx, w.s.Cluster, r.Job.Job)
 	if err != nil || w.full[ways] {
 		return false, err
 	}
+	var stopped []*Ranked
 	if r.Grant = w.place(ways, r); r.Grant == nil && w.preempts {
-		if r.Grant, err = w.evictFor(ctx, ways, r); err != nil {
+		if r.Grant, stopped, err = w.evictFor(ctx, ways, r); err != nil {
 			return false, err
 		}
 	}
@@ -276,8 +321,9 @@ func (w *walk) take(ctx context.Context, r *Ranked) (fits bool, err error) {
 	}
 	w.free.Take(r.Grant.Slots)
 	r.ready = w.s.Now + r.Job.StartCost
+	w.started(r, stopped)
 	if ways.warning != "" {
-		w.warnings = append(w.warnings, ways.warning)
+		w.d.Warnings = append(w.d.Warnings, ways.warning)
 	}
 	return true, nil
 }
@@ -287,14 +333,12 @@ func (w *walk) place(ways *ways, r *Ranked) *scheduler.Grant {
 }
 
 // evictFor stops jobs from the end of the order until r fits, and returns its
-// grant. If it never does, it returns nil. Who was stopped has a turn later.
-func (w *walk) evictFor(ctx context.Context, ways *ways, r *Ranked) (*scheduler.Grant, error) {
-	var stopped []*Ranked
-	var g *scheduler.Grant
+// grant and them. If it never does, it returns nil. Who was stopped has a turn later.
+func (w *walk) evictFor(ctx context.Context, ways *ways, r *Ranked) (g *scheduler.Grant, stopped []*Ranked, err error) {
 	for k := 0; g == nil; k++ {
 		last, err := w.fromEnd(ctx, k)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if last == nil || last.compare(r) <= 0 {
 			break
@@ -313,9 +357,12 @@ func (w *walk) evictFor(ctx context.Context, ways *ways, r *Ranked) (*scheduler.
 			w.free.Take(k.Grant.Slots)
 		} else {
 			w.turns.push(k)
+			if w.s.Reasons {
+				w.d.Because(w.s, k.Job.Job.ID, "makes way for job %s, which goes first: %.6g against %.6g", r.Job.Job.ID, r.Key, k.Key)
+			}
 		}
 	}
-	return g, nil
+	return g, stopped, nil
 }
 
 // fromEnd returns the k-th of the jobs that ran, counted from the end of the

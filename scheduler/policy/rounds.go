@@ -71,6 +71,7 @@ func (p *rounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	d := l.decision(over)
 	d.Warnings = p.warnings
+	l.explain(s, &d)
 	if l.unsettled() {
 		d.Wake = p.ends
 	}

@@ -65,8 +65,26 @@ func (p *typeByType) Decide(ctx context.Context, s *scheduler.Snapshot) (schedul
 	}
 	p.pick(s, jobs)
 	d := scheduler.Decision{Grants: p.grants(s, jobs), Warnings: p.warnings}
+	p.explain(s, &d, jobs)
 	p.began, p.ran = s.Now, len(d.Grants) > 0
 	return d, nil
+}
+
+// explain says by which share of the time jobs run, or do not.
+func (p *typeByType) explain(s *scheduler.Snapshot, d *scheduler.Decision, jobs []*tally) {
+	if !s.Reasons {
+		return
+	}
+	for i, j := range s.Jobs() {
+		switch t := jobs[i]; {
+		case t.on < 0:
+			d.Because(s, j.Job.ID, "others are owed more of the time, or nothing is left of their types")
+		case t.x == nil:
+			d.Because(s, j.Job.ID, "new: no share of the time is worked out yet")
+		default:
+			d.Because(s, j.Job.ID, "a share of %.3g of the time on %s, had %.0f s", t.x[t.on], s.Cluster.Groups[t.on].Accelerator.Name, t.got[t.on])
+		}
+	}
 }
 
 // note writes down what the round before gave the jobs of s, and returns their

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -178,7 +177,6 @@ type round struct {
 
 func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	r := &round{rubick: p, s: s, free: s.Free(), price: p.price}
-	r.d.Why = map[spec.JobID]string{}
 	if err := r.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
 	}
@@ -190,6 +188,7 @@ func (p *rubick) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	for p.grows && r.grow() {
 	}
+	r.explain()
 	for _, t := range r.tasks {
 		if t.grant != nil {
 			r.d.Grants = append(r.d.Grants, t.grant)
@@ -401,7 +400,7 @@ func (r *round) without(inv *scheduler.Inventory, ends float64) *scheduler.Inven
 }
 
 func (r *round) why(t *task, format string, args ...any) {
-	r.d.Why[t.Job.ID] = fmt.Sprintf(format, args...)
+	r.d.Because(r.s, t.Job.ID, format, args...)
 }
 
 func (r *round) warn(text string) {

@@ -97,15 +97,25 @@ func (r *round) feed(t *task) bool {
 	r.free = inv
 	for i, m := range chosen {
 		r.give(m.t, grants[i], m.to)
-		r.why(m.t, "slope %.3g s per device: %s for %s", m.slope(), m.what(), t.Job.ID)
 	}
 	r.give(t, grants[len(chosen)], t.best)
+	r.fed(t, chosen, gain)
+	return true
+}
+
+// fed says why t is fed.
+func (r *round) fed(t *task, chosen []move, gain float64) {
+	if !r.s.Reasons {
+		return
+	}
+	for _, m := range chosen {
+		r.why(m.t, "slope %.3g s per device: %s for %s", m.slope(), m.what(), t.Job.ID)
+	}
 	if loss := total(chosen); loss <= gain {
 		r.why(t, "slope %.3g > %.3g s per device: %s", gain/float64(t.best.devices), loss/float64(t.best.devices), names(chosen))
-	} else {
-		r.why(t, "guarantee binds: %s", names(chosen))
+		return
 	}
-	return true
+	r.why(t, "guarantee binds: %s", names(chosen))
 }
 
 // choose returns moves that make room for t.
@@ -177,43 +187,58 @@ func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*sched
 	return inv, grants
 }
 
+// growth is a way for a running job to have more devices, or others, or another
+// plan on as many.
+type growth struct {
+	to    *option
+	added int
+	gain  float64 // seconds, with devices at their price
+	slope float64 // gain per added device
+	grant *scheduler.Grant
+}
+
 // grow gives devices left over to the running job that gains the most seconds
 // per added device, and reports whether there was one. The same step changes a
 // job to a better plan or layout on as many devices.
 func (r *round) grow() bool {
-	var best move
-	var grant *scheduler.Grant
-	steepest := 0.0
+	var best growth
+	var who *task
 	for _, k := range r.running {
 		if !r.mayChange(k) {
 			continue
 		}
 		for i := range k.options {
-			o := &k.options[i]
-			added := o.devices - k.now.devices
-			if o.group != k.now.group || o == k.now || added < 0 || added > r.free.FreeIn(o.group) {
-				continue
-			}
-			gain := k.left*(1+r.price*float64(k.now.devices)) - r.cost(k, o)
-			slope := gain / float64(max(added, 1))
-			if k.in(o) >= k.left || gain < r.gate*k.StartCost.Seconds() || slope <= steepest {
+			g, ok := r.growth(k, &k.options[i])
+			if !ok || k.in(g.to) >= k.left || g.gain < r.gate*k.StartCost.Seconds() || g.slope <= best.slope {
 				continue
 			}
 			inv := r.free.Clone()
 			inv.Give(k.grant.Slots)
-			if g := r.belief.placeOption(r.without(inv, k.in(o)), k.Job, o); g != nil {
-				best, grant, steepest = move{t: k, to: o}, g, slope
+			if g.grant = r.belief.placeOption(r.without(inv, k.in(g.to)), k.Job, g.to); g.grant != nil {
+				best, who = g, k
 			}
 		}
 	}
-	if grant == nil {
+	if who == nil {
 		return false
 	}
-	r.free.Give(best.t.grant.Slots)
-	r.free.Take(grant.Slots)
-	r.give(best.t, grant, best.to)
-	r.why(best.t, "slope %.3g s per device: grows to %s", steepest, best.to.shape.Devices)
+	r.free.Give(who.grant.Slots)
+	r.free.Take(best.grant.Slots)
+	r.give(who, best.grant, best.to)
+	r.why(who, "slope %.3g s per device: grows to %s", best.slope, best.to.shape.Devices)
 	return true
+}
+
+// growth returns what k, which runs, would gain by changing to o; false if there
+// are too few devices for it, or it would give some up.
+func (r *round) growth(k *task, o *option) (g growth, ok bool) {
+	g = growth{to: o, added: o.devices - k.now.devices}
+	if o.group != k.now.group || o == k.now || g.added < 0 || g.added > r.free.FreeIn(o.group) {
+		return g, false
+	}
+	g.gain = k.left*(1+r.price*float64(k.now.devices)) - r.cost(k, o)
+	g.slope = g.gain / float64(max(g.added, 1))
+	return g, true
 }
 
 func total(ms []move) float64 {

@@ -119,7 +119,10 @@ func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 		return d, fmt.Errorf("policy: sia: %w", err)
 	}
 	f.place(rows, picks)
-	for _, r := range rows {
+	for i, r := range rows {
+		if s.Reasons {
+			p.explain(s, &d, r, picks[i])
+		}
 		if r.grant != nil {
 			d.Grants = append(d.Grants, r.grant)
 			if r.warning != "" {
@@ -134,6 +137,19 @@ func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 		d.Wake = s.Now + p.interval
 	}
 	return d, nil
+}
+
+// explain says what decided about a job.
+func (p *sia) explain(s *scheduler.Snapshot, d *scheduler.Decision, r *siaRow, pick int) {
+	switch {
+	case r.grant.Same(r.Grant) && r.grant != nil:
+	case pick < 0:
+		d.Because(s, r.Job.ID, "waiting costs it %.3g, which is in the least sum of all", p.wait)
+	case r.grant == nil:
+		d.Because(s, r.Job.ID, "size %d is meant for it, and finds no room together", r.cells[pick].devices)
+	default:
+		d.Because(s, r.Job.ID, "size %d costs %.3g, which is in the least sum of all, and waiting %.3g", r.cells[pick].devices, r.costs[pick], p.wait)
+	}
 }
 
 // row returns the configurations of j and what they cost.

@@ -172,7 +172,7 @@ func (p *synth) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 	if err != nil {
 		return d, err
 	}
-	p.explain(&d)
+	p.explain(s, &d)
 	if next := p.looked + p.every; p.stale && len(p.candidates) > 1 && len(s.Waiting) > 0 && next > s.Now && (d.Wake == 0 || d.Wake > next) {
 		d.Wake = next
 	}
@@ -266,19 +266,19 @@ func (p *synth) letIn(ctx context.Context, s *scheduler.Snapshot, jobs []*schedu
 		return s, nil
 	}
 	shown := view.Snapshot(s.Now)
-	shown.Ended = s.Ended
+	shown.Ended, shown.Reasons = s.Ended, s.Reasons
 	return shown, nil
 }
 
-// explain says of every grant which composition it is by, where that gives no
-// reason itself.
-func (p *synth) explain(d *scheduler.Decision) {
-	for _, g := range d.Grants {
-		if d.Why[g.Job] == "" {
-			if d.Why == nil {
-				d.Why = map[spec.JobID]string{}
-			}
-			d.Why[g.Job] = p.candidates[p.chosen].String()
+// explain says which composition reasons are by, and who waits outside of it.
+func (p *synth) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
+	by := p.candidates[p.chosen].String()
+	for j := range d.Unexplained(s) {
+		if !p.inside[j.Job.ID] {
+			d.Because(s, j.Job.ID, "waits outside")
 		}
+	}
+	for id, why := range d.Why {
+		d.Why[id] = by + ": " + why
 	}
 }

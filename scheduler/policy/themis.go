@@ -104,7 +104,9 @@ func (t *themis) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	r.auction()
 	r.deal()
-	return r.decision(), nil
+	d := r.decision()
+	r.explain(&d)
+	return d, nil
 }
 
 // advance returns the ledger as of s.
@@ -383,4 +385,23 @@ func (r *leasing) decision() scheduler.Decision {
 		d.Wake = max(wake, r.s.Now+leastWake)
 	}
 	return d
+}
+
+// explain says what decided about the jobs that had no lease.
+func (r *leasing) explain(d *scheduler.Decision) {
+	if !r.s.Reasons {
+		return
+	}
+	for i := range r.contenders {
+		c := &r.contenders[i]
+		switch g := r.grants[c.at]; {
+		case g == nil && c.state.Grant != nil:
+			d.Because(r.s, c.state.Job.ID, "its lease is over, and its rho of %.3g is not among the worst", c.rho)
+		case g == nil:
+			d.Because(r.s, c.state.Job.ID, "no devices without a lease are left for its rho of %.3g", c.rho)
+		case g != c.state.Grant:
+			until := r.ledger.accounts[c.state.Job.ID].until
+			d.Because(r.s, c.state.Job.ID, "leased until %.0f s, by its rho of %.3g", until.Seconds(), c.rho)
+		}
+	}
 }

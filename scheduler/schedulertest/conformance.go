@@ -102,6 +102,7 @@ func conformRandom(t *rapid.T, make Maker) {
 		}
 	}
 	shuffled := c
+	shuffled.Explain = true // which changes nothing
 	shuffled.Jobs = rapid.Permutation(c.Jobs).Draw(t, "order")
 	second := runWith(t, shuffled, policyOf(t, make, oracle), c.World.Truth(c.Cluster))
 	if diff := cmp.Diff(first, second, cmpopts.IgnoreFields(sim.Result{}, "Elapsed")); diff != "" {
@@ -201,6 +202,7 @@ type Case struct {
 	StartCost time.Duration
 	Round     time.Duration // 0 = none
 	Admission scheduler.Admission
+	Explain   bool // every job: whatever happens to one has a reason
 }
 
 // Nodes returns a cluster of one group of accelerator "x".
@@ -232,11 +234,15 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 		}
 		return rate
 	}
-	r, err := sim.Run(context.Background(), sim.Config{
+	config := sim.Config{
 		Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "tested", Truth: truth,
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Observe: recount.Observe,
 		Round: c.Round, Admission: c.Admission, Audit: true,
-	})
+	}
+	if c.Explain {
+		config.Explain = c.explain(t)
+	}
+	r, err := sim.Run(context.Background(), config)
 	if err == nil {
 		err = recount.Check(r)
 	}
@@ -244,6 +250,24 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// explain asks for the reasons of all that happens, which must be there.
+func (c *Case) explain(t tb) *sim.Explain {
+	x := &sim.Explain{}
+	for i := range c.Jobs {
+		x.Jobs = append(x.Jobs, c.Jobs[i].ID)
+	}
+	x.Tell = func(e sim.Event) {
+		switch e.Kind {
+		case sim.Submitted, sim.Completed, sim.Failed:
+		default:
+			if e.Why == "" {
+				t.Fatalf("job %s %s at %v, and no reason is given: Decision.Because says why", e.Job.ID, e.Kind, e.At)
+			}
+		}
+	}
+	return x
 }
 
 // DrawCase draws a cluster of one or two groups, three kinds of jobs with

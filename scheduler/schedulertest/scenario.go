@@ -37,7 +37,8 @@ import (
 //
 // Times are in seconds. In jobs, on=NODE:DEVICES+... is what the job holds at a
 // decide, since when it does, and done how many steps it has behind it; run
-// ignores these. decide prints the target, run every event and the outcome.
+// ignores these. decide prints the target, run every event and the outcome; with
+// explain (a flag of decide, explain=ID of run) also why jobs wait or stay as they are.
 func Scenarios(t *testing.T, dir string, make func(spec string, oracle scheduler.Oracle) (scheduler.Policy, error)) {
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		s := &scenario{make: make}
@@ -189,6 +190,7 @@ func secondsOf(v string) (time.Duration, error) {
 type args struct {
 	policy         string
 	now, startCost time.Duration
+	explain        []string // ids; of decide it does not matter which
 }
 
 func (s *scenario) args(d *datadriven.TestData) (scheduler.Policy, args, error) {
@@ -203,6 +205,8 @@ func (s *scenario) args(d *datadriven.TestData) (scheduler.Policy, args, error) 
 			a.now, err = secondsOf(v)
 		case "start-cost":
 			a.startCost, err = secondsOf(v)
+		case "explain":
+			a.explain = strings.Split(v, ",")
 		default:
 			err = fmt.Errorf("unknown argument %q", c.Key)
 		}
@@ -222,7 +226,12 @@ func (s *scenario) decide(ctx context.Context, d *datadriven.TestData) (string, 
 	for i, st := range s.states {
 		st.Job, st.StartCost = &s.jobs[i], a.startCost
 	}
-	target, err := p.Decide(ctx, scheduler.NewSnapshot(a.now, s.cluster, s.states))
+	snapshot := scheduler.NewSnapshot(a.now, s.cluster, s.states)
+	snapshot.Reasons = true
+	if a.explain != nil {
+		snapshot.Explain = s.states
+	}
+	target, err := p.Decide(ctx, snapshot)
 	if err != nil {
 		return "", err
 	}
@@ -269,13 +278,25 @@ func (s *scenario) run(ctx context.Context, d *datadriven.TestData) (string, err
 		return "", err
 	}
 	var b strings.Builder
-	r, err := sim.Run(ctx, sim.Config{
+	observe := func(e sim.Event) {
+		line(&b, fmt.Sprintf("%.1f", e.At.Seconds()), string(e.Job.ID), e.Kind.String(), slots(e.Grant), e.Why)
+	}
+	c := sim.Config{
 		Cluster: s.cluster, Jobs: s.jobs, Policy: p, PolicyName: a.policy, Truth: s.world.Truth(s.cluster),
-		Costs: sim.PerStart(func(spec.Job) time.Duration { return a.startCost }),
-		Observe: func(e sim.Event) {
-			line(&b, fmt.Sprintf("%.1f", e.At.Seconds()), string(e.Job.ID), e.Kind.String(), slots(e.Grant), e.Why)
-		},
-	})
+		Costs:   sim.PerStart(func(spec.Job) time.Duration { return a.startCost }),
+		Observe: observe,
+	}
+	if a.explain != nil {
+		c.Explain = &sim.Explain{Tell: func(e sim.Event) {
+			if e.Kind == sim.Waits || e.Kind == sim.Stays {
+				observe(e)
+			}
+		}}
+		for _, id := range a.explain {
+			c.Explain.Jobs = append(c.Explain.Jobs, spec.JobID(id))
+		}
+	}
+	r, err := sim.Run(ctx, c)
 	if err != nil {
 		return b.String(), err
 	}

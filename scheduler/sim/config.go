@@ -44,6 +44,17 @@ type Config struct {
 	Audit bool
 	// Observe, if set, is told of everything that happens, in order.
 	Observe func(Event)
+	// Explain, if set, is told why some jobs fare as they do.
+	Explain *Explain
+}
+
+// Explain asks for the reasons of what happens to some jobs.
+type Explain struct {
+	Jobs []spec.JobID
+	// Tell is told of everything that happens to them, in order. Waits and Stays say
+	// why a job waits or goes on as it is whenever that is another reason than
+	// before, but for numbers in it.
+	Tell func(Event)
 }
 
 // defaultHorizon is far beyond any trace, never is beyond every horizon, and the
@@ -116,10 +127,12 @@ const (
 	NodeDown // Node went down; no job is named
 	NodeUp   // Node was repaired; no job is named
 	Shared   // holds what it held, in other company, or alone from now on: see its grant
+	Waits    // was given nothing, see Why; told to Explain alone
+	Stays    // goes on as it is, see Why; told to Explain alone
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared"}[k]
+	return [...]string{"submitted", "held", "rejected", "started", "moved", "stopped", "completed", "failed", "down", "up", "shared", "waits", "stays"}[k]
 }
 
 // Event is something that happened to a job or a node.
@@ -128,6 +141,6 @@ type Event struct {
 	Kind  EventKind
 	Job   *spec.Job        // nil for NodeDown and NodeUp
 	Node  int              // that went down or up, or took the job down (Failed)
-	Grant *scheduler.Grant // what it holds now (Started, Moved, Shared) or lost (Stopped, Completed, Failed)
+	Grant *scheduler.Grant // what it holds now (Started, Moved, Shared, Stays) or lost (Stopped, Completed, Failed)
 	Why   string           // the policy's reason, or that of a rejection; may be empty
 }

@@ -61,6 +61,7 @@ type engine struct {
 	warned  map[string]bool
 	speeds  []func(time.Duration) (float64, time.Duration) // by node, of those asked for
 	nodes   []node                                         // nil without failures
+	tells   *teller                                        // nil = nothing is to be explained
 }
 
 func newEngine(c Config) *engine {
@@ -84,6 +85,9 @@ func newEngine(c Config) *engine {
 	}
 	if c.Failures != nil {
 		e.expectFailures()
+	}
+	if c.Explain != nil {
+		e.tells = newTeller(c.Explain)
 	}
 	for i := range e.result.Jobs {
 		if e.result.Jobs[i].Scored {
@@ -275,6 +279,9 @@ func (e *engine) observe(k EventKind, j *spec.Job, g *scheduler.Grant, why strin
 func (e *engine) tell(ev Event) {
 	if e.Observe != nil {
 		e.Observe(ev)
+	}
+	if e.tells != nil {
+		e.tells.tell(ev)
 	}
 }
 

@@ -23,6 +23,7 @@ type step struct {
 func (e *engine) decide(ctx context.Context) error {
 	s := e.ledger.Snapshot(e.now)
 	s.Ended = e.ended
+	e.askWhy(s)
 	d, err := e.Policy.Decide(ctx, s)
 	e.ended = e.ended[:0]
 	if err == nil {
@@ -34,6 +35,7 @@ func (e *engine) decide(ctx context.Context) error {
 	if err := e.apply(ctx, &d); err != nil {
 		return err
 	}
+	e.explain(s, &d)
 	if e.Audit {
 		if err := e.ledger.Audit(); err != nil {
 			return fmt.Errorf("sim: policy %s at %v: %w", e.PolicyName, e.now, err)

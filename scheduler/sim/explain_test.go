@@ -1,0 +1,74 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// reasoned is a script that says why, where it is asked.
+type reasoned struct {
+	script
+	t *testing.T
+	n int // of the decisions
+}
+
+func (r *reasoned) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	d, err := r.script.Decide(ctx, s)
+	r.n++
+	for _, g := range d.Grants {
+		d.Because(s, g.Job, "granted %s", g.Shape.Devices)
+	}
+	for j := range d.Unexplained(s) {
+		if j.Job.ID == "b" {
+			d.Because(s, j.Job.ID, "decision %d", r.n)
+		}
+	}
+	if !s.Reasons && d.Why != nil {
+		r.t.Errorf("reasons %v that nobody asked for", d.Why)
+	}
+	return d, err
+}
+
+// Of the jobs that are asked for everything is told, of others nothing: b waits for
+// the same reason, but for a number, at 0 and 30 s; c, of which nobody says
+// anything, for one of the engine's own.
+func TestExplain(t *testing.T) {
+	p := &reasoned{t: t, script: script{
+		{at: 0, grants: map[spec.JobID]string{"a": "0:4+1:4"}, wake: 30 * time.Second},
+		{at: 50 * time.Second, grants: map[spec.JobID]string{"a": "0:4", "b": "1:1"}},
+	}}
+	job := func(id spec.JobID, devices int, submit time.Duration) spec.Job {
+		return spec.Job{ID: id, Devices: devices, Steps: 800, Submit: submit}
+	}
+	c := config(p, job("a", 8, 0), job("b", 1, 0), job("c", 2, 50*time.Second))
+	c.Horizon = 60 * time.Second
+	var got []string
+	c.Explain = &sim.Explain{Jobs: []spec.JobID{"c", "b", "nobody"}, Tell: func(e sim.Event) {
+		got = append(got, fmt.Sprintf("%v %s %s: %s", e.At, e.Job.ID, e.Kind, e.Why))
+	}}
+	if _, err := sim.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"0s b submitted: ", "0s b waits: decision 1",
+		"50s c submitted: ", "50s b started: granted 1", "50s c waits: asks for 2 devices, and 3 are free: not where it could run, or not for it by this policy",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told\n%q, want\n%q", got, want)
+	}
+}
+
+// With nobody to read them there are no reasons.
+func TestNobodyAsksWhy(t *testing.T) {
+	p := &reasoned{t: t, script: script{{grants: map[spec.JobID]string{"a": "0:4"}}}}
+	if _, err := sim.Run(t.Context(), config(p, spec.Job{ID: "a", Devices: 4, Steps: 8})); err != nil || p.n == 0 {
+		t.Errorf("%d decisions, error %v", p.n, err)
+	}
+}
