@@ -260,7 +260,7 @@ func (c *Case) explain(t tb) *sim.Explain {
 	}
 	x.Tell = func(e sim.Event) {
 		switch e.Kind {
-		case sim.Submitted, sim.Completed, sim.Failed:
+		case sim.Submitted, sim.Completed, sim.Failed, sim.Shared: // no decisions about the job
 		default:
 			if e.Why == "" {
 				t.Fatalf("job %s %s at %v, and no reason is given: Decision.Because says why", e.Job.ID, e.Kind, e.At)
