@@ -68,6 +68,8 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 .PHONY: unit
 unit: need-go ## every test but the end-to-end ones
 	$(GO) test -skip '$(E2E)' ./...
+	@command -v clp >/dev/null || echo "make: not run: linear programmes against CLP and GLPK; apt-get install -y --no-install-recommends coinor-clp glpk-utils"
+	@! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race
 race: need-go need-cc ## tests under the race detector, the scheduler's on one and two cores

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
 )
@@ -77,14 +78,17 @@ func (p *program) solve(ctx context.Context) (*lp.Solution, error) {
 }
 
 // optimum solves to the solver's tolerance, and where that is out of reach, as
-// with a job whose throughput can take one value only, to coarser ones.
+// with jobs that must have what is there but for rounding, to coarser ones, with a
+// warning.
 func (p *program) optimum(ctx context.Context) (*lp.Solution, error) {
 	if p.s.quirks.AnyOptimum {
 		return p.SolveConic(ctx)
 	}
 	sol, err := p.Solve(ctx, lp.Options{})
 	for tolerance := coarse; errors.Is(err, lp.ErrNumerical) && tolerance <= coarsest; tolerance *= 10 {
-		sol, err = p.Solve(ctx, lp.Options{Tolerance: tolerance})
+		if sol, err = p.Solve(ctx, lp.Options{Tolerance: tolerance}); err == nil {
+			p.s.Warnings = append(p.s.Warnings, fmt.Sprintf("fractions are optimal to %g only", tolerance))
+		}
 	}
 	return sol, err
 }

@@ -30,8 +30,8 @@
 // Nothing in this package is random and nothing depends on the order of a map: the same problem gives the same bits.
 //
 // Read problem.go, solve.go and interior.go first: a form is presolved (presolve.go), scaled into standard form
-// (standard.go, scale.go), followed along the central path (interior.go over kkt.go over package sparse), refined if
-// need be (refine.go) and checked (form.go). maxmin.go and choice.go share mixture.go.
+// (standard.go, scale.go), followed along the central path (interior.go over kkt.go over package sparse), if need be
+// walked on from vertex to vertex (vertex.go) and checked (form.go). maxmin.go and choice.go share mixture.go.
 //
 // References:
 //

@@ -47,6 +47,9 @@ type Solution struct {
 	Residuals Residuals
 	// Iterations counts those of the interior-point method.
 	Iterations int
+	// Vertex says that X and Duals are a vertex of their optimal sets and not in the middle of them: the interior-point
+	// method did not reach the tolerance, and the simplex method went on from where it ended.
+	Vertex bool
 }
 
 // Value returns the value of v.
@@ -56,7 +59,7 @@ func (s *Solution) Value(v Var) float64 { return s.X[v] }
 func (s *Solution) Dual(r Row) float64 { return s.Duals[r] }
 
 // Solve returns an optimum. Where there are several it is the analytic centre of them all, to four or five digits, which
-// depends on neither the order of variables and rows nor their names.
+// depends on neither the order of variables and rows nor their names; unless it is a vertex, see Solution.
 //
 // It fails with [ErrInvalid], [ErrInfeasible], [ErrUnbounded], [ErrNumerical], what Options.Validate says, or the
 // error of ctx.
@@ -103,6 +106,7 @@ type outcome struct {
 	x, y       []float64 // the optimum; or the ray in x, or the multipliers in y
 	sx, sy     []float64 // the same as a point of the standard problem
 	residuals  Residuals
+	vertex     bool // x and y are those of a vertex
 	iterations int
 }
 
@@ -148,17 +152,17 @@ func (f *form) solve(ctx context.Context, o Options, from *start) (outcome, erro
 
 // interior runs the interior-point method on f, whose bounds must not cross. A start that leads nowhere is forgotten.
 func (f *form) interior(ctx context.Context, o Options, from *start) (outcome, error) {
-	out, err := f.path(ctx, o, from, true)
+	out, err := f.path(ctx, o, from)
 	if err != nil || out.status != stalled || from == nil {
 		return out, err
 	}
-	cold, err := f.path(ctx, o, nil, true)
+	cold, err := f.path(ctx, o, nil)
 	cold.iterations += out.iterations
 	return cold, err
 }
 
-// path follows the central path once, and refines where it ends if that is allowed, needed and near enough.
-func (f *form) path(ctx context.Context, o Options, from *start, refine bool) (outcome, error) {
+// path follows the central path once. Where that leads nowhere from a cold start, it walks on from vertex to vertex.
+func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error) {
 	in := newInterior(newStandard(f))
 	in.warm(from)
 	out := outcome{residuals: Residuals{math.Inf(1), math.Inf(1), math.Inf(1)}}
@@ -169,8 +173,8 @@ func (f *form) path(ctx context.Context, o Options, from *start, refine bool) (o
 	if err != nil || st != stalled {
 		return out, err
 	}
-	if r := out.residuals.Max(); refine && r > o.tolerance() && r <= refineBelow {
-		err = f.refine(ctx, in.standard, &out, o)
+	if from == nil && iterations < o.maxIterations() && out.residuals.Max() > worthPolish*o.tolerance() {
+		err = f.walk(ctx, in, &out)
 	}
 	if out.residuals.Max() <= o.tolerance() {
 		out.status = optimal
@@ -181,11 +185,18 @@ func (f *form) path(ctx context.Context, o Options, from *start, refine bool) (o
 // enough is the residual, relative to the tolerance, at which iterating ends; beyond it only while it is cheap.
 const enough = 1e-2
 
+// worthPolish is the residual, relative to the tolerance, above which a path that goes no further is walked on from. It is
+// below 1 because programmes are stated in terms of the optima of others, which add up what those lack.
+const worthPolish = 0.1
+
+// measurable is the residual in the scaled problem below which an iterate is measured in the problem as stated.
+const measurable = 1e-5
+
 // judge keeps the best iterate so far in out and says when it is good enough, or proves that there is no optimum.
 func (f *form) judge(in *interior, out *outcome, o Options) status {
 	t := &in.now
 	primal, dual, gap := in.errors()
-	if math.Max(primal, math.Max(dual, gap)) <= math.Max(refineBelow, 100*o.tolerance()) {
+	if math.Max(primal, math.Max(dual, gap)) <= math.Max(measurable, 100*o.tolerance()) {
 		sx, sy := in.scaled()
 		x, y := in.solution(sx, sy)
 		f.clamp(x)
@@ -307,7 +318,7 @@ func (p *Problem) answer(f *form, out outcome, o Options) (*Solution, error) {
 }
 
 func (p *Problem) solution(f *form, out outcome) *Solution {
-	s := &Solution{Objective: p.offset, X: out.x, Duals: out.y, Reduced: f.reduced(out.y), Residuals: out.residuals, Iterations: out.iterations}
+	s := &Solution{Objective: p.offset, X: out.x, Duals: out.y, Reduced: f.reduced(out.y), Residuals: out.residuals, Iterations: out.iterations, Vertex: out.vertex}
 	for j, v := range p.vars {
 		s.Objective += v.cost * s.X[j]
 	}

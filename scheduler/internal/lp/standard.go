@@ -118,15 +118,18 @@ func (s *standard) slacks() {
 	}
 }
 
-// rightSide sets b to the bound of each row less what the shifts contribute.
+// rightSide sets b to the bound of each row less what the shifts contribute; what is left of that by rounding alone is
+// zero, so that it is not taken for the scale of the problem.
 func (s *standard) rightSide(rowOf []int) {
 	f := s.from
 	s.b = make([]float64, len(s.row))
+	size := make([]float64, len(s.row))
 	for k, i := range s.row {
 		s.b[k] = f.lr[i]
 		if math.IsInf(f.lr[i], -1) {
 			s.b[k] = f.ur[i]
 		}
+		size[k] = math.Abs(s.b[k])
 	}
 	for j, v := range s.shift {
 		if v == 0 {
@@ -135,10 +138,19 @@ func (s *standard) rightSide(rowOf []int) {
 		for k := f.a.Ptr[j]; k < f.a.Ptr[j+1]; k++ {
 			if i := rowOf[f.a.Idx[k]]; i >= 0 {
 				s.b[i] -= f.a.Val[k] * v
+				size[i] += math.Abs(f.a.Val[k] * v)
 			}
 		}
 	}
+	for i := range s.b {
+		if math.Abs(s.b[i]) <= rounding*size[i] {
+			s.b[i] = 0
+		}
+	}
 }
+
+// rounding is the part of the size of its terms that a sum of a few may be off by.
+const rounding = 1e-15
 
 // solution returns the point and the row duals of form that x and y stand for.
 func (s *standard) solution(x, y []float64) (fx, fy []float64) {

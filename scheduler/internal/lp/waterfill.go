@@ -227,8 +227,6 @@ func (w *filling) stopDear(c *pricing, t float64, prices []float64) error {
 	for m, grows := range w.growing {
 		if grows {
 			w.keepOff(m, prices)
-		} else if w.now.Base[m] > 0 {
-			w.keepOn(m, c.tight(m, w.now.Base[m]/(1-fillMargin)))
 		}
 	}
 	return nil
@@ -245,28 +243,6 @@ func (w *filling) keepOn(m int, types []bool) {
 	w.now.Rates[m] = rates
 }
 
-// tieMargin is how far above a line, relative to the end of it, a point counts as on it.
-const tieMargin = 1e-6
-
-// tight returns the types on which the rate g is cheapest for job m at the prices of the last hulls, alone or together
-// with others: those on the line that carries the hull there. No optimum uses another.
-func (c *pricing) tight(m int, g float64) []bool {
-	m = int(c.like[m])
-	on := make([]bool, c.types)
-	if c.corners[m] < 2 {
-		return on
-	}
-	i := c.edge(m, g)
-	slope := (c.cost[i] - c.cost[i-1]) / (c.rate[i] - c.rate[i-1])
-	for k := range on {
-		r := c.rates[m*c.types+k]
-		line := c.cost[i-1] + slope*(r-c.rate[i-1])
-		price := c.sizes[m] * c.at[k]
-		on[k] = r > 0 && price <= line+tieMargin*c.cost[i]
-	}
-	return on
-}
-
 // keepOff keeps job m off the types that have a price.
 func (w *filling) keepOff(m int, prices []float64) {
 	rates := slices.Clone(w.now.Rates[m])
@@ -281,7 +257,7 @@ func (w *filling) keepOff(m int, prices []float64) {
 
 // fillMargin is the part of its rate that a job that stopped may lose to those that go on. Without it, rounding would
 // leave them nothing to start from.
-const fillMargin = 1e-7
+const fillMargin = 1e-9
 
 // stop keeps job m at level t.
 func (w *filling) stop(m int, t float64) {
@@ -371,7 +347,7 @@ func (c *pricing) marginal(p []float64, t float64) []float64 {
 		}
 		switch {
 		case b == 0:
-		case g < 0: // its first bits are free
+		case g < -1e-9*math.Abs(c.base[m]): // its next bits are free
 		case i == last:
 			cost[m] = math.Inf(1)
 		default:

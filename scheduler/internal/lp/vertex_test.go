@@ -1,0 +1,106 @@
+package lp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	gonum "gonum.org/v1/gonum/optimize/convex/lp"
+)
+
+// Among the optima of a problem, or the points within a hair of them, the best by other costs: what is feasible is a
+// sliver, which interior points hardly fit in, but vertices do.
+func TestSlivers(t *testing.T) {
+	vertices := 0
+	for _, width := range []float64{0, 1e-9, 1e-8, 1e-7, 1e-6} {
+		for seed := range uint64(150) {
+			p := sliver(t, seed, width)
+			s, err := p.Solve(context.Background(), Options{})
+			if err != nil {
+				t.Errorf("width %g, seed %d: %v", width, seed, err)
+				continue
+			}
+			if s.Vertex {
+				vertices++
+			}
+		}
+	}
+	t.Logf("%d of 750 are vertices", vertices)
+	if vertices == 0 {
+		t.Error("every problem was solved from inside: the test says nothing about vertices")
+	}
+}
+
+// The walk alone, from a point that has nothing to do with the answer, comes to the answer of another simplex method, or
+// to a proof that there is none.
+func TestWalkFromAnywhere(t *testing.T) {
+	ended := map[status]int{}
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		p := random(r, 8, 8)
+		want, wantErr := simplex(p)
+		f := p.compile()
+		in := newInterior(newStandard(f))
+		x, y := in.scaled()
+		for j := range x {
+			x[j] *= 3 * r.Float64()
+		}
+		out := outcome{residuals: Residuals{Primal: math.Inf(1)}, sx: x, sy: y}
+		if err := f.walk(context.Background(), in, &out); err != nil {
+			t.Fatal(err)
+		}
+		if out.status == stalled && out.residuals.Max() <= 1e-8 {
+			out.status = optimal
+		}
+		ended[out.status]++
+		switch {
+		case wantErr == nil && out.status == optimal:
+			value := p.offset
+			for j, v := range p.vars {
+				value += v.cost * out.x[j]
+			}
+			if math.Abs(value-want) > 1e-7*(1+math.Abs(want)) {
+				t.Errorf("seed %d: %v, want %v", seed, value, want)
+			}
+		case wantErr == nil && out.status == unbounded, errors.Is(wantErr, gonum.ErrInfeasible) != (out.status == infeasible),
+			out.status == stalled, errors.Is(wantErr, gonum.ErrUnbounded) != (out.status == unbounded):
+			if wantErr == nil || errors.Is(wantErr, gonum.ErrInfeasible) || errors.Is(wantErr, gonum.ErrUnbounded) {
+				t.Errorf("seed %d: status %d, residuals %v; simplex says %v", seed, out.status, out.residuals, wantErr)
+			}
+		}
+	}
+	t.Log(ended)
+}
+
+// sliver returns a problem whose feasible points are those of a random one that are within width of its optimum.
+func sliver(t *testing.T, seed uint64, width float64) *Problem {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 21))
+	var p *Problem
+	if seed%3 == 0 {
+		p = sparseProblem(seed, 40, 20)
+	} else {
+		q := randomMaxMin(r, true, 0.5)
+		p = q.general()
+	}
+	s := solve(t, p)
+	var terms []Term
+	for j, v := range p.vars {
+		if v.cost != 0 {
+			terms = append(terms, Term{Var(j), v.cost})
+		}
+		p.vars[j].cost = 0
+		if !math.IsInf(v.upper, 1) || p.sense == Minimize {
+			p.vars[j].cost = math.Abs(r.NormFloat64())
+		}
+	}
+	slack := width * (1 + math.Abs(s.Objective))
+	if p.sense == Maximize {
+		p.AtLeast("near the optimum", s.Objective-slack, terms...)
+	} else {
+		p.AtMost("near the optimum", s.Objective+slack, terms...)
+	}
+	return p
+}
