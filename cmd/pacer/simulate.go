@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -65,6 +66,7 @@ Truths:     duration, or duration:A100=2,V100=1 on types of different
 			&cli.StringFlag{Name: "jobs-out", Usage: "write a row per job and policy to `FILE`: Parquet if it ends in .parquet, else CSV"},
 			&cli.StringFlag{Name: "events-out", Usage: "write a row per event (submitted, started, stopped, ...) to `FILE`: Parquet if it ends in .parquet, else CSV"},
 			&cli.StringFlag{Name: "html", Usage: "write a self-contained report to `FILE`"},
+			&cli.StringSliceFlag{Name: "explain", Usage: "say what happens to `JOB`, and why, after the figures (repeatable)"},
 		}),
 		Before: noArgs,
 		Action: runSimulate,
@@ -86,6 +88,7 @@ type study struct {
 	parts    composition
 	score    report.Score
 	seed     uint64
+	explain  *report.Explanations // nil = nothing is to be explained
 }
 
 func runSimulate(c *cli.Context) (err error) {
@@ -148,7 +151,33 @@ func newStudy(c *cli.Context) (*study, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.askWhy(c.StringSlice("explain")); err != nil {
+		return nil, err
+	}
 	return s, s.resolveWorlds(c, format)
+}
+
+// askWhy reads the jobs to be explained.
+func (s *study) askWhy(ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	s.explain = &report.Explanations{}
+	for _, id := range ids {
+		if slices.Contains(s.explain.Jobs, spec.JobID(id)) {
+			return usagef("simulate: --explain %s is given twice", id)
+		}
+		if !slices.ContainsFunc(s.jobs, func(j spec.Job) bool { return j.ID == spec.JobID(id) }) {
+			var known []string
+			for i := range s.jobs {
+				known = append(known, string(s.jobs[i].ID))
+			}
+			return &exitError{exitNoAnswer, fmt.Errorf("simulate: --explain %s: no such job among the %s of %s, nearest: %s",
+				id, jobCount(len(known)), s.workload, strings.Join(named.Nearest(id, known, 3), ", "))}
+		}
+		s.explain.Jobs = append(s.explain.Jobs, spec.JobID(id))
+	}
+	return nil
 }
 
 // notBuilt says that a reserved name is known but not there yet, or that a name
@@ -238,6 +267,9 @@ func (s *study) run(ctx context.Context, files *simulateFiles, log io.Writer) ([
 			return nil, err
 		}
 		config.Observe = files.observer(config)
+		if s.explain != nil {
+			config.Explain = s.explain.Explain(config.PolicyName)
+		}
 		r, err := sim.Run(ctx, config)
 		if err != nil {
 			return nil, errors.Join(files.failed(), err)
@@ -290,13 +322,20 @@ func (s *study) print(c *cli.Context, results []*sim.Result) error {
 		}
 	}
 	w, runs := c.App.Writer, report.SummarizeAll(results, s.score)
-	switch global(c, "output") {
-	case "json":
+	switch output := global(c, "output"); {
+	case output == "json" && s.explain != nil:
+		return report.WriteExplained(w, runs, s.explain)
+	case output == "json":
 		return report.WriteJSON(w, runs)
-	case "csv":
+	case output == "csv" && s.explain != nil:
+		return s.explain.WriteCSV(w)
+	case output == "csv":
 		return report.WriteCSV(w, runs)
 	}
-	return report.WriteTable(w, runs)
+	if err := report.WriteTable(w, runs); err != nil || s.explain == nil {
+		return err
+	}
+	return s.explain.WriteTable(w)
 }
 
 // scoredUnfinished returns why a job that the run was about did not finish, ""

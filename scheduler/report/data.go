@@ -13,12 +13,16 @@ func WriteJSON(w io.Writer, runs []Summary) error {
 	if runs == nil {
 		runs = []Summary{}
 	}
+	return writeJSON(w, struct {
+		Runs []Summary `json:"runs"`
+	}{runs})
+}
+
+func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(struct {
-		Runs []Summary `json:"runs"`
-	}{runs})
+	return enc.Encode(v)
 }
 
 // WriteCSV writes a header and one row per run: the fields of the JSON under
