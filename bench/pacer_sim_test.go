@@ -5,25 +5,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
 // TestPacerWorkloads runs the policy of that name on Rubick's traces, 5 seeds of
-// its search each. It knows the steps that remain, as rubick does, and its belief
-// is fitted to at most 8 rows per model.
+// its search each. It knows the steps that remain, as rubick does. Its belief is
+// fitted to at most 8 rows per model, and learns from the jobs that run.
 func TestPacerWorkloads(t *testing.T) {
 	b := newTestbed(t)
-	fitted := fitRubick(t)
 	for _, c := range []struct {
 		name, trace         string
-		belief              perfmodel.Predictor
+		perfect             bool
 		avg, span, restarts report.Number // at most, the last per job
 		late                int           // guaranteed jobs at most in one run; reached 2, wanted 0
 	}{
-		{"base/fitted", "base", fitted, 1150, 64500, 0.5, 0},
-		{"base/perfect", "base", b.truth, 1100, 63000, 0.5, 0},
-		{"mt/fitted", "mt", fitted, 1650, 64500, 0.5, 2},
+		{"base/learning", "base", false, 1150, 64500, 0.5, 0},
+		{"base/perfect", "base", true, 1100, 63000, 0.5, 0},
+		{"mt/learning", "mt", false, 1650, 64500, 0.5, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			jobs := b.jobs(t, c.trace, 1)
@@ -32,7 +30,10 @@ func TestPacerWorkloads(t *testing.T) {
 			var avg, span, restarts report.Number
 			var table strings.Builder
 			for seed := range uint64(seeds) {
-				r := b.runSeed(t, "pacer", jobs, c.belief, seed)
+				r := b.runLearning(t, "pacer", jobs, seed)
+				if c.perfect {
+					r = b.runSeed(t, "pacer", jobs, b.truth, seed)
+				}
 				f := summarize(r)
 				n := later(r, backfill)
 				fmt.Fprintf(&table, "%s  guaranteed jobs that end more than a minute later than under fifo-backfill: %d\n", f.row("pacer", c.trace, fmt.Sprintf("seed %d", seed)), n)

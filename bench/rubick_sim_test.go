@@ -25,6 +25,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/online"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -75,17 +77,38 @@ func (b testbed) run(tb testing.TB, pol string, jobs []spec.Job, belief perfmode
 // runSeed is run with a seed for the policy.
 func (b testbed) runSeed(tb testing.TB, pol string, jobs []spec.Job, belief perfmodel.Predictor, seed uint64) *sim.Result {
 	tb.Helper()
+	return b.simulate(tb, pol, jobs, planner.New(belief, b.space()), nil, seed)
+}
+
+// runLearning is runSeed with a belief fitted to at most 8 rows of each model that
+// goes on learning from what is seen of the jobs, without noise.
+func (b testbed) runLearning(tb testing.TB, pol string, jobs []spec.Job, seed uint64) *sim.Result {
+	tb.Helper()
+	f, rows := profiledRubick(tb)
+	o, err := online.New(tb.Context(), online.Options{Family: f, Rows: rows, Planner: b.space()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b.simulate(tb, pol, jobs, o, &sim.Sightings{Learner: o, After: 10 * time.Second}, seed)
+}
+
+// space is what may be granted.
+func (b testbed) space() planner.Options {
+	return planner.Options{Space: planner.NewMeasured(b.truth.Configs())}
+}
+
+func (b testbed) simulate(tb testing.TB, pol string, jobs []spec.Job, oracle scheduler.Oracle, sightings *sim.Sightings, seed uint64) *sim.Result {
+	tb.Helper()
 	specs, err := policy.Parse(pol)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	oracle := planner.New(belief, planner.Options{Space: planner.NewMeasured(b.truth.Configs())})
 	p, err := policy.New(specs[0], policy.Deps{Oracle: oracle, Seed: seed})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	r, err := sim.Run(context.Background(), sim.Config{
-		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol,
+		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol, Sightings: sightings,
 		Truth: sim.Predicted{Predictor: b.truth, Cluster: b.cluster},
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return 260 * time.Second }),
 	})
@@ -93,6 +116,24 @@ func (b testbed) runSeed(tb testing.TB, pol string, jobs []spec.Job, belief perf
 		tb.Fatal(err)
 	}
 	return r
+}
+
+// profiledRubick returns family rubick and the rows it is fitted to, at most 8 of
+// each model.
+func profiledRubick(tb testing.TB) (f perfmodel.Family, profiled []spec.Measurement) {
+	tb.Helper()
+	f, err := family.Lookup("rubick")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, rows := range perfmodel.GroupByKey(importAll(tb, "rubick")) {
+		fit, _, err := perfmodel.Split(f, rows, 8)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		profiled = append(profiled, fit...)
+	}
+	return f, profiled
 }
 
 // fitted is the rubick family fitted to at most 8 rows of each model.

@@ -30,6 +30,19 @@ type Elastic interface {
 	Goodput(ctx context.Context, j *JobState, group *spec.NodeGroup, shape spec.Shape) (plan spec.Plan, rate float64, err error)
 }
 
+// Learner is an Oracle that changes its mind in the course of a run: it is told how
+// long the steps of running jobs take.
+type Learner interface {
+	Oracle
+	// Learn takes in what was seen by now: measurements that are OK, of one step
+	// time each, and a job's own configuration. It is called before every decision,
+	// mostly with nothing.
+	Learn(ctx context.Context, now time.Duration, seen []spec.Measurement) error
+	// Revision tells how often what is believed of a key has changed. Answers about
+	// it stay the same until it does.
+	Revision(k spec.Key) int
+}
+
 // Policy decides who gets what. Decide is a function of the snapshot: it must
 // not keep the snapshot, and keeps no state but what its algorithm is made of,
 // or what it knows of the jobs from Snapshot.Changed.

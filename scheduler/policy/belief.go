@@ -28,12 +28,15 @@ type ways struct {
 	options []option
 	warning string // what a user should know about them, "" if nothing
 	blind   bool   // nothing is known: the job's own plan on whatever layout the placer makes
+
+	revision int // belief.revision then
 }
 
 // belief is what the oracle says, put so that policies can compare it. It is
-// asked once per kind of job: the answers do not change during a run.
+// asked once per kind of job, and again when it has learnt something about it.
 type belief struct {
-	oracle scheduler.Oracle // may be nil
+	oracle scheduler.Oracle  // may be nil
+	learns scheduler.Learner // the oracle, nil if its answers do not change during a run
 	placer scheduler.Placer
 	speeds map[string]float64 // Deps.Speeds
 	order  []int              // groups, fastest first by speeds; nil = not known yet
@@ -59,10 +62,22 @@ type submittedKey struct {
 func newBelief(d Deps) *belief {
 	b := &belief{oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
 		submitted: map[submittedKey]*ways{}, curves: map[curveKey]*curve{}}
+	b.learns, _ = d.Oracle.(scheduler.Learner)
 	if b.placer == nil {
 		b.placer, _ = place.Lookup("") // the default exists
 	}
 	return b
+}
+
+// revision tells how often has changed what is believed of j on the groups of c.
+func (b *belief) revision(c spec.Cluster, j *spec.Job) (n int) {
+	if b.learns == nil {
+		return 0
+	}
+	for i := range c.Groups {
+		n += b.learns.Revision(spec.Key{Model: j.Model.Name, Accelerator: c.Groups[i].Accelerator.Name})
+	}
+	return n
 }
 
 func kind(j *spec.Job) kindOf { return kindOf{j.Model, j.SeqLen, j.Batch(), j.Host} }
@@ -81,13 +96,15 @@ func request(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 // jobs, the ways are blind.
 func (b *belief) asSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*ways, error) {
 	key := submittedKey{kind(j), j.Plan, j.Devices, j.Accelerator}
-	if w, ok := b.submitted[key]; ok {
+	revision := b.revision(c, j)
+	if w, ok := b.submitted[key]; ok && w.revision == revision {
 		return w, nil
 	}
 	w, err := b.findSubmitted(ctx, c, j)
 	if err != nil {
 		return nil, err
 	}
+	w.revision = revision
 	b.submitted[key] = w
 	return w, nil
 }

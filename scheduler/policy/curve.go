@@ -2,8 +2,11 @@ package policy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 )
@@ -13,6 +16,8 @@ import (
 type curve struct {
 	options []option // by group, devices, fastest first
 	byShape map[shapeKey]int
+
+	revision int // belief.revision then
 }
 
 type shapeKey struct {
@@ -71,7 +76,8 @@ func (b *belief) curveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f fix
 	if f.plan || f.size {
 		key.devices = j.Devices
 	}
-	if cv, ok := b.curves[key]; ok {
+	revision := b.revision(c, j)
+	if cv, ok := b.curves[key]; ok && cv.revision == revision {
 		return cv, nil
 	}
 	options, err := b.curveOptions(ctx, c, j, f)
@@ -85,7 +91,7 @@ func (b *belief) curveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f fix
 		}
 		options = w.options
 	}
-	cv := &curve{options: options, byShape: map[shapeKey]int{}}
+	cv := &curve{options: options, byShape: map[shapeKey]int{}, revision: revision}
 	for i, o := range options {
 		cv.byShape[shapeKey{o.group, o.shape.Devices}] = i
 	}
@@ -141,6 +147,24 @@ func (cv *curve) of(g *scheduler.Grant, group int) *option {
 		return o
 	}
 	return nil
+}
+
+// held returns the option that j, which holds devices in group, runs. When the
+// oracle has come to think that another plan is better where j runs, it is none of
+// cv's. nil: nothing is believed of it.
+func (b *belief) held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *curve) (*option, error) {
+	if o := cv.of(j.Grant, group); o != nil || b.learns == nil || len(cv.options) == 0 {
+		return o, nil
+	}
+	g, in := j.Grant, &c.Groups[group]
+	p, err := b.oracle.Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
+	if errors.Is(err, perfmodel.ErrNotCovered) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy: %s on %s: %w", j.Job.Model.Name, g.Shape.Devices, err)
+	}
+	return &option{group: group, plan: g.Plan, shape: g.Shape, devices: g.Devices(), rate: p.Throughput / float64(g.Plan.Normal().GlobalBatch())}, nil
 }
 
 // reaching returns the options that are at least as fast as rate.

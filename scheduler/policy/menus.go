@@ -28,6 +28,8 @@ type menu struct {
 	ways    []Way
 	options [][]option // of each way, fastest first; none for a blind one
 	warning string     // what a user should know about it, "" if nothing
+
+	revision int // belief.revision then
 }
 
 func newMenus(d Deps) (*menus, error) {
@@ -39,11 +41,13 @@ func newMenus(d Deps) (*menus, error) {
 // nowhere.
 func (o *menus) of(ctx context.Context, c spec.Cluster, j *spec.Job) (*menu, error) {
 	key := submittedKey{kind(j), j.Plan, j.Devices, j.Accelerator}
-	if f, ok := o.known[key]; ok {
+	revision := o.revision(c, j)
+	if f, ok := o.known[key]; ok && f.revision == revision {
 		return f, nil
 	}
 	f, err := o.find(ctx, c, j)
 	if err == nil {
+		f.revision = revision
 		o.known[key] = f
 	}
 	return f, err

@@ -33,9 +33,8 @@ func init() {
 // pacer plans all jobs forward in time at every event and does what the plan does
 // first. docs/joint-scheduling.md states the problem it solves.
 //
-// It believes the oracle's curves until it has seen a job run in a way, and what
-// it saw from then on (experience). What guaranteed jobs are promised is the time
-// at which they would end under fifo-backfill as submitted (shadow).
+// What guaranteed jobs are promised is the time at which they would end under
+// fifo-backfill as submitted (shadow).
 //
 // The terms, and that there is no gate before a restart but its cost within the
 // plan, follow measurements on Rubick's base trace that were made before this was
@@ -43,7 +42,6 @@ func init() {
 // trace 10 % denser and 15 % sparser.
 type pacer struct {
 	belief *belief
-	seen   *experience
 	shadow *shadow
 
 	price, makespan, value, window float64
@@ -69,8 +67,8 @@ type leg struct {
 }
 
 func newPacer(d Deps) (scheduler.Policy, error) {
-	b, seen := newBelief(d), newExperience()
-	p := &pacer{belief: b, seen: seen, shadow: newShadow(b, seen), seed: d.Seed}
+	b := newBelief(d)
+	p := &pacer{belief: b, shadow: newShadow(b), seed: d.Seed}
 	var tries float64
 	for _, o := range []struct {
 		name  string
@@ -150,11 +148,6 @@ type prospect struct {
 
 // prepare states the problem.
 func (o *outlook) prepare(ctx context.Context) error {
-	for _, j := range o.s.Jobs() { // all, before any rate is asked for
-		if err := o.learn(ctx, j); err != nil {
-			return err
-		}
-	}
 	all := float64(o.s.Cluster.Devices())
 	o.problem = lookahead.Problem{Price: o.price / all, End: o.makespan, Value: o.value / all, Window: o.window}
 	o.up = make([]int, len(o.s.Cluster.Groups))
@@ -181,21 +174,6 @@ func (o *outlook) prepare(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in how j runs.
-func (o *outlook) learn(ctx context.Context, j *scheduler.JobState) error {
-	if j.Grant == nil {
-		return nil
-	}
-	cv, err := o.belief.curve(ctx, o.s.Cluster, j.Job)
-	if err != nil {
-		return err
-	}
-	if now := cv.of(j.Grant, o.free.Group[j.Grant.Slots[0].Node]); now != nil {
-		o.seen.see(o.s.Now, j, now)
-	}
-	return nil
-}
-
 // prospect looks j up in the belief.
 func (o *outlook) prospect(ctx context.Context, j *scheduler.JobState) (*prospect, error) {
 	cv, err := o.belief.curve(ctx, o.s.Cluster, j.Job)
@@ -210,19 +188,11 @@ func (o *outlook) prospect(ctx context.Context, j *scheduler.JobState) (*prospec
 		o.warn(warning)
 		return p, err
 	}
-	group := -1
-	if j.Grant != nil {
-		group = o.free.Group[j.Grant.Slots[0].Node]
-	}
 	p.options = slices.DeleteFunc(slices.Clone(cv.options), o.tooWide)
-	for i := range p.options {
-		way := &p.options[i]
-		way.rate = o.seen.rate(j.Job, way)
-		if way.group == group && way.shape.Devices == j.Grant.Shape.Devices && way.plan == j.Grant.Plan {
-			p.now = way
-		}
+	if j.Grant != nil {
+		p.now, err = o.belief.held(ctx, o.s.Cluster, j, o.free.Group[j.Grant.Slots[0].Node], cv)
 	}
-	return p, nil
+	return p, err
 }
 
 // tooWide reports whether a way takes more nodes than are up. Nobody knows for how

@@ -107,7 +107,7 @@ func newRanked(d Deps, r Ranking) (*ranked, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Quirks.Urgent { // who waits becomes urgent with time
+	if _, learns := d.Oracle.(scheduler.Learner); learns || d.Quirks.Urgent { // keys change, or who waits becomes urgent with time
 		r.Steady = false
 	}
 	p := &ranked{Ranking: r, belief: newBelief(d), backfill: backfill && !d.Quirks.StopAtMisfit, preempts: true,

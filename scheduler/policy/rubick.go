@@ -237,7 +237,9 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 		}
 	}
 	if j.Grant != nil {
-		t.now = cv.of(j.Grant, r.free.Group[j.Grant.Slots[0].Node])
+		if t.now, err = r.belief.held(ctx, r.s.Cluster, j, r.free.Group[j.Grant.Slots[0].Node], cv); err != nil {
+			return nil, err
+		}
 		rate := guessRate(r.s.Now, j)
 		if t.now != nil {
 			rate = t.now.rate

@@ -16,7 +16,6 @@ import (
 // at which it ends there.
 type shadow struct {
 	belief *belief
-	seen   *experience
 	now    time.Duration
 	free   *scheduler.Inventory
 	jobs   map[spec.JobID]*shadowJob
@@ -32,8 +31,8 @@ type shadowJob struct {
 	end   time.Duration // meaningful with slots, those it has or had
 }
 
-func newShadow(b *belief, seen *experience) *shadow {
-	return &shadow{belief: b, seen: seen, jobs: map[spec.JobID]*shadowJob{}}
+func newShadow(b *belief) *shadow {
+	return &shadow{belief: b, jobs: map[spec.JobID]*shadowJob{}}
 }
 
 // follow brings the shadow to s: jobs that end by then do, and those that are new
@@ -75,7 +74,7 @@ func (h *shadow) due(id spec.JobID, ahead map[spec.JobID]time.Duration) float64 
 
 // look returns when those end that wait, should no other come.
 func (h *shadow) look(ctx context.Context, c spec.Cluster) (map[spec.JobID]time.Duration, error) {
-	ahead := shadow{belief: h.belief, seen: h.seen, now: h.now, free: h.free.Clone(), runs: slices.Clone(h.runs)}
+	ahead := shadow{belief: h.belief, now: h.now, free: h.free.Clone(), runs: slices.Clone(h.runs)}
 	for _, j := range h.queue {
 		twin := *j
 		ahead.queue = append(ahead.queue, &twin)
@@ -142,7 +141,7 @@ func (h *shadow) takes(j *shadowJob, w *ways, g *scheduler.Grant) time.Duration 
 	group := h.free.Group[g.Slots[0].Node]
 	for i := range w.options {
 		if o := &w.options[i]; o.group == group && o.plan == g.Plan && o.shape.Devices == g.Shape.Devices {
-			return time.Duration(min(j.steps/h.seen.rate(j.job, o), 1e9) * float64(time.Second))
+			return time.Duration(min(j.steps/o.rate, 1e9) * float64(time.Second))
 		}
 	}
 	return j.job.Duration

@@ -49,7 +49,7 @@ func TestShadowIsFifoBackfill(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		f := &followed{p, newShadow(newBelief(Deps{Oracle: c.World.Oracle(0, 0)}), newExperience()), rt, map[spec.JobID]time.Duration{}}
+		f := &followed{p, newShadow(newBelief(Deps{Oracle: c.World.Oracle(0, 0)})), rt, map[spec.JobID]time.Duration{}}
 		r, err := sim.Run(t.Context(), sim.Config{
 			Cluster: c.Cluster, Jobs: c.Jobs, Policy: f, Truth: c.World.Truth(c.Cluster),
 			Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }),
@@ -63,34 +63,4 @@ func TestShadowIsFifoBackfill(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A way that was seen is as fast as it was seen to be, and others of the kind are
-// off by half of what that one was: one more of which nothing is off counts.
-func TestExperience(t *testing.T) {
-	e := newExperience()
-	j := &scheduler.JobState{Job: &spec.Job{ID: "a", Model: spec.Model{Name: "m"}}, Grant: &scheduler.Grant{}, Ready: 5 * time.Second}
-	way, other := &option{devices: 2, shape: spec.NewShape(2), rate: 1}, &option{devices: 4, shape: spec.NewShape(4), rate: 3}
-	for _, c := range []struct {
-		sec        time.Duration
-		done       float64
-		way, other float64 // steps/s believed then
-	}{
-		{0, 0, 1, 3},
-		{14, 36, 1, 3}, // 9 s are too few
-		{25, 80, 4, 6},
-		{45, 240, 6, 6}, // the shift is what was seen first
-	} {
-		j.Done = c.done
-		e.see(c.sec*time.Second, j, way)
-		if got := e.rate(j.Job, way); math.Abs(got-c.way) > 1e-9 {
-			t.Errorf("after %d s %g steps/s, want %g", c.sec, got, c.way)
-		}
-		if got := e.rate(j.Job, other); math.Abs(got-c.other) > 1e-9 {
-			t.Errorf("after %d s another way %g steps/s, want %g", c.sec, got, c.other)
-		}
-	}
-	if got := e.rate(&spec.Job{ID: "b", Model: spec.Model{Name: "n"}}, way); got != 1 {
-		t.Errorf("of another model %g steps/s, want 1", got)
-	}
 }

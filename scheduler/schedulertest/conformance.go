@@ -25,6 +25,7 @@ func Conformance(t *testing.T, make Maker) {
 	t.Run("blind", func(t *testing.T) { conformBlind(t, make) })
 	t.Run("waits-for-room", func(t *testing.T) { conformRoom(t, make) })
 	t.Run("random", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRandom(rt, make) }) })
+	t.Run("learning", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformLearning(rt, make) }) })
 	t.Run("relabelled", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRelabelled(rt, make) }) })
 	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make) }) })
 }
@@ -106,6 +107,27 @@ func conformRandom(t *rapid.T, make Maker) {
 	shuffled.Jobs = rapid.Permutation(c.Jobs).Draw(t, "order")
 	second := runWith(t, shuffled, policyOf(t, make, oracle), c.World.Truth(c.Cluster))
 	if diff := cmp.Diff(first, second, cmpopts.IgnoreFields(sim.Result{}, "Elapsed")); diff != "" {
+		t.Fatalf("two runs differ (-first +second):\n%s", diff)
+	}
+}
+
+// conformLearning: where the belief changes in the course of the run every job
+// ends, and a second run gives the same.
+func conformLearning(t *rapid.T, make Maker) {
+	c := DrawCase(t)
+	once := func() *sim.Result {
+		pupil := c.World.Pupil(0.5, 7)
+		taught := c
+		taught.Sightings = &sim.Sightings{Learner: pupil, After: 10 * time.Second, Sigma: 0.1, Seed: 3}
+		return runWith(t, taught, policyOf(t, make, pupil), c.World.Truth(c.Cluster))
+	}
+	first := once()
+	for _, j := range first.Jobs {
+		if !j.Finished {
+			t.Fatalf("job %s on %d devices: %s%s", j.Job.ID, j.Job.Devices, j.Rejected, j.Unfinished)
+		}
+	}
+	if diff := cmp.Diff(first, once(), cmpopts.IgnoreFields(sim.Result{}, "Elapsed")); diff != "" {
 		t.Fatalf("two runs differ (-first +second):\n%s", diff)
 	}
 }
@@ -203,6 +225,7 @@ type Case struct {
 	Round     time.Duration // 0 = none
 	Admission scheduler.Admission
 	Explain   bool // every job: whatever happens to one has a reason
+	Sightings *sim.Sightings
 }
 
 // Nodes returns a cluster of one group of accelerator "x".
@@ -237,7 +260,7 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	config := sim.Config{
 		Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: "tested", Truth: truth,
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Observe: recount.Observe,
-		Round: c.Round, Admission: c.Admission, Audit: true,
+		Round: c.Round, Admission: c.Admission, Sightings: c.Sightings, Audit: true,
 	}
 	if c.Explain {
 		config.Explain = c.explain(t)

@@ -85,12 +85,18 @@ func (w *World) Truth(c spec.Cluster) sim.Truth {
 // its own log-normal factor of deviation sigma, the same for the same seed. What
 // jobs lose that share devices is known exactly.
 func (w *World) Oracle(sigma float64, seed uint64) *Oracle {
-	believed := &World{parts: w.parts}
+	believed := w.wrong(sigma, seed)
+	return &Oracle{planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)}), believed}
+}
+
+// wrong returns w with speeds that are wrong.
+func (w *World) wrong(sigma float64, seed uint64) *World {
+	out := &World{parts: w.parts}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, c := range w.order {
-		believed.Add(c.Model.Name, c.Accelerator.Name, c.Plan, c.Shape, w.rates[keyOf(c)]*math.Exp(sigma*rng.NormFloat64()))
+		out.Add(c.Model.Name, c.Accelerator.Name, c.Plan, c.Shape, w.rates[keyOf(c)]*math.Exp(sigma*rng.NormFloat64()))
 	}
-	return &Oracle{planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)}), believed}
+	return out
 }
 
 // Oracle is a planner that also knows of jobs that share devices.

@@ -31,6 +31,8 @@ type Config struct {
 	CheckpointEvery time.Duration
 	Speeds          Speeds   // of the nodes; nil = as the truth says
 	Failures        Failures // of the nodes; nil = none
+	// Sightings tell a belief that learns how fast jobs run; nil = nobody is told.
+	Sightings *Sightings
 	// Resume is the state to go on from; nil = nothing happened yet.
 	Resume *Resume
 	// Score tells which jobs the run is about: it ends when they are done. nil =
@@ -100,6 +102,14 @@ func (c Config) Validate() error {
 	}
 	if _, staged := c.Truth.(Staged); staged && c.Quirks.Barrier {
 		return errors.New("sim: with quirk barrier jobs run at one speed, the truth knows of stages: turn the quirk off, or use another truth")
+	}
+	if c.Sightings != nil {
+		if err := c.Sightings.Validate(); err != nil {
+			return err
+		}
+		if c.Quirks.Barrier {
+			return errors.New("sim: with quirk barrier jobs wait for each other, so that what is seen of them says little: turn it off, or use a belief that does not learn")
+		}
 	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {

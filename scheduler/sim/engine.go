@@ -62,6 +62,8 @@ type engine struct {
 	speeds  []func(time.Duration) (float64, time.Duration) // by node, of those asked for
 	nodes   []node                                         // nil without failures
 	tells   *teller                                        // nil = nothing is to be explained
+	looks   queue                                          // at jobs, to come
+	sights  []spec.Measurement                             // since the last decision
 }
 
 func newEngine(c Config) *engine {
@@ -140,6 +142,7 @@ func (e *engine) run(ctx context.Context) error {
 // instant carries out what happens now and asks the policy, in round mode only
 // if a round begins.
 func (e *engine) instant(ctx context.Context) error {
+	e.see()
 	gone := e.completions()
 	e.outages()
 	came, err := e.submit()

@@ -25,6 +25,8 @@ type job struct {
 	received float64       // device-seconds a second: half of them if they are shared
 	place    int           // index into the engine's holding
 	attained float64       // device-seconds received by then
+	begin    time.Duration // when it begins, or began, to train on them
+	begun    float64       // steps done by then
 	stop     time.Duration // with a barrier, when it is through with this round
 	ends     time.Duration // when it counts as done if nothing changes
 	one      [1]Stage      // those of a job of one speed, so that it needs no memory of its own
@@ -84,6 +86,7 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, c course) time.Duratio
 		s.Phase = scheduler.Running
 	}
 	j.from, j.course, j.devices, j.received = now, c, g.Devices(), received(g)
+	j.begin, j.begun = c.now.from, c.now.done
 	j.last, j.failed = g, false
 	exact, counts := c.end(j.work)
 	j.ends = min(counts, now+never)

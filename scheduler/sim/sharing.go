@@ -144,6 +144,7 @@ func (j *job) pace(now time.Duration, g *scheduler.Grant, stages []Stage) time.D
 	j.state.Grant, j.last = g, g
 	j.version++
 	j.course.pace(now, stages)
+	j.begin, j.begun = j.course.now.from, j.course.now.done
 	exact, counts := j.course.end(j.work)
 	j.ends = min(counts, now+never)
 	return min(exact, now+never)

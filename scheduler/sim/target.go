@@ -21,6 +21,9 @@ type step struct {
 
 // decide asks the policy, checks its target and makes it the present.
 func (e *engine) decide(ctx context.Context) error {
+	if err := e.teach(ctx); err != nil {
+		return err
+	}
 	s := e.ledger.Snapshot(e.now)
 	s.Ended = e.ended
 	e.askWhy(s)
@@ -235,8 +238,9 @@ func (e *engine) hold(j *job, g *scheduler.Grant, c course) time.Duration {
 	return exact
 }
 
-// push makes the end of j, exactly then, an event.
+// push makes the end of j, exactly then, an event, and plans a look at it.
 func (e *engine) push(j *job, exact time.Duration) {
+	e.lookAt(j)
 	done := e.noticed(exact, j.ends)
 	if e.Quirks.LateEnds {
 		j.ends = done

@@ -1,0 +1,237 @@
+package online
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Options say how a belief learns.
+type Options struct {
+	Family perfmodel.Family // that is fitted; its Fit is required
+	// Rows are those profiled before the run, of any keys. Of a key with none, or too
+	// few to fit, nothing is believed until enough was seen.
+	Rows []spec.Measurement
+	// Every is the least simulated time between two fits of a key: what is seen in
+	// between goes into the next.
+	Every   time.Duration
+	Planner planner.Options
+}
+
+// Validate reports what is missing or out of range.
+func (o *Options) Validate() error {
+	switch {
+	case o.Family.Fit == nil:
+		return fmt.Errorf("online: family %q is not fitted, so it cannot learn", o.Family.Name)
+	case o.Every < 0:
+		return fmt.Errorf("online: fits every %v, want 0 or more", o.Every)
+	}
+	return o.Planner.Validate()
+}
+
+// Oracle is a scheduler.Learner. It belongs to one run; while it learns nobody may
+// ask it.
+type Oracle struct {
+	*planner.Planner
+	options Options
+	models  models
+	keys    map[spec.Key]*evidence
+	due     []*evidence // seen since they were fitted
+	record  Record
+}
+
+// Record is what an Oracle did.
+type Record struct {
+	Seen  int // step times
+	Known int // of them, those of which something was believed
+	// MAPE is the mean of |believed - seen| / seen over Known, each believed before
+	// it was seen; 0 of none.
+	MAPE  float64
+	Fits  int // after the first of every key
+	Unfit int // of them, those that gave nothing, so that what was believed stayed
+}
+
+// evidence is what is known of a key.
+type evidence struct {
+	key      spec.Key
+	ways     map[spec.Config]*way
+	order    []*way // as they were first measured
+	fitted   time.Duration
+	due      bool
+	revision int
+}
+
+// way is one configuration that was profiled or seen.
+type way struct {
+	row  spec.Measurement // its StepSec are the last mostKept
+	seen int
+}
+
+// mostKept bounds the step times of a configuration that are kept: their median
+// goes into a fit.
+const mostKept = 15
+
+// New fits what was profiled. The error of a key that cannot be fitted is not one:
+// nothing is believed of it.
+func New(ctx context.Context, o Options) (*Oracle, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	out := &Oracle{options: o, models: models{}, keys: map[spec.Key]*evidence{}}
+	for _, m := range perfmodel.MergeRepeats(slices.DeleteFunc(slices.Clone(o.Rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })) {
+		out.evidence(m.Config.Key()).add(m)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(out.keys), perfmodel.CompareKeys) {
+		if err := out.fit(ctx, out.keys[key]); err != nil {
+			return nil, err
+		}
+	}
+	out.Planner = planner.New(out.models, o.Planner)
+	return out, nil
+}
+
+func (o *Oracle) evidence(key spec.Key) *evidence {
+	e := o.keys[key]
+	if e == nil {
+		e = &evidence{key: key, ways: map[spec.Config]*way{}, fitted: math.MinInt64 / 2}
+		o.keys[key] = e
+	}
+	return e
+}
+
+// Revision implements scheduler.Learner.
+func (o *Oracle) Revision(k spec.Key) int {
+	if e := o.keys[k]; e != nil {
+		return e.revision
+	}
+	return 0
+}
+
+// Record returns what was done so far.
+func (o *Oracle) Record() Record {
+	r := o.record
+	r.MAPE /= float64(max(r.Known, 1))
+	return r
+}
+
+// Learn implements scheduler.Learner. A key is fitted anew when there is something
+// new of it: a configuration not measured before, or one measured twice as often as
+// at the last time that was so.
+func (o *Oracle) Learn(ctx context.Context, now time.Duration, seen []spec.Measurement) error {
+	for i := range seen {
+		if err := o.take(ctx, &seen[i]); err != nil {
+			return err
+		}
+	}
+	var changed []spec.Key
+	waiting := o.due[:0]
+	for _, e := range o.due {
+		if now < e.fitted+o.options.Every {
+			waiting = append(waiting, e)
+			continue
+		}
+		e.due, e.fitted = false, now
+		o.record.Fits++
+		before := e.revision
+		if err := o.fit(ctx, e); err != nil {
+			return err
+		}
+		if e.revision == before {
+			o.record.Unfit++
+		} else {
+			changed = append(changed, e.key)
+		}
+	}
+	if o.due = waiting; len(changed) > 0 {
+		o.Planner = o.With(o.models, changed...)
+	}
+	return nil
+}
+
+// take writes down a step time.
+func (o *Oracle) take(ctx context.Context, m *spec.Measurement) error {
+	if !perfmodel.Usable(*m) {
+		return fmt.Errorf("online: step times %g of %s, outcome %q, were seen: no measurement", m.StepSec, m.Config.Key(), m.Outcome)
+	}
+	o.record.Seen++
+	p, err := o.models.Predict(ctx, m.Config)
+	switch {
+	case err == nil:
+		sec, _, _ := p.StepSec(m.Config.Plan.GlobalBatch())
+		o.record.Known++
+		o.record.MAPE += math.Abs(sec/m.MedianStepSec() - 1)
+	case !errors.Is(err, perfmodel.ErrNotCovered):
+		return err
+	}
+	e := o.evidence(m.Config.Key())
+	if seen := e.add(*m); bits.OnesCount(uint(seen)) == 1 && !e.due {
+		e.due, o.due = true, append(o.due, e)
+	}
+	return nil
+}
+
+// add writes down a measurement, and returns how many there are of its
+// configuration.
+func (e *evidence) add(m spec.Measurement) int {
+	config := m.Config
+	config.SeqLen, config.Plan = config.Seq(), config.Plan.Normal()
+	w := e.ways[config]
+	if w == nil {
+		w = &way{row: m}
+		w.row.StepSec = nil
+		e.ways[config], e.order = w, append(e.order, w)
+	}
+	if w.row.StepSec = append(w.row.StepSec, m.MedianStepSec()); len(w.row.StepSec) > mostKept {
+		w.row.StepSec = w.row.StepSec[1:]
+	}
+	w.seen++
+	return w.seen
+}
+
+// fit fits the model of a key to all that is known of it. Rows that identify
+// nothing, or give no finite fit, leave it as it is.
+func (o *Oracle) fit(ctx context.Context, e *evidence) error {
+	rows := make([]spec.Measurement, len(e.order))
+	for i, w := range e.order {
+		rows[i] = w.row
+		rows[i].StepSec = slices.Clone(w.row.StepSec)
+	}
+	m, _, err := o.options.Family.Fit(ctx, perfmodel.Rows(perfmodel.MergeRepeats(rows)))
+	if err != nil {
+		return ctx.Err()
+	}
+	o.models[e.key] = m
+	e.revision++
+	return nil
+}
+
+// models are performance models, each for its key.
+type models map[spec.Key]perfmodel.Fitted
+
+func (m models) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	if f, ok := m[c.Key()]; ok {
+		return f.Predict(ctx, c)
+	}
+	return spec.Prediction{}, fmt.Errorf("online: nothing is believed of %s yet: %w", c.Key(), perfmodel.ErrNotCovered)
+}
+
+// Memory is what the model of c's key estimates memory with.
+func (m models) Memory(c spec.Config) (memory.Estimator, error) {
+	if f, ok := m[c.Key()].(memory.Predictor); ok {
+		return f.Memory(c)
+	}
+	return memory.Estimator{}, fmt.Errorf("online: nothing is known of the memory of %s: %w", c.Key(), perfmodel.ErrNotCovered)
+}
+
+var _ scheduler.Learner = (*Oracle)(nil)

@@ -1,0 +1,210 @@
+package online_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler/online"
+)
+
+// config is plain data parallelism of a model on devices of one node.
+func config(model string, devices int) spec.Config {
+	return spec.Config{Model: spec.Model{Name: model, Kind: spec.Opaque}, Accelerator: spec.Accelerator{Name: "x"},
+		Plan: spec.Plan{DP: devices, MicroBatch: 64 / devices}.Normal(), Shape: spec.NewShape(devices)}
+}
+
+// sec is how long a step takes, a form of family optimus: 10 ms a sample, 20 ms
+// fixed, 80 ms of the ring.
+func sec(devices int) float64 {
+	w := float64(devices)
+	return 0.01*64/w + 0.02 + 0.08*(w-1)/w
+}
+
+func row(model string, devices int, sec float64) spec.Measurement {
+	return spec.Measurement{Config: config(model, devices), Outcome: spec.OK, StepSec: []float64{sec}, Source: "test"}
+}
+
+func optimus(t *testing.T) perfmodel.Family {
+	t.Helper()
+	f, err := family.Lookup("optimus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func newOracle(t *testing.T, o online.Options) *online.Oracle {
+	t.Helper()
+	if o.Family.Name == "" {
+		o.Family = optimus(t)
+	}
+	var space []spec.Config
+	for _, model := range []string{"a", "b"} {
+		for n := 1; n <= 32; n *= 2 {
+			space = append(space, config(model, n))
+		}
+	}
+	o.Planner.Space = planner.NewMeasured(space)
+	out, err := online.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// profile is what was measured before the run, half as slow as it is.
+func profile(model string, sizes ...int) (rows []spec.Measurement) {
+	for _, n := range sizes {
+		rows = append(rows, row(model, n, sec(n)/2))
+	}
+	return rows
+}
+
+func learn(t *testing.T, o *online.Oracle, at time.Duration, seen ...spec.Measurement) {
+	t.Helper()
+	if err := o.Learn(t.Context(), at, seen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func believed(t *testing.T, o *online.Oracle, model string, devices int) float64 {
+	t.Helper()
+	c := config(model, devices)
+	p, err := o.Predict(t.Context(), c)
+	if errors.Is(err, perfmodel.ErrNotCovered) {
+		return math.NaN()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, _ := p.StepSec(c.Plan.GlobalBatch())
+	return s
+}
+
+// What is seen replaces what was profiled wrongly, of its own key alone, and what
+// the planner answered before is not what it answers then.
+func TestLearns(t *testing.T) {
+	o := newOracle(t, online.Options{Rows: append(profile("a", 1, 2, 4, 8, 16), profile("b", 1, 2, 4, 8, 16)...)})
+	a, b := spec.Key{Model: "a", Accelerator: "x"}, spec.Key{Model: "b", Accelerator: "x"}
+	request := planner.Request{Model: config("a", 4).Model, Accelerator: spec.Accelerator{Name: "x"}, Devices: 4, PerNode: 32, GlobalBatch: 64}
+	best := func() float64 {
+		c, err := o.Best(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return 64 / c.Prediction.Throughput
+	}
+	if got, want := best(), sec(4)/2; math.Abs(got/want-1) > 1e-6 {
+		t.Fatalf("a step on 4 takes %g s, profiled were %g", got, want)
+	}
+	before := o.Revision(a)
+	for i, n := range []int{1, 2, 4, 8, 16} {
+		for k := range 3 { // so that the median of each is of what was seen
+			learn(t, o, time.Duration(10*i+k)*time.Second, row("a", n, sec(n)))
+		}
+	}
+	if got, want := best(), sec(4); math.Abs(got/want-1) > 0.02 {
+		t.Errorf("a step on 4 takes %g s, seen were %g", got, want)
+	}
+	if got, want := believed(t, o, "a", 32), sec(32); math.Abs(got/want-1) > 0.05 {
+		t.Errorf("a step on 32 takes %g s, want %g", got, want)
+	}
+	if got, want := believed(t, o, "b", 4), sec(4)/2; math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("of another model a step takes %g s, profiled were %g", got, want)
+	}
+	if o.Revision(a) <= before || o.Revision(b) != 1 {
+		t.Errorf("revisions %d and %d, want above %d and 1", o.Revision(a), o.Revision(b), before)
+	}
+	r := o.Record()
+	if r.Seen != 15 || r.Known != 15 || !(r.MAPE > 0 && r.MAPE < 0.5) {
+		t.Errorf("%+v", r)
+	}
+	if r.Fits != 10 { // the first and the second of each, not the third
+		t.Errorf("fitted %d times, want 10", r.Fits)
+	}
+}
+
+// Of a model that nobody profiled nothing is believed until enough was seen.
+func TestColdStart(t *testing.T) {
+	o := newOracle(t, online.Options{})
+	for i, n := range []int{1, 2, 4, 8} {
+		if got := believed(t, o, "a", 4); i < 3 && !math.IsNaN(got) {
+			t.Errorf("after %d step times a step takes %g s", i, got)
+		}
+		learn(t, o, time.Duration(i)*time.Second, row("a", n, sec(n)))
+	}
+	if got, want := believed(t, o, "a", 4), sec(4); math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("a step on 4 takes %g s, want %g", got, want)
+	}
+	if r := o.Record(); r.Seen != 4 || r.Known == 4 || r.Unfit == 0 || r.Unfit == r.Fits {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A key is fitted at most once in Every; what is seen in between is in the next.
+func TestBatches(t *testing.T) {
+	o := newOracle(t, online.Options{Rows: profile("a", 1, 2, 4, 8, 16), Every: time.Minute})
+	learn(t, o, time.Second, row("a", 1, sec(1)))
+	for i, n := range []int{2, 4, 8} {
+		learn(t, o, time.Duration(2+i)*time.Second, row("a", n, sec(n)))
+	}
+	if r := o.Record(); r.Fits != 1 {
+		t.Errorf("fitted %d times in a minute", r.Fits)
+	}
+	learn(t, o, 62*time.Second)
+	learn(t, o, 200*time.Second)
+	if r := o.Record(); r.Fits != 2 {
+		t.Errorf("fitted %d times, want 2", r.Fits)
+	}
+}
+
+// What is no measurement is refused.
+func TestRefuses(t *testing.T) {
+	o := newOracle(t, online.Options{Rows: profile("a", 1, 2, 4, 8, 16)})
+	for _, sec := range [][]float64{nil, {math.NaN()}, {0}, {-1}} {
+		m := row("a", 1, 1)
+		m.StepSec = sec
+		if err := o.Learn(t.Context(), 0, []spec.Measurement{m}); err == nil {
+			t.Errorf("step times %g were taken", sec)
+		}
+	}
+	for want, c := range map[string]online.Options{
+		`family "analytic" is not fitted`: {Family: perfmodel.Family{Name: "analytic"}},
+		"fits every -1s":                  {Family: optimus(t), Every: -time.Second},
+		"reserve 2":                       {Family: optimus(t), Planner: planner.Options{Reserve: 2}},
+	} {
+		if _, err := online.New(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one that says %q", err, want)
+		}
+	}
+}
+
+// A fit that fails in the course of a run leaves what was believed.
+func TestFailedFit(t *testing.T) {
+	fam, fits := optimus(t), 0
+	fit := fam.Fit
+	fam.Fit = func(ctx context.Context, rows iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+		if fits++; fits > 1 {
+			return nil, perfmodel.Card{}, errors.New("figures too large")
+		}
+		return fit(ctx, rows)
+	}
+	o := newOracle(t, online.Options{Family: fam, Rows: profile("a", 1, 2, 4, 8, 16)})
+	before := believed(t, o, "a", 4)
+	learn(t, o, time.Second, row("a", 4, 5))
+	if got := believed(t, o, "a", 4); got != before {
+		t.Errorf("a step takes %g s, before %g", got, before)
+	}
+	if r := o.Record(); r.Fits != 1 || r.Unfit != 1 || o.Revision(spec.Key{Model: "a", Accelerator: "x"}) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
