@@ -18,6 +18,8 @@ type books struct {
 	at       time.Duration // up to when the books are kept
 	jobs     []*book       // of the present fractions, by arrival
 	found    []*book       // scratch of of
+	given    []lease       // scratch of newLeases
+	claims   []claim       // scratch of rightful
 	down     []int         // nodes that were
 	warnings []string      // of the present fractions
 }
@@ -83,12 +85,7 @@ func (b *books) of(now []*scheduler.JobState) []*book {
 // way returns which way a grant is, -1 if none.
 func (k *book) way(c spec.Cluster, g *scheduler.Grant) int {
 	group, n := groupOf(c, g.Slots[0].Node), g.Devices()
-	for w := range k.ways {
-		if k.ways[w].Group == group && k.ways[w].Devices == n {
-			return w
-		}
-	}
-	return -1
+	return slices.IndexFunc(k.ways, func(w Way) bool { return w.Group == group && w.Devices == n })
 }
 
 // groupOf returns the group of a node.

@@ -54,36 +54,57 @@ func (s *Shares) maxMinPrices(ctx context.Context) error {
 }
 
 // byPrices makes the least throughput as great as it can be, each times a factor;
-// jobs with factor 0 get nothing. No group is twice among the ways of a job.
+// jobs with factor 0 get nothing. No group is twice among the ways of a job. Jobs
+// of one menu and factor are one to the solver, as large as all of them.
 func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error {
 	types := len(s.Devices)
-	rates := make([]float64, len(s.Jobs)*types)
+	rates := make([]float64, 0, len(s.Jobs)*types)
 	p := lp.MaxMin{Capacity: s.Devices, Rates: make([][]float64, 0, len(s.Jobs)), Sizes: make([]float64, 0, len(s.Jobs))}
-	var who []int
+	row := make([]int, len(s.Jobs)) // of each job, -1 = none
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		clear(j.X)
-		if len(j.Ways) == 0 {
+		f := 0.0
+		if len(j.Ways) > 0 {
+			f = factor(i)
+		}
+		if row[i] = -1; f == 0 {
 			continue
 		}
-		f := factor(i)
-		if f == 0 {
+		if m := j.menu; m != nil && m.priced.in == s && m.priced.factor == f {
+			row[i] = m.priced.row
+			p.Sizes[row[i]] += j.Devices()
 			continue
 		}
-		row := rates[i*types : (i+1)*types : (i+1)*types]
+		row[i] = len(p.Rates)
+		if j.menu != nil {
+			j.menu.priced = priced{s, f, row[i]}
+		}
+		rates = rates[:len(rates)+types]
+		r := rates[len(rates)-types:]
 		for _, w := range j.Ways {
-			row[w.Group] = f * w.Rate
+			r[w.Group] = f * w.Rate
 		}
-		p.Rates, p.Sizes, who = append(p.Rates, row), append(p.Sizes, j.Devices()), append(who, i)
+		p.Rates, p.Sizes = append(p.Rates, r), append(p.Sizes, j.Devices())
 	}
 	sol, err := p.Solve(ctx)
 	if err != nil {
 		return err
 	}
-	for at, i := range who {
+	for i, at := range row {
+		if at < 0 {
+			continue
+		}
 		for k, w := range s.Jobs[i].Ways {
 			s.Jobs[i].X[k] = min(max(sol.X[at][w.Group], 0), 1)
 		}
 	}
 	return nil
+}
+
+// priced is what became of a menu in byPrices: the last factor it had, and its row.
+type priced struct {
+	in     *Shares
+	factor float64
+	row    int
 }

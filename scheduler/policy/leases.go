@@ -24,7 +24,8 @@ type lease struct {
 }
 
 func newLeases(b *books, s *scheduler.Snapshot) *leases {
-	l := &leases{books: b, now: s.Jobs(), free: s.Free(), left: make([]int, len(s.Cluster.Groups)), given: make([]lease, len(b.jobs))}
+	b.given = slices.Grow(b.given[:0], len(b.jobs))
+	l := &leases{books: b, now: s.Jobs(), free: s.Free(), left: make([]int, len(s.Cluster.Groups)), given: b.given[:len(b.jobs)]}
 	for g := range l.left {
 		l.left[g] = l.free.FreeIn(g)
 	}
@@ -68,7 +69,7 @@ type claim struct {
 // rightful gives devices to those who had least of what they are to have, who
 // holds them counting keep times.
 func (l *leases) rightful(keep float64) {
-	claims := make([]claim, 0, len(l.given))
+	claims := l.claims[:0]
 	for i := range l.given {
 		if l.given[i].way >= 0 {
 			continue
@@ -85,6 +86,7 @@ func (l *leases) rightful(keep float64) {
 			claims = append(claims, c)
 		}
 	}
+	l.claims = claims
 	slices.SortFunc(claims, compareClaims)
 	for _, c := range claims {
 		if l.given[c.job].way < 0 {

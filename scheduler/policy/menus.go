@@ -21,6 +21,7 @@ type menus struct {
 	quirks compat.Quirks
 	plans  bool
 	known  map[submittedKey]*menu
+	shares []Share // scratch of sharesOf
 }
 
 // menu is what one kind of job may have.
@@ -30,6 +31,7 @@ type menu struct {
 	warning string     // what a user should know about it, "" if nothing
 
 	revision int // belief.revision then
+	priced   priced
 }
 
 func newMenus(d Deps) (*menus, error) {

@@ -154,11 +154,12 @@ func (s *Shares) fill(ctx context.Context, o Objective) error {
 
 // sharesOf asks what every job may have. Who is believed to run nowhere has no
 // ways; the objective must leave it alone. The books are those of the jobs, nil
-// for one that came.
+// for one that came. Its Jobs are good until it is called again.
 func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot, books []*book) (*Shares, error) {
 	jobs := s.Jobs()
+	o.shares = slices.Grow(o.shares[:0], len(jobs))
 	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, plans: o.plans,
-		Devices: make([]float64, len(s.Cluster.Groups)), Jobs: make([]Share, len(jobs))}
+		Devices: make([]float64, len(s.Cluster.Groups)), Jobs: o.shares[:len(jobs)]}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
 	}
@@ -168,7 +169,8 @@ func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot, books []*bo
 	}
 	ways := 0
 	for i, j := range jobs {
-		share := Share{State: j, Last: -1}
+		share := &out.Jobs[i]
+		*share = Share{State: j, Last: -1}
 		if k := books[i]; k != nil {
 			share.menu, share.Last = k.menu, k.last
 		} else {
@@ -182,7 +184,6 @@ func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot, books []*bo
 		}
 		share.Ways = share.menu.ways
 		ways += len(share.Ways)
-		out.Jobs[i] = share
 	}
 	x := make([]float64, ways) // all fractions in one piece
 	for i := range out.Jobs {
