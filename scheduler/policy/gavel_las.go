@@ -59,7 +59,7 @@ func (s *Shares) maxMinPrices(ctx context.Context) error {
 func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error {
 	types := len(s.Devices)
 	rates := make([]float64, 0, len(s.Jobs)*types)
-	p := lp.MaxMin{Capacity: s.Devices, Rates: make([][]float64, 0, len(s.Jobs)), Sizes: make([]float64, 0, len(s.Jobs))}
+	p := &lp.MaxMin{Capacity: s.Devices, Rates: make([][]float64, 0, len(s.Jobs)), Sizes: make([]float64, 0, len(s.Jobs))}
 	row := make([]int, len(s.Jobs)) // of each job, -1 = none
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -71,14 +71,14 @@ func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error
 		if row[i] = -1; f == 0 {
 			continue
 		}
-		if m := j.menu; m != nil && m.priced.in == s && m.priced.factor == f {
+		if m := j.menu; m != nil && m.priced.in == p && m.priced.factor == f {
 			row[i] = m.priced.row
 			p.Sizes[row[i]] += j.Devices()
 			continue
 		}
 		row[i] = len(p.Rates)
 		if j.menu != nil {
-			j.menu.priced = priced{s, f, row[i]}
+			j.menu.priced = priced{p, f, row[i]}
 		}
 		rates = rates[:len(rates)+types]
 		r := rates[len(rates)-types:]
@@ -102,9 +102,10 @@ func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error
 	return nil
 }
 
-// priced is what became of a menu in byPrices: the last factor it had, and its row.
+// priced is what became of a menu in byPrices: in which problem it was last, the last
+// factor it had there, and its row.
 type priced struct {
-	in     *Shares
+	in     *lp.MaxMin
 	factor float64
 	row    int
 }
