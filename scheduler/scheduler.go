@@ -137,7 +137,7 @@ type Grant struct {
 	Job   spec.JobID
 	Plan  spec.Plan
 	Shape spec.Shape
-	Slots []Slot // agree with Shape and what the job needs of the host, in one group; ascending by node
+	Slots []Slot // agree with Shape and have at least what the job needs of the host, in one group; ascending by node
 	// Elastic leaves the batch to the job, which trains the one that is worth most at
 	// the time (Qiao et al., Pollux, OSDI 2021, section 3.2): that of Plan is the
 	// one of the beginning. Truths that know of one batch only ignore it.

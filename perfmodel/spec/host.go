@@ -24,6 +24,12 @@ func (h Host) Plus(o Host) Host { return Host{h.MilliCPUs + o.MilliCPUs, h.Bytes
 // Times returns n times h; -1 times is what is given back.
 func (h Host) Times(n int) Host { return Host{h.MilliCPUs * int64(n), h.Bytes * int64(n)} }
 
+// Max returns of both what is more, each of CPUs and memory by itself.
+func (h Host) Max(o Host) Host { return Host{max(h.MilliCPUs, o.MilliCPUs), max(h.Bytes, o.Bytes)} }
+
+// Covers reports whether h is at least o.
+func (h Host) Covers(o Host) bool { return h.MilliCPUs >= o.MilliCPUs && h.Bytes >= o.Bytes }
+
 // Room returns for how many devices h suffices, n at most, if each needs so much.
 func (h Host) Room(need Host, n int) int {
 	if need.MilliCPUs > 0 {

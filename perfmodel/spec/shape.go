@@ -17,6 +17,10 @@ type Shape struct {
 	HostBytes float64 `json:"host_bytes,omitempty"` // host memory in all, 0 = not recorded
 }
 
+// Host returns what s says of CPUs and host memory, nothing where it is not
+// recorded.
+func (s Shape) Host() Host { return Host{MilliCPUs: 1000 * int64(s.CPUs), Bytes: int64(s.HostBytes)} }
+
 // NewShape returns the canonical shape with perNode devices on each node;
 // zeros are dropped and the order does not matter.
 func NewShape(perNode ...int) Shape {

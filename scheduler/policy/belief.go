@@ -20,7 +20,9 @@ type option struct {
 	plan    spec.Plan
 	shape   spec.Shape
 	devices int
-	rate    float64 // believed steps/s, 0 = nothing is believed
+	host    spec.Host // that each device takes, where it is more than the job needs
+	load    float64   // devices that what it takes comes to: the largest of its shares of the group
+	rate    float64   // believed steps/s, 0 = nothing is believed
 }
 
 // ways are the ways to run one kind of job, fastest believed first.
@@ -38,6 +40,7 @@ type belief struct {
 	oracle scheduler.Oracle  // may be nil
 	learns scheduler.Learner // the oracle, nil if its answers do not change during a run
 	placer scheduler.Placer
+	cpus   bool               // curves tell what CPUs are worth to plans that offload
 	speeds map[string]float64 // Deps.Speeds
 	order  []int              // groups, fastest first by speeds; nil = not known yet
 
@@ -171,10 +174,11 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 		return nil, fmt.Errorf("policy: %s on %d devices: %w", r.Model.Name, r.Devices, err)
 	}
 	var out []option
-	seen, room := map[spec.Shape]bool{}, g.Room(need)
+	seen := map[spec.Shape]bool{}
 	for i := range ranking.Choices {
 		c := &ranking.Choices[i]
-		if c.Config.Shape.Most() > room || c.Config.Shape.Nodes() > g.Count {
+		host := taken(&c.Config, g)
+		if c.Config.Shape.Most() > g.Room(need.Max(host)) || c.Config.Shape.Nodes() > g.Count {
 			continue
 		}
 		if !c.Fits || seen[c.Config.Shape] || !(c.Prediction.Throughput > 0) || !allowed(c.Config.Plan) {
@@ -182,7 +186,7 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 		}
 		seen[c.Config.Shape] = true
 		out = append(out, option{
-			group: group, plan: c.Config.Plan, shape: c.Config.Shape, devices: c.Config.Shape.Total(),
+			group: group, plan: c.Config.Plan, shape: c.Config.Shape, devices: c.Config.Shape.Total(), host: host, load: loadOf(c.Config.Shape.Total(), need.Max(host), g),
 			rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()),
 		})
 	}
@@ -200,9 +204,15 @@ func (b *belief) choose(options []option) []option {
 		o := &options[i]
 		all = append(all, scheduler.Way{Group: o.group, Plan: o.plan, Shape: o.shape, Rate: o.rate})
 	}
-	var out []option
+	kept := map[scheduler.Way]bool{}
 	for _, w := range chooser.Choose(all) {
-		out = append(out, option{group: w.Group, plan: w.Plan, shape: w.Shape, devices: w.Shape.Total(), rate: w.Rate})
+		kept[w] = true
+	}
+	var out []option
+	for i, w := range all {
+		if kept[w] {
+			out = append(out, options[i])
+		}
 	}
 	return out
 }
@@ -232,12 +242,14 @@ func (b *belief) placeOption(free *scheduler.Inventory, j *spec.Job, o *option) 
 	return &scheduler.Grant{Job: j.ID, Plan: o.plan, Shape: o.shape, Slots: slots}
 }
 
-// find returns free devices for o, with what j needs of the host for them.
+// find returns free devices for o, with what j needs of the host for them, or what
+// o takes where that is more.
 func (b *belief) find(free *scheduler.Inventory, j *spec.Job, o *option) ([]scheduler.Slot, bool) {
-	slots, ok := b.placer.Place(free.For(o.group, j.Host), o.group, o.shape)
-	if j.Host != (spec.Host{}) {
+	need := j.Host.Max(o.host)
+	slots, ok := b.placer.Place(free.For(o.group, need), o.group, o.shape)
+	if need != (spec.Host{}) {
 		for i := range slots {
-			slots[i].Host = j.Host.Times(slots[i].Devices)
+			slots[i].Host = need.Times(slots[i].Devices)
 		}
 	}
 	return slots, ok

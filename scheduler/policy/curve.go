@@ -22,7 +22,7 @@ type curve struct {
 
 type shapeKey struct {
 	group int
-	shape string
+	shape spec.Shape
 }
 
 type curveKey struct {
@@ -93,7 +93,7 @@ func (b *belief) curveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f fix
 	}
 	cv := &curve{options: options, byShape: map[shapeKey]int{}, revision: revision}
 	for i, o := range options {
-		cv.byShape[shapeKey{o.group, o.shape.Devices}] = i
+		cv.byShape[shapeKey{o.group, o.shape}] = i
 	}
 	b.curves[key] = cv
 	return cv, nil
@@ -106,8 +106,12 @@ func (b *belief) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, 
 			continue
 		}
 		for _, n := range f.sizes(j, g) {
-			options, err := b.ask(ctx, gi, g, request(j, g, n), j.Host, func(p spec.Plan) bool { return f.allows(j, p) })
+			allowed := func(p spec.Plan) bool { return f.allows(j, p) }
+			options, err := b.ask(ctx, gi, g, request(j, g, n), j.Host, allowed)
 			if err != nil {
+				return nil, err
+			}
+			if options, err = b.withCPUs(ctx, gi, g, j, options, allowed); err != nil {
 				return nil, err
 			}
 			all = append(all, options...)
@@ -139,7 +143,7 @@ func sizes(g *spec.NodeGroup) []int {
 // of returns the option a grant runs, nil if it is not among them: the job then
 // runs as submitted.
 func (cv *curve) of(g *scheduler.Grant, group int) *option {
-	i, ok := cv.byShape[shapeKey{group, g.Shape.Devices}]
+	i, ok := cv.byShape[shapeKey{group, g.Shape}]
 	if !ok {
 		return nil
 	}

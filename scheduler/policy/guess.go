@@ -19,7 +19,7 @@ func (b *belief) guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 	for gi := range s.Cluster.Groups {
 		if g := &s.Cluster.Groups[gi]; accepts(j.Job, g) && j.Job.Devices <= g.MostDevices(j.Job.Host) {
 			options = append(options, option{group: gi, plan: ownPlan(j.Job), devices: j.Job.Devices,
-				shape: spec.Packed(j.Job.Devices, g.Room(j.Job.Host)), rate: rate})
+				shape: spec.Packed(j.Job.Devices, g.Room(j.Job.Host)), load: loadOf(j.Job.Devices, j.Job.Host, g), rate: rate})
 		}
 	}
 	return options, w.warning, nil

@@ -44,17 +44,21 @@ func init() {
 //
 // The algorithm, at every event:
 //
-//  1. Every job has a curve: for each device count the best plan the oracle
-//     allows there, and how fast that is believed to be. From the work left it
-//     follows how long the job would take, T = start cost + steps left / rate.
+//  1. Every job has a curve: for each device count and layout, which is what the
+//     network's bandwidth comes to, the best plan the oracle allows there, and how
+//     fast that is believed to be; plans that offload also over the CPUs they may
+//     have (withCPUs), and they hold their devices' share of the host memory. From
+//     the work left it follows how long the job would take,
+//     T = start cost + steps left / rate. Devices below are those a job holds, or
+//     what its CPUs and memory come to where that is a larger share of the cluster.
 //  2. A guaranteed job has a minimum: only ways at least as fast as its own plan
 //     at its own size count. A best-effort job's minimum is nothing at all.
 //  3. Waiting jobs are taken by falling slope at zero, 1/(T·devices): the
 //     completions per second that a device gives when lent to that job.
 //  4. Each starts at the size with the least T·(1 + price·devices), unless
 //     waiting for running jobs to end would serve it better than what fits now.
-//  5. Who does not fit is fed by shrinking: running jobs give up devices, or
-//     stop, those first that lose the fewest seconds per device, as long as they
+//  5. Who does not fit is fed by shrinking: running jobs give up devices or CPUs,
+//     or stop, those first that lose the fewest seconds per device, as long as they
 //     lose less together than the job gains by not waiting.
 //  6. Devices left over go to running jobs, those first that gain the most
 //     seconds per added device.
@@ -64,6 +68,11 @@ func init() {
 //     of a job's run.
 //  8. A job that has waited too long (starve) gets a reservation: the nodes it
 //     could have first are given only to jobs that will be gone by then.
+//
+// The ablations fix what is not to be chosen (type fixed): rubick-e the number of
+// devices, rubick-r the plan but for the number of replicas, rubick-n both. A job
+// whose own plan runs at no other size runs as submitted there, one without a plan
+// may have any.
 //
 // Where the publication is silent, or its artifact does something that cannot be
 // meant (its shrink step is never reached, slopes are sorted the wrong way
@@ -111,6 +120,7 @@ type rubick struct {
 
 func newRubick(d Deps, f fixed) (scheduler.Policy, error) {
 	p := &rubick{belief: newBelief(d), fixed: f}
+	p.belief.cpus = !f.size
 	for _, o := range []struct {
 		name   string
 		def    float64
@@ -250,7 +260,8 @@ func (r *round) task(ctx context.Context, j *scheduler.JobState) (*task, error) 
 	return t, nil
 }
 
-// guarantee leaves t the options that are as fast as what it asked for.
+// guarantee leaves t the options that are as fast as what it asked for; that itself,
+// if others are not.
 func (r *round) guarantee(ctx context.Context, t *task) error {
 	w, err := r.belief.asSubmitted(ctx, r.s.Cluster, t.Job)
 	if err != nil {
@@ -263,7 +274,9 @@ func (r *round) guarantee(ctx context.Context, t *task) error {
 	if w.warning != "" {
 		r.warn(w.warning)
 	}
-	t.options = reaching(t.options, w.options[0].rate)
+	if t.options = reaching(t.options, w.options[0].rate); len(t.options) == 0 {
+		t.options = w.options
+	}
 	return nil
 }
 
@@ -286,15 +299,16 @@ func (r *round) size(t *task) {
 		}
 	}
 	if t.best != nil {
-		t.slope = 1 / (t.in(t.best) * float64(t.best.devices))
+		t.slope = 1 / (t.in(t.best) * t.best.load)
 	}
 }
 
 // cost is what running t with o costs everybody, in seconds: its own time, and
 // its device-seconds at their price.
-func (r *round) cost(t *task, o *option) float64 {
-	return t.in(o) * (1 + r.price*float64(o.devices))
-}
+func (r *round) cost(t *task, o *option) float64 { return t.in(o) * r.rent(o) }
+
+// rent is what a second with o costs everybody, in seconds.
+func (r *round) rent(o *option) float64 { return 1 + r.price*o.load }
 
 // start gives t the best of what fits now, unless waiting is better.
 func (r *round) start(t *task) bool {
@@ -302,7 +316,7 @@ func (r *round) start(t *task) bool {
 		return false
 	}
 	wait, _ := r.earliest(t, t.best)
-	limit := r.cost(t, t.best) + wait*(1+r.price*float64(t.best.devices))
+	limit := r.cost(t, t.best) + wait*r.rent(t.best)
 	var fit []*option
 	for i := range t.options {
 		if o := &t.options[i]; r.cost(t, o) <= limit && r.free.FreeIn(o.group) >= o.devices {
@@ -314,7 +328,7 @@ func (r *round) start(t *task) bool {
 		if g := r.belief.placeWay(r.without(r.free, t.in(o)), t.Job, o, t.blind); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, o)
-			r.why(t, "slope %.3g/s per device", t.slope)
+			r.started(t, o)
 			return true
 		}
 	}
@@ -327,6 +341,15 @@ func (r *round) start(t *task) bool {
 		}
 	}
 	return false
+}
+
+// started says by what t starts, on which CPUs where that matters.
+func (r *round) started(t *task, o *option) {
+	if o.shape.CPUs == 0 {
+		r.why(t, "slope %.3g/s per device", t.slope)
+		return
+	}
+	r.why(t, "slope %.3g/s per device: on %s", t.slope, sizeText(o))
 }
 
 // give sets the target of t. Its devices are the caller's to take.

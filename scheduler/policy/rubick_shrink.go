@@ -15,11 +15,19 @@ type move struct {
 	t     *task
 	to    *option // nil = stop
 	loss  float64 // seconds by which the job ends later
-	freed int     // devices
+	freed float64 // devices, or what CPUs come to
 }
 
 // slope is what the move costs per device.
-func (m move) slope() float64 { return m.loss / float64(m.freed) }
+func (m move) slope() float64 { return m.loss / m.freed }
+
+// devices returns how many it gives up.
+func (m move) devices() int {
+	if m.to == nil {
+		return m.t.now.devices
+	}
+	return m.t.now.devices - m.to.devices
+}
 
 // mayChange reports whether t, which runs, is known, not yet touched in this
 // round, and has restart budget left.
@@ -48,22 +56,38 @@ func (r *round) moves(t *task, gain float64) []move {
 		}
 		if !k.Job.Guaranteed {
 			if loss := r.loss(t, k, nil); loss <= most {
-				ms = append(ms, move{k, nil, loss, k.now.devices})
+				ms = append(ms, move{k, nil, loss, k.now.load})
 			}
 		}
 		for i := range k.options {
 			o := &k.options[i]
-			if o.group != k.now.group || o.devices >= k.now.devices {
+			freed := r.freed(k, o)
+			if o.group != k.now.group || !(freed > 0) {
 				continue
 			}
 			if loss := r.loss(t, k, o); loss <= most {
-				ms = append(ms, move{k, o, loss, k.now.devices - o.devices})
+				ms = append(ms, move{k, o, loss, freed})
 			}
 		}
 	}
 	slices.SortStableFunc(ms, func(a, b move) int { return cmp.Compare(a.slope(), b.slope()) })
 	r.scratch = ms
 	return ms
+}
+
+// freed returns what k gives up if it runs with o: devices, or where it keeps as many,
+// what its CPUs come to. 0 if it is to have more of either.
+func (r *round) freed(k *task, o *option) float64 {
+	devices := k.now.devices - o.devices
+	cpus := int64(k.now.devices)*k.now.host.MilliCPUs - int64(o.devices)*o.host.MilliCPUs
+	switch {
+	case devices < 0 || cpus < 0:
+		return 0
+	case devices > 0:
+		return max(float64(devices), k.now.load-o.load)
+	}
+	g := &r.s.Cluster.Groups[o.group]
+	return float64(cpus) / float64(max(g.Host().MilliCPUs, 1)) * float64(g.Devices)
 }
 
 // binds reports whether t may take from k whatever k loses.
@@ -112,7 +136,7 @@ func (r *round) fed(t *task, chosen []move, gain float64) {
 		r.why(m.t, "slope %.3g s per device: %s for %s", m.slope(), m.what(), t.Job.ID)
 	}
 	if loss := total(chosen); loss <= gain {
-		r.why(t, "slope %.3g > %.3g s per device: %s", gain/float64(t.best.devices), loss/float64(t.best.devices), names(chosen))
+		r.why(t, "slope %.3g > %.3g s per device: %s", gain/t.best.load, loss/t.best.load, names(chosen))
 		return
 	}
 	r.why(t, "guarantee binds: %s", names(chosen))
@@ -128,7 +152,7 @@ func (r *round) choose(t *task, gain float64) ([]move, bool) {
 			continue
 		}
 		chosen, used[m.t] = append(chosen, m), true
-		loss, room = loss+m.loss, room+m.freed
+		loss, room = loss+m.loss, room+m.devices()
 		if room >= t.best.devices && r.fits(t, chosen) {
 			return r.relax(t, chosen, all), true
 		}
@@ -191,7 +215,7 @@ func (r *round) rearrange(t *task, moves []move) (*scheduler.Inventory, []*sched
 // plan on as many.
 type growth struct {
 	to    *option
-	added int
+	added float64 // devices, or what CPUs come to
 	gain  float64 // seconds, with devices at their price
 	slope float64 // gain per added device
 	grant *scheduler.Grant
@@ -225,19 +249,20 @@ func (r *round) grow() bool {
 	r.free.Give(who.grant.Slots)
 	r.free.Take(best.grant.Slots)
 	r.give(who, best.grant, best.to)
-	r.why(who, "slope %.3g s per device: grows to %s", best.slope, best.to.shape.Devices)
+	r.why(who, "slope %.3g s per device: grows to %s", best.slope, sizeText(best.to))
 	return true
 }
 
 // growth returns what k, which runs, would gain by changing to o; false if there
 // are too few devices for it, or it would give some up.
 func (r *round) growth(k *task, o *option) (g growth, ok bool) {
-	g = growth{to: o, added: o.devices - k.now.devices}
-	if o.group != k.now.group || o == k.now || g.added < 0 || g.added > r.free.FreeIn(o.group) {
+	g = growth{to: o, added: max(o.load-k.now.load, 1)}
+	more := o.devices - k.now.devices
+	if o.group != k.now.group || o == k.now || more < 0 || more > r.free.FreeIn(o.group) {
 		return g, false
 	}
-	g.gain = k.left*(1+r.price*float64(k.now.devices)) - r.cost(k, o)
-	g.slope = g.gain / float64(max(g.added, 1))
+	g.gain = k.left*r.rent(k.now) - r.cost(k, o)
+	g.slope = g.gain / g.added
 	return g, true
 }
 
@@ -254,7 +279,15 @@ func (m move) what() string {
 	if m.to == nil {
 		return "stops"
 	}
-	return "shrinks to " + m.to.shape.Devices
+	return "shrinks to " + sizeText(m.to)
+}
+
+// sizeText says what o runs on.
+func sizeText(o *option) string {
+	if o.shape.CPUs == 0 {
+		return o.shape.Devices
+	}
+	return fmt.Sprintf("%s with %d CPUs", o.shape.Devices, o.shape.CPUs)
 }
 
 // names lists moves as they are told to the job that gains.

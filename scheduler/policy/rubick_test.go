@@ -59,40 +59,6 @@ func slowestDue(ctx context.Context, c schedulertest.Case, j *spec.Job) float64 
 	return w.options[0].rate
 }
 
-// The paper's example of two jobs on four devices (figure 8): split evenly
-// RoBERTa and T5 reach 0.53 and 0.25 of their throughput on all four, as one and
-// three devices 0.55 and 0.89, since T5 has a fast plan on three. The
-// sensitivity curves find that split.
-func TestRubickSplitsBySensitivity(t *testing.T) {
-	w := &schedulertest.World{}
-	for n, rate := range map[int]float64{1: 0.55, 2: 0.53, 4: 1} {
-		w.Add("roberta", "x", schedulertest.OnePlan(n), spec.NewShape(n), rate)
-	}
-	for n, rate := range map[int]float64{2: 0.25, 3: 0.89, 4: 1} {
-		w.Add("t5", "x", schedulertest.OnePlan(n), spec.NewShape(n), rate)
-	}
-	p, err := New(Spec{Name: "rubick"}, Deps{Oracle: w.Oracle(0, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var jobs []*scheduler.JobState
-	for _, name := range []string{"roberta", "t5"} {
-		j := &spec.Job{ID: spec.JobID(name), Model: spec.Model{Name: name}, Plan: schedulertest.OnePlan(2), Devices: 2, Steps: 10000}
-		jobs = append(jobs, &scheduler.JobState{Job: j, Remaining: 10000, StartCost: time.Minute})
-	}
-	d, err := p.Decide(t.Context(), scheduler.NewSnapshot(0, schedulertest.Nodes(1, 4), jobs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[spec.JobID]int{}
-	for _, g := range d.Grants {
-		got[g.Job] = g.Devices()
-	}
-	if got["roberta"] != 1 || got["t5"] != 3 {
-		t.Errorf("devices %v, want roberta 1 and t5 3", got)
-	}
-}
-
 // A job nothing is believed of has no step left, an instant before it completes:
 // its devices come free at once, so nobody need give any up.
 func TestRubickWaitsForWhoIsDone(t *testing.T) {

@@ -19,10 +19,6 @@ func (r *round) explain() {
 
 // whyWaits says what keeps t waiting.
 func (r *round) whyWaits(t *task) {
-	if t.best == nil && t.Job.Guaranteed {
-		r.why(t, "guarantee binds: no way to run it is as fast as its own plan on %d devices", t.Job.Devices)
-		return
-	}
 	if t.best == nil {
 		r.why(t, "no way to run it is known")
 		return
@@ -40,7 +36,7 @@ func (r *round) whyWaits(t *task) {
 		r.why(t, "best on %d devices, in %.0f s: guarantees and restart budgets leave nobody to shrink for it", n, wait)
 	default:
 		r.why(t, "slope %.3g < %.3g s per device: others would lose more by making room than it by waiting %.0f s for %d devices",
-			wait/float64(n), total(chosen)/float64(n), wait, n)
+			wait/t.best.load, total(chosen)/t.best.load, wait, n)
 	}
 }
 
@@ -64,10 +60,10 @@ func (r *round) whyStays(t *task) {
 	case most.to == nil:
 		r.why(t, "no devices are free that it could use")
 	case t.in(most.to) >= t.left:
-		r.why(t, "no other way ends sooner: on %s in %.0f s, as it is in %.0f", most.to.shape.Devices, t.in(most.to), t.left)
+		r.why(t, "no other way ends sooner: on %s in %.0f s, as it is in %.0f", sizeText(most.to), t.in(most.to), t.left)
 	case most.gain < r.gate*cost:
-		r.why(t, "gate: %s would gain %.0f s, less than %.3g start costs of %.0f s", most.to.shape.Devices, most.gain, r.gate, cost)
+		r.why(t, "gate: %s would gain %.0f s, less than %.3g start costs of %.0f s", sizeText(most.to), most.gain, r.gate, cost)
 	default:
-		r.why(t, "%s would gain %.0f s, and has no room", most.to.shape.Devices, most.gain)
+		r.why(t, "%s would gain %.0f s, and has no room", sizeText(most.to), most.gain)
 	}
 }

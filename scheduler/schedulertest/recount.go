@@ -183,17 +183,22 @@ func (r *Recount) grants(l *life, g *scheduler.Grant) {
 	}
 	r.pace(l)
 	var counts []int
+	var held spec.Host
 	group := r.groupOf(g.Slots[0].Node)
 	for i, s := range g.Slots {
+		held = held.Plus(s.Host)
 		switch {
 		case s.Devices < 1 || i > 0 && s.Node <= g.Slots[i-1].Node || r.groupOf(s.Node) != group || group == nil:
 			r.fail("job %s is granted %v", l.job.ID, g.Slots)
 		case r.down[s.Node]:
 			r.fail("job %s is granted node %d, which is down", l.job.ID, s.Node)
-		case s.Host != l.job.Host.Times(s.Devices):
+		case !s.Host.Covers(l.job.Host.Times(s.Devices)):
 			r.fail("job %s is granted %v for %d devices, and needs %v for each", l.job.ID, s.Host, s.Devices, l.job.Host)
 		}
 		counts = append(counts, s.Devices)
+	}
+	if needs := g.Shape.Host(); !held.Covers(needs) {
+		r.fail("job %s is granted %v of hosts, for a shape with %v", l.job.ID, held, needs)
 	}
 	if spec.NewShape(counts...).Devices != g.Shape.Devices || g.Plan.Devices() != g.Shape.Total() {
 		r.fail("job %s is granted %v, plan %s on %s", l.job.ID, g.Slots, g.Plan, g.Shape)

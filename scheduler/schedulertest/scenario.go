@@ -21,12 +21,12 @@ import (
 // expect. A file is a sequence of commands, each followed by its input, a line
 // of dashes and the expected output:
 //
-//	cluster            groups as spec.ParseCluster reads them
+//	cluster            groups as spec.ParseCluster reads them; cpus=N of each node
 //	2x4xA
 //
-//	speeds             what may be granted: MODEL SHAPE STEPS/S [ACCELERATOR]
+//	speeds             what may be granted: MODEL SHAPE STEPS/S [ACCELERATOR] [cpus=N]
 //	bert 1 1.0         plans do not matter: see OnePlan
-//	bert 2 1.9
+//	bert 2 1.9         N CPUs in all, if it is not as fast with others
 //
 //	jobs               the workload: ID key=value...
 //	a model=bert devices=2 steps=100 submit=10 guaranteed
@@ -63,10 +63,7 @@ type scenario struct {
 func (s *scenario) command(ctx context.Context, d *datadriven.TestData) (string, error) {
 	switch d.Cmd {
 	case "cluster":
-		var err error
-		s.cluster, err = spec.ParseCluster(strings.TrimSpace(d.Input), func(name string, _ int) (spec.NodeGroup, error) {
-			return spec.NodeGroup{Accelerator: spec.Accelerator{Name: name}}, nil
-		})
+		err := s.readCluster(d)
 		return fmt.Sprintf("%d devices on %d nodes\n", s.cluster.Devices(), s.cluster.Nodes()), err
 	case "speeds":
 		return "", s.lines(d.Input, s.addSpeed)
@@ -81,6 +78,21 @@ func (s *scenario) command(ctx context.Context, d *datadriven.TestData) (string,
 	return "", fmt.Errorf("schedulertest: unknown command %q", d.Cmd)
 }
 
+func (s *scenario) readCluster(d *datadriven.TestData) error {
+	cpus := 0
+	for _, a := range d.CmdArgs {
+		var err error
+		if cpus, err = strconv.Atoi(strings.Join(a.Vals, ",")); a.Key != "cpus" || err != nil {
+			return fmt.Errorf("schedulertest: cluster %s, want cpus=N", a.Key)
+		}
+	}
+	var err error
+	s.cluster, err = spec.ParseCluster(strings.TrimSpace(d.Input), func(name string, _ int) (spec.NodeGroup, error) {
+		return spec.NodeGroup{Accelerator: spec.Accelerator{Name: name}, CPUs: cpus}, nil
+	})
+	return err
+}
+
 func (s *scenario) lines(input string, f func(fields []string) error) error {
 	for sc := bufio.NewScanner(strings.NewReader(input)); sc.Scan(); {
 		if fields := strings.Fields(sc.Text()); len(fields) > 0 {
@@ -93,10 +105,17 @@ func (s *scenario) lines(input string, f func(fields []string) error) error {
 }
 
 func (s *scenario) addSpeed(f []string) error {
+	cpus, hasCPUs := strings.CutPrefix(f[len(f)-1], "cpus=")
+	if hasCPUs {
+		f = f[:len(f)-1]
+	}
 	if len(f) < 3 || len(f) > 4 {
-		return fmt.Errorf("want MODEL SHAPE STEPS/S [ACCELERATOR]")
+		return fmt.Errorf("want MODEL SHAPE STEPS/S [ACCELERATOR] [cpus=N]")
 	}
 	shape, err := spec.ParseShape(f[1])
+	if err == nil && hasCPUs {
+		shape.CPUs, err = strconv.Atoi(cpus)
+	}
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,10 @@ type World struct {
 type worldKey struct {
 	spec.Key
 	plan  spec.Plan
-	shape string
+	shape spec.Shape
 }
 
-func keyOf(c spec.Config) worldKey { return worldKey{c.Key(), c.Plan.Normal(), c.Shape.Devices} }
+func keyOf(c spec.Config) worldKey { return worldKey{c.Key(), c.Plan.Normal(), c.Shape} }
 
 // Add lets model run plan on shape of an accelerator at so many steps per
 // second.

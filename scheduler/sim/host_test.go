@@ -33,8 +33,14 @@ func hosted(g *scheduler.Grant, j spec.Job) *scheduler.Grant {
 	return g
 }
 
-// Grants that take more CPUs or memory than a node has left, or not what the job
-// needs, stop the run.
+// with is a grant whose shape has so many CPUs.
+func with(g *scheduler.Grant, cpus int) *scheduler.Grant {
+	g.Shape.CPUs = cpus
+	return g
+}
+
+// Grants that take more CPUs or memory than a node has left, or less than the job
+// needs or runs with, stop the run.
 func TestHostOverGranted(t *testing.T) {
 	a, b := needy(job("a", 0, 2, 100), 2, 0), needy(job("b", 0, 2, 100), 2, 0)
 	fat := needy(job("b", 0, 2, 100), 0, 51)
@@ -47,6 +53,10 @@ func TestHostOverGranted(t *testing.T) {
 		{"CPUs", b, hosted(grant("a", "0:2"), a), hosted(grant("b", "0:2"), b), "job b: node 0 has 2 CPUs and 100 bytes of its host left, 4 CPUs and 0 bytes are granted"},
 		{"memory", fat, hosted(grant("a", "0:2"), a), hosted(grant("b", "0:2"), fat), "job b: node 0 has 2 CPUs and 100 bytes of its host left, 0 CPUs and 102 bytes are granted"},
 		{"nothing of the host", b, hosted(grant("a", "0:2"), a), grant("b", "1:2"), "job b: 0 CPUs and 0 bytes of the host of node 1 for 2 devices, it needs 4 CPUs and 0 bytes"},
+		{"more than it needs", b, hosted(grant("a", "0:2"), a), hosted(grant("b", "1:2"), needy(b, 3, 7)), ""},
+		{"more than there is", b, hosted(grant("a", "0:2"), a), hosted(grant("b", "1:2"), needy(b, 4, 0)), "job b: node 1 has 6 CPUs and 100 bytes of its host left, 8 CPUs and 0 bytes are granted"},
+		{"what its shape says", b, hosted(grant("a", "0:2"), a), with(hosted(grant("b", "1:2"), needy(b, 3, 0)), 6), ""},
+		{"less than its shape says", b, hosted(grant("a", "0:2"), a), with(hosted(grant("b", "1:2"), b), 5), "job b: the shape has 5 CPUs and 0 bytes, 4 CPUs and 0 bytes of hosts are granted"},
 		{"all is there", b, hosted(grant("a", "0:2"), a), hosted(grant("b", "0:1+1:1"), b), ""},
 	} {
 		p := policyFunc(func(s *scheduler.Snapshot) (d scheduler.Decision) {

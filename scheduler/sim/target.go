@@ -137,6 +137,7 @@ func (e *engine) findStops(d *scheduler.Decision) error {
 // checkGrant checks a grant by itself.
 func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	counts := make([]int, 0, len(g.Slots))
+	var held spec.Host
 	for i, s := range g.Slots {
 		if s.Node < 0 || s.Node >= len(e.groups) {
 			return fmt.Errorf("job %s: node %d is not in 0..%d", j.ID, s.Node, len(e.groups)-1)
@@ -153,7 +154,8 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 		if e.groups[s.Node] != e.groups[g.Slots[0].Node] {
 			return fmt.Errorf("job %s: nodes %d and %d are of different groups", j.ID, g.Slots[0].Node, s.Node)
 		}
-		if need := j.Host.Times(s.Devices); s.Host != need {
+		held = held.Plus(s.Host)
+		if need := j.Host.Times(s.Devices); !s.Host.Covers(need) {
 			return fmt.Errorf("job %s: %v of the host of node %d for %d devices, it needs %v", j.ID, s.Host, s.Node, s.Devices, need)
 		}
 		counts = append(counts, s.Devices)
@@ -163,6 +165,9 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	}
 	if got := spec.NewShape(counts...).Devices; got != g.Shape.Devices {
 		return fmt.Errorf("job %s: slots are %s, the shape says %s", j.ID, got, g.Shape.Devices)
+	}
+	if needs := g.Shape.Host(); !held.Covers(needs) {
+		return fmt.Errorf("job %s: the shape has %v, %v of hosts are granted", j.ID, needs, held)
 	}
 	if n := g.Plan.Devices(); n != g.Shape.Total() {
 		return fmt.Errorf("job %s: plan %s is for %d devices, %s are granted", j.ID, g.Plan, n, g.Shape.Devices)
