@@ -41,6 +41,19 @@ type Learner interface {
 	// Revision tells how often what is believed of a key has changed. Answers about
 	// it stay the same until it does.
 	Revision(k spec.Key) int
+	// Learned tells what was learnt so far.
+	Learned() Learned
+}
+
+// Learned is what a Learner did.
+type Learned struct {
+	Seen  int // step times
+	Known int // of them, those of which something was believed
+	// MAPE is the mean of |believed - seen| / seen over Known, each believed before
+	// it was seen; 0 of none.
+	MAPE  float64
+	Fits  int // of performance models, after the first of each
+	Unfit int // of them, those that gave nothing, so that what was believed stayed
 }
 
 // Policy decides who gets what. Decide is a function of the snapshot: it must

@@ -45,7 +45,11 @@ Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
 Truths:     duration, or duration:A100=2,V100=1 on types of different
             speeds; rubick:measured, rubick:nearest, gavel:FILE,
             goodput:DIR (a clone of petuum/adaptdl, branch osdi21-artifact,
-            or siasosp23/artifacts), fitted:FAMILY; beliefs also: perfect
+            or siasosp23/artifacts), fitted:FAMILY; beliefs also: perfect,
+            and online:FAMILY[:points=8][:noise=0.02][:every=60], which is
+            fitted to so many stored rows of each model at first, and anew to
+            the step times seen of running jobs; every policy is then run a
+            second time with perfect belief, and what not knowing costs shown
 ` + troubleHelp,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "`FILE[:FORMAT]` of jobs"},
@@ -82,6 +86,7 @@ type study struct {
 	policies []policy.Spec
 	truth    world
 	belief   world
+	perfect  world    // what a belief that learns is compared with
 	unknown  string   // the model that jobs of unknown ones are run as, "" = none is
 	notes    []string // what was done to the jobs, for the results
 	trouble  trouble
@@ -261,8 +266,8 @@ func (s *study) run(ctx context.Context, files *simulateFiles, log io.Writer) ([
 		return nil, err
 	}
 	var out []*sim.Result
-	for _, p := range s.policies {
-		config, err := s.config(p)
+	for _, p := range s.planned() {
+		config, err := p.config(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -276,31 +281,59 @@ func (s *study) run(ctx context.Context, files *simulateFiles, log io.Writer) ([
 		}
 		r.Warnings = slices.Concat(s.notes, r.Warnings)
 		files.ran(ctx, config, r)
-		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", p, r.Elapsed.Seconds())
+		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", r.Policy, r.Elapsed.Seconds())
 		out = append(out, r)
 	}
 	return out, nil
 }
 
-// config is the run of a policy. Runs share nothing that one could change.
-func (s *study) config(p policy.Spec) (config sim.Config, err error) {
-	if config, err = s.parts.config(p, policy.Deps{Oracle: s.oracle(), Seed: s.seed, Speeds: s.belief.speeds}); err != nil {
+// planned is a run to come.
+type planned struct {
+	*study
+	policy policy.Spec
+	belief world
+	name   string
+}
+
+// planned are the runs of the policies, with a belief that learns each followed by
+// the one to compare it with.
+func (s *study) planned() (out []planned) {
+	for _, p := range s.policies {
+		out = append(out, planned{s, p, s.belief, p.String()})
+		if s.belief.learning != nil {
+			out = append(out, planned{s, p, s.perfect, report.PerfectName(p.String())})
+		}
+	}
+	return out
+}
+
+// config is the run. Runs share nothing that one could change.
+func (p *planned) config(ctx context.Context) (config sim.Config, err error) {
+	oracle, sightings, err := p.oracle(ctx)
+	if err != nil {
 		return config, err
 	}
-	config.Cluster, config.Jobs, config.Score = s.cluster, s.jobs, s.score.Has
-	config.Truth = s.truth.truth(s.cluster)
-	s.trouble.config(&config, s.seed)
+	if config, err = p.parts.config(p.policy, policy.Deps{Oracle: oracle, Seed: p.seed, Speeds: p.belief.speeds}); err != nil {
+		return config, err
+	}
+	config.PolicyName, config.Sightings = p.name, sightings
+	config.Cluster, config.Jobs, config.Score = p.cluster, p.jobs, p.score.Has
+	config.Truth = p.truth.truth(p.cluster)
+	p.trouble.config(&config, p.seed)
 	return config, nil
 }
 
 // oracle is what a policy believes: the belief's predictor over the space of
-// what the truth lets be granted. Each policy gets its own, so that nothing
-// one asked speeds up the next.
-func (s *study) oracle() scheduler.Oracle {
-	if s.belief.predictor == nil {
-		return nil
+// what the truth lets be granted. Each run gets its own, so that nothing one
+// asked speeds up the next. What is seen of the jobs is told to one that learns.
+func (p *planned) oracle(ctx context.Context) (scheduler.Oracle, *sim.Sightings, error) {
+	switch {
+	case p.belief.learning != nil:
+		return p.belief.learning.oracle(ctx, p.study)
+	case p.belief.predictor == nil:
+		return nil, nil, nil
 	}
-	return newOracle(s.belief, s.truth)
+	return newOracle(p.belief, p.truth), nil, nil
 }
 
 // print writes the summaries to standard output, and what should be seen about

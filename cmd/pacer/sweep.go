@@ -296,7 +296,7 @@ func (s *sweep) setup(ctx context.Context, c studies.Cell) (studies.Setup, error
 			return studies.Setup{}, err
 		}
 	}
-	config, err := own.config(own.policies[0])
+	config, err := own.planned()[0].config(ctx)
 	return studies.Setup{
 		Config: config, Score: own.score, Choices: own.choices(), Identity: own.identity,
 	}, err

@@ -43,6 +43,8 @@ type world struct {
 	configs []spec.Config
 	// tables are those of a goodput world, else nil.
 	tables *goodput.Tables
+	// learning is a belief that learns while jobs run, else nil.
+	learning *learning
 	// nearest counts its look-ups, so that every run gets its own.
 	nearest func() *measured.Nearest
 }
@@ -65,16 +67,22 @@ func (w world) truth(cl spec.Cluster) sim.Truth {
 
 // newOracle returns the planner policies ask.
 func newOracle(belief, truth world) scheduler.Oracle {
-	o := planner.Options{}
-	switch {
-	case belief.tables != nil:
+	if belief.tables != nil {
 		return goodput.NewOracle(belief.tables)
-	case truth.tables != nil:
-		o.Space = goodput.Space{Tables: truth.tables}
-	case truth.keys != nil:
-		o.Space = planner.NewMeasured(truth.keys)
 	}
-	return planner.New(belief.predictor, o)
+	return planner.New(belief.predictor, planner.Options{Space: truth.space()})
+}
+
+// space is what may be granted where w is the truth, nil = what the planner
+// enumerates.
+func (w world) space() planner.Space {
+	switch {
+	case w.tables != nil:
+		return goodput.Space{Tables: w.tables}
+	case w.keys != nil:
+		return planner.NewMeasured(w.keys)
+	}
+	return nil
 }
 
 // resolveWorlds makes truth, belief and what starts cost from the flags, with
@@ -108,14 +116,22 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 	if belief == "perfect" {
 		belief = name
 	}
-	if s.belief, err = s.newWorld(c, "--belief", belief); err != nil {
+	if s.belief, err = s.newBelief(c, belief); err != nil {
 		return err
 	}
-	if s.truth.predictor == nil && s.belief.predictor != nil {
+	if s.truth.predictor == nil && (s.belief.predictor != nil || s.belief.learning != nil) {
 		return usagef("simulate: --truth duration says nothing of other sizes and plans, so --belief %s cannot be used with it", belief)
 	}
 	if s.jobs, err = s.prepare(c.Context, s.jobs); err != nil {
 		return err
+	}
+	if s.belief.learning != nil {
+		if err := s.belief.learning.profile(c, s); err != nil {
+			return err
+		}
+		if s.perfect, err = s.newWorld(c, "--belief", name); err != nil {
+			return err
+		}
 	}
 	def := s.parts.mode.StartCost
 	if fromRubick && def == 0 {
@@ -127,6 +143,16 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 // rubickStartCost is the constant of the simulator its authors published
 // (AlibabaPAI/reconfigurable-dl-scheduler at commit 80e8524).
 const rubickStartCost = 260 * time.Second
+
+// newBelief makes the belief of a name.
+func (s *study) newBelief(c *cli.Context, name string) (world, error) {
+	text, learns := strings.CutPrefix(name, "online:")
+	if !learns {
+		return s.newWorld(c, "--belief", name)
+	}
+	l, err := parseLearning(text)
+	return world{name: name, learning: l}, err
+}
 
 // newWorld makes the truth or belief of a name such as fitted:rubick.
 func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
@@ -152,7 +178,7 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 	case slices.Contains(reservedTruths, kind):
 		return w, usagef("simulate: %s %s is not built yet", flag, name)
 	}
-	return w, usagef("simulate: %s %q is not one of duration, duration:TYPE=SPEED,..., rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, fitted:FAMILY", flag, name)
+	return w, usagef("simulate: %s %q is not one of duration, duration:TYPE=SPEED,..., rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, fitted:FAMILY%s", flag, name, map[bool]string{true: ", online:FAMILY, perfect"}[flag == "--belief"])
 }
 
 // parseSpeeds reads TYPE=SPEED,... of types of the cluster, by any of their names.

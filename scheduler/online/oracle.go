@@ -47,19 +47,8 @@ type Oracle struct {
 	options Options
 	models  models
 	keys    map[spec.Key]*evidence
-	due     []*evidence // seen since they were fitted
-	record  Record
-}
-
-// Record is what an Oracle did.
-type Record struct {
-	Seen  int // step times
-	Known int // of them, those of which something was believed
-	// MAPE is the mean of |believed - seen| / seen over Known, each believed before
-	// it was seen; 0 of none.
-	MAPE  float64
-	Fits  int // after the first of every key
-	Unfit int // of them, those that gave nothing, so that what was believed stayed
+	due     []*evidence       // seen since they were fitted
+	learned scheduler.Learned // its MAPE is the sum so far
 }
 
 // evidence is what is known of a key.
@@ -118,11 +107,11 @@ func (o *Oracle) Revision(k spec.Key) int {
 	return 0
 }
 
-// Record returns what was done so far.
-func (o *Oracle) Record() Record {
-	r := o.record
-	r.MAPE /= float64(max(r.Known, 1))
-	return r
+// Learned implements scheduler.Learner.
+func (o *Oracle) Learned() scheduler.Learned {
+	l := o.learned
+	l.MAPE /= float64(max(l.Known, 1))
+	return l
 }
 
 // Learn implements scheduler.Learner. A key is fitted anew when there is something
@@ -142,13 +131,13 @@ func (o *Oracle) Learn(ctx context.Context, now time.Duration, seen []spec.Measu
 			continue
 		}
 		e.due, e.fitted = false, now
-		o.record.Fits++
+		o.learned.Fits++
 		before := e.revision
 		if err := o.fit(ctx, e); err != nil {
 			return err
 		}
 		if e.revision == before {
-			o.record.Unfit++
+			o.learned.Unfit++
 		} else {
 			changed = append(changed, e.key)
 		}
@@ -164,13 +153,13 @@ func (o *Oracle) take(ctx context.Context, m *spec.Measurement) error {
 	if !perfmodel.Usable(*m) {
 		return fmt.Errorf("online: step times %g of %s, outcome %q, were seen: no measurement", m.StepSec, m.Config.Key(), m.Outcome)
 	}
-	o.record.Seen++
+	o.learned.Seen++
 	p, err := o.models.Predict(ctx, m.Config)
 	switch {
 	case err == nil:
 		sec, _, _ := p.StepSec(m.Config.Plan.GlobalBatch())
-		o.record.Known++
-		o.record.MAPE += math.Abs(sec/m.MedianStepSec() - 1)
+		o.learned.Known++
+		o.learned.MAPE += math.Abs(sec/m.MedianStepSec() - 1)
 	case !errors.Is(err, perfmodel.ErrNotCovered):
 		return err
 	}

@@ -124,7 +124,7 @@ func TestLearns(t *testing.T) {
 	if o.Revision(a) <= before || o.Revision(b) != 1 {
 		t.Errorf("revisions %d and %d, want above %d and 1", o.Revision(a), o.Revision(b), before)
 	}
-	r := o.Record()
+	r := o.Learned()
 	if r.Seen != 15 || r.Known != 15 || !(r.MAPE > 0 && r.MAPE < 0.5) {
 		t.Errorf("%+v", r)
 	}
@@ -145,7 +145,7 @@ func TestColdStart(t *testing.T) {
 	if got, want := believed(t, o, "a", 4), sec(4); math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("a step on 4 takes %g s, want %g", got, want)
 	}
-	if r := o.Record(); r.Seen != 4 || r.Known == 4 || r.Unfit == 0 || r.Unfit == r.Fits {
+	if r := o.Learned(); r.Seen != 4 || r.Known == 4 || r.Unfit == 0 || r.Unfit == r.Fits {
 		t.Errorf("%+v", r)
 	}
 }
@@ -157,12 +157,12 @@ func TestBatches(t *testing.T) {
 	for i, n := range []int{2, 4, 8} {
 		learn(t, o, time.Duration(2+i)*time.Second, row("a", n, sec(n)))
 	}
-	if r := o.Record(); r.Fits != 1 {
+	if r := o.Learned(); r.Fits != 1 {
 		t.Errorf("fitted %d times in a minute", r.Fits)
 	}
 	learn(t, o, 62*time.Second)
 	learn(t, o, 200*time.Second)
-	if r := o.Record(); r.Fits != 2 {
+	if r := o.Learned(); r.Fits != 2 {
 		t.Errorf("fitted %d times, want 2", r.Fits)
 	}
 }
@@ -204,7 +204,7 @@ func TestFailedFit(t *testing.T) {
 	if got := believed(t, o, "a", 4); got != before {
 		t.Errorf("a step takes %g s, before %g", got, before)
 	}
-	if r := o.Record(); r.Fits != 1 || r.Unfit != 1 || o.Revision(spec.Key{Model: "a", Accelerator: "x"}) != 1 {
+	if r := o.Learned(); r.Fits != 1 || r.Unfit != 1 || o.Revision(spec.Key{Model: "a", Accelerator: "x"}) != 1 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -26,18 +26,19 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // WriteCSV writes a header and one row per run: the fields of the JSON under
-// the same names without the warnings, look-ups as three columns, undefined
-// figures empty.
+// the same names without the warnings, look-ups and what was learnt as columns
+// each, undefined figures empty.
 func WriteCSV(w io.Writer, runs []Summary) error {
 	c := csv.NewWriter(w)
 	err := c.Write([]string{"policy", "jobs", "finished", "unfinished", "rejected",
 		"avg_jct_s", "median_jct_s", "p99_jct_s", "makespan_s", "device_hours", "restarts", "preemptions", "elapsed_s",
-		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s", "failures", "lost_device_hours"})
+		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s", "failures", "lost_device_hours",
+		"learned_seen", "learned_known", "learned_fits", "learned_unfit", "learned_mape", "cost_avg_jct", "cost_makespan"})
 	for _, s := range runs {
 		if err != nil {
 			return err
 		}
-		err = c.Write(slices.Concat(summaryFields(s), lookupFields(s.Lookups), []string{s.AvgDelay.String(), strconv.Itoa(s.Failures), s.LostDeviceHours.String()}))
+		err = c.Write(slices.Concat(summaryFields(s), lookupFields(s.Lookups), []string{s.AvgDelay.String(), strconv.Itoa(s.Failures), s.LostDeviceHours.String()}, learnedFields(s.Learned)))
 	}
 	c.Flush()
 	if err != nil {
@@ -51,6 +52,14 @@ func summaryFields(s Summary) []string {
 		strconv.Itoa(s.Rejected), s.AvgJCT.String(), s.MedianJCT.String(), s.P99JCT.String(), s.Makespan.String(),
 		s.DeviceHours.String(), strconv.Itoa(s.Restarts), strconv.Itoa(s.Preemptions), s.Elapsed.String(),
 		s.MaxJCT.String(), s.Utilisation.String()}
+}
+
+func learnedFields(l *Learned) []string {
+	if l == nil {
+		return make([]string, 7)
+	}
+	return []string{strconv.Itoa(l.Seen), strconv.Itoa(l.Known), strconv.Itoa(l.Fits), strconv.Itoa(l.Unfit),
+		l.MAPE.String(), l.CostAvgJCT.String(), l.CostMakespan.String()}
 }
 
 func lookupFields(l *Lookups) []string {

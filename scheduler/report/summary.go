@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -34,7 +35,49 @@ type Summary struct {
 	Utilisation Number   `json:"utilisation"`       // share of the cluster's device-seconds held, by any job, within Makespan
 	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that ever held devices
 	Lookups     *Lookups `json:"lookups,omitempty"` // nil when the truth counted none
+	Learned     *Learned `json:"learned,omitempty"` // nil when the belief did not learn
 	Warnings    []string `json:"warnings,omitempty"`
+}
+
+// Learned says what a belief that learns did, and what not knowing cost.
+type Learned struct {
+	Seen  int `json:"seen"`  // step times
+	Known int `json:"known"` // of them, those of which something was believed
+	Fits  int `json:"fits"`  // after the first of every model
+	Unfit int `json:"unfit"` // of them, those that gave nothing
+	// MAPE is the mean of |believed - seen| / seen over Known, each believed before it
+	// was seen.
+	MAPE Number `json:"mape"`
+	// By which share figures exceed those of the same policy with perfect belief,
+	// undefined where that was not run.
+	CostAvgJCT   Number `json:"cost_avg_jct"`
+	CostMakespan Number `json:"cost_makespan"`
+}
+
+// PerfectName is what a policy is called in results when it was run with perfect
+// belief to compare one that learns with.
+func PerfectName(policy string) string { return policy + " [perfect]" }
+
+func learned(l *scheduler.Learned) *Learned {
+	if l == nil {
+		return nil
+	}
+	out := &Learned{Seen: l.Seen, Known: l.Known, Fits: l.Fits, Unfit: l.Unfit,
+		MAPE: Undefined(), CostAvgJCT: Undefined(), CostMakespan: Undefined()}
+	if l.Known > 0 {
+		out.MAPE = Number(l.MAPE)
+	}
+	return out
+}
+
+// compare works out what not knowing cost beside a run with perfect belief.
+func (l *Learned) compare(s, perfect *Summary) {
+	if perfect.AvgJCT > 0 {
+		l.CostAvgJCT = s.AvgJCT/perfect.AvgJCT - 1
+	}
+	if perfect.Makespan > 0 {
+		l.CostMakespan = s.Makespan/perfect.Makespan - 1
+	}
 }
 
 // Lookups says how the truth answered: from a measurement, between
@@ -52,6 +95,7 @@ func Summarize(r *sim.Result, score Score) Summary {
 		AvgJCT: Undefined(), MedianJCT: Undefined(), P99JCT: Undefined(), MaxJCT: Undefined(),
 		Makespan: Undefined(), Utilisation: Undefined(), AvgDelay: Undefined(),
 	}
+	s.Learned = learned(r.Learned)
 	if r.Lookups != (sim.Lookups{}) {
 		s.Lookups = &Lookups{r.Lookups.Exact, r.Lookups.Interpolated, r.Lookups.Modelled}
 	}
@@ -81,11 +125,18 @@ func Summarize(r *sim.Result, score Score) Summary {
 	return s
 }
 
-// SummarizeAll summarizes every run, in order.
+// SummarizeAll summarizes every run, in order. Those with a belief that learns are
+// compared with those of PerfectName.
 func SummarizeAll(results []*sim.Result, score Score) []Summary {
-	out := make([]Summary, len(results))
+	out, byName := make([]Summary, len(results)), map[string]*Summary{}
 	for i, r := range results {
 		out[i] = Summarize(r, score)
+		byName[r.Policy] = &out[i]
+	}
+	for i := range out {
+		if s := &out[i]; s.Learned != nil && byName[PerfectName(s.Policy)] != nil {
+			s.Learned.compare(s, byName[PerfectName(s.Policy)])
+		}
 	}
 	return out
 }

@@ -1,15 +1,18 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -127,4 +130,33 @@ func many(n int) *sim.Result {
 		r.Usage = append(r.Usage, sim.Usage{At: at, Held: i % 1000, Waiting: i % 13})
 	}
 	return r
+}
+
+// A run whose belief learnt is compared with the one of the same policy that knew
+// everything; without one the cost is not defined.
+func TestLearned(t *testing.T) {
+	run := func(policy string, jct time.Duration, l *scheduler.Learned) *sim.Result {
+		return &sim.Result{Policy: policy, Devices: 1, Learned: l, Jobs: []sim.JobRecord{{Finished: true, Scored: true, End: jct}}}
+	}
+	learned := &scheduler.Learned{Seen: 3, Known: 2, MAPE: 0.25, Fits: 4, Unfit: 1}
+	runs := SummarizeAll([]*sim.Result{
+		run("a", 150*time.Second, learned), run(PerfectName("a"), 120*time.Second, nil), run("b", time.Second, &scheduler.Learned{Seen: 1}),
+	}, Score{})
+	want := &Learned{Seen: 3, Known: 2, Fits: 4, Unfit: 1, MAPE: 0.25, CostAvgJCT: 0.25, CostMakespan: 0.25}
+	if diff := cmp.Diff(want, runs[0].Learned); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if runs[1].Learned != nil {
+		t.Error("perfect belief learns")
+	}
+	if b := runs[2].Learned; b.MAPE.Defined() || b.CostAvgJCT.Defined() || b.CostMakespan.Defined() {
+		t.Errorf("%+v, want what was never believed or compared undefined", b)
+	}
+	var text, csv strings.Builder
+	if err := errors.Join(WriteTable(&text, runs), WriteCSV(&csv, runs)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "25.0 %") || !strings.Contains(csv.String(), ",3,2,4,1,0.25,0.25,0.25\n") || strings.Contains(text.String()+csv.String(), "NaN") {
+		t.Errorf("%s%s", text.String(), csv.String())
+	}
 }

@@ -77,6 +77,30 @@ var summaryColumns = []summaryColumn{
 		text:  func(s Summary) string { return fixed(exactShare(s), 2) },
 		value: exactShare,
 		shown: func(s Summary) bool { return s.Lookups != nil }},
+	learnedColumn("belief off", "mean error of what was believed of step times before they were seen, by a belief that learns",
+		func(l *Learned) Number { return l.MAPE }),
+	learnedColumn("costs JCT", "by how much the mean completion time exceeds that with perfect belief",
+		func(l *Learned) Number { return l.CostAvgJCT }),
+	learnedColumn("costs makespan", "by how much the makespan exceeds that with perfect belief",
+		func(l *Learned) Number { return l.CostMakespan }),
+}
+
+// learnedColumn is a share, in per cent.
+func learnedColumn(name, about string, f func(*Learned) Number) summaryColumn {
+	value := func(s Summary) Number {
+		if s.Learned == nil {
+			return Undefined()
+		}
+		return f(s.Learned)
+	}
+	return summaryColumn{Name: name, About: about, value: value,
+		text: func(s Summary) string {
+			if !value(s).Defined() {
+				return "-"
+			}
+			return fixed(100*value(s), 1) + " %"
+		},
+		shown: func(s Summary) bool { return s.Learned != nil }}
 }
 
 func exactShare(s Summary) Number {

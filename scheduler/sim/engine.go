@@ -305,6 +305,10 @@ func (e *engine) finish() {
 	for i := e.next; i < len(e.result.Jobs); i++ {
 		e.result.Jobs[i].Unfinished = "not submitted before the run ended"
 	}
+	if e.Sightings != nil {
+		learned := e.Sightings.Learner.Learned()
+		e.result.Learned = &learned
+	}
 	if l, ok := e.Truth.(lookups); ok {
 		e.result.Lookups.Exact, e.result.Lookups.Interpolated, e.result.Lookups.Modelled = l.Lookups()
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
 )
 
 // Result is what one simulated run gave.
@@ -13,6 +14,7 @@ type Result struct {
 	Jobs     []JobRecord // every job of the workload, by submit time, then ID
 	Usage    []Usage     // devices held over time, a step function
 	Lookups  Lookups
+	Learned  *scheduler.Learned // by the belief, nil if it does not learn
 	Warnings []string
 	Elapsed  time.Duration // wall time of the run; the only field two equal runs differ in
 }

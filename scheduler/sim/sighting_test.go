@@ -29,6 +29,8 @@ func (l *listener) Learn(_ context.Context, now time.Duration, seen []spec.Measu
 
 func (l *listener) Revision(spec.Key) int { return 0 }
 
+func (l *listener) Learned() scheduler.Learned { return scheduler.Learned{Seen: len(l.seen)} }
+
 // watched is config for jobs on 4 devices, with names that measurements need.
 func watched(l scheduler.Learner, after time.Duration, sigma float64, seed uint64, jobs ...spec.Job) sim.Config {
 	for i := range jobs {
@@ -44,7 +46,10 @@ func watched(l scheduler.Learner, after time.Duration, sigma float64, seed uint6
 // has trained for 20 s, never is, and d is when something happens.
 func TestSightings(t *testing.T) {
 	l := &listener{}
-	mustRun(t, watched(l, 20*s, 0, 0, job("a", 0, 4, 2000), job("b", 40*s, 4, 4), job("d", 60*s, 4, 400)))
+	r := mustRun(t, watched(l, 20*s, 0, 0, job("a", 0, 4, 2000), job("b", 40*s, 4, 4), job("d", 60*s, 4, 400)))
+	if r.Learned == nil || r.Learned.Seen != 2 {
+		t.Errorf("learnt %+v, want 2 sightings", r.Learned)
+	}
 	got := map[string]time.Duration{}
 	for i, m := range l.seen {
 		if err := m.Validate(); err != nil {
