@@ -111,6 +111,9 @@ func (c Config) Validate() error {
 			return errors.New("sim: with quirk barrier jobs wait for each other, so that what is seen of them says little: turn it off, or use a belief that does not learn")
 		}
 	}
+	if _, tuned := c.Truth.(Tuner); tuned && c.Round == 0 {
+		return errors.New("sim: jobs that tune themselves do so from round to round: a round is missing")
+	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {
 		id := c.Jobs[i].ID

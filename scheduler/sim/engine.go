@@ -163,7 +163,10 @@ func (e *engine) instant(ctx context.Context) error {
 		e.usage()
 		return nil
 	}
-	return e.decide(ctx)
+	if err := e.decide(ctx); err != nil {
+		return err
+	}
+	return e.tune(ctx)
 }
 
 // maxIdle bounds how often in a row a policy may be asked with nothing running

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Tuner is a Truth whose jobs change how they train while they hold devices. It
+// needs rounds.
+type Tuner interface {
+	Staged
+	// Tune returns how j, which holds devices of group and is as it is now, gets on
+	// from the beginning of a round until the next one; nil = as it does. It is asked
+	// once in each round, after what the policy decided was done, in the order of
+	// arrival. As of Stages, the last stage goes on.
+	Tune(ctx context.Context, now, until time.Duration, j *scheduler.JobState, group *spec.NodeGroup) ([]Stage, error)
+}
+
+// tune lets the jobs that hold devices change how they train.
+func (e *engine) tune(ctx context.Context) error {
+	tuner, ok := e.Truth.(Tuner)
+	if !ok || len(e.holding) == 0 {
+		return nil
+	}
+	next := e.roundFrom(e.now + 1)
+	jobs := slices.Clone(e.holding)
+	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.state.Order, b.state.Order) })
+	for _, j := range jobs {
+		j.advance(e.now)
+		g := j.state.Grant
+		stages, err := tuner.Tune(ctx, e.now, next, &j.state, &e.Cluster.Groups[e.groups[g.Slots[0].Node]])
+		for i := range stages {
+			if rate := stages[i].Rate; err == nil && !finitePositive(rate) {
+				err = fmt.Errorf("the truth says %g steps/s", rate)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("sim: policy %s at %v: job %s (%s) on %s: %w", e.PolicyName, e.now, g.Job, j.state.Job.Model.Name, g.Shape.Devices, err)
+		}
+		if stages != nil {
+			e.push(j, j.turn(e.now, stages))
+		}
+	}
+	if e.wakeAt == 0 || e.wakeAt > next {
+		e.setWake(next)
+	}
+	return nil
+}
+
+// turn lets j, advanced to now, get on by other stages, and returns when it will be
+// done.
+func (j *job) turn(now time.Duration, stages []Stage) time.Duration {
+	j.course.turn(now, stages)
+	j.version++
+	exact, counts := j.course.end(j.work)
+	j.ends = min(counts, now+never)
+	return min(exact, now+never)
+}
+
+// turn lets c go on by other stages from t on, no earlier than the last look.
+func (c *course) turn(t time.Duration, stages []Stage) {
+	c.look(t)
+	s := c.now
+	if t > s.from {
+		next := stretch{from: t, done: c.doneAt(s, t)}
+		next.saved, next.savedAt = c.savedAt(s, t)
+		if c.every > 0 {
+			next.cycle = (s.cycle + t - s.from) % (c.every + c.write)
+		}
+		s = next
+	}
+	c.stages, s.stage, s.ends = stages, 0, false
+	for s.stage < len(stages)-1 && stages[s.stage].Until <= s.done {
+		s.stage++
+	}
+	c.now = c.enter(s)
+}

@@ -1,0 +1,117 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// faster is a truth under which jobs make 1 step/s in their first round on a
+// device and one more in each round after it.
+type faster struct {
+	ramp
+	rounds map[spec.JobID]int
+	asked  *[]string
+	err    error
+}
+
+func (f faster) Tune(_ context.Context, now, until time.Duration, j *scheduler.JobState, _ *spec.NodeGroup) ([]sim.Stage, error) {
+	*f.asked = append(*f.asked, fmt.Sprintf("%s %v-%v at %g", j.Job.ID, now, until, j.Done))
+	f.rounds[j.Job.ID]++
+	if f.rounds[j.Job.ID] == 4 {
+		return nil, f.err // as it does
+	}
+	return []sim.Stage{{Rate: float64(f.rounds[j.Job.ID])}}, nil
+}
+
+// A job of 40 steps that starts for 5 s makes 5, 20 and 15 of them, the last in 5
+// s; one of 130 makes 5, 20 and 30, as many again when nothing is said, and the last
+// 45 at 5 a second.
+func TestTune(t *testing.T) {
+	var asked []string
+	p := script{{grants: map[spec.JobID]string{"a": "0:1", "b": "0:1"}}}
+	cfg := config(p, job("b", 0, 1, 130), job("a", 0, 1, 40))
+	cfg.Truth, cfg.Round = faster{rounds: map[spec.JobID]int{}, asked: &asked}, 10*s
+	cfg.Costs = sim.PerStart(func(spec.Job) time.Duration { return 5 * s })
+	r := mustRun(t, cfg)
+	if a, b := r.Jobs[0].End, r.Jobs[1].End; a != 25*s || b != 49*s {
+		t.Errorf("a ends at %v, b at %v, want 25s and 49s", a, b)
+	}
+	want := []string{"a 0s-10s at 0", "b 0s-10s at 0", "a 10s-20s at 5", "b 10s-20s at 5", "a 20s-30s at 25", "b 20s-30s at 25", "b 30s-40s at 55", "b 40s-50s at 85"}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+
+	cfg.Round = 0
+	if _, err := sim.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "round") {
+		t.Errorf("without rounds: %v", err)
+	}
+	cfg.Round = 10 * s
+	gone := errors.New("gone")
+	cfg.Truth = faster{rounds: map[spec.JobID]int{}, asked: &asked, err: gone}
+	if _, err := sim.Run(t.Context(), cfg); !errors.Is(err, gone) {
+		t.Errorf("an error of the truth: %v", err)
+	}
+}
+
+// once is a node 0 that is down once.
+type once sim.Outage
+
+func (o once) Outages(node int) func() (sim.Outage, bool) {
+	told := node > 0
+	return func() (sim.Outage, bool) {
+		first := !told
+		told = true
+		return sim.Outage(o), first
+	}
+}
+
+// A checkpoint is due after 4 s of training, whatever the speed: at 12 s there are
+// 10 + 2*2 steps to save, from which the job goes on after the node was down.
+func TestTuneKeepsCheckpoints(t *testing.T) {
+	var asked []string
+	cfg := config(script{{grants: map[spec.JobID]string{"b": "0:1"}}}, job("b", 0, 1, 40))
+	cfg.Truth, cfg.Round, cfg.Costs = faster{rounds: map[spec.JobID]int{}, asked: &asked}, 10*s, nil
+	cfg.CheckpointEvery, cfg.Failures = 4*s, once{15 * s, 16 * s}
+	mustRun(t, cfg)
+	if want := "b 20s-30s at 14"; len(asked) < 3 || asked[2] != want {
+		t.Errorf("asked %q, want %q in the third place", asked, want)
+	}
+}
+
+// With free-moves who keeps its shape goes on as it does on another node, and pays
+// only where the type is another.
+func TestFreeMoves(t *testing.T) {
+	p := script{{grants: map[spec.JobID]string{"a": "0:1"}, wake: 7 * s}, {at: 7 * s, grants: map[spec.JobID]string{"a": "1:1"}}}
+	for _, c := range []struct {
+		quirks   compat.Quirks
+		end      time.Duration
+		restarts int
+	}{
+		{compat.Quirks{}, 20 * s, 1},
+		{compat.Quirks{FreeMoves: true}, 15 * s, 0},
+	} {
+		cfg := config(p, job("a", 0, 1, 10))
+		cfg.Quirks = c.quirks
+		cfg.Costs = sim.PerStart(func(spec.Job) time.Duration { return 5 * s })
+		var moved int
+		cfg.Observe = func(e sim.Event) {
+			if e.Kind == sim.Moved {
+				moved = e.Grant.Slots[0].Node
+			}
+		}
+		r := mustRun(t, cfg)
+		if got := r.Jobs[0]; got.End != c.end || got.Restarts != c.restarts || moved != 1 {
+			t.Errorf("%+v: ends at %v after %d restarts on node %d, want %v, %d and 1", c.quirks, got.End, got.Restarts, moved, c.end, c.restarts)
+		}
+	}
+}
