@@ -292,3 +292,19 @@ func (f siaFrame) shape(rec *record) spec.Shape {
 	}
 	return spec.NewShape(each...)
 }
+
+// SiaAccelerator returns the accelerator that a suffix of Sia's tables stands for.
+func SiaAccelerator(suffix string) (string, error) {
+	tables, err := SiaTables()
+	if err != nil {
+		return "", err
+	}
+	var suffixes []string
+	for _, t := range tables {
+		if t.Suffix == suffix {
+			return t.Accelerator, nil
+		}
+		suffixes = append(suffixes, t.Suffix)
+	}
+	return "", fmt.Errorf("datasets: %q is not one of Sia's types: %s", suffix, strings.Join(slices.Sorted(slices.Values(suffixes)), ", "))
+}

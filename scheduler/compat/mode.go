@@ -17,9 +17,11 @@ type Mode struct {
 	Doc       string // one line
 	Round     time.Duration
 	StartCost time.Duration // of each start, resume or change
-	Placement string        // a placer's name
-	Policies  []string      // names of the policies it has
-	Quirks    Quirks
+	// StartCosts are those of models, by name, that have another.
+	StartCosts map[string]time.Duration
+	Placement  string   // a placer's name
+	Policies   []string // names of the policies it has
+	Quirks     Quirks
 }
 
 var modes = named.NewSet[Mode]("compat", "mode")
@@ -31,6 +33,14 @@ func Modes() []Mode { return modes.All() }
 
 // Lookup returns the mode of that name.
 func Lookup(name string) (Mode, error) { return modes.Get(name) }
+
+// StartCostOf returns what a start of a job of a model costs.
+func (m Mode) StartCostOf(model string) time.Duration {
+	if d, ok := m.StartCosts[model]; ok {
+		return d
+	}
+	return m.StartCost
+}
 
 // Has returns the quirks of m that are on.
 func (m Mode) Has() []Quirk {

@@ -31,6 +31,14 @@ type Quirks struct {
 	NewcomersWait  bool
 	ZerosCount     bool
 	AnyOptimum     bool
+	Slowdowns      bool
+	SiaLimits      bool
+	OwnModels      bool
+	OwnersBatch    bool
+	FreeMoves      bool
+	RoundedCosts   bool
+	AssumedStarts  bool
+	YoungMove      bool
 }
 
 // Quirk describes one of Quirks.
@@ -100,6 +108,22 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.ZerosCount }},
 	{"any-optimum", "of equal optima of a programme the one at which CVXOPT ends, between their middle and where it begins; else the one of greatest total, or most even",
 		func(q *Quirks) *bool { return &q.AnyOptimum }},
+	{"slowdowns", "truth and belief goodput divide all speeds by 1.8 for cifar10, 1.5 for ncf, 1.2 for others; else they are as measured",
+		func(q *Quirks) *bool { return &q.Slowdowns }},
+	{"sia-limits", "truth and belief goodput let deepspeech2 run with 57 samples a device at most on RTX2080Ti; else with what was measured",
+		func(q *Quirks) *bool { return &q.SiaLimits }},
+	{"own-models", "with truth goodput jobs choose their batch, and sia is told their goodput, by models fitted to the steps they have made; else by what is true",
+		func(q *Quirks) *bool { return &q.OwnModels }},
+	{"owners-batch", "with own-models sia takes jobs to train no more than the batch they were submitted with; else, as they do, up to the largest",
+		func(q *Quirks) *bool { return &q.OwnersBatch }},
+	{"free-moves", "who keeps its shape moves between nodes of one type for nothing; else that is a restart",
+		func(q *Quirks) *bool { return &q.FreeMoves }},
+	{"rounded-costs", "sia rounds the cost of a configuration to 1/100; else it does not",
+		func(q *Quirks) *bool { return &q.RoundedCosts }},
+	{"assumed-starts", "sia takes a restart to last 30 s for cifar10, 45 s for yolov3; else what it does",
+		func(q *Quirks) *bool { return &q.AssumedStarts }},
+	{"young-move", "sia counts no restarts of jobs that have not been there for as long as one lasts; else it does",
+		func(q *Quirks) *bool { return &q.YoungMove }},
 }
 
 // All returns every quirk there is.

@@ -24,7 +24,7 @@ func (t *Tables) Plan(model, accelerator string, batch, devices int) (spec.Plan,
 	if _, _, _, err := a.between(batch); err != nil {
 		return spec.Plan{}, err
 	}
-	local, limit := s.most, t.limits[model]
+	local, limit := s.most, t.limit(model, s)
 	if limit.local > 0 {
 		local = min(local, limit.local)
 	}

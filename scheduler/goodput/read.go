@@ -174,7 +174,8 @@ func readSpeeds(root fs.FS, dir string, d Device, cells [][4]int) (*speeds, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &speeds{what: path.Base(dir) + " on " + d.Accelerator, rings: profiles(placed), between: newGrid(append(slices.Clone(placed), spread...))}
+	s := &speeds{what: path.Base(dir) + " on " + d.Accelerator, accelerator: d.Accelerator, rings: profiles(placed), spread: spread}
+	s.between = newGrid(append(slices.Clone(placed), spread...))
 	s.least, s.most = math.MaxInt, 0
 	for _, m := range placed {
 		if shape := spec.NewShape(m.perNode...); ring(m.perNode) == ring(shape.PerNode()) && !slices.Contains(s.placed, shape) {

@@ -25,11 +25,13 @@ func (t timing) blend(u timing, share float64) timing {
 
 // speeds are the step times of an application on one type of device.
 type speeds struct {
-	what        string              // for errors
+	what        string // for errors
+	accelerator string
 	least, most int                 // samples per device and micro-batch that were measured
 	rings       map[string]*profile // measured placements, by ring
 	placed      []spec.Shape        // those that some shape stands for
 	between     interpolator        // of all others
+	spread      []measurement       // by nodes and replicas alone
 }
 
 // interpolator answers for placements that were not measured, by nodes, replicas

@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,27 +14,55 @@ import (
 // Tables are the applications of a data set, by name. Immutable once read, and
 // safe for concurrent use.
 type Tables struct {
-	apps   map[string]*app
-	limits map[string]limit
+	apps      map[string]*app
+	limits    []limit
+	slowdowns map[string]float64 // by model, nil = none
 }
 
-// limit is what the simulator of Pollux does not let an application do, 0 = no
-// limit.
+// limit is what another simulator does not let an application do, 0 = no limit.
 type limit struct {
-	devices int
-	local   int // samples per device and micro-batch
+	model, accelerator string // "" = on all
+	devices            int
+	local              int // samples per device and micro-batch
 }
 
-// artifactLimits are those of compat.Quirks.ArtifactLimits.
-var artifactLimits = map[string]limit{"ncf": {devices: 1}, "yolov3": {local: 8}}
+// artifactLimits and siaLimits are those of the quirks of these names.
+var (
+	artifactLimits = []limit{{model: "ncf", devices: 1}, {model: "yolov3", local: 8}}
+	siaLimits      = []limit{{model: "deepspeech2", accelerator: "RTX2080Ti", local: 57}}
+)
 
 // With returns t with the quirks of another simulator.
 func (t *Tables) With(q compat.Quirks) *Tables {
 	out := &Tables{apps: t.apps}
 	if q.ArtifactLimits {
-		out.limits = artifactLimits
+		out.limits = append(out.limits, artifactLimits...)
+	}
+	if q.SiaLimits {
+		out.limits = append(out.limits, siaLimits...)
+	}
+	if q.Slowdowns {
+		out.slowdowns = compat.SiaSlowdowns
 	}
 	return out
+}
+
+// limit returns what of an application is limited on the devices of s.
+func (t *Tables) limit(model string, s *speeds) limit {
+	for _, l := range t.limits {
+		if l.model == model && (l.accelerator == "" || l.accelerator == s.accelerator) {
+			return l
+		}
+	}
+	return limit{}
+}
+
+// slowdown returns what the speed of a model is divided by.
+func (t *Tables) slowdown(model string) float64 {
+	if by, ok := t.slowdowns[model]; ok {
+		return by
+	}
+	return cmp.Or(t.slowdowns[""], 1)
 }
 
 // Keys returns what is known: which applications on which accelerators, sorted.
@@ -131,10 +160,30 @@ func (a *app) gains(batch int) ([]float64, error) {
 	scale := float64(batch) / float64(a.initial())
 	out := make([]float64, len(a.ends))
 	for e := range out {
-		sqr, variance := mix(lo.sqr[e], hi.sqr[e], share), mix(lo.variance[e], hi.variance[e], share)
-		out[e] = (variance + sqr) / (variance/scale + sqr)
+		out[e] = noiseBetween(lo, hi, share, e).gain(scale)
 	}
 	return out, nil
+}
+
+// noise is what of the gradients of an epoch decides what larger batches are worth.
+type noise struct{ sqr, variance float64 }
+
+func noiseBetween(lo, hi *run, share float64, epoch int) noise {
+	return noise{mix(lo.sqr[epoch], hi.sqr[epoch], share), mix(lo.variance[epoch], hi.variance[epoch], share)}
+}
+
+// gain returns what a step is worth at a batch scale times the initial one.
+func (n noise) gain(scale float64) float64 {
+	return (n.variance + n.sqr) / (n.variance/scale + n.sqr)
+}
+
+// noiseAt returns the noise at a batch in an epoch.
+func (a *app) noiseAt(batch, epoch int) (noise, error) {
+	lo, hi, share, err := a.between(batch)
+	if err != nil {
+		return noise{}, err
+	}
+	return noiseBetween(lo, hi, share, epoch), nil
 }
 
 // steps returns, by epoch, the steps run by its end at a batch, as they were

@@ -228,6 +228,7 @@ func (t *Tables) stages(key stagesKey, c *course) (out pace, err error) {
 	if err != nil {
 		return out, err
 	}
+	sec *= t.slowdown(key.model)
 	gains, err := a.gains(key.plan.GlobalBatch())
 	if err != nil {
 		return out, err

@@ -2,7 +2,6 @@ package goodput
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -59,7 +58,7 @@ func (t *Tables) tune(key tuningKey) (*tuning, error) {
 			return nil, err
 		}
 		for e, gain := range gains {
-			if v := gain / sec; v > out.goodput[e] {
+			if v := gain / (sec * t.slowdown(a.name)); v > out.goodput[e] {
 				out.goodput[e], out.plans[e] = v, plan
 			}
 		}
@@ -73,21 +72,13 @@ func (t *Tables) tune(key tuningKey) (*tuning, error) {
 // candidates are the batches that are tried: a geometric series from the initial
 // one, or the least that gives every device its share, to the largest.
 func (a *app) candidates(least int) []float64 {
-	const many = 50
-	lo, hi := float64(max(a.initial(), least)), float64(a.largest())
-	out := make([]float64, many)
-	for i := range out {
-		out[i] = lo * math.Pow(hi/lo, float64(i)/(many-1))
-	}
-	out[many-1] = hi
-	return out
+	return geometric(float64(max(a.initial(), least)), float64(a.largest()))
 }
 
 // split returns how about so many samples are trained on a shape: as Plan does, in
 // micro-batches that were measured there. ok is false where that cannot be.
 func (t *Tables) split(a *app, s *speeds, batch float64, shape spec.Shape) (p spec.Plan, ok bool) {
-	const slack = 1e-8 // of ceilings
-	devices, most, limit := shape.Total(), s.most, t.limits[a.name]
+	devices, most, limit := shape.Total(), s.most, t.limit(a.name, s)
 	if p := s.placement(shape); p != nil {
 		most = int(p.local[len(p.local)-1])
 	}
@@ -97,12 +88,8 @@ func (t *Tables) split(a *app, s *speeds, batch float64, shape spec.Shape) (p sp
 	if devices < 1 || limit.devices > 0 && devices > limit.devices {
 		return p, false
 	}
-	share := batch / float64(devices)
-	accum := int(math.Ceil(share/float64(most) - slack))
-	if devices == 1 && batch > float64(a.initial()) {
-		accum = max(accum, 2)
-	}
-	micro := min(int(math.Ceil(share/float64(accum)-slack)), a.largest()/(devices*accum))
+	micro, accum := splitShare(batch/float64(devices), most, devices == 1 && batch > float64(a.initial()))
+	micro = min(micro, a.largest()/(devices*accum))
 	p = spec.Plan{DP: devices, MicroBatch: micro, AccumSteps: accum}.Normal()
 	return p, micro >= s.least && p.GlobalBatch() >= a.initial()
 }

@@ -1,0 +1,164 @@
+package goodput
+
+import (
+	"errors"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// twoTypes is 8 nodes of 4 T4 and one of 2 A, on which a step of 10 samples takes
+// 1 s on a single device.
+func twoTypes(t *testing.T) (*Tables, spec.Cluster) {
+	t.Helper()
+	all := files("m")
+	all["traces/m/placements-ext.csv"] = &fstest.MapFile{Data: []byte("placement,local_bsz,step_time,sync_time\n1,5,0.75,0\n1,10,1,0\n2,5,1,0.25\n2,10,1.25,0.25\n")}
+	read, err := Read(all, devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read, spec.Cluster{Groups: []spec.NodeGroup{
+		{Count: 8, Devices: 4, Accelerator: spec.Accelerator{Name: "T4"}},
+		{Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "A"}},
+	}}
+}
+
+// running is elasticJob with so many steps done on a shape, that begins to train at
+// a time.
+func running(shape string, done float64, ready time.Duration) *scheduler.JobState {
+	s := spec.Shape{Devices: shape}
+	g := &scheduler.Grant{Job: elasticJob.ID, Plan: spec.Plan{DP: s.Total()}.Normal(), Shape: s, Elastic: true}
+	return &scheduler.JobState{Job: &elasticJob, Done: done, Ready: ready, Grant: g}
+}
+
+// A job begins with the least batch, is tried on twice the devices it has run on,
+// and is believed to be as much faster on other types as one device is: 10 samples
+// in 1 s as against 20 in 2.75 s.
+func TestAgents(t *testing.T) {
+	all, cl := twoTypes(t)
+	agents := NewAgents(all, cl, compat.Quirks{})
+	var seen []AgentState
+	agents.Watch = func(_ time.Duration, _ spec.JobID, a AgentState) { seen = append(seen, a) }
+	truth, oracle := agents.Truth(), agents.Oracle()
+	believed := func(group int, shape string) float64 {
+		_, rate, err := oracle.Goodput(t.Context(), running("1", 0, 0), &cl.Groups[group], spec.Shape{Devices: shape})
+		if err != nil && !errors.Is(err, perfmodel.ErrNotCovered) {
+			t.Fatal(err)
+		}
+		return rate
+	}
+	if believed(0, "1") != 1 || believed(1, "1") != 1 || believed(0, "2") != 0 {
+		t.Errorf("before it ran: %g and %g on one device, %g on two, want 1, 1 and 0", believed(0, "1"), believed(1, "1"), believed(0, "2"))
+	}
+
+	tune := func(now time.Duration, j *scheduler.JobState, group int) []sim.Stage {
+		t.Helper()
+		stages, err := truth.Tune(t.Context(), now, now+time.Minute, j, &cl.Groups[group])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stages
+	}
+	// A step of the initial batch takes 2.25 s, and is worth 1.75/4 of one at 40.
+	stages := tune(0, running("1", 0, time.Minute), 0)
+	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || believed(0, "2") != 0 {
+		t.Errorf("while it starts: %+v, and it is believed to make %g steps/s on two devices", stages, believed(0, "2"))
+	}
+	stages = tune(time.Minute, running("1", 0, time.Minute), 0)
+	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || seen[1] != (AgentState{Batch: 10, Accum: 1}) {
+		t.Errorf("it goes on by %+v as %+v", stages, seen[1])
+	}
+	if believed(0, "2") == 0 || believed(0, "4") != 0 {
+		t.Errorf("it is believed to make %g steps/s on two devices and %g on four, want some and none", believed(0, "2"), believed(0, "4"))
+	}
+	if got := believed(1, "1") / believed(0, "1"); !near(got, 10/(20/2.75)) {
+		t.Errorf("on A it is believed to be %g times as fast, want %g", got, 10/(20/2.75))
+	}
+
+	// 43.75 steps at 40 are the first epoch, and 1 is left of it.
+	stages = tune(2*time.Minute, running("1", 42.75, 0), 0)
+	if len(stages) != 2 || stages[0].Until != 43.75 || !near(seen[2].Progress, 42.75*4/1.75) || seen[2].Epoch != 0 {
+		t.Errorf("through the end of an epoch it goes on by %+v as %+v", stages, seen[2])
+	}
+	if n := agents.jobs[elasticJob.ID].noise; n != (noise{sqr: 3, variance: 2}) && n != (noise{sqr: 1, variance: 6}) {
+		t.Errorf("after the end of an epoch its noise is %+v, not one of the second", n)
+	}
+
+	// On two devices of A it has not run: 5 samples each. With owners-batch the owner's
+	// 40 are the most that is believed.
+	tune(3*time.Minute, running("2", 50, 0), 1)
+	if got := seen[3]; got.Batch != 10 || got.Epoch != 1 {
+		t.Errorf("on two of A it goes on as %+v", got)
+	}
+	fixed := running("1", 0, 0)
+	fixed.Grant.Elastic = false
+	if stages := tune(4*time.Minute, fixed, 0); stages != nil || len(seen) != 4 {
+		t.Errorf("whose batch is fixed goes on by %+v", stages)
+	}
+}
+
+// With owners-batch no more than the job's own batch is believed to be trained.
+func TestOwnersBatch(t *testing.T) {
+	all, cl := twoTypes(t)
+	for _, q := range []compat.Quirks{{}, {OwnersBatch: true}} {
+		agents := NewAgents(all, cl, q)
+		small := elasticJob
+		small.GlobalBatch = 10
+		j := running("1", 0, 0)
+		j.Job = &small
+		if _, err := agents.Truth().Tune(t.Context(), 0, time.Minute, j, &cl.Groups[0]); err != nil {
+			t.Fatal(err)
+		}
+		plan, _, err := agents.Oracle().Goodput(t.Context(), j, &cl.Groups[0], spec.NewShape(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.GlobalBatch() > 10; got == q.OwnersBatch {
+			t.Errorf("%+v: believed to train %d samples on two devices", q, plan.GlobalBatch())
+		}
+	}
+}
+
+// Quirks of Sia's simulator: speeds are divided, and a micro-batch is limited on one
+// type alone.
+func TestSiaQuirks(t *testing.T) {
+	all, _ := twoTypes(t)
+	slow := all.With(compat.Quirks{Slowdowns: true})
+	if all.slowdown("m") != 1 || slow.slowdown("m") != 1.2 || slow.slowdown("cifar10") != 1.8 {
+		t.Errorf("slowdowns %g, %g and %g, want 1, 1.2 and 1.8", all.slowdown("m"), slow.slowdown("m"), slow.slowdown("cifar10"))
+	}
+	limited := all.With(compat.Quirks{SiaLimits: true})
+	for accelerator, want := range map[string]int{"RTX2080Ti": 57, "T4": 80} {
+		if got := limited.mostLocal("deepspeech2", &speeds{accelerator: accelerator, most: 80}); got != want {
+			t.Errorf("deepspeech2 on %s: at most %d samples, want %d", accelerator, got, want)
+		}
+	}
+}
+
+// What is not measured on a shape is limited by what is on one no smaller, spread
+// evenly, and by all placements of as many devices.
+func TestMostLocal(t *testing.T) {
+	_, s, err := tables(t, "m").lookup("m", "T4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.spread = append(s.spread, measurement{point: point{nodes: 5, replicas: 20, local: 7}})
+	for shape, want := range map[string]int{"4+4": 20, "4+4+4+4+4": 20, "4+4+4+4+4+4+4+4+4": 20} {
+		if got := s.mostOn(spec.Shape{Devices: shape}); got != want {
+			t.Errorf("%s: %d, want %d", shape, got, want)
+		}
+	}
+	s.spread = s.spread[len(s.spread)-1:]
+	if got := s.mostOn(spec.NewShape(4, 4, 4, 4, 4)); got != 7 {
+		t.Errorf("5 nodes: %d, want 7", got)
+	}
+	if s.mostOfCount(8) != 20 || s.mostOfCount(9) != 0 {
+		t.Errorf("8 devices %d, 9 devices %d, want 20 and 0", s.mostOfCount(8), s.mostOfCount(9))
+	}
+}
