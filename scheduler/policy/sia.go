@@ -1,15 +1,19 @@
 package policy
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func init() {
@@ -27,7 +31,8 @@ func init() {
 }
 
 func newSia(d Deps) (scheduler.Policy, error) {
-	p := &sia{belief: newBelief(d), known: map[*curve][]siaCell{}, seed: d.Seed}
+	p := &sia{belief: newBelief(d), known: map[*curve][]siaCell{}, seed: d.Seed, quirks: d.Quirks}
+	p.elastic, _ = d.Oracle.(scheduler.Elastic)
 	var err error
 	for _, o := range []struct {
 		name        string
@@ -73,6 +78,8 @@ func newSia(d Deps) (scheduler.Policy, error) {
 // are those believed best at each size; S is what the engine says.
 type sia struct {
 	belief         *belief
+	elastic        scheduler.Elastic // nil = jobs train their own batch
+	quirks         compat.Quirks
 	known          map[*curve][]siaCell
 	exponent, wait float64
 	interval       time.Duration
@@ -86,6 +93,7 @@ type siaCell struct {
 	goodput        float64  // anything proportional to it
 	options        []option // fastest first
 	blind          bool     // nothing is known: options is a guess
+	elastic        bool     // the batch is the job's to choose
 }
 
 // siaRow is a job that a configuration is chosen for.
@@ -98,45 +106,95 @@ type siaRow struct {
 }
 
 func (p *sia) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	var d scheduler.Decision
-	f := siaFloor{belief: p.belief, s: s, free: s.Idle()}
-	var rows []*siaRow
-	for _, j := range s.Jobs() {
-		if j.Grant != nil && s.Now < j.Ready {
-			f.free.Take(j.Grant.Slots)
-			d.Grants = append(d.Grants, j.Grant)
-			continue
-		}
-		r, err := p.row(ctx, s, j)
-		if err != nil {
-			return d, err
-		}
-		rows = append(rows, r)
-	}
-	p.perturb(s.Now, rows)
-	picks, proven, err := chooseCells(ctx, rows, p.wait, f.room())
+	c, err := p.consider(ctx, s)
 	if err != nil {
-		return d, fmt.Errorf("policy: sia: %w", err)
+		return scheduler.Decision{}, err
 	}
-	f.place(rows, picks)
-	for i, r := range rows {
-		if s.Reasons {
+	picks, proven, err := chooseCells(ctx, c.rows, p.wait, c.room())
+	if err != nil {
+		return scheduler.Decision{}, fmt.Errorf("policy: sia: %w", err)
+	}
+	d := c.place(picks)
+	if s.Reasons {
+		for i, r := range c.rows {
 			p.explain(s, &d, r, picks[i])
-		}
-		if r.grant != nil {
-			d.Grants = append(d.Grants, r.grant)
-			if r.warning != "" {
-				d.Warnings = append(d.Warnings, r.warning)
-			}
 		}
 	}
 	if !proven {
-		d.Warnings = append(d.Warnings, "sia: what it chose is not proven to be the best")
+		d.Warnings = append(d.Warnings, "what was chosen at times is not proven to be the best")
 	}
 	if len(s.Jobs()) > 0 {
 		d.Wake = s.Now + p.interval
 	}
 	return d, nil
+}
+
+// siaChoice is one decision in the making.
+type siaChoice struct {
+	rows  []*siaRow          // who there is a choice for
+	stuck []*siaRow          // who keeps its one configuration, on whatever nodes
+	fixed []*scheduler.Grant // of who stays where it is
+	floor siaFloor           // without fixed
+}
+
+// consider returns what there is to choose from.
+func (p *sia) consider(ctx context.Context, s *scheduler.Snapshot) (*siaChoice, error) {
+	c := &siaChoice{floor: siaFloor{belief: p.belief, s: s, free: s.Idle()}}
+	for _, j := range s.Jobs() {
+		if j.Grant != nil && s.Now < j.Ready {
+			if p.quirks.FreeMoves {
+				c.stuck = append(c.stuck, stuck(s, j))
+				continue
+			}
+			c.floor.free.Take(j.Grant.Slots)
+			c.fixed = append(c.fixed, j.Grant)
+			continue
+		}
+		r, err := p.row(ctx, s, j)
+		if err != nil {
+			return nil, err
+		}
+		c.rows = append(c.rows, r)
+	}
+	p.perturb(s.Now, c.rows)
+	return c, nil
+}
+
+// stuck returns the row of a job that keeps its configuration.
+func stuck(s *scheduler.Snapshot, j *scheduler.JobState) *siaRow {
+	g := j.Grant
+	o := option{group: s.Free().Group[g.Slots[0].Node], plan: g.Plan, shape: g.Shape, devices: g.Devices()}
+	cell := siaCell{group: o.group, devices: o.devices, options: []option{o}, elastic: g.Elastic}
+	return &siaRow{JobState: j, cells: []siaCell{cell}}
+}
+
+// room returns the devices of each group that there is a choice of.
+func (c *siaChoice) room() []int {
+	out := make([]int, len(c.floor.s.Cluster.Groups))
+	for g := range out {
+		out[g] = c.floor.free.FreeIn(g)
+	}
+	for _, r := range c.stuck {
+		out[r.cells[0].group] -= r.cells[0].devices
+	}
+	return out
+}
+
+// place grants what was picked.
+func (c *siaChoice) place(picks []int) scheduler.Decision {
+	rows := slices.Concat(c.stuck, c.rows)
+	c.floor.place(rows, slices.Concat(make([]int, len(c.stuck)), picks))
+	d := scheduler.Decision{Grants: c.fixed}
+	for _, r := range rows {
+		if r.grant == nil {
+			continue
+		}
+		d.Grants = append(d.Grants, r.grant)
+		if r.warning != "" {
+			d.Warnings = append(d.Warnings, r.warning)
+		}
+	}
+	return d
 }
 
 // explain says what decided about a job.
@@ -155,11 +213,11 @@ func (p *sia) explain(s *scheduler.Snapshot, d *scheduler.Decision, r *siaRow, p
 // row returns the configurations of j and what they cost.
 func (p *sia) row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*siaRow, error) {
 	r := &siaRow{JobState: j}
-	cv, err := p.belief.curve(ctx, s.Cluster, j.Job)
-	if err != nil {
+	var err error
+	if r.cells, err = p.cells(ctx, s.Cluster, j); err != nil {
 		return nil, err
 	}
-	if r.cells = p.cells(cv, s.Cluster); len(r.cells) == 0 {
+	if len(r.cells) == 0 {
 		var options []option
 		if options, r.warning, err = p.belief.guess(ctx, s, j); err != nil {
 			return nil, err
@@ -169,35 +227,48 @@ func (p *sia) row(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobSt
 		}
 	}
 	values := relative(r.cells)
-	factor, now := restartFactor(s.Now, j), r.cellOf(s)
+	factor, now := p.restartFactor(s.Now, j), r.cellOf(s)
 	for i, v := range values {
 		if j.Grant != nil && i != now {
 			v *= factor
 		}
-		r.costs = append(r.costs, math.Pow(v, p.exponent))
+		r.costs = append(r.costs, p.cost(v))
 	}
 	return r, nil
 }
 
-// relative returns the goodputs of cells in terms of the least of them, times the
-// devices it takes.
-func relative(cells []siaCell) []float64 {
-	out, least := make([]float64, len(cells)), -1
-	for i := range cells {
-		if least < 0 || cells[i].goodput < cells[least].goodput {
-			least = i
-		}
+// cost returns what a configuration of relative goodput v costs.
+func (p *sia) cost(v float64) float64 {
+	if !p.quirks.RoundedCosts {
+		return math.Pow(v, p.exponent)
 	}
+	const most = 3000
+	cost := float32(math.Pow(float64(float32(v)), p.exponent))
+	return min(math.RoundToEven(float64(cost*100))/100, most)
+}
+
+// relative returns the goodputs of cells in terms of the least of them, times the
+// fewest devices the job can run on.
+func relative(cells []siaCell) []float64 {
+	least, fewest := math.Inf(1), math.MaxInt
 	for i := range cells {
-		out[i] = cells[i].goodput / cells[least].goodput * float64(cells[least].devices)
+		least, fewest = min(least, cells[i].goodput), min(fewest, cells[i].devices)
+	}
+	out := make([]float64, len(cells))
+	for i := range cells {
+		out[i] = cells[i].goodput / least * float64(fewest)
 	}
 	return out
 }
 
 // restartFactor is r of a job that holds devices.
-func restartFactor(now time.Duration, j *scheduler.JobState) float64 {
+func (p *sia) restartFactor(now time.Duration, j *scheduler.JobState) float64 {
 	age, cost := (now - j.Job.Submit).Seconds(), j.StartCost.Seconds()
-	if age <= 0 {
+	if p.quirks.AssumedStarts {
+		const others = 30 * time.Second
+		cost = cmp.Or(compat.SiaAssumedStarts[j.Job.Model.Name], others).Seconds()
+	}
+	if age <= 0 || p.quirks.YoungMove && age < cost {
 		return 1
 	}
 	return max(age-float64(j.Restarts)*cost, 0) / (age + cost)
@@ -212,8 +283,49 @@ func (r *siaRow) cellOf(s *scheduler.Snapshot) int {
 	return slices.IndexFunc(r.cells, func(c siaCell) bool { return c.group == group && c.devices == devices })
 }
 
-// cells returns the configurations of a curve.
-func (p *sia) cells(cv *curve, c spec.Cluster) []siaCell {
+// cells returns the configurations of a job, none where nothing is believed of it.
+func (p *sia) cells(ctx context.Context, c spec.Cluster, j *scheduler.JobState) ([]siaCell, error) {
+	if p.elastic != nil {
+		if out, err := p.elasticCells(ctx, c, j); err != nil || len(out) > 0 {
+			return out, err
+		}
+	}
+	cv, err := p.belief.curve(ctx, c, j.Job)
+	if err != nil {
+		return nil, err
+	}
+	return p.cellsOf(cv, c), nil
+}
+
+// elasticCells returns the configurations of a job that chooses its batch.
+func (p *sia) elasticCells(ctx context.Context, c spec.Cluster, j *scheduler.JobState) (out []siaCell, err error) {
+	for gi := range c.Groups {
+		g := &c.Groups[gi]
+		room := g.Room(j.Job.Host)
+		if !accepts(j.Job, g) || room < 1 {
+			continue
+		}
+		for _, n := range sizes(g) {
+			shape := spec.Packed(n, room)
+			if !fitsBesides(n, g.Devices) || shape.Nodes() > g.Count {
+				continue
+			}
+			plan, rate, err := p.elastic.Goodput(ctx, j, g, shape)
+			if errors.Is(err, perfmodel.ErrNotCovered) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("policy: sia: %w", err)
+			}
+			o := option{group: gi, plan: plan, shape: shape, devices: n, rate: rate}
+			out = append(out, siaCell{group: gi, devices: n, goodput: rate, options: []option{o}, elastic: true})
+		}
+	}
+	return out, nil
+}
+
+// cellsOf returns the configurations of a curve.
+func (p *sia) cellsOf(cv *curve, c spec.Cluster) []siaCell {
 	if out, ok := p.known[cv]; ok {
 		return out
 	}

@@ -53,13 +53,12 @@ func chooseExactly(rows []*siaRow, wait float64, room []int) []int {
 			if !(cost < 0) || cell.devices > room[cell.group] {
 				continue
 			}
-			n, shift := room[cell.group]+1, cell.devices*stride[cell.group]
-			for from := shift; from < states; from++ {
-				if from/stride[cell.group]%n < cell.devices {
-					continue
-				}
-				if with := before[from-shift] + cost; with < after[from]-better {
-					after[from], taken[i][from] = with, int16(c+1)
+			shift, block := cell.devices*stride[cell.group], (room[cell.group]+1)*stride[cell.group]
+			for first := 0; first < states; first += block { // as much left of the groups behind
+				for left := first + shift; left < first+block; left++ {
+					if with := before[left-shift] + cost; with < after[left]-better {
+						after[left], taken[i][left] = with, int16(c+1)
+					}
 				}
 			}
 		}

@@ -14,15 +14,6 @@ type siaFloor struct {
 	free   *scheduler.Inventory // of those who are not to be left alone
 }
 
-// room returns the devices of each group.
-func (f *siaFloor) room() []int {
-	out := make([]int, len(f.s.Cluster.Groups))
-	for g := range out {
-		out[g] = f.free.FreeIn(g)
-	}
-	return out
-}
-
 // place gives devices to all rows, the largest configurations first. Who stays in
 // its configuration stays where it is, unless somebody then finds no room: in
 // that group all are placed anew.
@@ -88,6 +79,7 @@ func (f *siaFloor) find(r *siaRow, cell *siaCell) *scheduler.Grant {
 	}
 	for i := range cell.options {
 		if g := f.belief.placeWay(f.free, r.Job, &cell.options[i], cell.blind); g != nil {
+			g.Elastic = cell.elastic
 			return g
 		}
 	}

@@ -1,10 +1,18 @@
 package policy
 
 import (
+	"context"
 	"math"
+	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // What the table and the prices choose costs the same, and as little as the best of
@@ -69,4 +77,135 @@ func least(rows []*siaRow, wait float64, room []int) float64 {
 		}
 	}
 	return best
+}
+
+// Costs with rounded-costs are those of Sia's artifact: to 1/100, 3000 at most.
+func TestSiaCost(t *testing.T) {
+	exact, rounded := &sia{exponent: -0.5}, &sia{exponent: -0.5, quirks: compat.Quirks{RoundedCosts: true}}
+	for v, want := range map[float64]float64{1: 1, 2: 0.71, 9.7: 0.32, 1e-9: 3000} {
+		if got := rounded.cost(v); got != want {
+			t.Errorf("%g costs %g, want %g", v, got, want)
+		}
+		if got := exact.cost(v); math.Abs(got-1/math.Sqrt(v)) > 1e-9*got {
+			t.Errorf("%g costs %g unrounded", v, got)
+		}
+	}
+}
+
+// A job of 100 s that was restarted once loses 60 s to one more: (100 - 60) / 160.
+// With assumed-starts yolov3 loses 45; with young-move nobody does who has not been
+// there for as long.
+func TestRestartFactor(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		quirks   compat.Quirks
+		model    string
+		age      time.Duration
+		restarts int
+		want     float64
+	}{
+		{compat.Quirks{}, "yolov3", 100 * s, 1, 40.0 / 160},
+		{compat.Quirks{}, "yolov3", 100 * s, 2, 0},
+		{compat.Quirks{}, "yolov3", 0, 0, 1},
+		{compat.Quirks{}, "yolov3", 30 * s, 0, 30.0 / 90},
+		{compat.Quirks{AssumedStarts: true}, "yolov3", 100 * s, 1, 55.0 / 145},
+		{compat.Quirks{AssumedStarts: true}, "other", 100 * s, 1, 70.0 / 130},
+		{compat.Quirks{YoungMove: true}, "yolov3", 59 * s, 0, 1},
+		{compat.Quirks{YoungMove: true}, "yolov3", 60 * s, 0, 0.5},
+	} {
+		p := &sia{quirks: c.quirks}
+		j := &scheduler.JobState{Job: &spec.Job{Model: spec.Model{Name: c.model}, Submit: s}, Restarts: c.restarts, StartCost: 60 * s}
+		if got := p.restartFactor(s+c.age, j); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%+v, %s, %v, %d restarts: %g, want %g", c.quirks, c.model, c.age, c.restarts, got, c.want)
+		}
+	}
+}
+
+// halves is an Elastic that lets jobs make half a step/s on each device, on one
+// type only.
+type halves struct {
+	scheduler.Oracle
+	only string
+}
+
+func (h halves) Goodput(_ context.Context, _ *scheduler.JobState, g *spec.NodeGroup, shape spec.Shape) (spec.Plan, float64, error) {
+	if g.Accelerator.Name != h.only {
+		return spec.Plan{}, 0, perfmodel.ErrNotCovered
+	}
+	n := shape.Total()
+	return spec.Plan{DP: n}.Normal(), float64(n) / 2, nil
+}
+
+// Jobs that choose their batch may have powers of two of a node and whole nodes, and
+// their grants leave the batch to them.
+func TestSiaElastic(t *testing.T) {
+	c := spec.Cluster{Groups: []spec.NodeGroup{
+		{Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "x"}}, {Count: 3, Devices: 4, Accelerator: spec.Accelerator{Name: "y"}},
+	}}
+	made, err := newSia(Deps{Oracle: halves{only: "y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := made.(*sia)
+	j := &scheduler.JobState{Job: &spec.Job{ID: "j", Devices: 1}, Remaining: 1}
+	snap := scheduler.NewSnapshot(0, c, []*scheduler.JobState{j})
+	r, err := p.row(t.Context(), snap, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	for _, cell := range r.cells {
+		sizes = append(sizes, cell.devices)
+	}
+	if !slices.Equal(sizes, []int{1, 2, 4, 8, 12}) || r.costs[4] != math.Pow(12, -0.5) {
+		t.Errorf("sizes %v at %v", sizes, r.costs)
+	}
+	d, err := p.Decide(t.Context(), snap)
+	if err != nil || len(d.Grants) != 1 || d.Grants[0].Devices() != 12 || !d.Grants[0].Elastic {
+		t.Errorf("%+v, error %v, want 12 devices and its own batch", d.Grants, err)
+	}
+
+	w, err := p.Weigh(t.Context(), snap, map[spec.JobID]Given{"j": {Group: 1, Devices: 4}})
+	if err != nil || w.Own != math.Pow(12, -0.5) || w.Given != 0.5 || w.Impossible != "" || len(w.Decision.Grants) != 1 || w.Decision.Grants[0].Devices() != 4 {
+		t.Errorf("4 devices are weighed %+v, error %v", w, err)
+	}
+	if w, err := p.Weigh(t.Context(), snap, nil); err != nil || w.Given != p.wait || len(w.Decision.Grants) != 0 {
+		t.Errorf("nothing is weighed %+v, error %v", w, err)
+	}
+	if w, err := p.Weigh(t.Context(), snap, map[spec.JobID]Given{"j": {Group: 0, Devices: 2}}); err != nil || w.Impossible != "job j: 2 x is none of its configurations" || len(w.Decision.Grants) != 1 {
+		t.Errorf("what it cannot have is weighed %+v, error %v", w, err)
+	}
+}
+
+// Who starts just now keeps what it has; with free-moves on whatever nodes.
+func TestSiaStuck(t *testing.T) {
+	c := spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 2, Accelerator: spec.Accelerator{Name: "y"}}}}
+	for _, q := range []compat.Quirks{{}, {FreeMoves: true}} {
+		made, err := newSia(Deps{Oracle: halves{only: "y"}, Quirks: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var jobs []*scheduler.JobState
+		for node, id := range []spec.JobID{"a", "b"} {
+			g := &scheduler.Grant{Job: id, Plan: spec.Plan{DP: 1}.Normal(), Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: node, Devices: 1}}, Elastic: true}
+			jobs = append(jobs, &scheduler.JobState{Job: &spec.Job{ID: id}, Grant: g, Ready: time.Minute})
+		}
+		jobs = append(jobs, &scheduler.JobState{Job: &spec.Job{ID: "c"}, Remaining: 1})
+		snap := scheduler.NewSnapshot(time.Second, c, jobs)
+		d, err := made.Decide(t.Context(), snap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[spec.JobID]int{}
+		for _, g := range d.Grants {
+			got[g.Job] = g.Devices()
+		}
+		if want := map[bool]int{false: 1, true: 2}[q.FreeMoves]; got["a"] != 1 || got["b"] != 1 || got["c"] != want {
+			t.Errorf("%+v: %v, want 1, 1 and %d", q, got, want)
+		}
+		w, err := made.(Weigher).Weigh(t.Context(), snap, map[spec.JobID]Given{"a": {0, 1}, "b": {0, 2}})
+		if q.FreeMoves && (err != nil || w.Impossible != "job b: starts just now and keeps what it has") {
+			t.Errorf("%+v, error %v", w, err)
+		}
+	}
 }
