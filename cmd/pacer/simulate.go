@@ -16,7 +16,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/goodput"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/replay"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -67,6 +69,7 @@ Truths:     duration, or duration:A100=2,V100=1 on types of different
 			&cli.StringFlag{Name: "score", Usage: "`FIRST-LAST` job numbers that count, inclusive (default: all)"},
 			&cli.StringFlag{Name: "round", Usage: "let policies decide only every so many `SECONDS` (default: whenever something happens)"},
 			&cli.StringFlag{Name: "compat", Usage: "reproduce another simulator's semantics: `NAME[:QUIRK=false...]`, see pacer ls compats"},
+			&cli.StringFlag{Name: "replay", Usage: "impose the decisions recorded in `ROUNDS.csv` and compare everything else with the record"},
 			&cli.StringFlag{Name: "jobs-out", Usage: "write a row per job and policy to `FILE`: Parquet if it ends in .parquet, else CSV"},
 			&cli.StringFlag{Name: "events-out", Usage: "write a row per event (submitted, started, stopped, ...) to `FILE`: Parquet if it ends in .parquet, else CSV"},
 			&cli.StringFlag{Name: "html", Usage: "write a self-contained report to `FILE`"},
@@ -92,6 +95,7 @@ type study struct {
 	trouble  trouble
 	parts    composition
 	score    report.Score
+	replay   replay.Rounds // to impose, nil = the policies decide
 	seed     uint64
 	explain  *report.Explanations // nil = nothing is to be explained
 }
@@ -157,6 +161,9 @@ func newStudy(c *cli.Context) (*study, error) {
 		return nil, err
 	}
 	if err := s.askWhy(c.StringSlice("explain")); err != nil {
+		return nil, err
+	}
+	if err := s.readReplay(c.String("replay")); err != nil {
 		return nil, err
 	}
 	return s, s.resolveWorlds(c, format)
@@ -280,6 +287,9 @@ func (s *study) run(ctx context.Context, files *simulateFiles, log io.Writer) ([
 			return nil, errors.Join(files.failed(), err)
 		}
 		r.Warnings = slices.Concat(s.notes, r.Warnings)
+		if p, ok := config.Policy.(*replay.Policy); ok {
+			writeReplay(log, p.Report())
+		}
 		files.ran(ctx, config, r)
 		fmt.Fprintf(log, "simulate: %s done in %.2f s\n", r.Policy, r.Elapsed.Seconds())
 		out = append(out, r)
@@ -313,14 +323,29 @@ func (p *planned) config(ctx context.Context) (config sim.Config, err error) {
 	if err != nil {
 		return config, err
 	}
+	truth, agents := p.truth.truth(p.cluster), p.agents()
+	if agents != nil {
+		oracle, truth = agents.Oracle(), agents.Truth()
+	}
 	if config, err = p.parts.config(p.policy, policy.Deps{Oracle: oracle, Seed: p.seed, Speeds: p.belief.speeds}); err != nil {
 		return config, err
 	}
 	config.PolicyName, config.Sightings = p.name, sightings
 	config.Cluster, config.Jobs, config.Score = p.cluster, p.jobs, p.score.Has
-	config.Truth = p.truth.truth(p.cluster)
+	config.Truth = truth
 	p.trouble.config(&config, p.seed)
-	return config, nil
+	if p.replay != nil {
+		err = p.impose(&config, agents)
+	}
+	return config, err
+}
+
+// agents are the jobs of a run if they fit models of their own, else nil.
+func (s *study) agents() *goodput.Agents {
+	if q := s.parts.mode.Quirks; q.OwnModels && s.truth.tables != nil {
+		return goodput.NewAgents(s.truth.tables, s.cluster, q)
+	}
+	return nil
 }
 
 // oracle is what a policy believes: the belief's predictor over the space of

@@ -25,7 +25,7 @@ type composition struct {
 }
 
 // reservedModes are named by the contract and not built.
-var reservedModes = []string{"sia", "dl2"}
+var reservedModes = []string{"dl2"}
 
 // readScheduler sets the flags of c to what the file of --scheduler says.
 func readScheduler(c *cli.Context) error {

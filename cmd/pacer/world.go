@@ -113,6 +113,9 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 			belief = "fitted:rubick"
 		}
 	}
+	if s.parts.mode.Quirks.OwnModels && s.truth.tables != nil && c.String("belief") != "" {
+		return usagef("simulate: --belief %s: with quirk own-models of --compat %s policies are told what jobs have seen: leave it out", belief, s.parts.mode.Name)
+	}
 	if belief == "perfect" {
 		belief = name
 	}
@@ -290,7 +293,7 @@ func fittedPredictor(c *cli.Context, name string) (perfmodel.Predictor, error) {
 // parseStartCost reads SECONDS or MODEL=SECONDS,... where a plain number among
 // them is for all other models, for which it is otherwise def.
 func (s *study) parseStartCost(text string, def time.Duration) error {
-	byModel := map[string]time.Duration{}
+	byModel, forAll := map[string]time.Duration{}, false
 	for _, item := range strings.Split(text, ",") {
 		if text == "" {
 			break
@@ -306,7 +309,7 @@ func (s *study) parseStartCost(text string, def time.Duration) error {
 		d := time.Duration(v * float64(time.Second))
 		switch {
 		case !named:
-			def = d
+			def, forAll = d, true
 		case !slices.ContainsFunc(s.jobs, func(j spec.Job) bool { return j.Model.Name == model }):
 			return usagef("simulate: --start-cost %q: no job trains %s", text, model)
 		default:
@@ -316,6 +319,14 @@ func (s *study) parseStartCost(text string, def time.Duration) error {
 	s.trouble.costsText = fmt.Sprintf("%g s", def.Seconds())
 	if len(byModel) > 0 {
 		s.trouble.costsText += " but " + text
+	}
+	if costs := s.parts.mode.StartCosts; len(costs) > 0 && !forAll {
+		s.trouble.costsText += ", by model as in " + s.parts.mode.Name
+		for model, d := range costs {
+			if _, given := byModel[model]; !given {
+				byModel[model] = d
+			}
+		}
 	}
 	s.trouble.costs = sim.PerStart(func(j spec.Job) time.Duration {
 		if d, ok := byModel[j.Model.Name]; ok {

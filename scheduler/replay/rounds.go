@@ -1,0 +1,117 @@
+package replay
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Rounds are recorded decisions, by when they were made.
+type Rounds map[time.Duration]map[spec.JobID]Row
+
+// Row is what a job was after a decision.
+type Row struct {
+	Accelerator string // "" = it held nothing
+	Devices     int
+	Batch       int     // samples a step
+	Accum       int     // micro-batches of a step, the last one included
+	Epoch       int     // from 0
+	Progress    float64 // steps at the initial batch
+}
+
+// columns are those of a record.
+var columns = []string{"time", "name", "gpu", "gpus", "batch_size", "accum_steps", "epoch", "progress"}
+
+// Read reads a CSV file with the columns time (s), name, gpu (empty = none), gpus,
+// batch_size, accum_steps (micro-batches before the last), epoch and progress, a row
+// for each job and round. accelerator says what a gpu is called in the cluster.
+// Errors name file, line and value.
+func Read(r io.Reader, file string, accelerator func(gpu string) (string, error)) (Rounds, error) {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("replay: %s: %w", file, err)
+	}
+	at := make([]int, len(columns))
+	for i, c := range columns {
+		if at[i] = slices.Index(header, c); at[i] < 0 {
+			return nil, fmt.Errorf("replay: %s: there is no column %s", file, c)
+		}
+	}
+	out := Rounds{}
+	for {
+		record, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = out.add(record, at, accelerator)
+		}
+		if err != nil {
+			line, _ := in.FieldPos(0)
+			return nil, fmt.Errorf("replay: %s:%d: %w", file, line, err)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("replay: %s: there is no round", file)
+	}
+	return out, nil
+}
+
+// Jobs returns whom there is something of, sorted.
+func (o Rounds) Jobs() []spec.JobID {
+	seen := map[spec.JobID]bool{}
+	for _, rows := range o {
+		for id := range rows {
+			seen[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// add reads a row.
+func (o Rounds) add(record []string, at []int, accelerator func(string) (string, error)) (err error) {
+	number := func(column int, whole bool) float64 {
+		text := record[at[column]]
+		v, wrong := strconv.ParseFloat(text, 64)
+		if err == nil && (wrong != nil || !(v >= 0 && v < 1e15) || whole && v != math.Trunc(v)) {
+			err = fmt.Errorf("%s %q is not a number of at least 0", columns[column], text)
+		}
+		return v
+	}
+	var row Row
+	now, job := time.Duration(number(0, true))*time.Second, spec.JobID(record[at[1]])
+	if gpu := record[at[2]]; gpu != "" {
+		row.Devices = int(number(3, true))
+		var unknown error
+		row.Accelerator, unknown = accelerator(gpu)
+		switch {
+		case err != nil:
+		case unknown != nil:
+			err = unknown
+		case row.Devices < 1:
+			err = fmt.Errorf("gpus %q, want at least 1", record[at[3]])
+		}
+	}
+	row.Batch, row.Accum, row.Epoch, row.Progress = int(number(4, true)), int(number(5, true))+1, int(number(6, true)), number(7, false)
+	if _, twice := o[now][job]; err == nil && twice {
+		err = fmt.Errorf("job %s is there twice at %v", job, now)
+	}
+	if err != nil {
+		return err
+	}
+	if o[now] == nil {
+		o[now] = map[spec.JobID]Row{}
+	}
+	o[now][job] = row
+	return nil
+}
