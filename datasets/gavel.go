@@ -36,9 +36,9 @@ func init() {
 // per-device batch: n devices making k synchronous steps per second are
 // recorded as n·k. Here a step is the synchronous one, k per second.
 //
-// Only isolated entries (partner "null") are read. The entries of pairs sharing
-// devices say how two jobs slow each other down, which is not the step time of
-// a Config; 10,338 of a file's 10,830 entries are such pairs.
+// Isolated entries (partner "null") become measurements. Those of pairs sharing
+// devices say how two jobs slow each other down, which is not the step time of a
+// Config: ReadGavelPairs reads them. 10,338 of a file's 10,830 entries are such.
 
 // gavelFiles finds the throughput tables in a clone of the repository (folder
 // scheduler) or in a folder of copies.
@@ -99,22 +99,29 @@ func countGavel(root fs.FS) (int, error) {
 	return n, nil
 }
 
-// gavelEntry is one isolated throughput.
+// gavelEntry is one throughput, isolated or of a pair.
 type gavelEntry struct {
 	file    string
 	line    int
 	worker  string // such as "v100_unconsolidated"
 	job     string // such as "('ResNet-18 (batch size 64)', 4)"
+	partner string // of a pair, as job; else ""
 	rate    float64
+	rates   [2]float64 // of a pair: the job's and the partner's
 	rateErr error
 	written string
 }
 
-// gavelEntries walks a table in the order of the file. A fault of the JSON
-// itself ends it.
+// gavelEntries walks the isolated entries of a table in the order of the file. A
+// fault of the JSON itself ends it.
 func gavelEntries(data []byte, file string) iter.Seq2[gavelEntry, error] {
+	return walkGavel(data, file, false)
+}
+
+// walkGavel walks the isolated entries or those of pairs.
+func walkGavel(data []byte, file string, pairs bool) iter.Seq2[gavelEntry, error] {
 	return func(yield func(gavelEntry, error) bool) {
-		w := &gavelWalk{dec: json.NewDecoder(bytes.NewReader(data)), data: data, file: file, yield: yield}
+		w := &gavelWalk{dec: json.NewDecoder(bytes.NewReader(data)), data: data, file: file, pairs: pairs, yield: yield}
 		if err := w.object(w.workers); err != nil && !errors.Is(err, errStop) {
 			yield(gavelEntry{}, fmt.Errorf("datasets: %s:%d: %w", file, w.line(), err))
 		}
@@ -128,6 +135,7 @@ type gavelWalk struct {
 	dec   *json.Decoder
 	data  []byte
 	file  string
+	pairs bool // are what is looked for
 	yield func(gavelEntry, error) bool
 
 	counted, lines int // bytes seen by line, and line ends among them
@@ -170,11 +178,14 @@ func (w *gavelWalk) workers(worker string) error {
 			if err := w.dec.Decode(&v); err != nil {
 				return err
 			}
-			if partner != "null" {
+			if (partner != "null") != w.pairs {
 				return nil
 			}
 			e := gavelEntry{file: w.file, line: w.line(), worker: worker, job: job, written: string(v)}
-			if e.rateErr = json.Unmarshal(v, &e.rate); e.rateErr != nil {
+			if w.pairs {
+				e.partner = partner
+				e.rateErr = e.readPair(v)
+			} else if e.rateErr = json.Unmarshal(v, &e.rate); e.rateErr != nil {
 				e.rateErr = errors.New("is not a number")
 			}
 			if !w.yield(e, nil) {
