@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/colocation"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -35,6 +36,8 @@ type world struct {
 	speeds map[string]float64
 	// predictor is nil when only the workload's own durations are known.
 	predictor perfmodel.Predictor
+	// pairs knows how fast jobs run that share devices; nil = none may.
+	pairs scheduler.Colocator
 	// keys are the configurations that may be granted; nil = others may be too.
 	keys []spec.Config
 	// known is what a table holds, configs how those of measurements were run; nil
@@ -60,7 +63,7 @@ func (w world) truth(cl spec.Cluster) sim.Truth {
 	case w.nearest != nil:
 		return sim.Predicted{Predictor: w.nearest(), Cluster: cl}
 	case w.predictor != nil:
-		return sim.Predicted{Predictor: w.predictor, Cluster: cl}
+		return sim.Predicted{Predictor: w.predictor, Cluster: cl, Pairs: w.pairs}
 	}
 	return sim.Durations{Speeds: w.speeds}
 }
@@ -70,7 +73,25 @@ func newOracle(belief, truth world) scheduler.Oracle {
 	if belief.tables != nil {
 		return goodput.NewOracle(belief.tables)
 	}
-	return planner.New(belief.predictor, planner.Options{Space: truth.space()})
+	p := planner.New(belief.predictor, planner.Options{Space: truth.space()})
+	if belief.pairs == nil || truth.pairs == nil {
+		return p
+	}
+	return pairedOracle{p, belief.pairs, truth.pairs}
+}
+
+// pairedOracle is a planner that also knows how fast jobs run that share devices:
+// of which the truth says which may, and the belief how fast.
+type pairedOracle struct {
+	*planner.Planner
+	belief, truth scheduler.Colocator
+}
+
+func (o pairedOracle) Beside(a, b spec.Config) (float64, error) {
+	if _, err := o.truth.Beside(a, b); err != nil {
+		return 0, err
+	}
+	return o.belief.Beside(a, b)
 }
 
 // space is what may be granted where w is the truth, nil = what the planner
@@ -266,7 +287,9 @@ func (s *study) gavelWorld(c *cli.Context, w world, path string) (world, error) 
 	}
 	w.holds(measured.New(rows))
 	w.keys = w.configs
-	return w, nil
+	pairs, err := datasets.ReadGavelPairs(c.Context, path)
+	w.pairs = colocation.New(pairs)
+	return w, err
 }
 
 // fittedPredictor returns the fitted models of a family, or the analytic one,

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/pacer-ml/pacer/scheduler"
@@ -11,6 +12,7 @@ import (
 var solving = append([]Option{
 	{Name: "centre", Default: "false", Doc: "of equal optima the one in their middle; else the one of greatest total throughput"},
 	{Name: "agnostic", Default: "false", Doc: "reckon fractions as if jobs were as fast everywhere as on their first type; leases still give what nobody has a right to to who is fastest"},
+	{Name: "sharing", Default: "false", Doc: "two jobs may share devices, where the belief knows how fast they run then"},
 }, rounding...)
 
 // fractions is the Fractions of an Objective.
@@ -25,6 +27,12 @@ func solved(d Deps, o Objective, f fractions) (scheduler.Policy, error) {
 	centre, err := d.flag("centre", d.Quirks.AnyOptimum)
 	if err != nil {
 		return nil, err
+	}
+	if o.Sharing, err = d.flag("sharing", false); err != nil {
+		return nil, err
+	}
+	if agnostic && o.Sharing {
+		return nil, errors.New("policy: agnostic and sharing: without speeds nothing is known of jobs that share devices; leave one of them out")
 	}
 	if agnostic {
 		f = alike(f)

@@ -86,7 +86,7 @@ func (s *Shares) cheapest(ctx context.Context, price, need []float64) error {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		for k, w := range j.Ways {
-			worth = append(worth, lp.Term{Var: p.x[i][k], Coef: s.level(j)*w.Rate - best*(1-2*coarse)*price[w.Group]*float64(w.Devices)})
+			worth = append(worth, lp.Term{Var: p.x[i][k], Coef: s.level(j)*w.Rate - best*(1-2*coarse)*price[w.Group]*w.load()})
 		}
 		if need[i] > 0 {
 			p.AtLeast("", 1-2*coarse, p.throughput(i, 1/need[i])...)
@@ -104,7 +104,7 @@ func (s *Shares) bestQuotient(ctx context.Context, price, need []float64) (float
 	var bill []lp.Term
 	for i := range s.Jobs {
 		for k, w := range s.Jobs[i].Ways {
-			bill = append(bill, lp.Term{Var: p.x[i][k], Coef: price[w.Group] * float64(w.Devices)})
+			bill = append(bill, lp.Term{Var: p.x[i][k], Coef: price[w.Group] * w.load()})
 		}
 		if need[i] > 0 {
 			p.AtLeast("", 0, append(p.throughput(i, 1/need[i]), lp.Term{Var: p.scale, Coef: -1})...)

@@ -24,7 +24,7 @@ func newGavelLAS(d Deps) (scheduler.Policy, error) {
 		return nil, err
 	}
 	return solved(d, Objective{}, func(ctx context.Context, s *Shares) error {
-		if total || s.anyOptimum || s.agnostic || s.plans {
+		if total || s.anyOptimum || s.agnostic || s.plans || s.sharing {
 			return s.maxMinProgram(ctx)
 		}
 		return s.maxMinPrices(ctx)
@@ -54,8 +54,9 @@ func (s *Shares) maxMinPrices(ctx context.Context) error {
 }
 
 // byPrices makes the least throughput as great as it can be, each times a factor;
-// jobs with factor 0 get nothing. No group is twice among the ways of a job. Jobs
-// of one menu and factor are one to the solver, as large as all of them.
+// jobs with factor 0 get nothing, and nobody shares devices. No group is twice
+// among the ways of a job alone. Jobs of one menu and factor are one to the solver,
+// as large as all of them.
 func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error {
 	types := len(s.Devices)
 	rates := make([]float64, 0, len(s.Jobs)*types)
@@ -83,7 +84,9 @@ func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error
 		rates = rates[:len(rates)+types]
 		r := rates[len(rates)-types:]
 		for _, w := range j.Ways {
-			r[w.Group] = f * w.Rate
+			if w.Beside == 0 {
+				r[w.Group] = f * w.Rate
+			}
 		}
 		p.Rates, p.Sizes = append(p.Rates, r), append(p.Sizes, j.Devices())
 	}
@@ -96,7 +99,9 @@ func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error
 			continue
 		}
 		for k, w := range s.Jobs[i].Ways {
-			s.Jobs[i].X[k] = min(max(sol.X[at][w.Group], 0), 1)
+			if w.Beside == 0 {
+				s.Jobs[i].X[k] = min(max(sol.X[at][w.Group], 0), 1)
+			}
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ type program struct {
 	s     *Shares
 	x     [][]lp.Var // by job and way
 	scale lp.Var     // how many times over there is what there is, of a scaled one
+	pairs []pairing  // who may share devices with whom
 }
 
 // program returns one that maximises nothing yet.
@@ -42,7 +43,7 @@ func (s *Shares) newProgram(scaled bool) *program {
 		for k, w := range j.Ways {
 			x := p.Var("", 0, lp.Inf, 0)
 			p.x[i][k], time[k] = x, lp.Term{Var: x, Coef: 1}
-			used[w.Group] = append(used[w.Group], lp.Term{Var: x, Coef: float64(w.Devices)})
+			used[w.Group] = append(used[w.Group], lp.Term{Var: x, Coef: w.load()})
 		}
 		if len(time) > 0 {
 			within(time, 1)
@@ -51,6 +52,7 @@ func (s *Shares) newProgram(scaled bool) *program {
 	for g, terms := range used {
 		within(terms, s.Devices[g])
 	}
+	p.together()
 	return p
 }
 
@@ -83,6 +85,11 @@ func (p *program) solve(ctx context.Context) (*lp.Solution, error) {
 func (p *program) optimum(ctx context.Context) (*lp.Solution, error) {
 	if p.s.quirks.AnyOptimum {
 		return p.SolveConic(ctx)
+	}
+	if len(p.pairs) > 0 {
+		if sol, err := p.byPairs(ctx); !errors.Is(err, lp.ErrNumerical) {
+			return sol, err
+		}
 	}
 	sol, err := p.Solve(ctx, lp.Options{})
 	for tolerance := coarse; errors.Is(err, lp.ErrNumerical) && tolerance <= coarsest; tolerance *= 10 {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pacer-ml/pacer/scheduler"
@@ -32,6 +33,12 @@ func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
 	menus, err := newMenus(d)
 	if err != nil {
 		return nil, err
+	}
+	if o.Sharing {
+		if d.Quirks.TypeByType {
+			return nil, errors.New("policy: sharing: the rounds of the simulator of Gavel that compat repeats know of no jobs that share devices but under gandiva; turn its quirk type-by-type off")
+		}
+		return newSharedRounds(menus, newCompany(d, menus), o, max(round, time.Second), keep), nil
 	}
 	if d.Quirks.TypeByType {
 		return newTypeByType(d, menus, o), nil

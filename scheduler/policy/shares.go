@@ -22,9 +22,11 @@ type Shares struct {
 	Warnings []string  // what should be seen
 
 	quirks     compat.Quirks
-	anyOptimum bool // of equal optima any will do
-	agnostic   bool // all types are taken to be alike
-	plans      bool // a group may be there several times among the ways of a job
+	anyOptimum bool          // of equal optima any will do
+	agnostic   bool          // all types are taken to be alike
+	plans      bool          // a group may be there several times among the ways of a job
+	sharing    bool          // as it may where jobs share devices
+	used       map[side]bool // what of sharing was worth something in programmes so far
 }
 
 // Share is a job and what it is to get.
@@ -34,7 +36,8 @@ type Share struct {
 	X     []float64 // of each of Ways, at least 0, in sum at most 1
 	Last  int       // of Ways, the one it holds or held last; -1 = none
 
-	menu *menu // what the ways are of
+	menu *menu // what the ways are of, but for those beside others
+	kind int   // of jobs alike, where some may share devices; 0 = this one does not
 }
 
 // Way is how fast a job runs on so many devices of a group.
@@ -42,6 +45,7 @@ type Way struct {
 	Group   int
 	Devices int
 	Rate    float64 // believed steps/s, above 0; 1 where nothing is believed
+	Beside  int     // the kind of job that shares the devices, 0 = none does
 }
 
 // Objective says what is to become of the jobs.
@@ -54,6 +58,8 @@ type Objective struct {
 	Strict bool
 	// Agnostic objectives look at no rates.
 	Agnostic bool
+	// Sharing lets two jobs share devices: there may be ways beside others.
+	Sharing bool
 }
 
 // Weight is the share of the job's owner, at least a thousandth so that nobody
@@ -95,7 +101,9 @@ func (s *Shares) Even(j *Share) float64 {
 		all += n
 	}
 	for _, w := range j.Ways {
-		rate += s.Devices[w.Group] / all * w.Rate
+		if w.Beside == 0 {
+			rate += s.Devices[w.Group] / all * w.Rate
+		}
 	}
 	return rate
 }
@@ -113,8 +121,10 @@ func (s *Shares) Isolated(j *Share) []float64 {
 	out := make([]float64, len(j.Ways))
 	sum := 0.0
 	for k, w := range j.Ways {
-		out[k] = part(w.Group, w.Devices)
-		sum += out[k]
+		if w.Beside == 0 {
+			out[k] = part(w.Group, w.Devices)
+			sum += out[k]
+		}
 	}
 	if s.quirks.ZerosCount {
 		sum = 0

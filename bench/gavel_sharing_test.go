@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/colocation"
+	"github.com/pacer-ml/pacer/perfmodel/measured"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+// pairedOracle is oracleOf that also knows what was measured of jobs that share
+// devices.
+type pairedOracle struct {
+	*planner.Planner
+	scheduler.Colocator
+}
+
+// gavelPairs returns what a table of Gavel says of jobs that share devices.
+func gavelPairs(tb testing.TB, table string) []spec.Colocation {
+	tb.Helper()
+	rows, err := datasets.ReadGavelPairs(tb.Context(), filepath.Join(spectest.Shared(tb), "data", "gavel", "throughputs", table))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return rows
+}
+
+// sharingSnapshot is so many jobs of one device on a cluster of a quarter as many
+// of each type, of the kinds of Gavel's table, each with its own work and weight.
+func sharingSnapshot(tb testing.TB, t *measured.Table, jobs int) *scheduler.Snapshot {
+	tb.Helper()
+	cluster, err := catalog.Cluster(fmt.Sprintf("v100=%d,p100=%[1]d,k80=%[1]d", jobs/4))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var kinds []spec.Config
+	for _, c := range t.Configs() {
+		if c.Shape.Total() == 1 && c.Accelerator.Name == cluster.Groups[0].Accelerator.Name {
+			kinds = append(kinds, c)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 0))
+	states := make([]*scheduler.JobState, jobs)
+	for i := range states {
+		c := kinds[random.IntN(len(kinds))]
+		j := &spec.Job{ID: spec.JobID(fmt.Sprintf("%05d", i)), Model: c.Model, Plan: c.Plan, Devices: 1,
+			Steps: 1e4 * random.ExpFloat64(), Weight: 1 + random.Float64()}
+		states[i] = &scheduler.JobState{Job: j, Remaining: j.Steps}
+	}
+	return scheduler.NewSnapshot(0, cluster, states)
+}
+
+// BenchmarkGavelSharing decides once about jobs that may share devices: the
+// programme and the first leases.
+func BenchmarkGavelSharing(b *testing.B) {
+	_, _, t := gavelRun{input: gavelMakespan, cluster: gavelPhysical}.world(b)
+	oracle := pairedOracle{oracleOf(t).(*planner.Planner), colocation.New(gavelPairs(b, "simulation_throughputs.json"))}
+	for _, name := range []string{"gavel-las", "gavel-makespan", "gavel-throughput", "gavel-ftf"} {
+		for _, jobs := range []int{128, 512} {
+			b.Run(fmt.Sprintf("policy=%s:sharing/jobs=%d", name, jobs), func(b *testing.B) {
+				s := sharingSnapshot(b, t, jobs)
+				for b.Loop() {
+					p, err := policy.New(policy.Spec{Name: name, Options: map[string]string{"sharing": "true"}}, policy.Deps{Oracle: oracle})
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := p.Decide(b.Context(), s); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

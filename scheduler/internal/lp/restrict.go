@@ -1,0 +1,79 @@
+package lp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// SolveOnly returns an optimum of p in which the variables not kept are 0, which is to be within their bounds: for
+// programmes with many more variables than matter, whose columns are generated. Values and reduced costs are of all
+// variables. It fails as Solve does.
+func (p *Problem) SolveOnly(ctx context.Context, keep []bool, o Options) (*Solution, error) {
+	if len(keep) != len(p.vars) {
+		return nil, fmt.Errorf("lp: %w: what is kept is said of %d of %d variables", ErrInvalid, len(keep), len(p.vars))
+	}
+	sub, at := &Problem{sense: p.sense, offset: p.offset}, make([]Var, len(p.vars))
+	for j, v := range p.vars {
+		if at[j] = -1; keep[j] {
+			at[j] = Var(len(sub.vars))
+			sub.vars = append(sub.vars, v)
+		}
+	}
+	for i, r := range p.rows {
+		for _, t := range p.rowTerms(i) {
+			if t.Var < 0 || int(t.Var) >= len(at) || at[t.Var] >= 0 {
+				sub.terms = append(sub.terms, Term{within(at, t.Var), t.Coef})
+			}
+		}
+		r.end = len(sub.terms)
+		sub.rows = append(sub.rows, r)
+	}
+	s, err := sub.Solve(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	x, y := make([]float64, len(p.vars)), slices.Clone(s.Duals)
+	for j := range x {
+		if at[j] >= 0 {
+			x[j] = s.X[at[j]]
+		}
+	}
+	for i := range y {
+		y[i] *= p.sign()
+	}
+	return p.solution(p.compile(), outcome{x: x, y: y, residuals: s.Residuals, iterations: s.Iterations}), nil
+}
+
+// within returns where a variable is now; one that never was stays so.
+func within(at []Var, v Var) Var {
+	if v < 0 || int(v) >= len(at) {
+		return -1
+	}
+	return at[v]
+}
+
+// Certify measures x and duals, by variable and row, against the conditions of optimality of p, whoever found them, and
+// returns them as the solution if no residual exceeds the tolerance of o. It fails with [ErrInvalid], [ErrNumerical] or
+// what Options.Validate says.
+func (p *Problem) Certify(x, duals []float64, o Options) (*Solution, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	if len(x) != len(p.vars) || len(duals) != len(p.rows) {
+		return nil, fmt.Errorf("lp: %w: %d values and %d duals for %d variables and %d rows", ErrInvalid, len(x), len(duals), len(p.vars), len(p.rows))
+	}
+	f := p.compile()
+	out := outcome{status: optimal, x: slices.Clone(x), y: slices.Clone(duals)}
+	for i := range out.y {
+		out.y[i] *= p.sign()
+	}
+	f.clamp(out.x)
+	if out.residuals = f.residuals(out.x, out.y); !(out.residuals.Max() <= o.tolerance()) {
+		return nil, &NumericalError{Residuals: out.residuals, Tolerance: o.tolerance()}
+	}
+	return p.solution(f, out), nil
+}

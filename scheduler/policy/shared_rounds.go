@@ -1,0 +1,137 @@
+package policy
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// sharedRounds is rounds where two jobs may share devices. A job has ways alone
+// and beside kinds of jobs; when leases end those are matched who have a right to
+// be beside each other. Between two ends a job that comes may join one that is
+// alone, and who is left goes on alone.
+type sharedRounds struct {
+	books
+	company *company
+	extend  func(*Shares) error // adds the ways beside others, and sets the kinds
+	round   time.Duration
+	keep    float64
+	picked  time.Duration // when leases were given out last
+	ends    time.Duration // when they end
+	kinds   map[spec.JobID]int
+}
+
+func newSharedRounds(m *menus, c *company, o Objective, round time.Duration, keep float64) *sharedRounds {
+	return &sharedRounds{books: books{objective: o, menus: m}, company: c, extend: c.extend, round: round, keep: keep}
+}
+
+func (p *sharedRounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	p.settle(s)
+	if !p.current(s) {
+		if err := p.refresh(ctx, s); err != nil {
+			return scheduler.Decision{}, err
+		}
+	}
+	if s.Now >= p.ends {
+		p.picked, p.ends = s.Now, s.Now-s.Now%p.round+p.round
+	}
+	over := s.Now == p.picked
+	l := p.leases(s)
+	if !over {
+		l.extend()
+	}
+	l.rightful(p.keep, !over)
+	if !p.objective.Strict {
+		l.rest()
+		if over {
+			l.upgrade()
+		}
+	}
+	d := l.decision()
+	d.Warnings = p.warnings
+	l.explain(s, &d)
+	if l.unsettled() {
+		d.Wake = p.ends
+	}
+	return d, nil
+}
+
+// settle brings the books up to now: who holds devices has had them by the way
+// decided last. Jobs that have gone are left as they are.
+func (p *sharedRounds) settle(s *scheduler.Snapshot) {
+	dt := (s.Now - p.at).Seconds()
+	if dt <= 0 {
+		return
+	}
+	p.at = s.Now
+	fade := math.Exp(-dt / memory.Seconds())
+	for _, k := range p.jobs {
+		for w, x := range k.x {
+			k.owed[w], k.got[w] = k.owed[w]*fade+x*dt, k.got[w]*fade
+		}
+	}
+	now := s.Jobs()
+	for i, k := range p.of(now) {
+		if k != nil && now[i].Grant != nil && k.last >= 0 {
+			k.got[k.last] += dt
+		}
+	}
+}
+
+// refresh asks the objective about the jobs of s.
+func (p *sharedRounds) refresh(ctx context.Context, s *scheduler.Snapshot) error {
+	now := s.Jobs()
+	found := slices.Clone(p.of(now))
+	shares, err := p.menus.sharesOf(ctx, s, found)
+	if err != nil {
+		return err
+	}
+	if err := p.extend(shares); err != nil {
+		return err
+	}
+	for i := range shares.Jobs {
+		j := &shares.Jobs[i]
+		if j.Last = -1; found[i] != nil && found[i].last >= 0 {
+			j.Last = wayLike(j.Ways, found[i].ways[found[i].last])
+		}
+	}
+	if err := shares.fill(ctx, p.objective); err != nil {
+		return err
+	}
+	jobs, kinds := make([]*book, len(now)), make(map[spec.JobID]int, len(now))
+	for i := range shares.Jobs {
+		j := &shares.Jobs[i]
+		jobs[i] = carryOver(j, found[i])
+		kinds[j.State.Job.ID] = j.kind
+	}
+	p.jobs, p.kinds, p.warnings, p.down = jobs, kinds, shares.Warnings, slices.Clone(s.Down)
+	return nil
+}
+
+// carryOver opens a book for the ways a job has now, with what the old one says of
+// those that were there, nil = there is none.
+func carryOver(j *Share, old *book) *book {
+	k := &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, x: j.X, last: j.Last,
+		owed: make([]float64, len(j.Ways)), got: make([]float64, len(j.Ways))}
+	if old == nil {
+		return k
+	}
+	for w, way := range old.ways {
+		if at := wayLike(k.ways, way); at >= 0 {
+			k.owed[at], k.got[at] = old.owed[w], old.got[w]
+		}
+	}
+	return k
+}
+
+// wayLike returns the index of the way with the group, devices and company of
+// another, -1 if there is none.
+func wayLike(ways []Way, like Way) int {
+	return slices.IndexFunc(ways, func(w Way) bool {
+		return w.Group == like.Group && w.Devices == like.Devices && w.Beside == like.Beside
+	})
+}
