@@ -79,6 +79,21 @@ type Holder interface {
 	Line(j *spec.Job) string
 }
 
+// Refuser is an Admission that turns some jobs away for good, whether it makes others
+// wait or not.
+type Refuser interface {
+	Admission
+	// Refuse is asked of every job that could run on the cluster when it is submitted.
+	// why says what it can never be let in for, "" if it can.
+	Refuse(ctx context.Context, c spec.Cluster, j *spec.Job) (why string, err error)
+}
+
+// ClusterChecker is a part of a composition that can contradict a cluster. It is asked
+// before anything else.
+type ClusterChecker interface {
+	CheckCluster(c spec.Cluster) error
+}
+
 // Placer finds devices among the free ones of a cluster group, false when there
 // are none. It takes nothing from free.
 type Placer interface {

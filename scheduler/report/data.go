@@ -33,12 +33,14 @@ func WriteCSV(w io.Writer, runs []Summary) error {
 	err := c.Write([]string{"policy", "jobs", "finished", "unfinished", "rejected",
 		"avg_jct_s", "median_jct_s", "p99_jct_s", "makespan_s", "device_hours", "restarts", "preemptions", "elapsed_s",
 		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s", "failures", "lost_device_hours",
-		"learned_seen", "learned_known", "learned_fits", "learned_unfit", "learned_mape", "cost_avg_jct", "cost_makespan"})
+		"learned_seen", "learned_known", "learned_fits", "learned_unfit", "learned_mape", "cost_avg_jct", "cost_makespan",
+		"guaranteed", "broken_guarantees"})
 	for _, s := range runs {
 		if err != nil {
 			return err
 		}
-		err = c.Write(slices.Concat(summaryFields(s), lookupFields(s.Lookups), []string{s.AvgDelay.String(), strconv.Itoa(s.Failures), s.LostDeviceHours.String()}, learnedFields(s.Learned)))
+		err = c.Write(slices.Concat(summaryFields(s), lookupFields(s.Lookups), []string{s.AvgDelay.String(), strconv.Itoa(s.Failures), s.LostDeviceHours.String()}, learnedFields(s.Learned),
+			[]string{strconv.Itoa(s.Guaranteed), strconv.Itoa(s.BrokenGuarantees)}))
 	}
 	c.Flush()
 	if err != nil {

@@ -31,6 +31,9 @@ type Summary struct {
 	Failures        int    `json:"failures"`          // times a job lost its devices because a node went down; no restarts
 	LostDeviceHours Number `json:"lost_device_hours"` // of DeviceHours, undone by failures
 
+	Guaranteed       int `json:"guaranteed"`        // of Jobs, those entitled to what they ask for
+	BrokenGuarantees int `json:"broken_guarantees"` // of them, those refused, not finished, or done after their deadline
+
 	MaxJCT      Number   `json:"max_jct_s"`
 	Utilisation Number   `json:"utilisation"`       // share of the cluster's device-seconds held, by any job, within Makespan
 	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that ever held devices
@@ -150,6 +153,13 @@ func (s *Summary) count(j sim.JobRecord) {
 		s.Finished++
 	default:
 		s.Unfinished++
+	}
+	if j.Job.Guaranteed {
+		s.Guaranteed++
+		late := j.Job.Deadline > 0 && j.End > j.Job.Deadline
+		if j.Rejected != "" || !j.Finished || late {
+			s.BrokenGuarantees++
+		}
 	}
 	s.Restarts += j.Restarts
 	s.Preemptions += j.Preemptions

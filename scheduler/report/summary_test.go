@@ -156,7 +156,7 @@ func TestLearned(t *testing.T) {
 	if err := errors.Join(WriteTable(&text, runs), WriteCSV(&csv, runs)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "25.0 %") || !strings.Contains(csv.String(), ",3,2,4,1,0.25,0.25,0.25\n") || strings.Contains(text.String()+csv.String(), "NaN") {
+	if !strings.Contains(text.String(), "25.0 %") || !strings.Contains(csv.String(), ",3,2,4,1,0.25,0.25,0.25,0,0\n") || strings.Contains(text.String()+csv.String(), "NaN") {
 		t.Errorf("%s%s", text.String(), csv.String())
 	}
 }

@@ -54,6 +54,8 @@ var summaryColumns = []summaryColumn{
 		func(s Summary) int { return s.Unfinished }, func(s Summary) bool { return s.Unfinished > 0 }),
 	countColumn("rejected", "never admitted",
 		func(s Summary) int { return s.Rejected }, func(s Summary) bool { return s.Rejected > 0 }),
+	countColumn("broken", "guaranteed jobs that were refused, did not finish, or missed their deadline",
+		func(s Summary) int { return s.BrokenGuarantees }, func(s Summary) bool { return s.BrokenGuarantees > 0 }),
 	timeColumn("avg JCT", "mean completion time, finish - submit, of finished jobs", func(s Summary) Number { return s.AvgJCT }),
 	timeColumn("median", "median completion time of finished jobs", func(s Summary) Number { return s.MedianJCT }),
 	timeColumn("p99", "99th percentile of completion times, nearest rank", func(s Summary) Number { return s.P99JCT }),

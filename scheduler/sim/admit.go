@@ -19,15 +19,23 @@ type line struct {
 }
 
 // submit lets the jobs arrive whose time has come, and reports whether there
-// was one. Those that could never run are rejected.
-func (e *engine) submit() (bool, error) {
+// was one. Those that could never run are rejected, and those that the admission
+// rule refuses for good.
+func (e *engine) submit(ctx context.Context) (bool, error) {
 	first := e.next
 	for ; e.next < len(e.result.Jobs) && e.seen(&e.result.Jobs[e.next].Job) <= e.now; e.next++ {
 		r := &e.result.Jobs[e.next]
 		if e.byOrder[e.next] != nil {
 			continue // since before the run began
 		}
-		if why := e.unfit(&r.Job); why != "" {
+		why := e.unfit(&r.Job)
+		if rule, refuses := e.Admission.(scheduler.Refuser); refuses && why == "" {
+			var err error
+			if why, err = rule.Refuse(ctx, e.Cluster, &r.Job); err != nil {
+				return false, fmt.Errorf("sim: admission of job %s at %v: %w", r.Job.ID, e.now, err)
+			}
+		}
+		if why != "" {
 			e.reject(r, why)
 			continue
 		}

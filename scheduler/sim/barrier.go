@@ -25,7 +25,7 @@ func (e *engine) runBarrier(ctx context.Context) error {
 		}
 		e.now = at
 		e.completeRound()
-		if _, err := e.submit(); err != nil {
+		if _, err := e.submit(ctx); err != nil {
 			return err
 		}
 		if err := e.letIn(ctx); err != nil {

@@ -73,6 +73,11 @@ func (c Config) Validate() error {
 	if err := c.Cluster.Validate(); err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}
+	if a, ok := c.Admission.(scheduler.ClusterChecker); ok {
+		if err := a.CheckCluster(c.Cluster); err != nil {
+			return fmt.Errorf("sim: admission: %w", err)
+		}
+	}
 	if c.Policy == nil {
 		return errors.New("sim: no policy")
 	}

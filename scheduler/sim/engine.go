@@ -145,7 +145,7 @@ func (e *engine) instant(ctx context.Context) error {
 	e.see()
 	gone := e.completions()
 	e.outages()
-	came, err := e.submit()
+	came, err := e.submit(ctx)
 	if err != nil {
 		return err
 	}
