@@ -218,3 +218,34 @@ func TestGavelMakespanBound(t *testing.T) {
 		}
 	}
 }
+
+// Rounds come near to the fractions they are made of (section 7.5 of the paper): with
+// free starts, average completion times are within 5 % of those of the fractions
+// themselves, of policies that give all devices away. The fractions of
+// gavel-makespan are done when the least makespan says.
+func TestGavelIdeal(t *testing.T) {
+	for _, c := range []struct {
+		policy, input, cluster string
+		makespan               float64 // hours, 0 = not known
+	}{
+		{"gavel-las:total", gavelLAS, gavelPhysical, 0}, {"gavel-ftf", gavelLAS, gavelPhysical, 0},
+		{"gavel-las:total", gavelMakespan, gavelPhysical, 0}, {"gavel-makespan", gavelMakespan, gavelPhysical, 17.708},
+		{"gavel-las:total", gavelStatic, gavelLarge, 0},
+	} {
+		t.Run(c.policy+"/"+c.input, func(t *testing.T) {
+			r := gavelRun{policy: c.policy, input: c.input, cluster: c.cluster}
+			rounds := report.Summarize(r.run(t), report.Score{})
+			r.policy += ":ideal"
+			ideal := report.Summarize(r.run(t), report.Score{})
+			more := float64(rounds.AvgJCT/ideal.AvgJCT) - 1
+			t.Logf("mean %.3f h, in rounds %.3f h (%+.1f %%); makespan %.3f h, in rounds %.3f h",
+				float64(ideal.AvgJCT)/3600, float64(rounds.AvgJCT)/3600, 100*more, float64(ideal.Makespan)/3600, float64(rounds.Makespan)/3600)
+			if ideal.Finished != ideal.Jobs || math.Abs(more) > 0.05 {
+				t.Errorf("%d of %d jobs finish; rounds are %.1f %% off", ideal.Finished, ideal.Jobs, 100*more)
+			}
+			if got := float64(ideal.Makespan) / 3600; c.makespan > 0 && math.Abs(got-c.makespan) > 0.001 {
+				t.Errorf("all done after %.4f h, want %.3f", got, c.makespan)
+			}
+		})
+	}
+}

@@ -63,6 +63,25 @@ type Policy interface {
 	Decide(ctx context.Context, s *Snapshot) (Decision, error)
 }
 
+// Fluid is a Policy that can say what it is after as if devices could be divided at
+// will: fractions of time on several grants at once. No cluster can carry that out;
+// it tells what is lost to rounds, gangs and starts. The simulator asks it for
+// Shares whenever jobs have come or gone, and never to decide.
+type Fluid interface {
+	Policy
+	// Shares returns what every job is to have until it is asked again, of each job at
+	// most all of its time and of each group at most its devices. warnings should be
+	// seen by people.
+	Shares(ctx context.Context, s *Snapshot) (shares []TimeShare, warnings []string, err error)
+}
+
+// TimeShare is a grant for a fraction of the time, on devices that stand for any
+// others of their group.
+type TimeShare struct {
+	Grant    *Grant
+	Fraction float64 // 0 to 1
+}
+
 // Admission decides whether a job enters the queue when it is submitted. why
 // says what it was refused for.
 type Admission interface {

@@ -12,6 +12,7 @@ import (
 var rounding = []Option{
 	{Name: "round", Default: "360", Doc: "seconds devices are leased for; longer leases mean fewer restarts, shorter ones are truer to the fractions"},
 	{Name: "keep", Default: "3", Doc: "how many times over who holds devices has a right to them when leases end, at least 1"},
+	{Name: "ideal", Default: "false", Doc: "no rounds: jobs run at their fractions of time as if devices could be divided at will, starts being free; what leases come near to"},
 	{Name: "plan", Default: "false", Doc: "other device counts and plans than a job asks for, each count at its best believed plan"},
 }
 
@@ -34,16 +35,30 @@ func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	fluid, err := d.flag("ideal", false)
+	if err != nil {
+		return nil, err
+	}
 	if o.Sharing {
-		if d.Quirks.TypeByType {
+		switch {
+		case fluid:
+			return nil, errors.New("policy: ideal knows of no jobs that share devices: leave ideal or sharing out")
+		case d.Quirks.TypeByType:
 			return nil, errors.New("policy: sharing: the rounds of the simulator of Gavel that compat repeats know of no jobs that share devices but under gandiva; turn its quirk type-by-type off")
 		}
 		return newSharedRounds(menus, newCompany(d, menus), o, max(round, time.Second), keep), nil
 	}
 	if d.Quirks.TypeByType {
+		if fluid {
+			return nil, errors.New("policy: ideal has no rounds, which quirk type-by-type is about: leave one out")
+		}
 		return newTypeByType(d, menus, o), nil
 	}
-	return &rounds{books: books{objective: o, menus: menus}, round: max(round, time.Second), keep: keep}, nil
+	p := &rounds{books: books{objective: o, menus: menus}, round: max(round, time.Second), keep: keep}
+	if fluid {
+		return ideal{p}, nil
+	}
+	return p, nil
 }
 
 type rounds struct {

@@ -119,6 +119,11 @@ func (c Config) Validate() error {
 	if _, tuned := c.Truth.(Tuner); tuned && c.Round == 0 {
 		return errors.New("sim: jobs that tune themselves do so from round to round: a round is missing")
 	}
+	if _, fluid := c.Policy.(scheduler.Fluid); fluid {
+		if err := c.validateFluid(); err != nil {
+			return err
+		}
+	}
 	seen := make(map[spec.JobID]struct{}, len(c.Jobs))
 	for i := range c.Jobs {
 		id := c.Jobs[i].ID

@@ -23,6 +23,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if c.Quirks.Barrier {
 		run = e.runBarrier
 	}
+	if p, ok := c.Policy.(scheduler.Fluid); ok {
+		run = func(ctx context.Context) error { return e.runFluid(ctx, p) }
+	}
 	if err := run(ctx); err != nil {
 		return nil, err
 	}
@@ -243,7 +246,9 @@ func (e *engine) completions() (any bool) {
 // complete ends a job, advanced to now, that was done at a time.
 func (e *engine) complete(j *job, at time.Duration) {
 	grant := j.state.Grant
-	e.drop(j)
+	if grant != nil {
+		e.drop(j)
+	}
 	j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
 	e.observe(Completed, j.state.Job, grant, "")
 	e.leave(j, grant)
@@ -323,7 +328,7 @@ func (e *engine) whyUnfinished(j *job) string {
 		return "the run ended when the scored jobs were done"
 	case e.barren > maxIdle && (j.state.Grant != nil || j.state.Failures > 0):
 		return fmt.Sprintf("nodes went down and up %d times in a row without a job that got any further", e.barren)
-	case j.state.Grant != nil:
+	case j.state.Grant != nil || j.current.rate > 0:
 		return fmt.Sprintf("would end after the horizon of %v", e.Horizon)
 	case max(e.idle, e.barren) > maxIdle:
 		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", max(e.idle, e.barren))

@@ -28,6 +28,7 @@ type job struct {
 	begin    time.Duration // when it begins, or began, to train on them
 	begun    float64       // steps done by then
 	stop     time.Duration // with a barrier, when it is through with this round
+	current  current       // with shares of time, how it gets on
 	ends     time.Duration // when it counts as done if nothing changes
 	one      [1]Stage      // those of a job of one speed, so that it needs no memory of its own
 	alone    float64       // steps/s once its company has left, meaningful if it has some

@@ -52,7 +52,7 @@ func (r JobRecord) Ran() bool { return r.Finished || r.Attained > 0 }
 // Usage says that from At on, Held devices are held and Waiting jobs wait.
 type Usage struct {
 	At      time.Duration
-	Held    int // devices, those that jobs share once
+	Held    int // devices, those that jobs share once; on average where policies give fractions of time
 	Waiting int
 }
 

@@ -102,7 +102,7 @@ func (e *engine) pace(j *job, g *scheduler.Grant, stages []Stage, why string) {
 // leftAlone lets who shared the devices of a job that is gone go on alone, unless
 // it is done as well.
 func (e *engine) leftAlone(gone *scheduler.Grant) {
-	if gone.With == "" {
+	if gone == nil || gone.With == "" {
 		return
 	}
 	j := e.byID[gone.With]
