@@ -73,7 +73,6 @@ func (a *ablated) row(trace, pol string, base *ablated) string {
 		i := report.RatioT(y, x, 0.95)
 		return fmt.Sprintf("%.2f (%.2f-%.2f)", i.Mean, i.Lo, i.Hi)
 	}
-	mean := func(x []float64) float64 { return float64(report.StudentT(x, 0.95).Mean) }
 	late := "-"
 	if trace == "mt" {
 		late = fmt.Sprintf("%.1f", mean(a.late))
@@ -85,7 +84,7 @@ func (a *ablated) row(trace, pol string, base *ablated) string {
 // TestRubickAblations runs rubick and what is left of it without the choice of
 // plans, of resources, and of both, on Rubick's traces. With every seed other
 // rows are fitted, at most 8 per model; all policies know the steps that remain.
-// PACER_TABLE names a file that gets the table.
+// If PACER_TABLE names a file, that gets the table, with rivals in it.
 func TestRubickAblations(t *testing.T) {
 	b := newTestbed(t)
 	const seeds = 5
@@ -93,18 +92,22 @@ func TestRubickAblations(t *testing.T) {
 	for seed := range beliefs {
 		beliefs[seed] = fitRubickDrawn(t, uint64(seed))
 	}
+	policies := []string{"rubick-n", "rubick-e", "rubick-r", "rubick"}
+	file := os.Getenv("PACER_TABLE")
+	if file != "" {
+		policies = append(policies, "fifo-backfill", "optimus-oracle", "sia", "pacer")
+	}
 	var table strings.Builder
 	table.WriteString("| trace | policy | average JCT | of `rubick-n` | makespan | of `rubick-n` | longest JCT | restarts per job | device-hours | guaranteed late |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|\n")
 	got := map[string]*ablated{}
-	policies := []string{"rubick-n", "rubick-e", "rubick-r", "rubick"}
 	for _, trace := range []string{"base", "bp", "mt"} {
 		jobs := b.jobs(t, trace, 1)
 		backfill := b.run(t, "fifo-backfill", jobs, b.truth)
 		for _, pol := range policies {
 			a := &ablated{}
-			for _, belief := range beliefs {
-				r := b.run(t, pol, jobs, belief)
+			for seed, belief := range beliefs {
+				r := b.runSeed(t, pol, jobs, belief, uint64(seed))
 				if n := summarize(r).Finished; n != len(jobs) {
 					t.Errorf("%s on %s: %d of %d jobs finished", pol, trace, n, len(jobs))
 				}
@@ -115,9 +118,26 @@ func TestRubickAblations(t *testing.T) {
 		}
 	}
 	t.Logf("\n%s", table.String())
-	if file := os.Getenv("PACER_TABLE"); file != "" {
+	for _, trace := range []string{"base", "bp"} {
+		whole := got[trace+" rubick"]
+		if avg, span, restarts := mean(whole.avg), mean(whole.span), mean(whole.restarts); avg > 2500 || span > 68000 || restarts > 0.5 {
+			t.Errorf("rubick on %s: %.0f s, %.0f s, %.2f restarts per job, want at most 2500, 68,000 and 0.5", trace, avg, span, restarts)
+		}
+		for _, less := range policies[:3] {
+			part := got[trace+" "+less]
+			if j := report.RatioT(part.avg, whole.avg, 0.95); !(j.Hi < 1) {
+				t.Errorf("%s: the mean completion time of rubick is %.2f (%.2f-%.2f) of that of %s, want less with 95 %% confidence", trace, j.Mean, j.Lo, j.Hi, less)
+			}
+			if m := report.RatioT(part.span, whole.span, 0.95); !(m.Hi < 1) {
+				t.Errorf("%s: the makespan of rubick is %.2f (%.2f-%.2f) of that of %s, want less with 95 %% confidence", trace, m.Mean, m.Lo, m.Hi, less)
+			}
+		}
+	}
+	if file != "" {
 		if err := os.WriteFile(file, []byte(table.String()), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
+
+func mean(x []float64) float64 { return float64(report.StudentT(x, 0.95).Mean) }
