@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/colocation"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -30,6 +31,7 @@ type gavelRun struct {
 	input     string
 	cluster   string
 	startCost time.Duration
+	seed      uint64
 	jobs      []spec.Job   // instead of the input's
 	score     report.Score // jobs the run is about
 }
@@ -72,11 +74,13 @@ func (r gavelRun) run(tb testing.TB) *sim.Result {
 // simulate runs r.jobs.
 func (r gavelRun) simulate(tb testing.TB, cluster spec.Cluster, t *measured.Table) *sim.Result {
 	tb.Helper()
-	c := sim.Config{Cluster: cluster, Jobs: r.jobs, PolicyName: r.policy, Truth: sim.Predicted{Predictor: t, Cluster: cluster}, Score: r.score.Has}
+	c := sim.Config{Cluster: cluster, Jobs: r.jobs, PolicyName: r.policy, Score: r.score.Has}
+	oracle := pairedOracle{oracleOf(t).(*planner.Planner), colocation.New(gavelPairs(tb, "simulation_throughputs.json"))}
+	c.Truth = sim.Predicted{Predictor: t, Cluster: cluster, Pairs: oracle}
 	if r.startCost > 0 {
 		c.Costs = sim.PerStart(func(spec.Job) time.Duration { return r.startCost })
 	}
-	d := policy.Deps{Oracle: oracleOf(t)}
+	d := policy.Deps{Oracle: oracle, Seed: r.seed}
 	if r.mode != "" {
 		m, err := compat.Parse(r.mode)
 		if err != nil {

@@ -31,6 +31,7 @@ type Quirks struct {
 	NewcomersWait  bool
 	ZerosCount     bool
 	AnyOptimum     bool
+	SummedGain     bool
 	Slowdowns      bool
 	SiaLimits      bool
 	OwnModels      bool
@@ -108,6 +109,8 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.ZerosCount }},
 	{"any-optimum", "of equal optima of a programme the one at which CVXOPT ends, between their middle and where it begins; else the one of greatest total, or most even",
 		func(q *Quirks) *bool { return &q.AnyOptimum }},
+	{"summed-gain", "under gandiva two that share devices part when the parts of their speeds that they keep come to less than 1 in sum over both and all types; else when they come to no more than 1 on the type they are on",
+		func(q *Quirks) *bool { return &q.SummedGain }},
 	{"slowdowns", "truth and belief goodput divide all speeds by 1.8 for cifar10, 1.5 for ncf, 1.2 for others; else they are as measured",
 		func(q *Quirks) *bool { return &q.Slowdowns }},
 	{"sia-limits", "truth and belief goodput let deepspeech2 run with 57 samples a device at most on RTX2080Ti; else with what was measured",

@@ -74,6 +74,31 @@ func (c *company) couples(cl spec.Cluster, a, b companion, group, devices int) (
 	return out
 }
 
+// place returns grants of free devices of a group that two jobs share, nil if there
+// are none.
+func (c *company) place(cl spec.Cluster, free *scheduler.Inventory, a, b companion, group, devices int) (mine, its *scheduler.Grant) {
+	both := *a.job
+	both.Host = a.job.Host.Plus(b.job.Host)
+	for _, o := range c.couples(cl, a, b, group, devices) {
+		slots, ok := c.menus.belief.find(free, &both, &o.a)
+		if !ok {
+			continue
+		}
+		return &scheduler.Grant{Job: a.job.ID, Plan: o.a.plan, Shape: o.a.shape, Slots: slotsFor(a.job, slots), With: b.job.ID},
+			&scheduler.Grant{Job: b.job.ID, Plan: o.b.plan, Shape: o.b.shape, Slots: slotsFor(b.job, slots), With: a.job.ID}
+	}
+	return nil, nil
+}
+
+// slotsFor returns the devices of slots with what j needs of the host for them.
+func slotsFor(j *spec.Job, slots []scheduler.Slot) []scheduler.Slot {
+	out := slices.Clone(slots)
+	for i := range out {
+		out[i].Host = j.Host.Times(out[i].Devices)
+	}
+	return out
+}
+
 // optionsIn returns the options of so many devices of a group, fastest first.
 func (f *menu) optionsIn(group, devices int) []option {
 	for k, w := range f.ways {

@@ -329,15 +329,6 @@ func (l *sharedLeases) take(out []*scheduler.Grant, i, n int, g *scheduler.Grant
 	return true
 }
 
-// slotsFor returns the devices of slots with what j needs of the host for them.
-func slotsFor(j *spec.Job, slots []scheduler.Slot) []scheduler.Slot {
-	out := slices.Clone(slots)
-	for i := range out {
-		out[i].Host = j.Host.Times(out[i].Devices)
-	}
-	return out
-}
-
 // found finds free devices for job i, and n beside it unless it is -1.
 func (l *sharedLeases) found(out []*scheduler.Grant, i, n int) bool {
 	way, j := l.way(i, l.given[i].way), l.now[i].Job
@@ -346,14 +337,16 @@ func (l *sharedLeases) found(out []*scheduler.Grant, i, n int) bool {
 		g := l.menus.place(l.free, j, l.jobs[i].menu, own)
 		return g != nil && l.take(out, i, -1, g)
 	}
-	both := *j
-	both.Host = j.Host.Plus(l.now[n].Job.Host)
-	for _, c := range l.company.couples(l.cluster, companion{j, l.jobs[i].menu}, companion{l.now[n].Job, l.jobs[n].menu}, way.Group, way.Devices) {
-		if slots, ok := l.menus.belief.find(l.free, &both, &c.a); ok {
-			return l.take(out, i, n, &scheduler.Grant{Job: j.ID, Plan: c.a.plan, Shape: c.a.shape, Slots: slotsFor(j, slots)})
-		}
+	mine, its := l.company.place(l.cluster, l.free, companion{j, l.jobs[i].menu}, companion{l.now[n].Job, l.jobs[n].menu}, way.Group, way.Devices)
+	if mine == nil || !l.free.Take(mine.Counts()) {
+		return false
 	}
-	return false
+	if !l.free.Take(its.Counts()) {
+		l.free.Give(mine.Counts())
+		return false
+	}
+	out[i], out[n] = mine, its
+	return true
 }
 
 // changes is the decision that gives every job what is in out.

@@ -18,11 +18,13 @@ type sharedRounds struct {
 	books
 	company *company
 	extend  func(*Shares) error // adds the ways beside others, and sets the kinds
-	round   time.Duration
-	keep    float64
-	picked  time.Duration // when leases were given out last
-	ends    time.Duration // when they end
-	kinds   map[spec.JobID]int
+	// outdated reports, when leases end, whether these are to be others; nil = never.
+	outdated func(*scheduler.Snapshot) (bool, error)
+	round    time.Duration
+	keep     float64
+	picked   time.Duration // when leases were given out last
+	ends     time.Duration // when they end
+	kinds    map[spec.JobID]int
 }
 
 func newSharedRounds(m *menus, c *company, o Objective, round time.Duration, keep float64) *sharedRounds {
@@ -31,15 +33,17 @@ func newSharedRounds(m *menus, c *company, o Objective, round time.Duration, kee
 
 func (p *sharedRounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	p.settle(s)
-	if !p.current(s) {
-		if err := p.refresh(ctx, s); err != nil {
-			return scheduler.Decision{}, err
-		}
-	}
 	if s.Now >= p.ends {
 		p.picked, p.ends = s.Now, s.Now-s.Now%p.round+p.round
 	}
 	over := s.Now == p.picked
+	stale, err := p.stale(s, over)
+	if err == nil && stale {
+		err = p.refresh(ctx, s)
+	}
+	if err != nil {
+		return scheduler.Decision{}, err
+	}
 	l := p.leases(s)
 	if !over {
 		l.extend()
@@ -58,6 +62,19 @@ func (p *sharedRounds) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 		d.Wake = p.ends
 	}
 	return d, nil
+}
+
+// stale reports whether the fractions are to be others: jobs have come or gone, or
+// leases are over and there is other company.
+func (p *sharedRounds) stale(s *scheduler.Snapshot, over bool) (bool, error) {
+	other := false
+	if over && p.outdated != nil {
+		var err error
+		if other, err = p.outdated(s); err != nil {
+			return false, err
+		}
+	}
+	return other || !p.current(s), nil
 }
 
 // settle brings the books up to now: who holds devices has had them by the way
