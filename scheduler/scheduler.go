@@ -25,8 +25,8 @@ type Elastic interface {
 	Oracle
 	// Goodput returns how many steps of its work, counted at its own batch, j makes a
 	// second at present on a shape of devices of group if it trains the batch that is
-	// worth most there, and the plan that does. The error wraps
-	// perfmodel.ErrNotCovered where j cannot run so, or where that is not known.
+	// worth most there, and the plan that does: 0 where that is to be tried. The error
+	// wraps perfmodel.ErrNotCovered where j cannot run so, or is not to.
 	Goodput(ctx context.Context, j *JobState, group *spec.NodeGroup, shape spec.Shape) (plan spec.Plan, rate float64, err error)
 }
 

@@ -29,6 +29,7 @@ type Agents struct {
 	quirks  compat.Quirks
 	cluster spec.Cluster
 	jobs    map[spec.JobID]*agent
+	pool    map[string]*lore // by model; nil = each job knows what it has seen itself
 	// Watch, if set, is told at the beginning of each round how a job that holds
 	// devices goes on.
 	Watch func(now time.Duration, job spec.JobID, a AgentState)
@@ -47,6 +48,17 @@ func NewAgents(t *Tables, cl spec.Cluster, q compat.Quirks) *Agents {
 	return &Agents{truth: NewTruth(t, cl), quirks: q, cluster: cl, jobs: map[spec.JobID]*agent{}}
 }
 
+// Pool makes jobs of one model know what the others have seen, as if a scheduler
+// kept it: how long steps take, and what larger batches are worth in the first
+// epoch. To be called before the run.
+func (a *Agents) Pool() { a.pool = map[string]*lore{} }
+
+// lore is what jobs of one model have seen.
+type lore struct {
+	types map[string]*experience
+	first noise // of the first epoch: whenever types holds something, there was one
+}
+
 // Truth returns how the jobs get on.
 func (a *Agents) Truth() sim.Tuner { return agentTruth{a.truth, a} }
 
@@ -60,6 +72,7 @@ type agent struct {
 	course *course
 	types  map[string]*experience // by accelerator
 	noise  noise                  // of the epoch trained last, at the batch trained
+	pool   *lore                  // nil = there is none
 
 	on    spec.Key // accelerator, and shape in place of the model: what the batch was chosen for
 	micro int
@@ -83,8 +96,30 @@ func (a *Agents) of(j *spec.Job) (*agent, error) {
 		return nil, err
 	}
 	out := &agent{app: a.truth.tables.apps[j.Model.Name], tables: a.truth.tables, course: c, types: map[string]*experience{}}
+	if a.pool != nil {
+		out.join(a.pool)
+	}
 	a.jobs[j.ID] = out
 	return out, nil
+}
+
+// join makes a know what is known of its model, and add to it.
+func (a *agent) join(pool map[string]*lore) {
+	known := pool[a.app.name]
+	if known == nil {
+		known = &lore{types: a.types}
+		pool[a.app.name] = known
+	}
+	a.pool, a.types = known, known.types
+}
+
+// seen returns the noise of the epoch trained last, or of the first that another
+// job trained.
+func (a *agent) seen() noise {
+	if a.pool != nil && a.noise == (noise{}) {
+		return a.pool.first
+	}
+	return a.noise
 }
 
 // agentTruth is how agents get on.
@@ -171,6 +206,9 @@ func (a *agent) step(s *speeds, shape spec.Shape, epoch int, trains bool) (rate 
 			return 0, err
 		}
 		a.noise = n
+		if a.pool != nil && epoch == 0 {
+			a.pool.first = n
+		}
 	}
 	sec := t.step + float64(a.accum-1)*(t.step-t.sync)
 	gain := n.gain(float64(batch) / float64(a.app.initial()))
@@ -227,7 +265,7 @@ type batchRange struct {
 // of equals, and how many steps at the initial batch it makes a second; 0 where no
 // batch can be trained.
 func (a *agent) best(model *family.ReplicaModel, r batchRange) (micro, accum int, goodput float64) {
-	initial := a.app.initial()
+	initial, noise := a.app.initial(), a.seen()
 	for i, batch := range geometric(float64(max(initial, r.least*r.replicas)), float64(r.upTo)) {
 		share := batch / float64(r.replicas)
 		m, n := splitShare(share, r.most, r.replicas == 1 && share > float64(initial))
@@ -236,7 +274,7 @@ func (a *agent) best(model *family.ReplicaModel, r batchRange) (micro, accum int
 		}
 		v := 0.0
 		if m >= r.least && m <= r.most {
-			v = a.noise.gain(float64(r.replicas*m*n)/float64(initial)) / model.Seconds(r.nodes, r.replicas, m, n)
+			v = noise.gain(float64(r.replicas*m*n)/float64(initial)) / model.Seconds(r.nodes, r.replicas, m, n)
 		}
 		if i == 0 || v > goodput {
 			micro, accum, goodput = m, n, v
@@ -313,8 +351,7 @@ const mostReplicas = 64
 // Goodput implements scheduler.Elastic. A job is believed to run on at most twice as
 // many devices as it has been seen on of any type. On a type it has not seen, it
 // is as on the first that it has, times how much faster one device is at the
-// largest micro-batch; of one that has seen none, single devices of all types are
-// worth the same, which is not a speed.
+// largest micro-batch; one that has seen none can be tried on single devices.
 func (o agentOracle) Goodput(_ context.Context, j *scheduler.JobState, group *spec.NodeGroup, shape spec.Shape) (spec.Plan, float64, error) {
 	a, err := o.agents.of(j.Job)
 	if err != nil {
@@ -330,7 +367,7 @@ func (o agentOracle) Goodput(_ context.Context, j *scheduler.JobState, group *sp
 	}
 	from, base := o.agents.base(a, s)
 	if from == nil {
-		return spec.Plan{DP: 1, MicroBatch: s.least}.Normal(), 1, nil
+		return spec.Plan{DP: 1, MicroBatch: s.least}.Normal(), 0, nil
 	}
 	r := batchRange{nodes: shape.Nodes(), replicas: devices, least: from.speeds.least, most: a.tables.mostLocal(a.app.name, from.speeds), upTo: a.app.largest()}
 	if o.agents.quirks.OwnersBatch {

@@ -91,6 +91,9 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 	if p.tries = int(tries); float64(p.tries) != tries {
 		return nil, fmt.Errorf("policy: tries=%g is not a whole number", tries)
 	}
+	if oracle, ok := d.Oracle.(scheduler.Elastic); ok {
+		return newElasticPacer(d, oracle), nil
+	}
 	return p, nil
 }
 

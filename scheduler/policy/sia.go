@@ -256,7 +256,10 @@ func relative(cells []siaCell) []float64 {
 	}
 	out := make([]float64, len(cells))
 	for i := range cells {
-		out[i] = cells[i].goodput / least * float64(fewest)
+		out[i] = float64(fewest)
+		if least > 0 { // else it is to be tried
+			out[i] *= cells[i].goodput / least
+		}
 	}
 	return out
 }
