@@ -398,7 +398,11 @@ func (a *Agents) mostDevices(j *agent) (most int) {
 				seen = max(seen, step.Replicas)
 			}
 		}
-		most = max(most, min(max(2*seen, 1), mostReplicas, j.app.largest()/s.least))
+		may := min(max(2*seen, 1), mostReplicas, j.app.largest()/s.least)
+		if l := j.tables.limit(j.app.name, s); l.devices > 0 {
+			may = min(may, l.devices)
+		}
+		most = max(most, may)
 	}
 	return most
 }

@@ -48,13 +48,16 @@ func TestAgents(t *testing.T) {
 	truth, oracle := agents.Truth(), agents.Oracle()
 	believed := func(group int, shape string) float64 {
 		_, rate, err := oracle.Goodput(t.Context(), running("1", 0, 0), &cl.Groups[group], spec.Shape{Devices: shape})
-		if err != nil && !errors.Is(err, perfmodel.ErrNotCovered) {
+		switch {
+		case errors.Is(err, perfmodel.ErrNotCovered):
+			return -1
+		case err != nil:
 			t.Fatal(err)
 		}
 		return rate
 	}
-	if believed(0, "1") != 1 || believed(1, "1") != 1 || believed(0, "2") != 0 {
-		t.Errorf("before it ran: %g and %g on one device, %g on two, want 1, 1 and 0", believed(0, "1"), believed(1, "1"), believed(0, "2"))
+	if believed(0, "1") != 0 || believed(1, "1") != 0 || believed(0, "2") != -1 {
+		t.Errorf("before it ran: %g and %g on one device, %g on two, want 0, 0 and none", believed(0, "1"), believed(1, "1"), believed(0, "2"))
 	}
 
 	tune := func(now time.Duration, j *scheduler.JobState, group int) []sim.Stage {
@@ -67,14 +70,14 @@ func TestAgents(t *testing.T) {
 	}
 	// A step of the initial batch takes 2.25 s, and is worth 1.75/4 of one at 40.
 	stages := tune(0, running("1", 0, time.Minute), 0)
-	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || believed(0, "2") != 0 {
+	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || believed(0, "2") != -1 {
 		t.Errorf("while it starts: %+v, and it is believed to make %g steps/s on two devices", stages, believed(0, "2"))
 	}
 	stages = tune(time.Minute, running("1", 0, time.Minute), 0)
 	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || seen[1] != (AgentState{Batch: 10, Accum: 1}) {
 		t.Errorf("it goes on by %+v as %+v", stages, seen[1])
 	}
-	if believed(0, "2") == 0 || believed(0, "4") != 0 {
+	if believed(0, "2") <= 0 || believed(0, "4") != -1 {
 		t.Errorf("it is believed to make %g steps/s on two devices and %g on four, want some and none", believed(0, "2"), believed(0, "4"))
 	}
 	if got := believed(1, "1") / believed(0, "1"); !near(got, 10/(20/2.75)) {
@@ -100,6 +103,41 @@ func TestAgents(t *testing.T) {
 	fixed.Grant.Elastic = false
 	if stages := tune(4*time.Minute, fixed, 0); stages != nil || len(seen) != 4 {
 		t.Errorf("whose batch is fixed goes on by %+v", stages)
+	}
+}
+
+// What one job has seen another of its model knows, where they are pooled: another
+// may be tried on as many devices, at a batch that is worth what it was to the
+// first. Limits of an application are those of its jobs.
+func TestPool(t *testing.T) {
+	for _, pooled := range []bool{false, true} {
+		all, cl := twoTypes(t)
+		agents := NewAgents(all, cl, compat.Quirks{})
+		if pooled {
+			agents.Pool()
+		}
+		other := elasticJob
+		other.ID = "b"
+		later := &scheduler.JobState{Job: &other}
+		before, _, err := agents.Oracle().Goodput(t.Context(), later, &cl.Groups[0], spec.NewShape(1))
+		if err != nil || before.GlobalBatch() != 5 {
+			t.Fatalf("before anybody ran: %s, %v", before, err)
+		}
+		if _, err := agents.Truth().Tune(t.Context(), 0, time.Minute, running("2", 0, 0), &cl.Groups[0]); err != nil {
+			t.Fatal(err)
+		}
+		own, want, err := agents.Oracle().Goodput(t.Context(), running("4", 0, 0), &cl.Groups[0], spec.NewShape(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, rate, err := agents.Oracle().Goodput(t.Context(), later, &cl.Groups[0], spec.NewShape(4))
+		if pooled && (err != nil || rate != want || plan != own) || !pooled && !errors.Is(err, perfmodel.ErrNotCovered) {
+			t.Errorf("pooled %v: on four devices %g with %s, %v, want %g with %s if pooled", pooled, rate, plan, err, want, own)
+		}
+		all.limits = []limit{{model: "m", devices: 2}}
+		if _, _, err := agents.Oracle().Goodput(t.Context(), running("4", 0, 0), &cl.Groups[0], spec.NewShape(4)); !errors.Is(err, perfmodel.ErrNotCovered) {
+			t.Errorf("on more devices than it may use: %v", err)
+		}
 	}
 }
 

@@ -64,21 +64,13 @@ func (f *elasticFloor) settle(r *siaRow, pick int) bool {
 
 // clear takes the devices of smaller configurations away until there are enough
 // on as many nodes as a row needs, those first that have most free, and of each the
-// smallest first. It returns whom it took them from.
+// smallest first. It returns whom it took them from, nobody where that would not do.
 func (f *elasticFloor) clear(row int, picks []int) (left []int) {
 	cell := &f.rows[row].cells[picks[row]]
-	first, end := f.free.Nodes(cell.group)
-	var nodes []int
-	for n := first; n < end; n++ {
-		nodes = append(nodes, n)
-	}
-	slices.SortStableFunc(nodes, func(a, b int) int { return cmp.Compare(f.free.Free[b], f.free.Free[a]) })
-	for k, need := range cell.options[0].shape.PerNode() {
-		for k < len(nodes) && f.free.Free[nodes[k]] < need {
-			i := f.smallest(nodes[k], cell.devices, picks)
-			if i < 0 {
-				return left
-			}
+	needs := cell.options[0].shape.PerNode()
+	for k, node := range f.clearable(cell, needs, picks) {
+		for f.free.Free[node] < needs[k] {
+			i := f.smallest(node, cell.devices, picks)
 			f.free.Give(f.rows[i].grant.Slots)
 			f.rows[i].grant = nil
 			left = append(left, i)
@@ -87,8 +79,36 @@ func (f *elasticFloor) clear(row int, picks []int) (left []int) {
 	return left
 }
 
+// clearable returns a node for each of needs, nil where there are not as many that
+// have so much once smaller configurations than cell have left.
+func (f *elasticFloor) clearable(cell *siaCell, needs, picks []int) []int {
+	first, end := f.free.Nodes(cell.group)
+	has := map[int]int{}
+	var nodes []int
+	for n := first; n < end; n++ {
+		nodes, has[n] = append(nodes, n), f.free.Free[n]
+	}
+	for i, r := range f.rows {
+		if r.grant != nil && r.cells[picks[i]].devices < cell.devices {
+			for _, s := range r.grant.Slots {
+				has[s.Node] += s.Devices
+			}
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b int) int { return cmp.Compare(f.free.Free[b], f.free.Free[a]) })
+	var out []int
+	for _, need := range needs {
+		i := slices.IndexFunc(nodes, func(n int) bool { return has[n] >= need })
+		if i < 0 {
+			return nil
+		}
+		out, nodes = append(out, nodes[i]), slices.Delete(nodes, i, i+1)
+	}
+	return out
+}
+
 // smallest returns the row with fewest devices among those with some on a node and
-// less than so many in all, -1 if there is none.
+// less than so many in all, of which there must be one.
 func (f *elasticFloor) smallest(node, below int, picks []int) int {
 	best := -1
 	for i, r := range f.rows {

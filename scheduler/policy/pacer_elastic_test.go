@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// elasticRowOf is a job that would take so many seconds on one device, on as many
+// as it makes half a step/s on each.
+func elasticRowOf(id string, sec float64, grant *scheduler.Grant) *siaRow {
+	j := &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(id)}, Remaining: sec / 2, StartCost: 90 * time.Second, Grant: grant}
+	r := &siaRow{JobState: j}
+	for _, n := range []int{1, 2, 4, 12} {
+		o := option{devices: n, shape: spec.Packed(n, 4), plan: spec.Plan{DP: n}.Normal(), rate: float64(n) / 2}
+		r.cells = append(r.cells, siaCell{devices: n, goodput: o.rate, options: []option{o}, elastic: true})
+	}
+	return r
+}
+
+func twoNodes() spec.Cluster {
+	return spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4, Accelerator: spec.Accelerator{Name: "x"}}}}
+}
+
+func grantOn(id string, node, devices int) *scheduler.Grant {
+	return &scheduler.Grant{Job: spec.JobID(id), Plan: spec.Plan{DP: devices}.Normal(), Shape: spec.Packed(devices, 4),
+		Slots: []scheduler.Slot{{Node: node, Devices: devices}}, Elastic: true}
+}
+
+// Who has least left ranks highest, and nobody knows how much a job has left of
+// which no goodput is known. Another configuration than the present one pays
+// for 90 s of restart out of 900 s, or of the time until it ends.
+func TestElasticWeigh(t *testing.T) {
+	long, short := elasticRowOf("long", 40000, grantOn("long", 0, 2)), elasticRowOf("short", 440, grantOn("short", 1, 2))
+	fresh := elasticRowOf("fresh", 1e6, nil)
+	for i := range fresh.cells {
+		fresh.cells[i].goodput = 0
+	}
+	rows := []*siaRow{fresh, short, long}
+	s := scheduler.NewSnapshot(0, twoNodes(), []*scheduler.JobState{long.JobState, short.JobState, fresh.JobState})
+	(&elasticPacer{window: elasticWindow}).weigh(s, rows)
+	value := func(rank, speed float64) float64 { return math.Pow(rank, 0.8) * math.Pow(speed, 0.8) }
+	for _, c := range []struct {
+		row  *siaRow
+		want []float64
+	}{
+		{long, []float64{value(1, 0.9/12), value(1, 2/12.), value(1, 4/12.*0.9), value(1, 0.9)}},
+		{short, []float64{value(2, 440/530./12), value(2, 2/12.), value(2, 4/12.*110/200), value(2, 440/12./(440/12.+90))}},
+		{fresh, []float64{value(3, 1), value(3, 1), value(3, 1), value(3, 1)}},
+	} {
+		for i, want := range c.want {
+			if got := -c.row.costs[i]; math.Abs(got-want) > 1e-12 {
+				t.Errorf("%s on %d devices is worth %g, want %g", c.row.Job.ID, c.row.cells[i].devices, got, want)
+			}
+		}
+	}
+	long.StartCost = 2 * elasticWindow
+	(&elasticPacer{window: elasticWindow}).weigh(s, rows)
+	if long.costs[2] != 0 {
+		t.Errorf("a restart that takes longer than counts is worth %g", -long.costs[2])
+	}
+}
+
+// Each column: what a job holds at first, as node and devices, what is chosen for
+// it, and where it is then.
+func TestElasticPlace(t *testing.T) {
+	type at struct{ node, devices int }
+	for _, c := range []struct {
+		name   string
+		has    []at
+		chosen []int
+		want   []at
+	}{
+		{"the nearest to empty is cleared", []at{{0, 2}, {1, 1}, {}}, []int{2, 1, 4}, []at{{0, 2}, {0, 1}, {1, 4}}},
+		{"who stays stays", []at{{0, 2}, {1, 2}}, []int{2, 2}, []at{{0, 2}, {1, 2}}},
+		{"largest first", []at{{}, {}, {}}, []int{1, 4, 2}, []at{{1, 1}, {0, 4}, {1, 2}}},
+		{"who was left for others waits", []at{{0, 4}, {}}, []int{0, 2}, []at{{}, {0, 2}}},
+		{"the smallest makes way", []at{{0, 1}, {0, 2}, {1, 1}, {1, 2}, {}}, []int{1, 2, 1, 0, 4}, []at{{0, 1}, {0, 2}, {0, 1}, {}, {1, 4}}},
+		{"not for one as large", []at{{0, 4}, {1, 2}, {1, 2}, {}}, []int{4, 2, 2, 2}, []at{{0, 4}, {1, 2}, {1, 2}, {}}},
+		{"nobody in vain", []at{{0, 2}, {0, 2}, {1, 4}, {}}, []int{2, 2, 4, 12}, []at{{0, 2}, {0, 2}, {1, 4}, {0, 0}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var rows []*siaRow
+			var jobs []*scheduler.JobState
+			var picks []int
+			for i, has := range c.has {
+				var g *scheduler.Grant
+				if has.devices > 0 {
+					g = grantOn(fmt.Sprint(i), has.node, has.devices)
+				}
+				r := elasticRowOf(fmt.Sprint(i), 100, g)
+				rows, jobs = append(rows, r), append(jobs, r.JobState)
+				picks = append(picks, slices.Index([]int{1, 2, 4, 12}, c.chosen[i]))
+			}
+			s := scheduler.NewSnapshot(0, twoNodes(), jobs)
+			f := elasticFloor{belief: newBelief(Deps{}), s: s, rows: rows, free: s.Idle()}
+			f.place(picks)
+			for i, want := range c.want {
+				got := at{}
+				if g := rows[i].grant; g != nil {
+					got = at{g.Slots[0].Node, g.Devices()}
+					if !g.Elastic {
+						t.Errorf("job %d may not choose its batch", i)
+					}
+				}
+				if got != want {
+					t.Errorf("job %d is at %v, want %v", i, got, want)
+				}
+				if want == c.has[i] && want.devices > 0 && rows[i].grant != rows[i].Grant {
+					t.Errorf("job %d is granted anew what it has", i)
+				}
+			}
+		})
+	}
+}
