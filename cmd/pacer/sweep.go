@@ -413,6 +413,9 @@ func (s *sweep) writeTable(w io.Writer, rows []studies.Row) error {
 		return err
 	}
 	note := fmt.Sprintf("\n%d seeds, baseline %s", len(s.Seeds), s.Baseline)
+	if slices.ContainsFunc(rows, func(r studies.Row) bool { return r.ComparedWith != s.Baseline }) {
+		note = fmt.Sprintf("\n%d seeds, each against its own baseline", len(s.Seeds))
+	}
 	if len(s.Seeds) > 1 {
 		note += fmt.Sprintf("; ± half of the %g %% interval, %s", 100*s.Confidence, intervalNote)
 	}

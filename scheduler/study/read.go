@@ -49,7 +49,8 @@ type reader struct {
 	settings []string
 	s        Study
 
-	baseline yamlfile.Node
+	baseline  yamlfile.Node
+	baselines []yamlfile.Node // of single schedulers
 }
 
 func (r *reader) study(top yamlfile.Node) {
@@ -151,7 +152,7 @@ func (r *reader) schedulers(n yamlfile.Node) {
 func (r *reader) scheduler(e yamlfile.Node) Scheduler {
 	p := Scheduler{Settings: map[string]string{}}
 	if e.IsMapping() {
-		for _, k := range e.Entries(append([]string{"name", "policy", "scheduler"}, r.settings...)...) {
+		for _, k := range e.Entries(append([]string{"name", "policy", "scheduler", "baseline"}, r.settings...)...) {
 			switch k.Key {
 			case "name":
 				p.Name = k.Value.Text()
@@ -159,6 +160,9 @@ func (r *reader) scheduler(e yamlfile.Node) Scheduler {
 				p.Policy = k.Value.Text()
 			case "scheduler":
 				p.File = k.Value.Text()
+			case "baseline":
+				p.Baseline = k.Value.Text()
+				r.baselines = append(r.baselines, k.Value)
 			default:
 				p.Settings[flagOf(k.Key)] = k.Value.Text()
 			}
@@ -238,11 +242,18 @@ func (r *reader) check(top yamlfile.Node) {
 	if r.s.Baseline == "" {
 		r.s.Baseline = r.s.Schedulers[0].Name
 	}
-	if !slices.ContainsFunc(r.s.Schedulers, func(p Scheduler) bool { return p.Name == r.s.Baseline }) {
-		r.baseline.Fail("baseline %q is none of the policies: %s", r.s.Baseline, strings.Join(r.names(), ", "))
+	r.checkBaseline(r.baseline, r.s.Baseline)
+	for _, n := range r.baselines {
+		r.checkBaseline(n, n.Text())
 	}
 	if n := float64(len(r.s.Workloads)) * float64(max(len(r.s.Loads), 1)) * float64(len(r.s.Schedulers)) * float64(len(r.s.Seeds)); n > maxRuns {
 		top.Fail("the study has %.0f runs, want at most %d", n, maxRuns)
+	}
+}
+
+func (r *reader) checkBaseline(n yamlfile.Node, name string) {
+	if !slices.ContainsFunc(r.s.Schedulers, func(p Scheduler) bool { return p.Name == name }) {
+		n.Fail("baseline %q is none of the policies: %s", name, strings.Join(r.names(), ", "))
 	}
 }
 

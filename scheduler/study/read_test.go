@@ -80,6 +80,7 @@ func TestReadErrors(t *testing.T) {
 		{head + "policies: [\"fifo,las\"]\n", []string{"4:12: \"fifo,las\" is more than one policy"}},
 		{head + "policies: [{name: x}]\n", []string{"no policy, want one of"}},
 		{head + "policies: [fifo]\nbaseline: las\n", []string{"5:11: baseline \"las\" is none of the policies: \"fifo\""}},
+		{head + "policies: [fifo, {policy: las, baseline: las}, {policy: srtf, baseline: lsa}]\n", []string{"4:73: baseline \"lsa\" is none of the policies: \"fifo\", \"las\", \"srtf\""}},
 		{head + "policies: [fifo]\npolicy: las\n", []string{"5:1: unknown key \"policy\", nearest is policies"}},
 		{head + "policies: [fifo]\nnoise: -1\nconfidence: 1\n", []string{"5:8: -1 is not in 0..3", "6:13: 1 is not above 0"}},
 		{head + "policies: [fifo]\narrivals: bursty\n", []string{"5:11: \"bursty\" is not one of recorded, poisson"}},

@@ -36,6 +36,8 @@ type Row struct {
 	// figures over them, run by run.
 	Bound     Figures `json:"bound"`
 	OverBound Pairs   `json:"over_bound"`
+
+	ComparedWith string `json:"baseline"` // the scheduler of vs_baseline
 }
 
 // Pairs are the two figures that are compared.
@@ -54,22 +56,25 @@ type Figures struct {
 func (s *Study) Rows(outcomes []Outcome) []Row {
 	var out []Row
 	type place struct {
-		workload int
-		load     float64
-		seed     uint64
+		scheduler string
+		workload  int
+		load      float64
+		seed      uint64
 	}
 	base := map[place]*Record{}
 	for i := range outcomes {
 		o := &outcomes[i]
-		if o.Err == nil && s.Schedulers[o.Cell.Scheduler].Name == s.Baseline {
-			base[place{o.Cell.Workload, o.Cell.Load, o.Cell.Seed}] = &o.Record
+		if o.Err == nil {
+			base[place{s.Schedulers[o.Cell.Scheduler].Name, o.Cell.Workload, o.Cell.Load, o.Cell.Seed}] = &o.Record
 		}
 	}
 	for len(outcomes) > 0 {
 		n := len(s.Seeds)
 		seeds := outcomes[:n]
 		outcomes = outcomes[n:]
-		out = append(out, s.row(seeds, func(c Cell) *Record { return base[place{c.Workload, c.Load, c.Seed}] }))
+		out = append(out, s.row(seeds, func(c Cell) *Record {
+			return base[place{s.baseline(&s.Schedulers[c.Scheduler]), c.Workload, c.Load, c.Seed}]
+		}))
 	}
 	return out
 }
@@ -100,6 +105,7 @@ func (s *Study) row(seeds []Outcome, baseline func(Cell) *Record) Row {
 	r.AvgDelay = over(avgDelay)
 	r.Bound = Figures{over(boundJCT).Mean, over(boundMakespan).Mean}
 	r.OverBound = Pairs{over(ratio(avgJCT, boundJCT)), over(ratio(makespan, boundMakespan))}
+	r.ComparedWith = s.baseline(&s.Schedulers[c.Scheduler])
 	r.Baseline = Pairs{s.paired(runs, bases, avgJCT), s.paired(runs, bases, makespan)}
 	return r
 }

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -44,6 +45,7 @@ type Scheduler struct {
 	// File is where the composition is written down, "" = nowhere (package compose).
 	File     string
 	Settings map[string]string
+	Baseline string // the scheduler this one is compared with, "" = the study's
 }
 
 // Arrivals says when jobs arrive.
@@ -104,3 +106,6 @@ func (s *Study) Unvaried() []string {
 	}
 	return out
 }
+
+// baseline names the scheduler that p is compared with.
+func (s *Study) baseline(p *Scheduler) string { return cmp.Or(p.Baseline, s.Baseline) }

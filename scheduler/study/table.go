@@ -68,7 +68,7 @@ func times(i report.Interval) string {
 
 // against writes a difference from the baseline.
 func (s *Study) against(r Row, i report.Interval) string {
-	if r.Scheduler == s.Baseline || !i.Mean.Defined() {
+	if r.Scheduler == r.ComparedWith || !i.Mean.Defined() {
 		return "-"
 	}
 	if i.Mean >= 0.05 {
