@@ -56,6 +56,22 @@ type Learned struct {
 	Unfit int // of them, those that gave nothing, so that what was believed stayed
 }
 
+// LossLog tells how jobs get on with what they are there for.
+type LossLog interface {
+	// Log returns what j has logged so far; false where it logs nothing.
+	Log(ctx context.Context, j *JobState) (Losses, bool)
+}
+
+// Losses are the training losses of a job up to now.
+type Losses struct {
+	Every float64 // steps from one to the next, of which each is the mean
+	// Values are shares of the loss of the beginning; not to be modified.
+	Values []float64
+	// Least is the owner's criterion: once the loss falls by no more from one to the
+	// next, but for noise, the job is done.
+	Least float64
+}
+
 // Policy decides who gets what. Decide is a function of the snapshot: it must
 // not keep the snapshot, and keeps no state but what its algorithm is made of,
 // or what it knows of the jobs from Snapshot.Changed.

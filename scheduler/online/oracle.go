@@ -23,8 +23,8 @@ type Options struct {
 	// Rows are those profiled before the run, of any keys. Of a key with none, or too
 	// few to fit, nothing is believed until enough was seen.
 	Rows []spec.Measurement
-	// Every is the least simulated time between two fits of a key: what is seen in
-	// between goes into the next.
+	// Every is the least simulated time between two fits of a key, of which the first
+	// is at the beginning: what is seen in between goes into the next.
 	Every   time.Duration
 	Planner planner.Options
 }
@@ -93,7 +93,7 @@ func New(ctx context.Context, o Options) (*Oracle, error) {
 func (o *Oracle) evidence(key spec.Key) *evidence {
 	e := o.keys[key]
 	if e == nil {
-		e = &evidence{key: key, ways: map[spec.Config]*way{}, fitted: math.MinInt64 / 2}
+		e = &evidence{key: key, ways: map[spec.Config]*way{}}
 		o.keys[key] = e
 	}
 	return e
@@ -126,7 +126,7 @@ func (o *Oracle) Learn(ctx context.Context, now time.Duration, seen []spec.Measu
 	var changed []spec.Key
 	waiting := o.due[:0]
 	for _, e := range o.due {
-		if now < e.fitted+o.options.Every {
+		if now-e.fitted < o.options.Every {
 			waiting = append(waiting, e)
 			continue
 		}

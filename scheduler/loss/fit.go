@@ -1,0 +1,92 @@
+package loss
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// FewestPoints is of how many a curve can be fitted, which has three parameters.
+const FewestPoints = 3
+
+// Fit returns the curve that comes closest to losses, the k-th of which is that
+// after k stretches, from 1 on. For each of many B2 the others are a weighted
+// regression of 1/(l - B2) on k; its weights, (l - B2)^4, make the squares those of
+// errors in l. The best B2 has the least sum of these. ok is false where there are
+// too few losses, or they do not fall.
+//
+// Losses that lie outside of their two neighbours' are taken to be the nearer of
+// these first. Optimus (section 3.1) takes the mean of the neighbours, which carries
+// a single wild one into those beside it.
+func Fit(losses []float64) (best Curve, ok bool) {
+	if len(losses) < FewestPoints {
+		return Curve{}, false
+	}
+	f := newFitter(smooth(losses))
+	least := math.Inf(1)
+	lo, hi := 0.0, f.lowest
+	for range refinements {
+		step := (hi - lo) / candidates
+		at := best.B2
+		for i := range candidates {
+			c, sum := f.with(lo + step*float64(i))
+			if sum < least {
+				best, least, at, ok = c, sum, lo+step*float64(i), true
+			}
+		}
+		lo, hi = max(at-step, 0), min(at+step, f.lowest)
+	}
+	return best, ok
+}
+
+// B2 is looked for among so many values, then among as many around the best of
+// them, and so on: to less than 1e-5 of the lowest loss.
+const candidates, refinements = 32, 4
+
+// smooth replaces losses outside of their neighbours'.
+func smooth(losses []float64) []float64 {
+	out := make([]float64, len(losses))
+	copy(out, losses)
+	for i := 1; i < len(losses)-1; i++ {
+		a, b := losses[i-1], losses[i+1]
+		out[i] = min(max(losses[i], min(a, b)), max(a, b))
+	}
+	return out
+}
+
+// fitter is a fit in progress.
+type fitter struct {
+	losses  []float64
+	lowest  float64
+	k       []float64
+	y, wght []float64 // of the regression
+}
+
+func newFitter(losses []float64) *fitter {
+	f := &fitter{losses: losses, lowest: math.Inf(1), k: make([]float64, len(losses)),
+		y: make([]float64, len(losses)), wght: make([]float64, len(losses))}
+	for i, l := range losses {
+		f.k[i], f.lowest = float64(i+1), min(f.lowest, l)
+	}
+	return f
+}
+
+// with returns the best curve of a B2 below all losses, and the sum of squares of
+// its errors, +Inf where there is none that falls.
+func (f *fitter) with(b2 float64) (Curve, float64) {
+	for i, l := range f.losses {
+		above := l - b2
+		f.y[i], f.wght[i] = 1/above, above*above*above*above
+	}
+	c := Curve{B2: b2}
+	c.B1, c.B0 = stat.LinearRegression(f.k, f.y, f.wght, false)
+	if !(c.B0 > 0 && c.B1 > 0) || math.IsInf(c.B0+c.B1, 0) {
+		return c, math.Inf(1)
+	}
+	sum := 0.0
+	for i, l := range f.losses {
+		d := c.At(f.k[i]) - l
+		sum += d * d
+	}
+	return c, sum
+}
