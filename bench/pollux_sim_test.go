@@ -42,6 +42,13 @@ func goodputTables(t *testing.T, folder ...string) *goodput.Tables {
 // runPollux runs a workload with the semantics of Pollux' artifact on 16 x 4 T4.
 func runPollux(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput.Tables) *sim.Result {
 	t.Helper()
+	return runPolluxWith(t, mode, name, jobs, tables, func(*policy.Deps, *sim.Config) {})
+}
+
+// runPolluxWith is runPollux with what the policy knows changed: set gets it with
+// perfect belief, and the run, whose policy is not there yet.
+func runPolluxWith(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput.Tables, set func(*policy.Deps, *sim.Config)) *sim.Result {
+	t.Helper()
 	m, err := compat.Parse(mode)
 	if err != nil {
 		t.Fatal(err)
@@ -55,14 +62,15 @@ func runPollux(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput
 	if d.Placer, err = place.New(m.Placement, m.Quirks); err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.New(policy.Spec{Name: name}, d)
-	if err != nil {
+	c := sim.Config{
+		Cluster: cluster, Jobs: tables.Submit(jobs, cluster), PolicyName: name, Truth: goodput.NewTruth(tables, cluster),
+		Round: m.Round, Quirks: m.Quirks, Costs: sim.PerStart(func(spec.Job) time.Duration { return m.StartCost }),
+	}
+	set(&d, &c)
+	if c.Policy, err = policy.New(policy.Spec{Name: name}, d); err != nil {
 		t.Fatal(err)
 	}
-	r, err := sim.Run(t.Context(), sim.Config{
-		Cluster: cluster, Jobs: tables.Submit(jobs, cluster), Policy: p, PolicyName: name, Truth: goodput.NewTruth(tables, cluster),
-		Round: m.Round, Quirks: m.Quirks, Costs: sim.PerStart(func(spec.Job) time.Duration { return m.StartCost }),
-	})
+	r, err := sim.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

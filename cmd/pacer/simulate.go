@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,6 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
+	"github.com/pacer-ml/pacer/scheduler/loss"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/replay"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -63,6 +66,7 @@ Truths:     duration, or duration:A100=2,V100=1 on types of different
 			&cli.StringFlag{Name: "truth", Usage: "`TRUTH` (default: rubick:measured for rubick workloads, else duration)"},
 			&cli.StringFlag{Name: "unknown", Usage: "run jobs of models a table of the truth does not know as `MODEL`"},
 			&cli.StringFlag{Name: "belief", Usage: "`BELIEF` of the policies (default: fitted:rubick with a rubick: truth, else perfect)"},
+			&cli.StringFlag{Name: "loss-noise", Usage: "`SIGMA` of the training losses that jobs log, of which policy optimus learns when they end (default: 0.02)"},
 		}, troubleFlags, []cli.Flag{
 			&cli.StringFlag{Name: "admission", Usage: "`NAME[:VALUE]` of the admission rule, see pacer ls admissions"},
 			&cli.StringFlag{Name: "placement", Usage: "`NAME` of the placer, see pacer ls placements"},
@@ -97,7 +101,9 @@ type study struct {
 	score    report.Score
 	replay   replay.Rounds // to impose, nil = the policies decide
 	seed     uint64
-	explain  *report.Explanations // nil = nothing is to be explained
+	// lossNoise is the deviation of ln(loss) of what jobs log of their training.
+	lossNoise float64
+	explain   *report.Explanations // nil = nothing is to be explained
 }
 
 func runSimulate(c *cli.Context) (err error) {
@@ -150,6 +156,9 @@ func newStudy(c *cli.Context) (*study, error) {
 	if err = s.parts.has(s.policies); err != nil {
 		return nil, err
 	}
+	if s.lossNoise, err = readLossNoise(c); err != nil {
+		return nil, err
+	}
 	if s.score, err = report.ParseScore(c.String("score")); err != nil {
 		return nil, usagef("simulate: %w", err)
 	}
@@ -190,6 +199,16 @@ func (s *study) askWhy(ids []string) error {
 		s.explain.Jobs = append(s.explain.Jobs, spec.JobID(id))
 	}
 	return nil
+}
+
+// readLossNoise reads --loss-noise.
+func readLossNoise(c *cli.Context) (float64, error) {
+	text := cmp.Or(c.String("loss-noise"), "0.02")
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0 && v <= 1) {
+		return 0, usagef("simulate: --loss-noise %q is not a number in [0, 1]", text)
+	}
+	return v, nil
 }
 
 // notBuilt says that a reserved name is known but not there yet, or that a name
@@ -327,12 +346,15 @@ func (p *planned) config(ctx context.Context) (config sim.Config, err error) {
 	if agents != nil {
 		oracle, truth = agents.Oracle(), agents.Truth()
 	}
-	if config, err = p.parts.config(p.policy, policy.Deps{Oracle: oracle, Seed: p.seed, Speeds: p.belief.speeds}); err != nil {
+	deps := policy.Deps{
+		Oracle: oracle, Seed: p.seed, Speeds: p.belief.speeds,
+		Losses: &loss.Made{Steps: truth.Steps, Sigma: p.lossNoise, Seed: p.seed},
+	}
+	if config, err = p.parts.config(p.policy, deps); err != nil {
 		return config, err
 	}
 	config.PolicyName, config.Sightings = p.name, sightings
-	config.Cluster, config.Jobs, config.Score = p.cluster, p.jobs, p.score.Has
-	config.Truth = truth
+	config.Cluster, config.Jobs, config.Score, config.Truth = p.cluster, p.jobs, p.score.Has, truth
 	p.trouble.config(&config, p.seed)
 	if p.replay != nil {
 		err = p.impose(&config, agents)

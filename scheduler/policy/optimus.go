@@ -12,43 +12,76 @@ import (
 )
 
 func init() {
+	interval := Option{Name: "interval", Default: "600", Doc: "seconds after which it decides anew though nothing happened"}
 	register(Info{
-		Name: "optimus-oracle",
-		Doc:  "devices one by one to whom they save most time, knowing what is left of each job (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
+		Name:    "optimus-oracle",
+		Doc:     "devices one by one to whom they save most time, knowing what is left of each job (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
+		Options: []Option{interval},
+		New:     newOptimusOracle,
+	})
+	interval.Doc = "seconds between two decisions about the sizes of running jobs"
+	register(Info{
+		Name: "optimus",
+		Doc:  "devices one by one to whom they save most time, what is left of each job by its training loss (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
 		Options: []Option{
-			{Name: "interval", Default: "600", Doc: "seconds after which it decides anew though nothing happened"},
+			interval,
+			{Name: "young", Default: "0.95", Doc: "what a second saved counts of a job whose loss does not tell yet when it ends"},
 		},
 		New: newOptimus,
 	})
 }
 
+func newOptimusOracle(d Deps) (scheduler.Policy, error) {
+	p, err := newAnyOptimus(d)
+	if err == nil && d.Quirks.EveryRound {
+		p.interval = leastWake
+	}
+	return p, err
+}
+
 func newOptimus(d Deps) (scheduler.Policy, error) {
-	interval, err := d.seconds("interval", 600*time.Second)
+	p, err := newAnyOptimus(d)
 	if err != nil {
 		return nil, err
 	}
-	o := &optimus{belief: newBelief(d), known: map[*curve][][]size{}, interval: max(interval, leastWake), anywhere: d.Quirks.ByCount, next: d.Quirks.NextReplica}
-	if d.Quirks.EveryRound {
-		o.interval = leastWake
-	}
-	return o, nil
+	p.convergence = newConvergence(d.Losses)
+	p.young, err = d.number("young", 0.95, 0, 1)
+	return p, err
+}
+
+func newAnyOptimus(d Deps) (*optimus, error) {
+	interval, err := d.seconds("interval", 600*time.Second)
+	return &optimus{belief: newBelief(d), known: map[curveKey]*curveSizes{}, interval: max(interval, leastWake),
+		anywhere: d.Quirks.ByCount, next: d.Quirks.NextReplica, last: -never}, err
 }
 
 // optimus is the allocation and placement of Optimus (sections 4.1 and 4.2) for
 // jobs without parameter servers, as in petuum/adaptdl at commit c793c70: with Q
 // steps left that take T(n) seconds on n devices, going from n to m is worth
 //
-//	gain = Q * (T(n) - T(m)) / (m - n)
+//	gain = y * Q * (T(n) - T(m)) / ((m - n) * D)
 //
-// T is the oracle's belief, Q is JobState.Remaining: where the paper predicts
-// convergence, an oracle tells. Jobs of which nothing is believed run as
-// submitted, in their turn. Nothing else is known to it.
+//	T  the oracle's belief, seconds
+//	Q  convergence.left; of the oracle variant JobState.Remaining
+//	D  the dominant share of a device with what the job needs of the host for it,
+//	   in shares of devices: 1 where the job needs nothing of the host
+//	y  young, while what is left is a guess; else 1
+//
+// Jobs of which nothing is believed run as submitted, in their turn.
+//
+// With convergence the sizes of running jobs are decided on once in an interval, as
+// in the paper, and what they save has to be more than a restart costs: estimates
+// change all the time. In between devices that are free go to jobs that wait, which
+// in the paper wait for the interval.
 type optimus struct {
-	belief   *belief
-	known    map[*curve][][]size // by group
-	interval time.Duration
-	anywhere bool // any free devices will do, compat.Quirks.ByCount
-	next     bool // only the next size counts, compat.Quirks.NextReplica
+	belief      *belief
+	known       map[curveKey]*curveSizes
+	interval    time.Duration
+	anywhere    bool         // any free devices will do, compat.Quirks.ByCount
+	next        bool         // only the next size counts, compat.Quirks.NextReplica
+	convergence *convergence // nil = what is left is known
+	young       float64
+	last        time.Duration // when sizes of running jobs were decided on
 }
 
 // size is a number of devices a job may run on.
@@ -58,9 +91,19 @@ type size struct {
 	options []option // fastest first
 }
 
+// curveSizes is what a curve says, by group.
+type curveSizes struct {
+	curve *curve
+	sizes [][]size
+}
+
 // grower is a job that gets devices.
 type grower struct {
 	*scheduler.JobState
+	left    float64 // steps it is taken to have left
+	worth   float64 // of a second saved
+	share   float64 // dominant share of a device, in shares of devices
+	keeps   bool    // what it holds, whatever its size
 	arrival int
 	group   int
 	sizes   []size // ascending; none for jobs of which nothing is believed
@@ -72,6 +115,9 @@ type grower struct {
 }
 
 func (g *grower) devices() int {
+	if g.keeps {
+		return g.Grant.Devices()
+	}
 	if len(g.sizes) == 0 {
 		return g.Job.Devices
 	}
@@ -85,20 +131,28 @@ func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 	for gi := range left {
 		left[gi] = idle.FreeIn(gi)
 	}
+	settled := p.settle(s, idle.Group, left)
 	var growers []*grower
 	for i, j := range s.Jobs() {
-		g, err := p.begin(ctx, s, j, idle.Group, left)
-		if err != nil {
-			return d, err
+		g := &grower{JobState: j, keeps: true, group: -1}
+		if !settled || j.Grant == nil {
+			var err error
+			if g, err = p.begin(ctx, s, j, idle.Group, left); err != nil {
+				return d, err
+			}
 		}
 		if g == nil {
 			d.Because(s, j.Job.ID, "the least it can run on is not left at its turn by arrival")
 			continue
 		}
 		g.arrival = i
+		p.foresee(ctx, s, g)
 		growers = append(growers, g)
 	}
 	p.grow(growers, left)
+	if p.convergence != nil {
+		p.relent(growers, left)
+	}
 	p.place(growers, idle, s.Cluster)
 	for _, g := range growers {
 		if s.Reasons {
@@ -113,9 +167,76 @@ func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 		}
 	}
 	if len(s.Jobs()) > 0 {
-		d.Wake = s.Now + p.interval
+		d.Wake = p.last + p.interval
 	}
 	return d, nil
+}
+
+// settle reports whether running jobs stay as they are this time, and takes what
+// they hold from left if so.
+func (p *optimus) settle(s *scheduler.Snapshot, nodes, left []int) bool {
+	if p.convergence == nil || s.Now == p.last || s.Now >= p.last+p.interval {
+		p.last = s.Now
+		return false
+	}
+	for _, j := range s.Jobs() {
+		if j.Grant != nil {
+			left[nodes[j.Grant.Slots[0].Node]] -= j.Grant.Devices()
+		}
+	}
+	return true
+}
+
+// foresee works out what is left of g, and what its devices cost the others.
+func (p *optimus) foresee(ctx context.Context, s *scheduler.Snapshot, g *grower) {
+	g.left, g.worth, g.share = g.Remaining, 1, 1
+	if g.keeps {
+		return
+	}
+	if p.convergence != nil {
+		young := false
+		if g.left, young = p.convergence.left(ctx, g.JobState); young {
+			g.worth = p.young
+		}
+	}
+	g.share = dominantShare(&s.Cluster.Groups[g.group], g.Job.Host)
+}
+
+// dominantShare returns the largest share of a group that a device takes with what
+// it needs of the host, over the share of devices.
+func dominantShare(g *spec.NodeGroup, need spec.Host) float64 {
+	share := 1.0
+	if g.CPUs > 0 {
+		share = max(share, float64(need.MilliCPUs)*float64(g.Devices)/(1000*float64(g.CPUs)))
+	}
+	if g.HostBytes > 0 {
+		share = max(share, float64(need.Bytes)*float64(g.Devices)/g.HostBytes)
+	}
+	return share
+}
+
+// relent lets running jobs keep their sizes where others save no more than a restart
+// costs, and where nobody needs what they would give up.
+func (p *optimus) relent(growers []*grower, left []int) {
+	stay := func(when func(g *grower, more int, held *size) bool) {
+		for _, g := range growers {
+			at := -1
+			if g.Grant != nil && !g.keeps {
+				at = slices.IndexFunc(g.sizes, func(s size) bool { return s.devices == g.Grant.Devices() })
+			}
+			if at < 0 || at == g.at {
+				continue
+			}
+			if more := g.devices() - g.sizes[at].devices; when(g, more, &g.sizes[at]) {
+				left[g.group] += more
+				g.at = at
+			}
+		}
+	}
+	stay(func(g *grower, more int, held *size) bool {
+		return more > 0 && g.left*(held.sec-g.sizes[g.at].sec) <= g.StartCost.Seconds()
+	})
+	stay(func(g *grower, more int, _ *size) bool { return more < 0 && -more <= left[g.group] })
 }
 
 // explain says what decided about the devices of g.
@@ -127,7 +248,7 @@ func (g *grower) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 	case len(g.sizes) == 0:
 		d.Because(s, g.Job.ID, "as submitted: nothing is known of its speed")
 	default:
-		d.Because(s, g.Job.ID, "size %d, each device of which saves it more time than it would others: %.0f s are left", g.grant.Devices(), g.Remaining*g.sizes[g.at].sec)
+		d.Because(s, g.Job.ID, "size %d, each device of which saves it more time than it would others: %.0f s are left", g.grant.Devices(), g.left*g.sizes[g.at].sec)
 	}
 }
 
@@ -140,7 +261,7 @@ func (p *optimus) begin(ctx context.Context, s *scheduler.Snapshot, j *scheduler
 		return nil, err
 	}
 	best := &grower{JobState: j, group: -1}
-	for gi, sizes := range p.sizes(cv, &s.Cluster) {
+	for gi, sizes := range p.sizes(j.Job, cv, &s.Cluster) {
 		if len(sizes) == 0 || sizes[0].devices > left[gi] {
 			continue
 		}
@@ -181,10 +302,11 @@ func (p *optimus) rigid(s *scheduler.Snapshot, j *scheduler.JobState, nodes, lef
 	return -1
 }
 
-// sizes returns what a curve says of each group.
-func (p *optimus) sizes(cv *curve, c *spec.Cluster) [][]size {
-	if out, ok := p.known[cv]; ok {
-		return out
+// sizes returns what the curve of j says of each group.
+func (p *optimus) sizes(j *spec.Job, cv *curve, c *spec.Cluster) [][]size {
+	key := curveKey{kindOf: kind(j), precision: j.Plan.Precision, accelerator: j.Accelerator}
+	if known := p.known[key]; known != nil && known.curve == cv {
+		return known.sizes
 	}
 	out := make([][]size, len(c.Groups))
 	for i := 0; i < len(cv.options); {
@@ -195,7 +317,7 @@ func (p *optimus) sizes(cv *curve, c *spec.Cluster) [][]size {
 		out[group] = append(out[group], p.size(cv.options[i:k], c.Groups[group].Devices))
 		i = k
 	}
-	p.known[cv] = out
+	p.known[key] = &curveSizes{cv, out}
 	return out
 }
 
@@ -215,6 +337,9 @@ func (p *optimus) size(options []option, perNode int) size {
 func (p *optimus) grow(growers []*grower, left []int) {
 	var h byGain
 	for _, g := range growers {
+		if g.keeps {
+			continue
+		}
 		if p.look(g, left[g.group]); g.gain > 0 {
 			h = append(h, g)
 		}
@@ -239,7 +364,7 @@ func (p *optimus) look(g *grower, left int) {
 	g.gain = 0
 	for i := g.at + 1; i < len(g.sizes) && g.sizes[i].devices-g.devices() <= left; i++ {
 		more := float64(g.sizes[i].devices - g.devices())
-		if gain := g.Remaining * (g.sizes[g.at].sec - g.sizes[i].sec) / more; gain > g.gain {
+		if gain := g.worth * g.left * (g.sizes[g.at].sec - g.sizes[i].sec) / (more * g.share); gain > g.gain {
 			g.gain, g.to = gain, i
 		}
 		if p.next {
@@ -269,7 +394,7 @@ func (h *byGain) Pop() any {
 func (p *optimus) place(growers []*grower, free *scheduler.Inventory, c spec.Cluster) {
 	var others []*grower
 	for _, g := range growers {
-		if g.Grant != nil && g.Grant.Devices() == g.devices() && free.Group[g.Grant.Slots[0].Node] == g.group {
+		if g.keeps || g.Grant != nil && g.Grant.Devices() == g.devices() && free.Group[g.Grant.Slots[0].Node] == g.group {
 			g.grant = g.Grant
 			free.Take(g.grant.Slots)
 		} else {

@@ -1,10 +1,13 @@
 package policy_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/loss"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
@@ -13,11 +16,14 @@ func TestConformance(t *testing.T) {
 	for _, info := range policy.All() {
 		t.Run(info.Name, func(t *testing.T) {
 			schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
-				return policy.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: o})
+				return policy.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: o, Losses: &loss.Made{Steps: submittedSteps, Sigma: 0.02}})
 			})
 		})
 	}
 }
+
+// submittedSteps is the work of jobs that are submitted with some.
+func submittedSteps(_ context.Context, j *spec.Job) (float64, error) { return j.Steps, nil }
 
 func TestScenarios(t *testing.T) {
 	schedulertest.Scenarios(t, "testdata", func(s string, o scheduler.Oracle) (scheduler.Policy, error) {

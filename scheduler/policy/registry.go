@@ -31,6 +31,7 @@ type Option struct {
 type Deps struct {
 	Oracle  scheduler.Oracle  // the belief, safe for concurrent use; nil = none
 	Placer  scheduler.Placer  // nil = packed
+	Losses  scheduler.LossLog // what jobs log of their training, for one run; nil = nothing
 	Seed    uint64            // for policies that draw at random
 	Options map[string]string // those set, by name
 	Quirks  compat.Quirks     // of another simulator, to be had too
