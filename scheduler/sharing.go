@@ -15,6 +15,13 @@ type Colocator interface {
 	Beside(a, b spec.Config) (float64, error)
 }
 
+// PairLearner is a Colocator that learns from jobs that ran.
+type PairLearner interface {
+	Colocator
+	// Ran says that a and b ran on the same devices, and reports whether that is news.
+	Ran(a, b spec.Config) (learnt bool)
+}
+
 // Stays reports whether g and o give the same job the same plan, shape and
 // devices, in whatever company.
 func (g *Grant) Stays(o *Grant) bool {

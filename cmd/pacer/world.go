@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -36,8 +37,9 @@ type world struct {
 	speeds map[string]float64
 	// predictor is nil when only the workload's own durations are known.
 	predictor perfmodel.Predictor
-	// pairs knows how fast jobs run that share devices; nil = none may.
-	pairs scheduler.Colocator
+	// pairs makes what knows how fast jobs run that share devices, for every run its
+	// own; nil = none may.
+	pairs func() scheduler.Colocator
 	// keys are the configurations that may be granted; nil = others may be too.
 	keys []spec.Config
 	// known is what a table holds, configs how those of measurements were run; nil
@@ -63,7 +65,7 @@ func (w world) truth(cl spec.Cluster) sim.Truth {
 	case w.nearest != nil:
 		return sim.Predicted{Predictor: w.nearest(), Cluster: cl}
 	case w.predictor != nil:
-		return sim.Predicted{Predictor: w.predictor, Cluster: cl, Pairs: w.pairs}
+		return sim.Predicted{Predictor: w.predictor, Cluster: cl, Pairs: w.colocator()}
 	}
 	return sim.Durations{Speeds: w.speeds}
 }
@@ -77,7 +79,15 @@ func newOracle(belief, truth world) scheduler.Oracle {
 	if belief.pairs == nil || truth.pairs == nil {
 		return p
 	}
-	return pairedOracle{p, belief.pairs, truth.pairs}
+	return pairedOracle{p, belief.pairs(), truth.pairs()}
+}
+
+// colocator returns what knows how fast jobs run that share devices, nil if none may.
+func (w world) colocator() scheduler.Colocator {
+	if w.pairs == nil {
+		return nil
+	}
+	return w.pairs()
 }
 
 // pairedOracle is a planner that also knows how fast jobs run that share devices:
@@ -92,6 +102,12 @@ func (o pairedOracle) Beside(a, b spec.Config) (float64, error) {
 		return 0, err
 	}
 	return o.belief.Beside(a, b)
+}
+
+// Ran tells a belief that learns.
+func (o pairedOracle) Ran(a, b spec.Config) bool {
+	l, ok := o.belief.(scheduler.PairLearner)
+	return ok && l.Ran(a, b)
 }
 
 // space is what may be granted where w is the truth, nil = what the planner
@@ -192,7 +208,7 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 	case kind == "rubick" && (arg == "measured" || arg == "nearest"):
 		return s.rubickWorld(c, w, arg == "nearest")
 	case kind == "gavel" && arg != "":
-		return s.gavelWorld(c, w, arg)
+		return s.gavelWorld(c, w, flag, arg)
 	case kind == "goodput" && arg != "":
 		return s.goodputWorld(w, arg)
 	case kind == "fitted" && arg != "":
@@ -279,8 +295,13 @@ func (s *study) goodputWorld(w world, dir string) (world, error) {
 }
 
 // gavelWorld reads a throughput table; its jobs run at their own device count,
-// on any type measured.
-func (s *study) gavelWorld(c *cli.Context, w world, path string) (world, error) {
+// on any type measured. A belief may be told to know few of the pairs that share
+// devices: FILE,profiled=N[,references=N].
+func (s *study) gavelWorld(c *cli.Context, w world, flag, arg string) (world, error) {
+	path, options, _ := strings.Cut(arg, ",")
+	if options != "" && flag != "--belief" {
+		return w, usagef("simulate: %s gavel:%s: what was profiled is the belief's to know: --belief gavel:%s", flag, arg, arg)
+	}
 	rows, err := datasets.ReadGavelTable(c.Context, path)
 	if err != nil {
 		return w, err
@@ -288,8 +309,42 @@ func (s *study) gavelWorld(c *cli.Context, w world, path string) (world, error) 
 	w.holds(measured.New(rows))
 	w.keys = w.configs
 	pairs, err := datasets.ReadGavelPairs(c.Context, path)
-	w.pairs = colocation.New(pairs)
-	return w, err
+	if err != nil {
+		return w, err
+	}
+	if options == "" {
+		table := colocation.New(pairs)
+		w.pairs = func() scheduler.Colocator { return table }
+		return w, nil
+	}
+	return w, s.estimatePairs(c.Context, &w, pairs, options)
+}
+
+// estimatePairs makes w believe of jobs that share devices what follows from few
+// measurements of them.
+func (s *study) estimatePairs(ctx context.Context, w *world, rows []spec.Colocation, options string) error {
+	o := colocation.Options{Seed: s.seed}
+	for _, item := range strings.Split(options, ",") {
+		name, value, _ := strings.Cut(item, "=")
+		n, err := strconv.Atoi(value)
+		if to, ok := map[string]*int{"profiled": &o.Profiled, "references": &o.References}[name]; !ok || err != nil || n < 1 {
+			return usagef("simulate: --belief %s: %q is not profiled=N or references=N with a number above 0", w.name, item)
+		} else {
+			*to = n
+		}
+	}
+	alone := func(c spec.Config) (float64, error) {
+		p, err := w.predictor.Predict(ctx, c)
+		return p.Throughput, err
+	}
+	if _, err := colocation.NewEstimator(rows, alone, o); err != nil {
+		return usagef("simulate: --belief %s: %w", w.name, err)
+	}
+	w.pairs = func() scheduler.Colocator {
+		e, _ := colocation.NewEstimator(rows, alone, o) // as before
+		return e
+	}
+	return nil
 }
 
 // fittedPredictor returns the fitted models of a family, or the analytic one,

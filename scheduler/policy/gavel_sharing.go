@@ -99,6 +99,38 @@ func slotsFor(j *spec.Job, slots []scheduler.Slot) []scheduler.Slot {
 	return out
 }
 
+// learn tells a belief that learns who shares devices now, and reports whether that
+// is news: what it said of them is then forgotten.
+func (c *company) learn(s *scheduler.Snapshot) (news bool) {
+	learner, ok := c.pairs.(scheduler.PairLearner)
+	if !ok {
+		return false
+	}
+	byID := map[spec.JobID]*scheduler.JobState{}
+	for _, j := range s.Jobs() {
+		if j.Grant != nil && j.Grant.With != "" {
+			byID[j.Job.ID] = j
+		}
+	}
+	for _, j := range s.Jobs() {
+		if j.Grant == nil || j.Grant.With == "" || !j.Grant.Counted() {
+			continue
+		}
+		other := byID[j.Grant.With]
+		if learner.Ran(ran(s.Cluster, j), ran(s.Cluster, other)) {
+			clear(c.ways) // few pairs are new, and looking up is cheap
+			news = true
+		}
+	}
+	return news
+}
+
+// ran is what j runs.
+func ran(cl spec.Cluster, j *scheduler.JobState) spec.Config {
+	g := j.Grant
+	return config(cl, j.Job, &option{group: groupOf(cl, g.Slots[0].Node), plan: g.Plan, shape: g.Shape})
+}
+
 // optionsIn returns the options of so many devices of a group, fastest first.
 func (f *menu) optionsIn(group, devices int) []option {
 	for k, w := range f.ways {

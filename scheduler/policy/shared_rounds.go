@@ -65,14 +65,15 @@ func (p *sharedRounds) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 }
 
 // stale reports whether the fractions are to be others: jobs have come or gone, or
-// leases are over and there is other company.
+// leases are over and there is other company, or news of it.
 func (p *sharedRounds) stale(s *scheduler.Snapshot, over bool) (bool, error) {
-	other := false
+	other := over && p.company.learn(s)
 	if over && p.outdated != nil {
-		var err error
-		if other, err = p.outdated(s); err != nil {
+		parting, err := p.outdated(s)
+		if err != nil {
 			return false, err
 		}
+		other = other || parting
 	}
 	return other || !p.current(s), nil
 }

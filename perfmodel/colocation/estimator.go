@@ -1,0 +1,314 @@
+package colocation
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Options are how an Estimator profiles and completes.
+type Options struct {
+	// References is how many kinds of jobs are known beside each other, drawn from
+	// those of the table; 0 = all.
+	References int
+	// Profiled is beside how many references a job of another kind is measured, on
+	// each accelerator; at least 1.
+	Profiled int
+	Rank     int     // of the completed matrix; 0 = 10
+	Ridge    float64 // weight of the squared factors; 0 = 0.01
+	Seed     uint64
+}
+
+// Validate reports figures out of range.
+func (o Options) Validate() error {
+	switch {
+	case o.References < 0:
+		return fmt.Errorf("colocation: %d references, want at least 1, or 0 for all", o.References)
+	case o.Profiled < 1:
+		return fmt.Errorf("colocation: jobs are profiled beside %d others, want at least 1", o.Profiled)
+	case o.Rank < 0 || o.Ridge < 0 || math.IsNaN(o.Ridge) || math.IsInf(o.Ridge, 0):
+		return fmt.Errorf("colocation: rank %d and ridge %g, want none below 0", o.Rank, o.Ridge)
+	}
+	return nil
+}
+
+// Estimator tells how fast jobs run that share devices of few measurements: a kind
+// of job that is no reference is measured beside a few of these, what it keeps of
+// its speed beside the others is completed by a matrix of low rank, and it is taken
+// to be like the reference whose row is nearest, by cosine (Narayanan et al., Gavel,
+// OSDI 2020, section 6). What was measured itself is told as it is. It is safe for
+// concurrent use.
+//
+// The matrix has a row for each reference and a column for each accelerator and
+// reference: the part of its speed alone that the one keeps beside the other, 0
+// where they cannot run together. Column a·R + r is that of reference r of R on
+// accelerator a. (Gavel's code looks measured entries up as if all kinds were
+// references.)
+type Estimator struct {
+	table *Table
+	alone func(spec.Config) (float64, error)
+	opts  Options
+
+	configs      map[Kind]spec.Config // of the table
+	accelerators []string
+	references   []class
+	parts        *mat.Dense // of the references
+	factors      *mat.Dense // a row for each column of parts
+
+	mu    sync.Mutex
+	like  map[class]int    // the reference a kind is taken for, -1 = none
+	known map[[2]Kind]bool // measured beside each other since
+}
+
+// class is a kind of job whatever its accelerator.
+type class struct {
+	model string
+	seq   int
+	plan  spec.Plan
+}
+
+func (k Kind) class() class { return class{k.Model, k.Seq, k.Plan} }
+
+func (c class) on(accelerator string) Kind {
+	return Kind{spec.Key{Model: c.model, Accelerator: accelerator}, c.seq, c.plan}
+}
+
+// NewEstimator returns one that measures by looking up in table. alone returns the
+// samples/s of a job that has its devices for itself.
+func NewEstimator(rows []spec.Colocation, alone func(spec.Config) (float64, error), o Options) (*Estimator, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o.Rank, o.Ridge = cmp.Or(o.Rank, 10), cmp.Or(o.Ridge, 0.01)
+	e := &Estimator{table: New(rows), alone: alone, opts: o, like: map[class]int{}, known: map[[2]Kind]bool{}}
+	e.configs = map[Kind]spec.Config{}
+	for i := range rows {
+		e.configs[KindOf(rows[i].A)], e.configs[KindOf(rows[i].B)] = rows[i].A, rows[i].B
+	}
+	e.choose()
+	return e, e.fill()
+}
+
+// choose draws the references.
+func (e *Estimator) choose() {
+	for k := range e.configs {
+		if !slices.Contains(e.accelerators, k.Accelerator) {
+			e.accelerators = append(e.accelerators, k.Accelerator)
+		}
+		if c := k.class(); !slices.Contains(e.references, c) {
+			e.references = append(e.references, c)
+		}
+	}
+	slices.Sort(e.accelerators)
+	slices.SortFunc(e.references, compareClasses)
+	if n := e.opts.References; n > 0 && n < len(e.references) {
+		rand.New(rand.NewPCG(e.opts.Seed, 0)).Shuffle(len(e.references), func(i, j int) {
+			e.references[i], e.references[j] = e.references[j], e.references[i]
+		})
+		e.references = e.references[:n]
+		slices.SortFunc(e.references, compareClasses)
+	}
+	for i, c := range e.references {
+		e.like[c] = i
+	}
+}
+
+func compareClasses(a, b class) int {
+	return cmp.Or(cmp.Compare(a.model, b.model), cmp.Compare(a.seq, b.seq), cmp.Compare(a.plan.String(), b.plan.String()))
+}
+
+// fill works out the matrix and its factors. Of a matrix without gaps the best of a
+// rank under ridge μ, min ‖M - U·V'‖² + μ(‖U‖² + ‖V‖²), follows from its singular
+// values s: those of U and V are √(s - μ), 0 where s is less (Srebro and Jaakkola,
+// Weighted low-rank approximations, ICML 2003; Salakhutdinov and Mnih,
+// Probabilistic matrix factorization, NIPS 2007, is the model).
+func (e *Estimator) fill() error {
+	n := len(e.references)
+	if n == 0 {
+		return nil
+	}
+	e.parts = mat.NewDense(n, n*len(e.accelerators), nil)
+	for i, c := range e.references {
+		for a, acc := range e.accelerators {
+			for j, other := range e.references {
+				e.parts.Set(i, a*n+j, e.part(e.configs[c.on(acc)], e.configs[other.on(acc)]))
+			}
+		}
+	}
+	var svd mat.SVD
+	if !svd.Factorize(e.parts, mat.SVDThin) {
+		return fmt.Errorf("colocation: the matrix of %d references has no singular values", n)
+	}
+	var v mat.Dense
+	svd.VTo(&v)
+	rank := min(e.opts.Rank, n)
+	e.factors = mat.NewDense(n*len(e.accelerators), rank, nil)
+	for k, s := range svd.Values(nil)[:rank] {
+		root := math.Sqrt(max(s-e.opts.Ridge, 0))
+		for col := range n * len(e.accelerators) {
+			e.factors.Set(col, k, root*v.At(col, k))
+		}
+	}
+	return nil
+}
+
+// part measures which part of its speed alone a keeps beside b, 0 where they cannot
+// run together.
+func (e *Estimator) part(a, b spec.Config) float64 {
+	rate, err := e.table.Beside(a, b)
+	if err != nil {
+		return 0
+	}
+	alone, err := e.alone(a)
+	if err != nil || !(alone > 0) {
+		return 0
+	}
+	return rate / alone
+}
+
+// Beside returns the throughput of a while b runs on the same devices, in
+// samples/s: measured if they were, else estimated. Its error wraps
+// perfmodel.ErrNotCovered where the kinds they are taken for cannot run together, or
+// a kind is like none.
+func (e *Estimator) Beside(a, b spec.Config) (float64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ka, kb := KindOf(a), KindOf(b)
+	i, j := e.match(a), e.match(b)
+	if e.measured(a, b, i, j) {
+		return e.table.Beside(a, b)
+	}
+	acc := slices.Index(e.accelerators, ka.Accelerator)
+	if i < 0 || j < 0 || acc < 0 || ka.Plan.Devices() != kb.Plan.Devices() {
+		return 0, notMeasured(ka, kb)
+	}
+	part := e.parts.At(i, acc*len(e.references)+j)
+	if part <= 0 {
+		return 0, notMeasured(ka, kb)
+	}
+	alone, err := e.alone(a)
+	return part * alone, err
+}
+
+// measured reports whether a and b, taken for references i and j, are these or were
+// measured since.
+func (e *Estimator) measured(a, b spec.Config, i, j int) bool {
+	ka, kb := KindOf(a), KindOf(b)
+	reference := func(k Kind, i int) bool { return i >= 0 && e.references[i] == k.class() }
+	return e.known[[2]Kind{ka, kb}] || reference(ka, i) && reference(kb, j)
+}
+
+// Ran says that a and b ran on the same devices, so that how fast is known from now
+// on, and reports whether it was not before.
+func (e *Estimator) Ran(a, b spec.Config) (learnt bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ka, kb := KindOf(a), KindOf(b)
+	learnt = !e.known[[2]Kind{ka, kb}]
+	e.known[[2]Kind{ka, kb}], e.known[[2]Kind{kb, ka}] = true, true
+	return learnt
+}
+
+// match returns the reference that the kind of c is taken for, having profiled it if
+// it is new; -1 if it could run beside none.
+func (e *Estimator) match(c spec.Config) int {
+	id := KindOf(c).class()
+	if i, ok := e.like[id]; ok {
+		return i
+	}
+	columns, parts := e.profile(c)
+	e.like[id] = -1
+	if slices.Max(append(parts, 0)) > 0 {
+		e.like[id] = e.nearest(e.complete(columns, parts))
+	}
+	return e.like[id]
+}
+
+// profile measures a kind of job beside a few references on every accelerator that it
+// runs on, drawn by its name.
+func (e *Estimator) profile(c spec.Config) (columns []int, parts []float64) {
+	n := len(e.references)
+	for a, acc := range e.accelerators {
+		random := rand.New(rand.NewPCG(e.opts.Seed, hash(c.Model.Name, acc)))
+		for _, j := range random.Perm(n)[:min(e.opts.Profiled, n)] {
+			here, ref := c, e.references[j].on(acc)
+			here.Accelerator.Name = acc
+			columns, parts = append(columns, a*n+j), append(parts, e.part(here, e.configs[ref]))
+			e.known[[2]Kind{KindOf(here), ref}], e.known[[2]Kind{ref, KindOf(here)}] = true, true
+		}
+	}
+	return columns, parts
+}
+
+// hash is FNV-1a of texts.
+func hash(texts ...string) uint64 {
+	h := uint64(14695981039346656037)
+	for _, t := range texts {
+		for i := range len(t) + 1 {
+			if i < len(t) {
+				h ^= uint64(t[i])
+			}
+			h *= 1099511628211
+		}
+	}
+	return h
+}
+
+// complete returns a row of the matrix of which some columns are known: the rest is
+// that of the factors u that fit these best, min Σ (m - u·v)² + μ‖u‖².
+func (e *Estimator) complete(columns []int, parts []float64) []float64 {
+	total, rank := e.factors.Dims()
+	normal, right := mat.NewSymDense(rank, nil), mat.NewVecDense(rank, nil)
+	for k := range rank {
+		normal.SetSym(k, k, e.opts.Ridge)
+	}
+	for k, col := range columns {
+		v := e.factors.RowView(col)
+		normal.SymRankOne(normal, 1, v)
+		right.AddScaledVec(right, parts[k], v)
+	}
+	var chol mat.Cholesky
+	u := mat.NewVecDense(rank, nil)
+	if chol.Factorize(normal) {
+		_ = chol.SolveVecTo(u, right) // a warning of bad conditions changes nothing: u is as good as there is
+	}
+	row := make([]float64, total)
+	for col := range row {
+		row[col] = mat.Dot(u, e.factors.RowView(col))
+	}
+	for k, col := range columns {
+		row[col] = parts[k]
+	}
+	return row
+}
+
+// nearest returns the reference whose row points most in the direction of row.
+func (e *Estimator) nearest(row []float64) int {
+	best, most := -1, math.Inf(-1)
+	for i := range e.references {
+		ref := e.parts.RawRowView(i)
+		var dot, norm float64
+		for k, v := range ref {
+			dot += v * row[k]
+			norm += v * v
+		}
+		if c := dot / math.Sqrt(norm); norm > 0 && c > most {
+			best, most = i, c
+		}
+	}
+	return best
+}
+
+// Known reports whether it was measured how fast a and b run on the same devices.
+func (e *Estimator) Known(a, b spec.Config) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.measured(a, b, e.match(a), e.match(b))
+}
