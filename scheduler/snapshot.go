@@ -163,6 +163,7 @@ type Decision struct {
 	Why      map[spec.JobID]string // reasons, of what changes and of Snapshot.Explain, where Snapshot.Reasons is set; see Because
 	Warnings []string              // what should be seen but stops nothing; the engine keeps each text once
 	Wake     time.Duration         // ask again at this time at the latest, 0 = only at the next event
+	Gap      *float64              // by what part the plan it begins may cost more than the best there is, proven; nil = nothing is proven
 }
 
 // Because gives the reason for what d makes of a job, in the manner of

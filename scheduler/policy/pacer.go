@@ -24,6 +24,7 @@ func init() {
 			{"window", "3600", "seconds within which work has that value"},
 			{"late", "100", "what a second costs by which a guaranteed job ends later than under fifo-backfill, in jobs"},
 			{"margin", "0.1", "share of its remaining time by which a guaranteed job keeps clear of that"},
+			{"rounds", "60", "times prices of devices are moved to prove how good a plan is, and of many jobs to find better ones; 0 = neither"},
 			{"tries", "600", "random changes in vain after which a plan is taken to be good enough"},
 		},
 		New: newPacer,
@@ -46,7 +47,7 @@ type pacer struct {
 
 	price, makespan, value, window float64
 	late, margin                   float64
-	tries                          int
+	tries, rounds                  int
 	seed                           uint64
 
 	last, before itinerary // the plan made last, and the one made at a time before
@@ -69,7 +70,7 @@ type leg struct {
 func newPacer(d Deps) (scheduler.Policy, error) {
 	b := newBelief(d)
 	p := &pacer{belief: b, shadow: newShadow(b), seed: d.Seed}
-	var tries float64
+	var tries, rounds float64
 	for _, o := range []struct {
 		name  string
 		def   float64
@@ -82,6 +83,7 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 		{"late", 100, &p.late},
 		{"margin", 0.1, &p.margin},
 		{"tries", 600, &tries},
+		{"rounds", 60, &rounds},
 	} {
 		var err error
 		if *o.value, err = d.number(o.name, o.def, 0, 1e6); err != nil {
@@ -90,6 +92,9 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 	}
 	if p.tries = int(tries); float64(p.tries) != tries {
 		return nil, fmt.Errorf("policy: tries=%g is not a whole number", tries)
+	}
+	if p.rounds = int(rounds); float64(p.rounds) != rounds {
+		return nil, fmt.Errorf("policy: rounds=%g is not a whole number", rounds)
 	}
 	if oracle, ok := d.Oracle.(scheduler.Elastic); ok {
 		return newElasticPacer(d, oracle), nil
@@ -106,12 +111,15 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 	if err := o.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
 	}
-	plan, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Steps: mostWork, Seed: p.seed, Hint: o.hint()})
+	plan, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: mostWork, Seed: p.seed, Hint: o.hint()})
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
 	o.remember(&plan)
 	o.carryOut(&plan)
+	if gap := o.problem.Gap(&plan); !math.IsInf(gap, 0) {
+		o.d.Gap = &gap
+	}
 	o.explain(&plan)
 	return o.d, nil
 }

@@ -26,21 +26,21 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // WriteCSV writes a header and one row per run: the fields of the JSON under
-// the same names without the warnings, look-ups and what was learnt as columns
-// each, undefined figures empty.
+// the same names without the warnings, look-ups, what was learnt and gaps as
+// columns each, undefined figures empty.
 func WriteCSV(w io.Writer, runs []Summary) error {
 	c := csv.NewWriter(w)
 	err := c.Write([]string{"policy", "jobs", "finished", "unfinished", "rejected",
 		"avg_jct_s", "median_jct_s", "p99_jct_s", "makespan_s", "device_hours", "restarts", "preemptions", "elapsed_s",
 		"max_jct_s", "utilisation", "lookups_exact", "lookups_interpolated", "lookups_modelled", "avg_delay_s", "failures", "lost_device_hours",
 		"learned_seen", "learned_known", "learned_fits", "learned_unfit", "learned_mape", "cost_avg_jct", "cost_makespan",
-		"guaranteed", "broken_guarantees"})
+		"guaranteed", "broken_guarantees", "gap_decisions", "gap_mean", "gap_worst"})
 	for _, s := range runs {
 		if err != nil {
 			return err
 		}
 		err = c.Write(slices.Concat(summaryFields(s), lookupFields(s.Lookups), []string{s.AvgDelay.String(), strconv.Itoa(s.Failures), s.LostDeviceHours.String()}, learnedFields(s.Learned),
-			[]string{strconv.Itoa(s.Guaranteed), strconv.Itoa(s.BrokenGuarantees)}))
+			[]string{strconv.Itoa(s.Guaranteed), strconv.Itoa(s.BrokenGuarantees)}, gapFields(s.Gaps)))
 	}
 	c.Flush()
 	if err != nil {
@@ -62,6 +62,13 @@ func learnedFields(l *Learned) []string {
 	}
 	return []string{strconv.Itoa(l.Seen), strconv.Itoa(l.Known), strconv.Itoa(l.Fits), strconv.Itoa(l.Unfit),
 		l.MAPE.String(), l.CostAvgJCT.String(), l.CostMakespan.String()}
+}
+
+func gapFields(g *Gaps) []string {
+	if g == nil {
+		return []string{"", "", ""}
+	}
+	return []string{strconv.Itoa(g.Decisions), g.Mean.String(), g.Worst.String()}
 }
 
 func lookupFields(l *Lookups) []string {

@@ -39,6 +39,7 @@ type Summary struct {
 	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that ever held devices
 	Lookups     *Lookups `json:"lookups,omitempty"` // nil when the truth counted none
 	Learned     *Learned `json:"learned,omitempty"` // nil when the belief did not learn
+	Gaps        *Gaps    `json:"gaps,omitempty"`    // nil when the policy proved nothing
 	Warnings    []string `json:"warnings,omitempty"`
 }
 
@@ -83,6 +84,14 @@ func (l *Learned) compare(s, perfect *Summary) {
 	}
 }
 
+// Gaps says by what part the plans behind decisions may cost more than the best,
+// as the policy counts and proves it.
+type Gaps struct {
+	Decisions int    `json:"decisions"` // that came with a proof
+	Mean      Number `json:"mean"`
+	Worst     Number `json:"worst"`
+}
+
 // Lookups says how the truth answered: from a measurement, between
 // measurements, or from a model.
 type Lookups struct {
@@ -101,6 +110,9 @@ func Summarize(r *sim.Result, score Score) Summary {
 	s.Learned = learned(r.Learned)
 	if r.Lookups != (sim.Lookups{}) {
 		s.Lookups = &Lookups{r.Lookups.Exact, r.Lookups.Interpolated, r.Lookups.Modelled}
+	}
+	if g := r.Gaps; g.Decisions > 0 {
+		s.Gaps = &Gaps{g.Decisions, Number(g.Mean), Number(g.Worst)}
 	}
 	var held, lost float64
 	for _, j := range r.Jobs {

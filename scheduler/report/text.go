@@ -85,24 +85,34 @@ var summaryColumns = []summaryColumn{
 		func(l *Learned) Number { return l.CostAvgJCT }),
 	learnedColumn("costs makespan", "by how much the makespan exceeds that with perfect belief",
 		func(l *Learned) Number { return l.CostMakespan }),
+	gapColumn("gap", "by how much a decision's plan may cost more than the best there is, proven; mean over decisions",
+		func(g *Gaps) Number { return g.Mean }),
+	gapColumn("worst gap", "the same of the worst decision", func(g *Gaps) Number { return g.Worst }),
 }
 
-// learnedColumn is a share, in per cent.
 func learnedColumn(name, about string, f func(*Learned) Number) summaryColumn {
+	return shareColumn(name, about, func(s Summary) bool { return s.Learned != nil }, func(s Summary) Number { return f(s.Learned) })
+}
+
+func gapColumn(name, about string, f func(*Gaps) Number) summaryColumn {
+	return shareColumn(name, about, func(s Summary) bool { return s.Gaps != nil }, func(s Summary) Number { return f(s.Gaps) })
+}
+
+// shareColumn is a share, in per cent, of the runs that have one.
+func shareColumn(name, about string, has func(Summary) bool, f func(Summary) Number) summaryColumn {
 	value := func(s Summary) Number {
-		if s.Learned == nil {
+		if !has(s) {
 			return Undefined()
 		}
-		return f(s.Learned)
+		return f(s)
 	}
-	return summaryColumn{Name: name, About: about, value: value,
+	return summaryColumn{Name: name, About: about, value: value, shown: has,
 		text: func(s Summary) string {
 			if !value(s).Defined() {
 				return "-"
 			}
 			return fixed(100*value(s), 1) + " %"
-		},
-		shown: func(s Summary) bool { return s.Learned != nil }}
+		}}
 }
 
 func exactShare(s Summary) Number {

@@ -15,6 +15,7 @@ type Result struct {
 	Usage    []Usage     // devices held over time, a step function
 	Lookups  Lookups
 	Learned  *scheduler.Learned // by the belief, nil if it does not learn
+	Gaps     Gaps
 	Warnings []string
 	Elapsed  time.Duration // wall time of the run; the only field two equal runs differ in
 }
@@ -54,6 +55,20 @@ type Usage struct {
 	At      time.Duration
 	Held    int // devices, those that jobs share once; on average where policies give fractions of time
 	Waiting int
+}
+
+// Gaps says how far from the best the policy's plans may be, by its own proofs: see
+// scheduler.Decision.Gap.
+type Gaps struct {
+	Decisions   int // that came with one
+	Mean, Worst float64
+}
+
+// add counts the gap of one more decision.
+func (g *Gaps) add(gap float64) {
+	g.Decisions++
+	g.Mean += (gap - g.Mean) / float64(g.Decisions)
+	g.Worst = max(g.Worst, gap)
 }
 
 // Lookups counts how the truth answered.

@@ -46,6 +46,9 @@ func (e *engine) decide(ctx context.Context) error {
 	}
 	e.setWake(d.Wake)
 	e.warn(d.Warnings)
+	if d.Gap != nil {
+		e.result.Gaps.add(*d.Gap)
+	}
 	e.usage()
 	return nil
 }

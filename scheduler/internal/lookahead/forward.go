@@ -76,7 +76,7 @@ func (f *forward) begin(s *schedule) (cost float64) {
 		}
 		f.queue = append(f.queue, e) // ascending, so a heap
 		f.last = max(f.last, e.at)
-		cost += f.p.cost(t, t.Ready, e.at, e.at*float64(devices(t.Held)))
+		cost += f.p.keeping(t)
 	}
 	for _, k := range s.order {
 		if s.keep[k] {
@@ -114,7 +114,7 @@ func (f *forward) start(s *schedule, at float64) (cost float64) {
 		f.last = max(f.last, end)
 		f.least -= f.p.least(t, w)
 		f.weight -= t.Weight
-		cost += f.p.cost(t, at+w.Idle, end, w.area())
+		cost += f.p.starting(t, w, at)
 	}
 	f.pending = left
 	return cost

@@ -44,6 +44,20 @@ type Problem struct {
 // Node is a node of the cluster with what is free on it, or held by tasks.
 type Node struct{ Group, Devices int }
 
+// Gap returns by how much the cost of plan may be above the least, as a part of
+// what its times and device-seconds cost; what early work is worth is not taken
+// off that. It is +Inf if no bound was asked for.
+func (p *Problem) Gap(plan *Plan) float64 {
+	whole := plan.Cost
+	for i := range p.Tasks {
+		whole += p.Value * p.Tasks[i].Work
+	}
+	if plan.Cost <= plan.Bound {
+		return 0
+	}
+	return (plan.Cost - plan.Bound) / whole
+}
+
 // Choice is what a plan says of one task.
 type Choice struct {
 	Keep  bool    // it keeps what it holds
@@ -56,6 +70,7 @@ type Choice struct {
 // Plan is a solution of a Problem.
 type Plan struct {
 	Cost    float64
+	Bound   float64  // no plan costs less; -Inf if none was asked for
 	Choices []Choice // by task
 	Order   []int    // those not kept, as they have their turn
 	Strict  []bool   // by task: who is behind it does not start before it
@@ -79,8 +94,19 @@ func (p *Problem) cost(t *Task, from, end, area float64) float64 {
 	return c
 }
 
+// starting is what a task costs that starts in a way at a time. It grows by Weight
+// a second at least, the later that is: nothing is gained by waiting.
+func (p *Problem) starting(t *Task, w *Way, at float64) float64 {
+	return p.cost(t, at+w.Idle, at+w.Seconds, w.area())
+}
+
+// keeping is what a task costs that keeps what it holds.
+func (p *Problem) keeping(t *Task) float64 {
+	return p.cost(t, t.Ready, t.Left, t.Left*float64(devices(t.Held)))
+}
+
 // least is what a task costs at the least that runs in a way from now on.
-func (p *Problem) least(t *Task, w *Way) float64 { return p.cost(t, w.Idle, w.Seconds, w.area()) }
+func (p *Problem) least(t *Task, w *Way) float64 { return p.starting(t, w, 0) }
 
 // area returns the device-seconds of w.
 func (w *Way) area() float64 { return w.Seconds * float64(w.Devices) }

@@ -1,0 +1,244 @@
+package lookahead
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// No plan costs less than the bound: not the one that is found, not the best of all in the order of a list, and not one
+// made at random. At any prices at all it is one.
+func TestBoundIsBelowEveryPlan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t)
+		plan, err := Search(context.Background(), p, Options{Tries: 20, Rounds: rapid.IntRange(1, 60).Draw(t, "rounds")})
+		if err != nil || len(p.Tasks) == 0 {
+			return
+		}
+		costs := map[string]float64{"found": plan.Cost, "best in order": exhaust(p), "random": randomPlan(t, p)}
+		r := newRelaxed(p, []float64{0, 3, 10, 11, 40})
+		for g := range r.price {
+			for i := range r.price[g] {
+				r.price[g][i] = rapid.Float64Range(0, 3).Draw(t, "price")
+			}
+		}
+		for i := range r.lambda {
+			r.lambda[i] = p.End / float64(len(r.lambda))
+		}
+		for what, bound := range map[string]float64{"proven": plan.Bound, "of random prices": r.bound()} {
+			for which, cost := range costs {
+				if bound > cost+1e-9*(1+math.Abs(cost)) {
+					t.Fatalf("the bound %s is %g, the plan %s costs %g", what, bound, which, cost)
+				}
+			}
+		}
+	})
+}
+
+// randomPlan returns the cost of a plan in which tasks have any ways, start one after the other and later than they
+// could.
+func randomPlan(t *rapid.T, p *Problem) float64 {
+	cost, last, at := 0.0, 0.0, 0.0
+	for i := range p.Tasks { // those kept first: the others start when all of them have ended
+		if k := &p.Tasks[i]; len(k.Held) > 0 {
+			cost += p.keeping(k)
+			at = max(at, k.Left)
+		}
+	}
+	last = at
+	for i := range p.Tasks {
+		k := &p.Tasks[i]
+		if len(k.Held) > 0 || len(k.Ways) == 0 {
+			continue
+		}
+		w := &k.Ways[rapid.IntRange(0, len(k.Ways)-1).Draw(t, "way")]
+		at += rapid.Float64Range(0, 5).Draw(t, "idle before")
+		cost += p.starting(k, w, at)
+		at += w.Seconds
+		last = max(last, at)
+	}
+	return cost + p.End*last
+}
+
+// What the relaxation rests on: nothing is gained by waiting, and a second of it costs the weight at least.
+func TestWaitingCosts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t)
+		for i := range p.Tasks {
+			k := &p.Tasks[i]
+			for j := range k.Ways {
+				w := &k.Ways[j]
+				a := rapid.Float64Range(0, 60).Draw(t, "start")
+				b := a + rapid.Float64Range(0, 60).Draw(t, "wait")
+				early, late := p.starting(k, w, a), p.starting(k, w, b)
+				if late < early+k.Weight*(b-a)-1e-9*(1+math.Abs(early)) {
+					t.Fatalf("task %d costs %g from %g s on, %g from %g s on", i, early, a, late, b)
+				}
+				if o := k.Ways[0]; o.covers(w) && p.starting(k, &o, a) > early+1e-9*(1+math.Abs(early)) {
+					t.Fatalf("task %d: way 0 covers %d and costs more", i, j)
+				}
+			}
+		}
+	})
+}
+
+// Where nothing is in the way of anything the bound is the cost, and so it is for equal tasks one after the other.
+func TestBoundIsTight(t *testing.T) {
+	equal := func(tasks, devices int, end float64) *Problem {
+		p := &Problem{Nodes: []Node{{Devices: devices}}, Price: 0.5, End: end, Value: 0.2, Window: 15}
+		for range tasks {
+			p.Tasks = append(p.Tasks, Task{Weight: 1, Due: inf, Work: 8, Ways: []Way{
+				{Counts: []int{1}, Devices: 1, Idle: 2, Seconds: 10}, {Counts: []int{2}, Devices: 2, Idle: 2, Seconds: 9}}})
+		}
+		return p
+	}
+	queue := equal(12, 3, 1)
+	for i := range queue.Tasks {
+		queue.Tasks[i].Ways = queue.Tasks[i].Ways[:1]
+	}
+	runs := equal(2, 4, 1)
+	runs.Tasks[0].Held, runs.Tasks[0].Left = []Slot{{0, 2}}, 5
+	for name, c := range map[string]struct {
+		p   *Problem
+		gap float64
+	}{
+		"one":                   {equal(1, 4, 1), 1e-9},
+		"four side by side":     {equal(4, 4, 1), 1e-9},
+		"one runs, one waits":   {runs, 1e-9},
+		"six, one at a time":    {equal(6, 1, 0), 0.01},
+		"twelve, three abreast": {queue, 0.02},
+	} {
+		plan, err := Search(context.Background(), c.p, Options{Tries: 100, Rounds: 500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gap := c.p.Gap(&plan); gap > c.gap {
+			t.Errorf("%s: cost %g, bound %g, gap %g", name, plan.Cost, plan.Bound, gap)
+		}
+	}
+}
+
+func TestProject(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		sum  float64
+		want []float64
+	}{
+		{[]float64{1, 2}, 3, []float64{1, 2}},
+		{[]float64{2, 3}, 3, []float64{1, 2}},
+		{[]float64{5, 0, -4}, 1, []float64{1, 0, 0}},
+		{[]float64{1, 1, 1, 1}, 2, []float64{0.5, 0.5, 0.5, 0.5}},
+		{[]float64{1, -1}, 2, []float64{1, 0}},
+	} {
+		got := slices.Clone(c.v)
+		project(got, c.sum)
+		for i := range got {
+			if math.Abs(got[i]-c.want[i]) > 1e-12 {
+				t.Errorf("%v to the sum %g: %v, want %v", c.v, c.sum, got, c.want)
+				break
+			}
+		}
+	}
+}
+
+// city returns a problem of tasks that can run on each of four kinds of nodes of 8 devices, on the given number of
+// counts there. Every third runs already, and may go on. Work, speeds and how they grow with devices are drawn; load
+// multiplies the work.
+func city(tasks, nodes, counts int, seed uint64, load float64) *Problem {
+	r := rand.New(rand.NewPCG(seed, 0x63697479))
+	all := float64(8 * nodes)
+	p := &Problem{Price: 12 / all, End: 1, Value: 6 / all, Window: 3600}
+	for i := range nodes {
+		p.Nodes = append(p.Nodes, Node{Group: i * 4 / nodes, Devices: 8})
+	}
+	room := 0 // nodes that are held
+	for i := range tasks {
+		k := Task{Weight: 1, Due: inf}
+		work := math.Exp(1.5*r.NormFloat64()) * 8 * 3600 * load
+		for g := range 4 {
+			speed, efficiency := float64(1+g)*math.Exp(r.NormFloat64()/3), 0.6+0.35*r.Float64()
+			for _, n := range cityCounts[:counts] {
+				if n > 2*nodes {
+					continue
+				}
+				run := work / speed / math.Pow(float64(n), efficiency) * math.Exp(r.NormFloat64()/20)
+				w := Way{Group: g, Devices: n, Idle: 60, Seconds: 60 + run}
+				for left := n; left > 0; left -= 8 {
+					w.Counts = append(w.Counts, min(left, 8))
+				}
+				if area := run * float64(n); k.Work == 0 || area < k.Work {
+					k.Work = area
+				}
+				k.Ways = append(k.Ways, w)
+			}
+		}
+		if i%3 == 0 && room < nodes {
+			k.Held, k.Left = []Slot{{room, 8}}, k.Work/8*(0.5+r.Float64())
+			room++
+		}
+		p.Tasks = append(p.Tasks, k)
+	}
+	return p
+}
+
+var cityCounts = []int{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}
+
+// The plans that prices suggest beat those of random changes alone where there are many tasks, and are proven to be
+// near the best.
+func TestPricesGuide(t *testing.T) {
+	for _, c := range []struct {
+		tasks, nodes, counts int
+		gap                  float64
+	}{{120, 8, 8, 0.12}, {300, 250, 20, 0.06}} {
+		p := city(c.tasks, c.nodes, c.counts, 1, 1)
+		blind, err := Search(context.Background(), p, Options{Tries: 600, Steps: 30_000_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := Search(context.Background(), p, Options{Rounds: 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d tasks: cost %.0f, %.0f without prices, gap %.3f", c.tasks, plan.Cost, blind.Cost, p.Gap(&plan))
+		if plan.Cost > blind.Cost || p.Gap(&plan) > c.gap {
+			t.Errorf("%d tasks: cost %g, %g without prices, gap %g", c.tasks, plan.Cost, blind.Cost, p.Gap(&plan))
+		}
+	}
+}
+
+// BenchmarkDecide plans jobs on four types of devices, each in 20 sizes on every type.
+func BenchmarkDecide(b *testing.B) {
+	for _, c := range []struct {
+		tasks, nodes, rounds, tries int
+		load                        float64
+	}{{1000, 1250, 20, 0, 1}, {1000, 1250, 60, 0, 1}, {1000, 1250, 60, 600, 1}, {1000, 1250, 20, 0, 10}, {1000, 1250, 60, 0, 10}, {1000, 1250, 60, 600, 10}} {
+		b.Run(fmt.Sprintf("jobs=%d/devices=%d/types=4/plans=20/load=%g/rounds=%d/tries=%d", c.tasks, 8*c.nodes, c.load, c.rounds, c.tries), func(b *testing.B) {
+			p := city(c.tasks, c.nodes, 20, 1, c.load)
+			var plan Plan
+			from := userTime(b)
+			for b.Loop() {
+				var err error
+				if plan, err = Search(b.Context(), p, Options{Rounds: c.rounds, Tries: c.tries, Steps: 300_000_000}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((userTime(b)-from).Nanoseconds())/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(p.Gap(&plan), "gap")
+		})
+	}
+}
+
+func userTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
