@@ -156,7 +156,28 @@ func TestLearned(t *testing.T) {
 	if err := errors.Join(WriteTable(&text, runs), WriteCSV(&csv, runs)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "25.0 %") || !strings.Contains(csv.String(), ",3,2,4,1,0.25,0.25,0.25,0,0\n") || strings.Contains(text.String()+csv.String(), "NaN") {
+	if !strings.Contains(text.String(), "25.0 %") || !strings.Contains(csv.String(), ",3,2,4,1,0.25,0.25,0.25,0,0,,,\n") || strings.Contains(text.String()+csv.String(), "NaN") {
+		t.Errorf("%s%s", text.String(), csv.String())
+	}
+}
+
+// What a policy proves of its plans is shown for the runs in which it does.
+func TestGaps(t *testing.T) {
+	run := func(policy string, g sim.Gaps) *sim.Result {
+		return &sim.Result{Policy: policy, Devices: 1, Gaps: g, Jobs: []sim.JobRecord{{Finished: true, Scored: true, End: time.Second}}}
+	}
+	runs := SummarizeAll([]*sim.Result{run("a", sim.Gaps{Decisions: 3, Mean: 0.0125, Worst: 0.5}), run("b", sim.Gaps{})}, Score{})
+	if diff := cmp.Diff(&Gaps{Decisions: 3, Mean: 0.0125, Worst: 0.5}, runs[0].Gaps); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if runs[1].Gaps != nil {
+		t.Error("a gap where nothing was proven")
+	}
+	var text, csv strings.Builder
+	if err := errors.Join(WriteTable(&text, runs), WriteCSV(&csv, runs)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "1.2 %     50.0 %") || !strings.Contains(csv.String(), ",3,0.0125,0.5\n") || !strings.HasSuffix(csv.String(), ",,,\n") {
 		t.Errorf("%s%s", text.String(), csv.String())
 	}
 }
