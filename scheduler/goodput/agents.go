@@ -74,6 +74,7 @@ type agent struct {
 	noise  noise                  // of the epoch trained last, at the batch trained
 	pool   *lore                  // nil = there is none
 
+	whole bool     // epochs end at whole seconds, compat.Quirks.WholeSeconds
 	on    spec.Key // accelerator, and shape in place of the model: what the batch was chosen for
 	micro int
 	accum int
@@ -95,7 +96,7 @@ func (a *Agents) of(j *spec.Job) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &agent{app: a.truth.tables.apps[j.Model.Name], tables: a.truth.tables, course: c, types: map[string]*experience{}}
+	out := &agent{app: a.truth.tables.apps[j.Model.Name], tables: a.truth.tables, course: c, types: map[string]*experience{}, whole: a.quirks.WholeSeconds}
 	if a.pool != nil {
 		out.join(a.pool)
 	}
@@ -185,7 +186,10 @@ func (a *agent) train(s *speeds, shape spec.Shape, done, sec float64) (out []sim
 			return out, nil
 		}
 		done = end
-		sec -= math.RoundToEven(takes) // as compat.Quirks.WholeSeconds has it; half a second more is seen or not
+		if a.whole {
+			takes = math.RoundToEven(takes)
+		}
+		sec -= takes
 	}
 }
 

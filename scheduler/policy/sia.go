@@ -67,8 +67,8 @@ func newSia(d Deps) (scheduler.Policy, error) {
 //	r_j    (age - restarts*S) / (age + S), at least 0: what of the time a job has been
 //	       there it would have trained after one more restart, which takes S
 //
-// Configurations are powers of two within a node and whole nodes beyond, so that
-// they always fit side by side; jobs that cannot run on any of these may have what
+// Configurations are powers of two within a node and whole nodes beyond, all of the
+// first 16 and then powers of two, so that they always fit side by side; jobs that cannot run on any of these may have what
 // they can run on. Jobs of which nothing is believed run as submitted. Who pays its
 // start cost is left alone.
 //
@@ -353,13 +353,19 @@ func (p *sia) cellsOf(cv *curve, c spec.Cluster) []siaCell {
 	return out
 }
 
+// manyNodes is up to where every number of whole nodes is a configuration; beyond
+// it powers of two are.
+const manyNodes = 16
+
 // fitsBesides reports whether so many devices are a power of two within a node or
 // whole nodes.
 func fitsBesides(devices, perNode int) bool {
+	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	if devices < perNode {
-		return devices&(devices-1) == 0
+		return powerOfTwo(devices)
 	}
-	return devices%perNode == 0
+	nodes := devices / perNode
+	return devices%perNode == 0 && (nodes <= manyNodes || powerOfTwo(nodes))
 }
 
 // perturb adds the noise of this time to all costs.

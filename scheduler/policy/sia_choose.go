@@ -6,9 +6,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
 )
 
-// mostStates bounds the table of chooseExactly, in states times configurations: a
-// tenth of a second.
-const mostStates = 30_000_000
+// mostStates bounds the table of chooseExactly, in states times configurations: of
+// the order of a tenth of a second.
+const mostStates = 100_000_000
 
 // chooseCells returns the configuration of each row, -1 for none, such that their
 // costs and wait for each row without one are least together, within so many
