@@ -92,7 +92,13 @@ func (c candidate) make(d Deps) (p parts, err error) {
 	return p, err
 }
 
+// unpaired is an oracle that says nothing of jobs that share devices.
+type unpaired struct{ scheduler.Oracle }
+
 func newSynth(d Deps) (scheduler.Policy, error) {
+	if _, paired := d.Oracle.(scheduler.Colocator); paired { // compositions are compared by what jobs make alone
+		d.Oracle = unpaired{d.Oracle}
+	}
 	p := &synth{deps: d, chosen: -1, stale: true, at: -1}
 	var err error
 	if p.candidates, err = d.candidates(); err != nil {

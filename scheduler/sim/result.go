@@ -13,6 +13,7 @@ type Result struct {
 	Devices  int         // of the cluster
 	Jobs     []JobRecord // every job of the workload, by submit time, then ID
 	Usage    []Usage     // devices held over time, a step function
+	Shared   bool        // two jobs shared devices at some time
 	Lookups  Lookups
 	Learned  *scheduler.Learned // by the belief, nil if it does not learn
 	Gaps     Gaps

@@ -88,6 +88,7 @@ func (e *engine) sharedStages(ctx context.Context, j *job, g *scheduler.Grant, g
 		return nil, fmt.Errorf("beside job %s: %w", g.With, err)
 	}
 	j.one[0].Rate = rate
+	e.result.Shared = true
 	return j.one[:], nil
 }
 

@@ -83,6 +83,9 @@ func TestSharing(t *testing.T) {
 	if got := strings.Join(events, ","); got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
+	if !r.Shared {
+		t.Error("the result does not say that jobs shared devices")
+	}
 	for i, attained := range []float64{220, 220 + 200} {
 		if j := r.Jobs[i]; j.Attained != attained || j.Restarts != 0 {
 			t.Errorf("job %s: %g device-s and %d restarts, want %g and none", j.Job.ID, j.Attained, j.Restarts, attained)

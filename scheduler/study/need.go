@@ -109,9 +109,10 @@ func needOf(ctx context.Context, j *spec.Job, choices []Choice, c *sim.Config) (
 }
 
 // boundsOf returns the bounds on the figures of a run: of the jobs that count
-// and finished, from the first submission of those that count.
+// and finished, from the first submission of those that count. There are none on
+// jobs that shared devices: two may make more on them than one.
 func boundsOf(ctx context.Context, c *sim.Config, r *sim.Result, score report.Score, choices Choices) (Bounds, error) {
-	if choices == nil {
+	if choices == nil || r.Shared {
 		return NoBounds(), nil
 	}
 	var needs []Need

@@ -148,6 +148,9 @@ func (s Scenario) Truth(truth sim.Truth) sim.Truth {
 	if s.Noise == 0 {
 		return truth
 	}
+	if pairs, ok := truth.(sim.Colocated); ok {
+		return noisyPairs{noisy{truth, s}, pairs}
+	}
 	return noisy{truth, s}
 }
 
@@ -160,6 +163,18 @@ type noisy struct {
 // StepsPerSec is the truth's over the job's factor.
 func (n noisy) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	rate, err := n.Truth.StepsPerSec(ctx, j, g, group)
+	return rate / n.scenario.factor(j.ID), err
+}
+
+// noisyPairs is a noisy truth that knows of jobs that share devices.
+type noisyPairs struct {
+	noisy
+	pairs sim.Colocated
+}
+
+// StepsPerSecBeside is the truth's over the job's factor.
+func (n noisyPairs) StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
+	rate, err := n.pairs.StepsPerSecBeside(ctx, j, g, other, its, group)
 	return rate / n.scenario.factor(j.ID), err
 }
 
