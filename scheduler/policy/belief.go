@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -23,6 +24,7 @@ type option struct {
 	host    spec.Host // that each device takes, where it is more than the job needs
 	load    float64   // devices that what it takes comes to: the largest of its shares of the group
 	rate    float64   // believed steps/s, 0 = nothing is believed
+	spread  float64   // half the width of the 90 % interval of its logarithm, 0 = none given
 }
 
 // ways are the ways to run one kind of job, fastest believed first.
@@ -32,6 +34,17 @@ type ways struct {
 	blind   bool   // nothing is known: the job's own plan on whatever layout the placer makes
 
 	revision int // belief.revision then
+}
+
+// of returns the way that g, in a group, runs; nil if it is none of them.
+func (w *ways) of(g *scheduler.Grant, group int) *option {
+	i := slices.IndexFunc(w.options, func(o option) bool {
+		return o.group == group && o.plan == g.Plan && o.shape.Devices == g.Shape.Devices
+	})
+	if i < 0 {
+		return nil
+	}
+	return &w.options[i]
 }
 
 // belief is what the oracle says, put so that policies can compare it. It is
@@ -187,10 +200,19 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 		seen[c.Config.Shape] = true
 		out = append(out, option{
 			group: group, plan: c.Config.Plan, shape: c.Config.Shape, devices: c.Config.Shape.Total(), host: host, load: loadOf(c.Config.Shape.Total(), need.Max(host), g),
-			rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()),
+			rate: c.Prediction.Throughput / float64(c.Config.Plan.GlobalBatch()), spread: spread(c.Prediction),
 		})
 	}
 	return b.choose(out), nil
+}
+
+// spread returns half the width of p's interval on a logarithmic scale, 0 if it has
+// none.
+func spread(p spec.Prediction) float64 {
+	if !(p.Lo > 0 && p.Hi > p.Lo) || math.IsInf(p.Hi, 0) {
+		return 0
+	}
+	return math.Log(p.Hi/p.Lo) / 2
 }
 
 // choose leaves out the options that the placer rules out.

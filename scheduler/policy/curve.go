@@ -140,6 +140,15 @@ func sizes(g *spec.NodeGroup) []int {
 	return out
 }
 
+// at returns the option that is the same way as o, nil if there is none.
+func (cv *curve) at(o *option) *option {
+	i, ok := cv.byShape[shapeKey{o.group, o.shape}]
+	if !ok || cv.options[i].plan != o.plan {
+		return nil
+	}
+	return &cv.options[i]
+}
+
 // of returns the option a grant runs, nil if it is not among them: the job then
 // runs as submitted.
 func (cv *curve) of(g *scheduler.Grant, group int) *option {
@@ -168,7 +177,8 @@ func (b *belief) held(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 	if err != nil {
 		return nil, fmt.Errorf("policy: %s on %s: %w", j.Job.Model.Name, g.Shape.Devices, err)
 	}
-	return &option{group: group, plan: g.Plan, shape: g.Shape, devices: g.Devices(), rate: p.Throughput / float64(g.Plan.Normal().GlobalBatch())}, nil
+	return &option{group: group, plan: g.Plan, shape: g.Shape, devices: g.Devices(),
+		rate: p.Throughput / float64(g.Plan.Normal().GlobalBatch()), spread: spread(p)}, nil
 }
 
 // reaching returns the options that are at least as fast as rate.

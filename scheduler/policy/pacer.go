@@ -18,12 +18,14 @@ func init() {
 		Name: "pacer",
 		Doc:  "plans, sizes, places and order of all jobs together, by looking ahead (docs/joint-scheduling.md); preempts",
 		Options: []Option{
+			{"span", "0", "0 for the mean completion time, 1 for the makespan: price, makespan, value and window go to 24, 30, 60 and 10800 unless given"},
 			{"price", "12", "jobs that are taken to wait for the whole cluster at any time; higher keeps jobs small"},
 			{"makespan", "1", "what a second costs by which all that is there is done later, in jobs"},
 			{"value", "6", "what work done within the window is worth, as price; higher starts long jobs earlier"},
 			{"window", "3600", "seconds within which work has that value"},
-			{"late", "100", "what a second costs by which a guaranteed job ends later than under fifo-backfill, in jobs"},
-			{"margin", "0.1", "share of its remaining time by which a guaranteed job keeps clear of that"},
+			{"late", "1000", "what a second costs by which a guaranteed job ends later than under fifo-backfill, in jobs"},
+			{"caution", "0.25", "how much of the 90 % intervals of speeds guaranteed jobs reckon with"},
+			{"steps", "known", "known, or unknown: as many remain as were done, a minute's at the least; no guarantee is kept then"},
 			{"rounds", "60", "times prices of devices are moved to prove how good a plan is, and of many jobs to find better ones; 0 = neither"},
 			{"tries", "600", "random changes in vain after which a plan is taken to be good enough"},
 		},
@@ -46,8 +48,9 @@ type pacer struct {
 	shadow *shadow
 
 	price, makespan, value, window float64
-	late, margin                   float64
+	late, caution                  float64
 	tries, rounds                  int
+	guess                          bool // the steps that remain are not known
 	seed                           uint64
 
 	last, before itinerary // the plan made last, and the one made at a time before
@@ -70,25 +73,34 @@ type leg struct {
 func newPacer(d Deps) (scheduler.Policy, error) {
 	b := newBelief(d)
 	p := &pacer{belief: b, shadow: newShadow(b), seed: d.Seed}
+	span, err := d.number("span", 0, 0, 1)
+	if err != nil {
+		return nil, err
+	}
 	var tries, rounds float64
 	for _, o := range []struct {
-		name  string
-		def   float64
-		value *float64
+		name      string
+		def, most float64 // with span 0 and 1
+		value     *float64
 	}{
-		{"price", 12, &p.price},
-		{"makespan", 1, &p.makespan},
-		{"value", 6, &p.value},
-		{"window", 3600, &p.window},
-		{"late", 100, &p.late},
-		{"margin", 0.1, &p.margin},
-		{"tries", 600, &tries},
-		{"rounds", 60, &rounds},
+		{"price", 12, 24, &p.price},
+		{"makespan", 1, 30, &p.makespan},
+		{"value", 6, 60, &p.value},
+		{"window", 3600, 10800, &p.window},
+		{"late", 1000, 1000, &p.late},
+		{"caution", 0.25, 0.25, &p.caution},
+		{"tries", 600, 600, &tries},
+		{"rounds", 60, 60, &rounds},
 	} {
-		var err error
-		if *o.value, err = d.number(o.name, o.def, 0, 1e6); err != nil {
+		if *o.value, err = d.number(o.name, o.def*math.Pow(o.most/o.def, span), 0, 1e6); err != nil {
 			return nil, err
 		}
+	}
+	switch steps := cmp.Or(d.Options["steps"], "known"); steps {
+	case "known", "unknown":
+		p.guess = steps == "unknown"
+	default:
+		return nil, fmt.Errorf("policy: steps=%s is neither known nor unknown", steps)
 	}
 	if p.tries = int(tries); float64(p.tries) != tries {
 		return nil, fmt.Errorf("policy: tries=%g is not a whole number", tries)
@@ -121,13 +133,14 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		o.d.Gap = &gap
 	}
 	o.explain(&plan)
+	o.d.Wake = o.recheck(&plan)
 	return o.d, nil
 }
 
 // explain says when the plan has those start who wait.
 func (o *outlook) explain(plan *lookahead.Plan) {
 	for j := range o.d.Unexplained(o.s) {
-		i := slices.IndexFunc(o.jobs, func(p *prospect) bool { return p.JobState == j })
+		i := slices.IndexFunc(o.jobs, func(p *prospect) bool { return p.Job.ID == j.Job.ID })
 		if i < 0 || j.Grant != nil {
 			continue
 		}
@@ -142,9 +155,9 @@ type outlook struct {
 	*pacer
 	s       *scheduler.Snapshot
 	free    *scheduler.Inventory
-	up      []int                        // nodes, by group
-	ahead   map[spec.JobID]time.Duration // when those end that wait in the shadow
-	jobs    []*prospect                  // by task of the problem
+	up      []int                     // nodes, by group
+	ahead   map[spec.JobID]*shadowJob // those that wait in the shadow
+	jobs    []*prospect               // by task of the problem
 	problem lookahead.Problem
 	d       scheduler.Decision
 }
@@ -196,14 +209,70 @@ func (o *outlook) prospect(ctx context.Context, j *scheduler.JobState) (*prospec
 		var warning string
 		p.options, warning, err = o.belief.guess(ctx, o.s, j)
 		p.options = slices.DeleteFunc(p.options, o.tooWide)
+		if o.guess {
+			p.JobState = asLongAgain(j, p.options)
+		}
 		o.warn(warning)
 		return p, err
 	}
-	p.options = slices.DeleteFunc(slices.Clone(cv.options), o.tooWide)
+	if p.options, err = o.ways(ctx, j, cv); err != nil {
+		return nil, err
+	}
+	if o.guess {
+		p.JobState = asFarAgain(j, p.options)
+	}
 	if j.Grant != nil {
 		p.now, err = o.belief.held(ctx, o.s.Cluster, j, o.free.Group[j.Grant.Slots[0].Node], cv)
 	}
 	return p, err
+}
+
+// ways returns the ways j may run in: those of its curve and, of a guaranteed one,
+// as it was submitted, which is no slower than it is there whatever is believed.
+func (o *outlook) ways(ctx context.Context, j *scheduler.JobState, cv *curve) ([]option, error) {
+	out := slices.Clone(cv.options)
+	if j.Job.Guaranteed {
+		w, err := o.belief.asSubmitted(ctx, o.s.Cluster, j.Job)
+		if err != nil {
+			return nil, err
+		}
+		for i := range w.options {
+			if own := &w.options[i]; cv.at(own) == nil {
+				out = append(out, *own)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, o.tooWide), nil
+}
+
+// leastAhead is how long a job is taken to run yet at the least of which the steps
+// are not known, on its best use of devices.
+const leastAhead = time.Minute
+
+// asFarAgain returns j as if as many steps remained as it has done.
+func asFarAgain(j *scheduler.JobState, options []option) *scheduler.JobState {
+	frugal, least := 0.0, math.Inf(1)
+	for i := range options {
+		if per := float64(options[i].devices) / options[i].rate; per < least {
+			frugal, least = options[i].rate, per
+		}
+	}
+	out := *j
+	out.Remaining = max(j.Done, frugal*leastAhead.Seconds())
+	return &out
+}
+
+// asLongAgain returns j, of which nothing is known at all, as if it ran as long
+// again as it has, and makes it so by the rates of options.
+func asLongAgain(j *scheduler.JobState, options []option) *scheduler.JobState {
+	out, job := *j, *j.Job
+	job.Duration = 0
+	out.Job, out.Remaining = &job, max(j.Done, 1)
+	for i := range options {
+		ran := j.Attained / float64(options[i].devices)
+		options[i].rate = out.Remaining / max(ran, leastAhead.Seconds())
+	}
+	return &out
 }
 
 // tooWide reports whether a way takes more nodes than are up. Nobody knows for how
@@ -212,11 +281,15 @@ func (o *outlook) tooWide(way option) bool { return way.shape.Nodes() > o.up[way
 
 // promise finds when guaranteed jobs are due.
 func (o *outlook) promise(ctx context.Context) error {
-	if err := o.shadow.follow(ctx, o.s); err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(o.jobs, func(p *prospect) bool { return p.Job.Guaranteed }) {
+	promised := slices.ContainsFunc(o.jobs, func(p *prospect) bool { return p.Job.Guaranteed })
+	if o.guess {
+		if promised {
+			o.warn("no guarantee is kept of jobs whose steps are not known")
+		}
 		return nil
+	}
+	if err := o.shadow.follow(ctx, o.s); err != nil || !promised {
+		return err
 	}
 	var err error
 	o.ahead, err = o.shadow.look(ctx, o.s.Cluster)
@@ -226,18 +299,16 @@ func (o *outlook) promise(ctx context.Context) error {
 // task puts a job the way the search takes it.
 func (o *outlook) task(p *prospect) lookahead.Task {
 	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Due: math.Inf(1), Fixed: p.blind}
-	least := math.Inf(1) // seconds
 	for i := range p.options {
 		way := &p.options[i]
 		idle, run := p.StartCost.Seconds(), runTime(p.JobState, way.rate)
 		t.Ways = append(t.Ways, lookahead.Way{Group: way.group, Counts: way.shape.PerNode(), Devices: way.devices, Idle: idle, Seconds: idle + run})
-		least = min(least, run)
 		if work := run * float64(way.devices); i == 0 || work < t.Work {
 			t.Work = work
 		}
 	}
-	if p.Job.Guaranteed {
-		t.Due, t.Margin, t.Late = o.shadow.due(p.Job.ID, o.ahead), o.margin*least, o.late*t.Weight
+	if p.Job.Guaranteed && !o.guess {
+		o.guarantee(&t, p)
 	}
 	if p.Grant == nil {
 		return t
@@ -248,10 +319,49 @@ func (o *outlook) task(p *prospect) lookahead.Task {
 	rate := guessRate(o.s.Now, p.JobState)
 	if p.now != nil {
 		rate = p.now.rate
+	} else if o.guess && len(p.options) > 0 {
+		rate = p.options[0].rate
 	}
 	t.Ready = max((p.Ready - o.s.Now).Seconds(), 0)
 	t.Left = t.Ready + runTime(p.JobState, rate)
 	return t
+}
+
+// guarantee states when p must be done at the latest.
+func (o *outlook) guarantee(t *lookahead.Task, p *prospect) {
+	mine := o.shadow.of(p.Job.ID, o.ahead)
+	t.Latest = math.Inf(1)
+	if mine.slots == nil {
+		return
+	}
+	share := 0.0
+	if p.Remaining > 0 {
+		share = p.Remaining / (p.Done + p.Remaining)
+	}
+	t.Due = (mine.end - o.s.Now).Seconds()
+	t.Latest = t.Due - p.StartCost.Seconds() - share*mine.run.Seconds()
+	t.Late = o.late * t.Weight
+	for i := range p.options {
+		t.Ways[i].Risk = o.risk(p, &p.options[i], mine)
+	}
+	if p.now != nil && p.Grant != nil {
+		t.Risk = o.risk(p, p.now, mine)
+	}
+}
+
+// risk returns how much longer p may take in a way than believed, against what it is
+// held to. As submitted it is as fast as in the shadow, whatever is believed; but
+// who waits there may wait less, by as much as is not sure of its own speed.
+func (o *outlook) risk(p *prospect, way *option, mine *shadowJob) float64 {
+	own := mine.way
+	if own == nil {
+		return 0
+	}
+	wait := max((mine.end-mine.run-mine.start-o.s.Now).Seconds(), 0) * math.Expm1(o.caution*own.spread)
+	if own.group == way.group && own.plan == way.plan && own.shape == way.shape {
+		return wait
+	}
+	return wait + runTime(p.JobState, way.rate)*math.Expm1(o.caution*way.spread)
 }
 
 // hint puts the plan made last the way the search takes it. If that was now
@@ -311,6 +421,27 @@ func (o *outlook) carryOut(plan *lookahead.Plan) {
 			o.why(p, "makes way: ends in %.0f s instead of %.0f", plan.Choices[i].End, o.problem.Tasks[i].Left)
 		}
 	}
+}
+
+// shortest is the least time to the next decision where nothing happens.
+const shortest = 10 * time.Second
+
+// recheck returns when to ask again should nothing happen: once somebody has not
+// ended who should have, 0 = never, where ends are known.
+func (o *outlook) recheck(plan *lookahead.Plan) time.Duration {
+	if !o.guess {
+		return 0
+	}
+	next := math.Inf(1)
+	for i := range plan.Choices {
+		if c := &plan.Choices[i]; c.Keep || c.Start == 0 {
+			next = min(next, c.End)
+		}
+	}
+	if math.IsInf(next, 1) {
+		return 0
+	}
+	return o.s.Now + max(time.Duration(next*float64(time.Second)), shortest)
 }
 
 // start starts a job, or starts it anew, and reports whether there was room.

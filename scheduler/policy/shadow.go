@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -12,8 +11,8 @@ import (
 )
 
 // shadow runs the same jobs under fifo-backfill, each at its own plan and size
-// and for as long as is believed: what a guaranteed job was promised is the time
-// at which it ends there.
+// and for as long as is believed: what a guaranteed job was promised
+// is the time at which it ends there.
 type shadow struct {
 	belief *belief
 	now    time.Duration
@@ -27,8 +26,13 @@ type shadowJob struct {
 	job   *spec.Job
 	steps float64
 	start time.Duration // cost of its start
+	came  time.Duration
+	gone  time.Duration // when it had left in truth, 0 = not yet
 	slots []scheduler.Slot
-	end   time.Duration // meaningful with slots, those it has or had
+	// Meaningful with slots, those it has or had:
+	way *option       // nil if nothing is believed of it
+	run time.Duration // after its start
+	end time.Duration
 }
 
 func newShadow(b *belief) *shadow {
@@ -48,9 +52,10 @@ func (h *shadow) follow(ctx context.Context, s *scheduler.Snapshot) error {
 		}
 	}
 	h.now = s.Now
+	h.forget(s)
 	for _, j := range s.Jobs() {
 		if h.jobs[j.Job.ID] == nil {
-			n := &shadowJob{job: j.Job, steps: j.Done + j.Remaining, start: j.StartCost}
+			n := &shadowJob{job: j.Job, steps: j.Done + j.Remaining, start: j.StartCost, came: s.Now}
 			h.jobs[j.Job.ID] = n
 			h.queue = append(h.queue, n)
 		}
@@ -58,22 +63,43 @@ func (h *shadow) follow(ctx context.Context, s *scheduler.Snapshot) error {
 	return h.startAll(ctx, s.Cluster)
 }
 
-// due returns in how many seconds a job that has entered ends, or ended, should no
-// other come; +Inf if it never starts. ahead is what look returned.
-func (h *shadow) due(id spec.JobID, ahead map[spec.JobID]time.Duration) float64 {
-	j := h.jobs[id]
-	end, waits := ahead[id]
-	switch {
-	case waits:
-		return (end - h.now).Seconds()
-	case j.slots == nil:
-		return math.Inf(1)
+// forget lets go of those who have left in truth, once they have here. Who ends
+// nobody knows when ends then.
+func (h *shadow) forget(s *scheduler.Snapshot) {
+	if len(h.jobs) == 0 {
+		return
 	}
-	return (j.end - h.now).Seconds()
+	inside := make(map[spec.JobID]bool, len(h.jobs))
+	for _, j := range s.Jobs() {
+		inside[j.Job.ID] = true
+	}
+	for id, j := range h.jobs {
+		if inside[id] {
+			continue
+		}
+		delete(h.jobs, id)
+		j.gone = s.Now
+		if j.slots != nil && j.run == endless {
+			j.end = s.Now
+		}
+	}
+	slices.SortStableFunc(h.runs, func(a, b *shadowJob) int { return cmp.Compare(a.end, b.end) })
+	for len(h.runs) > 0 && h.runs[0].end <= s.Now {
+		h.endNext()
+	}
 }
 
-// look returns when those end that wait, should no other come.
-func (h *shadow) look(ctx context.Context, c spec.Cluster) (map[spec.JobID]time.Duration, error) {
+// of returns how a job that has entered runs, or ran, or will, should no other
+// come; without slots if it never does. ahead is what look returned.
+func (h *shadow) of(id spec.JobID, ahead map[spec.JobID]*shadowJob) *shadowJob {
+	if j := ahead[id]; j != nil {
+		return j
+	}
+	return h.jobs[id]
+}
+
+// look returns how those run that wait, should no other come.
+func (h *shadow) look(ctx context.Context, c spec.Cluster) (map[spec.JobID]*shadowJob, error) {
 	ahead := shadow{belief: h.belief, now: h.now, free: h.free.Clone(), runs: slices.Clone(h.runs)}
 	for _, j := range h.queue {
 		twin := *j
@@ -86,11 +112,9 @@ func (h *shadow) look(ctx context.Context, c spec.Cluster) (map[spec.JobID]time.
 			return nil, err
 		}
 	}
-	out := make(map[spec.JobID]time.Duration, len(twins))
+	out := make(map[spec.JobID]*shadowJob, len(twins))
 	for _, j := range twins {
-		if j.slots != nil {
-			out[j.job.ID] = j.end
-		}
+		out[j.job.ID] = j
 	}
 	return out, nil
 }
@@ -131,18 +155,26 @@ func (h *shadow) startOne(c spec.Cluster, j *shadowJob, w *ways) bool {
 		return false
 	}
 	h.free.Take(g.Slots)
-	j.slots, j.end = g.Slots, h.now+j.start+h.takes(j, w, g)
+	j.slots, j.way = g.Slots, w.of(g, h.free.Group[g.Slots[0].Node])
+	j.run = j.takes()
+	j.end = h.now + j.start + j.run
 	h.runs = append(h.runs, j)
 	return true
 }
 
-// takes returns how long j is believed to run on g.
-func (h *shadow) takes(j *shadowJob, w *ways, g *scheduler.Grant) time.Duration {
-	group := h.free.Group[g.Slots[0].Node]
-	for i := range w.options {
-		if o := &w.options[i]; o.group == group && o.plan == g.Plan && o.shape.Devices == g.Shape.Devices {
-			return time.Duration(min(j.steps/o.rate, 1e9) * float64(time.Second))
-		}
+// endless is how long those run of whom nothing is known: until they have left in
+// truth.
+const endless = time.Duration(1e9) * time.Second
+
+// takes returns how long j is believed to run, its start not counted.
+func (j *shadowJob) takes() time.Duration {
+	switch {
+	case j.way != nil:
+		return min(time.Duration(min(j.steps/j.way.rate, 1e9)*float64(time.Second)), endless)
+	case j.job.Duration > 0:
+		return j.job.Duration
+	case j.gone > 0:
+		return j.gone - j.came
 	}
-	return j.job.Duration
+	return endless
 }

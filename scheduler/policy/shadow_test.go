@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"math"
 	"testing"
 	"time"
 
@@ -31,11 +30,14 @@ func (f *followed) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler
 		return scheduler.Decision{}, err
 	}
 	for _, j := range s.Jobs() {
-		due := f.shadow.due(j.Job.ID, ahead)
-		if math.IsInf(due, 1) {
+		will := f.shadow.of(j.Job.ID, ahead)
+		if will.slots == nil {
 			f.t.Fatalf("at %v job %s is never done", s.Now, j.Job.ID)
 		}
-		f.said[j.Job.ID] = s.Now + time.Duration(due*float64(time.Second))
+		f.said[j.Job.ID] = will.end
+	}
+	if len(f.shadow.jobs) != len(s.Jobs()) {
+		f.t.Fatalf("at %v it knows %d jobs, %d are there", s.Now, len(f.shadow.jobs), len(s.Jobs()))
 	}
 	return f.Policy.Decide(ctx, s)
 }
@@ -63,4 +65,38 @@ func TestShadowIsFifoBackfill(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A job of which nothing is known ends in the shadow when it has left in truth;
+// those behind it are not promised anything before.
+func TestShadowOfUnknownJobs(t *testing.T) {
+	c := schedulertest.Nodes(1, 1)
+	job := func(id spec.JobID) *scheduler.JobState {
+		return &scheduler.JobState{Job: &spec.Job{ID: id, Plan: schedulertest.OnePlan(1), Devices: 1}, Remaining: 10}
+	}
+	first, second, third := job("first"), job("second"), job("third")
+	third.Job.Duration = 40 * time.Second
+	h := newShadow(newBelief(Deps{}))
+	at := func(now time.Duration, inside ...*scheduler.JobState) map[spec.JobID]*shadowJob {
+		t.Helper()
+		if err := h.follow(t.Context(), scheduler.NewSnapshot(now, c, inside)); err != nil {
+			t.Fatal(err)
+		}
+		ahead, err := h.look(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ahead
+	}
+	if ahead := at(0, first, second, third); ahead["second"].end < endless || ahead["third"].end < endless {
+		t.Errorf("behind one that never ends they do at %v and %v", ahead["second"].end, ahead["third"].end)
+	}
+	at(100*time.Second, second, third)
+	if h.runs[0].job.ID != "second" {
+		t.Fatalf("%s runs, want second", h.runs[0].job.ID)
+	}
+	at(150*time.Second, third)
+	if r := h.of("third", nil); len(h.runs) != 1 || r.end != 190*time.Second {
+		t.Errorf("the third ends at %v, want 190 s", r.end)
+	}
 }

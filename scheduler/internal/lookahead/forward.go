@@ -108,13 +108,13 @@ func (f *forward) start(s *schedule, at float64) (cost float64) {
 			}
 			continue
 		}
-		end := at + w.Seconds
+		r := w.at(at)
 		f.started[k] = at
-		f.queue.push(finish{end, k})
-		f.last = max(f.last, end)
+		f.queue.push(finish{r.end, k})
+		f.last = max(f.last, r.end)
 		f.least -= f.p.least(t, w)
 		f.weight -= t.Weight
-		cost += f.p.starting(t, w, at)
+		cost += f.p.cost(t, r)
 	}
 	f.pending = left
 	return cost

@@ -49,18 +49,21 @@ func TestStrict(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	p := &Problem{Price: 0.5, Value: 2, Window: 100}
-	k := &Task{Weight: 3, Work: 40, Due: 150, Margin: 20, Late: 10}
+	k := &Task{Weight: 3, Work: 40, Due: 150, Latest: 60, Late: 10}
 	for _, c := range []struct {
-		name            string
-		from, end, area float64
-		want            float64
+		name string
+		run  course
+		want float64
 	}{
-		{"all within the window", 10, 60, 8, 3*60 + 4 - 2*40},
-		{"half of the work within it", 50, 120, 8, 3*120 + 4 - 2*40*50./70},
-		{"none of it, in danger", 100, 140, 8, 3*140 + 4 + 10},
-		{"late", 100, 160, 8, 3*160 + 4 + 10*10 + 20},
+		{"all within the window", course{0, 10, 60, 20, 2}, 3*60 + 60 - 2*40},
+		{"half of the work within it", course{20, 50, 120, 20, 2}, 3*120 + 100 - 2*40*50./70},
+		{"none of it, in danger", course{60, 100, 140, 20, 2}, 3*140 + 80 + 10},
+		{"late by as much as may be", course{60, 100, 160, 20, 2}, 3*160 + 100 + 10*10 + 20},
+		{"late, whatever is believed", course{60, 100, 160, 0, 2}, 3*160 + 100 + 10*10},
+		{"starts late", course{80, 100, 120, 20, 2}, 3*120 + 40 + 10*20},
+		{"kept, however late it started", course{-inf, 100, 120, 20, 2}, 3*120 + 120},
 	} {
-		if got := p.cost(k, c.from, c.end, c.area); math.Abs(got-c.want) > 1e-9 {
+		if got := p.cost(k, c.run); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: cost %g, want %g", c.name, got, c.want)
 		}
 	}

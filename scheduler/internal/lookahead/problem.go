@@ -12,6 +12,7 @@ type Way struct {
 	Devices int     // their sum
 	Seconds float64 // from its start to its end, the cost of starting included
 	Idle    float64 // of those, before it makes progress
+	Risk    float64 // seconds by which it may end later than that
 }
 
 // Task is a job to be planned.
@@ -23,9 +24,10 @@ type Task struct {
 	Fixed  bool    // it must keep that
 	Weight float64 // of its completion time
 	Work   float64 // device-seconds that it takes at the least, none of them idle
+	Risk   float64 // as that of a Way, if it keeps what it holds
 	Due    float64 // s from now by which it should end; +Inf = whenever
-	Margin float64 // s before that from which on it is in danger
-	Late   float64 // what each second after Due costs, and ten of those in danger
+	Latest float64 // s from now by which it should start, unless it keeps what it holds; +Inf = whenever
+	Late   float64 // what each second after Due or Latest costs, and ten of Risk after Due
 }
 
 // Problem is what is to be planned.
@@ -77,13 +79,42 @@ type Plan struct {
 	Steps   int      // of work that went into it
 }
 
-// cost is what a task costs that makes progress from one time on until it ends
-// at another, and takes so many device-seconds.
-func (p *Problem) cost(t *Task, from, end, area float64) float64 {
-	c := t.Weight*end + p.Price*area
-	if late := end - t.Due; late > -t.Margin && t.Late > 0 {
-		c += t.Late * (max(late, 0) + (min(late, 0)+t.Margin)/10)
+// course is how a task runs.
+type course struct {
+	start, from, end float64 // s from now: it has devices, makes progress, is done
+	risk             float64 // s after end
+	devices          int
+}
+
+// of a task that keeps what it holds.
+func (t *Task) kept() course {
+	return course{start: -inf, from: t.Ready, end: t.Left, risk: t.Risk, devices: devices(t.Held)}
+}
+
+// at is how a task runs in w from a time on.
+func (w *Way) at(start float64) course {
+	return course{start: start, from: start + w.Idle, end: start + w.Seconds, risk: w.Risk, devices: w.Devices}
+}
+
+// tardy is how much later than it should t starts or ends.
+func (t *Task) tardy(r course) float64 { return max(r.end-t.Due, r.start-t.Latest) }
+
+// cost is what a task costs that runs so.
+func (p *Problem) cost(t *Task, r course) float64 {
+	start := 0.0
+	if r.start > 0 {
+		start = r.start
 	}
+	c := t.Weight*r.end + p.Price*(r.end-start)*float64(r.devices)
+	if t.Late > 0 {
+		if late := t.tardy(r); late > 0 {
+			c += t.Late * late
+		}
+		if danger := r.end + r.risk - t.Due; danger > 0 {
+			c += t.Late / 10 * min(danger, r.risk)
+		}
+	}
+	from, end := r.from, r.end
 	if p.Value > 0 && from < p.Window {
 		done := 1.0
 		if end > p.Window {
@@ -97,12 +128,12 @@ func (p *Problem) cost(t *Task, from, end, area float64) float64 {
 // starting is what a task costs that starts in a way at a time. It grows by Weight
 // a second at least, the later that is: nothing is gained by waiting.
 func (p *Problem) starting(t *Task, w *Way, at float64) float64 {
-	return p.cost(t, at+w.Idle, at+w.Seconds, w.area())
+	return p.cost(t, w.at(at))
 }
 
 // keeping is what a task costs that keeps what it holds.
 func (p *Problem) keeping(t *Task) float64 {
-	return p.cost(t, t.Ready, t.Left, t.Left*float64(devices(t.Held)))
+	return p.cost(t, t.kept())
 }
 
 // least is what a task costs at the least that runs in a way from now on.

@@ -34,7 +34,7 @@ type Intent struct {
 // Search returns the best plan it finds. It is a function of p and o; the error is
 // that of ctx.
 func Search(ctx context.Context, p *Problem, o Options) (Plan, error) {
-	s := &search{f: newForward(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	s := newSearch(p, o)
 	s.simple()
 	s.follow(o.Hint)
 	bound := s.guide(ctx, o.Rounds)
@@ -42,6 +42,10 @@ func Search(ctx context.Context, p *Problem, o Options) (Plan, error) {
 	plan := s.plan()
 	plan.Bound = bound
 	return plan, ctx.Err()
+}
+
+func newSearch(p *Problem, o Options) *search {
+	return &search{f: newForward(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
 }
 
 type search struct {
@@ -55,6 +59,8 @@ type search struct {
 	free  []int // tasks that may be started: those with ways that need not keep what they hold
 	runs  []int // those of them that hold devices
 	late  []int // those of them that end late in the best plan
+
+	holders [][]int // of runs, by node; made when first asked for
 }
 
 // prices are how much more a device-second is taken to cost than it does where
@@ -139,11 +145,14 @@ func (s *search) findLate() {
 	s.late = s.late[:0]
 	for _, i := range s.best.order {
 		t := &s.p.Tasks[i]
-		end := t.Left
-		if !s.best.keep[i] {
-			end = s.f.started[i] + t.Ways[s.best.way[i]].Seconds
+		if t.Late == 0 {
+			continue
 		}
-		if t.Late > 0 && end > t.Due-t.Margin {
+		r := t.kept()
+		if !s.best.keep[i] {
+			r = t.Ways[s.best.way[i]].at(s.f.started[i])
+		}
+		if t.tardy(r) > instant {
 			s.late = append(s.late, i)
 		}
 	}
@@ -232,33 +241,98 @@ func (s *search) turn(task int) {
 	}
 }
 
-// hurry puts a task that is late first, in some way, and may make room for it.
+// hurry puts a task that is late first, in a way that is in time if there is one,
+// and may make room for it.
 func (s *search) hurry(task int) {
 	s.next.keep[task] = false
 	toFront(s.next.order, slices.Index(s.next.order, task), 0)
-	s.otherWay(task)
-	if len(s.runs) == 0 {
-		return
+	if !s.punctual(task) {
+		s.otherWay(task)
 	}
-	switch s.rng.IntN(3) {
-	case 0:
-		s.clear(1 + s.rng.IntN(2))
-	case 1:
-		s.next.keep[s.runs[s.rng.IntN(len(s.runs))]] = false
+	if len(s.runs) > 0 && s.rng.IntN(4) > 0 {
+		s.clear(&s.p.Tasks[task].Ways[s.next.way[task]])
 	}
 }
 
-// clear starts anew who holds devices of some nodes.
-func (s *search) clear(nodes int) {
-	for range nodes {
-		held := s.p.Tasks[s.runs[s.rng.IntN(len(s.runs))]].Held
-		node := held[s.rng.IntN(len(held))].Node
-		for _, i := range s.runs {
-			if slices.ContainsFunc(s.p.Tasks[i].Held, func(h Slot) bool { return h.Node == node }) {
-				s.next.keep[i] = false
+// punctual gives a task a way in which it is in time if it starts at once, at
+// random, and reports whether there is one.
+func (s *search) punctual(task int) bool {
+	t, found := &s.p.Tasks[task], 0
+	for w := range t.Ways {
+		if t.tardy(t.Ways[w].at(0)) <= instant {
+			if found++; s.rng.IntN(found) == 0 {
+				s.next.way[task] = w
 			}
 		}
 	}
+	return found > 0
+}
+
+// instant is too little to be late by, in seconds: what rounding may do.
+const instant = 1e-3
+
+// clear makes room for w on nodes at random: who holds devices there is started
+// anew, those first that need not be in time.
+func (s *search) clear(w *Way) {
+	nodes := s.f.base
+	var chosen []int
+	for _, count := range w.Counts {
+		for range tries {
+			node := s.rng.IntN(len(s.p.Nodes))
+			if nodes.group[node] == w.Group && s.p.Nodes[node].Devices >= count && !slices.Contains(chosen, node) {
+				s.vacate(node, count)
+				chosen = append(chosen, node)
+				break
+			}
+		}
+	}
+}
+
+// tries is how often clear looks for a node, which fails only where few will do.
+const tries = 16
+
+// vacate starts anew who holds devices of a node until so many are free.
+func (s *search) vacate(node, count int) {
+	free := s.f.base.free[node]
+	for _, i := range s.held(node) {
+		if !s.next.keep[i] {
+			free += s.on(i, node)
+		}
+	}
+	for _, guaranteed := range []bool{false, true} {
+		for _, i := range s.held(node) {
+			if free >= count {
+				return
+			}
+			if s.next.keep[i] && (s.p.Tasks[i].Late > 0) == guaranteed {
+				s.next.keep[i] = false
+				free += s.on(i, node)
+			}
+		}
+	}
+}
+
+// held returns who of those that may be started anew holds devices of a node.
+func (s *search) held(node int) []int {
+	if s.holders == nil {
+		s.holders = make([][]int, len(s.p.Nodes))
+		for _, i := range s.runs {
+			for _, h := range s.p.Tasks[i].Held {
+				s.holders[h.Node] = append(s.holders[h.Node], i)
+			}
+		}
+	}
+	return s.holders[node]
+}
+
+// on returns how many devices of a node a task holds.
+func (s *search) on(task, node int) (n int) {
+	for _, h := range s.p.Tasks[task].Held {
+		if h.Node == node {
+			n += h.Devices
+		}
+	}
+	return n
 }
 
 // otherWay gives a task a way at random, most often one next to its present one.

@@ -28,10 +28,12 @@ func problems(t *rapid.T) *Problem {
 	for range rapid.IntRange(0, 4).Draw(t, "tasks") {
 		k := Task{Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Due: inf}
 		if rapid.Bool().Draw(t, "due") {
-			k.Due, k.Margin, k.Late = float64(rapid.IntRange(-5, 40).Draw(t, "at")), 2, 10
+			k.Due, k.Latest, k.Late = float64(rapid.IntRange(-5, 40).Draw(t, "at")), float64(rapid.IntRange(-5, 20).Draw(t, "latest")), 10
+			k.Risk = float64(rapid.IntRange(0, 3).Draw(t, "risk"))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "ways") {
 			w := drawWay(t, p.Nodes)
+			w.Risk = k.Risk
 			if k.Work == 0 || w.area() < k.Work {
 				k.Work = w.area()
 			}
@@ -79,7 +81,7 @@ func TestPlansAddUp(t *testing.T) {
 			k := &p.Tasks[i]
 			switch {
 			case c.Keep:
-				cost += p.cost(k, k.Ready, k.Left, k.Left*float64(devices(k.Held)))
+				cost += p.cost(k, k.kept())
 				if len(k.Held) == 0 {
 					t.Fatalf("task %d keeps what it does not hold", i)
 				}
@@ -90,7 +92,7 @@ func TestPlansAddUp(t *testing.T) {
 				continue
 			default:
 				w := &k.Ways[c.Way]
-				cost += p.cost(k, c.Start+w.Idle, c.End, w.area())
+				cost += p.cost(k, w.at(c.Start))
 				if slices.ContainsFunc(c.Slots, func(s Slot) bool { return p.Nodes[s.Node].Group != w.Group }) {
 					t.Fatalf("task %d: slots %v are not all in group %d", i, c.Slots, w.Group)
 				}
@@ -227,6 +229,65 @@ func TestWhoRunsMakesWay(t *testing.T) {
 		}
 		if plan.Choices[0].Keep != c.keeps {
 			t.Errorf("a restart costs %g s: who runs keeps its devices %v, want %v", c.restart, plan.Choices[0].Keep, c.keeps)
+		}
+	}
+}
+
+// For a task that is late room is made where it is needed, and of those that need
+// not be in time as long as that will do.
+func TestRoomForWhoIsLate(t *testing.T) {
+	whole := Way{Counts: []int{4}, Devices: 4, Seconds: 10}
+	p := &Problem{Tasks: []Task{{Weight: 1, Due: 10, Latest: 0, Late: 1e6, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 11}, whole, {Counts: []int{2}, Devices: 2, Seconds: 12}}}}}
+	for node := range 8 {
+		p.Nodes = append(p.Nodes, Node{Devices: 8})
+		for k := range 4 { // of two devices each
+			task := Task{Weight: 1, Due: inf, Held: []Slot{{node, 2}}, Left: 50, Ways: []Way{{Counts: []int{2}, Devices: 2, Idle: 40, Seconds: 90}}}
+			if node != 5 || k < 2 {
+				task.Due, task.Latest, task.Late = 50, -40, 1e6
+			}
+			p.Tasks = append(p.Tasks, task)
+		}
+	}
+	for seed := range uint64(5) {
+		s := newSearch(p, Options{Seed: seed})
+		s.simple()
+		s.next.set(&s.best)
+		if !s.punctual(0) || s.next.way[0] != 1 {
+			t.Fatalf("way %d is taken to be in time, want 1", s.next.way[0])
+		}
+		s.vacate(5, 4)
+		var stopped []int
+		for _, i := range s.runs {
+			if !s.next.keep[i] {
+				stopped = append(stopped, i)
+			}
+		}
+		if want := []int{1 + 4*5 + 2, 1 + 4*5 + 3}; !slices.Equal(stopped, want) {
+			t.Errorf("seed %d: %v make way, want %v, who need not be in time", seed, stopped, want)
+		}
+		plan, err := Search(t.Context(), p, Options{Tries: 200, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := plan.Choices[0]; c.Start != 0 || c.Way != 1 || c.Slots[0].Node != 5 {
+			t.Errorf("seed %d: it starts at %g s in way %d on %v, want at once in way 1 on node 5", seed, c.Start, c.Way, c.Slots)
+		}
+	}
+}
+
+// Who must start by some time does, though it would end in time and cheaper later.
+func TestLatestStart(t *testing.T) {
+	for _, c := range []struct{ latest, start float64 }{{1000, 10}, {0, 0}} {
+		p := &Problem{Nodes: []Node{{Devices: 2}}, Tasks: []Task{
+			{Weight: 1, Due: inf, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 10}}},
+			{Weight: 0.1, Due: 1000, Latest: c.latest, Late: 100, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 100}}},
+		}}
+		plan, err := Search(t.Context(), p, Options{Tries: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.Choices[1].Start; got != c.start {
+			t.Errorf("to start by %g s: starts at %g s, want %g", c.latest, got, c.start)
 		}
 	}
 }
