@@ -107,6 +107,39 @@ func TestReadGavelTable(t *testing.T) {
 	}
 }
 
+// What contradicts itself is named with file, line and values, for what is asked
+// about; a little more than linear is not.
+func TestGavelDoubts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.json")
+	text := `{"v100": {
+"('A', 1)": {"null": 10}, "('A', 2)": {"null": 25}, "('A', 4)": {"null": 43}, "('A', 8)": {"null": 40},
+"('B', 1)": {"null": 3},
+"('B', 2)": {"null": 0},
+"('C', 4)": {"null": 7},
+"('C', 4)": {"null": 8}
+}}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ms, err := ReadGavelTable(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"t.json:2: A on 2 x V100-SXM2-16GB makes 25 steps/s, more than 2 times the 10 steps/s of one (t.json:2)",
+		"t.json:2: A on 8 x V100-SXM2-16GB makes 40 steps/s, fewer than the 43 steps/s of half as many devices (t.json:2)",
+		"t.json:4: B on 2 x V100-SXM2-16GB does not fit, with half as many devices and the same batch on each it makes 3 steps/s (t.json:3)",
+		"t.json:6: C on 4 x V100-SXM2-16GB makes 8 steps/s here, and 7 steps/s in t.json:5",
+	}
+	all := func(spec.Config) bool { return true }
+	if d := cmp.Diff(want, GavelDoubts(ms, all)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := GavelDoubts(ms, func(c spec.Config) bool { return c.Model.Name == "A" && c.Plan.DP == 4 }); len(got) > 0 {
+		t.Errorf("of A on 4 devices: %q", got)
+	}
+}
+
 // The published tables: 83 jobs on each of six worker types but one (77).
 func TestGavelPublished(t *testing.T) {
 	ms, bad := collect(t, "gavel", os.DirFS(filepath.Join(spectest.Shared(t), "data", "gavel")))

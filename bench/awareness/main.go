@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/study"
@@ -33,7 +34,7 @@ type options struct {
 }
 
 // loads are devices asked for per hour.
-var loads = []float64{2, 3, 4, 5, 5.6}
+var loads = []float64{2, 4, 5.2}
 
 // The schedulers of the study, the aware one of each pair first.
 var schedulers = []study.Scheduler{
@@ -82,7 +83,9 @@ func runAll(ctx context.Context, world *world, cells []study.Cell) ([]study.Outc
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for i := range next {
+				began := time.Now()
 				out[i] = world.outcome(ctx, cells[i])
+				fmt.Fprintf(os.Stderr, "awareness: run %d of %d in %.1f s\n", i+1, len(cells), time.Since(began).Seconds())
 			}
 		})
 	}

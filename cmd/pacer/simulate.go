@@ -114,6 +114,13 @@ func runSimulate(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	for i, odd := range s.truth.doubts {
+		if i == maxReported {
+			fmt.Fprintf(c.App.ErrWriter, "warning: %d more values of the truth are doubtful\n", len(s.truth.doubts)-i)
+			break
+		}
+		fmt.Fprintln(c.App.ErrWriter, "warning:", odd)
+	}
 	out, err := createSimulateFiles(c)
 	if err != nil {
 		return err

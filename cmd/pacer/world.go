@@ -52,6 +52,8 @@ type world struct {
 	learning *learning
 	// nearest counts its look-ups, so that every run gets its own.
 	nearest func() *measured.Nearest
+	// doubts is what it says that is hard to believe of what the jobs ask for.
+	doubts []string
 }
 
 // reservedTruths are named by the contract and not built.
@@ -308,6 +310,7 @@ func (s *study) gavelWorld(c *cli.Context, w world, flag, arg string) (world, er
 	}
 	w.holds(measured.New(rows))
 	w.keys = w.configs
+	w.doubts = datasets.GavelDoubts(rows, s.asksFor)
 	pairs, err := datasets.ReadGavelPairs(c.Context, path)
 	if err != nil {
 		return w, err
@@ -345,6 +348,12 @@ func (s *study) estimatePairs(ctx context.Context, w *world, rows []spec.Colocat
 		return e
 	}
 	return nil
+}
+
+// asksFor tells whether a job of the workload is to run c on the cluster.
+func (s *study) asksFor(c spec.Config) bool {
+	return slices.ContainsFunc(s.jobs, func(j spec.Job) bool { return j.Model.Name == c.Model.Name && j.Devices == c.Plan.Devices() }) &&
+		slices.ContainsFunc(s.cluster.Groups, func(g spec.NodeGroup) bool { return g.Accelerator.Name == c.Accelerator.Name })
 }
 
 // fittedPredictor returns the fitted models of a family, or the analytic one,

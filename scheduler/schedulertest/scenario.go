@@ -165,6 +165,10 @@ func set(j *spec.Job, st *scheduler.JobState, k, v string) (err error) {
 		j.Steps, err = strconv.ParseFloat(v, 64)
 	case "duration":
 		j.Duration, err = secondsOf(v)
+	case "deadline":
+		j.Deadline, err = secondsOf(v)
+	case "weight":
+		j.Weight, err = strconv.ParseFloat(v, 64)
 	case "submit":
 		j.Submit, err = secondsOf(v)
 	case "restarts":
