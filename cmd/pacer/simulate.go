@@ -94,6 +94,7 @@ type study struct {
 	truth    world
 	belief   world
 	perfect  world    // what a belief that learns is compared with
+	pooled   bool     // what jobs with models of their own have seen is known to all of their model
 	unknown  string   // the model that jobs of unknown ones are run as, "" = none is
 	notes    []string // what was done to the jobs, for the results
 	trouble  trouble
@@ -371,10 +372,15 @@ func (p *planned) config(ctx context.Context) (config sim.Config, err error) {
 
 // agents are the jobs of a run if they fit models of their own, else nil.
 func (s *study) agents() *goodput.Agents {
-	if q := s.parts.mode.Quirks; q.OwnModels && s.truth.tables != nil {
-		return goodput.NewAgents(s.truth.tables, s.cluster, q)
+	q := s.parts.mode.Quirks
+	if !q.OwnModels || s.truth.tables == nil {
+		return nil
 	}
-	return nil
+	out := goodput.NewAgents(s.truth.tables, s.cluster, q)
+	if s.pooled {
+		out.Pool()
+	}
+	return out
 }
 
 // oracle is what a policy believes: the belief's predictor over the space of

@@ -152,10 +152,15 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 			belief = "fitted:rubick"
 		}
 	}
-	if s.parts.mode.Quirks.OwnModels && s.truth.tables != nil && c.String("belief") != "" {
-		return usagef("simulate: --belief %s: with quirk own-models of --compat %s policies are told what jobs have seen: leave it out", belief, s.parts.mode.Name)
+	own := s.parts.mode.Quirks.OwnModels && s.truth.tables != nil
+	s.pooled = belief == "pooled"
+	switch {
+	case s.pooled && !own:
+		return usagef("simulate: --belief pooled is of what jobs have seen: it needs --truth goodput:DIR and a --compat with quirk own-models")
+	case own && !s.pooled && c.String("belief") != "":
+		return usagef("simulate: --belief %s: with quirk own-models of --compat %s policies are told what jobs have seen: leave it out, or pool it with --belief pooled", belief, s.parts.mode.Name)
 	}
-	if belief == "perfect" {
+	if belief == "perfect" || s.pooled {
 		belief = name
 	}
 	if s.belief, err = s.newBelief(c, belief); err != nil {

@@ -9,7 +9,7 @@ func init() {
 		Round:     60 * time.Second,
 		StartCost: 30 * time.Second,
 		Placement: "emptiest",
-		Policies:  []string{"optimus", "optimus-oracle", "tiresias"},
+		Policies:  []string{"optimus", "optimus-oracle", "tiresias", "pacer"},
 		Quirks: Quirks{
 			Ticks: true, WholeSeconds: true, NumbersInOrder: true, EpochsLeft: true, ArtifactLimits: true,
 			EveryRound: true, QueueByEntry: true, ByCount: true, NextReplica: true,

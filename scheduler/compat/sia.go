@@ -10,7 +10,7 @@ func init() {
 		StartCost:  30 * time.Second,
 		StartCosts: siaStarts,
 		Placement:  "packed",
-		Policies:   []string{"sia"},
+		Policies:   []string{"sia", "pacer"},
 		Quirks: Quirks{
 			Ticks: true, WholeSeconds: true, NumbersInOrder: true, Slowdowns: true, SiaLimits: true, OwnModels: true, OwnersBatch: true,
 			FreeMoves: true, RoundedCosts: true, AssumedStarts: true, YoungMove: true,
