@@ -89,3 +89,19 @@ func overlayOf(t *testing.T, dir, file, text string) string {
 	}
 	return overlay
 }
+
+// The objective in docs/add-a-policy.md is that of its file, so that all that is
+// tested of policies here is tested of it.
+func TestDocumentedObjective(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/add-a-policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("gavel_throughput.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), "```go\n"+string(file)+"```\n") {
+		t.Error("docs/add-a-policy.md does not show gavel_throughput.go as it is")
+	}
+}
