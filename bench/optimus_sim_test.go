@@ -58,7 +58,7 @@ func TestOptimusFitted(t *testing.T) {
 					if !c.learn {
 						return
 					}
-					o, err := online.New(t.Context(), online.Options{Family: f, Rows: rows, Every: time.Minute, Planner: planner.Options{Space: goodput.Space{Tables: tables.With(d.Quirks)}}})
+					o, err := online.New(t.Context(), online.Options{Family: f, Rows: rows, Every: 10 * time.Minute, Planner: planner.Options{Space: goodput.Space{Tables: tables.With(d.Quirks)}}})
 					if err != nil {
 						t.Fatal(err)
 					}
