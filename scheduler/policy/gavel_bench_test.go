@@ -36,6 +36,7 @@ func BenchmarkFractions(b *testing.B) {
 	}{
 		{"gavel-las", 64, func(ctx context.Context, s *Shares) error { return s.maxMinPrices(ctx) }},
 		{"gavel-las", 2048, func(ctx context.Context, s *Shares) error { return s.maxMinPrices(ctx) }},
+		{"gavel-las", 16384, func(ctx context.Context, s *Shares) error { return s.maxMinPrices(ctx) }},
 		{"gavel-las-total", 2048, func(ctx context.Context, s *Shares) error { return s.maxMinProgram(ctx) }},
 		{"gavel-makespan", 2048, earliest},
 		{"gavel-hierarchical", 2048, func(ctx context.Context, s *Shares) error {
