@@ -331,49 +331,73 @@ func (s *choosing) repair(p []float64) {
 		if k < 0 {
 			break
 		}
-		g, i := s.cheapestWayOut(pick, use, p, k)
-		s.take(use, pick[g], -1)
-		s.take(use, i, 1)
-		pick[g] = i
+		half := (use[k] - s.capacity[k]) / 2
+		for _, c := range s.waysOut(pick, use, p, k) {
+			if s.fits(use, k) || use[k]-s.capacity[k] < half {
+				break // what is cheapest now depends on what is left to free
+			}
+			if s.roomFor(use, pick[c.group], c.option, k) {
+				s.carryOut(c, pick, use)
+			}
+		}
 	}
 	s.fill(pick, use)
 	s.offer(pick)
 }
 
+// change is another option for a group, -1 for none.
+type change struct {
+	group  int
+	option int32
+	cost   float64 // the less the better
+}
+
+func (s *choosing) carryOut(c change, pick []int32, use []float64) {
+	s.take(use, pick[c.group], -1)
+	s.take(use, c.option, 1)
+	pick[c.group] = c.option
+}
+
+// fits reports whether resource k is not short.
+func (s *choosing) fits(use []float64, k int) bool {
+	return use[k]-s.capacity[k] <= 1e-12*math.Max(1, s.capacity[k])
+}
+
 // shortest returns the resource that is short by the largest part, -1 if none is.
 func (s *choosing) shortest(use []float64) int {
-	at, most := -1, 1e-12
+	at, most := -1, 0.0
 	for k, n := range s.capacity {
-		if over := use[k] - n; over > most*math.Max(1, n) {
-			at, most = k, over/math.Max(1, n)
+		if over := (use[k] - n) / math.Max(1, n); !s.fits(use, k) && over > most {
+			at, most = k, over
 		}
 	}
 	return at
 }
 
-// cheapestWayOut returns a group and another option of it, or none, that frees some of resource k at the least loss
-// for each unit it frees of what is short, and makes no other resource short.
-func (s *choosing) cheapestWayOut(pick []int32, use, p []float64, k int) (group int, option int32) {
-	least := math.Inf(1)
+// waysOut returns of each group that takes some of resource k the option, or none, that frees some of it at the least
+// loss for each unit it frees of what is short, and makes no other resource short: the cheapest first. All are found at
+// once, since to look again after each would cost as much as there are options, as often as there are changes.
+func (s *choosing) waysOut(pick []int32, use, p []float64, k int) (out []change) {
 	over := use[k] - s.capacity[k]
 	for g, now := range pick {
 		if now < 0 || s.amount(now, k) == 0 {
 			continue
 		}
 		worth := s.reduced(now, p)
-		consider := func(i int32, loss, freed float64) {
-			if cost := loss / math.Min(freed, over); freed > 0 && cost < least && s.roomFor(use, now, i, k) {
-				least, group, option = cost, g, i
-			}
-		}
-		consider(-1, worth, s.amount(now, k))
+		best := change{g, -1, worth / math.Min(s.amount(now, k), over)}
 		for i := s.start[g]; i < s.start[g+1]; i++ {
-			if freed := s.amount(now, k) - s.amount(i, k); freed > 0 {
-				consider(i, worth-s.reduced(i, p), freed)
+			freed := s.amount(now, k) - s.amount(i, k)
+			if freed <= 0 {
+				continue
+			}
+			if cost := (worth - s.reduced(i, p)) / math.Min(freed, over); cost < best.cost && s.roomFor(use, now, i, k) {
+				best.option, best.cost = i, cost
 			}
 		}
+		out = append(out, best)
 	}
-	return group, option
+	slices.SortStableFunc(out, func(a, b change) int { return cmp.Compare(a.cost, b.cost) })
+	return out
 }
 
 // amount returns how much option i takes of resource k.
@@ -408,28 +432,43 @@ func (s *choosing) roomFor(use []float64, now, i int32, skip int) bool {
 	return true
 }
 
-// fill changes one group at a time, the one that gains most, as long as any gains.
+// fill changes to what gains most, by group, the largest gain first and those within a tenth of it with it, as long as any
+// gains.
 func (s *choosing) fill(pick []int32, use []float64) {
 	for {
-		most, group, option := 0.0, -1, int32(-1)
-		for g, now := range pick {
-			had := 0.0
-			if now >= 0 {
-				had = s.value[now]
-			}
-			for i := s.start[g]; i < s.start[g+1]; i++ {
-				if gain := s.value[i] - had; gain > most && s.roomFor(use, now, i, -1) {
-					most, group, option = gain, g, i
-				}
-			}
-		}
-		if group < 0 {
+		gains := s.gains(pick, use)
+		if len(gains) == 0 {
 			return
 		}
-		s.take(use, pick[group], -1)
-		s.take(use, option, 1)
-		pick[group] = option
+		for _, c := range gains {
+			if c.cost > gains[0].cost*0.9 {
+				break
+			}
+			if s.roomFor(use, pick[c.group], c.option, -1) {
+				s.carryOut(c, pick, use)
+			}
+		}
 	}
+}
+
+// gains returns of each group the option that gains most and fits, the largest gain first.
+func (s *choosing) gains(pick []int32, use []float64) (out []change) {
+	for g, now := range pick {
+		best, had := change{g, -1, 0}, 0.0
+		if now >= 0 {
+			had = s.value[now]
+		}
+		for i := s.start[g]; i < s.start[g+1]; i++ {
+			if cost := had - s.value[i]; cost < best.cost && s.roomFor(use, now, i, -1) {
+				best.option, best.cost = i, cost
+			}
+		}
+		if best.option >= 0 {
+			out = append(out, best)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b change) int { return cmp.Compare(a.cost, b.cost) })
+	return out
 }
 
 // offer keeps pick if it is the best so far.
