@@ -81,6 +81,7 @@ type sia struct {
 	elastic        scheduler.Elastic // nil = jobs train their own batch
 	quirks         compat.Quirks
 	known          map[*curve][]siaCell
+	shapes         map[groupRoom][]spec.Shape
 	exponent, wait float64
 	interval       time.Duration
 	noise          float64
@@ -308,11 +309,7 @@ func (p *sia) elasticCells(ctx context.Context, c spec.Cluster, j *scheduler.Job
 		if !accepts(j.Job, g) || room < 1 {
 			continue
 		}
-		for _, n := range sizes(g) {
-			shape := spec.Packed(n, room)
-			if !fitsBesides(n, g.Devices) || shape.Nodes() > g.Count {
-				continue
-			}
+		for _, shape := range p.shapesOf(gi, g, room) {
 			plan, rate, err := p.elastic.Goodput(ctx, j, g, shape)
 			if errors.Is(err, perfmodel.ErrNotCovered) {
 				continue
@@ -320,12 +317,35 @@ func (p *sia) elasticCells(ctx context.Context, c spec.Cluster, j *scheduler.Job
 			if err != nil {
 				return nil, fmt.Errorf("policy: sia: %w", err)
 			}
-			o := option{group: gi, plan: plan, shape: shape, devices: n, rate: rate}
-			out = append(out, siaCell{group: gi, devices: n, goodput: rate, options: []option{o}, elastic: true})
+			o := option{group: gi, plan: plan, shape: shape, devices: plan.Devices(), rate: rate}
+			out = append(out, siaCell{group: gi, devices: o.devices, goodput: rate, options: []option{o}, elastic: true})
 		}
 	}
 	return out, nil
 }
+
+// shapesOf returns the configurations in a group whose nodes have room for so many
+// devices each.
+func (p *sia) shapesOf(group int, g *spec.NodeGroup, room int) []spec.Shape {
+	key := groupRoom{group, room}
+	out, ok := p.shapes[key]
+	if ok {
+		return out
+	}
+	for _, n := range sizes(g) {
+		if shape := spec.Packed(n, room); fitsBesides(n, g.Devices) && shape.Nodes() <= g.Count {
+			out = append(out, shape)
+		}
+	}
+	if p.shapes == nil {
+		p.shapes = map[groupRoom][]spec.Shape{}
+	}
+	p.shapes[key] = out
+	return out
+}
+
+// groupRoom is a group of nodes that have room for so many devices each.
+type groupRoom struct{ group, room int }
 
 // cellsOf returns the configurations of a curve.
 func (p *sia) cellsOf(cv *curve, c spec.Cluster) []siaCell {
