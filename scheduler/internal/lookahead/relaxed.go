@@ -76,7 +76,7 @@ func (t *Task) undominated() []int {
 
 // covers reports whether w costs no more than o whenever both start at the same time.
 func (w *Way) covers(o *Way) bool {
-	return w.Group == o.Group && w.Devices <= o.Devices && w.Seconds <= o.Seconds && w.Idle <= o.Idle
+	return w.Group == o.Group && w.Devices <= o.Devices && w.Seconds <= o.Seconds && w.Idle <= o.Idle && w.Risk <= o.Risk
 }
 
 // bound returns the bound that the prices prove, and sets picks and use.

@@ -125,6 +125,29 @@ func TestBoundIsTight(t *testing.T) {
 	}
 }
 
+// A way that is better in everything leaves the other out; one that is worse in anything does not.
+func TestUndominated(t *testing.T) {
+	way := Way{Devices: 4, Seconds: 10, Idle: 2, Risk: 1}
+	for _, c := range []struct {
+		name string
+		than Way
+		want int
+	}{
+		{"the same", way, 1},
+		{"better in all", Way{Devices: 2, Seconds: 9, Idle: 1}, 1},
+		{"of another group", Way{Group: 1, Devices: 2, Seconds: 9, Idle: 1}, 2},
+		{"wider", Way{Devices: 5, Seconds: 9, Idle: 1}, 2},
+		{"slower", Way{Devices: 2, Seconds: 11, Idle: 1}, 2},
+		{"longer to start", Way{Devices: 2, Seconds: 9, Idle: 3}, 2},
+		{"riskier", Way{Devices: 2, Seconds: 9, Idle: 1, Risk: 2}, 2},
+	} {
+		k := Task{Ways: []Way{way, c.than}}
+		if got := len(k.undominated()); got != c.want {
+			t.Errorf("%s: %d ways are left, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestProject(t *testing.T) {
 	for _, c := range []struct {
 		v    []float64
