@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
-	"github.com/pacer-ml/pacer/datasets/columnar"
+	"github.com/pacer-ml/pacer/perfmodel/columnar"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/schema"
 
-	"github.com/pacer-ml/pacer/datasets/columnar"
+	"github.com/pacer-ml/pacer/perfmodel/columnar"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 

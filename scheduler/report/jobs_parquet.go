@@ -8,7 +8,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/file"
 
-	"github.com/pacer-ml/pacer/datasets/columnar"
+	"github.com/pacer-ml/pacer/perfmodel/columnar"
 )
 
 // ReadJobsParquet is ReadJobsCSV for size bytes of a Parquet file; errors count
