@@ -3,83 +3,147 @@ package datasets
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
+
+	"gonum.org/v1/gonum/mathext/prng"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // GavelOptions says what jobs to generate.
 type GavelOptions struct {
-	Seed    uint64
+	Seed    uint32
 	Jobs    int     // how many
-	PerHour float64 // mean arrivals, above 0
+	PerHour float64 // mean arrivals, above 0; +Inf = all at once
 	Wide    bool    // of 1, 2, 4 and 8 devices; else all of one
 }
 
-// GenerateGavel draws jobs as Gavel's simulator does (scheduler/utils.py at commit
-// c4fa400), with other random numbers: run times on V100 of 60 s x 10^U(1.5, 3) for
-// four in five and 60 s x 10^U(3, 4) for the others, whatever their devices; one
-// device for 70 in 100, 2, 4 and 8 for 10, 15 and 5; types evenly, of those
-// that the table has on V100 with so many devices; Poisson arrivals, the first at 0.
+// Each use of chance in Gavel's simulator has a generator of its own, seeded with
+// the run's seed and one of these (scheduler/scheduler.py at commit c4fa400).
+const (
+	gavelJobSeed     = 2
+	gavelArrivalSeed = 3
+)
+
+// GenerateGavel draws the jobs that Gavel's simulator draws with the same seed
+// (scheduler/utils.py, generate_job): one device for 70 in 100, 2, 4 and 8 for
+// 10, 15 and 5; run times on V100 of 60 s x 10^U(1.5, 3) for four in five and
+// 60 s x 10^U(3, 4) for the others, whatever their devices; types evenly, of those
+// that table has on V100 with several devices if the job has several; Poisson
+// arrivals, the first at 0.
 func GenerateGavel(table []spec.Measurement, o GavelOptions) ([]spec.Job, error) {
-	if o.Jobs < 1 || !(o.PerHour > 0) || math.IsInf(o.PerHour, 0) {
+	if o.Jobs < 1 || !(o.PerHour > 0) {
 		return nil, fmt.Errorf("datasets: %d jobs at %g an hour, want some of both", o.Jobs, o.PerHour)
 	}
-	types := gavelTypes(table)
-	for _, n := range gavelSizes {
-		if len(types[n]) == 0 && (o.Wide || n == 1) {
-			return nil, fmt.Errorf("datasets: the table has nothing on %d V100", n)
-		}
-	}
-	rng := rand.New(rand.NewPCG(o.Seed, 0))
+	on := gavelOnV100(table)
+	draw, arrivals := newPython(o.Seed+gavelJobSeed), newPython(o.Seed+gavelArrivalSeed)
 	jobs := make([]spec.Job, o.Jobs)
 	at := 0.0
 	for i := range jobs {
-		devices := 1
-		if u := rng.Float64(); o.Wide {
-			devices = gavelSize(u)
+		devices := gavelSize(draw.float())
+		if !o.Wide {
+			devices = 1
 		}
-		sec := 60 * math.Pow(10, 1.5+1.5*rng.Float64())
-		if rng.Float64() >= 0.8 {
-			sec = 60 * math.Pow(10, 3+rng.Float64())
+		var sec float64
+		if draw.float() >= 0.8 {
+			sec = 60 * math.Pow(10, draw.uniform(3, 4))
+		} else {
+			sec = 60 * math.Pow(10, draw.uniform(1.5, 3))
 		}
-		m := types[devices][rng.IntN(len(types[devices]))]
+		kind := draw.intN(len(gavelKinds))
+		for devices > 1 && kind >= gavelWideKinds {
+			kind = draw.intN(len(gavelKinds))
+		}
+		m, ok := on[gavelOn{gavelKinds[kind], devices}]
+		if !ok {
+			return nil, fmt.Errorf("datasets: the table has no %s on %d V100", gavelKinds[kind], devices)
+		}
 		jobs[i] = spec.Job{
 			ID: spec.JobID(fmt.Sprint(i)), Submit: time.Duration(at * float64(time.Second)), Model: m.Config.Model, Devices: devices,
 			Plan: m.Config.Plan, Steps: sec / m.StepSec[0],
 		}
-		at += rng.ExpFloat64() * 3600 / o.PerHour
+		at += -math.Log(1-arrivals.float()) * 3600 / o.PerHour
 	}
 	return jobs, nil
 }
 
-var gavelSizes = []int{1, 2, 4, 8}
+// gavelKinds are the job types in the order they are drawn in (job_table.py);
+// gavelWideKinds of them run on several devices.
+var (
+	gavelKinds = slices.Concat(
+		gavelBatches("ResNet-18", 16, 32, 64, 128, 256), gavelBatches("ResNet-50", 16, 32, 64, 128),
+		gavelBatches("Transformer", 16, 32, 64, 128, 256), gavelBatches("LM", 5, 10, 20, 40, 80),
+		gavelBatches("Recommendation", 512, 1024, 2048, 4096, 8192), []string{"A3C", "CycleGAN"})
+	gavelWideKinds = slices.Index(gavelKinds, "Recommendation (batch size 512)")
+)
+
+func gavelBatches(network string, batches ...int) []string {
+	out := make([]string, len(batches))
+	for i, b := range batches {
+		out[i] = fmt.Sprintf("%s (batch size %d)", network, b)
+	}
+	return out
+}
 
 // gavelSize returns the devices that u in [0, 1) falls on.
 func gavelSize(u float64) int {
-	for i, until := range []float64{0.7, 0.8, 0.95} {
-		if u < until {
-			return gavelSizes[i]
-		}
+	switch {
+	case u < 0.7:
+		return 1
+	case u < 0.8:
+		return 2
+	case u < 0.95:
+		return 4
 	}
-	return gavelSizes[3]
+	return 8
 }
 
-// gavelTypes returns what runs on V100, by devices, once each by name.
-func gavelTypes(table []spec.Measurement) map[int][]spec.Measurement {
-	out := map[int][]spec.Measurement{}
+// gavelOn is a job type on a number of devices.
+type gavelOn struct {
+	kind    string
+	devices int
+}
+
+// gavelOnV100 returns what runs on V100, as the table has it first: consolidated.
+func gavelOnV100(table []spec.Measurement) map[gavelOn]spec.Measurement {
+	out := map[gavelOn]spec.Measurement{}
 	for _, m := range table {
-		if n := m.Config.Plan.DP; m.Outcome == spec.OK && strings.HasPrefix(m.Config.Accelerator.Name, "V100") {
-			out[n] = append(out[n], m)
+		if m.Outcome != spec.OK || !strings.HasPrefix(m.Config.Accelerator.Name, "V100") {
+			continue
+		}
+		key := gavelOn{m.Config.Model.Name, m.Config.Plan.DP}
+		if _, twice := out[key]; !twice {
+			out[key] = m
 		}
 	}
-	name := func(m spec.Measurement) string { return m.Config.Model.Name }
-	for n, rows := range out {
-		slices.SortStableFunc(rows, func(a, b spec.Measurement) int { return strings.Compare(name(a), name(b)) })
-		out[n] = slices.CompactFunc(rows, func(a, b spec.Measurement) bool { return name(a) == name(b) })
-	}
 	return out
+}
+
+// python draws the numbers of CPython's random.Random, a Mersenne twister.
+type python struct{ *prng.MT19937 }
+
+func newPython(seed uint32) python {
+	p := python{prng.NewMT19937()}
+	p.SeedFromKeys([]uint32{seed})
+	return p
+}
+
+// float is random(), in [0, 1).
+func (p python) float() float64 {
+	high, low := p.Uint32()>>5, p.Uint32()>>6
+	return (float64(high)*(1<<26) + float64(low)) / (1 << 53)
+}
+
+func (p python) uniform(lo, hi float64) float64 { return lo + (hi-lo)*p.float() }
+
+// intN is randrange(n): the first that is below n of as many bits as n has.
+func (p python) intN(n int) int {
+	for {
+		if i := int(p.Uint32() >> (32 - bits.Len(uint(n)))); i < n {
+			return i
+		}
+	}
 }

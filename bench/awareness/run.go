@@ -66,7 +66,7 @@ func (w *world) outcome(ctx context.Context, c study.Cell) study.Outcome {
 }
 
 func (w *world) simulate(ctx context.Context, c study.Cell) (*sim.Result, error) {
-	o := datasets.GavelOptions{Seed: c.Seed, Jobs: generated, PerHour: c.Load}
+	o := datasets.GavelOptions{Seed: uint32(c.Seed), Jobs: generated, PerHour: c.Load}
 	if c.Workload == 1 {
 		o.Wide, o.PerHour = true, c.Load/meanDevices
 	}
