@@ -37,7 +37,7 @@ import (
 // Of whom no goodput is known yet counts as the one with least time left, and all
 // that it can be tried on is worth as much.
 type elasticPacer struct {
-	*sia   // configurations
+	sia    *sia // what configurations there are; it weighs nothing
 	window time.Duration
 }
 
@@ -53,7 +53,7 @@ func newElasticPacer(d Deps, oracle scheduler.Elastic) scheduler.Policy {
 }
 
 func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	f := elasticFloor{belief: p.belief, s: s, free: s.Idle()}
+	f := elasticFloor{belief: p.sia.belief, s: s, free: s.Idle()}
 	for _, j := range s.Jobs() {
 		r, err := p.candidate(ctx, s, j)
 		if err != nil {
@@ -76,7 +76,7 @@ func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 		d.Warnings = append(d.Warnings, "what was chosen at times is not proven to be the best")
 	}
 	if len(f.rows) > 0 {
-		d.Wake = s.Now + p.interval
+		d.Wake = s.Now + p.sia.interval
 	}
 	return d, nil
 }
@@ -84,10 +84,10 @@ func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 // candidate returns the configurations of j.
 func (p *elasticPacer) candidate(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (r *siaRow, err error) {
 	r = &siaRow{JobState: j}
-	if r.cells, err = p.cells(ctx, s.Cluster, j); err != nil || len(r.cells) > 0 {
+	if r.cells, err = p.sia.cells(ctx, s.Cluster, j); err != nil || len(r.cells) > 0 {
 		return r, err
 	}
-	options, warning, err := p.belief.guess(ctx, s, j)
+	options, warning, err := p.sia.belief.guess(ctx, s, j)
 	r.warning = warning
 	for _, o := range options {
 		r.cells = append(r.cells, siaCell{group: o.group, devices: o.devices, goodput: o.rate, options: []option{o}, blind: true})

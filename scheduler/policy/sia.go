@@ -40,7 +40,7 @@ func newSia(d Deps) (scheduler.Policy, error) {
 		value       *float64
 	}{
 		{"p", -0.5, -100, -1e-3, &p.exponent},
-		{"wait", 1.1, 1, 1e6, &p.wait},
+		{"wait", 1.1, 1.001, 1e6, &p.wait},
 		{"noise", 0, 0, 1, &p.noise},
 	} {
 		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {

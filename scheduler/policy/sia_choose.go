@@ -7,7 +7,8 @@ import (
 )
 
 // mostStates bounds the table of chooseExactly, in states times configurations: of
-// the order of a tenth of a second.
+// the order of a tenth of a second. States alone are bounded by a tenth of that, which
+// two rows of the table take 160 MB for.
 const mostStates = 100_000_000
 
 // chooseCells returns the configuration of each row, -1 for none, such that their
@@ -17,14 +18,14 @@ func chooseCells(ctx context.Context, rows []*siaRow, wait float64, room []int) 
 	work, states := 0, 1
 	for _, n := range room {
 		states *= n + 1
-		if states > mostStates {
+		if states > mostStates/10 {
 			break
 		}
 	}
 	for _, r := range rows {
-		work += len(r.cells) * states
+		work += max(len(r.cells), 1) * states
 	}
-	if work <= mostStates && states <= mostStates {
+	if work <= mostStates && states <= mostStates/10 {
 		return chooseExactly(rows, wait, room), true, nil
 	}
 	return chooseByPrices(ctx, rows, wait, room)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,6 +207,30 @@ func TestSiaStuck(t *testing.T) {
 		w, err := made.(Weigher).Weigh(t.Context(), snap, map[spec.JobID]Given{"a": {0, 1}, "b": {0, 2}})
 		if q.FreeMoves && (err != nil || w.Impossible != "job b: starts just now and keeps what it has") {
 			t.Errorf("%+v, error %v", w, err)
+		}
+	}
+}
+
+// Waiting costs more than the least goodput, or a job alone would wait for ever.
+func TestSiaWait(t *testing.T) {
+	for wait, ok := range map[string]bool{"1": false, "NaN": false, "1.001": true} {
+		if _, err := newSia(Deps{Options: map[string]string{"wait": wait}}); (err == nil) != ok {
+			t.Errorf("wait=%s: error %v", wait, err)
+		}
+	}
+}
+
+// What is none of its configurations a job is given all the same, unless there is
+// not as much.
+func TestPickOf(t *testing.T) {
+	const none = "is none of its configurations"
+	for devices, want := range map[int]struct {
+		pick, cells int
+	}{1: {0, 1}, 3: {1, 2}, 9: {-1, 1}, 1e15: {-1, 1}} {
+		r := &siaRow{JobState: &scheduler.JobState{Job: &spec.Job{ID: "a"}}, cells: []siaCell{{devices: 1}}, costs: []float64{1}}
+		pick, err := r.pickOf(map[spec.JobID]Given{"a": {Devices: devices}}, twoNodes())
+		if pick != want.pick || len(r.cells) != want.cells || (err == nil) != (devices == 1) || err != nil && !strings.Contains(err.Error(), none) {
+			t.Errorf("%d devices: pick %d of %d, error %v, want %+v", devices, pick, len(r.cells), err, want)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (c *siaChoice) cost(picks []int, wait float64) (sum float64) {
 }
 
 // pickOf returns the configuration that r was given, -1 for none. One that r does
-// not have is added, and an error.
+// not have is added, unless it is more than there is, and an error.
 func (r *siaRow) pickOf(given map[spec.JobID]Given, cl spec.Cluster) (int, error) {
 	g, ok := given[r.Job.ID]
 	if !ok {
@@ -85,9 +85,13 @@ func (r *siaRow) pickOf(given map[spec.JobID]Given, cl spec.Cluster) (int, error
 	if i := slices.IndexFunc(r.cells, func(c siaCell) bool { return c.group == g.Group && c.devices == g.Devices }); i >= 0 {
 		return i, nil
 	}
+	none := fmt.Errorf("job %s: %d %s is none of its configurations", r.Job.ID, g.Devices, cl.Groups[g.Group].Accelerator.Name)
+	if in := &cl.Groups[g.Group]; g.Devices > in.Count*in.Devices {
+		return -1, none
+	}
 	o := option{group: g.Group, plan: spec.Plan{DP: g.Devices}.Normal(), shape: spec.Packed(g.Devices, cl.Groups[g.Group].Devices), devices: g.Devices}
 	elastic := len(r.cells) > 0 && r.cells[0].elastic
 	r.cells = append(r.cells, siaCell{group: g.Group, devices: g.Devices, options: []option{o}, elastic: elastic})
 	r.costs = append(r.costs, 0)
-	return len(r.cells) - 1, fmt.Errorf("job %s: %d %s is none of its configurations", r.Job.ID, g.Devices, cl.Groups[g.Group].Accelerator.Name)
+	return len(r.cells) - 1, none
 }

@@ -53,10 +53,10 @@ func Read(r io.Reader, file string, accelerator func(gpu string) (string, error)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil {
-			err = out.add(record, at, accelerator)
-		}
 		if err != nil {
+			return nil, fmt.Errorf("replay: %s: %w", file, err) // that names the line
+		}
+		if err := out.add(record, at, accelerator); err != nil {
 			line, _ := in.FieldPos(0)
 			return nil, fmt.Errorf("replay: %s:%d: %w", file, line, err)
 		}
@@ -78,6 +78,9 @@ func (o Rounds) Jobs() []spec.JobID {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// mostSeconds is up to when a round may be, some 30 years.
+const mostSeconds = 1e9
+
 // add reads a row.
 func (o Rounds) add(record []string, at []int, accelerator func(string) (string, error)) (err error) {
 	number := func(column int, whole bool) float64 {
@@ -89,6 +92,9 @@ func (o Rounds) add(record []string, at []int, accelerator func(string) (string,
 		return v
 	}
 	var row Row
+	if number(0, true) > mostSeconds {
+		err = fmt.Errorf("time %q is above %g s", record[at[0]], mostSeconds)
+	}
 	now, job := time.Duration(number(0, true))*time.Second, spec.JobID(record[at[1]])
 	if gpu := record[at[2]]; gpu != "" {
 		row.Devices = int(number(3, true))

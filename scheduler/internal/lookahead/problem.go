@@ -48,8 +48,11 @@ type Node struct{ Group, Devices int }
 
 // Gap returns by how much the cost of plan may be above the least, as a part of
 // what its times and device-seconds cost; what early work is worth is not taken
-// off that. It is +Inf if no bound was asked for.
+// off that. It is +Inf if no bound was asked for, or there is no plan.
 func (p *Problem) Gap(plan *Plan) float64 {
+	if math.IsInf(plan.Cost, 1) {
+		return inf
+	}
 	whole := plan.Cost
 	for i := range p.Tasks {
 		whole += p.Value * p.Tasks[i].Work

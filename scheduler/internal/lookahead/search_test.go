@@ -364,3 +364,15 @@ func BenchmarkSearch(b *testing.B) {
 		})
 	}
 }
+
+// Where there is no plan there is no gap.
+func TestGapOfNoPlan(t *testing.T) {
+	p := &Problem{Nodes: []Node{{Devices: 1}}, Tasks: []Task{{Weight: 1, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 1}}}}}
+	plan, err := Search(t.Context(), p, Options{Tries: 5, Rounds: 5})
+	if err != nil || !math.IsInf(plan.Cost, 1) {
+		t.Fatalf("cost %g, error %v", plan.Cost, err)
+	}
+	if gap := p.Gap(&plan); !math.IsInf(gap, 1) {
+		t.Errorf("gap %g", gap)
+	}
+}

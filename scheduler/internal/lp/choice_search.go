@@ -112,7 +112,7 @@ func (c *core) needs() {
 // that could still be better.
 func (c *core) dive(ctx context.Context, d int, lost float64) (complete bool) {
 	bound := c.bound - lost
-	if bound-c.bestValue <= math.Max(c.gap, 1e-12)*math.Abs(c.bound) {
+	if bound-c.bestValue <= math.Max(c.gap, 1e-12)*math.Abs(bound) { // as in Chosen.Gap, not of the first bound, which is larger
 		if bound > c.bestValue {
 			c.open = math.Max(c.open, bound)
 			return c.gap == 0

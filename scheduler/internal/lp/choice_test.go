@@ -240,3 +240,14 @@ func BenchmarkChoice(b *testing.B) {
 		})
 	}
 }
+
+// What the search leaves out is within the gap of the bound that it proves, which
+// can be far below the one it begins with.
+func TestChoiceGapOfTheProvenBound(t *testing.T) {
+	c := Choice{Capacity: []float64{2}, Groups: [][]Option{
+		{{Value: 1.0998779, Uses: []Use{{0, 1}}}}, {{Value: 1.0999924, Uses: []Use{{0, 2}}}}}}
+	got, err := c.Solve(t.Context(), ChoiceOptions{Gap: 1e-4})
+	if err != nil || got.Gap() > 1e-4 {
+		t.Errorf("%+v, gap %g, error %v", got, got.Gap(), err)
+	}
+}
