@@ -121,8 +121,7 @@ func TestElasticPlace(t *testing.T) {
 
 // What sia says of decisions of others it does not say in pacer's name.
 func TestElasticPacerWeighsNothing(t *testing.T) {
-	var p scheduler.Policy = newElasticPacer(Deps{}, nil)
-	if _, ok := p.(Weigher); ok {
+	if _, ok := newElasticPacer(Deps{}, nil).(Weigher); ok {
 		t.Error("it weighs decisions")
 	}
 }
