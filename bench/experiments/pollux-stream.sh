@@ -8,7 +8,7 @@
 # The study finds pollux-stream.csv and pollux/ in its working directory.
 set -euo pipefail
 : "${POLLUX:?the directory of workloads/ and traces/ of the simulator of petuum/adaptdl, branch osdi21-artifact}"
-study=$(realpath "$1")
+study=$(realpath "${1:?STUDY.yaml}")
 shift
 pollux=$(realpath "$POLLUX")
 dir=$(mktemp -d)

@@ -17,7 +17,8 @@ run() {
 
 echo "Given the decisions of Sia's simulator, philly 1:"
 run philly --policy sia --compat sia --replay "$SHARED/baselines/sia/sia_philly_workload-1_rounds.csv" \
-  --jobs-out "$dir/jobs.csv" 2>"$dir/log" | awk -F, 'NR == 2 { printf "average JCT %.2f s, makespan %d s, %d restarts\n", $6, $9, $11 }'
+  --jobs-out "$dir/jobs.csv" 2>"$dir/log" | awk -F, 'NR == 2 { printf "average JCT %.2f s, makespan %d s, %d restarts\n", $6, $9, $11 }' ||
+  { cat "$dir/log" >&2; exit 1; }
 grep '^replay:' "$dir/log"
 awk -F, '
   NR == FNR { if (FNR > 1) want[$1] = $6; next }
@@ -29,7 +30,8 @@ awk -F, '
 for workload in philly saturn; do
   echo "On its own, $workload 1, costs + N(0, 1e-5), seeds 1 to 10:"
   for seed in $(seq 10); do
-    run "$workload" --policy sia:noise=1e-5 --compat sia 2>/dev/null | awk -F, 'NR == 2 { print $6, $9, $11 / 160 }'
+    run "$workload" --policy sia:noise=1e-5 --compat sia 2>"$dir/log" | awk -F, 'NR == 2 { print $6, $9, $11 / 160 }' ||
+      { cat "$dir/log" >&2; exit 1; }
   done | awk '
     { n++; s += $1; q += $1 * $1; m += $2; r += $3; if (n == 1 || $1 < lo) lo = $1; if ($1 > hi) hi = $1 }
     END { printf "average JCT %.1f s (sd %.1f, %.0f to %.0f), makespan %.0f s, %.2f restarts a job\n", s / n, sqrt((q - s * s / n) / (n - 1)), lo, hi, m / n, r / n }'
