@@ -93,3 +93,21 @@ func TestRelent(t *testing.T) {
 		t.Errorf("sizes %d, %d and %d with %d devices left, want 2, 3, 3 and none", small.devices(), large.devices(), giver.devices(), left[0])
 	}
 }
+
+// The policy learns from who has finished.
+func TestOptimusLearnsFromTheFinished(t *testing.T) {
+	p, err := newOptimus(Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := scheduler.NewSnapshot(time.Second, twoNodes(), nil)
+	j := &spec.Job{ID: "a", Model: spec.Model{Name: "m"}}
+	s.Ended = []scheduler.JobState{{Job: j, Done: 4000}}
+	if _, err := p.Decide(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	next := &scheduler.JobState{Job: &spec.Job{ID: "b", Model: j.Model}}
+	if left, young := p.(*optimus).convergence.left(t.Context(), next); left != 4000 || !young {
+		t.Errorf("of the next of the kind %g steps are left, young %v, want 4000", left, young)
+	}
+}

@@ -131,6 +131,9 @@ func (p *optimus) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 	for gi := range left {
 		left[gi] = idle.FreeIn(gi)
 	}
+	if p.convergence != nil {
+		p.convergence.look(s)
+	}
 	settled := p.settle(s, idle.Group, left)
 	var growers []*grower
 	for i, j := range s.Jobs() {
