@@ -51,12 +51,12 @@ Truths:     duration, or duration:A100=2,V100=1 on types of different
             speeds; rubick:measured, rubick:nearest, gavel:FILE,
             goodput:DIR (a clone of petuum/adaptdl, branch osdi21-artifact,
             or siasosp23/artifacts), fitted:FAMILY; beliefs also: perfect;
-            pooled, with --compat sia: jobs of one model know what any of them
-            has seen; and online:FAMILY[:points=8][:noise=0.02][:after=10]
+            pooled, with --compat sia: jobs of one model know what any has
+            seen; and online:FAMILY[:points=8][:noise=0.02][:after=10]
             [:every=60], which is fitted to so many stored rows of each model
-            at first, and anew to the step times seen of running jobs; every
-            policy is then run a second time with perfect belief, and what not
-            knowing costs shown
+            at first, and anew to the step times seen of running jobs; each
+            policy is then run a second time with perfect belief, and what
+            not knowing costs shown
 ` + troubleHelp,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "`FILE[:FORMAT]` of jobs"},
