@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -83,7 +84,9 @@ func (e *gavelEntry) colocation() (c spec.Colocation, err error) {
 		}
 		*side.config = gavelConfig(g[1], devices[i])
 		side.config.Accelerator, side.config.Shape = acc, spec.Packed(devices[i], devices[i])
-		*side.rate = rate / n * float64(side.config.Plan.GlobalBatch())
+		if *side.rate = rate / n * float64(side.config.Plan.GlobalBatch()); e.rateErr == nil && math.IsInf(*side.rate, 0) {
+			e.rateErr = errors.New("is too large")
+		}
 	}
 	if e.rateErr != nil {
 		return fail("throughput", e.written, e.rateErr)

@@ -44,6 +44,7 @@ func TestGavelPairsRefused(t *testing.T) {
 		`{"v100": {"('A3C', 1)": {"LM": [1.0, 2.0]}}}`:                         "is not a pair of job type and device count",
 		`{"tpu9": {"('A3C', 1)": {"('LM (batch size 5)', 1)": [1.0, 2.0]}}}`:   "tpu9",
 		`{"v100": {"('A3C', 1)": {"('LM (batch size 5)', 1)": [1.0, 1e-300]}}`: "too small",
+		`{"v100": {"('A3C', 1)": {"('LM (batch size 5)', 1)": [1.0, 1e308]}}`:  "too large",
 	} {
 		if _, err := ReadGavelPairs(t.Context(), writeTable(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
