@@ -110,9 +110,10 @@ type Change struct {
 }
 
 // Apply writes down that what the jobs hold is taken back and that they are given
-// what they are to hold, all at once. Devices that two jobs share count once. Their Grants are the engine's to set when it
-// carries that out. An error names the first job, in the order given, whose
-// devices are not there; then nothing is changed. A job must not occur twice.
+// what they are to hold, all at once. Devices that two jobs share count once. Their
+// Grants are the engine's to set when it carries that out. An error names the first
+// job, in the order given, whose devices are not there; then nothing is changed. A
+// job must not occur twice.
 func (l *Ledger) Apply(changes []Change) error {
 	l.free.mark()
 	for _, c := range changes {

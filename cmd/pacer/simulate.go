@@ -369,6 +369,11 @@ func (p *planned) config(ctx context.Context) (config sim.Config, err error) {
 	if p.replay != nil {
 		err = p.impose(&config, agents)
 	}
+	if _, fluid := config.Policy.(scheduler.Fluid); fluid && err == nil {
+		if err := config.Validate(); err != nil {
+			return config, usagef("simulate: policy %s: %w", p.name, err)
+		}
+	}
 	return config, err
 }
 

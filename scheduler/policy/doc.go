@@ -10,5 +10,7 @@
 // Policies that share types of devices by fractions of time are an Objective
 // each (shares.go; gavel_las.go is one), which Rounds turns into leases: books.go
 // keeps who is owed what, leases.go gives devices away, menus.go says what jobs
-// may have, and rounds_gavel.go does it as the published simulator.
+// may have, and rounds_gavel.go does it as the published simulator. Where two jobs
+// may share devices gavel_sharing.go says which, gavel_pairs.go what a programme
+// makes of it, and shared_rounds.go and shared_leases.go give the devices away.
 package policy

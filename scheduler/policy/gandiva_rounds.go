@@ -159,12 +159,25 @@ func (p *gandivaRounds) recompute(s *scheduler.Snapshot) error {
 
 // draw parts those of whom one is gone or that do not pay, and draws others.
 func (p *gandivaRounds) draw(s *scheduler.Snapshot) error {
+	on := map[spec.JobID]int{} // of the first of two that ran together
+	for _, u := range p.units {
+		if u.b != nil && u.on >= 0 {
+			on[u.a.Job.ID] = u.on
+		}
+	}
 	for a, b := range p.with {
 		x, y := p.jobs[a], p.jobs[b]
 		pays := x != nil && y != nil
 		if pays {
+			if x.Order > y.Order {
+				continue // looked at the other way round
+			}
+			group, ran := on[a]
+			if !ran {
+				group = -1
+			}
 			var err error
-			if pays, err = p.pays(s.Cluster, x.Job, y.Job, 0); err != nil {
+			if pays, err = p.paid(s.Cluster, x.Job, y.Job, group); err != nil {
 				return err
 			}
 		}
@@ -195,6 +208,20 @@ func (p *gandivaRounds) draw(s *scheduler.Snapshot) error {
 		}
 	}
 	return nil
+}
+
+// paid reports whether two jobs made more together than in turns on the group they
+// ran on last; of those that did not run, -1, whether they do on any.
+func (p *gandivaRounds) paid(cl spec.Cluster, a, b *spec.Job, on int) (bool, error) {
+	if on >= 0 || p.summed {
+		return p.pays(cl, a, b, max(on, 0))
+	}
+	for g := range cl.Groups {
+		if pays, err := p.pays(cl, a, b, g); err != nil || pays {
+			return pays, err
+		}
+	}
+	return false, nil
 }
 
 // turn is a unit that could run on a group.

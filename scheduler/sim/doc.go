@@ -4,7 +4,7 @@
 // target.go (how a decision is checked and carried out) and truth.go (how fast
 // jobs really run). cost.go is what starts cost, failure.go how nodes go down,
 // speed.go how they differ, sharing.go how two jobs share devices, and course.go
-// how a job gets on through all that.
+// how a job gets on through all that. fluid.go is a run of fractions of time.
 // result.go is what comes out, resume.go how a run goes on from a state somebody
 // knows.
 //
