@@ -52,7 +52,8 @@ With words, only what has each of them in one of its names is listed:
 }
 
 func (l listing) command() *cli.Command {
-	return &cli.Command{Name: l.name, Usage: l.usage, ArgsUsage: "[WORD...]", Action: l.run}
+	return &cli.Command{Name: l.name, Usage: l.usage, ArgsUsage: "[WORD...]", Action: l.run,
+		Description: "With words, only what has each of them in one of its names."}
 }
 
 func (l listing) run(c *cli.Context) error {

@@ -52,8 +52,8 @@ Truths:     duration, or duration:A100=2,V100=1 on types of different
             goodput:DIR (a clone of petuum/adaptdl, branch osdi21-artifact,
             or siasosp23/artifacts), fitted:FAMILY; beliefs also: perfect;
             pooled, with --compat sia: jobs of one model know what any has
-            seen; and online:FAMILY[:points=8][:noise=0.02][:after=10]
-            [:every=60], which is fitted to so many stored rows of each model
+            seen; and online:FAMILY[:points=8][:noise=0][:after=10]
+            [:every=0], which is fitted to so many stored rows of each model
             at first, and anew to the step times seen of running jobs; each
             policy is then run a second time with perfect belief, and what
             not knowing costs shown

@@ -26,10 +26,14 @@ func (s *study) prepare(ctx context.Context, jobs []spec.Job) ([]spec.Job, error
 	return jobs, err
 }
 
-// checkWork reports jobs of which the truth cannot say how much work they are.
+// checkWork reports jobs of which the truth cannot say how much work they are, or
+// how fast they run.
 func (s *study) checkWork(jobs []spec.Job) error {
 	if s.truth.tables != nil {
 		return nil
+	}
+	if err := s.checkNamed(jobs); err != nil {
+		return err
 	}
 	count, first := 0, spec.JobID("")
 	for i := range jobs {
@@ -41,6 +45,25 @@ func (s *study) checkWork(jobs []spec.Job) error {
 		return nil
 	}
 	return usagef("simulate: %s, %s first, train for epochs, of which --truth %s knows nothing: use goodput:DIR", jobCount(count), first, s.truth.name)
+}
+
+// checkNamed reports jobs without a model under a truth that predicts by models. A
+// table counts them among its unknown ones.
+func (s *study) checkNamed(jobs []spec.Job) error {
+	if !strings.HasPrefix(s.truth.name, "fitted:") {
+		return nil
+	}
+	count, first := 0, spec.JobID("")
+	for i := range jobs {
+		if j := &jobs[i]; j.Model.Name == "" {
+			count, first = count+1, cmp.Or(first, j.ID)
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return usagef("simulate: %s, %s first, without a model, of which --truth %s knows nothing: use --truth duration, or name models in column model of a csv",
+		jobCount(count), first, s.truth.name)
 }
 
 // adopt makes the jobs of unknown models those of --unknown.

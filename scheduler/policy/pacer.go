@@ -455,9 +455,12 @@ func (o *outlook) start(task int, c *lookahead.Choice) bool {
 		return false
 	}
 	o.d.Grants = append(o.d.Grants, g)
-	if p.Grant == nil {
+	switch {
+	case p.blind && p.Job.Duration == 0:
+		o.why(p, "nothing is predicted of it: as submitted, on %s", g.Shape.Devices)
+	case p.Grant == nil:
 		o.why(p, "ends in %.0f s on %s", c.End, g.Shape.Devices)
-	} else {
+	default:
 		o.why(p, "ends in %.0f s on %s instead of %.0f on %s", c.End, g.Shape.Devices, o.problem.Tasks[task].Left, p.Grant.Shape.Devices)
 	}
 	return true

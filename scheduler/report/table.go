@@ -138,20 +138,31 @@ func writeRow(b *bufio.Writer, row []string, width []int, right []bool) {
 }
 
 // Wrap breaks s after spaces and commas into lines of at most n characters; a
-// word longer than that is cut.
+// word longer than that is broken before a colon within it, as a policy before
+// its options, or else cut.
 func Wrap(s string, n int) []string {
 	var lines []string
 	for utf8.RuneCountInString(s) > n {
 		r := []rune(s)
-		cut := n
-		for i := n; i > 0; i-- {
-			if r[i-1] == ',' || r[i] == ' ' {
-				cut = i
-				break
-			}
-		}
+		cut := lineEnd(r, n)
 		lines = append(lines, strings.TrimRight(string(r[:cut]), " "))
 		s = strings.TrimLeft(string(r[cut:]), " ")
 	}
 	return append(lines, s)
+}
+
+// lineEnd returns how many of the first n characters of r, which is longer, go
+// on one line.
+func lineEnd(r []rune, n int) int {
+	for i := n; i > 0; i-- {
+		if r[i-1] == ',' || r[i] == ' ' {
+			return i
+		}
+	}
+	for i := n; i > 0; i-- {
+		if r[i] == ':' {
+			return i
+		}
+	}
+	return n
 }

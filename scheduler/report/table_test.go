@@ -33,6 +33,10 @@ func TestTable(t *testing.T) {
 			Table{Header: []string{"plan", "why"}, Rows: [][]string{{"dp=2,tp=4,pp=1,mb=2", "needs 93.1 GiB of 80"}}, Width: 36},
 			"plan               why\ndp=2,tp=4,pp=1,    needs 93.1 GiB of\nmb=2               80\n",
 		},
+		"a long word is broken before its options": {
+			Table{Header: []string{"policy", "n"}, Rows: [][]string{{"gavel-las:sharing", "1"}, {"pacerpacerpacerpacer", "22"}}, Width: 20},
+			"policy             n\ngavel-las          1\n:sharing\npacerpacerpacerp  22\nacer\n",
+		},
 		"header only": {Table{Header: []string{"a", "b"}}, "a  b\n"},
 		"nothing":     {Table{}, ""},
 	} {
