@@ -2,7 +2,6 @@ package bench
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -42,8 +41,8 @@ func TestGavelWindow(t *testing.T) {
 // Continuous runs in the published semantics, the published simulator's own jobs of
 // one device (seed 0) on 36 devices of each type: means of the window within 3 %.
 func TestGavelContinuous(t *testing.T) {
-	if os.Getenv("PACER_SOAK") == "" {
-		t.Skip("takes minutes; set PACER_SOAK=1")
+	if testing.Short() {
+		t.Skip("takes half a minute")
 	}
 	_, cluster, table := gavelRun{input: gavelStatic, cluster: gavelLarge}.world(t)
 	for _, c := range []struct {
