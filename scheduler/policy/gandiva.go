@@ -207,6 +207,7 @@ func (g *matches) can(cl spec.Cluster, a, b *spec.Job) (bool, error) {
 // alone.
 func (g *matches) extend(s *Shares) error {
 	s.sharing = true
+	g.company.warnBlind(s)
 	states, at := make([]*scheduler.JobState, len(s.Jobs)), make(map[spec.JobID]int, len(s.Jobs))
 	devices := 0.0
 	for _, n := range s.Devices {

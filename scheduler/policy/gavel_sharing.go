@@ -191,6 +191,7 @@ func config(cl spec.Cluster, j *spec.Job, o *option) spec.Config {
 // own, by the kinds that are there.
 func (c *company) extend(s *Shares) error {
 	s.sharing, s.used = true, c.used
+	c.warnBlind(s)
 	count := map[int]int{}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -222,7 +223,7 @@ func (c *company) extend(s *Shares) error {
 		}
 		if ways[a] = all; len(apart) > 0 && c.why[a] == "" {
 			j := c.kinds[a-1].job
-			c.why[a] = fmt.Sprintf("%s on %d devices: not measured beside %s, with which it does not share them", j.Model.Name, j.Devices, strings.Join(apart, ", "))
+			c.why[a] = fmt.Sprintf("%s on %d devices: not measured beside %s, with which it does not share them", j.Model.Name, j.Devices, firstTwo(apart))
 		}
 		if c.why[a] != "" {
 			s.Warnings = append(s.Warnings, c.why[a])
@@ -235,6 +236,21 @@ func (c *company) extend(s *Shares) error {
 		}
 	}
 	return nil
+}
+
+// warnBlind says that nobody shares, where nothing is known of pairs.
+func (c *company) warnBlind(s *Shares) {
+	if c.pairs == nil {
+		s.Warnings = append(s.Warnings, "nothing is known of jobs that share devices, so none do: the belief has to be a table of pairs, such as gavel:FILE")
+	}
+}
+
+// firstTwo lists names, the first two of many.
+func firstTwo(names []string) string {
+	if n := len(names); n > 3 {
+		return fmt.Sprintf("%s, %s and %d others", names[0], names[1], n-2)
+	}
+	return strings.Join(names, ", ")
 }
 
 // load is how many devices a way counts for: half of those that are shared.
