@@ -41,6 +41,7 @@ func TestGavelWindow(t *testing.T) {
 // Continuous runs in the published semantics, the published simulator's own jobs of
 // one device (seed 0) on 36 devices of each type: means of the window within 3 %.
 func TestGavelContinuous(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}

@@ -42,6 +42,7 @@ func profiledT4(t *testing.T) (f perfmodel.Family, profiled []spec.Measurement) 
 // speeds from 8 rows of each model and from step times seen with 2 % noise. It
 // restarts jobs less than the other, which decides anew every round.
 func TestOptimusFitted(t *testing.T) {
+	t.Parallel()
 	jobs, tables := polluxJobs(t, "workloads", "workload-6.csv"), goodputTables(t, "pollux")
 	f, rows := profiledT4(t)
 	oracle := report.Summarize(runPollux(t, "pollux", "optimus-oracle", jobs, tables), report.Score{})

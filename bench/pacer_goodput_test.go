@@ -107,6 +107,7 @@ var siaTraces = []string{"philly/workload-1", "philly/workload-2", "philly/workl
 // With curves known on arrival to both pacer is ahead of sia on every trace; how many steps
 // are left only pacer makes use of.
 func TestPacerKnownCurves(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("14 simulations")
 	}
@@ -141,6 +142,7 @@ func (b *elasticBed) both(t *testing.T) (ours, theirs []float64) {
 // simulator, philly-1 takes 10 % less than Sia if what jobs of a model have seen is
 // kept; without that 3.7 % less were measured.
 func TestPacerLearnedCurves(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("four simulations")
 	}
@@ -164,6 +166,7 @@ func TestPacerLearnedCurves(t *testing.T) {
 // known on arrival, learned by all jobs of a model together or by each alone, and the
 // eight together do with 95 % confidence.
 func TestPacerBesidePollux(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("24 simulations")
 	}

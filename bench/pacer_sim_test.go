@@ -15,6 +15,7 @@ import (
 // its search each. It knows the steps that remain, as rubick does, unless told otherwise. Its belief is
 // fitted to at most 8 rows per model, and learns from the jobs that run.
 func TestPacerWorkloads(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t)
 	for _, c := range []struct {
 		name, policy, trace string
@@ -59,6 +60,7 @@ func TestPacerWorkloads(t *testing.T) {
 // TestPacerGuaranteesElsewhere runs mt with its arrivals moved by half an hour and
 // other jobs guaranteed: what is kept on one trace may be luck.
 func TestPacerGuaranteesElsewhere(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t)
 	const draws = 5
 	for _, c := range []struct {

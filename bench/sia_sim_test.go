@@ -135,6 +135,7 @@ func TestSiaReplay(t *testing.T) {
 // On its own sia forks from Sia's simulator where configurations cost the same: with
 // ties broken at random the mean over seeds is what matters.
 func TestSiaFree(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("ten simulations")
 	}
