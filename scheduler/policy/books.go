@@ -39,6 +39,12 @@ const memory = 2 * time.Hour
 
 // settle brings the books up to now. Jobs that have gone are left as they are.
 func (b *books) settle(s *scheduler.Snapshot) {
+	b.credit(s, func(k *book, g *scheduler.Grant) int { return k.way(s.Cluster, g) })
+}
+
+// credit is settle where held says by which way a job has had the devices it holds,
+// -1 if by none.
+func (b *books) credit(s *scheduler.Snapshot, held func(*book, *scheduler.Grant) int) {
 	dt := (s.Now - b.at).Seconds()
 	if dt <= 0 {
 		return
@@ -55,7 +61,7 @@ func (b *books) settle(s *scheduler.Snapshot) {
 		if k == nil || now[i].Grant == nil {
 			continue
 		}
-		if w := k.way(s.Cluster, now[i].Grant); w >= 0 {
+		if w := held(k, now[i].Grant); w >= 0 {
 			k.got[w] += dt
 			k.last = w
 		}

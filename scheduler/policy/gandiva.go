@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -25,11 +24,7 @@ func init() {
 }
 
 func newGandiva(d Deps) (scheduler.Policy, error) {
-	round, err := d.seconds("round", 360*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	keep, err := d.number("keep", 3, 1, 1e9)
+	round, keep, err := d.leaseTerms()
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +36,7 @@ func newGandiva(d Deps) (scheduler.Policy, error) {
 	if d.Quirks.TypeByType {
 		return newGandivaRounds(d, g), nil
 	}
-	p := newSharedRounds(m, g.company, Objective{Fractions: g.turns, Agnostic: true, Sharing: true}, max(round, time.Second), keep)
+	p := newSharedRounds(m, g.company, Objective{Fractions: g.turns, Agnostic: true, Sharing: true}, round, keep)
 	p.extend, p.outdated = g.extend, g.outdated
 	return p, nil
 }

@@ -208,16 +208,16 @@ func (l *leases) decision(anew bool) scheduler.Decision {
 			l.place(out, l.clear(out, l.way(i).Group))
 		}
 	}
-	return l.changes(out)
+	return changes(l.now, out)
 }
 
-// changes is the decision that gives every job what is in out.
-func (l *leases) changes(out []*scheduler.Grant) scheduler.Decision {
+// changes is the decision that gives each of the jobs what is in out.
+func changes(jobs []*scheduler.JobState, out []*scheduler.Grant) scheduler.Decision {
 	d := scheduler.Decision{Keep: true}
 	for i, g := range out {
-		switch old := l.now[i].Grant; {
+		switch old := jobs[i].Grant; {
 		case g == nil && old != nil:
-			d.Stops = append(d.Stops, l.now[i].Job.ID)
+			d.Stops = append(d.Stops, jobs[i].Job.ID)
 		case g != nil && !g.Same(old):
 			d.Grants = append(d.Grants, g)
 		}

@@ -70,7 +70,7 @@ func (f *elasticFloor) clear(row int, picks []int) (left []int) {
 	needs := cell.options[0].shape.PerNode()
 	for k, node := range f.clearable(cell, needs, picks) {
 		for f.free.Free[node] < needs[k] {
-			i := f.smallest(node, cell.devices, picks)
+			i := f.smallest(node)
 			f.free.Give(f.rows[i].grant.Slots)
 			f.rows[i].grant = nil
 			left = append(left, i)
@@ -107,15 +107,12 @@ func (f *elasticFloor) clearable(cell *siaCell, needs, picks []int) []int {
 	return out
 }
 
-// smallest returns the row with fewest devices among those with some on a node and
-// less than so many in all, of which there must be one.
-func (f *elasticFloor) smallest(node, below int, picks []int) int {
+// smallest returns the row with fewest devices among those with some on a node, of
+// which there must be one.
+func (f *elasticFloor) smallest(node int) int {
 	best := -1
 	for i, r := range f.rows {
-		if r.grant == nil || r.cells[picks[i]].devices >= below {
-			continue
-		}
-		here := slices.ContainsFunc(r.grant.Slots, func(s scheduler.Slot) bool { return s.Node == node })
+		here := r.grant != nil && slices.ContainsFunc(r.grant.Slots, func(s scheduler.Slot) bool { return s.Node == node })
 		if here && (best < 0 || r.grant.Devices() < f.rows[best].grant.Devices()) {
 			best = i
 		}

@@ -119,6 +119,35 @@ func TestElasticPlace(t *testing.T) {
 	}
 }
 
+// Of a node only those with less make way, the smallest first, until there is room.
+func TestElasticClear(t *testing.T) {
+	cluster := spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 8, Accelerator: spec.Accelerator{Name: "x"}}}}
+	var rows []*siaRow
+	var jobs []*scheduler.JobState
+	for i, devices := range []int{2, 4, 1, 0} { // one is free
+		r := elasticRowOf(fmt.Sprint(i), 100, nil)
+		if devices > 0 {
+			r.grant = grantOn(fmt.Sprint(i), 0, devices)
+		}
+		rows, jobs = append(rows, r), append(jobs, r.JobState)
+	}
+	rows[3].cells = append(rows[3].cells, siaCell{devices: 3, options: []option{{devices: 3, shape: spec.Packed(3, 8)}}})
+	f := elasticFloor{rows: rows, s: scheduler.NewSnapshot(0, cluster, jobs)}
+	f.free = f.s.Idle()
+	for _, r := range rows[:3] {
+		if !f.free.Take(r.grant.Slots) {
+			t.Fatal("no room")
+		}
+	}
+	picks := []int{1, 2, 0, 4}
+	if got := f.clear(3, picks); !slices.Equal(got, []int{2, 0}) || f.free.Free[0] != 4 || rows[1].grant == nil {
+		t.Errorf("%v make way, %d devices are free, want 2 and 0, and 4", got, f.free.Free[0])
+	}
+	if got := f.clear(2, picks); got != nil {
+		t.Errorf("%v make way for one of a device, want nobody", got)
+	}
+}
+
 // What sia says of decisions of others it does not say in pacer's name.
 func TestElasticPacerWeighsNothing(t *testing.T) {
 	if _, ok := newElasticPacer(Deps{}, nil).(Weigher); ok {

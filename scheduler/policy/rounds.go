@@ -23,11 +23,7 @@ var rounding = []Option{
 // stays where it is. What nobody has a right to goes to who is fastest on it. In
 // between, only free devices are given away.
 func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
-	round, err := d.seconds("round", 360*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	keep, err := d.number("keep", 3, 1, 1e9)
+	round, keep, err := d.leaseTerms()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +42,7 @@ func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
 		case d.Quirks.TypeByType:
 			return nil, errors.New("policy: sharing: the rounds of the simulator of Gavel that compat repeats know of no jobs that share devices but under gandiva; turn its quirk type-by-type off")
 		}
-		return newSharedRounds(menus, newCompany(d, menus), o, max(round, time.Second), keep), nil
+		return newSharedRounds(menus, newCompany(d, menus), o, round, keep), nil
 	}
 	if d.Quirks.TypeByType {
 		if fluid {
@@ -54,11 +50,21 @@ func Rounds(d Deps, o Objective) (scheduler.Policy, error) {
 		}
 		return newTypeByType(d, menus, o), nil
 	}
-	p := &rounds{books: books{objective: o, menus: menus}, round: max(round, time.Second), keep: keep}
+	p := &rounds{books: books{objective: o, menus: menus}, round: round, keep: keep}
 	if fluid {
 		return ideal{p}, nil
 	}
 	return p, nil
+}
+
+// leaseTerms are for how long devices are leased, at least a second, and how many
+// times over who holds them has a right to them then.
+func (d Deps) leaseTerms() (round time.Duration, keep float64, err error) {
+	round, err = d.seconds("round", 360*time.Second)
+	if err == nil {
+		keep, err = d.number("keep", 3, 1, 1e9)
+	}
+	return max(round, time.Second), keep, err
 }
 
 type rounds struct {

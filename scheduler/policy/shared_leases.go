@@ -266,7 +266,7 @@ func (l *sharedLeases) decision() scheduler.Decision {
 	for i := range out {
 		l.jobs[i].last = l.last(i, out[i])
 	}
-	return l.changes(out)
+	return changes(l.now, out)
 }
 
 // last is the way of job i by which it holds a grant, or held one last.
@@ -347,20 +347,6 @@ func (l *sharedLeases) found(out []*scheduler.Grant, i, n int) bool {
 	}
 	out[i], out[n] = mine, its
 	return true
-}
-
-// changes is the decision that gives every job what is in out.
-func (l *sharedLeases) changes(out []*scheduler.Grant) scheduler.Decision {
-	d := scheduler.Decision{Keep: true}
-	for i, g := range out {
-		switch old := l.now[i].Grant; {
-		case g == nil && old != nil:
-			d.Stops = append(d.Stops, l.now[i].Job.ID)
-		case g != nil && !g.Same(old):
-			d.Grants = append(d.Grants, g)
-		}
-	}
-	return d
 }
 
 // explain says of everybody whose devices d changes, and of who is asked for,

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -81,23 +80,7 @@ func (p *sharedRounds) stale(s *scheduler.Snapshot, over bool) (bool, error) {
 // settle brings the books up to now: who holds devices has had them by the way
 // decided last. Jobs that have gone are left as they are.
 func (p *sharedRounds) settle(s *scheduler.Snapshot) {
-	dt := (s.Now - p.at).Seconds()
-	if dt <= 0 {
-		return
-	}
-	p.at = s.Now
-	fade := math.Exp(-dt / memory.Seconds())
-	for _, k := range p.jobs {
-		for w, x := range k.x {
-			k.owed[w], k.got[w] = k.owed[w]*fade+x*dt, k.got[w]*fade
-		}
-	}
-	now := s.Jobs()
-	for i, k := range p.of(now) {
-		if k != nil && now[i].Grant != nil && k.last >= 0 {
-			k.got[k.last] += dt
-		}
-	}
+	p.credit(s, func(k *book, _ *scheduler.Grant) int { return k.last })
 }
 
 // refresh asks the objective about the jobs of s.
