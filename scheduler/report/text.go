@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 )
@@ -8,7 +9,8 @@ import (
 // WriteTable writes the runs as a plain-text table, times in the two largest
 // units. Columns that say nothing are left out: jobs when all finished,
 // unfinished, rejected, preempted and lost to failures when there are none, the share of exact
-// look-ups when none were counted. Wall times are not shown.
+// look-ups when none were counted. Wall times are not shown. Columns few know are
+// explained below.
 func WriteTable(w io.Writer, runs []Summary) error {
 	var t Table
 	for _, c := range summaryColumns {
@@ -23,7 +25,17 @@ func WriteTable(w io.Writer, runs []Summary) error {
 			t.Rows[i] = append(t.Rows[i], c.text(s))
 		}
 	}
-	return t.Write(w)
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	for _, c := range summaryColumns {
+		if c.note && anyRun(runs, c.shown) {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", c.Name, c.About); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func anyRun(runs []Summary, f func(Summary) bool) bool {
@@ -39,6 +51,7 @@ func anyRun(runs []Summary, f func(Summary) bool) bool {
 type summaryColumn struct {
 	Name  string
 	About string // what the figure is, for HTML
+	note  bool   // About is told in text too; shown is not nil
 	text  func(Summary) string
 	value func(Summary) Number // to sort by, nil for the policy
 	shown func(Summary) bool   // nil = always; else only if any run says so
@@ -106,7 +119,7 @@ func shareColumn(name, about string, has func(Summary) bool, f func(Summary) Num
 		}
 		return f(s)
 	}
-	return summaryColumn{Name: name, About: about, value: value, shown: has,
+	return summaryColumn{Name: name, About: about, note: true, value: value, shown: has,
 		text: func(s Summary) string {
 			if !value(s).Defined() {
 				return "-"

@@ -56,12 +56,12 @@ func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 	defer stop(nil)
 	cells := r.Study.Cells()
 	out := make([]Outcome, len(cells))
-	todo := make(chan int)
+	next := make(chan int)
 	var wait sync.WaitGroup
 	tell := r.reporter(len(cells))
 	for range max(r.Workers, 1) {
 		wait.Go(func() {
-			for i := range todo {
+			for i := range next {
 				kept := false
 				out[i].Cell = cells[i]
 				out[i].Record, kept, out[i].Err = r.cell(ctx, cells[i])
@@ -76,13 +76,13 @@ func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 	}
 	for i := range cells {
 		select {
-		case todo <- i:
+		case next <- i:
 			continue
 		case <-ctx.Done():
 		}
 		break
 	}
-	close(todo)
+	close(next)
 	wait.Wait()
 	return out, context.Cause(ctx)
 }
