@@ -99,9 +99,12 @@ bench: need-go ## ten runs of each benchmark, kept in out/ for benchstat: make b
 bench-scale: need-go ## a million jobs on 100,000 devices under three policies, on one core
 	$(GO) run ./bench/scale
 
-.PHONY: bench-accuracy
-bench-accuracy: build ## every family of performance models on rows it has not seen, into docs/results.md
-	bin/pacer bench accuracy --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/results.md}" --markdown docs/results.md
+.PHONY: experiments
+experiments: ## list what makes the tables of docs/results.md, or run some: make experiments RUN=online, RUN=all
+	@if [ -z "$(RUN)" ]; then sed -nE '2s/^# ([a-z0-9-]+)\.sh: /\1\t/p' --separate bench/experiments/*.sh | expand -t 20; exit; fi; \
+	$(MAKE) --no-print-directory build; \
+	for name in $(if $(filter all,$(RUN)),$(basename $(notdir $(wildcard bench/experiments/*.sh))),$(RUN)); do \
+		echo "== $$name"; bench/experiments/$$name.sh; done
 
 .PHONY: bench-planner
 bench-planner: build ## what the planner's choices among measured plans cost, and whether published plans are legal and fit

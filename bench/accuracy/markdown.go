@@ -2,32 +2,14 @@ package accuracy
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// The lines between which Splice puts a report.
-const (
-	beginMark = "<!-- written by make bench-accuracy: begin -->"
-	endMark   = "<!-- written by make bench-accuracy: end -->"
-)
-
-// ErrNoMarks means a document has no place for the report.
-var ErrNoMarks = errors.New("accuracy: the document has no lines " + beginMark + " and " + endMark)
-
-// Splice replaces what is between the two marks of a document.
-func Splice(document, report []byte) ([]byte, error) {
-	before, rest, ok := bytes.Cut(document, []byte(beginMark))
-	if !ok {
-		return nil, ErrNoMarks
-	}
-	_, after, ok := bytes.Cut(rest, []byte(endMark))
-	if !ok {
-		return nil, ErrNoMarks
-	}
-	return bytes.Join([][]byte{before, []byte(beginMark + "\n\n"), bytes.TrimSpace(report), []byte("\n\n" + endMark), after}, nil), nil
-}
+// Section is where in a document reports go: see report.Splice.
+const Section = "accuracy"
 
 // mostParts is how many parts a Result may have for them to be printed.
 const mostParts = 12
@@ -140,26 +122,11 @@ func writeRemarks(b *bytes.Buffer, title string, all []remark) {
 				families = append(families, "`"+other.family+"`")
 			}
 		}
-		fmt.Fprintf(b, "- `%s`, %s: %s\n", r.protocol, strings.Join(families, ", "), escape(r.text))
+		fmt.Fprintf(b, "- `%s`, %s: %s\n", r.protocol, strings.Join(families, ", "), report.EscapeMarkdown(r.text))
 	}
 }
 
-// table writes a table of markdown.
+// table writes a table.
 func table(b *bytes.Buffer, header []string, rows [][]string) {
-	line := func(cells []string) {
-		for _, c := range cells {
-			fmt.Fprintf(b, "| %s ", escape(c))
-		}
-		b.WriteString("|\n")
-	}
-	line(header)
-	b.WriteString(strings.Repeat("|---", len(header)) + "|\n")
-	for _, r := range rows {
-		line(r)
-	}
-}
-
-// escape keeps text inside its cell or line.
-func escape(s string) string {
-	return strings.NewReplacer("|", `\|`, "*", `\*`, "\n", " ").Replace(s)
+	b.WriteString(report.Table{Header: header, Rows: rows}.Markdown())
 }

@@ -1,29 +1,11 @@
 package accuracy
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestSplice(t *testing.T) {
-	doc := "before\n" + beginMark + "\nold\n" + endMark + "\nafter\n"
-	got, err := Splice([]byte(doc), []byte("\nnew\n"))
-	if want := "before\n" + beginMark + "\n\nnew\n\n" + endMark + "\nafter\n"; err != nil || string(got) != want {
-		t.Errorf("got %q, %v", got, err)
-	}
-	again, err := Splice(got, []byte("new"))
-	if err != nil || string(again) != string(got) {
-		t.Errorf("a second time gives %q, %v", again, err)
-	}
-	for _, bad := range []string{"", "text", beginMark, endMark + beginMark} {
-		if _, err := Splice([]byte(bad), nil); !errors.Is(err, ErrNoMarks) {
-			t.Errorf("%q: %v, want ErrNoMarks", bad, err)
-		}
-	}
-}
 
 func TestRuns(t *testing.T) {
 	got := runs([]string{"s: a-08", "s: a-09", "s: a-10", "s: a-12", "s: b-13", "s: b-14", "x", "s: 99999999999999999999"})

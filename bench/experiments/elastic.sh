@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# elastic.sh known|pooled|alone: runs pacer and sia on workloads of Sia's artifact
+# elastic.sh: known|pooled|alone runs pacer and sia on workloads of Sia's artifact
 # in the semantics of its simulator and prints a table of average JCTs, by what is
 # known of speeds: curves on arrival, what all jobs of a model have seen from one
 # device up, or what each has seen itself, as in the artifact.

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # online.sh: what not knowing how fast jobs run costs, and what of it learning while
-# they run wins back: bench/studies/online.yaml on Rubick's base trace. It renews
-# the table in docs/results.md and the picture docs/results/online.svg.
+# they run wins back: bench/studies/online.yaml on Rubick's base trace.
 #
 # RUBICK is the directory with simulator/ of AlibabaPAI/reconfigurable-dl-scheduler,
 # PACER the binary (default: pacer). Runs are kept in DATA, a store of its own
@@ -85,9 +84,4 @@ END {
 AWK
 awk -f read.awk -f draw.awk runs.csv rows.csv >"$root/docs/results/online.svg"
 
-awk '
-  /^<!-- end online -->/ { inside = 0 }
-  !inside { print }
-  /^<!-- online -->/ { inside = 1; while ((getline line < "table.md") > 0) print line }
-' "$root/docs/results.md" >results.md
-mv results.md "$root/docs/results.md"
+(cd "$root" && go run ./bench/renew docs/results.md online) <table.md

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/bench/accuracy"
+	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
 func benchCommand() *cli.Command {
@@ -78,7 +79,7 @@ func runBenchAccuracy(c *cli.Context) error {
 	}
 	file := c.String("markdown")
 	if file != "" {
-		if err := hasMarks(file); err != nil {
+		if err := hasPlace(file, accuracy.Section); err != nil {
 			return err
 		}
 	}
@@ -87,40 +88,20 @@ func runBenchAccuracy(c *cli.Context) error {
 		return err
 	}
 	if file != "" {
-		if err := spliceReport(file, results); err != nil {
+		if err := report.SpliceFile(file, accuracy.Markdown(results), accuracy.Section); err != nil {
 			return err
 		}
 	}
 	return emit(c, accuracyResult(results))
 }
 
-// spliceReport renews the report in a document.
-func spliceReport(file string, results []accuracy.Result) error {
+// hasPlace reports what would make report.SpliceFile fail, before the work is done.
+func hasPlace(file, name string) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	text, err := accuracy.Splice(old, accuracy.Markdown(results))
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	out, err := createOut(file)
-	if err != nil {
-		return err
-	}
-	return out.write(func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
-}
-
-// hasMarks reports what would make spliceReport fail, before the work is done.
-func hasMarks(file string) error {
-	old, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if _, err := accuracy.Splice(old, nil); err != nil {
+	if _, err := report.Splice(old, nil, name); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil

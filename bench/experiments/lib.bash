@@ -1,0 +1,27 @@
+# lib.bash is what experiments begin with. An experiment is a script NAME.sh whose second
+# line says what it is about (make experiments shows it), which renews what is between
+# <!-- NAME --> and <!-- /NAME --> in docs/results.md. This goes to the root of the
+# repository and sets what they have in common:
+#
+#	PACER_SHARED  the directory with data/ and baselines/, see docs/results.md
+#	PACER         the binary (default: bin/pacer, as make build leaves it)
+#	DATA          a directory that keeps finished runs, so that the same command goes
+#	              on where it stopped (default: a temporary one)
+#	scratch       a directory that is removed at the end
+set -euo pipefail
+export PATH=$PATH:/usr/local/go/bin
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+pacer=$(realpath "${PACER:-$root/bin/pacer}")
+: "${PACER_SHARED:?the directory with data/ and baselines/, see docs/results.md}"
+shared=$(realpath "$PACER_SHARED")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+data=$(realpath -m "${DATA:-$scratch/data}")
+cd "$root"
+
+# renew NAME puts standard input between <!-- NAME --> and <!-- /NAME --> of
+# docs/results.md.
+renew() { go run ./bench/renew docs/results.md "$1"; }
+
+# import NAME [DIRECTORY] stores published measurements.
+import() { "$pacer" --data "$data" import "$1" "$shared/data/${2:-$1}" >&2; }

@@ -1,0 +1,79 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Markdown returns the table in Markdown. Bars, stars and line breaks in cells
+// stand for themselves.
+func (t Table) Markdown() string {
+	rows := t.cells()
+	if len(rows[0]) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, row := range rows {
+		for _, c := range row {
+			fmt.Fprintf(&b, "| %s ", EscapeMarkdown(c))
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
+	}
+	return b.String()
+}
+
+// EscapeMarkdown keeps text inside its cell or line.
+func EscapeMarkdown(s string) string {
+	return strings.NewReplacer("|", `\|`, "*", `\*`, "\n", " ").Replace(s)
+}
+
+// ErrNoMarks means that a document has no place for a text.
+var ErrNoMarks = errors.New("report: the document has no place for it")
+
+// Splice returns a document with what is between its lines <!-- name --> and
+// <!-- /name --> replaced. Each of them must be there once, in this order.
+func Splice(document, text []byte, name string) ([]byte, error) {
+	begin, end := []byte("<!-- "+name+" -->\n"), []byte("<!-- /"+name+" -->\n")
+	before, rest, _ := bytes.Cut(document, begin)
+	_, after, ok := bytes.Cut(rest, end)
+	if !ok || bytes.Count(document, begin) != 1 || bytes.Count(document, end) != 1 {
+		return nil, fmt.Errorf("%w: want one line %s, after it one line %s", ErrNoMarks, bytes.TrimSpace(begin), bytes.TrimSpace(end))
+	}
+	// Without the empty lines Markdown takes the first mark and the text for one block.
+	return bytes.Join([][]byte{before, begin, []byte("\n"), bytes.TrimSpace(text), []byte("\n\n"), end, after}, nil), nil
+}
+
+// SpliceFile is Splice on a file, which is there whole at every moment.
+func SpliceFile(path string, text []byte, name string) error {
+	document, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	document, err = Splice(document, text, name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".renewed-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(document)
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
