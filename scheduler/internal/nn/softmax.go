@@ -1,0 +1,66 @@
+package nn
+
+import "math"
+
+// Softmax writes to p the probabilities of the actions that allowed permits:
+//
+//	p_i = exp(z_i) / sum of exp(z_k) over the allowed k, 0 of all others
+//
+// At least one action is allowed. p may be z.
+func Softmax(p, z []float32, allowed []bool) {
+	most := float32(math.Inf(-1))
+	for i, ok := range allowed {
+		if ok && z[i] > most {
+			most = z[i]
+		}
+	}
+	sum := float32(0)
+	for i, ok := range allowed {
+		if !ok {
+			p[i] = 0
+			continue
+		}
+		p[i] = float32(math.Exp(float64(z[i] - most)))
+		sum += p[i]
+	}
+	for i := range p {
+		p[i] /= sum
+	}
+}
+
+// CrossEntropy returns -weight * log p[action], and adds to dz its gradient by the
+// values the softmax was taken of:
+//
+//	d/dz_i = weight * (p_i - [i = action])
+//
+// The action is allowed. With an advantage as the weight it is the loss of the policy
+// gradient.
+func CrossEntropy(p []float32, action int, weight float32, dz []float32) float64 {
+	for i, q := range p {
+		dz[i] += weight * q
+	}
+	dz[action] -= weight
+	return -float64(weight) * math.Log(math.Max(float64(p[action]), tiny))
+}
+
+// Entropy returns H(p) = -sum of p_i log p_i, and adds to dz the gradient of
+// -weight * H by the values the softmax was taken of:
+//
+//	d/dz_i = weight * p_i * (log p_i + H)
+func Entropy(p []float32, weight float32, dz []float32) float64 {
+	h := 0.0
+	for _, q := range p {
+		if q > 0 {
+			h -= float64(q) * math.Log(float64(q))
+		}
+	}
+	for i, q := range p {
+		if q > 0 {
+			dz[i] += weight * q * float32(math.Log(float64(q))+h)
+		}
+	}
+	return h
+}
+
+// tiny keeps logarithms of probabilities finite.
+const tiny = 1e-30
