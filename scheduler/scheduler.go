@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -176,19 +177,48 @@ const (
 
 func (p Phase) String() string { return [...]string{"waiting", "starting", "running", "finished"}[p] }
 
-// Slot is some devices of one node, with what a job needs of its host for them.
+// Slot is what a job has of one node: some devices, or replicas and parameter
+// servers that run on CPUs, with what all of them need of the host.
 type Slot struct {
 	Node    int // index into the cluster's nodes
 	Devices int
+	Workers int // replicas on CPUs alone, of jobs that take no devices
+	Servers int // parameter servers
 	Host    spec.Host
 }
 
-// String writes node and devices, and the host's part where it takes any.
+// String writes node and devices, what runs on CPUs, and the host's part where it
+// takes any.
 func (s Slot) String() string {
-	if s.Host == (spec.Host{}) {
-		return fmt.Sprintf("{%d %d}", s.Node, s.Devices)
+	text := fmt.Sprintf("%d %d", s.Node, s.Devices)
+	if s.Workers > 0 || s.Servers > 0 {
+		text = fmt.Sprintf("%d %s", s.Node, s.What())
 	}
-	return fmt.Sprintf("{%d %d, %v}", s.Node, s.Devices, s.Host)
+	if s.Host != (spec.Host{}) {
+		text += fmt.Sprintf(", %v", s.Host)
+	}
+	return "{" + text + "}"
+}
+
+// What says what s has of its node: "2 devices", "1 device, 3 parameter servers".
+func (s Slot) What() string {
+	var parts []string
+	add := func(n int, what string) {
+		if n != 1 {
+			what += "s"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n, what))
+	}
+	if s.Devices != 0 || s.Workers == 0 && s.Servers == 0 {
+		add(s.Devices, "device")
+	}
+	if s.Workers != 0 {
+		add(s.Workers, "worker")
+	}
+	if s.Servers != 0 {
+		add(s.Servers, "parameter server")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // nothing reports whether s takes neither devices nor anything of a host.
@@ -200,7 +230,10 @@ type Grant struct {
 	Job   spec.JobID
 	Plan  spec.Plan
 	Shape spec.Shape
-	Slots []Slot // agree with Shape and have at least what the job needs of the host, in one group; ascending by node
+	// Slots agree with Shape in their devices and with Plan in parameter servers, and
+	// in workers where it is those that are replicas. They have at least what the job
+	// needs of the host, are in one group, and ascend by node.
+	Slots []Slot
 	// Elastic leaves the batch to the job, which trains the one that is worth most at
 	// the time (Qiao et al., Pollux, OSDI 2021, section 3.2): that of Plan is the
 	// one of the beginning. Truths that know of one batch only ignore it.
@@ -218,6 +251,24 @@ func (g *Grant) Devices() int {
 	n := 0
 	for _, s := range g.Slots {
 		n += s.Devices
+	}
+	return n
+}
+
+// Workers returns the number of replicas that run on CPUs alone.
+func (g *Grant) Workers() int {
+	n := 0
+	for _, s := range g.Slots {
+		n += s.Workers
+	}
+	return n
+}
+
+// Servers returns the number of parameter servers.
+func (g *Grant) Servers() int {
+	n := 0
+	for _, s := range g.Slots {
+		n += s.Servers
 	}
 	return n
 }
@@ -250,7 +301,7 @@ type JobState struct {
 
 	Done      float64       // steps completed
 	Remaining float64       // steps to go
-	Attained  float64       // device-seconds received, start costs included; half of those of shared devices
+	Attained  float64       // device-seconds received, start costs included; half of those of shared devices; of a job on CPUs those of its replicas
 	Restarts  int           // times it was stopped or moved while it held devices
 	Failures  int           // times it lost its devices because a node went down
 	Since     time.Duration // when it got its Grant; without one, when it entered the queue or last lost one

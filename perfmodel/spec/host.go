@@ -41,11 +41,11 @@ func (h Host) Room(need Host, n int) int {
 	return n
 }
 
-// check reports what cannot be asked for.
-func (h Host) check() error {
+// check reports what cannot be asked for, for each of something.
+func (h Host) check(each string) error {
 	if h.MilliCPUs < 0 || h.Bytes < 0 || h.MilliCPUs > maxHost.MilliCPUs || h.Bytes > maxHost.Bytes {
-		return fmt.Errorf("%g CPUs and %d bytes of host memory per device, want 0..%d and 0..%d",
-			float64(h.MilliCPUs)/1000, h.Bytes, maxHost.MilliCPUs/1000, maxHost.Bytes)
+		return fmt.Errorf("%g CPUs and %d bytes of host memory per %s, want 0..%d and 0..%d",
+			float64(h.MilliCPUs)/1000, h.Bytes, each, maxHost.MilliCPUs/1000, maxHost.Bytes)
 	}
 	return nil
 }

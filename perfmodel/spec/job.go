@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -21,10 +22,16 @@ type Job struct {
 	SeqLen      int // tokens per sample, 0 = Model.SeqLen
 	GlobalBatch int // samples per step, 0 = that of Plan
 
-	Plan        Plan   // the owner's plan; zero Plan = none given, any may be used
-	Devices     int    // requested
-	Accelerator string // requested type, "" = any
-	Host        Host   // needed for each device, on its node; 0 = none is asked for
+	// Plan is the owner's; zero Plan = none given, any may be used. Of one with
+	// parameter servers the numbers of replicas and servers are where it begins: who
+	// grants chooses them.
+	Plan Plan
+	// Devices are those requested. 0 = its replicas run on CPUs alone, which only
+	// those with parameter servers can.
+	Devices     int
+	Accelerator string // requested type of devices, or of nodes; "" = any
+	Host        Host   // needed for each device, or for each replica on CPUs, on its node; 0 = none is asked for
+	ServerHost  Host   // needed for each parameter server, on its node
 
 	Steps    float64       // optimizer steps to run, 0 = unknown
 	Duration time.Duration // run time at the requested devices and plan, 0 = unknown
@@ -46,6 +53,19 @@ func (j Job) Batch() int {
 	return j.Plan.GlobalBatch()
 }
 
+// Served reports whether j trains with parameter servers.
+func (j *Job) Served() bool { return j.Plan.ParamServers > 0 }
+
+// OnCPUs reports whether the replicas of j run on CPUs alone.
+func (j *Job) OnCPUs() bool { return j.Devices == 0 }
+
+// HostFor returns what j needs of the host of a node for so many replicas and
+// parameter servers on it. A replica that is more than one device needs Host for
+// each: then replicas are devices.
+func (j *Job) HostFor(replicas, servers int) Host {
+	return j.Host.Times(replicas).Plus(j.ServerHost.Times(servers))
+}
+
 // Validate reports what makes j impossible to run anywhere.
 func (j Job) Validate() error {
 	switch {
@@ -53,7 +73,7 @@ func (j Job) Validate() error {
 		return fmt.Errorf("spec: job without an id")
 	case j.Submit < 0:
 		return fmt.Errorf("spec: job %s: submit time %v is negative", j.ID, j.Submit)
-	case j.Devices < 1:
+	case j.Devices < 0 || j.Devices == 0 && !j.Served():
 		return fmt.Errorf("spec: job %s: %d devices requested, want at least 1", j.ID, j.Devices)
 	case !(j.Steps >= 0) || math.IsInf(j.Steps, 0):
 		return fmt.Errorf("spec: job %s: %g steps", j.ID, j.Steps)
@@ -70,8 +90,31 @@ func (j Job) Validate() error {
 	case j.Deadline < 0:
 		return fmt.Errorf("spec: job %s: deadline %v is negative", j.ID, j.Deadline)
 	}
-	if err := j.Host.check(); err != nil {
+	if err := j.Host.check("device"); err != nil {
+		return fmt.Errorf("spec: job %s: %w", j.ID, err)
+	}
+	if err := j.checkServers(); err != nil {
 		return fmt.Errorf("spec: job %s: %w", j.ID, err)
 	}
 	return nil
+}
+
+// checkServers reports what j cannot ask for with parameter servers, or without
+// them.
+func (j *Job) checkServers() error {
+	none := Host{}
+	switch {
+	case !j.Served() && j.ServerHost != none:
+		return fmt.Errorf("%v for each parameter server, and plan %s has none", j.ServerHost, j.Plan)
+	case !j.Served():
+		return nil
+	case j.ServerHost == none:
+		return fmt.Errorf("plan %s: parameter servers run on CPUs, and none are asked for them", j.Plan)
+	case j.OnCPUs() && j.Host == none:
+		return fmt.Errorf("plan %s: replicas on CPUs, and none are asked for them", j.Plan)
+	}
+	if why := j.Plan.Normal().badServers(); why != "" {
+		return errors.New(why)
+	}
+	return j.ServerHost.check("parameter server")
 }

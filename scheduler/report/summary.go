@@ -120,8 +120,10 @@ func Summarize(r *sim.Result, score Score) Summary {
 			continue
 		}
 		s.count(j)
-		held += j.Attained
-		lost += j.LostSec
+		if !j.Job.OnCPUs() {
+			held += j.Attained
+			lost += j.LostSec
+		}
 	}
 	s.DeviceHours, s.LostDeviceHours = Number(held/3600), Number(lost/3600)
 	if jct := finishedJCT(r, score); len(jct) > 0 {

@@ -184,27 +184,40 @@ func (r *Recount) grants(l *life, g *scheduler.Grant) {
 	r.pace(l)
 	var counts []int
 	var held spec.Host
+	workers, servers := 0, 0
 	group := r.groupOf(g.Slots[0].Node)
 	for i, s := range g.Slots {
-		held = held.Plus(s.Host)
+		held, workers, servers = held.Plus(s.Host), workers+s.Workers, servers+s.Servers
 		switch {
-		case s.Devices < 1 || i > 0 && s.Node <= g.Slots[i-1].Node || r.groupOf(s.Node) != group || group == nil:
+		case s.Devices < 0 || s.Workers < 0 || s.Servers < 0 || s.Devices+s.Workers+s.Servers == 0 || i > 0 && s.Node <= g.Slots[i-1].Node || r.groupOf(s.Node) != group || group == nil:
 			r.fail("job %s is granted %v", l.job.ID, g.Slots)
 		case r.down[s.Node]:
 			r.fail("job %s is granted node %d, which is down", l.job.ID, s.Node)
-		case !s.Host.Covers(l.job.Host.Times(s.Devices)):
-			r.fail("job %s is granted %v for %d devices, and needs %v for each", l.job.ID, s.Host, s.Devices, l.job.Host)
+		case !s.Host.Covers(needs(l.job, s)):
+			r.fail("job %s is granted %v for %s, and needs %v", l.job.ID, s.Host, s.What(), needs(l.job, s))
 		}
 		counts = append(counts, s.Devices)
 	}
 	if needs := g.Shape.Host(); !held.Covers(needs) {
 		r.fail("job %s is granted %v of hosts, for a shape with %v", l.job.ID, held, needs)
 	}
-	if spec.NewShape(counts...).Devices != g.Shape.Devices || g.Plan.Devices() != g.Shape.Total() {
+	if l.job.Devices > 0 && workers > 0 || l.job.Devices == 0 && g.Shape.Total() > 0 {
+		r.fail("job %s, which asks for %d devices, is granted %v", l.job.ID, l.job.Devices, g.Slots)
+	}
+	if spec.NewShape(counts...).Devices != g.Shape.Devices || g.Plan.Devices() != g.Shape.Total()+workers || g.Plan.ParamServers != servers {
 		r.fail("job %s is granted %v, plan %s on %s", l.job.ID, g.Slots, g.Plan, g.Shape)
 	}
 	if group != nil && l.job.Accelerator != "" && l.job.Accelerator != group.Accelerator.Name {
 		r.fail("job %s asks for %s and is granted %s", l.job.ID, l.job.Accelerator, group.Accelerator.Name)
+	}
+}
+
+// needs returns what a job needs of the host of a node for a slot.
+func needs(j *spec.Job, s scheduler.Slot) spec.Host {
+	n, m := int64(s.Devices+s.Workers), int64(s.Servers)
+	return spec.Host{
+		MilliCPUs: n*j.Host.MilliCPUs + m*j.ServerHost.MilliCPUs,
+		Bytes:     n*j.Host.Bytes + m*j.ServerHost.Bytes,
 	}
 }
 
@@ -235,12 +248,12 @@ func (l *life) at(t time.Duration) (p pace, until time.Duration) {
 }
 
 // received returns the device-seconds that l receives in a time of its grant: half
-// of those of devices it shares.
+// of those of devices it shares; a replica on CPUs counts like a device.
 func (l *life) received(from, to time.Duration) (sum float64) {
 	for t := from; t < to; {
 		p, until := l.at(t)
 		until = min(until, to)
-		part := float64(l.grant.Devices()) * (until - t).Seconds()
+		part := float64(l.grant.Plan.Devices()) * (until - t).Seconds()
 		if p.other != nil {
 			part /= 2
 		}
@@ -273,8 +286,9 @@ func (r *Recount) settle() {
 		case "holding":
 			shared := r.withCompany(l)
 			for _, s := range l.grant.Slots {
-				milliCPUs[s.Node] += l.job.Host.MilliCPUs * int64(s.Devices)
-				bytes[s.Node] += l.job.Host.Bytes * int64(s.Devices)
+				milliCPUs[s.Node] += needs(l.job, s).MilliCPUs
+				bytes[s.Node] += needs(l.job, s).Bytes
+				used[s.Node] += 0
 				if !shared || l.grant.Job < l.grant.With { // of two that share devices one counts
 					used[s.Node] += s.Devices
 					now.Held += s.Devices

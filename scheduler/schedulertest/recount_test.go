@@ -112,7 +112,7 @@ func TestRecountFindsHost(t *testing.T) {
 		{need, spec.Host{MilliCPUs: 1500}, need, ""},
 		{need, spec.Host{MilliCPUs: 1501}, need, "8.002 CPUs of node 0 are held, it has 8"},
 		{need, spec.Host{Bytes: 301}, need, "1002 bytes of the host of node 0 are held, it has 1000"},
-		{need, spec.Host{}, spec.Host{MilliCPUs: 2500}, "job a is granted 5 CPUs and 0 bytes for 2 devices, and needs 2.5 CPUs and 200 bytes for each"},
+		{need, spec.Host{}, spec.Host{MilliCPUs: 2500}, "job a is granted 5 CPUs and 0 bytes for 2 devices, and needs 5 CPUs and 400 bytes"},
 	} {
 		r := &schedulertest.Recount{
 			Cluster: cluster, Jobs: []spec.Job{{ID: "a", Devices: 2, Steps: 10, Host: c.a}, {ID: "b", Devices: 2, Steps: 10, Host: c.b}},

@@ -133,6 +133,8 @@ func (e *engine) tooLarge(j *spec.Job) string {
 		}
 	}
 	switch {
+	case found && j.Served():
+		return e.unserved(j)
 	case !found:
 		return fmt.Sprintf("asks for accelerator %s, which the cluster does not have", j.Accelerator)
 	case j.Devices > largest:
@@ -141,6 +143,21 @@ func (e *engine) tooLarge(j *spec.Job) string {
 		return fmt.Sprintf("asks for %d devices with %v each, the cluster has CPUs and memory for %d of one type", j.Devices, j.Host, most)
 	}
 	return ""
+}
+
+// unserved returns why not even one replica and one parameter server of j fit on the
+// idle nodes of a group, "" if they do.
+func (e *engine) unserved(j *spec.Job) string {
+	replica, server, device := j.HostFor(1, 0), j.HostFor(0, 1), min(j.Devices, 1)
+	for i := range e.Cluster.Groups {
+		g := &e.Cluster.Groups[i]
+		has := g.Host()
+		apart := g.Count > 1 && has.Covers(replica) && has.Covers(server)
+		if mayUse(j, g) && g.Devices >= device && (apart || has.Covers(replica.Plus(server))) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("one replica with %v and one parameter server with %v fit on no nodes of the cluster", replica, server)
 }
 
 // enter puts an admitted job into the queue.

@@ -91,6 +91,9 @@ func (e *engine) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 // whyWaits is what there is to say of a job that waits where the policy says
 // nothing.
 func (e *engine) whyWaits(j *spec.Job) string {
+	if j.Served() {
+		return "not even one replica and one parameter server are for it"
+	}
 	most := 0
 	free := e.ledger.Snapshot(e.now).Free()
 	for gi := range e.Cluster.Groups {

@@ -30,7 +30,7 @@ type JobRecord struct {
 	Rejected    string  // why it was never admitted, "" if it was
 	Scored      bool    // the run was about it, see Config.Score
 	Unfinished  string  // why it was admitted and yet did not finish, "" otherwise
-	Attained    float64 // device-seconds held, start costs included; half of those of shared devices
+	Attained    float64 // device-seconds held, start costs included; half of those of shared devices; of a job on CPUs those of its replicas
 	Restarts    int     // stopped or moved while it held devices; the first start is none
 	Preemptions int     // those restarts after which it held nothing
 	Failures    int     // lost its devices because a node went down; no restart

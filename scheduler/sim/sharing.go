@@ -127,12 +127,13 @@ func counted(g *scheduler.Grant) int {
 }
 
 // received returns how many device-seconds a second who has g receives: two that
-// share devices half of them each.
+// share devices half of them each. Replicas on CPUs count like devices.
 func received(g *scheduler.Grant) float64 {
+	n := float64(g.Devices() + g.Workers())
 	if g.With != "" {
-		return float64(g.Devices()) / 2
+		return n / 2
 	}
-	return float64(g.Devices())
+	return n
 }
 
 // pace lets j, which was advanced to now, go on by g at other speeds, and returns

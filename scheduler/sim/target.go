@@ -141,27 +141,12 @@ func (e *engine) findStops(d *scheduler.Decision) error {
 func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	counts := make([]int, 0, len(g.Slots))
 	var held spec.Host
-	for i, s := range g.Slots {
-		if s.Node < 0 || s.Node >= len(e.groups) {
-			return fmt.Errorf("job %s: node %d is not in 0..%d", j.ID, s.Node, len(e.groups)-1)
+	for i := range g.Slots {
+		if err := e.checkSlot(j, g, i); err != nil {
+			return fmt.Errorf("job %s: %w", j.ID, err)
 		}
-		if e.nodes != nil && e.nodes[s.Node].down {
-			return fmt.Errorf("job %s: node %d is down", j.ID, s.Node)
-		}
-		if s.Devices < 1 {
-			return fmt.Errorf("job %s: %d devices of node %d", j.ID, s.Devices, s.Node)
-		}
-		if i > 0 && s.Node <= g.Slots[i-1].Node {
-			return fmt.Errorf("job %s: node %d follows node %d, want slots ascending by node", j.ID, s.Node, g.Slots[i-1].Node)
-		}
-		if e.groups[s.Node] != e.groups[g.Slots[0].Node] {
-			return fmt.Errorf("job %s: nodes %d and %d are of different groups", j.ID, g.Slots[0].Node, s.Node)
-		}
-		held = held.Plus(s.Host)
-		if need := j.Host.Times(s.Devices); !s.Host.Covers(need) {
-			return fmt.Errorf("job %s: %v of the host of node %d for %d devices, it needs %v", j.ID, s.Host, s.Node, s.Devices, need)
-		}
-		counts = append(counts, s.Devices)
+		held = held.Plus(g.Slots[i].Host)
+		counts = append(counts, g.Slots[i].Devices)
 	}
 	if len(counts) == 0 {
 		return fmt.Errorf("job %s: a grant without devices", j.ID)
@@ -172,11 +157,53 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	if needs := g.Shape.Host(); !held.Covers(needs) {
 		return fmt.Errorf("job %s: the shape has %v, %v of hosts are granted", j.ID, needs, held)
 	}
-	if n := g.Plan.Devices(); n != g.Shape.Total() {
-		return fmt.Errorf("job %s: plan %s is for %d devices, %s are granted", j.ID, g.Plan, n, g.Shape.Devices)
+	if err := checkPlan(j, g); err != nil {
+		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	if group := &e.Cluster.Groups[e.groups[g.Slots[0].Node]]; !mayUse(j, group) {
 		return fmt.Errorf("job %s: node %d has %s, the job asks for %s", j.ID, g.Slots[0].Node, group.Accelerator.Name, j.Accelerator)
+	}
+	return nil
+}
+
+// checkSlot checks slot i of a grant of j.
+func (e *engine) checkSlot(j *spec.Job, g *scheduler.Grant, i int) error {
+	s := g.Slots[i]
+	if s.Node < 0 || s.Node >= len(e.groups) {
+		return fmt.Errorf("node %d is not in 0..%d", s.Node, len(e.groups)-1)
+	}
+	if e.nodes != nil && e.nodes[s.Node].down {
+		return fmt.Errorf("node %d is down", s.Node)
+	}
+	if least := min(s.Devices, s.Workers, s.Servers); least < 0 || s.Devices+s.Workers+s.Servers < 1 {
+		return fmt.Errorf("%s of node %d", s.What(), s.Node)
+	}
+	if i > 0 && s.Node <= g.Slots[i-1].Node {
+		return fmt.Errorf("node %d follows node %d, want slots ascending by node", s.Node, g.Slots[i-1].Node)
+	}
+	if e.groups[s.Node] != e.groups[g.Slots[0].Node] {
+		return fmt.Errorf("nodes %d and %d are of different groups", g.Slots[0].Node, s.Node)
+	}
+	if need := j.HostFor(s.Devices+s.Workers, s.Servers); !s.Host.Covers(need) {
+		return fmt.Errorf("%v of the host of node %d for %s, it needs %v", s.Host, s.Node, s.What(), need)
+	}
+	return nil
+}
+
+// checkPlan checks that the plan of a grant of j is for what is granted.
+func checkPlan(j *spec.Job, g *scheduler.Grant) error {
+	n, devices, workers := g.Plan.Devices(), g.Devices(), g.Workers()
+	switch {
+	case j.OnCPUs() && devices != 0:
+		return fmt.Errorf("%d devices are granted, its replicas run on CPUs alone", devices)
+	case !j.OnCPUs() && workers != 0:
+		return fmt.Errorf("%d workers on CPUs are granted, its replicas run on devices", workers)
+	case j.OnCPUs() && n != workers:
+		return fmt.Errorf("plan %s is for %d replicas, %d are granted", g.Plan, n, workers)
+	case !j.OnCPUs() && n != devices:
+		return fmt.Errorf("plan %s is for %d devices, %s are granted", g.Plan, n, g.Shape.Devices)
+	case g.Plan.ParamServers != g.Servers():
+		return fmt.Errorf("plan %s has %d parameter servers, %d are granted", g.Plan, g.Plan.ParamServers, g.Servers())
 	}
 	return nil
 }
