@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
+	"sync"
 )
 
 // MaxMin shares devices of a few types among many jobs so that the least satisfied is as well off as can be:
@@ -112,6 +114,7 @@ func (p *MaxMin) Solve(ctx context.Context) (*Shares, error) {
 		return nil, err
 	}
 	s := c.shares()
+	c.free()
 	if s.Gap > maxMinAccept {
 		return nil, &NumericalError{Residuals: Residuals{Gap: s.Gap}, Tolerance: maxMinAccept, Iterations: s.Points}
 	}
@@ -128,7 +131,7 @@ func (p *MaxMin) solve(ctx context.Context, enough float64) (*pricing, error) {
 	return c, c.improve(ctx)
 }
 
-// pricing solves a MaxMin by prices.
+// pricing solves a MaxMin by prices. Its memory is used again for others once it is free.
 type pricing struct {
 	jobs, types int
 	rates       []float64 // by job and type
@@ -137,21 +140,22 @@ type pricing struct {
 	base, slope []float64
 	capacity    []float64
 	enough      float64 // level at which to stop
+	arena       arena   // of the vectors by type
 	// Jobs that are alike in everything are priced once.
 	like      []int32   // by job, the first job that is like it
 	heads     []int     // the first jobs of their kinds
+	byHash    []int32   // scratch of sortKinds
 	alike     []float64 // by job in heads, how many are like it, itself among them
 	low, high float64   // t is between: below low nothing that grows asks for anything, at high some job is at its best
 
-	// Hulls at prices at: corners of job m are at m*(types+1), the origin first.
-	at      []float64
+	// Hulls at the prices looked at last: corners of job m are at m*(types+1), the origin first.
 	corners []int32 // how many, by job
 	rate    []float64
 	cost    []float64
 	on      []int32 // type of the corner
 
 	points []pricePoint
-	mix    *mixture  // the best answer
+	mix    mixture   // the best answer
 	lower  float64   // value of the best answer
 	best   int       // point whose t, the lowest, bounds the optimum
 	dual   []float64 // prices of the best answer, p'N = 1
@@ -162,30 +166,33 @@ type pricePoint struct {
 	prices []float64 // p'N = 1; nil for a point given as shares
 	t      float64
 	use    []float64 // devices in use, by type
-	given  []float64 // shares by job and type, if not from prices
+	given  []float64 // shares by job and type, if not from prices; nil is nothing at all
 }
 
+// pricings are those free to be used again.
+var pricings = sync.Pool{New: func() any { return &pricing{} }}
+
+// free gives c back, of which nothing may be in use any more.
+func (c *pricing) free() { pricings.Put(c) }
+
 func newPricing(p *MaxMin) *pricing {
-	jobs, types := len(p.Rates), len(p.Capacity)
-	c := &pricing{
-		jobs: jobs, types: types, sizes: p.Sizes, capacity: p.Capacity, low: math.Inf(1), high: math.Inf(1),
-		rates: make([]float64, 0, jobs*types), byRate: make([]int32, jobs*types),
-		base: make([]float64, jobs), slope: make([]float64, jobs),
-		corners: make([]int32, jobs), rate: make([]float64, jobs*(types+1)), cost: make([]float64, jobs*(types+1)), on: make([]int32, jobs*(types+1)),
-		lower: math.Inf(-1), best: -1,
-	}
+	c := pricings.Get().(*pricing)
+	c.jobs, c.types, c.sizes, c.capacity = len(p.Rates), len(p.Capacity), p.Sizes, p.Capacity
+	c.low, c.high, c.lower, c.best, c.dual = math.Inf(1), math.Inf(1), math.Inf(-1), -1, nil
+	c.points = c.points[:0]
+	c.arena.reset()
+	c.mix.reset(c.types)
+	corners := c.jobs * (c.types + 1)
+	c.corners, c.rate, c.cost, c.on = sized(c.corners, c.jobs), sized(c.rate, corners), sized(c.cost, corners), sized(c.on, corners)
+	c.base, c.slope, c.rates = sized(c.base, c.jobs), sized(c.slope, c.jobs), c.rates[:0]
 	for m, rates := range p.Rates {
 		c.rates = append(c.rates, rates...)
 		c.base[m], c.slope[m] = p.base(m), p.slope(m)
 	}
 	c.sortKinds()
+	c.byRate = sized(c.byRate, c.jobs*c.types)
 	for _, m := range c.heads {
-		rates := p.Rates[m]
-		order := c.byRate[m*types : (m+1)*types]
-		for k := range order {
-			order[k] = int32(k)
-		}
-		slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(rates[a], rates[b]), cmp.Compare(a, b)) })
+		c.sortTypes(m)
 		if c.slope[m] > 0 {
 			c.low = math.Min(c.low, -c.base[m]/c.slope[m])
 			c.high = math.Min(c.high, (p.most(m)-c.base[m])/c.slope[m])
@@ -195,22 +202,52 @@ func newPricing(p *MaxMin) *pricing {
 	return c
 }
 
-// sortKinds finds the jobs that are alike.
+// sized returns a slice of n of anything, in the memory of s if that is enough.
+func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+
+// arena is memory for small vectors, which are all given up together.
+type arena struct{ room []float64 }
+
+func (a *arena) reset() { a.room = a.room[:0] }
+
+// vector returns n zeros.
+func (a *arena) vector(n int) []float64 {
+	const most = 512 // vectors of one piece
+	if len(a.room)+n > cap(a.room) {
+		a.room = make([]float64, 0, max(2*cap(a.room), most*n))
+	}
+	v := a.room[len(a.room) : len(a.room)+n : len(a.room)+n]
+	a.room = a.room[:len(a.room)+n]
+	clear(v)
+	return v
+}
+
+// sortTypes orders the types of job m by its rate on them.
+func (c *pricing) sortTypes(m int) {
+	rates, order := c.rates[m*c.types:(m+1)*c.types], c.byRate[m*c.types:(m+1)*c.types]
+	for k := range order {
+		order[k] = int32(k)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(rates[a], rates[b]), cmp.Compare(a, b)) })
+}
+
+// sortKinds finds the jobs that are alike, by a table of heads with open addressing.
 func (c *pricing) sortKinds() {
-	c.like, c.alike = make([]int32, c.jobs), make([]float64, c.jobs)
-	first := make(map[uint64]int, c.jobs)
+	c.like, c.alike, c.heads = sized(c.like, c.jobs), sized(c.alike, c.jobs), c.heads[:0]
+	clear(c.alike)
+	c.byHash = sized(c.byHash, 2<<bits.Len(uint(c.jobs))) // at most half full; the head plus one, 0 is free
+	clear(c.byHash)
+	last := uint64(len(c.byHash) - 1)
 	for m := range c.jobs {
-		key := c.hash(m)
-		head, known := first[key]
-		if !known || !c.same(head, m) {
-			if !known {
-				first[key] = m
-			}
-			head = m
+		at := c.hash(m)
+		for at &= last; c.byHash[at] != 0 && !c.same(int(c.byHash[at]-1), m); at = (at + 1) & last {
+		}
+		if c.byHash[at] == 0 {
+			c.byHash[at] = int32(m + 1)
 			c.heads = append(c.heads, m)
 		}
-		c.like[m] = int32(head)
-		c.alike[head]++
+		c.like[m] = c.byHash[at] - 1
+		c.alike[c.like[m]]++
 	}
 }
 
@@ -225,7 +262,7 @@ func (c *pricing) hash(m int) uint64 {
 	mix(c.sizes[m])
 	mix(c.base[m])
 	mix(c.slope[m])
-	return h
+	return h ^ h>>32
 }
 
 // same reports whether jobs m and n are alike.
@@ -246,13 +283,13 @@ func (c *pricing) start(ctx context.Context) error {
 			some = append(some, k)
 		}
 	}
-	even := make([]float64, c.types)
+	even := c.arena.vector(c.types)
 	for _, k := range some {
 		even[k] = 1 / (float64(len(some)) * c.capacity[k])
 	}
 	c.try(even)
 	for _, k := range some {
-		p := make([]float64, c.types)
+		p := c.arena.vector(c.types)
 		p[k] = 1 / c.capacity[k]
 		c.try(p)
 	}
@@ -262,7 +299,6 @@ func (c *pricing) start(ctx context.Context) error {
 // feasible adds a point at the lowest level: nothing at all, or what jobs ask for whatever the level. How much of that
 // can be had is a MaxMin itself.
 func (c *pricing) feasible(ctx context.Context) error {
-	x := make([]float64, c.jobs*c.types)
 	asked := &MaxMin{Capacity: c.capacity}
 	var who []int
 	for m := range c.jobs {
@@ -273,28 +309,32 @@ func (c *pricing) feasible(ctx context.Context) error {
 			asked.Slope = append(asked.Slope, g)
 		}
 	}
+	lowest := pricePoint{t: c.low, use: c.arena.vector(c.types)}
 	if len(who) > 0 {
 		a, err := asked.solve(ctx, 1)
 		if err != nil {
 			return err
 		}
 		s := a.shares()
+		a.free()
 		if s.Level < 1-maxMinAccept {
 			return fmt.Errorf("lp: %w: only %.9g of what %d jobs ask for whatever the level can be had", ErrInfeasible, s.Level, len(who))
 		}
+		lowest.given = make([]float64, c.jobs*c.types)
 		for i, m := range who {
 			for k, v := range s.X[i] {
-				x[m*c.types+k] = v * math.Min(1, 1/s.Level)
+				lowest.given[m*c.types+k] = v * math.Min(1, 1/s.Level)
 			}
 		}
+		lowest.use = c.used(lowest.given)
 	}
-	c.points = append(c.points, pricePoint{t: c.low, use: c.used(x), given: x})
+	c.points = append(c.points, lowest)
 	return nil
 }
 
 // used returns the devices of each type that shares x take.
 func (c *pricing) used(x []float64) []float64 {
-	use := make([]float64, c.types)
+	use := c.arena.vector(c.types)
 	for m, size := range c.sizes {
 		for k := range use {
 			use[k] += size * x[m*c.types+k]
@@ -315,7 +355,6 @@ func (c *pricing) try(p []float64) {
 
 // hulls finds the cheapest way to every rate of every job.
 func (c *pricing) hulls(p []float64) {
-	c.at = p
 	for _, m := range c.heads {
 		at := m * (c.types + 1)
 		rate, cost, on := c.rate[at:at+c.types+1], c.cost[at:at+c.types+1], c.on[at:at+c.types+1]
@@ -402,7 +441,7 @@ func (c *pricing) root() float64 {
 // usage returns the devices of each type that are in use at level t, and gives x, if there is one, every share
 // of a job in heads.
 func (c *pricing) usage(t float64, x func(m int, k int32, share float64)) []float64 {
-	use := make([]float64, c.types)
+	use := c.arena.vector(c.types)
 	put := func(m, i int, share float64) {
 		if k := c.on[i]; k >= 0 && share > 0 {
 			use[k] += c.alike[m] * c.sizes[m] * share
@@ -437,7 +476,7 @@ func (c *pricing) improve(ctx context.Context) error {
 		if c.done(before) {
 			return nil
 		}
-		next := make([]float64, c.types)
+		next := c.arena.vector(c.types)
 		for k := range next {
 			next[k] = (c.dual[k] + c.points[c.best].prices[k]) / 2
 		}
@@ -470,9 +509,9 @@ func (c *pricing) gap() float64 {
 
 // combine finds the best mixture of the points so far, and its prices.
 func (c *pricing) combine() error {
-	for i := c.mixed(); i < len(c.points); i++ {
+	for i := len(c.mix.t); i < len(c.points); i++ {
 		p := c.points[i]
-		v := make([]float64, c.types)
+		v := c.arena.vector(c.types)
 		for k, n := range c.capacity {
 			if n > 0 {
 				v[k] = (p.use[k] - n) / n
@@ -480,10 +519,6 @@ func (c *pricing) combine() error {
 			if math.Abs(v[k]) < 1e-12 {
 				v[k] = 0 // rounding
 			}
-		}
-		if c.mix == nil {
-			c.mix = newMixture(p.t, v)
-			continue
 		}
 		c.mix.add(p.t, v)
 	}
@@ -495,14 +530,6 @@ func (c *pricing) combine() error {
 		c.dual = c.points[c.best].prices
 	}
 	return nil
-}
-
-// mixed returns how many points the mixture has seen.
-func (c *pricing) mixed() int {
-	if c.mix == nil {
-		return 0
-	}
-	return len(c.mix.t)
 }
 
 // normalize returns the duals of the types' rows, in parts of their devices, as prices with p'N = 1; nil if all are
@@ -517,7 +544,7 @@ func (c *pricing) normalize(dual []float64) []float64 {
 	if total == 0 {
 		return nil
 	}
-	p := make([]float64, c.types)
+	p := c.arena.vector(c.types)
 	for k, n := range c.capacity {
 		if n > 0 {
 			p[k] = math.Max(0, dual[k]) / (total * n)

@@ -18,6 +18,10 @@ type mixture struct {
 	basis  []int       // points, or rows as -1-k for their slacks; rows+1 of them
 	weight []float64   // by place in the basis
 	price  []float64   // dual by row, then that of the sum, which is the value
+
+	cells  []float64   // scratch of invert: that of its matrices
+	matrix [][]float64 // and their rows
+	col    []float64   // scratch of column
 }
 
 const (
@@ -28,15 +32,22 @@ const (
 
 // newMixture returns one with a first point, whose v must not be positive.
 func newMixture(t float64, v []float64) *mixture {
-	m := &mixture{rows: len(v), t: []float64{t}, v: [][]float64{v}}
-	for k := range v {
-		m.basis = append(m.basis, -1-k)
-	}
-	m.basis = append(m.basis, 0)
+	m := &mixture{}
+	m.reset(len(v))
+	m.add(t, v)
 	return m
 }
 
-// add offers a point.
+// reset leaves m without points, in the memory it has.
+func (m *mixture) reset(rows int) {
+	m.rows, m.t, m.v, m.basis = rows, m.t[:0], m.v[:0], m.basis[:0]
+	for k := range rows {
+		m.basis = append(m.basis, -1-k)
+	}
+	m.basis = append(m.basis, 0)
+}
+
+// add offers a point. That of the first must not be positive.
 func (m *mixture) add(t float64, v []float64) {
 	m.t, m.v = append(m.t, t), append(m.v, v)
 }
@@ -67,9 +78,11 @@ func (m *mixture) solve() bool {
 	return false
 }
 
-// column returns the constraint column of a point or slack.
+// column returns the constraint column of a point or slack, until the next is asked for.
 func (m *mixture) column(i int) []float64 {
-	col := make([]float64, m.rows+1)
+	m.col = sized(m.col, m.rows+1)
+	col := m.col
+	clear(col)
 	if i < 0 {
 		col[-1-i] = 1
 		return col
@@ -79,12 +92,14 @@ func (m *mixture) column(i int) []float64 {
 	return col
 }
 
-// invert returns the inverse of the basis matrix, by Gauss and Jordan with row pivots.
+// invert returns the inverse of the basis matrix, by Gauss and Jordan with row pivots, until the next is asked for.
 func (m *mixture) invert() ([][]float64, bool) {
 	n := m.rows + 1
-	a := make([][]float64, n) // [B | I], by row
+	m.cells, m.matrix = sized(m.cells, 2*n*n), sized(m.matrix, n)
+	clear(m.cells)
+	a := m.matrix // [B | I], by row
 	for i := range a {
-		a[i] = make([]float64, 2*n)
+		a[i] = m.cells[2*n*i : 2*n*(i+1)]
 		a[i][n+i] = 1
 	}
 	for j, b := range m.basis {
@@ -123,7 +138,8 @@ func (m *mixture) invert() ([][]float64, bool) {
 // read computes weights and prices from the inverse of the basis.
 func (m *mixture) read(inv [][]float64) {
 	n := m.rows + 1
-	m.weight, m.price = make([]float64, n), make([]float64, n)
+	m.weight, m.price = sized(m.weight, n), sized(m.price, n)
+	clear(m.price)
 	for i, b := range m.basis {
 		m.weight[i] = inv[i][m.rows] // the right side is 1 in the last row
 		if b >= 0 {
