@@ -11,7 +11,6 @@ import (
 // counting who gets which type, then devices are found.
 type leases struct {
 	*books
-	now   []*scheduler.JobState // the jobs of books, as they are
 	free  *scheduler.Inventory
 	left  []int   // devices of each group not given away
 	given []lease // by arrival of the job
@@ -25,14 +24,19 @@ type lease struct {
 
 func newLeases(b *books, s *scheduler.Snapshot) *leases {
 	b.given = slices.Grow(b.given[:0], len(b.jobs))
-	l := &leases{books: b, now: s.Jobs(), free: s.Free(), left: make([]int, len(s.Cluster.Groups)), given: b.given[:len(b.jobs)]}
+	l := &leases{books: b, free: s.Free(), left: make([]int, len(s.Cluster.Groups)), given: b.given[:len(b.jobs)]}
 	for g := range l.left {
 		l.left[g] = l.free.FreeIn(g)
 	}
 	for i, j := range l.now {
 		l.given[i] = lease{way: -1, holds: -1}
-		if j.Grant != nil {
-			l.given[i].holds = b.jobs[i].way(s.Cluster, j.Grant)
+		if j.Grant == nil {
+			continue
+		}
+		if w := b.jobs[i].way(s.Cluster, j.Grant); w >= 0 {
+			l.given[i].holds = w
+			l.left[b.jobs[i].ways[w].Group] += b.jobs[i].ways[w].Devices
+		} else {
 			l.left[groupOf(s.Cluster, j.Grant.Slots[0].Node)] += j.Grant.Devices()
 		}
 	}
@@ -76,7 +80,7 @@ func (l *leases) rightful(keep float64) {
 		}
 		k := l.jobs[i]
 		for w, x := range k.x {
-			if x < leastFraction {
+			if x < leastFraction || !l.fits(i, w) { // no more will be left than now is
 				continue
 			}
 			c := claim{right: (k.owed[w] + x*grace) / (k.got[w] + grace), job: i, way: w}
@@ -155,7 +159,10 @@ func (l *leases) upgrade() {
 			}
 			ways := l.jobs[i].ways
 			for w := range ways {
-				if g := ways[w].Rate / ways[has].Rate; g > gain && l.fits(i, w) {
+				if !l.fits(i, w) {
+					continue
+				}
+				if g := ways[w].Rate / ways[has].Rate; g > gain {
 					job, way, gain = i, w, g
 				}
 			}
@@ -188,7 +195,9 @@ func (l *leases) unsettled() bool {
 // placed largest first. If one of them finds no room between those that stay,
 // all of its type are placed anew where anew is set.
 func (l *leases) decision(anew bool) scheduler.Decision {
-	out := make([]*scheduler.Grant, len(l.given))
+	l.out = slices.Grow(l.out[:0], len(l.given))
+	out := l.out[:len(l.given)]
+	clear(out)
 	var homeless []int
 	for i := range l.given {
 		have, old := &l.given[i], l.now[i].Grant
@@ -218,7 +227,7 @@ func changes(jobs []*scheduler.JobState, out []*scheduler.Grant) scheduler.Decis
 		switch old := jobs[i].Grant; {
 		case g == nil && old != nil:
 			d.Stops = append(d.Stops, jobs[i].Job.ID)
-		case g != nil && !g.Same(old):
+		case g != old && !g.Same(old):
 			d.Grants = append(d.Grants, g)
 		}
 	}

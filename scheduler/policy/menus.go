@@ -21,7 +21,8 @@ type menus struct {
 	quirks compat.Quirks
 	plans  bool
 	known  map[submittedKey]*menu
-	shares []Share // scratch of sharesOf
+	shares []Share   // scratch of sharesOf
+	x      []float64 // and of its fractions
 }
 
 // menu is what one kind of job may have.

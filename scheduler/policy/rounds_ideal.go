@@ -15,14 +15,14 @@ type ideal struct{ *rounds }
 var _ scheduler.Fluid = ideal{}
 
 func (p ideal) Shares(ctx context.Context, s *scheduler.Snapshot) ([]scheduler.TimeShare, []string, error) {
-	if !p.current(s) {
+	if p.meet(s); !p.current(s) {
 		if err := p.refresh(ctx, s); err != nil {
 			return nil, nil, err
 		}
 	}
 	var out []scheduler.TimeShare
 	idle := s.Idle()
-	for i, j := range s.Jobs() {
+	for i, j := range p.now {
 		k := p.jobs[i]
 		for w, x := range k.x {
 			if x < leastFraction {

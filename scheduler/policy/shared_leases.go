@@ -28,7 +28,7 @@ type sharedLease struct {
 }
 
 func (p *sharedRounds) leases(s *scheduler.Snapshot) *sharedLeases {
-	l := &sharedLeases{sharedRounds: p, cluster: s.Cluster, now: s.Jobs(), index: make(map[spec.JobID]int, len(p.jobs)),
+	l := &sharedLeases{sharedRounds: p, cluster: s.Cluster, now: p.now, index: make(map[spec.JobID]int, len(p.jobs)),
 		free: s.Free(), left: make([]int, len(s.Cluster.Groups)), given: make([]sharedLease, len(p.jobs))}
 	for g := range l.left {
 		l.left[g] = l.free.FreeIn(g)

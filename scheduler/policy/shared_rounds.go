@@ -85,9 +85,7 @@ func (p *sharedRounds) settle(s *scheduler.Snapshot) {
 
 // refresh asks the objective about the jobs of s.
 func (p *sharedRounds) refresh(ctx context.Context, s *scheduler.Snapshot) error {
-	now := s.Jobs()
-	found := slices.Clone(p.of(now))
-	shares, err := p.menus.sharesOf(ctx, s, found)
+	shares, err := p.menus.sharesOf(ctx, s, p.found)
 	if err != nil {
 		return err
 	}
@@ -96,27 +94,28 @@ func (p *sharedRounds) refresh(ctx context.Context, s *scheduler.Snapshot) error
 	}
 	for i := range shares.Jobs {
 		j := &shares.Jobs[i]
-		if j.Last = -1; found[i] != nil && found[i].last >= 0 {
-			j.Last = wayLike(j.Ways, found[i].ways[found[i].last])
+		if j.Last = -1; p.found[i] != nil && p.found[i].last >= 0 {
+			j.Last = wayLike(j.Ways, p.found[i].ways[p.found[i].last])
 		}
 	}
 	if err := shares.fill(ctx, p.objective); err != nil {
 		return err
 	}
-	jobs, kinds := make([]*book, len(now)), make(map[spec.JobID]int, len(now))
+	jobs := make([]*book, len(shares.Jobs))
+	p.kinds = make(map[spec.JobID]int, len(jobs))
 	for i := range shares.Jobs {
 		j := &shares.Jobs[i]
-		jobs[i] = carryOver(j, found[i])
-		kinds[j.State.Job.ID] = j.kind
+		jobs[i] = carryOver(j, p.found[i])
+		p.kinds[j.State.Job.ID] = j.kind
 	}
-	p.jobs, p.kinds, p.warnings, p.down = jobs, kinds, shares.Warnings, slices.Clone(s.Down)
+	p.open(s, shares, jobs)
 	return nil
 }
 
 // carryOver opens a book for the ways a job has now, with what the old one says of
 // those that were there, nil = there is none.
 func carryOver(j *Share, old *book) *book {
-	k := &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, x: j.X, last: j.Last,
+	k := &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, last: j.Last,
 		owed: make([]float64, len(j.Ways)), got: make([]float64, len(j.Ways))}
 	if old == nil {
 		return k

@@ -195,7 +195,9 @@ func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot, books []*bo
 		share.Ways = share.menu.ways
 		ways += len(share.Ways)
 	}
-	x := make([]float64, ways) // all fractions in one piece
+	o.x = slices.Grow(o.x[:0], ways)
+	x := o.x[:ways] // all fractions in one piece
+	clear(x)
 	for i := range out.Jobs {
 		n := len(out.Jobs[i].Ways)
 		out.Jobs[i].X, x = x[:n:n], x[n:]
