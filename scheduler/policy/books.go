@@ -26,10 +26,10 @@ type books struct {
 	found  []*book               // the book of each, nil for those that came since
 	stale  bool                  // there are others inside than those of jobs
 
-	spare  []float64          // the memory of the next page
-	given  []lease            // scratch of newLeases
-	claims []claim            // scratch of rightful
-	out    []*scheduler.Grant // scratch of decision
+	spare []float64          // the memory of the next page
+	given []lease            // scratch of newLeases
+	queue claimQueue         // scratch of rightful
+	out   []*scheduler.Grant // scratch of decision
 }
 
 // book is what a job is to get and got, by way.
@@ -40,6 +40,7 @@ type book struct {
 	x         []float64 // fractions of time
 	last      int       // the way it holds or held last, -1 = none
 	owed, got []float64 // seconds, what is long ago counting less
+	rank      []int32   // see claimQueue
 
 	grant *scheduler.Grant // whose way was looked up last
 	held  int              // that way
@@ -149,7 +150,7 @@ func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 	for i, k := range jobs {
 		if k == nil {
 			j := &shares.Jobs[i]
-			jobs[i] = &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, last: -1}
+			jobs[i] = &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, last: -1, rank: make([]int32, len(j.Ways))}
 		}
 	}
 	b.open(s, shares, jobs)

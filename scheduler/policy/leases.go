@@ -63,53 +63,32 @@ func (l *leases) extend() {
 	}
 }
 
-// claim is a right to devices.
-type claim struct {
-	right float64 // what was owed over what was got
-	job   int
-	way   int
-}
-
 // rightful gives devices to those who had least of what they are to have, who
 // holds them counting keep times.
 func (l *leases) rightful(keep float64) {
-	claims := l.claims[:0]
+	q := &l.queue
+	q.claims = q.claims[:0]
 	for i := range l.given {
 		if l.given[i].way >= 0 {
 			continue
 		}
 		k := l.jobs[i]
 		for w, x := range k.x {
-			if x < leastFraction || !l.fits(i, w) { // no more will be left than now is
+			if x < leastFraction || !l.fits(i, w) { // no more will be left than is now
 				continue
 			}
-			c := claim{right: (k.owed[w] + x*grace) / (k.got[w] + grace), job: i, way: w}
+			c := claim{right: (k.owed[w] + x*grace) / (k.got[w] + grace), job: int32(i), way: int32(w), rank: k.rank[w]}
 			if w == l.given[i].holds {
 				c.right *= keep
 			}
-			claims = append(claims, c)
+			q.claims = append(q.claims, c)
 		}
 	}
-	l.claims = claims
-	slices.SortFunc(claims, compareClaims)
-	for _, c := range claims {
+	for _, c := range q.sort(func(c claim, rank int32) { l.jobs[c.job].rank[c.way] = rank }) {
 		if l.given[c.job].way < 0 {
-			l.give(c.job, c.way)
+			l.give(int(c.job), int(c.way))
 		}
 	}
-}
-
-// compareClaims orders by the greater right, then by arrival.
-func compareClaims(a, b claim) int {
-	switch {
-	case a.right > b.right:
-		return -1
-	case a.right < b.right:
-		return 1
-	case a.job != b.job:
-		return a.job - b.job
-	}
-	return a.way - b.way
 }
 
 // leastFraction of time is taken for a rounding error of the solver.

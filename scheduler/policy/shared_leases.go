@@ -124,38 +124,39 @@ func (l *sharedLeases) rightful(keep float64, join bool) {
 			}
 			rights[i][w] = right
 			if l.given[i].way < 0 {
-				claims = append(claims, claim{right, i, w})
+				claims = append(claims, claim{right: right, job: int32(i), way: int32(w)})
 			}
 		}
 	}
 	slices.SortFunc(claims, compareClaims)
 	for _, c := range claims {
+		i, w := int(c.job), int(c.way)
 		switch {
-		case l.given[c.job].way >= 0:
-		case l.way(c.job, c.way).Beside == 0:
-			l.alone(c.job, c.way)
+		case l.given[i].way >= 0:
+		case l.way(i, w).Beside == 0:
+			l.alone(i, w)
 		default:
-			if n := l.partner(c, rights, join); n >= 0 {
-				l.pair(c.job, c.way, n)
+			if n := l.partner(i, w, rights, join); n >= 0 {
+				l.pair(i, w, n)
 			}
 		}
 	}
 }
 
-// partner returns who is to be beside a claimant: who has the greatest right to,
+// partner returns who is to be beside job i by way w: who has the greatest right to,
 // the one that is there already before others; -1 if nobody.
-func (l *sharedLeases) partner(c claim, rights [][]float64, join bool) int {
+func (l *sharedLeases) partner(i, w int, rights [][]float64, join bool) int {
 	best, most := -1, 0.0
 	for n := range l.given {
-		w := l.mutual(c.job, c.way, n)
-		if w < 0 || rights[n][w] <= 0 || l.given[n].way >= 0 && !(join && l.joinable(n, l.way(c.job, c.way))) {
+		its := l.mutual(i, w, n)
+		if its < 0 || rights[n][its] <= 0 || l.given[n].way >= 0 && !(join && l.joinable(n, l.way(i, w))) {
 			continue
 		}
-		if n == l.given[c.job].holdsWith {
+		if n == l.given[i].holdsWith {
 			return n
 		}
-		if rights[n][w] > most {
-			best, most = n, rights[n][w]
+		if rights[n][its] > most {
+			best, most = n, rights[n][its]
 		}
 	}
 	return best
