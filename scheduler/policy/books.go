@@ -146,27 +146,26 @@ func (b *books) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 	if err := shares.fill(ctx, b.objective); err != nil {
 		return err
 	}
-	jobs := slices.Clone(b.found)
-	for i, k := range jobs {
+	for i, k := range b.found {
 		if k == nil {
 			j := &shares.Jobs[i]
-			jobs[i] = &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, last: -1, rank: make([]int32, len(j.Ways))}
+			b.found[i] = &book{job: j.State.Job.ID, menu: j.menu, ways: j.Ways, last: -1, rank: make([]int32, len(j.Ways))}
 		}
 	}
-	b.open(s, shares, jobs)
+	b.open(s, shares)
 	return nil
 }
 
-// open makes these the books of the jobs inside, with the fractions of shares.
-func (b *books) open(s *scheduler.Snapshot, shares *Shares, jobs []*book) {
+// open makes the books found, one of each job inside, those of the fractions of shares.
+func (b *books) open(s *scheduler.Snapshot, shares *Shares) {
 	n := 0
-	for _, k := range jobs {
+	for _, k := range b.found {
 		n += len(k.ways)
 	}
 	page := slices.Grow(b.spare[:0], 3*n)[:3*n]
 	clear(page)
 	at := 0
-	for i, k := range jobs {
+	for i, k := range b.found {
 		line := func(part int, was []float64) []float64 {
 			from := part*n + at
 			to := from + len(k.ways)
@@ -177,8 +176,8 @@ func (b *books) open(s *scheduler.Snapshot, shares *Shares, jobs []*book) {
 		at += len(k.ways)
 	}
 	b.page, b.spare = page, b.page
-	b.jobs, b.stale, b.warnings, b.down = jobs, false, shares.Warnings, slices.Clone(s.Down)
-	b.found = append(b.found[:0], jobs...)
+	b.jobs, b.stale = append(b.jobs[:0], b.found...), false
+	b.warnings, b.down = shares.Warnings, slices.Clone(s.Down)
 }
 
 // current reports whether the fractions are for the jobs and nodes of s, which the

@@ -86,4 +86,3 @@ func (c *claim) before(o *claim) bool {
 func compareClaims(a, b claim) int {
 	return cmp.Or(cmp.Compare(b.right, a.right), cmp.Compare(a.job, b.job), cmp.Compare(a.way, b.way))
 }
-

@@ -18,11 +18,12 @@ import (
 // best believed plan.
 type menus struct {
 	*belief
-	quirks compat.Quirks
-	plans  bool
-	known  map[submittedKey]*menu
-	shares []Share   // scratch of sharesOf
-	x      []float64 // and of its fractions
+	quirks  compat.Quirks
+	plans   bool
+	known   map[submittedKey]*menu
+	pricing pricing   // scratch of Shares.byPrices
+	shares  []Share   // scratch of sharesOf
+	x       []float64 // and of its fractions
 }
 
 // menu is what one kind of job may have.

@@ -101,14 +101,13 @@ func (p *sharedRounds) refresh(ctx context.Context, s *scheduler.Snapshot) error
 	if err := shares.fill(ctx, p.objective); err != nil {
 		return err
 	}
-	jobs := make([]*book, len(shares.Jobs))
-	p.kinds = make(map[spec.JobID]int, len(jobs))
+	p.kinds = make(map[spec.JobID]int, len(shares.Jobs))
 	for i := range shares.Jobs {
 		j := &shares.Jobs[i]
-		jobs[i] = carryOver(j, p.found[i])
+		p.found[i] = carryOver(j, p.found[i])
 		p.kinds[j.State.Job.ID] = j.kind
 	}
-	p.open(s, shares, jobs)
+	p.open(s, shares)
 	return nil
 }
 

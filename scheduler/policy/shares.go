@@ -27,6 +27,7 @@ type Shares struct {
 	plans      bool          // a group may be there several times among the ways of a job
 	sharing    bool          // as it may where jobs share devices
 	used       map[side]bool // what of sharing was worth something in programmes so far
+	pricing    *pricing
 }
 
 // Share is a job and what it is to get.
@@ -168,7 +169,7 @@ func (s *Shares) fill(ctx context.Context, o Objective) error {
 func (o *menus) sharesOf(ctx context.Context, s *scheduler.Snapshot, books []*book) (*Shares, error) {
 	jobs := s.Jobs()
 	o.shares = slices.Grow(o.shares[:0], len(jobs))
-	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, plans: o.plans,
+	out := &Shares{Now: s.Now, Cluster: s.Cluster, quirks: o.quirks, plans: o.plans, pricing: &o.pricing,
 		Devices: make([]float64, len(s.Cluster.Groups)), Jobs: o.shares[:len(jobs)]}
 	for g, group := range s.Cluster.Groups {
 		out.Devices[g] = float64(group.Count * group.Devices)
