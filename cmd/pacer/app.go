@@ -114,7 +114,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 		Suggest:                true,
 		Commands: []*cli.Command{
 			demoCommand(), importCommand(), exportCommand(), profileCommand(), fitCommand(), predictCommand(),
-			planCommand(), curveCommand(), fitCheckCommand(), simulateCommand(), sweepCommand(), reportCommand(), serveCommand(), lsCommand(), benchCommand(), versionCommand(),
+			planCommand(), curveCommand(), fitCheckCommand(), simulateCommand(), sweepCommand(), learnCommand(), reportCommand(), serveCommand(), lsCommand(), benchCommand(), versionCommand(),
 		},
 		ExitErrHandler: func(*cli.Context, error) {}, // run decides
 		OnUsageError:   usageError,

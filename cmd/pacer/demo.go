@@ -182,7 +182,7 @@ func (d *demo) study() (*study, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := synthetic.Workload(synthetic.Options{Seed: d.seed, Jobs: demoJobs, Models: models, Plan: d.ownersPlan})
+	jobs, err := synthetic.Workload(synthetic.Options{Seed: d.seed, Jobs: demoJobs, Models: models, Plan: ownersPlan(d.ctx, d.planner, d.request)})
 	if err != nil {
 		return nil, err
 	}
@@ -193,17 +193,4 @@ func (d *demo) study() (*study, error) {
 		belief:  world{name: "analytic model", predictor: d.analytic},
 		trouble: trouble{costs: sim.PerStart(func(spec.Job) time.Duration { return time.Minute }), costsText: "60 s", text: noTrouble},
 	}, nil
-}
-
-// ownersPlan is what a careful owner would submit: the best believed plan for
-// one model on some devices, its owner's favourite global batch given.
-func (d *demo) ownersPlan(m spec.Model, devices int) (p spec.Plan, stepSec float64, ok bool) {
-	r := d.request
-	r.Model, r.Devices, r.GlobalBatch = m, devices, 64
-	best, err := d.planner.Best(d.ctx, r)
-	if err != nil {
-		return spec.Plan{}, 0, false // does not fit on so few
-	}
-	sec, _, _ := best.Prediction.StepSec(r.GlobalBatch)
-	return best.Config.Plan, sec, true
 }

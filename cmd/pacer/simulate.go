@@ -347,34 +347,52 @@ func (s *study) planned() (out []planned) {
 }
 
 // config is the run. Runs share nothing that one could change.
-func (p *planned) config(ctx context.Context) (config sim.Config, err error) {
+func (p *planned) config(ctx context.Context) (sim.Config, error) {
+	f, err := p.frame(ctx)
+	if err != nil {
+		return f.Config, err
+	}
+	if f.Policy, err = policy.New(p.policy, f.deps); err != nil {
+		return f.Config, usagef("simulate: %w", err)
+	}
+	if p.replay != nil {
+		err = p.impose(&f.Config, f.agents)
+	}
+	if _, fluid := f.Policy.(scheduler.Fluid); fluid && err == nil {
+		if err := f.Validate(); err != nil {
+			return f.Config, usagef("simulate: policy %s: %w", p.name, err)
+		}
+	}
+	return f.Config, err
+}
+
+// frame is a run without its policy, and what that is made of.
+type frame struct {
+	sim.Config
+	deps   policy.Deps
+	agents *goodput.Agents // nil = jobs fit no models of their own
+}
+
+func (p *planned) frame(ctx context.Context) (f frame, err error) {
 	oracle, sightings, err := p.oracle(ctx)
 	if err != nil {
-		return config, err
+		return f, err
 	}
-	truth, agents := p.truth.truth(p.cluster), p.agents()
-	if agents != nil {
-		oracle, truth = agents.Oracle(), agents.Truth()
+	truth := p.truth.truth(p.cluster)
+	if f.agents = p.agents(); f.agents != nil {
+		oracle, truth = f.agents.Oracle(), f.agents.Truth()
 	}
-	deps := policy.Deps{
+	f.deps = policy.Deps{
 		Oracle: oracle, Seed: p.seed, Speeds: p.belief.speeds,
 		Losses: &loss.Made{Steps: truth.Steps, Sigma: p.lossNoise, Seed: p.seed},
 	}
-	if config, err = p.parts.config(p.policy, deps); err != nil {
-		return config, err
+	if f.Config, err = p.parts.config(&f.deps); err != nil {
+		return f, err
 	}
-	config.PolicyName, config.Sightings = p.name, sightings
-	config.Cluster, config.Jobs, config.Score, config.Truth = p.cluster, p.jobs, p.score.Has, truth
-	p.trouble.config(&config, p.seed)
-	if p.replay != nil {
-		err = p.impose(&config, agents)
-	}
-	if _, fluid := config.Policy.(scheduler.Fluid); fluid && err == nil {
-		if err := config.Validate(); err != nil {
-			return config, usagef("simulate: policy %s: %w", p.name, err)
-		}
-	}
-	return config, err
+	f.PolicyName, f.Sightings = p.name, sightings
+	f.Cluster, f.Jobs, f.Score, f.Truth = p.cluster, p.jobs, p.score.Has, truth
+	p.trouble.config(&f.Config, p.seed)
+	return f, nil
 }
 
 // agents are the jobs of a run if they fit models of their own, else nil.

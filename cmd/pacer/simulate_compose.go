@@ -104,21 +104,17 @@ func (o composition) has(policies []policy.Spec) error {
 	return nil
 }
 
-// config puts the parts around one policy, which knows what d says, together.
-func (o composition) config(p policy.Spec, d policy.Deps) (sim.Config, error) {
-	c := sim.Config{PolicyName: p.String(), Round: o.round, Quirks: o.mode.Quirks}
+// config puts the parts around a policy to come together, and completes what that is
+// made of.
+func (o composition) config(d *policy.Deps) (sim.Config, error) {
+	c := sim.Config{Round: o.round, Quirks: o.mode.Quirks}
 	d.Quirks = o.mode.Quirks
 	var err error
 	if d.Placer, err = place.New(o.placement, o.mode.Quirks); err != nil {
 		return c, err
 	}
-	if c.Admission, err = policy.NewAdmission(o.admission, d); err != nil {
-		return c, err
-	}
-	if c.Policy, err = policy.New(p, d); err != nil {
-		return c, usagef("simulate: %w", err)
-	}
-	return c, nil
+	c.Admission, err = policy.NewAdmission(o.admission, *d)
+	return c, err
 }
 
 // words says what is composed, for reports.

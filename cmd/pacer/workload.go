@@ -1,15 +1,19 @@
 package main
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/ask"
 	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
 )
 
 // Flags that take a part of a workload and offer it faster or slower.
@@ -60,6 +64,12 @@ func makeWorkload(c *cli.Context, text string) (datasets.Workload, error) {
 		w.Warnings, w.Bad = trace.Warnings, trace.Bad
 		items = slices.Delete(items, i, i+1)
 	}
+	if i := slices.IndexFunc(items, func(s string) bool { return strings.HasPrefix(s, "models=") }); i >= 0 {
+		if err := chooseModels(c, strings.TrimPrefix(items[i], "models="), &o); err != nil {
+			return w, err
+		}
+		items = slices.Delete(items, i, i+1)
+	}
 	o.Seed = seed(c)
 	err := o.Set(strings.Join(items, ","))
 	if err == nil {
@@ -85,4 +95,51 @@ func cutWorkload(c *cli.Context, jobs []spec.Job) ([]spec.Job, error) {
 		return nil, usagef("simulate: --load-scale: %w", err)
 	}
 	return part, nil
+}
+
+// chooseModels has synthetic jobs train models, named with + between them, by plans
+// that careful owners would submit: the best on the first type of the cluster, as the
+// analytic model has it.
+func chooseModels(c *cli.Context, names string, o *synthetic.Options) error {
+	for _, name := range strings.Split(names, "+") {
+		m, err := catalog.Model(name)
+		if err != nil {
+			return err
+		}
+		o.Models = append(o.Models, m)
+	}
+	if c.String("cluster") == "" {
+		return usagef("simulate: --workload synthetic:models=%s: the plans of the jobs depend on --cluster, which is missing", names)
+	}
+	cluster, err := readCluster(c.String("cluster"))
+	if err != nil {
+		return err
+	}
+	analytic, err := ask.Analytic()
+	if err != nil {
+		return err
+	}
+	g := &cluster.Groups[0]
+	o.Plan = ownersPlan(c.Context, planner.New(analytic, planner.Options{}), planner.Request{
+		Accelerator: g.Accelerator, Link: g.Link, PerNode: g.Devices, NodeHostBytes: g.HostBytes,
+	})
+	return nil
+}
+
+// ownersBatch is the favourite global batch of owners.
+const ownersBatch = 64
+
+// ownersPlan returns what a careful owner would submit on devices like those of r: the
+// best believed plan for a model on some of them.
+func ownersPlan(ctx context.Context, p *planner.Planner, r planner.Request) func(spec.Model, int) (spec.Plan, float64, bool) {
+	return func(m spec.Model, devices int) (spec.Plan, float64, bool) {
+		r := r
+		r.Model, r.Devices, r.GlobalBatch = m, devices, ownersBatch
+		best, err := p.Best(ctx, r)
+		if err != nil {
+			return spec.Plan{}, 0, false // does not fit on so few
+		}
+		sec, _, _ := best.Prediction.StepSec(r.GlobalBatch)
+		return best.Config.Plan, sec, true
+	}
 }

@@ -105,6 +105,10 @@ type Scratch struct {
 	batch int
 	acts  [][]float32 // what goes into each layer, and what comes out of the last, batch rows each
 	delta [2][]float32
+
+	// Of Shared: the columns that are there, and where they are from.
+	places                     []place
+	columns, outputs, dColumns []float32
 }
 
 // fit makes room for batch rows of every layer.

@@ -87,6 +87,10 @@ func TestGradients(t *testing.T) {
 		action[b] = r.IntN(out)
 		allowed[b*out+action[b]] = true
 	}
+	right := make([]bool, batch*out)
+	for i := range right {
+		right[i] = allowed[i] && (i%2 == 0 || i%out == action[i/out])
+	}
 	target := draw(r, batch)
 	for name, loss := range map[string]struct {
 		float func(z, dz []float32, b int)
@@ -99,6 +103,21 @@ func TestGradients(t *testing.T) {
 			},
 			func(z []float64, b int) float64 {
 				return -float64(weight[b]) * math.Log(softmaxExact(z, allowed[b*out:])[action[b]])
+			},
+		},
+		"any-of": {
+			func(z, dz []float32, b int) {
+				Softmax(z, z, allowed[b*out:][:out])
+				AnyOf(z, right[b*out:][:out], weight[b], dz)
+			},
+			func(z []float64, b int) float64 {
+				sum := 0.0
+				for i, p := range softmaxExact(z, allowed[b*out:]) {
+					if right[b*out+i] {
+						sum += p
+					}
+				}
+				return -float64(weight[b]) * math.Log(sum)
 			},
 		},
 		"entropy": {

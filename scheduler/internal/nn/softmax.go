@@ -43,6 +43,28 @@ func CrossEntropy(p []float32, action int, weight float32, dz []float32) float64
 	return -float64(weight) * math.Log(math.Max(float64(p[action]), tiny))
 }
 
+// AnyOf returns -weight * log(sum of p over the actions that are right), and adds to dz
+// its gradient by the values the softmax was taken of:
+//
+//	d/dz_i = weight * (p_i - [i is right] p_i / sum of p over those)
+//
+// One of them at least is allowed. It does not matter which of them is preferred.
+func AnyOf(p []float32, right []bool, weight float32, dz []float32) float64 {
+	sum := float32(tiny)
+	for i, ok := range right {
+		if ok {
+			sum += p[i]
+		}
+	}
+	for i, q := range p {
+		dz[i] += weight * q
+		if right[i] {
+			dz[i] -= weight * q / sum
+		}
+	}
+	return -float64(weight) * math.Log(float64(sum))
+}
+
 // Entropy returns H(p) = -sum of p_i log p_i, and adds to dz the gradient of
 // -weight * H by the values the softmax was taken of:
 //

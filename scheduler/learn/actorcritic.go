@@ -1,0 +1,218 @@
+package learn
+
+import (
+	"context"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/nn"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+// reinforce trains both networks by what the policy's own decisions bring.
+func (t *Trainer) reinforce(ctx context.Context) error {
+	o := &t.Reinforced
+	for i := range o.Iterations {
+		reward, err := t.experience(ctx)
+		if err != nil {
+			return err
+		}
+		var sum Losses
+		for u := range o.Updates {
+			l, err := t.improve(i, u)
+			if err != nil {
+				return err
+			}
+			n := float64(u + 1)
+			sum.Policy += (l.Policy - sum.Policy) / n
+			sum.Value += (l.Value - sum.Value) / n
+			sum.Entropy += (l.Entropy - sum.Entropy) / n
+		}
+		if err := t.tell(ctx, reinforced, i+1, o.Iterations, sum, reward); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// experience runs the episodes of an iteration under the policy as it is, and keeps
+// what was done in them. It returns the reward per job.
+func (t *Trainer) experience(ctx context.Context) (float64, error) {
+	o := &t.Reinforced
+	jobs := make([]int, o.Episodes)
+	first := t.firstEpisode(o.Episodes)
+	runs, err := t.runAll(ctx, first, o.Episodes, func(e *Episode, number int) (*observer, error) {
+		a := &actor{net: t.model.Policy, form: &t.model.DL2Form, stream: stream(t.Seed, "actions", number), explore: o.Explore, to: newObserver(o.Reward, t.model.SlotSec)}
+		inner, err := policy.NewDL2(e.Deps, t.model.DL2Form, a)
+		a.to.Policy = inner
+		e.Config.Policy, e.Config.PolicyName = a.to, "dl2"
+		jobs[number-first] = len(e.Config.Jobs)
+		return a.to, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	total, all := 0.0, 0
+	var fresh []sample
+	for i, r := range runs {
+		fresh = append(fresh, t.returns(r.slots)...)
+		for _, s := range r.slots {
+			total += s.reward
+		}
+		all += jobs[i]
+	}
+	t.keep(fresh)
+	return total / float64(max(all, 1)), nil
+}
+
+// returns works out what the actions of an episode brought. With V the value network
+// and slots t = 0, 1, ... of durations d:
+//
+//	target  G_t = r_t + g_t ((1-lambda) V(s_t+1) + lambda G_t+1),  g_t = discount^(d_t/slot)
+//	advantage of an action in state s within slot t:  G_t - V(s)
+//
+// The reward of a slot belongs to all actions in it, and nothing is discounted between
+// them (DL2, section 4.2; Schulman et al., GAE, ICLR 2016, of which this is the sum of
+// the advantage and the value). Without a value network V is the mean of the targets.
+func (t *Trainer) returns(slots []slot) (out []sample) {
+	o := &t.Reinforced
+	values := make([][]float64, len(slots))
+	for i, s := range slots {
+		values[i] = t.valuesOf(s.actions)
+	}
+	next, value := 0.0, 0.0
+	targets := make([]float64, len(slots))
+	for i := len(slots) - 1; i >= 0; i-- {
+		s := &slots[i]
+		discount := math.Pow(o.Discount, s.took.Seconds()/t.model.SlotSec)
+		targets[i] = s.reward + discount*((1-o.Lambda)*value+o.Lambda*next)
+		next, value = targets[i], targets[i]
+		if !o.NoValue {
+			value = values[i][0]
+		}
+	}
+	for i, s := range slots {
+		for k := range s.actions {
+			target := targets[i] + s.actions[k].extra
+			out = append(out, sample{action: s.actions[k], target: target, advantage: target - values[i][k]})
+		}
+	}
+	return out
+}
+
+// valuesOf returns what the value network makes of the states of actions.
+func (t *Trainer) valuesOf(actions []action) []float64 {
+	out := make([]float64, len(actions))
+	if t.Reinforced.NoValue || t.scale == 0 {
+		return out
+	}
+	inputs := t.model.Inputs()
+	x := make([]float32, len(actions)*inputs)
+	for i := range actions {
+		copy(x[i*inputs:], actions[i].state)
+	}
+	for i, v := range t.model.Value.Forward(&t.crit, x, len(actions)) {
+		out[i] = float64(v) * t.scale
+	}
+	return out
+}
+
+// keep puts what was done lately into the memory that is replayed from: all of it if
+// it is not more than a half, else as much drawn at random.
+func (t *Trainer) keep(fresh []sample) {
+	o := &t.Reinforced
+	if t.scale == 0 {
+		t.scale = spread(fresh)
+	}
+	if o.Replay == 0 {
+		t.kept = fresh
+		return
+	}
+	r := stream(t.Seed, "replay", t.episodes)
+	r.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
+	for _, s := range fresh[:min(len(fresh), max(o.Replay/2, 1))] {
+		if len(t.kept) < o.Replay {
+			t.kept = append(t.kept, s)
+			continue
+		}
+		t.kept[t.oldest] = s
+		t.oldest = (t.oldest + 1) % o.Replay
+	}
+}
+
+// spread returns the root mean square of the targets, 1 where they are all 0.
+func spread(samples []sample) float64 {
+	sum := 0.0
+	for i := range samples {
+		sum += samples[i].target * samples[i].target
+	}
+	if sum == 0 {
+		return 1
+	}
+	return math.Sqrt(sum / float64(len(samples)))
+}
+
+// improve is one update of both networks, by a batch drawn from what is kept.
+func (t *Trainer) improve(iteration, update int) (l Losses, err error) {
+	o := &t.Reinforced
+	r := stream(t.Seed, "batches", iteration<<20+update)
+	b := &t.batch
+	b.begin(&t.model.DL2Form, o.Batch)
+	for range o.Batch {
+		b.add(&t.kept[r.IntN(len(t.kept))], r)
+	}
+	mean, deviation := b.advantages()
+	var g errgroup.Group
+	if !o.NoValue {
+		g.Go(func() (err error) {
+			l.Value, err = t.valueStep(o.ValueRate)
+			return err
+		})
+	}
+	if iteration >= o.Warm {
+		g.Go(func() (err error) {
+			l.Policy, err = t.policyStep(o.Rate, func(i int, p, dz []float32) float64 {
+				s := b.samples[i]
+				advantage := (s.advantage - mean) / deviation
+				loss := b.gradient(i, p, dz, advantage, o.Clip)
+				h := nn.Entropy(p, float32(o.Entropy/float64(b.n)), dz)
+				l.Entropy += h / float64(b.n)
+				return loss
+			})
+			return err
+		})
+	}
+	return l, g.Wait()
+}
+
+// advantages returns the mean and the standard deviation of those of the batch.
+func (b *batch) advantages() (mean, deviation float64) {
+	for i, s := range b.samples {
+		mean += (s.advantage - mean) / float64(i+1)
+	}
+	for _, s := range b.samples {
+		deviation += (s.advantage - mean) * (s.advantage - mean) / float64(len(b.samples))
+	}
+	return mean, math.Sqrt(deviation) + 1e-8
+}
+
+// gradient adds to dz that of the policy gradient of sample i, and returns the loss
+//
+//	-A min(w, 1+clip) for A > 0, -A max(w, 1-clip) else,  w = p(a|s) / p_then(a|s)
+//
+// by the probabilities p of the policy as it is now, which differ from those that the
+// action was chosen with (importance weights, bounded as by Schulman et al., PPO,
+// 2017, equation 7).
+func (b *batch) gradient(i int, p, dz []float32, advantage, clip float64) float64 {
+	n, s := float64(b.n), b.samples[i]
+	w := float64(p[b.actions[i]]) / s.prob
+	switch {
+	case advantage > 0 && w > 1+clip:
+		return -advantage * (1 + clip) / n
+	case advantage < 0 && w < 1-clip:
+		return -advantage * (1 - clip) / n
+	}
+	nn.CrossEntropy(p, b.actions[i], float32(w*advantage/n), dz)
+	return -w * advantage / n
+}
