@@ -67,7 +67,7 @@ func TestPacerGuaranteesElsewhere(t *testing.T) {
 		name    string
 		perfect bool
 		late    int // of about 970 guaranteed jobs, at most
-	}{{"perfect", true, 5}, {"learning", false, 30}} {
+	}{{"perfect", true, 2}, {"learning", false, 5}} {
 		t.Run(c.name, func(t *testing.T) {
 			var table strings.Builder
 			late := 0

@@ -173,8 +173,7 @@ func (o *Oracle) take(ctx context.Context, m *spec.Measurement) error {
 // add writes down a measurement, and returns how many there are of its
 // configuration.
 func (e *evidence) add(m spec.Measurement) int {
-	config := m.Config
-	config.SeqLen, config.Plan = config.Seq(), config.Plan.Normal()
+	config := normal(m.Config)
 	w := e.ways[config]
 	if w == nil {
 		w = &way{row: m}
@@ -186,6 +185,21 @@ func (e *evidence) add(m spec.Measurement) int {
 	}
 	w.seen++
 	return w.seen
+}
+
+// measured returns what was measured of each configuration so far.
+func (e *evidence) measured() map[spec.Config]figure {
+	out := make(map[spec.Config]figure, len(e.ways))
+	for c, w := range e.ways {
+		out[c] = figure{w.row.Throughput(), len(w.row.StepSec)}
+	}
+	return out
+}
+
+// normal returns c as all write it that mean the same.
+func normal(c spec.Config) spec.Config {
+	c.SeqLen, c.Plan = c.Seq(), c.Plan.Normal()
+	return c
 }
 
 // fit fits the model of a key to all that is known of it. Rows that identify
@@ -200,13 +214,57 @@ func (o *Oracle) fit(ctx context.Context, e *evidence) error {
 	if err != nil {
 		return ctx.Err()
 	}
-	o.models[e.key] = m
+	o.models[e.key] = model{m, e.measured()}
 	e.revision++
 	return nil
 }
 
-// models are performance models, each for its key.
-type models map[spec.Key]perfmodel.Fitted
+// model is what is believed of a key: what is fitted, and what was measured.
+type model struct {
+	perfmodel.Fitted
+	measured map[spec.Config]figure // when it was fitted
+}
+
+// figure is a measured throughput.
+type figure struct {
+	throughput float64
+	n          int // step times it is the median of
+}
+
+// noise is how far from the speed of a configuration one measurement of it is taken to
+// be, the standard deviation of its logarithm.
+const noise = 0.02
+
+// sure90 is half the width of the 90 % interval of a normal distribution, in standard
+// deviations.
+const sure90 = 1.645
+
+// Predict returns what is fitted; of a configuration that was measured, the mean of
+// both with the precision of each as its weight. A fit without an interval tells
+// nothing beside a measurement.
+func (m model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	p, err := m.Fitted.Predict(ctx, c)
+	if err != nil {
+		return p, err
+	}
+	seen, is := m.measured[normal(c)]
+	if !is || !(p.Throughput > 0) {
+		return p, nil
+	}
+	variance := noise * noise / float64(seen.n)
+	weight := 1.0
+	if p.Lo > 0 && p.Hi > p.Lo {
+		fitted := math.Log(p.Hi/p.Lo) / 2 / sure90
+		weight = fitted * fitted / (fitted*fitted + variance)
+	}
+	p.Throughput *= math.Pow(seen.throughput/p.Throughput, weight)
+	half := math.Exp(sure90 * math.Sqrt(weight*variance))
+	p.Lo, p.Hi = p.Throughput/half, p.Throughput*half
+	return p, nil
+}
+
+// models are what is believed, by key.
+type models map[spec.Key]model
 
 func (m models) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if f, ok := m[c.Key()]; ok {
@@ -217,7 +275,7 @@ func (m models) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 
 // Memory is what the model of c's key estimates memory with.
 func (m models) Memory(c spec.Config) (memory.Estimator, error) {
-	if f, ok := m[c.Key()].(memory.Predictor); ok {
+	if f, ok := m[c.Key()].Fitted.(memory.Predictor); ok {
 		return f.Memory(c)
 	}
 	return memory.Estimator{}, fmt.Errorf("online: nothing is known of the memory of %s: %w", c.Key(), perfmodel.ErrNotCovered)

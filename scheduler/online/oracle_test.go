@@ -133,6 +133,55 @@ func TestLearns(t *testing.T) {
 	}
 }
 
+// sure is a fit that takes 1 s a step everywhere, to within so much.
+type sure struct{ half float64 }
+
+func (s sure) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	v := float64(c.Plan.GlobalBatch())
+	p := spec.Prediction{Throughput: v}
+	if s.half > 1 {
+		p.Lo, p.Hi = v/s.half, v*s.half
+	}
+	return p, nil
+}
+
+func (sure) MarshalBinary() ([]byte, error) { return nil, nil }
+
+// A configuration that was measured is as fast as that was, the more so the less
+// sure the fit is and the more often it was measured; others are as fitted.
+func TestMeasuredIsBelieved(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		half     float64
+		times    int
+		lo, hi   float64 // of what is believed of a step that took 2 s
+		interval float64 // Hi/Lo at most
+	}{
+		{"no interval", 0, 1, 2, 2, math.Exp(3.29 * 0.021)},
+		{"a wide one", 1.5, 1, 1.98, 2, math.Exp(3.29 * 0.021)},
+		{"a narrow one", 1.001, 1, 1, 1.01, 1.003},
+		{"as wide as the noise", math.Exp(1.645 * 0.02), 1, math.Sqrt2 - 1e-6, math.Sqrt2 + 1e-6, math.Exp(3.29 * 0.0142)},
+		{"the same, measured often", math.Exp(1.645 * 0.02), 8, 1.8, 2, math.Exp(3.29 * 0.007)},
+	} {
+		fam := perfmodel.Family{Name: "sure", Fit: func(context.Context, iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+			return sure{c.half}, perfmodel.Card{}, nil
+		}}
+		o := newOracle(t, online.Options{Family: fam})
+		for i := range c.times {
+			learn(t, o, time.Duration(i)*time.Second, row("a", 4, 2))
+		}
+		if got := believed(t, o, "a", 4); !(got >= c.lo-1e-9 && got <= c.hi+1e-9) {
+			t.Errorf("%s: a step takes %g s, want %g to %g", c.name, got, c.lo, c.hi)
+		}
+		if p, err := o.Predict(t.Context(), config("a", 4)); err != nil || !(p.Lo < p.Throughput && p.Throughput < p.Hi && p.Hi/p.Lo <= c.interval) {
+			t.Errorf("%s: %g in %g to %g, error %v, want an interval of a factor of %g at most", c.name, p.Throughput, p.Lo, p.Hi, err, c.interval)
+		}
+		if got := believed(t, o, "a", 8); got != 1 {
+			t.Errorf("%s: elsewhere a step takes %g s, want 1", c.name, got)
+		}
+	}
+}
+
 // Of a model that nobody profiled nothing is believed until enough was seen.
 func TestColdStart(t *testing.T) {
 	o := newOracle(t, online.Options{})

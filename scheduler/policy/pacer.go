@@ -24,7 +24,7 @@ func init() {
 			{"value", "6", "what work done within the window is worth, as price; higher starts long jobs earlier"},
 			{"window", "3600", "seconds within which work has that value"},
 			{"late", "1000", "what a second costs by which a guaranteed job ends later than under fifo-backfill, in jobs"},
-			{"caution", "0.25", "how much of the 90 % intervals of speeds guaranteed jobs reckon with"},
+			{"caution", "1", "how much of the 90 % intervals of speeds guaranteed jobs reckon with"},
 			{"steps", "known", "known, or unknown: as many remain as were done, a minute's at the least; no guarantee is kept then"},
 			{"rounds", "60", "times prices of devices are moved to prove how good a plan is, and of many jobs to find better ones; 0 = neither"},
 			{"tries", "600", "random changes in vain after which a plan is taken to be good enough"},
@@ -44,8 +44,8 @@ func init() {
 // written; the defaults of price, value and window were then chosen on that
 // trace 10 % denser and 15 % sparser.
 type pacer struct {
-	belief *belief
-	shadow *shadow
+	belief   *belief
+	promises *promises
 
 	price, makespan, value, window float64
 	late, caution                  float64
@@ -72,7 +72,7 @@ type leg struct {
 
 func newPacer(d Deps) (scheduler.Policy, error) {
 	b := newBelief(d)
-	p := &pacer{belief: b, shadow: newShadow(b), seed: d.Seed}
+	p := &pacer{belief: b, seed: d.Seed}
 	span, err := d.number("span", 0, 0, 1)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 		{"value", 6, 60, &p.value},
 		{"window", 3600, 10800, &p.window},
 		{"late", 1000, 1000, &p.late},
-		{"caution", 0.25, 0.25, &p.caution},
+		{"caution", 1, 1, &p.caution},
 		{"tries", 600, 600, &tries},
 		{"rounds", 60, 60, &rounds},
 	} {
@@ -102,6 +102,7 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 	default:
 		return nil, fmt.Errorf("policy: steps=%s is neither known nor unknown", steps)
 	}
+	p.promises = newPromises(b, p.caution)
 	if p.tries = int(tries); float64(p.tries) != tries {
 		return nil, fmt.Errorf("policy: tries=%g is not a whole number", tries)
 	}
@@ -109,7 +110,7 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 		return nil, fmt.Errorf("policy: rounds=%g is not a whole number", rounds)
 	}
 	if oracle, ok := d.Oracle.(scheduler.Elastic); ok {
-		return newElasticPacer(d, oracle), nil
+		return newElasticPacer(d, oracle, p.guess)
 	}
 	return p, nil
 }
@@ -155,9 +156,8 @@ type outlook struct {
 	*pacer
 	s       *scheduler.Snapshot
 	free    *scheduler.Inventory
-	up      []int                     // nodes, by group
-	ahead   map[spec.JobID]*shadowJob // those that wait in the shadow
-	jobs    []*prospect               // by task of the problem
+	up      []int       // nodes, by group
+	jobs    []*prospect // by task of the problem
 	problem lookahead.Problem
 	d       scheduler.Decision
 }
@@ -177,7 +177,7 @@ func (o *outlook) prepare(ctx context.Context) error {
 	o.up = make([]int, len(o.s.Cluster.Groups))
 	for node, devices := range o.s.Idle().Free {
 		group := o.free.Group[node]
-		o.problem.Nodes = append(o.problem.Nodes, lookahead.Node{Group: group, Devices: devices})
+		o.problem.Nodes = append(o.problem.Nodes, lookahead.Node{Group: group, Devices: devices, Host: o.s.Cluster.Groups[group].Host()})
 		if devices > 0 {
 			o.up[group]++
 		}
@@ -288,21 +288,19 @@ func (o *outlook) promise(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := o.shadow.follow(ctx, o.s); err != nil || !promised {
+	if err := o.promises.follow(ctx, o.s); err != nil || !promised {
 		return err
 	}
-	var err error
-	o.ahead, err = o.shadow.look(ctx, o.s.Cluster)
-	return err
+	return o.promises.look(ctx, o.s)
 }
 
 // task puts a job the way the search takes it.
 func (o *outlook) task(p *prospect) lookahead.Task {
-	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Due: math.Inf(1), Fixed: p.blind}
+	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Fixed: p.blind}
 	for i := range p.options {
 		way := &p.options[i]
 		idle, run := p.StartCost.Seconds(), runTime(p.JobState, way.rate)
-		t.Ways = append(t.Ways, lookahead.Way{Group: way.group, Counts: way.shape.PerNode(), Devices: way.devices, Idle: idle, Seconds: idle + run})
+		t.Ways = append(t.Ways, lookahead.Way{Group: way.group, Counts: way.shape.PerNode(), Devices: way.devices, Host: p.Job.Host.Max(way.host), Idle: idle, Seconds: idle + run})
 		if work := run * float64(way.devices); i == 0 || work < t.Work {
 			t.Work = work
 		}
@@ -314,7 +312,7 @@ func (o *outlook) task(p *prospect) lookahead.Task {
 		return t
 	}
 	for _, s := range p.Grant.Slots {
-		t.Held = append(t.Held, lookahead.Slot{Node: s.Node, Devices: s.Devices})
+		t.Held = append(t.Held, lookahead.Slot{Node: s.Node, Devices: s.Devices, Host: s.Host})
 	}
 	rate := guessRate(o.s.Now, p.JobState)
 	if p.now != nil {
@@ -327,41 +325,31 @@ func (o *outlook) task(p *prospect) lookahead.Task {
 	return t
 }
 
-// guarantee states when p must be done at the latest.
+// guarantee states by when p must start to be done in time, in every way and every
+// case: to be done by then, and no later than it would have to start as submitted.
 func (o *outlook) guarantee(t *lookahead.Task, p *prospect) {
-	mine := o.shadow.of(p.Job.ID, o.ahead)
-	t.Latest = math.Inf(1)
-	if mine.slots == nil {
+	dues := o.promises.dues(p.JobState)
+	if len(dues) == 0 {
 		return
 	}
-	share := 0.0
-	if p.Remaining > 0 {
-		share = p.Remaining / (p.Done + p.Remaining)
+	t.Late = o.late * t.Weight / float64(len(dues))
+	now := o.s.Now.Seconds()
+	for i := range t.Ways {
+		w := &t.Ways[i]
+		for k := range dues {
+			d := &dues[k]
+			ends := d.end.Seconds() - now - w.Idle - d.takes(p.JobState, &p.options[i])
+			w.By = append(w.By, min(ends, d.start.Seconds()-now))
+		}
+		slices.Sort(w.By)
 	}
-	t.Due = (mine.end - o.s.Now).Seconds()
-	t.Latest = t.Due - p.StartCost.Seconds() - share*mine.run.Seconds()
-	t.Late = o.late * t.Weight
-	for i := range p.options {
-		t.Ways[i].Risk = o.risk(p, &p.options[i], mine)
+	if p.Grant == nil || p.now == nil {
+		return
 	}
-	if p.now != nil && p.Grant != nil {
-		t.Risk = o.risk(p, p.now, mine)
+	ready := max(p.Ready.Seconds(), now)
+	for k := range dues {
+		t.Tardy += max(0, ready+dues[k].takes(p.JobState, p.now)-dues[k].end.Seconds())
 	}
-}
-
-// risk returns how much longer p may take in a way than believed, against what it is
-// held to. As submitted it is as fast as in the shadow, whatever is believed; but
-// who waits there may wait less, by as much as is not sure of its own speed.
-func (o *outlook) risk(p *prospect, way *option, mine *shadowJob) float64 {
-	own := mine.way
-	if own == nil {
-		return 0
-	}
-	wait := max((mine.end-mine.run-mine.start-o.s.Now).Seconds(), 0) * math.Expm1(o.caution*own.spread)
-	if own.group == way.group && own.plan == way.plan && own.shape == way.shape {
-		return wait
-	}
-	return wait + runTime(p.JobState, way.rate)*math.Expm1(o.caution*way.spread)
 }
 
 // hint puts the plan made last the way the search takes it. If that was now

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -17,7 +18,7 @@ import (
 // cost little beside it, so that nothing is planned ahead. Each job gets one of
 // its configurations, a number of devices of one type, or none, such that
 //
-//	Σ_j rank_j^0.8 * v_jc^0.8
+//	Σ_j weight_j * rank_j^0.8 * v_jc^0.8
 //
 // is largest and no type has more devices granted than it has:
 //
@@ -35,10 +36,12 @@ import (
 // saturn in Sia's artifact; between 0.6 and 1 the powers hardly matter.
 //
 // Of whom no goodput is known yet counts as the one with least time left, and all
-// that it can be tried on is worth as much.
+// that it can be tried on is worth as much. Where the steps that remain are not known,
+// as many are taken to as were done. No guarantee is kept, which is a warning.
 type elasticPacer struct {
 	sia    *sia // what configurations there are; it weighs nothing
 	window time.Duration
+	guess  bool // the steps that remain are not known
 }
 
 // elasticWindow is over how long a restart has to pay.
@@ -48,8 +51,14 @@ const (
 	elasticSpeed  = 0.8
 )
 
-func newElasticPacer(d Deps, oracle scheduler.Elastic) scheduler.Policy {
-	return &elasticPacer{sia: &sia{belief: newBelief(d), elastic: oracle, quirks: compat.Quirks{}, known: map[*curve][]siaCell{}, interval: time.Minute}, window: elasticWindow}
+// newElasticPacer refuses options that say how jobs are planned ahead.
+func newElasticPacer(d Deps, oracle scheduler.Elastic, guess bool) (scheduler.Policy, error) {
+	for _, name := range slices.Sorted(maps.Keys(d.Options)) {
+		if name != "steps" {
+			return nil, fmt.Errorf("policy: pacer:%s=%s says how jobs are planned ahead, and those that choose their batch are not; leave it out", name, d.Options[name])
+		}
+	}
+	return &elasticPacer{guess: guess, sia: &sia{belief: newBelief(d), elastic: oracle, quirks: compat.Quirks{}, known: map[*curve][]siaCell{}, interval: time.Minute}, window: elasticWindow}, nil
 }
 
 func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
@@ -72,6 +81,9 @@ func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 	}
 	f.place(picks)
 	d := f.decision(picks)
+	if slices.ContainsFunc(f.rows, func(r *siaRow) bool { return r.Job.Guaranteed }) {
+		d.Warnings = append(d.Warnings, "no guarantee is kept of jobs that choose their batch")
+	}
 	if !proven {
 		d.Warnings = append(d.Warnings, "what was chosen at times is not proven to be the best")
 	}
@@ -100,13 +112,13 @@ func (p *elasticPacer) weigh(s *scheduler.Snapshot, rows []*siaRow) {
 	left := make(map[*siaRow]float64, len(rows)) // seconds
 	for _, r := range rows {
 		if best := r.best(); best > 0 {
-			left[r] = r.Remaining / best
+			left[r] = p.remaining(r, best) / best
 		}
 	}
 	order := slices.Clone(rows)
 	slices.SortStableFunc(order, func(a, b *siaRow) int { return cmp.Compare(left[b], left[a]) })
 	for i, r := range order {
-		weight, now, best := math.Pow(float64(i+1), elasticRank), r.cellOf(s), r.best()
+		weight, now, best := cmp.Or(r.Job.Weight, 1)*math.Pow(float64(i+1), elasticRank), r.cellOf(s), r.best()
 		r.costs = make([]float64, len(r.cells))
 		for c := range r.cells {
 			speed := 1.0
@@ -119,6 +131,15 @@ func (p *elasticPacer) weigh(s *scheduler.Snapshot, rows []*siaRow) {
 			r.costs[c] = -weight * math.Pow(speed, elasticSpeed)
 		}
 	}
+}
+
+// remaining returns the steps that a job has to go as far as is known; best is what
+// it makes a second at the most.
+func (p *elasticPacer) remaining(r *siaRow, best float64) float64 {
+	if p.guess {
+		return max(r.Done, best*leastAhead.Seconds())
+	}
+	return r.Remaining
 }
 
 // best returns the largest goodput of a job, 0 where it is not known.
@@ -134,7 +155,7 @@ func (r *siaRow) best() (v float64) {
 func (p *elasticPacer) trains(r *siaRow, cell int) float64 {
 	start, counts := r.StartCost.Seconds(), p.window.Seconds()
 	if v := r.cells[cell].goodput; v > 0 {
-		counts = min(counts, start+r.Remaining/v)
+		counts = min(counts, start+p.remaining(r, r.best())/v)
 	}
 	if start >= counts {
 		return 0

@@ -1,12 +1,14 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 )
@@ -150,7 +152,47 @@ func TestElasticClear(t *testing.T) {
 
 // What sia says of decisions of others it does not say in pacer's name.
 func TestElasticPacerWeighsNothing(t *testing.T) {
-	if _, ok := newElasticPacer(Deps{}, nil).(Weigher); ok {
-		t.Error("it weighs decisions")
+	p, err := newElasticPacer(Deps{}, nil, false)
+	if _, ok := p.(Weigher); ok || err != nil {
+		t.Error("it weighs decisions", err)
 	}
+}
+
+// Weights count, what is not known of the steps is not read, and options that would do
+// nothing are refused.
+func TestElasticOptions(t *testing.T) {
+	s := scheduler.NewSnapshot(0, twoNodes(), nil)
+	first, second := elasticRowOf("first", 4000, nil), elasticRowOf("second", 400, nil)
+	first.Job.Weight, first.Done, second.Done = 3, 10, 2000
+	rank := func(guess bool) (a, b float64) {
+		(&elasticPacer{window: elasticWindow, guess: guess}).weigh(s, []*siaRow{first, second})
+		return -first.costs[3], -second.costs[3]
+	}
+	last := math.Pow(2, elasticRank)
+	if a, b := rank(false); math.Abs(a-3) > 1e-12 || math.Abs(b-last) > 1e-12 {
+		t.Errorf("the one with most left, of weight 3, is worth %g, the other %g, want 3 and %g", a, b, last)
+	}
+	if a, b := rank(true); math.Abs(a-3*last) > 1e-12 || math.Abs(b-1) > 1e-12 {
+		t.Errorf("the one that has done least, of weight 3, is worth %g, the other %g, want %g and 1", a, b, 3*last)
+	}
+	for text, ok := range map[string]bool{"pacer": true, "pacer:steps=unknown": true, "pacer:price=3": false, "pacer:steps=known:late=1000": false} {
+		specs, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(specs[0], Deps{Oracle: elasticNothing{}})
+		if (err == nil) != ok {
+			t.Errorf("%s: error %v", text, err)
+		}
+		if e, is := p.(*elasticPacer); ok && (!is || e.guess != (text != "pacer")) {
+			t.Errorf("%s: %+v", text, p)
+		}
+	}
+}
+
+// elasticNothing is an oracle of jobs that choose their batch that knows nothing.
+type elasticNothing struct{ scheduler.Oracle }
+
+func (elasticNothing) Goodput(context.Context, *scheduler.JobState, *spec.NodeGroup, spec.Shape) (spec.Plan, float64, error) {
+	return spec.Plan{}, 0, perfmodel.ErrNotCovered
 }

@@ -2,11 +2,14 @@ package policy
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
@@ -48,33 +51,55 @@ func TestPacerStopsNobodyInVain(t *testing.T) {
 	}
 }
 
-// A guaranteed job is due when it ends in the shadow, and starts anew while it would
-// still be in time as submitted. What is not sure of a speed is no risk where the
-// shadow has it too.
+// A guaranteed job is due when it ends under fifo-backfill, and starts anew while it
+// would still be in time as submitted: in every case, as fast as it is there. What is
+// not sure of a speed is no risk where fifo-backfill has it too.
 func TestGuarantee(t *testing.T) {
 	own := option{devices: 2, shape: spec.NewShape(2), rate: 1, spread: 0.5}
 	other := option{devices: 4, shape: spec.NewShape(4), rate: 2, spread: 0.4}
 	j := &scheduler.JobState{Job: &spec.Job{ID: "j", Guaranteed: true}, Done: 20, Remaining: 20, StartCost: 10 * time.Second}
-	p := &pacer{shadow: newShadow(newBelief(Deps{})), late: 7, caution: 0.5}
-	mine := &shadowJob{way: &own, start: 10 * time.Second, run: 50 * time.Second, end: 160 * time.Second, slots: []scheduler.Slot{{Devices: 2}}}
-	p.shadow.jobs["j"] = mine
+	twice := func(_ *spec.Job, w *option) float64 {
+		if w.devices == own.devices {
+			return 2
+		}
+		return 1
+	}
+	half := func(_ *spec.Job, w *option) float64 {
+		if w.devices == own.devices {
+			return 0.5
+		}
+		return 1.5
+	}
+	slots := []scheduler.Slot{{Devices: 2}}
+	in := func(slower func(*spec.Job, *option) float64, run, end time.Duration) *shadow {
+		return &shadow{slower: slower, jobs: map[spec.JobID]*shadowJob{"j": {way: &own, run: run * time.Second, end: end * time.Second, slots: slots}}}
+	}
+	p := &pacer{promises: &promises{}, late: 6}
 	o := &outlook{pacer: p, s: scheduler.NewSnapshot(100*time.Second, schedulertest.Nodes(1, 4), []*scheduler.JobState{j})}
-	task := o.task(&prospect{JobState: j, options: []option{own, other}})
-	if task.Due != 60 || task.Latest != 60-10-25 || task.Late != 7 {
-		t.Errorf("due in %g s, to start within %g, %g per second, want 60, 25 and 7", task.Due, task.Latest, task.Late)
+	task := func(cases ...*shadow) lookahead.Task {
+		p.promises.cases = cases
+		return o.task(&prospect{JobState: j, options: []option{own, other}})
 	}
-	if a, b := task.Ways[0].Risk, task.Ways[1].Risk; a != 0 || math.Abs(b-10*math.Expm1(0.2)) > 1e-9 {
-		t.Errorf("as submitted a risk of %g s, else %g, want 0 and %g", a, b, 10*math.Expm1(0.2))
+	got := task(in(nil, 40, 160), in(twice, 80, 180), in(half, 20, 150))
+	// As submitted: 160-100-10-20; 180-100-10-40; 150-100-10-10. On 4 devices no later
+	// than that, and 160-100-10-10, 180-100-10-10, 150-100-10-15.
+	if want := []float64{30, 30, 30}; !slices.Equal(got.Ways[0].By, want) || got.Late != 2 {
+		t.Errorf("as submitted to start by %v, %g per second, want %v and 2", got.Ways[0].By, got.Late, want)
 	}
-	mine.end = 200 * time.Second // and waits until 140 s
-	wait := 40 * math.Expm1(0.25)
-	task = o.task(&prospect{JobState: j, options: []option{own, other}})
-	if a, b := task.Ways[0].Risk, task.Ways[1].Risk; math.Abs(a-wait) > 1e-9 || math.Abs(b-wait-10*math.Expm1(0.2)) > 1e-9 {
-		t.Errorf("while it waits a risk of %g s and %g s, want %g and %g", a, b, wait, wait+10*math.Expm1(0.2))
+	if want := []float64{25, 30, 30}; !slices.Equal(got.Ways[1].By, want) {
+		t.Errorf("on 4 devices to start by %v, want %v", got.Ways[1].By, want)
 	}
-	mine.slots = nil
-	if task := o.task(&prospect{JobState: j, options: []option{own}}); task.Late != 0 {
-		t.Errorf("a job that never starts in the shadow costs %g per second late, want 0", task.Late)
+	o.jobs, j.Grant, j.Ready = nil, &scheduler.Grant{Job: "j", Slots: slots}, 90*time.Second
+	p.promises.cases = []*shadow{in(nil, 40, 105), in(half, 20, 105)}
+	now := &prospect{JobState: j, options: []option{own, other}, now: &other}
+	if got := o.task(now); math.Abs(got.Tardy-(5+10)) > 1e-9 {
+		t.Errorf("kept it is late by %g s, want 5 in one case and 10 in the other", got.Tardy)
+	}
+	j.Grant = nil
+	for name, cases := range map[string][]*shadow{"in no case": {{jobs: map[spec.JobID]*shadowJob{"j": {}}}}, "no case": nil} {
+		if got := task(cases...); got.Late != 0 || len(got.Ways[0].By) > 0 {
+			t.Errorf("%s: a job that never starts under fifo-backfill is to start by %v", name, got.Ways[0].By)
+		}
 	}
 }
 
@@ -183,5 +208,40 @@ func TestSpanOption(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", c.text, p, c)
 			}
 		}
+	}
+}
+
+// Of jobs that need CPUs as many are planned at a time as a node has them for, though it
+// has devices for more; and one that another keeps from its CPUs can make it stop.
+func TestPacerPlansHosts(t *testing.T) {
+	c := schedulertest.Nodes(1, 4)
+	c.Groups[0].CPUs = 4
+	w := &schedulertest.World{}
+	w.Add("m", c.Groups[0].Accelerator.Name, schedulertest.OnePlan(1), spec.NewShape(1), 1)
+	job := func(id spec.JobID, steps float64, cpus int64) *scheduler.JobState {
+		return &scheduler.JobState{Remaining: steps, Job: &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: steps, Host: spec.Host{MilliCPUs: 1000 * cpus}}}
+	}
+	decide := func(jobs ...*scheduler.JobState) (granted []spec.JobID, why map[spec.JobID]string) {
+		s := scheduler.NewSnapshot(0, c, jobs)
+		s.Reasons, s.Explain = true, jobs
+		d, err := makeOne(t, "pacer", Deps{Oracle: w.Oracle(0, 0)}).Decide(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range d.Grants {
+			granted = append(granted, g.Job)
+		}
+		slices.Sort(granted)
+		return granted, d.Why
+	}
+	granted, why := decide(job("a", 100, 2), job("b", 200, 2), job("c", 300, 2))
+	if !slices.Equal(granted, []spec.JobID{"a", "c"}) || !strings.HasPrefix(why["b"], "starts in 100 s by the plan") {
+		t.Errorf("%v run, b %q, want a and c, and b once a has ended", granted, why["b"])
+	}
+	long := job("long", 1e5, 3)
+	long.Phase = scheduler.Running
+	long.Grant = &scheduler.Grant{Job: "long", Plan: long.Job.Plan, Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: 0, Devices: 1, Host: long.Job.Host}}}
+	if granted, why := decide(long, job("short", 10, 2)); !slices.Equal(granted, []spec.JobID{"short"}) {
+		t.Errorf("%v run, want short, for whose CPUs long makes way: %v", granted, why)
 	}
 }

@@ -11,23 +11,29 @@ import (
 )
 
 // shadow runs the same jobs under fifo-backfill, each at its own plan and size
-// and for as long as is believed: what a guaranteed job was promised
-// is the time at which it ends there.
+// and for as long as is believed in one case.
 type shadow struct {
 	belief *belief
+	slower func(*spec.Job, *option) float64 // than believed; nil = as believed
 	now    time.Duration
 	free   *scheduler.Inventory
-	jobs   map[spec.JobID]*shadowJob
-	queue  []*shadowJob // who waits, in order of arrival
-	runs   []*shadowJob // who runs, next to end first
+	jobs   map[spec.JobID]*shadowJob // that are inside in truth
+	queue  []*shadowJob              // who waits, in order of arrival
+	runs   []*shadowJob              // who runs, next to end first
+	ahead  map[spec.JobID]*shadowJob // those of queue as they will run should no other come, nil = not known
 }
 
-type shadowJob struct {
+// arrival is how a job came and left, in truth.
+type arrival struct {
 	job   *spec.Job
 	steps float64
 	start time.Duration // cost of its start
 	came  time.Duration
-	gone  time.Duration // when it had left in truth, 0 = not yet
+	gone  time.Duration // 0 = not yet
+}
+
+type shadowJob struct {
+	*arrival
 	slots []scheduler.Slot
 	// Meaningful with slots, those it has or had:
 	way *option       // nil if nothing is believed of it
@@ -35,72 +41,80 @@ type shadowJob struct {
 	end time.Duration
 }
 
-func newShadow(b *belief) *shadow {
-	return &shadow{belief: b, jobs: map[spec.JobID]*shadowJob{}}
+func newShadow(b *belief, c spec.Cluster) *shadow {
+	return &shadow{belief: b, free: scheduler.NewInventory(c), jobs: map[spec.JobID]*shadowJob{}}
 }
 
-// follow brings the shadow to s: jobs that end by then do, and those that are new
-// enter.
-func (h *shadow) follow(ctx context.Context, s *scheduler.Snapshot) error {
-	if h.free == nil {
-		h.free = scheduler.NewInventory(s.Cluster)
-	}
-	for len(h.runs) > 0 && h.runs[0].end <= s.Now {
+// advance ends those who end by then, and starts who fits.
+func (h *shadow) advance(ctx context.Context, c spec.Cluster, to time.Duration) error {
+	for len(h.runs) > 0 && h.runs[0].end <= to {
 		h.endNext()
-		if err := h.startAll(ctx, s.Cluster); err != nil {
+		if err := h.startAll(ctx, c); err != nil {
 			return err
 		}
 	}
-	h.now = s.Now
-	h.forget(s)
-	for _, j := range s.Jobs() {
-		if h.jobs[j.Job.ID] == nil {
-			n := &shadowJob{job: j.Job, steps: j.Done + j.Remaining, start: j.StartCost, came: s.Now}
-			h.jobs[j.Job.ID] = n
-			h.queue = append(h.queue, n)
-		}
-	}
-	return h.startAll(ctx, s.Cluster)
+	h.now = to
+	return nil
 }
 
-// forget lets go of those who have left in truth, once they have here. Who ends
-// nobody knows when ends then.
-func (h *shadow) forget(s *scheduler.Snapshot) {
-	if len(h.jobs) == 0 {
-		return
+// enter takes in who has come by now.
+func (h *shadow) enter(ctx context.Context, c spec.Cluster, came []*arrival) error {
+	if len(came) == 0 {
+		return nil
 	}
-	inside := make(map[spec.JobID]bool, len(h.jobs))
-	for _, j := range s.Jobs() {
-		inside[j.Job.ID] = true
+	for _, a := range came {
+		j := &shadowJob{arrival: a}
+		h.jobs[a.job.ID] = j
+		h.queue = append(h.queue, j)
 	}
-	for id, j := range h.jobs {
-		if inside[id] {
+	h.ahead = nil
+	return h.startAll(ctx, c)
+}
+
+// leave lets go of those who have left in truth, once they have here. Who ends nobody
+// knows when ends now.
+func (h *shadow) leave(ctx context.Context, c spec.Cluster, gone []*arrival) error {
+	ends := false
+	for _, a := range gone {
+		j := h.jobs[a.job.ID]
+		delete(h.jobs, a.job.ID)
+		if j == nil || j.slots != nil && j.run != endless {
 			continue
 		}
-		delete(h.jobs, id)
-		j.gone = s.Now
-		if j.slots != nil && j.run == endless {
-			j.end = s.Now
+		if j.slots != nil {
+			j.end, ends = h.now, true
 		}
+		h.ahead = nil
 	}
-	slices.SortStableFunc(h.runs, func(a, b *shadowJob) int { return cmp.Compare(a.end, b.end) })
-	for len(h.runs) > 0 && h.runs[0].end <= s.Now {
-		h.endNext()
+	if !ends {
+		return nil
 	}
+	h.sort()
+	return h.advance(ctx, c, h.now)
 }
 
-// of returns how a job that has entered runs, or ran, or will, should no other
-// come; without slots if it never does. ahead is what look returned.
-func (h *shadow) of(id spec.JobID, ahead map[spec.JobID]*shadowJob) *shadowJob {
-	if j := ahead[id]; j != nil {
+// idle reports whether nobody is left.
+func (h *shadow) idle() bool { return len(h.runs) == 0 && len(h.queue) == 0 }
+
+// of returns how a job inside runs, or ran, or will, should no other come; without
+// slots if it never does.
+func (h *shadow) of(id spec.JobID) *shadowJob {
+	if j := h.ahead[id]; j != nil {
 		return j
 	}
 	return h.jobs[id]
 }
 
-// look returns how those run that wait, should no other come.
-func (h *shadow) look(ctx context.Context, c spec.Cluster) (map[spec.JobID]*shadowJob, error) {
-	ahead := shadow{belief: h.belief, now: h.now, free: h.free.Clone(), runs: slices.Clone(h.runs)}
+// look finds how those run that wait, should no other come. That stays so until
+// another comes, or one leaves of whom nobody knew when.
+func (h *shadow) look(ctx context.Context, c spec.Cluster) error {
+	if h.ahead != nil {
+		return nil
+	}
+	ahead := shadow{belief: h.belief, slower: h.slower, now: h.now, free: h.free, runs: slices.Clone(h.runs)}
+	if len(h.queue) > 0 {
+		ahead.free = h.free.Clone()
+	}
 	for _, j := range h.queue {
 		twin := *j
 		ahead.queue = append(ahead.queue, &twin)
@@ -109,14 +123,14 @@ func (h *shadow) look(ctx context.Context, c spec.Cluster) (map[spec.JobID]*shad
 	for len(ahead.runs) > 0 && len(ahead.queue) > 0 {
 		ahead.endNext()
 		if err := ahead.startAll(ctx, c); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	out := make(map[spec.JobID]*shadowJob, len(twins))
+	h.ahead = make(map[spec.JobID]*shadowJob, len(twins))
 	for _, j := range twins {
-		out[j.job.ID] = j
+		h.ahead[j.job.ID] = j
 	}
-	return out, nil
+	return nil
 }
 
 // endNext ends all jobs that end next.
@@ -145,8 +159,12 @@ func (h *shadow) startAll(ctx context.Context, c spec.Cluster) error {
 		}
 	}
 	h.queue = left
-	slices.SortStableFunc(h.runs, func(a, b *shadowJob) int { return cmp.Compare(a.end, b.end) })
+	h.sort()
 	return nil
+}
+
+func (h *shadow) sort() {
+	slices.SortStableFunc(h.runs, func(a, b *shadowJob) int { return cmp.Compare(a.end, b.end) })
 }
 
 func (h *shadow) startOne(c spec.Cluster, j *shadowJob, w *ways) bool {
@@ -156,7 +174,7 @@ func (h *shadow) startOne(c spec.Cluster, j *shadowJob, w *ways) bool {
 	}
 	h.free.Take(g.Slots)
 	j.slots, j.way = g.Slots, w.of(g, h.free.Group[g.Slots[0].Node])
-	j.run = j.takes()
+	j.run = h.takes(j)
 	j.end = h.now + j.start + j.run
 	h.runs = append(h.runs, j)
 	return true
@@ -166,11 +184,15 @@ func (h *shadow) startOne(c spec.Cluster, j *shadowJob, w *ways) bool {
 // truth.
 const endless = time.Duration(1e9) * time.Second
 
-// takes returns how long j is believed to run, its start not counted.
-func (j *shadowJob) takes() time.Duration {
+// takes returns how long j runs, its start not counted.
+func (h *shadow) takes(j *shadowJob) time.Duration {
 	switch {
 	case j.way != nil:
-		return min(time.Duration(min(j.steps/j.way.rate, 1e9)*float64(time.Second)), endless)
+		run := j.steps / j.way.rate
+		if h.slower != nil {
+			run *= h.slower(j.job, j.way)
+		}
+		return time.Duration(min(run, endless.Seconds()) * float64(time.Second))
 	case j.job.Duration > 0:
 		return j.job.Duration
 	case j.gone > 0:

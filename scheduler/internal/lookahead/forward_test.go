@@ -31,9 +31,9 @@ func TestLimit(t *testing.T) {
 func TestStrict(t *testing.T) {
 	one := []Way{{Counts: []int{1}, Devices: 1, Seconds: 5}}
 	p := &Problem{Nodes: []Node{{Devices: 2}}, Tasks: []Task{
-		{Weight: 1, Due: inf, Held: []Slot{{0, 1}}, Left: 10},
-		{Weight: 1, Due: inf, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 20}}},
-		{Weight: 1, Due: inf, Ways: one},
+		{Weight: 1, Held: []Slot{{Node: 0, Devices: 1}}, Left: 10},
+		{Weight: 1, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 20}}},
+		{Weight: 1, Ways: one},
 	}}
 	for _, c := range []struct {
 		strict bool
@@ -47,21 +47,42 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// Who starts too late in some cases is late by the sum of these.
+func TestLate(t *testing.T) {
+	w := &Way{Devices: 1, Seconds: 5, By: []float64{-3, 10, 40}}
+	for _, c := range []struct{ start, want float64 }{{0, 3}, {10, 13}, {20, 23 + 10}, {50, 53 + 40 + 10}} {
+		if got := w.late(c.start); got != c.want {
+			t.Errorf("who starts at %g s is late by %g s, want %g", c.start, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		task Task
+		want float64
+	}{
+		{"nothing promised", Task{Ways: []Way{{}}}, 0},
+		{"another way is better", Task{Ways: []Way{*w, {By: []float64{-1, 10, 40}}}}, 1},
+		{"it had better go on", Task{Ways: []Way{*w}, Held: []Slot{{Node: 0, Devices: 1}}, Tardy: 2}, 2},
+	} {
+		if got := c.task.leastLate(); got != c.want {
+			t.Errorf("%s: late by %g s at the least, want %g", c.name, got, c.want)
+		}
+	}
+}
+
 func TestCost(t *testing.T) {
 	p := &Problem{Price: 0.5, Value: 2, Window: 100}
-	k := &Task{Weight: 3, Work: 40, Due: 150, Latest: 60, Late: 10}
+	k := &Task{Weight: 3, Work: 40, Late: 10}
 	for _, c := range []struct {
 		name string
 		run  course
 		want float64
 	}{
-		{"all within the window", course{0, 10, 60, 20, 2}, 3*60 + 60 - 2*40},
-		{"half of the work within it", course{20, 50, 120, 20, 2}, 3*120 + 100 - 2*40*50./70},
-		{"none of it, in danger", course{60, 100, 140, 20, 2}, 3*140 + 80 + 10},
-		{"late by as much as may be", course{60, 100, 160, 20, 2}, 3*160 + 100 + 10*10 + 20},
-		{"late, whatever is believed", course{60, 100, 160, 0, 2}, 3*160 + 100 + 10*10},
-		{"starts late", course{80, 100, 120, 20, 2}, 3*120 + 40 + 10*20},
-		{"kept, however late it started", course{-inf, 100, 120, 20, 2}, 3*120 + 120},
+		{"all within the window", course{0, 10, 60, 0, 2}, 3*60 + 60 - 2*40},
+		{"half of the work within it", course{20, 50, 120, 0, 2}, 3*120 + 100 - 2*40*50./70},
+		{"none of it", course{60, 100, 140, 0, 2}, 3*140 + 80},
+		{"late", course{60, 100, 160, 30, 2}, 3*160 + 100 + 10*30},
+		{"kept, whenever it started", course{-inf, 100, 120, 0, 2}, 3*120 + 120},
 	} {
 		if got := p.cost(k, c.run); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: cost %g, want %g", c.name, got, c.want)

@@ -1,5 +1,11 @@
 package lookahead
 
+import (
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
 // nodes is what is free on each node, and the nodes by that: those of a group
 // with as many free devices form a stack.
 type nodes struct {
@@ -8,7 +14,14 @@ type nodes struct {
 	at     []int     // where in its stack each node is
 	stacks [][][]int // by group, then by free devices
 	total  []int     // free devices by group
+
+	host []spec.Host // free, by node; nil = all have as much as is asked for
 }
+
+var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
+
+// limited reports whether what jobs take of the host of n counts.
+func (n Node) limited() bool { return n.Host != spec.Host{} && n.Host != unlimited }
 
 func newNodes(all []Node) *nodes {
 	n := &nodes{free: make([]int, len(all)), group: make([]int, len(all)), at: make([]int, len(all))}
@@ -22,6 +35,14 @@ func newNodes(all []Node) *nodes {
 		n.free[i], n.group[i] = node.Devices, node.Group
 		n.total[node.Group] += node.Devices
 	}
+	if slices.ContainsFunc(all, Node.limited) {
+		for _, node := range all {
+			if !node.limited() {
+				node.Host = unlimited
+			}
+			n.host = append(n.host, node.Host)
+		}
+	}
 	for i := len(all) - 1; i >= 0; i-- { // the first node is on top
 		n.push(i)
 	}
@@ -33,6 +54,7 @@ func (n *nodes) set(o *nodes) {
 	copy(n.free, o.free)
 	copy(n.at, o.at)
 	copy(n.total, o.total)
+	copy(n.host, o.host)
 	for g := range o.stacks {
 		for f := range o.stacks[g] {
 			n.stacks[g][f] = append(n.stacks[g][f][:0], o.stacks[g][f]...)
@@ -54,30 +76,34 @@ func (n *nodes) remove(i int) {
 	*s = (*s)[:last]
 }
 
-// add changes what is free on node i.
-func (n *nodes) add(i, devices int) {
+// add changes what is free on a node by times what is in s.
+func (n *nodes) add(s Slot, times int) {
+	i := s.Node
 	n.remove(i)
-	n.free[i] += devices
-	n.total[n.group[i]] += devices
+	n.free[i] += times * s.Devices
+	n.total[n.group[i]] += times * s.Devices
 	n.push(i)
+	if n.host != nil {
+		n.host[i] = n.host[i].Plus(s.Host.Times(times))
+	}
 }
 
 func (n *nodes) give(slots []Slot) {
 	for _, s := range slots {
-		n.add(s.Node, s.Devices)
+		n.add(s, 1)
 	}
 }
 
 func (n *nodes) take(slots []Slot) {
 	for _, s := range slots {
-		n.add(s.Node, -s.Devices)
+		n.add(s, -1)
 	}
 }
 
 // fit takes the counts of w from the fullest nodes that have room, each from a
 // node of its own, and appends them to slots; ok is false, and nothing is taken,
 // if there is no room. A node that has room for a count has room for all behind
-// it, so it finds room where there is any.
+// it, in its host too, so it finds room where there is any.
 func (n *nodes) fit(w *Way, slots []Slot) (_ []Slot, ok bool) {
 	if n.total[w.Group] < w.Devices {
 		return slots, false
@@ -85,24 +111,28 @@ func (n *nodes) fit(w *Way, slots []Slot) (_ []Slot, ok bool) {
 	stacks := n.stacks[w.Group]
 	began := len(slots)
 	for _, count := range w.Counts {
-		node := -1
-		for f := count; f < len(stacks) && node < 0; f++ {
-			node = top(stacks[f], slots[began:])
+		s := Slot{-1, count, w.Host.Times(count)}
+		for f := count; f < len(stacks) && s.Node < 0; f++ {
+			s.Node = n.top(stacks[f], slots[began:], s.Host)
 		}
-		if node < 0 {
+		if s.Node < 0 {
 			n.give(slots[began:])
 			return slots[:began], false
 		}
-		n.add(node, -count)
-		slots = append(slots, Slot{node, count})
+		n.add(s, -1)
+		slots = append(slots, s)
 	}
 	return slots, true
 }
 
-// top returns the uppermost of a stack that has no slot yet, -1 if there is none.
-func top(stack []int, slots []Slot) int {
+// top returns the uppermost of a stack that has no slot yet and so much of its host
+// free, -1 if there is none.
+func (n *nodes) top(stack []int, slots []Slot, host spec.Host) int {
 next:
 	for i := len(stack) - 1; i >= 0; i-- {
+		if n.host != nil && !n.host[stack[i]].Covers(host) {
+			continue
+		}
 		for _, s := range slots {
 			if s.Node == stack[i] {
 				continue next

@@ -1,18 +1,28 @@
 package lookahead
 
-import "math"
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
 
 // Slot is some devices of one node.
-type Slot struct{ Node, Devices int }
+type Slot struct {
+	Node, Devices int
+	Host          spec.Host // taken of the node with them
+}
 
 // Way is one way to run a task.
 type Way struct {
 	Group   int
-	Counts  []int   // devices on each of its nodes, most first
-	Devices int     // their sum
-	Seconds float64 // from its start to its end, the cost of starting included
-	Idle    float64 // of those, before it makes progress
-	Risk    float64 // seconds by which it may end later than that
+	Counts  []int     // devices on each of its nodes, most first
+	Devices int       // their sum
+	Host    spec.Host // that each of them takes of its node
+	Seconds float64   // from its start to its end, the cost of starting included
+	Idle    float64   // of those, before it makes progress
+	// By is when it should start at the latest, s from now, in each of the cases the
+	// task should be on time in; ascending, none = whenever.
+	By []float64
 }
 
 // Task is a job to be planned.
@@ -24,10 +34,8 @@ type Task struct {
 	Fixed  bool    // it must keep that
 	Weight float64 // of its completion time
 	Work   float64 // device-seconds that it takes at the least, none of them idle
-	Risk   float64 // as that of a Way, if it keeps what it holds
-	Due    float64 // s from now by which it should end; +Inf = whenever
-	Latest float64 // s from now by which it should start, unless it keeps what it holds; +Inf = whenever
-	Late   float64 // what each second after Due or Latest costs, and ten of Risk after Due
+	Tardy  float64 // s by which it is late if it keeps what it holds, in all cases together
+	Late   float64 // what each second costs by which it is late in one case
 }
 
 // Problem is what is to be planned.
@@ -44,7 +52,10 @@ type Problem struct {
 }
 
 // Node is a node of the cluster with what is free on it, or held by tasks.
-type Node struct{ Group, Devices int }
+type Node struct {
+	Group, Devices int
+	Host           spec.Host // zero = as much as is asked for
+}
 
 // Gap returns by how much the cost of plan may be above the least, as a part of
 // what its times and device-seconds cost; what early work is worth is not taken
@@ -85,22 +96,43 @@ type Plan struct {
 // course is how a task runs.
 type course struct {
 	start, from, end float64 // s from now: it has devices, makes progress, is done
-	risk             float64 // s after end
+	late             float64 // s, in all cases together
 	devices          int
 }
 
 // of a task that keeps what it holds.
 func (t *Task) kept() course {
-	return course{start: -inf, from: t.Ready, end: t.Left, risk: t.Risk, devices: devices(t.Held)}
+	return course{start: -inf, from: t.Ready, end: t.Left, late: t.Tardy, devices: devices(t.Held)}
 }
 
 // at is how a task runs in w from a time on.
 func (w *Way) at(start float64) course {
-	return course{start: start, from: start + w.Idle, end: start + w.Seconds, risk: w.Risk, devices: w.Devices}
+	return course{start: start, from: start + w.Idle, end: start + w.Seconds, late: w.late(start), devices: w.Devices}
 }
 
-// tardy is how much later than it should t starts or ends.
-func (t *Task) tardy(r course) float64 { return max(r.end-t.Due, r.start-t.Latest) }
+// late returns by how many seconds who starts then in w is late, in all cases
+// together.
+func (w *Way) late(start float64) (sum float64) {
+	for _, by := range w.By {
+		if start <= by {
+			break
+		}
+		sum += start - by
+	}
+	return sum
+}
+
+// leastLate returns by how much t is late at the least, whatever is done.
+func (t *Task) leastLate() float64 {
+	least := inf
+	if len(t.Held) > 0 {
+		least = t.Tardy
+	}
+	for i := range t.Ways {
+		least = min(least, t.Ways[i].late(0))
+	}
+	return least
+}
 
 // cost is what a task costs that runs so.
 func (p *Problem) cost(t *Task, r course) float64 {
@@ -108,15 +140,7 @@ func (p *Problem) cost(t *Task, r course) float64 {
 	if r.start > 0 {
 		start = r.start
 	}
-	c := t.Weight*r.end + p.Price*(r.end-start)*float64(r.devices)
-	if t.Late > 0 {
-		if late := t.tardy(r); late > 0 {
-			c += t.Late * late
-		}
-		if danger := r.end + r.risk - t.Due; danger > 0 {
-			c += t.Late / 10 * min(danger, r.risk)
-		}
-	}
+	c := t.Weight*r.end + p.Price*(r.end-start)*float64(r.devices) + t.Late*r.late
 	from, end := r.from, r.end
 	if p.Value > 0 && from < p.Window {
 		done := 1.0

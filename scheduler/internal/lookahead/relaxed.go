@@ -76,7 +76,17 @@ func (t *Task) undominated() []int {
 
 // covers reports whether w costs no more than o whenever both start at the same time.
 func (w *Way) covers(o *Way) bool {
-	return w.Group == o.Group && w.Devices <= o.Devices && w.Seconds <= o.Seconds && w.Idle <= o.Idle && w.Risk <= o.Risk
+	return w.Group == o.Group && w.Devices <= o.Devices && w.Seconds <= o.Seconds && w.Idle <= o.Idle && w.asPatient(o)
+}
+
+// asPatient reports whether w need not start before o in any case.
+func (w *Way) asPatient(o *Way) bool {
+	for k, by := range w.By {
+		if k >= len(o.By) || by < o.By[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // bound returns the bound that the prices prove, and sets picks and use.

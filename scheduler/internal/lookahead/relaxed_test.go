@@ -94,7 +94,7 @@ func TestBoundIsTight(t *testing.T) {
 	equal := func(tasks, devices int, end float64) *Problem {
 		p := &Problem{Nodes: []Node{{Devices: devices}}, Price: 0.5, End: end, Value: 0.2, Window: 15}
 		for range tasks {
-			p.Tasks = append(p.Tasks, Task{Weight: 1, Due: inf, Work: 8, Ways: []Way{
+			p.Tasks = append(p.Tasks, Task{Weight: 1, Work: 8, Ways: []Way{
 				{Counts: []int{1}, Devices: 1, Idle: 2, Seconds: 10}, {Counts: []int{2}, Devices: 2, Idle: 2, Seconds: 9}}})
 		}
 		return p
@@ -104,7 +104,7 @@ func TestBoundIsTight(t *testing.T) {
 		queue.Tasks[i].Ways = queue.Tasks[i].Ways[:1]
 	}
 	runs := equal(2, 4, 1)
-	runs.Tasks[0].Held, runs.Tasks[0].Left = []Slot{{0, 2}}, 5
+	runs.Tasks[0].Held, runs.Tasks[0].Left = []Slot{{Node: 0, Devices: 2}}, 5
 	for name, c := range map[string]struct {
 		p   *Problem
 		gap float64
@@ -127,19 +127,20 @@ func TestBoundIsTight(t *testing.T) {
 
 // A way that is better in everything leaves the other out; one that is worse in anything does not.
 func TestUndominated(t *testing.T) {
-	way := Way{Devices: 4, Seconds: 10, Idle: 2, Risk: 1}
+	way := Way{Devices: 4, Seconds: 10, Idle: 2, By: []float64{5, 8}}
 	for _, c := range []struct {
 		name string
 		than Way
 		want int
 	}{
 		{"the same", way, 1},
-		{"better in all", Way{Devices: 2, Seconds: 9, Idle: 1}, 1},
+		{"better in all", Way{Devices: 2, Seconds: 9, Idle: 1, By: []float64{6, 8}}, 1},
+		{"whenever", Way{Devices: 2, Seconds: 9, Idle: 1}, 1},
 		{"of another group", Way{Group: 1, Devices: 2, Seconds: 9, Idle: 1}, 2},
 		{"wider", Way{Devices: 5, Seconds: 9, Idle: 1}, 2},
 		{"slower", Way{Devices: 2, Seconds: 11, Idle: 1}, 2},
 		{"longer to start", Way{Devices: 2, Seconds: 9, Idle: 3}, 2},
-		{"riskier", Way{Devices: 2, Seconds: 9, Idle: 1, Risk: 2}, 2},
+		{"earlier in one case", Way{Devices: 2, Seconds: 9, Idle: 1, By: []float64{4, 9}}, 2},
 	} {
 		k := Task{Ways: []Way{way, c.than}}
 		if got := len(k.undominated()); got != c.want {
@@ -183,7 +184,7 @@ func city(tasks, nodes, counts int, seed uint64, load float64) *Problem {
 	}
 	room := 0 // nodes that are held
 	for i := range tasks {
-		k := Task{Weight: 1, Due: inf}
+		k := Task{Weight: 1}
 		work := math.Exp(1.5*r.NormFloat64()) * 8 * 3600 * load
 		for g := range 4 {
 			speed, efficiency := float64(1+g)*math.Exp(r.NormFloat64()/3), 0.6+0.35*r.Float64()
@@ -203,7 +204,7 @@ func city(tasks, nodes, counts int, seed uint64, load float64) *Problem {
 			}
 		}
 		if i%3 == 0 && room < nodes {
-			k.Held, k.Left = []Slot{{room, 8}}, k.Work/8*(0.5+r.Float64())
+			k.Held, k.Left = []Slot{{Node: room, Devices: 8}}, k.Work/8*(0.5+r.Float64())
 			room++
 		}
 		p.Tasks = append(p.Tasks, k)

@@ -122,8 +122,10 @@ func (s *search) byTime(i int) float64 {
 
 // bySlack is how long a task can wait and still be on time.
 func (s *search) bySlack(i int) float64 {
-	t := &s.p.Tasks[i]
-	return t.Due - t.Ways[s.next.way[i]].Seconds
+	if by := s.p.Tasks[i].Ways[s.next.way[i]].By; len(by) > 0 {
+		return by[0]
+	}
+	return inf
 }
 
 // try keeps next if it is no worse than the best, and reports whether it is
@@ -148,11 +150,11 @@ func (s *search) findLate() {
 		if t.Late == 0 {
 			continue
 		}
-		r := t.kept()
+		late := t.Tardy
 		if !s.best.keep[i] {
-			r = t.Ways[s.best.way[i]].at(s.f.started[i])
+			late = t.Ways[s.best.way[i]].late(s.f.started[i])
 		}
-		if t.tardy(r) > instant {
+		if late > instant && late > t.leastLate()+instant {
 			s.late = append(s.late, i)
 		}
 	}
@@ -254,12 +256,13 @@ func (s *search) hurry(task int) {
 	}
 }
 
-// punctual gives a task a way in which it is in time if it starts at once, at
-// random, and reports whether there is one.
+// punctual gives a task a way in which it is no later than it must be if it starts
+// at once, at random, and reports whether there is one.
 func (s *search) punctual(task int) bool {
 	t, found := &s.p.Tasks[task], 0
+	least := t.leastLate()
 	for w := range t.Ways {
-		if t.tardy(t.Ways[w].at(0)) <= instant {
+		if t.Ways[w].late(0) <= least+instant {
 			if found++; s.rng.IntN(found) == 0 {
 				s.next.way[task] = w
 			}

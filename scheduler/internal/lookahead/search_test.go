@@ -10,6 +10,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 // problems draws problems of few nodes and tasks, all of which fit.
@@ -22,18 +24,26 @@ func problems(t *rapid.T) *Problem {
 	free := []int{}
 	for range rapid.IntRange(1, 3).Draw(t, "nodes") {
 		n := rapid.IntRange(1, 4).Draw(t, "devices")
-		p.Nodes = append(p.Nodes, Node{Group: rapid.IntRange(0, 1).Draw(t, "group"), Devices: n})
+		node := Node{Group: rapid.IntRange(0, 1).Draw(t, "group"), Devices: n}
+		if rapid.Bool().Draw(t, "few CPUs") {
+			node.Host = spec.Host{MilliCPUs: int64(2 * n), Bytes: spec.Unlimited}
+		}
+		p.Nodes = append(p.Nodes, node)
 		free = append(free, n)
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "tasks") {
-		k := Task{Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Due: inf}
+		k := Task{Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight"))}
+		cases := 0
 		if rapid.Bool().Draw(t, "due") {
-			k.Due, k.Latest, k.Late = float64(rapid.IntRange(-5, 40).Draw(t, "at")), float64(rapid.IntRange(-5, 20).Draw(t, "latest")), 10
-			k.Risk = float64(rapid.IntRange(0, 3).Draw(t, "risk"))
+			k.Late, cases = 10, rapid.IntRange(1, 3).Draw(t, "cases")
+			k.Tardy = float64(rapid.IntRange(0, 3).Draw(t, "tardy"))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "ways") {
 			w := drawWay(t, p.Nodes)
-			w.Risk = k.Risk
+			for range cases {
+				w.By = append(w.By, float64(rapid.IntRange(-5, 20).Draw(t, "by")))
+			}
+			slices.Sort(w.By)
 			if k.Work == 0 || w.area() < k.Work {
 				k.Work = w.area()
 			}
@@ -43,7 +53,7 @@ func problems(t *rapid.T) *Problem {
 		if node >= 0 && free[node] > 0 {
 			n := rapid.IntRange(1, free[node]).Draw(t, "held")
 			free[node] -= n
-			k.Held = []Slot{{node, n}}
+			k.Held = []Slot{{Node: node, Devices: n}}
 			k.Left = float64(rapid.IntRange(1, 30).Draw(t, "left"))
 			k.Fixed = rapid.Bool().Draw(t, "fixed")
 		}
@@ -64,7 +74,17 @@ func drawWay(t *rapid.T, all []Node) Way {
 	}
 	slices.Sort(w.Counts)
 	slices.Reverse(w.Counts)
+	w.Host.MilliCPUs = int64(rapid.IntRange(0, 3).Draw(t, "CPUs"))
+	if !fits(&w, all) {
+		w.Host.MilliCPUs = 2 // of which there is enough for all devices of a node
+	}
 	return w
+}
+
+// fits reports whether there is room for w on idle nodes.
+func fits(w *Way, all []Node) bool {
+	_, ok := newNodes(all).fit(w, nil)
+	return ok
 }
 
 // The cost of a plan is what its choices add up to, and at no time is more of a
@@ -131,7 +151,7 @@ func checkRoom(t *rapid.T, p *Problem, plan Plan) {
 		if at.End == inf {
 			continue
 		}
-		used := make([]int, len(p.Nodes))
+		used, cpus := make([]int, len(p.Nodes)), make([]int64, len(p.Nodes))
 		for _, c := range plan.Choices {
 			if c.End == inf || c.Start > at.Start || c.End <= at.Start {
 				continue
@@ -139,6 +159,9 @@ func checkRoom(t *rapid.T, p *Problem, plan Plan) {
 			for _, s := range c.Slots {
 				if used[s.Node] += s.Devices; used[s.Node] > p.Nodes[s.Node].Devices {
 					t.Fatalf("at %g s node %d gives %d of %d devices", at.Start, s.Node, used[s.Node], p.Nodes[s.Node].Devices)
+				}
+				if cpus[s.Node] += s.Host.MilliCPUs; p.Nodes[s.Node].limited() && cpus[s.Node] > p.Nodes[s.Node].Host.MilliCPUs {
+					t.Fatalf("at %g s node %d gives %d of %d CPUs", at.Start, s.Node, cpus[s.Node], p.Nodes[s.Node].Host.MilliCPUs)
 				}
 			}
 		}
@@ -220,8 +243,8 @@ func TestWhoRunsMakesWay(t *testing.T) {
 		keeps   bool
 	}{{1, false}, {1000, true}} {
 		p := &Problem{Nodes: []Node{{Devices: 1}}, Tasks: []Task{
-			{Weight: 1, Due: inf, Held: []Slot{{0, 1}}, Left: 500, Ways: []Way{{Counts: []int{1}, Devices: 1, Idle: c.restart, Seconds: 500 + c.restart}}},
-			{Weight: 1, Due: inf, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 10}}},
+			{Weight: 1, Held: []Slot{{Node: 0, Devices: 1}}, Left: 500, Ways: []Way{{Counts: []int{1}, Devices: 1, Idle: c.restart, Seconds: 500 + c.restart}}},
+			{Weight: 1, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 10}}},
 		}}
 		plan, err := Search(t.Context(), p, Options{Tries: 100})
 		if err != nil {
@@ -236,14 +259,14 @@ func TestWhoRunsMakesWay(t *testing.T) {
 // For a task that is late room is made where it is needed, and of those that need
 // not be in time as long as that will do.
 func TestRoomForWhoIsLate(t *testing.T) {
-	whole := Way{Counts: []int{4}, Devices: 4, Seconds: 10}
-	p := &Problem{Tasks: []Task{{Weight: 1, Due: 10, Latest: 0, Late: 1e6, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 11}, whole, {Counts: []int{2}, Devices: 2, Seconds: 12}}}}}
+	whole := Way{Counts: []int{4}, Devices: 4, Seconds: 10, By: []float64{0}}
+	p := &Problem{Tasks: []Task{{Weight: 1, Late: 1e6, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 11, By: []float64{-1}}, whole, {Counts: []int{2}, Devices: 2, Seconds: 12, By: []float64{-2}}}}}}
 	for node := range 8 {
 		p.Nodes = append(p.Nodes, Node{Devices: 8})
 		for k := range 4 { // of two devices each
-			task := Task{Weight: 1, Due: inf, Held: []Slot{{node, 2}}, Left: 50, Ways: []Way{{Counts: []int{2}, Devices: 2, Idle: 40, Seconds: 90}}}
+			task := Task{Weight: 1, Held: []Slot{{Node: node, Devices: 2}}, Left: 50, Ways: []Way{{Counts: []int{2}, Devices: 2, Idle: 40, Seconds: 90}}}
 			if node != 5 || k < 2 {
-				task.Due, task.Latest, task.Late = 50, -40, 1e6
+				task.Ways[0].By, task.Late = []float64{-40}, 1e6
 			}
 			p.Tasks = append(p.Tasks, task)
 		}
@@ -279,8 +302,8 @@ func TestRoomForWhoIsLate(t *testing.T) {
 func TestLatestStart(t *testing.T) {
 	for _, c := range []struct{ latest, start float64 }{{1000, 10}, {0, 0}} {
 		p := &Problem{Nodes: []Node{{Devices: 2}}, Tasks: []Task{
-			{Weight: 1, Due: inf, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 10}}},
-			{Weight: 0.1, Due: 1000, Latest: c.latest, Late: 100, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 100}}},
+			{Weight: 1, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 10}}},
+			{Weight: 0.1, Late: 100, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 100, By: []float64{c.latest}}}},
 		}}
 		plan, err := Search(t.Context(), p, Options{Tries: 50})
 		if err != nil {
@@ -341,7 +364,7 @@ func crowd(tasks, nodes int) *Problem {
 		p.Nodes = append(p.Nodes, Node{Devices: 8})
 	}
 	for i := range tasks {
-		k := Task{Weight: 1, Due: inf}
+		k := Task{Weight: 1}
 		for n := 1; n <= 8; n *= 2 {
 			run := float64(100+37*i%1000) / math.Pow(float64(n), 0.8)
 			k.Ways = append(k.Ways, Way{Counts: []int{n}, Devices: n, Idle: 60, Seconds: 60 + run})
