@@ -132,7 +132,7 @@ func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, e
 			Framework: "MXNet",
 		},
 		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.file, rec.line),
-		Env: map[string]string{"global_batch": strconv.Itoa(batch)},
+		Env: map[string]string{spec.EnvGlobalBatch: strconv.Itoa(batch)},
 	}
 	if speed == 0 {
 		m.Outcome, m.Reason = spec.Failed, "speed 0: the measurement failed"

@@ -34,7 +34,7 @@ type workloadFormat struct {
 	member string
 	dated  bool // times of submission are dates, since 1970
 	tables bool // the trace is a directory of tables
-	later  bool // a name the command line knows, without a reader yet
+	parts  bool // a file can hold several traces, each with a name
 	jobs   func(in *input) iter.Seq2[spec.Job, error]
 }
 
@@ -69,7 +69,8 @@ var workloadFormats = []workloadFormat{
 		header: []string{"job_name", "gpu_request", "worker_num", "submit_time", "job_type"}, jobs: readAlibabaSpot},
 	{name: "tiresias", doc: "job lists of the simulator of Tiresias (Gu et al., NSDI 2019)", source: tiresiasTrace,
 		header: []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"}, jobs: readTiresias},
-	{name: "dl2", later: true, header: []string{"config", "trace", "job", "arrival_slot"}},
+	{name: "dl2", doc: "jobs with parameter servers of the simulator of DL2 (Peng et al., TPDS 2021): config,trace,job,arrival_slot,type,model,epochs", source: dl2Trace,
+		header: []string{"config", "trace", "job", "arrival_slot", "type", "model", "epochs"}, parts: true, jobs: readDL2Workload},
 }
 
 // WorkloadFormats lists the formats that ReadWorkload reads.
@@ -85,17 +86,15 @@ func WorkloadFormats() []string {
 func Traces() []Trace {
 	var out []Trace
 	for _, f := range workloadFormats {
-		if !f.later {
-			t := f.source
-			t.Name, t.Doc = f.name, f.doc
-			out = append(out, t)
-		}
+		t := f.source
+		t.Name, t.Doc = f.name, f.doc
+		out = append(out, t)
 	}
 	return out
 }
 
 // GuessFormat returns the format of a job trace by its beginning, "" when none
-// fits. It may name a format that ReadWorkload does not read yet. Workloads of
+// fits. Workloads of
 // pollux and sia, and of csv and blox, look alike: it names the first.
 func GuessFormat(data []byte) string {
 	for _, first := range lines(bytes.NewReader(data)) {
@@ -137,9 +136,6 @@ func lookupFormat(name string) (*workloadFormat, error) {
 	var names []string
 	for i := range workloadFormats {
 		f := &workloadFormats[i]
-		if f.name == name && f.later {
-			return nil, fmt.Errorf("datasets: workload format %s is not built yet; built are %s", name, strings.Join(WorkloadFormats(), ", "))
-		}
 		if f.name == name {
 			return f, nil
 		}

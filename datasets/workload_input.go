@@ -28,6 +28,7 @@ type input struct {
 	content io.Reader
 
 	format *workloadFormat
+	part   string        // of a file with several traces the one to be read, "" = the only one
 	reader *bufio.Reader // nil for a directory
 	closer io.Closer
 }
@@ -38,9 +39,13 @@ const peeked = 64 << 10
 // open opens the trace and finds its format, unless that is given.
 func (in *input) open(format string) error {
 	if format != "" {
+		name, part, parted := strings.Cut(format, "=")
 		var err error
-		if in.format, err = lookupFormat(format); err != nil {
+		if in.format, err = lookupFormat(name); err != nil {
 			return err
+		}
+		if in.part = part; parted && (!in.format.parts || part == "") {
+			return fmt.Errorf("datasets: workload format %s: traces of %s have no parts to be named, but those of dl2=CONFIG/TRACE", format, name)
 		}
 	}
 	err := in.openContent()

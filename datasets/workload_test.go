@@ -152,8 +152,10 @@ func TestReadGavelTrace(t *testing.T) {
 
 func TestWorkloadFormats(t *testing.T) {
 	for _, c := range []struct{ data, format, want string }{
-		{"a,b\n", "dl2", "format dl2 is not built yet; built are csv, rubick, gavel, gavel-trace, pollux"},
-		{"config,trace,job,arrival_slot\n", "", "format dl2 is not built yet"},
+		{"a,b\n", "dl2", "config"},
+		{"config,trace,job,arrival_slot,type,model,epochs\nsmall,0,1,0,1,resnet-50,3\nsmall,1,1,0,1,resnet-50,3\n", "", "holds several traces, small/0 and small/1 among them: name one, as FILE:dl2=small/0"},
+		{"config,trace,job,arrival_slot,type,model,epochs\nsmall,0,1,0,1,resnet-50,3\n", "dl2=small/1", "holds no trace small/1, there are: small/0"},
+		{"a,b\n", "csv=part", "traces of csv have no parts"},
 		{"a,b\n", "sia", "x: no column name, time, application"},
 		{"a,b\n", "pai2020", "x: a trace of format pai2020 is a directory of tables"},
 		{"{}", "philly", "x: is no JSON array"},

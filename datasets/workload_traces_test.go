@@ -505,7 +505,7 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%s: published where? %+v", tr.Name, tr)
 		}
 	}
-	if !seen["philly"] || !seen["csv"] || seen["dl2"] {
+	if !seen["philly"] || !seen["csv"] || !seen["dl2"] {
 		t.Errorf("formats %v", seen)
 	}
 }

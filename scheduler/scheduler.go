@@ -73,6 +73,14 @@ type Losses struct {
 	Least float64
 }
 
+// ServerSpace says what jobs with parameter servers may be granted. It is safe for
+// concurrent use.
+type ServerSpace interface {
+	// Allows reports whether a job may run with the model, batch, replicas and
+	// parameter servers of c on its accelerator; the shape does not matter.
+	Allows(c spec.Config) bool
+}
+
 // Policy decides who gets what. Decide is a function of the snapshot: it must
 // not keep the snapshot, and keeps no state but what its algorithm is made of,
 // or what it knows of the jobs from Snapshot.Changed.

@@ -41,16 +41,20 @@ granted, and policies see which, never how fast. Example:
 
 Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
             gavel, gavel-trace, pollux, sia, blox, philly, philly-csv, acme,
-            helios, pai2020, pai2023, alibaba-spot, tiresias; guessed, or
-            named as FILE:FORMAT; or made from --seed, as
-            synthetic:jobs=1000,per-hour=40,arrivals=bursty or
-            synthetic:fit=FILE, like those of a trace
+            helios, pai2020, pai2023, alibaba-spot, tiresias, dl2; guessed,
+            or named as FILE:FORMAT; one of several traces in a file as
+            FILE:dl2=CONFIG/TRACE; or made from --seed, as
+            synthetic:jobs=1000,per-hour=40,arrivals=bursty,
+            synthetic:fit=FILE, like those of a trace, or
+            synthetic:dl2=small,arrivals=poisson, with parameter servers
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
-            v100=36,p100=36 (one device per node), or a YAML file
+            48x2xGTX1080Ti/8cpus, v100=36,p100=36 (one device per node), or
+            a YAML file
 Truths:     duration, or duration:A100=2,V100=1 on types of different
             speeds; rubick:measured, rubick:nearest, gavel:FILE,
             goodput:DIR (a clone of petuum/adaptdl, branch osdi21-artifact,
-            or siasosp23/artifacts), fitted:FAMILY; beliefs also: perfect;
+            or siasosp23/artifacts), dl2:PATH (of ps_speed.csv, jobs with
+            parameter servers), fitted:FAMILY; beliefs also: perfect;
             pooled, with --compat sia: jobs of one model know what any has
             seen; and online:FAMILY[:points=8][:noise=0][:after=10]
             [:every=0], which is fitted to so many stored rows of each model
@@ -385,6 +389,9 @@ func (p *planned) frame(ctx context.Context) (f frame, err error) {
 	f.deps = policy.Deps{
 		Oracle: oracle, Seed: p.seed, Speeds: p.belief.speeds,
 		Losses: &loss.Made{Steps: truth.Steps, Sigma: p.lossNoise, Seed: p.seed},
+	}
+	if p.truth.served != nil {
+		f.deps.Servers = p.truth.served
 	}
 	if f.Config, err = p.parts.config(&f.deps); err != nil {
 		return f, err

@@ -24,9 +24,6 @@ type composition struct {
 	mode                 compat.Mode // the zero Mode is Pacer's own semantics
 }
 
-// reservedModes are named by the contract and not built.
-var reservedModes = []string{"dl2"}
-
 // readScheduler sets the flags of c to what the file of --scheduler says.
 func readScheduler(c *cli.Context) error {
 	path := c.String("scheduler")
@@ -68,10 +65,6 @@ func readSchedulerFile(path string) (map[string]string, error) {
 func readComposition(c *cli.Context) (composition, error) {
 	out := composition{admission: c.String("admission"), placement: c.String("placement")}
 	if text := c.String("compat"); text != "" {
-		name, _, _ := strings.Cut(text, ":")
-		if slices.Contains(reservedModes, name) {
-			return out, usagef("simulate: --compat %s is not built yet", name)
-		}
 		var err error
 		if out.mode, err = compat.Parse(text); err != nil {
 			return out, usagef("simulate: --compat: %w", err)

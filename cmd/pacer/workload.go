@@ -30,8 +30,8 @@ func loadWorkload(c *cli.Context, arg string) (w datasets.Workload, name string,
 		return w, arg, err
 	}
 	path, format := splitFormat(arg)
-	if format != "" && !slices.Contains(datasets.WorkloadFormats(), format) {
-		return w, path, notBuilt("workload format", format, datasets.WorkloadFormats(), "dl2")
+	if name, _, _ := strings.Cut(format, "="); format != "" && !slices.Contains(datasets.WorkloadFormats(), name) {
+		return w, path, notBuilt("workload format", name, datasets.WorkloadFormats())
 	}
 	w, err = datasets.OpenWorkload(c.Context, path, format)
 	return w, path, err
@@ -48,9 +48,13 @@ func syntheticOptions(arg string) (string, bool) {
 }
 
 // makeWorkload makes jobs of the options in text, from --seed. fit=FILE[:FORMAT]
-// among them stands for those of jobs like the file's, which others change.
+// among them stands for those of jobs like the file's, which others change;
+// dl2=PRESET in front for jobs with parameter servers.
 func makeWorkload(c *cli.Context, text string) (datasets.Workload, error) {
 	w := datasets.Workload{Format: "synthetic"}
+	if preset, ok := strings.CutPrefix(text, "dl2="); ok {
+		return makeDL2Workload(c, preset)
+	}
 	var o synthetic.Options
 	items := strings.Split(text, ",")
 	if i := slices.IndexFunc(items, func(s string) bool { return strings.HasPrefix(s, "fit=") }); i >= 0 {
@@ -74,6 +78,20 @@ func makeWorkload(c *cli.Context, text string) (datasets.Workload, error) {
 	err := o.Set(strings.Join(items, ","))
 	if err == nil {
 		w.Jobs, err = synthetic.Workload(o)
+	}
+	if err != nil {
+		return w, usagef("simulate: --workload: %w", err)
+	}
+	return w, nil
+}
+
+// makeDL2Workload makes jobs like those of DL2's simulator.
+func makeDL2Workload(c *cli.Context, text string) (datasets.Workload, error) {
+	w := datasets.Workload{Format: "dl2"}
+	o, err := datasets.ParseDL2Options(text)
+	if err == nil {
+		o.Seed = seed(c)
+		w.Jobs, err = datasets.GenerateDL2(o)
 	}
 	if err != nil {
 		return w, usagef("simulate: --workload: %w", err)

@@ -46,6 +46,8 @@ type world struct {
 	// = there is no table.
 	known   []spec.Key
 	configs []spec.Config
+	// served is what is known of jobs with parameter servers; nil = they are others.
+	served *measured.Servers
 	// tables are those of a goodput world, else nil.
 	tables *goodput.Tables
 	// learning is a belief that learns while jobs run, else nil.
@@ -55,9 +57,6 @@ type world struct {
 	// doubts is what it says that is hard to believe of what the jobs ask for.
 	doubts []string
 }
-
-// reservedTruths are named by the contract and not built.
-var reservedTruths = []string{"dl2"}
 
 // truth returns what the engine asks.
 func (w world) truth(cl spec.Cluster) sim.Truth {
@@ -136,6 +135,8 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 			return usagef("simulate: a %s workload needs --truth gavel:FILE (a throughput table) or another truth", format)
 		case "pollux", "sia":
 			return usagef("simulate: jobs of a %s workload train for epochs, not for a time or a number of steps: --truth goodput:DIR, a clone of petuum/adaptdl (branch osdi21-artifact) or siasosp23/artifacts, says how fast", format)
+		case "dl2":
+			return usagef("simulate: jobs of a dl2 workload train with parameter servers: --truth dl2:PATH, the directory of ps_speed.csv, says how fast")
 		default:
 			name = "duration"
 		}
@@ -169,6 +170,9 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 	if s.truth.predictor == nil && (s.belief.predictor != nil || s.belief.learning != nil) {
 		return usagef("simulate: --truth duration says nothing of other sizes and plans, so --belief %s cannot be used with it", belief)
 	}
+	if err := s.checkServers(); err != nil {
+		return err
+	}
 	if s.jobs, err = s.prepare(c.Context, s.jobs); err != nil {
 		return err
 	}
@@ -185,6 +189,25 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 		def = rubickStartCost
 	}
 	return s.readTrouble(c, def)
+}
+
+// checkServers reports jobs with parameter servers under a truth that knows nothing of
+// them, and others under one that knows of nothing else.
+func (s *study) checkServers() error {
+	with := func(j spec.Job) bool { return j.Served() }
+	switch n := len(slices.DeleteFunc(slices.Clone(s.jobs), func(j spec.Job) bool { return !j.Served() })); {
+	case n > 0 && s.truth.served == nil:
+		first := s.jobs[slices.IndexFunc(s.jobs, with)].ID
+		return usagef("simulate: %s, %s first, train with parameter servers, of which --truth %s knows nothing: use dl2:PATH", jobCount(n), first, s.truth.name)
+	case n < len(s.jobs) && s.truth.served != nil:
+		return usagef("simulate: --truth %s knows jobs with parameter servers alone, %s have none", s.truth.name, jobCount(len(s.jobs)-n))
+	}
+	for _, g := range s.cluster.Groups {
+		if s.truth.served != nil && g.CPUs < 1 {
+			return usagef("simulate: --truth %s: parameter servers run on CPUs, how many do nodes of %s have? Such as --cluster 48x2xGTX1080Ti/8cpus", s.truth.name, g.Accelerator.Name)
+		}
+	}
+	return nil
 }
 
 // rubickStartCost is the constant of the simulator its authors published
@@ -218,14 +241,14 @@ func (s *study) newWorld(c *cli.Context, flag, name string) (world, error) {
 		return s.gavelWorld(c, w, flag, arg)
 	case kind == "goodput" && arg != "":
 		return s.goodputWorld(w, arg)
+	case kind == "dl2" && arg != "":
+		return w, w.readServers(c, arg)
 	case kind == "fitted" && arg != "":
 		var err error
 		w.predictor, err = fittedPredictor(c, arg)
 		return w, err
-	case slices.Contains(reservedTruths, kind):
-		return w, usagef("simulate: %s %s is not built yet", flag, name)
 	}
-	return w, usagef("simulate: %s %q is not one of duration, duration:TYPE=SPEED,..., rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, fitted:FAMILY%s", flag, name, map[bool]string{true: ", online:FAMILY, perfect"}[flag == "--belief"])
+	return w, usagef("simulate: %s %q is not one of duration, duration:TYPE=SPEED,..., rubick:measured, rubick:nearest, gavel:FILE, goodput:DIR, dl2:PATH, fitted:FAMILY%s", flag, name, map[bool]string{true: ", online:FAMILY, perfect"}[flag == "--belief"])
 }
 
 // parseSpeeds reads TYPE=SPEED,... of types of the cluster, by any of their names.
@@ -299,6 +322,32 @@ func (s *study) goodputWorld(w world, dir string) (world, error) {
 	w.tables = t.With(s.parts.mode.Quirks)
 	w.predictor, w.known = w.tables, t.Keys()
 	return w, nil
+}
+
+// readServers makes w the world of speeds by replicas and parameter servers.
+func (w *world) readServers(c *cli.Context, path string) error {
+	speeds, err := datasets.ReadDL2Speeds(c.Context, path)
+	if err != nil {
+		return err
+	}
+	for i, bad := range speeds.Bad {
+		if i == maxReported {
+			fmt.Fprintf(c.App.ErrWriter, "skipped: %d more rows\n", len(speeds.Bad)-i)
+			break
+		}
+		fmt.Fprintln(c.App.ErrWriter, "skipped:", bad)
+	}
+	w.served = measured.ListedServers(speeds.Rows)
+	if !speeds.Listed {
+		if w.served, err = measured.NewServers(speeds.Rows); err != nil {
+			return fmt.Errorf("simulate: %s: %w", path, err)
+		}
+	}
+	if w.known = w.served.Keys(); len(w.known) == 0 {
+		return fmt.Errorf("simulate: %s holds no speeds of jobs with parameter servers", path)
+	}
+	w.predictor = w.served
+	return nil
 }
 
 // gavelWorld reads a throughput table; its jobs run at their own device count,

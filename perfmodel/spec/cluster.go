@@ -98,6 +98,7 @@ func (c Cluster) LinkOf(first, last int) Link {
 //	8x8xA800                          nodes x devices x accelerator
 //	20x4                              nodes x devices of an unnamed type
 //	v100=36,p100=36,k80=36            one device per node
+//	48x2xGTX1080Ti/8cpus              with so many CPUs per node, whatever resolve says
 //
 // resolve turns an accelerator's name (as written, "" for unnamed) and the
 // devices per node into the rest of the group; it may change nothing but
@@ -105,7 +106,11 @@ func (c Cluster) LinkOf(first, last int) Link {
 func ParseCluster(s string, resolve func(name string, devices int) (NodeGroup, error)) (Cluster, error) {
 	var c Cluster
 	for _, item := range strings.Split(s, ",") {
-		count, devices, name, err := parseGroup(strings.TrimSpace(item))
+		item, cpus, err := cutCPUs(strings.TrimSpace(item))
+		if err != nil {
+			return Cluster{}, fmt.Errorf("spec: cluster %q: %w", s, err)
+		}
+		count, devices, name, err := parseGroup(item)
 		if err != nil {
 			return Cluster{}, fmt.Errorf("spec: cluster %q: %w", s, err)
 		}
@@ -114,9 +119,26 @@ func ParseCluster(s string, resolve func(name string, devices int) (NodeGroup, e
 			return Cluster{}, fmt.Errorf("spec: cluster %q: %w", s, err)
 		}
 		g.Count, g.Devices = count, devices
+		if cpus > 0 {
+			g.CPUs = cpus
+		}
 		c.Groups = append(c.Groups, g)
 	}
 	return c, c.Validate()
+}
+
+// cutCPUs cuts "/8cpus" off a group.
+func cutCPUs(item string) (group string, cpus int, err error) {
+	group, text, found := strings.Cut(item, "/")
+	if !found {
+		return group, 0, nil
+	}
+	number, unit := strings.CutSuffix(text, "cpus")
+	cpus, err = strconv.Atoi(number)
+	if err != nil || !unit || cpus < 1 || cpus > maxDegree {
+		return "", 0, fmt.Errorf("%q: what follows / is not a number of CPUs per node in 1..%d, such as /8cpus", item, maxDegree)
+	}
+	return group, cpus, nil
 }
 
 func parseGroup(item string) (count, devices int, name string, err error) {

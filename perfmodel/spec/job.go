@@ -59,6 +59,16 @@ func (j *Job) Served() bool { return j.Plan.ParamServers > 0 }
 // OnCPUs reports whether the replicas of j run on CPUs alone.
 func (j *Job) OnCPUs() bool { return j.Devices == 0 }
 
+// ServedPlan returns the plan of j with other numbers, from 1, of replicas and parameter
+// servers. The batch stays: a replica has an equal share of it, or, where that is not
+// whole, the next larger one.
+func (j *Job) ServedPlan(replicas, servers int) Plan {
+	p := j.Plan.Normal()
+	p.DP, p.ParamServers = replicas, servers
+	p.MicroBatch, p.AccumSteps = (j.Batch()+replicas-1)/replicas, 1
+	return p
+}
+
 // HostFor returns what j needs of the host of a node for so many replicas and
 // parameter servers on it. A replica that is more than one device needs Host for
 // each: then replicas are devices.

@@ -67,6 +67,10 @@ func (m Measurement) Throughput() float64 {
 // believes ran another configuration than they record.
 const EnvWrongConfig = "wrong_config"
 
+// EnvGlobalBatch is the Env key of the samples of a step where replicas do not share
+// them out evenly, so that Plan.GlobalBatch is above.
+const EnvGlobalBatch = "global_batch"
+
 // WrongConfig reports whether m is believed to have run another configuration
 // than it records, so that not even a look-up may use it.
 func (m Measurement) WrongConfig() bool { return m.Env[EnvWrongConfig] != "" }

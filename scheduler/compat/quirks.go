@@ -40,6 +40,11 @@ type Quirks struct {
 	RoundedCosts   bool
 	AssumedStarts  bool
 	YoungMove      bool
+	LeastLoaded    bool
+	ToTheMost      bool
+	ShareLeft      bool
+	TetrisSign     bool
+	RawGain        bool
 }
 
 // Quirk describes one of Quirks.
@@ -71,13 +76,13 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.EpochsLeft }},
 	{"artifact-limits", "truth and belief goodput let ncf run on one device only and yolov3 with 8 samples a device at most; else with what was measured",
 		func(q *Quirks) *bool { return &q.ArtifactLimits }},
-	{"every-round", "optimus-oracle and tiresias decide anew in every round; else when something happens or may change",
+	{"every-round", "optimus-oracle, tiresias and all policies for parameter servers decide anew in every round; else when something happens or may change",
 		func(q *Quirks) *bool { return &q.EveryRound }},
 	{"queue-by-entry", "in the queues of tiresias behind the first, who was first seen there goes first; else who was submitted first",
 		func(q *Quirks) *bool { return &q.QueueByEntry }},
 	{"by-count", "tiresias and optimus-oracle settle by counts of devices who runs, without quanta, let those stay and take any free devices for the others; else devices are found for one after the other, where it is believed fastest",
 		func(q *Quirks) *bool { return &q.ByCount }},
-	{"next-replica", "optimus-oracle looks one device ahead; else at the best of all larger sizes per device",
+	{"next-replica", "optimus-oracle looks one device, or one replica and one server, ahead; else at the best of all larger sizes per device, or dominant share",
 		func(q *Quirks) *bool { return &q.NextReplica }},
 	{"job-service", "las counts a job's seconds whatever its size; else its device-seconds",
 		func(q *Quirks) *bool { return &q.JobService }},
@@ -127,6 +132,16 @@ var all = []Quirk{
 		func(q *Quirks) *bool { return &q.AssumedStarts }},
 	{"young-move", "sia counts no restarts of jobs that have not been there for as long as one lasts; else it does",
 		func(q *Quirks) *bool { return &q.YoungMove }},
+	{"least-loaded", "replicas and parameter servers go to the least loaded node, those of a pair together, up to 16 of each, and the first for which that has no room ends the round; else to any with room",
+		func(q *Quirks) *bool { return &q.LeastLoaded }},
+	{"to-the-most", "with parameter servers fifo, srtf and tetris give one of each as long as a job may have them, though that makes it slower; else the fastest numbers",
+		func(q *Quirks) *bool { return &q.ToTheMost }},
+	{"share-left", "with parameter servers srtf and tetris look at which part of a job is left; else at the time",
+		func(q *Quirks) *bool { return &q.ShareLeft }},
+	{"tetris-sign", "tetris prefers jobs of which much is left; else those of which little is",
+		func(q *Quirks) *bool { return &q.TetrisSign }},
+	{"raw-gain", "with parameter servers optimus-oracle compares the time saved; else that over the dominant share of what saves it",
+		func(q *Quirks) *bool { return &q.RawGain }},
 }
 
 // All returns every quirk there is.

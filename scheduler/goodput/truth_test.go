@@ -194,7 +194,7 @@ func TestEveryPolicy(t *testing.T) {
 		})
 	}
 	check("restless", func() (scheduler.Policy, error) { return new(restless), nil })
-	for _, info := range policy.All() {
+	for _, info := range policy.Placing(false) {
 		check(info.Name, func() (scheduler.Policy, error) {
 			return policy.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: planner.New(read, planner.Options{Space: Space{read}})})
 		})

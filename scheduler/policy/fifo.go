@@ -9,9 +9,10 @@ import (
 
 func init() {
 	register(Info{
-		Name: "fifo",
-		Doc:  "first come, first served at the job's own plan and size; who does not fit holds up all behind",
-		New:  newFIFO,
+		Name:    "fifo",
+		Doc:     "first come, first served at the job's own plan and size, with parameter servers at the fastest numbers there is room for; who does not fit holds up all behind",
+		Servers: ServesToo,
+		New:     newFIFO,
 	})
 	register(Info{
 		Name: "fifo-backfill",
@@ -21,6 +22,9 @@ func init() {
 }
 
 func newFIFO(d Deps) (scheduler.Policy, error) {
+	if d.Servers != nil {
+		return newServedFIFO(d), nil
+	}
 	if d.Quirks.Urgent { // the urgent preempt even here
 		d.Options = map[string]string{"backfill": "false"}
 		return Preemptive(d, Ranking{Key: bySubmission, Steady: true})

@@ -17,6 +17,7 @@ func init() {
 		Name:    "optimus-oracle",
 		Doc:     "devices one by one to whom they save most time, knowing what is left of each job (Peng et al., Optimus, EuroSys 2018); resizes and preempts",
 		Options: []Option{interval},
+		Servers: ServesToo,
 		New:     newOptimusOracle,
 	})
 	interval.Doc = "seconds between two decisions about the sizes of running jobs"
@@ -27,16 +28,22 @@ func init() {
 			interval,
 			{Name: "young", Default: "0.95", Doc: "what a second saved counts of a job whose loss does not tell yet when it ends"},
 		},
-		New: newOptimus,
+		Servers: ServesToo,
+		New:     newOptimus,
 	})
 }
 
 func newOptimusOracle(d Deps) (scheduler.Policy, error) {
 	p, err := newAnyOptimus(d)
-	if err == nil && d.Quirks.EveryRound {
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Servers != nil:
+		return newServedOptimus(d, p), nil
+	case d.Quirks.EveryRound:
 		p.interval = leastWake
 	}
-	return p, err
+	return p, nil
 }
 
 func newOptimus(d Deps) (scheduler.Policy, error) {
@@ -45,8 +52,13 @@ func newOptimus(d Deps) (scheduler.Policy, error) {
 		return nil, err
 	}
 	p.convergence = newConvergence(d.Losses)
-	p.young, err = d.number("young", 0.95, 0, 1)
-	return p, err
+	if p.young, err = d.number("young", 0.95, 0, 1); err != nil {
+		return nil, err
+	}
+	if d.Servers != nil {
+		return newServedOptimus(d, p), nil
+	}
+	return p, nil
 }
 
 func newAnyOptimus(d Deps) (*optimus, error) {
@@ -56,7 +68,7 @@ func newAnyOptimus(d Deps) (*optimus, error) {
 }
 
 // optimus is the allocation and placement of Optimus (sections 4.1 and 4.2) for
-// jobs without parameter servers, as in petuum/adaptdl at commit c793c70: with Q
+// jobs without parameter servers (servedOptimus is that for those with), as in petuum/adaptdl at commit c793c70: with Q
 // steps left that take T(n) seconds on n devices, going from n to m is worth
 //
 //	gain = y * Q * (T(n) - T(m)) / ((m - n) * D)

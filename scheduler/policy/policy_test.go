@@ -13,7 +13,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	for _, info := range policy.All() {
+	for _, info := range policy.Placing(false) {
 		t.Run(info.Name, func(t *testing.T) {
 			schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
 				return policy.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: o, Losses: &loss.Made{Steps: submittedSteps, Sigma: 0.02}})

@@ -18,8 +18,18 @@ type Info struct {
 	Doc     string   // one line: what it does and where it is from
 	Options []Option // what NAME:key=value may set
 	Reads   []string // those options whose value names a file, read by New
+	Servers Serving  // whether it places jobs with parameter servers
 	New     func(Deps) (scheduler.Policy, error)
 }
+
+// Serving says whether a policy places jobs with parameter servers.
+type Serving uint8
+
+const (
+	ServesNone Serving = iota // those without alone
+	ServesToo                 // those with and those without, but not both at once
+	ServesOnly                // those with alone
+)
 
 // Option is a knob of a policy.
 type Option struct {
@@ -34,7 +44,10 @@ type Deps struct {
 	Losses  scheduler.LossLog // what jobs log of their training, for one run; nil = nothing
 	Seed    uint64            // for policies that draw at random
 	Options map[string]string // those set, by name
-	Quirks  compat.Quirks     // of another simulator, to be had too
+	// Servers is what jobs may be granted where all train with parameter servers; nil
+	// = none does.
+	Servers scheduler.ServerSpace
+	Quirks  compat.Quirks // of another simulator, to be had too
 	// Speeds is how fast accelerators are believed to be beside each other, by
 	// name, for jobs the oracle knows nothing of; 1 where it is not there.
 	Speeds map[string]float64
@@ -133,8 +146,26 @@ func New(s Spec, d Deps) (scheduler.Policy, error) {
 			return nil, err
 		}
 	}
+	switch serves := info.Servers; {
+	case d.Servers != nil && serves == ServesNone:
+		var names []string
+		for _, i := range Placing(true) {
+			names = append(names, i.Name)
+		}
+		return nil, fmt.Errorf("policy: %s places no parameter servers; those that do: %s", s.Name, strings.Join(names, ", "))
+	case d.Servers == nil && serves == ServesOnly:
+		return nil, fmt.Errorf("policy: %s is for jobs with parameter servers alone", s.Name)
+	}
 	d.Options = s.Options
 	return info.New(d)
+}
+
+// Placing returns the registered policies by name that place jobs with parameter
+// servers, or those that place jobs without.
+func Placing(servers bool) []Info {
+	return slices.DeleteFunc(All(), func(i Info) bool {
+		return servers && i.Servers == ServesNone || !servers && i.Servers == ServesOnly
+	})
 }
 
 func (i Info) checkOption(name string) error {

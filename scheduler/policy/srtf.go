@@ -10,8 +10,9 @@ import (
 func init() {
 	register(Info{
 		Name:    "srtf",
-		Doc:     "shortest remaining time first by the recorded duration, which nobody knows in advance; preempts",
+		Doc:     "shortest remaining time first by the recorded duration, which nobody knows in advance, with parameter servers by that at the fastest numbers; preempts",
 		Options: preemption,
+		Servers: ServesToo,
 		New:     func(d Deps) (scheduler.Policy, error) { return newSRTF(d, false) },
 	})
 	register(Info{
@@ -23,6 +24,9 @@ func init() {
 }
 
 func newSRTF(d Deps, predicted bool) (scheduler.Policy, error) {
+	if d.Servers != nil {
+		return newServedSRTF(d), nil
+	}
 	s := srtf{belief: newBelief(d), predicted: predicted}
 	return Preemptive(d, Ranking{Key: s.key, Steady: true})
 }

@@ -314,7 +314,7 @@ func (s *soak) worldJob(d draws, j *spec.Job) {
 }
 
 func (s *soak) parts(d draws) {
-	s.policy = policy.Spec{Name: one(d, policy.All()...).Name}
+	s.policy = policy.Spec{Name: one(d, policy.Placing(false)...).Name}
 	s.admission = one(d, "", "", "load:1.2", "load:0.5", "quota:4")
 	s.placement = one(d, place.All()...).Name
 	s.config.Round = one(d, 0, 0, d.time(30, 900).Truncate(time.Second))

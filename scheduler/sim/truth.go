@@ -75,7 +75,8 @@ func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 
 // StepsPerSec asks the predictor. A plan that trains another global batch than
 // the job's is an error: it would be another job. It may be off by what its
-// replicas and micro-batches cannot share out evenly.
+// replicas and micro-batches cannot share out evenly; with parameter servers a step
+// is one all the same, for they are measured at batches that do not divide.
 func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	if err := sameBatch(j, g); err != nil {
 		return 0, err
@@ -83,6 +84,9 @@ func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 	pred, err := t.Predictor.Predict(ctx, t.config(j, g, group))
 	if err != nil {
 		return 0, err
+	}
+	if j.Served() {
+		return pred.Throughput / float64(g.Plan.GlobalBatch()), nil
 	}
 	return pred.Throughput / float64(j.Batch()), nil
 }

@@ -1,0 +1,130 @@
+package datasets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// DL2Speeds are speeds of jobs with parameter servers.
+type DL2Speeds struct {
+	Rows []spec.Measurement
+	// Listed says that they are those of a simulator: of all pairs of numbers it knows,
+	// so that there is nothing between them.
+	Listed bool
+	Bad    []error // a *RowError for each row that is none
+}
+
+// ReadDL2Speeds reads ps_speed.csv as measured, or the directory it is in, or the table
+// that DL2's simulator makes of it by interpolation, and by extrapolation where nothing
+// was measured: model,num_ps,num_workers,speed_samples_s. Rows of speed 0 are failed
+// measurements, in the simulator's table pairs at which nothing runs.
+func ReadDL2Speeds(ctx context.Context, path string) (DL2Speeds, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return DL2Speeds{}, fmt.Errorf("datasets: %w", err)
+	}
+	if info.IsDir() {
+		return collectDL2(importDL2(ctx, os.DirFS(path)))
+	}
+	listed, err := isDL2Grid(path)
+	if err != nil {
+		return DL2Speeds{}, fmt.Errorf("datasets: %w", err)
+	}
+	root, file := os.DirFS(filepath.Dir(path)), filepath.Base(path)
+	if listed {
+		return readDL2Grid(ctx, root, file)
+	}
+	return collectDL2(dl2Table(ctx, root, file))
+}
+
+// isDL2Grid reports whether a file begins as the simulator's table does.
+func isDL2Grid(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	for _, first := range lines(f) {
+		cells, err := splitCSV(first.s)
+		return err == nil && slices.Contains(cells, "speed_samples_s"), nil
+	}
+	return false, nil
+}
+
+func collectDL2(rows func(func(spec.Measurement, error) bool)) (DL2Speeds, error) {
+	var out DL2Speeds
+	for m, err := range rows {
+		var row *RowError
+		switch {
+		case err == nil:
+			out.Rows = append(out.Rows, m)
+		case errors.As(err, &row):
+			out.Bad = append(out.Bad, err)
+		default:
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// readDL2Grid reads the simulator's table.
+func readDL2Grid(ctx context.Context, root fs.FS, file string) (DL2Speeds, error) {
+	acc, err := catalog.Accelerator(dl2Accelerator)
+	if err != nil {
+		return DL2Speeds{}, err
+	}
+	out, err := collectDL2(func(yield func(spec.Measurement, error) bool) {
+		for rec, err := range readFile(ctx, root, file, "model", "num_ps", "num_workers", "speed_samples_s") {
+			var m spec.Measurement
+			if err == nil {
+				m, err = dl2Point(rec)
+				m.Config.Accelerator = acc
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	})
+	out.Listed = true
+	return out, err
+}
+
+// dl2Point reads one row of it.
+func dl2Point(rec *record) (spec.Measurement, error) {
+	kind := slices.IndexFunc(dl2Kinds, func(k dl2Kind) bool { return k.model == rec.str("model") })
+	if kind < 0 {
+		rec.fail("model", errors.New("is not one of DL2's"))
+	}
+	workers, servers := rec.count("num_workers"), rec.count("num_ps")
+	for _, col := range []string{"num_workers", "num_ps"} {
+		if rec.count(col) == 0 {
+			rec.fail(col, errors.New("is missing or 0"))
+		}
+	}
+	rec.need("speed_samples_s")
+	speed := rec.atLeast0("speed_samples_s")
+	if rec.err() != nil {
+		return spec.Measurement{}, rec.err()
+	}
+	j := dl2Kinds[kind].job("", time.Duration(0), 1)
+	m := spec.Measurement{
+		Config: spec.Config{Model: j.Model, Plan: j.ServedPlan(workers, servers), Framework: "MXNet"},
+		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.file, rec.line),
+		Env: map[string]string{spec.EnvGlobalBatch: fmt.Sprint(j.GlobalBatch)},
+	}
+	if speed == 0 {
+		m.Outcome, m.Reason = spec.Failed, "speed 0: nothing runs"
+		return m, nil
+	}
+	m.Outcome, m.StepSec = spec.OK, []float64{float64(j.GlobalBatch) / speed}
+	return m, nil
+}

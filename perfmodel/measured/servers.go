@@ -1,0 +1,263 @@
+package measured
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Servers answers for jobs with parameter servers: how fast a model trains one global
+// batch follows from how many replicas (Plan.DP) and servers (Plan.ParamServers) it
+// has, wherever they are, and from nothing else. It is immutable and safe for
+// concurrent use.
+type Servers struct {
+	tables map[spec.Key][]*servedTable // by batch
+	keys   []spec.Key
+}
+
+// numbers are how many replicas and parameter servers there are.
+type numbers struct{ replicas, servers int }
+
+// servedTable is one model on one accelerator at one global batch.
+type servedTable struct {
+	config spec.Config // any of those measured
+	batch  int
+	speed  map[numbers]float64 // samples/s
+	known  map[numbers]bool    // those measured, the others are interpolated
+}
+
+// NewServers returns what rows of synchronous jobs with parameter servers say, those
+// that are OK; equal configurations are averaged. Between measured points speed is
+// interpolated, at every pair of whole numbers inside of their convex hull and nowhere
+// else: outside nothing was measured. It is
+//
+//	f(x) = sum_i c_i |x - x_i|
+//
+//	x    replicas and servers
+//	x_i  those of a measured point, whose speed f(x_i) is in samples/s
+//
+// the linear radial basis functions of Hardy (Multiquadric equations of topography,
+// J. Geophys. Res. 76, 1971), which have one solution whatever the points. Pairs at
+// which that is not above 0 are left out.
+//
+// Errors name models whose points lie on one line.
+func NewServers(rows []spec.Measurement) (*Servers, error) {
+	s := ListedServers(rows)
+	for _, key := range s.keys {
+		for _, t := range s.tables[key] {
+			if err := t.interpolate(); err != nil {
+				return nil, fmt.Errorf("measured: %s, batch %d: %w", key, t.batch, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// ListedServers is NewServers of the pairs that rows list alone.
+func ListedServers(rows []spec.Measurement) *Servers {
+	s := &Servers{tables: map[spec.Key][]*servedTable{}}
+	counts := map[*servedTable]map[numbers]int{}
+	for _, m := range rows {
+		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.Config.Plan.ParamServers < 1 || m.Config.Plan.Async {
+			continue
+		}
+		t := s.table(m)
+		if counts[t] == nil {
+			counts[t] = map[numbers]int{}
+		}
+		at := numbers{m.Config.Plan.Normal().DP, m.Config.Plan.ParamServers}
+		counts[t][at]++
+		t.speed[at] += (float64(t.batch)/m.MedianStepSec() - t.speed[at]) / float64(counts[t][at])
+		t.known[at] = true
+	}
+	slices.SortFunc(s.keys, perfmodel.CompareKeys)
+	return s
+}
+
+// table returns that of the model, accelerator and batch of m.
+func (s *Servers) table(m spec.Measurement) *servedTable {
+	batch, err := strconv.Atoi(m.Env[spec.EnvGlobalBatch])
+	if err != nil || batch < 1 {
+		batch = m.Config.Plan.GlobalBatch()
+	}
+	key := m.Config.Key()
+	for _, t := range s.tables[key] {
+		if t.batch == batch {
+			return t
+		}
+	}
+	if s.tables[key] == nil {
+		s.keys = append(s.keys, key)
+	}
+	t := &servedTable{config: m.Config, batch: batch, speed: map[numbers]float64{}, known: map[numbers]bool{}}
+	s.tables[key] = append(s.tables[key], t)
+	return t
+}
+
+// Keys returns the models and accelerators there is something of, in order.
+func (s *Servers) Keys() []spec.Key { return slices.Clone(s.keys) }
+
+// Allows reports whether c may be granted: whether something is known of it.
+func (s *Servers) Allows(c spec.Config) bool {
+	_, at, ok := s.find(c)
+	return ok && at.servers > 0
+}
+
+// Configs returns what may be granted, in order: by model, accelerator, replicas and
+// servers.
+func (s *Servers) Configs() []spec.Config {
+	var out []spec.Config
+	for _, key := range s.keys {
+		for _, t := range s.tables[key] {
+			for _, at := range t.order() {
+				c := t.config
+				j := spec.Job{GlobalBatch: t.batch, Plan: c.Plan}
+				c.Plan, c.Shape = j.ServedPlan(at.replicas, at.servers), spec.Shape{}
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func (t *servedTable) order() []numbers {
+	out := make([]numbers, 0, len(t.speed))
+	for at := range t.speed {
+		out = append(out, at)
+	}
+	slices.SortFunc(out, numbers.compare)
+	return out
+}
+
+func (n numbers) compare(o numbers) int {
+	return cmp.Or(cmp.Compare(n.replicas, o.replicas), cmp.Compare(n.servers, o.servers))
+}
+
+// find returns the table for c, whose batch is off at most by what its replicas
+// cannot share out evenly, and where to look in it.
+func (s *Servers) find(c spec.Config) (*servedTable, numbers, bool) {
+	p := c.Plan.Normal()
+	at := numbers{p.DP, p.ParamServers}
+	if p.Async || p.Devices() != p.DP || p.AccumSteps > 1 {
+		return nil, at, false
+	}
+	for _, t := range s.tables[c.Key()] {
+		if over := p.GlobalBatch() - t.batch; over >= 0 && over < p.DP && t.speed[at] > 0 {
+			return t, at, true
+		}
+	}
+	return nil, at, false
+}
+
+// Predict implements perfmodel.Predictor. What nothing is known of is an error that
+// wraps ErrNotMeasured and perfmodel.ErrNotCovered.
+func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
+	t, at, ok := s.find(c)
+	if !ok {
+		return spec.Prediction{}, fmt.Errorf("measured: %s, plan %s: %d replicas and %d parameter servers: %w: %w",
+			c.Key(), c.Plan, at.replicas, at.servers, ErrNotMeasured, perfmodel.ErrNotCovered)
+	}
+	by := "interpolated"
+	if t.known[at] {
+		by = "measured"
+	}
+	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) * t.speed[at] / float64(t.batch), By: by}, nil
+}
+
+// interpolate adds what lies between measured points.
+func (t *servedTable) interpolate() error {
+	points := t.order()
+	hull := convexHull(points)
+	if len(hull) < 3 {
+		return errors.New("the points measured lie on one line: nothing is between them")
+	}
+	f, err := radial(points, t.speed)
+	if err != nil {
+		return err
+	}
+	low, high := points[0], points[0]
+	for _, p := range points {
+		low = numbers{min(low.replicas, p.replicas), min(low.servers, p.servers)}
+		high = numbers{max(high.replicas, p.replicas), max(high.servers, p.servers)}
+	}
+	for r := low.replicas; r <= high.replicas; r++ {
+		for p := low.servers; p <= high.servers; p++ {
+			at := numbers{r, p}
+			if v := f(at); !t.known[at] && inside(hull, at) && v > 0 && !math.IsInf(v, 0) {
+				t.speed[at] = v
+			}
+		}
+	}
+	return nil
+}
+
+// radial returns the sum of radial basis functions through all points.
+func radial(points []numbers, value map[numbers]float64) (func(numbers) float64, error) {
+	n := len(points)
+	distances, values := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	for i, p := range points {
+		values.SetVec(i, value[p])
+		for k := range i {
+			distances.SetSym(i, k, p.distance(points[k]))
+		}
+	}
+	var weights mat.VecDense
+	if err := weights.SolveVec(distances, values); err != nil {
+		return nil, fmt.Errorf("interpolating between %d points: %w", n, err)
+	}
+	return func(at numbers) (sum float64) {
+		for i, p := range points {
+			sum += weights.AtVec(i) * at.distance(p)
+		}
+		return sum
+	}, nil
+}
+
+func (n numbers) distance(o numbers) float64 {
+	return math.Hypot(float64(n.replicas-o.replicas), float64(n.servers-o.servers))
+}
+
+// convexHull returns the corners of the convex hull of points in ascending order,
+// counterclockwise (Andrew, Inf. Process. Lett. 9, 1979); fewer than three if they
+// lie on one line.
+func convexHull(points []numbers) []numbers {
+	half := func(points []numbers) (chain []numbers) {
+		for _, p := range points {
+			for len(chain) > 1 && turn(chain[len(chain)-2], chain[len(chain)-1], p) <= 0 {
+				chain = chain[:len(chain)-1]
+			}
+			chain = append(chain, p)
+		}
+		return chain[:len(chain)-1]
+	}
+	if len(points) < 3 {
+		return points
+	}
+	back := slices.Clone(points)
+	slices.Reverse(back)
+	return append(half(points), half(back)...)
+}
+
+// inside reports whether at is within a convex hull or on its border.
+func inside(hull []numbers, at numbers) bool {
+	for i, p := range hull {
+		if turn(p, hull[(i+1)%len(hull)], at) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// turn is above 0 where c lies to the left of the way from a to b, 0 on it.
+func turn(a, b, c numbers) int {
+	return (b.replicas-a.replicas)*(c.servers-a.servers) - (b.servers-a.servers)*(c.replicas-a.replicas)
+}
