@@ -204,7 +204,7 @@ func (p *servedOptimus) relent(ctx context.Context, f *filling, savers []*saver)
 	back := slices.Clone(savers)
 	slices.SortStableFunc(back, func(a, b *saver) int { return cmp.Compare(b.grown(), a.grown()) })
 	for _, t := range back {
-		if t.Grant == nil || t.keeps || t.StartCost == 0 || t.group < 0 || numbersOf(t.Grant) == t.has {
+		if t.Grant == nil || t.keeps || t.StartCost == 0 || t.group != f.groupHeld(t.trainee) || numbersOf(t.Grant) == t.has {
 			continue
 		}
 		saves, err := p.saves(ctx, f, t)
@@ -214,9 +214,9 @@ func (p *servedOptimus) relent(ctx context.Context, f *filling, savers []*saver)
 		if saves > t.StartCost.Seconds() {
 			continue
 		}
-		meant, held := t.has, numbersOf(t.Grant)
+		meant, held, group := t.has, numbersOf(t.Grant), t.group
 		f.takeBack(t.trainee, 0)
-		if !f.give(t.trainee, held) {
+		if t.group = group; !f.give(t.trainee, held) {
 			f.give(t.trainee, meant)
 		}
 	}

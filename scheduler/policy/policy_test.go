@@ -22,6 +22,40 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestConformanceServed is of policies for jobs with parameter servers.
+func TestConformanceServed(t *testing.T) {
+	for _, info := range policy.Placing(true) {
+		t.Run(info.Name, func(t *testing.T) {
+			schedulertest.ConformanceServed(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
+				return policy.New(policy.Spec{Name: info.Name}, policy.Deps{
+					Oracle: o, Servers: o.(scheduler.ServerSpace), Losses: &loss.Made{Steps: submittedSteps, Sigma: 0.02},
+				})
+			})
+		})
+	}
+}
+
+// TestServedOnly: policies say which jobs they are not for.
+func TestServedOnly(t *testing.T) {
+	w := &schedulertest.World{}
+	_, err := policy.New(policy.Spec{Name: "las"}, policy.Deps{Servers: w})
+	if err == nil || !strings.Contains(err.Error(), "las places no parameter servers; those that do: drf, fifo, optimus, optimus-oracle, srtf") {
+		t.Errorf("las with parameter servers: %v", err)
+	}
+	_, err = policy.New(policy.Spec{Name: "tetris"}, policy.Deps{})
+	if err == nil || !strings.Contains(err.Error(), "tetris is for jobs with parameter servers alone") {
+		t.Errorf("tetris without: %v", err)
+	}
+	p, err := policy.New(policy.Spec{Name: "drf"}, policy.Deps{Servers: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := scheduler.NewSnapshot(0, schedulertest.Nodes(1, 4), []*scheduler.JobState{{Job: &spec.Job{ID: "plain", Devices: 1}}})
+	if _, err := p.Decide(t.Context(), s); err == nil || !strings.Contains(err.Error(), "job plain has no parameter servers") {
+		t.Errorf("drf of a job without: %v", err)
+	}
+}
+
 // submittedSteps is the work of jobs that are submitted with some.
 func submittedSteps(_ context.Context, j *spec.Job) (float64, error) { return j.Steps, nil }
 

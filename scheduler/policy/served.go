@@ -34,7 +34,7 @@ func newServed(d Deps, every time.Duration, rule func(*servedBelief) servedRule)
 
 func (p *served) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{}
-	f := newFilling(s)
+	f := newFilling(s, p.servedBelief)
 	for _, t := range f.jobs {
 		if !t.Job.Served() {
 			return d, fmt.Errorf("policy: job %s has no parameter servers, and others have: all must have some, or none", t.Job.ID)
@@ -96,25 +96,28 @@ func (p *servedBelief) fastest(ctx context.Context, f *filling, t *trainee) (boo
 }
 
 // least returns the seconds t has left with the fastest numbers it may have, whether
-// there is room for them or not; 0 if it may have none.
-func (p *servedBelief) least(ctx context.Context, f *filling, t *trainee) (sec float64, at numbers, err error) {
-	rate := 0.0
+// there is room for them or not; infinite where it may have none or nothing is believed.
+func (p *servedBelief) least(ctx context.Context, f *filling, t *trainee) (float64, error) {
+	fastest := 0.0
 	for gi := range f.cluster.Groups {
 		g := &f.cluster.Groups[gi]
 		if !accepts(t.Job, g) {
 			continue
 		}
 		all, err := p.order(ctx, t.Job, g)
-		if err != nil || len(all) == 0 {
-			return 0, at, err
-		}
-		r, err := p.rate(ctx, t.Job, g, all[0])
 		if err != nil {
-			return 0, at, err
+			return 0, err
 		}
-		if at == (numbers{}) || r > rate {
-			at, rate = all[0], r
+		if len(all) == 0 {
+			continue
+		}
+		rate, err := p.rate(ctx, t.Job, g, all[0])
+		if err != nil {
+			return 0, err
+		}
+		if rate > fastest {
+			fastest = rate
 		}
 	}
-	return t.Remaining / rate, at, nil
+	return t.Remaining / fastest, nil
 }

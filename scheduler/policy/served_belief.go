@@ -75,6 +75,9 @@ func (b *servedBelief) allows(j *spec.Job, g *spec.NodeGroup, at numbers) bool {
 	return b.space.Allows(servedConfig(j, g, at))
 }
 
+// begins reports whether j may have one of each in g.
+func (b *servedBelief) begins(j *spec.Job, g *spec.NodeGroup) bool { return b.allows(j, g, oneOfEach) }
+
 // rate returns the steps/s that are believed of j with so many in g: 0 where it may
 // not have them, NaN where nothing is believed.
 func (b *servedBelief) rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup, at numbers) (float64, error) {

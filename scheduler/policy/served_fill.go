@@ -14,8 +14,9 @@ type filling struct {
 	cluster *spec.Cluster
 	nodes   []nodeRoom
 	jobs    []*trainee // by arrival
-	quirk   bool       // compat.Quirks.LeastLoaded
-	ended   bool       // with the quirk: one did not fit
+	ended   bool       // one did not fit where it had to be, see giveLeast
+	// begins reports whether a job may have one replica and one server in a group.
+	begins func(*spec.Job, *spec.NodeGroup) bool
 }
 
 // nodeRoom is what is left of a node.
@@ -44,8 +45,8 @@ type servedTask struct {
 }
 
 // newFilling returns an empty cluster, and the jobs inside.
-func newFilling(s *scheduler.Snapshot) *filling {
-	f := &filling{cluster: &s.Cluster}
+func newFilling(s *scheduler.Snapshot, b *servedBelief) *filling {
+	f := &filling{cluster: &s.Cluster, begins: b.begins}
 	for gi := range s.Cluster.Groups {
 		g := &s.Cluster.Groups[gi]
 		for range g.Count {
@@ -63,6 +64,14 @@ func newFilling(s *scheduler.Snapshot) *filling {
 
 // groupOf returns the group of what t has.
 func (f *filling) groupOf(t *trainee) *spec.NodeGroup { return &f.cluster.Groups[t.group] }
+
+// groupHeld returns the group of what t holds, -1 if it holds nothing.
+func (f *filling) groupHeld(t *trainee) int {
+	if t.Grant == nil {
+		return -1
+	}
+	return f.nodes[t.Grant.Slots[0].Node].group
+}
 
 // takes returns what a replica or a parameter server of j takes of a node.
 func takes(j *spec.Job, server bool) (devices int, host spec.Host) {
@@ -88,13 +97,19 @@ func (f *filling) load(node int) float64 {
 	return load
 }
 
-// least returns the least loaded node of the groups that t accepts, or of that it is
-// in, of those for which ok holds; -1 if there is none.
+// mayUse reports whether t may be in a group: one that it accepts and may begin in, and
+// no other than that it is in.
+func (f *filling) mayUse(t *trainee, group int) bool {
+	g := &f.cluster.Groups[group]
+	return (t.group < 0 || t.group == group) && accepts(t.Job, g) && f.begins(t.Job, g)
+}
+
+// least returns the least loaded node of the groups that t may use, of those for which ok holds; -1 if there is none.
 func (f *filling) least(t *trainee, ok func(*nodeRoom) bool) int {
 	best, least := -1, 0.0
 	for i := range f.nodes {
 		n := &f.nodes[i]
-		if n.down || t.group >= 0 && n.group != t.group || !accepts(t.Job, &f.cluster.Groups[n.group]) || !ok(n) {
+		if n.down || !f.mayUse(t, n.group) || !ok(n) {
 			continue
 		}
 		if load := f.load(i); best < 0 || load < least {
@@ -226,7 +241,7 @@ func (f *filling) settle() {
 	for _, t := range f.jobs {
 		switch {
 		case t.has.replicas < 1 || t.has.servers < 1:
-		case t.Grant != nil && f.nodes[t.Grant.Slots[0].Node].group == t.group && numbersOf(t.Grant) == t.has:
+		case f.groupHeld(t) == t.group && numbersOf(t.Grant) == t.has:
 			keepers = append(keepers, t)
 		default:
 			others = append(others, t)
@@ -255,7 +270,7 @@ func numbersOf(g *scheduler.Grant) numbers {
 
 // emptied returns the cluster with nobody on it.
 func (f *filling) emptied() *filling {
-	out := &filling{cluster: f.cluster, nodes: slices.Clone(f.nodes)}
+	out := &filling{cluster: f.cluster, nodes: slices.Clone(f.nodes), begins: f.begins}
 	for i := range out.nodes {
 		n := &out.nodes[i]
 		g := &f.cluster.Groups[n.group]

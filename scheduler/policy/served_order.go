@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -30,11 +29,7 @@ func newServedSRTF(d Deps) scheduler.Policy {
 			if d.Quirks.ShareLeft {
 				return t.Remaining / (t.Done + t.Remaining), nil
 			}
-			sec, _, err := b.least(ctx, f, t)
-			if math.IsNaN(sec) {
-				sec = math.Inf(1)
-			}
-			return sec, err
+			return b.least(ctx, f, t)
 		}
 		return p.fill
 	})

@@ -31,7 +31,7 @@ func init() {
 //	p     seconds left, with one of each, times the shares of the node that these take
 //	A, P  the means of a and p over those jobs
 //
-// Jobs are to have the fastest numbers they may have.
+// Jobs are to have the fastest numbers they may have in the group of the node.
 type tetris struct {
 	*servedBelief
 	toTheMost, shareLeft, wrongSign bool // quirks
@@ -40,9 +40,9 @@ type tetris struct {
 // packer is a job that is to have more.
 type packer struct {
 	*trainee
-	want  numbers
-	left  float64 // seconds, or which part of the job
-	align float64 // on the node that is looked at
+	wants []numbers // by group, none where it may not be
+	left  float64   // seconds, or which part of the job
+	align float64   // on the node that is looked at
 }
 
 func (p tetris) fill(ctx context.Context, _ *scheduler.Snapshot, f *filling) error {
@@ -53,11 +53,14 @@ func (p tetris) fill(ctx context.Context, _ *scheduler.Snapshot, f *filling) err
 	for node := range f.nodes {
 		for t := p.best(f, packers, node); t != nil; t = p.best(f, packers, node) {
 			t.why = "fits best what is free on a node, or has little left"
-			f.giveOn(t.trainee, node, p.next(f, t))
+			f.giveOn(t.trainee, node, p.next(f, t, f.nodes[node].group))
 		}
 	}
-	for _, t := range packers { // for whom no node has room for both
-		if !p.toTheMost && t.has == (numbers{}) && f.give(t.trainee, oneOfEach) {
+	for _, t := range packers {
+		for t.group >= 0 && !p.allows(t.Job, f.groupOf(t.trainee), t.has) { // on the way to what it wants
+			f.takeBack(t.trainee, len(t.tasks)-1)
+		}
+		if !p.toTheMost && t.group < 0 && f.give(t.trainee, oneOfEach) {
 			t.why = "one of each apart, since no node has room for both"
 		}
 	}
@@ -68,19 +71,24 @@ func (p tetris) fill(ctx context.Context, _ *scheduler.Snapshot, f *filling) err
 func (p tetris) packers(ctx context.Context, f *filling) ([]*packer, error) {
 	var out []*packer
 	for _, t := range f.jobs {
-		sec, want, err := p.least(ctx, f, t)
-		if err != nil {
-			return nil, err
+		k := &packer{trainee: t, wants: make([]numbers, len(f.cluster.Groups)), left: t.Remaining / (t.Done + t.Remaining)}
+		for gi := range f.cluster.Groups {
+			if !f.mayUse(t, gi) {
+				continue
+			}
+			all, err := p.order(ctx, t.Job, &f.cluster.Groups[gi])
+			if err != nil {
+				return nil, err
+			}
+			k.wants[gi] = all[0]
 		}
-		k := &packer{trainee: t, want: want, left: sec}
-		if p.shareLeft {
-			k.left = t.Remaining / (t.Done + t.Remaining)
-		} else if k.left, err = p.withOne(ctx, f, t); err != nil {
-			return nil, err
+		if !p.shareLeft {
+			var err error
+			if k.left, err = p.withOne(ctx, f, t); err != nil {
+				return nil, err
+			}
 		}
-		if want != (numbers{}) {
-			out = append(out, k)
-		}
+		out = append(out, k)
 	}
 	return out, nil
 }
@@ -106,16 +114,19 @@ func (p tetris) withOne(ctx context.Context, f *filling, t *trainee) (float64, e
 	return t.Remaining / best, nil
 }
 
-// next returns what t is given next: one of each, or of what it lacks alone; nothing
-// once it has all.
-func (p tetris) next(f *filling, t *packer) numbers {
-	if p.toTheMost {
-		if t.group < 0 || p.allows(t.Job, f.groupOf(t.trainee), t.has.plus(oneOfEach)) {
-			return oneOfEach
-		}
+// next returns what t is given next in a group: one of each, or of what it lacks alone;
+// nothing once it has all, or where it may not be.
+func (p tetris) next(f *filling, t *packer, group int) numbers {
+	switch {
+	case !f.mayUse(t.trainee, group):
+		return numbers{}
+	case p.toTheMost && p.allows(t.Job, &f.cluster.Groups[group], t.has.plus(oneOfEach)):
+		return oneOfEach
+	case p.toTheMost:
 		return numbers{}
 	}
-	return numbers{min(t.want.replicas-t.has.replicas, 1), min(t.want.servers-t.has.servers, 1)}
+	want := t.wants[group]
+	return numbers{min(want.replicas-t.has.replicas, 1), min(want.servers-t.has.servers, 1)}
 }
 
 // best returns who is given something on a node next, nil = nobody.
@@ -128,8 +139,8 @@ func (p tetris) best(f *filling, packers []*packer, node int) *packer {
 	var sumAlign, sumLeft float64
 	g := &f.cluster.Groups[n.group]
 	for _, t := range packers {
-		more := p.next(f, t)
-		if more == (numbers{}) || t.group >= 0 && t.group != n.group || !accepts(t.Job, g) || !f.room(t.trainee, node, more) {
+		more := p.next(f, t, n.group)
+		if more == (numbers{}) || !f.room(t.trainee, node, more) {
 			continue
 		}
 		t.align = alignment(n, g, t.Job, more)

@@ -24,10 +24,22 @@ func Conformance(t *testing.T, make Maker) {
 	t.Run("empty", func(t *testing.T) { conformEmpty(t, make) })
 	t.Run("blind", func(t *testing.T) { conformBlind(t, make) })
 	t.Run("waits-for-room", func(t *testing.T) { conformRoom(t, make) })
-	t.Run("random", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRandom(rt, make) }) })
-	t.Run("learning", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformLearning(rt, make) }) })
-	t.Run("relabelled", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRelabelled(rt, make) }) })
-	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make) }) })
+	t.Run("random", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRandom(rt, make, DrawCase) }) })
+	t.Run("learning", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformLearning(rt, make, DrawCase) }) })
+	t.Run("relabelled", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRelabelled(rt, make, DrawCase) }) })
+	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make, DrawCase) }) })
+}
+
+// ConformanceServed runs what every policy must pass that places jobs with parameter
+// servers. The oracle that make is given is the scheduler.ServerSpace too.
+func ConformanceServed(t *testing.T, make Maker) {
+	t.Run("empty", func(t *testing.T) {
+		conformEmpty(t, func(scheduler.Oracle) (scheduler.Policy, error) { return make((&World{}).Oracle(0, 1)) })
+	})
+	t.Run("random", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRandom(rt, make, DrawServedCase) }) })
+	t.Run("learning", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformLearning(rt, make, DrawServedCase) }) })
+	t.Run("relabelled", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRelabelled(rt, make, DrawServedCase) }) })
+	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make, DrawServedCase) }) })
 }
 
 // tb is what tests and rapid have in common.
@@ -90,8 +102,8 @@ func conformRoom(t *testing.T, make Maker) {
 // conformRandom: on any workload every job ends, no device is held twice
 // (counted here, apart from the engine), and a second run, the jobs given in
 // another order, gives the same.
-func conformRandom(t *rapid.T, make Maker) {
-	c := DrawCase(t)
+func conformRandom(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
+	c := draw(t)
 	oracle := c.World.Oracle(0.2, 7)
 	first := runWith(t, c, policyOf(t, make, oracle), c.World.Truth(c.Cluster))
 	for _, j := range first.Jobs {
@@ -113,8 +125,8 @@ func conformRandom(t *rapid.T, make Maker) {
 
 // conformLearning: where the belief changes in the course of the run every job
 // ends, and a second run gives the same.
-func conformLearning(t *rapid.T, make Maker) {
-	c := DrawCase(t)
+func conformLearning(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
+	c := draw(t)
 	once := func() *sim.Result {
 		pupil := c.World.Pupil(0.5, 7)
 		taught := c
@@ -134,8 +146,8 @@ func conformLearning(t *rapid.T, make Maker) {
 
 // conformRelabelled: jobs by other names, in the same order, fare the same; so
 // do all of them an hour later.
-func conformRelabelled(t *rapid.T, make Maker) {
-	c := DrawCase(t)
+func conformRelabelled(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
+	c := draw(t)
 	oracle := c.World.Oracle(0.2, 7)
 	first := runWith(t, c, policyOf(t, make, oracle), c.World.Truth(c.Cluster))
 	other := c
@@ -159,8 +171,8 @@ func conformRelabelled(t *rapid.T, make Maker) {
 
 // conformPure: Decide leaves the snapshot alone, and asked twice it answers
 // twice the same.
-func conformPure(t *rapid.T, make Maker) {
-	c := DrawCase(t)
+func conformPure(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
+	c := draw(t)
 	p := policyOf(t, make, c.World.Oracle(0.2, 7))
 	runWith(t, c, twice{t, p}, c.World.Truth(c.Cluster))
 }

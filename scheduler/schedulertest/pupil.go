@@ -45,6 +45,9 @@ func (p *Pupil) Learn(_ context.Context, _ time.Duration, seen []spec.Measuremen
 // Revision implements scheduler.Learner.
 func (p *Pupil) Revision(k spec.Key) int { return p.times[k] }
 
+// Allows implements scheduler.ServerSpace.
+func (p *Pupil) Allows(c spec.Config) bool { return p.believed.Allows(c) }
+
 // Learned implements scheduler.Learner.
 func (p *Pupil) Learned() (l scheduler.Learned) {
 	for _, n := range p.times {

@@ -29,7 +29,14 @@ type worldKey struct {
 	shape spec.Shape
 }
 
-func keyOf(c spec.Config) worldKey { return worldKey{c.Key(), c.Plan.Normal(), c.Shape} }
+// keyOf is what a look-up must agree on; where the replicas are does not matter to jobs
+// with parameter servers.
+func keyOf(c spec.Config) worldKey {
+	if c.Plan.ParamServers > 0 {
+		c.Shape = spec.Shape{}
+	}
+	return worldKey{c.Key(), c.Plan.Normal(), c.Shape}
+}
 
 // Add lets model run plan on shape of an accelerator at so many steps per
 // second.
@@ -42,6 +49,12 @@ func (w *World) Add(model, accelerator string, plan spec.Plan, shape spec.Shape,
 		w.order = append(w.order, c)
 	}
 	w.rates[keyOf(c)] = stepsPerSec
+}
+
+// Allows implements scheduler.ServerSpace.
+func (w *World) Allows(c spec.Config) bool {
+	_, ok := w.rates[keyOf(c)]
+	return ok
 }
 
 // Pair lets jobs of two models share devices, the first at a part of its speed
@@ -86,7 +99,7 @@ func (w *World) Truth(c spec.Cluster) sim.Truth {
 // jobs lose that share devices is known exactly.
 func (w *World) Oracle(sigma float64, seed uint64) *Oracle {
 	believed := w.wrong(sigma, seed)
-	return &Oracle{planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)}), believed}
+	return &Oracle{planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)}), believed, w}
 }
 
 // wrong returns w with speeds that are wrong.
@@ -99,10 +112,12 @@ func (w *World) wrong(sigma float64, seed uint64) *World {
 	return out
 }
 
-// Oracle is a planner that also knows of jobs that share devices.
+// Oracle is a planner that also knows of jobs that share devices, and what jobs with
+// parameter servers may be granted.
 type Oracle struct {
 	*planner.Planner
 	scheduler.Colocator
+	scheduler.ServerSpace
 }
 
 // OnePlan is the plan of a World that does not care about plans: global batch
