@@ -26,6 +26,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/loss"
 	"github.com/pacer-ml/pacer/scheduler/online"
 	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -103,13 +104,13 @@ func (b testbed) simulate(tb testing.TB, pol string, jobs []spec.Job, oracle sch
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := policy.New(specs[0], policy.Deps{Oracle: oracle, Seed: seed})
+	truth := sim.Predicted{Predictor: b.truth, Cluster: b.cluster}
+	p, err := policy.New(specs[0], policy.Deps{Oracle: oracle, Seed: seed, Losses: &loss.Made{Steps: truth.Steps, Sigma: 0.02, Seed: seed}})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	r, err := sim.Run(context.Background(), sim.Config{
-		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol, Sightings: sightings,
-		Truth: sim.Predicted{Predictor: b.truth, Cluster: b.cluster},
+		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol, Sightings: sightings, Truth: truth,
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return 260 * time.Second }),
 	})
 	if err != nil {

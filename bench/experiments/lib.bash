@@ -25,3 +25,10 @@ renew() { go run ./bench/renew docs/results.md "$1"; }
 
 # import NAME [DIRECTORY] stores published measurements.
 import() { "$pacer" --data "$data" import "$1" "$shared/data/${2:-$1}" >&2; }
+
+# study NAME [FLAG...] runs bench/studies/NAME.yaml, which names files by their path
+# below PACER_SHARED. Its table goes to docs/results.md, its picture to docs/results.
+study() {
+  (cd "$shared" && "$pacer" --data "$data" sweep "$root/bench/studies/$1.yaml" \
+    --markdown "$root/docs/results.md" --svg "$root/docs/results/$1.svg" "${@:2}")
+}

@@ -40,7 +40,8 @@ docs/studies.md describes the file.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "`DIR` where results are kept (default: sweeps/NAME in --data)"},
 			&cli.StringFlag{Name: "runs-out", Usage: "write one CSV row per run to `FILE`"},
-			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads into `FILE`"},
+			&cli.StringFlag{Name: "svg", Usage: "draw the mean JCTs over the loads, or all intervals where there are none, into `FILE`"},
+			&cli.StringFlag{Name: "markdown", Usage: "write the rows into `FILE`, between its lines <!-- NAME --> and <!-- /NAME -->, NAME being the study's"},
 		},
 		Action: runSweep,
 	}
@@ -89,6 +90,12 @@ func runSweep(c *cli.Context) (err error) {
 	if err := distinct(runsOut, svgOut); err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
+	document := c.String("markdown")
+	if document != "" {
+		if err := hasPlace(document, s.Name); err != nil {
+			return fmt.Errorf("sweep: --markdown: %w", err)
+		}
+	}
 	outcomes, err := s.run(c)
 	if err != nil {
 		return err
@@ -103,7 +110,13 @@ func runSweep(c *cli.Context) (err error) {
 			return err
 		}
 	}
-	return s.print(c, outcomes)
+	if err := s.print(c, outcomes); err != nil {
+		return err
+	}
+	if document != "" {
+		return report.SpliceFile(document, []byte(s.Markdown(s.Rows(outcomes))), s.Name)
+	}
+	return nil
 }
 
 // maxStudyFile bounds a study file, in bytes: beyond it is another file.
@@ -364,6 +377,8 @@ type sweepResult struct {
 	Runs       int           `json:"runs"`
 	Failed     int           `json:"failed"`
 	Rows       []studies.Row `json:"rows"`
+	// Overall is of several workloads.
+	Overall []studies.Whole `json:"overall,omitempty"`
 }
 
 const intervalNote = "Student's t over the seeds; differences from the baseline paired by seed"
@@ -372,7 +387,7 @@ const intervalNote = "Student's t over the seeds; differences from the baseline 
 // on standard error by now, and in the exit code.
 func (s *sweep) print(c *cli.Context, outcomes []studies.Outcome) error {
 	rows := s.Rows(outcomes)
-	r := sweepResult{Study: s.Name, Confidence: s.Confidence, Intervals: intervalNote, Baseline: s.Baseline, Runs: len(outcomes), Rows: rows}
+	r := sweepResult{Study: s.Name, Confidence: s.Confidence, Intervals: intervalNote, Baseline: s.Baseline, Runs: len(outcomes), Rows: rows, Overall: s.Overall(rows)}
 	var first error
 	for _, o := range outcomes {
 		if o.Err != nil {

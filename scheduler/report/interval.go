@@ -63,6 +63,22 @@ func RatioT(a, b []float64, confidence float64) Interval {
 	return around(ratio, stat.StdDev(residuals, nil)/(meanA*math.Sqrt(float64(len(a)))), len(a), confidence)
 }
 
+// GeometricT returns the geometric mean of positive values, and its interval by
+// Student's t of their logarithms, see StudentT. Values that are not positive are
+// left out.
+func GeometricT(values []float64, confidence float64) Interval {
+	logs := make([]float64, len(values))
+	for i, v := range values {
+		logs[i] = math.NaN()
+		if v > 0 {
+			logs[i] = math.Log(v)
+		}
+	}
+	i := StudentT(logs, confidence)
+	exp := func(n Number) Number { return Number(math.Exp(float64(n))) } // undefined stays so
+	return Interval{exp(i.Mean), exp(i.Lo), exp(i.Hi)}
+}
+
 // around returns the interval of a mean of n values with its standard error.
 func around(mean, stdErr float64, n int, confidence float64) Interval {
 	if n < 2 {

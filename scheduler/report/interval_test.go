@@ -42,6 +42,18 @@ func TestRatioT(t *testing.T) {
 
 // TestStudentTCovers: of intervals of normal values as many hold the
 // expectation as they say.
+// TestGeometricT: of e^-1, e^0 and e^1 the logarithms have mean 0 and standard
+// deviation 1; t(2, 0.975) = 4.302653.
+func TestGeometricT(t *testing.T) {
+	i := GeometricT([]float64{1 / math.E, 1, 0, math.E}, 0.95)
+	if hi := math.Exp(4.302653 / math.Sqrt(3)); math.Abs(float64(i.Mean)-1) > 1e-12 || math.Abs(float64(i.Hi)/hi-1) > 1e-5 || math.Abs(float64(i.Lo)*hi-1) > 1e-5 {
+		t.Errorf("%+v, want 1, 1/%g, %g", i, hi, hi)
+	}
+	if i := GeometricT([]float64{-1}, 0.95); i.Mean.Defined() {
+		t.Errorf("no value: %+v", i)
+	}
+}
+
 func TestStudentTCovers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const rounds = 4000

@@ -24,11 +24,14 @@ type Record struct {
 	Run     string         `json:"run"` // for people: what it was called when it was run
 	Summary report.Summary `json:"summary"`
 	Bounds  Bounds         `json:"bounds"`
+	// Ends is when guaranteed jobs that count were done, in seconds; who never was is
+	// not there.
+	Ends map[spec.JobID]report.Number `json:"ends_s,omitempty"`
 }
 
 // recordVersion is part of every key: another meaning of what is kept is
 // another version.
-const recordVersion = "pacer study record 1"
+const recordVersion = "pacer study record 2"
 
 // keyOf returns the content hash of everything a run depends on: the cluster,
 // the jobs, and in words all that is no value of theirs, such as the policy, its

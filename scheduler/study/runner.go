@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -149,7 +150,19 @@ func simulate(ctx context.Context, s Setup) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	rec := Record{Summary: report.Summarize(result, s.Score), Bounds: bounds}
-	rec.Summary.Elapsed = report.Undefined()
+	rec := NewRecord(result, s.Score)
+	rec.Bounds = bounds
 	return rec, nil
+}
+
+// NewRecord returns what is kept of a run but for its name, without bounds.
+func NewRecord(r *sim.Result, score report.Score) Record {
+	rec := Record{Summary: report.Summarize(r, score), Bounds: NoBounds(), Ends: map[spec.JobID]report.Number{}}
+	rec.Summary.Elapsed = report.Undefined()
+	for _, j := range r.Jobs {
+		if j.Job.Guaranteed && j.Finished && score.Has(j.Job.ID) {
+			rec.Ends[j.Job.ID] = report.Number(j.End.Seconds())
+		}
+	}
+	return rec
 }

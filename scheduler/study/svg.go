@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,12 @@ import (
 // over their best lower bounds where these are known everywhere, which takes out
 // how much longer the jobs of one seed are than those of another; else the mean
 // JCTs, in hours. The picture needs nothing else and follows the reader's colours.
+//
+// Without loads it is a picture of intervals, see intervals.
 func (s *Study) WriteSVG(w io.Writer, rows []Row) error {
+	if len(s.Loads) == 0 {
+		return newIntervals(s, rows).write(w)
+	}
 	d := newDrawing(s, rows)
 	for i := range s.Workloads {
 		d.panel(i)
@@ -58,13 +62,12 @@ type drawing struct {
 	rows   []Row
 	figure func(Row) report.Interval // what is drawn, in the unit of the axis
 	label  string                    // of the axis
-	lo, hi float64                   // of all figures with their intervals
-	log    bool                      // whether the axis is logarithmic
-	b      strings.Builder
+	scale
+	b strings.Builder
 }
 
 func newDrawing(s *Study, rows []Row) *drawing {
-	d := &drawing{Study: s, rows: rows, label: "mean JCT over its lower bound"}
+	d := &drawing{Study: s, rows: rows, label: "mean JCT over its lower bound", scale: emptyScale()}
 	d.figure = func(r Row) report.Interval { return r.OverBound.AvgJCT }
 	if slices.ContainsFunc(rows, func(r Row) bool { return !r.OverBound.AvgJCT.Mean.Defined() }) {
 		d.label = "mean JCT, hours"
@@ -73,30 +76,10 @@ func newDrawing(s *Study, rows []Row) *drawing {
 			return report.Interval{Mean: i.Mean / 3600, Lo: i.Lo / 3600, Hi: i.Hi / 3600}
 		}
 	}
-	d.lo, d.hi = math.Inf(1), math.Inf(-1)
-	least := math.Inf(1)
 	for _, r := range rows {
-		i := d.figure(r)
-		for _, v := range []report.Number{i.Mean, i.Lo, i.Hi} {
-			if v.Defined() {
-				d.lo, d.hi = min(d.lo, float64(v)), max(d.hi, float64(v))
-			}
-		}
-		if i.Mean.Defined() {
-			least = min(least, float64(i.Mean))
-		}
+		d.include(d.figure(r))
 	}
-	switch {
-	case math.IsInf(d.lo, 0):
-		d.lo, d.hi = 0, 1
-	case least > 0 && d.hi > 5*least:
-		d.log, d.lo = true, max(d.lo, least/2)
-	default:
-		d.lo = max(d.lo-(d.hi-d.lo)*0.08, 0)
-	}
-	if d.hi <= d.lo {
-		d.hi = d.lo + 1
-	}
+	d.settle()
 	return d
 }
 
@@ -117,43 +100,29 @@ func (d *drawing) perLine() int { return d.columns() * panelWidth / legendWidth 
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
-// y returns where a value is, from 0 at the bottom to 1 at the top.
-func (d *drawing) y(v float64) float64 {
-	v = min(max(v, d.lo), d.hi)
-	if d.log {
-		return math.Log(v/d.lo) / math.Log(d.hi/d.lo)
-	}
-	return (v - d.lo) / (d.hi - d.lo)
-}
-
 // panel draws the rows of a workload.
 func (d *drawing) panel(workload int) {
 	d.printf("<g transform=\"translate(%d %d)\">\n", workload%2*panelWidth, workload/2*panelHeight)
 	d.printf("<text class=\"ink\" x=\"%d\" y=\"18\" font-weight=\"600\">%s</text>\n", marginLeft, html.EscapeString(d.Workloads[workload].Name))
 	d.printf("<text class=\"soft\" x=\"%d\" y=\"34\">%s</text>\n", marginLeft, d.label)
 	toY := func(v float64) float64 {
-		return panelHeight - marginBottom - d.y(v)*(panelHeight-marginTop-marginBottom)
+		return panelHeight - marginBottom - d.at(v)*(panelHeight-marginTop-marginBottom)
 	}
 	for _, v := range marks(d.lo, d.hi, d.log) {
 		d.printf("<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%s</text>\n",
 			marginLeft, toY(v), panelWidth-marginRight, marginLeft-6, toY(v)+4, strconv.FormatFloat(v, 'g', 4, 64))
 	}
-	loads := max(len(d.Loads), 1)
+	loads := len(d.Loads)
 	toX := func(load, scheduler int) float64 {
 		width := float64(panelWidth-marginLeft-marginRight) / float64(loads)
 		apart := min(width*0.7/float64(len(d.Schedulers)), 5) // so that intervals do not cover each other
 		return marginLeft + width*(float64(load)+0.5) + apart*(float64(scheduler)-float64(len(d.Schedulers)-1)/2)
 	}
-	for i := range loads {
-		name := "as recorded"
-		if len(d.Loads) > 0 {
-			name = strconv.FormatFloat(d.Loads[i], 'g', -1, 64)
-		}
-		d.printf("<text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n", toX(i, (len(d.Schedulers)-1)/2), panelHeight-marginBottom+18, name)
+	for i, load := range d.Loads {
+		d.printf("<text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
+			toX(i, (len(d.Schedulers)-1)/2), panelHeight-marginBottom+18, strconv.FormatFloat(load, 'g', -1, 64))
 	}
-	if len(d.Loads) > 0 {
-		d.printf("<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%d\">load</text>\n", panelWidth-marginRight, panelHeight-marginBottom+36)
-	}
+	d.printf("<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%d\">load</text>\n", panelWidth-marginRight, panelHeight-marginBottom+36)
 	first := workload * loads * len(d.Schedulers)
 	for k := range d.Schedulers {
 		d.line(k, loads, func(load int) Row { return d.rows[first+load*len(d.Schedulers)+k] }, func(load int) float64 { return toX(load, k) }, toY)
@@ -199,30 +168,4 @@ func dashed(k int) string {
 		return ""
 	}
 	return " dashed"
-}
-
-// marks returns round values in [lo, hi], some three to eight.
-func marks(lo, hi float64, logarithmic bool) []float64 {
-	var out []float64
-	if logarithmic {
-		for e := math.Floor(math.Log10(lo)); e <= math.Log10(hi); e++ {
-			for _, m := range []float64{1, 2, 5} {
-				if v := m * math.Pow(10, e); v >= lo && v <= hi {
-					out = append(out, v)
-				}
-			}
-		}
-		return out
-	}
-	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
-	for _, part := range []float64{5, 2, 1} {
-		if (hi-lo)/(step/part) <= 8 {
-			step /= part
-			break
-		}
-	}
-	for k := math.Ceil(lo / step); k*step <= hi; k++ {
-		out = append(out, k*step)
-	}
-	return out
 }

@@ -77,9 +77,4 @@ func (s *Study) against(r Row, i report.Interval) string {
 	return times(i)
 }
 
-func factor(i report.Interval) string {
-	if !i.Mean.Defined() {
-		return "-"
-	}
-	return strconv.FormatFloat(float64(i.Mean), 'f', 2, 64)
-}
+func factor(i report.Interval) string { return fixed(i.Mean, 2) }

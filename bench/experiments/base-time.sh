@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# base-time.sh: what a run of Rubick's base trace takes of one core, starting and reading included.
+. "$(dirname "$0")/lib.bash"
+import rubick
+"$pacer" --data "$data" fit --family rubick --rows 8 >/dev/null
+export GOMAXPROCS=1 TIMEFORMAT=%U
+for policy in fifo-backfill rubick pacer; do
+  for belief in perfect fitted:rubick; do
+    for _ in 1 2 3 4 5; do
+      { time "$pacer" --data "$data" simulate --workload "$shared/data/rubick/simulator/workloads/workload-base.csv" --cluster 8x8xA800 \
+        --policy "$policy" --truth rubick:measured --belief "$belief" --output csv 2>"$scratch/log" >"$scratch/run.csv"; } 2>&1 ||
+        { cat "$scratch/log" >&2; exit 1; }
+    done | awk -v policy="$policy" -v belief="$belief" '
+      { n++; s += $1; q += $1 * $1 }
+      END { m = s / n; printf "| %s | %s | %.2f ± %.2f s |\n", policy, belief, m, 2.776 * sqrt((q - n * m * m) / (n - 1) / n) }' # t(4, 0.975)
+  done
+done >"$scratch/rows.md"
+{ echo "| policy | belief | processor time |"; echo "|---|---|---|"; cat "$scratch/rows.md"; } | renew base-time

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# decision.sh: one decision about 1000 jobs on 10,000 devices of four types, on one core.
+. "$(dirname "$0")/lib.bash"
+go test ./scheduler/internal/lookahead ./scheduler/internal/lp ./scheduler/policy -run xxx -cpu 1 -benchtime 3x -count 5 \
+  -bench '^Benchmark(Decide|Choice|Sia)$/^jobs=1000' | awk '
+  /^pkg:/ { package = $2; sub(/.*scheduler\//, "", package) }
+  /^Benchmark/ {
+    name = package ": " substr($1, length("Benchmark") + 1)
+    if (!(name in n)) order[++rows] = name
+    n[name]++
+    cpu = ""
+    for (i = 3; i < NF; i += 2) {
+      if ($(i + 1) == "cpu-ns/op") cpu = $i
+      if ($(i + 1) == "ns/op") wall = $i
+      if ($(i + 1) == "gap") gap[name] = $i
+    }
+    s = (cpu == "" ? wall : cpu) / 1e6
+    kind[name] = cpu == "" ? "wall" : "processor"
+    sum[name] += s; square[name] += s * s
+  }
+  END {
+    print "| benchmark | time of a decision, ms | | gap to its bound |"
+    print "|---|---|---|---|"
+    for (i = 1; i <= rows; i++) {
+      name = order[i]; k = n[name]; mean = sum[name] / k
+      half = 2.776 * sqrt((square[name] - k * mean * mean) / (k - 1) / k) # t(4, 0.975)
+      printf "| `%s` | %.0f ± %.0f | %s | %s |\n", name, mean, half, kind[name], name in gap ? sprintf("%.3f %%", 100 * gap[name]) : "-"
+    }
+  }' >"$scratch/table.md"
+renew decision <"$scratch/table.md"

@@ -1,0 +1,139 @@
+package study
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+// Markdown lays rows out as a table of Markdown, in seconds: means with half their
+// interval, in parentheses how many times the best lower bound they are; what they
+// are of the baseline, with the interval; below, that over all workloads (Overall).
+// Columns that say nothing are left out.
+func (s *Study) Markdown(rows []Row) string {
+	var t report.Table
+	t.Rows = make([][]string, len(rows))
+	columns := s.markdownColumns(rows)
+	for _, c := range columns {
+		t.Header = append(t.Header, c.name)
+		for i, r := range rows {
+			t.Rows[i] = append(t.Rows[i], c.text(r))
+		}
+	}
+	for _, w := range s.Overall(rows) {
+		var line []string
+		for _, c := range columns {
+			line = append(line, c.overall(w))
+		}
+		t.Rows = append(t.Rows, line)
+	}
+	return t.Markdown()
+}
+
+// markdownColumn is a column of rows, and what it has of all workloads together.
+type markdownColumn struct {
+	name    string
+	text    func(Row) string
+	overall func(Whole) string
+}
+
+func (s *Study) markdownColumns(rows []Row) []markdownColumn {
+	var out []markdownColumn
+	add := func(shown bool, name string, text func(Row) string, overall func(Whole) string) {
+		if shown {
+			out = append(out, markdownColumn{name, text, overall})
+		}
+	}
+	none := func(Whole) string { return "" }
+	some := func(f func(Row) bool) bool {
+		for _, r := range rows {
+			if f(r) {
+				return true
+			}
+		}
+		return false
+	}
+	compared := some(func(r Row) bool { return r.Scheduler != r.ComparedWith })
+	add(len(s.Workloads) > 1, "workload", func(r Row) string { return r.Workload }, func(Whole) string { return "all" })
+	add(len(s.Loads) > 0, "load", func(r Row) string { return r.Load.String() }, func(w Whole) string { return w.Load.String() })
+	add(true, "policy", func(r Row) string { return r.Scheduler }, func(w Whole) string { return w.Scheduler })
+	add(some(func(r Row) bool { return r.Finished < r.Jobs }), "finished", func(r Row) string { return fmt.Sprintf("%d of %d", r.Finished, r.Jobs) }, none)
+	add(true, "average JCT", func(r Row) string { return inSeconds(r.AvgJCT) + bounded(r.OverBound.AvgJCT) }, none)
+	add(compared, s.ofBaseline(rows), func(r Row) string { return share(r, r.OfBaseline.AvgJCT) }, func(w Whole) string { return interval(w.OfBaseline.AvgJCT) })
+	add(true, "p99", func(r Row) string { return inSeconds(r.P99JCT) }, none)
+	add(true, "longest", func(r Row) string { return inSeconds(r.MaxJCT) }, none)
+	add(true, "makespan", func(r Row) string { return inSeconds(r.Makespan) + bounded(r.OverBound.Makespan) }, none)
+	add(compared, s.ofBaseline(rows), func(r Row) string { return share(r, r.OfBaseline.Makespan) }, func(w Whole) string { return interval(w.OfBaseline.Makespan) })
+	add(true, "restarts per job", func(r Row) string { return fixed(report.Number(r.Restarts)/report.Number(r.Jobs), 2) }, none)
+	add(true, "device-hours", func(r Row) string { return fixed(r.DeviceHours.Mean, 0) }, none)
+	add(some(func(r Row) bool { return r.Late.Mean.Defined() }), "guaranteed late", func(r Row) string { return around(r.Late, 1) }, none)
+	add(some(func(r Row) bool { return r.MAPE.Mean.Defined() }), "off by", func(r Row) string { return percent(r.MAPE.Mean) }, none)
+	return out
+}
+
+// ofBaseline names what figures are compared with.
+func (s *Study) ofBaseline(rows []Row) string {
+	for _, r := range rows {
+		if r.ComparedWith != s.Baseline {
+			return "of its baseline"
+		}
+	}
+	return "of " + s.Baseline
+}
+
+// inSeconds writes an interval of seconds: "1012 ± 20 s".
+func inSeconds(i report.Interval) string {
+	if !i.Mean.Defined() {
+		return "-"
+	}
+	return around(i, 0) + " s"
+}
+
+// around writes a mean with half the width of its interval: "1012 ± 20", "1012"
+// where there is no interval.
+func around(i report.Interval, decimals int) string {
+	half := i.HalfWidth()
+	if !half.Defined() {
+		return fixed(i.Mean, decimals)
+	}
+	return fixed(i.Mean, decimals) + " ± " + fixed(half, decimals)
+}
+
+// bounded writes how many times the lower bound a figure is, where that is known.
+func bounded(i report.Interval) string {
+	if !i.Mean.Defined() {
+		return ""
+	}
+	return " (" + fixed(i.Mean, 2) + ")"
+}
+
+// share writes what a figure is of that of the baseline.
+func share(r Row, i report.Interval) string {
+	if r.Scheduler == r.ComparedWith {
+		return "-"
+	}
+	return interval(i)
+}
+
+// interval writes a ratio with its interval: "0.431 (0.392 to 0.461)".
+func interval(i report.Interval) string {
+	if !i.Lo.Defined() || !i.Hi.Defined() {
+		return fixed(i.Mean, 3)
+	}
+	return fmt.Sprintf("%s (%s to %s)", fixed(i.Mean, 3), fixed(i.Lo, 3), fixed(i.Hi, 3))
+}
+
+func percent(n report.Number) string {
+	if !n.Defined() {
+		return "-"
+	}
+	return fixed(100*n, 1) + " %"
+}
+
+func fixed(n report.Number, decimals int) string {
+	if !n.Defined() {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'f', decimals, 64)
+}

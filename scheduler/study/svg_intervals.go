@@ -1,0 +1,153 @@
+package study
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pacer-ml/pacer/scheduler/report"
+)
+
+// intervals is a picture of means with their intervals: a line per workload and
+// scheduler, mean JCTs in a panel on the left, makespans on the right. Drawn is what
+// they are of the baseline, where there is one, with that over all workloads below;
+// else they are drawn in hours.
+type intervals struct {
+	*Study
+	lines  []intervalLine
+	scales [2]scale
+	labels [2]string // of the panels
+	names  int       // width of the names
+	b      strings.Builder
+}
+
+// intervalLine is a line of the picture, or a heading without figures.
+type intervalLine struct {
+	heading, name string
+	color         string
+	figures       [2]report.Interval
+}
+
+// Sizes in the picture, in its own units.
+const (
+	intervalPanel, intervalLineHeight = 300, 18
+	intervalTop, intervalGap          = 48, 24
+	letterWidth                       = 7 // at most, of the names
+)
+
+func newIntervals(s *Study, rows []Row) *intervals {
+	d := &intervals{Study: s, labels: [2]string{"mean JCT, hours", "makespan, hours"}, scales: [2]scale{emptyScale(), emptyScale()}}
+	if slices.ContainsFunc(rows, func(r Row) bool { return r.Scheduler != r.ComparedWith && r.OfBaseline.AvgJCT.Mean.Defined() }) {
+		to := s.ofBaseline(rows)
+		d.labels = [2]string{"mean JCT " + to, "makespan " + to}
+		d.compare(rows)
+		for i := range d.scales {
+			d.scales[i].include(report.Interval{Mean: 1, Lo: 1, Hi: 1})
+		}
+	} else {
+		d.absolute(rows)
+	}
+	for _, l := range d.lines {
+		d.names = max(d.names, letterWidth*max(utf8.RuneCountInString(l.name), utf8.RuneCountInString(l.heading)))
+		for i := range d.scales {
+			if l.heading == "" {
+				d.scales[i].include(l.figures[i])
+			}
+		}
+	}
+	for i := range d.scales {
+		d.scales[i].settle()
+	}
+	return d
+}
+
+// compare lists the schedulers that are compared with another.
+func (d *intervals) compare(rows []Row) {
+	for i, r := range rows {
+		d.head(rows, i)
+		if r.Scheduler != r.ComparedWith {
+			d.add(r.Scheduler, r.OfBaseline.AvgJCT, r.OfBaseline.Makespan)
+		}
+	}
+	all := d.Overall(rows)
+	if len(all) > 0 {
+		d.lines = append(d.lines, intervalLine{heading: "all"})
+	}
+	for _, w := range all {
+		d.add(w.Scheduler, w.OfBaseline.AvgJCT, w.OfBaseline.Makespan)
+	}
+}
+
+func (d *intervals) absolute(rows []Row) {
+	hours := func(i report.Interval) report.Interval {
+		return report.Interval{Mean: i.Mean / 3600, Lo: i.Lo / 3600, Hi: i.Hi / 3600}
+	}
+	for i, r := range rows {
+		d.head(rows, i)
+		d.add(r.Scheduler, hours(r.AvgJCT), hours(r.Makespan))
+	}
+}
+
+// head begins the lines of a workload, where there are several.
+func (d *intervals) head(rows []Row, i int) {
+	if len(d.Workloads) > 1 && (i == 0 || rows[i-1].Workload != rows[i].Workload) {
+		d.lines = append(d.lines, intervalLine{heading: rows[i].Workload})
+	}
+}
+
+func (d *intervals) add(scheduler string, jct, span report.Interval) {
+	k := slices.IndexFunc(d.Schedulers, func(s Scheduler) bool { return s.Name == scheduler })
+	d.lines = append(d.lines, intervalLine{name: scheduler, color: color(max(k, 0)), figures: [2]report.Interval{jct, span}})
+}
+
+func (d *intervals) left(panel int) int { return d.names + 16 + panel*(intervalPanel+intervalGap) }
+
+func (d *intervals) x(panel int, v float64) float64 {
+	return float64(d.left(panel)) + intervalPanel*d.scales[panel].at(v)
+}
+
+func (d *intervals) bottom() int { return intervalTop + len(d.lines)*intervalLineHeight + 6 }
+
+func (d *intervals) write(w io.Writer) error {
+	for panel := range d.scales {
+		d.axis(panel)
+	}
+	for i, l := range d.lines {
+		d.line(intervalTop+i*intervalLineHeight+intervalLineHeight/2+3, l)
+	}
+	title := fmt.Sprintf("%s: %s and %s", d.Name, d.labels[0], d.labels[1])
+	_, err := fmt.Fprintf(w, svgFrame, d.left(2), d.bottom()+8, html.EscapeString(title), svgStyle, d.b.String())
+	return err
+}
+
+// axis draws what is behind the figures of a panel.
+func (d *intervals) axis(panel int) {
+	s := &d.scales[panel]
+	fmt.Fprintf(&d.b, "<text class=\"ink\" x=\"%d\" y=\"18\" font-weight=\"600\">%s</text>\n", d.left(panel), html.EscapeString(d.labels[panel]))
+	for _, v := range marks(s.lo, s.hi, s.log) {
+		fmt.Fprintf(&d.b, "<path class=\"grid\" d=\"M%.1f %dV%d\"/><text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
+			d.x(panel, v), intervalTop-6, d.bottom(), d.x(panel, v), intervalTop-12, strconv.FormatFloat(v, 'g', 4, 64))
+	}
+}
+
+// line draws a line of the picture whose middle is at y.
+func (d *intervals) line(y int, l intervalLine) {
+	if l.heading != "" {
+		fmt.Fprintf(&d.b, "<text class=\"ink\" x=\"8\" y=\"%d\" font-weight=\"600\">%s</text>\n", y+4, html.EscapeString(l.heading))
+		return
+	}
+	fmt.Fprintf(&d.b, "<g class=\"%s\"><text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%d\">%s</text>", l.color, d.left(0)-8, y+4, html.EscapeString(l.name))
+	for panel, f := range l.figures {
+		if f.Lo.Defined() && f.Hi.Defined() {
+			fmt.Fprintf(&d.b, "<path class=\"line\" d=\"M%.1f %dH%.1f\"/>", d.x(panel, float64(f.Lo)), y, d.x(panel, float64(f.Hi)))
+		}
+		if f.Mean.Defined() {
+			fmt.Fprintf(&d.b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%d\" r=\"3.5\"/>", d.x(panel, float64(f.Mean)), y)
+		}
+	}
+	d.b.WriteString("</g>\n")
+}
