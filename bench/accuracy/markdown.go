@@ -26,9 +26,10 @@ func Markdown(results []Result) []byte {
 	writeProtocols(&b, results)
 	bars := Bars(results)
 	table(&b, bars[0], bars[1:])
-	b.WriteByte('\n')
-	stats := Statistics(results)
-	table(&b, stats[0], stats[1:])
+	fold(&b, "Errors of every family under every protocol", func() {
+		stats := Statistics(results)
+		table(&b, stats[0], stats[1:])
+	})
 	writeParts(&b, results)
 	writeRefused(&b, results)
 	writeNotes(&b, results)
@@ -61,8 +62,16 @@ func writeParts(b *bytes.Buffer, results []Result) {
 	if len(rows) == 0 {
 		return
 	}
-	b.WriteString("\nBy source, job type or model:\n\n")
-	table(b, []string{"protocol", "family", "of", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width"}, rows)
+	fold(b, "By source, job type or model", func() {
+		table(b, []string{"protocol", "family", "of", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width"}, rows)
+	})
+}
+
+// fold writes what is too long to be read by everybody: closed until it is asked for.
+func fold(b *bytes.Buffer, title string, write func()) {
+	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", title)
+	write()
+	b.WriteString("\n</details>\n")
 }
 
 // writeRefused names the rows refused by families that predict most, those that
@@ -88,7 +97,7 @@ func writeRefused(b *bytes.Buffer, results []Result) {
 			all = append(all, remark{r.Protocol, r.Family, why.String()})
 		}
 	}
-	writeRemarks(b, "Rows refused, each under the first protocol it is refused under (where most are, only how many; `--output json` names all):", all)
+	writeRemarks(b, "Rows refused, each under the first protocol it is refused under (where most are, only how many; `--output json` names all)", all)
 }
 
 func writeNotes(b *bytes.Buffer, results []Result) {
@@ -98,7 +107,7 @@ func writeNotes(b *bytes.Buffer, results []Result) {
 			all = append(all, remark{r.Protocol, r.Family, n})
 		}
 	}
-	writeRemarks(b, "Notes:", all)
+	writeRemarks(b, "Notes", all)
 }
 
 // remark is something to say of a result.
@@ -109,21 +118,22 @@ func writeRemarks(b *bytes.Buffer, title string, all []remark) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s\n\n", title)
-	done := map[remark]bool{}
-	for _, r := range all {
-		if done[remark{r.protocol, "", r.text}] {
-			continue
-		}
-		done[remark{r.protocol, "", r.text}] = true
-		var families []string
-		for _, other := range all {
-			if other.protocol == r.protocol && other.text == r.text {
-				families = append(families, "`"+other.family+"`")
+	fold(b, title, func() {
+		done := map[remark]bool{}
+		for _, r := range all {
+			if done[remark{r.protocol, "", r.text}] {
+				continue
 			}
+			done[remark{r.protocol, "", r.text}] = true
+			var families []string
+			for _, other := range all {
+				if other.protocol == r.protocol && other.text == r.text {
+					families = append(families, "`"+other.family+"`")
+				}
+			}
+			fmt.Fprintf(b, "- `%s`, %s: %s\n", r.protocol, strings.Join(families, ", "), report.EscapeMarkdown(r.text))
 		}
-		fmt.Fprintf(b, "- `%s`, %s: %s\n", r.protocol, strings.Join(families, ", "), report.EscapeMarkdown(r.text))
-	}
+	})
 }
 
 // table writes a table.
