@@ -77,3 +77,48 @@ func glob(t *testing.T, pattern string) []string {
 	}
 	return out
 }
+
+var heading = regexp.MustCompile("(?m)^##+ (.*)$")
+
+// The contents have every section, and what is said in short of it is said below too:
+// who renews a table is told what to correct at the head.
+func TestResultsInShort(t *testing.T) {
+	head, body, ok := strings.Cut(readFile(t, results), "\n## Contents\n")
+	contents, body, found := strings.Cut(body, "\n## ")
+	if body = "\n## " + body; !ok || !found {
+		t.Fatalf("%s has no contents", results)
+	}
+	for _, m := range heading.FindAllStringSubmatch(body, -1) {
+		if title := strings.ReplaceAll(m[1], "`", ""); !strings.Contains(contents, "["+title+"](#") {
+			t.Errorf("the contents of %s lack %q", results, title)
+		}
+	}
+	_, table, ok := strings.Cut(head, "\n| question | bar (aim) | measured | command |\n")
+	if !ok {
+		t.Fatalf("%s has no table of questions", results)
+	}
+	said := map[string]bool{}
+	for _, n := range numbersIn(body) {
+		said[n] = true
+	}
+	for _, line := range strings.Split(table, "\n")[1:] {
+		if cells := strings.Split(line, " | "); len(cells) == 4 {
+			for _, n := range numbersIn(cells[2]) {
+				if !said[n] {
+					t.Errorf("%s says %s of %q at its head, and nowhere below", results, n, cells[0])
+				}
+			}
+		}
+	}
+}
+
+var numeral = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
+
+// numbersIn returns the numbers of a text, without commas in thousands.
+func numbersIn(text string) []string {
+	found := numeral.FindAllString(text, -1)
+	for i := range found {
+		found[i] = strings.ReplaceAll(found[i], ",", "")
+	}
+	return found
+}

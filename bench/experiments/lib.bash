@@ -24,7 +24,7 @@ cd "$root"
 renew() { go run ./bench/renew docs/results.md "$1"; }
 
 # import NAME [DIRECTORY] stores published measurements.
-import() { "$pacer" --data "$data" import "$1" "$shared/data/${2:-$1}" >&2; }
+import() { "$pacer" --data "$data" import "$1" "$shared/data/${2:-$1}" >&2 || [ $? = 4 ]; } # 4: some rows could not be used
 
 # study NAME [FLAG...] runs bench/studies/NAME.yaml, which names files by their path
 # below PACER_SHARED. Its table goes to docs/results.md, its picture to docs/results.
