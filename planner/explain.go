@@ -117,7 +117,7 @@ func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *s
 		return pl.remedyPlan(ctx, r, c, miss)
 	}
 	if n := pl.moreDevices(ctx, r); n > 0 {
-		return &Remedy{Change: plural(n, "device"), Devices: n}
+		return &Remedy{Change: spec.Count(n, "device"), Devices: n}
 	}
 	return nil
 }
@@ -149,13 +149,6 @@ func (pl *Planner) moreDevices(ctx context.Context, r Request) int {
 
 // remedySteps is how finely the smallest number of devices is looked for.
 const remedySteps = 16
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 // anyFits reports whether some candidate of r fits.
 func (pl *Planner) anyFits(ctx context.Context, r Request) bool {

@@ -140,7 +140,7 @@ func (pl *Planner) onMoreDevices(ctx context.Context, r Request) ([]Fix, error) 
 		return nil, err
 	}
 	best, err := pl.Best(ctx, r.at(n, r.MinBatch))
-	return []Fix{{plural(n, "device"), best}}, err
+	return []Fix{{spec.Count(n, "device"), best}}, err
 }
 
 // noFix is err, unless it says that nothing fits.

@@ -33,6 +33,7 @@ type listing struct {
 type entry struct {
 	names  []string   // it is found by: its own first
 	lines  [][]string // for people
+	brief  []string   // for people, who did not ask for this one alone; nil = lines
 	object any        // for machines
 }
 
@@ -92,9 +93,14 @@ func (e *entry) has(words []string) bool {
 }
 
 func (l listing) emit(c *cli.Context, entries []entry) error {
-	objects, lines := []any{}, [][]string{l.header}
+	objects, lines, short := []any{}, [][]string{l.header}, false
 	for _, e := range entries {
-		objects, lines = append(objects, e.object), append(lines, e.lines...)
+		objects = append(objects, e.object)
+		if e.brief == nil || len(entries) == 1 || e.is(c.Args().Slice()) {
+			lines = append(lines, e.lines...)
+			continue
+		}
+		lines, short = append(lines, e.brief), true
 	}
 	table, err := csvOf(objects)
 	if err != nil {
@@ -102,8 +108,19 @@ func (l listing) emit(c *cli.Context, entries []entry) error {
 	}
 	return emit(c, result{
 		json: map[string]any{l.name: objects}, csv: table,
-		table: func(w io.Writer) error { return writeTable(w, lines) },
+		table: func(w io.Writer) error {
+			err := writeTable(w, lines)
+			if err == nil && short {
+				_, err = fmt.Fprintf(w, "\npacer ls %s NAME says what the options of one are.\n", l.name)
+			}
+			return err
+		},
 	})
+}
+
+// is reports whether the words are the name of e.
+func (e *entry) is(words []string) bool {
+	return named.Fold(e.names[0]) == named.Fold(strings.Join(words, ""))
 }
 
 func listings() []listing {
@@ -131,8 +148,8 @@ func lsAccelerators(c *cli.Context) (out []entry, err error) {
 	}
 	known, err := d.Accelerators(c.Context)
 	for _, e := range known {
-		out = append(out, entry{slices.Concat([]string{e.Name}, e.Aliases, []string{e.Vendor}),
-			[][]string{acceleratorCells(e.Accelerator, alsoCalled(e.Aliases, e.Measured))}, e})
+		out = append(out, entry{names: slices.Concat([]string{e.Name}, e.Aliases, []string{e.Vendor}),
+			lines: [][]string{acceleratorCells(e.Accelerator, alsoCalled(e.Aliases, e.Measured))}, object: e})
 	}
 	return out, err
 }
@@ -156,8 +173,8 @@ func lsModels(c *cli.Context) (out []entry, err error) {
 	}
 	known, err := d.Models(c.Context)
 	for _, e := range known {
-		out = append(out, entry{slices.Concat([]string{e.Name}, e.Aliases, []string{string(e.Kind)}),
-			[][]string{modelCells(e.Model, alsoCalled(e.Aliases, e.Measured))}, e})
+		out = append(out, entry{names: slices.Concat([]string{e.Name}, e.Aliases, []string{string(e.Kind)}),
+			lines: [][]string{modelCells(e.Model, alsoCalled(e.Aliases, e.Measured))}, object: e})
 	}
 	return out, err
 }
@@ -170,10 +187,10 @@ func modelCells(m spec.Model, also string) []string {
 func lsNodes(*cli.Context) (out []entry, err error) {
 	for _, e := range catalog.Nodes() {
 		n := e.Node
-		out = append(out, entry{slices.Concat([]string{n.Name}, e.Aliases, []string{n.Accelerator}),
-			[][]string{{n.Name, itoa(n.Devices), n.Accelerator, figure(n.Link.IntraBps / 1e9),
+		out = append(out, entry{names: slices.Concat([]string{n.Name}, e.Aliases, []string{n.Accelerator}),
+			lines: [][]string{{n.Name, itoa(n.Devices), n.Accelerator, figure(n.Link.IntraBps / 1e9),
 				figure(n.Link.InterBps * 8 / 1e9), figure(float64(n.CPUs)), figure(n.HostBytes / gib)}},
-			struct {
+			object: struct {
 				spec.Node
 				Aliases []string `json:"aliases"`
 				Default []string `json:"default_of"`
@@ -213,7 +230,7 @@ func lsAdmissions(*cli.Context) (out []entry, err error) {
 
 // described is an entry that has a name and says what it is.
 func described(name, doc string) entry {
-	return entry{[]string{name}, [][]string{{name, doc}}, map[string]string{"name": name, "doc": doc}}
+	return entry{names: []string{name}, lines: [][]string{{name, doc}}, object: map[string]string{"name": name, "doc": doc}}
 }
 
 // withOptions is described for what has options.
@@ -225,11 +242,16 @@ func withOptions(name, doc string, has []policy.Option) entry {
 	}
 	options := []option{}
 	lines := [][]string{{name, doc}}
+	var names []string
 	for _, o := range has {
-		options = append(options, option{o.Name, o.Default, o.Doc})
+		options, names = append(options, option{o.Name, o.Default, o.Doc}), append(names, o.Name)
 		lines = append(lines, []string{"  :" + o.Name, fmt.Sprintf("%s (default %s)", o.Doc, cmp.Or(o.Default, "none"))})
 	}
-	return entry{[]string{name}, lines, map[string]any{"name": name, "doc": doc, "options": options}}
+	e := entry{names: []string{name}, lines: lines, object: map[string]any{"name": name, "doc": doc, "options": options}}
+	if len(names) > 0 {
+		e.brief = []string{name, doc + "; options: " + strings.Join(names, ", ")}
+	}
+	return e
 }
 
 func lsCompats(*cli.Context) (out []entry, err error) {
@@ -239,7 +261,7 @@ func lsCompats(*cli.Context) (out []entry, err error) {
 			lines = append(lines, []string{"  :" + k.Name, k.Doc})
 			quirks = append(quirks, map[string]string{"name": k.Name, "doc": k.Doc})
 		}
-		out = append(out, entry{[]string{m.Name}, lines, map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(), "start_cost_s": m.StartCost.Seconds(),
+		out = append(out, entry{names: []string{m.Name}, lines: lines, object: map[string]any{"name": m.Name, "doc": m.Doc, "round_s": m.Round.Seconds(), "start_cost_s": m.StartCost.Seconds(),
 			"placement": m.Placement, "policies": m.Policies, "quirks": quirks}})
 	}
 	return out, nil
@@ -247,23 +269,23 @@ func lsCompats(*cli.Context) (out []entry, err error) {
 
 func lsFrameworks(*cli.Context) (out []entry, err error) {
 	for _, f := range launch.Frameworks() {
-		out = append(out, entry{[]string{f.Name}, [][]string{{f.Name, f.Doc, f.Version}},
-			map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "file": f.File}})
+		out = append(out, entry{names: []string{f.Name}, lines: [][]string{{f.Name, f.Doc, f.Version}},
+			object: map[string]string{"name": f.Name, "doc": f.Doc, "version": f.Version, "file": f.File}})
 	}
 	return out, nil
 }
 
 func lsImporters(*cli.Context) (out []entry, err error) {
 	for _, i := range datasets.Importers() {
-		out = append(out, entry{[]string{i.Name}, [][]string{{i.Name, i.Doc, i.URL, i.License}},
-			map[string]string{"name": i.Name, "doc": i.Doc, "url": i.URL, "commit": i.Commit, "license": i.License}})
+		out = append(out, entry{names: []string{i.Name}, lines: [][]string{{i.Name, i.Doc, i.URL, i.License}},
+			object: map[string]string{"name": i.Name, "doc": i.Doc, "url": i.URL, "commit": i.Commit, "license": i.License}})
 	}
 	return out, nil
 }
 
 func lsMeasured(*cli.Context) (out []entry, err error) {
 	for _, s := range measured.Sets() {
-		out = append(out, entry{[]string{s.Name}, [][]string{{s.Name, itoa(s.Rows), s.Date, s.Doc, s.Machine}}, s})
+		out = append(out, entry{names: []string{s.Name}, lines: [][]string{{s.Name, itoa(s.Rows), s.Date, s.Doc, s.Machine}}, object: s})
 	}
 	return out, nil
 }
@@ -272,7 +294,7 @@ func lsMeasurements(c *cli.Context) (out []entry, err error) {
 	tallies, err := storeSummary(c)
 	for _, t := range tallies {
 		key := []string{t.Source, t.Model, t.Accelerator, string(t.Outcome)}
-		out = append(out, entry{key, [][]string{append(key[:len(key):len(key)], itoa(t.Rows))}, t})
+		out = append(out, entry{names: key, lines: [][]string{append(key[:len(key):len(key)], itoa(t.Rows))}, object: t})
 	}
 	return out, err
 }
@@ -288,7 +310,7 @@ func lsCards(c *cli.Context) (out []entry, err error) {
 	}
 	for _, k := range cards {
 		key := []string{k.Model, k.Accelerator, k.Family}
-		out = append(out, entry{key, [][]string{append(key[:len(key):len(key)], itoa(k.NFit), itoa(k.NHeldOut), percent(k.MAPE))}, k})
+		out = append(out, entry{names: key, lines: [][]string{append(key[:len(key):len(key)], itoa(k.NFit), itoa(k.NHeldOut), percent(k.MAPE))}, object: k})
 	}
 	return out, nil
 }

@@ -143,10 +143,21 @@ func runSimulate(c *cli.Context) (err error) {
 	if err := s.print(c, results); err != nil {
 		return err
 	}
+	warnLeft(c.App.ErrWriter, results, s.score)
 	if s.bad > 0 {
 		return &exitError{exitPartial, fmt.Errorf("simulate: %d rows of %s could not be used, see above", s.bad, s.workload)}
 	}
 	return nil
+}
+
+// warnLeft says last, below the table, under which policies jobs that count did not
+// finish: their figures are of fewer jobs than those beside them.
+func warnLeft(w io.Writer, results []*sim.Result, score report.Score) {
+	for _, r := range results {
+		if s := report.Summarize(r, score); s.Finished < s.Jobs {
+			fmt.Fprintf(w, "WARNING: %d of %s did not finish under %s: the figures of %[3]s are of the other %d\n", s.Jobs-s.Finished, spec.Count(s.Jobs, "job"), r.Policy, s.Finished)
+		}
+	}
 }
 
 // newStudy reads the flags, everything that can be wrong with them first.

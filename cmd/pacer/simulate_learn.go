@@ -43,8 +43,12 @@ func parseLearning(text string) (*learning, error) {
 		return nil, usagef("simulate: online:%s: family %s is not fitted, so it cannot learn: use fitted:%s", text, fam.Name, fam.Name)
 	}
 	l := &learning{family: fam, points: 8, after: 10 * time.Second}
+	given := once{}
 	for _, p := range parts[1:] {
 		key, value, _ := strings.Cut(p, "=")
+		if given.again(key) {
+			return nil, usagef("simulate: online:%s: %s is given twice", text, key)
+		}
 		if err := l.set(key, value); err != nil {
 			return nil, usagef("simulate: online:%s: %w", text, err)
 		}

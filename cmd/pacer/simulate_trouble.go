@@ -213,9 +213,12 @@ func (s *study) checkCosts() error {
 }
 
 func (s *study) stateCosts(options string) error {
-	costs := &sim.StateCosts{}
+	costs, given := &sim.StateCosts{}, once{}
 	for _, o := range strings.Split(options, ":") {
 		key, text, _ := strings.Cut(o, "=")
+		if given.again(key) {
+			return usagef("simulate: --costs state: %s is given twice", key)
+		}
 		v, err := strconv.ParseFloat(text, 64)
 		switch good := err == nil && v > 0 && v < 1e9; {
 		case options == "":

@@ -136,3 +136,13 @@ func plain(err error) string {
 	}
 	return text
 }
+
+// once is the options that were given so far.
+type once map[string]bool
+
+// again tells whether an option was given before.
+func (o once) again(name string) bool {
+	was := o[name]
+	o[name] = true
+	return was
+}

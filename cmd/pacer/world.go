@@ -259,6 +259,9 @@ func parseSpeeds(flag, text string, cl spec.Cluster) (map[string]float64, error)
 		if a, err := catalog.Accelerator(name); err == nil {
 			name = a.Name
 		}
+		if _, twice := speeds[name]; twice {
+			return nil, usagef("simulate: %s duration:%s: %s is given twice", flag, text, name)
+		}
 		v, err := strconv.ParseFloat(value, 64)
 		switch {
 		case err != nil || !(v > 0) || math.IsInf(v, 0):
@@ -381,8 +384,12 @@ func (s *study) gavelWorld(c *cli.Context, w world, flag, arg string) (world, er
 // measurements of them.
 func (s *study) estimatePairs(ctx context.Context, w *world, rows []spec.Colocation, options string) error {
 	o := colocation.Options{Seed: s.seed}
+	given := once{}
 	for _, item := range strings.Split(options, ",") {
 		name, value, _ := strings.Cut(item, "=")
+		if given.again(name) {
+			return usagef("simulate: --belief %s: %s is given twice", w.name, name)
+		}
 		n, err := strconv.Atoi(value)
 		if to, ok := map[string]*int{"profiled": &o.Profiled, "references": &o.References}[name]; !ok || err != nil || n < 1 {
 			return usagef("simulate: --belief %s: %q is not profiled=N or references=N with a number above 0", w.name, item)

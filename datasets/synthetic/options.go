@@ -19,11 +19,16 @@ import (
 //	load=0.9x512            offered load x devices, instead of per-hour: see SetLoad
 func (o *Options) Set(text string) error {
 	load, loaded := "", false
+	given := map[string]bool{}
 	for _, item := range strings.Split(text, ",") {
 		if item == "" {
 			continue
 		}
 		key, value, _ := strings.Cut(item, "=")
+		if given[key] {
+			return fmt.Errorf("synthetic: %s is given twice", key)
+		}
+		given[key] = true
 		if key == "load" { // of the sizes and run times that all others make
 			load, loaded = value, true
 			continue

@@ -25,6 +25,8 @@ func TestSet(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"job=5":              "job=5: want one of jobs",
+		"jobs=5,jobs=6":      "jobs is given twice",
+		"load=1x4,load=2x4":  "load is given twice",
 		"jobs=many":          "jobs=many: ",
 		"jobs":               "jobs: ",
 		"sizes=4":            `"4" is not DEVICESxSHARE`,

@@ -52,14 +52,17 @@ func (h Host) check(each string) error {
 
 // String writes h as "2.5 CPUs and 4096 bytes", "any" where it is not limited.
 func (h Host) String() string {
-	cpus, bytes := fmt.Sprintf("%g", float64(h.MilliCPUs)/1000), fmt.Sprint(h.Bytes)
+	cpus, bytes := fmt.Sprintf("%g", float64(h.MilliCPUs)/1000), fmt.Sprintf("%d bytes", h.Bytes)
+	if h.Bytes >= 1<<20 {
+		bytes = fmt.Sprintf("%.4g GiB", float64(h.Bytes)/(1<<30))
+	}
 	if h.MilliCPUs > Unlimited/2 {
 		cpus = "any"
 	}
 	if h.Bytes > Unlimited/2 {
-		bytes = "any"
+		bytes = "any bytes"
 	}
-	return cpus + " CPUs and " + bytes + " bytes"
+	return cpus + " CPUs and " + bytes
 }
 
 // Host returns what a node of g has, Unlimited where it is not limited.

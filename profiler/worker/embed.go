@@ -9,6 +9,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"sync"
+
+	"github.com/pacer-ml/pacer/perfmodel/scratch"
 )
 
 //go:embed pacer_worker/*.py
@@ -18,7 +21,7 @@ const programDir = "pacer_worker"
 
 // Extract writes the program below dir and returns the directory to give to
 // python3. dir "" is the user's cache directory, or one for temporary files
-// where there is none. Each version of the program has a directory of its own,
+// where there is none, which goes when the next process needs one. Each version of the program has a directory of its own,
 // named by its content, and files that are right already are left alone. So
 // several processes may extract at once, and what a crash left incomplete is
 // completed.
@@ -36,10 +39,21 @@ func Extract(dir string) (string, error) {
 		}
 	}
 	// Nobody else's directory: the name is new and only this user may write.
-	if dir, err = os.MkdirTemp("", "pacer-worker-"); err != nil {
+	temporary, err := scratch.New("", "pacer-worker-")
+	if err != nil {
 		return "", fmt.Errorf("worker: %w; set XDG_CACHE_HOME or TMPDIR to a directory that can be written", err)
 	}
-	return extract(dir, files, hash)
+	kept.Lock()
+	defer kept.Unlock()
+	kept.dirs = append(kept.dirs, temporary)
+	return extract(temporary.Path(""), files, hash)
+}
+
+// kept are the directories for temporary files that are this process's until it
+// ends. The next process that needs one removes them.
+var kept struct {
+	sync.Mutex
+	dirs []*scratch.Dir
 }
 
 // read returns the files of the program by name, and a hash of them all.

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,11 +89,21 @@ func TestExtractWithoutCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", file) // no directory
 	t.Setenv("HOME", file)
 	t.Setenv("TMPDIR", tmp)
+	left := filepath.Join(tmp, "pacer-worker-left") // of a process that has ended: nobody holds its lock
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(left, "owner"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	dir, err := Extract("")
 	if err != nil || !strings.HasPrefix(dir, tmp) {
 		t.Fatalf("extracted to %s, %v", dir, err)
 	}
 	sameAsEmbedded(t, dir)
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what an ended process left is still there: %v", err)
+	}
 	t.Setenv("TMPDIR", file)
 	if _, err := Extract(""); err == nil || !strings.HasPrefix(err.Error(), "worker: ") {
 		t.Errorf("nowhere to write: %v", err)

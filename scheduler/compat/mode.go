@@ -55,9 +55,10 @@ func Parse(s string) (Mode, error) {
 	if err != nil {
 		return Mode{}, err
 	}
+	var given []string
 	for _, p := range parts[1:] {
-		name, value, given := strings.Cut(p, "=")
-		if !given {
+		name, value, told := strings.Cut(p, "=")
+		if !told {
 			value = "true"
 		}
 		on, err := strconv.ParseBool(value)
@@ -68,6 +69,10 @@ func Parse(s string) (Mode, error) {
 		if i < 0 {
 			return Mode{}, fmt.Errorf("compat: %s has no quirk %q, nearest: %s", m.Name, name, strings.Join(named.Nearest(name, names(), 3), ", "))
 		}
+		if slices.Contains(given, name) {
+			return Mode{}, fmt.Errorf("compat: %s: quirk %s is given twice", m.Name, name)
+		}
+		given = append(given, name)
 		all[i].Set(&m.Quirks, on)
 	}
 	return m, nil

@@ -44,7 +44,11 @@ func NewAdmission(text string, d Deps) (scheduler.Admission, error) {
 			return nil, err
 		}
 	}
-	return info.New(d)
+	a, err := info.New(d)
+	if err != nil {
+		return nil, fmt.Errorf("admission %s: %w", info.Name, err)
+	}
+	return a, nil
 }
 
 // set reads key=value, or the value of the first option, into options.

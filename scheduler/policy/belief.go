@@ -140,11 +140,11 @@ func (b *belief) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job)
 	case len(w.options) == 0:
 		w.blind = true
 		if b.oracle != nil {
-			w.warning = fmt.Sprintf("%s on %d devices: no prediction, such jobs run as submitted", j.Model.Name, j.Devices)
+			w.warning = fmt.Sprintf("%s on %s: no prediction, such jobs run as submitted", j.Model.Name, spec.Count(j.Devices, "device"))
 		}
 	case j.Plan != (spec.Plan{}):
-		w.warning = fmt.Sprintf("%s on %d devices: plan %s is not among those allowed there, the best believed one is used",
-			j.Model.Name, j.Devices, j.Plan)
+		w.warning = fmt.Sprintf("%s on %s: plan %s is not among those allowed there, the best believed one is used",
+			j.Model.Name, spec.Count(j.Devices, "device"), j.Plan)
 	}
 	return w, nil
 }
@@ -184,7 +184,7 @@ func (b *belief) ask(ctx context.Context, group int, g *spec.NodeGroup, r planne
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("policy: %s on %d devices: %w", r.Model.Name, r.Devices, err)
+		return nil, fmt.Errorf("policy: %s on %s: %w", r.Model.Name, spec.Count(r.Devices, "device"), err)
 	}
 	var out []option
 	seen := map[spec.Shape]bool{}

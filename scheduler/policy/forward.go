@@ -186,7 +186,7 @@ func (d Deps) objective() (objective, error) {
 	if o, ok := objectives[name]; ok {
 		return o, nil
 	}
-	return nil, fmt.Errorf("policy: objective=%s is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(objectives)), ", "))
+	return nil, fmt.Errorf("objective=%s is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(objectives)), ", "))
 }
 
 // mean is the mean over jobs.

@@ -33,7 +33,7 @@ func newGavelCost(d Deps) (scheduler.Policy, error) {
 			name, number, _ := strings.Cut(part, "=")
 			v, err := strconv.ParseFloat(number, 64)
 			if err != nil || !(v > 0 && v <= 1e9) {
-				return nil, fmt.Errorf("policy: prices: %q is not TYPE=PRICE with a price above 0", part)
+				return nil, fmt.Errorf("prices: %q is not TYPE=PRICE with a price above 0", part)
 			}
 			prices[name] = v
 		}

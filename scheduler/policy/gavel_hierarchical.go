@@ -28,14 +28,14 @@ func newHierarchical(d Deps) (scheduler.Policy, error) {
 	case "fifo":
 		h.fifo = true
 	default:
-		return nil, fmt.Errorf("policy: inner=%s is neither fairness nor fifo", inner)
+		return nil, fmt.Errorf("inner=%s is neither fairness nor fifo", inner)
 	}
 	if text := d.Options["weights"]; text != "" {
 		for _, part := range strings.Split(text, "/") {
 			name, number, _ := strings.Cut(part, "=")
 			w, err := strconv.ParseFloat(number, 64)
 			if err != nil || !(w > 0 && w <= 1e9) {
-				return nil, fmt.Errorf("policy: weights: %q is not TENANT=WEIGHT with a weight above 0", part)
+				return nil, fmt.Errorf("weights: %q is not TENANT=WEIGHT with a weight above 0", part)
 			}
 			h.weights[name] = w
 		}

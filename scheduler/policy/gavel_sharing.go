@@ -223,7 +223,7 @@ func (c *company) extend(s *Shares) error {
 		}
 		if ways[a] = all; len(apart) > 0 && c.why[a] == "" {
 			j := c.kinds[a-1].job
-			c.why[a] = fmt.Sprintf("%s on %d devices: not measured beside %s, with which it does not share them", j.Model.Name, j.Devices, firstTwo(apart))
+			c.why[a] = fmt.Sprintf("%s on %s: not measured beside %s, with which it does not share them", j.Model.Name, spec.Count(j.Devices, "device"), firstTwo(apart))
 		}
 		if c.why[a] != "" {
 			s.Warnings = append(s.Warnings, c.why[a])

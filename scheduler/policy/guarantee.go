@@ -40,10 +40,10 @@ func parseQuotas(text string) (map[string]int, error) {
 		tenant, value, ok := strings.Cut(item, "=")
 		n, err := strconv.Atoi(value)
 		if !ok || err != nil || n < 0 || n > math.MaxInt32 {
-			return nil, fmt.Errorf("policy: quotas=%s: %q is not TENANT=DEVICES", text, item)
+			return nil, fmt.Errorf("quotas=%s: %q is not TENANT=DEVICES", text, item)
 		}
 		if has, twice := quotas[tenant]; twice {
-			return nil, fmt.Errorf("policy: quotas=%s: tenant %q has two quotas, %d and %d", text, tenant, has, n)
+			return nil, fmt.Errorf("quotas=%s: tenant %q has two quotas, %d and %d", text, tenant, has, n)
 		}
 		quotas[tenant] = n
 	}
@@ -70,7 +70,7 @@ func (a guarantee) Refuse(ctx context.Context, c spec.Cluster, j *spec.Job) (why
 	if quota, has := a.quotas[j.Tenant]; a.quotas != nil && !has {
 		return fmt.Sprintf("guaranteed: tenant %q has no quota", j.Tenant), nil
 	} else if has && j.Devices > quota {
-		return fmt.Sprintf("guaranteed: asks for %d devices, the quota of tenant %q is %d", j.Devices, j.Tenant, quota), nil
+		return fmt.Sprintf("guaranteed: asks for %s, the quota of tenant %q is %d", spec.Count(j.Devices, "device"), j.Tenant, quota), nil
 	}
 	if a.belief.oracle == nil {
 		return "", nil // all run as submitted
@@ -80,9 +80,9 @@ func (a guarantee) Refuse(ctx context.Context, c spec.Cluster, j *spec.Job) (why
 	case err != nil:
 		return "", err
 	case w.blind:
-		return fmt.Sprintf("guaranteed: nothing is predicted of %s on %d devices, so no speed can be", j.Model.Name, j.Devices), nil
+		return fmt.Sprintf("guaranteed: nothing is predicted of %s on %s, so no speed can be", j.Model.Name, spec.Count(j.Devices, "device")), nil
 	case j.Plan != (spec.Plan{}) && w.options[0].plan.Normal() != j.Plan.Normal():
-		return fmt.Sprintf("guaranteed: plan %s of %s does not run on %d devices, as far as is known, so its speed cannot be", j.Plan, j.Model.Name, j.Devices), nil
+		return fmt.Sprintf("guaranteed: plan %s of %s does not run on %s, as far as is known, so its speed cannot be", j.Plan, j.Model.Name, spec.Count(j.Devices, "device")), nil
 	}
 	return a.tooLate(ctx, c, j, w)
 }
@@ -121,7 +121,7 @@ func (a guarantee) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (
 	if inside+j.Devices <= a.quotas[j.Tenant] {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("guaranteed jobs of tenant %q ask for %d devices, %d more would be above its quota of %d", j.Tenant, inside, j.Devices, a.quotas[j.Tenant]), nil
+	return false, fmt.Sprintf("guaranteed jobs of tenant %q ask for %s, %d more would be above its quota of %d", j.Tenant, spec.Count(inside, "device"), j.Devices, a.quotas[j.Tenant]), nil
 }
 
 // Line is the tenant's for guaranteed jobs; the others do not wait.

@@ -77,7 +77,7 @@ func TestGuaranteeAdmission(t *testing.T) {
 	want := map[spec.JobID]string{
 		"wide":    `guaranteed: asks for 5 devices, the quota of tenant "a" is 4`,
 		"none":    `guaranteed: tenant "nobody" has no quota`,
-		"unheard": "guaranteed: nothing is predicted of unheard-of on 1 devices, so no speed can be",
+		"unheard": "guaranteed: nothing is predicted of unheard-of on 1 device, so no speed can be",
 		"plan":    "guaranteed: plan dp=1,tp=1,pp=2,mb=1,ga=1 of m does not run on 2 devices, as far as is known, so its speed cannot be",
 		"late":    "guaranteed: is to be done after 99 s, and takes 100 s at its fastest",
 	}

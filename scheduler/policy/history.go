@@ -19,12 +19,12 @@ import (
 func readHistory(path string) ([]float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("policy: history: %w", err)
+		return nil, fmt.Errorf("history: %w", err)
 	}
 	defer f.Close()
 	var magic [4]byte
 	if _, err := f.ReadAt(magic[:], 0); err == nil && string(magic[:]) == "PAR1" {
-		return nil, fmt.Errorf("policy: history %s is Parquet, want CSV, as simulate --jobs-out FILE.csv writes", path)
+		return nil, fmt.Errorf("history %s is Parquet, want CSV, as simulate --jobs-out FILE.csv writes", path)
 	}
 	h := history{path: path, csv: csv.NewReader(f)}
 	h.csv.ReuseRecord = true
@@ -38,7 +38,7 @@ func readHistory(path string) ([]float64, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("policy: history %s: %w", path, err)
+			return nil, fmt.Errorf("history %s: %w", path, err)
 		}
 		if h.end >= 0 && strings.TrimSpace(row[h.end]) == "" {
 			continue
@@ -54,7 +54,7 @@ func readHistory(path string) ([]float64, error) {
 		out = append(out, service)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("policy: history %s holds no job that ended", path)
+		return nil, fmt.Errorf("history %s holds no job that ended", path)
 	}
 	return out, nil
 }
@@ -71,7 +71,7 @@ type history struct {
 func (h *history) header() error {
 	row, err := h.csv.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("policy: history %s: %w", h.path, err)
+		return fmt.Errorf("history %s: %w", h.path, err)
 	}
 	for _, name := range row {
 		h.names = append(h.names, strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
@@ -88,7 +88,7 @@ func (h *history) header() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("policy: history %s:1: columns %s, want device_s, or gpus and duration_s", h.path, strings.Join(h.names, ","))
+	return fmt.Errorf("history %s:1: columns %s, want device_s, or gpus and duration_s", h.path, strings.Join(h.names, ","))
 }
 
 // positive returns a field that has to be a finite number above 0.
@@ -97,7 +97,7 @@ func (h *history) positive(row []string, column int) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
 		line, at := h.csv.FieldPos(column)
-		return 0, fmt.Errorf("policy: history %s:%d:%d: %s %q is not a number above 0", h.path, line, at, h.names[column], text)
+		return 0, fmt.Errorf("history %s:%d:%d: %s %q is not a number above 0", h.path, line, at, h.names[column], text)
 	}
 	return v, nil
 }

@@ -48,11 +48,11 @@ func TestCurveOverCPUs(t *testing.T) {
 		}
 	}
 	want := []string{
-		"1: 1 CPUs, 1 CPUs and 1099511627776 bytes each, load 1.0", "1: 2 CPUs, 2 CPUs and 1099511627776 bytes each, load 1.0",
-		"1: 4 CPUs, 4 CPUs and 1099511627776 bytes each, load 1.0", "1: 8 CPUs, 8 CPUs and 1099511627776 bytes each, load 1.0",
-		"1: 16 CPUs, 16 CPUs and 1099511627776 bytes each, load 1.6", "1: 32 CPUs, 32 CPUs and 1099511627776 bytes each, load 3.2",
-		"4: 4 CPUs, 1 CPUs and 1099511627776 bytes each, load 4.0", "4: 8 CPUs, 2 CPUs and 1099511627776 bytes each, load 4.0",
-		"4: 16 CPUs, 4 CPUs and 1099511627776 bytes each, load 4.0", "4: 32 CPUs, 8 CPUs and 1099511627776 bytes each, load 4.0",
+		"1: 1 CPUs, 1 CPUs and 1024 GiB each, load 1.0", "1: 2 CPUs, 2 CPUs and 1024 GiB each, load 1.0",
+		"1: 4 CPUs, 4 CPUs and 1024 GiB each, load 1.0", "1: 8 CPUs, 8 CPUs and 1024 GiB each, load 1.0",
+		"1: 16 CPUs, 16 CPUs and 1024 GiB each, load 1.6", "1: 32 CPUs, 32 CPUs and 1024 GiB each, load 3.2",
+		"4: 4 CPUs, 1 CPUs and 1024 GiB each, load 4.0", "4: 8 CPUs, 2 CPUs and 1024 GiB each, load 4.0",
+		"4: 16 CPUs, 4 CPUs and 1024 GiB each, load 4.0", "4: 32 CPUs, 8 CPUs and 1024 GiB each, load 4.0",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("options\n%q, want\n%q", got, want)

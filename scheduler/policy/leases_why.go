@@ -36,13 +36,13 @@ func (l *leases) because(s *scheduler.Snapshot, d *scheduler.Decision, i, w int)
 		for _, x := range k.x {
 			share += x
 		}
-		d.Because(s, k.job, "of its share of %.3g of the time it is owed less than others are", share)
+		d.Because(s, k.job, "has had more of its share of the time, %.3g %%, than others of theirs", 100*share)
 		return
 	}
 	on := s.Cluster.Groups[k.ways[w].Group].Accelerator.Name
 	if x := k.x[w]; x >= leastFraction {
-		d.Because(s, k.job, "a share of %.3g of the time on %s: owed %.0f s, had %.0f s lately", x, on, k.owed[w], k.got[w])
+		d.Because(s, k.job, "its share of the time on %s is %.3g %%: it is owed %.0f s there, and had %.0f s lately", on, 100*x, k.owed[w], k.got[w])
 		return
 	}
-	d.Because(s, k.job, "left over on %s, where it has no share of the time", on)
+	d.Because(s, k.job, "takes what is left over on %s, where it has no share of the time", on)
 }

@@ -38,7 +38,7 @@ func (l load) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool,
 	if inside == 0 || float64(demand) <= limit {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("jobs inside ask for %d devices, %d more would be above %g", inside, j.Devices, limit), nil
+	return false, fmt.Sprintf("jobs inside ask for %s, %d more would be above %g", spec.Count(inside, "device"), j.Devices, limit), nil
 }
 
 // Line is the same for all.

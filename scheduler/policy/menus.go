@@ -119,7 +119,7 @@ func (o *menus) blind(ctx context.Context, c spec.Cluster, j *spec.Job, warning 
 		f.options = append(f.options, nil)
 	}
 	if len(f.ways) == 0 {
-		f.warning = fmt.Sprintf("%s on %d devices runs on none of the cluster's, such jobs wait", j.Model.Name, j.Devices)
+		f.warning = fmt.Sprintf("%s on %s runs on none of the cluster's, such jobs wait", j.Model.Name, spec.Count(j.Devices, "device"))
 	}
 	return f, nil
 }

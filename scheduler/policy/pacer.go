@@ -100,14 +100,14 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 	case "known", "unknown":
 		p.guess = steps == "unknown"
 	default:
-		return nil, fmt.Errorf("policy: steps=%s is neither known nor unknown", steps)
+		return nil, fmt.Errorf("steps=%s is neither known nor unknown", steps)
 	}
 	p.promises = newPromises(b, p.caution)
 	if p.tries = int(tries); float64(p.tries) != tries {
-		return nil, fmt.Errorf("policy: tries=%g is not a whole number", tries)
+		return nil, fmt.Errorf("tries=%g is not a whole number", tries)
 	}
 	if p.rounds = int(rounds); float64(p.rounds) != rounds {
-		return nil, fmt.Errorf("policy: rounds=%g is not a whole number", rounds)
+		return nil, fmt.Errorf("rounds=%g is not a whole number", rounds)
 	}
 	if oracle, ok := d.Oracle.(scheduler.Elastic); ok {
 		return newElasticPacer(d, oracle, p.guess)

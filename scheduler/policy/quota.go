@@ -30,7 +30,7 @@ func (q quota) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool
 	if inside == 0 || float64(inside+j.Devices) <= limit {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("jobs of tenant %q ask for %d devices, %d more would be above %g", j.Tenant, inside, j.Devices, limit), nil
+	return false, fmt.Sprintf("jobs of tenant %q ask for %s, %d more would be above %g", j.Tenant, spec.Count(inside, "device"), j.Devices, limit), nil
 }
 
 // Line is the tenant's.

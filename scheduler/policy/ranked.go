@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 )
@@ -290,9 +291,9 @@ func (w *walk) explain() {
 		switch first := w.first; {
 		case j.Grant != nil || first == nil:
 		case !w.backfill && first.Job != j:
-			w.d.Because(w.s, j.Job.ID, "behind job %s, which asks for %d devices and does not fit", first.Job.Job.ID, first.Job.Job.Devices)
+			w.d.Because(w.s, j.Job.ID, "behind job %s, which asks for %s and does not fit", first.Job.Job.ID, spec.Count(first.Job.Job.Devices, "device"))
 		case w.preempts:
-			w.d.Because(w.s, j.Job.ID, "asks for %d devices: too few are free or held by jobs that have to make way for it", j.Job.Devices)
+			w.d.Because(w.s, j.Job.ID, "asks for %s: too few are free or held by jobs that have to make way for it", spec.Count(j.Job.Devices, "device"))
 		}
 	}
 }

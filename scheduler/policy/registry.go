@@ -15,11 +15,11 @@ import (
 // Info describes a policy.
 type Info struct {
 	Name    string
-	Doc     string   // one line: what it does and where it is from
-	Options []Option // what NAME:key=value may set
-	Reads   []string // those options whose value names a file, read by New
-	Servers Serving  // whether it places jobs with parameter servers
-	New     func(Deps) (scheduler.Policy, error)
+	Doc     string                               // one line: what it does and where it is from
+	Options []Option                             // what NAME:key=value may set
+	Reads   []string                             // those options whose value names a file, read by New
+	Servers Serving                              // whether it places jobs with parameter servers
+	New     func(Deps) (scheduler.Policy, error) // errors are of options, and do not name the policy: the New of this package does
 }
 
 // Serving says whether a policy places jobs with parameter servers.
@@ -157,7 +157,11 @@ func New(s Spec, d Deps) (scheduler.Policy, error) {
 		return nil, fmt.Errorf("policy: %s is for jobs with parameter servers alone", s.Name)
 	}
 	d.Options = s.Options
-	return info.New(d)
+	p, err := info.New(d)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", info.Name, err)
+	}
+	return p, nil
 }
 
 // Placing returns the registered policies by name that place jobs with parameter
@@ -191,7 +195,7 @@ func (d Deps) number(name string, def, lo, hi float64) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= lo && v <= hi) {
-		return 0, fmt.Errorf("policy: %s=%s is not a number in [%g, %g]", name, s, lo, hi)
+		return 0, fmt.Errorf("%s=%s is not a number in [%g, %g]", name, s, lo, hi)
 	}
 	return v, nil
 }
@@ -210,7 +214,7 @@ func (d Deps) flag(name string, def bool) (bool, error) {
 	}
 	v, err := strconv.ParseBool(s)
 	if err != nil {
-		return false, fmt.Errorf("policy: %s=%s is neither true nor false", name, s)
+		return false, fmt.Errorf("%s=%s is neither true nor false", name, s)
 	}
 	return v, nil
 }

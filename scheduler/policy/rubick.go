@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
@@ -268,7 +269,7 @@ func (r *round) guarantee(ctx context.Context, t *task) error {
 		return err
 	}
 	if w.blind {
-		r.warn(fmt.Sprintf("%s on %d devices: no prediction, such a job is guaranteed nothing", t.Job.Model.Name, t.Job.Devices))
+		r.warn(fmt.Sprintf("%s on %s: no prediction, such a job is guaranteed nothing", t.Job.Model.Name, spec.Count(t.Job.Devices, "device")))
 		return nil
 	}
 	if w.warning != "" {
@@ -346,10 +347,10 @@ func (r *round) start(t *task) bool {
 // started says by what t starts, on which CPUs where that matters.
 func (r *round) started(t *task, o *option) {
 	if o.shape.CPUs == 0 {
-		r.why(t, "slope %.3g/s per device", t.slope)
+		r.why(t, "slope %.3g completions/s per device", t.slope)
 		return
 	}
-	r.why(t, "slope %.3g/s per device: on %s", t.slope, sizeText(o))
+	r.why(t, "slope %.3g completions/s per device: on %s", t.slope, sizeText(o))
 }
 
 // give sets the target of t. Its devices are the caller's to take.

@@ -1,6 +1,11 @@
 package policy
 
-import "math"
+import (
+	"fmt"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
 
 // explain says of who is asked for why it waits, or runs as it does.
 func (r *round) explain() {
@@ -23,20 +28,20 @@ func (r *round) whyWaits(t *task) {
 		r.why(t, "no way to run it is known")
 		return
 	}
-	n := t.best.devices
+	size := spec.Count(t.best.devices, "device")
 	wait, _ := r.earliest(t, t.best)
 	switch chosen, ok := r.choose(t, math.Inf(1)); {
 	case math.IsInf(wait, 1):
-		r.why(t, "no room for %d devices, even once all end that run", n)
+		r.why(t, "there is no room for %s, even once all running jobs have ended", size)
 	case t.blind:
-		r.why(t, "nothing is predicted of it: waits for %d devices as submitted, %.0f s by what is believed", n, wait)
+		r.why(t, "nothing is predicted of it: as submitted it waits for %s, %.0f s by what is believed", size, wait)
 	case !r.shrinks:
-		r.why(t, "best on %d devices, in %.0f s; nobody is to shrink for it", n, wait)
+		r.why(t, "is best on %s, which are free in %.0f s; nobody is to shrink for it", size, wait)
 	case !ok:
-		r.why(t, "best on %d devices, in %.0f s: guarantees and restart budgets leave nobody to shrink for it", n, wait)
+		r.why(t, "is best on %s, which are free in %.0f s; guarantees and restart budgets leave nobody to shrink for it", size, wait)
 	default:
-		r.why(t, "slope %.3g < %.3g s per device: others would lose more by making room than it by waiting %.0f s for %d devices",
-			wait/t.best.load, total(chosen)/t.best.load, wait, n)
+		r.why(t, "slope %.3g < %.3g s per device: making room would cost others %.0f s, waiting for %s costs it %.0f s",
+			wait/t.best.load, total(chosen)/t.best.load, total(chosen), size, wait)
 	}
 }
 
@@ -47,7 +52,7 @@ func (r *round) whyStays(t *task) {
 		r.why(t, "runs as submitted: nothing is predicted of how")
 		return
 	case !t.spare:
-		r.why(t, "restart budget binds: restart %d would take more than %.3g of its run", t.Restarts+1, r.budget)
+		r.why(t, "restart budget binds: with restart %d the start costs would be more than %.3g %% of its run", t.Restarts+1, 100*r.budget)
 		return
 	}
 	most := growth{gain: math.Inf(-1)}
@@ -60,10 +65,18 @@ func (r *round) whyStays(t *task) {
 	case most.to == nil:
 		r.why(t, "no devices are free that it could use")
 	case t.in(most.to) >= t.left:
-		r.why(t, "no other way ends sooner: on %s in %.0f s, as it is in %.0f", sizeText(most.to), t.in(most.to), t.left)
+		r.why(t, "no other way ends sooner: on %s it would in %.0f s, as it is in %.0f s", sizeText(most.to), t.in(most.to), t.left)
 	case most.gain < r.gate*cost:
-		r.why(t, "gate: %s would gain %.0f s, less than %.3g start costs of %.0f s", sizeText(most.to), most.gain, r.gate, cost)
+		r.why(t, "gate: on %s it would %s, and a change has to gain %.0f s, %.3g times its start cost", sizeText(most.to), gains(most.gain), r.gate*cost, r.gate)
 	default:
-		r.why(t, "%s would gain %.0f s, and has no room", sizeText(most.to), most.gain)
+		r.why(t, "on %s it would %s, and there is no room", sizeText(most.to), gains(most.gain))
 	}
+}
+
+// gains writes what a change gains, in seconds, or loses.
+func gains(sec float64) string {
+	if sec < 0 {
+		return fmt.Sprintf("lose %.0f s", -sec)
+	}
+	return fmt.Sprintf("gain %.0f s", sec)
 }

@@ -363,14 +363,14 @@ func (l *sharedLeases) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 		if g.With != "" {
 			beside = "beside job " + string(g.With)
 		}
-		d.Because(s, g.Job, "%s on %s, of which it is owed a share of %.3g in such company", beside, on, k.x[max(k.last, 0)])
+		d.Because(s, g.Job, "%s on %s: so it is to be for %.3g %% of its time", beside, on, 100*k.x[max(k.last, 0)])
 	}
 	for _, id := range d.Stops {
-		d.Because(s, id, "of its share of the time it is owed less than others are")
+		d.Because(s, id, "has had more of its share of the time than others of theirs")
 	}
 	for j := range d.Unexplained(s) {
 		if j.Grant == nil {
-			d.Because(s, j.Job.ID, "of its share of the time it is owed less than others are")
+			d.Because(s, j.Job.ID, "has had more of its share of the time than others of theirs")
 		}
 	}
 }

@@ -203,11 +203,11 @@ func (p *sia) explain(s *scheduler.Snapshot, d *scheduler.Decision, r *siaRow, p
 	switch {
 	case r.grant.Same(r.Grant) && r.grant != nil:
 	case pick < 0:
-		d.Because(s, r.Job.ID, "waiting costs it %.3g, which is in the least sum of all", p.wait)
+		d.Because(s, r.Job.ID, "at a cost of %.3g for waiting the costs of all jobs add up to the least", p.wait)
 	case r.grant == nil:
-		d.Because(s, r.Job.ID, "size %d is meant for it, and finds no room together", r.cells[pick].devices)
+		d.Because(s, r.Job.ID, "%s are meant for it, and not free together", spec.Count(r.cells[pick].devices, "device"))
 	default:
-		d.Because(s, r.Job.ID, "size %d costs %.3g, which is in the least sum of all, and waiting %.3g", r.cells[pick].devices, r.costs[pick], p.wait)
+		d.Because(s, r.Job.ID, "on %s at a cost of %.3g, where waiting costs %.3g, the costs of all jobs add up to the least", spec.Count(r.cells[pick].devices, "device"), r.costs[pick], p.wait)
 	}
 }
 

@@ -51,7 +51,7 @@ func (p *sia) Weigh(ctx context.Context, s *scheduler.Snapshot, given map[spec.J
 	w.Decision = c.place(picks)
 	for i, r := range c.rows {
 		if picks[i] >= 0 && (r.grant == nil || r.grant.Devices() != r.cells[picks[i]].devices) && w.Impossible == "" {
-			w.Impossible = fmt.Sprintf("job %s: there is no room for %d devices", r.Job.ID, r.cells[picks[i]].devices)
+			w.Impossible = fmt.Sprintf("job %s: there is no room for %s", r.Job.ID, spec.Count(r.cells[picks[i]].devices, "device"))
 		}
 	}
 	for _, r := range c.stuck {

@@ -131,10 +131,10 @@ func (d Deps) candidates() ([]candidate, error) {
 			return nil, err
 		}
 		if len(specs) != 1 || specs[0].Name == "synth" {
-			return nil, fmt.Errorf("policy: synth cannot choose %q, want policies such as las+quantum=60/fifo, and not itself", name)
+			return nil, fmt.Errorf("cannot choose %q, want policies such as las+quantum=60/fifo, and not itself", name)
 		}
 		if files := specs[0].Files(); len(files) > 0 {
-			return nil, fmt.Errorf("policy: synth cannot choose %s, which reads %s: candidates learn from nothing but the run", specs[0], files[0])
+			return nil, fmt.Errorf("cannot choose %s, which reads %s: candidates learn from nothing but the run", specs[0], files[0])
 		}
 		for _, admission := range d.list("admissions", "accept-all/load+1.2/load+1.4") {
 			for _, placement := range d.list("placements", "") {

@@ -64,7 +64,7 @@ func parseLimits(text string) ([]float64, error) {
 	for _, part := range strings.Split(text, "/") {
 		v, err := strconv.ParseFloat(part, 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 0) || len(out) > 0 && v <= out[len(out)-1] {
-			return nil, fmt.Errorf("policy: limits=%s: %q is not a number above the one before it, want a form like 3600/57600", text, part)
+			return nil, fmt.Errorf("limits=%s: %q is not a number above the one before it, want a form like 3600/57600", text, part)
 		}
 		out = append(out, v)
 	}

@@ -138,9 +138,9 @@ func (e *engine) tooLarge(j *spec.Job) string {
 	case !found:
 		return fmt.Sprintf("asks for accelerator %s, which the cluster does not have", j.Accelerator)
 	case j.Devices > largest:
-		return fmt.Sprintf("asks for %d devices, the cluster has %d of one type", j.Devices, largest)
+		return fmt.Sprintf("asks for %s, the cluster has %d of one type", spec.Count(j.Devices, "device"), largest)
 	case j.Devices > most:
-		return fmt.Sprintf("asks for %d devices with %v each, the cluster has CPUs and memory for %d of one type", j.Devices, j.Host, most)
+		return fmt.Sprintf("asks for %s with %v each, the cluster has CPUs and memory for %d of one type", spec.Count(j.Devices, "device"), j.Host, most)
 	}
 	return ""
 }

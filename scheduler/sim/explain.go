@@ -102,7 +102,15 @@ func (e *engine) whyWaits(j *spec.Job) string {
 		}
 	}
 	if most < j.Devices {
-		return fmt.Sprintf("no room: asks for %d devices, %d are free", j.Devices, most)
+		return fmt.Sprintf("no room: asks for %s, %s free", spec.Count(j.Devices, "device"), are(most))
 	}
-	return fmt.Sprintf("asks for %d devices, and %d are free: not where it could run, or not for it by this policy", j.Devices, most)
+	return fmt.Sprintf("asks for %s, and %s free: not where it could run, or not for it by this policy", spec.Count(j.Devices, "device"), are(most))
+}
+
+// are writes how many there are of something.
+func are(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }

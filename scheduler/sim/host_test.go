@@ -83,7 +83,7 @@ func TestHostRejects(t *testing.T) {
 	}
 	want := map[spec.JobID]string{
 		"spread": "", "cpus": "asks for 5 devices with 3 CPUs and 0 bytes each, the cluster has CPUs and memory for 4 of one type",
-		"bytes": "asks for 1 devices with 0 CPUs and 101 bytes each, the cluster has CPUs and memory for 0 of one type", "less": "-1 CPUs",
+		"bytes": "asks for 1 device with 0 CPUs and 101 bytes each, the cluster has CPUs and memory for 0 of one type", "less": "-1 CPUs",
 	}
 	r := mustRun(t, starved(p, needy(job("spread", 0, 4, 40), 3, 0), needy(job("cpus", 0, 5, 1), 3, 0),
 		needy(job("bytes", 0, 1, 1), 0, 101), needy(job("less", 0, 1, 1), -1, 0)))
