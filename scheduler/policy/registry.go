@@ -15,11 +15,13 @@ import (
 // Info describes a policy.
 type Info struct {
 	Name    string
-	Doc     string                               // one line: what it does and where it is from
-	Options []Option                             // what NAME:key=value may set
-	Reads   []string                             // those options whose value names a file, read by New
-	Servers Serving                              // whether it places jobs with parameter servers
-	New     func(Deps) (scheduler.Policy, error) // errors are of options, and do not name the policy: the New of this package does
+	Doc     string   // one line: what it does and where it is from
+	Options []Option // what NAME:key=value may set
+	Reads   []string // those options whose value names a file, read by New
+	Servers Serving  // whether it places jobs with parameter servers
+	// New makes it of its options and the rest. Errors of options need not name the
+	// policy: the New of this package does.
+	New func(Deps) (scheduler.Policy, error)
 }
 
 // Serving says whether a policy places jobs with parameter servers.
@@ -158,10 +160,13 @@ func New(s Spec, d Deps) (scheduler.Policy, error) {
 	}
 	d.Options = s.Options
 	p, err := info.New(d)
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", info.Name, err)
+	switch {
+	case err == nil:
+		return p, nil
+	case strings.HasPrefix(err.Error(), "policy: "+info.Name+": "): // it names itself
+		return nil, err
 	}
-	return p, nil
+	return nil, fmt.Errorf("policy %s: %w", info.Name, err)
 }
 
 // Placing returns the registered policies by name that place jobs with parameter
