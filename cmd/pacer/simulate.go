@@ -45,6 +45,7 @@ Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
             or named as FILE:FORMAT; one of several traces in a file as
             FILE:dl2=CONFIG/TRACE; or made from --seed, as
             synthetic:jobs=1000,per-hour=40,arrivals=bursty,
+            synthetic:models=Llama2-7B+GPT-2 XL, which train these,
             synthetic:fit=FILE, like those of a trace, or
             synthetic:dl2=small,arrivals=poisson, with parameter servers
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,

@@ -57,6 +57,11 @@ func makeWorkload(c *cli.Context, text string) (datasets.Workload, error) {
 	}
 	var o synthetic.Options
 	items := strings.Split(text, ",")
+	for _, key := range []string{"fit=", "models="} {
+		if n := len(slices.DeleteFunc(slices.Clone(items), func(s string) bool { return !strings.HasPrefix(s, key) })); n > 1 {
+			return w, usagef("simulate: --workload: synthetic: %s is given twice", strings.TrimSuffix(key, "="))
+		}
+	}
 	if i := slices.IndexFunc(items, func(s string) bool { return strings.HasPrefix(s, "fit=") }); i >= 0 {
 		trace, _, err := loadWorkload(c, strings.TrimPrefix(items[i], "fit="))
 		if err != nil {

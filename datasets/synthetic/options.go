@@ -73,7 +73,7 @@ func (o *Options) set(key, value string) (err error) {
 	case "sizes":
 		o.Sizes, err = parseSizes(value)
 	default:
-		return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, load, fit")
+		return fmt.Errorf("want one of jobs, per-hour, arrivals, sizes, median-s, sigma, max-s, tenants, load, fit, models")
 	}
 	return err
 }
