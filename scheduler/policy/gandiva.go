@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -198,8 +199,7 @@ func (g *matches) can(cl spec.Cluster, a, b *spec.Job) (bool, error) {
 	return false, nil
 }
 
-// extend gives jobs that have somebody the ways to be beside each other, and none
-// alone.
+// extend gives jobs that have somebody the ways to be beside each other.
 func (g *matches) extend(s *Shares) error {
 	s.sharing = true
 	g.company.warnBlind(s)
@@ -262,28 +262,33 @@ func (g *matches) addWays(s *Shares, a, b *Share) error {
 	return nil
 }
 
-// turns gives an equal part of every group to each job, or two that share: of its
-// time no more than all.
+// turns gives an equal part of every group to each job, of its time no more than
+// all. Two that share bring both their parts to each group on which that pays, and
+// have their own elsewhere; so who shares takes nothing from who does not. (Gavel
+// counts two as one, of which those gain most that share with nobody.)
 func (g *matches) turns(_ context.Context, s *Shares) error {
-	shared := func(j *Share) bool { return len(j.Ways) > 0 && j.Ways[len(j.Ways)-1].Beside > 0 }
-	units := 0.0
-	for i := range s.Jobs {
-		if units++; shared(&s.Jobs[i]) {
-			units -= 0.5
-		}
-	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		sum := 0.0
 		for k, w := range j.Ways {
-			if shared(j) == (w.Beside > 0) {
-				j.X[k] = s.Devices[w.Group] / units / float64(w.Devices)
-				sum += j.X[k]
+			part := s.Devices[w.Group] / float64(len(s.Jobs)) / float64(w.Devices)
+			switch {
+			case w.Beside > 0:
+				part *= 2
+			case j.sharesOn(w.Group):
+				part = 0
 			}
+			j.X[k] = part
+			sum += part
 		}
 		for k := range j.X {
 			j.X[k] /= max(sum, 1)
 		}
 	}
 	return nil
+}
+
+// sharesOn reports whether j has a way beside somebody on a group.
+func (s *Share) sharesOn(group int) bool {
+	return slices.ContainsFunc(s.Ways, func(w Way) bool { return w.Beside > 0 && w.Group == group })
 }
