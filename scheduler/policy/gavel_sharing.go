@@ -21,7 +21,7 @@ type company struct {
 	kinds []companion      // by id-1
 	ways  map[[2]int][]Way // of the first kind beside the second
 	used  map[side]bool    // in programmes so far
-	why   map[int]string   // beside whom a kind was not measured, as far as it was looked for when it came
+	apart string           // who was not measured beside whom, of those looked at when that was first found; "" so far
 }
 
 // companion is a kind of jobs that may share devices.
@@ -31,7 +31,7 @@ type companion struct {
 }
 
 func newCompany(d Deps, m *menus) *company {
-	c := &company{menus: m, ids: map[submittedKey]int{}, ways: map[[2]int][]Way{}, used: map[side]bool{}, why: map[int]string{}}
+	c := &company{menus: m, ids: map[submittedKey]int{}, ways: map[[2]int][]Way{}, used: map[side]bool{}}
 	c.pairs, _ = d.Oracle.(scheduler.Colocator)
 	return c
 }
@@ -205,9 +205,9 @@ func (c *company) extend(s *Shares) error {
 	}
 	slices.Sort(present)
 	ways := map[int][]Way{}
+	var apart []string
 	for _, a := range present {
 		all := slices.Clip(c.kinds[a-1].menu.ways)
-		var apart []string
 		for _, b := range present {
 			if a == b && count[a] < 2 {
 				continue
@@ -216,19 +216,14 @@ func (c *company) extend(s *Shares) error {
 			if err != nil {
 				return err
 			}
-			if missing {
-				apart = append(apart, c.kinds[b-1].job.Model.Name)
+			if missing && a <= b {
+				apart = append(apart, c.kinds[a-1].job.Model.Name+" and "+c.kinds[b-1].job.Model.Name)
 			}
 			all = append(all, more...)
 		}
-		if ways[a] = all; len(apart) > 0 && c.why[a] == "" {
-			j := c.kinds[a-1].job
-			c.why[a] = fmt.Sprintf("%s on %s: not measured beside %s, with which it does not share them", j.Model.Name, spec.Count(j.Devices, "device"), firstTwo(apart))
-		}
-		if c.why[a] != "" {
-			s.Warnings = append(s.Warnings, c.why[a])
-		}
+		ways[a] = all
 	}
+	s.Warnings = append(s.Warnings, c.warnApart(apart, len(present))...)
 	for i := range s.Jobs {
 		if j := &s.Jobs[i]; j.kind > 0 {
 			j.Ways = ways[j.kind]
@@ -245,12 +240,21 @@ func (c *company) warnBlind(s *Shares) {
 	}
 }
 
-// firstTwo lists names, the first two of many.
-func firstTwo(names []string) string {
-	if n := len(names); n > 3 {
-		return fmt.Sprintf("%s, %s and %d others", names[0], names[1], n-2)
+// warnApart says once, when it is first found, which pairs of so many kinds were not
+// measured; the text stays the same, so that it is shown once.
+func (c *company) warnApart(pairs []string, kinds int) []string {
+	if c.apart == "" && len(pairs) > 0 {
+		more := ""
+		if n := len(pairs) - 2; n > 0 {
+			more = ", ..."
+		}
+		c.apart = fmt.Sprintf("kinds of jobs that were not measured beside each other do not share devices: %d of the first %d pairs, %s%s",
+			len(pairs), kinds*(kinds+1)/2, strings.Join(pairs[:min(2, len(pairs))], ", "), more)
 	}
-	return strings.Join(names, ", ")
+	if c.apart == "" {
+		return nil
+	}
+	return []string{c.apart}
 }
 
 // load is how many devices a way counts for: half of those that are shared.

@@ -42,11 +42,15 @@ func TestFluid(t *testing.T) {
 			t.Errorf("job %s ends at %v, want %v; unfinished %q", r.Jobs[i].Job.ID, got, want, r.Jobs[i].Unfinished)
 		}
 	}
-	if r.Jobs[2].Start != 100*s || r.Jobs[0].Restarts != 0 || len(r.Warnings) != 1 {
+	if r.Jobs[2].Start != 100*s || r.Jobs[0].Restarts != 0 || len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "start costs are left out") {
 		t.Errorf("c starts at %v, a restarts %d times, warnings %q", r.Jobs[2].Start, r.Jobs[0].Restarts, r.Warnings)
 	}
 	if a := r.Jobs[0].Attained; a < 99.99 || a > 100.01 {
 		t.Errorf("a had %g device-seconds, want 100", a)
+	}
+	c.Costs = nil
+	if w := mustRun(t, c).Warnings; len(w) != 1 {
+		t.Errorf("without start costs: warnings %q", w)
 	}
 	c.Horizon = 300 * s
 	if b := mustRun(t, c).Jobs[1]; b.Finished || !strings.Contains(b.Unfinished, "horizon") {
