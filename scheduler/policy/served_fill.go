@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -119,14 +120,38 @@ func (f *filling) least(t *trainee, ok func(*nodeRoom) bool) int {
 	return best
 }
 
-// give gives t so many more, all of them or none, and reports whether they fit. Each
-// goes to the least loaded node that has room for it.
+// spare returns a node with room for what t needs CPUs for alone, such as a parameter
+// server: that with most CPUs beyond those that replicas of t would need on the devices
+// it has free, of equal ones the least loaded; -1 if there is none. On another the
+// devices would be left without CPUs.
+func (f *filling) spare(t *trainee, host spec.Host) int {
+	devices, each := takes(t.Job, false)
+	if devices == 0 {
+		each = host
+	}
+	beyond := func(n *nodeRoom) int64 { return n.host.MilliCPUs - each.MilliCPUs*int64(n.devices) }
+	most := int64(math.MinInt64)
+	for i := range f.nodes {
+		if n := &f.nodes[i]; n.fits(0, host) && f.mayUse(t, n.group) {
+			most = max(most, beyond(n))
+		}
+	}
+	return f.least(t, func(n *nodeRoom) bool { return n.fits(0, host) && beyond(n) == most })
+}
+
+// give gives t so many more, all of them or none, and reports whether they fit: those
+// with a device on the least loaded node with room, the others where CPUs are to spare.
 func (f *filling) give(t *trainee, more numbers) bool {
 	before, group := len(t.tasks), t.group
 	for i := range more.tasks() {
 		server := i >= more.replicas
 		devices, host := takes(t.Job, server)
-		node := f.least(t, func(n *nodeRoom) bool { return n.fits(devices, host) })
+		node := -1
+		if devices > 0 {
+			node = f.least(t, func(n *nodeRoom) bool { return n.fits(devices, host) })
+		} else {
+			node = f.spare(t, host)
+		}
 		if node < 0 {
 			f.takeBack(t, before)
 			t.group = group

@@ -1,0 +1,171 @@
+package policy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/schedulertest"
+)
+
+// serverCluster is so many nodes of 2 devices and 8 CPUs.
+func serverCluster(nodes int) spec.Cluster {
+	c := schedulertest.Nodes(nodes, 2)
+	c.Groups[0].CPUs = 8
+	return c
+}
+
+// serverWorld lets a model run with up to 4 replicas and servers at speeds of its own.
+func serverWorld(rates map[string]func(replicas, servers int) float64) *schedulertest.World {
+	w := &schedulertest.World{}
+	j := spec.Job{GlobalBatch: 12}
+	for _, model := range []string{"m", "n"} {
+		rate := rates[model]
+		if rate == nil {
+			continue
+		}
+		for r := 1; r <= 4; r++ {
+			for s := 1; s <= 4; s++ {
+				w.Add(model, "x", j.ServedPlan(r, s), spec.Shape{}, rate(r, s))
+			}
+		}
+	}
+	return w
+}
+
+// serverJob is a waiting job with so many steps left of as many as it had; each of its
+// replicas, on devices or not, and servers takes 2 CPUs.
+func serverJob(id, model string, devices int, done, left float64) *scheduler.JobState {
+	j := &spec.Job{ID: spec.JobID(id), Model: spec.Model{Name: model}, GlobalBatch: 12, Devices: devices,
+		Host: spec.Host{MilliCPUs: 2000}, ServerHost: spec.Host{MilliCPUs: 2000}, Steps: done + left}
+	j.Plan = j.ServedPlan(1, 1)
+	return &scheduler.JobState{Job: j, Done: done, Remaining: left}
+}
+
+// serverGrants returns what a policy grants, as "job replicas+servers on nodes", and the
+// grants.
+func serverGrants(t *testing.T, name string, w *schedulertest.World, q compat.Quirks, c spec.Cluster, jobs ...*scheduler.JobState) (string, []*scheduler.Grant) {
+	t.Helper()
+	p, err := policy.New(policy.Spec{Name: name}, policy.Deps{Oracle: w.Oracle(0, 1), Servers: w, Quirks: q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Decide(t.Context(), scheduler.NewSnapshot(time.Hour, c, jobs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, g := range d.Grants {
+		nodes := []string{}
+		for _, s := range g.Slots {
+			nodes = append(nodes, fmt.Sprint(s.Node))
+		}
+		out = append(out, fmt.Sprintf("%s %d+%d on %s", g.Job, g.Plan.DP, g.Plan.ParamServers, strings.Join(nodes, ",")))
+	}
+	return strings.Join(out, "; "), d.Grants
+}
+
+// both is a speed that grows with replicas and servers.
+func both(replicas, servers int) float64 { return float64(replicas + servers) }
+
+// TestServedRules is a known answer for each policy.
+func TestServedRules(t *testing.T) {
+	grows := serverWorld(map[string]func(int, int) float64{"m": both, "n": both})
+	peak := serverWorld(map[string]func(int, int) float64{ // m is fastest with two and one, and four and four are better than one and one
+		"m": func(r, s int) float64 { return map[bool]float64{true: 9, false: 1 + 0.1*both(r, s)}[r == 2 && s == 1] },
+	})
+	// One more server saves m 50 s of 100, one more replica 52 s; a replica takes half of the
+	// node's devices, a server a quarter of its CPUs.
+	dear := serverWorld(map[string]func(int, int) float64{
+		"m": func(r, s int) float64 {
+			switch {
+			case r == 1 && s == 1:
+				return 1
+			case r == 2 && s == 1:
+				return 1 / 0.48
+			}
+			return 2
+		},
+	})
+	short, long := serverJob("short", "m", 1, 90, 10), serverJob("long", "n", 1, 0, 50)
+	for _, c := range []struct {
+		name, policy string
+		w            *schedulertest.World
+		q            compat.Quirks
+		nodes        int
+		jobs         []*scheduler.JobState
+		want         string
+	}{
+		{"one pair each, then one more each", "drf", grows, compat.Quirks{}, 2, []*scheduler.JobState{short, long}, "short 2+2 on 0; long 2+2 on 1"},
+		{"no more pairs than it may have", "drf", grows, compat.Quirks{}, 8, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
+		{"first come, at its fastest", "fifo", peak, compat.Quirks{}, 1, []*scheduler.JobState{serverJob("a", "m", 1, 0, 9), serverJob("b", "m", 1, 0, 9)}, "a 2+1 on 0"},
+		{"the quirk: to the most", "fifo", peak, compat.Quirks{LeastLoaded: true, ToTheMost: true}, 2, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
+		{"less time left", "srtf", grows, compat.Quirks{}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 0, 9), serverJob("b", "m", 0, 0, 8)}, "b 1+3 on 0"},
+		{"the quirk: a smaller part left", "srtf", grows, compat.Quirks{ToTheMost: true, LeastLoaded: true, ShareLeft: true}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 91, 9), serverJob("b", "m", 0, 0, 8)}, "a 2+2 on 0"},
+		{"little left", "tetris", grows, compat.Quirks{}, 1, []*scheduler.JobState{long, short}, "short 2+2 on 0"},
+		{"the quirk: much left", "tetris", grows, compat.Quirks{TetrisSign: true}, 1, []*scheduler.JobState{short, long}, "long 2+2 on 0"},
+		{"what saves most for its share", "optimus-oracle", dear, compat.Quirks{NextReplica: true}, 1, []*scheduler.JobState{serverJob("a", "m", 1, 0, 100)}, "a 1+2 on 0"},
+		{"the quirk: what saves most", "optimus-oracle", dear, compat.Quirks{NextReplica: true, RawGain: true}, 1, []*scheduler.JobState{serverJob("a", "m", 1, 0, 100)}, "a 2+1 on 0"},
+		{"over a dent", "optimus-oracle", serverWorld(map[string]func(int, int) float64{"m": func(r, s int) float64 {
+			return map[bool]float64{true: 5, false: 1}[r == 3 && s == 3]
+		}}), compat.Quirks{}, 2, []*scheduler.JobState{serverJob("a", "m", 1, 0, 100)}, "a 3+3 on 0,1"},
+		{"on CPUs no devices are taken", "drf", grows, compat.Quirks{}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 0, 9)}, "a 2+2 on 0"},
+	} {
+		t.Run(c.policy+": "+c.name, func(t *testing.T) {
+			got, grants := serverGrants(t, c.policy, c.w, c.q, serverCluster(c.nodes), c.jobs...)
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			for _, g := range grants {
+				if j := c.jobs[slices.IndexFunc(c.jobs, func(j *scheduler.JobState) bool { return j.Job.ID == g.Job })].Job; j.OnCPUs() != (g.Devices() == 0) {
+					t.Errorf("job %s holds %v", g.Job, g.Slots)
+				}
+			}
+		})
+	}
+}
+
+// TestServedTogether: jobs go to the fewest nodes, in equal parts, and stay where they
+// are as long as their numbers do.
+func TestServedTogether(t *testing.T) {
+	w := serverWorld(map[string]func(int, int) float64{"m": both})
+	a := serverJob("a", "m", 1, 0, 100)
+	_, grants := serverGrants(t, "drf", w, compat.Quirks{}, serverCluster(4), a)
+	want := []scheduler.Slot{
+		{Node: 0, Devices: 2, Servers: 2, Host: spec.Host{MilliCPUs: 8000}},
+		{Node: 1, Devices: 2, Servers: 2, Host: spec.Host{MilliCPUs: 8000}},
+	}
+	if !slices.Equal(grants[0].Slots, want) || grants[0].Shape.Devices != "2+2" {
+		t.Errorf("%v on %s, want %v", grants[0].Slots, grants[0].Shape, want)
+	}
+	held := serverJob("held", "m", 1, 0, 100)
+	moved := *grants[0]
+	moved.Job, moved.Slots = "held", []scheduler.Slot{{Node: 2, Devices: 2, Servers: 2, Host: spec.Host{MilliCPUs: 8000}}, {Node: 3, Devices: 2, Servers: 2, Host: spec.Host{MilliCPUs: 8000}}}
+	held.Grant = &moved
+	got, _ := serverGrants(t, "drf", w, compat.Quirks{}, serverCluster(4), a, held)
+	if got != "a 4+4 on 0,1; held 4+4 on 2,3" {
+		t.Error(got)
+	}
+}
+
+// TestServedOptimusStays: what saves less than a restart costs is not worth one.
+func TestServedOptimusStays(t *testing.T) {
+	w := serverWorld(map[string]func(int, int) float64{"m": func(r, s int) float64 { return 1 + 0.001*both(r, s) }})
+	_, grants := serverGrants(t, "drf", w, compat.Quirks{}, serverCluster(1), serverJob("a", "m", 1, 0, 100))
+	for _, c := range []struct {
+		cost time.Duration
+		want string
+	}{{time.Minute, "a 2+2 on 0"}, {0, "a 4+4 on 0,1"}} {
+		a := serverJob("a", "m", 1, 0, 100)
+		a.Grant, a.StartCost = grants[0], c.cost
+		if got, _ := serverGrants(t, "optimus-oracle", w, compat.Quirks{}, serverCluster(2), a); got != c.want {
+			t.Errorf("restarts cost %v: %s, want %s", c.cost, got, c.want)
+		}
+	}
+}
