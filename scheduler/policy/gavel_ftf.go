@@ -45,8 +45,8 @@ type finish struct {
 // fractions makes the greatest rho as small as it can be, by Dinkelbach's
 // method: with the greatest rho there is so far, every job needs some
 // throughput; all are given as many times that as can be, and the greatest rho
-// that comes of it is the next. It falls until nothing is gained. Then a programme
-// gives away what is left.
+// that comes of it is the next. It falls until nothing is gained. Then programmes go
+// on from there and give away what is left.
 func (f *finishTimes) fractions(ctx context.Context, s *Shares) error {
 	jobs := f.update(s)
 	for i := range s.Jobs {
@@ -81,28 +81,67 @@ func (s *Shares) need(i int, j finish, rho float64) float64 {
 	return 1 / max(j.left/(rho*j.alone-j.since), leastNeed*s.Jobs[i].fastest())
 }
 
-// finishBy goes on from rho with programmes that give everything away, until the
-// greatest rho falls no more.
+// finishBy looks for the least rho there can be, at most as great as given, by
+// programmes that give everything away. Each tells how many times what everybody
+// needs for a rho can be had, and by its duals how fast that rises with rho: by
+// Newton's method it is once at the next rho.
 func (s *Shares) finishBy(ctx context.Context, jobs []finish, rho float64) error {
+	low, high := leastRho(jobs), rho
 	for range 50 {
-		p := s.program()
-		times := p.Var("times what is needed", -lp.Inf, lp.Inf, 1)
-		for i, j := range jobs {
-			if f := s.need(i, j, rho); f > 0 {
-				p.AtLeast("", 0, append(p.throughput(i, f), lp.Term{Var: times, Coef: -1})...)
-			}
-		}
-		p.prefer()
-		if _, err := p.solve(ctx); err != nil {
+		times, slope, err := s.timesNeeded(ctx, jobs, rho)
+		if err != nil {
 			return err
 		}
-		next := s.greatestRho(jobs)
-		if !(next < rho*(1-1e-5)) {
+		got := s.greatestRho(jobs)
+		if high = min(high, got); times < 1 {
+			low = max(low, rho)
+		}
+		if math.Abs(got-rho) <= 1e-5*rho || high-low <= 1e-5*high {
 			return nil
 		}
-		rho = next
+		switch rho -= (times - 1) / slope; {
+		case !(rho < high):
+			rho = high
+		case rho <= low:
+			rho = (low + high) / 2
+		}
 	}
 	return nil
+}
+
+// leastRho returns the ratio at which a job would be if it were done now.
+func leastRho(jobs []finish) (rho float64) {
+	for _, j := range jobs {
+		if j.left > 0 {
+			rho = max(rho, j.since/j.alone)
+		}
+	}
+	return rho
+}
+
+// timesNeeded fills in the fractions with which every job has the same multiple, as
+// great as can be, of the throughput that it needs for rho, and returns that and by
+// how much it grows with rho.
+func (s *Shares) timesNeeded(ctx context.Context, jobs []finish, rho float64) (times, slope float64, err error) {
+	p := s.program()
+	multiple := p.Var("times what is needed", -lp.Inf, lp.Inf, 1)
+	rows := make([]lp.Row, len(jobs))
+	for i, j := range jobs {
+		if f := s.need(i, j, rho); f > 0 {
+			rows[i] = p.AtLeast("", 0, append(p.throughput(i, f), lp.Term{Var: multiple, Coef: -1})...)
+		}
+	}
+	p.prefer()
+	sol, err := p.solve(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, j := range jobs {
+		if f := s.need(i, j, rho); f > 0 && f < 1/(leastNeed*s.Jobs[i].fastest()) {
+			slope -= sol.Dual(rows[i]) * s.Jobs[i].Rate() * j.alone / j.left
+		}
+	}
+	return sol.Value(multiple), slope, nil
 }
 
 // update brings the isolated times up to now and returns what the ratios are made

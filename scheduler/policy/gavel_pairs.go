@@ -120,7 +120,9 @@ func (p *program) byPairs(ctx context.Context) (*lp.Solution, error) {
 			continue
 		}
 		for i := range p.pairs {
-			p.s.used[p.pairs[i].side] = in[i] && p.pairs[i].amount(sol) > leastFraction
+			q := &p.pairs[i]
+			p.s.used[q.side] = in[i] && q.amount(sol) > leastFraction
+			p.s.tried[q.side] = p.s.tried[q.side] || in[i]
 		}
 		return p.Certify(sol.X, duals, lp.Options{})
 	}
@@ -144,8 +146,9 @@ func (p *program) columns(in []bool) []bool {
 	return keep
 }
 
-// promising returns the pairings to begin with: those used before, and for every
-// kind and group those few that gain most.
+// promising returns the pairings to begin with: those used before, all that another
+// programme about the same jobs needed, and for every kind and group those few that
+// gain most.
 func (p *program) promising() []bool {
 	gain := make([]float64, len(p.pairs))
 	for i := range p.pairs {
@@ -156,7 +159,7 @@ func (p *program) promising() []bool {
 		in[i] = true
 	}
 	for i := range p.pairs {
-		in[i] = in[i] || p.s.used[p.pairs[i].side]
+		in[i] = in[i] || p.s.used[p.pairs[i].side] || p.s.tried[p.pairs[i].side]
 	}
 	return in
 }

@@ -190,7 +190,7 @@ func config(cl spec.Cluster, j *spec.Job, o *option) spec.Config {
 // extend adds the ways of sharing devices to those of the jobs of s: behind their
 // own, by the kinds that are there.
 func (c *company) extend(s *Shares) error {
-	s.sharing, s.used = true, c.used
+	s.sharing, s.used, s.tried = true, c.used, map[side]bool{}
 	c.warnBlind(s)
 	count := map[int]int{}
 	for i := range s.Jobs {

@@ -27,6 +27,7 @@ type Shares struct {
 	plans      bool          // a group may be there several times among the ways of a job
 	sharing    bool          // as it may where jobs share devices
 	used       map[side]bool // what of sharing was worth something in programmes so far
+	tried      map[side]bool // and what was in programmes about these jobs
 	pricing    *pricing
 }
 
