@@ -146,7 +146,7 @@ func (f *filling) give(t *trainee, more numbers) bool {
 	for i := range more.tasks() {
 		server := i >= more.replicas
 		devices, host := takes(t.Job, server)
-		node := -1
+		var node int
 		if devices > 0 {
 			node = f.least(t, func(n *nodeRoom) bool { return n.fits(devices, host) })
 		} else {
