@@ -23,7 +23,8 @@ type claimQueue struct {
 // sort returns the claims in order. What was owed and got changes slowly, so that
 // few are far from where they were the last time: they are put in that order first,
 // those without a rank behind, and each is then moved to its place. Where that turns
-// out to be long ways they are sorted like anything else.
+// out to be long ways they are sorted like anything else. It has each claim's new
+// rank remembered.
 func (q *claimQueue) sort(remember func(c claim, rank int32)) []claim {
 	const few = 12 // between the ends of leases
 	if len(q.claims) <= few {
