@@ -31,6 +31,14 @@ type Elastic interface {
 	Goodput(ctx context.Context, j *JobState, group *spec.NodeGroup, shape spec.Shape) (plan spec.Plan, rate float64, err error)
 }
 
+// Batcher is an Oracle that knows jobs which may train other batches than their own.
+type Batcher interface {
+	Oracle
+	// Batches returns the least and the most samples a step that j can train on devices
+	// of group. The error wraps perfmodel.ErrNotCovered where nothing is known of it.
+	Batches(j *spec.Job, group *spec.NodeGroup) (least, most int, err error)
+}
+
 // Learner is an Oracle that changes its mind in the course of a run: it is told how
 // long the steps of running jobs take.
 type Learner interface {

@@ -22,7 +22,10 @@ type Oracle struct {
 	tuned   tunings
 }
 
-var _ scheduler.Elastic = (*Oracle)(nil)
+var (
+	_ scheduler.Elastic = (*Oracle)(nil)
+	_ scheduler.Batcher = (*Oracle)(nil)
+)
 
 // NewOracle returns the belief that t is true.
 func NewOracle(t *Tables) *Oracle {
@@ -45,6 +48,15 @@ func (o *Oracle) Goodput(_ context.Context, j *scheduler.JobState, group *spec.N
 	plan := tuned.plans[e]
 	plan.Precision = j.Job.Plan.Precision
 	return plan, tuned.goodput[e] / c.gains[e], nil
+}
+
+// Batches implements scheduler.Batcher.
+func (o *Oracle) Batches(j *spec.Job, group *spec.NodeGroup) (least, most int, err error) {
+	a, _, err := o.tables.lookup(j.Model.Name, group.Accelerator.Name)
+	if err != nil {
+		return 0, 0, err
+	}
+	return a.initial(), a.largest(), nil
 }
 
 func (o *Oracle) courseOf(j *spec.Job) (*course, error) {

@@ -1,0 +1,181 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+func init() {
+	register(Info{
+		Name: "ones",
+		Doc:  "schedules that evolve, batches that grow with the devices, least left to do first (Bian et al., ONES, SC 2021); resizes and preempts",
+		Options: []Option{
+			{Name: "population", Default: "16", Doc: "schedules that survive an iteration"},
+			{Name: "interval", Default: "5", Doc: "seconds between two iterations though nothing happened"},
+			{Name: "crossover", Default: "0.5", Doc: "probability that a device is swapped between two schedules; 0 = none are crossed"},
+			{Name: "mutation", Default: "0.3", Doc: "probability that a job is taken out of a schedule; 0 = none is"},
+			{Name: "pad", Default: "true", Doc: "who has least to do is first to get devices that are left over; else chance says who is"},
+			{Name: "reorder", Default: "true", Doc: "lay jobs out so that fewest devices change; else by arrival"},
+			{Name: "batch", Default: "true", Doc: "batches grow with the devices, where a job may train other batches than its own"},
+			{Name: "scale", Default: "16", Doc: "times its batch on one device up to which a job's batch grows, at least as many as the devices it asks for: what its learning rate may be multiplied by"},
+			{Name: "epochs", Default: "1", Doc: "epochs a running job trains before its devices change"},
+			{Name: "known", Default: "false", Doc: "what is left of each job is known, not learnt from losses"},
+			{Name: "sample", Default: "true", Doc: "what is left of a job is drawn from what is believed of it; else the mean"},
+		},
+		New: newOnes,
+	})
+}
+
+func newOnes(d Deps) (scheduler.Policy, error) {
+	p := &ones{belief: newBelief(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*onesJob{}, kinds: map[onesKind]*onesSizes{}, shapes: map[onesShape]*option{}}
+	p.batcher, _ = d.Oracle.(scheduler.Batcher)
+	p.progress = newOnesProgress(rand.New(rand.NewPCG(d.Seed, onesProgressStream)))
+	population, err := d.number("population", 16, 1, 4096)
+	if p.population = int(population); err != nil {
+		return nil, onesError(err)
+	}
+	for _, o := range []struct {
+		name        string
+		def, lo, hi float64
+		value       *float64
+	}{
+		{"crossover", 0.5, 0, 1, &p.crossover},
+		{"mutation", 0.3, 0, 1, &p.mutation},
+		{"scale", 16, 1, 1e6, &p.scale},
+		{"epochs", 1, 0, 1e6, &p.epochs},
+	} {
+		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
+			return nil, onesError(err)
+		}
+	}
+	batch := true
+	for _, o := range []struct {
+		name  string
+		def   bool
+		value *bool
+	}{{"pad", true, &p.pad}, {"reorder", true, &p.reorder}, {"batch", true, &batch}, {"known", false, &p.known}, {"sample", true, &p.sample}} {
+		if *o.value, err = d.flag(o.name, o.def); err != nil {
+			return nil, onesError(err)
+		}
+	}
+	if !batch {
+		p.batcher = nil
+	}
+	if p.interval, err = d.seconds("interval", 5*time.Second); err != nil {
+		return nil, onesError(err)
+	}
+	p.interval = max(p.interval, leastWake)
+	return p, nil
+}
+
+// onesError says whose option is impossible.
+func onesError(err error) error { return fmt.Errorf("%w, as an option of ones", err) }
+
+// onesProgressStream is the random stream of what is learnt of progress; the
+// iterations are the others.
+const onesProgressStream = 1 << 63
+
+// ones is the evolutionary search of ONES. A schedule says of each device, in the
+// order of nodes, which job has it; how many it has says what batch it trains, see
+// batchOn. Every interval, and whenever something happens,
+//
+//   - what is left of each job is predicted and its limit is set anew, see
+//     onesJob.scale;
+//   - the schedules that survived are refreshed: jobs that ended are taken out of
+//     them, and who has more than its limit has as much;
+//   - as many are made by crossing random pairs of these, and as many by taking
+//     jobs out of them;
+//   - all are padded: jobs that are new get the least they run on, then the others
+//     what they may have, those first that have least left to do;
+//   - those survive in which the jobs have least left to do together, in
+//     device-seconds: the smallest remaining utilization is first (SRUF);
+//   - the survivors are laid out such that fewest devices change, see layOut.
+//
+// The best is put in place where nobody is disturbed, and altogether when everybody
+// who would be has trained for an epoch since it was given its devices.
+//
+// Source: Bian, Li, Wang and You, "Online evolutionary batch size orchestration for
+// scheduling deep learning workloads in GPU clusters", SC 2021; its artifact
+// kurisusnowdeng/ones_sc21 at commit 8535358. Differs: see onesProgress and
+// onesLayout; jobs start on the fewest devices they run on, where that is not one,
+// and have the sizes they can have; each is in one group of nodes. Throughputs are
+// the oracle's. An epoch is what a job trains until it logs a loss.
+type ones struct {
+	belief   *belief
+	batcher  scheduler.Batcher // nil = jobs train their own batch
+	losses   scheduler.LossLog // nil = nothing is logged
+	progress *onesProgress
+
+	population          int
+	crossover, mutation float64
+	scale, epochs       float64
+	pad, reorder        bool
+	known, sample       bool
+	interval            time.Duration
+	seed, iteration     uint64
+
+	jobs      map[int]*onesJob // by order of arrival, of those inside
+	kinds     map[onesKind]*onesSizes
+	shapes    map[onesShape]*option
+	survivors []onesSchedule
+	orders    []int // of arrival, of the jobs that survivors tell of
+	asked     onesAsked
+	unproven  bool // some layout was
+}
+
+// onesAsked is what was asked last and answered.
+type onesAsked struct {
+	now      time.Duration
+	jobs     []int // orders of arrival
+	grants   []*scheduler.Grant
+	decision scheduler.Decision
+}
+
+// again reports whether the same is asked again.
+func (a *onesAsked) again(s *scheduler.Snapshot) bool {
+	jobs := s.Jobs()
+	if len(jobs) == 0 || a.now != s.Now || len(a.jobs) != len(jobs) {
+		return false
+	}
+	for i, j := range jobs {
+		if a.jobs[i] != j.Order || a.grants[i] != j.Grant {
+			return false
+		}
+	}
+	return true
+}
+
+// keep remembers what was answered.
+func (a *onesAsked) keep(s *scheduler.Snapshot, d scheduler.Decision) {
+	a.now, a.decision, a.jobs, a.grants = s.Now, d, a.jobs[:0], a.grants[:0]
+	for _, j := range s.Jobs() {
+		a.jobs, a.grants = append(a.jobs, j.Order), append(a.grants, j.Grant)
+	}
+}
+
+func (p *ones) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	if p.asked.again(s) {
+		return p.asked.decision, nil
+	}
+	p.iteration++
+	jobs, err := p.look(ctx, s)
+	if err != nil {
+		return scheduler.Decision{}, err
+	}
+	e := p.evolve(s, jobs)
+	d, err := p.apply(ctx, s, e)
+	if err != nil {
+		return d, err
+	}
+	if len(jobs) > 0 {
+		d.Wake = s.Now + p.interval
+	}
+	p.asked.keep(s, d)
+	d.Grants = slices.Clone(d.Grants)
+	return d, nil
+}
