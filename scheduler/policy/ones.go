@@ -23,6 +23,7 @@ func init() {
 			{Name: "reorder", Default: "true", Doc: "lay jobs out so that fewest devices change; else by arrival"},
 			{Name: "batch", Default: "true", Doc: "batches grow with the devices, where a job may train other batches than its own"},
 			{Name: "scale", Default: "16", Doc: "times its batch on one device up to which a job's batch grows, at least as many as the devices it asks for: what its learning rate may be multiplied by"},
+			{Name: "most", Default: "4", Doc: "times the devices it asks for that a job may have"},
 			{Name: "epochs", Default: "1", Doc: "epochs a running job trains before its devices change"},
 			{Name: "known", Default: "false", Doc: "what is left of each job is known, not learnt from losses"},
 			{Name: "sample", Default: "true", Doc: "what is left of a job is drawn from what is believed of it; else the mean"},
@@ -47,6 +48,7 @@ func newOnes(d Deps) (scheduler.Policy, error) {
 		{"crossover", 0.5, 0, 1, &p.crossover},
 		{"mutation", 0.3, 0, 1, &p.mutation},
 		{"scale", 16, 1, 1e6, &p.scale},
+		{"most", 4, 1, 1e6, &p.most},
 		{"epochs", 1, 0, 1e6, &p.epochs},
 	} {
 		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
@@ -113,7 +115,7 @@ type ones struct {
 
 	population          int
 	crossover, mutation float64
-	scale, epochs       float64
+	scale, most, epochs float64
 	pad, reorder        bool
 	known, sample       bool
 	interval            time.Duration

@@ -276,7 +276,7 @@ func (e *evolution) padCandidate(c *onesCandidate) {
 		e.raise(c, free, i, e.jobs[i].limit)
 	}
 	for _, i := range order {
-		e.raise(c, free, i, onesMost*e.jobs[i].Job.Devices)
+		e.raise(c, free, i, e.mostOf(e.jobs[i].Job))
 	}
 }
 

@@ -41,8 +41,6 @@ const (
 	// onesYoung is how many epochs a job trains at its first size, and at every other
 	// before its limit grows.
 	onesYoung = 2
-	// onesMost is how many times the devices it asks for a job may have.
-	onesMost = 4
 	// onesUnlogged is the time of training that counts as an epoch of a job that
 	// logs nothing.
 	onesUnlogged = time.Minute
@@ -50,6 +48,9 @@ const (
 
 // young reports whether nothing can be said of j yet.
 func (j *onesJob) young() bool { return j.epochs < onesYoung }
+
+// mostOf returns the most devices that j may ever have.
+func (p *ones) mostOf(j *spec.Job) int { return int(p.most * float64(j.Devices)) }
 
 // onesKind is what jobs share whose sizes are the same.
 type onesKind struct {
@@ -101,7 +102,7 @@ func (p *ones) sizesOf(ctx context.Context, c spec.Cluster, j *spec.Job) (*onesS
 	out := &onesSizes{groups: make([]onesGroup, len(c.Groups)), revision: revision}
 	for gi := range c.Groups {
 		for _, n := range sizes(&c.Groups[gi]) {
-			if n > onesMost*j.Devices || !accepts(j, &c.Groups[gi]) {
+			if n > p.mostOf(j) || !accepts(j, &c.Groups[gi]) {
 				break
 			}
 			ways, err := p.ask(ctx, c, gi, j, spec.Shape{}, n)
@@ -275,7 +276,7 @@ func (p *ones) look(ctx context.Context, s *scheduler.Snapshot) ([]*onesJob, err
 		p.advance(ctx, s.Now, j)
 		jobs = append(jobs, j)
 	}
-	scaleLimits(s, jobs)
+	p.scaleLimits(s, jobs)
 	for _, j := range jobs {
 		p.predict(j)
 	}
@@ -346,7 +347,7 @@ func (j *onesJob) log(l *scheduler.Losses) {
 //	2n / (T/Tm + 1)
 //
 // of them, rounded up to an even number.
-func scaleLimits(s *scheduler.Snapshot, jobs []*onesJob) {
+func (p *ones) scaleLimits(s *scheduler.Snapshot, jobs []*onesJob) {
 	var largest *onesJob
 	var times []time.Duration
 	for _, j := range jobs {
@@ -360,7 +361,7 @@ func scaleLimits(s *scheduler.Snapshot, jobs []*onesJob) {
 		if largest == nil || n > largest.Grant.Devices() {
 			largest = j
 		}
-		if most := onesMost * j.Job.Devices; !j.young() && j.epochs-j.scaledAt >= onesYoung && j.limit < most && n >= j.reach() {
+		if most := p.mostOf(j.Job); !j.young() && j.epochs-j.scaledAt >= onesYoung && j.limit < most && n >= j.reach() {
 			j.limit, j.scaledAt = min(2*j.limit, most, s.Cluster.Devices()), j.epochs
 		}
 	}
