@@ -21,6 +21,7 @@ import (
 var troubleFlags = []cli.Flag{
 	&cli.StringFlag{Name: "start-cost", Usage: "`SECONDS` or MODEL=SECONDS,... charged per start, resume or change (default: that of --compat, or 260 with a rubick: truth, else 0)"},
 	&cli.StringFlag{Name: "costs", Usage: "what starts and checkpoints cost by model, in place of --start-cost: `FILE.csv`, or state[:restart=S][:gbytes=G] by the bytes of their state"},
+	&cli.StringFlag{Name: "resize-cost", Usage: "`SECONDS` it takes a running job to go on with other devices if it keeps some on one of its nodes (default: as much as a start)"},
 	&cli.StringFlag{Name: "checkpoint-every", Usage: "running jobs write a checkpoint after every so many `SECONDS` of training, of which a failure loses the rest (default: only when they are stopped or moved)"},
 	&cli.StringFlag{Name: "failures", Usage: "nodes fail: `UP/DOWN` mean times such as 30d/2h, TYPE=UP/DOWN,... by accelerator, or FILE.csv of outages"},
 	&cli.StringFlag{Name: "node-sigma", Usage: "nodes differ in speed: `SIGMA`, standard deviation of ln(speed), mean 1"},
@@ -35,6 +36,10 @@ plan changed. --costs FILE.csv has these by model, in seconds, * for others:
    model,launch_s,checkpoint_s,restore_s,reshard_s
    llama7b,40,25,30,15
    *,20,5,5,0
+
+With --resize-cost a running job that keeps devices on one of its nodes is not
+restarted to have more or others: its processes stay, and tell the new ones
+what they know. Who was stopped is.
 
 --costs state takes 12 to 14 bytes a parameter through storage of 2 GB/s a node
 (gbytes=2) and 30 s for all else (restart=30), as pacer plan does for moves.
@@ -86,6 +91,14 @@ func (s *study) readTrouble(c *cli.Context, startCost time.Duration) error {
 	t := &s.trouble
 	if err := s.readCosts(c, startCost); err != nil {
 		return err
+	}
+	if text := c.String("resize-cost"); text != "" {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v >= 0 && v < 1e9) {
+			return usagef("simulate: --resize-cost %q is not a number of seconds", text)
+		}
+		t.costs = sim.Resizing{Costs: t.costs, Resize: time.Duration(v * float64(time.Second))}
+		t.costsText += fmt.Sprintf(", %g s for a change while it runs", v)
 	}
 	if text := c.String("checkpoint-every"); text != "" {
 		v, err := strconv.ParseFloat(text, 64)

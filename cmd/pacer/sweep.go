@@ -48,7 +48,7 @@ docs/studies.md describes the file.`,
 }
 
 // studySettings are the flags of simulate that a study may set.
-var studySettings = []string{"truth", "unknown", "belief", "loss-noise", "start-cost", "costs", "checkpoint-every",
+var studySettings = []string{"truth", "unknown", "belief", "loss-noise", "start-cost", "costs", "resize-cost", "checkpoint-every",
 	"failures", "node-sigma", "stragglers", "admission", "placement", "round", "score", "compat", "window", "load-scale"}
 
 // sweep is a study with the simulations it is made of.

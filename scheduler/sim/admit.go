@@ -181,7 +181,7 @@ func (e *engine) enter(ctx context.Context, record int) error {
 		}
 		j.tell()
 	}
-	j.state.StartCost = e.startCost(j, nil)
+	j.state.StartCost = e.startCost(j, nil, false)
 	e.byID[r.Job.ID], e.byOrder[record] = j, j
 	e.ledger.Enter(&j.state)
 	e.observe(Submitted, &r.Job, nil, "")

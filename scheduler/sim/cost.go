@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -29,6 +30,33 @@ type Start struct {
 	To *scheduler.Grant
 	// Failed says that From went down, so that nothing was saved at its end.
 	Failed bool
+	// Running says that the job trains on From until then.
+	Running bool
+}
+
+// Resizing are costs of jobs that need not be restarted to go on with other devices
+// as long as some of them stay: the processes of these stay too, and send the others
+// what they know. All else costs as it does.
+type Resizing struct {
+	Costs
+	Resize time.Duration
+}
+
+// Start returns Resize for a running job that keeps devices of some node, or what
+// the start costs where that is less.
+func (r Resizing) Start(s Start) time.Duration {
+	cost := r.Costs.Start(s)
+	if s.Running && (s.To == nil || meet(s.From, s.To)) {
+		cost = min(cost, r.Resize)
+	}
+	return cost
+}
+
+// meet reports whether two grants have devices of a node in common.
+func meet(a, b *scheduler.Grant) bool {
+	return slices.ContainsFunc(a.Slots, func(x scheduler.Slot) bool {
+		return slices.ContainsFunc(b.Slots, func(y scheduler.Slot) bool { return x.Node == y.Node })
+	})
 }
 
 // Reshards reports whether what is kept must be cut anew: the plan is another,
@@ -162,14 +190,15 @@ func nodes(g *scheduler.Grant) int {
 	return len(g.Slots)
 }
 
-// startCost returns what it costs j to get to, nil = what is not known yet.
-func (e *engine) startCost(j *job, to *scheduler.Grant) time.Duration {
+// startCost returns what it costs j to get to, nil = what is not known yet, running
+// on what it got last until then or not.
+func (e *engine) startCost(j *job, to *scheduler.Grant, running bool) time.Duration {
 	if e.Costs == nil {
 		return 0
 	}
-	s := Start{Job: j.state.Job, From: j.last, To: to, Failed: j.failed}
+	s := Start{Job: j.state.Job, From: j.last, To: to, Failed: j.failed, Running: running}
 	if j.state.Grant == nil && j.state.Done == 0 {
-		s.From = nil
+		s.From, s.Running = nil, false
 	}
 	return bounded(e.Costs.Start(s))
 }

@@ -43,6 +43,54 @@ func TestCostTable(t *testing.T) {
 	}
 }
 
+// Who runs and keeps a node pays for a change what that costs, all others for a start.
+func TestResizing(t *testing.T) {
+	costs := sim.Resizing{Costs: sim.PerStart(func(spec.Job) time.Duration { return 30 * s }), Resize: 2 * s}
+	one, two, other := grant("j", "0:4"), grant("j", "0:2+1:2"), grant("j", "2:4")
+	for _, c := range []struct {
+		name string
+		is   sim.Start
+		want time.Duration
+	}{
+		{"first", sim.Start{To: one}, 30 * s},
+		{"again", sim.Start{From: one, To: one}, 30 * s},
+		{"while it runs", sim.Start{From: one, To: two, Running: true}, 2 * s},
+		{"while it runs, not known where", sim.Start{From: one, Running: true}, 2 * s},
+		{"elsewhere", sim.Start{From: one, To: other, Running: true}, 30 * s},
+	} {
+		c.is.Job = &spec.Job{}
+		if got := costs.Start(c.is); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	costs.Resize = time.Minute
+	if got := costs.Start(sim.Start{Job: &spec.Job{}, From: one, To: two, Running: true}); got != 30*s {
+		t.Errorf("a change costs %v, a start 30s", got)
+	}
+}
+
+// The engine charges a running job that is resized less than one that starts, and
+// says so beforehand: of 200 steps at 2 a second 20 are done 10 s after the first, and
+// the others on 4 devices take 45 s.
+func TestResizeWhileRunning(t *testing.T) {
+	var costs []time.Duration
+	c := config(policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
+		if len(snap.Jobs()) == 0 {
+			return scheduler.Decision{}
+		}
+		costs = append(costs, snap.Jobs()[0].StartCost)
+		if snap.Now < 20*s {
+			return scheduler.Decision{Grants: []*scheduler.Grant{grant("j", "0:2")}, Wake: 20 * s}
+		}
+		return scheduler.Decision{Grants: []*scheduler.Grant{grant("j", "0:2+1:2")}}
+	}), job("j", 0, 2, 200))
+	c.Costs = sim.Resizing{Costs: c.Costs, Resize: s}
+	r := mustRun(t, c)
+	if got, want := r.Jobs[0].End, 66*s; got != want || costs[0] != 10*s || costs[1] != s {
+		t.Errorf("the job ends at %v, want %v; costs %v", got, want, costs)
+	}
+}
+
 // 14 bytes of each of 1e9 parameters at 2 GB/s and node, 30 s of restart.
 func TestStateCosts(t *testing.T) {
 	j := &spec.Job{Model: spec.Model{Name: "m", ParamCount: 1e9}}

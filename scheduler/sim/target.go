@@ -231,7 +231,7 @@ func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
 func (e *engine) drop(j *job) {
 	e.held -= counted(j.state.Grant)
 	j.release(e.now)
-	j.state.StartCost = e.startCost(j, j.last)
+	j.state.StartCost = e.startCost(j, j.last, false)
 	last := len(e.holding) - 1
 	e.holding[j.place] = e.holding[last]
 	e.holding[j.place].place = j.place
@@ -257,13 +257,13 @@ func (e *engine) start(ctx context.Context, s step, why string) error {
 		e.pace(j, g, stages, why)
 		return nil
 	}
-	event := Started
+	event, running := Started, false
 	if s.from != nil {
-		event = Moved
+		event, running = Moved, j.state.Phase == scheduler.Running
 		j.state.Restarts++
 		e.drop(j)
 	}
-	e.push(j, e.hold(j, g, e.course(j, g, stages, e.now+e.startCost(j, g))))
+	e.push(j, e.hold(j, g, e.course(j, g, stages, e.now+e.startCost(j, g, running))))
 	e.observe(event, j.state.Job, g, why)
 	return nil
 }
@@ -284,7 +284,7 @@ func (e *engine) hold(j *job, g *scheduler.Grant, c course) time.Duration {
 	j.place = len(e.holding)
 	e.holding = append(e.holding, j)
 	exact := j.hold(e.now, g, c)
-	j.state.StartCost = e.startCost(j, nil)
+	j.state.StartCost = e.startCost(j, nil, true)
 	e.held += counted(g)
 	return exact
 }
