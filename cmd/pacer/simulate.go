@@ -46,8 +46,10 @@ Workloads:  csv (job_id,submit_s,gpus,duration_s[,model,plan,...]), rubick,
             FILE:dl2=CONFIG/TRACE; or made from --seed, as
             synthetic:jobs=1000,per-hour=40,arrivals=bursty,
             synthetic:models=Llama2-7B+GPT-2 XL, which train these,
-            synthetic:fit=FILE, like those of a trace, or
-            synthetic:dl2=small,arrivals=poisson, with parameter servers
+            synthetic:fit=FILE, like those of a trace,
+            synthetic:dl2=small,arrivals=poisson, with parameter servers, or
+            synthetic:ones=400,gap-s=30, like that of ONES as far as Pollux
+            measured its networks
 Clusters:   8x8xA800 (nodes x devices x type), 6x4xT4,2x8xA100-40GB,
             48x2xGTX1080Ti/8cpus, v100=36,p100=36 (one device per node), or
             a YAML file

@@ -49,11 +49,14 @@ func syntheticOptions(arg string) (string, bool) {
 
 // makeWorkload makes jobs of the options in text, from --seed. fit=FILE[:FORMAT]
 // among them stands for those of jobs like the file's, which others change;
-// dl2=PRESET in front for jobs with parameter servers.
+// dl2=PRESET in front for jobs with parameter servers, ones=JOBS for those of ONES.
 func makeWorkload(c *cli.Context, text string) (datasets.Workload, error) {
 	w := datasets.Workload{Format: "synthetic"}
 	if preset, ok := strings.CutPrefix(text, "dl2="); ok {
 		return makeDL2Workload(c, preset)
+	}
+	if options, ok := strings.CutPrefix(text, "ones="); ok {
+		return makeOnes(c, options)
 	}
 	var o synthetic.Options
 	items := strings.Split(text, ",")
@@ -97,6 +100,20 @@ func makeDL2Workload(c *cli.Context, text string) (datasets.Workload, error) {
 	if err == nil {
 		o.Seed = seed(c)
 		w.Jobs, err = datasets.GenerateDL2(o)
+	}
+	if err != nil {
+		return w, usagef("simulate: --workload: %w", err)
+	}
+	return w, nil
+}
+
+// makeOnes makes jobs like those of ONES's trace.
+func makeOnes(c *cli.Context, text string) (datasets.Workload, error) {
+	w := datasets.Workload{Format: "pollux"}
+	o, err := datasets.ParseOnesOptions(text)
+	if err == nil {
+		o.Seed = seed(c)
+		w.Jobs, err = datasets.GenerateOnes(o)
 	}
 	if err != nil {
 		return w, usagef("simulate: --workload: %w", err)
