@@ -32,6 +32,7 @@ type evolution struct {
 	node    []int        // of each device
 	groupOf []int        // of each device
 	present onesSchedule // what jobs hold now
+	first   []int        // the first device each job holds, beyond all where it has none
 	urgent  []int        // jobs in the order in which they are given devices
 	best    onesSchedule
 }
@@ -67,19 +68,15 @@ func (p *ones) evolve(s *scheduler.Snapshot, jobs []*onesJob) *evolution {
 	return e
 }
 
-// survive lays out the candidates that are left. Only the first is put in place, so
-// that most effort goes into that.
+// survive lays out the candidates that are left. What the others look like matters for
+// crossing them alone: only the first, which is put in place, is laid out with effort.
 func (p *ones) survive(e *evolution, candidates []onesCandidate) {
 	p.survivors, p.orders, p.unproven = p.survivors[:0], p.orders[:0], false
 	for _, j := range e.jobs {
 		p.orders = append(p.orders, j.Order)
 	}
 	for i := range candidates {
-		efforts := onesEfforts
-		if i > 0 {
-			efforts = efforts[:1]
-		}
-		p.survivors = append(p.survivors, e.layOut(&candidates[i], efforts))
+		p.survivors = append(p.survivors, e.layOut(&candidates[i], i == 0))
 	}
 }
 
@@ -121,6 +118,7 @@ func (e *evolution) lay() {
 			on[slot.Node] = append(on[slot.Node], h)
 		}
 	}
+	e.first = slices.Repeat([]int{len(e.node)}, len(e.jobs))
 	e.present = make(onesSchedule, len(e.node))
 	for d := range e.present {
 		e.present[d] = nobody
@@ -131,6 +129,7 @@ func (e *evolution) lay() {
 		for _, h := range holders {
 			for range h.devices {
 				e.present[d] = int32(h.job)
+				e.first[h.job] = min(e.first[h.job], d)
 				d++
 			}
 		}
@@ -321,9 +320,9 @@ func (e *evolution) score(c *onesCandidate) (sum float64) {
 	return sum
 }
 
-// layOut says which devices jobs have: side by side, in each group as many of those
-// they hold as possible, or by arrival.
-func (e *evolution) layOut(c *onesCandidate, efforts []onesEffort) onesSchedule {
+// layOut says which devices jobs have, side by side in each group: as many of those
+// they hold as possible, or without effort in the order of those.
+func (e *evolution) layOut(c *onesCandidate, effort bool) onesSchedule {
 	out := make(onesSchedule, len(e.node))
 	for d := range out {
 		out[d] = nobody
@@ -335,7 +334,7 @@ func (e *evolution) layOut(c *onesCandidate, efforts []onesEffort) onesSchedule 
 				blocks = append(blocks, onesBlock{i, n})
 			}
 		}
-		at := e.firstDevices(devices, blocks, efforts)
+		at := e.firstDevices(devices, blocks, effort)
 		for k, b := range blocks {
 			for _, d := range devices[at[k] : at[k]+b.size] {
 				out[d] = int32(b.id)
@@ -345,16 +344,20 @@ func (e *evolution) layOut(c *onesCandidate, efforts []onesEffort) onesSchedule 
 	return out
 }
 
-// firstDevices returns the first of devices of each block.
-func (e *evolution) firstDevices(devices []int, blocks []onesBlock, efforts []onesEffort) []int {
-	if e.reorder {
+// firstDevices returns the first of devices of each block. Without reordering it is
+// by arrival.
+func (e *evolution) firstDevices(devices []int, blocks []onesBlock, effort bool) []int {
+	if e.reorder && effort {
 		now := make([]int, len(devices))
 		for k, d := range devices {
 			now[k] = int(e.present[d])
 		}
-		at, _, proven := layOut(now, blocks, efforts)
-		e.unproven = e.unproven || !proven && len(efforts) == len(onesEfforts)
+		at, _, proven := layOut(now, blocks)
+		e.unproven = e.unproven || !proven
 		return at
+	}
+	if e.reorder {
+		slices.SortStableFunc(blocks, func(a, b onesBlock) int { return cmp.Compare(e.first[a.id], e.first[b.id]) })
 	}
 	at, next := make([]int, len(blocks)), 0
 	for k, b := range blocks {

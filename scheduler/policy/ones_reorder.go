@@ -32,7 +32,7 @@ type onesLayout struct {
 	now    []int // the job each device is with, -1 = none
 	blocks []onesBlock
 	target int // devices to be kept
-	budget int // branches to look at yet
+	budget int // moves to look at yet
 
 	kept   []keptBlock // blocks with devices now, by the first of these
 	bound  []int32     // by the first kept block that is not placed, the device and the wide blocks placed: see bounds
@@ -70,27 +70,27 @@ type layoutKey struct {
 	left   uint64
 }
 
-// onesEffort is how much is done to find a layout.
-type onesEffort struct {
-	states int // of wide blocks in the bound
-	budget int // branches of a search for one number of devices kept
-}
-
-// onesEfforts are made one after the other until one proves its layout.
-var onesEfforts = []onesEffort{{1, 500}, {64, 20000}}
+// Bounds of what is done to find a layout: numbers of bounds in a first and a second
+// attempt, beyond one for each kept block and device, and of moves looked at in all.
+const (
+	onesBounds = 1 << 20
+	onesMoves  = 1 << 16
+)
 
 // layOut returns the first device of each block, how many devices stay with their
 // jobs, and whether no layout keeps more. The blocks must fit, their ids differ, and
 // neither argument is modified.
-func layOut(now []int, blocks []onesBlock, efforts []onesEffort) (at []int, keeps int, proven bool) {
+func layOut(now []int, blocks []onesBlock) (at []int, keeps int, proven bool) {
 	keeps = -1
-	for _, e := range efforts {
+	for _, states := range []int{1, 64} {
 		l := &onesLayout{now: now, blocks: blocks, path: make([]int, len(blocks))}
 		l.sort()
-		l.bounds(e.states)
-		var n int
-		if n, proven = l.descend(e.budget); n > keeps {
-			at, keeps = l.at, n
+		if states = min(states, onesBounds/((len(l.kept)+1)*(len(now)+1))); states > 1 || keeps < 0 {
+			l.bounds(states)
+			var n int
+			if n, proven = l.descend(); n > keeps {
+				at, keeps = l.at, n
+			}
 		}
 		if proven {
 			break
@@ -100,10 +100,11 @@ func layOut(now []int, blocks []onesBlock, efforts []onesEffort) (at []int, keep
 }
 
 // descend looks for a layout that keeps as much as the bound, or one device less, and
-// so on. Where the budget for a number is used up the next are 1, 2, 4, ... less, and
-// what is found is not proven to be the most.
-func (l *onesLayout) descend(budget int) (keeps int, proven bool) {
+// so on. Where too many moves were looked at for a number the next are 1, 2, 4, ...
+// less, and what is found is not proven to be the most.
+func (l *onesLayout) descend() (keeps int, proven bool) {
 	l.target, proven = l.most(0, 0), true
+	budget := onesMoves / 2
 	for fall := 1; ; {
 		l.budget, l.failed = budget, map[layoutKey]int{}
 		if l.target <= 0 { // any layout will do, and the first is one
@@ -113,7 +114,7 @@ func (l *onesLayout) descend(budget int) (keeps int, proven bool) {
 			return l.keeps(), proven
 		}
 		l.target -= fall
-		if l.budget <= 0 {
+		if budget = max(l.budget, budget/2, 1); l.budget <= 0 {
 			proven, fall = false, 2*fall
 		}
 	}
@@ -298,12 +299,12 @@ func (l *onesLayout) search(device, kept int, placed uint64) bool {
 	if kept+l.most(first, device) < l.target || l.budget <= 0 {
 		return false
 	}
-	l.budget--
 	key := layoutKey{device, placed}
 	if had, ok := l.failed[key]; ok && kept <= had {
 		return false
 	}
 	moves := l.moves(nil, device, first)
+	l.budget -= len(moves)
 	slices.SortStableFunc(moves, func(a, b layoutMove) int { return cmp.Compare(b.most, a.most) })
 	for i := range moves {
 		if kept+moves[i].most < l.target {
