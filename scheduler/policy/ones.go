@@ -16,7 +16,7 @@ func init() {
 		Doc:  "schedules that evolve, batches that grow with the devices, least left to do first (Bian et al., ONES, SC 2021); resizes and preempts",
 		Options: []Option{
 			{Name: "population", Default: "16", Doc: "schedules that survive an iteration"},
-			{Name: "interval", Default: "10", Doc: "seconds between two iterations though nothing happened"},
+			{Name: "interval", Default: "30", Doc: "seconds between two iterations though nothing happened"},
 			{Name: "crossover", Default: "0.5", Doc: "probability that a device is swapped between two schedules; 0 = none are crossed"},
 			{Name: "mutation", Default: "0.3", Doc: "probability that a job is taken out of a schedule; 0 = none is"},
 			{Name: "pad", Default: "true", Doc: "who has least to do is first to get devices that are left over; else chance says who is"},
@@ -68,7 +68,7 @@ func newOnes(d Deps) (scheduler.Policy, error) {
 	if !batch {
 		p.batcher = nil
 	}
-	if p.interval, err = d.seconds("interval", 10*time.Second); err != nil {
+	if p.interval, err = d.seconds("interval", 30*time.Second); err != nil {
 		return nil, onesError(err)
 	}
 	p.interval = max(p.interval, leastWake)

@@ -68,7 +68,7 @@ type onesProgress struct {
 const (
 	onesHidden  = 64
 	onesRecords = 2000 // kept at most
-	onesPasses  = 6
+	onesPasses  = 2
 	onesBatch   = 8
 	onesRate    = 3e-3
 	onesDecay   = 1e-4 // of weights

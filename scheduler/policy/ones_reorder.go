@@ -74,7 +74,7 @@ type layoutKey struct {
 // attempt, beyond one for each kept block and device, and of moves looked at in all.
 const (
 	onesBounds = 1 << 20
-	onesMoves  = 1 << 16
+	onesMoves  = 1 << 14
 )
 
 // layOut returns the first device of each block, how many devices stay with their
