@@ -118,7 +118,7 @@ func (e *engine) take(ctx context.Context, shares []scheduler.TimeShare) error {
 		if err := e.checkGrant(j.state.Job, s.Grant); err != nil {
 			return err
 		}
-		if e.startCost(j, s.Grant) > 0 {
+		if e.startCost(j, s.Grant, false) > 0 {
 			e.warn([]string{"with fractions of time nobody starts: start costs are left out"})
 		}
 		g := e.groups[s.Grant.Slots[0].Node]
