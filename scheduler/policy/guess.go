@@ -44,6 +44,24 @@ func guessRate(now time.Duration, j *scheduler.JobState) float64 {
 	return j.Remaining / max((now-j.Job.Submit).Seconds(), j.StartCost.Seconds(), 1)
 }
 
+// alone returns how many seconds j takes from its submission to its end as submitted,
+// should nobody be in its way: its start, a second at the least, and its steps at the
+// speed believed.
+func (b *belief) alone(ctx context.Context, c spec.Cluster, j *scheduler.JobState) (float64, error) {
+	w, err := b.asSubmitted(ctx, c, j.Job)
+	if err != nil {
+		return 0, err
+	}
+	start := max(j.StartCost.Seconds(), 1)
+	switch {
+	case len(w.options) > 0:
+		return start + (j.Done+j.Remaining)/w.options[0].rate, nil
+	case j.Job.Duration > 0:
+		return start + j.Job.Duration.Seconds(), nil
+	}
+	return start + 2*j.Attained/float64(j.Job.Devices), nil // as long again as it has run
+}
+
 // runTime returns how many seconds a job has to run at rate. The rate of one that
 // is done may be a guess of 0.
 func runTime(j *scheduler.JobState, rate float64) float64 {

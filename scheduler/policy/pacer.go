@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -19,7 +20,8 @@ func init() {
 		Doc:  "plans, sizes, places and order of all jobs together, by looking ahead (docs/joint-scheduling.md); preempts",
 		Options: []Option{
 			{"span", "0", "0 for the mean completion time, 1 for the makespan: price, makespan, value and window go to 24, 30, 60 and 10800 unless given"},
-			{"price", "12", "jobs that are taken to wait for the whole cluster at any time; higher keeps jobs small"},
+			{"fairness", "0", "0 for the mean completion time, towards 1 for the worst ratio of that to the time alone as submitted: the sum of its powers of 1/(1-fairness); 0.9 at the most"},
+			{"price", "12", "jobs that are taken to wait for the whole cluster at any time; higher keeps jobs small. load: as many as those that came found inside"},
 			{"makespan", "1", "what a second costs by which all that is there is done later, in jobs"},
 			{"value", "6", "what work done within the window is worth, as price; higher starts long jobs earlier"},
 			{"window", "3600", "seconds within which work has that value"},
@@ -48,12 +50,38 @@ type pacer struct {
 	promises *promises
 
 	price, makespan, value, window float64
-	late, caution                  float64
+	byLoad                         bool // the price is the load
+	late, caution, fairness        float64
 	tries, rounds                  int
 	guess                          bool // the steps that remain are not known
 	seed                           uint64
 
+	load       float64 // see count
+	came, next int     // jobs in it, and the Order of who comes next
+
 	last, before itinerary // the plan made last, and the one made at a time before
+}
+
+// fewest is the least load: that of a job that is alone.
+const fewest = 1
+
+// loadOver is over how many of the jobs that came last the load is the mean.
+const loadOver = 50
+
+// count brings the load up to date: how many jobs those who came found inside, themselves
+// included. If they come at random, that is how many there are at any time.
+func (p *pacer) count(s *scheduler.Snapshot) {
+	jobs := s.Jobs()
+	next := p.next
+	for _, j := range jobs {
+		if j.Order < p.next {
+			continue
+		}
+		next = max(next, j.Order+1)
+		p.came = min(p.came+1, loadOver)
+		p.load += (float64(len(jobs)) - p.load) / float64(p.came)
+	}
+	p.next, p.load = next, max(p.load, fewest)
 }
 
 // itinerary is what is left of a plan: where the next search starts.
@@ -77,7 +105,14 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.fairness, err = d.number("fairness", 0, 0, 0.9); err != nil {
+		return nil, err
+	}
 	var tries, rounds float64
+	if p.byLoad = d.Options["price"] == "load"; p.byLoad {
+		d.Options = maps.Clone(d.Options)
+		delete(d.Options, "price")
+	}
 	for _, o := range []struct {
 		name      string
 		def, most float64 // with span 0 and 1
@@ -120,6 +155,7 @@ func newPacer(d Deps) (scheduler.Policy, error) {
 const mostWork = 300_000_000
 
 func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	p.count(s)
 	o := &outlook{pacer: p, s: s, free: s.Free()}
 	if err := o.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
@@ -173,7 +209,11 @@ type prospect struct {
 // prepare states the problem.
 func (o *outlook) prepare(ctx context.Context) error {
 	all := float64(o.s.Cluster.Devices())
-	o.problem = lookahead.Problem{Price: o.price / all, End: o.makespan, Value: o.value / all, Window: o.window}
+	price := o.price
+	if o.byLoad {
+		price = o.load
+	}
+	o.problem = lookahead.Problem{Price: price / all, End: o.makespan, Value: o.value / all, Window: o.window, Power: 1 / (1 - o.fairness)}
 	o.up = make([]int, len(o.s.Cluster.Groups))
 	for node, devices := range o.s.Idle().Free {
 		group := o.free.Group[node]
@@ -194,6 +234,31 @@ func (o *outlook) prepare(ctx context.Context) error {
 	}
 	for _, p := range o.jobs {
 		o.problem.Tasks = append(o.problem.Tasks, o.task(p))
+	}
+	if o.fairness > 0 {
+		return o.share(ctx)
+	}
+	return nil
+}
+
+// share states how long jobs are there and would be alone, as submitted, and sets their
+// weights such that a second of a job is worth as much in the mean as without.
+func (o *outlook) share(ctx context.Context) error {
+	var urgency, weight float64
+	for i, p := range o.jobs {
+		t := &o.problem.Tasks[i]
+		alone, err := o.belief.alone(ctx, o.s.Cluster, p.JobState)
+		if err != nil {
+			return err
+		}
+		t.Age, t.Alone = (o.s.Now - p.Job.Submit).Seconds(), alone
+		urgency += o.problem.Urgency(t)
+		weight += t.Weight
+	}
+	for i := range o.problem.Tasks {
+		if urgency > 0 {
+			o.problem.Tasks[i].Weight *= weight / urgency
+		}
 	}
 	return nil
 }
@@ -333,22 +398,21 @@ func (o *outlook) guarantee(t *lookahead.Task, p *prospect) {
 		return
 	}
 	t.Late = o.late * t.Weight / float64(len(dues))
-	now := o.s.Now.Seconds()
+	from := func(at time.Duration) float64 { return (at - o.s.Now).Seconds() } // exact, whatever the time is
 	for i := range t.Ways {
 		w := &t.Ways[i]
 		for k := range dues {
 			d := &dues[k]
-			ends := d.end.Seconds() - now - w.Idle - d.takes(p.JobState, &p.options[i])
-			w.By = append(w.By, min(ends, d.start.Seconds()-now))
+			w.By = append(w.By, min(from(d.end)-w.Idle-d.takes(p.JobState, &p.options[i]), from(d.start)))
 		}
 		slices.Sort(w.By)
 	}
 	if p.Grant == nil || p.now == nil {
 		return
 	}
-	ready := max(p.Ready.Seconds(), now)
+	ready := max(from(p.Ready), 0)
 	for k := range dues {
-		t.Tardy += max(0, ready+dues[k].takes(p.JobState, p.now)-dues[k].end.Seconds())
+		t.Tardy += max(0, ready+dues[k].takes(p.JobState, p.now)-from(dues[k].end))
 	}
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,16 +184,63 @@ func TestStepsOption(t *testing.T) {
 	}
 }
 
+// The load is how many jobs those who came found inside, of the last fifty in the mean.
+func TestLoad(t *testing.T) {
+	p := &pacer{}
+	all := make([]*scheduler.JobState, 200)
+	for i := range all {
+		all[i] = &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(strconv.Itoa(i))}}
+	}
+	snapshot := func(inside, came int) *scheduler.Snapshot { // came in all
+		jobs := all[came-inside : came]
+		s := scheduler.NewSnapshot(0, schedulertest.Nodes(1, 1), jobs)
+		for i, j := range jobs {
+			j.Order = came - inside + i
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name         string
+		inside, came int
+		want         float64
+	}{
+		{"one is alone", 1, 1, 1},
+		{"a second finds it", 2, 2, 1.5},
+		{"asked again", 2, 2, 1.5},
+		{"one ends", 1, 2, 1.5},
+		{"two come at once", 3, 4, 2.25},
+		{"fifty more", 10, 54, 0}, // only the last ten of them are seen
+	} {
+		p.count(snapshot(c.inside, c.came))
+		if c.want > 0 && math.Abs(p.load-c.want) > 1e-12 {
+			t.Errorf("%s: load %g, want %g", c.name, p.load, c.want)
+		}
+	}
+	for came := 55; came <= 200; came++ {
+		p.count(snapshot(4, came))
+	}
+	if math.Abs(p.load-4) > 0.2 {
+		t.Errorf("after many who found three inside the load is %g, want 4", p.load)
+	}
+	p = &pacer{}
+	p.count(scheduler.NewSnapshot(0, schedulertest.Nodes(1, 1), nil))
+	if p.load != 1 {
+		t.Errorf("with nobody there the load is %g, want 1", p.load)
+	}
+}
+
 // One option goes from completion times to the makespan, and what is given stays.
 func TestSpanOption(t *testing.T) {
 	for _, c := range []struct {
 		text                           string
 		price, makespan, value, window float64
+		byLoad                         bool
 	}{
-		{"pacer", 12, 1, 6, 3600},
-		{"pacer:span=1", 24, 30, 60, 10800},
-		{"pacer:span=0.5", 12 * math.Sqrt2, math.Sqrt(30), 6 * math.Sqrt(10), 3600 * math.Sqrt(3)},
-		{"pacer:span=1:value=0", 24, 30, 0, 10800},
+		{"pacer", 12, 1, 6, 3600, false},
+		{"pacer:price=load:value=3", 12, 1, 3, 3600, true},
+		{"pacer:span=1", 24, 30, 60, 10800, false},
+		{"pacer:span=0.5", 12 * math.Sqrt2, math.Sqrt(30), 6 * math.Sqrt(10), 3600 * math.Sqrt(3), false},
+		{"pacer:span=1:value=0", 24, 30, 0, 10800, false},
 	} {
 		specs, err := Parse(c.text)
 		if err != nil {
@@ -203,6 +251,9 @@ func TestSpanOption(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := made.(*pacer)
+		if p.byLoad != c.byLoad {
+			t.Errorf("%s: the price is the load: %v", c.text, p.byLoad)
+		}
 		for _, v := range [][2]float64{{p.price, c.price}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 1000}, {float64(p.tries), 600}} {
 			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
 				t.Errorf("%s: %+v, want %+v", c.text, p, c)

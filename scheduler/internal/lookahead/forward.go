@@ -28,7 +28,7 @@ type forward struct {
 	queue   queue     // who ends when
 	pending []int     // who has not started, in order
 	least   float64   // what those cost if they start at once
-	weight  float64   // of those
+	weight  float64   // by how much more a second later, at the least
 	last    float64   // when the last of the others ends
 	slots   [][]Slot  // by task, of those started
 	started []float64 // by task
@@ -84,8 +84,9 @@ func (f *forward) begin(s *schedule) (cost float64) {
 		}
 		f.pending = append(f.pending, k)
 		t := &f.p.Tasks[k]
-		f.least += f.p.least(t, &t.Ways[s.way[k]])
-		f.weight += t.Weight
+		w := &t.Ways[s.way[k]]
+		f.least += f.p.least(t, w)
+		f.weight += f.p.urgency(t, w.Seconds)
 	}
 	f.steps += len(f.p.Nodes) + len(s.order)
 	return cost
@@ -113,7 +114,7 @@ func (f *forward) start(s *schedule, at float64) (cost float64) {
 		f.queue.push(finish{r.end, k})
 		f.last = max(f.last, r.end)
 		f.least -= f.p.least(t, w)
-		f.weight -= t.Weight
+		f.weight -= f.p.urgency(t, w.Seconds)
 		cost += f.p.cost(t, r)
 	}
 	f.pending = left

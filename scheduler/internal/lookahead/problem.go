@@ -33,6 +33,8 @@ type Task struct {
 	Ready  float64 // of those, before it makes progress
 	Fixed  bool    // it must keep that
 	Weight float64 // of its completion time
+	Age    float64 // s since it came
+	Alone  float64 // s that it would take on its own, from coming to its end; with a Power > 1
 	Work   float64 // device-seconds that it takes at the least, none of them idle
 	Tardy  float64 // s by which it is late if it keeps what it holds, in all cases together
 	Late   float64 // what each second costs by which it is late in one case
@@ -45,6 +47,9 @@ type Problem struct {
 
 	Price float64 // of a device-second
 	End   float64 // weight of the time at which everything is done
+	// Power is that of the ratio (Age + end) / Alone of a task in its cost: 1, or 0, for the
+	// sum of completion times, more for less in the mean and less of the worst ratio.
+	Power float64
 
 	// Value is what a device-second of Work is worth that is done within so many
 	// seconds, Window.
@@ -140,7 +145,7 @@ func (p *Problem) cost(t *Task, r course) float64 {
 	if r.start > 0 {
 		start = r.start
 	}
-	c := t.Weight*r.end + p.Price*(r.end-start)*float64(r.devices) + t.Late*r.late
+	c := p.waiting(t, r.end) + p.Price*(r.end-start)*float64(r.devices) + t.Late*r.late
 	from, end := r.from, r.end
 	if p.Value > 0 && from < p.Window {
 		done := 1.0
@@ -152,7 +157,53 @@ func (p *Problem) cost(t *Task, r course) float64 {
 	return c
 }
 
-// starting is what a task costs that starts in a way at a time. It grows by Weight
+// waiting is what a task costs that ends at a time, for that alone: as much more than
+// if it ended now as
+//
+//	Weight * Alone / Power * ((Age + end) / Alone)^Power
+//
+// is. It grows the faster, the later that is.
+func (p *Problem) waiting(t *Task, end float64) float64 {
+	if p.Power <= 1 {
+		return t.Weight * end
+	}
+	return t.Weight * t.Alone / p.Power * (power((t.Age+end)/t.Alone, p.Power) - power(t.Age/t.Alone, p.Power))
+}
+
+// urgency is how fast waiting grows at an end.
+func (p *Problem) urgency(t *Task, end float64) float64 {
+	if p.Power <= 1 {
+		return t.Weight
+	}
+	return t.Weight * power((t.Age+end)/t.Alone, p.Power-1)
+}
+
+// Urgency is how much more t costs a second later than it can end at the soonest.
+func (p *Problem) Urgency(t *Task) float64 {
+	soonest := inf
+	if len(t.Held) > 0 {
+		soonest = t.Left
+	}
+	for i := range t.Ways {
+		soonest = min(soonest, t.Ways[i].Seconds)
+	}
+	if soonest == inf {
+		soonest = 0
+	}
+	return p.urgency(t, soonest)
+}
+
+func power(x, p float64) float64 {
+	switch p {
+	case 1:
+		return x
+	case 2:
+		return x * x
+	}
+	return math.Pow(x, p)
+}
+
+// starting is what a task costs that starts in a way at a time. It grows by its urgency
 // a second at least, the later that is: nothing is gained by waiting.
 func (p *Problem) starting(t *Task, w *Way, at float64) float64 {
 	return p.cost(t, w.at(at))

@@ -166,13 +166,13 @@ func (r *relaxed) paidUpTo(g int, s float64, i int) float64 {
 }
 
 // consider looks for a start of task i in way w that is better than best. What a task costs grows with its start, by
-// its weight and λ a second at least, and what it pays is linear between the starts at which it begins or ends at a
+// its urgency and λ a second at least, and what it pays is linear between the starts at which it begins or ends at a
 // time of the grid: between two of them it costs no less than at the first plus so much a second.
 func (r *relaxed) consider(i, way int, best *pick) {
 	t := &r.p.Tasks[i]
 	w := &t.Ways[way]
 	n := float64(w.Devices)
-	slope := t.Weight + r.lambda[i]
+	slope := r.p.urgency(t, w.Seconds) + r.lambda[i]
 	last := len(r.times) - 1
 	a := 0.0         // start
 	from, to := 0, 0 // places of start and end in the grid

@@ -67,7 +67,7 @@ func randomPlan(t *rapid.T, p *Problem) float64 {
 	return cost + p.End*last
 }
 
-// What the relaxation rests on: nothing is gained by waiting, and a second of it costs the weight at least.
+// What the relaxation rests on: nothing is gained by waiting, and a second of it costs the urgency at its end at least.
 func TestWaitingCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
@@ -78,7 +78,7 @@ func TestWaitingCosts(t *testing.T) {
 				a := rapid.Float64Range(0, 60).Draw(t, "start")
 				b := a + rapid.Float64Range(0, 60).Draw(t, "wait")
 				early, late := p.starting(k, w, a), p.starting(k, w, b)
-				if late < early+k.Weight*(b-a)-1e-9*(1+math.Abs(early)) {
+				if late < early+p.urgency(k, a+w.Seconds)*(b-a)-1e-9*(1+math.Abs(early)) {
 					t.Fatalf("task %d costs %g from %g s on, %g from %g s on", i, early, a, late, b)
 				}
 				if o := k.Ways[0]; o.covers(w) && p.starting(k, &o, a) > early+1e-9*(1+math.Abs(early)) {

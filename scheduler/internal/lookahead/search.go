@@ -103,7 +103,7 @@ func (p *Problem) cheapest(t *Task, price float64) int {
 	least, best := inf, 0
 	for i := range t.Ways {
 		w := &t.Ways[i]
-		if c := w.Seconds*t.Weight + w.area()*price; c < least {
+		if c := w.Seconds*p.urgency(t, w.Seconds) + w.area()*price; c < least {
 			least, best = c, i
 		}
 	}
@@ -112,12 +112,14 @@ func (p *Problem) cheapest(t *Task, price float64) int {
 
 func (s *search) byArea(i int) float64 {
 	t := &s.p.Tasks[i]
-	return t.Ways[s.next.way[i]].area() / t.Weight
+	w := &t.Ways[s.next.way[i]]
+	return w.area() / s.p.urgency(t, w.Seconds)
 }
 
 func (s *search) byTime(i int) float64 {
 	t := &s.p.Tasks[i]
-	return t.Ways[s.next.way[i]].Seconds / t.Weight
+	w := &t.Ways[s.next.way[i]]
+	return w.Seconds / s.p.urgency(t, w.Seconds)
 }
 
 // bySlack is how long a task can wait and still be on time.

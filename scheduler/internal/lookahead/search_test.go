@@ -20,6 +20,7 @@ func problems(t *rapid.T) *Problem {
 		Price: rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "price"),
 		End:   rapid.SampledFrom([]float64{0, 1}).Draw(t, "end"),
 		Value: rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "value"), Window: 20,
+		Power: rapid.SampledFrom([]float64{1, 2, 3.5}).Draw(t, "power"),
 	}
 	free := []int{}
 	for range rapid.IntRange(1, 3).Draw(t, "nodes") {
@@ -32,7 +33,7 @@ func problems(t *rapid.T) *Problem {
 		free = append(free, n)
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "tasks") {
-		k := Task{Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight"))}
+		k := Task{Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Age: float64(rapid.IntRange(0, 20).Draw(t, "age")), Alone: float64(rapid.IntRange(5, 20).Draw(t, "alone"))}
 		cases := 0
 		if rapid.Bool().Draw(t, "due") {
 			k.Late, cases = 10, rapid.IntRange(1, 3).Draw(t, "cases")
