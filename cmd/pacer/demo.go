@@ -178,7 +178,7 @@ func (d *demo) study() (*study, error) {
 		}
 		models = append(models, m)
 	}
-	policies, err := policy.Parse("fifo,fifo-backfill,rubick,pacer")
+	policies, err := policy.Parse("fifo,fifo-backfill,rubick,pacer,dl2")
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package learn
 import (
 	"context"
 	"math"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -66,38 +67,39 @@ func (t *Trainer) experience(ctx context.Context) (float64, error) {
 	return total / float64(max(all, 1)), nil
 }
 
-// returns works out what the actions of an episode brought. With V the value network
-// and slots t = 0, 1, ... of durations d:
+// returns works out what the actions of an episode brought, from its last one back
+// (Schulman et al., GAE, ICLR 2016, equation 16). With V the value network:
 //
-//	target  G_t = r_t + g_t ((1-lambda) V(s_t+1) + lambda G_t+1),  g_t = discount^(d_t/slot)
-//	advantage of an action in state s within slot t:  G_t - V(s)
+//	delta_k = r + g V(s_k+1) - V(s_k)
+//	advantage_k = delta_k + g lambda advantage_k+1,  target_k = advantage_k + V(s_k)
 //
-// The reward of a slot belongs to all actions in it, and nothing is discounted between
-// them (DL2, section 4.2; Schulman et al., GAE, ICLR 2016, of which this is the sum of
-// the advantage and the value). Without a value network V is the mean of the targets.
+//	r  reward of the slot, for its last action, 0 for those before, between which
+//	   nothing is discounted: the reward belongs to all of them (DL2, section 4.2)
+//	g  1 within a slot of duration d, and discount^(d/slot) from one to the next
+//
+// Without a value network V is 0, and lambda 1 within a slot.
 func (t *Trainer) returns(slots []slot) (out []sample) {
 	o := &t.Reinforced
-	values := make([][]float64, len(slots))
-	for i, s := range slots {
-		values[i] = t.valuesOf(s.actions)
-	}
-	next, value := 0.0, 0.0
-	targets := make([]float64, len(slots))
+	advantage, value := 0.0, 0.0 // of the action after
 	for i := len(slots) - 1; i >= 0; i-- {
 		s := &slots[i]
+		values := t.valuesOf(s.actions)
 		discount := math.Pow(o.Discount, s.took.Seconds()/t.model.SlotSec)
-		targets[i] = s.reward + discount*((1-o.Lambda)*value+o.Lambda*next)
-		next, value = targets[i], targets[i]
-		if !o.NoValue {
-			value = values[i][0]
+		reward, lambda := s.reward, o.Lambda
+		for k := len(s.actions) - 1; k >= 0; k-- {
+			a := &s.actions[k]
+			advantage = reward + a.extra + discount*(value+lambda*advantage) - values[k]
+			if o.Reward == PerAction {
+				advantage = a.extra - values[k]
+			}
+			value = values[k]
+			out = append(out, sample{action: *a, target: advantage + value, advantage: advantage})
+			if reward, discount = 0, 1; o.NoValue {
+				lambda = 1
+			}
 		}
 	}
-	for i, s := range slots {
-		for k := range s.actions {
-			target := targets[i] + s.actions[k].extra
-			out = append(out, sample{action: s.actions[k], target: target, advantage: target - values[i][k]})
-		}
-	}
+	slices.Reverse(out)
 	return out
 }
 

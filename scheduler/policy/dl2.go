@@ -21,7 +21,8 @@ func init() {
 		Options: []Option{
 			{Name: "model", Default: "the one that comes with Pacer", Doc: "FILE of pacer learn dl2: which models it knows, and how often it decides"},
 		},
-		Reads: []string{"model"},
+		Reads:   []string{"model"},
+		Servers: ServesToo,
 		New: func(d Deps) (scheduler.Policy, error) {
 			m, err := ReadDL2(d.Options["model"])
 			if err != nil {
@@ -57,7 +58,8 @@ func (c *likeliest) Choose(v *DL2View) (int, error) {
 // nothing get the least they can have while there is room, so that no job waits for
 // ever beside free devices.
 //
-// Without parameter servers an increment is to the next number of devices on which
+// Of jobs with parameter servers an increment is a replica, a server or both; else it
+// is to the next number of devices on which
 // the job's best believed plan is faster. Jobs of other models than f.Types, or of
 // which nothing is believed, run as submitted, in their turn and before all others.
 // Between two slots devices that are free go to jobs that wait, in the same way.
@@ -69,7 +71,11 @@ func NewDL2(d Deps, f DL2Form, c DL2Chooser) (scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &dl2{form: f, chooser: c, sizing: sizing, types: map[string]int{},
+	if f.Servers != (d.Servers != nil) {
+		with := map[bool]string{true: "with", false: "without"}
+		return nil, fmt.Errorf("policy: dl2: it was trained for jobs %s parameter servers, these are jobs %s: pacer learn dl2 trains one for them: %w", with[f.Servers], with[!f.Servers], ErrOtherForm)
+	}
+	p := &dl2{form: f, chooser: c, sizing: sizing, served: newServedBelief(d), types: map[string]int{},
 		slot: time.Duration(f.SlotSec * float64(time.Second)), last: -never}
 	for i, name := range f.Types {
 		p.types[name] = i
@@ -82,6 +88,7 @@ type dl2 struct {
 	form    DL2Form
 	chooser DL2Chooser
 	sizing  *optimus
+	served  *servedBelief
 	types   map[string]int
 	slot    time.Duration
 	last    time.Duration // when a slot began
@@ -101,31 +108,43 @@ func (p *dl2) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Deci
 		d.Wake = 0
 		return d, nil
 	}
+	if p.form.Servers {
+		return d, p.decideServed(ctx, s, anew, &d)
+	}
 	deal, err := p.open(ctx, s, anew)
 	if err != nil {
 		return d, err
 	}
-	for seats := deal.seats; len(seats) > 0; {
-		n := min(len(seats), p.form.Jobs)
-		if err := p.deal(s, deal, seats[:n]); err != nil {
-			return d, err
-		}
-		seats = seats[n:]
+	if err := p.dealBatches(s, deal.seats, deal.free); err != nil {
+		return d, err
 	}
 	deal.fill()
 	deal.grants(&d, s)
 	return d, nil
 }
 
-// deal gives away devices to the jobs of some seats.
-func (p *dl2) deal(s *scheduler.Snapshot, deal *dl2Deal, seats []DL2Seat) error {
+// dealBatches gives away what there is to as many jobs at a time as there are columns.
+// free returns the share that is left.
+func (p *dl2) dealBatches(s *scheduler.Snapshot, seats []DL2Seat, free func() float64) error {
+	for len(seats) > 0 {
+		n := min(len(seats), p.form.Jobs)
+		if err := p.deal(s, seats[:n], free); err != nil {
+			return err
+		}
+		seats = seats[n:]
+	}
+	return nil
+}
+
+// deal gives away what there is to the jobs of some seats.
+func (p *dl2) deal(s *scheduler.Snapshot, seats []DL2Seat, free func() float64) error {
 	v := &p.view
 	v.Seats = seats
 	for {
 		if !p.permit() {
 			return nil
 		}
-		v.encode(&p.form, s.Now, deal.free())
+		v.encode(&p.form, s.Now, free())
 		a, err := p.chooser.Choose(v)
 		if err != nil {
 			return err
@@ -280,7 +299,7 @@ func (deal *dl2Deal) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
 			d.Warnings = append(d.Warnings, g.ways.warning)
 		}
 		if _, known := deal.types[g.Job.Model.Name]; !known && !g.ways.blind {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("%s is none of the models that dl2 was trained for, such jobs run as submitted; pacer learn dl2 trains a policy for the models of a workload", g.Job.Model.Name))
+			d.Warnings = append(d.Warnings, deal.unknownModel(g.Job.Model.Name, "run as submitted"))
 		}
 	}
 	for _, r := range deal.ringers {
@@ -288,6 +307,11 @@ func (deal *dl2Deal) grants(d *scheduler.Decision, s *scheduler.Snapshot) {
 			d.Because(s, r.Job.ID, "the network gives the devices to others first")
 		}
 	}
+}
+
+// unknownModel says what becomes of jobs of other models.
+func (p *dl2) unknownModel(name, fate string) string {
+	return fmt.Sprintf("%s is none of the models that dl2 was trained for, such jobs %s; pacer learn dl2 trains a policy for the models of a workload", name, fate)
 }
 
 func (deal *dl2Deal) explain(d *scheduler.Decision, s *scheduler.Snapshot, g *grower) {

@@ -232,7 +232,7 @@ func ReadDL2(path string) (*DL2Model, error) {
 	return m, err
 }
 
-// embeddedDL2 was trained by bench/experiments/dl2-allreduce.sh.
+// embeddedDL2 was trained by bench/learned/dl2.sh.
 //
 //go:embed dl2.bin
 var embeddedDL2 []byte

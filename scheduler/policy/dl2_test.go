@@ -25,6 +25,7 @@ func TestDL2Conforms(t *testing.T) {
 	for name, f := range map[string]DL2Form{
 		"shared": testForm(),
 		"dense":  {Jobs: 3, Types: []string{"a", "c"}, Dense: true, SlotSec: 1200},
+		"served": {Jobs: 4, Types: []string{"a", "b"}, Servers: true, Speeds: true, SlotSec: 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := NewDL2Model(f, 16, 5)
@@ -33,6 +34,12 @@ func TestDL2Conforms(t *testing.T) {
 			}
 			for i := range m.Policy.Params() {
 				m.Policy.Params()[i] *= 5
+			}
+			if f.Servers {
+				schedulertest.ConformanceServed(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
+					return NewDL2(Deps{Oracle: o, Servers: o.(scheduler.ServerSpace)}, f, Likeliest(m.Policy))
+				})
+				return
 			}
 			schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
 				return NewDL2(Deps{Oracle: o}, f, Likeliest(m.Policy))
@@ -157,6 +164,19 @@ func (e eager) Choose(v *DL2View) (int, error) {
 		}
 	}
 	return v.Void, nil
+}
+
+// TestDL2OtherJobs: a policy for jobs without parameter servers is none for jobs with,
+// and the other way round.
+func TestDL2OtherJobs(t *testing.T) {
+	with := testForm()
+	with.Servers = true
+	if _, err := NewDL2(Deps{}, with, eager{}); !errors.Is(err, ErrOtherForm) {
+		t.Errorf("with, for jobs without: %v", err)
+	}
+	if _, err := NewDL2(Deps{Servers: &schedulertest.World{}}, testForm(), eager{}); !errors.Is(err, ErrOtherForm) || !strings.Contains(err.Error(), "trained for jobs without parameter servers") {
+		t.Errorf("without, for jobs with: %v", err)
+	}
 }
 
 // TestDL2Slots: jobs are given what the chooser says, those beyond the columns after

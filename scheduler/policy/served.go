@@ -44,6 +44,15 @@ func (p *served) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		return d, err
 	}
 	f.settle()
+	f.grant(&d, s)
+	if p.every > 0 && len(f.jobs) > 0 {
+		d.Wake = s.Now + p.every
+	}
+	return d, nil
+}
+
+// grant puts what everybody gets into a decision, and why.
+func (f *filling) grant(d *scheduler.Decision, s *scheduler.Snapshot) {
 	for _, t := range f.jobs {
 		if t.grant == nil {
 			d.Because(s, t.Job.ID, "not even one replica and one parameter server are left for it")
@@ -54,10 +63,6 @@ func (p *served) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 			d.Because(s, t.Job.ID, "%d replicas and %d parameter servers: %s", t.has.replicas, t.has.servers, t.why)
 		}
 	}
-	if p.every > 0 && len(f.jobs) > 0 {
-		d.Wake = s.Now + p.every
-	}
-	return d, nil
 }
 
 // fastest gives t the fastest numbers there is room for, or one of each where nothing

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# dl2.sh: DL2 with parameter servers, trained on other workloads, beside DRF and Optimus
+#
+# Policies are trained once and kept in DATA; about six minutes of CPU.
+. "$(dirname "$0")/lib.bash"
+world=(--cluster 48x2xGTX1080Ti/8cpus --truth "dl2:$shared/data/dl2" --round 1200)
+learn=(--workload synthetic:dl2=small "${world[@]}" --hidden 64 --validation 6 --reward waiting --discount 0.95 --entropy 0.001 --explore 0.1 --episodes 4)
+mkdir -p "$data"
+cd "$data"
+
+# train NAME FLAGS... trains a policy, once.
+train() {
+  [[ -s $1.bin ]] || { "$pacer" learn dl2 "${learn[@]}" "${@:2}" --out "$scratch/$1.bin" >&2 && mv "$scratch/$1.bin" .; }
+}
+train dl2-taught --teacher optimus-oracle --updates 200 --rounds 6 --watch 2 --iterations 0
+train dl2-paper --teacher optimus-oracle --state paper --updates 200 --rounds 6 --watch 2 --iterations 0
+train dl2-drf-only --teacher drf --updates 100 --rounds 4 --watch 3 --iterations 0
+train dl2-drf --teacher drf --updates 100 --rounds 4 --watch 3 --iterations 20 --validate 4 --steps 32 --own-rate 0.001 --lambda 0.9
+import dl2
+students=dl2:model=dl2-taught.bin,dl2:model=dl2-paper.bin,dl2:model=dl2-drf-only.bin,dl2:model=dl2-drf.bin
+
+# Of each trace the policies told the speeds, then those told 8 points of each model and
+# what is seen of running jobs.
+for config in small-e3000-{Uniform,Poisson,Google_Trace}-real; do
+  for trace in {0..9}; do
+    sim() {
+      "$pacer" --data "$data" simulate --workload "$shared/baselines/dl2/jobs.csv:dl2=$config/$trace" "${world[@]}" --output csv "$@" 2>"$scratch/log" ||
+        { cat "$scratch/log" >&2; exit 1; }
+    }
+    { sim --policy "drf,optimus-oracle,$students" | sed 's/^/told,/'; sim --belief online:optimus --policy "optimus,$students" | grep -v perfect | sed 's/^/fitted,/'; } |
+      sed "s|^|$config/$trace,|"
+  done
+done >"$scratch/rows.csv"
+cd "$root"
+awk -F, '
+  # student is the 97.5 % quantile of t for 29 degrees of freedom.
+  BEGIN { student = 2.0452
+    print "| policy | speeds | mean JCT | beside `drf` | beside `optimus`, speeds fitted |"; print "|---|---|---|---|---|" }
+  $3 == "policy" { for (i = 1; i <= NF; i++) if ($i == "avg_jct_s") column = i; next }
+  { name = $3; sub(/dl2:model=/, "", name); sub(/\.bin/, "", name); key = $2 "," name; if (!(key in sum)) order[++n] = key
+    jct[key, $1] = $column; sum[key] += $column; traces[$1] }
+  # beside writes the difference of the means, with its 95 % interval trace by trace, as a share.
+  function beside(key, other,   t, d, mean, square, base) {
+    if (key == other) return "-"
+    base = sum[other] / runs
+    for (t in traces) { d = jct[key, t] - jct[other, t]; mean += d / runs; square += d * d }
+    return sprintf("%+.1f ± %.1f %%", 100 * mean / base, 100 / base * student * sqrt((square - runs * mean * mean) / (runs - 1) / runs))
+  }
+  END {
+    for (t in traces) runs++
+    for (k = 1; k <= n; k++) {
+      split(order[k], part, ",")
+      printf "| `%s` | %s | %.3f h | %s | %s |\n", part[2], part[1], sum[order[k]] / runs / 3600, beside(order[k], "told,drf"), beside(order[k], "fitted,optimus")
+    }
+  }' "$scratch/rows.csv" | renew dl2
