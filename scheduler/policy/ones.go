@@ -96,7 +96,8 @@ const onesProgressStream = 1 << 63
 //     what they may have, those first that have least left to do;
 //   - those survive in which the jobs have least left to do together, in
 //     device-seconds: the smallest remaining utilization is first (SRUF);
-//   - the survivors are laid out such that fewest devices change, see layOut.
+//   - the best is laid out such that fewest devices change, see layOut, and the others
+//     in the order of the devices that their jobs hold.
 //
 // The best is put in place where nobody is disturbed, and altogether when everybody
 // who would be has trained for an epoch since it was given its devices.
@@ -106,7 +107,8 @@ const onesProgressStream = 1 << 63
 // kurisusnowdeng/ones_sc21 at commit 8535358. Differs: see onesProgress and
 // onesLayout; jobs start on the fewest devices they run on, where that is not one,
 // and have the sizes they can have; each is in one group of nodes. Throughputs are
-// the oracle's. An epoch is what a job trains until it logs a loss.
+// the oracle's. An epoch is what a job trains until it logs a loss. An iteration is
+// made every 30 s, in the artifact every second.
 type ones struct {
 	belief   *belief
 	batcher  scheduler.Batcher // nil = jobs train their own batch

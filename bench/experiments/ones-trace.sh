@@ -1,0 +1,4 @@
+#!/usr/bin/env bash
+# ones-trace.sh: ONES beside the same rivals on jobs like those of its own trace.
+. "$(dirname "$0")/lib.bash"
+study ones-trace
