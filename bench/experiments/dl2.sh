@@ -14,10 +14,9 @@ train() {
 }
 train dl2-taught --teacher optimus-oracle --updates 200 --rounds 6 --watch 2 --iterations 0
 train dl2-paper --teacher optimus-oracle --state paper --updates 200 --rounds 6 --watch 2 --iterations 0
-train dl2-drf-only --teacher drf --updates 100 --rounds 4 --watch 3 --iterations 0
 train dl2-drf --teacher drf --updates 100 --rounds 4 --watch 3 --iterations 20 --validate 4 --steps 32 --own-rate 0.001 --lambda 0.9
 import dl2
-students=dl2:model=dl2-taught.bin,dl2:model=dl2-paper.bin,dl2:model=dl2-drf-only.bin,dl2:model=dl2-drf.bin
+students=dl2:model=dl2-taught.bin,dl2:model=dl2-drf.bin,dl2:model=dl2-paper.bin
 
 # Of each trace the policies told the speeds, then those told 8 points of each model and
 # what is seen of running jobs.
