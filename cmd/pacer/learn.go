@@ -196,11 +196,11 @@ func newLearnRun(c *cli.Context) (*learnRun, error) {
 		}
 	}
 	sim, err := simulateContext(c, flags)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		run.study, err = newStudy(sim)
 	}
-	if run.study, err = newStudy(sim); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("learn: %w", err)
 	}
 	if run.study.belief.learning != nil || run.study.agents() != nil {
 		return nil, usagef("learn: --belief %s changes in the course of a run: dl2 is trained with one that does not", run.study.belief.name)

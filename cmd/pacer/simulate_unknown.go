@@ -62,7 +62,7 @@ func (s *study) checkNamed(jobs []spec.Job) error {
 	if count == 0 {
 		return nil
 	}
-	return usagef("simulate: %s, %s first, without a model, of which --truth %s knows nothing: use --truth duration, or name models in column model of a csv",
+	return usagef("simulate: %s, %s first, without a model, of which --truth %s knows nothing: use --truth duration, or name models in column model of a csv or with synthetic:models=NAME+NAME",
 		jobCount(count), first, s.truth.name)
 }
 

@@ -179,11 +179,11 @@ func DecodeDL2(b []byte) (*DL2Model, error) {
 	var meta dl2Meta
 	nets, err := nn.Decode(b, &meta)
 	if err != nil {
-		return nil, fmt.Errorf("policy: dl2: %w: %w", err, ErrNoPolicy)
+		return nil, fmt.Errorf("%w: %w", err, ErrNoPolicy)
 	}
 	m := &DL2Model{DL2Form: meta.DL2Form, Origin: meta.Origin}
 	if meta.Policy != "dl2" {
-		return nil, fmt.Errorf("policy: dl2: networks of policy %q: %w", meta.Policy, ErrNoPolicy)
+		return nil, fmt.Errorf("networks of policy %q: %w", meta.Policy, ErrNoPolicy)
 	}
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrNoPolicy)
@@ -192,10 +192,10 @@ func DecodeDL2(b []byte) (*DL2Model, error) {
 		switch {
 		case nets[name] != nil:
 			if *to, err = m.net(name, nets[name]); err != nil {
-				return nil, fmt.Errorf("policy: dl2: %s network: %w: %w", name, err, ErrNoPolicy)
+				return nil, fmt.Errorf("%s network: %w: %w", name, err, ErrNoPolicy)
 			}
 		case name == "policy":
-			return nil, fmt.Errorf("policy: dl2: no policy network: %w", ErrNoPolicy)
+			return nil, fmt.Errorf("no policy network: %w", ErrNoPolicy)
 		}
 	}
 	return m, nil

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -38,7 +37,7 @@ func newOnes(d Deps) (scheduler.Policy, error) {
 	p.progress = newOnesProgress(rand.New(rand.NewPCG(d.Seed, onesProgressStream)))
 	population, err := d.number("population", 16, 1, 4096)
 	if p.population = int(population); err != nil {
-		return nil, onesError(err)
+		return nil, err
 	}
 	for _, o := range []struct {
 		name        string
@@ -52,7 +51,7 @@ func newOnes(d Deps) (scheduler.Policy, error) {
 		{"epochs", 1, 0, 1e6, &p.epochs},
 	} {
 		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
-			return nil, onesError(err)
+			return nil, err
 		}
 	}
 	batch := true
@@ -62,21 +61,18 @@ func newOnes(d Deps) (scheduler.Policy, error) {
 		value *bool
 	}{{"pad", true, &p.pad}, {"reorder", true, &p.reorder}, {"batch", true, &batch}, {"known", false, &p.known}, {"sample", true, &p.sample}} {
 		if *o.value, err = d.flag(o.name, o.def); err != nil {
-			return nil, onesError(err)
+			return nil, err
 		}
 	}
 	if !batch {
 		p.batcher = nil
 	}
 	if p.interval, err = d.seconds("interval", 30*time.Second); err != nil {
-		return nil, onesError(err)
+		return nil, err
 	}
 	p.interval = max(p.interval, leastWake)
 	return p, nil
 }
-
-// onesError says whose option is impossible.
-func onesError(err error) error { return fmt.Errorf("%w, as an option of ones", err) }
 
 // onesProgressStream is the random stream of what is learnt of progress; the
 // iterations are the others.
