@@ -67,7 +67,7 @@ lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml)
 
 .PHONY: unit
 unit: need-go ## every test but the end-to-end ones
-	$(GO) test -skip '$(E2E)' ./...
+	$(GO) test -timeout 20m -skip '$(E2E)' ./...
 	@command -v clp >/dev/null || echo "make: not run: linear programmes against CLP and GLPK; apt-get install -y --no-install-recommends coinor-clp glpk-utils"
 	@! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
