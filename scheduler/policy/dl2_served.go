@@ -59,11 +59,10 @@ func (f *filling) free() float64 {
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		g := &f.cluster.Groups[n.group]
-		if allDevices += g.Devices; !n.down {
+		allDevices += g.Devices
+		allCPUs += 1000 * float64(g.CPUs)
+		if !n.down {
 			devices += n.devices
-		}
-		if g.CPUs > 0 {
-			allCPUs += 1000 * float64(g.CPUs)
 			cpus += float64(n.host.MilliCPUs)
 		}
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -88,14 +89,6 @@ func (p inTurn) line(ctx context.Context, f *filling) ([]*trainee, error) {
 		}
 	}
 	out := slices.Clone(f.jobs)
-	slices.SortStableFunc(out, func(a, b *trainee) int {
-		switch x, y := keys[a.arrival], keys[b.arrival]; {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out, func(a, b *trainee) int { return cmp.Compare(keys[a.arrival], keys[b.arrival]) })
 	return out, nil
 }
