@@ -2,8 +2,8 @@ package policy
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
+	"slices"
 
 	"github.com/pacer-ml/pacer/scheduler"
 )
@@ -27,16 +27,19 @@ type drf struct {
 }
 
 func (p drf) fill(_ context.Context, _ *scheduler.Snapshot, f *filling) error {
-	h := byShare{f: f, jobs: append([]*trainee(nil), f.jobs...)}
-	heap.Init(&h)
-	for len(h.jobs) > 0 && !f.ended {
-		t := h.jobs[0]
+	// the one with the least dominant share first, of equal ones the one that arrived first
+	h := binaryHeap[*trainee]{items: slices.Clone(f.jobs), less: func(a, b *trainee) bool {
+		return cmp.Or(cmp.Compare(f.shareOf(a, a.has), f.shareOf(b, b.has)), cmp.Compare(a.arrival, b.arrival)) < 0
+	}}
+	h.init()
+	for len(h.items) > 0 && !f.ended {
+		t := h.items[0]
 		if !p.more(f, t) {
-			heap.Pop(&h)
+			h.pop()
 			continue
 		}
 		t.why = "as much of what it needs most as others have of theirs"
-		heap.Fix(&h, 0)
+		h.again()
 	}
 	return nil
 }
@@ -51,24 +54,4 @@ func (p drf) more(f *filling, t *trainee) bool {
 		return f.giveLeast(t, oneOfEach)
 	}
 	return f.give(t, oneOfEach)
-}
-
-// byShare is a heap of jobs, that with the least dominant share on top, of equal ones
-// the one that arrived first.
-type byShare struct {
-	f    *filling
-	jobs []*trainee
-}
-
-func (h *byShare) Len() int { return len(h.jobs) }
-func (h *byShare) Less(i, k int) bool {
-	a, b := h.jobs[i], h.jobs[k]
-	return cmp.Or(cmp.Compare(h.f.shareOf(a, a.has), h.f.shareOf(b, b.has)), cmp.Compare(a.arrival, b.arrival)) < 0
-}
-func (h *byShare) Swap(i, k int) { h.jobs[i], h.jobs[k] = h.jobs[k], h.jobs[i] }
-func (h *byShare) Push(x any)    { h.jobs = append(h.jobs, x.(*trainee)) }
-func (h *byShare) Pop() any {
-	last := h.jobs[len(h.jobs)-1]
-	h.jobs = h.jobs[:len(h.jobs)-1]
-	return last
 }

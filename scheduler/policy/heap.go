@@ -1,19 +1,19 @@
 package policy
 
-// rankHeap is a binary heap: the item that comes before all others is the first.
-type rankHeap struct {
-	items []*Ranked
-	less  func(a, b *Ranked) bool // a comes before b
+// binaryHeap keeps the item that comes before all others first.
+type binaryHeap[T any] struct {
+	items []T
+	less  func(a, b T) bool // a comes before b
 }
 
 // init makes a heap of items in any order.
-func (h *rankHeap) init() {
+func (h *binaryHeap[T]) init() {
 	for i := len(h.items)/2 - 1; i >= 0; i-- {
 		h.down(i)
 	}
 }
 
-func (h *rankHeap) push(r *Ranked) {
+func (h *binaryHeap[T]) push(r T) {
 	h.items = append(h.items, r)
 	for i := len(h.items) - 1; i > 0; {
 		parent := (i - 1) / 2
@@ -26,16 +26,21 @@ func (h *rankHeap) push(r *Ranked) {
 }
 
 // pop takes the first item out, of which there must be one.
-func (h *rankHeap) pop() *Ranked {
+func (h *binaryHeap[T]) pop() T {
+	var none T
 	top, last := h.items[0], len(h.items)-1
-	h.items[0], h.items[last] = h.items[last], nil
+	h.items[0], h.items[last] = h.items[last], none
 	h.items = h.items[:last]
 	h.down(0)
 	return top
 }
 
+// again puts the first item, which is another or comes later than it did, where it
+// belongs.
+func (h *binaryHeap[T]) again() { h.down(0) }
+
 // down puts the item at i where it belongs among those below.
-func (h *rankHeap) down(i int) {
+func (h *binaryHeap[T]) down(i int) {
 	for {
 		first := i
 		for c := 2*i + 1; c <= 2*i+2 && c < len(h.items); c++ {

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"slices"
 	"time"
@@ -350,26 +349,26 @@ func (p *optimus) size(options []option, perNode int) size {
 // grow gives what is left to whom it is worth most, until it is worth nothing to
 // anybody.
 func (p *optimus) grow(growers []*grower, left []int) {
-	var h byGain
+	h := binaryHeap[*grower]{less: byGain}
 	for _, g := range growers {
 		if g.keeps {
 			continue
 		}
 		if p.look(g, left[g.group]); g.gain > 0 {
-			h = append(h, g)
+			h.items = append(h.items, g)
 		}
 	}
-	heap.Init(&h)
-	for len(h) > 0 {
-		g := h[0]
+	h.init()
+	for len(h.items) > 0 {
+		g := h.items[0]
 		if more := g.sizes[g.to].devices - g.devices(); more <= left[g.group] {
 			left[g.group] -= more
 			g.at = g.to
 		}
 		if p.look(g, left[g.group]); g.gain > 0 {
-			heap.Fix(&h, 0)
+			h.again()
 		} else {
-			heap.Pop(&h)
+			h.pop()
 		}
 	}
 }
@@ -388,20 +387,10 @@ func (p *optimus) look(g *grower, left int) {
 	}
 }
 
-// byGain is a heap of jobs, the one with the largest gain on top, of equal ones
-// the one that arrived first.
-type byGain []*grower
-
-func (h byGain) Len() int { return len(h) }
-func (h byGain) Less(a, b int) bool {
-	return cmp.Or(cmp.Compare(h[b].gain, h[a].gain), cmp.Compare(h[a].arrival, h[b].arrival)) < 0
-}
-func (h byGain) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
-func (h *byGain) Push(x any)   { *h = append(*h, x.(*grower)) }
-func (h *byGain) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// byGain has the one with the largest gain first, of equal ones the one that arrived
+// first.
+func byGain(a, b *grower) bool {
+	return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.arrival, b.arrival)) < 0
 }
 
 // place finds nodes: who keeps its number of devices keeps them, the others

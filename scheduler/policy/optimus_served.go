@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -65,7 +64,7 @@ func (p *servedOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *fill
 	if err != nil {
 		return err
 	}
-	h := bySaved(nil)
+	h := binaryHeap[*saver]{less: bySaved}
 	for _, t := range savers {
 		if t.keeps || t.has.replicas == 0 || t.has.servers == 0 {
 			continue
@@ -74,18 +73,18 @@ func (p *servedOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *fill
 			return err
 		}
 		if t.gain > 0 {
-			h = append(h, t)
+			h.items = append(h.items, t)
 		}
 	}
-	heap.Init(&h)
-	for len(h) > 0 && !f.ended {
-		t := h[0]
+	h.init()
+	for len(h.items) > 0 && !f.ended {
+		t := h.items[0]
 		if p.give(f, t.trainee, t.more) {
 			t.why = "each of which saves it more time than it would others"
 		} else {
 			t.most = t.more.tasks() - 1
 			if t.most == 0 {
-				heap.Pop(&h)
+				h.pop()
 				continue
 			}
 		}
@@ -93,9 +92,9 @@ func (p *servedOptimus) fill(ctx context.Context, s *scheduler.Snapshot, f *fill
 			return err
 		}
 		if t.gain > 0 {
-			heap.Fix(&h, 0)
+			h.again()
 		} else {
-			heap.Pop(&h)
+			h.pop()
 		}
 	}
 	return p.relent(ctx, f, savers)
@@ -246,18 +245,8 @@ func (p *servedOptimus) saves(ctx context.Context, f *filling, t *saver) (float6
 	return t.left/held - t.left/meant, nil
 }
 
-// bySaved is a heap of jobs, that with the largest gain on top, of equal ones that
-// which arrived first.
-type bySaved []*saver
-
-func (h bySaved) Len() int { return len(h) }
-func (h bySaved) Less(a, b int) bool {
-	return cmp.Or(cmp.Compare(h[b].gain, h[a].gain), cmp.Compare(h[a].arrival, h[b].arrival)) < 0
-}
-func (h bySaved) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
-func (h *bySaved) Push(x any)   { *h = append(*h, x.(*saver)) }
-func (h *bySaved) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// bySaved has the one with the largest gain first, of equal ones that which arrived
+// first.
+func bySaved(a, b *saver) bool {
+	return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.arrival, b.arrival)) < 0
 }

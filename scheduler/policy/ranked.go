@@ -136,7 +136,7 @@ func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	if err := p.roster.update(ctx, s); err != nil {
 		return d, err
 	}
-	w := walk{ranked: p, s: s, d: &d, free: s.Free(), full: map[*ways]bool{}, turns: rankHeap{less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+	w := walk{ranked: p, s: s, d: &d, free: s.Free(), full: map[*ways]bool{}, turns: binaryHeap[*Ranked]{less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
 	err := w.run(ctx)
 	if err == nil {
 		err = w.decide(ctx)
@@ -196,10 +196,10 @@ type walk struct {
 	// further behind only shrinks.
 	full map[*ways]bool
 
-	turns   rankHeap  // whose turn is to come: the first of every line, and who was stopped
-	waiting []*Ranked // who was taken out of the lines
-	tail    []*Ranked // who was taken out of the running jobs, the last first
-	first   *Ranked   // the first who found no room
+	turns   binaryHeap[*Ranked] // whose turn is to come: the first of every line, and who was stopped
+	waiting []*Ranked           // who was taken out of the lines
+	tail    []*Ranked           // who was taken out of the running jobs, the last first
+	first   *Ranked             // the first who found no room
 }
 
 func (w *walk) run(ctx context.Context) error {

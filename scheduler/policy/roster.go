@@ -21,7 +21,7 @@ type roster struct {
 
 	turn    uint64 // counts decisions
 	lines   map[*ways]*line
-	running rankHeap // the last in the order first
+	running binaryHeap[*Ranked] // the last in the order first
 
 	// Of a steady ranking:
 	stale  int       // at most so many of running hold something else by now
@@ -37,12 +37,12 @@ type roster struct {
 // the order. Those who got some are passed over. Of a ranking that is not steady
 // there is one line of everybody, whose ways are nil.
 type line struct {
-	ways *ways
-	rankHeap
+	ways  *ways
+	turns binaryHeap[*Ranked]
 }
 
 func newRoster(r Ranking, b *belief, urgent bool) *roster {
-	return &roster{ranking: r, belief: b, urgent: urgent, running: rankHeap{less: runsBehind}}
+	return &roster{ranking: r, belief: b, urgent: urgent, running: binaryHeap[*Ranked]{less: runsBehind}}
 }
 
 // update brings the roster up to s.
@@ -65,7 +65,7 @@ func (o *roster) update(ctx context.Context, s *scheduler.Snapshot) error {
 	if all {
 		o.running.init()
 		for _, l := range o.lines {
-			l.init()
+			l.turns.init()
 		}
 	}
 	o.sweep()
@@ -127,7 +127,7 @@ func (o *roster) add(ctx context.Context, s *scheduler.Snapshot, j *scheduler.Jo
 		if err != nil {
 			return err
 		}
-		r.line, h = l, &l.rankHeap
+		r.line, h = l, &l.turns
 	} else if o.ranking.Steady && r.ready+o.ranking.Quantum > s.Now {
 		o.fresh = append(o.fresh, r)
 	}
@@ -180,7 +180,7 @@ func (o *roster) line(ctx context.Context, s *scheduler.Snapshot, j *scheduler.J
 	}
 	l := o.lines[w]
 	if l == nil {
-		l = &line{ways: w, rankHeap: rankHeap{less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+		l = &line{ways: w, turns: binaryHeap[*Ranked]{less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
 		o.lines[w] = l
 	}
 	return l, nil
@@ -188,8 +188,8 @@ func (o *roster) line(ctx context.Context, s *scheduler.Snapshot, j *scheduler.J
 
 // next takes the first of the line out, nil if nobody is left.
 func (l *line) next() *Ranked {
-	for len(l.items) > 0 {
-		if r := l.pop(); r.Job.Grant == nil && r.Job.Phase == scheduler.Waiting && r.Job.Since == r.since {
+	for len(l.turns.items) > 0 {
+		if r := l.turns.pop(); r.Job.Grant == nil && r.Job.Phase == scheduler.Waiting && r.Job.Since == r.since {
 			return r
 		}
 	}
@@ -227,7 +227,7 @@ func (o *roster) back(waiting, running []*Ranked) {
 	}
 	for _, r := range waiting {
 		r.Grant = nil
-		r.line.push(r)
+		r.line.turns.push(r)
 	}
 	for _, r := range running {
 		r.Grant = r.held
