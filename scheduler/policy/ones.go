@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -35,24 +36,19 @@ func newOnes(d Deps) (scheduler.Policy, error) {
 	p := &ones{belief: newBelief(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*onesJob{}, kinds: map[onesKind]*onesSizes{}, shapes: map[onesShape]*option{}}
 	p.batcher, _ = d.Oracle.(scheduler.Batcher)
 	p.progress = newOnesProgress(rand.New(rand.NewPCG(d.Seed, onesProgressStream)))
-	population, err := d.number("population", 16, 1, 4096)
-	if p.population = int(population); err != nil {
+	population := 0.0
+	err := d.numbers(
+		inRange{"population", 16, 1, 4096, &population},
+		inRange{"crossover", 0.5, 0, 1, &p.crossover},
+		inRange{"mutation", 0.3, 0, 1, &p.mutation},
+		inRange{"scale", 16, 1, 1e6, &p.scale},
+		inRange{"most", 4, 1, 1e6, &p.most},
+		inRange{"epochs", 1, 0, 1e6, &p.epochs})
+	if err != nil {
 		return nil, err
 	}
-	for _, o := range []struct {
-		name        string
-		def, lo, hi float64
-		value       *float64
-	}{
-		{"crossover", 0.5, 0, 1, &p.crossover},
-		{"mutation", 0.3, 0, 1, &p.mutation},
-		{"scale", 16, 1, 1e6, &p.scale},
-		{"most", 4, 1, 1e6, &p.most},
-		{"epochs", 1, 0, 1e6, &p.epochs},
-	} {
-		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
-			return nil, err
-		}
+	if p.population = int(population); float64(p.population) != population {
+		return nil, fmt.Errorf("population=%g is not a whole number", population)
 	}
 	batch := true
 	for _, o := range []struct {

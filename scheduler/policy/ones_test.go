@@ -240,7 +240,7 @@ func TestOnesProgressLearns(t *testing.T) {
 
 func TestOnesOptions(t *testing.T) {
 	for option, value := range map[string]string{
-		"population": "0", "interval": "-1", "crossover": "1.5", "mutation": "-0.1", "pad": "maybe", "reorder": "2", "batch": "x",
+		"population": "1.5", "interval": "-1", "crossover": "1.5", "mutation": "-0.1", "pad": "maybe", "reorder": "2", "batch": "x",
 		"scale": "0.5", "most": "NaN", "epochs": "-1", "known": "?", "sample": "no-idea",
 	} {
 		_, err := New(Spec{Name: "ones", Options: map[string]string{option: value}}, Deps{})

@@ -205,6 +205,23 @@ func (d Deps) number(name string, def, lo, hi float64) (float64, error) {
 	return v, nil
 }
 
+// inRange is an option that is a number from lo to hi, and where it goes.
+type inRange struct {
+	name        string
+	def, lo, hi float64
+	value       *float64
+}
+
+// numbers reads options in a row, up to the first that is wrong.
+func (d Deps) numbers(options ...inRange) (err error) {
+	for _, o := range options {
+		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // seconds returns the value of an option that is a time, or its default.
 func (d Deps) seconds(name string, def time.Duration) (time.Duration, error) {
 	v, err := d.number(name, def.Seconds(), 0, 1e9)

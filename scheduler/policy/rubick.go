@@ -122,21 +122,13 @@ type rubick struct {
 func newRubick(d Deps, f fixed) (scheduler.Policy, error) {
 	p := &rubick{belief: newBelief(d), fixed: f}
 	p.belief.cpus = !f.size
-	for _, o := range []struct {
-		name   string
-		def    float64
-		lo, hi float64
-		value  *float64
-	}{
-		{"price", 0.1, 0, 1e6, &p.price},
-		{"gate", 1, 0, 1e6, &p.gate},
-		{"budget", 0.1, 0, 1e6, &p.budget},
-		{"starve", 8 * 3600, 0, math.MaxFloat64, &p.starve},
-	} {
-		var err error
-		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
-			return nil, err
-		}
+	err := d.numbers(
+		inRange{"price", 0.1, 0, 1e6, &p.price},
+		inRange{"gate", 1, 0, 1e6, &p.gate},
+		inRange{"budget", 0.1, 0, 1e6, &p.budget},
+		inRange{"starve", 8 * 3600, 0, math.MaxFloat64, &p.starve})
+	if err != nil {
+		return nil, err
 	}
 	var err1, err2 error
 	p.shrinks, err1 = d.flag("shrink", true)

@@ -33,19 +33,12 @@ func init() {
 func newSia(d Deps) (scheduler.Policy, error) {
 	p := &sia{belief: newBelief(d), known: map[*curve][]siaCell{}, seed: d.Seed, quirks: d.Quirks}
 	p.elastic, _ = d.Oracle.(scheduler.Elastic)
-	var err error
-	for _, o := range []struct {
-		name        string
-		def, lo, hi float64
-		value       *float64
-	}{
-		{"p", -0.5, -100, -1e-3, &p.exponent},
-		{"wait", 1.1, 1.001, 1e6, &p.wait},
-		{"noise", 0, 0, 1, &p.noise},
-	} {
-		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
-			return nil, err
-		}
+	err := d.numbers(
+		inRange{"p", -0.5, -100, -1e-3, &p.exponent},
+		inRange{"wait", 1.1, 1.001, 1e6, &p.wait},
+		inRange{"noise", 0, 0, 1, &p.noise})
+	if err != nil {
+		return nil, err
 	}
 	if p.interval, err = d.seconds("interval", time.Minute); err != nil {
 		return nil, err
