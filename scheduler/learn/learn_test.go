@@ -2,6 +2,7 @@ package learn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,5 +276,31 @@ func TestTargets(t *testing.T) {
 	got = targets(s, &scheduler.Decision{Grants: []*scheduler.Grant{more}})
 	if got["a"].workers != 0 || got["c"].workers != 4 {
 		t.Errorf("the whole target: got %+v", got)
+	}
+}
+
+// TestGradient: what is gained by making an action likelier ends where it is likelier
+// than it was by the clip, and what by making it less likely where it is less so.
+func TestGradient(t *testing.T) {
+	const clip = 0.2
+	for _, c := range []struct {
+		now, then, advantage float64
+		moves                float64 // sign of the gradient by the action's own input of the softmax
+		loss                 float64
+	}{
+		{0.5, 0.5, 2, -1, -2},
+		{0.5, 0.5, -2, 1, 2},
+		{0.55, 0.5, 2, -1, -2.2},
+		{0.7, 0.5, 2, 0, -2.4},
+		{0.7, 0.5, -2, 1, 2.8},
+		{0.3, 0.5, -2, 0, 1.6},
+		{0.3, 0.5, 2, -1, -1.2},
+	} {
+		b := batch{n: 1, actions: []int{0}, samples: []*sample{{action: action{prob: c.then}}}}
+		p, dz := []float32{float32(c.now), float32(1 - c.now)}, make([]float32, 2)
+		loss := b.gradient(0, p, dz, c.advantage, clip)
+		if math.Abs(loss-c.loss) > 1e-6 || cmp.Compare(float64(dz[0]), 0) != int(c.moves) || math.Abs(float64(dz[0]+dz[1])) > 1e-6 {
+			t.Errorf("%+v: loss %g, gradient %v", c, loss, dz)
+		}
 	}
 }
