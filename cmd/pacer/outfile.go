@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // outFile is a file a command will write at its end. It is opened before the
@@ -16,8 +18,8 @@ import (
 type outFile struct {
 	path string
 	f    *os.File
-	tmp  bool // f becomes path when it is complete
-	mode fs.FileMode
+	part *wholefile.File // f, where that becomes path when it is complete
+	mode fs.FileMode     // that part is to have
 }
 
 // createOut opens path for writing; nil without an error if path is empty.
@@ -39,11 +41,11 @@ func createOut(path string) (*outFile, error) {
 		f, err := os.OpenFile(real, os.O_WRONLY, 0)
 		return &outFile{path: real, f: f}, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(real), "."+filepath.Base(real)+".*")
+	part, err := wholefile.Create(real)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", path, errors.Unwrap(err))
 	}
-	return &outFile{path: real, f: f, tmp: true, mode: 0o644}, nil
+	return &outFile{path: real, f: part.File, part: part, mode: 0o644}, nil
 }
 
 // write fills the file and puts it in its place.
@@ -52,28 +54,23 @@ func (o *outFile) write(fill func(io.Writer) error) error { return o.finish(fill
 // finish puts the file, filled through f, in its place, unless filling it ended
 // with err.
 func (o *outFile) finish(err error) error {
-	if o.tmp {
-		err = errors.Join(err, o.f.Chmod(o.mode), o.f.Sync())
-	}
-	err = errors.Join(err, o.f.Close())
-	if err == nil && o.tmp {
-		err = os.Rename(o.f.Name(), o.path)
-		o.tmp = err != nil
+	if o.part != nil {
+		err = o.part.Commit(o.mode, err)
+	} else {
+		err = errors.Join(err, o.f.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", o.path, err), o.discard())
+		return fmt.Errorf("writing %s: %w", o.path, err)
 	}
 	return nil
 }
 
 // discard removes what was not completed; it does nothing after write.
 func (o *outFile) discard() error {
-	if o == nil || !o.tmp {
+	if o == nil || o.part == nil {
 		return nil
 	}
-	o.tmp = false
-	_ = o.f.Close() // may be closed already
-	return os.Remove(o.f.Name())
+	return o.part.Discard()
 }
 
 // distinct says which path is asked to hold two outputs at once: the later would
@@ -81,7 +78,7 @@ func (o *outFile) discard() error {
 func distinct(outs ...*outFile) error {
 	seen := map[string]bool{}
 	for _, o := range outs {
-		if o == nil || !o.tmp {
+		if o == nil || o.part == nil {
 			continue
 		}
 		abs, err := filepath.Abs(o.path)

@@ -20,6 +20,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/scratch"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // ErrNotFound means no fitted model of that key and family is kept. It wraps
@@ -253,30 +254,12 @@ func replace(path string, b []byte) error {
 		return err
 	}
 	defer d.Remove()
-	f, err := os.OpenFile(d.Path("model"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
+	f := d.Path("model")
+	if err := wholefile.WriteBytes(f, 0o644, b); err != nil {
 		return err
 	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := os.Rename(f, path); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return wholefile.SyncDir(filepath.Dir(path))
 }

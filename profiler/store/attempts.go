@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // attemptsFile holds what is being measured, so that it is known after a crash;
@@ -84,7 +86,7 @@ func readAttempts(dir string) (map[string]attempt, error) {
 func writeAttempts(dir string, all map[string]attempt) error {
 	path := filepath.Join(dir, attemptsFile)
 	if len(all) == 0 {
-		return errors.Join(os.Remove(path), syncDir(dir))
+		return errors.Join(os.Remove(path), wholefile.SyncDir(dir))
 	}
-	return writeFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
+	return wholefile.Write(path, 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // Format is a file format measurements are exported to and imported from.
@@ -42,7 +43,7 @@ func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (
 		return 0, fmt.Errorf("store: unknown format %q, want %s or %s", f, Parquet, Arrow)
 	}
 	var werr error
-	err = writeFile(path, func(w io.Writer) error {
+	err = wholefile.Write(path, 0o644, func(w io.Writer) error {
 		n, werr = write(w, seq)
 		return werr
 	})

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // state is what inspect found in a directory.
@@ -74,7 +76,7 @@ func (st state) prepare(dir string) error {
 	if err := os.Remove(filepath.Join(dir, sealFile)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return wholefile.SyncDir(dir)
 }
 
 // engineFiles returns the names of the engine's files in dir, and those of

@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // Bounds of one transaction, well inside the engine's for a memtable of
@@ -129,7 +130,7 @@ func (db *DB) commit(rows []row) (c Counts, err error) {
 	if err := txn.Commit(); err != nil {
 		return Counts{}, err
 	}
-	return c, syncDir(db.dir) // the engine syncs its logs, not the names of new ones
+	return c, wholefile.SyncDir(db.dir) // the engine syncs its logs, not the names of new ones
 }
 
 func putRow(txn *badger.Txn, r row, c *Counts) error {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // The seal is a list of the store's files with their sizes and checksums,
@@ -83,7 +85,7 @@ func writeSeal(dir string) error {
 		b = append(b, l.String()...)
 	}
 	b = fmt.Appendf(b, "%08x\n", crc32.Checksum(b, castagnoli))
-	return writeFile(filepath.Join(dir, sealFile), func(w io.Writer) error {
+	return wholefile.Write(filepath.Join(dir, sealFile), 0o644, func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})

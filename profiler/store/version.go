@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // formatVersion is the format of the store as a whole: its keys and files.
@@ -37,7 +39,7 @@ func readVersion(dir string) (int, error) {
 }
 
 func writeVersion(dir string, v int) error {
-	return writeFile(filepath.Join(dir, versionFile), func(w io.Writer) error {
+	return wholefile.Write(filepath.Join(dir, versionFile), 0o644, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, versionText, v)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel/scratch"
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 //go:embed pacer_worker/*.py
@@ -93,19 +94,5 @@ func place(file string, text []byte) error {
 	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, text) {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return wholefile.WriteBytes(file, 0o600, text)
 }

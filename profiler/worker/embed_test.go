@@ -62,7 +62,7 @@ func TestExtract(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameAsEmbedded(t, dir)
-	if left, _ := filepath.Glob(filepath.Join(dir, ".new-*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*.new")); len(left) > 0 {
 		t.Errorf("left over: %v", left)
 	}
 }

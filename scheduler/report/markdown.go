@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // Markdown returns the table in Markdown. Bars, stars and line breaks in cells
@@ -64,16 +65,5 @@ func SpliceFile(path string, text []byte, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".renewed-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(document)
-	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return wholefile.WriteBytes(path, info.Mode().Perm(), document)
 }

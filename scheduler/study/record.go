@@ -11,10 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -62,22 +62,8 @@ func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("study: %w", err)
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, fmt.Errorf("study: %w", err)
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && isTemporary(e.Name()) && time.Since(info.ModTime()) > time.Hour {
-			_ = os.Remove(filepath.Join(path, e.Name())) // harmless where it stays
-		}
-	}
+	wholefile.Sweep(path, time.Hour)
 	return &Dir{path}, nil
-}
-
-const temporaryPrefix, temporarySuffix = ".run-", ".tmp"
-
-func isTemporary(name string) bool {
-	return strings.HasPrefix(name, temporaryPrefix) && strings.HasSuffix(name, temporarySuffix)
 }
 
 func (d *Dir) file(key string) string { return filepath.Join(d.path, key+".json") }
@@ -105,7 +91,7 @@ func (d *Dir) Put(r Record) (Record, error) {
 	if err != nil {
 		return r, fmt.Errorf("study: %w", err)
 	}
-	if err := d.replace(r.Key, append(b, '\n')); err != nil {
+	if err := wholefile.WriteBytes(d.file(r.Key), 0o644, append(b, '\n')); err != nil {
 		return r, fmt.Errorf("study: %w", err)
 	}
 	return decodeRecord(b)
@@ -121,35 +107,4 @@ func decodeRecord(b []byte) (Record, error) {
 		return r, errors.New("study: something follows the record")
 	}
 	return r, nil
-}
-
-// replace writes the file of a key through a temporary one.
-func (d *Dir) replace(key string, b []byte) (err error) {
-	f, err := os.CreateTemp(d.path, temporaryPrefix+"*"+temporarySuffix)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), d.file(key)); err != nil {
-		return err
-	}
-	return d.sync()
-}
-
-// sync makes the names in the directory durable.
-func (d *Dir) sync() error {
-	f, err := os.Open(d.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -166,7 +166,7 @@ func TestRunnerFailures(t *testing.T) {
 
 func TestDir(t *testing.T) {
 	path := t.TempDir()
-	for name, age := range map[string]time.Duration{".run-1.tmp": 2 * time.Hour, ".run-2.tmp": 0} {
+	for name, age := range map[string]time.Duration{".a.json.1.new": 2 * time.Hour, ".b.json.2.new": 0} {
 		file := filepath.Join(path, name)
 		if err := errors.Join(os.WriteFile(file, nil, 0o644), os.Chtimes(file, time.Time{}, time.Now().Add(-age))); err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(path, ".run-*")); len(left) != 1 || filepath.Base(left[0]) != ".run-2.tmp" {
+	if left, _ := filepath.Glob(filepath.Join(path, ".*.new")); len(left) != 1 || filepath.Base(left[0]) != ".b.json.2.new" {
 		t.Errorf("left: %v", left)
 	}
 	if _, ok, err := d.Get("k"); ok || err != nil {
