@@ -150,7 +150,7 @@ func (p *servedOptimus) look(ctx context.Context, f *filling, t *saver) error {
 	t.gain = 0
 	g := f.groupOf(t.trainee)
 	now, err := p.rate(ctx, t.Job, g, t.has)
-	if err != nil || !(now > 0) {
+	if err != nil || now == 0 {
 		return err
 	}
 	candidates := []numbers{oneServer, oneReplica}
@@ -164,7 +164,7 @@ func (p *servedOptimus) look(ctx context.Context, f *filling, t *saver) error {
 		if err != nil {
 			return err
 		}
-		if !(rate > 0) || t.most > 0 && more.tasks() > t.most {
+		if rate == 0 || t.most > 0 && more.tasks() > t.most {
 			continue
 		}
 		gain := t.worth * (t.left/now - t.left/rate)
@@ -239,7 +239,7 @@ func (p *servedOptimus) saves(ctx context.Context, f *filling, t *saver) (float6
 		return 0, err
 	}
 	meant, err := p.rate(ctx, t.Job, g, t.has)
-	if err != nil || !(held > 0 && meant > 0) {
+	if err != nil || held == 0 || meant == 0 {
 		return math.Inf(1), err
 	}
 	return t.left/held - t.left/meant, nil

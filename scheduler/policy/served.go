@@ -60,7 +60,7 @@ func (f *filling) grant(d *scheduler.Decision, s *scheduler.Snapshot) {
 		}
 		d.Grants = append(d.Grants, t.grant)
 		if t.grant != t.Grant {
-			d.Because(s, t.Job.ID, "%d replicas and %d parameter servers: %s", t.has.replicas, t.has.servers, t.why)
+			d.Because(s, t.Job.ID, "%v: %s", t.has, t.why)
 		}
 	}
 }
@@ -69,11 +69,7 @@ func (f *filling) grant(d *scheduler.Decision, s *scheduler.Snapshot) {
 // is believed, and reports whether there is room for any.
 func (p *servedBelief) fastest(ctx context.Context, f *filling, t *trainee) (bool, error) {
 	best, at, rate := -1, numbers{}, 0.0
-	for gi := range f.cluster.Groups {
-		g := &f.cluster.Groups[gi]
-		if !accepts(t.Job, g) {
-			continue
-		}
+	for gi, g := range f.accepted(t.Job) {
 		all, err := p.order(ctx, t.Job, g)
 		if err != nil {
 			return false, err
@@ -104,11 +100,7 @@ func (p *servedBelief) fastest(ctx context.Context, f *filling, t *trainee) (boo
 // there is room for them or not; infinite where it may have none or nothing is believed.
 func (p *servedBelief) least(ctx context.Context, f *filling, t *trainee) (float64, error) {
 	fastest := 0.0
-	for gi := range f.cluster.Groups {
-		g := &f.cluster.Groups[gi]
-		if !accepts(t.Job, g) {
-			continue
-		}
+	for _, g := range f.accepted(t.Job) {
 		all, err := p.order(ctx, t.Job, g)
 		if err != nil {
 			return 0, err
@@ -120,9 +112,21 @@ func (p *servedBelief) least(ctx context.Context, f *filling, t *trainee) (float
 		if err != nil {
 			return 0, err
 		}
-		if rate > fastest {
-			fastest = rate
-		}
+		fastest = max(fastest, rate)
 	}
 	return t.Remaining / fastest, nil
+}
+
+// withOne returns the steps/s believed of t with one of each, where it is fastest so; 0
+// where nothing is believed.
+func (p *servedBelief) withOne(ctx context.Context, f *filling, t *trainee) (float64, error) {
+	fastest := 0.0
+	for _, g := range f.accepted(t.Job) {
+		rate, err := p.rate(ctx, t.Job, g, oneOfEach)
+		if err != nil {
+			return 0, err
+		}
+		fastest = max(fastest, rate)
+	}
+	return fastest, nil
 }

@@ -20,6 +20,10 @@ func (n numbers) plus(o numbers) numbers {
 	return numbers{n.replicas + o.replicas, n.servers + o.servers}
 }
 
+func (n numbers) String() string {
+	return spec.Count(n.replicas, "replica") + " and " + spec.Count(n.servers, "parameter server")
+}
+
 func (n numbers) tasks() int { return n.replicas + n.servers }
 
 // What a job can be given more of.
@@ -79,13 +83,10 @@ func (b *servedBelief) allows(j *spec.Job, g *spec.NodeGroup, at numbers) bool {
 func (b *servedBelief) begins(j *spec.Job, g *spec.NodeGroup) bool { return b.allows(j, g, oneOfEach) }
 
 // rate returns the steps/s that are believed of j with so many in g: 0 where it may
-// not have them, NaN where nothing is believed.
+// not have them or nothing is believed.
 func (b *servedBelief) rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup, at numbers) (float64, error) {
-	if !b.allows(j, g, at) {
+	if b.oracle == nil || !b.allows(j, g, at) {
 		return 0, nil
-	}
-	if b.oracle == nil {
-		return math.NaN(), nil
 	}
 	key := b.key(j, g, at)
 	if rate, ok := b.rates[key]; ok {
@@ -96,9 +97,9 @@ func (b *servedBelief) rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup,
 	rate := p.Throughput / float64(c.Plan.GlobalBatch())
 	switch {
 	case errors.Is(err, perfmodel.ErrNotCovered) || err == nil && !(rate > 0 && !math.IsInf(rate, 0)):
-		rate = math.NaN()
+		rate = 0
 	case err != nil:
-		return 0, fmt.Errorf("policy: %s with %d replicas and %d parameter servers: %w", j.Model.Name, at.replicas, at.servers, err)
+		return 0, fmt.Errorf("policy: %s with %v: %w", j.Model.Name, at, err)
 	}
 	b.rates[key] = rate
 	return rate, nil
@@ -122,9 +123,6 @@ func (b *servedBelief) order(ctx context.Context, j *spec.Job, g *spec.NodeGroup
 		rate, err := b.rate(ctx, j, g, at)
 		if err != nil {
 			return nil, err
-		}
-		if math.IsNaN(rate) {
-			rate = 0
 		}
 		rates[at] = rate
 		out = append(out, at)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -61,6 +62,17 @@ func newFilling(s *scheduler.Snapshot, b *servedBelief) *filling {
 		f.jobs = append(f.jobs, &trainee{JobState: j, arrival: i, group: -1})
 	}
 	return f
+}
+
+// accepted yields the groups that j accepts, with their numbers.
+func (f *filling) accepted(j *spec.Job) iter.Seq2[int, *spec.NodeGroup] {
+	return func(yield func(int, *spec.NodeGroup) bool) {
+		for gi := range f.cluster.Groups {
+			if g := &f.cluster.Groups[gi]; accepts(j, g) && !yield(gi, g) {
+				return
+			}
+		}
+	}
 }
 
 // groupOf returns the group of what t has.

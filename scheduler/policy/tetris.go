@@ -84,7 +84,7 @@ func (p tetris) packers(ctx context.Context, f *filling) ([]*packer, error) {
 		}
 		if !p.shareLeft {
 			var err error
-			if k.left, err = p.withOne(ctx, f, t); err != nil {
+			if k.left, err = p.sizeOf(ctx, f, t); err != nil {
 				return nil, err
 			}
 		}
@@ -93,25 +93,17 @@ func (p tetris) packers(ctx context.Context, f *filling) ([]*packer, error) {
 	return out, nil
 }
 
-// withOne returns the seconds t has left with one of each, where it is fastest so; as
-// long as it ran already where nothing is believed.
-func (p tetris) withOne(ctx context.Context, f *filling, t *trainee) (float64, error) {
-	best := 0.0
-	for gi := range f.cluster.Groups {
-		if g := &f.cluster.Groups[gi]; accepts(t.Job, g) {
-			rate, err := p.rate(ctx, t.Job, g, oneOfEach)
-			if err != nil {
-				return 0, err
-			}
-			if rate > best {
-				best = rate
-			}
-		}
-	}
-	if best == 0 {
+// sizeOf returns the seconds t has left with one of each, where it is fastest so; where
+// nothing is believed, as many as it received device-seconds.
+func (p tetris) sizeOf(ctx context.Context, f *filling, t *trainee) (float64, error) {
+	switch rate, err := p.withOne(ctx, f, t); {
+	case err != nil:
+		return 0, err
+	case rate == 0:
 		return t.Attained, nil
+	default:
+		return t.Remaining / rate, nil
 	}
-	return t.Remaining / best, nil
 }
 
 // next returns what t is given next in a group: one of each, or of what it lacks alone;
