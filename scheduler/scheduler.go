@@ -219,12 +219,7 @@ func (s Slot) String() string {
 // What says what s has of its node: "2 devices", "1 device, 3 parameter servers".
 func (s Slot) What() string {
 	var parts []string
-	add := func(n int, what string) {
-		if n != 1 {
-			what += "s"
-		}
-		parts = append(parts, fmt.Sprintf("%d %s", n, what))
-	}
+	add := func(n int, what string) { parts = append(parts, spec.Count(n, what)) }
 	if s.Devices != 0 || s.Workers == 0 && s.Servers == 0 {
 		add(s.Devices, "device")
 	}

@@ -118,7 +118,7 @@ func printDevices(w io.Writer, rows []any) error {
 // printInventory says what is the same for all devices.
 func printInventory(w io.Writer, inv device.Inventory, m profiler.Machine, notes []string) error {
 	cpu := inv.CPU
-	fmt.Fprintf(w, "CPU: %s, %s, %s of %d usable, %s GiB\n", cpu.Brand, plural(cpu.Cores, "core"), plural(cpu.UsableThreads, "thread"),
+	fmt.Fprintf(w, "CPU: %s, %s, %s of %d usable, %s GiB\n", cpu.Brand, spec.Count(cpu.Cores, "core"), spec.Count(cpu.UsableThreads, "thread"),
 		cpu.Threads, significant(cpu.MemBytes/gib, 3))
 	if inv.Driver != "" {
 		fmt.Fprintf(w, "NVIDIA driver %s, CUDA up to %s\n", inv.Driver, inv.CUDA)

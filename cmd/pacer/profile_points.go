@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
@@ -102,10 +103,10 @@ func printRejected(w io.Writer, rejected []profiler.Rejected, most int) {
 	if len(groups) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s cannot be run:\n", plural(len(rejected), "combination"))
+	fmt.Fprintf(w, "%s cannot be run:\n", spec.Count(len(rejected), "combination"))
 	for i, g := range groups {
 		if i == most {
-			fmt.Fprintf(w, "  and %s more, see pacer profile plan\n", plural(len(groups)-most, "reason"))
+			fmt.Fprintf(w, "  and %s more, see pacer profile plan\n", spec.Count(len(groups)-most, "reason"))
 			return
 		}
 		asked := ""
@@ -114,11 +115,4 @@ func printRejected(w io.Writer, rejected []profiler.Rejected, most int) {
 		}
 		fmt.Fprintf(w, "  %d: %s%s (such as %s)\n", g.Count, asked, g.Why, g.Example)
 	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

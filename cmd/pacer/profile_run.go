@@ -135,10 +135,10 @@ func measure(c *cli.Context, camp profiler.Campaign, s station, o profiler.Optio
 	}
 	if err != nil && state.Stopped == profiler.Interrupted {
 		return fmt.Errorf("profile: campaign %s interrupted; its %s are stored, the same command goes on",
-			camp.Name, plural(state.Done, "point"))
+			camp.Name, spec.Count(state.Done, "point"))
 	}
 	if err == nil && len(mine) > 0 && !slices.ContainsFunc(mine, func(m spec.Measurement) bool { return m.Outcome == spec.OK }) {
-		return fmt.Errorf("profile: campaign %s: none of its %s ran; the last: %s", camp.Name, plural(len(mine), "point"), pointResult(mine[len(mine)-1]))
+		return fmt.Errorf("profile: campaign %s: none of its %s ran; the last: %s", camp.Name, spec.Count(len(mine), "point"), pointResult(mine[len(mine)-1]))
 	}
 	return setupError(err)
 }
@@ -166,10 +166,10 @@ func newBudget(b profiler.Budget) budgetJSON {
 
 // intent says in a line what is to be measured, on what, and until when.
 func intent(camp profiler.Campaign, s station, state profiler.State) string {
-	parts := []string{fmt.Sprintf("%s on %s", plural(state.Points, "point"), s)}
+	parts := []string{fmt.Sprintf("%s on %s", spec.Count(state.Points, "point"), s)}
 	var budget []string
 	if camp.Budget.Points > 0 {
-		budget = append(budget, plural(camp.Budget.Points, "point"))
+		budget = append(budget, spec.Count(camp.Budget.Points, "point"))
 	}
 	if camp.Budget.DeviceHours > 0 {
 		budget = append(budget, fmt.Sprintf("%.3g device-hours", camp.Budget.DeviceHours))
@@ -255,7 +255,7 @@ func printRun(w io.Writer, r runSummary) error {
 			return err
 		}
 	}
-	fmt.Fprintf(w, "%s of %d, %s of wall time. Ended: %s.\n", plural(r.Points, "point"), r.Space,
+	fmt.Fprintf(w, "%s of %d, %s of wall time. Ended: %s.\n", spec.Count(r.Points, "point"), r.Space,
 		report.Human(report.Number(r.WallSec)), r.Stopped)
 	if r.Points > 0 {
 		fmt.Fprintf(w, "Next: %s\n", strings.Join(r.Next, "\n      "))

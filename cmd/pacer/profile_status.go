@@ -133,7 +133,7 @@ func printStatus(w io.Writer, runs []runTally, camp *profiler.Campaign) error {
 // pointsOf says how many points a run has, of how many.
 func pointsOf(r runTally, camp *profiler.Campaign) string {
 	if camp == nil || camp.Budget.Points == 0 {
-		return plural(r.Points, "point")
+		return spec.Count(r.Points, "point")
 	}
 	return fmt.Sprintf("%d of %d points", r.Points, camp.Budget.Points)
 }

@@ -101,6 +101,6 @@ func unseenGPUs(torch worker.Features, devices int, notes []string) error {
 	return fmt.Errorf("profile: torch %s of %s sees %s, but they cannot be watched (%s): in a container give it the driver's "+
 		"\"utility\" capability (NVIDIA_DRIVER_CAPABILITIES=compute,utility), use a pacer built with cgo (gcc), "+
 		"or measure the CPU (--devices cpu): %w",
-		torch.Torch, torch.Executable, plural(devices, "CUDA device"), cmp.Or(strings.Join(notes, "; "), "the NVIDIA management library shows none"),
+		torch.Torch, torch.Executable, spec.Count(devices, "CUDA device"), cmp.Or(strings.Join(notes, "; "), "the NVIDIA management library shows none"),
 		profiler.ErrSetup)
 }

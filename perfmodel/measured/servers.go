@@ -163,8 +163,8 @@ func (s *Servers) find(c spec.Config) (*servedTable, numbers, bool) {
 func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	t, at, ok := s.find(c)
 	if !ok {
-		return spec.Prediction{}, fmt.Errorf("measured: %s, plan %s: %d replicas and %d parameter servers: %w: %w",
-			c.Key(), c.Plan, at.replicas, at.servers, ErrNotMeasured, perfmodel.ErrNotCovered)
+		return spec.Prediction{}, fmt.Errorf("measured: %s, plan %s: %s and %s: %w: %w",
+			c.Key(), c.Plan, spec.Count(at.replicas, "replica"), spec.Count(at.servers, "parameter server"), ErrNotMeasured, perfmodel.ErrNotCovered)
 	}
 	by := "interpolated"
 	if t.known[at] {

@@ -31,7 +31,7 @@ var eventColumns = []column[eventRow]{
 		}
 		return wholeCell(len(e.Grant.Slots))
 	}},
-	{"slots", "", "which: node:devices, separated by spaces; nodes count from 0 in the order of the cluster", textKind,
+	{"slots", "", "which: node:devices, separated by spaces; nodes count from 0 in the order of the cluster; with parameter servers node:2+1s, replicas on CPUs node:3w+1s", textKind,
 		func(e *eventRow) cell { return textCell(slotsText(e.Grant)) }},
 	{"plan", "", "execution plan on them; null = none is known", textKind, func(e *eventRow) cell { return textCell(planText(e.Grant)) }},
 	{"why", "", "the reason given; null = none", textKind, func(e *eventRow) cell { return textCell(e.Why) }},
@@ -55,20 +55,26 @@ func (e *eventRow) jobID() string {
 	return string(e.Job.ID)
 }
 
+// slotsText writes "0:2 3:1", with what runs on CPUs "0:2+1s 4:3w+1s 5:2s": replicas
+// without devices and parameter servers.
 func slotsText(g *scheduler.Grant) string {
 	if g == nil {
 		return ""
 	}
-	var b strings.Builder
+	all := make([]string, len(g.Slots))
 	for i, s := range g.Slots {
-		if i > 0 {
-			b.WriteByte(' ')
+		var parts []string
+		add := func(n int, kind string) {
+			if n > 0 {
+				parts = append(parts, strconv.Itoa(n)+kind)
+			}
 		}
-		b.WriteString(strconv.Itoa(s.Node))
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(s.Devices))
+		add(s.Devices, "")
+		add(s.Workers, "w")
+		add(s.Servers, "s")
+		all[i] = strconv.Itoa(s.Node) + ":" + strings.Join(parts, "+")
 	}
-	return b.String()
+	return strings.Join(all, " ")
 }
 
 func planText(g *scheduler.Grant) string {

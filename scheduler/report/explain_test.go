@@ -55,6 +55,14 @@ func TestExplanationsJSON(t *testing.T) {
 	}
 }
 
+// TestSlotsText: every part of a slot is told, and none that is not there.
+func TestSlotsText(t *testing.T) {
+	g := &scheduler.Grant{Slots: []scheduler.Slot{{Node: 0, Devices: 2}, {Node: 2, Devices: 1, Servers: 3}, {Node: 4, Servers: 1}, {Node: 5, Workers: 4, Servers: 2}}}
+	if got, want := slotsText(g), "0:2 2:1+3s 4:1s 5:4w+2s"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestExplanationsTable(t *testing.T) {
 	var b strings.Builder
 	if err := explained().WriteTable(&b); err != nil {

@@ -103,8 +103,8 @@ func TestServedGrants(t *testing.T) {
 		{cpu, serves(cpu, scheduler.Slot{Node: 0, Workers: 4}, scheduler.Slot{Node: 1, Servers: 2}), ""},
 		{gpu, few, "4.999 CPUs and 0 bytes of the host of node 0 for 1 device, 1 parameter server, it needs 5 CPUs"},
 		{gpu, plan, "has 2 parameter servers, 1 are granted"},
-		{gpu, serves(gpu, scheduler.Slot{Devices: 1, Workers: 1, Servers: 1}), "1 workers on CPUs are granted, its replicas run on devices"},
-		{cpu, serves(cpu, scheduler.Slot{Devices: 1, Servers: 1}), "1 devices are granted, its replicas run on CPUs alone"},
+		{gpu, serves(gpu, scheduler.Slot{Devices: 1, Workers: 1, Servers: 1}), "1 worker on CPUs granted, its replicas run on devices"},
+		{cpu, serves(cpu, scheduler.Slot{Devices: 1, Servers: 1}), "1 device granted, its replicas run on CPUs alone"},
 		{gpu, serves(gpu, scheduler.Slot{Devices: 1, Servers: -1}), "1 device, -1 parameter servers of node 0"},
 		{gpu, serves(gpu, scheduler.Slot{Devices: 2, Servers: 2}), "node 0 has 8 CPUs and any bytes of its host left, 10 CPUs"},
 	} {

@@ -195,15 +195,15 @@ func checkPlan(j *spec.Job, g *scheduler.Grant) error {
 	n, devices, workers := g.Plan.Devices(), g.Devices(), g.Workers()
 	switch {
 	case j.OnCPUs() && devices != 0:
-		return fmt.Errorf("%d devices are granted, its replicas run on CPUs alone", devices)
+		return fmt.Errorf("%s granted, its replicas run on CPUs alone", spec.Count(devices, "device"))
 	case !j.OnCPUs() && workers != 0:
-		return fmt.Errorf("%d workers on CPUs are granted, its replicas run on devices", workers)
+		return fmt.Errorf("%s on CPUs granted, its replicas run on devices", spec.Count(workers, "worker"))
 	case j.OnCPUs() && n != workers:
-		return fmt.Errorf("plan %s is for %d replicas, %d are granted", g.Plan, n, workers)
+		return fmt.Errorf("plan %s is for %s, %d are granted", g.Plan, spec.Count(n, "replica"), workers)
 	case !j.OnCPUs() && n != devices:
-		return fmt.Errorf("plan %s is for %d devices, %s are granted", g.Plan, n, g.Shape.Devices)
+		return fmt.Errorf("plan %s is for %s, %s are granted", g.Plan, spec.Count(n, "device"), g.Shape.Devices)
 	case g.Plan.ParamServers != g.Servers():
-		return fmt.Errorf("plan %s has %d parameter servers, %d are granted", g.Plan, g.Plan.ParamServers, g.Servers())
+		return fmt.Errorf("plan %s has %s, %d are granted", g.Plan, spec.Count(g.Plan.ParamServers, "parameter server"), g.Servers())
 	}
 	return nil
 }
