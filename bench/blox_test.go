@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"os"
@@ -80,8 +79,7 @@ func TestBloxSetC(t *testing.T) {
 	if err != nil || len(w.Bad) > 0 {
 		t.Fatal(err, w.Bad)
 	}
-	jct := csvColumns(t, filepath.Join(dir, "outputs", "C_jct.csv"))
-	predicted := csvColumns(t, filepath.Join(dir, "outputs", "predicted.csv"))
+	jct, predicted := spectest.Table(t, "baselines/blox/outputs/C_jct.csv"), spectest.Table(t, "baselines/blox/outputs/predicted.csv")
 	for _, c := range []struct{ name, policy, admission, column string }{
 		{"Fifo", "fifo", "", "jct_Fifo_s"},
 		{"Las", "las", "", "jct_Las_s"},
@@ -92,27 +90,26 @@ func TestBloxSetC(t *testing.T) {
 			r := bloxRun{mode: "blox", policy: c.policy, admission: c.admission, nodes: 20, perNode: 4, jobs: w.Jobs,
 				score: report.Score{First: "300", Last: "600"}}.run(t)
 			equal := 0
-			for i, id := range jct["job_id"] {
-				if got := finished(r, id).JCT().Seconds(); got != number(t, jct[c.column][i]) {
-					t.Errorf("job %s takes %g s, in Blox %s", id, got, jct[c.column][i])
+			for _, j := range jct {
+				if got := finished(r, j["job_id"]).JCT().Seconds(); got != number(t, j[c.column]) {
+					t.Errorf("job %s takes %g s, in Blox %s", j["job_id"], got, j[c.column])
 				} else {
 					equal++
 				}
 			}
-			if t.Logf("%d of %d jobs equal", equal, len(jct["job_id"])); equal != 301 {
+			if t.Logf("%d of %d jobs equal", equal, len(jct)); equal != 301 {
 				t.Errorf("%d jobs equal, want 301", equal)
 			}
 			s := report.Summarize(r, report.Score{First: "300", Last: "600"})
-			i := slices.Index(predicted["set"], "C")
-			i += slices.Index(predicted["policy"][i:], c.name)
+			want := predicted[slices.IndexFunc(predicted, func(row map[string]string) bool { return row["set"] == "C" && row["policy"] == c.name })]
 			for figure, got := range map[string]float64{"avg_jct_s": float64(s.AvgJCT), "p50_jct_s": float64(s.MedianJCT),
 				"p99_jct_s": float64(s.P99JCT), "max_jct_s": float64(s.MaxJCT)} {
-				if want := number(t, predicted[figure][i]); math.Abs(got-want) > 0.005 {
+				if want := number(t, want[figure]); math.Abs(got-want) > 0.005 {
 					t.Errorf("%s is %g, want %g", figure, got, want)
 				}
 			}
-			if got := preemptions(r); got != int(number(t, predicted["preemptions"][i])) {
-				t.Errorf("%d preemptions, want %s", got, predicted["preemptions"][i])
+			if got := preemptions(r); got != int(number(t, want["preemptions"])) {
+				t.Errorf("%d preemptions, want %s", got, want["preemptions"])
 			}
 		})
 	}
@@ -132,26 +129,6 @@ func finished(r *sim.Result, id string) sim.JobRecord {
 		return sim.JobRecord{}
 	}
 	return r.Jobs[i]
-}
-
-func csvColumns(t *testing.T, path string) map[string][]string {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string][]string{}
-	for _, r := range rows[1:] {
-		for i, cell := range r {
-			out[rows[0][i]] = append(out[rows[0][i]], cell)
-		}
-	}
-	return out
 }
 
 func number(t *testing.T, s string) float64 {

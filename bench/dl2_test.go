@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -74,29 +72,6 @@ func dl2Run(t *testing.T, grid *measured.Servers, name, config string, trace, no
 	return out
 }
 
-// dl2Rows reads a table of the baseline.
-func dl2Rows(t *testing.T, file string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(filepath.Join(spectest.Shared(t), "baselines/dl2", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]string
-	for _, r := range rows[1:] {
-		row := map[string]string{}
-		for i, name := range rows[0] {
-			row[name] = r[i]
-		}
-		out = append(out, row)
-	}
-	return out
-}
-
 // TestDL2Testbed compares 30 traces job by job with DL2's simulator. What is left
 // are jobs of equal merit there, which go by the last digit of its arithmetic.
 func TestDL2Testbed(t *testing.T) {
@@ -105,7 +80,7 @@ func TestDL2Testbed(t *testing.T) {
 		config, trace, policy string
 	}
 	want := map[run]map[string]float64{}
-	for _, r := range dl2Rows(t, "job_jct_testbed.csv") {
+	for _, r := range spectest.Table(t, "baselines/dl2/job_jct_testbed.csv") {
 		k := run{r["config"], r["trace"], r["policy"]}
 		if want[k] == nil {
 			want[k] = map[string]float64{}
@@ -146,7 +121,7 @@ func TestDL2Small(t *testing.T) {
 	if testing.Short() {
 		configs = map[string]int{"small-e3000-Uniform-real": 48}
 	}
-	for _, r := range dl2Rows(t, "summary.csv") {
+	for _, r := range spectest.Table(t, "baselines/dl2/summary.csv") {
 		nodes, ok := configs[r["config"]]
 		if !ok {
 			continue

@@ -116,10 +116,9 @@ const (
 // gavelJCTs returns the completion times of a run of the published simulator, by job.
 func gavelJCTs(t *testing.T, name string) map[spec.JobID]float64 {
 	t.Helper()
-	cols := csvColumns(t, filepath.Join(spectest.Shared(t), "baselines", "gavel", "runs", name+".jobs.csv"))
 	out := map[spec.JobID]float64{}
-	for i, id := range cols["job_id"] {
-		out[spec.JobID(id)] = number(t, cols["jct_s"][i])
+	for _, row := range spectest.Table(t, "baselines/gavel/runs/"+name+".jobs.csv") {
+		out[spec.JobID(row["job_id"])] = number(t, row["jct_s"])
 	}
 	return out
 }

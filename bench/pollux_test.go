@@ -1,11 +1,8 @@
 package bench
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -137,24 +134,9 @@ func (p *siaProtocol) errorOf(t *testing.T, name string, cell []spec.Measurement
 }
 
 // siaBaseline returns the rows of the authors' accuracy on their traces.
-func siaBaseline(t *testing.T) (out []map[string]string) {
+func siaBaseline(t *testing.T) []map[string]string {
 	t.Helper()
-	f, err := os.Open(filepath.Join(spectest.Shared(t), "baselines", "sia", "pollux_model_fit_accuracy.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	recs, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rec := range recs[1:] {
-		row := map[string]string{}
-		for i, name := range recs[0] {
-			row[name] = rec[i]
-		}
-		out = append(out, row)
-	}
+	out := spectest.Table(t, "baselines/sia/pollux_model_fit_accuracy.csv")
 	if len(out) != 30 {
 		t.Fatalf("%d cells, want 30", len(out))
 	}

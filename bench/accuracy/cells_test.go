@@ -1,9 +1,6 @@
 package accuracy
 
 import (
-	"encoding/csv"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -83,15 +80,7 @@ func TestSplits(t *testing.T) {
 // model was fitted to.
 func TestCellsAreTheBaselines(t *testing.T) {
 	shared := spectest.Shared(t)
-	f, err := os.Open(filepath.Join(shared, "baselines", "sia", "pollux_model_fit_accuracy.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := spectest.Records(t, "baselines/sia/pollux_model_fit_accuracy.csv")
 	all, err := newBench(t.Context(), Options{Shared: shared}).siaCells()
 	if err != nil {
 		t.Fatal(err)

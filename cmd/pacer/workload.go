@@ -52,11 +52,17 @@ func syntheticOptions(arg string) (string, bool) {
 // dl2=PRESET in front for jobs with parameter servers, ones=JOBS for those of ONES.
 func makeWorkload(c *cli.Context, text string) (datasets.Workload, error) {
 	w := datasets.Workload{Format: "synthetic"}
-	if preset, ok := strings.CutPrefix(text, "dl2="); ok {
-		return makeDL2Workload(c, preset)
+	if options, ok := strings.CutPrefix(text, "dl2="); ok {
+		w.Format = "dl2"
+		o, err := datasets.ParseDL2Options(options)
+		o.Seed = seed(c)
+		return made(w, o, err, datasets.GenerateDL2)
 	}
 	if options, ok := strings.CutPrefix(text, "ones="); ok {
-		return makeOnes(c, options)
+		w.Format = "pollux"
+		o, err := datasets.ParseOnesOptions(options)
+		o.Seed = seed(c)
+		return made(w, o, err, datasets.GenerateOnes)
 	}
 	var o synthetic.Options
 	items := strings.Split(text, ",")
@@ -84,36 +90,14 @@ func makeWorkload(c *cli.Context, text string) (datasets.Workload, error) {
 	}
 	o.Seed = seed(c)
 	err := o.Set(strings.Join(items, ","))
-	if err == nil {
-		w.Jobs, err = synthetic.Workload(o)
-	}
-	if err != nil {
-		return w, usagef("simulate: --workload: %w", err)
-	}
-	return w, nil
+	return made(w, o, err, synthetic.Workload)
 }
 
-// makeDL2Workload makes jobs like those of DL2's simulator.
-func makeDL2Workload(c *cli.Context, text string) (datasets.Workload, error) {
-	w := datasets.Workload{Format: "dl2"}
-	o, err := datasets.ParseDL2Options(text)
+// made makes the jobs of options, unless these are wrong in that reading them ended
+// with err.
+func made[Options any](w datasets.Workload, o Options, err error, jobs func(Options) ([]spec.Job, error)) (datasets.Workload, error) {
 	if err == nil {
-		o.Seed = seed(c)
-		w.Jobs, err = datasets.GenerateDL2(o)
-	}
-	if err != nil {
-		return w, usagef("simulate: --workload: %w", err)
-	}
-	return w, nil
-}
-
-// makeOnes makes jobs like those of ONES's trace.
-func makeOnes(c *cli.Context, text string) (datasets.Workload, error) {
-	w := datasets.Workload{Format: "pollux"}
-	o, err := datasets.ParseOnesOptions(text)
-	if err == nil {
-		o.Seed = seed(c)
-		w.Jobs, err = datasets.GenerateOnes(o)
+		w.Jobs, err = jobs(o)
 	}
 	if err != nil {
 		return w, usagef("simulate: --workload: %w", err)

@@ -1,11 +1,8 @@
 package measured
 
 import (
-	"encoding/csv"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -87,9 +84,8 @@ func TestServersOnOneLine(t *testing.T) {
 // TestServersAsDL2 interpolates between the measurements of DL2, of models without
 // failed ones, as its simulator does.
 func TestServersAsDL2(t *testing.T) {
-	dir := spectest.Shared(t)
 	byModel := map[string][]spec.Measurement{}
-	readDL2(t, filepath.Join(dir, "data/dl2/ps_speed.csv"), "speed_sum_samples_s", func(model string, w, p int, speed float64) {
+	readDL2(t, "data/dl2/ps_speed.csv", "speed_sum_samples_s", func(model string, w, p int, speed float64) {
 		m := servedRow(w, p, speed)
 		if speed == 0 {
 			m.Outcome = spec.Failed
@@ -105,7 +101,7 @@ func TestServersAsDL2(t *testing.T) {
 		tables[model] = s
 	}
 	compared, worst := 0, 0.0
-	readDL2(t, filepath.Join(dir, "baselines/dl2/speed_grid.csv"), "speed_samples_s", func(model string, w, p int, want float64) {
+	readDL2(t, "baselines/dl2/speed_grid.csv", "speed_samples_s", func(model string, w, p int, want float64) {
 		if model == "vgg-16" || model == "inception-bn" {
 			return
 		}
@@ -121,28 +117,16 @@ func TestServersAsDL2(t *testing.T) {
 	}
 }
 
-func readDL2(t *testing.T, path, speed string, each func(model string, w, p int, speed float64)) {
+// readDL2 hands out the rows of a table of DL2.
+func readDL2(t *testing.T, file, speed string, each func(model string, w, p int, speed float64)) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	column := map[string]int{}
-	for i, name := range rows[0] {
-		column[name] = i
-	}
-	for _, r := range rows[1:] {
-		w, err1 := strconv.Atoi(r[column["num_workers"]])
-		p, err2 := strconv.Atoi(r[column["num_ps"]])
-		v, err3 := strconv.ParseFloat(r[column[speed]], 64)
+	for _, r := range spectest.Table(t, file) {
+		w, err1 := strconv.Atoi(r["num_workers"])
+		p, err2 := strconv.Atoi(r["num_ps"])
+		v, err3 := strconv.ParseFloat(r[speed], 64)
 		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
-		each(r[column["model"]], w, p, v)
+		each(r["model"], w, p, v)
 	}
 }
