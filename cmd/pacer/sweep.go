@@ -323,6 +323,8 @@ func (s *simulated) choices() studies.Choices {
 		return nil
 	case s.truth.predictor == nil && s.truth.tables == nil: // durations
 		return studies.AsRequested(s.cluster)
+	case s.truth.served != nil:
+		return studies.Served(s.cluster, s.truth.served.Configs())
 	case s.truth.keys != nil:
 		return studies.Listed(s.cluster, s.truth.keys)
 	}

@@ -159,6 +159,54 @@ func TestNoScheduleBeatsTheBounds(t *testing.T) {
 	}
 }
 
+// TestNoScheduleBeatsTheBoundsServed is the same of jobs with parameter servers.
+func TestNoScheduleBeatsTheBoundsServed(t *testing.T) {
+	for _, info := range policy.Placing(true) {
+		if info.Name == "dl2" {
+			continue // what comes with Pacer was trained for jobs without
+		}
+		t.Run(info.Name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := schedulertest.DrawServedCase(t)
+				p, err := info.New(policy.Deps{Oracle: c.World.Oracle(0.2, 7), Servers: c.World})
+				if err != nil {
+					t.Fatal(err)
+				}
+				config := sim.Config{Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: info.Name, Truth: c.World.Truth(c.Cluster)}
+				if rapid.Bool().Draw(t, "trouble") {
+					trouble(&config, c.StartCost, 1)
+				}
+				unbeaten(t, "table", config, Served(c.Cluster, c.World.Configs()))
+			})
+		})
+	}
+}
+
+// TestServedNeeds: the fewest devices, the least device-seconds and the shortest time may
+// each be of other numbers; replicas on CPUs hold no devices.
+func TestServedNeeds(t *testing.T) {
+	w := &schedulertest.World{}
+	cl := schedulertest.Nodes(1, 4)
+	j := spec.Job{ID: "j", Model: spec.Model{Name: "m"}, Devices: 1, GlobalBatch: 12, Steps: 60}
+	for at, rate := range map[[2]int]float64{{1, 1}: 1, {1, 2}: 2, {2, 1}: 3, {3, 3}: 4, {6, 1}: 100} { // 6 devices there are not
+		w.Add("m", "x", j.ServedPlan(at[0], at[1]), spec.Shape{}, rate)
+	}
+	w.Add("n", "x", j.ServedPlan(1, 1), spec.Shape{}, 1000)
+	onCPUs := j
+	onCPUs.Devices = 0
+	for _, c := range []struct {
+		name        string
+		job         spec.Job
+		alone, area float64
+	}{{"on devices", j, 15 + 9, 9*1 + 60/2}, {"on CPUs", onCPUs, 0.6 + 9, 0}} {
+		config := sim.Config{Cluster: cl, Truth: w.Truth(cl), Costs: sim.PerStart(func(spec.Job) time.Duration { return 9 * time.Second })}
+		got, err := needOf(t.Context(), &c.job, Served(cl, w.Configs())(&c.job), &config)
+		if err != nil || math.Abs(got.AloneSec-c.alone) > 1e-6 || math.Abs(got.AreaSec-c.area) > 1e-6 {
+			t.Errorf("%s: %+v, error %v; want %g s alone and %g device-s", c.name, got, err, c.alone, c.area)
+		}
+	}
+}
+
 // trouble lets nodes differ in speed, be slow at times, and one fail, and lets
 // checkpoints and starts after the first cost more.
 func trouble(c *sim.Config, first time.Duration, seed uint64) {

@@ -63,6 +63,30 @@ func Listed(cl spec.Cluster, configs []spec.Config) Choices {
 	}
 }
 
+// Served are the choices of a truth that lets jobs with parameter servers run with the
+// listed numbers of replicas and servers alone, wherever they are.
+func Served(cl spec.Cluster, configs []spec.Config) Choices {
+	return func(j *spec.Job) (out []Choice) {
+		for i := range cl.Groups {
+			g := &cl.Groups[i]
+			for _, c := range configs {
+				replicas := c.Plan.Normal().DP
+				if c.Model.Name != j.Model.Name || c.Accelerator.Name != g.Accelerator.Name || !mayUse(j, g) {
+					continue
+				}
+				slot := scheduler.Slot{Workers: replicas}
+				if !j.OnCPUs() {
+					slot = scheduler.Slot{Devices: replicas}
+				}
+				if slot.Devices <= g.Count*g.Devices {
+					out = append(out, Choice{scheduler.Grant{Job: j.ID, Plan: j.ServedPlan(replicas, c.Plan.ParamServers), Slots: []scheduler.Slot{slot}}, g})
+				}
+			}
+		}
+		return out
+	}
+}
+
 // rounding is what a completion may be early by: the engine rounds to it.
 const rounding = time.Nanosecond
 
