@@ -222,7 +222,7 @@ func (s *study) askWhy(ids []string) error {
 				known = append(known, string(s.jobs[i].ID))
 			}
 			return &exitError{exitNoAnswer, fmt.Errorf("simulate: --explain %s: no such job among the %s of %s, nearest: %s",
-				id, jobCount(len(known)), s.workload, strings.Join(named.Nearest(id, known, 3), ", "))}
+				id, spec.Count(len(known), "job"), s.workload, strings.Join(named.Nearest(id, known, 3), ", "))}
 		}
 		s.explain.Jobs = append(s.explain.Jobs, spec.JobID(id))
 	}
@@ -505,7 +505,7 @@ func reasons(r *sim.Result, of func(*sim.JobRecord) string) []string {
 		if i == maxReported {
 			return append(out, fmt.Sprintf("for %d more reasons", len(whys)-i))
 		}
-		out = append(out, fmt.Sprintf("%s, job %s first: %s", jobCount(count[why]), first[why], why))
+		out = append(out, fmt.Sprintf("%s, job %s first: %s", spec.Count(count[why], "job"), first[why], why))
 	}
 	return out
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
@@ -17,6 +19,9 @@ import (
 // them. It leaves a note of what was changed.
 func (s *study) prepare(ctx context.Context, jobs []spec.Job) ([]spec.Job, error) {
 	if err := s.checkWork(jobs); err != nil {
+		return nil, err
+	}
+	if err := s.checkTimed(ctx, jobs); err != nil {
 		return nil, err
 	}
 	jobs, err := s.adopt(ctx, jobs)
@@ -44,7 +49,7 @@ func (s *study) checkWork(jobs []spec.Job) error {
 	if count == 0 {
 		return nil
 	}
-	return usagef("simulate: %s, %s first, train for epochs, of which --truth %s knows nothing: use goodput:DIR", jobCount(count), first, s.truth.name)
+	return usagef("simulate: %s, %s first, train for epochs, of which --truth %s knows nothing: use goodput:DIR", spec.Count(count, "job"), first, s.truth.name)
 }
 
 // checkNamed reports jobs without a model under a truth that predicts by models. A
@@ -63,7 +68,35 @@ func (s *study) checkNamed(jobs []spec.Job) error {
 		return nil
 	}
 	return usagef("simulate: %s, %s first, without a model, of which --truth %s knows nothing: use --truth duration, or name models in column model of a csv or with synthetic:models=NAME+NAME",
-		jobCount(count), first, s.truth.name)
+		spec.Count(count, "job"), first, s.truth.name)
+}
+
+// checkTimed reports models that a fitted truth cannot predict as submitted, so that it
+// cannot tell how much work their jobs are of which the run time alone is known.
+func (s *study) checkTimed(ctx context.Context, jobs []spec.Job) error {
+	if !strings.HasPrefix(s.truth.name, "fitted:") {
+		return nil
+	}
+	why := map[string]error{} // by model, of its first job
+	unknown := map[string]int{}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Steps > 0 {
+			continue
+		}
+		if _, asked := why[j.Model.Name]; !asked {
+			_, why[j.Model.Name] = s.truth.truth(s.cluster).Steps(ctx, j)
+		}
+		if errors.Is(why[j.Model.Name], perfmodel.ErrNotCovered) {
+			unknown[j.Model.Name]++
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	first := slices.Min(slices.Collect(maps.Keys(unknown)))
+	return &exitError{exitNoAnswer, fmt.Errorf("simulate: --truth %s cannot say how long %s run: %w; name models of pacer ls models, fit one to measurements, or use --truth duration",
+		s.truth.name, tallyModels(unknown), why[first])}
 }
 
 // adopt makes the jobs of unknown models those of --unknown.
@@ -92,7 +125,7 @@ func (s *study) adopt(ctx context.Context, jobs []spec.Job) ([]spec.Job, error) 
 		}
 	}
 	if n := len(misfits); n > 0 {
-		return nil, &exitError{exitNoAnswer, fmt.Errorf("simulate: --unknown %s: %s cannot run as it: %s", s.unknown, jobCount(n), misfits[0])}
+		return nil, &exitError{exitNoAnswer, fmt.Errorf("simulate: --unknown %s: %s cannot run as it: %s", s.unknown, spec.Count(n, "job"), misfits[0])}
 	}
 	s.notes = []string{fmt.Sprintf("--unknown: jobs of %s run as %s", tallyModels(unknown), s.unknown)}
 	return out, nil
@@ -147,16 +180,9 @@ func (s *study) whatIsKnown() string {
 func tallyModels(count map[string]int) string {
 	var out []string
 	for _, m := range slices.Sorted(maps.Keys(count)) {
-		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(m, "a model without a name"), jobCount(count[m])))
+		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(m, "a model without a name"), spec.Count(count[m], "job")))
 	}
 	return strings.Join(out, ", ")
-}
-
-func jobCount(n int) string {
-	if n == 1 {
-		return "1 job"
-	}
-	return fmt.Sprintf("%d jobs", n)
 }
 
 // adopt makes j a job of a model that the table knows: with its devices, and its

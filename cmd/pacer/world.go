@@ -198,9 +198,9 @@ func (s *study) checkServers() error {
 	switch n := len(slices.DeleteFunc(slices.Clone(s.jobs), func(j spec.Job) bool { return !j.Served() })); {
 	case n > 0 && s.truth.served == nil:
 		first := s.jobs[slices.IndexFunc(s.jobs, with)].ID
-		return usagef("simulate: %s, %s first, train with parameter servers, of which --truth %s knows nothing: use dl2:PATH", jobCount(n), first, s.truth.name)
+		return usagef("simulate: %s, %s first, train with parameter servers, of which --truth %s knows nothing: use dl2:PATH", spec.Count(n, "job"), first, s.truth.name)
 	case n < len(s.jobs) && s.truth.served != nil:
-		return usagef("simulate: --truth %s knows jobs with parameter servers alone, %s without among them", s.truth.name, jobCount(len(s.jobs)-n))
+		return usagef("simulate: --truth %s knows jobs with parameter servers alone, %s without among them", s.truth.name, spec.Count(len(s.jobs)-n, "job"))
 	}
 	for _, g := range s.cluster.Groups {
 		if s.truth.served != nil && g.CPUs < 1 {
