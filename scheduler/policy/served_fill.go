@@ -269,7 +269,7 @@ func (f *filling) shareOf(t *trainee, n numbers) float64 {
 }
 
 // settle turns what everybody was given into grants. Who has as many of either as it
-// holds keeps what it holds; the others, who has the fewest first, go to the fewest
+// holds, in the group of that, keeps what it holds; the others, who has the fewest first, go to the fewest
 // nodes that can hold them with equal parts on each, where a step takes least time
 // (Peng et al., Optimus, EuroSys 2018, section 4.2). If not all find room that way,
 // everybody is where it was given its own.
@@ -286,9 +286,15 @@ func (f *filling) settle() {
 	}
 	slices.SortStableFunc(others, func(a, b *trainee) int { return cmp.Compare(a.has.tasks(), b.has.tasks()) })
 	again := f.emptied()
-	for _, t := range slices.Concat(keepers, others) {
+	for i, t := range slices.Concat(keepers, others) {
 		anew := &trainee{JobState: t.JobState, group: t.group}
-		if !again.keepOr(anew, t.has) {
+		fits := false
+		if i < len(keepers) {
+			fits = again.keep(anew)
+		} else {
+			fits = again.together(anew, t.has) || again.give(anew, t.has)
+		}
+		if !fits {
 			f.grantAll(func(t *trainee) []servedTask { return t.tasks })
 			return
 		}
@@ -314,17 +320,6 @@ func (f *filling) emptied() *filling {
 		n.devices, n.host = g.Devices, g.Host()
 	}
 	return out
-}
-
-// keepOr lets t keep what it holds if that is as many as it is to have, or else gives
-// it so many on the fewest nodes, or anywhere.
-func (f *filling) keepOr(t *trainee, want numbers) bool {
-	group := t.group
-	if t.Grant != nil && numbersOf(t.Grant) == want && f.keep(t) {
-		return true
-	}
-	t.group = group
-	return f.together(t, want) || f.give(t, want)
 }
 
 // together gives t what it is to have on the fewest nodes, most of whose CPUs are
