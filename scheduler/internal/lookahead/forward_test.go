@@ -89,3 +89,69 @@ func TestCost(t *testing.T) {
 		}
 	}
 }
+
+// Who waits in lines starts when and where all who wait would who are tried one after the other whenever somebody ends.
+func TestLinesAsByTryingAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t)
+		for range rapid.IntRange(0, 20).Draw(t, "more tasks") {
+			p.Tasks = append(p.Tasks, Task{Weight: 1, Alone: 5, Ways: []Way{drawWay(t, p.Nodes)}})
+		}
+		s := &search{f: newForward(p), p: p, cost: inf}
+		s.simple()
+		n := &s.best
+		if s.cost == inf {
+			t.Skip("nothing fits")
+		}
+		for range 3 {
+			n.order = rapid.Permutation(slices.Clone(n.order)).Draw(t, "order")
+			for _, i := range n.order {
+				n.strict[i] = rapid.IntRange(0, 4).Draw(t, "strict") == 0
+				n.keep[i] = len(p.Tasks[i].Held) > 0 && rapid.Bool().Draw(t, "kept")
+				n.way[i] = rapid.IntRange(0, len(p.Tasks[i].Ways)-1).Draw(t, "way")
+			}
+			cost := s.f.run(n, inf)
+			f := newForward(p)
+			if want := tryAll(f, n); math.Abs(cost-want) > 1e-9*(1+math.Abs(cost)) {
+				t.Fatalf("the cost is %g, trying all it is %g", cost, want)
+			}
+			for _, i := range n.order {
+				if !n.keep[i] && (s.f.started[i] != f.started[i] || !slices.Equal(s.f.slots[i], f.slots[i])) {
+					t.Fatalf("task %d starts at %g on %v, trying all at %g on %v", i, s.f.started[i], s.f.slots[i], f.started[i], f.slots[i])
+				}
+			}
+		}
+	})
+}
+
+// tryAll is run without a limit, and without lines.
+func tryAll(f *forward, s *schedule) float64 {
+	cost := f.begin(s)
+	wait := slices.Clone(f.pending)
+	for at := 0.0; ; at = f.end(s) {
+		blocked := false
+		wait = slices.DeleteFunc(wait, func(i int) bool {
+			w := &f.p.Tasks[i].Ways[s.way[i]]
+			if blocked {
+				return false
+			}
+			slots, ok := f.now.fit(w, nil)
+			if !ok {
+				blocked = s.strict[i]
+				return false
+			}
+			f.started[i], f.slots[i] = at, slots
+			r := w.at(at)
+			f.queue.push(finish{r.end, i})
+			f.last = max(f.last, r.end)
+			cost += f.p.cost(&f.p.Tasks[i], r)
+			return true
+		})
+		if len(wait) == 0 {
+			return cost + f.p.End*f.last
+		}
+		if len(f.queue) == 0 {
+			return inf
+		}
+	}
+}

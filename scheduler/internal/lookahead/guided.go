@@ -1,7 +1,6 @@
 package lookahead
 
 import (
-	"cmp"
 	"context"
 	"slices"
 )
@@ -74,11 +73,10 @@ func (s *search) grid() []float64 {
 func (s *search) suggest(picks []pick, key []float64) {
 	for _, i := range s.free {
 		s.next.strict[i] = false
-		s.next.keep[i] = picks[i].way == keeps
-		if way := picks[i].way; way >= 0 {
-			s.next.way[i] = way
+		b := picks[i].bid
+		if s.next.keep[i] = b != nil && b.way == keeps; b != nil && b.way >= 0 {
+			s.next.way[i] = b.way
 		}
 	}
-	s.next.order = append(s.next.order[:0], s.free...)
-	slices.SortStableFunc(s.next.order, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
+	s.sortOrder(func(i int) float64 { return key[i] })
 }

@@ -16,6 +16,8 @@ type nodes struct {
 	total  []int     // free devices by group
 
 	host []spec.Host // free, by node; nil = all have as much as is asked for
+
+	from []int // scratch of fit: where in its stack each node was that it took from
 }
 
 var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
@@ -88,6 +90,22 @@ func (n *nodes) add(s Slot, times int) {
 	}
 }
 
+// undo is the reverse of add(s, -1), the last that was done to n, when the node of s had the place at in its stack.
+func (n *nodes) undo(s Slot, at int) {
+	i := s.Node
+	n.remove(i)
+	n.free[i] += s.Devices
+	n.total[n.group[i]] += s.Devices
+	n.push(i)
+	stack := n.stacks[n.group[i]][n.free[i]]
+	last := len(stack) - 1
+	stack[at], stack[last] = i, stack[at]
+	n.at[stack[last]], n.at[i] = last, at
+	if n.host != nil {
+		n.host[i] = n.host[i].Plus(s.Host)
+	}
+}
+
 func (n *nodes) give(slots []Slot) {
 	for _, s := range slots {
 		n.add(s, 1)
@@ -100,8 +118,26 @@ func (n *nodes) take(slots []Slot) {
 	}
 }
 
+// room reports whether enough nodes have enough devices free for p; whether their hosts have, fit tells.
+func (n *nodes) room(p *footprint) bool {
+	if n.total[p.group] < p.devices {
+		return false
+	}
+	stacks := n.stacks[p.group]
+	free, found := len(stacks)-1, 0
+	for _, need := range p.needs {
+		for ; free >= need.count; free-- {
+			found += len(stacks[free])
+		}
+		if found < need.nodes {
+			return false
+		}
+	}
+	return true
+}
+
 // fit takes the counts of w from the fullest nodes that have room, each from a
-// node of its own, and appends them to slots; ok is false, and nothing is taken,
+// node of its own, and appends them to slots; ok is false, and n is as before,
 // if there is no room. A node that has room for a count has room for all behind
 // it, in its host too, so it finds room where there is any.
 func (n *nodes) fit(w *Way, slots []Slot) (_ []Slot, ok bool) {
@@ -110,15 +146,19 @@ func (n *nodes) fit(w *Way, slots []Slot) (_ []Slot, ok bool) {
 	}
 	stacks := n.stacks[w.Group]
 	began := len(slots)
+	n.from = n.from[:0]
 	for _, count := range w.Counts {
 		s := Slot{-1, count, w.Host.Times(count)}
 		for f := count; f < len(stacks) && s.Node < 0; f++ {
 			s.Node = n.top(stacks[f], slots[began:], s.Host)
 		}
 		if s.Node < 0 {
-			n.give(slots[began:])
+			for i := len(slots) - 1; i >= began; i-- {
+				n.undo(slots[i], n.from[i-began])
+			}
 			return slots[:began], false
 		}
+		n.from = append(n.from, n.at[s.Node])
 		n.add(s, -1)
 		slots = append(slots, s)
 	}

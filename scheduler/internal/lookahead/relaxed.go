@@ -1,8 +1,6 @@
 package lookahead
 
-import (
-	"slices"
-)
+import "slices"
 
 // relaxed is a problem without its nodes: of each group there are so many devices, at every time. With a price of a
 // device of each group at every time, and of each task's completion, the tasks fall apart, and
@@ -20,58 +18,113 @@ type relaxed struct {
 	times   []float64   // of the grid, s from now, ascending from 0
 	devices []float64   // by group
 	price   [][]float64 // by group and interval, of a device-second
-	paid    [][]float64 // by group and time, of a device up to then
+	tolls   [][]toll    // by group and time: prices, as bound takes them
 	lambda  []float64   // by task
-	ways    [][]int     // by task, those that no other is better than whatever the prices are
+	bids    []bids      // by task
 	picks   []pick      // by task, what is best at these prices
 	use     [][]float64 // by group and interval, device-seconds of the picks
 	until   int         // M, as a place in the grid
 	steps   int         // of work
+
+	ranked []ranked // scratch of undominated
+	kept   [][]*Way // and by group
 }
 
-// pick is how a task runs.
+// toll is what a device costs up to a time of the grid, and from then on a second.
+type toll struct{ at, paid, price float64 }
+
+// bids are the ways of a task, and what of them does not change with prices.
+type bids struct {
+	held *bid  // what it holds, nil if it may not keep that
+	ways []bid // that no other is better than whatever the prices are, those that cost least first
+}
+
+// bid is a way of a task, or what it holds.
+type bid struct {
+	way              int // or keeps
+	group            int
+	end              int // the last time of the grid before its end if it starts at once
+	devices, seconds float64
+	least            float64 // what it costs then
+	slope            float64 // what each second later costs more at the least
+}
+
+// pick is how a task runs; the zero pick is of a task that is left out.
 type pick struct {
-	way        int // or keeps, or nowhere
+	*bid
 	start, end float64
 	cost       float64 // with what it pays
 }
 
-const (
-	keeps   = -1 // what it holds
-	nowhere = -2 // it has no ways
-)
+// keeps is the way of a task that keeps what it holds.
+const keeps = -1
 
 func newRelaxed(p *Problem, times []float64) *relaxed {
-	r := &relaxed{p: p, times: times, lambda: make([]float64, len(p.Tasks)), picks: make([]pick, len(p.Tasks)), ways: make([][]int, len(p.Tasks))}
+	r := &relaxed{p: p, times: times, lambda: make([]float64, len(p.Tasks)), picks: make([]pick, len(p.Tasks))}
 	for _, n := range p.Nodes {
 		for len(r.devices) <= n.Group {
 			r.devices = append(r.devices, 0)
 		}
 		r.devices[n.Group] += float64(n.Devices)
 	}
+	r.kept = make([][]*Way, len(r.devices))
 	for range r.devices {
 		r.price = append(r.price, make([]float64, len(times)-1))
 		r.use = append(r.use, make([]float64, len(times)-1))
-		r.paid = append(r.paid, make([]float64, len(times)))
+		r.tolls = append(r.tolls, make([]toll, len(times)))
 	}
 	for i := range p.Tasks {
-		r.ways[i] = p.Tasks[i].undominated()
-		r.picks[i].way = nowhere
+		r.bids = append(r.bids, r.bidsOf(&p.Tasks[i]))
 	}
 	return r
 }
 
-// undominated lists the ways of t but those that another of the same group is as good as in everything.
-func (t *Task) undominated() []int {
-	var keep []int
-	for i := range t.Ways {
-		w := &t.Ways[i]
-		if !slices.ContainsFunc(keep, func(k int) bool { return t.Ways[k].covers(w) }) {
-			keep = slices.DeleteFunc(keep, func(k int) bool { return w.covers(&t.Ways[k]) })
-			keep = append(keep, i)
+func (r *relaxed) bidsOf(t *Task) (b bids) {
+	if len(t.Held) > 0 {
+		b.held = &bid{way: keeps, group: r.p.Nodes[t.Held[0].Node].Group, end: r.place(t.Left), devices: float64(devices(t.Held)),
+			seconds: t.Left, least: r.p.keeping(t)}
+		if t.Fixed {
+			return b
 		}
 	}
-	return keep
+	for _, c := range r.undominated(t) {
+		w := &t.Ways[c.place]
+		b.ways = append(b.ways, bid{way: c.place, group: w.Group, end: r.place(w.Seconds), devices: float64(w.Devices),
+			seconds: w.Seconds, least: c.key, slope: r.p.urgency(t, w.Seconds)})
+	}
+	return b
+}
+
+// place returns the last time of the grid that is not after s, as a place in it.
+func (r *relaxed) place(s float64) int {
+	at, found := slices.BinarySearch(r.times, s)
+	if found {
+		return at
+	}
+	return at - 1
+}
+
+// undominated lists the ways of t by what they cost if they start at once, but those that another of the same group is
+// as good as in everything, which costs no more.
+func (r *relaxed) undominated(t *Task) []ranked {
+	all := r.ranked[:0]
+	for i := range t.Ways {
+		all = append(all, ranked{r.p.least(t, &t.Ways[i]), i})
+	}
+	r.ranked = all
+	slices.SortFunc(all, ranked.compare)
+	for g := range r.kept {
+		r.kept[g] = r.kept[g][:0]
+	}
+	return slices.DeleteFunc(all, func(c ranked) bool {
+		w := &t.Ways[c.place]
+		kept := &r.kept[w.Group]
+		if slices.ContainsFunc(*kept, func(o *Way) bool { return o.covers(w) }) {
+			return true
+		}
+		*kept = append(*kept, w)
+		return false
+	})
 }
 
 // covers reports whether w costs no more than o whenever both start at the same time.
@@ -93,9 +146,12 @@ func (w *Way) asPatient(o *Way) bool {
 func (r *relaxed) bound() float64 {
 	for g, price := range r.price {
 		clear(r.use[g])
-		for i, v := range price {
-			r.paid[g][i+1] = r.paid[g][i] + v*(r.times[i+1]-r.times[i])
+		paid := 0.0
+		for i, at := range r.times[:len(price)] {
+			r.tolls[g][i] = toll{at, paid, price[i]}
+			paid += price[i] * (r.times[i+1] - at)
 		}
+		r.tolls[g][len(price)] = toll{at: r.times[len(price)], paid: paid}
 	}
 	sum := r.end()
 	for i := range r.p.Tasks {
@@ -117,7 +173,7 @@ func (r *relaxed) end() float64 {
 	for i, at := range r.times {
 		c := slope * at
 		for g, n := range r.devices {
-			c -= n * r.paid[g][i]
+			c -= n * r.tolls[g][i].paid
 		}
 		if c < least {
 			least, r.until = c, i
@@ -128,82 +184,58 @@ func (r *relaxed) end() float64 {
 
 // choose finds what is best for task i; false if it is left out.
 func (r *relaxed) choose(i int) bool {
-	t := &r.p.Tasks[i]
-	best := pick{way: nowhere, cost: inf}
-	held := devices(t.Held)
-	if held > 0 {
-		g := r.p.Nodes[t.Held[0].Node].Group
-		at, _ := slices.BinarySearch(r.times, t.Left)
-		best = pick{way: keeps, end: t.Left}
-		best.cost = r.p.keeping(t) + r.lambda[i]*t.Left + float64(held)*r.paidUpTo(g, t.Left, max(at-1, 0))
+	was, best := r.picks[i].bid, pick{cost: inf}
+	b := &r.bids[i]
+	if h := b.held; h != nil {
+		best = pick{bid: h, end: h.seconds, cost: h.least + r.lambda[i]*h.seconds + h.devices*r.tolls[h.group][h.end].upTo(h.seconds)}
 	}
-	if !t.Fixed || held == 0 {
-		if was := r.picks[i].way; was >= 0 { // most likely still the best, so that the others are soon out
-			r.consider(i, was, &best)
+	if was != nil && was.way >= 0 { // most likely still the best, so that the others are soon out
+		r.consider(i, was, &best)
+	}
+	for k := range b.ways {
+		if b.ways[k].least >= best.cost {
+			break
 		}
-		for _, w := range r.ways[i] {
-			r.consider(i, w, &best)
-		}
+		r.consider(i, &b.ways[k], &best)
 	}
-	r.picks[i] = best
-	switch {
-	case best.way == keeps:
-		r.count(r.p.Nodes[t.Held[0].Node].Group, 0, t.Left, float64(held))
-	case best.way >= 0:
-		w := &t.Ways[best.way]
-		r.count(w.Group, best.start, best.start+w.Seconds, float64(w.Devices))
+	if r.picks[i] = best; best.bid == nil {
+		return false
 	}
-	return best.way != nowhere
+	r.count(best.group, best.start, best.end, best.devices)
+	return true
 }
 
-// paidUpTo returns what a device of g costs up to time s, which is not before that at place i of the grid, nor after
-// the next.
-func (r *relaxed) paidUpTo(g int, s float64, i int) float64 {
-	if i >= len(r.price[g]) {
-		return r.paid[g][len(r.price[g])]
-	}
-	return r.paid[g][i] + r.price[g][i]*min(s-r.times[i], r.times[i+1]-r.times[i])
-}
+// upTo returns what a device costs up to s, which is not before the time of the toll, nor after the next.
+func (t *toll) upTo(s float64) float64 { return t.paid + t.price*(s-t.at) }
 
-// consider looks for a start of task i in way w that is better than best. What a task costs grows with its start, by
+// consider looks for a start of task i in way b that is better than best. What a task costs grows with its start, by
 // its urgency and λ a second at least, and what it pays is linear between the starts at which it begins or ends at a
 // time of the grid: between two of them it costs no less than at the first plus so much a second.
-func (r *relaxed) consider(i, way int, best *pick) {
-	t := &r.p.Tasks[i]
-	w := &t.Ways[way]
-	n := float64(w.Devices)
-	slope := r.p.urgency(t, w.Seconds) + r.lambda[i]
-	last := len(r.times) - 1
-	a := 0.0         // start
-	from, to := 0, 0 // places of start and end in the grid
-	for to < last && r.times[to+1] <= w.Seconds {
-		to++
+func (r *relaxed) consider(i int, b *bid, best *pick) {
+	lambda, tolls := r.lambda[i], r.tolls[b.group]
+	base, slope := b.least+lambda*b.seconds, b.slope+lambda
+	if c := base + b.devices*tolls[b.end].upTo(b.seconds); c < best.cost {
+		*best = pick{b, 0, b.seconds, c}
 	}
-	pays := n * r.paidUpTo(w.Group, w.Seconds, to)
-	for {
-		cost := r.p.starting(t, w, a) + r.lambda[i]*(a+w.Seconds)
-		if cost >= best.cost {
-			return
-		}
-		if c := cost + pays; c < best.cost {
-			*best = pick{way, a, a + w.Seconds, c}
-		}
-		if from == last {
-			return
-		}
+	start, from, to, last := 0.0, 0, b.end, len(tolls)-1
+	for from < last && base+slope*start < best.cost {
 		r.steps++
-		b := r.times[from+1] // the next start, at a time of the grid or for an end at one
-		if to < last && r.times[to+1]-w.Seconds < b {
-			b = max(a, r.times[to+1]-w.Seconds)
+		next := tolls[from+1].at // the next start, at a time of the grid or for an end at one
+		if to < last && tolls[to+1].at-b.seconds < next {
 			to++
+			next = max(start, tolls[to].at-b.seconds)
 		} else {
 			from++
 		}
-		pays = n * (r.paidUpTo(w.Group, b+w.Seconds, to) - r.paidUpTo(w.Group, b, from))
-		if c := cost + slope*(b-a) + pays; c < best.cost {
-			*best = pick{way, b, b + w.Seconds, c}
+		pays := b.devices * (tolls[to].upTo(next+b.seconds) - tolls[from].upTo(next))
+		if base+slope*next+pays < best.cost { // which is no more than what it comes to
+			t := &r.p.Tasks[i]
+			c := r.p.starting(t, &t.Ways[b.way], start) + lambda*(start+b.seconds) + slope*(next-start) + pays
+			if c < best.cost {
+				*best = pick{b, next, next + b.seconds, c}
+			}
 		}
-		a = b
+		start = next
 	}
 }
 

@@ -142,8 +142,8 @@ func TestUndominated(t *testing.T) {
 		{"longer to start", Way{Devices: 2, Seconds: 9, Idle: 3}, 2},
 		{"earlier in one case", Way{Devices: 2, Seconds: 9, Idle: 1, By: []float64{4, 9}}, 2},
 	} {
-		k := Task{Ways: []Way{way, c.than}}
-		if got := len(k.undominated()); got != c.want {
+		r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Late: 1, Ways: []Way{way, c.than}}}}, []float64{0, 1})
+		if got := len(r.bids[0].ways); got != c.want {
 			t.Errorf("%s: %d ways are left, want %d", c.name, got, c.want)
 		}
 	}

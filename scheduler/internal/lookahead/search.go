@@ -60,12 +60,13 @@ type search struct {
 	runs  []int // those of them that hold devices
 	late  []int // those of them that end late in the best plan
 
-	holders [][]int // of runs, by node; made when first asked for
+	holders [][]int  // of runs, by node; made when first asked for
+	ranked  []ranked // scratch of sortOrder
 }
 
 // prices are how much more a device-second is taken to cost than it does where
 // the ways of the simple plans are chosen.
-var prices = []float64{0, 0.25, 0.5, 1, 2, 4, 8, 16}
+var prices = [...]float64{0, 0.25, 0.5, 1, 2, 4, 8, 16}
 
 // simple tries all plans in which who runs is kept, each of the others runs in
 // the way that is cheapest at some price, and the order is by what is gained per
@@ -84,30 +85,65 @@ func (s *search) simple() {
 			}
 		}
 	}
-	for _, price := range prices {
-		for _, i := range s.free {
-			s.next.way[i] = s.p.cheapest(&s.p.Tasks[i], price*s.p.Price)
+	ways := s.cheapest()
+	for k := range prices {
+		for j, i := range s.free {
+			s.next.way[i] = ways[j][k]
 		}
 		for _, key := range []func(int) float64{s.byArea, s.byTime, s.bySlack, nil} {
-			s.next.order = append(s.next.order[:0], s.free...)
-			if key != nil {
-				slices.SortStableFunc(s.next.order, func(a, b int) int { return cmp.Compare(key(a), key(b)) })
+			if key == nil {
+				s.next.order = append(s.next.order[:0], s.free...)
+			} else {
+				s.sortOrder(key)
 			}
 			s.try()
 		}
 	}
 }
 
-// cheapest returns the way of t whose time and device-seconds cost least.
-func (p *Problem) cheapest(t *Task, price float64) int {
-	least, best := inf, 0
-	for i := range t.Ways {
-		w := &t.Ways[i]
-		if c := w.Seconds*p.urgency(t, w.Seconds) + w.area()*price; c < least {
-			least, best = c, i
+// cheapest returns the way of each task that may be started whose time and device-seconds cost least, at every price.
+func (s *search) cheapest() [][len(prices)]int {
+	best := make([][len(prices)]int, len(s.free))
+	for j, i := range s.free {
+		t := &s.p.Tasks[i]
+		var least [len(prices)]float64
+		for k := range least {
+			least[k] = inf
+		}
+		for n := range t.Ways {
+			w := &t.Ways[n]
+			time, area := w.Seconds*s.p.urgency(t, w.Seconds), w.area()
+			for k, price := range prices {
+				if c := time + area*(price*s.p.Price); c < least[k] {
+					least[k], best[j][k] = c, n
+				}
+			}
 		}
 	}
 	return best
+}
+
+// ranked is a place in a list with what it is sorted by.
+type ranked struct {
+	key   float64
+	place int
+}
+
+func (a ranked) compare(b ranked) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.place, b.place))
+}
+
+// sortOrder sorts the tasks to be started by key, equal ones as they are listed.
+func (s *search) sortOrder(key func(task int) float64) {
+	s.ranked = s.ranked[:0]
+	for _, i := range s.free { // ascending
+		s.ranked = append(s.ranked, ranked{key(i), i})
+	}
+	slices.SortFunc(s.ranked, ranked.compare)
+	s.next.order = s.next.order[:0]
+	for _, c := range s.ranked {
+		s.next.order = append(s.next.order, c.place)
+	}
 }
 
 func (s *search) byArea(i int) float64 {
