@@ -52,14 +52,25 @@ func serverJob(id, model string, devices int, done, left float64) *scheduler.Job
 // grants.
 func serverGrants(t *testing.T, name string, w *schedulertest.World, q compat.Quirks, c spec.Cluster, jobs ...*scheduler.JobState) (string, []*scheduler.Grant) {
 	t.Helper()
-	p, err := policy.New(policy.Spec{Name: name}, policy.Deps{Oracle: w.Oracle(0, 1), Servers: w, Quirks: q})
+	d := serverDecision(t, name, policy.Deps{Oracle: w.Oracle(0, 1), Servers: w, Quirks: q}, scheduler.NewSnapshot(time.Hour, c, jobs))
+	return grantsText(d), d.Grants
+}
+
+func serverDecision(t *testing.T, name string, deps policy.Deps, s *scheduler.Snapshot) scheduler.Decision {
+	t.Helper()
+	p, err := policy.New(policy.Spec{Name: name}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := p.Decide(t.Context(), scheduler.NewSnapshot(time.Hour, c, jobs))
+	d, err := p.Decide(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+// grantsText writes grants as "job replicas+servers on nodes".
+func grantsText(d scheduler.Decision) string {
 	var out []string
 	for _, g := range d.Grants {
 		nodes := []string{}
@@ -68,7 +79,7 @@ func serverGrants(t *testing.T, name string, w *schedulertest.World, q compat.Qu
 		}
 		out = append(out, fmt.Sprintf("%s %d+%d on %s", g.Job, g.Plan.DP, g.Plan.ParamServers, strings.Join(nodes, ",")))
 	}
-	return strings.Join(out, "; "), d.Grants
+	return strings.Join(out, "; ")
 }
 
 // both is a speed that grows with replicas and servers.
@@ -167,5 +178,166 @@ func TestServedOptimusStays(t *testing.T) {
 		if got, _ := serverGrants(t, "optimus-oracle", w, compat.Quirks{}, serverCluster(2), a); got != c.want {
 			t.Errorf("restarts cost %v: %s, want %s", c.cost, got, c.want)
 		}
+	}
+}
+
+// twoGroups is a node of 2 x and one of 2 y.
+func twoGroups() spec.Cluster {
+	c := serverCluster(1)
+	c.Groups = append(c.Groups, c.Groups[0])
+	c.Groups[1].Accelerator.Name = "y"
+	return c
+}
+
+// TestServedBlind: of whom nothing is believed gets one of each, under every policy, and
+// more only where a policy does not go by speeds.
+func TestServedBlind(t *testing.T) {
+	w := serverWorld(map[string]func(int, int) float64{"m": both})
+	for name, want := range map[string]string{
+		"fifo": "a 1+1 on 0; b 1+1 on 1", "srtf": "a 1+1 on 0; b 1+1 on 1", "optimus": "a 1+1 on 0; b 1+1 on 1", "optimus-oracle": "a 1+1 on 0; b 1+1 on 1",
+		"tetris": "a 1+1 on 0; b 1+1 on 1", "drf": "a 2+2 on 0; b 2+2 on 1",
+	} {
+		s := scheduler.NewSnapshot(0, serverCluster(2), []*scheduler.JobState{serverJob("a", "m", 1, 0, 9), serverJob("b", "m", 1, 0, 9)})
+		if got := grantsText(serverDecision(t, name, policy.Deps{Servers: w}, s)); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestServedTypes: numbers are weighed on all types of devices that a job accepts.
+func TestServedTypes(t *testing.T) {
+	w := serverWorld(map[string]func(int, int) float64{"m": func(int, int) float64 { return 1 }})
+	j := spec.Job{GlobalBatch: 12}
+	w.Add("m", "y", j.ServedPlan(1, 1), spec.Shape{}, 2)
+	w.Add("n", "y", j.ServedPlan(1, 1), spec.Shape{}, 5)
+	w.Add("o", "x", j.ServedPlan(1, 1), spec.Shape{}, 3)
+	w.Add("o", "y", j.ServedPlan(1, 1), spec.Shape{}, 3)
+	picky := serverJob("picky", "m", 1, 0, 9)
+	picky.Job.Accelerator = "x"
+	for _, c := range []struct {
+		name, policy string
+		jobs         []*scheduler.JobState
+		want         string
+	}{
+		{"the faster", "fifo", []*scheduler.JobState{serverJob("a", "m", 1, 0, 9)}, "a 1+1 on 1"},
+		{"of equal ones the first", "fifo", []*scheduler.JobState{serverJob("a", "o", 1, 0, 9)}, "a 1+1 on 0"},
+		{"the one it accepts", "fifo", []*scheduler.JobState{picky}, "picky 1+1 on 0"},
+		{"the one it can have", "fifo", []*scheduler.JobState{serverJob("a", "n", 1, 0, 9)}, "a 1+1 on 1"},
+		{"time left on the fastest", "srtf", []*scheduler.JobState{serverJob("a", "m", 0, 0, 9), serverJob("b", "m", 0, 0, 9), serverJob("c", "m", 0, 0, 9), serverJob("d", "n", 0, 0, 20)},
+			"a 1+1 on 1; b 1+1 on 0; c 1+1 on 0; d 1+1 on 1"},
+		{"and not the steps", "srtf", []*scheduler.JobState{serverJob("a", "m", 0, 0, 9), serverJob("b", "m", 0, 0, 9), serverJob("c", "m", 0, 0, 9), serverJob("d", "n", 0, 0, 40)},
+			"a 1+1 on 1; b 1+1 on 1; c 1+1 on 0"},
+		{"everywhere", "drf", []*scheduler.JobState{serverJob("a", "o", 1, 0, 9), serverJob("b", "o", 1, 0, 9), serverJob("c", "o", 1, 0, 9)}, "a 1+1 on 0; b 1+1 on 1; c 1+1 on 0"},
+		{"left with one of each on the faster", "tetris", []*scheduler.JobState{serverJob("a", "n", 1, 0, 20), serverJob("b", "m", 1, 0, 9)}, "a 1+1 on 1; b 1+1 on 0"},
+	} {
+		s := scheduler.NewSnapshot(0, twoGroups(), c.jobs)
+		if got := grantsText(serverDecision(t, c.policy, policy.Deps{Oracle: w.Oracle(0, 1), Servers: w}, s)); got != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.policy, c.name, got, c.want)
+		}
+	}
+}
+
+// TestServedTurns: who is held up, and by whom.
+func TestServedTurns(t *testing.T) {
+	w := serverWorld(map[string]func(int, int) float64{"m": both, "n": both})
+	large := func() *scheduler.JobState {
+		j := serverJob("large", "m", 1, 0, 1)
+		j.Job.Host.MilliCPUs, j.Job.ServerHost.MilliCPUs = 7000, 7000
+		return j
+	}
+	for _, c := range []struct{ policy, want string }{
+		{"fifo", ""}, {"srtf", "small 1+3 on 0"}, {"drf", "small 2+2 on 0"}, {"tetris", "small 2+2 on 0"}, {"optimus-oracle", "small 1+3 on 0"},
+	} {
+		if got, _ := serverGrants(t, c.policy, w, compat.Quirks{}, serverCluster(1), large(), serverJob("small", "n", 1, 0, 9)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.policy, got, c.want)
+		}
+	}
+	// room for a pair of one of them
+	tight := serverCluster(1)
+	tight.Groups[0].CPUs = 4
+	for _, name := range []string{"fifo", "srtf", "drf", "tetris", "optimus-oracle"} {
+		if got, _ := serverGrants(t, name, w, compat.Quirks{}, tight, serverJob("first", "m", 1, 0, 9), serverJob("second", "m", 1, 0, 9)); got != "first 1+1 on 0" {
+			t.Errorf("%s: %s, want the first of two alike", name, got)
+		}
+	}
+}
+
+// TestServedWakes: orders that change as jobs get on are looked at again, and with the
+// quirk everything in every round.
+func TestServedWakes(t *testing.T) {
+	w := serverWorld(map[string]func(int, int) float64{"m": both})
+	jobs := func() []*scheduler.JobState { return []*scheduler.JobState{serverJob("a", "m", 1, 0, 9)} }
+	for _, c := range []struct {
+		policy string
+		q      compat.Quirks
+		jobs   []*scheduler.JobState
+		want   time.Duration
+	}{
+		{"fifo", compat.Quirks{}, jobs(), 0}, {"drf", compat.Quirks{}, jobs(), 0},
+		{"srtf", compat.Quirks{}, jobs(), time.Hour + 600*time.Second}, {"tetris", compat.Quirks{}, jobs(), time.Hour + 600*time.Second},
+		{"optimus", compat.Quirks{}, jobs(), time.Hour + 600*time.Second}, {"srtf", compat.Quirks{}, nil, 0},
+		{"drf", compat.Quirks{EveryRound: true}, jobs(), time.Hour + time.Second}, {"srtf", compat.Quirks{EveryRound: true}, jobs(), time.Hour + time.Second},
+	} {
+		s := scheduler.NewSnapshot(time.Hour, serverCluster(1), c.jobs)
+		if got := serverDecision(t, c.policy, policy.Deps{Oracle: w.Oracle(0, 1), Servers: w, Quirks: c.q}, s).Wake; got != c.want {
+			t.Errorf("%s, %d jobs, in every round %v: wakes at %v, want %v", c.policy, len(c.jobs), c.q.EveryRound, got, c.want)
+		}
+	}
+}
+
+// TestServedQuirkMost: the simulator of DL2 gives nobody more than 16 of either.
+func TestServedQuirkMost(t *testing.T) {
+	w, j := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
+	for r := 1; r <= 20; r++ {
+		for s := 1; s <= 20; s++ {
+			w.Add("m", "x", j.ServedPlan(r, s), spec.Shape{}, both(r, s))
+		}
+	}
+	for q, want := range map[bool]string{false: "a 20+20", true: "a 16+16"} {
+		got, _ := serverGrants(t, "drf", w, compat.Quirks{LeastLoaded: q}, serverCluster(20), serverJob("a", "m", 1, 0, 9))
+		if !strings.HasPrefix(got, want+" ") {
+			t.Errorf("quirk %v: %s, want %s", q, got, want)
+		}
+	}
+}
+
+// TestServedWhy: everybody who gets something else than it holds is told why, and who
+// gets nothing.
+func TestServedWhy(t *testing.T) {
+	w := serverWorld(map[string]func(int, int) float64{"m": both})
+	apart := serverCluster(2)
+	apart.Groups[0].CPUs = 2
+	for _, c := range []struct {
+		policy string
+		c      spec.Cluster
+		want   string
+	}{
+		{"fifo", serverCluster(1), "1 replica and 3 parameter servers: its turn by submission"},
+		{"srtf", serverCluster(1), "1 replica and 3 parameter servers: its turn by the time left"},
+		{"drf", serverCluster(1), "1 replica and 1 parameter server: as much of what it needs most as others have of theirs"},
+		{"tetris", serverCluster(1), "2 replicas and 2 parameter servers: fits best what is free on a node, or has little left"},
+		{"tetris", apart, "1 replica and 1 parameter server: one of each apart, since no node has room for both"},
+		{"optimus", apart, "1 replica and 1 parameter server: what everybody gets"},
+		{"optimus-oracle", serverCluster(4), "4 replicas and 4 parameter servers: each of which saves it more time than it would others"},
+	} {
+		s := scheduler.NewSnapshot(0, c.c, []*scheduler.JobState{serverJob("a", "m", 1, 0, 9), serverJob("b", "m", 1, 0, 99)})
+		s.Reasons = true
+		d := serverDecision(t, c.policy, policy.Deps{Oracle: w.Oracle(0, 1), Servers: w}, s)
+		if got := d.Why["a"]; got != c.want {
+			t.Errorf("%s: a: %q, want %q", c.policy, got, c.want)
+		}
+		if got, want := d.Why["b"], "not even one replica and one parameter server are left for it"; len(d.Grants) == 1 && got != want {
+			t.Errorf("%s: b: %q, want %q", c.policy, got, want)
+		}
+	}
+	a, deps := serverJob("a", "m", 1, 0, 9), policy.Deps{Oracle: w.Oracle(0, 1), Servers: w}
+	for i := range 2 {
+		s := scheduler.NewSnapshot(0, serverCluster(1), []*scheduler.JobState{a})
+		s.Reasons = true
+		d := serverDecision(t, "drf", deps, s)
+		if i == 1 && (len(d.Why) > 0 || d.Grants[0] != a.Grant) {
+			t.Errorf("who stays is told %q and granted %v for %v", d.Why, d.Grants[0], a.Grant)
+		}
+		a.Grant = d.Grants[0]
 	}
 }
