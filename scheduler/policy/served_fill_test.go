@@ -78,7 +78,7 @@ func TestFillingGive(t *testing.T) {
 		{"in one group", []spec.NodeGroup{large, two}, nil, nil, traineeOf(1, 2, 2), numbers{5, 0}, "", "4/32 2/8 2/8"},
 		{"servers where no replica lacks the CPUs", []spec.NodeGroup{two}, nil, map[int][3]int{1: {2, 0, 1}}, traineeOf(1, 2, 2), numbers{0, 1}, "s1", "2/8 0/4"},
 		{"as many to spare, less loaded", []spec.NodeGroup{two}, nil, map[int][3]int{0: {1, 0, 2}}, traineeOf(1, 2, 2), numbers{0, 1}, "s1", "1/6 2/6"},
-		{"of a job without devices what it is itself is spared", []spec.NodeGroup{two}, nil, map[int][3]int{1: {2, 0, 1}}, traineeOf(0, 1, 3), numbers{1, 1}, "r0 s1", "2/7 0/3"},
+		{"of a job without devices what it is itself is spared", []spec.NodeGroup{two}, nil, map[int][3]int{1: {2, 1, 1}}, traineeOf(0, 1, 3), numbers{1, 1}, "r0 s1", "2/7 0/2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := fillingOf(c.groups, c.down...)
@@ -96,6 +96,18 @@ func TestFillingGive(t *testing.T) {
 				t.Errorf("it has %v in group %d, want nothing", c.job.has, c.job.group)
 			}
 		})
+	}
+}
+
+// TestFillingLoad: the sum of the shares of devices and CPUs that are taken.
+func TestFillingLoad(t *testing.T) {
+	f := fillingOf([]spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}, {Count: 1, Devices: 4}})
+	f.giveOn(traineeOf(1, 2, 3), 0, numbers{1, 2})
+	f.giveOn(traineeOf(1, 2, 3), 2, numbers{3, 1})
+	for node, want := range []float64{1./4 + 8./16, 0, 3. / 4} {
+		if got := f.load(node); got != want {
+			t.Errorf("node %d: %g, want %g", node, got, want)
+		}
 	}
 }
 

@@ -39,6 +39,15 @@ func serverWorld(rates map[string]func(replicas, servers int) float64) *schedule
 	return w
 }
 
+// serverWorldOf lets a model run with these replicas and servers, the faster the more.
+func serverWorldOf(model string, at [][2]int) *schedulertest.World {
+	w, j := &schedulertest.World{}, spec.Job{GlobalBatch: 12}
+	for _, n := range at {
+		w.Add(model, "x", j.ServedPlan(n[0], n[1]), spec.Shape{}, both(n[0], n[1]))
+	}
+	return w
+}
+
 // serverJob is a waiting job with so many steps left of as many as it had; each of its
 // replicas, on devices or not, and servers takes 2 CPUs.
 func serverJob(id, model string, devices int, done, left float64) *scheduler.JobState {
@@ -117,6 +126,7 @@ func TestServedRules(t *testing.T) {
 		{"no more pairs than it may have", "drf", grows, compat.Quirks{}, 8, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
 		{"first come, at its fastest", "fifo", peak, compat.Quirks{}, 1, []*scheduler.JobState{serverJob("a", "m", 1, 0, 9), serverJob("b", "m", 1, 0, 9)}, "a 2+1 on 0"},
 		{"the quirk: to the most", "fifo", peak, compat.Quirks{LeastLoaded: true, ToTheMost: true}, 2, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
+		{"and no more than it may have", "fifo", grows, compat.Quirks{LeastLoaded: true, ToTheMost: true}, 9, []*scheduler.JobState{short}, "short 4+4 on 0,1"},
 		{"less time left", "srtf", grows, compat.Quirks{}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 0, 9), serverJob("b", "m", 0, 0, 8)}, "b 1+3 on 0"},
 		{"the quirk: a smaller part left", "srtf", grows, compat.Quirks{ToTheMost: true, LeastLoaded: true, ShareLeft: true}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 91, 9), serverJob("b", "m", 0, 0, 8)}, "a 2+2 on 0"},
 		{"little left", "tetris", grows, compat.Quirks{}, 1, []*scheduler.JobState{long, short}, "short 2+2 on 0"},
@@ -126,6 +136,11 @@ func TestServedRules(t *testing.T) {
 		{"over a dent", "optimus-oracle", serverWorld(map[string]func(int, int) float64{"m": func(r, s int) float64 {
 			return map[bool]float64{true: 5, false: 1}[r == 3 && s == 3]
 		}}), compat.Quirks{}, 2, []*scheduler.JobState{serverJob("a", "m", 1, 0, 100)}, "a 3+3 on 0,1"},
+		{"at its fastest, node by node", "tetris", peak, compat.Quirks{}, 2, []*scheduler.JobState{serverJob("a", "m", 1, 0, 9)}, "a 2+1 on 0"},
+		{"less, where the way to the fastest has no room", "tetris", serverWorldOf("m", [][2]int{{1, 1}, {2, 1}, {3, 1}, {3, 2}, {3, 3}}), compat.Quirks{}, 1,
+			[]*scheduler.JobState{serverJob("a", "m", 0, 0, 9)}, "a 2+1 on 0"},
+		{"less time left", "tetris", grows, compat.Quirks{}, 1, []*scheduler.JobState{serverJob("a", "m", 1, 90, 10), serverJob("b", "m", 1, 1, 9)}, "b 2+2 on 0"},
+		{"the quirk: a smaller part left", "tetris", grows, compat.Quirks{ShareLeft: true}, 1, []*scheduler.JobState{serverJob("a", "m", 1, 1, 9), serverJob("b", "m", 1, 90, 10)}, "b 2+2 on 0"},
 		{"on CPUs no devices are taken", "drf", grows, compat.Quirks{}, 1, []*scheduler.JobState{serverJob("a", "m", 0, 0, 9)}, "a 2+2 on 0"},
 	} {
 		t.Run(c.policy+": "+c.name, func(t *testing.T) {

@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// tableOf is an oracle and a space of steps/s by numbers, of jobs that train 12 samples a
+// step.
+func tableOf(stepsPerSec map[numbers]float64) (*toldSpeeds, listed) {
+	o, space := &toldSpeeds{samplesPerSec: map[numbers]float64{}}, listed{}
+	for n, v := range stepsPerSec {
+		o.samplesPerSec[n] = 12 * v
+		space = append(space, n)
+	}
+	return o, space
+}
+
+// TestServedOptimusLarger: all that can be added to what a job has, the fewest first, of as
+// many more servers first.
+func TestServedOptimusLarger(t *testing.T) {
+	o, space := tableOf(map[numbers]float64{{1, 1}: 1, {1, 2}: 5, {2, 1}: 1, {2, 2}: 3, {1, 3}: 9, {3, 1}: 8, {3, 2}: 7, {2, 3}: 6})
+	p := &servedOptimus{servedBelief: newServedBelief(Deps{Oracle: o, Servers: space})}
+	for has, want := range map[numbers][]numbers{
+		{1, 1}: {{0, 1}, {1, 0}, {0, 2}, {1, 1}, {2, 0}, {1, 2}, {2, 1}},
+		{2, 1}: {{0, 1}, {1, 0}, {0, 2}, {1, 1}},
+		{3, 2}: nil,
+	} {
+		j := &saver{trainee: traineeOf(1, 1, 1)}
+		j.has = has
+		if got, err := p.larger(t.Context(), &spec.NodeGroup{}, j); err != nil || !slices.Equal(got, want) {
+			t.Errorf("beyond %v: %v, error %v, want %v", has, got, err, want)
+		}
+	}
+}
+
+// optimusCase is a round of Optimus on one node, of jobs alike but for their steps, whose
+// replicas and servers take a CPU each and no devices.
+type optimusCase struct {
+	name  string
+	rates map[numbers]float64
+	cpus  int
+	left  []float64
+	raw   bool
+	want  []numbers
+}
+
+// TestServedOptimusGains is of how replicas and servers go to whom they save most.
+func TestServedOptimusGains(t *testing.T) {
+	steep := map[numbers]float64{{1, 1}: 1, {1, 2}: 10, {1, 3}: 11}
+	for _, c := range []optimusCase{
+		{"the greatest gain first, though it came last", steep, 5, []float64{10, 100}, false, []numbers{{1, 1}, {1, 2}}},
+		{"then who has the greatest gain now", steep, 6, []float64{60, 100}, false, []numbers{{1, 2}, {1, 2}}},
+		{"of equal gains who arrived first", steep, 5, []float64{50, 50}, false, []numbers{{1, 2}, {1, 1}}},
+		{"of equal gains servers first", map[numbers]float64{{1, 1}: 1, {1, 2}: 2, {2, 1}: 2}, 3, []float64{10}, false, []numbers{{1, 2}}},
+		{"over a dent", map[numbers]float64{{1, 1}: 1, {1, 2}: 0.5, {1, 3}: 4}, 4, []float64{10}, false, []numbers{{1, 3}}},
+		{"no room over the dent, but on the way", map[numbers]float64{{1, 1}: 1, {1, 2}: 0.5, {1, 3}: 1.1, {1, 4}: 9}, 4, []float64{10}, false, []numbers{{1, 3}}},
+		{"the raw gain is of as many as there may be", map[numbers]float64{{1, 1}: 1, {1, 2}: 2, {1, 3}: 2.1}, 3, []float64{10}, true, []numbers{{1, 2}}},
+		{"nothing that makes it slower", map[numbers]float64{{1, 1}: 1, {1, 2}: 0.9}, 9, []float64{10}, false, []numbers{{1, 1}}},
+		{"nothing that changes nothing", map[numbers]float64{{1, 1}: 1, {1, 2}: 1}, 9, []float64{10}, false, []numbers{{1, 1}}},
+	} {
+		o, space := tableOf(c.rates)
+		f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: c.cpus}})
+		for i, left := range c.left {
+			j := traineeOf(0, 1, 1)
+			j.Remaining, j.arrival = left, i
+			f.jobs = append(f.jobs, j)
+		}
+		p := &servedOptimus{servedBelief: newServedBelief(Deps{Oracle: o, Servers: space}), raw: c.raw, last: -never}
+		if err := p.fill(t.Context(), &scheduler.Snapshot{}, f); err != nil {
+			t.Fatal(err)
+		}
+		for i, j := range f.jobs {
+			if j.has != c.want[i] {
+				t.Errorf("%s: job %d has %v, want %v", c.name, i, j.has, c.want[i])
+			}
+		}
+	}
+}
+
+// holding returns a job of so many steps that holds n on node 0, and whose restarts take
+// 10 s.
+func holding(left float64, n numbers) *trainee {
+	j := held("j", 0, n)
+	j.Job.Devices, j.Grant.Slots[0].Devices, j.Grant.Slots[0].Workers = 0, 0, n.replicas
+	j.Job.Host, j.Job.ServerHost = spec.Host{MilliCPUs: 1000}, spec.Host{MilliCPUs: 1000}
+	j.Remaining, j.StartCost = left, 10*time.Second
+	return j
+}
+
+// TestServedOptimusRelents: who would save no more than a restart costs keeps what it
+// holds; who would have more gives way first, and who would have less only if there is room.
+func TestServedOptimusRelents(t *testing.T) {
+	rates := map[numbers]float64{{1, 1}: 1, {1, 2}: 2, {1, 3}: 2.2}
+	for _, c := range []struct {
+		name string
+		cpus int
+		jobs []*trainee
+		want []numbers
+	}{
+		{"20 s less", 4, []*trainee{holding(40, oneOfEach)}, []numbers{{1, 3}}},
+		{"10 s less", 3, []*trainee{holding(20, oneOfEach)}, []numbers{{1, 1}}},
+		{"a little more than 10 s", 3, []*trainee{holding(20.1, oneOfEach)}, []numbers{{1, 2}}},
+		{"what is freed is for those that would have less", 5, []*trainee{holding(15, numbers{1, 2}), holding(18, oneOfEach)}, []numbers{{1, 2}, {1, 1}}},
+		{"where nothing is freed they have less", 5, []*trainee{holding(15, numbers{1, 2}), holding(90, oneOfEach)}, []numbers{{1, 1}, {1, 2}}},
+	} {
+		o, space := tableOf(rates)
+		f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: c.cpus}})
+		for i, j := range c.jobs {
+			j.arrival = i
+			f.jobs = append(f.jobs, j)
+		}
+		p := &servedOptimus{servedBelief: newServedBelief(Deps{Oracle: o, Servers: space}), last: -never}
+		if err := p.fill(t.Context(), &scheduler.Snapshot{}, f); err != nil {
+			t.Fatal(err)
+		}
+		for i, j := range f.jobs {
+			if j.has != c.want[i] {
+				t.Errorf("%s: job %d has %v, want %v", c.name, i, j.has, c.want[i])
+			}
+		}
+	}
+}
+
+// TestServedOptimusIntervals: with convergence numbers of running jobs are decided on once
+// in an interval, and at once for those that came since.
+func TestServedOptimusIntervals(t *testing.T) {
+	o, space := tableOf(map[numbers]float64{{1, 1}: 1, {1, 2}: 2, {1, 3}: 3})
+	p := &servedOptimus{servedBelief: newServedBelief(Deps{Oracle: o, Servers: space}), interval: 600 * time.Second, convergence: newConvergence(nil), young: 0.95, last: -never}
+	at := func(now time.Duration, want ...numbers) {
+		t.Helper()
+		f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: 5}})
+		running, newcomer := holding(100, numbers{1, 2}), traineeOf(0, 1, 1)
+		running.Done, running.StartCost, newcomer.Done, newcomer.arrival = 10, 0, 1000, 1
+		f.jobs = []*trainee{running, newcomer}
+		if err := p.fill(t.Context(), &scheduler.Snapshot{Now: now}, f); err != nil {
+			t.Fatal(err)
+		}
+		if got := []numbers{running.has, newcomer.has}; !slices.Equal(got, want) {
+			t.Errorf("at %v: %v, want %v", now, got, want)
+		}
+	}
+	anew, kept := []numbers{{1, 1}, {1, 2}}, []numbers{{1, 2}, {1, 1}}
+	at(time.Hour, anew...)
+	at(time.Hour, anew...) // asked again at once, as by a learner
+	at(time.Hour+599*time.Second, kept...)
+	at(time.Hour+600*time.Second, anew...)
+	at(time.Hour+601*time.Second, kept...)
+}
+
+// loggedLosses logs the same losses for one job.
+type loggedLosses struct {
+	id spec.JobID
+	scheduler.Losses
+}
+
+func (l loggedLosses) Log(_ context.Context, j *scheduler.JobState) (scheduler.Losses, bool) {
+	return l.Losses, j.Job.ID == l.id
+}
+
+// TestServedOptimusConverges: what is left is by the losses, by jobs of the kind that are
+// done, or a guess, which counts a little less.
+func TestServedOptimusConverges(t *testing.T) {
+	losses := scheduler.Losses{Every: 10, Least: 0.001}
+	for i := range 20 {
+		losses.Values = append(losses.Values, 1/(1+0.2*float64(i))+0.1)
+	}
+	fitted := loggedLosses{"fitted", losses}
+	known := &scheduler.JobState{Job: &spec.Job{ID: "fitted"}, Done: 200}
+	left, guessed := newConvergence(fitted).left(t.Context(), known)
+	if guessed || left < 50 {
+		t.Fatalf("%g steps are left, guessed %v", left, guessed)
+	}
+	o, space := tableOf(map[numbers]float64{{1, 1}: 1, {1, 2}: 2})
+	for _, c := range []struct {
+		name  string
+		done  float64 // of the other job, which is taken to have as many left
+		ended float64 // steps of a job like the other that is done, 0 = there is none
+		want  []numbers
+	}{
+		{"as young as that a guess of a little more counts less", 1.03 * left, 0, []numbers{{1, 2}, {1, 1}}},
+		{"a guess of more counts more", 1.07 * left, 0, []numbers{{1, 1}, {1, 2}}},
+		{"like one that is done", left / 9, 3 * left, []numbers{{1, 1}, {1, 2}}},
+	} {
+		f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: 5}})
+		a, b := traineeOf(0, 1, 1), traineeOf(0, 1, 1)
+		a.Job.ID, a.Done, b.Job.ID, b.Done, b.arrival = "fitted", known.Done, "other", c.done, 1
+		f.jobs = []*trainee{a, b}
+		s := &scheduler.Snapshot{Now: time.Hour}
+		if c.ended > 0 {
+			s.Ended = []scheduler.JobState{{Job: b.Job, Done: c.ended}}
+		}
+		p := &servedOptimus{servedBelief: newServedBelief(Deps{Oracle: o, Servers: space}), interval: time.Minute, convergence: newConvergence(fitted), young: 0.95, last: -never}
+		if err := p.fill(t.Context(), s, f); err != nil {
+			t.Fatal(err)
+		}
+		if got := []numbers{a.has, b.has}; !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestServedOptimusLeastLoaded: with the quirk who finds room for one of each alone on the
+// least loaded nodes holds it for nothing, and others go on.
+func TestServedOptimusLeastLoaded(t *testing.T) {
+	o, space := tableOf(map[numbers]float64{{1, 1}: 1, {1, 2}: 2})
+	f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: 5}})
+	lame, b := traineeOf(0, 1, 9), traineeOf(0, 1, 1)
+	lame.Remaining, b.Remaining, b.arrival = 10, 10, 1
+	f.jobs = []*trainee{lame, b}
+	p := &servedOptimus{servedBelief: newServedBelief(Deps{Oracle: o, Servers: space}), leastLoaded: true, last: -never}
+	if err := p.fill(t.Context(), &scheduler.Snapshot{}, f); err != nil {
+		t.Fatal(err)
+	}
+	if lame.has != oneReplica || b.has != (numbers{1, 2}) {
+		t.Errorf("%v and %v, want a replica alone and %v", lame.has, b.has, numbers{1, 2})
+	}
+	if f.settle(); lame.grant != nil || b.grant == nil {
+		t.Errorf("granted %v and %v", lame.grant, b.grant)
+	}
+}
