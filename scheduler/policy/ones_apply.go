@@ -36,10 +36,10 @@ func (p *ones) apply(ctx context.Context, s *scheduler.Snapshot, e *evolution) (
 }
 
 // mayDisturb reports whether everybody who would be stopped, moved or resized has
-// trained for so many epochs since it was given its devices.
+// trained for so many epochs, or for so long, since it was given its devices.
 func (p *ones) mayDisturb(jobs []*onesJob, target []*scheduler.Grant) bool {
 	for i, j := range jobs {
-		if j.Grant != nil && !j.Grant.Same(target[i]) && j.epochs-j.placedAt < p.epochs {
+		if j.Grant != nil && !j.Grant.Same(target[i]) && j.epochs-j.placedAt < p.epochs && j.trained-j.ranFor < p.stay {
 			return false
 		}
 	}

@@ -18,9 +18,10 @@ type onesJob struct {
 	*scheduler.JobState            // of the present snapshot
 	sizes               *onesSizes // it can have
 
-	limit    int     // devices it may have for now
-	scaledAt float64 // epochs done when limit was set
-	placedAt float64 // epochs done when it got its devices
+	limit    int           // devices it may have for now
+	scaledAt float64       // epochs done when limit was set
+	placedAt float64       // epochs done when it got its devices
+	ranFor   time.Duration // trained then
 
 	epochs  float64       // done: losses logged, or minutes trained of a job that logs none
 	every   float64       // steps of an epoch, 0 = none are logged
@@ -299,7 +300,7 @@ func (j *onesJob) passes() float64 { return j.samples / (j.every * float64(j.Job
 
 // placed takes in that j was given what it holds at the last look.
 func (p *ones) placed(ctx context.Context, s *scheduler.Snapshot, j *onesJob, group int) error {
-	j.grant, j.placedAt, j.preempted = j.Grant, j.epochs, false
+	j.grant, j.placedAt, j.ranFor, j.preempted = j.Grant, j.epochs, j.trained, false
 	o, err := p.way(ctx, s.Cluster, j, group, j.Grant.Shape)
 	if err != nil {
 		return err
@@ -394,7 +395,7 @@ func (p *ones) predict(j *onesJob) {
 	case j.young():
 	case j.every == 0:
 		j.left = j.samples
-	case len(j.records) > 0 && p.progress.known():
+	case len(j.records) > 0:
 		belief := p.progress.of(&j.records[len(j.records)-1])
 		rho := belief.Mean()
 		if p.sample {

@@ -8,16 +8,16 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/loss"
 )
 
 // onesFeatures are what progress is told by: of a job that has processed Y samples
 // and has epochs of D samples
 //
-//	ln D, ln(1 + Y/D), 1 - l, ln(f/F)
+//	ln D, ln(1 + Y/D), 1 - l, ln(1 + e)
 //
 //	l  its loss, as a share of that of the beginning
-//	f  by how much the loss fell from one epoch to the next of late, at least F/100
-//	F  what it falls by when its owner takes it to be done
+//	e  epochs that are left of it by a curve fitted to its losses, see epochsLeft
 //
 // Source: ONES's artifact has ln D, the loss of the beginning, Y/D, 1 - l and the
 // accuracy of validation. Here losses are relative to the beginning, and how far a
@@ -28,32 +28,43 @@ type onesFeatures [4]float64
 type onesRecord struct {
 	x      onesFeatures
 	epochs float64 // Y/D
+	left   float64 // e
 }
 
 // recordOf returns the record of a job with such losses, of which one at least was
 // logged.
 func recordOf(l *scheduler.Losses, batch int, epochs float64) onesRecord {
-	n := len(l.Values)
-	const late = 5
-	from, since := 1.0, n
-	if n > late {
-		from, since = l.Values[n-1-late], late
+	n := float64(len(l.Values))
+	left := epochsLeft(l) * epochs / n // as many samples an epoch as till now
+	return onesRecord{onesFeatures{math.Log(l.Every * float64(batch)), math.Log1p(epochs), 1 - l.Values[len(l.Values)-1], math.Log1p(left)}, epochs, left}
+}
+
+// epochsLeft returns after how many epochs more a job with such losses is done by the
+// curve that is fitted to them, half an epoch at least; as many as there were where
+// they fit none.
+func epochsLeft(l *scheduler.Losses) float64 {
+	n := float64(len(l.Values))
+	curve, ok := loss.Fit(l.Values)
+	if !ok {
+		return n
 	}
-	fall := max((from-l.Values[n-1])/float64(since), l.Least/100)
-	return onesRecord{onesFeatures{math.Log(l.Every * float64(batch)), math.Log1p(epochs), 1 - l.Values[n-1], math.Log(fall / l.Least)}, epochs}
+	return min(max(curve.Converged(l.Least)-n, 0.5), mostTimes*n)
 }
 
 // onesProgress learns from jobs that ended what part of its samples a job has
 // processed:
 //
-//	rho ~ Beta(Y/D, beta)    beta = 1 + softplus(MLP(x))
+//	rho ~ Beta(Y/D, beta)    beta = 1 + e * exp(MLP(x))
 //
 // with one layer of 64 units, tanh. As the mean of that is Y/D / (Y/D + beta), beta
-// is about the epochs that are left. Whenever a job ends, Adam makes a few passes
-// over what is known of all of them, for the least -ln p(rho).
+// is about the epochs that are left: e by the curve alone, where the net says by how
+// much such curves are wrong, nothing as long as no job has ended. Whenever one ends,
+// Adam makes a few passes over what is known of all of them, for the least
+// -ln p(rho).
 //
-// Source: the artifact of ONES. There the net is a ReLU, which cannot learn once it
-// is 0, and begins anew each time with 60 passes at a rate of 1e-4.
+// Source: the artifact of ONES. There beta is 1 + ReLU(MLP(x)), which cannot learn
+// once it is 1, begins anew each time with 60 passes at a rate of 1e-4, and knows 590
+// records of jobs that ended before.
 type onesProgress struct {
 	rng     *rand.Rand
 	records []onesRecord
@@ -80,7 +91,6 @@ func newOnesProgress(rng *rand.Rand) *onesProgress {
 		for k := range p.net.in[i] {
 			p.net.in[i][k] = rng.NormFloat64() / 2
 		}
-		p.net.out[i] = rng.NormFloat64() / 8
 	}
 	return p
 }
@@ -128,7 +138,7 @@ func (p *onesProgress) train() {
 	for range onesPasses {
 		inBatch := 0
 		for _, i := range p.rng.Perm(len(p.records)) {
-			p.net.addGradient(&gradient, p.input(&p.records[i]), p.records[i].epochs, p.rho[i])
+			p.net.addGradient(&gradient, p.input(&p.records[i]), &p.records[i], p.rho[i])
 			if inBatch++; inBatch == onesBatch {
 				p.adam.step(&p.net, &gradient, inBatch)
 				inBatch = 0
@@ -149,14 +159,11 @@ func (p *onesProgress) input(r *onesRecord) (x onesInput) {
 	return x
 }
 
-// known reports whether any job has ended.
-func (p *onesProgress) known() bool { return len(p.records) > 0 }
-
 // of returns the distribution of rho of a job.
 func (p *onesProgress) of(r *onesRecord) distuv.Beta {
 	x := p.input(r)
 	z, _ := p.net.forward(&x)
-	return distuv.Beta{Alpha: r.epochs, Beta: 1 + softplus(z), Src: p.rng}
+	return distuv.Beta{Alpha: r.epochs, Beta: 1 + r.left*math.Exp(z), Src: p.rng}
 }
 
 // onesInput is standardized features and a 1.
@@ -184,11 +191,11 @@ func (n *onesNet) forward(x *onesInput) (z float64, hidden [onesHidden]float64) 
 	return z, hidden
 }
 
-// addGradient adds the gradient of -ln Beta(rho; alpha, 1 + softplus(z)).
-func (n *onesNet) addGradient(g *onesNet, x onesInput, alpha, rho float64) {
+// addGradient adds the gradient of -ln Beta(rho; Y/D, 1 + e*exp(z)).
+func (n *onesNet) addGradient(g *onesNet, x onesInput, r *onesRecord, rho float64) {
 	z, hidden := n.forward(&x)
-	beta := 1 + softplus(z)
-	d := (mathext.Digamma(beta) - mathext.Digamma(alpha+beta) - math.Log1p(-rho)) / (1 + math.Exp(-z))
+	more := r.left * math.Exp(z)
+	d := (mathext.Digamma(1+more) - mathext.Digamma(r.epochs+1+more) - math.Log1p(-rho)) * more
 	g.bias += d
 	for i, h := range hidden {
 		g.out[i] += d * h
@@ -198,9 +205,6 @@ func (n *onesNet) addGradient(g *onesNet, x onesInput, alpha, rho float64) {
 		}
 	}
 }
-
-// softplus returns ln(1 + e^z).
-func softplus(z float64) float64 { return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
 
 // onesAdam is the state of Adam (Kingma and Ba, "Adam: A method for stochastic
 // optimization", ICLR 2015) with its betas.

@@ -88,6 +88,26 @@ func TestOnesLimits(t *testing.T) {
 	}
 }
 
+// Who would be disturbed has trained an epoch since it was given its devices, or two
+// minutes of a longer one.
+func TestOnesStay(t *testing.T) {
+	p := ones{epochs: 1, stay: 2 * time.Minute}
+	for _, c := range []struct {
+		epochs  float64
+		trained time.Duration
+		want    bool
+	}{{0.9, time.Minute, false}, {1, time.Second, true}, {0.1, 2 * time.Minute, true}} {
+		j := &onesJob{JobState: &scheduler.JobState{Job: &spec.Job{}, Grant: &scheduler.Grant{Slots: []scheduler.Slot{{Devices: 2}}}},
+			epochs: 7 + c.epochs, placedAt: 7, trained: time.Hour + c.trained, ranFor: time.Hour}
+		if got := p.mayDisturb([]*onesJob{j}, []*scheduler.Grant{nil}); got != c.want {
+			t.Errorf("after %g epochs, %v: %v, want %v", c.epochs, c.trained, got, c.want)
+		}
+		if !p.mayDisturb([]*onesJob{j}, []*scheduler.Grant{{Slots: []scheduler.Slot{{Devices: 2}}}}) {
+			t.Errorf("after %g epochs, %v it is disturbed by what it has", c.epochs, c.trained)
+		}
+	}
+}
+
 // Whatever happens, children keep within limits, padded schedules within the most a
 // job may have and the devices there are, and jobs lie side by side.
 func TestOnesSchedules(t *testing.T) {
@@ -179,17 +199,20 @@ func (linear) Predict(_ context.Context, c spec.Config) (spec.Prediction, error)
 func TestOnesGradient(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	p := newOnesProgress(rng)
-	x, rho := onesInput{0.3, -1, 0.7, 1.2, 1}, 0.3
+	for i := range p.net.out {
+		p.net.out[i] = rng.NormFloat64() / 8
+	}
+	x, r, rho := onesInput{0.3, -1, 0.7, 1.2, 1}, onesRecord{epochs: 4, left: 7}, 0.3
 	minusLog := func() float64 {
 		z, _ := p.net.forward(&x)
-		a, b := 4.0, 1+softplus(z)
+		a, b := r.epochs, 1+r.left*math.Exp(z)
 		la, _ := math.Lgamma(a)
 		lb, _ := math.Lgamma(b)
 		lab, _ := math.Lgamma(a + b)
 		return la + lb - lab - (a-1)*math.Log(rho) - (b-1)*math.Log1p(-rho)
 	}
 	var g onesNet
-	p.net.addGradient(&g, x, 4, rho)
+	p.net.addGradient(&g, x, &r, rho)
 	for _, c := range []struct {
 		name  string
 		w, of *float64
@@ -241,7 +264,7 @@ func TestOnesProgressLearns(t *testing.T) {
 func TestOnesOptions(t *testing.T) {
 	for option, value := range map[string]string{
 		"population": "1.5", "interval": "-1", "crossover": "1.5", "mutation": "-0.1", "pad": "maybe", "reorder": "2", "batch": "x",
-		"scale": "0.5", "most": "NaN", "epochs": "-1", "known": "?", "sample": "no-idea",
+		"scale": "0.5", "most": "NaN", "epochs": "-1", "stay": "-1", "known": "?", "sample": "no-idea",
 	} {
 		_, err := New(Spec{Name: "ones", Options: map[string]string{option: value}}, Deps{})
 		if err == nil || !strings.Contains(err.Error(), option+"="+value) || !strings.Contains(err.Error(), "ones") {
