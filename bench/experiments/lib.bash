@@ -27,8 +27,27 @@ renew() { go run ./bench/renew docs/results.md "$1"; }
 import() { "$pacer" --data "$data" import "$1" "$shared/data/${2:-$1}" >&2 || [ $? = 4 ]; } # 4: some rows could not be used
 
 # study NAME [FLAG...] runs bench/studies/NAME.yaml, which names files by their path
-# below PACER_SHARED. Its table goes to docs/results.md, its picture to docs/results.
+# below PACER_SHARED, or below world, a directory of files that an experiment has made
+# besides: see add. Its table goes to docs/results.md, its picture to docs/results.
 study() {
-  (cd "$shared" && "$pacer" --data "$data" sweep "$root/bench/studies/$1.yaml" \
+  (cd "${world:-$shared}" && "$pacer" --data "$data" sweep "$root/bench/studies/$1.yaml" \
     --markdown "$root/docs/results.md" --svg "$root/docs/results/$1.svg" "${@:2}")
+}
+
+# add FILE adds standard input to what a study finds.
+add() {
+  world=$scratch/world
+  mkdir -p "$world"
+  ln -sfn "$shared/data" "$world/data"
+  cat >"$world/$1"
+}
+
+# rival WORKLOAD adds dl2.bin, a policy that is trained once for such jobs and kept in
+# DATA under the name of the experiment.
+rival() {
+  local kept
+  kept=$data/$(basename "$0" .sh)-dl2.bin
+  mkdir -p "$data"
+  [[ -s $kept ]] || { PACER=$pacer POLLUX=$shared/data/pollux bench/learned/dl2-pollux.sh "$1" "$scratch/dl2.bin" >&2 && mv "$scratch/dl2.bin" "$kept"; }
+  add dl2.bin <"$kept"
 }

@@ -1,4 +1,7 @@
 #!/usr/bin/env bash
-# ones-ablations.sh: ONES without each of its parts, and with other populations and cadences.
+# ones-ablations.sh: ONES without each of its parts, with other populations and cadences, and by its artifact's settings.
 . "$(dirname "$0")/lib.bash"
+for i in {1..8}; do
+  POLLUX=$shared/data/pollux bench/studies/pollux-draw.sh "$i" | add "drawn-$i.csv"
+done
 study ones-ablations
