@@ -134,9 +134,9 @@ func (s *study) resolveWorlds(c *cli.Context, format string) error {
 		case "gavel", "gavel-trace":
 			return usagef("simulate: a %s workload needs --truth gavel:FILE (a throughput table) or another truth", format)
 		case "pollux", "sia":
-			return usagef("simulate: jobs of a %s workload train for epochs, not for a time or a number of steps: --truth goodput:DIR, a clone of petuum/adaptdl (branch osdi21-artifact) or siasosp23/artifacts, says how fast", format)
+			return usagef("simulate: jobs of %s train for epochs, not for a time or a number of steps: --truth goodput:DIR, a clone of petuum/adaptdl (branch osdi21-artifact) or siasosp23/artifacts, says how fast", s.workload)
 		case "dl2":
-			return usagef("simulate: jobs of a dl2 workload train with parameter servers: --truth dl2:PATH, the directory of ps_speed.csv, says how fast")
+			return usagef("simulate: jobs of %s train with parameter servers: --truth dl2:PATH, the directory of ps_speed.csv of pengyanghua/DL2, says how fast", s.workload)
 		default:
 			name = "duration"
 		}

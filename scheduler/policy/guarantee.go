@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -40,7 +41,7 @@ func parseQuotas(text string) (map[string]int, error) {
 		tenant, value, ok := strings.Cut(item, "=")
 		n, err := strconv.Atoi(value)
 		if !ok || err != nil || n < 0 || n > math.MaxInt32 {
-			return nil, fmt.Errorf("quotas=%s: %q is not TENANT=DEVICES", text, item)
+			return nil, fmt.Errorf("quotas=%s: %q is not TENANT=DEVICES, such as %s=8", text, item, cmp.Or(tenant, "team"))
 		}
 		if has, twice := quotas[tenant]; twice {
 			return nil, fmt.Errorf("quotas=%s: tenant %q has two quotas, %d and %d", text, tenant, has, n)
@@ -57,7 +58,7 @@ func (a guarantee) CheckCluster(c spec.Cluster) error {
 		sum += n
 	}
 	if all := c.Devices(); sum > all {
-		return fmt.Errorf("policy: the quotas come to %d guaranteed devices, the cluster has %d: not all of them can be kept", sum, all)
+		return fmt.Errorf("policy: the quotas come to %d guaranteed devices, the cluster has %d: not all of them can be kept; lower them or add devices", sum, all)
 	}
 	return nil
 }
