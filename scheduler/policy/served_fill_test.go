@@ -111,6 +111,33 @@ func TestFillingLoad(t *testing.T) {
 	}
 }
 
+// TestFillingFree: the part that is left of what is scarcer, devices or CPUs; what is
+// down is not left.
+func TestFillingFree(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		groups []spec.NodeGroup
+		down   []int
+		taken  map[int]*trainee // one of each, by node
+		want   float64
+	}{
+		{"all", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, nil, 1},
+		{"devices are scarcer", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, map[int]*trainee{0: traineeOf(1, 1, 1), 1: traineeOf(1, 1, 1)}, 6. / 8},
+		{"CPUs are scarcer", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, nil, map[int]*trainee{0: traineeOf(0, 4, 8)}, 20. / 32},
+		{"half is down", []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 16}}, []int{0}, map[int]*trainee{1: traineeOf(0, 4, 4)}, 8. / 32},
+		{"of two groups", []spec.NodeGroup{{Count: 1, Devices: 4, CPUs: 16}, {Count: 3, Devices: 2, CPUs: 8}}, []int{1}, map[int]*trainee{0: traineeOf(1, 1, 1)}, 7. / 10},
+		{"no CPUs are counted", []spec.NodeGroup{{Count: 2, Devices: 4}}, nil, map[int]*trainee{0: traineeOf(1, 1, 1)}, 7. / 8},
+	} {
+		f := fillingOf(c.groups, c.down...)
+		for node, j := range c.taken {
+			f.giveOn(j, node, oneOfEach)
+		}
+		if got := f.free(); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: %g, want %g", c.name, got, c.want)
+		}
+	}
+}
+
 // TestFillingGiveMore: what does not fit takes nothing of what a job has.
 func TestFillingGiveMore(t *testing.T) {
 	f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 2, CPUs: 8}, {Count: 1, Devices: 2, CPUs: 8}})

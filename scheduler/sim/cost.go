@@ -42,7 +42,7 @@ type Resizing struct {
 	Resize time.Duration
 }
 
-// Start returns Resize for a running job that keeps devices of some node, or what
+// Start returns Resize for a running job that keeps something on some node, or what
 // the start costs where that is less.
 func (r Resizing) Start(s Start) time.Duration {
 	cost := r.Costs.Start(s)
@@ -52,7 +52,7 @@ func (r Resizing) Start(s Start) time.Duration {
 	return cost
 }
 
-// meet reports whether two grants have devices of a node in common.
+// meet reports whether two grants have a node in common.
 func meet(a, b *scheduler.Grant) bool {
 	return slices.ContainsFunc(a.Slots, func(x scheduler.Slot) bool {
 		return slices.ContainsFunc(b.Slots, func(y scheduler.Slot) bool { return x.Node == y.Node })

@@ -47,6 +47,7 @@ func TestCostTable(t *testing.T) {
 func TestResizing(t *testing.T) {
 	costs := sim.Resizing{Costs: sim.PerStart(func(spec.Job) time.Duration { return 30 * s }), Resize: 2 * s}
 	one, two, other := grant("j", "0:4"), grant("j", "0:2+1:2"), grant("j", "2:4")
+	cpu := served("j", 0, 100)
 	for _, c := range []struct {
 		name string
 		is   sim.Start
@@ -57,6 +58,8 @@ func TestResizing(t *testing.T) {
 		{"while it runs", sim.Start{From: one, To: two, Running: true}, 2 * s},
 		{"while it runs, not known where", sim.Start{From: one, Running: true}, 2 * s},
 		{"elsewhere", sim.Start{From: one, To: other, Running: true}, 30 * s},
+		{"one parameter server stays", sim.Start{From: serves(cpu, scheduler.Slot{Node: 0, Workers: 1}, scheduler.Slot{Node: 1, Servers: 1}),
+			To: serves(cpu, scheduler.Slot{Node: 1, Servers: 1}, scheduler.Slot{Node: 2, Workers: 2}), Running: true}, 2 * s},
 	} {
 		c.is.Job = &spec.Job{}
 		if got := costs.Start(c.is); got != c.want {
@@ -157,6 +160,31 @@ func TestCostsAreToldAndPaid(t *testing.T) {
 		if told[i] != want[i] {
 			t.Errorf("told %v, want %v", told, want)
 		}
+	}
+}
+
+// Who is stopped before it trained has nothing to restore: it starts at 2 s as for the
+// first time.
+func TestNothingTrainedNothingRestored(t *testing.T) {
+	p := policyFunc(func(snap *scheduler.Snapshot) (d scheduler.Decision) {
+		for range snap.Jobs() {
+			if snap.Now < s/2 || snap.Now >= 2*s {
+				d.Grants = append(d.Grants, grant("a", "0:4"))
+			}
+		}
+		for _, wake := range []time.Duration{2 * s, s / 2} {
+			if snap.Now < wake {
+				d.Wake = wake
+			}
+		}
+		return d
+	})
+	a := job("a", 0, 4, 100)
+	a.Model.Name = "m"
+	c := config(p, a)
+	c.Costs = costTable
+	if r := mustRun(t, c); r.Jobs[0].End != 28*s || r.Jobs[0].Attained != 4*(0.5+26) {
+		t.Errorf("ends at %v with %g device-s, want 28s with 106", r.Jobs[0].End, r.Jobs[0].Attained)
 	}
 }
 
