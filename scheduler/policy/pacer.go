@@ -86,8 +86,10 @@ func (p *pacer) count(s *scheduler.Snapshot) {
 
 // itinerary is what is left of a plan: where the next search starts.
 type itinerary struct {
-	at   time.Duration
-	legs []leg // in order
+	at     time.Duration
+	legs   []leg // in order
+	prices lookahead.Prices
+	jobs   []spec.JobID // by the task that it was
 }
 
 // leg is what a plan said of a job that it had start.
@@ -160,7 +162,8 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 	if err := o.prepare(ctx); err != nil {
 		return scheduler.Decision{}, err
 	}
-	plan, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: mostWork, Seed: p.seed, Hint: o.hint()})
+	o.turnTo()
+	plan, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: mostWork, Seed: p.seed, Hint: o.hint(), Prices: o.prices()})
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
@@ -194,6 +197,7 @@ type outlook struct {
 	free    *scheduler.Inventory
 	up      []int       // nodes, by group
 	jobs    []*prospect // by task of the problem
+	taskOf  map[spec.JobID]int
 	problem lookahead.Problem
 	d       scheduler.Decision
 }
@@ -416,18 +420,34 @@ func (o *outlook) guarantee(t *lookahead.Task, p *prospect) {
 	}
 }
 
-// hint puts the plan made last the way the search takes it. If that was now
-// already, it is the one before, so that asking twice gives the same answer.
-func (o *outlook) hint() (h lookahead.Hint) {
+// turnTo makes the plan made last the one before. If that was now already, it is not,
+// so that asking twice gives the same answer.
+func (o *outlook) turnTo() {
 	if o.last.at < o.s.Now {
 		o.before = o.last
 	}
-	task := make(map[spec.JobID]int, len(o.jobs))
+	o.taskOf = make(map[spec.JobID]int, len(o.jobs))
 	for i, p := range o.jobs {
-		task[p.Job.ID] = i
+		o.taskOf[p.Job.ID] = i
 	}
+}
+
+// prices puts those of the plan before the way the search takes them.
+func (o *outlook) prices() lookahead.Prices {
+	out := o.before.prices.Later((o.s.Now - o.before.at).Seconds())
+	out.Ends = make([]float64, len(o.jobs))
+	for i, price := range o.before.prices.Ends {
+		if task, ok := o.taskOf[o.before.jobs[i]]; ok {
+			out.Ends[task] = price
+		}
+	}
+	return out
+}
+
+// hint puts the plan before the way the search takes it.
+func (o *outlook) hint() (h lookahead.Hint) {
 	for _, l := range o.before.legs {
-		i, ok := task[l.job]
+		i, ok := o.taskOf[l.job]
 		if !ok {
 			continue
 		}
@@ -439,7 +459,10 @@ func (o *outlook) hint() (h lookahead.Hint) {
 }
 
 func (o *outlook) remember(plan *lookahead.Plan) {
-	o.last = itinerary{at: o.s.Now}
+	o.last = itinerary{at: o.s.Now, prices: plan.Prices}
+	for _, p := range o.jobs {
+		o.last.jobs = append(o.last.jobs, p.Job.ID)
+	}
 	for _, i := range plan.Order {
 		way := &o.jobs[i].options[plan.Choices[i].Way]
 		o.last.legs = append(o.last.legs, leg{o.jobs[i].Job.ID, way.group, way.shape.Devices, plan.Strict[i]})

@@ -9,10 +9,14 @@ import "slices"
 type ascent struct {
 	*relaxed
 	best  float64     // bound
+	found Prices      // those that prove it
 	moves [][]float64 // by group and interval, of the price in parts of what is there
 	ends  []float64   // by task, moves of λ
 	part  float64     // of the way
 	vain  int         // rounds since the bound rose
+
+	known bool      // it began at known prices
+	gaps  []float64 // by round, what was left between the bound and the cost of the best known plan
 }
 
 const (
@@ -20,18 +24,57 @@ const (
 	patience    = 4    // rounds without gain after which moves are halved
 	leastPart   = 1e-4 // where they end
 	leastGained = 1e-4 // part of the gap that counts as gain
+
+	// Prices that are known are near the best: moves begin small, and there are no more once this many have closed no more
+	// than such a part of the gap.
+	knownPart    = 0.1
+	settled      = 10
+	leastSettled = 0.05
 )
 
-// newAscent begins with no prices, and half of the weight of the end shared among all as λ.
-func newAscent(r *relaxed) *ascent {
-	a := &ascent{relaxed: r, best: -inf, part: 1, ends: make([]float64, len(r.lambda))}
+// newAscent begins at the prices known. Without any there are none of devices, and half of the weight of the end is
+// shared among all as λ.
+func newAscent(r *relaxed, known Prices) *ascent {
+	a := &ascent{relaxed: r, best: -inf, part: 1, ends: make([]float64, len(r.lambda)), found: Prices{Times: r.times, Ends: make([]float64, len(r.lambda))}}
 	for g := range r.price {
 		a.moves = append(a.moves, make([]float64, len(r.price[g])))
+		a.found.Devices = append(a.found.Devices, make([]float64, len(r.price[g])))
+	}
+	if a.known = len(known.Times) > 0; a.known {
+		a.from(known)
+		return a
 	}
 	for i := range r.lambda {
 		r.lambda[i] = r.p.End / 2 / float64(len(r.lambda))
 	}
 	return a
+}
+
+// from sets the prices to those known, on the grid.
+func (a *ascent) from(known Prices) {
+	a.part = knownPart
+	for g := range a.price {
+		for i := range a.price[g] {
+			a.price[g][i] = known.mean(g, a.times[i], a.times[i+1])
+		}
+	}
+	copy(a.lambda, known.Ends)
+	project(a.lambda, a.p.End)
+}
+
+// keep notes the present prices as those that prove the best bound.
+func (a *ascent) keep() {
+	for g, price := range a.price {
+		copy(a.found.Devices[g], price)
+	}
+	copy(a.found.Ends, a.lambda)
+}
+
+// isSettled reports whether prices that were known get no better.
+func (a *ascent) isSettled(upper float64) bool {
+	a.gaps = append(a.gaps, upper-a.best)
+	n := len(a.gaps) - 1
+	return a.known && n >= settled && a.gaps[n] > (1-leastSettled)*a.gaps[n-settled]
 }
 
 // round finds the bound at the present prices and moves them; upper is what the best known plan costs. It reports
@@ -44,12 +87,13 @@ func (a *ascent) round(upper float64) bool {
 			a.vain = 0
 		}
 		a.best = bound
+		a.keep()
 	}
 	if a.vain > patience {
 		a.part /= 2
 		a.vain = 0
 	}
-	if a.part < leastPart || a.best >= upper {
+	if a.part < leastPart || a.best >= upper || a.isSettled(upper) {
 		return false
 	}
 	last := a.last()

@@ -18,15 +18,18 @@ const many = 100
 
 // guide looks for a bound on the cost of every plan in so many rounds and, where there are many tasks, for plans on the
 // way: at each round's prices every task has a way and an end that is best for it, and tasks that would end early, on
-// the mean of rounds, go first. It returns the bound, -Inf without rounds.
-func (s *search) guide(ctx context.Context, rounds int) float64 {
+// the mean of rounds, go first. It returns the bound, -Inf without rounds, and the prices that prove it.
+func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, Prices) {
 	if rounds == 0 || s.cost == inf {
-		return -inf
+		return -inf, Prices{}
 	}
 	if len(s.p.Tasks) == 0 {
-		return s.cost
+		return s.cost, Prices{}
 	}
-	a := newAscent(newRelaxed(s.p, s.grid()))
+	if len(s.free) <= many { // rounds cost little, and those from no prices at all prove somewhat more
+		known = Prices{}
+	}
+	a := newAscent(newRelaxed(s.p, s.grid()), known)
 	mean, weight := make([]float64, len(s.p.Tasks)), 0.0
 	for range rounds {
 		more := a.round(s.cost)
@@ -44,10 +47,10 @@ func (s *search) guide(ctx context.Context, rounds int) float64 {
 			break
 		}
 	}
-	if most := s.f.steps + s.f.steps/2; len(s.free) > many && (s.limit == 0 || s.limit > most) {
-		s.limit = most // half as much again for random changes, which find little then
+	if most := s.f.steps + s.f.steps/4; len(s.free) > many && (s.limit == 0 || s.limit > most) {
+		s.limit = most // a quarter as much again for random changes, which find little then
 	}
-	return a.best
+	return a.best, a.found
 }
 
 // grid returns times between which about as many tasks end in the best plan, the present first, and the end of all

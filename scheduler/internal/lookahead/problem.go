@@ -95,6 +95,7 @@ type Plan struct {
 	Choices []Choice // by task
 	Order   []int    // those not kept, as they have their turn
 	Strict  []bool   // by task: who is behind it does not start before it
+	Prices  Prices   // that prove Bound
 	Steps   int      // of work that went into it
 }
 

@@ -18,7 +18,7 @@ import (
 func TestBoundIsBelowEveryPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
-		plan, err := Search(context.Background(), p, Options{Tries: 20, Rounds: rapid.IntRange(1, 60).Draw(t, "rounds")})
+		plan, err := Search(context.Background(), p, Options{Tries: 20, Rounds: rapid.IntRange(1, 60).Draw(t, "rounds"), Prices: drawPrices(t, len(p.Tasks))})
 		if err != nil || len(p.Tasks) == 0 {
 			return
 		}
@@ -40,6 +40,22 @@ func TestBoundIsBelowEveryPlan(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawPrices draws prices that are known of somewhat other tasks, or none.
+func drawPrices(t *rapid.T, tasks int) (p Prices) {
+	if rapid.Bool().Draw(t, "no prices") {
+		return p
+	}
+	price := rapid.Float64Range(0, 3)
+	p.Times = []float64{-5, 3, 20}
+	for range rapid.IntRange(0, 2).Draw(t, "groups with prices") {
+		p.Devices = append(p.Devices, []float64{price.Draw(t, "price"), price.Draw(t, "price")})
+	}
+	for range rapid.IntRange(0, tasks).Draw(t, "ends with prices") {
+		p.Ends = append(p.Ends, price.Draw(t, "price of an end"))
+	}
+	return p
 }
 
 // randomPlan returns the cost of a plan in which tasks have any ways, start one after the other and later than they
@@ -237,26 +253,40 @@ func TestPricesGuide(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide plans jobs on four types of devices, each in 20 sizes on every type.
+// BenchmarkDecide plans jobs on four types of devices, each in 20 sizes on every type: with nothing known before, and
+// some seconds into a plan of before, when four more have come.
 func BenchmarkDecide(b *testing.B) {
 	for _, c := range []struct {
-		tasks, nodes, rounds, tries int
-		load                        float64
-	}{{1000, 1250, 20, 0, 1}, {1000, 1250, 60, 0, 1}, {1000, 1250, 60, 600, 1}, {1000, 1250, 20, 0, 10}, {1000, 1250, 60, 0, 10}, {1000, 1250, 60, 600, 10}} {
-		b.Run(fmt.Sprintf("jobs=%d/devices=%d/types=4/plans=20/load=%g/rounds=%d/tries=%d", c.tasks, 8*c.nodes, c.load, c.rounds, c.tries), func(b *testing.B) {
-			p := city(c.tasks, c.nodes, 20, 1, c.load)
-			var plan Plan
-			from := userTime(b)
-			for b.Loop() {
-				var err error
-				if plan, err = Search(b.Context(), p, Options{Rounds: c.rounds, Tries: c.tries, Steps: 300_000_000}); err != nil {
-					b.Fatal(err)
-				}
+		jobs, nodes int
+		load        float64
+	}{{100, 125, 1}, {300, 375, 1}, {1000, 1250, 1}, {1000, 1250, 10}, {3000, 3750, 1}} {
+		p := city(c.jobs, c.nodes, 20, 1, c.load)
+		o := Options{Rounds: 60, Tries: 600, Steps: 300_000_000}
+		name := fmt.Sprintf("jobs=%d/devices=%d/types=4/plans=20/load=%g/after=", c.jobs, 8*c.nodes, c.load)
+		b.Run(name+"nothing", func(b *testing.B) { benchmarkSearch(b, p, o) })
+		b.Run(name+"another", func(b *testing.B) {
+			plan, err := Search(b.Context(), p, o)
+			if err != nil {
+				b.Fatal(err)
 			}
-			b.ReportMetric(float64((userTime(b)-from).Nanoseconds())/float64(b.N), "cpu-ns/op")
-			b.ReportMetric(p.Gap(&plan), "gap")
+			next, o := p, o
+			next, o.Hint, o.Prices = later(p, &plan, 10*c.load, city(c.jobs+4, c.nodes, 20, 2, c.load).Tasks[c.jobs:])
+			benchmarkSearch(b, next, o)
 		})
 	}
+}
+
+func benchmarkSearch(b *testing.B, p *Problem, o Options) {
+	var plan Plan
+	from := userTime(b)
+	for b.Loop() {
+		var err error
+		if plan, err = Search(b.Context(), p, o); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((userTime(b)-from).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(p.Gap(&plan), "gap")
 }
 
 func userTime(b *testing.B) time.Duration {

@@ -16,7 +16,8 @@ type Options struct {
 	// Rounds is how often prices are moved at the most to prove a bound and, with many tasks, to find better plans to
 	// change: a few dozen come near what can be proven. 0 = none, and no bound.
 	Rounds int
-	Hint   Hint // a plan to start from besides the simple ones
+	Prices Prices // near which those are taken to be that prove most
+	Hint   Hint   // a plan to start from besides the simple ones
 }
 
 // Hint is what is known of a good plan.
@@ -37,10 +38,10 @@ func Search(ctx context.Context, p *Problem, o Options) (Plan, error) {
 	s := newSearch(p, o)
 	s.simple()
 	s.follow(o.Hint)
-	bound := s.guide(ctx, o.Rounds)
+	bound, prices := s.guide(ctx, o.Rounds, o.Prices)
 	s.improve(ctx, o.Tries)
 	plan := s.plan()
-	plan.Bound = bound
+	plan.Bound, plan.Prices = bound, prices
 	return plan, ctx.Err()
 }
 

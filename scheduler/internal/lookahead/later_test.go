@@ -1,0 +1,48 @@
+package lookahead
+
+// later returns p some seconds into a plan, with more tasks, which wait, and what
+// is known of it from that plan.
+func later(p *Problem, plan *Plan, seconds float64, more []Task) (*Problem, Hint, Prices) {
+	next, known, h := *p, plan.Prices.Later(seconds), Hint{}
+	next.Tasks, known.Ends = nil, nil
+	place := make([]int, len(p.Tasks))
+	for i := range p.Tasks {
+		k, c := p.Tasks[i], &plan.Choices[i]
+		place[i] = -1
+		if c.End <= seconds {
+			continue
+		}
+		if k.Held = nil; c.Start < seconds {
+			left, ready := k.Left, k.Ready
+			if !c.Keep {
+				left, ready = c.End, c.Start+k.Ways[c.Way].Idle
+			}
+			k.Held, k.Left, k.Ready = c.Slots, left-seconds, max(0, ready-seconds)
+			k.Ways = remaining(k.Ways, min(1, k.Left/(left-ready)))
+			k.Work *= min(1, k.Left/(left-ready))
+		}
+		place[i] = len(next.Tasks)
+		next.Tasks = append(next.Tasks, k)
+		known.Ends = append(known.Ends, plan.Prices.Ends[i])
+	}
+	for _, k := range more {
+		k.Held, k.Left = nil, 0
+		next.Tasks = append(next.Tasks, k)
+	}
+	for _, i := range plan.Order {
+		if place[i] >= 0 {
+			h.Order = append(h.Order, place[i])
+			h.Ways = append(h.Ways, Intent{Way: plan.Choices[i].Way, Strict: plan.Strict[i]})
+		}
+	}
+	return &next, h, known
+}
+
+// remaining returns ways of which a part of the work is left.
+func remaining(ways []Way, part float64) (out []Way) {
+	for _, w := range ways {
+		w.Seconds = w.Idle + part*(w.Seconds-w.Idle)
+		out = append(out, w)
+	}
+	return out
+}
