@@ -39,6 +39,7 @@ type onesLayout struct {
 	states int         // numbers of wide blocks that can be placed
 	wide   int         // those placed in the search, as an index
 	apart  bool        // devices of each kept block lie side by side
+	byJob  bool        // look for it by search, not rowSearch
 	filler []sizeClass // all, widest first
 	empty  int         // devices left over
 
@@ -74,7 +75,7 @@ type layoutKey struct {
 // attempt, beyond one for each kept block and device, and of moves looked at in all.
 const (
 	onesBounds = 1 << 20
-	onesMoves  = 1 << 14
+	onesMoves  = 1 << 16
 )
 
 // layOut returns the first device of each block, how many devices stay with their
@@ -82,17 +83,23 @@ const (
 // neither argument is modified.
 func layOut(now []int, blocks []onesBlock) (at []int, keeps int, proven bool) {
 	keeps = -1
-	for _, states := range []int{1, 64} {
+	for _, attempt := range []struct {
+		states int
+		byJob  bool
+	}{{1, false}, {64, false}, {1, true}} {
 		l := &onesLayout{now: now, blocks: blocks, path: make([]int, len(blocks))}
 		l.sort()
-		if states = min(states, onesBounds/((len(l.kept)+1)*(len(now)+1))); states > 1 || keeps < 0 {
-			l.bounds(states)
-			var n int
-			if n, proven = l.descend(); n > keeps {
-				at, keeps = l.at, n
-			}
+		states := min(attempt.states, onesBounds/((len(l.kept)+1)*(len(now)+1)))
+		if keeps >= 0 && (attempt.states > 1 && states <= 1 || attempt.byJob && !l.apart) {
+			continue
 		}
-		if proven {
+		l.byJob = attempt.byJob || !l.apart
+		l.bounds(max(states, 1))
+		n, ok := l.descend()
+		if n > keeps {
+			at, keeps = l.at, n
+		}
+		if proven = ok; proven {
 			break
 		}
 	}
@@ -110,7 +117,7 @@ func (l *onesLayout) descend() (keeps int, proven bool) {
 		if l.target <= 0 { // any layout will do, and the first is one
 			l.target, l.budget = impossible, math.MaxInt
 		}
-		if l.search(0, 0, 0) {
+		if l.find() {
 			return l.keeps(), proven
 		}
 		l.target -= fall
@@ -118,6 +125,14 @@ func (l *onesLayout) descend() (keeps int, proven bool) {
 			proven, fall = false, 2*fall
 		}
 	}
+}
+
+// find looks for a layout that keeps the target.
+func (l *onesLayout) find() bool {
+	if l.byJob {
+		return l.search(0, 0, 0)
+	}
+	return newRowSearch(l).find()
 }
 
 // keeps counts the devices that stay with their jobs in the layout found.
