@@ -34,7 +34,7 @@ study() {
     --markdown "$root/docs/results.md" --svg "$root/docs/results/$1.svg" "${@:2}")
 }
 
-# add FILE adds standard input to what a study finds.
+# add FILE adds standard input to what a study finds; not at the end of a pipe.
 add() {
   world=$scratch/world
   mkdir -p "$world"

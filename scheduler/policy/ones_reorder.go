@@ -23,7 +23,8 @@ type onesBlock struct {
 // best layout is found job by job in time devices*jobs; see bounds. A depth-first
 // search then looks for a layout that keeps as much as the bound, one device less,
 // and so on, and leaves every branch whose bound is less: the first it finds is
-// optimal.
+// optimal. There are two such searches: rowSearch for jobs whose devices lie side by
+// side now, and search for others, which does not rely on their order.
 //
 // Source: the artifact of ONES, kurisusnowdeng/ones_sc21 at commit 8535358, has a
 // dynamic programme over sets of jobs that keeps one set for each number of
@@ -39,7 +40,7 @@ type onesLayout struct {
 	states int         // numbers of wide blocks that can be placed
 	wide   int         // those placed in the search, as an index
 	apart  bool        // devices of each kept block lie side by side
-	byJob  bool        // look for it by search, not rowSearch
+	byJob  bool        // look by search, not by rowSearch
 	filler []sizeClass // all, widest first
 	empty  int         // devices left over
 
@@ -71,8 +72,8 @@ type layoutKey struct {
 	left   uint64
 }
 
-// Bounds of what is done to find a layout: numbers of bounds in a first and a second
-// attempt, beyond one for each kept block and device, and of moves looked at in all.
+// Bounds of what is done to find a layout: numbers of bounds in the second attempt, and
+// of moves looked at in each.
 const (
 	onesBounds = 1 << 20
 	onesMoves  = 1 << 16
@@ -80,7 +81,9 @@ const (
 
 // layOut returns the first device of each block, how many devices stay with their
 // jobs, and whether no layout keeps more. The blocks must fit, their ids differ, and
-// neither argument is modified.
+// neither argument is modified. What rowSearch leaves open, with bounds that count no
+// wide blocks and with those that do, search tries too: among many devices it at
+// times finds more.
 func layOut(now []int, blocks []onesBlock) (at []int, keeps int, proven bool) {
 	keeps = -1
 	for _, attempt := range []struct {
@@ -296,7 +299,7 @@ func (l *onesLayout) most(k, device int) int {
 	return int(l.bound[(k*(len(l.now)+1)+device)*l.states+l.wide])
 }
 
-// search completes the layout from a device on, such that it keeps the target, of
+// search completes the layout from a device on, in whatever order of jobs, such that it keeps the target, of
 // which it has kept some. left is a sum over what is placed. It reports whether that
 // can be done, and leaves the layout as it was if not.
 func (l *onesLayout) search(device, kept int, placed uint64) bool {

@@ -126,7 +126,7 @@ func drawNext(rng *rand.Rand, devices, most int) (now []int, blocks []onesBlock)
 	return now, blocks
 }
 
-// Of schedules that follow one another on 64 devices the best is mostly proven; on
+// Of schedules that follow one another on 64 devices the best is nearly always proven; on
 // any number what is kept is close to what cannot be exceeded.
 func TestLayOutIsProven(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -134,7 +134,7 @@ func TestLayOutIsProven(t *testing.T) {
 		devices, most, draws int
 		open                 int     // that may be left open
 		least                float64 // of the bound, on average
-	}{{64, 4, 300, 100, 0.93}, {64, 16, 300, 3, 0.97}, {64, 32, 300, 0, 0.98}, {1024, 16, 10, 10, 0.8}, {1024, 64, 10, 10, 0.85}} {
+	}{{64, 4, 300, 1, 0.97}, {64, 16, 300, 0, 0.98}, {64, 32, 300, 0, 0.99}, {1024, 16, 10, 10, 0.85}, {1024, 64, 10, 8, 0.86}} {
 		open, kept, most := 0, 0, 0
 		for range c.draws {
 			now, blocks := drawNext(rng, c.devices, c.most)

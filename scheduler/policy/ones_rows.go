@@ -6,24 +6,26 @@ import (
 )
 
 // rowSearch completes a layout of jobs whose devices lie side by side now, from left
-// to right. What is left to be done depends on little: the first of the kept blocks
-// that is neither placed nor given up, the device, and of every size how many blocks
-// more are placed that keep nothing than there are of them till now, jobs without
-// devices and those given up. So one that is given up need not be told from the
-// others of its size, and may even be placed before it is.
+// to right, in the order of these. What is left to be done depends on little: the
+// first of the kept blocks that is neither placed nor given up; the device; and of
+// every size how many more fillers, blocks that keep nothing, are placed than there
+// are till now, which are those of jobs without devices and those given up. So who is
+// given up need not be told from others of its size, and its block may lie to the
+// left of where that is decided.
 type rowSearch struct {
 	*onesLayout
-	class   []int   // of each kept block
-	later   [][]int // kept blocks of each class from the k-th on
-	used    []int   // by class: blocks placed that keep nothing
-	spare   []int   // by class: blocks that may be so, till now
-	filled  []rowFill
-	placed  []int // of each kept block, -1 = given up
-	failed  map[rowKey]int
-	balance uint64
+	class   []int          // of each kept block, an index of onesLayout.filler
+	later   [][]int        // kept blocks of each class from the k-th on
+	used    []int          // fillers placed, by class
+	spare   []int          // fillers there are till now, by class
+	balance uint64         // the difference of these, as a sum of marks
+	filled  []rowFiller    // placed
+	placed  []int          // the first device of each kept block, -1 = given up
+	failed  map[rowKey]int // the most kept by then of searches that failed
 }
 
-type rowFill struct{ class, device int }
+// rowFiller is a filler that is placed.
+type rowFiller struct{ class, device int }
 
 // rowKey is what is left to be done.
 type rowKey struct {
@@ -54,23 +56,32 @@ func (s *rowSearch) find() bool {
 	return s.from(0, 0, 0)
 }
 
-// rowMove is what can be done next: the next kept block is placed or given up, or a
-// block of a class that keeps nothing is placed, or a device left empty.
+// rowMove is what can be done next.
 type rowMove struct {
-	kind, class int
-	keeps, most int
+	kind        rowKind
+	class       int // of a filler
+	keeps, most int // what is kept with the block, and at most from there on
 }
 
+type rowKind int
+
 const (
-	rowKeep = iota
-	rowFiller
-	rowEmpty
-	rowGiveUp
+	keepNext   rowKind = iota // the next kept block begins here
+	fill                      // a filler does
+	leaveEmpty                // nothing does
+	giveUpNext                // the next kept block is one of the fillers
 )
 
+// from completes the layout from a device and a kept block on, such that it keeps the
+// target, of which it has kept some. It reports whether that can be done, and leaves
+// the search as it was if not.
 func (s *rowSearch) from(k, device, kept int) bool {
 	if device == len(s.now) {
-		return kept >= s.target && s.finish(k)
+		if kept < s.target {
+			return false
+		}
+		s.finish(k)
+		return true
 	}
 	if kept+s.most(k, device) < s.target || s.budget <= 0 {
 		return false
@@ -95,13 +106,15 @@ func (s *rowSearch) from(k, device, kept int) bool {
 	return false
 }
 
+// moves appends what can be done at a device. The next kept block is not placed where
+// its class has as many fillers by now as there can be.
 func (s *rowSearch) moves(out []rowMove, k, device int) []rowMove {
 	room := len(s.now) - device
 	if k < len(s.kept) {
 		c := s.class[k]
 		if b := &s.kept[k]; b.size <= room && s.used[c] < s.spare[c]+s.later[k][c] {
 			if keeps := b.keeps(device); keeps > 0 {
-				out = append(out, rowMove{rowKeep, 0, keeps, keeps + s.most(k+1, device+b.size)})
+				out = append(out, rowMove{keepNext, 0, keeps, keeps + s.most(k+1, device+b.size)})
 			}
 		}
 	}
@@ -110,20 +123,20 @@ func (s *rowSearch) moves(out []rowMove, k, device int) []rowMove {
 		if f.size <= room && s.used[c] < s.spare[c]+s.later[k][c] {
 			step := s.step(c)
 			s.wide += step
-			out = append(out, rowMove{rowFiller, c, 0, s.most(k, device+f.size)})
+			out = append(out, rowMove{fill, c, 0, s.most(k, device+f.size)})
 			s.wide -= step
 		}
 	}
 	if s.empty > 0 {
-		out = append(out, rowMove{rowEmpty, 0, 0, s.most(k, device+1)})
+		out = append(out, rowMove{leaveEmpty, 0, 0, s.most(k, device+1)})
 	}
 	if k < len(s.kept) {
-		out = append(out, rowMove{rowGiveUp, 0, 0, s.most(k+1, device)})
+		out = append(out, rowMove{giveUpNext, 0, 0, s.most(k+1, device)})
 	}
 	return out
 }
 
-// step is by how much onesLayout.wide grows with a block of a class.
+// step is by how much onesLayout.wide grows with a filler of a class.
 func (s *rowSearch) step(c int) int {
 	if s.used[c] < len(s.filler[c].blocks) {
 		return s.filler[c].stride
@@ -131,23 +144,24 @@ func (s *rowSearch) step(c int) int {
 	return 0
 }
 
+// try makes a move and completes the layout, or takes it back.
 func (s *rowSearch) try(m *rowMove, k, device, kept int) bool {
 	switch m.kind {
-	case rowKeep:
+	case keepNext:
 		b := &s.kept[k]
 		s.placed[k] = device
 		return s.from(k+1, device+b.size, kept+m.keeps)
-	case rowFiller:
+	case fill:
 		c := m.class
 		step := s.step(c)
 		s.wide, s.used[c], s.balance = s.wide+step, s.used[c]+1, s.balance+mark(1, c)
-		s.filled = append(s.filled, rowFill{c, device})
+		s.filled = append(s.filled, rowFiller{c, device})
 		if s.from(k, device+s.filler[c].size, kept) {
 			return true
 		}
 		s.filled = s.filled[:len(s.filled)-1]
 		s.wide, s.used[c], s.balance = s.wide-step, s.used[c]-1, s.balance-mark(1, c)
-	case rowEmpty:
+	case leaveEmpty:
 		s.empty--
 		if s.from(k, device+1, kept) {
 			return true
@@ -167,13 +181,8 @@ func (s *rowSearch) try(m *rowMove, k, device, kept int) bool {
 	return false
 }
 
-// finish gives up the rest and says where every block is, if all are placed.
-func (s *rowSearch) finish(k int) bool {
-	for c := range s.filler {
-		if s.used[c] != s.spare[c]+s.later[k][c] {
-			return false
-		}
-	}
+// finish gives up the kept blocks from the k-th on, and says where all are.
+func (s *rowSearch) finish(k int) {
 	s.at = slices.Clone(s.path)
 	free := make([][]int, len(s.filler))
 	for c := range s.filler {
@@ -191,5 +200,4 @@ func (s *rowSearch) finish(k int) bool {
 		s.at[free[f.class][n-1]] = f.device
 		free[f.class] = free[f.class][:n-1]
 	}
-	return true
 }
