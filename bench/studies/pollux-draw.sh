@@ -11,7 +11,7 @@ awk -F, -v OFS=, -v seed="${1:?SEED}" '
   # random is that of Park and Miller, "Random number generators: good ones are hard to
   # find", CACM 1988: exact in double precision. Every seed has a part of its own.
   function random() { state = state * 16807 % 2147483647; return state / 2147483647 }
-  BEGIN { state = 1; for (i = 0; i < 1000 * (seed + 1); i++) random(); print "name,time,application,num_replicas,batch_size" }
+  BEGIN { n = 0; state = 1; for (i = 0; i < 1000 * (seed + 1); i++) random(); print "name,time,application,num_replicas,batch_size" }
   FNR > 1 { at[n] = $2; job[n] = $3 "," $4 "," $5; n++ }
   END {
     for (i = 0; i < 160; i++) {
