@@ -33,7 +33,8 @@ type nodeRoom struct {
 type trainee struct {
 	*scheduler.JobState
 	arrival int
-	group   int // of its nodes, -1 = it has none
+	may     []bool // by group: whether it accepts it and may begin there; nil = was not asked yet
+	group   int    // of its nodes, -1 = it has none
 	has     numbers
 	tasks   []servedTask // what it has, as it was given
 	grant   *scheduler.Grant
@@ -113,8 +114,13 @@ func (f *filling) load(node int) float64 {
 // mayUse reports whether t may be in a group: one that it accepts and may begin in, and
 // no other than that it is in.
 func (f *filling) mayUse(t *trainee, group int) bool {
-	g := &f.cluster.Groups[group]
-	return (t.group < 0 || t.group == group) && accepts(t.Job, g) && f.begins(t.Job, g)
+	if t.may == nil {
+		t.may = make([]bool, len(f.cluster.Groups))
+		for gi, g := range f.accepted(t.Job) {
+			t.may[gi] = f.begins(t.Job, g)
+		}
+	}
+	return (t.group < 0 || t.group == group) && t.may[group]
 }
 
 // least returns the least loaded node of the groups that t may use, of those for which ok holds; -1 if there is none.
