@@ -40,9 +40,10 @@ func learnDL2Command() *cli.Command {
 slot (Peng et al., DL2, IEEE TPDS 2021). It first learns to decide as --teacher
 does, any policy of pacer ls policies, for --updates updates; then it decides
 itself in --iterations times --episodes simulated workloads, and what went
-well becomes likelier. Every --validate updates or iterations it is tried on
+well becomes likelier. Every 25 updates and --validate iterations it is tried on
 workloads that it does not learn from; --out holds the best so far, always
-whole. Learning from the teacher alone takes a minute or so:
+whole: the copy that the teacher agrees with most, then the policy under which
+jobs take least time. Learning from the teacher alone takes a minute or so:
 
    pacer learn dl2 --workload synthetic:jobs=60,models=BERT-large+Llama3-8B \
        --cluster 4x8xH100 --truth fitted:analytic --slot 300 \
@@ -86,11 +87,13 @@ when it was best.`,
 			&cli.IntFlag{Name: "iterations", Value: r.Iterations, Usage: "`N` rounds of own decisions; 0 = do without"},
 			&cli.IntFlag{Name: "episodes", Value: r.Episodes, Usage: "`N` workloads in each iteration"},
 			&cli.IntFlag{Name: "steps", Value: r.Updates, Usage: "`N` updates in each iteration"},
-			&cli.IntFlag{Name: "batch", Value: r.Batch, Usage: "`N` actions that an update learns from"},
+			&cli.IntFlag{Name: "batch", Value: s.Batch, Usage: "`N` actions that an update learns from, by the teacher"},
+			&cli.IntFlag{Name: "own-batch", Value: r.Batch, Usage: "`N` of them by own decisions"},
 			&cli.Float64Flag{Name: "rate", Value: s.Rate, Usage: "`RATE` of Adam, from the teacher"},
 			&cli.Float64Flag{Name: "own-rate", Value: r.Rate, Usage: "`RATE` of Adam, from own decisions"},
 			&cli.Float64Flag{Name: "discount", Value: r.Discount, Usage: "of the reward of the next slot, `0..1`"},
 			&cli.Float64Flag{Name: "lambda", Value: r.Lambda, Usage: "of the advantage of the next slot, `0..1`"},
+			&cli.Float64Flag{Name: "soften", Value: r.Soften, Usage: "`N` that preferences are divided by before own decisions begin, for a copy that is sure tries nothing else"},
 			&cli.Float64Flag{Name: "entropy", Value: r.Entropy, Usage: "what it is `worth` to be undecided"},
 			&cli.Float64Flag{Name: "explore", Value: r.Explore, Usage: "`PROBABILITY` with which a job with workers or servers alone is helped; 0 = never"},
 			&cli.IntFlag{Name: "replay", Value: r.Replay, Usage: "`N` actions that are kept to learn from; 0 = those of the iteration"},
@@ -217,8 +220,8 @@ func newLearnRun(c *cli.Context) (*learnRun, error) {
 	o.Supervised = learn.Supervised{Teacher: c.String("teacher"), Updates: c.Int("updates"), Batch: c.Int("batch"), Rate: c.Float64("rate"),
 		Rounds: min(c.Int("rounds"), max(c.Int("updates"), 1)), Episodes: c.Int("watch")}
 	r := &o.Reinforced
-	r.Iterations, r.Episodes, r.Updates, r.Batch = c.Int("iterations"), c.Int("episodes"), c.Int("steps"), c.Int("batch")
-	r.Rate, r.Discount, r.Lambda, r.Entropy = c.Float64("own-rate"), c.Float64("discount"), c.Float64("lambda"), c.Float64("entropy")
+	r.Iterations, r.Episodes, r.Updates, r.Batch = c.Int("iterations"), c.Int("episodes"), c.Int("steps"), c.Int("own-batch")
+	r.Rate, r.Discount, r.Lambda, r.Soften, r.Entropy = c.Float64("own-rate"), c.Float64("discount"), c.Float64("lambda"), c.Float64("soften"), c.Float64("entropy")
 	r.Explore, r.Replay, r.Reward, r.NoValue = c.Float64("explore"), c.Int("replay"), learn.Reward(c.String("reward")), c.Bool("no-value")
 	if err := o.Validate(); err != nil {
 		return nil, usagef("%w", err)
@@ -323,6 +326,9 @@ func (run *learnRun) progress(w io.Writer, p learn.Point) {
 	fmt.Fprintf(w, "learn: %s %s %d of %d: loss %.4g, mean JCT %.0f s on validation", p.Phase, unit, p.Update, p.Of, p.Losses.Policy, p.JCTSec)
 	if p.Teacher > 0 {
 		fmt.Fprintf(w, ", %.3f x the teacher's", p.JCTSec/p.Teacher)
+	}
+	if p.Agrees > 0 {
+		fmt.Fprintf(w, ", %.2f %% of its actions as the teacher's", 100*p.Agrees)
 	}
 	if p.Best {
 		fmt.Fprint(w, ", the best so far")

@@ -14,6 +14,7 @@ import (
 // reinforce trains both networks by what the policy's own decisions bring.
 func (t *Trainer) reinforce(ctx context.Context) error {
 	o := &t.Reinforced
+	t.model.Policy.Core().Soften(float32(o.Soften))
 	for i := range o.Iterations {
 		reward, err := t.experience(ctx)
 		if err != nil {

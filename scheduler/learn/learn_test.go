@@ -78,8 +78,8 @@ func TestImitates(t *testing.T) {
 		o.Form.Dense, o.Reinforced.Iterations = dense, 0
 		_, points := train(t, o, nil)
 		first, last := points[0], points[len(points)-1]
-		if last.JCTSec == 0 || last.JCTSec > 1.15*last.Teacher || last.Losses.Policy > first.Losses.Policy/2 {
-			t.Errorf("dense %v: JCT %.0f s, the teacher's %.0f s, loss %.3f from %.3f", dense, last.JCTSec, last.Teacher, last.Losses.Policy, first.Losses.Policy)
+		if last.JCTSec == 0 || last.JCTSec > 1.15*last.Teacher || last.Losses.Policy > first.Losses.Policy/2 || !(last.Agrees > 0.9 && last.Agrees <= 1) {
+			t.Errorf("dense %v: JCT %.0f s, the teacher's %.0f s, loss %.3f from %.3f, %.3f of the actions agree", dense, last.JCTSec, last.Teacher, last.Losses.Policy, first.Losses.Policy, last.Agrees)
 		}
 	}
 }
@@ -164,6 +164,7 @@ func TestOptionsValidate(t *testing.T) {
 		"reward \"fame\"":   func(o *Options) { o.Reinforced.Reward = "fame" },
 		"rounds 1000":       func(o *Options) { o.Supervised.Rounds = 1000 },
 		"0 job types":       func(o *Options) { o.Form.Types = nil },
+		"softening 0.5":     func(o *Options) { o.Reinforced.Soften = 0.5 },
 		"entropy NaN":       func(o *Options) { o.Reinforced.Entropy = math.NaN() },
 		"hidden units 0":    func(o *Options) { o.Hidden = 0 },
 		"validation episod": func(o *Options) { o.Validation = 0 },
@@ -276,6 +277,31 @@ func TestTargets(t *testing.T) {
 	got = targets(s, &scheduler.Decision{Grants: []*scheduler.Grant{more}})
 	if got["a"].workers != 0 || got["c"].workers != 4 {
 		t.Errorf("the whole target: got %+v", got)
+	}
+}
+
+// TestBetter: of copies that which agrees more is kept, though jobs take longer; then
+// that under which they take less time.
+func TestBetter(t *testing.T) {
+	var tr Trainer
+	kept := ""
+	for _, p := range []struct {
+		name string
+		Point
+	}{
+		{"first", Point{Phase: supervised, Agrees: 0.4, JCTSec: 50}},
+		{"closer", Point{Phase: supervised, Agrees: 0.9, JCTSec: 100}},
+		{"farther", Point{Phase: supervised, Agrees: 0.8, JCTSec: 40}},
+		{"slower", Point{Phase: reinforced, JCTSec: 110}},
+		{"faster", Point{Phase: reinforced, JCTSec: 90}},
+	} {
+		if tr.better(p.Point) {
+			tr.best = p.Point
+			kept += p.name + " "
+		}
+	}
+	if kept != "first closer faster " {
+		t.Errorf("kept %s", kept)
 	}
 }
 

@@ -11,14 +11,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// guide chooses actions that lead to what a teacher has decided: at random among them,
-// or those that a network prefers.
+// guide knows what a teacher has decided, and notes which actions lead there. It
+// chooses one of them at random, or whatever the pupil does.
 type guide struct {
 	form    *policy.DL2Form
 	targets map[spec.JobID]target
 	stream  *rand.Rand
-	net     nn.Net // nil = at random
-	scratch nn.Scratch
+	pupil   policy.DL2Chooser // nil = at random
 	to      *observer
 }
 
@@ -36,10 +35,10 @@ func (g *guide) Choose(v *policy.DL2View) (int, error) {
 	if n == 0 {
 		right[v.Void], n = true, 1
 	}
-	chosen := g.pick(v, right, n)
+	chosen, err := g.pick(v, right, n)
 	g.to.note(v, chosen, 1)
 	g.to.chosen[len(g.to.chosen)-1].right = right
-	return chosen, nil
+	return chosen, err
 }
 
 // mark marks the allowed actions that bring column i nearer to its target, and
@@ -56,53 +55,48 @@ func (g *guide) mark(right, allowed []bool, s *policy.DL2Seat, t target, i int) 
 		return n
 	}
 	w, u := t.workers > s.Workers, t.servers > s.Servers
-	set(3*i+oneWorker, w)
-	set(3*i+oneServer, u)
+	set(3*i+oneWorker, w && !u)
+	set(3*i+oneServer, u && !w)
 	set(3*i+oneOfEach, w && u)
 	return n
 }
 
-// pick returns one of the n right actions.
-func (g *guide) pick(v *policy.DL2View, right []bool, n int) int {
-	k, best, z := 0, -1, []float32(nil)
-	if g.net == nil {
-		k = g.stream.IntN(n)
-	} else {
-		z = g.net.Infer(&g.scratch, v.State)
+// pick returns what the pupil would do, or one of the n right actions.
+func (g *guide) pick(v *policy.DL2View, right []bool, n int) (int, error) {
+	if g.pupil != nil {
+		return g.pupil.Choose(v)
 	}
+	k := g.stream.IntN(n)
 	for a, ok := range right {
-		switch {
-		case !ok:
-		case z == nil && k == 0:
-			return a
-		case z == nil:
+		if ok {
+			if k == 0 {
+				return a, nil
+			}
 			k--
-		case best < 0 || z[a] > z[best]:
-			best = a
 		}
 	}
-	return best
+	return v.Void, nil
 }
 
-// pupil has a teacher decide, and notes how dl2 would have decided likewise. What is
-// done is what the teacher says, or, own, what the pupil itself does.
-type pupil struct {
+// lesson has a teacher decide, and dl2 with a guide who knows what. What is done is
+// what the teacher says, or else what the guide's pupil does.
+type lesson struct {
 	teacher scheduler.Policy
-	guided  *observer // over dl2 with a guide
+	guided  *observer // over dl2 with the guide
 	guide   *guide
-	own     scheduler.Policy // nil = the teacher's decisions are carried out
 }
 
-func (p *pupil) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+func (p *lesson) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d, err := p.teacher.Decide(ctx, s)
 	if err != nil {
 		return d, err
 	}
 	p.guide.targets = targets(s, &d)
-	if _, err := p.guided.Decide(ctx, s); err != nil || p.own == nil {
-		return d, err
+	own, err := p.guided.Decide(ctx, s)
+	if p.guide.pupil != nil {
+		d = own
 	}
-	return p.own.Decide(ctx, s)
+	return d, err
 }
 
 // targets is what every job is to have by a decision.
@@ -164,27 +158,11 @@ func (t *Trainer) imitate(ctx context.Context) error {
 func (t *Trainer) lessons(ctx context.Context, round int) ([]sample, error) {
 	n := t.Supervised.Episodes
 	runs, err := t.runAll(ctx, t.firstEpisode(n), n, func(e *Episode, number int) (*observer, error) {
-		teacher, err := policy.New(t.teacher, e.Deps)
-		if err != nil {
-			return nil, err
-		}
-		g := &guide{form: &t.model.DL2Form, stream: stream(t.Seed, "guide", number), to: newObserver(Progress, t.model.SlotSec)}
+		var own policy.DL2Chooser
 		if round > 0 {
-			g.net = t.model.Policy
+			own = t.greedy()
 		}
-		inner, err := policy.NewDL2(e.Deps, t.model.DL2Form, g)
-		if err != nil {
-			return nil, err
-		}
-		g.to.Policy = inner
-		p := &pupil{teacher: teacher, guided: g.to, guide: g}
-		if round > 0 {
-			if p.own, err = policy.NewDL2(e.Deps, t.model.DL2Form, t.greedy()); err != nil {
-				return nil, err
-			}
-		}
-		e.Config.Policy, e.Config.PolicyName = p, t.teacher.String()
-		return g.to, nil
+		return t.lesson(e, number, own)
 	})
 	var out []sample
 	for _, r := range runs {
@@ -195,6 +173,36 @@ func (t *Trainer) lessons(ctx context.Context, round int) ([]sample, error) {
 		}
 	}
 	return out, err
+}
+
+// lesson makes the policy of an episode one that a teacher comments on.
+func (t *Trainer) lesson(e *Episode, number int, own policy.DL2Chooser) (*observer, error) {
+	teacher, err := policy.New(t.teacher, e.Deps)
+	if err != nil {
+		return nil, err
+	}
+	g := &guide{form: &t.model.DL2Form, stream: stream(t.Seed, "guide", number), pupil: own, to: newObserver(Progress, t.model.SlotSec)}
+	if g.to.Policy, err = policy.NewDL2(e.Deps, t.model.DL2Form, g); err != nil {
+		return nil, err
+	}
+	e.Config.Policy, e.Config.PolicyName = &lesson{teacher: teacher, guided: g.to, guide: g}, t.teacher.String()
+	return g.to, nil
+}
+
+// agreement returns the share of the actions that were right, of all that were seen.
+func agreement(seen []*observer) float64 {
+	right, all := 0, 0
+	for _, o := range seen {
+		for _, s := range o.slots {
+			for i := range s.actions {
+				if a := &s.actions[i]; a.right[a.chosen] {
+					right++
+				}
+			}
+			all += len(s.actions)
+		}
+	}
+	return float64(right) / float64(max(all, 1))
 }
 
 // leastRate is the part of the rate that is left at the end of the phase.

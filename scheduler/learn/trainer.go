@@ -27,7 +27,8 @@ type Point struct {
 	Reward  float64 // per job of the iteration's episodes, as rewarded and without discount
 	JCTSec  float64 // mean completion time on the validation episodes, 0 = was not tried
 	Teacher float64 // that of the teacher there, 0 = there is none
-	Best    bool    // no policy before was as good there
+	Agrees  float64 // share of its actions there, in the supervised phase, that lead to what the teacher would decide
+	Best    bool    // the policy is kept, as the best so far
 }
 
 // Losses are means over the updates of a point.
@@ -48,7 +49,7 @@ type Trainer struct {
 	teacher  policy.Spec
 	taught   float64 // the teacher's JCT on the validation episodes
 	model    *policy.DL2Model
-	best     float64
+	best     Point // that of bestNets
 	bestNets *policy.DL2Model
 	episodes int // drawn so far
 
@@ -68,7 +69,7 @@ func NewTrainer(o Options, draw Draw, from *policy.DL2Model) (*Trainer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Trainer{Options: o, draw: draw, model: from, best: math.Inf(1),
+	t := &Trainer{Options: o, draw: draw, model: from,
 		Save: func(*policy.DL2Model) error { return nil }, Tell: func(Point) error { return nil }}
 	if o.Supervised.Updates > 0 {
 		specs, err := policy.Parse(o.Supervised.Teacher)
@@ -99,7 +100,7 @@ func NewTrainer(o Options, draw Draw, from *policy.DL2Model) (*Trainer, error) {
 func (t *Trainer) Run(ctx context.Context) (*policy.DL2Model, error) {
 	if t.teacher.Name != "" {
 		var err error
-		if t.taught, err = t.Evaluate(ctx, func(e *Episode) (err error) {
+		if t.taught, err = t.validate(ctx, func(e *Episode, _ int) (err error) {
 			e.Config.Policy, err = policy.New(t.teacher, e.Deps)
 			e.Config.PolicyName = t.teacher.String()
 			return err
@@ -148,16 +149,11 @@ func (t *Trainer) tell(ctx context.Context, phase string, update, of int, l Loss
 	}
 	if update%every == 0 || update == of {
 		var err error
-		p.JCTSec, err = t.Evaluate(ctx, func(e *Episode) (err error) {
-			e.Config.PolicyName = "dl2"
-			e.Config.Policy, err = policy.NewDL2(e.Deps, t.model.DL2Form, t.greedy())
-			return err
-		})
-		if err != nil {
+		if p.JCTSec, p.Agrees, err = t.try(ctx, phase); err != nil {
 			return err
 		}
-		if p.Best = p.JCTSec < t.best; p.Best {
-			t.best = p.JCTSec
+		if p.Best = t.better(p); p.Best {
+			t.best = p
 			if t.bestNets, err = t.model.Clone(); err != nil {
 				return err
 			}
@@ -169,6 +165,19 @@ func (t *Trainer) tell(ctx context.Context, phase string, update, of int, l Loss
 	return t.Tell(p)
 }
 
+// better reports whether the policy of p is to be kept rather than the one before: as
+// long as it is to be a copy that which the teacher agrees with more, then that under
+// which jobs take less time.
+func (t *Trainer) better(p Point) bool {
+	switch {
+	case t.best.JCTSec == 0:
+		return true
+	case p.Phase == supervised:
+		return p.Agrees >= t.best.Agrees
+	}
+	return p.JCTSec < t.best.JCTSec
+}
+
 // Phases.
 const (
 	supervised = "supervised"
@@ -178,9 +187,31 @@ const (
 // greedy chooses as the policy will when it is used.
 func (t *Trainer) greedy() policy.DL2Chooser { return policy.Likeliest(t.model.Policy) }
 
-// Evaluate returns the mean over the validation episodes of the mean completion time
-// under a policy, in seconds.
-func (t *Trainer) Evaluate(ctx context.Context, use func(*Episode) error) (float64, error) {
+// try returns the mean completion time of the policy as it is on the validation episodes
+// and, in the supervised phase, with what share of its actions there the teacher agrees.
+func (t *Trainer) try(ctx context.Context, phase string) (jctSec, agrees float64, err error) {
+	if phase == reinforced {
+		jctSec, err = t.validate(ctx, func(e *Episode, _ int) (err error) {
+			e.Config.PolicyName = "dl2"
+			e.Config.Policy, err = policy.NewDL2(e.Deps, t.model.DL2Form, t.greedy())
+			return err
+		})
+		return jctSec, 0, err
+	}
+	seen := make([]*observer, t.Validation)
+	jctSec, err = t.validate(ctx, func(e *Episode, i int) (err error) {
+		seen[i], err = t.lesson(e, -1-i, t.greedy())
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return jctSec, agreement(seen), nil
+}
+
+// validate returns the mean over the validation episodes, the i-th of which use gives
+// its policy, of the mean completion time, in seconds.
+func (t *Trainer) validate(ctx context.Context, use func(e *Episode, i int) error) (float64, error) {
 	sum := make([]float64, t.Validation)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -188,7 +219,7 @@ func (t *Trainer) Evaluate(ctx context.Context, use func(*Episode) error) (float
 		g.Go(func() error {
 			e, err := t.draw(ctx, -1-i)
 			if err == nil {
-				err = use(&e)
+				err = use(&e, i)
 			}
 			if err != nil {
 				return err

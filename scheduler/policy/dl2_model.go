@@ -127,6 +127,9 @@ func (f DL2Form) column() int {
 	n := len(f.Types) + stateInputs
 	if f.Speeds {
 		n += 1 + f.kinds()
+		if f.Servers {
+			n += f.kinds()
+		}
 	}
 	return n
 }

@@ -69,6 +69,8 @@ func squeezed(n, scale float64) float32 { return float32(math.Log1p(max(n, 0)) /
 //	workers, servers      it was given in this slot, and holds since before
 //	with Speeds: slots to go on what it was given, and of each action for it by
 //	           what factor the next makes it faster, as a logarithm
+//	with Speeds and Servers: of each action whether it is allowed; without Servers
+//	           one that is not makes nothing faster
 func (v *DL2View) encode(f *DL2Form, now time.Duration, free float64) {
 	clear(v.State)
 	width, slot := f.column(), f.SlotSec
@@ -89,6 +91,9 @@ func (v *DL2View) encode(f *DL2Form, now time.Duration, free float64) {
 		x[0] = squeezed(s.Job.Remaining*s.sec/slot, longLog)
 		for k := range f.kinds() {
 			x[1+k] = float32(s.gains[k])
+			if f.Servers && v.Allowed[i*f.kinds()+k] {
+				x[1+f.kinds()+k] = 1
+			}
 		}
 	}
 	v.State[len(v.State)-1] = float32(free)

@@ -91,6 +91,18 @@ func (m *MLP) Sizes() []int { return m.sizes }
 // network.
 func (m *MLP) Params() []float32 { return m.params }
 
+// Soften divides all outputs by a number, 1 or more: what is preferred stays so, and the
+// probabilities of a softmax of them are nearer to each other.
+func (m *MLP) Soften(by float32) {
+	last := &m.layers[len(m.layers)-1]
+	for i := range last.weights {
+		last.weights[i] /= by
+	}
+	for i := range last.bias {
+		last.bias[i] /= by
+	}
+}
+
 // Clone returns a network with the same parameters.
 func (m *MLP) Clone() *MLP {
 	c := &MLP{sizes: m.sizes, params: append([]float32(nil), m.params...)}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -184,6 +185,26 @@ func softmaxExact(z []float64, allowed []bool) []float64 {
 		p[i] /= sum
 	}
 	return p
+}
+
+// TestSoften: preferences keep their order, and are so much smaller.
+func TestSoften(t *testing.T) {
+	m, err := NewMLP(rand.New(rand.NewPCG(1, 2)), 3, 5, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Params() {
+		m.Params()[i] += 0.1 * float32(i%7)
+	}
+	var s Scratch
+	x := []float32{1, -2, 3}
+	before := slices.Clone(m.Infer(&s, x))
+	m.Soften(8)
+	for i, z := range m.Infer(&s, x) {
+		if math.Abs(float64(8*z-before[i])) > 1e-4*math.Abs(float64(before[i])) || before[i] == 0 {
+			t.Errorf("output %d is %g, was %g", i, z, before[i])
+		}
+	}
 }
 
 func TestSoftmaxIsFiniteAndMasked(t *testing.T) {
