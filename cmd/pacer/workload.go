@@ -107,6 +107,9 @@ func made[Options any](w datasets.Workload, o Options, err error, jobs func(Opti
 
 // cutWorkload returns the jobs that these flags leave, the window first.
 func cutWorkload(c *cli.Context, jobs []spec.Job) ([]spec.Job, error) {
+	if len(jobs) == 0 {
+		return nil, usagef("simulate: the workload has no jobs; of a synthetic one another --seed or more jobs= has some")
+	}
 	w, err := datasets.ParseWindow(c.String(windowFlag.Name))
 	if err != nil {
 		return nil, usagef("simulate: --window: %w", err)
