@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # dl2.sh: DL2 with parameter servers, trained on other workloads, beside DRF and Optimus
 #
-# Policies are trained once and kept in DATA; about six minutes of CPU.
+# Policies are trained once and kept in DATA; three minutes of CPU, then one for the traces.
 . "$(dirname "$0")/lib.bash"
 world=(--cluster 48x2xGTX1080Ti/8cpus --truth "dl2:$shared/data/dl2" --round 1200)
-learn=(--workload synthetic:dl2=small "${world[@]}" --hidden 64 --validation 6 --reward waiting --discount 0.95 --entropy 0.001 --explore 0.1 --episodes 4)
+learn=(--workload synthetic:dl2=small "${world[@]}" --hidden 128 --validation 6 --explore 0)
 mkdir -p "$data"
 cd "$data"
 
@@ -12,10 +12,14 @@ cd "$data"
 train() {
   [[ -s $1.bin ]] || { "$pacer" learn dl2 "${learn[@]}" "${@:2}" --out "$scratch/$1.bin" >&2 && mv "$scratch/$1.bin" .; }
 }
-train dl2-taught --teacher optimus-oracle --updates 200 --rounds 6 --watch 2 --iterations 0
-train dl2-paper --teacher optimus-oracle --state paper --updates 200 --rounds 6 --watch 2 --iterations 0
-train dl2-drf --teacher drf --updates 100 --rounds 4 --watch 3 --iterations 20 --validate 4 --steps 32 --own-rate 0.001 --lambda 0.9
+for seed in 1 2 3; do
+  train "dl2-copy-$seed" --seed "$seed" --teacher drf --iterations 0
+done
+train dl2-drf --teacher drf --iterations 16 --episodes 4 --validate 2 --own-rate 0.002 --discount 0.95 --lambda 0.9 --reward per-action
+train dl2-taught --teacher optimus-oracle --updates 200 --iterations 0
+train dl2-paper --teacher optimus-oracle --updates 200 --iterations 0 --state paper
 import dl2
+copies=dl2:model=dl2-copy-1.bin,dl2:model=dl2-copy-2.bin,dl2:model=dl2-copy-3.bin
 students=dl2:model=dl2-taught.bin,dl2:model=dl2-drf.bin,dl2:model=dl2-paper.bin
 
 # Of each trace the policies told the speeds, then those told 8 points of each model and
@@ -26,7 +30,7 @@ for config in small-e3000-{Uniform,Poisson,Google_Trace}-real; do
       "$pacer" --data "$data" simulate --workload "$shared/baselines/dl2/jobs.csv:dl2=$config/$trace" "${world[@]}" --output csv "$@" 2>"$scratch/log" ||
         { cat "$scratch/log" >&2; exit 1; }
     }
-    { sim --policy "drf,optimus-oracle,$students" | sed 's/^/told,/'; sim --belief online:optimus --policy "optimus,$students" | grep -v perfect | sed 's/^/fitted,/'; } |
+    { sim --policy "drf,$copies,optimus-oracle,$students" | sed 's/^/told,/'; sim --belief online:optimus --policy "optimus,$students" | grep -v perfect | sed 's/^/fitted,/'; } |
       sed "s|^|$config/$trace,|"
   done
 done >"$scratch/rows.csv"

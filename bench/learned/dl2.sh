@@ -2,6 +2,9 @@
 # dl2.sh trains the policy dl2 that comes with Pacer, for jobs like those of pacer demo,
 # and writes it to scheduler/policy/dl2.bin: five minutes of CPU. What it prints is of
 # workloads that nothing is learnt from. PACER is the binary (default: pacer).
+#
+# The file that is there is of commit 2e191f7: the learner has changed since, and makes
+# another one, not yet compared with it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 models=BERT-large+GPT2-XL+Llama2-7B+Llama3-8B+Llama2-13B
