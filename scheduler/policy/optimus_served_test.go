@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -123,6 +124,23 @@ func TestServedOptimusRelents(t *testing.T) {
 			if j.has != c.want[i] {
 				t.Errorf("%s: job %d has %v, want %v", c.name, i, j.has, c.want[i])
 			}
+		}
+	}
+}
+
+// TestServedOptimusSaves: what is not known to save nothing is worth a restart.
+func TestServedOptimusSaves(t *testing.T) {
+	o, space := tableOf(map[numbers]float64{{1, 1}: 1, {1, 2}: 2, {1, 3}: 0})
+	p := &servedOptimus{servedBelief: newServedBelief(Deps{Oracle: o, Servers: space})}
+	f := fillingOf([]spec.NodeGroup{{Count: 1, Devices: 1, CPUs: 5}})
+	for _, c := range []struct{ held, meant, want float64 }{{1, 2, 20}, {2, 1, -20}, {3, 1, math.Inf(1)}, {1, 3, math.Inf(1)}} {
+		j := &saver{trainee: holding(0, numbers{1, int(c.held)}), left: 40}
+		j.group, j.has = 0, numbers{1, int(c.meant)}
+		if got, err := p.saves(t.Context(), f, j); got != c.want || err != nil {
+			t.Errorf("%g servers instead of %g: saves %g s, error %v, want %g", c.meant, c.held, got, err, c.want)
+		}
+		if got, want := j.grown(), int(c.meant-c.held); got != want {
+			t.Errorf("%g servers instead of %g: %d more, want %d", c.meant, c.held, got, want)
 		}
 	}
 }
