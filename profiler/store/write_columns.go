@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 
+	"github.com/pacer-ml/pacer/perfmodel/columnar"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -68,16 +69,16 @@ func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, e
 func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec compress.Compression) (n int, err error) {
 	props := parquet.NewWriterProperties(parquet.WithCompression(codec), parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithCreatedBy("pacer"))
-	to := &stubborn{w: w}
+	to := &columnar.Stubborn{W: w}
 	out, err := pqarrow.NewFileWriter(Schema(), to, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return 0, fmt.Errorf("store: parquet: %w", err)
 	}
-	n, err = writeBatches(func(rec arrow.Record) error { return errors.Join(out.Write(rec), to.err) }, seq)
+	n, err = writeBatches(func(rec arrow.Record) error { return errors.Join(out.Write(rec), to.Err) }, seq)
 	if err != nil {
 		return n, fmt.Errorf("store: parquet: %w", err)
 	}
-	if err := errors.Join(out.Close(), to.err); err != nil {
+	if err := errors.Join(out.Close(), to.Err); err != nil {
 		return n, fmt.Errorf("store: parquet: %w", err)
 	}
 	return n, nil
@@ -97,20 +98,6 @@ func WriteArrow(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err
 		return n, fmt.Errorf("store: arrow: %w", err)
 	}
 	return n, nil
-}
-
-// stubborn keeps the first error of a writer to itself: the Parquet library
-// panics at some. It does not close what it did not open.
-type stubborn struct {
-	w   io.Writer
-	err error
-}
-
-func (s *stubborn) Write(b []byte) (int, error) {
-	if s.err == nil {
-		_, s.err = s.w.Write(b)
-	}
-	return len(b), nil
 }
 
 // position tells the IPC writer how far it is, all it seeks for.

@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+
+	"github.com/pacer-ml/pacer/perfmodel/columnar"
 )
 
 // rowWriter writes rows to a file as they come. What it holds in memory does not
@@ -86,7 +88,7 @@ func schemaOf[T any](layout string, columns []column[T]) *arrow.Schema {
 }
 
 type parquetRows[T any] struct {
-	to      *stubborn
+	to      *columnar.Stubborn
 	w       *pqarrow.FileWriter
 	b       *array.RecordBuilder
 	columns []column[T]
@@ -97,26 +99,12 @@ func newParquetRows[T any](w io.Writer, layout string, columns []column[T]) (*pa
 	schema := schemaOf(layout, columns)
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithCreatedBy("pacer"))
-	to := &stubborn{w: w}
+	to := &columnar.Stubborn{W: w}
 	out, err := pqarrow.NewFileWriter(schema, to, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return nil, fmt.Errorf("report: parquet: %w", err)
 	}
 	return &parquetRows[T]{to: to, w: out, b: array.NewRecordBuilder(memory.NewGoAllocator(), schema), columns: columns}, nil
-}
-
-// stubborn keeps the first error of a writer to itself: the Parquet library
-// panics at some. It does not close what it did not open.
-type stubborn struct {
-	w   io.Writer
-	err error
-}
-
-func (s *stubborn) Write(b []byte) (int, error) {
-	if s.err == nil {
-		_, s.err = s.w.Write(b)
-	}
-	return len(b), nil
 }
 
 func (p *parquetRows[T]) write(row *T) error {
@@ -157,7 +145,7 @@ func (p *parquetRows[T]) flush() error {
 
 // whole returns what went wrong so far, in the library or below it.
 func (p *parquetRows[T]) whole(err error) error {
-	if err = errors.Join(p.to.err, err); err != nil {
+	if err = errors.Join(p.to.Err, err); err != nil {
 		return fmt.Errorf("report: parquet: %w", err)
 	}
 	return nil
