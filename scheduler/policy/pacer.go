@@ -25,7 +25,7 @@ func init() {
 			{"makespan", "1", "what a second costs by which all that is there is done later, in jobs"},
 			{"value", "6", "what work done within the window is worth, as price; higher starts long jobs earlier"},
 			{"window", "3600", "seconds within which work has that value"},
-			{"late", "1000", "what a second costs by which a guaranteed job ends later than under fifo-backfill, in jobs"},
+			{"late", "1000", "what each of the first hundred seconds costs by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that beyond"},
 			{"caution", "1", "how much of the 90 % intervals of speeds guaranteed jobs reckon with"},
 			{"steps", "known", "known, or unknown: as many remain as were done, a minute's at the least; no guarantee is kept then"},
 			{"rounds", "60", "times prices of devices are moved to prove how good a plan is, and of many jobs to find better ones; 0 = neither"},
@@ -416,7 +416,7 @@ func (o *outlook) guarantee(t *lookahead.Task, p *prospect) {
 	}
 	ready := max(from(p.Ready), 0)
 	for k := range dues {
-		t.Tardy += max(0, ready+dues[k].takes(p.JobState, p.now)-from(dues[k].end))
+		t.Tardy += lookahead.Lateness(ready + dues[k].takes(p.JobState, p.now) - from(dues[k].end))
 	}
 }
 

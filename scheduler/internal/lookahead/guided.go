@@ -43,7 +43,7 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 		}
 		s.f.steps += a.steps
 		a.steps = 0
-		if !more || s.limit > 0 && s.f.steps > s.limit || ctx.Err() != nil {
+		if !more || s.exhausted(ctx) {
 			break
 		}
 	}

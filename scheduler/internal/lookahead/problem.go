@@ -36,8 +36,8 @@ type Task struct {
 	Age    float64 // s since it came
 	Alone  float64 // s that it would take on its own, from coming to its end; with a Power > 1
 	Work   float64 // device-seconds that it takes at the least, none of them idle
-	Tardy  float64 // s by which it is late if it keeps what it holds, in all cases together
-	Late   float64 // what each second costs by which it is late in one case
+	Tardy  float64 // how late it is if it keeps what it holds: Lateness in all cases together
+	Late   float64 // what a second of Lateness costs
 }
 
 // Problem is what is to be planned.
@@ -102,7 +102,7 @@ type Plan struct {
 // course is how a task runs.
 type course struct {
 	start, from, end float64 // s from now: it has devices, makes progress, is done
-	late             float64 // s, in all cases together
+	late             float64 // Lateness in all cases together
 	devices          int
 }
 
@@ -116,14 +116,26 @@ func (w *Way) at(start float64) course {
 	return course{start: start, from: start + w.Idle, end: start + w.Seconds, late: w.late(start), devices: w.Devices}
 }
 
-// late returns by how many seconds who starts then in w is late, in all cases
-// together.
+// grave is how many seconds late count in full.
+const grave = 100
+
+// Lateness is what it counts for to be so many seconds late in one case: those after the first hundred count a tenth. A
+// promise that is broken is not made good by being broken less; were it all the same, tasks that are far behind in one
+// unlikely case would go before those that are about to be late in all.
+func Lateness(seconds float64) float64 {
+	if seconds > grave {
+		return grave + (seconds-grave)/10
+	}
+	return max(seconds, 0)
+}
+
+// late returns the Lateness of who starts then in w, in all cases together.
 func (w *Way) late(start float64) (sum float64) {
 	for _, by := range w.By {
 		if start <= by {
 			break
 		}
-		sum += start - by
+		sum += Lateness(start - by)
 	}
 	return sum
 }
@@ -180,7 +192,10 @@ func (p *Problem) urgency(t *Task, end float64) float64 {
 }
 
 // Urgency is how much more t costs a second later than it can end at the soonest.
-func (p *Problem) Urgency(t *Task) float64 {
+func (p *Problem) Urgency(t *Task) float64 { return p.urgency(t, t.soonest()) }
+
+// soonest returns when t ends at the soonest, s from now; 0 if it is left out.
+func (t *Task) soonest() float64 {
 	soonest := inf
 	if len(t.Held) > 0 {
 		soonest = t.Left
@@ -189,9 +204,9 @@ func (p *Problem) Urgency(t *Task) float64 {
 		soonest = min(soonest, t.Ways[i].Seconds)
 	}
 	if soonest == inf {
-		soonest = 0
+		return 0
 	}
-	return p.urgency(t, soonest)
+	return soonest
 }
 
 func power(x, p float64) float64 {

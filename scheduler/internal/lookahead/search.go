@@ -39,6 +39,9 @@ func Search(ctx context.Context, p *Problem, o Options) (Plan, error) {
 	s.simple()
 	s.follow(o.Hint)
 	bound, prices := s.guide(ctx, o.Rounds, o.Prices)
+	for again := 0; again == 0 || again < anneals && len(s.late) > 0; again++ {
+		s.anneal(ctx, o.Tries)
+	}
 	s.improve(ctx, o.Tries)
 	plan := s.plan()
 	plan.Bound, plan.Prices = bound, prices
@@ -52,8 +55,8 @@ func newSearch(p *Problem, o Options) *search {
 type search struct {
 	f     *forward
 	p     *Problem
-	best  schedule
-	cost  float64 // of best
+	best  schedule // the best so far, or while annealing the last
+	cost  float64  // of best
 	next  schedule
 	rng   *rand.Rand
 	limit int
@@ -170,15 +173,20 @@ func (s *search) bySlack(i int) float64 {
 // try keeps next if it is no worse than the best, and reports whether it is
 // better.
 func (s *search) try() bool {
-	c := s.f.run(&s.next, s.cost)
-	if c > s.cost || c == inf {
+	before := s.cost
+	return s.accept(before) && s.cost < before-1e-9*math.Abs(before)
+}
+
+// accept makes next the best if it costs limit at the most, and reports whether it does.
+func (s *search) accept(limit float64) bool {
+	c := s.f.run(&s.next, limit)
+	if c > limit || c == inf {
 		return false
 	}
-	better := c < s.cost-1e-9*math.Abs(s.cost)
 	s.cost = c
 	s.best.set(&s.next)
 	s.findLate()
-	return better
+	return true
 }
 
 // findLate notes who is late in the plan that was run last and can be helped.
@@ -226,7 +234,7 @@ func (s *search) improve(ctx context.Context, tries int) {
 		return
 	}
 	for vain := 0; vain < tries; vain++ {
-		if s.limit > 0 && s.f.steps > s.limit || ctx.Err() != nil {
+		if s.exhausted(ctx) {
 			return
 		}
 		s.next.set(&s.best)
@@ -234,6 +242,11 @@ func (s *search) improve(ctx context.Context, tries int) {
 			vain = 0
 		}
 	}
+}
+
+// exhausted reports whether the search has to end now.
+func (s *search) exhausted(ctx context.Context) bool {
+	return s.limit > 0 && s.f.steps > s.limit || ctx.Err() != nil
 }
 
 // change changes next at random, and reports whether that may matter.
