@@ -269,7 +269,8 @@ func BenchmarkDecide(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			next, o := p, o
+			o := o
+			var next *Problem
 			next, o.Hint, o.Prices = later(p, &plan, 10*c.load, city(c.jobs+4, c.nodes, 20, 2, c.load).Tasks[c.jobs:])
 			benchmarkSearch(b, next, o)
 		})
