@@ -96,7 +96,7 @@ when it was best.`,
 			&cli.Float64Flag{Name: "soften", Value: r.Soften, Usage: "`N` that preferences are divided by before own decisions begin, for a copy that is sure tries nothing else"},
 			&cli.Float64Flag{Name: "entropy", Value: r.Entropy, Usage: "what it is `worth` to be undecided"},
 			&cli.Float64Flag{Name: "explore", Value: r.Explore, Usage: "`PROBABILITY` with which a job with workers or servers alone is helped; 0 = never"},
-			&cli.IntFlag{Name: "replay", Value: r.Replay, Usage: "`N` actions that are kept to learn from; 0 = those of the iteration"},
+			&cli.IntFlag{Name: "replay-size", Value: r.Replay, Usage: "`N` actions that are kept to learn from; 0 = those of the iteration"},
 			&cli.StringFlag{Name: "reward", Value: string(r.Reward), Usage: "`NAME`: progress (share of jobs' work done in a slot), per-action, or waiting (time jobs are inside)"},
 			&cli.BoolFlag{Name: "no-value", Usage: "compare with the mean, not with a value network"},
 			&cli.IntFlag{Name: "validate", Value: def.ValidateIterations, Usage: "try the policy every `N` iterations, and every 25 updates"},
@@ -222,7 +222,7 @@ func newLearnRun(c *cli.Context) (*learnRun, error) {
 	r := &o.Reinforced
 	r.Iterations, r.Episodes, r.Updates, r.Batch = c.Int("iterations"), c.Int("episodes"), c.Int("steps"), c.Int("own-batch")
 	r.Rate, r.Discount, r.Lambda, r.Soften, r.Entropy = c.Float64("own-rate"), c.Float64("discount"), c.Float64("lambda"), c.Float64("soften"), c.Float64("entropy")
-	r.Explore, r.Replay, r.Reward, r.NoValue = c.Float64("explore"), c.Int("replay"), learn.Reward(c.String("reward")), c.Bool("no-value")
+	r.Explore, r.Replay, r.Reward, r.NoValue = c.Float64("explore"), c.Int("replay-size"), learn.Reward(c.String("reward")), c.Bool("no-value")
 	if err := o.Validate(); err != nil {
 		return nil, usagef("%w", err)
 	}
