@@ -75,8 +75,8 @@ func number(s string) (float64, error) {
 
 // Sizes in the picture, in its own units.
 const (
-	width              = 720
-	left, right        = 250, 120
+	width              = 770
+	left, right        = 300, 120
 	top, bottom, pitch = 44, 46, 24
 )
 

@@ -21,7 +21,7 @@ func TestBars(t *testing.T) {
 		}
 	}
 	// 350 units for 60 ms: 50 are 291.7, and the interval is 58.3 wide.
-	for _, want := range []string{`width="291.7"`, `d="M512.5 56.0H570.8"`, "a &lt;b&gt;", "1 %", `width="0.0"`} {
+	for _, want := range []string{`width="291.7"`, `d="M562.5 56.0H620.8"`, "a &lt;b&gt;", "1 %", `width="0.0"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
 		}

@@ -2,7 +2,7 @@
 # decision.sh: one decision about 100 to 3000 jobs on as many devices as ten each, of four types, on one core.
 . "$(dirname "$0")/lib.bash"
 go test ./scheduler/internal/lookahead ./scheduler/internal/lp ./scheduler/policy -run xxx -cpu 1 -benchtime 3x -count 5 \
-  -bench '^Benchmark(Decide$|(Choice|Sia)$/^jobs=1000)' | awk -v rows="$scratch/rows.csv" '
+  -bench '^BenchmarkDecide$|^Benchmark(Choice|Sia)$/^jobs=1000' | awk -v rows="$scratch/rows.csv" '
   /^pkg:/ { package = $2; sub(/.*scheduler\//, "", package) }
   /^Benchmark/ {
     name = package ": " substr($1, length("Benchmark") + 1)

@@ -77,26 +77,34 @@ func (s *study) checkTimed(ctx context.Context, jobs []spec.Job) error {
 	if !strings.HasPrefix(s.truth.name, "fitted:") {
 		return nil
 	}
-	why := map[string]error{} // by model, of its first job
-	unknown := map[string]int{}
+	type alike struct { // what jobs have in common that take as long
+		model       spec.Model
+		plan        spec.Plan
+		devices     int
+		accelerator string
+	}
+	why := map[alike]error{}
+	unknown := map[string]int{} // by model
+	var because error           // of the first job
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Steps > 0 {
 			continue
 		}
-		if _, asked := why[j.Model.Name]; !asked {
-			_, why[j.Model.Name] = s.truth.truth(s.cluster).Steps(ctx, j)
+		key := alike{j.Model, j.Plan, j.Devices, j.Accelerator}
+		if _, asked := why[key]; !asked {
+			_, why[key] = s.truth.truth(s.cluster).Steps(ctx, j)
 		}
-		if errors.Is(why[j.Model.Name], perfmodel.ErrNotCovered) {
+		if errors.Is(why[key], perfmodel.ErrNotCovered) {
 			unknown[j.Model.Name]++
+			because = cmp.Or(because, why[key])
 		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	first := slices.Min(slices.Collect(maps.Keys(unknown)))
 	return &exitError{exitNoAnswer, fmt.Errorf("simulate: --truth %s cannot say how long %s run: %w; name models of pacer ls models, fit one to measurements, or use --truth duration",
-		s.truth.name, tallyModels(unknown), why[first])}
+		s.truth.name, tallyModels(unknown), because)}
 }
 
 // adopt makes the jobs of unknown models those of --unknown.

@@ -95,8 +95,8 @@ func NewTrainer(o Options, draw Draw, from *policy.DL2Model) (*Trainer, error) {
 	return t, nil
 }
 
-// Run trains, and returns the best policy by its completion times on the validation
-// episodes. The error wraps ErrDiverged where a loss was not finite.
+// Run trains, and returns the best policy on the validation episodes: by completion
+// times, or where nothing was learnt by reward by how often the teacher agrees. The error wraps ErrDiverged where a loss was not finite.
 func (t *Trainer) Run(ctx context.Context) (*policy.DL2Model, error) {
 	if t.teacher.Name != "" {
 		var err error

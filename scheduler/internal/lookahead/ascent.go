@@ -40,8 +40,7 @@ func newAscent(r *relaxed, known Prices) *ascent {
 		a.moves = append(a.moves, make([]float64, len(r.price[g])))
 		a.found.Devices = append(a.found.Devices, make([]float64, len(r.price[g])))
 	}
-	if a.known = len(known.Times) > 0; a.known {
-		a.from(known)
+	if a.known = a.from(known); a.known {
 		return a
 	}
 	for i := range r.lambda {
@@ -50,16 +49,25 @@ func newAscent(r *relaxed, known Prices) *ascent {
 	return a
 }
 
-// from sets the prices to those known, on the grid.
-func (a *ascent) from(known Prices) {
-	a.part = knownPart
+// from sets the prices to those known, on the grid, and reports whether they say anything: when nobody had to wait all
+// are 0.
+func (a *ascent) from(known Prices) (says bool) {
+	if len(known.Times) == 0 {
+		return false
+	}
 	for g := range a.price {
 		for i := range a.price[g] {
 			a.price[g][i] = known.mean(g, a.times[i], a.times[i+1])
+			says = says || a.price[g][i] > 0
 		}
 	}
+	if !says {
+		return false
+	}
+	a.part = knownPart
 	copy(a.lambda, known.Ends)
 	project(a.lambda, a.p.End)
+	return true
 }
 
 // keep notes the present prices as those that prove the best bound.

@@ -43,6 +43,14 @@ func TestPricesKnown(t *testing.T) {
 	if err != nil || same.Bound < plan.Bound-1e-9*math.Abs(plan.Bound) {
 		t.Errorf("the prices that proved %g prove %g: %v", plan.Bound, same.Bound, err)
 	}
+	nothing := Prices{Times: plan.Prices.Times, Devices: make([][]float64, len(plan.Prices.Devices)), Ends: make([]float64, len(plan.Prices.Ends))}
+	for g := range nothing.Devices {
+		nothing.Devices[g] = make([]float64, len(plan.Prices.Devices[g]))
+	}
+	blank, err := Search(t.Context(), p, Options{Rounds: 60, Prices: nothing})
+	if err != nil || blank.Bound != plan.Bound {
+		t.Errorf("prices of 0 prove %g, none prove %g: %v", blank.Bound, plan.Bound, err)
+	}
 	next, hint, prices := later(p, &plan, 10, city(310, 250, 20, 2, 1).Tasks[305:])
 	cold, err := Search(t.Context(), next, Options{Rounds: 60, Hint: hint})
 	if err != nil {
