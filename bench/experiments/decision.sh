@@ -4,7 +4,7 @@
 go test ./scheduler/internal/lookahead ./scheduler/internal/lp ./scheduler/policy -run xxx -cpu 1 -benchtime 3x -count 5 \
   -bench '^BenchmarkDecide$|^Benchmark(Choice|Sia)$/^jobs=1000' | awk -v rows="$scratch/rows.csv" '
   /^pkg:/ { package = $2; sub(/.*scheduler\//, "", package) }
-  /^Benchmark/ {
+  /^Benchmark/ && !/policy=/ {
     name = package ": " substr($1, length("Benchmark") + 1)
     if (!(name in n)) order[++count] = name
     n[name]++
