@@ -16,3 +16,5 @@ for policy in fifo-backfill rubick pacer; do
   done
 done >"$scratch/rows.md"
 { echo "| policy | belief | processor time |"; echo "|---|---|---|"; cat "$scratch/rows.md"; } | renew base-time
+awk -F' *[|±] *' '{ gsub(/ s/, "", $5); printf "\"%s, %s\",%s,%s,\n", $2, $3, $4, $5 }' "$scratch/rows.md" |
+  go run ./bench/bars "Rubick's base trace, one core" "s of the processor" >docs/results/base-time.svg

@@ -55,4 +55,7 @@ awk -F, '
       split(order[k], part, ",")
       printf "| `%s` | %s | %.3f h | %s | %s |\n", part[2], part[1], sum[order[k]] / runs / 3600, beside(order[k], "told,drf"), beside(order[k], "fitted,optimus")
     }
-  }' "$scratch/rows.csv" | renew dl2
+  }' "$scratch/rows.csv" >"$scratch/table.md"
+renew dl2 <"$scratch/table.md"
+awk -F' *[|] *' '/%/ && $4 + 0 > 0 { half = $5; sub(/^.*± /, "", half); sub(/ %/, "", half); sub(/ .*/, "", $5); gsub("`", "", $2); printf "\"%s, speeds %s\",%.1f,%.1f,\n", $2, $3, 100 + $5, half }' "$scratch/table.md" |
+  go run ./bench/bars "30 traces of DL2: mean JCT beside drf" "% of drf" >docs/results/dl2.svg
