@@ -13,16 +13,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// FitOptions says which rows FitKey fits and how it scores.
+// FitOptions chooses the rows that FitKey fits, and how it scores.
 type FitOptions struct {
-	// MaxRows is how many configurations to fit, never more than half of the
-	// usable ones; the Card's errors are those of all others. 0 fits all and
-	// takes the errors from cross-validation.
+	// MaxRows is the number of configurations to fit, at most half of the usable
+	// ones. The Card's errors are those of all others. 0 fits all and takes the
+	// errors from cross-validation.
 	MaxRows int
 	Folds   int    // of the cross-validation, 0 = 5
-	Seed    uint64 // deals rows to folds
-	// Unfitted, if set, is scored on the held-out rows too, for
-	// Card.MAPEUnfitted.
+	Seed    uint64 // assigns rows to folds
+	// Unfitted is scored on the held-out rows too, for Card.MAPEUnfitted. Nil = none.
 	Unfitted Predictor
 }
 
@@ -52,10 +51,10 @@ func FitKey(ctx context.Context, f Family, rows []spec.Measurement, o FitOptions
 	if err != nil {
 		return nil, Card{}, err
 	}
-	t.rival = o.Unfitted
+	t.unfitted = o.Unfitted
 	switch {
 	case f.Fit == nil:
-		return t.unfitted(ctx)
+		return t.scoreUnfitted(ctx)
 	case o.MaxRows > 0:
 		return t.holdOut(ctx, o.MaxRows)
 	}
@@ -64,14 +63,14 @@ func FitKey(ctx context.Context, f Family, rows []spec.Measurement, o FitOptions
 
 // task is one FitKey in progress.
 type task struct {
-	family  Family
-	key     spec.Key
-	usable  []spec.Measurement // merged, canonical order
-	doubted []spec.Measurement // with a step time
-	left    int                // rows not usable, doubted ones included
-	score   score
-	held    []spec.Measurement // scored
-	rival   Predictor          // FitOptions.Unfitted
+	family   Family
+	key      spec.Key
+	usable   []spec.Measurement // merged, canonical order
+	doubted  []spec.Measurement // with a step time
+	left     int                // rows not usable, doubted ones included
+	score    score
+	held     []spec.Measurement // scored
+	unfitted Predictor          // FitOptions.Unfitted
 }
 
 func newTask(f Family, rows []spec.Measurement) (*task, error) {
@@ -98,8 +97,8 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 	return t, nil
 }
 
-// whyNot says why no row is usable, for the end of a message: how many are in
-// doubt, and the doubt most of them share.
+// whyNot returns why no row is usable, for the end of a message: the number of
+// rows in doubt, and the commonest doubt.
 func whyNot(rows []spec.Measurement) string {
 	doubts, doubted, most := map[string]int{}, 0, ""
 	for _, m := range rows {
@@ -118,9 +117,9 @@ func whyNot(rows []spec.Measurement) string {
 	return fmt.Sprintf(" (%d in doubt: %s; measure again with nothing else running, under another label)", doubted, most)
 }
 
-// Split divides the usable rows of one key into those FitKey fits when told to
-// fit limit configurations, and those it then scores. Repeats of a
-// configuration are one row.
+// Split divides the usable rows of one key into those that FitKey fits where
+// MaxRows is limit, and those it then scores. Repeats of a configuration are one
+// row.
 func Split(f Family, rows []spec.Measurement, limit int) (fit, held []spec.Measurement, err error) {
 	t, err := newTask(f, rows)
 	if err != nil {
@@ -161,8 +160,7 @@ func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
 	return t.finish(ctx, fitted, card)
 }
 
-// choose returns n indices into t.usable by what the family prefers, evenly
-// spread if it does not say.
+// choose returns n indices into t.usable: the family's choice, or evenly spread.
 func (t *task) choose(n int) []int {
 	configs := make([]spec.Config, len(t.usable))
 	for i, m := range t.usable {
@@ -178,7 +176,7 @@ func (t *task) choose(n int) []int {
 	return out
 }
 
-// crossValidate fits all rows; errors are those of folds fitted without them.
+// crossValidate fits all rows. Their errors are those of fits without their fold.
 func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitted, Card, error) {
 	fitted, card, err := t.family.Fit(ctx, Rows(t.usable))
 	if err != nil {
@@ -213,31 +211,31 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 	return t.finish(ctx, fitted, card)
 }
 
-// deal returns the fold of every row: rows in the order of a seeded hash of
-// their configuration, dealt one by one.
+// deal returns the fold of every row. Rows go round the folds in the order of a
+// seeded hash of their configuration.
 func deal(rows []spec.Measurement, folds int, seed uint64) []int {
-	type card struct {
+	type hashedRow struct {
 		hash uint64
 		row  int
 	}
-	cards := make([]card, len(rows))
+	hashed := make([]hashedRow, len(rows))
 	for i, m := range rows {
 		h := fnv.New64a()
 		fmt.Fprintf(h, "%d|%s", seed, asJSON(m.Config))
-		cards[i] = card{h.Sum64(), i}
+		hashed[i] = hashedRow{h.Sum64(), i}
 	}
-	slices.SortFunc(cards, func(a, b card) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
+	slices.SortFunc(hashed, func(a, b hashedRow) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
 	out := make([]int, len(rows))
-	for i, c := range cards {
+	for i, c := range hashed {
 		out[c.row] = i % folds
 	}
 	return out
 }
 
-// unfitted scores a family that predicts as it is.
-func (t *task) unfitted(ctx context.Context) (Fitted, Card, error) {
+// scoreUnfitted scores a family that needs no fit.
+func (t *task) scoreUnfitted(ctx context.Context) (Fitted, Card, error) {
 	if t.family.Unfitted == nil {
-		return nil, Card{}, fmt.Errorf("perfmodel: family %q can neither be fitted nor predict without", t.family.Name)
+		return nil, Card{}, fmt.Errorf("perfmodel: family %q can neither be fitted nor predict without a fit", t.family.Name)
 	}
 	if err := t.scoreHeld(ctx, t.family.Unfitted, t.usable); err != nil {
 		return nil, Card{}, err
@@ -245,7 +243,7 @@ func (t *task) unfitted(ctx context.Context) (Fitted, Card, error) {
 	return t.finish(ctx, t.family.Unfitted, Card{})
 }
 
-// scoreHeld scores p on rows it has not seen.
+// scoreHeld scores p on rows it was not fitted on.
 func (t *task) scoreHeld(ctx context.Context, p Predictor, rows []spec.Measurement) error {
 	t.held = append(t.held, rows...)
 	return t.score.add(ctx, p, rows)
@@ -260,12 +258,12 @@ func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Ca
 	if card.NHeldOut > 0 {
 		card.Coverage = float64(t.score.inside) / float64(card.NHeldOut)
 	}
-	if t.rival != nil {
-		var rival score
-		if err := rival.add(ctx, t.rival, t.held); err != nil {
+	if t.unfitted != nil {
+		var other score
+		if err := other.add(ctx, t.unfitted, t.held); err != nil {
 			return nil, Card{}, err
 		}
-		card.MAPEUnfitted, _ = ErrorSummary(rival.ape)
+		card.MAPEUnfitted, _ = ErrorSummary(other.ape)
 	}
 	if n := t.score.uncovered; n > 0 {
 		card.Warnings = append(card.Warnings, fmt.Sprintf("perfmodel: %d configurations not covered, so not scored", n))
@@ -291,8 +289,8 @@ type score struct {
 	uncovered int
 }
 
-// maxAPE is far above the error of any row that is a measurement; sums of
-// smaller ones are finite.
+// maxAPE is far above the error of any real measurement. Sums of smaller errors
+// are finite.
 const maxAPE = 1e100
 
 // add scores p on rows.

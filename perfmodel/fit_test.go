@@ -190,6 +190,38 @@ func TestFitKeySaysWhatIsNotScored(t *testing.T) {
 	if c.NHeldOut != 0 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "2 of 2 configurations not cross-validated") {
 		t.Errorf("scored %d, warnings %q", c.NHeldOut, c.Warnings)
 	}
+	three := perfmodel.Family{Name: "three", Fit: func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+		f, c, err := fitPerSample(ctx, data)
+		if err == nil && c.NFit < 3 {
+			err = perfmodel.ErrTooFewPoints
+		}
+		return f, c, err
+	}}
+	anchored := perfmodel.Family{Name: "anchored", Fit: func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+		for m := range data {
+			if m.Config.Plan.DP == 1 {
+				return fitPerSample(ctx, data)
+			}
+		}
+		return nil, perfmodel.Card{}, perfmodel.ErrTooFewPoints
+	}}
+	_, c, err = perfmodel.FitKey(t.Context(), anchored, []spec.Measurement{row(1, 1), row(2, 1), row(4, 1)}, perfmodel.FitOptions{Folds: 3})
+	if err != nil || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "1 of 3 configurations not cross-validated") {
+		t.Errorf("warnings %q, %v, want 1 of 3", c.Warnings, err)
+	}
+	for n, want := range map[int]string{4: "4 of 4 configurations not cross-validated", 5: "3 of 5 configurations not cross-validated", 6: ""} {
+		var rows []spec.Measurement
+		for i := range n {
+			rows = append(rows, row(1<<i, 1))
+		}
+		_, c, err := perfmodel.FitKey(t.Context(), three, rows, perfmodel.FitOptions{Folds: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(c.Warnings, "; "); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%d rows in 2 folds: warnings %q, want %q", n, got, want)
+		}
+	}
 }
 
 func TestFitKeyScoresFamiliesThatNeedNoFit(t *testing.T) {

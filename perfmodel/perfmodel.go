@@ -10,74 +10,91 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Sentinels callers branch on; errors that wrap them name the value.
+// Sentinels for callers to branch on. Errors that wrap them name the value.
 var (
+	// ErrTooFewPoints means that the rows do not identify the parameters.
 	ErrTooFewPoints = errors.New("too few measurements")
-	// ErrNotCovered means the performance model has no opinion on a Config: no
-	// fitted parameters for its key, or figures it needs are unknown.
+	// ErrNotCovered means that a performance model cannot predict a Config: it has
+	// no fitted parameters for the key, or figures it needs are unknown.
 	ErrNotCovered = errors.New("not covered by this performance model")
+	// ErrNotFinite means that a fit has no finite result: a figure of a Config or
+	// a step time is out of all proportion.
+	ErrNotFinite = errors.New("figures too large or too small for a finite fit")
 )
 
-// Predictor tells the throughput and memory of a Config. Implementations are
-// safe for concurrent use. A prediction is finite and positive, or an error.
+// Predictor predicts the throughput and memory of a Config. Implementations are
+// safe for concurrent use and keep nothing of c.
 type Predictor interface {
+	// Predict returns a finite, positive throughput with its interval. The error
+	// wraps ErrNotCovered for a Config the model cannot predict; others are ctx's
+	// or of stored data. The caller may append to Warnings but not change them.
 	Predict(ctx context.Context, c spec.Config) (spec.Prediction, error)
 }
 
 // Preparer is an optional interface of Predictors that answer many plans of
 // one model on the same machines faster than one Config at a time.
 type Preparer interface {
-	// Prepare fixes everything in c but its plan. The function returned
-	// predicts time alone (MemoryBytes is 0) and is safe for concurrent use.
+	// Prepare fixes everything in c but its plan. The returned function predicts
+	// time alone (MemoryBytes is 0), is safe for concurrent use, and belongs to the
+	// caller. Both errors are as those of Predict.
 	Prepare(c spec.Config) (func(p spec.Plan) (spec.Prediction, error), error)
 }
 
-// Bounder is an optional interface of Predictors that know, cheaply, how fast a
-// plan is at best: a search need not look further at one that is slower than
-// what it has.
+// Bounder is an optional interface of Predictors with a cheap lower bound of the
+// step time. A search skips a plan whose bound is above the best it has.
 type Bounder interface {
-	// StepAtLeast fixes everything in c but its plan. The function returned gives
-	// seconds that the predicted step of a normal plan takes at least. It is not
-	// safe for concurrent use. It is nil where nothing is known.
+	// StepAtLeast fixes everything in c but its plan. The returned function gives a
+	// lower bound, in seconds, of the predicted step of a normal plan (see
+	// spec.Plan.Normal), which it does not change. It belongs to the caller and is
+	// not safe for concurrent use. It is nil where no bound is known. Errors are as
+	// those of Predict.
 	StepAtLeast(c spec.Config) (func(p *spec.Plan) float64, error)
 }
 
-// Fitted is a Predictor with parameters that can be kept on disk; Family.Load
-// reads what MarshalBinary wrote.
+// Fitted is a Predictor with parameters. Family.Load reads what MarshalBinary
+// writes; the bytes belong to the caller. MarshalBinary fails only on parameters
+// that are not finite.
 type Fitted interface {
 	Predictor
 	encoding.BinaryMarshaler
 }
 
-// Family is one kind of performance model: a formula and how to fit it.
+// Family is one kind of performance model: a formula and how to fit it. All
+// functions are safe for concurrent use and keep nothing of their arguments.
 type Family struct {
 	Name string
 	Doc  string // one line: what it is and its source
 
 	// Fit estimates the parameters for the one (model, accelerator) key that
-	// all of data must share. Rows that are not OK, or in doubt, are left out.
-	// The Card's error figures are those of rows the fit did not see.
+	// all of data must share. It leaves out rows that are not Usable. The Card's
+	// error figures are those of rows predicted without them. Errors wrap
+	// ErrTooFewPoints where the rows do not identify the parameters and
+	// ErrNotFinite where no fit is finite; others are those of data, or ctx's
+	// within 100 ms. Nil where the family is not fitted.
 	Fit func(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (Fitted, Card, error)
-	// Load restores a Fitted.
+	// Load restores a Fitted from what its MarshalBinary wrote. It refuses other
+	// versions, and figures that no fit gives.
 	Load func(b []byte) (Fitted, error)
-	// Choose picks which n of the candidate configurations to measure or fit
-	// on, from their configuration alone; it returns their indices, ascending.
-	// Nil when the family does not care.
+	// Choose picks which n of the candidates to measure or fit on, from their
+	// configuration alone. It returns their indices, ascending. Nil where the
+	// family has no preference.
 	Choose func(candidates []spec.Config, n int) []int
-	// Gain says what measuring each configuration of space would teach, given
-	// what has been measured; nil when the family cannot tell. All of space and
-	// have share one key; have may be empty, and its rows that are not Usable
-	// teach nothing. It returns one Gain for each of space, in its order.
+	// Gain returns the expected gain of measuring each configuration of space, in
+	// its order, given the rows measured so far. All of space and have share one
+	// key. Rows of have that are not Usable count for nothing; have may be empty.
+	// Errors are those of Fit, or of several keys. Nil where the family has no
+	// estimate.
 	Gain func(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]Gain, error)
-	// Unfitted predicts without any measurement; nil when the family cannot.
+	// Unfitted predicts without any measurement; nil where the family cannot.
 	Unfitted Fitted
 }
 
-// Gain is what is known, and may be learnt, of one configuration of a space.
+// Gain is the present uncertainty of one configuration of a space, and how much
+// a measurement of it would lower that of all.
 type Gain struct {
 	HalfWidth float64 // half the width of the present 90 % interval of ln T
-	// Fall is how much the mean HalfWidth of the space is expected to fall when
-	// this configuration is measured, once more if it has been already.
+	// Fall is the expected fall of the mean HalfWidth of the space when this
+	// configuration is measured, or measured again.
 	Fall float64
 }
 
@@ -87,7 +104,7 @@ type Param struct {
 	Unit  string  `json:"unit"`
 }
 
-// Card says what a Fitted was fitted on and how far to trust it. Errors are
+// Card describes a fit: the rows it used and its errors on others. Errors are
 // fractions of the measured step time.
 type Card struct {
 	spec.Key
@@ -100,9 +117,8 @@ type Card struct {
 	MAPEAll  float64 `json:"mape_all"`   // MAPE with the rows in doubt counted as well
 	NAll     int     `json:"n_all"`      // rows MAPEAll is the mean of
 	Coverage float64 `json:"coverage"`   // share of the held-out rows inside their 90 % interval
-	// MAPEUnfitted is the mean error over the same held-out rows of the model
-	// that needs no fit, with which FitKey was told to compare; 0 when it was
-	// told none or that model covers none of the rows.
+	// MAPEUnfitted is the mean error of FitOptions.Unfitted over the same held-out
+	// rows; 0 without such a model, or if it covers none of the rows.
 	MAPEUnfitted float64          `json:"mape_unfitted,omitempty"`
 	Params       map[string]Param `json:"params"`
 	DataHash     string           `json:"data_hash"` // of the rows fitted, in order
@@ -111,7 +127,7 @@ type Card struct {
 }
 
 // BeatsUnfitted reports whether the model predicted its held-out rows better
-// than one that needs no fit, or there was none to compare with.
+// than FitOptions.Unfitted, or had none to compare with.
 func (c Card) BeatsUnfitted() bool {
 	return c.NHeldOut > 0 && (c.MAPEUnfitted == 0 || c.MAPE < c.MAPEUnfitted)
 }

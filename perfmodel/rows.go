@@ -2,6 +2,7 @@ package perfmodel
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Usable reports whether m is a row to fit and score on: it ran, has a step
-// time and is not in doubt.
+// Usable reports whether m is fitted and scored: it ran, has a step time and is
+// not in doubt.
 func Usable(m spec.Measurement) bool {
 	return m.Outcome == spec.OK && m.Doubt == "" && m.MedianStepSec() > 0
 }
@@ -33,8 +34,8 @@ func CompareKeys(a, b spec.Key) int {
 	return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(a.Accelerator, b.Accelerator))
 }
 
-// CompareConfigs is a total order on configurations: 0 only for equal ones, as
-// far as they differ in anything a performance model looks at.
+// CompareConfigs is a total order on configurations. It is 0 only where they are
+// equal in all that a performance model reads.
 func CompareConfigs(a, b spec.Config) int {
 	if a == b {
 		return 0
@@ -42,8 +43,14 @@ func CompareConfigs(a, b spec.Config) int {
 	if c := cmp.Or(CompareKeys(a.Key(), b.Key()), cmp.Compare(a.Plan.Devices(), b.Plan.Devices())); c != 0 {
 		return c
 	}
+	return comparePlanned(&a, &b, a.Plan.String(), b.Plan.String())
+}
+
+// comparePlanned is CompareConfigs of configurations of one key and number of
+// devices, with the texts of their plans.
+func comparePlanned(a, b *spec.Config, planA, planB string) int {
 	if c := cmp.Or(
-		strings.Compare(a.Plan.String(), b.Plan.String()),
+		strings.Compare(planA, planB),
 		strings.Compare(a.Shape.Devices, b.Shape.Devices),
 		cmp.Compare(a.Shape.CPUs, b.Shape.CPUs),
 		cmp.Compare(a.Shape.HostBytes, b.Shape.HostBytes),
@@ -53,7 +60,33 @@ func CompareConfigs(a, b spec.Config) int {
 	); c != 0 {
 		return c
 	}
-	return strings.Compare(asJSON(a), asJSON(b)) // the rest: model and accelerator figures
+	return strings.Compare(asJSON(*a), asJSON(*b)) // the rest: model and accelerator figures
+}
+
+// OrderConfigs returns the indices of configs in the order of CompareConfigs.
+// Equal ones go by tie, called with their indices, and then by index; tie may be
+// nil. It makes each plan's text once, unlike sorting with CompareConfigs.
+func OrderConfigs(configs []spec.Config, tie func(i, j int) int) []int {
+	order, plans, devices := make([]int, len(configs)), make([]string, len(configs)), make([]int, len(configs))
+	for i := range configs {
+		order[i], plans[i], devices[i] = i, configs[i].Plan.String(), configs[i].Plan.Devices()
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := &configs[i], &configs[j]
+		if *a != *b {
+			if c := cmp.Or(CompareKeys(a.Key(), b.Key()), cmp.Compare(devices[i], devices[j])); c != 0 {
+				return c
+			}
+			if c := comparePlanned(a, b, plans[i], plans[j]); c != 0 {
+				return c
+			}
+		}
+		if tie == nil {
+			return 0
+		}
+		return tie(i, j)
+	})
+	return order
 }
 
 func compareLinks(a, b spec.Link) int {
@@ -68,26 +101,23 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// repeated is what repeats of a configuration share: c with its defaults
-// written out. Rows that spell the same thing differently must not be scored by
-// a fit to each other. Figures of the model count: sources sweep widths and
-// heads under one name.
-func repeated(c spec.Config) spec.Config {
+// Canonical returns c with its defaults written out, so that repeats of a
+// configuration are equal: a row must not be scored by a fit to its own repeat.
+// Figures of the model count, since sources vary width and heads under one name.
+func Canonical(c spec.Config) spec.Config {
 	c.SeqLen, c.Plan = c.Seq(), c.Plan.Normal()
 	return c
 }
 
-// MergeRepeats returns rows in canonical order, whatever theirs, with one row
-// per configuration: repeats become one whose step times are their medians.
+// MergeRepeats returns rows in canonical order, one row per configuration. The
+// step times of a merged row are the medians of its repeats. The result does not
+// depend on the order of rows, and shares their maps and slices.
 func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
-	keys, order := make([]spec.Config, len(rows)), make([]int, len(rows))
+	keys := make([]spec.Config, len(rows))
 	for i := range rows {
-		keys[i], order[i] = repeated(rows[i].Config), i
+		keys[i] = Canonical(rows[i].Config)
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		if c := CompareConfigs(keys[i], keys[j]); c != 0 {
-			return c
-		}
+	order := OrderConfigs(keys, func(i, j int) int {
 		a, b := &rows[i], &rows[j]
 		return cmp.Or(CompareConfigs(a.Config, b.Config),
 			strings.Compare(a.Source, b.Source), strings.Compare(a.Origin, b.Origin), cmp.Compare(a.MedianStepSec(), b.MedianStepSec()))
@@ -111,15 +141,18 @@ func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
 	return out
 }
 
-// HashRows identifies what was fitted: SHA-256 over configuration and step
-// times of rows in order, 32 hexadecimal digits of it.
-func HashRows(rows []spec.Measurement) string {
+// HashRows identifies the rows of a fit: the first 32 hexadecimal digits of the
+// SHA-256 over configuration and step times of rows, in order. The error is ctx's.
+func HashRows(ctx context.Context, rows []spec.Measurement) (string, error) {
 	h := sha256.New()
 	for _, m := range rows {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
 		h.Write([]byte(asJSON(m.Config)))
 		h.Write([]byte(asJSON(m.StepSec)))
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
 // ErrorSummary returns the mean and the 95th percentile (nearest rank) of

@@ -1,6 +1,6 @@
-// Package colocation says how fast jobs run that share devices (space sharing, as
-// by CUDA MPS).
+// Package colocation predicts the throughput of jobs that share devices (space
+// sharing, as by CUDA MPS).
 //
-// Start with table.go, what was measured; estimator.go tells the rest of few
-// measurements, by what is known of other jobs.
+// Start with table.go (measured pairs), then estimator.go (other pairs, from few
+// measurements of each job and those of similar jobs).
 package colocation

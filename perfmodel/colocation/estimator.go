@@ -13,20 +13,20 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Options are how an Estimator profiles and completes.
+// Options are those of an Estimator.
 type Options struct {
-	// References is how many kinds of jobs are known beside each other, drawn from
-	// those of the table; 0 = all.
+	// References is the number of reference kinds, drawn from those of the table.
+	// Their pairs with each other are known; 0 = all.
 	References int
-	// Profiled is beside how many references a job of another kind is measured, on
-	// each accelerator; at least 1.
+	// Profiled is the number of references that a job of another kind is measured
+	// with, on each accelerator; at least 1.
 	Profiled int
 	Rank     int     // of the completed matrix; 0 = 10
 	Ridge    float64 // weight of the squared factors; 0 = 0.01
 	Seed     uint64
 }
 
-// Validate reports figures out of range.
+// Validate reports a field out of range.
 func (o Options) Validate() error {
 	switch {
 	case o.References < 0:
@@ -39,15 +39,15 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Estimator tells how fast jobs run that share devices of few measurements: a kind
-// of job that is no reference is measured beside a few of these, what it keeps of
-// its speed beside the others is completed by a matrix of low rank, and it is taken
-// to be like the reference whose row is nearest, by cosine (Narayanan et al., Gavel,
-// OSDI 2020, section 6). What was measured itself is told as it is. It is safe for
-// concurrent use.
+// Estimator predicts pairs of jobs from few measurements. A kind of job that is no
+// reference is measured with a few references. A low-rank matrix completes its
+// relative throughput with the others, and the kind is then treated as the
+// reference with the nearest row by cosine (Narayanan et al., Gavel, OSDI 2020,
+// section 6). Measured pairs keep their measured rates. It is safe for concurrent
+// use.
 //
 // The matrix has a row for each reference and a column for each accelerator and
-// reference: the part of its speed alone that the one keeps beside the other, 0
+// reference: throughput of the first with the second over its throughput alone, 0
 // where they cannot run together. Column a·R + r is that of reference r of R on
 // accelerator a. (Gavel's code looks measured entries up as if all kinds were
 // references.)
@@ -63,11 +63,11 @@ type Estimator struct {
 	factors      *mat.Dense // a row for each column of parts
 
 	mu    sync.Mutex
-	like  map[class]int    // the reference a kind is taken for, -1 = none
-	known map[[2]Kind]bool // measured beside each other since
+	like  map[class]int    // the nearest reference of a kind, -1 = none
+	known map[[2]Kind]bool // pairs that ran since
 }
 
-// class is a kind of job whatever its accelerator.
+// class is a kind of job on any accelerator.
 type class struct {
 	model string
 	seq   int
@@ -80,8 +80,8 @@ func (c class) on(accelerator string) Kind {
 	return Kind{spec.Key{Model: c.model, Accelerator: accelerator}, c.seq, c.plan}
 }
 
-// NewEstimator returns one that measures by looking up in table. alone returns the
-// samples/s of a job that has its devices for itself.
+// NewEstimator returns an Estimator that measures by looking up rows. alone returns
+// the samples/s of a job that shares no device.
 func NewEstimator(rows []spec.Colocation, alone func(spec.Config) (float64, error), o Options) (*Estimator, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func NewEstimator(rows []spec.Colocation, alone func(spec.Config) (float64, erro
 	return e, e.fill()
 }
 
-// choose draws the references.
+// choose draws the references by the seed.
 func (e *Estimator) choose() {
 	for k := range e.configs {
 		if !slices.Contains(e.accelerators, k.Accelerator) {
@@ -159,8 +159,8 @@ func (e *Estimator) fill() error {
 	return nil
 }
 
-// part measures which part of its speed alone a keeps beside b, 0 where they cannot
-// run together.
+// part measures the throughput of a with b over that of a alone, 0 where they
+// cannot run together.
 func (e *Estimator) part(a, b spec.Config) float64 {
 	rate, err := e.table.Beside(a, b)
 	if err != nil {
@@ -173,10 +173,10 @@ func (e *Estimator) part(a, b spec.Config) float64 {
 	return rate / alone
 }
 
-// Beside returns the throughput of a while b runs on the same devices, in
-// samples/s: measured if they were, else estimated. Its error wraps
-// perfmodel.ErrNotCovered where the kinds they are taken for cannot run together, or
-// a kind is like none.
+// Beside returns the throughput of a, in samples/s, while b runs on the same
+// devices: measured if the pair is known, else estimated. The error wraps
+// perfmodel.ErrNotCovered where the nearest references cannot run together, or a
+// kind has none.
 func (e *Estimator) Beside(a, b spec.Config) (float64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -197,16 +197,16 @@ func (e *Estimator) Beside(a, b spec.Config) (float64, error) {
 	return part * alone, err
 }
 
-// measured reports whether a and b, taken for references i and j, are these or were
-// measured since.
+// measured reports whether a and b are the references i and j, or ran together
+// since.
 func (e *Estimator) measured(a, b spec.Config, i, j int) bool {
 	ka, kb := KindOf(a), KindOf(b)
 	reference := func(k Kind, i int) bool { return i >= 0 && e.references[i] == k.class() }
 	return e.known[[2]Kind{ka, kb}] || reference(ka, i) && reference(kb, j)
 }
 
-// Ran says that a and b ran on the same devices, so that how fast is known from now
-// on, and reports whether it was not before.
+// Ran records that a and b ran on the same devices: from now on their rates are
+// the measured ones. It reports whether the pair is new.
 func (e *Estimator) Ran(a, b spec.Config) (learnt bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,8 +216,8 @@ func (e *Estimator) Ran(a, b spec.Config) (learnt bool) {
 	return learnt
 }
 
-// match returns the reference that the kind of c is taken for, having profiled it if
-// it is new; -1 if it could run beside none.
+// match returns the nearest reference of the kind of c, -1 if there is none. It
+// profiles a new kind first.
 func (e *Estimator) match(c spec.Config) int {
 	id := KindOf(c).class()
 	if i, ok := e.like[id]; ok {
@@ -231,8 +231,8 @@ func (e *Estimator) match(c spec.Config) int {
 	return e.like[id]
 }
 
-// profile measures a kind of job beside a few references on every accelerator that it
-// runs on, drawn by its name.
+// profile measures a kind of job with a few references, drawn by its name, on every
+// accelerator that it runs on.
 func (e *Estimator) profile(c spec.Config) (columns []int, parts []float64) {
 	n := len(e.references)
 	for a, acc := range e.accelerators {
@@ -261,7 +261,7 @@ func hash(texts ...string) uint64 {
 	return h
 }
 
-// complete returns a row of the matrix of which some columns are known: the rest is
+// complete returns a row of the matrix with some columns known: the rest is
 // that of the factors u that fit these best, min Σ (m - u·v)² + μ‖u‖².
 func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 	total, rank := e.factors.Dims()
@@ -277,7 +277,7 @@ func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 	var chol mat.Cholesky
 	u := mat.NewVecDense(rank, nil)
 	if chol.Factorize(normal) {
-		_ = chol.SolveVecTo(u, right) // a warning of bad conditions changes nothing: u is as good as there is
+		_ = chol.SolveVecTo(u, right) // an error is a warning of bad conditioning; u is the best solution
 	}
 	row := make([]float64, total)
 	for col := range row {
@@ -289,7 +289,7 @@ func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 	return row
 }
 
-// nearest returns the reference whose row points most in the direction of row.
+// nearest returns the reference with the largest cosine of its row with row.
 func (e *Estimator) nearest(row []float64) int {
 	best, most := -1, math.Inf(-1)
 	for i := range e.references {
@@ -306,7 +306,7 @@ func (e *Estimator) nearest(row []float64) int {
 	return best
 }
 
-// Known reports whether it was measured how fast a and b run on the same devices.
+// Known reports whether the pair a, b is measured.
 func (e *Estimator) Known(a, b spec.Config) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

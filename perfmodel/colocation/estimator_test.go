@@ -44,7 +44,7 @@ func sorts() (rows []spec.Colocation) {
 	return rows
 }
 
-// Kinds that behave like references are told exactly of three co-locations on each
+// Kinds that behave like references are estimated exactly from three co-locations on each
 // accelerator, whichever references there are.
 func TestEstimatorRecovers(t *testing.T) {
 	for seed := range uint64(5) {
@@ -71,7 +71,7 @@ func TestEstimatorRecovers(t *testing.T) {
 // What ran is known from then on, and only then; both ways.
 func TestEstimatorLearns(t *testing.T) {
 	rows := sorts()
-	for i := range rows { // what nobody else is like: two kinds of one sort that hurt each other
+	for i := range rows { // unlike all others: two kinds of one sort that hurt each other
 		if r := &rows[i]; r.A.Model.Name == name(10) && r.B.Model.Name == name(7) {
 			r.RateA, r.RateB = 1, 2
 		}
@@ -110,7 +110,7 @@ func TestEstimatorRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]spec.Config{
-		{config("m99", "x", 1), config(name(1), "x", 1)}, // can run beside none it was tried with
+		{config("m99", "x", 1), config(name(1), "x", 1)}, // can share devices with no reference it was measured with
 		{config(name(1), "z", 1), config(name(2), "z", 1)},
 		{config(name(1), "x", 2), config(name(2), "x", 2)},
 	} {

@@ -7,12 +7,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Kind is what a job is known by beside another: what it trains and how. On how
-// many devices follows from the plan; which nodes they are on is not told apart.
+// Kind identifies a job of a pair: model, tokens per sample and plan, and the
+// accelerator of both jobs. The number of devices follows from the plan. Nodes do
+// not matter.
 type Kind struct {
-	spec.Key // its accelerator is that of both
-	Seq      int
-	Plan     spec.Plan // normal
+	spec.Key
+	Seq  int
+	Plan spec.Plan // normal
 }
 
 // KindOf returns the kind of a job that runs as c.
@@ -21,14 +22,14 @@ func KindOf(c spec.Config) Kind { return Kind{c.Key(), c.Seq(), c.Plan.Normal()}
 // String names model, accelerator and plan.
 func (k Kind) String() string { return fmt.Sprintf("%s, plan %s", k.Key, k.Plan) }
 
-// Table is what was measured. The zero value knows nothing; it is safe for
-// concurrent use once it is filled.
+// Table holds measured pairs. The zero value is empty. It is immutable and safe
+// for concurrent use.
 type Table struct {
 	rates map[[2]Kind]float64 // samples/s of the first beside the second
 }
 
-// New returns the table of rows. Of two rows of the same jobs the later one
-// counts.
+// New returns the table of rows. A later row of the same jobs replaces an earlier
+// one.
 func New(rows []spec.Colocation) *Table {
 	t := &Table{rates: make(map[[2]Kind]float64, 2*len(rows))}
 	for i := range rows {
@@ -40,8 +41,8 @@ func New(rows []spec.Colocation) *Table {
 	return t
 }
 
-// Beside returns the throughput of a while b runs on the same devices, in
-// samples/s; an error that wraps perfmodel.ErrNotCovered if that was not measured.
+// Beside returns the throughput of a, in samples/s, while b runs on the same
+// devices. The error wraps perfmodel.ErrNotCovered for a pair without measurement.
 func (t *Table) Beside(a, b spec.Config) (float64, error) {
 	ka, kb := KindOf(a), KindOf(b)
 	if rate, ok := t.rates[[2]Kind{ka, kb}]; ok {

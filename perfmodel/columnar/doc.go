@@ -1,6 +1,8 @@
-// Package columnar opens Arrow and Parquet files that may be damaged. The Arrow
-// library believes what a file says of itself: it allocates what a damaged
-// length asks for, waits for ever for levels that are not there, and panics.
-// What is read through this package ends in an error instead, and so does what is
-// written to a disk that is full.
+// Package columnar reads and writes Arrow and Parquet files safely. The Arrow
+// library trusts a file: on a damaged one it allocates any length, waits for ever
+// for missing levels, and panics; on a full disk it panics too. Through this
+// package all of these are errors.
+//
+// Start with guard.go, then flat.go (columns without lists) and sticky.go
+// (writing).
 package columnar

@@ -19,18 +19,20 @@ func Guard(read func() error) (err error) {
 	return read()
 }
 
-// Memory returns an allocator that panics, for Guard to see, where a file asks
-// for a buffer no honest one asks for: more than 1 GiB.
+// Memory returns an allocator that panics, for Guard to recover, on a buffer of more
+// than 1 GiB: no undamaged file has one.
 func Memory() memory.Allocator { return &limitedMemory{} }
 
 type limitedMemory struct{ memory.GoAllocator }
 
 const maxAllocation = 1 << 30
 
+// Allocate implements memory.Allocator.
 func (a *limitedMemory) Allocate(size int) []byte {
 	return a.GoAllocator.Allocate(checkSize(size))
 }
 
+// Reallocate implements memory.Allocator.
 func (a *limitedMemory) Reallocate(size int, b []byte) []byte {
 	return a.GoAllocator.Reallocate(checkSize(size), b)
 }

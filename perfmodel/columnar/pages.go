@@ -21,6 +21,7 @@ type checkedPages struct {
 	err error
 }
 
+// Next implements file.PageReader.
 func (p *checkedPages) Next() bool {
 	if p.err != nil || !p.PageReader.Next() {
 		return false
@@ -31,6 +32,7 @@ func (p *checkedPages) Next() bool {
 	return p.err == nil
 }
 
+// Err implements file.PageReader.
 func (p *checkedPages) Err() error {
 	if p.err != nil {
 		return p.err

@@ -1,35 +1,40 @@
 package family
 
 import (
-	"fmt"
+	"sync"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
+	"github.com/pacer-ml/pacer/perfmodel/family/optimus"
+	"github.com/pacer-ml/pacer/perfmodel/family/pollux"
+	"github.com/pacer-ml/pacer/perfmodel/family/rubick"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// families is filled by the init functions of this package's files.
-var families = named.NewSet[perfmodel.Family]("family", "performance model")
-
-// register adds f. It panics on a family without a name and on a name taken:
-// both are mistakes in this package.
-func register(f perfmodel.Family) { families.Add(f.Name, f) }
+// table lists every family. It is made on first use: reading the trained priors
+// takes milliseconds.
+var table = sync.OnceValue(func() *named.Set[perfmodel.Family] {
+	set := named.NewSet[perfmodel.Family]("family", "performance model")
+	for _, f := range []perfmodel.Family{
+		analytic.Family,
+		hybrid.Shipped().Family(),
+		optimus.Family,
+		pollux.Family,
+		rubick.Family,
+		pollux.SiaFamily,
+	} {
+		set.Add(f.Name, f)
+	}
+	return set
+})
 
 // All returns every family, by name.
-func All() []perfmodel.Family { return families.All() }
+func All() []perfmodel.Family { return table().All() }
 
 // Names returns the name of every family, sorted.
-func Names() []string { return families.Names() }
+func Names() []string { return table().Names() }
 
 // Lookup returns the family called name. The error for an unknown one lists
 // the names there are, nearest first.
-func Lookup(name string) (perfmodel.Family, error) { return families.Get(name) }
-
-// checkDegrees returns an error wrapping perfmodel.ErrNotCovered for a plan that
-// no machine runs (spec.Plan.CheckBounds).
-func checkDegrees(p *spec.Plan) error {
-	if err := p.CheckBounds(); err != nil {
-		return fmt.Errorf("%w: %w", err, perfmodel.ErrNotCovered)
-	}
-	return nil
-}
+func Lookup(name string) (perfmodel.Family, error) { return table().Get(name) }

@@ -1,6 +1,6 @@
-// Package measured predicts by looking measurements up: the truth of a
-// simulation that should rest on what was measured and nothing else.
+// Package measured predicts by looking up measurements. It is the truth of
+// simulations that rest on measured step times alone.
 //
-// Start with table.go; nearest.go adds answers for configurations close to
-// measured ones.
+// Start with table.go (exact look-up), then nearest.go (interpolation between
+// configurations) and servers.go (jobs with parameter servers).
 package measured

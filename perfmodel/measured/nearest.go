@@ -9,18 +9,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Nearest answers every configuration it can and counts how:
+// Nearest predicts from a Table, from interpolation or from a fallback, and counts
+// which:
 //
 //   - exact: the configuration was measured;
-//   - interpolated: rows of the same model, global batch and way of splitting
-//     (all of the plan but DP, micro-batch and accumulation) were measured at
-//     the same device count, or at counts on both sides. Between counts n1 < n
-//     < n2, log time is linear in log n; at each count the row whose nodes and
-//     smallest node share are closest stands in, of equals the one whose
-//     micro-batch is;
-//   - modelled: what the fallback predicts.
+//   - interpolated: rows of the same model, global batch and split (all of the
+//     plan but DP, micro-batch and accumulation) were measured at the same device
+//     count, or at counts on both sides. Between counts n1 < n < n2, log time is
+//     linear in log n. A count's row is the one with the closest layout over
+//     nodes, then the closest micro-batch;
+//   - modelled: the fallback's prediction.
 //
-// Safe for concurrent use.
+// It is safe for concurrent use.
 type Nearest struct {
 	table    *Table
 	fallback perfmodel.Predictor
@@ -44,8 +44,8 @@ func groupOf(c spec.Config) group {
 	return g
 }
 
-// NewNearest returns a Nearest over t; fallback answers what no measured row is
-// close to, and may be nil: then that is an error wrapping ErrNotMeasured.
+// NewNearest returns a Nearest over t. fallback predicts configurations without a
+// close measured row; where it is nil, they are errors that wrap ErrNotMeasured.
 func NewNearest(t *Table, fallback perfmodel.Predictor) *Nearest {
 	n := &Nearest{table: t, fallback: fallback, groups: map[group][]entry{}}
 	for _, e := range t.entries {
@@ -55,7 +55,7 @@ func NewNearest(t *Table, fallback perfmodel.Predictor) *Nearest {
 	return n
 }
 
-// Lookups returns how many predictions were exact, interpolated and modelled.
+// Lookups returns the numbers of exact, interpolated and modelled predictions.
 func (n *Nearest) Lookups() (exact, interpolated, modelled int) {
 	return int(n.exact.Load()), int(n.interpolated.Load()), int(n.modelled.Load())
 }
@@ -105,9 +105,9 @@ func (n *Nearest) interpolate(c spec.Config) (sec float64, ok bool) {
 	return math.Exp((1-w)*math.Log(t1) + w*math.Log(t2)), true
 }
 
-// closest returns the step time of the row with the given device count whose
-// layout over nodes is most like want's, of equals the one whose micro-batch
-// is. rows hold at least one; ties go to the first in table order.
+// closest returns the step time of the row with the given device count and the
+// layout over nodes closest to want's, then the closest micro-batch, then the
+// first in table order. rows must hold one of that count.
 func closest(rows []entry, devices int, want *spec.Config) float64 {
 	best, dist, batchDist := 0.0, math.Inf(1), math.Inf(1)
 	for _, e := range rows {
@@ -123,9 +123,8 @@ func closest(rows []entry, devices int, want *spec.Config) float64 {
 	return best
 }
 
-// layoutDistance compares how many devices share a node, on average and on the
-// fullest-shared node, in octaves. Whether the job leaves its node at all
-// weighs most.
+// layoutDistance is the distance, in octaves, of the devices per node, on average
+// and on the smallest node. Whether there are several nodes weighs most.
 func layoutDistance(a, b spec.Shape) float64 {
 	perNode := func(s spec.Shape) float64 { return float64(s.Total()) / float64(max(s.Nodes(), 1)) }
 	d := math.Abs(math.Log2(perNode(a)/perNode(b))) +

@@ -15,30 +15,28 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Servers answers for jobs with parameter servers: how fast a model trains one global
-// batch follows from how many replicas (Plan.DP) and servers (Plan.ParamServers) it
-// has, wherever they are, and from nothing else. It is immutable and safe for
-// concurrent use.
+// Servers predicts jobs with parameter servers. The speed of a model at one global
+// batch depends on its numbers of replicas (Plan.DP) and servers
+// (Plan.ParamServers) alone. It is immutable and safe for concurrent use.
 type Servers struct {
-	tables map[spec.Key][]*servedTable // by batch
+	tables map[spec.Key][]*serverTable // by batch
 	keys   []spec.Key
 }
 
-// numbers are how many replicas and parameter servers there are.
+// numbers are those of replicas and parameter servers.
 type numbers struct{ replicas, servers int }
 
-// servedTable is one model on one accelerator at one global batch.
-type servedTable struct {
+// serverTable is one model on one accelerator at one global batch.
+type serverTable struct {
 	config spec.Config // any of those measured
 	batch  int
 	speed  map[numbers]float64 // samples/s
 	known  map[numbers]bool    // those measured, the others are interpolated
 }
 
-// NewServers returns what rows of synchronous jobs with parameter servers say, those
-// that are OK; equal configurations are averaged. Between measured points speed is
-// interpolated, at every pair of whole numbers inside of their convex hull and nowhere
-// else: outside nothing was measured. It is
+// NewServers takes the OK rows of synchronous jobs with parameter servers, and
+// averages equal configurations. At every pair of whole numbers inside the convex
+// hull of the measured points, and nowhere else, speed is interpolated by
 //
 //	f(x) = sum_i c_i |x - x_i|
 //
@@ -46,10 +44,10 @@ type servedTable struct {
 //	x_i  those of a measured point, whose speed f(x_i) is in samples/s
 //
 // the linear radial basis functions of Hardy (Multiquadric equations of topography,
-// J. Geophys. Res. 76, 1971), which have one solution whatever the points. Pairs at
-// which that is not above 0 are left out.
+// J. Geophys. Res. 76, 1971), which have one solution for any points. Pairs with a
+// speed not above 0 are left out.
 //
-// Errors name models whose points lie on one line.
+// The error names a model whose points lie on one line.
 func NewServers(rows []spec.Measurement) (*Servers, error) {
 	s := ListedServers(rows)
 	for _, key := range s.keys {
@@ -62,10 +60,10 @@ func NewServers(rows []spec.Measurement) (*Servers, error) {
 	return s, nil
 }
 
-// ListedServers is NewServers of the pairs that rows list alone.
+// ListedServers is NewServers without interpolation.
 func ListedServers(rows []spec.Measurement) *Servers {
-	s := &Servers{tables: map[spec.Key][]*servedTable{}}
-	counts := map[*servedTable]map[numbers]int{}
+	s := &Servers{tables: map[spec.Key][]*serverTable{}}
+	counts := map[*serverTable]map[numbers]int{}
 	for _, m := range rows {
 		if m.Outcome != spec.OK || !(m.MedianStepSec() > 0) || m.Config.Plan.ParamServers < 1 || m.Config.Plan.Async {
 			continue
@@ -84,7 +82,7 @@ func ListedServers(rows []spec.Measurement) *Servers {
 }
 
 // table returns that of the model, accelerator and batch of m.
-func (s *Servers) table(m spec.Measurement) *servedTable {
+func (s *Servers) table(m spec.Measurement) *serverTable {
 	batch, err := strconv.Atoi(m.Env[spec.EnvGlobalBatch])
 	if err != nil || batch < 1 {
 		batch = m.Config.Plan.GlobalBatch()
@@ -98,22 +96,22 @@ func (s *Servers) table(m spec.Measurement) *servedTable {
 	if s.tables[key] == nil {
 		s.keys = append(s.keys, key)
 	}
-	t := &servedTable{config: m.Config, batch: batch, speed: map[numbers]float64{}, known: map[numbers]bool{}}
+	t := &serverTable{config: m.Config, batch: batch, speed: map[numbers]float64{}, known: map[numbers]bool{}}
 	s.tables[key] = append(s.tables[key], t)
 	return t
 }
 
-// Keys returns the models and accelerators there is something of, in order.
+// Keys returns the keys with measurements, sorted.
 func (s *Servers) Keys() []spec.Key { return slices.Clone(s.keys) }
 
-// Allows reports whether c may be granted: whether something is known of it.
+// Allows reports whether Predict has an answer for c.
 func (s *Servers) Allows(c spec.Config) bool {
 	_, at, ok := s.find(c)
 	return ok && at.servers > 0
 }
 
-// Configs returns what may be granted, in order: by model, accelerator, replicas and
-// servers.
+// Configs returns the configurations that Allows accepts, by model, accelerator,
+// replicas and servers.
 func (s *Servers) Configs() []spec.Config {
 	var out []spec.Config
 	for _, key := range s.keys {
@@ -121,7 +119,7 @@ func (s *Servers) Configs() []spec.Config {
 			for _, at := range t.order() {
 				c := t.config
 				j := spec.Job{GlobalBatch: t.batch, Plan: c.Plan}
-				c.Plan, c.Shape = j.ServedPlan(at.replicas, at.servers), spec.Shape{}
+				c.Plan, c.Shape = j.ParamServerPlan(at.replicas, at.servers), spec.Shape{}
 				out = append(out, c)
 			}
 		}
@@ -129,7 +127,7 @@ func (s *Servers) Configs() []spec.Config {
 	return out
 }
 
-func (t *servedTable) order() []numbers {
+func (t *serverTable) order() []numbers {
 	out := make([]numbers, 0, len(t.speed))
 	for at := range t.speed {
 		out = append(out, at)
@@ -142,9 +140,9 @@ func (n numbers) compare(o numbers) int {
 	return cmp.Or(cmp.Compare(n.replicas, o.replicas), cmp.Compare(n.servers, o.servers))
 }
 
-// find returns the table for c, whose batch is off at most by what its replicas
-// cannot share out evenly, and where to look in it.
-func (s *Servers) find(c spec.Config) (*servedTable, numbers, bool) {
+// find returns the table for c and the place in it. The batch of c may differ from
+// the table's by what its replicas cannot share evenly.
+func (s *Servers) find(c spec.Config) (*serverTable, numbers, bool) {
 	p := c.Plan.Normal()
 	at := numbers{p.DP, p.ParamServers}
 	if p.Async || p.Devices() != p.DP || p.AccumSteps > 1 {
@@ -158,8 +156,8 @@ func (s *Servers) find(c spec.Config) (*servedTable, numbers, bool) {
 	return nil, at, false
 }
 
-// Predict implements perfmodel.Predictor. What nothing is known of is an error that
-// wraps ErrNotMeasured and perfmodel.ErrNotCovered.
+// Predict implements perfmodel.Predictor. The error for a configuration without an
+// answer wraps ErrNotMeasured and perfmodel.ErrNotCovered.
 func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	t, at, ok := s.find(c)
 	if !ok {
@@ -173,12 +171,12 @@ func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, er
 	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) * t.speed[at] / float64(t.batch), By: by}, nil
 }
 
-// interpolate adds what lies between measured points.
-func (t *servedTable) interpolate() error {
+// interpolate adds the points between measured ones.
+func (t *serverTable) interpolate() error {
 	points := t.order()
 	hull := convexHull(points)
 	if len(hull) < 3 {
-		return errors.New("the points measured lie on one line: nothing is between them")
+		return errors.New("the measured points lie on one line, want three that do not")
 	}
 	f, err := radial(points, t.speed)
 	if err != nil {
@@ -257,7 +255,7 @@ func inside(hull []numbers, at numbers) bool {
 	return true
 }
 
-// turn is above 0 where c lies to the left of the way from a to b, 0 on it.
+// turn is above 0 where c lies left of the line from a to b, and 0 on it.
 func turn(a, b, c numbers) int {
 	return (b.replicas-a.replicas)*(c.servers-a.servers) - (b.servers-a.servers)*(c.replicas-a.replicas)
 }

@@ -15,7 +15,7 @@ import (
 func servedRow(replicas, servers int, samplesPerSec float64) spec.Measurement {
 	j := spec.Job{GlobalBatch: 32}
 	return spec.Measurement{
-		Config:  spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"}, Plan: j.ServedPlan(replicas, servers)},
+		Config:  spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"}, Plan: j.ParamServerPlan(replicas, servers)},
 		Outcome: spec.OK, StepSec: []float64{32 / samplesPerSec}, Env: map[string]string{spec.EnvGlobalBatch: "32"},
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// ErrNotMeasured means a Config has no measurement. Errors that wrap it name
+// ErrNotMeasured means that a Config has no measurement. Errors that wrap it name
 // the configuration.
 var ErrNotMeasured = errors.New("not measured")
 
-// key is what a look-up must agree on: the names of model and accelerator,
+// key identifies a configuration in a look-up: names of model and accelerator,
 // tokens per sample, plan and shape. Figures of model, accelerator and links
-// follow from the names; the training stack (Config.Framework) is taken to
-// follow from the plan, since who asks seldom knows it.
+// follow from the names. The training stack (Config.Framework) is assumed to
+// follow from the plan, since callers seldom set it.
 type key struct {
 	spec.Key
 	seq   int
@@ -36,17 +36,17 @@ type entry struct {
 	stepSec float64
 }
 
-// Table answers with the median measured step time of exactly the asked
+// Table predicts the median measured step time of exactly the given
 // configuration. It is immutable and safe for concurrent use.
 type Table struct {
 	byKey   map[key]int
 	entries []entry // sorted by key, so that Configs has one order
 }
 
-// New returns the table of those rows that are OK, have a step time and are
-// not known to record another configuration than they ran
-// (spec.Measurement.WrongConfig). Doubted rows count: they happened. Step times
-// of rows with one configuration are pooled. The order of rows does not matter.
+// New returns the table of the rows that are OK, have a step time and ran the
+// configuration they record (not spec.Measurement.WrongConfig). Doubted rows count.
+// Step times of rows with one configuration are pooled. The order of rows does not
+// matter; New keeps nothing of them that callers may change.
 func New(rows []spec.Measurement) *Table {
 	pooled := map[key]*spec.Measurement{}
 	var order []key
@@ -86,8 +86,8 @@ func compareKeys(a, b key) int {
 // Len returns the number of distinct configurations.
 func (t *Table) Len() int { return len(t.entries) }
 
-// Configs returns the measured configurations, without their times: what may
-// be granted when only measured configurations may.
+// Configs returns the measured configurations, in a fixed order. The slice belongs
+// to the caller.
 func (t *Table) Configs() []spec.Config {
 	out := make([]spec.Config, len(t.entries))
 	for i, e := range t.entries {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -11,54 +12,54 @@ import (
 )
 
 const (
-	// rowNoise is the spread of log(measured / estimated) between runs of one
-	// model on one stack: figures printed to the GB, allocators near their limit.
-	// modelNoise is what all runs of one model are off together.
+	// rowNoise is the standard deviation of log(measured / estimated) between runs
+	// of one model on one stack: figures printed to the GB, allocators near their
+	// limit. modelNoise is that of the error all runs of one model share.
 	rowNoise, modelNoise = 0.06, 0.08
-	// sourceRows bounds what one source counts for, so that many rows of one
-	// document do not outvote another.
+	// sourceRows bounds the weight of one source, in rows.
 	sourceRows = 20
-	// priorRows is how many rows the spread believed beforehand counts for.
+	// priorRows is the weight of the prior's spread, in rows.
 	priorRows = 5
-	// stackSpread is how far stacks are believed to be from what all have in
-	// common, in log memory, counting for priorStacks stacks.
+	// stackSpread is the prior standard deviation between stacks, in log memory,
+	// with the weight of priorStacks stacks.
 	stackSpread, priorStacks = 0.05, 2
 )
 
-// Calibrate fits the constants to the peaks rows record: what all training
-// stacks have in common from all rows, then what each adds, shrunk to that.
-// Rows that are not OK, record no peak, are doubted, or name neither a sequence
-// length nor a model this package counts are left out. With no usable row it
-// returns Prior.
+// Calibrate fits the constants to the measured peaks of rows: the constants common
+// to all training stacks from all rows, then those of each stack, shrunk to the
+// common ones. It leaves out rows that are not OK, record no peak, are doubted, or
+// name neither a sequence length nor a model this package counts. With no usable
+// row it returns Prior.
 //
-// It is the maximum a posteriori in log memory under Prior, with a robust
-// likelihood; the result does not depend on the order of rows. The spreads
-// above and in between were chosen with the published rows in view, so that
-// few rows of a stack do not make others of it worse.
-func Calibrate(rows []spec.Measurement) (*Calibration, error) {
+// The fit is the maximum a posteriori in log memory under Prior, with a robust
+// likelihood. The result does not depend on the order of rows. The spreads above
+// and in between were chosen with the published rows in view, so that few rows of
+// a stack do not worsen others of it. The error is ctx's, or of figures that are
+// not finite.
+func Calibrate(ctx context.Context, rows []spec.Measurement) (*Calibration, error) {
 	obs := usable(rows)
 	out := Prior()
 	if len(obs) == 0 {
 		return out, nil
 	}
-	fit, err := fitBelief(&out.Pooled, obs)
+	fit, err := fitBelief(ctx, &out.Pooled, obs)
 	if err != nil {
 		return nil, err
 	}
 	cal := &Calibration{Pooled: fit, Stacks: map[string]Belief{}}
 	groups := byStack(obs)
 	cal.Pooled.LogSD = unseenStack(groups, &fit)
-	return cal.conditioned(groups)
+	return cal.conditioned(ctx, groups)
 }
 
-// Condition returns cal with what rows say of the training stacks they ran:
-// their constants move from where cal has them, as far as the rows warrant.
-// Rows are chosen as by Calibrate; of other stacks nothing changes.
-func Condition(cal *Calibration, rows []spec.Measurement) (*Calibration, error) {
-	return cal.conditioned(byStack(usable(rows)))
+// Condition returns cal conditioned on rows: the constants of the training stacks
+// that the rows ran move from those of cal; other stacks keep theirs. Rows and
+// errors are as those of Calibrate.
+func Condition(ctx context.Context, cal *Calibration, rows []spec.Measurement) (*Calibration, error) {
+	return cal.conditioned(ctx, byStack(usable(rows)))
 }
 
-func (cal *Calibration) conditioned(groups map[string][]observation) (*Calibration, error) {
+func (cal *Calibration) conditioned(ctx context.Context, groups map[string][]observation) (*Calibration, error) {
 	out := &Calibration{Pooled: cal.Pooled, Stacks: maps.Clone(cal.Stacks)}
 	if out.Stacks == nil {
 		out.Stacks = map[string]Belief{}
@@ -70,7 +71,7 @@ func (cal *Calibration) conditioned(groups map[string][]observation) (*Calibrati
 			prior.Rows = 0
 			prior.SD = widened(prior.SD)
 		}
-		b, err := fitBelief(&prior, groups[name])
+		b, err := fitBelief(ctx, &prior, groups[name])
 		if err != nil {
 			return nil, err
 		}
@@ -79,8 +80,8 @@ func (cal *Calibration) conditioned(groups map[string][]observation) (*Calibrati
 	return out, nil
 }
 
-// widened returns the spread of one stack's constants where sd is that of what
-// all have in common.
+// widened returns the spread of one stack's constants, sd being that of the common
+// ones.
 func widened(sd Constants) Constants {
 	v, w := sd.vector(), between.vector()
 	for i := range v {
@@ -134,18 +135,19 @@ func byStack(obs []observation) map[string][]observation {
 }
 
 // fitBelief returns prior updated by obs.
-func fitBelief(prior *Belief, obs []observation) (Belief, error) {
+func fitBelief(ctx context.Context, prior *Belief, obs []observation) (Belief, error) {
 	p := bayes.Problem{
 		Prior:  bayes.Independent(prior.logs(), prior.SD.vector()),
 		Noise:  make([]float64, len(obs)),
 		Weight: sourceWeights(obs),
 		Y:      make([]float64, len(obs)),
 		Tail:   1,
-		Predict: func(x, out []float64) {
+		Predict: func(x, out []float64) error {
 			k := fromLogs(x)
 			for i := range obs {
 				out[i] = logPrinted(&obs[i], k)
 			}
+			return ctx.Err()
 		},
 	}
 	n := map[string]float64{}
@@ -153,8 +155,8 @@ func fitBelief(prior *Belief, obs []observation) (Belief, error) {
 		n[obs[i].model]++
 	}
 	for i := range obs {
-		// n rows that share an error of their own tell no more of their mean than
-		// rows without it and this much more noise.
+		// n rows with a shared error determine their mean as well as n rows without
+		// it and with this much more noise.
 		p.Y[i], p.Noise[i] = obs[i].log, math.Sqrt(rowNoise*rowNoise+n[obs[i].model]*modelNoise*modelNoise)
 	}
 	post, err := p.Fit()
@@ -176,7 +178,7 @@ func logPrinted(o *observation, k Constants) float64 {
 	return math.Log(e.Printed(o.plan))
 }
 
-// sourceWeights makes the rows of each source count for sourceRows at most.
+// sourceWeights returns the weight of each row: at most sourceRows per source.
 func sourceWeights(obs []observation) []float64 {
 	n := map[string]float64{}
 	for i := range obs {
@@ -200,8 +202,8 @@ func spread(prior float64, residuals []float64) float64 {
 	return math.Sqrt(sum / float64(priorRows+len(residuals)))
 }
 
-// unseenStack returns the spread for a stack nobody measured: that of rows
-// within stacks, and that of stacks around what they have in common.
+// unseenStack returns the spread for a stack without measurements: that of rows
+// within stacks, and that of stacks around the common constants.
 func unseenStack(groups map[string][]observation, pooled *Belief) float64 {
 	sum := float64(priorStacks) * stackSpread * stackSpread
 	for _, name := range slices.Sorted(maps.Keys(groups)) { // sums depend on their order

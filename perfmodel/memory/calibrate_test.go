@@ -41,7 +41,7 @@ func made(t testing.TB, k Constants, framework string) []spec.Measurement {
 
 func calibrated(t testing.TB, rows []spec.Measurement) *Calibration {
 	t.Helper()
-	cal, err := Calibrate(rows)
+	cal, err := Calibrate(t.Context(), rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestCondition(t *testing.T) {
 	}
 	last := off(cal)
 	for _, n := range []int{1, 5, len(rows)} {
-		got, err := Condition(cal, rows[:n])
+		got, err := Condition(t.Context(), cal, rows[:n])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestCondition(t *testing.T) {
 	if _, ok := cal.Stacks["torchtitan"]; ok {
 		t.Error("the calibration that was conditioned has changed")
 	}
-	same, err := Condition(cal, nil)
+	same, err := Condition(t.Context(), cal, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestHostTotal(t *testing.T) {
 func BenchmarkCalibrate(b *testing.B) {
 	rows := made(b, Prior().Pooled.Constants, "Megatron-LM")
 	for b.Loop() {
-		if _, err := Calibrate(rows); err != nil {
+		if _, err := Calibrate(b.Context(), rows); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -6,20 +6,19 @@ import (
 	"strconv"
 )
 
-// Constants are what no plan, shape or document gives and measurements must:
-// bytes outside of tensors, and how far the counts are from what is allocated.
-// All are positive.
+// Constants are the figures that only measurements give: bytes outside of
+// tensors, and the ratios of allocated to counted bytes. All are positive.
 type Constants struct {
 	ContextBytes      float64 `json:"context_bytes"`      // device context, kernels, library workspaces
 	CommunicatorBytes float64 `json:"communicator_bytes"` // what one communicator holds; one per kind of parallelism
-	Fragmentation     float64 `json:"fragmentation"`      // share of memory that comes and goes which the allocator holds but cannot use
+	Fragmentation     float64 `json:"fragmentation"`      // share of temporary memory that the allocator holds but cannot use
 	Unseen            float64 `json:"unseen"`             // share of everything that is allocated but not counted here
 	Activation        float64 `json:"activation"`         // activations kept over those counted
 	Loss              float64 `json:"loss"`               // bytes per logit over those counted
 	Gathered          float64 `json:"gathered"`           // ZeRO-3's gathered units over those counted
 }
 
-// Belief is what is known of Constants: about log-normal, each for itself.
+// Belief is a distribution of Constants: independent, approximately log-normal.
 type Belief struct {
 	Constants
 	SD    Constants `json:"sd"`     // standard deviation of the log of each
@@ -27,9 +26,8 @@ type Belief struct {
 	Rows  int       `json:"rows"`   // measurements behind it
 }
 
-// Calibration is what is known of all training stacks, and of each that was
-// measured. Stacks are named as in stacks; one that is not there is taken as
-// one more of those Pooled describes. It must not be changed once in use.
+// Calibration holds the Belief of each measured training stack, by its name in
+// stacks, and Pooled, that of all others. It must not be changed once in use.
 type Calibration struct {
 	Pooled Belief            `json:"pooled"`
 	Stacks map[string]Belief `json:"stacks,omitempty"`
@@ -57,8 +55,8 @@ func (b *Belief) validate(name string) error {
 	return nil
 }
 
-// of returns the constants of a stack and how far measurements are from what
-// they give.
+// of returns the constants of a stack, and the standard deviation of
+// log(measured / estimated).
 func (cal *Calibration) of(stack string) (k Constants, logSD float64) {
 	b, ok := cal.Stacks[stack]
 	if !ok {
@@ -96,7 +94,7 @@ func roundTo(v float64, n int) float64 {
 	return r
 }
 
-// Prior returns what is believed before any measurement.
+// Prior returns the Belief before any measurement.
 //
 //   - ContextBytes: CUDA 11 and 12 with PyTorch take 0.4 to 1 GiB on V100 to
 //     H100, the workspaces of cuBLAS 32 MiB on Hopper.
@@ -105,7 +103,7 @@ func roundTo(v float64, n int) float64 {
 //   - Fragmentation: 3 to 8 % is what users of PyTorch's caching allocator see
 //     as reserved over allocated.
 //   - Unseen: small tensors, padding, alignment, the data loader's batches.
-//   - The factors are 1: counts are exact where nothing is known against them.
+//   - The factors are 1: counts are exact unless measurements differ.
 func Prior() *Calibration {
 	return &Calibration{Pooled: Belief{
 		Constants: Constants{ContextBytes: 0.8 * GiB, CommunicatorBytes: 0.3 * GiB, Fragmentation: 0.06, Unseen: 0.03, Activation: 1, Loss: 1, Gathered: 1},
@@ -114,8 +112,8 @@ func Prior() *Calibration {
 	}}
 }
 
-// between is how much stacks differ from one another, in the log of each
-// constant: what is known of all is the prior of one, this much wider.
+// between is the standard deviation between stacks of the log of each constant.
+// The prior of one stack is Pooled, widened by it.
 var between = Constants{ContextBytes: 0.2, CommunicatorBytes: 0.4, Fragmentation: 0.4, Unseen: 0.5, Activation: 0.05, Loss: 0.1, Gathered: 0.1}
 
 // vector returns the constants in a fixed order, that of fromVector.

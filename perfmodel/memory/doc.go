@@ -1,12 +1,12 @@
-// Package memory counts what an execution plan keeps on each device and in
-// host memory, in bytes, and says of what and how sure it is.
+// Package memory estimates the bytes that an execution plan keeps on each device
+// and in host memory, by use, with the spread of the estimate.
 //
-// Start with memory.go (what is asked and answered), then state.go
-// (parameters, gradients, optimizer states under ZeRO, tensor, pipeline and
-// expert parallelism) and activation.go (what the forward pass leaves for the
-// backward pass). stack.go holds what differs between training stacks, as
-// documented of them; calibration.go the few constants that measurements must
-// give, and calibrate.go how they do.
+// Start with memory.go (Estimate and its result), then state.go (parameters,
+// gradients, optimizer states under ZeRO, tensor, pipeline and expert
+// parallelism) and activation.go (what the forward pass keeps for the backward
+// pass). stack.go has the differences between training stacks, from their
+// documents; calibration.go the constants that only measurements give, and
+// calibrate.go their fit.
 //
 // Everything is counted per tensor from the model's shape, so that grouped
 // query attention, gated MLPs and mixtures of experts need no special cases.

@@ -7,34 +7,33 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// usableShare is what a program can have of a device's nominal memory: 79.3 of
-// 80 GiB on an A100, 95.0 of 96 GiB on an H100, 31.7 of 32 GiB on a V100, as
-// nvidia-smi prints.
+// usableShare is the share of a device's nominal memory that a program can use:
+// 79.3 of 80 GiB on an A100, 95.0 of 96 GiB on an H100, 31.7 of 32 GiB on a V100,
+// as nvidia-smi prints.
 const usableShare = 0.99
 
-// Sure is the probability from which on a plan is said to fit: running out of
-// memory costs a job its start, a plan not taken some of its speed. It is a round
-// figure and was chosen with published runs in view, those that ran out of
-// memory among them.
+// Sure is the least probability with which a plan counts as fitting: running out
+// of memory costs a job its start, a rejected plan only some speed. It is a round
+// figure, chosen with published runs in view, among them runs that ran out of
+// memory.
 const Sure = 0.95
 
 var sureQuantile = distuv.UnitNormal.Quantile(Sure)
 
-// Budget returns the most, in bytes, that a plan may be estimated to need and be
-// said to fit a device of memBytes, its nominal memory, where the logarithm of
-// measured over estimated has the standard deviation logSD. It is the one rule
-// of what fits:
+// Budget returns the largest estimate, in bytes, that counts as fitting a device
+// of memBytes, its nominal memory, where log(measured / estimated) has the
+// standard deviation logSD. It is the one rule of fitting:
 //
 //	estimate <= 0.99 memBytes exp(-z logSD),   z = 1.645, the 95 % quantile
 //
-// which is a FitProbability of Sure. A figure that is given without a spread
-// (logSD 0) is taken at its word.
+// which is a FitProbability of Sure. An estimate without a spread (logSD 0) is
+// taken as exact.
 func Budget(memBytes, logSD float64) float64 {
 	return memBytes * usableShare * math.Exp(-logSD*sureQuantile)
 }
 
-// Misfit says of a plan estimated to need more than budget, which is Budget of a
-// device of memBytes, what it needs.
+// Misfit describes the need of a plan whose estimate exceeds budget, the Budget of
+// a device of memBytes.
 func Misfit(bytes, budget, memBytes float64) string {
 	if bytes > memBytes {
 		return fmt.Sprintf("needs %.1f GiB of %.1f GiB", bytes/GiB, memBytes/GiB)
@@ -48,7 +47,7 @@ func (b Breakdown) Fits(memBytes float64) bool {
 	return memBytes > 0 && b.Total() <= Budget(memBytes, b.LogSD)
 }
 
-// FitProbability returns how likely a device of memBytes, its nominal memory,
+// FitProbability returns the probability that a device of memBytes, its nominal memory,
 // holds the peak, in [0, 1]: log-normal around Total with LogSD; a step at
 // Total where LogSD is 0.
 func (b Breakdown) FitProbability(memBytes float64) float64 {

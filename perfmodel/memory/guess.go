@@ -11,12 +11,12 @@ import (
 // from 10 to 500 billion parameters (Narayanan et al. SC 2021, table 1).
 const aspect = 128
 
-// GuessShape fills in what is not recorded of a transformer, in the form of
-// GPT: P = 12·l·h² + V·h with h = 128·l where h is unknown too, heads of 128,
-// an MLP of 4h, tied embeddings. A model of unknown kind with a sequence length
-// and no FLOP count is taken for a decoder. ok is false when m needs no guess
-// or allows none: it is complete, a mixture of experts or no transformer, or
-// neither its layers and width nor its parameter count are known.
+// GuessShape fills in unrecorded figures of a transformer, in the form of GPT:
+// P = 12·l·h² + V·h with h = 128·l where h is unknown too, heads of 128, an MLP of
+// 4h, tied embeddings. It takes a model of unknown kind with a sequence length and
+// no FLOP count for a decoder. ok is false where m needs no guess or allows none:
+// it is complete, a mixture of experts or no transformer, or neither its layers
+// and width nor its parameter count are known.
 func GuessShape(m spec.Model) (guess spec.Model, ok bool) {
 	if m.HasShape() && m.Heads > 0 && m.FFN > 0 || m.Experts > 0 || m.ParamCount <= 0 && !m.HasShape() {
 		return m, false

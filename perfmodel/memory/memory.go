@@ -28,7 +28,7 @@ type Breakdown struct {
 	Stage     int     // the pipeline stage this device is in, from 0
 
 	// LogSD is the standard deviation of log(measured / Total), from the
-	// calibration: how sure Total is.
+	// calibration.
 	LogSD float64
 }
 
@@ -41,7 +41,7 @@ func (b Breakdown) Total() float64 {
 // together.
 func (b Breakdown) HostTotal(devices int) float64 { return b.HostBytes * float64(devices) }
 
-// Part is one use of memory, in bytes, in words.
+// Part is one named use of memory, in bytes.
 type Part struct {
 	Name  string  `json:"name"`
 	Bytes float64 `json:"bytes"`
@@ -80,8 +80,8 @@ func Estimate(c spec.Config) (Breakdown, error) {
 	return e.Plan(c.Plan), nil
 }
 
-// Estimator answers for many plans of one model, sequence length and training
-// stack. Nothing in it changes: safe for concurrent use.
+// Estimator estimates many plans of one model, sequence length and training
+// stack. It is immutable and safe for concurrent use.
 type Estimator struct {
 	shape  bool // count per tensor; else the opaque rule
 	seq    float64
@@ -146,10 +146,9 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	return e, nil
 }
 
-// Plan returns the peak over the pipeline stages of plan p. Stages that can be
-// the fullest are the first (most micro-batches in flight, embedding), the
-// first of those with a layer more (see spec.Plan.StageLayers) and the last
-// (head, loss): those between hold no more micro-batches of as many layers.
+// Plan returns the peak over the pipeline stages of plan p. The fullest stage is
+// the first (most micro-batches in flight, embedding), the first with an extra
+// layer (see spec.Plan.StageLayers) or the last (head, loss).
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	p = e.normal(p)
 	best := e.stage(&p, 0)
@@ -188,13 +187,13 @@ func (e *Estimator) normal(p spec.Plan) spec.Plan {
 // Bytes returns Plan(p).Total().
 func (e *Estimator) Bytes(p spec.Plan) float64 { b := e.Plan(p); return b.Total() }
 
-// Budget returns the most that Bytes may be for a device of memBytes to hold the
-// plan, see Budget.
+// Budget returns the largest Bytes that count as fitting a device of memBytes; see
+// the function Budget.
 func (e *Estimator) Budget(memBytes float64) float64 { return Budget(memBytes, e.logSD) }
 
-// Printed returns what the training stack itself prints as the peak of plan p:
-// some count only what their allocator reserved, or what tensors took, which
-// leaves out the context and communicators, or fragmentation as well.
+// Printed returns the peak of plan p as the training stack itself prints it. Some
+// stacks count only what their allocator reserved, without context and
+// communicators; others only tensors, without fragmentation too.
 func (e *Estimator) Printed(p spec.Plan) float64 {
 	b := e.Plan(p)
 	p = e.normal(p)
@@ -225,9 +224,9 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	return b
 }
 
-// outside returns the bytes no allocator of the training stack sees: the device
-// context and the communicators of each kind of parallelism. On CPUs there is no
-// driver to hold either, and gloo sends from the tensors.
+// outside returns the bytes outside of the training stack's allocator: the device
+// context and the communicators of each kind of parallelism. CPUs have neither,
+// and gloo sends from the tensors.
 func (e *Estimator) outside(p *spec.Plan) float64 {
 	if e.cpu {
 		return 0

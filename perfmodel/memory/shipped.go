@@ -6,16 +6,15 @@ import (
 )
 
 // shippedJSON is Calibrate of the published measurements, rounded to four
-// digits. `go test ./bench -run TestMemoryCalibration -rewrite` writes it anew
-// and, without the flag, compares it with a fit of the day.
+// digits. `go test ./bench -run TestMemoryCalibration -rewrite` writes it; without
+// the flag the test compares it with a new fit.
 //
 //go:embed shipped.json
 var shippedJSON []byte
 
 var shipped = mustShipped()
 
-// mustShipped reads the embedded file, which a test compares with a refit: if
-// it cannot be read the binary was built wrongly.
+// mustShipped reads the embedded file. A damaged file is a broken build.
 func mustShipped() *Calibration {
 	cal := new(Calibration)
 	if err := json.Unmarshal(shippedJSON, cal); err != nil {

@@ -15,10 +15,9 @@ const (
 	printsAllocated                // what tensors took: no fragmentation either
 )
 
-// stack is what is documented of a training stack and decides about memory,
-// but no plan says. All of it is read off the software's code or documents, none
-// of it fitted: what is fitted is in Constants. Which facts matter was seen on
-// the shared measurements.
+// stack holds the facts about a training stack that decide about memory and are
+// not in a plan. They are from the software's code or documents; fitted figures
+// are in Constants. Which facts matter was seen on the published measurements.
 type stack struct {
 	name string // of the entry in Calibration.Stacks
 
@@ -58,15 +57,15 @@ type stack struct {
 	// A pipeline stage holds its output until the backward pass of the
 	// micro-batch, not only its input.
 	keepsOutputs bool
-	// Tensor parallelism comes with sequence parallelism, whatever the plan
-	// says: torchtitan knows no other, NeMo's and Megatron-Bridge's recipes
-	// always turn it on.
+	// Tensor parallelism implies sequence parallelism, also where the plan has
+	// none: torchtitan has no other, NeMo's and Megatron-Bridge's recipes always
+	// turn it on.
 	alwaysSequence bool
 	prints         printed
 }
 
 // deepSpeedBucket is reduce_bucket_size and allgather_bucket_size, in elements,
-// where the configuration says nothing: deepspeed/runtime/zero/config.py.
+// by default: deepspeed/runtime/zero/config.py.
 const deepSpeedBucket = 5e8
 
 // stacks is searched in order for what a framework's name contains, lower case;

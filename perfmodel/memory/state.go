@@ -13,7 +13,7 @@ type weights struct {
 	tied   bool
 	kvHead float64
 	layers float64
-	opaque float64 // all there is, of models without a shape
+	opaque float64 // all parameters, of models without a shape
 	scale  float64 // published count over the count of the parts above
 }
 
@@ -49,8 +49,8 @@ func weightsOf(m spec.Model) weights {
 }
 
 // contradicts reports whether the published parameter count of a dense model
-// cannot be that of its layers: with everything known that goes into the
-// count, it is off by more than a quarter. The layers are then believed.
+// cannot be that of its layers: all figures of the count are known and it is off
+// by more than a quarter. Then the layers count.
 func contradicts(m spec.Model, counted float64) bool {
 	r := m.ParamCount / counted
 	return m.Experts == 0 && m.Vocab > 0 && (m.Kind == spec.Decoder || m.Kind == spec.Encoder) && (r > 1.25 || r < 0.8)
@@ -76,8 +76,7 @@ type owned struct {
 	head   float64 // the embedding or head matrix held, the other unit
 }
 
-// expertShards returns over how many devices the experts of one layer are
-// spread. Without expert parallelism each expert is split by TP like a dense
+// expertShards returns the number of devices that hold the experts of one layer. Without expert parallelism each expert is split by TP like a dense
 // MLP; with it, over EP devices and at least TP.
 func expertShards(p *spec.Plan) float64 { return float64(max(p.EP, p.TP)) }
 
@@ -107,7 +106,7 @@ func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 // states fills parameters, gradients, optimizer states, what is gathered and
 // their host copies. Bytes per parameter of mixed-precision Adam: 2 weights, 2
 // or 4 gradients, 12 optimizer (fp32 master, two moments); of fp32 training 4,
-// 4, 8; see stacks for who keeps more. ZeRO-1 shards the optimizer over the D
+// 4, 8; see stacks for those that keep more. ZeRO-1 shards the optimizer over the D
 // data parallel ranks, or those of a shard group, ZeRO-2 gradients too, ZeRO-3
 // weights too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang
 // et al., "MiCS", VLDB 2022, section 3.1.
@@ -133,7 +132,7 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	e.offload(b, p, o, pick(1))
 }
 
-// gathered fills what ZeRO-3 has in hand. Without a pipeline: the unit computed
+// gathered fills the parameters that ZeRO-3 has gathered. Without a pipeline: the unit computed
 // and the one prefetched, 16-bit; its unreduced gradients, 16-bit and copied for
 // the reduction, go with the working set, since the loss has none. The head is
 // a unit of its own. A pipeline stage stays gathered over its micro-batches,
@@ -151,9 +150,9 @@ func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) 
 
 // copies fills the flat copies in which DeepSpeed reduces gradients and gathers
 // weights, and the gradient of the largest parameter on its way to where it is
-// accumulated. They are blocks of sizes nothing else has, which the caching
-// allocator does not make of the cached ones, so that they add to the peak
-// although they come one after another.
+// accumulated. Their sizes are unique, so the caching allocator does not serve
+// them from cached blocks, and they add to the peak although they follow each
+// other.
 func (e *Estimator) copies(b *Breakdown, p *spec.Plan, o owned, gradCopy float64) {
 	if e.stack.bucket == 0 {
 		return
@@ -211,14 +210,13 @@ func headStage(p *spec.Plan) int {
 	return p.PP - 1
 }
 
-// ExpertSharding returns over how many devices ZeRO shards one device's experts:
-// those of its shard group that hold the same ones, at least 1.
+// ExpertSharding returns the number of devices ZeRO shards one device's experts
+// over: those of its shard group that hold the same ones, at least 1.
 func ExpertSharding(p *spec.Plan) float64 {
 	return max(float64(p.Shards()*p.TP)/expertShards(p), 1)
 }
 
-// ExpertReplicas returns over how many devices one expert's copies are spread:
-// what expert parallelism leaves of DP x CP x TP, at least 1.
+// ExpertReplicas returns the number of devices with a copy of one expert: what expert parallelism leaves of DP x CP x TP, at least 1.
 func ExpertReplicas(p *spec.Plan) float64 {
 	return max(float64(p.DP*p.CP*p.TP)/expertShards(p), 1)
 }

@@ -1,5 +1,6 @@
-// Package registry keeps fitted performance models on disk: one file per model,
+// Package registry stores fitted performance models on disk: one file per model,
 // accelerator and family, each with its Card.
 //
-// Start with registry.go; envelope.go is what a file holds.
+// Start with registry.go; envelope.go is the file format, and search.go forwards
+// the optional interfaces of predictors.
 package registry

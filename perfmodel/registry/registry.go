@@ -16,26 +16,26 @@ import (
 	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
-	"github.com/pacer-ml/pacer/perfmodel/scratch"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 )
 
-// ErrNotFound means no fitted model of that key and family is kept. It wraps
-// perfmodel.ErrNotCovered.
+// ErrNotFound means that the registry has no fitted model of a key and family. It
+// wraps perfmodel.ErrNotCovered.
 var ErrNotFound = fmt.Errorf("no such fitted model: %w", perfmodel.ErrNotCovered)
 
-// Registry is a directory of fitted models. It is safe for concurrent use, by
-// several processes too: a file is replaced whole or not at all.
+// Registry is a directory of fitted models. It is safe for concurrent use, also by
+// several processes: files are replaced atomically.
 type Registry struct {
 	dir string
 
 	mu sync.Mutex // one Put at a time in this process
 }
 
-// Open returns the registry in dir, which the first Put makes if it is missing.
+// Open returns the registry in dir. The first Put makes a missing dir.
 func Open(dir string) (*Registry, error) {
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, fmt.Errorf("registry: %s is not a directory", dir)
@@ -43,8 +43,8 @@ func Open(dir string) (*Registry, error) {
 	return &Registry{dir: dir}, nil
 }
 
-// Put keeps fitted under the card's key and family, in place of an older one.
-// When it returns nil both are on stable storage.
+// Put stores fitted under the card's key and family, and replaces an older one.
+// When it returns nil, both are on stable storage.
 func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	if card.Model == "" || card.Accelerator == "" || card.Family == "" {
 		return fmt.Errorf("registry: card of %q, family %q: model, accelerator and family must be named", card.Key, card.Family)
@@ -71,8 +71,8 @@ func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	return nil
 }
 
-// Get returns what Put kept for key and familyName. The error wraps ErrNotFound
-// and names the keys there are when there is none.
+// Get returns the model that Put stored for key and familyName. The error wraps
+// ErrNotFound where there is none, and names the keys there are.
 func (r *Registry) Get(key spec.Key, familyName string) (perfmodel.Fitted, perfmodel.Card, error) {
 	path := r.path(key, familyName)
 	b, err := os.ReadFile(path)
@@ -127,7 +127,7 @@ func knownKeys(cards []perfmodel.Card, familyName string) []string {
 func (r *Registry) List() ([]perfmodel.Card, error) {
 	files, err := os.ReadDir(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // nothing was put yet
+		return nil, nil // no Put yet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
@@ -159,11 +159,11 @@ func (r *Registry) List() ([]perfmodel.Card, error) {
 	return cards, errors.Join(bad...)
 }
 
-// Predictor returns one Predictor for everything fitted with a family now: it
-// asks the model fitted to the Config's key, and returns an error wrapping
-// perfmodel.ErrNotCovered, naming the keys there are, for others. A model that
-// cannot be read is an error when its key is asked for, and not before. With
-// nothing fitted, Predictor itself returns ErrNotFound.
+// Predictor returns one Predictor over all models of a family stored now. It
+// dispatches on the Config's key; the error for other keys wraps
+// perfmodel.ErrNotCovered and names the keys there are. A model that cannot be
+// read is an error of predictions for its key only. Without any model, Predictor
+// itself returns ErrNotFound.
 func (r *Registry) Predictor(familyName string) (perfmodel.Predictor, error) {
 	if _, err := family.Lookup(familyName); err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
@@ -194,9 +194,10 @@ type predictor struct {
 	known   string // keys, for messages
 	fitted  map[spec.Key]perfmodel.Fitted
 	broken  map[spec.Key]error
-	damaged error // files whose key is not known
+	damaged error // of files with an unreadable key
 }
 
+// Predict implements perfmodel.Predictor.
 func (p *predictor) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	key := c.Key()
 	if f, ok := p.fitted[key]; ok {
@@ -209,8 +210,8 @@ func (p *predictor) Predict(ctx context.Context, c spec.Config) (spec.Prediction
 	return spec.Prediction{}, errors.Join(err, p.damaged)
 }
 
-// Memory returns what the model of c's key estimates memory with. The error
-// wraps perfmodel.ErrNotCovered where there is none, or it estimates none.
+// Memory returns the memory estimator of the model of c's key. The error wraps
+// perfmodel.ErrNotCovered where there is no such model, or it has no estimator.
 func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
 	m, ok := p.fitted[c.Key()].(memory.Predictor)
 	if !ok {
@@ -221,8 +222,8 @@ func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
 
 const extension = ".model"
 
-// path returns the file of a key and family. Names are readable, safe on any
-// file system, and differ for different keys by their hash.
+// path returns the file of a key and family: a readable name that is safe on any
+// file system, with a hash that differs between keys.
 func (r *Registry) path(key spec.Key, familyName string) string {
 	h := sha256.Sum256([]byte(familyName + "\x00" + key.Model + "\x00" + key.Accelerator))
 	name := slug(familyName) + "_" + slug(key.Model) + "_" + slug(key.Accelerator) + "_" + hex.EncodeToString(h[:6])
@@ -246,20 +247,20 @@ func slug(s string) string {
 // unfinished is how directories with files being written begin.
 const unfinished = "tmp-"
 
-// replace writes b to path so that a reader, or a crash, finds the old content
-// or the new, never a part. What a crash left of earlier ones it removes.
+// replace writes b to path atomically, also across a crash. It removes what earlier
+// crashes left.
 func replace(path string, b []byte) error {
-	d, err := scratch.New(filepath.Dir(path), unfinished)
+	d, err := tempdir.New(filepath.Dir(path), unfinished)
 	if err != nil {
 		return err
 	}
 	defer d.Remove()
 	f := d.Path("model")
-	if err := wholefile.WriteBytes(f, 0o644, b); err != nil {
+	if err := atomicfile.WriteBytes(f, 0o644, b); err != nil {
 		return err
 	}
 	if err := os.Rename(f, path); err != nil {
 		return err
 	}
-	return wholefile.SyncDir(filepath.Dir(path))
+	return atomicfile.SyncDir(filepath.Dir(path))
 }

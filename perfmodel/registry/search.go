@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Prepare implements perfmodel.Preparer, whether the model of c's key does or not.
+// Prepare implements perfmodel.Preparer, also for models that do not.
 func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
 	if f, ok := p.fitted[c.Key()].(perfmodel.Preparer); ok {
 		return f.Prepare(c)
@@ -21,8 +21,8 @@ func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, er
 	}, nil
 }
 
-// StepAtLeast implements perfmodel.Bounder; nil where the model of c's key knows
-// no bound.
+// StepAtLeast implements perfmodel.Bounder; nil where the model of c's key has no
+// bound.
 func (p *predictor) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
 	if f, ok := p.fitted[c.Key()].(perfmodel.Bounder); ok {
 		return f.StepAtLeast(c)

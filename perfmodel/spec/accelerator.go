@@ -127,7 +127,7 @@ func (a Accelerator) Formats() []Precision {
 }
 
 // DefaultPrecision returns what models are trained in today on a: bf16 where it
-// has it or nothing is known, else fp16, else fp32.
+// has it or its formats are unknown, else fp16, else fp32.
 func (a Accelerator) DefaultPrecision() Precision {
 	switch {
 	case a.BF16 > 0 || a.FP16 <= 0 && a.FP32 <= 0:

@@ -19,10 +19,10 @@ type NodeGroup struct {
 	Racks       Racks
 }
 
-// Racks says how the nodes of a group are cabled. The zero value is one network
-// for all of them.
+// Racks describes the network between the nodes of a group. The zero value is one
+// network for all of them.
 type Racks struct {
-	Nodes int     // so many, in their order, share a switch; 0 = all
+	Nodes int     // consecutive nodes that share a switch; 0 = all
 	Bps   float64 // between racks: out of one node, all its NICs together, one direction, bytes/s
 }
 
@@ -74,9 +74,8 @@ func (c Cluster) Validate() error {
 	return nil
 }
 
-// LinkOf returns the network that a job on nodes of one group sees, the first and
-// the last of which are given: that of the group, and between racks no more than
-// these have.
+// LinkOf returns the network of a job on the nodes first to last of one group:
+// that of the group, limited by Racks.Bps where the two are in different racks.
 func (c Cluster) LinkOf(first, last int) Link {
 	for i := range c.Groups {
 		g := &c.Groups[i]
@@ -98,11 +97,11 @@ func (c Cluster) LinkOf(first, last int) Link {
 //	8x8xA800                          nodes x devices x accelerator
 //	20x4                              nodes x devices of an unnamed type
 //	v100=36,p100=36,k80=36            one device per node
-//	48x2xGTX1080Ti/8cpus              with so many CPUs per node, whatever resolve says
+//	48x2xGTX1080Ti/8cpus              with 8 CPUs per node instead of resolve's
 //
 // resolve turns an accelerator's name (as written, "" for unnamed) and the
-// devices per node into the rest of the group; it may change nothing but
-// Accelerator, CPUs, HostBytes and Link.
+// devices per node into the rest of the group: Accelerator, CPUs, HostBytes and
+// Link. Its error ends the reading.
 func ParseCluster(s string, resolve func(name string, devices int) (NodeGroup, error)) (Cluster, error) {
 	var c Cluster
 	for _, item := range strings.Split(s, ",") {
@@ -136,7 +135,7 @@ func cutCPUs(item string) (group string, cpus int, err error) {
 	number, unit := strings.CutSuffix(text, "cpus")
 	cpus, err = strconv.Atoi(number)
 	if err != nil || !unit || cpus < 1 || cpus > maxDegree {
-		return "", 0, fmt.Errorf("%q: what follows / is not a number of CPUs per node in 1..%d, such as /8cpus", item, maxDegree)
+		return "", 0, fmt.Errorf("%q: want a number of CPUs per node in 1..%d after /, such as /8cpus", item, maxDegree)
 	}
 	return group, cpus, nil
 }

@@ -2,8 +2,8 @@ package spec
 
 import "fmt"
 
-// Config is everything that decides how fast a step runs: it is what is
-// measured, predicted, cached and looked up. Comparable.
+// Config is everything that decides how fast a step runs. It is measured,
+// predicted, cached and looked up. Comparable.
 type Config struct {
 	Model       Model       `json:"model"`
 	SeqLen      int         `json:"seq_len,omitempty"` // tokens per sample, 0 = Model.SeqLen
@@ -25,6 +25,7 @@ type Key struct {
 	Accelerator string `json:"accelerator"`
 }
 
+// String writes k as "MODEL on ACCELERATOR".
 func (k Key) String() string { return k.Model + " on " + k.Accelerator }
 
 // Key returns the pair c belongs to.

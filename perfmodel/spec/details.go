@@ -9,7 +9,7 @@ const (
 	RMSNorm   Norm = "RMSNorm"
 )
 
-// Positions is how a network knows where a token stands.
+// Positions is how a network encodes the position of a token.
 type Positions string
 
 // The kinds of positions.
@@ -19,12 +19,11 @@ const (
 	ALiBi   Positions = "alibi"   // biases of the scores (Press et al. 2022, arXiv 2108.12409)
 )
 
-// Details are what a training stack has to be told of a network beside its
-// shape. They change its speed and size by less than a percent, so they are no
-// part of Model, which measurements are kept under. A zero number or text is not
-// known; of the zero Details nothing is.
+// Details are settings of a network beside its shape that a training stack needs.
+// They change its speed and size by less than a percent, so Model, the key of
+// measurements, has none of them. A zero field is unknown.
 type Details struct {
-	Of string // whose they are: an architecture or a family; "" where nothing is known
+	Of string // the architecture or family they are of; "" = nothing is known
 
 	Norm    Norm
 	NormEps float64 // added to the variance
@@ -41,7 +40,7 @@ type Details struct {
 	QKVBias    bool // queries, keys and values have one
 	QKNorm     bool // queries and keys are normalized, head by head
 
-	// Besides are what else sets it apart and no field says, for people.
+	// Besides lists other properties, as text for readers.
 	Besides []string
 }
 

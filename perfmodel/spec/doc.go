@@ -1,6 +1,7 @@
-// Package spec is Pacer's vocabulary: what is trained (Model), on what
-// (Accelerator, Shape, Link), split how (Plan), what was seen (Measurement),
-// what is predicted (Prediction), and who asks for it (Job, Cluster).
+// Package spec is Pacer's vocabulary: the network being trained (Model), the
+// devices and links (Accelerator, Shape, Link), how a step is split (Plan), all of
+// these together (Config), a measured and a predicted step (Measurement,
+// Prediction), and what a scheduler works on (Job, Cluster).
 //
 // It holds values with small pure methods and imports the standard library
 // only, so that every other package may import it. Start with plan.go,

@@ -5,32 +5,33 @@ import (
 	"math"
 )
 
-// Host is what a job holds of nodes beside their devices. Both count whole units,
-// so that what is taken and given back adds up.
+// Host is what a job holds of nodes beside their devices. Both are integers, so
+// that sums are exact.
 type Host struct {
 	MilliCPUs int64 // CPU threads, in thousandths
 	Bytes     int64 // memory
 }
 
-// Unlimited is more than all jobs on a node can ask for.
+// Unlimited is more than all jobs on a node can request.
 const Unlimited = math.MaxInt64 / 2
 
-// maxHost bounds what a job may ask for each device: a million CPU threads, 16 TiB.
+// maxHost bounds a job's request per device: a million CPU threads, 16 TiB.
 var maxHost = Host{1e9, 1 << 44}
 
 // Plus returns h and o together.
 func (h Host) Plus(o Host) Host { return Host{h.MilliCPUs + o.MilliCPUs, h.Bytes + o.Bytes} }
 
-// Times returns n times h; -1 times is what is given back.
+// Times returns n times h; n may be negative, for what is returned.
 func (h Host) Times(n int) Host { return Host{h.MilliCPUs * int64(n), h.Bytes * int64(n)} }
 
-// Max returns of both what is more, each of CPUs and memory by itself.
+// Max returns the larger CPUs and the larger memory of h and o.
 func (h Host) Max(o Host) Host { return Host{max(h.MilliCPUs, o.MilliCPUs), max(h.Bytes, o.Bytes)} }
 
 // Covers reports whether h is at least o.
 func (h Host) Covers(o Host) bool { return h.MilliCPUs >= o.MilliCPUs && h.Bytes >= o.Bytes }
 
-// Room returns for how many devices h suffices, n at most, if each needs so much.
+// Room returns the number of devices, at most n, that h suffices for if each needs
+// need.
 func (h Host) Room(need Host, n int) int {
 	if need.MilliCPUs > 0 {
 		n = int(min(int64(n), h.MilliCPUs/need.MilliCPUs))
@@ -41,7 +42,7 @@ func (h Host) Room(need Host, n int) int {
 	return n
 }
 
-// check reports what cannot be asked for, for each of something.
+// check reports a request out of range; each names the unit, such as "device".
 func (h Host) check(each string) error {
 	if h.MilliCPUs < 0 || h.Bytes < 0 || h.MilliCPUs > maxHost.MilliCPUs || h.Bytes > maxHost.Bytes {
 		return fmt.Errorf("%g CPUs and %d bytes of host memory per %s, want 0..%d and 0..%d",
@@ -77,10 +78,10 @@ func (g *NodeGroup) Host() Host {
 	return h
 }
 
-// Room returns how many devices of an idle node a job can have that needs so much
-// for each.
+// Room returns the number of devices of an idle node for a job that needs need for
+// each.
 func (g *NodeGroup) Room(need Host) int { return g.Host().Room(need, g.Devices) }
 
-// MostDevices returns how many devices of g a job can have at once that needs so
-// much of the host for each.
+// MostDevices returns the number of devices of an idle g for a job that needs
+// need for each.
 func (g *NodeGroup) MostDevices(need Host) int { return g.Count * g.Room(need) }

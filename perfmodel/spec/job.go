@@ -10,10 +10,10 @@ import (
 // JobID names a job within one workload.
 type JobID string
 
-// Job is a training job as its owner submits it. Steps, Duration or both say
-// how much work it is: at the requested devices and plan it runs Steps steps,
-// or Duration when Steps is 0. Or it trains until it has made Epochs epochs of
-// progress, and how many steps that takes depends on the batches it runs at.
+// Job is a training job as its owner submits it. Its work is Steps optimizer
+// steps, or Duration on the requested devices and plan where Steps is 0, or
+// Epochs of statistical progress. The steps of an epoch depend on the batches the
+// job runs at.
 type Job struct {
 	ID     JobID
 	Submit time.Duration // since the trace began
@@ -22,15 +22,14 @@ type Job struct {
 	SeqLen      int // tokens per sample, 0 = Model.SeqLen
 	GlobalBatch int // samples per step, 0 = that of Plan
 
-	// Plan is the owner's; zero Plan = none given, any may be used. Of one with
-	// parameter servers the numbers of replicas and servers are where it begins: who
-	// grants chooses them.
+	// Plan is the owner's; the zero Plan allows any. With parameter servers, its
+	// numbers of replicas and servers are the initial ones: the scheduler chooses.
 	Plan Plan
-	// Devices are those requested. 0 = its replicas run on CPUs alone, which only
-	// those with parameter servers can.
+	// Devices is the requested number. 0 = the replicas run on CPUs alone, which
+	// requires parameter servers.
 	Devices     int
 	Accelerator string // requested type of devices, or of nodes; "" = any
-	Host        Host   // needed for each device, or for each replica on CPUs, on its node; 0 = none is asked for
+	Host        Host   // needed for each device, or for each replica on CPUs, on its node; 0 = none
 	ServerHost  Host   // needed for each parameter server, on its node
 
 	Steps    float64       // optimizer steps to run, 0 = unknown
@@ -53,37 +52,35 @@ func (j Job) Batch() int {
 	return j.Plan.GlobalBatch()
 }
 
-// Served reports whether j trains with parameter servers.
-func (j *Job) Served() bool { return j.Plan.ParamServers > 0 }
+// HasParamServers reports whether j trains with parameter servers.
+func (j *Job) HasParamServers() bool { return j.Plan.ParamServers > 0 }
 
 // OnCPUs reports whether the replicas of j run on CPUs alone.
 func (j *Job) OnCPUs() bool { return j.Devices == 0 }
 
-// ServedPlan returns the plan of j with other numbers, from 1, of replicas and parameter
-// servers. The batch stays: a replica has an equal share of it, or, where that is not
-// whole, the next larger one.
-func (j *Job) ServedPlan(replicas, servers int) Plan {
+// ParamServerPlan returns the plan of j with other numbers, from 1, of replicas and
+// parameter servers. The batch stays: each replica has an equal share, rounded up.
+func (j *Job) ParamServerPlan(replicas, servers int) Plan {
 	p := j.Plan.Normal()
 	p.DP, p.ParamServers = replicas, servers
 	p.MicroBatch, p.AccumSteps = (j.Batch()+replicas-1)/replicas, 1
 	return p
 }
 
-// HostFor returns what j needs of the host of a node for so many replicas and
-// parameter servers on it. A replica that is more than one device needs Host for
-// each: then replicas are devices.
+// HostFor returns what j needs of a node's host for replicas and parameter
+// servers on it. Where a replica has several devices, replicas counts devices.
 func (j *Job) HostFor(replicas, servers int) Host {
 	return j.Host.Times(replicas).Plus(j.ServerHost.Times(servers))
 }
 
-// Validate reports what makes j impossible to run anywhere.
+// Validate reports why j can run nowhere.
 func (j Job) Validate() error {
 	switch {
 	case j.ID == "":
 		return fmt.Errorf("spec: job without an id")
 	case j.Submit < 0:
 		return fmt.Errorf("spec: job %s: submit time %v is negative", j.ID, j.Submit)
-	case j.Devices < 0 || j.Devices == 0 && !j.Served():
+	case j.Devices < 0 || j.Devices == 0 && !j.HasParamServers():
 		return fmt.Errorf("spec: job %s: %d devices requested, want at least 1", j.ID, j.Devices)
 	case !(j.Steps >= 0) || math.IsInf(j.Steps, 0):
 		return fmt.Errorf("spec: job %s: %g steps", j.ID, j.Steps)
@@ -109,19 +106,19 @@ func (j Job) Validate() error {
 	return nil
 }
 
-// checkServers reports what j cannot ask for with parameter servers, or without
-// them.
+// checkServers reports requests that are invalid with parameter servers, or
+// without them.
 func (j *Job) checkServers() error {
 	none := Host{}
 	switch {
-	case !j.Served() && j.ServerHost != none:
+	case !j.HasParamServers() && j.ServerHost != none:
 		return fmt.Errorf("%v for each parameter server, and plan %s has none", j.ServerHost, j.Plan)
-	case !j.Served():
+	case !j.HasParamServers():
 		return nil
 	case j.ServerHost == none:
-		return fmt.Errorf("plan %s: parameter servers run on CPUs, and none are asked for them", j.Plan)
+		return fmt.Errorf("plan %s: parameter servers run on CPUs, and none are requested for them", j.Plan)
 	case j.OnCPUs() && j.Host == none:
-		return fmt.Errorf("plan %s: replicas on CPUs, and none are asked for them", j.Plan)
+		return fmt.Errorf("plan %s: replicas run on CPUs, and none are requested for them", j.Plan)
 	}
 	if why := j.Plan.Normal().badServers(); why != "" {
 		return errors.New(why)

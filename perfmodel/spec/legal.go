@@ -65,7 +65,7 @@ var rules = []rule{
 	func(_ Model, p Plan) string { return p.badServers() },
 }
 
-// tooManyStages says why a normal plan splits m into more pieces than it has.
+// tooManyStages returns why a normal plan has more pieces than m, or "".
 // Stages and the chunks of interleaved ones need not be even. A chunk may hold
 // the embedding alone, or the head: Llama 3 405B, of 126 layers, is trained in
 // 128 chunks of one (NVIDIA's Megatron-Bridge, recipes for GB200), which
@@ -81,8 +81,8 @@ func (p Plan) tooManyStages(m Model) string {
 	return ""
 }
 
-// badSchedule says why a normal plan cannot have its pipeline schedule for m.
-// Zero-bubble schedules put off the gradients of weights, which need the inputs
+// badSchedule returns why a normal plan cannot have its pipeline schedule for m,
+// or "". Zero-bubble schedules delay the gradients of weights, which need the inputs
 // of every multiplication: with full recomputation these would be kept until
 // then, or computed a third time, and nothing would be saved.
 func (p Plan) badSchedule(m Model) string {
@@ -103,7 +103,7 @@ func (p Plan) badSchedule(m Model) string {
 	return ""
 }
 
-// badShard says why a normal plan cannot shard over the devices it names.
+// badShard returns why a normal plan cannot shard as it does, or "".
 func (p Plan) badShard() string {
 	switch n := p.DP * p.CP; {
 	case p.Shard == 0:
@@ -116,9 +116,9 @@ func (p Plan) badShard() string {
 	return ""
 }
 
-// badServers says why a normal plan cannot have the parameter servers it has,
-// or cannot be asynchronous. Servers keep the parameters and take the
-// optimizer's step, so nothing else may split or move these.
+// badServers returns why a normal plan cannot have its parameter servers or be
+// asynchronous, or "". Servers hold the parameters and run the optimizer, so no
+// other part of the plan may split or move these.
 func (p Plan) badServers() string {
 	switch {
 	case p.ParamServers < 0:
@@ -160,8 +160,8 @@ func divides(name string, d, n int, what string) string {
 
 // Check returns the first legality rule p breaks for m, as an error such as
 // "tp=16 does not divide 12 heads", or nil. A zero field of m breaks no rule.
-// Plans we propose must pass; a measured plan that does not is kept with the
-// error as a warning.
+// Proposed plans must pass. A measured plan that does not is kept, with the error
+// as a warning.
 func (p Plan) Check(m Model) error {
 	p = p.Normal()
 	for _, r := range rules {

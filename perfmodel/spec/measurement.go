@@ -6,10 +6,12 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Outcome is how a measurement ended. Out of memory is an outcome, not an
-// error: it shows where the edge is.
+// error: it shows which plans do not fit.
 type Outcome string
 
 const (
@@ -19,15 +21,14 @@ const (
 	Failed  Outcome = "failed"
 )
 
-// Measurement is what was seen when a Config was run. Raw step times are kept,
-// summaries computed.
+// Measurement is one run of a Config. It keeps raw step times; summaries are
+// computed.
 type Measurement struct {
 	Config  Config  `json:"config"`
 	Outcome Outcome `json:"outcome"`
 	Reason  string  `json:"reason,omitempty"` // why it is not OK
-	// Doubt is why a row that is OK is believed not to be what its Config says
-	// (a stated rule of its source); such rows are kept but neither fitted nor
-	// scored unless asked for.
+	// Doubt is why an OK row probably does not measure its Config, by a stated rule
+	// of its source. Such rows are kept but neither fitted nor scored.
 	Doubt string `json:"doubt,omitempty"`
 
 	StepSec   []float64          `json:"step_sec,omitempty"`   // wall time of each step; one value where only a mean was recorded
@@ -42,16 +43,10 @@ type Measurement struct {
 
 // MedianStepSec returns the median step time in seconds, 0 if none was taken.
 func (m Measurement) MedianStepSec() float64 {
-	if len(m.StepSec) == 0 {
-		return 0
+	if len(m.StepSec) == 1 { // most rows: no copy
+		return m.StepSec[0]
 	}
-	s := slices.Clone(m.StepSec)
-	slices.Sort(s)
-	mid := len(s) / 2
-	if len(s)%2 == 1 {
-		return s[mid]
-	}
-	return (s[mid-1] + s[mid]) / 2
+	return stats.Median(m.StepSec)
 }
 
 // Throughput returns samples/s at the median step time, 0 if none was taken.
@@ -63,20 +58,20 @@ func (m Measurement) Throughput() float64 {
 	return float64(m.Config.Plan.GlobalBatch()) / t
 }
 
-// EnvWrongConfig is the Env key a source sets, with the reason, on rows it
-// believes ran another configuration than they record.
+// EnvWrongConfig is the Env key, with the reason as its value, of rows that
+// probably ran another configuration than they record.
 const EnvWrongConfig = "wrong_config"
 
-// EnvGlobalBatch is the Env key of the samples of a step where replicas do not share
-// them out evenly, so that Plan.GlobalBatch is above.
+// EnvGlobalBatch is the Env key of the samples of a step whose replicas have
+// unequal shares, so that Plan.GlobalBatch is larger.
 const EnvGlobalBatch = "global_batch"
 
-// WrongConfig reports whether m is believed to have run another configuration
-// than it records, so that not even a look-up may use it.
+// WrongConfig reports whether m probably ran another configuration than it
+// records. Such a row is not looked up either.
 func (m Measurement) WrongConfig() bool { return m.Env[EnvWrongConfig] != "" }
 
-// Validate reports what makes m unfit for the store. A plan that breaks a
-// legality rule does not: see Config.Check.
+// Validate reports why the store refuses m. It accepts plans that break a
+// legality rule (see Config.Check).
 func (m Measurement) Validate() error {
 	switch {
 	case m.Config.Model.Name == "":
@@ -101,13 +96,13 @@ func (m Measurement) Validate() error {
 	return nil
 }
 
-// Prediction is what a performance model says of a Config.
+// Prediction is a performance model's answer for a Config.
 type Prediction struct {
 	Throughput  float64 // samples/s
 	Lo, Hi      float64 // 90 % predictive interval of Throughput, samples/s; both 0 = none given
 	MemoryBytes float64 // peak on one device; 0 = not predicted
-	By          string  // who says so: family and key of the fitted model
-	Warnings    []error // what should be seen but stops nothing: extrapolation, missing figures
+	By          string  // family and key of the fitted model
+	Warnings    []error // for the reader: extrapolation, missing figures
 }
 
 // StepSec returns the predicted step time, its lower and upper 90 % bound in

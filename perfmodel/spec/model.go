@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Kind tells how the work of a Model is counted.
+// Kind is how the work of a Model is counted.
 type Kind string
 
 const (
@@ -41,8 +41,8 @@ type Model struct {
 	SharedExperts   int `json:"shared_experts,omitempty"`    // experts every token visits
 	DenseLayers     int `json:"dense_layers,omitempty"`      // leading layers with a dense MLP in an MoE model
 
-	// ParamCount and ActiveParamCount are the published counts; they win over
-	// the ones computed from the shape. ActiveParamCount is per token (MoE).
+	// ParamCount and ActiveParamCount are the published counts; they replace those
+	// computed from the shape. ActiveParamCount is per token (MoE).
 	ParamCount       float64 `json:"param_count,omitempty"`
 	ActiveParamCount float64 `json:"active_param_count,omitempty"`
 	// FLOPsPerSample is one forward pass of one sample, for Opaque models.
@@ -151,9 +151,9 @@ func (m Model) shapeParams(expertsPerLayer int) float64 {
 // TrainFLOPs returns the FLOPs of forward and backward of one sample of seq
 // tokens, without recomputation: 6 x active parameters x tokens plus attention
 // scores, halved when causal (Chowdhery et al., PaLM, 2022, appendix B). An
-// encoder-decoder has as many tokens in either stack; of its attentions that of
-// the decoder over itself is causal and there is a third, across. For Opaque models 3 x FLOPsPerSample, or 6 x parameters when that is unknown.
-// seq 0 means the model's SeqLen.
+// encoder-decoder has as many tokens in either stack; its decoder has causal
+// self-attention and cross attention. An Opaque model has 3 x FLOPsPerSample, or
+// 6 x parameters x tokens where that is unknown. seq 0 means the model's SeqLen.
 func (m Model) TrainFLOPs(seq int) float64 {
 	if seq == 0 {
 		seq = m.SeqLen
@@ -175,7 +175,7 @@ func (m Model) TrainFLOPs(seq int) float64 {
 	return 6*m.ActiveParams()*s + attn
 }
 
-// Validate reports what makes m unusable for planning, nil if nothing does.
+// Validate reports why m cannot be planned for.
 func (m Model) Validate() error {
 	if m.Name == "" {
 		return errors.New("spec: model has no name")

@@ -16,7 +16,7 @@ const (
 	RecomputeFull      Recompute = "full"      // every layer from its input
 )
 
-// Offload is what is kept in host memory instead of on the device.
+// Offload is the part of the training state in host memory instead of on the device.
 type Offload string
 
 const (
@@ -93,8 +93,7 @@ type Plan struct {
 }
 
 // Normal returns p with every default written out: degrees and counts at least
-// 1, modes named, precision as given, what is the default under another name as
-// the default.
+// 1, modes named, precision as given, and other names of a default as the default.
 func (p Plan) Normal() Plan {
 	for _, f := range []*int{&p.DP, &p.TP, &p.PP, &p.CP, &p.EP, &p.VirtualStages, &p.MicroBatch, &p.AccumSteps} {
 		if *f == 0 {
@@ -121,8 +120,8 @@ func (p Plan) Devices() int {
 	return max(p.DP, 1) * max(p.TP, 1) * max(p.PP, 1) * max(p.CP, 1)
 }
 
-// Shards returns over how many devices ZeRO's states are sharded: Shard, or
-// DP·CP where it is 0.
+// Shards returns the number of devices that ZeRO's states are sharded over: Shard,
+// or DP·CP where it is 0.
 func (p *Plan) Shards() int {
 	if p.Shard > 0 {
 		return p.Shard
@@ -139,13 +138,12 @@ func (p *Plan) Chunks() int {
 	return max(p.VirtualStages, 1)
 }
 
-// StageLayers returns how many of so many layers a pipeline stage, from 0,
-// holds: an equal share or, where PP does not divide them, that rounded down, and
-// one more on the stages before the last, as many as there are layers over. So
-// the last stage, which has the vocabulary head, comes away with fewer, and
-// then the first, which has the embedding and the most micro-batches in flight:
-// where PP divides layers + 2 these two count as a layer each, which is how
-// BLOOM (BigScience, 2022) and Llama 3 405B (2024, section 3.3.2) were balanced.
+// StageLayers returns the layers of a pipeline stage, from 0. Where PP does not
+// divide the layers, the share is rounded down and the rest goes, one layer each,
+// to the stages just before the last. So the last stage, with the vocabulary
+// head, has fewer, and then the first, with the embedding and the most
+// micro-batches in flight. Where PP divides layers + 2, each of the two counts as
+// a layer, as in BLOOM (BigScience, 2022) and Llama 3 405B (2024, section 3.3.2).
 func (p *Plan) StageLayers(layers, stage int) int {
 	pp := max(p.PP, 1)
 	share, over := layers/pp, layers%pp
@@ -155,10 +153,9 @@ func (p *Plan) StageLayers(layers, stage int) int {
 	return share
 }
 
-// ChunkLayers returns how many of so many layers a chunk, from 0, of a pipeline
-// stage holds: the stage's layers spread evenly, what is left over on the last
-// chunks, but on the first ones of the last stage. So the chunk with the
-// embedding and that with the vocabulary head come away with fewer.
+// ChunkLayers returns the layers of a chunk, from 0, of a pipeline stage. The
+// stage's layers are spread evenly; the rest goes to its last chunks, on the last
+// stage to its first. So the chunks with embedding and vocabulary head have fewer.
 func (p *Plan) ChunkLayers(layers, stage, chunk int) int {
 	n, v := p.StageLayers(layers, stage), p.Chunks()
 	share, over := n/v, n%v
@@ -240,7 +237,7 @@ func (p Plan) String() string {
 
 // ParsePlan reads the form String writes: comma-separated key=value pairs in
 // any order, each key at most once. Absent degrees are 1, absent modes none.
-// The plan is read, not judged (see Check), but may be for 2^20 devices at most.
+// It does not apply Check, but refuses plans for more than 2^20 devices.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
 	seen := map[string]bool{}
@@ -279,8 +276,8 @@ const (
 )
 
 // CheckBounds returns an error for a plan that no machine runs: a degree or
-// count below 1, or so large that products of them would not be exact. It does
-// not depend on the model; see Check for what does.
+// count below 1, or one so large that products would not be exact. Rules that
+// depend on the model are in Check.
 func (p Plan) CheckBounds() error {
 	p = p.Normal()
 	low := min(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Shape is how many devices a job has on each node, without saying which.
+// Shape is the number of devices of a job on each node, not which ones.
 // Comparable; make one with NewShape or ParseShape so that Devices is
 // canonical.
 type Shape struct {
@@ -17,8 +17,7 @@ type Shape struct {
 	HostBytes float64 `json:"host_bytes,omitempty"` // host memory in all, 0 = not recorded
 }
 
-// Host returns what s says of CPUs and host memory, nothing where it is not
-// recorded.
+// Host returns the CPUs and host memory of s, 0 where not recorded.
 func (s Shape) Host() Host { return Host{MilliCPUs: 1000 * int64(s.CPUs), Bytes: int64(s.HostBytes)} }
 
 // NewShape returns the canonical shape with perNode devices on each node;
@@ -147,6 +146,7 @@ func (s Shape) Most() int {
 	return m
 }
 
+// Least is described at Most.
 func (s Shape) Least() int {
 	m := 0
 	s.each(func(n int) {

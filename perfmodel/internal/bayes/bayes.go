@@ -36,24 +36,24 @@ func (g Gaussian) Variance(grad []float64) float64 {
 // Problem is one fit of y = Predict(x) + noise.
 type Problem struct {
 	Prior Gaussian
-	// Predict writes the prediction of every row for parameters x to out.
-	Predict func(x, out []float64)
+	// Predict writes the prediction of every row for parameters x to out. An
+	// error, such as that of a context, ends the fit with it.
+	Predict func(x, out []float64) error
 	// Differentiate writes the derivative of every row's prediction by every
 	// parameter to jac, rows x n, zero when it is called; at holds the
-	// predictions at x. nil = forward differences of Predict.
-	Differentiate func(x, at []float64, jac *mat.Dense)
+	// predictions at x. Errors are as those of Predict. nil = forward differences
+	// of Predict.
+	Differentiate func(x, at []float64, jac *mat.Dense) error
 	Y             []float64 // measured, as Predict gives it: log seconds
 	Noise         []float64 // standard deviation of each row's residual
 	// Weight multiplies each row's part of the likelihood; nil = 1.
 	Weight []float64
-	// Tail is how many standard deviations of residual count in full; beyond
-	// it a row's pull stops growing (pseudo-Huber). 0 = 2.
+	// Tail is the number of standard deviations up to which a residual counts in
+	// full; beyond it a row's pull stops growing (pseudo-Huber). 0 = 2.
 	Tail float64
-	// Stop is asked before each step; its error ends the fit. nil = never.
-	Stop func() error
 }
 
-// Posterior is what is known after a fit.
+// Posterior is the Gaussian around the mode of a fit.
 type Posterior struct {
 	Gaussian
 	jac      *mat.Dense
@@ -65,6 +65,10 @@ type Posterior struct {
 	LeftOut []float64
 	Steps   int // Gauss-Newton steps taken
 }
+
+// Normal90 is half the width of the 90 % interval of a normal distribution, in
+// standard deviations.
+const Normal90 = 1.645
 
 // ErrNotFinite means that predictions or measurements are no numbers.
 var ErrNotFinite = errors.New("bayes: not finite")
@@ -98,7 +102,7 @@ func (p *Problem) Fit() (Posterior, error) {
 }
 
 // Climb returns the mode. The error wraps ErrNotFinite when Y, or Predict near
-// the prior's mean, is not finite, and is Stop's when that ends it.
+// the prior's mean, is not finite, and is that of Predict or Differentiate.
 func (p *Problem) Climb() (Mode, error) {
 	f, err := newFit(p)
 	if err != nil {
@@ -111,8 +115,8 @@ func (p *Problem) Climb() (Mode, error) {
 	return Mode{f: f, Cost: f.objective, steps: steps}, err
 }
 
-// Posterior returns what is known around the mode; Predict and Differentiate must
-// be as they were when it was found.
+// Posterior returns the Gaussian around the mode. Predict and Differentiate must be
+// as they were when it was found; their errors end it.
 func (m *Mode) Posterior() (Posterior, error) {
 	if m.f == nil {
 		return Posterior{Gaussian: m.prior}, nil
@@ -157,7 +161,9 @@ func newFit(p *Problem) (*fit, error) {
 }
 
 func (f *fit) run() (steps int, err error) {
-	f.Predict(f.x, f.at)
+	if err := f.Predict(f.x, f.at); err != nil {
+		return 0, err
+	}
 	f.objective = f.cost(f.x, f.at)
 	if math.IsNaN(f.objective) || math.IsInf(f.objective, 0) {
 		return 0, fmt.Errorf("%w: the objective is %g where the fit starts", ErrNotFinite, f.objective)
@@ -165,24 +171,19 @@ func (f *fit) run() (steps int, err error) {
 	f.jac, f.root = mat.NewDense(len(f.Y), f.n, nil), mat.NewDense(len(f.Y), f.n, nil)
 	f.normal, f.damped, f.step = mat.NewSymDense(f.n, nil), mat.NewSymDense(f.n, nil), make([]float64, f.n)
 	for damping := 1e-3; steps < maxSteps; steps++ {
-		if err := f.stopped(); err != nil {
+		if err := f.differentiate(); err != nil {
 			return steps, err
 		}
-		f.differentiate()
 		before := f.objective
 		var moved bool
-		if damping, moved = f.advance(damping); !moved || before-f.objective < enough*(1+math.Abs(before)) {
+		if damping, moved, err = f.advance(damping); err != nil {
+			return steps, err
+		}
+		if !moved || before-f.objective < enough*(1+math.Abs(before)) {
 			break
 		}
 	}
 	return steps, nil
-}
-
-func (f *fit) stopped() error {
-	if f.Stop == nil {
-		return nil
-	}
-	return f.Stop()
 }
 
 // weight returns the weight of row i's squared residual at predictions at.
@@ -214,21 +215,24 @@ func (f *fit) cost(x, at []float64) float64 {
 }
 
 // differentiate fills the Jacobian of the predictions by forward differences.
-func (f *fit) differentiate() {
+func (f *fit) differentiate() error {
 	if f.Differentiate != nil {
 		f.jac.Zero()
-		f.Differentiate(f.x, f.at, f.jac)
-		return
+		return f.Differentiate(f.x, f.at, f.jac)
 	}
 	for k := range f.n {
 		was := f.x[k]
 		f.x[k] = was + Step
-		f.Predict(f.x, f.moved)
+		err := f.Predict(f.x, f.moved)
 		f.x[k] = was
+		if err != nil {
+			return err
+		}
 		for i := range f.Y {
 			f.jac.Set(i, k, (f.moved[i]-f.at[i])/Step)
 		}
 	}
+	return nil
 }
 
 // normalize writes JᵀWJ + precision to f.normal and returns the downhill gradient.
@@ -262,26 +266,30 @@ func (f *fit) solve(damping float64, g []float64) bool {
 
 // advance takes one damped Gauss-Newton step (Levenberg 1944, Marquardt 1963);
 // it reports whether one was found that lowers the objective.
-func (f *fit) advance(damping float64) (next float64, moved bool) {
+func (f *fit) advance(damping float64) (next float64, moved bool, err error) {
 	g := f.normalize()
 	for range 12 {
 		if f.solve(damping, g) {
 			x := make([]float64, f.n)
 			floats.AddTo(x, f.x, f.step)
-			f.Predict(x, f.moved)
+			if err := f.Predict(x, f.moved); err != nil {
+				return damping, false, err
+			}
 			if c := f.cost(x, f.moved); c < f.objective {
 				f.x, f.objective = x, c
 				copy(f.at, f.moved)
-				return max(damping/10, 1e-9), true
+				return max(damping/10, 1e-9), true, nil
 			}
 		}
 		damping *= 10
 	}
-	return damping, false
+	return damping, false, nil
 }
 
 func (f *fit) posterior(steps int) (Posterior, error) {
-	f.differentiate()
+	if err := f.differentiate(); err != nil {
+		return Posterior{}, err
+	}
 	f.normalize()
 	var chol mat.Cholesky
 	if !chol.Factorize(f.normal) {
@@ -304,7 +312,7 @@ func (f *fit) posterior(steps int) (Posterior, error) {
 	return out, nil
 }
 
-// LeftOutTogether returns about the residuals of rows in a fit without any of
+// LeftOutTogether returns approximate residuals of rows in a fit without any of
 // them, (I - J·Σ·Jᵀ·W)⁻¹ times their residuals: exact for a linear model.
 func (p *Posterior) LeftOutTogether(rows []int) []float64 {
 	n := len(rows)

@@ -8,11 +8,12 @@ import (
 )
 
 // line is y = ln(exp(x0) + exp(x1)·t).
-func line(t []float64) func(x, out []float64) {
-	return func(x, out []float64) {
+func line(t []float64) func(x, out []float64) error {
+	return func(x, out []float64) error {
 		for i := range out {
 			out[i] = math.Log(math.Exp(x[0]) + math.Exp(x[1])*t[i])
 		}
+		return nil
 	}
 }
 
@@ -24,7 +25,9 @@ func problem(noise float64, wild int) *Problem {
 	}
 	p := &Problem{Prior: Independent([]float64{0, 0}, []float64{2, 2}), Predict: line(t)}
 	p.Y, p.Noise = make([]float64, len(t)), make([]float64, len(t))
-	p.Predict([]float64{0.7, -1.2}, p.Y)
+	if err := p.Predict([]float64{0.7, -1.2}, p.Y); err != nil {
+		panic(err) // it returns none
+	}
 	for i := range p.Y {
 		p.Y[i] += noise * rng.NormFloat64()
 		p.Noise[i] = 0.05
@@ -96,10 +99,11 @@ func TestNotFinite(t *testing.T) {
 func TestLeftOutTogether(t *testing.T) {
 	p := problem(0.05, 0)
 	p.Tail = 1e6
-	p.Predict = func(x, out []float64) {
+	p.Predict = func(x, out []float64) error {
 		for i := range out {
 			out[i] = x[0] + x[1]*float64(i%10)
 		}
+		return nil
 	}
 	post, err := p.Fit()
 	if err != nil {

@@ -1,6 +1,7 @@
 package lbfgsb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -21,6 +22,9 @@ type Problem struct {
 	// Lower and Upper bound each variable; ±Inf = no bound. A variable with
 	// equal bounds is fixed.
 	Lower, Upper []float64
+	// Stop is called before each evaluation of Func; its error ends the search
+	// with it. nil = never.
+	Stop func() error
 }
 
 // Settings says when to stop. The zero value stops as SciPy does by default.
@@ -53,10 +57,11 @@ type search struct {
 	f     float64
 	model model
 	steps int
+	err   error // of Stop
 }
 
 // Minimize searches from x0, which is first moved within the bounds. Errors: lengths
-// that differ, bounds that cross, ErrNotFinite.
+// that differ, bounds that cross, ErrNotFinite, and that of Stop.
 func Minimize(p Problem, x0 []float64, s Settings) (Result, error) {
 	n := len(x0)
 	if len(p.Lower) != n || len(p.Upper) != n {
@@ -69,12 +74,15 @@ func Minimize(p Problem, x0 []float64, s Settings) (Result, error) {
 	}
 	w := &search{Problem: p, Settings: s.withDefaults(), x: slices.Clone(x0), g: make([]float64, n)}
 	p.project(w.x)
-	w.f = p.Func(w.x, w.g)
-	if !finite(w.f, w.g) {
-		return Result{}, ErrNotFinite
+	var ok bool
+	if w.f, ok = w.evaluate(w.x, w.g); !ok {
+		return Result{}, cmp.Or(w.err, ErrNotFinite)
 	}
 	w.model.reset(n)
-	ok := w.run()
+	ok = w.run()
+	if w.err != nil {
+		return Result{}, w.err
+	}
 	return Result{X: w.x, F: w.f, Steps: w.steps, Converged: ok}, nil
 }
 
@@ -94,6 +102,18 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
+// evaluate returns the function at x and writes its gradient to g; ok is false
+// where they are not finite, and once Stop returned an error.
+func (w *search) evaluate(x, g []float64) (f float64, ok bool) {
+	if w.Stop != nil {
+		if w.err = w.Stop(); w.err != nil {
+			return 0, false
+		}
+	}
+	f = w.Func(x, g)
+	return f, finite(f, g)
+}
+
 // run steps until a stop applies; it reports whether the search converged.
 func (w *search) run() bool {
 	if w.projectedGradient() <= w.Gradient {
@@ -102,7 +122,7 @@ func (w *search) run() bool {
 	for w.steps < w.MaxSteps {
 		before := w.f
 		if target, ok := w.target(); !ok || !w.lineSearch(target) {
-			if len(w.model.s) == 0 {
+			if len(w.model.s) == 0 || w.err != nil {
 				return false // steepest descent cannot go on
 			}
 			w.model.reset(len(w.x))
@@ -149,7 +169,7 @@ func (p *Problem) project(x []float64) {
 	}
 }
 
-// model is the quadratic model's matrix B and what it was made of.
+// model is the quadratic model's matrix B and the steps it is made of.
 type model struct {
 	s, y  [][]float64 // steps and changes of the gradient, oldest first
 	scale float64     // B without any step is scale times the identity

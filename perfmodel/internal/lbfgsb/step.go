@@ -162,8 +162,8 @@ func (w *search) lineSearch(target []float64) bool {
 			copy(x, target)
 		}
 		w.project(x)
-		f := w.Func(x, g)
-		if !finite(f, g) {
+		f, ok := w.evaluate(x, g)
+		if !ok {
 			return false
 		}
 		next, done := search.next(trial{step, f, floats.Dot(g, d)})

@@ -17,7 +17,7 @@ type wolfe struct {
 	least, far  float64 // bounds of the next step
 	width       float64 // of the interval, before this step
 	widthBefore float64 // and before the last
-	modified    bool    // search by f less what is asked of it
+	modified    bool    // search by f less the required decrease
 }
 
 // trial is the function at one step.

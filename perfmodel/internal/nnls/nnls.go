@@ -55,7 +55,7 @@ type solver struct {
 	columns [][]float64
 	b       []float64
 	x       []float64
-	passive []bool // columns whose x is free; the others' is 0
+	passive []bool // columns with a free x; that of the others is 0
 }
 
 // run takes in, one by one, the column that lowers the error most, and drops

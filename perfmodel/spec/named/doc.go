@@ -1,7 +1,6 @@
-// Package named finds things by name, orders them and helps with wrong names:
-// Set is the registry that policies, placers, performance models and importers
-// are kept in, Nearest ranks names by how much they look like a wrong one,
-// Compare puts them in the order people expect.
+// Package named finds values by name: Set is the registry of policies, placers,
+// performance models and importers, Nearest ranks names by likeness to a wrong
+// one, and Compare sorts names as readers expect.
 //
 // Start with set.go.
 package named

@@ -47,11 +47,10 @@ func Nearest(name string, names []string, n int) []string {
 // edit is what one edit counts in a Dissimilarity.
 const edit = 4
 
-// Dissimilarity says how far candidate is from what name asks for, 0 being the
-// same: four times the edit distance of the folded names. What is left over
-// counts less where one is how the other begins: next to nothing where whole
-// words of candidate are missing, a letter a quarter of an edit where name has
-// words too many, half an edit where name stops within a word.
+// Dissimilarity is four times the edit distance of the folded names; 0 is equal.
+// The rest of a name counts less where one begins with the other: almost nothing
+// where name lacks whole words of candidate, a quarter of an edit per letter where
+// it has words too many, half an edit where it stops within a word.
 func Dissimilarity(name, candidate string) int {
 	want, have := Fold(name), Fold(candidate)
 	over := len(have) - len(want)

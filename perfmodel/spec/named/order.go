@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Compare orders names as people read them, whatever their case and
-// punctuation: what is counted in numbers goes by the number, so that V100-2
-// comes before V100-10, and sizes by the size, so that 350M comes before 7B.
-// Where that leaves two names the same their bytes decide.
+// Compare orders names as readers expect, without regard to case and punctuation.
+// Numbers go by value, so V100-2 comes before V100-10, and sizes by their
+// magnitude, so 350M comes before 7B. Remaining ties go by bytes.
 func Compare(a, b string) int {
 	as, bs := parts(a), parts(b)
 	for i := range min(len(as), len(bs)) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Set is a registry: one value of T per name. Fill it in init functions; it is
-// safe for concurrent reading once they have run.
+// Set is a registry: one value of T per name. It is safe for concurrent reading
+// once it is filled.
 type Set[T any] struct {
 	pkg, what string
 	byName    map[string]T
@@ -30,8 +30,8 @@ func (s *Set[T]) Add(name string, v T) {
 	s.byName[name] = v
 }
 
-// Get returns what is called name; the error for an unknown one lists the names
-// there are, nearest first.
+// Get returns the value called name. The error for an unknown name lists all
+// names, nearest first.
 func (s *Set[T]) Get(name string) (T, error) {
 	if v, ok := s.byName[name]; ok {
 		return v, nil

@@ -1,2 +1,3 @@
-// Package spectest finds the published data sets that tests compare with.
+// Package spectest has what tests of several packages need: the published data sets, and
+// limits of time that hold on a busy machine.
 package spectest

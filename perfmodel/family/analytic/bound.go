@@ -1,0 +1,69 @@
+package analytic
+
+import (
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// atLeast computes lower bounds of step times, for searches: kernels, tensor,
+// context and expert parallelism, and the bubble, without what is slower to
+// compute. Plans that agree in these share a pass, which is kept between calls, so
+// it is not safe for concurrent use.
+type atLeast struct {
+	pr    *Prepared
+	kept  [2]keptPass // without and with sequence parallelism
+	scale float64     // of the time, for what a residual may take off
+}
+
+type keptPass struct {
+	by passKey
+	pass
+}
+
+// passKey is what a pass depends on.
+type passKey struct {
+	tp, cp, ep, micro int
+	precision         spec.Precision
+}
+
+// sec returns a lower bound, in seconds, of the predicted step of p, a normal plan;
+// 0 where there is none.
+func (a *atLeast) sec(p *spec.Plan) float64 {
+	pr := a.pr
+	if !pr.work.shape {
+		return 0
+	}
+	plan := *p
+	pr.applyStack(&plan)
+	kept := &a.kept[0]
+	if plan.SequenceParallel {
+		kept = &a.kept[1]
+	}
+	if by := (passKey{plan.TP, plan.CP, plan.EP, plan.MicroBatch, plan.Precision}); kept.by != by {
+		kept.by, kept.pass = by, pr.passOf(&plan)
+	}
+	l := &kept.layer
+	compute, recompute := pr.kernelSec(l, &plan)
+	perLayer := compute + recompute + l.sync + l.tp*tpOperations(&plan) + l.ep + l.cp
+	layers, head := pr.pace(&plan, perLayer, kept.head)
+	t := float64(plan.AccumSteps)*(layers*perLayer+head) + pr.machine.k.fixedSec
+	if plan.PP > 1 {
+		mean, stages := pr.work.layers/float64(plan.PP), float64(plan.PP)
+		t += pr.machine.k.bubbleShare * bubbleSec(&plan, mean*perLayer+kept.head/stages, mean*l.forward+kept.head/3/stages)
+	}
+	return t * a.scale
+}
+
+// StepAtLeast implements perfmodel.Bounder.
+func (*Model) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
+	return Shipped().Physics.AtLeast(&c, 1)
+}
+
+// AtLeast returns a lower bound of scale times the step of plans, as
+// perfmodel.Bounder has it.
+func (ph *Physics) AtLeast(c *spec.Config, scale float64) (func(*spec.Plan) float64, error) {
+	a := &atLeast{pr: &Prepared{}, scale: scale}
+	if err := ph.Open(c, "", a.pr); err != nil {
+		return nil, err
+	}
+	return a.sec, nil
+}

@@ -1,0 +1,261 @@
+package analytic
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
+)
+
+// The prior of the pace of a site: where everything runs slower or faster, as on
+// throttled, shared or better tuned devices, its rows are no outliers. The pace is
+// log-normal about 1 with paceSD, and one site in ten has one.
+const (
+	paceSD    = 0.7
+	pacedRare = 9
+	paceLeast = 0.25 // smaller differences are for the effects
+)
+
+// PaceVariance is the variance of ln of the pace of a site without rows.
+const PaceVariance = paceSD * paceSD / (1 + pacedRare)
+
+// FitPaced fits the rows without paces, and with the pace that each site's rows
+// suggest, and keeps the likelier: a robust likelihood has a second mode where all
+// rows of a site have the same error. Errors are ctx's, or those of package bayes.
+func (c *Calibration) FitPaced(ctx context.Context, prior bayes.Gaussian) (bayes.Posterior, error) {
+	plain, err := c.climb(ctx, prior, nil)
+	if err != nil {
+		return bayes.Posterior{}, err
+	}
+	paces, cost, err := c.suggestPaces(ctx, prior.Mean)
+	if err != nil {
+		return bayes.Posterior{}, err
+	}
+	if len(paces) == 0 {
+		return plain.Posterior()
+	}
+	c.Pace = paces
+	paced, err := c.climb(ctx, prior, nil)
+	switch {
+	case err == nil && paced.Cost+cost < plain.Cost:
+		return paced.Posterior()
+	case err != nil && !errors.Is(err, bayes.ErrNotFinite):
+		return bayes.Posterior{}, err
+	}
+	c.Pace = nil
+	return plain.Posterior()
+}
+
+// suggestPaces returns the median residual of each site at x where it is large,
+// and the negative log prior density of these paces.
+func (c *Calibration) suggestPaces(ctx context.Context, x []float64) (paces map[Site]float64, cost float64, err error) {
+	at := make([]float64, len(c.Y))
+	if err := c.Predict(ctx, x, at); err != nil {
+		return nil, 0, err
+	}
+	for i := range c.groups {
+		g := &c.groups[i]
+		var e []float64
+		for _, r := range g.rows {
+			e = append(e, c.Y[r]-at[r])
+		}
+		pace := stats.Median(e)
+		if math.Abs(pace) < paceLeast {
+			continue
+		}
+		if paces == nil {
+			paces = map[Site]float64{}
+		}
+		paces[g.of] = pace
+		occam := math.Log(paceSD * math.Sqrt(float64(len(e))) / rowNoise)
+		cost += pace*pace/(2*paceSD*paceSD) + occam + math.Log(pacedRare)
+	}
+	return paces, cost, nil
+}
+
+// Try adds a configuration without a step time. It reports false where physics does
+// not cover it.
+func (c *Calibration) Try(of *spec.Config) bool {
+	var pr Prepared
+	p := of.Plan.Normal()
+	if pr.init(&base, memory.Shipped(), of) != nil {
+		return false
+	}
+	if _, _, err := pr.Seconds(&p); err != nil {
+		return false
+	}
+	c.Rows, c.opened, c.plan, c.Y = append(c.Rows, spec.Measurement{Config: *of}), append(c.opened, pr), append(c.plan, p), append(c.Y, 0)
+	return true
+}
+
+// Calibration is a fit of the constants to rows. It is not safe for concurrent use.
+type Calibration struct {
+	Layout
+	Rows   []spec.Measurement // covered ones
+	plan   []spec.Plan
+	opened []Prepared // of each row; constants are put in as the fit goes
+	groups []rowGroup
+	Y      []float64
+}
+
+// rowGroup is the rows of one site.
+type rowGroup struct {
+	of              Site
+	framework, site int // where their effects are
+	rows            []int
+	slopes          *slopes // nil before the first derivatives
+}
+
+// NewCalibration takes the usable rows that the analytic model covers. The error is
+// ctx's, or of a row that cannot be read.
+func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration, error) {
+	n := len(rows)
+	c := &Calibration{Rows: make([]spec.Measurement, 0, n), plan: make([]spec.Plan, 0, n),
+		opened: make([]Prepared, 0, n), Y: make([]float64, 0, n)}
+	for _, m := range rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !perfmodel.Usable(m) {
+			continue
+		}
+		var pr Prepared
+		p := m.Config.Plan.Normal()
+		err := pr.init(&base, memory.Shipped(), &m.Config)
+		if err == nil {
+			_, _, err = pr.Seconds(&p)
+		}
+		if errors.Is(err, perfmodel.ErrNotCovered) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.Rows, c.opened = append(c.Rows, m), append(c.opened, pr)
+		c.plan, c.Y = append(c.plan, p), append(c.Y, math.Log(m.MedianStepSec()))
+	}
+	return c, nil
+}
+
+// gather groups the rows by site, in the layout.
+func (c *Calibration) gather() {
+	at := map[Site]int{}
+	for i := range c.Rows {
+		s := SiteOf(&c.Rows[i].Config)
+		g, ok := at[s]
+		if !ok {
+			g = len(c.groups)
+			at[s] = g
+			c.groups = append(c.groups, rowGroup{of: s, framework: c.FrameworkAt(s.Framework), site: c.Layout.SiteAt(s)})
+		}
+		c.groups[g].rows = append(c.groups[g].rows, i)
+	}
+}
+
+// constantsOf returns the constants of one site's rows at x.
+func (c *Calibration) constantsOf(g *rowGroup, x []float64) (k constants) {
+	c.constants(x, g.framework, g.site, &k)
+	k.slow(math.Exp(c.Pace[g.of]))
+	return k
+}
+
+// looks is the number of rows between looks at a context: a row takes microseconds,
+// and with derivatives up to a millisecond.
+const looks = 64
+
+// Predict writes the log time of every row at x. The error is ctx's.
+func (c *Calibration) Predict(ctx context.Context, x, out []float64) error {
+	done := 0
+	for g := range c.groups {
+		k := c.constantsOf(&c.groups[g], x)
+		for _, i := range c.groups[g].rows {
+			if done++; done%looks == 0 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
+			out[i] = math.Log(c.seconds(i, &k))
+		}
+	}
+	return ctx.Err()
+}
+
+// rowNoise is the standard deviation of log time of a row's unexplained error. Rows
+// count in full up to it.
+const rowNoise = 0.06
+
+// climb returns the mode under prior. Rows have these weights; nil = 1.
+func (c *Calibration) climb(ctx context.Context, prior bayes.Gaussian, weight []float64) (bayes.Mode, error) {
+	noise := make([]float64, len(c.Y))
+	for i := range noise {
+		noise[i] = rowNoise
+	}
+	p := bayes.Problem{Prior: prior, Y: c.Y, Noise: noise, Weight: weight, Tail: 1}
+	p.Predict = func(x, out []float64) error { return c.Predict(ctx, x, out) }
+	p.Differentiate = func(x, _ []float64, jac *mat.Dense) error { return c.Differentiate(ctx, x, jac) }
+	return p.Climb()
+}
+
+// scale returns the factor that puts nine in ten rows of sources left out as a
+// whole inside their interval: the 90 % quantile of |residual|/sd of each
+// source, and of those the upper quartile, so that a new source is covered and
+// not only the average of the known ones.
+func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
+	by := map[string][]int{}
+	for i := range c.Rows {
+		by[c.Rows[i].Source] = append(by[c.Rows[i].Source], i)
+	}
+	var quantiles []float64
+	for _, rows := range by {
+		var z []float64
+		for j, e := range post.LeftOutTogether(rows) {
+			i := rows[j]
+			p := c.plan[i]
+			c.opened[i].machine.use(&base)
+			parts := c.opened[i].parts(&p)
+			z = append(z, math.Abs(e)/w.SD(&parts, parts.Total()))
+		}
+		slices.Sort(z)
+		quantiles = append(quantiles, z[min(int(math.Ceil(0.9*float64(len(z)+1))), len(z))-1])
+	}
+	slices.Sort(quantiles)
+	if len(quantiles) == 0 {
+		return bayes.Normal90
+	}
+	return max(quantiles[(3*len(quantiles)-1)/4], 1.2)
+}
+
+// Arrange lays out the effects of the frameworks and sites of the rows and of
+// others, and groups the rows by site.
+func (c *Calibration) Arrange(others ...spec.Measurement) {
+	c.Add(c.Rows)
+	c.Add(others)
+	c.gather()
+}
+
+// ArrangeAs lays out the effects as other does, which must have all sites of the
+// rows, and groups the rows by site.
+func (c *Calibration) ArrangeAs(other *Calibration) {
+	c.Layout = other.Layout
+	c.gather()
+}
+
+// SiteWidths returns the uncertainty of the effects at each site under g.
+func (c *Calibration) SiteWidths(g *bayes.Gaussian) map[Site]Widths {
+	out := map[Site]Widths{}
+	for i := range c.groups {
+		of := &c.groups[i]
+		first := &c.Rows[of.rows[0]].Config
+		arch := generations[c.opened[of.rows[0]].machine.sheet.generation].arch
+		out[of.of] = c.widths(g, of.framework, of.site, arch, stackOf(first.Framework).launch)
+	}
+	return out
+}

@@ -1,0 +1,356 @@
+package analytic
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// constants are the free figures of the analytic model: what kernels, links and
+// hosts reach of their datasheet figures, and what stacks hide. base holds the
+// values before training, each with its source;
+// params lists how uncertain they are. TrainPrior moves them.
+type constants struct {
+	shares [len(generations)]shares
+
+	// Saturation of a multiplication M x N x K: efficiency is
+	// ceiling / (1 + waveHalf/waves) / (1 + depthHalf/K), waves = M·N/tile²
+	// over the units of the device. Form: wave quantization of NVIDIA's
+	// "Matrix Multiplication Background" guide, smoothed.
+	waveHalf, depthHalf float64
+	misaligned          float64 // factor on multiplications with a width that is no multiple of alignment
+	groupedGEMM         float64 // of dense efficiency, multiplications of many experts at once
+	groupedHalf         float64 // rows of an expert at which it reaches half of that
+	mxGEMM, rowwiseGEMM float64 // ceiling of fp8 recipes over that of per-tensor scales
+	fp32GEMM            float64 // ceiling of fp32 and tf32 over the 16-bit one
+
+	unfusedShare  float64 // batched multiplications over the score matrix, share of the ceiling of others
+	unfusedPasses float64 // 2-byte passes over the score matrix, forward and backward: softmax, mask, dropout
+	torchFlash    float64 // PyTorch's fused attention over the vendor's
+
+	memShare       float64 // of the memory bandwidth streaming kernels reach
+	passesOutside  float64 // passes over tokens x hidden, forward and backward: norms, residuals, dropout
+	passesInside   float64 // over the tensors TP splits, in units of tokens x hidden at f = 4h
+	passesQuantize float64 // more of them when quantizing to 8 or 4 bits
+	passesLogits   float64 // over tokens x vocabulary: loss and its gradient
+	fusedPasses    float64 // passes of stacks with fused kernels over eager ones
+	accumBytes     float64 // touched per parameter where a micro-batch's gradients are added to those before: read and written in 4 bytes, or two reads and a write in 2
+	optimizerBytes float64 // touched per parameter by Adam in mixed precision
+
+	ringHalf     float64 // bytes at which it reaches half of that
+	netShare     float64 // of the line rate between nodes
+	netHopSec    float64 // one hop of a collective between nodes; NCCL's own tables have 2.7 to 4 us for its small protocols (tuning.cc)
+	tpOverlap    float64 // exposed share of tensor parallel traffic where the stack overlaps it in its kernels
+	tpAsync      float64 // where it runs on another stream
+	dpHidden     float64 // share of the last backward pass gradients hide behind
+	fsdpHidden   float64 // share of the compute ZeRO-3 traffic hides behind
+	zero3Hidden  float64 // the same, DeepSpeed
+	zero3Traffic float64 // DeepSpeed's ZeRO-3 traffic over the ideal; sharding in groups is up to 2.89 times as fast (Zhang et al., "MiCS", VLDB 2022)
+	hiddenCost   float64 // of hidden traffic that slows the kernels it hides behind
+	allToAll     float64 // exposed share of expert dispatch and combine
+	bubbleShare  float64 // of the ideal 1F1B bubble: the ramp's stages are the lighter ones
+	p2pShare     float64 // exposed share of stage-to-stage transfers
+	p2pOverlap   float64 // the same where the stack sends behind the next chunk's compute
+
+	moePasses  float64 // over the routed copies: sort, gather, weigh, scatter, forward and backward
+	moeSyncSec float64 // per routing layer and micro-batch: the host waits for token counts
+
+	launch    [launchKinds]float64 // host time to launch one layer's forward pass, seconds
+	fixedSec  float64              // per step: data, clipping, logging
+	hostShare float64              // of a host link's rate that copies reach, all devices of a node busy
+	cpuAdam   float64              // parameters/s per device updated on the CPU by usualThreads
+
+	// Convolutional and other opaque models: one byte moved per 100 FLOPs of
+	// forward per pass, see memory's rule.
+	convPasses  float64
+	convCeiling float64 // of the generation's ceiling: many shapes, small channels
+}
+
+// shares is what one generation of devices reaches of its datasheet.
+type shares struct {
+	gemm  float64 // ceiling of 16-bit multiplications inside a training step
+	gemm8 float64 // of fp8
+	gemm4 float64 // of fp4
+	flash float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
+	ring  float64 // of the scale-up rate a ring collective reaches
+	hop   float64 // one hop of a collective inside a node, seconds
+}
+
+// generation holds datasheet facts of a device's architecture.
+type generation struct {
+	arch     string
+	units    float64 // streaming multiprocessors or compute units of the large part
+	interBps float64 // network per device when a Config gives none, bytes/s
+
+	// Dense 16-bit and fp8 peak and power limit of the large part, for variants
+	// without published rates.
+	peak16, peak8, watts float64
+}
+
+// generations are those with rates of their own; the last stands in for all
+// others. Networks are those of the vendor's own machine: DGX-1 4 x 100 Gb/s,
+// DGX A100 8 x 200, DGX H100 8 x 400, GB300 NVL72 800 per device.
+var generations = [...]generation{
+	{arch: "Kepler", units: 13, interBps: 1.25e9},
+	{arch: "Pascal", units: 56, interBps: 6.25e9},
+	{arch: "Volta", units: 80, interBps: 6.25e9, peak16: 125e12, watts: 300},
+	{arch: "Turing", units: 68, interBps: 3.1e9},
+	{arch: "Ampere", units: 108, interBps: 25e9, peak16: 312e12, watts: 400},
+	{arch: "Ada", units: 142, interBps: 12.5e9},
+	{arch: "Hopper", units: 132, interBps: 50e9, peak16: 989e12, watts: 700, peak8: 1979e12},
+	{arch: "Blackwell", units: 148, interBps: 50e9, peak16: 2250e12, watts: 1000, peak8: 4500e12},
+	{arch: "Blackwell Ultra", units: 148, interBps: 100e9},
+	{arch: "CDNA2", units: 208, interBps: 25e9},
+	{arch: "CDNA3", units: 304, interBps: 50e9},
+	{arch: "CPU", units: 1, interBps: 1.25e9},
+	{units: 108, interBps: 12.5e9},
+}
+
+// launchKind is how a stack's host code issues kernels.
+type launchKind int
+
+const (
+	launchEager    launchKind = iota // a framework call per operator
+	launchCompiled                   // fused by a compiler
+	launchLean                       // hand-fused operators
+	launchGraph                      // captured graphs, or one call per block
+	launchKinds
+)
+
+const (
+	tile          = 128.0
+	bucket        = 40e6 // parameters of a gradient bucket at least, Megatron Core's default,
+	bucketPerRank = 1e6  // which also grows with the data parallel size
+	alignment     = 64   // elements; a sharded width that is no multiple leaves the tensor cores' fast path
+	flashBackward = 2.5  // backward over forward of fused attention: five multiplications for two (Dao et al. 2022)
+	hostBps       = 16e9 // of a device without any figure of its host link: PCIe 3.0 x16
+	pcieBps       = 12e9 // between devices without any link figure, bytes/s
+)
+
+// base holds the constants before training.
+//
+// Ceilings: the best isolated multiplications reach 0.87 of dense bf16 on A100
+// SXM, 0.80 on H100 SXM, 0.78 on B200, 0.73 on GB200, 0.51 on MI300X
+// (stas00/ml-engineering, compute/accelerator, commit 744d01e1); training runs
+// under load reach about 0.85 of that. Fused attention: FlashAttention-2
+// reports 0.5 to 0.6 of A100's peak forward and backward, 0.35 to 0.4 of
+// H100's (Dao 2023). Where no figure is known a neighbour's is taken. On a CPU the
+// ceiling is that of whatever BLAS is installed.
+var base = constants{
+	shares: [...]shares{
+		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.65, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.60, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
+		{gemm: 0.74, gemm8: 0.65, gemm4: 0.5, flash: 0.50, ring: 0.6, hop: 15e-6},
+		{gemm: 0.70, gemm8: 0.60, gemm4: 0.5, flash: 0.45, ring: 0.6, hop: 15e-6},
+		{gemm: 0.68, gemm8: 0.62, gemm4: 0.5, flash: 0.40, ring: 0.6, hop: 15e-6},
+		{gemm: 0.62, gemm8: 0.58, gemm4: 0.45, flash: 0.38, ring: 0.6, hop: 15e-6},
+		{gemm: 0.64, gemm8: 0.60, gemm4: 0.45, flash: 0.38, ring: 0.6, hop: 15e-6},
+		{gemm: 0.45, gemm8: 0.45, gemm4: 0.45, flash: 0.25, ring: 0.6, hop: 15e-6},
+		{gemm: 0.43, gemm8: 0.40, gemm4: 0.40, flash: 0.25, ring: 0.6, hop: 15e-6},
+		{gemm: 0.15, gemm8: 0.15, gemm4: 0.15, ring: 0.6, hop: 200e-6},
+		{gemm: 0.60, gemm8: 0.55, gemm4: 0.45, flash: 0.35, ring: 0.6, hop: 15e-6},
+	},
+	waveHalf: 0.7, depthHalf: 128, misaligned: 1.4, groupedGEMM: 0.7, groupedHalf: 500, mxGEMM: 0.95, rowwiseGEMM: 0.7, fp32GEMM: 1,
+	unfusedShare: 0.55, unfusedPasses: 11, torchFlash: 0.8,
+	memShare: 0.75, passesOutside: 10, passesInside: 14, passesQuantize: 6, passesLogits: 8,
+	fusedPasses: 0.75, optimizerBytes: 30, accumBytes: 8,
+	ringHalf: 4e6, netShare: 0.75, netHopSec: 3e-6,
+	tpOverlap: 0.4, tpAsync: 0.8, dpHidden: 0.6, fsdpHidden: 0.8, zero3Hidden: 0.3, zero3Traffic: 2.5,
+	hiddenCost: 0.06, allToAll: 0.4, bubbleShare: 0.9, p2pShare: 0.5, p2pOverlap: 0.1,
+	moePasses: 8, moeSyncSec: 0.5e-3,
+	launch:   [...]float64{1e-3, 0.25e-3, 0.35e-3, 0.1e-3},
+	fixedSec: 15e-3, hostShare: 0.5, cpuAdam: 0.5e9,
+	convPasses: 6, convCeiling: 0.6,
+}
+
+// parameter is one figure that fits may move.
+type parameter struct {
+	name string
+	sd   float64 // of its logarithm, before any training run was seen
+	at   func(*constants) []*float64
+}
+
+func one(at func(*constants) *float64) func(*constants) []*float64 {
+	return func(k *constants) []*float64 { return []*float64{at(k)} }
+}
+
+// share is a figure of one generation.
+func share(name, arch string, sd float64, at func(*shares) *float64) parameter {
+	i := generationOf(arch)
+	return parameter{name: name + " " + arch, sd: sd, at: func(k *constants) []*float64 { return []*float64{at(&k.shares[i])} }}
+}
+
+// everyShare moves a figure of all generations together.
+func everyShare(name string, sd float64, at func(*shares) *float64) parameter {
+	return parameter{name: name, sd: sd, at: func(k *constants) (out []*float64) {
+		for i := range k.shares {
+			out = append(out, at(&k.shares[i]))
+		}
+		return out
+	}}
+}
+
+func gemmShare(s *shares) *float64  { return &s.gemm }
+func gemm8Share(s *shares) *float64 { return &s.gemm8 }
+func gemm4Share(s *shares) *float64 { return &s.gemm4 }
+func flashShare(s *shares) *float64 { return &s.flash }
+func ringShare(s *shares) *float64  { return &s.ring }
+func hopShare(s *shares) *float64   { return &s.hop }
+
+// params are the figures fits may move. Standard deviations: 5 % where a figure
+// follows from counting or a datasheet, 10 to 20 % for shares known from
+// benchmarks, 30 to 70 % where only the order of magnitude is.
+var params = []parameter{
+	everyShare("gemm", 0.10, gemmShare),
+	everyShare("fp8 gemm", 0.12, gemm8Share),
+	everyShare("fp4 gemm", 0.2, gemm4Share),
+	everyShare("fused attention", 0.2, flashShare),
+	share("gemm", "Volta", 0.12, gemmShare), share("gemm", "Ampere", 0.08, gemmShare), share("gemm", "Hopper", 0.08, gemmShare),
+	share("gemm", "Blackwell", 0.10, gemmShare), share("gemm", "Blackwell Ultra", 0.10, gemmShare),
+	share("fp8 gemm", "Hopper", 0.10, gemm8Share), share("fp8 gemm", "Blackwell", 0.10, gemm8Share), share("fp8 gemm", "Blackwell Ultra", 0.10, gemm8Share),
+	share("fp4 gemm", "Blackwell", 0.15, gemm4Share), share("fp4 gemm", "Blackwell Ultra", 0.15, gemm4Share),
+	share("fused attention", "Ampere", 0.2, flashShare), share("fused attention", "Hopper", 0.2, flashShare), share("fused attention", "Blackwell", 0.2, flashShare),
+	{"wave saturation", 0.5, one(func(k *constants) *float64 { return &k.waveHalf })},
+	{"depth saturation", 0.5, one(func(k *constants) *float64 { return &k.depthHalf })},
+	{"misaligned widths", 0.2, one(func(k *constants) *float64 { return &k.misaligned })},
+	{"mxfp8 gemm", 0.1, one(func(k *constants) *float64 { return &k.mxGEMM })},
+	{"row-wise fp8 gemm", 0.3, one(func(k *constants) *float64 { return &k.rowwiseGEMM })},
+	{"rows of an expert", 0.8, one(func(k *constants) *float64 { return &k.groupedHalf })},
+	{"grouped gemm", 0.3, one(func(k *constants) *float64 { return &k.groupedGEMM })},
+	{"unfused attention", 0.3, one(func(k *constants) *float64 { return &k.unfusedShare })},
+	{"score passes", 0.3, one(func(k *constants) *float64 { return &k.unfusedPasses })},
+	{"PyTorch attention", 0.2, one(func(k *constants) *float64 { return &k.torchFlash })},
+	{"memory bandwidth", 0.1, one(func(k *constants) *float64 { return &k.memShare })},
+	{"passes outside TP", 0.25, one(func(k *constants) *float64 { return &k.passesOutside })},
+	{"passes inside TP", 0.25, one(func(k *constants) *float64 { return &k.passesInside })},
+	{"quantization passes", 0.4, one(func(k *constants) *float64 { return &k.passesQuantize })},
+	{"logit passes", 0.3, one(func(k *constants) *float64 { return &k.passesLogits })},
+	{"fused passes", 0.2, one(func(k *constants) *float64 { return &k.fusedPasses })},
+	{"accumulation bytes", 0.3, one(func(k *constants) *float64 { return &k.accumBytes })},
+	{"optimizer bytes", 0.2, one(func(k *constants) *float64 { return &k.optimizerBytes })},
+	everyShare("ring share", 0.15, ringShare),
+	share("ring share", "Ampere", 0.15, ringShare), share("ring share", "Hopper", 0.15, ringShare), share("ring share", "Blackwell", 0.15, ringShare),
+	{"ring half size", 0.7, one(func(k *constants) *float64 { return &k.ringHalf })},
+	{"network share", 0.2, one(func(k *constants) *float64 { return &k.netShare })},
+	everyShare("hop", 0.4, hopShare), share("hop", "CPU", 0.7, hopShare), share("gemm", "CPU", 1, gemmShare), share("ring share", "CPU", 0.7, ringShare),
+	{"network hop", 0.7, one(func(k *constants) *float64 { return &k.netHopSec })},
+	{"exposed TP, overlapped", 0.4, one(func(k *constants) *float64 { return &k.tpOverlap })},
+	{"exposed TP, asynchronous", 0.15, one(func(k *constants) *float64 { return &k.tpAsync })},
+	{"gradients hidden", 0.3, one(func(k *constants) *float64 { return &k.dpHidden })},
+	{"FSDP hidden", 0.15, one(func(k *constants) *float64 { return &k.fsdpHidden })},
+	{"DeepSpeed ZeRO-3 hidden", 0.7, one(func(k *constants) *float64 { return &k.zero3Hidden })},
+	{"DeepSpeed ZeRO-3 traffic", 0.5, one(func(k *constants) *float64 { return &k.zero3Traffic })},
+	{"cost of overlap", 0.4, one(func(k *constants) *float64 { return &k.hiddenCost })},
+	{"exposed all-to-all", 0.5, one(func(k *constants) *float64 { return &k.allToAll })},
+	{"bubble", 0.1, one(func(k *constants) *float64 { return &k.bubbleShare })},
+	{"exposed stage transfers", 0.4, one(func(k *constants) *float64 { return &k.p2pShare })},
+	{"exposed stage transfers, overlapped", 0.6, one(func(k *constants) *float64 { return &k.p2pOverlap })},
+	{"routing passes", 0.4, one(func(k *constants) *float64 { return &k.moePasses })},
+	{"routing wait", 0.7, one(func(k *constants) *float64 { return &k.moeSyncSec })},
+	{"launch, eager", 0.4, one(func(k *constants) *float64 { return &k.launch[launchEager] })},
+	{"launch, compiled", 0.4, one(func(k *constants) *float64 { return &k.launch[launchCompiled] })},
+	{"launch, fused operators", 0.4, one(func(k *constants) *float64 { return &k.launch[launchLean] })},
+	{"launch, graphs", 0.4, one(func(k *constants) *float64 { return &k.launch[launchGraph] })},
+	{"fixed", 0.7, one(func(k *constants) *float64 { return &k.fixedSec })},
+	{"host link", 0.4, one(func(k *constants) *float64 { return &k.hostShare })},
+	{"CPU Adam", 0.5, one(func(k *constants) *float64 { return &k.cpuAdam })},
+	{"convolution passes", 0.3, one(func(k *constants) *float64 { return &k.convPasses })},
+	{"convolution ceiling", 0.2, one(func(k *constants) *float64 { return &k.convCeiling })},
+}
+
+// effects are the ways in which one site, a training stack on one kind of
+// machine, differs from the average one. Source of the standard deviations:
+// good code bases on one device differ by 10 % in compute, networks by a
+// third; the spread of the published sources.
+var effects = []parameter{
+	{"compute", 0.08, func(k *constants) []*float64 {
+		var out []*float64
+		for i := range k.shares {
+			s := &k.shares[i]
+			out = append(out, &s.gemm, &s.gemm8, &s.gemm4, &s.flash)
+		}
+		return out
+	}},
+	{"memory", 0.13, one(func(k *constants) *float64 { return &k.memShare })},
+	{"scale-up link", 0.15, everyShare("", 0, ringShare).at},
+	{"network", 0.30, one(func(k *constants) *float64 { return &k.netShare })},
+	{"launch", 0.30, func(k *constants) []*float64 {
+		out := []*float64{&k.moeSyncSec}
+		for i := range k.launch {
+			out = append(out, &k.launch[i])
+		}
+		return out
+	}},
+	{"fixed", 0.40, one(func(k *constants) *float64 { return &k.fixedSec })},
+}
+
+// recipe returns the ceiling of a recipe of fp8 over that of fp8.
+func (k *constants) recipe(p spec.Precision) float64 {
+	switch p {
+	case spec.MXFP8:
+		return k.mxGEMM
+	case spec.FP8Rowwise:
+		return k.rowwiseGEMM
+	}
+	return 1
+}
+
+// move multiplies the figures of ps by e to the power of x.
+func (k *constants) move(ps []parameter, x []float64) {
+	for i, p := range ps {
+		if x[i] == 0 {
+			continue
+		}
+		f := math.Exp(x[i])
+		for _, v := range p.at(k) {
+			*v *= f
+		}
+	}
+}
+
+// cpuArchs are the vector instructions that stand for the architecture of a CPU.
+var cpuArchs = []string{"AVX-512", "AVX2", "AVX", "SSE", "NEON", "SVE"}
+
+// slow makes every step take f times as long.
+func (k *constants) slow(f float64) {
+	for i := range k.shares {
+		s := &k.shares[i]
+		s.gemm, s.gemm8, s.gemm4, s.flash, s.ring = s.gemm/f, s.gemm8/f, s.gemm4/f, s.flash/f, s.ring/f
+		s.hop *= f
+	}
+	k.memShare, k.netShare, k.hostShare, k.cpuAdam = k.memShare/f, k.netShare/f, k.hostShare/f, k.cpuAdam/f
+	k.netHopSec, k.moeSyncSec, k.fixedSec, k.optimizerBytes = k.netHopSec*f, k.moeSyncSec*f, k.fixedSec*f, k.optimizerBytes*f
+	for i := range k.launch {
+		k.launch[i] *= f
+	}
+}
+
+// generationOf returns the index of an architecture.
+func generationOf(arch string) int {
+	if slices.Contains(cpuArchs, arch) {
+		arch = "CPU"
+	}
+	for i := range generations[:len(generations)-1] {
+		if generations[i].arch == arch {
+			return i
+		}
+	}
+	return len(generations) - 1
+}
+
+// scaleUpDomain returns how many devices a scale-up link joins across nodes,
+// 0 when it ends at the node. Sources: NVIDIA GB200 and GB300 NVL72 datasheets;
+// Google Cloud TPU documentation, the pod of the smaller generations.
+func scaleUpDomain(accelerator string) int {
+	switch {
+	case accelerator == "GB200" || accelerator == "GB300":
+		return 72
+	case strings.HasPrefix(accelerator, "TPU-"):
+		return 256
+	}
+	return 0
+}

@@ -1,0 +1,246 @@
+package analytic
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// These count by hand what a step is made of, on constants that make the count
+// plain.
+
+// plain are constants under which kernels and links reach their datasheets,
+// nothing hides and nothing saturates.
+func plain() *constants {
+	k := base
+	for i := range k.shares {
+		k.shares[i] = shares{gemm: 1, gemm8: 1, gemm4: 1, flash: 1, ring: 1}
+	}
+	k.waveHalf, k.depthHalf, k.misaligned, k.ringHalf = 0, 0, 1, 0
+	k.memShare, k.netShare, k.torchFlash, k.hiddenCost = 1, 1, 1, 0
+	k.dpHidden, k.fsdpHidden, k.zero3Hidden, k.zero3Traffic = 0, 0, 0, 1
+	return &k
+}
+
+// counted returns c under constants, and its normal plan.
+func counted(t *testing.T, k *constants, c spec.Config) (*Prepared, *spec.Plan) {
+	t.Helper()
+	pr := &Prepared{}
+	if err := pr.init(k, memory.Prior(), &c); err != nil {
+		t.Fatal(err)
+	}
+	p := c.Plan.Normal()
+	return pr, &p
+}
+
+func same(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 1e-9*math.Abs(want)) {
+		t.Errorf("%s: %g, counted %g", what, got, want)
+	}
+}
+
+func TestCountHead(t *testing.T) {
+	k := plain()
+	k.passesLogits = 0
+	c := perftest.GPT(spec.Plan{DP: 2, TP: 4, MicroBatch: 2, Precision: spec.BF16})
+	pr, p := counted(t, k, c)
+	m := perftest.GPTModel()
+	same(t, "6·n·h·V/t FLOPs", pr.work.headSec(&pr.machine, p), 6*2*2048*4096*float64(m.Vocab)/4/312e12)
+}
+
+func TestCountGEMM(t *testing.T) {
+	k := plain()
+	k.misaligned, k.mxGEMM, k.rowwiseGEMM = 1.5, 0.9, 0.6
+	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+	c.Accelerator.FP8 = 624e12
+	pr, _ := counted(t, k, c)
+	m := &pr.machine
+	even := m.gemm(m.peak16, 4096, 4096, 4096, 2)
+	same(t, "2MNK", even, 2*4096*4096*4096/312e12)
+	same(t, "a width of 4095", m.gemm(m.peak16, 4096, 4095, 4096, 2), 1.5*even*4095/4096)
+	same(t, "one row moves the matrix", m.gemm(m.peak16, 1, 4096, 4096, 2), 2*(4096+4096+4096*4096)/2039e9)
+	for p, share := range map[spec.Precision]float64{spec.FP8: 1, spec.MXFP8: 0.9, spec.FP8Rowwise: 0.6} {
+		rate, quantized := m.matmul(p)
+		same(t, string(p), rate, 624e12*share)
+		if !quantized {
+			t.Errorf("%s is not quantized", p)
+		}
+	}
+}
+
+func TestCountAttention(t *testing.T) {
+	c := perftest.GPT(spec.Plan{DP: 1, CP: 4, MicroBatch: 1, Precision: spec.BF16})
+	flops := 4 * 2048.0 / 4 * 2048 * 4096
+	for _, framework := range []string{"Megatron-Bridge", "torchtitan"} { // both balance the causal half
+		c.Framework = framework
+		pr, p := counted(t, plain(), c)
+		var l layer
+		pr.work.attention(&pr.machine, p, &l, 2048.0/4, 2)
+		same(t, framework+" forward", l.attn, 0.5*flops/312e12)
+		same(t, framework+" backward", l.attnBack, 2.5*l.attn)
+	}
+	pr, p := counted(t, plain(), c)
+	var l layer
+	pr.work.ringAttention(&pr.machine, p, &l, 2048.0/4, 2)
+	// Keys and values of the other three pieces, thrice.
+	same(t, "ring attention", l.cp, 3*3*(2*2*2048.0/4*4096)/300e9)
+}
+
+// Gradients are added up where there are several micro-batches, of the shard
+// alone under ZeRO-2.
+func TestCountAccumulation(t *testing.T) {
+	k := plain()
+	k.accumBytes = 8
+	at := func(zero, accum int) float64 {
+		pr, p := counted(t, k, perftest.GPT(spec.Plan{DP: 4, ZeRO: zero, MicroBatch: 1, AccumSteps: accum, Precision: spec.BF16}))
+		return pr.accumulateSec(p)
+	}
+	pr, p := counted(t, k, perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16}))
+	own, _ := pr.Memory.Owned(p)
+	same(t, "three micro-batches", at(1, 3), 3*8*own/2039e9)
+	same(t, "of a shard", at(2, 3), 3*8*own/4/2039e9)
+	same(t, "one micro-batch", at(1, 1), 0)
+}
+
+func TestCountExperts(t *testing.T) {
+	c := perftest.GPT(spec.Plan{DP: 8, EP: 8, MicroBatch: 1, Precision: spec.BF16})
+	c.Model.Experts, c.Model.ExpertsPerToken, c.Model.ExpertFFN = 16, 2, 4096
+	k := plain()
+	k.allToAll, k.groupedGEMM, k.groupedHalf = 0.5, 1, 0
+	pr, p := counted(t, k, c)
+	var l layer
+	pr.work.dispatch(&pr.machine, p, &l, 2048)
+	// Four times half of 7/8 of two copies of each token leave the device.
+	same(t, "all-to-alls", l.ep, 4*0.5*7.0/8*2*2048*2*4096/300e9)
+	full := pr.work.experts(&pr.machine, p, 312e12, 2048, 2)
+	k.groupedHalf = 2048 // the rows each of the two experts here gets
+	pr, p = counted(t, k, c)
+	same(t, "half the rate at the half size", pr.work.experts(&pr.machine, p, 312e12, 2048, 2), 2*full)
+}
+
+func TestCountHiddenTraffic(t *testing.T) {
+	k := plain()
+	k.hiddenCost = 0.1
+	m := machine{k: k}
+	same(t, "nothing to hide behind", m.exposed(3, 0), 3)
+	if got := m.exposed(1, 100); math.Abs(got-0.1) > 1e-6 {
+		t.Errorf("all hidden: %g, want its cost, 0.1", got)
+	}
+	if got := m.exposed(100, 1); math.Abs(got-(99+0.1)) > 1e-6 {
+		t.Errorf("hardly hidden: %g, want 99 and the cost of 1, 0.1", got)
+	}
+}
+
+func TestCountRingLatency(t *testing.T) {
+	k := plain()
+	k.netHopSec = 1e-6
+	m := machine{k: k, share: &shares{hop: 1e-7}}
+	same(t, "between nodes: a step per rank", m.ringLatency(ring{n: 64, inner: 8}), 63e-6)
+	same(t, "inside a node", m.ringLatency(ring{n: 8, inner: 8}), 3e-7)
+}
+
+func TestCountGradients(t *testing.T) {
+	of := func(framework string, p spec.Plan, k *constants) float64 {
+		c := perftest.GPT(p)
+		c.Framework = framework
+		pr, plan := counted(t, k, c)
+		return pr.dataParallelSec(plan, 1, 1)
+	}
+	k := plain()
+	k.netHopSec = 0
+	c := perftest.GPT(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16})
+	pr, p := counted(t, k, c)
+	dense, _ := pr.Memory.Owned(p)
+	pass := 7.0 / 8 * dense / 300e9 // per byte of a parameter
+	for _, x := range []struct {
+		framework string
+		plan      spec.Plan
+		bytes     float64
+	}{
+		{"Megatron-LM", spec.Plan{DP: 8, Precision: spec.BF16}, 2 * 2},
+		{"Megatron-DeepSpeed", spec.Plan{DP: 8, Precision: spec.FP16}, 2 * 2},
+		{"Megatron-DeepSpeed", spec.Plan{DP: 8, Precision: spec.BF16}, 2 * 4},
+		{"Megatron-LM", spec.Plan{DP: 8, Precision: spec.BF16, ZeRO: 1}, 2 + 2},
+		{"torchtitan", spec.Plan{DP: 8, Precision: spec.BF16, ZeRO: 3, AccumSteps: 3}, 3 * (2 + 2 + 4)},
+	} {
+		x.plan.MicroBatch = 1
+		same(t, x.framework+" "+x.plan.String(), of(x.framework, x.plan, k), x.bytes*pass)
+	}
+	// Sharded inside each of two nodes: two gathers and a reduce-scatter of all
+	// there, and an all-reduce of each rank's eighth between the two.
+	inside := 3 * 2 * pass
+	across := 2 * 1.0 / 2 * 8 * 2 * dense / 8 / 200e9
+	same(t, "HSDP", of("fms-fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3}, k), inside+across)
+	same(t, "shard=8", of("fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3, Shard: 8}, k), inside+across)
+	same(t, "shard=8, zero=1", of("Megatron-LM", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 8}, k), inside*2/3+across)
+	// Groups of four: two of each node's devices share a network link with six.
+	four := spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 4}
+	same(t, "shard=4", of("Megatron-LM", four, k), 2*2*3.0/4*dense/300e9+2*max(1.0/2*2*dense/4/300e9, 1.0/2*2*dense/4*4/200e9))
+}
+
+func TestCountOptimizer(t *testing.T) {
+	of := func(zero, shard int) float64 {
+		pr, p := counted(t, plain(), perftest.GPT(spec.Plan{DP: 8, MicroBatch: 1, Precision: spec.BF16, ZeRO: zero, Shard: shard}))
+		var out Parts
+		pr.updateSec(p, &out)
+		return out.Optimizer
+	}
+	same(t, "a shard of eight", of(1, 0), of(0, 0)/8)
+	same(t, "a shard of four, twice", of(1, 4), of(0, 0)/4)
+}
+
+func TestCountRecompute(t *testing.T) {
+	of := func(framework string, r spec.Recompute) Parts {
+		c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16, Recompute: r})
+		c.Framework = framework
+		pr, p := counted(t, plain(), c)
+		return pr.parts(p)
+	}
+	same(t, "every other operation", of("torchtitan", spec.RecomputeSelective).Recompute, of("torchtitan", spec.RecomputeFull).Recompute/2)
+	if a, b := of("Megatron-LM", spec.RecomputeSelective).Recompute, of("Megatron-LM", spec.RecomputeFull).Recompute; a >= b/2 {
+		t.Errorf("the attention core alone takes %g s of %g", a, b)
+	}
+}
+
+func TestCountOpaque(t *testing.T) {
+	k := plain()
+	k.convPasses, k.convCeiling = 0, 1
+	c := spec.Config{Model: spec.Model{Name: "conv", Kind: spec.Opaque, FLOPsPerSample: 8e9, ParamCount: 25e6}, Accelerator: perftest.GPTDevice(),
+		Plan: spec.Plan{DP: 1, MicroBatch: 4, AccumSteps: 3, Precision: spec.BF16, Recompute: spec.RecomputeFull}, Shape: spec.NewShape(1)}
+	pr, p := counted(t, k, c)
+	out := pr.parts(p)
+	same(t, "forward and backward", out.Compute, 3*3*4*8e9/312e12)
+	same(t, "forward again", out.Recompute, 3*4*8e9/312e12)
+}
+
+// Eighteen nodes of four make one domain, and their network is its network.
+func TestCountRack(t *testing.T) {
+	c := perftest.GPT(spec.Plan{DP: 144, MicroBatch: 1, Precision: spec.BF16})
+	c.Accelerator.Name, c.Shape = "GB200", spec.Packed(144, 4)
+	pr, _ := counted(t, plain(), c)
+	if pr.machine.domain != 72 {
+		t.Errorf("a domain of %d devices", pr.machine.domain)
+	}
+	same(t, "network out of the rack", pr.machine.inter, 18*200e9)
+}
+
+// Without published rates those of the large part count, by the root of power.
+func TestCountDerate(t *testing.T) {
+	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
+	c.Accelerator.BF16, c.Accelerator.FP16, c.Accelerator.TF32, c.Accelerator.FP32, c.Accelerator.Watts = 0, 0, 0, 0, 100
+	pr, _ := counted(t, plain(), c)
+	same(t, "a quarter of the power", pr.machine.peak16, 312e12/2)
+}
+
+func TestCountPublishedSize(t *testing.T) {
+	m := perftest.GPTModel()
+	shape := m.ActiveParams()
+	m.ParamCount = m.EmbeddingParams() + 1.3*(shape-m.EmbeddingParams())
+	same(t, "published as 1.3 times the layers", publishedScale(&m), 1.3)
+	m.ParamCount = 10 * shape
+	same(t, "no more than twice", publishedScale(&m), 2)
+}

@@ -1,0 +1,67 @@
+package analytic
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// LogCovariance is as that of package hybrid's Model.
+func (a *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDense, error) {
+	ph := Shipped().Physics
+	return LogCovariance(ctx, a, cs, func(*spec.Config) (*Physics, *Widths, float64) { return ph, &ph.wide, ph.wide.Scale })
+}
+
+// LogCovariance returns a matrix with variances from p's intervals and covariances
+// from the effects. of gives the physics and widths of a configuration, and the
+// ratio of half width to standard deviation.
+func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config, of func(*spec.Config) (*Physics, *Widths, float64)) (*mat.SymDense, error) {
+	out := mat.NewSymDense(len(cs), nil)
+	common := make([][]float64, len(cs)) // standard deviations by effect
+	for i := range cs {
+		c := &cs[i]
+		if !c.Model.HasShape() {
+			return nil, fmt.Errorf("analytic: no covariance of predictions for model %q, which has no layers and hidden size: %w", c.Model.Name, perfmodel.ErrNotCovered)
+		}
+		pred, err := p.Predict(ctx, *c)
+		if err != nil {
+			return nil, err
+		}
+		sd := math.Log(pred.Hi/pred.Lo) / (2 * bayes.Normal90)
+		ph, w, scale := of(c)
+		parts, err := ph.Explain(c)
+		if err != nil {
+			return nil, err
+		}
+		common[i] = make([]float64, len(effects))
+		load := loads(&parts, parts.Total())
+		for e := range load {
+			common[i][e] = load[e] * scale / bayes.Normal90
+		}
+		out.SetSym(i, i, max(sd*sd, w.between(common[i], common[i])))
+		for j := range i {
+			if SiteOf(&cs[j]) == SiteOf(c) {
+				out.SetSym(i, j, w.between(common[i], common[j]))
+			}
+		}
+	}
+	return out, nil
+}
+
+// between returns the covariance of two predictions that the effects move by a and
+// b.
+func (w *Widths) between(a, b []float64) float64 {
+	v := 0.0
+	for i, row := range w.Cov {
+		for j, c := range row {
+			v += a[i] * b[j] * c
+		}
+	}
+	return v
+}

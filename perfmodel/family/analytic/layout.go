@@ -1,0 +1,244 @@
+package analytic
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// common returns what both layouts have.
+func (l *Layout) common(other *Layout) (out Layout) {
+	for _, f := range l.Frameworks {
+		if other.FrameworkAt(f) >= 0 {
+			out.Frameworks = append(out.Frameworks, f)
+		}
+	}
+	for _, s := range l.Sites {
+		if other.SiteAt(s) >= 0 {
+			out.Sites = append(out.Sites, s)
+		}
+	}
+	return out
+}
+
+// widths returns the uncertainty of the effects at a site under g. A negative place
+// is a new framework or site, with an effect of its own.
+func (l *Layout) widths(g *bayes.Gaussian, framework, at int, arch string, launch launchKind) Widths {
+	n := len(effects)
+	a := mat.NewDense(n, len(g.Mean), nil)
+	own := make([]float64, n)
+	for e := range n {
+		for _, name := range drivers(e, arch, launch) {
+			if i := slices.IndexFunc(params, func(p parameter) bool { return p.name == name }); i >= 0 {
+				a.Set(e, i, 1)
+			}
+		}
+		for _, place := range []int{framework, at} {
+			if place >= 0 {
+				a.Set(e, place+e, 1)
+			} else {
+				own[e] += effects[e].sd * effects[e].sd * effectShare * effectShare
+			}
+		}
+	}
+	var half, cov mat.Dense
+	half.Mul(a, g.Cov)
+	cov.Mul(&half, a.T())
+	w := Widths{Cov: make([][]float64, n)}
+	for e := range n {
+		w.Cov[e] = append([]float64(nil), cov.RawRowView(e)...)
+		w.Cov[e][e] += own[e]
+	}
+	return w
+}
+
+// Half of the variance between sites is that between frameworks, half that
+// between the kinds of machine of one framework.
+var effectShare = math.Sqrt(0.5)
+
+// Layout says where the parameters of a fit are.
+type Layout struct {
+	Frameworks []string
+	Sites      []Site
+	// Pace is ln of the factor on all times at a site; absent = 0.
+	Pace map[Site]float64
+}
+
+// Size returns the number of parameters.
+func (l *Layout) Size() int { return len(params) + len(effects)*(len(l.Frameworks)+len(l.Sites)) }
+
+// FrameworkAt and SiteAt return where effects begin, -1 for those not in the fit.
+func (l *Layout) FrameworkAt(name string) int {
+	i := slices.Index(l.Frameworks, name)
+	if i < 0 {
+		return -1
+	}
+	return len(params) + len(effects)*i
+}
+
+// SiteAt is as FrameworkAt.
+func (l *Layout) SiteAt(s Site) int {
+	i := slices.Index(l.Sites, s)
+	if i < 0 {
+		return -1
+	}
+	return len(params) + len(effects)*(len(l.Frameworks)+i)
+}
+
+// Add adds the frameworks and sites of rows.
+func (l *Layout) Add(rows []spec.Measurement) {
+	for i := range rows {
+		c := &rows[i].Config
+		if !slices.Contains(l.Frameworks, c.Framework) {
+			l.Frameworks = append(l.Frameworks, c.Framework)
+		}
+		if s := SiteOf(c); !slices.Contains(l.Sites, s) {
+			l.Sites = append(l.Sites, s)
+		}
+	}
+	slices.Sort(l.Frameworks)
+	slices.SortFunc(l.Sites, compareSites)
+}
+
+func compareSites(a, b Site) int {
+	if c := strings.Compare(a.Framework, b.Framework); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Accelerator, b.Accelerator)
+}
+
+// constants applies x to base for one site; a negative place is no effect.
+func (l *Layout) constants(x []float64, framework, at int, k *constants) {
+	*k = base
+	k.move(params, x[:len(params)])
+	l.effects(x, framework, k)
+	l.effects(x, at, k)
+}
+
+func (l *Layout) effects(x []float64, at int, k *constants) {
+	if at >= 0 {
+		k.move(effects, x[at:at+len(effects)])
+	}
+}
+
+// physics returns the model at the mean of g.
+func (l *Layout) physics(g *bayes.Gaussian, w Widths, mem *memory.Calibration) *Physics {
+	ph := &Physics{any: &constants{}, sites: map[Site]*constants{}, frameworks: map[string]*constants{}, wide: w, Memory: mem}
+	l.constants(g.Mean, -1, -1, ph.any)
+	for _, f := range l.Frameworks {
+		k := &constants{}
+		l.constants(g.Mean, l.FrameworkAt(f), -1, k)
+		ph.frameworks[f] = k
+	}
+	for _, s := range l.Sites {
+		k := &constants{}
+		l.constants(g.Mean, l.FrameworkAt(s.Framework), l.SiteAt(s), k)
+		k.slow(math.Exp(l.Pace[s]))
+		ph.sites[s] = k
+	}
+	return ph
+}
+
+// extend returns a belief over the parameters of to, which has those of from
+// and more: new effects are independent of everything, around none.
+func extend(g *bayes.Gaussian, from, to *Layout) bayes.Gaussian {
+	n := to.Size()
+	mean, cov := make([]float64, n), mat.NewSymDense(n, nil)
+	where := from.places(to)
+	for i, a := range where {
+		mean[a] = g.Mean[i]
+		for j, b := range where[:i+1] {
+			cov.SetSym(a, b, g.Cov.At(i, j))
+		}
+	}
+	for k := len(params); k < n; k++ {
+		if cov.At(k, k) == 0 {
+			sd := effects[(k-len(params))%len(effects)].sd * effectShare * to.spread(k)
+			cov.SetSym(k, k, sd*sd)
+		}
+	}
+	return bayes.Gaussian{Mean: mean, Cov: cov}
+}
+
+// cpuSpread is the factor on the standard deviation of effects between sites on
+// CPUs: they differ in the BLAS, in shared cores, in the cost beside the layers.
+const cpuSpread = 5
+
+// spread returns the factor on the usual standard deviation of the effect at k.
+func (l *Layout) spread(k int) float64 {
+	i := (k-len(params))/len(effects) - len(l.Frameworks)
+	if i >= 0 && (spec.Accelerator{Name: l.Sites[i].Accelerator}).IsCPU() {
+		return cpuSpread
+	}
+	return 1
+}
+
+// narrow returns the belief over only the parameters of to, which from has too.
+func narrow(g *bayes.Gaussian, from, to *Layout) bayes.Gaussian {
+	where := to.places(from)
+	n := len(where)
+	out := bayes.Gaussian{Mean: make([]float64, n), Cov: mat.NewSymDense(n, nil)}
+	for i, a := range where {
+		out.Mean[i] = g.Mean[a]
+		for j, b := range where[:i+1] {
+			out.Cov.SetSym(i, j, g.Cov.At(a, b))
+		}
+	}
+	return out
+}
+
+// places returns where each parameter of l is in other.
+func (l *Layout) places(other *Layout) []int {
+	out := make([]int, 0, l.Size())
+	for i := range params {
+		out = append(out, i)
+	}
+	block := func(at int) {
+		for k := range effects {
+			out = append(out, at+k)
+		}
+	}
+	for _, f := range l.Frameworks {
+		block(other.FrameworkAt(f))
+	}
+	for _, s := range l.Sites {
+		block(other.SiteAt(s))
+	}
+	return out
+}
+
+// ParamNames returns the names of the constants, then of the effects. A stored
+// model is of a program with the same names.
+func ParamNames() (out []string) {
+	for _, p := range params {
+		out = append(out, p.name)
+	}
+	for _, e := range effects {
+		out = append(out, e.name)
+	}
+	return out
+}
+
+// Moved adds to out the constants that x, parameters in layout l, moves by more than
+// 2 %, each as a factor on the figure of base.
+func (l *Layout) Moved(x []float64, out map[string]perfmodel.Param) {
+	for i, p := range params {
+		if f := math.Exp(x[i]); math.Abs(f-1) > 0.02 {
+			out[p.name] = perfmodel.Param{Value: f, Unit: "x the untrained figure"}
+		}
+	}
+	for _, s := range l.Sites {
+		for k, e := range effects {
+			if f := math.Exp(x[l.FrameworkAt(s.Framework)+k] + x[l.SiteAt(s)+k]); math.Abs(f-1) > 0.02 {
+				out[e.name+" of "+s.Framework+" on "+s.Accelerator] = perfmodel.Param{Value: f, Unit: "x the usual"}
+			}
+		}
+	}
+}

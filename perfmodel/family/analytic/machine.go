@@ -1,0 +1,203 @@
+package analytic
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// machine is a Config's devices and links with the shares of constants.go applied:
+// the rates that kernels and collectives reach.
+type machine struct {
+	k     *constants
+	gen   *generation
+	share *shares
+	stack *stack
+
+	peak16 float64 // 16-bit multiplications at their ceiling, FLOP/s
+	flash  float64 // fused attention, FLOP/s; 0 = none
+	mem    float64 // streaming kernels, bytes/s
+
+	intra  float64 // ring bandwidth per device inside a domain, bytes/s
+	inter  float64 // out of one domain, bytes/s
+	host   float64 // per device, bytes/s
+	domain int     // devices joined by the scale-up link
+	total  int     // devices in all, 0 = as the plan says
+	cpus   float64 // CPU threads per device over usualThreads, 1 where not recorded
+
+	fp32, tf32, fp8, fp4 float64 // datasheet peaks, FLOP/s; 0 = the device lacks the format
+
+	lacks int // set of lack..., the plan's apart
+	sheet datasheet
+}
+
+// datasheet holds the figures before constants are applied: FLOP/s in 16 bits,
+// bytes/s.
+type datasheet struct {
+	generation   int
+	peak, mem    float64
+	intra, inter float64
+	host         float64
+}
+
+// warnings returns the assumptions under p.
+func (m *machine) warnings(p spec.Precision) []error {
+	lacks := m.lacks
+	if p.Format() == spec.FP8 && !(m.fp8 > 0 && m.share.gemm8 > 0) || p == spec.FP4 && !(m.fp4 > 0 && m.share.gemm4 > 0) {
+		lacks |= lackFormat
+	}
+	return lackWarnings[lacks]
+}
+
+// The figures a Config may lack; each has a default and a warning. The table
+// holds every combination, so that predicting allocates nothing.
+const (
+	lackIntra = 1 << iota
+	lackInter
+	lackShape
+	lackPeak
+	lackFormat // of the plan
+	lackCount
+)
+
+var lackWarnings = func() (out [lackCount][]error) {
+	msgs := []error{
+		errors.New("analytic: no bandwidth inside the node given, the accelerator's own link is assumed"),
+		errors.New("analytic: no bandwidth between nodes given, the usual network of this accelerator's generation is assumed"),
+		errors.New("analytic: no shape given, nodes of 8 devices are assumed"),
+		errors.New("analytic: no peak rate given, that of the generation's large part is assumed, scaled by the square root of the power limits"),
+		errors.New("analytic: the accelerator has no such narrow format, the next wider one is assumed"),
+	}
+	for lacks := range out {
+		for i, m := range msgs {
+			if lacks&(1<<i) != 0 {
+				out[lacks] = append(out[lacks], m)
+			}
+		}
+	}
+	return out
+}()
+
+// newMachine reads c's devices and links. The error wraps
+// perfmodel.ErrNotCovered and names the figure that is missing.
+func newMachine(k *constants, c *spec.Config, m *machine) error {
+	a := &c.Accelerator
+	m.sheet.generation = generationOf(a.Arch)
+	m.gen, m.stack = &generations[m.sheet.generation], stackOf(c.Framework)
+	lacks := 0
+	peak := a.Peak(spec.BF16)
+	m.fp8, m.fp4 = a.FP8, a.FP4
+	if peak <= 0 && m.gen.peak16 > 0 && a.Watts > 0 {
+		derate := min(math.Sqrt(a.Watts/m.gen.watts), 1)
+		peak, m.fp8 = m.gen.peak16*derate, m.gen.peak8*derate
+		lacks |= lackPeak
+	}
+	m.fp32, m.tf32 = firstPositive(a.FP32, peak/16), firstPositive(a.TF32, a.FP32, peak/2)
+	if peak <= 0 || a.MemBps <= 0 {
+		return fmt.Errorf("analytic: accelerator %q has a peak of %g FLOP/s and %g bytes/s of memory bandwidth, both are needed: %w",
+			a.Name, peak, a.MemBps, perfmodel.ErrNotCovered)
+	}
+	m.sheet.peak, m.sheet.mem = peak, a.MemBps
+
+	total, _, most, least := c.Shape.Stats()
+	m.total = total
+	if total == 0 {
+		lacks |= lackShape
+		most, least = 8, 8
+	}
+	m.cpus = 1
+	if c.Shape.CPUs > 0 && total > 0 {
+		m.cpus = float64(c.Shape.CPUs) / float64(total) / usualThreads
+	}
+	m.domain = least
+	if d := scaleUpDomain(a.Name); d > 0 {
+		m.domain = d
+	}
+	m.links(c, most, &lacks)
+	m.lacks = lacks
+	m.use(k)
+	return nil
+}
+
+// usualThreads is the default number of CPU threads per device: 96 on a node of 8.
+const usualThreads = 12
+
+// links reads the links of c, whose nodes have perNode devices.
+func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
+	a, sheet := &c.Accelerator, &m.sheet
+	sheet.intra = firstPositive(c.Link.IntraBps, a.ScaleUpBps, a.HostBps, pcieBps)
+	if c.Link.IntraBps <= 0 && m.total != 1 {
+		*lacks |= lackIntra
+	}
+	sheet.inter = c.Link.InterBps
+	if sheet.inter <= 0 {
+		sheet.inter = m.gen.interBps * float64(perNode)
+		if m.total > m.domain || m.total == 0 {
+			*lacks |= lackInter
+		}
+	}
+	if m.domain > perNode { // several nodes' network
+		sheet.inter *= float64(m.domain) / float64(perNode)
+	}
+	sheet.host = firstPositive(c.Link.HostBps, a.HostBps, hostBps)
+}
+
+// use applies constants to the datasheet.
+func (m *machine) use(k *constants) {
+	sheet := &m.sheet
+	m.k, m.share = k, &k.shares[sheet.generation]
+	m.peak16 = sheet.peak * m.share.gemm
+	m.flash = 0
+	if !m.stack.unfused {
+		m.flash = sheet.peak * m.share.flash
+		if m.stack.torch {
+			m.flash *= k.torchFlash
+		}
+	}
+	m.mem = sheet.mem * k.memShare
+	m.intra, m.inter = sheet.intra*m.share.ring, sheet.inter*k.netShare
+	m.host = sheet.host * k.hostShare
+}
+
+func firstPositive(v ...float64) float64 {
+	for _, x := range v {
+		if x > 0 {
+			return x
+		}
+	}
+	return 0
+}
+
+// wide returns the ceiling rate of multiplications that are not quantized: in 32
+// bits where p has them, else in 16.
+func (m *machine) wide(p spec.Precision) float64 {
+	if p == spec.FP32 || p == spec.TF32 {
+		rate, _ := m.matmul(p)
+		return rate
+	}
+	return m.peak16
+}
+
+// matmul returns the ceiling rate of the layers' multiplications in p, FLOP/s,
+// and whether they are quantized.
+func (m *machine) matmul(p spec.Precision) (flops float64, quantized bool) {
+	switch p {
+	case spec.FP8, spec.MXFP8, spec.FP8Rowwise:
+		if m.fp8 > 0 && m.share.gemm8 > 0 {
+			return m.fp8 * m.share.gemm8 * m.k.recipe(p), true
+		}
+	case spec.FP4:
+		if m.fp4 > 0 && m.share.gemm4 > 0 {
+			return m.fp4 * m.share.gemm4, true
+		}
+		return m.matmul(spec.FP8)
+	case spec.FP32:
+		return m.fp32 * m.share.gemm * m.k.fp32GEMM, false
+	case spec.TF32:
+		return m.tf32 * m.share.gemm * m.k.fp32GEMM, false
+	}
+	return m.peak16, false
+}

@@ -1,0 +1,169 @@
+package analytic
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Site is a training stack on one kind of device. Differences beyond the datasheets
+// are fitted as effects.
+type Site struct{ Framework, Accelerator string }
+
+// SiteOf returns the site of c.
+func SiteOf(c *spec.Config) Site { return Site{c.Framework, c.Accelerator.Name} }
+
+// Physics is the analytic model with one set of constants for each known site, and
+// one for all others. It is immutable and safe for concurrent use.
+type Physics struct {
+	any   *constants
+	sites map[Site]*constants
+	// frameworks are the constants of a stack on devices without rows of it.
+	frameworks map[string]*constants
+	wide       Widths
+	Memory     *memory.Calibration
+}
+
+// constantsFor returns the constants of c's site, or else of its framework, or of
+// all.
+func (ph *Physics) constantsFor(c *spec.Config) *constants {
+	if k := ph.sites[SiteOf(c)]; k != nil {
+		return k
+	}
+	if k := ph.frameworks[c.Framework]; k != nil {
+		return k
+	}
+	return ph.any
+}
+
+// Open sets pr to everything about c but its plan; by names the model in its
+// predictions. The error wraps perfmodel.ErrNotCovered.
+func (ph *Physics) Open(c *spec.Config, by string, pr *Prepared) error {
+	pr.by, pr.wide = by, &ph.wide
+	return pr.init(ph.constantsFor(c), ph.Memory, c)
+}
+
+// Predict returns the throughput and memory of c, in the name of by. The error wraps
+// perfmodel.ErrNotCovered.
+func (ph *Physics) Predict(c *spec.Config, by string) (spec.Prediction, error) {
+	var pr Prepared
+	if err := ph.Open(c, by, &pr); err != nil {
+		return spec.Prediction{}, err
+	}
+	p := c.Plan.Normal()
+	out, err := pr.predict(&p)
+	if err == nil {
+		out.MemoryBytes = pr.Memory.Bytes(p)
+	}
+	return out, err
+}
+
+func (ph *Physics) prepare(c *spec.Config, by string) (func(spec.Plan) (spec.Prediction, error), error) {
+	pr := &Prepared{}
+	if err := ph.Open(c, by, pr); err != nil {
+		return nil, err
+	}
+	return func(p spec.Plan) (spec.Prediction, error) {
+		p = p.Normal()
+		return pr.predict(&p)
+	}, nil
+}
+
+// Explain returns the step time of c by cause. The error wraps
+// perfmodel.ErrNotCovered.
+func (ph *Physics) Explain(c *spec.Config) (Parts, error) {
+	var pr Prepared
+	if err := ph.Open(c, "", &pr); err != nil {
+		return Parts{}, err
+	}
+	p := c.Plan.Normal()
+	parts, _, err := pr.Seconds(&p)
+	return parts, err
+}
+
+// Widths determines the interval of a prediction: the covariance of the logarithms
+// of what effects move (see effects), a floor, and a factor with which nine in ten
+// left-out rows fall inside.
+type Widths struct {
+	Cov   [][]float64 `json:"cov"`   // by effect
+	Floor float64     `json:"floor"` // standard deviation of every prediction beside that
+	Scale float64     `json:"scale"` // half width over the standard deviation
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it refuses figures that are no widths.
+func (w *Widths) UnmarshalJSON(b []byte) error {
+	type plain Widths
+	if err := json.Unmarshal(b, (*plain)(w)); err != nil {
+		return err
+	}
+	const most = 100 // larger logarithms are no interval
+	bad := len(w.Cov) != 0 && len(w.Cov) != len(effects) || !(w.Scale >= 0 && w.Scale < most) || !(math.Abs(w.Floor) < most)
+	for _, row := range w.Cov {
+		bad = bad || len(row) != len(effects)
+		for _, v := range row {
+			bad = bad || !(math.Abs(v) < most)
+		}
+	}
+	if bad {
+		return fmt.Errorf("widths of %d rows, floor %g and scale %g are not a covariance of %d effects, a floor and a scale below %g",
+			len(w.Cov), w.Floor, w.Scale, len(effects), float64(most))
+	}
+	return nil
+}
+
+// memoryPart is the part of device time that follows memory bandwidth: norms,
+// activations, the optimizer.
+const memoryPart = 0.2
+
+const effectCount = 6 // of effects
+
+// HalfWidth returns half the width of the 90 % interval of ln T.
+func (w *Widths) HalfWidth(p *Parts, total float64) float64 { return w.Scale * w.SD(p, total) }
+
+// loads returns the derivative of ln T by each effect: an effect scales parts of a
+// step.
+func loads(p *Parts, total float64) [effectCount]float64 {
+	device := (p.Compute + p.Recompute + p.Optimizer) / total
+	return [...]float64{(1 - memoryPart) * device, memoryPart * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
+		(p.Launch + p.Offload) / total, p.Fixed / total}
+}
+
+// SD returns the standard deviation of ln T.
+func (w *Widths) SD(p *Parts, total float64) float64 {
+	h := loads(p, total)
+	v := w.Floor * w.Floor
+	for i, row := range w.Cov {
+		for j, c := range row {
+			v += h[i] * h[j] * c
+		}
+	}
+	return math.Sqrt(max(v, 0))
+}
+
+// drivers returns the parameters that scale the same figures as an effect, on
+// devices of an architecture ("" = any) under a stack's kind of launch.
+func drivers(effect int, arch string, launch launchKind) []string {
+	switch effect {
+	case 0:
+		return []string{"gemm", "gemm " + arch}
+	case 1:
+		return []string{"memory bandwidth"}
+	case 2:
+		return []string{"ring share", "ring share " + arch}
+	case 3:
+		return []string{"network share"}
+	case 4:
+		return []string{[...]string{"launch, eager", "launch, compiled", "launch, fused operators", "launch, graphs"}[launch]}
+	}
+	return []string{"fixed"}
+}
+
+// WithMemory returns ph with another calibration of memory.
+func (ph *Physics) WithMemory(mem *memory.Calibration) *Physics {
+	out := *ph
+	out.Memory = mem
+	return &out
+}

@@ -1,0 +1,261 @@
+package analytic
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Prior is a belief about the constants: a Gaussian over their logarithms,
+// common to all, and over the effects of the frameworks and sites it was
+// trained on. It is safe for concurrent use and not changed once built.
+type Prior struct {
+	belief     bayes.Gaussian // params, then the effects of frameworks, then of sites
+	frameworks []string
+	Sites      []Site
+	Widths     Widths
+	Training   Training
+	Memory     *memory.Calibration
+	Physics    *Physics
+}
+
+// Training says what a prior was trained on.
+type Training struct {
+	Rows    int            `json:"rows"`
+	Sources map[string]int `json:"sources"` // rows of each
+	Hash    string         `json:"hash"`    // of the rows, see perfmodel.HashRows
+}
+
+//go:embed prior.json
+var priorJSON []byte
+
+// Shipped returns the prior that comes with the program, trained by
+// bench/prior on published measurements. If the embedded file does not match the
+// program's parameters, as while bench/prior is about to write a new one, it is
+// the untrained prior; a test fails for such a program.
+var Shipped = sync.OnceValue(func() *Prior {
+	p, err := ReadPrior(priorJSON)
+	if err != nil {
+		return Untrained()
+	}
+	// Package memory ships the same calibration in full precision, and the planner
+	// uses that.
+	p.Memory = memory.Shipped()
+	p.Physics.Memory = p.Memory
+	return p
+})
+
+// Untrained returns the prior without training data: the physics of base.
+func Untrained() *Prior {
+	mean, sd := make([]float64, len(params)), make([]float64, len(params))
+	for i, p := range params {
+		sd[i] = p.sd
+	}
+	return newPrior(bayes.Independent(mean, sd), nil, nil, Widths{Scale: bayes.Normal90}, Training{}, memory.Prior())
+}
+
+// newPrior builds the physics that goes with a belief.
+func newPrior(g bayes.Gaussian, frameworks []string, sites []Site, w Widths, t Training, mem *memory.Calibration) *Prior {
+	p := &Prior{belief: g, frameworks: frameworks, Sites: sites, Widths: w, Training: t, Memory: mem}
+	lay := Layout{Frameworks: frameworks, Sites: sites}
+	if w.Cov == nil {
+		p.Widths = lay.widths(&g, -1, -1, "", launchCompiled)
+		p.Widths.Floor, p.Widths.Scale = rowNoise, w.Scale
+	}
+	p.Physics = lay.physics(&g, p.Widths, mem)
+	return p
+}
+
+// sourceRows bounds the weight of a source in training, in rows: further rows share
+// its errors.
+const sourceRows = 60
+
+// Train fits the constants to rows of any models, accelerators, frameworks
+// and sources, and returns the rows it used: rows that are not usable or not
+// covered are left out. The prior predicts memory by mem. The error wraps
+// perfmodel.ErrTooFewPoints when no row is left.
+func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration) (*Prior, []spec.Measurement, error) {
+	c, err := NewCalibration(ctx, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(c.Rows) == 0 {
+		return nil, nil, fmt.Errorf("analytic: none of %d rows can be trained on: %w", len(rows), perfmodel.ErrTooFewPoints)
+	}
+	none := Untrained()
+	c.Arrange()
+	sources := map[string]int{}
+	for i := range c.Rows {
+		sources[c.Rows[i].Source]++
+	}
+	weight := make([]float64, len(c.Rows))
+	for i := range weight {
+		weight[i] = min(1, sourceRows/float64(sources[c.Rows[i].Source]))
+	}
+	mode, err := c.climb(ctx, extend(&none.belief, &Layout{}, &c.Layout), weight)
+	if err != nil {
+		return nil, nil, fmt.Errorf("analytic: %w", err)
+	}
+	post, err := mode.Posterior()
+	if err != nil {
+		return nil, nil, fmt.Errorf("analytic: %w", err)
+	}
+	wide := c.widths(&post.Gaussian, -1, -1, "", launchCompiled)
+	wide.Floor, wide.Scale = rowNoise, bayes.Normal90
+	wide.Scale = c.scale(&post, &wide)
+	hash, err := perfmodel.HashRows(ctx, c.Rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := Training{Rows: len(c.Rows), Sources: sources, Hash: hash}
+	return newPrior(post.Gaussian, c.Frameworks, c.Sites, wide, t, mem), c.Rows, nil
+}
+
+// BeliefOf returns the distribution of the constants and of the effects in l.
+func (p *Prior) BeliefOf(l *Layout) bayes.Gaussian {
+	own := Layout{Frameworks: p.frameworks, Sites: p.Sites}
+	known := own.common(l)
+	belief := narrow(&p.belief, &own, &known)
+	return extend(&belief, &known, l)
+}
+
+// PhysicsAt returns the physics at x, parameters in layout l. Sites and frameworks
+// that are not in l are those of p.
+func (p *Prior) PhysicsAt(l *Layout, x []float64) *Physics {
+	ph := l.physics(&bayes.Gaussian{Mean: x}, p.Widths, p.Memory)
+	for s, k := range p.Physics.sites {
+		if ph.sites[s] == nil {
+			ph.sites[s] = k
+		}
+	}
+	for f, k := range p.Physics.frameworks {
+		if ph.frameworks[f] == nil {
+			ph.frameworks[f] = k
+		}
+	}
+	return ph
+}
+
+// Params returns the name, the factor on its value before training, and the
+// standard deviation of its logarithm, for each of the constants.
+func (p *Prior) Params() []perfmodel.Param {
+	var out []perfmodel.Param
+	for i := range params {
+		out = append(out, perfmodel.Param{Value: math.Exp(p.belief.Mean[i]), Unit: fmt.Sprintf("x %s, +- %.0f %%", params[i].name, 100*math.Sqrt(p.belief.Cov.At(i, i)))})
+	}
+	return out
+}
+
+// priorVersion is that of a prior on disk.
+const priorVersion = 1
+
+// priorRecord is a prior on disk. Belief is the mean, then the lower
+// triangle of the Cholesky factor of the covariance, row by row, 4-byte
+// little-endian floats: a factor stays one however it is rounded.
+type priorRecord struct {
+	Version    int                 `json:"version"`
+	Params     []string            `json:"params"` // of the program that wrote it
+	Frameworks []string            `json:"frameworks"`
+	Sites      [][2]string         `json:"sites"` // framework, accelerator
+	Widths     Widths              `json:"widths"`
+	Training   Training            `json:"training"`
+	Memory     *memory.Calibration `json:"memory"`
+	Belief     string              `json:"belief"` // base64
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Prior) MarshalJSON() ([]byte, error) {
+	r := priorRecord{Version: priorVersion, Params: ParamNames(), Frameworks: p.frameworks, Widths: p.Widths, Training: p.Training, Memory: p.Memory}
+	for _, s := range p.Sites {
+		r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(p.belief.Cov) {
+		return nil, errors.New("analytic: the prior's covariance is not positive definite")
+	}
+	var lower mat.TriDense
+	chol.LTo(&lower)
+	var b []byte
+	put := func(v float64) { b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v))) }
+	for _, v := range p.belief.Mean {
+		put(v)
+	}
+	for i := range p.belief.Mean {
+		for j := range i + 1 {
+			put(lower.At(i, j))
+		}
+	}
+	r.Belief = base64.StdEncoding.EncodeToString(b)
+	return json.Marshal(r)
+}
+
+// ReadPrior reads what MarshalJSON wrote. It refuses a prior of a program
+// with other parameters.
+func ReadPrior(b []byte) (*Prior, error) {
+	var r priorRecord
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("analytic: prior: %w", err)
+	}
+	if r.Version != priorVersion || r.Memory == nil || !slices.Equal(r.Params, ParamNames()) {
+		return nil, fmt.Errorf("analytic: prior of version %d with %d parameters is not one of this program: train it again", r.Version, len(r.Params))
+	}
+	l := Layout{Frameworks: r.Frameworks}
+	for _, s := range r.Sites {
+		l.Sites = append(l.Sites, Site{s[0], s[1]})
+	}
+	g, err := readBelief(r.Belief, l.Size())
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Memory.Validate(); err != nil {
+		return nil, fmt.Errorf("analytic: prior: %w", err)
+	}
+	return newPrior(g, l.Frameworks, l.Sites, r.Widths, r.Training, r.Memory), nil
+}
+
+func readBelief(text string, n int) (bayes.Gaussian, error) {
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return bayes.Gaussian{}, fmt.Errorf("analytic: prior: belief: %w", err)
+	}
+	if len(b) != 4*(n+n*(n+1)/2) {
+		return bayes.Gaussian{}, fmt.Errorf("analytic: prior: belief of %d bytes is not one of %d parameters", len(b), n)
+	}
+	next := func() float64 {
+		v := float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		b = b[4:]
+		return v
+	}
+	mean := make([]float64, n)
+	for i := range mean {
+		mean[i] = next()
+	}
+	lower := mat.NewTriDense(n, mat.Lower, nil)
+	for i := range n {
+		for j := range i + 1 {
+			lower.SetTri(i, j, next())
+		}
+	}
+	cov := mat.NewSymDense(n, nil)
+	cov.SymOuterK(1, lower)
+	for i := range n {
+		if !(cov.At(i, i) > 0) || math.IsInf(cov.At(i, i), 0) || math.IsNaN(mean[i]) || math.IsInf(mean[i], 0) {
+			return bayes.Gaussian{}, fmt.Errorf("analytic: prior: parameter %d has mean %g and variance %g", i, mean[i], cov.At(i, i))
+		}
+	}
+	return bayes.Gaussian{Mean: mean, Cov: cov}, nil
+}

@@ -1,0 +1,44 @@
+package analytic
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+)
+
+func TestWidthsRefused(t *testing.T) {
+	for _, bad := range []string{`{"cov":[[1]]}`, `{"cov":[[0,0,0,0,0,0],[0],[0],[0],[0],[0]]}`, `{"scale":-1}`, `{"floor":1e9}`} {
+		var w Widths
+		if err := json.Unmarshal([]byte(bad), &w); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+}
+
+// What a new site may have of its own adds to what is not known of all.
+func TestWidthsOfNewSites(t *testing.T) {
+	p := Untrained()
+	w := (&Layout{}).widths(&p.belief, -1, -1, "Ampere", launchEager)
+	for e := range effects {
+		want := effects[e].sd * effects[e].sd
+		for i := range params {
+			if slices.Contains(drivers(e, "Ampere", launchEager), params[i].name) {
+				want += params[i].sd * params[i].sd
+			}
+		}
+		if math.Abs(w.Cov[e][e]/want-1) > 1e-9 {
+			t.Errorf("%s: variance %g, want %g", effects[e].name, w.Cov[e][e], want)
+		}
+	}
+}
+
+// Sites on CPUs differ more.
+func TestSpreadOfCPUs(t *testing.T) {
+	to := Layout{Frameworks: []string{"f"}, Sites: []Site{{"f", "A"}, {"f", "CPU of some kind"}}}
+	g := extend(&Untrained().belief, &Layout{}, &to)
+	a, b := to.SiteAt(to.Sites[0]), to.SiteAt(to.Sites[1])
+	if got := math.Sqrt(g.Cov.At(b, b) / g.Cov.At(a, a)); math.Abs(got-cpuSpread) > 1e-9 {
+		t.Errorf("%g times the spread, want %d", got, cpuSpread)
+	}
+}

@@ -1,0 +1,137 @@
+package analytic
+
+import (
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// stack holds the documented facts about a training stack that decide about time
+// and are not in a plan: its kernels and overlaps. The effect of each is in
+// constants, fitted over all stacks that have it.
+type stack struct {
+	match     string // found in the lower-case framework name
+	launch    launchKind
+	tp        overlap // of tensor parallel traffic
+	gradients bool    // their reduction runs behind the backward pass
+	deepSpeed bool    // ZeRO-3 is DeepSpeed's
+	fused     bool    // fused norms, dropout, activations
+	gradBytes float64 // per reduced gradient in 16-bit training
+	unfused   bool    // attention materializes its scores
+	torch     bool    // attention is PyTorch's
+	halfAgain bool    // "selective" recomputes every other multiplication
+	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
+	sendAhead bool    // interleaved pipelines send behind compute (Megatron Core's overlap_p2p_comm)
+	sequence  bool    // TP implies sequence parallelism, also where the plan has none
+}
+
+type overlap int
+
+const (
+	overlapNone  overlap = iota // traffic stops the compute
+	overlapAsync                // on another stream, where it can
+	overlapFused                // in pieces, inside the multiplications (Transformer Engine's userbuffers)
+)
+
+// stacks is searched in order. The last entry, today's Megatron Core, is for other
+// names and for none. Of LLM Foundry (eager FSDP that reduces in 16 bits,
+// FlashAttention's own kernels), Nanotron (eager, gradients in fp32, TP with
+// reduce-scatters), Colossal-AI (eager) and the JAX stacks (a compiled program a
+// step) no run is measured: their traits are from their documents.
+var stacks = []stack{
+	{match: "hugging", launch: launchEager, deepSpeed: true, gradBytes: 2, unfused: true},
+	{match: "deepspeed", launch: launchLean, deepSpeed: true, gradBytes: 2, unfused: true},
+	{match: "bridge", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sendAhead: true, sequence: true},
+	{match: "nemo", launch: launchGraph, tp: overlapFused, gradients: true, fused: true, gradBytes: 2, sendAhead: true, sequence: true},
+	{match: "megatron", launch: launchLean, gradBytes: 2, unfused: true},
+	{match: "eager", launch: launchEager, gradients: true, gradBytes: 4, torch: true, halfAgain: true},
+	{match: "torchtitan", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4, torch: true, halfAgain: true, sequence: true},
+	{match: "fms", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true, hybrid: true},
+	{match: "fsdp", launch: launchCompiled, gradients: true, fused: true, gradBytes: 2, torch: true, halfAgain: true},
+	{match: "foundry", launch: launchEager, gradients: true, gradBytes: 2},
+	{match: "nanotron", launch: launchEager, gradients: true, gradBytes: 4, sequence: true},
+	{match: "colossal", launch: launchEager, gradients: true, gradBytes: 2},
+	{match: "maxtext", launch: launchGraph, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4},
+	{match: "levanter", launch: launchGraph, tp: overlapAsync, gradients: true, fused: true, gradBytes: 4},
+	{match: "litgpt", launch: launchEager, gradients: true, gradBytes: 2, torch: true},
+	{match: "internevo", launch: launchLean, gradients: true, gradBytes: 2},
+	{match: spec.FrameworkWorker, launch: launchEager, gradients: true, gradBytes: 4, torch: true},
+	{match: "", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 2, sendAhead: true},
+}
+
+// Frameworks returns the training stacks that have constants of their own. A framework is
+// one of them if its name contains that of the stack, in any case.
+func Frameworks() []string {
+	var out []string
+	for i := range stacks {
+		if stacks[i].match != "" {
+			out = append(out, stacks[i].match)
+		}
+	}
+	return out
+}
+
+func stackOf(framework string) *stack {
+	f := strings.ToLower(framework)
+	for i := range stacks {
+		if strings.Contains(f, stacks[i].match) {
+			return &stacks[i]
+		}
+	}
+	return &stacks[len(stacks)-1]
+}
+
+// passes returns the memory passes of the stack's kernels over eager ones.
+func (m *machine) passes() float64 {
+	if m.stack.fused {
+		return m.k.fusedPasses
+	}
+	return 1
+}
+
+// tpExposed returns the share of tensor parallel traffic on the critical path.
+func (m *machine) tpExposed() float64 {
+	switch m.stack.tp {
+	case overlapFused:
+		return m.k.tpOverlap
+	case overlapAsync:
+		return m.k.tpAsync
+	}
+	return 1
+}
+
+// sendExposed returns the share of stage-to-stage transfers on the critical path.
+func (m *machine) sendExposed(virtualStages int) float64 {
+	if m.stack.sendAhead && virtualStages > 1 {
+		return m.k.p2pOverlap
+	}
+	return m.k.p2pShare
+}
+
+// gradHidden returns the share of the last backward pass that gradients hide
+// behind.
+func (m *machine) gradHidden() float64 {
+	if m.stack.gradients {
+		return m.k.dpHidden
+	}
+	return 0
+}
+
+// zero3Hidden returns the share of all compute that ZeRO-3 traffic hides behind.
+func (m *machine) zero3Hidden() float64 {
+	switch {
+	case m.stack.deepSpeed:
+		return m.k.zero3Hidden
+	case m.stack.gradients:
+		return m.k.fsdpHidden
+	}
+	return 0
+}
+
+// zero3Traffic returns ZeRO-3 traffic over the ideal.
+func (m *machine) zero3Traffic() float64 {
+	if m.stack.deepSpeed {
+		return m.k.zero3Traffic
+	}
+	return 1
+}

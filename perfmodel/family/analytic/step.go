@@ -1,0 +1,313 @@
+package analytic
+
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// parts composes a step of a normal plan:
+//
+//	T = m·t + β·bubble + transfers + exposed DP + optimizer + offload + fixed
+//
+//	m       micro-batches per replica
+//	t       forward and backward of one micro-batch on the busiest stage, seconds
+//	bubble  of the schedule, see bubbleSec
+//	β       bubbleShare
+//
+// Source: Narayanan et al. SC 2021, section 2.2 (1F1B and interleaved
+// schedules). Differs: the stage that carries the vocabulary head sets the
+// pace, and the ramp is shortened by β, as measured.
+//
+// p may be changed: sequence parallelism is what the stack does with TP.
+func (pr *Prepared) parts(p *spec.Plan) Parts {
+	if !pr.work.shape {
+		return pr.flopsParts(p)
+	}
+	pr.applyStack(p)
+	c := pr.passOf(p)
+	l := &c.layer
+	micro := float64(p.AccumSteps)
+	compute, recompute, launch := pr.layerSec(l, p)
+	tp := l.tp * tpOperations(p)
+	ep, cp := l.ep, l.cp
+	perLayer := compute + recompute + launch + tp + ep + cp
+	mean := pr.work.layers / float64(p.PP)
+	pace, paceHead := pr.pace(p, perLayer, c.head)
+
+	var out Parts
+	out.Compute = micro * (pace*compute + paceHead)
+	out.Recompute = micro * pace * recompute
+	out.Launch = micro * pace * launch
+	out.TP, out.EP, out.CP = micro*pace*tp, micro*pace*ep, micro*pace*cp
+
+	backward := (2*l.forward+l.attnBack)*pace + paceHead*2/3
+	out.Pipeline = pr.pipelineSec(p, mean*perLayer+c.head/float64(p.PP), mean*l.forward+c.head/3/float64(p.PP))
+	out.DP = pr.dataParallelSec(p, backward, out.Compute+out.Recompute+out.TP)
+	pr.updateSec(p, &out)
+	out.Compute += pr.accumulateSec(p)
+	out.Fixed = pr.machine.k.fixedSec
+	return out
+}
+
+// applyStack changes p to what the stack does unasked: sequence parallelism
+// with tensor parallelism.
+func (pr *Prepared) applyStack(p *spec.Plan) {
+	p.SequenceParallel = p.TP > 1 && (p.SequenceParallel || pr.machine.stack.sequence)
+}
+
+// pass is one micro-batch on a device, which does not depend on stages, states and
+// recomputation.
+type pass struct {
+	layer layer
+	head  float64 // seconds of the vocabulary head
+}
+
+func (pr *Prepared) passOf(p *spec.Plan) pass {
+	return pass{pr.work.layerOf(&pr.machine, p), pr.work.headSec(&pr.machine, p)}
+}
+
+// pace returns the layers of the stage the others wait for, and the head's
+// seconds if it is that with the head, which is the one unless others hold more
+// layers. perLayer is in seconds.
+func (pr *Prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec float64) {
+	mean := pr.work.layers / float64(p.PP)
+	busiest, last := math.Ceil(mean), math.Floor(mean) // see spec.Plan.StageLayers
+	if last*perLayer+head >= busiest*perLayer {
+		return last, head
+	}
+	return busiest, 0
+}
+
+// layerSec splits one layer and micro-batch into compute, recomputation and
+// the time the device waits for the host: launches run ahead of the device, so
+// that mostly the slower of the two counts, by √(device² + host²).
+func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
+	compute, recompute = pr.kernelSec(l, p)
+	device, host := compute+recompute, 2*l.launch
+	if p.Recompute == spec.RecomputeFull {
+		host += l.launch
+	}
+	return compute, recompute, math.Hypot(device, host) - device + l.sync
+}
+
+// kernelSec is the device's part of layerSec.
+func (pr *Prepared) kernelSec(l *layer, p *spec.Plan) (compute, recompute float64) {
+	compute = 3*l.forward + l.attn + l.attnBack + l.passes
+	again := l.forward + l.attn + l.passes/3
+	switch p.Recompute {
+	case spec.RecomputeFull:
+		recompute = again
+	case spec.RecomputeSelective:
+		if pr.machine.stack.halfAgain {
+			recompute = again / 2
+		} else {
+			recompute = l.attn + l.attnMem/3
+		}
+	}
+	return compute, recompute
+}
+
+// tpOperations counts the all-reduces of one layer and micro-batch: two
+// forward, two backward, two more when the forward is done again, half a one
+// for the extra gather of sequence parallelism. Sources: Shoeybi et al. 2019,
+// figure 4; Korthikanti et al. 2022, section 4.2.2.
+func tpOperations(p *spec.Plan) float64 {
+	n := 4.0
+	if p.Recompute == spec.RecomputeFull {
+		n += 2
+	}
+	if p.SequenceParallel {
+		n += 0.5
+	}
+	return n
+}
+
+// bubbleSec returns how long a device waits for others at both ends of a step.
+// stage is one micro-batch on the average stage, seconds, weights the part of
+// it that computes gradients of weights:
+//
+//	1F1B, GPipe  (p-1)·(F+B+W)/v
+//	ZB-H1        (p-1)·(F+B) - min(m-1, p-1)·W
+//	ZB-H2        (p-1)·(F+B) - min(m-1, 2(p-1))·W
+//	ZB-V         (p-1)·(F+B) - min(2(m-1), 2(p-1))·W
+//
+//	F, B, W  forward, gradients of inputs, gradients of weights: stage = F+B+W
+//	m        micro-batches
+//
+// and not below 0. Sources: Narayanan et al. SC 2021, section 2.2; Qi et al.,
+// "Zero Bubble Pipeline Parallelism", 2024, table 1 for m >= p, or 2p-1; as in
+// section 4 there, no optimizer waits for other stages. Differs: with fewer
+// micro-batches fewer gradients of weights can be put off. ZB-V has no formula
+// where F, B and W differ, and none is left over where they do not; that of ZB-H2
+// is taken.
+func bubbleSec(p *spec.Plan, stage, weights float64) float64 {
+	ramp, more := p.PP-1, p.AccumSteps-1
+	fill := 0
+	switch p.Schedule {
+	case spec.ScheduleZBH1:
+		fill = min(more, ramp)
+	case spec.ScheduleZBH2:
+		fill = min(more, 2*ramp)
+	case spec.ScheduleZBV:
+		fill = 2 * min(more, ramp)
+	default:
+		return float64(ramp) / float64(p.VirtualStages) * stage
+	}
+	return max(float64(ramp)*(stage-weights)-float64(fill)*weights, 0)
+}
+
+// pipelineSec returns the bubble and the exposed transfers between stages; see
+// bubbleSec for stage and weights. Each micro-batch crosses a boundary twice per chunk, with 2·n·h bytes, split by TP when the
+// activations are. The stages follow each other through the nodes, so with more
+// than one node some boundary lies between two, and the slowest sets the pace:
+// there every rank of the stage, or of the node if that is fewer, sends at once.
+func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
+	if p.PP == 1 {
+		return 0
+	}
+	v := float64(p.Chunks())
+	bubble := pr.machine.k.bubbleShare * bubbleSec(p, stage, weights)
+	bytes := 2 * float64(p.MicroBatch) * pr.work.seq / float64(p.CP) * pr.work.hidden
+	if p.SequenceParallel {
+		bytes /= float64(p.TP)
+	}
+	stageRanks := p.TP * p.CP * p.DP
+	senders := 0 // on the network at once
+	if stageRanks*p.PP > pr.machine.domain {
+		senders = min(stageRanks, pr.machine.domain)
+	}
+	if senders > 0 && !p.SequenceParallel {
+		bytes /= float64(p.TP) // scatter-gather over the ranks' own NICs (Narayanan et al. SC 2021, section 4.1)
+	}
+	return bubble + pr.machine.sendExposed(p.VirtualStages)*2*v*float64(p.AccumSteps)*pr.machine.sendSec(bytes, senders)
+}
+
+// dataParallelSec returns the exposed traffic of gradients, and of parameters
+// under ZeRO, per step. backward is one micro-batch's backward pass on the
+// busiest stage, all the compute of the step, seconds.
+//
+//	ZeRO 0     all-reduce of gradients
+//	ZeRO 1, 2  reduce-scatter of gradients, all-gather of parameters
+//	ZeRO 3     two all-gathers of parameters and one reduce-scatter,
+//	           every micro-batch, or once with pipeline stages
+//
+// Where states are sharded in groups, ZeRO's traffic stays inside a group, and
+// once per step each rank's shard of the gradients is all-reduced with those of
+// the other groups. Sources: Rajbhandari et al. SC 2020, section 7; Zhang et
+// al., "MiCS", VLDB 2022, sections 3.2 and 3.4; Zhao et al., "PyTorch FSDP", VLDB
+// 2023, section 3.2.2.
+func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64 {
+	m := &pr.machine
+	if p.DP*p.CP == 1 && p.EP*p.TP == 1 {
+		return 0
+	}
+	dense, expert := pr.Memory.Owned(p)
+	grad := m.stack.gradBytes
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 || m.stack.deepSpeed && p.Precision == spec.BF16 {
+		grad = 4 // DeepSpeed accumulates and reduces bf16 gradients in fp32
+	}
+	r, re, replicas := pr.dataRings(p, grad*dense, grad*expert)
+	pass := func(bytes float64) float64 { return m.passSec(r, bytes*dense) + m.passSec(re, bytes*expert) }
+	switch {
+	case p.ZeRO == 3:
+		t := (2*pass(2)+pass(grad))*m.zero3Traffic() + 3*pr.work.layers/float64(p.PP)*m.ringLatency(r)
+		if p.PP == 1 { // a pipeline stage stays gathered over its micro-batches
+			t *= float64(p.AccumSteps)
+		}
+		return m.exposed(t+replicas, m.zero3Hidden()*all)
+	case p.ZeRO >= 1:
+		t := pass(grad) + pass(2) + 2*math.Ceil(dense/max(bucket, bucketPerRank*r.n))*m.ringLatency(r)
+		return m.exposed(t+replicas, m.gradHidden()*backward)
+	}
+	return m.exposed(2*pass(grad), m.gradHidden()*backward)
+}
+
+// dataRings returns the rings in which dense parameters and experts are
+// gathered and their gradients, so many bytes in all, reduced; and where those
+// are shard groups, in which time the groups all-reduce their shards, seconds.
+func (pr *Prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dense, expert ring, replicas float64) {
+	m := &pr.machine
+	n, apart := p.DP*p.CP, max(p.EP, p.TP)
+	dense = m.ringOf(n, p.TP)
+	expert = m.ringOf(int(memory.ExpertReplicas(p)), apart)
+	shards := p.Shard
+	if shards == 0 {
+		if !m.stack.hybrid || p.ZeRO != 3 || dense.inner >= dense.n || n%int(dense.inner) != 0 {
+			return dense, expert, 0
+		}
+		shards = int(dense.inner) // also where the plan has none
+	}
+	dense = m.ringOf(shards, p.TP)
+	replicas = 2 * m.passSec(m.ringOf(n/shards, p.TP*shards), denseGrad/float64(shards))
+	if expertGrad > 0 {
+		ways := max(shards*p.TP/apart, 1)
+		replicas += 2 * m.passSec(m.ringOf(max(int(expert.n)/ways, 1), apart*ways), expertGrad/float64(ways))
+		expert = m.ringOf(ways, apart)
+	}
+	return dense, expert, replicas
+}
+
+// accumulateSec returns the time in which gradients of one micro-batch after the
+// other are added up, at memory rate: those this device has of its layers, or of
+// its shard where each micro-batch's are reduced (ZeRO 2 and 3). The fewer tokens
+// a micro-batch has for each parameter, as in mixtures of experts, the more it
+// weighs beside the multiplications. Source: Megatron-LM's main gradients
+// (gradient_accumulation_fusion), PyTorch's AccumulateGrad.
+func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
+	if p.AccumSteps == 1 {
+		return 0
+	}
+	dense, expert := pr.Memory.Owned(p)
+	if p.ZeRO >= 2 {
+		dense, expert = dense/float64(p.DP*p.CP), expert/memory.ExpertReplicas(p)
+	}
+	return float64(p.AccumSteps) * pr.machine.k.accumBytes * (dense + expert) / pr.machine.mem
+}
+
+// updateSec adds the optimizer: Adam over the parameters this device owns, at
+// memory rate, or on the CPU behind the host link when offloaded: gradients
+// down, weights up, 2 bytes each; the CPU's rate is that of its threads (Zhang et
+// al., "Rubick", MLSys 2025, section 4.2). Offloaded parameters come up for forward and
+// backward of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC
+// 2021, section 4; Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
+func (pr *Prepared) updateSec(p *spec.Plan, out *Parts) {
+	dense, expert := pr.Memory.Owned(p)
+	shard := dense + expert
+	if p.ZeRO >= 1 {
+		shard = dense/float64(p.Shards()) + expert/memory.ExpertSharding(p)
+	}
+	if p.Offload == spec.OffloadNone {
+		out.Optimizer = pr.machine.k.optimizerBytes * shard / pr.memBps
+		return
+	}
+	out.Offload = 4*shard/pr.machine.host + shard/(pr.machine.k.cpuAdam*pr.machine.cpus)
+	if p.Offload == spec.OffloadParams {
+		out.Offload += 2 * 2 * shard * float64(p.AccumSteps) / pr.machine.host
+	}
+}
+
+// flopsParts is the step of a model known by its FLOPs: compute against
+// bytes moved, whichever is slower, and data parallel traffic.
+func (pr *Prepared) flopsParts(p *spec.Plan) Parts {
+	m := &pr.machine
+	var out Parts
+	rate, _ := m.matmul(p.Precision)
+	elem := 2.0
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
+		elem = 4
+	}
+	split := float64(p.TP * p.CP * p.PP)
+	flops := float64(p.MicroBatch) * pr.work.flops / split
+	forward := smoothMax(flops/(rate*pr.machine.k.convCeiling), pr.machine.k.convPasses/3*elem/2*flops/100/m.mem)
+	micro := float64(p.AccumSteps)
+	out.Compute = micro * 3 * forward
+	if p.Recompute != spec.RecomputeNone {
+		out.Recompute = micro * forward
+	}
+	out.DP = pr.dataParallelSec(p, 2*forward, out.Compute+out.Recompute)
+	pr.updateSec(p, &out)
+	out.Fixed = pr.machine.k.fixedSec
+	return out
+}

@@ -1,0 +1,262 @@
+package analytic
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// smoothMax is (a⁴ + b⁴)^(1/4).
+func smoothMax(a, b float64) float64 {
+	a, b = a*a, b*b
+	return math.Sqrt(math.Sqrt(a*a + b*b))
+}
+
+func log2(x float64) float64 { return math.Log2(x) }
+
+// work is a model's training step counted per layer, in floats.
+type work struct {
+	shape  bool
+	layers float64
+	hidden float64
+	query  float64 // heads x head width
+	kv     float64 // key/value heads x head width
+	heads  float64
+	ffn    float64 // dense MLP inner width, 0 = none
+	up     float64 // matrices into the MLP: 1, gated 2
+	vocab  float64
+	seq    float64
+	causal float64 // share of the score matrix computed by fused attention
+	cross  float64 // attention blocks per layer: 1, encoder-decoder 1.5
+
+	moe       float64 // share of layers that route
+	topK      float64
+	routed    float64 // experts of a routing layer
+	expertFFN float64
+	sharedFFN float64 // inner width of the shared experts together
+
+	scale float64 // published active parameters over those of the shape, multiplications only
+	flops float64 // forward FLOPs per sample, opaque models
+}
+
+func newWork(c *spec.Config, w *work) error {
+	model, _ := memory.GuessShape(c.Model)
+	m := &model
+	w.seq = float64(max(c.Seq(), 1))
+	if !m.HasShape() || m.Heads <= 0 || m.Head() <= 0 {
+		w.flops = m.FLOPsPerSample
+		if w.flops <= 0 && m.ActiveParams() > 0 {
+			if c.Seq() == 0 {
+				return fmt.Errorf("analytic: model %q is known by its parameter count only, so the tokens per sample must be given: %w", m.Name, perfmodel.ErrNotCovered)
+			}
+			w.flops = 2 * m.ActiveParams() * w.seq
+		}
+		if w.flops <= 0 {
+			return fmt.Errorf("analytic: model %q has neither layers and hidden size nor FLOPs nor a parameter count: %w", m.Name, perfmodel.ErrNotCovered)
+		}
+		return nil
+	}
+	if c.Seq() == 0 {
+		return fmt.Errorf("analytic: tokens per sample of model %q are unknown: %w", m.Name, perfmodel.ErrNotCovered)
+	}
+	d := float64(m.Head())
+	*w = work{
+		shape: true, layers: float64(m.Layers), hidden: float64(m.Hidden), heads: float64(m.Heads),
+		query: float64(m.Heads) * d, kv: float64(m.KV()) * d, ffn: float64(m.FFN), up: 1,
+		vocab: float64(m.Vocab), seq: w.seq, causal: 1, cross: 1, scale: 1,
+	}
+	if m.GatedMLP {
+		w.up = 2
+	}
+	switch m.Kind {
+	case spec.Decoder, "":
+		w.causal = 0.5
+	case spec.EncoderDecoder:
+		w.cross = 1.5
+	}
+	if m.Experts > 0 {
+		w.moe = float64(m.MoELayers()) / w.layers
+		w.routed = float64(m.Experts)
+		w.topK, w.expertFFN = float64(m.ExpertsPerToken), float64(m.ExpertFFN)
+		w.sharedFFN = float64(m.SharedExperts * m.ExpertFFN)
+	}
+	if m.ActiveParamCount > 0 || m.ParamCount > 0 && m.Experts == 0 {
+		w.scale = publishedScale(m)
+	}
+	return nil
+}
+
+// publishedScale returns by how much the published active parameters differ
+// from those of the shape, embeddings apart, within [1/2, 2]: attention or
+// layers the shape does not describe.
+func publishedScale(m *spec.Model) float64 {
+	shape := *m
+	shape.ParamCount, shape.ActiveParamCount = 0, 0
+	e := m.EmbeddingParams()
+	have, want := shape.ActiveParams()-e, m.ActiveParams()-e
+	if have <= 0 || want <= 0 {
+		return 1
+	}
+	return min(max(want/have, 0.5), 2)
+}
+
+// gemm returns the seconds of one multiplication of M x K by K x N at a
+// ceiling rate, FLOP/s: 2MNK/rate x (1 + waveHalf/waves) x (1 + r·depthHalf/K),
+// r the rate over the 16-bit one, that is
+//
+//	2·(MN + waveHalf·tile²·units)·(K + r·depthHalf)/rate
+//
+// times misaligned when N or K is no multiple of alignment. The roofline's other
+// side (Williams et al., 2009), reading and writing the operands in elem bytes
+// each, bounds it below.
+func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
+	out := rows * cols
+	t := 2 * (out + m.k.waveHalf*(tile*tile)*m.gen.units) * (depth + m.k.depthHalf*rate/m.peak16) / rate
+	if int(cols)%alignment != 0 || int(depth)%alignment != 0 {
+		t *= m.k.misaligned
+	}
+	return max(t, elem*(out+(rows+cols)*depth)/m.mem)
+}
+
+// layer is the device time of one layer and one micro-batch, seconds.
+type layer struct {
+	forward  float64 // multiplications of the forward pass; the backward's are twice that
+	attn     float64 // attention core forward
+	attnBack float64 // and backward
+	passes   float64 // memory-bound kernels, forward and backward
+	attnMem  float64 // share of passes spent on the score matrix
+	tp       float64 // one all-reduce of the activations
+	ep       float64 // all-to-alls of forward and backward, exposed
+	cp       float64 // ring exchange of keys and values, exposed
+	launch   float64 // host time to launch the forward pass
+	sync     float64 // host and device waiting for each other
+}
+
+// layerOf counts one layer under p:
+//
+//	QKV   tokens x (q+2kv)/t x h      out  tokens x h x q/t
+//	up    tokens x c·f/t x h          down tokens x h x f/t
+//
+// Source: Narayanan et al. SC 2021, appendix; tensor parallel split of Shoeybi
+// et al., "Megatron-LM", 2019, section 3; key/value heads of Ainslie et al.,
+// "GQA", 2023.
+func (w *work) layerOf(m *machine, p *spec.Plan) layer {
+	var l layer
+	t, cp := float64(p.TP), float64(p.CP)
+	n := float64(p.MicroBatch) * w.seq / cp
+	elem := 2.0
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
+		elem = 4
+	}
+	rate, quantized := m.matmul(p.Precision)
+	attnProj := m.gemm(rate, n, (w.query+2*max(w.kv, t*w.query/w.heads))/t, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.query/t, elem)
+	l.forward = w.cross * attnProj
+	inner := 0.0 // width of what TP splits, for the memory passes
+	if w.moe < 1 && w.ffn > 0 {
+		l.forward += (1 - w.moe) * w.mlp(m, rate, n, w.ffn/t, elem)
+		inner += (1 - w.moe) * w.ffn
+	}
+	if w.moe > 0 {
+		l.forward += w.moe * w.experts(m, p, rate, n, elem)
+		inner += w.moe * (w.topK*w.expertFFN + w.sharedFFN)
+	}
+	l.forward *= w.scale
+
+	w.attention(m, p, &l, n, elem)
+	split := 1.0
+	if p.SequenceParallel {
+		split = t
+	}
+	outside, inside := m.k.passesOutside, m.k.passesInside
+	if quantized {
+		inside += m.k.passesQuantize
+	}
+	l.passes += m.passes() * elem * n * (w.cross*outside*w.hidden/split + inside*inner/4/t) / m.mem
+
+	if p.TP > 1 {
+		l.tp = 2 * m.passSec(m.ringOf(p.TP, 1), elem*n*w.hidden) * m.tpExposed()
+	}
+	w.dispatch(m, p, &l, n)
+	w.ringAttention(m, p, &l, n, elem)
+	l.passes += w.moe * m.k.moePasses * elem * n * w.topK * w.hidden / t / m.mem
+	l.launch = m.k.launch[m.stack.launch]
+	l.sync = w.moe * m.k.moeSyncSec
+	return l
+}
+
+func (w *work) mlp(m *machine, rate, n, inner, elem float64) float64 {
+	return m.gemm(rate, n, w.up*inner, w.hidden, elem) + m.gemm(rate, n, w.hidden, inner, elem)
+}
+
+// experts returns the multiplications of one routing layer: each device sees
+// its share of the routed copies of its tokens, spread over the experts it
+// holds, as one grouped multiplication. The fewer rows an expert gets, the less
+// of a tile's work is shared.
+func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 {
+	copies := n * w.topK / float64(p.TP)
+	held := max(w.routed/float64(max(p.EP, 1)), 1)
+	rows := copies / held
+	t := w.mlp(m, rate*m.k.groupedGEMM*rows/(rows+m.k.groupedHalf), copies, w.expertFFN, elem)
+	if w.sharedFFN > 0 {
+		t += w.mlp(m, rate, n, w.sharedFFN/float64(p.TP), elem)
+	}
+	return t
+}
+
+// attention adds the attention core: 4·n·s·q/t FLOPs forward. A fused kernel
+// skips the causal half and keeps the scores on chip (Dao et al.,
+// "FlashAttention", 2022); without one the whole matrix is computed and passed
+// over.
+func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
+	flops := w.cross * 4 * n * w.seq * w.query / float64(p.TP)
+	if m.flash > 0 && elem == 2 {
+		l.attn = flops * w.causal / m.flash
+		l.attnBack = flashBackward * l.attn
+		return
+	}
+	l.attn = flops / (m.wide(p.Precision) * m.k.unfusedShare)
+	l.attnBack = 2 * l.attn
+	l.attnMem = m.k.unfusedPasses * elem * n * w.seq * w.heads / float64(p.TP) / m.mem
+	l.passes += l.attnMem
+}
+
+// dispatch adds the all-to-alls of expert parallelism: two forward, two
+// backward, each of the routed copies of the device's tokens (Lepikhin et al.,
+// "GShard", 2020).
+func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
+	if w.moe == 0 || p.EP == 1 {
+		return
+	}
+	bytes := 2 * n / float64(p.TP) * w.topK * w.hidden
+	l.ep = w.moe * 4 * m.k.allToAll * m.allToAllSec(m.ringOf(p.EP, 1), bytes)
+}
+
+// ringAttention adds the exchange of keys and values over CP-1 neighbours,
+// once forward and twice backward, behind the attention itself (Liu et al.,
+// "Ring Attention", 2023).
+func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
+	if p.CP == 1 {
+		return
+	}
+	r := m.ringOf(p.CP, p.TP)
+	bytes := 2 * elem * n * w.kv / float64(p.TP) * r.n // all ranks' keys and values pass by
+	l.cp = m.exposed(3*m.passSec(r, bytes), l.attn+l.attnBack)
+}
+
+// headSec is the vocabulary head and loss of one micro-batch, forward and
+// backward, never quantized: 6·n·h·V/t FLOPs and the passes over the logits.
+func (w *work) headSec(m *machine, p *spec.Plan) float64 {
+	if w.vocab == 0 {
+		return 0
+	}
+	n, t := float64(p.MicroBatch)*w.seq/float64(p.CP), float64(p.TP)
+	cols := math.Ceil(w.vocab/t/alignment) * alignment // padded, as stacks do
+	elem := 2.0
+	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
+		elem = 4
+	}
+	return 3*m.gemm(m.wide(p.Precision), n, cols, w.hidden, elem) + m.k.passesLogits*elem*n*cols/m.mem
+}

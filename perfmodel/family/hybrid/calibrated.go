@@ -1,0 +1,224 @@
+package hybrid
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// calibrated is the analytic model with constants fitted to measured rows, and a
+// Gaussian process over the residuals. Without rows it is the prior. It is
+// immutable once complete.
+type calibrated struct {
+	layout    analytic.Layout // of x
+	x         []float64       // the fitted constants and effects, see layout
+	rest      *gp.Process     // nil without rows
+	wide      map[analytic.Site]analytic.Widths
+	elsewhere analytic.Widths // of sites without rows
+	scale     float64
+	left      []float64 // left-out errors of the rows, and their standard deviations
+	leftSD    []float64
+
+	physics *analytic.Physics
+	seen    *domain
+	scatter *gp.Scatter // nil without rows
+}
+
+func (p *Prior) uncalibrated() *calibrated {
+	return &calibrated{physics: p.consts.Physics, seen: p.seen, elsewhere: p.consts.Widths, scale: p.consts.Widths.Scale}
+}
+
+// calibrate conditions the prior on rows. Without rows the result is the prior.
+func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration) (*calibrated, error) {
+	if len(rows.Rows) == 0 {
+		return p.uncalibrated(), nil
+	}
+	c := rows
+	c.Arrange()
+	post, j, err := p.posterior(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	out := &calibrated{layout: c.Layout, x: post.Mean, wide: c.SiteWidths(&post.Gaussian), elsewhere: p.consts.Widths}
+	if err := out.explain(ctx, c, j, &post); err != nil {
+		return nil, err
+	}
+	out.complete(p)
+	return out, nil
+}
+
+// explain fits the process to the residuals of the constants, and computes the
+// left-out errors and the scale of the intervals. post is the posterior of j.
+func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp.Joint, post *bayes.Posterior) error {
+	at := pointsOf(c.Rows)
+	e := make([]float64, len(at))
+	if err := c.Predict(ctx, m.x, e); err != nil {
+		return err
+	}
+	for i := range e {
+		e[i] = c.Y[i] - e[i]
+	}
+	sd := outlierNoise(e)
+	for i, row := range j.Rows {
+		sd[row] = j.Process.ExtraSD[i]
+	}
+	var ok bool
+	if m.rest, ok = gp.NewProcess(at, e, sd, j.Process.Kernel); !ok {
+		return perfmodel.ErrNotFinite
+	}
+	var err error
+	if len(j.Rows) == len(at) {
+		m.left, m.leftSD, err = j.Process.LeftOut(ctx)
+	} else if m.left, m.leftSD, err = m.rest.LeftOut(ctx); err == nil {
+		for i := range m.leftSD { // one row of so many hardly moves the constants
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			m.leftSD[i] = math.Sqrt(m.leftSD[i]*m.leftSD[i] + post.Variance(post.Gradient(i)))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return m.score(ctx)
+}
+
+// posterior returns the posterior of the constants and of the effects in the
+// layout of c, and the joint it is from, nil without rows.
+func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.Posterior, *gp.Joint, error) {
+	belief := p.consts.BeliefOf(&c.Layout)
+	post, err := c.FitPaced(ctx, belief)
+	if err != nil || len(c.Y) == 0 {
+		return post, nil, err
+	}
+	j, err := gp.NewJoint(ctx, belief, &post, pointsOf(c.Rows))
+	if err != nil {
+		return post, nil, err
+	}
+	post.Gaussian, err = j.Constants()
+	return post, j, err
+}
+
+// complete derives what is not stored on disk. Sites and frameworks without rows
+// are the prior's.
+func (m *calibrated) complete(p *Prior) {
+	m.physics = p.consts.PhysicsAt(&m.layout, m.x)
+	m.seen = domainOf(m.rest.At)
+}
+
+// outlierNoise returns the extra standard deviation of each row: its residual where
+// that exceeds three times what the process explains, else 0.
+func outlierNoise(residuals []float64) []float64 {
+	sd := make([]float64, len(residuals))
+	for i, e := range residuals {
+		if a := math.Abs(e); a > 3*gp.PriorSD {
+			sd[i] = a
+		}
+	}
+	return sd
+}
+
+// The quantile of few left-out errors is uncertain: it is averaged with an anchor
+// of weight anchorWeight rows, which falls from the prior's own scale to that of a
+// normal distribution over about anchorRows rows.
+const anchorWeight, anchorRows = 8, 6
+
+// score computes, from the left-out errors, the scatter and the half width over the
+// standard deviation that covers nine in ten. The error is ctx's.
+func (m *calibrated) score(ctx context.Context) error {
+	v := make([]float64, len(m.left))
+	for i, sd := range m.leftSD { // outlier noise was not expected
+		v[i] = max(sd*sd-m.rest.ExtraSD[i]*m.rest.ExtraSD[i], gp.RepeatSD*gp.RepeatSD)
+		m.leftSD[i] = math.Sqrt(v[i])
+	}
+	m.scatter = gp.NewScatter(m.rest.At, m.left, v)
+	n := float64(len(v))
+	anchor := bayes.Normal90 + (m.elsewhere.Scale-bayes.Normal90)*math.Exp(-(n-1)/anchorRows)
+	quantile, err := m.scatter.Quantile(ctx)
+	m.scale = max((n*quantile+anchorWeight*anchor)/(n+anchorWeight), 0.8)
+	return err
+}
+
+// logTime returns the mean of ln T, half the width of its 90 % interval, and the
+// dimensions in which c is outside of the measured rows. At a site without rows
+// physics is as uncertain as in the prior.
+func (m *calibrated) logTime(c *spec.Config, parts *analytic.Parts) (mean, half float64, beyond outside) {
+	total := parts.Total()
+	mean = math.Log(total)
+	half = m.elsewhere.HalfWidth(parts, total)
+	at := gp.PointOf(c)
+	near := 1.0
+	if w, ok := m.wide[analytic.SiteOf(c)]; ok {
+		near = m.scatter.Near(&at, -1)
+		half = m.scale * near * w.SD(parts, total)
+	}
+	beyond = m.seen.beyond(&at)
+	if m.rest == nil {
+		beyond &^= anotherModel // physics predicts other models from their shape
+	} else {
+		r, v := m.rest.Predict(&at)
+		mean += r
+		half = math.Hypot(half, m.scale*math.Sqrt(near*near*(v+gp.RepeatSD*gp.RepeatSD)+beyond.widening()))
+	}
+	return mean, half, beyond
+}
+
+// predict returns the throughput and memory of c.
+func (m *calibrated) predict(c *spec.Config) (spec.Prediction, error) {
+	var pr analytic.Prepared
+	if err := m.physics.Open(c, "hybrid", &pr); err != nil {
+		return spec.Prediction{}, err
+	}
+	out, err := m.predictPlan(c, &pr)
+	if err == nil {
+		out.MemoryBytes = pr.Memory.Bytes(c.Plan.Normal())
+	}
+	return out, err
+}
+
+// prepare fixes everything in c but the plan.
+func (m *calibrated) prepare(c *spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+	pr := &analytic.Prepared{}
+	if err := m.physics.Open(c, "hybrid", pr); err != nil {
+		return nil, err
+	}
+	of := *c
+	return func(p spec.Plan) (spec.Prediction, error) {
+		c := of
+		c.Plan = p
+		return m.predictPlan(&c, pr)
+	}, nil
+}
+
+func (m *calibrated) predictPlan(c *spec.Config, pr *analytic.Prepared) (spec.Prediction, error) {
+	p := c.Plan.Normal()
+	parts, _, err := pr.Seconds(&p)
+	if err != nil {
+		return spec.Prediction{}, err
+	}
+	mean, half, beyond := m.logTime(c, &parts)
+	thr, spread := float64(p.GlobalBatch())*math.Exp(-mean), math.Exp(half)
+	if !(thr/spread > 0) || math.IsInf(thr*spread, 0) {
+		return spec.Prediction{}, fmt.Errorf("hybrid: plan %s gives a step of e^(%g +- %g) s: %w", p, mean, half, perfmodel.ErrNotCovered)
+	}
+	warnings := pr.Warnings(&p)
+	if beyond != 0 {
+		warnings = append(slices.Clip(warnings), m.seen.warn("hybrid", beyond)...)
+	}
+	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: "hybrid", Warnings: warnings}, nil
+}
+
+// params adds the constants that the rows moved.
+func (m *calibrated) params(out map[string]perfmodel.Param) {
+	if m.rest == nil {
+		return
+	}
+	m.layout.Moved(m.x, out)
+}

@@ -1,0 +1,97 @@
+package hybrid
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
+)
+
+var numNames = [gp.NumDims]string{"devices", "nodes", "dp", "tp", "pp", "cp", "ep", "vp", "micro-batch", "accumulation",
+	"sequence", "hidden width", "layers", "zero", "shard"}
+
+var catNames = [gp.CatDims]string{"model", "accelerator", "framework", "precision", "recompute", "offload", "schedule"}
+
+// domain is the range of a set of configurations.
+type domain struct {
+	Lo  [gp.NumDims]float64
+	Hi  [gp.NumDims]float64
+	Cat [gp.CatDims][]string
+
+	warnings sync.Map // outside -> []error
+}
+
+func domainOf(points []gp.Point) *domain {
+	d := &domain{}
+	for i, p := range points {
+		for k, v := range p.Num {
+			if i == 0 {
+				d.Lo[k], d.Hi[k] = v, v
+			}
+			d.Lo[k], d.Hi[k] = min(d.Lo[k], v), max(d.Hi[k], v)
+		}
+		for k, v := range p.Cat {
+			if !slices.Contains(d.Cat[k], v) {
+				d.Cat[k] = append(d.Cat[k], v)
+			}
+		}
+	}
+	for k := range d.Cat {
+		slices.Sort(d.Cat[k])
+	}
+	return d
+}
+
+// outside is a set of dimensions: bit k for numNames[k], numDims+k for catNames[k].
+type outside uint32
+
+// beyond returns the dimensions in which p is outside d by more than a factor of
+// two, or has a value that d has not. An empty value counts as inside where d has
+// none: models fitted before the dimension existed have the default.
+func (d *domain) beyond(p *gp.Point) (out outside) {
+	for k, v := range p.Num {
+		if v < d.Lo[k]-1 || v > d.Hi[k]+1 {
+			out |= 1 << k
+		}
+	}
+	for k, v := range p.Cat {
+		if !slices.Contains(d.Cat[k], v) && (v != "" || len(d.Cat[k]) > 0) {
+			out |= 1 << (gp.NumDims + k)
+		}
+	}
+	return out
+}
+
+// anotherModel is the dimension of the model's name.
+const anotherModel outside = 1 << gp.NumDims
+
+// widening returns the variance of ln T that the dimensions add: by convention, the
+// square of 5 % each.
+func (o outside) widening() float64 { return 0.05 * 0.05 * float64(bits.OnesCount32(uint32(o))) }
+
+// warn returns the warning that names the dimensions of o, nil for none.
+func (d *domain) warn(by string, o outside) []error {
+	if o == 0 {
+		return nil
+	}
+	if w, ok := d.warnings.Load(o); ok {
+		return w.([]error)
+	}
+	var names []string
+	for k := range gp.NumDims {
+		if o>>k&1 != 0 {
+			names = append(names, numNames[k])
+		}
+	}
+	for k := range gp.CatDims {
+		if o>>(gp.NumDims+k)&1 != 0 {
+			names = append(names, catNames[k])
+		}
+	}
+	w := []error{fmt.Errorf("%s: extrapolated in %s: nothing measured is near", by, strings.Join(names, ", "))}
+	d.warnings.Store(o, w)
+	return w
+}

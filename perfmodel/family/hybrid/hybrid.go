@@ -1,0 +1,217 @@
+package hybrid
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/family/internal/shapeless"
+	"github.com/pacer-ml/pacer/perfmodel/family/rubick"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Family returns the family "hybrid" over p. Its Fit conditions p on rows.
+func (p *Prior) Family() perfmodel.Family {
+	return perfmodel.Family{
+		Name:     "hybrid",
+		Doc:      "the analytic model calibrated hierarchically (all, framework, accelerator), mixed with fitted forms where rows allow; needs no measurement, gains from each",
+		Fit:      p.fit,
+		Load:     p.load,
+		Choose:   rubick.Choose,
+		Gain:     p.gain,
+		Unfitted: p.unfitted(),
+	}
+}
+
+// Model predicts with the analytic model calibrated to measured rows. For a (model,
+// accelerator) with enough rows it mixes in family rubick, which has less physics
+// and needs more rows (see mixture). Its methods are safe for concurrent use.
+type Model struct {
+	prior         *Prior
+	base          *calibrated
+	mixed         map[spec.Key]*mixture
+	shapeless     map[shapeless.Key]*shapeless.Fitted
+	shapelessRows []spec.Measurement // that shapeless was fitted to
+}
+
+// Condition calibrates the prior to rows of any models, accelerators and
+// frameworks. Rows that are not usable or not covered count only with the memory
+// they record; without other rows the result is the prior. The error is ctx's, or
+// wraps perfmodel.ErrNotFinite.
+func (p *Prior) Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error) {
+	usable := slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
+	h, err := p.condition(ctx, perfmodel.MergeRepeats(usable))
+	if err != nil {
+		return nil, err
+	}
+	return h, h.remember(ctx, rows)
+}
+
+// condition is Condition of usable rows, each configuration once.
+func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Model, error) {
+	shaped, others := byShape(rows)
+	c, err := analytic.NewCalibration(ctx, shaped)
+	if err != nil {
+		return nil, err
+	}
+	base, err := p.calibrate(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("hybrid: %w", err)
+	}
+	h := p.hybrid(base)
+	if err := h.fitShapeless(ctx, others); err != nil {
+		return nil, err
+	}
+	for key, of := range perfmodel.GroupByKey(shaped) {
+		m, err := h.mix(ctx, c, key, of)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			h.mixed[key] = m
+		}
+	}
+	return h, nil
+}
+
+// remember conditions the memory calibration on the peaks that rows record.
+func (h *Model) remember(ctx context.Context, rows []spec.Measurement) error {
+	mem, err := memory.Condition(ctx, h.prior.consts.Memory, rows)
+	if err != nil {
+		return fmt.Errorf("hybrid: memory: %w", err)
+	}
+	h.setMemory(mem)
+	return nil
+}
+
+// setMemory gives h a calibration of its own; the prior's physics is shared.
+func (h *Model) setMemory(mem *memory.Calibration) {
+	h.base.physics = h.base.physics.WithMemory(mem)
+}
+
+// fit implements Family.Fit.
+func (p *Prior) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
+	rows, left, err := oneKey(ctx, data)
+	if err != nil {
+		return nil, perfmodel.Card{}, err
+	}
+	if len(rows) == 0 {
+		return nil, perfmodel.Card{}, fmt.Errorf("hybrid: no usable row; without any the family predicts as it is: %w", perfmodel.ErrTooFewPoints)
+	}
+	h, err := p.condition(ctx, rows)
+	if err != nil {
+		return nil, perfmodel.Card{}, err
+	}
+	if err := h.remember(ctx, rows); err != nil {
+		return nil, perfmodel.Card{}, err
+	}
+	card, err := h.card(ctx, rows, left)
+	if err != nil {
+		return nil, perfmodel.Card{}, err
+	}
+	return h, card, nil
+}
+
+// oneKey returns the usable rows of data, repeats merged, in canonical order, and
+// the number of rows left out. All rows must share one key.
+func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows []spec.Measurement, left int, err error) {
+	var key spec.Key
+	for m, err := range data {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if k := m.Config.Key(); len(rows)+left > 0 && k != key {
+			return nil, 0, fmt.Errorf("hybrid: rows of %s and of %s in one fit, want one model on one accelerator", key, k)
+		} else {
+			key = k
+		}
+		if !perfmodel.Usable(m) {
+			left++
+			continue
+		}
+		rows = append(rows, m)
+	}
+	return perfmodel.MergeRepeats(rows), left, nil
+}
+
+// hybrid returns a Model over a calibration, without fits of single keys.
+func (p *Prior) hybrid(base *calibrated) *Model {
+	return &Model{prior: p, base: base, mixed: map[spec.Key]*mixture{}, shapeless: map[shapeless.Key]*shapeless.Fitted{}}
+}
+
+// card returns the Card of a fit to the rows of one key. The error is ctx's.
+func (h *Model) card(ctx context.Context, rows []spec.Measurement, left int) (perfmodel.Card, error) {
+	hash, err := perfmodel.HashRows(ctx, rows)
+	if err != nil {
+		return perfmodel.Card{}, err
+	}
+	key := rows[0].Config.Key()
+	c := perfmodel.Card{Key: key, Family: "hybrid", NFit: len(rows), NLeftOut: left, Params: map[string]perfmodel.Param{},
+		DataHash: hash, Created: time.Now().UTC()}
+	c.Params["weight of physics"] = perfmodel.Param{Value: 1, Unit: "1"}
+	if m := h.mixed[key]; m != nil {
+		c.Params["weight of physics"] = perfmodel.Param{Value: m.physics, Unit: "1"}
+	}
+	h.base.params(c.Params)
+	return c, nil
+}
+
+// Predict implements perfmodel.Predictor.
+func (h *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
+	m := h.mixed[c.Key()]
+	switch {
+	case h.isShapeless(&c):
+		return h.predictShapeless(ctx, &c)
+	case m != nil:
+		return m.predict(ctx, &c, h.base.predict)
+	}
+	return h.base.predict(&c)
+}
+
+// isShapeless reports whether package shapeless predicts c.
+func (h *Model) isShapeless(c *spec.Config) bool {
+	return shapeless.Covers(c) && (h.mixed[c.Key()] == nil || c.Plan.ParamServers > 0)
+}
+
+// Prepare implements perfmodel.Preparer.
+func (h *Model) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
+	if h.mixed[c.Key()] == nil && c.Model.HasShape() {
+		return h.base.prepare(&c)
+	}
+	return func(p spec.Plan) (spec.Prediction, error) {
+		of := c
+		of.Plan = p
+		return h.Predict(context.Background(), of)
+	}, nil
+}
+
+// Memory implements memory.Predictor, with the calibration to measured peaks.
+func (h *Model) Memory(c spec.Config) (memory.Estimator, error) { return h.base.physics.Memory.For(c) }
+
+// Explain returns the predicted step time of c by cause. Every part is scaled alike,
+// so that they add up to the prediction.
+func (h *Model) Explain(c spec.Config) (analytic.Parts, error) {
+	parts, err := h.base.physics.Explain(&c)
+	if err != nil {
+		return analytic.Parts{}, err
+	}
+	p, err := h.Predict(context.Background(), c)
+	if err != nil {
+		return analytic.Parts{}, err
+	}
+	sec, _, _ := p.StepSec(c.Plan.GlobalBatch())
+	return parts.Scaled(sec / parts.Total()), nil
+}
+
+func sortedKeys(m map[spec.Key]*mixture) []spec.Key {
+	return slices.SortedFunc(maps.Keys(m), perfmodel.CompareKeys)
+}

@@ -1,0 +1,159 @@
+package hybrid
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+)
+
+// recordVersion is that of a Model on disk.
+const recordVersion = 2
+
+// fileRecord is a Model on disk: its difference from the prior.
+type fileRecord struct {
+	Version    int                 `json:"version"`
+	Prior      string              `json:"prior"` // Training.Hash of it
+	Params     []string            `json:"params,omitempty"`
+	Frameworks []string            `json:"frameworks,omitempty"`
+	Sites      [][2]string         `json:"sites,omitempty"`
+	Pace       []float64           `json:"pace,omitempty"` // of each site
+	X          []float64           `json:"x,omitempty"`
+	Widths     []analytic.Widths   `json:"widths,omitempty"` // of each site
+	Scale      float64             `json:"scale,omitempty"`
+	Kernel     gp.Kernel           `json:"kernel,omitzero"`
+	Points     []pointRecord       `json:"points,omitempty"`
+	Memory     *memory.Calibration `json:"memory,omitempty"`
+	Shapeless  []shapelessRow      `json:"opaque,omitempty"`
+	Mixed      []mixtureRecord     `json:"mixed,omitempty"`
+}
+
+type pointRecord struct {
+	Num [gp.NumDims]float64 `json:"num"`
+	Cat [gp.CatDims]string  `json:"cat"`
+	E   float64             `json:"e"`
+	SD  float64             `json:"sd,omitempty"`
+	Z2  float64             `json:"z2"` // see scatter
+}
+
+// MarshalBinary implements perfmodel.Fitted: JSON, versioned.
+func (h *Model) MarshalBinary() ([]byte, error) {
+	r := fileRecord{Version: recordVersion, Prior: h.prior.consts.Training.Hash, Shapeless: shapelessRows(h.shapelessRows)}
+	if h.base.physics.Memory != h.prior.consts.Memory {
+		r.Memory = h.base.physics.Memory
+	}
+	if m := h.base; m.rest != nil {
+		r.Params, r.Frameworks, r.X, r.Scale = analytic.ParamNames(), m.layout.Frameworks, m.x, m.scale
+		r.Kernel = m.rest.Kernel
+		for _, s := range m.layout.Sites {
+			r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
+			r.Widths = append(r.Widths, m.wide[s])
+			r.Pace = append(r.Pace, m.layout.Pace[s])
+		}
+		for i, p := range m.rest.At {
+			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.rest.Off[i], SD: m.rest.ExtraSD[i], Z2: m.scatter.Z2[i]})
+		}
+	}
+	for _, key := range sortedKeys(h.mixed) {
+		m, err := h.mixed[key].record(key)
+		if err != nil {
+			return nil, err
+		}
+		r.Mixed = append(r.Mixed, m)
+	}
+	return json.Marshal(r)
+}
+
+// load implements Family.Load.
+func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
+	var r fileRecord
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, fmt.Errorf("hybrid: stored parameters: %w", err)
+	}
+	if r.Version != recordVersion || r.Prior != p.consts.Training.Hash {
+		return nil, fmt.Errorf("hybrid: stored parameters of version %d over prior %q are not of this program (version %d, prior %q): fit again",
+			r.Version, r.Prior, recordVersion, p.consts.Training.Hash)
+	}
+	base, err := p.loadCalibrated(&r)
+	if err != nil {
+		return nil, err
+	}
+	h := p.hybrid(base)
+	if r.Memory != nil {
+		if err := r.Memory.Validate(); err != nil {
+			return nil, fmt.Errorf("hybrid: stored parameters: %w", err)
+		}
+		h.setMemory(r.Memory)
+	}
+	for _, m := range r.Mixed {
+		if h.mixed[m.Key], err = m.load(); err != nil {
+			return nil, err
+		}
+	}
+	return h, h.loadShapeless(r.Shapeless)
+}
+
+func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
+	if len(r.Points) == 0 {
+		return p.uncalibrated(), nil
+	}
+	m := &calibrated{layout: analytic.Layout{Frameworks: r.Frameworks, Pace: map[analytic.Site]float64{}}, x: r.X, wide: map[analytic.Site]analytic.Widths{}, elsewhere: p.consts.Widths, scale: r.Scale}
+	for i, s := range r.Sites {
+		m.layout.Sites = append(m.layout.Sites, siteAt(s))
+		if i < len(r.Widths) {
+			m.wide[siteAt(s)] = r.Widths[i]
+		}
+		if i < len(r.Pace) {
+			m.layout.Pace[siteAt(s)] = r.Pace[i]
+		}
+	}
+	bad := len(m.x) != m.layout.Size() || len(r.Widths) != len(r.Sites) || !(r.Scale > 0 && r.Scale < 1000)
+	for _, v := range slices.Concat(r.Pace, m.x) {
+		bad = bad || !(math.Abs(v) < 50)
+	}
+	if bad || fmt.Sprint(r.Params) != fmt.Sprint(analytic.ParamNames()) {
+		return nil, fmt.Errorf("hybrid: stored parameters, %d figures and %d sites, are not whole: fit again", len(r.X), len(r.Sites))
+	}
+	var err error
+	if m.rest, err = r.residual(); err != nil {
+		return nil, err
+	}
+	m.scatter = &gp.Scatter{At: m.rest.At}
+	for _, q := range r.Points {
+		m.scatter.Z2 = append(m.scatter.Z2, q.Z2)
+	}
+	m.scatter.Average()
+	m.complete(p)
+	return m, nil
+}
+
+// residual returns the process of the record's rows. It refuses figures that no fit
+// gives.
+func (r *fileRecord) residual() (*gp.Process, error) {
+	const most = 1000
+	k := r.Kernel
+	bad := !(k.SD > 0 && k.SD < most) || !(k.Steep > 0 && k.Steep < most)
+	var at []gp.Point
+	var e, sd []float64
+	for _, q := range r.Points {
+		bad = bad || !(math.Abs(q.E) < most) || !(q.SD >= 0 && q.SD < most) || !(q.Z2 >= 0 && q.Z2 < most)
+		for _, v := range q.Num {
+			bad = bad || !(math.Abs(v) < most)
+		}
+		at, e, sd = append(at, gp.Point{Num: q.Num, Cat: q.Cat}), append(e, q.E), append(sd, q.SD)
+	}
+	if !bad {
+		if rest, ok := gp.NewProcess(at, e, sd, k); ok {
+			return rest, nil
+		}
+	}
+	return nil, fmt.Errorf("hybrid: stored residuals of %d rows under a kernel of %g and %g are not those of a fit: fit again", len(r.Points), k.SD, k.Steep)
+}
+
+// siteAt returns the site of a record: framework, accelerator.
+func siteAt(s [2]string) analytic.Site { return analytic.Site{Framework: s[0], Accelerator: s[1]} }

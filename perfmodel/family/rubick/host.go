@@ -1,0 +1,4 @@
+package rubick
+
+// HostRegular is as that of analytic.Model.
+func (*Model) HostRegular() bool { return true }

@@ -1,0 +1,115 @@
+package gp
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
+)
+
+// Joint is the posterior of the constants and of the residual process together.
+// The physics is linear around the mode of a fit without the process:
+//
+//	y - f(μ) ~ N(0, JΣJᵀ + K + noise)
+//
+//	y     ln of the measured times
+//	f, J  physics, and its derivatives by the constants at the mode
+//	μ, Σ  mean and covariance of the constants before any row
+//	K     covariance of the residual process
+//
+// Rows with a common error, of one model or plan, then count for little more than
+// one row, and do not bend the constants as independent rows would. Source: Rasmussen and Williams 2006,
+// section 2.7 (explicit basis functions) and equations 5.8 to 5.12.
+type Joint struct {
+	Rows    []int // of the fit that it is of
+	prior   bayes.Gaussian
+	jac     *mat.Dense // n x constants
+	gain    *mat.Dense // JΣ
+	Process Process    // of y - f(μ), physics in its covariance
+}
+
+// Rows further than outlierSDs standard deviations from their left-out prediction
+// get noise that explains the distance, in outlierRounds rounds.
+const (
+	outlierSDs    = 2.5
+	outlierRounds = 2
+)
+
+// maxJointRows is the largest number of rows of a Joint, evenly spread. Thousands
+// would take minutes and add no information.
+const maxJointRows = 500
+
+// NewJoint conditions prior on rows at the given points; post is the fit without
+// the process. The error is ctx's, or wraps perfmodel.ErrNotFinite.
+func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point) (*Joint, error) {
+	n := min(len(at), maxJointRows)
+	j := &Joint{prior: prior, jac: mat.NewDense(n, len(prior.Mean), nil), gain: &mat.Dense{}}
+	j.Process = Process{Off: make([]float64, n), ExtraSD: make([]float64, n), trend: make([]float64, n*n)}
+	moved := make([]float64, len(prior.Mean))
+	floats.SubTo(moved, post.Mean, prior.Mean)
+	for i := range n {
+		row := i * len(at) / n
+		j.Rows, j.Process.At = append(j.Rows, row), append(j.Process.At, at[row])
+		j.jac.SetRow(i, post.Gradient(row))
+		j.Process.Off[i] = post.Residual[row] + Dot(post.Gradient(row), moved)
+	}
+	j.gain.Mul(j.jac, prior.Cov)
+	for a := range n {
+		for b := range a + 1 {
+			j.Process.trend[a*n+b] = Dot(j.gain.RawRowView(a), j.jac.RawRowView(b))
+		}
+	}
+	return j, j.solve(ctx)
+}
+
+// solve chooses the kernel, and finds the outliers.
+func (j *Joint) solve(ctx context.Context) error {
+	alike := correlations(j.Process.At)
+	for range outlierRounds {
+		if err := j.Process.choose(ctx, alike); err != nil {
+			return err
+		}
+		if err := j.widen(ctx); err != nil {
+			return err
+		}
+	}
+	return j.Process.choose(ctx, alike)
+}
+
+// widen gives noise to outliers.
+func (j *Joint) widen(ctx context.Context) error {
+	e, sd, err := j.Process.LeftOut(ctx)
+	for i := range e {
+		if z := math.Abs(e[i]) / sd[i] / outlierSDs; z > 1 {
+			j.Process.ExtraSD[i] = math.Hypot(j.Process.ExtraSD[i], sd[i]*math.Sqrt(z*z-1))
+		}
+	}
+	return err
+}
+
+// Constants returns the posterior of the constants.
+func (j *Joint) Constants() (bayes.Gaussian, error) {
+	n, p := j.jac.Dims()
+	mean, less := append([]float64(nil), j.prior.Mean...), mat.NewDense(p, n, nil)
+	for i := range n {
+		floats.AddScaled(mean, j.Process.alpha[i], j.gain.RawRowView(i))
+	}
+	for k := range p {
+		column := less.RawRowView(k)
+		mat.Col(column, k, j.gain)
+		j.Process.Chol.Forward(column)
+	}
+	cov := mat.NewSymDense(p, nil)
+	cov.SymRankK(j.prior.Cov, -1, less)
+	for k, v := range mean {
+		if !(cov.At(k, k) > 0) || math.IsNaN(v) || math.IsInf(v, 0) {
+			return bayes.Gaussian{}, fmt.Errorf("gp: constant %d has mean %g and variance %g: %w", k, v, cov.At(k, k), perfmodel.ErrNotFinite)
+		}
+	}
+	return bayes.Gaussian{Mean: mean, Cov: cov}, nil
+}

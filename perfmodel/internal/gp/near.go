@@ -1,0 +1,67 @@
+package gp
+
+import (
+	"context"
+	"math"
+	"sort"
+)
+
+// With more than ExactRows rows, each prediction uses the process of the
+// nearestRows nearest rows alone: solving all rows takes the cube of their number,
+// and with an exponential kernel near rows screen off far ones. Mean and variance
+// are those given these rows, so an interval is never narrower than that of all.
+//
+// Source: Vecchia, "Estimation and Model Identification for Continuous Spatial
+// Processes", JRSS B 1988; Gramacy and Apley, "Local Gaussian Process
+// Approximation for Large Computer Experiments", JCGS 2015, section 2 (nearest
+// neighbours).
+const ExactRows, nearestRows = 1000, 64
+
+// Large reports whether r has more than ExactRows rows.
+func (r *Process) Large() bool { return len(r.At) > ExactRows }
+
+// around returns the process of the rows nearest to p, except row without.
+func (r *Process) around(p *Point, without int) *Process {
+	some := &Process{Kernel: r.Kernel}
+	for _, i := range r.nearest(p, without) {
+		some.At, some.Off, some.ExtraSD = append(some.At, r.At[i]), append(some.Off, r.Off[i]), append(some.ExtraSD, r.ExtraSD[i])
+	}
+	if _, ok := some.fit(correlations(some.At)(r.Kernel.Steep)); !ok {
+		return &Process{Kernel: r.Kernel} // of no row
+	}
+	return some
+}
+
+// nearest returns the nearestRows rows nearest to p, the nearest first, of
+// equally near ones the earlier; row without is left out.
+func (r *Process) nearest(p *Point, without int) []int {
+	rows, far := make([]int, 0, nearestRows+1), make([]float64, 0, nearestRows+1)
+	for i := range r.At {
+		d := p.Distance(&r.At[i])
+		if i == without || len(far) == nearestRows && d >= far[nearestRows-1] {
+			continue
+		}
+		k := sort.Search(len(far), func(k int) bool { return far[k] > d })
+		rows, far = append(rows, 0), append(far, 0)
+		copy(rows[k+1:], rows[k:])
+		copy(far[k+1:], far[k:])
+		rows[k], far[k] = i, d
+		if len(far) > nearestRows {
+			rows, far = rows[:nearestRows], far[:nearestRows]
+		}
+	}
+	return rows
+}
+
+// leftOutNear is LeftOut with each row predicted from the nearest others.
+func (r *Process) leftOutNear(ctx context.Context) (e, sd []float64, err error) {
+	for i := range r.At {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		mean, variance := r.around(&r.At[i], i).Predict(&r.At[i])
+		e = append(e, r.Off[i]-mean)
+		sd = append(sd, math.Sqrt(variance+RepeatSD*RepeatSD+r.ExtraSD[i]*r.ExtraSD[i]))
+	}
+	return e, sd, nil
+}

@@ -1,0 +1,53 @@
+package gp
+
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Point is a configuration as a place in a space with a distance.
+type Point struct {
+	Num [NumDims]float64 // log2
+	Cat [CatDims]string
+}
+
+// NumDims and CatDims are the numbers of numeric and other dimensions.
+const NumDims, CatDims = 15, 7
+
+// PointOf returns the Point of c.
+func PointOf(c *spec.Config) Point {
+	p := c.Plan.Normal()
+	devices, nodes, _, _ := c.Shape.Stats()
+	return Point{
+		Num: [NumDims]float64{log2int(devices), log2int(nodes), log2int(p.DP), log2int(p.TP), log2int(p.PP), log2int(p.CP),
+			log2int(p.EP), log2int(p.VirtualStages), log2int(p.MicroBatch), log2int(p.AccumSteps), log2int(c.Seq()),
+			log2int(c.Model.Hidden), log2int(c.Model.Layers), float64(p.ZeRO), log2int(p.Shard)},
+		Cat: [CatDims]string{c.Model.Name, c.Accelerator.Name, c.Framework, string(p.Precision), string(p.Recompute), string(p.Offload), string(p.Schedule)},
+	}
+}
+
+func log2int(v int) float64 { return math.Log2(float64(max(v, 1))) }
+
+// numWeights are the distances of a factor of two in each of Num: devices, nodes,
+// dp, tp, pp, cp, ep, vp, micro-batch, accumulation, sequence, hidden width,
+// layers, zero, shard.
+var numWeights = [NumDims]float64{0.1, 0.1, 0.15, 0.25, 0.2, 0.3, 0.2, 0.15, 0.25, 0.1, 0.3, 0.3, 0.2, 0.3, 0.15}
+
+// catWeights are the distances of another value in each of Cat: model, accelerator,
+// framework, precision, recompute, offload, schedule.
+var catWeights = [CatDims]float64{0.4, 0.5, 2, 0.5, 0.5, 1, 0.5}
+
+// Distance returns d(a, b) of Process.
+func (a *Point) Distance(b *Point) float64 {
+	d := 0.0
+	for i, w := range numWeights {
+		d += w * math.Abs(a.Num[i]-b.Num[i])
+	}
+	for i, w := range catWeights {
+		if a.Cat[i] != b.Cat[i] {
+			d += w
+		}
+	}
+	return d
+}

@@ -1,0 +1,96 @@
+package gp
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Scatter is the ratio of left-out errors to their expected standard deviations,
+// by which intervals nearby are scaled: rows of one kind repeat within a percent,
+// those of another vary with every release of the software. The mean square near
+// p is
+//
+//	s²(p) = (scatterPriorRows·z̄² + Σ k(p, i)·z_i²) / (scatterPriorRows + Σ k(p, i))     k = exp(-distance)
+//
+// Source: locally weighted conformal prediction, Lei, G'Sell, Rinaldo, Tibshirani
+// and Wasserman, "Distribution-Free Predictive Inference for Regression", JASA
+// 2018, section 5.2. Differs: errors are divided by a standard deviation first, and
+// shrunk to their mean square.
+type Scatter struct {
+	At      []Point
+	Z2      []float64 // squared ratios, at most scatterMax²
+	typical float64   // mean of z2
+}
+
+const (
+	scatterPriorRows = 1.0 // weight of the mean square, in rows
+	scatterMax       = 3.0 // larger ratios count as this
+)
+
+// NewScatter takes left-out errors e of rows at the given points, with expected
+// variances v.
+func NewScatter(at []Point, e, v []float64) *Scatter {
+	s := &Scatter{At: at, Z2: make([]float64, len(e))}
+	for i := range e {
+		s.Z2[i] = min(e[i]*e[i]/v[i], scatterMax*scatterMax)
+	}
+	s.Average()
+	return s
+}
+
+// Average computes the mean square.
+func (s *Scatter) Average() {
+	const least = 0.1 // smaller ones are chance
+	for _, z := range s.Z2 {
+		s.typical += z / float64(len(s.Z2))
+	}
+	s.typical = max(s.typical, least)
+}
+
+// Near returns s(p) without row without; -1 leaves out none.
+func (s *Scatter) Near(p *Point, without int) float64 {
+	sum, weight := scatterPriorRows*s.typical, scatterPriorRows
+	for i := range s.At {
+		if i != without {
+			k := math.Exp(-p.Distance(&s.At[i]))
+			sum, weight = sum+k*s.Z2[i], weight+k
+		}
+	}
+	return math.Sqrt(sum / weight)
+}
+
+// scatterShare is the share of left-out rows inside an interval that holds nine in
+// ten new rows: the neighbours of a left-out row are further away than those of a
+// point between rows.
+const scatterShare = 0.85
+
+// Quantile returns the scatterShare quantile of the ratios over s(p) of all other
+// rows. The error is ctx's.
+func (s *Scatter) Quantile(ctx context.Context) (float64, error) {
+	z := make([]float64, len(s.At))
+	for i := range z {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		z[i] = math.Sqrt(s.Z2[i]) / s.Near(&s.At[i], i)
+	}
+	slices.Sort(z)
+	return quantileOf(z, scatterShare), nil
+}
+
+// quantileOf estimates quantile p of what sorted are a sample of: the mean of
+// the order statistics, each weighed by how likely it is that quantile. Source:
+// Harrell and Davis, "A new distribution-free quantile estimator", Biometrika
+// 1982, equation 1.
+func quantileOf(sorted []float64, p float64) (q float64) {
+	n := float64(len(sorted))
+	below := 0.0
+	for i, v := range sorted {
+		upTo := mathext.RegIncBeta(p*(n+1), (1-p)*(n+1), float64(i+1)/n)
+		q, below = q+(upTo-below)*v, upTo
+	}
+	return q
+}

@@ -1,0 +1,51 @@
+package gp
+
+import (
+	"math"
+	"testing"
+)
+
+// Intervals are wide near rows that were further off than expected, narrow near
+// those that were not, and typical far from all.
+func TestScatter(t *testing.T) {
+	at, _, _ := wavy(40)
+	e, v := make([]float64, 40), make([]float64, 40)
+	for i := range at {
+		e[i], v[i] = 0.05, 0.01
+		if i >= 20 {
+			at[i].Cat[0], e[i] = "another model", 0.2
+		}
+	}
+	s := NewScatter(at, e, v)
+	far := at[0]
+	far.Num[0] += 1000
+	quiet, wild, typical := s.Near(&at[5], -1), s.Near(&at[25], -1), s.Near(&far, -1)
+	if !(quiet < 0.9*typical && typical < 0.9*wild) {
+		t.Errorf("near quiet rows %.2f, far from all %.2f, near wild ones %.2f", quiet, typical, wild)
+	}
+	if want := math.Sqrt((0.25 + 4) / 2); math.Abs(typical-want) > 1e-9 {
+		t.Errorf("far from all %g, want %g", typical, want)
+	}
+	if q, err := s.Quantile(t.Context()); err != nil || q > 2/quiet || q < 2/wild {
+		t.Errorf("quantile %.2f of errors that are at most 2 of what was expected", q)
+	}
+}
+
+// TestQuantileOf: of equal values it is their value, of one to a thousand the
+// 90th percentile, and it does not jump where one value more counts.
+func TestQuantileOf(t *testing.T) {
+	if q := quantileOf([]float64{3, 3, 3}, 0.9); math.Abs(q-3) > 1e-9 {
+		t.Errorf("of threes: %g", q)
+	}
+	var many []float64
+	for i := range 1000 {
+		many = append(many, float64(i+1))
+	}
+	if q := quantileOf(many, 0.9); math.Abs(q-900.5) > 1 {
+		t.Errorf("of 1 to 1000: %g, want 900", q)
+	}
+	few := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	if a, b := quantileOf(few, 0.899), quantileOf(few, 0.901); b <= a || b > a+0.05 {
+		t.Errorf("%g at 0.899, %g at 0.901", a, b)
+	}
+}

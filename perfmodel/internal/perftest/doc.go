@@ -1,0 +1,5 @@
+// Package perftest holds invented jobs and checks that tests of several families
+// share.
+//
+// Start with perftest.go.
+package perftest

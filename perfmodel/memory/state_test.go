@@ -1,0 +1,64 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// ZeRO-3 gathers by layers and by the embedding or head matrix, of which the larger
+// is the second unit in hand.
+func TestGatheredUnits(t *testing.T) {
+	e := Estimator{stack: &stack{}}
+	e.k.Gathered = 1.5
+	const grad = 4
+	for _, c := range []struct {
+		layer, head, gathered, working float64
+	}{
+		{layer: 10, head: 30, gathered: 1.5 * 2 * (10 + 30), working: (2 + grad) * 30},
+		{layer: 30, head: 10, gathered: 1.5 * 2 * (30 + 30), working: (2 + grad) * 30},
+		{layer: 30, head: 0, gathered: 1.5 * 2 * (30 + 30), working: (2 + grad) * 30},
+	} {
+		o := owned{dense: 100, layer: c.layer, head: c.head}
+		var b Breakdown
+		e.gathered(&b, &spec.Plan{DP: 4, PP: 1, ZeRO: 3}, o, grad)
+		if b.Gathered != c.gathered || b.Working != c.working {
+			t.Errorf("layer %g, head %g: gathered %g, working %g, want %g, %g", c.layer, c.head, b.Gathered, b.Working, c.gathered, c.working)
+		}
+
+		b = Breakdown{Parameters: 7}
+		e.offload(&b, &spec.Plan{DP: 4, PP: 1, ZeRO: 3, Offload: spec.OffloadParams}, o, 25)
+		want := 4 * (c.layer + max(c.layer, c.head))
+		if b.Gathered != want || b.HostBytes != hostPerParameter*25+7 || b.Parameters != 0 {
+			t.Errorf("layer %g, head %g, parameters on the host: %+v, want %g gathered", c.layer, c.head, b, want)
+		}
+		b = Breakdown{Gathered: 1e6}
+		if e.offload(&b, &spec.Plan{DP: 4, PP: 1, ZeRO: 3, Offload: spec.OffloadParams}, o, 25); b.Gathered != 1e6 {
+			t.Errorf("gathered %g, want what it was", b.Gathered)
+		}
+
+		b = Breakdown{}
+		e.gathered(&b, &spec.Plan{DP: 4, PP: 2, ZeRO: 3}, o, grad)
+		if b.Gathered != 1.5*(2+grad)*100 || b.Working != grad*c.layer {
+			t.Errorf("in a pipeline: gathered %g, working %g", b.Gathered, b.Working)
+		}
+	}
+
+	// The copy of the largest parameter's gradient, a quarter of a layer or the head.
+	e.stack.bucket = 40
+	for head, want := range map[float64]float64{5: 2*40 + 2*10, 15: 2*40 + 2*15} {
+		var b Breakdown
+		if e.copies(&b, &spec.Plan{DP: 4, PP: 1}, owned{dense: 100, layer: 40, head: head}, 2); b.Buffers != want {
+			t.Errorf("head %g: copies of %g bytes, want %g", head, b.Buffers, want)
+		}
+	}
+}
+
+// Experts are spread over expert and tensor parallelism, whichever is more.
+func TestExpertShards(t *testing.T) {
+	for p, want := range map[spec.Plan]float64{{EP: 1, TP: 4}: 4, {EP: 8, TP: 2}: 8, {EP: 2, TP: 2}: 2} {
+		if got := expertShards(&p); got != want {
+			t.Errorf("ep=%d tp=%d: %g, want %g", p.EP, p.TP, got, want)
+		}
+	}
+}
