@@ -7,28 +7,26 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Journal is an optional interface of Sinks, found by type assertion: it knows
-// after a crash which point was being measured. *store.DB is one.
+// Journal is an optional interface of Sinks, found by type assertion. It records which point is
+// being measured, so that a crash can be traced to it. *store.DB is one.
 type Journal interface {
-	// Begin notes that a run begins to measure a point; when it returns nil that
-	// survives a crash. before is how often in a row the same was noted, with
-	// neither another point of the run nor End in between.
+	// Begin records durably that a run starts to measure a point. before counts how often in a row
+	// the same point was begun, without another point of the run or End in between.
 	Begin(run, point string) (before int, err error)
-	// End forgets what was noted of the run.
+	// End deletes the record of the run.
 	End(run string) error
 }
 
-// maxAttempts is how often in a row a point may take pacer or the machine down.
-// The same rows choose the same point, so that without a bound it would be
-// measured again and again for ever. A session may be killed for reasons of its
-// own too; that this happens at one point so often is less likely.
+// maxAttempts is how often in a row a point may crash pacer or the machine. The same rows choose
+// the same point, so without a bound it would be measured endlessly. A session may also be killed
+// for other reasons; three times at one point is unlikely.
 const maxAttempts = 3
 
-// attempt runs a point, unless maxAttempts sessions in a row were killed at it:
-// then it has failed.
+// attempt runs a point. If maxAttempts sessions in a row were killed at it, the point fails
+// instead.
 func (r *run) attempt(ctx context.Context, c spec.Config) (spec.Measurement, error) {
-	if j := r.journal(); j != nil {
-		before, err := j.Begin(r.title(), r.identity(c).String())
+	if j := r.sinkJournal(); j != nil {
+		before, err := j.Begin(r.runName(), r.identity(c).String())
 		if err != nil {
 			return spec.Measurement{}, err
 		}
@@ -40,24 +38,23 @@ func (r *run) attempt(ctx context.Context, c spec.Config) (spec.Measurement, err
 	return r.o.Runner.Run(ctx, c)
 }
 
-// ended notes that the session ends in good order, whatever became of its last
-// point.
-func (r *run) ended() error {
-	if j := r.journal(); j != nil {
-		return j.End(r.title())
+// finish records that the session ended in order, whatever the outcome of its last point.
+func (r *run) finish() error {
+	if j := r.sinkJournal(); j != nil {
+		return j.End(r.runName())
 	}
 	return nil
 }
 
-// journal returns the Journal of the run, nil if it has or needs none: tables and
-// formulas take nothing down.
-func (r *run) journal() Journal {
+// sinkJournal returns the Journal of the run, nil if there is none. Simulated points need none:
+// they crash nothing.
+func (r *run) sinkJournal() Journal {
 	j, ok := r.o.Sink.(Journal)
-	if !ok || r.played() {
+	if !ok || r.simulated() {
 		return nil
 	}
 	return j
 }
 
-// title names the run: "campaign/NAME#LABEL".
-func (r *run) title() string { return r.c.Source() + "#" + r.label }
+// runName returns "campaign/NAME#LABEL".
+func (r *run) runName() string { return r.c.Source() + "#" + r.label }

@@ -40,7 +40,7 @@ func BenchmarkChoose(b *testing.B) {
 				m, _ := l.Run(context.Background(), s.Point.Config)
 				m.Env = r.env(m.Env, r.number+1, s.Why, 5)
 				r.add(m)
-				if err := r.learn(context.Background()); err != nil {
+				if err := r.refit(context.Background()); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -58,7 +58,7 @@ func BenchmarkChoose(b *testing.B) {
 				delete(r.done, r.index[r.identity(last.Config)])
 				k := r.byKey[last.Config.Key()]
 				k.rows, k.usable, k.fresh = k.rows[:len(k.rows)-1], k.usable-1, false
-				if err := r.believe(context.Background(), k); err != nil {
+				if err := r.refitKey(context.Background(), k); err != nil {
 					b.Fatal(err)
 				}
 				k.fresh = true

@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Campaign says what to measure and for how long. ReadCampaign reads one from
-// YAML; docs/campaigns.md describes the file.
+// Campaign says what to measure and for how long. ReadCampaign reads one from YAML;
+// docs/guides/campaigns.md describes the file.
 type Campaign struct {
 	Name        string
 	Description string
@@ -28,28 +28,27 @@ type Order string
 const (
 	Adaptive Order = "adaptive" // most expected information first
 	Random   Order = "random"   // shuffled by the seed
-	Grid     Order = "grid"     // all of them, in canonical order
+	Grid     Order = "grid"     // in canonical order
 )
 
-// Space is what may be measured: the product of all lists, and Plans besides.
-// An empty list is its first value below.
+// Space is what may be measured: the product of all lists, plus Plans. An empty list stands for the
+// default given below.
 type Space struct {
-	// Accelerator is the catalog name the machine must have, AnyGPU = any that
-	// is no CPU, "" = whatever is there.
+	// Accelerator is the catalog name the machine must have, AnyGPU = any but a CPU, "" = any.
 	Accelerator string
 	Shapes      []spec.Shape // devices per node: 1, 2, "8+8"; default 1
 	SeqLens     []int        // tokens per sample; default the model's own
 	MicroBatch  []int        // default 1
 	AccumSteps  []int        // default 1
-	TP, PP      []int        // default 1; DP is what is left of the devices
+	TP, PP      []int        // default 1; DP is the rest of the devices
 	ZeRO        []int        // default 0
 	SP          []bool       // default false
 	Recompute   []spec.Recompute
 	Offload     []spec.Offload
 	Precision   []spec.Precision // default spec.Accelerator.DefaultPrecision, FP32 on CPUs
-	Plans       []spec.Plan      // exact ones, besides the product, on Shapes of their size
-	// Measured takes the configurations of the runner's table instead of all of
-	// the above; for the replay runner.
+	Plans       []spec.Plan      // exact plans, besides the product, on Shapes of their size
+	// Measured replaces all of the above by the configurations of the runner's table; for the
+	// replay runner.
 	Measured bool
 }
 
@@ -58,32 +57,31 @@ const AnyGPU = "gpu"
 
 // Until ends a campaign early.
 type Until struct {
-	// Interval is the wanted half width of the family's 90 % intervals, as a
-	// fraction of the prediction: the campaign ends when nine in ten points of
-	// every model's space, measured or not, have one at most that wide. 0 = never.
+	// Interval is the wanted half width of the family's 90 % intervals, as a fraction of the
+	// prediction. The campaign ends when nine in ten points of every model's space, measured or
+	// not, have an interval this narrow. 0 = never.
 	Interval float64
 }
 
-// Budget bounds a run; a zero field does not.
+// Budget bounds a run; a zero field is no bound.
 type Budget struct {
 	Points      int           // measured, whatever their outcome
 	DeviceHours float64       // devices x time they are held, launch included
 	Wall        time.Duration // of this run, earlier sessions included
 }
 
-// PointOptions says how one point is measured.
+// PointOptions configure the measurement of one point.
 type PointOptions struct {
-	Timeout  time.Duration // kills the point, 0 = 5 minutes
-	MinSteps int           // timed steps before Interval is looked at, 0 = 5, or MaxSteps if fewer
-	MaxSteps int           // timed steps at most, 0 = 100, or MinSteps if more
-	MaxTime  time.Duration // no timed step begins after this, be they fewer than MinSteps; 0 = 30 s, or half of Timeout
-	// MinTime is how long warm-up and timed steps each go on at least, beyond
-	// MaxSteps too but within MaxTime: clocks rise with load, and energy is
-	// read a few times a second. 0 = 1 s on accelerators, or half of MaxTime if
-	// that is less, and nothing on CPUs.
+	Timeout  time.Duration // after which the point is killed, 0 = 5 minutes
+	MinSteps int           // least number of timed steps, 0 = 5, or MaxSteps if fewer
+	MaxSteps int           // most timed steps, 0 = 100, or MinSteps if more
+	MaxTime  time.Duration // no timed step begins after this, even before MinSteps; 0 = 30 s, or half of Timeout
+	// MinTime is the least duration of warm-up and of timed steps, beyond MaxSteps but within
+	// MaxTime: clocks rise with load, and energy is read a few times a second. 0 = 1 s on
+	// accelerators, or half of MaxTime if that is less, and no minimum on CPUs.
 	MinTime time.Duration
-	// Precision of the median step time aimed at: half width of its 95 %
-	// interval as a fraction of it, 0 = 0.02.
+	// Interval is the wanted precision of the median step time: the half width of its 95 % interval
+	// as a fraction of it, 0 = 0.02.
 	Interval float64
 	Compile  bool // torch.compile
 	Threads  int  // CPU threads per device, 0 = 1 on CPUs, the framework's own elsewhere
@@ -116,21 +114,20 @@ type Point struct {
 type Rejected struct {
 	Config spec.Config
 	Why    string
-	Group  Group // of those ruled out alike
-	// Asked is the value of the space this is about, such as "tp=8", when no
-	// point at all has it: it was asked for in vain. Empty where only this
-	// combination is ruled out, which a product of lists always has.
-	Asked string
+	Group  Group // kind of reason
+	// UnusedValue is the value of the space to blame, such as "tp=8", if no point has it. It is
+	// empty if only this combination is ruled out, which happens in every product of lists.
+	UnusedValue string
 }
 
-// Group is what kind of reason rules a configuration out.
+// Group is the kind of reason that rules a configuration out.
 type Group string
 
 const (
-	ForDevices   Group = "devices"   // they are too few, or not to be divided like this
-	ForModel     Group = "model"     // the model cannot be trained by this plan
+	ForDevices   Group = "devices"   // too few devices, or a split that does not divide them
+	ForModel     Group = "model"     // the plan cannot train the model
 	ForStack     Group = "stack"     // the device or the training stack lacks a feature
 	ForDuplicate Group = "duplicate" // another plan under a second name
-	ForMemory    Group = "memory"    // more than device or host have
-	ForOutcome   Group = "outcome"   // a point that asked for less ran out of memory or time
+	ForMemory    Group = "memory"    // more memory than device or host have
+	ForOutcome   Group = "outcome"   // a smaller point ran out of memory or time
 )

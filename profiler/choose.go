@@ -10,68 +10,66 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// next chooses the next point. ok is false when the run has ended, and then
-// r.stopped says why.
+// next chooses the next point. ok is false when the run has ended; r.stopped then says why.
 func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return Step{}, false, err
 	}
-	left, h := r.left(), r.habits()
+	left, h := r.left(), r.costModel()
 	if r.stopped = r.spent(left); r.stopped != "" {
 		return Step{}, false, nil
 	}
-	if r.known() {
+	if r.intervalsReached() {
 		r.stopped = fmt.Sprintf("the intervals are within %.3g %% of the predictions", 100*r.c.Until.Interval)
 		return Step{}, false, nil
 	}
 	affordable, open := r.affordable(left, h)
 	switch {
 	case open == 0:
-		r.stopped = r.exhausted()
+		r.stopped = r.exhaustedReason()
 		return Step{}, false, nil
 	case len(affordable) == 0:
-		r.stopped = "budget spent: " + r.tooLittle(left)
+		r.stopped = "budget spent: " + r.budgetLeft(left)
 		return Step{}, false, nil
 	}
 	return r.choose(affordable, h), true, nil
 }
 
-// exhausted says that no point is left.
-func (r *run) exhausted() string {
+// exhaustedReason is State.Stopped of a run without open points.
+func (r *run) exhaustedReason() string {
 	if len(r.skips) == 0 {
 		return "every point is measured"
 	}
 	return fmt.Sprintf("nothing is left: %d points measured, %d skipped", len(r.done), len(r.skips))
 }
 
-// affordable returns the open points the budget has room for, and how many are
-// open in all.
-func (r *run) affordable(left [3]float64, h habits) (from []candidate, open int) {
+// affordable returns the open points that fit in the budget, and the number of all open points.
+func (r *run) affordable(left [3]float64, h costModel) (from []candidate, open int) {
 	for _, b := range r.keys {
 		for _, i := range b.points {
 			if !r.open(i) {
 				continue
 			}
 			open++
-			if sec := r.seconds(b, i, h); r.affords(i, sec, left) {
-				from = append(from, candidate{belief: b, point: i, sec: sec})
+			if sec := r.seconds(b, i, h); r.fitsBudget(i, sec, left) {
+				from = append(from, candidate{keyState: b, point: i, sec: sec})
 			}
 		}
 	}
 	return from, open
 }
 
-// tooLittle says what is left of the budget when no point fits in it.
-func (r *run) tooLittle(left [3]float64) string {
+// budgetLeft describes the rest of a budget in which no point fits.
+func (r *run) budgetLeft(left [3]float64) string {
 	if math.IsInf(left[byWallTime], 1) {
 		return fmt.Sprintf("no point fits in the %.3g device-hours left", left[byDeviceTime]/3600)
 	}
 	return fmt.Sprintf("no point fits in the %s left", time.Duration(left[byWallTime]*float64(time.Second)).Round(time.Second))
 }
 
-// known reports whether the intervals are as narrow as wanted: nine in ten of
-// every key's points. Keys none of whose points can be run do not count.
-func (r *run) known() bool {
+// intervalsReached reports whether nine in ten points of every key have intervals as narrow as
+// wanted. Keys without a runnable point do not count.
+func (r *run) intervalsReached() bool {
 	if r.c.Until.Interval <= 0 {
 		return false
 	}
@@ -79,21 +77,21 @@ func (r *run) known() bool {
 		if len(b.space) == 0 {
 			continue
 		}
-		if half, ok := b.known(); !ok || half > math.Log1p(r.c.Until.Interval) {
+		if half, ok := b.halfWidth90(); !ok || half > math.Log1p(r.c.Until.Interval) {
 			return false
 		}
 	}
 	return true
 }
 
-// candidate is a point that may be next.
+// candidate is an open point that fits in the budget.
 type candidate struct {
-	*belief
+	*keyState
 	point int
-	sec   float64 // expected
+	sec   float64 // expected seconds
 }
 
-func (r *run) choose(from []candidate, h habits) Step {
+func (r *run) choose(from []candidate, h costModel) Step {
 	if r.adaptive() {
 		return r.chooseAdaptive(from, h)
 	}
@@ -113,23 +111,23 @@ func (r *run) choose(from []candidate, h habits) Step {
 	panic("profiler: a point is in no order")
 }
 
-// step describes the choice of c; gains are of adaptive runs.
+// step describes the choice of c; adaptive runs add the gain.
 func (r *run) step(c candidate, why string) Step {
 	return Step{Point: r.points[c.point], Why: why, HalfWidth: c.halves[c.point], Seconds: c.sec}
 }
 
-// chooseAdaptive returns the candidate of the greatest worth, the first in
-// canonical order of equals; a key nothing was tried of comes before all others.
-func (r *run) chooseAdaptive(from []candidate, h habits) Step {
+// chooseAdaptive returns the candidate of the highest score; ties go to the first in canonical
+// order. A key without rows comes before all others.
+func (r *run) chooseAdaptive(from []candidate, h costModel) Step {
 	if i := slices.IndexFunc(from, func(c candidate) bool { return len(c.rows) == 0 }); i >= 0 {
 		key := from[i].key
 		from = slices.DeleteFunc(slices.Clone(from), func(c candidate) bool { return c.key != key })
 	}
-	limit, _ := r.binding(h)
-	best, worth := from[0], -1.0
+	limit, _ := r.bindingTerm(h)
+	best, score := from[0], -1.0
 	for _, c := range from {
-		if w := r.worth(c, limit); w > worth {
-			best, worth = c, w
+		if w := r.score(c, limit); w > score {
+			best, score = c, w
 		}
 	}
 	s := r.step(best, r.why(best, limit))
@@ -137,23 +135,22 @@ func (r *run) chooseAdaptive(from []candidate, h habits) Step {
 	return s
 }
 
-// worth is what measuring c is expected to bring:
+// score is the expected value of measuring c:
 //
 //	W = chance · Fall / cost
 //
-//	Fall    expected fall of the mean half width over the key's points, of ln T;
-//	        for a family that cannot tell, the half width at c, and before there
-//	        is a fit its design first
-//	chance  that c can be run, and so teaches anything: half for each row of the
-//	        key, up to the last, that came to nothing, and half where the memory
-//	        estimate exceeds the device
-//	cost    seconds, where wall time is what ends the budget; device-seconds
-//	        where device-hours are; 1 where points are, or nothing
-func (r *run) worth(c candidate, limit term) float64 {
+//	Fall    expected fall of the mean half width of ln T over the key's points;
+//	        for a family without Gain the half width at c, and before its first
+//	        fit the points of its design first
+//	chance  that c runs: halved for each row of the key since the last OK one,
+//	        and again if the memory estimate exceeds the device
+//	cost    seconds if wall time ends the budget, device-seconds if device-hours
+//	        do, else 1
+func (r *run) score(c candidate, limit budgetTerm) float64 {
 	w := c.halves[c.point]
 	if c.gains != nil {
 		g := c.gains[c.point]
-		w = max(g.Fall, 0) + 1e-6*g.HalfWidth // the widest of those that teach nothing
+		w = max(g.Fall, 0) + 1e-6*g.HalfWidth // the widest interval breaks ties between gains of 0
 	} else if len(c.design) > 0 {
 		w = 0.01
 		if slices.Contains(c.design, c.point) {
@@ -167,7 +164,7 @@ func (r *run) worth(c candidate, limit term) float64 {
 	return w / r.cost(c, limit)
 }
 
-func (r *run) cost(c candidate, limit term) float64 {
+func (r *run) cost(c candidate, limit budgetTerm) float64 {
 	switch {
 	case c.sec <= 0 || limit == byPoints:
 		return 1
@@ -177,8 +174,8 @@ func (r *run) cost(c candidate, limit term) float64 {
 	return c.sec
 }
 
-// why says what is expected of c.
-func (r *run) why(c candidate, limit term) string {
+// why describes what measuring c is expected to bring.
+func (r *run) why(c candidate, limit budgetTerm) string {
 	name := c.key.Model
 	switch {
 	case len(c.rows) == 0:
@@ -202,7 +199,7 @@ func (r *run) why(c candidate, limit term) string {
 		plusMinus(c.mean), plusMinus(max(c.mean-g.Fall, 0)), per, plusMinus(g.HalfWidth))
 }
 
-// plusMinus writes a half width of ln T as a share of the prediction.
+// plusMinus formats a half width of ln T as a share of the prediction.
 func plusMinus(half float64) string { return fmt.Sprintf("±%.3g %%", 100*math.Expm1(half)) }
 
 // stepSec returns the predicted step time of a point, 0 if unknown.

@@ -14,16 +14,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// told is a family whose gains the test decides. Its model predicts the law.
-type told struct {
+// scripted is a family with gains that the test sets. Its model predicts the law.
+type scripted struct {
 	gain  func(have []spec.Measurement, c spec.Config) perfmodel.Gain
 	calls map[string]int // of Gain, by model
 }
 
-func (f *told) family() perfmodel.Family {
+func (f *scripted) family() perfmodel.Family {
 	f.calls = map[string]int{}
 	return perfmodel.Family{
-		Name: "told",
+		Name: "scripted",
 		Fit: func(_ context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
 			n := 0
 			for m, err := range data {
@@ -77,7 +77,7 @@ func names(steps []Step) []string {
 }
 
 func TestAdaptiveTakesTheGreatestGain(t *testing.T) {
-	f := &told{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
+	f := &scripted{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
 		for _, m := range have {
 			if m.Config == c {
 				return perfmodel.Gain{HalfWidth: 0.05}
@@ -116,7 +116,7 @@ func TestAdaptiveTakesTheGreatestGain(t *testing.T) {
 // TestGainPerCost: the same gain everywhere; time decides where time runs out,
 // and device-time where that does.
 func TestGainPerCost(t *testing.T) {
-	f := &told{gain: func([]spec.Measurement, spec.Config) perfmodel.Gain { return perfmodel.Gain{HalfWidth: 0.3, Fall: 0.1} }}
+	f := &scripted{gain: func([]spec.Measurement, spec.Config) perfmodel.Gain { return perfmodel.Gain{HalfWidth: 0.3, Fall: 0.1} }}
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
 		Shapes: []spec.Shape{spec.NewShape(1), spec.NewShape(2)}, MicroBatch: []int{2048, 8192}, Plans: []spec.Plan{{DP: 2, MicroBatch: 512}}}}
 	o, _ := options(t, &memorySink{})
@@ -143,7 +143,7 @@ func TestGainPerCost(t *testing.T) {
 
 // TestFailuresLoseWeight: a model that always crashes does not eat the budget.
 func TestFailuresLoseWeight(t *testing.T) {
-	f := &told{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
+	f := &scripted{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
 		fall := 1.0
 		for _, m := range have {
 			if m.Outcome == spec.OK {
@@ -188,9 +188,9 @@ func TestWidestIntervalWithoutGain(t *testing.T) {
 	}
 }
 
-// TestAskingMoreIsSkipped: what asks for no less than a point that ran out of
+// TestLargerPointsAreSkipped: what needs at least as much as a point that ran out of
 // memory or time is not tried, and said so.
-func TestAskingMoreIsSkipped(t *testing.T) {
+func TestLargerPointsAreSkipped(t *testing.T) {
 	for _, outcome := range []spec.Outcome{spec.OOM, spec.Timeout} {
 		var sink memorySink
 		o, l := options(t, &sink)
@@ -236,7 +236,7 @@ func TestAsksMore(t *testing.T) {
 		"other model":        {change(func(c *spec.Config) { c.Model.Name = "b" }), false},
 		"other shape":        {change(func(c *spec.Config) { c.Shape = spec.NewShape(1, 1) }), false},
 	} {
-		if got := asksMore(IdentityOf(tc.c), IdentityOf(base)); got != tc.want {
+		if got := needsAtLeast(IdentityOf(tc.c), IdentityOf(base)); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -244,7 +244,7 @@ func TestAsksMore(t *testing.T) {
 
 // TestUntilStopsTheRun: nine in ten intervals of every model.
 func TestUntilStopsTheRun(t *testing.T) {
-	f := &told{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
+	f := &scripted{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
 		g := perfmodel.Gain{HalfWidth: 1, Fall: 0.1}
 		for _, m := range have {
 			if m.Config.Model == c.Model {
@@ -272,7 +272,7 @@ func TestUntilStopsTheRun(t *testing.T) {
 
 // TestUntilPassesModelsThatCannotRun.
 func TestUntilPassesModelsThatCannotRun(t *testing.T) {
-	f := &told{gain: func([]spec.Measurement, spec.Config) perfmodel.Gain { return perfmodel.Gain{HalfWidth: 0.1, Fall: 0.1} }}
+	f := &scripted{gain: func([]spec.Measurement, spec.Config) perfmodel.Gain { return perfmodel.Gain{HalfWidth: 0.1, Fall: 0.1} }}
 	o, l := options(t, &memorySink{})
 	o.Family = f.family()
 	l.outcome = func(c spec.Config) spec.Outcome {
@@ -316,7 +316,7 @@ func TestBadFamilies(t *testing.T) {
 
 // TestMemoryDoubtHalvesTheGain.
 func TestMemoryDoubtHalvesTheGain(t *testing.T) {
-	f := &told{gain: func(_ []spec.Measurement, c spec.Config) perfmodel.Gain {
+	f := &scripted{gain: func(_ []spec.Measurement, c spec.Config) perfmodel.Gain {
 		return perfmodel.Gain{HalfWidth: 0.3, Fall: 0.1 * math.Sqrt(float64(c.Plan.MicroBatch))}
 	}}
 	o, _ := options(t, &memorySink{})

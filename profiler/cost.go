@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// Guesses of a point's cost before any has been measured: seconds to launch and
-// import, steps of warm-up, and steps timed.
+// Assumed cost of a point before any measurement: seconds to launch and import, steps of warm-up,
+// and steps timed.
 const (
 	launchCPU   = 5.0
 	launchOther = 15.0
@@ -18,19 +19,19 @@ const (
 	timedSteps  = 20
 )
 
-// habits are what the points measured so far have in common.
-type habits struct {
-	overhead float64 // seconds a point holds its devices beyond its steps
-	warmUp   float64 // steps before the timed ones
-	steps    float64 // timed
-	wall     float64 // mean seconds of a point, 0 = none measured
-	device   float64 // mean device-seconds of a point
+// costModel predicts what a point costs, from the points measured so far.
+type costModel struct {
+	overhead float64 // seconds per point besides its steps
+	warmUp   float64 // warm-up steps
+	steps    float64 // timed steps
+	wall     float64 // mean seconds per point, 0 = none measured
+	device   float64 // mean device-seconds per point
 }
 
-func (r *run) habits() habits {
-	h := habits{overhead: launchOther, warmUp: warmUpSteps, steps: timedSteps}
+func (r *run) costModel() costModel {
+	h := costModel{overhead: launchOther, warmUp: warmUpSteps, steps: timedSteps}
 	switch {
-	case r.played():
+	case r.simulated():
 		h.overhead, h.warmUp = r.c.Runner.Delay.Seconds(), 0
 	case r.o.Machine.CPU:
 		h.overhead = launchCPU
@@ -51,14 +52,13 @@ func (r *run) habits() habits {
 		over, warm, steps = append(over, max(wall-timed*(1+w/n), 0)), append(warm, w), append(steps, n)
 	}
 	if len(over) > 0 {
-		h.overhead, h.warmUp, h.steps = median(over), median(warm), median(steps)
+		h.overhead, h.warmUp, h.steps = stats.Median(over), stats.Median(warm), stats.Median(steps)
 	}
 	return h
 }
 
-// seconds returns how long point i of b is expected to hold its devices, 0 when
-// nothing is known of it.
-func (r *run) seconds(b *belief, i int, h habits) float64 {
+// seconds returns how long point i of b is expected to hold its devices, 0 if unknown.
+func (r *run) seconds(b *keyState, i int, h costModel) float64 {
 	p := r.c.Point.Defaults()
 	step, ok := b.steps[i]
 	if !ok {
@@ -67,7 +67,7 @@ func (r *run) seconds(b *belief, i int, h habits) float64 {
 	return min(h.overhead+step*(p.warmUp(step, h)+p.timed(step, h)), p.Timeout.Seconds())
 }
 
-// warmUpOf returns how many steps came before the timed ones, 0 if unknown.
+// warmUpOf returns the number of warm-up steps of m, 0 if unknown.
 func warmUpOf(m spec.Measurement) float64 {
 	n, err := strconv.Atoi(m.Env[envWarmUp])
 	if err != nil {
@@ -76,17 +76,17 @@ func warmUpOf(m spec.Measurement) float64 {
 	return float64(max(n, 0))
 }
 
-// warmUp returns how many steps of that many seconds are expected before the
-// timed ones: after the first they take half of the time for these at most.
-func (p PointOptions) warmUp(step float64, h habits) float64 {
+// warmUp returns the expected number of warm-up steps of step seconds each. All but the first take
+// at most half of MaxTime.
+func (p PointOptions) warmUp(step float64, h costModel) float64 {
 	if most := p.MaxTime.Seconds() / 2; (h.warmUp-1)*step > most {
 		return 1 + math.Ceil(most/step)
 	}
 	return h.warmUp
 }
 
-// timed returns how many steps of that many seconds are expected to be timed.
-func (p PointOptions) timed(step float64, h habits) float64 {
+// timed returns the expected number of timed steps of step seconds each.
+func (p PointOptions) timed(step float64, h costModel) float64 {
 	n := min(max(h.steps, float64(p.MinSteps)), float64(p.MaxSteps))
 	if most := p.MaxTime.Seconds(); n*step > most {
 		n = max(math.Ceil(most/step), float64(p.MinSteps))
@@ -94,17 +94,17 @@ func (p PointOptions) timed(step float64, h habits) float64 {
 	return n
 }
 
-// A term is what a budget bounds.
-type term int
+// A budgetTerm is a quantity that a budget bounds.
+type budgetTerm int
 
 const (
-	byPoints term = iota
+	byPoints budgetTerm = iota
 	byDeviceTime
 	byWallTime
 )
 
-// left returns what is left of the budget in each term, +Inf where it has no
-// bound: points, device-seconds, seconds.
+// left returns the rest of the budget per term, +Inf without a bound: points, device-seconds,
+// seconds.
 func (r *run) left() [3]float64 {
 	l := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
 	if n := r.c.Budget.Points; n > 0 {
@@ -119,9 +119,9 @@ func (r *run) left() [3]float64 {
 	return l
 }
 
-// binding returns the term of the budget that ends first if points go on
-// costing what they do, and how many points it allows.
-func (r *run) binding(h habits) (term, float64) {
+// bindingTerm returns the term of the budget that runs out first at the mean cost so far, and how
+// many points it allows.
+func (r *run) bindingTerm(h costModel) (budgetTerm, float64) {
 	l := r.left()
 	best, n := byPoints, l[byPoints]
 	wall, device := h.wall, h.device
@@ -129,19 +129,18 @@ func (r *run) binding(h habits) (term, float64) {
 		wall, device = r.expectedMeans(h)
 	}
 	for _, t := range []struct {
-		term
+		budgetTerm
 		each float64
 	}{{byDeviceTime, device}, {byWallTime, wall}} {
-		if t.each > 0 && l[t.term]/t.each < n {
-			best, n = t.term, l[t.term]/t.each
+		if t.each > 0 && l[t.budgetTerm]/t.each < n {
+			best, n = t.budgetTerm, l[t.budgetTerm]/t.each
 		}
 	}
 	return best, n
 }
 
-// expectedMeans returns the mean cost expected of the open points: seconds and
-// device-seconds.
-func (r *run) expectedMeans(h habits) (wall, device float64) {
+// expectedMeans returns the expected mean cost of the open points: seconds and device-seconds.
+func (r *run) expectedMeans(h costModel) (wall, device float64) {
 	n := 0.0
 	for _, b := range r.keys {
 		for _, i := range b.points {
@@ -154,15 +153,15 @@ func (r *run) expectedMeans(h habits) (wall, device float64) {
 	return wall / max(n, 1), device / max(n, 1)
 }
 
-// eta returns the expected seconds to the end: those of the points the budget
-// still allows, at the mean cost of those measured, or expected.
+// eta returns the expected seconds to the end: the points the budget still allows, at the mean cost
+// measured so far, or else expected.
 func (r *run) eta() float64 {
-	h := r.habits()
+	h := r.costModel()
 	wall := h.wall
 	if len(r.rows) == 0 {
 		wall, _ = r.expectedMeans(h)
 	}
-	_, n := r.binding(h)
+	_, n := r.bindingTerm(h)
 	open := 0.0
 	for i := range r.points {
 		if r.open(i) {
@@ -172,9 +171,8 @@ func (r *run) eta() float64 {
 	return max(min(n, open)*wall, 0)
 }
 
-// affords reports whether the budget has room for point i, expected to take
-// sec.
-func (r *run) affords(i int, sec float64, left [3]float64) bool {
+// fitsBudget reports whether point i, expected to take sec seconds, fits in the budget.
+func (r *run) fitsBudget(i int, sec float64, left [3]float64) bool {
 	d := float64(r.points[i].Config.Plan.Devices())
 	return left[byPoints] >= 1 && left[byDeviceTime] > 0 && left[byWallTime] > 0 &&
 		sec*d <= left[byDeviceTime] && sec <= left[byWallTime]

@@ -22,7 +22,7 @@ func TestExpectedCost(t *testing.T) {
 		return m
 	}
 	r := run{rows: []spec.Measurement{row(0.1), row(0.2), row(0.4)}}
-	h := r.habits()
+	h := r.costModel()
 	if math.Abs(h.overhead-10) > 1e-9 || h.warmUp != 6 || h.steps != 20 {
 		t.Fatalf("%+v; want 10 s, 6 and 20 steps", h)
 	}
@@ -33,13 +33,13 @@ func TestExpectedCost(t *testing.T) {
 		{10, 10 + 10*(3+5)}, // at least 5 steps
 		{100, 300},          // the timeout
 	} {
-		b := &belief{steps: map[int]float64{0: tc.step}}
+		b := &keyState{steps: map[int]float64{0: tc.step}}
 		if got := r.seconds(b, 0, h); math.Abs(got-tc.want) > 1e-9 {
 			t.Errorf("steps of %g s: %g s, want %g", tc.step, got, tc.want)
 		}
 	}
 	r.c.Point.MaxTime = time.Second
-	if got, want := r.seconds(&belief{steps: map[int]float64{0: 0.5}}, 0, h), 10+0.5*(2+5); math.Abs(got-want) > 1e-9 {
+	if got, want := r.seconds(&keyState{steps: map[int]float64{0: 0.5}}, 0, h), 10+0.5*(2+5); math.Abs(got-want) > 1e-9 {
 		t.Errorf("with 1 s for steps: %g s, want %g", got, want)
 	}
 }

@@ -1,13 +1,26 @@
-// Package profiler takes measurements: which configurations to run, in what
-// order, until when. A Campaign says what may be measured and at what cost;
-// Run measures it point by point through a Runner, each in the Sink before the
-// next begins, and goes on where it was after a crash.
+// Package profiler runs measurement campaigns. A Campaign describes the
+// configurations that may be measured and a budget. Run chooses the next point,
+// measures it through a Runner and stores it in a Sink, until the budget is
+// spent, the predictions are precise enough or no point is left. A run that was
+// killed continues where it was.
 //
-// Start with profiler.go (what it is made of), campaign.go (what is asked for)
-// and run.go (what happens); choose.go is how the next point is chosen.
-// docs/campaigns.md describes the files ReadCampaign reads.
+// Start with profiler.go (the interfaces), campaign.go (what is measured) and
+// run.go (the loop); choose.go selects the next point.
+// docs/guides/campaigns.md describes the files that ReadCampaign reads.
 //
-// Below it: runner measures one point, executor runs a command, worker is the
-// training program, device the machine, and store keeps measurements: one row
-// per observation, in badger, with Parquet and Arrow in and out.
+// # Terms
+//
+//	point    one configuration: model, plan, devices, sequence length
+//	run      a campaign under one label; it may take several sessions
+//	session  one call of Run
+//	key      a (model, accelerator) pair; each key has its own performance model
+//	gain     expected fall of the mean interval of a key by measuring one point
+//
+// # Packages below
+//
+//	runner    measures one point: by torchrun, from a table, or from a formula
+//	executor  runs a command and ends every process it started
+//	worker    the PyTorch training program, embedded
+//	device    the hardware of this machine, and interference with a measurement
+//	store     measurements on disk, with Parquet and Arrow in and out
 package profiler

@@ -9,9 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Explain returns how far the run is and the points it would measure next, in
-// order, at most n, without measuring any: as if each were measured as
-// predicted.
+// Explain returns the state of the run and the next points it would measure, in order, at most n.
+// It measures none: it assumes that each point takes its predicted time.
 func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, error) {
 	if n < 0 {
 		return State{}, nil, fmt.Errorf("profiler: explain %d points, want 0 or more", n)
@@ -20,7 +19,7 @@ func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, 
 	if o.Now != nil {
 		began = o.Now()
 	}
-	o.Now = func() time.Time { return began } // explaining takes no time of the run
+	o.Now = func() time.Time { return began } // explaining costs the run no time
 	r, err := newRun(ctx, c, o)
 	if err != nil {
 		return State{}, nil, err
@@ -35,18 +34,18 @@ func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, 
 		}
 		steps = append(steps, step)
 		r.add(r.asPredicted(step))
-		err = r.learn(ctx)
+		err = r.refit(ctx)
 	}
 	return s, steps, err
 }
 
-// asPredicted is the measurement that is expected of a step.
+// asPredicted returns the measurement expected of a step.
 func (r *run) asPredicted(s Step) spec.Measurement {
 	sec := r.stepSec(s.Point.Config)
 	if !(sec > 0) {
-		sec = 1 // of a point nothing is known of; any value narrows the same intervals
+		sec = 1 // unknown; any value narrows the same intervals
 	}
-	p, h := r.c.Point.Defaults(), r.habits()
+	p, h := r.c.Point.Defaults(), r.costModel()
 	n := int(p.timed(sec, h))
 	m := spec.Measurement{
 		Config: s.Point.Config, Outcome: spec.OK, Source: r.c.Source(), At: r.now(), StepSec: make([]float64, max(n, 1)),
@@ -56,4 +55,21 @@ func (r *run) asPredicted(s Step) spec.Measurement {
 	}
 	m.Env = r.env(map[string]string{envWarmUp: strconv.Itoa(int(p.warmUp(sec, h)))}, r.number+1, s.Why, s.Seconds)
 	return m
+}
+
+// Estimate returns the state of the run and the open points in canonical order, each with the
+// seconds it is expected to hold its devices. Why and Gain are empty.
+func Estimate(ctx context.Context, c Campaign, o Options) (State, []Step, error) {
+	r, err := newRun(ctx, c, o)
+	if err != nil {
+		return State{}, nil, err
+	}
+	h := r.costModel()
+	var steps []Step
+	for i, p := range r.points {
+		if b := r.byKey[p.Config.Key()]; r.open(i) {
+			steps = append(steps, Step{Point: p, HalfWidth: b.halves[i], Seconds: r.seconds(b, i, h)})
+		}
+	}
+	return r.state(), steps, nil
 }

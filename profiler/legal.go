@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// cannotRun returns why nobody can train m on samples of seq tokens by p, or
-// "". It is asked of exact plans too.
+// cannotRun returns why plan p cannot train m on samples of seq tokens, or "". Exact plans are
+// checked too.
 func cannotRun(m spec.Model, seq int, p spec.Plan) string {
 	p = p.Normal()
 	if err := p.CheckBounds(); err != nil {
@@ -27,9 +27,8 @@ func cannotRun(m spec.Model, seq int, p spec.Plan) string {
 	return ""
 }
 
-// tooFew returns why the devices of m do not do for c, or "". It is asked of
-// exact plans too.
-func (m Machine) tooFew(c spec.Config) string {
+// deviceMismatch returns why the devices of m do not suit c, or "". Exact plans are checked too.
+func (m Machine) deviceMismatch(c spec.Config) string {
 	total, nodes, most, least := c.Shape.Stats()
 	switch {
 	case nodes > 1:
@@ -42,8 +41,8 @@ func (m Machine) tooFew(c spec.Config) string {
 	return ""
 }
 
-// lacks returns why neither device nor training stack can do what c asks for,
-// or "". It is asked of exact plans too.
+// lacks returns what the device or the training stack lacks to run c, or "". Exact plans are
+// checked too.
 func (m Machine) lacks(c spec.Config) string {
 	if have := m.Accelerator.Formats(); len(have) > 0 && !slices.Contains(have, c.Plan.Precision) {
 		return fmt.Sprintf("%s has no %s, but %s", m.Accelerator.Name, c.Plan.Precision, join(have))
@@ -54,17 +53,17 @@ func (m Machine) lacks(c spec.Config) string {
 	return ""
 }
 
-// hopeless is how far over the device's memory the estimate must be for a
-// combination not to be tried. The estimate is within a third of what was
-// measured for most published runs; what lies between is tried.
-const hopeless = 1.5
+// memoryTolerance is how far the memory estimate of a point may exceed its device. The estimate is
+// within a third of what was measured for most published runs, so points up to this factor are
+// tried.
+const memoryTolerance = 1.5
 
-// tooLarge returns why c cannot fit in the memory of its devices or, offloaded,
-// in that of m, or "" where it may. What is offloaded is known to the byte, and
-// a host without memory kills more than the point: there is no tolerance.
+// tooLarge returns why c cannot fit in the memory of its devices, or, offloaded, of the host; "" if
+// it may fit. The host has no tolerance: offloaded bytes are known exactly, and a host out of
+// memory kills more than the point.
 func (m Machine) tooLarge(c spec.Config) string {
-	if need, ok := memoryShare(c); ok && need > hopeless {
-		return fmt.Sprintf("needs more than %g times the %.3g GiB of %s, by the estimate", hopeless,
+	if need, ok := memoryShare(c); ok && need > memoryTolerance {
+		return fmt.Sprintf("needs more than %g times the %.3g GiB of %s, by the estimate", memoryTolerance,
 			c.Accelerator.MemBytes/memory.GiB, c.Accelerator.Name)
 	}
 	if m.HostBytes <= 0 || c.Plan.Offload == spec.OffloadNone {
@@ -77,7 +76,7 @@ func (m Machine) tooLarge(c spec.Config) string {
 	return ""
 }
 
-// memoryShare returns the estimated peak of c over its device's memory.
+// memoryShare returns the estimated peak of c as a share of its device's memory.
 func memoryShare(c spec.Config) (share float64, ok bool) {
 	if c.Accelerator.MemBytes <= 0 {
 		return 0, false
@@ -89,8 +88,8 @@ func memoryShare(c spec.Config) (share float64, ok bool) {
 	return b.Total() / c.Accelerator.MemBytes, true
 }
 
-// config completes p to what runs on m: the shape's CPUs are those its devices
-// come with.
+// config returns the configuration that runs p on m. The shape has the CPUs that belong to its
+// devices.
 func (m Machine) config(model spec.Model, seq int, s spec.Shape, p spec.Plan, threads int) spec.Config {
 	p = p.Normal()
 	p.Precision = cmp.Or(p.Precision, m.precision())
@@ -109,8 +108,8 @@ func (m Machine) config(model spec.Model, seq int, s spec.Shape, p spec.Plan, th
 	}
 }
 
-// precision returns what is trained in where nothing is said: CPUs convert to
-// what they have no fast arithmetic for.
+// precision returns the default precision. On CPUs it is FP32: most convert other formats in
+// software.
 func (m Machine) precision() spec.Precision {
 	if m.CPU {
 		return spec.FP32

@@ -12,9 +12,9 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Points returns the points of c on m, in canonical order, and the combinations
-// that cannot be run, each with the reason. An exact plan that cannot be run is
-// an error, as is a machine of another accelerator than c is for.
+// Points returns the points of c on m, in canonical order, and the combinations that cannot run,
+// each with the reason. An exact plan that cannot run is an error, as is a machine with another
+// accelerator than c is for.
 func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 	if c.Space.Measured {
 		points, err := c.measured(m)
@@ -27,7 +27,7 @@ func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 		return nil, nil, fmt.Errorf("profiler: campaign %s has %.0f combinations, want at most %d", c.Name, n, maxPoints)
 	}
 	e := expansion{c: c, m: m, used: map[string]bool{}, seen: map[Identity]bool{}}
-	if err := e.exact(); err != nil { // first: what is asked for by name is no product's duplicate
+	if err := e.exact(); err != nil { // first: the product must not claim an exact plan
 		return nil, nil, err
 	}
 	e.product()
@@ -38,7 +38,7 @@ func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 	return e.points, e.rejections(), nil
 }
 
-// checkMachine reports a machine of another accelerator than c is for.
+// checkMachine returns an error if m has another accelerator than c is for.
 func (c Campaign) checkMachine(m Machine) error {
 	want := c.Space.Accelerator
 	switch {
@@ -60,7 +60,7 @@ func orDefault[T any](list []T, def T) []T {
 	return list
 }
 
-// combinations returns how many the product and the exact plans have.
+// combinations returns the size of the product plus the exact plans.
 func (s Space) combinations(models int) float64 {
 	n := float64(models * max(len(s.Shapes), 1) * max(len(s.SeqLens), 1))
 	each := 1.0
@@ -71,17 +71,17 @@ func (s Space) combinations(models int) float64 {
 	return n * (each + float64(len(s.Plans)))
 }
 
-// expansion is Campaign.Points at work.
+// expansion is the state of Campaign.Points.
 type expansion struct {
 	c        Campaign
 	m        Machine
 	points   []Point
 	rejected []combination
-	used     map[string]bool // values of the space some point has
+	used     map[string]bool // values that some point has
 	seen     map[Identity]bool
 }
 
-// combination is one element of the product, with the values it is made of.
+// combination is one element of the product, with its values.
 type combination struct {
 	Rejected
 	values []string // "tp=2", "seq=512", "shape=8", ...
@@ -99,26 +99,25 @@ func (e *expansion) product() {
 	}
 }
 
-// eachPlan calls f with every combination of the lists that make a plan; DP is
-// left out.
+// eachPlan calls f with every plan of the product; DP is not set.
 func (s *Space) eachPlan(f func(spec.Plan)) {
 	plans := []spec.Plan{{}}
-	plans = times(plans, s.MicroBatch, func(p *spec.Plan, v int) { p.MicroBatch = v })
-	plans = times(plans, s.AccumSteps, func(p *spec.Plan, v int) { p.AccumSteps = v })
-	plans = times(plans, s.TP, func(p *spec.Plan, v int) { p.TP = v })
-	plans = times(plans, s.PP, func(p *spec.Plan, v int) { p.PP = v })
-	plans = times(plans, s.ZeRO, func(p *spec.Plan, v int) { p.ZeRO = v })
-	plans = times(plans, s.SP, func(p *spec.Plan, v bool) { p.SequenceParallel = v })
-	plans = times(plans, s.Recompute, func(p *spec.Plan, v spec.Recompute) { p.Recompute = v })
-	plans = times(plans, s.Offload, func(p *spec.Plan, v spec.Offload) { p.Offload = v })
-	plans = times(plans, s.Precision, func(p *spec.Plan, v spec.Precision) { p.Precision = v })
+	plans = cross(plans, s.MicroBatch, func(p *spec.Plan, v int) { p.MicroBatch = v })
+	plans = cross(plans, s.AccumSteps, func(p *spec.Plan, v int) { p.AccumSteps = v })
+	plans = cross(plans, s.TP, func(p *spec.Plan, v int) { p.TP = v })
+	plans = cross(plans, s.PP, func(p *spec.Plan, v int) { p.PP = v })
+	plans = cross(plans, s.ZeRO, func(p *spec.Plan, v int) { p.ZeRO = v })
+	plans = cross(plans, s.SP, func(p *spec.Plan, v bool) { p.SequenceParallel = v })
+	plans = cross(plans, s.Recompute, func(p *spec.Plan, v spec.Recompute) { p.Recompute = v })
+	plans = cross(plans, s.Offload, func(p *spec.Plan, v spec.Offload) { p.Offload = v })
+	plans = cross(plans, s.Precision, func(p *spec.Plan, v spec.Precision) { p.Precision = v })
 	for _, p := range plans {
 		f(p)
 	}
 }
 
-// times returns every plan with every value; no values leave them as they are.
-func times[T any](plans []spec.Plan, values []T, set func(*spec.Plan, T)) []spec.Plan {
+// cross returns every plan with every value; without values the plans are unchanged.
+func cross[T any](plans []spec.Plan, values []T, set func(*spec.Plan, T)) []spec.Plan {
 	if len(values) == 0 {
 		return plans
 	}
@@ -132,7 +131,7 @@ func times[T any](plans []spec.Plan, values []T, set func(*spec.Plan, T)) []spec
 	return out
 }
 
-// add makes a combination a point, or says why it is none. p has no DP yet.
+// add makes a combination a point, or records why it is none. p has no DP yet.
 func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan) {
 	p = p.Normal()
 	n, split := shape.Total(), p.TP*p.PP
@@ -151,7 +150,7 @@ func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan
 	e.take(c, values)
 }
 
-// reject says why c will not be measured, if so.
+// reject returns why c will not be measured, if so.
 func (e *expansion) reject(c spec.Config, uneven bool) (Rejected, bool) {
 	divides := ""
 	if uneven {
@@ -161,7 +160,7 @@ func (e *expansion) reject(c spec.Config, uneven bool) (Rejected, bool) {
 		Group
 		why func() string
 	}{
-		{ForDevices, func() string { return cmp.Or(e.m.tooFew(c), divides) }},
+		{ForDevices, func() string { return cmp.Or(e.m.deviceMismatch(c), divides) }},
 		{ForModel, func() string { return cannotRun(c.Model, c.SeqLen, c.Plan) }},
 		{ForDuplicate, func() string { return planner.Redundant(&c.Plan) }},
 		{ForStack, func() string { return e.m.lacks(c) }},
@@ -181,8 +180,7 @@ func (e *expansion) take(c spec.Config, values []string) {
 	}
 }
 
-// valuesOf names the values of the lists that c is made of, those first that
-// are most likely the cause of a rejection.
+// valuesOf names the values that c is made of, the most likely cause of a rejection first.
 func valuesOf(c spec.Config) []string {
 	p := c.Plan
 	return []string{
@@ -194,9 +192,9 @@ func valuesOf(c spec.Config) []string {
 	}
 }
 
-// rejections returns what was ruled out, in canonical order.
+// rejections returns the rejected combinations in canonical order.
 func (e *expansion) rejections() []Rejected {
-	e.blame()
+	e.setUnusedValues()
 	out := make([]Rejected, len(e.rejected))
 	for i, r := range e.rejected {
 		out[i] = r.Rejected
@@ -205,30 +203,30 @@ func (e *expansion) rejections() []Rejected {
 	return out
 }
 
-// blame sets Asked where a combination has a value that no point has. Such a
-// value has many combinations, and most break other rules as well, which those
-// of values with points break too: these are passed over if there are others.
-func (e *expansion) blame() {
-	common := map[string]bool{} // reasons that are nobody's fault
+// setUnusedValues sets UnusedValue of combinations with a value that no point has. Such a value has
+// many combinations, and most break other rules too, which combinations of used values break as
+// well: these reasons are passed over if there are others.
+func (e *expansion) setUnusedValues() {
+	common := map[string]bool{} // reasons that combinations of used values have
 	for _, r := range e.rejected {
-		if e.vain(r) == "" {
+		if e.unusedValue(r) == "" {
 			common[r.Why] = true
 		}
 	}
-	blamed := map[string]bool{}
+	reported := map[string]bool{}
 	for _, passOver := range []bool{true, false} {
-		before := maps.Clone(blamed)
+		before := maps.Clone(reported)
 		for i, r := range e.rejected {
-			if v := e.vain(r); v != "" && !before[v] && !(passOver && common[r.Why]) {
-				e.rejected[i].Asked = v
-				blamed[v] = true
+			if v := e.unusedValue(r); v != "" && !before[v] && !(passOver && common[r.Why]) {
+				e.rejected[i].UnusedValue = v
+				reported[v] = true
 			}
 		}
 	}
 }
 
-// vain returns the first value of r that no point has, "" if all are used.
-func (e *expansion) vain(r combination) string {
+// unusedValue returns the first value of r that no point has, "" if all are used.
+func (e *expansion) unusedValue(r combination) string {
 	for _, v := range r.values {
 		if !e.used[v] {
 			return v
@@ -237,8 +235,8 @@ func (e *expansion) vain(r combination) string {
 	return ""
 }
 
-// exact adds the plans that are listed one by one; any that cannot be run is
-// an error. They are tried however much memory they seem to need.
+// exact adds the plans listed one by one, whatever their memory estimate. A plan that cannot run is
+// an error.
 func (e *expansion) exact() error {
 	var errs []error
 	for _, p := range e.c.Space.Plans {
@@ -261,7 +259,7 @@ func (e *expansion) exactOn(shape spec.Shape, p spec.Plan) (errs []error) {
 	for _, model := range e.c.Models {
 		for _, seq := range orDefault(e.c.Space.SeqLens, 0) {
 			c := e.m.config(model, seq, shape, p, e.c.Point.Threads)
-			if why := cmp.Or(cannotRun(model, c.SeqLen, c.Plan), e.m.tooFew(c), e.m.lacks(c)); why != "" {
+			if why := cmp.Or(cannotRun(model, c.SeqLen, c.Plan), e.m.deviceMismatch(c), e.m.lacks(c)); why != "" {
 				errs = append(errs, fmt.Errorf("profiler: campaign %s: plan %s: %s", e.c.Name, p, why))
 				continue
 			}
@@ -274,8 +272,7 @@ func (e *expansion) exactOn(shape spec.Shape, p spec.Plan) (errs []error) {
 	return errs
 }
 
-// measured returns the points of a table, those of c's models and accelerator
-// if it names any.
+// measured returns the points of a table, limited to c's models and accelerator if it names any.
 func (c Campaign) measured(m Machine) ([]Point, error) {
 	if len(m.Configs) == 0 {
 		return nil, fmt.Errorf("profiler: campaign %s measures what a table has, but the table of %q is empty: import its rows first",
@@ -302,10 +299,9 @@ func (c Campaign) measured(m Machine) ([]Point, error) {
 	return points, nil
 }
 
-// Identity is what tells points apart. The figures that describe a model, an
-// accelerator or a link are left out, as is host memory: a catalog may be
-// corrected, and a kernel reports other bytes after an update, without a point
-// being another one.
+// Identity tells points apart. It leaves out host memory and the figures that describe a model, an
+// accelerator or a link: a catalog may be corrected, and a kernel may report other bytes after an
+// update.
 type Identity struct {
 	key       spec.Key
 	plan      spec.Plan
@@ -315,12 +311,12 @@ type Identity struct {
 	framework string
 }
 
-// IdentityOf returns what tells c apart from other points.
+// IdentityOf returns the identity of c.
 func IdentityOf(c spec.Config) Identity {
 	return Identity{c.Key(), c.Plan.Normal(), c.Seq(), c.Shape.Devices, c.Shape.CPUs, c.Framework}
 }
 
-// String writes everything that counts.
+// String formats all fields.
 func (id Identity) String() string {
 	return fmt.Sprintf("%s, %s, %d tokens, shape %s with %d CPUs, framework %q",
 		id.key, id.plan, id.seq, id.devices, id.cpus, id.framework)

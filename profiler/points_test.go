@@ -79,8 +79,8 @@ func TestPointsOfAProduct(t *testing.T) {
 	groups := map[Group]int{}
 	for _, r := range rejected {
 		groups[r.Group]++
-		if r.Asked != "" {
-			t.Errorf("%s, asked for in vain, is in a point", r.Asked)
+		if r.UnusedValue != "" {
+			t.Errorf("%s, unused value, is in a point", r.UnusedValue)
 		}
 	}
 	if want := map[Group]int{ForDevices: 2, ForDuplicate: 2}; !maps.Equal(groups, want) {
@@ -88,9 +88,9 @@ func TestPointsOfAProduct(t *testing.T) {
 	}
 }
 
-// TestAskedInVain: values no point has are told from combinations that only
+// TestUnusedValues: values that no point has are distinguished from combinations that only
 // come out of the product.
-func TestAskedInVain(t *testing.T) {
+func TestUnusedValues(t *testing.T) {
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
 		Shapes: []spec.Shape{spec.NewShape(2), spec.NewShape(8), spec.NewShape(1, 1)}, TP: []int{1, 2}, SP: []bool{false, true},
 		Offload: []spec.Offload{spec.OffloadNone, spec.OffloadParams}, Precision: []spec.Precision{spec.FP32, spec.FP8},
@@ -101,7 +101,7 @@ func TestAskedInVain(t *testing.T) {
 	}
 	why := map[string]string{}
 	for _, r := range rejected {
-		why[r.Asked] = r.Why
+		why[r.UnusedValue] = r.Why
 	}
 	for asked, want := range map[string]string{
 		"shape=8": "needs 8 devices, this machine has 2", "shape=2x1": "has 2 nodes, this machine is one",
@@ -112,7 +112,7 @@ func TestAskedInVain(t *testing.T) {
 		}
 	}
 	if len(why) != 5 {
-		t.Errorf("asked in vain: %v", why)
+		t.Errorf("unused values: %v", why)
 	}
 }
 
@@ -291,8 +291,8 @@ func TestPointsOfAnySpace(t *testing.T) {
 			t.Fatal("not in canonical order")
 		}
 		for _, r := range rejected {
-			if r.Why == "" || r.Group == "" || used[r.Asked] {
-				t.Fatalf("%+v: asked for in vain %q, which is in a point: %v", r, r.Asked, used[r.Asked])
+			if r.Why == "" || r.Group == "" || used[r.UnusedValue] {
+				t.Fatalf("%+v: unused value %q, which is in a point: %v", r, r.UnusedValue, used[r.UnusedValue])
 			}
 		}
 	})

@@ -10,9 +10,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// ReadCampaign reads a campaign file. file is its name for messages, which carry
-// line and column; model looks a name of the catalog up. The error joins one for
-// everything that is wrong; no point is measured of a campaign with one.
+// ReadCampaign reads a campaign file. Messages carry file, line and column; model looks a name of
+// the catalog up. The error joins all mistakes of the file, and the campaign is valid only without
+// one.
 func ReadCampaign(file string, text []byte, model func(name string) (spec.Model, error)) (Campaign, error) {
 	r := &campaignReader{File: yamlfile.File{Name: file, Package: "profiler", Kind: "campaign"}, catalog: model}
 	top := r.Parse(text)
@@ -28,8 +28,8 @@ func ReadCampaign(file string, text []byte, model func(name string) (spec.Model,
 	return r.c, nil
 }
 
-// campaignReader turns the nodes of a file into c. It keeps the nodes of what
-// is checked once everything is read.
+// campaignReader decodes the nodes of a file into c. It keeps the nodes that are checked after
+// reading.
 type campaignReader struct {
 	yamlfile.File
 	catalog func(name string) (spec.Model, error)
@@ -41,17 +41,25 @@ type campaignReader struct {
 	spaceKeys             []yamlfile.Entry
 }
 
-// goodName is what fits in paths, sources and labels.
-var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// namePattern matches what is safe in paths, sources and labels.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func checkName(what, s string) error {
-	if !goodName.MatchString(s) {
+	if !namePattern.MatchString(s) {
 		return fmt.Errorf("%s %q is not 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit", what, s)
 	}
 	return nil
 }
 
-// campaign reads the keys at the top of the file.
+// CheckLabel returns why s is no valid Options.Label.
+func CheckLabel(s string) error {
+	if err := checkName("label", s); err != nil {
+		return fmt.Errorf("profiler: %w", err)
+	}
+	return nil
+}
+
+// campaign reads the top-level keys.
 func (r *campaignReader) campaign(top yamlfile.Node) {
 	named := false
 	for _, e := range top.Entries("name", "description", "models", "accelerator", "space", "choose",
@@ -94,7 +102,7 @@ func (r *campaignReader) campaign(top yamlfile.Node) {
 	if !named && r.Count() == 0 {
 		top.Fail("the campaign has no name, want a line like name: my-campaign")
 	}
-	r.readRunner(r.runner) // before the models: a replayed one may have any name
+	r.readRunner(r.runner) // before the models, since replayed models may have any name
 	r.readSpace(r.space)
 	r.readModels(r.models)
 }
@@ -105,7 +113,7 @@ func (r *campaignReader) until(n yamlfile.Node) {
 	}
 }
 
-// Bounds of what a file may ask for: beyond them are mistakes.
+// Bounds of what a file may set; larger values are mistakes.
 const (
 	maxPoints      = 1_000_000 // of a budget, and of the product of a space
 	maxDeviceHours = 1e9
@@ -150,7 +158,7 @@ func (r *campaignReader) point(n yamlfile.Node) {
 			p.Threads = e.Value.Whole(1, maxThreads)
 		}
 	}
-	last := func(keys ...string) yamlfile.Node { // the place of a conflict: whichever is given
+	last := func(keys ...string) yamlfile.Node { // the place of a conflict: the first key given
 		for _, k := range keys {
 			if v, ok := at[k]; ok {
 				return v

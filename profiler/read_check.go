@@ -9,8 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// check reports what is wrong between keys, given values that are right one by
-// one: what no machine could run.
+// check reports contradictions between valid values: what no machine could run.
 func (r *campaignReader) check() {
 	if r.c.Space.Measured {
 		r.checkMeasured()
@@ -26,7 +25,7 @@ func (r *campaignReader) check() {
 	}
 }
 
-// checkMeasured reports keys a measured space does not look at.
+// checkMeasured reports keys that a measured space ignores.
 func (r *campaignReader) checkMeasured() {
 	for _, e := range r.spaceKeys {
 		if e.Key != "measured" {
@@ -47,8 +46,8 @@ func (r *campaignReader) checkMeasured() {
 	}
 }
 
-// checkDegrees reports values of tp or pp that no model can be split by, or no
-// shape has the devices for.
+// checkDegrees reports values of tp or pp that no model can be split by, or that need more devices
+// than any shape has.
 func (r *campaignReader) checkDegrees(key string, at []yamlfile.Node, values []int, plan func(int) spec.Plan) {
 	most := 0
 	for _, s := range r.c.Space.shapes() {
@@ -83,8 +82,7 @@ func (r *campaignReader) noModel(p spec.Plan) string {
 	return first
 }
 
-// checkPlan reports an exact plan that no shape has the devices for, or a model
-// cannot run.
+// checkPlan reports an exact plan without a shape of its size, or that a model cannot run.
 func (r *campaignReader) checkPlan(at yamlfile.Node, p spec.Plan) {
 	var sizes []string
 	fits := false

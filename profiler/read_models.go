@@ -8,8 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// readModels reads the list of models: names of the catalog, or mappings that
-// describe others.
+// readModels reads the list of models: catalog names, or mappings that describe a model.
 func (r *campaignReader) readModels(n yamlfile.Node) {
 	for _, e := range n.List() {
 		m, ok := spec.Model{}, false
@@ -32,8 +31,7 @@ func (r *campaignReader) readModels(n yamlfile.Node) {
 	}
 }
 
-// namedModel looks a name up. Measured spaces filter their table by it, and
-// need no more.
+// namedModel looks a name up. Measured spaces only filter their table by the name.
 func (r *campaignReader) namedModel(n yamlfile.Node) (spec.Model, bool) {
 	name := n.Text()
 	switch {
@@ -56,7 +54,7 @@ func (r *campaignReader) namedModel(n yamlfile.Node) (spec.Model, bool) {
 // maxModelNumber bounds the numbers that describe a model.
 const maxModelNumber = 1 << 26
 
-// ownModel reads a model the catalog does not know.
+// ownModel reads a model that the catalog lacks.
 func (r *campaignReader) ownModel(n yamlfile.Node) (spec.Model, bool) {
 	before := r.Count()
 	var m spec.Model
@@ -86,7 +84,7 @@ func (r *campaignReader) ownModel(n yamlfile.Node) (spec.Model, bool) {
 	return m, r.Count() == before
 }
 
-// checkModel reports a description nothing can be built from.
+// checkModel reports a description that no model can be built from.
 func (r *campaignReader) checkModel(n, name yamlfile.Node, m spec.Model) {
 	if m.Name == "" {
 		n.Fail("the model has no name")

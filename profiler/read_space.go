@@ -54,7 +54,7 @@ func (r *campaignReader) readSpace(n yamlfile.Node) {
 	}
 }
 
-// each reads the elements of a list, and returns their nodes too.
+// each reads the elements of a list; it returns their nodes too.
 func each[T any](n yamlfile.Node, read func(yamlfile.Node) T) ([]T, []yamlfile.Node) {
 	nodes := n.List()
 	out := make([]T, len(nodes))
@@ -99,6 +99,6 @@ func readPlan(n yamlfile.Node) spec.Plan {
 	return p
 }
 
-// unprefixed returns the text of an error of package spec without the package:
-// a place in the file leads it instead.
+// unprefixed returns the text of an error of package spec without the package name: the message
+// begins with a place in the file.
 func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "spec: ") }

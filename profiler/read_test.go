@@ -212,7 +212,7 @@ func repeated(s string, n int) []string {
 	return out
 }
 
-// TestReadErrorsWrap: what the catalog says can be told by its callers.
+// TestReadErrorsWrap: errors of the catalog are wrapped.
 func TestReadErrorsWrap(t *testing.T) {
 	mark := errors.New("no such model")
 	_, err := ReadCampaign("f.yaml", []byte("name: a\nmodels: [x]\n"), func(string) (spec.Model, error) { return spec.Model{}, mark })

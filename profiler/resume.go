@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// resume takes in the stored rows: those of this run are done, others are
-// fitted on where that is wanted.
+// resume adds the stored rows. Rows of this run are done; other rows are fitted on if Options.Reuse
+// is set.
 func (r *run) resume() error {
 	var mine []spec.Measurement
 	for _, m := range r.o.Rows {
@@ -37,8 +37,8 @@ func (r *run) resume() error {
 	return nil
 }
 
-// sameRun refuses to mix two machines, two networks of one name, two versions
-// of torch, or compiled and uncompiled points in one run.
+// sameRun returns an error if the row was measured on another machine, another network of the same
+// name, another version of torch, or with other compilation.
 func (r *run) sameRun(row spec.Measurement) error {
 	if r.c.Space.Measured {
 		return nil
@@ -50,7 +50,7 @@ func (r *run) sameRun(row spec.Measurement) error {
 			m.Accelerator.Name, cmp.Or(m.Framework, "no framework"))
 	}
 	for _, now := range r.c.Models {
-		if now.Name == c.Model.Name && network(now) != network(c.Model) {
+		if now.Name == c.Model.Name && trainedNetwork(now) != trainedNetwork(c.Model) {
 			return fmt.Errorf("profiler: campaign %s: run %s was measured on a model %s of other figures than now: give the model another name",
 				r.c.Name, r.label, now.Name)
 		}
@@ -58,10 +58,9 @@ func (r *run) sameRun(row spec.Measurement) error {
 	return r.sameStack(row)
 }
 
-// sameStack is sameRun for what a row's facts say of the training stack. A
-// point that did not get far has fewer facts.
+// sameStack compares the training stack. A point that failed early has fewer facts.
 func (r *run) sameStack(row spec.Measurement) error {
-	if r.played() {
+	if r.simulated() {
 		return nil
 	}
 	was, is := row.Env[envTorch], r.o.Machine.Env[envTorch]
@@ -77,21 +76,21 @@ func (r *run) sameStack(row spec.Measurement) error {
 		r.c.Name, r.label, compiled, r.c.Point.Compile)
 }
 
-// Facts of the torchrun runner.
+// Env keys of the torchrun runner.
 const (
 	envTorch    = "torch"        // version
 	envCompiled = "used_compile" // what was compiled
 	envWarmUp   = "warmup_steps"
 )
 
-// network returns m without what does not change the network that is trained.
-func network(m spec.Model) spec.Model {
+// trainedNetwork returns m without the fields that do not change the trained network.
+func trainedNetwork(m spec.Model) spec.Model {
 	m.KVHeads, m.HeadDim = m.KV(), m.Head()
 	m.SeqLen, m.ParamCount, m.ActiveParamCount, m.FLOPsPerSample = 0, 0, 0, 0
 	return m
 }
 
-// pointNumber returns the number of a stored point, 0 if it has none.
+// pointNumber returns the number of a stored point, 0 if unknown.
 func pointNumber(m spec.Measurement) int {
 	n, err := strconv.Atoi(m.Env[EnvPoint])
 	if err != nil || n < 0 {
@@ -100,8 +99,7 @@ func pointNumber(m spec.Measurement) int {
 	return n
 }
 
-// HeldSec returns the seconds a stored point held its devices, launch included,
-// 0 if it does not say.
+// HeldSec returns the seconds a stored point held its devices, launch included, 0 if unknown.
 func HeldSec(m spec.Measurement) float64 {
 	w, err := strconv.ParseFloat(m.Env[EnvWall], 64)
 	if err != nil || !(w > 0) || math.IsInf(w, 0) {
@@ -119,8 +117,8 @@ func (r *run) deviceSec() float64 {
 	return sum
 }
 
-// wallSec returns the time of all sessions: that of the points, and what this
-// session spent between them.
+// wallSec returns the time of all sessions: the points of all, and the time between points of this
+// one.
 func (r *run) wallSec() float64 {
 	sum := 0.0
 	for _, m := range r.rows {

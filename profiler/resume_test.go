@@ -35,8 +35,8 @@ func TestOtherCPUs(t *testing.T) {
 	}
 }
 
-// TestCrowdedOutOfMemory rules nothing out: it was somebody else's memory.
-func TestCrowdedOutOfMemory(t *testing.T) {
+// TestSharedOOM: an out of memory beside another process rules out no other point.
+func TestSharedOOM(t *testing.T) {
 	for shared, skipped := range map[string]int{"": 2, "pid 7 holds 60 GiB": 0} {
 		var sink memorySink
 		o, _ := options(t, &sink)
@@ -47,7 +47,7 @@ func TestCrowdedOutOfMemory(t *testing.T) {
 			t.Errorf("shared %q: %v, %d skipped, %v; want 1 out of memory, %d skipped", shared, s.ByOutcome, s.Skipped, err, skipped)
 		}
 	}
-	var b belief
+	var b keyState
 	b.add(spec.Measurement{Outcome: spec.OOM, Env: map[string]string{EnvShared: "pid 7"}})
 	b.add(spec.Measurement{Outcome: spec.OOM})
 	if b.misses != 1 {
@@ -78,10 +78,10 @@ func TestPointThatKills(t *testing.T) {
 				k.spare = cancel
 			}
 			o.Runner = k
-			ended, err := survives(ctx, c, o)
+			finish, err := survives(ctx, c, o)
 			cancel()
 			switch {
-			case !ended:
+			case !finish:
 				died++
 			case err == nil:
 				session = 10
@@ -104,8 +104,8 @@ func TestPointThatKills(t *testing.T) {
 }
 
 // survives runs a session and reports whether it came to its end.
-func survives(ctx context.Context, c Campaign, o Options) (ended bool, err error) {
-	defer func() { ended = recover() == nil }()
+func survives(ctx context.Context, c Campaign, o Options) (finish bool, err error) {
+	defer func() { finish = recover() == nil }()
 	_, err = Run(ctx, c, o)
 	return
 }
@@ -136,7 +136,7 @@ type journalSink struct {
 
 type noted struct {
 	point string
-	times int
+	cross int
 }
 
 func (s *journalSink) Begin(run, point string) (int, error) {
@@ -144,8 +144,8 @@ func (s *journalSink) Begin(run, point string) (int, error) {
 	if n.point != point {
 		n = noted{point, 0}
 	}
-	s.noted[run] = noted{point, n.times + 1}
-	return n.times, nil
+	s.noted[run] = noted{point, n.cross + 1}
+	return n.cross, nil
 }
 
 func (s *journalSink) End(run string) error { delete(s.noted, run); return nil }

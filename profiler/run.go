@@ -15,18 +15,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Options are what a run of a campaign needs from outside.
+// Options are the inputs of a run besides its campaign.
 type Options struct {
 	Machine Machine
 	Runner  Runner
 	Sink    Sink
 	Family  perfmodel.Family
-	// Label tells runs of one campaign apart, "" = "1". A run whose label has
-	// rows in the store goes on where it was.
+	// Label tells runs of one campaign apart, "" = "1". A run continues if its label has rows in
+	// the store.
 	Label string
-	// Rows are the stored measurements of this campaign's source, of any run:
-	// those of this Label are done; those of others, and anything else that
-	// has a key of the space, are fitted on if Reuse is set.
+	// Rows are the stored measurements of this campaign's source, of any run. Rows of this Label
+	// are done; other rows with a key of the space are fitted on if Reuse is set.
 	Rows  []spec.Measurement
 	Reuse bool
 	Seed  uint64
@@ -35,49 +34,46 @@ type Options struct {
 	Now      func() time.Time // nil = time.Now
 }
 
-// Event is one thing that happened in a run.
+// Event reports the progress of a run.
 type Event struct {
 	State State
 	// Next is the point about to be measured, nil after one.
 	Next *Step
-	// Last is the measurement that was just stored, nil before the first.
+	// Last is the measurement just stored, nil before the first.
 	Last *spec.Measurement
 }
 
 // Step is a point with the reason for it.
 type Step struct {
 	Point Point
-	// Why says what is expected of it: "mean interval of llama7 from ±38 % to
-	// about ±21 %; ±55 % here".
+	// Why is the reason: "mean interval of llama7 from ±38 % to about ±21 %; ±55 % here".
 	Why string
 	// Gain is the expected fall of the mean half width of the model's
 	// intervals, in log step time; 0 when the order is not adaptive.
 	Gain float64
-	// HalfWidth is the half width of the present 90 % interval of ln T, 0 =
-	// none yet.
+	// HalfWidth is the half width of the present 90 % interval of ln T, 0 = none yet.
 	HalfWidth float64
-	// Seconds is how long the point is expected to hold its devices, 0 =
-	// nothing is known yet.
+	// Seconds is how long the point is expected to hold its devices, 0 = unknown.
 	Seconds float64
 }
 
-// State is how far a run is.
+// State is the progress of a run.
 type State struct {
 	Campaign, Label string
 	Points          int // of the space
 	Done            int // measured in this run
 	ByOutcome       map[spec.Outcome]int
 	Skipped         int // len(Skips)
-	// Skips are the points that need not be tried, since one that asked for
-	// less ran out of memory or time. Shared: not to be changed.
+	// Skips are the points that are not tried, since a smaller one ran out of memory or time. The
+	// slice is shared: do not change it.
 	Skips     []Rejected
 	DeviceSec float64 // held so far
 	WallSec   float64 // of all sessions of this run
-	// Models says how well each model is known.
+	// Models summarises each model.
 	Models []ModelState
 	// ETASec is the expected time to the end of the budget, 0 = unknown.
 	ETASec float64
-	// Stopped says why the run ended, "" while it goes on.
+	// Stopped is why the run ended, "" while it continues.
 	Stopped string
 }
 
@@ -90,20 +86,19 @@ type ModelState struct {
 	Warning   string  // why there is no fit
 }
 
-// Run measures points of c until its budget is spent, its intervals are as
-// wanted or nothing is left. Each measurement is in the Sink before the next
-// point begins. A run that was killed goes on when called again with the rows
-// it stored: no acknowledged point is measured again. Where the Sink is a
-// Journal, a point at which one session after the other is killed has failed in
-// the end (see maxAttempts).
+// Run measures points of c until its budget is spent, its intervals are as narrow as wanted, or no
+// point is left. Each measurement is in the Sink before the next point begins. A killed run
+// continues when called again with the rows it stored: no stored point is measured again. If the
+// Sink is a Journal, a point at which session after session is killed fails in the end (see
+// maxAttempts).
 //
-// Where the first points of a session all fail for one reason, and none of the
-// run ended otherwise, the rest of the budget is not spent on finding out about
-// the others: the error wraps ErrSetup. Tables are played to the end.
+// If the first points of a session all fail for one reason, and no point of the run ended
+// otherwise, the run stops early with an error that wraps ErrSetup. Simulated runs do not stop
+// early.
 //
-// The State says where the run stopped, with an error too. When ctx ends it has
-// Stopped "interrupted" and the error wraps that of ctx. A Runner that cannot
-// measure (ErrSetup) and a Sink that cannot keep stop the run likewise.
+// The State says where the run stopped, with an error too. When ctx ends, Stopped is Interrupted
+// and the error wraps that of ctx. An ErrSetup of the Runner and an error of the Sink stop the run
+// likewise.
 func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 	switch {
 	case o.Runner == nil:
@@ -116,7 +111,7 @@ func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 		return State{}, err
 	}
 	s, err := r.session(ctx)
-	return s, errors.Join(err, r.ended())
+	return s, errors.Join(err, r.finish())
 }
 
 // session measures points until the run stops.
@@ -135,17 +130,17 @@ func (r *run) session(ctx context.Context) (State, error) {
 			return r.stop(ctx, err)
 		}
 		r.add(m)
-		if err := r.learn(ctx); err != nil {
+		if err := r.refit(ctx); err != nil {
 			return r.stop(ctx, err)
 		}
 		r.report(Event{Last: &m})
-		if err := r.vain(); err != nil {
+		if err := r.checkEarlyFailures(); err != nil {
 			return r.stop(ctx, err)
 		}
 	}
 }
 
-// report tells Options.Progress what happened.
+// report calls Options.Progress.
 func (r *run) report(e Event) {
 	if r.o.Progress != nil {
 		e.State = r.state()
@@ -153,7 +148,7 @@ func (r *run) report(e Event) {
 	}
 }
 
-// stop ends a run that cannot go on.
+// stop ends a run after an error.
 func (r *run) stop(ctx context.Context, err error) (State, error) {
 	if ctx.Err() != nil {
 		r.stopped = Interrupted
@@ -167,8 +162,7 @@ func (r *run) stop(ctx context.Context, err error) (State, error) {
 // Interrupted is State.Stopped of a run whose context ended.
 const Interrupted = "interrupted"
 
-// measure runs a point and stores what was seen. An error means that nothing
-// was stored of it.
+// measure runs a point and stores the result. On an error nothing is stored.
 func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) {
 	number, c := r.number+1, step.Point.Config
 	if err := ctx.Err(); err != nil {
@@ -183,9 +177,9 @@ func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) 
 	}
 	m.Config, m.Source, m.At = c, r.c.Source(), began
 	m.Origin = fmt.Sprintf("%s#%s/%d", r.c.Name, r.label, number)
-	m = sound(m)
+	m = sanitize(m)
 	m.Env = r.env(m.Env, number, step.Why, held)
-	// What was measured is kept, although ctx may have ended since.
+	// The result is stored even if ctx has ended since.
 	if err := r.o.Sink.Put(context.WithoutCancel(ctx), m); err != nil {
 		return m, fmt.Errorf("profiler: campaign %s, run %s: storing point %d: %w; the %d before it are stored, run it again to go on",
 			r.c.Name, r.label, number, err, len(r.rows))
@@ -193,11 +187,10 @@ func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) 
 	return m, nil
 }
 
-// sound returns m without what no store keeps, or a failure in its place where
-// nothing is left of it.
-func sound(m spec.Measurement) spec.Measurement {
-	m.Reason, m.Doubt = readable(m.Reason), readable(m.Doubt)
-	m.PhaseSec = soundPhases(m.PhaseSec)
+// sanitize returns m without what a store would reject, or a failure in its place if m is invalid.
+func sanitize(m spec.Measurement) spec.Measurement {
+	m.Reason, m.Doubt = validUTF8(m.Reason), validUTF8(m.Doubt)
+	m.PhaseSec = finitePhases(m.PhaseSec)
 	err := m.Validate()
 	if err == nil {
 		return m
@@ -207,8 +200,8 @@ func sound(m spec.Measurement) spec.Measurement {
 	return m
 }
 
-// soundPhases returns the phases that have a finite time and a name in UTF-8.
-func soundPhases(phases map[string]float64) map[string]float64 {
+// finitePhases returns the phases with a finite time and a valid name.
+func finitePhases(phases map[string]float64) map[string]float64 {
 	phases = maps.Clone(phases)
 	maps.DeleteFunc(phases, func(name string, sec float64) bool {
 		return math.IsNaN(sec) || math.IsInf(sec, 0) || !utf8.ValidString(name)
@@ -216,17 +209,16 @@ func soundPhases(phases map[string]float64) map[string]float64 {
 	return phases
 }
 
-// readable returns s with U+FFFD for what is no UTF-8, such as the half of a
-// letter at which a name was cut.
-func readable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validUTF8 returns s with U+FFFD for invalid bytes, such as the rest of a letter in a truncated
+// name.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// env returns the facts of a point: the runner's, the machine's and the
-// campaign's own.
+// env returns the facts of a point: those of the runner, the machine and the campaign.
 func (r *run) env(env map[string]string, number int, why string, held float64) map[string]string {
 	out := map[string]string{}
 	for _, facts := range []map[string]string{r.o.Machine.Env, env} {
 		for k, v := range facts {
-			out[readable(k)] = readable(v)
+			out[validUTF8(k)] = validUTF8(v)
 		}
 	}
 	out[EnvCampaign], out[EnvRun], out[EnvPoint], out[EnvWhy] = r.c.Name, r.label, strconv.Itoa(number), why

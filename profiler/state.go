@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// run is a campaign being run, or explained.
+// run is the state of a campaign that is run or explained.
 type run struct {
 	c     Campaign
 	o     Options
@@ -27,19 +27,19 @@ type run struct {
 	resumed int // rows of earlier sessions
 	done    map[int]spec.Outcome
 	skips   map[int]Rejected
-	keys    []*belief // in canonical order
-	byKey   map[spec.Key]*belief
+	keys    []*keyState // in canonical order
+	byKey   map[spec.Key]*keyState
 
 	began    time.Time
 	inRunner float64 // seconds of this session spent in the Runner
 	stopped  string
 }
 
-// newRun expands the space and takes in what is stored.
+// newRun expands the space and adds the stored rows.
 func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 	r := &run{
 		c: c, o: o, label: cmp.Or(o.Label, "1"), now: o.Now,
-		index: map[Identity]int{}, done: map[int]spec.Outcome{}, skips: map[int]Rejected{}, byKey: map[spec.Key]*belief{},
+		index: map[Identity]int{}, done: map[int]spec.Outcome{}, skips: map[int]Rejected{}, byKey: map[spec.Key]*keyState{},
 	}
 	if r.now == nil {
 		r.now = time.Now
@@ -59,17 +59,17 @@ func newRun(ctx context.Context, c Campaign, o Options) (*run, error) {
 		r.index[r.identity(p.Config)] = i
 		k := p.Config.Key()
 		if r.byKey[k] == nil {
-			r.byKey[k] = &belief{key: k}
+			r.byKey[k] = &keyState{key: k}
 			r.keys = append(r.keys, r.byKey[k])
 		}
 		r.byKey[k].points = append(r.byKey[k].points, i)
 	}
-	slices.SortFunc(r.keys, func(a, b *belief) int { return perfmodel.CompareKeys(a.key, b.key) })
+	slices.SortFunc(r.keys, func(a, b *keyState) int { return perfmodel.CompareKeys(a.key, b.key) })
 	r.sequence()
 	if err := r.resume(); err != nil {
 		return nil, err
 	}
-	return r, r.learn(ctx)
+	return r, r.refit(ctx)
 }
 
 func (r *run) validate() error {
@@ -85,10 +85,9 @@ func (r *run) validate() error {
 	return nil
 }
 
-// identity is what tells c apart from other points of the run. On accelerators
-// CPUs count only where the campaign asks for them: how many the machine gives
-// a process may change between two sessions, and nothing is measured anew for
-// that.
+// identity tells c apart from other points of the run. On accelerators CPUs count only if the
+// campaign sets them: how many the machine gives a process may change between sessions, which is no
+// reason to measure again.
 func (r *run) identity(c spec.Config) Identity {
 	id := IdentityOf(c)
 	if !r.c.Space.Measured && !r.o.Machine.CPU && r.c.Point.Threads == 0 {
@@ -97,7 +96,7 @@ func (r *run) identity(c spec.Config) Identity {
 	return id
 }
 
-// sequence lays down the order of Grid and Random.
+// sequence sets the order of Grid and Random.
 func (r *run) sequence() {
 	if r.adaptive() {
 		return
@@ -112,8 +111,8 @@ func (r *run) sequence() {
 	}
 }
 
-// played reports whether answers come from a table or a formula.
-func (r *run) played() bool {
+// simulated reports whether the runner answers from a table or a formula.
+func (r *run) simulated() bool {
 	return r.c.Runner.Name == RunnerReplay || r.c.Runner.Name == RunnerSynthetic
 }
 
@@ -126,7 +125,7 @@ func (r *run) open(i int) bool {
 	return !done && !skipped
 }
 
-// add takes a stored measurement of this run in.
+// add adds a stored measurement of this run.
 func (r *run) add(m spec.Measurement) {
 	r.rows = append(r.rows, m)
 	r.number = max(r.number+1, pointNumber(m))
@@ -136,11 +135,11 @@ func (r *run) add(m spec.Measurement) {
 	}
 	if b := r.byKey[m.Config.Key()]; b != nil {
 		b.add(m)
-		r.skipBeyond(b, m)
+		r.skipLarger(b, m)
 	}
 }
 
-// state says how far the run is.
+// state returns the progress of the run.
 func (r *run) state() State {
 	s := State{
 		Campaign: r.c.Name, Label: r.label, Points: len(r.points), Done: len(r.rows), Skipped: len(r.skips),

@@ -169,7 +169,7 @@ func TestNothingRuns(t *testing.T) {
 	}
 }
 
-// failing fails for the reasons it is told.
+// failing fails for given reasons.
 type failing struct {
 	Runner
 	reason func(n int) string

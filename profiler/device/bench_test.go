@@ -44,7 +44,7 @@ func BenchmarkWatch(b *testing.B) {
 
 // One sample of this machine's CPU.
 func BenchmarkCPUSample(b *testing.B) {
-	p, err := cpuEye{root: "/", threads: 1}.open([]int{0}, os.Getpid)
+	p, err := cpuMonitor{root: "/", threads: 1}.open([]int{0}, os.Getpid)
 	if err != nil {
 		b.Skip(err)
 	}

@@ -9,17 +9,16 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// choose returns the GPUs to measure on, all of one type, and notes on those
-// that were left out.
+// choose returns the GPUs to measure on, all of one type, and a note for each GPU left out.
 func (inv Inventory) choose(o MachineOptions) ([]GPU, []string, error) {
-	want, asked := o.Devices, len(o.Devices) > 0
-	if !asked && o.Visible != nil {
+	want, chosen := o.Devices, len(o.Devices) > 0
+	if !chosen && o.Visible != nil {
 		var err error
 		if want, err = inv.visible(*o.Visible); err != nil {
 			return nil, nil, err
 		}
 	}
-	if !asked && o.Visible == nil {
+	if !chosen && o.Visible == nil {
 		for _, g := range inv.GPUs {
 			want = append(want, g.Index)
 		}
@@ -32,20 +31,20 @@ func (inv Inventory) choose(o MachineOptions) ([]GPU, []string, error) {
 		case !ok:
 			return nil, nil, fmt.Errorf("device: no GPU %d here, there are %s: %w", index, indices(inv.GPUs), profiler.ErrSetup)
 		case slices.Contains(want[:i], index):
-			return nil, nil, fmt.Errorf("device: GPU %d is asked for twice", index)
-		case g.unfit() != "":
-			faults = append(faults, g.unfit())
+			return nil, nil, fmt.Errorf("device: GPU %d is listed twice", index)
+		case g.unusable() != "":
+			faults = append(faults, g.unusable())
 		default:
 			gpus = append(gpus, g)
 		}
 	}
-	if len(faults) > 0 && (asked || len(gpus) == 0) {
+	if len(faults) > 0 && (chosen || len(gpus) == 0) {
 		return nil, nil, fmt.Errorf("device: %s: %w", strings.Join(faults, "; "), profiler.ErrSetup)
 	}
 	for _, f := range faults {
 		notes = append(notes, f+"; left out")
 	}
-	return gpus, notes, oneType(gpus)
+	return gpus, notes, checkOneType(gpus)
 }
 
 func (inv Inventory) gpu(index int) (GPU, bool) {
@@ -56,8 +55,8 @@ func (inv Inventory) gpu(index int) (GPU, bool) {
 	return inv.GPUs[i], true
 }
 
-// unfit says why nothing can be measured on g, "" if it can.
-func (g GPU) unfit() string {
+// unusable returns why g cannot be measured on, "" if it can.
+func (g GPU) unusable() string {
 	switch {
 	case g.Error != "":
 		return fmt.Sprintf("GPU %d does not answer: %s", g.Index, g.Error)
@@ -76,8 +75,8 @@ func (g GPU) unfit() string {
 	return ""
 }
 
-// oneType reports GPUs of several types.
-func oneType(gpus []GPU) error {
+// checkOneType returns an error if gpus are of several types.
+func checkOneType(gpus []GPU) error {
 	var names []string
 	of := map[string][]GPU{}
 	for _, g := range gpus {
@@ -96,15 +95,14 @@ func oneType(gpus []GPU) error {
 		strings.Join(names, ", "), profiler.ErrSetup)
 }
 
-// hidden says whether CUDA_VISIBLE_DEVICES means that no GPU is to be used. The
-// last value is Slurm's, for jobs that have none.
-func hidden(value *string) bool {
+// hidesGPUs reports whether this value of CUDA_VISIBLE_DEVICES leaves no GPU. Slurm sets NoDevFiles
+// for jobs without GPUs.
+func hidesGPUs(value *string) bool {
 	return value != nil && slices.Contains([]string{"", "-1", "NoDevFiles"}, strings.TrimSpace(*value))
 }
 
-// visible returns the devices of a CUDA_VISIBLE_DEVICES: indices, or UUIDs that
-// may be cut short. As CUDA does, it stops at the first that is neither, such as
-// -1. Indices are taken by bus order.
+// visible returns the devices that a CUDA_VISIBLE_DEVICES lists: indices in bus order, or UUIDs,
+// which may be abbreviated. Like CUDA, it stops at the first entry that is neither, such as -1.
 func (inv Inventory) visible(value string) ([]int, error) {
 	out := []int{}
 	for word := range strings.SplitSeq(value, ",") {
@@ -128,7 +126,7 @@ func (inv Inventory) visible(value string) ([]int, error) {
 	return out, nil
 }
 
-// indices lists the indices of gpus: "0, 1, 2".
+// indices formats the indices of gpus: "0, 1, 2".
 func indices(gpus []GPU) string {
 	var words []string
 	for _, g := range gpus {
@@ -137,11 +135,11 @@ func indices(gpus []GPU) string {
 	return strings.Join(words, ", ")
 }
 
-// usedBytes is more memory than the driver takes of an idle GPU.
+// usedBytes is more memory than the driver takes on an idle GPU.
 const usedBytes = 2 << 30
 
-// remarks says what of gpus may spoil a measurement.
-func remarks(gpus []GPU) []string {
+// warnings returns what about gpus may distort a measurement.
+func warnings(gpus []GPU) []string {
 	var notes []string
 	for _, g := range gpus {
 		if p := g.Processes; p != nil && p.Count > 0 {
@@ -160,7 +158,7 @@ func remarks(gpus []GPU) []string {
 	return notes
 }
 
-// pids lists process ids, the first eight of them.
+// pids formats process ids, at most eight of them.
 func pids(all []int) string {
 	var words []string
 	for i, pid := range all {

@@ -3,38 +3,44 @@ package device
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	prom "github.com/prometheus/procfs"
+
+	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// A controlGroup is the directories of a version 2 control group and those
-// above it, innermost first (kernel.org, admin-guide/cgroup-v2). It is empty
-// where there is none.
+// A controlGroup lists the directories of a version 2 control group and its ancestors, innermost
+// first (kernel.org, admin-guide/cgroup-v2). It is empty without control groups.
 type controlGroup []string
 
 // ownControlGroup returns the group of this process. root is "/".
 func ownControlGroup(root string) controlGroup {
-	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	fs, err := procfs.FS(root)
 	if err != nil {
 		return nil
 	}
-	mount := filepath.Join(root, "sys/fs/cgroup")
-	for line := range strings.Lines(string(text)) {
-		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
-			continue
-		}
-		var g controlGroup
-		for path = filepath.Clean("/" + path); path != "/"; path = filepath.Dir(path) {
-			g = append(g, filepath.Join(mount, path))
-		}
-		return append(g, mount)
+	self, err := fs.Self()
+	if err != nil {
+		return nil
 	}
-	return nil
+	groups, _ := self.Cgroups()
+	i := slices.IndexFunc(groups, func(g prom.Cgroup) bool { return g.HierarchyID == 0 })
+	if i < 0 {
+		return nil
+	}
+	var g controlGroup
+	mount := filepath.Join(root, "sys/fs/cgroup")
+	for path := filepath.Clean("/" + groups[i].Path); path != "/"; path = filepath.Dir(path) {
+		g = append(g, filepath.Join(mount, path))
+	}
+	return append(g, mount)
 }
 
-// cpus returns the lowest CPU quota in CPUs, false if there is none.
+// cpus returns the lowest CPU quota in CPUs, false without a quota.
 func (g controlGroup) cpus() (least float64, ok bool) {
 	for _, dir := range g {
 		f := strings.Fields(readText(filepath.Join(dir, "cpu.max")))
@@ -50,7 +56,7 @@ func (g controlGroup) cpus() (least float64, ok bool) {
 	return least, ok
 }
 
-// memory returns the lowest memory limit in bytes, false if there is none.
+// memory returns the lowest memory limit in bytes, false without a limit.
 func (g controlGroup) memory() (least float64, ok bool) {
 	for _, dir := range g {
 		v, err := strconv.ParseFloat(strings.TrimSpace(readText(filepath.Join(dir, "memory.max"))), 64)
@@ -61,8 +67,8 @@ func (g controlGroup) memory() (least float64, ok bool) {
 	return least, ok
 }
 
-// throttled returns how long the group's CPU quotas have held it back since it
-// exists, false where no quota does.
+// throttled returns how long CPU quotas have held the group back since its creation, false without
+// a quota.
 func (g controlGroup) throttled() (total time.Duration, ok bool) {
 	for _, dir := range g {
 		for line := range strings.Lines(readText(filepath.Join(dir, "cpu.stat"))) {

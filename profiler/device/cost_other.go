@@ -4,7 +4,7 @@ package device
 
 import "time"
 
-// processorTime runs f and returns the time it took.
+// processorTime runs f and returns the elapsed time, in place of processor time.
 func processorTime(f func()) time.Duration {
 	begin := time.Now()
 	f()

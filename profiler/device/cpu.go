@@ -7,32 +7,33 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// CPU is the processors of this machine, as /proc and /sys tell. Where neither
-// exists most of it is absent.
+// CPU describes the processors of this machine, from /proc and /sys. Without those, most fields are
+// absent.
 type CPU struct {
-	Model  string `json:"model,omitempty"`  // as /proc/cpuinfo says
+	Model  string `json:"model,omitempty"`  // from /proc/cpuinfo
 	Brand  string `json:"brand,omitempty"`  // Model without marks, clock and filler words
 	Vendor string `json:"vendor,omitempty"` // such as "Intel"
-	Arch   string `json:"arch"`             // as Go names it, such as "amd64"
+	Arch   string `json:"arch"`             // GOARCH, such as "amd64"
 	SIMD   string `json:"simd,omitempty"`   // widest vector instructions, such as "AVX-512"
 	BF16   string `json:"bf16,omitempty"`   // instructions for bfloat16: "AMX", "AVX512_BF16" or none
-	// ClockHz is the nominal clock to 0.1 GHz, 0 where nothing tells it.
+	// ClockHz is the nominal clock rounded to 0.1 GHz, 0 if unknown.
 	ClockHz float64 `json:"clock_hz,omitempty"`
 	Sockets int     `json:"sockets"`
 	Cores   int     `json:"cores"`
 	Threads int     `json:"threads"` // hardware threads
-	// UsableThreads is how many of them this process may use: the affinity
-	// mask and the CPU quota of its control group count.
+	// UsableThreads is how many of them this process may use, by its affinity mask and the CPU
+	// quota of its control group.
 	UsableThreads int     `json:"usable_threads"`
 	MemBytes      float64 `json:"mem_bytes,omitempty"` // or the limit of the control group, if lower
 
 	rates simdRates // per core and cycle
 }
 
-// Usable returns how many cores this process may use: the threads it may use
-// are taken to share cores as those of the whole machine do.
+// Usable returns how many cores this process may use. It assumes that threads share cores evenly.
 func (c CPU) Usable() int {
 	if c.Threads <= 0 || c.UsableThreads >= c.Threads {
 		return max(c.Cores, 1)
@@ -55,20 +56,17 @@ func thisCPU() CPU {
 	return c
 }
 
-// UsableMemory returns how many bytes of memory this process may use: those of
-// the machine, or of its control group where that allows less; 0 where the
-// machine does not tell.
+// UsableMemory returns how many bytes of memory this process may use: the machine's memory or the
+// limit of its control group, whichever is lower. 0 means unknown.
 func UsableMemory() float64 {
-	meminfo, _ := os.ReadFile("/proc/meminfo")
-	bytes := parseMemTotal(string(meminfo))
+	bytes := totalMemory("/")
 	if limit, ok := ownControlGroup("/").memory(); ok && bytes > 0 {
 		bytes = min(bytes, limit)
 	}
 	return bytes
 }
 
-// maxFrequency returns the highest clock of the first processor in Hz by
-// cpufreq, 0 where the kernel does not tell.
+// maxFrequency returns the highest clock of the first processor in Hz by cpufreq, 0 if unknown.
 func maxFrequency(sys string) float64 {
 	text, err := os.ReadFile(filepath.Join(sys, "devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"))
 	if err != nil {
@@ -81,14 +79,15 @@ func maxFrequency(sys string) float64 {
 	return kHz * 1e3
 }
 
-// parseMemTotal returns the memory in bytes by /proc/meminfo, 0 if it is not there.
-func parseMemTotal(meminfo string) float64 {
-	for line := range strings.Lines(meminfo) {
-		f := strings.Fields(line)
-		if len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
-			kB, _ := strconv.ParseUint(f[1], 10, 53)
-			return float64(kB) * 1024
-		}
+// totalMemory returns the bytes of memory by /proc/meminfo, 0 if it cannot be read.
+func totalMemory(root string) float64 {
+	fs, err := procfs.FS(root)
+	if err != nil {
+		return 0
 	}
-	return 0
+	m, err := fs.Meminfo()
+	if err != nil || m.MemTotalBytes == nil {
+		return 0
+	}
+	return float64(*m.MemTotalBytes)
 }

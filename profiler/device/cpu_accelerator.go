@@ -7,24 +7,21 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// What is assumed of a CPU as an accelerator, since no register tells it. They
-// are round figures for predictions to start from, not measurements: fitting
-// replaces them.
+// Assumed rates of a CPU as an accelerator; nothing reports them. They are round figures for first
+// predictions, not measurements, and fitting replaces them.
 const (
-	// coreMemBps is the memory bandwidth of one core, bytes/s. A core alone
-	// reaches 8 to 15 GB/s on servers of the last ten years; when all cores of
-	// a machine ask at once each gets 3 to 6 GB/s.
+	// coreMemBps is the memory bandwidth of one core, bytes/s. A core alone reaches 8 to 15 GB/s on
+	// servers of the last ten years; with all cores busy each gets 3 to 6 GB/s.
 	coreMemBps = 10 * giga
-	// loopbackBps is what two processes exchange by TCP over the loopback
-	// device in one direction, bytes/s, as gloo does. Single streams reach 1 to
-	// 5 GB/s; the processes' own copies and sums leave about the lower end.
+	// loopbackBps is the TCP rate between two processes over the loopback device in one direction,
+	// bytes/s, as gloo uses it. Single streams reach 1 to 5 GB/s; the processes' own copies and
+	// sums leave about the lower end.
 	loopbackBps = 1 * giga
 )
 
-// Accelerator returns threads cores of c as one accelerator; threads < 1 counts
-// as 1. Its name is the same on every boot of such a machine. Rates are those of
-// simd at the nominal clock: turbo clocks exceed them, and wide vectors may
-// lower the clock. Memory is that of the whole machine, which all devices share.
+// Accelerator returns threads cores of c as one accelerator; threads < 1 counts as 1. The name does
+// not change between boots. Rates are those of simd at the nominal clock: turbo clocks exceed them,
+// and wide vectors may lower the clock. All devices share MemBytes, the memory of the machine.
 func (c CPU) Accelerator(threads int) spec.Accelerator {
 	threads = max(threads, 1)
 	peak := c.ClockHz * float64(threads)
@@ -35,7 +32,7 @@ func (c CPU) Accelerator(threads int) spec.Accelerator {
 	}
 }
 
-// acceleratorName is such as "CPU Intel Xeon 2.6GHz AVX-512, 1 thread".
+// acceleratorName returns a name such as "CPU Intel Xeon 2.6GHz AVX-512, 1 thread".
 func (c CPU) acceleratorName(threads int) string {
 	words := []string{"CPU"}
 	if c.Brand != "" {

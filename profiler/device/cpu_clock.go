@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// clocksWatched bounds how many CPUs' clocks are read.
+// clocksWatched is the maximum number of CPUs to read the clocks of.
 const clocksWatched = 8
 
-// clockFiles returns the files that hold the clocks of the first n CPUs, those
-// of them that exist.
+// clockFiles returns the existing clock files of the first n CPUs.
 func clockFiles(root string, n int) []string {
 	var out []string
 	for i := range min(n, clocksWatched) {
@@ -23,7 +22,7 @@ func clockFiles(root string, n int) []string {
 	return out
 }
 
-// meanClock returns the mean of clocks in Hz, NaN without any.
+// meanClock returns the mean of the clocks in Hz, NaN if there are none.
 func meanClock(files []string) float64 {
 	sum, n := 0.0, 0
 	for _, file := range files {
@@ -37,9 +36,8 @@ func meanClock(files []string) float64 {
 	return sum / float64(n)
 }
 
-// thermalEvents returns how often the first CPU or its package was slowed down
-// for heat since the machine started, false where the kernel does not count
-// (Intel's are counted).
+// thermalEvents returns how often the first CPU or its package was throttled for heat since boot.
+// It returns false if the kernel does not count that; it does on Intel.
 func thermalEvents(root string) (n int, ok bool) {
 	for _, name := range []string{"core_throttle_count", "package_throttle_count"} {
 		text := readText(filepath.Join(root, "sys/devices/system/cpu/cpu0/thermal_throttle", name))

@@ -8,25 +8,23 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// From these shares on the CPU was not there for what was measured. The lower
-// one is a warning, the higher one a doubt. A step that waits for the slowest of
-// its processes loses about the share that is taken from one of them.
+// Bounds of interference with the measured processes: the lower bound gives a warning, the higher
+// one a doubt. A step waits for its slowest process, so it loses about the share taken from one of
+// them.
 const (
-	contentionWarn, contentionDoubt = 0.05, 0.15 // of the CPUs the measured processes can use, taken by others
+	contentionWarn, contentionDoubt = 0.05, 0.15 // of the CPUs the measured processes can use
 	stealWarn, stealDoubt           = 0.02, 0.10 // of CPU time
 	quotaWarn, quotaDoubt           = 0.01, 0.05 // of the time, held back by a CPU quota
 )
 
-// busyMachine is the share of all CPUs that others may use before it is a
-// warning although CPUs were free: caches and memory bandwidth are shared.
+// busyMachine is the share of all CPUs that other processes may use before a warning even if CPUs
+// stayed free: caches and memory bandwidth are shared.
 const busyMachine = 0.25
 
-// judge says what the CPU was through from one time to another. Others contend
-// when they use more CPUs than the measured processes leave free; what they use
-// beyond that, as a share of what the measured processes can use, is compared
-// with contentionWarn and contentionDoubt. Time stolen by the hypervisor, CPU
-// quotas of the control group and thermal throttling count too. Energy is not
-// measured.
+// judge summarises the CPU from one time to another. Other processes contend if they use more CPUs
+// than the measured ones leave free. The excess, as a share of the CPUs the measured processes can
+// use, is compared with contentionWarn and contentionDoubt. Time stolen by the hypervisor, CPU
+// quotas of the control group and thermal throttling count too. Energy is not measured.
 func (p *cpuProbe) judge(from, to time.Time) Watched {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +34,7 @@ func (p *cpuProbe) judge(from, to time.Time) Watched {
 	}
 	v := newVerdict()
 	seconds := to.Sub(from).Seconds()
-	busy, ours := p.busy.rise(from, to)/seconds, p.measured.rise(from, to)/seconds
+	busy, ours := p.busy.increase(from, to)/seconds, p.measured.increase(from, to)/seconds
 	if math.IsNaN(busy) || math.IsNaN(ours) || seconds <= 0 {
 		if timed {
 			v.note(profiler.EnvWarning, "the CPU was not watched in the timed part")
@@ -46,11 +44,11 @@ func (p *cpuProbe) judge(from, to time.Time) Watched {
 	others := max(busy-ours, 0)
 	v.env[EnvCPUUsed], v.env[EnvCPUOthers] = share(ours), share(others)
 	p.judgeContention(v, others)
-	steal := p.steal.rise(from, to) / (seconds * float64(p.cpus))
+	steal := p.steal.increase(from, to) / (seconds * float64(p.cpus))
 	v.env[EnvCPUSteal] = share(steal)
 	v.weigh(profiler.EnvShared, steal, stealWarn, stealDoubt, "the hypervisor gave %.0f %% of CPU time to others")
-	v.weigh(profiler.EnvThrottle, p.throttled.spread(from, to)/seconds, quotaWarn, quotaDoubt, "a CPU quota held processes back %.0f %% of the time")
-	if n := p.heat.spread(from, to); n > 0 {
+	v.weigh(profiler.EnvThrottle, p.throttled.increaseAround(from, to)/seconds, quotaWarn, quotaDoubt, "a CPU quota held processes back %.0f %% of the time")
+	if n := p.temperature.increaseAround(from, to); n > 0 {
 		v.doubt(profiler.EnvThrottle, fmt.Sprintf("the CPU was slowed down for heat %.0f times", math.Ceil(n)))
 	}
 	if s := p.clock.within(from, to).stats[smClock]; s.n > 0 {
@@ -59,7 +57,7 @@ func (p *cpuProbe) judge(from, to time.Time) Watched {
 	return v.watched()
 }
 
-// judgeContention weighs the CPUs that others kept busy.
+// judgeContention compares what other processes used with the bounds.
 func (p *cpuProbe) judgeContention(v *verdict, others float64) {
 	all := float64(p.cpus)
 	want := min(p.want, all)
@@ -71,20 +69,20 @@ func (p *cpuProbe) judgeContention(v *verdict, others float64) {
 	}
 }
 
-// weigh compares a share with two bounds. text takes it in percent.
+// weigh compares a share with two bounds. text formats it in percent.
 func (v *verdict) weigh(key string, share, warn, doubt float64, text string) {
 	switch text = fmt.Sprintf(text, 100*share); {
 	case share >= doubt:
 		v.doubt(key, text)
-	case share >= warn: // not if it is NaN
+	case share >= warn: // false for NaN
 		v.note(profiler.EnvWarning, text)
 	}
 }
 
-// spread is rise for a counter read so seldom that a window may end before the
-// next reading or begin after the last: the window is widened to both.
-func (c *curve) spread(from, to time.Time) float64 {
-	if d := c.rise(from, to); !math.IsNaN(d) {
+// increaseAround is increase for a counter that is read seldom: a window between readings is
+// widened to the nearest ones.
+func (c *counter) increaseAround(from, to time.Time) float64 {
+	if d := c.increase(from, to); !math.IsNaN(d) {
 		return d
 	}
 	if len(c.points) == 0 || c.last.at.Before(from) || c.points[0].at.After(to) {
@@ -96,7 +94,7 @@ func (c *curve) spread(from, to time.Time) float64 {
 	if to.After(c.last.at) {
 		to = c.last.at
 	}
-	return c.rise(from, to)
+	return c.increase(from, to)
 }
 
 func share(v float64) string { return fmt.Sprintf("%.3f", v) }

@@ -12,53 +12,53 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// cpuEye looks at the CPU by /proc and /sys below root.
-type cpuEye struct {
+// cpuMonitor samples the CPU from /proc and /sys below root.
+type cpuMonitor struct {
 	root    string
 	threads int // cores per device
 }
 
-func (e cpuEye) open(devices []int, pgid func() int) (probe, error) {
+func (e cpuMonitor) open(devices []int, pgid func() int) (probe, error) {
 	if _, ok := readCPUTimes(e.root); !ok {
 		return nil, errors.New("/proc/stat cannot be read")
 	}
 	return &cpuProbe{
-		root: e.root, want: float64(len(devices) * e.threads), kin: newKin(e.root, pgid),
+		root: e.root, want: float64(len(devices) * e.threads), processes: newMeasuredProcesses(e.root, pgid),
 		group: ownControlGroup(e.root), clocks: clockFiles(e.root, len(devices)*e.threads), last: map[int]float64{},
 	}, nil
 }
 
-func (cpuEye) close() {}
+func (cpuMonitor) close() {}
 
-// A cpuProbe looks at the CPU. All its counters are in seconds since it began.
+// A cpuProbe samples the CPU. All its counters start at 0 and are in seconds.
 type cpuProbe struct {
-	root   string
-	want   float64 // CPUs the measured processes can use
-	kin    *kin
-	group  controlGroup
-	clocks []string // files of the clocks of the first CPUs
+	root      string
+	want      float64 // CPUs the measured processes can use
+	processes *measuredProcesses
+	group     controlGroup
+	clocks    []string // files of the clocks of the first CPUs
 
 	begin   cpuTimes
 	started bool
 	last    map[int]float64 // CPU time of the measured processes, by id
 	ours    float64
-	held    time.Duration // throttled before we began
-	hot     int           // thermal throttling events before we began
+	held    time.Duration // throttled before the start
+	hot     int           // thermal throttling events before the start
 
-	mu        sync.Mutex
-	cpus      int
-	busy      curve // everybody
-	measured  curve // the measured processes
-	steal     curve
-	throttled curve
-	heat      curve // events
-	clock     history
+	mu          sync.Mutex
+	cpus        int
+	busy        counter // all processes
+	measured    counter // the measured processes
+	steal       counter
+	throttled   counter
+	temperature counter // events
+	clock       history
 }
 
 func (p *cpuProbe) close() {}
 
-// sample reads the counters; with slow set it also looks for new processes,
-// clocks and throttling.
+// sample reads the counters. If slow is set it also looks for new processes, and reads clocks and
+// throttling.
 func (p *cpuProbe) sample(now time.Time, slow bool) {
 	t, ok := readCPUTimes(p.root)
 	if !ok {
@@ -66,7 +66,7 @@ func (p *cpuProbe) sample(now time.Time, slow bool) {
 	}
 	if slow {
 		for _, pid := range procfs.IDs(p.root) {
-			if ours, _ := p.kin.has(pid, now); ours {
+			if ours, _ := p.processes.has(pid, now); ours {
 				p.last[pid] += 0
 			}
 		}
@@ -93,15 +93,15 @@ func (p *cpuProbe) sample(now time.Time, slow bool) {
 		p.throttled.add(now, (held - p.held).Seconds())
 	}
 	if isHot {
-		p.heat.add(now, float64(hot-p.hot))
+		p.temperature.add(now, float64(hot-p.hot))
 	}
 	if slow {
 		p.clock.add(clock)
 	}
 }
 
-// count adds what the measured processes used since the last time. What a
-// process used before it was found counts: it was started by what is measured.
+// count adds the CPU time of the measured processes since the last call. Time before a process was
+// found counts too: the measured command started it.
 func (p *cpuProbe) count() {
 	for pid, before := range p.last {
 		switch now, ok := procfs.Read(p.root, pid); {
@@ -114,14 +114,15 @@ func (p *cpuProbe) count() {
 	}
 }
 
-// cpuTimes are the counters of /proc/stat, in seconds of all CPUs together.
+// cpuTimes holds the counters of /proc/stat, in seconds summed over all CPUs.
 type cpuTimes struct {
 	busy  float64 // user, nice, system, interrupts
 	steal float64 // wanted to run, but the hypervisor ran others
 	cpus  int
 }
 
-// readCPUTimes reads /proc/stat, false if it is not there (proc(5)).
+// readCPUTimes reads /proc/stat (proc(5)); it returns false if it cannot. It runs at 10 Hz: package
+// procfs would scan ten figures of each CPU, about 1 ms on 128 CPUs.
 func readCPUTimes(root string) (cpuTimes, bool) {
 	text, err := os.ReadFile(filepath.Join(root, "proc/stat"))
 	if err != nil {
@@ -135,7 +136,7 @@ func parseCPUTimes(text string) (cpuTimes, bool) {
 	total := false
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "cpu") {
-			break // the CPUs come first
+			break // the lines of CPUs come first
 		}
 		if !strings.HasPrefix(line, "cpu ") {
 			t.cpus++
@@ -151,7 +152,7 @@ func parseCPUTimes(text string) (cpuTimes, bool) {
 	return t, total && t.cpus > 0
 }
 
-// ticks returns field i in seconds, 0 where it is missing.
+// ticks returns field i in seconds, 0 if it is missing.
 func ticks(f []string, i int) float64 {
 	if i >= len(f) {
 		return 0

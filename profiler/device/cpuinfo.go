@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// cpuinfo is one processor of /proc/cpuinfo, by key. All processors of a
-// machine are taken to be like the first.
+// cpuinfo holds one processor of /proc/cpuinfo by key. All processors of a machine are assumed
+// equal to the first. Package procfs is no help here: it parses only the architecture it is built
+// for, and drops ARM part numbers.
 type cpuinfo map[string]string
 
 func (c cpuinfo) int(key string) int {
@@ -28,7 +29,7 @@ func (c cpuinfo) float(key string) float64 {
 	return v
 }
 
-// has says whether the processor has all of the flags.
+// has reports whether the processor has all of the flags.
 func (c cpuinfo) has(flags ...string) bool {
 	have := " " + cmp.Or(c["flags"], c["Features"]) + " "
 	for _, f := range flags {
@@ -39,9 +40,8 @@ func (c cpuinfo) has(flags ...string) bool {
 	return true
 }
 
-// parseCPU reads the text of /proc/cpuinfo. maxHz is the highest clock by
-// cpufreq, 0 if not known, and used only where cpuinfo has none. Text that is no
-// cpuinfo gives a CPU without threads.
+// parseCPU parses /proc/cpuinfo. maxHz is the highest clock by cpufreq, 0 if unknown; it is used
+// only if cpuinfo has no clock. Other text gives a CPU without threads.
 func parseCPU(text string, maxHz float64, arch string) CPU {
 	c := CPU{Arch: arch}
 	var first cpuinfo
@@ -81,11 +81,10 @@ func parseProcessor(block string) cpuinfo {
 
 var clockInName = regexp.MustCompile(`@ *([0-9]+(?:\.[0-9]+)?) *([GM])Hz`)
 
-// clock returns the nominal clock of an x86 processor in Hz, 0 if nothing tells
-// it. In this order: the model's name ("@ 2.60GHz"); BogoMIPS, which is twice
-// the rate of the time stamp counter where that is constant, and so the same on
-// every boot, while "cpu MHz" is the clock of the moment; "cpu MHz". On ARM
-// BogoMIPS is the rate of a timer and says nothing of the clock.
+// clock returns the nominal clock of an x86 processor in Hz, 0 if unknown. It tries in order: the
+// model name ("@ 2.60GHz"); half of BogoMIPS, the rate of a constant time stamp counter, which is
+// equal on every boot; and "cpu MHz", the current clock. On ARM BogoMIPS is the rate of a timer,
+// unrelated to the clock.
 func clock(p cpuinfo) float64 {
 	if m := clockInName.FindStringSubmatch(p["model name"]); m != nil {
 		v, _ := strconv.ParseFloat(m[1], 64)
@@ -102,7 +101,7 @@ func clock(p cpuinfo) float64 {
 	return p.float("cpu MHz") * 1e6
 }
 
-// vendor returns who made the processor, in one word where known.
+// vendor returns the maker of the processor, in one word if known.
 func vendor(p cpuinfo) string {
 	switch id := p["vendor_id"]; id {
 	case "GenuineIntel":
@@ -123,8 +122,8 @@ var (
 	filler = regexp.MustCompile(`(?i)\b([0-9]+-core|dual-core|quad-core|six-core|eight-core|cpu|processor|with radeon.*)( |$)`)
 )
 
-// brand returns the model's name without trade marks, clock, core count and
-// words that name nothing, beginning with the vendor: "Intel Xeon Gold 6248".
+// brand returns the model name without trade marks, clock, core count and filler words, with the
+// vendor in front: "Intel Xeon Gold 6248".
 func brand(model, vendor string) string {
 	s := marks.ReplaceAllString(model, " ")
 	s, _, _ = strings.Cut(s, "@")

@@ -104,11 +104,16 @@ func FuzzParseCPU(f *testing.F) {
 
 func TestMemTotal(t *testing.T) {
 	for text, want := range map[string]float64{
-		"MemTotal:       24684084 kB\nMemFree: 1 kB\n": 24684084 * 1024, "MemFree: 7 kB\n": 0, "MemTotal: lots kB\n": 0, "": 0, "MemTotal: 5\n": 0,
+		"MemTotal:       24684084 kB\nMemFree: 1 kB\n": 24684084 * 1024, "MemFree: 7 kB\n": 0, "MemTotal: lots kB\n": 0, "": 0, "MemTotal: 5 MB\n": 0,
 	} {
-		if got := parseMemTotal(text); got != want {
+		root := t.TempDir()
+		writeFile(t, filepath.Join(root, "proc/meminfo"), text)
+		if got := totalMemory(root); got != want {
 			t.Errorf("%q: %g bytes, want %g", text, got, want)
 		}
+	}
+	if got := totalMemory(t.TempDir()); got != 0 {
+		t.Errorf("without /proc: %g bytes, want 0", got)
 	}
 }
 
@@ -117,7 +122,7 @@ func TestControlGroup(t *testing.T) {
 	if _, ok := ownControlGroup(root).cpus(); ok {
 		t.Error("a quota where there are no control groups")
 	}
-	writeFile(t, filepath.Join(root, "proc/self/cgroup"), "1:cpu:/old\n0::/a/b\n")
+	writeSelf(t, root, "1:cpu:/old\n0::/a/b\n")
 	writeFile(t, filepath.Join(root, "sys/fs/cgroup/a/cpu.max"), "150000 100000\n")
 	writeFile(t, filepath.Join(root, "sys/fs/cgroup/a/b/cpu.max"), "max 100000\n")
 	writeFile(t, filepath.Join(root, "sys/fs/cgroup/a/b/memory.max"), "max\n")

@@ -11,36 +11,36 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// throttleBound is the share of samples with a clock event that makes the step
-// times doubtful: the median of the steps does not move for less.
+// throttleBound is the share of samples with a clock event from which step times are doubtful.
+// Below it the median step time does not move.
 const throttleBound = 0.01
 
-// judge says what the GPUs were through from one time to another. A measurement
-// is doubted, that is kept but not fitted, when in the timed part
+// judge summarises the GPUs from one time to another. A measurement is doubted, that is stored but
+// not fitted, if in the timed part
 //
-//   - hardware or thermal slowdown, power brake or sync boost held clocks back in
-//     at least throttleBound of the samples (less is noted),
-//   - processes other than the measured ones were on a device,
+//   - hardware or thermal slowdown, power brake or sync boost reduced clocks in
+//     at least throttleBound of the samples (fewer give a note),
+//   - a process other than the measured ones was on a device,
 //
-// or when, at any time since the watch began, a device reported an uncorrected
-// memory error or an Xid event, or stopped answering. The power limit alone is
-// not a reason: EnvPowerCap has its share of samples.
+// or if a device reported an uncorrected memory error or an Xid event, or stopped answering, at any
+// time since the watch began. The power limit alone is no reason; EnvPowerCap holds its share of
+// samples.
 func (p *gpuProbe) judge(from, to time.Time) Watched {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	from, to, timed := window(from, to)
 	v := newVerdict()
-	sums := make([]bucket, len(p.seen))
+	sums := make([]bucket, len(p.records))
 	joules, none := 0.0, 0
-	for i := range p.seen {
-		sums[i] = p.seen[i].within(from, to)
-		joules += p.seen[i].joules(from, to)
+	for i := range p.records {
+		sums[i] = p.records[i].within(from, to)
+		joules += p.records[i].joules(from, to)
 		if sums[i].n == 0 {
 			none++
 		}
 	}
 	if timed && none > 0 {
-		v.note(profiler.EnvWarning, fmt.Sprintf("%d of %d GPUs gave no sample in the timed part", none, len(p.seen)))
+		v.note(profiler.EnvWarning, fmt.Sprintf("%d of %d GPUs gave no sample in the timed part", none, len(p.records)))
 	}
 	p.judgeClocks(v, sums)
 	p.judgeSharing(v, from, to, timed)
@@ -51,21 +51,21 @@ func (p *gpuProbe) judge(from, to time.Time) Watched {
 	switch {
 	case !timed || !(joules > 0): // or NaN
 	case few || to.Sub(from) < energyPeriod:
-		w.warn(fmt.Sprintf("energy is left out: %.2g s of timed steps are too short to tell it (point.min_time)", to.Sub(from).Seconds()))
+		w.warn(fmt.Sprintf("energy is left out: %.2g s of timed steps are too short to measure it (point.min_time)", to.Sub(from).Seconds()))
 	default:
 		w.EnergyJoules, w.AvgWatts = joules, joules/to.Sub(from).Seconds()
 	}
 	return w
 }
 
-// Energy is told of timed parts with this much to go by. The driver renews its
-// readings up to ten times a second; of ten looks in one, one may fall outside.
+// Energy is reported for timed parts at least this long. The driver updates its readings up to ten
+// times a second; of ten samples in a second one may fall outside.
 const (
 	energyPeriod  = time.Second
 	energySamples = 9
 )
 
-// judgeClocks looks at why clocks were held back, worst device first.
+// judgeClocks reports why clocks were reduced, worst device first.
 func (p *gpuProbe) judgeClocks(v *verdict, sums []bucket) {
 	for bit, reason := range clockReasonsByBit {
 		worst, share, held := 0, 0.0, 0
@@ -74,7 +74,7 @@ func (p *gpuProbe) judgeClocks(v *verdict, sums []bucket) {
 				continue
 			}
 			held++
-			if s := float64(b.reasons[bit]) / float64(b.reasoned); s > share {
+			if s := float64(b.reasons[bit]) / float64(b.hasReasons); s > share {
 				worst, share = i, s
 			}
 		}
@@ -94,37 +94,37 @@ func (p *gpuProbe) judgeClocks(v *verdict, sums []bucket) {
 	}
 }
 
-// judgeSharing looks for others on the devices. They are looked for each
-// slowPeriod, so that one seen that long before or after counts.
+// judgeSharing reports other processes on the devices. Processes are listed every slowPeriod, so
+// one seen that long before or after counts.
 func (p *gpuProbe) judgeSharing(v *verdict, from, to time.Time, timed bool) {
 	from, to = from.Add(-slowPeriod), to.Add(slowPeriod)
-	blind := timed && len(p.seen) > 0
-	for i := range p.seen {
-		s := &p.seen[i]
-		var who []string
+	blind := timed && len(p.records) > 0
+	for i := range p.records {
+		s := &p.records[i]
+		var others []string
 		for _, pid := range slices.Sorted(maps.Keys(s.others)) {
 			if o := s.others[pid]; !o.last.Before(from) && !o.first.After(to) {
-				who = append(who, fmt.Sprintf("%d (%s)", pid, o.name))
+				others = append(others, fmt.Sprintf("%d (%s)", pid, o.name))
 			}
 		}
-		if len(who) > 0 {
-			v.doubt(profiler.EnvShared, fmt.Sprintf("GPU %d was used by %s", p.devices[i], strings.Join(who[:min(len(who), 8)], ", ")))
+		if len(others) > 0 {
+			v.doubt(profiler.EnvShared, fmt.Sprintf("GPU %d was used by %s", p.devices[i], strings.Join(others[:min(len(others), 8)], ", ")))
 		}
-		l := s.listed(from, to)
+		l := s.hasPIDs(from, to)
 		if l.ours == 0 && l.unknown > 1 {
-			v.doubt(profiler.EnvShared, fmt.Sprintf("GPU %d was used by %d processes that cannot be told apart from inside a container",
+			v.doubt(profiler.EnvShared, fmt.Sprintf("GPU %d was used by %d processes that cannot be identified from inside a container",
 				p.devices[i], l.unknown))
 		}
-		blind = blind && !l.at.IsZero() && l.ours+l.unknown+len(who) == 0
+		blind = blind && !l.at.IsZero() && l.ours+l.unknown+len(others) == 0
 	}
 	if blind {
 		v.note(profiler.EnvWarning, "the driver lists no processes here, so others on the GPUs would not be seen")
 	}
 }
 
-// listed returns the most processes listed at once from one time to another,
-// with the zero time if none were asked for.
-func (s *gpuSeen) listed(from, to time.Time) listing {
+// listed returns the most processes listed at once from one time to another. Its time is zero if
+// the driver listed none.
+func (s *gpuRecord) hasPIDs(from, to time.Time) listing {
 	var most listing
 	for _, l := range s.lists {
 		if l.at.Before(from) || l.at.After(to) {
@@ -135,10 +135,10 @@ func (s *gpuSeen) listed(from, to time.Time) listing {
 	return most
 }
 
-// judgeFaults looks for broken hardware.
+// judgeFaults reports hardware faults.
 func (p *gpuProbe) judgeFaults(v *verdict) {
-	for i := range p.seen {
-		s := &p.seen[i]
+	for i := range p.records {
+		s := &p.records[i]
 		if s.ecc > s.eccAtFirst {
 			v.doubt(profiler.EnvWarning, fmt.Sprintf("%d uncorrected memory errors on GPU %d", s.ecc-s.eccAtFirst, p.devices[i]))
 		}
@@ -146,7 +146,7 @@ func (p *gpuProbe) judgeFaults(v *verdict) {
 			v.doubt(profiler.EnvWarning, fmt.Sprintf("GPU %d stopped answering: %s", p.devices[i], s.lost))
 		}
 	}
-	var told []string
+	var reported []string
 	for _, e := range p.events {
 		text := fmt.Sprintf("Xid %d", e.code)
 		if what := xidNames[e.code]; what != "" {
@@ -155,14 +155,14 @@ func (p *gpuProbe) judgeFaults(v *verdict) {
 		if e.device >= 0 && e.device < len(p.devices) {
 			text += fmt.Sprintf(" on GPU %d", p.devices[e.device])
 		}
-		if !slices.Contains(told, text) {
-			told = append(told, text)
+		if !slices.Contains(reported, text) {
+			reported = append(reported, text)
 			v.doubt(profiler.EnvWarning, text)
 		}
 	}
 }
 
-// describe writes means and maxima.
+// describe writes means and maxima to env.
 func describe(env map[string]string, sums []bucket) {
 	var total [metrics]stat
 	for _, b := range sums {
@@ -178,13 +178,13 @@ func describe(env map[string]string, sums []bucket) {
 	if s := total[memUsed]; s.n > 0 {
 		env[EnvMemUsed] = fmt.Sprintf("%.0f", s.max)
 	}
-	if s := total[heat]; s.n > 0 {
-		env[EnvHeat] = number(s.max)
+	if s := total[temperature]; s.n > 0 {
+		env[EnvTemperature] = number(s.max)
 	}
 }
 
-// xidNames are the events that are met most (NVIDIA, XID Errors, the catalogue
-// of its GPU deployment and management documentation).
+// xidNames names the most frequent events (NVIDIA, XID Errors, GPU deployment and management
+// documentation).
 var xidNames = map[uint64]string{
 	13: "graphics engine exception", 31: "memory page fault", 43: "GPU stopped processing", 45: "preemptive cleanup",
 	48: "double-bit memory error", 61: "internal microcontroller breakpoint", 62: "internal microcontroller halt",

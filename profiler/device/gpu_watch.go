@@ -7,73 +7,73 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// A gpuSource is NVML, as far as a gpuProbe needs it. Devices are by position
-// in the list it was made with.
+// A gpuSource reads devices, by position in the list it was made with. NVML is one; tests have
+// others.
 type gpuSource interface {
-	// read asks device i; with slow set also what gpuReading says.
+	// read samples device i, and with slow set the rest of gpuReading.
 	read(i int, now time.Time, slow bool) gpuReading
-	// xids returns the critical events since it was last called.
+	// xids returns the critical events since the last call.
 	xids() []xid
 	close()
 }
 
-// A gpuReading is a reading and what is asked for seldom.
+// A gpuReading is a reading plus what is read seldom.
 type gpuReading struct {
 	reading
-	pids        []int // of compute processes
-	listed      bool  // pids was told
-	uncorrected uint64
-	counted     bool   // uncorrected was told
-	lost        string // why the device does not answer any more
+	pids           []int // of compute processes
+	hasPIDs        bool  // pids is valid
+	uncorrected    uint64
+	hasUncorrected bool   // uncorrected is valid
+	lost           string // why the device stopped answering
 }
 
 // An xid is a critical event of a device.
 type xid struct {
-	device int // position, -1 = not known
+	device int // position, -1 = unknown
 	code   uint64
 }
 
-// A sighting is a process that was seen on a device.
-type sighting struct {
+// An otherProcess is a process on a device that is not measured.
+type otherProcess struct {
 	name        string
 	first, last time.Time
 }
 
-// kept bounds the processes and events that are remembered of a device.
-const kept = 64
+// maxKept is how many processes and events of a device are remembered.
+const maxKept = 64
 
-// A gpuProbe looks at some GPUs.
+// A gpuProbe samples some GPUs.
 type gpuProbe struct {
-	source  gpuSource
-	devices []int // indices
-	kin     *kin
+	source    gpuSource
+	devices   []int // indices
+	processes *measuredProcesses
 
-	mu     sync.Mutex
-	seen   []gpuSeen // by position
-	events []xid
+	mu      sync.Mutex
+	records []gpuRecord // by position
+	events  []xid
 }
 
-// gpuSeen is what was seen of one GPU.
-type gpuSeen struct {
+// gpuRecord is what was sampled of one GPU.
+type gpuRecord struct {
 	history
 	lost            string
-	counted         bool
+	hasUncorrected  bool
 	ecc, eccAtFirst uint64
-	others          map[int]*sighting // processes that are not measured, by id
-	lists           []listing         // newest last
+	others          map[int]*otherProcess // by process id
+	lists           []listing             // newest last
 }
 
-// A listing is how many processes the driver listed on a device at some time.
+// A listing counts the processes on a device at one time.
 type listing struct {
 	at            time.Time
-	ours, unknown int // unknown ones are not among the processes of this machine
+	ours, unknown int // unknown: not a process that this machine can see
 }
 
-// listings bounds gpuSeen.lists; beyond, every second one is forgotten.
-const listings = 512
+// maxListings is the size of gpuRecord.lists. When it is reached every second listing is dropped.
+const maxListings = 512
 
-func newGPUProbe(source gpuSource, devices []int, k *kin) *gpuProbe {
-	return &gpuProbe{source: source, devices: devices, kin: k, seen: make([]gpuSeen, len(devices))}
+func newGPUProbe(source gpuSource, devices []int, k *measuredProcesses) *gpuProbe {
+	return &gpuProbe{source: source, devices: devices, processes: k, records: make([]gpuRecord, len(devices))}
 }
 
 func (p *gpuProbe) sample(now time.Time, slow bool) {
@@ -87,7 +87,7 @@ func (p *gpuProbe) sample(now time.Time, slow bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.events = append(p.events, events...)
-	p.events = p.events[:min(len(p.events), kept)]
+	p.events = p.events[:min(len(p.events), maxKept)]
 }
 
 func (p *gpuProbe) close() { p.source.close() }
@@ -96,54 +96,54 @@ func (p *gpuProbe) close() { p.source.close() }
 func (p *gpuProbe) keep(i int, r gpuReading) {
 	list := listing{at: r.at}
 	others := map[int]string{}
-	for _, pid := range r.pids { // outside the lock: it reads files
-		switch ours, found := p.kin.has(pid, r.at); {
+	for _, pid := range r.pids { // outside the lock: reads files
+		switch ours, found := p.processes.has(pid, r.at); {
 		case !found:
 			list.unknown++
 		case ours:
 			list.ours++
 		default:
-			other, _ := procfs.Read(p.kin.root, pid)
+			other, _ := procfs.Read(p.processes.root, pid)
 			others[pid] = other.Name
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &p.seen[i]
+	s := &p.records[i]
 	if r.lost != "" {
 		s.lost = r.lost
 		return
 	}
 	s.add(r.reading)
-	if r.counted && !s.counted {
-		s.counted, s.eccAtFirst = true, r.uncorrected
+	if r.hasUncorrected && !s.hasUncorrected {
+		s.hasUncorrected, s.eccAtFirst = true, r.uncorrected
 	}
-	if r.counted {
+	if r.hasUncorrected {
 		s.ecc = max(s.ecc, r.uncorrected)
 	}
-	if r.listed {
+	if r.hasPIDs {
 		s.list(list, others)
 	}
 }
 
-// list adds the processes of one time.
-func (s *gpuSeen) list(l listing, others map[int]string) {
-	if len(s.lists) == listings {
-		for i := range listings / 2 {
+// list adds the processes listed at one time.
+func (s *gpuRecord) list(l listing, others map[int]string) {
+	if len(s.lists) == maxListings {
+		for i := range maxListings / 2 {
 			s.lists[i] = s.lists[2*i]
 		}
-		s.lists = s.lists[:listings/2]
+		s.lists = s.lists[:maxListings/2]
 	}
 	s.lists = append(s.lists, l)
 	if s.others == nil {
-		s.others = map[int]*sighting{}
+		s.others = map[int]*otherProcess{}
 	}
 	for pid, name := range others {
 		switch known := s.others[pid]; {
 		case known != nil:
 			known.last = l.at
-		case len(s.others) < kept:
-			s.others[pid] = &sighting{name, l.at, l.at}
+		case len(s.others) < maxKept:
+			s.others[pid] = &otherProcess{name, l.at, l.at}
 		}
 	}
 }

@@ -9,24 +9,23 @@ import (
 type metric int
 
 const (
-	smUtil   metric = iota // share of time with a kernel running, 0..1
-	memUtil                // share of time device memory was read or written, 0..1
-	memUsed                // bytes
-	smClock                // Hz
-	memClock               // Hz
-	power                  // watts
-	heat                   // temperature of the GPU, °C
-	metrics                // how many there are
+	smUtil      metric = iota // share of time with a kernel running, 0..1
+	memUtil                   // share of time device memory was read or written, 0..1
+	memUsed                   // bytes
+	smClock                   // Hz
+	memClock                  // Hz
+	power                     // watts
+	temperature               // temperature of the GPU, °C
+	metrics                   // how many there are
 )
 
-// A reading is what a GPU told at one time. A metric that it was not asked for,
-// or did not tell, is NaN.
+// A reading is one sample of a GPU. A metric without a value is NaN.
 type reading struct {
-	at       time.Time
-	values   [metrics]float64
-	energyJ  float64 // since the driver was loaded
-	reasons  uint64  // clock event reasons, bits as NVML's
-	reasoned bool    // reasons was told
+	at         time.Time
+	values     [metrics]float64
+	energyJ    float64 // since the driver was loaded
+	reasons    uint64  // clock event reasons, bits as NVML's
+	hasReasons bool    // reasons is valid
 }
 
 func newReading(at time.Time) reading {
@@ -37,29 +36,28 @@ func newReading(at time.Time) reading {
 	return r
 }
 
-// historySlots is how many buckets a history has: 205 s at 10 Hz before
-// readings share one.
+// historySlots is the number of buckets of a history: 205 s at 10 Hz before readings share a
+// bucket.
 const historySlots = 2048
 
-// A history is the readings of one GPU, oldest first. When all its buckets are
-// in use neighbours are merged, so that its size is fixed and its resolution
-// halves each time a run doubles.
+// A history holds the readings of one GPU, oldest first. When all buckets are in use neighbours are
+// merged: the size is fixed and the resolution halves each time a run doubles.
 type history struct {
 	buckets []bucket
 	stride  int // readings per bucket
-	energy  curve
+	energy  counter
 }
 
-// A bucket is a few readings in a row.
+// A bucket summarises consecutive readings.
 type bucket struct {
 	begin, end time.Time
 	n          int
 	stats      [metrics]stat
-	reasoned   int                 // readings that told reasons
-	reasons    [clockReasons]int32 // by bit, how many had it
+	hasReasons int                 // readings with reasons
+	reasons    [clockReasons]int32 // readings with each bit set
 }
 
-// A stat is the values of one metric.
+// A stat summarises the values of one metric.
 type stat struct {
 	n        int
 	sum, max float64
@@ -85,8 +83,8 @@ func (h *history) add(r reading) {
 			one.stats[m] = stat{1, v, v}
 		}
 	}
-	if r.reasoned {
-		one.reasoned = 1
+	if r.hasReasons {
+		one.hasReasons = 1
 		for bit := range one.reasons {
 			one.reasons[bit] = int32(r.reasons >> bit & 1)
 		}
@@ -117,15 +115,14 @@ func (b *bucket) merge(o bucket) {
 	for m := range b.stats {
 		b.stats[m].add(o.stats[m])
 	}
-	b.reasoned += o.reasoned
+	b.hasReasons += o.hasReasons
 	for bit := range b.reasons {
 		b.reasons[bit] += o.reasons[bit]
 	}
 }
 
-// within merges the buckets whose middle lies in [from, to]. A metric asked for
-// too seldom to be among them is that of the bucket nearest in time, as long as
-// it is within slowPeriod.
+// within merges the buckets with their middle in [from, to]. A metric without a value there is
+// taken from the nearest bucket, at most slowPeriod away.
 func (h *history) within(from, to time.Time) bucket {
 	sum := bucket{begin: from, end: to}
 	for _, b := range h.buckets {
@@ -153,17 +150,16 @@ func (h *history) nearest(m metric, from, to time.Time) stat {
 	return s
 }
 
-// distance is how far the middle of b is from [from, to].
+// distance returns how far the middle of b is from [from, to].
 func distance(b bucket, from, to time.Time) time.Duration {
 	middle := b.begin.Add(b.end.Sub(b.begin) / 2)
 	return max(from.Sub(middle), middle.Sub(to), 0)
 }
 
-// joules returns the energy used from one time to another, NaN if it is not
-// known. The energy counter is preferred; without one it is mean power times
-// duration.
+// joules returns the energy used from one time to another, NaN if unknown. It prefers the energy
+// counter; without one it multiplies mean power by duration.
 func (h *history) joules(from, to time.Time) float64 {
-	if e := h.energy.rise(from, to); !math.IsNaN(e) {
+	if e := h.energy.increase(from, to); !math.IsNaN(e) {
 		return e
 	}
 	if s := h.within(from, to).stats[power]; s.n > 0 {

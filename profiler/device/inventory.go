@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Inventory is what is in this machine, leaving out its name. Sizes are in
-// bytes, rates in bytes/s of one direction, clocks in Hz, power in watts. A
-// field that the hardware or the driver does not tell is absent.
+// Inventory describes the hardware of this machine. Sizes are in bytes, rates in bytes/s of one
+// direction, clocks in Hz, power in watts. A field that hardware or driver does not report is
+// absent.
 type Inventory struct {
 	CPU CPU `json:"cpu"`
-	// Reason says why there are no GPUs in the list, "" if there are.
+	// Reason is why GPUs is empty, "" if it is not.
 	Reason string `json:"reason,omitempty"`
 	Driver string `json:"driver,omitempty"` // version of the NVIDIA driver
 	CUDA   string `json:"cuda,omitempty"`   // newest CUDA version that driver supports
@@ -20,15 +20,15 @@ type Inventory struct {
 
 // GPU is one NVIDIA device.
 type GPU struct {
-	Index int `json:"index"` // as NVML, nvidia-smi and CUDA_DEVICE_ORDER=PCI_BUS_ID count
-	// Error says why the device does not answer, such as a GPU that is lost.
-	// The other fields hold what it told before.
+	Index int `json:"index"` // in the order of NVML, nvidia-smi and CUDA_DEVICE_ORDER=PCI_BUS_ID
+	// Error is why the device does not answer, such as a lost GPU. The other fields hold what was
+	// read before.
 	Error string `json:"error,omitempty"`
 	UUID  string `json:"uuid,omitempty"`
 	Name  string `json:"name,omitempty"`
 
 	MemBytes     *float64 `json:"mem_bytes,omitempty"`
-	MemUsedBytes *float64 `json:"mem_used_bytes,omitempty"` // what the driver reserves included
+	MemUsedBytes *float64 `json:"mem_used_bytes,omitempty"` // including what the driver reserves
 
 	PCIBusID          string   `json:"pci_bus_id,omitempty"`
 	PCIe              *PCIe    `json:"pcie,omitempty"`
@@ -38,13 +38,13 @@ type GPU struct {
 	Persistence       *bool    `json:"persistence,omitempty"`
 	ECC               *ECC     `json:"ecc,omitempty"`
 	MIG               *MIG     `json:"mig,omitempty"`
-	// Processes compute on the device now. Inside a container they may be
-	// missing, or have ids of the host.
+	// Processes run on the device now. Inside a container they may be missing, or have ids of the
+	// host.
 	Processes *Processes `json:"processes,omitempty"`
 }
 
-// PCIe is the link of a device to its host. The present generation falls when
-// the device idles; the maximum is what device and slot allow together.
+// PCIe is the link of a device to its host. The current generation drops when the device idles; the
+// maximum is what device and slot support together.
 type PCIe struct {
 	Gen      int     `json:"gen,omitempty"`
 	Width    int     `json:"width,omitempty"` // lanes
@@ -53,16 +53,16 @@ type PCIe struct {
 	Bps      float64 `json:"bps,omitempty"` // at the maximum, see PCIeBps
 }
 
-// NVLink is the links between a device and its peers.
+// NVLink describes the links between a device and its peers.
 type NVLink struct {
 	Version     string       `json:"version,omitempty"` // such as "4.0"
 	ActiveLinks int          `json:"active_links"`
-	Bps         float64      `json:"bps,omitempty"` // all active links, see nvlinkBps; absent where not known
+	Bps         float64      `json:"bps,omitempty"` // all active links, see nvlinkRates; absent if unknown
 	Peers       []NVLinkPeer `json:"peers,omitempty"`
 }
 
-// NVLinkPeer is what some links lead to: one device of this machine, switches,
-// or, with neither set, something else.
+// NVLinkPeer is the other end of some links: one device of this machine, a switch, or, with neither
+// set, something else.
 type NVLinkPeer struct {
 	Device *int   `json:"device,omitempty"` // GPU.Index
 	Switch bool   `json:"switch,omitempty"`
@@ -70,36 +70,35 @@ type NVLinkPeer struct {
 	Links  int    `json:"links"`
 }
 
-// ECC is error correction of the device's memories. Counts are since the driver
-// was loaded.
+// ECC is the error correction of the device's memories. Counts are since the driver was loaded.
 type ECC struct {
 	Enabled     bool    `json:"enabled"`
 	Corrected   *uint64 `json:"corrected,omitempty"`
 	Uncorrected *uint64 `json:"uncorrected,omitempty"`
 }
 
-// MIG is the partition of a device.
+// MIG describes the partition of a device.
 type MIG struct {
 	Enabled   bool          `json:"enabled"`
 	Instances []MIGInstance `json:"instances,omitempty"`
 }
 
-// MIGInstance is a part of a device.
+// MIGInstance is one partition of a device.
 type MIGInstance struct {
 	UUID     string   `json:"uuid,omitempty"`
 	Name     string   `json:"name,omitempty"`
 	MemBytes *float64 `json:"mem_bytes,omitempty"`
 }
 
-// Processes are those that compute on a device.
+// Processes lists the compute processes of a device.
 type Processes struct {
 	Count int   `json:"count"`
 	PIDs  []int `json:"pids,omitempty"`
 }
 
-// Inspect looks at this machine. It always returns an inventory: what cannot be
-// found out is absent, and Reason says why there are no GPUs. A driver that
-// hangs is given up when ctx ends; the call to it stays behind.
+// Inspect reads the hardware of this machine. It always returns an inventory: what cannot be read
+// is absent, and Reason says why there are no GPUs. If the driver does not answer before ctx ends,
+// Inspect gives up and leaves the call behind.
 func Inspect(ctx context.Context) Inventory {
 	inv := Inventory{CPU: thisCPU()}
 	found := make(chan gpuInventory, 1)
@@ -116,7 +115,7 @@ func Inspect(ctx context.Context) Inventory {
 	return inv
 }
 
-// gpuInventory is the part of an Inventory that NVML tells.
+// gpuInventory is the part of an Inventory read by NVML.
 type gpuInventory struct {
 	reason, driver, cuda, nvml string
 	gpus                       []GPU

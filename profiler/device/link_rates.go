@@ -3,10 +3,10 @@ package device
 // giga is the 10^9 of datasheets.
 const giga = 1e9
 
-// PCIeBps returns the bytes/s of one direction of a PCIe link, before packet
-// overhead, 0 for generations it does not know: 2.5 and 5 GT/s a lane at 8b/10b
-// for 1 and 2, then 8 GT/s doubling at 128b/130b, then 64 GT/s with 242 bytes in
-// a flit of 256. Source: PCI Express Base Specification 6.0.
+// PCIeBps returns the bytes/s of one direction of a PCIe link before packet overhead, 0 for unknown
+// generations. A lane has 2.5 and 5 GT/s at 8b/10b in generations 1 and 2, then 8 GT/s doubling at
+// 128b/130b, then 64 GT/s with 242 bytes in a flit of 256. Source: PCI Express Base Specification
+// 6.0.
 func PCIeBps(gen, lanes int) float64 {
 	perLane := 0.0
 	switch gen {
@@ -20,13 +20,13 @@ func PCIeBps(gen, lanes int) float64 {
 	return perLane * float64(max(lanes, 0))
 }
 
-// nvlinkRate is what one link of an NVLink version carries.
+// nvlinkRate is the rate of one link of an NVLink version.
 type nvlinkRate struct {
 	name string  // of the version
-	bps  float64 // of one direction, 0 = not known
+	bps  float64 // of one direction, 0 = unknown
 }
 
-// nvlinkRates are by the number NVML gives the version (nvml.h,
+// nvlinkRates is indexed by NVML's number of the version (nvml.h,
 // nvmlNvlinkVersion_t). Rates are those of whole devices divided by links and
 // directions:
 //

@@ -12,29 +12,28 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// MachineOptions say what of an Inventory is measured on.
+// MachineOptions select the devices of an Inventory to measure on.
 type MachineOptions struct {
 	// Devices are the indices of GPUs to use, nil = all that Visible leaves.
 	Devices []int
-	// Visible is the value of CUDA_VISIBLE_DEVICES this process was started
-	// with, nil if it has none: a cluster gives out devices by it. Without
-	// Devices only these are used.
+	// Visible is the value of CUDA_VISIBLE_DEVICES this process was started with, nil if unset.
+	// Clusters assign devices by it. Without Devices only these are used.
 	Visible *string
-	// Lookup finds a device type by name, nil = none is known. It is asked for
-	// the name NVML gives, then for that without "NVIDIA ".
+	// Lookup finds a device type by name, nil = no catalog. It gets the name NVML reports, then
+	// that name without "NVIDIA ".
 	Lookup func(name string) (spec.Accelerator, bool)
-	// CPU measures the CPU even if there are GPUs.
+	// CPU selects the CPU even if there are GPUs.
 	CPU bool
-	// Threads is how many cores a device of the CPU is, 0 = 1.
+	// Threads is the number of cores per device of the CPU, 0 = 1.
 	Threads int
 }
 
-// Machine returns what can be measured on, and what is worth knowing of it
-// beforehand. Without GPUs, or with CPU set, that is the CPU, else GPUs of one
-// type. Errors wrap profiler.ErrSetup and say what to change: several types
-// without a choice, a device that does not answer, a MIG-enabled one. Without
-// a choice of devices, those two are left out and noted as long as others
-// remain. Framework, Lacks and Configs are the caller's to set.
+// Machine returns the machine to measure on, and notes on it. Without GPUs, or with CPU set, that
+// is the CPU, else GPUs of one type.
+//
+// Errors wrap profiler.ErrSetup and say what to change: several types without a choice, a device
+// that does not answer, a device split by MIG. Without a choice of devices, the last two are left
+// out and noted if others remain. The caller sets Framework, Lacks and Configs.
 func (inv Inventory) Machine(o MachineOptions) (profiler.Machine, []string, error) {
 	if o.Threads < 0 {
 		return profiler.Machine{}, nil, fmt.Errorf("device: %d threads for a device of the CPU, want at least 1", o.Threads)
@@ -44,7 +43,7 @@ func (inv Inventory) Machine(o MachineOptions) (profiler.Machine, []string, erro
 		return inv.CPU.machine(max(o.Threads, 1)), nil, nil
 	case len(inv.GPUs) == 0:
 		return profiler.Machine{}, nil, fmt.Errorf("device: no GPU %d here: %s: %w", o.Devices[0], inv.Reason, profiler.ErrSetup)
-	case len(o.Devices) == 0 && hidden(o.Visible):
+	case len(o.Devices) == 0 && hidesGPUs(o.Visible):
 		note := fmt.Sprintf("CUDA_VISIBLE_DEVICES=%q hides the GPUs; measuring the CPU", *o.Visible)
 		return inv.CPU.machine(max(o.Threads, 1)), []string{note}, nil
 	}
@@ -52,10 +51,10 @@ func (inv Inventory) Machine(o MachineOptions) (profiler.Machine, []string, erro
 	if err != nil {
 		return profiler.Machine{}, nil, err
 	}
-	return inv.gpuMachine(gpus, o.Lookup), append(notes, remarks(gpus)...), nil
+	return inv.gpuMachine(gpus, o.Lookup), append(notes, warnings(gpus)...), nil
 }
 
-// machine is the CPU as a machine with one device per so many cores.
+// machine returns the CPU as a machine with one device per threads cores.
 func (c CPU) machine(threads int) profiler.Machine {
 	m := profiler.Machine{
 		Accelerator: c.Accelerator(threads), CPUs: c.UsableThreads, HostBytes: c.MemBytes, CPU: true,
@@ -74,7 +73,7 @@ func (c CPU) machine(threads int) profiler.Machine {
 	return m
 }
 
-// gpuMachine is GPUs of one type as a machine.
+// gpuMachine returns GPUs of one type as a machine.
 func (inv Inventory) gpuMachine(gpus []GPU, lookup func(string) (spec.Accelerator, bool)) profiler.Machine {
 	g := gpus[0]
 	m := profiler.Machine{
@@ -93,7 +92,7 @@ func (inv Inventory) gpuMachine(gpus []GPU, lookup func(string) (spec.Accelerato
 	return m
 }
 
-// facts are what of g bears on how fast it is, for Measurement.Env.
+// facts returns what affects the speed of g, for Measurement.Env.
 func (g GPU) facts() map[string]string {
 	env := map[string]string{}
 	if g.PowerLimitWatts != nil {
@@ -111,8 +110,8 @@ func (g GPU) facts() map[string]string {
 	return env
 }
 
-// accelerator returns the type of g by lookup, else its name without "NVIDIA ",
-// which older drivers leave out, and its memory.
+// accelerator returns the type of g by lookup, else its name without "NVIDIA ", which older drivers
+// omit, and its memory.
 func accelerator(g GPU, lookup func(string) (spec.Accelerator, bool)) spec.Accelerator {
 	short := strings.TrimPrefix(g.Name, "NVIDIA ")
 	if lookup != nil {
@@ -129,9 +128,8 @@ func accelerator(g GPU, lookup func(string) (spec.Accelerator, bool)) spec.Accel
 	return a
 }
 
-// architecture names the generation of a compute capability, "" where it is
-// not known (CUDA C++ Programming Guide, compute capabilities; the catalog's
-// words).
+// architecture returns the generation of a compute capability in the catalog's words, "" if unknown
+// (CUDA C++ Programming Guide, compute capabilities).
 func architecture(capability string) string {
 	major, minor, _ := strings.Cut(capability, ".")
 	switch major {
@@ -160,8 +158,8 @@ func architecture(capability string) string {
 	return ""
 }
 
-// link returns what the slowest of gpus has: NVLink if every one of them has
-// that with others, else PCIe.
+// link returns the rates of the slowest of gpus: NVLink if each one reaches all others by it, else
+// PCIe.
 func link(gpus []GPU) spec.Link {
 	var l spec.Link
 	least := func(of func(GPU) float64) float64 {
@@ -185,7 +183,7 @@ func link(gpus []GPU) spec.Link {
 	return l
 }
 
-// reaches says whether the links of device self lead to all other gpus.
+// reaches reports whether the links of device self lead to all other gpus.
 func (n NVLink) reaches(gpus []GPU, self int) bool {
 	direct := map[int]bool{self: true}
 	for _, p := range n.Peers {

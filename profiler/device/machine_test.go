@@ -30,9 +30,9 @@ func rackOf(name string, n int) Inventory {
 
 func TestMachineOfGPUs(t *testing.T) {
 	known := spec.Accelerator{Name: "H100-80GB-SXM", FP32: 67e12}
-	var asked []string
+	var names []string
 	lookup := func(name string) (spec.Accelerator, bool) {
-		asked = append(asked, name)
+		names = append(names, name)
 		return known, name == "H100 80GB HBM3"
 	}
 	m, notes, err := rackOf("NVIDIA H100 80GB HBM3", 4).Machine(MachineOptions{Lookup: lookup})
@@ -46,8 +46,8 @@ func TestMachineOfGPUs(t *testing.T) {
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Error(diff)
 	}
-	if !cmp.Equal(asked, []string{"NVIDIA H100 80GB HBM3", "H100 80GB HBM3"}) {
-		t.Errorf("asked for %q", asked)
+	if !cmp.Equal(names, []string{"NVIDIA H100 80GB HBM3", "H100 80GB HBM3"}) {
+		t.Errorf("looked up %q", names)
 	}
 	m, _, err = rackOf("NVIDIA Z9", 1).Machine(MachineOptions{Lookup: lookup})
 	if want := (spec.Accelerator{Name: "Z9", Vendor: "NVIDIA", Arch: "Hopper", MemBytes: 80 << 30}); err != nil || m.Accelerator != want {
@@ -83,11 +83,11 @@ func TestChoice(t *testing.T) {
 		{MachineOptions{}, []int{0, 1, 2}, ""},
 		{MachineOptions{Devices: []int{2, 0}}, []int{2, 0}, ""},
 		{MachineOptions{Devices: []int{3}}, nil, "no GPU 3 here, there are 0, 1, 2"},
-		{MachineOptions{Devices: []int{1, 1}}, nil, "GPU 1 is asked for twice"},
+		{MachineOptions{Devices: []int{1, 1}}, nil, "GPU 1 is listed twice"},
 		{MachineOptions{Visible: str("1,2")}, []int{1, 2}, ""},
 		{MachineOptions{Visible: str(" 2 ,-1,0")}, []int{2}, ""},
 		{MachineOptions{Visible: str("GPU-b")}, []int{1}, ""},
-		{MachineOptions{Visible: str("1,1")}, nil, "GPU 1 is asked for twice"},
+		{MachineOptions{Visible: str("1,1")}, nil, "GPU 1 is listed twice"},
 		{MachineOptions{Visible: str("7")}, nil, `CUDA_VISIBLE_DEVICES="7" leaves none of the GPUs 0, 1, 2`},
 		{MachineOptions{Visible: str("MIG-1234")}, nil, "leaves none"},
 		{MachineOptions{Visible: str("1"), Devices: []int{0}}, []int{0}, ""},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 )
 
 // One sample of eight GPUs. The mock answers at once, so that this is the cost
@@ -17,8 +16,8 @@ import (
 func BenchmarkGPUSample(b *testing.B) {
 	for _, slow := range []bool{false, true} {
 		b.Run(map[bool]string{false: "slow=no/gpus=8", true: "slow=yes/gpus=8"}[slow], func(b *testing.B) {
-			r, devices := newBenchRack(b)
-			p := newGPUProbe(r.source(b, devices...), devices, newKin("/", os.Getpid))
+			r, devices := newBenchMachine(b)
+			p := newGPUProbe(r.source(b, devices...), devices, newMeasuredProcesses("/", os.Getpid))
 			at, before := time.Now(), r.calls.Load()
 			for b.Loop() {
 				at = at.Add(defaultPeriod)
@@ -31,16 +30,16 @@ func BenchmarkGPUSample(b *testing.B) {
 
 // Watching eight GPUs at 10 Hz, with the mock.
 func BenchmarkWatchGPUs(b *testing.B) {
-	r, devices := newBenchRack(b)
+	r, devices := newBenchMachine(b)
 	before := r.calls.Load()
 	begin := time.Now()
-	benchWatch(b, &Watcher{period: defaultPeriod, eye: &nvmlEye{api: func() nvml.Interface { return r }}}, devices)
+	benchWatch(b, &Watcher{period: defaultPeriod, monitor: &nvmlMonitor{api: func() nvml.Interface { return r }}}, devices)
 	b.ReportMetric(float64(r.calls.Load()-before)/time.Since(begin).Seconds(), "calls/s")
 }
 
-func newBenchRack(b *testing.B) (*rack, []int) {
+func newBenchMachine(b *testing.B) (*mockMachine, []int) {
 	b.Helper()
-	r := newRack(b, dgxh100.New())
+	r := newMockMachine(b, dgx(h100))
 	var devices []int
 	for i, f := range r.gpus {
 		f.pids = []uint32{uint32(os.Getpid())}

@@ -4,8 +4,7 @@ package device
 
 import "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-// watchEvents subscribes to the Xid events of the devices, as far as they have
-// them and let us.
+// watchEvents subscribes to the Xid events of the devices that support and permit it.
 func (s *nvmlSource) watchEvents() {
 	for _, symbol := range []string{"nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlDeviceRegisterEvents", "nvmlDeviceGetSupportedEventTypes"} {
 		if !s.d.has(symbol) {
@@ -36,13 +35,13 @@ func (s *nvmlSource) watchEvents() {
 	s.events = set
 }
 
-// xids takes the events that are waiting, without waiting for any.
+// xids returns the pending events without blocking.
 func (s *nvmlSource) xids() []xid {
 	if s.events == nil {
 		return nil
 	}
 	var out []xid
-	for len(out) < kept {
+	for len(out) < maxKept {
 		e, ret := s.events.Wait(0)
 		if ret != nvml.SUCCESS {
 			break
@@ -55,7 +54,7 @@ func (s *nvmlSource) xids() []xid {
 	return out
 }
 
-// position returns which of the devices an event is of, -1 if it does not say.
+// position returns which device an event belongs to, -1 if unknown.
 func (s *nvmlSource) position(of nvml.Device) int {
 	if of == nil {
 		return -1

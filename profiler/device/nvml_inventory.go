@@ -11,7 +11,7 @@ import (
 
 func inspectGPUs() gpuInventory { return inspectNVML(nvmlLibrary()) }
 
-// inspectNVML lists what NVML tells.
+// inspectNVML reads the inventory from NVML.
 func inspectNVML(api nvml.Interface) gpuInventory {
 	var inv gpuInventory
 	d, err := openDriver(api)
@@ -34,7 +34,7 @@ func inspectNVML(api nvml.Interface) gpuInventory {
 	n, ret := d.DeviceGetCount()
 	switch {
 	case ret != nvml.SUCCESS:
-		inv.reason = "the NVIDIA driver does not count its GPUs: " + failure(ret)
+		inv.reason = "the NVIDIA driver does not count its GPUs: " + errorText(ret)
 	case n == 0:
 		inv.reason = "the NVIDIA driver has no GPU"
 	}
@@ -44,41 +44,40 @@ func inspectNVML(api nvml.Interface) gpuInventory {
 		inv.gpus = append(inv.gpus, h.describe())
 		handles = append(handles, h)
 	}
-	for i, h := range handles { // when all bus addresses are known
+	for i, h := range handles { // once all bus addresses are known
 		inv.gpus[i].NVLink = h.nvlink(inv.gpus)
 		inv.gpus[i].Error = h.fault
 	}
 	return inv
 }
 
-// A gpuHandle asks one device.
+// A gpuHandle reads one device.
 type gpuHandle struct {
 	nvml.Device
 	d     *driver
 	index int
-	fault string // why it does not answer, "" if it does
+	fault string // why the device does not answer, "" if it does
 }
 
 func (d *driver) handle(index int) *gpuHandle {
 	h := &gpuHandle{d: d, index: index}
 	device, ret := d.DeviceGetHandleByIndex(index)
 	if ret != nvml.SUCCESS {
-		h.fault = failure(ret)
+		h.fault = errorText(ret)
 	}
 	h.Device = device
 	return h
 }
 
-// ask returns the answer of a device, nil where there is none: the library
-// lacks the function, the device does not support it, or it fails. A device that
-// is gone is not asked.
-func ask[T any](h *gpuHandle, symbol string, f func() (T, nvml.Return)) *T {
+// call calls f on a device. It returns nil if the library lacks the function, the device does not
+// support it, or the call fails. A lost device is not called again.
+func call[T any](h *gpuHandle, symbol string, f func() (T, nvml.Return)) *T {
 	if h.fault != "" || !h.d.has(symbol) {
 		return nil
 	}
 	v, ret := f()
-	if gone(ret) {
-		h.fault = failure(ret)
+	if isLost(ret) {
+		h.fault = errorText(ret)
 	}
 	if ret != nvml.SUCCESS {
 		return nil
@@ -86,8 +85,8 @@ func ask[T any](h *gpuHandle, symbol string, f func() (T, nvml.Return)) *T {
 	return &v
 }
 
-// or returns what p points to, or the zero value.
-func or[T any](p *T) T {
+// valueOf returns what p points to, or the zero value.
+func valueOf[T any](p *T) T {
 	if p == nil {
 		var zero T
 		return zero
@@ -109,30 +108,30 @@ func (h *gpuHandle) describe() GPU {
 	if h.Device == nil {
 		return g
 	}
-	g.Name = or(ask(h, "nvmlDeviceGetName", h.GetName))
-	g.UUID = or(ask(h, "nvmlDeviceGetUUID", h.GetUUID))
-	if m := ask(h, "nvmlDeviceGetMemoryInfo", h.GetMemoryInfo); m != nil {
+	g.Name = valueOf(call(h, "nvmlDeviceGetName", h.GetName))
+	g.UUID = valueOf(call(h, "nvmlDeviceGetUUID", h.GetUUID))
+	if m := call(h, "nvmlDeviceGetMemoryInfo", h.GetMemoryInfo); m != nil {
 		g.MemBytes, g.MemUsedBytes = scaled(&m.Total, 1), scaled(&m.Used, 1)
 	}
-	if p := ask(h, "nvmlDeviceGetPciInfo", h.GetPciInfo); p != nil {
+	if p := call(h, "nvmlDeviceGetPciInfo", h.GetPciInfo); p != nil {
 		g.PCIBusID = busID(*p)
 	}
 	g.PCIe = h.pcie()
-	ask(h, "nvmlDeviceGetCudaComputeCapability", func() (struct{}, nvml.Return) {
+	call(h, "nvmlDeviceGetCudaComputeCapability", func() (struct{}, nvml.Return) {
 		major, minor, ret := h.GetCudaComputeCapability()
 		if ret == nvml.SUCCESS {
 			g.ComputeCapability = fmt.Sprintf("%d.%d", major, minor)
 		}
 		return struct{}{}, ret
 	})
-	g.PowerLimitWatts = scaled(ask(h, "nvmlDeviceGetEnforcedPowerLimit", h.GetEnforcedPowerLimit), 1e-3)
-	if mode := ask(h, "nvmlDeviceGetPersistenceMode", h.GetPersistenceMode); mode != nil {
+	g.PowerLimitWatts = scaled(call(h, "nvmlDeviceGetEnforcedPowerLimit", h.GetEnforcedPowerLimit), 1e-3)
+	if mode := call(h, "nvmlDeviceGetPersistenceMode", h.GetPersistenceMode); mode != nil {
 		on := *mode == nvml.FEATURE_ENABLED
 		g.Persistence = &on
 	}
 	g.ECC = h.ecc()
 	g.MIG = h.mig()
-	if list := ask(h, "nvmlDeviceGetComputeRunningProcesses", h.GetComputeRunningProcesses); list != nil {
+	if list := call(h, "nvmlDeviceGetComputeRunningProcesses", h.GetComputeRunningProcesses); list != nil {
 		g.Processes = &Processes{Count: len(*list)}
 		for _, p := range *list {
 			g.Processes.PIDs = append(g.Processes.PIDs, int(p.Pid))
@@ -143,10 +142,10 @@ func (h *gpuHandle) describe() GPU {
 
 func (h *gpuHandle) pcie() *PCIe {
 	p := PCIe{
-		Gen:      or(ask(h, "nvmlDeviceGetCurrPcieLinkGeneration", h.GetCurrPcieLinkGeneration)),
-		Width:    or(ask(h, "nvmlDeviceGetCurrPcieLinkWidth", h.GetCurrPcieLinkWidth)),
-		MaxGen:   or(ask(h, "nvmlDeviceGetMaxPcieLinkGeneration", h.GetMaxPcieLinkGeneration)),
-		MaxWidth: or(ask(h, "nvmlDeviceGetMaxPcieLinkWidth", h.GetMaxPcieLinkWidth)),
+		Gen:      valueOf(call(h, "nvmlDeviceGetCurrPcieLinkGeneration", h.GetCurrPcieLinkGeneration)),
+		Width:    valueOf(call(h, "nvmlDeviceGetCurrPcieLinkWidth", h.GetCurrPcieLinkWidth)),
+		MaxGen:   valueOf(call(h, "nvmlDeviceGetMaxPcieLinkGeneration", h.GetMaxPcieLinkGeneration)),
+		MaxWidth: valueOf(call(h, "nvmlDeviceGetMaxPcieLinkWidth", h.GetMaxPcieLinkWidth)),
 	}
 	if p == (PCIe{}) {
 		return nil
@@ -156,7 +155,7 @@ func (h *gpuHandle) pcie() *PCIe {
 }
 
 func (h *gpuHandle) ecc() *ECC {
-	mode := ask(h, "nvmlDeviceGetEccMode", func() (nvml.EnableState, nvml.Return) {
+	mode := call(h, "nvmlDeviceGetEccMode", func() (nvml.EnableState, nvml.Return) {
 		current, _, ret := h.GetEccMode()
 		return current, ret
 	})
@@ -172,13 +171,13 @@ func (h *gpuHandle) ecc() *ECC {
 }
 
 func (h *gpuHandle) eccErrors(kind nvml.MemoryErrorType) *uint64 {
-	return ask(h, "nvmlDeviceGetTotalEccErrors", func() (uint64, nvml.Return) {
+	return call(h, "nvmlDeviceGetTotalEccErrors", func() (uint64, nvml.Return) {
 		return h.GetTotalEccErrors(kind, nvml.VOLATILE_ECC)
 	})
 }
 
 func (h *gpuHandle) mig() *MIG {
-	mode := ask(h, "nvmlDeviceGetMigMode", func() (int, nvml.Return) {
+	mode := call(h, "nvmlDeviceGetMigMode", func() (int, nvml.Return) {
 		current, _, ret := h.GetMigMode()
 		return current, ret
 	})
@@ -189,8 +188,8 @@ func (h *gpuHandle) mig() *MIG {
 	if !m.Enabled {
 		return m
 	}
-	for i := range or(ask(h, "nvmlDeviceGetMaxMigDeviceCount", h.GetMaxMigDeviceCount)) {
-		part := ask(h, "nvmlDeviceGetMigDeviceHandleByIndex", func() (nvml.Device, nvml.Return) {
+	for i := range valueOf(call(h, "nvmlDeviceGetMaxMigDeviceCount", h.GetMaxMigDeviceCount)) {
+		part := call(h, "nvmlDeviceGetMigDeviceHandleByIndex", func() (nvml.Device, nvml.Return) {
 			return h.GetMigDeviceHandleByIndex(i)
 		})
 		if part == nil {
@@ -198,10 +197,10 @@ func (h *gpuHandle) mig() *MIG {
 		}
 		p := &gpuHandle{Device: *part, d: h.d, index: h.index}
 		instance := MIGInstance{
-			UUID: or(ask(p, "nvmlDeviceGetUUID", p.GetUUID)),
-			Name: or(ask(p, "nvmlDeviceGetName", p.GetName)),
+			UUID: valueOf(call(p, "nvmlDeviceGetUUID", p.GetUUID)),
+			Name: valueOf(call(p, "nvmlDeviceGetName", p.GetName)),
 		}
-		if memory := ask(p, "nvmlDeviceGetMemoryInfo", p.GetMemoryInfo); memory != nil {
+		if memory := call(p, "nvmlDeviceGetMemoryInfo", p.GetMemoryInfo); memory != nil {
 			instance.MemBytes = scaled(&memory.Total, 1)
 		}
 		m.Instances = append(m.Instances, instance)
@@ -209,7 +208,7 @@ func (h *gpuHandle) mig() *MIG {
 	return m
 }
 
-// busID writes the address of a device, "" if it was not told: bus 0 has no GPU.
+// busID formats the address of a device, "" if it is missing: bus 0 has no GPU.
 func busID(p nvml.PciInfo) string {
 	var b []byte
 	for _, c := range p.BusId {

@@ -12,19 +12,13 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxb200"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh200"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/gpus"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 	"github.com/pacer-ml/pacer/profiler"
 )
 
 func ptr[T any](v T) *T { return &v }
 
 // inventory is that of a rack.
-func (r *rack) inventory(t *testing.T) Inventory {
+func (r *mockMachine) inventory(t *testing.T) Inventory {
 	t.Helper()
 	g := inspectNVML(r)
 	if n := r.inits.Load(); n != 0 {
@@ -34,36 +28,32 @@ func (r *rack) inventory(t *testing.T) Inventory {
 }
 
 func TestInventoryOfDGX(t *testing.T) {
-	for _, tc := range []struct {
-		name, gpu, capability, nvlink string
-		server                        *server.Server
-		linkBps                       float64
+	for name, tc := range map[string]struct {
+		model              mockModel
+		capability, nvlink string
+		links              int
+		linkBps            float64
 	}{
-		{"a100", "Mock NVIDIA A100-SXM4-40GB", "8.0", "3.0", dgxa100.New(), 300e9},
-		{"h100", "NVIDIA H100 80GB HBM3", "9.0", "4.0", dgxh100.New(), 450e9},
-		{"h200", "NVIDIA H200 141GB HBM3e", "9.0", "4.0", dgxh200.New(), 450e9},
-		{"b200", "NVIDIA B200 180GB HBM3e", "10.0", "5.0", dgxb200.New(), 900e9},
+		"a100": {a100SXM, "8.0", "3.0", 12, 300e9},
+		"h100": {h100, "9.0", "4.0", 18, 450e9},
+		"h200": {h200, "9.0", "4.0", 18, 450e9},
+		"b200": {b200, "10.0", "5.0", 18, 900e9},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			r := newRack(t, tc.server)
+		t.Run(name, func(t *testing.T) {
+			r := newMockMachine(t, dgx(tc.model))
 			r.gpus[3].set(func(f *fakeGPU) { f.pids, f.used, f.corrected = []uint32{4711, 4712}, 5<<30, 3 })
 			inv := r.inventory(t)
 			if len(inv.GPUs) != 8 || inv.Reason != "" || inv.Driver == "" || inv.NVML == "" || !strings.Contains(inv.CUDA, ".") {
 				t.Fatalf("got %+v", inv)
 			}
-			total := float64(tc.server.Devices[3].(*server.Device).Config.MemoryMB << 20)
 			want := GPU{
-				Index: 3, UUID: "GPU-00000003-0000", Name: tc.gpu, MemBytes: ptr(total), MemUsedBytes: ptr(5.0 * (1 << 30)),
+				Index: 3, UUID: "GPU-00000003-0000", Name: tc.model.name, MemBytes: ptr(float64(tc.model.memBytes)), MemUsedBytes: ptr(5.0 * (1 << 30)),
 				PCIBusID: "00000000:04:00.0", PCIe: &PCIe{Gen: 1, Width: 16, MaxGen: 5, MaxWidth: 16, Bps: PCIeBps(5, 16)},
 				ComputeCapability: tc.capability, PowerLimitWatts: ptr(700.0), Persistence: ptr(true),
 				ECC: &ECC{Enabled: true, Corrected: ptr(uint64(3)), Uncorrected: ptr(uint64(0))}, MIG: &MIG{},
 				Processes: &Processes{Count: 2, PIDs: []int{4711, 4712}},
 			}
-			links := 18
-			if tc.name == "a100" {
-				links = 12
-			}
-			want.NVLink = &NVLink{Version: tc.nvlink, ActiveLinks: links, Bps: tc.linkBps, Peers: []NVLinkPeer{{Switch: true, Links: links}}}
+			want.NVLink = &NVLink{Version: tc.nvlink, ActiveLinks: tc.links, Bps: tc.linkBps, Peers: []NVLinkPeer{{Switch: true, Links: tc.links}}}
 			if diff := cmp.Diff(want, inv.GPUs[3]); diff != "" {
 				t.Errorf("GPU 3 (-want +got):\n%s", diff)
 			}
@@ -72,7 +62,7 @@ func TestInventoryOfDGX(t *testing.T) {
 }
 
 func TestUnsupportedFieldsAreAbsent(t *testing.T) {
-	r := newRack(t, dgxh100.New())
+	r := newMockMachine(t, dgx(h100))
 	r.gpus[0].set(func(f *fakeGPU) {
 		for _, what := range []string{"memory", "pci", "pcie", "limit", "persistence", "ecc", "mig", "processes", "nvlink", "uuid"} {
 			f.unsupported[what] = true
@@ -91,7 +81,7 @@ func TestUnsupportedFieldsAreAbsent(t *testing.T) {
 // A function the installed library lacks must not be called: that ends the
 // process.
 func TestOldLibrary(t *testing.T) {
-	r := newRack(t, dgxa100.New())
+	r := newMockMachine(t, dgx(a100SXM))
 	r.LookupSymbolFunc = func(symbol string) error {
 		if strings.Contains(symbol, "Mig") || strings.Contains(symbol, "RemoteDeviceType") || strings.Contains(symbol, "EventReasons") ||
 			strings.Contains(symbol, "Energy") || strings.Contains(symbol, "EventSet") {
@@ -100,8 +90,7 @@ func TestOldLibrary(t *testing.T) {
 		return nil
 	}
 	r.EventSetCreateFunc = nil
-	for _, d := range r.Devices {
-		d := d.(*server.Device)
+	for _, d := range r.devices {
 		d.GetMigModeFunc, d.GetNvLinkRemoteDeviceTypeFunc = nil, nil // calling them panics
 		d.GetCurrentClocksEventReasonsFunc, d.GetTotalEnergyConsumptionFunc = nil, nil
 		d.GetNvLinkRemotePciInfoFunc = func(int) (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{Bus: 5}, nvml.SUCCESS }
@@ -112,13 +101,13 @@ func TestOldLibrary(t *testing.T) {
 	}
 	r.gpus[0].set(func(f *fakeGPU) { f.reasons = 8 })
 	reading := r.source(t, 0).read(0, someTime, true)
-	if !reading.reasoned || reading.reasons != 8 || reading.values[power] != 300 {
+	if !reading.hasReasons || reading.reasons != 8 || reading.values[power] != 300 {
 		t.Errorf("got %+v, want the reasons by their old name, and power", reading)
 	}
 }
 
 func TestLostGPUIsListedWithItsError(t *testing.T) {
-	r := newRack(t, dgxh100.New())
+	r := newMockMachine(t, dgx(h100))
 	r.gpus[2].set(func(f *fakeGPU) { f.ret = nvml.ERROR_GPU_IS_LOST })
 	handle := r.DeviceGetHandleByIndexFunc
 	r.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
@@ -143,7 +132,7 @@ func TestLostGPUIsListedWithItsError(t *testing.T) {
 }
 
 func TestMIGIsNamed(t *testing.T) {
-	r := newRack(t, dgxa100.New())
+	r := newMockMachine(t, dgx(a100SXM))
 	for _, f := range r.gpus[:1] {
 		f.set(func(f *fakeGPU) {
 			f.mig = []*mock.Device{newInstance("A100-SXM4-40GB MIG 3g.20gb", "MIG-aaaa", 20<<30), nil,
@@ -176,10 +165,10 @@ func TestFailedInit(t *testing.T) {
 			t.Errorf("%v: %+v, want a reason with %q", int(ret), g, word)
 		}
 	}
-	e := &nvmlEye{api: func() nvml.Interface {
+	e := &nvmlMonitor{api: func() nvml.Interface {
 		return &mock.Interface{InitFunc: func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }}
 	}}
-	w := &Watcher{period: defaultPeriod, eye: e}
+	w := &Watcher{period: defaultPeriod, monitor: e}
 	defer w.Close()
 	got := w.Watch([]int{0}, nil)(someTime, someTime.Add(1))
 	if got.Doubt != "" || !strings.Contains(got.Env[profiler.EnvWarning], "not found") {
@@ -188,8 +177,7 @@ func TestFailedInit(t *testing.T) {
 }
 
 func TestMixedTypes(t *testing.T) {
-	s := server.NewServerWithGPUs("550.54.15", "12.550.54.15", 12040, gpus.A100_PCIE_40GB, gpus.H100_SXM5_80GB, gpus.A100_PCIE_40GB)
-	inv := newRack(t, s).inventory(t)
+	inv := newMockMachine(t, []mockModel{a100PCIe, h100, a100PCIe}).inventory(t)
 	_, _, err := inv.Machine(MachineOptions{})
 	if !errors.Is(err, profiler.ErrSetup) || !strings.Contains(err.Error(), "NVIDIA A100-PCIE-40GB (0, 2), NVIDIA H100 80GB HBM3 (1)") {
 		t.Errorf("got %v", err)

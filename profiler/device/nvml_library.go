@@ -10,26 +10,26 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlLibrary is NVML of this machine. It is loaded when first used.
+// nvmlLibrary is NVML of this machine, loaded on first use.
 var nvmlLibrary = sync.OnceValue(func() nvml.Interface { return nvml.New() })
 
-// opening guards loading and unloading, which go-nvml does not for its lookups.
+// opening guards loading and unloading; go-nvml does not guard its symbol lookups.
 var opening sync.Mutex
 
-// A driver is NVML, initialised.
+// A driver is an initialised NVML.
 type driver struct {
 	nvml.Interface
 	mu      sync.Mutex
 	symbols map[string]bool // whether the library has a function
 }
 
-// openDriver initialises NVML. If that fails no other function of it may be
-// called. Every driver is closed once.
+// openDriver initialises NVML. If it fails no other NVML function may be called. Every driver must
+// be closed once.
 func openDriver(api nvml.Interface) (*driver, error) {
 	opening.Lock()
 	defer opening.Unlock()
 	if ret := api.Init(); ret != nvml.SUCCESS {
-		return nil, errors.New(initFailure(ret))
+		return nil, errors.New(initErrorText(ret))
 	}
 	return &driver{Interface: api, symbols: map[string]bool{}}, nil
 }
@@ -40,8 +40,8 @@ func (d *driver) close() {
 	_ = d.Shutdown()
 }
 
-// has says whether the installed library has a function. Calling one that it
-// lacks would end the process: functions are bound when first called.
+// has reports whether the installed library has a function. Calling a missing one ends the process:
+// functions are bound on first call.
 func (d *driver) has(symbol string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,9 +53,9 @@ func (d *driver) has(symbol string) bool {
 	return have
 }
 
-// initFailure says in words why NVML cannot be used. It asks the library for no
-// text, which may not be there.
-func initFailure(ret nvml.Return) string {
+// initErrorText returns why NVML cannot be used. It does not call the library, which may be
+// missing.
+func initErrorText(ret nvml.Return) string {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		return "no NVIDIA driver: libnvidia-ml.so.1 not found"
@@ -73,8 +73,8 @@ func initFailure(ret nvml.Return) string {
 	return fmt.Sprintf("the NVIDIA driver does not start: NVML error %d", int(ret))
 }
 
-// failure says in words what a call answered.
-func failure(ret nvml.Return) string {
+// errorText returns the text of a return code.
+func errorText(ret nvml.Return) string {
 	switch ret {
 	case nvml.ERROR_GPU_IS_LOST:
 		return "GPU is lost: it has fallen off the bus; restart the machine"
@@ -92,7 +92,7 @@ func failure(ret nvml.Return) string {
 	return fmt.Sprintf("NVML error %d", int(ret))
 }
 
-// gone says whether an answer means that the device does not answer any more.
-func gone(ret nvml.Return) bool {
+// isLost reports whether a return code means that the device no longer answers.
+func isLost(ret nvml.Return) bool {
 	return ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED
 }

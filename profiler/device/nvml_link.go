@@ -8,14 +8,13 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvlink describes the NVLinks of h, nil where it has none. Peers are looked up
-// among gpus.
+// nvlink describes the NVLinks of h, nil without any. It looks peers up among gpus.
 func (h *gpuHandle) nvlink(gpus []GPU) *NVLink {
 	var n *NVLink
 	for link := range nvml.NVLINK_MAX_LINKS {
-		state := ask(h, "nvmlDeviceGetNvLinkState", func() (nvml.EnableState, nvml.Return) { return h.GetNvLinkState(link) })
+		state := call(h, "nvmlDeviceGetNvLinkState", func() (nvml.EnableState, nvml.Return) { return h.GetNvLinkState(link) })
 		if state == nil {
-			continue // it has fewer, or none
+			continue // it has fewer links
 		}
 		if n == nil {
 			n = &NVLink{}
@@ -24,7 +23,7 @@ func (h *gpuHandle) nvlink(gpus []GPU) *NVLink {
 			continue
 		}
 		n.ActiveLinks++
-		version := or(ask(h, "nvmlDeviceGetNvLinkVersion", func() (uint32, nvml.Return) { return h.GetNvLinkVersion(link) }))
+		version := valueOf(call(h, "nvmlDeviceGetNvLinkVersion", func() (uint32, nvml.Return) { return h.GetNvLinkVersion(link) }))
 		rate := nvlinkRates[int(version)]
 		n.Version = rate.name
 		n.Bps += rate.bps
@@ -33,7 +32,7 @@ func (h *gpuHandle) nvlink(gpus []GPU) *NVLink {
 	return n
 }
 
-// join counts a link to a peer.
+// join adds a link to a peer.
 func (n *NVLink) join(to NVLinkPeer) {
 	i := slices.IndexFunc(n.Peers, func(p NVLinkPeer) bool {
 		same := p.Device == nil && to.Device == nil || p.Device != nil && to.Device != nil && *p.Device == *to.Device
@@ -46,15 +45,15 @@ func (n *NVLink) join(to NVLinkPeer) {
 	n.Peers[i].Links++
 }
 
-// peer returns what a link leads to.
+// peer returns the other end of a link.
 func (h *gpuHandle) peer(link int, gpus []GPU) NVLinkPeer {
-	kind := ask(h, "nvmlDeviceGetNvLinkRemoteDeviceType", func() (nvml.IntNvLinkDeviceType, nvml.Return) {
+	kind := call(h, "nvmlDeviceGetNvLinkRemoteDeviceType", func() (nvml.IntNvLinkDeviceType, nvml.Return) {
 		return h.GetNvLinkRemoteDeviceType(link)
 	})
 	if kind != nil && *kind == nvml.NVLINK_DEVICE_TYPE_SWITCH {
 		return NVLinkPeer{Switch: true}
 	}
-	pci := ask(h, "nvmlDeviceGetNvLinkRemotePciInfo", func() (nvml.PciInfo, nvml.Return) { return h.GetNvLinkRemotePciInfo(link) })
+	pci := call(h, "nvmlDeviceGetNvLinkRemotePciInfo", func() (nvml.PciInfo, nvml.Return) { return h.GetNvLinkRemotePciInfo(link) })
 	if pci == nil {
 		return NVLinkPeer{}
 	}

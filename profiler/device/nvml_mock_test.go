@@ -10,16 +10,35 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 )
 
-// A rack is a DGX of go-nvml's mocks with every function set that this package
-// calls, and the state those answer from.
-type rack struct {
-	*server.Server
-	gpus  []*fakeGPU
-	calls atomic.Int64 // on devices
-	inits atomic.Int64 // Init less Shutdown
+// A mockModel is a model of GPU.
+type mockModel struct {
+	name         string
+	memBytes     uint64
+	major, minor int // CUDA compute capability
+}
+
+var (
+	a100SXM  = mockModel{"NVIDIA A100-SXM4-40GB", 40 << 30, 8, 0}
+	a100PCIe = mockModel{"NVIDIA A100-PCIE-40GB", 40 << 30, 8, 0}
+	h100     = mockModel{"NVIDIA H100 80GB HBM3", 80 << 30, 9, 0}
+	h200     = mockModel{"NVIDIA H200 141GB HBM3e", 141 << 30, 9, 0}
+	b200     = mockModel{"NVIDIA B200 180GB HBM3e", 180 << 30, 10, 0}
+)
+
+// dgx is eight GPUs of one model.
+func dgx(m mockModel) []mockModel { return []mockModel{m, m, m, m, m, m, m, m} }
+
+// A rack is a machine made of go-nvml's mocks. Every function that this package
+// calls is set; the answers come from gpus.
+type mockMachine struct {
+	mock.Interface
+	mock.ExtendedInterface
+	devices []*mock.Device
+	gpus    []*fakeGPU
+	calls   atomic.Int64 // on devices
+	inits   atomic.Int64 // Init less Shutdown
 
 	mu     sync.Mutex
 	events []nvml.EventData // waiting
@@ -41,7 +60,7 @@ type fakeGPU struct {
 	used        uint64
 	pids        []uint32
 	mig         []*mock.Device // nil = MIG is off
-	asked       map[string]int
+	calls       map[string]int
 }
 
 // set changes the state.
@@ -51,24 +70,37 @@ func (f *fakeGPU) set(change func(*fakeGPU)) {
 	change(f)
 }
 
-// newRack fills s in. Links lead to switches.
-func newRack(t testing.TB, s *server.Server) *rack {
+// newMockMachine returns a machine with one GPU per model. NVLinks lead to switches.
+func newMockMachine(t testing.TB, models []mockModel) *mockMachine {
 	t.Helper()
-	r := &rack{Server: s}
-	s.InitFunc = func() nvml.Return { r.inits.Add(1); return nvml.SUCCESS }
-	s.ShutdownFunc = func() nvml.Return { r.inits.Add(-1); return nvml.SUCCESS }
-	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+	r := &mockMachine{}
+	r.ExtensionsFunc = func() nvml.ExtendedInterface { return r }
+	r.LookupSymbolFunc = func(string) error { return nil }
+	r.InitFunc = func() nvml.Return { r.inits.Add(1); return nvml.SUCCESS }
+	r.ShutdownFunc = func() nvml.Return { r.inits.Add(-1); return nvml.SUCCESS }
+	r.SystemGetDriverVersionFunc = func() (string, nvml.Return) { return "550.54.15", nvml.SUCCESS }
+	r.SystemGetNVMLVersionFunc = func() (string, nvml.Return) { return "12.550.54.15", nvml.SUCCESS }
+	r.SystemGetCudaDriverVersionFunc = func() (int, nvml.Return) { return 12040, nvml.SUCCESS }
+	r.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
 		return &mock.EventSet{WaitFunc: r.nextEvent, FreeFunc: func() nvml.Return { return nvml.SUCCESS }}, nvml.SUCCESS
 	}
-	for i, d := range s.Devices {
-		f := &fakeGPU{unsupported: map[string]bool{}, asked: map[string]int{}, clock: 1980, mW: 300_000, celsius: 50}
-		r.gpus = append(r.gpus, f)
-		r.fill(d.(*server.Device), f, i)
+	r.DeviceGetCountFunc = func() (int, nvml.Return) { return len(r.devices), nvml.SUCCESS }
+	r.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i < 0 || i >= len(r.devices) {
+			return nil, nvml.ERROR_INVALID_ARGUMENT
+		}
+		return r.devices[i], nvml.SUCCESS
+	}
+	for i, m := range models {
+		d := &mock.Device{}
+		f := &fakeGPU{unsupported: map[string]bool{}, calls: map[string]int{}, clock: 1980, mW: 300_000, celsius: 50}
+		r.devices, r.gpus = append(r.devices, d), append(r.gpus, f)
+		r.fill(d, f, m, i)
 	}
 	return r
 }
 
-func (r *rack) nextEvent(wait uint32) (nvml.EventData, nvml.Return) {
+func (r *mockMachine) nextEvent(wait uint32) (nvml.EventData, nvml.Return) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if wait != 0 || len(r.events) == 0 {
@@ -80,9 +112,9 @@ func (r *rack) nextEvent(wait uint32) (nvml.EventData, nvml.Return) {
 }
 
 // answer counts a call and returns what it is to return.
-func (r *rack) answer(f *fakeGPU, what string) nvml.Return {
+func (r *mockMachine) answer(f *fakeGPU, what string) nvml.Return {
 	r.calls.Add(1)
-	f.asked[what]++
+	f.calls[what]++
 	if f.unsupported[what] {
 		return nvml.ERROR_NOT_SUPPORTED
 	}
@@ -90,7 +122,7 @@ func (r *rack) answer(f *fakeGPU, what string) nvml.Return {
 }
 
 // fixed is a function that answers v.
-func fixed[T any](r *rack, f *fakeGPU, what string, v func() T) func() (T, nvml.Return) {
+func fixed[T any](r *mockMachine, f *fakeGPU, what string, v func() T) func() (T, nvml.Return) {
 	return func() (T, nvml.Return) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -98,13 +130,14 @@ func fixed[T any](r *rack, f *fakeGPU, what string, v func() T) func() (T, nvml.
 	}
 }
 
-func (r *rack) fill(d *server.Device, f *fakeGPU, index int) {
+func (r *mockMachine) fill(d *mock.Device, f *fakeGPU, m mockModel, index int) {
 	constant := func(what string, v int) func() (int, nvml.Return) { return fixed(r, f, what, func() int { return v }) }
-	name, uuid := d.Config.Name, fmt.Sprintf("GPU-%08x-0000", index)
-	d.GetNameFunc = fixed(r, f, "name", func() string { return name })
+	uuid := fmt.Sprintf("GPU-%08x-0000", index)
+	d.GetNameFunc = fixed(r, f, "name", func() string { return m.name })
+	d.GetCudaComputeCapabilityFunc = func() (int, int, nvml.Return) { return m.major, m.minor, nvml.SUCCESS }
 	d.GetUUIDFunc = fixed(r, f, "uuid", func() string { return uuid })
 	d.GetMemoryInfoFunc = fixed(r, f, "memory", func() nvml.Memory {
-		return nvml.Memory{Total: d.Config.MemoryMB << 20, Used: f.used}
+		return nvml.Memory{Total: m.memBytes, Used: f.used}
 	})
 	d.GetPciInfoFunc = fixed(r, f, "pci", func() nvml.PciInfo { return nvml.PciInfo{Bus: uint32(index + 1)} })
 	d.GetCurrPcieLinkGenerationFunc, d.GetCurrPcieLinkWidthFunc = constant("pcie", 1), constant("pcie", 16)
@@ -129,11 +162,11 @@ func (r *rack) fill(d *server.Device, f *fakeGPU, index int) {
 		return out
 	})
 	r.fillSampled(d, f)
-	r.fillLinks(d, f)
+	r.fillLinks(d, f, m)
 	r.fillMIG(d, f)
 }
 
-func (r *rack) fillSampled(d *server.Device, f *fakeGPU) {
+func (r *mockMachine) fillSampled(d *mock.Device, f *fakeGPU) {
 	d.GetUtilizationRatesFunc = fixed(r, f, "util", func() nvml.Utilization { return f.util })
 	sm, memory := fixed(r, f, "clock", func() uint32 { return f.clock }), fixed(r, f, "memclock", func() uint32 { return 2619 })
 	d.GetClockInfoFunc = func(kind nvml.ClockType) (uint32, nvml.Return) {
@@ -146,16 +179,16 @@ func (r *rack) fillSampled(d *server.Device, f *fakeGPU) {
 	d.GetCurrentClocksEventReasonsFunc, d.GetCurrentClocksThrottleReasonsFunc = reasons, reasons
 	d.GetPowerUsageFunc = fixed(r, f, "power", func() uint32 { return f.mW })
 	d.GetTotalEnergyConsumptionFunc = fixed(r, f, "energy", func() uint64 { return f.mJ })
-	heat := fixed(r, f, "heat", func() uint32 { return f.celsius })
-	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return heat() }
+	temperature := fixed(r, f, "heat", func() uint32 { return f.celsius })
+	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return temperature() }
 	d.GetSupportedEventTypesFunc = fixed(r, f, "events", func() uint64 { return nvml.EventTypeXidCriticalError })
 	d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.SUCCESS }
 }
 
 // fillLinks gives d the links of its generation, all to switches.
-func (r *rack) fillLinks(d *server.Device, f *fakeGPU) {
+func (r *mockMachine) fillLinks(d *mock.Device, f *fakeGPU, m mockModel) {
 	links, version := 18, uint32(6)
-	switch d.Config.CudaMajor {
+	switch m.major {
 	case 8:
 		links, version = 12, 4
 	case 10:
@@ -175,7 +208,7 @@ func (r *rack) fillLinks(d *server.Device, f *fakeGPU) {
 	}
 }
 
-func (r *rack) fillMIG(d *server.Device, f *fakeGPU) {
+func (r *mockMachine) fillMIG(d *mock.Device, f *fakeGPU) {
 	on := fixed(r, f, "mig", func() int { return min(len(f.mig), 1) })
 	d.GetMigModeFunc = func() (int, int, nvml.Return) { v, ret := on(); return v, v, ret }
 	d.GetMaxMigDeviceCountFunc = fixed(r, f, "mig", func() int { return 7 })

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// noNVML says why GPUs cannot be seen.
+// noNVML returns why GPUs cannot be seen.
 func noNVML() string {
 	if runtime.GOOS != "linux" {
 		return "NVIDIA GPUs are looked for on Linux only, this is " + runtime.GOOS
@@ -17,10 +17,10 @@ func noNVML() string {
 
 func inspectGPUs() gpuInventory { return gpuInventory{reason: noNVML()} }
 
-// noEye looks at no GPU.
-type noEye struct{}
+// noMonitor monitors no GPU.
+type noMonitor struct{}
 
-func newGPUEye() eye { return noEye{} }
+func newGPUMonitor() monitor { return noMonitor{} }
 
-func (noEye) open([]int, func() int) (probe, error) { return nil, errors.New(noNVML()) }
-func (noEye) close()                                {}
+func (noMonitor) open([]int, func() int) (probe, error) { return nil, errors.New(noNVML()) }
+func (noMonitor) close()                                {}

@@ -10,17 +10,17 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlEye keeps NVML initialised from the first Watch to Close, which takes up to
-// a second where no daemon does.
-type nvmlEye struct {
+// nvmlMonitor keeps NVML initialised from the first Watch to Close. Initialising takes up to a
+// second without a persistence daemon.
+type nvmlMonitor struct {
 	api func() nvml.Interface
 	mu  sync.Mutex
 	d   *driver // nil until open
 }
 
-func newGPUEye() eye { return &nvmlEye{api: nvmlLibrary} }
+func newGPUMonitor() monitor { return &nvmlMonitor{api: nvmlLibrary} }
 
-func (e *nvmlEye) open(devices []int, pgid func() int) (probe, error) {
+func (e *nvmlMonitor) open(devices []int, pgid func() int) (probe, error) {
 	d, err := e.driver()
 	if err != nil {
 		return nil, err
@@ -29,10 +29,10 @@ func (e *nvmlEye) open(devices []int, pgid func() int) (probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newGPUProbe(s, devices, newKin("/", pgid)), nil
+	return newGPUProbe(s, devices, newMeasuredProcesses("/", pgid)), nil
 }
 
-func (e *nvmlEye) driver() (*driver, error) {
+func (e *nvmlMonitor) driver() (*driver, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.d == nil {
@@ -45,7 +45,7 @@ func (e *nvmlEye) driver() (*driver, error) {
 	return e.d, nil
 }
 
-func (e *nvmlEye) close() {
+func (e *nvmlMonitor) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.d != nil {
@@ -54,39 +54,38 @@ func (e *nvmlEye) close() {
 	}
 }
 
-// A question is something a device is asked again and again, with the function
-// it needs.
-type question int
+// A pollItem is a figure that is read repeatedly, with the NVML function it needs.
+type pollItem int
 
 const (
-	askUtil question = iota
-	askSMClock
-	askMemClock
-	askMemory
-	askPower
-	askEnergy
-	askHeat
-	askReasons
-	askECC
-	askProcesses
-	questions
+	pollUtil pollItem = iota
+	pollSMClock
+	pollMemClock
+	pollMemory
+	pollPower
+	pollEnergy
+	pollTemperature
+	pollReasons
+	pollECC
+	pollProcesses
+	pollItems
 )
 
-var questionSymbols = [questions]string{
+var pollSymbols = [pollItems]string{
 	"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetClockInfo", "nvmlDeviceGetClockInfo", "nvmlDeviceGetMemoryInfo",
 	"nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetTemperature",
 	"nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetComputeRunningProcesses",
 }
 
-// strikes is how many times in a row a question may go unanswered before it is
-// not asked again. One that is not supported is asked once.
-const strikes = 3
+// maxFailed is how many times in a row an item may fail before it is dropped. An unsupported item
+// is dropped at once.
+const maxFailed = 3
 
 // An nvmlDevice is a device that is sampled.
 type nvmlDevice struct {
 	*gpuHandle
-	struck  [questions]int
-	renamed bool // the library calls throttle reasons event reasons
+	failed       [pollItems]int
+	eventReasons bool // the library has event reasons, the later name of throttle reasons
 }
 
 // nvmlSource samples devices by NVML.
@@ -97,29 +96,29 @@ type nvmlSource struct {
 	events  nvml.EventSet // nil = none
 }
 
-// newNVMLSource opens devices by index. One that does not answer is found out
-// by reading it.
+// newNVMLSource opens devices by index. A device that does not answer is detected by the first
+// read.
 func newNVMLSource(d *driver, devices []int) (*nvmlSource, error) {
 	n, ret := d.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("the driver does not count its GPUs: %s", failure(ret))
+		return nil, fmt.Errorf("the driver does not count its GPUs: %s", errorText(ret))
 	}
 	s := &nvmlSource{d: d, byUUID: map[string]int{}}
 	for i, index := range devices {
 		if index < 0 || index >= n {
 			return nil, fmt.Errorf("there is no GPU %d, but %d of them from 0", index, n)
 		}
-		dev := &nvmlDevice{gpuHandle: d.handle(index), renamed: d.has("nvmlDeviceGetCurrentClocksEventReasons")}
-		for q, symbol := range questionSymbols {
-			if question(q) == askReasons && dev.renamed {
+		dev := &nvmlDevice{gpuHandle: d.handle(index), eventReasons: d.has("nvmlDeviceGetCurrentClocksEventReasons")}
+		for q, symbol := range pollSymbols {
+			if pollItem(q) == pollReasons && dev.eventReasons {
 				continue
 			}
 			if !d.has(symbol) {
-				dev.struck[q] = strikes
+				dev.failed[q] = maxFailed
 			}
 		}
 		if dev.fault == "" {
-			s.byUUID[or(ask(dev.gpuHandle, "nvmlDeviceGetUUID", dev.GetUUID))] = i
+			s.byUUID[valueOf(call(dev.gpuHandle, "nvmlDeviceGetUUID", dev.GetUUID))] = i
 		}
 		s.devices = append(s.devices, dev)
 	}
@@ -127,22 +126,22 @@ func newNVMLSource(d *driver, devices []int) (*nvmlSource, error) {
 	return s, nil
 }
 
-// put asks a question unless it was dropped.
-func put[T any](v *nvmlDevice, q question, f func() (T, nvml.Return)) (answer T, ok bool) {
-	if v.fault != "" || v.struck[q] >= strikes {
+// poll reads an item unless it was dropped.
+func poll[T any](v *nvmlDevice, q pollItem, f func() (T, nvml.Return)) (answer T, ok bool) {
+	if v.fault != "" || v.failed[q] >= maxFailed {
 		return answer, false
 	}
 	answer, ret := f()
 	switch {
 	case ret == nvml.SUCCESS:
-		v.struck[q] = 0
+		v.failed[q] = 0
 		return answer, true
-	case gone(ret):
-		v.fault = failure(ret)
+	case isLost(ret):
+		v.fault = errorText(ret)
 	case ret == nvml.ERROR_NOT_SUPPORTED, ret == nvml.ERROR_FUNCTION_NOT_FOUND, ret == nvml.ERROR_NO_PERMISSION:
-		v.struck[q] = strikes
+		v.failed[q] = maxFailed
 	default:
-		v.struck[q]++
+		v.failed[q]++
 	}
 	return answer, false
 }
@@ -151,18 +150,18 @@ func put[T any](v *nvmlDevice, q question, f func() (T, nvml.Return)) (answer T,
 func (s *nvmlSource) read(i int, now time.Time, slow bool) gpuReading {
 	v := s.devices[i]
 	r := gpuReading{reading: newReading(now)}
-	if u, ok := put(v, askUtil, v.GetUtilizationRates); ok {
+	if u, ok := poll(v, pollUtil, v.GetUtilizationRates); ok {
 		r.values[smUtil], r.values[memUtil] = float64(u.Gpu)/100, float64(u.Memory)/100
 	}
-	if mhz, ok := put(v, askSMClock, func() (uint32, nvml.Return) { return v.GetClockInfo(nvml.CLOCK_SM) }); ok {
+	if mhz, ok := poll(v, pollSMClock, func() (uint32, nvml.Return) { return v.GetClockInfo(nvml.CLOCK_SM) }); ok {
 		r.values[smClock] = float64(mhz) * 1e6
 	}
-	r.reasons, r.reasoned = put(v, askReasons, v.clockReasons)
-	if mJ, ok := put(v, askEnergy, v.GetTotalEnergyConsumption); ok {
+	r.reasons, r.hasReasons = poll(v, pollReasons, v.clockReasons)
+	if mJ, ok := poll(v, pollEnergy, v.GetTotalEnergyConsumption); ok {
 		r.energyJ = float64(mJ) * 1e-3
 	}
-	if slow || v.struck[askEnergy] >= strikes {
-		if mW, ok := put(v, askPower, v.GetPowerUsage); ok {
+	if slow || v.failed[pollEnergy] >= maxFailed {
+		if mW, ok := poll(v, pollPower, v.GetPowerUsage); ok {
 			r.values[power] = float64(mW) * 1e-3
 		}
 	}
@@ -174,28 +173,28 @@ func (s *nvmlSource) read(i int, now time.Time, slow bool) gpuReading {
 }
 
 func (v *nvmlDevice) clockReasons() (uint64, nvml.Return) {
-	if v.renamed {
+	if v.eventReasons {
 		return v.GetCurrentClocksEventReasons()
 	}
 	return v.GetCurrentClocksThrottleReasons()
 }
 
-// readSlow asks what changes slowly.
+// readSlow reads what changes slowly.
 func (v *nvmlDevice) readSlow(r *gpuReading) {
-	if m, ok := put(v, askMemory, v.GetMemoryInfo); ok {
+	if m, ok := poll(v, pollMemory, v.GetMemoryInfo); ok {
 		r.values[memUsed] = float64(m.Used)
 	}
-	if mhz, ok := put(v, askMemClock, func() (uint32, nvml.Return) { return v.GetClockInfo(nvml.CLOCK_MEM) }); ok {
+	if mhz, ok := poll(v, pollMemClock, func() (uint32, nvml.Return) { return v.GetClockInfo(nvml.CLOCK_MEM) }); ok {
 		r.values[memClock] = float64(mhz) * 1e6
 	}
-	if c, ok := put(v, askHeat, func() (uint32, nvml.Return) { return v.GetTemperature(nvml.TEMPERATURE_GPU) }); ok {
-		r.values[heat] = float64(c)
+	if c, ok := poll(v, pollTemperature, func() (uint32, nvml.Return) { return v.GetTemperature(nvml.TEMPERATURE_GPU) }); ok {
+		r.values[temperature] = float64(c)
 	}
-	r.uncorrected, r.counted = put(v, askECC, func() (uint64, nvml.Return) {
+	r.uncorrected, r.hasUncorrected = poll(v, pollECC, func() (uint64, nvml.Return) {
 		return v.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
 	})
-	list, ok := put(v, askProcesses, v.GetComputeRunningProcesses)
-	r.listed = ok
+	list, ok := poll(v, pollProcesses, v.GetComputeRunningProcesses)
+	r.hasPIDs = ok
 	for _, p := range list {
 		r.pids = append(r.pids, int(p.Pid))
 	}

@@ -7,40 +7,38 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// A kin tells the processes that are measured from others: those of a process
-// group, what they started, and what this process started. Launchers give their
-// workers sessions of their own, so that the group alone does not do. It
-// remembers what it found for a while.
-type kin struct {
+// measuredProcesses tells the measured processes from others: those of a process group, their
+// descendants, and the descendants of this process. The group alone is not enough, since launchers
+// start workers in sessions of their own. Results are cached for pidLifetime.
+type measuredProcesses struct {
 	root  string
-	self  int // this process, which is not one of them
+	self  int // this process, itself not measured
 	group func() int
 
 	known   map[int]bool
-	ofGroup int // the group known is of
+	ofGroup int // the group that known was computed for
 	since   time.Time
 }
 
-// kinMemory is how long a process id is taken to mean the same process.
-const kinMemory = 30 * time.Second
+// pidLifetime is how long a process id is assumed to mean the same process.
+const pidLifetime = 30 * time.Second
 
-// ancestors bounds how far up a process is followed.
+// ancestors is how many generations are followed up.
 const ancestors = 64
 
-func newKin(root string, group func() int) *kin {
-	return &kin{root: root, self: os.Getpid(), group: group}
+func newMeasuredProcesses(root string, group func() int) *measuredProcesses {
+	return &measuredProcesses{root: root, self: os.Getpid(), group: group}
 }
 
-// has says whether pid is one of them; found is false when there is no such
-// process.
-func (k *kin) has(pid int, now time.Time) (ours, found bool) {
-	if group := k.group(); k.known == nil || group != k.ofGroup || now.Sub(k.since) > kinMemory {
+// has reports whether pid is a measured process; found is false if there is no such process.
+func (k *measuredProcesses) has(pid int, now time.Time) (ours, found bool) {
+	if group := k.group(); k.known == nil || group != k.ofGroup || now.Sub(k.since) > pidLifetime {
 		k.known, k.ofGroup, k.since = map[int]bool{}, group, now
 	}
 	return k.follow(pid, ancestors)
 }
 
-func (k *kin) follow(pid, depth int) (ours, found bool) {
+func (k *measuredProcesses) follow(pid, depth int) (ours, found bool) {
 	if ours, ok := k.known[pid]; ok {
 		return ours, true
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func (f fakeProc) write(t testing.TB) (root string) {
 
 func writeProcess(t testing.TB, root string, p procfs.Process) {
 	t.Helper()
-	text := fmt.Sprintf("%d (%s) S %d %d 0 0 -1 0 0 0 0 0 %.0f %d 9999 9999 20 0 1 0 0\n", p.PID, p.Name, p.Parent, p.Group, p.CPU*procfs.UserHz, 0)
+	text := fmt.Sprintf("%d (%s) S %d %d 0 0 -1 0 0 0 0 0 %.0f %d 9999 9999 20 0 1 0 0%s\n", p.PID, p.Name, p.Parent, p.Group, p.CPU*procfs.UserHz, 0, strings.Repeat(" 0", 30))
 	writeFile(t, filepath.Join(root, "proc", strconv.Itoa(p.PID), "stat"), text)
 }
 
@@ -41,7 +42,16 @@ func writeFile(t testing.TB, file, text string) {
 	}
 }
 
-func TestKin(t *testing.T) {
+// writeSelf writes the control groups of this process.
+func writeSelf(t testing.TB, root, groups string) {
+	t.Helper()
+	writeFile(t, filepath.Join(root, "proc/1/cgroup"), groups)
+	if err := os.Symlink("1", filepath.Join(root, "proc/self")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMeasuredProcesses(t *testing.T) {
 	self := os.Getpid()
 	root := fakeProc{
 		{PID: self, Parent: 1, Group: self, Name: "pacer"},
@@ -56,7 +66,7 @@ func TestKin(t *testing.T) {
 		{PID: 700, Parent: 701, Group: 700, Name: "loop"}, {PID: 701, Parent: 700, Group: 700, Name: "loop"},
 	}.write(t)
 	writeFile(t, filepath.Join(root, "proc/800/stat"), "800 (torn")
-	k := newKin(root, func() int { return 500 })
+	k := newMeasuredProcesses(root, func() int { return 500 })
 	for pid, want := range map[int][2]bool{
 		self: {false, true}, 1<<22 + 1: {true, true}, 1<<22 + 2: {true, true}, 1<<22 + 3: {true, true}, 500: {true, true}, 501: {true, true},
 		502: {true, true}, 600: {false, true}, 601: {false, true}, 700: {false, true}, 800: {false, false}, 999: {false, false},
@@ -68,10 +78,10 @@ func TestKin(t *testing.T) {
 }
 
 // A process id means another process after a while, and with another group.
-func TestKinForgets(t *testing.T) {
+func TestMeasuredProcessesForget(t *testing.T) {
 	root := fakeProc{{PID: 600, Parent: 1, Group: 600, Name: "a"}}.write(t)
 	group := 0
-	k := newKin(root, func() int { return group })
+	k := newMeasuredProcesses(root, func() int { return group })
 	if ours, _ := k.has(600, someMoment); ours {
 		t.Error("nothing is measured yet")
 	}
@@ -80,8 +90,8 @@ func TestKinForgets(t *testing.T) {
 		t.Error("the group that is measured now is not known")
 	}
 	writeProcess(t, root, procfs.Process{PID: 600, Parent: 1, Group: 601, Name: "b"})
-	if ours, _ := k.has(600, someMoment.Add(2*kinMemory)); ours {
-		t.Error("a process id is remembered for ever")
+	if ours, _ := k.has(600, someMoment.Add(2*pidLifetime)); ours {
+		t.Error("a process id is remembered endlessly")
 	}
 }
 

@@ -7,24 +7,24 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Keys of Watched.Env besides those of package profiler. Means and maxima are
-// over devices too, and of the timed part.
+// Keys of Watched.Env besides those of package profiler. Means and maxima are over the timed part
+// and all devices.
 const (
-	EnvUtil     = "gpu_util"     // mean share of time with a kernel running, 0..1
-	EnvMemUtil  = "gpu_mem_util" // mean share of time device memory was in use, 0..1
-	EnvMemUsed  = "gpu_mem_used" // bytes of a device in use at most, all processes and the driver together
-	EnvSMClock  = "sm_clock_hz"  // mean
-	EnvMemClock = "mem_clock_hz" // mean
-	EnvHeat     = "temp_c"       // largest, °C
-	EnvPowerCap = "power_cap"    // share of samples in which the power limit held clocks back, 0..1
+	EnvUtil        = "gpu_util"     // mean share of time with a kernel running, 0..1
+	EnvMemUtil     = "gpu_mem_util" // mean share of time device memory was in use, 0..1
+	EnvMemUsed     = "gpu_mem_used" // bytes of a device in use at most, all processes and the driver together
+	EnvSMClock     = "sm_clock_hz"  // mean
+	EnvMemClock    = "mem_clock_hz" // mean
+	EnvTemperature = "temp_c"       // largest, °C
+	EnvPowerCap    = "power_cap"    // share of samples in which the power limit held clocks back, 0..1
 
 	EnvCPUUsed   = "cpu_used"     // CPUs the measured processes kept busy, mean
-	EnvCPUOthers = "cpu_others"   // CPUs everybody else kept busy, mean
+	EnvCPUOthers = "cpu_others"   // CPUs other processes kept busy, mean
 	EnvCPUSteal  = "cpu_steal"    // share of CPU time the hypervisor gave to others, 0..1
 	EnvCPUClock  = "cpu_clock_hz" // mean clock of the first CPUs
 )
 
-// A verdict is a Watched in the making.
+// A verdict collects the parts of a Watched.
 type verdict struct {
 	env    map[string]string
 	doubts []string
@@ -40,7 +40,7 @@ func (v *verdict) note(key, text string) {
 	v.env[key] = text
 }
 
-// doubt adds a reason not to believe the step times, and notes it.
+// doubt adds a reason to doubt the step times, and notes it.
 func (v *verdict) doubt(key, text string) {
 	v.note(key, text)
 	v.doubts = append(v.doubts, text)
@@ -56,15 +56,15 @@ func (w *Watched) warn(text string) {
 	v.note(profiler.EnvWarning, text)
 }
 
-// unwatched is a Watched that saw nothing, and why.
+// unwatched returns a Watched without data, and why.
 func unwatched(why string) Watched {
 	w := Watched{Env: map[string]string{}}
 	w.warn("devices were not watched: " + why)
 	return w
 }
 
-// window returns the times to judge, and whether they are those given: without
-// any it is all time.
+// window returns the times to judge, and whether they are those given. Without valid times it is
+// all time.
 func window(from, to time.Time) (begin, end time.Time, timed bool) {
 	if from.IsZero() || to.IsZero() || !to.After(from) {
 		return time.Unix(0, 0), time.Unix(1<<40, 0), false

@@ -11,26 +11,24 @@ import (
 const (
 	// defaultPeriod is the time between two samples.
 	defaultPeriod = 100 * time.Millisecond
-	// slowPeriod is the time between two looks at what changes slowly or costs
-	// much to ask for.
+	// slowPeriod is the time between two reads of what changes slowly or costs much to read.
 	slowPeriod = time.Second
-	// patience is how long the end of a recording waits for a driver that hangs.
+	// patience is how long the end of a recording waits for a hanging driver.
 	patience = 5 * time.Second
-	// costBound is the share of a core that watching may take. Where the driver
-	// is slow to answer, or the machine so large that counting its processors
-	// takes long, samples are taken less often; more is mentioned.
+	// costBound is the share of a core that watching may take. If the driver answers slowly, or the
+	// machine has very many processors, samples are taken less often; a larger share is reported.
 	costBound = 0.01
 )
 
-// Watched is what was seen of devices. Its fields are those of runner.Watched.
+// Watched is what was observed of the devices. It has the fields of runner.Watched.
 type Watched struct {
 	Env          map[string]string // for Measurement.Env
-	EnergyJoules float64           // of all devices together in the timed part, 0 = not known
-	AvgWatts     float64           // mean power of all devices together, 0 = not known
-	Doubt        string            // why the step times are not what the configuration takes
+	EnergyJoules float64           // of all devices together in the timed part, 0 = unknown
+	AvgWatts     float64           // mean power of all devices together, 0 = unknown
+	Doubt        string            // why the step times may not be those of the configuration
 }
 
-// WatchOptions say how devices are watched.
+// WatchOptions configure a Watcher.
 type WatchOptions struct {
 	CPU     bool          // the devices are cores of the CPU, else they are GPUs
 	Threads int           // cores per device of the CPU, 0 = 1
@@ -40,29 +38,29 @@ type WatchOptions struct {
 // A Watcher samples devices while points are measured, in the background. It is
 // safe for concurrent use.
 type Watcher struct {
-	period time.Duration
-	eye    eye
-	active atomic.Int64 // recordings that have not ended
+	period  time.Duration
+	monitor monitor
+	active  atomic.Int64 // recordings that have not ended
 }
 
-// An eye is a way to look at one kind of device.
-type eye interface {
-	// open begins to look at devices. An error says why that cannot be done.
+// A monitor opens probes for one kind of device.
+type monitor interface {
+	// open starts to observe devices. The error says why it cannot.
 	open(devices []int, pgid func() int) (probe, error)
 	close()
 }
 
-// A probe looks at some devices. sample and close come from one goroutine,
-// judge may come from another at the same time.
+// A probe samples some devices. One goroutine calls sample and close; another may call judge at the
+// same time.
 type probe interface {
-	// sample looks once; with slow set, also at what is looked at seldom.
+	// sample takes one sample; with slow set it includes what is read seldom.
 	sample(now time.Time, slow bool)
-	// judge says what was seen from one time to another, both zero = at any.
+	// judge summarises the samples from one time to another, or all of them if both are zero.
 	judge(from, to time.Time) Watched
 	close()
 }
 
-// NewWatcher returns a Watcher. Nothing is opened before Watch.
+// NewWatcher returns a Watcher. It opens no device before Watch.
 func NewWatcher(o WatchOptions) *Watcher {
 	w := &Watcher{period: o.Period}
 	switch {
@@ -72,29 +70,28 @@ func NewWatcher(o WatchOptions) *Watcher {
 		w.period = 10 * time.Millisecond
 	}
 	if o.CPU {
-		w.eye = cpuEye{root: "/", threads: max(o.Threads, 1)}
+		w.monitor = cpuMonitor{root: "/", threads: max(o.Threads, 1)}
 	} else {
-		w.eye = newGPUEye()
+		w.monitor = newGPUMonitor()
 	}
 	return w
 }
 
-// Close lets go of the driver, unless a Watch is under way or hangs in it. A
-// later Watch opens it again.
+// Close releases the driver, unless a Watch is active or hangs in it. A later Watch opens it again.
 func (w *Watcher) Close() {
 	if w.active.Load() == 0 {
-		w.eye.close()
+		w.monitor.close()
 	}
 }
 
-// Watch starts to look at devices, by index, and returns at once. pgid returns
-// the process group that is measured, 0 before it runs: it, what it started, and
-// everything else this process started, are expected to use the devices, and
-// nobody else. stop ends the looking and returns what was seen from one time to
-// another, or of all the time if both are zero; it may be called again.
+// Watch starts to observe devices, by index, and returns at once. pgid returns the process group
+// that is measured, 0 before it runs. That group, its descendants and the descendants of this
+// process may use the devices; any other process counts as interference.
 //
-// Watching never fails a measurement: what cannot be seen is absent, and a
-// warning says so.
+// stop ends the recording and returns what was observed from one time to another, or over all time
+// if both are zero. It may be called again.
+//
+// Watching never fails a measurement: what cannot be read is absent, and a warning says so.
 func (w *Watcher) Watch(devices []int, pgid func() int) (stop func(from, to time.Time) Watched) {
 	if pgid == nil {
 		pgid = func() int { return 0 }
@@ -104,32 +101,32 @@ func (w *Watcher) Watch(devices []int, pgid func() int) (stop func(from, to time
 	go func() {
 		defer close(r.ended)
 		defer w.active.Add(-1)
-		r.run(w.eye, slices.Clone(devices), pgid)
+		r.run(w.monitor, slices.Clone(devices), pgid)
 	}()
 	var once sync.Once
 	return func(from, to time.Time) Watched {
 		once.Do(func() { close(r.end) })
-		return r.tell(from, to)
+		return r.result(from, to)
 	}
 }
 
-// A recording is the looking at devices during one point.
+// A recording observes devices during one point.
 type recording struct {
 	period     time.Duration
 	begun      time.Time
 	end, ended chan struct{}
 
-	mu    sync.Mutex // of what follows
+	mu    sync.Mutex // guards the fields below
 	probe probe      // nil until it is open
-	err   error      // why it is not
+	err   error      // why probe cannot be opened
 	spent float64    // processor seconds of sampling
 	done  time.Time  // of the last sample
 
-	samples int // of run alone
+	samples int // only used by run
 }
 
 // run samples until the end, and once more then.
-func (r *recording) run(e eye, devices []int, pgid func() int) {
+func (r *recording) run(e monitor, devices []int, pgid func() int) {
 	p, err := e.open(devices, pgid)
 	r.mu.Lock()
 	r.probe, r.err = p, err
@@ -143,10 +140,10 @@ func (r *recording) run(e eye, devices []int, pgid func() int) {
 	period, slowAt, cost := r.period, time.Time{}, time.Duration(0)
 	for {
 		now := time.Now()
-		// Half a period early, lest a tick that comes soon puts it off by one.
+		// Half a period early, so that an early tick does not delay it by one.
 		slow := now.Sub(slowAt) >= slowPeriod-period/2
 		if slow {
-			// The first look costs more than those that follow: it is left out.
+			// The first sample costs more than later ones: it is left out.
 			if share := cost.Seconds() / now.Sub(slowAt).Seconds(); share > costBound && period < slowPeriod {
 				period = min(2*period, slowPeriod)
 				ticker.Reset(period)
@@ -166,7 +163,7 @@ func (r *recording) run(e eye, devices []int, pgid func() int) {
 	}
 }
 
-// sample samples once and returns the processor time that took.
+// sample takes one sample and returns the processor time it took.
 func (r *recording) sample(p probe, now time.Time, slow bool) time.Duration {
 	cost := processorTime(func() { p.sample(now, slow) })
 	r.mu.Lock()
@@ -177,8 +174,8 @@ func (r *recording) sample(p probe, now time.Time, slow bool) time.Duration {
 	return cost
 }
 
-// tell waits for the last sample and returns what was seen.
-func (r *recording) tell(from, to time.Time) Watched {
+// result waits for the last sample and returns what was observed.
+func (r *recording) result(from, to time.Time) Watched {
 	hangs := false
 	select {
 	case <-r.ended:

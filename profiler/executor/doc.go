@@ -1,7 +1,7 @@
-// Package executor runs the command of one measured point somewhere, one file
-// per place. Local is this machine. Slurm and Kubernetes fit the same
-// interface, profiler.Executor.
+// Package executor runs the command of one measured point, one file per place.
+// Local, which runs it on this machine, implements profiler.Executor.
 //
-// Start with local.go; local_linux.go says how everything a command started
-// is found and ended, and supervise_linux.go is the process that does it.
+// Start with local.go, then local_linux.go, which explains how every descendant
+// of a command is found and ended, and supervise_linux.go, the process that does
+// it.
 package executor

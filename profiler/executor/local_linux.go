@@ -14,25 +14,21 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// How everything is found and ended on Linux: between this process and the
-// command stands a supervisor, a second copy of this program (supervise_linux.go).
-// It is a "child subreaper" (prctl(2), PR_SET_CHILD_SUBREAPER): whatever the
-// command starts becomes the supervisor's child when its parent dies, however
-// often it forks and whatever session it moves to. So "no child left" means
-// "nothing left", exactly, and without touching other processes of the caller.
-// The supervisor also outlives a kill -9 of this process: it sees its control
-// pipe close and ends everything.
+// How all processes are found and ended on Linux: between this process and the command runs a
+// supervisor, a second copy of this program (supervise_linux.go). It is a "child subreaper"
+// (prctl(2), PR_SET_CHILD_SUBREAPER): every descendant of the command becomes its child when the
+// parent dies, whatever session it moved to. So a supervisor without children means that nothing is
+// left, and no other process of the caller is touched. The supervisor also survives a kill -9 of
+// this process: it sees its control pipe close and ends everything.
 //
-// Only who kills the supervisor itself escapes that. Then the process group,
-// and every process whose environment still has the mark of the run, is killed
-// from here.
+// That fails only if the supervisor itself is killed. Then this process kills the process group,
+// and every process with the mark of the run in its environment.
 
-// markVar is set in the environment of every process of a run, to a value of
-// the run's own.
+// markVar is set in the environment of every process of a run, to a value unique to the run.
 const markVar = "PACER_RUN_MARK"
 
-// supervisorReport is what the supervisor says, one JSON object a line: first
-// Pgid or Error, at the end Exit or Error.
+// supervisorReport is one line of JSON from the supervisor: first Pgid or Error, at the end Exit or
+// Error.
 type supervisorReport struct {
 	Pgid  int            `json:"pgid,omitempty"`
 	Error string         `json:"error,omitempty"`
@@ -40,7 +36,7 @@ type supervisorReport struct {
 	Exit  *profiler.Exit `json:"exit,omitempty"`
 }
 
-// supervisorOrder is what the supervisor is asked to run.
+// supervisorOrder is the command for the supervisor.
 type supervisorOrder struct {
 	Program         string
 	Args, Env       []string
@@ -57,7 +53,7 @@ func (l Local) run(ctx context.Context, program string, cmd profiler.Command, ou
 	defer s.close()
 	timedOut, stop := make(chan struct{}), make(chan struct{})
 	go s.killWhen(ctx, cmd.Timeout, l.Hurry, timedOut, stop)
-	exit, err := s.follow(cmd, l.patience())
+	exit, err := s.awaitExit(cmd, l.patience())
 	close(stop)
 	select {
 	case <-timedOut:
@@ -73,7 +69,7 @@ type supervisor struct {
 	mark    string
 	control *os.File // closing it ends the command
 	report  *os.File
-	pgid    int // of the command, 0 = not known yet
+	pgid    int // of the command, 0 = unknown yet
 }
 
 func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.File) (_ *supervisor, err error) {
@@ -101,15 +97,15 @@ func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.Fil
 	s.cmd.ExtraFiles = []*os.File{control, report} // descriptors 3 and 4
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = s.cmd.Start()
-	control.Close() // at once: writing to a supervisor that died must fail, not wait
+	control.Close() // at once: a write to a dead supervisor must fail, not block
 	if err != nil {
 		return nil, err
 	}
 	all := exec.Cmd{Env: append(append(os.Environ(), cmd.Env...), markVar+"="+s.mark)}
 	order := supervisorOrder{Program: program, Args: cmd.Args, Dir: cmd.Dir, Grace: l.grace(), Patience: l.patience(),
-		Env: all.Environ()} // of several values of a key the last
-	// An order may be longer than a pipe holds, and ctx is not looked at yet. A
-	// supervisor that cannot read it is found out by follow.
+		Env: all.Environ()} // the last value of a key wins
+	// An order may be longer than a pipe holds, and ctx is not watched yet. awaitExit detects a
+	// supervisor that cannot read it.
 	go func() { _ = json.NewEncoder(w).Encode(order) }()
 	return s, nil
 }
@@ -119,8 +115,7 @@ func (s *supervisor) close() {
 	s.report.Close()
 }
 
-// killWhen has everything ended when ctx ends or the timeout passes, and killed
-// on hurry from then on.
+// killWhen ends everything when ctx ends or the timeout passes, and kills it on hurry from then on.
 func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, hurry <-chan struct{}, timedOut, stop chan struct{}) {
 	var after <-chan time.Time
 	if timeout > 0 {
@@ -137,20 +132,20 @@ func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, hurry 
 	s.control.Close()
 	select {
 	case <-hurry:
-		_ = s.cmd.Process.Signal(hurrySignal) // it may be gone
+		_ = s.cmd.Process.Signal(hurrySignal) // it may have ended
 	case <-stop:
 	}
 }
 
-// follow reads the supervisor's reports until it is gone.
-func (s *supervisor) follow(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
+// awaitExit reads the supervisor's reports until its exit.
+func (s *supervisor) awaitExit(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
 	dec := json.NewDecoder(s.report)
 	for {
 		var r supervisorReport
 		err := dec.Decode(&r)
 		switch {
 		case err != nil:
-			return s.lost(cmd, patience)
+			return s.killRemaining(cmd, patience)
 		case r.Error != "":
 			_ = s.cmd.Wait()
 			err := errors.New("executor: " + r.Error)
@@ -169,19 +164,19 @@ func (s *supervisor) follow(cmd profiler.Command, patience time.Duration) (profi
 	}
 }
 
-// lost ends a run whose supervisor died without a word: everything that can
-// still be found is killed.
-func (s *supervisor) lost(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
+// killRemaining ends a run whose supervisor died without a report: it kills every process of the
+// run that it finds.
+func (s *supervisor) killRemaining(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
 	_ = s.cmd.Wait()
 	exit := profiler.Exit{Code: -1, Signal: syscall.SIGKILL.String()}
 	seen := map[int]bool{}
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		left := marked(markVar+"="+s.mark, s.pgid)
+		left := runProcesses(markVar+"="+s.mark, s.pgid)
 		if len(left) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
-			return exit, fmt.Errorf("executor: %s: %s", cmd.Args[0], stuck(left))
+			return exit, fmt.Errorf("executor: %s: %s", cmd.Args[0], unkillable(left))
 		}
 		for _, pid := range left {
 			seen[pid] = true

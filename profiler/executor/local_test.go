@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
@@ -28,7 +29,7 @@ func mustRun(t *testing.T, ctx context.Context, script string, cmd profiler.Comm
 	t.Helper()
 	word := "evil-" + rand.Text()
 	cmd.Args = []string{"sh", "-c", strings.ReplaceAll(script, "WORD", word), word}
-	exit, err := Local{Grace: 300 * time.Millisecond}.Run(ctx, cmd)
+	exit, err := Local{Grace: spectest.Scaled(300 * time.Millisecond)}.Run(ctx, cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestLocalStrays(t *testing.T) {
 			if exit.Stray < c.stray {
 				t.Errorf("stray %d, want at least %d: %+v", exit.Stray, c.stray, exit)
 			}
-			if exit.Wall > 5*time.Second {
+			if exit.Wall > spectest.Patience(5*time.Second) {
 				t.Errorf("took %v", exit.Wall)
 			}
 		})
@@ -120,7 +121,7 @@ func TestLocalTimeout(t *testing.T) {
 			if !exit.TimedOut || exit.Code != -1 || exit.Signal == "" {
 				t.Errorf("exit %+v", exit)
 			}
-			if exit.Wall > 10*time.Second || len(exit.Tail) > tailBytes {
+			if exit.Wall > spectest.Patience(10*time.Second) || len(exit.Tail) > tailBytes {
 				t.Errorf("took %v, %d bytes of output", exit.Wall, len(exit.Tail))
 			}
 		})
@@ -130,7 +131,7 @@ func TestLocalTimeout(t *testing.T) {
 // Processes that handle SIGTERM have time to.
 func TestLocalGrace(t *testing.T) {
 	exit := mustRun(t, context.Background(), `trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done`,
-		profiler.Command{Timeout: 300 * time.Millisecond})
+		profiler.Command{Timeout: spectest.Scaled(time.Second)})
 	if !exit.TimedOut || exit.Code != 5 || !strings.Contains(exit.Tail, "bye") {
 		t.Errorf("exit %+v", exit)
 	}
@@ -146,7 +147,7 @@ func TestLocalContext(t *testing.T) {
 		}
 		cancel()
 	}})
-	if pgid == 0 || exit.TimedOut || exit.Wall > 5*time.Second {
+	if pgid == 0 || exit.TimedOut || exit.Wall > spectest.Patience(5*time.Second) {
 		t.Errorf("group %d, exit %+v", pgid, exit)
 	}
 	if _, err := (Local{}).Run(ctx, profiler.Command{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
@@ -170,11 +171,11 @@ func TestLocalHurry(t *testing.T) {
 	exit, err = l.Run(ctx, profiler.Command{
 		Args: []string{"sh", "-c", `trap "" TERM; while :; do sleep 0.05; done`},
 		Started: func(int) {
-			time.AfterFunc(200*time.Millisecond, cancel)
-			time.AfterFunc(700*time.Millisecond, func() { close(hurry) })
+			time.AfterFunc(spectest.Scaled(500*time.Millisecond), cancel)
+			time.AfterFunc(spectest.Scaled(time.Second), func() { close(hurry) })
 		},
 	})
-	if err != nil || exit.Signal != "killed" || exit.Wall < 700*time.Millisecond || exit.Wall > 10*time.Second {
+	if err != nil || exit.Signal != "killed" || exit.Wall < spectest.Scaled(time.Second) || exit.Wall > spectest.Patience(10*time.Second) {
 		t.Errorf("%+v, %v", exit, err)
 	}
 }
@@ -203,12 +204,12 @@ func TestLocalParentKilled(t *testing.T) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 20*time.Second, "start", func() bool { _, err := os.Stat(up); return err == nil })
+	within(t, spectest.Patience(20*time.Second), "start", func() bool { _, err := os.Stat(up); return err == nil })
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	within(t, 20*time.Second, "everything to end", func() bool { return len(withWord(word)) == 0 })
+	within(t, spectest.Patience(20*time.Second), "everything to end", func() bool { return len(withWord(word)) == 0 })
 }
 
 func within(t *testing.T, d time.Duration, what string, done func() bool) {

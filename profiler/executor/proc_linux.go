@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// processes lists what runs on this machine, dead but unwaited ones excluded.
+// processes lists the processes of this machine, without zombies.
 func processes() []procfs.Process {
 	var out []procfs.Process
 	for _, pid := range procfs.IDs("/") {
@@ -21,7 +21,7 @@ func processes() []procfs.Process {
 	return out
 }
 
-// descendants returns the living processes below pid, ascending.
+// descendants returns the living descendants of pid, ascending.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, p := range processes() {
@@ -30,7 +30,7 @@ func descendants(pid int) []int {
 	var out []int
 	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
 		below := children[queue[0]]
-		delete(children, queue[0]) // a pid used anew while we read closes no circle
+		delete(children, queue[0]) // a pid reused meanwhile cannot form a cycle
 		out = append(out, below...)
 		queue = append(queue, below...)
 	}
@@ -38,9 +38,9 @@ func descendants(pid int) []int {
 	return out
 }
 
-// marked returns the living processes that have mark, a "KEY=value", in the
-// environment they were started with, or belong to the process group.
-func marked(mark string, group int) []int {
+// runProcesses returns the living processes that were started with mark, a "KEY=value", in their
+// environment, or belong to the process group.
+func runProcesses(mark string, group int) []int {
 	want := []byte(mark)
 	var out []int
 	for _, p := range processes() {
@@ -53,8 +53,8 @@ func marked(mark string, group int) []int {
 	return out
 }
 
-// stuck says which processes SIGKILL did not end.
-func stuck(pids []int) string {
+// unkillable names the processes that survived SIGKILL.
+func unkillable(pids []int) string {
 	var names []string
 	for _, pid := range pids {
 		if p, ok := procfs.Read("/", pid); ok {

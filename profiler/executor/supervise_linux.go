@@ -15,8 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// A program that links this package and is called superviseName, with
-// superviseVar set to 1, is a supervisor instead of itself, before its main runs.
+// A program that links this package acts as a supervisor, before its main runs, if its name is
+// superviseName and superviseVar is 1.
 const (
 	superviseName = "pacer-supervisor"
 	superviseVar  = "PACER_SUPERVISE"
@@ -30,16 +30,16 @@ func init() {
 
 // Descriptors of a supervisor.
 const (
-	controlFD = 3 // the order as one line of JSON; its end means: kill everything
-	reportFD  = 4 // supervisorReports
+	controlFD = 3 // the order as one line of JSON; when it closes everything is killed
+	reportFD  = 4 // supervisorReports, one per line
 )
 
-// supervise runs one command, ends everything it started and reports.
+// supervise runs one command, ends all its descendants and reports.
 func supervise() int {
 	control, report := os.NewFile(controlFD, "control"), os.NewFile(reportFD, "report")
 	syscall.CloseOnExec(controlFD)
 	syscall.CloseOnExec(reportFD)
-	_ = os.Unsetenv(superviseVar) // only a bad name fails
+	_ = os.Unsetenv(superviseVar) // cannot fail: the name is valid
 	enc := json.NewEncoder(report)
 	in := bufio.NewReader(control)
 	var order supervisorOrder
@@ -48,7 +48,7 @@ func supervise() int {
 		err = json.Unmarshal(line, &order)
 	}
 	if err != nil {
-		return 1 // the parent died, or never asked
+		return 1 // the parent died before its order
 	}
 	if err := becomeReaper(); err != nil {
 		_ = enc.Encode(supervisorReport{Error: err.Error()})
@@ -73,7 +73,7 @@ func supervise() int {
 	return 0
 }
 
-// hurrySignal asks a supervisor that ends everything to do so at once.
+// hurrySignal tells a supervisor that is ending everything to kill at once.
 const hurrySignal = syscall.SIGUSR1
 
 const prSetChildSubreaper = 36 // linux/prctl.h
@@ -86,24 +86,23 @@ func becomeReaper() error {
 	return nil
 }
 
-// stopOn closes stop when the control pipe ends or somebody asks this process
-// to end.
+// stopOn closes stop when the control pipe ends or this process gets a termination signal.
 func stopOn(control io.Reader, stop chan struct{}) {
 	var once sync.Once
 	end := func() { once.Do(func() { close(stop) }) }
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE)
 	go func() {
-		<-asked
+		<-terminate
 		end()
 	}()
 	_, _ = io.Copy(io.Discard, control)
 	end()
 }
 
-// start starts the command in a session and process group of its own and
-// returns its pid, the group's id too.
+// start starts the command in a session and process group of its own. It returns the pid, which is
+// the id of the group too.
 func start(o supervisorOrder) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -121,15 +120,15 @@ func start(o supervisorOrder) (int, error) {
 	return pid, nil
 }
 
-// An ended child, as wait4 tells it.
-type ended struct {
+// A childExit is the result of wait4 for a child.
+type childExit struct {
 	pid    int
 	status syscall.WaitStatus
 }
 
-// reap sends every child that ends and closes the channel when none is left,
-// and with that no descendant.
-func reap(to chan<- ended) {
+// reap sends every child that ends. It closes the channel when no child, and so no descendant, is
+// left.
+func reap(to chan<- childExit) {
 	defer close(to)
 	for {
 		var ws syscall.WaitStatus
@@ -139,21 +138,21 @@ func reap(to chan<- ended) {
 		case err != nil: // ECHILD
 			return
 		default:
-			to <- ended{pid, ws}
+			to <- childExit{pid, ws}
 		}
 	}
 }
 
-// watch waits until nothing is alive. What goes on for long after the command
-// itself ended is left behind: it is counted and killed. When stop closes
-// everything is asked to end, then killed; on hurry it is killed without delay.
+// watch waits until no descendant is alive. Processes that run on for Grace after the command ended
+// are counted as strays and killed. When stop closes everything gets SIGTERM, then SIGKILL; hurry
+// kills at once.
 func watch(child int, o supervisorOrder, stop <-chan struct{}, hurry <-chan os.Signal) (exit profiler.Exit, err error) {
-	deaths := make(chan ended)
+	deaths := make(chan childExit)
 	go reap(deaths)
-	var kill <-chan time.Time   // when SIGKILLs begin; again every few milliseconds
-	var giveUp <-chan time.Time // when they have not helped
-	strays := map[int]bool{}    // alive after the command ended by itself
-	over := false               // the command has ended
+	var kill <-chan time.Time        // the next SIGKILL, repeated every few milliseconds
+	var patienceEnd <-chan time.Time // when SIGKILL has not helped
+	strays := map[int]bool{}         // alive after the command ended by itself
+	over := false                    // the command has ended
 	for {
 		select {
 		case d, ok := <-deaths:
@@ -162,7 +161,7 @@ func watch(child int, o supervisorOrder, stop <-chan struct{}, hurry <-chan os.S
 				return exit, nil
 			}
 			if d.pid == child {
-				exit.Code, exit.Signal = howEnded(d.status)
+				exit.Code, exit.Signal = exitStatus(d.status)
 				over = true
 				if kill == nil {
 					kill = time.After(o.Grace)
@@ -171,28 +170,28 @@ func watch(child int, o supervisorOrder, stop <-chan struct{}, hurry <-chan os.S
 		case <-stop:
 			stop = nil
 			signalAll(syscall.SIGTERM)
-			signalAll(syscall.SIGCONT) // a stopped process only dies when it goes on
+			signalAll(syscall.SIGCONT) // a stopped process handles SIGTERM only when it continues
 			kill = time.After(o.Grace)
 		case <-hurry:
 			stop, hurry = nil, nil
-			kill, giveUp = time.After(0), time.After(hurriedPatience)
+			kill, patienceEnd = time.After(0), time.After(hurriedPatience)
 		case <-kill:
 			for _, pid := range signalAll(syscall.SIGKILL) {
 				if over && stop != nil {
 					strays[pid] = true
 				}
 			}
-			if giveUp == nil {
-				giveUp = time.After(o.Patience)
+			if patienceEnd == nil {
+				patienceEnd = time.After(o.Patience)
 			}
 			kill = time.After(5 * time.Millisecond)
-		case <-giveUp:
-			return exit, errors.New(stuck(descendants(os.Getpid())))
+		case <-patienceEnd:
+			return exit, errors.New(unkillable(descendants(os.Getpid())))
 		}
 	}
 }
 
-func howEnded(ws syscall.WaitStatus) (code int, signal string) {
+func exitStatus(ws syscall.WaitStatus) (code int, signal string) {
 	if ws.Signaled() {
 		return -1, ws.Signal().String()
 	}
@@ -203,7 +202,7 @@ func howEnded(ws syscall.WaitStatus) (code int, signal string) {
 func signalAll(sig syscall.Signal) []int {
 	all := descendants(os.Getpid())
 	for _, pid := range all {
-		_ = syscall.Kill(pid, sig) // one that is gone meanwhile is no matter
+		_ = syscall.Kill(pid, sig) // it may have ended meanwhile
 	}
 	return all
 }

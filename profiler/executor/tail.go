@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A tail reads a stream to its end and keeps the last bytes of it.
+// A tail reads a stream to its end and keeps its last bytes.
 type tail struct {
 	max  int
 	done chan struct{}
@@ -17,7 +17,7 @@ type tail struct {
 	kept []byte // at most 2*max
 }
 
-// keepTail starts reading r, so that no writer ever waits for long.
+// keepTail starts to read r, so that writers do not block for long.
 func keepTail(r *os.File, limit int) *tail {
 	t := &tail{max: limit, done: make(chan struct{})}
 	go func() {
@@ -46,9 +46,8 @@ func (t *tail) add(b []byte) {
 	}
 }
 
-// stop waits for the end of the stream and returns what was kept. With every
-// writer dead the end is there already; should something still hold the pipe,
-// reading is given up after a moment.
+// stop waits for the end of the stream and returns the kept bytes. Once every writer is dead the
+// end is there; if something still holds the pipe, stop gives up after a second.
 func (t *tail) stop(r *os.File) string {
 	select {
 	case <-t.done:
@@ -61,8 +60,7 @@ func (t *tail) stop(r *os.File) string {
 	return validEnd(t.kept, t.max)
 }
 
-// validEnd returns at most limit bytes of the end of b, as valid UTF-8: what is
-// not becomes "?", which never makes it longer.
+// validEnd returns at most limit bytes of the end of b as valid UTF-8, with "?" for invalid bytes.
 func validEnd(b []byte, limit int) string {
 	if len(b) > limit {
 		b = b[len(b)-limit:]

@@ -1,7 +1,7 @@
-// Package runner measures points, one file per way: torchrun.go trains for
-// real, replay.go answers from a table of measurements, synthetic.go from a
-// performance model. All are profiler.Runners.
+// Package runner measures points, one file per way: torchrun.go trains with
+// PyTorch, replay.go answers from stored rows, synthetic.go from a performance
+// model. All implement profiler.Runner.
 //
-// Start with torchrun.go, then torchrun_outcome.go: what becomes of each way a
-// training process can end.
+// Start with torchrun.go (one point), torchrun_launch.go (its processes) and
+// torchrun_outcome.go (how each end of a training process becomes an Outcome).
 package runner

@@ -12,20 +12,19 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Replay answers with what was measured before: the stored rows of exactly the
-// asked configuration. Safe for concurrent use.
+// Replay answers with the stored rows of exactly the given configuration. It is safe for concurrent
+// use.
 type Replay struct {
-	rows  map[profiler.Identity]spec.Measurement
-	order []spec.Config
-	play  Play
+	rows   map[profiler.Identity]spec.Measurement
+	order  []spec.Config
+	timing SimulatedTiming
 }
 
-// NewReplay returns a Replay of rows. Those in doubt, or known to have run
-// another configuration than they record, are not replayed. Of several rows of
-// one configuration the step times are pooled; outcomes other than OK count
-// where there is no row that is OK. The order of rows does not matter.
-func NewReplay(rows []spec.Measurement, p Play) *Replay {
-	r := &Replay{rows: map[profiler.Identity]spec.Measurement{}, play: p}
+// NewReplay returns a Replay of rows, in any order. It leaves out doubted rows and rows known to
+// have run another configuration than they record. It pools the step times of several OK rows of
+// one configuration; other outcomes count only without an OK row.
+func NewReplay(rows []spec.Measurement, p SimulatedTiming) *Replay {
+	r := &Replay{rows: map[profiler.Identity]spec.Measurement{}, timing: p}
 	sorted := slices.Clone(rows)
 	slices.SortStableFunc(sorted, func(a, b spec.Measurement) int {
 		return cmp.Or(perfmodel.CompareConfigs(a.Config, b.Config), a.At.Compare(b.At),
@@ -53,13 +52,13 @@ func NewReplay(rows []spec.Measurement, p Play) *Replay {
 	return r
 }
 
-// Configs implements profiler.Tabled: the configurations there are, whatever
-// became of them, in canonical order.
+// Configs implements profiler.Tabled: all configurations of the table, whatever their outcome, in
+// canonical order.
 func (r *Replay) Configs() []spec.Config { return slices.Clone(r.order) }
 
-// Run implements profiler.Runner. A configuration without a row fails.
+// Run implements profiler.Runner. A configuration without a row has the outcome Failed.
 func (r *Replay) Run(ctx context.Context, c spec.Config) (spec.Measurement, error) {
-	if err := r.play.wait(ctx); err != nil {
+	if err := r.timing.wait(ctx); err != nil {
 		return spec.Measurement{}, err
 	}
 	row, ok := r.rows[profiler.IdentityOf(c)]
@@ -77,14 +76,14 @@ func (r *Replay) Run(ctx context.Context, c spec.Config) (spec.Measurement, erro
 		}
 	}
 	if m.Outcome != spec.OK {
-		r.play.hold(&m)
+		r.timing.setWallTime(&m)
 		return m, nil
 	}
-	if r.play.Noise == 0 && len(row.StepSec) > 1 {
+	if r.timing.Noise == 0 && len(row.StepSec) > 1 {
 		m.StepSec = slices.Clone(row.StepSec)
 	} else {
-		m.StepSec = r.play.steps(c, row.MedianStepSec())
+		m.StepSec = r.timing.steps(c, row.MedianStepSec())
 	}
-	r.play.hold(&m)
+	r.timing.setWallTime(&m)
 	return m, nil
 }

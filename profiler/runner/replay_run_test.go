@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 )
@@ -24,7 +25,7 @@ func table(t testing.TB) []spec.Measurement {
 			for _, mb := range []int{1, 2, 4, 8} {
 				c := config(mb)
 				c.Model.Name, c.Plan.DP, c.Shape = model, dp, spec.NewShape(dp)
-				p, err := (&family.Analytic{}).Predict(context.Background(), c)
+				p, err := (&analytic.Model{}).Predict(context.Background(), c)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +75,7 @@ func TestKilledReplays(t *testing.T) {
 			Budget: profiler.Budget{Points: rapid.IntRange(1, 40).Draw(t, "budget")},
 		}
 		seed := rapid.Uint64().Draw(t, "seed")
-		o := profiler.Options{Runner: NewReplay(rows, Play{Noise: 0.03, Seed: seed}), Family: rubick, Seed: seed,
+		o := profiler.Options{Runner: NewReplay(rows, SimulatedTiming{Noise: 0.03, Seed: seed}), Family: rubick, Seed: seed,
 			Now: func() time.Time { return clock }}
 		run := func(k *killed) profiler.State {
 			ctx, cancel := context.WithCancel(context.Background())

@@ -11,22 +11,21 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Synthetic answers with what a performance model predicts, and noise. It is
-// for tests and demonstrations: nothing it returns was measured.
+// Synthetic answers with the prediction of a performance model, plus noise. It is for tests and
+// demonstrations: its results are not measured.
 type Synthetic struct {
-	// Truth predicts the step time, and the memory where it can; else that is
-	// perfmodel/memory's estimate.
+	// Truth predicts the step time, and the memory if it can; otherwise perfmodel/memory estimates
+	// the memory.
 	Truth perfmodel.Predictor
-	// MemBytes is the memory of a device, 0 = that of the accelerator; what
-	// needs more runs out of memory. No limit where both are 0.
+	// MemBytes is the memory of a device, 0 = that of the accelerator. A point that needs more runs
+	// out of memory. If both are 0 there is no limit.
 	MemBytes float64
-	Play     Play
+	Timing   SimulatedTiming
 }
 
-// Run implements profiler.Runner. A configuration the truth does not cover
-// fails.
+// Run implements profiler.Runner. A configuration that Truth does not cover has the outcome Failed.
 func (s *Synthetic) Run(ctx context.Context, c spec.Config) (spec.Measurement, error) {
-	if err := s.Play.wait(ctx); err != nil {
+	if err := s.Timing.wait(ctx); err != nil {
 		return spec.Measurement{}, err
 	}
 	m := spec.Measurement{Config: c, Outcome: spec.OK, Env: map[string]string{}}
@@ -51,8 +50,8 @@ func (s *Synthetic) Run(ctx context.Context, c spec.Config) (spec.Measurement, e
 		m.Reason = fmt.Sprintf("needs %.1f GiB of %.1f", need/memory.GiB, limit/memory.GiB)
 	} else {
 		sec, _, _ := p.StepSec(c.Plan.GlobalBatch())
-		m.StepSec, m.PeakBytes = s.Play.steps(c, sec), need
+		m.StepSec, m.PeakBytes = s.Timing.steps(c, sec), need
 	}
-	s.Play.hold(&m)
+	s.Timing.setWallTime(&m)
 	return m, nil
 }

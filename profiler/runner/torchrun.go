@@ -10,23 +10,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pacer-ml/pacer/perfmodel/scratch"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/executor"
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// TorchrunOptions say how Torchrun measures. Only Machine must be set.
+// TorchrunOptions configure a Torchrun. Only Machine is required.
 type TorchrunOptions struct {
-	// Python is the interpreter that has torch. "" is $PACER_PYTHON if that is
-	// set, else the first of the python3 of PATH and /usr/bin/python3 whose
-	// torch can use the devices, or failing that imports.
+	// Python is the interpreter that has torch. "" = $PACER_PYTHON if set, else python3 on PATH or
+	// /usr/bin/python3: the first one with a torch that can use the devices, or else the first that
+	// imports torch.
 	Python   string
 	Executor profiler.Executor     // nil = executor.Local
-	Point    profiler.PointOptions // how long and how well a point is measured
-	// Machine has the devices: the first ones of Devices are used. With CPU set
-	// they are processes.
+	Point    profiler.PointOptions // duration and precision of a point
+	// Machine has the devices; the first ones of Devices are used. With CPU set they are processes.
 	Machine profiler.Machine
 	Seed    uint64  // of weights and data
 	Watch   Watcher // nil = none
@@ -34,7 +33,7 @@ type TorchrunOptions struct {
 	Program string
 }
 
-// Validate reports the first option that makes no sense.
+// Validate returns an error for the first invalid option.
 func (o TorchrunOptions) Validate() error {
 	p := o.Point.Defaults()
 	switch {
@@ -54,9 +53,9 @@ func (o TorchrunOptions) Validate() error {
 	return nil
 }
 
-// Torchrun trains with PyTorch: one process per device, started by torchrun
-// (torch.distributed.run) if there are several. It measures one point at a
-// time; concurrent calls of Run wait for each other.
+// Torchrun trains with PyTorch: one process per device, started by torchrun (torch.distributed.run)
+// if there are several. It measures one point at a time; concurrent calls of Run wait for each
+// other.
 type Torchrun struct {
 	o     TorchrunOptions
 	point profiler.PointOptions
@@ -68,7 +67,7 @@ type Torchrun struct {
 
 var _ profiler.Runner = (*Torchrun)(nil)
 
-// NewTorchrun returns a runner. Nothing is looked for before Setup or Run.
+// NewTorchrun returns a runner. It does not look for an interpreter before Setup or Run.
 func NewTorchrun(o TorchrunOptions) (*Torchrun, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func NewTorchrun(o TorchrunOptions) (*Torchrun, error) {
 		o.Executor = executor.Local{}
 	}
 	if o.Watch == nil {
-		o.Watch = unwatched{}
+		o.Watch = noWatcher{}
 	}
 	p := o.Point.Defaults()
 	if p.Threads == 0 && o.Machine.CPU {
@@ -107,9 +106,9 @@ func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, er
 	return m, nil
 }
 
-// measure runs the worker on the configuration of m and fills m in.
+// measure runs the worker on the configuration of m and sets the results in m.
 func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
-	dir, err := scratch.New("", "pacer-point-")
+	dir, err := tempdir.New("", "pacer-point-")
 	if err != nil {
 		return fmt.Errorf("runner: torchrun: %w", err)
 	}
@@ -123,7 +122,7 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 	stop := t.o.Watch.Watch(devices, func() int { return int(pgid.Load()) })
 	kills := oomKills()
 	exit, err := t.launch(ctx, m.Config, dir.Path(""), request, out, func(id int) { pgid.Store(int64(id)) })
-	end := ending{exit: exit, outOfMemoryKill: oomKills() > kills, timeout: t.point.Timeout, log: exit.Tail}
+	end := workerExit{exit: exit, outOfMemoryKill: oomKills() > kills, timeout: t.point.Timeout, log: exit.Tail}
 	if err == nil {
 		end.result, end.noResult = worker.ReadResult(out)
 	}
@@ -137,9 +136,9 @@ func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 	if errors.Is(end.noResult, worker.ErrNoResult) && strings.Contains(exit.Tail, "No space left on device") {
 		return fmt.Errorf("runner: torchrun: no space left on the disk of %s: the worker could not write its result", dir.Path(""))
 	}
-	end.judge(m)
+	end.setOutcome(m)
 	t.describe(m, end.result)
-	addWatched(m, watched)
+	addObserved(m, watched)
 	return nil
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// portTries is how often another port is tried for the rendezvous: between
-// finding a free one and its use somebody else may take it.
-const portTries = 3
+// portAttempts is how many ports are tried for the rendezvous. Another process may take a free port
+// before the launcher does.
+const portAttempts = 3
 
-// launch starts the worker on the devices of c and waits until it is gone.
+// launch runs the worker on the devices of c and waits for its end.
 func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out string, started func(pgid int)) (profiler.Exit, error) {
 	devices := t.o.Machine.Devices[:c.Plan.Devices()]
 	cmd := profiler.Command{Env: t.environment(devices, t.threads(c)), Dir: dir, Timeout: t.point.Timeout, Started: started}
@@ -35,18 +35,18 @@ func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out 
 		cmd.Args = append(torchrunArgs(t.features.Executable, len(devices), port, dir), work...)
 		exit, err := t.o.Executor.Run(ctx, cmd)
 		taken := exit.Code != 0 && strings.Contains(strings.ToLower(exit.Tail), "address already in use")
-		if err != nil || !taken || try == portTries {
+		if err != nil || !taken || try == portAttempts {
 			return exit, err
 		}
-		if err := forget(out); err != nil {
+		if err := removeResults(out); err != nil {
 			return exit, err
 		}
 	}
 }
 
-// forget removes what the ranks of a launch wrote as results: it would be read
-// before those of the next.
-func forget(out string) error {
+// removeResults removes the result files of a failed launch, which would be read in place of the
+// next one's.
+func removeResults(out string) error {
 	dir, name := filepath.Split(out)
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -57,15 +57,14 @@ func forget(out string) error {
 	return err
 }
 
-// torchrunArgs is torchrun for n processes on this machine.
+// torchrunArgs returns the command of torchrun for n processes on this machine.
 //
-// Not --standalone: in torch 1.13 that is a fixed port, 29400, so two launches
-// at once would meet. The static rendezvous takes a port, and the ranks use the
-// launcher's store, which listens before they start: without it they lose a
-// second whenever rank 0 is not the first. The default interval of looking
-// after the processes, 5 s in 1.13, would be added to every point. Redirecting
-// (-r) and copying (-t) standard error, "2", also avoids a fault of 1.13 under
-// Python 3.11 with the default "0".
+// It avoids --standalone, which in torch 1.13 uses the fixed port 29400, so that concurrent
+// launches would collide. The static rendezvous takes a port. The ranks use the launcher's store,
+// which listens before they start: otherwise they lose a second whenever rank 0 is not the first.
+// The default monitor interval, 5 s in 1.13, would be added to every point. Redirecting (-r) and
+// copying (-t) standard error, "2", also avoids a fault of 1.13 under Python 3.11 with the default
+// "0".
 func torchrunArgs(python string, n, port int, logs string) []string {
 	return []string{python, "-m", "torch.distributed.run",
 		"--nnodes=1", "--node_rank=0", fmt.Sprintf("--nproc_per_node=%d", n),
@@ -74,10 +73,9 @@ func torchrunArgs(python string, n, port int, logs string) []string {
 		"-r", "2", "-t", "2", "--log_dir", logs}
 }
 
-// threads is how many CPU threads each process of c gets: as asked, else its
-// part of the CPUs that c is recorded with, 0 where that is not known. Without
-// being told torch takes what the affinity allows, whatever the quota, and
-// torchrun gives each of several processes one.
+// threads returns the number of CPU threads per process: the option if set, else an equal part of
+// the CPUs of c, 0 if unknown. By default torch uses all CPUs of the affinity mask whatever the
+// quota, and torchrun gives each of several processes one.
 func (t *Torchrun) threads(c spec.Config) int {
 	if t.point.Threads > 0 || c.Shape.CPUs <= 0 {
 		return t.point.Threads
@@ -85,8 +83,8 @@ func (t *Torchrun) threads(c spec.Config) int {
 	return max(1, c.Shape.CPUs/c.Plan.Devices())
 }
 
-// environment is what the worker's processes get besides ours; 0 threads leave
-// their number to torch.
+// environment returns what the worker's processes get besides this process's environment. 0 threads
+// leave their number to torch.
 func (t *Torchrun) environment(devices []int, threads int) []string {
 	env := []string{"PYTHONUNBUFFERED=1"}
 	if n := threads; n > 0 {
@@ -117,7 +115,7 @@ func loopback() string {
 	return ""
 }
 
-// freePort returns a TCP port of this machine that nobody listened on just now.
+// freePort returns a TCP port of this machine that was free a moment ago.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

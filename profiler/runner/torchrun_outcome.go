@@ -14,41 +14,39 @@ import (
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// An ending is how the worker of one point ended.
-type ending struct {
+// A workerExit is how the worker of one point ended.
+type workerExit struct {
 	exit     profiler.Exit
 	result   worker.Result
 	noResult error         // why there is no result
-	timeout  time.Duration // the limit there was
+	timeout  time.Duration // Command.Timeout
 	log      string
-	// outOfMemoryKill: the kernel killed some process of this machine for
-	// want of memory meanwhile.
+	// outOfMemoryKill: the kernel killed some process of this machine for lack of memory meanwhile.
 	outOfMemoryKill bool
 }
 
-// judge sets the outcome of m. In this order: a rank that ran out of memory
-// says so; all steps measured are a result, though the worker then hung; any
-// other timeout is one, whatever was written; a result says what it is;
-// without one, or where its ranks only say that another was gone, the way it
-// ended is all there is.
-func (e ending) judge(m *spec.Measurement) {
-	r, told := e.result, e.noResult == nil
+// setOutcome sets the outcome of m. The first rule that applies wins: a rank reported that it ran
+// out of memory; all steps were measured, even if the worker then hung; the timeout passed; the
+// result file has an outcome. Without a result, or if its ranks only report that a peer was lost,
+// the exit of the process decides.
+func (e workerExit) setOutcome(m *spec.Measurement) {
+	r, reported := e.result, e.noResult == nil
 	switch {
-	case told && r.Outcome == spec.OOM:
+	case reported && r.Outcome == spec.OOM:
 		m.Outcome, m.Reason = spec.OOM, r.Reason
-	case e.exit.TimedOut && (!told || r.Outcome != spec.OK || r.World != m.Config.Plan.Devices()):
+	case e.exit.TimedOut && (!reported || r.Outcome != spec.OK || r.World != m.Config.Plan.Devices()):
 		m.Outcome, m.Reason = spec.Timeout, fmt.Sprintf("did not end within %s and was killed", e.timeout)
-	case told && r.LostPeer:
-		m.Outcome, m.Reason = e.untold("a process was gone (" + r.Reason + ")")
-	case told && r.Outcome == spec.Failed:
+	case reported && r.LostPeer:
+		m.Outcome, m.Reason = e.unexplained("a process was gone (" + r.Reason + ")")
+	case reported && r.Outcome == spec.Failed:
 		m.Outcome, m.Reason = spec.Failed, r.Reason
-	case told && r.World != m.Config.Plan.Devices():
+	case reported && r.World != m.Config.Plan.Devices():
 		m.Outcome = spec.Failed
 		m.Reason = fmt.Sprintf("ran on %d devices, plan %s is for %d", r.World, m.Config.Plan, m.Config.Plan.Devices())
-	case told:
+	case reported:
 		m.Outcome = spec.OK
 	case errors.Is(e.noResult, worker.ErrNoResult):
-		m.Outcome, m.Reason = e.untold("no result")
+		m.Outcome, m.Reason = e.unexplained("no result")
 	default:
 		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("%v (%s)", e.noResult, status(e.exit))
 	}
@@ -67,28 +65,27 @@ func (e ending) judge(m *spec.Measurement) {
 	}
 }
 
-// untold is the outcome of a worker that ended by itself and did not say what
-// happened; what begins the reason.
-func (e ending) untold(what string) (spec.Outcome, string) {
+// unexplained returns the outcome of a worker that ended without a reason; what begins the text.
+func (e workerExit) unexplained(what string) (spec.Outcome, string) {
 	switch {
 	case !e.sigkilled():
 		return spec.Failed, what + ": " + status(e.exit)
 	case e.outOfMemoryKill:
-		return spec.OOM, "killed by the kernel for want of host memory"
+		return spec.OOM, "killed by the kernel for lack of host memory"
 	}
-	return spec.Failed, what + ": killed by SIGKILL, but the kernel counts no kill for want of memory: somebody else did it"
+	return spec.Failed, what + ": killed by SIGKILL, but the kernel counts no kill for lack of memory: another process sent it"
 }
 
-// sigkill finds, in torchrun's report, a process that SIGKILL ended.
+// sigkill matches a process that SIGKILL ended, in torchrun's report.
 var sigkill = regexp.MustCompile(`SIGKILL|exitcode *: *-9\b`)
 
-// sigkilled reports whether the worker, or a process of it, got SIGKILL; where
-// no time ran out that was not from its executor.
-func (e ending) sigkilled() bool {
+// sigkilled reports whether the worker or one of its processes got SIGKILL. Unless the timeout
+// passed, the executor did not send it.
+func (e workerExit) sigkilled() bool {
 	return e.exit.Signal == "killed" || sigkill.MatchString(e.exit.Tail)
 }
 
-// describe copies what the worker measured and used into m.
+// describe copies what the worker measured and used to m.
 func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	for key, v := range map[string]string{"torch": r.Torch, "cuda": r.CUDA, "blas": r.BLAS, "python": r.Python} {
 		if v != "" {
@@ -121,7 +118,7 @@ func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	}
 }
 
-// noise says why the median step time is not as sharp as wanted, "" if it is.
+// noise returns why the median step time is less precise than wanted, "" if it is not.
 func (t *Torchrun) noise(r worker.Result) string {
 	n := len(r.StepSec)
 	switch {
@@ -136,8 +133,8 @@ func (t *Torchrun) noise(r worker.Result) string {
 	return ""
 }
 
-// addWatched adds what was seen of the devices. Energy is per step.
-func addWatched(m *spec.Measurement, w Watched) {
+// addObserved adds what the Watcher observed. Energy is per step.
+func addObserved(m *spec.Measurement, w Watched) {
 	for key, text := range w.Env {
 		if key == profiler.EnvWarning {
 			warn(m, text)
@@ -166,7 +163,7 @@ func warn(m *spec.Measurement, what string) {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// status says how a command ended, in words.
+// status describes how a command ended.
 func status(e profiler.Exit) string {
 	if e.Signal != "" {
 		return "ended by signal " + strconv.Quote(e.Signal)
@@ -174,14 +171,14 @@ func status(e profiler.Exit) string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// lastLine returns the last line of text that has anything on it.
+// lastLine returns the last non-blank line of text.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// oomKills returns how many processes the kernel of this machine has killed for
-// want of memory since it started, 0 where it does not say (proc(5), vmstat).
+// oomKills returns how many processes the kernel has killed for lack of memory since boot, 0 if
+// unknown (proc(5), vmstat). Package procfs does not read vmstat.
 func oomKills() int {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {

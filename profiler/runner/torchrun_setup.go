@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pacer-ml/pacer/perfmodel/scratch"
+	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// pythonVar names the interpreter to use.
+// pythonVar is the environment variable with the interpreter to use.
 const pythonVar = "PACER_PYTHON"
 
 const (
@@ -23,13 +23,11 @@ const (
 		"or pip install torch, or set " + pythonVar + " to a python3 that has it"
 )
 
-// setupTimeout bounds one import of torch. The first one on a cold disk has
-// been seen to take 15 s.
+// setupTimeout bounds one import of torch. The first import on a cold disk has taken 15 s.
 const setupTimeout = 3 * time.Minute
 
-// Setup looks for an interpreter with torch and returns what it has. It looks
-// once: later calls, and Run, know. The error wraps profiler.ErrSetup and says
-// what to install.
+// Setup finds an interpreter with torch and returns its features. It searches once; later calls and
+// Run use the result. The error wraps profiler.ErrSetup and says what to install.
 func (t *Torchrun) Setup(ctx context.Context) (worker.Features, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +51,7 @@ func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
 	}
 	var why []string
 	for _, python := range candidates {
-		f, err := t.ask(ctx, python, t.environment(t.o.Machine.Devices, t.point.Threads))
+		f, err := t.probe(ctx, python, t.environment(t.o.Machine.Devices, t.point.Threads))
 		if ctx.Err() != nil {
 			return worker.Features{}, ctx.Err()
 		}
@@ -63,7 +61,7 @@ func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
 		}
 		f.Executable = python
 		fit := t.o.Machine.CPU || f.Devices > 0
-		if fit || t.features == nil { // the first that imports, unless another sees the GPUs
+		if fit || t.features == nil { // the first that imports torch, unless another sees the GPUs
 			t.features = &f
 		}
 		if fit {
@@ -76,8 +74,8 @@ func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
 	return worker.Features{}, fmt.Errorf("runner: torchrun: %s: %w", strings.Join(why, "; "), profiler.ErrSetup)
 }
 
-// Hidden returns how many CUDA devices torch sees that a runner on the CPU hides
-// from it, 0 for other runners. Its interpreter is looked for as by Setup.
+// Hidden returns how many CUDA devices torch sees that a runner on the CPU hides from it, 0 for
+// other runners. It finds the interpreter as Setup does.
 func (t *Torchrun) Hidden(ctx context.Context) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,21 +83,21 @@ func (t *Torchrun) Hidden(ctx context.Context) (int, error) {
 	if err != nil || !t.o.Machine.CPU || f.CUDA == "" {
 		return 0, err
 	}
-	f, err = t.ask(ctx, f.Executable, nil)
+	f, err = t.probe(ctx, f.Executable, nil)
 	if err != nil {
 		return 0, fmt.Errorf("runner: torchrun: %w", err)
 	}
 	return f.Devices, nil
 }
 
-// pythons returns the interpreters to try, given the one that was asked for.
-// That of PATH comes first: an environment somebody made and activated.
-func pythons(asked string) []string {
-	if asked == "" {
-		asked = os.Getenv(pythonVar)
+// pythons returns the interpreters to try. The one on PATH comes first: it belongs to an activated
+// environment.
+func pythons(chosen string) []string {
+	if chosen == "" {
+		chosen = os.Getenv(pythonVar)
 	}
-	if asked != "" {
-		return []string{asked}
+	if chosen != "" {
+		return []string{chosen}
 	}
 	var out []string
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
@@ -110,11 +108,11 @@ func pythons(asked string) []string {
 	return out
 }
 
-// ask returns what python has with env added to the environment, or an error
-// saying what it lacks and how to get it.
-func (t *Torchrun) ask(ctx context.Context, python string, env []string) (worker.Features, error) {
+// probe returns the features of an interpreter with env added to the environment, or an error that
+// says what it lacks and how to install that.
+func (t *Torchrun) probe(ctx context.Context, python string, env []string) (worker.Features, error) {
 	var f worker.Features
-	dir, err := scratch.New("", "pacer-setup-")
+	dir, err := tempdir.New("", "pacer-setup-")
 	if err != nil {
 		return f, err
 	}

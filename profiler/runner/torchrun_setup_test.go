@@ -82,7 +82,7 @@ func TestTorchrunSetupOnce(t *testing.T) {
 	}
 }
 
-// With none asked for, python3 of PATH is tried before /usr/bin/python3.
+// By default python3 of PATH is tried before /usr/bin/python3.
 func TestPythons(t *testing.T) {
 	t.Setenv("PACER_PYTHON", "")
 	python := script(t, "exit 1")

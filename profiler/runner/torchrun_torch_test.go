@@ -71,7 +71,7 @@ func TestTorchrunTrains(t *testing.T) {
 			t.Errorf("%d devices: median step %g s, phases %v", devices, med, m.PhaseSec)
 		}
 		if _, err := os.Stat("/usr/lib/x86_64-linux-gnu/libblas.so.3"); err == nil && m.Env["blas"] == "" {
-			t.Errorf("%d devices: the BLAS library is not told: %v", devices, m.Env)
+			t.Errorf("%d devices: the BLAS library is missing: %v", devices, m.Env)
 		}
 		if m.PeakBytes < 1e5 || m.PeakBytes > 1e9 || m.Env["torch"] == "" || m.Env["params"] == "" || m.Env[profiler.EnvFLOPS] == "" {
 			t.Errorf("%d devices: peak %g bytes, %v", devices, m.PeakBytes, m.Env)
@@ -126,7 +126,7 @@ func TestTorchrunRankFails(t *testing.T) {
 		timeout time.Duration
 	}{
 		{"cpu allocator", spec.OOM, "memory", time.Minute},
-		{"killed", spec.Failed, "somebody else did it", time.Minute},
+		{"killed", spec.Failed, "another process sent it", time.Minute},
 		{"hangs", spec.Timeout, "did not end within 4s", 4 * time.Second},
 	} {
 		r := withTorch(t, TorchrunOptions{Program: base, Point: profiler.PointOptions{Timeout: c.timeout}})

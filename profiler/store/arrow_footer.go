@@ -7,13 +7,12 @@ import (
 	"io"
 )
 
-// The Arrow library believes the lengths in a file's footer, and asks for as
-// much memory or descends as deep as they say, which ends the program when
-// they are damaged. checkArrowFooter goes through them first; what else may
-// be wrong the library notices, or panics on, which columnar.Guard catches.
+// checkArrowFooter checks the lengths in the footer of an Arrow file. The Arrow library trusts
+// them: damaged ones make it allocate or recurse without bound, which ends the program. Other
+// damage gives an error of the library, or a panic that columnar.Guard catches.
 //
-// The footer is a flatbuffer; the slots are those of Footer, Schema, Field
-// and KeyValue in Arrow's format/File.fbs and format/Schema.fbs.
+// The footer is a flatbuffer; the slots are those of Footer, Schema, Field and KeyValue in Arrow's
+// format/File.fbs and format/Schema.fbs.
 func checkArrowFooter(r *io.SectionReader) error {
 	tail := make([]byte, 10) // length, "ARROW1"
 	if r.Size() < 26 {
@@ -38,11 +37,11 @@ func checkArrowFooter(r *io.SectionReader) error {
 	return nil
 }
 
-// flatbuffer walks a flatbuffer without believing it. After a step out of
-// bounds bad is set and every read gives 0.
+// flatbuffer reads a flatbuffer that may be damaged. After an access out of bounds bad is set and
+// every read returns 0.
 type flatbuffer struct {
 	b    []byte
-	left int // elements it may still have; texts may be shared, so more than bytes
+	left int // bound on further elements; more than bytes, since texts may be shared
 	bad  bool
 }
 
@@ -106,8 +105,7 @@ func (f *flatbuffer) u16(at int) int {
 // ref follows the offset at a position.
 func (f *flatbuffer) ref(at int) int { return at + f.u32(at) }
 
-// sub returns the position a slot of the table at t refers to, 0 when the slot
-// is empty.
+// sub returns the position that a slot of the table at t refers to, 0 for an empty slot.
 func (f *flatbuffer) sub(t, slot int) int {
 	vtable := t - int(int32(f.u32(t)))
 	if 4+2*slot+2 > f.u16(vtable) {
@@ -120,8 +118,7 @@ func (f *flatbuffer) sub(t, slot int) int {
 	return f.ref(t + off)
 }
 
-// vector returns the position and the number of elements, of size bytes each,
-// of the vector in a slot.
+// vector returns the position and the length of the vector in a slot, of elements of size bytes.
 func (f *flatbuffer) vector(t, slot, size int) (at, n int) {
 	v := f.sub(t, slot)
 	if v == 0 || f.bad {

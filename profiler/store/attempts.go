@@ -9,22 +9,21 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// attemptsFile holds what is being measured, so that it is known after a crash;
-// it is not there while nothing is.
+// attemptsFile holds the points being measured, so that they are known after a crash. It is absent
+// otherwise.
 const attemptsFile = "ATTEMPTS"
 
-// An attempt is what a run measures, or measured when it was killed.
+// An attempt is the point that a run measures, or measured when it was killed.
 type attempt struct {
 	Point string `json:"point"`
 	Times int    `json:"times"` // begun in a row
 }
 
-// Begin notes that a run begins to measure a point; when it returns nil that is
-// on disk. before is how often in a row the run had begun the same point, with
-// neither another nor End in between: those times it was killed. With
+// Begin records durably that a run starts to measure a point. before counts how often in a row the
+// run began the same point, without another one or End in between: each time it was killed. With
 // End it makes a DB a profiler.Journal.
 func (db *DB) Begin(run, point string) (before int, err error) {
 	err = db.attempts("begin", func(all map[string]attempt) bool {
@@ -37,7 +36,7 @@ func (db *DB) Begin(run, point string) (before int, err error) {
 	return before, err
 }
 
-// End forgets what Begin noted of a run.
+// End deletes the record of a run.
 func (db *DB) End(run string) error {
 	return db.attempts("end", func(all map[string]attempt) bool {
 		_, noted := all[run]
@@ -46,8 +45,7 @@ func (db *DB) End(run string) error {
 	})
 }
 
-// attempts lets change alter what is noted, by run, and keeps it if change
-// says so.
+// attempts calls change with the recorded attempts by run, and stores them if change returns true.
 func (db *DB) attempts(what string, change func(all map[string]attempt) bool) error {
 	if err := db.use(); err != nil {
 		return err
@@ -78,7 +76,7 @@ func readAttempts(dir string) (map[string]attempt, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &all); err != nil || all == nil {
-		return nil, fmt.Errorf("%s says nothing (%w); remove it: points that were killed are then tried anew", attemptsFile, errors.Join(err, ErrCorrupt))
+		return nil, fmt.Errorf("%s cannot be read (%w); remove it: points that were killed are then tried again", attemptsFile, errors.Join(err, ErrCorrupt))
 	}
 	return all, nil
 }
@@ -86,7 +84,7 @@ func readAttempts(dir string) (map[string]attempt, error) {
 func writeAttempts(dir string, all map[string]attempt) error {
 	path := filepath.Join(dir, attemptsFile)
 	if len(all) == 0 {
-		return errors.Join(os.Remove(path), wholefile.SyncDir(dir))
+		return errors.Join(os.Remove(path), atomicfile.SyncDir(dir))
 	}
-	return wholefile.Write(path, 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
+	return atomicfile.Write(path, 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(all) })
 }

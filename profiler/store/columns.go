@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// kind is what a column of an exported file holds.
+// kind is the type of a column.
 type kind int
 
 const (
@@ -25,8 +25,8 @@ func (k kind) String() string {
 	return [...]string{"text", "a whole number", "a number", "true or false", "a timestamp", "a list of numbers"}[k]
 }
 
-// cell is one value of a column. Which field holds it follows from the
-// column's kind: wholeKind, flag (0 or 1) and instant use n.
+// cell is one value of a column. The kind of the column says which field is set: wholeKind,
+// flagKind (0 or 1) and timeKind use n.
 type cell struct {
 	null bool
 	s    string
@@ -35,9 +35,8 @@ type cell struct {
 	fs   []float64
 }
 
-// column is a column of an exported file and the field it carries. A field
-// that is zero is written as null, unless the column is required: then it is
-// never null and a file without it is refused.
+// column maps a column of an exported file to a field. A zero field is written as null, unless the
+// column is required: then it is never null, and a file without it is refused.
 type column struct {
 	name, unit, doc string
 	kind            kind
@@ -48,7 +47,7 @@ type column struct {
 
 // The columns in file order. FORMAT.md lists the same; a test compares them.
 var columns = []column{
-	must(textColumn("model", "name of the model trained", func(m *spec.Measurement) *string { return &m.Config.Model.Name })),
+	required(textColumn("model", "name of the model trained", func(m *spec.Measurement) *string { return &m.Config.Model.Name })),
 	textColumn("model_kind", "decoder, encoder, encoder-decoder, vision or opaque", func(m *spec.Measurement) *spec.Kind { return &m.Config.Model.Kind }),
 	wholeColumn("model_layers", "", "transformer layers", func(m *spec.Measurement) *int { return &m.Config.Model.Layers }),
 	wholeColumn("model_hidden", "", "hidden width", func(m *spec.Measurement) *int { return &m.Config.Model.Hidden }),
@@ -70,17 +69,17 @@ var columns = []column{
 	numberColumn("model_flops_per_sample", "FLOP", "one forward pass of one sample, opaque models", func(m *spec.Measurement) *float64 { return &m.Config.Model.FLOPsPerSample }),
 
 	wholeColumn("seq_len", "tokens", "sample length, null = model_seq_len", func(m *spec.Measurement) *int { return &m.Config.SeqLen }),
-	must(wholeColumn("dp", "", "data parallel degree; in this and all degrees 0 or null is 1", func(m *spec.Measurement) *int { return &m.Config.Plan.DP })),
-	must(wholeColumn("tp", "", "tensor parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.TP })),
-	must(wholeColumn("pp", "", "pipeline parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.PP })),
+	required(wholeColumn("dp", "", "data parallel degree; in this and all degrees 0 or null is 1", func(m *spec.Measurement) *int { return &m.Config.Plan.DP })),
+	required(wholeColumn("tp", "", "tensor parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.TP })),
+	required(wholeColumn("pp", "", "pipeline parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.PP })),
 	wholeColumn("cp", "", "context parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.CP }),
 	wholeColumn("ep", "", "expert parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.EP }),
 	wholeColumn("virtual_stages", "", "model chunks per pipeline stage", func(m *spec.Measurement) *int { return &m.Config.Plan.VirtualStages }),
 	textColumn("schedule", "of the pipeline: gpipe, zb-h1, zb-h2 or zb-v; null = 1f1b, interleaved with virtual_stages", func(m *spec.Measurement) *spec.Schedule { return &m.Config.Plan.Schedule }),
 	wholeColumn("param_servers", "", "parameter servers, which are no devices; null = gradients are reduced among the replicas", func(m *spec.Measurement) *int { return &m.Config.Plan.ParamServers }),
 	flagColumn("async", "replicas update the parameter servers without waiting for each other", func(m *spec.Measurement) *bool { return &m.Config.Plan.Async }),
-	must(wholeColumn("micro_batch", "samples", "samples per forward pass per replica", func(m *spec.Measurement) *int { return &m.Config.Plan.MicroBatch })),
-	must(wholeColumn("accum_steps", "", "micro-batches per optimizer step", func(m *spec.Measurement) *int { return &m.Config.Plan.AccumSteps })),
+	required(wholeColumn("micro_batch", "samples", "samples per forward pass per replica", func(m *spec.Measurement) *int { return &m.Config.Plan.MicroBatch })),
+	required(wholeColumn("accum_steps", "", "micro-batches per optimizer step", func(m *spec.Measurement) *int { return &m.Config.Plan.AccumSteps })),
 	wholeColumn("zero", "", "ZeRO stage, null = 0", func(m *spec.Measurement) *int { return &m.Config.Plan.ZeRO }),
 	wholeColumn("shard", "", "devices over which ZeRO shards, replicated over the others; null = all of dp x cp", func(m *spec.Measurement) *int { return &m.Config.Plan.Shard }),
 	textColumn("offload", "none, optimizer or params; null = none", func(m *spec.Measurement) *spec.Offload { return &m.Config.Plan.Offload }),
@@ -88,7 +87,7 @@ var columns = []column{
 	flagColumn("sequence_parallel", "Megatron sequence parallelism", func(m *spec.Measurement) *bool { return &m.Config.Plan.SequenceParallel }),
 	textColumn("precision", "fp32, tf32, fp16, bf16, fp8 or fp4; null = not recorded", func(m *spec.Measurement) *spec.Precision { return &m.Config.Plan.Precision }),
 
-	must(textColumn("accelerator", "name of the device type", func(m *spec.Measurement) *string { return &m.Config.Accelerator.Name })),
+	required(textColumn("accelerator", "name of the device type", func(m *spec.Measurement) *string { return &m.Config.Accelerator.Name })),
 	textColumn("accelerator_vendor", "", func(m *spec.Measurement) *string { return &m.Config.Accelerator.Vendor }),
 	textColumn("accelerator_arch", "", func(m *spec.Measurement) *string { return &m.Config.Accelerator.Arch }),
 	numberColumn("accelerator_fp32_flops", "FLOP/s", "dense peak rate", func(m *spec.Measurement) *float64 { return &m.Config.Accelerator.FP32 }),
@@ -111,19 +110,19 @@ var columns = []column{
 	numberColumn("link_host_bps", "bytes/s", "device to host memory, per device", func(m *spec.Measurement) *float64 { return &m.Config.Link.HostBps }),
 	textColumn("framework", "training stack", func(m *spec.Measurement) *string { return &m.Config.Framework }),
 
-	must(textColumn("outcome", "ok, oom, timeout or failed", func(m *spec.Measurement) *spec.Outcome { return &m.Outcome })),
+	required(textColumn("outcome", "ok, oom, timeout or failed", func(m *spec.Measurement) *spec.Outcome { return &m.Outcome })),
 	textColumn("reason", "why it is not ok", func(m *spec.Measurement) *string { return &m.Reason }),
 	textColumn("doubt", "why the row is believed not to be what it says", func(m *spec.Measurement) *string { return &m.Doubt }),
 	stepColumn(),
 	jsonColumn("phase_sec", "s", "mean time of each phase, a JSON object", func(m *spec.Measurement) *map[string]float64 { return &m.PhaseSec }),
 	numberColumn("peak_bytes", "bytes", "device memory, largest over devices", func(m *spec.Measurement) *float64 { return &m.PeakBytes }),
-	must(textColumn("source", "data set the row is from", func(m *spec.Measurement) *string { return &m.Source })),
+	required(textColumn("source", "data set the row is from", func(m *spec.Measurement) *string { return &m.Source })),
 	textColumn("origin", "where in it", func(m *spec.Measurement) *string { return &m.Origin }),
 	atColumn(),
 	jsonColumn("env", "", "other facts as recorded, a JSON object of texts", func(m *spec.Measurement) *map[string]string { return &m.Env }),
 }
 
-func must(c column) column { c.required = true; return c }
+func required(c column) column { c.required = true; return c }
 
 func textColumn[T ~string](name, doc string, at func(*spec.Measurement) *T) column {
 	return column{name: name, doc: doc, kind: textKind,
@@ -200,9 +199,8 @@ func jsonColumn[V any](name, unit, doc string, at func(*spec.Measurement) *map[s
 		}}
 }
 
-// fill sets a field of m from what a file holds at a row of column c. Numbers
-// are taken from either kind: tools that have no null in whole numbers turn
-// them into floats, with NaN for null.
+// fill sets the field of column c in m. Whole numbers may come as floats, with NaN for null: some
+// tools have no other null.
 func (c column) fill(m *spec.Measurement, v cell, float bool) error {
 	if float && math.IsNaN(v.f) && !c.required {
 		v = cell{null: true}

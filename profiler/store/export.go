@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
-// Format is a file format measurements are exported to and imported from.
+// Format is a file format of exported measurements.
 type Format string
 
 const (
@@ -19,7 +19,7 @@ const (
 	Arrow   Format = "arrow" // Arrow IPC file, also known as Feather v2
 )
 
-// FormatOf returns the format that the ending of path stands for.
+// FormatOf returns the format for the extension of path.
 func FormatOf(path string) (Format, error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".parquet", ".pq":
@@ -31,8 +31,8 @@ func FormatOf(path string) (Format, error) {
 	}
 }
 
-// ExportFile writes the rows of seq to path and returns how many. The file is
-// there whole and synced, or, on an error, as it was before.
+// ExportFile writes the rows of seq to path and returns how many. It replaces the file atomically:
+// on an error path is unchanged.
 func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	write := WriteParquet
 	switch f {
@@ -43,7 +43,7 @@ func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (
 		return 0, fmt.Errorf("store: unknown format %q, want %s or %s", f, Parquet, Arrow)
 	}
 	var werr error
-	err = wholefile.Write(path, 0o644, func(w io.Writer) error {
+	err = atomicfile.Write(path, 0o644, func(w io.Writer) error {
 		n, werr = write(w, seq)
 		return werr
 	})

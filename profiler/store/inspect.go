@@ -11,22 +11,22 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// state is what inspect found in a directory.
+// state is the result of inspect.
 type state struct {
 	empty     bool             // no store yet
 	sealed    bool             // closed properly
 	format    int              // of versionFile
 	emptyLogs []string         // log files whose writer was killed before the first byte
 	tornLogs  map[string]int64 // end of the last whole transaction
-	temps     []string         // of writeFile, left by a killed writer
+	temps     []string         // unfinished copies, left by a killed writer
 }
 
-// inspect checks all files of the store in dir and changes none. The engine
-// drops what it cannot read, deletes tables its MANIFEST does not name and
-// ends the program on some damage, so it is given checked files only.
+// inspect checks all files of the store in dir and changes none. The engine must see checked files
+// only: it drops what it cannot read, deletes tables that its MANIFEST does not name and ends the
+// program on some damage.
 func inspect(dir string) (state, error) {
 	st := state{tornLogs: map[string]int64{}}
 	names, temps, err := engineFiles(dir)
@@ -52,8 +52,7 @@ func inspect(dir string) (state, error) {
 	return st, st.inspectCrashed(dir, names)
 }
 
-// prepare readies inspected files for writing: from here on a crash is
-// expected, the format may become the newest.
+// prepare makes inspected files ready for writing.
 func (st state) prepare(dir string) error {
 	if st.format != formatVersion {
 		if err := writeVersion(dir, formatVersion); err != nil {
@@ -76,11 +75,11 @@ func (st state) prepare(dir string) error {
 	if err := os.Remove(filepath.Join(dir, sealFile)); err != nil {
 		return err
 	}
-	return wholefile.SyncDir(dir)
+	return atomicfile.SyncDir(dir)
 }
 
-// engineFiles returns the names of the engine's files in dir, and those of
-// unfinished copies of the store's own.
+// engineFiles returns the names of the engine's files in dir, and of unfinished copies of the
+// store's own files.
 func engineFiles(dir string) (names, temps []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -100,9 +99,8 @@ func engineFiles(dir string) (names, temps []string, err error) {
 	return names, temps, nil
 }
 
-// inspectCrashed checks the files of a store whose writer was killed. What was
-// being written at that moment may be incomplete; everything else must be
-// whole.
+// inspectCrashed checks the files of a store whose writer was killed. What was being written may be
+// incomplete; everything else must be whole.
 func (st *state) inspectCrashed(dir string, names []string) error {
 	tables, err := readManifest(dir)
 	if err != nil {
@@ -114,24 +112,23 @@ func (st *state) inspectCrashed(dir string, names []string) error {
 			return corrupt(dir, name, err)
 		}
 	}
-	for id := range tables { // those found were taken out
+	for id := range tables { // tables without a file
 		return corrupt(dir, fmt.Sprintf("%06d.sst", id), errors.New("the file is missing"))
 	}
 	return seen.checkOrphans(dir)
 }
 
-// crashed is what the files of a crashed store say of its transactions.
+// crashed collects the transactions found in the files of a crashed store.
 type crashed struct {
-	newest  uint64            // in any table the MANIFEST names
+	newest  uint64            // in any table that the MANIFEST names
 	logs    []span            // in each memtable log
-	orphans map[string]uint64 // newest in each whole table it does not name
+	orphans map[string]uint64 // newest in each whole table that it does not name
 }
 
 // span is the first and last transaction of a log.
 type span struct{ first, last uint64 }
 
-// inspectFile checks one file of a crashed store, and takes the table it is
-// out of tables.
+// inspectFile checks one file of a crashed store. It deletes a table that it finds from tables.
 func (st *state) inspectFile(dir, name string, tables map[uint64]badger.TableManifest, seen *crashed) error {
 	path := filepath.Join(dir, name)
 	switch ext := filepath.Ext(name); {
@@ -151,7 +148,7 @@ func (st *state) inspectFile(dir, name string, tables map[uint64]badger.TableMan
 		case named:
 			delete(tables, id)
 			seen.newest = max(seen.newest, newest)
-		case err == nil: // else it was being built
+		case err == nil: // else the table was being built
 			seen.orphans[name] = newest
 		}
 	case ext == ".mem" || ext == ".vlog":
@@ -175,17 +172,16 @@ func (st *state) inspectFile(dir, name string, tables map[uint64]badger.TableMan
 	return nil
 }
 
-// checkOrphans refuses a MANIFEST that has lost its end: the engine would
-// delete the tables it no longer names. A table that a killed writer had just
-// built from a log still has its rows there; one that it compacted is no newer
-// than the tables it was to replace.
+// checkOrphans detects a MANIFEST that has lost its end: the engine would delete the tables it no
+// longer names. A table that a killed writer had just built from a log still has its rows in the
+// log. A compacted one is no newer than the tables it replaces.
 func (c crashed) checkOrphans(dir string) error {
 	for name, newest := range c.orphans {
-		explained := newest <= c.newest
+		found := newest <= c.newest
 		for _, l := range c.logs {
-			explained = explained || l.first <= newest && newest <= l.last
+			found = found || l.first <= newest && newest <= l.last
 		}
-		if !explained {
+		if !found {
 			return corrupt(dir, badger.ManifestFilename, fmt.Errorf("it does not name %s, whose rows are nowhere else", name))
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// inspectTable verifies the checksums of a table file, of its index and of
-// every block, and returns the newest transaction in it.
+// inspectTable verifies the checksums of a table file, its index and every block. It returns the
+// newest transaction in it.
 func inspectTable(path string, id uint64, t badger.TableManifest) (newest uint64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -34,23 +34,23 @@ func inspectTable(path string, id uint64, t badger.TableManifest) (newest uint64
 	return tab.MaxVersion(), tab.VerifyChecksum()
 }
 
-// inspectTableEnd checks the lengths at the end of a table file, without
-// which the engine ends the program:
+// inspectTableEnd checks the lengths at the end of a table file; the engine ends the program if
+// they are wrong:
 //
 //	index, index length (4 bytes), checksum of the index, checksum length (4 bytes)
 func inspectTableEnd(data []byte) error {
-	_, rest, ok := cutTail(data)
+	_, rest, ok := splitTail(data)
 	if !ok {
 		return errors.New("the table has no checksum")
 	}
-	if index, _, ok := cutTail(rest); !ok || len(index) == 0 {
+	if index, _, ok := splitTail(rest); !ok || len(index) == 0 {
 		return errors.New("the table has no index")
 	}
 	return nil
 }
 
-// cutTail splits off the last bytes of b, whose number is in its last four.
-func cutTail(b []byte) (tail, rest []byte, ok bool) {
+// splitTail splits off the tail of b; the last four bytes hold its length.
+func splitTail(b []byte) (tail, rest []byte, ok bool) {
 	if len(b) < 4 {
 		return nil, nil, false
 	}
@@ -77,15 +77,14 @@ func inspectKeys(path string) error {
 // Head and entry flags of the engine's log files.
 const (
 	logHead  = 20   // key id, initialization vector
-	logInTxn = 0x40 // set but for the last entry of a transaction
+	logInTxn = 0x40 // not set in the last entry of a transaction
 )
 
 var logEndKey = []byte("!badger!txn")
 
-// inspectLog walks a log file up to the end of what was written. Behind the
-// end there may be a rest of the transaction the writer was killed in, which
-// nobody was told is stored; anything else means that the middle is damaged. A
-// log that was never written to is empty.
+// inspectLog reads a log file to the end of what was written. Behind the end may follow the rest of
+// one unacknowledged transaction, in which the writer was killed; anything else means that the
+// middle is damaged. A log that was never written to is empty.
 func inspectLog(path string, memtable bool) (w logWalk, empty bool, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -107,17 +106,17 @@ func inspectLog(path string, memtable bool) (w logWalk, empty bool, err error) {
 
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
-// logWalk is what walkLog found.
+// logWalk is the result of walkLog.
 type logWalk struct {
 	end   int    // offset of the first entry that is not whole
-	whole int    // offset behind the last transaction that is
-	cut   uint64 // transaction the entry at end is in, when an entry before it tells
+	whole int    // offset behind the last whole transaction
+	cut   uint64 // transaction of the entry at end, 0 = unknown
 	txns  span   // transactions up to end
-	torn  bool   // something is written behind whole
+	torn  bool   // there are bytes behind whole
 }
 
-// walkLog reads the entries of a log as far as they are whole. A log shorter
-// than its head, as while it is being made, has none.
+// walkLog reads the whole entries of a log. A log shorter than its head, as while it is created,
+// has none.
 func walkLog(data []byte) logWalk {
 	if len(data) < logHead {
 		return logWalk{}
@@ -139,9 +138,9 @@ func walkLog(data []byte) logWalk {
 	}
 }
 
-// inspectLogRest looks for whole entries behind the first that is not. A
-// power cut may leave some of the transaction it interrupted, in a memtable's
-// log: one transaction more than the walk reached.
+// inspectLogRest looks for whole entries behind the first damaged one. In the log of a memtable a
+// power cut may leave some of the transaction it interrupted: one transaction more than walkLog
+// reached.
 func inspectLogRest(data []byte, w logWalk, memtable bool) error {
 	cut := w.cut
 	for at := w.end + 1; at < len(data); {
@@ -186,8 +185,8 @@ type logEntry struct {
 	size  int
 }
 
-// readEntry reads the entry b begins with. ok is false unless it is whole and
-// its key is one of ours.
+// readEntry reads the entry at the start of b. ok is false if it is incomplete or its key is
+// foreign.
 func readEntry(b []byte) (e logEntry, ok bool) {
 	if len(b) < 5 {
 		return e, false

@@ -22,15 +22,14 @@ const (
 	maxNameLen  = 512 // bytes of a model, accelerator or source name
 )
 
-// group is what the rows next to each other in the store share; it is the
-// leading part of their keys.
+// group is the leading part of a key. Rows of one group are adjacent.
 type group struct{ model, accelerator, source string }
 
 func groupOf(m spec.Measurement) group {
 	return group{m.Config.Model.Name, m.Config.Accelerator.Name, m.Source}
 }
 
-// appendPrefix appends what the keys of all rows of g begin with.
+// appendPrefix appends the common prefix of the keys of g.
 func (g group) appendPrefix(b []byte) []byte {
 	b = append(b, rowPrefix)
 	for _, name := range []string{g.model, g.accelerator, g.source} {
@@ -44,7 +43,7 @@ func rowKey(m spec.Measurement) []byte {
 	return append(groupOf(m).appendPrefix(nil), id[:]...)
 }
 
-// parseKey splits a row key. ok is false when k is not one.
+// parseKey splits a row key. ok is false if k is none.
 func parseKey(k []byte) (g group, id []byte, ok bool) {
 	if len(k) == 0 || k[0] != rowPrefix {
 		return group{}, nil, false
@@ -60,13 +59,12 @@ func parseKey(k []byte) (g group, id []byte, ok bool) {
 	return g, rest, len(rest) == identityLen
 }
 
-// identity is the content hash of the observation: what was run, on what, and
-// what was seen. The figures that describe a model, an accelerator or a link
-// are left out, so that correcting a catalog does not double the rows; so are
-// notes on the observation (reason, doubt, phases, environment).
+// identity is the content hash of the observation: the configuration and the result. It leaves out
+// the figures that describe a model, an accelerator or a link, so that correcting a catalog does
+// not duplicate rows. It also leaves out notes: reason, doubt, phases, environment.
 //
-// The bytes hashed are fixed for good: a plan enters in its canonical text,
-// which does not change when a field is added to Plan.
+// The hashed bytes never change: a plan is hashed in its canonical text, which does not change when
+// Plan gets another field.
 func identity(m spec.Measurement) [identityLen]byte {
 	h := fields{sha256.New()}
 	c := m.Config
@@ -94,15 +92,14 @@ func identity(m spec.Measurement) [identityLen]byte {
 	return [identityLen]byte(h.Sum(nil))
 }
 
-// fields hashes values so that no two different lists of them hash the same
-// bytes: texts carry their length.
+// fields hashes values without ambiguity: texts carry their length.
 type fields struct{ hash.Hash }
 
 func (f fields) num(v uint64)    { f.Write(binary.BigEndian.AppendUint64(nil, v)) }
 func (f fields) float(v float64) { f.num(math.Float64bits(v + 0)) } // + 0 makes -0 and 0 the same
 func (f fields) text(s string)   { f.num(uint64(len(s))); f.Write([]byte(s)) }
 
-// checkName reports what makes a name unfit for a key.
+// checkName returns why a name is unfit for a key.
 func checkName(what, s string) error {
 	switch {
 	case len(s) > maxNameLen:
@@ -113,14 +110,14 @@ func checkName(what, s string) error {
 	return nil
 }
 
-// What 64 bits of nanoseconds since 1970 can say, as in exported files.
+// The range of 64-bit nanoseconds since 1970, as in exported files.
 var (
 	firstTime = time.Unix(0, math.MinInt64).UTC()
 	lastTime  = time.Unix(0, math.MaxInt64).UTC()
 )
 
-// Check reports what makes m unfit for the store: spec.Measurement.Validate,
-// and numbers, names, texts or times that would not come back as they went in.
+// Check returns why m cannot be stored: spec.Measurement.Validate, and numbers, names, texts or
+// times that would not read back equal.
 func Check(m spec.Measurement) error {
 	if err := check(m); err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -166,7 +163,7 @@ func checkTexts(m spec.Measurement) error {
 	return nil
 }
 
-// checkNumbers refuses NaN and infinities anywhere in m.
+// checkNumbers returns an error for NaN and infinities anywhere in m.
 func checkNumbers(m spec.Measurement) error {
 	mod, a, l := m.Config.Model, m.Config.Accelerator, m.Config.Link
 	numbers := []float64{mod.ParamCount, mod.ActiveParamCount, mod.FLOPsPerSample,

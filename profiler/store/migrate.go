@@ -12,20 +12,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rowPrefix1 begins the row keys of format 1, which were the prefix and an
-// identity without names, so that every query read every row.
+// rowPrefix1 begins the row keys of format 1: the prefix and an identity without names, so that
+// every query read every row.
 const rowPrefix1 = 'm'
 
-// migrateBatch is the number of rows moved in one transaction.
+// migrateBatch is the number of rows moved per transaction.
 const migrateBatch = 256
 
-// migrate brings the store to formatVersion. Each transaction moves some rows
-// to their new keys and removes the old ones; the format key is written last.
-// So a migration that is killed goes on where it was, and one that is done
-// changes nothing. moved, when not nil, is told the rows after each
+// migrate converts the store to formatVersion. Each transaction moves some rows to their new keys
+// and removes the old ones; the format key is written last. So a killed migration continues where
+// it was, and a finished one does nothing. moved, if not nil, gets the number of rows after each
 // transaction.
 func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	at, err := readFormat(bdb)
 	if err != nil || at == formatVersion {
 		return err
@@ -47,7 +46,7 @@ func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
 	}
 }
 
-// readFormat returns the format the rows are in, 1 when there is no key.
+// readFormat returns the format of the rows, 1 without a key.
 func readFormat(bdb *badger.DB) (v int, err error) {
 	err = bdb.View(func(txn *badger.Txn) error {
 		it, err := txn.Get([]byte(formatKey))
@@ -106,8 +105,8 @@ func migrateRow(txn *badger.Txn, item *badger.Item) error {
 	return txn.SetEntry(r.entry())
 }
 
-// record1 is a value of version 1: a flat row with its plan and shape as text
-// and times in milliseconds.
+// record1 is a value of version 1: a flat row with plan and shape as text and times in
+// milliseconds.
 type record1 struct {
 	Model       spec.Model         `json:"model"`
 	Accelerator spec.Accelerator   `json:"accelerator"`
@@ -125,7 +124,7 @@ type record1 struct {
 	PeakBytes   float64            `json:"peak_bytes,omitempty"`
 	Source      string             `json:"source"`
 	Origin      string             `json:"origin,omitempty"`
-	AtUnixNano  int64              `json:"at_unix_nano,omitempty"` // 0 = not known
+	AtUnixNano  int64              `json:"at_unix_nano,omitempty"` // 0 = unknown
 	Env         map[string]string  `json:"env,omitempty"`
 }
 

@@ -117,7 +117,7 @@ func writeFormat1(t *testing.T, dir string) {
 	}
 }
 
-// TestFreeze writes the frozen store when told to.
+// TestFreeze writes the frozen store with -freeze.
 func TestFreeze(t *testing.T) {
 	if !*freeze {
 		t.Skip("only with -freeze")

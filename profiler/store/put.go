@@ -8,8 +8,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 )
 
 // Bounds of one transaction, well inside the engine's for a memtable of
@@ -19,7 +19,7 @@ const (
 	maxTxnBytes = 512 << 10
 )
 
-// Counts says what PutAll did with the rows given.
+// Counts is the result of PutAll.
 type Counts struct {
 	Added     int // not seen before
 	Updated   int // same observation, other figures or notes: replaced
@@ -42,11 +42,10 @@ func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
 	return err
 }
 
-// PutAll stores ms; when it returns nil they are on disk. A row whose identity
-// is stored already (FORMAT.md says what that is) replaces the stored one.
-// If Check refuses any row, or one is too large, nothing is stored and the
-// error says which. When ctx ends or the disk fails midway, the rows of a
-// prefix of ms are stored, and counted.
+// PutAll stores ms; when it returns nil they are on disk. A row replaces the stored row of the same
+// identity (see FORMAT.md). If Check refuses a row, or one is too large, nothing is stored and the
+// error names the row. If ctx ends or the disk fails midway, the rows of a prefix of ms are stored
+// and counted.
 func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
 	if err := db.use(); err != nil {
 		return Counts{}, err
@@ -75,7 +74,7 @@ func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error
 	return sum, nil
 }
 
-// row is a measurement as it is written.
+// row is an encoded measurement.
 type row struct {
 	key, value []byte
 	outcome    byte
@@ -100,7 +99,7 @@ func encodeRow(m spec.Measurement) (row, error) {
 	return row{key: rowKey(m), value: v, outcome: outcomeCode(m.Outcome)}, err
 }
 
-// batchLen returns how many of rows go into one transaction, at least 1.
+// batchLen returns how many of rows fit in one transaction, at least 1.
 func batchLen(rows []row) int {
 	size := 0
 	for i, r := range rows {
@@ -119,7 +118,7 @@ func (db *DB) commit(rows []row) (c Counts, err error) {
 	if err := checkSpace(db.dir); err != nil {
 		return Counts{}, err
 	}
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	txn := db.bdb.NewTransaction(true)
 	defer txn.Discard()
 	for _, r := range rows {
@@ -130,7 +129,7 @@ func (db *DB) commit(rows []row) (c Counts, err error) {
 	if err := txn.Commit(); err != nil {
 		return Counts{}, err
 	}
-	return c, wholefile.SyncDir(db.dir) // the engine syncs its logs, not the names of new ones
+	return c, atomicfile.SyncDir(db.dir) // the engine syncs its logs, not the names of new ones
 }
 
 func putRow(txn *badger.Txn, r row, c *Counts) error {
@@ -156,9 +155,8 @@ func putRow(txn *badger.Txn, r row, c *Counts) error {
 
 func (r row) entry() *badger.Entry { return badger.NewEntry(r.key, r.value).WithMeta(r.outcome) }
 
-// recovered turns a panic of the engine into an error of the call it is
-// deferred in.
-func recovered(err *error) {
+// recoverPanic turns a panic of the engine into an error of the function that defers it.
+func recoverPanic(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: %v", ErrCorrupt, r)
 	}

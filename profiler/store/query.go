@@ -11,38 +11,36 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Filter chooses rows. An empty list chooses all; names match exactly.
+// Filter selects rows. An empty list selects all; names match exactly.
 type Filter struct {
 	Models, Accelerators, Sources []string
 }
 
-func chosen(names []string, name string) bool {
+func matches(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// skip returns the key from which rows that f may choose go on, when the rows
-// of g are not chosen; nil when they are. The names in a key end in 00, so
-// their end plus one is past all keys that begin with them.
+// skip returns nil if f selects the rows of g, else the first key of later rows that it may select.
+// Names in a key end in 00, so name + 01 is past every key that begins with the name.
 func (f Filter) skip(g group) []byte {
 	b := append([]byte{rowPrefix}, g.model...)
-	if !chosen(f.Models, g.model) {
+	if !matches(f.Models, g.model) {
 		return append(b, 1)
 	}
 	b = append(append(b, 0), g.accelerator...)
-	if !chosen(f.Accelerators, g.accelerator) {
+	if !matches(f.Accelerators, g.accelerator) {
 		return append(b, 1)
 	}
 	b = append(append(b, 0), g.source...)
-	if !chosen(f.Sources, g.source) {
+	if !matches(f.Sources, g.source) {
 		return append(b, 1)
 	}
 	return nil
 }
 
-// Query yields the rows f chooses, as they were when the iteration began,
-// ordered by model, accelerator, source and identity: the same rows come in
-// the same order whatever the filter. An error, such as the end of ctx, is the
-// last thing yielded. Rows f does not choose are jumped over, not read.
+// Query yields the rows that f selects, as of the start of the iteration, ordered by model,
+// accelerator, source and identity whatever the filter. An error, such as the end of ctx, is the
+// last item. Other rows are skipped without reading them.
 func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		stop := false
@@ -75,8 +73,8 @@ func readRow(it *badger.Item) (m spec.Measurement, err error) {
 	return m, err
 }
 
-// scan calls each with the rows f chooses, in key order, until it returns
-// false. Items are valid only during the call.
+// scan calls each with the rows that f selects, in key order, until it returns false. Items are
+// valid only during the call.
 func (db *DB) scan(ctx context.Context, f Filter, each func(group, *badger.Item) (bool, error)) (err error) {
 	if err := db.use(); err != nil {
 		return err
@@ -92,10 +90,9 @@ func (db *DB) scan(ctx context.Context, f Filter, each func(group, *badger.Item)
 	return nil
 }
 
-// scanRows walks the rows group by group. Only groups f chooses are read; from
-// any other it seeks to the next that may be chosen.
+// scanRows visits the rows group by group. It reads only selected groups and seeks past others.
 func scanRows(ctx context.Context, it *badger.Iterator, f Filter, each func(group, *badger.Item) (bool, error)) error {
-	var prefix []byte // of the group the iterator is in, which f chooses
+	var prefix []byte // of the selected group that the iterator is in
 	var g group
 	for it.Rewind(); it.Valid(); {
 		if err := ctx.Err(); err != nil {
@@ -122,14 +119,14 @@ func scanRows(ctx context.Context, it *badger.Iterator, f Filter, each func(grou
 	return nil
 }
 
-// Len returns the number of rows f chooses.
+// Len returns the number of rows that f selects.
 func (db *DB) Len(ctx context.Context, f Filter) (int, error) {
 	n := 0
 	err := db.scan(ctx, f, func(group, *badger.Item) (bool, error) { n++; return true, nil })
 	return n, err
 }
 
-// Tally is the number of rows of one kind.
+// Tally is the number of rows with one model, accelerator, source and outcome.
 type Tally struct {
 	Model       string       `json:"model"`
 	Accelerator string       `json:"accelerator"`

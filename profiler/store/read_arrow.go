@@ -46,8 +46,7 @@ func readArrow(r *io.SectionReader, yield rowYield) error {
 	return nil
 }
 
-// arrowColumns finds each of our columns, -1 when an optional one is not
-// there.
+// arrowColumns returns the index of each of our columns, -1 for a missing optional one.
 func arrowColumns(s *arrow.Schema) ([]int, error) {
 	at := make([]int, len(columns))
 	for i, c := range columns {
@@ -103,7 +102,7 @@ func readRecord(f *ipc.FileReader, i int, at []int, yield rowYield) (more bool, 
 	return true, nil
 }
 
-// arrayReader hands out the values of an array; value is not asked for nulls.
+// arrayReader returns the values of an array; value is not called for nulls.
 type arrayReader struct {
 	arr   arrow.Array
 	float bool // values are in cell.f

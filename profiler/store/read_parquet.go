@@ -16,10 +16,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// ReadParquet yields the rows of a file WriteParquet made, or one like it:
-// FORMAT.md says which columns it must have; others are ignored. A row that
-// cannot be a measurement yields an error that names the file and the row, and
-// reading goes on; a damaged file yields an error and ends.
+// ReadParquet yields the rows of a file by WriteParquet, or one like it: FORMAT.md lists the
+// required columns; unknown ones are ignored. An invalid row yields an error with file and row, and
+// reading continues; a damaged file yields an error and ends.
 func ReadParquet(path string) iter.Seq2[spec.Measurement, error] {
 	return readFile(path, readParquet)
 }
@@ -29,10 +28,10 @@ func ReadParquetFrom(name string, r io.ReaderAt, size int64) iter.Seq2[spec.Meas
 	return readRows(name, r, size, readParquet)
 }
 
-// rowYield is told a row, or what is wrong with it, and says whether to go on.
+// rowYield receives a row or its error, and returns whether to continue.
 type rowYield func(m spec.Measurement, err error) bool
 
-// rowReader reads a file and passes its rows on; its error is about the file.
+// rowReader passes the rows of a file on; its error is about the file.
 type rowReader func(r *io.SectionReader, yield rowYield) error
 
 func readFile(path string, read rowReader) iter.Seq2[spec.Measurement, error] {
@@ -55,8 +54,8 @@ func readFile(path string, read rowReader) iter.Seq2[spec.Measurement, error] {
 func readRows(name string, r io.ReaderAt, size int64, read rowReader) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		n, stopped := 0, false
-		var fault any // the loop's own panic, not the library's
-		pass := noting(&fault, yield)
+		var fault any // a panic of the caller's loop, not of the library
+		pass := recordPanic(&fault, yield)
 		err := columnar.Guard(func() error {
 			return read(io.NewSectionReader(r, 0, size), func(m spec.Measurement, err error) bool {
 				n++
@@ -79,8 +78,8 @@ func readRows(name string, r io.ReaderAt, size int64, read rowReader) iter.Seq2[
 	}
 }
 
-// noting calls yield, and notes in fault what it panics with.
-func noting(fault *any, yield func(spec.Measurement, error) bool) func(spec.Measurement, error) bool {
+// recordPanic calls yield and stores its panic, if any, in fault.
+func recordPanic(fault *any, yield func(spec.Measurement, error) bool) func(spec.Measurement, error) bool {
 	return func(m spec.Measurement, err error) bool {
 		defer func() {
 			if *fault = recover(); *fault != nil {
@@ -109,8 +108,7 @@ func readParquet(r *io.SectionReader, yield rowYield) error {
 	return nil
 }
 
-// parquetColumns finds the leaf of each of our columns, -1 when an optional
-// one is not there.
+// parquetColumns returns the leaf of each of our columns, -1 for a missing optional one.
 func parquetColumns(s *schema.Schema) ([]int, error) {
 	byName := map[string]int{}
 	for i := range s.NumColumns() {
@@ -196,10 +194,10 @@ func readRowGroup(f *file.Reader, g *file.RowGroupReader, leaves []int, yield ro
 	return true, nil
 }
 
-// leafBatch is how many levels of a column are decoded at a time.
+// leafBatch is the number of levels of a column decoded at a time.
 const leafBatch = 512
 
-// leafReader hands out a leaf column row by row.
+// leafReader returns a leaf column row by row.
 type leafReader struct {
 	col      column
 	float    bool // values are in cell.f
@@ -270,7 +268,7 @@ func bind[T any, R batchReader[T]](l *leafReader, rd R, convert func(T) cell) {
 	l.value = func(i int) cell { return convert(buf[i]) }
 }
 
-// more makes sure that a level is decoded; io.EOF means that the column ends.
+// more decodes the next levels if necessary; io.EOF means that the column ends.
 func (l *leafReader) more() error {
 	if l.level < l.levels {
 		return nil

@@ -8,16 +8,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// recordVersion is the first byte of every value written. A change to the
-// JSON that older programs would misread, or that makes older values
-// misread, needs the next number and a decoder for this one.
+// recordVersion is the first byte of every value written. A change of the JSON that older programs
+// would misread, or that misreads older values, needs the next number and a decoder for this one.
 const recordVersion = 2
 
 // maxRecord bounds one encoded row, in bytes: some 400,000 step times.
 const maxRecord = 8 << 20
 
-// outcomes in the order of their codes, which are kept beside the value as
-// badger's user meta byte. Codes start at 1 and are only ever appended.
+// outcomes is indexed by code - 1. The code is stored beside the value as badger's user meta byte.
+// Codes are only ever appended.
 var outcomes = []spec.Outcome{spec.OK, spec.OOM, spec.Timeout, spec.Failed}
 
 func outcomeCode(o spec.Outcome) byte {
@@ -36,9 +35,8 @@ func outcomeOf(code byte) (spec.Outcome, error) {
 	return "", fmt.Errorf("outcome code %d is not in 1..%d", code, len(outcomes))
 }
 
-// encodeRecord returns the value of a row: the version byte, then the
-// measurement as JSON with its time in UTC. Equal measurements give equal
-// bytes.
+// encodeRecord returns the value of a row: the version byte, then the measurement as JSON with its
+// time in UTC. Equal measurements give equal bytes.
 func encodeRecord(m spec.Measurement) ([]byte, error) {
 	if !m.At.IsZero() {
 		m.At = m.At.Round(0).UTC()
@@ -54,9 +52,9 @@ func encodeRecord(m spec.Measurement) ([]byte, error) {
 	return append(append(b, recordVersion), j...), nil
 }
 
-// decodeRecord reads a value of any known version. It keeps no part of b. What
-// was stored is not validated again: rules may have become stricter since.
-// Empty lists and maps come back nil, however they were written.
+// decodeRecord reads a value of any known version. It keeps no part of b. It does not validate the
+// row again, since rules may have become stricter. Empty lists and maps become nil, however they
+// were written.
 func decodeRecord(b []byte) (m spec.Measurement, err error) {
 	switch {
 	case len(b) == 0:

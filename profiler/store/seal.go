@@ -13,20 +13,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// The seal is a list of the store's files with their sizes and checksums,
-// written when the store is closed and removed before it is opened for
-// writing. It finds damage that a crash could explain too, such as a short
-// MANIFEST: what a sealed store holds is exactly what was closed.
+// The seal lists the store's files with sizes and checksums. It is written when the store is closed
+// and removed before it is opened for writing. It detects damage that a crash could explain too,
+// such as a short MANIFEST.
 const sealFile = "SEAL"
 
 const sealHeader = "pacer measurement store, sealed\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealedFile reports whether a file belongs under the seal.
+// sealedFile reports whether the seal covers a file.
 func sealedFile(name string) bool {
 	switch filepath.Ext(name) {
 	case ".sst", ".vlog", ".mem":
@@ -44,7 +43,7 @@ type sealLine struct {
 
 func (l sealLine) String() string { return fmt.Sprintf("%08x %d %s\n", l.crc, l.size, l.name) }
 
-// sealLines measures the files of dir that belong under the seal, by name.
+// sealLines returns size and checksum of the covered files of dir, by name.
 func sealLines(dir string) ([]sealLine, error) {
 	entries, err := os.ReadDir(dir) // sorted
 	if err != nil {
@@ -85,13 +84,13 @@ func writeSeal(dir string) error {
 		b = append(b, l.String()...)
 	}
 	b = fmt.Appendf(b, "%08x\n", crc32.Checksum(b, castagnoli))
-	return wholefile.Write(filepath.Join(dir, sealFile), 0o644, func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(dir, sealFile), 0o644, func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})
 }
 
-// checkSeal compares dir with its seal; found is false when there is none.
+// checkSeal compares dir with its seal; found is false without one.
 func checkSeal(dir string) (found bool, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, sealFile))
 	if errors.Is(err, fs.ErrNotExist) {

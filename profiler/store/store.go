@@ -12,8 +12,8 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// Sentinels callers branch on; the errors wrapping them name the directory
-// and say what to do.
+// Sentinels that callers branch on. The errors that wrap them name the directory and say what to
+// do.
 var (
 	ErrLocked   = errors.New("store in use")
 	ErrCorrupt  = errors.New("store corrupt")
@@ -23,69 +23,66 @@ var (
 	ErrNoSpace  = errors.New("disk nearly full")
 )
 
-// LockedError says who has a store. It wraps ErrLocked.
+// LockedError names the process that has a store open. It wraps ErrLocked.
 type LockedError struct {
 	Dir string
-	PID int // of the process that has it, 0 = not known
+	PID int // of that process, 0 = unknown
 }
 
 func (e *LockedError) Error() string {
-	who := "another process"
+	holder := "another process"
 	if e.PID > 0 {
-		who += fmt.Sprintf(" (pid %d)", e.PID)
+		holder += fmt.Sprintf(" (pid %d)", e.PID)
 	}
-	return fmt.Sprintf("%s is in use by %s: wait for it to end, or give another data directory: %v", e.Dir, who, ErrLocked)
+	return fmt.Sprintf("%s is in use by %s: wait for it to end, or give another data directory: %v", e.Dir, holder, ErrLocked)
 }
 
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
-// Options says how to open a store. The zero value opens it for reading and
-// writing and creates it when there is none.
+// Options configure Open. The zero value opens a store for reading and writing, and creates it if
+// there is none.
 type Options struct {
-	// ReadOnly opens an existing store beside other readers. A store that was
-	// not closed, or is of an older format, is first recovered or migrated,
-	// which writes.
+	// ReadOnly opens an existing store beside other readers. A store that was not closed, or has an
+	// older format, is first recovered or migrated, which writes to it.
 	ReadOnly bool
 	// Logf receives the storage engine's messages; nil drops them.
 	Logf func(format string, args ...any)
 }
 
-// Sizes of the engine, in bytes. A full memtable becomes one table file; two
-// of them bound the memory of writes. Values above valueThreshold go to the
-// value log, which only rows with thousands of step times reach. Logs are
-// created sparse at twice their size and cut when the store is closed.
+// Sizes of the engine, in bytes. A full memtable becomes one table file; two of them bound the
+// memory of writes. Values above valueThreshold, rows with thousands of step times, go to the value
+// log. Logs are created sparse at twice their size and cut when the store is closed.
 const (
 	memTableSize   = 8 << 20
 	valueThreshold = 64 << 10
 	valueLogSize   = 16 << 20
 	blockSize      = 16 << 10
 	blockCacheSize = 8 << 20
-	minFreeSpace   = 64 << 20 // asked of the disk before writing: logs are mapped, and a full disk would end the program
+	minFreeSpace   = 64 << 20 // required before writing: logs are mapped, and a full disk would end the program
 
 	tableCompression = options.Snappy
 
 	engineMagic = 0x5061 // "Pa", in the head of badger's MANIFEST
 )
 
-// DB is an open store. Its methods may be called at the same time.
+// DB is an open store. It is safe for concurrent use.
 type DB struct {
 	dir  string
 	opt  Options
 	bdb  *badger.DB
 	lock *dirLock
 
-	writing sync.Mutex // one transaction, and so one sync, at a time
+	writing sync.Mutex // serializes transactions, and so syncs
 
 	mu     sync.Mutex
-	users  int // calls and iterations under way
+	users  int // active calls and iterations
 	closed bool
-	idle   *sync.Cond // users fell to 0
+	idle   *sync.Cond // signals users == 0
 }
 
-// Open opens the store in dir. Errors wrap ErrLocked when another process has
-// it, ErrCorrupt when a file of it is damaged, ErrNewer when a newer program
-// wrote it, and fs.ErrNotExist when o.ReadOnly and there is none; after any of
-// them the store is as it was.
+// Open opens the store in dir. Errors wrap ErrLocked if another process has it, ErrCorrupt if a
+// file is damaged, ErrNewer if a newer program wrote it, and fs.ErrNotExist if o.ReadOnly is set
+// and there is none. After any of them the store is unchanged.
 func Open(dir string, o Options) (*DB, error) {
 	db, err := open(dir, o)
 	if err != nil {
@@ -189,8 +186,8 @@ func newDB(dir string, o Options, bdb *badger.DB, lock *dirLock) *DB {
 	return db
 }
 
-// openEngine opens badger on checked files. It may still meet damage that the
-// checks do not know, so a panic becomes an error.
+// openEngine opens badger on checked files. Badger may still find damage that the checks miss, so a
+// panic becomes an error.
 func openEngine(dir string, o Options) (bdb *badger.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -228,7 +225,7 @@ func engineOptions(dir string, o Options) badger.Options {
 	return opt
 }
 
-// engineLog passes badger's messages on.
+// engineLog forwards badger's messages.
 type engineLog struct{ logf func(string, ...any) }
 
 func (l engineLog) Errorf(f string, a ...any)   { l.logf("error: "+f, a...) }
@@ -239,7 +236,7 @@ func (l engineLog) Debugf(f string, a ...any)   { l.logf("debug: "+f, a...) }
 // Dir returns the directory the store is in.
 func (db *DB) Dir() string { return db.dir }
 
-// use marks the start of a call or iteration, which Close waits for.
+// use marks the start of a call or iteration; Close waits for its end.
 func (db *DB) use() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -258,9 +255,8 @@ func (db *DB) done() {
 	}
 }
 
-// Close waits for calls and iterations under way, writes everything to table
-// files and seals them. It must not be called from within an iteration of
-// Query. Further calls do nothing.
+// Close waits for active calls and iterations, writes everything to table files and seals them. It
+// must not be called from within an iteration of Query. Further calls do nothing.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	if db.closed {
@@ -283,9 +279,8 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Compact rewrites the table files into as few as possible and drops values
-// no row refers to any more. It is never needed for correctness; worth its
-// time after large parts of a large store were imported again.
+// Compact rewrites the table files into as few as possible and drops values that no row refers to.
+// It is optional; it saves space after large parts of a large store were imported again.
 func (db *DB) Compact() error {
 	if err := db.use(); err != nil {
 		return err
@@ -310,7 +305,7 @@ func (db *DB) Compact() error {
 	}
 }
 
-// checkSpace refuses to write to a nearly full disk.
+// checkSpace returns an error if the disk is nearly full.
 func checkSpace(dir string) error {
 	free, err := freeSpace(dir)
 	if err != nil {

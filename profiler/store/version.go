@@ -8,21 +8,20 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
 // formatVersion is the format of the store as a whole: its keys and files.
 const formatVersion = 2
 
-// versionFile holds the newest format any part of the store may be in. It is
-// read before the engine opens, so that a newer store is left alone, and
-// raised before a migration starts; the key "f" says where the migration got
-// to.
+// versionFile holds the newest format of any part of the store. It is read before the engine opens,
+// so that a newer store is left alone, and raised before a migration starts. The key "f" records
+// the progress of a migration.
 const versionFile = "VERSION"
 
 const versionText = "pacer measurement store, format %d\n"
 
-// readVersion returns the format in versionFile, 0 when there is no file.
+// readVersion returns the format in versionFile, 0 without a file.
 func readVersion(dir string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(dir, versionFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +38,7 @@ func readVersion(dir string) (int, error) {
 }
 
 func writeVersion(dir string, v int) error {
-	return wholefile.Write(filepath.Join(dir, versionFile), 0o644, func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(dir, versionFile), 0o644, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, versionText, v)
 		return err
 	})

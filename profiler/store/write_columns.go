@@ -18,11 +18,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rowsPerBatch is the number of rows of one Arrow record batch or Parquet row
-// group: what is held in memory at a time.
+// rowsPerBatch is the number of rows of an Arrow record batch or Parquet row group, which are in
+// memory at a time.
 const rowsPerBatch = 8192
 
-// Metadata of exported files: that they are ours, and which layout.
+// Metadata that marks exported files, with the version of their layout.
 const (
 	layoutKey     = "pacer.measurements"
 	layoutVersion = "1"
@@ -44,8 +44,8 @@ func (k kind) arrowType() arrow.DataType {
 	return arrow.BinaryTypes.String
 }
 
-// Schema returns the Arrow schema of exported files. Each field's metadata has
-// its doc, and its unit where it has one.
+// Schema returns the Arrow schema of exported files. Each field's metadata has its doc, and its
+// unit if any.
 func Schema() *arrow.Schema {
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
@@ -59,9 +59,9 @@ func Schema() *arrow.Schema {
 	return arrow.NewSchema(fields, &md)
 }
 
-// WriteParquet writes the rows of seq as one Parquet file, compressed with
-// zstd, and returns how many. It stops at the first error, of seq or of a row
-// that Check refuses; what w got until then is no Parquet file.
+// WriteParquet writes the rows of seq as one Parquet file, compressed with zstd, and returns how
+// many. It stops at the first error of seq, or row that Check refuses; the bytes written until then
+// are no Parquet file.
 func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	return writeParquet(w, seq, compress.Codecs.Zstd)
 }
@@ -69,7 +69,7 @@ func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, e
 func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec compress.Compression) (n int, err error) {
 	props := parquet.NewWriterProperties(parquet.WithCompression(codec), parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithCreatedBy("pacer"))
-	to := &columnar.Stubborn{W: w}
+	to := &columnar.StickyWriter{W: w}
 	out, err := pqarrow.NewFileWriter(Schema(), to, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return 0, fmt.Errorf("store: parquet: %w", err)
@@ -100,7 +100,7 @@ func WriteArrow(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err
 	return n, nil
 }
 
-// position tells the IPC writer how far it is, all it seeks for.
+// position reports the offset to the IPC writer, which seeks for nothing else.
 type position struct {
 	io.Writer
 	n int64
@@ -119,7 +119,7 @@ func (p *position) Seek(offset int64, whence int) (int64, error) {
 	return p.n, nil
 }
 
-// writeBatches gathers the rows of seq into record batches.
+// writeBatches collects the rows of seq in record batches.
 func writeBatches(write func(arrow.Record) error, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), Schema())
 	defer b.Release()

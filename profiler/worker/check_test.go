@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // checkBar is the largest relative error, against one process training on the
@@ -137,7 +138,7 @@ func runCheck(t *testing.T, ranks string) checkReport {
 	t.Helper()
 	python := torchPython(t)
 	out := filepath.Join(t.TempDir(), "report.json")
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), spectest.Patience(5*time.Minute))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "pacer_worker/check.py", "--out", out, "--ranks", ranks)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=1")

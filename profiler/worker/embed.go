@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/pacer-ml/pacer/perfmodel/scratch"
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
+	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 )
 
 //go:embed pacer_worker/*.py
@@ -20,12 +20,10 @@ var program embed.FS
 
 const programDir = "pacer_worker"
 
-// Extract writes the program below dir and returns the directory to give to
-// python3. dir "" is the user's cache directory, or one for temporary files
-// where there is none, which goes when the next process needs one. Each version of the program has a directory of its own,
-// named by its content, and files that are right already are left alone. So
-// several processes may extract at once, and what a crash left incomplete is
-// completed.
+// Extract writes the program below dir and returns the directory to give to python3. dir "" means
+// the user's cache directory, or else a temporary directory, which a later process removes. Each
+// version of the program has a directory named by its content, and correct files are left alone. So
+// several processes may extract at once, and what a crash left incomplete is completed.
 func Extract(dir string) (string, error) {
 	files, hash, err := read(program)
 	if err != nil {
@@ -39,25 +37,25 @@ func Extract(dir string) (string, error) {
 			return out, nil
 		}
 	}
-	// Nobody else's directory: the name is new and only this user may write.
-	temporary, err := scratch.New("", "pacer-worker-")
+	// Private: the name is new and only this user may write.
+	temporary, err := tempdir.New("", "pacer-worker-")
 	if err != nil {
 		return "", fmt.Errorf("worker: %w; set XDG_CACHE_HOME or TMPDIR to a directory that can be written", err)
 	}
-	kept.Lock()
-	defer kept.Unlock()
-	kept.dirs = append(kept.dirs, temporary)
+	tempDirs.Lock()
+	defer tempDirs.Unlock()
+	tempDirs.dirs = append(tempDirs.dirs, temporary)
 	return extract(temporary.Path(""), files, hash)
 }
 
-// kept are the directories for temporary files that are this process's until it
-// ends. The next process that needs one removes them.
-var kept struct {
+// tempDirs are the temporary directories of this process, in use until it ends. The next process
+// that needs one removes them.
+var tempDirs struct {
 	sync.Mutex
-	dirs []*scratch.Dir
+	dirs []*tempdir.Dir
 }
 
-// read returns the files of the program by name, and a hash of them all.
+// read returns the files of the program by name, and a hash of all.
 func read(from fs.FS) (files map[string][]byte, hash string, err error) {
 	entries, err := fs.ReadDir(from, programDir) // sorted
 	if err != nil {
@@ -82,17 +80,17 @@ func extract(dir string, files map[string][]byte, hash string) (string, error) {
 		return "", fmt.Errorf("worker: %w", err)
 	}
 	for name, text := range files {
-		if err := place(filepath.Join(out, name), text); err != nil {
+		if err := writeFile(filepath.Join(out, name), text); err != nil {
 			return "", fmt.Errorf("worker: %w", err)
 		}
 	}
 	return out, nil
 }
 
-// place makes the file hold text, whole at any time that others can see it.
-func place(file string, text []byte) error {
+// writeFile makes the file hold text. Other processes see it whole or not at all.
+func writeFile(file string, text []byte) error {
 	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, text) {
 		return nil
 	}
-	return wholefile.WriteBytes(file, 0o600, text)
+	return atomicfile.WriteBytes(file, 0o600, text)
 }

@@ -51,7 +51,7 @@ func TestExtract(t *testing.T) {
 	if entries, _ := os.ReadDir(base); len(entries) != 1 {
 		t.Errorf("%d directories, want 1", len(entries))
 	}
-	// What a crash left, or somebody changed, is put right.
+	// Files that a crash left incomplete, or that were changed, are restored.
 	if err := os.WriteFile(filepath.Join(dir, "measure.py"), []byte("import"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestExtract(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameAsEmbedded(t, dir)
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*.new")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 		t.Errorf("left over: %v", left)
 	}
 }
@@ -89,7 +89,7 @@ func TestExtractWithoutCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", file) // no directory
 	t.Setenv("HOME", file)
 	t.Setenv("TMPDIR", tmp)
-	left := filepath.Join(tmp, "pacer-worker-left") // of a process that has ended: nobody holds its lock
+	left := filepath.Join(tmp, "pacer-worker-left") // of a process that has ended: its lock is free
 	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -7,20 +7,20 @@ import (
 	"os"
 )
 
-// Features is what the worker says, with --features, of the Python that runs it.
+// Features describes the Python that runs the worker, from its --features.
 type Features struct {
 	Version    int            `json:"version"`
 	Python     string         `json:"python"` // version
 	Executable string         `json:"executable"`
-	Torch      string         `json:"torch"`    // version, "" when it cannot be imported
-	Error      string         `json:"error"`    // why it cannot
+	Torch      string         `json:"torch"`    // version, "" if the import fails
+	Error      string         `json:"error"`    // of the import
 	CUDA       string         `json:"cuda"`     // version torch was built for, "" = none
 	Devices    int            `json:"devices"`  // CUDA devices visible
-	Torchrun   bool           `json:"torchrun"` // torch.distributed.run is there
+	Torchrun   bool           `json:"torchrun"` // torch.distributed.run exists
 	Features   map[string]any `json:"features"` // see features.py
 }
 
-// ReadFeatures reads the file that --features --out wrote.
+// ReadFeatures reads the file of --features --out.
 func ReadFeatures(file string) (Features, error) {
 	var f Features
 	text, err := os.ReadFile(file)

@@ -9,9 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Lacks returns why the worker with this torch cannot run c on a device, CUDA or
-// CPU, "" if it can. It is the judgement of features.py and precision.py, made
-// before anything starts.
+// Lacks returns why the worker with this torch cannot run c on a device, CUDA or CPU, "" if it can.
+// It applies the rules of features.py and precision.py before anything starts.
 func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	p := c.Plan.Normal()
 	sharded := p.ZeRO >= 2 && (p.DP > 1 || p.Offload == spec.OffloadParams)
@@ -40,11 +39,10 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	return f.lacksPrecision(p.Precision, device)
 }
 
-// resNet matches the names of the residual networks of models_resnet.py, once
-// without '-', '_' and ' '.
+// resNet matches the residual networks of models_resnet.py, without '-', '_' and ' '.
 var resNet = regexp.MustCompile(`(?i)^resnet(18|50)(v1\.?5)?$`)
 
-// lacksModel is the judgement of models.py.
+// lacksModel applies the rules of models.py.
 func lacksModel(m spec.Model, p spec.Plan) string {
 	kinds := []spec.Kind{spec.Decoder, spec.Encoder, spec.EncoderDecoder, spec.Vision}
 	switch {

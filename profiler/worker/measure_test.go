@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // torchPython returns a python3 that imports torch, for tests of the worker
@@ -71,7 +72,7 @@ func fakeResults(t *testing.T, fakes []string, limits Request) []Result {
 		}
 		args = append(args, file)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), spectest.Patience(2*time.Minute))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, args...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+base, "OMP_NUM_THREADS=1")

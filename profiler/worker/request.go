@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Version is that of the request and result files. A worker reads and writes
-// only its own: program and files are of one build.
+// Version is the format of request and result files. A worker reads and writes only its own:
+// program and files belong to one build.
 const Version = 1
 
 // Devices a worker can train on.
@@ -19,25 +19,25 @@ const (
 	CPU  = "cpu"
 )
 
-// Request is what one point is measured by.
+// Request is the input of the worker for one point.
 type Request struct {
 	Version int         `json:"version"` // set by Write
 	Config  spec.Config `json:"config"`
 	Device  string      `json:"device"`  // CUDA or CPU
-	Devices int         `json:"devices"` // processes, each with a device; the plan's
+	Devices int         `json:"devices"` // processes, one per device of the plan
 	Seed    uint64      `json:"seed"`
 	Compile bool        `json:"compile"` // torch.compile
-	Threads int         `json:"threads"` // CPU threads of each process, 0 = torch's own choice
+	Threads int         `json:"threads"` // CPU threads per process, 0 = torch's default
 
-	MinSteps int     `json:"min_steps"`  // timed steps before Interval is looked at, >= 1
-	MaxSteps int     `json:"max_steps"`  // and at most, >= MinSteps
-	MinTime  float64 `json:"min_time_s"` // seconds that warm-up and timed steps each go on, beyond MaxSteps too, >= 0
+	MinSteps int     `json:"min_steps"`  // least number of timed steps, >= 1
+	MaxSteps int     `json:"max_steps"`  // most timed steps, >= MinSteps
+	MinTime  float64 `json:"min_time_s"` // least seconds of warm-up and of timed steps, even beyond MaxSteps, >= 0
 	MaxTime  float64 `json:"max_time_s"` // seconds after which no timed step begins, > 0
 	Interval float64 `json:"interval"`   // wanted half width of the median's 95 % interval, fraction of it, > 0
 	Timeout  float64 `json:"timeout_s"`  // seconds a rank waits for the others, > 0
 }
 
-// Validate reports what makes r unfit for the worker.
+// Validate returns why r is unfit for the worker.
 func (r Request) Validate() error {
 	switch {
 	case r.Device != CUDA && r.Device != CPU:

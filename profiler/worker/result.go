@@ -21,57 +21,55 @@ import (
 // ErrNoResult means that no rank wrote a result.
 var ErrNoResult = errors.New("no result")
 
-// Result is what the worker found. Times are seconds, memory is bytes.
+// Result is the output of the worker. Times are in seconds, memory in bytes.
 type Result struct {
 	Version int          `json:"version"`
 	Outcome spec.Outcome `json:"outcome"` // OK, OOM or Failed
-	Reason  string       `json:"reason"`  // why it is not OK
-	Rank    int          `json:"rank"`    // who says so: 0, or the rank on which the point failed
+	Reason  string       `json:"reason"`  // why the outcome is not OK
+	Rank    int          `json:"rank"`    // the rank that reports: 0, or the one that failed
 	// FailedAt is the Unix time of the failure, 0 when OK.
 	FailedAt float64 `json:"failed_at"`
-	// LostPeer says that the rank failed because another one was gone.
+	// LostPeer means that the rank failed because another one was gone.
 	LostPeer bool `json:"lost_peer"`
 
 	World      int     `json:"world"`      // processes
-	Parameters float64 `json:"parameters"` // of the whole model, as built
+	Parameters float64 `json:"parameters"` // of the whole model as built
 	Python     string  `json:"python"`     // versions
 	Torch      string  `json:"torch"`
 	CUDA       string  `json:"cuda"` // "" on the CPU
-	// BLAS is the library of matrix products that is loaded on the CPU:
-	// "openblas", "mkl", "blis", "atlas" or "reference"; "" = not known, or CUDA.
+	// BLAS is the CPU library of matrix products: "openblas", "mkl", "blis", "atlas" or
+	// "reference"; "" = unknown, or CUDA.
 	BLAS       string         `json:"blas"`
 	DeviceName string         `json:"device_name"`
 	Threads    int            `json:"threads"`  // CPU threads of each process
-	Features   map[string]any `json:"features"` // what torch has, see features.py
-	// Notes says what the engine used where it had a choice, such as
-	// "attention": "sdpa".
+	Features   map[string]any `json:"features"` // of torch, see features.py
+	// Notes names what the engine used where it had a choice, such as "attention": "sdpa".
 	Notes map[string]string `json:"notes"`
 
-	SetupSec      float64   `json:"setup_s"` // from start, torch imported, to the first step
+	SetupSec      float64   `json:"setup_s"` // from the import of torch to the first step
 	WarmupSec     []float64 `json:"warmup_sec"`
 	WarmupStopped string    `json:"warmup_stopped"` // "steady", "max_steps" or "max_time"
-	// StepSec are the timed steps, each the largest over the ranks: from a
-	// moment at which every rank was ready to that at which its device was done.
+	// StepSec are the timed steps, each the largest over the ranks: from a moment at which every
+	// rank is ready to the end of the work on its device.
 	StepSec []float64 `json:"step_sec"`
 	Stopped string    `json:"stopped"` // "interval", "max_steps" or "max_time"
-	// HalfWidth is half the width of the median's 95 % interval as a fraction
-	// of it, see interval.py; 0 = fewer than six steps.
+	// HalfWidth is half the width of the median's 95 % interval as a fraction of the median, see
+	// interval.py; 0 = fewer than six steps.
 	HalfWidth float64 `json:"half_width"`
 	Began     float64 `json:"began"` // Unix time of the first timed step
-	Ended     float64 `json:"ended"` // and after the last
-	// PhaseSec splits the median step into "forward", "backward",
-	// "communication" (what is not hidden behind computation), "wait" (for a
-	// pipeline neighbour), "optimizer" and "other"; they add up to it. Empty
-	// when steps were too long to run more of them.
+	Ended     float64 `json:"ended"` // Unix time after the last
+	// PhaseSec splits the median step into "forward", "backward", "communication" (as far as
+	// computation does not hide it), "wait" (for a pipeline neighbour), "optimizer" and "other";
+	// they add up to it. It is empty if steps are too long to run more of them.
 	PhaseSec map[string]float64 `json:"phase_sec"`
 
-	// PeakBytes is the memory of tensors during the timed steps, the largest
-	// over the ranks; on the CPU the growth of the resident set since torch was
-	// imported. ReservedBytes is what the allocator held, there the whole set.
+	// PeakBytes is the memory of tensors during the timed steps, the largest over the ranks; on the
+	// CPU it is the growth of the resident set since torch was imported. ReservedBytes is what the
+	// allocator held; on the CPU it is the whole resident set.
 	PeakBytes     float64 `json:"peak_bytes"`
 	ReservedBytes float64 `json:"reserved_bytes"`
 
-	LossFirst float64 `json:"loss_first"` // of the first warm-up step; 0 = none told
+	LossFirst float64 `json:"loss_first"` // of the first warm-up step; 0 = unknown
 	LossLast  float64 `json:"loss_last"`  // of the last timed step
 }
 
@@ -83,18 +81,17 @@ const (
 	maxBytes       = 1 << 50
 )
 
-// ReadResult reads what the ranks of a worker with --out wrote to it, and
-// checks every field. A rank's failure comes before the result of rank 0. Among
-// failures out of memory comes first, a lost peer last, and the earliest before
-// others, since what follows it is mostly its consequence. The error is
-// ErrNoResult, wrapped, if there is none, or says what is wrong with one.
+// ReadResult reads what the ranks of a worker with --out wrote, and checks every field. The failure
+// of a rank precedes the result of rank 0. Among failures, out of memory precedes others, a lost
+// peer follows them, and earlier ones come first, since later ones are mostly consequences. The
+// error wraps ErrNoResult if there is no file, or says what is wrong with one.
 func ReadResult(out string) (Result, error) {
 	failed, err := readFailures(out)
 	if err != nil || len(failed) > 0 {
 		if err != nil {
 			return Result{}, err
 		}
-		return slices.MinFunc(failed, worse), nil
+		return slices.MinFunc(failed, compareFailures), nil
 	}
 	r, err := readFile(out)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +100,7 @@ func ReadResult(out string) (Result, error) {
 	return r, err
 }
 
-// readFailures reads the files of ranks on which the point failed.
+// readFailures reads the files of failed ranks.
 func readFailures(out string) ([]Result, error) {
 	entries, err := os.ReadDir(filepath.Dir(out))
 	if err != nil {
@@ -125,14 +122,14 @@ func readFailures(out string) ([]Result, error) {
 		}
 		all = append(all, r)
 	}
-	if len(all) > 0 { // one good reason is enough
+	if len(all) > 0 { // one reason is enough
 		return all, nil
 	}
 	return nil, bad
 }
 
-// worse orders failures, the one to report first.
-func worse(a, b Result) int {
+// compareFailures orders failures, the one to report first.
+func compareFailures(a, b Result) int {
 	last := func(yes bool) int {
 		if yes {
 			return 1
@@ -163,7 +160,7 @@ func readFile(file string) (Result, error) {
 	return r, nil
 }
 
-// ParseResult reads one result and checks every field.
+// ParseResult parses a result and checks every field.
 func ParseResult(text []byte) (Result, error) {
 	var r Result
 	if len(text) == 0 {
@@ -188,7 +185,7 @@ func ParseResult(text []byte) (Result, error) {
 	return r, nil
 }
 
-// Validate reports the first field of r that cannot be.
+// Validate returns an error for the first invalid field.
 func (r Result) Validate() error {
 	if r.Version != Version {
 		return fmt.Errorf("version %d, want %d", r.Version, Version)
@@ -250,7 +247,7 @@ func (r Result) validateNumbers() error {
 	return nil
 }
 
-// Timed returns when the timed steps began and ended, zero times if there are none.
+// Timed returns the begin and end of the timed steps, zero times without any.
 func (r Result) Timed() (began, ended time.Time) {
 	if r.Began <= 0 || r.Ended <= 0 {
 		return time.Time{}, time.Time{}

@@ -4,7 +4,7 @@ Measures one configuration and writes the result. Start one process per device
 by torchrun, or one alone. Rank 0 writes --out; a rank on which the point fails
 writes OUT.rankN and exits with status 1.
 
-python3 pacer_worker --features [--out FILE] tells what the installed torch has.
+python3 pacer_worker --features [--out FILE] writes the features of the installed torch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--features", action="store_true")
     args = parser.parse_args()
     if args.features:
-        return tell_features(args.out)
+        return write_features(args.out)
     if not args.request or not args.out:
         parser.error("--request and --out are needed")
     with open(args.request) as f:
@@ -40,22 +40,22 @@ def main() -> int:
     return measure(request, args.out)
 
 
-def tell_features(out: str | None) -> int:
-    told: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
+def write_features(out: str | None) -> int:
+    found: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
     try:
         import torch
 
         from pacer_worker.features import features
 
-        told.update(torch=str(torch.__version__), cuda=torch.version.cuda or "")
-        told.update(devices=torch.cuda.device_count() if torch.cuda.is_available() else 0)
-        told.update(torchrun=importlib.util.find_spec("torch.distributed.run") is not None, features=features())
-    except Exception as err:  # a broken installation raises whatever it likes
-        told.update(error=f"{type(err).__name__}: {err}")
+        found.update(torch=str(torch.__version__), cuda=torch.version.cuda or "")
+        found.update(devices=torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        found.update(torchrun=importlib.util.find_spec("torch.distributed.run") is not None, features=features())
+    except Exception as err:  # a broken installation may raise anything
+        found.update(error=f"{type(err).__name__}: {err}")
     if out:
-        result.write(out, told)
+        result.write(out, found)
     else:
-        print(json.dumps({"version": result.VERSION, **told}))
+        print(json.dumps({"version": result.VERSION, **found}))
     return 0
 
 
@@ -69,11 +69,11 @@ def measure(request: dict[str, Any], out: str) -> int:
         measured, phases = point.measure(process, request)
         if rank == 0:
             result.write(out, measured)
-        process.largest([0.0])  # it is on disk before anything else can fail
+        process.largest([0.0])  # the result is on disk before anything else can fail
     except BaseException as err:  # MemoryError and KeyboardInterrupt too
         outcome, reason = judge(err)
         traceback.print_exc()
-        err.__traceback__ = None  # holds the tensors
+        err.__traceback__ = None  # it holds the tensors
         lost_peer = outcome == "failed" and any(sign in reason.lower() for sign in LOST_PEER)
         result.write(f"{out}.rank{rank}", result.failure(outcome, reason, rank, lost_peer))
         return 1
@@ -84,12 +84,12 @@ def measure(request: dict[str, Any], out: str) -> int:
             result.write(out, measured)
         process.part()
         return 0
-    except BaseException:  # the point is measured all the same
+    except BaseException:  # the point is measured anyway
         traceback.print_exc()
         return 1
 
 
-# What a RuntimeError says of memory: CUDA and NCCL; the CPU allocator of torch
+# Texts of a RuntimeError for lack of memory: CUDA and NCCL; the CPU allocator of torch
 # 1.13, and of later ones; the workspaces of cuBLAS and cuDNN.
 OUT_OF_MEMORY = (
     "out of memory",
@@ -100,7 +100,7 @@ OUT_OF_MEMORY = (
     "cudnn_status_alloc_failed",
 )
 
-# What gloo, NCCL and the rendezvous say when another process is gone.
+# Texts of gloo, NCCL and the rendezvous when another process is gone.
 LOST_PEER = (
     "connection closed by peer",
     "connection reset by peer",
@@ -115,7 +115,7 @@ LOST_PEER = (
 
 
 def judge(err: BaseException) -> tuple[str, str]:
-    """Returns the outcome an exception stands for, and the reason."""
+    """Returns the outcome and the reason for an exception."""
     from pacer_worker.unsupported import Unsupported
 
     text = " ".join(str(err).split())
@@ -133,6 +133,5 @@ if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Without the teardown of torch: it has been seen to hang, and what matters
-    # is on disk.
+    # Skip the teardown of torch, which has been seen to hang; the result is on disk.
     os._exit(status)

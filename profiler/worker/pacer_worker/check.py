@@ -3,7 +3,7 @@
 Checks that every plan trains like a single process does: runs small networks on
 CPU processes under many plans, on the same global batch, and compares the loss,
 every gradient and every weight after 1 and after 5 steps. Then breaks a sum in
-each kind of parallelism on purpose, which has to show.
+each kind of parallelism on purpose, and checks that the comparison detects it.
 
 The result is JSON: cases (model, plan, steps, loss, gradient, weight: the
 largest relative errors; worst: the tensor), unsupported (model, plan, why),
@@ -68,7 +68,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "vit": {"kind": "vision", **SHAPE, "vocab": 10, "seq_len": 50},
 }
 
-# Networks of a published size, which says that nothing is missing in ours:
+# Networks of published size, to check that ours are complete:
 # torchvision's counts, and those of the models' own weights.
 LLAMA = {"kind": "decoder", "gated_mlp": True, "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336}
 PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
@@ -143,7 +143,7 @@ PLANS: dict[int, list[Plan]] = {
     ],
 }
 
-# The other models run plans that split them in a way of their own.
+# The other models run plans that split them differently.
 ALL_PLANS = ("gpt", "llama", "bert")
 SOME: dict[int, list[Plan]] = {
     1: PLANS[1][:2],
@@ -158,8 +158,8 @@ SOME: dict[int, list[Plan]] = {
 
 
 @dataclasses.dataclass
-class Known:
-    """What the single process has after so many steps; full tensors by name."""
+class Reference:
+    """The state of the single process after some steps; full tensors by name."""
 
     loss: float
     gradients: dict[str, Tensor]
@@ -175,16 +175,16 @@ def run(model: str, plan: Plan, sync: bool = True) -> Iterator[tuple[int, float 
             yield step, None if loss is None else loss.item(), engine
 
 
-def reference(model: str) -> dict[int, Known]:
+def reference(model: str) -> dict[int, Reference]:
     known = {}
     for step, loss, engine in run(model, {"mb": BATCH}):
         assert loss is not None
         copies = [{w.name: t.clone() for w, t in engine.tensors(gradients=g)} for g in (True, False)]
-        known[step] = Known(loss, *copies)
+        known[step] = Reference(loss, *copies)
     return known
 
 
-def compare(known: Known, engine: Engine, loss: float | None) -> dict[str, Any]:
+def compare(known: Reference, engine: Engine, loss: float | None) -> dict[str, Any]:
     """Returns the largest errors over all ranks; every rank compares what it holds."""
     mine: dict[str, Any] = {"loss": loss, "gradient": (0.0, ""), "weight": (0.0, ""), "names": []}
     for kind, full in (("gradient", known.gradients), ("weight", known.weights)):
@@ -223,7 +223,7 @@ def error(weight: Weight, tensor: Tensor, full: Tensor, floor: float) -> float:
     return worst
 
 
-# One sum of each kind of parallelism left out, and a case it has to show in.
+# One sum left out per kind of parallelism, and a case that must detect it.
 def _identity(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
     return grad, None
 
@@ -258,7 +258,7 @@ def _unsynced(*args: Any, **kwargs: Any) -> torch.optim.Optimizer:
 SHARDED: Callable[..., Any] = zero.sharded_optimizer
 
 
-def broken(known: dict[str, dict[int, Known]]) -> Iterator[dict[str, Any]]:
+def broken(known: dict[str, dict[int, Reference]]) -> Iterator[dict[str, Any]]:
     for what, owner, attribute, instead, model, plan in BREAKAGES:
         if model not in known:
             continue
@@ -291,7 +291,7 @@ def widened(model: str) -> list[str]:
     return wide
 
 
-def check(ranks: int, known: dict[str, dict[int, Known]]) -> dict[str, list[Any]]:
+def check(ranks: int, known: dict[str, dict[int, Reference]]) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {"cases": [], "unsupported": [], "broken": [], "wide": []}
     for model in known:
         for plan in (PLANS if model in ALL_PLANS else SOME)[ranks]:
@@ -329,7 +329,7 @@ def rank_main(rank: int, ranks: int, folder: str, models: list[str]) -> None:
         store = os.path.join(folder, f"store{ranks}")
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
         loaded = torch.load(known_file)
-        known = {m: {step: Known(**k) for step, k in of.items()} for m, of in loaded.items()}
+        known = {m: {step: Reference(**k) for step, k in of.items()} for m, of in loaded.items()}
     found = check(ranks, known)
     if rank == 0:
         with open(os.path.join(folder, f"found{ranks}"), "w") as f:

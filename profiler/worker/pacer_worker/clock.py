@@ -17,7 +17,7 @@ OTHER = "other"
 
 
 class HostClock:
-    """Counts host time: right where work is done when a call returns, as on the CPU."""
+    """Counts host time: correct if work is done when a call returns, as on the CPU."""
 
     def __init__(self) -> None:
         self._marks: list[tuple[Any, str]] = []  # a moment, and the phase that begins then

@@ -1,4 +1,4 @@
-"""Collectives over one process group, on NCCL and gloo alike."""
+"""Collectives over one process group, by NCCL or gloo."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Group:
         self.ranks = list(ranks)  # ranks of the world, in order
         self.rank = rank  # position of this process among them
         self.size = len(self.ranks)
-        self.handle = handle  # what torch.distributed takes as group; None with one rank
+        self.handle = handle  # the group of torch.distributed; None with one rank
         self.phases = phases
         self.native = self.size > 1 and dist.get_backend(handle) == "nccl"
 

@@ -1,4 +1,4 @@
-"""What is trained and how: the JSON of a Go spec.Config as Python values."""
+"""Model and plan: the JSON of a Go spec.Config as Python values."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Config:
 
 
 def require_shape(model: Model, *fields: str) -> None:
-    """Refuses a model of which one of the fields is not recorded."""
+    """Raises Unsupported if one of the fields is not recorded."""
     missing = [field for field in fields if not getattr(model, field)]
     if missing:
         raise Unsupported(f"model {model.name} ({model.kind}) records no {', '.join(missing)}")

@@ -13,7 +13,7 @@ from pacer_worker.weights import derive
 def micro_batches(
     network: Network, plan: Plan, replica: int, seed: int, device: torch.device
 ) -> list[dict[str, Tensor]]:
-    """Returns this replica's micro-batches of the one global batch that is trained on.
+    """Returns this replica's micro-batches of the global batch, the same in every step.
 
     Sample k of the global batch depends on the seed and k alone. Micro-batch m of
     replica r starts at sample (m * dp + r) * mb.

@@ -1,4 +1,4 @@
-"""The training engine: builds a plan's share of the network on this rank and trains it."""
+"""The training engine: builds this rank's share of the network and trains it."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Engine:
     """One rank of a training run."""
 
     parameters: int  # of the whole, unsharded network
-    notes: dict[str, str]  # what was really used, by feature
+    notes: dict[str, str]  # what is used, by feature
     can_skip_sync: bool  # step(sync=False) leaves out the gradient exchange between replicas
 
     def __init__(self, config: Config, device: torch.device, options: dict[str, Any]) -> None:
         plan, seed = config.plan, int(options.get("seed", 0))
-        _refuse(config, device, options)
+        _check_supported(config, device, options)
         self.plan, self.device, self.phases = plan, device, Phases()
         self.precision = Precision(plan.precision, device)
         self.precision.use()
@@ -80,13 +80,13 @@ class Engine:
         settings = Settings(**{k: options[k] for k in ("learning_rate", "epsilon") if k in options})
         self.optimizer = self._optimizer(settings)
         self.precision.guard(self.mesh.all)
-        self._greet()
+        self._connect()
 
     def step(self, clock: Clock, sync: bool = True) -> Tensor | None:
         """Takes one optimizer step; returns this replica's mean loss on the last stage, else None.
 
         Without sync the gradients of the replicas are not averaged, so that the
-        cost of that can be told; the replicas drift apart.
+        cost of that can be measured; the replicas diverge.
         """
         self.phases.clock = clock
         try:
@@ -123,7 +123,7 @@ class Engine:
         return torch.stack(losses).mean() if losses else None
 
     def tensors(self, gradients: bool = False) -> Iterator[tuple[Weight, Tensor]]:
-        """Yields what this rank holds of each parameter or gradient; collective with FSDP2."""
+        """Yields this rank's piece of each parameter or gradient; collective with FSDP2."""
         for weight, module, attribute in declared(self.stage):
             parameter = getattr(module, attribute)
             tensor = parameter.grad if gradients else parameter.detach()
@@ -145,11 +145,11 @@ class Engine:
             self.notes["attention"] = "eager"
             return
         query = torch.empty(1, model.heads // self.plan.tp, 128, model.head, device=self.device, dtype=site.dtype)
-        biased = model.kind == "encoder-decoder"  # a bias is nothing for flash attention
+        biased = model.kind == "encoder-decoder"  # flash attention takes no bias
         which = "" if biased else kernels(query)
         self.notes["attention"] = f"sdpa ({which})" if which else "sdpa"
         if site.recompute.attention:
-            self.notes["recompute"] = "selective, of fused attention: run again, but it keeps no scores to save"
+            self.notes["recompute"] = "selective, of fused attention: run again, although it keeps no scores to save"
 
     def _links(self, first: int, parts: int) -> Links:
         def shapes(part: int) -> list[tuple[int, ...]]:
@@ -163,7 +163,7 @@ class Engine:
         group = self.mesh.dp
         if sharded:
             handle = group.handle or zero.own_group(self.device)
-            self.precision.cast = False  # FSDP hands out narrow weights
+            self.precision.cast = False  # FSDP provides narrow weights
             if zero.fsdp2(self.device.type) is not None:
                 replicas = zero.FullyShard(self.stage, group, handle, self.plan, self.precision)
                 initialise(self.stage, seed, self.device)
@@ -173,11 +173,11 @@ class Engine:
             self.notes["zero"] = replicas.note
             return replicas
         initialise(self.stage, seed, self.device)
-        if self.device.type == "cuda":  # of convolutions, else converted in every step
+        if self.device.type == "cuda":  # convolutions would convert in every step
             self.stage.to(memory_format=torch.channels_last)
         if group.size == 1:
             if self.plan.zero:
-                self.notes["zero"] = "none: one replica has nothing to share"
+                self.notes["zero"] = "none: there is one replica"
             return Replicas(self.stage, group)
         replicas = Overlapped(self.stage, group) if self.plan.pp == 1 else Flushed(self.stage, group)
         self.notes["data_parallel"] = replicas.note
@@ -201,14 +201,14 @@ class Engine:
             return zero.sharded_optimizer(parameters, kind, self.mesh.dp, **settings.kwargs())
         return kind(parameters, **settings.kwargs())
 
-    def _greet(self) -> None:
-        """Makes the connections of all groups now, not in the first step."""
+    def _connect(self) -> None:
+        """Connects all groups now, not in the first step."""
         for group in (self.mesh.tp, self.mesh.dp, self.mesh.pp):
             group.all_reduce(torch.zeros(1, device=self.device))
 
 
 def whole_network(config: Config) -> Network:
-    """Returns the network unsplit, with modules that hold no memory."""
+    """Returns the unsplit network, with modules that allocate no memory."""
     meta = torch.device("meta")
     site = Site(
         device=meta,
@@ -226,7 +226,7 @@ def parameters(whole: Network) -> int:
     return count(torch.nn.ModuleList([make() for make in makers]))
 
 
-def _refuse(config: Config, device: torch.device, options: dict[str, Any]) -> None:
+def _check_supported(config: Config, device: torch.device, options: dict[str, Any]) -> None:
     model, plan = config.model, config.plan
     reasons = features.lacks(plan, bool(options.get("compile")), device.type)
     if model.experts and model.kind != "decoder":

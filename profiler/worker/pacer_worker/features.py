@@ -1,4 +1,4 @@
-"""What the installed torch has, and what a plan would need besides."""
+"""The features of the installed torch, and those a plan needs besides."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def features() -> dict[str, bool | str]:
 def lacks(plan: dict[str, Any] | Plan, compile: bool = False, device: str = "") -> list[str]:
     """Returns why the installed torch and this worker cannot run the plan, nothing if they can.
 
-    device is the type, "" for cuda where there is one, else cpu. Precisions depend on
-    the very device and are judged by precision.lack.
+    device is the type, "" for cuda if there is one, else cpu. precision.lack checks
+    precisions, which depend on the very device.
     """
     device = device or _device()
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)

@@ -1,4 +1,4 @@
-"""Sums of gradients that no library makes for us."""
+"""Sums of gradients that torch does not provide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUCKET = 25 << 20  # bytes reduced at once, as DistributedDataParallel's default
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Returns this rank's shard where FSDP has split the tensor."""
+    """Returns this rank's shard if FSDP has split the tensor."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 

@@ -1,4 +1,4 @@
-"""How well the median of step times is known."""
+"""The confidence interval of the median step time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ def low_rank(n: int) -> int:
     which is so below 6 values. Source: Conover, Practical Nonparametric
     Statistics, 1999, section 3.2; table for n = 6 and up in Le Boudec,
     Performance Evaluation of Computer and Communication Systems, 2010, appendix A.
-    Looking after every step and stopping at the first narrow interval makes the
-    true coverage somewhat smaller.
+    Checking after every step and stopping at the first narrow interval reduces the
+    true coverage somewhat.
 
-    Beyond EXACT values, where the whole numbers get long and are looked at after
-    every step, the binomial is taken as normal: the rank is then the same or
-    one lower.
+    Beyond EXACT values, where exact integers get long, the binomial is approximated by
+    a normal distribution: the rank is then the same or one lower.
     """
     if n > EXACT:
         return int((n + 1) / 2 - Z * math.sqrt(n) / 2)

@@ -1,7 +1,7 @@
 """Measuring one configuration: warm-up, timed steps, phases.
 
-Every rank runs the same number of steps: after each, outside the time counted,
-the ranks exchange their times and decide alike.
+Every rank runs the same number of steps: after each step, outside the timed part,
+the ranks exchange their times and take the same decision.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pacer_worker.interval import half_width, median
 from pacer_worker.phases import no_clock
 from pacer_worker.process import Process
 
-# Warm-up goes on until the medians of two windows of WINDOW steps, one after the
-# other, differ by at most STEADY of the smaller.
+# Warm-up continues until the medians of two consecutive windows of WINDOW steps
+# differ by at most STEADY of the smaller.
 WINDOW = 3
 STEADY = 0.05
 MAX_WARMUP = 20
@@ -36,7 +36,7 @@ class BadLoss(Exception):
 
 @dataclass
 class Loop:
-    """Steps of one kind, and why there are no more."""
+    """Steps of one kind, and why they stopped."""
 
     seconds: list[float] = field(default_factory=list)
     stopped: str = ""
@@ -52,7 +52,7 @@ class Measurer:
 
     def __init__(self, process: Process, engine: Any, request: dict[str, Any]) -> None:
         self.process, self.engine, self.request = process, engine, request
-        self.losses: list[float] = []  # of every step that was checked and had one here
+        self.losses: list[float] = []  # of every step with a loss on this rank
         self.steps = 0
 
     def warm_up(self) -> Loop:
@@ -107,14 +107,14 @@ class Measurer:
         return seconds
 
     def phases(self, step_seconds: float) -> dict[str, float]:
-        """Returns where the seconds of a step go; empty if there is no time to see.
+        """Returns the seconds of each phase of a step; empty if there is no time to measure them.
 
         The figures are the mean over the ranks of the median one of a few more
-        steps, scaled to step_seconds. Data-parallel communication that hides
-        behind the backward pass is seen by leaving it out in every second step:
+        steps, scaled to step_seconds. Data-parallel communication that overlaps
+        the backward pass is measured by leaving it out in every second step:
         the part of it that makes the step longer, and is not counted as
         communication already, moves from "backward" to "communication", which
-        leaves "backward" what it took alone.
+        leaves "backward" with its time alone.
         """
         fit = self.request["max_time_s"] / step_seconds  # step_seconds is the same on every rank
         if fit < 2:
@@ -148,7 +148,7 @@ class Measurer:
         return self.process.largest([time.perf_counter() - begin])[0], self._mean(spent)
 
     def _mean(self, spent: dict[str, float]) -> dict[str, float]:
-        """Returns the mean over the ranks of every phase there is; one that a rank lacks is 0 there."""
+        """Returns the mean over the ranks of every phase; one that a rank lacks counts as 0."""
         unknown = set(spent) - set(PHASES)
         if unknown:
             raise ValueError(f"the engine counts unknown phases: {', '.join(sorted(unknown))}")

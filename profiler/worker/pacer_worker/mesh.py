@@ -1,4 +1,4 @@
-"""Which rank is where: tensor-parallel neighbours first, then replicas, then stages."""
+"""The process groups of a plan. Neighbouring ranks are tensor-parallel, then replicas, then stages."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pacer_worker.config import Plan
 from pacer_worker.phases import Phases
 from pacer_worker.unsupported import Unsupported
 
-# Of collectives in groups besides the default one. Torch's own, ten minutes on
-# NCCL, may be less than the point is given; whoever started it ends it when its time is up.
-PATIENCE = datetime.timedelta(days=1)
+# Timeout of collectives in groups besides the default one. Torch's own, ten minutes
+# on NCCL, may be shorter than the point's, which the runner enforces.
+GROUP_TIMEOUT = datetime.timedelta(days=1)
 
 
 class Mesh:
     """The process groups of a plan, as seen from this rank.
 
-    rank = (stage * dp + replica) * tp + shard, so that the ranks that talk most
-    are neighbours and pipeline stages lie farthest apart (Narayanan et al., SC 2021).
-    Every rank must build it, at the same time: making groups is collective.
+    rank = (stage * dp + replica) * tp + shard, so that the ranks that communicate most
+    are neighbours and pipeline stages are farthest apart (Narayanan et al., SC 2021).
+    Collective: every rank must build it at the same time.
     """
 
     def __init__(self, plan: Plan, phases: Phases) -> None:
@@ -51,7 +51,7 @@ class Mesh:
         return (stage * self.plan.dp + replica) * self.plan.tp + shard
 
     def stages(self, stages: Sequence[int]) -> Group | None:
-        """Returns the group of these stages that this rank is in, None if in none.
+        """Returns the group of these stages that includes this rank, None if there is none.
 
         Collective over the world; ranks of the same replica and shard are together.
         """
@@ -59,13 +59,13 @@ class Mesh:
         return self._mine([[self.at(s, r, t) for s in stages] for r in replicas for t in shards])
 
     def _own(self, groups: list[list[int]]) -> Group:
-        """Is _mine where every rank is in a group."""
+        """Is _mine where every rank belongs to a group."""
         mine = self._mine(groups)
         assert mine is not None
         return mine
 
     def _mine(self, groups: list[list[int]]) -> Group | None:
-        """Makes all of the groups, in order, and returns the one with this rank."""
+        """Creates all of the groups, in order, and returns the one with this rank."""
         mine = None
         for ranks in groups:
             handle = self._handle(tuple(ranks))
@@ -78,5 +78,5 @@ class Mesh:
             return None
         if ranks not in self._handles:
             whole = len(ranks) == self.world
-            self._handles[ranks] = dist.group.WORLD if whole else dist.new_group(list(ranks), timeout=PATIENCE)
+            self._handles[ranks] = dist.group.WORLD if whole else dist.new_group(list(ranks), timeout=GROUP_TIMEOUT)
         return self._handles[ranks]

@@ -1,4 +1,4 @@
-"""Which network a model is."""
+"""Finds the network of a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRANSFORMERS = {"decoder": decoder, "encoder": encoder, "encoder-decoder": t5, "
 
 
 def network(config: Config, site: Site) -> Network:
-    """Returns the parts of the model, which are not made yet."""
+    """Returns the parts of the model, not built yet."""
     model = config.model
     if depth := resnet_depth(model.name):
         if site.tp.size > 1:

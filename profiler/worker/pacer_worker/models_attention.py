@@ -1,4 +1,4 @@
-"""Attention: multi-head and grouped-query, self and cross, fused where torch can."""
+"""Attention: multi-head and grouped-query, self and cross, fused if torch can."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pacer_worker.config import Model
 from pacer_worker.recompute import again
 from pacer_worker.models_site import Site
-from pacer_worker.tensor_parallel import Linear
+from pacer_worker.parallel_layers import Linear
 from pacer_worker.unsupported import Unsupported
 
 FUSED = hasattr(F, "scaled_dot_product_attention")
@@ -25,7 +25,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, e
     with its own causal mask.
     """
     groups = q.shape[1] // k.shape[1]
-    # Only the kernels for 16-bit numbers on CUDA read shared heads in place.
+    # Only the CUDA kernels for 16-bit numbers read shared heads in place.
     in_place = not eager and FUSED_GROUPS and q.is_cuda and q.element_size() == 2 and bias is None
     if groups > 1 and not in_place:
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
@@ -39,7 +39,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, e
 
 
 def kernels(q: Tensor) -> str:
-    """Says which kernels may serve queries like q without a bias; "" where torch does not tell."""
+    """Returns which kernels may serve queries like q without a bias, "" if torch cannot tell."""
     if not FUSED or not q.is_cuda:
         return ""
     try:

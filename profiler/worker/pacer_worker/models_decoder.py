@@ -12,7 +12,8 @@ from pacer_worker.models_experts import Experts
 from pacer_worker.models_layers import Batch, Layer, Norm, State, Style
 from pacer_worker.models_part import Network, Part, Sample, integers
 from pacer_worker.models_site import Site
-from pacer_worker.tensor_parallel import TokenEmbedding, cross_entropy
+from pacer_worker.parallel_layers import TokenEmbedding
+from pacer_worker.tensor_parallel import cross_entropy
 from pacer_worker.weights import Constant, Normal, Weighted
 
 GPT = Style(causal=True)

@@ -11,7 +11,7 @@ from pacer_worker.models_decoder import Logits, Positions
 from pacer_worker.models_layers import Batch, Layer, Norm, State, Style
 from pacer_worker.models_part import Network, Part, Sample, integers
 from pacer_worker.models_site import Site
-from pacer_worker.tensor_parallel import Linear, TokenEmbedding
+from pacer_worker.parallel_layers import Linear, TokenEmbedding
 from pacer_worker.weights import Constant, Weighted
 
 MASKED = 0.15  # of the tokens are hidden and predicted

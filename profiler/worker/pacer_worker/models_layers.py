@@ -1,4 +1,4 @@
-"""Norms, MLPs and the layers transformers are stacked from."""
+"""Norms, MLPs and transformer layers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from pacer_worker.config import Model
 from pacer_worker.models_attention import Attention
 from pacer_worker.models_site import Site
-from pacer_worker.tensor_parallel import Linear
+from pacer_worker.parallel_layers import Linear
 from pacer_worker.weights import Constant, Weighted
 
-State = tuple  # what goes from part to part: the hidden states, as tensors
+State = tuple  # passed from part to part: the hidden states, as tensors
 Batch = dict  # the tensors of a micro-batch by name
 
 
 @dataclass(frozen=True)
 class Style:
-    """How the layers of one kind of transformer differ from another's."""
+    """The differences between the layers of kinds of transformers."""
 
     rms_norm: bool = False
     bias: bool = True
@@ -109,7 +109,7 @@ class Layer(nn.Module):
 
 
 class CrossLayer(nn.Module):
-    """A decoder layer that also attends to an encoder's output, which it hands on."""
+    """A decoder layer that also attends to an encoder's output, which it passes on."""
 
     def __init__(self, site: Site, name: str, model: Model, style: Style, bias: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What every network is to the engine: a row of parts, and samples to train on."""
+"""A network as the engine sees it: a sequence of parts, and samples to train on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sample = dict  # the tensors of one sample by name
 
 @dataclass(frozen=True)
 class Part:
-    """One module of the row. It takes the state the part before it returned.
+    """One module of the sequence. It takes the state that the part before it returned.
 
     A state is a tuple of tensors; the first part gets an empty one and the last
     returns the loss alone, the mean over the micro-batch.
@@ -22,7 +22,7 @@ class Part:
     name: str
     make: Callable[[], nn.Module]
     out: tuple[tuple[int, ...], ...]  # shapes of the state it returns, without the batch
-    layer: bool = False  # one of those that are spread over stages, recomputed, compiled, gathered
+    layer: bool = False  # can be assigned to a stage, recomputed, compiled and gathered by itself
     uses: tuple[str, ...] = ()  # names of Network.tables its micro-batch must hold
 
 
@@ -31,11 +31,11 @@ class Network:
     parts: list[Part]
     # Draws one sample of the synthetic data set.
     sample: Callable[[torch.Generator, torch.device], Sample]
-    # Modules without inputs whose result joins the micro-batch under their name.
-    # Every stage that uses one has a copy; so it is with parameters of one name
-    # in parts of different stages. Their gradients are summed.
+    # Modules without inputs; the result joins the micro-batch under the module's name.
+    # Every stage that uses one has a copy, as of parameters of one name in parts of
+    # different stages. Their gradients are summed.
     tables: dict[str, Callable[[], nn.Module]]
-    fused_attention: bool = False  # attention is there and runs in scaled_dot_product_attention
+    fused_attention: bool = False  # has attention, by scaled_dot_product_attention
 
 
 def integers(generator: torch.Generator, device: torch.device, below: int, *shape: int) -> Tensor:

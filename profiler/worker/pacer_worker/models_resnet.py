@@ -11,7 +11,7 @@ from pacer_worker.models_layers import Batch, State
 from pacer_worker.models_part import Network, Part, Sample, integers
 from pacer_worker.models_vision import CLASSES, PIXELS
 from pacer_worker.models_site import Site
-from pacer_worker.tensor_parallel import Linear
+from pacer_worker.parallel_layers import Linear
 from pacer_worker.weights import Constant, Normal, Weighted
 
 # Blocks in each of four groups, and whether they are bottlenecks.

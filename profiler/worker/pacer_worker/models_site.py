@@ -1,4 +1,4 @@
-"""Where and how the modules of a stage are built."""
+"""Device, types and parallelism with which the modules of a stage are built."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pacer_worker.tensor_parallel import TensorParallel
 
 @dataclass(frozen=True)
 class Site:
-    device: torch.device  # parameters are made on; "meta" has no memory for them
+    device: torch.device  # of the parameters; "meta" allocates no memory
     compute: torch.device  # of everything else
     dtype: torch.dtype  # of the hidden state between layers
     tp: TensorParallel
     recompute: Recompute
-    eager_attention: bool = False  # do without scaled_dot_product_attention
+    eager_attention: bool = False  # avoid scaled_dot_product_attention

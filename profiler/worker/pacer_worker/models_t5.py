@@ -13,7 +13,7 @@ from pacer_worker.models_decoder import Head
 from pacer_worker.models_layers import Batch, CrossLayer, Layer, Norm, State, Style
 from pacer_worker.models_part import Network, Part, Sample, integers
 from pacer_worker.models_site import Site
-from pacer_worker.tensor_parallel import TokenEmbedding
+from pacer_worker.parallel_layers import TokenEmbedding
 from pacer_worker.weights import Normal, Weighted
 
 BUCKETS, FARTHEST = 32, 128  # relative distances: buckets, and where the last begins

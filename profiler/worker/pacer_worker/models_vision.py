@@ -13,7 +13,7 @@ from pacer_worker.models_decoder import Positions
 from pacer_worker.models_layers import Batch, Layer, Norm, State, Style
 from pacer_worker.models_part import Network, Part, Sample, integers
 from pacer_worker.models_site import Site
-from pacer_worker.tensor_parallel import Linear
+from pacer_worker.parallel_layers import Linear
 from pacer_worker.unsupported import Unsupported
 from pacer_worker.weights import Constant, Weighted
 

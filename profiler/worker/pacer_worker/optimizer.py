@@ -13,7 +13,7 @@ from pacer_worker.gradients import local
 
 @dataclass(frozen=True)
 class Settings:
-    """Adam's numbers; they do not change how fast a step is."""
+    """The parameters of Adam; they do not affect the step time."""
 
     learning_rate: float = 1e-4
     epsilon: float = 1e-8
@@ -23,7 +23,7 @@ class Settings:
 
 
 def adamw(parameters: Any, **kwargs: Any) -> torch.optim.Optimizer:
-    """Returns AdamW, in one kernel where torch has one for the parameters' device."""
+    """Returns AdamW, fused if torch can on the device of the parameters."""
     if "fused" in inspect.signature(torch.optim.AdamW).parameters:
         try:
             return torch.optim.AdamW(parameters, fused=True, **kwargs)

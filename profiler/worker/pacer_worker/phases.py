@@ -1,4 +1,4 @@
-"""Where the time of a step goes: modules name the phase, the step's clock counts it."""
+"""The phases of a step: modules name the phase, the clock of the step times it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def no_clock(_: str) -> ContextManager[object]:
 class Phases:
     """Stands for the clock of the step in progress.
 
-    Modules are built once and each step brings its own clock, so they keep this
+    Modules are built once, but each step has its own clock, so they hold this
     instead. Backward passes may call it from autograd's own threads, one at a
     time, while the main thread waits.
     """

@@ -1,4 +1,4 @@
-"""Pipeline parallelism: what stages send each other, and in which order they compute."""
+"""Pipeline parallelism: the messages between stages, and the order of micro-batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Links:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        """inputs and outputs are the shapes of the state that enters and that leaves."""
+        """inputs and outputs are the shapes of the received and of the sent state."""
         self.group, self.phases = group, group.phases
         self.stage, self.stages = group.rank, group.size
         self.first, self.last = self.stage == 0, self.stage == self.stages - 1
@@ -43,10 +43,10 @@ class Links:
         want_forward: bool = False,
         want_backward: bool = False,
     ) -> State:
-        """Sends activations on and gradients back, and returns the state received.
+        """Sends activations forward and gradients back, and returns the received state.
 
-        A send and a receive go out as one batch, or two neighbours that send to
-        each other could wait for ever. At most one of the wants is set.
+        A send and a receive go out as one batch, since two neighbours that send to
+        each other could deadlock. At most one of the wants is set.
         """
         received = self._buffers(self.inputs, want_forward and not self.first)
         received += self._buffers(self.outputs, want_backward and not self.last)

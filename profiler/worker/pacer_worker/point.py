@@ -20,10 +20,10 @@ Phases = Callable[[], dict[str, float]]
 
 
 def measure(process: Process, request: dict[str, Any]) -> tuple[dict[str, Any], Phases | None]:
-    """Measures what the request says; the result is the same on every rank.
+    """Measures the requested point; the result is the same on every rank.
 
     Where a step's time goes takes more steps, and more memory with data
-    parallelism: whoever calls keeps the result before asking for that.
+    parallelism: the caller must keep the result before that.
     """
     begin = time.time()
     options = {"seed": request["seed"], "compile": request["compile"]}
@@ -41,7 +41,7 @@ def measure(process: Process, request: dict[str, Any]) -> tuple[dict[str, Any], 
         out.update(ended=time.time(), step_sec=timed.seconds, stopped=timed.stopped)
         out.update(half_width=half_width(timed.seconds) or 0.0, **_peaks(process), **_losses(measurer))
         phases = functools.partial(measurer.phases, median(timed.seconds))
-    except BadLoss as err:  # known to every rank
+    except BadLoss as err:  # every rank knows
         out.update(outcome="failed", reason=str(err), failed_at=time.time())
     return out, phases
 
@@ -69,8 +69,8 @@ BLAS = (("openblas", "openblas"), ("libmkl_", "mkl"), ("libblis", "blis"), ("atl
 
 
 def blas() -> str:
-    """Returns which library multiplies matrices on the CPU, "" where that cannot be told."""
-    if torch.backends.mkl.is_available():  # linked in, and then no file of its own
+    """Returns the CPU library of matrix products, "" if unknown."""
+    if torch.backends.mkl.is_available():  # linked in, without a file of its own
         return "mkl"
     try:
         with open("/proc/self/maps") as f:

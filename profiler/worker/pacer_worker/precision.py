@@ -29,7 +29,7 @@ class Precision:
         self.scaler: LossScaler | None = None
 
     def use(self) -> None:
-        """Sets what torch keeps for the whole process."""
+        """Sets the options of torch that hold for the whole process."""
         tf32 = self.name == "tf32"
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32

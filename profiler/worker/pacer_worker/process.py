@@ -15,7 +15,7 @@ from pacer_worker.unsupported import Unsupported
 
 
 class WrongDevices(Exception):
-    """The visible devices or started processes are not those of the request."""
+    """The visible devices or started processes differ from the request."""
 
 
 class Process:
@@ -34,7 +34,7 @@ class Process:
         self.memory = CudaMemory(self.device) if self.device.type == "cuda" else HostMemory()
 
     def synchronize(self) -> None:
-        """Waits until the device has done all it was given."""
+        """Waits until the device has finished its work."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
@@ -53,7 +53,7 @@ class Process:
         """Keeps the connections open until every rank is done with them."""
         try:
             self.largest([0.0])
-        except RuntimeError:  # a peer that is gone is done
+        except RuntimeError:  # the peer has ended
             pass
 
     def _reduce(self, values: Sequence[float], op: str) -> list[float]:
@@ -77,7 +77,7 @@ def _device(request: dict[str, Any], local: int) -> torch.device:
 
 
 def _join(process: Process, request: dict[str, Any]) -> None:
-    """Makes the default process group, of one rank too: FSDP asks for it."""
+    """Creates the default process group, even with one rank: FSDP needs it."""
     if not dist.is_available():
         if process.world > 1:
             raise Unsupported(f"torch {torch.__version__} was built without torch.distributed")
@@ -95,7 +95,7 @@ def _join(process: Process, request: dict[str, Any]) -> None:
 
 
 class CudaMemory:
-    """What the allocator of the device holds."""
+    """The memory of the device's allocator."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -112,7 +112,7 @@ class CudaMemory:
 
 
 class HostMemory:
-    """What the process has resident.
+    """The resident memory of the process.
 
     Torch counts nothing on the CPU. The first figure is the resident set's high-water
     mark less the resident set when this was made, with torch imported and
@@ -127,7 +127,7 @@ class HostMemory:
             with open("/proc/self/clear_refs", "w") as f:
                 f.write("5")  # sets VmHWM to VmRSS, proc(5)
         except OSError:
-            pass  # then the mark is that since the start
+            pass  # then the peak is since the start
 
     def peak(self) -> tuple[float, float]:
         mark = _status("VmHWM") or _max_rss()

@@ -1,4 +1,4 @@
-"""Activation recomputation: parts of the forward pass done again in the backward pass."""
+"""Activation recomputation: parts of the forward pass run again in the backward pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Recompute:
 
 
 def again(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls function, keeping its arguments instead of what it computes.
+    """Calls function, and keeps its arguments instead of its intermediate results.
 
     Nothing in these networks is random in the forward pass, so the state of the
     random number generators need not be kept.

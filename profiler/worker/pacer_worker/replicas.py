@@ -13,22 +13,22 @@ from pacer_worker.gradients import average
 
 
 class Replicas:
-    """One replica: nothing to exchange. The other kinds replace what they do otherwise."""
+    """One replica, without communication. The other kinds override what differs."""
 
     note = ""  # for Engine.notes
     can_skip_sync = False
-    fresh = True  # gradients are dropped between steps, so that the first backward pass need not add
+    fresh = True  # gradients are freed between steps, so that the first backward pass need not add
 
     def __init__(self, stage: nn.Module, group: Group) -> None:
         self.stage, self.group = stage, group
         self.run: Callable[..., Any] = stage
 
     def micro_batch(self, last: bool, sync: bool) -> ContextManager[object]:
-        """Goes around the forward and around the backward pass of a micro-batch."""
+        """Wraps the forward pass and the backward pass of a micro-batch."""
         return contextlib.nullcontext()
 
     def finish(self, sync: bool) -> None:
-        """Goes after the last backward pass."""
+        """Runs after the last backward pass."""
 
 
 class Overlapped(Replicas):
@@ -36,7 +36,7 @@ class Overlapped(Replicas):
 
     note = "DistributedDataParallel"
     can_skip_sync = True
-    fresh = False  # they lie in the buckets; one made anew by no_sync would lie beside its bucket
+    fresh = False  # gradients are in the buckets; no_sync would allocate new ones beside them
 
     def __init__(self, stage: nn.Module, group: Group) -> None:
         super().__init__(stage, group)

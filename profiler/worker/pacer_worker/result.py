@@ -12,7 +12,7 @@ VERSION = 1
 
 
 def write(path: str, values: dict[str, Any]) -> None:
-    """Writes values as JSON so that path holds all of it or nothing new.
+    """Writes values as JSON atomically: path holds all of it or is unchanged.
 
     NaN and infinity are no JSON and raise ValueError.
     """

@@ -18,7 +18,7 @@ Autocast = Callable[[], ContextManager[object]]
 
 
 def split(network: Network, stages: int) -> list[list[Part]]:
-    """Spreads the layers over the stages as evenly as can be, the first stages having one more.
+    """Distributes the layers evenly over the stages; the first stages get one more.
 
     Other parts go with the layer after them, the last with the layer before it.
     """

@@ -1,4 +1,4 @@
-"""Megatron-style tensor parallelism: split linear layers, embeddings and loss.
+"""Megatron-style tensor parallelism: split tensors, their exchanges and the split loss.
 
 A block enters with the hidden state, splits its first matrix by columns (output
 features) and its second by rows (input features), and leaves with one sum over
@@ -10,17 +10,14 @@ all-gathers and reduce-scatters (Korthikanti et al., 2022). Hidden states are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import Any, Callable, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from pacer_worker.collectives import Group
-from pacer_worker.weights import Constant, Normal, Split, Weighted
-
-if TYPE_CHECKING:
-    from pacer_worker.models_site import Site
+from pacer_worker.weights import Split
 
 SEQUENCE = 1  # dimension of a hidden state
 
@@ -52,7 +49,7 @@ class TensorParallel:
         return 0 if self.sequence else None
 
     def enter(self, x: Tensor) -> Tensor:
-        """Hands a hidden state to layers split by columns."""
+        """Passes a hidden state to layers split by columns."""
         if self.size == 1:
             return x
         return _exchange(_GatherTokens if self.sequence else _Copy, x, self.group)
@@ -77,11 +74,11 @@ class TensorParallel:
         return _exchange(_ScatterSum if self.sequence else _Sum, x, self.group)
 
     def split_tokens(self, x: Tensor) -> Tensor:
-        """Hands on a tensor every rank has computed whole as a hidden state."""
+        """Makes a hidden state of a tensor that every rank has computed whole."""
         return _exchange(_SplitTokens, x, self.group) if self.sequence else x
 
     def join_tokens(self, x: Tensor) -> Tensor:
-        """Hands a hidden state to layers every rank computes whole."""
+        """Passes a hidden state to layers that every rank computes whole."""
         return _exchange(_JoinTokens, x, self.group) if self.sequence else x
 
     def share(self, axis: int, *blocks: int) -> Split:
@@ -103,66 +100,6 @@ class TensorParallel:
         size = -(-length // self.size)
         start = min(self.rank * size, length)
         return Split(0, ((start, min(start + size, length)),), size)
-
-
-class Linear(Weighted):
-    """A linear layer: whole, split by columns (axis 0) or by rows (axis 1).
-
-    One split by rows must be followed by TensorParallel.leave; its bias is for
-    the caller to add after that, with add_bias.
-    """
-
-    def __init__(
-        self,
-        site: Site,
-        name: str,
-        inputs: int,
-        outputs: int,
-        bias: bool,
-        split: Split | None = None,
-        partial: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.tp = site.tp
-        device = site.device
-        self.declare("weight", f"{name}.weight", (outputs, inputs), Normal(inputs), device, split, partial)
-        self.by_rows = split is not None and split.axis == 1
-        if bias:
-            if self.by_rows:
-                split, partial = None, site.tp.partial
-            self.declare("bias", f"{name}.bias", (outputs,), Constant(0.0), device, split, partial)
-        else:
-            self.register_parameter("bias", None)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, None if self.by_rows else self.bias)
-
-    def columns(self, x: Tensor) -> Tensor:
-        """Is forward for a hidden state, where the layer is split by columns."""
-        return self.tp.columns(x, self.weight, self.bias)
-
-    def add_bias(self, x: Tensor) -> Tensor:
-        """Adds the bias in the type of x: as it is, in fp32, it would widen the hidden state."""
-        return x if self.bias is None else x + self.bias.to(x.dtype)
-
-
-class TokenEmbedding(Weighted):
-    """A table of token vectors, its rows split over the ranks."""
-
-    def __init__(self, site: Site, name: str, vocab: int, hidden: int) -> None:
-        super().__init__()
-        self.tp = site.tp
-        split = site.tp.vocabulary(vocab) if site.tp.size > 1 else None
-        self.declare("table", name, (vocab, hidden), Normal(hidden), site.device, split)
-        self.range = split.ranges[0] if split else (0, vocab)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        if self.tp.size == 1:
-            return F.embedding(tokens, self.table)
-        start, stop = self.range
-        elsewhere = (tokens < start) | (tokens >= stop)
-        rows = F.embedding((tokens - start).masked_fill(elsewhere, 0), self.table)
-        return self.tp.leave(rows.masked_fill(elsewhere.unsqueeze(-1), 0))
 
 
 @uncompiled

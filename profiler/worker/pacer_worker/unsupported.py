@@ -1,4 +1,4 @@
-"""The one exception a plan that cannot run here is refused with."""
+"""The exception for a plan that cannot run here."""
 
 
 class Unsupported(Exception):

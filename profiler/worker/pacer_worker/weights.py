@@ -1,4 +1,4 @@
-"""Parameters that know what part of which full tensor they are.
+"""Parameters with a description of their part of a full tensor.
 
 Every full tensor is drawn from a generator seeded by its name and then cut, one
 tensor at a time, so that a network starts from the same weights however it is
@@ -22,7 +22,7 @@ class Split:
 
     axis: int
     ranges: tuple[tuple[int, int], ...]  # start, stop
-    size: int  # length held, beyond the ranges it is padding of zeros
+    size: int  # length held; beyond the ranges it is zero padding
     blocks: tuple[int, ...] = (0,)  # where the block of each range begins in the full tensor
 
     def cut(self, full: Tensor) -> Tensor:
@@ -49,12 +49,12 @@ class Constant:
 
 @dataclass(frozen=True)
 class Weight:
-    """What a parameter is a part of."""
+    """The full tensor that a parameter is a part of."""
 
     name: str  # of the full tensor, the same in every plan
     shape: tuple[int, ...]  # of the full tensor
     fill: Normal | Constant
-    split: Split | None = None  # None: held whole
+    split: Split | None = None  # None: whole
     # Gradients of ranges[partial:] are summed over the tensor-parallel group,
     # because each rank sees only some of the tokens or heads that use them.
     partial: int | None = None
@@ -109,7 +109,7 @@ def declared(root: nn.Module) -> Iterator[tuple[Weight, nn.Module, str]]:
 
 
 def tie(root: nn.Module) -> None:
-    """Makes parameters of the same name one."""
+    """Ties parameters of the same name."""
     first: dict[str, nn.Parameter] = {}
     for module in root.modules():
         if isinstance(module, Weighted):

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from pacer_worker.collectives import Group
 from pacer_worker.config import Plan
-from pacer_worker.mesh import PATIENCE
+from pacer_worker.mesh import GROUP_TIMEOUT
 from pacer_worker.precision import Precision
 from pacer_worker.replicas import Replicas
 from pacer_worker.stage import Stage
@@ -33,13 +33,13 @@ def fsdp2(device: str) -> ModuleType | None:
     """Returns the module with FSDP2's fully_shard, if that runs on this type of device."""
     streams = getattr(getattr(torch, "cpu", None), "Stream", None)
     if device == "cpu" and not hasattr(streams, "record_event"):
-        return None  # it asks for streams, which the CPU has for show in later versions
+        return None  # it needs streams, which the CPU has in name only in later versions
     module = _module_with("fully_shard", "torch.distributed.fsdp", "torch.distributed._composable.fsdp")
     return module if module is not None and hasattr(module, "CPUOffloadPolicy") else None
 
 
 def fsdp1(device: str) -> ModuleType | None:
-    """Returns the module with FullyShardedDataParallel, which is for CUDA, if it can keep parameters as they are."""
+    """Returns the module with FullyShardedDataParallel, for CUDA, if it can keep the original parameters."""
     if device == "cpu":
         return None
     module = _module_with("FullyShardedDataParallel", "torch.distributed.fsdp")
@@ -55,7 +55,7 @@ def zero_redundancy_optimizer() -> type | None:
 def sharded_optimizer(
     parameters: list[torch.nn.Parameter], kind: Any, group: Group, **kwargs: Any
 ) -> torch.optim.Optimizer:
-    """Returns ZeRO-1: every replica steps its share of the parameters, and broadcasts them.
+    """Returns a ZeRO-1 optimizer: every replica steps its share of the parameters and broadcasts them.
 
     Parameters become views of one buffer per replica, which is broadcast at once,
     unless that would cost them their layout (channels last).
@@ -84,11 +84,11 @@ def own_group(device: torch.device) -> object:
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     if dist.get_world_size() == 1:
         return dist.group.WORLD
-    return [dist.new_group([rank], timeout=PATIENCE) for rank in range(dist.get_world_size())][dist.get_rank()]
+    return [dist.new_group([rank], timeout=GROUP_TIMEOUT) for rank in range(dist.get_world_size())][dist.get_rank()]
 
 
 class FullyShard(Replicas):
-    """FSDP2. The stage is made on the meta device; its parameters exist once sharded."""
+    """FSDP2. The stage is made on the meta device; its parameters get memory after sharding."""
 
     note = "fsdp2"
 
@@ -103,11 +103,11 @@ class FullyShard(Replicas):
             options["mp_policy"] = api.MixedPrecisionPolicy(param_dtype=precision.dtype, reduce_dtype=torch.float32)
         if plan.offload == "params":
             options["offload_policy"] = api.CPUOffloadPolicy(pin_memory=device.type == "cuda")
-        end = list(stage.parts.values())[-1]  # its backward pass comes at once
+        end = list(stage.parts.values())[-1]  # its backward pass follows at once
         for part in stage.separate_parts():
             api.fully_shard(part, reshard_after_forward=plan.zero == 3 and part is not end, **options)
         api.fully_shard(stage, reshard_after_forward=False, **options)
-        self.gathered = plan.zero == 2  # weights stay whole from the first micro-batch to the last
+        self.gathered = plan.zero == 2  # weights stay gathered from the first micro-batch to the last
         stage.to_empty(device="cpu" if plan.offload == "params" else device)
 
     def micro_batch(self, last: bool, sync: bool) -> ContextManager[object]:

@@ -10,33 +10,33 @@ import (
 	"slices"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// belief is what is known of one (model, accelerator) key. It is worked out
-// anew only when a row of the key comes in.
-type belief struct {
+// keyState is what is known of one (model, accelerator) key. It is recomputed only after a new row
+// of the key.
+type keyState struct {
 	key    spec.Key
-	points []int // all of the key, in canonical order
+	points []int // all points of the key, in canonical order
 	rows   []spec.Measurement
-	reused int // rows that are not of this run
+	reused int // rows of other runs
 	usable int // rows
-	misses int // rows that are not OK since the last that is, but for crowded ones
+	misses int // rows since the last OK one, without shared OOMs
 	fresh  bool
 
-	// Of the points that can still be run or have been: those that failed and
-	// those skipped are left out.
+	// Of the points that are measured or still open: failed and skipped ones are left out.
 	space   []int
-	gains   map[int]perfmodel.Gain // nil where the family cannot tell
-	halves  map[int]float64        // half width of the 90 % interval of ln T, where there is one
+	gains   map[int]perfmodel.Gain // nil if the family has none
+	halves  map[int]float64        // half width of the 90 % interval of ln T; may be absent
 	steps   map[int]float64        // predicted step time, seconds
-	design  []int                  // what to measure before there is a fit
+	design  []int                  // points to measure before the first fit
 	mean    float64                // of halves
 	warning string
 }
 
-func (b *belief) add(m spec.Measurement) {
+func (b *keyState) add(m spec.Measurement) {
 	b.rows, b.fresh = append(b.rows, m), false
 	if perfmodel.Usable(m) {
 		b.usable++
@@ -44,18 +44,18 @@ func (b *belief) add(m spec.Measurement) {
 	switch {
 	case m.Outcome == spec.OK:
 		b.misses = 0
-	case !crowded(m):
+	case !sharedOOM(m):
 		b.misses++
 	}
 }
 
-// learn works out what changed.
-func (r *run) learn(ctx context.Context) error {
+// refit recomputes the keys with new rows.
+func (r *run) refit(ctx context.Context) error {
 	for _, b := range r.keys {
 		if b.fresh {
 			continue
 		}
-		if err := r.believe(ctx, b); err != nil {
+		if err := r.refitKey(ctx, b); err != nil {
 			return fmt.Errorf("profiler: campaign %s, run %s: %s: %w", r.c.Name, r.label, b.key, err)
 		}
 		b.fresh = true
@@ -63,9 +63,9 @@ func (r *run) learn(ctx context.Context) error {
 	return nil
 }
 
-// believe works b out. Only the end of ctx is an error: a key that cannot be
-// fitted has a warning.
-func (r *run) believe(ctx context.Context, b *belief) error {
+// refitKey recomputes b. Only the end of ctx is an error: a key that cannot be fitted gets a
+// warning.
+func (r *run) refitKey(ctx context.Context, b *keyState) error {
 	b.space, b.warning = nil, ""
 	b.gains, b.halves, b.steps, b.design = nil, map[int]float64{}, map[int]float64{}, nil
 	configs := []spec.Config{}
@@ -100,11 +100,10 @@ func (r *run) believe(ctx context.Context, b *belief) error {
 	return ctx.Err()
 }
 
-// designSize is how many points are designed for a family that has no Gain,
-// before it has a fit.
+// designSize is how many points a family without Gain designs before its first fit.
 const designSize = 8
 
-func (b *belief) takeGains(gains []perfmodel.Gain, err error) {
+func (b *keyState) takeGains(gains []perfmodel.Gain, err error) {
 	for _, g := range gains {
 		if err == nil && !(g.HalfWidth >= 0 && g.HalfWidth+math.Abs(g.Fall) <= math.MaxFloat64) {
 			err = fmt.Errorf("a half width of %g that falls by %g", g.HalfWidth, g.Fall)
@@ -117,14 +116,14 @@ func (b *belief) takeGains(gains []perfmodel.Gain, err error) {
 	b.gains = map[int]perfmodel.Gain{}
 	for j, i := range b.space {
 		b.gains[i] = gains[j]
-		if h := gains[j].HalfWidth; h > 0 { // else the family does not cover it
+		if h := gains[j].HalfWidth; h > 0 { // 0: the family does not cover the point
 			b.halves[i] = h
 		}
 	}
 }
 
-// fit fits the family to what was measured; nil if it cannot be.
-func (r *run) fit(ctx context.Context, b *belief) perfmodel.Fitted {
+// fit fits the family to the measured rows; it returns nil if that fails.
+func (r *run) fit(ctx context.Context, b *keyState) perfmodel.Fitted {
 	switch {
 	case b.usable == 0:
 		b.warning = "nothing measured yet"
@@ -143,10 +142,9 @@ func (r *run) fit(ctx context.Context, b *belief) perfmodel.Fitted {
 	return fitted
 }
 
-// predict fills the step times, and the intervals as far as they follow from
-// predictions. Without a fit the step times are first guesses, times what those
-// measured took over theirs.
-func (r *run) predict(ctx context.Context, b *belief, fitted perfmodel.Fitted) {
+// predict fills the step times, and the intervals that predictions give. Without a fit, step times
+// are first guesses scaled by the measured ones.
+func (r *run) predict(ctx context.Context, b *keyState, fitted perfmodel.Fitted) {
 	for _, i := range b.space {
 		if fitted == nil {
 			break
@@ -164,7 +162,7 @@ func (r *run) predict(ctx context.Context, b *belief, fitted perfmodel.Fitted) {
 	if len(b.steps) == len(b.space) {
 		return
 	}
-	scale := r.overGuess(ctx, b)
+	scale := r.guessScale(ctx, b)
 	for _, i := range b.space {
 		if _, ok := b.steps[i]; !ok {
 			if t := r.guess(ctx, r.points[i].Config); t > 0 {
@@ -174,9 +172,9 @@ func (r *run) predict(ctx context.Context, b *belief, fitted perfmodel.Fitted) {
 	}
 }
 
-// overGuess returns the median of measured over guessed step times: of b, else
-// of the whole run; 1 when nothing was measured.
-func (r *run) overGuess(ctx context.Context, b *belief) float64 {
+// guessScale returns the median ratio of measured to guessed step times: of b, else of the whole
+// run, else 1.
+func (r *run) guessScale(ctx context.Context, b *keyState) float64 {
 	for _, rows := range [][]spec.Measurement{b.rows, r.rows} {
 		var ratios []float64
 		for _, m := range rows {
@@ -185,29 +183,28 @@ func (r *run) overGuess(ctx context.Context, b *belief) float64 {
 			}
 		}
 		if len(ratios) > 0 {
-			return median(ratios)
+			return stats.Median(ratios)
 		}
 	}
 	return 1
 }
 
-// cpuPeak is the peak of a CPU device nothing is known of, FLOP/s, and cpuShare
-// what of a peak training reaches: round figures for a core with plain BLAS on
-// small matrices, until a point has been measured.
+// cpuPeak is the assumed peak of an unknown CPU device, FLOP/s. cpuShare is the share of a peak
+// that training reaches. Both are round figures for a core with plain BLAS on small matrices, used
+// until a point has been measured.
 const (
 	cpuPeak  = 2e10
 	cpuShare = 0.2
 )
 
-// guess returns the step time of c expected before any was measured, 0 where
-// nothing can be said: the analytic model's, which is about accelerators, and
-// the work over a share of the peak on CPUs.
+// guess returns the expected step time of c before any measurement, 0 if unknown. On accelerators
+// it is the analytic model's prediction; on CPUs it is the work over a share of the peak.
 func (r *run) guess(ctx context.Context, c spec.Config) float64 {
 	if r.o.Machine.CPU {
 		peak := cmp.Or(c.Accelerator.Peak(c.Plan.Precision), cpuPeak)
 		return c.Model.TrainFLOPs(c.Seq()) * float64(c.Plan.GlobalBatch()) / float64(c.Plan.Devices()) / (cpuShare * peak)
 	}
-	p, err := (&family.Analytic{}).Predict(ctx, c)
+	p, err := (&analytic.Model{}).Predict(ctx, c)
 	if err != nil {
 		return 0
 	}
@@ -215,30 +212,21 @@ func (r *run) guess(ctx context.Context, c spec.Config) float64 {
 	return sec
 }
 
-// median of at least one value; it sorts them.
-func median(x []float64) float64 {
-	slices.Sort(x)
-	if n := len(x); n%2 == 0 {
-		return (x[n/2-1] + x[n/2]) / 2
-	}
-	return x[len(x)/2]
-}
-
-// state says how well the key is known.
-func (b *belief) state(r *run) ModelState {
+// state summarises the key.
+func (b *keyState) state(r *run) ModelState {
 	s := ModelState{Key: b.key, Points: len(b.points), Warning: b.warning}
 	for _, i := range b.points {
 		if _, ok := r.done[i]; ok {
 			s.Done++
 		}
 	}
-	s.HalfWidth, _ = b.known()
+	s.HalfWidth, _ = b.halfWidth90()
 	return s
 }
 
-// known returns the half width that nine in ten points of the space have at
-// most; ok is false when nothing was measured or nothing has an interval.
-func (b *belief) known() (half float64, ok bool) {
+// halfWidth90 returns the 90th percentile of the half widths over the space. ok is false without a
+// measurement or an interval.
+func (b *keyState) halfWidth90() (half float64, ok bool) {
 	if b.usable == 0 || len(b.halves) == 0 {
 		return 0, false
 	}

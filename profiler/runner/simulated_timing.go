@@ -12,27 +12,26 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Play is how a runner that measures nothing behaves. The zero value answers at
-// once and without noise. What it does is decided by Seed and configuration
-// alone, not by the order of the points.
-type Play struct {
-	// Noise is the standard deviation of the logarithm of step times from step
-	// to step.
+// SimulatedTiming sets the step times of a runner that measures nothing. The zero value answers at
+// once and without noise. Results depend on Seed and configuration alone, not on the order of the
+// points.
+type SimulatedTiming struct {
+	// Noise is the standard deviation of ln(step time) between steps.
 	Noise float64
-	// Delay is how long a point really takes. The device time of a point is this
-	// and its steps, unless a replayed row knows better.
+	// Delay is the real duration of a point. The device time of a point is Delay plus its steps,
+	// unless a replayed row records another.
 	Delay time.Duration
 	Seed  uint64
 	Steps int // per point, 0 = 20
 }
 
-const playSteps = 20
+const defaultSteps = 20
 
-// steps returns step times around sec.
-func (p Play) steps(c spec.Config, sec float64) []float64 {
+// steps returns step times around sec seconds.
+func (p SimulatedTiming) steps(c spec.Config, sec float64) []float64 {
 	n := p.Steps
 	if n <= 0 {
-		n = playSteps
+		n = defaultSteps
 	}
 	h := fnv.New64a()
 	h.Write([]byte(profiler.IdentityOf(c).String()))
@@ -44,8 +43,8 @@ func (p Play) steps(c spec.Config, sec float64) []float64 {
 	return out
 }
 
-// wait lets Delay pass.
-func (p Play) wait(ctx context.Context) error {
+// wait sleeps for Delay.
+func (p SimulatedTiming) wait(ctx context.Context) error {
 	if p.Delay <= 0 {
 		return ctx.Err()
 	}
@@ -59,8 +58,8 @@ func (p Play) wait(ctx context.Context) error {
 	}
 }
 
-// hold says how long m held its devices, if it does not yet.
-func (p Play) hold(m *spec.Measurement) {
+// setWallTime sets how long m held its devices, unless m records it.
+func (p SimulatedTiming) setWallTime(m *spec.Measurement) {
 	if m.Env[profiler.EnvWall] != "" {
 		return
 	}
