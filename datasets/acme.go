@@ -6,18 +6,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// acmeTrace is where the trace is published.
+// acmeTrace describes the published trace.
 var acmeTrace = Trace{
 	License: "CC-BY-4.0",
 	URL:     "https://github.com/InternLM/AcmeTrace",
 	Commit:  "6d6ac9c",
 }
 
-// readAcme reads trace_seren.csv or trace_kalos.csv, whatever became of the
-// jobs. A job ran from its start to its end: the column duration of Kalos counts
-// the time in the queue as well, as the examples in the trace's README show
-// (18 s for a job that was submitted at 11:00:58, began at 11:01:08 and ended at
-// 11:01:16), and is taken only where one of the two is not known.
+// readAcme reads trace_seren.csv or trace_kalos.csv, jobs of any outcome. A run time is end minus
+// start. Column duration is used only without one of the two: in Kalos it includes the time in the
+// queue, as the example in the trace's README shows (18 s for a job submitted at 11:00:58, begun at
+// 11:01:08 and ended at 11:01:16).
 func readAcme(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("job_id",
 		[]string{"job_id", "user", "gpu_num", "submit_time"},
@@ -38,7 +37,7 @@ func acmeJob(r *record) spec.Job {
 	if started && ended {
 		j.Duration = r.between("start_time", start, "end_time", end)
 	} else {
-		j.Duration = r.ran("duration")
+		j.Duration = r.runTime("duration")
 	}
 	return j
 }

@@ -7,16 +7,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// alibabaSpotTrace is where the trace is published.
+// alibabaSpotTrace describes the published trace.
 var alibabaSpotTrace = Trace{
 	License: "none stated for this folder; that of 2020 is CC-BY-4.0",
 	URL:     "https://github.com/alibaba/clusterdata/tree/master/cluster-trace-v2026-spot-gpu",
 	Commit:  "7a6c496e4f4b6ce6150be8f881cb051bf2abff42",
 }
 
-// readAlibabaSpot reads job_info_df.csv. A job asks for gpu_request devices for
-// each of its workers, of the model named; high-priority jobs (HP) are
-// guaranteed, Spot ones best effort.
+// readAlibabaSpot reads job_info_df.csv. A job asks for gpu_request devices per worker, of the
+// named model; high-priority jobs (HP) are guaranteed, Spot jobs are best effort.
 func readAlibabaSpot(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("job_name",
 		[]string{"job_name", "gpu_request", "worker_num", "submit_time", "duration", "job_type"},
@@ -32,7 +31,7 @@ func alibabaSpotJob(r *record) spec.Job {
 		Submit:      r.needSeconds("submit_time"),
 		Devices:     r.whole("gpu_request", r.atLeast0("gpu_request")*float64(r.count("worker_num"))),
 		Accelerator: jobAccelerator(r.str("gpu_model")),
-		Duration:    r.ran("duration"),
+		Duration:    r.runTime("duration"),
 		Tenant:      r.str("organization"),
 	}
 	switch r.str("job_type") {

@@ -8,17 +8,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// bloxTrace is where the simulator is published; jobs are what it makes of a
-// log of Philly's and of its own random numbers.
+// bloxTrace describes the simulator. Its jobs come from a log of Philly and its own random numbers.
 var bloxTrace = Trace{
 	License: "MIT",
 	URL:     "https://github.com/msr-fiddle/blox",
 	Commit:  "c8851b2b217e9203039ca354795f90c9f835e659",
 }
 
-// readBloxWorkload reads the jobs of a run: job_id, submit_s, gpus, duration_s.
-// Blox numbers jobs as they arrive and scores them by number, so ids are whole
-// numbers and a job is not submitted before one with a lower number.
+// readBloxWorkload reads the jobs of a run: job_id, submit_s, gpus, duration_s. Blox numbers jobs
+// by arrival and scores them by number. So ids are whole numbers, and no job is submitted before
+// one with a lower number.
 func readBloxWorkload(in *input) iter.Seq2[spec.Job, error] {
 	last := spec.Job{}
 	lastID := -1
@@ -33,7 +32,7 @@ func readBloxWorkload(in *input) iter.Seq2[spec.Job, error] {
 				Duration: r.seconds("duration_s"),
 			}
 			switch {
-			case n == lastID: // named as a duplicate
+			case n == lastID: // reported as a duplicate
 			case n < lastID:
 				r.fail("job_id", fmt.Errorf("follows job %d, want numbers in ascending order", lastID))
 			case j.Submit < last.Submit:

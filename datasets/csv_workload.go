@@ -10,11 +10,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// readJobCSV reads Pacer's own format. Times are in seconds, submit_s and
-// deadline_s since the trace began; plan is in the form of spec.ParsePlan and
-// must be for the devices asked for; work is duration_s at the requested
-// devices and plan, or steps, or both. What a job needs of the host is said for
-// each device: CPU threads, to the thousandth, and GiB of memory.
+// readJobCSV reads Pacer's own format. Times are in seconds; submit_s and deadline_s are since the
+// trace began. plan has the form of spec.ParsePlan and the requested number of devices. The work is
+// duration_s with the requested devices and plan, or steps, or both. Host resources are per device:
+// CPU threads, to the thousandth, and GiB of memory.
 func readJobCSV(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("job_id",
 		[]string{"job_id", "submit_s", "gpus"},
@@ -54,9 +53,8 @@ func csvJob(r *record) spec.Job {
 	return j
 }
 
-// WriteJobCSV writes jobs in the format "csv". Models are written by name;
-// sequence length, global batch and accelerator, which the format has no column
-// for, are not written.
+// WriteJobCSV writes jobs in the format "csv", with models by name. It omits sequence length,
+// global batch and accelerator, for which there are no columns.
 func WriteJobCSV(w io.Writer, jobs []spec.Job) error {
 	cw := csv.NewWriter(w)
 	_ = cw.Write([]string{"job_id", "submit_s", "gpus", "duration_s", "model", "plan", "tenant", "steps", "weight", "deadline_s", "guaranteed",
@@ -78,7 +76,7 @@ func WriteJobCSV(w io.Writer, jobs []spec.Job) error {
 	return cw.Error()
 }
 
-// decimal writes v shortest; 0 as an empty cell unless zero is to be seen.
+// decimal formats v in the shortest form; 0 is an empty cell unless zero is set.
 func decimal(v float64, zero bool) string {
 	if v == 0 && !zero {
 		return ""

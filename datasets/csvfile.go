@@ -15,18 +15,18 @@ import (
 	"strings"
 )
 
-// record is one row of a table: cells by column name, and where it is.
-// The reading methods remember the first fault; see err.
+// record is one row of a table: cells by column name, and its position. The reading methods keep
+// the first error; see err.
 type record struct {
 	file  string
 	line  int
 	cols  map[string]int
 	cells []string
 	fault *RowError
-	notes []string // what should be seen of it
+	notes []string // remarks on the row
 }
 
-// err returns the first fault found by the reading methods.
+// err returns the first error of the reading methods.
 func (r *record) err() error {
 	if r.fault == nil {
 		return nil
@@ -34,27 +34,26 @@ func (r *record) err() error {
 	return r.fault
 }
 
-// fail notes that the value of a column cannot be.
+// fail records an invalid value of a column.
 func (r *record) fail(col string, err error) {
 	r.failValue(col, r.str(col), err)
 }
 
-// failValue is fail for values that are in no cell.
+// failValue is fail for a value that is no cell.
 func (r *record) failValue(col, value string, err error) {
 	if r.fault == nil {
 		r.fault = &RowError{File: r.file, Line: r.line, Column: col, Value: value, Err: err}
 	}
 }
 
-// leaveOut notes that the row is sound but asks for nothing to be scheduled.
+// leaveOut records that the row is valid but has no job to schedule.
 func (r *record) leaveOut(why string) {
 	if r.fault == nil {
 		r.fault = &RowError{File: r.file, Line: r.line, Err: rowNote{ErrNoJob, why}}
 	}
 }
 
-// str returns the trimmed cell of a column, "" when the row or the table does
-// not have it.
+// str returns the trimmed cell of a column, "" if the row or the table lacks it.
 func (r *record) str(col string) string {
 	i, ok := r.cols[col]
 	if !ok || i >= len(r.cells) {
@@ -63,7 +62,7 @@ func (r *record) str(col string) string {
 	return strings.TrimSpace(r.cells[i])
 }
 
-// need is str that faults on an empty cell.
+// need is str that fails for an empty cell.
 func (r *record) need(col string) string {
 	s := r.str(col)
 	if s == "" {
@@ -85,7 +84,7 @@ func (r *record) float(col string) float64 {
 	return v
 }
 
-// atLeast0 is float that faults below zero.
+// atLeast0 is float that fails below zero.
 func (r *record) atLeast0(col string) float64 {
 	v := r.float(col)
 	if v < 0 {
@@ -94,8 +93,8 @@ func (r *record) atLeast0(col string) float64 {
 	return v
 }
 
-// count returns the whole number >= 0 in a column, 0 for an empty cell. A
-// fraction of zero ("4.0") is accepted.
+// count returns the whole number >= 0 in a column, 0 for an empty cell. It accepts a zero fraction
+// ("4.0").
 func (r *record) count(col string) int {
 	v := r.atLeast0(col)
 	if v != math.Trunc(v) || v > maxCount {
@@ -116,10 +115,9 @@ func parseFinite(s string) (float64, error) {
 	return v, nil
 }
 
-// readCSV yields the rows of a comma-separated table with a header line, which
-// must have the given columns. A row is one line: a stray quote costs that row
-// and no other. A byte order mark and blank lines are skipped. Rows that cannot
-// be taken apart yield a *RowError and reading goes on.
+// readCSV yields the rows of a comma-separated table with a header line, which must have the given
+// columns. A row is one line, so a stray quote spoils only one row. It skips a byte order mark and
+// blank lines. An invalid row yields a *RowError, and reading continues.
 func readCSV(r io.Reader, file string, columns ...string) iter.Seq2[*record, error] {
 	return func(yield func(*record, error) bool) {
 		var cols map[string]int
@@ -175,7 +173,7 @@ func header(cells []string, err error, columns []string) (map[string]int, error)
 	return cols, nil
 }
 
-// splitCSV takes one line apart.
+// splitCSV splits one line.
 func splitCSV(line string) ([]string, error) {
 	if !strings.Contains(line, `"`) {
 		return strings.Split(line, ","), nil
@@ -194,14 +192,14 @@ type text struct {
 	err error
 }
 
-// maxLine bounds a line, and a value of a JSON array, in bytes: what is longer
-// is no table, and is not to fill the memory.
+// maxLine bounds a line, and a value of a JSON array, in bytes. Longer ones are no table and would
+// fill the memory.
 const maxLine = 16 << 20
 
 var errTooLong = fmt.Errorf("is longer than %d MiB, which no row is", maxLine>>20)
 
-// lines yields the lines of r that are not blank, numbered from 1, without
-// their ends and a UTF-8 byte order mark.
+// lines yields the non-blank lines of r, numbered from 1, without line ends and UTF-8 byte order
+// mark.
 func lines(r io.Reader) iter.Seq2[int, text] {
 	return func(yield func(int, text) bool) {
 		sc := bufio.NewScanner(r)
@@ -227,7 +225,7 @@ func lines(r io.Reader) iter.Seq2[int, text] {
 	}
 }
 
-// glob returns the files that the first matching pattern finds, sorted.
+// glob returns the files of the first pattern that matches any, sorted.
 func glob(root fs.FS, patterns ...string) ([]string, error) {
 	for _, p := range patterns {
 		files, err := fs.Glob(root, p)
@@ -242,8 +240,8 @@ func glob(root fs.FS, patterns ...string) ([]string, error) {
 	return nil, fmt.Errorf("no file matches %s", strings.Join(patterns, " or "))
 }
 
-// countRows returns the lines of the tables among files, headers and blank
-// ones not counted; err, if any, is passed on.
+// countRows returns the number of lines of the files, without headers and blank lines; it passes
+// err on.
 func countRows(root fs.FS, name string, files []string, err error) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("datasets: %s: %w", name, err)

@@ -29,14 +29,14 @@ func init() {
 	})
 }
 
-// dl2Files finds the table of speeds; beside it may be one of the models'
-// gradient sizes, model_measurements.csv.
+// dl2Files finds the table of speeds. A table of the models' gradient sizes,
+// model_measurements.csv, may be beside it.
 func dl2Files(root fs.FS) ([]string, error) {
 	return glob(root, "ps_speed.csv", "*/ps_speed.csv")
 }
 
-// dl2Accelerator is what the workers ran on: the testbed's servers, MXNet
-// workers with a GPU each.
+// dl2Accelerator is the accelerator of the testbed's servers, which ran MXNet workers with one GPU
+// each.
 const dl2Accelerator = "GTX1080Ti"
 
 func importDL2(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
@@ -69,9 +69,8 @@ func dl2Table(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measu
 	}
 }
 
-// dl2Params reads how many fp32 parameters each model has from the size of its
-// gradients in 10^6 bytes. Without the file, or in rows that cannot be read,
-// nothing is known.
+// dl2Params reads the number of fp32 parameters of each model from the size of its gradients in
+// 10^6 bytes. It skips invalid rows; without the file all are unknown.
 func dl2Params(ctx context.Context, root fs.FS, file string) (map[string]float64, error) {
 	out := map[string]float64{}
 	if _, err := fs.Stat(root, file); errors.Is(err, fs.ErrNotExist) {
@@ -92,17 +91,15 @@ func dl2Params(ctx context.Context, root fs.FS, file string) (map[string]float64
 	return out, nil
 }
 
-// dl2Measurement reads one row: a synchronous job of num_workers workers of one
-// device each, and num_ps parameter servers. Where the workers were is not
-// recorded.
+// dl2Measurement reads one row: a synchronous job of num_workers workers with one device each, and
+// num_ps parameter servers. The placement of the workers is not recorded.
 //
-// What was measured is samples/s at a fixed global batch, which the workers
-// share; a step is that batch. Where it does not divide, Plan.MicroBatch is the
-// largest share, the one a synchronous step waits for, and Plan.GlobalBatch is
-// above the batch, which Env has. That times are those of the whole batch, and
-// not of equal shares rounded, is what makes them smooth in the number of
-// workers: rounding either way doubles the steps from one count to the next
-// for the small batches of resnet-50 and vgg-16.
+// The measured value is samples/s at a fixed global batch that the workers share; a step is that
+// batch. If the workers do not divide it, Plan.MicroBatch is the largest share, for which a
+// synchronous step waits, and Plan.GlobalBatch exceeds the batch, which is in Env. Step times of
+// the whole batch, not of equal rounded shares, are smooth in the number of workers: rounding
+// either way doubles the steps from one count to the next for the small batches of resnet-50 and
+// vgg-16.
 func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, error) {
 	name, batch := rec.need("model"), rec.count("batch_size")
 	servers, workers := rec.count("num_ps"), rec.count("num_workers")
@@ -140,7 +137,7 @@ func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, e
 	}
 	m.Outcome, m.StepSec = spec.OK, []float64{float64(batch) / speed}
 	if rec.str("speed_min_worker_samples_s") != "" && rec.float("speed_min_worker_samples_s") == 0 {
-		m.Doubt = "synchronous training, but a worker did nothing while it was measured"
+		m.Doubt = "synchronous training, but a worker was idle during the measurement"
 	}
 	return m, rec.err()
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// DL2Options says what workload GenerateDL2 makes: types drawn evenly, each with the
-// epochs of its type, submitted at the beginning of slots.
+// DL2Options configure GenerateDL2: types are drawn uniformly, each with the epochs of its type,
+// and submitted at the beginning of slots.
 type DL2Options struct {
 	Seed      uint64
 	Jobs      int
-	PerSlot   int // the most that arrive in a slot
-	MaxEpochs int // of the longest job there could be
+	PerSlot   int // most arrivals per slot
+	MaxEpochs int // of the longest possible job
 	Slot      time.Duration
-	// Arrivals are "uniform", PerSlot in every slot; "poisson", drawn with that mean
-	// and cut off there; or "google", a share of PerSlot between a half and all of it
-	// that wanders from slot to slot, as the load of clusters does.
+	// Arrivals are "uniform", PerSlot in every slot; "poisson", drawn with that mean and capped at
+	// it; or "google", a share of PerSlot between one half and all that varies from slot to slot,
+	// as the load of clusters does.
 	Arrivals string
 }
 
-// DL2Preset is a cluster and workload of the experiments with DL2's simulator.
+// DL2Preset is a cluster and workload of DL2's simulations.
 type DL2Preset struct {
 	Name    string
 	Nodes   int // of 2 GPUs and 8 CPUs
 	Options DL2Options
 }
 
-// DL2Presets are those of its code, but for the epochs of "small", with which 48 nodes
-// are neither idle nor swamped.
+// DL2Presets are those of its code, except for the epochs of "small", for which 48 nodes are
+// neither idle nor overloaded.
 func DL2Presets() []DL2Preset {
 	preset := func(name string, nodes, jobs, perSlot, epochs int, slot time.Duration) DL2Preset {
 		return DL2Preset{name, nodes, DL2Options{Jobs: jobs, PerSlot: perSlot, MaxEpochs: epochs, Slot: slot, Arrivals: "uniform"}}
@@ -50,11 +50,11 @@ func DL2Presets() []DL2Preset {
 	}
 }
 
-// dl2Arrivals are how jobs arrive.
+// dl2Arrivals are the values of DL2Options.Arrivals.
 var dl2Arrivals = []string{"uniform", "poisson", "google"}
 
-// ParseDL2Options reads PRESET[,key=value...] with the keys jobs, per-slot, epochs,
-// slot-s and arrivals.
+// ParseDL2Options parses PRESET[,key=value...] with the keys jobs, per-slot, epochs, slot-s and
+// arrivals.
 func ParseDL2Options(text string) (DL2Options, error) {
 	items := strings.Split(text, ",")
 	var o DL2Options
@@ -96,7 +96,7 @@ func (o *DL2Options) set(key, value string) (err error) {
 	return err
 }
 
-// Validate reports the first option that makes no workload.
+// Validate returns an error for the first invalid option.
 func (o *DL2Options) Validate() error {
 	const most = 1 << 20
 	switch {
@@ -131,7 +131,7 @@ func GenerateDL2(o DL2Options) ([]spec.Job, error) {
 	return jobs, nil
 }
 
-// arrivals returns what tells how many arrive in the next slot.
+// arrivals returns a function that returns the arrivals of the next slot.
 func (o *DL2Options) arrivals() func() int {
 	rng := dl2Stream(o.Seed, "arrivals")
 	share := 0.5 + rng.Float64()/2

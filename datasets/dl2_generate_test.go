@@ -37,7 +37,7 @@ func TestGenerateDL2(t *testing.T) {
 		perSlot, types := map[time.Duration]int{}, map[string]bool{}
 		for i := range jobs {
 			j := &jobs[i]
-			if err := j.Validate(); err != nil || !j.Served() || j.Submit%dl2Slot != 0 {
+			if err := j.Validate(); err != nil || !j.HasParamServers() || j.Submit%dl2Slot != 0 {
 				t.Fatalf("%s: job %s at %v: %v", arrivals, j.ID, j.Submit, err)
 			}
 			perSlot[j.Submit]++
@@ -87,7 +87,7 @@ func TestReadDL2Jobs(t *testing.T) {
 	}
 }
 
-// TestReadDL2Speeds tells what was measured from what a simulator made of it.
+// TestReadDL2Speeds distinguishes measured speeds from the table of a simulator.
 func TestReadDL2Speeds(t *testing.T) {
 	dir := spectest.Shared(t)
 	for path, want := range map[string]string{

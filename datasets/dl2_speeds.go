@@ -14,19 +14,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// DL2Speeds are speeds of jobs with parameter servers.
+// DL2Speeds are the speeds of jobs with parameter servers.
 type DL2Speeds struct {
 	Rows []spec.Measurement
-	// Listed says that they are those of a simulator: of all pairs of numbers it knows,
-	// so that there is nothing between them.
+	// Listed means that the speeds are from a simulator's table of all pairs it knows, so that
+	// nothing lies between them.
 	Listed bool
-	Bad    []error // a *RowError for each row that is none
+	Bad    []error // a *RowError for each invalid row
 }
 
-// ReadDL2Speeds reads ps_speed.csv as measured, or the directory it is in, or the table
-// that DL2's simulator makes of it by interpolation, and by extrapolation where nothing
-// was measured: model,num_ps,num_workers,speed_samples_s. Rows of speed 0 are failed
-// measurements, in the simulator's table pairs at which nothing runs.
+// ReadDL2Speeds reads ps_speed.csv as measured, or the directory of it, or the table that DL2's
+// simulator derives from it by interpolation and extrapolation:
+// model,num_ps,num_workers,speed_samples_s. Rows of speed 0 are failed measurements, or in the
+// simulator's table pairs that cannot run.
 func ReadDL2Speeds(ctx context.Context, path string) (DL2Speeds, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func ReadDL2Speeds(ctx context.Context, path string) (DL2Speeds, error) {
 	return collectDL2(dl2Table(ctx, root, file))
 }
 
-// isDL2Grid reports whether a file begins as the simulator's table does.
+// isDL2Grid reports whether a file begins like the simulator's table.
 func isDL2Grid(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func readDL2Grid(ctx context.Context, root fs.FS, file string) (DL2Speeds, error
 	return out, err
 }
 
-// dl2Point reads one row of it.
+// dl2Point reads one row of that table.
 func dl2Point(rec *record) (spec.Measurement, error) {
 	kind := slices.IndexFunc(dl2Kinds, func(k dl2Kind) bool { return k.model == rec.str("model") })
 	if kind < 0 {
@@ -117,7 +117,7 @@ func dl2Point(rec *record) (spec.Measurement, error) {
 	}
 	j := dl2Kinds[kind].job("", time.Duration(0), 1)
 	m := spec.Measurement{
-		Config: spec.Config{Model: j.Model, Plan: j.ServedPlan(workers, servers), Framework: "MXNet"},
+		Config: spec.Config{Model: j.Model, Plan: j.ParamServerPlan(workers, servers), Framework: "MXNet"},
 		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.file, rec.line),
 		Env: map[string]string{spec.EnvGlobalBatch: fmt.Sprint(j.GlobalBatch)},
 	}

@@ -11,24 +11,23 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// dl2Trace is where the simulator is published whose jobs these are.
+// dl2Trace describes the simulator of these jobs.
 var dl2Trace = Trace{
 	License: "none stated",
 	URL:     "https://github.com/pengyanghua/DL2",
 	Commit:  "2e54920d2100bff2e14e246c423419bbd326c55b",
 }
 
-// dl2Kind is a kind of jobs in the simulator of DL2 (Peng et al., DL2, TPDS 2021;
-// facts of its code).
+// dl2Kind is a job type of the simulator of DL2 (Peng et al., DL2, TPDS 2021; from its code).
 type dl2Kind struct {
 	model  string
 	batch  int     // samples per step, that of the measurements
-	epoch  int     // samples of an epoch as the simulator counts them
-	length float64 // epochs of a job, in parts of the most epochs of a workload
-	onCPUs bool    // its workers take no GPU
+	epoch  int     // samples per epoch in the simulator
+	length float64 // epochs of a job, as a share of the workload's most
+	onCPUs bool    // its workers need no GPU
 }
 
-// dl2Kinds are by the number of their type, less one.
+// dl2Kinds is indexed by the number of the type, less one.
 var dl2Kinds = []dl2Kind{
 	{"resnet-50", 32, 115, 0.30, false},
 	{"vgg-16", 32, 115, 0.96, false},
@@ -40,7 +39,7 @@ var dl2Kinds = []dl2Kind{
 	{"wlm", 160, 165, 0.23, false},
 }
 
-// dl2CPUs is what a worker takes, with a GPU or without one, and a parameter server.
+// dl2CPUs is the host need of a worker, with or without GPU, and of a parameter server.
 var dl2CPUs = spec.Host{MilliCPUs: 2000}
 
 const (
@@ -48,9 +47,8 @@ const (
 	dl2TestbedSlot = 5 * time.Minute
 )
 
-// job returns a job of the kind that trains for so many epochs. Its steps are what its
-// samples come to: epochs are those of the simulator, not Job.Epochs. It begins with
-// one worker and one parameter server.
+// job returns a job of the type that trains for epochs. Its steps follow from its samples: epochs
+// are the simulator's, not Job.Epochs. It starts with one worker and one parameter server.
 func (k *dl2Kind) job(id string, submit time.Duration, epochs int) spec.Job {
 	j := spec.Job{
 		ID: spec.JobID(id), Submit: submit, Model: spec.Model{Name: k.model, Kind: spec.Opaque},
@@ -60,13 +58,13 @@ func (k *dl2Kind) job(id string, submit time.Duration, epochs int) spec.Job {
 	if k.onCPUs {
 		j.Devices = 0
 	}
-	j.Plan = j.ServedPlan(1, 1)
+	j.Plan = j.ParamServerPlan(1, 1)
 	return j
 }
 
-// readDL2Workload reads the jobs of one trace of a table that can hold many: in.part is
-// CONFIG/TRACE, by the columns config and trace, "" = the only one. Slots are of 20
-// minutes, those of configurations named testbed of 5.
+// readDL2Workload reads the jobs of one trace of a table. in.part is CONFIG/TRACE, by the columns
+// config and trace, "" = the only one. A slot is 20 minutes, or 5 for configurations whose name
+// begins with testbed.
 func readDL2Workload(in *input) iter.Seq2[spec.Job, error] {
 	columns := []string{"config", "trace", "job", "arrival_slot", "type", "model", "epochs"}
 	return func(yield func(spec.Job, error) bool) {

@@ -36,9 +36,9 @@ func init() {
 // per-device batch: n devices making k synchronous steps per second are
 // recorded as n·k. Here a step is the synchronous one, k per second.
 //
-// Isolated entries (partner "null") become measurements. Those of pairs sharing
-// devices say how two jobs slow each other down, which is not the step time of a
-// Config: ReadGavelPairs reads them. 10,338 of a file's 10,830 entries are such.
+// Isolated entries (partner "null") become measurements. Entries of pairs, 10,338
+// of a file's 10,830, say how two jobs on the same devices slow each other down,
+// which is no step time of a Config: ReadGavelPairs reads them.
 
 // gavelFiles finds the throughput tables in a clone of the repository (folder
 // scheduler) or in a folder of copies.
@@ -112,13 +112,12 @@ type gavelEntry struct {
 	written string
 }
 
-// gavelEntries walks the isolated entries of a table in the order of the file. A
-// fault of the JSON itself ends it.
+// gavelEntries yields the isolated entries of a table in file order. Invalid JSON ends it.
 func gavelEntries(data []byte, file string) iter.Seq2[gavelEntry, error] {
 	return walkGavel(data, file, false)
 }
 
-// walkGavel walks the isolated entries or those of pairs.
+// walkGavel yields the isolated entries or those of pairs.
 func walkGavel(data []byte, file string, pairs bool) iter.Seq2[gavelEntry, error] {
 	return func(yield func(gavelEntry, error) bool) {
 		w := &gavelWalk{dec: json.NewDecoder(bytes.NewReader(data)), data: data, file: file, pairs: pairs, yield: yield}
@@ -128,7 +127,7 @@ func walkGavel(data []byte, file string, pairs bool) iter.Seq2[gavelEntry, error
 	}
 }
 
-// errStop ends a walk because the consumer wants no more.
+// errStop ends a walk on behalf of the consumer.
 var errStop = errors.New("stop")
 
 type gavelWalk struct {
@@ -141,7 +140,7 @@ type gavelWalk struct {
 	counted, lines int // bytes seen by line, and line ends among them
 }
 
-// line returns the line the decoder is in.
+// line returns the current line of the decoder.
 func (w *gavelWalk) line() int {
 	at := int(w.dec.InputOffset())
 	w.lines += bytes.Count(w.data[w.counted:at], []byte{'\n'})
@@ -149,7 +148,7 @@ func (w *gavelWalk) line() int {
 	return w.lines + 1
 }
 
-// object calls f for each key of the object that comes next.
+// object calls f for each key of the next object.
 func (w *gavelWalk) object(f func(key string) error) error {
 	t, err := w.dec.Token()
 	if err != nil {
@@ -201,10 +200,9 @@ var (
 	gavelBatchSize = regexp.MustCompile(` \(batch size ([1-9][0-9]{0,6})\)$`)
 )
 
-// GavelModel returns the model of a job type such as "ResNet-50 (batch size
-// 64)", named like it, and its batch per device; 1 for types that state none
-// (A3C, CycleGAN), whose sample is then one step. What is known of the network
-// comes from the catalog where it is the same one.
+// GavelModel returns the model of a job type such as "ResNet-50 (batch size 64)", with that name,
+// and its batch per device. The batch is 1 for types without one (A3C, CycleGAN): their sample is
+// one step. The shape is the catalog's if the network is the same.
 func GavelModel(jobType string) (m spec.Model, batch int) {
 	batch = 1
 	if g := gavelBatchSize.FindStringSubmatch(jobType); g != nil {
@@ -218,8 +216,8 @@ func GavelModel(jobType string) (m spec.Model, batch int) {
 	return m, batch
 }
 
-// gavelConfig is what a job type on n devices runs: data parallel, one batch
-// per device and step.
+// gavelConfig is the configuration of a job type on n devices: data parallel, one batch per device
+// and step.
 func gavelConfig(jobType string, n int) spec.Config {
 	m, batch := GavelModel(jobType)
 	return spec.Config{
@@ -229,9 +227,9 @@ func gavelConfig(jobType string, n int) spec.Config {
 	}
 }
 
-// measurement turns an entry into a row. Consolidated devices are on as few
-// servers as possible, taken as one; unconsolidated ones on a server each.
-// Servers of the testbed are not described, so links stay unknown.
+// measurement converts an entry. Consolidated devices are on as few servers as possible, assumed to
+// be one; unconsolidated ones are on one server each. The servers of the testbed are not described,
+// so links stay unknown.
 func (e gavelEntry) measurement() (spec.Measurement, error) {
 	fail := func(column, value string, err error) (spec.Measurement, error) {
 		return spec.Measurement{}, &RowError{File: e.file, Line: e.line, Column: column, Value: value, Err: err}
@@ -279,26 +277,15 @@ func stem(file string) string {
 	return strings.TrimSuffix(path.Base(file), path.Ext(file))
 }
 
-// ReadGavelTable reads one throughput table of Gavel as its simulator uses it:
-// the isolated, consolidated values, whatever servers the devices are on. Each
-// is therefore returned for every even placement, from all devices on one node
-// to one device per node. Rows that cannot be read, none in the published
-// tables, are an error here.
+// ReadGavelTable reads one throughput table as Gavel's simulator uses it: the isolated,
+// consolidated values, for any placement. So each value is returned for every even placement, from
+// one node for all devices to one node per device. An invalid row is an error; the published tables
+// have none.
 func ReadGavelTable(ctx context.Context, file string) ([]spec.Measurement, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("datasets: %w", err)
-	}
 	var out []spec.Measurement
-	for e, err := range gavelEntries(data, filepath.Base(file)) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	for e, err := range consolidated(ctx, file, false) {
 		if err != nil {
 			return nil, err
-		}
-		if strings.HasSuffix(e.worker, "_unconsolidated") {
-			continue
 		}
 		m, err := e.measurement()
 		if err != nil {
@@ -315,4 +302,26 @@ func ReadGavelTable(ctx context.Context, file string) ([]spec.Measurement, error
 		return nil, fmt.Errorf("datasets: %s holds no throughput", file)
 	}
 	return out, nil
+}
+
+// consolidated yields the consolidated entries of a file, isolated or of pairs.
+func consolidated(ctx context.Context, file string, pairs bool) iter.Seq2[gavelEntry, error] {
+	return func(yield func(gavelEntry, error) bool) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			yield(gavelEntry{}, fmt.Errorf("datasets: %w", err))
+			return
+		}
+		for e, err := range walkGavel(data, filepath.Base(file), pairs) {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			if err == nil && strings.HasSuffix(e.worker, "_unconsolidated") {
+				continue
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
 }

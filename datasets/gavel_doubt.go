@@ -8,16 +8,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// superLinear is how many times the throughput of a device more devices may have each
-// before that is doubted: what measuring twice may differ by.
+// superLinear is how many times the throughput of a single device each of several devices may have
+// before the value is doubted. It covers the spread of repeated measurements.
 const superLinear = 1.1
 
-// GavelDoubts returns what rows of a throughput table say that is hard to believe, a
-// sentence each in the order of the rows: that devices make more than superLinear
-// times as many steps each as one alone, that more are slower together than half
-// as many, that a job does not fit on more devices with the batch per device that
-// fits on fewer, and two values of one thing. Only what about picks is judged. The
-// rows are used as they are.
+// GavelDoubts returns the implausible values of a throughput table, a sentence each in row order:
+// several devices with more than superLinear times the steps per device of one; more devices slower
+// in total than half as many; a job that fits on fewer devices but not on more with the same batch
+// per device; two values for one key. It checks only configurations that about selects. The rows
+// themselves are not changed.
 func GavelDoubts(rows []spec.Measurement, about func(spec.Config) bool) []string {
 	byKey := map[gavelKey]spec.Measurement{}
 	var order []gavelKey
@@ -39,10 +38,10 @@ func GavelDoubts(rows []spec.Measurement, about func(spec.Config) bool) []string
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out) // a value is there once for every placement
+	return slices.Compact(out) // a value has one row per placement
 }
 
-// gavelKey is what one value of a table is of.
+// gavelKey identifies a value of a table.
 type gavelKey struct {
 	accelerator, model string
 	devices            int
@@ -52,8 +51,7 @@ func (k gavelKey) String() string {
 	return fmt.Sprintf("%s on %d x %s", k.model, k.devices, k.accelerator)
 }
 
-// doubt returns what is odd about the value of k beside those of fewer devices, ""
-// if nothing.
+// doubt returns why the value of k is implausible beside those of fewer devices, "" if it is not.
 func (k gavelKey) doubt(rows map[gavelKey]spec.Measurement) string {
 	m := rows[k]
 	one, single := rows[gavelKey{k.accelerator, k.model, 1}]
@@ -73,8 +71,7 @@ func (k gavelKey) doubt(rows map[gavelKey]spec.Measurement) string {
 	return ""
 }
 
-// gavelRate is the value of a row, in steps/s summed over its devices; 0 where it
-// does not fit.
+// gavelRate is the value of a row, in steps/s summed over its devices; 0 if it does not fit.
 func gavelRate(m spec.Measurement) float64 {
 	if m.Outcome != spec.OK {
 		return 0

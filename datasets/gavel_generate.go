@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// GavelOptions says what jobs to generate.
+// GavelOptions configure GenerateGavel.
 type GavelOptions struct {
 	Seed    uint32
 	Jobs    int     // how many
@@ -21,25 +21,24 @@ type GavelOptions struct {
 	Wide    bool    // of 1, 2, 4 and 8 devices; else all of one
 }
 
-// Each use of chance in Gavel's simulator has a generator of its own, seeded with
-// the run's seed and one of these (scheduler/scheduler.py at commit c4fa400).
+// Each random quantity in Gavel's simulator has its own generator, seeded with the run's seed plus
+// one of these (scheduler/scheduler.py at commit c4fa400).
 const (
 	gavelJobSeed     = 2
 	gavelArrivalSeed = 3
 )
 
-// GenerateGavel draws the jobs that Gavel's simulator draws with the same seed
-// (scheduler/utils.py, generate_job): one device for 70 in 100, 2, 4 and 8 for
-// 10, 15 and 5; run times on V100 of 60 s x 10^U(1.5, 3) for four in five and
-// 60 s x 10^U(3, 4) for the others, whatever their devices; types evenly, of those
-// that table has on V100 with several devices if the job has several; Poisson
-// arrivals, the first at 0.
+// GenerateGavel draws the jobs that Gavel's simulator draws with the same seed (scheduler/utils.py,
+// generate_job). 70 % have one device; 10, 15 and 5 % have 2, 4 and 8. Run times on V100 are 60 s x
+// 10^U(1.5, 3) for four in five jobs and 60 s x 10^U(3, 4) for the others, whatever their devices.
+// Types are uniform among those that table has on V100, with several devices if the job has
+// several. Arrivals are Poisson, the first at 0.
 func GenerateGavel(table []spec.Measurement, o GavelOptions) ([]spec.Job, error) {
 	if o.Jobs < 1 || !(o.PerHour > 0) {
 		return nil, fmt.Errorf("datasets: %d jobs at %g an hour, want some of both", o.Jobs, o.PerHour)
 	}
 	on := gavelOnV100(table)
-	draw, arrivals := newPython(o.Seed+gavelJobSeed), newPython(o.Seed+gavelArrivalSeed)
+	draw, arrivals := newPythonRandom(o.Seed+gavelJobSeed), newPythonRandom(o.Seed+gavelArrivalSeed)
 	jobs := make([]spec.Job, o.Jobs)
 	at := 0.0
 	for i := range jobs {
@@ -70,8 +69,8 @@ func GenerateGavel(table []spec.Measurement, o GavelOptions) ([]spec.Job, error)
 	return jobs, nil
 }
 
-// gavelKinds are the job types in the order they are drawn in (job_table.py);
-// gavelWideKinds of them run on several devices.
+// gavelKinds lists the job types in drawing order (job_table.py). The first gavelWideKinds of them
+// run on several devices.
 var (
 	gavelKinds = slices.Concat(
 		gavelBatches("ResNet-18", 16, 32, 64, 128, 256), gavelBatches("ResNet-50", 16, 32, 64, 128),
@@ -88,7 +87,7 @@ func gavelBatches(network string, batches ...int) []string {
 	return out
 }
 
-// gavelSize returns the devices that u in [0, 1) falls on.
+// gavelSize returns the number of devices for u in [0, 1).
 func gavelSize(u float64) int {
 	switch {
 	case u < 0.7:
@@ -101,13 +100,13 @@ func gavelSize(u float64) int {
 	return 8
 }
 
-// gavelOn is a job type on a number of devices.
+// gavelOn is a job type and a number of devices.
 type gavelOn struct {
 	kind    string
 	devices int
 }
 
-// gavelOnV100 returns what runs on V100, as the table has it first: consolidated.
+// gavelOnV100 returns the first row of each on V100: the consolidated one.
 func gavelOnV100(table []spec.Measurement) map[gavelOn]spec.Measurement {
 	out := map[gavelOn]spec.Measurement{}
 	for _, m := range table {
@@ -122,25 +121,25 @@ func gavelOnV100(table []spec.Measurement) map[gavelOn]spec.Measurement {
 	return out
 }
 
-// python draws the numbers of CPython's random.Random, a Mersenne twister.
-type python struct{ *prng.MT19937 }
+// pythonRandom draws the numbers of CPython's random.Random, a Mersenne twister.
+type pythonRandom struct{ *prng.MT19937 }
 
-func newPython(seed uint32) python {
-	p := python{prng.NewMT19937()}
+func newPythonRandom(seed uint32) pythonRandom {
+	p := pythonRandom{prng.NewMT19937()}
 	p.SeedFromKeys([]uint32{seed})
 	return p
 }
 
 // float is random(), in [0, 1).
-func (p python) float() float64 {
+func (p pythonRandom) float() float64 {
 	high, low := p.Uint32()>>5, p.Uint32()>>6
 	return (float64(high)*(1<<26) + float64(low)) / (1 << 53)
 }
 
-func (p python) uniform(lo, hi float64) float64 { return lo + (hi-lo)*p.float() }
+func (p pythonRandom) uniform(lo, hi float64) float64 { return lo + (hi-lo)*p.float() }
 
-// intN is randrange(n): the first that is below n of as many bits as n has.
-func (p python) intN(n int) int {
+// intN is randrange(n): the first number below n, with as many bits as n.
+func (p pythonRandom) intN(n int) int {
 	for {
 		if i := int(p.Uint32() >> (32 - bits.Len(uint(n)))); i < n {
 			return i

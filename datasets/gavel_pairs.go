@@ -6,35 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// ReadGavelPairs reads what a throughput table of Gavel says of jobs that share
-// devices, as its simulator uses it: the consolidated values, whatever servers the
-// devices are on. Pairs that were not measured, or did not fit into memory, of
-// which the table says [0, 0], are left out. Rows that cannot be read, none in the
-// published tables, are an error here.
+// ReadGavelPairs reads the co-locations of a throughput table as Gavel's simulator uses them: the
+// consolidated values, for any placement. It leaves out pairs that were not measured or did not fit
+// into memory, which the table has as [0, 0]. An invalid row is an error; the published tables have
+// none.
 func ReadGavelPairs(ctx context.Context, file string) ([]spec.Colocation, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("datasets: %w", err)
-	}
 	var out []spec.Colocation
-	for e, err := range walkGavel(data, filepath.Base(file), true) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	for e, err := range consolidated(ctx, file, true) {
 		if err != nil {
 			return nil, err
-		}
-		if strings.HasSuffix(e.worker, "_unconsolidated") {
-			continue
 		}
 		c, err := e.colocation()
 		if err != nil {
@@ -56,7 +42,7 @@ func (e *gavelEntry) readPair(v json.RawMessage) error {
 	return nil
 }
 
-// colocation turns the entry of a pair into what was measured.
+// colocation converts the entry of a pair.
 func (e *gavelEntry) colocation() (c spec.Colocation, err error) {
 	fail := func(column, value string, err error) (spec.Colocation, error) {
 		return spec.Colocation{}, &RowError{File: e.file, Line: e.line, Column: column, Value: value, Err: err}

@@ -11,18 +11,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Gavel counts a job's work in steps summed over its devices, like its
-// throughputs: n devices that make k synchronous steps have done n·k. A Job's
-// Steps are the synchronous ones, total_steps / scale_factor.
+// Gavel counts the work of a job in steps summed over its devices, like its throughputs: n devices
+// after k synchronous steps count n·k. Job.Steps are the synchronous ones, total_steps /
+// scale_factor.
 
-// gavelTrace is where the traces are published.
+// gavelTrace describes the published traces.
 var gavelTrace = Trace{
 	License: "MIT",
 	URL:     "https://github.com/stanford-futuredata/gavel",
 	Commit:  "c4fa40097339e9608ab71fd64c8bdea96a5e4a4c",
 }
 
-// readGavelWorkload reads a trace written out as CSV with a header.
+// readGavelWorkload reads a trace as CSV with a header.
 func readGavelWorkload(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("job_id",
 		[]string{"job_id", "arrival_s", "job_type", "scale_factor", "total_steps"},
@@ -35,7 +35,7 @@ func readGavelWorkload(in *input) iter.Seq2[spec.Job, error] {
 		})
 }
 
-// gavelJob reads what all of Gavel's formats have.
+// gavelJob reads the fields that all of Gavel's formats have.
 func gavelJob(r *record, id, arrival, devices, steps string) spec.Job {
 	r.need(arrival)
 	r.need(steps)

@@ -6,17 +6,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// heliosTrace is where the trace is published.
+// heliosTrace describes the published trace.
 var heliosTrace = Trace{
 	License: "CC-BY-4.0",
 	URL:     "https://github.com/S-Lab-System-Group/HeliosData",
 	Commit:  "159f0ca",
 }
 
-// readHelios reads cluster_log.csv of one of the clusters Earth, Saturn, Uranus
-// and Venus, whatever became of the jobs. Their tenant is the virtual cluster;
-// times are local ones of a single zone. More than half of the rows are of jobs
-// without GPUs, which are left out (ErrNoJob).
+// readHelios reads cluster_log.csv of one of the clusters Earth, Saturn, Uranus and Venus, jobs of
+// any outcome. The tenant is the virtual cluster; times are local, of a single zone. More than half
+// of the rows are jobs without GPUs, which are left out (ErrNoJob).
 func readHelios(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("job_id",
 		[]string{"job_id", "vc", "gpu_num", "submit_time", "duration"},
@@ -26,7 +25,7 @@ func readHelios(in *input) iter.Seq2[spec.Job, error] {
 				ID:       spec.JobID(r.need("job_id")),
 				Submit:   r.needDate("submit_time"),
 				Devices:  r.requested("gpu_num"),
-				Duration: r.ran("duration"),
+				Duration: r.runTime("duration"),
 				Tenant:   r.str("vc"),
 			}
 		})

@@ -14,16 +14,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// ErrHuggingFace is wrapped by every error of HuggingFace about what a file
-// says, as opposed to reading it.
+// ErrHuggingFace is wrapped by every error of HuggingFace about the content of a file.
 var ErrHuggingFace = errors.New("not a usable config.json")
 
-// ErrTokensAssumed is wrapped by the warning of HuggingFace that the file does
-// not say how many tokens samples have.
+// ErrTokensAssumed is wrapped by the warning of HuggingFace that the file does not give the tokens
+// per sample.
 var ErrTokensAssumed = errors.New("the tokens of a sample are assumed")
 
-// Bounds of what a config.json may say. The largest networks published are an
-// order of magnitude below each.
+// Bounds on the values of a config.json, an order of magnitude above the largest published
+// networks.
 const (
 	hfMaxBytes  = 4 << 20 // of the file
 	hfMaxLayers = 1 << 12
@@ -32,25 +31,22 @@ const (
 	hfMaxTokens = 1 << 26
 )
 
-// hfMaxTrained is the most tokens a sample is taken to have where the file only
-// says what the network can attend to: context windows are stretched after
-// pretraining, which is done on 2048 to 8192 tokens.
+// hfMaxTrained bounds the assumed tokens per sample if the file gives only the context window:
+// windows are extended after pretraining, which uses 2048 to 8192 tokens.
 const hfMaxTrained = 8192
 
-// HuggingFace reads a config.json of the transformers library as a model.
-// Architectures it knows (HuggingFaceArchitectures) are read with their own
-// field names, defaults and exceptions. Others are read as decoders, with a
-// warning, where they have the usual fields of one; without these they are an
+// HuggingFace reads a config.json of the transformers library as a model. Known architectures
+// (HuggingFaceArchitectures) are read with their own field names, defaults and exceptions. Others
+// are read as decoders, with a warning, if they have the usual fields of one; otherwise they are an
 // error that names the model_type.
 //
-// The name is that of the file's "_name_or_path", else its model_type; SeqLen is
-// what positions were pretrained on where the file tells, at most 8192 tokens.
-// ParamCount and ActiveParamCount are left for the shape to tell, unless the
-// architecture has weights a shape cannot say: learned positions, multi-head
-// latent attention, per-layer embeddings.
+// The name is the file's "_name_or_path", else its model_type. SeqLen is the length of pretraining
+// if the file gives it, at most 8192 tokens. ParamCount and ActiveParamCount stay 0, to be computed
+// from the shape, unless the architecture has weights that a shape cannot express: learned
+// positions, multi-head latent attention, per-layer embeddings.
 //
-// What the file leaves open and was assumed comes back as warnings. Sizes
-// outside of what any network has are errors that name field and value.
+// Assumptions come back as warnings. Sizes beyond those of any network are errors that name field
+// and value.
 func HuggingFace(r io.Reader) (spec.Model, []error, error) {
 	top, err := decodeHF(r)
 	if err != nil {
@@ -75,8 +71,7 @@ func HuggingFace(r io.Reader) (spec.Model, []error, error) {
 	return m, c.warnings, nil
 }
 
-// HuggingFaceArchitectures lists the model_type of the architectures that
-// HuggingFace knows, sorted.
+// HuggingFaceArchitectures lists the known values of model_type, sorted.
 func HuggingFaceArchitectures() []string {
 	out := make([]string, 0, len(hfArchitectures))
 	for name := range hfArchitectures {
@@ -86,8 +81,7 @@ func HuggingFaceArchitectures() []string {
 	return out
 }
 
-// hfConfig is the object of a config.json while a model is read from it. Of
-// errors the first is kept.
+// hfConfig is the object of a config.json while it is read. It keeps the first error.
 type hfConfig struct {
 	modelType string
 	fields    map[string]json.RawMessage
@@ -109,7 +103,7 @@ func decodeHF(r io.Reader) (*hfConfig, error) {
 		return nil, fmt.Errorf("huggingface: %w: %w", ErrHuggingFace, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("huggingface: %w: something follows the object", ErrHuggingFace)
+		return nil, fmt.Errorf("huggingface: %w: there is text after the object", ErrHuggingFace)
 	}
 	if len(c.fields) == 0 {
 		return nil, fmt.Errorf("huggingface: %w: it is empty", ErrHuggingFace)
@@ -118,8 +112,7 @@ func decodeHF(r io.Reader) (*hfConfig, error) {
 	return c, nil
 }
 
-// language returns the part that is the language model: of networks that see
-// or hear as well it is an object of its own.
+// language returns the part for the language model; multimodal networks have an object for it.
 func (c *hfConfig) language() *hfConfig {
 	if c.has("hidden_size", "d_model", "n_embd") {
 		return c
@@ -141,8 +134,7 @@ func (c *hfConfig) language() *hfConfig {
 	return c
 }
 
-// unknown says why an architecture that is not known cannot be read as a
-// decoder, nil if it can.
+// unknown returns why an unknown architecture cannot be read as a decoder, nil if it can.
 func (c *hfConfig) unknown() error {
 	known := strings.Join(HuggingFaceArchitectures(), " ")
 	switch {
@@ -155,7 +147,7 @@ func (c *hfConfig) unknown() error {
 	for key := range c.fields {
 		for _, sign := range []string{"mamba", "ssm", "linear_num", "linear_attn", "time_mix"} {
 			if strings.HasPrefix(key, sign) {
-				return fmt.Errorf("huggingface: %w: model_type %q is not known, and its %s tells of layers that are no attention; the known ones are: %s",
+				return fmt.Errorf("huggingface: %w: model_type %q is not known, and its %s means layers without attention; the known ones are: %s",
 					ErrHuggingFace, c.modelType, key, known)
 			}
 		}
@@ -168,8 +160,7 @@ func (c *hfConfig) usual() bool {
 	return c.has("num_hidden_layers") && c.has("hidden_size") && c.has("num_attention_heads")
 }
 
-// name is the last element of _name_or_path, unless that is a place where
-// somebody once kept the file.
+// name is the last element of _name_or_path, unless that is a local path.
 func (c *hfConfig) name() string {
 	path := strings.TrimRight(c.word("_name_or_path"), "/")
 	if strings.HasPrefix(path, ".") || strings.Count(path, "/") > 1 {
@@ -182,7 +173,7 @@ func (c *hfConfig) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Errorf(format, args...))
 }
 
-// has reports whether any of the fields is there and not null.
+// has reports whether any of the fields exists and is not null.
 func (c *hfConfig) has(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return c.value(k) != nil })
 }
@@ -195,8 +186,8 @@ func (c *hfConfig) value(key string) json.RawMessage {
 	return raw
 }
 
-// count returns the first of the fields that is there, a whole number in
-// 0..most; missing is 0. Anything else is an error.
+// count returns the first of the fields that exists, a whole number in 0..most, or 0. Anything else
+// is an error.
 func (c *hfConfig) count(most int, keys ...string) int {
 	for _, key := range keys {
 		raw := c.value(key)
@@ -205,7 +196,7 @@ func (c *hfConfig) count(most int, keys ...string) int {
 		}
 		var v float64
 		if err := json.Unmarshal(raw, &v); err != nil || v != math.Trunc(v) || v < 0 || v > float64(most) {
-			c.fail("%s=%s is not a whole number in 0..%d", key, clip(raw), most)
+			c.fail("%s=%s is not a whole number in 0..%d", key, truncate(raw), most)
 			return 0
 		}
 		return int(v)
@@ -221,7 +212,7 @@ func (c *hfConfig) ratio(key string, def float64) float64 {
 	}
 	var v float64
 	if err := json.Unmarshal(raw, &v); err != nil || !(v > 0) || v > hfMaxWidth {
-		c.fail("%s=%s is not a number in 0..%d", key, clip(raw), hfMaxWidth)
+		c.fail("%s=%s is not a number in 0..%d", key, truncate(raw), hfMaxWidth)
 		return def
 	}
 	return v
@@ -235,7 +226,7 @@ func (c *hfConfig) flag(key string, def bool) bool {
 	}
 	var v bool
 	if json.Unmarshal(raw, &v) != nil {
-		c.fail("%s=%s is not true or false", key, clip(raw))
+		c.fail("%s=%s is not true or false", key, truncate(raw))
 		return def
 	}
 	return v
@@ -257,15 +248,15 @@ func (c *hfConfig) fail(format string, args ...any) {
 }
 
 // clip shortens a value for a message.
-func clip(raw json.RawMessage) string {
+func truncate(raw json.RawMessage) string {
 	if len(raw) > 40 {
 		return string(raw[:40]) + "..."
 	}
 	return string(raw)
 }
 
-// model reads the shape: what architectures agree on under any of the names
-// they use, then what is particular to this one.
+// model reads the shape: the common fields under any of their names, then the exceptions of the
+// architecture.
 func (c *hfConfig) model(a hfArch) spec.Model {
 	for key, v := range a.defaults {
 		if !c.has(key) {
@@ -299,7 +290,7 @@ func (c *hfConfig) model(a hfArch) spec.Model {
 	return m
 }
 
-// check reports a shape that no arithmetic can be done with.
+// check returns an error for an inconsistent shape.
 func (c *hfConfig) check(m *spec.Model) {
 	switch {
 	case m.Layers == 0 || m.Hidden == 0 || m.Heads == 0:
@@ -315,8 +306,8 @@ func (c *hfConfig) check(m *spec.Model) {
 	}
 }
 
-// tokens returns the tokens of a sample: those of pretraining where the file
-// tells, else what positions there are, no more than hfMaxTrained.
+// tokens returns the tokens per sample: of pretraining if the file gives them, else the number of
+// positions, at most hfMaxTrained.
 func (c *hfConfig) tokens() int {
 	scaling := &hfConfig{}
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
@@ -337,7 +328,7 @@ func (c *hfConfig) tokens() int {
 	return n
 }
 
-// experts reads what mixtures of experts agree on.
+// experts reads the common fields of mixtures of experts.
 func (c *hfConfig) experts(m *spec.Model) {
 	m.Experts = c.count(hfMaxWidth, "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 	if m.Experts <= 1 {
@@ -359,14 +350,14 @@ func (c *hfConfig) experts(m *spec.Model) {
 	}
 }
 
-// sparseLayers counts the layers without experts of networks that have these in
-// every n-th layer, or name the ones that have none.
+// sparseLayers counts the dense layers of networks with experts in every n-th layer, or with a list
+// of dense layers.
 func (c *hfConfig) sparseLayers(m *spec.Model) {
 	every := max(c.count(hfMaxLayers, "decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step", "moe_layer_interval"), 1)
 	var dense []int
 	if raw := c.value("mlp_only_layers"); raw != nil {
 		if err := json.Unmarshal(raw, &dense); err != nil || len(dense) > m.Layers {
-			c.fail("mlp_only_layers=%s is not a list of at most %d layers", clip(raw), m.Layers)
+			c.fail("mlp_only_layers=%s is not a list of at most %d layers", truncate(raw), m.Layers)
 			return
 		}
 	}

@@ -6,18 +6,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// hfArch is one architecture of the transformers library: what its config
-// class has for what a file does not say, and where it departs from the
-// others. From the configuration_*.py of huggingface/transformers 4.57.
+// hfArch is one architecture of the transformers library: the defaults of its config class, and its
+// exceptions. From the configuration_*.py of huggingface/transformers 4.57.
 type hfArch struct {
 	kind     spec.Kind
 	gated    bool           // the MLP has three matrices
-	tied     bool           // tie_word_embeddings where the file does not say
-	defaults map[string]any // fields that files may leave out
+	tied     bool           // default of tie_word_embeddings
+	defaults map[string]any // defaults of other fields
 	rest     func(*hfConfig, *spec.Model)
 }
 
-// hfArchitectures by model_type.
+// hfArchitectures is indexed by model_type.
 var hfArchitectures = map[string]hfArch{
 	"llama":       {kind: spec.Decoder, gated: true},
 	"mistral":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_key_value_heads": 8}},
@@ -87,7 +86,7 @@ var hfArchitectures = map[string]hfArch{
 
 var gemma3Defaults = map[string]any{"head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "max_position_embeddings": 131072}
 
-// extra adds weights that the shape of m cannot say to its counts.
+// extra adds weights that the shape of m cannot express to its counts.
 func extra(m *spec.Model, n float64) {
 	total, active := m.Params(), m.ActiveParams()
 	if m.ParamCount = total + n; m.Experts > 0 {
@@ -95,14 +94,13 @@ func extra(m *spec.Model, n float64) {
 	}
 }
 
-// learnedPositions counts a vector for every position.
+// learnedPositions adds one vector per position.
 func learnedPositions(c *hfConfig, m *spec.Model) {
 	n := c.count(hfMaxTokens, "n_positions", "max_position_embeddings")
 	extra(m, float64(n)*float64(m.Hidden))
 }
 
-// oneKVHead is of architectures that share one key and value among all heads
-// where a field says so.
+// oneKVHead is for architectures that share one key and value among all heads if a field says so.
 func oneKVHead(field string, def bool) func(*hfConfig, *spec.Model) {
 	return func(c *hfConfig, m *spec.Model) {
 		if c.flag(field, def) {
@@ -114,7 +112,7 @@ func oneKVHead(field string, def bool) func(*hfConfig, *spec.Model) {
 
 func fourTimesWide(_ *hfConfig, m *spec.Model) { m.FFN = min(4*m.Hidden, hfMaxWidth) }
 
-// opt has positions from 2 on, and in its 350m embeddings of their own width.
+// opt has positions from 2 on; its 350m has embeddings of another width.
 func opt(c *hfConfig, m *spec.Model) {
 	if w := c.count(hfMaxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
 		c.warn("the embeddings are taken as %d wide, not %d", m.Hidden, w)
@@ -133,8 +131,7 @@ func falcon(c *hfConfig, m *spec.Model) {
 	}
 }
 
-// mpt gives the width of the MLP as a multiple and the key/value heads in an
-// object.
+// mpt has the width of the MLP as a multiple, and the key/value heads in an object.
 func mpt(c *hfConfig, m *spec.Model) {
 	m.FFN = min(int(c.ratio("expansion_ratio", 4)*float64(m.Hidden)), hfMaxWidth)
 	attn := &hfConfig{}
@@ -152,8 +149,7 @@ func bert(c *hfConfig, m *spec.Model) {
 	extra(m, (float64(c.count(hfMaxTokens, "max_position_embeddings"))+2)*h+h*h)
 }
 
-// roberta is bert with one token type and two positions that samples do not
-// use.
+// roberta is bert with one token type and two unused positions.
 func roberta(c *hfConfig, m *spec.Model) {
 	bert(c, m)
 	m.ParamCount -= float64(m.Hidden)
@@ -162,8 +158,8 @@ func roberta(c *hfConfig, m *spec.Model) {
 	}
 }
 
-// t5 counts the layers of one stack; of an untied head the encoder and decoder
-// still share their embedding.
+// t5 counts the layers of one stack. With an untied head the encoder and decoder still share their
+// embedding.
 func t5(c *hfConfig, m *spec.Model) {
 	decoder := c.count(hfMaxLayers, "num_decoder_layers")
 	if decoder == 0 {
@@ -178,7 +174,7 @@ func t5(c *hfConfig, m *spec.Model) {
 	}
 }
 
-// bart names both stacks.
+// bart has fields for both stacks.
 func bart(c *hfConfig, m *spec.Model) {
 	enc, dec := c.count(hfMaxLayers, "encoder_layers"), c.count(hfMaxLayers, "decoder_layers")
 	if enc != dec {
@@ -190,7 +186,7 @@ func bart(c *hfConfig, m *spec.Model) {
 	extra(m, 2*float64(c.count(hfMaxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
 }
 
-// vit has a token per patch and one for the class.
+// vit has a token per patch and a class token.
 func vit(c *hfConfig, m *spec.Model) {
 	image, patch := c.count(hfMaxWidth, "image_size"), c.count(hfMaxWidth, "patch_size")
 	if image == 0 || patch == 0 || patch > image || image/patch > 1<<12 {
@@ -206,7 +202,7 @@ func vit(c *hfConfig, m *spec.Model) {
 	extra(m, (float64(channels)*float64(patch)*float64(patch)+float64(m.SeqLen+c.classes()))*float64(m.Hidden))
 }
 
-// classes returns how many a classifier tells apart, 0 if it is none.
+// classes returns the number of classes of a classifier, 0 for other models.
 func (c *hfConfig) classes() int {
 	var labels map[string]json.RawMessage
 	if json.Unmarshal(c.fields["id2label"], &labels) == nil && len(labels) > 0 {

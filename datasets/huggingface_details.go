@@ -10,10 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// HuggingFaceDetails reads from a config.json what HuggingFace leaves out of a
-// model: norm, activation, positions and biases. Of architectures whose layers
-// are not known that closely the zero Details come back. Errors are those of
-// HuggingFace.
+// HuggingFaceDetails reads what HuggingFace leaves out of a model: norm, activation, positions and
+// biases. For other architectures it returns zero Details. Errors are those of HuggingFace.
 func HuggingFaceDetails(r io.Reader) (spec.Details, error) {
 	top, err := decodeHF(r)
 	if err != nil {
@@ -32,9 +30,9 @@ func HuggingFaceDetails(r io.Reader) (spec.Details, error) {
 	return d, nil
 }
 
-// hfDetails by model_type: what the layers of an architecture are made of
-// whatever its file says, and the defaults of what files say. From the
-// configuration_*.py and modeling_*.py of huggingface/transformers 4.57.
+// hfDetails is indexed by model_type: the fixed properties of an architecture's layers, and the
+// defaults of the others. From the configuration_*.py and modeling_*.py of huggingface/transformers
+// 4.57.
 var hfDetails = map[string]spec.Details{
 	"llama":       llamaDetails(10000, 1e-6),
 	"mistral":     llamaDetails(10000, 1e-6),
@@ -74,7 +72,7 @@ func qwen3Details() spec.Details {
 	return d
 }
 
-// details replaces defaults by what the file says.
+// details replaces defaults by the values of the file.
 func (c *hfConfig) details(d *spec.Details) {
 	for _, key := range []string{"hidden_act", "hidden_activation", "activation_function"} {
 		if w := c.word(key); w != "" {
@@ -107,8 +105,7 @@ func (c *hfConfig) details(d *spec.Details) {
 	}
 }
 
-// attentionBias reads the biases of architectures whose attention and MLP have
-// them by fields of their own.
+// attentionBias reads the biases of architectures with separate fields for attention and MLP.
 func (c *hfConfig) attentionBias(d *spec.Details) {
 	attention, mlp := c.flag("attention_bias", false), c.flag("mlp_bias", false)
 	switch {
@@ -122,7 +119,7 @@ func (c *hfConfig) attentionBias(d *spec.Details) {
 	}
 }
 
-// rotary reads the rotation: fields of their own, in transformers 5 an object.
+// rotary reads the rotary embedding: separate fields, in transformers 5 an object.
 func (c *hfConfig) rotary(d *spec.Details) {
 	theta := func(from *hfConfig, key string) {
 		raw := from.value(key)
@@ -131,7 +128,7 @@ func (c *hfConfig) rotary(d *spec.Details) {
 		}
 		var v float64
 		if err := json.Unmarshal(raw, &v); err != nil || !(v > 0 && v <= 1e12) || math.IsInf(v, 0) {
-			c.fail("%s=%s is not a number in 0..1e12", key, clip(raw))
+			c.fail("%s=%s is not a number in 0..1e12", key, truncate(raw))
 			return
 		}
 		d.RopeTheta = v

@@ -14,19 +14,19 @@ import (
 
 // Importer reads one public data set.
 type Importer struct {
-	Name    string // what `pacer import` calls it
+	Name    string // as in pacer import NAME
 	Doc     string
 	License string // of the data
 	URL     string // where it is published
-	Commit  string // the revision the reader was written against; "" = several
+	Commit  string // the revision the reader was written for; "" = several
 
-	// Import yields every row below root as a measurement or a *RowError, in
-	// the order of file names and lines. Any other error ends it: no file of
-	// the data set below root, a file that cannot be read, or ctx's.
+	// Import yields every row below root as a measurement or a *RowError, by file name and line.
+	// Any other error ends it: there is no file of the data set, a file cannot be read, or ctx
+	// ended.
 	Import func(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error]
 
-	// Count returns how many rows Import will yield, errors included: the
-	// length of a progress bar. Its error is that of Import.
+	// Count returns the number of rows that Import will yield, errors included, for a progress bar.
+	// Its error is that of Import.
 	Count func(root fs.FS) (int, error)
 }
 
@@ -37,12 +37,11 @@ func register(i Importer) { importers.Add(i.Name, i) }
 // Importers returns every importer, by name.
 func Importers() []Importer { return importers.All() }
 
-// Lookup returns the importer with a name; the error of an unknown one lists
-// those there are, nearest first.
+// Lookup returns the importer with a name. The error for an unknown one lists all names, nearest
+// first.
 func Lookup(name string) (Importer, error) { return importers.Get(name) }
 
-// importTables is the Import of a data set called name: every row of every file
-// there is of it, table by table.
+// importTables is the Import of the data set name: all rows of all files, table by table.
 func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS) ([]string, error),
 	table func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
@@ -61,13 +60,11 @@ func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS
 	}
 }
 
-// ErrNotMeasurable marks rows that are sound but do not say enough to be a
-// measurement: no step time can be derived from them and no memory was
-// recorded. They come wrapped in a *RowError.
+// ErrNotMeasurable marks valid rows that are too incomplete for a measurement: no step time can be
+// derived and no memory was recorded. It is wrapped in a *RowError.
 var ErrNotMeasurable = errors.New("neither a step time nor memory can be derived")
 
-// RowError says which value of which row could not be read. The row is skipped
-// and reading goes on.
+// RowError is an invalid value of a row. The row is skipped and reading continues.
 type RowError struct {
 	File   string
 	Line   int    // 1 is the first; 0 = the whole file
@@ -91,8 +88,7 @@ func (e *RowError) Error() string {
 
 func (e *RowError) Unwrap() error { return e.Err }
 
-// Warnings returns what should be seen about a measurement that was read: the
-// doubt of its source's rule, and the legality rule its plan breaks.
+// Warnings returns the doubt about a measurement, and the legality rule its plan breaks.
 func Warnings(m spec.Measurement) []error {
 	var out []error
 	if m.Doubt != "" {

@@ -10,15 +10,14 @@ import (
 	"slices"
 )
 
-// element is a value of a JSON array, and the line it ends on.
+// element is a value of a JSON array and the line it ends on.
 type element[T any] struct {
 	value T
 	line  int
 }
 
-// jsonArray yields the values of a JSON array one by one. A value of another
-// type yields a *RowError and reading goes on; where the text is no JSON it
-// ends.
+// jsonArray yields the values of a JSON array one by one. A value of another type yields a
+// *RowError, and reading continues; invalid JSON ends it.
 func jsonArray[T any](in *input) iter.Seq2[element[T], error] {
 	return func(yield func(element[T], error) bool) {
 		text := &lineReader{r: in.reader, left: maxLine, line: 1}
@@ -45,22 +44,20 @@ func jsonArray[T any](in *input) iter.Seq2[element[T], error] {
 	}
 }
 
-// jsonFault returns the error of a value as a trace's, and whether nothing can
-// be read after it.
+// jsonFault converts the error of a value, and reports whether nothing can be read after it.
 func jsonFault(file string, line int, err error) (fault error, ends bool) {
-	var odd *json.UnmarshalTypeError
+	var mismatched *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		return nil, false
-	case errors.As(err, &odd):
-		return &RowError{File: file, Line: line, Column: cmp.Or(odd.Field, "entry"), Value: odd.Value,
-			Err: fmt.Errorf("is not a %s", odd.Type.Kind())}, false
+	case errors.As(err, &mismatched):
+		return &RowError{File: file, Line: line, Column: cmp.Or(mismatched.Field, "entry"), Value: mismatched.Value,
+			Err: fmt.Errorf("is not a %s", mismatched.Type.Kind())}, false
 	}
 	return fmt.Errorf("datasets: %s:%d: %w", file, line, err), true
 }
 
-// lineReader knows the line of every offset that is still to be asked for, and
-// ends what is too long.
+// lineReader maps ascending offsets to lines, and fails for a value that is too long.
 type lineReader struct {
 	r    io.Reader
 	left int // bytes until a value is too long
@@ -85,7 +82,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// at returns the line of an offset, which must not be before the last one.
+// at returns the line of an offset. Offsets must not descend.
 func (l *lineReader) at(offset int64) int {
 	passed := slices.IndexFunc(l.ends, func(end int64) bool { return end > offset })
 	if passed < 0 {

@@ -11,27 +11,26 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// OnesOptions says what jobs to generate.
+// OnesOptions configure GenerateOnes.
 type OnesOptions struct {
 	Seed   uint64
 	Jobs   int     // how many; 400 in the artifact
 	GapSec float64 // mean between two submissions; 30 in the artifact
 }
 
-// onesTask is what jobs of the artifact train that Pollux measured.
+// onesTask is a task of the artifact's jobs that Pollux measured too.
 type onesTask struct {
 	name    string
 	app     string // of Pollux
-	samples []int  // of the data sets, any as often as the others
+	samples []int  // of the data sets, all equally frequent
 	local   int    // samples a step and device
 	devices int
-	passes  [2]float64 // over the data set until the job stops, from least to most
+	passes  [2]float64 // over the data set until the job stops, range
 }
 
-// onesTasks are five of ten tasks that are equally frequent in the artifact
-// kurisusnowdeng/ones_sc21 at commit 8535358: those trained with networks that
-// Pollux measured. passes are those of the artifact's training history with the same
-// batches, where jobs stop once they are accurate enough.
+// onesTasks are five of ten equally frequent tasks in the artifact kurisusnowdeng/ones_sc21 at
+// commit 8535358: those with networks that Pollux measured. passes are from the artifact's training
+// history with the same batches, where jobs stop at a target accuracy.
 var onesTasks = []onesTask{
 	{"resnet50-imagenet", "imagenet", []int{10000, 20000}, 32, 16, [2]float64{11, 58}},
 	{"resnet18-cifar10", "cifar10", []int{20000, 40000}, 256, 4, [2]float64{23, 38}},
@@ -40,11 +39,11 @@ var onesTasks = []onesTask{
 	{"bert-sst2", "bert", []int{10000, 20000}, 32, 8, [2]float64{5, 6}},
 }
 
-// polluxSamples is how many samples an epoch of an application has in Pollux's
-// tables: ImageNet, CIFAR-10, and windows of SQuAD.
+// polluxSamples is the number of samples per epoch of an application in Pollux's tables: ImageNet,
+// CIFAR-10, and windows of SQuAD.
 var polluxSamples = map[string]float64{"imagenet": 1281167, "cifar10": 50000, "bert": 88641}
 
-// ParseOnesOptions reads JOBS[,gap-s=SECONDS].
+// ParseOnesOptions parses JOBS[,gap-s=SECONDS].
 func ParseOnesOptions(text string) (OnesOptions, error) {
 	o := OnesOptions{GapSec: 30}
 	jobs, gap, given := strings.Cut(text, ",")
@@ -61,10 +60,9 @@ func ParseOnesOptions(text string) (OnesOptions, error) {
 	return o, nil
 }
 
-// GenerateOnes draws jobs like those of the trace of ONES's artifact as far as Pollux
-// measured their networks: tasks and data sets evenly, Poisson arrivals. What a job
-// trains counts in epochs of Pollux's data sets, so that its batches are worth what
-// they are there.
+// GenerateOnes draws jobs like those of the trace of ONES's artifact, limited to networks that
+// Pollux measured: tasks and data sets uniformly, Poisson arrivals. The work of a job counts in
+// epochs of Pollux's data sets, so that batches have the same statistical efficiency.
 func GenerateOnes(o OnesOptions) ([]spec.Job, error) {
 	if o.Jobs < 1 || o.Jobs > 1<<20 || !(o.GapSec > 0 && o.GapSec < 1e6) {
 		return nil, fmt.Errorf("datasets: ones: %d jobs every %g s, want 1 to %d, and a gap above 0 and below 1e6 s", o.Jobs, o.GapSec, 1<<20)

@@ -13,38 +13,36 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// pai2020Trace is where the trace is published.
+// pai2020Trace describes the published trace.
 var pai2020Trace = Trace{
 	License: "CC-BY-4.0",
 	URL:     "https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2020",
 	Commit:  "7a6c496e4f4b6ce6150be8f881cb051bf2abff42",
 }
 
-// The columns of the tables, which are published without a header.
+// Columns of the tables, which have no header.
 var (
 	paiJobColumns  = []string{"job_name", "inst_id", "user", "status", "start_time", "end_time"}
 	paiTaskColumns = []string{"job_name", "task_name", "inst_num", "status", "start_time", "end_time",
 		"plan_cpu", "plan_mem", "plan_gpu", "gpu_type"}
 )
 
-// paiTasks is what the tasks of a job add up to.
+// paiTasks sums up the tasks of a job.
 type paiTasks struct {
 	gpus        float64 // inst_num x plan_gpu / 100, summed
-	start, end  float64 // seconds, of tasks with GPUs; 0 = not known
+	start, end  float64 // seconds, of tasks with GPUs; 0 = unknown
 	accelerator string
 	mixed       bool // of several types
 	line        int  // of the first
-	bad         bool // one of them could not be read
+	bad         bool // one of them is invalid
 }
 
-// readPAI2020 joins pai_job_table and pai_task_table, which lie in a directory
-// as CSV, gzip or tar.gz. A job is submitted at its start_time, "timestamp of
-// job submission time", and runs from the first start of a task with GPUs to
-// the last end of one; where tasks have no times, from its own start to its own
-// end, which includes the wait. It asks for the GPUs of all its instances; a
-// sum that is not whole is rounded up. Times have a constant subtracted that
-// leaves the hour of day and day of week as they are in UTC+8. Memory holds a
-// line for each job of the task table.
+// readPAI2020 joins pai_job_table and pai_task_table of a directory, as CSV, gzip or tar.gz. A job
+// is submitted at its start_time, "timestamp of job submission time". It runs from the first start
+// to the last end of its tasks with GPUs; if tasks have no times, from its own start to its own
+// end, which includes the wait. It asks for the GPUs of all its instances, rounded up. Times have a
+// constant subtracted that keeps hour of day and day of week in UTC+8. Memory holds an entry for
+// each job of the task table.
 func readPAI2020(in *input) iter.Seq2[spec.Job, error] {
 	return func(yield func(spec.Job, error) bool) {
 		tasks := map[string]*paiTasks{}
@@ -88,8 +86,7 @@ func (in *input) paiTable(table string, columns []string) iter.Seq2[*record, err
 	}
 }
 
-// bareRows yields the rows of a table that has no header line, and skips one
-// that was put there.
+// bareRows yields the rows of a table without a header line; it skips one that was added.
 func bareRows(ctx context.Context, r io.Reader, file string, columns []string) iter.Seq2[*record, error] {
 	heading := strings.NewReader(strings.Join(columns, ",") + "\n")
 	return func(yield func(*record, error) bool) {
@@ -103,7 +100,7 @@ func bareRows(ctx context.Context, r io.Reader, file string, columns []string) i
 			case rec != nil && rec.line == 2 && slices.Equal(rec.cells, columns):
 				continue
 			case rec != nil:
-				rec.line-- // the heading is not in the file
+				rec.line-- // the header is not in the file
 			case errors.As(err, &row):
 				row.Line--
 			}
@@ -120,7 +117,7 @@ func addTask(tasks map[string]*paiTasks, r *record) error {
 	t := tasks[name]
 	if t == nil {
 		t = &paiTasks{line: r.line}
-		// the cells of a row share its memory, of which the map is to keep none
+		// the cells of a row share its memory, which the map must not keep
 		tasks[strings.Clone(name)] = t
 	}
 	gpus := r.atLeast0("inst_num") * r.atLeast0("plan_gpu") / 100
@@ -146,7 +143,7 @@ func addTask(tasks map[string]*paiTasks, r *record) error {
 	return nil
 }
 
-// paiJob makes a job of a row of the job table and its tasks.
+// paiJob converts a row of the job table and its tasks.
 func paiJob(r *record, tasks map[string]*paiTasks) spec.Job {
 	j := spec.Job{
 		ID:     spec.JobID(r.need("job_name")),
@@ -185,6 +182,5 @@ func paiJob(r *record, tasks map[string]*paiTasks) spec.Job {
 	return j
 }
 
-// roundShare rounds a sum of percents to a thousandth, so that ten tenths are
-// one.
+// roundShare rounds a sum of percents to a thousandth, so that ten tenths are exactly one.
 func roundShare(gpus float64) float64 { return math.Round(gpus*1000) / 1000 }

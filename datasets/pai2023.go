@@ -7,20 +7,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// pai2023Trace is where the trace is published.
+// pai2023Trace describes the published trace.
 var pai2023Trace = Trace{
 	License: "none stated for this folder; that of 2020 is CC-BY-4.0",
 	URL:     "https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023",
 	Commit:  "7a6c496e4f4b6ce6150be8f881cb051bf2abff42",
 }
 
-// whySeveral is said of pods that any of several accelerators would do.
-const whySeveral = "allows several types of accelerator, but not all; any may be used"
+// severalAccelerators is the note on pods that accept several accelerators.
+const severalAccelerators = "allows several types of accelerator, but not all; any may be used"
 
-// readPAI2023 reads openb_pod_list_*.csv. A pod is a job that ran from when it
-// was scheduled until it was deleted; one that never was, or has no GPU, is
-// left out (ErrNoJob). A share of a GPU counts as a whole one: whoever wants
-// pods to share devices must not take device hours from here.
+// readPAI2023 reads openb_pod_list_*.csv. A pod is a job that runs from when it is scheduled until
+// it is deleted. A pod that was never scheduled, or has no GPU, is left out (ErrNoJob). A share of
+// a GPU counts as a whole one, so device hours are overstated for pods that share devices.
 func readPAI2023(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("name",
 		[]string{"name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"},
@@ -46,8 +45,7 @@ func pai2023Pod(r *record) spec.Job {
 	return j
 }
 
-// paiAccelerators are names of the PAI traces; V100M16 and V100M32 are taken to
-// be SXM2 modules, which the traces do not say.
+// paiAccelerators maps names of the PAI traces; V100M16 and V100M32 are assumed to be SXM2 modules.
 var paiAccelerators = map[string]string{
 	"V100M16": "V100-SXM2-16GB", "V100M32": "V100-SXM2-32GB",
 	"V100": "V100-SXM2-16GB",
@@ -61,12 +59,11 @@ func paiAccelerator(name string) string {
 	return jobAccelerator(name)
 }
 
-// openbAccelerator returns the only accelerator in gpu_spec, where types are
-// joined by bars; "" where that is empty.
+// openbAccelerator returns the only accelerator in gpu_spec, a list with bars; "" for an empty one.
 func (r *record) openbAccelerator() string {
 	types := r.str("gpu_spec")
 	if strings.Contains(types, "|") {
-		r.notes = append(r.notes, whySeveral)
+		r.notes = append(r.notes, severalAccelerators)
 		return ""
 	}
 	return paiAccelerator(types)

@@ -9,15 +9,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// phillyTrace is where the trace is published.
+// phillyTrace describes the published trace.
 var phillyTrace = Trace{
 	License: "CC-BY-4.0",
 	URL:     "https://github.com/msr-fiddle/philly-traces",
 	Commit:  "29a1b87fa2d9ed80b83c9e3a37f3a88d382b031d",
 }
 
-// phillyJob is an entry of cluster_job_log. Times are local ones without a
-// zone, "YYYY-MM-DD HH:MM:SS", or null or "None".
+// phillyJob is an entry of cluster_job_log. Times are local without a zone, "YYYY-MM-DD HH:MM:SS",
+// null or "None".
 type phillyJob struct {
 	ID        string          `json:"jobid"`
 	VC        string          `json:"vc"`
@@ -33,12 +33,11 @@ type phillyAttempt struct {
 	} `json:"detail"`
 }
 
-// readPhilly reads cluster_job_log, a JSON array with an entry per job, or the
-// archive it is in, whatever became of the jobs. A job was retried when it
-// failed: it counts the time of all its attempts, and the most GPUs that one of
-// them had. Attempts without a start or an end count no time. Left out
-// (ErrNoJob) are jobs that never ran, that had no GPU, and those that still ran
-// when the log ended. Their tenant is the virtual cluster.
+// readPhilly reads cluster_job_log, a JSON array with an entry per job, or its archive, jobs of any
+// outcome. A failed job was retried: its run time is the sum over its attempts, its devices are the
+// most of any attempt. Attempts without a start or an end count no time. Left out (ErrNoJob) are
+// jobs that never ran, that had no GPU, and those still running at the end of the log. The tenant
+// is the virtual cluster.
 func readPhilly(in *input) iter.Seq2[spec.Job, error] {
 	return func(yield func(spec.Job, error) bool) {
 		ids := jobIDs{column: "jobid"}
@@ -66,7 +65,7 @@ func (p phillyJob) job(r *record) spec.Job {
 		r.failValue("submitted_time", "", errors.New("is missing"))
 	}
 	for _, a := range p.Attempts {
-		j.Duration += a.ran(r)
+		j.Duration += a.runTime(r)
 		j.Devices = max(j.Devices, a.gpus())
 	}
 	switch n := len(p.Attempts); {
@@ -92,8 +91,8 @@ func (a phillyAttempt) gpus() int {
 	return n
 }
 
-// ran returns how long an attempt took, 0 where that is not known.
-func (a phillyAttempt) ran(r *record) time.Duration {
+// ran returns the duration of an attempt, 0 if unknown.
+func (a phillyAttempt) runTime(r *record) time.Duration {
 	start, started := phillyTime(r, "start_time", a.Start)
 	end, ended := phillyTime(r, "end_time", a.End)
 	if !started || !ended {
@@ -107,7 +106,7 @@ func (a phillyAttempt) ran(r *record) time.Duration {
 
 func noTime(s *string) bool { return s == nil || noDate(*s) }
 
-// phillyTime returns the time since 1970 of a key, false where it holds none.
+// phillyTime returns the time since 1970 of a key, false without one.
 func phillyTime(r *record, key string, s *string) (time.Duration, bool) {
 	if noTime(s) {
 		return 0, false
@@ -119,9 +118,9 @@ func phillyTime(r *record, key string, s *string) (time.Duration, bool) {
 	return d, true
 }
 
-// readPhillyCSV reads simulator/traces/philly.csv of Pollux's artifact, a
-// reduction of the log to a row per job: timestamp,duration,num_gpus,gpu_time,
-// cluster. Jobs have no ids there and are named after their line.
+// readPhillyCSV reads simulator/traces/philly.csv of Pollux's artifact, a reduction of the log to
+// one row per job: timestamp,duration,num_gpus,gpu_time,cluster. It has no job ids, so jobs are
+// named by line.
 func readPhillyCSV(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("timestamp",
 		[]string{"timestamp", "duration", "num_gpus", "cluster"}, []string{"gpu_time"},
@@ -130,7 +129,7 @@ func readPhillyCSV(in *input) iter.Seq2[spec.Job, error] {
 				ID:       spec.JobID(fmt.Sprintf("line-%d", r.line)),
 				Submit:   r.needDate("timestamp"),
 				Devices:  r.requested("num_gpus"),
-				Duration: r.ran("duration"),
+				Duration: r.runTime("duration"),
 				Tenant:   r.str("cluster"),
 			}
 		})

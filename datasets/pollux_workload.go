@@ -7,23 +7,22 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// polluxTrace is where the traces are published: branch osdi21-artifact.
+// polluxTrace describes the published traces: branch osdi21-artifact.
 var polluxTrace = Trace{
 	License: "Apache-2.0 (by file headers)",
 	URL:     "https://github.com/petuum/adaptdl",
 	Commit:  "c793c7089bd307462686339d29707925c461f9a9",
 }
 
-// polluxEpochs are how long the simulators of Pollux and Sia train each
-// application, in statistical epochs (max_epochs of their traces).
+// polluxEpochs is how long the simulators of Pollux and Sia train each application, in statistical
+// epochs (max_epochs of their traces).
 var polluxEpochs = map[string]float64{
 	"bert": 2, "cifar10": 100, "deepspeech2": 80, "imagenet": 90, "ncf": 10, "yolov3": 50,
 }
 
-// readPolluxWorkload reads workloads/workload-N.csv. Jobs have no run time:
-// they train until they have made their application's epochs, at any batch, on
-// any number of devices. num_replicas and batch_size, the global one, are what
-// a user who knew both chose; schedulers that change neither use them.
+// readPolluxWorkload reads workloads/workload-N.csv. Jobs have no run time: they train for their
+// application's epochs, at any batch, on any number of devices. num_replicas and batch_size, the
+// global one, are the choice of a user who knows both; schedulers that change neither use them.
 func readPolluxWorkload(in *input) iter.Seq2[spec.Job, error] {
 	return in.readPollux(func(app string) (spec.Model, float64, bool) {
 		m, ok := SiaModel(app)

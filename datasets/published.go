@@ -22,9 +22,9 @@ func init() {
 		URL:     "see source_path and source_commit of each row",
 		Import:  importPublished,
 		Count: func(root fs.FS) (int, error) {
-			files, odd, err := publishedTables(root)
+			files, mismatched, err := publishedTables(root)
 			n, err := countRows(root, "published", files, err)
-			return n + len(odd), err
+			return n + len(mismatched), err
 		},
 	})
 }
@@ -66,12 +66,12 @@ func publishedFiles(root fs.FS) ([]string, error) {
 	return files, nil
 }
 
-// publishedColumns are those every table must have.
+// publishedColumns are the required columns.
 var publishedColumns = []string{"row_id", "model", "accelerator"}
 
-// publishedTables returns the files that are tables of measurements, and why
-// each other one is none. The error is that none is.
-func publishedTables(root fs.FS) (tables []string, odd []*RowError, err error) {
+// publishedTables returns the files that are tables of measurements, and why the others are none.
+// It is an error if none is.
+func publishedTables(root fs.FS) (tables []string, mismatched []*RowError, err error) {
 	files, err := publishedFiles(root)
 	if err != nil {
 		return nil, nil, err
@@ -82,28 +82,28 @@ func publishedTables(root fs.FS) (tables []string, odd []*RowError, err error) {
 			return nil, nil, err
 		}
 		if why := notPublished(f, file); why != nil {
-			odd = append(odd, &RowError{File: file, Err: why})
+			mismatched = append(mismatched, &RowError{File: file, Err: why})
 		} else {
 			tables = append(tables, file)
 		}
 		f.Close()
 	}
 	if len(tables) > 0 {
-		return tables, odd, nil
+		return tables, mismatched, nil
 	}
-	why := make([]string, len(odd))
-	for i, e := range odd {
+	why := make([]string, len(mismatched))
+	for i, e := range mismatched {
 		why[i] = fmt.Sprintf("%s: %v", e.File, e.Err)
 	}
 	return nil, nil, fmt.Errorf("no table of measurements: %s", strings.Join(why, "; "))
 }
 
-// notPublished says why a file is no table of measurements, nil if it is one.
+// notPublished returns why a file is no table of measurements, nil if it is one.
 func notPublished(f io.Reader, file string) error {
 	for rec, err := range readCSV(f, file, publishedColumns...) {
 		var row *RowError
 		switch {
-		case errors.As(err, &row): // the header is sound
+		case errors.As(err, &row): // the header is valid
 			continue
 		case err != nil:
 			return errors.Unwrap(err)
@@ -116,12 +116,12 @@ func notPublished(f io.Reader, file string) error {
 
 func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
-		files, odd, err := publishedTables(root)
+		files, mismatched, err := publishedTables(root)
 		if err != nil {
 			yield(spec.Measurement{}, fmt.Errorf("datasets: published: %w", err))
 			return
 		}
-		for _, e := range odd {
+		for _, e := range mismatched {
 			if !yield(spec.Measurement{}, e) {
 				return
 			}
@@ -152,8 +152,7 @@ func (t *publishedTable) measurement(rec *record) (spec.Measurement, error) {
 	return r.m, nil
 }
 
-// measure adds what was seen to a row whose Config is read, and every reason to
-// doubt that it was seen of that Config.
+// measure adds the outcome to a row with a Config, and all reasons to doubt it.
 func (r *publishedRow) measure() {
 	r.m.Env = r.env()
 	if adapters.MatchString(r.str("notes")) && !r.source.adapters {
@@ -161,7 +160,7 @@ func (r *publishedRow) measure() {
 	}
 	if r.err() == nil {
 		r.outcome()
-		r.implausible()
+		r.checkPlausible()
 	}
 	switch {
 	case len(r.against) > 0:
@@ -172,12 +171,12 @@ func (r *publishedRow) measure() {
 	r.m.Doubt = strings.Join(slices.Concat(r.against, r.assumed, r.doubts), "; ")
 }
 
-// adapters finds fine-tuning that leaves the model's own weights alone.
+// adapters detects fine-tuning that freezes the weights of the model.
 var adapters = regexp.MustCompile(`(?i)\b(lora|adapter)`)
 
-// implausible doubts a row whose work, without recomputation, is more than its
-// devices can do, or whose step time and throughput differ by more than half.
-func (r *publishedRow) implausible() {
+// checkPlausible doubts a row if its work, without recomputation, exceeds the peak rate of its
+// devices, or if its step time and throughput differ by more than half.
+func (r *publishedRow) checkPlausible() {
 	if len(r.m.StepSec) == 0 {
 		return
 	}
@@ -192,13 +191,13 @@ func (r *publishedRow) implausible() {
 	}
 	doubts := r.doubts
 	other, _ := r.throughputSec()
-	r.doubts = doubts // of a throughput that is not used
+	r.doubts = doubts // about a throughput that is not used
 	if other > 0 && (sec > 1.5*other || other > 1.5*sec) {
 		r.wrong("a step time of %.4g s, but the throughput makes it %.4g s", sec, other)
 	}
 }
 
-// env keeps what a Config has no place for, as written.
+// env returns facts without a place in a Config, as written.
 func (r *publishedRow) env() map[string]string {
 	env := map[string]string{}
 	for _, col := range []string{"model", "accelerator", "precision", "notes", "source_path", "source_commit", "source_date"} {
@@ -222,7 +221,7 @@ func (r *publishedRow) env() map[string]string {
 	return env
 }
 
-// outcome sets what was seen, by the row's status.
+// outcome sets the outcome by the row's status.
 func (r *publishedRow) outcome() {
 	r.m.PeakBytes = r.atLeast0("mem_gib") * (1 << 30)
 	switch status := r.str("status"); status {
@@ -236,7 +235,7 @@ func (r *publishedRow) outcome() {
 		r.doubt("analytical value, not measured")
 	case "suspect":
 		r.doubt("marked suspect in its table")
-	case "", "ok", "memory_only": // a table need not have the column
+	case "", "ok", "memory_only": // the column is optional
 	default:
 		r.fail("status", fmt.Errorf("is not one of ok, oom, suspect, memory_only, memory_model"))
 	}

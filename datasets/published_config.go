@@ -13,7 +13,7 @@ import (
 
 var errNegative = errors.New("is negative")
 
-// config reads the Config, from columns that are no outcome alone.
+// config reads the Config, from columns other than outcomes.
 func (r *publishedRow) config() {
 	c := &r.m.Config
 	c.Accelerator = r.accelerator()
@@ -28,8 +28,8 @@ func (r *publishedRow) config() {
 	r.plan()
 }
 
-// tokens assumes the samples a model was made for where no length is recorded,
-// but for adapters: their samples are shorter by an unknown factor.
+// tokens assumes the sequence length of the model if no length is recorded. It does not for
+// adapters: their samples are shorter by an unknown factor.
 func (r *publishedRow) tokens() {
 	c := &r.m.Config
 	switch {
@@ -42,18 +42,17 @@ func (r *publishedRow) tokens() {
 	}
 }
 
-// modelCells are the columns a model is known by.
+// modelCells are the columns that identify a model.
 type modelCells struct{ name, params, layers, hidden, heads, vocab, seq string }
 
-// modelAnswer is what they say, and what of it is assumed.
-type modelAnswer struct {
+// modelMatch is the model of such columns, and what is assumed of it.
+type modelMatch struct {
 	model spec.Model
 	note  string
 }
 
-// model returns the catalog's model of that name if nothing the row records
-// speaks against it, else one with what is recorded. Rows with the same cells
-// are looked up once.
+// model returns the catalog's model of that name if no recorded figure contradicts it, else a model
+// of the recorded figures. Results are cached by the cells.
 func (r *publishedRow) model() spec.Model {
 	key := modelCells{r.need("model"), r.str("params_b"), r.str("layers"), r.str("hidden"), r.str("heads"), r.str("vocab"), r.str("seq_len")}
 	a, ok := r.table.models[key]
@@ -70,34 +69,33 @@ func (r *publishedRow) model() spec.Model {
 	return a.model
 }
 
-// variant is a remark behind a model's name, such as "(w/o MTP)".
+// variant is a remark after the name of a model, such as "(w/o MTP)".
 var variant = regexp.MustCompile(`\s*\([^)]*\)$`)
 
-func (r *publishedRow) findModel(name string) modelAnswer {
-	own := spec.Model{
+func (r *publishedRow) findModel(name string) modelMatch {
+	detach := spec.Model{
 		Name: name, Kind: spec.Opaque,
 		Layers: r.count("layers"), Hidden: r.count("hidden"), Heads: r.count("heads"), Vocab: r.count("vocab"),
 		SeqLen: r.count("seq_len"), ParamCount: math.Round(r.atLeast0("params_b") * 1e9),
 	}
-	if own.Hidden > 0 {
-		own.Kind = spec.Decoder
+	if detach.Hidden > 0 {
+		detach.Kind = spec.Decoder
 	}
 	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.str("params_b"), !r.source.folders)
 	switch {
-	case ok && !contradicts(own, m):
-		return modelAnswer{model: m}
-	case ok: // the name is taken
-		own.Name = fmt.Sprintf("%s (%d layers of %d)", name, own.Layers, own.Hidden)
+	case ok && !contradicts(detach, m):
+		return modelMatch{model: m}
+	case ok: // the name has a model
+		detach.Name = fmt.Sprintf("%s (%d layers of %d)", name, detach.Layers, detach.Hidden)
 	}
-	if own.ParamCount > 0 && (own.Layers == 0 || own.Hidden == 0) && own.SeqLen > 1 {
-		return modelAnswer{own, "layers or width not recorded, derived from the parameter count"}
+	if detach.ParamCount > 0 && (detach.Layers == 0 || detach.Hidden == 0) && detach.SeqLen > 1 {
+		return modelMatch{detach, "layers or width not recorded, derived from the parameter count"}
 	}
-	return modelAnswer{model: own}
+	return modelMatch{model: detach}
 }
 
-// catalogModel finds a model by name, by name and size where a source prints
-// the size in a column of its own ("Llama 2", 7), or without the folder of
-// whoever published it ("meta-llama/Llama-2-7b").
+// catalogModel finds a model by name, by name and size if a source has a column for the size
+// ("Llama 2", 7), or without the organization ("meta-llama/Llama-2-7b").
 func catalogModel(name, paramsB string, folder bool) (spec.Model, bool) {
 	m, err := catalog.Model(name)
 	if err != nil && paramsB != "" {
@@ -109,8 +107,8 @@ func catalogModel(name, paramsB string, folder bool) (spec.Model, bool) {
 	return m, err == nil
 }
 
-// contradicts reports whether recorded figures are not those of m. A vocabulary
-// may be padded by 2 %.
+// contradicts reports whether recorded figures differ from those of m. A vocabulary may be padded
+// by 2 %.
 func contradicts(recorded, m spec.Model) bool {
 	differ := func(a, b int) bool { return a != 0 && b != 0 && a != b }
 	pad := math.Abs(float64(recorded.Vocab - m.Vocab))
@@ -120,8 +118,7 @@ func contradicts(recorded, m spec.Model) bool {
 
 var leadingCount = regexp.MustCompile(`^[0-9]+x\s*`)
 
-// accelerator returns the catalog's part of that name, or one with only the
-// name.
+// accelerator returns the catalog's accelerator of that name, or one with only the name.
 func (r *publishedRow) accelerator() spec.Accelerator {
 	name := r.need("accelerator")
 	a, ok := r.table.parts[name]
@@ -132,8 +129,8 @@ func (r *publishedRow) accelerator() spec.Accelerator {
 	return a
 }
 
-// findAccelerator looks a part up. Some sources put the host and the device
-// count before its name: "LambdaCloud 8x H100 80GB SXM5".
+// findAccelerator looks an accelerator up. Some sources put host and device count before the name:
+// "LambdaCloud 8x H100 80GB SXM5".
 func findAccelerator(name string) spec.Accelerator {
 	words := strings.Fields(name)
 	for i := range words {
@@ -144,8 +141,8 @@ func findAccelerator(name string) spec.Accelerator {
 	return spec.Accelerator{Name: name}
 }
 
-// shape spreads the devices over the nodes recorded, or packs them as many a
-// node as the accelerator's usual machine holds.
+// shape spreads the devices over the recorded nodes, or packs them on the usual nodes of the
+// accelerator.
 func (r *publishedRow) shape() spec.Shape {
 	nodes, perNode := r.count("num_nodes"), r.count("gpus_per_node")
 	n := r.devices(nodes, perNode)
@@ -165,9 +162,8 @@ func (r *publishedRow) shape() spec.Shape {
 	return s
 }
 
-// devices returns how many devices the row has: what it records, else what its
-// nodes hold, else what its plan takes, else what as many usual nodes hold. 0
-// when none of these is recorded.
+// devices returns the number of devices of the row: as recorded, else of its nodes, else of its
+// plan, else of that many usual nodes. 0 if none is recorded.
 func (r *publishedRow) devices(nodes, perNode int) int {
 	switch n := r.count("num_gpus"); {
 	case r.str("num_gpus") != "":
@@ -186,7 +182,7 @@ func (r *publishedRow) devices(nodes, perNode int) int {
 	return min(nodes, maxDevices) * r.usualNode(0, 0)
 }
 
-// usualNode returns the devices of one node where that is not recorded.
+// usualNode returns the assumed devices per node.
 func (r *publishedRow) usualNode(n, nodes int) int {
 	if nodes > 0 && n%nodes == 0 {
 		return n / nodes
@@ -197,11 +193,11 @@ func (r *publishedRow) usualNode(n, nodes int) int {
 	return 8
 }
 
-// maxDevices bounds what one job may use.
+// maxDevices bounds the devices of a job.
 const maxDevices = 1 << 20
 
-// node returns the machines of the source: those its document describes, else
-// the usual ones of the accelerator.
+// node returns the machines of the source: those its document describes, else the accelerator's
+// usual ones.
 func (r *publishedRow) node() (spec.Node, bool) {
 	acc := r.m.Config.Accelerator.Name
 	if name := r.source.nodes[acc]; name != "" {
@@ -212,17 +208,17 @@ func (r *publishedRow) node() (spec.Node, bool) {
 	return catalog.NodeFor(acc)
 }
 
-// linkOf is what decides about the network of a row.
+// linkOf is what determines the network of a row.
 type linkOf struct {
 	source      *publishedSource
 	accelerator string
 	rack        bool // all inside one NVLink domain of 72
 }
 
-// nvl72 is the devices that NVLink joins in a GB200 or GB300 rack.
+// nvl72 is the number of devices in a GB200 or GB300 rack, one NVLink domain.
 const nvl72 = 72
 
-// link returns the network of the source's machines, as far as it is known.
+// link returns the known rates of the network of the source's machines.
 func (r *publishedRow) link() spec.Link {
 	acc := r.m.Config.Accelerator.Name
 	key := linkOf{r.source, acc, (acc == "GB200" || acc == "GB300") && r.m.Config.Shape.Total() <= nvl72}
@@ -238,14 +234,14 @@ func (r *publishedRow) link() spec.Link {
 	return l
 }
 
-// framework is the training stack: that of its column, else the source's.
+// framework is the training stack: of its column, else of the source.
 func (r *publishedRow) framework() string {
 	s := r.source
 	if s.adapters {
 		r.assume("only adapters were trained, taken as training all weights")
 	}
-	if own := r.str("framework"); own != "" {
-		s = r.table.stack(own)
+	if detach := r.str("framework"); detach != "" {
+		s = r.table.stack(detach)
 	}
 	if s.folders {
 		f, _, _ := strings.Cut(r.str("model"), "/")

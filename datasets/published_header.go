@@ -9,22 +9,21 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// questionColumns are the columns that say what was run, and where the row is
-// from.
-var questionColumns = []string{"row_id", "source", "framework", "model", "params_b", "layers", "hidden", "heads", "vocab", "seq_len",
+// configColumns are the columns that describe the configuration, and the origin of the row.
+var configColumns = []string{"row_id", "source", "framework", "model", "params_b", "layers", "hidden", "heads", "vocab", "seq_len",
 	"accelerator", "num_nodes", "gpus_per_node", "num_gpus", "dp", "tp", "pp", "cp", "ep", "vpp", "schedule", "zero_stage", "shard", "offload", "recompute",
 	"precision", "micro_batch", "global_batch", "grad_accum", "source_path", "source_commit", "source_date"}
 
-// oddColumns names the columns of a header that are not known but look like one
-// that is and is not there: misspelt or cut short.
-func oddColumns(cols map[string]int, outcomes bool) []string {
-	known := questionColumns
+// misspeltColumns returns the unknown columns of a header that resemble a known one that is
+// missing.
+func misspeltColumns(cols map[string]int, outcomes bool) []string {
+	known := configColumns
 	if outcomes {
 		known = slices.Concat(known, OutcomeColumns)
 	}
 	var out []string
 	for name := range cols {
-		if slices.Contains(questionColumns, name) || slices.Contains(OutcomeColumns, name) {
+		if slices.Contains(configColumns, name) || slices.Contains(OutcomeColumns, name) {
 			continue
 		}
 		if like := looksLike(name, known); like != "" {
@@ -37,13 +36,13 @@ func oddColumns(cols map[string]int, outcomes bool) []string {
 	return out
 }
 
-// misspelt returns the unknown column that stands for one that is not there: the
-// same but for case and punctuation, one that goes on where the other ends, less
-// than half left to go, or one within two edits. "" if there is none.
+// misspelt returns the unknown column that resembles a missing one: equal but for case and
+// punctuation, a prefix with more than half of the letters, or within two edits. "" if there is
+// none.
 func misspelt(cols map[string]int, column string) string {
 	want := named.Fold(column)
 	for _, name := range slices.Sorted(maps.Keys(cols)) {
-		if slices.Contains(questionColumns, name) || slices.Contains(OutcomeColumns, name) {
+		if slices.Contains(configColumns, name) || slices.Contains(OutcomeColumns, name) {
 			continue
 		}
 		have := named.Fold(name)
@@ -55,9 +54,8 @@ func misspelt(cols map[string]int, column string) string {
 	return ""
 }
 
-// looksLike returns the known name that name is but for case and punctuation,
-// cuts short, or is within two edits of; "" if there is none. In short names an
-// edit makes another word.
+// looksLike returns the known name that name resembles: equal but for case and punctuation, a
+// prefix, or within two edits; "" if there is none. In short names an edit makes another word.
 func looksLike(name string, known []string) string {
 	fold := named.Fold(name)
 	for _, k := range known {

@@ -8,9 +8,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// plan reads the plan columns. No column says whether activations are split
-// along the sequence: Megatron-LM's selective recomputation came with it and is
-// meant to be used so (Korthikanti et al. 2022, section 6).
+// plan reads the plan columns. No column says whether activations are split along the sequence.
+// Megatron-LM introduced selective recomputation together with that, to be used with it
+// (Korthikanti et al. 2022, section 6).
 func (r *publishedRow) plan() {
 	p := spec.Plan{
 		DP: r.count("dp"), TP: r.count("tp"), PP: r.count("pp"), CP: r.count("cp"), EP: r.count("ep"),
@@ -33,8 +33,8 @@ func (r *publishedRow) plan() {
 	r.unrecorded()
 }
 
-// distributed shards the optimizer where that is not recorded and the source's
-// stack does it by itself.
+// distributed shards the optimizer if that is not recorded and is the default of the source's
+// stack.
 func (r *publishedRow) distributed(p *spec.Plan) {
 	if r.str("zero_stage") != "" || !r.source.distributed {
 		return
@@ -45,8 +45,7 @@ func (r *publishedRow) distributed(p *spec.Plan) {
 	r.note("zero_stage not recorded, taken as %d", p.ZeRO)
 }
 
-// unrecorded notes in one line which of the columns that a plan can do without
-// are blank, and what they are taken as.
+// unrecorded notes in one line which optional columns are blank, and the assumed values.
 func (r *publishedRow) unrecorded() {
 	missing := 0
 	for i, col := range optional {
@@ -71,12 +70,11 @@ func (r *publishedRow) unrecorded() {
 	r.notes = append(r.notes, text)
 }
 
-// optional are the columns of unrecorded, and how predictors take a blank.
+// optional are the columns of unrecorded, and the values assumed for blanks.
 var optional = []struct{ name, taken string }{{"zero_stage", "0"}, {"recompute", "none"}, {"precision", "16 bit"}}
 
-// degrees fills in a data parallel degree that is not recorded and compares the
-// product with the number of devices, and the ranks of a stage with expert
-// parallelism.
+// degrees sets a data parallel degree that is not recorded. It compares the product with the number
+// of devices, and expert parallelism with the ranks of a stage.
 func (r *publishedRow) degrees(p *spec.Plan) {
 	for _, d := range []int{p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages} {
 		if d > maxDevices {
@@ -97,15 +95,13 @@ func (r *publishedRow) degrees(p *spec.Plan) {
 	}
 }
 
-// accumulatedFrom is the batch per device and step from which a language model
-// cannot have run it as one micro-batch: some tables of DeepLearningExamples
-// print the accumulated batch in the micro-batch column (4096 sequences on a
-// V100).
+// accumulatedFrom is the batch per device and step that is too large for one micro-batch of a
+// language model: some tables of DeepLearningExamples have the accumulated batch in the micro-batch
+// column (4096 sequences on a V100).
 const accumulatedFrom = 1024
 
-// batches sets micro-batch and accumulation so that the plan's global batch is
-// the one recorded, and says where the row leaves them open or contradicts
-// itself.
+// batches sets micro-batch and accumulation so that the plan has the recorded global batch, and
+// notes where the row leaves them open or contradicts itself.
 func (r *publishedRow) batches(p *spec.Plan) {
 	p.MicroBatch, p.AccumSteps, r.batch = r.count("micro_batch"), r.count("grad_accum"), r.count("global_batch")
 	if max(p.MicroBatch, p.AccumSteps, r.batch) > maxBatch {
@@ -129,10 +125,10 @@ func (r *publishedRow) batches(p *spec.Plan) {
 	r.batchKnown = true
 }
 
-// maxBatch bounds samples per step, so that products stay in an int.
+// maxBatch bounds samples per step, so that products fit in an int.
 const maxBatch = 1 << 30
 
-// perHost divides a batch that is the host's.
+// perHost divides a batch per host by its devices.
 func (r *publishedRow) perHost(p *spec.Plan) {
 	if r.source.hostBatch && p.DP > 1 && r.batch == 0 && p.MicroBatch > 0 {
 		r.batch, p.MicroBatch = p.MicroBatch, 0
@@ -142,7 +138,7 @@ func (r *publishedRow) perHost(p *spec.Plan) {
 	}
 }
 
-// accumulated takes an accumulated batch in the micro-batch column apart.
+// accumulated splits an accumulated batch in the micro-batch column.
 func (r *publishedRow) accumulated(p *spec.Plan) {
 	if r.m.Config.SeqLen == 0 || p.MicroBatch < accumulatedFrom || r.batch > 0 {
 		return
@@ -154,7 +150,7 @@ func (r *publishedRow) accumulated(p *spec.Plan) {
 	p.MicroBatch /= p.AccumSteps
 }
 
-// fitAccumulation: both batches are recorded.
+// fitAccumulation sets the accumulation if both batches are recorded.
 func (r *publishedRow) fitAccumulation(p *spec.Plan, dp int) {
 	ga, even := r.batch/(dp*p.MicroBatch), r.batch%(dp*p.MicroBatch) == 0
 	switch {
@@ -169,9 +165,9 @@ func (r *publishedRow) fitAccumulation(p *spec.Plan, dp int) {
 	}
 }
 
-// chooseMicroBatch: only the global batch is recorded. A pipeline is taken to
-// run single samples, or as many micro-batches as it has stages where that is
-// the stack's default; anything else the whole share of a replica.
+// chooseMicroBatch sets the micro-batch if only the global batch is recorded. A pipeline is assumed
+// to run single samples, or as many micro-batches as stages if that is the stack's default;
+// anything else runs the whole share of a replica.
 func (r *publishedRow) chooseMicroBatch(p *spec.Plan, dp int) {
 	share := max(r.batch/dp, 1)
 	p.MicroBatch, p.AccumSteps = share, 1
@@ -184,8 +180,8 @@ func (r *publishedRow) chooseMicroBatch(p *spec.Plan, dp int) {
 	r.assume("micro-batch not recorded, taken as %d", p.MicroBatch)
 }
 
-// publishedPrecisions maps the sources' words; "fp32(tf32 where available)"
-// depends on the part.
+// publishedPrecisions maps the sources' words; "fp32(tf32 where available)" depends on the
+// accelerator.
 var publishedPrecisions = map[string]spec.Precision{
 	"": "", "fp32": spec.FP32, "tf32": spec.TF32, "fp16": spec.FP16, "amp-fp16": spec.FP16,
 	"bf16": spec.BF16, "bf16-true": spec.BF16,

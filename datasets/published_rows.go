@@ -12,49 +12,46 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Row is one row of a table in the format of the published ones.
+// Row is one row of a table in the published format.
 type Row struct {
 	Line int    // in its file, from 1
 	ID   string // row_id
-	// Measurement.Config is what the row describes. Read without outcomes the
-	// rest is zero but for Source and Origin.
+	// Measurement.Config is the configuration of the row. Read without outcomes, only Source and
+	// Origin are set besides.
 	Measurement spec.Measurement
-	// Against is why the row did not run its Config, or contradicts itself.
-	// Mismatch marks the worst of these: its plan is for another number of
-	// devices than it has.
+	// Against is why the row did not run its Config, or contradicts itself. Mismatch marks the
+	// worst case: the plan needs another number of devices than the row has.
 	Against  []string
 	Mismatch bool
-	// Assumed is what the Config has that the row does not record.
+	// Assumed lists what the Config has that the row does not record.
 	Assumed []string
-	// Doubts are further reasons not to believe the outcome. Measurement.Doubt
-	// has all three, but for notes on what the source documents.
+	// Doubts are further reasons to doubt the outcome. Measurement.Doubt has all three, except for
+	// notes on what the source documents.
 	Doubts []string
-	// Header is what is odd about the table's header: columns that look like
-	// known ones. With the first row alone. One that looks like the column rows
-	// would be measured by is an error.
+	// Header lists columns of the header that resemble known ones; set for the first row only. It
+	// is an error if one resembles a column of measured values.
 	Header []string
 }
 
-// OutcomeColumns are what was seen when a row's configuration was run, and what
-// was remarked about that. The rest says what was run.
+// OutcomeColumns are the columns with results and remarks on them. The others describe the
+// configuration.
 var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_unit", "mfu", "tflops_per_gpu", "mem_gib", "status", "notes"}
 
-// PublishedRows yields the rows of one table in the format of the published
-// ones, in its order. name is for errors; where the table has no source column
-// filled in, its stem says what the source is. Columns may come in any order,
-// unknown ones are ignored, and what is missing or blank is not recorded.
+// PublishedRows yields the rows of one table in the published format, in order. name is for errors;
+// without a source column its stem identifies the source. Columns may be in any order, unknown ones
+// are ignored, and missing or blank cells are not recorded.
 //
-// With outcomes, rows are read as the importer does, and need a step time, a
-// throughput or memory. Without, OutcomeColumns are not looked at.
+// With outcomes, rows are read as by the importer, and need a step time, a throughput or memory.
+// Without, OutcomeColumns are ignored.
 //
-// A row that cannot be read yields a *RowError with the Line and, as far as it
-// could be read, the ID; reading goes on. Any other error ends it.
+// An invalid row yields a *RowError with Line and, if possible, ID; reading continues. Any other
+// error ends it.
 func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		t := newPublishedTable(name)
 		seen := map[string]int{}
 		var visible map[string]int
-		var odd []string
+		var mismatched []string
 		for rec, err := range readCSV(r, name, publishedColumns...) {
 			if cerr := ctx.Err(); cerr != nil {
 				yield(Row{}, cerr)
@@ -67,11 +64,11 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 						yield(Row{}, fmt.Errorf("datasets: %s: %w", name, err))
 						return
 					}
-					odd = oddColumns(rec.cols, outcomes)
+					mismatched = misspeltColumns(rec.cols, outcomes)
 				}
 				rec.cols = visible
 				row, err = t.Row(rec, outcomes, seen)
-				row.Header, odd = odd, nil
+				row.Header, mismatched = mismatched, nil
 			}
 			var bad *RowError
 			if errors.As(err, &bad) {
@@ -84,8 +81,8 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 	}
 }
 
-// columns returns the columns of a table that may be read. With outcomes it is an
-// error if there are none, or if one has another name, as if less had been measured.
+// columns returns the columns of a table to read. With outcomes it is an error if there are none,
+// or if one is misspelt, as if less had been measured.
 func columns(rec *record, outcomes bool) (map[string]int, error) {
 	visible := maps.Clone(rec.cols)
 	if !outcomes {
@@ -94,7 +91,7 @@ func columns(rec *record, outcomes bool) (map[string]int, error) {
 		}
 		return visible, nil
 	}
-	for _, c := range []string{"step_time_s", "throughput_value", "mem_gib"} { // the first that is there says most
+	for _, c := range []string{"step_time_s", "throughput_value", "mem_gib"} { // the most informative first
 		if _, ok := visible[c]; ok {
 			return visible, nil
 		}
@@ -105,7 +102,7 @@ func columns(rec *record, outcomes bool) (map[string]int, error) {
 	return nil, errors.New("nothing measured: no column step_time_s, throughput_value or mem_gib")
 }
 
-// Row reads a row; seen has the lines of the IDs before it.
+// Row reads a row; seen has the lines of earlier IDs.
 func (t *publishedTable) Row(rec *record, outcomes bool, seen map[string]int) (Row, error) {
 	r := t.row(rec)
 	row := Row{Line: rec.line, ID: r.m.Origin}
@@ -126,12 +123,11 @@ func (t *publishedTable) Row(rec *record, outcomes bool, seen map[string]int) (R
 	return row, nil
 }
 
-// publishedTable reads the rows of one table. What rows share is looked up
-// once.
+// publishedTable reads the rows of one table and caches what rows share.
 type publishedTable struct {
 	stem    string
 	sources map[string]*publishedSource
-	models  map[modelCells]modelAnswer
+	models  map[modelCells]modelMatch
 	parts   map[string]spec.Accelerator
 	shapes  map[[3]int]spec.Shape
 	links   map[linkOf]spec.Link
@@ -139,7 +135,7 @@ type publishedTable struct {
 	blank   map[int]string // what unrecorded says, by what is missing
 }
 
-// stack returns what a framework column says.
+// stack returns the stack of a framework column.
 func (t *publishedTable) stack(name string) *publishedSource {
 	s := t.stacks[name]
 	if s == nil {
@@ -150,21 +146,21 @@ func (t *publishedTable) stack(name string) *publishedSource {
 }
 
 func newPublishedTable(name string) *publishedTable {
-	return &publishedTable{stem: stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelAnswer{},
+	return &publishedTable{stem: stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelMatch{},
 		parts: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{},
 		stacks: map[string]*publishedSource{}, blank: map[int]string{}}
 }
 
-// publishedRow is one row on its way to a measurement.
+// publishedRow is a row being converted to a measurement.
 type publishedRow struct {
 	*record
 	table  *publishedTable
 	source *publishedSource
-	stack  string // training stack of its documents, whatever the device
+	stack  string // training stack by its documents, on any device
 	m      spec.Measurement
 
 	batch      int  // global batch, 0 = not recorded
-	batchKnown bool // the plan's batch is what the row says, not a stand-in
+	batchKnown bool // the plan has the batch of the row, not an assumed one
 	mismatch   bool // the plan is for another number of devices
 	against    []string
 	assumed    []string
@@ -172,7 +168,7 @@ type publishedRow struct {
 	doubts     []string
 }
 
-// row begins to read a record.
+// row starts to read a record.
 func (t *publishedTable) row(rec *record) *publishedRow {
 	r := &publishedRow{record: rec, table: t}
 	r.m.Source, r.m.Origin = "published/"+t.stem, r.need("row_id")
@@ -184,7 +180,7 @@ func (t *publishedTable) row(rec *record) *publishedRow {
 	return r
 }
 
-// wrong notes why another configuration ran than the row records.
+// wrong notes why the run had another configuration than the row records.
 func (r *publishedRow) wrong(format string, args ...any) {
 	r.against = append(r.against, fmt.Sprintf(format, args...))
 }
@@ -194,10 +190,10 @@ func (r *publishedRow) assume(format string, args ...any) {
 	r.assumed = append(r.assumed, fmt.Sprintf(format, args...))
 }
 
-// note notes a figure that is not recorded but known well enough.
+// note notes a figure that is not recorded but well known.
 func (r *publishedRow) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// doubt notes a reason not to believe what was seen.
+// doubt notes a reason to doubt the outcome.
 func (r *publishedRow) doubt(why string) { r.doubts = append(r.doubts, why) }

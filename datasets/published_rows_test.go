@@ -124,7 +124,7 @@ func TestRowsIgnoreOutcomes(t *testing.T) {
 func TestRowsAreTheImportersConfigs(t *testing.T) {
 	dir := filepath.Join(spectest.Shared(t), "data", "published")
 	ms, _ := collect(t, "published", os.DirFS(dir))
-	asked := map[string]Row{}
+	configs := map[string]Row{}
 	files, _ := publishedFiles(os.DirFS(dir))
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(dir, file))
@@ -133,12 +133,12 @@ func TestRowsAreTheImportersConfigs(t *testing.T) {
 		}
 		rows, _ := readRows(t, "rows.csv", string(text), false)
 		for _, r := range rows {
-			asked[r.ID] = r
+			configs[r.ID] = r
 		}
 	}
 	for _, m := range ms {
-		if r, ok := asked[m.Origin]; !ok || r.Measurement.Config != m.Config {
-			t.Errorf("%s: as a question (-imported +asked):\n%s", m.Origin, cmp.Diff(m.Config, r.Measurement.Config))
+		if r, ok := configs[m.Origin]; !ok || r.Measurement.Config != m.Config {
+			t.Errorf("%s: without outcomes (-imported +read):\n%s", m.Origin, cmp.Diff(m.Config, r.Measurement.Config))
 		}
 	}
 }

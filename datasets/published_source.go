@@ -7,37 +7,32 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// publishedSource is what the documents of a source say of all their rows and
-// no column does.
+// publishedSource is what the documents of a source state about all their rows, without a column.
 type publishedSource struct {
 	match     string // in the lower-case source column
 	table     string // name of a file without that column
 	framework string // training stack
-	// modern is the training stack on devices from Hopper and CDNA 3 on, where that is
-	// another.
+	// modern is the training stack on devices from Hopper and CDNA 3 on, if it differs.
 	modern  string
 	folders bool // the training stack is the model's folder, "PyTorch/BERT"
 
-	// nodes are node types of the catalog by accelerator, where the document
-	// describes other machines than the accelerator's usual ones.
+	// nodes maps accelerators to node types of the catalog, if the document describes other
+	// machines than the usual ones.
 	nodes map[string]string
-	// precision is that of tables which do not print it.
+	// precision is that of tables without a column for it.
 	precision spec.Precision
-	// hostBatch: the micro-batch column is a host's, not one device's.
+	// hostBatch: the micro-batch column counts per host, not per device.
 	hostBatch bool
-	// distributed: the optimizer is sharded over the data parallel ranks unless
-	// the row says something else.
+	// distributed: the optimizer is sharded over the data parallel ranks unless the row says
+	// otherwise.
 	distributed bool
-	// stageBatches: a pipeline whose micro-batch is not recorded runs as many as
-	// it has stages.
+	// stageBatches: a pipeline without a recorded micro-batch runs as many as it has stages.
 	stageBatches bool
-	// adapters: only adapters are trained, on samples of the source's own, which
-	// are not the length the model was made for.
+	// adapters: only adapters are trained, on samples of another length than the model's.
 	adapters bool
 }
 
-// says reports whether a blank in one of the optional columns is filled in by
-// what is known of the source.
+// says reports whether a blank in one of the optional columns has a value known from the source.
 func (s *publishedSource) says(column string) bool {
 	return column == "precision" && s.precision != "" || column == "zero_stage" && s.distributed
 }
@@ -73,8 +68,8 @@ var publishedSources = []*publishedSource{
 	{match: "torchtitan", table: "torchtitan", framework: "torchtitan", stageBatches: true},
 	{match: "deeplearningexamples", table: "nvidia_dle", folders: true},
 
-	// Stacks whose tables are not among the published ones here. Megatron-LM has
-	// been run on Megatron Core since before there were Hopper devices to buy.
+	// Stacks without published tables here. Megatron-LM has run on Megatron Core since before
+	// Hopper devices were sold.
 	{match: "deepspeed", framework: "Megatron-DeepSpeed"},
 	{match: "gpt-neox", framework: "Megatron-DeepSpeed"},
 	{match: "nanotron", framework: "nanotron"},
@@ -84,9 +79,9 @@ var publishedSources = []*publishedSource{
 	{match: "nemo", framework: "NeMo"},
 }
 
-// sourceOf returns what is known of a source: by its column where that is
-// filled in, else by the name of the file. Of others the source itself is the
-// framework, so that their rows share what is calibrated and no other's do.
+// sourceOf returns what is known of a source: by its column, else by the name of the file. For
+// others the source itself is the framework, so that their rows share a calibration with each other
+// only.
 func sourceOf(source, table string) *publishedSource {
 	lower := strings.ToLower(source)
 	for _, s := range publishedSources {
@@ -97,23 +92,22 @@ func sourceOf(source, table string) *publishedSource {
 	return &publishedSource{framework: source}
 }
 
-// stackOf returns the training stack a framework column names, whatever its case
-// and punctuation; one that is not listed is itself. Nothing else of a source is
-// taken from its stack.
+// stackOf returns the training stack of a framework column, ignoring case and punctuation; an
+// unknown one is itself. It takes nothing else from the source of that stack.
 func stackOf(name string) *publishedSource {
 	fold := named.Fold(name)
-	own := &publishedSource{framework: name}
+	detach := &publishedSource{framework: name}
 	for _, s := range publishedSources {
 		switch {
 		case s.framework == "" || fold == "":
-		case fold == named.Fold(s.modern): // today's, by its own name
+		case fold == named.Fold(s.modern): // the modern stack, by its own name
 			return &publishedSource{framework: s.modern}
 		case fold == named.Fold(s.framework), fold == named.Fold(s.match):
-			own = &publishedSource{framework: s.framework, modern: s.modern}
-			if s.table == "" { // what is known of the stack, not of one document's
-				return own
+			detach = &publishedSource{framework: s.framework, modern: s.modern}
+			if s.table == "" { // what holds for the stack, not for one document
+				return detach
 			}
 		}
 	}
-	return own
+	return detach
 }

@@ -44,9 +44,9 @@ func (r *publishedRow) throughputSec() (sec float64, why string) {
 	return perStep / v, why
 }
 
-// workPerStep returns how much of what unit counts one step does.
+// workPerStep returns the samples or tokens per step, in the unit of the throughput.
 func (r *publishedRow) workPerStep(unit string) (work float64, why string) {
-	batch, seq := float64(r.batch), float64(r.count("seq_len")) // an assumed length measures nothing
+	batch, seq := float64(r.batch), float64(r.count("seq_len")) // not an assumed length
 	switch {
 	case unit == "samples/s" && strings.HasSuffix(r.str("model"), "/NCF") && r.float("throughput_value") < 1e4:
 		// a few hundred samples/s at batches of a million: printed in millions

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// maxSeconds bounds times of traces: a hundred years, well inside a
-// time.Duration.
+// maxSeconds bounds times of traces: a hundred years, well within a time.Duration.
 const maxSeconds = 100 * maxStepSec
 
 // seconds returns the time >= 0 in a column, 0 for an empty cell.
@@ -28,7 +27,7 @@ func seconds(v float64) time.Duration { return time.Duration(math.Round(v * floa
 // dateForms are how traces write dates; without a zone they are read as UTC.
 var dateForms = []string{time.DateTime, "2006-01-02 15:04:05Z07:00"}
 
-// parseDate returns the time since 1970 that s says.
+// parseDate parses a date to a time since 1970.
 func parseDate(s string) (time.Duration, error) {
 	for _, form := range dateForms {
 		t, err := time.Parse(form, s)
@@ -43,7 +42,7 @@ func parseDate(s string) (time.Duration, error) {
 	return 0, errors.New("is no date like 2017-10-07 01:12:09")
 }
 
-// noDate reports the ways traces write that a date is not known.
+// noDate reports whether the text stands for an unknown date.
 func noDate(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "none", "null", "nan", "nat", "na", "unknown":
@@ -52,8 +51,7 @@ func noDate(s string) bool {
 	return false
 }
 
-// date returns the date in a column as a time since 1970, false where it holds
-// none.
+// date returns the date in a column as a time since 1970, false without one.
 func (r *record) date(col string) (time.Duration, bool) {
 	s := r.str(col)
 	if noDate(s) {
@@ -66,7 +64,7 @@ func (r *record) date(col string) (time.Duration, bool) {
 	return d, true
 }
 
-// needDate is date that faults where there is none.
+// needDate is date that fails without one.
 func (r *record) needDate(col string) time.Duration {
 	d, ok := r.date(col)
 	if !ok {
@@ -75,13 +73,13 @@ func (r *record) needDate(col string) time.Duration {
 	return d
 }
 
-// needSeconds is seconds that faults on an empty cell.
+// needSeconds is seconds that fails for an empty cell.
 func (r *record) needSeconds(col string) time.Duration {
 	r.need(col)
 	return r.seconds(col)
 }
 
-// What rows of cluster traces lack that hold no job.
+// Reasons why rows of cluster traces hold no job.
 const (
 	whyNoDevices = "asks for no devices"
 	whyNoTime    = "ran for no time"
@@ -89,8 +87,8 @@ const (
 	whyShare     = "asks for a part of a device, for which a whole one is counted"
 )
 
-// ran is seconds of a run time, without which there is nothing to schedule.
-func (r *record) ran(col string) time.Duration {
+// runTime is seconds of a run time; without one there is nothing to schedule.
+func (r *record) runTime(col string) time.Duration {
 	if noDate(r.str(col)) {
 		r.leaveOut(whyNoStart)
 		return 0
@@ -124,8 +122,7 @@ func (r *record) devices(col string) int {
 	return n
 }
 
-// requested is devices in a trace that also has rows without any: those hold
-// no job.
+// requested is devices in a trace that also has rows without any: those hold no job.
 func (r *record) requested(col string) int {
 	if s := r.str(col); s != "" && r.float(col) == 0 {
 		r.leaveOut(whyNoDevices)
@@ -134,8 +131,7 @@ func (r *record) requested(col string) int {
 	return r.devices(col)
 }
 
-// whole returns the devices that n, a number with a fraction, asks for; col is
-// what it is made of.
+// whole returns the devices that n, possibly a fraction, asks for; col is its column.
 func (r *record) whole(col string, n float64) int {
 	switch {
 	case !(n >= 0 && n <= maxDevices):
@@ -152,8 +148,7 @@ func (r *record) whole(col string, n float64) int {
 // gib is the bytes of a GiB.
 const gib = 1 << 30
 
-// parts returns a number >= 0 in a column as whole parts of which there are so
-// many in one, the nearest; 0 for an empty cell.
+// parts returns a number >= 0 in a column as the nearest multiple of 1/per; 0 for an empty cell.
 func (r *record) parts(col string, inOne float64) int64 {
 	v := math.Round(r.atLeast0(col) * inOne)
 	if v > 1<<53 {

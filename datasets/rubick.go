@@ -27,9 +27,8 @@ func init() {
 	})
 }
 
-// rubickFiles finds simulator/traces/MODEL/placements.csv in a clone of the
-// repository, in a copy of its simulator or traces folder, or one or two
-// folders further up.
+// rubickFiles finds simulator/traces/MODEL/placements.csv in a clone of the repository, in a copy
+// of its simulator or traces folder, or one or two folders higher.
 func rubickFiles(root fs.FS) ([]string, error) {
 	return glob(root,
 		"simulator/traces/*/placements.csv",
@@ -39,8 +38,8 @@ func rubickFiles(root fs.FS) ([]string, error) {
 		"*/*/simulator/traces/*/placements.csv")
 }
 
-// rubickSource is what the repository says of one trace folder, by its code and
-// documents; the tables hold times only.
+// rubickSource describes a trace folder by the code and documents of the repository; the tables
+// hold only times.
 type rubickSource struct {
 	catalog string  // whose shape it has
 	params  float64 // as the artifact counts them; 0 = the catalog's
@@ -49,11 +48,10 @@ type rubickSource struct {
 	wordsMS bool    // sub-timers of the rows with a plan word are in ms, else s
 }
 
-// rubickSources, by trace folder. Batches and parameters are those of the
-// artifact's model tables; sub-timer units follow from forward + sync +
-// optimizer being 0.7 to 1.04 of the iteration time. The two T5 do not state a
-// sequence length: the fit files' 16777216 = 512 x 32768 gives T5-1.2B's, and
-// T5-3B takes the 512 it was pre-trained with.
+// rubickSources is indexed by trace folder. Batches and parameters are those of the artifact's
+// model tables. Sub-timer units follow from forward + sync + optimizer being 0.7 to 1.04 of the
+// iteration time. The two T5 state no sequence length: the fit files' 16777216 = 512 x 32768 gives
+// T5-1.2B's, and T5-3B gets the 512 of its pretraining.
 var rubickSources = map[string]rubickSource{
 	"vit":           {catalog: "ViT-B/16", params: 85_952_456, batch: 64, seqLen: 197},
 	"roberta":       {catalog: "RoBERTa-large", params: 355_412_057, batch: 64, seqLen: 512},
@@ -66,9 +64,8 @@ var rubickSources = map[string]rubickSource{
 	"t5_3B":         {catalog: "T5-3B", batch: 4, seqLen: 512},
 }
 
-// RubickModel returns the model of a trace folder or workload application such
-// as "gpt2", named like it, and its global batch. It reports false for names
-// the data set does not have.
+// RubickModel returns the model of a trace folder or workload application such as "gpt2", with that
+// name, and its global batch. It returns false for other names.
 func RubickModel(name string) (m spec.Model, globalBatch int, ok bool) {
 	src, ok := rubickSources[name]
 	if !ok {
@@ -76,7 +73,7 @@ func RubickModel(name string) (m spec.Model, globalBatch int, ok bool) {
 	}
 	m, err := catalog.Model(src.catalog)
 	if err != nil {
-		panic(err) // both tables are compiled in
+		panic(err) // both tables are embedded
 	}
 	m.Name, m.SeqLen = name, src.seqLen
 	if src.params > 0 {
@@ -88,7 +85,7 @@ func RubickModel(name string) (m spec.Model, globalBatch int, ok bool) {
 // rubickNode is the testbed's machine: 8 A800, NVLink, RDMA.
 const rubickNode = "Rubick A800 testbed"
 
-// rubickFrame is what all rows of one trace folder share.
+// rubickFrame is what all rows of a trace folder share.
 type rubickFrame struct {
 	name   string
 	batch  int
@@ -137,8 +134,8 @@ func rubickTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Me
 	}
 }
 
-// measurement reads one row. The Config's Framework follows from the plan's
-// form: Megatron-LM for the three digits, DeepSpeed for the words.
+// measurement reads one row. The form of the plan gives the Config's Framework: Megatron-LM for
+// three digits, DeepSpeed for words.
 func (f rubickFrame) measurement(rec *record) (spec.Measurement, error) {
 	plan, placement := rec.need("exec_plan"), rec.need("placement")
 	shape, err := ParseRubickPlacement(placement)
@@ -163,7 +160,7 @@ func (f rubickFrame) measurement(rec *record) (spec.Measurement, error) {
 	if rec.err() != nil {
 		return spec.Measurement{}, rec.err()
 	}
-	f.judge(&m, sec)
+	f.setOutcome(&m, sec)
 	return m, nil
 }
 
@@ -174,9 +171,9 @@ func rubickFramework(plan string) string {
 	return "DeepSpeed"
 }
 
-// phases returns the sub-timers in seconds; 0 is not recorded. overlap_sync is
-// backward and gradient synchronisation; of three-digit plans, which are in
-// milliseconds throughout, the whole forward-backward pass.
+// phases returns the sub-timers in seconds; 0 is not recorded. overlap_sync is backward and
+// gradient synchronisation; in three-digit plans, which are in milliseconds throughout, it is the
+// whole forward-backward pass.
 func (f rubickFrame) phases(rec *record) map[string]float64 {
 	unit := 1.0
 	if src := rubickSources[f.name]; src.wordsMS || isDigits(rec.str("exec_plan")) {
@@ -195,9 +192,9 @@ func (f rubickFrame) phases(rec *record) map[string]float64 {
 	return out
 }
 
-// judge sets outcome and doubt. Iteration time 0 is a run that failed: the
-// batch did not divide over the replicas, or else memory ran out.
-func (f rubickFrame) judge(m *spec.Measurement, sec float64) {
+// setOutcome sets outcome and doubt. Iteration time 0 is a failed run: the batch did not divide
+// over the replicas, or else memory ran out.
+func (f rubickFrame) setOutcome(m *spec.Measurement, sec float64) {
 	p := m.Config.Plan
 	even := p.GlobalBatch() == f.batch
 	uneven := fmt.Sprintf("global batch %d does not divide over %d replicas", f.batch, p.DP)
@@ -215,11 +212,10 @@ func (f rubickFrame) judge(m *spec.Measurement, sec float64) {
 	}
 }
 
-// doubt returns why a row is not believed to be what its Config says, "" if it
-// is:
+// doubt returns why a row is unlikely to be of its Config, "" if it is not:
 //
-//   - vit on unequal placements or three or more nodes: times scatter up to
-//     eightfold (8 on a node 0.049 s, 1+7 0.424 s), as of stragglers;
+//   - vit on unequal placements or three or more nodes: times vary up to eightfold
+//     (8 on a node 0.049 s, 1+7 0.424 s), as with stragglers;
 //   - roberta on one device with ga, zero-dp or zero-offload: as fast as two
 //     devices, and 99 TFLOP/s where all other models reach 37 to 56, so most
 //     likely half the batch;

@@ -6,11 +6,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rubickPrecision is the format the matrices were multiplied in. The artifact's
-// configurations switch fp16 off and its logs say float32, which is how
-// weights, gradients and activations are kept; but up to 56 TFLOP/s per device
-// were reached where the A800's fp32 units peak at 19.5, so the multiplications
-// ran on tensor cores as tf32.
+// rubickPrecision is the format of matrix products. The artifact's configurations disable fp16 and
+// its logs say float32, the format of weights, gradients and activations. But up to 56 TFLOP/s per
+// device were reached, and the A800's fp32 units peak at 19.5: the products ran on tensor cores as
+// tf32.
 const rubickPrecision = spec.TF32
 
 // ParseRubickPlan decodes an execution plan as Rubick's tables and workloads

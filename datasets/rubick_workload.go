@@ -7,17 +7,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rubickTrace is where the traces are published.
+// rubickTrace describes the published traces.
 var rubickTrace = Trace{
 	License: "Apache-2.0",
 	URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
 	Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",
 }
 
-// readRubickWorkload reads a trace of simulator/workloads. The plan is decoded
-// as in the measurements, for the application's global batch, so that a job's
-// configuration finds its measured time. Of the other columns, num_cpus and
-// bandwidth are ignored, as the artifact's simulator does; duration, which is
+// readRubickWorkload reads a trace of simulator/workloads. The plan is decoded as in the
+// measurements, for the application's global batch, so that the configuration of a job has a
+// measured time. num_cpus and bandwidth are ignored, as in the artifact's simulator. duration,
 // steps times the measured step time, is kept beside the steps.
 func readRubickWorkload(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("name",

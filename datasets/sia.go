@@ -26,14 +26,13 @@ func init() {
 	})
 }
 
-// siaCluster is what a file's suffix stands for.
+// siaCluster is the meaning of a file suffix.
 type siaCluster struct {
 	suffix string
 	node   string // of the catalog
 }
 
-// siaClusters, by suffix. "-ext" is the same machine, measured at larger
-// batches.
+// siaClusters is indexed by suffix. "-ext" is the same machine, measured at larger batches.
 var siaClusters = []siaCluster{
 	{"aws", "g4dn.12xlarge"},
 	{"azure", "ND40rs v2"},
@@ -43,13 +42,13 @@ var siaClusters = []siaCluster{
 	{"rtx", "RTX2080Ti server"},
 }
 
-// SiaTable says which of the tables of Pollux and Sia are of which accelerator.
+// SiaTable maps a table of Pollux and Sia to its accelerator.
 type SiaTable struct {
 	Suffix      string // placements-SUFFIX.csv; "" where there is only one type
 	Accelerator string // of the catalog
 }
 
-// SiaTables returns what suffixes stand for, larger batches of one machine first.
+// SiaTables returns the meanings of the suffixes, larger batches of a machine first.
 func SiaTables() ([]SiaTable, error) {
 	var out []SiaTable
 	for _, c := range slices.Backward(siaClusters) {
@@ -65,7 +64,7 @@ func SiaTables() ([]SiaTable, error) {
 	return out, nil
 }
 
-// siaSource is what is known of one trace folder's network; zero = not known.
+// siaSource describes the network of a trace folder; zero = unknown.
 type siaSource struct {
 	catalog string  // the same network there
 	params  float64 // where the catalog lacks it
@@ -94,14 +93,14 @@ var siaSources = map[string]siaSource{
 	"yolov3":      {params: 61_949_149, flops: 65.86e9},
 }
 
-// siaStage is the folder whose tables hold no step times.
+// siaStage is the folder with tables that have no step times.
 const siaStage = "gpt_pmp"
 
-// errSiaStage says why that folder is not read.
+// errSiaStage is why that folder is not read.
 var errSiaStage = fmt.Errorf("times are forward passes of one pipeline stage, of which there are as many as devices: %w", ErrNotMeasurable)
 
-// SiaModel returns the model of a trace folder or workload application such as
-// "bert", named like it. It reports false for names the data set does not have.
+// SiaModel returns the model of a trace folder or workload application such as "bert", with that
+// name. It returns false for other names.
 func SiaModel(name string) (spec.Model, bool) {
 	src, ok := siaSources[name]
 	if !ok {
@@ -111,7 +110,7 @@ func SiaModel(name string) (spec.Model, bool) {
 	if src.catalog != "" {
 		known, err := catalog.Model(src.catalog)
 		if err != nil {
-			panic(err) // both tables are compiled in
+			panic(err) // both tables are embedded
 		}
 		m = known
 	}
@@ -119,10 +118,9 @@ func SiaModel(name string) (spec.Model, bool) {
 	return m, true
 }
 
-// siaFiles finds sia-simulator/traces/MODEL/{placements,scalability}-TYPE.csv in
-// a clone of the repository or in a copy of the simulator or traces folder. A
-// table without a type repeats the one of aws and is read only where that is
-// missing.
+// siaFiles finds sia-simulator/traces/MODEL/{placements,scalability}-TYPE.csv in a clone of the
+// repository or in a copy of the simulator or traces folder. A table without a type repeats that of
+// aws and is read only if that is missing.
 func siaFiles(root fs.FS) ([]string, error) {
 	all, err := glob(root,
 		"traces/*/*.csv",
@@ -157,8 +155,8 @@ func siaFiles(root fs.FS) ([]string, error) {
 	return out, nil
 }
 
-// siaName takes a file name apart: placements or scalability, "" for neither,
-// and what follows its first hyphen.
+// siaName splits a file name: placements or scalability, "" for neither, and the rest after its
+// first hyphen.
 func siaName(file string) (kind, suffix string) {
 	kind, suffix, _ = strings.Cut(stem(file), "-")
 	if kind != "placements" && kind != "scalability" {
@@ -182,7 +180,7 @@ func importSia(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, erro
 	return importTables(ctx, root, "sia", siaFiles, siaTable)
 }
 
-// siaTable yields one file's rows, or one error where none can be read.
+// siaTable yields the rows of one file, or one error if it cannot be read.
 func siaTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		if siaIsStage(file) {
@@ -210,12 +208,12 @@ func siaTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measu
 	}
 }
 
-// siaFrame is what all rows of one file share.
+// siaFrame is what all rows of a file share.
 type siaFrame struct {
 	config spec.Config
 	source string
 	node   spec.Node
-	placed bool // rows say the devices on each node, else only how many nodes
+	placed bool // rows have the devices of each node, else only the number of nodes
 }
 
 func newSiaFrame(file string) (siaFrame, error) {
@@ -268,8 +266,8 @@ func (f siaFrame) measurement(rec *record) (spec.Measurement, error) {
 	return m, rec.err()
 }
 
-// shape reads where the devices were: a digit per node, or so many over so many
-// nodes as evenly as possible.
+// shape reads the placement: a digit per node, or a number of devices spread evenly over a number
+// of nodes.
 func (f siaFrame) shape(rec *record) spec.Shape {
 	if f.placed {
 		s, err := ParseRubickPlacement(rec.need("placement"))
@@ -293,7 +291,7 @@ func (f siaFrame) shape(rec *record) spec.Shape {
 	return spec.NewShape(each...)
 }
 
-// SiaAccelerator returns the accelerator that a suffix of Sia's tables stands for.
+// SiaAccelerator returns the accelerator of a suffix of Sia's tables.
 func SiaAccelerator(suffix string) (string, error) {
 	tables, err := SiaTables()
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// tiresiasTrace is where the traces are published.
+// tiresiasTrace describes the published traces.
 var tiresiasTrace = Trace{
 	License: "Apache-2.0",
 	URL:     "https://github.com/SymbioticLab/Tiresias",
 	Commit:  "959f9b08f44fa1b4f2b3aed79b01e4d439264a94",
 }
 
-// readTiresias reads a job list of the simulator: each job trains a network of
-// tf_cnn_benchmarks for so many iterations, in so many seconds. The column
-// interval is the time to the next job, which submit_time says as well.
+// readTiresias reads a job list of the simulator: each job trains a network of tf_cnn_benchmarks
+// for a number of iterations and seconds. Column interval is the time to the next job, as in
+// submit_time.
 func readTiresias(in *input) iter.Seq2[spec.Job, error] {
 	return in.readJobs("job_id",
 		[]string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"},

@@ -18,26 +18,25 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Workload is a job trace that was read.
+// Workload is a job trace.
 type Workload struct {
 	Format string     // the format it was in
-	Jobs   []spec.Job // by submission, then in the order of the file
-	Bad    []error    // a *RowError for each row that is no job
-	// Warnings is what stops nothing: columns that are not read, kinds of rows
-	// that hold no job to schedule, jobs that were not in order.
+	Jobs   []spec.Job // by submission, then in file order
+	Bad    []error    // a *RowError for each invalid row
+	// Warnings are notes on the trace: columns that are not read, rows without a job to schedule,
+	// jobs out of order.
 	Warnings []error
-	// Began is when the first job was submitted, zero where the trace has no
-	// dates. A trace that gives no time zone is taken to be in UTC.
+	// Began is when the first job was submitted, zero if the trace has no dates. Dates without a
+	// time zone are taken as UTC.
 	Began time.Time
 }
 
-// ErrNoJob marks rows that are sound but ask for nothing to be scheduled: no
-// devices, or no time on them. They come wrapped in a *RowError.
+// ErrNoJob marks valid rows without a job to schedule: no devices, or no run time. It is wrapped in
+// a *RowError.
 var ErrNoJob = errors.New("no job to schedule")
 
-// ErrNote marks what should be seen of a trace whose rows are read all the
-// same: columns that are not read, shares of devices that are rounded up. It
-// comes wrapped in a *RowError.
+// ErrNote marks a remark on a trace that is read anyway: columns that are not read, shares of
+// devices that are rounded up. It is wrapped in a *RowError.
 var ErrNote = errors.New("note")
 
 // rowNote is an error of one of these kinds; equal ones are counted together.
@@ -49,14 +48,13 @@ type rowNote struct {
 func (n rowNote) Error() string { return n.why }
 func (n rowNote) Unwrap() error { return n.kind }
 
-// ReadJobs yields the jobs of the trace at file, a path in root, as they come;
-// format is one of WorkloadFormats, or "" to tell it by the beginning. Memory
-// holds the ids of the jobs, whatever the size of the file; gzip and tar
-// archives are unpacked on the way.
+// ReadJobs yields the jobs of the trace at file, a path in root, in file order. format is one of
+// WorkloadFormats, or "" to detect it. Memory holds only the ids of the jobs. Gzip and tar archives
+// are unpacked.
 //
-// A row that is no job yields a *RowError and reading goes on; see also
-// ErrNoJob and ErrNote. Any other error ends it. Times of submission are since
-// the trace began or, where it has dates, since 1970: see Workload.Began.
+// A row that is no job yields a *RowError, and reading continues; see also ErrNoJob and ErrNote.
+// Any other error ends it. Times of submission are since the trace began or, with dates, since
+// 1970: see Workload.Began.
 func ReadJobs(ctx context.Context, root fs.FS, file, format string) iter.Seq2[spec.Job, error] {
 	return func(yield func(spec.Job, error) bool) {
 		in := &input{ctx: ctx, root: root, path: file, name: file}
@@ -69,15 +67,14 @@ func ReadJobs(ctx context.Context, root fs.FS, file, format string) iter.Seq2[sp
 	}
 }
 
-// ReadWorkload reads a job trace; name is what errors call the file, and format
-// one of WorkloadFormats, or "" to tell it by the beginning. Rows that are no
-// job are in Workload.Bad, each with line, column and value. It fails when the
-// format is unknown or the file as a whole cannot be read.
+// ReadWorkload reads a job trace. name is the file name in errors; format is one of
+// WorkloadFormats, or "" to detect it. Invalid rows are in Workload.Bad, each with line, column and
+// value. It fails if the format is unknown or the file cannot be read.
 func ReadWorkload(data []byte, name, format string) (Workload, error) {
 	return readWorkload(&input{ctx: context.Background(), name: name, content: bytes.NewReader(data)}, format)
 }
 
-// OpenWorkload is ReadWorkload on the file, or the directory of tables, at path.
+// OpenWorkload is ReadWorkload for the file, or the directory of tables, at path.
 func OpenWorkload(ctx context.Context, path, format string) (Workload, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -106,8 +103,8 @@ func readWorkload(in *input, format string) (Workload, error) {
 	return w, nil
 }
 
-// bySubmission returns jobs in order of submission, else as they come. It sorts
-// where they are, not the jobs, which are large.
+// bySubmission returns the jobs by submission, then in file order. It sorts indices, since jobs are
+// large.
 func bySubmission(jobs []spec.Job) []spec.Job {
 	if slices.IsSortedFunc(jobs, func(a, b spec.Job) int { return cmp.Compare(a.Submit, b.Submit) }) {
 		return jobs
@@ -126,7 +123,7 @@ func bySubmission(jobs []spec.Job) []spec.Job {
 
 // collect reads all jobs in the order of the file.
 func (w *Workload) collect(in *input) error {
-	var notes tally
+	var notes countNotes
 	early, example := 0, ""
 	for j, err := range in.jobs() {
 		var row *RowError
@@ -154,8 +151,8 @@ func (w *Workload) collect(in *input) error {
 	return nil
 }
 
-// tally counts notes by what they say, in the order they came.
-type tally []tallied
+// countNotes counts notes by text, in order of first appearance.
+type countNotes []tallied
 
 type tallied struct {
 	first *RowError
@@ -163,7 +160,7 @@ type tallied struct {
 	count int
 }
 
-func (t *tally) add(row *RowError, why string) {
+func (t *countNotes) add(row *RowError, why string) {
 	i := slices.IndexFunc(*t, func(o tallied) bool { return o.why == why })
 	if i < 0 {
 		*t = append(*t, tallied{first: row, why: why})
@@ -172,7 +169,7 @@ func (t *tally) add(row *RowError, why string) {
 	(*t)[i].count++
 }
 
-func (t tally) errors() []error {
+func (t countNotes) errors() []error {
 	var out []error
 	for _, o := range t {
 		var err error = o.first
@@ -184,9 +181,8 @@ func (t tally) errors() []error {
 	return out
 }
 
-// readJobs yields the jobs of a table with one per row. columns must be there,
-// optional ones are read too, others are noted. job turns a row into a job
-// whose ID is in column id.
+// readJobs yields the jobs of a table with one per row. columns are required, optional ones are
+// read too, others are noted. job converts a row; column id has the job's ID.
 func (in *input) readJobs(id string, columns, optional []string, job func(*record) spec.Job) iter.Seq2[spec.Job, error] {
 	return func(yield func(spec.Job, error) bool) {
 		ids := jobIDs{column: id}
@@ -194,7 +190,7 @@ func (in *input) readJobs(id string, columns, optional []string, job func(*recor
 		for rec, err := range readCSV(in.reader, in.name, columns...) {
 			if err == nil && first {
 				first = false
-				for _, note := range unread(rec, columns, optional) {
+				for _, note := range noteUnread(rec, columns, optional) {
 					if !yield(spec.Job{}, note) {
 						return
 					}
@@ -211,14 +207,14 @@ func (in *input) readJobs(id string, columns, optional []string, job func(*recor
 	}
 }
 
-// jobIDs are the ids of the jobs read so far.
+// jobIDs holds the ids of the jobs read so far.
 type jobIDs struct {
 	column string // that holds them
 	line   map[spec.JobID]int
 	names  map[string]string
 }
 
-// yield passes a job on with what its row notes, or the row's fault.
+// yield passes on a job and the notes of its row, or the error of the row.
 func (ids *jobIDs) yield(rec *record, j spec.Job, yield func(spec.Job, error) bool) bool {
 	if err := ids.check(rec, j); err != nil {
 		return yield(spec.Job{}, err)
@@ -228,7 +224,7 @@ func (ids *jobIDs) yield(rec *record, j spec.Job, yield func(spec.Job, error) bo
 			return false
 		}
 	}
-	j = ids.own(j)
+	j = ids.detach(j)
 	if ids.line == nil {
 		ids.line = map[spec.JobID]int{}
 	}
@@ -236,29 +232,27 @@ func (ids *jobIDs) yield(rec *record, j spec.Job, yield func(spec.Job, error) bo
 	return yield(j, nil)
 }
 
-// own returns j without strings that are parts of a row and would keep all of
-// it in memory.
-func (ids *jobIDs) own(j spec.Job) spec.Job {
+// detach returns j with strings of its own, so that it does not keep the row in memory.
+func (ids *jobIDs) detach(j spec.Job) spec.Job {
 	j.ID = spec.JobID(strings.Clone(string(j.ID)))
 	j.Tenant, j.Model.Name, j.Accelerator = ids.name(j.Tenant), ids.name(j.Model.Name), ids.name(j.Accelerator)
 	return j
 }
 
-// name returns the one copy of a name that many jobs share.
+// name returns one shared copy of a name.
 func (ids *jobIDs) name(s string) string {
-	own, ok := ids.names[s]
+	detach, ok := ids.names[s]
 	if !ok {
 		if ids.names == nil {
 			ids.names = map[string]string{}
 		}
-		own = strings.Clone(s)
-		ids.names[own] = own
+		detach = strings.Clone(s)
+		ids.names[detach] = detach
 	}
-	return own
+	return detach
 }
 
-// check returns the fault of a row, a repeated id and a job that cannot be
-// among them.
+// check returns the error of a row, including a repeated id or an invalid job.
 func (ids *jobIDs) check(rec *record, j spec.Job) error {
 	if line, twice := ids.line[j.ID]; twice && rec.err() == nil {
 		rec.fail(ids.column, fmt.Errorf("is also the id of line %d", line))
@@ -269,8 +263,8 @@ func (ids *jobIDs) check(rec *record, j spec.Job) error {
 	return rec.err()
 }
 
-// unread notes the columns of a table that mean nothing here.
-func unread(rec *record, columns, optional []string) []error {
+// noteUnread notes the columns of a table that are not read.
+func noteUnread(rec *record, columns, optional []string) []error {
 	var extra []string
 	for c := range rec.cols {
 		if !slices.Contains(columns, c) && !slices.Contains(optional, c) {
@@ -285,8 +279,8 @@ func unread(rec *record, columns, optional []string) []error {
 	return out
 }
 
-// jobModel returns the model a trace names: the catalog's, or one of the data
-// sets', or one known only by that name.
+// jobModel returns the model that a trace names: from the catalog, else from the data sets, else
+// with only its name.
 func jobModel(name string) spec.Model {
 	if m, err := catalog.Model(name); err == nil {
 		return m
@@ -297,8 +291,8 @@ func jobModel(name string) spec.Model {
 	return spec.Model{Name: name, Kind: spec.Opaque}
 }
 
-// jobAccelerator returns the catalog's name of an accelerator a trace names,
-// or that name where the catalog has none.
+// jobAccelerator returns the catalog's name of an accelerator, or the given name if the catalog
+// lacks it.
 func jobAccelerator(name string) string {
 	if name == "" {
 		return ""

@@ -11,22 +11,20 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Window is a part of a workload, by the jobs' numbers or by time. The zero
-// Window is all of it.
+// Window is a part of a workload, by job number or by time. The zero Window is all of it.
 type Window struct {
 	byTime bool
-	// first and last are numbers of jobs in order of submission, from 0, both
-	// included; last < 0 is the last there is.
+	// first and last are job numbers by submission, from 0, both included; last < 0 means the last
+	// job.
 	first, last int
-	// from and to are times since the trace began, to not included; to < 0 is
-	// the end.
+	// from and to are times since the trace began, to excluded; to < 0 means the end.
 	from, to time.Duration
 	text     string
 }
 
-// ParseWindow reads A-B: numbers of jobs in order of submission, from 0, both
-// included (3000-3999), or times since the trace began, the second not included
-// (1d-8d, 90m-2h30m, 0s-3600s). Without B it goes to the end; "" is everything.
+// ParseWindow parses A-B: job numbers by submission, from 0, both included (3000-3999), or times
+// since the trace began, the second excluded (1d-8d, 90m-2h30m, 0s-3600s). Without B the window
+// extends to the end; "" is the whole workload.
 func ParseWindow(s string) (Window, error) {
 	w := Window{text: s, last: -1, to: -1}
 	if s == "" {
@@ -61,7 +59,7 @@ func badWindow(s string) error {
 	return fmt.Errorf("datasets: window %q is neither two ascending job numbers, such as 3000-3999, nor two ascending times, such as 1d-8d", s)
 }
 
-// parseSpan is time.ParseDuration that knows days.
+// parseSpan is time.ParseDuration with days.
 func parseSpan(s string) (time.Duration, error) {
 	var days int
 	if n, rest, ok := strings.Cut(s, "d"); ok {
@@ -81,12 +79,11 @@ func parseSpan(s string) (time.Duration, error) {
 	return d, err
 }
 
-// String returns what was parsed.
+// String returns the parsed text.
 func (w Window) String() string { return w.text }
 
-// Cut returns the jobs within w of jobs in order of submission. Their times are
-// since the beginning of the window, which is the first job's submission where
-// w is by number.
+// Cut returns the jobs within w, given jobs by submission. Times are since the beginning of the
+// window; by number that is the first job's submission.
 func (w Window) Cut(jobs []spec.Job) []spec.Job {
 	if w.text == "" {
 		return jobs
@@ -123,7 +120,7 @@ func submittedBy(jobs []spec.Job, t time.Duration) int {
 	return n
 }
 
-// moveJob submits j at another time; a deadline stays as far from it.
+// moveJob changes the submission of j; the time to its deadline stays.
 func moveJob(j *spec.Job, submit time.Duration) {
 	if j.Deadline != 0 {
 		j.Deadline += submit - j.Submit
@@ -131,9 +128,8 @@ func moveJob(j *spec.Job, submit time.Duration) {
 	j.Submit = submit
 }
 
-// ScaleLoad returns the jobs with the times between submissions divided by x:
-// x = 2 offers twice the load, from the same jobs in half the time. Run times
-// and the time between submission and deadline stay.
+// ScaleLoad returns the jobs with the times between submissions divided by x: x = 2 doubles the
+// load. Run times, and the times between submission and deadline, stay.
 func ScaleLoad(jobs []spec.Job, x float64) ([]spec.Job, error) {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return nil, fmt.Errorf("datasets: load scale %g is not positive and finite", x)

@@ -11,34 +11,34 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Trace describes a format of job traces, and the published trace it is of.
+// Trace describes a workload format and the published trace in it.
 type Trace struct {
-	Name    string // what `--workload FILE:NAME` calls it
+	Name    string // as in --workload FILE:NAME
 	Doc     string
 	License string // of the published trace, "" where there is none
 	URL     string // where that is published
-	Commit  string // the revision the reader was written against
+	Commit  string // the revision the reader was written for
 }
 
 // workloadFormat reads one format.
 type workloadFormat struct {
 	name   string
-	source Trace // its Name and Doc follow from here
+	source Trace // Name and Doc are those of the format
 	doc    string
-	// header are the columns that tell the format; nil for files without any.
+	// header are the columns that identify the format; nil for files without a header.
 	header []string
-	// begins is how files begin that have no header, "" = not known by that.
+	// begins is how files without a header begin, "" = not identified by that.
 	begins string
-	// member is the name of the trace's file within an archive, or of the first
-	// table of a directory, without its endings.
+	// member is the name of the file within an archive, or of the first table of a directory,
+	// without extensions.
 	member string
-	dated  bool // times of submission are dates, since 1970
+	dated  bool // times of submission are since 1970
 	tables bool // the trace is a directory of tables
 	parts  bool // a file can hold several traces, each with a name
 	jobs   func(in *input) iter.Seq2[spec.Job, error]
 }
 
-// workloadFormats, most particular header first.
+// workloadFormats is ordered from the most specific header to the least.
 var workloadFormats = []workloadFormat{
 	{name: "csv", doc: "job_id,submit_s,gpus,duration_s[,model,plan,tenant,steps,weight,deadline_s,guaranteed,cpus_per_gpu,host_gib_per_gpu]",
 		header: []string{"job_id", "submit_s", "gpus"}, jobs: readJobCSV},
@@ -93,9 +93,8 @@ func Traces() []Trace {
 	return out
 }
 
-// GuessFormat returns the format of a job trace by its beginning, "" when none
-// fits. Workloads of
-// pollux and sia, and of csv and blox, look alike: it names the first.
+// GuessFormat returns the format of a job trace from its beginning, "" if unknown. Workloads of
+// pollux and sia, and of csv and blox, look alike: it returns the first.
 func GuessFormat(data []byte) string {
 	for _, first := range lines(bytes.NewReader(data)) {
 		if n := strings.Count(first.s, "\t") + 1; n == gavelColumns || n == gavelOldColumns {

@@ -18,25 +18,24 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// input is a trace that is being read: a file, a directory of tables, or
-// content that was read already.
+// input is a trace being read: a file, a directory of tables, or content that was read before.
 type input struct {
 	ctx     context.Context
 	root    fs.FS
 	path    string // in root
-	name    string // what errors call it
+	name    string // in errors
 	content io.Reader
 
 	format *workloadFormat
-	part   string        // of a file with several traces the one to be read, "" = the only one
+	part   string        // the trace to read from a file with several, "" = the only one
 	reader *bufio.Reader // nil for a directory
 	closer io.Closer
 }
 
-// peeked is how much of a file is looked at to tell what it is.
+// peeked is how many bytes of a file are inspected to identify it.
 const peeked = 64 << 10
 
-// open opens the trace and finds its format, unless that is given.
+// open opens the trace and detects its format, unless it is given.
 func (in *input) open(format string) error {
 	if format != "" {
 		name, part, parted := strings.Cut(format, "=")
@@ -70,7 +69,7 @@ func (in *input) openContent() error {
 		if err != nil {
 			var at *fs.PathError
 			if errors.As(err, &at) {
-				err = at.Err // the name is that of the whole path
+				err = at.Err // the error has the whole path
 			}
 			return fmt.Errorf("datasets: %s: %w", in.name, err)
 		}
@@ -91,7 +90,7 @@ func (in *input) close() {
 
 func (in *input) jobs() iter.Seq2[spec.Job, error] { return in.format.jobs(in) }
 
-// guess finds the format by the first line, or the files of a directory.
+// guess detects the format by the first line, or by the files of a directory.
 func (in *input) guess() error {
 	var name string
 	if in.reader == nil {
@@ -121,8 +120,7 @@ func (in *input) guess() error {
 	return err
 }
 
-// tableFiles finds a table in a directory or its folder data, in any of the
-// forms it is published in.
+// tableFiles finds a table in a directory or its folder data, in any of the published forms.
 func tableFiles(root fs.FS, dir, table string) []string {
 	var out []string
 	for _, sub := range []string{"", "data"} {
@@ -136,8 +134,8 @@ func tableFiles(root fs.FS, dir, table string) []string {
 	return out
 }
 
-// memberNames are the files to look for in an archive: the format's, or, where
-// that is to be guessed, any format's.
+// memberNames are the files to look for in an archive: of the format, or of any format if it is
+// unknown.
 func memberNames(f *workloadFormat) []string {
 	if f != nil && f.member != "" {
 		return []string{f.member}
@@ -151,9 +149,8 @@ func memberNames(f *workloadFormat) []string {
 	return out
 }
 
-// unpack returns a reader of what r holds: gzip is unpacked, and of a tar
-// archive the first file with one of the names, whatever their ending, is
-// read; without names the first file.
+// unpack returns a reader of the content of r. Gzip is unpacked. Of a tar archive it reads the
+// first file with one of the names, whatever the extension, or without names the first file.
 func unpack(r io.Reader, names ...string) (*bufio.Reader, error) {
 	br := bufio.NewReaderSize(r, peeked)
 	if head, _ := br.Peek(2); string(head) == "\x1f\x8b" {

@@ -15,7 +15,7 @@ type AcceleratorEntry struct {
 	FormFactor  string
 	MemType     string
 	ScaleUp     string  // name of the link between devices, "none" without
-	MatmulBF16  float64 // best bf16 matrix rate measured, FLOP/s; 0 = none published
+	MatmulBF16  float64 // best measured bf16 matrix rate, FLOP/s; 0 = none published
 	Uncertain   string  // which figures are doubtful, and why
 	Source      string
 }
@@ -93,8 +93,7 @@ func pcieBps(gen int) float64 {
 	return 0
 }
 
-// Accelerator returns the accelerator with a name or alias, or an
-// *UnknownError.
+// Accelerator returns the accelerator with a name or alias, or an *UnknownError.
 func Accelerator(name string) (spec.Accelerator, error) {
 	t := loadAccelerators()
 	i, err := t.find(name)
@@ -104,11 +103,10 @@ func Accelerator(name string) (spec.Accelerator, error) {
 	return t.entries[i].Accelerator, nil
 }
 
-// AcceleratorOf is Accelerator for names that begin with the maker's: NVIDIA
-// H100.
+// AcceleratorOf is Accelerator for names that may begin with the vendor: NVIDIA H100.
 func AcceleratorOf(name string) (spec.Accelerator, error) {
 	t := loadAccelerators()
-	i, err := t.findBare(name)
+	i, err := t.findWithoutVendor(name)
 	if err != nil {
 		return spec.Accelerator{}, err
 	}

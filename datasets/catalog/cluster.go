@@ -13,15 +13,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Unnamed is the accelerator of cluster groups that name none, such as
-// "20x4". It has no figures: only truths that do not ask for any (the
-// workload's own durations) can run on it.
+// Unnamed is the accelerator of cluster groups without one, such as "20x4". It has no figures: only
+// truth sources that need none, such as the durations of the workload, can run on it.
 const Unnamed = "device"
 
-// Cluster reads a cluster written as in spec.ParseCluster, such as
-// "6x4xT4,3x8xRTX2080Ti". Links, CPUs and host memory are those of the
-// accelerator's default node type (NodeFor): links per device as they are,
-// CPUs and memory in proportion to the devices asked for per node.
+// Cluster parses a cluster as spec.ParseCluster does, such as "6x4xT4,3x8xRTX2080Ti". Links, CPUs
+// and host memory are those of the accelerator's default node type (NodeFor): links per device
+// unchanged, CPUs and memory in proportion to the devices per node.
 func Cluster(s string) (spec.Cluster, error) {
 	if strings.TrimSpace(s) == "" {
 		return spec.Cluster{}, errors.New("catalog: the cluster is empty, want a form like 8x8xA800")
@@ -43,8 +41,8 @@ func group(name string, devices int) (spec.NodeGroup, error) {
 	return groupOf(n, acc, devices), nil
 }
 
-// groupOf scales a node type to another number of devices. The NICs stay: a
-// part of a machine still has its network.
+// groupOf scales a node type to another number of devices. The NICs stay: part of a machine still
+// has its network.
 func groupOf(n spec.Node, acc spec.Accelerator, devices int) spec.NodeGroup {
 	share := float64(devices) / float64(n.Devices)
 	return spec.NodeGroup{
@@ -55,8 +53,7 @@ func groupOf(n spec.Node, acc spec.Accelerator, devices int) spec.NodeGroup {
 	}
 }
 
-// yamlGroup is one group of a cluster file; a zero figure leaves the one of
-// the node type.
+// yamlGroup is one group of a cluster file; a zero figure means that of the node type.
 type yamlGroup struct {
 	Nodes       int     `yaml:"nodes"`
 	Node        string  `yaml:"node"`        // node type; its devices and accelerator are the defaults
@@ -109,8 +106,8 @@ func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
 	return c, c.Validate()
 }
 
-// decodeGroups reads the YAML. A panic of the parser on a malformed document is
-// an error like any other of its input.
+// decodeGroups decodes the YAML. It turns a panic of the parser on a malformed document into an
+// error.
 func decodeGroups(text []byte) (groups []yamlGroup, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -127,7 +124,7 @@ func decodeGroups(text []byte) (groups []yamlGroup, err error) {
 	return file.Groups, err
 }
 
-// lineOfGroup returns where a group of a document that could be decoded begins.
+// lineOfGroup returns the first line of a group of a decoded document.
 func lineOfGroup(text []byte, group int) int {
 	path, err := yaml.PathString(fmt.Sprintf("$.groups[%d]", group))
 	if err != nil {
@@ -173,8 +170,8 @@ func set(dst *float64, v float64) {
 	}
 }
 
-// maxFigure bounds the numbers of a cluster file, as spec.ParseCluster bounds
-// its own, so that products of them stay in an int.
+// maxFigure bounds the numbers of a cluster file, as spec.ParseCluster does, so that their products
+// fit in an int.
 const maxFigure = 1 << 20
 
 func (y yamlGroup) check() error {
@@ -229,6 +226,6 @@ func (y yamlGroup) machine() (spec.Node, spec.Accelerator, error) {
 	if n.Accelerator != "" && n.Accelerator != acc.Name {
 		return n, acc, fmt.Errorf("accelerator: node type %s comes with %s, not %s", n.Name, n.Accelerator, acc.Name)
 	}
-	n.Link = over(n.Link, acc)
+	n.Link = withDefaults(n.Link, acc)
 	return n, acc, nil
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// families are details of models everyone trains, by how their names in the
-// catalog begin; of several the longest. From the config.json published with
-// each, and for Megatron's GPT from Narayanan et al., SC21 (arXiv 2104.04473).
-// Figures that differ within a family are left out.
+// families are details of common models, by the beginning of their catalog names; the longest match
+// wins. From the config.json published with each, and for Megatron's GPT from Narayanan et al.,
+// SC21 (arXiv 2104.04473). Figures that differ within a family are left out.
 var families = map[string]spec.Details{
 	"Llama2-":       llama("Llama 2", 10000, 1e-5),
 	"Llama3-":       llama3(),
@@ -58,8 +57,8 @@ func scaled(d spec.Details, factor float64) spec.Details {
 	return d
 }
 
-// qwen is of the Qwen models: the second generation has biases of queries, keys
-// and values, the third norms of queries and keys instead.
+// qwen is for the Qwen models: the second generation has biases of queries, keys and values, the
+// third has norms of queries and keys instead.
 func qwen(of string, eps float64, second bool) spec.Details {
 	d := llama(of, 1e6, eps)
 	d.QKVBias, d.QKNorm = second, !second
@@ -76,8 +75,8 @@ func bert(of string, eps float64) spec.Details {
 	return d
 }
 
-// Details returns what is known of m beside its shape; the zero Details unless m
-// is a model of the catalog, by name and shape.
+// Details returns the properties of m besides its shape; zero Details unless m is a model of the
+// catalog, by name and shape.
 func Details(m spec.Model) spec.Details {
 	known, err := Model(m.Name)
 	if err != nil || known.Layers != m.Layers || known.Hidden != m.Hidden {

@@ -1,6 +1,5 @@
-// Package catalog names the models everyone trains, the accelerators they are
-// trained on and the machines those come in, each figure with its source. The
-// tables are embedded: nothing is read from disk or network.
+// Package catalog lists common models, accelerators and machines, each figure
+// with its source. The tables are embedded: nothing is read from disk or network.
 //
 //	accelerators.csv, more_accelerators.csv   datasheets
 //	models.csv, more_models.csv               shapes of neural networks
@@ -16,8 +15,7 @@
 //     of both directions and halved here
 //   - PCIe is the line rate of the lanes after encoding, one direction
 //
-// Names are found whatever their case and punctuation: "llama-3-8b",
-// "LLAMA3_8B" and "Llama3-8B" are one model. An unknown name is an
-// *UnknownError that lists the nearest ones. Entries are shared by all callers
-// and returned as copies; the functions are safe for concurrent use.
+// Names ignore case and punctuation: "llama-3-8b", "LLAMA3_8B" and "Llama3-8B"
+// are one model. The error for an unknown name is an *UnknownError with the
+// nearest names. Functions return copies and are safe for concurrent use.
 package catalog

@@ -11,7 +11,7 @@ import (
 type ModelEntry struct {
 	Model   spec.Model
 	Aliases []string
-	Note    string // what the figures leave out
+	Note    string // limits of the figures
 	Source  string
 }
 
@@ -47,8 +47,8 @@ func (t *modelTable) put(m spec.Model, names row, note string) {
 	t.add(m.Name, e.Aliases, m.Params())
 }
 
-// modelFromRow reads the shape from one row, and kind, sequence length and
-// published counts from another (or the same).
+// modelFromRow reads the shape from one row, and kind, sequence length and published counts from
+// another or the same.
 func modelFromRow(r, names row) spec.Model {
 	return spec.Model{
 		Name:    r.str("name"),
@@ -86,10 +86,10 @@ func Model(name string) (spec.Model, error) {
 	return t.entries[i].Model, nil
 }
 
-// ModelOnHub is Model for names as hubs have them: meta-llama/Llama-2-7b-hf.
+// ModelOnHub is Model for names with an organization: meta-llama/Llama-2-7b-hf.
 func ModelOnHub(name string) (spec.Model, error) {
 	t := loadModels()
-	i, err := t.findBare(name)
+	i, err := t.findWithoutVendor(name)
 	if err != nil {
 		return spec.Model{}, err
 	}

@@ -12,15 +12,15 @@ import (
 type NodeEntry struct {
 	Node      spec.Node
 	Aliases   []string
-	IntraLink string   // what joins the devices inside
+	IntraLink string   // link between the devices of a node
 	NICs      int      // for compute traffic
-	NICBps    float64  // of one, one direction, bytes/s
-	Default   []string // accelerators this is the default machine of
+	NICBps    float64  // per NIC, one direction, bytes/s
+	Default   []string // accelerators with this default machine
 	Note      string
 	Source    string
 }
 
-// genericNode is the machine of an accelerator that has no other.
+// genericNode is the machine of an accelerator without a node type.
 const genericNode = "PCIe server"
 
 type nodeTable struct {
@@ -72,13 +72,13 @@ func nodeFromRow(r row) NodeEntry {
 		panic(err)
 	}
 	e.Node.Accelerator = acc.Name
-	e.Node.Link = over(e.Node.Link, acc)
+	e.Node.Link = withDefaults(e.Node.Link, acc)
 	return e
 }
 
-// over fills in what a node type leaves to its devices: their PCIe is the way
-// to the host, and to each other where there is no better.
-func over(l spec.Link, acc spec.Accelerator) spec.Link {
+// withDefaults sets what a node type leaves to its devices: their PCIe is the link to the host, and
+// to each other without a better one.
+func withDefaults(l spec.Link, acc spec.Accelerator) spec.Link {
 	if l.HostBps == 0 {
 		l.HostBps = acc.HostBps
 	}
@@ -98,10 +98,9 @@ func Node(name string) (spec.Node, error) {
 	return t.entries[i].Node, nil
 }
 
-// NodeFor returns the default node type of an accelerator, found by name or
-// alias: the machine assumed when only the accelerator is given. For an
-// accelerator without a node type of its own that is a generic PCIe server.
-// It reports false for an accelerator that is not in the catalog.
+// NodeFor returns the default node type of an accelerator, found by name or alias: the machine
+// assumed if only the accelerator is given. For an accelerator without a node type it is a generic
+// PCIe server. It returns false for an unknown accelerator.
 func NodeFor(accelerator string) (spec.Node, bool) {
 	acc, err := Accelerator(accelerator)
 	if err != nil {
@@ -116,7 +115,7 @@ func NodeFor(accelerator string) (spec.Node, bool) {
 		panic(err)
 	}
 	n.Accelerator = acc.Name
-	n.Link = over(n.Link, acc)
+	n.Link = withDefaults(n.Link, acc)
 	return n, true
 }
 

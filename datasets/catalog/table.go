@@ -18,8 +18,8 @@ type row struct {
 	cells map[string]string
 }
 
-// readTable returns the rows of an embedded table. The tables are part of the
-// program, so a fault in one is a bug and panics.
+// readTable returns the rows of an embedded table. The tables are part of the program, so an
+// invalid one is a bug and panics.
 func readTable(name string) []row {
 	f, err := tables.Open(name)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// UnknownError says that no entry has a name, and which names are nearest.
+// UnknownError means that no entry has a name; it suggests the nearest names.
 type UnknownError struct {
 	What    string   // "model", "accelerator" or "node type"
-	Name    string   // as asked for
+	Name    string   // as given
 	Nearest []string // canonical names, nearest first, at most three
 
-	far []int // Dissimilarity of each of Nearest, by whichever of its names is nearest
+	far []int // Dissimilarity of each of Nearest, by the nearest of its names
 }
 
-// With returns e with names from elsewhere among the nearest.
+// With returns e with further names among the nearest.
 func (e *UnknownError) With(names []string) *UnknownError {
 	out := *e
 	out.Nearest, out.far = slices.Clone(e.Nearest), slices.Clone(e.far)
@@ -36,7 +36,7 @@ func (e *UnknownError) With(names []string) *UnknownError {
 	return &out
 }
 
-// suggested is how many names an UnknownError has.
+// suggested is the number of names in an UnknownError.
 const suggested = 3
 
 func (e *UnknownError) Error() string {
@@ -50,25 +50,25 @@ func (e *UnknownError) Error() string {
 type index struct {
 	what  string
 	names []string       // canonical, in table order
-	sizes []float64      // of each: of equally near ones the smallest is suggested first
+	sizes []float64      // of each; among equally near names the smallest comes first
 	at    map[string]int // folded name or alias -> position
 	all   []spelling     // in the order they were added
 	bare  func(string) string
 }
 
-// spelling is a name or alias as the tables have it.
+// spelling is a name or alias as written in the tables.
 type spelling struct {
 	name string
 	at   int
 }
 
-// newIndex returns an index of things called what; bare takes off names what
-// says whose a thing is.
+// newIndex returns an index of entries of kind what; bare strips vendor or organization from a
+// name.
 func newIndex(what string, bare func(string) string) *index {
 	return &index{what: what, at: map[string]int{}, bare: bare}
 }
 
-// add appends an entry; two entries claiming one name are a bug of the tables.
+// add appends an entry; a name with two entries is a bug of the tables.
 func (x *index) add(name string, aliases []string, size float64) {
 	i := len(x.names)
 	x.names, x.sizes = append(x.names, name), append(x.sizes, size)
@@ -89,8 +89,8 @@ func (x *index) find(name string) (int, error) {
 	return 0, x.unknown(name)
 }
 
-// findBare is find for people, who say whose a thing is as well.
-func (x *index) findBare(name string) (int, error) {
+// findWithoutVendor is find for names that may have a vendor or organization in front.
+func (x *index) findWithoutVendor(name string) (int, error) {
 	if i, err := x.find(name); err == nil {
 		return i, nil
 	}
@@ -100,7 +100,7 @@ func (x *index) findBare(name string) (int, error) {
 	return 0, x.unknown(name)
 }
 
-// unknown ranks every name and alias but answers with canonical names.
+// unknown ranks every name and alias but returns canonical names.
 func (x *index) unknown(name string) *UnknownError {
 	type scored struct{ at, far int }
 	best := make([]scored, len(x.names))
@@ -120,8 +120,8 @@ func (x *index) unknown(name string) *UnknownError {
 	return e
 }
 
-// repository takes the organization off the name of a model on a hub, and the
-// mark of a checkpoint converted to transformers.
+// repository strips the organization from the name of a model on a hub, and the suffix of a
+// checkpoint converted to transformers.
 func repository(name string) string {
 	name = name[strings.LastIndex(name, "/")+1:]
 	if n := len(name) - len("-hf"); n > 0 && strings.EqualFold(name[n:], "-hf") {
@@ -130,7 +130,7 @@ func repository(name string) string {
 	return name
 }
 
-// withoutVendor takes the maker off the name of a device.
+// withoutVendor strips the vendor from the name of a device.
 func withoutVendor(name string) string {
 	for _, vendor := range []string{"NVIDIA", "AMD", "Intel", "Google"} {
 		n := len(vendor)

@@ -26,8 +26,8 @@ func TestSuggested(t *testing.T) {
 	}
 }
 
-// TestWhose: names may say whose a model or device is.
-func TestWhose(t *testing.T) {
+// TestVendorNames: names may begin with a vendor or an organization.
+func TestVendorNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"meta-llama/Llama-3.1-8B": "Llama3-8B", "Qwen/Qwen2.5-7B": "Qwen2.5-7B", "meta-llama/Llama-2-7b-hf": "Llama2-7B", "ViT-B/16": "ViT-B/16", "llama3_8b": "Llama3-8B",
 	} {

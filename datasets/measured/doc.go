@@ -1,6 +1,6 @@
-// Package measured holds what this project measured itself: one Parquet file
-// and one provenance file per campaign, embedded in the program. The campaigns
-// are those of bench/campaigns; start with measured.go, or with a .json file.
+// Package measured holds the measurements of this project: per campaign one
+// Parquet file and one provenance file, embedded in the program. The campaigns
+// are those of bench/campaigns. Start with measured.go, or with a .json file.
 //
 // To add a set, run its campaign, export the rows as NAME.parquet and write
 // NAME.json beside it.

@@ -19,11 +19,11 @@ var files embed.FS
 type Set struct {
 	Name     string `json:"name"`     // of the set, and of its files
 	Doc      string `json:"doc"`      // one line: what was measured
-	Machine  string `json:"machine"`  // what it was measured on, in words
-	Software string `json:"software"` // versions of what trained
-	Command  string `json:"command"`  // that measured it
+	Machine  string `json:"machine"`  // description of the machine
+	Software string `json:"software"` // versions of the training stack
+	Command  string `json:"command"`  // that measured the set
 	Date     string `json:"date"`     // first day of measuring, 2006-01-02
-	Commit   string `json:"commit"`   // of this repository, that measured it
+	Commit   string `json:"commit"`   // of this repository at the time
 	Rows     int    `json:"rows"`     // measurements, whatever their outcome
 	Notes    string `json:"notes,omitempty"`
 
@@ -35,12 +35,11 @@ var sets = readSets()
 // Sets returns every set, by name.
 func Sets() []Set { return sets.All() }
 
-// Lookup returns the set with a name; the error of an unknown one lists those
-// there are, nearest first.
+// Lookup returns the set with a name. The error for an unknown one lists all names, nearest first.
 func Lookup(name string) (Set, error) { return sets.Get(name) }
 
-// readSets reads the embedded files. They are part of the program, so a fault
-// in one is a bug and panics.
+// readSets reads the embedded files. They are part of the program, so an invalid one is a bug and
+// panics.
 func readSets() *named.Set[Set] {
 	out := named.NewSet[Set]("measured", "measured set")
 	names, err := fs.Glob(files, "*.json")

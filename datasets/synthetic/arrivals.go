@@ -6,23 +6,23 @@ import (
 	"math/rand/v2"
 )
 
-// Burst says how arrivals crowd: two Poisson processes take turns, one much
-// faster than the other, each for exponentially distributed times (the
-// two-state Markov-modulated Poisson process; Fischer and Meier-Hellstern, The
-// MMPP cookbook, Performance Evaluation 18, 1993). The zero value is none.
+// Burst describes bursty arrivals: two Poisson processes alternate, one much faster than the other,
+// each for exponentially distributed times (the two-state Markov-modulated Poisson process; Fischer
+// and Meier-Hellstern, The MMPP cookbook, Performance Evaluation 18, 1993). The zero value is no
+// bursts.
 type Burst struct {
 	Factor float64 // rate during bursts / mean rate, > 1
-	Share  float64 // of time that is burst, 0..1; Factor x Share <= 1
+	Share  float64 // share of time in bursts, 0..1; Factor x Share <= 1
 	Sec    float64 // mean length of bursts
 }
 
-// DefaultBurst is bursts of half an hour in a tenth of the time, in which half
-// of the jobs come. (Round numbers.)
+// DefaultBurst has bursts of half an hour in a tenth of the time, with half of the jobs. (Round
+// numbers.)
 var DefaultBurst = Burst{Factor: 5, Share: 0.1, Sec: 1800}
 
-// DefaultHours are relative rates of the hours of a day from its beginning:
-// three times as many jobs at 15 h as at 3 h, a cosine between. (Round numbers;
-// Hu et al., SC 2021, figure 2 has the shape.)
+// DefaultHours are relative rates of the hours of a day from its beginning: three times as many
+// jobs at 15 h as at 3 h, a cosine between. (Round numbers; Hu et al., SC 2021, figure 2 has the
+// shape.)
 func DefaultHours() []float64 {
 	h := make([]float64, 24)
 	for i := range h {
@@ -56,16 +56,16 @@ func validateHours(h []float64) error {
 	return nil
 }
 
-// rate is a relative arrival rate, 1 on average, constant for a while.
+// rate is a relative arrival rate of mean 1, piecewise constant.
 type rate interface {
-	// at returns the rate from t, in seconds, until it may change. Calls come
-	// with ascending t.
+	// at returns the rate from t, in seconds, until it may change. Successive calls have ascending
+	// t.
 	at(t float64) (rate, until float64)
 }
 
 const secondsPerDay = 86400
 
-// day is the rate of equal parts of a day.
+// day is the rate over equal parts of a day.
 type day struct {
 	parts []float64 // 1 on average
 }
@@ -86,14 +86,14 @@ func (d day) at(t float64) (float64, float64) {
 	width := secondsPerDay / float64(len(d.parts))
 	k := math.Floor(t / width)
 	until := (k + 1) * width
-	if until <= t { // t is on an edge that rounding put into the part before
+	if until <= t { // rounding put t, on an edge, into the part before
 		k, until = k+1, until+width
 	}
 	return d.parts[int(math.Mod(k, float64(len(d.parts))))], until
 }
 
-// turns is the rate of bursts and of the time between them.
-type turns struct {
+// burstRate alternates between the rate of bursts and the rate between them.
+type burstRate struct {
 	rng   *rand.Rand
 	burst bool
 	until float64
@@ -101,25 +101,25 @@ type turns struct {
 	secs  [2]float64
 }
 
-func newTurns(b Burst, rng *rand.Rand) *turns {
+func newTurns(b Burst, rng *rand.Rand) *burstRate {
 	off := math.Max(0, (1-b.Share*b.Factor)/(1-b.Share))
-	t := &turns{rng: rng, rates: [2]float64{off, b.Factor}, secs: [2]float64{b.Sec * (1 - b.Share) / b.Share, b.Sec}}
+	t := &burstRate{rng: rng, rates: [2]float64{off, b.Factor}, secs: [2]float64{b.Sec * (1 - b.Share) / b.Share, b.Sec}}
 	t.burst = rng.Float64() < b.Share
 	t.until = rng.ExpFloat64() * t.secs[t.index()]
 	return t
 }
 
-func (t *turns) index() int {
+func (t *burstRate) index() int {
 	if t.burst {
 		return 1
 	}
 	return 0
 }
 
-func (t *turns) at(at float64) (float64, float64) {
+func (t *burstRate) at(at float64) (float64, float64) {
 	for t.until <= at {
 		t.burst = !t.burst
-		// never shorter than what a time of 1e9 s can be told apart from
+		// never shorter than the resolution of a time of 1e9 s
 		t.until += math.Max(t.rng.ExpFloat64()*t.secs[t.index()], 1e-6)
 	}
 	return t.rates[t.index()], t.until

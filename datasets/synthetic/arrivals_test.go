@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Jobs come at the hours of the day in the proportions asked for, at the mean
-// rate asked for.
+// Jobs come at the hours of the day in the requested proportions, at the requested mean
+// rate.
 func TestHours(t *testing.T) {
 	const n = 40000
 	hours := []float64{3, 1, 0, 4} // six hours each, 2 on average
@@ -53,7 +53,7 @@ func TestBursts(t *testing.T) {
 	b := DefaultBurst
 	tau, variance := b.Sec*(1-b.Share), b.Share/(1-b.Share)*(b.Factor-1)*(b.Factor-1)
 	for _, width := range []float64{fitWindow, fitWide} {
-		want := 1 + 2*60./3600*variance*tau*built(width/tau)
+		want := 1 + 2*60./3600*variance*tau*saturation(width/tau)
 		if got := dispersion(at, at[n-1], width, o); math.Abs(got/want-1) > 0.1 {
 			t.Errorf("dispersion %g in %g s, want %g", got, width, want)
 		}

@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	// fitKnots are the quantiles kept of a size's run times.
+	// fitKnots is the number of quantiles kept of a size's run times.
 	fitKnots = 101
-	// fitOwn is how many jobs a size needs for quantiles of its own; smaller
-	// ones share those of all jobs.
-	fitOwn = 30
-	// fitDays is how long a trace must be for its days to have a shape.
+	// minJobsPerSize is the number of jobs from which a size has quantiles of its own; smaller ones
+	// share those of all jobs.
+	minJobsPerSize = 30
+	// fitDays is the length of a trace from which its daily pattern is fitted.
 	fitDays = 2
-	// fitWindow and fitWide are the windows, in seconds, in which arrivals are
-	// counted to see how they crowd.
+	// fitWindow and fitWide are the windows, in seconds, in which arrivals are counted to measure
+	// burstiness.
 	fitWindow, fitWide = 600, 7200
 )
 
-// Fit returns options that make jobs like those of a trace, given in order of
-// submission: as many, of the same sizes in the same shares, with the quantiles
-// of the run times of each, arriving as often. From two days on arrivals follow
-// the trace's mean day, which begins when the trace does, and its bursts.
+// Fit returns options for jobs like those of a trace, given by submission: as many, with the same
+// sizes in the same shares, the quantiles of the run times of each size, and the same arrival rate.
+// From two days on, arrivals follow the trace's mean day, which begins with the trace, and its
+// bursts.
 //
-// What a trace has and these jobs lack: repeats of one user's job, weekends, a
-// load that grows, and any link between a job's run time and when it comes.
-// Everything is in-sample: what differs from the trace does so by chance or by
-// form. Jobs must have run times; models, plans and tenants are not fitted.
+// The synthetic jobs lack repeated jobs of a user, weekends, a growing load, and any correlation
+// between run time and arrival. The fit is in-sample: differences from the trace are due to chance
+// or to the form. Jobs must have run times; models, plans and tenants are not fitted.
 func Fit(jobs []spec.Job) (Options, error) {
 	if len(jobs) < 2 {
 		return Options{}, fmt.Errorf("synthetic: %d jobs are too few to fit to", len(jobs))
@@ -60,7 +59,7 @@ func Fit(jobs []spec.Job) (Options, error) {
 	return o, nil
 }
 
-// fitSizes are the sizes asked for, their shares, and their run times.
+// fitSizes returns the sizes, their shares and their run times.
 func fitSizes(jobs []spec.Job) []Size {
 	bySize := map[int][]float64{}
 	var all []float64
@@ -72,7 +71,7 @@ func fitSizes(jobs []spec.Job) []Size {
 	var out []Size
 	for _, n := range slices.Sorted(maps.Keys(bySize)) {
 		s := Size{Devices: n, Share: float64(len(bySize[n])) / float64(len(jobs)), Seconds: shared}
-		if len(bySize[n]) >= fitOwn {
+		if len(bySize[n]) >= minJobsPerSize {
 			s.Seconds = quantiles(bySize[n])
 		}
 		out = append(out, s)
@@ -90,8 +89,8 @@ func quantiles(v []float64) []float64 {
 	return out
 }
 
-// fitHours are arrivals by hour of the trace's days, relative to how often the
-// trace has that hour.
+// fitHours returns arrivals by hour of the trace's days, relative to how often the trace has that
+// hour.
 func fitHours(at []float64, span float64) []float64 {
 	const parts = 24
 	const width = secondsPerDay / parts
@@ -112,41 +111,41 @@ func fitHours(at []float64, span float64) []float64 {
 //	I(T) = 1 + 2 λ h σ² τ (1 - (τ/T) (1 - exp(-T/τ)))
 //
 //	λ   mean arrivals per second
-//	h   mean square of the day's relative rates
-//	σ²  variance of the rate relative to its mean, Share/(1-Share) (Factor-1)²
-//	τ   seconds in which the rate forgets, 1/(1/burst + 1/pause)
+//	h   mean square of the relative rates of the day
+//	σ²  variance of the relative rate, Share/(1-Share) (Factor-1)²
+//	τ   relaxation time of the rate, seconds, 1/(1/burst + 1/pause)
 //
-// in windows T of two lengths, to the trace's about its mean day (Fischer and
-// Meier-Hellstern 1993, section 3). Two numbers leave the third free: bursts
-// take nearly all the jobs, as they must to be as short as they can.
+// to that of the trace about its mean day, in windows T of two lengths (Fischer and Meier-Hellstern
+// 1993, section 3). Two equations leave one of three unknowns free: bursts are as short as
+// possible, which puts nearly all jobs into them.
 func fitBurst(at []float64, span float64, o Options) Burst {
 	near, wide := dispersion(at, span, fitWindow, o)-1, dispersion(at, span, fitWide, o)-1
-	const crowded = 0.05 // below it chance explains the counts
-	if near < crowded || wide < crowded {
+	const minDispersion = 0.05 // below it the counts are explained by chance
+	if near < minDispersion || wide < minDispersion {
 		return Burst{}
 	}
-	tau := forgets(wide / near)
+	tau := relaxationTime(wide / near)
 	lambda := o.PerHour / 3600
 	square := 0.0
 	for _, v := range newDay(o.Hours).parts {
 		square += v * v / float64(len(o.Hours))
 	}
-	variance := near / (2 * lambda * square * tau * built(fitWindow/tau))
+	variance := near / (2 * lambda * square * tau * saturation(fitWindow/tau))
 	share := 0.95 / (1 + variance)
 	factor := 1 + math.Sqrt(variance*(1-share)/share)
 	return Burst{Factor: min(factor, 1/share), Share: share, Sec: tau / (1 - share)}
 }
 
-// built is how far I has come to its limit in a window of x times τ.
-func built(x float64) float64 { return 1 + math.Expm1(-x)/x }
+// saturation returns how close I is to its limit in a window of x times τ.
+func saturation(x float64) float64 { return 1 + math.Expm1(-x)/x }
 
-// forgets returns τ, between a minute and a day, at which I-1 is ratio times as
-// large in the wide window as in the near one.
-func forgets(ratio float64) float64 {
+// relaxationTime returns τ, between a minute and a day, at which I-1 is ratio times as large in the
+// wide window as in the near one.
+func relaxationTime(ratio float64) float64 {
 	lo, hi := math.Log(60), math.Log(secondsPerDay)
 	for range 60 { // the ratio ascends with τ, from 1 to that of the windows
 		mid := (lo + hi) / 2
-		if tau := math.Exp(mid); built(fitWide/tau)/built(fitWindow/tau) < ratio {
+		if tau := math.Exp(mid); saturation(fitWide/tau)/saturation(fitWindow/tau) < ratio {
 			lo = mid
 		} else {
 			hi = mid
@@ -155,9 +154,8 @@ func forgets(ratio float64) float64 {
 	return math.Exp(lo)
 }
 
-// dispersion is the mean squared distance between the arrivals in windows of
-// width seconds and those of the mean day, relative to these: 1 for a Poisson
-// process.
+// dispersion is the mean squared difference between the arrivals in windows of width seconds and
+// those of the mean day, relative to the latter: 1 for a Poisson process.
 func dispersion(at []float64, span, width float64, o Options) float64 {
 	counts := make([]float64, int(span/width))
 	for _, t := range at {

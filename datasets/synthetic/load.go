@@ -7,9 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// SetLoad sets the arrival rate at which jobs ask for load device-seconds per
-// second and device of a cluster. Devices that run jobs k times as fast as their
-// run times say count k times.
+// SetLoad sets the arrival rate at which jobs need load device-seconds per second and device of a
+// cluster. A device that runs jobs k times as fast as their run times counts k times.
 func (o *Options) SetLoad(load, devices float64) error {
 	if !(load > 0 && devices > 0) || math.IsInf(load, 0) || math.IsInf(devices, 0) {
 		return fmt.Errorf("synthetic: load %g on %g devices, both must be positive and finite", load, devices)

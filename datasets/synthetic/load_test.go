@@ -49,7 +49,7 @@ func TestSetLoadRefuses(t *testing.T) {
 	}
 }
 
-// A load is of the sizes asked for with it, wherever they stand.
+// A load uses the sizes of the same text, in any order.
 func TestLoadOption(t *testing.T) {
 	var want, got Options
 	want.Sizes, want.Jobs = BloxSizes(), 10

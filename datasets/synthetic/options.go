@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// Set changes the options that text names, key=value separated by commas:
+// Set sets the options in text, key=value separated by commas:
 //
-//	jobs=1000               how many
+//	jobs=1000               number of jobs
 //	per-hour=20             mean arrivals
-//	arrivals=poisson        or bursty (DefaultBurst), diurnal (DefaultHours), or both: bursty+diurnal
+//	arrivals=poisson        or bursty (DefaultBurst), diurnal (DefaultHours), or
+//	                        both: bursty+diurnal
 //	sizes=1x0.7+8x0.3       devices x share; or blox (BloxSizes)
 //	median-s=1800           of log-normal run times
 //	sigma=1.2               of their logarithm
-//	max-s=86400             the longest
-//	tenants=4               to whom jobs belong
+//	max-s=86400             longest run time
+//	tenants=4               number of tenants
 //	load=0.9x512            offered load x devices, instead of per-hour: see SetLoad
 func (o *Options) Set(text string) error {
 	load, loaded := "", false
@@ -29,7 +30,7 @@ func (o *Options) Set(text string) error {
 			return fmt.Errorf("synthetic: %s is given twice", key)
 		}
 		given[key] = true
-		if key == "load" { // of the sizes and run times that all others make
+		if key == "load" { // last: it depends on the sizes and run times
 			load, loaded = value, true
 			continue
 		}
@@ -43,7 +44,7 @@ func (o *Options) Set(text string) error {
 	return o.Validate()
 }
 
-// setLoad reads LOADxDEVICES.
+// setLoad parses LOADxDEVICES.
 func (o *Options) setLoad(text string) error {
 	x, n, _ := strings.Cut(text, "x")
 	load, err1 := strconv.ParseFloat(x, 64)

@@ -10,34 +10,31 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Size is a number of devices and how often jobs ask for it, relative to the
-// other sizes.
+// Size is a number of devices and its frequency relative to the other sizes.
 type Size struct {
 	Devices int
 	Share   float64
-	// Seconds is how long jobs of the size run: the quantiles of their times at
-	// evenly spaced probabilities from 0 to 1, at least two, ascending and
-	// positive, logarithms interpolated between them. Nil = log-normal, as the
-	// options say.
+	// Seconds are the run times of the size: quantiles at evenly spaced probabilities from 0 to 1,
+	// at least two, ascending and positive, with logarithms interpolated between them. Nil =
+	// log-normal by the options.
 	Seconds []float64
 }
 
-// Options says what workload to make. The zero value is one.
+// Options configure Workload. The zero value is valid.
 type Options struct {
 	Seed    uint64
 	Jobs    int          // 0 = 100
 	PerHour float64      // mean arrivals; 0 = 20
-	Models  []spec.Model // chosen from evenly; nil = jobs without a model
+	Models  []spec.Model // drawn uniformly; nil = jobs without a model
 
-	// Arrivals are a Poisson process unless one of these is set; its rate is the
-	// product of both.
+	// Arrivals are a Poisson process unless one of these is set; the rate is the product of both.
 	Hours []float64 // relative rates of equal parts of every day, from its beginning
 	Burst Burst
 
 	Sizes []Size // nil = DefaultSizes
 
-	// Run times at the requested size are log-normal with this median and this
-	// standard deviation of the logarithm, cut off at MaxSec.
+	// Run times at the requested size are log-normal with this median and this standard deviation
+	// of the logarithm, capped at MaxSec.
 	MedianSec float64 // 0 = 1800
 	Sigma     float64 // 0 = 1.2
 	MaxSec    float64 // 0 = 86400
@@ -46,23 +43,21 @@ type Options struct {
 	GuaranteedShare float64 // share of guaranteed jobs, 0..1
 	Tenants         int     // jobs belong to tenants "t1", "t2", ...; 0 = none
 
-	// Plan returns the plan an owner would choose for a model on a number of
-	// devices and its step time in seconds, false when the model does not run
-	// on so few; the job then asks for the next larger size, up to the largest,
-	// and failing that is not made. Nil = no plan and work given as a duration.
+	// Plan returns the plan that a user would choose for a model on a number of devices, and its
+	// step time in seconds. It returns false if the model does not fit; the job then asks for the
+	// next larger size, and is left out if there is none. Nil = no plan, and work given as a
+	// duration.
 	Plan func(m spec.Model, devices int) (p spec.Plan, stepSec float64, ok bool)
 }
 
-// DefaultSizes are sizes as clusters see them: half of the jobs small, few
-// large. (The numbers are round ones; Jeon et al., ATC 2019, section 2 has the
-// shape.)
+// DefaultSizes are typical of clusters: half of the jobs are small, few are large. (Round numbers;
+// Jeon et al., ATC 2019, section 2 has the shape.)
 var DefaultSizes = []Size{
 	{Devices: 1, Share: 0.4}, {Devices: 2, Share: 0.2}, {Devices: 4, Share: 0.2}, {Devices: 8, Share: 0.15}, {Devices: 16, Share: 0.05},
 }
 
-// BloxSizes are what Blox's simulator draws when it is told to make jobs of
-// several GPUs: 1, 2, 4 and 8 of them, of which four in five run for 60 s x
-// 10^U(1.5, 3) and the others for 60 s x 10^U(3, 4), whatever their size
+// BloxSizes are those of Blox's simulator with jobs on several GPUs: 1, 2, 4 and 8. Four in five
+// run for 60 s x 10^U(1.5, 3), the others for 60 s x 10^U(3, 4), whatever their size
 // (msr-fiddle/blox at commit c8851b2, after Gavel's).
 func BloxSizes() []Size {
 	seconds := make([]float64, 6) // knots at 0, 0.2, ... 1
@@ -98,7 +93,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate reports the first option that makes no workload.
+// Validate returns an error for the first invalid option.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
@@ -134,7 +129,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// validate reports quantiles that are none.
+// validate returns an error for invalid quantiles.
 func (s Size) validate() error {
 	for i, v := range s.Seconds {
 		if !(v > 0 && v <= maxSeconds) || i > 0 && v < s.Seconds[i-1] {
@@ -147,12 +142,11 @@ func (s Size) validate() error {
 	return nil
 }
 
-// maxSeconds keeps times far inside a time.Duration.
+// maxSeconds keeps times well within a time.Duration.
 const maxSeconds = 1e9
 
-// stream returns the random stream of a name. Each property of a job has its
-// own, so that another property, or more jobs, moves none of the values drawn
-// before.
+// stream returns the random stream of a name. Each property of a job has its own, so that another
+// property, or more jobs, changes no earlier value.
 func stream(seed uint64, name string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -196,7 +190,7 @@ func Workload(o Options) ([]spec.Job, error) {
 	return jobs, nil
 }
 
-// rates are what the arrival rate is made of.
+// rates are the factors of the arrival rate.
 func (o Options) rates() []rate {
 	var out []rate
 	if o.Hours != nil {
@@ -208,8 +202,7 @@ func (o Options) rates() []rate {
 	return out
 }
 
-// runSec returns the run time of a job of a size that a standard normal z
-// draws.
+// runSec returns the run time of a job of a size for a standard normal z.
 func (o Options) runSec(s Size, z float64) float64 {
 	if s.Seconds == nil {
 		return math.Min(math.Max(o.MedianSec*math.Exp(o.Sigma*z), 1), o.MaxSec)
@@ -224,7 +217,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(math.Min(s, maxSeconds) * float64(time.Second)).Round(time.Millisecond)
 }
 
-// pick returns the position of the size that u in [0, 1) falls on.
+// pick returns the index of the size for u in [0, 1).
 func pick(sizes []Size, u float64) int {
 	total := 0.0
 	for _, s := range sizes {
@@ -238,8 +231,8 @@ func pick(sizes []Size, u float64) int {
 	return len(sizes) - 1
 }
 
-// work sets devices, plan and how much a job has to do: sec at its size. It
-// reports false when no size runs the model.
+// work sets devices, plan and work of a job: sec at its size. It returns false if no size runs the
+// model.
 func (o Options) work(j *spec.Job, size int, sec float64) bool {
 	if o.Plan == nil {
 		j.Devices, j.Duration = o.Sizes[size].Devices, seconds(sec)

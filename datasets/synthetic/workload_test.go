@@ -43,7 +43,7 @@ func TestWorkloadIsReproducible(t *testing.T) {
 	}
 }
 
-// The shares, rates and medians asked for come out, within three standard
+// The shares, rates and medians requested come out, within three standard
 // errors of a sample of 20000.
 func TestWorkloadStatistics(t *testing.T) {
 	const n = 20000
