@@ -10,17 +10,17 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// planningQuestions are from one node to two thousand.
-func planningQuestions() []planner.Request {
+// planningRequests are for one node to two thousand.
+func planningRequests() []planner.Request {
 	small := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Devices: 16, GlobalBatch: 128}
 	return []planner.Request{small, gpt3(1024, 1536), gpt3(16384, 16384)}
 }
 
-// BenchmarkBest finds the best plan, nothing cached.
+// BenchmarkBest finds the best plan without a cache.
 func BenchmarkBest(b *testing.B) {
-	for _, r := range planningQuestions() {
+	for _, r := range planningRequests() {
 		b.Run(fmt.Sprintf("hidden=%d/devices=%d", r.Model.Hidden, r.Devices), func(b *testing.B) {
-			model := analytic(b)
+			model := analyticModel(b)
 			for b.Loop() {
 				if _, err := planner.New(model, planner.Options{}).Best(ctx, r); err != nil {
 					b.Fatal(err)
@@ -30,12 +30,11 @@ func BenchmarkBest(b *testing.B) {
 	}
 }
 
-// BenchmarkRank judges every plan: legality, memory, and the time of those that
-// fit.
+// BenchmarkRank judges the legality, memory and time of every plan.
 func BenchmarkRank(b *testing.B) {
-	for _, r := range planningQuestions() {
+	for _, r := range planningRequests() {
 		b.Run(fmt.Sprintf("hidden=%d/devices=%d", r.Model.Hidden, r.Devices), func(b *testing.B) {
-			model, plans := analytic(b), 0
+			model, plans := analyticModel(b), 0
 			r.Top = 10
 			for b.Loop() {
 				rank, err := planner.New(model, planner.Options{}).Rank(ctx, r)
@@ -52,7 +51,7 @@ func BenchmarkRank(b *testing.B) {
 func BenchmarkCurve(b *testing.B) {
 	for _, devices := range []int{8, 64} {
 		r := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Devices: devices, GlobalBatch: 128}
-		model := analytic(b)
+		model := analyticModel(b)
 		b.Run(fmt.Sprintf("cache=cold/devices=%d", devices), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := planner.New(model, planner.Options{}).Curve(ctx, r); err != nil {
@@ -71,8 +70,8 @@ func BenchmarkCurve(b *testing.B) {
 	}
 }
 
-// surfaceQuestion is 1..64 devices x 8 CPU levels x 3 types of machine.
-func surfaceQuestion() (planner.Request, planner.Axes) {
+// surfaceRequest is 1..64 devices x 8 CPU levels x 3 types of machine.
+func surfaceRequest() (planner.Request, planner.Axes) {
 	r := planner.Request{Model: testModel(32, 4096, 32), Accelerator: testAccelerator(80), Devices: 64, GlobalBatch: 128}
 	axes := planner.Axes{CPUs: []int{1, 2, 4, 8, 12, 16, 24, 32}}
 	for i, gib := range []float64{32, 40, 80} {
@@ -84,10 +83,10 @@ func surfaceQuestion() (planner.Request, planner.Axes) {
 	return r, axes
 }
 
-// BenchmarkSurface has nothing cached.
+// BenchmarkSurface computes a surface without a cache.
 func BenchmarkSurface(b *testing.B) {
-	r, axes := surfaceQuestion()
-	model := analytic(b)
+	r, axes := surfaceRequest()
+	model := analyticModel(b)
 	for b.Loop() {
 		if _, err := planner.New(model, planner.Options{}).Surface(ctx, r, axes); err != nil {
 			b.Fatal(err)
@@ -95,11 +94,11 @@ func BenchmarkSurface(b *testing.B) {
 	}
 }
 
-// BenchmarkJobTypes finds the surfaces of 1000 job types on all cores and keeps
-// them. heap-bytes is what they take.
+// BenchmarkJobTypes computes the surfaces of 1000 job types on all cores. heap-bytes
+// is their memory.
 func BenchmarkJobTypes(b *testing.B) {
-	base, axes := surfaceQuestion()
-	model := analytic(b)
+	base, axes := surfaceRequest()
+	model := analyticModel(b)
 	for b.Loop() {
 		pl := planner.New(model, planner.Options{})
 		surfaces := make([]*planner.Surface, 1000)

@@ -6,7 +6,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// requestKey is a Request by content: comparable, without the pointer.
+// requestKey is a comparable Request: the plan by value.
 type requestKey struct {
 	r    Request
 	plan spec.Plan
@@ -22,10 +22,9 @@ func keyOf(r Request) requestKey {
 	return k
 }
 
-// cache keeps the answers used most recently, between size and 2·size of them by
-// weight: two generations, the older dropped when the younger is full. What weighs
-// more than all of it is not kept. What it holds never changes an answer. Safe for
-// concurrent use.
+// cache keeps the most recently used answers, between size and 2·size by weight,
+// in two generations; the older is dropped when the younger is full. Answers
+// heavier than size are not kept. Safe for concurrent use.
 type cache[K comparable, V any] struct {
 	weigh    func(V) int
 	size     int
@@ -63,7 +62,7 @@ func (c *cache[K, V]) store(k K, v V) {
 		return
 	}
 	if _, again := c.new[k]; again {
-		return // found twice at once
+		return // stored by another goroutine
 	}
 	if c.weight+w > c.size {
 		c.old, c.new, c.weight = c.new, map[K]V{}, 0
@@ -72,7 +71,7 @@ func (c *cache[K, V]) store(k K, v V) {
 	c.weight += w
 }
 
-// take adds what from holds and is wanted.
+// take adds the wanted entries of from.
 func (c *cache[K, V]) take(from *cache[K, V], wanted func(K, V) bool) {
 	from.mu.Lock()
 	defer from.mu.Unlock()

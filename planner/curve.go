@@ -6,18 +6,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Curve returns the sensitivity curve of r: for 1..Devices devices the best
-// choice with at most that many. It is the envelope of Zhang et al., "Rubick:
+// Curve returns the sensitivity curve of r: the best choice with at most n
+// devices, for n in 1..Devices. It is the envelope of Zhang et al., "Rubick:
 // Exploiting Job Reconfigurability for Deep Learning Cluster Scheduling", MLSys
-// 2025: a count whose own best plan is no faster (in its artifact, not 1 %
-// faster) keeps the choice of the count before. Counts before the first
-// feasible one have no point; if there is none at all, the error wraps
-// ErrInfeasible.
+// 2025: where the best plan on n devices is no faster (in its artifact, not 1 %
+// faster), n keeps the choice of n-1. Counts before the first feasible one have
+// no point. Without any feasible count the error wraps ErrInfeasible.
 //
-// A fixed Shape stands for its number of devices, of whose CPUs and host memory
-// every count has its share. Every count is laid out on nodes of PerNode
-// devices; a Measured space uses each measured shape instead. The points are
-// shared by all callers: not to be modified.
+// A fixed Shape stands for its number of devices; each count has its share of the
+// shape's CPUs and host memory. Every count is laid out on nodes of PerNode
+// devices; a Measured space uses each measured shape instead. All callers share
+// the points and must not modify them.
 func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	if r.Shape.Devices != "" {
 		r.Devices, r.PerNode = r.Shape.Total(), r.Shape.Most()
@@ -33,16 +32,16 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	}
 	out := Curve{Request: r}
 	var top answer
-	bar := 0.0
+	minimum := 0.0
 	for n := 1; n <= r.Devices; n++ {
 		at := r
 		at.Devices, at.MinDevices, at.Shape = n, 0, share(r.Shape, n, r.Devices)
-		a, err := pl.best(ctx, &at, bar, pl.find)
+		a, err := pl.best(ctx, &at, minimum, pl.find)
 		if err != nil {
 			return Curve{}, err
 		}
 		if a.ok && (!top.ok || r.value(&a.choice) > r.value(&top.choice)) {
-			top, bar = a, r.value(&a.choice)
+			top, minimum = a, r.value(&a.choice)
 		}
 		if top.ok {
 			out.Points = append(out.Points, CurvePoint{Devices: n, Choice: top.choice})
@@ -55,8 +54,8 @@ func (pl *Planner) Curve(ctx context.Context, r Request) (Curve, error) {
 	return out, nil
 }
 
-// share returns what n of the devices of s have of its CPUs and host memory.
-// 0 stays not recorded, and nothing else becomes that.
+// share returns the CPUs and host memory of n of the devices of s. 0 means not
+// recorded and stays 0; other counts of CPUs stay at least 1.
 func share(s spec.Shape, n, devices int) spec.Shape {
 	if s.CPUs > 0 {
 		s.CPUs = max(s.CPUs*n/devices, 1)

@@ -15,11 +15,11 @@ import (
 //     the global batch;
 //   - it passes spec.Plan.Check and the rules of legal.go;
 //   - its modes are among those declared below;
-//   - the chunks of interleaved stages are even, with embedding and head counted
-//     as a layer each where the stages are not even without.
+//   - the chunks of interleaved stages are even, or become even if embedding and
+//     head count as a layer each.
 //
-// Within that nothing is left out but for shard groups, see shardGroup. The zero
-// value is the default space.
+// The space has every such plan, except that it considers one shard group, see
+// shardGroup. The zero value is the default space.
 type Enumerate struct {
 	// TPAcrossNodes lets tensor parallel groups span nodes. By default they
 	// stay inside one: their traffic is on the critical path of every layer.
@@ -33,12 +33,12 @@ type Enumerate struct {
 	ZeRO      []int
 	Recompute []spec.Recompute
 	Offload   []spec.Offload
-	// Schedules lists those of pipelines considered, of which 1F1B comes with
-	// interleaving; nil = 1F1B, which every stack with pipelines has.
+	// Schedules lists the pipeline schedules considered; 1F1B includes
+	// interleaving. nil = 1F1B, which every stack with pipelines has.
 	Schedules []spec.Schedule
-	// Precisions lists the formats considered where the Request names none; those
-	// the accelerator is known to lack are left out. nil = bf16 on accelerators
-	// that have it, else fp16 where they have that, else fp32.
+	// Precisions lists the formats considered where the Request names none, without
+	// those the accelerator is known to lack. nil = the first of bf16, fp16 and
+	// fp32 that the accelerator has.
 	Precisions []spec.Precision
 }
 
@@ -69,19 +69,19 @@ func (e Enumerate) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 }
 
 // plans implements uniform.
-func (e Enumerate) plans(r Request) (shared spec.Config, each walk, ok bool) {
+func (e Enumerate) plans(r Request) (shared spec.Config, each planWalk, ok bool) {
 	if r.Plan != nil {
 		return shared, nil, false
 	}
 	g := e.generator(r)
-	return g.c, func(hopeless, yield func(*spec.Plan) bool) {
-		g.hopeless = hopeless
+	return g.c, func(prunable, yield func(*spec.Plan) bool) {
+		g.prunable = prunable
 		g.each(yield)
 	}, true
 }
 
-// generator walks the plans of one request, widest choice last, so that each
-// rule prunes as early as it can be decided.
+// generator yields the plans of one request. It chooses degrees first and modes
+// last, so that each rule prunes as early as possible.
 type generator struct {
 	e    Enumerate
 	r    Request
@@ -90,7 +90,7 @@ type generator struct {
 	node int         // devices that TP groups must divide: gcd over nodes, or all
 	even int         // gcd of the devices of the nodes
 
-	hopeless func(*spec.Plan) bool // see walk; may be nil
+	prunable func(*spec.Plan) bool // see planWalk; may be nil
 }
 
 func (e Enumerate) generator(r Request) *generator {
@@ -145,7 +145,7 @@ func schedulesOf(listed []spec.Schedule) []spec.Schedule {
 	return out
 }
 
-// among returns those of the modes that are looked at.
+// among returns the modes to search.
 func (o offloading) among(modes []spec.Offload) []spec.Offload {
 	if o == anyOffload {
 		return modes
@@ -193,7 +193,7 @@ func (g *generator) each(yield func(*spec.Plan) bool) {
 	}
 }
 
-// degrees chooses how the devices are split.
+// degrees chooses TP, PP, CP and DP.
 func (g *generator) degrees(precision spec.Precision, yield func(*spec.Plan) bool) bool {
 	p := spec.Plan{Precision: precision}.Normal()
 	for _, p.TP = range divisors(g.node) {
@@ -208,7 +208,7 @@ func (g *generator) degrees(precision spec.Precision, yield func(*spec.Plan) boo
 				p.DP = g.r.Devices / p.TP / p.PP / p.CP
 				p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps, p.SequenceParallel = 1, 1, 1, 1, false
 				p.ZeRO, p.Shard, p.Offload, p.Recompute, p.Schedule = 0, 0, spec.OffloadNone, spec.RecomputeNone, spec.ScheduleDefault
-				if g.r.GlobalBatch%p.DP != 0 || g.legalDegrees(&p) != nothingBroken || p.Check(g.r.Model) != nil {
+				if g.r.GlobalBatch%p.DP != 0 || g.legalDegrees(&p) != noViolation || p.Check(g.r.Model) != nil {
 					continue
 				}
 				if !g.batches(&p, yield) {
@@ -240,8 +240,7 @@ func (g *generator) batches(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	return true
 }
 
-// schedules returns those legal with p's degrees: without a pipeline there is
-// nothing to choose.
+// schedules returns the pipeline schedules that are legal with p's degrees.
 func (g *generator) schedules(p *spec.Plan) []spec.Schedule {
 	if p.PP == 1 {
 		return only1F1B
@@ -257,10 +256,10 @@ func (g *generator) schedules(p *spec.Plan) []spec.Schedule {
 	return out
 }
 
-// virtualStages returns the interleaving degrees: 1, and where the schedule
-// allows it (1F1B, accumulation a multiple of PP) the divisors of a stage's
-// layers. Where PP does not divide the layers, embedding and head count as one
-// each; where it does not divide those either, the chunks would differ.
+// virtualStages returns the interleaving degrees: 1, and with 1F1B and accumulation
+// a multiple of PP also the divisors of a stage's layers. Where PP does not divide
+// the layers, embedding and head count as a layer each. Where PP does not divide
+// that number either, chunks would be uneven and only 1 is left.
 func (g *generator) virtualStages(p *spec.Plan) []int {
 	if p.PP == 1 || p.Schedule != spec.ScheduleDefault || p.AccumSteps%p.PP != 0 || !g.r.Model.HasShape() {
 		return oneStage
@@ -293,9 +292,9 @@ func (g *generator) experts(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	return true
 }
 
-// promising passes over degrees and micro-batches no modes can help.
+// promising skips degrees and micro-batches that are prunable in all modes.
 func (g *generator) promising(p *spec.Plan, yield func(*spec.Plan) bool) bool {
-	return g.hopeless != nil && g.hopeless(p) || g.modes(p, yield)
+	return g.prunable != nil && g.prunable(p) || g.modes(p, yield)
 }
 
 // modes chooses sequence parallelism, ZeRO stage and shard group, offload and
@@ -305,7 +304,7 @@ func (g *generator) modes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	for _, p.SequenceParallel = range []bool{false, true} {
 		for _, p.ZeRO = range g.e.ZeRO {
 			for _, p.Offload = range g.e.Offload {
-				if g.legalModes(p) != nothingBroken {
+				if g.legalModes(p) != noViolation {
 					continue
 				}
 				p.Shard = 0
@@ -325,10 +324,10 @@ func (g *generator) modes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	return true
 }
 
-// shardGroup returns the one group size, but for all, over which sharding p's
-// ZeRO states is considered: where the data parallel ranks of a stage span nodes,
-// as many of them as there are in each node. 0 = none. Smaller groups keep more
-// and gather as fast; larger ones cross the network like all.
+// shardGroup returns the group size considered for sharding p's ZeRO states besides
+// all ranks, 0 = none: where the data parallel ranks of a stage span nodes, the
+// ranks of one node. Smaller groups need more memory and gather no faster; larger
+// ones cross the network as all ranks do.
 func (g *generator) shardGroup(p *spec.Plan) int {
 	n := p.DP * p.CP
 	if g.even == 0 || g.even%p.TP != 0 || n*p.TP <= g.even {
@@ -340,11 +339,11 @@ func (g *generator) shardGroup(p *spec.Plan) int {
 	return 0
 }
 
-// recomputes chooses recompute: zero-bubble schedules rule out the full one.
+// recomputes chooses recompute. Zero-bubble schedules exclude full recompute.
 func (g *generator) recomputes(p *spec.Plan, yield func(*spec.Plan) bool) bool {
 	for _, p.Recompute = range g.e.Recompute {
 		if p.Recompute == spec.RecomputeSelective && !g.r.Model.HasShape() {
-			continue // there is no attention core to speak of
+			continue // without attention there is none
 		}
 		if p.Recompute == spec.RecomputeFull && p.Schedule.ZeroBubble() {
 			continue

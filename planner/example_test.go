@@ -6,45 +6,45 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// llama is Llama-3-8B. Package datasets/catalog has it and many others; here it
-// is written out to show what describes a model.
+// llama is Llama-3-8B, written out to show the fields of a model. Package
+// datasets/catalog has it and many others.
 var llama = spec.Model{
 	Name: "Llama3-8B", Kind: spec.Decoder, SeqLen: 8192, // tokens of a sample
 	Layers: 32, Hidden: 4096, Heads: 32, KVHeads: 8, FFN: 14336, GatedMLP: true, Vocab: 128256,
 }
 
-// h100 is a device, by its datasheet: FLOP/s, bytes, bytes/s.
+// h100 is a device by its datasheet: FLOP/s, bytes, bytes/s.
 var h100 = spec.Accelerator{
 	Name: "H100-80GB-SXM", Arch: "Hopper", FP32: 67e12, FP16: 989.4e12, BF16: 989.4e12,
 	MemBytes: 80 << 30, MemBps: 3.35e12, ScaleUpBps: 450e9, HostBps: 63e9,
 }
 
-// a100 is another.
+// a100 is another device.
 var a100 = spec.Accelerator{
 	Name: "A100-80GB-SXM", Arch: "Ampere", FP32: 19.5e12, FP16: 312e12, BF16: 312e12,
 	MemBytes: 80 << 30, MemBps: 2.04e12, ScaleUpBps: 300e9, HostBps: 31.5e9,
 }
 
-// question asks how to train llama on n H100s in nodes of eight, with a network of
+// requestFor asks how to train llama on n H100s in nodes of eight, with a network of
 // 400 Gbit/s a node, 128 samples a step.
-func question(n int) planner.Request {
+func requestFor(n int) planner.Request {
 	return planner.Request{
 		Model: llama, GlobalBatch: 128,
 		Accelerator: h100, Devices: n, Link: spec.Link{IntraBps: 450e9, InterBps: 50e9},
 	}
 }
 
-// A Planner is made of a performance model, here the one that needs no
-// measurements, and answers questions.
+// A Planner needs a performance model, here the analytic one, which needs no
+// measurements.
 func ExamplePlanner_Best() {
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
-	best, err := pl.Best(context.Background(), question(8))
+	best, err := pl.Best(context.Background(), requestFor(8))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -58,13 +58,12 @@ func ExamplePlanner_Best() {
 	// within the memory: true
 }
 
-// The objective says what is best. Where the global batch is free and the best is
-// what teaches most, the answer depends on how noisy gradients are: the noisier,
-// the less a larger batch wastes.
+// Objective Goodput chooses the global batch too. The higher the gradient noise
+// scale, the larger the best batch.
 func ExamplePlanner_Best_goodput() {
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
-	r := question(16)
+	r := requestFor(16)
 	r.Objective = planner.Goodput
 	r.GlobalBatch, r.MinBatch, r.MaxBatch = 0, 64, 4096
 
@@ -83,11 +82,11 @@ func ExamplePlanner_Best_goodput() {
 	// with much noise more: true
 }
 
-// What has no answer says what came nearest, and what would help.
+// The error of a request without an answer has the nearest plan and a remedy.
 func ExampleInfeasibleError() {
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
-	r := question(8)
+	r := requestFor(8)
 	r.Plan = &spec.Plan{DP: 8, MicroBatch: 4, AccumSteps: 4, ZeRO: 3} // all else is 1
 
 	_, err := pl.Best(context.Background(), r)
@@ -101,17 +100,17 @@ func ExampleInfeasibleError() {
 	// would fit: mb=1,ga=16
 }
 
-// Rank lists the plans of a space, the best first. Options say what the space is:
-// here nothing is offloaded, and nothing computed twice.
+// Rank lists the plans of a space, the best first. Options restrict the space, here to
+// plans without offload and recompute.
 func ExamplePlanner_Rank() {
-	pl := planner.New(&family.Analytic{}, planner.Options{
+	pl := planner.New(&analytic.Model{}, planner.Options{
 		Space: planner.Enumerate{
 			Offload:   []spec.Offload{spec.OffloadNone},
 			Recompute: []spec.Recompute{spec.RecomputeNone},
 		},
 	})
 
-	r := question(8)
+	r := requestFor(8)
 	r.Top = 5
 	ranking, err := pl.Rank(context.Background(), r)
 	if err != nil {
@@ -132,12 +131,12 @@ func ExamplePlanner_Rank() {
 	// all were looked at: true
 }
 
-// Curve shows what more devices bring. A number of devices that brings nothing,
+// Curve is the throughput over the number of devices. A number that adds nothing,
 // here five, keeps the plan of a smaller one.
 func ExamplePlanner_Curve() {
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
-	curve, err := pl.Curve(context.Background(), question(6))
+	curve, err := pl.Curve(context.Background(), requestFor(6))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -156,17 +155,17 @@ func ExamplePlanner_Curve() {
 	// 6 devices: 6 used, faster: true
 }
 
-// Surface varies everything a scheduler can give a job: here the type of device,
-// how many, and how many CPU threads come with each. Few devices need the host's
-// memory, and then its CPUs, for the optimizer.
+// Surface varies every resource of a job: here the device type, the number of
+// devices and the CPU threads per device. On few devices the optimizer is offloaded,
+// and then CPUs matter.
 func ExamplePlanner_Surface() {
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
 	axes := planner.Axes{
 		Machines: []planner.Machine{{Accelerator: a100}, {Accelerator: h100}},
 		CPUs:     []int{1, 8},
 	}
-	s, err := pl.Surface(context.Background(), question(4), axes)
+	s, err := pl.Surface(context.Background(), requestFor(4), axes)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -187,12 +186,12 @@ func ExamplePlanner_Surface() {
 	// the fourth device adds something: true
 }
 
-// Pareto returns the plans worth a thought where speed is not all that counts: of
-// those on as many devices each slower one needs less memory.
+// Pareto returns the plans on the front over speed, memory and devices. On the same
+// number of devices, a slower plan needs less memory.
 func ExamplePlanner_Pareto() {
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
-	r := question(8)
+	r := requestFor(8)
 	front, err := pl.Pareto(context.Background(), r)
 	if err != nil {
 		log.Fatal(err)
@@ -203,19 +202,45 @@ func ExamplePlanner_Pareto() {
 		smaller = smaller && c.Prediction.MemoryBytes < front.Choices[i].Prediction.MemoryBytes
 	}
 	fmt.Println("each is smaller than the one before:", smaller)
-	fmt.Println("few are worth a thought:", 10*len(front.Choices) < front.Fitting)
+	fmt.Println("few are on the front:", 10*len(front.Choices) < front.Fitting)
 	// Output:
 	// fastest: dp=8,tp=1,pp=1,mb=1,ga=16,zero=3,precision=bf16
 	// each is smaller than the one before: true
-	// few are worth a thought: true
+	// few are on the front: true
 }
 
-// Probes names the measurements to take before deciding. Gain is by how much
-// ln(throughput) of the plan then taken is expected to rise.
-func ExamplePlanner_Probes() {
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+// BeatsBest shows the uncertainty of a ranking: any of the ten best plans may be the
+// fastest.
+func ExamplePlanner_BeatsBest() {
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
-	probes, err := pl.Probes(context.Background(), question(8), 2)
+	r := requestFor(16)
+	r.Top = 10
+	ranking, err := pl.Rank(context.Background(), r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	probabilities, err := pl.BeatsBest(context.Background(), r, ranking.Choices)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ties := 0
+	for _, p := range probabilities[1:] {
+		if p >= planner.TieProbability {
+			ties++
+		}
+	}
+	fmt.Printf("%d of %d plans cannot be distinguished from the best\n", ties, len(probabilities)-1)
+	// Output:
+	// 9 of 9 plans cannot be distinguished from the best
+}
+
+// Probes returns the measurements to take before a decision. Gain is the expected
+// rise of ln(throughput) of the chosen plan.
+func ExamplePlanner_Probes() {
+	pl := planner.New(&analytic.Model{}, planner.Options{})
+
+	probes, err := pl.Probes(context.Background(), requestFor(8), 2)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -229,13 +254,13 @@ func ExamplePlanner_Probes() {
 	// 8 devices, probe 2 adds: true
 }
 
-// Migrate says whether a running job should go over to another plan: not shortly
-// before it ends.
+// Migrate returns whether moving a running job to another plan pays: not shortly
+// before the job ends.
 func ExamplePlanner_Migrate() {
 	ctx := context.Background()
-	pl := planner.New(&family.Analytic{}, planner.Options{})
+	pl := planner.New(&analytic.Model{}, planner.Options{})
 
-	best, err := pl.Best(ctx, question(16))
+	best, err := pl.Best(ctx, requestFor(16))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -246,29 +271,29 @@ func ExamplePlanner_Migrate() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("%.0f samples to go, a checkpoint of %.0f GB: worth it: %v\n", remaining, m.StateBytes/1e9, m.Worth)
+		fmt.Printf("%.0f samples left, a checkpoint of %.0f GB: pays: %v\n", remaining, m.StateBytes/1e9, m.Worth)
 	}
 	// Output:
-	// 1000 samples to go, a checkpoint of 112 GB: worth it: false
-	// 1000000 samples to go, a checkpoint of 112 GB: worth it: true
+	// 1000 samples left, a checkpoint of 112 GB: pays: false
+	// 1000000 samples left, a checkpoint of 112 GB: pays: true
 }
 
-// counting is a performance model that counts how often it is asked about each
-// type of device. Anything with a Predict can be planned with.
+// counting is a performance model that counts its predictions per device type. A
+// planner needs no more than the Predict method.
 type counting map[string]int
 
 func (n counting) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	n[c.Accelerator.Name]++
-	return (&family.Analytic{}).Predict(ctx, c)
+	return (&analytic.Model{}).Predict(ctx, c)
 }
 
-// With is for when a performance model was fitted again: answers that do not
-// depend on what changed are not worked out anew.
-func ExamplePlanner_With() {
-	asked := counting{}
-	pl := planner.New(asked, planner.Options{})
+// WithPredictor keeps the answers that do not depend on a refitted performance
+// model.
+func ExamplePlanner_WithPredictor() {
+	predicted := counting{}
+	pl := planner.New(predicted, planner.Options{})
 
-	onH100, onA100 := question(4), question(4)
+	onH100, onA100 := requestFor(4), requestFor(4)
 	onA100.Accelerator = a100
 	answer := func(pl *planner.Planner) {
 		for _, r := range []planner.Request{onH100, onA100} {
@@ -278,12 +303,12 @@ func ExamplePlanner_With() {
 		}
 	}
 	answer(pl)
-	clear(asked)
+	clear(predicted)
 
-	refitted := pl.With(asked, spec.Key{Model: llama.Name, Accelerator: a100.Name})
+	refitted := pl.WithPredictor(predicted, spec.Key{Model: llama.Name, Accelerator: a100.Name})
 	answer(refitted)
-	fmt.Println("A100 again:", asked[a100.Name] > 0)
-	fmt.Println("H100 again:", asked[h100.Name] > 0)
+	fmt.Println("A100 again:", predicted[a100.Name] > 0)
+	fmt.Println("H100 again:", predicted[h100.Name] > 0)
 	// Output:
 	// A100 again: true
 	// H100 again: false

@@ -9,27 +9,27 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// InfeasibleError says why nothing answers a request. It wraps ErrInfeasible.
+// InfeasibleError explains why no plan answers a request. It wraps ErrInfeasible.
 type InfeasibleError struct {
-	Question string // model, devices, batch
-	Why      string // what is missing, in a sentence
-	// Nearest is the plan that came nearest: the one that needs least memory, or
-	// the fastest where the target was missed. Nil when no plan is legal.
+	Request string // model, devices, batch
+	Why     string // what is missing, in a sentence
+	// Nearest is the plan that needs the least memory, or the fastest plan where
+	// the target was missed; nil when no plan is legal.
 	Nearest *Choice
-	// Remedy is the smallest change found that would help, nil if none was.
+	// Remedy is the smallest change found that would help, nil = none found.
 	Remedy *Remedy
 }
 
-// Remedy is a change to a request: other devices, or another plan where the
-// request fixed one.
+// Remedy is a change to a request: more devices, or another plan where the request
+// fixes one.
 type Remedy struct {
 	Change  string // such as "16 devices" or "recompute=full"
-	Devices int    // 0 = as asked
+	Devices int    // 0 = as requested
 	Plan    *spec.Plan
 }
 
 func (e *InfeasibleError) Error() string {
-	msg := fmt.Sprintf("planner: %s: %v: %s", e.Question, ErrInfeasible, e.Why)
+	msg := fmt.Sprintf("planner: %s: %v: %s", e.Request, ErrInfeasible, e.Why)
 	if e.Remedy != nil {
 		msg += "; would fit with " + e.Remedy.Change
 	}
@@ -39,14 +39,14 @@ func (e *InfeasibleError) Error() string {
 // Unwrap returns ErrInfeasible.
 func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
 
-// infeasible returns the InfeasibleError for a normal request that nothing
-// answers, or what kept it from being answered or explained.
+// infeasible returns the InfeasibleError of a normal request without an answer, or
+// the error that ended the search for the explanation.
 func (pl *Planner) infeasible(ctx context.Context, r Request) error {
 	s := pl.newSearch(ctx, &r, func(*candidate) {})
 	if err := s.sweep(); err != nil {
 		return err
 	}
-	out := &InfeasibleError{Question: r.question()}
+	out := &InfeasibleError{Request: r.subject()}
 	switch {
 	case s.short > 0:
 		c, err := s.choice(s.closest)
@@ -55,7 +55,7 @@ func (pl *Planner) infeasible(ctx context.Context, r Request) error {
 		}
 		out.Nearest = &c
 		out.Why = fmt.Sprintf("of %d plans that fit the fastest, %s, makes %.4g samples/s of the %.4g asked for",
-			s.short, c.Config.Plan, r.promised(&c.Prediction), r.TargetThroughput)
+			s.short, c.Config.Plan, r.quantile(&c.Prediction), r.TargetThroughput)
 	case s.missed:
 		c, err := s.choice(s.nearest)
 		if err != nil {
@@ -68,13 +68,13 @@ func (pl *Planner) infeasible(ctx context.Context, r Request) error {
 		out.Why = pl.noCandidate(ctx, r.at(r.Devices, r.MinBatch))
 	}
 	if err := ctx.Err(); err != nil {
-		return err // what was found may not be all there is
+		return err // the search may be incomplete
 	}
 	return out
 }
 
-// question names what was asked.
-func (r *Request) question() string {
+// subject names model, devices and batch for messages.
+func (r *Request) subject() string {
 	devices, batch := fmt.Sprint(r.Devices), fmt.Sprint(r.MinBatch)
 	if from, to := r.counts(); from < to {
 		devices = fmt.Sprintf("%d to %d", from, to)
@@ -85,8 +85,8 @@ func (r *Request) question() string {
 	return fmt.Sprintf("%s, %s x %s, global batch %s", r.Model.Name, devices, r.Accelerator.Name, batch)
 }
 
-// noCandidate says why the space is empty for r, and the nearest number of
-// devices where it is not.
+// noCandidate returns why the space is empty for r, and the nearest number of
+// devices with a candidate.
 func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
 	why := "the space has no candidate"
 	if d, ok := pl.o.Space.(Diagnostic); ok {
@@ -109,9 +109,9 @@ func (pl *Planner) noCandidate(ctx context.Context, r Request) string {
 	return why
 }
 
-// remedy returns the smallest change that makes something fit, nil if none is
-// found. A fixed plan is changed where it is cheap: micro-batch, then
-// recomputation, ZeRO stage and offload. Else more devices are tried.
+// remedy returns the smallest change after which a plan fits, nil if none is found.
+// A fixed plan is changed where it costs least time: micro-batch, then
+// recomputation, ZeRO stage and offload. Otherwise more devices are tried.
 func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *search) *Remedy {
 	if r.Plan != nil {
 		return pl.remedyPlan(ctx, r, c, miss)
@@ -122,9 +122,9 @@ func (pl *Planner) remedy(ctx context.Context, r Request, c spec.Config, miss *s
 	return nil
 }
 
-// moreDevices returns the smallest number found of more devices than r asks about
-// on which something fits, 0 if there is none: doubling, up to 64 times as many,
-// and then down again in whole nodes. The number means nothing once ctx has ended.
+// moreDevices returns the smallest larger number of devices found on which a plan
+// fits, 0 if none. It doubles the number up to 64 times and then searches the last
+// doubling in whole nodes. The number is invalid once ctx has ended.
 func (pl *Planner) moreDevices(ctx context.Context, r Request) int {
 	r = r.at(r.Devices, r.MinBatch)
 	r.Shape.Devices = ""
@@ -147,7 +147,7 @@ func (pl *Planner) moreDevices(ctx context.Context, r Request) int {
 	return 0
 }
 
-// remedySteps is how finely the smallest number of devices is looked for.
+// remedySteps bounds the numbers of devices tried between two doublings.
 const remedySteps = 16
 
 // anyFits reports whether some candidate of r fits.
@@ -156,11 +156,11 @@ func (pl *Planner) anyFits(ctx context.Context, r Request) bool {
 	defer stop()
 	fits := false
 	s := pl.newSearch(ctx, &r, func(*candidate) { fits = true; stop() })
-	_ = s.run(r) // stopped, or without an opinion
+	_ = s.run(r) // stopped, or not covered
 	return fits
 }
 
-// remedyPlan returns the first change of c's plan that is in the space and fits.
+// remedyPlan returns the first change of c's plan that the space has and that fits.
 func (pl *Planner) remedyPlan(ctx context.Context, r Request, c spec.Config, miss *search) *Remedy {
 	st := &miss.sites[miss.nearest.site]
 	for _, ch := range changes(c.Plan, r.Accelerator.IsCPU()) {
@@ -181,9 +181,9 @@ type change struct {
 	plan spec.Plan
 }
 
-// changes lists single changes of p that save memory, the cheapest in time
-// first, then all of them together. On CPUs there is nowhere to offload to. What no
-// stack has is left out.
+// changes lists single changes of p that save memory, those that cost least time
+// first, and then all of them together. CPUs have no offload. Combinations that no
+// training stack supports are left out.
 func changes(p spec.Plan, cpu bool) []change {
 	var out []change
 	for mb := p.MicroBatch / 2; mb >= 1; mb /= 2 {
@@ -224,11 +224,11 @@ func changes(p spec.Plan, cpu bool) []change {
 	all.Schedule, all.Shard = spec.ScheduleDefault, 0
 	all.MicroBatch, all.AccumSteps, all.Recompute = 1, p.AccumSteps*p.MicroBatch, spec.RecomputeFull
 	out = append(out, change{fmt.Sprintf("mb=1,ga=%d,recompute=full", all.AccumSteps), all})
-	return slices.DeleteFunc(out, func(c change) bool { return first(redundant(&c.plan), offloadable(&c.plan)) != nothingBroken })
+	return slices.DeleteFunc(out, func(c change) bool { return first(redundant(&c.plan), offloadable(&c.plan)) != noViolation })
 }
 
-// WhyNone names the rules that the simplest splits of r break, three at most,
-// or the one its plan breaks.
+// WhyNone names up to three rules that the simplest splits of r break, or the rule
+// its plan breaks.
 func (e Enumerate) WhyNone(r Request) string {
 	g := e.generator(r)
 	if p := r.Plan; p != nil {
@@ -249,7 +249,7 @@ func (e Enumerate) WhyNone(r Request) string {
 			continue
 		}
 		for _, pp := range divisors(r.Devices / tp) {
-			why := g.refuse(spec.Plan{TP: tp, PP: pp, DP: r.Devices / tp / pp}.Normal())
+			why := g.whyIllegal(spec.Plan{TP: tp, PP: pp, DP: r.Devices / tp / pp}.Normal())
 			if len(reasons) < 3 && !slices.Contains(reasons, why) {
 				reasons = append(reasons, why)
 			}
@@ -258,13 +258,13 @@ func (e Enumerate) WhyNone(r Request) string {
 	return strings.Join(reasons, "; ")
 }
 
-// refuse returns why no plan with these degrees is in the space.
-func (g *generator) refuse(p spec.Plan) string {
+// whyIllegal returns why no plan with these degrees is in the space.
+func (g *generator) whyIllegal(p spec.Plan) string {
 	if g.r.GlobalBatch%p.DP != 0 {
 		return fmt.Sprintf("dp=%d, left by tp=%d and pp=%d, does not divide a global batch of %d", p.DP, p.TP, p.PP, g.r.GlobalBatch)
 	}
-	if b := first(g.legalDegrees(&p), g.legalModes(&p)); b != nothingBroken {
-		return b.words(g, g.seq, &p)
+	if b := first(g.legalDegrees(&p), g.legalModes(&p)); b != noViolation {
+		return b.describe(g, g.seq, &p)
 	}
 	if err := p.Check(g.r.Model); err != nil {
 		return err.Error()

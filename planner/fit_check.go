@@ -10,26 +10,26 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// FitReport says whether a plan fits, by how much, and what would make it fit.
+// FitReport is whether a plan fits, its headroom, and changes that make it fit.
 type FitReport struct {
 	Choice
-	// Memory is what the plan keeps on the fullest device; zero where nobody
-	// knows the model's size, and then every plan is said to fit.
+	// Memory is the plan's memory on the fullest device; zero where the model's
+	// size is unknown, and then every plan fits.
 	Memory memory.Breakdown
-	// Budget is the most bytes per device that are sure enough to fit, see
-	// memory.Budget; 0 = the device's memory is unknown.
+	// Budget is the bytes per device a plan may need, see memory.Budget; 0 = the
+	// device's memory is unknown.
 	Budget float64
-	// Fixes make it fit; none where it does.
+	// Fixes are the changes that make the plan fit; empty where it fits.
 	Fixes []Fix
-	// Offloads says of the best plan of a request without one that it fits because
-	// it moves something to host memory, without which nothing does.
+	// Offloads is true where the request has no plan and only plans with offload
+	// fit.
 	Offloads bool
 
 	limit float64 // usable bytes of a device
 }
 
-// Headroom returns the bytes of one device that are left of the budget, below 0
-// where it is exceeded; 0 where the device's memory is unknown.
+// Headroom returns the budget less the memory needed, bytes of one device: negative
+// where the plan does not fit, 0 where the device's memory is unknown.
 func (f *FitReport) Headroom() float64 {
 	if f.Budget <= 0 {
 		return 0
@@ -37,8 +37,8 @@ func (f *FitReport) Headroom() float64 {
 	return f.Budget - f.Memory.Total()
 }
 
-// Probability returns how likely a device holds the plan, in [0, 1]; 1 where
-// its memory, or the plan's, is unknown.
+// Probability returns the probability that the plan fits, in [0, 1]; 1 where the
+// memory of the device or plan is unknown.
 func (f *FitReport) Probability() float64 {
 	if f.Budget <= 0 {
 		return 1
@@ -52,12 +52,12 @@ type Fix struct {
 	Choice Choice
 }
 
-// FitCheck says whether the plan of r fits its devices; without a plan, whether
-// any does: it is then about the fastest plan that fits, or the one that needs
-// the least memory. Fixes are single changes of the plan, the cheapest first,
-// then the fastest other plan on the same devices, and where there is none of
-// these the smallest of 2, 4, ... 64 times the devices on which some plan fits.
-// An illegal plan is an error that wraps ErrInfeasible.
+// FitCheck returns whether the plan of r fits its devices. Without a plan it reports
+// the fastest plan that fits, or else the plan that needs the least memory. Fixes
+// are single changes of the plan, those that cost least time first, then the
+// fastest other plan on the same devices. Without any of these the fix is the
+// smallest larger number of devices found on which a plan fits. An illegal plan is
+// an error that wraps ErrInfeasible.
 func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
 	r.Top = 1
 	ranking, err := pl.Rank(ctx, r)
@@ -80,7 +80,7 @@ func (pl *Planner) FitCheck(ctx context.Context, r Request) (FitReport, error) {
 	return out, err
 }
 
-// mustOffload reports whether nothing fits that offloads nothing.
+// mustOffload reports whether no plan without offload fits.
 func (pl *Planner) mustOffload(ctx context.Context, r Request) (bool, error) {
 	r, err := r.normal()
 	if err != nil {
@@ -91,7 +91,7 @@ func (pl *Planner) mustOffload(ctx context.Context, r Request) (bool, error) {
 	return !pl.anyFits(ctx, at), ctx.Err()
 }
 
-// fixes returns what makes r, of which plan p does not fit, fit.
+// fixes returns the changes after which r fits; its plan p does not.
 func (pl *Planner) fixes(ctx context.Context, r Request, p spec.Plan) ([]Fix, error) {
 	var out []Fix
 	if r.Plan != nil {
@@ -115,7 +115,7 @@ func (pl *Planner) fixes(ctx context.Context, r Request, p spec.Plan) ([]Fix, er
 		other, err := pl.Best(ctx, r)
 		switch {
 		case err == nil && slices.ContainsFunc(out, func(f Fix) bool { return f.Choice.Config.Plan == other.Config.Plan }):
-			return out, nil // a single change is the best there is
+			return out, nil // a single change is the best plan
 		case err == nil:
 			return append(out, Fix{"another plan", other}), nil
 		case !errors.Is(err, ErrInfeasible) || len(out) > 0:
@@ -125,8 +125,8 @@ func (pl *Planner) fixes(ctx context.Context, r Request, p spec.Plan) ([]Fix, er
 	return pl.onMoreDevices(ctx, r)
 }
 
-// onMoreDevices returns the best plan on the smallest number found of more devices
-// on which some plan fits, nothing if there is none.
+// onMoreDevices returns the best plan on the smallest larger number of devices
+// found on which a plan fits, nil if none.
 func (pl *Planner) onMoreDevices(ctx context.Context, r Request) ([]Fix, error) {
 	if r.Shape.Devices != "" {
 		r.Devices, r.Shape = r.Shape.Total(), spec.Shape{}
@@ -143,7 +143,7 @@ func (pl *Planner) onMoreDevices(ctx context.Context, r Request) ([]Fix, error) 
 	return []Fix{{spec.Count(n, "device"), best}}, err
 }
 
-// noFix is err, unless it says that nothing fits.
+// noFix returns err, or nil for ErrInfeasible.
 func noFix(err error) error {
 	if errors.Is(err, ErrInfeasible) {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// A plan that fits has no fixes and some headroom; what does not is mended by
-// every change that is named, and by no more than 64 times the devices.
+// A plan that fits has headroom and no fixes. A plan that does not fit does so after
+// each of its fixes, which need at most 64 times the devices.
 func TestFitCheck(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	gpt13b, gpt65b := testModel(40, 5120, 40), testModel(80, 8192, 64)
 	for _, c := range []struct {
 		name    string
@@ -71,24 +71,24 @@ func TestFitCheck(t *testing.T) {
 func TestFitCheckOfAnIllegalPlan(t *testing.T) {
 	r := request(8, 8)
 	r.Plan = &spec.Plan{TP: 7, DP: 1, AccumSteps: 8}
-	if _, err := planner.New(analytic(t), planner.Options{}).FitCheck(t.Context(), r); !errors.Is(err, planner.ErrInfeasible) {
+	if _, err := planner.New(analyticModel(t), planner.Options{}).FitCheck(t.Context(), r); !errors.Is(err, planner.ErrInfeasible) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// spied is a space that says which numbers of devices it is asked about.
+// spied is a space that reports the numbers of devices it is searched for.
 type spied struct {
 	planner.Space
-	asked func(devices int)
+	report func(devices int)
 }
 
 func (s spied) Configs(ctx context.Context, r planner.Request) iter.Seq[spec.Config] {
-	s.asked(r.Devices)
+	s.report(r.Devices)
 	return s.Space.Configs(ctx, r)
 }
 
-// Whoever has gone does not wait for what would help: the search for it stops,
-// and does not pass for one that found nothing.
+// The search for fixes stops when the context ends, and returns the context's error
+// and not an empty result.
 func TestDiagnosisIsInterrupted(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *planner.Planner, planner.Request) error{
 		"Best":  func(c context.Context, pl *planner.Planner, r planner.Request) error { return second(pl.Best(c, r)) },
@@ -103,7 +103,7 @@ func TestDiagnosisIsInterrupted(t *testing.T) {
 			r.Accelerator = testAccelerator(16)
 			going, cancel := context.WithCancel(ctx)
 			after := 0
-			pl := planner.New(analytic(t), planner.Options{Space: spied{planner.Enumerate{Offload: []spec.Offload{spec.OffloadNone}}, func(n int) {
+			pl := planner.New(analyticModel(t), planner.Options{Space: spied{planner.Enumerate{Offload: []spec.Offload{spec.OffloadNone}}, func(n int) {
 				if going.Err() != nil {
 					after++
 				}
@@ -116,20 +116,19 @@ func TestDiagnosisIsInterrupted(t *testing.T) {
 				t.Errorf("%s interrupted at %d devices: %v", name, at, err)
 			}
 			if after > 0 {
-				t.Errorf("%s interrupted at %d devices asked about %d more", name, at, after)
+				t.Errorf("%s interrupted at %d devices searched %d more", name, at, after)
 			}
 			cancel()
 		}
 	}
 }
 
-// The same where not even a plan is legal, and the nearest number of devices with
-// one is looked for.
+// The search for the nearest number of devices with a legal plan stops as well.
 func TestDiagnosisOfNoPlanIsInterrupted(t *testing.T) {
 	going, cancel := context.WithCancel(ctx)
 	defer cancel()
 	after := 0
-	pl := planner.New(analytic(t), planner.Options{Space: spied{planner.NewMeasured(nil), func(n int) {
+	pl := planner.New(analyticModel(t), planner.Options{Space: spied{planner.NewMeasured(nil), func(n int) {
 		if going.Err() != nil {
 			after++
 		}
@@ -138,6 +137,6 @@ func TestDiagnosisOfNoPlanIsInterrupted(t *testing.T) {
 		}
 	}}})
 	if _, err := pl.Best(going, request(8, 32)); !errors.Is(err, context.Canceled) || after > 0 {
-		t.Errorf("%v, and %d more numbers of devices were asked about", err, after)
+		t.Errorf("%v, and %d more numbers of devices were searched", err, after)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Fixed returns the one choice of a request that fixes plan and shape: what Rank
-// returns of it, sooner where the plan is legal and all of it on the devices.
+// Fixed returns the one choice of a request that fixes plan and shape. It equals
+// the answer of Rank and is faster for legal plans without offload.
 func (pl *Planner) Fixed(ctx context.Context, r Request) (Choice, error) {
 	if c, ok := pl.judgeFixed(ctx, &r); ok {
 		return c, nil
@@ -17,12 +17,11 @@ func (pl *Planner) Fixed(ctx context.Context, r Request) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	return ranking.Choices[0], nil // of a fixed plan and shape there is one, or an error
+	return ranking.Choices[0], nil // a fixed plan and shape has one choice or an error
 }
 
-// judgeFixed judges a request by itself, without a search. ok is whether it
-// could: the plan is legal, everything about it is known, and it needs no host
-// memory.
+// judgeFixed judges a fixed plan without a search. ok is false where the plan is
+// illegal, its memory unknown, or host memory in use; Rank then decides.
 func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok bool) {
 	if _, all := pl.o.Space.(Enumerate); !all || r.Plan == nil || r.Shape.Devices == "" || pl.o.Reserve > 0 || r.Validate() != nil {
 		return out, false
@@ -50,10 +49,10 @@ func (pl *Planner) judgeFixed(ctx context.Context, r *Request) (out Choice, ok b
 	case 0:
 		out.Prediction.MemoryBytes = b.Total()
 	case b.Total():
-	default: // the model has a mind of its own
+	default: // the predictor has its own memory model
 		return out, false
 	}
-	r.account(&out)
+	r.setCosts(&out)
 	budget := e.Budget(r.Accelerator.MemBytes)
 	if out.Fits = budget <= 0 || b.Total() <= budget; !out.Fits {
 		out.Why = memory.Misfit(b.Total(), budget, r.Accelerator.MemBytes) + ": " + b.String()

@@ -9,10 +9,9 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// A plan judged by itself is judged as among others: those that fit, those that
-// do not, and those no rule allows.
+// Fixed and Rank agree about plans that fit, plans that do not, and illegal plans.
 func TestFixedIsRank(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	rnd := rand.New(rand.NewPCG(3, 4))
 	fit, miss, illegal := 0, 0, 0
 	for range 400 {

@@ -6,20 +6,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// broken is a rule of proposed plans that a plan breaks, beyond those of
-// spec.Plan.Check: rules that depend on the machines, or keep apart plans that
-// are the same thing under two names. The zero value is none. A search asks for
-// millions of them, so that what they mean is put in words only when somebody
-// reads it, see words.
-type broken uint8
+// violation is a rule of proposed plans that a plan breaks, beyond those of
+// spec.Plan.Check: rules that depend on the machines, and rules that exclude
+// duplicates. The zero value is none. A search checks millions of plans, so that
+// describe makes the message only when it is needed.
+type violation uint8
 
 const (
-	nothingBroken broken = iota
+	noViolation violation = iota
 	tpOverNodes
 	cpWithoutAttention
 	cpOfShortSamples
 	cpUneven
-	splitOpaque
+	splitShapeless
 	spWithoutTP
 	spUneven
 	zeroWithPipeline
@@ -29,8 +28,9 @@ const (
 	offloadWithoutZeRO
 )
 
-// words says what a rule asks for and what p has. seq is the tokens of a sample.
-func (b broken) words(g *generator, seq int, p *spec.Plan) string {
+// describe returns what the rule demands and what p has. seq is the tokens of a
+// sample.
+func (b violation) describe(g *generator, seq int, p *spec.Plan) string {
 	switch b {
 	case tpOverNodes:
 		return fmt.Sprintf("tp=%d does not divide the devices of every node (%s)", p.TP, g.c.Shape.Devices)
@@ -40,7 +40,7 @@ func (b broken) words(g *generator, seq int, p *spec.Plan) string {
 		return fmt.Sprintf("cp=%d is considered from %d tokens per sample, not at %d", p.CP, g.e.LongSeq, seq)
 	case cpUneven:
 		return fmt.Sprintf("2 x cp=%d does not divide %d tokens", p.CP, seq)
-	case splitOpaque:
+	case splitShapeless:
 		return fmt.Sprintf("tp=%d, pp=%d need a model with layers and heads", p.TP, p.PP)
 	case spWithoutTP:
 		return "sp=1 needs tp > 1"
@@ -60,21 +60,21 @@ func (b broken) words(g *generator, seq int, p *spec.Plan) string {
 	return ""
 }
 
-// tpInNode keeps tensor parallel groups inside a node: TP must divide the
-// devices of every node.
-func (g *generator) tpInNode(p *spec.Plan) broken {
+// tpInNode keeps tensor parallel groups inside a node: TP must divide the devices
+// of every node.
+func (g *generator) tpInNode(p *spec.Plan) violation {
 	if !g.e.TPAcrossNodes && g.node%p.TP != 0 {
 		return tpOverNodes
 	}
-	return nothingBroken
+	return noViolation
 }
 
-// cpWorth keeps context parallelism to sequences that are long and split into
-// 2·CP chunks, as load-balanced ring attention needs.
-func (g *generator) cpWorth(p *spec.Plan) broken {
+// cpUseful restricts context parallelism to long sequences that split into 2·CP
+// chunks, as load-balanced ring attention needs.
+func (g *generator) cpUseful(p *spec.Plan) violation {
 	switch {
 	case p.CP == 1:
-		return nothingBroken
+		return noViolation
 	case !g.r.Model.HasShape():
 		return cpWithoutAttention
 	case g.seq < g.e.LongSeq:
@@ -82,57 +82,57 @@ func (g *generator) cpWorth(p *spec.Plan) broken {
 	case g.seq%(2*p.CP) != 0:
 		return cpUneven
 	}
-	return nothingBroken
+	return noViolation
 }
 
-// opaqueSplit keeps models known only by their FLOPs to data parallelism:
-// nothing says where they can be cut.
-func opaqueSplit(m *spec.Model, p *spec.Plan) broken {
+// shapelessSplit restricts models known only by their FLOPs to data parallelism.
+func shapelessSplit(m *spec.Model, p *spec.Plan) violation {
 	if !m.HasShape() && p.TP*p.PP > 1 {
-		return splitOpaque
+		return splitShapeless
 	}
-	return nothingBroken
+	return noViolation
 }
 
-// spTokens lets sequence parallelism split the tokens of a micro-batch evenly.
-func spTokens(seq int, p *spec.Plan) broken {
+// spTokens demands that sequence parallelism splits the tokens of a micro-batch
+// evenly.
+func spTokens(seq int, p *spec.Plan) violation {
 	if p.SequenceParallel && seq%(p.TP*p.CP) != 0 {
 		return spUneven
 	}
-	return nothingBroken
+	return noViolation
 }
 
-// redundant finds ZeRO without anything to shard over. Parameter offload is
-// ZeRO-3 by definition, on one device too.
-func redundant(p *spec.Plan) broken {
+// redundant finds ZeRO on one data parallel rank. Parameter offload is ZeRO-3 by
+// definition, on one device too.
+func redundant(p *spec.Plan) violation {
 	if p.ZeRO > 0 && p.DP*p.CP == 1 && p.Offload != spec.OffloadParams {
 		return zeroAlone
 	}
-	return nothingBroken
+	return noViolation
 }
 
-// offloadable keeps offload to the stages that stream gradients out, as
-// ZeRO-Offload does (Ren et al. 2021), and out of pipelines.
-func offloadable(p *spec.Plan) broken {
+// offloadable restricts offload to ZeRO stages that stream gradients out, as
+// ZeRO-Offload does (Ren et al. 2021), and excludes it from pipelines.
+func offloadable(p *spec.Plan) violation {
 	switch {
 	case p.Offload == spec.OffloadNone:
-		return nothingBroken
+		return noViolation
 	case p.PP > 1:
 		return offloadWithPipeline
 	case p.Offload == spec.OffloadOptimizer && p.ZeRO == 0 && p.DP*p.CP > 1:
 		return offloadWithoutZeRO
 	}
-	return nothingBroken
+	return noViolation
 }
 
-// legalDegrees returns the first rule about degrees p breaks.
-func (g *generator) legalDegrees(p *spec.Plan) broken {
-	return first(g.tpInNode(p), g.cpWorth(p), opaqueSplit(&g.r.Model, p))
+// legalDegrees returns the first rule about degrees that p breaks.
+func (g *generator) legalDegrees(p *spec.Plan) violation {
+	return first(g.tpInNode(p), g.cpUseful(p), shapelessSplit(&g.r.Model, p))
 }
 
-// legalModes returns the first rule about modes p breaks, given legal degrees:
-// those of this file and those of spec.Plan.Check that modes can break.
-func (g *generator) legalModes(p *spec.Plan) broken {
+// legalModes returns the first rule about modes that p breaks, given legal
+// degrees: the rules of this file and those of spec.Plan.Check about modes.
+func (g *generator) legalModes(p *spec.Plan) violation {
 	switch {
 	case p.SequenceParallel && p.TP == 1:
 		return spWithoutTP
@@ -144,25 +144,25 @@ func (g *generator) legalModes(p *spec.Plan) broken {
 	return first(spTokens(g.seq, p), redundant(p), offloadable(p))
 }
 
-func first(rules ...broken) broken {
+func first(rules ...violation) violation {
 	for _, b := range rules {
-		if b != nothingBroken {
+		if b != noViolation {
 			return b
 		}
 	}
-	return nothingBroken
+	return noViolation
 }
 
-// Redundant returns why p, normal, is another plan under a second name, or "".
-func Redundant(p *spec.Plan) string { return redundant(p).words(nil, 0, p) }
+// Redundant returns why the normal plan p duplicates another plan, or "".
+func Redundant(p *spec.Plan) string { return redundant(p).describe(nil, 0, p) }
 
-// CannotOffload returns why no training stack has the offload p, normal, asks
-// for, or "".
-func CannotOffload(p *spec.Plan) string { return offloadable(p).words(nil, 0, p) }
+// CannotOffload returns why no training stack has the offload of the normal plan
+// p, or "".
+func CannotOffload(p *spec.Plan) string { return offloadable(p).describe(nil, 0, p) }
 
-// CannotSplit returns why m cannot be split as p, normal, says, beyond what
-// spec.Plan.Check reports, or "". seq is the tokens of a sample. It is all that
-// is asked of a plan somebody names: whether it is worth proposing is not.
+// CannotSplit returns why m cannot be split by the normal plan p, beyond what
+// spec.Plan.Check reports, or "". seq is the tokens of a sample. A plan given by
+// name must pass only this; proposed plans must pass the other rules too.
 func CannotSplit(m *spec.Model, seq int, p *spec.Plan) string {
-	return first(opaqueSplit(m, p), spTokens(seq, p)).words(nil, seq, p)
+	return first(shapelessSplit(m, p), spTokens(seq, p)).describe(nil, seq, p)
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Measured is the Space of configurations that have been run: each is one
-// that may be proposed, nothing else is. A Request without a Shape is answered
-// with every measured shape of exactly that many devices, one with a Shape
-// with that shape (CPUs and host memory do not matter), one with a Plan with
-// that plan; the tokens per sample must agree where both are known. Precision
-// and framework are those measured. Immutable and safe for concurrent use.
+// Measured is the Space of configurations that have been measured. A Request
+// without a Shape matches every measured shape of exactly that many devices; one
+// with a Shape matches that shape, whatever its CPUs and host memory; one with a
+// Plan matches that plan. Tokens per sample must be equal where both are known.
+// Precision and framework are the measured ones. Immutable and safe for concurrent
+// use.
 type Measured struct {
 	by map[measuredKey][]spec.Config // sorted by devices, shape, plan; no duplicates
 }
 
-// measuredKey is by names: a request's model may be described in more detail
-// than the measurement's.
+// measuredKey uses names, since a request may describe its model in more detail
+// than a measurement.
 type measuredKey struct {
 	spec.Key
 	batch int
 }
 
-// NewMeasured returns the space of configs. Their plans are made normal,
-// duplicates are dropped.
+// NewMeasured returns the space of configs, with normal plans and without
+// duplicates. It does not keep the slice.
 func NewMeasured(configs []spec.Config) *Measured {
 	m := &Measured{by: map[measuredKey][]spec.Config{}}
 	for _, c := range configs {
@@ -49,10 +49,10 @@ func compareConfigs(a, b spec.Config) int {
 		cmp.Compare(a.Shape.CPUs, b.Shape.CPUs), cmp.Compare(a.Shape.HostBytes, b.Shape.HostBytes))
 }
 
-// Proven is true: what was measured has run.
+// Proven returns true: every configuration has run.
 func (m *Measured) Proven() bool { return true }
 
-// Configs yields what was measured for r, by shape and plan.
+// Configs yields the measured configurations of r, by shape and plan.
 func (m *Measured) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 	return func(yield func(spec.Config) bool) {
 		for _, c := range m.of(r) {
@@ -66,13 +66,13 @@ func (m *Measured) Configs(_ context.Context, r Request) iter.Seq[spec.Config] {
 	}
 }
 
-// otherSeq reports whether c is known to have run other samples than r asks for.
+// otherSeq reports whether c ran with other tokens per sample than r asks for.
 func otherSeq(c spec.Config, r Request) bool {
 	want := cmp.Or(r.SeqLen, r.Model.SeqLen)
 	return want > 0 && c.Seq() > 0 && c.Seq() != want
 }
 
-// of returns the configurations of r's model, accelerator, batch and devices.
+// of returns the configurations with r's model, accelerator, batch and devices.
 func (m *Measured) of(r Request) []spec.Config {
 	all := m.by[measuredKey{spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}, r.GlobalBatch}]
 	lo, _ := slices.BinarySearchFunc(all, r.Devices, byDevices)
@@ -82,7 +82,7 @@ func (m *Measured) of(r Request) []spec.Config {
 
 func byDevices(c spec.Config, n int) int { return cmp.Compare(c.Plan.Devices(), n) }
 
-// Counts returns the device counts measured for a model, accelerator and
+// Counts returns the numbers of devices measured for a model, accelerator and
 // global batch, ascending.
 func (m *Measured) Counts(k spec.Key, globalBatch int) []int {
 	var out []int
@@ -92,7 +92,7 @@ func (m *Measured) Counts(k spec.Key, globalBatch int) []int {
 	return slices.Compact(out)
 }
 
-// WhyNone says what was measured instead of what r asks for.
+// WhyNone names the nearest measurements to r.
 func (m *Measured) WhyNone(r Request) string {
 	k := spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}
 	if counts := m.Counts(k, r.GlobalBatch); len(counts) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// table predicts the samples/s it lists, by plan and shape.
+// table predicts samples/s by plan and shape.
 type table map[string]float64
 
 func (tb table) key(c spec.Config) string { return c.Plan.String() + " on " + c.Shape.Devices }
@@ -38,9 +38,9 @@ func (tb table) predictor() predictor {
 	}
 }
 
-// A job whose best plan changes with the devices it gets: data parallelism
-// does not fit on one or two, tensor parallelism wins on four, 3D on eight;
-// three devices help nobody, and a spread placement is slower.
+// measuredTable is a job with a best plan that depends on its devices: data
+// parallelism does not fit on one or two, tensor parallelism wins on four, 3D on
+// eight; three devices do not help, and a spread placement is slower.
 var measuredTable = table{
 	"dp=1,tp=1,pp=1,mb=1,ga=16,zero=2,offload=optimizer on 1": 1.0,
 	"dp=1,tp=2,pp=1,mb=4,ga=4 on 2":                           3.0,

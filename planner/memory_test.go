@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// fittedToPeaks is hybrid fitted to runs of r's job that took a quarter more
-// memory than the shipped calibration says.
+// fittedToPeaks is the hybrid model fitted to runs of r's job with a quarter more
+// memory than the shipped calibration estimates.
 func fittedToPeaks(t *testing.T, r planner.Request) perfmodel.Predictor {
 	t.Helper()
 	var rows []spec.Measurement
@@ -20,7 +20,7 @@ func fittedToPeaks(t *testing.T, r planner.Request) perfmodel.Predictor {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pred, err := analytic(t).Predict(ctx, c)
+		pred, err := analyticModel(t).Predict(ctx, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,15 +30,15 @@ func fittedToPeaks(t *testing.T, r planner.Request) perfmodel.Predictor {
 			break
 		}
 	}
-	fitted, err := family.Shipped().Condition(ctx, rows)
+	fitted, err := hybrid.Shipped().Condition(ctx, rows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return fitted
 }
 
-// TestMemoryOfAFittedModel: the planner decides by the bytes that the fitted
-// model predicts, to the last bit, and by no others.
+// TestMemoryOfAFittedModel: the planner decides by exactly the bytes that the fitted
+// model predicts.
 func TestMemoryOfAFittedModel(t *testing.T) {
 	r := request(8, 16)
 	r.Model, r.Accelerator.MemBytes = testModel(24, 4096, 32), 40*memory.GiB

@@ -9,52 +9,52 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Move asks whether a running job should go over to another configuration.
+// Move is a running job and the configuration it may migrate to.
 type Move struct {
 	From, To         spec.Config
 	RemainingSamples float64 // still to be trained, more than 0
-	// Moved says that To is on other devices, so that nothing is in place;
-	// else the job keeps as many of its first devices as both have.
+	// Moved is true where To is on other devices. Otherwise the job keeps its first
+	// devices, as many as both configurations have.
 	Moved bool
 	Costs MoveCosts
 }
 
-// MoveCosts is what going over takes beside the bytes. Each zero field stands
-// for the default beside it.
+// MoveCosts are the rates and fixed costs of a migration. A zero field has the
+// default documented with it.
 type MoveCosts struct {
-	// RestartSec is the time without training that no byte accounts for:
-	// processes, communicators, compilation. 0 = 30, the delay the evaluation of
-	// Pollux charges (Qiao et al., OSDI 2021, section 5.3).
+	// RestartSec is the time without training that does not depend on bytes:
+	// processes, communicators, compilation. 0 = 30, the delay in the evaluation of
+	// Pollux (Qiao et al., OSDI 2021, section 5.3).
 	RestartSec float64
 	// SaveBps and LoadBps are the rates of the whole job to and from shared
 	// storage, bytes/s. 0 = 2e9 for each node it has.
 	SaveBps, LoadBps float64
-	// InPlace exchanges the state between the devices instead, over their
-	// links, without a checkpoint. Every device must be among the job's before
-	// or get its state from one that is.
+	// InPlace exchanges the state between the devices over their links, without a
+	// checkpoint. Every device must be among the job's devices before the move or
+	// receive its state from one of them.
 	InPlace bool
 }
 
-// Moving is the answer to a Move.
-type Moving struct {
+// Migration is the cost and benefit of a Move.
+type Migration struct {
 	StateBytes  float64 // a checkpoint: weights and optimizer states of the whole model
-	MovedBytes  float64 // of those, how many a device needs that has them not
-	CostSec     float64 // without training: the sum of the three below, or of the first and the exchange in place
+	MovedBytes  float64 // of those, the bytes that devices must receive
+	CostSec     float64 // without training: restart, save and load, or restart and the exchange in place
 	RestartSec  float64
 	SaveSec     float64 // writing a checkpoint, 0 in place
 	LoadSec     float64 // reading it, 0 in place
 	StaySec     float64 // to the end of the job as it is
 	GoSec       float64 // to the end of the job with the move, CostSec included
 	Worth       bool    // GoSec < StaySec
-	Probability float64 // that it is, by the intervals of both predictions; 0 or 1 without any
-	// BreakEvenSamples is how many samples must remain for the move to pay,
-	// +Inf when To is not faster.
+	Probability float64 // of GoSec < StaySec, by the intervals of both predictions; 0 or 1 without intervals
+	// BreakEvenSamples is the remaining samples from which the move pays, +Inf when
+	// To is not faster.
 	BreakEvenSamples float64
 }
 
-// Bytes a parameter of a checkpoint takes: Adam's two moments and the master
-// weights in fp32, and the 16-bit weights where there are such (Rajbhandari et
-// al., "ZeRO", SC 2020, section 3.1).
+// Bytes per parameter of a checkpoint: Adam's two moments and the master weights in
+// fp32, and the 16-bit weights, if any (Rajbhandari et al., "ZeRO", SC 2020,
+// section 3.1).
 const (
 	optimizerPerParameter = 12
 	weightsPerParameter   = 2
@@ -65,33 +65,33 @@ const (
 	defaultStorageBps = 2e9 // of each node
 )
 
-// Migrate answers m:
+// Migrate returns whether and when m pays:
 //
 //	stay = R / thr(From),  go = cost + R / thr(To)
 //	cost = restart + state/save + state/load, or restart + exchange in place
 //
 //	R  remaining samples
 //
-// In place the busiest device sets the pace: it receives the part of its new
-// state it does not hold, where a device's part is the layers of its pipeline
-// stage, cut by tensor parallelism, the optimizer states cut once more by ZeRO,
-// ranks in the order tensor, context, data, pipeline. Of the experts, which are
-// taken for the same share of every layer, a device holds those of its rank in
-// its expert parallel group, replicated over what that leaves of the stage.
+// In place, the exchange takes as long as the device that receives most: the part
+// of its new state that it does not hold yet. A device's part is the layers of its
+// pipeline stage, split by tensor parallelism; ZeRO splits the optimizer states
+// once more. Ranks are in the order tensor, context, data, pipeline. Experts are
+// taken for the same share of every layer. A device holds the experts of its rank
+// in its expert parallel group; the rest of the stage replicates them.
 //
-// The error wraps perfmodel.ErrNotCovered when one of the two cannot be
-// predicted, and ErrInfeasible when it is illegal or does not fit.
-func (pl *Planner) Migrate(ctx context.Context, m Move) (Moving, error) {
+// The error wraps perfmodel.ErrNotCovered when a configuration cannot be
+// predicted, and ErrInfeasible when one is illegal or does not fit.
+func (pl *Planner) Migrate(ctx context.Context, m Move) (Migration, error) {
 	if err := m.check(); err != nil {
-		return Moving{}, err
+		return Migration{}, err
 	}
 	from, err := pl.runs(ctx, m.From)
 	if err != nil {
-		return Moving{}, fmt.Errorf("planner: move from %s: %w", m.From.Plan, err)
+		return Migration{}, fmt.Errorf("planner: move from %s: %w", m.From.Plan, err)
 	}
 	to, err := pl.runs(ctx, m.To)
 	if err != nil {
-		return Moving{}, fmt.Errorf("planner: move to %s: %w", m.To.Plan, err)
+		return Migration{}, fmt.Errorf("planner: move to %s: %w", m.To.Plan, err)
 	}
 	out := m.Price()
 	out.StaySec = m.RemainingSamples / from.Throughput
@@ -105,7 +105,7 @@ func (pl *Planner) Migrate(ctx context.Context, m Move) (Moving, error) {
 	return out, nil
 }
 
-// runs predicts a configuration that is legal and fits.
+// runs predicts a configuration and checks that it is legal and fits.
 func (pl *Planner) runs(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if err := c.Plan.Check(c.Model); err != nil {
 		return spec.Prediction{}, fmt.Errorf("%w: %w", ErrInfeasible, err)
@@ -153,16 +153,16 @@ func or(v, otherwise float64) float64 {
 	return otherwise
 }
 
-// Price returns the bytes and seconds of the move itself, however fast its ends
-// are. A model without a number of parameters has no state.
-func (m *Move) Price() Moving {
+// Price returns the bytes and seconds of the migration alone. A model without a
+// parameter count has no state.
+func (m *Move) Price() Migration {
 	params := m.From.Model.Params()
 	state := params * (optimizerPerParameter + weightsPerParameter)
 	if !hasShortWeights(&m.From.Plan) {
 		state = params * optimizerPerParameter
 	}
 	moved, busiest := m.exchange(params)
-	out := Moving{StateBytes: state, MovedBytes: moved, RestartSec: or(m.Costs.RestartSec, defaultRestartSec)}
+	out := Migration{StateBytes: state, MovedBytes: moved, RestartSec: or(m.Costs.RestartSec, defaultRestartSec)}
 	if m.Costs.InPlace {
 		out.CostSec = out.RestartSec + busiest/deviceBps(&m.To)
 		return out
@@ -175,8 +175,7 @@ func (m *Move) Price() Moving {
 
 func nodesOf(c *spec.Config) float64 { return float64(max(len(c.Shape.PerNode()), 1)) }
 
-// deviceBps is the rate at which one device receives, the slowest link it may
-// have to use.
+// deviceBps returns the bytes/s at which one device receives: its slowest link.
 func deviceBps(c *spec.Config) float64 {
 	bps := or(c.Link.IntraBps, or(c.Accelerator.ScaleUpBps, or(c.Accelerator.HostBps, 1e10)))
 	if nodesOf(c) > 1 {
@@ -185,8 +184,8 @@ func deviceBps(c *spec.Config) float64 {
 	return bps
 }
 
-// shared is the covariance of the errors of ln(throughput) of both ends, 0 where
-// the predictor cannot say.
+// shared returns the covariance of the errors of ln(throughput) of both
+// configurations, 0 where it is unknown.
 func (pl *Planner) shared(ctx context.Context, m Move) float64 {
 	p, ok := pl.p.(Correlated)
 	if !ok {
@@ -199,21 +198,15 @@ func (pl *Planner) shared(ctx context.Context, m Move) float64 {
 	return cov.At(0, 1)
 }
 
-// probability is that of GoSec < StaySec, for log-normal throughputs whose errors
-// have the covariance shared, by a normal approximation of the difference of the
-// times.
+// probability returns the probability of GoSec < StaySec for log-normal throughputs;
+// shared is the covariance of their errors. The difference of the times is
+// approximated as normal.
 func (m *Move) probability(cost float64, from, to spec.Prediction, shared float64) float64 {
 	stay, gone := m.RemainingSamples/from.Throughput, m.RemainingSamples/to.Throughput
 	gain := stay - gone - cost
 	a, b := stay*logSD(&from), gone*logSD(&to)
 	variance := a*a + b*b - 2*stay*gone*shared
-	if !(variance > 0) {
-		if gain > 0 {
-			return 1
-		}
-		return 0
-	}
-	return 0.5 * math.Erfc(-gain/math.Sqrt(2*variance))
+	return positive(gain, variance)
 }
 
 // normal90 is the half width of the 90 % interval of a standard normal.
@@ -227,7 +220,8 @@ func logSD(p *spec.Prediction) float64 {
 	return math.Log(p.Hi/p.Lo) / (2 * normal90)
 }
 
-// exchange returns the bytes all devices and the busiest one of To must receive.
+// exchange returns the bytes that all devices of To, and the one with most, must
+// receive.
 func (m *Move) exchange(params float64) (total, busiest float64) {
 	from, to := m.From.Plan.Normal(), m.To.Plan.Normal()
 	layers, routed := m.From.Model.Layers, routedShare(m.From.Model)
@@ -240,13 +234,13 @@ func (m *Move) exchange(params float64) (total, busiest float64) {
 		weights = weightsPerParameter * params
 	}
 	for r := range to.Devices() {
-		opt, w := heldBy(&to, layers, r, to.ZeRO >= 1), heldBy(&to, layers, r, to.ZeRO == 3)
+		opt, w := shardsOf(&to, layers, r, to.ZeRO >= 1), shardsOf(&to, layers, r, to.ZeRO == 3)
 		bytes := optimizerPerParameter*params*opt.shared(&opt, routed) + weights*w.shared(&w, routed)
 		if r < kept {
-			had := heldBy(&from, layers, r, from.ZeRO >= 1)
+			had := shardsOf(&from, layers, r, from.ZeRO >= 1)
 			bytes -= optimizerPerParameter * params * opt.shared(&had, routed)
 			if hasShortWeights(&from) {
-				had = heldBy(&from, layers, r, from.ZeRO == 3)
+				had = shardsOf(&from, layers, r, from.ZeRO == 3)
 				bytes -= weights * w.shared(&had, routed)
 			}
 		}
@@ -255,8 +249,8 @@ func (m *Move) exchange(params float64) (total, busiest float64) {
 	return total, busiest
 }
 
-// hasShortWeights reports whether p keeps weights beside those the optimizer has
-// in fp32.
+// hasShortWeights reports whether p keeps weights besides the optimizer's fp32
+// master weights.
 func hasShortWeights(p *spec.Plan) bool {
 	return p.Precision != spec.FP32 && p.Precision != spec.TF32
 }
@@ -268,28 +262,28 @@ func slice(i, n int) interval { return interval{float64(i) / float64(n), float64
 
 func (a interval) shared(b interval) float64 { return max(min(a.to, b.to)-max(a.from, b.from), 0) }
 
-// held is what one device holds of a model's parameters: parts of the layers of
-// its chunks.
-type held struct {
+// shardParts is the part of a model's parameters on one device: parts of the layers
+// of its chunks.
+type shardParts struct {
 	layers        []interval
 	dense, expert part
 }
 
-// part is an interval of the experts, one of the width tensor parallelism cuts,
-// and one of what ZeRO cuts.
+// part is an interval of the experts, an interval of the width that tensor
+// parallelism splits, and an interval of what ZeRO splits.
 type part struct{ experts, width, rest interval }
 
-// heldBy returns what rank r of a normal plan holds of a model of so many layers,
-// 0 = not known, cut by ZeRO or not. A layer's experts are spread over
-// max(EP, TP) devices next to each other, each expert's width over those of them
-// that EP leaves, where it divides TP: Megatron-LM's order of ranks, tensor before
-// expert before data. ZeRO cuts them over the devices of its group that hold the
-// same.
-func heldBy(p *spec.Plan, layers, r int, sharded bool) held {
+// shardsOf returns the parameters on rank r of a normal plan; layers is the model's
+// number of layers, 0 = unknown, and sharded whether ZeRO splits them. A layer's
+// experts are spread over max(EP, TP) neighbouring ranks, and each expert's width
+// over TP/EP of these where EP divides TP: Megatron-LM's order of ranks, tensor
+// before expert before data. ZeRO splits them over the ranks of its group with the
+// same experts.
+func shardsOf(p *spec.Plan, layers, r int, sharded bool) shardParts {
 	inStage := p.TP * p.DP * p.CP
 	rank, apart := r%inStage, max(p.EP, p.TP)
 	whole, thick := interval{0, 1}, max(apart/p.EP, 1)
-	out := held{
+	out := shardParts{
 		layers: chunksOf(p, layers, r/inStage),
 		dense:  part{whole, slice(rank%p.TP, p.TP), whole},
 		expert: part{slice(rank%apart/thick%p.EP, p.EP), slice(rank%apart%thick, thick), whole},
@@ -302,8 +296,8 @@ func heldBy(p *spec.Plan, layers, r int, sharded bool) held {
 	return out
 }
 
-// routedShare returns which share of a model's parameters are routed experts', by
-// its shape, in [0, 1].
+// routedShare returns the share of routed experts in a model's parameters, by its
+// shape, in [0, 1].
 func routedShare(m spec.Model) float64 {
 	m.ParamCount = 0
 	if all := m.Params(); all > 0 {
@@ -312,9 +306,8 @@ func routedShare(m spec.Model) float64 {
 	return 0
 }
 
-// chunksOf returns the layers of a stage, as parts of all: chunk by chunk they
-// pass through the stages in order, but through those of ZB-V, which turns at the
-// last, there and back.
+// chunksOf returns the layers of a stage, as parts of all layers. Chunks pass
+// through the stages in order; odd chunks of ZB-V pass in reverse order.
 func chunksOf(p *spec.Plan, layers, stage int) []interval {
 	chunks, at := p.Chunks(), 0.0
 	var out []interval
@@ -337,9 +330,9 @@ func chunksOf(p *spec.Plan, layers, stage int) []interval {
 	return out
 }
 
-// shared returns the share of the parameters in both, routed of all being the
-// experts'.
-func (h *held) shared(other *held, routed float64) float64 {
+// shared returns the share of the parameters in both; routed is the share of the
+// experts.
+func (h *shardParts) shared(other *shardParts, routed float64) float64 {
 	v := 0.0
 	for _, x := range h.layers {
 		for _, y := range other.layers {

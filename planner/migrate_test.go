@@ -63,8 +63,8 @@ func TestMigrate(t *testing.T) {
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Abs(want) }
 
-// What a device holds already is not sent; a plan that does not change moves
-// nothing, and on other devices everything.
+// A device does not receive what it already holds. An unchanged plan moves nothing on
+// the same devices and everything on others.
 func TestMigrateBytes(t *testing.T) {
 	const gb = 1e9
 	for _, c := range []struct {
@@ -93,8 +93,8 @@ func TestMigrateBytes(t *testing.T) {
 	}
 }
 
-// mixture is a model of 4 layers with 8 experts each, and the share of its
-// parameters that is the experts'.
+// mixture is a model of 4 layers with 8 experts each, and the experts' share of its
+// parameters.
 func mixture() (m spec.Model, routed float64) {
 	m = spec.Model{Name: "moe", Kind: spec.Decoder, Layers: 4, Hidden: 32, Heads: 4, Vocab: 100, SeqLen: 64, TiedEmbeddings: true,
 		Experts: 8, ExpertsPerToken: 2, ExpertFFN: 64}
@@ -103,8 +103,7 @@ func mixture() (m spec.Model, routed float64) {
 	return m, routed
 }
 
-// movedBytes is what all devices of a mixture get when it goes from one plan to
-// another.
+// movedBytes is the bytes that all devices of a mixture receive between two plans.
 func movedBytes(t *testing.T, from, to string) float64 {
 	t.Helper()
 	mv := planner.Move{From: config(t, from, "8"), To: config(t, to, "8"), RemainingSamples: 1}
@@ -113,8 +112,8 @@ func movedBytes(t *testing.T, from, to string) float64 {
 	return mv.Price().MovedBytes
 }
 
-// Experts go to the devices whose place in their expert parallel group changes;
-// the rest of the model stays where it is.
+// Experts move where the rank of a device in its expert parallel group changes; the
+// rest of the model stays.
 func TestMigrateExperts(t *testing.T) {
 	_, routed := mixture()
 	for _, c := range []struct {
@@ -129,7 +128,7 @@ func TestMigrateExperts(t *testing.T) {
 		{"tp=4,ep=2", "tp=4", 1./8 + 1./4 + 1./4 + 1./8},      // half of half of them, then a quarter of each: for 0 and 3 of that half
 		{"dp=2,tp=2", "dp=2,tp=2,ep=4", 4 * (1./4 - 1./8)},    // half of each, then each of a quarter
 		{"dp=2,pp=2,ep=2", "dp=2,pp=2", 4 * (1./2 - 1./4)},    // of the half on a stage
-		{"dp=4,ep=4,zero=1", "dp=4,ep=4,zero=1,shard=2", 0},   // nobody else has the same
+		{"dp=4,ep=4,zero=1", "dp=4,ep=4,zero=1,shard=2", 0},   // no other rank has the same
 	} {
 		want := 14e9 * routed * c.moved
 		if strings.Contains(c.to, "shard") { // the dense part is cut in two and no longer in four
@@ -141,8 +140,8 @@ func TestMigrateExperts(t *testing.T) {
 	}
 }
 
-// Between any two plans goes what a count of the parameters one by one says: each
-// device needs those of its place in every group, and gets what it had not.
+// The bytes moved equal a count of single parameters: each device needs those of its
+// ranks and receives those it does not hold.
 func TestMigrateCountsParameters(t *testing.T) {
 	_, routed := mixture()
 	plans := []string{"dp=8", "dp=8,ep=8", "dp=8,ep=2,zero=1", "dp=8,ep=4,zero=3", "dp=8,ep=2,zero=1,shard=4", "dp=2,tp=4", "dp=2,tp=4,ep=2",
@@ -161,9 +160,9 @@ func TestMigrateCountsParameters(t *testing.T) {
 	}
 }
 
-// lacks returns the bytes for each parameter of a mixture that rank r of one plan
-// needs and of another has not. Each of 4 layers is a grid of 8 columns in 8
-// pieces, which ZeRO cuts, and 8 such grids for the experts.
+// lacks returns the bytes per parameter of a mixture that rank r needs under one plan
+// and does not hold under another. Each of 4 layers is a grid of 8 columns in 8
+// pieces, which ZeRO splits, and 8 such grids for the experts.
 func lacks(from, to *spec.Plan, r int, routed float64) (bytes float64) {
 	for i := range 4 * 9 * 8 * 8 {
 		layer, expert, column, piece := i/(9*8*8), i/(8*8)%9-1, i/8%8, i%8 // expert -1 is the dense part
@@ -195,7 +194,7 @@ func has(p *spec.Plan, r, layer, expert, column, piece int, sharded bool) bool {
 	if !sharded {
 		return true
 	}
-	// ZeRO deals the pieces to those of its group that have the column.
+	// ZeRO splits the pieces over the ranks of its group with the column.
 	group := p.Shards() * p.TP
 	alike, me := 0, 0
 	for other := r / group * group; other < (r/group+1)*group; other++ {
@@ -209,8 +208,8 @@ func has(p *spec.Plan, r, layer, expert, column, piece int, sharded bool) bool {
 	return piece/(8/alike) == me
 }
 
-// place reports whether rank r of p computes with a column of an expert, or of the
-// dense part, -1.
+// place reports whether rank r of p computes with a column of an expert; expert -1 is
+// the dense part.
 func place(p *spec.Plan, r, expert, column int) bool {
 	switch {
 	case expert < 0:
@@ -258,7 +257,7 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 }
 
-// Errors both plans share leave little doubt about which is faster.
+// Errors that both plans share hardly change which is faster.
 func TestMigrateProbabilityOfSharedErrors(t *testing.T) {
 	of := map[string]float64{"dp=1,tp=1,pp=1,mb=1,ga=4": 10, "dp=2,tp=1,pp=1,mb=1,ga=2": 12}
 	mv := planner.Move{From: config(t, "ga=4", "1"), To: config(t, "dp=2,ga=2", "2"), RemainingSamples: 1e6}
@@ -273,6 +272,6 @@ func TestMigrateProbabilityOfSharedErrors(t *testing.T) {
 	}
 	mv.To = config(t, "dp=99,ga=2", "")
 	if _, err := planner.New(speeds(0, of), planner.Options{}).Migrate(ctx, mv); err == nil {
-		t.Error("a plan nobody predicts is taken")
+		t.Error("a plan without a prediction is accepted")
 	}
 }

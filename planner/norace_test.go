@@ -2,5 +2,5 @@
 
 package planner_test
 
-// problems is how many of so many random ones are tried: all.
+// problems returns how many of n random requests to try: all.
 func problems(n int) int { return n }

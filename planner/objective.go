@@ -11,18 +11,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Objective is what makes one plan better than another.
+// Objective is the criterion by which plans are ranked.
 type Objective string
 
 const (
-	// Throughput: most samples/s.
+	// Throughput: the most samples/s.
 	Throughput Objective = "throughput"
-	// Cost: least device time per sample, in money where a price is given.
+	// Cost: the least device time per sample, or money where a price is given.
 	Cost Objective = "cost"
-	// MinDevices: fewest devices that reach Request.TargetThroughput, the
+	// MinDevices: the fewest devices that reach Request.TargetThroughput, and the
 	// fastest plan on them.
 	MinDevices Objective = "min-devices"
-	// Goodput: most throughput x statistical efficiency (Qiao et al., "Pollux",
+	// Goodput: the most throughput x statistical efficiency (Qiao et al., "Pollux",
 	// OSDI 2021, definition 3.1), for a free global batch.
 	Goodput Objective = "goodput"
 )
@@ -30,20 +30,20 @@ const (
 // Objectives lists them, the default first.
 func Objectives() []Objective { return []Objective{Throughput, Cost, MinDevices, Goodput} }
 
-// StatisticalEfficiency returns what a sample at a global batch teaches relative
-// to one at the initial batch, in (0, 1]:
+// StatisticalEfficiency returns the training progress per sample at a global batch
+// relative to the initial batch, in (0, 1]:
 //
 //	E = (φ + initial) / (φ + batch)
 //
 //	φ  gradient noise scale, samples
 //
-// Batches below the initial one teach no more than it. Source: Qiao et al.,
+// Batches below the initial one have efficiency 1. Source: Qiao et al.,
 // "Pollux", OSDI 2021, section 3.1, equation 7.
 func StatisticalEfficiency(batch, initial int, noiseScale float64) float64 {
 	return min((noiseScale+float64(initial))/(noiseScale+float64(batch)), 1)
 }
 
-// checkObjective reports what an objective lacks, and writes defaults out.
+// checkObjective reports a field the objective needs, and fills in defaults.
 func (r *Request) checkObjective() error {
 	if r.Objective == "" {
 		r.Objective = Throughput
@@ -74,7 +74,8 @@ func (r *Request) checkObjective() error {
 	return nil
 }
 
-// checkBatch reports a global batch that is neither given nor bounded.
+// checkBatch reports a global batch that is neither given nor bounded, and sets
+// the bounds.
 func (r *Request) checkBatch() error {
 	if r.GlobalBatch != 0 {
 		if r.GlobalBatch < 1 || r.GlobalBatch > maxBatch {
@@ -89,7 +90,7 @@ func (r *Request) checkBatch() error {
 	return nil
 }
 
-// counts returns the numbers of devices a normal request asks about, ascending.
+// counts returns the smallest and largest number of devices of a normal request.
 func (r *Request) counts() (from, to int) {
 	if r.MinDevices == 0 {
 		return r.Devices, r.Devices
@@ -97,7 +98,7 @@ func (r *Request) counts() (from, to int) {
 	return r.MinDevices, r.Devices
 }
 
-// batches returns the global batches a normal request asks about, ascending.
+// batches returns the global batches of a normal request, ascending.
 func (r *Request) batches() []int {
 	out := []int{r.MinBatch}
 	for b := r.MinBatch; b < r.MaxBatch; {
@@ -116,8 +117,8 @@ func nextRound(n int) int {
 	return 2 * power
 }
 
-// at returns the question for one number of devices and one batch, which any
-// objective answers alike: the fastest is the best.
+// at returns the request for one number of devices and one batch. Every objective
+// then ranks by throughput.
 func (r Request) at(devices, batch int) Request {
 	r.Shape = share(r.Shape, devices, r.Devices)
 	r.Devices, r.GlobalBatch, r.MinBatch, r.MaxBatch = devices, batch, batch, batch
@@ -125,10 +126,11 @@ func (r Request) at(devices, batch int) Request {
 	return r
 }
 
-// price is that of one device and second.
+// price returns the price of one device for one second.
 func (r *Request) price() float64 { return or(r.PricePerHour, 1) / 3600 }
 
-// efficiency is that of a global batch; 1 without a noise scale.
+// efficiency returns the statistical efficiency of a global batch, 1 without a
+// noise scale.
 func (r *Request) efficiency(batch int) float64 {
 	if r.NoiseScale == 0 {
 		return 1
@@ -140,9 +142,9 @@ func (r *Request) efficiency(batch int) float64 {
 	return StatisticalEfficiency(batch, initial, r.NoiseScale)
 }
 
-// worth is what a throughput on so many devices at a batch is worth under the
-// objective, more being better; ok is false where it misses the target.
-func (r *Request) worth(throughput float64, devices, batch int) (worth float64, ok bool) {
+// score returns the objective's value of a throughput on devices at a batch, higher
+// is better. ok is false where the throughput misses the target.
+func (r *Request) score(throughput float64, devices, batch int) (score float64, ok bool) {
 	switch r.Objective {
 	case Cost:
 		return throughput / (float64(devices) * r.price()), true
@@ -154,17 +156,16 @@ func (r *Request) worth(throughput float64, devices, batch int) (worth float64, 
 	return throughput, true
 }
 
-// promised is the throughput a plan falls short of with the probability the
-// request takes for a risk.
-func (r *Request) promised(p *spec.Prediction) float64 {
+// quantile returns the throughput at the request's risk, the median without one.
+func (r *Request) quantile(p *spec.Prediction) float64 {
 	if r.Risk == 0 {
 		return p.Throughput
 	}
 	return p.Throughput * math.Exp(distuv.UnitNormal.Quantile(r.Risk)*logSD(p))
 }
 
-// account fills in what follows from r of a choice.
-func (r *Request) account(c *Choice) {
+// setCosts sets the efficiency and cost of a choice.
+func (r *Request) setCosts(c *Choice) {
 	p := &c.Config.Plan
 	c.Efficiency = r.efficiency(p.GlobalBatch())
 	if c.Prediction.Throughput > 0 {
@@ -172,10 +173,10 @@ func (r *Request) account(c *Choice) {
 	}
 }
 
-// value is what a curve never lets fall: goodput under that objective, else
-// throughput, with the risk the request takes.
+// value returns what a curve maximizes: goodput under that objective, else
+// throughput, both at the request's risk.
 func (r *Request) value(c *Choice) float64 {
-	v := r.promised(&c.Prediction)
+	v := r.quantile(&c.Prediction)
 	if r.Objective == Goodput {
 		v *= c.Efficiency
 	}

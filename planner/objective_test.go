@@ -11,10 +11,10 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Whatever the objective, Best and the first of Rank are what trying every
-// number of devices and batch finds.
+// For every objective, Best and the first of Rank equal a search over every number of
+// devices and batch.
 func TestObjectivesEqualBruteForce(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	base := request(12, 0)
 	base.MinDevices, base.MinBatch, base.MaxBatch = 1, 8, 48
 	batches := []int{8, 12, 16, 24, 32, 48}
@@ -72,13 +72,13 @@ func TestObjectivesEqualBruteForce(t *testing.T) {
 func TestCostOfAChoice(t *testing.T) {
 	r := request(8, 64)
 	r.PricePerHour = 2
-	c, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+	c, err := planner.New(analyticModel(t), planner.Options{}).Best(ctx, r)
 	if want := 8 * 2 / 3600.0 / c.Prediction.Throughput; err != nil || !near(c.CostPerSample, want) || c.Efficiency != 1 {
 		t.Errorf("%g a sample, want %g; efficiency %g (%v)", c.CostPerSample, want, c.Efficiency, err)
 	}
 }
 
-// A plan that is a little faster and much less certain loses when risk counts.
+// At a risk, a slightly faster plan with a much wider interval loses.
 func TestRisk(t *testing.T) {
 	wild := predictor(func(c spec.Config) (spec.Prediction, error) {
 		if c.Plan.TP == 2 {
@@ -99,15 +99,35 @@ func TestRisk(t *testing.T) {
 func TestTargetMissed(t *testing.T) {
 	r := request(4, 64)
 	r.Objective, r.TargetThroughput = planner.MinDevices, 1e6
-	_, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+	_, err := planner.New(analyticModel(t), planner.Options{}).Best(ctx, r)
 	var why *planner.InfeasibleError
 	if !errors.As(err, &why) || !errors.Is(err, planner.ErrInfeasible) || why.Nearest == nil || !strings.Contains(err.Error(), "samples/s of the 1e+06 asked for") {
 		t.Errorf("%v", err)
 	}
 }
 
+// A throughput equal to the target reaches it.
+func TestTargetReachedExactly(t *testing.T) {
+	pl := planner.New(analyticModel(t), planner.Options{})
+	r := request(4, 64)
+	fastest, err := pl.Best(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Objective, r.TargetThroughput = planner.MinDevices, fastest.Prediction.Throughput
+	got, err := pl.Best(ctx, r)
+	if err != nil || got.Config.Plan.Devices() != 4 || got.Prediction.Throughput != fastest.Prediction.Throughput {
+		t.Errorf("%s at %g samples/s, want %s at %g (%v)", got.Config.Plan, got.Prediction.Throughput,
+			fastest.Config.Plan, fastest.Prediction.Throughput, err)
+	}
+	r.TargetThroughput = math.Nextafter(r.TargetThroughput, math.Inf(1))
+	if _, err := pl.Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) {
+		t.Errorf("a target that is just missed: %v", err)
+	}
+}
+
 func TestObjectivesRefuse(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	for want, change := range map[string]func(*planner.Request){
 		`objective "speed" is not one of`:   func(r *planner.Request) { r.Objective = "speed" },
 		"needs a target throughput":         func(r *planner.Request) { r.Objective = planner.MinDevices },

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Pareto returns the choices of r that no other beats: none is at least as fast,
-// with at most as much memory per device and as many devices, and better in one
-// of them. Cost per sample follows from speed and devices, so nothing beats them
-// in that either. Speed is throughput, or goodput under that objective, at the
-// request's risk. They are ordered by devices, then speed, the fastest first; of
-// equals the simplest plan is kept. Devices range from MinDevices, where that is
-// set. Top limits how many of each number of devices are returned.
+// Pareto returns the Pareto front of r over speed, memory per device and number
+// of devices: no other choice is at least as good in all three and better in one.
+// Cost per sample follows from speed and devices, so that the front covers it.
+// Speed is throughput, or goodput under that objective, at the request's risk.
 //
-// The error wraps ErrInfeasible when nothing fits.
+// Choices are ordered by devices, then by descending speed; of equal ones the
+// simplest plan is kept. Devices start at MinDevices, where that is set. Top limits
+// the choices of each number of devices. The error wraps ErrInfeasible when
+// nothing fits.
 func (pl *Planner) Pareto(ctx context.Context, r Request) (Ranking, error) {
 	r, err := r.normal()
 	if err != nil {
@@ -25,7 +25,7 @@ func (pl *Planner) Pareto(ctx context.Context, r Request) (Ranking, error) {
 	}
 	var here []candidate // of one number of devices
 	s := pl.newSearch(ctx, &r, func(c *candidate) { here = append(here, *c) })
-	var below staircase
+	var below frontier
 	var out Ranking
 	from, to := r.counts()
 	for n := from; n <= to; n++ {
@@ -36,7 +36,7 @@ func (pl *Planner) Pareto(ctx context.Context, r Request) (Ranking, error) {
 			}
 		}
 		out.Fitting += len(here)
-		for i, k := range below.climb(here) {
+		for i, k := range below.insert(here) {
 			if r.Top > 0 && i >= r.Top {
 				break
 			}
@@ -47,7 +47,7 @@ func (pl *Planner) Pareto(ctx context.Context, r Request) (Ranking, error) {
 			out.Choices = append(out.Choices, c)
 		}
 	}
-	if err := s.opinion(); err != nil {
+	if err := s.checkCovered(); err != nil {
 		return Ranking{}, err
 	}
 	if len(out.Choices) == 0 {
@@ -57,15 +57,15 @@ func (pl *Planner) Pareto(ctx context.Context, r Request) (Ranking, error) {
 	return out, nil
 }
 
-// staircase is candidates of which none beats another in worth and bytes, by
-// falling worth and so by falling bytes.
-type staircase []candidate
+// frontier holds candidates that do not dominate each other in score and bytes,
+// by descending score, and so by descending bytes.
+type frontier []candidate
 
-// climb adds candidates and returns those of them that nothing beats, fastest
-// first.
-func (st *staircase) climb(more []candidate) []candidate {
+// insert adds candidates and returns those that no candidate dominates, the
+// fastest first.
+func (st *frontier) insert(more []candidate) []candidate {
 	slices.SortFunc(more, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan))
 	})
 	var kept []candidate
 	for _, k := range more {
@@ -75,7 +75,7 @@ func (st *staircase) climb(more []candidate) []candidate {
 	}
 	all := append(slices.Clone(*st), kept...)
 	slices.SortStableFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.bytes, b.bytes))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.bytes, b.bytes))
 	})
 	*st = (*st)[:0]
 	for _, k := range all {
@@ -87,10 +87,10 @@ func (st *staircase) climb(more []candidate) []candidate {
 }
 
 // beats reports whether some step is at least as fast as k and as small.
-func (st staircase) beats(k *candidate) bool {
+func (st frontier) beats(k *candidate) bool {
 	// The slowest of those at least as fast needs the least memory.
-	i, _ := slices.BinarySearchFunc(st, k.worth, func(s candidate, w float64) int {
-		if s.worth >= w {
+	i, _ := slices.BinarySearchFunc(st, k.score, func(s candidate, w float64) int {
+		if s.score >= w {
 			return -1
 		}
 		return 1

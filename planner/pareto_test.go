@@ -7,11 +7,11 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// The front is what a comparison of every pair leaves.
+// The front equals a comparison of every pair.
 func TestParetoEqualsPairwise(t *testing.T) {
 	r := request(16, 64)
 	r.MinDevices = 1
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	front, err := pl.Pareto(ctx, r)
 	if err != nil {
 		t.Fatal(err)

@@ -14,19 +14,18 @@ import (
 
 // Options configure a Planner. The zero value works.
 type Options struct {
-	// Space is what may be proposed; nil is Enumerate{}.
+	// Space holds the configurations that may be proposed; nil = Enumerate{}.
 	Space Space
-	// Memory estimates memory where the predictor neither is a memory.Predictor
-	// nor says how much it takes; nil is memory.Shipped. A Config that nothing
-	// covers (perfmodel.ErrNotCovered) is taken to fit.
+	// Memory estimates memory where the predictor does not predict it and is no
+	// memory.Predictor; nil = memory.Shipped. A Config that nothing covers
+	// (perfmodel.ErrNotCovered) is taken to fit.
 	Memory *memory.Calibration
-	// Reserve is the share of device memory to leave free, in [0, 1). The
-	// estimate counts context and fragmentation already, and the rule of what
-	// fits (memory.Budget) how sure it is.
+	// Reserve is the share of device memory to leave free, in [0, 1). The estimate
+	// already includes context and fragmentation, and memory.Budget its error.
 	Reserve float64
-	// CacheSize is how many answers are kept: at least that many, at most twice as
-	// many, and besides 16 to 32 times as many choices of curves, and of surfaces.
-	// 0 = 4096, some 200 MB when full.
+	// CacheSize is the number of answers kept: at least that many, at most twice as
+	// many. Curves and surfaces each keep 16 to 32 times as many choices. 0 = 4096,
+	// about 200 MB when full.
 	CacheSize int
 }
 
@@ -41,8 +40,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Planner answers Requests with the predictor it was made with. It is safe for
-// concurrent use, and is a scheduler.Oracle.
+// Planner answers Requests with one predictor. It is safe for concurrent use and
+// implements scheduler.Oracle.
 type Planner struct {
 	p        perfmodel.Predictor
 	o        Options
@@ -51,7 +50,7 @@ type Planner struct {
 	surfaces *cache[surfaceKey, *Surface]
 }
 
-// pointsPerChoice is how many points of a surface take the memory of a Choice.
+// pointsPerChoice is the number of points of a surface in the memory of a Choice.
 const pointsPerChoice = 128
 
 // New returns a Planner over p. It panics on options that do not validate.
@@ -72,10 +71,10 @@ func New(p perfmodel.Predictor, o Options) *Planner {
 		surfaces: newCache[surfaceKey](choices, func(s *Surface) int { return len(s.choices) + len(s.points)/pointsPerChoice })}
 }
 
-// With returns a Planner over p, the predictor after a performance model was
-// fitted again. It keeps the answers found so far but those about the changed
-// keys; without any it keeps none. The receiver goes on as it was.
-func (pl *Planner) With(p perfmodel.Predictor, changed ...spec.Key) *Planner {
+// WithPredictor returns a Planner over p, the predictor after refitting the
+// performance models of the changed keys. It keeps the cached answers about all
+// other keys; without changed keys it keeps none. The receiver does not change.
+func (pl *Planner) WithPredictor(p perfmodel.Predictor, changed ...spec.Key) *Planner {
 	out := New(p, pl.o)
 	if len(changed) == 0 {
 		return out
@@ -91,11 +90,11 @@ func (pl *Planner) With(p perfmodel.Predictor, changed ...spec.Key) *Planner {
 	return out
 }
 
-// Space returns the space proposals come from.
+// Space returns the space that proposals come from.
 func (pl *Planner) Space() Space { return pl.o.Space }
 
-// Predict returns what the performance model says of c, with memory as
-// estimated where the model is silent.
+// Predict returns the prediction of the performance model, with estimated memory
+// where the model predicts none.
 func (pl *Planner) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	pred, err := pl.p.Predict(ctx, c)
 	if err != nil || pred.MemoryBytes > 0 {
@@ -107,23 +106,22 @@ func (pl *Planner) Predict(ctx context.Context, c spec.Config) (spec.Prediction,
 	return pred, nil
 }
 
-// Memory returns what the planner estimates memory with, of everything in c but
-// its plan. The error wraps perfmodel.ErrNotCovered when nothing covers it.
+// Memory returns the memory estimator of c, which applies to every plan of c's
+// model and machines. The error wraps perfmodel.ErrNotCovered when none covers c.
 func (pl *Planner) Memory(c spec.Config) (memory.Estimator, error) {
 	return memory.Of(pl.p, pl.o.Memory, c)
 }
 
-// answer is a cached result of fastest: what does not fit now does not fit
-// later.
+// answer is a cached result of fastest. ok is false where nothing fits.
 type answer struct {
 	choice Choice
 	ok     bool
 }
 
-// Best returns the best choice that fits under the request's objective; ties go
-// to the higher throughput, the smaller need of memory, then to the simpler plan.
-// When nothing fits, reaches the target or is legal, the error wraps
-// ErrInfeasible and names the nearest miss.
+// Best returns the best choice that fits under the request's objective. Ties go to
+// the higher throughput, then to less memory, then to the simpler plan. When
+// nothing is legal, fits or reaches the target, the error wraps ErrInfeasible and
+// names the nearest miss.
 func (pl *Planner) Best(ctx context.Context, r Request) (Choice, error) {
 	r, err := r.normal()
 	if err != nil {
@@ -136,23 +134,23 @@ func (pl *Planner) Best(ctx context.Context, r Request) (Choice, error) {
 	return Choice{}, pl.infeasible(ctx, r)
 }
 
-// best is Best for a normal request, silent about why there is no answer. For
-// one number of devices and one batch every objective has the same answer, which
-// ask gives. What is worth no more than bar (see Request.value) need be no answer.
-func (pl *Planner) best(ctx context.Context, r *Request, bar float64, ask asker) (best answer, err error) {
+// best is Best for a normal request without the explanation. For one number of
+// devices and one batch every objective has the same answer, which solve returns.
+// best may return no answer where no choice has more than minimum (Request.value).
+func (pl *Planner) best(ctx context.Context, r *Request, minimum float64, solve solver) (best answer, err error) {
 	var top candidate
 	from, to := r.counts()
 	for n := from; n <= to; n++ {
 		for _, b := range r.batches() {
-			low := bar
+			low := minimum
 			if r.Objective == Goodput {
 				low /= r.efficiency(b)
 			}
-			a, err := ask(ctx, r.at(n, b), low)
+			a, err := solve(ctx, r.at(n, b), low)
 			if err != nil {
 				return answer{}, err
 			}
-			k, ok := r.weigh(&a)
+			k, ok := r.scored(&a)
 			if ok && (!best.ok || compareFitting(&k, &top) < 0) {
 				top, best = k, a
 			}
@@ -162,28 +160,29 @@ func (pl *Planner) best(ctx context.Context, r *Request, bar float64, ask asker)
 		}
 	}
 	if best.ok {
-		r.account(&best.choice)
+		r.setCosts(&best.choice)
 	}
 	return best, nil
 }
 
-// asker answers a normal request of one number of devices and one batch with the
-// fastest choice that fits. There may be no answer where none makes more than bar
-// samples/s.
-type asker func(ctx context.Context, r Request, bar float64) (answer, error)
+// solver returns the fastest choice that fits, for a normal request of one number
+// of devices and one batch. It may return no answer where none is faster than
+// minimum samples/s.
+type solver func(ctx context.Context, r Request, minimum float64) (answer, error)
 
-// weigh returns what orders a choice among others under r's objective.
-func (r *Request) weigh(a *answer) (k candidate, ok bool) {
+// scored returns the candidate of an answer with its score under r's objective; ok
+// is false where there is no answer or it misses the target.
+func (r *Request) scored(a *answer) (k candidate, ok bool) {
 	if !a.ok {
 		return k, false
 	}
 	p := &a.choice.Config.Plan
-	k = candidate{plan: *p, throughput: a.choice.Prediction.Throughput, promised: r.promised(&a.choice.Prediction), bytes: a.choice.Prediction.MemoryBytes}
-	k.worth, ok = r.worth(k.promised, p.Devices(), p.GlobalBatch())
+	k = candidate{plan: *p, throughput: a.choice.Prediction.Throughput, quantile: r.quantile(&a.choice.Prediction), bytes: a.choice.Prediction.MemoryBytes}
+	k.score, ok = r.score(k.quantile, p.Devices(), p.GlobalBatch())
 	return k, ok
 }
 
-// fastest is an asker that remembers, and so has an answer whatever the bar.
+// fastest is a solver with a cache. It ignores the minimum.
 func (pl *Planner) fastest(ctx context.Context, r Request, _ float64) (answer, error) {
 	key := keyOf(r)
 	if a, ok := pl.bests.get(key); ok {
@@ -196,15 +195,15 @@ func (pl *Planner) fastest(ctx context.Context, r Request, _ float64) (answer, e
 	return a, err
 }
 
-// find is an asker that searches.
-func (pl *Planner) find(ctx context.Context, r Request, bar float64) (a answer, err error) {
+// find is a solver that searches.
+func (pl *Planner) find(ctx context.Context, r Request, minimum float64) (a answer, err error) {
 	f := finders.Get().(*finder)
 	defer f.put()
-	f.r, f.floor, f.found = r, bar, false
+	f.r, f.minimum, f.found = r, minimum, false
 	f.reset(ctx, pl, &f.r, f.take)
-	f.bar = bar
+	f.threshold = minimum
 	if err = f.run(f.r); err == nil {
-		err = f.opinion()
+		err = f.checkCovered()
 	}
 	if err == nil && f.found {
 		a.choice, err = f.choice(f.best)
@@ -216,17 +215,17 @@ func (pl *Planner) find(ctx context.Context, r Request, bar float64) (a answer, 
 	return a, nil
 }
 
-// finder is a search for the fastest. They are used again: planning asks for
-// thousands.
+// finder is a search for the fastest choice. Finders are pooled, since planning
+// needs thousands.
 type finder struct {
 	search
-	r     Request
-	floor float64 // samples/s an answer must exceed
-	best  candidate
-	found bool
+	r       Request
+	minimum float64 // samples/s an answer must exceed
+	best    candidate
+	found   bool
 }
 
-// put keeps f for the next search, and nothing it was about.
+// put returns f to the pool without its contents.
 func (f *finder) put() {
 	clear(f.sites)
 	*f = finder{search: search{sites: f.sites[:0]}}
@@ -236,22 +235,22 @@ func (f *finder) put() {
 var finders = sync.Pool{New: func() any { return new(finder) }}
 
 func (f *finder) take(c *candidate) {
-	if c.worth > f.floor && (!f.found || compareFitting(c, &f.best) < 0) {
+	if c.score > f.minimum && (!f.found || compareFitting(c, &f.best) < 0) {
 		f.best, f.found = *c, true
-		f.bar = c.worth
+		f.threshold = c.score
 	}
 }
 
-// Rank returns the choices of a request, best first. A request without any
-// legal candidate is an error that wraps ErrInfeasible; one whose candidates
-// do not fit is not: they are listed with the reason.
+// Rank returns the choices of a request, best first. A request without a legal
+// candidate is an error that wraps ErrInfeasible. Candidates that do not fit are
+// no error: they are listed with the reason.
 func (pl *Planner) Rank(ctx context.Context, r Request) (Ranking, error) {
 	r, err := r.normal()
 	if err != nil {
 		return Ranking{}, err
 	}
 	s := pl.newSearch(ctx, &r, nil)
-	fitting, misses := podium{s: s, top: r.Top}, podium{s: s, top: cmp.Or(r.TopMisses, r.Top)}
+	fitting, misses := topCandidates{s: s, top: r.Top}, topCandidates{s: s, top: cmp.Or(r.TopMisses, r.Top)}
 	s.add = func(c *candidate) {
 		if c.fits {
 			fitting.put(c)
@@ -281,15 +280,15 @@ func (pl *Planner) Rank(ctx context.Context, r Request) (Ranking, error) {
 	return out, nil
 }
 
-// podium keeps the first top of all candidates put, all of them where that is 0.
-type podium struct {
+// topCandidates keeps the best top of the candidates put, all where top is 0.
+type topCandidates struct {
 	s    *search
 	top  int
 	kept []candidate
 	seen int
 }
 
-func (p *podium) put(c *candidate) {
+func (p *topCandidates) put(c *candidate) {
 	p.seen++
 	p.kept = append(p.kept, *c)
 	if p.top > 0 && len(p.kept) >= 2*p.top+1024 {
@@ -297,8 +296,8 @@ func (p *podium) put(c *candidate) {
 	}
 }
 
-// first puts what is kept in order and returns it.
-func (p *podium) first() []candidate {
+// first sorts the kept candidates and returns them.
+func (p *topCandidates) first() []candidate {
 	slices.SortFunc(p.kept, p.s.compare)
 	if p.top > 0 {
 		p.kept = p.kept[:min(p.top, len(p.kept))]
@@ -306,7 +305,7 @@ func (p *podium) first() []candidate {
 	return p.kept
 }
 
-// normal checks r and writes its defaults out.
+// normal checks r and returns it with its defaults filled in.
 func (r Request) normal() (Request, error) {
 	if r.Plan != nil {
 		p := r.Plan.Normal()
@@ -345,8 +344,8 @@ func (r Request) normal() (Request, error) {
 	return r, r.checkObjective()
 }
 
-// A request is bounded so that products of degrees stay in an int and divisors
-// are found at once.
+// Requests are bounded so that products of degrees fit an int and divisors are
+// found quickly.
 const (
 	maxDevices = 1 << 20
 	maxBatch   = 1 << 30

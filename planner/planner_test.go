@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -23,7 +22,7 @@ import (
 
 var ctx = context.Background()
 
-func analytic(t testing.TB) perfmodel.Predictor {
+func analyticModel(t testing.TB) perfmodel.Predictor {
 	f, err := family.Lookup("analytic")
 	if err != nil {
 		t.Fatal(err)
@@ -43,188 +42,6 @@ func testAccelerator(memGiB float64) spec.Accelerator {
 
 func request(devices, batch int) planner.Request {
 	return planner.Request{Model: testModel(24, 2048, 16), Accelerator: testAccelerator(80), Devices: devices, GlobalBatch: batch}
-}
-
-// bruteForce tries every combination of numbers that divide what they must, and
-// keeps those the rules, written out here once more, allow.
-func bruteForce(r planner.Request) (plans []spec.Plan) {
-	perNode := 8
-	dividing := func(n int) []int {
-		var out []int
-		for i := 1; i <= n; i++ {
-			if n%i == 0 {
-				out = append(out, i)
-			}
-		}
-		return out
-	}
-	for _, dp := range dividing(r.Devices) {
-		for _, tp := range dividing(r.Devices / dp) {
-			pp := r.Devices / dp / tp
-			if r.GlobalBatch%dp != 0 || min(r.Devices, perNode)%tp != 0 || r.Devices > perNode && (r.Devices%perNode)%tp != 0 {
-				continue
-			}
-			for _, mb := range dividing(r.GlobalBatch / dp) {
-				for _, ep := range dividing(max(r.Model.Experts, 1)) {
-					for vp := 1; vp <= r.Model.Layers; vp++ {
-						p := spec.Plan{DP: dp, TP: tp, PP: pp, CP: 1, EP: ep, VirtualStages: vp, MicroBatch: mb, AccumSteps: r.GlobalBatch / dp / mb, Precision: spec.BF16}
-						for _, p.Schedule = range []spec.Schedule{spec.ScheduleDefault, spec.ScheduleZBH1} {
-							plans = append(plans, withModes(r, p)...)
-							if p.Shard = groupInNode(r.Devices, dp, tp); p.Shard > 0 {
-								plans = append(plans, withModes(r, p)...)
-							}
-							p.Shard = 0
-						}
-					}
-				}
-			}
-		}
-	}
-	return plans
-}
-
-// groupInNode returns the most of dp ranks, tp apart, that fill every node of 8
-// evenly, 0 where all of them do.
-func groupInNode(devices, dp, tp int) (most int) {
-	fills := func(n int) bool { return min(devices, 8)%(n*tp) == 0 && (devices <= 8 || devices%8%(n*tp) == 0) }
-	if devices <= 8 {
-		return 0
-	}
-	for n := 2; n < dp; n++ {
-		if dp%n == 0 && fills(n) && !fills(dp) {
-			most = n
-		}
-	}
-	return most
-}
-
-func withModes(r planner.Request, p spec.Plan) (plans []spec.Plan) {
-	for zero := range 4 {
-		for _, off := range []spec.Offload{spec.OffloadNone, spec.OffloadOptimizer, spec.OffloadParams} {
-			for _, re := range []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull} {
-				for _, sp := range []bool{false, true} {
-					p.ZeRO, p.Offload, p.Recompute, p.SequenceParallel = zero, off, re, sp
-					switch {
-					case p.Check(r.Model) != nil:
-					case sp && r.Model.SeqLen%p.TP != 0:
-					case zero > 0 && p.DP == 1 && off != spec.OffloadParams:
-					case !evenChunks(r.Model.Layers, p.PP, p.VirtualStages):
-					case off != spec.OffloadNone && p.PP > 1:
-					case off == spec.OffloadOptimizer && zero == 0 && p.DP > 1:
-					default:
-						plans = append(plans, p)
-					}
-				}
-			}
-		}
-	}
-	return plans
-}
-
-// evenChunks: PP·VP pieces of as many layers each, or where PP has none, of the
-// layers, the embedding and the head.
-func evenChunks(layers, pp, vp int) bool {
-	if layers%pp != 0 {
-		layers += 2
-	}
-	return vp == 1 || layers%(pp*vp) == 0
-}
-
-// randomRequest draws a small problem, some of which do not fit.
-func randomRequest(r *rand.Rand) planner.Request {
-	heads := []int{4, 6, 8, 12}[r.IntN(4)]
-	m := testModel([]int{2, 4, 6, 8}[r.IntN(4)], 128*heads, heads)
-	if r.IntN(4) == 0 {
-		m.Experts, m.ExpertsPerToken, m.ExpertFFN = 4, 2, m.Hidden
-		m.Name += "-moe"
-	}
-	return planner.Request{Model: m, Accelerator: testAccelerator([]float64{2, 4, 8, 80}[r.IntN(4)]),
-		Devices: 1 + r.IntN(16), GlobalBatch: []int{4, 6, 8, 12, 16, 24}[r.IntN(6)]}
-}
-
-// bothSchedules is the space bruteForce goes through.
-var bothSchedules = planner.Options{Space: planner.Enumerate{Schedules: []spec.Schedule{spec.Schedule1F1B, spec.ScheduleZBH1}}}
-
-// bestByBruteForce returns the throughput of the fastest plan that fits, -Inf if
-// there is none, and how many plans were tried.
-func bestByBruteForce(t *testing.T, model perfmodel.Predictor, r planner.Request) (best float64, tried int) {
-	best = math.Inf(-1)
-	for _, p := range bruteForce(r) {
-		tried++
-		c := spec.Config{Model: r.Model, Plan: p, Accelerator: r.Accelerator, Link: r.Link, Shape: spec.Packed(r.Devices, 8)}
-		pred, err := model.Predict(ctx, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := memory.Estimate(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b.Total() != pred.MemoryBytes {
-			t.Fatalf("%s: predicted %g bytes, estimated %g", p, pred.MemoryBytes, b.Total())
-		}
-		if b.Fits(r.Accelerator.MemBytes) {
-			best = max(best, pred.Throughput)
-		}
-	}
-	return best, tried
-}
-
-// gpt3 is GPT-3 175B (Brown et al. 2020, table 2.1) on A100-80GB-SXM nodes with
-// eight 200 Gbit/s adapters.
-func gpt3(devices, batch int) planner.Request {
-	m := testModel(96, 12288, 96)
-	m.FFN, m.Vocab, m.SeqLen = 4*12288, 51200, 2048
-	a := testAccelerator(80)
-	a.BF16, a.MemBps = 312e12, 2.039e12
-	return planner.Request{Model: m, Accelerator: a, Link: spec.Link{IntraBps: 300e9, InterBps: 8 * 25e9}, Devices: devices, GlobalBatch: batch}
-}
-
-func TestBestOfGPT3EqualsBruteForce(t *testing.T) {
-	if problems(10) < 10 {
-		t.Skip("slow under the race detector, and in one goroutine")
-	}
-	r := gpt3(1024, 1536)
-	model := analytic(t)
-	want, tried := bestByBruteForce(t, model, r)
-	rk, err := planner.New(model, bothSchedules).Rank(ctx, r)
-	if err != nil || rk.Choices[0].Prediction.Throughput != want || rk.Evaluated != tried {
-		t.Errorf("%s makes %g samples/s of %d plans, by brute force %g of %d (%v)",
-			rk.Choices[0].Config.Plan, rk.Choices[0].Prediction.Throughput, rk.Evaluated, want, tried, err)
-	}
-	t.Logf("%d plans, %d fit, best %s: %g samples/s", rk.Evaluated, rk.Fitting, rk.Choices[0].Config.Plan, want)
-}
-
-func TestBestEqualsBruteForce(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	model := analytic(t)
-	answered := 0
-	for i := range problems(200) {
-		r := randomRequest(rnd)
-		want, evaluated := bestByBruteForce(t, model, r)
-		got, err := planner.New(model, bothSchedules).Best(ctx, r)
-		if math.IsInf(want, -1) {
-			if !errors.Is(err, planner.ErrInfeasible) {
-				t.Errorf("problem %d: error %v, want ErrInfeasible", i, err)
-			}
-			continue
-		}
-		answered++
-		if err != nil {
-			t.Errorf("problem %d (%d devices, batch %d): %v, brute force finds %g samples/s", i, r.Devices, r.GlobalBatch, err, want)
-			continue
-		}
-		if got.Prediction.Throughput != want {
-			t.Errorf("problem %d: %g samples/s with %s, brute force finds %g", i, got.Prediction.Throughput, got.Config.Plan, want)
-		}
-		rank, err := planner.New(model, bothSchedules).Rank(ctx, r)
-		if err != nil || rank.Evaluated != evaluated || len(rank.Choices) != evaluated {
-			t.Errorf("problem %d: %d evaluated, %d listed, %v; brute force has %d", i, rank.Evaluated, len(rank.Choices), err, evaluated)
-		}
-	}
-	if answered < problems(200)/4 {
-		t.Errorf("only %d of 200 problems had an answer: the comparison is empty", answered)
-	}
 }
 
 func TestRankIsLegalOrderedAndStable(t *testing.T) {
@@ -309,7 +126,7 @@ func TestCurveNeverFalls(t *testing.T) {
 }
 
 func TestRankTop(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	all, err := pl.Rank(ctx, request(8, 16))
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +143,7 @@ func TestRankTop(t *testing.T) {
 }
 
 func TestFixedPlan(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	p := spec.Plan{DP: 2, TP: 2, MicroBatch: 2, AccumSteps: 4}
 	r := request(4, 16)
 	r.Plan = &p
@@ -343,7 +160,7 @@ func TestFixedPlan(t *testing.T) {
 	if _, err = pl.Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "is for 4 devices, not 8") {
 		t.Errorf("error %v", err)
 	}
-	// Asked about, what is not worth proposing is judged all the same.
+	// A fixed plan is judged even if it would not be proposed.
 	for _, q := range []spec.Plan{{TP: 16, AccumSteps: 4}, {DP: 1, CP: 2, AccumSteps: 2}, {ZeRO: 1, AccumSteps: 1}} {
 		r := planner.Request{Model: r.Model, Accelerator: r.Accelerator, Plan: &q}
 		if _, err := pl.Best(ctx, r); err != nil {
@@ -357,37 +174,8 @@ func TestFixedPlan(t *testing.T) {
 	}
 }
 
-func TestInfeasible(t *testing.T) {
-	big := planner.Request{Model: testModel(96, 12288, 96), Accelerator: testAccelerator(80), Devices: 8, GlobalBatch: 8}
-	space := planner.Enumerate{Offload: []spec.Offload{spec.OffloadNone}}
-	plan := spec.Plan{DP: 1, TP: 8, MicroBatch: 8, AccumSteps: 1}
-	fixed := planner.Request{Model: testModel(24, 4096, 32), Accelerator: testAccelerator(24), Plan: &plan}
-	for _, tc := range []struct {
-		name string
-		r    planner.Request
-		want []string
-	}{
-		{"nothing fits", big, []string{"nearest", "GiB of 80.0 GiB", "optimizer", "would fit with", "devices"}},
-		{"fixed plan", fixed, []string{"of 24.0 GiB", "activations", "would fit with mb="}},
-		{"no legal plan", planner.Request{Model: testModel(3, 128*7, 7), Accelerator: testAccelerator(80), Devices: 16, GlobalBatch: 3},
-			[]string{"dp=16", "does not divide a global batch of 3", "devices have a candidate"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			_, err := planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, tc.r)
-			if !errors.Is(err, planner.ErrInfeasible) {
-				t.Fatalf("error %v, want ErrInfeasible", err)
-			}
-			for _, w := range tc.want {
-				if !strings.Contains(err.Error(), w) {
-					t.Errorf("%q does not say %q", err, w)
-				}
-			}
-		})
-	}
-}
-
 func TestRequestErrors(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	for want, change := range map[string]func(*planner.Request){
 		"global batch 0": func(r *planner.Request) { r.GlobalBatch = 0 },
 		"0 devices":      func(r *planner.Request) { r.Devices = 0 },
@@ -423,24 +211,24 @@ func second[T any](_ T, err error) error { return err }
 func TestReserveAndHostMemory(t *testing.T) {
 	r := request(1, 1)
 	r.Model = testModel(24, 2560, 20)
-	whole, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+	whole, err := planner.New(analyticModel(t), planner.Options{}).Best(ctx, r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	spare := 1 - whole.Prediction.MemoryBytes/r.Accelerator.MemBytes
-	kept, err := planner.New(analytic(t), planner.Options{Reserve: spare + 0.02}).Best(ctx, r)
+	kept, err := planner.New(analyticModel(t), planner.Options{Reserve: spare + 0.02}).Best(ctx, r)
 	if err != nil || kept.Prediction.MemoryBytes >= whole.Prediction.MemoryBytes {
 		t.Errorf("with a reserve %g bytes, without %g, %v", kept.Prediction.MemoryBytes, whole.Prediction.MemoryBytes, err)
 	}
 	space := planner.Enumerate{Offload: []spec.Offload{spec.OffloadOptimizer}}
-	if _, err = planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, r); err != nil {
+	if _, err = planner.New(analyticModel(t), planner.Options{Space: space}).Best(ctx, r); err != nil {
 		t.Errorf("host memory unknown: %v", err)
 	}
 	ofShape, ofNode := r, r
 	ofShape.Shape.HostBytes = 1 * memory.GiB
 	ofNode.NodeHostBytes, ofNode.PerNode = 8*memory.GiB, 8 // the share of one device of eight
 	for _, r := range []planner.Request{ofShape, ofNode} {
-		_, err = planner.New(analytic(t), planner.Options{Space: space}).Best(ctx, r)
+		_, err = planner.New(analyticModel(t), planner.Options{Space: space}).Best(ctx, r)
 		if !errors.Is(err, planner.ErrInfeasible) || !strings.Contains(err.Error(), "host memory of 1.0 GiB") {
 			t.Errorf("error %v", err)
 		}
@@ -463,13 +251,13 @@ func TestOptionsMemoryIsUsedWhereThePredictionIsSilent(t *testing.T) {
 	}
 }
 
-// predictor adapts a function; it is no Preparer.
+// predictor adapts a function and is no Preparer.
 type predictor func(spec.Config) (spec.Prediction, error)
 
 func (f predictor) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) { return f(c) }
 
 func TestConcurrentUse(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{CacheSize: 4})
+	pl := planner.New(analyticModel(t), planner.Options{CacheSize: 4})
 	want, err := pl.Curve(ctx, request(8, 16))
 	if err != nil {
 		t.Fatal(err)
@@ -496,40 +284,8 @@ func TestNewPanicsOnBadOptions(t *testing.T) {
 					t.Errorf("options %+v accepted", o)
 				}
 			}()
-			planner.New(analytic(t), o)
+			planner.New(analyticModel(t), o)
 		}()
-	}
-}
-
-func TestSpaceOptions(t *testing.T) {
-	plans := func(e planner.Enumerate, r planner.Request) (tp, cp, mb int, zero map[int]bool) {
-		zero = map[int]bool{}
-		if r.PerNode == 0 {
-			r.PerNode = 8
-		}
-		for c := range e.Configs(ctx, r) {
-			tp, cp, mb = max(tp, c.Plan.TP), max(cp, c.Plan.CP), max(mb, c.Plan.MicroBatch)
-			zero[c.Plan.ZeRO] = true
-		}
-		return tp, cp, mb, zero
-	}
-	r := request(16, 16)
-	if tp, cp, mb, zero := plans(planner.Enumerate{}, r); tp != 8 || cp != 1 || mb != 16 || len(zero) != 4 {
-		t.Errorf("by default tp to %d, cp to %d, micro-batch to %d, zero %v", tp, cp, mb, zero)
-	}
-	if tp, _, _, _ := plans(planner.Enumerate{TPAcrossNodes: true}, r); tp != 16 {
-		t.Errorf("across nodes tp to %d, want 16", tp)
-	}
-	if _, _, mb, zero := plans(planner.Enumerate{MaxMicroBatch: 2, ZeRO: []int{1}}, r); mb != 2 || !zero[1] || len(zero) != 1 {
-		t.Errorf("micro-batch to %d, zero %v", mb, zero)
-	}
-	r.SeqLen = 65536
-	if _, cp, _, _ := plans(planner.Enumerate{}, r); cp != 16 {
-		t.Errorf("with 65536 tokens cp to %d, want 16", cp)
-	}
-	r.Shape = spec.NewShape(8, 6, 2)
-	if tp, _, _, _ := plans(planner.Enumerate{}, r); tp != 2 {
-		t.Errorf("on 8+6+2 devices tp to %d, want 2", tp)
 	}
 }
 
@@ -548,60 +304,14 @@ func Example() {
 	// Output: uses 16 devices, fits: true
 }
 
-// TestRemediesWork: whatever change of a fixed plan an error proposes is
-// accepted when it is asked for.
-func TestRemediesWork(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	pl := planner.New(analytic(t), planner.Options{})
-	pow := func(k int) int { return 1 << rnd.IntN(k) }
-	proposed := 0
-	for range 2000 {
-		p := spec.Plan{DP: pow(4), TP: pow(3), PP: pow(2), MicroBatch: pow(6), AccumSteps: pow(3), ZeRO: rnd.IntN(2)}.Normal()
-		r := planner.Request{Model: testModel(24, 2048+1024*rnd.IntN(4), 16), Accelerator: testAccelerator(float64(8 + rnd.IntN(40))), Plan: &p}
-		_, err := pl.Best(ctx, r)
-		if err == nil {
-			continue
-		}
-		_, fix, ok := strings.Cut(err.Error(), "would fit with ")
-		if !ok {
-			continue
-		}
-		proposed++
-		changed := change(t, p, fix)
-		r.Plan = &changed
-		if _, err := pl.Best(ctx, r); err != nil {
-			t.Fatalf("%s: told to use %s: %v", p, fix, err)
-		}
-	}
-	if proposed < 100 {
-		t.Errorf("%d proposals: the test is empty", proposed)
-	}
-}
-
-// change returns p with the keys of fix, such as "mb=2,ga=8", in place of its own.
-func change(t *testing.T, p spec.Plan, fix string) spec.Plan {
-	var out []string
-	for _, kv := range strings.Split(p.String(), ",") {
-		key, _, _ := strings.Cut(kv, "=")
-		if !strings.Contains(","+fix, ","+key+"=") {
-			out = append(out, kv)
-		}
-	}
-	changed, err := spec.ParsePlan(strings.Join(append(out, fix), ","))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return changed
-}
-
-// TestCurveSharesTheHost: one of eight devices has an eighth of the host
-// memory and CPUs, the curve's end what Best has.
+// TestCurveSharesTheHost: one of eight devices has an eighth of the host memory and
+// CPUs, and the end of the curve equals Best.
 func TestCurveSharesTheHost(t *testing.T) {
 	r := request(8, 8)
 	r.Model = testModel(24, 2560, 20)
 	r.Shape = spec.NewShape(8)
 	r.Shape.CPUs, r.Shape.HostBytes = 96, 100*memory.GiB
-	pl := planner.New(analytic(t), planner.Options{Space: planner.Enumerate{Offload: []spec.Offload{spec.OffloadOptimizer}}})
+	pl := planner.New(analyticModel(t), planner.Options{Space: planner.Enumerate{Offload: []spec.Offload{spec.OffloadOptimizer}}})
 	curve, err := pl.Curve(ctx, r)
 	if err != nil {
 		t.Fatal(err)
@@ -621,7 +331,7 @@ func TestCurveSharesTheHost(t *testing.T) {
 	}
 }
 
-// TestTiesGoToTheSmallerNeedOfMemory: of equally fast plans.
+// TestTiesGoToTheSmallerNeedOfMemory: of equally fast plans, the smaller is best.
 func TestTiesGoToTheSmallerNeedOfMemory(t *testing.T) {
 	flat := predictor(func(c spec.Config) (spec.Prediction, error) {
 		return spec.Prediction{Throughput: 1, MemoryBytes: 1e9 * float64(9-c.Plan.TP)}, nil // the simpler, the more
@@ -632,9 +342,9 @@ func TestTiesGoToTheSmallerNeedOfMemory(t *testing.T) {
 	}
 }
 
-// TestAnswersAreKeptPerQuestion: requests that differ in one field only.
-func TestAnswersAreKeptPerQuestion(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+// TestAnswersAreKeptPerRequest: requests that differ in one field have own answers.
+func TestAnswersAreKeptPerRequest(t *testing.T) {
+	pl := planner.New(analyticModel(t), planner.Options{})
 	for name, change := range map[string]func(*planner.Request){
 		"as asked first": func(*planner.Request) {},
 		"precision":      func(r *planner.Request) { r.Precision = spec.FP32 },
@@ -651,124 +361,9 @@ func TestAnswersAreKeptPerQuestion(t *testing.T) {
 		}
 		change(&r)
 		got, err1 := pl.Best(ctx, r)
-		want, err2 := planner.New(analytic(t), planner.Options{}).Best(ctx, r)
+		want, err2 := planner.New(analyticModel(t), planner.Options{}).Best(ctx, r)
 		if err1 != nil || err2 != nil || got.Config != want.Config || got.Prediction.Throughput != want.Prediction.Throughput {
 			t.Errorf("%s: %s (%v), asked afresh %s (%v)", name, got.Config.Plan, err1, want.Config.Plan, err2)
 		}
-	}
-}
-
-// TestNoOffloadOnCPUs: what is offloaded would stay where it is. Who names such
-// a plan is answered all the same.
-func TestNoOffloadOnCPUs(t *testing.T) {
-	r := request(4, 8)
-	offloaded := func() (n int) {
-		for c := range (planner.Enumerate{}).Configs(ctx, r) {
-			if c.Plan.Offload != spec.OffloadNone {
-				n++
-			}
-		}
-		return n
-	}
-	if offloaded() == 0 {
-		t.Error("none on GPUs: the test is empty")
-	}
-	r.Accelerator.Name = "CPU of some kind, 1 thread"
-	if n := offloaded(); n > 0 {
-		t.Errorf("%d plans offload on CPUs", n)
-	}
-	r.Accelerator.MemBytes /= 1e4
-	if _, err := planner.New(analytic(t), planner.Options{}).Best(ctx, r); !errors.Is(err, planner.ErrInfeasible) || strings.Contains(err.Error(), "offload") {
-		t.Errorf("error %v, want one without offload", err)
-	}
-	r.Plan = &spec.Plan{DP: 4, MicroBatch: 2, ZeRO: 1, Offload: spec.OffloadOptimizer}
-	if offloaded() != 1 {
-		t.Error("a plan that was named is not answered")
-	}
-}
-
-// TestContextParallelChunks: load-balanced ring attention cuts a sample in 2·CP.
-func TestContextParallelChunks(t *testing.T) {
-	r := request(16, 16)
-	r.PerNode, r.SeqLen = 8, 16384+8
-	most := 0
-	for c := range (planner.Enumerate{}).Configs(ctx, r) {
-		most = max(most, c.Plan.CP)
-	}
-	if most != 4 {
-		t.Errorf("cp to %d for %d tokens, want 4", most, r.SeqLen)
-	}
-}
-
-// plansIn lists the space of r.
-func plansIn(e planner.Enumerate, r planner.Request) (out []spec.Plan) {
-	for c := range e.Configs(ctx, r) {
-		out = append(out, c.Plan)
-	}
-	return out
-}
-
-func TestSchedulesConsidered(t *testing.T) {
-	r := request(4, 16)
-	r.PerNode = 8
-	count := func(e planner.Enumerate) map[spec.Schedule]int {
-		n := map[spec.Schedule]int{}
-		for _, p := range plansIn(e, r) {
-			if err := p.Check(r.Model); err != nil {
-				t.Errorf("%s: %v", p, err)
-			}
-			n[p.Schedule]++
-		}
-		return n
-	}
-	if n := count(planner.Enumerate{}); len(n) != 1 || n[spec.ScheduleDefault] == 0 {
-		t.Errorf("by default %v, want 1f1b", n)
-	}
-	if n := count(planner.Enumerate{Schedules: []spec.Schedule{spec.Schedule1F1B, spec.ScheduleDefault}}); len(n) != 1 {
-		t.Errorf("1f1b alone: %v", n)
-	}
-	n := count(planner.Enumerate{Schedules: append(spec.Schedules(), "dualpipe")})
-	if len(n) != 5 || n["dualpipe"] > 0 {
-		t.Errorf("all: %v, want the five there are", n)
-	}
-}
-
-// Uneven stages are proposed where PP does not divide the layers, and one plan is
-// one name where it does.
-func TestUnevenStagesConsidered(t *testing.T) {
-	r := request(12, 12)
-	r.PerNode, r.Model = 8, testModel(7, 128*12, 12)
-	most := 0
-	interleaved := map[[2]int]bool{}
-	for _, p := range plansIn(planner.Enumerate{}, r) {
-		most = max(most, p.PP)
-		if p.PP > 1 && p.VirtualStages > 1 {
-			interleaved[[2]int{p.PP, p.VirtualStages}] = true
-		}
-	}
-	if most != 6 {
-		t.Errorf("pp to %d of 12 devices for 7 layers, want 6", most)
-	}
-	// 7 layers, embedding and head are 3 x 3.
-	if want := map[[2]int]bool{{3, 3}: true}; !maps.Equal(interleaved, want) {
-		t.Errorf("7 layers are interleaved with pp, vp of %v, want %v", interleaved, want)
-	}
-}
-
-func TestShardGroupsConsidered(t *testing.T) {
-	r := request(16, 16)
-	r.PerNode = 8
-	groups := map[[2]int]bool{}
-	for _, p := range plansIn(planner.Enumerate{}, r) {
-		if p.Shard == 0 {
-			continue
-		}
-		groups[[2]int{p.TP, p.Shard}] = true
-		if p.ZeRO == 0 || p.PP > 1 || p.Shard*p.TP != 8 {
-			t.Errorf("%s shards over %d", p, p.Shard)
-		}
-	}
-	if len(groups) != 3 {
-		t.Errorf("groups of %v, want 8, 4 and 2 with tp 1, 2 and 4", groups)
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// What is probed is what could be best: not what is sure, and not what is far
-// behind.
+// Probes are plans that may be best, not plans with exact predictions or slow ones.
 func TestProbes(t *testing.T) {
 	of := map[int]spec.Prediction{ // by tp
 		1: {Throughput: 10, Lo: 9.99, Hi: 10.01},
@@ -32,7 +31,7 @@ func TestProbes(t *testing.T) {
 	if err != nil || len(probes) == 0 || probes[0].Choice.Config.Plan.TP != 2 {
 		t.Fatalf("%d probes, %v", len(probes), err)
 	}
-	// One normal error against a sure rival: σ·(φ(z) + zΦ(z)), less what noise hides.
+	// One normal error against an exact rival: σ·(φ(z) + zΦ(z)), reduced by noise.
 	sd := math.Log(12.0/8) / (2 * 1.6448536269514722)
 	s := sd * sd / math.Hypot(sd, 0.04)
 	z := math.Log(9.8/10) / s
@@ -55,7 +54,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// alike is wrong about all plans in the same way.
+// alike has one error, shared by all plans.
 type alike struct{ predictor }
 
 func (alike) LogCovariance(_ context.Context, cs []spec.Config) (*mat.SymDense, error) {

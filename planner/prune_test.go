@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Best passes over what cannot win, Rank judges every plan: the winner is the
-// same, also where residuals of measured rows move the predictions.
+// Best prunes and Rank does not. Both find the same plan, also where residuals of
+// measured rows move the predictions.
 func TestBestIsTheFirstOfRank(t *testing.T) {
 	hybrid, err := family.Lookup("hybrid")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestBestIsTheFirstOfRank(t *testing.T) {
 		case planner.Goodput:
 			r.NoiseScale, r.MinBatch, r.MaxBatch, r.GlobalBatch = 30, r.GlobalBatch, 3*r.GlobalBatch, 0
 		}
-		for name, p := range map[string]perfmodel.Predictor{"analytic": analytic(t), "hybrid": hybrid.Unfitted, "fitted": fittedTo(t, hybrid, r)} {
+		for name, p := range map[string]perfmodel.Predictor{"analytic": analyticModel(t), "hybrid": hybrid.Unfitted, "fitted": fittedTo(t, hybrid, r)} {
 			pl := planner.New(p, planner.Options{})
 			rk, err := pl.Rank(ctx, r)
 			if err != nil && !errors.Is(err, planner.ErrInfeasible) {
@@ -53,8 +53,8 @@ func TestBestIsTheFirstOfRank(t *testing.T) {
 	}
 }
 
-// fittedTo is the family fitted to one measured plan of r that was half as fast
-// as predicted, so that its residual is large.
+// fittedTo is the family fitted to one plan of r measured at half the predicted
+// speed, which makes a large residual.
 func fittedTo(t *testing.T, f perfmodel.Family, r planner.Request) perfmodel.Predictor {
 	c := spec.Config{Model: r.Model, Accelerator: r.Accelerator, Plan: spec.Plan{DP: 1, MicroBatch: 2, AccumSteps: 2, Precision: spec.BF16}.Normal(), Shape: spec.NewShape(1)}
 	pred, err := f.Unfitted.Predict(ctx, c)

@@ -2,6 +2,6 @@
 
 package planner_test
 
-// problems is how many of so many random ones are tried: under the race detector
-// a tenth, for it looks at goroutines, not at answers.
+// problems returns how many of n random requests to try: a tenth under the race
+// detector, which checks goroutines and not answers.
 func problems(n int) int { return n / 10 }

@@ -11,31 +11,31 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// candidate is a judged configuration, small enough to keep by the hundred
-// thousand: everything but the plan is shared, in search.sites.
+// candidate is a judged configuration. A search keeps many, so that everything
+// but the plan is shared in search.sites.
 type candidate struct {
 	plan       spec.Plan
 	site       int32
 	fits       bool
-	throughput float64 // samples/s; 0 when it does not fit and was not predicted
-	promised   float64 // samples/s at the request's risk; throughput without one
-	worth      float64 // under the request's objective, more being better
+	throughput float64 // samples/s; 0 where it does not fit and was not predicted
+	quantile   float64 // samples/s at the request's risk; throughput without one
+	score      float64 // under the request's objective, higher is better
 	bytes      float64 // peak on one device, 0 = unknown
 	host       float64 // host memory of all devices together, 0 = none or unknown
 }
 
-// site is what the candidates of one (model, machines, shape) share.
+// site is what the candidates of one model on one shape share.
 type site struct {
 	config   spec.Config // Plan is zero
 	predict  func(spec.Plan) (spec.Prediction, error)
-	atLeast  func(*spec.Plan) float64 // seconds of a step, nil where nothing is known
-	prepared bool                     // predictions say nothing of memory, or what memory does
+	atLeast  func(*spec.Plan) float64 // lower bound of the step time in seconds, nil = none
+	prepared bool                     // memory need not be predicted before it is checked
 	memory   memory.Estimator
 	known    bool    // memory covers the model
-	budget   float64 // the most bytes that fit, see memory.Budget; 0 = no limit
+	budget   float64 // bytes of a device a plan may need, see memory.Budget; 0 = no limit
 }
 
-// estimate fills in the memory of k, 0 where nobody knows.
+// estimate sets the memory of k; it leaves 0 where memory is unknown.
 func (st *site) estimate(k *candidate) {
 	if st.known {
 		b := st.memory.Plan(k.plan)
@@ -43,60 +43,60 @@ func (st *site) estimate(k *candidate) {
 	}
 }
 
-// search judges the candidates of requests that differ in devices and global
-// batch, and hands them to add.
+// search judges the candidates of one request, over its numbers of devices and
+// global batches, and passes them to add.
 type search struct {
 	ctx        context.Context
 	pl         *Planner
-	ask        *Request         // whose objective counts
-	add        func(*candidate) // must not keep what it is given
-	keepMisses bool             // hand over candidates that do not fit too
-	bar        float64          // samples/s below which candidates are of no interest
+	request    *Request         // the whole request
+	add        func(*candidate) // must not keep the pointer
+	keepMisses bool             // pass candidates that do not fit to add too
+	threshold  float64          // samples/s; slower candidates may be skipped
 
-	r         Request // the present one
+	r         Request // for the present number of devices and batch
 	limit     float64 // usable bytes of one device, 0 = unknown
-	proven    bool    // the space's configurations have run: they fit
+	proven    bool    // every configuration of the space fits
 	sites     []site
-	k         candidate // in work
+	k         candidate // the candidate being judged
 	evaluated int
 	short     int       // candidates that fit and miss the target
 	closest   candidate // of those, the fastest
 	nearest   candidate // of those that do not fit, the one needing least
 	missed    bool
-	covered   bool  // the predictor had an opinion on some candidate
-	uncovered error // on the first it had none
+	covered   bool  // the predictor covered some candidate
+	uncovered error // the error of the first candidate not covered
 }
 
-// newSearch returns a search for the objective of ask, a normal request.
-func (pl *Planner) newSearch(ctx context.Context, ask *Request, add func(*candidate)) *search {
-	return new(search).reset(ctx, pl, ask, add)
+// newSearch returns a search under the objective of request, which is normal.
+func (pl *Planner) newSearch(ctx context.Context, request *Request, add func(*candidate)) *search {
+	return new(search).reset(ctx, pl, request, add)
 }
 
-// reset makes s a new search, in the memory it has.
-func (s *search) reset(ctx context.Context, pl *Planner, ask *Request, add func(*candidate)) *search {
-	*s = search{ctx: ctx, pl: pl, ask: ask, add: add, limit: ask.Accelerator.MemBytes * (1 - pl.o.Reserve), sites: s.sites[:0]}
+// reset makes s a new search and keeps the memory of sites.
+func (s *search) reset(ctx context.Context, pl *Planner, request *Request, add func(*candidate)) *search {
+	*s = search{ctx: ctx, pl: pl, request: request, add: add, limit: request.Accelerator.MemBytes * (1 - pl.o.Reserve), sites: s.sites[:0]}
 	if p, ok := pl.o.Space.(Proven); ok {
 		s.proven = p.Proven()
 	}
 	return s
 }
 
-// uniform is an optional interface of a Space whose configurations for a request
-// differ in their plans alone.
+// uniform is an optional interface of a Space with configurations that differ only
+// in their plans.
 type uniform interface {
-	// plans returns what they share and how to go through their plans. ok is false
-	// when r is to be asked of Configs.
-	plans(r Request) (shared spec.Config, each walk, ok bool)
+	// plans returns the shared configuration and an iterator over the plans. Where
+	// ok is false, Configs must be used for r.
+	plans(r Request) (shared spec.Config, each planWalk, ok bool)
 }
 
-// walk yields plans, which are reused between calls, until yield returns false.
-// Where hopeless, which may be nil, says so of a plan it leaves out those that
-// differ from it in sequence parallelism, ZeRO stage and group, offload and
-// recompute, whatever the plan's own are.
-type walk func(hopeless, yield func(*spec.Plan) bool)
+// planWalk yields plans until yield returns false. It reuses the plan between
+// calls. Where prunable, which may be nil, is true of a plan, planWalk skips every
+// plan that differs from it only in sequence parallelism, ZeRO stage and shard
+// group, offload and recompute.
+type planWalk func(prunable, yield func(*spec.Plan) bool)
 
-// run goes through the space for r. Candidates the predictor does not cover are
-// left out.
+// run judges the candidates of the space for r. It skips those that the predictor
+// does not cover.
 func (s *search) run(r Request) error {
 	s.r = r
 	if u, ok := s.pl.o.Space.(uniform); ok {
@@ -119,13 +119,13 @@ func (s *search) run(r Request) error {
 	return s.ctx.Err()
 }
 
-// runPlans is run for plans on one site.
-func (s *search) runPlans(shared *spec.Config, each walk) error {
+// runPlans is run for the plans of one site.
+func (s *search) runPlans(shared *spec.Config, each planWalk) error {
 	at, err := s.siteOf(shared)
 	if err != nil {
 		return s.skip(err)
 	}
-	each(s.hopeless(&s.sites[at]), func(p *spec.Plan) bool {
+	each(s.prunable(&s.sites[at]), func(p *spec.Plan) bool {
 		if s.interrupted() {
 			return false
 		}
@@ -135,42 +135,43 @@ func (s *search) runPlans(shared *spec.Config, each walk) error {
 	return cmp.Or(err, s.ctx.Err())
 }
 
-// sweep runs every number of devices and batch the normal request asks about.
+// sweep runs every number of devices and global batch of the request.
 func (s *search) sweep() error {
-	from, to := s.ask.counts()
+	from, to := s.request.counts()
 	for n := from; n <= to; n++ {
-		for _, b := range s.ask.batches() {
-			if err := s.run(s.ask.at(n, b)); err != nil {
+		for _, b := range s.request.batches() {
+			if err := s.run(s.request.at(n, b)); err != nil {
 				return err
 			}
 		}
 	}
-	return s.opinion()
+	return s.checkCovered()
 }
 
-// opinion is an error when the predictor covered none of the candidates.
-func (s *search) opinion() error {
+// checkCovered returns an error when the predictor covered no candidate.
+func (s *search) checkCovered() error {
 	if s.uncovered != nil && !s.covered && !s.missed {
 		return s.uncovered
 	}
 	return nil
 }
 
-// interrupted counts a candidate and looks, now and then, whether to go on.
+// interrupted counts a candidate and checks the context every 1024 of them.
 func (s *search) interrupted() bool {
 	s.evaluated++
 	return s.evaluated%1024 == 0 && s.ctx.Err() != nil
 }
 
-// hopeless returns a function that tells whether no modes make a plan worth
-// judging, nil where nothing is known. Doing things again only takes time.
-func (s *search) hopeless(st *site) func(*spec.Plan) bool {
+// prunable returns whether a plan is below the threshold in all modes, nil where
+// step times have no lower bound. Recomputation only adds time, so that the bound
+// without it holds for all modes.
+func (s *search) prunable(st *site) func(*spec.Plan) bool {
 	if st.atLeast == nil {
 		return nil
 	}
 	var q spec.Plan
 	return func(p *spec.Plan) bool {
-		if s.bar == 0 {
+		if s.threshold == 0 {
 			return false
 		}
 		q = *p
@@ -180,24 +181,23 @@ func (s *search) hopeless(st *site) func(*spec.Plan) bool {
 			q.SequenceParallel = true
 			least = min(least, st.atLeast(&q))
 		}
-		return s.tooSlow(&q, least)
+		return s.belowThreshold(&q, least)
 	}
 }
 
-// tooSlow reports whether a step of at least so many seconds is slower than the
-// bar.
-func (s *search) tooSlow(p *spec.Plan, least float64) bool {
-	return float64(p.GlobalBatch()) < s.bar*(1-boundSlack)*least
+// belowThreshold reports whether a step of at least that many seconds is slower
+// than the threshold.
+func (s *search) belowThreshold(p *spec.Plan, least float64) bool {
+	return float64(p.GlobalBatch()) < s.threshold*(1-boundSlack)*least
 }
 
-// boundSlack is by how much more rounding may make a bound, relative to it.
+// boundSlack is the relative rounding error of a lower bound.
 const boundSlack = 1e-9
 
-// judge looks at memory first where it need not ask for a prediction: what
-// does not fit needs no time.
+// judge checks memory before it predicts time, where the site allows that.
 func (s *search) judge(at int32, p *spec.Plan) error {
 	st := &s.sites[at]
-	if s.bar > 0 && st.atLeast != nil && s.tooSlow(p, st.atLeast(p)) {
+	if s.threshold > 0 && st.atLeast != nil && s.belowThreshold(p, st.atLeast(p)) {
 		return nil
 	}
 	k := &s.k
@@ -224,9 +224,9 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 		}
 	}
 	var reached bool
-	k.promised = s.ask.promised(&pred)
-	if k.worth, reached = s.ask.worth(k.promised, k.plan.Devices(), k.plan.GlobalBatch()); !reached {
-		if s.short == 0 || k.promised > s.closest.promised {
+	k.quantile = s.request.quantile(&pred)
+	if k.score, reached = s.request.score(k.quantile, k.plan.Devices(), k.plan.GlobalBatch()); !reached {
+		if s.short == 0 || k.quantile > s.closest.quantile {
 			s.closest = *k
 		}
 		s.short++
@@ -236,15 +236,15 @@ func (s *search) judge(at int32, p *spec.Plan) error {
 	return nil
 }
 
-// fit reports whether k is within device memory and, where it is known how much
-// there is, host memory.
+// fit sets and returns whether k is within device memory and, where its size is
+// known, host memory.
 func (s *search) fit(k *candidate, st *site) bool {
 	host := s.hostLimit(&st.config.Shape, k.plan.Devices())
 	k.fits = s.proven || (st.budget <= 0 || k.bytes <= st.budget) && (host <= 0 || k.host <= host)
 	return k.fits
 }
 
-// hostLimit returns the host memory a job on shape may use, 0 = not known.
+// hostLimit returns the bytes of host memory a job on shape may use, 0 = unknown.
 func (s *search) hostLimit(shape *spec.Shape, devices int) float64 {
 	if shape.HostBytes > 0 {
 		return shape.HostBytes
@@ -252,7 +252,8 @@ func (s *search) hostLimit(shape *spec.Shape, devices int) float64 {
 	return s.r.NodeHostBytes * float64(devices) / float64(s.r.PerNode)
 }
 
-// skip drops err when it says that the predictor does not cover a candidate.
+// skip returns nil for perfmodel.ErrNotCovered and err otherwise. It keeps the first
+// such error.
 func (s *search) skip(err error) error {
 	if err == nil || !errors.Is(err, perfmodel.ErrNotCovered) {
 		return err
@@ -272,8 +273,8 @@ func (s *search) miss(k *candidate) {
 	}
 }
 
-// siteOf returns the site of c, the last one as long as nothing but the plan
-// changes.
+// siteOf returns the index of c's site. It reuses the last site while only the
+// plan changes.
 func (s *search) siteOf(c *spec.Config) (int32, error) {
 	fixed := *c
 	fixed.Plan = spec.Plan{}
@@ -281,7 +282,7 @@ func (s *search) siteOf(c *spec.Config) (int32, error) {
 		return int32(n - 1), nil
 	}
 	st := site{config: fixed}
-	if err := s.measure(&st); err != nil {
+	if err := s.setMemory(&st); err != nil {
 		return 0, err
 	}
 	var err error
@@ -305,7 +306,7 @@ func (s *search) predictor(c spec.Config) (f func(spec.Plan) (spec.Prediction, e
 	return s.predictEach(&c), false, nil
 }
 
-// predictEach asks for one configuration at a time.
+// predictEach predicts one configuration at a time.
 func (s *search) predictEach(c *spec.Config) func(spec.Plan) (spec.Prediction, error) {
 	full := *c
 	return func(p spec.Plan) (spec.Prediction, error) {
@@ -314,9 +315,9 @@ func (s *search) predictEach(c *spec.Config) func(spec.Plan) (spec.Prediction, e
 	}
 }
 
-// measure finds what st's memory is estimated with, and the most that fits. A
-// prediction that says how much it takes is taken to be as sure.
-func (s *search) measure(st *site) error {
+// setMemory sets the memory estimator and budget of st. A prediction with its own
+// memory is held to the same budget.
+func (s *search) setMemory(st *site) error {
 	var err error
 	st.memory, err = s.pl.Memory(st.config)
 	switch {
@@ -330,7 +331,7 @@ func (s *search) measure(st *site) error {
 	return nil
 }
 
-// choice writes a candidate out in full.
+// choice returns a candidate as a Choice.
 func (s *search) choice(k candidate) (Choice, error) {
 	c := s.sites[k.site].config
 	c.Plan = k.plan
@@ -342,15 +343,15 @@ func (s *search) choice(k candidate) (Choice, error) {
 		pred.MemoryBytes = k.bytes
 	}
 	out := Choice{Config: c, Prediction: pred, Fits: k.fits}
-	s.ask.account(&out)
+	s.request.setCosts(&out)
 	if !k.fits {
 		out.Why = s.why(c, &k)
 	}
 	return out, nil
 }
 
-// why says what a configuration needs, and of what if the estimate explains
-// the figure.
+// why returns why a configuration does not fit, with the parts of the memory where
+// the estimate has them.
 func (s *search) why(c spec.Config, k *candidate) string {
 	st := &s.sites[k.site]
 	if st.budget <= 0 || k.bytes <= st.budget {
@@ -364,56 +365,4 @@ func (s *search) why(c spec.Config, k *candidate) string {
 		msg += ": " + b.String()
 	}
 	return msg
-}
-
-// compare orders candidates as Ranking says.
-func (s *search) compare(a, b candidate) int {
-	switch {
-	case a.fits != b.fits:
-		if a.fits {
-			return -1
-		}
-		return 1
-	case a.fits:
-		if c := compareFitting(&a, &b); c != 0 {
-			return c
-		}
-	default:
-		if c := cmp.Or(cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan)); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(a.site, b.site)
-}
-
-// compareFitting orders by worth, then promised throughput, most first, then by
-// memory, least first, then by plan.
-func compareFitting(a, b *candidate) int {
-	if c := cmp.Compare(b.worth, a.worth); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(b.promised, a.promised), cmp.Compare(a.bytes, b.bytes), comparePlans(&a.plan, &b.plan), cmp.Compare(a.site, b.site))
-}
-
-// comparePlans is a total order of normal plans that prefers what is simpler:
-// fewer splits first, then fewer modes.
-func comparePlans(a, b *spec.Plan) int {
-	return cmp.Or(
-		cmp.Compare(a.PP, b.PP), cmp.Compare(a.TP, b.TP), cmp.Compare(a.CP, b.CP), cmp.Compare(a.EP, b.EP),
-		cmp.Compare(a.DP, b.DP), cmp.Compare(a.VirtualStages, b.VirtualStages),
-		cmp.Compare(a.Schedule, b.Schedule), cmp.Compare(a.ZeRO, b.ZeRO), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Offload, b.Offload), cmp.Compare(a.Recompute, b.Recompute),
-		compareBool(a.SequenceParallel, b.SequenceParallel),
-		cmp.Compare(a.ParamServers, b.ParamServers), compareBool(a.Async, b.Async),
-		cmp.Compare(a.MicroBatch, b.MicroBatch), cmp.Compare(a.AccumSteps, b.AccumSteps),
-		cmp.Compare(a.Precision, b.Precision))
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

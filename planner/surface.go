@@ -11,14 +11,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// HostRegular is an optional interface of predictors that treat hosts as physics
-// does. When it returns true, predictions of plans that offload nothing do not
-// depend on the Shape's CPUs and HostBytes, and those of other plans are never
-// slower with more CPUs. Surfaces of such predictors are found several times
-// faster.
-type HostRegular interface{ HostRegular() bool }
+// HostRegular is an optional interface of predictors that are monotone in the host.
+// The planner computes their surfaces several times faster.
+type HostRegular interface {
+	// HostRegular returns true if predictions of plans without offload do not
+	// depend on the Shape's CPUs and HostBytes, and predictions of other plans are
+	// never slower with more CPUs. The answer must not change.
+	HostRegular() bool
+}
 
-// Machine is one type of node devices come in.
+// Machine is a type of node.
 type Machine struct {
 	Accelerator   spec.Accelerator
 	Link          spec.Link
@@ -26,8 +28,8 @@ type Machine struct {
 	NodeHostBytes float64 // host memory of a node, 0 = not limited
 }
 
-// Axes are what a Surface varies beside the number of devices. An empty axis has
-// one value, the request's.
+// Axes are the resources a Surface varies besides the number of devices. An empty
+// axis has one value, the request's.
 type Axes struct {
 	Machines  []Machine
 	InterBps  []float64 // network bandwidth of a node, bytes/s
@@ -35,23 +37,23 @@ type Axes struct {
 	CPUs      []int     // CPU threads per device, ascending
 }
 
-// Surface is the throughput of a model against everything a scheduler can give
-// it. Safe for concurrent use; not to be modified.
+// Surface is the throughput of a model over all resources a scheduler can grant.
+// Safe for concurrent use; callers must not modify it.
 type Surface struct {
 	Request Request
 	Axes    Axes    // with the request's value where an axis was empty
-	points  []int32 // by index, places in choices; 0 = nothing fits
+	points  []int32 // indexes of choices, by index; 0 = nothing fits
 	choices []Choice
 }
 
 // Surface returns the best choices of r on 1..Devices devices for all values of
-// the axes. As on a Curve, a job may leave devices, CPUs and host memory unused, so
-// that more of them never means less: each point is the best with at most that
-// much of the three. Where even the fastest plan does not fit, its Throughput is
-// 0. When no point has a plan that fits the error wraps ErrInfeasible.
+// the axes. Each point is the best choice with at most that many devices, CPUs and
+// host memory, so that throughput never falls along these three, as on a Curve.
+// Points where nothing fits have Throughput 0. When nothing fits at any point the
+// error wraps ErrInfeasible.
 //
-// r.Shape must not name devices; its CPUs and HostBytes, as those of Devices
-// devices, stand for the axes that are empty.
+// r.Shape must not name devices. Its CPUs and HostBytes, of all Devices together,
+// are the values of empty axes.
 func (pl *Planner) Surface(ctx context.Context, r Request, axes Axes) (*Surface, error) {
 	r, err := r.normal()
 	if err != nil {
@@ -70,7 +72,7 @@ func (pl *Planner) Surface(ctx context.Context, r Request, axes Axes) (*Surface,
 	s := &Surface{Request: r, Axes: axes, choices: make([]Choice, 1)}
 	s.points = make([]int32, len(axes.Machines)*len(axes.InterBps)*len(axes.HostBytes)*len(axes.CPUs)*r.Devices)
 	regular, _ := pl.p.(HostRegular)
-	w := surfaceWalk{pl: pl, s: s, regular: regular != nil && regular.HostRegular()}
+	w := surfaceBuilder{pl: pl, s: s, regular: regular != nil && regular.HostRegular()}
 	if err := w.fill(ctx); err != nil {
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func (pl *Planner) Surface(ctx context.Context, r Request, axes Axes) (*Surface,
 	return s, nil
 }
 
-// surfaceKey is what a Surface was asked for, by content.
+// surfaceKey is a comparable request for a Surface.
 type surfaceKey struct {
 	requestKey
 	axes string
@@ -93,7 +95,7 @@ func surfaceKeyOf(r Request, axes Axes) surfaceKey {
 	return surfaceKey{keyOf(r), fmt.Sprintf("%#v", axes)}
 }
 
-// normal fills in empty axes and checks the others.
+// normal checks the axes and fills in empty ones.
 func (a Axes) normal(r *Request) (Axes, error) {
 	if len(a.Machines) == 0 {
 		a.Machines = []Machine{{r.Accelerator, r.Link, r.PerNode, r.NodeHostBytes}}
@@ -121,8 +123,8 @@ func (a Axes) normal(r *Request) (Axes, error) {
 	return a, nil
 }
 
-// index returns where the point for n devices is among points; the other
-// arguments are places on the axes.
+// index returns the index in points of n devices; the other arguments are indexes
+// of the axes.
 func (s *Surface) index(machine, inter, host, cpu, n int) int {
 	i := machine*len(s.Axes.InterBps) + inter
 	i = i*len(s.Axes.HostBytes) + host
@@ -131,13 +133,13 @@ func (s *Surface) index(machine, inter, host, cpu, n int) int {
 }
 
 // At returns the best choice with at most n devices, in 1..Request.Devices; the
-// other arguments are places on the axes. ok is false where nothing fits.
+// other arguments are indexes of the axes. ok is false where nothing fits.
 func (s *Surface) At(machine, inter, host, cpu, n int) (c Choice, ok bool) {
 	c = s.choices[s.points[s.index(machine, inter, host, cpu, n)]]
 	return c, c.Fits
 }
 
-// Marginal returns what the n-th device adds to the throughput, samples/s.
+// Marginal returns the throughput the n-th device adds, samples/s.
 func (s *Surface) Marginal(machine, inter, host, cpu, n int) float64 {
 	with, _ := s.At(machine, inter, host, cpu, n)
 	if n == 1 {
@@ -147,15 +149,15 @@ func (s *Surface) Marginal(machine, inter, host, cpu, n int) float64 {
 	return with.Prediction.Throughput - without.Prediction.Throughput
 }
 
-// surfaceWalk fills a Surface.
-type surfaceWalk struct {
+// surfaceBuilder fills a Surface.
+type surfaceBuilder struct {
 	pl      *Planner
 	s       *Surface
 	regular bool
-	r       Request // in work
+	r       Request // for the present point
 }
 
-func (w *surfaceWalk) fill(ctx context.Context) error {
+func (w *surfaceBuilder) fill(ctx context.Context) error {
 	axes := &w.s.Axes
 	for m := range axes.Machines {
 		for b := range axes.InterBps {
@@ -169,34 +171,34 @@ func (w *surfaceWalk) fill(ctx context.Context) error {
 	return nil
 }
 
-// hosts fills in all host memories and CPUs for n devices. Whatever is not better
-// than a point with less of something is not looked for.
-func (w *surfaceWalk) hosts(ctx context.Context, m, b, n int) error {
+// hosts fills the points of all host memories and CPUs for n devices. It searches
+// only for choices better than the points with fewer resources.
+func (w *surfaceBuilder) hosts(ctx context.Context, m, b, n int) error {
 	axes := &w.s.Axes
 	hosts, cpus := len(axes.HostBytes)-1, len(axes.CPUs)-1
 	if !w.regular || hosts+cpus == 0 {
-		return w.each(m, b, n, func(r *Request, bar float64) (answer, error) { return w.ask(ctx, r, bar) })
+		return w.each(m, b, n, func(r *Request, minimum float64) (answer, error) { return w.find(ctx, r, minimum) })
 	}
-	// Plans that offload nothing are the same on every host.
+	// Plans without offload have the same throughput on every host.
 	without := w.at(m, b, 0, 0, n)
 	without.offload = noOffload
 	without.Shape.CPUs, without.Shape.HostBytes, without.NodeHostBytes = 0, 0, 0
-	plain, err := w.ask(ctx, &without, w.bar(w.s.best(m, b, 0, 0, n)))
+	plain, err := w.find(ctx, &without, w.valueAt(w.s.best(m, b, 0, 0, n)))
 	if err != nil {
 		return err
 	}
-	// Others are no better on a lesser host than on the largest.
+	// Plans with offload are no faster on smaller hosts than on the largest.
 	with := w.at(m, b, hosts, cpus, n)
 	with.offload = onlyOffload
-	most, err := w.ask(ctx, &with, max(w.bar(w.s.best(m, b, 0, 0, n)), w.worth(&plain)))
+	most, err := w.find(ctx, &with, max(w.valueAt(w.s.best(m, b, 0, 0, n)), w.value(&plain)))
 	if err != nil {
 		return err
 	}
-	return w.each(m, b, n, func(r *Request, bar float64) (answer, error) {
+	return w.each(m, b, n, func(r *Request, minimum float64) (answer, error) {
 		if most.ok {
 			r.offload = onlyOffload
-			off, err := w.ask(ctx, r, max(bar, w.worth(&plain)))
-			if err != nil || w.worth(&off) > w.worth(&plain) {
+			off, err := w.find(ctx, r, max(minimum, w.value(&plain)))
+			if err != nil || w.value(&off) > w.value(&plain) {
 				return off, err
 			}
 		}
@@ -206,40 +208,40 @@ func (w *surfaceWalk) hosts(ctx context.Context, m, b, n int) error {
 	})
 }
 
-// ask searches; what the predictor does not cover has no answer.
-func (w *surfaceWalk) ask(ctx context.Context, r *Request, bar float64) (answer, error) {
-	a, err := w.pl.best(ctx, r, bar, w.pl.find)
+// find returns the best choice, no answer where the predictor does not cover r.
+func (w *surfaceBuilder) find(ctx context.Context, r *Request, minimum float64) (answer, error) {
+	a, err := w.pl.best(ctx, r, minimum, w.pl.find)
 	if errors.Is(err, perfmodel.ErrNotCovered) {
 		return answer{}, nil
 	}
 	return a, err
 }
 
-// worth is that of an answer, 0 for none.
-func (w *surfaceWalk) worth(a *answer) float64 {
+// value returns the value of an answer, 0 for none.
+func (w *surfaceBuilder) value(a *answer) float64 {
 	if !a.ok {
 		return 0
 	}
 	return w.s.Request.value(&a.choice)
 }
 
-// bar is the worth of a place in choices, 0 for none.
-func (w *surfaceWalk) bar(place int32) float64 {
+// valueAt returns the value of choices[place], 0 for place 0.
+func (w *surfaceBuilder) valueAt(place int32) float64 {
 	if place == 0 {
 		return 0
 	}
 	return w.s.Request.value(&w.s.choices[place])
 }
 
-// each asks for every host memory and number of CPUs, and takes the point with
-// less of something where that is no worse.
-func (w *surfaceWalk) each(m, b, n int, ask func(r *Request, bar float64) (answer, error)) error {
+// each calls find for every host memory and number of CPUs, and keeps the point
+// with fewer resources where that is no worse.
+func (w *surfaceBuilder) each(m, b, n int, find func(r *Request, minimum float64) (answer, error)) error {
 	s := w.s
 	for h := range s.Axes.HostBytes {
 		for c := range s.Axes.CPUs {
 			w.r = w.at(m, b, h, c, n)
 			less := s.best(m, b, h, c, n)
-			a, err := ask(&w.r, w.bar(less))
+			a, err := find(&w.r, w.valueAt(less))
 			if err != nil {
 				return err
 			}
@@ -249,8 +251,8 @@ func (w *surfaceWalk) each(m, b, n int, ask func(r *Request, bar float64) (answe
 	return nil
 }
 
-// best returns the place in choices of the best point with a little less of one
-// thing.
+// best returns the index in choices of the best neighbour with one step less of one
+// resource.
 func (s *Surface) best(m, b, h, c, n int) int32 {
 	top := int32(0)
 	for _, less := range [][3]int{{h, c, n - 1}, {h, c - 1, n}, {h - 1, c, n}} {
@@ -264,12 +266,13 @@ func (s *Surface) best(m, b, h, c, n int) int32 {
 	return top
 }
 
-// better reports whether a is worth more than b, where either may be nothing.
+// better reports whether a has a higher value than b. A choice that does not fit
+// has none.
 func (s *Surface) better(a, b *Choice) bool {
 	return a.Fits && (!b.Fits || s.Request.value(a) > s.Request.value(b))
 }
 
-// keep returns the place in choices of an answer, or less where that is no worse.
+// keep returns the index in choices of an answer, or less where that is no worse.
 func (s *Surface) keep(a *answer, less int32) int32 {
 	if !a.ok || !s.better(&a.choice, &s.choices[less]) {
 		return less
@@ -278,8 +281,8 @@ func (s *Surface) keep(a *answer, less int32) int32 {
 	return int32(len(s.choices) - 1)
 }
 
-// at returns the question one point asks.
-func (w *surfaceWalk) at(m, b, h, c, n int) Request {
+// at returns the request of one point.
+func (w *surfaceBuilder) at(m, b, h, c, n int) Request {
 	r, axes := w.s.Request, &w.s.Axes
 	r.Devices, r.MinDevices = n, 0
 	machine := &axes.Machines[m]

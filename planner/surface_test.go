@@ -4,13 +4,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// irregular hides what a predictor says of hosts.
-type irregular struct{ *family.Analytic }
+// irregular hides HostRegular of a predictor.
+type irregular struct{ *analytic.Model }
 
 func (irregular) HostRegular() bool { return false }
 
@@ -25,13 +25,13 @@ func surfaceAxes() planner.Axes {
 	}
 }
 
-// Every point is the best of all requests with at most as many devices, CPUs
-// and bytes of host memory, whichever way the surface was found.
+// Every point is the best of all requests with at most as many devices, CPUs and bytes
+// of host memory, with and without HostRegular.
 func TestSurfaceEqualsRequests(t *testing.T) {
 	r := planner.Request{Model: testModel(24, 2048, 16), Devices: 9, GlobalBatch: 24, Accelerator: testAccelerator(80)}
 	axes := surfaceAxes()
 	pl := planner.New(irregular{}, planner.Options{})
-	quick, err := planner.New(&family.Analytic{}, planner.Options{}).Surface(ctx, r, axes)
+	quick, err := planner.New(&analytic.Model{}, planner.Options{}).Surface(ctx, r, axes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestSurfaceEqualsRequests(t *testing.T) {
 
 func TestSurfaceMarginal(t *testing.T) {
 	r := request(8, 64)
-	s, err := planner.New(analytic(t), planner.Options{}).Surface(ctx, r, planner.Axes{})
+	s, err := planner.New(analyticModel(t), planner.Options{}).Surface(ctx, r, planner.Axes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestSurfaceMarginal(t *testing.T) {
 }
 
 func TestSurfaceRefuses(t *testing.T) {
-	pl := planner.New(analytic(t), planner.Options{})
+	pl := planner.New(analyticModel(t), planner.Options{})
 	for _, axes := range []planner.Axes{{CPUs: []int{4, 2}}, {HostBytes: []float64{-1}}, {InterBps: []float64{-1}}} {
 		if _, err := pl.Surface(ctx, request(4, 8), axes); err == nil {
 			t.Errorf("axes %+v are taken", axes)

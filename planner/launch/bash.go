@@ -7,18 +7,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// bash is a shell script being written. Names of models and accelerators come
-// from files and flags: in comments they are kept to a line, elsewhere quoted.
+// bash builds a shell script. Names of models and accelerators are user input: they
+// are kept to one line in comments and quoted elsewhere.
 type bash struct{ strings.Builder }
 
 func (b *bash) line(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 
-// comment writes lines that do nothing.
+// comment writes a comment line.
 func (b *bash) comment(format string, args ...any) {
 	b.WriteString(strings.TrimRight("# "+oneLine(fmt.Sprintf(format, args...)), " ") + "\n")
 }
 
-// oneLine keeps text that is not ours from ending a comment.
+// oneLine replaces control characters, so that user input cannot end a comment.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 {
@@ -28,7 +28,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// title says what the script is about.
+// title returns the lines that describe the job.
 func title(c *spec.Config, f Framework) []string {
 	a := c.Accelerator.Name
 	if a == "" {
@@ -44,7 +44,7 @@ func title(c *spec.Config, f Framework) []string {
 	return append(out, fmt.Sprintf("settings of %s", f.Version))
 }
 
-// head begins a script.
+// head writes the beginning of a script.
 func (b *bash) head(c *spec.Config, f Framework) {
 	b.line("#!/usr/bin/env bash")
 	for _, t := range title(c, f) {
@@ -54,7 +54,7 @@ func (b *bash) head(c *spec.Config, f Framework) {
 	b.line("")
 }
 
-// array writes the arguments of one subject as an array, an option to a line.
+// array writes arguments as a bash array, one option per line.
 func (b *bash) array(name string, args ...[]string) {
 	b.line("%s=(", name)
 	for _, words := range args {
@@ -67,8 +67,8 @@ func (b *bash) array(name string, args ...[]string) {
 	b.line(")")
 }
 
-// quote makes one word of s, unless it is one that the shell may expand on
-// purpose ("${NAME:-default}", already in double quotes) or that needs nothing.
+// quote quotes s as one word, except for plain words and for "${NAME:-default}" in
+// double quotes, which the shell expands on purpose.
 func quote(s string) string {
 	if strings.HasPrefix(s, `"${`) && strings.HasSuffix(s, `}"`) && strings.Count(s, `"`) == 2 {
 		return s
@@ -83,9 +83,8 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// torchrun writes the arguments of torchrun for the nodes of c: on one, nothing
-// needs to be said; on several, the script runs on each, with MASTER_ADDR the
-// first and NODE_RANK from 0.
+// torchrun writes the arguments of torchrun for the nodes of s. On several nodes the
+// script runs on each, with NODE_RANK from 0 and MASTER_ADDR the first node.
 func (b *bash) torchrun(s spec.Shape) {
 	nodes := s.PerNode()
 	if len(nodes) == 1 {
@@ -103,8 +102,8 @@ func (b *bash) torchrun(s spec.Shape) {
 		[]string{"--node-rank", `"${NODE_RANK}"`}, []string{"--master-addr", `"${MASTER_ADDR}"`}, []string{"--master-port", `"${MASTER_PORT:-29500}"`})
 }
 
-// tf32 says which way multiplications of 32-bit numbers go: torch and cuBLAS
-// read it from the environment.
+// tf32 sets the format of 32-bit multiplications in the environment, where torch and
+// cuBLAS read it.
 func (b *bash) tf32(p spec.Precision) {
 	switch p {
 	case spec.TF32:

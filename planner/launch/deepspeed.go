@@ -38,7 +38,7 @@ func deepspeedLacks(c *spec.Config) []lack {
 	return l
 }
 
-// dsConfig is the part of ds_config.json that a plan decides.
+// dsConfig is the part of ds_config.json that follows from a plan.
 type dsConfig struct {
 	TrainBatch    int            `json:"train_batch_size"`
 	MicroBatch    int            `json:"train_micro_batch_size_per_gpu"`
@@ -95,7 +95,7 @@ func writeDeepspeed(f Framework, c *spec.Config, _ *spec.Details) Script {
 	}
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
-		panic(err) // numbers, booleans and text
+		panic(err) // numbers, booleans and text always marshal
 	}
 	return Script{Text: string(text) + "\n", Notes: deepspeedNotes(f, c)}
 }
@@ -114,8 +114,7 @@ func deepspeedZeRO(p *spec.Plan) dsZeRO {
 	return z
 }
 
-// deepspeedNotes says what the file cannot: how it is started, and what the
-// program must do.
+// deepspeedNotes returns how to start the job, and what the program must do.
 func deepspeedNotes(f Framework, c *spec.Config) []string {
 	p := &c.Plan
 	run := fmt.Sprintf("deepspeed --num_gpus %d train.py --deepspeed --deepspeed_config %s", c.Shape.Most(), quote(f.File))

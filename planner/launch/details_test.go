@@ -11,8 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestDetails: what is known of a network is in the flags, and what has none in
-// the notes.
+// TestDetails: details of a network become flags, and notes where there is no flag.
 func TestDetails(t *testing.T) {
 	qwen := spec.Details{Of: "qwen2", Norm: spec.RMSNorm, NormEps: 1e-6, Activation: "silu", Positions: spec.Rotary, RopeTheta: 1e6, QKVBias: true}
 	stretched := spec.Details{Of: "llama", Norm: spec.RMSNorm, NormEps: 1e-5, Activation: "silu", Positions: spec.Rotary, RopeTheta: 5e5, RopeScaling: "llama3", RopeFactor: 8}
@@ -60,7 +59,7 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// TestFileIsNamed: the notes say how the file is started that was written.
+// TestFileIsNamed: the notes start the file that was written.
 func TestFileIsNamed(t *testing.T) {
 	for framework, want := range map[string]string{"torchtitan": "CONFIG_FILE='my jobs/mine.toml' ", "deepspeed": "--deepspeed_config 'my jobs/mine.toml'"} {
 		f, err := Lookup(framework)
@@ -74,8 +73,7 @@ func TestFileIsNamed(t *testing.T) {
 	}
 }
 
-// TestTitanWidth: what is written comes to the width again, by llama3's
-// arithmetic.
+// TestTitanWidth: by llama3's arithmetic, the arguments written have the width.
 func TestTitanWidth(t *testing.T) {
 	for _, tc := range []struct {
 		dim, ffn int

@@ -1,8 +1,9 @@
-// Package launch writes what starts a planned job under a training framework:
-// the command line, or the file of settings, that makes the framework run
-// exactly this plan.
+// Package launch writes the script or settings file that starts a planned job under
+// a training framework with exactly this plan. A part of a plan without a setting is
+// an error, never dropped.
 //
-// Start with launch.go (Emit, and how a framework says what it cannot express),
-// then one of torchrun.go, megatron.go, deepspeed.go and torchtitan.go. Which
-// version of each the names are of is in its Framework and in docs/launch.md.
+// Start with launch.go (Emit and its errors), lacks.go (how frameworks declare
+// missing settings) and torchrun.go (the shortest framework). megatron.go,
+// deepspeed.go and torchtitan.go are the others. docs/guides/launch-files.md lists
+// the versions of frameworks.
 package launch

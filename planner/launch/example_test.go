@@ -8,8 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/planner/launch"
 )
 
-// A plan of the planner becomes the file that starts it; what a framework has no
-// setting for is an error that names it.
+// Emit writes the file that starts a plan. A part without a setting is an error that
+// names it.
 func ExampleFramework_Emit() {
 	plan, _ := spec.ParsePlan("dp=16,zero=3,shard=8,ga=4,precision=bf16")
 	config := spec.Config{

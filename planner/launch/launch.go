@@ -12,48 +12,47 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// ErrCannotExpress is wrapped by errors about a plan that a framework has no
-// settings for. They are *Inexpressible.
+// ErrCannotExpress means that a framework has no settings for a plan. Errors that
+// wrap it are *Inexpressible.
 var ErrCannotExpress = errors.New("the framework cannot express the plan")
 
-// Framework is one way to start a job.
+// Framework is a training framework that jobs can be started with.
 type Framework struct {
 	Name, Doc string
-	Version   string // of the framework whose settings are written
-	File      string // what the output is usually called
+	Version   string // the version of the framework that settings are for
+	File      string // default name of the output
 
-	// lacks says what of a configuration, normal and legal, cannot be expressed.
+	// lacks returns the parts of a normal and legal configuration without a setting.
 	lacks func(*spec.Config) []lack
-	// write is only called where lacks is empty.
+	// write writes a configuration that lacks nothing.
 	write func(Framework, *spec.Config, *spec.Details) Script
 }
 
-// Options are what EmitWith can be told beside the configuration. The zero value
-// is that of Emit.
+// Options configure EmitWith. The zero value is that of Emit.
 type Options struct {
-	// Details of the network; where nothing is known, settings are those usual
-	// with its MLP and the notes say which.
+	// Details of the network. Unknown ones get the settings usual with its MLP, and
+	// the notes name these.
 	Details spec.Details
-	// File is where the output will be, "" for what it is usually called.
+	// File is the name of the output, "" = Framework.File.
 	File string
 }
 
-// Script is what starts a job.
+// Script is a file that starts a job.
 type Script struct {
-	File  string   // what Text is usually called
-	Text  string   // the file
-	Notes []string // what has to be done beside it, for people
+	File  string   // its name
+	Text  string   // its content
+	Notes []string // further steps for the user
 }
 
 // lack is a part of a plan that a framework has no setting for.
 type lack struct {
-	field string // of the plan, as in its text form; "model" for the network
+	field string // of the plan's text form; "model" for the network
 	value string
 	why   string // what the framework does instead, or needs
 }
 
-// Inexpressible names the parts of a plan that a framework has no settings for,
-// and the frameworks that have.
+// Inexpressible names the parts of a plan without settings in a framework, and the
+// frameworks that have them.
 type Inexpressible struct {
 	Framework string
 	Parts     []Part
@@ -88,22 +87,21 @@ func (e *Inexpressible) Unwrap() error { return ErrCannotExpress }
 // frameworks is filled by the init functions of this package's files.
 var frameworks = named.NewSet[Framework]("launch", "framework")
 
-// register adds f. It panics on a name taken: a mistake in this package.
+// register adds f. It panics on a duplicate name.
 func register(f Framework) { frameworks.Add(f.Name, f) }
 
 // Frameworks returns every framework, by name.
 func Frameworks() []Framework { return frameworks.All() }
 
-// Lookup returns the framework called name. The error for an unknown one lists
-// the names there are, nearest first.
+// Lookup returns the framework with that name. The error for an unknown name lists
+// all names, the nearest first.
 func Lookup(name string) (Framework, error) { return frameworks.Get(name) }
 
-// Emit writes what starts c. The shape of c decides the nodes: it must be that
-// of its plan. What f cannot express is an *Inexpressible error; nothing is
-// dropped in silence.
+// Emit writes the file that starts c. The shape of c gives the nodes and must have
+// the devices of the plan. A part that f cannot express is an *Inexpressible error.
 func (f Framework) Emit(c spec.Config) (Script, error) { return f.EmitWith(c, Options{}) }
 
-// EmitWith is Emit with what is known besides.
+// EmitWith is Emit with options.
 func (f Framework) EmitWith(c spec.Config, o Options) (Script, error) {
 	c.Plan = c.Plan.Normal()
 	if err := check(&c); err != nil {
@@ -124,7 +122,7 @@ func Able(c spec.Config) []string {
 	return able(&c, "")
 }
 
-// able returns the frameworks that lack nothing of c, or only other fields.
+// able returns the frameworks that can express c, or its field where that is given.
 func able(c *spec.Config, field string) (out []string) {
 	for _, f := range frameworks.All() {
 		missing := f.lacks(c)
@@ -143,8 +141,7 @@ func (f Framework) inexpressible(c *spec.Config, missing []lack) error {
 	return e
 }
 
-// check reports a configuration that is not one job: an illegal plan, or
-// devices that are not those of the plan.
+// check reports an illegal plan, or a shape with other devices than the plan.
 func check(c *spec.Config) error {
 	if err := c.Plan.CheckBounds(); err != nil {
 		return fmt.Errorf("launch: %w", err)

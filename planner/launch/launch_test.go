@@ -15,9 +15,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew; read them against docs/launch.md")
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew; read them against docs/guides/launch-files.md")
 
-// golden are the plans whose output was read line by line against the
+// golden are plans with an output that was read line by line against the
 // documentation of the frameworks.
 var golden = []struct{ file, framework, model, accelerator, shape, plan string }{
 	{"megatron_gpt3.sh", "megatron", "GPT3-175B", "A100-80GB-SXM", "128x8", "dp=8,tp=8,pp=16,vp=6,mb=1,ga=192,zero=1,recompute=selective,sp=1,precision=bf16"},
@@ -42,7 +42,7 @@ var golden = []struct{ file, framework, model, accelerator, shape, plan string }
 	{"torchtitan_ddp.toml", "torchtitan", "Llama2-7B", "H100", "8", "dp=8,mb=1,precision=tf32"},
 }
 
-// networks are the shapes the tests plan for.
+// networks are the models of the tests.
 var networks = map[string]spec.Model{
 	"GPT3-175B":     {Kind: spec.Decoder, Layers: 96, Hidden: 12288, FFN: 49152, Heads: 96, Vocab: 51200, SeqLen: 2048, TiedEmbeddings: true},
 	"GPT3-5B":       {Kind: spec.Decoder, Layers: 24, Hidden: 4096, FFN: 16384, Heads: 32, Vocab: 51200, SeqLen: 2048, TiedEmbeddings: true},
@@ -99,7 +99,7 @@ func TestGolden(t *testing.T) {
 			got += "note: " + n + "\n"
 		}
 		file := filepath.Join("testdata", tc.file+".golden")
-		if *update {
+		if *rewrite {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -115,8 +115,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenIsSound parses what was written with the tools that will: bash runs
-// the scripts, with a torchrun that only says what it was called with.
+// TestGoldenIsSound parses the files with their own tools: bash runs the scripts with
+// a torchrun that prints its arguments.
 func TestGoldenIsSound(t *testing.T) {
 	for _, tc := range golden {
 		c := config(t, tc.model, tc.accelerator, tc.shape, tc.plan)
@@ -145,8 +145,7 @@ func TestGoldenIsSound(t *testing.T) {
 	}
 }
 
-// run has bash run a script with a torchrun that prints its arguments, and
-// returns these.
+// run runs a script with a torchrun that prints its arguments, and returns these.
 func run(t testing.TB, script string, rank int) []string {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -170,7 +169,7 @@ func run(t testing.TB, script string, rank int) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// after returns the word after an option, "" if it is not there.
+// after returns the word after an option, "" without the option.
 func after(args []string, option string) string {
 	for i, a := range args {
 		if a == option && i+1 < len(args) {
@@ -180,7 +179,7 @@ func after(args []string, option string) string {
 	return ""
 }
 
-// TestNamesAreText: names come from files; no framework's output runs them.
+// TestNamesAreText: names are user input, and no output executes them.
 func TestNamesAreText(t *testing.T) {
 	for _, name := range []string{"a\ntouch pwned\n", "$(touch pwned)", "`touch pwned`", `"; touch pwned; "`, "'", "\u2028touch pwned", `\`, "\xff"} {
 		c := config(t, "Llama2-7B", "A100-80GB", "2x4", "dp=8,precision=bf16")

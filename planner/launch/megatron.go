@@ -73,7 +73,7 @@ func writeMegatron(f Framework, c *spec.Config, d *spec.Details) Script {
 	return Script{Text: b.String(), Notes: megatronNotes(c, d)}
 }
 
-// megatronNotes says where the flags follow convention rather than the model.
+// megatronNotes names the flags that follow a convention and not the model.
 func megatronNotes(c *spec.Config, d *spec.Details) []string {
 	var out []string
 	m := c.Model
@@ -92,8 +92,8 @@ func megatronNotes(c *spec.Config, d *spec.Details) []string {
 	return append(out, megatronLayerNotes(&m, d)...)
 }
 
-// megatronData writes what is trained on: mocked samples of decoders, for which
-// the tokenizer adds one token to the vocabulary. There are none of encoders.
+// megatronData writes the flags of the data: mock samples for decoders, for which the
+// tokenizer adds one token to the vocabulary. Encoders have no mock samples.
 func megatronData(m *spec.Model) [][]string {
 	if m.Kind == spec.Encoder {
 		return [][]string{{"--data-path", `"${DATA_PATH:?a preprocessed data set}"`}, {"--tokenizer-type", "BertWordPieceLowerCase"}, {"--vocab-file", `"${VOCAB_FILE:?the vocabulary}"`}}
@@ -101,7 +101,7 @@ func megatronData(m *spec.Model) [][]string {
 	return [][]string{{"--mock-data"}, {"--tokenizer-type", "NullTokenizer"}, {"--vocab-size", itoa(max(m.Vocab-1, 1))}}
 }
 
-// megatronModel writes the network.
+// megatronModel writes the flags of the network.
 func megatronModel(c *spec.Config, d *spec.Details) [][]string {
 	m := &c.Model
 	a := [][]string{
@@ -141,7 +141,7 @@ func megatronExperts(m *spec.Model) [][]string {
 	return append(a, []string{"--moe-token-dispatcher-type", "alltoall"})
 }
 
-// megatronPlan writes the plan.
+// megatronPlan writes the flags of the plan.
 func megatronPlan(c *spec.Config) [][]string {
 	p := &c.Plan
 	a := [][]string{{"--micro-batch-size", itoa(p.MicroBatch)}, {"--global-batch-size", itoa(p.GlobalBatch())},
@@ -161,8 +161,7 @@ func megatronPlan(c *spec.Config) [][]string {
 	return append(a, megatronPrecision(p.Precision)...)
 }
 
-// megatronStages writes how layers are laid on stages where that is not an
-// equal share each.
+// megatronStages writes the layers of each stage where stages are uneven.
 func megatronStages(c *spec.Config) [][]string {
 	p := &c.Plan
 	switch {
@@ -182,9 +181,8 @@ func megatronStages(c *spec.Config) [][]string {
 	return nil
 }
 
-// megatronZeRO writes what is sharded over data parallel ranks: nothing, the
-// optimizer (the distributed optimizer), or gradients and parameters too
-// (Megatron-FSDP).
+// megatronZeRO writes what data parallel ranks shard: nothing, the optimizer states
+// (distributed optimizer), or gradients and parameters too (Megatron-FSDP).
 func megatronZeRO(p *spec.Plan) [][]string {
 	var a [][]string
 	if p.DP*p.CP > 1 {
@@ -220,7 +218,7 @@ func megatronRecompute(p *spec.Plan) [][]string {
 	return nil
 }
 
-// megatronPrecision writes the number format. The 8 and 4-bit ones are of the
+// megatronPrecision writes the number format. 8 and 4 bits are the format of
 // multiplications; parameters are bf16.
 func megatronPrecision(p spec.Precision) [][]string {
 	switch p {

@@ -8,10 +8,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// megatronLayers writes what the layers of m are made of, as d says; where
-// nothing is known, RMSNorm, SwiGLU, rotary positions and no biases go with gated
-// MLPs, and with plain ones what Megatron-LM has without flags: LayerNorm, GELU,
-// learned positions and biases.
+// megatronLayers writes the parts of the layers of m by d. Where d is unknown, gated
+// MLPs get RMSNorm, SwiGLU, rotary positions and no biases; plain MLPs get the
+// defaults of Megatron-LM: LayerNorm, GELU, learned positions and biases.
 func megatronLayers(m *spec.Model, d *spec.Details) [][]string {
 	if !d.Known() {
 		if !m.GatedMLP {
@@ -68,7 +67,7 @@ func megatronPositions(d *spec.Details) [][]string {
 	return a
 }
 
-// decimal writes v as Python's int and float read it.
+// decimal formats v for Python's int and float.
 func decimal(v float64) string {
 	if whole(v) {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -76,12 +75,11 @@ func decimal(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// whole reports whether v is a positive whole number that an option of type int
-// takes.
+// whole reports whether v is a positive integer, for options of type int.
 func whole(v float64) bool { return v >= 1 && v <= 1e15 && v == math.Trunc(v) }
 
-// megatronLayerNotes names the flags of MODEL that are assumed, and what of the
-// network no flag says.
+// megatronLayerNotes names the flags of MODEL that are assumed, and the parts of the
+// network without a flag.
 func megatronLayerNotes(m *spec.Model, d *spec.Details) []string {
 	switch {
 	case !d.Known() && m.GatedMLP:

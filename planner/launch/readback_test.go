@@ -14,8 +14,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// TestNothingIsDropped reads every setting a framework is given back as a plan:
-// it must be the one it was written from. Whatever has no setting is refused.
+// TestNothingIsDropped reads the settings back as a plan, which must equal the plan
+// they were written from. Parts without a setting are refused.
 func TestNothingIsDropped(t *testing.T) {
 	models := []spec.Config{
 		config(t, "Llama3-8B", "H100", "1", "dp=1"), config(t, "Mixtral-8x7B", "H100", "1", "dp=1"),
@@ -77,8 +77,8 @@ var readBack = map[string]func(*rapid.T, *spec.Config, Script) spec.Plan{
 	"megatron": readMegatron, "torchrun": readTorchrun, "deepspeed": readDeepspeed, "torchtitan": readTorchtitan,
 }
 
-// options returns the options of a script's arrays: the word after each, "" if
-// it has none.
+// options returns the options of a script's arrays with their values, "" for options
+// without one.
 func options(script string) map[string]string {
 	out := map[string]string{}
 	for _, line := range strings.Split(script, "\n") {
@@ -299,7 +299,7 @@ func readTorchtitan(t *rapid.T, c *spec.Config, s Script) spec.Plan {
 	return p
 }
 
-// checkParts reads how layers are laid on the chunks of all stages.
+// checkParts reads the layers of the chunks of all stages.
 func checkParts(t *rapid.T, parts [][]string, perStage int, p spec.Plan, layers int) {
 	if parts == nil {
 		if perStage*p.PP*p.Chunks() != layers {

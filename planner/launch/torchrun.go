@@ -6,8 +6,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// torchrun starts a program of one's own; how that wraps its model is said
-// beside it.
+// torchrun starts the user's program. The comments of the script have the calls that
+// wrap its model.
 var torchrun = Framework{
 	Name:    "torchrun",
 	Doc:     "PyTorch: torchrun and a train.py of your own, with the DDP or FSDP2 calls the plan stands for",
@@ -53,7 +53,7 @@ func writeTorchrun(f Framework, c *spec.Config, _ *spec.Details) Script {
 	return Script{Text: b.String(), Notes: []string{"the DDP or FSDP calls of the plan are in the comments: train.py has to make them"}}
 }
 
-// torchWrap returns the Python that makes a plan of a model.
+// torchWrap returns the Python code that applies a plan to a model.
 func torchWrap(p *spec.Plan) []string {
 	out := torchRecompute(p)
 	switch {
@@ -76,7 +76,7 @@ func torchRecompute(p *spec.Plan) []string {
 	return nil
 }
 
-// dtype returns what torch calls the format of parameters in the forward pass.
+// dtype returns torch's name of the format of parameters in the forward pass.
 func dtype(p spec.Precision) string {
 	switch p {
 	case spec.FP16:
@@ -126,9 +126,8 @@ func torchDDP(p *spec.Plan) []string {
 	return out
 }
 
-// torchAccumulate says how gradients are added up over micro-batches: not
-// reduced before the last one by DDP, and with every one where they are
-// sharded.
+// torchAccumulate returns how gradients accumulate over micro-batches: DDP reduces
+// them with the last one, FSDP with every one.
 func torchAccumulate(p *spec.Plan) []string {
 	if p.AccumSteps == 1 || p.DP == 1 {
 		return nil

@@ -48,7 +48,7 @@ func torchtitanLacks(c *spec.Config) []lack {
 	return l
 }
 
-// titanFlavors are the models torchtitan has, by shape: name and flavor in
+// titanFlavors are the models of torchtitan by shape: name and flavor in
 // torchtitan/models/*/__init__.py.
 var titanFlavors = []struct {
 	name, flavor                   string
@@ -70,15 +70,15 @@ var titanFlavors = []struct {
 	{"deepseek_v3", "671B", 61, 7168, 128, 128, 256, 2048, 129280},
 }
 
-// titanModel is a model as torchtitan names it.
+// titanModel is torchtitan's name of a model.
 type titanModel struct {
 	name, flavor string
-	own          bool // the flavor has to be added to those of name
+	own          bool // the flavor must be added to those of name
 }
 
-// titanModelOf returns the flavor with m's shape; of other dense decoders with
-// gated MLPs, which are of llama3's form, one to be added. Without a vocabulary
-// recorded the shape decides.
+// titanModelOf returns the flavor with m's shape. Other dense decoders with gated MLPs
+// have llama3's form and get a new flavor. Where m has no vocabulary, the rest of the
+// shape decides.
 func titanModelOf(m *spec.Model) (titanModel, bool) {
 	for _, f := range titanFlavors {
 		if m.Layers == f.layers && m.Hidden == f.hidden && m.Heads == f.heads && m.KV() == f.kv && m.Experts == f.experts &&
@@ -92,7 +92,7 @@ func titanModelOf(m *spec.Model) (titanModel, bool) {
 	return titanModel{}, false
 }
 
-// titanKind says of a model what torchtitan has no form for.
+// titanKind describes a model that torchtitan does not support.
 func titanKind(m *spec.Model) string {
 	switch {
 	case m.Kind != spec.Decoder || !m.HasShape():
@@ -105,7 +105,7 @@ func titanKind(m *spec.Model) string {
 	return fmt.Sprintf("decoder with heads of width %d", m.Head())
 }
 
-// tomlFile is a job file being written.
+// tomlFile builds a job file.
 type tomlFile struct{ strings.Builder }
 
 func (t *tomlFile) table(name string)             { fmt.Fprintf(t, "\n[%s]\n", name) }
@@ -166,7 +166,7 @@ func writeTorchtitan(f Framework, c *spec.Config, d *spec.Details) Script {
 	return Script{Text: t.String(), Notes: append(notes, titanStart(f, c)...)}
 }
 
-// titanStart says how the job is started.
+// titanStart returns the note about how to start the job.
 func titanStart(f Framework, c *spec.Config) []string {
 	per := c.Shape.Most()
 	start := fmt.Sprintf("NGPU=%d CONFIG_FILE=%s ./run_train.sh", per, quote(f.File))
@@ -183,8 +183,7 @@ func titanStart(f Framework, c *spec.Config) []string {
 	return out
 }
 
-// model writes which network is trained, with what has to be added to
-// torchtitan's where it is none of those.
+// model writes the network, and the flavor to add to torchtitan's, if any.
 func (t *tomlFile) model(c *spec.Config, d *spec.Details) (notes []string) {
 	m := &c.Model
 	tm, _ := titanModelOf(m)
@@ -205,9 +204,9 @@ func (t *tomlFile) model(c *spec.Config, d *spec.Details) (notes []string) {
 	return notes
 }
 
-// training writes the batch: without a pipeline a local batch is a micro-batch,
-// and gradients are accumulated up to the global one; a pipeline cuts a local
-// batch into micro-batches.
+// training writes the batch. Without a pipeline a local batch is a micro-batch, and
+// gradients accumulate up to the global batch; a pipeline splits a local batch into
+// micro-batches.
 func (t *tomlFile) training(c *spec.Config) {
 	p := &c.Plan
 	local := p.MicroBatch
@@ -250,8 +249,8 @@ func (t *tomlFile) parallelism(c *spec.Config) {
 	}
 }
 
-// titanShard returns over how many replicas states are sharded: that times CP is
-// the shard group.
+// titanShard returns the number of replicas that states are sharded over; times CP it
+// is the shard group.
 func titanShard(p *spec.Plan) int {
 	if p.ZeRO == 0 {
 		return 1
@@ -259,8 +258,8 @@ func titanShard(p *spec.Plan) int {
 	return max(p.Shards()/p.CP, 1)
 }
 
-// pipeline writes the schedule and which layers each stage has: so many per
-// stage, or by name where they differ.
+// pipeline writes the schedule and the layers of each stage: their number, or their
+// names where stages are uneven.
 func (t *tomlFile) pipeline(c *spec.Config) {
 	p := &c.Plan
 	t.text("pipeline_parallel_schedule", titanSchedule(p))
@@ -291,7 +290,7 @@ func (t *tomlFile) pipeline(c *spec.Config) {
 	fmt.Fprintf(t, "module_fqns_per_model_part = [\n%s,\n]\n", strings.Join(parts, ",\n"))
 }
 
-// titanSchedule returns what torch.distributed.pipelining calls a schedule.
+// titanSchedule returns the name of a schedule in torch.distributed.pipelining.
 func titanSchedule(p *spec.Plan) string {
 	switch {
 	case p.Schedule == spec.ScheduleGPipe:

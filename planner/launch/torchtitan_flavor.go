@@ -31,12 +31,12 @@ func titanFlavor(m *spec.Model, d *spec.Details) []string {
 	return args
 }
 
-// titanWidth returns the ffn_dim_multiplier and the multiple_of from which
-// llama3's FeedForward comes to an MLP of width ffn:
+// titanWidth returns the ffn_dim_multiplier and the multiple_of for which llama3's
+// FeedForward has the width ffn:
 //
 //	width = multiple * ceil(int(multiplier * int(8*dim/3)) / multiple)
 //
-// with the fewest digits there are, "None" where it does without.
+// with the fewest digits, "None" where no multiplier is needed.
 func titanWidth(dim, ffn int) (multiplier string, multiple int, ok bool) {
 	base := 8 * dim / 3
 	if base < 1 || ffn < 1 {
@@ -60,7 +60,7 @@ func titanWidth(dim, ffn int) (multiplier string, multiple int, ok bool) {
 // up rounds n up to a multiple of m.
 func up(n, m int) int { return (n + m - 1) / m * m }
 
-// titanOwnNotes says what has to be seen to in a flavor that is added to llama3.
+// titanOwnNotes returns what to check in a flavor that is added to llama3.
 func titanOwnNotes(d *spec.Details) []string {
 	if !d.Known() {
 		return []string{"what its layers are made of is not known: check rope_theta (10000 unless given), norm_eps (1e-5 unless given), the form of rope_scaling_args, and that queries, keys and values have neither biases nor norms, as llama3 has none"}

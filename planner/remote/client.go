@@ -20,24 +20,22 @@ import (
 
 // Options configure a Client. The zero value works with a server on loopback.
 type Options struct {
-	// Token is sent as a bearer token; a server that listens to others than
-	// this machine demands it.
+	// Token is the bearer token. Servers that other machines can reach demand one.
 	Token string
-	// Family is the kind of performance model that answers; "" is the best
-	// there is for each model and accelerator.
+	// Family is the family of performance models to use; "" = the best for each model
+	// and accelerator.
 	Family string
-	// HTTP sends the requests; nil is a client that keeps connections for as
-	// many callers as there are.
+	// HTTP sends the requests; nil = a client with up to 256 idle connections.
 	HTTP *http.Client
-	// Retries is how often a request is sent again when the server says it is
-	// overloaded and when to come back; 0 = 4, below 0 = never.
+	// Retries is how often a request is repeated while the server is overloaded and
+	// sends Retry-After; 0 = 4, below 0 = never.
 	Retries int
-	// MaxWait bounds the wait before each; 0 = 10 s.
+	// MaxWait bounds the wait before each repetition; 0 = 10 s.
 	MaxWait time.Duration
 }
 
-// Client asks a server of pacer serve. It is safe for concurrent use, and a
-// scheduler.Oracle.
+// Client sends requests to pacer serve. It is safe for concurrent use and implements
+// scheduler.Oracle. Errors of the server are *Error.
 type Client struct {
 	base string
 	o    Options
@@ -62,10 +60,10 @@ func New(base string, o Options) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(base, "/"), o: o}, nil
 }
 
-// Predict returns what the server's performance model says of c.
+// Predict returns the prediction of the server's performance model.
 func (c *Client) Predict(ctx context.Context, cfg spec.Config) (spec.Prediction, error) {
 	var out Prediction
-	err := c.ask(ctx, PathPredict, PredictRequest{cfg, c.o.Family}, &out)
+	err := c.post(ctx, PathPredict, PredictRequest{cfg, c.o.Family}, &out)
 	return out.Prediction(), err
 }
 
@@ -73,14 +71,14 @@ func (c *Client) Predict(ctx context.Context, cfg spec.Config) (spec.Prediction,
 // planner.ErrInfeasible.
 func (c *Client) Best(ctx context.Context, r planner.Request) (planner.Choice, error) {
 	var out Choice
-	err := c.ask(ctx, PathBest, c.plan(r), &out)
+	err := c.post(ctx, PathBest, c.plan(r), &out)
 	return out.Planner(), err
 }
 
 // Rank returns the choices of a request, best first.
 func (c *Client) Rank(ctx context.Context, r planner.Request) (planner.Ranking, error) {
 	var out Ranking
-	if err := c.ask(ctx, PathRank, c.plan(r), &out); err != nil {
+	if err := c.post(ctx, PathRank, c.plan(r), &out); err != nil {
 		return planner.Ranking{}, err
 	}
 	return out.Planner(), nil
@@ -89,7 +87,7 @@ func (c *Client) Rank(ctx context.Context, r planner.Request) (planner.Ranking, 
 // Curve returns the sensitivity curve of a request.
 func (c *Client) Curve(ctx context.Context, r planner.Request) (planner.Curve, error) {
 	var out Curve
-	if err := c.ask(ctx, PathCurve, c.plan(r), &out); err != nil {
+	if err := c.post(ctx, PathCurve, c.plan(r), &out); err != nil {
 		return planner.Curve{}, err
 	}
 	return out.Planner()
@@ -97,12 +95,12 @@ func (c *Client) Curve(ctx context.Context, r planner.Request) (planner.Curve, e
 
 func (c *Client) plan(r planner.Request) PlanRequest { return PlanRequest{FromRequest(r), c.o.Family} }
 
-// ask posts in as JSON and reads the answer into out, and again as long as the
-// server says when to come back.
-func (c *Client) ask(ctx context.Context, path string, in, out any) error {
+// post sends in as JSON and decodes the response into out. It repeats the request
+// while the server sends Retry-After.
+func (c *Client) post(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
-		return fmt.Errorf("remote: %w", err) // a figure that is not finite
+		return fmt.Errorf("remote: %w", err) // a number that is not finite
 	}
 	for try := 0; ; try++ {
 		wait, again, err := c.once(ctx, path, body, out)
@@ -115,7 +113,7 @@ func (c *Client) ask(ctx context.Context, path string, in, out any) error {
 	}
 }
 
-// once is one try; again says whether, and wait when, the server wants another.
+// once sends the request once. again is whether to repeat it, after wait.
 func (c *Client) once(ctx context.Context, path string, body []byte, out any) (wait time.Duration, again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -134,17 +132,17 @@ func (c *Client) once(ctx context.Context, path string, body []byte, out any) (w
 		if err := json.NewDecoder(res.Body).Decode(out); err != nil {
 			return 0, false, fmt.Errorf("remote: answer of %s: %w", path, err)
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<10)) // so that the connection is kept
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<10)) // keeps the connection alive
 		return 0, false, nil
 	}
 	wait, again = waitOf(res, time.Now(), c.o.MaxWait)
 	return wait, again, problemOf(res)
 }
 
-// maxProblem bounds what is read of an error answer.
+// maxProblem bounds the bytes read of an error response.
 const maxProblem = 1 << 20
 
-// problemOf reads the error a server answered with.
+// problemOf returns the error of a response.
 func problemOf(res *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxProblem))
 	e := &Error{Problem{Status: res.StatusCode, Title: http.StatusText(res.StatusCode)}}
@@ -152,7 +150,7 @@ func problemOf(res *http.Response) error {
 	if err == nil && kind == "application/problem+json" {
 		err = json.Unmarshal(b, &e.Problem)
 	} else {
-		e.Detail = string(b[:min(len(b), 200)]) // no server of ours
+		e.Detail = string(b[:min(len(b), 200)]) // not a response of pacer serve
 	}
 	if err != nil {
 		return errors.Join(e, err)

@@ -1,8 +1,6 @@
-// Package remote asks a planner over the wire: Client is the Go client of the
-// query API that pacer serve offers, and a scheduler.Oracle like the planner
-// itself. Its answers, and the errors that callers branch on, are those of a
-// planner in the same process.
+// Package remote is the Go client of pacer serve. Its Client is a scheduler.Oracle
+// like a planner.Planner, with the same answers and the same errors to branch on.
 //
-// Start with client.go; wire.go is the JSON both ends speak, problem.go how
-// errors travel, and retry.go what is asked again.
+// Start with client.go (requests), wire.go (the JSON of both ends) and problem.go
+// (errors over HTTP). retry.go decides which requests to repeat.
 package remote

@@ -9,24 +9,23 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Problem is an error answer of the query API (RFC 9457, problem details for
-// HTTP APIs).
+// Problem is an error response of the API (RFC 9457, problem details for HTTP APIs).
 type Problem struct {
 	Type   string   `json:"type,omitempty"`
 	Title  string   `json:"title,omitempty"`
 	Status int      `json:"status,omitempty"`
 	Detail string   `json:"detail,omitempty"`
 	Errors []Detail `json:"errors,omitempty"`
-	// Planner says more of a problem of TypeInfeasible.
+	// Planner has the details of TypeInfeasible.
 	Planner *Infeasible `json:"planner,omitempty"`
 }
 
 // Infeasible is a planner.InfeasibleError in JSON.
 type Infeasible struct {
-	Question string  `json:"question"`
-	Why      string  `json:"why"`
-	Nearest  *Choice `json:"nearest,omitempty" doc:"The plan that came nearest."`
-	Remedy   *Remedy `json:"remedy,omitempty" doc:"The smallest change found that would help."`
+	Request string  `json:"question"`
+	Why     string  `json:"why"`
+	Nearest *Choice `json:"nearest,omitempty" doc:"The nearest plan."`
+	Remedy  *Remedy `json:"remedy,omitempty" doc:"The smallest change found that would help."`
 }
 
 // Remedy is a planner.Remedy in JSON.
@@ -36,14 +35,14 @@ type Remedy struct {
 	Plan    *spec.Plan `json:"plan,omitempty"`
 }
 
-// FromInfeasible puts what err says of its infeasibility into JSON form; nil
-// where it says nothing.
+// FromInfeasible returns the JSON form of the *planner.InfeasibleError in err, nil
+// without one.
 func FromInfeasible(err error) *Infeasible {
 	var e *planner.InfeasibleError
 	if !errors.As(err, &e) {
 		return nil
 	}
-	out := &Infeasible{Question: e.Question, Why: e.Why}
+	out := &Infeasible{Request: e.Request, Why: e.Why}
 	if e.Nearest != nil {
 		c := FromChoice(*e.Nearest)
 		out.Nearest = &c
@@ -54,9 +53,9 @@ func FromInfeasible(err error) *Infeasible {
 	return out
 }
 
-// Planner returns the planner's form of i.
+// Planner returns i as the planner's error.
 func (i *Infeasible) Planner() *planner.InfeasibleError {
-	out := &planner.InfeasibleError{Question: i.Question, Why: i.Why}
+	out := &planner.InfeasibleError{Request: i.Request, Why: i.Why}
 	if i.Nearest != nil {
 		c := i.Nearest.Planner()
 		out.Nearest = &c
@@ -67,21 +66,21 @@ func (i *Infeasible) Planner() *planner.InfeasibleError {
 	return out
 }
 
-// Detail is what is wrong with one value of a question.
+// Detail is an error in one value of a request.
 type Detail struct {
 	Message  string `json:"message,omitempty"`
 	Location string `json:"location,omitempty"` // such as body.devices
 	Value    any    `json:"value,omitempty"`
 }
 
-// Types of problems that stand for an error callers branch on.
+// Types of problems for errors that callers branch on.
 const (
 	TypeInfeasible   = "urn:pacer:problem:infeasible"
 	TypeNotCovered   = "urn:pacer:problem:not-covered"
 	TypeTooFewPoints = "urn:pacer:problem:too-few-points"
 )
 
-// sentinels are the errors the types of problems stand for.
+// sentinels maps errors to types of problems.
 var sentinels = []struct {
 	is   error
 	name string
@@ -91,7 +90,7 @@ var sentinels = []struct {
 	{perfmodel.ErrTooFewPoints, TypeTooFewPoints},
 }
 
-// TypeOf returns the type of problem that err is, "" if it is none of them.
+// TypeOf returns the problem type of err, "" for other errors.
 func TypeOf(err error) string {
 	for _, s := range sentinels {
 		if errors.Is(err, s.is) {
@@ -101,14 +100,14 @@ func TypeOf(err error) string {
 	return ""
 }
 
-// Error is an answer of the server that is a problem. It wraps the error that
-// the planner would have returned: *planner.InfeasibleError,
-// perfmodel.ErrNotCovered or perfmodel.ErrTooFewPoints.
+// Error is an error response of the server. It wraps the planner's error, where it is
+// one: *planner.InfeasibleError, perfmodel.ErrNotCovered or
+// perfmodel.ErrTooFewPoints.
 type Error struct {
 	Problem
 }
 
-// Error returns the planner's own text where it is the planner's error.
+// Error returns the text of the planner's error, where it is one.
 func (e *Error) Error() string {
 	if e.Unwrap() != nil {
 		return e.Detail
@@ -120,8 +119,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the planner's error where the server told of it, else the
-// sentinel that the type stands for, or nil.
+// Unwrap returns the planner's error, the sentinel of the type, or nil.
 func (e *Error) Unwrap() error {
 	if e.Planner != nil {
 		return e.Planner.Planner()

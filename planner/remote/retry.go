@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// waitOf returns how long the server asks to wait before it is asked again, and
-// whether it asks at all: with a Retry-After of seconds or a date, on a 503 or
-// a 429. At most is the most it may ask.
-func waitOf(res *http.Response, now time.Time, most time.Duration) (time.Duration, bool) {
+// waitOf returns the wait of a 503 or 429 with a Retry-After in seconds or as a date,
+// at most most. again is false for other responses.
+func waitOf(res *http.Response, now time.Time, most time.Duration) (wait time.Duration, again bool) {
 	if res.StatusCode != http.StatusServiceUnavailable && res.StatusCode != http.StatusTooManyRequests {
 		return 0, false
 	}
@@ -24,7 +23,7 @@ func waitOf(res *http.Response, now time.Time, most time.Duration) (time.Duratio
 	return 0, false
 }
 
-// sleep waits for d or the end of ctx, whose error it returns.
+// sleep waits for d. It returns the error of ctx where that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

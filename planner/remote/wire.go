@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Paths of the query API that a Client asks.
+// Paths of the API that a Client uses.
 const (
 	PathPredict = "/v1/oracle/predict"
 	PathBest    = "/v1/oracle/best"
@@ -15,13 +15,13 @@ const (
 	PathCurve   = "/v1/oracle/curve"
 )
 
-// PredictRequest is what Client.Predict sends.
+// PredictRequest is the body of Client.Predict.
 type PredictRequest struct {
 	Config spec.Config `json:"config"`
 	Family string      `json:"family,omitempty" maxLength:"64" doc:"Kind of performance model; auto, the default, is the best there is."`
 }
 
-// PlanRequest is what Client.Best, Rank and Curve send.
+// PlanRequest is the body of Client.Best, Rank and Curve.
 type PlanRequest struct {
 	Request Request `json:"request"`
 	Family  string  `json:"family,omitempty" maxLength:"64" doc:"Kind of performance model; auto, the default, is the best there is."`
@@ -54,7 +54,7 @@ type Request struct {
 	TopMisses        int               `json:"top_misses,omitempty"`
 }
 
-// FromRequest puts r into JSON form.
+// FromRequest returns the JSON form of r.
 func FromRequest(r planner.Request) Request {
 	return Request{
 		Model: r.Model, SeqLen: r.SeqLen, GlobalBatch: r.GlobalBatch, Accelerator: r.Accelerator, Link: r.Link,
@@ -65,7 +65,7 @@ func FromRequest(r planner.Request) Request {
 	}
 }
 
-// Planner returns the planner's form of r.
+// Planner returns r as the planner's type.
 func (r Request) Planner() planner.Request {
 	return planner.Request{
 		Model: r.Model, SeqLen: r.SeqLen, GlobalBatch: r.GlobalBatch, Accelerator: r.Accelerator, Link: r.Link,
@@ -86,7 +86,7 @@ type Prediction struct {
 	Warnings    []string `json:"warnings,omitempty"`
 }
 
-// FromPrediction puts p into JSON form.
+// FromPrediction returns the JSON form of p.
 func FromPrediction(p spec.Prediction) Prediction {
 	out := Prediction{Throughput: p.Throughput, Lo: p.Lo, Hi: p.Hi, MemoryBytes: p.MemoryBytes, By: p.By}
 	for _, w := range p.Warnings {
@@ -95,8 +95,7 @@ func FromPrediction(p spec.Prediction) Prediction {
 	return out
 }
 
-// Prediction returns the vocabulary's form of p; of its warnings the texts are
-// left.
+// Prediction returns p as a spec.Prediction; warnings keep only their texts.
 func (p Prediction) Prediction() spec.Prediction {
 	out := spec.Prediction{Throughput: p.Throughput, Lo: p.Lo, Hi: p.Hi, MemoryBytes: p.MemoryBytes, By: p.By}
 	for _, w := range p.Warnings {
@@ -115,12 +114,12 @@ type Choice struct {
 	Efficiency    float64     `json:"efficiency"`
 }
 
-// FromChoice puts c into JSON form.
+// FromChoice returns the JSON form of c.
 func FromChoice(c planner.Choice) Choice {
 	return Choice{c.Config, FromPrediction(c.Prediction), c.Fits, c.Why, c.CostPerSample, c.Efficiency}
 }
 
-// Planner returns the planner's form of c.
+// Planner returns c as the planner's type.
 func (c Choice) Planner() planner.Choice {
 	return planner.Choice{Config: c.Config, Prediction: c.Prediction.Prediction(), Fits: c.Fits, Why: c.Why,
 		CostPerSample: c.CostPerSample, Efficiency: c.Efficiency}
@@ -134,7 +133,7 @@ type Ranking struct {
 	Misses    int      `json:"misses"`
 }
 
-// FromRanking puts r into JSON form.
+// FromRanking returns the JSON form of r.
 func FromRanking(r planner.Ranking) Ranking {
 	out := Ranking{Choices: make([]Choice, len(r.Choices)), Evaluated: r.Evaluated, Fitting: r.Fitting, Misses: r.Misses}
 	for i, c := range r.Choices {
@@ -143,7 +142,7 @@ func FromRanking(r planner.Ranking) Ranking {
 	return out
 }
 
-// Planner returns the planner's form of r.
+// Planner returns r as the planner's type.
 func (r Ranking) Planner() planner.Ranking {
 	out := planner.Ranking{Choices: make([]planner.Choice, len(r.Choices)), Evaluated: r.Evaluated, Fitting: r.Fitting, Misses: r.Misses}
 	for i, c := range r.Choices {
@@ -152,21 +151,20 @@ func (r Ranking) Planner() planner.Ranking {
 	return out
 }
 
-// Curve is a planner.Curve in JSON. Choices are written once, however many
-// device counts share them.
+// Curve is a planner.Curve in JSON. Points share choices by index.
 type Curve struct {
 	Request Request      `json:"request"`
 	Choices []Choice     `json:"choices"`
 	Points  []CurvePoint `json:"points"`
 }
 
-// CurvePoint says which of a Curve's choices is best for a device count.
+// CurvePoint is the index of the best choice for a number of devices.
 type CurvePoint struct {
 	Devices int `json:"devices"`
 	Choice  int `json:"choice"` // index into Curve.Choices
 }
 
-// FromCurve puts c into JSON form.
+// FromCurve returns the JSON form of c.
 func FromCurve(c planner.Curve) Curve {
 	out := Curve{Request: FromRequest(c.Request), Choices: []Choice{}, Points: make([]CurvePoint, len(c.Points))}
 	for i, p := range c.Points {
@@ -178,8 +176,8 @@ func FromCurve(c planner.Curve) Curve {
 	return out
 }
 
-// Planner returns the planner's form of c, or an error where a point names a
-// choice that is not there.
+// Planner returns c as the planner's type, or an error where an index is out of
+// range.
 func (c Curve) Planner() (planner.Curve, error) {
 	out := planner.Curve{Request: c.Request.Planner(), Points: make([]planner.CurvePoint, len(c.Points))}
 	choices := make([]planner.Choice, len(c.Choices))

@@ -8,16 +8,16 @@ import (
 
 // curve is the section of the sensitivity curve.
 type curve struct {
-	Speed string // what grows with the devices
+	Speed string // throughput or goodput
 	First int    // least number of devices
 	Table *table
-	Alone bool        // no fewer devices than all fit
+	Alone bool        // only the largest number of devices fits
 	chart *curveChart // nil where Alone
 }
 
-// curveChart is what changes at each of some numbers of devices, the first and
-// the last of the curve among them; between two everything is as at the lower
-// one. Speeds are samples/s.
+// curveChart has the figures at the numbers of devices where the curve changes, the
+// first and the last among them. Between two numbers the lower one holds. Speeds
+// are samples/s.
 type curveChart struct {
 	Name      string   `json:"name"` // of the speed
 	Devices   []int    `json:"n"`
@@ -31,7 +31,7 @@ type curveChart struct {
 	Target    figure   `json:"target"`
 }
 
-// newCurve returns nil when there is no curve, or only one device to speak of.
+// newCurve returns nil without a curve or with one of a single device.
 func newCurve(in *Input) *curve {
 	points := in.Curve.Points
 	if len(points) == 0 || points[len(points)-1].Devices == 1 {
@@ -50,7 +50,7 @@ func newCurve(in *Input) *curve {
 	return out
 }
 
-// changes returns the points whose choice is not that of the point before.
+// changes returns the points with another choice than the point before.
 func changes(points []planner.CurvePoint) []planner.CurvePoint {
 	var out []planner.CurvePoint
 	for i, p := range points {
@@ -87,7 +87,7 @@ func newCurveChart(r *planner.Request, at []planner.CurvePoint) *curveChart {
 	return c
 }
 
-// bounds are those of the 90 % interval of a choice's speed.
+// bounds returns the 90 % interval of a choice's speed.
 func bounds(r *planner.Request, c *planner.Choice) (lo, hi figure) {
 	if !interval(c) {
 		return nothing(), nothing()
@@ -96,13 +96,12 @@ func bounds(r *planner.Request, c *planner.Choice) (lo, hi figure) {
 	return figure(c.Prediction.Lo * share), figure(c.Prediction.Hi * share)
 }
 
-// perCount is the speed per device of a point.
+// perCount returns the speed per device of a point.
 func perCount(r *planner.Request, p *planner.CurvePoint) float64 {
 	return speed(r, &p.Choice) / float64(p.Devices)
 }
 
-// gained is by how much the speed rises from point i-1 to i for each device
-// added.
+// gained returns the speed added per device from point i-1 to i.
 func gained(r *planner.Request, at []planner.CurvePoint, i int) float64 {
 	return (speed(r, &at[i].Choice) - speed(r, &at[i-1].Choice)) / float64(at[i].Devices-at[i-1].Devices)
 }

@@ -1,9 +1,12 @@
-// Package report writes the answers of a planner as one self-contained page:
-// the best plans, where the time and memory of the first go, the Pareto front
-// and the sensitivity curve.
+// Package report writes the answers of a planner as one self-contained HTML page:
+// the best plans, the parts of time and memory of the first, the Pareto front and
+// the sensitivity curve.
 //
-// Start with html.go: what goes in and what the page is made of. plans.go,
-// parts.go, front.go and curve.go are its sections. Everything written is a
-// function of the input, so equal inputs give equal bytes. Figures for people
-// are rounded; those of the charts have six digits.
+// The page opens with its conclusion: the best plan, and the plans that cannot be
+// distinguished from it. It is a function of the input, so that equal inputs give
+// equal bytes. Figures in tables are rounded, those of charts have six digits.
+//
+// Start with html.go (the input and the page), plans.go (the conclusion and its
+// table) and curve.go (a section with a chart). parts.go and front.go are the other
+// sections.
 package report

@@ -2,13 +2,14 @@ package report
 
 import (
 	"errors"
+	"math"
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// request asks about up to four devices of 16 GiB.
+// request is for up to four devices of 16 GiB.
 func request() planner.Request {
 	return planner.Request{
 		Model:       spec.Model{Name: "a <b>model</b>", ParamCount: 1.5e9, Layers: 24, SeqLen: 1024},
@@ -18,8 +19,8 @@ func request() planner.Request {
 	}
 }
 
-// choice is of dp devices with a throughput, bounds 20 % to either side, and
-// memory in GiB.
+// choice is a choice on dp devices with a throughput, an interval of ±20 %, and memory
+// in GiB.
 func choice(dp int, throughput, gib float64, warnings ...error) planner.Choice {
 	r := request()
 	return planner.Choice{
@@ -31,7 +32,7 @@ func choice(dp int, throughput, gib float64, warnings ...error) planner.Choice {
 	}
 }
 
-// input is a page with every section.
+// input has every section.
 func input() Input {
 	r := request()
 	guess := errors.New("card & co: its links are a <guess>")
@@ -39,10 +40,11 @@ func input() Input {
 	miss := choice(4, 20, 40)
 	miss.Fits, miss.Why = false, "needs 40.0 GiB of 16.0 GiB"
 	return Input{
-		Request: r,
-		Ranking: planner.Ranking{Choices: []planner.Choice{four, three, one, miss}, Fitting: 3, Misses: 1, Evaluated: 4},
-		Time:    []Part{{"forward and backward", 0.6}, {"traffic", 0.2}, {"nothing", 0}},
-		Memory:  []Part{{"weights", 6 * memory.GiB}, {"buffers", 2 * memory.GiB}}, HostBytes: 3 * memory.GiB,
+		Request:   r,
+		Ranking:   planner.Ranking{Choices: []planner.Choice{four, three, one, miss}, Fitting: 3, Misses: 1, Evaluated: 4},
+		BeatsBest: []float64{math.NaN(), 0.23, 0.001},
+		Time:      []Part{{"forward and backward", 0.6}, {"traffic", 0.2}, {"nothing", 0}},
+		Memory:    []Part{{"weights", 6 * memory.GiB}, {"buffers", 2 * memory.GiB}}, HostBytes: 3 * memory.GiB,
 		Front:    planner.Ranking{Choices: []planner.Choice{one, four, three}},
 		Curve:    planner.Curve{Request: r, Points: []planner.CurvePoint{{Devices: 1, Choice: one}, {Devices: 2, Choice: one}, {Devices: 3, Choice: one}, {Devices: 4, Choice: four}}},
 		Probes:   []planner.Probe{{Choice: three, Gain: 0.0312}},

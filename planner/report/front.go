@@ -38,11 +38,10 @@ type frontLine struct {
 	Plans   []string `json:"plans"`
 }
 
-// frontLines is how many lines the chart holds at most: as many as can be told
-// apart.
+// frontLines is the largest number of lines that a chart can distinguish.
 const frontLines = 12
 
-// newFront returns nil when there is no front, or no memory to draw it against.
+// newFront returns nil without a front or without predicted memory.
 func newFront(in *Input) *front {
 	choices := in.Front.Choices
 	if len(choices) == 0 || choices[0].Prediction.MemoryBytes <= 0 {
@@ -83,7 +82,7 @@ func newFrontLine(r *planner.Request, group []planner.Choice) frontLine {
 	return l
 }
 
-// byDevices groups choices that are ordered by devices, then speed.
+// byDevices groups choices, which are ordered by devices, by their devices.
 func byDevices(choices []planner.Choice) [][]planner.Choice {
 	var out [][]planner.Choice
 	from := 0
@@ -97,8 +96,8 @@ func byDevices(choices []planner.Choice) [][]planner.Choice {
 }
 
 // spread returns at most n of the groups, n at least 2, spread evenly over the
-// logarithm of their devices: the first, the last, and of those between that are
-// near each other the one whose fastest choice has the best speed per device.
+// logarithm of their devices: the first, the last, and of neighbouring ones between
+// them the one with the best speed per device of its fastest choice.
 func spread(groups [][]planner.Choice, n int) [][]planner.Choice {
 	if len(groups) <= n {
 		return groups

@@ -11,18 +11,21 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Input is what goes on a page. Only Request and Ranking have to be there: a
-// section without content is left out.
+// Input is the content of a page. Only Request and Ranking are required: a section
+// without content is left out. WriteHTML only reads it.
 type Input struct {
-	// Request is the question Ranking answers.
+	// Request is the request that Ranking answers.
 	Request planner.Request
-	// Ranking holds the plans to list, best first, and how many there were.
-	// Those that do not fit are not listed.
+	// Ranking has the plans to list, best first, and their number. Plans that do
+	// not fit are not listed.
 	Ranking planner.Ranking
+	// BeatsBest is Planner.BeatsBest of the plans of Ranking that fit, in their
+	// order; nil = unknown.
+	BeatsBest []float64
 
-	// Time is where the time of a step of the best plan goes, in seconds; Memory
-	// what its fullest device holds, in bytes, and HostBytes what it keeps in
-	// host memory for each device.
+	// Time is the parts of a step of the best plan in seconds, Memory the parts of
+	// the memory of its fullest device in bytes. HostBytes is its host memory per
+	// device.
 	Time, Memory []Part
 	HostBytes    float64
 
@@ -30,11 +33,11 @@ type Input struct {
 	Curve  planner.Curve   // of Planner.Curve
 	Probes []planner.Probe // of Planner.Probes
 
-	Facts    []Fact   // how the page was made, shown in this order; those with an empty value are not
-	Warnings []string // beside those of the predictions of Ranking
+	Facts    []Fact   // how the page was made, in this order; empty values are left out
+	Warnings []string // besides those of the predictions of Ranking
 }
 
-// Part is a share of a step or of memory, in words.
+// Part is a named share of a step or of memory.
 type Part struct {
 	What string
 	Size float64 // seconds or bytes
@@ -44,13 +47,14 @@ type Part struct {
 // or the version.
 type Fact struct{ Name, Value string }
 
-// WriteHTML writes one self-contained page. It needs no network and reads no
-// other file; without scripts everything in a chart is there as a table.
+// WriteHTML writes one self-contained page, which needs no network and no other
+// file. Every chart has a table with the same figures, for browsers without scripts.
+// The error is that of w.
 func WriteHTML(w io.Writer, in Input) error {
 	return pageTemplate.Execute(w, newPage(&in))
 }
 
-// The page's own parts.
+// The page's own assets.
 var (
 	//go:embed assets/page.html
 	pageHTML string
@@ -66,12 +70,14 @@ var (
 	pageScript   = template.JS(pageJS)
 )
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	Title, Lead  string
-	Best         []string // of the best plan, pieces a line may break between
+	Best         []string // pieces of the best plan, between which a line may break
+	Ties         string   // the plans that cannot be distinguished from the best
+	Measure      []string // pieces of the plan to measure to decide
 	Tiles        []tile
-	Question     []Fact
+	Request      []Fact
 	Plans        *table
 	Bars         []bar
 	Front        *front
@@ -84,15 +90,15 @@ type page struct {
 	Plot, Script template.JS
 }
 
-// charts is what the script draws.
+// charts is the data of the script.
 type charts struct {
-	Front *frontChart `json:"front"` // nil when there is nothing to draw
+	Front *frontChart `json:"front"` // nil = no chart
 	Curve *curveChart `json:"curve"`
 }
 
 func newPage(in *Input) *page {
 	p := &page{
-		Title: title(&in.Request), Question: questionFacts(&in.Request),
+		Title: title(&in.Request), Request: requestFacts(&in.Request),
 		Bars: newBars(in), Front: newFront(in), Curve: newCurve(in),
 		Warnings: warnings(in), Style: pageStyle, Plot: pageparts.Plot, Script: pageScript,
 	}
@@ -111,7 +117,7 @@ func newPage(in *Input) *page {
 	return p
 }
 
-// warnings returns every distinct warning once, in order of appearance.
+// warnings returns the distinct warnings in order of appearance.
 func warnings(in *Input) []string {
 	all := slices.Clone(in.Warnings)
 	for _, c := range fitting(in.Ranking.Choices) {

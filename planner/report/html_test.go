@@ -18,7 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
 
-// bare is a page without what never changes: style and scripts.
+// bare is a page without its constant parts: style and scripts.
 func bare(t *testing.T, in Input) []byte {
 	t.Helper()
 	p := newPage(&in)
@@ -76,8 +76,7 @@ func TestPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestTablesHoldTheCharts finds every point of the charts in the page without
-// them, for readers without scripts.
+// TestTablesHoldTheCharts finds every point of the charts in the tables.
 func TestTablesHoldTheCharts(t *testing.T) {
 	in := input()
 	page, _, ok := strings.Cut(string(bare(t, in)), `id="data"`)
@@ -122,10 +121,10 @@ func TestObjectivesInWords(t *testing.T) {
 		set  func(*planner.Request)
 		want []string
 	}{
-		{func(*planner.Request) {}, []string{"The fastest plan, on 4 devices; 3 of 4 legal plans looked at fit:", "device-h per million samples", "most samples/s"}},
+		{func(*planner.Request) {}, []string{"The fastest plan, on 4 devices; 3 of 4 legal plans fit:", "device-h per million samples", "most samples/s"}},
 		{func(r *planner.Request) { r.Objective, r.PricePerHour = planner.Cost, 2 }, []string{"The cheapest plan", ">per million samples"}},
-		{func(r *planner.Request) { r.Objective, r.TargetThroughput = planner.MinDevices, 7.5 }, []string{"The plan that reaches the target on the fewest devices, 4; 3 of 4 legal plans looked at fit and reach it:", "fewest devices that make 7.5 samples/s", `"target":7.5`}},
-		{func(r *planner.Request) { r.Objective, r.NoiseScale = planner.Goodput, 500 }, []string{"learns fastest", "gradient noise scale of 500", ">goodput <", `"name":"goodput"`}},
+		{func(r *planner.Request) { r.Objective, r.TargetThroughput = planner.MinDevices, 7.5 }, []string{"The plan that reaches the target on the fewest devices, 4; 3 of 4 legal plans fit and reach it:", "fewest devices that make 7.5 samples/s", `"target":7.5`}},
+		{func(r *planner.Request) { r.Objective, r.NoiseScale = planner.Goodput, 500 }, []string{"highest goodput", "gradient noise scale of 500", ">goodput <", `"name":"goodput"`}},
 		{func(r *planner.Request) { r.Risk = 0.05 }, []string{"fall short of with probability 0.05"}},
 		{func(r *planner.Request) { r.GlobalBatch, r.MinBatch, r.MaxBatch = 0, 8, 64 }, []string{"8 to 64 samples a step"}},
 	} {

@@ -30,7 +30,7 @@ const partColors = 8
 // leastPart is the share of the whole below which a part is left out.
 const leastPart = 1e-4
 
-// newBars shows where time and memory of the best plan go.
+// newBars returns the parts of time and memory of the best plan.
 func newBars(in *Input) []bar {
 	var out []bar
 	if b, ok := newBar(in.Time, 1, 0); ok {
@@ -43,10 +43,10 @@ func newBars(in *Input) []bar {
 		b.Total = sig(total(in.Memory)/memory.GiB, 3) + " GiB"
 		if device := in.Request.Accelerator.MemBytes; device > 0 {
 			b.Total += " of " + trim(device/memory.GiB) + " GiB"
-			b.Note = "The blank end of the bar is what is left of the device."
+			b.Note = "The blank end of the bar is free memory."
 		}
 		if in.HostBytes > 0 {
-			b.Note += " Beside it, " + sig(in.HostBytes/memory.GiB, 3) + " GiB of host memory for each device."
+			b.Note += " The plan also needs " + sig(in.HostBytes/memory.GiB, 3) + " GiB of host memory per device."
 		}
 		out = append(out, b)
 	}
@@ -54,7 +54,7 @@ func newBars(in *Input) []bar {
 }
 
 // newBar lays parts out over a bar of width whole, or of their sum if that is
-// more. Sizes are shown times scale. ok is false when there is nothing to show.
+// larger. Sizes are multiplied by scale. ok is false without parts.
 func newBar(parts []Part, scale, whole float64) (b bar, ok bool) {
 	sum := total(parts)
 	if !(sum > 0) || math.IsInf(sum, 0) {

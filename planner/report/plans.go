@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -9,9 +10,9 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// table is figures with a name in front of each row.
+// table is a table of figures with a name per row.
 type table struct {
-	Label string // for those who cannot see it
+	Label string // for screen readers
 	Head  []head
 	Rows  [][]cell
 	Note  string // below it
@@ -19,13 +20,13 @@ type table struct {
 
 type head struct{ Name, Unit string }
 
-// cell is text, or a plan: pieces a line may break between.
+// cell is text or a plan, in pieces between which a line may break.
 type cell struct {
 	Text string
 	Plan []string
 }
 
-// A column is one figure of a choice.
+// column is one figure of a choice.
 type column struct {
 	name, unit string
 	text       func(*planner.Choice) string
@@ -34,8 +35,7 @@ type column struct {
 // tile is one figure of the best plan.
 type tile struct{ Name, Value, Unit, More string }
 
-// fitting returns those of choices that fit: the first, by how a Ranking is
-// ordered.
+// fitting returns the choices that fit, which come first in a Ranking.
 func fitting(choices []planner.Choice) []planner.Choice {
 	if i := slices.IndexFunc(choices, func(c planner.Choice) bool { return !c.Fits }); i >= 0 {
 		return choices[:i]
@@ -43,19 +43,48 @@ func fitting(choices []planner.Choice) []planner.Choice {
 	return choices
 }
 
-// fillPlans fills in what there is about the best plans.
+// fillPlans sets the conclusion and the table of the best plans.
 func (p *page) fillPlans(in *Input) {
 	best := fitting(in.Ranking.Choices)
 	if len(best) == 0 {
-		p.Lead = fmt.Sprintf("No plan fits; %d legal ones were looked at.", in.Ranking.Evaluated)
+		p.Lead = fmt.Sprintf("No plan fits, of %d legal plans.", in.Ranking.Evaluated)
 		return
 	}
 	p.Lead = leadWords(&in.Request, &in.Ranking)
 	p.Best = pieces(best[0].Config.Plan.String())
 	p.Tiles = tiles(&in.Request, &best[0])
 	p.Plans = plansTable("The best plans", &in.Request, best)
+	p.fillTies(in, len(best))
 	if len(in.Probes) > 0 {
 		p.Probes = probesTable(in)
+	}
+}
+
+// fillTies adds the probabilities of beating the best of n plans to their table, and
+// the conclusion from them.
+func (p *page) fillTies(in *Input, n int) {
+	if len(in.BeatsBest) != n || n < 2 {
+		return
+	}
+	ties := 0
+	p.Plans.Head = append(p.Plans.Head, head{"beats best", "probability"})
+	for i, v := range in.BeatsBest {
+		text := none
+		if !math.IsNaN(v) {
+			text = sig(100*v, 2) + " %"
+		}
+		p.Plans.Rows[i] = append(p.Plans.Rows[i], cell{Text: text})
+		if v >= planner.TieProbability {
+			ties++
+		}
+	}
+	if ties == 0 {
+		p.Ties = "No other plan listed beats it with a probability of 10 % or more."
+		return
+	}
+	p.Ties = fmt.Sprintf("%d of the %d other plans listed cannot be distinguished from it: each beats it with a probability of 10 %% or more.", ties, n-1)
+	if len(in.Probes) > 0 {
+		p.Measure = pieces(in.Probes[0].Choice.Config.Plan.String())
 	}
 }
 
@@ -90,7 +119,7 @@ func intervalWords(span, unit string, c *planner.Choice) string {
 	return "90 %: " + span + " " + unit
 }
 
-// plansTable lists choices with the columns in which they can differ.
+// plansTable lists choices with the columns in which they may differ.
 func plansTable(label string, r *planner.Request, choices []planner.Choice) *table {
 	columns := []column{
 		{"step time", "s", func(c *planner.Choice) string { sec, _, _ := stepSec(c); return sig(sec, 3) }},
@@ -112,7 +141,7 @@ func plansTable(label string, r *planner.Request, choices []planner.Choice) *tab
 	return newTable(label, choices, append(columns, column{"cost", costUnit(r), costText}))
 }
 
-// newTable lists choices by their plan, with what they all end in said below.
+// newTable lists choices by plan, with the precision they share in the note.
 func newTable(label string, choices []planner.Choice, columns []column) *table {
 	t := &table{Label: label, Head: []head{{Name: "plan"}}}
 	for _, c := range columns {
@@ -135,7 +164,7 @@ func probesTable(in *Input) *table {
 	for i := range choices {
 		choices[i] = in.Probes[i].Choice
 	}
-	t := plansTable("Measurements worth taking", &in.Request, choices)
+	t := plansTable("Measurements to decide by", &in.Request, choices)
 	t.Head = append(t.Head, head{"gain", "expected, with those above"})
 	for i, p := range in.Probes {
 		t.Rows[i] = append(t.Rows[i], cell{Text: percent(p.Gain)})
@@ -143,8 +172,8 @@ func probesTable(in *Input) *table {
 	return t
 }
 
-// commonPrecision returns the ",precision=..." the plans of all choices end in,
-// "" if they differ.
+// commonPrecision returns the ",precision=..." that all plans end in, "" if they
+// differ.
 func commonPrecision(choices []planner.Choice) string {
 	if len(choices) == 0 {
 		return ""
@@ -167,7 +196,7 @@ func commonNote(common string) string {
 	return "All plans with " + common[1:] + "."
 }
 
-// pieces cuts a plan after its commas.
+// pieces splits a plan after its commas.
 func pieces(plan string) []string { return strings.SplitAfter(plan, ",") }
 
 func devices(c *planner.Choice) int { return c.Config.Plan.Devices() }
@@ -196,8 +225,8 @@ func memoryText(c *planner.Choice) string {
 	return sig(c.Prediction.MemoryBytes/memory.GiB, 3)
 }
 
-// flopsPerDevice is the useful work done by a device, FLOP/s; 0 where the work
-// of a sample is not known.
+// flopsPerDevice returns the useful FLOP/s of a device, 0 where the FLOPs per sample
+// are unknown.
 func flopsPerDevice(c *planner.Choice) float64 {
 	cfg := &c.Config
 	return cfg.Model.TrainFLOPs(cfg.Seq()) * c.Prediction.Throughput / float64(devices(c))
@@ -220,8 +249,7 @@ func costUnit(r *planner.Request) string {
 	return "device-h per million samples"
 }
 
-// speed is what makes a plan fast: goodput under that objective, else
-// throughput, samples/s.
+// speed returns goodput under that objective, else throughput, samples/s.
 func speed(r *planner.Request, c *planner.Choice) float64 {
 	if r.Objective == planner.Goodput {
 		return c.Goodput()
@@ -229,7 +257,7 @@ func speed(r *planner.Request, c *planner.Choice) float64 {
 	return c.Prediction.Throughput
 }
 
-// speedName is what speed is called.
+// speedName returns the name of speed.
 func speedName(r *planner.Request) string {
 	if r.Objective == planner.Goodput {
 		return "goodput"

@@ -19,8 +19,8 @@ func TestBarOfParts(t *testing.T) {
 	if diff := cmp.Diff(want, b.Parts); !ok || diff != "" {
 		t.Error(ok, diff)
 	}
-	// A whole that is more than the parts leaves an end blank; one that is less
-	// does not make the bar longer than it is.
+	// A whole larger than its parts leaves a blank end; a smaller one does not make
+	// the bar longer.
 	for whole, width := range map[float64]float64{8: 50, 4: 100, 1: 100} {
 		b, _ := newBar(parts[:2], 1, whole)
 		sum := 0.0
@@ -50,8 +50,7 @@ func TestBarOfParts(t *testing.T) {
 	}
 }
 
-// TestSpread thins 100 numbers of devices, of which the multiples of eight scale
-// best.
+// TestSpread thins 100 numbers of devices. Multiples of eight scale best.
 func TestSpread(t *testing.T) {
 	var groups [][]planner.Choice
 	for n := 1; n <= 100; n++ {
@@ -117,7 +116,7 @@ func TestCurveChart(t *testing.T) {
 	if diff := cmp.Diff([]figure{3, 2.5, 2}, k.PerDevice); diff != "" {
 		t.Error(diff)
 	}
-	// Three devices bring 7 samples/s, the fifth nothing.
+	// Three devices add 7 samples/s, the fifth adds none.
 	if !math.IsNaN(float64(k.Gain[0])) || k.Gain[1] != figure(7.0/3) || k.Gain[2] != 0 {
 		t.Errorf("gains %v", k.Gain)
 	}
@@ -128,20 +127,19 @@ func TestCurveChart(t *testing.T) {
 	}
 }
 
-// TestCurveOfOnePoint has nothing to draw, but says where it begins.
+// TestCurveOfOnePoint has no chart, but the first number of devices.
 func TestCurveOfOnePoint(t *testing.T) {
 	in := input()
 	in.Curve.Points = in.Curve.Points[3:]
 	if c := newCurve(&in); c.chart != nil || !c.Alone {
 		t.Errorf("a chart %v of one point", c.chart)
 	}
-	if page := string(bare(t, in)); !strings.Contains(page, "On fewer than 4 devices nothing fits.") || strings.Contains(page, `id="gain"`) {
+	if page := string(bare(t, in)); !strings.Contains(page, "On fewer than 4 devices no plan fits.") || strings.Contains(page, `id="gain"`) {
 		t.Error("the page does not say that fewer devices do not do, or has room for a chart")
 	}
 }
 
-// TestGoodputIsTheSpeed looks at what a page draws where samples do not teach
-// alike.
+// TestGoodputIsTheSpeed: under objective Goodput the charts draw goodput.
 func TestGoodputIsTheSpeed(t *testing.T) {
 	in := input()
 	in.Request.Objective = planner.Goodput

@@ -5,7 +5,7 @@
   const height = () => innerWidth < 560 ? 260 : 340;
   const font = "12px system-ui, sans-serif";
 
-  // sig writes a figure with n significant digits and no exponent.
+  // sig formats a number with n significant digits and no exponent.
   function sig(v, n) {
     if (v == null) return "–";
     if (v === 0) return "0";
@@ -20,14 +20,14 @@
     return e;
   }
 
-  // planCode shows a plan, which may break after its commas.
+  // planCode returns the element of a plan, which may break after commas.
   function planCode(plan) {
     const code = element("code");
     for (const piece of plan.split(/(?<=,)/)) code.append(piece, document.createElement("wbr"));
     return code;
   }
 
-  // axes of a chart; x and y are what is special about them.
+  // axes returns the axes of a chart; x and y override their defaults.
   function axes(x, y) {
     const base = {
       stroke: css("--soft"), font, labelFont: font, labelSize: 20, labelGap: 2,
@@ -36,7 +36,7 @@
     return [{...base, size: 30, ...x}, {...base, size: 50, ...y}];
   }
 
-  // logMarks are 1, 2 and 5 times powers of ten in view, as many as have room.
+  // logMarks returns the marks of a logarithmic axis: 1, 2 and 5 times powers of ten, as many as have room.
   function logMarks(u, axis, min, max) {
     const out = [], room = 26 / Math.max(u.bbox.height / devicePixelRatio, 1) * Math.log(max / min);
     for (let p = Math.floor(Math.log10(min)); p <= Math.log10(max); p++) {
@@ -48,7 +48,7 @@
     return out;
   }
 
-  // place empties the box of a chart and titles its y axis.
+  // place clears the box of a chart and writes the title of its y axis.
   function place(id, title) {
     const box = document.getElementById(id);
     box.replaceChildren(element("p", "axis", title));
@@ -78,7 +78,7 @@
     let only = null; // the one line to show, null for all
     const faint = (c) => only != null && only !== c;
 
-    // Over the lines: the size of a device, the best plan, and how many devices.
+    // Above the lines: the memory of a device, the best plan, and the numbers of devices.
     function dress(u) {
       const g = u.ctx, r = devicePixelRatio, placed = [];
       const px = (v) => u.valToPos(v, "x", true), py = (v) => u.valToPos(v, "y", true);
@@ -183,14 +183,14 @@
     return u;
   }
 
-  // range writes the numbers of devices from v up to the next change.
+  // range formats the numbers of devices from v to the next change.
   function range(ns, v) {
     const next = ns[ns.indexOf(v) + 1];
     return v == null ? "–" : next > v + 1 ? v + " – " + (next - 1) : String(v);
   }
 
-  // Lines over the number of devices. Between two numbers everything is as at
-  // the lower one, so that is what the cursor shows.
+  // Lines over the number of devices. Between two numbers the lower one holds, and
+  // the cursor shows that.
   function overDevices(id, title, chart, series, lines, extra, told) {
     const box = place(id, title), values = (u, vs) => vs.map(short), u = new uPlot({
       width: box.clientWidth, height: height(),
@@ -212,7 +212,7 @@
     return u;
   }
 
-  // dots are the points of a line that has few.
+  // dots draws the points of a line with few points.
   const dots = (color) => ({show: (u) => u.data[0].length < 60, size: 6, stroke: () => css(color), fill: () => css(color)});
 
   function drawCurve(chart) {

@@ -1,6 +1,6 @@
-// Package page is what every page of charts that Pacer writes is made of: the
-// style sheet, and uPlot, which draws the charts. A page embeds both, so that it
-// needs no network and no other file.
+// Package page has the parts that all HTML pages of Pacer share: the style sheet, and
+// uPlot, which draws charts. A page embeds both and needs no network and no other
+// file.
 //
-// Start with page.go; assets holds what is embedded.
+// Start with page.go. The directory assets has the embedded files.
 package page

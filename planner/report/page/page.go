@@ -18,16 +18,15 @@ var (
 	plotLicence string
 )
 
-// Plot is the script that defines uPlot, under its licence, which asks to be in
-// every copy.
+// Plot is the script of uPlot with its licence, which every copy must contain.
 var Plot = template.JS("/*!\n" + plotLicence + "\n*/\n" + plotJS)
 
 // Colors is the number of colours c1, c2, ... the style sheet has for lines and
 // swatches.
 const Colors = 8
 
-// Style returns the style sheet of a page: uPlot's, the common one, and own,
-// which wins.
+// Style returns the style sheet of a page: uPlot's, the common one, and own, which
+// overrides both.
 func Style(own string) template.CSS {
 	return template.CSS(plotCSS + "\n" + baseCSS + "\n" + own)
 }

@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// knowledgeGradient returns by how much the best of some means is expected to
-// rise when something is measured that moves mean[i] by shift[i]·Z, Z standard
-// normal:
+// knowledgeGradient returns the expected rise of the largest mean after a
+// measurement that moves mean[i] by shift[i]·Z, Z standard normal:
 //
 //	E[max(mean + shift·Z)] − max(mean) = Σ (b[i+1]−b[i])·f(−|c[i]|),  f(z) = φ(z) + z·Φ(z)
 //
-// over the lines a + b·Z that are the largest somewhere, by ascending slope b,
-// where c[i] is where line i+1 takes over. It is 0 or more. Source: Frazier,
+// over the lines a + b·Z of the upper envelope, by ascending slope b; line i+1 is
+// the largest from Z = c[i] on. The result is 0 or more. Source: Frazier,
 // Powell and Dayanik, "The Knowledge-Gradient Policy for Correlated Normal
 // Beliefs", INFORMS Journal on Computing 2009, section 3.1 and algorithm 1.
 func knowledgeGradient(mean, shift []float64) float64 {
@@ -33,8 +32,8 @@ func knowledgeGradient(mean, shift []float64) float64 {
 // line is value + slope·Z.
 type line struct{ value, slope float64 }
 
-// envelope returns the lines that are the largest somewhere, by ascending slope,
-// and from which Z on each is; the first from -Inf.
+// envelope returns the upper envelope of lines by ascending slope. Line i is the
+// largest from Z = from[i] on; from[0] is -Inf. It sorts lines.
 func envelope(lines []line) (top []line, from []float64) {
 	slices.SortFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.slope, b.slope), cmp.Compare(a.value, b.value))

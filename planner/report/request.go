@@ -8,12 +8,12 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// title says what is trained on what.
+// title names the model and its devices.
 func title(r *planner.Request) string {
 	return fmt.Sprintf("%s on %s x %s", r.Model.Name, deviceCount(r), r.Accelerator.Name)
 }
 
-// deviceCount is the number of devices asked about, or its range.
+// deviceCount returns the number of devices of the request, or its range.
 func deviceCount(r *planner.Request) string {
 	from, to := r.MinDevices, r.Devices
 	if r.Shape.Devices != "" {
@@ -28,8 +28,8 @@ func deviceCount(r *planner.Request) string {
 	return fmt.Sprintf("%d to %d", from, to)
 }
 
-// questionFacts is what was asked, line by line.
-func questionFacts(r *planner.Request) []Fact {
+// requestFacts returns the fields of the request, a line each.
+func requestFacts(r *planner.Request) []Fact {
 	facts := []Fact{
 		{"Model", modelWords(r)},
 		{"Devices", deviceCount(r) + " x " + acceleratorWords(r)},
@@ -116,7 +116,7 @@ func objectiveWords(r *planner.Request) string {
 	return s
 }
 
-// leadWords says what the best plan, the first of rk, is the best of.
+// leadWords introduces the best plan, the first of rk.
 func leadWords(r *planner.Request, rk *planner.Ranking) string {
 	n := devices(&rk.Choices[0])
 	what, do, where := "fastest plan", "fit", ""
@@ -129,7 +129,7 @@ func leadWords(r *planner.Request, rk *planner.Ranking) string {
 	case planner.MinDevices:
 		what, do, where = "plan that reaches the target on the fewest devices", "fit and reach it", fmt.Sprintf(", %d", n)
 	case planner.Goodput:
-		what = "plan that learns fastest"
+		what = "plan with the highest goodput"
 	}
-	return fmt.Sprintf("The %s%s; %d of %d legal plans looked at %s:", what, where, rk.Fitting, rk.Evaluated, do)
+	return fmt.Sprintf("The %s%s; %d of %d legal plans %s:", what, where, rk.Fitting, rk.Evaluated, do)
 }

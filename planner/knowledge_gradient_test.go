@@ -37,7 +37,7 @@ func maxOf(mean, shift []float64, z float64) float64 {
 	return top
 }
 
-// What moves all plans alike changes no decision.
+// A measurement that moves all means alike has no gain.
 func TestKnowledgeGradientOfWhatIsCommon(t *testing.T) {
 	if got := knowledgeGradient([]float64{1, 2, 3}, []float64{0.4, 0.4, 0.4}); got != 0 {
 		t.Errorf("%g, want 0", got)

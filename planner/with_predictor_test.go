@@ -7,9 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// After a model was fitted again its answers change and others are not asked
-// for again.
-func TestWith(t *testing.T) {
+// After a refit the model's answers change, and other answers come from the cache.
+func TestWithPredictor(t *testing.T) {
 	asked := map[string]int{}
 	at := func(speed float64) predictor {
 		return func(c spec.Config) (spec.Prediction, error) {
@@ -49,10 +48,10 @@ func TestWith(t *testing.T) {
 	old := planner.New(at(1), planner.Options{})
 	check(old, 1, 1)
 	clear(asked)
-	check(old.With(at(2), spec.Key{Model: "a", Accelerator: a.Accelerator.Name}), 2, 1)
+	check(old.WithPredictor(at(2), spec.Key{Model: "a", Accelerator: a.Accelerator.Name}), 2, 1)
 	if asked["a"] == 0 || asked["b"] != 0 {
 		t.Errorf("asked %v times, want none about b", asked)
 	}
 	check(old, 1, 1)
-	check(old.With(at(3)), 3, 3)
+	check(old.WithPredictor(at(3)), 3, 3)
 }
