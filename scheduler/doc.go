@@ -1,7 +1,7 @@
-// Package scheduler says what scheduling is made of: a Policy turns a Snapshot
-// of cluster and jobs into a Decision, asking an Oracle how fast plans run.
+// Package scheduler defines the parts of a scheduler: a Policy turns a Snapshot of cluster
+// and jobs into a Decision, with the speeds that an Oracle predicts.
 //
-// Start with scheduler.go, then policy/ for the policies, place/ for how shapes
-// find nodes, and sim/ for the engine that carries decisions out.
-// schedulertest/ is what every policy must pass.
+// Start with scheduler.go (the interfaces), snapshot.go (input and output of a policy) and
+// ledger.go (the state that snapshots are views of). Policies are in policy/, placers in
+// place/, the simulator is sim/. schedulertest/ has the tests that every policy must pass.
 package scheduler

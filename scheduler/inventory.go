@@ -7,16 +7,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Inventory counts the free devices of every node, and finds nodes by how many
-// they have free without looking through the cluster.
+// Inventory counts the free devices of every node and finds nodes by their number
+// without a scan of the cluster.
 type Inventory struct {
 	Free  []int // by node; Take and Give alone change it
 	Group []int // the cluster group each node belongs to; not to be modified
 
 	host   []spec.Host // free, by node; nil = no group limits any
 	groups []groupIndex
-	// journal is what was done since mark, in order, if it is kept: slots given
-	// have positive devices, slots taken negative ones.
+	// journal is the changes since mark, in order: given slots have positive devices,
+	// taken ones negative.
 	journal []Slot
 	marked  bool
 }
@@ -86,8 +86,8 @@ func (x *groupIndex) remove(node, free int) {
 	}
 }
 
-// Clone returns an independent copy. It costs as much as the cluster is large:
-// where what is tried is undone at once, Take and Give are cheaper.
+// Clone returns an independent copy, in time proportional to the cluster. Take and Give
+// are cheaper for trials that are undone at once.
 func (inv *Inventory) Clone() *Inventory {
 	c := &Inventory{Free: slices.Clone(inv.Free), Group: inv.Group, host: slices.Clone(inv.host), groups: slices.Clone(inv.groups)}
 	for i := range c.groups {
@@ -102,11 +102,10 @@ func (inv *Inventory) Clone() *Inventory {
 	return c
 }
 
-// For returns what a job can have of a group that needs so much of the host for
-// each device: of every node as many devices are free as there is host for, and a
-// node is no larger than that when idle. Where that is all there is it is inv
-// itself; else a picture of it that costs as much as the cluster is large and is
-// not to be taken from.
+// For returns the devices of a group for a job with a need of the host per device: every
+// node has as many free devices, and is as large when idle, as its host covers. If the
+// hosts cover all devices, it is inv itself; else a view made in time proportional to the
+// cluster, which must not be modified.
 func (inv *Inventory) For(group int, need spec.Host) *Inventory {
 	if group < 0 || inv.host == nil || need == (spec.Host{}) {
 		return inv
@@ -249,8 +248,8 @@ func (inv *Inventory) undo() {
 // keep lets what was done since mark be as it is.
 func (inv *Inventory) keep() { inv.marked, inv.journal = false, inv.journal[:0] }
 
-// differs reports the first node or group whose free devices, or whose place in
-// the index, are not those of o, an inventory of the same cluster.
+// differs returns an error for the first node or group that differs from o, an inventory
+// of the same cluster, in free devices or in the index.
 func (inv *Inventory) differs(o *Inventory) error {
 	for node, free := range o.Free {
 		g := inv.Group[node]

@@ -9,37 +9,37 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Ledger keeps who is inside a cluster and what they hold. An engine writes down
-// what happens, at a cost that does not grow with the cluster; a Snapshot of it
-// then costs nothing to make.
+// Ledger is the state of a cluster: the jobs in the system and their grants. An engine
+// updates it in time that does not grow with the cluster. A Snapshot of it is free. It is
+// not safe for concurrent use.
 type Ledger struct {
 	cluster spec.Cluster
 	advance func(j *JobState, now time.Duration)
 
 	free    *Inventory
 	waiting []*JobState // by Order
-	inside  []*JobState // by Order; who has left is passed over, and dropped once that is half of them
-	left    int         // how many of inside have left
+	inside  []*JobState // by Order; jobs that left are skipped, and dropped once they are half of them
+	left    int         // of inside
 
-	down []int // nodes that are, ascending; free has nothing of them
+	down []int // nodes, ascending; none of their devices is in free
 
-	asked    int            // devices that the jobs inside ask for
+	asked    int            // devices that the jobs in the system ask for
 	byTenant map[string]int // and those of each tenant
 
-	changed []*JobState // whom something happened to, in order, from change number first on
+	changed []*JobState // jobs with events, in order, from change number first on
 	first   uint64
 
-	shown []*JobState // scratch of the snapshots, theirs to reorder
+	shown []*JobState // scratch of the snapshots, which may reorder it
 }
 
-// NewLedger returns the ledger of an idle cluster. advance brings the state of a
-// job that holds devices up to a time; nil = states always are.
+// NewLedger returns the ledger of an idle cluster. advance updates the state of a job with
+// devices to a time; nil = states are always up to date.
 func NewLedger(c spec.Cluster, advance func(j *JobState, now time.Duration)) *Ledger {
 	return &Ledger{cluster: c, advance: advance, free: NewInventory(c), byTenant: map[string]int{}}
 }
 
-// Enter writes down that j came in and waits. Its Order must differ from that of
-// everybody inside; it costs least if it is the highest.
+// Enter adds a waiting job, which the ledger keeps. Its Order must differ from that of all
+// other jobs; the highest is cheapest.
 func (l *Ledger) Enter(j *JobState) {
 	l.inside = insert(l.inside, j)
 	l.waiting = insert(l.waiting, j)
@@ -47,8 +47,8 @@ func (l *Ledger) Enter(j *JobState) {
 	l.note(j)
 }
 
-// Leave writes down that j is gone, whose Phase is Finished and whose Grant is nil
-// now, and takes back what it held until now, nil = nothing.
+// Leave removes j, with Phase Finished and without a Grant by now, and frees the grant that
+// it held until now, nil = none.
 func (l *Ledger) Leave(j *JobState, held *Grant) {
 	if held == nil {
 		l.waiting = remove(l.waiting, j)
@@ -66,7 +66,7 @@ func (l *Ledger) Leave(j *JobState, held *Grant) {
 
 func hasLeft(j *JobState) bool { return j.Phase == Finished }
 
-// ask adds to the devices asked for inside, or with -1 subtracts from them.
+// ask adds to the devices asked for, or with sign -1 subtracts from them.
 func (l *Ledger) ask(j *JobState, sign int) {
 	l.asked += sign * j.Job.Devices
 	l.byTenant[j.Job.Tenant] += sign * j.Job.Devices
@@ -75,8 +75,7 @@ func (l *Ledger) ask(j *JobState, sign int) {
 	}
 }
 
-// Lose writes down that j waits again, though nobody decided so, and takes back the
-// Grant it still has.
+// Lose makes j wait again without a decision, and frees the Grant it still has.
 func (l *Ledger) Lose(j *JobState) {
 	l.free.undo()
 	l.free.Give(j.Grant.Counts())
@@ -84,8 +83,8 @@ func (l *Ledger) Lose(j *JobState) {
 	l.note(j)
 }
 
-// NodeDown writes down that a node is down, of which nobody may hold devices: none
-// of its devices is free until NodeUp.
+// NodeDown takes a node down: none of its devices is free until NodeUp. No job may hold
+// any of them.
 func (l *Ledger) NodeDown(node int) {
 	if i, down := slices.BinarySearch(l.down, node); !down {
 		l.down = slices.Insert(l.down, i, node)
@@ -94,7 +93,7 @@ func (l *Ledger) NodeDown(node int) {
 	}
 }
 
-// NodeUp writes down that a node is up again.
+// NodeUp takes a node up again.
 func (l *Ledger) NodeUp(node int) {
 	if i, down := slices.BinarySearch(l.down, node); down {
 		l.down = slices.Delete(l.down, i, i+1)
@@ -103,16 +102,15 @@ func (l *Ledger) NodeUp(node int) {
 	}
 }
 
-// Change is what a decision makes of one job.
+// Change is the change of one job by a decision.
 type Change struct {
 	Job *JobState
-	To  *Grant // what it is to hold, nil = nothing
+	To  *Grant // its new grant, nil = none
 }
 
-// Apply writes down that what the jobs hold is taken back and that they are given
-// what they are to hold, all at once. Devices that two jobs share count once. Their
-// Grants are the engine's to set when it carries that out. An error names the first
-// job, in the order given, whose devices are not there; then nothing is changed. A
+// Apply frees the grants of the jobs and takes their new ones, all at once. Devices that
+// two jobs share count once. The engine sets the Grants afterwards. An error names the
+// first job, in the given order, with devices that are not free; then nothing changes. A
 // job must not occur twice.
 func (l *Ledger) Apply(changes []Change) error {
 	l.free.mark()
@@ -141,8 +139,8 @@ func (l *Ledger) Apply(changes []Change) error {
 	return nil
 }
 
-// tooMuch says which node has fewer devices, or less of the host, than is granted,
-// to g included.
+// tooMuch returns an error that names the node with fewer devices, or less of the host,
+// than granted, g included.
 func (l *Ledger) tooMuch(g *Grant) error {
 	for _, s := range g.Slots {
 		has := l.free.Size(l.free.Group[s.Node])
@@ -156,9 +154,8 @@ func (l *Ledger) tooMuch(g *Grant) error {
 	return fmt.Errorf("job %s: the devices granted are not all there", g.Job) // never: one of the nodes has too few
 }
 
-// note keeps that something happened to j for those who ask what changed. Where
-// they would have to look at more than there are jobs it is forgotten, and they
-// look at all.
+// note records an event of j for Snapshot.Changed. Once there are more events than jobs
+// they are dropped, and readers look at all jobs.
 func (l *Ledger) note(j *JobState) {
 	const few = 64
 	if len(l.changed) > max(few, len(l.inside)-l.left) {
@@ -168,8 +165,7 @@ func (l *Ledger) note(j *JobState) {
 	l.changed = append(l.changed, j)
 }
 
-// Audit counts from nothing what the ledger keeps up to date, and reports the
-// first thing that differs.
+// Audit recomputes the incremental state and returns an error for the first difference.
 func (l *Ledger) Audit() error {
 	l.free.undo()
 	free, asked, waiting := NewInventory(l.cluster), 0, 0
@@ -210,13 +206,13 @@ func (l *Ledger) Audit() error {
 	return l.free.differs(free)
 }
 
-// Snapshot returns the present as a policy sees it, until something is written
-// down or another is taken.
+// Snapshot returns the present state as a policy sees it. It holds until the next update or
+// snapshot.
 func (l *Ledger) Snapshot(now time.Duration) *Snapshot {
 	return &Snapshot{Now: now, Cluster: l.cluster, Down: l.down, Waiting: l.waiting, ledger: l}
 }
 
-// insert puts j where it belongs among jobs in order.
+// insert inserts j into jobs by Order.
 func insert(jobs []*JobState, j *JobState) []*JobState {
 	if n := len(jobs); n == 0 || jobs[n-1].Order < j.Order {
 		return append(jobs, j)
@@ -225,7 +221,7 @@ func insert(jobs []*JobState, j *JobState) []*JobState {
 	return slices.Insert(jobs, i, j)
 }
 
-// remove takes j out of jobs in order, moving the fewer of the others.
+// remove removes j from jobs by Order. It moves the smaller part of them.
 func remove(jobs []*JobState, j *JobState) []*JobState {
 	i, found := slices.BinarySearchFunc(jobs, j.Order, byOrder)
 	switch {

@@ -10,174 +10,186 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Oracle is what a policy may ask about performance: its belief.
-// *planner.Planner is one.
+// Oracle is the performance belief of a policy. *planner.Planner is one. It is safe for
+// concurrent use. Errors wrap perfmodel.ErrNotCovered if no model covers the request,
+// planner.ErrInfeasible if no plan fits, and ctx.Err() once ctx is done. An Oracle does
+// not keep or modify its arguments. Callers must not modify results, which may be shared
+// with later answers.
 type Oracle interface {
+	// Predict returns the throughput of a configuration, and its memory if known. It does
+	// not check that the configuration fits.
 	Predict(ctx context.Context, c spec.Config) (spec.Prediction, error)
-	// Best returns the fastest choice that fits, or planner.ErrInfeasible.
+	// Best returns the best choice that fits, by the objective of r.
 	Best(ctx context.Context, r planner.Request) (planner.Choice, error)
+	// Curve returns the best choice with at most n devices, for n in 1..r.Devices. Counts
+	// below the first that fits have no point. No point at all is an error.
 	Curve(ctx context.Context, r planner.Request) (planner.Curve, error)
-	// Rank returns all choices of a request, best first.
+	// Rank returns all candidates: those that fit, best first, then the others with the
+	// reason. No candidate at all is an error.
 	Rank(ctx context.Context, r planner.Request) (planner.Ranking, error)
 }
 
-// Elastic is an Oracle that knows jobs which change their batch as they train.
+// Elastic is an Oracle for jobs that change their batch as they train. It may be used by
+// one run only.
 type Elastic interface {
 	Oracle
-	// Goodput returns how many steps of its work, counted at its own batch, j makes a
-	// second at present on a shape of devices of group if it trains the batch that is
-	// worth most there, and the plan that does: 0 where that is to be tried. The error
-	// wraps perfmodel.ErrNotCovered where j cannot run so, or is not to.
+	// Goodput returns the plan of highest goodput for j now, on a shape of devices of
+	// group, and its rate in steps/s, counted at the job's own batch. Rate 0 means that
+	// the shape has to be tried. The error wraps perfmodel.ErrNotCovered if j cannot run
+	// on it, or must not. j is not modified and not kept.
 	Goodput(ctx context.Context, j *JobState, group *spec.NodeGroup, shape spec.Shape) (plan spec.Plan, rate float64, err error)
 }
 
-// Batcher is an Oracle that knows jobs which may train other batches than their own.
+// Batcher is an Oracle for jobs that may train other batches than their own.
 type Batcher interface {
 	Oracle
-	// Batches returns the least and the most samples a step that j can train on devices
-	// of group. The error wraps perfmodel.ErrNotCovered where nothing is known of it.
+	// Batches returns the least and the most samples per step of j on devices of group.
+	// The error wraps perfmodel.ErrNotCovered if they are unknown.
 	Batches(j *spec.Job, group *spec.NodeGroup) (least, most int, err error)
 }
 
-// Learner is an Oracle that changes its mind in the course of a run: it is told how
-// long the steps of running jobs take.
+// Learner is an Oracle that learns from the step times of running jobs. It belongs to one
+// run.
 type Learner interface {
 	Oracle
-	// Learn takes in what was seen by now: measurements that are OK, of one step
-	// time each, and a job's own configuration. It is called before every decision,
-	// mostly with nothing.
+	// Learn adds the observations by now: OK measurements of a job's own configuration,
+	// with one step time each. The engine calls it before every decision, mostly with
+	// none. The Learner owns seen. An error ends the run; a fit that fails is no error.
 	Learn(ctx context.Context, now time.Duration, seen []spec.Measurement) error
-	// Revision tells how often what is believed of a key has changed. Answers about
-	// it stay the same until it does.
+	// Revision counts the changes of the model of a key. Answers about the key stay
+	// equal until it changes.
 	Revision(k spec.Key) int
-	// Learned tells what was learnt so far.
+	// Learned summarises the learning so far.
 	Learned() Learned
 }
 
-// Learned is what a Learner did.
+// Learned summarises the work of a Learner.
 type Learned struct {
-	Seen  int // step times
-	Known int // of them, those of which something was believed
-	// MAPE is the mean of |believed - seen| / seen over Known, each believed before
-	// it was seen; 0 of none.
+	Seen  int // step times observed
+	Known int // those with a prediction before
+	// MAPE is the mean of |predicted - observed| / observed over Known, each predicted
+	// before its observation; 0 without any.
 	MAPE  float64
 	Fits  int // of performance models, after the first of each
-	Unfit int // of them, those that gave nothing, so that what was believed stayed
+	Unfit int // fits that failed, after which the model stayed as it was
 }
 
-// LossLog tells how jobs get on with what they are there for.
+// LossLog has the training losses of jobs. It belongs to one run.
 type LossLog interface {
-	// Log returns what j has logged so far; false where it logs nothing.
+	// Log returns the losses of j so far, false if it logs none. Callers must not modify
+	// them; they hold until the next call.
 	Log(ctx context.Context, j *JobState) (Losses, bool)
 }
 
 // Losses are the training losses of a job up to now.
 type Losses struct {
-	Every float64 // steps from one to the next, of which each is the mean
-	// Values are shares of the loss of the beginning; not to be modified.
+	Every float64 // steps that each value averages
+	// Values are fractions of the initial loss; not to be modified.
 	Values []float64
-	// Least is the owner's criterion: once the loss falls by no more from one to the
-	// next, but for noise, the job is done.
+	// Least is the owner's stopping criterion: the job is done once the loss falls by no
+	// more than this from one value to the next, without noise.
 	Least float64
 }
 
-// ServerSpace says what jobs with parameter servers may be granted. It is safe for
-// concurrent use.
+// ServerSpace is the set of configurations that jobs with parameter servers may have. It
+// is safe for concurrent use.
 type ServerSpace interface {
-	// Allows reports whether a job may run with the model, batch, replicas and
-	// parameter servers of c on its accelerator; the shape does not matter.
+	// Allows reports whether a job may run with the model, batch, replicas, parameter
+	// servers and accelerator of c, on any shape.
 	Allows(c spec.Config) bool
 }
 
-// Policy decides who gets what. Decide is a function of the snapshot: it must
-// not keep the snapshot, and keeps no state but what its algorithm is made of,
-// or what it knows of the jobs from Snapshot.Changed.
+// Policy decides which jobs get which devices. It belongs to one run.
 type Policy interface {
+	// Decide returns the target for the snapshot. It must not keep or modify the
+	// snapshot, and keeps no state but that of its algorithm, or of the jobs from
+	// Snapshot.Changed. The caller owns the Decision; its grants are not modified any
+	// more. An error ends the run.
 	Decide(ctx context.Context, s *Snapshot) (Decision, error)
 }
 
-// Fluid is a Policy that can say what it is after as if devices could be divided at
-// will: fractions of time on several grants at once. No cluster can carry that out;
-// it tells what is lost to rounds, gangs and starts. The simulator asks it for
-// Shares whenever jobs have come or gone, and never to decide.
+// Fluid is a Policy that divides devices at will: jobs have fractions of time on several
+// grants at once. No cluster can apply that. It measures the loss by rounds, gangs and
+// starts. The simulator calls Shares at every arrival and completion, and never Decide.
 type Fluid interface {
 	Policy
-	// Shares returns what every job is to have until it is asked again, of each job at
-	// most all of its time and of each group at most its devices. warnings should be
-	// seen by people.
+	// Shares returns the shares of all jobs until the next call: of each job at most all
+	// of its time, of each group at most its devices. Users should see the warnings. The
+	// caller owns the results. An error ends the run.
 	Shares(ctx context.Context, s *Snapshot) (shares []TimeShare, warnings []string, err error)
 }
 
-// TimeShare is a grant for a fraction of the time, on devices that stand for any
-// others of their group.
+// TimeShare is a grant for a fraction of the time. Its devices stand for any others of
+// their group.
 type TimeShare struct {
 	Grant    *Grant
 	Fraction float64 // 0 to 1
 }
 
-// Admission decides whether a job enters the queue when it is submitted. why
-// says what it was refused for.
+// Admission decides whether a submitted job enters the queue. It belongs to one run.
 type Admission interface {
+	// Admit reports whether j enters, and the reason if not. It must not keep or modify
+	// the snapshot. An error ends the run.
 	Admit(ctx context.Context, s *Snapshot, j spec.Job) (ok bool, why string, err error)
 }
 
-// Holder is an Admission that makes those it turns away wait outside instead of
-// sending them off: it is asked about them again whenever others have arrived or
-// gone.
+// Holder is an Admission that holds refused jobs instead of rejecting them. The engine
+// calls Admit for them again after every arrival and completion.
 type Holder interface {
 	Admission
-	// Line names the line that j waits in. The first of a line is asked about
-	// before all behind it, and the lines do not hold each other up.
+	// Line returns the name of the line that j waits in. Admit is called for the first
+	// of a line before all behind it. Lines are independent. j is not modified.
 	Line(j *spec.Job) string
 }
 
-// Refuser is an Admission that turns some jobs away for good, whether it makes others
-// wait or not.
+// Refuser is an Admission that rejects some jobs for good.
 type Refuser interface {
 	Admission
-	// Refuse is asked of every job that could run on the cluster when it is submitted.
-	// why says what it can never be let in for, "" if it can.
+	// Refuse returns the reason why j can never be admitted, "" if it can. The engine
+	// calls it once for every submitted job that could run on the cluster. An error ends
+	// the run.
 	Refuse(ctx context.Context, c spec.Cluster, j *spec.Job) (why string, err error)
 }
 
-// ClusterChecker is a part of a composition that can contradict a cluster. It is asked
-// before anything else.
+// ClusterChecker is a part of a run that can contradict a cluster.
 type ClusterChecker interface {
+	// CheckCluster returns an error that names the contradiction. The engine calls it
+	// before the run.
 	CheckCluster(c spec.Cluster) error
 }
 
-// Placer finds devices among the free ones of a cluster group, false when there
-// are none. It takes nothing from free.
+// Placer finds free devices of a cluster group. It does not modify free and is safe for
+// concurrent use.
 type Placer interface {
-	// Place returns devices of exactly the wanted shape, each count on a node
-	// of its own, ascending by node. What the job needs of the host is not its
-	// business: free is what Inventory.For leaves, and who asks adds the need.
+	// Place returns devices of exactly the wanted shape, each count on its own node,
+	// ascending by node; false if there are none. It ignores the needs for hosts: free is
+	// the result of Inventory.For, and the caller, which owns the slots, adds the needs.
 	Place(free *Inventory, group int, want spec.Shape) ([]Slot, bool)
-	// Lay returns the shape that the given number of devices would take if
-	// every layout ran alike: for jobs nothing is known about.
+	// Lay returns the shape of a number of devices if all layouts were equally fast, for
+	// jobs of unknown speed; false if too few are free.
 	Lay(free *Inventory, group, devices int) (spec.Shape, bool)
 }
 
-// Chooser is a Placer that has a say in which layouts a job may have at all, not
-// only in where they are.
+// Chooser is a Placer that also restricts the layouts of a job.
 type Chooser interface {
 	Placer
-	// Choose returns those of the ways to run a job that it may use, in their
-	// order: at least one of every device count and group among them. It must not
-	// modify ways.
-	Choose(ways []Way) []Way
+	// Choose returns the candidates that a job may use, in their order: at least one of
+	// every device count and group among them. It must not modify candidates.
+	Choose(candidates []Candidate) []Candidate
 }
 
-// Way is one way to run a job: a plan on a shape in a group of nodes.
-type Way struct {
+// Candidate is a candidate configuration of a job: a plan on a shape in a group of nodes.
+type Candidate struct {
 	Group int
 	Plan  spec.Plan
 	Shape spec.Shape
-	Rate  float64 // believed steps/s, 0 = nothing is believed
+	Rate  float64 // predicted steps/s, 0 = unknown
 }
 
-// Executor makes a decision true: it starts, stops and moves jobs.
+// Executor applies decisions: it starts, stops and moves jobs.
 type Executor interface {
+	// Apply makes d the present. It does not modify d. After an error the caller compares
+	// the present with d and tries again.
 	Apply(ctx context.Context, d Decision) error
 }
 
@@ -193,8 +205,8 @@ const (
 
 func (p Phase) String() string { return [...]string{"waiting", "starting", "running", "finished"}[p] }
 
-// Slot is what a job has of one node: some devices, or replicas and parameter
-// servers that run on CPUs, with what all of them need of the host.
+// Slot is the part of a job on one node: devices, or replicas and parameter servers on
+// CPUs, with what all of them need of the host.
 type Slot struct {
 	Node    int // index into the cluster's nodes
 	Devices int
@@ -203,8 +215,7 @@ type Slot struct {
 	Host    spec.Host
 }
 
-// String writes node and devices, what runs on CPUs, and the host's part where it
-// takes any.
+// String writes node, devices, tasks on CPUs, and the part of the host if there is any.
 func (s Slot) String() string {
 	text := fmt.Sprintf("%d %d", s.Node, s.Devices)
 	if s.Workers > 0 || s.Servers > 0 {
@@ -216,7 +227,7 @@ func (s Slot) String() string {
 	return "{" + text + "}"
 }
 
-// What says what s has of its node: "2 devices", "1 device, 3 parameter servers".
+// What writes the tasks of s: "2 devices", "1 device, 3 parameter servers".
 func (s Slot) What() string {
 	var parts []string
 	add := func(n int, what string) { parts = append(parts, spec.Count(n, what)) }
@@ -241,16 +252,16 @@ type Grant struct {
 	Job   spec.JobID
 	Plan  spec.Plan
 	Shape spec.Shape
-	// Slots agree with Shape in their devices and with Plan in parameter servers, and
-	// in workers where it is those that are replicas. They have at least what the job
-	// needs of the host, are in one group, and ascend by node.
+	// Slots agree with Shape in devices and with Plan in parameter servers, and in workers
+	// if these are the replicas. They cover what the job needs of the host, are in one
+	// group, and ascend by node.
 	Slots []Slot
-	// Elastic leaves the batch to the job, which trains the one that is worth most at
-	// the time (Qiao et al., Pollux, OSDI 2021, section 3.2): that of Plan is the
-	// one of the beginning. Truths that know of one batch only ignore it.
+	// Elastic leaves the batch to the job, which trains the one of highest goodput at the
+	// time (Qiao et al., Pollux, OSDI 2021, section 3.2); that of Plan is the first.
+	// Truths with one batch per job ignore it.
 	Elastic bool
-	// With is the job that shares these devices, "" = none does. It holds the same
-	// ones, and shares them with this one.
+	// With is the job that shares these devices, "" = none. It holds the same devices, and
+	// its grant names this job.
 	With spec.JobID
 }
 
@@ -284,15 +295,14 @@ func (g *Grant) Servers() int {
 	return n
 }
 
-// Same reports whether g and o give the same job the same plan, shape and
-// devices, with the same company or none, so that going from one to the other
-// changes nothing. Of two that leave the batch to the job that of the plan does
-// not matter.
+// Same reports whether g and o give the same job the same plan, shape, devices and
+// colocated job, so that replacing one by the other changes nothing. It ignores the
+// batches of the plans if both are Elastic.
 func (g *Grant) Same(o *Grant) bool {
 	return g == o || g.Stays(o) && g.With == o.With
 }
 
-// trains returns the plan, less the batch where that is the job's to choose.
+// trains returns the plan, without the batch if g is Elastic.
 func (g *Grant) trains() spec.Plan {
 	p := g.Plan.Normal()
 	if g.Elastic {
@@ -301,13 +311,13 @@ func (g *Grant) trains() spec.Plan {
 	return p
 }
 
-// JobState is a job as the engine knows it. Progress counts optimizer steps at the
-// job's own batch; a job submitted by duration or epochs alone has as many as the
-// engine's truth says. Of a job that holds devices Phase, Done, Remaining and
-// Attained are what they were when it was last looked at, see Snapshot.
+// JobState is the state of a job in the engine. Progress counts optimizer steps at the
+// job's own batch; a job submitted by duration or epochs has the steps of the truth.
+// For a job with devices Phase, Done, Remaining and Attained are those of its last
+// update, see Snapshot.
 type JobState struct {
 	Job   *spec.Job // not to be modified
-	Order int       // its place in the order of arrival, among all jobs there ever are
+	Order int       // its place in the order of arrival among all jobs of the run
 	Phase Phase
 
 	Done      float64       // steps completed
@@ -316,14 +326,14 @@ type JobState struct {
 	Restarts  int           // times it was stopped or moved while it held devices
 	Failures  int           // times it lost its devices because a node went down
 	Since     time.Duration // when it got its Grant; without one, when it entered the queue or last lost one
-	Waited    time.Duration // its longest wait in a row that is over
+	Waited    time.Duration // its longest completed wait in a row
 	FirstRun  time.Duration // when it first got devices, meaningful once Attained > 0 or Grant != nil
-	StartCost time.Duration // what its next start costs; with a Grant what a change costs, to another plan
+	StartCost time.Duration // of its next start; with a Grant, of a change to another plan
 	Ready     time.Duration // when its start cost is paid and progress begins, or began; meaningful with a Grant
-	Grant     *Grant        // what it holds now, nil if nothing; not to be modified
+	Grant     *Grant        // nil = none; not to be modified
 }
 
-// LongestWait returns the longest j has waited in a row, as of now.
+// LongestWait returns the longest wait of j in a row, as of now.
 func (j *JobState) LongestWait(now time.Duration) time.Duration {
 	if j.Grant != nil {
 		return j.Waited

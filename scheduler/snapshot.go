@@ -8,31 +8,30 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Snapshot is what a policy sees: complete, read-only, jobs by arrival: by submit
-// time, then ID. It is there for as long as the policy decides. What it carries
-// costs nothing; what is asked for by a method costs as much as it says.
+// Snapshot is the input of a policy: complete and read-only, with jobs by arrival, that is
+// by submit time, then ID. It holds until the policy returns. Fields are free; methods
+// cost what they say.
 type Snapshot struct {
 	Now     time.Duration
 	Cluster spec.Cluster
-	Down    []int       // nodes that are down, ascending; not to be modified
-	Waiting []*JobState // inside and holding nothing; the slice is not to be modified
-	// Ended are the jobs that finished since the policy was asked last, in that
-	// order, for those that learn from them. Like Waiting, not to be kept.
+	Down    []int       // nodes, ascending; not to be modified
+	Waiting []*JobState // jobs without a grant; not to be modified
+	// Ended are the jobs that finished since the last decision, in that order, for policies
+	// that learn from them. Not to be kept.
 	Ended []JobState
 
-	// Reasons tells whether anybody reads Decision.Why; if not, nobody need think of
-	// reasons, which then cost nothing.
+	// Reasons says whether Decision.Why is read. If not, a policy need not find reasons.
 	Reasons bool
-	// Explain are the jobs inside of which it is asked at every decision why they
-	// wait, or go on as they are: by arrival, mostly none. Not to be modified.
+	// Explain are the jobs that need a reason at every decision, why they wait or keep
+	// their grant: by arrival, mostly none. Not to be modified.
 	Explain []*JobState
 
-	ledger *Ledger // nil = nobody holds anything
+	ledger *Ledger // nil = no job holds devices
 	jobs   []*JobState
 }
 
-// NewSnapshot returns a snapshot of jobs given by arrival, whose Order is set to
-// that. Grants for which there is no room are taken to hold nothing of it.
+// NewSnapshot returns a snapshot of jobs given by arrival. It sets their Order. Grants
+// without room take no devices.
 func NewSnapshot(now time.Duration, c spec.Cluster, jobs []*JobState) *Snapshot {
 	l := NewLedger(c, nil)
 	for i, j := range jobs {
@@ -48,8 +47,8 @@ func NewSnapshot(now time.Duration, c spec.Cluster, jobs []*JobState) *Snapshot 
 	return l.Snapshot(now)
 }
 
-// Jobs returns every job inside, by arrival and as it is now. The slice may be
-// reordered, the jobs not be modified. It costs as much as there are jobs, once.
+// Jobs returns all jobs by arrival, up to date. The slice may be reordered, the jobs not
+// modified. The first call takes time proportional to the jobs.
 func (s *Snapshot) Jobs() []*JobState {
 	if s.ledger == nil {
 		return s.Waiting
@@ -66,7 +65,7 @@ func (s *Snapshot) Jobs() []*JobState {
 	return s.jobs
 }
 
-// Current brings a job inside up to now and returns it.
+// Current brings a job up to date and returns it.
 func (s *Snapshot) Current(j *JobState) *JobState {
 	if j.Grant != nil && s.ledger != nil && s.ledger.advance != nil {
 		s.ledger.advance(j, s.Now)
@@ -74,9 +73,8 @@ func (s *Snapshot) Current(j *JobState) *JobState {
 	return j
 }
 
-// Free returns the devices no job holds, of the nodes that are up. A policy may
-// take from them and give back to them what jobs hold while it decides, which
-// changes nothing outside; asking again undoes it.
+// Free returns the free devices of the nodes that are up. A policy may take from it, and
+// give back what jobs hold, until it returns. The next call undoes that.
 func (s *Snapshot) Free() *Inventory {
 	if s.ledger == nil {
 		return NewInventory(s.Cluster)
@@ -85,9 +83,8 @@ func (s *Snapshot) Free() *Inventory {
 	return s.ledger.free
 }
 
-// Idle returns a new inventory of the nodes that are up, as if nobody held
-// anything: for those that give everything away anew. It costs as much as the
-// cluster is large.
+// Idle returns a new inventory of the nodes that are up, as if no job held devices, in time
+// proportional to the cluster.
 func (s *Snapshot) Idle() *Inventory {
 	inv := NewInventory(s.Cluster)
 	for _, node := range s.Down {
@@ -96,7 +93,7 @@ func (s *Snapshot) Idle() *Inventory {
 	return inv
 }
 
-// Asked returns how many devices the jobs inside ask for together.
+// Asked returns the number of devices that all jobs ask for.
 func (s *Snapshot) Asked() int {
 	if s.ledger == nil {
 		return asked(s.Waiting, func(*JobState) bool { return true })
@@ -104,7 +101,7 @@ func (s *Snapshot) Asked() int {
 	return s.ledger.asked
 }
 
-// AskedBy returns how many of them the jobs of a tenant ask for.
+// AskedBy returns the number of devices that the jobs of a tenant ask for.
 func (s *Snapshot) AskedBy(tenant string) int {
 	if s.ledger == nil {
 		return asked(s.Waiting, func(j *JobState) bool { return j.Job.Tenant == tenant })
@@ -121,19 +118,16 @@ func asked(jobs []*JobState, counts func(*JobState) bool) (n int) {
 	return n
 }
 
-// Cursor is up to where somebody knows what happened. The zero Cursor knows
-// nothing.
+// Cursor is a position in the events of a ledger. The zero Cursor is before all of them.
 type Cursor struct {
 	ledger *Ledger
 	next   uint64
 }
 
-// Changed returns the jobs that something happened to since c was last handed in:
-// that came, left (their Phase is Finished), or were given other devices or none;
-// one of them may be there several times. When that is not known any more, or
-// costs more than to look at all jobs inside, it returns these, and all is true.
-// Who holds devices is not brought up to now. The slice is there until the next
-// decision.
+// Changed returns the jobs with events since the last call with c: those that entered, left
+// (Phase Finished), or got other devices or none. A job may occur several times. If the
+// events are dropped, or more than the jobs, it returns all jobs, and all is true. Jobs
+// are not brought up to date. The slice holds until the next decision.
 func (s *Snapshot) Changed(c *Cursor) (jobs []*JobState, all bool) {
 	l := s.ledger
 	if l == nil {
@@ -153,22 +147,22 @@ func (s *Snapshot) Changed(c *Cursor) (jobs []*JobState, all bool) {
 	return jobs, true
 }
 
-// Decision is what there is to be afterwards: the whole target, in which a job
-// without a grant holds nothing, or with Keep what is to change. The Grant a job
-// already holds, or one that is the Same, leaves the job alone.
+// Decision is the output of a policy: the whole target, in which a job without a grant
+// holds nothing, or with Keep the changes. A job with the Grant it holds already, or the
+// Same, continues.
 type Decision struct {
 	Grants   []*Grant              // in any order, at most one per job
-	Keep     bool                  // who has no grant here and is not among Stops keeps what it holds
-	Stops    []spec.JobID          // who holds nothing afterwards; with Keep alone
+	Keep     bool                  // jobs without a grant here and not among Stops keep theirs
+	Stops    []spec.JobID          // jobs that lose their grant; only with Keep
 	Why      map[spec.JobID]string // reasons, of what changes and of Snapshot.Explain, where Snapshot.Reasons is set; see Because
-	Warnings []string              // what should be seen but stops nothing; the engine keeps each text once
-	Wake     time.Duration         // ask again at this time at the latest, 0 = only at the next event
-	Gap      *float64              // by what part the plan it begins may cost more than the best there is, proven; nil = nothing is proven
+	Warnings []string              // for users; the engine keeps each text once
+	Wake     time.Duration         // latest time of the next decision, 0 = at the next event
+	Gap      *float64              // proven relative gap of the schedule to the optimum; nil = not proven
 }
 
-// Because gives the reason for what d makes of a job, in the manner of
-// fmt.Sprintf, if s asks for reasons. What it takes to know a reason is best
-// looked at only then, too. A later reason replaces an earlier one.
+// Because sets the reason for the change of a job, formatted like fmt.Sprintf, if
+// s.Reasons. Callers should also compute the arguments only then. A later reason replaces
+// an earlier one.
 func (d *Decision) Because(s *Snapshot, id spec.JobID, format string, args ...any) {
 	if !s.Reasons {
 		return
@@ -179,7 +173,7 @@ func (d *Decision) Because(s *Snapshot, id spec.JobID, format string, args ...an
 	d.Why[id] = fmt.Sprintf(format, args...)
 }
 
-// Unexplained yields the jobs of Snapshot.Explain that d says nothing of yet.
+// Unexplained yields the jobs of Snapshot.Explain without a reason in d.
 func (d *Decision) Unexplained(s *Snapshot) iter.Seq[*JobState] {
 	return func(yield func(*JobState) bool) {
 		for _, j := range s.Explain {

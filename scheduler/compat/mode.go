@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Mode is the semantics of another simulator: its quirks, and what it does
-// where Pacer lets one choose.
+// Mode is the semantics of another simulator: its quirks, and its settings where
+// Pacer offers a choice. The zero Mode is Pacer's own semantics.
 type Mode struct {
 	Name      string
 	Doc       string // one line
@@ -21,20 +21,16 @@ type Mode struct {
 	StartCosts map[string]time.Duration
 	Placement  string   // a placer's name
 	Policies   []string // names of the policies it has
-	Quirks     Quirks
+	quirks     []string // names of those that are on
 }
-
-var modes = named.NewSet[Mode]("compat", "mode")
-
-func register(m Mode) { modes.Add(m.Name, m) }
-
-// Modes returns the registered modes by name.
-func Modes() []Mode { return modes.All() }
 
 // Lookup returns the mode of that name.
 func Lookup(name string) (Mode, error) { return modes.Get(name) }
 
-// StartCostOf returns what a start of a job of a model costs.
+// Modes returns all modes by name.
+func Modes() []Mode { return modes.All() }
+
+// StartCostOf returns the start cost of a job of a model.
 func (m Mode) StartCostOf(model string) time.Duration {
 	if d, ok := m.StartCosts[model]; ok {
 		return d
@@ -42,45 +38,55 @@ func (m Mode) StartCostOf(model string) time.Duration {
 	return m.StartCost
 }
 
-// Has returns the quirks of m that are on.
+// Has returns the quirks of m that are on, in the order they are installed.
 func (m Mode) Has() []Quirk {
-	return slices.DeleteFunc(All(), func(k Quirk) bool { return !k.In(m.Quirks) })
+	return slices.DeleteFunc(All(), func(k Quirk) bool { return !slices.Contains(m.quirks, k.Name) })
 }
 
-// Parse reads NAME[:QUIRK=false...]: a mode, some of its quirks turned off, or
-// those of others turned on.
+// Parts returns the parts of a run as the quirks of m replace them.
+func (m Mode) Parts() *Parts {
+	p := &Parts{}
+	for _, k := range m.Has() {
+		k.install(p)
+	}
+	return p
+}
+
+// Parse reads NAME[:QUIRK[=BOOL]...]: a mode, with quirks of any mode turned off or on.
 func Parse(s string) (Mode, error) {
 	parts := strings.Split(s, ":")
 	m, err := Lookup(parts[0])
 	if err != nil {
 		return Mode{}, err
 	}
+	on := slices.Clone(m.quirks)
 	var given []string
 	for _, p := range parts[1:] {
-		name, value, told := strings.Cut(p, "=")
-		if !told {
+		name, value, has := strings.Cut(p, "=")
+		if !has {
 			value = "true"
 		}
-		on, err := strconv.ParseBool(value)
-		if err != nil {
+		want, err := strconv.ParseBool(value)
+		switch {
+		case err != nil:
 			return Mode{}, fmt.Errorf("compat: %s: %s=%s is neither true nor false", m.Name, name, value)
-		}
-		i := slices.IndexFunc(all, func(k Quirk) bool { return k.Name == name })
-		if i < 0 {
+		case !slices.Contains(names(), name):
 			return Mode{}, fmt.Errorf("compat: %s has no quirk %q, nearest: %s", m.Name, name, strings.Join(named.Nearest(name, names(), 3), ", "))
-		}
-		if slices.Contains(given, name) {
+		case slices.Contains(given, name):
 			return Mode{}, fmt.Errorf("compat: %s: quirk %s is given twice", m.Name, name)
 		}
 		given = append(given, name)
-		all[i].Set(&m.Quirks, on)
+		if on = slices.DeleteFunc(on, func(q string) bool { return q == name }); want {
+			on = append(on, name)
+		}
 	}
+	m.quirks = on
 	return m, nil
 }
 
 func names() []string {
-	out := make([]string, len(all))
-	for i, k := range all {
+	out := make([]string, len(quirks))
+	for i, k := range quirks {
 		out[i] = k.Name
 	}
 	return out

@@ -5,9 +5,11 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
+	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 )
 
 // Keys are what a file may say of a scheduler, each named as the flag it stands
@@ -67,13 +69,13 @@ type registry struct {
 
 var policies = registry{
 	options: func(name string) ([]policy.Option, error) {
-		info, err := policy.Lookup(name)
+		info, err := builtin.Policies.Lookup(name)
 		return info.Options, err
 	},
 	check: func(words string) error {
-		specs, err := policy.Parse(words)
+		specs, err := builtin.Policies.Parse(words)
 		for _, s := range specs {
-			if _, e := policy.New(s, policy.Deps{}); err == nil {
+			if _, e := builtin.Policies.New(s, policy.Deps{}); err == nil {
 				err = e
 			}
 		}
@@ -83,16 +85,16 @@ var policies = registry{
 
 var admissions = registry{
 	options: func(name string) ([]policy.Option, error) {
-		for _, info := range policy.Admissions() {
+		for _, info := range admission.All() {
 			if info.Name == name {
 				return info.Options, nil
 			}
 		}
-		_, err := policy.LookupAdmission(name)
+		_, err := admission.Lookup(name)
 		return nil, err
 	},
 	check: func(words string) error {
-		_, err := policy.LookupAdmission(words)
+		_, err := admission.Lookup(words)
 		return err
 	},
 }

@@ -24,9 +24,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The file that docs/cli-contract.md shows is what it says it is.
+// The file that docs/reference/file-formats.md shows is what it says it is.
 func TestDocumentedFile(t *testing.T) {
-	const doc = "../../docs/cli-contract.md"
+	const doc = "../../docs/reference/file-formats.md"
 	b, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)

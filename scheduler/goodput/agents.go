@@ -7,12 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/pollux"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -26,10 +23,10 @@ import (
 // artifact siasosp23/artifacts at commit aaf7a0d, class Job.
 type Agents struct {
 	truth   *Truth
-	quirks  compat.Quirks
+	rules   AgentRules
 	cluster spec.Cluster
 	jobs    map[spec.JobID]*agent
-	pool    map[string]*lore // by model; nil = each job knows what it has seen itself
+	pool    map[string]*history // by model; nil = each job knows what it has seen itself
 	// Watch, if set, is told at the beginning of each round how a job that holds
 	// devices goes on.
 	Watch func(now time.Duration, job spec.JobID, a AgentState)
@@ -43,18 +40,28 @@ type AgentState struct {
 	Progress float64 // steps at the initial batch
 }
 
-// NewAgents returns the agents of a run on t with the quirks it is to have.
-func NewAgents(t *Tables, cl spec.Cluster, q compat.Quirks) *Agents {
-	return &Agents{truth: NewTruth(t, cl), quirks: q, cluster: cl, jobs: map[spec.JobID]*agent{}}
+// AgentRules are the parts of agents in which simulators differ. The zero value is
+// Pacer's own semantics.
+type AgentRules struct {
+	// MaxBatch returns the largest batch, in samples, that the scheduler expects of j,
+	// at most largest, which the application can train. nil = largest.
+	MaxBatch func(j *spec.Job, largest int) int
+	// RoundSec rounds the duration of an epoch in seconds, as sim.Rules.RoundSec does.
+	RoundSec func(sec float64) float64
+}
+
+// NewAgents returns the agents of a run on t.
+func NewAgents(t *Tables, cl spec.Cluster, r AgentRules) *Agents {
+	return &Agents{truth: NewTruth(t, cl), rules: r, cluster: cl, jobs: map[spec.JobID]*agent{}}
 }
 
 // Pool makes jobs of one model know what the others have seen, as if a scheduler
 // kept it: how long steps take, and what larger batches are worth in the first
 // epoch. To be called before the run.
-func (a *Agents) Pool() { a.pool = map[string]*lore{} }
+func (a *Agents) Pool() { a.pool = map[string]*history{} }
 
-// lore is what jobs of one model have seen.
-type lore struct {
+// history is what jobs of one model have observed.
+type history struct {
 	types map[string]*experience
 	first noise // of the first epoch: whenever types holds something, there was one
 }
@@ -62,7 +69,7 @@ type lore struct {
 // Truth returns how the jobs get on.
 func (a *Agents) Truth() sim.Tuner { return agentTruth{a.truth, a} }
 
-// Oracle returns what is believed of the jobs.
+// Oracle returns the belief about the jobs.
 func (a *Agents) Oracle() scheduler.Elastic { return agentOracle{a} }
 
 // agent is one job.
@@ -72,10 +79,10 @@ type agent struct {
 	course *course
 	types  map[string]*experience // by accelerator
 	noise  noise                  // of the epoch trained last, at the batch trained
-	pool   *lore                  // nil = there is none
+	pool   *history               // nil = there is none
 
-	whole bool     // epochs end at whole seconds, compat.Quirks.WholeSeconds
-	on    spec.Key // accelerator, and shape in place of the model: what the batch was chosen for
+	round func(sec float64) float64 // AgentRules.RoundSec
+	on    spec.Key                  // accelerator, and shape in place of the model: what the batch was chosen for
 	micro int
 	accum int
 }
@@ -83,8 +90,8 @@ type agent struct {
 // experience is what a job has seen of one type of device.
 type experience struct {
 	speeds *speeds
-	steps  []family.ReplicaStep
-	model  *family.ReplicaModel
+	steps  []pollux.ReplicaStep
+	model  *pollux.ReplicaModel
 }
 
 // of returns the agent of j.
@@ -96,7 +103,7 @@ func (a *Agents) of(j *spec.Job) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &agent{app: a.truth.tables.apps[j.Model.Name], tables: a.truth.tables, course: c, types: map[string]*experience{}, whole: a.quirks.WholeSeconds}
+	out := &agent{app: a.truth.tables.apps[j.Model.Name], tables: a.truth.tables, course: c, types: map[string]*experience{}, round: a.rules.RoundSec}
 	if a.pool != nil {
 		out.join(a.pool)
 	}
@@ -105,10 +112,10 @@ func (a *Agents) of(j *spec.Job) (*agent, error) {
 }
 
 // join makes a know what is known of its model, and add to it.
-func (a *agent) join(pool map[string]*lore) {
+func (a *agent) join(pool map[string]*history) {
 	known := pool[a.app.name]
 	if known == nil {
-		known = &lore{types: a.types}
+		known = &history{types: a.types}
 		pool[a.app.name] = known
 	}
 	a.pool, a.types = known, known.types
@@ -130,7 +137,7 @@ type agentTruth struct {
 }
 
 // Tune implements sim.Tuner: what a job does in a round that lasts until then.
-// Whose batch is not its own to choose goes on as it does.
+// A job that does not choose its batch continues.
 func (t agentTruth) Tune(_ context.Context, now, until time.Duration, j *scheduler.JobState, group *spec.NodeGroup) ([]sim.Stage, error) {
 	if !j.Grant.Elastic {
 		return nil, nil
@@ -186,8 +193,8 @@ func (a *agent) train(s *speeds, shape spec.Shape, done, sec float64) (out []sim
 			return out, nil
 		}
 		done = end
-		if a.whole {
-			takes = math.RoundToEven(takes)
+		if a.round != nil {
+			takes = a.round(takes)
 		}
 		sec -= takes
 	}
@@ -206,7 +213,7 @@ func (a *agent) step(s *speeds, shape spec.Shape, epoch int, trains bool) (rate 
 		return 0, err
 	}
 	if trains {
-		if err := a.see(s, family.ReplicaStep{Nodes: shape.Nodes(), Replicas: shape.Total(), Micro: a.micro, StepSec: t.step, SyncSec: t.sync}); err != nil {
+		if err := a.see(s, pollux.ReplicaStep{Nodes: shape.Nodes(), Replicas: shape.Total(), Micro: a.micro, StepSec: t.step, SyncSec: t.sync}); err != nil {
 			return 0, err
 		}
 		a.noise = n
@@ -220,20 +227,20 @@ func (a *agent) step(s *speeds, shape spec.Shape, epoch int, trains bool) (rate 
 }
 
 // see takes in a step, if it is the first of its kind.
-func (a *agent) see(s *speeds, step family.ReplicaStep) error {
+func (a *agent) see(s *speeds, step pollux.ReplicaStep) error {
 	e := a.types[s.accelerator]
 	if e == nil {
 		e = &experience{speeds: s}
 		a.types[s.accelerator] = e
 	}
-	known := func(o family.ReplicaStep) bool {
+	known := func(o pollux.ReplicaStep) bool {
 		return o.Nodes == step.Nodes && o.Replicas == step.Replicas && o.Micro == step.Micro
 	}
 	if slices.ContainsFunc(e.steps, known) {
 		return nil
 	}
 	e.steps = append(e.steps, step)
-	model, err := family.FitReplicas(e.steps)
+	model, err := pollux.FitReplicas(e.steps)
 	if err != nil {
 		return fmt.Errorf("goodput: %s: %w", s.what, err)
 	}
@@ -268,7 +275,7 @@ type batchRange struct {
 // best returns how a batch is trained that has most goodput by a model, the first
 // of equals, and how many steps at the initial batch it makes a second; 0 where no
 // batch can be trained.
-func (a *agent) best(model *family.ReplicaModel, r batchRange) (micro, accum int, goodput float64) {
+func (a *agent) best(model *pollux.ReplicaModel, r batchRange) (micro, accum int, goodput float64) {
 	initial, noise := a.app.initial(), a.seen()
 	for i, batch := range geometric(float64(max(initial, r.least*r.replicas)), float64(r.upTo)) {
 		share := batch / float64(r.replicas)
@@ -311,8 +318,8 @@ func geometric(lo, hi float64) []float64 {
 
 // mostLocal returns the most samples per device and micro-batch.
 func (t *Tables) mostLocal(model string, s *speeds) int {
-	if l := t.limit(model, s); l.local > 0 {
-		return min(s.most, l.local)
+	if l := t.limit(model, s); l.Local > 0 {
+		return min(s.most, l.Local)
 	}
 	return s.most
 }
@@ -344,114 +351,4 @@ func (s *speeds) mostOfCount(devices int) (most int) {
 		}
 	}
 	return most
-}
-
-// agentOracle is what is believed of agents.
-type agentOracle struct{ agents *Agents }
-
-// mostReplicas is the most devices that agents go up to.
-const mostReplicas = 64
-
-// Goodput implements scheduler.Elastic. A job is believed to run on at most twice as
-// many devices as it has been seen on of any type. On a type it has not seen, it
-// is as on the first that it has, times how much faster one device is at the
-// largest micro-batch; one that has seen none can be tried on single devices.
-func (o agentOracle) Goodput(_ context.Context, j *scheduler.JobState, group *spec.NodeGroup, shape spec.Shape) (spec.Plan, float64, error) {
-	a, err := o.agents.of(j.Job)
-	if err != nil {
-		return spec.Plan{}, 0, err
-	}
-	_, s, err := a.tables.lookup(j.Job.Model.Name, group.Accelerator.Name)
-	if err != nil {
-		return spec.Plan{}, 0, err
-	}
-	devices := shape.Total()
-	if most := o.agents.mostDevices(a); devices > most {
-		return spec.Plan{}, 0, fmt.Errorf("goodput: job %s is not tried on more than %d devices yet, not %d: %w", j.Job.ID, most, devices, errNotCovered)
-	}
-	from, base := o.agents.base(a, s)
-	if from == nil {
-		return spec.Plan{DP: 1, MicroBatch: s.least}.Normal(), 0, nil
-	}
-	r := batchRange{nodes: shape.Nodes(), replicas: devices, least: from.speeds.least, most: a.tables.mostLocal(a.app.name, from.speeds), upTo: a.app.largest()}
-	if o.agents.quirks.OwnersBatch {
-		r.upTo = j.Job.Batch()
-	}
-	ratio := 1.0
-	if from.speeds != s {
-		r.nodes, ratio = ceil(devices, base.Devices), s.alone()/from.speeds.alone()
-	}
-	micro, accum, goodput := a.best(from.model, r)
-	if !(goodput > 0) {
-		return spec.Plan{}, 0, fmt.Errorf("goodput: %s: no batch up to %d can be trained on %d devices: %w", s.what, r.upTo, devices, errNotCovered)
-	}
-	plan := spec.Plan{DP: devices, MicroBatch: micro, AccumSteps: accum, Precision: j.Job.Plan.Precision}
-	return plan.Normal(), ratio * goodput / (a.course.gains[a.course.epoch(j.Done)] * a.tables.slowdown(a.app.name)), nil
-}
-
-// mostDevices returns on how many devices a job may be tried.
-func (a *Agents) mostDevices(j *agent) (most int) {
-	for i := range a.cluster.Groups {
-		_, s, err := a.truth.tables.lookup(j.app.name, a.cluster.Groups[i].Accelerator.Name)
-		if err != nil {
-			continue
-		}
-		seen := 0
-		if e := j.types[s.accelerator]; e != nil {
-			for _, step := range e.steps {
-				seen = max(seen, step.Replicas)
-			}
-		}
-		may := min(max(2*seen, 1), mostReplicas, j.app.largest()/s.least)
-		if l := j.tables.limit(j.app.name, s); l.devices > 0 {
-			may = min(may, l.devices)
-		}
-		most = max(most, may)
-	}
-	return most
-}
-
-// base returns what a job has seen of the devices of s, or of the first type of the
-// cluster that it has seen, and nodes of that type; nil where it has seen none.
-func (a *Agents) base(j *agent, s *speeds) (*experience, *spec.NodeGroup) {
-	if e := j.types[s.accelerator]; e != nil {
-		return e, nil
-	}
-	for i := range a.cluster.Groups {
-		if e := j.types[a.cluster.Groups[i].Accelerator.Name]; e != nil {
-			return e, &a.cluster.Groups[i]
-		}
-	}
-	return nil, nil
-}
-
-// alone returns the samples a second of one device: most samples of a step over the
-// longest step.
-func (s *speeds) alone() float64 {
-	p := s.placement(spec.NewShape(1))
-	if p == nil {
-		return 1
-	}
-	longest := 0.0
-	for _, t := range p.times {
-		longest = max(longest, t.step)
-	}
-	return p.local[len(p.local)-1] / longest
-}
-
-// errNotLearnt is what is known of configurations.
-var errNotLearnt = fmt.Errorf("goodput: agents know what they have seen alone: %w", perfmodel.ErrNotCovered)
-
-// Predict, Best, Curve and Rank know nothing: jobs are asked about one by one.
-func (agentOracle) Predict(context.Context, spec.Config) (spec.Prediction, error) {
-	return spec.Prediction{}, errNotLearnt
-}
-func (agentOracle) Best(context.Context, planner.Request) (planner.Choice, error) {
-	return planner.Choice{}, errNotLearnt
-}
-func (agentOracle) Curve(context.Context, planner.Request) (planner.Curve, error) {
-	return planner.Curve{}, errNotLearnt
-}
-func (agentOracle) Rank(context.Context, planner.Request) (planner.Ranking, error) {
-	return planner.Ranking{}, errNotLearnt
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -42,7 +41,7 @@ func running(shape string, done float64, ready time.Duration) *scheduler.JobStat
 // in 1 s as against 20 in 2.75 s.
 func TestAgents(t *testing.T) {
 	all, cl := twoTypes(t)
-	agents := NewAgents(all, cl, compat.Quirks{})
+	agents := NewAgents(all, cl, AgentRules{})
 	var seen []AgentState
 	agents.Watch = func(_ time.Duration, _ spec.JobID, a AgentState) { seen = append(seen, a) }
 	truth, oracle := agents.Truth(), agents.Oracle()
@@ -112,7 +111,7 @@ func TestAgents(t *testing.T) {
 func TestPool(t *testing.T) {
 	for _, pooled := range []bool{false, true} {
 		all, cl := twoTypes(t)
-		agents := NewAgents(all, cl, compat.Quirks{})
+		agents := NewAgents(all, cl, AgentRules{})
 		if pooled {
 			agents.Pool()
 		}
@@ -134,18 +133,19 @@ func TestPool(t *testing.T) {
 		if pooled && (err != nil || rate != want || plan != own) || !pooled && !errors.Is(err, perfmodel.ErrNotCovered) {
 			t.Errorf("pooled %v: on four devices %g with %s, %v, want %g with %s if pooled", pooled, rate, plan, err, want, own)
 		}
-		all.limits = []limit{{model: "m", devices: 2}}
+		all.adjust.Limits = []Limit{{Model: "m", Devices: 2}}
 		if _, _, err := agents.Oracle().Goodput(t.Context(), running("4", 0, 0), &cl.Groups[0], spec.NewShape(4)); !errors.Is(err, perfmodel.ErrNotCovered) {
 			t.Errorf("on more devices than it may use: %v", err)
 		}
 	}
 }
 
-// With owners-batch no more than the job's own batch is believed to be trained.
-func TestOwnersBatch(t *testing.T) {
+// The oracle expects no batch above AgentRules.MaxBatch.
+func TestMaxBatch(t *testing.T) {
 	all, cl := twoTypes(t)
-	for _, q := range []compat.Quirks{{}, {OwnersBatch: true}} {
-		agents := NewAgents(all, cl, q)
+	own := func(j *spec.Job, _ int) int { return j.Batch() }
+	for _, r := range []AgentRules{{}, {MaxBatch: own}} {
+		agents := NewAgents(all, cl, r)
 		small := elasticJob
 		small.GlobalBatch = 10
 		j := running("1", 0, 0)
@@ -157,21 +157,20 @@ func TestOwnersBatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := plan.GlobalBatch() > 10; got == q.OwnersBatch {
-			t.Errorf("%+v: believed to train %d samples on two devices", q, plan.GlobalBatch())
+		if got := plan.GlobalBatch() > 10; got == (r.MaxBatch != nil) {
+			t.Errorf("limited %v: believed to train %d samples on two devices", r.MaxBatch != nil, plan.GlobalBatch())
 		}
 	}
 }
 
-// Quirks of Sia's simulator: speeds are divided, and a micro-batch is limited on one
-// type alone.
-func TestSiaQuirks(t *testing.T) {
+// An adjustment divides speeds by model, and limits a micro-batch on one type alone.
+func TestAdjustment(t *testing.T) {
 	all, _ := twoTypes(t)
-	slow := all.With(compat.Quirks{Slowdowns: true})
+	slow := all.With(Adjustment{Slowdowns: map[string]float64{"cifar10": 1.8, "": 1.2}})
 	if all.slowdown("m") != 1 || slow.slowdown("m") != 1.2 || slow.slowdown("cifar10") != 1.8 {
 		t.Errorf("slowdowns %g, %g and %g, want 1, 1.2 and 1.8", all.slowdown("m"), slow.slowdown("m"), slow.slowdown("cifar10"))
 	}
-	limited := all.With(compat.Quirks{SiaLimits: true})
+	limited := all.With(Adjustment{Limits: []Limit{{Model: "deepspeech2", Accelerator: "RTX2080Ti", Local: 57}}})
 	for accelerator, want := range map[string]int{"RTX2080Ti": 57, "T4": 80} {
 		if got := limited.mostLocal("deepspeech2", &speeds{accelerator: accelerator, most: 80}); got != want {
 			t.Errorf("deepspeech2 on %s: at most %d samples, want %d", accelerator, got, want)

@@ -25,10 +25,10 @@ func (t *Tables) Plan(model, accelerator string, batch, devices int) (spec.Plan,
 		return spec.Plan{}, err
 	}
 	local, limit := s.most, t.limit(model, s)
-	if limit.local > 0 {
-		local = min(local, limit.local)
+	if limit.Local > 0 {
+		local = min(local, limit.Local)
 	}
-	if most := batch / s.least; devices < 1 || devices > most || limit.devices > 0 && devices > limit.devices {
+	if most := batch / s.least; devices < 1 || devices > most || limit.Devices > 0 && devices > limit.Devices {
 		return spec.Plan{}, fmt.Errorf("goodput: %s with %d samples a step runs on 1 to %d devices, not %d: %w", model, batch, most, devices, errNotCovered)
 	}
 	share := ceil(batch, devices)

@@ -6,12 +6,11 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func TestPlan(t *testing.T) {
 	read := tables(t, "app", "yolov3", "ncf")
-	limited := read.With(compat.Quirks{ArtifactLimits: true})
+	limited := read.With(Adjustment{Limits: []Limit{{Model: "ncf", Devices: 1}, {Model: "yolov3", Local: 8}}})
 	for _, c := range []struct {
 		why            string
 		tables         *Tables

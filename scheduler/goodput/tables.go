@@ -8,61 +8,49 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Tables are the applications of a data set, by name. Immutable once read, and
 // safe for concurrent use.
 type Tables struct {
-	apps      map[string]*app
-	limits    []limit
-	slowdowns map[string]float64 // by model, nil = none
+	apps   map[string]*app
+	adjust Adjustment
 }
 
-// limit is what another simulator does not let an application do, 0 = no limit.
-type limit struct {
-	model, accelerator string // "" = on all
-	devices            int
-	local              int // samples per device and micro-batch
+// Adjustment changes what was measured. The zero value changes nothing.
+type Adjustment struct {
+	Limits []Limit // the first that matches applies
+	// Slowdowns divide the speed of a model, by name; "" is for all others, none = 1.
+	Slowdowns map[string]float64
 }
 
-// artifactLimits and siaLimits are those of the quirks of these names.
-var (
-	artifactLimits = []limit{{model: "ncf", devices: 1}, {model: "yolov3", local: 8}}
-	siaLimits      = []limit{{model: "deepspeech2", accelerator: "RTX2080Ti", local: 57}}
-)
-
-// With returns t with the quirks of another simulator.
-func (t *Tables) With(q compat.Quirks) *Tables {
-	out := &Tables{apps: t.apps}
-	if q.ArtifactLimits {
-		out.limits = append(out.limits, artifactLimits...)
-	}
-	if q.SiaLimits {
-		out.limits = append(out.limits, siaLimits...)
-	}
-	if q.Slowdowns {
-		out.slowdowns = compat.SiaSlowdowns
-	}
-	return out
+// Limit restricts where an application runs.
+type Limit struct {
+	Model       string
+	Accelerator string // "" = on all
+	Devices     int    // at most, 0 = no limit
+	Local       int    // samples per device and micro-batch at most, 0 = no limit
 }
 
-// limit returns what of an application is limited on the devices of s.
-func (t *Tables) limit(model string, s *speeds) limit {
-	for _, l := range t.limits {
-		if l.model == model && (l.accelerator == "" || l.accelerator == s.accelerator) {
+// With returns t as adjusted, in place of any adjustment before.
+func (t *Tables) With(a Adjustment) *Tables { return &Tables{apps: t.apps, adjust: a} }
+
+// limit returns the limit of an application on the devices of s.
+func (t *Tables) limit(model string, s *speeds) Limit {
+	for _, l := range t.adjust.Limits {
+		if l.Model == model && (l.Accelerator == "" || l.Accelerator == s.accelerator) {
 			return l
 		}
 	}
-	return limit{}
+	return Limit{}
 }
 
-// slowdown returns what the speed of a model is divided by.
+// slowdown returns the divisor of the speed of a model.
 func (t *Tables) slowdown(model string) float64 {
-	if by, ok := t.slowdowns[model]; ok {
+	if by, ok := t.adjust.Slowdowns[model]; ok {
 		return by
 	}
-	return cmp.Or(t.slowdowns[""], 1)
+	return cmp.Or(t.adjust.Slowdowns[""], 1)
 }
 
 // Keys returns what is known: which applications on which accelerators, sorted.

@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -194,9 +195,9 @@ func TestEveryPolicy(t *testing.T) {
 		})
 	}
 	check("restless", func() (scheduler.Policy, error) { return new(restless), nil })
-	for _, info := range policy.Placing(false) {
+	for _, info := range builtin.Policies.Placing(false) {
 		check(info.Name, func() (scheduler.Policy, error) {
-			return policy.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: planner.New(read, planner.Options{Space: Space{read}})})
+			return builtin.Policies.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: planner.New(read, planner.Options{Space: Space{read}})})
 		})
 	}
 }

@@ -82,10 +82,10 @@ func (t *Tables) split(a *app, s *speeds, batch float64, shape spec.Shape) (p sp
 	if p := s.placement(shape); p != nil {
 		most = int(p.local[len(p.local)-1])
 	}
-	if limit.local > 0 {
-		most = min(most, limit.local)
+	if limit.Local > 0 {
+		most = min(most, limit.Local)
 	}
-	if devices < 1 || limit.devices > 0 && devices > limit.devices {
+	if devices < 1 || limit.Devices > 0 && devices > limit.Devices {
 		return p, false
 	}
 	micro, accum := splitShare(batch/float64(devices), most, devices == 1 && batch > float64(a.initial()))

@@ -49,7 +49,7 @@ func TestTune(t *testing.T) {
 // of the artifact.
 func TestSplit(t *testing.T) {
 	all := tables(t, "m", "ncf", "yolov3")
-	all.limits = artifactLimits
+	all.adjust.Limits = []Limit{{Model: "ncf", Devices: 1}, {Model: "yolov3", Local: 8}}
 	a, s, err := all.lookup("m", "T4")
 	if err != nil {
 		t.Fatal(err)

@@ -5,27 +5,27 @@ import (
 	"slices"
 
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
-	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 )
 
-// actor draws actions by the probabilities of a network, and notes them.
+// actor draws actions by the probabilities of a network, and records them.
 type actor struct {
 	net     nn.Net
-	form    *policy.DL2Form
+	form    *dl2.Form
 	stream  *rand.Rand
-	explore float64 // probability with which a lopsided job is helped, see lopsided
+	explore float64 // probability of a corrective action, see corrective
 	to      *observer
 
 	scratch nn.Scratch
 	probs   []float32
 }
 
-func (a *actor) Choose(v *policy.DL2View) (int, error) {
+func (a *actor) Choose(v *dl2.View) (int, error) {
 	a.probs = append(a.probs[:0], a.net.Infer(&a.scratch, v.State)...)
 	nn.Softmax(a.probs, a.probs, v.Allowed)
 	forced, share := -1, 0.0
 	if a.explore > 0 {
-		if forced = lopsided(a.form, v); forced >= 0 {
+		if forced = corrective(a.form, v); forced >= 0 {
 			share = a.explore
 		}
 	}
@@ -45,14 +45,14 @@ func (a *actor) Choose(v *policy.DL2View) (int, error) {
 	return chosen, nil
 }
 
-// note keeps what was chosen.
-func (o *observer) note(v *policy.DL2View, chosen int, prob float64) {
+// note records a chosen action.
+func (o *observer) note(v *dl2.View, chosen int, prob float64) {
 	o.chosen = append(o.chosen, action{
 		state: slices.Clone(v.State), allowed: slices.Clone(v.Allowed), seats: len(v.Seats), chosen: chosen, prob: prob,
 	})
 }
 
-// pick returns the action that u in [0, 1) falls on.
+// pick returns the action for u in [0, 1) by inverse transform sampling.
 func pick(probs []float32, u float64, last int) int {
 	for i, p := range probs {
 		if u -= float64(p); u < 0 && p > 0 {
@@ -62,22 +62,21 @@ func pick(probs []float32, u float64, last int) int {
 	return last
 }
 
-// Actions for a column of jobs with parameter servers.
+// Actions of a column for jobs with parameter servers.
 const (
 	oneWorker = iota
 	oneServer
 	oneOfEach
 )
 
-// unbalanced is how many times as many of one kind as of another are too many
-// (DL2, section 5.3).
+// unbalanced is the ratio of workers to servers, or of devices between jobs, that triggers a correction (DL2, section
+// 5.3).
 const unbalanced = 10
 
-// lopsided returns the action that helps a job which cannot be meant to be as it is,
-// -1 if there is none: of those with parameter servers one that has workers or
-// servers alone, or more than ten times as many of one as of the other; without, one
-// that has nothing while another has more than ten times what it would begin with.
-func lopsided(f *policy.DL2Form, v *policy.DL2View) int {
+// corrective returns an action that helps a job in an unbalanced state, -1 if there is none. With parameter servers
+// that is a job with more than ten times as many workers as servers, or the reverse. Otherwise it is a job without
+// devices while another has more than ten times its first allocation.
+func corrective(f *dl2.Form, v *dl2.View) int {
 	most := 0
 	for i := range v.Seats {
 		most = max(most, v.Seats[i].Workers)

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
-	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 )
 
-// reinforce trains both networks by what the policy's own decisions bring.
+// reinforce trains both networks on the rewards of the policy's own decisions.
 func (t *Trainer) reinforce(ctx context.Context) error {
 	o := &t.Reinforced
 	t.model.Policy.Core().Soften(float32(o.Soften))
@@ -31,22 +31,22 @@ func (t *Trainer) reinforce(ctx context.Context) error {
 			sum.Value += (l.Value - sum.Value) / n
 			sum.Entropy += (l.Entropy - sum.Entropy) / n
 		}
-		if err := t.tell(ctx, reinforced, i+1, o.Iterations, sum, reward); err != nil {
+		if err := t.report(ctx, reinforced, i+1, o.Iterations, sum, reward); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// experience runs the episodes of an iteration under the policy as it is, and keeps
-// what was done in them. It returns the reward per job.
+// experience runs the episodes of an iteration under the current policy, and adds their actions to the replay buffer.
+// It returns the reward per job.
 func (t *Trainer) experience(ctx context.Context) (float64, error) {
 	o := &t.Reinforced
 	jobs := make([]int, o.Episodes)
 	first := t.firstEpisode(o.Episodes)
 	runs, err := t.runAll(ctx, first, o.Episodes, func(e *Episode, number int) (*observer, error) {
-		a := &actor{net: t.model.Policy, form: &t.model.DL2Form, stream: stream(t.Seed, "actions", number), explore: o.Explore, to: newObserver(o.Reward, t.model.SlotSec)}
-		inner, err := policy.NewDL2(e.Deps, t.model.DL2Form, a)
+		a := &actor{net: t.model.Policy, form: &t.model.Form, stream: stream(t.Seed, "actions", number), explore: o.Explore, to: newObserver(o.Reward, t.model.SlotSec)}
+		inner, err := dl2.New(e.Deps, t.model.Form, a)
 		a.to.Policy = inner
 		e.Config.Policy, e.Config.PolicyName = a.to, "dl2"
 		jobs[number-first] = len(e.Config.Jobs)
@@ -64,24 +64,24 @@ func (t *Trainer) experience(ctx context.Context) (float64, error) {
 		}
 		all += jobs[i]
 	}
-	t.keep(fresh)
+	t.remember(fresh)
 	return total / float64(max(all, 1)), nil
 }
 
-// returns works out what the actions of an episode brought, from its last one back
-// (Schulman et al., GAE, ICLR 2016, equation 16). With V the value network:
+// returns computes advantages and targets of the actions of an episode, from last to first (Schulman et al., GAE, ICLR
+// 2016, equation 16). With V the value network:
 //
 //	delta_k = r + g V(s_k+1) - V(s_k)
 //	advantage_k = delta_k + g lambda advantage_k+1,  target_k = advantage_k + V(s_k)
 //
-//	r  reward of the slot, for its last action, 0 for those before, between which
-//	   nothing is discounted: the reward belongs to all of them (DL2, section 4.2)
-//	g  1 within a slot of duration d, and discount^(d/slot) from one to the next
+//	r  reward of the slot for its last action, 0 for the others; all actions of a slot
+//	   share the reward, without discount between them (DL2, section 4.2)
+//	g  1 within a slot of duration d, and discount^(d/slot) between slots
 //
-// Without a value network V is 0, and lambda 1 within a slot.
+// Without a value network V is 0, and lambda is 1 within a slot.
 func (t *Trainer) returns(slots []slot) (out []sample) {
 	o := &t.Reinforced
-	advantage, value := 0.0, 0.0 // of the action after
+	advantage, value := 0.0, 0.0 // of the next action
 	for i := len(slots) - 1; i >= 0; i-- {
 		s := &slots[i]
 		values := t.valuesOf(s.actions)
@@ -104,7 +104,7 @@ func (t *Trainer) returns(slots []slot) (out []sample) {
 	return out
 }
 
-// valuesOf returns what the value network makes of the states of actions.
+// valuesOf returns the value network's estimate for the state of each action.
 func (t *Trainer) valuesOf(actions []action) []float64 {
 	out := make([]float64, len(actions))
 	if t.Reinforced.NoValue || t.scale == 0 {
@@ -121,31 +121,30 @@ func (t *Trainer) valuesOf(actions []action) []float64 {
 	return out
 }
 
-// keep puts what was done lately into the memory that is replayed from: all of it if
-// it is not more than a half, else as much drawn at random.
-func (t *Trainer) keep(fresh []sample) {
+// remember adds new samples to the replay buffer: all if they fill at most half of it, else a random half.
+func (t *Trainer) remember(fresh []sample) {
 	o := &t.Reinforced
 	if t.scale == 0 {
-		t.scale = spread(fresh)
+		t.scale = rootMeanSquare(fresh)
 	}
 	if o.Replay == 0 {
-		t.kept = fresh
+		t.replay = fresh
 		return
 	}
 	r := stream(t.Seed, "replay", t.episodes)
 	r.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
 	for _, s := range fresh[:min(len(fresh), max(o.Replay/2, 1))] {
-		if len(t.kept) < o.Replay {
-			t.kept = append(t.kept, s)
+		if len(t.replay) < o.Replay {
+			t.replay = append(t.replay, s)
 			continue
 		}
-		t.kept[t.oldest] = s
+		t.replay[t.oldest] = s
 		t.oldest = (t.oldest + 1) % o.Replay
 	}
 }
 
-// spread returns the root mean square of the targets, 1 where they are all 0.
-func spread(samples []sample) float64 {
+// rootMeanSquare returns the root mean square of the targets, 1 if all are 0.
+func rootMeanSquare(samples []sample) float64 {
 	sum := 0.0
 	for i := range samples {
 		sum += samples[i].target * samples[i].target
@@ -156,14 +155,14 @@ func spread(samples []sample) float64 {
 	return math.Sqrt(sum / float64(len(samples)))
 }
 
-// improve is one update of both networks, by a batch drawn from what is kept.
+// improve applies one update to both networks, with a batch from the replay buffer.
 func (t *Trainer) improve(iteration, update int) (l Losses, err error) {
 	o := &t.Reinforced
 	r := stream(t.Seed, "batches", iteration<<20+update)
 	b := &t.batch
-	b.begin(&t.model.DL2Form, o.Batch)
+	b.begin(&t.model.Form, o.Batch)
 	for range o.Batch {
-		b.add(&t.kept[r.IntN(len(t.kept))], r)
+		b.add(&t.replay[r.IntN(len(t.replay))], r)
 	}
 	mean, deviation := b.advantages()
 	var g errgroup.Group
@@ -189,7 +188,7 @@ func (t *Trainer) improve(iteration, update int) (l Losses, err error) {
 	return l, g.Wait()
 }
 
-// advantages returns the mean and the standard deviation of those of the batch.
+// advantages returns the mean and standard deviation of the batch's advantages.
 func (b *batch) advantages() (mean, deviation float64) {
 	for i, s := range b.samples {
 		mean += (s.advantage - mean) / float64(i+1)
@@ -200,12 +199,11 @@ func (b *batch) advantages() (mean, deviation float64) {
 	return mean, math.Sqrt(deviation) + 1e-8
 }
 
-// gradient adds to dz that of the policy gradient of sample i, and returns the loss
+// gradient adds the policy gradient of sample i to dz, and returns the loss
 //
 //	-A min(w, 1+clip) for A > 0, -A max(w, 1-clip) else,  w = p(a|s) / p_then(a|s)
 //
-// by the probabilities p of the policy as it is now, which differ from those that the
-// action was chosen with (importance weights, bounded as by Schulman et al., PPO,
+// with the current probabilities p, and p_then those at the choice (clipped importance weights, Schulman et al., PPO,
 // 2017, equation 7).
 func (b *batch) gradient(i int, p, dz []float32, advantage, clip float64) float64 {
 	n, s := float64(b.n), b.samples[i]

@@ -3,29 +3,29 @@ package learn
 import (
 	"math/rand/v2"
 
-	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 )
 
-// sample is an action to learn from.
+// sample is an action as a training sample.
 type sample struct {
 	action
-	advantage float64 // of it over what the state was worth
+	advantage float64 // advantage over the value of the state
 	target    float64 // return from the state on
 }
 
-// batch is what one update learns from.
+// batch is the samples of one update.
 type batch struct {
-	form    *policy.DL2Form
+	form    *dl2.Form
 	n       int
 	states  []float32
 	allowed []bool
-	right   []bool // of samples that have a teacher
+	right   []bool // of samples with a teacher
 	actions []int
 	samples []*sample
-	order   []int // of columns, scratch
+	order   []int // scratch: order of columns
 }
 
-func (b *batch) begin(f *policy.DL2Form, size int) {
+func (b *batch) begin(f *dl2.Form, size int) {
 	b.form, b.n = f, 0
 	b.samples, b.actions = b.samples[:0], b.actions[:0]
 	if cap(b.states) < size*f.Inputs() {
@@ -34,8 +34,7 @@ func (b *batch) begin(f *policy.DL2Form, size int) {
 	}
 }
 
-// add puts s into the batch, with its jobs in an order drawn from r: what is right
-// does not depend on it.
+// add adds s with its columns in an order drawn from r, because the order of jobs is arbitrary.
 func (b *batch) add(s *sample, r *rand.Rand) {
 	b.order = b.order[:0]
 	for i := range s.seats {

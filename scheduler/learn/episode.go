@@ -12,14 +12,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Episode is a run to learn from: everything but its policy. It is used once.
+// Episode is a simulation without a policy. It is used once.
 type Episode struct {
 	Config sim.Config
 	Deps   policy.Deps
 }
 
-// Draw makes the episode of a number. Equal numbers give equal workloads, of
-// different ones each has its own. It is called from several goroutines.
+// Draw returns the episode of a number. Equal numbers give equal workloads, different ones give different workloads.
+// Several goroutines call it.
 type Draw func(ctx context.Context, number int) (Episode, error)
 
 // stream returns the random stream of a name and number.
@@ -29,19 +29,18 @@ func stream(seed uint64, name string, number int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, h.Sum64()+uint64(number)*0x9e3779b97f4a7c15))
 }
 
-// action is an action that was chosen, and in what state.
+// action is a chosen action with its state.
 type action struct {
 	state   []float32
 	allowed []bool
 	seats   int // jobs in the columns of state
 	chosen  int
-	prob    float64 // with which it was chosen
-	right   []bool  // by action, those that lead to what the teacher decided; nil = there is none
+	prob    float64 // probability of the choice
+	right   []bool  // by action: leads to the teacher's decision; nil without a teacher
 	extra   float64 // reward of this action alone
 }
 
-// slot is what was decided at one time, and what came of it until the next decision
-// at which there was something to choose.
+// slot is the actions of one decision, with their reward until the next decision that had a choice.
 type slot struct {
 	actions []action
 	reward  float64
@@ -49,15 +48,15 @@ type slot struct {
 	took    time.Duration
 }
 
-// observer is a policy that notes what becomes of another's decisions.
+// observer is a policy that records the actions of another policy and their rewards.
 type observer struct {
 	scheduler.Policy
 	reward Reward
 	slot   float64 // seconds
 	slots  []slot
-	chosen []action               // since the decision began
-	done   map[spec.JobID]float64 // share of the work, of those inside
-	last   time.Duration          // when it was looked at
+	chosen []action               // actions of the current decision
+	done   map[spec.JobID]float64 // share of the work, of the jobs in the system
+	last   time.Duration          // time of the last observation
 }
 
 func newObserver(r Reward, slotSec float64) *observer {
@@ -77,7 +76,7 @@ func (o *observer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler
 	return d, err
 }
 
-// advance returns what share of its work j has done since it was asked last.
+// advance returns the share of work that j did since the last call.
 func (o *observer) advance(j *scheduler.JobState) float64 {
 	total := j.Done + j.Remaining
 	if !(total > 0) {
@@ -88,7 +87,7 @@ func (o *observer) advance(j *scheduler.JobState) float64 {
 	return j.Done/total - before
 }
 
-// look rewards the slot for what happened since.
+// look rewards the last slot for the progress since.
 func (o *observer) look(s *scheduler.Snapshot) {
 	inside, gained := len(o.done), 0.0
 	for i := range s.Ended {
@@ -101,8 +100,7 @@ func (o *observer) look(s *scheduler.Snapshot) {
 	o.credit(gained, inside, s.Now)
 }
 
-// credit rewards the last slot, in which a sum of shares of work was done by so many
-// jobs until a time.
+// credit rewards the last slot for the sum of shares of work by the jobs in the system until now.
 func (o *observer) credit(gained float64, inside int, now time.Duration) {
 	if n := len(o.slots); n > 0 {
 		switch o.reward {
@@ -110,13 +108,13 @@ func (o *observer) credit(gained float64, inside int, now time.Duration) {
 			o.slots[n-1].reward += gained
 		case Waiting:
 			o.slots[n-1].reward -= float64(inside) * (now - o.last).Seconds() / o.slot
-		case PerAction: // each has its own
+		case PerAction: // each action has its own reward
 		}
 	}
 	o.last = now
 }
 
-// finish credits what was left when the run ended with its last jobs.
+// finish rewards the time until the end of the run.
 func (o *observer) finish(r *sim.Result) {
 	end, gained := o.last, 0.0
 	inside := len(o.done)
@@ -134,8 +132,7 @@ func (o *observer) finish(r *sim.Result) {
 	}
 }
 
-// meanJCT returns the mean completion time of the scored jobs that finished, in
-// seconds, and how many did not.
+// meanJCT returns the mean completion time of the finished scored jobs, in seconds, and the number of unfinished ones.
 func meanJCT(r *sim.Result) (sec float64, unfinished int) {
 	n := 0
 	for i := range r.Jobs {

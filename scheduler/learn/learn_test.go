@@ -16,12 +16,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// world is a cluster of 8 devices on which model "wide" runs as many times as fast as
-// it has devices, and "narrow" hardly faster on more than one.
+// world is a cluster of 8 devices. Model "wide" scales linearly, model "narrow" hardly at all.
 func world() (*schedulertest.World, spec.Cluster) {
 	w := &schedulertest.World{}
 	for n := 1; n <= 8; n *= 2 {
@@ -31,7 +31,7 @@ func world() (*schedulertest.World, spec.Cluster) {
 	return w, schedulertest.Nodes(1, 8)
 }
 
-// draw makes jobs of both models.
+// draw returns jobs of both models.
 func draw(_ context.Context, number int) (Episode, error) {
 	w, cluster := world()
 	r := stream(3, "test", number)
@@ -47,7 +47,7 @@ func draw(_ context.Context, number int) (Episode, error) {
 
 func options() Options {
 	o := DefaultOptions()
-	o.Form = policy.DL2Form{Jobs: 8, Types: []string{"narrow", "wide"}, SlotSec: 120, Speeds: true}
+	o.Form = dl2.Form{Jobs: 8, Types: []string{"narrow", "wide"}, SlotSec: 120, Speeds: true}
 	o.Hidden, o.Validation = 24, 3
 	o.Supervised = Supervised{Teacher: "optimus-oracle", Updates: 60, Batch: 128, Rate: 0.01, Rounds: 3, Episodes: 3}
 	r := &o.Reinforced
@@ -55,7 +55,7 @@ func options() Options {
 	return o
 }
 
-func train(t *testing.T, o Options, from *policy.DL2Model) (*policy.DL2Model, []Point) {
+func train(t *testing.T, o Options, from *dl2.Model) (*dl2.Model, []Point) {
 	t.Helper()
 	tr, err := NewTrainer(o, draw, from)
 	if err != nil {
@@ -70,16 +70,15 @@ func train(t *testing.T, o Options, from *policy.DL2Model) (*policy.DL2Model, []
 	return m, points
 }
 
-// TestImitates: after 60 updates jobs take little longer than under the teacher, and
-// loss has fallen.
+// TestImitates: after 60 updates completion times are near the teacher's, and the loss has fallen.
 func TestImitates(t *testing.T) {
 	for _, dense := range []bool{false, true} {
 		o := options()
 		o.Form.Dense, o.Reinforced.Iterations = dense, 0
 		_, points := train(t, o, nil)
 		first, last := points[0], points[len(points)-1]
-		if last.JCTSec == 0 || last.JCTSec > 1.15*last.Teacher || last.Losses.Policy > first.Losses.Policy/2 || !(last.Agrees > 0.9 && last.Agrees <= 1) {
-			t.Errorf("dense %v: JCT %.0f s, the teacher's %.0f s, loss %.3f from %.3f, %.3f of the actions agree", dense, last.JCTSec, last.Teacher, last.Losses.Policy, first.Losses.Policy, last.Agrees)
+		if last.JCTSec == 0 || last.JCTSec > 1.15*last.Teacher || last.Losses.Policy > first.Losses.Policy/2 || !(last.Agreement > 0.9 && last.Agreement <= 1) {
+			t.Errorf("dense %v: JCT %.0f s, the teacher's %.0f s, loss %.3f from %.3f, %.3f of the actions agree", dense, last.JCTSec, last.Teacher, last.Losses.Policy, first.Losses.Policy, last.Agreement)
 		}
 	}
 }
@@ -101,7 +100,7 @@ func TestReinforces(t *testing.T) {
 	}
 }
 
-// TestDeterministic: one core or several, the same network comes out.
+// TestDeterministic: any number of cores gives the same network.
 func TestDeterministic(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	one, _ := train(t, options(), nil)
@@ -112,16 +111,15 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestDiverges: a rate beyond reason ends training with an error, and what was saved
-// before is finite.
+// TestDiverges: a much too high rate ends training with an error, and the saved policy is finite.
 func TestDiverges(t *testing.T) {
 	o := options()
 	tr, err := NewTrainer(o, draw, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var saved *policy.DL2Model
-	tr.Save = func(m *policy.DL2Model) error { saved = m; return nil }
+	var saved *dl2.Model
+	tr.Save = func(m *dl2.Model) error { saved = m; return nil }
 	tr.Tell = func(p Point) error {
 		if p.Phase == reinforced && p.Update == 2 {
 			tr.model.Policy.Params()[7] = float32(math.NaN())
@@ -148,7 +146,7 @@ func TestGoesOn(t *testing.T) {
 		t.Errorf("goes on with %q", points[0].Phase)
 	}
 	o.Form.Jobs = 9
-	if _, err := NewTrainer(o, draw, m); !errors.Is(err, policy.ErrOtherForm) {
+	if _, err := NewTrainer(o, draw, m); !errors.Is(err, dl2.ErrOtherForm) {
 		t.Errorf("other jobs: %v", err)
 	}
 	o.Form.Jobs, m.Value = 8, nil
@@ -159,7 +157,7 @@ func TestGoesOn(t *testing.T) {
 
 func TestOptionsValidate(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"neither updates":   func(o *Options) { o.Supervised.Updates, o.Reinforced.Iterations = 0, 0 },
+		"set at least one":  func(o *Options) { o.Supervised.Updates, o.Reinforced.Iterations = 0, 0 },
 		"discount 2":        func(o *Options) { o.Reinforced.Discount = 2 },
 		"reward \"fame\"":   func(o *Options) { o.Reinforced.Reward = "fame" },
 		"rounds 1000":       func(o *Options) { o.Supervised.Rounds = 1000 },
@@ -203,14 +201,14 @@ func TestReturns(t *testing.T) {
 	}
 }
 
-// TestRewards: one job of 600 steps alone on what the first slot gives it.
+// TestRewards: one job of 600 steps runs alone on the first slot's allocation.
 func TestRewards(t *testing.T) {
 	for reward, want := range map[Reward]float64{Progress: 1, Waiting: -5} {
 		w, cluster := world()
 		o := newObserver(reward, 60)
 		f := options().Form
 		g := &guide{form: &f, stream: stream(1, "x", 0), to: o, targets: map[spec.JobID]target{"j": {workers: 2}}}
-		p, err := policy.NewDL2(policy.Deps{Oracle: w.Oracle(0, 1)}, f, g)
+		p, err := dl2.New(policy.Deps{Oracle: w.Oracle(0, 1)}, f, g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +260,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// TestTargets: a decision that changes some leaves the others what they hold.
+// TestTargets: a partial decision leaves the allocation of other jobs.
 func TestTargets(t *testing.T) {
 	hold := func(id spec.JobID, n int) *scheduler.JobState {
 		return &scheduler.JobState{Job: &spec.Job{ID: id, Devices: n}, Grant: &scheduler.Grant{Job: id, Slots: []scheduler.Slot{{Devices: n}}}}
@@ -280,8 +278,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestBetter: of copies that which agrees more is kept, though jobs take longer; then
-// that under which they take less time.
+// TestBetter: among copies the higher agreement wins even with longer completion times; then the lower completion time
+// wins.
 func TestBetter(t *testing.T) {
 	var tr Trainer
 	kept := ""
@@ -289,9 +287,9 @@ func TestBetter(t *testing.T) {
 		name string
 		Point
 	}{
-		{"first", Point{Phase: supervised, Agrees: 0.4, JCTSec: 50}},
-		{"closer", Point{Phase: supervised, Agrees: 0.9, JCTSec: 100}},
-		{"farther", Point{Phase: supervised, Agrees: 0.8, JCTSec: 40}},
+		{"first", Point{Phase: supervised, Agreement: 0.4, JCTSec: 50}},
+		{"closer", Point{Phase: supervised, Agreement: 0.9, JCTSec: 100}},
+		{"farther", Point{Phase: supervised, Agreement: 0.8, JCTSec: 40}},
 		{"slower", Point{Phase: reinforced, JCTSec: 110}},
 		{"faster", Point{Phase: reinforced, JCTSec: 90}},
 	} {
@@ -305,8 +303,7 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// TestGradient: what is gained by making an action likelier ends where it is likelier
-// than it was by the clip, and what by making it less likely where it is less so.
+// TestGradient: the gradient vanishes where the probability has changed by the clip in the favoured direction.
 func TestGradient(t *testing.T) {
 	const clip = 0.2
 	for _, c := range []struct {

@@ -5,77 +5,73 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 )
 
-// Options say how a policy is trained. DefaultOptions has what DL2 uses where that is
-// known.
+// Options configure training. DefaultOptions has the values of DL2 where published.
 type Options struct {
 	Seed   uint64
-	Form   policy.DL2Form
-	Hidden int // units of each of the two hidden layers
+	Form   dl2.Form
+	Hidden int // units in each of the two hidden layers
 
 	Supervised Supervised
 	Reinforced Reinforced
 
-	// Validate is after how many updates, and iterations, the policy is tried on
-	// Validation episodes that nothing is learnt from; the best is kept.
+	// ValidateUpdates and ValidateIterations are the updates and iterations between validations. A validation runs the
+	// policy on Validation episodes that training does not use; the best policy is kept.
 	ValidateUpdates, ValidateIterations int
 	Validation                          int
 }
 
-// Supervised is the phase in which another policy is imitated.
+// Supervised configures the phase that imitates another policy.
 type Supervised struct {
 	Teacher  string // policy, with options
-	Updates  int    // 0 = the phase is left out
+	Updates  int    // 0 skips the phase
 	Batch    int
-	Rate     float64 // of Adam
-	Rounds   int     // in which episodes are watched; from the second on the pupil's own
-	Episodes int     // in each
+	Rate     float64 // learning rate of Adam
+	Rounds   int     // rounds of recorded episodes; from the second on the learner's decisions apply
+	Episodes int     // per round
 }
 
-// Reinforced is the phase in which the policy is rewarded for what it does itself.
+// Reinforced configures the phase that learns from rewards.
 type Reinforced struct {
-	Iterations int // 0 = the phase is left out
-	Episodes   int // in each, at once
-	Updates    int // in each
+	Iterations int // 0 skips the phase
+	Episodes   int // per iteration, in parallel
+	Updates    int // per iteration
 	Batch      int
-	Rate       float64 // of Adam
+	Rate       float64 // learning rate of Adam for the policy
 	ValueRate  float64
-	Warm       int     // iterations at first in which the value network alone learns
-	Discount   float64 // of the reward of the next slot
-	Lambda     float64 // of the advantage of the next slot (Schulman et al., GAE, ICLR 2016)
-	// Soften is what the preferences that the phase begins with are divided by: a copy
-	// that is sure of what its teacher does would try nothing else.
+	Warm       int     // initial iterations that update only the value network
+	Discount   float64 // discount of the next slot's reward
+	Lambda     float64 // discount of the next slot's advantage (Schulman et al., GAE, ICLR 2016)
+	// Soften divides the initial outputs of the policy network: a confident copy of the teacher would not explore.
 	Soften  float64
-	Entropy float64 // what the entropy of the policy is worth
-	Explore float64 // probability with which a lopsided job is helped
-	Replay  int     // actions kept to learn from; 0 = those of the iteration alone
-	Clip    float64 // an action's probability is not moved farther from that it was chosen with than by this factor less 1
+	Entropy float64 // weight of the policy's entropy
+	Explore float64 // probability of a corrective action for an unbalanced job
+	Replay  int     // size of the replay buffer in actions; 0 uses the actions of the iteration only
+	Clip    float64 // limit on the change of an action's probability, relative to that at its choice
 	Reward  Reward
-	NoValue bool // compares with the mean of the returns, not with a value network
+	NoValue bool // baseline is the mean return instead of a value network
 }
 
-// Reward is what the policy is rewarded for.
+// Reward is the reward function.
 type Reward string
 
 // Rewards.
 const (
-	// Progress is the sum over jobs of the share of their work that is done in a slot
-	// (DL2, section 4.1), for all its actions.
+	// Progress is the sum over jobs of the share of work done in a slot (DL2, section 4.1), for all actions of the
+	// slot.
 	Progress Reward = "progress"
-	// PerAction gives every action what it alone promises: by how much it makes the
-	// job's share of work per slot rise, as believed. DL2 has it to compare with.
+	// PerAction rewards each action by the predicted growth of the job's share of work per slot. DL2 has it for
+	// comparison.
 	PerAction Reward = "per-action"
-	// Waiting is the time that jobs spend inside, in slots and with a minus: the sum of
-	// completion times.
+	// Waiting is minus the time of jobs in the system, in slots; its sum is that of completion times.
 	Waiting Reward = "waiting"
 )
 
-// DefaultOptions returns what DL2 uses (section 6.1: batches of 256, learning rates
-// 0.005 and 0.0001, discount 0.9, entropy 0.1, exploration 0.4, 8192 actions kept), and
-// what turned out to do where it does not say. Differs: a copy of the teacher within 100
-// updates takes batches of 1024 and a rate of 0.01. Form is left to the caller.
+// DefaultOptions returns the values of DL2 (section 6.1: batches of 256, learning rates 0.005 and 0.0001, discount
+// 0.9, entropy 0.1, exploration 0.4, replay of 8192 actions), and tuned values for the others. Differs: imitation
+// within 100 updates uses batches of 1024 and a rate of 0.01. The caller sets Form.
 func DefaultOptions() Options {
 	return Options{
 		Seed: 1, Hidden: 256, ValidateUpdates: 25, ValidateIterations: 5, Validation: 8,
@@ -85,7 +81,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate reports the first option that nothing can be trained with.
+// Validate reports the options out of range.
 func (o *Options) Validate() error {
 	if err := o.Form.Validate(); err != nil {
 		return err
@@ -102,16 +98,16 @@ func (o *Options) Validate() error {
 		within("validation episodes", float64(o.Validation), 1, 1000),
 		within("updates between validations", float64(o.ValidateUpdates), 1, math.MaxInt32),
 		within("iterations between validations", float64(o.ValidateIterations), 1, math.MaxInt32),
-		within("updates by a teacher", float64(s.Updates), 0, 1e6),
+		within("supervised updates", float64(s.Updates), 0, 1e6),
 		within("iterations", float64(r.Iterations), 0, 1e6),
 	)
 	if s.Updates > 0 {
-		err = errors.Join(err, within("batch", float64(s.Batch), 1, 65536), within("rate of learning", s.Rate, 0, 1),
+		err = errors.Join(err, within("batch", float64(s.Batch), 1, 65536), within("learning rate", s.Rate, 0, 1),
 			within("rounds", float64(s.Rounds), 1, float64(s.Updates)), within("episodes", float64(s.Episodes), 1, 10000))
 	}
 	if r.Iterations > 0 {
-		err = errors.Join(err, within("batch", float64(r.Batch), 1, 65536), within("rate of learning", r.Rate, 0, 1),
-			within("rate of learning values", r.ValueRate, 0, 1),
+		err = errors.Join(err, within("batch", float64(r.Batch), 1, 65536), within("learning rate", r.Rate, 0, 1),
+			within("learning rate of values", r.ValueRate, 0, 1),
 			within("episodes", float64(r.Episodes), 1, 10000), within("updates", float64(r.Updates), 1, 1e6),
 			within("discount", r.Discount, 0, 1), within("lambda", r.Lambda, 0, 1), within("softening", r.Soften, 1, 1e6),
 			within("entropy", r.Entropy, 0, 10),
@@ -121,7 +117,7 @@ func (o *Options) Validate() error {
 		}
 	}
 	if s.Updates == 0 && r.Iterations == 0 {
-		err = errors.Join(err, errors.New("learn: neither updates by a teacher nor iterations: nothing would be learnt"))
+		err = errors.Join(err, errors.New("learn: both supervised updates and iterations are 0; set at least one"))
 	}
 	return err
 }

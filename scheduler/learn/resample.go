@@ -8,14 +8,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// EpisodeSeed returns the seed of the workload of an episode. Those to learn from and
-// those to validate with, whose numbers are below 0, differ.
+// EpisodeSeed returns the seed of an episode's workload. Training episodes have numbers from 0, validation episodes
+// below 0.
 func EpisodeSeed(seed uint64, number int) uint64 {
 	return stream(seed, "workload", number).Uint64() >> 11 // exact in any number format
 }
 
-// Resample returns as many jobs as there are: each is one of them, drawn at random,
-// that is submitted after gaps like theirs in another order. IDs stay unique.
+// Resample returns as many jobs, each drawn at random from jobs with replacement. Gaps between submissions are
+// permuted, and IDs stay unique.
 func Resample(jobs []spec.Job, seed uint64, number int) []spec.Job {
 	r := rand.New(rand.NewPCG(EpisodeSeed(seed, number), 1))
 	at := make([]time.Duration, len(jobs))

@@ -8,25 +8,26 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
-	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
+	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 )
 
-// guide knows what a teacher has decided, and notes which actions lead there. It
-// chooses one of them at random, or whatever the pupil does.
+// guide is a Chooser that labels the actions that lead to the teacher's decision. It chooses a random one of them, or
+// the learner's action.
 type guide struct {
-	form    *policy.DL2Form
+	form    *dl2.Form
 	targets map[spec.JobID]target
 	stream  *rand.Rand
-	pupil   policy.DL2Chooser // nil = at random
+	learner dl2.Chooser // nil chooses at random
 	to      *observer
 }
 
-// target is what a teacher gives a job.
+// target is the teacher's allocation of a job.
 type target struct {
 	workers, servers int
 }
 
-func (g *guide) Choose(v *policy.DL2View) (int, error) {
+func (g *guide) Choose(v *dl2.View) (int, error) {
 	right, n := make([]bool, len(v.Allowed)), 0
 	for i := range v.Seats {
 		s := &v.Seats[i]
@@ -41,9 +42,8 @@ func (g *guide) Choose(v *policy.DL2View) (int, error) {
 	return chosen, err
 }
 
-// mark marks the allowed actions that bring column i nearer to its target, and
-// returns how many there are.
-func (g *guide) mark(right, allowed []bool, s *policy.DL2Seat, t target, i int) (n int) {
+// mark marks the allowed actions that move column i towards its target, and returns their number.
+func (g *guide) mark(right, allowed []bool, s *dl2.Seat, t target, i int) (n int) {
 	set := func(a int, leads bool) {
 		if leads && allowed[a] {
 			right[a] = true
@@ -61,10 +61,10 @@ func (g *guide) mark(right, allowed []bool, s *policy.DL2Seat, t target, i int) 
 	return n
 }
 
-// pick returns what the pupil would do, or one of the n right actions.
-func (g *guide) pick(v *policy.DL2View, right []bool, n int) (int, error) {
-	if g.pupil != nil {
-		return g.pupil.Choose(v)
+// pick returns the learner's action, or one of the n right actions.
+func (g *guide) pick(v *dl2.View, right []bool, n int) (int, error) {
+	if g.learner != nil {
+		return g.learner.Choose(v)
 	}
 	k := g.stream.IntN(n)
 	for a, ok := range right {
@@ -78,11 +78,11 @@ func (g *guide) pick(v *policy.DL2View, right []bool, n int) (int, error) {
 	return v.Void, nil
 }
 
-// lesson has a teacher decide, and dl2 with a guide who knows what. What is done is
-// what the teacher says, or else what the guide's pupil does.
+// lesson is a policy that labels dl2's actions with the teacher's decisions. The teacher's decision applies, or with a
+// learner the learner's.
 type lesson struct {
 	teacher scheduler.Policy
-	guided  *observer // over dl2 with the guide
+	guided  *observer // observes dl2 under the guide
 	guide   *guide
 }
 
@@ -93,13 +93,13 @@ func (p *lesson) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	}
 	p.guide.targets = targets(s, &d)
 	own, err := p.guided.Decide(ctx, s)
-	if p.guide.pupil != nil {
+	if p.guide.learner != nil {
 		d = own
 	}
 	return d, err
 }
 
-// targets is what every job is to have by a decision.
+// targets returns the allocation of every job under a decision.
 func targets(s *scheduler.Snapshot, d *scheduler.Decision) map[spec.JobID]target {
 	out := map[spec.JobID]target{}
 	give := func(g *scheduler.Grant) {
@@ -126,8 +126,8 @@ func targets(s *scheduler.Snapshot, d *scheduler.Decision) map[spec.JobID]target
 	return out
 }
 
-// imitate trains the policy network to do as the teacher does: by the probability of
-// all actions that lead to its decisions, the jobs in any order of columns.
+// imitate trains the policy network on the teacher's decisions. The loss is the probability of all actions that lead
+// to them, over random orders of the jobs.
 func (t *Trainer) imitate(ctx context.Context) error {
 	o := &t.Supervised
 	var seen []sample
@@ -138,27 +138,26 @@ func (t *Trainer) imitate(ctx context.Context) error {
 				return err
 			}
 			if seen = append(seen, more...); len(seen) == 0 {
-				return fmt.Errorf("learn: teacher %s decides nothing that dl2 could: no job of the workload is of a model it is to know", o.Teacher)
+				return fmt.Errorf("learn: teacher %s gives no training data: dl2 knows no model of the workload", o.Teacher)
 			}
 		}
-		loss, err := t.follow(seen, update)
+		loss, err := t.superviseStep(seen, update)
 		if err != nil {
 			return err
 		}
-		if err := t.tell(ctx, supervised, update+1, o.Updates, Losses{Policy: loss}, 0); err != nil {
+		if err := t.report(ctx, supervised, update+1, o.Updates, Losses{Policy: loss}, 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lessons are what the teacher does in the episodes of a round: the first while its own
-// decisions are carried out, later ones in the situations that the pupil gets into
-// (Ross et al., DAgger, AISTATS 2011).
+// lessons runs the episodes of a round and returns labelled samples. In the first round the teacher's decisions apply,
+// in later rounds the learner's (Ross et al., DAgger, AISTATS 2011).
 func (t *Trainer) lessons(ctx context.Context, round int) ([]sample, error) {
 	n := t.Supervised.Episodes
 	runs, err := t.runAll(ctx, t.firstEpisode(n), n, func(e *Episode, number int) (*observer, error) {
-		var own policy.DL2Chooser
+		var own dl2.Chooser
 		if round > 0 {
 			own = t.greedy()
 		}
@@ -175,21 +174,21 @@ func (t *Trainer) lessons(ctx context.Context, round int) ([]sample, error) {
 	return out, err
 }
 
-// lesson makes the policy of an episode one that a teacher comments on.
-func (t *Trainer) lesson(e *Episode, number int, own policy.DL2Chooser) (*observer, error) {
-	teacher, err := policy.New(t.teacher, e.Deps)
+// lesson sets the policy of an episode to dl2 with labels by the teacher.
+func (t *Trainer) lesson(e *Episode, number int, own dl2.Chooser) (*observer, error) {
+	teacher, err := builtin.Policies.New(t.teacher, e.Deps)
 	if err != nil {
 		return nil, err
 	}
-	g := &guide{form: &t.model.DL2Form, stream: stream(t.Seed, "guide", number), pupil: own, to: newObserver(Progress, t.model.SlotSec)}
-	if g.to.Policy, err = policy.NewDL2(e.Deps, t.model.DL2Form, g); err != nil {
+	g := &guide{form: &t.model.Form, stream: stream(t.Seed, "guide", number), learner: own, to: newObserver(Progress, t.model.SlotSec)}
+	if g.to.Policy, err = dl2.New(e.Deps, t.model.Form, g); err != nil {
 		return nil, err
 	}
 	e.Config.Policy, e.Config.PolicyName = &lesson{teacher: teacher, guided: g.to, guide: g}, t.teacher.String()
 	return g.to, nil
 }
 
-// agreement returns the share of the actions that were right, of all that were seen.
+// agreement returns the share of right actions.
 func agreement(seen []*observer) float64 {
 	right, all := 0, 0
 	for _, o := range seen {
@@ -205,20 +204,20 @@ func agreement(seen []*observer) float64 {
 	return float64(right) / float64(max(all, 1))
 }
 
-// leastRate is the part of the rate that is left at the end of the phase.
-const leastRate = 0.1
+// finalRate is the share of the learning rate left at the end of the phase.
+const finalRate = 0.1
 
-// follow is one update. The rate falls from update to update.
-func (t *Trainer) follow(seen []sample, update int) (loss float64, err error) {
+// superviseStep applies one update. The learning rate falls linearly.
+func (t *Trainer) superviseStep(seen []sample, update int) (loss float64, err error) {
 	r := stream(t.Seed, "supervised", update)
 	b := &t.batch
-	b.begin(&t.model.DL2Form, t.Supervised.Batch)
+	b.begin(&t.model.Form, t.Supervised.Batch)
 	for range t.Supervised.Batch {
 		b.add(&seen[r.IntN(len(seen))], r)
 	}
 	weight := float32(1) / float32(b.n)
 	left := 1 - float64(update)/float64(t.Supervised.Updates)
-	return t.policyStep(t.Supervised.Rate*(leastRate+(1-leastRate)*left), func(i int, p, dz []float32) float64 {
+	return t.policyStep(t.Supervised.Rate*(finalRate+(1-finalRate)*left), func(i int, p, dz []float32) float64 {
 		return nn.AnyOf(p, b.right[i*len(p):][:len(p)], weight, dz)
 	})
 }

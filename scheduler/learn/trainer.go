@@ -11,24 +11,25 @@ import (
 
 	"github.com/pacer-ml/pacer/scheduler/internal/nn"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
+	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// ErrDiverged says that a loss was not finite: training stopped, and what was saved
-// before is the last that is good.
+// ErrDiverged reports a loss that is not finite. Training stopped; the policy saved last is valid.
 var ErrDiverged = nn.ErrDiverged
 
 // Point is a point of the learning curve.
 type Point struct {
 	Phase  string // "supervised" or "reinforced"
-	Update int    // within the phase, from 1; of the latter an iteration
+	Update int    // from 1: update of the supervised phase, iteration of the reinforced one
 	Of     int
 	Losses
-	Reward  float64 // per job of the iteration's episodes, as rewarded and without discount
-	JCTSec  float64 // mean completion time on the validation episodes, 0 = was not tried
-	Teacher float64 // that of the teacher there, 0 = there is none
-	Agrees  float64 // share of its actions there, in the supervised phase, that lead to what the teacher would decide
-	Best    bool    // the policy is kept, as the best so far
+	Reward    float64 // undiscounted reward per job over the iteration's episodes
+	JCTSec    float64 // mean completion time on the validation episodes; 0 without validation
+	Teacher   float64 // the same for the teacher; 0 without one
+	Agreement float64 // supervised phase: share of its validation actions that lead to the teacher's decision
+	Best      bool    // the policy is the best so far and is kept
 }
 
 // Losses are means over the updates of a point.
@@ -39,40 +40,38 @@ type Losses struct {
 // Trainer trains one policy.
 type Trainer struct {
 	Options
-	// Save is given the best policy so far whenever there is a better one; it is not
-	// modified afterwards.
-	Save func(*policy.DL2Model) error
-	// Tell is told of every point of the learning curve.
+	// Save receives each new best policy, which does not change afterwards.
+	Save func(*dl2.Model) error
+	// Tell receives every point of the learning curve.
 	Tell func(Point) error
 
-	draw     Draw
-	teacher  policy.Spec
-	taught   float64 // the teacher's JCT on the validation episodes
-	model    *policy.DL2Model
-	best     Point // that of bestNets
-	bestNets *policy.DL2Model
-	episodes int // drawn so far
+	draw       Draw
+	teacher    policy.Spec
+	teacherJCT float64 // teacher's JCT on the validation episodes
+	model      *dl2.Model
+	best       Point // point of bestNets
+	bestNets   *dl2.Model
+	episodes   int // drawn so far
 
 	batch         batch
 	scratch, crit nn.Scratch
 	grad, gradV   []float32
 	dz, dv        []float32
 	adam, adamV   nn.Adam
-	kept          []sample // to be replayed
+	replay        []sample // replay buffer
 	oldest        int
-	scale         float64 // of returns
+	scale         float64 // scale of returns
 }
 
-// NewTrainer returns a trainer of a policy for the episodes that draw makes. from is
-// the policy to begin with, nil = one that knows nothing.
-func NewTrainer(o Options, draw Draw, from *policy.DL2Model) (*Trainer, error) {
+// NewTrainer returns a trainer for the episodes of draw. from is the initial policy; nil starts from random weights.
+func NewTrainer(o Options, draw Draw, from *dl2.Model) (*Trainer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	t := &Trainer{Options: o, draw: draw, model: from,
-		Save: func(*policy.DL2Model) error { return nil }, Tell: func(Point) error { return nil }}
+		Save: func(*dl2.Model) error { return nil }, Tell: func(Point) error { return nil }}
 	if o.Supervised.Updates > 0 {
-		specs, err := policy.Parse(o.Supervised.Teacher)
+		specs, err := builtin.Policies.Parse(o.Supervised.Teacher)
 		if err != nil {
 			return nil, fmt.Errorf("learn: teacher: %w", err)
 		}
@@ -83,25 +82,25 @@ func NewTrainer(o Options, draw Draw, from *policy.DL2Model) (*Trainer, error) {
 	}
 	if from == nil {
 		var err error
-		t.model, err = policy.NewDL2Model(o.Form, o.Hidden, o.Seed)
+		t.model, err = dl2.NewModel(o.Form, o.Hidden, o.Seed)
 		return t, err
 	}
 	if err := from.Same(o.Form); err != nil {
 		return nil, err
 	}
 	if from.Value == nil {
-		return nil, errors.New("learn: the policy to go on from has no value network: it was written to be used, not to be trained further")
+		return nil, errors.New("learn: the initial policy has no value network; use a file written for further training")
 	}
 	return t, nil
 }
 
-// Run trains, and returns the best policy on the validation episodes: by completion
-// times, or where nothing was learnt by reward by how often the teacher agrees. The error wraps ErrDiverged where a loss was not finite.
-func (t *Trainer) Run(ctx context.Context) (*policy.DL2Model, error) {
+// Run trains and returns the best policy on the validation episodes: by completion time, or after only the supervised
+// phase by agreement with the teacher. The error wraps ErrDiverged if a loss was not finite.
+func (t *Trainer) Run(ctx context.Context) (*dl2.Model, error) {
 	if t.teacher.Name != "" {
 		var err error
-		if t.taught, err = t.validate(ctx, func(e *Episode, _ int) (err error) {
-			e.Config.Policy, err = policy.New(t.teacher, e.Deps)
+		if t.teacherJCT, err = t.validate(ctx, func(e *Episode, _ int) (err error) {
+			e.Config.Policy, err = builtin.Policies.New(t.teacher, e.Deps)
 			e.Config.PolicyName = t.teacher.String()
 			return err
 		}); err != nil {
@@ -124,32 +123,32 @@ func (t *Trainer) Run(ctx context.Context) (*policy.DL2Model, error) {
 	return t.bestNets, nil
 }
 
-// restart goes on from the best policy so far.
+// restart continues from the best policy so far.
 func (t *Trainer) restart() (err error) {
 	t.model, err = t.bestNets.Clone()
 	t.adam, t.adamV = nn.Adam{}, nn.Adam{}
 	return err
 }
 
-// Teacher returns the mean completion time of the teacher on the validation
-// episodes, in seconds; 0 where there is none, and before Run.
-func (t *Trainer) Teacher() float64 { return t.taught }
+// Teacher returns the teacher's mean completion time on the validation episodes, in seconds; 0 without a teacher and
+// before Run.
+func (t *Trainer) Teacher() float64 { return t.teacherJCT }
 
-// tell tries the policy if it is time to, and passes the point on.
-func (t *Trainer) tell(ctx context.Context, phase string, update, of int, l Losses, reward float64) error {
+// report validates the policy if due, and passes the point to Tell.
+func (t *Trainer) report(ctx context.Context, phase string, update, of int, l Losses, reward float64) error {
 	for _, v := range []float64{l.Policy, l.Value, l.Entropy, reward} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("learn: %s update %d: loss %g: %w", phase, update, v, ErrDiverged)
 		}
 	}
-	p := Point{Phase: phase, Update: update, Of: of, Losses: l, Reward: reward, Teacher: t.taught}
+	p := Point{Phase: phase, Update: update, Of: of, Losses: l, Reward: reward, Teacher: t.teacherJCT}
 	every := t.ValidateUpdates
 	if phase == reinforced {
 		every = t.ValidateIterations
 	}
 	if update%every == 0 || update == of {
 		var err error
-		if p.JCTSec, p.Agrees, err = t.try(ctx, phase); err != nil {
+		if p.JCTSec, p.Agreement, err = t.evaluate(ctx, phase); err != nil {
 			return err
 		}
 		if p.Best = t.better(p); p.Best {
@@ -165,15 +164,14 @@ func (t *Trainer) tell(ctx context.Context, phase string, update, of int, l Loss
 	return t.Tell(p)
 }
 
-// better reports whether the policy of p is to be kept rather than the one before: as
-// long as it is to be a copy that which the teacher agrees with more, then that under
-// which jobs take less time.
+// better reports whether the policy of p replaces the best so far. In the supervised phase the one with the higher
+// agreement wins, then the one with the lower completion time.
 func (t *Trainer) better(p Point) bool {
 	switch {
 	case t.best.JCTSec == 0:
 		return true
 	case p.Phase == supervised:
-		return p.Agrees >= t.best.Agrees
+		return p.Agreement >= t.best.Agreement
 	}
 	return p.JCTSec < t.best.JCTSec
 }
@@ -184,16 +182,16 @@ const (
 	reinforced = "reinforced"
 )
 
-// greedy chooses as the policy will when it is used.
-func (t *Trainer) greedy() policy.DL2Chooser { return policy.Likeliest(t.model.Policy) }
+// greedy chooses the most likely action, as the finished policy does.
+func (t *Trainer) greedy() dl2.Chooser { return dl2.Likeliest(t.model.Policy) }
 
-// try returns the mean completion time of the policy as it is on the validation episodes
-// and, in the supervised phase, with what share of its actions there the teacher agrees.
-func (t *Trainer) try(ctx context.Context, phase string) (jctSec, agrees float64, err error) {
+// evaluate returns the policy's mean completion time on the validation episodes, and in the supervised phase its
+// agreement with the teacher.
+func (t *Trainer) evaluate(ctx context.Context, phase string) (jctSec, agrees float64, err error) {
 	if phase == reinforced {
 		jctSec, err = t.validate(ctx, func(e *Episode, _ int) (err error) {
 			e.Config.PolicyName = "dl2"
-			e.Config.Policy, err = policy.NewDL2(e.Deps, t.model.DL2Form, t.greedy())
+			e.Config.Policy, err = dl2.New(e.Deps, t.model.Form, t.greedy())
 			return err
 		})
 		return jctSec, 0, err
@@ -209,8 +207,8 @@ func (t *Trainer) try(ctx context.Context, phase string) (jctSec, agrees float64
 	return jctSec, agreement(seen), nil
 }
 
-// validate returns the mean over the validation episodes, the i-th of which use gives
-// its policy, of the mean completion time, in seconds.
+// validate returns the mean over the validation episodes of the mean completion time, in seconds. use sets the policy
+// of episode i.
 func (t *Trainer) validate(ctx context.Context, use func(e *Episode, i int) error) (float64, error) {
 	sum := make([]float64, t.Validation)
 	g, ctx := errgroup.WithContext(ctx)
@@ -246,15 +244,14 @@ func (t *Trainer) validate(ctx context.Context, use func(e *Episode, i int) erro
 	return mean, nil
 }
 
-// firstEpisode returns the number of the first of n new episodes to learn from.
+// firstEpisode reserves n new training episodes and returns the number of the first.
 func (t *Trainer) firstEpisode(n int) int {
 	first := t.episodes
 	t.episodes += n
 	return first
 }
 
-// runAll runs n episodes from a number on, and returns what was observed of each, in
-// their order. begin sets the policy of one.
+// runAll runs n episodes from number first and returns their observers in order. begin sets the policy of an episode.
 func (t *Trainer) runAll(ctx context.Context, first, n int, begin func(e *Episode, number int) (*observer, error)) ([]*observer, error) {
 	out := make([]*observer, n)
 	g, ctx := errgroup.WithContext(ctx)
@@ -279,9 +276,8 @@ func (t *Trainer) runAll(ctx context.Context, first, n int, begin func(e *Episod
 	return out, g.Wait()
 }
 
-// policyStep is an update of the policy network by the batch. loss is of sample i: it
-// is given the probabilities of the actions, and adds to dz its gradient by what they
-// are the softmax of.
+// policyStep updates the policy network by the batch. loss returns the loss of sample i for action probabilities p,
+// and adds to dz its gradient by the inputs of the softmax.
 func (t *Trainer) policyStep(rate float64, loss func(i int, p, dz []float32) float64) (float64, error) {
 	b, net := &t.batch, t.model.Policy
 	actions := t.model.Actions()
@@ -296,12 +292,11 @@ func (t *Trainer) policyStep(rate float64, loss func(i int, p, dz []float32) flo
 		sum += loss(i, p, dz)
 	}
 	net.Backward(&t.scratch, t.dz, t.grad)
-	t.adam.Rate, t.adam.Clip = rate, longest
+	t.adam.Rate, t.adam.Clip = rate, maxGradNorm
 	return sum, t.adam.Step(net.Params(), t.grad)
 }
 
-// valueStep is an update of the value network by the batch: the mean of half the
-// squared difference from the targets.
+// valueStep updates the value network by the batch; the loss is half the mean squared error.
 func (t *Trainer) valueStep(rate float64) (float64, error) {
 	b, net := &t.batch, t.model.Value
 	t.gradV, t.dv = sized(t.gradV, len(net.Params())), sized(t.dv, b.n)
@@ -313,12 +308,12 @@ func (t *Trainer) valueStep(rate float64) (float64, error) {
 		sum += d * d / 2 / float64(b.n)
 	}
 	net.Backward(&t.crit, t.dv, t.gradV)
-	t.adamV.Rate, t.adamV.Clip = rate, longest
+	t.adamV.Rate, t.adamV.Clip = rate, maxGradNorm
 	return sum, t.adamV.Step(net.Params(), t.gradV)
 }
 
-// longest is the length that gradients are cut to.
-const longest = 5
+// maxGradNorm clips the length of gradients.
+const maxGradNorm = 5
 
 func sized(s []float32, n int) []float32 {
 	if cap(s) < n {

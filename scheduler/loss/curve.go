@@ -2,30 +2,28 @@ package loss
 
 import "math"
 
-// Curve is a training loss, as a share of that of the beginning, after k equal
-// stretches of training:
+// Curve is a training loss relative to the initial loss, after k equal intervals of training:
 //
 //	l(k) = 1/(B0*k + B1) + B2
 //
-//	B0  how fast it falls, above 0
+//	B0  rate of decrease, above 0
 //	B1  1/(l(0) - B2), above 0
-//	B2  what it falls to, 0 or more
+//	B2  limit, 0 or more
 //
-// It is that of stochastic gradient descent, which converges as 1/k.
+// Stochastic gradient descent converges at this rate, 1/k.
 //
-// Source: Peng et al., "Optimus: An Efficient Dynamic Resource Scheduler for Deep
-// Learning Clusters", EuroSys 2018, section 3.1, equation 1.
+// Source: Peng et al., "Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters", EuroSys 2018,
+// section 3.1, equation 1.
 type Curve struct{ B0, B1, B2 float64 }
 
 // At returns l(k), k >= 0.
 func (c Curve) At(k float64) float64 { return 1/(c.B0*k+c.B1) + c.B2 }
 
-// Falls returns by how much the loss falls in the stretch after k.
+// Falls returns the decrease of the loss in the interval after k.
 func (c Curve) Falls(k float64) float64 { return c.At(k) - c.At(k+1) }
 
-// Converged returns the first k >= 0 after which the loss falls by no more than
-// least, above 0, in a stretch.
+// Converged returns the first k >= 0 with a decrease of at most least per interval; least must be above 0.
 func (c Curve) Converged(least float64) float64 {
-	x := (math.Sqrt(c.B0*c.B0+4*c.B0/least) - c.B0) / 2 // where B0/(x*(x+B0)) is least
+	x := (math.Sqrt(c.B0*c.B0+4*c.B0/least) - c.B0) / 2 // solves B0/(x*(x+B0)) = least
 	return max((x-c.B1)/c.B0, 0)
 }

@@ -1,6 +1,4 @@
-// Package loss is how the training loss of a job falls, and what follows of when it
-// will have converged.
+// Package loss models the training loss of a job and predicts its convergence.
 //
-// Start with curve.go, the form; fit.go finds one for what a job has logged, and
-// made.go makes logs for the simulator, where jobs have none.
+// Read curve.go (the model), fit.go (its fit to a job's log) and synthetic.go (logs for simulated jobs) first.
 package loss

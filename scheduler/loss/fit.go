@@ -6,20 +6,17 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// FewestPoints is of how many a curve can be fitted, which has three parameters.
-const FewestPoints = 3
+// MinPoints is the least number of losses for a fit of the three parameters.
+const MinPoints = 3
 
-// Fit returns the curve that comes closest to losses, the k-th of which is that
-// after k stretches, from 1 on. For each of many B2 the others are a weighted
-// regression of 1/(l - B2) on k; its weights, (l - B2)^4, make the squares those of
-// errors in l. The best B2 has the least sum of these. ok is false where there are
-// too few losses, or they do not fall.
+// Fit returns the curve closest to losses; losses[k-1] is the loss after k intervals. For each of several B2 a
+// weighted regression of 1/(l - B2) on k gives B0 and B1. Its weights, (l - B2)^4, turn its errors into errors of l.
+// The B2 with the least sum of squared errors wins. ok is false with too few losses or without a decrease.
 //
-// Losses that lie outside of their two neighbours' are taken to be the nearer of
-// these first. Optimus (section 3.1) takes the mean of the neighbours, which carries
-// a single wild one into those beside it.
+// A loss outside the range of its two neighbours is first set to the nearer one. Optimus (section 3.1) takes their
+// mean, which carries a single outlier into its neighbours.
 func Fit(losses []float64) (best Curve, ok bool) {
-	if len(losses) < FewestPoints {
+	if len(losses) < MinPoints {
 		return Curve{}, false
 	}
 	f := newFitter(smooth(losses))
@@ -39,11 +36,10 @@ func Fit(losses []float64) (best Curve, ok bool) {
 	return best, ok
 }
 
-// B2 is looked for among so many values, then among as many around the best of
-// them, and so on: to less than 1e-5 of the lowest loss.
+// Fit tries this many values of B2, then as many around the best, and so on, to less than 1e-5 of the lowest loss.
 const candidates, refinements = 32, 4
 
-// smooth replaces losses outside of their neighbours'.
+// smooth replaces losses outside the range of their neighbours.
 func smooth(losses []float64) []float64 {
 	out := make([]float64, len(losses))
 	copy(out, losses)
@@ -54,7 +50,7 @@ func smooth(losses []float64) []float64 {
 	return out
 }
 
-// fitter is a fit in progress.
+// fitter is the working state of a fit.
 type fitter struct {
 	losses  []float64
 	lowest  float64
@@ -71,8 +67,7 @@ func newFitter(losses []float64) *fitter {
 	return f
 }
 
-// with returns the best curve of a B2 below all losses, and the sum of squares of
-// its errors, +Inf where there is none that falls.
+// with returns the best curve for a B2 below all losses, and its sum of squared errors, +Inf if no curve falls.
 func (f *fitter) with(b2 float64) (Curve, float64) {
 	for i, l := range f.losses {
 		above := l - b2

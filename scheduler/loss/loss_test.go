@@ -19,7 +19,7 @@ func points(c loss.Curve, n int, sigma float64, rng *rand.Rand) (out []float64) 
 	return out
 }
 
-// The loss falls by the criterion where it is said to have converged.
+// At convergence the loss falls by the criterion.
 func TestConverged(t *testing.T) {
 	for _, c := range []loss.Curve{{B0: 1, B1: 1}, {B0: 0.1, B1: 2, B2: 0.5}, {B0: 7, B1: 0.3, B2: 0.01}} {
 		for _, least := range []float64{0.02, 1e-3, 1e-6} {
@@ -34,8 +34,8 @@ func TestConverged(t *testing.T) {
 	}
 }
 
-// Curves are recovered from points without noise, and from the first half with a
-// little when they will have converged, to a third.
+// Curves are recovered from points without noise. From the first half with noise, the end is predicted to within a
+// third.
 func TestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -64,7 +64,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A point that has nothing to do with the others is not believed.
+// A single outlier hardly changes the fit.
 func TestFitOutlier(t *testing.T) {
 	c := loss.Curve{B0: 0.2, B1: 1.2, B2: 0.15}
 	p := points(c, 60, 0, rand.New(rand.NewPCG(1, 2)))
@@ -85,11 +85,11 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-// A log shows what is done, the same whoever asks when, and its curve converges by
-// the owner's criterion where the work ends.
-func TestMade(t *testing.T) {
+// A log covers the work done and does not depend on when it is read. Its curve converges, by the job's criterion, at
+// the end of the work.
+func TestSynthetic(t *testing.T) {
 	work := func(context.Context, *spec.Job) (float64, error) { return 5000, nil }
-	m, again := &loss.Made{Steps: work, Seed: 3}, &loss.Made{Steps: work, Seed: 3}
+	m, again := &loss.Synthetic{Steps: work, Seed: 3}, &loss.Synthetic{Steps: work, Seed: 3}
 	lengths := map[int]bool{}
 	for order := range 50 {
 		j := &scheduler.JobState{Job: &spec.Job{}, Order: order}
@@ -117,7 +117,7 @@ func TestMade(t *testing.T) {
 		t.Errorf("only %d different numbers of stretches", len(lengths))
 	}
 	for _, bad := range []float64{0, math.NaN(), math.Inf(1)} {
-		none := &loss.Made{Steps: func(context.Context, *spec.Job) (float64, error) { return bad, nil }}
+		none := &loss.Synthetic{Steps: func(context.Context, *spec.Job) (float64, error) { return bad, nil }}
 		if l, ok := none.Log(t.Context(), &scheduler.JobState{Job: &spec.Job{}}); ok {
 			t.Errorf("%+v of a job of %g steps", l, bad)
 		}

@@ -1,5 +1,5 @@
-// Package online is a belief that learns while jobs run: performance models fitted
-// to a few profiled points at first, and anew to what is seen of the jobs.
+// Package online provides a belief that learns during a run. It fits performance models to a few profiled points
+// first, and refits them to measured step times of the jobs.
 //
-// Start with oracle.go; package sim tells it what is seen (sim.Sightings).
+// Read oracle.go, oracle_test.go and scheduler/sim/observation.go (the source of step times) first.
 package online

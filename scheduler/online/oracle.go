@@ -17,14 +17,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Options say how a belief learns.
+// Options configure how a belief learns.
 type Options struct {
-	Family perfmodel.Family // that is fitted; its Fit is required
-	// Rows are those profiled before the run, of any keys. Of a key with none, or too
-	// few to fit, nothing is believed until enough was seen.
+	Family perfmodel.Family // the family to fit; its Fit is required
+	// Rows are the profiled measurements, of any keys. A key with too few rows for a fit has no estimate until enough
+	// are observed.
 	Rows []spec.Measurement
-	// Every is the least simulated time between two fits of a key, of which the first
-	// is at the beginning: what is seen in between goes into the next.
+	// Every is the least simulated time between two fits of a key; the initial fit counts. Observations in between go
+	// into the next fit.
 	Every   time.Duration
 	Planner planner.Options
 }
@@ -40,39 +40,36 @@ func (o *Options) Validate() error {
 	return o.Planner.Validate()
 }
 
-// Oracle is a scheduler.Learner. It belongs to one run; while it learns nobody may
-// ask it.
+// Oracle is a scheduler.Learner for one run. Predict, Best and Curve must not run concurrently with Learn.
 type Oracle struct {
 	*planner.Planner
 	options Options
 	models  models
 	keys    map[spec.Key]*evidence
-	due     []*evidence       // seen since they were fitted
-	learned scheduler.Learned // its MAPE is the sum so far
+	due     []*evidence       // keys with observations since their last fit
+	learned scheduler.Learned // its MAPE holds the sum
 }
 
-// evidence is what is known of a key.
+// evidence is the measurements of a key.
 type evidence struct {
 	key      spec.Key
-	ways     map[spec.Config]*way
-	order    []*way // as they were first measured
+	configs  map[spec.Config]*history
+	order    []*history // in order of their first measurement
 	fitted   time.Duration
 	due      bool
 	revision int
 }
 
-// way is one configuration that was profiled or seen.
-type way struct {
-	row  spec.Measurement // its StepSec are the last mostKept
+// history is the measurements of one configuration.
+type history struct {
+	row  spec.Measurement // its StepSec has the last maxKept
 	seen int
 }
 
-// mostKept bounds the step times of a configuration that are kept: their median
-// goes into a fit.
-const mostKept = 15
+// maxKept limits the step times kept per configuration; a fit uses their median.
+const maxKept = 15
 
-// New fits what was profiled. The error of a key that cannot be fitted is not one:
-// nothing is believed of it.
+// New fits the profiled rows. A key that cannot be fitted has no estimate, which is not an error.
 func New(ctx context.Context, o Options) (*Oracle, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -93,7 +90,7 @@ func New(ctx context.Context, o Options) (*Oracle, error) {
 func (o *Oracle) evidence(key spec.Key) *evidence {
 	e := o.keys[key]
 	if e == nil {
-		e = &evidence{key: key, ways: map[spec.Config]*way{}}
+		e = &evidence{key: key, configs: map[spec.Config]*history{}}
 		o.keys[key] = e
 	}
 	return e
@@ -114,12 +111,11 @@ func (o *Oracle) Learned() scheduler.Learned {
 	return l
 }
 
-// Learn implements scheduler.Learner. A key is fitted anew when there is something
-// new of it: a configuration not measured before, or one measured twice as often as
-// at the last time that was so.
+// Learn implements scheduler.Learner. A key is due for a fit when a configuration's number of measurements reaches a
+// power of two.
 func (o *Oracle) Learn(ctx context.Context, now time.Duration, seen []spec.Measurement) error {
 	for i := range seen {
-		if err := o.take(ctx, &seen[i]); err != nil {
+		if err := o.record(ctx, &seen[i]); err != nil {
 			return err
 		}
 	}
@@ -143,15 +139,15 @@ func (o *Oracle) Learn(ctx context.Context, now time.Duration, seen []spec.Measu
 		}
 	}
 	if o.due = waiting; len(changed) > 0 {
-		o.Planner = o.With(o.models, changed...)
+		o.Planner = o.WithPredictor(o.models, changed...)
 	}
 	return nil
 }
 
-// take writes down a step time.
-func (o *Oracle) take(ctx context.Context, m *spec.Measurement) error {
+// record adds a measurement, and the error of its prediction.
+func (o *Oracle) record(ctx context.Context, m *spec.Measurement) error {
 	if !perfmodel.Usable(*m) {
-		return fmt.Errorf("online: step times %g of %s, outcome %q, were seen: no measurement", m.StepSec, m.Config.Key(), m.Outcome)
+		return fmt.Errorf("online: step times %g of %s, outcome %q: not a valid measurement", m.StepSec, m.Config.Key(), m.Outcome)
 	}
 	o.learned.Seen++
 	p, err := o.models.Predict(ctx, m.Config)
@@ -170,40 +166,38 @@ func (o *Oracle) take(ctx context.Context, m *spec.Measurement) error {
 	return nil
 }
 
-// add writes down a measurement, and returns how many there are of its
-// configuration.
+// add adds a measurement, and returns the number of measurements of its configuration.
 func (e *evidence) add(m spec.Measurement) int {
 	config := normal(m.Config)
-	w := e.ways[config]
+	w := e.configs[config]
 	if w == nil {
-		w = &way{row: m}
+		w = &history{row: m}
 		w.row.StepSec = nil
-		e.ways[config], e.order = w, append(e.order, w)
+		e.configs[config], e.order = w, append(e.order, w)
 	}
-	if w.row.StepSec = append(w.row.StepSec, m.MedianStepSec()); len(w.row.StepSec) > mostKept {
+	if w.row.StepSec = append(w.row.StepSec, m.MedianStepSec()); len(w.row.StepSec) > maxKept {
 		w.row.StepSec = w.row.StepSec[1:]
 	}
 	w.seen++
 	return w.seen
 }
 
-// measured returns what was measured of each configuration so far.
+// measured returns the measured throughput of each configuration.
 func (e *evidence) measured() map[spec.Config]figure {
-	out := make(map[spec.Config]figure, len(e.ways))
-	for c, w := range e.ways {
+	out := make(map[spec.Config]figure, len(e.configs))
+	for c, w := range e.configs {
 		out[c] = figure{w.row.Throughput(), len(w.row.StepSec)}
 	}
 	return out
 }
 
-// normal returns c as all write it that mean the same.
+// normal returns the canonical form of c.
 func normal(c spec.Config) spec.Config {
 	c.SeqLen, c.Plan = c.Seq(), c.Plan.Normal()
 	return c
 }
 
-// fit fits the model of a key to all that is known of it. Rows that identify
-// nothing, or give no finite fit, leave it as it is.
+// fit refits the model of a key to all its measurements. If the fit fails, the model stays.
 func (o *Oracle) fit(ctx context.Context, e *evidence) error {
 	rows := make([]spec.Measurement, len(e.order))
 	for i, w := range e.order {
@@ -219,29 +213,26 @@ func (o *Oracle) fit(ctx context.Context, e *evidence) error {
 	return nil
 }
 
-// model is what is believed of a key: what is fitted, and what was measured.
+// model is the estimate for a key: the fit and the measurements.
 type model struct {
 	perfmodel.Fitted
-	measured map[spec.Config]figure // when it was fitted
+	measured map[spec.Config]figure // at the time of the fit
 }
 
 // figure is a measured throughput.
 type figure struct {
 	throughput float64
-	n          int // step times it is the median of
+	n          int // number of step times in the median
 }
 
-// noise is how far from the speed of a configuration one measurement of it is taken to
-// be, the standard deviation of its logarithm.
+// noise is the standard deviation of ln(step time) of one measurement.
 const noise = 0.02
 
-// sure90 is half the width of the 90 % interval of a normal distribution, in standard
-// deviations.
-const sure90 = 1.645
+// normal90 is the half-width of the 90 % interval of a normal distribution, in standard deviations.
+const normal90 = 1.645
 
-// Predict returns what is fitted; of a configuration that was measured, the mean of
-// both with the precision of each as its weight. A fit without an interval tells
-// nothing beside a measurement.
+// Predict returns the fit. For a measured configuration it returns the precision-weighted mean of fit and measurement.
+// A fit without an interval has no weight beside a measurement.
 func (m model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	p, err := m.Fitted.Predict(ctx, c)
 	if err != nil {
@@ -254,31 +245,31 @@ func (m model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, err
 	variance := noise * noise / float64(seen.n)
 	weight := 1.0
 	if p.Lo > 0 && p.Hi > p.Lo {
-		fitted := math.Log(p.Hi/p.Lo) / 2 / sure90
+		fitted := math.Log(p.Hi/p.Lo) / 2 / normal90
 		weight = fitted * fitted / (fitted*fitted + variance)
 	}
 	p.Throughput *= math.Pow(seen.throughput/p.Throughput, weight)
-	half := math.Exp(sure90 * math.Sqrt(weight*variance))
+	half := math.Exp(normal90 * math.Sqrt(weight*variance))
 	p.Lo, p.Hi = p.Throughput/half, p.Throughput*half
 	return p, nil
 }
 
-// models are what is believed, by key.
+// models are the estimates by key.
 type models map[spec.Key]model
 
 func (m models) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if f, ok := m[c.Key()]; ok {
 		return f.Predict(ctx, c)
 	}
-	return spec.Prediction{}, fmt.Errorf("online: nothing is believed of %s yet: %w", c.Key(), perfmodel.ErrNotCovered)
+	return spec.Prediction{}, fmt.Errorf("online: %s has no model yet: %w", c.Key(), perfmodel.ErrNotCovered)
 }
 
-// Memory is what the model of c's key estimates memory with.
+// Memory returns the memory estimator of the model of c's key.
 func (m models) Memory(c spec.Config) (memory.Estimator, error) {
 	if f, ok := m[c.Key()].Fitted.(memory.Predictor); ok {
 		return f.Memory(c)
 	}
-	return memory.Estimator{}, fmt.Errorf("online: nothing is known of the memory of %s: %w", c.Key(), perfmodel.ErrNotCovered)
+	return memory.Estimator{}, fmt.Errorf("online: the memory of %s is unknown: %w", c.Key(), perfmodel.ErrNotCovered)
 }
 
 var _ scheduler.Learner = (*Oracle)(nil)

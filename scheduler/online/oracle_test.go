@@ -22,8 +22,7 @@ func config(model string, devices int) spec.Config {
 		Plan: spec.Plan{DP: devices, MicroBatch: 64 / devices}.Normal(), Shape: spec.NewShape(devices)}
 }
 
-// sec is how long a step takes, a form of family optimus: 10 ms a sample, 20 ms
-// fixed, 80 ms of the ring.
+// sec is the true step time, of the form of family optimus: 10 ms per sample, 20 ms fixed, 80 ms for the ring.
 func sec(devices int) float64 {
 	w := float64(devices)
 	return 0.01*64/w + 0.02 + 0.08*(w-1)/w
@@ -61,7 +60,7 @@ func newOracle(t *testing.T, o online.Options) *online.Oracle {
 	return out
 }
 
-// profile is what was measured before the run, half as slow as it is.
+// profile is the profile before the run, with twice the true step times.
 func profile(model string, sizes ...int) (rows []spec.Measurement) {
 	for _, n := range sizes {
 		rows = append(rows, row(model, n, sec(n)/2))
@@ -90,8 +89,7 @@ func believed(t *testing.T, o *online.Oracle, model string, devices int) float64
 	return s
 }
 
-// What is seen replaces what was profiled wrongly, of its own key alone, and what
-// the planner answered before is not what it answers then.
+// Measurements replace a wrong profile, for their key only, and the planner's cached answers change.
 func TestLearns(t *testing.T) {
 	o := newOracle(t, online.Options{Rows: append(profile("a", 1, 2, 4, 8, 16), profile("b", 1, 2, 4, 8, 16)...)})
 	a, b := spec.Key{Model: "a", Accelerator: "x"}, spec.Key{Model: "b", Accelerator: "x"}
@@ -147,14 +145,14 @@ func (s sure) Predict(_ context.Context, c spec.Config) (spec.Prediction, error)
 
 func (sure) MarshalBinary() ([]byte, error) { return nil, nil }
 
-// A configuration that was measured is as fast as that was, the more so the less
-// sure the fit is and the more often it was measured; others are as fitted.
+// The estimate of a measured configuration moves towards the measurement, more with a less certain fit and more
+// measurements. Other configurations keep the fit.
 func TestMeasuredIsBelieved(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		half     float64
 		times    int
-		lo, hi   float64 // of what is believed of a step that took 2 s
+		lo, hi   float64 // bounds of the estimate for a measured step time of 2 s
 		interval float64 // Hi/Lo at most
 	}{
 		{"no interval", 0, 1, 2, 2, math.Exp(3.29 * 0.021)},
@@ -182,7 +180,7 @@ func TestMeasuredIsBelieved(t *testing.T) {
 	}
 }
 
-// Of a model that nobody profiled nothing is believed until enough was seen.
+// A model without a profile has no estimate until enough is measured.
 func TestColdStart(t *testing.T) {
 	o := newOracle(t, online.Options{})
 	for i, n := range []int{1, 2, 4, 8} {
@@ -199,7 +197,7 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// A key is fitted at most once in Every; what is seen in between is in the next.
+// A key is fitted at most once per Every; measurements in between go into the next fit.
 func TestBatches(t *testing.T) {
 	o := newOracle(t, online.Options{Rows: profile("a", 1, 2, 4, 8, 16), Every: time.Minute})
 	for i, n := range []int{1, 2, 4, 8} {
@@ -215,7 +213,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// What is no measurement is refused.
+// Invalid measurements are rejected.
 func TestRefuses(t *testing.T) {
 	o := newOracle(t, online.Options{Rows: profile("a", 1, 2, 4, 8, 16)})
 	for _, sec := range [][]float64{nil, {math.NaN()}, {0}, {-1}} {
@@ -236,7 +234,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A fit that fails in the course of a run leaves what was believed.
+// A fit that fails during a run leaves the estimate.
 func TestFailedFit(t *testing.T) {
 	fam, fits := optimus(t), 0
 	fit := fam.Fit

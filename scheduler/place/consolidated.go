@@ -3,15 +3,14 @@ package place
 import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func init() {
 	register(Info{
 		Name:  "consolidated",
-		Doc:   "like packed, but a job rather waits than runs on more nodes than it needs on the idle cluster",
+		Doc:   "like packed, but a job waits rather than run on more nodes than on the idle cluster",
 		Picky: true,
-		New:   func(compat.Quirks) scheduler.Placer { return consolidated{byNode{fullest}} },
+		New:   func() scheduler.Placer { return consolidated{byNode{fullest}} },
 	})
 }
 
@@ -30,27 +29,28 @@ func (p consolidated) Lay(free *scheduler.Inventory, group, devices int) (spec.S
 	return shape, true
 }
 
-// Choose keeps the ways that use the fewest nodes of those on as many devices of
+// Choose keeps the candidates on the fewest nodes among those with as many devices of
 // their group.
-func (consolidated) Choose(ways []scheduler.Way) []scheduler.Way {
-	return consolidate(ways, func(scheduler.Way) bool { return true })
+func (consolidated) Choose(all []scheduler.Candidate) []scheduler.Candidate {
+	return consolidate(all, func(scheduler.Candidate) bool { return true })
 }
 
-// alike are ways that differ in their layout alone.
+// alike are candidates that differ only in their layout.
 type alike struct{ group, devices int }
 
-func of(w scheduler.Way) alike { return alike{w.Group, w.Shape.Total()} }
+func of(c scheduler.Candidate) alike { return alike{c.Group, c.Shape.Total()} }
 
-// consolidate returns the ways without those of many nodes that the rule is for.
-func consolidate(ways []scheduler.Way, rule func(scheduler.Way) bool) []scheduler.Way {
+// consolidate returns the candidates without those on more than the fewest nodes to which
+// the rule applies.
+func consolidate(all []scheduler.Candidate, rule func(scheduler.Candidate) bool) []scheduler.Candidate {
 	fewest := map[alike]int{} // nodes
-	for _, w := range ways {
+	for _, w := range all {
 		if n, ok := fewest[of(w)]; !ok || w.Shape.Nodes() < n {
 			fewest[of(w)] = w.Shape.Nodes()
 		}
 	}
-	var out []scheduler.Way
-	for _, w := range ways {
+	var out []scheduler.Candidate
+	for _, w := range all {
 		if w.Shape.Nodes() == fewest[of(w)] || !rule(w) {
 			out = append(out, w)
 		}

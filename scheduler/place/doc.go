@@ -1,5 +1,7 @@
-// Package place chooses the nodes of a wanted shape. Placers never change how
-// many devices a job gets on each node, only which nodes these are. A picky one may decline, a scheduler.Chooser may rule layouts out.
+// Package place chooses the nodes of a wanted shape. A placer never changes how many
+// devices a job gets on each node. A picky one may decline, and a scheduler.Chooser may
+// exclude layouts.
 //
-// Start with place.go for the registry; one file per placer.
+// Start with place.go (the registry and the common search), packed.go (the default) and
+// topology.go (racks). Every placer has a file.
 package place

@@ -3,14 +3,13 @@ package place
 import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func init() {
 	register(Info{
 		Name: "emptiest",
 		Doc:  "of the node with most free devices as many as it takes, then of the next one",
-		New:  func(compat.Quirks) scheduler.Placer { return drain{byNode{emptiest}} },
+		New:  func() scheduler.Placer { return drain{byNode{emptiest}} },
 	})
 }
 

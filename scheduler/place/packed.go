@@ -3,14 +3,13 @@ package place
 import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func init() {
 	register(Info{
 		Name: "packed",
 		Doc:  "fewest nodes, each count where it fits most tightly, so that whole nodes stay empty",
-		New:  func(compat.Quirks) scheduler.Placer { return packed{byNode{fullest}} },
+		New:  func() scheduler.Placer { return packed{byNode{fullest}} },
 	})
 }
 

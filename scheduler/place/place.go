@@ -7,7 +7,6 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Info describes a placer.
@@ -17,7 +16,7 @@ type Info struct {
 	// Picky placers may decline although enough devices are free, but never on
 	// an idle cluster.
 	Picky bool
-	New   func(compat.Quirks) scheduler.Placer
+	New   func() scheduler.Placer
 }
 
 var infos = named.NewSet[Info]("place", "placement")
@@ -28,18 +27,15 @@ func register(i Info) { infos.Add(i.Name, i) }
 func All() []Info { return infos.All() }
 
 // Lookup returns the placer of that name, "" meaning packed.
-func Lookup(name string) (scheduler.Placer, error) { return New(name, compat.Quirks{}) }
-
-// New is Lookup for a placer that has the quirks of another simulator.
-func New(name string, q compat.Quirks) (scheduler.Placer, error) {
+func Lookup(name string) (scheduler.Placer, error) {
 	i, err := infos.Get(cmp.Or(name, "packed"))
 	if err != nil {
 		return nil, err
 	}
-	return i.New(q), nil
+	return i.New(), nil
 }
 
-// choice says which of the nodes with room for a share of a job is best.
+// choice is the rule for the best node among those with room.
 type choice int
 
 const (
@@ -48,10 +44,9 @@ const (
 	lowest                 // the lowest number
 )
 
-// byNode places the counts of a shape, most first, each on the best node that has
-// room and is not used yet; ties go to the lower node. A node with room for one
-// count has room for every smaller one, so this finds a placement whenever there
-// is one.
+// byNode places the counts of a shape, largest first, each on the best unused node with
+// room; ties go to the lower node. A node with room for one count has room for every
+// smaller one, so it finds a placement whenever one exists.
 type byNode struct{ best choice }
 
 func (p byNode) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
@@ -70,8 +65,7 @@ func (p byNode) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]
 	return []scheduler.Slot{{Node: node, Devices: total}}, true
 }
 
-// among places counts, most first, on the nodes of group from first up to but
-// without end.
+// among places counts, largest first, on the nodes of group in [first, end).
 func (p byNode) among(free *scheduler.Inventory, group int, counts []int, first, end int) ([]scheduler.Slot, bool) {
 	slots := make([]scheduler.Slot, 0, len(counts))
 	unused := map[int]int{}
@@ -87,10 +81,9 @@ func (p byNode) among(free *scheduler.Inventory, group int, counts []int, first,
 	return slots, true
 }
 
-// node returns the best of the nodes from first up to but without end with n
-// devices free, -1 if there is none. Of the nodes that have equally many free the
-// lower ones are used up first: unused is where the others begin, by that
-// number.
+// node returns the best node in [first, end) with n devices free, -1 if there is none.
+// Among nodes with equally many free devices the lower ones are used first: unused is
+// the first unused one, by that number.
 func (p byNode) node(free *scheduler.Inventory, group, n, first, end int, unused map[int]int) int {
 	best := -1
 	for has := free.Least(group, n); has >= 0; has = free.Least(group, has+1) {
@@ -112,9 +105,8 @@ func (p byNode) node(free *scheduler.Inventory, group, n, first, end int, unused
 	return best
 }
 
-// lay lays devices out over the nodes of group in the order of their free
-// devices; share tells how many of the left ones the first of nodes takes that
-// has so many free.
+// lay lays devices out over the nodes of group in the order of their free devices. share
+// returns how many of the left devices the next of nodes takes, given its free ones.
 func lay(free *scheduler.Inventory, group, devices int, order choice, share func(nodes, left, has int) int) (spec.Shape, bool) {
 	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
 		return spec.Shape{}, false

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // inventory returns nodes of 8 devices with so many of them free.
@@ -140,7 +139,7 @@ func TestLay(t *testing.T) {
 }
 
 // Every placer finds a place for what it lays out, takes exactly the shape, and
-// takes it from the group it was asked for.
+// takes it from the requested group.
 func TestPlacersProperty(t *testing.T) {
 	for _, info := range All() {
 		t.Run(info.Name, func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestPlacersProperty(t *testing.T) {
 				}
 				group := rapid.IntRange(0, 1).Draw(t, "group")
 				n := rapid.IntRange(1, 24).Draw(t, "devices")
-				p := info.New(compat.Quirks{})
+				p := info.New()
 				shape, ok := p.Lay(inv, group, n)
 				if enough := n <= inv.FreeIn(group); ok && !enough || !ok && enough && !info.Picky {
 					t.Fatalf("Lay says %v for %d of %d free", ok, n, inv.FreeIn(group))
@@ -186,29 +185,10 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Blox's fault: up to the whole demand of every node, and the sum must be exact.
-func TestWholeDemand(t *testing.T) {
-	p, err := New("scattered", compat.Quirks{WholeDemand: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		free    []int
-		devices int
-		want    string
-	}{
-		{[]int{3, 2}, 4, ""}, {[]int{2, 2, 8}, 4, "2+2"}, {[]int{0, 4}, 4, "4"}, {[]int{1, 8}, 4, ""}, {[]int{8, 1}, 4, "4"},
-	} {
-		if shape, ok := p.Lay(inventory(c.free...), 0, c.devices); ok != (c.want != "") || ok && shape.Devices != c.want {
-			t.Errorf("%d on %v: %q %v, want %q", c.devices, c.free, shape.Devices, ok, c.want)
-		}
-	}
-}
-
 // Consolidated keeps the fewest nodes of each device count, sensitive drops what
 // is more than a tenth slower than on these.
 func TestChoose(t *testing.T) {
-	ways := []scheduler.Way{
+	ways := []scheduler.Candidate{
 		{Shape: spec.NewShape(8), Rate: 10}, {Shape: spec.NewShape(4, 4), Rate: 9.5}, {Shape: spec.NewShape(2, 2, 2, 2), Rate: 8},
 		{Shape: spec.NewShape(2, 2), Rate: 5}, {Group: 1, Shape: spec.NewShape(4, 4), Rate: 3},
 	}

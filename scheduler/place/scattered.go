@@ -3,22 +3,21 @@ package place
 import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func init() {
 	register(Info{
 		Name: "scattered",
 		Doc:  "first fit: the nodes in their order, of each what is free, however many it takes",
-		New:  func(q compat.Quirks) scheduler.Placer { return scattered{byNode{lowest}, q.WholeDemand} },
+		New:  Scattered,
 	})
 }
 
+// Scattered returns the placer of that name.
+func Scattered() scheduler.Placer { return scattered{byNode{lowest}} }
+
 // scattered is first fit over nodes by their number.
-type scattered struct {
-	byNode
-	whole bool // take up to the whole demand of each node, compat.Quirks.WholeDemand
-}
+type scattered struct{ byNode }
 
 func (p scattered) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
 	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
@@ -28,11 +27,7 @@ func (p scattered) Lay(free *scheduler.Inventory, group, devices int) (spec.Shap
 	got := 0
 	first, end := free.Nodes(group)
 	for node := p.node(free, group, 1, first, end, nil); node >= 0 && got < devices; node = p.node(free, group, 1, node+1, end, nil) {
-		want := devices - got
-		if p.whole {
-			want = devices
-		}
-		n := min(free.Free[node], want)
+		n := min(free.Free[node], devices-got)
 		counts = append(counts, n)
 		got += n
 	}

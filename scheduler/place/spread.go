@@ -3,14 +3,13 @@ package place
 import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func init() {
 	register(Info{
 		Name: "spread",
 		Doc:  "each count on the emptiest node, so that jobs share nodes as little as possible",
-		New:  func(compat.Quirks) scheduler.Placer { return spread{byNode{emptiest}} },
+		New:  func() scheduler.Placer { return spread{byNode{emptiest}} },
 	})
 }
 

@@ -3,14 +3,13 @@ package place
 import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 func init() {
 	register(Info{
 		Name: "topology",
 		Doc:  "packed, in one rack if there is room, on nodes as close to each other as possible: neighbours by number share switches",
-		New:  func(compat.Quirks) scheduler.Placer { return topology{packed{byNode{fullest}}} },
+		New:  func() scheduler.Placer { return topology{packed{byNode{fullest}}} },
 	})
 }
 
@@ -76,7 +75,7 @@ func shortest(free *scheduler.Inventory, counts []int, from, end int) int {
 	return -1
 }
 
-// roomFor tells whether the nodes [from, to) have room for counts, most first:
+// roomFor reports whether the nodes [from, to) have room for counts, most first:
 // for every count there must be as many nodes with room for it as there are
 // counts at least as large.
 func roomFor(free *scheduler.Inventory, counts []int, from, to int) bool {

@@ -3,13 +3,10 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Info describes a policy.
@@ -33,11 +30,6 @@ const (
 	ServesOnly                // those with alone
 )
 
-// Option is a knob of a policy.
-type Option struct {
-	Name, Default, Doc string
-}
-
 // Deps is what a policy is made of. The zero value works: nothing is known
 // about any job, which then all run as submitted.
 type Deps struct {
@@ -49,22 +41,33 @@ type Deps struct {
 	// Servers is what jobs may be granted where all train with parameter servers; nil
 	// = none does.
 	Servers scheduler.ServerSpace
-	Quirks  compat.Quirks // of another simulator, to be had too
+	// Variants replace rules of policies; none are needed. See VariantOf.
+	Variants Variants
+	// Registry is the table the policy is from, set by its New.
+	Registry *Registry
 	// Speeds is how fast accelerators are believed to be beside each other, by
 	// name, for jobs the oracle knows nothing of; 1 where it is not there.
 	Speeds map[string]float64
 }
 
-var infos = named.NewSet[Info]("policy", "policy")
+// Registry is a table of policies, by name.
+type Registry struct{ infos *named.Set[Info] }
 
-func register(i Info) { infos.Add(i.Name, i) }
+// NewRegistry returns the table of some policies. It panics if two have one name.
+func NewRegistry(infos ...Info) *Registry {
+	r := &Registry{named.NewSet[Info]("policy", "policy")}
+	for _, i := range infos {
+		r.infos.Add(i.Name, i)
+	}
+	return r
+}
 
-// All returns the registered policies by name.
-func All() []Info { return infos.All() }
+// All returns the policies, ascending by name.
+func (r *Registry) All() []Info { return r.infos.All() }
 
-// Lookup returns the policy of that name; the error of an unknown one lists
-// those there are, nearest first.
-func Lookup(name string) (Info, error) { return infos.Get(name) }
+// Lookup returns the policy of a name. The error for an unknown name lists the
+// known ones, the most similar first.
+func (r *Registry) Lookup(name string) (Info, error) { return r.infos.Get(name) }
 
 // Spec is a policy as asked for: a name and options.
 type Spec struct {
@@ -91,8 +94,8 @@ func (s Spec) String() string {
 }
 
 // Files returns the files that making the policy of s reads.
-func (s Spec) Files() []string {
-	info, err := Lookup(s.Name)
+func (r *Registry) Files(s Spec) []string {
+	info, err := r.Lookup(s.Name)
 	if err != nil {
 		return nil
 	}
@@ -107,11 +110,11 @@ func (s Spec) Files() []string {
 
 // Parse reads NAME[:key[=value]...][,NAME...]; a bare key is key=true. Names
 // and keys are checked, values by New.
-func Parse(s string) ([]Spec, error) {
+func (r *Registry) Parse(s string) ([]Spec, error) {
 	var out []Spec
 	for _, item := range strings.Split(s, ",") {
 		parts := strings.Split(strings.TrimSpace(item), ":")
-		info, err := Lookup(parts[0])
+		info, err := r.Lookup(parts[0])
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +124,7 @@ func Parse(s string) ([]Spec, error) {
 			if !given {
 				v = "true"
 			}
-			if err := info.checkOption(k); err != nil {
+			if err := info.CheckOption(k); err != nil {
 				return nil, err
 			}
 			if _, twice := spec.Options[k]; twice {
@@ -138,27 +141,27 @@ func Parse(s string) ([]Spec, error) {
 }
 
 // New makes the policy s asks for; d.Options are replaced by those of s.
-func New(s Spec, d Deps) (scheduler.Policy, error) {
-	info, err := Lookup(s.Name)
+func (r *Registry) New(s Spec, d Deps) (scheduler.Policy, error) {
+	info, err := r.Lookup(s.Name)
 	if err != nil {
 		return nil, err
 	}
 	for k := range s.Options {
-		if err := info.checkOption(k); err != nil {
+		if err := info.CheckOption(k); err != nil {
 			return nil, err
 		}
 	}
 	switch serves := info.Servers; {
 	case d.Servers != nil && serves == ServesNone:
 		var names []string
-		for _, i := range Placing(true) {
+		for _, i := range r.Placing(true) {
 			names = append(names, i.Name)
 		}
 		return nil, fmt.Errorf("policy: %s places no parameter servers; those that do: %s", s.Name, strings.Join(names, ", "))
 	case d.Servers == nil && serves == ServesOnly:
 		return nil, fmt.Errorf("policy: %s is for jobs with parameter servers alone", s.Name)
 	}
-	d.Options = s.Options
+	d.Options, d.Registry = s.Options, r
 	p, err := info.New(d)
 	switch {
 	case err == nil:
@@ -171,13 +174,14 @@ func New(s Spec, d Deps) (scheduler.Policy, error) {
 
 // Placing returns the registered policies by name that place jobs with parameter
 // servers, or those that place jobs without.
-func Placing(servers bool) []Info {
-	return slices.DeleteFunc(All(), func(i Info) bool {
+func (r *Registry) Placing(servers bool) []Info {
+	return slices.DeleteFunc(r.All(), func(i Info) bool {
 		return servers && i.Servers == ServesNone || !servers && i.Servers == ServesOnly
 	})
 }
 
-func (i Info) checkOption(name string) error {
+// CheckOption returns an error that lists the options if i has none of a name.
+func (i Info) CheckOption(name string) error {
 	var names []string
 	for _, o := range i.Options {
 		if o.Name == name {
@@ -190,53 +194,4 @@ func (i Info) checkOption(name string) error {
 	}
 	return fmt.Errorf("policy: %s has no option %q, there are: %s", i.Name, name,
 		strings.Join(named.Nearest(name, names, len(names)), ", "))
-}
-
-// number returns the value of an option within [lo, hi], or its default.
-func (d Deps) number(name string, def, lo, hi float64) (float64, error) {
-	s, ok := d.Options[name]
-	if !ok {
-		return def, nil
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(v >= lo && v <= hi) {
-		return 0, fmt.Errorf("%s=%s is not a number in [%g, %g]", name, s, lo, hi)
-	}
-	return v, nil
-}
-
-// inRange is an option that is a number from lo to hi, and where it goes.
-type inRange struct {
-	name        string
-	def, lo, hi float64
-	value       *float64
-}
-
-// numbers reads options in a row, up to the first that is wrong.
-func (d Deps) numbers(options ...inRange) (err error) {
-	for _, o := range options {
-		if *o.value, err = d.number(o.name, o.def, o.lo, o.hi); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// seconds returns the value of an option that is a time, or its default.
-func (d Deps) seconds(name string, def time.Duration) (time.Duration, error) {
-	v, err := d.number(name, def.Seconds(), 0, 1e9)
-	return time.Duration(v * float64(time.Second)), err
-}
-
-// flag returns the value of a yes-or-no option, or its default.
-func (d Deps) flag(name string, def bool) (bool, error) {
-	s, ok := d.Options[name]
-	if !ok {
-		return def, nil
-	}
-	v, err := strconv.ParseBool(s)
-	if err != nil {
-		return false, fmt.Errorf("%s=%s is neither true nor false", name, s)
-	}
-	return v, nil
 }

@@ -1,7 +1,6 @@
-// Package replay imposes decisions that were recorded elsewhere and compares all
-// that follows from them: what jobs do with what they are given, how far they get,
-// and what a policy would have decided instead. Where averages agree by luck, this
-// does not.
+// Package replay applies recorded decisions of another simulator and compares their effects: the batches of jobs,
+// their progress, and what a policy would have decided instead. Equal averages can hide differences that this
+// comparison shows.
 //
-// Start with policy.go; rounds.go reads the record.
+// Read policy.go, rounds.go (reads the record) and replay_test.go first.
 package replay

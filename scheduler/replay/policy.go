@@ -9,48 +9,47 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
-	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
 
-// Policy decides what was recorded. A job that was not there any more when it is
-// here keeps what it holds as long as there is room.
+// Policy applies recorded decisions. A job without a record that is still in the system keeps its devices while they
+// fit.
 type Policy struct {
 	rounds Rounds
-	weigh  policy.Weigher
-	last   time.Duration // decided
+	weigh  sia.Weigher
+	last   time.Duration // last decision
 	report Report
 }
 
-// New returns the policy that imposes rounds and weighs them as w would.
-func New(rounds Rounds, w policy.Weigher) *Policy {
+// New returns the policy that applies rounds; w evaluates each round as its own policy would decide it.
+func New(rounds Rounds, w sia.Weigher) *Policy {
 	return &Policy{rounds: rounds, weigh: w, report: Report{Recorded: len(rounds)}}
 }
 
-// Report says how a replay compares with its record.
+// Report compares a replay with its record.
 type Report struct {
-	Recorded    int      // rounds there are in the record
-	Rounds      int      // of them, those that were decided
-	Impossible  int      // of these, those that the policy could not have decided so
-	Better      int      // decided better than the policy would have, by more than 1e-6
-	Gap         float64  // sum over all others by how much they were decided worse
-	WideGaps    int      // rounds where that is more than WideGap
-	WidestGap   float64  // the most
-	JobRounds   int      // times that a job held devices in a round, here and in the record
-	Batches     int      // of them, those that train as recorded: batch and micro-batches
-	Progress    int      // and those that are as far, to the digits recorded
-	Differences []string // the first of each kind
+	Recorded    int      // rounds in the record
+	Rounds      int      // recorded rounds that were applied
+	Impossible  int      // applied rounds that the policy could not have decided
+	Better      int      // rounds better than the policy's own decision by more than 1e-6
+	Gap         float64  // sum of objective gaps over the other rounds
+	WideGaps    int      // rounds with a gap above WideGap
+	WidestGap   float64  // largest gap
+	JobRounds   int      // job and round pairs with devices, in replay and record
+	Batches     int      // pairs with the recorded batch and micro-batches
+	Progress    int      // pairs with the recorded progress, to the recorded digits
+	Differences []string // first difference of each kind
 }
 
-// WideGap is the difference of two objectives that is not one of rounding: of one
-// cost by 1/100 and half as much again.
+// WideGap is an objective gap beyond rounding: one cost rounded by 1/100, times 1.5.
 const WideGap = 0.015
 
-// Report returns how what was decided so far compares.
+// Report returns the comparison so far.
 func (p *Policy) Report() Report { return p.report }
 
 // Decide implements scheduler.Policy.
 func (p *Policy) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	recorded, given := p.rounds[s.Now], map[spec.JobID]policy.Given{}
+	recorded, given := p.rounds[s.Now], map[spec.JobID]sia.Given{}
 	for _, j := range s.Jobs() {
 		row, ok := recorded[j.Job.ID]
 		switch {
@@ -59,9 +58,9 @@ func (p *Policy) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 			if err != nil {
 				return scheduler.Decision{}, err
 			}
-			given[j.Job.ID] = policy.Given{Group: gi, Devices: row.Devices}
+			given[j.Job.ID] = sia.Given{Group: gi, Devices: row.Devices}
 		case !ok && j.Grant != nil:
-			given[j.Job.ID] = policy.Given{Group: s.Free().Group[j.Grant.Slots[0].Node], Devices: j.Grant.Devices()}
+			given[j.Job.ID] = sia.Given{Group: s.Free().Group[j.Grant.Slots[0].Node], Devices: j.Grant.Devices()}
 		}
 	}
 	w, err := p.weigh.Weigh(ctx, s, given)
@@ -81,8 +80,8 @@ func groupOf(c spec.Cluster, accelerator string) (int, error) {
 	return 0, fmt.Errorf("replay: the cluster has no %s", accelerator)
 }
 
-// compare takes in a round.
-func (r *Report) compare(now time.Duration, w *policy.Weighed) {
+// compare adds a round.
+func (r *Report) compare(now time.Duration, w *sia.Weighed) {
 	r.Rounds++
 	gap := w.Given - w.Own
 	switch {
@@ -99,14 +98,14 @@ func (r *Report) compare(now time.Duration, w *policy.Weighed) {
 	}
 }
 
-// count adds to what is counted, and keeps the first.
+// count increments n and keeps the first difference.
 func (r *Report) count(n *int, format string, args ...any) {
 	if *n++; *n == 1 {
 		r.Differences = append(r.Differences, fmt.Sprintf(format, args...))
 	}
 }
 
-// Watch takes in how a job goes on that holds devices, see goodput.Agents.
+// Watch compares the progress of a job that holds devices, see goodput.Agents.
 func (p *Policy) Watch(now time.Duration, job spec.JobID, a goodput.AgentState) {
 	row, ok := p.rounds[now][job]
 	if !ok || row.Devices == 0 {
@@ -114,7 +113,7 @@ func (p *Policy) Watch(now time.Duration, job spec.JobID, a goodput.AgentState) 
 	}
 	r := &p.report
 	r.JobRounds++
-	differs := r.JobRounds - 1 // until now as many would be equal
+	differs := r.JobRounds - 1 // equal pairs before the first difference
 	if row.Batch == a.Batch && row.Accum == a.Accum {
 		r.Batches++
 	} else if r.Batches == differs {
@@ -127,7 +126,7 @@ func (p *Policy) Watch(now time.Duration, job spec.JobID, a goodput.AgentState) 
 	}
 }
 
-// sameDigits reports whether v is what was recorded with six digits.
+// sameDigits reports whether v equals the recorded value to its six digits.
 func sameDigits(recorded, v float64) bool {
 	digit := math.Pow(10, math.Floor(math.Log10(max(math.Abs(recorded), 1e-9)))-5)
 	return math.Abs(recorded-v) <= 0.501*digit

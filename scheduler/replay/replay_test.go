@@ -14,7 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
-	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 	"github.com/pacer-ml/pacer/scheduler/replay"
 )
 
@@ -57,8 +57,8 @@ func TestRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "EOF",
 		head:                                "there is no round",
-		"time,name":                         "there is no column gpu",
-		head + "\n" + row + "\n" + row:      "r.csv:3: job a is there twice at 1m0s",
+		"time,name":                         "no column gpu",
+		head + "\n" + row + "\n" + row:      "r.csv:3: job a has two rows at 1m0s",
 		head + "\n60,a,z,2,1,0,0,0":         "r.csv:2: there is no z",
 		head + "\n60,a,x,0,1,0,0,0":         `r.csv:2: gpus "0", want at least 1`,
 		head + "\n60.5,a,x,1,1,0,0,0":       `r.csv:2: time "60.5"`,
@@ -77,28 +77,27 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// scales answers with what it was set to, and remembers what it was asked.
+// scales answers with what it was set to, and remembers its calls.
 type scales struct {
-	out   policy.Weighed
-	given map[spec.JobID]policy.Given
+	out   sia.Weighed
+	given map[spec.JobID]sia.Given
 }
 
 func (s *scales) Decide(context.Context, *scheduler.Snapshot) (scheduler.Decision, error) {
 	return scheduler.Decision{}, errors.New("the record decides")
 }
 
-func (s *scales) Weigh(_ context.Context, _ *scheduler.Snapshot, given map[spec.JobID]policy.Given) (policy.Weighed, error) {
+func (s *scales) Weigh(_ context.Context, _ *scheduler.Snapshot, given map[spec.JobID]sia.Given) (sia.Weighed, error) {
 	s.given = given
 	return s.out, nil
 }
 
-// What was recorded is imposed, who is not in the record goes on, and each round is
-// counted once.
+// Recorded decisions apply, a job without a record keeps its devices, and each round counts once.
 func TestDecide(t *testing.T) {
 	c := spec.Cluster{Groups: []spec.NodeGroup{
 		{Count: 1, Devices: 4, Accelerator: spec.Accelerator{Name: "X"}}, {Count: 1, Devices: 4, Accelerator: spec.Accelerator{Name: "Y"}},
 	}}
-	w := &scales{out: policy.Weighed{Own: 1, Given: 1.5}}
+	w := &scales{out: sia.Weighed{Own: 1, Given: 1.5}}
 	p := replay.New(read(t), w)
 	decide := func(now time.Duration) {
 		t.Helper()
@@ -110,12 +109,12 @@ func TestDecide(t *testing.T) {
 	}
 	decide(time.Minute)
 	decide(time.Minute)
-	if want := map[spec.JobID]policy.Given{"a": {Group: 0, Devices: 2}, "late": {Group: 0, Devices: 1}}; !maps.Equal(w.given, want) {
+	if want := map[spec.JobID]sia.Given{"a": {Group: 0, Devices: 2}, "late": {Group: 0, Devices: 1}}; !maps.Equal(w.given, want) {
 		t.Errorf("given %v, want %v", w.given, want)
 	}
-	w.out = policy.Weighed{Own: 1, Given: 0.9}
+	w.out = sia.Weighed{Own: 1, Given: 0.9}
 	decide(2 * time.Minute)
-	if w.given["a"] != (policy.Given{Group: 1, Devices: 4}) {
+	if w.given["a"] != (sia.Given{Group: 1, Devices: 4}) {
 		t.Errorf("given %v", w.given)
 	}
 	decide(3 * time.Minute) // not in the record
@@ -126,7 +125,7 @@ func TestDecide(t *testing.T) {
 	}
 
 	p = replay.New(read(t), w)
-	w.out = policy.Weighed{Own: 1, Given: 1, Impossible: "no room"}
+	w.out = sia.Weighed{Own: 1, Given: 1, Impossible: "no room"}
 	decide(time.Minute)
 	if r := p.Report(); r.Impossible != 1 || r.Better+r.WideGaps != 0 {
 		t.Errorf("%+v", r)

@@ -14,26 +14,25 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Rounds are recorded decisions, by when they were made.
+// Rounds are recorded decisions by time.
 type Rounds map[time.Duration]map[spec.JobID]Row
 
-// Row is what a job was after a decision.
+// Row is the state of a job after a decision.
 type Row struct {
-	Accelerator string // "" = it held nothing
+	Accelerator string // empty without devices
 	Devices     int
-	Batch       int     // samples a step
-	Accum       int     // micro-batches of a step, the last one included
-	Epoch       int     // from 0
+	Batch       int     // samples per step
+	Accum       int     // micro-batches per step, including the last
+	Epoch       int     // counts from 0
 	Progress    float64 // steps at the initial batch
 }
 
-// columns are those of a record.
+// columns are the columns of a record.
 var columns = []string{"time", "name", "gpu", "gpus", "batch_size", "accum_steps", "epoch", "progress"}
 
-// Read reads a CSV file with the columns time (s), name, gpu (empty = none), gpus,
-// batch_size, accum_steps (micro-batches before the last), epoch and progress, a row
-// for each job and round. accelerator says what a gpu is called in the cluster.
-// Errors name file, line and value.
+// Read reads a CSV file with one row per job and round and the columns time (s), name, gpu (empty = none), gpus,
+// batch_size, accum_steps (micro-batches before the last), epoch and progress. accelerator maps a gpu to its name in
+// the cluster. Errors name file, line and value.
 func Read(r io.Reader, file string, accelerator func(gpu string) (string, error)) (Rounds, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
@@ -44,7 +43,7 @@ func Read(r io.Reader, file string, accelerator func(gpu string) (string, error)
 	at := make([]int, len(columns))
 	for i, c := range columns {
 		if at[i] = slices.Index(header, c); at[i] < 0 {
-			return nil, fmt.Errorf("replay: %s: there is no column %s", file, c)
+			return nil, fmt.Errorf("replay: %s: no column %s", file, c)
 		}
 	}
 	out := Rounds{}
@@ -54,7 +53,7 @@ func Read(r io.Reader, file string, accelerator func(gpu string) (string, error)
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("replay: %s: %w", file, err) // that names the line
+			return nil, fmt.Errorf("replay: %s: %w", file, err) // names the line
 		}
 		if err := out.add(record, at, accelerator); err != nil {
 			line, _ := in.FieldPos(0)
@@ -67,7 +66,7 @@ func Read(r io.Reader, file string, accelerator func(gpu string) (string, error)
 	return out, nil
 }
 
-// Jobs returns whom there is something of, sorted.
+// Jobs returns the recorded jobs, sorted.
 func (o Rounds) Jobs() []spec.JobID {
 	seen := map[spec.JobID]bool{}
 	for _, rows := range o {
@@ -78,7 +77,7 @@ func (o Rounds) Jobs() []spec.JobID {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// mostSeconds is up to when a round may be, some 30 years.
+// mostSeconds limits the time of a round, about 30 years.
 const mostSeconds = 1e9
 
 // add reads a row.
@@ -110,7 +109,7 @@ func (o Rounds) add(record []string, at []int, accelerator func(string) (string,
 	}
 	row.Batch, row.Accum, row.Epoch, row.Progress = int(number(4, true)), int(number(5, true))+1, int(number(6, true)), number(7, false)
 	if _, twice := o[now][job]; err == nil && twice {
-		err = fmt.Errorf("job %s is there twice at %v", job, now)
+		err = fmt.Errorf("job %s has two rows at %v", job, now)
 	}
 	if err != nil {
 		return err

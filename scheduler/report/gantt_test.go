@@ -15,9 +15,9 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -29,11 +29,11 @@ func drawnRun(t rapid.TB, seed uint64, n, nodes, perNode int) (*sim.Result, *Gan
 		Cluster:    spec.Cluster{Groups: []spec.NodeGroup{{Count: nodes, Devices: perNode, Accelerator: spec.Accelerator{Name: "device"}}}},
 		PolicyName: "las", Truth: sim.Durations{}, Costs: sim.PerStart(func(spec.Job) time.Duration { return 7 * time.Second }),
 	}
-	placer, err := place.New("spread", compat.Quirks{})
+	placer, err := place.Lookup("spread")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Policy, err = policy.New(policy.Spec{Name: "las"}, policy.Deps{Placer: placer}); err != nil {
+	if c.Policy, err = builtin.Policies.New(policy.Spec{Name: "las"}, policy.Deps{Placer: placer}); err != nil {
 		t.Fatal(err)
 	}
 	var at time.Duration

@@ -23,11 +23,11 @@ type HTMLInput struct {
 // belief, seed, command line or version.
 type Fact struct{ Name, Value string }
 
-// WriteHTML writes one self-contained page: a table with a row per run, the
-// distributions of job completion times, queueing delays and finish-time fairness,
-// utilisation and waiting jobs over time, who held which devices, and the fine
-// print. It needs no network and reads no other file; without scripts the tables
-// still show. Its size is bounded, whatever the number of jobs and devices.
+// WriteHTML writes one self-contained page: its conclusion, a table with a row per run,
+// the distributions of job completion times, queueing delays and finish-time fairness,
+// utilisation and waiting jobs over time, the jobs on every device, and the fine print.
+// It needs no network and reads no other file; tables show without scripts. Its size is
+// bounded, whatever the number of jobs and devices.
 func WriteHTML(w io.Writer, in HTMLInput) error {
 	return pageTemplate.Execute(w, newPage(in))
 }
@@ -51,6 +51,7 @@ var (
 // page is what the template shows.
 type page struct {
 	Title, Score string
+	Conclusion   string // "" = there is nothing to compare
 	Head         []summaryColumn
 	Rows         []pageRow
 	Fairness     []fairnessRow // empty when it is known of no job
@@ -97,7 +98,9 @@ func newPage(in HTMLInput) *page {
 			p.Facts = append(p.Facts, f)
 		}
 	}
-	p.fillTable(SummarizeAll(in.Results, in.Score))
+	runs := SummarizeAll(in.Results, in.Score)
+	p.Conclusion = conclusion(in.Results, runs, in.Score)
+	p.fillTable(runs)
 	p.Charts = newCharts(in)
 	p.fillFairness(in)
 	return p

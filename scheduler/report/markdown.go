@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
 // Markdown returns the table in Markdown. Bars, stars and line breaks in cells
@@ -65,5 +65,5 @@ func SpliceFile(path string, text []byte, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return wholefile.WriteBytes(path, info.Mode().Perm(), document)
+	return atomicfile.WriteBytes(path, info.Mode().Perm(), document)
 }

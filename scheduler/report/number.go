@@ -17,7 +17,7 @@ type Number float64
 // Undefined is the Number of a figure that has no value.
 func Undefined() Number { return Number(math.NaN()) }
 
-// Defined tells whether n has a value.
+// Defined reports whether n has a value.
 func (n Number) Defined() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // String returns the shortest decimal form of n, "" if it is undefined.

@@ -88,7 +88,7 @@ func schemaOf[T any](layout string, columns []column[T]) *arrow.Schema {
 }
 
 type parquetRows[T any] struct {
-	to      *columnar.Stubborn
+	to      *columnar.StickyWriter
 	w       *pqarrow.FileWriter
 	b       *array.RecordBuilder
 	columns []column[T]
@@ -99,7 +99,7 @@ func newParquetRows[T any](w io.Writer, layout string, columns []column[T]) (*pa
 	schema := schemaOf(layout, columns)
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithCreatedBy("pacer"))
-	to := &columnar.Stubborn{W: w}
+	to := &columnar.StickyWriter{W: w}
 	out, err := pqarrow.NewFileWriter(schema, to, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return nil, fmt.Errorf("report: parquet: %w", err)

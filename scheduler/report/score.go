@@ -82,7 +82,7 @@ func (s Score) words() string {
 	return string(s.First) + " to " + string(s.Last)
 }
 
-// Has tells whether the job counts.
+// Has reports whether the job counts.
 func (s Score) Has(id spec.JobID) bool {
 	if s == (Score{}) {
 		return true

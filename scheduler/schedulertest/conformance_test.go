@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
@@ -145,7 +146,7 @@ func TestFaulty(t *testing.T) {
 		t.Skip("for TestConformanceFindsFaults")
 	}
 	schedulertest.Conformance(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
-		p, err := policy.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{Oracle: o})
+		p, err := builtin.Policies.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{Oracle: o})
 		return faulty{p, f.make()}, err
 	})
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 // A recount finds what is wrong with a run, be it in its events or in its result.
 func TestRecountFinds(t *testing.T) {
-	p, err := policy.New(policy.Spec{Name: "fifo"}, policy.Deps{})
+	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}

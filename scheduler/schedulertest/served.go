@@ -46,7 +46,7 @@ func DrawServedCase(t *rapid.T) Case {
 		if rapid.Bool().Draw(t, "picky") {
 			j.Accelerator = c.Cluster.Groups[0].Accelerator.Name
 		}
-		j.Plan = j.ServedPlan(1, 1)
+		j.Plan = j.ParamServerPlan(1, 1)
 		c.Jobs = append(c.Jobs, j)
 	}
 	return c
@@ -60,7 +60,7 @@ func drawServedSpeeds(t *rapid.T, c Case, model string) {
 		replicas, servers := rapid.IntRange(1, 5).Draw(t, "replicas"), rapid.IntRange(1, 4).Draw(t, "servers")
 		for r := 1; r <= replicas; r++ {
 			for s := 1; s <= servers; s++ {
-				c.World.Add(model, g.Accelerator.Name, j.ServedPlan(r, s), spec.Shape{}, rapid.Float64Range(0.1, 10).Draw(t, "rate"))
+				c.World.Add(model, g.Accelerator.Name, j.ParamServerPlan(r, s), spec.Shape{}, rapid.Float64Range(0.1, 10).Draw(t, "rate"))
 			}
 		}
 	}

@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -314,7 +316,7 @@ func (s *soak) worldJob(d draws, j *spec.Job) {
 }
 
 func (s *soak) parts(d draws) {
-	s.policy = policy.Spec{Name: one(d, policy.Placing(false)...).Name}
+	s.policy = policy.Spec{Name: one(d, builtin.Policies.Placing(false)...).Name}
 	s.admission = one(d, "", "", "load:1.2", "load:0.5", "quota:4")
 	s.placement = one(d, place.All()...).Name
 	s.config.Round = one(d, 0, 0, d.time(30, 900).Truncate(time.Second))
@@ -451,8 +453,8 @@ func (s *soak) run(reversed bool, all *happened) (string, error) {
 	return out.String(), nil
 }
 
-// soakTimeout is far beyond what a case takes: who needs it makes no progress.
-const soakTimeout = 2 * time.Minute
+// soakTimeout is far beyond what a case takes: a case that reaches it makes no progress.
+var soakTimeout = spectest.Patience(2 * time.Minute)
 
 func idOf(j *spec.Job) spec.JobID {
 	if j == nil {
@@ -468,9 +470,9 @@ func (s *soak) compose(c *sim.Config) error {
 		d.Oracle = s.world.Oracle(0.2, s.seed)
 	}
 	var errs [3]error
-	d.Placer, errs[0] = place.New(s.placement, compat.Quirks{})
-	c.Admission, errs[1] = policy.NewAdmission(s.admission, d)
-	c.Policy, errs[2] = policy.New(s.policy, d)
+	d.Placer, errs[0] = place.Lookup(s.placement)
+	c.Admission, errs[1] = admission.New(s.admission, d)
+	c.Policy, errs[2] = builtin.Policies.New(s.policy, d)
 	c.PolicyName = s.policy.String()
 	if s.couples {
 		c.Policy = matchmaker{c.Policy, s}

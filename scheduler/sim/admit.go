@@ -9,21 +9,19 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// line is the jobs that wait outside for the admission rule to let them in, in
-// the order they arrived.
+// line is the jobs that the admission rule holds, in the order they arrived.
 type line struct {
 	name    string
 	records []int
-	said    int    // how many of them an event told of
-	why     string // the first was turned away last
+	said    int    // how many of them have had a Held event
+	why     string // the rule's reason for holding the first
 }
 
-// submit lets the jobs arrive whose time has come, and reports whether there
-// was one. Those that could never run are rejected, and those that the admission
-// rule refuses for good.
+// submit takes up the jobs that arrive by now and reports whether there was one. It
+// rejects those that can never run and those that the admission rule refuses.
 func (e *engine) submit(ctx context.Context) (bool, error) {
 	first := e.next
-	for ; e.next < len(e.result.Jobs) && e.seen(&e.result.Jobs[e.next].Job) <= e.now; e.next++ {
+	for ; e.next < len(e.result.Jobs) && e.arrives(&e.result.Jobs[e.next].Job) <= e.now; e.next++ {
 		r := &e.result.Jobs[e.next]
 		if e.byOrder[e.next] != nil {
 			continue // since before the run began
@@ -46,7 +44,7 @@ func (e *engine) submit(ctx context.Context) (bool, error) {
 	return e.next > first, nil
 }
 
-// line returns the line that j has to stand in.
+// line returns the line that holds j.
 func (e *engine) line(j *spec.Job) *line {
 	name := ""
 	if h, ok := e.Admission.(scheduler.Holder); ok {
@@ -61,9 +59,9 @@ func (e *engine) line(j *spec.Job) *line {
 	return e.lines[len(e.lines)-1]
 }
 
-// letIn asks the admission rule about everybody outside. Who is turned away is
-// rejected, or held if the rule is a scheduler.Holder, and all behind with him.
-func (e *engine) letIn(ctx context.Context) error {
+// admitWaiting applies the admission rule to all held jobs. A refused job is rejected,
+// or held with all behind it if the rule is a scheduler.Holder.
+func (e *engine) admitWaiting(ctx context.Context) error {
 	_, holds := e.Admission.(scheduler.Holder)
 	for _, l := range e.lines {
 		in := 0
@@ -87,7 +85,7 @@ func (e *engine) letIn(ctx context.Context) error {
 	return nil
 }
 
-// admit asks about one job; false means that it stays where it is.
+// admit applies the rule to one job; false means that it stays held.
 func (e *engine) admit(ctx context.Context, l *line, record int, holds bool) (bool, error) {
 	r := &e.result.Jobs[record]
 	if e.Admission == nil {
@@ -133,7 +131,7 @@ func (e *engine) tooLarge(j *spec.Job) string {
 		}
 	}
 	switch {
-	case found && j.Served():
+	case found && j.HasParamServers():
 		return e.unserved(j)
 	case !found:
 		return fmt.Sprintf("asks for accelerator %s, which the cluster does not have", j.Accelerator)
@@ -145,7 +143,7 @@ func (e *engine) tooLarge(j *spec.Job) string {
 	return ""
 }
 
-// unserved returns why not even one replica and one parameter server of j fit on the
+// unserved returns why one replica and one parameter server of j do not fit on the
 // idle nodes of a group, "" if they do.
 func (e *engine) unserved(j *spec.Job) string {
 	replica, server, device := j.HostFor(1, 0), j.HostFor(0, 1), min(j.Devices, 1)
@@ -172,13 +170,8 @@ func (e *engine) enter(ctx context.Context, record int) error {
 	}
 	j := &job{scored: r.Scored, work: work, from: e.now}
 	j.state = scheduler.JobState{Job: &r.Job, Order: record, Remaining: work, Since: e.now}
-	if counter, ok := e.Truth.(epochCounter); ok && e.Quirks.EpochsLeft {
-		j.told = func(done float64) float64 {
-			if left, ok := counter.EpochsLeft(&r.Job, done); ok {
-				return left
-			}
-			return work - done
-		}
+	if e.Remaining != nil {
+		j.told = func(done float64) float64 { return e.Remaining(e.Truth, &r.Job, done, work-done) }
 		j.tell()
 	}
 	j.state.StartCost = e.startCost(j, nil, false)

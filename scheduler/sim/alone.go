@@ -8,12 +8,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// TimeAlone notes in every record how long its job takes at the devices and plan
-// it asks for, packed on as few nodes as possible, without waits and start costs,
-// and of how many devices it had the choice: those of the groups it may use. Where
-// several types of devices are among these, the speed is the mean of theirs, by
-// the number of devices. What the truth does not answer for stays unknown. c is
-// what the run was given; call it after the run, since the truth counts look-ups.
+// TimeAlone adds to every record the run time of its job alone, at the devices and plan
+// it asks for, packed on as few nodes as possible, without waits and start costs. It
+// also adds the number of devices the job may use. With several types of devices the
+// speed is their mean, weighted by the number of devices. A job that the truth does
+// not cover stays unknown. c is the Config of the run. Call it after the run, since
+// the truth counts look-ups.
 func (r *Result) TimeAlone(ctx context.Context, c Config) {
 	a := aloneTimer{Config: c, shapes: map[[2]int]spec.Shape{}}
 	for i := range r.Jobs {
@@ -21,15 +21,14 @@ func (r *Result) TimeAlone(ctx context.Context, c Config) {
 	}
 }
 
-// aloneTimer remembers the shapes it has laid out, by devices asked for and
-// devices of a node.
+// aloneTimer caches shapes by devices asked for and devices of a node.
 type aloneTimer struct {
 	Config
 	shapes map[[2]int]spec.Shape
 }
 
-// time returns how long j takes alone, 0 where that is not known, and the devices
-// of the groups it may use.
+// time returns the run time of j alone, 0 if unknown, and the devices of the groups
+// it may use.
 func (a *aloneTimer) time(ctx context.Context, j *spec.Job) (alone time.Duration, usable int) {
 	var known int
 	var speed float64 // sum over known devices, steps/s
@@ -54,8 +53,7 @@ func (a *aloneTimer) time(ctx context.Context, j *spec.Job) (alone time.Duration
 	return seconds(steps * float64(known) / speed), usable
 }
 
-// rate returns the steps/s of j as asked for in a group, 0 where it does not fit
-// or nothing is known.
+// rate returns the steps/s of j in a group, 0 if it does not fit or is unknown.
 func (a *aloneTimer) rate(ctx context.Context, j *spec.Job, g *spec.NodeGroup) float64 {
 	if j.Devices < 1 || j.Devices > g.MostDevices(j.Host) {
 		return 0

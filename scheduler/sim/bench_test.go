@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -17,7 +18,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(fmt.Sprintf("policy=fifo-backfill/jobs=%d/devices=512", jobs), func(b *testing.B) {
 			c := poisson(b, jobs, 64, 8)
 			for b.Loop() {
-				p, err := policy.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{})
+				p, err := builtin.Policies.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{})
 				if err != nil {
 					b.Fatal(err)
 				}

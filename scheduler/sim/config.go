@@ -7,7 +7,6 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 )
 
 // Config is what a run is given. Cluster, Policy and Truth are required.
@@ -20,55 +19,54 @@ type Config struct {
 	Truth      Truth
 
 	Admission scheduler.Admission // nil = every job that could ever run
-	// Round lets the policy decide only at its multiples, at which all that
-	// happened since is taken up; 0 = whenever something happens.
+	// Round makes the policy decide only at its multiples. 0 = at every event.
 	Round time.Duration
-	// Quirks are departures of another simulator that the engine is to have.
-	Quirks compat.Quirks
-	Costs  Costs // of starts and checkpoints; nil = none
-	// CheckpointEvery is the time of training after which a running job writes a
-	// checkpoint, again and again; 0 = none but when it is stopped or moved.
+	Rules       // Rules in which simulators differ; zero = Pacer's own
+	Costs Costs // of starts and checkpoints; nil = none
+	// CheckpointEvery is the training time between two checkpoints of a running job.
+	// 0 = it writes one only when it is preempted or moved.
 	CheckpointEvery time.Duration
-	Speeds          Speeds   // of the nodes; nil = as the truth says
+	Speeds          Speeds   // of the nodes; nil = the truth's
 	Failures        Failures // of the nodes; nil = none
-	// Sightings tell a belief that learns how fast jobs run; nil = nobody is told.
-	Sightings *Sightings
-	// Resume is the state to go on from; nil = nothing happened yet.
+	// Observations feeds measured step times to a Learner; nil disables it.
+	Observations *Observations
+	// Resume is the state to resume from; nil = an idle cluster at time 0.
 	Resume *Resume
-	// Score tells which jobs the run is about: it ends when they are done. nil =
+	// Score selects the jobs that are scored: the run ends when they are done. nil =
 	// every job.
 	Score func(spec.JobID) bool
-	// Horizon ends the run at this simulated time whatever is left; 0 = 100
-	// years, which is also the most.
+	// Horizon ends the run at this simulated time. 0 = 100 years, the most allowed.
 	Horizon time.Duration
-	// Audit recounts after every decision all that is kept up to date from one to
-	// the next: for tests, since it costs as much as the cluster is large.
+	// Audit recounts all incremental state after every decision. It is for tests: it
+	// costs time proportional to the cluster.
 	Audit bool
-	// Observe, if set, is told of everything that happens, in order.
+	// Observe, if set, receives all events in order.
 	Observe func(Event)
-	// Explain, if set, is told why some jobs fare as they do.
+	// Finished, if set, is called after each job that completes; it must be fast.
+	Finished func()
+	// Explain, if set, receives events and reasons of some jobs.
 	Explain *Explain
 }
 
-// Explain asks for the reasons of what happens to some jobs.
+// Explain requests reasons for some jobs.
 type Explain struct {
 	Jobs []spec.JobID
-	// Tell is told of everything that happens to them, in order. Waits and Stays say
-	// why a job waits or goes on as it is whenever that is another reason than
-	// before, but for numbers in it.
+	// Tell receives all their events in order. Waits and Stays carry the reason why a
+	// job waits or keeps its grant, each time that the reason changes in more than
+	// numbers.
 	Tell func(Event)
 }
 
-// defaultHorizon is far beyond any trace, never is beyond every horizon, and the
-// sum of two of them is well within time.Duration (292 years), so that times to
-// come do not overflow.
+// defaultHorizon is far beyond any trace, never is beyond every horizon. The sum of
+// two of them is within time.Duration (292 years), so that future times do not
+// overflow.
 const (
 	defaultHorizon = 100 * 365 * 24 * time.Hour
 	never          = defaultHorizon + 1
 )
 
-// Validate reports what makes c impossible to run. Jobs that cannot run are not
-// among it: they are rejected when they are submitted.
+// Validate returns an error if c cannot run. Jobs that cannot run are no error: they
+// are rejected when they are submitted.
 func (c Config) Validate() error {
 	if err := c.Cluster.Validate(); err != nil {
 		return fmt.Errorf("sim: %w", err)
@@ -82,7 +80,7 @@ func (c Config) Validate() error {
 		return errors.New("sim: no policy")
 	}
 	if c.Truth == nil {
-		return errors.New("sim: no truth: nothing says how fast jobs run")
+		return errors.New("sim: no truth, which has the speeds of jobs")
 	}
 	if c.Horizon < 0 || c.Horizon > defaultHorizon {
 		return fmt.Errorf("sim: horizon %v is not in 0..%v", c.Horizon, defaultHorizon)
@@ -93,31 +91,19 @@ func (c Config) Validate() error {
 	if c.CheckpointEvery < 0 || c.CheckpointEvery > 0 && c.CheckpointEvery < time.Second {
 		return fmt.Errorf("sim: a checkpoint every %v, want at least 1s, or 0 for none", c.CheckpointEvery)
 	}
-	if c.Quirks.Ticks && c.Round == 0 {
-		return errors.New("sim: quirk ticks needs a round")
+	if r := c.Resume; r != nil && (r.At < 0 || r.At > defaultHorizon) {
+		return fmt.Errorf("sim: resume at %v, want 0..%v", r.At, defaultHorizon)
 	}
-	if r := c.Resume; r != nil && (r.At < 0 || r.At > defaultHorizon || c.Quirks.Barrier) {
-		return fmt.Errorf("sim: going on from %v, want 0..%v, and no quirk barrier", r.At, defaultHorizon)
+	if err := c.validateRules(); err != nil {
+		return err
 	}
-	if c.Quirks.Barrier && c.Round == 0 {
-		return errors.New("sim: quirk barrier needs a round")
-	}
-	if c.Quirks.Barrier && (c.CheckpointEvery > 0 || c.Speeds != nil || c.Failures != nil) {
-		return errors.New("sim: with quirk barrier there are no checkpoints, node speeds and failures: leave them out, or turn it off")
-	}
-	if _, staged := c.Truth.(Staged); staged && c.Quirks.Barrier {
-		return errors.New("sim: with quirk barrier jobs run at one speed, the truth knows of stages: turn the quirk off, or use another truth")
-	}
-	if c.Sightings != nil {
-		if err := c.Sightings.Validate(); err != nil {
+	if c.Observations != nil {
+		if err := c.Observations.Validate(); err != nil {
 			return err
-		}
-		if c.Quirks.Barrier {
-			return errors.New("sim: with quirk barrier jobs wait for each other, so that what is seen of them says little: turn it off, or use a belief that does not learn")
 		}
 	}
 	if _, tuned := c.Truth.(Tuner); tuned && c.Round == 0 {
-		return errors.New("sim: jobs that tune themselves do so from round to round: a round is missing")
+		return errors.New("sim: jobs that tune themselves need a round")
 	}
 	if _, fluid := c.Policy.(scheduler.Fluid); fluid {
 		if err := c.validateFluid(); err != nil {
@@ -135,23 +121,23 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 const (
 	Submitted EventKind = iota // entered the queue
-	Held                       // made to wait outside by the admission rule, see Why
+	Held                       // not admitted yet, see Why
 	Rejected                   // refused, see Why
 	Started                    // got devices, having none
 	Moved                      // changed plan, shape or nodes
 	Stopped                    // lost its devices before it was done
 	Completed
-	Failed   // lost its devices, and what it had not saved, because a node went down
+	Failed   // lost its devices and unsaved progress because a node went down
 	NodeDown // Node went down; no job is named
 	NodeUp   // Node was repaired; no job is named
-	Shared   // holds what it held, in other company, or alone from now on: see its grant
-	Waits    // was given nothing, see Why; told to Explain alone
-	Stays    // goes on as it is, see Why; told to Explain alone
+	Shared   // keeps its devices and shares them with another job, or no longer: see its grant
+	Waits    // got no devices, see Why; for Explain only
+	Stays    // keeps its grant, see Why; for Explain only
 )
 
 func (k EventKind) String() string {
@@ -163,7 +149,7 @@ type Event struct {
 	At    time.Duration
 	Kind  EventKind
 	Job   *spec.Job        // nil for NodeDown and NodeUp
-	Node  int              // that went down or up, or took the job down (Failed)
+	Node  int              // that went down or up; for Failed, the one that failed
 	Grant *scheduler.Grant // what it holds now (Started, Moved, Shared, Stays) or lost (Stopped, Completed, Failed)
-	Why   string           // the policy's reason, or that of a rejection; may be empty
+	Why   string           // reason of the policy or of a rejection, or empty
 }

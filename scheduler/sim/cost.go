@@ -10,40 +10,39 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Costs says how long jobs hold devices without training. Answers below 0 count
-// as 0. The engine charges all of a Start when the job gets its devices: what
-// was written when it was stopped too, since a stop frees devices at once.
+// Costs are the times that jobs hold devices without training. Values below 0 count as
+// 0. The engine charges all of a Start when the job gets its devices, the checkpoint
+// at its last stop included, since a stop frees devices at once.
 type Costs interface {
-	// Start returns how long a job that gets devices does not train yet.
+	// Start returns the time until a job that gets devices begins to train.
 	Start(s Start) time.Duration
-	// Checkpoint returns how long training pauses for a checkpoint that j writes
-	// while it runs on g.
+	// Checkpoint returns the pause in training for a checkpoint of j on g.
 	Checkpoint(j *spec.Job, g *scheduler.Grant) time.Duration
 }
 
-// Start is a job that gets devices: its first, some again, or others.
+// Start is a job that gets devices: its first ones, new ones, or others.
 type Start struct {
 	Job *spec.Job
-	// From is what it made its progress on last, nil when there is none to keep.
+	// From is the grant of its progress so far, nil if it has none.
 	From *scheduler.Grant
-	// To is what it gets; nil when that is not known yet, and may be anything.
+	// To is its new grant; nil if it is not known yet.
 	To *scheduler.Grant
-	// Failed says that From went down, so that nothing was saved at its end.
+	// Failed says that a node of From went down, so that nothing was saved at its end.
 	Failed bool
-	// Running says that the job trains on From until then.
+	// Running says that the job trains on From until the start.
 	Running bool
 }
 
-// Resizing are costs of jobs that need not be restarted to go on with other devices
-// as long as some of them stay: the processes of these stay too, and send the others
-// what they know. All else costs as it does.
+// Resizing are costs of jobs that resize without a restart if they keep some devices:
+// the processes there stay, and send their state to the new ones. All other starts
+// cost as Costs says.
 type Resizing struct {
 	Costs
 	Resize time.Duration
 }
 
-// Start returns Resize for a running job that keeps something on some node, or what
-// the start costs where that is less.
+// Start returns the lesser of the start cost and Resize for a running job that keeps a
+// node, else the start cost.
 func (r Resizing) Start(s Start) time.Duration {
 	cost := r.Costs.Start(s)
 	if s.Running && (s.To == nil || meet(s.From, s.To)) {
@@ -59,14 +58,12 @@ func meet(a, b *scheduler.Grant) bool {
 	})
 }
 
-// Reshards reports whether what is kept must be cut anew: the plan is another,
-// or may be.
+// Reshards reports whether the checkpoint must be resharded: the plan changes, or may.
 func (s *Start) Reshards() bool {
 	return s.From != nil && (s.To == nil || s.From.Plan.Normal() != s.To.Plan.Normal())
 }
 
-// PerStart are costs that are the same for every start of a job. Checkpoints are
-// free.
+// PerStart are costs that are equal for every start of a job. Checkpoints are free.
 type PerStart func(spec.Job) time.Duration
 
 // Start returns the constant of the job.
@@ -75,22 +72,21 @@ func (f PerStart) Start(s Start) time.Duration { return f(*s.Job) }
 // Checkpoint returns 0.
 func (PerStart) Checkpoint(*spec.Job, *scheduler.Grant) time.Duration { return 0 }
 
-// ModelCosts are the parts a start is made of.
+// ModelCosts are the parts of a start cost.
 type ModelCosts struct {
 	Launch     time.Duration // processes, communicators, compilation: every start
-	Checkpoint time.Duration // writing a checkpoint: before every stop and move, and while it runs
+	Checkpoint time.Duration // writing a checkpoint: at every stop and move, and while it runs
 	Restore    time.Duration // reading it: every start but the first
-	Reshard    time.Duration // cutting it anew: every start with another plan than before
+	Reshard    time.Duration // resharding it: every start with another plan than before
 }
 
 // CostTable are costs by model.
 type CostTable struct {
 	Models map[string]ModelCosts // by Model.Name
-	Others *ModelCosts           // of models not among them, nil = nothing is known
+	Others *ModelCosts           // of models not in Models, nil = unknown
 }
 
-// Missing returns the models among those named that nothing is known of; they
-// start for nothing.
+// Missing returns the models without costs; they start at no cost.
 func (t *CostTable) Missing(models []string) []string {
 	var out []string
 	for _, m := range models {
@@ -166,7 +162,7 @@ func (c *StateCosts) Checkpoint(j *spec.Job, g *scheduler.Grant) time.Duration {
 }
 
 // move prices going from one grant to another, either nil for none.
-func (c *StateCosts) move(j *spec.Job, from, to *scheduler.Grant) planner.Moving {
+func (c *StateCosts) move(j *spec.Job, from, to *scheduler.Grant) planner.Migration {
 	m := planner.Move{From: c.config(j, from), To: c.config(j, to), Moved: true}
 	m.Costs = planner.MoveCosts{RestartSec: c.RestartSec, SaveBps: c.NodeBps * float64(nodes(from)), LoadBps: c.NodeBps * float64(nodes(to))}
 	return m.Price()
@@ -190,8 +186,8 @@ func nodes(g *scheduler.Grant) int {
 	return len(g.Slots)
 }
 
-// startCost returns what it costs j to get to, nil = what is not known yet, running
-// on what it got last until then or not.
+// startCost returns the start cost of j on a grant, nil if not known yet. running says
+// that j trains on its last grant until then.
 func (e *engine) startCost(j *job, to *scheduler.Grant, running bool) time.Duration {
 	if e.Costs == nil {
 		return 0
@@ -203,10 +199,10 @@ func (e *engine) startCost(j *job, to *scheduler.Grant, running bool) time.Durat
 	return bounded(e.Costs.Start(s))
 }
 
-// course returns how j, which was advanced to now, will get on with g when it
-// begins to train at a time.
-func (e *engine) course(j *job, g *scheduler.Grant, stages []Stage, begin time.Duration) course {
-	c := course{stages: stages, whole: e.Quirks.WholeSeconds, speed: e.gang(g), every: e.CheckpointEvery}
+// progress returns the progress of j, advanced to now, on g if it begins to train at
+// begin.
+func (e *engine) progress(j *job, g *scheduler.Grant, stages []Stage, begin time.Duration) progress {
+	c := progress{stages: stages, round: e.RoundSec, speed: e.gang(g), every: e.CheckpointEvery}
 	if c.every > 0 && e.Costs != nil {
 		c.write = bounded(e.Costs.Checkpoint(j.state.Job, g))
 	}

@@ -43,7 +43,7 @@ func TestCostTable(t *testing.T) {
 	}
 }
 
-// Who runs and keeps a node pays for a change what that costs, all others for a start.
+// A running job that keeps a node pays the cost of a change, all others that of a start.
 func TestResizing(t *testing.T) {
 	costs := sim.Resizing{Costs: sim.PerStart(func(spec.Job) time.Duration { return 30 * s }), Resize: 2 * s}
 	one, two, other := grant("j", "0:4"), grant("j", "0:2+1:2"), grant("j", "2:4")
@@ -124,8 +124,8 @@ func TestStateCosts(t *testing.T) {
 	}
 }
 
-// What a job is told a start costs is what it pays: 1 s to begin with; 1111 s is
-// what any change would cost while it runs; stopped with its state, 111 s.
+// A job pays the start cost in its state: 1 s at first, 1111 s for a change while it
+// runs, 111 s once it is stopped with its progress.
 func TestCostsAreToldAndPaid(t *testing.T) {
 	var told []time.Duration
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
@@ -163,8 +163,8 @@ func TestCostsAreToldAndPaid(t *testing.T) {
 	}
 }
 
-// Who is stopped before it trained has nothing to restore: it starts at 2 s as for the
-// first time.
+// A job stopped before it trained has nothing to restore: its start at 2 s costs as much
+// as the first.
 func TestNothingTrainedNothingRestored(t *testing.T) {
 	p := policyFunc(func(snap *scheduler.Snapshot) (d scheduler.Decision) {
 		for range snap.Jobs() {

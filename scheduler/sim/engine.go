@@ -10,9 +10,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Run simulates c.Jobs under c.Policy until the scored jobs are done, or
-// nothing can happen any more. Two runs of one Config give Results that differ
-// only in Elapsed, provided policy and truth are deterministic.
+// Run simulates c.Jobs under c.Policy until the scored jobs are done or no event is
+// left. If policy and truth are deterministic, two runs of one Config differ only in
+// Elapsed.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	began := time.Now()
 	if err := c.Validate(); err != nil {
@@ -20,8 +20,8 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	e := newEngine(c)
 	run := e.run
-	if c.Quirks.Barrier {
-		run = e.runBarrier
+	if c.Lockstep != nil {
+		run = e.runLockstep
 	}
 	if p, ok := c.Policy.(scheduler.Fluid); ok {
 		run = func(ctx context.Context) error { return e.runFluid(ctx, p) }
@@ -42,31 +42,31 @@ type engine struct {
 	next   int // first record not yet submitted
 
 	ledger  *scheduler.Ledger
-	byID    map[spec.JobID]*job  // who is inside
-	byOrder []*job               // by record, nil = not inside
+	byID    map[spec.JobID]*job  // jobs in the system
+	byOrder []*job               // by record, nil = not in the system
 	holding []*job               // those with a grant, in no meaningful order
-	lines   []*line              // who waits outside
+	lines   []*line              // jobs that admission holds
 	outside int                  // how many
 	ended   []scheduler.JobState // since the last decision
 
-	groups  []int  // of each node
-	starts  []step // of the decision checked last, as are stops
-	stops   []step
-	changes []scheduler.Change              // both, for the ledger
-	company map[spec.JobID]*scheduler.Grant // what those are to hold who change, if any of them shares devices
-	round   uint64
-	wake    uint32        // version of the wake-up that counts
-	wakeAt  time.Duration // when it is, 0 = there is none
-	scored  int           // scored jobs not done yet
-	held    int           // devices
-	idle    int           // times in a row at which nothing ran and nobody was to come
-	barren  int           // those of them at which nodes went down or up
-	warned  map[string]bool
-	speeds  []func(time.Duration) (float64, time.Duration) // by node, of those asked for
-	nodes   []node                                         // nil without failures
-	tells   *teller                                        // nil = nothing is to be explained
-	looks   queue                                          // at jobs, to come
-	sights  []spec.Measurement                             // since the last decision
+	groups       []int  // of each node
+	starts       []step // of the decision checked last, as are stops
+	stops        []step
+	changes      []scheduler.Change              // both, for the ledger
+	pairs        map[spec.JobID]*scheduler.Grant // new grants of the jobs that change, if any shares devices
+	round        uint64
+	wake         uint32        // version of the wake-up that counts
+	wakeAt       time.Duration // its time, 0 = none
+	scored       int           // scored jobs not done yet
+	held         int           // devices
+	idle         int           // times in a row without a running job and a coming arrival
+	idleOutages  int           // times among them at which nodes went down or up
+	warned       map[string]bool
+	speeds       []func(time.Duration) (float64, time.Duration) // by node, of those used so far
+	nodes        []node                                         // nil without failures
+	tells        *explainer                                     // nil = no explanations
+	observations queue                                          // planned, of jobs
+	observed     []spec.Measurement                             // since the last decision
 }
 
 func newEngine(c Config) *engine {
@@ -74,11 +74,13 @@ func newEngine(c Config) *engine {
 		c.Horizon = defaultHorizon
 	}
 	e := &engine{
-		Config: c,
-		result: &Result{Policy: c.PolicyName, Devices: c.Cluster.Devices(), Jobs: records(c)},
-		byID:   map[spec.JobID]*job{},
-		groups: scheduler.NewInventory(c.Cluster).Group,
-		warned: map[string]bool{},
+		Config:       c,
+		result:       &Result{Policy: c.PolicyName, Devices: c.Cluster.Devices(), Jobs: records(c)},
+		byID:         map[spec.JobID]*job{},
+		queue:        newQueue(),
+		observations: newQueue(),
+		groups:       scheduler.NewInventory(c.Cluster).Group,
+		warned:       map[string]bool{},
 	}
 	if c.Speeds != nil {
 		e.speeds = make([]func(time.Duration) (float64, time.Duration), c.Cluster.Nodes())
@@ -92,7 +94,7 @@ func newEngine(c Config) *engine {
 		e.expectFailures()
 	}
 	if c.Explain != nil {
-		e.tells = newTeller(c.Explain)
+		e.tells = newExplainer(c.Explain)
 	}
 	for i := range e.result.Jobs {
 		if e.result.Jobs[i].Scored {
@@ -127,11 +129,11 @@ func (e *engine) run(ctx context.Context) error {
 			return fmt.Errorf("sim: %s stopped at %v: %w", e.PolicyName, e.now, err)
 		}
 		at, ok := e.nextTime()
-		if !ok || e.barren > maxIdle {
+		if !ok || e.idleOutages > maxIdle {
 			return nil
 		}
 		if at > e.Horizon {
-			e.now = e.Horizon // who holds devices does so until then
+			e.now = e.Horizon // jobs hold their devices until then
 			return nil
 		}
 		e.now = at
@@ -142,7 +144,7 @@ func (e *engine) run(ctx context.Context) error {
 	return nil
 }
 
-// instant carries out what happens now and asks the policy, in round mode only
+// instant processes the events of this instant and calls the policy, with rounds only
 // if a round begins.
 func (e *engine) instant(ctx context.Context) error {
 	e.see()
@@ -153,7 +155,7 @@ func (e *engine) instant(ctx context.Context) error {
 		return err
 	}
 	if gone || came {
-		if err := e.letIn(ctx); err != nil {
+		if err := e.admitWaiting(ctx); err != nil {
 			return err
 		}
 	}
@@ -172,38 +174,37 @@ func (e *engine) instant(ctx context.Context) error {
 	return e.tune(ctx)
 }
 
-// maxIdle bounds how often in a row a policy may be asked with nothing running
-// and nobody to arrive: then it waits for something that never comes, and is not
-// woken any more. What may still come is that nodes go down or up, after which it
-// is woken wakesAfterOutage times more; the run is given up after as many times
-// at which they did, without a job that got any further.
+// maxIdle bounds the calls of a policy in a row without a running job and a coming
+// arrival. Beyond it the policy is not woken any more. After a node goes down or up it
+// is woken wakesAfterOutage times more. The run ends after maxIdle such outages
+// without progress of any job.
 const (
 	maxIdle          = 1000
 	wakesAfterOutage = 10
 )
 
-// countIdle counts the times at which nobody arrived, ended or runs.
+// countIdle counts the times without an arrival, a completion or a running job.
 func (e *engine) countIdle(happened bool) {
 	if happened || e.held > 0 || e.next < len(e.result.Jobs) {
-		e.idle, e.barren = 0, 0
+		e.idle, e.idleOutages = 0, 0
 		return
 	}
 	e.idle++
 }
 
-// nextTime returns when something happens next, dropping stale events.
+// nextTime returns the time of the next event; it drops stale ones.
 func (e *engine) nextTime() (time.Duration, bool) {
-	for len(e.queue.heap) > 0 && e.stale(e.queue.heap[0]) {
-		e.queue.pop()
+	for len(e.queue.Items) > 0 && e.stale(e.queue.Items[0]) {
+		e.queue.Pop()
 	}
 	arrives := e.next < len(e.result.Jobs)
 	switch {
-	case len(e.queue.heap) > 0 && arrives:
-		return min(e.queue.heap[0].at, max(e.seen(&e.result.Jobs[e.next].Job), e.now)), true
-	case len(e.queue.heap) > 0:
-		return e.queue.heap[0].at, true
+	case len(e.queue.Items) > 0 && arrives:
+		return min(e.queue.Items[0].at, max(e.arrives(&e.result.Jobs[e.next].Job), e.now)), true
+	case len(e.queue.Items) > 0:
+		return e.queue.Items[0].at, true
 	case arrives:
-		return max(e.seen(&e.result.Jobs[e.next].Job), e.now), true
+		return max(e.arrives(&e.result.Jobs[e.next].Job), e.now), true
 	}
 	return 0, false
 }
@@ -218,20 +219,20 @@ func (e *engine) stale(ev event) bool {
 	return false
 }
 
-// due pops the next event of kind k that happens now.
+// due pops the next event of kind k at this instant.
 func (e *engine) due(k kind) (event, bool) {
-	for len(e.queue.heap) > 0 {
-		top := e.queue.heap[0]
+	for len(e.queue.Items) > 0 {
+		top := e.queue.Items[0]
 		if stale := e.stale(top); !stale && (top.at > e.now || top.kind != k) {
 			break
-		} else if e.queue.pop(); !stale {
+		} else if e.queue.Pop(); !stale {
 			return top, true
 		}
 	}
 	return event{}, false
 }
 
-// completions ends every job that is done now, and reports whether there was one.
+// completions ends all jobs that are done now and reports whether there was one.
 func (e *engine) completions() (any bool) {
 	for ; ; any = true {
 		ev, ok := e.due(completion)
@@ -251,8 +252,11 @@ func (e *engine) complete(j *job, at time.Duration) {
 	}
 	j.state.Done, j.state.Remaining, j.state.Phase = j.work, 0, scheduler.Finished
 	e.observe(Completed, j.state.Job, grant, "")
+	if e.Finished != nil {
+		e.Finished()
+	}
 	e.leave(j, grant)
-	e.leftAlone(grant)
+	e.unpair(grant)
 	e.ended = append(e.ended, j.state)
 	r := &e.result.Jobs[j.state.Order]
 	r.Finished, r.End = true, at
@@ -261,8 +265,7 @@ func (e *engine) complete(j *job, at time.Duration) {
 	}
 }
 
-// leave takes j out of the system, which held a grant until now, and writes its
-// record.
+// leave removes j, which held a grant until now, and writes its record.
 func (e *engine) leave(j *job, held *scheduler.Grant) {
 	e.note(j)
 	e.ledger.Leave(&j.state, held)
@@ -276,7 +279,7 @@ func (e *engine) note(j *job) {
 	r.Start, r.Attained, r.Restarts = j.state.FirstRun, j.state.Attained, j.state.Restarts
 }
 
-// wakeUps takes the wake-up that is due.
+// wakeUps consumes the wake-up of this instant.
 func (e *engine) wakeUps() {
 	if _, ok := e.due(wakeUp); ok {
 		e.wakeAt = 0
@@ -296,7 +299,7 @@ func (e *engine) tell(ev Event) {
 	}
 }
 
-// finish writes down what is left when the run is over.
+// finish completes the records when the run is over.
 func (e *engine) finish() {
 	for _, j := range e.byOrder {
 		if j != nil {
@@ -313,8 +316,8 @@ func (e *engine) finish() {
 	for i := e.next; i < len(e.result.Jobs); i++ {
 		e.result.Jobs[i].Unfinished = "not submitted before the run ended"
 	}
-	if e.Sightings != nil {
-		learned := e.Sightings.Learner.Learned()
+	if e.Observations != nil {
+		learned := e.Observations.Learner.Learned()
 		e.result.Learned = &learned
 	}
 	if l, ok := e.Truth.(lookups); ok {
@@ -326,12 +329,12 @@ func (e *engine) whyUnfinished(j *job) string {
 	switch {
 	case e.scored == 0:
 		return "the run ended when the scored jobs were done"
-	case e.barren > maxIdle && (j.state.Grant != nil || j.state.Failures > 0):
-		return fmt.Sprintf("nodes went down and up %d times in a row without a job that got any further", e.barren)
+	case e.idleOutages > maxIdle && (j.state.Grant != nil || j.state.Failures > 0):
+		return fmt.Sprintf("nodes went down and up %d times in a row without a job that got any further", e.idleOutages)
 	case j.state.Grant != nil || j.current.rate > 0:
 		return fmt.Sprintf("would end after the horizon of %v", e.Horizon)
-	case max(e.idle, e.barren) > maxIdle:
-		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", max(e.idle, e.barren))
+	case max(e.idle, e.idleOutages) > maxIdle:
+		return fmt.Sprintf("the policy gave it no devices, asked %d times in a row with nothing running", max(e.idle, e.idleOutages))
 	}
 	return "the policy gave it no devices, and nothing was left to happen"
 }

@@ -16,11 +16,10 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// script is a policy that looks its target up by time: the last entry at or
+// script is a policy that observations its target up by time: the last entry at or
 // before now.
 type script []target
 
@@ -459,7 +458,7 @@ func TestConfigValidate(t *testing.T) {
 		"too long":  func(c *sim.Config) { c.Horizon = 101 * 365 * 24 * time.Hour },
 		"twice":     func(c *sim.Config) { c.Jobs = []spec.Job{job("a", 0, 1, 1), job("a", 0, 1, 1)} },
 		"stages": func(c *sim.Config) {
-			c.Round, c.Quirks, c.Truth = time.Minute, compat.Quirks{Barrier: true}, ramp{}
+			c.Round, c.Lockstep, c.Truth = time.Minute, &sim.Lockstep{}, ramp{}
 		},
 	} {
 		c := ok
@@ -479,8 +478,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// Two jobs end and one arrives at the same instant: the policy is asked once,
-// with both gone and the new one there.
+// Two jobs end and one arrives at the same instant: the policy decides once, with the
+// new job and without the other two.
 func TestOneInstantOneDecision(t *testing.T) {
 	var at []string
 	p := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {

@@ -1,8 +1,9 @@
 package sim
 
 import (
-	"cmp"
 	"time"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 )
 
 // kind orders what happens at one instant. Arrivals come before wake-ups: they
@@ -26,47 +27,27 @@ type event struct {
 	node    int  // of an outage
 }
 
-func (a event) before(b event) bool {
-	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.seq, b.seq)) < 0
+func before(a, b event) bool {
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	if a.kind != b.kind {
+		return a.kind < b.kind
+	}
+	return a.seq < b.seq
 }
 
-// queue is a binary heap of events.
+// queue is the events to come, in order.
 type queue struct {
-	heap []event
-	seq  uint64
+	heap.Heap[event]
+	seq uint64 // events made so far
 }
 
-func (q *queue) push(e event) {
+func newQueue() queue { return queue{Heap: heap.Heap[event]{Less: before}} }
+
+// add gives e the next sequence number and puts it in.
+func (q *queue) add(e event) {
 	e.seq = q.seq
 	q.seq++
-	q.heap = append(q.heap, e)
-	i := len(q.heap) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !q.heap[i].before(q.heap[parent]) {
-			break
-		}
-		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
-		i = parent
-	}
-}
-
-func (q *queue) pop() event {
-	top := q.heap[0]
-	last := len(q.heap) - 1
-	q.heap[0], q.heap[last] = q.heap[last], event{}
-	q.heap = q.heap[:last]
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
-			if q.heap[c].before(q.heap[least]) {
-				least = c
-			}
-		}
-		if least == i {
-			return top
-		}
-		q.heap[i], q.heap[least] = q.heap[least], q.heap[i]
-		i = least
-	}
+	q.Push(e)
 }

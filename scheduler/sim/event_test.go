@@ -12,12 +12,12 @@ import (
 // went in.
 func TestQueueOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q queue
+		q := newQueue()
 		var want []event
 		for range rapid.IntRange(0, 40).Draw(t, "events") {
 			e := event{at: time.Duration(rapid.IntRange(0, 5).Draw(t, "at")), kind: kind(rapid.IntRange(0, 1).Draw(t, "kind"))}
 			e.seq = q.seq
-			q.push(e)
+			q.add(e)
 			want = append(want, e)
 		}
 		slices.SortStableFunc(want, func(a, b event) int {
@@ -27,7 +27,7 @@ func TestQueueOrder(t *testing.T) {
 			return int(a.kind) - int(b.kind)
 		})
 		for i, w := range want {
-			if got := q.pop(); got != w {
+			if got := q.Pop(); got != w {
 				t.Fatalf("event %d is %+v, want %+v", i, got, w)
 			}
 		}

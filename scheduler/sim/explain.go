@@ -10,23 +10,23 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// teller tells of the jobs that are to be explained.
-type teller struct {
+// explainer passes on events and reasons of the jobs of an Explain.
+type explainer struct {
 	*Explain
-	said  map[spec.JobID]string // of every one, the reason told last for staying as it is, without numbers
-	shown []*scheduler.JobState // scratch of askWhy
+	said  map[spec.JobID]string // the last reason of each job for waiting or staying, without numbers
+	shown []*scheduler.JobState // scratch of requestReasons
 }
 
-func newTeller(x *Explain) *teller {
-	t := &teller{Explain: x, said: make(map[spec.JobID]string, len(x.Jobs))}
+func newExplainer(x *Explain) *explainer {
+	t := &explainer{Explain: x, said: make(map[spec.JobID]string, len(x.Jobs))}
 	for _, id := range x.Jobs {
 		t.said[id] = ""
 	}
 	return t
 }
 
-// tell passes on what happened to one of the jobs.
-func (t *teller) tell(ev Event) {
+// tell passes on an event of one of the jobs.
+func (t *explainer) tell(ev Event) {
 	if ev.Job == nil {
 		return
 	}
@@ -36,8 +36,8 @@ func (t *teller) tell(ev Event) {
 	}
 }
 
-// tellWhy passes on why a job waits or stays, unless that was said before.
-func (t *teller) tellWhy(ev Event) {
+// explainWhy passes on why a job waits or stays, unless it did so before.
+func (t *explainer) explainWhy(ev Event) {
 	said := ev.Kind.String() + " " + withoutNumbers(ev.Why)
 	if t.said[ev.Job.ID] != said {
 		t.Tell(ev)
@@ -45,7 +45,7 @@ func (t *teller) tellWhy(ev Event) {
 	}
 }
 
-// withoutNumbers drops all digits, so that what differs in them alone is equal.
+// withoutNumbers drops all digits, so that reasons that differ only in numbers are equal.
 func withoutNumbers(why string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -55,8 +55,8 @@ func withoutNumbers(why string) string {
 	}, why)
 }
 
-// askWhy has a snapshot ask for the reasons that somebody wants to know.
-func (e *engine) askWhy(s *scheduler.Snapshot) {
+// requestReasons adds the requested reasons to a snapshot.
+func (e *engine) requestReasons(s *scheduler.Snapshot) {
 	s.Reasons = e.Observe != nil || e.tells != nil
 	if e.tells == nil {
 		return
@@ -71,8 +71,7 @@ func (e *engine) askWhy(s *scheduler.Snapshot) {
 	s.Explain = e.tells.shown
 }
 
-// explain tells why those wait or go on as they are whom d, which is carried out,
-// has not changed.
+// explain passes on why jobs that d, already applied, does not change wait or stay.
 func (e *engine) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 	for _, j := range s.Explain {
 		changed := func(s step) bool { return &s.state == j }
@@ -81,18 +80,17 @@ func (e *engine) explain(s *scheduler.Snapshot, d *scheduler.Decision) {
 		}
 		why := d.Why[j.Job.ID]
 		if j.Grant == nil {
-			e.tells.tellWhy(Event{At: e.now, Kind: Waits, Job: j.Job, Why: cmp.Or(why, e.whyWaits(j.Job))})
+			e.tells.explainWhy(Event{At: e.now, Kind: Waits, Job: j.Job, Why: cmp.Or(why, e.whyWaiting(j.Job))})
 		} else if why != "" {
-			e.tells.tellWhy(Event{At: e.now, Kind: Stays, Job: j.Job, Grant: j.Grant, Why: why})
+			e.tells.explainWhy(Event{At: e.now, Kind: Stays, Job: j.Job, Grant: j.Grant, Why: why})
 		}
 	}
 }
 
-// whyWaits is what there is to say of a job that waits where the policy says
-// nothing.
-func (e *engine) whyWaits(j *spec.Job) string {
-	if j.Served() {
-		return "not even one replica and one parameter server are for it"
+// whyWaiting returns the reason why a job waits if the policy gives none.
+func (e *engine) whyWaiting(j *spec.Job) string {
+	if j.HasParamServers() {
+		return "no room for one replica and one parameter server"
 	}
 	most := 0
 	free := e.ledger.Snapshot(e.now).Free()
@@ -107,7 +105,7 @@ func (e *engine) whyWaits(j *spec.Job) string {
 	return fmt.Sprintf("asks for %s, and %s free: not where it could run, or not for it by this policy", spec.Count(j.Devices, "device"), are(most))
 }
 
-// are writes how many there are of something.
+// are writes "N are", or "1 is".
 func are(n int) string {
 	if n == 1 {
 		return "1 is"

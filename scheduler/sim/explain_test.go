@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// reasoned is a script that says why, where it is asked.
+// reasoned is a script that gives reasons on request.
 type reasoned struct {
 	script
 	t *testing.T
@@ -36,9 +36,8 @@ func (r *reasoned) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler
 	return d, err
 }
 
-// Of the jobs that are asked for everything is told, of others nothing: b waits for
-// the same reason, but for a number, at 0 and 30 s; c, of which nobody says
-// anything, for one of the engine's own.
+// Only the requested jobs have events: b waits for the same reason but for a number at
+// 0 and 30 s, and c, without a reason of the policy, for one of the engine.
 func TestExplain(t *testing.T) {
 	p := &reasoned{t: t, script: script{
 		{at: 0, grants: map[spec.JobID]string{"a": "0:4+1:4"}, wake: 30 * time.Second},
@@ -65,8 +64,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// With nobody to read them there are no reasons.
-func TestNobodyAsksWhy(t *testing.T) {
+// Without a reader there are no reasons.
+func TestNoReasonsUnread(t *testing.T) {
 	p := &reasoned{t: t, script: script{{grants: map[spec.JobID]string{"a": "0:4"}}}}
 	if _, err := sim.Run(t.Context(), config(p, spec.Job{ID: "a", Devices: 4, Steps: 8})); err != nil || p.n == 0 {
 		t.Errorf("%d decisions, error %v", p.n, err)

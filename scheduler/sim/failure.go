@@ -11,26 +11,26 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Failures says when nodes are down.
+// Failures are the outages of nodes.
 type Failures interface {
-	// Outages returns a function that gives the outages of a node one after the
-	// other, each beginning after the end of the one before, false after the last.
+	// Outages returns an iterator over the outages of a node: ascending, each begins
+	// after the end of the one before, false after the last.
 	Outages(node int) func() (Outage, bool)
 }
 
-// Outage is a time at which a node is down: from Down up to but without Up.
+// Outage is a time at which a node is down: from Down up to, but not including, Up.
 type Outage struct{ Down, Up time.Duration }
 
-// Lifetimes are nodes that go down after exponentially distributed times.
+// Lifetimes are nodes with exponentially distributed times between failures and until repair.
 type Lifetimes struct {
 	Nodes []Lifetime // by node
 	Seed  uint64
 }
 
-// Lifetime is how long a node is up and down on average, 0 = always up.
+// Lifetime is the mean up and down time of a node, 0 = always up.
 type Lifetime struct{ Up, Down time.Duration }
 
-// NewLifetimes returns the lifetimes of a cluster, of gives that of a group.
+// NewLifetimes returns the lifetimes of a cluster; of returns that of a group.
 func NewLifetimes(c spec.Cluster, seed uint64, of func(*spec.NodeGroup) Lifetime) (Lifetimes, error) {
 	l := Lifetimes{Seed: seed}
 	for i := range c.Groups {
@@ -46,7 +46,7 @@ func NewLifetimes(c spec.Cluster, seed uint64, of func(*spec.NodeGroup) Lifetime
 	return l, nil
 }
 
-// Outages draws those of a node, which follow from the seed and its number.
+// Outages draws those of a node from the seed and its number.
 func (l Lifetimes) Outages(node int) func() (Outage, bool) {
 	if node >= len(l.Nodes) || l.Nodes[node] == (Lifetime{}) {
 		return func() (Outage, bool) { return Outage{}, false }
@@ -69,11 +69,10 @@ func (l Lifetime) next(rng *rand.Rand, up time.Duration) (o Outage, ok bool) {
 	return o, o.Down < never
 }
 
-// OutageTable are outages that are known, by node: ascending, none before the end
-// of the one before.
+// OutageTable are known outages by node: ascending and disjoint.
 type OutageTable map[int][]Outage
 
-// Outages returns those of a node, one after the other.
+// Outages returns those of a node.
 func (t OutageTable) Outages(node int) func() (Outage, bool) {
 	left := t[node]
 	return func() (o Outage, ok bool) {
@@ -84,7 +83,7 @@ func (t OutageTable) Outages(node int) func() (Outage, bool) {
 	}
 }
 
-// node is what the engine knows of a node that may fail.
+// node is the state of a node that may fail.
 type node struct {
 	outages func() (Outage, bool)
 	up      time.Duration // when it will be repaired
@@ -100,8 +99,8 @@ func (e *engine) expectFailures() {
 	}
 }
 
-// expectFailure plans the next failure of a node that is up, passing over those
-// that were before the run began.
+// expectFailure plans the next failure of a node that is up. It skips those before the
+// run began.
 func (e *engine) expectFailure(i int) {
 	for {
 		o, ok := e.nodes[i].outages()
@@ -116,14 +115,14 @@ func (e *engine) expectFailure(i int) {
 	}
 }
 
-// expect plans that a node goes down or up at a time, if the run lasts so long.
+// expect plans that a node goes down or up at a time within the horizon.
 func (e *engine) expect(at time.Duration, node int) {
 	if at <= e.Horizon {
-		e.queue.push(event{at: at, kind: outage, node: node})
+		e.queue.add(event{at: at, kind: outage, node: node})
 	}
 }
 
-// outages lets the nodes go down and up whose time has come.
+// outages takes nodes down and up as planned for this instant.
 func (e *engine) outages() {
 	for any := false; ; any = true {
 		ev, ok := e.due(outage)
@@ -131,7 +130,7 @@ func (e *engine) outages() {
 			return
 		}
 		if !any {
-			e.barren++
+			e.idleOutages++
 			e.idle = min(e.idle, maxIdle-wakesAfterOutage)
 		}
 		if n := &e.nodes[ev.node]; n.down {
@@ -149,8 +148,7 @@ func (e *engine) outages() {
 	}
 }
 
-// failOn takes down all jobs that hold devices of a node, in the order they
-// entered.
+// failOn fails all jobs that hold devices of a node, in the order they entered.
 func (e *engine) failOn(node int) {
 	var jobs []*job
 	for _, j := range e.holding {
@@ -166,13 +164,13 @@ func (e *engine) failOn(node int) {
 	}
 }
 
-// fail takes the devices of j away, and the progress it has not saved.
+// fail takes away the devices of j and its unsaved progress.
 func (e *engine) fail(j *job) {
 	j.advance(e.now)
-	saved, since := j.course.saved(e.now)
+	saved, since := j.progress.saved(e.now)
 	saved = min(saved, j.work)
 	if saved > j.kept {
-		j.kept, e.barren = saved, 0
+		j.kept, e.idleOutages = saved, 0
 	}
 	r := &e.result.Jobs[j.state.Order]
 	r.LostSteps += j.state.Done - saved

@@ -186,8 +186,8 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// A policy that looks again every minute is asked after any outage, however long,
-// and a job that gets further between failures, however many, ends.
+// A policy that wakes every minute decides after any outage, however long, and a job
+// that progresses between failures, however many, ends.
 func TestOutagesAreWaitedFor(t *testing.T) {
 	watchful := policyFunc(func(snap *scheduler.Snapshot) scheduler.Decision {
 		d, err := firstFit.Decide(context.Background(), snap)

@@ -10,9 +10,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// runFluid is run for a scheduler.Fluid: between arrivals and completions every
-// job trains at the sum of its shares' speeds, each times its fraction. Nobody
-// holds devices, so that nothing starts, and starts cost nothing.
+// runFluid is run for a scheduler.Fluid: between arrivals and completions every job
+// trains at the sum of its shares' speeds, each times its fraction. No job holds
+// devices, so there are no starts and no start costs.
 func (e *engine) runFluid(ctx context.Context, p scheduler.Fluid) error {
 	for e.scored > 0 {
 		if err := ctx.Err(); err != nil {
@@ -29,7 +29,7 @@ func (e *engine) runFluid(ctx context.Context, p scheduler.Fluid) error {
 		if _, err := e.submit(ctx); err != nil {
 			return err
 		}
-		if err := e.letIn(ctx); err != nil {
+		if err := e.admitWaiting(ctx); err != nil {
 			return err
 		}
 		if err := e.share(ctx, p); err != nil {
@@ -39,18 +39,18 @@ func (e *engine) runFluid(ctx context.Context, p scheduler.Fluid) error {
 	return nil
 }
 
-// current is how a job gets on with shares of time.
+// current is the progress of a job with shares of time.
 type current struct {
 	rate    float64       // steps/s, 0 = not at all
 	devices float64       // held on average
 	ends    time.Duration // when it is done at that rate
 }
 
-// fluidTime returns when somebody arrives or is done next.
+// fluidTime returns the time of the next arrival or completion.
 func (e *engine) fluidTime() (at time.Duration, ok bool) {
 	at = never
 	if e.next < len(e.result.Jobs) {
-		at, ok = max(e.seen(&e.result.Jobs[e.next].Job), e.now), true
+		at, ok = max(e.arrives(&e.result.Jobs[e.next].Job), e.now), true
 	}
 	for _, j := range e.byID {
 		if j.current.rate > 0 {
@@ -60,7 +60,7 @@ func (e *engine) fluidTime() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// flow lets everybody train until a time.
+// flow advances all jobs to a time.
 func (e *engine) flow(until time.Duration) {
 	sec := (until - e.now).Seconds()
 	e.now = until
@@ -75,7 +75,7 @@ func (e *engine) flow(until time.Duration) {
 	}
 }
 
-// drain ends everybody who is done now, by arrival.
+// drain ends the jobs that are done now, by arrival.
 func (e *engine) drain() {
 	for _, j := range e.byOrder {
 		if j != nil && j.current.rate > 0 && j.current.ends <= e.now {
@@ -84,7 +84,7 @@ func (e *engine) drain() {
 	}
 }
 
-// share asks for shares of time and takes them from now on.
+// share requests shares of time and applies them.
 func (e *engine) share(ctx context.Context, p scheduler.Fluid) error {
 	s := e.ledger.Snapshot(e.now)
 	s.Ended = e.ended
@@ -100,8 +100,7 @@ func (e *engine) share(ctx context.Context, p scheduler.Fluid) error {
 	return nil
 }
 
-// take checks shares, asks the truth how fast they are, and gives everybody
-// theirs.
+// take checks shares, takes their speeds from the truth and applies them.
 func (e *engine) take(ctx context.Context, shares []scheduler.TimeShare) error {
 	for _, j := range e.byID {
 		j.current = current{}
@@ -119,7 +118,7 @@ func (e *engine) take(ctx context.Context, shares []scheduler.TimeShare) error {
 			return err
 		}
 		if e.startCost(j, s.Grant, false) > 0 {
-			e.warn([]string{"with fractions of time nobody starts: start costs are left out"})
+			e.warn([]string{"fractions of time have no starts: start costs are left out"})
 		}
 		g := e.groups[s.Grant.Slots[0].Node]
 		stages, err := e.stages(ctx, j, s.Grant, &e.Cluster.Groups[g])
@@ -143,12 +142,12 @@ func (e *engine) take(ctx context.Context, shares []scheduler.TimeShare) error {
 	return nil
 }
 
-// fluidSlack is by how much shares may exceed what there is, in parts of it: what
-// solvers leave.
+// fluidSlack is the part by which shares may exceed the devices: the tolerance of
+// solvers.
 const fluidSlack = 1e-6
 
-// plan works out when everybody would be done, and writes down how many devices
-// are in use, to the nearest whole one.
+// plan computes the completion times and records the devices in use, to the nearest
+// whole one.
 func (e *engine) plan(used []float64) {
 	running := 0
 	for _, j := range e.byID {
@@ -174,16 +173,16 @@ func (e *engine) plan(used []float64) {
 	}
 }
 
-// validateFluid reports what a Fluid policy makes no sense with.
+// validateFluid reports settings that contradict a Fluid policy.
 func (c Config) validateFluid() error {
 	_, staged := c.Truth.(Staged)
 	switch {
-	case c.Round > 0 || c.Quirks.Barrier || c.Quirks.Ticks:
-		return errors.New("sim: a policy that gives fractions of time knows no rounds: leave out the round and --compat, or its option ideal")
-	case c.CheckpointEvery > 0 || c.Speeds != nil || c.Failures != nil || c.Resume != nil || c.Sightings != nil:
-		return errors.New("sim: with fractions of time there are no checkpoints, node speeds and failures, and nothing to go on from or learn: leave them out, or option ideal")
+	case c.Round > 0 || c.Lockstep != nil || c.Seen != nil:
+		return errors.New("sim: a policy with option ideal has no rounds: leave out the round and --compat, or the option")
+	case c.CheckpointEvery > 0 || c.Speeds != nil || c.Failures != nil || c.Resume != nil || c.Observations != nil:
+		return errors.New("sim: option ideal has no checkpoints, node speeds, failures, resumed runs and learning: leave these out, or the option")
 	case staged:
-		return errors.New("sim: with fractions of time jobs run at one speed, the truth knows of stages: leave option ideal out, or use another truth")
+		return errors.New("sim: option ideal needs jobs of one speed, the truth has stages: leave the option out, or use another truth")
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ func (p evenly) Shares(_ context.Context, s *scheduler.Snapshot) (out []schedule
 	return out, []string{"even"}, nil
 }
 
-// Two jobs have half of a device each, and who comes in late a third: a has made
-// 50 s of its 100 by then, and needs 150 s more; b has all when a and c are gone.
+// Two jobs have half of a device each. With the late third job each has a third: a has
+// made 50 s of its 100 by then and needs 150 s more; b has all when a and c are done.
 func TestFluid(t *testing.T) {
 	c := config(evenly{parts: 1}, job("a", 0, 1, 100), job("b", 0, 1, 200), job("c", 100*s, 1, 50))
 	c.Truth = sim.Durations{}
@@ -58,7 +58,7 @@ func TestFluid(t *testing.T) {
 	}
 }
 
-// Shares beyond what there is are errors, as is what knows no fractions.
+// Shares beyond the devices are errors, and so are settings that contradict fractions.
 func TestFluidErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    evenly

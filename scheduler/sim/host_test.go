@@ -8,11 +8,11 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// starved are two nodes of 4 devices, the CPUs and memory of which do for fewer if
-// a job needs many.
+// starved are two nodes of 4 devices with CPUs and memory for fewer if a job needs many.
 func starved(p scheduler.Policy, jobs ...spec.Job) sim.Config {
 	c := config(p, jobs...)
 	c.Cluster.Groups[0].CPUs, c.Cluster.Groups[0].HostBytes = 6, 100
@@ -33,7 +33,7 @@ func hosted(g *scheduler.Grant, j spec.Job) *scheduler.Grant {
 	return g
 }
 
-// with is a grant whose shape has so many CPUs.
+// with returns a grant with a number of CPUs in its shape.
 func with(g *scheduler.Grant, cpus int) *scheduler.Grant {
 	g.Shape.CPUs = cpus
 	return g
@@ -77,7 +77,7 @@ func TestHostOverGranted(t *testing.T) {
 // Jobs for which no group has the CPUs or memory are rejected, those for which one
 // has run, on as many nodes as they need for them.
 func TestHostRejects(t *testing.T) {
-	p, err := policy.New(policy.Spec{Name: "fifo"}, policy.Deps{})
+	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestHostPlaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := policy.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{Placer: placer})
+		p, err := builtin.Policies.New(policy.Spec{Name: "fifo-backfill"}, policy.Deps{Placer: placer})
 		if err != nil {
 			t.Fatal(err)
 		}

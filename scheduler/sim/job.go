@@ -7,35 +7,33 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// job is one job on its way through the cluster. What policies see of it is
-// state; the rest is how the engine keeps state exact: progress is computed
-// from the last change, never accumulated from event to event.
+// job is one job in the system. Policies see its state. The other fields keep state
+// exact: progress is computed from the last change, never accumulated over events.
 type job struct {
 	state  scheduler.JobState // its Order is the index into Result.Jobs
 	scored bool               // the run waits for it
 	work   float64            // steps in all
-	// told says what the policy hears of the steps left with so many done; nil =
-	// what there are.
+	// told returns the steps left that policies see; nil = the exact number.
 	told func(done float64) float64
 
 	// Since the last change:
 	from     time.Duration // when it happened
-	course   course        // how it gets on, meaningful with a grant
+	progress progress      // meaningful with a grant
 	devices  int           // held, shared or not
-	received float64       // device-seconds a second: half of them if they are shared
+	received float64       // device-seconds per second, half of them if shared
 	place    int           // index into the engine's holding
 	attained float64       // device-seconds received by then
 	begin    time.Duration // when it begins, or began, to train on them
 	begun    float64       // steps done by then
-	stop     time.Duration // with a barrier, when it is through with this round
-	current  current       // with shares of time, how it gets on
-	ends     time.Duration // when it counts as done if nothing changes
-	one      [1]Stage      // those of a job of one speed, so that it needs no memory of its own
-	alone    float64       // steps/s once its company has left, meaningful if it has some
-	saved    float64       // device-seconds received by the last checkpoint, where that was before its company changed
+	stop     time.Duration // in lockstep, the end of its round
+	current  current       // with shares of time
+	ends     time.Duration // its completion time if nothing changes
+	one      [1]Stage      // backing array for a job of one speed
+	alone    float64       // steps/s without the colocated job, meaningful if it has one
+	saved    float64       // device-seconds received by the last checkpoint, if the colocated job changed since
 
-	last   *scheduler.Grant // what it held last, nil if nothing yet
-	failed bool             // that went down
+	last   *scheduler.Grant // the last one, nil = none yet
+	failed bool             // a node of last failed
 	kept   float64          // most steps saved when that happened
 
 	version uint32 // of the grant; events of an older one are stale
@@ -53,18 +51,18 @@ func (j *job) advance(now time.Duration) {
 		return
 	}
 	s.Phase = scheduler.Running
-	s.Done = min(j.course.done(now), j.work)
+	s.Done = min(j.progress.done(now), j.work)
 	j.tell()
 }
 
-// tell works out what is left of the job.
+// tell updates the remaining steps.
 func (j *job) tell() {
 	if j.state.Remaining = j.work - j.state.Done; j.told != nil {
 		j.state.Remaining = j.told(j.state.Done)
 	}
 }
 
-// release takes the job's devices away at now, having advanced it to now.
+// release takes away the devices of the job, advanced to now.
 func (j *job) release(now time.Duration) {
 	j.attained, j.from = j.state.Attained, now
 	j.devices, j.received = 0, 0
@@ -73,9 +71,8 @@ func (j *job) release(now time.Duration) {
 	j.version++
 }
 
-// hold gives the job g at now, on which it gets on by c, and returns when it will
-// be done.
-func (j *job) hold(now time.Duration, g *scheduler.Grant, c course) time.Duration {
+// hold gives the job grant g with progress c at now and returns its completion time.
+func (j *job) hold(now time.Duration, g *scheduler.Grant, c progress) time.Duration {
 	s := &j.state
 	if s.Attained == 0 {
 		s.FirstRun = now
@@ -86,7 +83,7 @@ func (j *job) hold(now time.Duration, g *scheduler.Grant, c course) time.Duratio
 	if s.Ready == now {
 		s.Phase = scheduler.Running
 	}
-	j.from, j.course, j.devices, j.received = now, c, g.Devices(), received(g)
+	j.from, j.progress, j.devices, j.received = now, c, g.Devices(), received(g)
 	j.begin, j.begun = c.now.from, c.now.done
 	j.last, j.failed = g, false
 	exact, counts := c.end(j.work)

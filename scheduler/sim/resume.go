@@ -9,35 +9,34 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Resume is where a run goes on from, instead of an idle cluster at time 0: a
-// present somebody knows, be it another run's or a real cluster's.
+// Resume is the state that a run resumes from, instead of an idle cluster at time 0:
+// that of another run, or of a real cluster.
 type Resume struct {
 	At time.Duration
-	// Jobs are inside: with what they did and hold, as a snapshot has them. Each is
-	// one of Config.Jobs, submitted by then, and has Done+Remaining steps in all,
-	// whatever the truth says; what it did is taken to be saved. Those of
-	// Config.Jobs that are submitted by then and not among them wait outside for
-	// admission.
+	// Jobs are the jobs in the system, with progress and grants as in a snapshot. Each
+	// is one of Config.Jobs, submitted by At, and has Done+Remaining steps in all,
+	// whatever the truth says; its progress counts as saved. Other jobs of Config.Jobs
+	// submitted by At wait for admission.
 	Jobs []scheduler.JobState
 }
 
-// resume makes the state of Resume the present, and carries out what happens at
-// that moment: the policy is asked.
+// resume restores the state of Resume, processes the events of that instant and calls
+// the policy.
 func (e *engine) resume(ctx context.Context) error {
 	records := make(map[spec.JobID]int, len(e.result.Jobs))
 	for i := range e.result.Jobs {
 		records[e.result.Jobs[i].Job.ID] = i
 	}
 	var grants []scheduler.Change
-	e.company = map[spec.JobID]*scheduler.Grant{}
+	e.pairs = map[spec.JobID]*scheduler.Grant{}
 	for i := range e.Resume.Jobs {
 		s := &e.Resume.Jobs[i]
 		record, ok := records[s.Job.ID]
-		if !ok || e.byID[s.Job.ID] != nil || e.seen(&e.result.Jobs[record].Job) > e.now {
-			return fmt.Errorf("sim: job %s is inside at %v, want one of the jobs of the run, submitted by then, once", s.Job.ID, e.now)
+		if !ok || e.byID[s.Job.ID] != nil || e.arrives(&e.result.Jobs[record].Job) > e.now {
+			return fmt.Errorf("sim: resume: job %s at %v, want one of the jobs of the run, submitted by then, once", s.Job.ID, e.now)
 		}
 		if !finitePositive(s.Remaining) || !(s.Done >= 0) {
-			return fmt.Errorf("sim: job %s is inside at %v with %g steps done and %g to go", s.Job.ID, e.now, s.Done, s.Remaining)
+			return fmt.Errorf("sim: resume: job %s at %v has %g steps done and %g to go", s.Job.ID, e.now, s.Done, s.Remaining)
 		}
 		j := e.reenter(record, *s)
 		if s.Grant != nil {
@@ -45,11 +44,11 @@ func (e *engine) resume(ctx context.Context) error {
 				return fmt.Errorf("sim: at %v: %w", e.now, err)
 			}
 			grants = append(grants, scheduler.Change{Job: &j.state, To: s.Grant})
-			e.company[s.Job.ID] = s.Grant
+			e.pairs[s.Job.ID] = s.Grant
 		}
 	}
 	for _, c := range grants {
-		if err := e.inCompany(c.To); err != nil {
+		if err := e.checkPair(c.To); err != nil {
 			return fmt.Errorf("sim: at %v: %w", e.now, err)
 		}
 	}
@@ -66,7 +65,7 @@ func (e *engine) resume(ctx context.Context) error {
 	return e.instant(ctx)
 }
 
-// reenter puts a job inside in the state s, but for what it holds.
+// reenter restores a job in state s, without its grant.
 func (e *engine) reenter(record int, s scheduler.JobState) *job {
 	r := &e.result.Jobs[record]
 	j := &job{scored: r.Scored, work: s.Done + s.Remaining, from: e.now, attained: s.Attained, last: s.Grant}
@@ -77,14 +76,14 @@ func (e *engine) reenter(record int, s scheduler.JobState) *job {
 	return j
 }
 
-// holdOn lets a job hold what s does, which it has held since before now.
+// holdOn restores the grant of s.
 func (e *engine) holdOn(ctx context.Context, j *job, s *scheduler.JobState) error {
-	group := &e.Cluster.Groups[e.groups[s.Grant.Slots[0].Node]]
+	group := e.groupOf(s.Grant)
 	stages, err := e.stages(ctx, j, s.Grant, group)
 	if err != nil {
 		return fmt.Errorf("sim: at %v: job %s (%s), plan %s on %s: %w", e.now, s.Job.ID, s.Job.Model.Name, s.Grant.Plan, s.Grant.Shape.Devices, err)
 	}
-	exact := e.hold(j, s.Grant, e.course(j, s.Grant, stages, max(s.Ready, e.now)))
+	exact := e.hold(j, s.Grant, e.progress(j, s.Grant, stages, max(s.Ready, e.now)))
 	j.state.Since, j.state.Waited, j.state.FirstRun, j.state.Ready = s.Since, s.Waited, s.FirstRun, s.Ready
 	e.push(j, exact)
 	return nil

@@ -10,10 +10,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// recorder keeps the state of every job inside whenever its policy is asked.
+// recorder keeps the state of every job at each decision.
 type recorder struct {
 	scheduler.Policy
 	at     []time.Duration
@@ -31,7 +32,7 @@ func (r *recorder) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler
 
 func lasOf(t *testing.T) scheduler.Policy {
 	t.Helper()
-	p, err := policy.New(policy.Spec{Name: "las", Options: map[string]string{"quantum": "7"}}, policy.Deps{})
+	p, err := builtin.Policies.New(policy.Spec{Name: "las", Options: map[string]string{"quantum": "7"}}, policy.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +109,13 @@ func TestResumeFaults(t *testing.T) {
 		jobs []scheduler.JobState
 		want string
 	}{
-		{4 * s, []scheduler.JobState{{Job: &a, Remaining: 10}}, "job a is inside at 4s, want one of the jobs of the run, submitted by then"},
-		{5 * s, []scheduler.JobState{{Job: &a, Remaining: 10}, {Job: &a, Remaining: 10}}, "job a is inside"},
-		{5 * s, []scheduler.JobState{{Job: &spec.Job{ID: "c"}, Remaining: 10}}, "job c is inside"},
+		{4 * s, []scheduler.JobState{{Job: &a, Remaining: 10}}, "job a at 4s, want one of the jobs of the run, submitted by then"},
+		{5 * s, []scheduler.JobState{{Job: &a, Remaining: 10}, {Job: &a, Remaining: 10}}, "job a at 5s"},
+		{5 * s, []scheduler.JobState{{Job: &spec.Job{ID: "c"}, Remaining: 10}}, "job c at 5s"},
 		{5 * s, []scheduler.JobState{{Job: &a, Done: 10}}, "10 steps done and 0 to go"},
 		{5 * s, []scheduler.JobState{{Job: &a, Remaining: 10, Grant: grant("a", "0:1")}, {Job: &b, Remaining: 10, Grant: grant("b", "0:1")}}, "node 0 has 1 devices, 2 are granted"},
 		{5 * s, []scheduler.JobState{{Job: &a, Remaining: 10, Grant: grant("a", "3:1")}}, "node 3 is not in 0..0"},
-		{-s, nil, "going on from -1s"},
+		{-s, nil, "resume at -1s"},
 	} {
 		cfg := config(lasOf(t), a, b)
 		cfg.Cluster, cfg.Truth, cfg.Resume = spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 1}}}, sim.Durations{}, &sim.Resume{At: c.at, Jobs: c.jobs}

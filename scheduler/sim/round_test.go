@@ -8,21 +8,21 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/compat/blox"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 // In rounds of 60 s a job of 100 s that comes at 1 s runs from 60 s to 160 s, and
-// who waits for its devices gets them at 180 s. With quirk ticks it is seen to end
-// at 180 s, with late-ends that is when it ends.
+// the next job gets its devices at 180 s. With quirk ticks its end is noticed at 180 s,
+// with late-ends that is its completion time.
 func TestRounds(t *testing.T) {
 	for _, c := range []struct {
-		quirks compat.Quirks
-		want   string
+		rules []func(*sim.Rules)
+		want  string
 	}{
-		{compat.Quirks{}, "1m0s 3m0s; ends 2m40s 3m10s"},
-		{compat.Quirks{Ticks: true}, "1m0s 3m0s 4m0s; ends 2m40s 3m10s"},
-		{compat.Quirks{Ticks: true, LateEnds: true}, "1m0s 3m0s 4m0s; ends 3m0s 4m0s"},
+		{nil, "1m0s 3m0s; ends 2m40s 3m10s"},
+		{[]func(*sim.Rules){blox.Ticks}, "1m0s 3m0s 4m0s; ends 2m40s 3m10s"},
+		{[]func(*sim.Rules){blox.Ticks, blox.LateEnds}, "1m0s 3m0s 4m0s; ends 3m0s 4m0s"},
 	} {
 		var asked []string
 		p := policyFunc(func(s *scheduler.Snapshot) scheduler.Decision {
@@ -34,17 +34,20 @@ func TestRounds(t *testing.T) {
 			return d
 		})
 		cfg := config(p, spec.Job{ID: "a", Submit: time.Second, Devices: 1, Duration: 100 * s}, spec.Job{ID: "b", Submit: 2 * s, Devices: 1, Duration: 10 * s})
-		cfg.Truth, cfg.Costs, cfg.Round, cfg.Quirks = sim.Durations{}, nil, 60*s, c.quirks
+		cfg.Truth, cfg.Costs, cfg.Round = sim.Durations{}, nil, 60*s
+		for _, set := range c.rules {
+			set(&cfg.Rules)
+		}
 		r := mustRun(t, cfg)
 		got := strings.Join(asked, " ") + "; ends " + r.Jobs[0].End.String() + " " + r.Jobs[1].End.String()
 		if got != c.want {
-			t.Errorf("quirks %+v: asked at %s, want %s", c.quirks, got, c.want)
+			t.Errorf("%d rules: asked at %s, want %s", len(c.rules), got, c.want)
 		}
 	}
 }
 
-// A policy is told of each job that ended once, with all it received, whether it
-// is asked at that moment or only when a round begins; with the last the run ends.
+// A policy sees each completed job once, with all it received, at that instant or at the
+// start of a round. The run ends with the last job.
 func TestEnded(t *testing.T) {
 	for _, c := range []struct {
 		round time.Duration

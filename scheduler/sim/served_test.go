@@ -123,8 +123,7 @@ func TestServedGrants(t *testing.T) {
 	}
 }
 
-// TestServedRejects jobs of which no replica and server fit, and those that ask for
-// what cannot be.
+// Jobs are rejected if no replica and server fit, or if they contradict themselves.
 func TestServedRejects(t *testing.T) {
 	large := served("large", 1, 100)
 	large.ServerHost.MilliCPUs = 9000

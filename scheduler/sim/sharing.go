@@ -9,19 +9,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Colocated is a Truth that also knows how fast jobs run that share devices.
-// Under others no two jobs may.
+// Colocated is a Truth that also has the speeds of jobs that share devices. Without it
+// no two jobs may share.
 type Colocated interface {
 	Truth
-	// StepsPerSecBeside returns how fast j runs on g, whose devices are in group,
-	// while other runs on the same devices by its own grant.
+	// StepsPerSecBeside returns the speed of j on g, with devices in group, while other
+	// runs on the same devices by its own grant, its.
 	StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error)
 }
 
-// checkCompany checks of the jobs a decision changes that those that are to share
-// devices share the same ones with each other, and that who shared some with one
-// that changes is told what becomes of it.
-func (e *engine) checkCompany() error {
+// checkPairs checks the jobs that a decision changes: jobs that share devices share the
+// same ones with each other, and if one job of a pair changes, so does the other.
+func (e *engine) checkPairs() error {
 	steps := [2][]step{e.stops, e.starts}
 	any := false
 	for _, list := range steps {
@@ -32,23 +31,23 @@ func (e *engine) checkCompany() error {
 	if !any {
 		return nil
 	}
-	if e.company == nil {
-		e.company = map[spec.JobID]*scheduler.Grant{}
+	if e.pairs == nil {
+		e.pairs = map[spec.JobID]*scheduler.Grant{}
 	}
-	clear(e.company)
+	clear(e.pairs)
 	for _, list := range steps {
 		for _, s := range list {
-			e.company[s.state.Job.ID] = s.to
+			e.pairs[s.state.Job.ID] = s.to
 		}
 	}
 	for _, list := range steps {
 		for _, s := range list {
 			if s.from != nil && s.from.With != "" {
-				if _, told := e.company[s.from.With]; !told {
+				if _, told := e.pairs[s.from.With]; !told {
 					return fmt.Errorf("job %s changes, job %s that shares its devices does not: grant that one alone, or stop it", s.from.Job, s.from.With)
 				}
 			}
-			if err := e.inCompany(s.to); err != nil {
+			if err := e.checkPair(s.to); err != nil {
 				return err
 			}
 		}
@@ -56,21 +55,21 @@ func (e *engine) checkCompany() error {
 	return nil
 }
 
-// inCompany checks that the job that is to share the devices of g, if any, is to
+// checkPair checks that the job that is to share the devices of g, if any, is to
 // share the same ones with it.
-func (e *engine) inCompany(g *scheduler.Grant) error {
-	if g == nil || g.With == "" || g.Shares(e.company[g.With]) {
+func (e *engine) checkPair(g *scheduler.Grant) error {
+	if g == nil || g.With == "" || g.Shares(e.pairs[g.With]) {
 		return nil
 	}
 	return fmt.Errorf("job %s is to share its devices with job %s, which is not to share the same with it", g.Job, g.With)
 }
 
-// sharedStages asks the truth how fast j runs on g in its company, and how fast it
+// sharedStages asks the truth how fast j runs on g in its pairs, and how fast it
 // will without.
 func (e *engine) sharedStages(ctx context.Context, j *job, g *scheduler.Grant, group *spec.NodeGroup) ([]Stage, error) {
 	truth, ok := e.Truth.(Colocated)
 	if !ok {
-		return nil, fmt.Errorf("shares devices with job %s: the truth knows nothing of jobs that do", g.With)
+		return nil, fmt.Errorf("shares devices with job %s: the truth has no speeds of jobs that do", g.With)
 	}
 	stages, err := e.stages(ctx, j, g.Beside(""), group)
 	if err != nil {
@@ -80,7 +79,7 @@ func (e *engine) sharedStages(ctx context.Context, j *job, g *scheduler.Grant, g
 		return nil, fmt.Errorf("shares devices with job %s: the truth gives it %d speeds, want one", g.With, len(stages))
 	}
 	j.alone = stages[0].Rate
-	rate, err := truth.StepsPerSecBeside(ctx, j.state.Job, g, e.byID[g.With].state.Job, e.company[g.With], group)
+	rate, err := truth.StepsPerSecBeside(ctx, j.state.Job, g, e.byID[g.With].state.Job, e.pairs[g.With], group)
 	if err == nil && !finitePositive(rate) {
 		err = fmt.Errorf("the truth says %g steps/s", rate)
 	}
@@ -92,33 +91,32 @@ func (e *engine) sharedStages(ctx context.Context, j *job, g *scheduler.Grant, g
 	return j.one[:], nil
 }
 
-// pace lets j, which was advanced to now and goes on with the devices it holds, go
-// on at other speeds.
+// pace changes the speeds of j, advanced to now, on its devices.
 func (e *engine) pace(j *job, g *scheduler.Grant, stages []Stage, why string) {
 	e.held += counted(g) - counted(j.state.Grant)
 	e.push(j, j.pace(e.now, g, stages))
 	e.observe(Shared, j.state.Job, g, why)
 }
 
-// leftAlone lets who shared the devices of a job that is gone go on alone, unless
+// unpair lets the job that shared the devices of a job that left continue alone, unless
 // it is done as well.
-func (e *engine) leftAlone(gone *scheduler.Grant) {
+func (e *engine) unpair(gone *scheduler.Grant) {
 	if gone == nil || gone.With == "" {
 		return
 	}
 	j := e.byID[gone.With]
-	if j == nil || j.state.Grant == nil || j.ends <= e.now && !e.Quirks.Barrier {
+	if j == nil || j.state.Grant == nil || j.ends <= e.now && e.Lockstep == nil {
 		return
 	}
 	j.advance(e.now)
 	g := j.state.Grant.Beside("")
-	// It cannot fail: what is asked for was given back by who is gone.
+	// It cannot fail: the job that left gave the devices back.
 	_ = e.ledger.Apply([]scheduler.Change{{Job: &j.state, To: g}})
 	j.one[0].Rate = j.alone
 	e.pace(j, g, j.one[:], "")
 }
 
-// counted returns how many of the devices of g the engine counts as held by it.
+// counted returns the devices that count as held by g.
 func counted(g *scheduler.Grant) int {
 	if g.Counted() {
 		return g.Devices()
@@ -126,8 +124,8 @@ func counted(g *scheduler.Grant) int {
 	return 0
 }
 
-// received returns how many device-seconds a second who has g receives: two that
-// share devices half of them each. Replicas on CPUs count like devices.
+// received returns the device-seconds per second of a job with g: half of them if the
+// devices are shared. Replicas on CPUs count like devices.
 func received(g *scheduler.Grant) float64 {
 	n := float64(g.Devices() + g.Workers())
 	if g.With != "" {
@@ -136,24 +134,24 @@ func received(g *scheduler.Grant) float64 {
 	return n
 }
 
-// pace lets j, which was advanced to now, go on by g at other speeds, and returns
-// when it will be done.
+// pace changes the grant of j, advanced to now, to g on the same devices, with other
+// speeds, and returns its completion time.
 func (j *job) pace(now time.Duration, g *scheduler.Grant, stages []Stage) time.Duration {
-	_, since := j.course.saved(now)
+	_, since := j.progress.saved(now)
 	j.saved = j.state.Attained - j.receivedSince(since, now)
 	j.attained, j.from = j.state.Attained, now
 	j.received = received(g)
 	j.state.Grant, j.last = g, g
 	j.version++
-	j.course.pace(now, stages)
-	j.begin, j.begun = j.course.now.from, j.course.now.done
-	exact, counts := j.course.end(j.work)
+	j.progress.pace(now, stages)
+	j.begin, j.begun = j.progress.now.from, j.progress.now.done
+	exact, counts := j.progress.end(j.work)
 	j.ends = min(counts, now+never)
 	return min(exact, now+never)
 }
 
-// receivedSince returns the device-seconds that j, advanced to now, received since
-// a time not before its last checkpoint.
+// receivedSince returns the device-seconds that j, advanced to now, received since a
+// time not before its last checkpoint.
 func (j *job) receivedSince(since, now time.Duration) float64 {
 	if since < j.from {
 		return j.state.Attained - j.saved

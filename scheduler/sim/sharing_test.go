@@ -66,7 +66,7 @@ func (s shares) Decide(ctx context.Context, snap *scheduler.Snapshot) (scheduler
 
 // Two jobs share four devices: each runs at its own part of its speed, both
 // together hold four devices, each has received half of the device-seconds, and
-// who is left goes on alone without a restart.
+// the remaining job continues alone without a restart.
 func TestSharing(t *testing.T) {
 	p := shares{{0, map[spec.JobID]string{"a": "0:4&b", "b": "0:4&a"}, 0}}
 	c := config(p, spec.Job{ID: "a", Devices: 4, Steps: 300}, spec.Job{ID: "b", Devices: 4, Steps: 400})
@@ -118,7 +118,7 @@ func TestCompanyChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b, cc := r.Jobs[0], r.Jobs[1], r.Jobs[2]
-	// a trains from 0 on: 4 steps/s alone and 2 in company. Its last checkpoint before
+	// a trains from 0 on: 4 steps/s alone and 2 in pairs. Its last checkpoint before
 	// 460 s is at 400 s; 60 s alone at 4 steps/s are lost.
 	if a.Failures != 1 || a.LostSteps != 240 || a.LostSec != 240 || a.Restarts != 0 {
 		t.Errorf("a: %d failures, %g steps and %g device-s lost, %d restarts; want 1, 240, 240 and 0", a.Failures, a.LostSteps, a.LostSec, a.Restarts)
@@ -135,7 +135,7 @@ func TestCompanyChanges(t *testing.T) {
 }
 
 // A failure before the first checkpoint undoes what was received alone and in
-// company.
+// pairs.
 func TestCompanyFails(t *testing.T) {
 	p := shares{
 		{0, map[spec.JobID]string{"a": "0:4"}, 100 * time.Second},
@@ -169,7 +169,7 @@ func (u until) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 	return u.Policy.Decide(ctx, s)
 }
 
-// Jobs that end at the same time in company end then.
+// Jobs that end at the same time in pairs end then.
 func TestSharingEndsTogether(t *testing.T) {
 	p := shares{{0, map[spec.JobID]string{"a": "0:4&b", "b": "0:4&a"}, 0}}
 	c := config(p, spec.Job{ID: "a", Devices: 4, Steps: 200}, spec.Job{ID: "b", Devices: 4, Steps: 200})
@@ -205,8 +205,8 @@ func TestSharingRefused(t *testing.T) {
 			pair, {time.Minute, map[spec.JobID]string{"a": "0:4&b"}, 0}}},
 		"beside job b: not measured":                                     {sharedAt{"b": 1}, shares{pair}},
 		"beside job b: the truth says 0 steps/s":                         {sharedAt{"a": 0, "b": 1}, shares{pair}},
-		"with job b: the truth knows nothing of jobs that do":            {perDevice{}, shares{pair}},
-		"beside job b: the truth knows nothing of jobs that share devic": {sim.Predicted{Predictor: fourPerSec{}}, shares{pair}},
+		"with job b: the truth has no speeds of jobs that do":            {perDevice{}, shares{pair}},
+		"beside job b: the truth has no speeds of jobs that share devic": {sim.Predicted{Predictor: fourPerSec{}}, shares{pair}},
 	} {
 		cfg := config(c.p, jobs...)
 		cfg.Truth = c.truth

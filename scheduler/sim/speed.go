@@ -10,27 +10,26 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Speeds says how fast each node is beside what the truth says of its kind, now
-// and in times to come. A gang runs at the speed of its slowest node. Policies do
-// not see it.
+// Speeds are the speeds of nodes relative to the truth's, over time. A gang runs at the
+// speed of its slowest node. Policies do not see them.
 type Speeds interface {
-	// Node returns the speed of a node as a function of time: a factor above 0,
-	// and until when it stays so, which is later than t. Calls may go back in
-	// time. The function is used by one run alone.
+	// Node returns the speed of a node as a function of time: a factor above 0 and the
+	// time until which it holds, later than t. Calls may go back in time. Only one run
+	// uses the function.
 	Node(node int) func(t time.Duration) (speed float64, until time.Duration)
-	// Fastest returns a speed that none of so many nodes ever exceeds.
+	// Fastest returns an upper bound of the speeds of nodes.
 	Fastest(nodes int) float64
 }
 
-// Variation are nodes that differ for good, and stragglers that are slow for a
-// while. The zero value is none.
+// Variation are permanent differences of nodes, and stragglers: nodes with slow spells.
+// The zero value is none.
 type Variation struct {
 	// Sigma is the standard deviation of ln(speed) of a node, drawn once from a
 	// log-normal distribution of mean 1; 0..1.
 	Sigma float64
-	// Between two slow spells of a node is an exponentially distributed time of
-	// mean Every, each lasts one of mean Last, and makes the node Slow times as
-	// fast, in (0, 1). Every 0 = there are none.
+	// The times between two slow spells of a node and the lengths of spells are
+	// exponentially distributed, with means Every and Last. A spell makes the node Slow
+	// times as fast, in (0, 1). Every 0 = no spells.
 	Every, Last time.Duration
 	Slow        float64
 	Seed        uint64
@@ -54,7 +53,7 @@ func (v Variation) Validate() error {
 	return nil
 }
 
-// Node returns the speed of a node, which follows from the seed and its number.
+// Node returns the speed of a node, drawn from the seed and its number.
 func (v Variation) Node(node int) func(time.Duration) (float64, time.Duration) {
 	n := &nodeSpeed{v: v, usual: v.usual(node), spells: stream(v.Seed, fmt.Sprintf("slow/%d", node))}
 	return n.at
@@ -75,8 +74,7 @@ func (v Variation) Fastest(nodes int) float64 {
 	return most
 }
 
-// nodeSpeed is the speed of a node over time. Changes are drawn as far as they
-// were asked for.
+// nodeSpeed is the speed of a node over time. Changes are drawn on demand.
 type nodeSpeed struct {
 	v       Variation
 	usual   float64
@@ -113,12 +111,12 @@ func (n *nodeSpeed) draw() {
 	n.changes = append(n.changes, min(last+exponential(n.spells, mean), never))
 }
 
-// exponential draws a time of that mean, at least a nanosecond and at most never.
+// exponential draws a time of that mean, within 1 ns..never.
 func exponential(rng *rand.Rand, mean time.Duration) time.Duration {
 	return seconds(rng.ExpFloat64() * mean.Seconds())
 }
 
-// gang returns the speed of a gang, nil where all nodes are alike.
+// gang returns the speed of a gang, nil if all nodes are alike.
 func (e *engine) gang(g *scheduler.Grant) gangSpeed {
 	if e.Speeds == nil {
 		return nil

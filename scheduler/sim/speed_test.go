@@ -76,7 +76,7 @@ func TestVariationRefusesFigures(t *testing.T) {
 	}
 }
 
-// slowNode is a cluster whose second node runs at a quarter from 20 s to 40 s.
+// slowNode is a cluster with a second node at a quarter of the speed from 20 s to 40 s.
 type slowNode struct{}
 
 func (slowNode) Node(node int) func(time.Duration) (float64, time.Duration) {

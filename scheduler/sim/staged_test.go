@@ -8,7 +8,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/compat/pollux"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -19,7 +19,7 @@ type ramp struct{ err bool }
 func (ramp) Steps(_ context.Context, j *spec.Job) (float64, error) { return j.Steps, nil }
 
 func (ramp) StepsPerSec(context.Context, *spec.Job, *scheduler.Grant, *spec.NodeGroup) (float64, error) {
-	return math.NaN(), nil // nobody is to ask
+	return math.NaN(), nil // never used
 }
 
 func (r ramp) Stages(_ context.Context, _ *spec.Job, g *scheduler.Grant, _ *spec.NodeGroup) ([]sim.Stage, error) {
@@ -56,23 +56,24 @@ func TestStaged(t *testing.T) {
 		return d
 	})
 	for _, c := range []struct {
-		quirks compat.Quirks
-		want   []float64 // told to be left at 0, 6 and 13.5 s
+		rule func(*sim.Rules)
+		want []float64 // told to be left at 0, 6 and 13.5 s
 	}{
-		{compat.Quirks{}, []float64{30, 24, 16}},
-		{compat.Quirks{EpochsLeft: true}, []float64{2, 2, 1}},
+		{func(*sim.Rules) {}, []float64{30, 24, 16}},
+		{pollux.EpochsLeft, []float64{2, 2, 1}},
 	} {
 		left = nil
 		cfg := config(p, job("a", 0, 1, 30))
-		cfg.Truth, cfg.Quirks = ramp{}, c.quirks
+		cfg.Truth = ramp{}
+		c.rule(&cfg.Rules)
 		cfg.Costs = moveCost(5 * s)
 		r := mustRun(t, cfg)
 		if got := r.Jobs[0].End; got != 15500*time.Millisecond {
-			t.Errorf("%+v: ends at %v, want 15.5s", c.quirks, got)
+			t.Errorf("%v: ends at %v, want 15.5s", c.want, got)
 		}
 		for i, want := range c.want {
 			if i >= len(left) || math.Abs(left[i]-want) > 1e-6 {
-				t.Errorf("%+v: %v are left, want %v", c.quirks, left, c.want)
+				t.Errorf("%v are left, want %v", left, c.want)
 				break
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// maxErrors bounds how many faults of a file are told at once.
+// maxErrors bounds the reported faults of a file.
 const maxErrors = 20
 
 // row is one line of a CSV file, by column.
@@ -22,9 +22,8 @@ type row struct {
 	column map[string]int
 }
 
-// readRows reads a CSV file whose header has exactly the columns, in any order,
-// and calls each for its rows, spaces around cells cut off. The error joins what
-// is wrong with the file, line by line, under the name.
+// readRows reads a CSV file with exactly these columns, in any order, and calls each
+// for its rows. The error joins the faults of the file, with name and line.
 func readRows(r io.Reader, name string, columns []string, each func(row) error) error {
 	c := csv.NewReader(r)
 	header, err := c.Read()
@@ -63,8 +62,8 @@ func readRows(r io.Reader, name string, columns []string, each func(row) error) 
 
 func (r row) text(column string) string { return strings.TrimSpace(r.cells[r.column[column]]) }
 
-// seconds returns the time of a column, an error unless it is a number of seconds
-// in 0..a hundred years.
+// seconds returns the time of a column, an error unless it is a number of seconds in
+// 0..100 years.
 func (r row) seconds(column string) (time.Duration, error) {
 	v, err := strconv.ParseFloat(r.text(column), 64)
 	if err != nil || !(v >= 0 && v <= defaultHorizon.Seconds()) {
@@ -73,12 +72,12 @@ func (r row) seconds(column string) (time.Duration, error) {
 	return wholeNs(v), nil
 }
 
-// othersName stands for the models a cost table does not name.
+// othersName is the row of a cost table for all other models.
 const othersName = "*"
 
-// ReadCosts reads a cost table: columns model, launch_s, checkpoint_s, restore_s
-// and reshard_s in any order, a model a row. The row of model * is for all others.
-// name is what errors call the file, with the line.
+// ReadCosts reads a cost table: columns model, launch_s, checkpoint_s, restore_s and
+// reshard_s in any order, a model per row. The row of model * is for all others.
+// Errors name the file and the line.
 func ReadCosts(r io.Reader, name string) (*CostTable, error) {
 	t := &CostTable{Models: map[string]ModelCosts{}}
 	lines := map[string]int{}
@@ -113,10 +112,9 @@ func (r row) costs() (c ModelCosts, err error) {
 	return c, err
 }
 
-// ReadOutages reads when nodes, numbered from 0, are down: columns node, down_s
-// and up_s in any order, rows too. An empty up_s means that the node is never
-// repaired. nodes is how many there are, name what errors call the file, with the
-// line.
+// ReadOutages reads the outages of nodes, numbered from 0: columns node, down_s and
+// up_s, columns and rows in any order. An empty up_s means that the node is never
+// repaired. Errors name the file and the line.
 func ReadOutages(r io.Reader, name string, nodes int) (OutageTable, error) {
 	type outageAt struct {
 		Outage

@@ -13,20 +13,20 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// step is what a decision makes of one job.
+// step is the change of one job by a decision.
 type step struct {
 	*job
-	from, to *scheduler.Grant // nil = nothing
+	from, to *scheduler.Grant // nil = none
 }
 
-// decide asks the policy, checks its target and makes it the present.
+// decide calls the policy, checks its decision and applies it.
 func (e *engine) decide(ctx context.Context) error {
-	if err := e.teach(ctx); err != nil {
+	if err := e.learn(ctx); err != nil {
 		return err
 	}
 	s := e.ledger.Snapshot(e.now)
 	s.Ended = e.ended
-	e.askWhy(s)
+	e.requestReasons(s)
 	d, err := e.Policy.Decide(ctx, s)
 	e.ended = e.ended[:0]
 	if err == nil {
@@ -53,8 +53,8 @@ func (e *engine) decide(ctx context.Context) error {
 	return nil
 }
 
-// check finds out what a decision changes and has the ledger write it down:
-// nobody is granted anything twice, and no node gives more than it has.
+// check determines the changes of a decision and applies them to the ledger: no job is
+// granted devices twice, and no node gives more than it has.
 func (e *engine) check(d *scheduler.Decision) error {
 	e.round++
 	if err := e.findStarts(d); err != nil {
@@ -66,7 +66,7 @@ func (e *engine) check(d *scheduler.Decision) error {
 	if d.Wake != 0 && d.Wake <= e.now {
 		return fmt.Errorf("wake-up at %v is not after now", d.Wake)
 	}
-	if err := e.checkCompany(); err != nil {
+	if err := e.checkPairs(); err != nil {
 		return err
 	}
 	e.changes = e.changes[:0]
@@ -79,7 +79,7 @@ func (e *engine) check(d *scheduler.Decision) error {
 	return e.ledger.Apply(e.changes)
 }
 
-// findStarts collects who is granted what it does not hold, in the order of the
+// findStarts collects the jobs with another grant than they hold, in the order of the
 // grants.
 func (e *engine) findStarts(d *scheduler.Decision) error {
 	e.starts = e.starts[:0]
@@ -108,12 +108,12 @@ func (e *engine) findStarts(d *scheduler.Decision) error {
 	return nil
 }
 
-// findStops collects who loses what it holds, the last of holding first.
+// findStops collects the jobs that lose their grant, the last of holding first.
 func (e *engine) findStops(d *scheduler.Decision) error {
 	e.stops = e.stops[:0]
 	if !d.Keep {
 		if len(d.Stops) > 0 {
-			return fmt.Errorf("job %s is to stop by name in a decision that does not keep the others", d.Stops[0])
+			return fmt.Errorf("job %s is stopped by name in a decision without Keep", d.Stops[0])
 		}
 		for i := len(e.holding) - 1; i >= 0; i-- {
 			if j := e.holding[i]; j.stamp != e.round {
@@ -160,7 +160,7 @@ func (e *engine) checkGrant(j *spec.Job, g *scheduler.Grant) error {
 	if err := checkPlan(j, g); err != nil {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
-	if group := &e.Cluster.Groups[e.groups[g.Slots[0].Node]]; !mayUse(j, group) {
+	if group := e.groupOf(g); !mayUse(j, group) {
 		return fmt.Errorf("job %s: node %d has %s, the job asks for %s", j.ID, g.Slots[0].Node, group.Accelerator.Name, j.Accelerator)
 	}
 	return nil
@@ -208,14 +208,14 @@ func checkPlan(j *spec.Job, g *scheduler.Grant) error {
 	return nil
 }
 
-// apply makes a checked decision the present.
+// apply applies a checked decision.
 func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
 	for _, s := range e.stops {
 		s.state.Restarts++
 		e.result.Jobs[s.state.Order].Preemptions++
 		e.drop(s.job)
-		if e.Quirks.Urgent { // the wait of who is stopped counts from the next round on
-			s.state.Since += e.Round
+		if e.WaitFrom != nil {
+			s.state.Since = e.WaitFrom(e.now, e.Round)
 		}
 		e.observe(Stopped, s.state.Job, s.from, d.Why[s.state.Job.ID])
 	}
@@ -227,7 +227,7 @@ func (e *engine) apply(ctx context.Context, d *scheduler.Decision) error {
 	return nil
 }
 
-// drop takes the devices of j away. j was advanced to now.
+// drop takes away the devices of j, advanced to now.
 func (e *engine) drop(j *job) {
 	e.held -= counted(j.state.Grant)
 	j.release(e.now)
@@ -238,16 +238,16 @@ func (e *engine) drop(j *job) {
 	e.holding = e.holding[:last]
 }
 
-// start gives a job what it is to hold, whatever it holds now, and charges its
-// start cost; other company on the devices it holds costs nothing.
+// start gives a job its new grant and charges its start cost. A change of the colocated
+// job on the same devices costs nothing.
 func (e *engine) start(ctx context.Context, s step, why string) error {
 	j, g := s.job, s.to
-	if e.Quirks.FreeMoves && e.elsewhere(s) {
-		j.state.Grant, j.last, j.course.speed = g, g, e.gang(g)
+	if e.LiveMove != nil && s.from != nil && e.groupOf(s.from) == e.groupOf(g) && e.LiveMove(s.from, g) {
+		j.state.Grant, j.last, j.progress.speed = g, g, e.gang(g)
 		e.observe(Moved, j.state.Job, g, why)
 		return nil
 	}
-	group := &e.Cluster.Groups[e.groups[g.Slots[0].Node]]
+	group := e.groupOf(g)
 	stages, err := e.stages(ctx, j, g, group)
 	if err != nil {
 		return fmt.Errorf("sim: policy %s at %v: job %s (%s), plan %s on %s: %w",
@@ -263,24 +263,18 @@ func (e *engine) start(ctx context.Context, s step, why string) error {
 		j.state.Restarts++
 		e.drop(j)
 	}
-	e.push(j, e.hold(j, g, e.course(j, g, stages, e.now+e.startCost(j, g, running))))
+	e.push(j, e.hold(j, g, e.progress(j, g, stages, e.now+e.startCost(j, g, running))))
 	e.observe(event, j.state.Job, g, why)
 	return nil
 }
 
-// elsewhere reports whether a job is to go on as it does on other nodes of the same
-// type.
-func (e *engine) elsewhere(s step) bool {
-	if s.from == nil || e.groups[s.from.Slots[0].Node] != e.groups[s.to.Slots[0].Node] {
-		return false
-	}
-	there := *s.to
-	there.Slots = s.from.Slots
-	return there.Same(s.from)
+// groupOf returns the cluster group of the nodes of g.
+func (e *engine) groupOf(g *scheduler.Grant) *spec.NodeGroup {
+	return &e.Cluster.Groups[e.groups[g.Slots[0].Node]]
 }
 
-// hold gives j devices, and returns when it will be done.
-func (e *engine) hold(j *job, g *scheduler.Grant, c course) time.Duration {
+// hold gives j devices and returns its completion time.
+func (e *engine) hold(j *job, g *scheduler.Grant, c progress) time.Duration {
 	j.place = len(e.holding)
 	e.holding = append(e.holding, j)
 	exact := j.hold(e.now, g, c)
@@ -289,17 +283,17 @@ func (e *engine) hold(j *job, g *scheduler.Grant, c course) time.Duration {
 	return exact
 }
 
-// push makes the end of j, exactly then, an event, and plans a look at it.
+// push plans the completion of j, exactly then, and its observation.
 func (e *engine) push(j *job, exact time.Duration) {
-	e.lookAt(j)
+	e.planObservation(j)
 	done := e.noticed(exact, j.ends)
-	if e.Quirks.LateEnds {
-		j.ends = done
+	if e.End != nil {
+		j.ends = e.End(j.ends, done)
 	}
-	e.queue.push(jobDone(j, done))
+	e.queue.add(jobDone(j, done))
 }
 
-// stages asks the truth how fast j runs on g.
+// stages returns the true speeds of j on g.
 func (e *engine) stages(ctx context.Context, j *job, g *scheduler.Grant, group *spec.NodeGroup) ([]Stage, error) {
 	if g.With != "" {
 		return e.sharedStages(ctx, j, g, group)
@@ -313,7 +307,7 @@ func (e *engine) stages(ctx context.Context, j *job, g *scheduler.Grant, group *
 		j.one[0].Rate, err = e.Truth.StepsPerSec(ctx, j.state.Job, g, group)
 	}
 	if err == nil && len(stages) == 0 {
-		err = errors.New("the truth says nothing")
+		err = errors.New("the truth has no speed")
 	}
 	for i := range stages {
 		if rate := stages[i].Rate; err == nil && !finitePositive(rate) {
@@ -327,9 +321,8 @@ func jobDone(j *job, at time.Duration) event {
 	return event{at: at, kind: completion, job: j, version: j.version}
 }
 
-// setWake lets the policy be asked at a time, in round mode when the round
-// begins; 0 = only when something happens, as is any time once it was woken in
-// vain too often.
+// setWake plans a call of the policy, with rounds at the next start of one; 0 = only at
+// the next event, as is any time after maxIdle idle wake-ups.
 func (e *engine) setWake(at time.Duration) {
 	if at = e.roundFrom(at); e.idle > maxIdle {
 		at = 0
@@ -337,11 +330,11 @@ func (e *engine) setWake(at time.Duration) {
 	e.wake++
 	e.wakeAt = at
 	if at > 0 {
-		e.queue.push(event{at: at, kind: wakeUp, version: e.wake})
+		e.queue.add(event{at: at, kind: wakeUp, version: e.wake})
 	}
 }
 
-// warn keeps each warning once, in the order they first appear.
+// warn keeps each warning once, in order of first appearance.
 func (e *engine) warn(texts []string) {
 	for _, t := range texts {
 		if !e.warned[t] {

@@ -32,8 +32,8 @@ func steps(all ...step) scheduler.Policy {
 	})
 }
 
-// Who is not named keeps what it holds, who is to stop loses it, and devices go
-// from one to another within a decision.
+// A job that is not named keeps its devices, a stopped job loses them, and devices go
+// from one job to another within a decision.
 func TestChangesAlone(t *testing.T) {
 	p := steps(
 		step{0, scheduler.Decision{Keep: true, Grants: []*scheduler.Grant{grant("a", "0:4"), grant("b", "1:4")}}},
@@ -69,7 +69,7 @@ func TestBrokenChanges(t *testing.T) {
 		"stop of nobody":           {scheduler.Decision{Keep: true, Stops: []spec.JobID{"z"}}, "job z is to stop but holds nothing"},
 		"stopped twice":            {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a", "a"}}, "job a is to stop, and is named once more"},
 		"stopped and granted":      {scheduler.Decision{Keep: true, Stops: []spec.JobID{"a"}, Grants: both[:1]}, "job a is to stop, and is named once more"},
-		"stop in a whole decision": {scheduler.Decision{Stops: []spec.JobID{"a"}}, "job a is to stop by name in a decision that does not keep the others"},
+		"stop in a whole decision": {scheduler.Decision{Stops: []spec.JobID{"a"}}, "job a is stopped by name in a decision without Keep"},
 	} {
 		p := steps(step{0, scheduler.Decision{Keep: true, Grants: both}}, step{20 * s, c.then})
 		_, err := sim.Run(t.Context(), config(p, job("a", 0, 4, 100), job("b", 0, 4, 200), job("c", 0, 4, 100)))

@@ -11,49 +11,43 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Truth says how fast jobs really run. The engine asks it; policies never see
-// it. An error ends the run: a policy granted what cannot be answered for.
+// Truth has the true speeds of jobs. Only the engine uses it; policies never see it. An
+// error ends the run: the policy granted a configuration that the truth does not cover.
+// Arguments are not modified and not kept.
 type Truth interface {
 	// Steps returns the work of j in optimizer steps.
 	Steps(ctx context.Context, j *spec.Job) (float64, error)
-	// StepsPerSec returns how fast j runs on g, whose devices are in group.
+	// StepsPerSec returns the speed of j on g, with devices in group.
 	StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error)
 }
 
-// Staged is a Truth whose jobs do not run at one speed all along. The engine
-// asks it for Stages instead of StepsPerSec, which is then a mean.
+// Staged is a Truth of jobs with several speeds. The engine uses Stages instead of
+// StepsPerSec, which is then a mean.
 type Staged interface {
 	Truth
-	// Stages returns how fast j runs on g, whose devices are in group, by how many
-	// steps of its work are done: ascending; the last one goes on to the end of the
-	// work. They are not modified.
+	// Stages returns the speeds of j on g, with devices in group, by steps done:
+	// ascending; the last one lasts to the end of the work. The engine does not modify
+	// them.
 	Stages(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) ([]Stage, error)
 }
 
-// Stage is a part of a job's work that is done at one speed.
+// Stage is a part of a job's work at one speed.
 type Stage struct {
-	Until float64 // steps done when it ends; does not matter for the last
+	Until float64 // steps done at its end; ignored for the last
 	Rate  float64 // steps/s
 }
 
-// epochCounter is a Truth that can tell what is left of a job in whole epochs,
-// see compat.Quirks.EpochsLeft. ok is false where there are none.
-type epochCounter interface {
-	EpochsLeft(j *spec.Job, done float64) (steps float64, ok bool)
-}
-
-// Predicted is the truth told by a performance model or a table of
-// measurements.
+// Predicted is the truth of a performance model or a table of measurements.
 type Predicted struct {
 	Predictor perfmodel.Predictor
-	Cluster   spec.Cluster // that grants are of, and where jobs known by duration alone are timed
-	// Pairs knows how fast jobs run that share devices; nil = none may.
+	Cluster   spec.Cluster // of the grants, and for jobs known only by duration
+	// Pairs has the speeds of jobs that share devices; nil = no two jobs may.
 	Pairs scheduler.Colocator
 }
 
-// Steps returns the steps j was submitted with. For a job known by duration
-// alone they follow from the speed at the requested devices and plan, on the
-// first group that has the requested accelerator and can be predicted.
+// Steps returns the steps of j. For a job known only by duration they follow from the
+// speed at the requested devices and plan, on the first group with the requested
+// accelerator that can be predicted.
 func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 	if j.Steps > 0 {
 		return j.Steps, nil
@@ -73,10 +67,10 @@ func (t Predicted) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 	return 0, fmt.Errorf("job known by its duration alone: %w", err)
 }
 
-// StepsPerSec asks the predictor. A plan that trains another global batch than
-// the job's is an error: it would be another job. It may be off by what its
-// replicas and micro-batches cannot share out evenly; with parameter servers a step
-// is one all the same, for they are measured at batches that do not divide.
+// StepsPerSec uses the predictor. A plan with another global batch than the job's is an
+// error, beyond the remainder that replicas and micro-batches cannot divide evenly.
+// With parameter servers any batch is one step: their measurements have batches that
+// do not divide.
 func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	if err := sameBatch(j, g); err != nil {
 		return 0, err
@@ -85,7 +79,7 @@ func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 	if err != nil {
 		return 0, err
 	}
-	if j.Served() {
+	if j.HasParamServers() {
 		return pred.Throughput / float64(g.Plan.GlobalBatch()), nil
 	}
 	return pred.Throughput / float64(j.Batch()), nil
@@ -94,7 +88,7 @@ func (t Predicted) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Gr
 // StepsPerSecBeside asks Pairs.
 func (t Predicted) StepsPerSecBeside(_ context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	if t.Pairs == nil {
-		return 0, errors.New("the truth knows nothing of jobs that share devices")
+		return 0, errors.New("the truth has no speeds of jobs that share devices")
 	}
 	if err := sameBatch(j, g); err != nil {
 		return 0, err
@@ -111,7 +105,7 @@ func sameBatch(j *spec.Job, g *scheduler.Grant) error {
 	return nil
 }
 
-// config is what runs when j holds g.
+// config returns the configuration of j on g.
 func (t Predicted) config(j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) spec.Config {
 	link := group.Link
 	if n := len(g.Slots); n > 1 && group.Racks != (spec.Racks{}) {
@@ -123,7 +117,7 @@ func (t Predicted) config(j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup
 	}
 }
 
-// Lookups tells how the predictor answered, if it counts.
+// Lookups counts the answers of the predictor, zeros if it does not count.
 func (t Predicted) Lookups() (exact, interpolated, modelled int) {
 	if l, ok := t.Predictor.(lookups); ok {
 		return l.Lookups()
@@ -131,17 +125,17 @@ func (t Predicted) Lookups() (exact, interpolated, modelled int) {
 	return 0, 0, 0
 }
 
-// lookups is a Truth or Predictor that counts how it answered.
+// lookups is a Truth or Predictor that counts its answers by kind.
 type lookups interface {
 	Lookups() (exact, interpolated, modelled int)
 }
 
-// Durations is the truth of a trace that records run times: every job takes
-// its Duration at the device count it asked for, on any placement, and nothing is
-// known of other counts. A job without steps counts its seconds as steps.
+// Durations is the truth of a trace with run times: every job takes its Duration at the
+// device count it asked for, on any placement. Other counts are an error. A job without
+// steps counts its seconds as steps.
 type Durations struct {
-	// Speeds is how many times as fast every job runs on an accelerator as its
-	// Duration says, by name; 1 where it is not there. Above 0.
+	// Speeds divide the Duration of every job on an accelerator, by name; 1 if absent.
+	// Above 0.
 	Speeds map[string]float64
 }
 

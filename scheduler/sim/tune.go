@@ -11,18 +11,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Tuner is a Truth whose jobs change how they train while they hold devices. It
-// needs rounds.
+// Tuner is a Truth of jobs that change how they train while they hold devices. It needs
+// rounds.
 type Tuner interface {
 	Staged
-	// Tune returns how j, which holds devices of group and is as it is now, gets on
-	// from the beginning of a round until the next one; nil = as it does. It is asked
-	// once in each round, after what the policy decided was done, in the order of
-	// arrival. As of Stages, the last stage goes on.
+	// Tune returns the stages of j, which holds devices of group, from the start of a
+	// round until the next; nil = unchanged. The engine calls it once per round for each
+	// running job, by arrival, after it has applied the decision. The last stage lasts,
+	// as in Stages.
 	Tune(ctx context.Context, now, until time.Duration, j *scheduler.JobState, group *spec.NodeGroup) ([]Stage, error)
 }
 
-// tune lets the jobs that hold devices change how they train.
+// tune lets running jobs change how they train.
 func (e *engine) tune(ctx context.Context) error {
 	tuner, ok := e.Truth.(Tuner)
 	if !ok || len(e.holding) == 0 {
@@ -34,7 +34,7 @@ func (e *engine) tune(ctx context.Context) error {
 	for _, j := range jobs {
 		j.advance(e.now)
 		g := j.state.Grant
-		stages, err := tuner.Tune(ctx, e.now, next, &j.state, &e.Cluster.Groups[e.groups[g.Slots[0].Node]])
+		stages, err := tuner.Tune(ctx, e.now, next, &j.state, e.groupOf(g))
 		for i := range stages {
 			if rate := stages[i].Rate; err == nil && !finitePositive(rate) {
 				err = fmt.Errorf("the truth says %g steps/s", rate)
@@ -53,22 +53,21 @@ func (e *engine) tune(ctx context.Context) error {
 	return nil
 }
 
-// turn lets j, advanced to now, get on by other stages, and returns when it will be
-// done.
+// turn changes the stages of j, advanced to now, and returns its completion time.
 func (j *job) turn(now time.Duration, stages []Stage) time.Duration {
-	j.course.turn(now, stages)
+	j.progress.turn(now, stages)
 	j.version++
-	exact, counts := j.course.end(j.work)
+	exact, counts := j.progress.end(j.work)
 	j.ends = min(counts, now+never)
 	return min(exact, now+never)
 }
 
-// turn lets c go on by other stages from t on, no earlier than the last look.
-func (c *course) turn(t time.Duration, stages []Stage) {
+// turn changes the stages of c from t on, no earlier than the last call.
+func (c *progress) turn(t time.Duration, stages []Stage) {
 	c.look(t)
 	s := c.now
 	if t > s.from {
-		next := stretch{from: t, done: c.doneAt(s, t)}
+		next := segment{from: t, done: c.doneAt(s, t)}
 		next.saved, next.savedAt = c.savedAt(s, t)
 		if c.every > 0 {
 			next.cycle = (s.cycle + t - s.from) % (c.every + c.write)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
+	"github.com/pacer-ml/pacer/scheduler/compat/sia"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -88,20 +88,20 @@ func TestTuneKeepsCheckpoints(t *testing.T) {
 	}
 }
 
-// With free-moves who keeps its shape goes on as it does on another node, and pays
-// only where the type is another.
+// With free-moves a job that keeps its shape continues on another node, and pays only
+// for another type.
 func TestFreeMoves(t *testing.T) {
 	p := script{{grants: map[spec.JobID]string{"a": "0:1"}, wake: 7 * s}, {at: 7 * s, grants: map[spec.JobID]string{"a": "1:1"}}}
 	for _, c := range []struct {
-		quirks   compat.Quirks
+		rule     func(*sim.Rules)
 		end      time.Duration
 		restarts int
 	}{
-		{compat.Quirks{}, 20 * s, 1},
-		{compat.Quirks{FreeMoves: true}, 15 * s, 0},
+		{func(*sim.Rules) {}, 20 * s, 1},
+		{sia.FreeMoves, 15 * s, 0},
 	} {
 		cfg := config(p, job("a", 0, 1, 10))
-		cfg.Quirks = c.quirks
+		c.rule(&cfg.Rules)
 		cfg.Costs = sim.PerStart(func(spec.Job) time.Duration { return 5 * s })
 		var moved int
 		cfg.Observe = func(e sim.Event) {
@@ -111,7 +111,7 @@ func TestFreeMoves(t *testing.T) {
 		}
 		r := mustRun(t, cfg)
 		if got := r.Jobs[0]; got.End != c.end || got.Restarts != c.restarts || moved != 1 {
-			t.Errorf("%+v: ends at %v after %d restarts on node %d, want %v, %d and 1", c.quirks, got.End, got.Restarts, moved, c.end, c.restarts)
+			t.Errorf("ends at %v after %d restarts on node %d, want %v, %d and 1", got.End, got.Restarts, moved, c.end, c.restarts)
 		}
 	}
 }

@@ -2,10 +2,10 @@ package study
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 
+	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -96,40 +96,27 @@ func LowerBounds(needs []Need, devices int, firstSec float64) Bounds {
 // submission, on one machine that serves so many device-seconds a second, in
 // the order of shortest remaining area, preemptively.
 func fluidSRPT(jobs []Need, speed float64) float64 {
-	var left byArea
+	left := heap.Heap[Need]{Less: func(a, b Need) bool { return a.AreaSec < b.AreaSec }}
 	var now, sum float64
-	for next := 0; next < len(jobs) || len(left) > 0; {
-		if len(left) == 0 {
+	for next := 0; next < len(jobs) || len(left.Items) > 0; {
+		if len(left.Items) == 0 {
 			now = math.Max(now, jobs[next].SubmitSec)
 		}
 		for ; next < len(jobs) && jobs[next].SubmitSec <= now; next++ {
-			heap.Push(&left, jobs[next])
+			left.Push(jobs[next])
 		}
 		until := math.Inf(1)
 		if next < len(jobs) {
 			until = jobs[next].SubmitSec
 		}
-		if done := now + left[0].AreaSec/speed; done <= until {
+		if done := now + left.Items[0].AreaSec/speed; done <= until {
 			now = done
-			sum += now - left[0].SubmitSec
-			heap.Pop(&left)
+			sum += now - left.Items[0].SubmitSec
+			left.Pop()
 			continue
 		}
-		left[0].AreaSec -= (until - now) * speed // it stays the least
+		left.Items[0].AreaSec -= (until - now) * speed // it stays the least
 		now = until
 	}
 	return sum
-}
-
-// byArea is a heap of jobs, that with the least area left on top.
-type byArea []Need
-
-func (h byArea) Len() int           { return len(h) }
-func (h byArea) Less(a, b int) bool { return h[a].AreaSec < h[b].AreaSec }
-func (h byArea) Swap(a, b int)      { h[a], h[b] = h[b], h[a] }
-func (h *byArea) Push(x any)        { *h = append(*h, x.(Need)) }
-func (h *byArea) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -124,7 +125,7 @@ func unbeaten(t *rapid.T, what string, c sim.Config, choices Choices) {
 // TestNoScheduleBeatsTheBounds: of any policy, on random clusters, workloads,
 // speeds, noise and troubles of machines, whether jobs may run in several sizes or as asked alone.
 func TestNoScheduleBeatsTheBounds(t *testing.T) {
-	for _, info := range append(policy.Placing(false), policy.Info{Name: "restless"}) {
+	for _, info := range append(builtin.Policies.Placing(false), policy.Info{Name: "restless"}) {
 		make := func(d policy.Deps, w *schedulertest.World) scheduler.Policy {
 			if info.New == nil {
 				return restless{w}
@@ -161,7 +162,7 @@ func TestNoScheduleBeatsTheBounds(t *testing.T) {
 
 // TestNoScheduleBeatsTheBoundsServed is the same of jobs with parameter servers.
 func TestNoScheduleBeatsTheBoundsServed(t *testing.T) {
-	for _, info := range policy.Placing(true) {
+	for _, info := range builtin.Policies.Placing(true) {
 		if info.Name == "dl2" {
 			continue // what comes with Pacer was trained for jobs without
 		}
@@ -189,9 +190,9 @@ func TestServedNeeds(t *testing.T) {
 	cl := schedulertest.Nodes(1, 4)
 	j := spec.Job{ID: "j", Model: spec.Model{Name: "m"}, Devices: 1, GlobalBatch: 12, Steps: 60}
 	for at, rate := range map[[2]int]float64{{1, 1}: 1, {1, 2}: 2, {2, 1}: 3, {3, 3}: 4, {6, 1}: 100} { // 6 devices there are not
-		w.Add("m", "x", j.ServedPlan(at[0], at[1]), spec.Shape{}, rate)
+		w.Add("m", "x", j.ParamServerPlan(at[0], at[1]), spec.Shape{}, rate)
 	}
-	w.Add("n", "x", j.ServedPlan(1, 1), spec.Shape{}, 1000)
+	w.Add("n", "x", j.ParamServerPlan(1, 1), spec.Shape{}, 1000)
 	onCPUs := j
 	onCPUs.Devices = 0
 	for _, c := range []struct {
@@ -274,7 +275,7 @@ func TestBoundsAreReached(t *testing.T) {
 	for i := range 5 {
 		jobs = append(jobs, spec.Job{ID: spec.JobID(fmt.Sprint("j", i)), Submit: time.Duration(i) * time.Hour, Devices: 8, Duration: 20 * time.Minute})
 	}
-	info, err := policy.Lookup("fifo")
+	info, err := builtin.Policies.Lookup("fifo")
 	if err != nil {
 		t.Fatal(err)
 	}

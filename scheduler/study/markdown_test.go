@@ -75,8 +75,8 @@ func TestMarkdownOfFailures(t *testing.T) {
 
 var (
 	names    = regexp.MustCompile(`text-anchor="end"[^>]*>([^<]*)</text>`)
-	dotsAt   = regexp.MustCompile(`<circle class="dot" cx="([0-9.]+)" cy="(\d+)"`)
-	interior = regexp.MustCompile(`<path class="line" d="M([0-9.]+) \d+H([0-9.]+)"/>`)
+	dotsAt   = regexp.MustCompile(`<circle class="dot" cx="([0-9.]+)" cy="([0-9.]+)"`)
+	interior = regexp.MustCompile(`<path class="line" d="M([0-9.]+) [0-9.]+H([0-9.]+)"/>`)
 )
 
 // Without loads the picture has a line for what is compared, its intervals, and all

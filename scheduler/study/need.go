@@ -79,7 +79,7 @@ func Served(cl spec.Cluster, configs []spec.Config) Choices {
 					slot = scheduler.Slot{Devices: replicas}
 				}
 				if slot.Devices <= g.Count*g.Devices {
-					out = append(out, Choice{scheduler.Grant{Job: j.ID, Plan: j.ServedPlan(replicas, c.Plan.ParamServers), Slots: []scheduler.Slot{slot}}, g})
+					out = append(out, Choice{scheduler.Grant{Job: j.ID, Plan: j.ParamServerPlan(replicas, c.Plan.ParamServers), Slots: []scheduler.Slot{slot}}, g})
 				}
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -62,7 +62,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("study: %w", err)
 	}
-	wholefile.Sweep(path, time.Hour)
+	atomicfile.Sweep(path, time.Hour)
 	return &Dir{path}, nil
 }
 
@@ -91,7 +91,7 @@ func (d *Dir) Put(r Record) (Record, error) {
 	if err != nil {
 		return r, fmt.Errorf("study: %w", err)
 	}
-	if err := wholefile.WriteBytes(d.file(r.Key), 0o644, append(b, '\n')); err != nil {
+	if err := atomicfile.WriteBytes(d.file(r.Key), 0o644, append(b, '\n')); err != nil {
 		return r, fmt.Errorf("study: %w", err)
 	}
 	return decodeRecord(b)

@@ -17,6 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -51,7 +52,7 @@ func testRunner(t *testing.T, dir string, workers int) (*Runner, *atomic.Int64) 
 	cl := schedulertest.Nodes(2, 4)
 	return &Runner{Study: s, Dir: d, Workers: workers, Setup: func(_ context.Context, c Cell) (Setup, error) {
 		name := s.Schedulers[c.Scheduler].Name
-		info, err := policy.Lookup(name)
+		info, err := builtin.Policies.Lookup(name)
 		if err != nil {
 			return Setup{}, err
 		}
@@ -166,7 +167,7 @@ func TestRunnerFailures(t *testing.T) {
 
 func TestDir(t *testing.T) {
 	path := t.TempDir()
-	for name, age := range map[string]time.Duration{".a.json.1.new": 2 * time.Hour, ".b.json.2.new": 0} {
+	for name, age := range map[string]time.Duration{".a.json1234567890123456789": 2 * time.Hour, ".a.json.1.new": 2 * time.Hour, ".b.json2345678901234567890": 0} {
 		file := filepath.Join(path, name)
 		if err := errors.Join(os.WriteFile(file, nil, 0o644), os.Chtimes(file, time.Time{}, time.Now().Add(-age))); err != nil {
 			t.Fatal(err)
@@ -176,7 +177,7 @@ func TestDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(path, ".*.new")); len(left) != 1 || filepath.Base(left[0]) != ".b.json.2.new" {
+	if left, _ := filepath.Glob(filepath.Join(path, ".*.json*")); len(left) != 1 || filepath.Base(left[0]) != ".b.json2345678901234567890" {
 		t.Errorf("left: %v", left)
 	}
 	if _, ok, err := d.Get("k"); ok || err != nil {

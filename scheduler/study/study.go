@@ -32,7 +32,7 @@ type Workload struct {
 	Jobs string // FILE[:FORMAT], or synthetic[:KEY=VALUE,...]
 }
 
-// Drawn tells whether every seed makes other jobs.
+// Drawn reports whether every seed has other jobs.
 func (w Workload) Drawn() bool {
 	kind, _, _ := strings.Cut(w.Jobs, ":")
 	return kind == "synthetic"

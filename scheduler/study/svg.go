@@ -2,12 +2,11 @@ package study
 
 import (
 	"fmt"
-	"html"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/pacer-ml/pacer/planner/report/chart"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -27,8 +26,8 @@ func (s *Study) WriteSVG(w io.Writer, rows []Row) error {
 		d.panel(i)
 	}
 	d.legend()
-	_, err := fmt.Fprintf(w, svgFrame, panelWidth*d.columns(), d.height(), html.EscapeString(d.title()), svgStyle, d.b.String())
-	return err
+	d.Picture.Width, d.Picture.Height, d.Picture.Title = panelWidth*d.columns(), d.height(), d.title()
+	return d.Picture.Write(w)
 }
 
 // Sizes in the picture, in its own units: pixels where it is not scaled.
@@ -39,23 +38,6 @@ const (
 	legendLine, legendWidth = 20, 220
 )
 
-const svgFrame = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="system-ui, sans-serif" font-size="12">
-<title>%s</title>
-<style>%s</style>
-<rect class="page" width="100%%" height="100%%"/>
-%s</svg>
-`
-
-const svgStyle = `
-.page { fill: #ffffff; } .ink { fill: #1c2024; } .soft { fill: #5b636b; } .grid { stroke: #dfe3e7; fill: none; }
-.c0 { --c: #0068a8; } .c1 { --c: #c8501a; } .c2 { --c: #0a7d5c; } .c3 { --c: #9a4595; } .c4 { --c: #85680a; } .c5 { --c: #00808f; } .c6 { --c: #b3264f; } .c7 { --c: #5d6166; }
-.line { stroke: var(--c); fill: none; stroke-width: 1.75; } .dot { fill: var(--c); } .dashed { stroke-dasharray: 6 4; }
-@media (prefers-color-scheme: dark) {
-  .page { fill: #15181b; } .ink { fill: #e6e9ec; } .soft { fill: #9ca5ad; } .grid { stroke: #333a40; }
-  .c0 { --c: #5db2ee; } .c1 { --c: #ff9160; } .c2 { --c: #45cf9f; } .c3 { --c: #d99ad6; } .c4 { --c: #dcb944; } .c5 { --c: #4ccbd8; } .c6 { --c: #ff7d9d; } .c7 { --c: #b4bac0; }
-}
-`
-
 // drawing is a picture under way.
 type drawing struct {
 	*Study
@@ -63,7 +45,7 @@ type drawing struct {
 	figure func(Row) report.Interval // what is drawn, in the unit of the axis
 	label  string                    // of the axis
 	scale
-	b strings.Builder
+	chart.Picture
 }
 
 func newDrawing(s *Study, rows []Row) *drawing {
@@ -98,19 +80,17 @@ func (d *drawing) height() int {
 // perLine is how many names the legend has in a line.
 func (d *drawing) perLine() int { return d.columns() * panelWidth / legendWidth }
 
-func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
-
 // panel draws the rows of a workload.
 func (d *drawing) panel(workload int) {
-	d.printf("<g transform=\"translate(%d %d)\">\n", workload%2*panelWidth, workload/2*panelHeight)
-	d.printf("<text class=\"ink\" x=\"%d\" y=\"18\" font-weight=\"600\">%s</text>\n", marginLeft, html.EscapeString(d.Workloads[workload].Name))
-	d.printf("<text class=\"soft\" x=\"%d\" y=\"34\">%s</text>\n", marginLeft, d.label)
+	d.Printf("<g transform=\"translate(%d %d)\">\n", workload%2*panelWidth, workload/2*panelHeight)
+	d.Heading(marginLeft, 18, d.Workloads[workload].Name)
+	d.Text(chart.Soft, chart.Start, marginLeft, 34, d.label)
 	toY := func(v float64) float64 {
-		return panelHeight - marginBottom - d.at(v)*(panelHeight-marginTop-marginBottom)
+		return panelHeight - marginBottom - d.At(v)*(panelHeight-marginTop-marginBottom)
 	}
-	for _, v := range marks(d.lo, d.hi, d.log) {
-		d.printf("<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%s</text>\n",
-			marginLeft, toY(v), panelWidth-marginRight, marginLeft-6, toY(v)+4, strconv.FormatFloat(v, 'g', 4, 64))
+	for _, v := range d.Marks() {
+		d.Row(toY(v), marginLeft, panelWidth-marginRight)
+		d.Text(chart.Soft, chart.End, marginLeft-6, toY(v)+4, strconv.FormatFloat(v, 'g', 4, 64))
 	}
 	loads := len(d.Loads)
 	toX := func(load, scheduler int) float64 {
@@ -119,21 +99,20 @@ func (d *drawing) panel(workload int) {
 		return marginLeft + width*(float64(load)+0.5) + apart*(float64(scheduler)-float64(len(d.Schedulers)-1)/2)
 	}
 	for i, load := range d.Loads {
-		d.printf("<text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
-			toX(i, (len(d.Schedulers)-1)/2), panelHeight-marginBottom+18, strconv.FormatFloat(load, 'g', -1, 64))
+		d.Text(chart.Soft, chart.Middle, toX(i, (len(d.Schedulers)-1)/2), panelHeight-marginBottom+18, strconv.FormatFloat(load, 'g', -1, 64))
 	}
-	d.printf("<text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%d\">load</text>\n", panelWidth-marginRight, panelHeight-marginBottom+36)
+	d.Text(chart.Soft, chart.End, panelWidth-marginRight, panelHeight-marginBottom+36, "load")
 	first := workload * loads * len(d.Schedulers)
 	for k := range d.Schedulers {
 		d.line(k, loads, func(load int) Row { return d.rows[first+load*len(d.Schedulers)+k] }, func(load int) float64 { return toX(load, k) }, toY)
 	}
-	d.printf("</g>\n")
+	d.Printf("</g>\n")
 }
 
 // line draws a scheduler.
 func (d *drawing) line(k, loads int, row func(int) Row, toX func(int) float64, toY func(float64) float64) {
 	path, pen := "", 'M'
-	d.printf("<g class=\"%s\">", color(k))
+	d.Begin(k)
 	for i := range loads {
 		f := d.figure(row(i))
 		if !f.Mean.Defined() {
@@ -143,29 +122,26 @@ func (d *drawing) line(k, loads int, row func(int) Row, toX func(int) float64, t
 		x, y := toX(i), toY(float64(f.Mean))
 		path += fmt.Sprintf("%c%.1f %.1f", pen, x, y)
 		pen = 'L'
-		d.printf("<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", x, y)
+		d.Dot(x, y, 3)
 		if f.Lo.Defined() && f.Hi.Defined() {
-			d.printf("<path class=\"line\" d=\"M%.1f %.1fV%.1f\"/>", x, toY(float64(f.Lo)), toY(float64(f.Hi)))
+			d.Line(fmt.Sprintf("M%.1f %.1fV%.1f", x, toY(float64(f.Lo)), toY(float64(f.Hi))), false)
 		}
 	}
-	d.printf("<path class=\"line%s\" d=\"%s\"/></g>\n", dashed(k), path)
+	d.Line(path, dashed(k))
+	d.End()
 }
 
 func (d *drawing) legend() {
 	for k, s := range d.Schedulers {
 		x := marginLeft/4 + k%d.perLine()*legendWidth
 		y := d.bodyHeight() + k/d.perLine()*legendLine + 10
-		d.printf("<g class=\"%s\"><path class=\"line%s\" d=\"M%d %dh22\"/><circle class=\"dot\" cx=\"%d\" cy=\"%d\" r=\"3\"/></g><text class=\"ink\" x=\"%d\" y=\"%d\">%s</text>\n",
-			color(k), dashed(k), x, y, x+11, y, x+28, y+4, html.EscapeString(s.Name))
+		d.Begin(k)
+		d.Line(fmt.Sprintf("M%d %dh22", x, y), dashed(k))
+		d.Dot(float64(x+11), float64(y), 3)
+		d.End()
+		d.Text(chart.Ink, chart.Start, float64(x+28), float64(y+4), s.Name)
 	}
 }
 
-func color(k int) string { return "c" + strconv.Itoa(k%8) }
-
-// dashed tells the ninth line and those after it from the first.
-func dashed(k int) string {
-	if k < 8 {
-		return ""
-	}
-	return " dashed"
-}
+// dashed reports whether the colour of the k-th line is also that of an earlier one.
+func dashed(k int) bool { return k >= 8 }

@@ -2,13 +2,12 @@ package study
 
 import (
 	"fmt"
-	"html"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
+	"github.com/pacer-ml/pacer/planner/report/chart"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -22,13 +21,13 @@ type intervals struct {
 	scales [2]scale
 	labels [2]string // of the panels
 	names  int       // width of the names
-	b      strings.Builder
+	chart.Picture
 }
 
 // intervalLine is a line of the picture, or a heading without figures.
 type intervalLine struct {
 	heading, name string
-	color         string
+	color         int
 	figures       [2]report.Interval
 }
 
@@ -101,13 +100,13 @@ func (d *intervals) head(rows []Row, i int) {
 
 func (d *intervals) add(scheduler string, jct, span report.Interval) {
 	k := slices.IndexFunc(d.Schedulers, func(s Scheduler) bool { return s.Name == scheduler })
-	d.lines = append(d.lines, intervalLine{name: scheduler, color: color(max(k, 0)), figures: [2]report.Interval{jct, span}})
+	d.lines = append(d.lines, intervalLine{name: scheduler, color: max(k, 0), figures: [2]report.Interval{jct, span}})
 }
 
 func (d *intervals) left(panel int) int { return d.names + 16 + panel*(intervalPanel+intervalGap) }
 
 func (d *intervals) x(panel int, v float64) float64 {
-	return float64(d.left(panel)) + intervalPanel*d.scales[panel].at(v)
+	return float64(d.left(panel)) + intervalPanel*d.scales[panel].At(v)
 }
 
 func (d *intervals) bottom() int { return intervalTop + len(d.lines)*intervalLineHeight + 6 }
@@ -117,37 +116,38 @@ func (d *intervals) write(w io.Writer) error {
 		d.axis(panel)
 	}
 	for i, l := range d.lines {
-		d.line(intervalTop+i*intervalLineHeight+intervalLineHeight/2+3, l)
+		d.line(float64(intervalTop+i*intervalLineHeight+intervalLineHeight/2+3), l)
 	}
 	title := fmt.Sprintf("%s: %s and %s", d.Name, d.labels[0], d.labels[1])
-	_, err := fmt.Fprintf(w, svgFrame, d.left(2), d.bottom()+8, html.EscapeString(title), svgStyle, d.b.String())
-	return err
+	d.Picture.Width, d.Picture.Height, d.Picture.Title = d.left(2), d.bottom()+8, title
+	return d.Picture.Write(w)
 }
 
 // axis draws what is behind the figures of a panel.
 func (d *intervals) axis(panel int) {
 	s := &d.scales[panel]
-	fmt.Fprintf(&d.b, "<text class=\"ink\" x=\"%d\" y=\"18\" font-weight=\"600\">%s</text>\n", d.left(panel), html.EscapeString(d.labels[panel]))
-	for _, v := range marks(s.lo, s.hi, s.log) {
-		fmt.Fprintf(&d.b, "<path class=\"grid\" d=\"M%.1f %dV%d\"/><text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
-			d.x(panel, v), intervalTop-6, d.bottom(), d.x(panel, v), intervalTop-12, strconv.FormatFloat(v, 'g', 4, 64))
+	d.Heading(float64(d.left(panel)), 18, d.labels[panel])
+	for _, v := range s.Marks() {
+		d.Column(d.x(panel, v), intervalTop-6, float64(d.bottom()))
+		d.Text(chart.Soft, chart.Middle, d.x(panel, v), intervalTop-12, strconv.FormatFloat(v, 'g', 4, 64))
 	}
 }
 
 // line draws a line of the picture whose middle is at y.
-func (d *intervals) line(y int, l intervalLine) {
+func (d *intervals) line(y float64, l intervalLine) {
 	if l.heading != "" {
-		fmt.Fprintf(&d.b, "<text class=\"ink\" x=\"8\" y=\"%d\" font-weight=\"600\">%s</text>\n", y+4, html.EscapeString(l.heading))
+		d.Heading(8, y+4, l.heading)
 		return
 	}
-	fmt.Fprintf(&d.b, "<g class=\"%s\"><text class=\"soft\" text-anchor=\"end\" x=\"%d\" y=\"%d\">%s</text>", l.color, d.left(0)-8, y+4, html.EscapeString(l.name))
+	d.Begin(l.color)
+	d.Text(chart.Soft, chart.End, float64(d.left(0)-8), y+4, l.name)
 	for panel, f := range l.figures {
 		if f.Lo.Defined() && f.Hi.Defined() {
-			fmt.Fprintf(&d.b, "<path class=\"line\" d=\"M%.1f %dH%.1f\"/>", d.x(panel, float64(f.Lo)), y, d.x(panel, float64(f.Hi)))
+			d.Line(fmt.Sprintf("M%.1f %.1fH%.1f", d.x(panel, float64(f.Lo)), y, d.x(panel, float64(f.Hi))), false)
 		}
 		if f.Mean.Defined() {
-			fmt.Fprintf(&d.b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%d\" r=\"3.5\"/>", d.x(panel, float64(f.Mean)), y)
+			d.Dot(d.x(panel, float64(f.Mean)), y, 3.5)
 		}
 	}
-	d.b.WriteString("</g>\n")
+	d.End()
 }

@@ -7,11 +7,11 @@ import (
 
 // What annealing does, as chosen on Rubick's trace mt with other seeds than any test uses.
 const (
-	perTry  = 10   // changes at the most, per try in vain that ends the search
+	perTry  = 10   // most changes, per non-improving try that ends the search
 	perTask = 40   // changes at the most, per task that may be started
 	hot     = 1e-3 // the temperature at first, as a part of what tasks cost by the time they take at the least
 	cooled  = 0.01 // what is left of it at the end
-	anneals = 4    // times at the most, as long as somebody is late who need not be
+	anneals = 4    // most passes, as long as an avoidably late task is left
 )
 
 // anneal makes random changes, as many as tries and tasks are worth, and goes on from a worse plan too: at temperature T
@@ -25,7 +25,7 @@ func (s *search) anneal(ctx context.Context, tries int) {
 	changes := min(perTry*tries, perTask*len(s.free))
 	temperature := hot * s.scale()
 	cooling := math.Pow(cooled, 1/float64(changes))
-	var least schedule
+	var least proposal
 	least.set(&s.best)
 	cost := s.cost
 	for range changes {

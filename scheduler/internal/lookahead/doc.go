@@ -1,9 +1,9 @@
-// Package lookahead plans jobs forward in time: which of those that run keep
+// Package lookahead plans jobs rollout in time: which of those that run keep
 // what they hold, and in which order and in which of its ways each of the others
 // runs, so that a sum of completion times is least.
 //
 // A plan is an order of the jobs that do not run, or are to be started anew, and
-// a way for each. What it costs is found by running it forward on the nodes: at
+// a way for each. What it costs is found by running it rollout on the nodes: at
 // the present and whenever a job ends, those in the order that fit start. Good
 // plans are found by changing the best of some simple ones at random (search.go), first
 // going on from worse ones too (anneal.go), and where there are many jobs by prices of devices over

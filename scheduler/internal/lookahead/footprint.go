@@ -6,7 +6,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// footprint is what ways take of nodes. Ways of one footprint have room at the same times.
+// footprint is what ways take of nodes. Candidates of one footprint have room at the same times.
 type footprint struct {
 	group, devices int
 	counts         []int // on each of its nodes, most first
@@ -17,7 +17,7 @@ type footprint struct {
 // need is how many nodes must have at least so many devices free.
 type need struct{ count, nodes int }
 
-func newFootprint(w *Way) footprint {
+func newFootprint(w *Candidate) footprint {
 	f := footprint{group: w.Group, devices: w.Devices, counts: w.Counts, host: w.Host}
 	for i, count := range w.Counts {
 		if i+1 == len(w.Counts) || w.Counts[i+1] < count {
@@ -27,7 +27,7 @@ func newFootprint(w *Way) footprint {
 	return f
 }
 
-func (f *footprint) is(w *Way) bool {
+func (f *footprint) is(w *Candidate) bool {
 	return f.group == w.Group && f.devices == w.Devices && f.host == w.Host && slices.Equal(f.counts, w.Counts)
 }
 
@@ -44,14 +44,14 @@ func newFootprints(p *Problem) *footprints {
 	ways := 0
 	for i := range p.Tasks {
 		f.first = append(f.first, ways)
-		ways += len(p.Tasks[i].Ways)
+		ways += len(p.Tasks[i].Candidates)
 	}
 	f.known = make([]int32, ways)
 	return f
 }
 
 // of returns the place in all of the footprint of w, which is a way of a task.
-func (f *footprints) of(task, way int, w *Way) int {
+func (f *footprints) of(task, way int, w *Candidate) int {
 	known := &f.known[f.first[task]+way]
 	if *known == 0 {
 		*known = int32(f.find(w)) + 1
@@ -59,7 +59,7 @@ func (f *footprints) of(task, way int, w *Way) int {
 	return int(*known) - 1
 }
 
-func (f *footprints) find(w *Way) int {
+func (f *footprints) find(w *Candidate) int {
 	key := [2]int{w.Group, w.Devices}
 	for _, i := range f.alike[key] {
 		if f.all[i].is(w) {

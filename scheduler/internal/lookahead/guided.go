@@ -57,7 +57,7 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 // last.
 func (s *search) grid() []float64 {
 	var ends []float64
-	for _, c := range s.plan().Choices {
+	for _, c := range s.plan().Assignments {
 		if c.End < inf {
 			ends = append(ends, c.End)
 		}

@@ -2,12 +2,12 @@ package lookahead
 
 // later returns p some seconds into a plan, with more tasks, which wait, and what
 // is known of it from that plan.
-func later(p *Problem, plan *Plan, seconds float64, more []Task) (*Problem, Hint, Prices) {
+func later(p *Problem, plan *Schedule, seconds float64, more []Task) (*Problem, Hint, Prices) {
 	next, known, h := *p, plan.Prices.Later(seconds), Hint{}
 	next.Tasks, known.Ends = nil, nil
 	place := make([]int, len(p.Tasks))
 	for i := range p.Tasks {
-		k, c := p.Tasks[i], &plan.Choices[i]
+		k, c := p.Tasks[i], &plan.Assignments[i]
 		place[i] = -1
 		if c.End <= seconds {
 			continue
@@ -15,10 +15,10 @@ func later(p *Problem, plan *Plan, seconds float64, more []Task) (*Problem, Hint
 		if k.Held = nil; c.Start < seconds {
 			left, ready := k.Left, k.Ready
 			if !c.Keep {
-				left, ready = c.End, c.Start+k.Ways[c.Way].Idle
+				left, ready = c.End, c.Start+k.Candidates[c.Candidate].Idle
 			}
 			k.Held, k.Left, k.Ready = c.Slots, left-seconds, max(0, ready-seconds)
-			k.Ways = remaining(k.Ways, min(1, k.Left/(left-ready)))
+			k.Candidates = remaining(k.Candidates, min(1, k.Left/(left-ready)))
 			k.Work *= min(1, k.Left/(left-ready))
 		}
 		place[i] = len(next.Tasks)
@@ -32,14 +32,14 @@ func later(p *Problem, plan *Plan, seconds float64, more []Task) (*Problem, Hint
 	for _, i := range plan.Order {
 		if place[i] >= 0 {
 			h.Order = append(h.Order, place[i])
-			h.Ways = append(h.Ways, Intent{Way: plan.Choices[i].Way, Strict: plan.Strict[i]})
+			h.Candidates = append(h.Candidates, Intent{Candidate: plan.Assignments[i].Candidate, Strict: plan.Strict[i]})
 		}
 	}
 	return &next, h, known
 }
 
 // remaining returns ways of which a part of the work is left.
-func remaining(ways []Way, part float64) (out []Way) {
+func remaining(ways []Candidate, part float64) (out []Candidate) {
 	for _, w := range ways {
 		w.Seconds = w.Idle + part*(w.Seconds-w.Idle)
 		out = append(out, w)

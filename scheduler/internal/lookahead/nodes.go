@@ -140,7 +140,7 @@ func (n *nodes) room(p *footprint) bool {
 // node of its own, and appends them to slots; ok is false, and n is as before,
 // if there is no room. A node that has room for a count has room for all behind
 // it, in its host too, so it finds room where there is any.
-func (n *nodes) fit(w *Way, slots []Slot) (_ []Slot, ok bool) {
+func (n *nodes) fit(w *Candidate, slots []Slot) (_ []Slot, ok bool) {
 	if n.total[w.Group] < w.Devices {
 		return slots, false
 	}

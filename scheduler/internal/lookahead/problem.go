@@ -12,8 +12,8 @@ type Slot struct {
 	Host          spec.Host // taken of the node with them
 }
 
-// Way is one way to run a task.
-type Way struct {
+// Candidate is a candidate configuration of a task.
+type Candidate struct {
 	Group   int
 	Counts  []int     // devices on each of its nodes, most first
 	Devices int       // their sum
@@ -25,22 +25,22 @@ type Way struct {
 	By []float64
 }
 
-// Task is a job to be planned.
+// Task is a job to be scheduled.
 type Task struct {
-	Ways   []Way   // that fit on the idle cluster; none = it is left out
-	Held   []Slot  // what it holds, in one group; none = it waits
-	Left   float64 // s until it ends if it keeps what it holds
-	Ready  float64 // of those, before it makes progress
-	Fixed  bool    // it must keep that
-	Weight float64 // of its completion time
-	Age    float64 // s since it came
-	Alone  float64 // s that it would take on its own, from coming to its end; with a Power > 1
-	Work   float64 // device-seconds that it takes at the least, none of them idle
-	Tardy  float64 // how late it is if it keeps what it holds: Lateness in all cases together
-	Late   float64 // what a second of Lateness costs
+	Candidates []Candidate // that fit on the idle cluster; none = it is left out
+	Held       []Slot      // what it holds, in one group; none = it waits
+	Left       float64     // s until it ends if it keeps what it holds
+	Ready      float64     // of those, before it makes progress
+	Fixed      bool        // it must keep that
+	Weight     float64     // of its completion time
+	Age        float64     // s since it came
+	Alone      float64     // s that it would take on its own, from coming to its end; with a Power > 1
+	Work       float64     // device-seconds that it takes at the least, none of them idle
+	Tardy      float64     // how late it is if it keeps what it holds: Lateness in all cases together
+	Late       float64     // what a second of Lateness costs
 }
 
-// Problem is what is to be planned.
+// Problem is the tasks to be scheduled, the nodes, and the objective.
 type Problem struct {
 	Nodes []Node
 	Tasks []Task
@@ -65,7 +65,7 @@ type Node struct {
 // Gap returns by how much the cost of plan may be above the least, as a part of
 // what its times and device-seconds cost; what early work is worth is not taken
 // off that. It is +Inf if no bound was asked for, or there is no plan.
-func (p *Problem) Gap(plan *Plan) float64 {
+func (p *Problem) Gap(plan *Schedule) float64 {
 	if math.IsInf(plan.Cost, 1) {
 		return inf
 	}
@@ -79,41 +79,41 @@ func (p *Problem) Gap(plan *Plan) float64 {
 	return (plan.Cost - plan.Bound) / whole
 }
 
-// Choice is what a plan says of one task.
-type Choice struct {
-	Keep  bool    // it keeps what it holds
-	Way   int     // else: which way it runs in, -1 = it is left out
-	Start float64 // s from now
-	End   float64 // s from now, +Inf if left out
-	Slots []Slot  // what it has from Start on, meaningful if it starts now
+// Assignment is the part of a schedule for one task.
+type Assignment struct {
+	Keep      bool    // it keeps what it holds
+	Candidate int     // else: which way it runs in, -1 = it is left out
+	Start     float64 // s from now
+	End       float64 // s from now, +Inf if left out
+	Slots     []Slot  // what it has from Start on, meaningful if it starts now
 }
 
-// Plan is a solution of a Problem.
-type Plan struct {
-	Cost    float64
-	Bound   float64  // no plan costs less; -Inf if none was asked for
-	Choices []Choice // by task
-	Order   []int    // those not kept, as they have their turn
-	Strict  []bool   // by task: who is behind it does not start before it
-	Prices  Prices   // that prove Bound
-	Steps   int      // of work that went into it
+// Schedule is a solution of a Problem.
+type Schedule struct {
+	Cost        float64
+	Bound       float64      // no plan costs less; -Inf if none was asked for
+	Assignments []Assignment // by task
+	Order       []int        // those not kept, as they have their turn
+	Strict      []bool       // by task: later tasks do not start before it
+	Prices      Prices       // that prove Bound
+	Steps       int          // of work that went into it
 }
 
-// course is how a task runs.
-type course struct {
+// run is the run of a task.
+type run struct {
 	start, from, end float64 // s from now: it has devices, makes progress, is done
 	late             float64 // Lateness in all cases together
 	devices          int
 }
 
-// of a task that keeps what it holds.
-func (t *Task) kept() course {
-	return course{start: -inf, from: t.Ready, end: t.Left, late: t.Tardy, devices: devices(t.Held)}
+// kept is the run of a task that keeps its devices.
+func (t *Task) kept() run {
+	return run{start: -inf, from: t.Ready, end: t.Left, late: t.Tardy, devices: devices(t.Held)}
 }
 
-// at is how a task runs in w from a time on.
-func (w *Way) at(start float64) course {
-	return course{start: start, from: start + w.Idle, end: start + w.Seconds, late: w.late(start), devices: w.Devices}
+// at is the run of a task in w from a time on.
+func (w *Candidate) at(start float64) run {
+	return run{start: start, from: start + w.Idle, end: start + w.Seconds, late: w.late(start), devices: w.Devices}
 }
 
 // grave is how many seconds late count in full.
@@ -129,8 +129,8 @@ func Lateness(seconds float64) float64 {
 	return max(seconds, 0)
 }
 
-// late returns the Lateness of who starts then in w, in all cases together.
-func (w *Way) late(start float64) (sum float64) {
+// late returns the Lateness of a task that starts then in w, in all cases together.
+func (w *Candidate) late(start float64) (sum float64) {
 	for _, by := range w.By {
 		if start <= by {
 			break
@@ -146,14 +146,14 @@ func (t *Task) leastLate() float64 {
 	if len(t.Held) > 0 {
 		least = t.Tardy
 	}
-	for i := range t.Ways {
-		least = min(least, t.Ways[i].late(0))
+	for i := range t.Candidates {
+		least = min(least, t.Candidates[i].late(0))
 	}
 	return least
 }
 
 // cost is what a task costs that runs so.
-func (p *Problem) cost(t *Task, r course) float64 {
+func (p *Problem) cost(t *Task, r run) float64 {
 	start := 0.0
 	if r.start > 0 {
 		start = r.start
@@ -200,8 +200,8 @@ func (t *Task) soonest() float64 {
 	if len(t.Held) > 0 {
 		soonest = t.Left
 	}
-	for i := range t.Ways {
-		soonest = min(soonest, t.Ways[i].Seconds)
+	for i := range t.Candidates {
+		soonest = min(soonest, t.Candidates[i].Seconds)
 	}
 	if soonest == inf {
 		return 0
@@ -221,7 +221,7 @@ func power(x, p float64) float64 {
 
 // starting is what a task costs that starts in a way at a time. It grows by its urgency
 // a second at least, the later that is: nothing is gained by waiting.
-func (p *Problem) starting(t *Task, w *Way, at float64) float64 {
+func (p *Problem) starting(t *Task, w *Candidate, at float64) float64 {
 	return p.cost(t, w.at(at))
 }
 
@@ -231,9 +231,9 @@ func (p *Problem) keeping(t *Task) float64 {
 }
 
 // least is what a task costs at the least that runs in a way from now on.
-func (p *Problem) least(t *Task, w *Way) float64 { return p.starting(t, w, 0) }
+func (p *Problem) least(t *Task, w *Candidate) float64 { return p.starting(t, w, 0) }
 
 // area returns the device-seconds of w.
-func (w *Way) area() float64 { return w.Seconds * float64(w.Devices) }
+func (w *Candidate) area() float64 { return w.Seconds * float64(w.Devices) }
 
 var inf = math.Inf(1)

@@ -26,8 +26,8 @@ type relaxed struct {
 	until   int         // M, as a place in the grid
 	steps   int         // of work
 
-	ranked []ranked // scratch of undominated
-	kept   [][]*Way // and by group
+	ranked []ranked       // scratch of undominated
+	kept   [][]*Candidate // and by group
 }
 
 // toll is what a device costs up to a time of the grid, and from then on a second.
@@ -67,7 +67,7 @@ func newRelaxed(p *Problem, times []float64) *relaxed {
 		}
 		r.devices[n.Group] += float64(n.Devices)
 	}
-	r.kept = make([][]*Way, len(r.devices))
+	r.kept = make([][]*Candidate, len(r.devices))
 	for range r.devices {
 		r.price = append(r.price, make([]float64, len(times)-1))
 		r.use = append(r.use, make([]float64, len(times)-1))
@@ -88,7 +88,7 @@ func (r *relaxed) bidsOf(t *Task) (b bids) {
 		}
 	}
 	for _, c := range r.undominated(t) {
-		w := &t.Ways[c.place]
+		w := &t.Candidates[c.place]
 		b.ways = append(b.ways, bid{way: c.place, group: w.Group, end: r.place(w.Seconds), devices: float64(w.Devices),
 			seconds: w.Seconds, least: c.key, slope: r.p.urgency(t, w.Seconds)})
 	}
@@ -108,8 +108,8 @@ func (r *relaxed) place(s float64) int {
 // as good as in everything, which costs no more.
 func (r *relaxed) undominated(t *Task) []ranked {
 	all := r.ranked[:0]
-	for i := range t.Ways {
-		all = append(all, ranked{r.p.least(t, &t.Ways[i]), i})
+	for i := range t.Candidates {
+		all = append(all, ranked{r.p.least(t, &t.Candidates[i]), i})
 	}
 	r.ranked = all
 	slices.SortFunc(all, ranked.compare)
@@ -117,9 +117,9 @@ func (r *relaxed) undominated(t *Task) []ranked {
 		r.kept[g] = r.kept[g][:0]
 	}
 	return slices.DeleteFunc(all, func(c ranked) bool {
-		w := &t.Ways[c.place]
+		w := &t.Candidates[c.place]
 		kept := &r.kept[w.Group]
-		if slices.ContainsFunc(*kept, func(o *Way) bool { return o.covers(w) }) {
+		if slices.ContainsFunc(*kept, func(o *Candidate) bool { return o.covers(w) }) {
 			return true
 		}
 		*kept = append(*kept, w)
@@ -128,12 +128,12 @@ func (r *relaxed) undominated(t *Task) []ranked {
 }
 
 // covers reports whether w costs no more than o whenever both start at the same time.
-func (w *Way) covers(o *Way) bool {
+func (w *Candidate) covers(o *Candidate) bool {
 	return w.Group == o.Group && w.Devices <= o.Devices && w.Seconds <= o.Seconds && w.Idle <= o.Idle && w.asPatient(o)
 }
 
 // asPatient reports whether w need not start before o in any case.
-func (w *Way) asPatient(o *Way) bool {
+func (w *Candidate) asPatient(o *Candidate) bool {
 	for k, by := range w.By {
 		if k >= len(o.By) || by < o.By[k] {
 			return false
@@ -230,7 +230,7 @@ func (r *relaxed) consider(i int, b *bid, best *pick) {
 		pays := b.devices * (tolls[to].upTo(next+b.seconds) - tolls[from].upTo(next))
 		if base+slope*next+pays < best.cost { // which is no more than what it comes to
 			t := &r.p.Tasks[i]
-			c := r.p.starting(t, &t.Ways[b.way], start) + lambda*(start+b.seconds) + slope*(next-start) + pays
+			c := r.p.starting(t, &t.Candidates[b.way], start) + lambda*(start+b.seconds) + slope*(next-start) + pays
 			if c < best.cost {
 				*best = pick{b, next, next + b.seconds, c}
 			}

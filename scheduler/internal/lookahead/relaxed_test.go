@@ -71,10 +71,10 @@ func randomPlan(t *rapid.T, p *Problem) float64 {
 	last = at
 	for i := range p.Tasks {
 		k := &p.Tasks[i]
-		if len(k.Held) > 0 || len(k.Ways) == 0 {
+		if len(k.Held) > 0 || len(k.Candidates) == 0 {
 			continue
 		}
-		w := &k.Ways[rapid.IntRange(0, len(k.Ways)-1).Draw(t, "way")]
+		w := &k.Candidates[rapid.IntRange(0, len(k.Candidates)-1).Draw(t, "way")]
 		at += rapid.Float64Range(0, 5).Draw(t, "idle before")
 		cost += p.starting(k, w, at)
 		at += w.Seconds
@@ -89,15 +89,15 @@ func TestWaitingCosts(t *testing.T) {
 		p := problems(t)
 		for i := range p.Tasks {
 			k := &p.Tasks[i]
-			for j := range k.Ways {
-				w := &k.Ways[j]
+			for j := range k.Candidates {
+				w := &k.Candidates[j]
 				a := rapid.Float64Range(0, 60).Draw(t, "start")
 				b := a + rapid.Float64Range(0, 60).Draw(t, "wait")
 				early, late := p.starting(k, w, a), p.starting(k, w, b)
 				if late < early+p.urgency(k, a+w.Seconds)*(b-a)-1e-9*(1+math.Abs(early)) {
 					t.Fatalf("task %d costs %g from %g s on, %g from %g s on", i, early, a, late, b)
 				}
-				if o := k.Ways[0]; o.covers(w) && p.starting(k, &o, a) > early+1e-9*(1+math.Abs(early)) {
+				if o := k.Candidates[0]; o.covers(w) && p.starting(k, &o, a) > early+1e-9*(1+math.Abs(early)) {
 					t.Fatalf("task %d: way 0 covers %d and costs more", i, j)
 				}
 			}
@@ -110,14 +110,14 @@ func TestBoundIsTight(t *testing.T) {
 	equal := func(tasks, devices int, end float64) *Problem {
 		p := &Problem{Nodes: []Node{{Devices: devices}}, Price: 0.5, End: end, Value: 0.2, Window: 15}
 		for range tasks {
-			p.Tasks = append(p.Tasks, Task{Weight: 1, Work: 8, Ways: []Way{
+			p.Tasks = append(p.Tasks, Task{Weight: 1, Work: 8, Candidates: []Candidate{
 				{Counts: []int{1}, Devices: 1, Idle: 2, Seconds: 10}, {Counts: []int{2}, Devices: 2, Idle: 2, Seconds: 9}}})
 		}
 		return p
 	}
 	queue := equal(12, 3, 1)
 	for i := range queue.Tasks {
-		queue.Tasks[i].Ways = queue.Tasks[i].Ways[:1]
+		queue.Tasks[i].Candidates = queue.Tasks[i].Candidates[:1]
 	}
 	runs := equal(2, 4, 1)
 	runs.Tasks[0].Held, runs.Tasks[0].Left = []Slot{{Node: 0, Devices: 2}}, 5
@@ -143,22 +143,22 @@ func TestBoundIsTight(t *testing.T) {
 
 // A way that is better in everything leaves the other out; one that is worse in anything does not.
 func TestUndominated(t *testing.T) {
-	way := Way{Devices: 4, Seconds: 10, Idle: 2, By: []float64{5, 8}}
+	way := Candidate{Devices: 4, Seconds: 10, Idle: 2, By: []float64{5, 8}}
 	for _, c := range []struct {
 		name string
-		than Way
+		than Candidate
 		want int
 	}{
 		{"the same", way, 1},
-		{"better in all", Way{Devices: 2, Seconds: 9, Idle: 1, By: []float64{6, 8}}, 1},
-		{"whenever", Way{Devices: 2, Seconds: 9, Idle: 1}, 1},
-		{"of another group", Way{Group: 1, Devices: 2, Seconds: 9, Idle: 1}, 2},
-		{"wider", Way{Devices: 5, Seconds: 9, Idle: 1}, 2},
-		{"slower", Way{Devices: 2, Seconds: 11, Idle: 1}, 2},
-		{"longer to start", Way{Devices: 2, Seconds: 9, Idle: 3}, 2},
-		{"earlier in one case", Way{Devices: 2, Seconds: 9, Idle: 1, By: []float64{4, 9}}, 2},
+		{"better in all", Candidate{Devices: 2, Seconds: 9, Idle: 1, By: []float64{6, 8}}, 1},
+		{"whenever", Candidate{Devices: 2, Seconds: 9, Idle: 1}, 1},
+		{"of another group", Candidate{Group: 1, Devices: 2, Seconds: 9, Idle: 1}, 2},
+		{"wider", Candidate{Devices: 5, Seconds: 9, Idle: 1}, 2},
+		{"slower", Candidate{Devices: 2, Seconds: 11, Idle: 1}, 2},
+		{"longer to start", Candidate{Devices: 2, Seconds: 9, Idle: 3}, 2},
+		{"earlier in one case", Candidate{Devices: 2, Seconds: 9, Idle: 1, By: []float64{4, 9}}, 2},
 	} {
-		r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Late: 1, Ways: []Way{way, c.than}}}}, []float64{0, 1})
+		r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Late: 1, Candidates: []Candidate{way, c.than}}}}, []float64{0, 1})
 		if got := len(r.bids[0].ways); got != c.want {
 			t.Errorf("%s: %d ways are left, want %d", c.name, got, c.want)
 		}
@@ -209,14 +209,14 @@ func city(tasks, nodes, counts int, seed uint64, load float64) *Problem {
 					continue
 				}
 				run := work / speed / math.Pow(float64(n), efficiency) * math.Exp(r.NormFloat64()/20)
-				w := Way{Group: g, Devices: n, Idle: 60, Seconds: 60 + run}
+				w := Candidate{Group: g, Devices: n, Idle: 60, Seconds: 60 + run}
 				for left := n; left > 0; left -= 8 {
 					w.Counts = append(w.Counts, min(left, 8))
 				}
 				if area := run * float64(n); k.Work == 0 || area < k.Work {
 					k.Work = area
 				}
-				k.Ways = append(k.Ways, w)
+				k.Candidates = append(k.Candidates, w)
 			}
 		}
 		if i%3 == 0 && room < nodes {
@@ -278,7 +278,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func benchmarkSearch(b *testing.B, p *Problem, o Options) {
-	var plan Plan
+	var plan Schedule
 	from := userTime(b)
 	for b.Loop() {
 		var err error

@@ -10,7 +10,7 @@ import (
 
 // Options say how a Problem is searched.
 type Options struct {
-	Tries int    // random changes in vain after which it ends
+	Tries int    // non-improving random changes after which it ends
 	Steps int    // of work, some nanoseconds each, after which it ends too; 0 = no limit
 	Seed  uint64 // of the changes
 	// Rounds is how often prices are moved at the most to prove a bound and, with many tasks, to find better plans to
@@ -22,19 +22,19 @@ type Options struct {
 
 // Hint is what is known of a good plan.
 type Hint struct {
-	Order []int    // tasks; those that are not there come last
-	Ways  []Intent // of those
+	Order      []int    // tasks; those that are not there come last
+	Candidates []Intent // of those
 }
 
 // Intent is what a plan says of a task that is started.
 type Intent struct {
-	Way    int // -1 = any
-	Strict bool
+	Candidate int // -1 = any
+	Strict    bool
 }
 
 // Search returns the best plan it finds. It is a function of p and o; the error is
 // that of ctx.
-func Search(ctx context.Context, p *Problem, o Options) (Plan, error) {
+func Search(ctx context.Context, p *Problem, o Options) (Schedule, error) {
 	s := newSearch(p, o)
 	s.simple()
 	s.follow(o.Hint)
@@ -49,15 +49,15 @@ func Search(ctx context.Context, p *Problem, o Options) (Plan, error) {
 }
 
 func newSearch(p *Problem, o Options) *search {
-	return &search{f: newForward(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
+	return &search{f: newRollout(p), p: p, cost: inf, rng: rand.New(rand.NewPCG(o.Seed, 0x6c6f6f6b)), limit: o.Steps}
 }
 
 type search struct {
-	f     *forward
+	f     *rollout
 	p     *Problem
-	best  schedule // the best so far, or while annealing the last
+	best  proposal // the best so far, or while annealing the last
 	cost  float64  // of best
-	next  schedule
+	next  proposal
 	rng   *rand.Rand
 	limit int
 	free  []int // tasks that may be started: those with ways that need not keep what they hold
@@ -77,12 +77,12 @@ var prices = [...]float64{0, 0.25, 0.5, 1, 2, 4, 8, 16}
 // device, by time, or as given.
 func (s *search) simple() {
 	n := len(s.p.Tasks)
-	s.next = schedule{way: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
+	s.next = proposal{way: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
 	for i := range s.p.Tasks {
 		t := &s.p.Tasks[i]
 		s.next.keep[i] = len(t.Held) > 0
 		s.next.way[i] = -1
-		if len(t.Ways) > 0 && !(t.Fixed && s.next.keep[i]) {
+		if len(t.Candidates) > 0 && !(t.Fixed && s.next.keep[i]) {
 			s.free = append(s.free, i)
 			if s.next.keep[i] {
 				s.runs = append(s.runs, i)
@@ -114,8 +114,8 @@ func (s *search) cheapest() [][len(prices)]int {
 		for k := range least {
 			least[k] = inf
 		}
-		for n := range t.Ways {
-			w := &t.Ways[n]
+		for n := range t.Candidates {
+			w := &t.Candidates[n]
 			time, area := w.Seconds*s.p.urgency(t, w.Seconds), w.area()
 			for k, price := range prices {
 				if c := time + area*(price*s.p.Price); c < least[k] {
@@ -152,19 +152,19 @@ func (s *search) sortOrder(key func(task int) float64) {
 
 func (s *search) byArea(i int) float64 {
 	t := &s.p.Tasks[i]
-	w := &t.Ways[s.next.way[i]]
+	w := &t.Candidates[s.next.way[i]]
 	return w.area() / s.p.urgency(t, w.Seconds)
 }
 
 func (s *search) byTime(i int) float64 {
 	t := &s.p.Tasks[i]
-	w := &t.Ways[s.next.way[i]]
+	w := &t.Candidates[s.next.way[i]]
 	return w.Seconds / s.p.urgency(t, w.Seconds)
 }
 
 // bySlack is how long a task can wait and still be on time.
 func (s *search) bySlack(i int) float64 {
-	if by := s.p.Tasks[i].Ways[s.next.way[i]].By; len(by) > 0 {
+	if by := s.p.Tasks[i].Candidates[s.next.way[i]].By; len(by) > 0 {
 		return by[0]
 	}
 	return inf
@@ -189,7 +189,7 @@ func (s *search) accept(limit float64) bool {
 	return true
 }
 
-// findLate notes who is late in the plan that was run last and can be helped.
+// findLate collects the avoidably late tasks of the last rollout.
 func (s *search) findLate() {
 	s.late = s.late[:0]
 	for _, i := range s.best.order {
@@ -199,7 +199,7 @@ func (s *search) findLate() {
 		}
 		late := t.Tardy
 		if !s.best.keep[i] {
-			late = t.Ways[s.best.way[i]].late(s.f.started[i])
+			late = t.Candidates[s.best.way[i]].late(s.f.started[i])
 		}
 		if late > instant && late > t.leastLate()+instant {
 			s.late = append(s.late, i)
@@ -219,8 +219,8 @@ func (s *search) follow(h Hint) {
 	}
 	for r, i := range h.Order {
 		rank[i] = r
-		if s.next.way[i] >= 0 && h.Ways[r].Way >= 0 {
-			s.next.way[i], s.next.strict[i] = h.Ways[r].Way, h.Ways[r].Strict
+		if s.next.way[i] >= 0 && h.Candidates[r].Candidate >= 0 {
+			s.next.way[i], s.next.strict[i] = h.Candidates[r].Candidate, h.Candidates[r].Strict
 		}
 	}
 	slices.SortStableFunc(s.next.order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
@@ -249,173 +249,13 @@ func (s *search) exhausted(ctx context.Context) bool {
 	return s.limit > 0 && s.f.steps > s.limit || ctx.Err() != nil
 }
 
-// change changes next at random, and reports whether that may matter.
-func (s *search) change() bool {
-	switch {
-	case len(s.late) > 0 && s.rng.IntN(4) == 0:
-		s.hurry(s.late[s.rng.IntN(len(s.late))])
-		return true
-	case len(s.runs) > 0 && s.rng.IntN(4) == 0:
-		s.turn(s.runs[s.rng.IntN(len(s.runs))])
-		return true
-	}
-	n := &s.next
-	at := s.rng.IntN(len(n.order))
-	task := n.order[at]
-	if n.keep[task] {
-		return false
-	}
-	switch k := s.rng.IntN(10); {
-	case k < 4:
-		return s.otherWay(task)
-	case k < 6:
-		toFront(n.order, at, 0)
-		return at > 0
-	case k < 7:
-		toFront(n.order, at, s.rng.IntN(at+1))
-		return true
-	case k < 9:
-		to := s.rng.IntN(len(n.order))
-		n.order[at], n.order[to] = n.order[to], n.order[at]
-		return to != at
-	}
-	n.strict[task] = !n.strict[task]
-	return true
-}
-
-// turn has a task that runs started anew, or kept after all.
-func (s *search) turn(task int) {
-	s.next.keep[task] = !s.next.keep[task]
-	if s.next.keep[task] {
-		return
-	}
-	s.otherWay(task)
-	if s.rng.IntN(2) == 0 {
-		toFront(s.next.order, slices.Index(s.next.order, task), 0)
-	}
-}
-
-// hurry puts a task that is late first, in a way that is in time if there is one,
-// and may make room for it.
-func (s *search) hurry(task int) {
-	s.next.keep[task] = false
-	toFront(s.next.order, slices.Index(s.next.order, task), 0)
-	if !s.punctual(task) {
-		s.otherWay(task)
-	}
-	if len(s.runs) > 0 && s.rng.IntN(4) > 0 {
-		s.clear(&s.p.Tasks[task].Ways[s.next.way[task]])
-	}
-}
-
-// punctual gives a task a way in which it is no later than it must be if it starts
-// at once, at random, and reports whether there is one.
-func (s *search) punctual(task int) bool {
-	t, found := &s.p.Tasks[task], 0
-	least := t.leastLate()
-	for w := range t.Ways {
-		if t.Ways[w].late(0) <= least+instant {
-			if found++; s.rng.IntN(found) == 0 {
-				s.next.way[task] = w
-			}
-		}
-	}
-	return found > 0
-}
-
-// instant is too little to be late by, in seconds: what rounding may do.
-const instant = 1e-3
-
-// clear makes room for w on nodes at random: who holds devices there is started
-// anew, those first that need not be in time.
-func (s *search) clear(w *Way) {
-	nodes := s.f.base
-	var chosen []int
-	for _, count := range w.Counts {
-		for range tries {
-			node := s.rng.IntN(len(s.p.Nodes))
-			if nodes.group[node] == w.Group && s.p.Nodes[node].Devices >= count && !slices.Contains(chosen, node) {
-				s.vacate(node, count)
-				chosen = append(chosen, node)
-				break
-			}
-		}
-	}
-}
-
-// tries is how often clear looks for a node, which fails only where few will do.
-const tries = 16
-
-// vacate starts anew who holds devices of a node until so many are free.
-func (s *search) vacate(node, count int) {
-	free := s.f.base.free[node]
-	for _, i := range s.held(node) {
-		if !s.next.keep[i] {
-			free += s.on(i, node)
-		}
-	}
-	for _, guaranteed := range []bool{false, true} {
-		for _, i := range s.held(node) {
-			if free >= count {
-				return
-			}
-			if s.next.keep[i] && (s.p.Tasks[i].Late > 0) == guaranteed {
-				s.next.keep[i] = false
-				free += s.on(i, node)
-			}
-		}
-	}
-}
-
-// held returns who of those that may be started anew holds devices of a node.
-func (s *search) held(node int) []int {
-	if s.holders == nil {
-		s.holders = make([][]int, len(s.p.Nodes))
-		for _, i := range s.runs {
-			for _, h := range s.p.Tasks[i].Held {
-				s.holders[h.Node] = append(s.holders[h.Node], i)
-			}
-		}
-	}
-	return s.holders[node]
-}
-
-// on returns how many devices of a node a task holds.
-func (s *search) on(task, node int) (n int) {
-	for _, h := range s.p.Tasks[task].Held {
-		if h.Node == node {
-			n += h.Devices
-		}
-	}
-	return n
-}
-
-// otherWay gives a task a way at random, most often one next to its present one.
-func (s *search) otherWay(task int) bool {
-	ways := len(s.p.Tasks[task].Ways)
-	old := s.next.way[task]
-	to := s.rng.IntN(ways)
-	if s.rng.IntN(2) == 0 {
-		to = min(max(old+s.rng.IntN(5)-2, 0), ways-1)
-	}
-	s.next.way[task] = to
-	return to != old
-}
-
-// toFront moves what is at from to the place to before it.
-func toFront(order []int, from, to int) {
-	k := order[from]
-	copy(order[to+1:from+1], order[to:from])
-	order[to] = k
-}
-
 // plan returns the best plan.
-func (s *search) plan() Plan {
-	out := Plan{Cost: s.cost, Choices: make([]Choice, len(s.p.Tasks)), Steps: s.f.steps}
+func (s *search) plan() Schedule {
+	out := Schedule{Cost: s.cost, Assignments: make([]Assignment, len(s.p.Tasks)), Steps: s.f.steps}
 	if s.cost == inf {
-		for i := range out.Choices {
+		for i := range out.Assignments {
 			t := &s.p.Tasks[i]
-			out.Choices[i] = Choice{Keep: len(t.Held) > 0, Way: -1, End: inf}
+			out.Assignments[i] = Assignment{Keep: len(t.Held) > 0, Candidate: -1, End: inf}
 		}
 		return out
 	}
@@ -425,12 +265,12 @@ func (s *search) plan() Plan {
 		t := &s.p.Tasks[i]
 		switch {
 		case s.best.keep[i]:
-			out.Choices[i] = Choice{Keep: true, Way: -1, End: t.Left, Slots: t.Held}
+			out.Assignments[i] = Assignment{Keep: true, Candidate: -1, End: t.Left, Slots: t.Held}
 		case s.best.way[i] < 0:
-			out.Choices[i] = Choice{Way: -1, End: inf}
+			out.Assignments[i] = Assignment{Candidate: -1, End: inf}
 		default:
 			w := s.best.way[i]
-			out.Choices[i] = Choice{Way: w, Start: s.f.started[i], End: s.f.started[i] + t.Ways[w].Seconds, Slots: s.f.slots[i]}
+			out.Assignments[i] = Assignment{Candidate: w, Start: s.f.started[i], End: s.f.started[i] + t.Candidates[w].Seconds, Slots: s.f.slots[i]}
 		}
 	}
 	for _, i := range s.best.order {

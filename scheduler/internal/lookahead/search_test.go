@@ -48,7 +48,7 @@ func problems(t *rapid.T) *Problem {
 			if k.Work == 0 || w.area() < k.Work {
 				k.Work = w.area()
 			}
-			k.Ways = append(k.Ways, w)
+			k.Candidates = append(k.Candidates, w)
 		}
 		node := rapid.IntRange(-1, len(free)-1).Draw(t, "node")
 		if node >= 0 && free[node] > 0 {
@@ -64,8 +64,8 @@ func problems(t *rapid.T) *Problem {
 }
 
 // drawWay draws a way that fits on idle nodes.
-func drawWay(t *rapid.T, all []Node) Way {
-	w := Way{Group: all[rapid.IntRange(0, len(all)-1).Draw(t, "in the group of")].Group, Idle: float64(rapid.IntRange(0, 3).Draw(t, "idle"))}
+func drawWay(t *rapid.T, all []Node) Candidate {
+	w := Candidate{Group: all[rapid.IntRange(0, len(all)-1).Draw(t, "in the group of")].Group, Idle: float64(rapid.IntRange(0, 3).Draw(t, "idle"))}
 	w.Seconds = w.Idle + float64(rapid.IntRange(1, 20).Draw(t, "seconds"))
 	all = slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return n.Group != w.Group })
 	for _, n := range all[:rapid.IntRange(1, len(all)).Draw(t, "spread")] {
@@ -83,7 +83,7 @@ func drawWay(t *rapid.T, all []Node) Way {
 }
 
 // fits reports whether there is room for w on idle nodes.
-func fits(w *Way, all []Node) bool {
+func fits(w *Candidate, all []Node) bool {
 	_, ok := newNodes(all).fit(w, nil)
 	return ok
 }
@@ -98,7 +98,7 @@ func TestPlansAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		cost, last := 0.0, 0.0
-		for i, c := range plan.Choices {
+		for i, c := range plan.Assignments {
 			k := &p.Tasks[i]
 			switch {
 			case c.Keep:
@@ -106,13 +106,13 @@ func TestPlansAddUp(t *testing.T) {
 				if len(k.Held) == 0 {
 					t.Fatalf("task %d keeps what it does not hold", i)
 				}
-			case c.Way < 0:
-				if len(k.Ways) > 0 {
+			case c.Candidate < 0:
+				if len(k.Candidates) > 0 {
 					t.Fatalf("task %d is left out though it fits", i)
 				}
 				continue
 			default:
-				w := &k.Ways[c.Way]
+				w := &k.Candidates[c.Candidate]
 				cost += p.cost(k, w.at(c.Start))
 				if slices.ContainsFunc(c.Slots, func(s Slot) bool { return p.Nodes[s.Node].Group != w.Group }) {
 					t.Fatalf("task %d: slots %v are not all in group %d", i, c.Slots, w.Group)
@@ -147,13 +147,13 @@ func counts(slots []Slot) (out []int) {
 }
 
 // checkRoom recounts what is in use whenever a task starts.
-func checkRoom(t *rapid.T, p *Problem, plan Plan) {
-	for _, at := range plan.Choices {
+func checkRoom(t *rapid.T, p *Problem, plan Schedule) {
+	for _, at := range plan.Assignments {
 		if at.End == inf {
 			continue
 		}
 		used, cpus := make([]int, len(p.Nodes)), make([]int64, len(p.Nodes))
-		for _, c := range plan.Choices {
+		for _, c := range plan.Assignments {
 			if c.End == inf || c.Start > at.Start || c.End <= at.Start {
 				continue
 			}
@@ -195,7 +195,7 @@ func TestSearchFindsTheBest(t *testing.T) {
 
 // exhaust returns the least cost of all schedules.
 func exhaust(p *Problem) float64 {
-	s := &search{f: newForward(p), p: p, cost: inf}
+	s := &search{f: newRollout(p), p: p, cost: inf}
 	s.simple()
 	if s.cost == inf {
 		return inf
@@ -211,7 +211,7 @@ func exhaust(p *Problem) float64 {
 		i := s.free[k]
 		for _, strict := range []bool{false, true} {
 			s.next.strict[i] = strict
-			for way := range p.Tasks[i].Ways {
+			for way := range p.Tasks[i].Candidates {
 				s.next.keep[i], s.next.way[i] = false, way
 				each(k + 1)
 			}
@@ -244,15 +244,15 @@ func TestWhoRunsMakesWay(t *testing.T) {
 		keeps   bool
 	}{{1, false}, {1000, true}} {
 		p := &Problem{Nodes: []Node{{Devices: 1}}, Tasks: []Task{
-			{Weight: 1, Held: []Slot{{Node: 0, Devices: 1}}, Left: 500, Ways: []Way{{Counts: []int{1}, Devices: 1, Idle: c.restart, Seconds: 500 + c.restart}}},
-			{Weight: 1, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 10}}},
+			{Weight: 1, Held: []Slot{{Node: 0, Devices: 1}}, Left: 500, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Idle: c.restart, Seconds: 500 + c.restart}}},
+			{Weight: 1, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 10}}},
 		}}
 		plan, err := Search(t.Context(), p, Options{Tries: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.Choices[0].Keep != c.keeps {
-			t.Errorf("a restart costs %g s: who runs keeps its devices %v, want %v", c.restart, plan.Choices[0].Keep, c.keeps)
+		if plan.Assignments[0].Keep != c.keeps {
+			t.Errorf("a restart costs %g s: who runs keeps its devices %v, want %v", c.restart, plan.Assignments[0].Keep, c.keeps)
 		}
 	}
 }
@@ -260,14 +260,14 @@ func TestWhoRunsMakesWay(t *testing.T) {
 // For a task that is late room is made where it is needed, and of those that need
 // not be in time as long as that will do.
 func TestRoomForWhoIsLate(t *testing.T) {
-	whole := Way{Counts: []int{4}, Devices: 4, Seconds: 10, By: []float64{0}}
-	p := &Problem{Tasks: []Task{{Weight: 1, Late: 1e6, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 11, By: []float64{-1}}, whole, {Counts: []int{2}, Devices: 2, Seconds: 12, By: []float64{-2}}}}}}
+	whole := Candidate{Counts: []int{4}, Devices: 4, Seconds: 10, By: []float64{0}}
+	p := &Problem{Tasks: []Task{{Weight: 1, Late: 1e6, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 11, By: []float64{-1}}, whole, {Counts: []int{2}, Devices: 2, Seconds: 12, By: []float64{-2}}}}}}
 	for node := range 8 {
 		p.Nodes = append(p.Nodes, Node{Devices: 8})
 		for k := range 4 { // of two devices each
-			task := Task{Weight: 1, Held: []Slot{{Node: node, Devices: 2}}, Left: 50, Ways: []Way{{Counts: []int{2}, Devices: 2, Idle: 40, Seconds: 90}}}
+			task := Task{Weight: 1, Held: []Slot{{Node: node, Devices: 2}}, Left: 50, Candidates: []Candidate{{Counts: []int{2}, Devices: 2, Idle: 40, Seconds: 90}}}
 			if node != 5 || k < 2 {
-				task.Ways[0].By, task.Late = []float64{-40}, 1e6
+				task.Candidates[0].By, task.Late = []float64{-40}, 1e6
 			}
 			p.Tasks = append(p.Tasks, task)
 		}
@@ -293,8 +293,8 @@ func TestRoomForWhoIsLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := plan.Choices[0]; c.Start != 0 || c.Way != 1 || c.Slots[0].Node != 5 {
-			t.Errorf("seed %d: it starts at %g s in way %d on %v, want at once in way 1 on node 5", seed, c.Start, c.Way, c.Slots)
+		if c := plan.Assignments[0]; c.Start != 0 || c.Candidate != 1 || c.Slots[0].Node != 5 {
+			t.Errorf("seed %d: it starts at %g s in way %d on %v, want at once in way 1 on node 5", seed, c.Start, c.Candidate, c.Slots)
 		}
 	}
 }
@@ -303,14 +303,14 @@ func TestRoomForWhoIsLate(t *testing.T) {
 func TestLatestStart(t *testing.T) {
 	for _, c := range []struct{ latest, start float64 }{{1000, 10}, {0, 0}} {
 		p := &Problem{Nodes: []Node{{Devices: 2}}, Tasks: []Task{
-			{Weight: 1, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 10}}},
-			{Weight: 0.1, Late: 100, Ways: []Way{{Counts: []int{1}, Devices: 1, Seconds: 100, By: []float64{c.latest}}}},
+			{Weight: 1, Candidates: []Candidate{{Counts: []int{2}, Devices: 2, Seconds: 10}}},
+			{Weight: 0.1, Late: 100, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 100, By: []float64{c.latest}}}},
 		}}
 		plan, err := Search(t.Context(), p, Options{Tries: 50})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := plan.Choices[1].Start; got != c.start {
+		if got := plan.Assignments[1].Start; got != c.start {
 			t.Errorf("to start by %g s: starts at %g s, want %g", c.latest, got, c.start)
 		}
 	}
@@ -349,7 +349,7 @@ func TestHint(t *testing.T) {
 	}
 	h := Hint{Order: good.Order}
 	for _, i := range good.Order {
-		h.Ways = append(h.Ways, Intent{good.Choices[i].Way, good.Strict[i]})
+		h.Candidates = append(h.Candidates, Intent{good.Assignments[i].Candidate, good.Strict[i]})
 	}
 	again, err := Search(t.Context(), p, Options{Hint: h})
 	if err != nil || again.Cost > good.Cost {
@@ -368,7 +368,7 @@ func crowd(tasks, nodes int) *Problem {
 		k := Task{Weight: 1}
 		for n := 1; n <= 8; n *= 2 {
 			run := float64(100+37*i%1000) / math.Pow(float64(n), 0.8)
-			k.Ways = append(k.Ways, Way{Counts: []int{n}, Devices: n, Idle: 60, Seconds: 60 + run})
+			k.Candidates = append(k.Candidates, Candidate{Counts: []int{n}, Devices: n, Idle: 60, Seconds: 60 + run})
 		}
 		p.Tasks = append(p.Tasks, k)
 	}
@@ -391,7 +391,7 @@ func BenchmarkSearch(b *testing.B) {
 
 // Where there is no plan there is no gap.
 func TestGapOfNoPlan(t *testing.T) {
-	p := &Problem{Nodes: []Node{{Devices: 1}}, Tasks: []Task{{Weight: 1, Ways: []Way{{Counts: []int{2}, Devices: 2, Seconds: 1}}}}}
+	p := &Problem{Nodes: []Node{{Devices: 1}}, Tasks: []Task{{Weight: 1, Candidates: []Candidate{{Counts: []int{2}, Devices: 2, Seconds: 1}}}}}
 	plan, err := Search(t.Context(), p, Options{Tries: 5, Rounds: 5})
 	if err != nil || !math.IsInf(plan.Cost, 1) {
 		t.Fatalf("cost %g, error %v", plan.Cost, err)

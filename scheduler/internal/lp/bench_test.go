@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// reportCPU adds what an operation takes of the processor, which other programs on the machine do not change much.
-// It is called before the loop and what it returns after it.
+// reportCPU reports the CPU time per operation, which depends little on other programs. Call it before the loop, and
+// its result after.
 func reportCPU(b *testing.B) (done func()) {
 	start := cpuTime(b)
 	return func() {

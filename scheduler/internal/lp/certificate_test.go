@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What is nearly a proof is none: with one multiplier that carries the contradiction doubled, turned round or left out,
-// rows and bounds mostly no longer add up to one; the check must accept none that a recount does not.
+// Near certificates are rejected. With one essential multiplier doubled, negated or removed, rows and bounds mostly no
+// longer add up to one. The check must accept only what an independent computation accepts.
 func TestWrongProofsOfInfeasibilityAreRefused(t *testing.T) {
 	refused := 0
 	for seed := range uint64(600) {
@@ -46,8 +46,8 @@ func TestWrongProofsOfInfeasibilityAreRefused(t *testing.T) {
 	}
 }
 
-// provesInfeasible recounts whether every point between the bounds violates the sum of rows that y makes: the greatest
-// Σ y_i (A x)_i over variables within theirs is below the least that the rows ask for.
+// provesInfeasible checks y independently: the greatest Σ y_i (A x)_i over variables within their bounds is below the
+// least that the rows require.
 func (p *Problem) provesInfeasible(y []float64) bool {
 	coef := make([]float64, len(p.vars))
 	asked := 0.0
@@ -75,7 +75,7 @@ func (p *Problem) provesInfeasible(y []float64) bool {
 	return most < asked-1e-6
 }
 
-// A direction that leaves a bound, or along which nothing improves, is no ray.
+// A direction that leaves a bound or does not improve the objective is no ray.
 func TestWrongRaysAreRefused(t *testing.T) {
 	p := New(Minimize)
 	x, y := p.Var("x", 0, Inf, -1), p.Var("y", -Inf, 5, 1)
@@ -100,7 +100,7 @@ func TestWrongRaysAreRefused(t *testing.T) {
 	}
 }
 
-// Rows and variables in other units, by factors up to a million, change neither the optimum nor whether there is one.
+// Units of rows and variables, scaled by up to a million, change neither the optimum nor its existence.
 func TestBadlyScaledOfAllKinds(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(1000) {

@@ -7,30 +7,30 @@ import (
 	"slices"
 )
 
-// core is what is left to decide: with the prices of the least bound, an option that is worth less than its group's
-// favourite by more than the gap between bound and best answer is in no better answer. A group with one option left is
-// decided. The rest is searched depth first, the groups with the largest second regret first and least regret first
-// within a group. The regrets so far, taken off the bound, bound what can still be reached.
+// core is the undecided rest of a Choice. Its prices give the lowest bound. An option with a reduced value below its
+// group's best by more than the gap is in no better answer. A group with one option left is decided. The search is
+// depth first: groups with the largest second regret first, options with the least regret first. The bound minus the
+// regrets so far bounds every answer below a node.
 type core struct {
-	*choosing
+	*choiceSolver
 	groups [][]regret // by depth
 	id     []int      // group by depth
 	pick   []int32
-	free   []float64   // what is left of each resource
-	least  [][]float64 // by depth and resource, the least that this group and those after it can take
+	free   []float64   // resources left
+	least  [][]float64 // by depth and resource, the least that this and later groups can take
 	limit  int
 	gap    float64
-	open   float64 // highest bound of what the search left out for want of nodes
+	open   float64 // highest bound of the parts that were not searched
 }
 
-// regret is an option, -1 for none, and how much less it is worth than the favourite.
+// regret is an option, -1 for none, and its reduced value below the best of its group.
 type regret struct {
 	option int32
 	loss   float64
 }
 
-// search looks for a better answer in the core, in at most limit nodes, and lowers the bound to what it proves.
-func (s *choosing) search(ctx context.Context, limit int, gap float64) {
+// search looks for a better answer in the core within limit nodes, and lowers the bound to what it proves.
+func (s *choiceSolver) search(ctx context.Context, limit int, gap float64) {
 	c := s.newCore(limit, gap)
 	c.open = math.Inf(-1)
 	if c.dive(ctx, 0, 0) {
@@ -40,9 +40,9 @@ func (s *choosing) search(ctx context.Context, limit int, gap float64) {
 	s.bound = math.Max(s.bestValue, math.Min(s.bound, c.open))
 }
 
-// newCore drops what cannot be in a better answer.
-func (s *choosing) newCore(limit int, gap float64) *core {
-	c := &core{choosing: s, pick: make([]int32, s.groups), free: slices.Clone(s.capacity), limit: limit, gap: gap}
+// newCore drops the options that no better answer contains.
+func (s *choiceSolver) newCore(limit int, gap float64) *core {
+	c := &core{choiceSolver: s, pick: make([]int32, s.groups), free: slices.Clone(s.capacity), limit: limit, gap: gap}
 	slack := s.bound - s.bestValue
 	for g := range s.groups {
 		list := s.regrets(g, slack)
@@ -58,9 +58,9 @@ func (s *choosing) newCore(limit int, gap float64) *core {
 	return c
 }
 
-// regrets returns the options of group g whose regret is not above slack, the favourite first.
-func (s *choosing) regrets(g int, slack float64) []regret {
-	_, worth := s.favourite(g, s.prices)
+// regrets returns the options of group g with a regret of at most slack, least regret first.
+func (s *choiceSolver) regrets(g int, slack float64) []regret {
+	_, worth := s.bestAt(g, s.prices)
 	var list []regret
 	if worth <= slack {
 		list = append(list, regret{-1, worth})
@@ -74,7 +74,7 @@ func (s *choosing) regrets(g int, slack float64) []regret {
 	return list
 }
 
-// sort puts the groups whose second option costs most first.
+// sort orders groups by the regret of their second option, largest first.
 func (c *core) sort() {
 	order := make([]int, len(c.groups))
 	for i := range order {
@@ -88,7 +88,7 @@ func (c *core) sort() {
 	}
 }
 
-// needs sums up the least that groups from each depth on can take.
+// needs sums the least use of the groups from each depth on.
 func (c *core) needs() {
 	c.least = make([][]float64, len(c.groups)+1)
 	c.least[len(c.groups)] = make([]float64, len(c.capacity))
@@ -108,11 +108,11 @@ func (c *core) needs() {
 	}
 }
 
-// dive decides the groups from depth d on, lost being the regret so far. It returns false if it left something out
-// that could still be better.
+// dive decides the groups from depth d on; lost is the regret so far. It returns false if it skipped a part that may
+// hold a better answer.
 func (c *core) dive(ctx context.Context, d int, lost float64) (complete bool) {
 	bound := c.bound - lost
-	if bound-c.bestValue <= math.Max(c.gap, 1e-12)*math.Abs(bound) { // as in Chosen.Gap, not of the first bound, which is larger
+	if bound-c.bestValue <= math.Max(c.gap, 1e-12)*math.Abs(bound) { // relative to this bound, as in Chosen.Gap
 		if bound > c.bestValue {
 			c.open = math.Max(c.open, bound)
 			return c.gap == 0
@@ -131,7 +131,7 @@ func (c *core) dive(ctx context.Context, d int, lost float64) (complete bool) {
 	}
 	c.nodes++
 	if d == len(c.groups) {
-		c.offer(c.pick)
+		c.record(c.pick)
 		return true
 	}
 	complete = true

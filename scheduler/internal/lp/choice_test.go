@@ -34,7 +34,7 @@ func randomChoice(r *rand.Rand, groups, resources, options int, several bool) *C
 	return c
 }
 
-// bruteForce tries everything.
+// bruteForce tries every combination.
 func (c *Choice) bruteForce() float64 {
 	free := append([]float64(nil), c.Capacity...)
 	var try func(g int) float64
@@ -61,7 +61,7 @@ func (c *Choice) bruteForce() float64 {
 	return try(0)
 }
 
-// checkChosen reports picks that do not fit or are not worth what is said.
+// checkChosen reports picks that do not fit or have another value than reported.
 func checkChosen(t *testing.T, name string, c *Choice, got *Chosen) {
 	t.Helper()
 	use := make([]float64, len(c.Capacity))
@@ -100,7 +100,7 @@ func TestChoiceAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
-// Without search the bound is that of the linear relaxation, and holds.
+// Without search the bound is that of the linear relaxation.
 func TestChoiceBoundIsTheRelaxation(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 8))
@@ -120,7 +120,7 @@ func TestChoiceBoundIsTheRelaxation(t *testing.T) {
 	}
 }
 
-// relaxation states c with x between 0 and 1.
+// relaxation states c with x in [0, 1].
 func (c *Choice) relaxation() *Problem {
 	p := New(Maximize)
 	used := make([][]Term, len(c.Capacity))
@@ -147,7 +147,7 @@ func (c *Choice) relaxation() *Problem {
 	return p
 }
 
-// Prices to begin with save points and change no bound.
+// Initial prices save points and change no bound.
 func TestChoiceWarmStart(t *testing.T) {
 	before, err := jobs(1, 300, 4, 20).Solve(context.Background(), ChoiceOptions{MaxNodes: -1})
 	if err != nil {
@@ -189,8 +189,8 @@ func TestChoiceRejects(t *testing.T) {
 	}
 }
 
-// jobs returns what a joint scheduler asks: jobs with plans on 1 to 16 devices of each type, worth more on more
-// devices, ever less so; devices for about half of them.
+// jobs returns the problem of a joint scheduler: jobs with plans on 1 to 16 devices of each type, with diminishing
+// returns, and devices for about half of the jobs.
 func jobs(seed uint64, jobs, types, plans int) *Choice {
 	r := rand.New(rand.NewPCG(seed, 9))
 	c := &Choice{}
@@ -241,8 +241,7 @@ func BenchmarkChoice(b *testing.B) {
 	}
 }
 
-// What the search leaves out is within the gap of the bound that it proves, which
-// can be far below the one it begins with.
+// Parts that the search skips are within the gap of the bound it proves. That bound can be far below the initial one.
 func TestChoiceGapOfTheProvenBound(t *testing.T) {
 	c := Choice{Capacity: []float64{2}, Groups: [][]Option{
 		{{Value: 1.0998779, Uses: []Use{{0, 1}}}}, {{Value: 1.0999924, Uses: []Use{{0, 2}}}}}}

@@ -7,12 +7,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
 )
 
-// SolveConic returns an optimum as solvers of cone programmes find it: every bound is a row with a slack, nothing is
-// presolved or scaled, and the path begins at the points of least squares (L. Vandenberghe, The CVXOPT linear and
-// quadratic cone program solvers, 2010, sections 7.1 and 7.3; ECOS begins likewise). Where there are several optima it
-// is the one at which CVXOPT ends, between their centre and the beginning; that depends on how the problem is put, so
-// that it is of use only to repeat what was computed with such a solver. Residuals are at most 1e-6. Where the path
-// leads nowhere it is what Solve returns, with its errors.
+// SolveConic returns the optimum that cone programme solvers find. Every bound becomes a row with a slack, without
+// presolve or scaling, and the path starts at the least-squares points (L. Vandenberghe, The CVXOPT linear and
+// quadratic cone program solvers, 2010, sections 7.1 and 7.3; ECOS starts likewise). With several optima it returns
+// the one where CVXOPT ends, between their centre and the start. That point depends on how the problem is stated, so
+// the method is for reproducing results of such a solver only. Residuals are at most 1e-6. If the path fails, it
+// returns what Solve returns, with its errors.
 func (p *Problem) SolveConic(ctx context.Context) (*Solution, error) {
 	o := Options{Tolerance: conicTolerance}
 	if err := p.validate(); err != nil {
@@ -47,12 +47,12 @@ func (p *Problem) SolveConic(ctx context.Context) (*Solution, error) {
 
 const (
 	conicGoal       = 1e-7 // residuals at which CVXOPT ends
-	conicTolerance  = 1e-6 // those of the problem as stated, which are scaled otherwise
+	conicTolerance  = 1e-6 // residuals of the problem as stated, which has another scale
 	conicIterations = 100
 )
 
-// conic returns f with a row for every bound of a variable behind its own, and variables without bounds. Rows with two
-// different bounds stay as they are.
+// conic returns f with free variables and a row for each of their bounds. Rows with two different bounds stay as they
+// are.
 func (f *form) conic() *form {
 	n := f.a.Cols
 	g := &form{c: f.c, l: make([]float64, n), u: make([]float64, n)}
@@ -81,8 +81,8 @@ func (f *form) conic() *form {
 	return g
 }
 
-// leastSquares moves the first iterate of a conic form to the x with the least sum of squared slacks, and to the y
-// whose z have the least. Slacks and z are then raised together until the least of each is 1, if any is not above 0.
+// leastSquares sets the first iterate of a conic form to the x with the least sum of squared slacks, and the y with
+// the least sum of squared z. Slacks and z are then shifted so that their least entry is 1, unless all are positive.
 func (in *interior) leastSquares() {
 	t := &in.now
 	for j, free := range in.free {
@@ -103,7 +103,7 @@ func (in *interior) leastSquares() {
 	in.raise(t.z)
 }
 
-// raise adds to the entries of v that are not free what makes the least of them 1, if one is not clearly above 0.
+// raise shifts the entries of v that are not free so that the least is 1, unless all are clearly above 0.
 func (in *interior) raise(v []float64) {
 	least, squares := math.Inf(1), 0.0
 	for j, free := range in.free {

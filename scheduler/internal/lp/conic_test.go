@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// shares is the programme of max-min fairness over types of devices where all are alike: every way to divide a
-// job's time among them is as good.
+// shares is max-min fairness over identical device types: every division of a job's time is equally good.
 func shares(sizes, capacity []float64) (*Problem, [][]Var) {
 	p := New(Maximize)
 	least := p.Var("least", -Inf, Inf, 1)
@@ -30,8 +29,8 @@ func shares(sizes, capacity []float64) (*Problem, [][]Var) {
 	return p, x
 }
 
-// Of many optima SolveConic returns the one that CVXOPT 1.3.0 does (conelp, tolerances 1e-7), to the digits it
-// agrees with itself when its tolerance changes.
+// Among many optima SolveConic returns that of CVXOPT 1.3.0 (conelp, tolerances 1e-7), to the digits that do not
+// depend on CVXOPT's tolerance.
 func TestConicEndsWhereCVXOPTDoes(t *testing.T) {
 	cases := []struct {
 		sizes []float64
@@ -76,7 +75,7 @@ func TestConicEndsWhereCVXOPTDoes(t *testing.T) {
 	}
 }
 
-// Where there is no optimum the errors are those of Solve.
+// Without an optimum the errors are those of Solve.
 func TestConicWithoutOptimum(t *testing.T) {
 	p := New(Minimize)
 	x := p.Var("x", 0, Inf, 1)

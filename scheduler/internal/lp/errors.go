@@ -5,28 +5,28 @@ import (
 	"fmt"
 )
 
-// What Solve can fail with, to be told apart by errors.Is.
+// Sentinels for errors.Is.
 var (
-	// ErrInvalid is a problem that means nothing: a coefficient that is not a number, a variable that is not there.
-	ErrInvalid = errors.New("not a linear programme")
-	// ErrInfeasible is a problem no point satisfies; that of a Problem is an [*InfeasibleError].
+	// ErrInvalid reports a malformed problem, such as a coefficient that is not finite or an unknown variable.
+	ErrInvalid = errors.New("malformed linear programme")
+	// ErrInfeasible reports that no point satisfies the constraints; a Problem returns an [*InfeasibleError].
 	ErrInfeasible = errors.New("infeasible")
-	// ErrUnbounded is a feasible problem whose objective improves for ever, an [*UnboundedError].
+	// ErrUnbounded reports a feasible problem with an objective that improves without limit, an [*UnboundedError].
 	ErrUnbounded = errors.New("unbounded")
-	// ErrNumerical is a problem that could not be solved to the tolerance; that of a Problem is a [*NumericalError].
+	// ErrNumerical reports that the tolerance was not reached; a Problem returns a [*NumericalError].
 	ErrNumerical = errors.New("not solved to the tolerance")
 )
 
-// InfeasibleError proves that a problem has no feasible point: with d = -A'y,
+// InfeasibleError proves that a problem has no feasible point. With d = -A'y it holds that
 //
 //	Σ_i y_i⁺L_i - y_i⁻U_i + Σ_j d_j⁺l_j - d_j⁻u_j = 1,
 //
-// which weak duality forbids where there is one. Parts of y and d that meet an infinite bound are zero, to 1e-8.
+// which weak duality excludes for a feasible problem. Parts of y and d that meet an infinite bound are zero, to 1e-8.
 type InfeasibleError struct {
-	Multipliers []float64 // y, by row, the certificate (Farkas' lemma)
-	Rows        []string  // names of the rows that carry the contradiction, heaviest first, at most 5
-	Whole       bool      // only whole values of the binary variables make it so: there are no multipliers
-	Crossed     string    // the row or variable whose own bounds cross, if that is why; there are no multipliers then
+	Multipliers []float64 // y, by row: the certificate (Farkas' lemma)
+	Rows        []string  // names of the rows with the largest multipliers, largest first, at most 5
+	Whole       bool      // only the 0/1 values of binary variables make it infeasible; Multipliers is nil
+	Crossed     string    // row or variable with crossing bounds, if any; Multipliers is nil then
 }
 
 func (e *InfeasibleError) Error() string {
@@ -42,7 +42,7 @@ func (e *InfeasibleError) Error() string {
 // Is makes errors.Is(err, ErrInfeasible) true.
 func (e *InfeasibleError) Is(target error) bool { return target == ErrInfeasible }
 
-// UnboundedError proves that a feasible problem has no optimum: along Ray every constraint is kept and the objective
+// UnboundedError proves that a feasible problem has no optimum: along Ray every constraint holds and the objective
 // improves.
 type UnboundedError struct {
 	Ray  []float64 // by variable; its largest entry is 1 in size
@@ -50,13 +50,13 @@ type UnboundedError struct {
 }
 
 func (e *UnboundedError) Error() string {
-	return fmt.Sprintf("lp: unbounded: the objective improves for ever along variables %q; bound one of them", e.Vars)
+	return fmt.Sprintf("lp: unbounded: the objective improves without limit along variables %q; bound one of them", e.Vars)
 }
 
 // Is makes errors.Is(err, ErrUnbounded) true.
 func (e *UnboundedError) Is(target error) bool { return target == ErrUnbounded }
 
-// NumericalError is what was reached when nothing better could be.
+// NumericalError reports the best residuals reached.
 type NumericalError struct {
 	Residuals  Residuals
 	Tolerance  float64

@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
 )
 
-// form is a problem as the solvers take it: minimise c'x with lr <= A x <= ur and l <= x <= u.
+// form is the solvers' input: minimise c'x with lr <= A x <= ur and l <= x <= u.
 type form struct {
 	a      *sparse.Matrix
 	c      []float64
@@ -15,7 +15,7 @@ type form struct {
 	lr, ur []float64 // by row
 }
 
-// compile writes the problem as a form; a maximisation has its costs negated.
+// compile converts the problem to a form; a maximisation gets negated costs.
 func (p *Problem) compile() *form {
 	n, m := len(p.vars), len(p.rows)
 	f := &form{
@@ -32,7 +32,7 @@ func (p *Problem) compile() *form {
 	return f
 }
 
-// sign is what costs and duals are multiplied by to make the problem a minimisation.
+// sign is the factor on costs and duals that makes the problem a minimisation.
 func (p *Problem) sign() float64 {
 	if p.sense == Maximize {
 		return -1
@@ -40,8 +40,7 @@ func (p *Problem) sign() float64 {
 	return 1
 }
 
-// columns returns the coefficients by columns, rows ascending, coefficients of the same variable and row added and
-// zeros left out.
+// columns returns the coefficients by column, rows ascending. It adds repeated coefficients and omits zeros.
 func (p *Problem) columns() *sparse.Matrix {
 	n := len(p.vars)
 	a := &sparse.Matrix{Rows: len(p.rows), Cols: n, Ptr: make([]int, n+1), Idx: make([]int, len(p.terms)), Val: make([]float64, len(p.terms))}
@@ -67,7 +66,7 @@ func (p *Problem) columns() *sparse.Matrix {
 	return a
 }
 
-// packColumns closes the gaps between columns, of which j ends at end[j], and drops zeros.
+// packColumns closes the gaps after the columns, where column j ends at end[j], and drops zeros.
 func packColumns(a *sparse.Matrix, end []int) {
 	to := 0
 	for j := range a.Cols {
@@ -91,7 +90,7 @@ func (f *form) reduced(y []float64) []float64 {
 	return d
 }
 
-// costScale returns the largest cost in size, 1 if all are zero.
+// costScale returns the largest absolute cost, 1 if all are zero.
 func (f *form) costScale() float64 {
 	if s := maxAbs(f.c); s > 0 {
 		return s
@@ -99,7 +98,7 @@ func (f *form) costScale() float64 {
 	return 1
 }
 
-// Residuals are the violations of the conditions of optimality, scaled as in the package comment.
+// Residuals are the violations of the optimality conditions, scaled as in the package comment.
 type Residuals struct {
 	Primal, Dual, Gap float64
 }
@@ -107,7 +106,7 @@ type Residuals struct {
 // Max returns the largest.
 func (r Residuals) Max() float64 { return math.Max(r.Primal, math.Max(r.Dual, r.Gap)) }
 
-// residuals measures x and y against the conditions of optimality. What is not a number counts as infinite.
+// residuals measures x and y against the optimality conditions. NaN counts as infinite.
 func (f *form) residuals(x, y []float64) Residuals {
 	scale := f.costScale()
 	d := f.reduced(y)
@@ -148,7 +147,7 @@ func (f *form) primalResidual(x []float64) float64 {
 	return worst
 }
 
-// outside returns by how much v leaves [lower, upper], relative to the size given or the bound if that is larger.
+// outside returns how far v is outside [lower, upper], relative to the larger of size and the bound.
 func outside(v, lower, upper, size float64) float64 {
 	switch {
 	case math.IsNaN(v):
@@ -161,8 +160,8 @@ func outside(v, lower, upper, size float64) float64 {
 	return 0
 }
 
-// dualValue returns the bound that row duals y with reduced costs d put on the objective, and the largest part of
-// them that has no finite bound to act on, relative to the given scale of costs and the terms it is made of.
+// dualValue returns the bound on the objective from row duals y and reduced costs d. wrong is the largest part of them
+// on a side without a finite bound, relative to scale and the part's own terms.
 func (f *form) dualValue(y, d []float64, scale float64) (bound, wrong float64) {
 	wrongRow := false
 	for i, yi := range y {
@@ -188,7 +187,7 @@ func (f *form) dualValue(y, d []float64, scale float64) (bound, wrong float64) {
 	return bound, wrong
 }
 
-// wrongRows returns the largest part of y without a finite bound to act on, times the largest coefficient of its row,
+// wrongRows returns the largest part of y on a side without a finite bound, times the largest coefficient of its row,
 // relative to scale.
 func (f *form) wrongRows(y []float64, scale float64) float64 {
 	worst := 0.0
@@ -199,8 +198,8 @@ func (f *form) wrongRows(y []float64, scale float64) float64 {
 	return worst / scale
 }
 
-// multiplierTimesBound returns the product of a multiplier and the bound of its side, or its size as wrong where that
-// bound is infinite.
+// multiplierTimesBound returns the product of a multiplier and the bound of its side. If that bound is infinite, it
+// returns the absolute multiplier as wrong.
 func multiplierTimesBound(y, lower, upper float64) (product, wrong float64) {
 	switch {
 	case y > 0 && !math.IsInf(lower, 0):

@@ -2,31 +2,32 @@ package lp
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 )
 
-// Binary adds a variable that is 0 or 1 in SolveInteger, and between them in Solve.
+// Binary adds a variable that is 0 or 1 in SolveInteger, and in [0, 1] in Solve.
 func (p *Problem) Binary(name string, cost float64) Var {
 	v := p.Var(name, 0, 1, cost)
 	p.vars[v].binary = true
 	return v
 }
 
-// IntegerOptions say how to solve 0/1 programmes and when to stop. The zero value proves the optimum.
+// IntegerOptions configure the solution of 0/1 programmes. The zero value proves the optimum.
 type IntegerOptions struct {
 	Options         // of the linear programmes
-	Gap     float64 // stop when the bound is within this part of the value; zero is 1e-9
-	// MaxNodes bounds the linear programmes solved; zero is 100,000. What is best by then is the answer, with the
-	// bound proven by then.
+	Gap     float64 // stop when the gap, relative to max(1, |value|), is at most this; zero is 1e-9
+	// MaxNodes limits the linear programmes solved; zero is 100,000. At the limit the best answer and its bound are
+	// returned.
 	MaxNodes int
 }
 
-// IntegerSolution is the best answer found, and the bound that holds for all.
+// IntegerSolution is the best answer found, with a bound on every answer.
 type IntegerSolution struct {
 	Objective float64
 	X         []float64 // by variable; binary ones are 0 or 1 exactly
@@ -34,7 +35,7 @@ type IntegerSolution struct {
 	Nodes     int       // linear programmes solved
 }
 
-// Gap returns how far Objective may be from the optimum, as a part of it; at least 1 counts for it.
+// Gap returns the largest possible distance of Objective from the optimum, relative to max(1, |Objective|).
 func (s *IntegerSolution) Gap() float64 {
 	return math.Abs(s.Bound-s.Objective) / math.Max(1, math.Abs(s.Objective))
 }
@@ -42,13 +43,13 @@ func (s *IntegerSolution) Gap() float64 {
 // Value returns the value of v.
 func (s *IntegerSolution) Value(v Var) float64 { return s.X[v] }
 
-// ErrNoAnswer is a search that ended, by its budget or its context, before it found any answer.
+// ErrNoAnswer reports that the budget or the context ended before the first answer.
 var ErrNoAnswer = errors.New("no answer found")
 
-// SolveInteger solves the problem with its binary variables 0 or 1, by branch and bound over linear programmes (Land
-// and Doig, An automatic method of solving discrete programming problems, Econometrica 28(3), 1960): most promising
-// bound first, each node followed down to where it ends; variables whose reduced cost exceeds the gap keep their value.
-// When ctx ends it returns the best so far, which is no error.
+// SolveInteger solves the problem with 0/1 binary variables, by branch and bound over linear programmes (Land and
+// Doig, An automatic method of solving discrete programming problems, Econometrica 28(3), 1960). It takes the node
+// with the best bound first and follows it down to a leaf. Reduced costs above the gap fix variables. When ctx ends it
+// returns the best so far without an error.
 //
 // It fails as Solve does, and with [ErrNoAnswer].
 func (p *Problem) SolveInteger(ctx context.Context, o IntegerOptions) (*IntegerSolution, error) {
@@ -90,67 +91,57 @@ func (p *Problem) binaries() []int {
 	return list
 }
 
-// branching is a branch and bound under way. Objectives are of the minimisation.
+// branching is the state of a branch and bound. Objectives are those of the minimisation.
 type branching struct {
 	f        *form
 	binaries []int
 	o        IntegerOptions
 	l, u     []float64 // bounds of the problem itself
 
-	open  nodeHeap
-	made  int // nodes ever made, for ties
+	open  heap.Heap[*node]
+	made  int // nodes created; breaks ties
 	nodes int
 	bestX []float64
 	best  float64
-	left  float64 // least bound of nodes that were given up for numerical reasons
+	left  float64 // least bound of nodes abandoned for numerical reasons
 }
 
-// node is a part of the problem in which some binaries are fixed.
+// node is a subproblem with some binaries fixed.
 type node struct {
-	bound  float64 // at least this for every answer in it
+	bound  float64 // lower bound on every answer in it
 	serial int
 	depth  int
 	fixed  *fixing
 }
 
-// fixing is one binary fixed, and those fixed before it.
+// fixing is a fixed binary, linked to those fixed before.
 type fixing struct {
 	col    int
 	value  float64
 	before *fixing
 }
 
-type nodeHeap []*node
-
-func (h nodeHeap) Len() int { return len(h) }
-func (h nodeHeap) Less(a, b int) bool {
-	return cmp.Or(cmp.Compare(h[a].bound, h[b].bound), cmp.Compare(h[b].depth, h[a].depth), cmp.Compare(h[a].serial, h[b].serial)) < 0
-}
-func (h nodeHeap) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
-func (h *nodeHeap) Push(x any)   { *h = append(*h, x.(*node)) }
-func (h *nodeHeap) Pop() any {
-	old := *h
-	n := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return n
+// bestFirst orders nodes by bound. Ties go to the deeper node, then to the earlier one.
+func bestFirst(a, b *node) bool {
+	return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(b.depth, a.depth), cmp.Compare(a.serial, b.serial)) < 0
 }
 
 func newBranching(f *form, binaries []int, o IntegerOptions) *branching {
 	own := *f
 	own.l, own.u = slices.Clone(f.l), slices.Clone(f.u)
-	b := &branching{f: &own, binaries: binaries, o: o, best: math.Inf(1), left: math.Inf(1)}
+	b := &branching{open: heap.Heap[*node]{Less: bestFirst}, f: &own, binaries: binaries, o: o, best: math.Inf(1), left: math.Inf(1)}
 	b.o.Gap, b.o.MaxNodes = cmp.Or(o.Gap, 1e-9), cmp.Or(o.MaxNodes, 100_000)
-	for _, j := range binaries { // bounds may have been changed
+	for _, j := range binaries { // SetBounds may have changed them
 		own.l[j], own.u[j] = math.Ceil(own.l[j]-integral), math.Floor(own.u[j]+integral)
 	}
 	b.l, b.u = slices.Clone(own.l), slices.Clone(own.u)
 	return b
 }
 
-// integral is how near to a whole number counts as one.
+// integral is the tolerance of whole numbers.
 const integral = 1e-6
 
-// root solves the relaxation, which every answer is bounded by.
+// root solves the relaxation, which bounds every answer.
 func (b *branching) root(ctx context.Context) (outcome, error) {
 	for _, j := range b.binaries {
 		if b.l[j] > b.u[j] {
@@ -165,7 +156,7 @@ func (b *branching) root(ctx context.Context) (outcome, error) {
 	return out, err
 }
 
-// proven returns the bound that the duals of out prove.
+// proven returns the lower bound that the duals of out prove.
 func (f *form) proven(out outcome) float64 {
 	bound, _ := f.dualValue(out.y, f.reduced(out.y), 1)
 	return bound
@@ -174,13 +165,13 @@ func (f *form) proven(out outcome) float64 {
 func (b *branching) push(n *node) {
 	n.serial = b.made
 	b.made++
-	heap.Push(&b.open, n)
+	b.open.Push(n)
 }
 
-// run searches until nothing is open, the gap is closed or the budget is spent.
+// run searches until no node is open, the gap is closed or the budget is spent.
 func (b *branching) run(ctx context.Context) error {
-	for len(b.open) > 0 && !b.closed(b.open[0].bound) && b.nodes < b.o.MaxNodes && ctx.Err() == nil {
-		n := heap.Pop(&b.open).(*node)
+	for len(b.open.Items) > 0 && !b.closed(b.open.Items[0].bound) && b.nodes < b.o.MaxNodes && ctx.Err() == nil {
+		n := b.open.Pop()
 		for n != nil {
 			next, err := b.follow(ctx, n)
 			if ctx.Err() != nil {
@@ -196,12 +187,12 @@ func (b *branching) run(ctx context.Context) error {
 	return nil
 }
 
-// closed reports whether nothing under a node with that bound is worth looking for.
+// closed reports whether a node with that bound cannot improve the answer by more than the gap.
 func (b *branching) closed(bound float64) bool {
 	return bound >= b.best-b.o.Gap*math.Max(1, math.Abs(b.best))
 }
 
-// follow solves a node, opens one of its halves and returns the other, nil where the node ends.
+// follow solves a node, opens one child and returns the other; nil at a leaf.
 func (b *branching) follow(ctx context.Context, n *node) (*node, error) {
 	if b.closed(n.bound) || b.nodes >= b.o.MaxNodes {
 		b.push(n)
@@ -215,7 +206,7 @@ func (b *branching) follow(ctx context.Context, n *node) (*node, error) {
 		return nil, err
 	case out.status == infeasible:
 		return nil, nil
-	case out.status != optimal: // its bound stays open
+	case out.status != optimal: // its bound remains part of the result
 		b.left = math.Min(b.left, n.bound)
 		return nil, nil
 	}
@@ -250,8 +241,7 @@ func (b *branching) fix(n *node) {
 	}
 }
 
-// fixByCost fixes binaries whose other value would cost more than the gap between the bound that out proves and the
-// best answer.
+// fixByCost fixes binaries with a reduced cost above the gap between bound and best answer.
 func (b *branching) fixByCost(n *node, out outcome, bound float64) *fixing {
 	fixed := n.fixed
 	if math.IsInf(b.best, 1) {
@@ -282,8 +272,8 @@ func (b *branching) mostFractional(x []float64) int {
 	return at
 }
 
-// accept makes an answer of a relaxation whose binaries are whole: they are rounded and the rest solved again, exactly
-// for them. If that is worse than the relaxation, its bound stays open.
+// accept rounds the binaries of a whole relaxation and solves for the other variables. If the result is worse than the
+// relaxation, its bound stays open.
 func (b *branching) accept(ctx context.Context, out outcome, bound float64) error {
 	err := b.complete(ctx, out.x, math.Round)
 	if !b.closed(bound) {
@@ -292,8 +282,8 @@ func (b *branching) accept(ctx context.Context, out outcome, bound float64) erro
 	return err
 }
 
-// round looks for an answer near a relaxation: binaries to the nearest value first; if that is infeasible, all but
-// those that are whole at zero.
+// round looks for an answer near a relaxation. It rounds binaries to the nearest value; if that is infeasible, it
+// rounds down.
 func (b *branching) round(ctx context.Context, x []float64) error {
 	before := b.best
 	if err := b.complete(ctx, x, math.Round); err != nil || b.best < before {
@@ -302,7 +292,7 @@ func (b *branching) round(ctx context.Context, x []float64) error {
 	return b.complete(ctx, x, func(x float64) float64 { return math.Floor(x + integral) })
 }
 
-// complete fixes every binary at what whole makes of it and offers what the rest makes of that.
+// complete fixes every binary by whole, solves for the other variables, and keeps the answer if it is the best.
 func (b *branching) complete(ctx context.Context, x []float64, whole func(float64) float64) error {
 	for _, j := range b.binaries {
 		v := math.Max(b.l[j], math.Min(b.u[j], whole(x[j])))
@@ -323,17 +313,17 @@ func (b *branching) complete(ctx context.Context, x []float64, whole func(float6
 	return nil
 }
 
-// answer returns the best, in the sense of p.
+// answer returns the best answer, in the sense of p.
 func (b *branching) answer(p *Problem) (*IntegerSolution, error) {
 	bound := math.Min(b.best, b.left)
-	if len(b.open) > 0 {
-		bound = math.Min(bound, b.open[0].bound)
+	if len(b.open.Items) > 0 {
+		bound = math.Min(bound, b.open.Items[0].bound)
 	}
 	switch {
 	case b.bestX != nil:
 		return &IntegerSolution{Objective: p.sign()*b.best + p.offset, X: b.bestX, Bound: p.sign()*bound + p.offset, Nodes: b.nodes}, nil
-	case len(b.open) == 0 && math.IsInf(b.left, 1):
+	case len(b.open.Items) == 0 && math.IsInf(b.left, 1):
 		return nil, &InfeasibleError{Whole: true}
 	}
-	return nil, fmt.Errorf("lp: %w in %d nodes; give more of them, or more time", ErrNoAnswer, b.nodes)
+	return nil, fmt.Errorf("lp: %w in %d nodes; raise MaxNodes or the time limit", ErrNoAnswer, b.nodes)
 }

@@ -40,7 +40,7 @@ func randomInteger(r *rand.Rand) *Problem {
 	return p
 }
 
-// bruteForce solves a linear programme for every choice of the binaries.
+// bruteForce solves a linear programme for every combination of the binaries.
 func (p *Problem) bruteForce(t *testing.T) (best float64, found bool) {
 	t.Helper()
 	q := *p
@@ -97,7 +97,7 @@ func TestSolveIntegerAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
-// A budget too small for a proof leaves an answer and a bound on either side of the optimum.
+// A budget too small for a proof still returns an answer, and a bound on the other side of the optimum.
 func TestSolveIntegerAnytime(t *testing.T) {
 	c := randomChoice(rand.New(rand.NewPCG(3, 11)), 30, 3, 5, true)
 	want, err := c.Solve(context.Background(), ChoiceOptions{})
@@ -128,7 +128,7 @@ func TestSolveIntegerAnytime(t *testing.T) {
 	}
 }
 
-// The relaxation is feasible, no whole point is.
+// The relaxation is feasible, but no whole point is.
 func TestSolveIntegerInfeasible(t *testing.T) {
 	p := New(Minimize)
 	x, y := p.Binary("x", 1), p.Binary("y", 1)

@@ -49,7 +49,7 @@ type direction struct {
 	tau, kappa float64
 }
 
-// status is how the path ended.
+// status is the end of a path.
 type status int
 
 const (
@@ -59,7 +59,7 @@ const (
 	unbounded
 )
 
-// judge looks at an iterate and says how it ends the path, or stalled if it does not.
+// judge examines an iterate and returns the status that ends the path, or stalled to continue.
 type judge func(*interior) status
 
 func newInterior(s *standard) *interior {
@@ -90,11 +90,11 @@ func newInterior(s *standard) *interior {
 	return in
 }
 
-// vanished is the complementarity below which iterates have no digits left.
+// vanished is the complementarity below which iterates have no significant digits.
 const vanished = 1e-30
 
-// run iterates until done ends the path, limit iterations are over or no further progress can be made, and returns how
-// many iterations it took. The error is that of the context.
+// run iterates until done ends the path, the limit is reached or progress stops. It returns the number of iterations.
+// The error is that of ctx.
 func (in *interior) run(ctx context.Context, limit int, done judge) (status, int, error) {
 	stuck, lowest := 0, math.Inf(1)
 	for it := range limit {
@@ -121,7 +121,7 @@ func (in *interior) run(ctx context.Context, limit int, done judge) (status, int
 	return stalled, limit, nil
 }
 
-// residuals computes what is left of each equation, and the mean complementarity.
+// residuals computes the residual of each equation, and the mean complementarity.
 func (in *interior) residuals() {
 	t := &in.now
 	for j, c := range in.c {
@@ -157,7 +157,7 @@ func (in *interior) residuals() {
 	in.mu /= float64(in.cents)
 }
 
-// factor prepares the linear systems of this iterate and solves the one that goes with dτ.
+// factor factors the linear system of this iterate and solves for the dτ part of the direction.
 func (in *interior) factor() {
 	t := &in.now
 	for j := range in.d {
@@ -177,8 +177,8 @@ func (in *interior) factor() {
 	in.pivot = in.tauPivot()
 }
 
-// tauPivot returns what dτ is divided by, κ/τ + b'q - (c + hu)'p + u'hu. It is a sum of squares too, which does not
-// cancel but lacks what free columns with no solution contribute; both are too small, if anything.
+// tauPivot returns the divisor of dτ, κ/τ + b'q - (c + hu)'p + u'hu. An equal sum of squares does not cancel, but
+// lacks the contribution of free columns in inconsistent systems. Both are too small, if anything.
 func (in *interior) tauPivot() float64 {
 	t := &in.now
 	plain := t.kappa / t.tau
@@ -228,8 +228,8 @@ func (in *interior) step() float64 {
 	return a
 }
 
-// direct computes the direction that takes the part eta off every residual and brings the complementary products to
-// their goals, given by rxz, rwv and rtk.
+// direct computes the direction that removes the share eta of every residual and brings the complementary products to
+// the targets rxz, rwv and rtk.
 func (in *interior) direct(eta, rtk float64) {
 	t, d := &in.now, &in.dir
 	for j := range in.r1 {
@@ -258,7 +258,7 @@ func (in *interior) direct(eta, rtk float64) {
 	in.complete(eta, rtk)
 }
 
-// complete derives the rest of the direction from dx and dy without their part in dτ, and dτ.
+// complete derives the rest of the direction from dτ, dx and dy, where dx and dy exclude their dτ part.
 func (in *interior) complete(eta, rtk float64) {
 	t, d := &in.now, &in.dir
 	for j := range d.x {
@@ -277,7 +277,7 @@ func (in *interior) complete(eta, rtk float64) {
 	d.kappa = (rtk - t.kappa*d.tau) / t.tau
 }
 
-// longest returns the longest step that keeps everything nonnegative, at most so long.
+// longest returns the longest step, up to the given one, that keeps all values nonnegative.
 func (in *interior) longest(most float64) float64 {
 	t, d := &in.now, &in.dir
 	a := most
@@ -322,7 +322,7 @@ func (in *interior) move(a float64) {
 	t.kappa += a * d.kappa
 }
 
-// errors returns the residuals of the iterate as an optimum of the standard problem, relative to its data.
+// errors returns the relative residuals of the iterate as an optimum of the standard problem.
 func (in *interior) errors() (primal, dual, gap float64) {
 	t := &in.now
 	primal = math.Max(maxAbs(in.rp), maxAbs(in.ru)) / t.tau

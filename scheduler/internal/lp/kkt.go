@@ -43,15 +43,16 @@ type fixedEntry struct {
 	val float64
 }
 
+// Tolerances and limits of the factorization.
 const (
 	rowShift  = 1e-15 // added to the diagonal of rows, relative to it or 1
-	keptShift = 1e-8  // taken from the diagonal of kept columns and added to that of their rows: its square is a digit
+	keptShift = 1e-8  // subtracted from the diagonal of kept columns and added to that of their rows
 	minDense  = 24    // columns with fewer entries are never dense
-	refineFor = 4     // steps of iterative refinement at most
-	refineTo  = 1e-13 // residual at which refinement ends at the latest, relative to the right side
+	refineFor = 4     // limit of iterative refinement steps
+	refineTo  = 1e-13 // residual that ends refinement, relative to the right side
 )
 
-// newKKT prepares for systems with the matrix a; free says which columns have D = 0.
+// newKKT prepares systems with the matrix a; free marks columns with D = 0.
 func newKKT(a *sparse.Matrix, free []bool) *kkt {
 	k := &kkt{a: a, keep: make([]bool, a.Cols), d: make([]float64, a.Cols)}
 	limit := denseLimit(a)
@@ -77,8 +78,8 @@ func newKKT(a *sparse.Matrix, free []bool) *kkt {
 	return k
 }
 
-// denseLimit returns the number of entries above which a column is kept: one that alone would put more products into
-// the normal equations than ten times the average column.
+// denseLimit returns the number of entries above which a column is kept. Such a column alone would add more products
+// to the normal equations than ten average columns.
 func denseLimit(a *sparse.Matrix) int {
 	products := 0.0
 	for j := range a.Cols {
@@ -90,7 +91,7 @@ func denseLimit(a *sparse.Matrix) int {
 	return max(minDense, int(math.Sqrt(products/4)))
 }
 
-// pattern builds the upper triangle of s and the places of every product in it.
+// pattern builds the upper triangle of s and the position of every product in it.
 func (k *kkt) pattern() {
 	a := k.a
 	byRow := a.Transpose()
@@ -138,7 +139,7 @@ func (k *kkt) pattern() {
 	k.places(byRow, where)
 }
 
-// places records, for each eliminated column and each pair of its rows i <= r, where in s their product goes.
+// places records the position in s of the product of each pair of rows i <= r of each eliminated column.
 func (k *kkt) places(byRow *sparse.Matrix, where []int) {
 	a := k.a
 	start := make([]int, a.Cols+1)
@@ -168,8 +169,8 @@ func (k *kkt) places(byRow *sparse.Matrix, where []int) {
 	}
 }
 
-// set factors the system with the diagonal d, which is copied. Solutions will leave residuals of accuracy relative to the
-// right side, or as little as can be reached.
+// set factors the system with the diagonal d, which is copied. Later solutions reach residuals of accuracy, relative
+// to the right side, or the least reachable.
 func (k *kkt) set(d []float64, accuracy float64) {
 	k.accuracy = math.Max(refineTo, accuracy)
 	a, val := k.a, k.s.Val
@@ -228,7 +229,7 @@ func (k *kkt) solve(dx, dy, r1, r2 []float64) {
 	}
 }
 
-// residual computes what is left of the right side and returns its largest entry.
+// residual computes the remainder of the right side and returns its largest entry.
 func (k *kkt) residual(dx, dy, r1, r2 []float64) float64 {
 	copy(k.res2, r2)
 	a := k.a
@@ -276,7 +277,7 @@ func (k *kkt) once(dx, dy, r1, r2 []float64) {
 	}
 }
 
-// maxAbs returns the largest entry in size; what is not a number does not count.
+// maxAbs returns the largest absolute entry, ignoring NaN.
 func maxAbs(v []float64) float64 {
 	most := 0.0
 	for _, x := range v {

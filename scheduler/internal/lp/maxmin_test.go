@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// randomMaxMin returns a small problem with ties, types without devices, jobs that run nowhere and, if growing is
-// false, jobs that do not grow. Rates differ by a factor of e^spread or so.
+// randomMaxMin returns a small problem with ties, types without devices, and jobs without any rate. Unless growing,
+// some jobs have slope zero. Rates differ by a factor of about e^spread.
 func randomMaxMin(r *rand.Rand, growing bool, spread float64) *MaxMin {
 	jobs, types := 1+r.IntN(12), 1+r.IntN(5)
 	p := &MaxMin{}
@@ -41,7 +41,7 @@ func randomMaxMin(r *rand.Rand, growing bool, spread float64) *MaxMin {
 	return p
 }
 
-// checkShares reports shares that take what there is not, or give less than the level.
+// checkShares reports shares that exceed capacities or miss the level.
 func checkShares(t *testing.T, seed uint64, p *MaxMin, s *Shares) {
 	t.Helper()
 	use := make([]float64, len(p.Capacity))
@@ -94,8 +94,8 @@ func TestMaxMinAgreesWithGeneral(t *testing.T) {
 	}
 }
 
-// Two jobs on one device of each of two types, the first 3 times as fast on the second type: each has its own type and
-// the slower splits. By hand: x1 = (0, 1), x2 = (1, 0) give 3 and 1; the best least is where job 1 gives way.
+// Two jobs share one device of each of two types; the first is 3 times as fast on type 2. If each has its own type, x1
+// = (0, 1) and x2 = (1, 0) give 3 and 1. The optimum lets job 1 give up time on type 2.
 func TestMaxMinByHand(t *testing.T) {
 	p := &MaxMin{
 		Rates:    [][]float64{{1, 3}, {1, 2}},
@@ -133,11 +133,11 @@ func TestMaxMinAgreesWithGeneralOnMany(t *testing.T) {
 	}
 }
 
-// Jobs in another order get the same shares; rates in another unit scale the level alone; jobs that are alike get
-// alike shares.
+// Reordered jobs get the same shares; another unit of rates scales only the level; identical jobs get identical
+// shares.
 func TestMaxMinInvariance(t *testing.T) {
 	p := invented(3, 100, 3).scaled()
-	for m := range 10 { // ten jobs alike
+	for m := range 10 { // ten jobs multiplicity
 		p.Rates[m], p.Sizes[m] = p.Rates[0], p.Sizes[0]
 	}
 	q := &MaxMin{Capacity: p.Capacity}
@@ -164,7 +164,7 @@ func TestMaxMinInvariance(t *testing.T) {
 				t.Errorf("job %d has %g of type %d, %g when it comes in another order", m, want, k, got)
 			}
 			if m > 0 && m < 10 && math.Float64bits(a.X[m][k]) != math.Float64bits(a.X[0][k]) {
-				t.Errorf("job %d has %g of type %d, job 0, which is alike, %g", m, a.X[m][k], k, a.X[0][k])
+				t.Errorf("job %d has %g of type %d, job 0, which is multiplicity, %g", m, a.X[m][k], k, a.X[0][k])
 			}
 		}
 	}

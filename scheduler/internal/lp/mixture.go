@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// mixture finds the best convex combination of points that keeps some rows at or below zero,
+// mixture finds the best convex combination of points that keeps every row at or below zero,
 //
 //	maximise Σ_i w_i t_i  subject to  Σ_i w_i v_ik <= 0 by row k,  Σ_i w_i = 1,  w >= 0,
 //
-// by the primal simplex method from where it was before the last points came. There are so few rows that the basis is
-// factored afresh at every step.
+// by the primal simplex method. Each solve starts from the last basis. Rows are few, so every step refactors the
+// basis.
 type mixture struct {
 	rows   int
 	t      []float64
 	v      [][]float64 // by point and row
 	basis  []int       // points, or rows as -1-k for their slacks; rows+1 of them
 	weight []float64   // by place in the basis
-	price  []float64   // dual by row, then that of the sum, which is the value
+	price  []float64   // dual by row, then the dual of the sum, which is the value
 
-	cells  []float64   // scratch of invert: that of its matrices
-	matrix [][]float64 // and their rows
+	cells  []float64   // scratch of invert: matrix entries
+	matrix [][]float64 // scratch of invert: matrix rows
 	col    []float64   // scratch of column
 }
 
 const (
-	mixPivot    = 1e-11 // smallest pivot
-	mixRounding = 1e-13 // part of its terms below which a gain is none
-	mixBland    = 50    // steps without gain after which Bland's rule keeps the method from going in circles
+	mixPivot    = 1e-11 // least pivot
+	mixRounding = 1e-13 // gains below this share of their terms are rounding
+	mixBland    = 50    // steps without gain before Bland's rule applies, which prevents cycles
 )
 
-// newMixture returns one with a first point, whose v must not be positive.
+// newMixture returns a mixture with a first point; its v must not be positive.
 func newMixture(t float64, v []float64) *mixture {
 	m := &mixture{}
 	m.reset(len(v))
@@ -38,7 +38,7 @@ func newMixture(t float64, v []float64) *mixture {
 	return m
 }
 
-// reset leaves m without points, in the memory it has.
+// reset removes all points and keeps the memory.
 func (m *mixture) reset(rows int) {
 	m.rows, m.t, m.v, m.basis = rows, m.t[:0], m.v[:0], m.basis[:0]
 	for k := range rows {
@@ -47,12 +47,12 @@ func (m *mixture) reset(rows int) {
 	m.basis = append(m.basis, 0)
 }
 
-// add offers a point. That of the first must not be positive.
+// add adds a point. v of the first point must not be positive.
 func (m *mixture) add(t float64, v []float64) {
 	m.t, m.v = append(m.t, t), append(m.v, v)
 }
 
-// solve finds the optimum and reports whether it could.
+// solve finds the optimum and reports whether it succeeded.
 func (m *mixture) solve() bool {
 	stuck, last := 0, math.Inf(-1)
 	for range 200 + 20*len(m.t) {
@@ -78,7 +78,7 @@ func (m *mixture) solve() bool {
 	return false
 }
 
-// column returns the constraint column of a point or slack, until the next is asked for.
+// column returns the constraint column of a point or slack; the next call overwrites it.
 func (m *mixture) column(i int) []float64 {
 	m.col = sized(m.col, m.rows+1)
 	col := m.col
@@ -92,7 +92,8 @@ func (m *mixture) column(i int) []float64 {
 	return col
 }
 
-// invert returns the inverse of the basis matrix, by Gauss and Jordan with row pivots, until the next is asked for.
+// invert returns the inverse of the basis matrix, by Gauss-Jordan elimination with row pivots; the next call
+// overwrites it.
 func (m *mixture) invert() ([][]float64, bool) {
 	n := m.rows + 1
 	m.cells, m.matrix = sized(m.cells, 2*n*n), sized(m.matrix, n)
@@ -150,8 +151,7 @@ func (m *mixture) read(inv [][]float64) {
 	}
 }
 
-// entering returns the point or slack that would gain most, or the first that would gain, if any does by more than
-// rounding.
+// entering returns the point or slack with the largest gain above rounding, or with first the first one.
 func (m *mixture) entering(first bool) (int, bool) {
 	best, at, found := 0.0, 0, false
 	consider := func(i int, gain, size float64) bool {
@@ -182,8 +182,9 @@ func (m *mixture) entering(first bool) (int, bool) {
 	return at, found
 }
 
-// pivot brings enter into the basis for the one that becomes zero first; of several the one with the largest pivot, or
-// the lowest index. It reports whether there is one; without rounding there always is, since weights add up to one.
+// pivot brings enter into the basis in place of the first weight that reaches zero. Ties go to the largest pivot, or
+// with lowest to the lowest index. It reports whether a pivot exists; without rounding one does, since weights sum to
+// one.
 func (m *mixture) pivot(inv [][]float64, enter int, lowest bool) bool {
 	col := m.column(enter)
 	leave, least, size := -1, math.Inf(1), 0.0

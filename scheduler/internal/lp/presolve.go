@@ -7,10 +7,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
 )
 
-// presolve makes a form smaller without changing its optimum (Andersen and Andersen, Presolving in linear programming,
-// Mathematical Programming 71, 1995): it drops rows that the bounds of their variables make redundant, turns rows of
-// one variable into bounds, drops all but one of rows that are multiples of each other, and takes out variables that
-// are fixed or in no row. What contradicts itself is left to the solver, which proves it.
+// presolve reduces a form without changing its optimum (Andersen and Andersen, Presolving in linear programming,
+// Mathematical Programming 71, 1995). It drops redundant rows, converts rows with one variable to bounds, merges rows
+// that are multiples of each other, and removes variables that are fixed or in no row. It leaves contradictions to the
+// solver, which proves them.
 type presolve struct {
 	f      *form
 	byRow  *sparse.Matrix
@@ -18,23 +18,23 @@ type presolve struct {
 	lr, ur []float64
 	rowOn  []bool
 	colOn  []bool
-	inRow  []int // entries of each row in columns that are on
+	inRow  []int // entries of each row in remaining columns
 	inCol  []int
-	value  []float64 // of columns that are off
+	value  []float64 // of removed columns
 	steps  []step
-	dirty  []int // rows to look at
+	dirty  []int // rows to examine
 }
 
-// step is one row taken out, in the order of taking.
+// step is one removed row, in order of removal.
 type step struct {
-	row, col int     // col -1: redundant
-	coef     float64 // of col in row; or what row is times the row kept
-	kept     int     // row that stands for this multiple of it, -1 if it is none
-	// The bounds this row, rather than another, gives the column or the row that was kept.
+	row, col int     // col is -1 for a redundant row
+	coef     float64 // of col in row; or the ratio of row to kept
+	kept     int     // the row that replaces a multiple of it, else -1
+	// Whether this row sets the lower or upper bound of the column or the kept row.
 	setLower, setUpper bool
 }
 
-// newPresolve takes out what it can.
+// newPresolve applies all reductions.
 func newPresolve(f *form) *presolve {
 	n, m := f.a.Cols, f.a.Rows
 	p := &presolve{
@@ -55,7 +55,7 @@ func newPresolve(f *form) *presolve {
 	return p
 }
 
-// rows looks at rows until none changes.
+// rows examines rows until none changes.
 func (p *presolve) rows() {
 	for len(p.dirty) > 0 {
 		i := p.dirty[len(p.dirty)-1]
@@ -66,7 +66,7 @@ func (p *presolve) rows() {
 	}
 }
 
-// row takes row i out if it is redundant or has one variable.
+// row removes row i if it is redundant or has one variable.
 func (p *presolve) row(i int) {
 	if p.inRow[i] == 1 {
 		p.singleton(i)
@@ -92,7 +92,7 @@ func (p *presolve) row(i int) {
 	}
 }
 
-// singleton turns row i, with one variable left, into bounds of that.
+// singleton converts row i, with one variable left, to bounds of that variable.
 func (p *presolve) singleton(i int) {
 	j, coef, fixed := -1, 0.0, 0.0
 	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
@@ -108,7 +108,7 @@ func (p *presolve) singleton(i int) {
 	}
 	s := step{row: i, col: j, coef: coef, kept: -1, setLower: lower > p.l[j], setUpper: upper < p.u[j]}
 	lower, upper = math.Max(lower, p.l[j]), math.Min(upper, p.u[j])
-	if lower > upper { // infeasible, or only by rounding: the solver says
+	if lower > upper { // infeasible or rounding: the solver decides
 		return
 	}
 	p.l[j], p.u[j] = lower, upper
@@ -118,7 +118,7 @@ func (p *presolve) singleton(i int) {
 	p.settle(j)
 }
 
-// drop takes row i out.
+// drop removes row i.
 func (p *presolve) drop(i int) {
 	p.rowOn[i] = false
 	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
@@ -129,7 +129,7 @@ func (p *presolve) drop(i int) {
 	}
 }
 
-// settle takes column j out if it is fixed, or in no row and its best value finite.
+// settle removes column j if it is fixed, or in no row with a finite best value.
 func (p *presolve) settle(j int) {
 	if !p.colOn[j] {
 		return
@@ -157,7 +157,7 @@ func (p *presolve) settle(j int) {
 	p.touch(j)
 }
 
-// touch has the rows of column j looked at again.
+// touch queues the rows of column j for another look.
 func (p *presolve) touch(j int) {
 	for k := p.f.a.Ptr[j]; k < p.f.a.Ptr[j+1]; k++ {
 		if i := p.f.a.Idx[k]; p.rowOn[i] {
@@ -166,7 +166,7 @@ func (p *presolve) touch(j int) {
 	}
 }
 
-// multiples takes out rows that are multiples of another, which gets the tighter bounds.
+// multiples merges rows that are multiples of each other; the kept row gets the tighter bounds.
 func (p *presolve) multiples() {
 	first := map[uint64][]int{}
 	for i, on := range p.rowOn {
@@ -231,7 +231,7 @@ func (p *presolve) isMultiple(i, r int, ratio float64) bool {
 	}
 }
 
-// absorb takes out row i, which is ratio times the row kept.
+// absorb removes row i, which is ratio times the row kept.
 func (p *presolve) absorb(i, kept int, ratio float64) {
 	shift := p.fixedPart(i) - ratio*p.fixedPart(kept)
 	lower, upper := (p.lr[i]-shift)/ratio, (p.ur[i]-shift)/ratio
@@ -248,7 +248,7 @@ func (p *presolve) absorb(i, kept int, ratio float64) {
 	p.drop(i)
 }
 
-// fixedPart returns what columns that are off contribute to row i.
+// fixedPart returns the contribution of removed columns to row i.
 func (p *presolve) fixedPart(i int) float64 {
 	sum := 0.0
 	for k := p.byRow.Ptr[i]; k < p.byRow.Ptr[i+1]; k++ {
@@ -259,7 +259,7 @@ func (p *presolve) fixedPart(i int) float64 {
 	return sum
 }
 
-// reduced returns what is left, and the rows and columns of it.
+// reduced returns the remaining form with its rows and columns.
 func (p *presolve) reduced() (small *form, rows, cols []int) {
 	at := make([]int, p.f.a.Rows)
 	small = &form{a: &sparse.Matrix{Ptr: []int{0}}}
@@ -288,7 +288,7 @@ func (p *presolve) reduced() (small *form, rows, cols []int) {
 	return small, rows, cols
 }
 
-// restore returns the optimum of f that an optimum of what is left stands for.
+// restore converts an optimum of the reduced form to one of f.
 func (p *presolve) restore(sx, sy []float64, rows, cols []int) (x, y []float64) {
 	x, y = slices.Clone(p.value), make([]float64, p.f.a.Rows)
 	for k, j := range cols {
@@ -308,14 +308,14 @@ func (p *presolve) restore(sx, sy []float64, rows, cols []int) (x, y []float64) 
 	return x, y
 }
 
-// restoreMultiple gives the dual of the row kept to the row whose bound it acts on.
+// restoreMultiple moves the dual of the kept row to the row with the active bound.
 func (p *presolve) restoreMultiple(s step, y []float64) {
 	if v := y[s.kept]; v > 0 && s.setLower || v < 0 && s.setUpper {
 		y[s.row], y[s.kept] = v/s.coef, 0
 	}
 }
 
-// restoreSingleton gives the reduced cost of the column to the row if it acts on the bound that the row set.
+// restoreSingleton moves the column's reduced cost to the row if the bound set by that row is active.
 func (p *presolve) restoreSingleton(s step, y []float64) {
 	d := p.f.c[s.col] - p.f.a.Dot(s.col, y)
 	if d > 0 && s.setLower || d < 0 && s.setUpper {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every rule at once: what is left is one row of two variables, and its optimum is one of the whole, duals included.
+// Every rule applies. One row of two variables is left, and its optimum, with duals, is that of the whole.
 func TestPresolveTakesOut(t *testing.T) {
 	p := New(Minimize)
 	x, y := p.Var("x", 0, Inf, -1), p.Var("y", 0, Inf, -1)
@@ -40,7 +40,7 @@ func TestPresolveTakesOut(t *testing.T) {
 	}
 }
 
-// What is left must lead to an optimum of the whole, so that the whole is solved only where there is none.
+// The reduced optimum restores to an optimum of the whole, so that the whole is solved only if there is none.
 func TestPresolveRestores(t *testing.T) {
 	restored := 0
 	for seed := range uint64(1500) {

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// Sense says which way the objective goes.
+// Sense is the direction of the objective.
 type Sense int
 
-// The zero value minimises.
+// The zero value is Minimize.
 const (
 	Minimize Sense = iota
 	Maximize
@@ -28,12 +28,11 @@ type Term struct {
 	Coef float64
 }
 
-// Inf is the bound of a side without one; its negative is that of a lower side.
+// Inf as an upper bound, or -Inf as a lower one, means no bound.
 var Inf = math.Inf(1)
 
-// Problem is a linear programme under construction. The zero value is an empty minimisation. What is wrong with what
-// was added is reported by Solve. It is not safe for use by several goroutines while it changes; any number may solve
-// it otherwise.
+// Problem is a linear programme under construction. The zero value is an empty minimisation. Solve reports malformed
+// variables and rows. Concurrent solves are safe while no goroutine changes the problem.
 type Problem struct {
 	sense  Sense
 	offset float64
@@ -58,15 +57,15 @@ type constraint struct {
 // New returns an empty problem.
 func New(s Sense) *Problem { return &Problem{sense: s} }
 
-// Var adds a variable between lower and upper, either of which may be infinite, with a coefficient in the objective.
-// The name is for messages; without one the variable goes by its index.
+// Var adds a variable with bounds lower and upper, which may be infinite, and its cost in the objective. Messages use
+// the name; without one they use the index.
 func (p *Problem) Var(name string, lower, upper, cost float64) Var {
 	p.vars = append(p.vars, variable{name: name, lower: lower, upper: upper, cost: cost})
 	return Var(len(p.vars) - 1)
 }
 
-// Row adds the constraint lower <= Σ terms <= upper, either side of which may be infinite. Coefficients of a variable
-// that is named twice are added. The terms are copied.
+// Row adds the constraint lower <= Σ terms <= upper; either bound may be infinite. Coefficients of a repeated variable
+// are added. The terms are copied.
 func (p *Problem) Row(name string, lower, upper float64, terms ...Term) Row {
 	p.terms = append(p.terms, terms...)
 	p.rows = append(p.rows, constraint{name: name, lower: lower, upper: upper, end: len(p.terms)})
@@ -88,7 +87,7 @@ func (p *Problem) Equal(name string, value float64, terms ...Term) Row {
 	return p.Row(name, value, value, terms...)
 }
 
-// SetOffset sets the constant part of the objective.
+// SetOffset sets the constant term of the objective.
 func (p *Problem) SetOffset(c float64) { p.offset = c }
 
 // SetCost changes the coefficient of v in the objective.
@@ -104,10 +103,10 @@ func (p *Problem) SetRowBounds(r Row, lower, upper float64) {
 	p.rows[r].lower, p.rows[r].upper = lower, upper
 }
 
-// NumVars returns how many variables there are.
+// NumVars returns the number of variables.
 func (p *Problem) NumVars() int { return len(p.vars) }
 
-// NumRows returns how many rows there are.
+// NumRows returns the number of rows.
 func (p *Problem) NumRows() int { return len(p.rows) }
 
 // VarName returns the name of v, "x[3]" for the fourth variable if it has none.
@@ -131,8 +130,8 @@ func (p *Problem) rowTerms(i int) []Term {
 	return p.terms[p.rows[i-1].end:p.rows[i].end]
 }
 
-// validate returns everything that makes the problem meaningless, by name, as one error that wraps ErrInvalid.
-// Bounds that cross are not among it: they make the problem infeasible.
+// validate returns all malformed parts, by name, as one error that wraps ErrInvalid. Crossing bounds are valid: they
+// make the problem infeasible.
 func (p *Problem) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -167,7 +166,7 @@ func (p *Problem) validate() error {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// boundsMakeSense reports whether lower can be a lower bound and upper an upper one.
+// boundsMakeSense reports whether lower is a valid lower bound and upper a valid upper bound.
 func boundsMakeSense(lower, upper float64) bool {
 	return !math.IsNaN(lower) && !math.IsNaN(upper) && lower != Inf && upper != -Inf
 }

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// SolveOnly returns an optimum of p in which the variables not kept are 0, which is to be within their bounds: for
-// programmes with many more variables than matter, whose columns are generated. Values and reduced costs are of all
-// variables. It fails as Solve does.
+// SolveOnly returns an optimum of p with all variables outside keep at 0, which must be within their bounds. It serves
+// column generation, where most variables stay at 0. Values and reduced costs cover all variables. It fails as Solve
+// does.
 func (p *Problem) SolveOnly(ctx context.Context, keep []bool, o Options) (*Solution, error) {
 	if len(keep) != len(p.vars) {
-		return nil, fmt.Errorf("lp: %w: what is kept is said of %d of %d variables", ErrInvalid, len(keep), len(p.vars))
+		return nil, fmt.Errorf("lp: %w: keep has %d entries for %d variables", ErrInvalid, len(keep), len(p.vars))
 	}
 	sub, at := &Problem{sense: p.sense, offset: p.offset}, make([]Var, len(p.vars))
 	for j, v := range p.vars {
@@ -45,7 +45,7 @@ func (p *Problem) SolveOnly(ctx context.Context, keep []bool, o Options) (*Solut
 	return p.solution(p.compile(), outcome{x: x, y: y, residuals: s.Residuals, iterations: s.Iterations}), nil
 }
 
-// within returns where a variable is now; one that never was stays so.
+// within returns the new index of a variable; an invalid one stays invalid.
 func within(at []Var, v Var) Var {
 	if v < 0 || int(v) >= len(at) {
 		return -1
@@ -53,9 +53,9 @@ func within(at []Var, v Var) Var {
 	return at[v]
 }
 
-// Certify measures x and duals, by variable and row, against the conditions of optimality of p, whoever found them, and
-// returns them as the solution if no residual exceeds the tolerance of o. It fails with [ErrInvalid], [ErrNumerical] or
-// what Options.Validate says.
+// Certify measures x and duals, by variable and row, against the optimality conditions of p. It returns them as the
+// solution if no residual exceeds the tolerance of o. It fails with [ErrInvalid], [ErrNumerical] or the error of
+// Options.Validate.
 func (p *Problem) Certify(x, duals []float64, o Options) (*Solution, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

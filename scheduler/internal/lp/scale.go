@@ -2,12 +2,11 @@ package lp
 
 import "math"
 
-// scalePasses is how often rows and columns are scaled in turn; each pass about halves the exponent of what is left
-// (Ruiz, A scaling algorithm to equilibrate both rows and columns norms in matrices, RAL-TR-2001-034).
+// scalePasses is the number of row and column scalings; each about halves the remaining exponent (Ruiz, A scaling
+// algorithm to equilibrate both rows and columns norms in matrices, RAL-TR-2001-034).
 const scalePasses = 8
 
-// scale makes the largest entry of every row and column near 1, those of right side and costs too, and records by
-// what.
+// scale brings the largest entry of every row and column, right side and costs near 1, and records the factors.
 func (s *standard) scale() {
 	a := s.a
 	rowMax, colMax := make([]float64, a.Rows), make([]float64, a.Cols)
@@ -65,7 +64,7 @@ func ones(n int) []float64 {
 	return v
 }
 
-// divideRoots divides each scale by the root of what it left, if anything.
+// divideRoots divides each scale by the root of its positive remainder.
 func divideRoots(scale, most []float64) {
 	for i, v := range most {
 		if v > 0 {

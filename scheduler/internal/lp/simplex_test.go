@@ -12,7 +12,7 @@ import (
 	gonum "gonum.org/v1/gonum/optimize/convex/lp"
 )
 
-// random returns a problem with integer data: up to maxVars variables and maxRows rows of every kind, many of them
+// random returns a problem with integer data and up to maxVars variables and maxRows rows of every kind. Many are
 // infeasible, unbounded or degenerate.
 func random(r *rand.Rand, maxVars, maxRows int) *Problem {
 	p := New(Sense(r.IntN(2)))

@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Options say how to solve. The zero value is what most want.
+// Options configure Solve. The zero value suits most problems.
 type Options struct {
-	// Tolerance is what every residual must reach; zero is 1e-8.
+	// Tolerance is the limit of every residual; zero is 1e-8.
 	Tolerance float64
-	// Start is the solution of a similar problem, with as many variables and rows, to begin near; nil is none. It changes
-	// no optimum, only how fast one is found.
+	// Start is the solution of a similar problem with as many variables and rows; nil is a cold start. It affects the
+	// number of iterations, not the optimum.
 	Start *Solution
 	// MaxIterations bounds the interior-point iterations; zero is 200.
 	MaxIterations int
@@ -35,33 +35,33 @@ func (o Options) maxIterations() int { return cmp.Or(o.MaxIterations, 200) }
 
 // Solution is an optimum, proven by its residuals.
 type Solution struct {
-	// Objective is the value of X, with the offset.
+	// Objective is the value at X, including the offset.
 	Objective float64
 	// X has the values, by variable.
 	X []float64
-	// Duals has, by row, by how much the objective grows for each unit its binding bound grows.
+	// Duals has, by row, the growth of the objective per unit of the binding bound.
 	Duals []float64
 	// Reduced has the same for the bounds of each variable.
 	Reduced []float64
-	// Residuals are those of X and Duals in the problem as stated.
+	// Residuals are measured on the problem as stated.
 	Residuals Residuals
-	// Iterations counts those of the interior-point method.
+	// Iterations counts interior-point iterations.
 	Iterations int
-	// Vertex says that X and Duals are a vertex of their optimal sets and not in the middle of them: the interior-point
-	// method did not reach the tolerance, and the simplex method went on from where it ended.
+	// Vertex reports that X and Duals are a vertex of their optimal sets rather than the centre: the interior-point
+	// method missed the tolerance, and the simplex method continued from its end point.
 	Vertex bool
 }
 
 // Value returns the value of v.
 func (s *Solution) Value(v Var) float64 { return s.X[v] }
 
-// Dual returns by how much the objective grows for each unit the binding bound of r grows.
+// Dual returns the growth of the objective per unit of the binding bound of r.
 func (s *Solution) Dual(r Row) float64 { return s.Duals[r] }
 
-// Solve returns an optimum. Where there are several it is the analytic centre of them all, to four or five digits, which
-// depends on neither the order of variables and rows nor their names; unless it is a vertex, see Solution.
+// Solve returns an optimum. With several optima it returns their analytic centre, to four or five digits. The centre
+// does not depend on the order or names of variables and rows. Solution.Vertex marks the exception.
 //
-// It fails with [ErrInvalid], [ErrInfeasible], [ErrUnbounded], [ErrNumerical], what Options.Validate says, or the
+// It fails with [ErrInvalid], [ErrInfeasible], [ErrUnbounded], [ErrNumerical], the error of Options.Validate, or the
 // error of ctx.
 func (p *Problem) Solve(ctx context.Context, o Options) (*Solution, error) {
 	if err := o.Validate(); err != nil {
@@ -85,7 +85,7 @@ func (p *Problem) Solve(ctx context.Context, o Options) (*Solution, error) {
 	return p.answer(f, out, o)
 }
 
-// start returns where to begin, nil if s is.
+// start returns the initial point for s, nil if s is nil.
 func (p *Problem) start(s *Solution) (*start, error) {
 	if s == nil {
 		return nil, nil
@@ -100,18 +100,17 @@ func (p *Problem) start(s *Solution) (*start, error) {
 	return from, nil
 }
 
-// outcome is what a solver found out about a form.
+// outcome is the result of a solver on a form.
 type outcome struct {
 	status     status
-	x, y       []float64 // the optimum; or the ray in x, or the multipliers in y
+	x, y       []float64 // optimum; or a ray in x, or multipliers in y
 	sx, sy     []float64 // the same as a point of the standard problem
 	residuals  Residuals
 	vertex     bool // x and y are those of a vertex
 	iterations int
 }
 
-// decide solves f. A direction along which the objective improves makes it unbounded only if there is a point to start
-// from, so that is asked next.
+// decide solves f. An improving direction makes f unbounded only if f is feasible, so decide then checks feasibility.
 func (f *form) decide(ctx context.Context, o Options, from *start) (outcome, error) {
 	out, err := f.solve(ctx, o, from)
 	if err != nil || out.status != unbounded {
@@ -126,8 +125,8 @@ func (f *form) decide(ctx context.Context, o Options, from *start) (outcome, err
 	return out, nil
 }
 
-// solve solves f, whose bounds must not cross: what presolving leaves of it, or, if that has no optimum or leads to none
-// that is good enough, all of it, so that certificates are about all of it.
+// solve presolves and solves f; its bounds must not cross. Without an optimum of sufficient accuracy it solves all of
+// f, so that certificates refer to all of f.
 func (f *form) solve(ctx context.Context, o Options, from *start) (outcome, error) {
 	p := newPresolve(f)
 	if len(p.steps) == 0 && !slices.Contains(p.colOn, false) {
@@ -150,7 +149,7 @@ func (f *form) solve(ctx context.Context, o Options, from *start) (outcome, erro
 	return whole, err
 }
 
-// interior runs the interior-point method on f, whose bounds must not cross. A start that leads nowhere is forgotten.
+// interior runs the interior-point method on f; bounds must not cross. If a warm start stalls, it starts cold.
 func (f *form) interior(ctx context.Context, o Options, from *start) (outcome, error) {
 	out, err := f.path(ctx, o, from)
 	if err != nil || out.status != stalled || from == nil {
@@ -161,7 +160,7 @@ func (f *form) interior(ctx context.Context, o Options, from *start) (outcome, e
 	return cold, err
 }
 
-// path follows the central path once. Where that leads nowhere from a cold start, it walks on from vertex to vertex.
+// path follows the central path once. If a cold start stalls, crossover continues from its end point.
 func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error) {
 	in := newInterior(newStandard(f))
 	in.warm(from)
@@ -173,8 +172,8 @@ func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error
 	if err != nil || st != stalled {
 		return out, err
 	}
-	if from == nil && iterations < o.maxIterations() && out.residuals.Max() > worthPolish*o.tolerance() {
-		err = f.walk(ctx, in, &out)
+	if from == nil && iterations < o.maxIterations() && out.residuals.Max() > crossoverResidual*o.tolerance() {
+		err = f.crossover(ctx, in, &out)
 	}
 	if out.residuals.Max() <= o.tolerance() {
 		out.status = optimal
@@ -182,17 +181,17 @@ func (f *form) path(ctx context.Context, o Options, from *start) (outcome, error
 	return out, err
 }
 
-// enough is the residual, relative to the tolerance, at which iterating ends; beyond it only while it is cheap.
+// enough is the residual, relative to the tolerance, that ends the iteration early.
 const enough = 1e-2
 
-// worthPolish is the residual, relative to the tolerance, above which a path that goes no further is walked on from. It is
-// below 1 because programmes are stated in terms of the optima of others, which add up what those lack.
-const worthPolish = 0.1
+// crossoverResidual is the residual, relative to the tolerance, above which a stalled path needs crossover. It is
+// below 1 because programmes built on the optima of others accumulate their errors.
+const crossoverResidual = 0.1
 
-// measurable is the residual in the scaled problem below which an iterate is measured in the problem as stated.
+// measurable is the residual of the scaled problem below which an iterate is measured on the problem as stated.
 const measurable = 1e-5
 
-// judge keeps the best iterate so far in out and says when it is good enough, or proves that there is no optimum.
+// judge keeps the best iterate in out, and returns whether it is good enough or proves that there is no optimum.
 func (f *form) judge(in *interior, out *outcome, o Options) status {
 	t := &in.now
 	primal, dual, gap := in.errors()
@@ -229,10 +228,10 @@ func (f *form) clamp(x []float64) {
 	}
 }
 
-// proofTolerance is how exactly a certificate must hold.
+// proofTolerance is the accuracy required of certificates.
 const proofTolerance = 1e-8
 
-// farkas scales y to a proof of infeasibility and reports whether it is one.
+// farkas scales y to a certificate of infeasibility and reports whether it is one.
 func (f *form) farkas(y []float64) ([]float64, bool) {
 	d := make([]float64, len(f.c))
 	f.a.AddMulT(d, -1, y)
@@ -258,8 +257,8 @@ func (f *form) farkas(y []float64) ([]float64, bool) {
 	return y, true
 }
 
-// recession clamps r, whose largest entry is 1, to a direction the bounds of variables allow, and reports whether rows
-// allow it too and the objective falls along it.
+// recession clamps r, with largest entry 1, to a direction that the variables' bounds allow. It reports whether the
+// rows allow it too and the objective falls along it.
 func (f *form) recession(r []float64) ([]float64, bool) {
 	slope := 0.0
 	for j := range r {
@@ -289,7 +288,7 @@ func (f *form) recession(r []float64) ([]float64, bool) {
 	return r, true
 }
 
-// crossed returns the error for bounds that leave no room.
+// crossed returns an error if a lower bound exceeds its upper bound.
 func (f *form) crossed(p *Problem) error {
 	for i := range f.lr {
 		if f.lr[i] > f.ur[i] {
@@ -304,7 +303,7 @@ func (f *form) crossed(p *Problem) error {
 	return nil
 }
 
-// answer turns an outcome into a solution of p or the error it means.
+// answer converts an outcome to a solution of p, or to its error.
 func (p *Problem) answer(f *form, out outcome, o Options) (*Solution, error) {
 	switch out.status {
 	case optimal:
@@ -333,7 +332,7 @@ func (p *Problem) solution(f *form, out outcome) *Solution {
 	return s
 }
 
-// heaviest names the entries of v that are largest in size, at most 5.
+// heaviest names the entries of v with the largest absolute values, at most 5.
 func heaviest(v []float64, name func(int) string) []string {
 	var idx []int
 	for i, x := range v {

@@ -42,7 +42,7 @@ func sparseProblem(seed uint64, n, m int) *Problem {
 	return p
 }
 
-// transport returns a dense set of equations: what leaves each source and reaches each sink, one of them redundant.
+// transport returns dense equations: the sums out of each source and into each sink, one of them redundant.
 func transport(seed uint64, n int) *Problem {
 	r := rand.New(rand.NewPCG(seed, 14))
 	p := New(Minimize)
@@ -101,8 +101,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// The product mix of every textbook: maximise 3x + 5y with x <= 4, 2y <= 12, 3x + 2y <= 18 (Hillier and Lieberman,
-// Introduction to Operations Research, chapter 3): x = 2, y = 6, and an hour more is worth 0, 3/2 and 1.
+// The standard product mix: maximise 3x + 5y with x <= 4, 2y <= 12, 3x + 2y <= 18 (Hillier and Lieberman, Introduction
+// to Operations Research, chapter 3). x = 2, y = 6, and an additional hour is worth 0, 3/2 and 1.
 func TestSolveByHand(t *testing.T) {
 	p := New(Maximize)
 	x, y := p.Var("doors", 0, Inf, 3), p.Var("windows", 0, Inf, 5)
@@ -119,7 +119,7 @@ func TestSolveByHand(t *testing.T) {
 	near(t, "an hour of plant 3", s.Dual(c), 1)
 }
 
-// Duals and reduced costs say what a change of a bound does.
+// Duals and reduced costs are the derivatives of the optimum by the bounds.
 func TestDualsAreDerivatives(t *testing.T) {
 	for _, sense := range []Sense{Minimize, Maximize} {
 		p := New(sense)
@@ -152,7 +152,7 @@ func TestEmptyProblems(t *testing.T) {
 	}
 }
 
-// Klee and Minty's cube, on which the simplex method may visit every corner (How good is the simplex algorithm?, 1972).
+// Klee and Minty's cube, where the simplex method may visit every vertex (How good is the simplex algorithm?, 1972).
 func TestKleeMinty(t *testing.T) {
 	const n = 10
 	p := New(Maximize)
@@ -169,7 +169,7 @@ func TestKleeMinty(t *testing.T) {
 	near(t, "the objective", solve(t, p).Objective, math.Pow(5, n))
 }
 
-// Beale's problem, on which the simplex method goes in circles (Naval Research Logistics Quarterly 2, 1955).
+// Beale's problem, where the simplex method may cycle (Naval Research Logistics Quarterly 2, 1955).
 func TestDegenerate(t *testing.T) {
 	p := New(Minimize)
 	x := []Var{p.Var("", 0, Inf, -0.75), p.Var("", 0, Inf, 150), p.Var("", 0, Inf, -0.02), p.Var("", 0, Inf, 6)}
@@ -179,7 +179,7 @@ func TestDegenerate(t *testing.T) {
 	near(t, "the objective", solve(t, p).Objective, -0.05)
 }
 
-// Rows twice, three times, negated, scaled: nothing changes.
+// Repeated, negated and scaled rows change nothing.
 func TestRedundantRows(t *testing.T) {
 	for seed := range uint64(50) {
 		p := sparseProblem(seed, 40, 20)
@@ -197,7 +197,7 @@ func TestRedundantRows(t *testing.T) {
 	}
 }
 
-// Equations that follow from the others, without presolving them away.
+// Dependent equations, without presolve.
 func TestDependentEquations(t *testing.T) {
 	p := transport(1, 25)
 	s := solve(t, p)
@@ -215,8 +215,8 @@ func TestBadlyScaled(t *testing.T) {
 	}
 }
 
-// The answer does not depend on the order of rows and variables, not even where there are many: it is the centre, to
-// about five digits.
+// The answer does not depend on the order of rows and variables. With several optima it is the centre, to about five
+// digits.
 func TestOrderDoesNotMatter(t *testing.T) {
 	p := transport(3, 6)
 	q := New(Minimize)
@@ -250,7 +250,7 @@ func TestSameBitsEveryTime(t *testing.T) {
 	}
 }
 
-// A certificate proves by itself that there is no point: with it, rows and bounds add up to 0 >= 1.
+// A certificate alone proves infeasibility: with it, rows and bounds add up to 0 >= 1.
 func TestCertificateOfInfeasibility(t *testing.T) {
 	checked := 0
 	for seed := range uint64(600) {
@@ -291,7 +291,7 @@ func TestCertificateOfInfeasibility(t *testing.T) {
 	}
 }
 
-// Along the ray nothing is violated and the objective improves.
+// The ray keeps every constraint and improves the objective.
 func TestCertificateOfUnboundedness(t *testing.T) {
 	checked := 0
 	for seed := range uint64(600) {
@@ -368,7 +368,7 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Whatever the numbers, Solve ends, and what it calls an optimum is one by the numbers of the problem.
+// Solve returns for any numbers, and its optima satisfy the problem as stated.
 func FuzzSolve(f *testing.F) {
 	f.Add([]byte{2, 2, 1, 0, 9, 3, 0, 9, 1, 5, 1, 2, 0, 7})
 	f.Add([]byte{3, 1, 255, 128, 3, 7, 0, 0, 200, 130, 120, 1})

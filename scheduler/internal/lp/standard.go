@@ -6,38 +6,38 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
 )
 
-// standard is a form brought to what the interior-point method takes,
+// standard is a form in the standard form of the interior-point method,
 //
-//	minimise c'x subject to A x = b, 0 <= x, x <= u where finite, except where free,
+//	minimise c'x subject to A x = b, 0 <= x, x <= u where finite, except where free.
 //
-// by a slack for every row that is no equation, by shifting and turning columns so that their lower bound is zero, and
-// by scaling rows, columns, costs and right sides by powers of two, which changes no digit. Columns whose bounds
-// coincide and rows without bounds are left out.
+// Rows that are no equations get a slack. Columns are shifted and negated so that their lower bound is zero. Rows,
+// columns, costs and right sides are scaled by powers of two, which is exact. Fixed columns and rows without bounds
+// are omitted.
 type standard struct {
 	a    *sparse.Matrix
 	b, c []float64
-	u    []float64 // +Inf where there is none
+	u    []float64 // +Inf without an upper bound
 	free []bool
 
 	from     *form
-	col      []int     // column of form of each column; -1 for slacks
+	col      []int     // column of the form; -1 for slacks
 	turn     []float64 // x of form = shift + turn * colScale * xScale * x, turn being 1 or -1
-	shift    []float64 // by column of form: what it is when its x is zero
-	row      []int     // row of form of each row
+	shift    []float64 // by column of the form: its value at x = 0
+	row      []int     // row of the form
 	rowScale []float64
 	colScale []float64
-	xScale   float64 // right sides and bounds were divided by it
-	cScale   float64 // costs were divided by it
+	xScale   float64 // divisor of right sides and bounds
+	cScale   float64 // divisor of costs
 }
 
-// newStandard brings f to standard form. Bounds must not cross.
+// newStandard converts f to standard form. Bounds must not cross.
 func newStandard(f *form) *standard {
 	s := f.unscaled()
 	s.scale()
 	return s
 }
 
-// unscaled brings f to standard form as it is. Bounds must not cross.
+// unscaled converts f to standard form without scaling. Bounds must not cross.
 func (f *form) unscaled() *standard {
 	s := &standard{from: f, shift: make([]float64, f.a.Cols), xScale: 1, cScale: 1}
 	rowOf := s.keepRows()
@@ -48,7 +48,7 @@ func (f *form) unscaled() *standard {
 	return s
 }
 
-// keepRows lists the rows that have a bound, and returns the place of each row of form, -1 if it is left out.
+// keepRows lists the rows with a bound, and returns the new index of each row of the form, -1 if omitted.
 func (s *standard) keepRows() []int {
 	f := s.from
 	rowOf := make([]int, f.a.Rows)
@@ -89,7 +89,7 @@ func (s *standard) columns(rowOf []int) {
 	}
 }
 
-// addColumn ends a column whose entries were appended.
+// addColumn ends a column after its entries were appended.
 func (s *standard) addColumn(from int, turn, cost, upper float64, free bool) {
 	s.a.Ptr = append(s.a.Ptr, len(s.a.Idx))
 	s.a.Cols++
@@ -100,8 +100,8 @@ func (s *standard) addColumn(from int, turn, cost, upper float64, free bool) {
 	s.free = append(s.free, free)
 }
 
-// slacks adds a slack to every row that is no equation: A x - s = lower if there is a lower bound, A x + s = upper
-// otherwise, with 0 <= s <= upper - lower.
+// slacks adds a slack to every row that is no equation: A x - s = lower with a lower bound, else A x + s = upper, with
+// 0 <= s <= upper - lower.
 func (s *standard) slacks() {
 	for k, i := range s.row {
 		lower, upper := s.from.lr[i], s.from.ur[i]
@@ -118,8 +118,8 @@ func (s *standard) slacks() {
 	}
 }
 
-// rightSide sets b to the bound of each row less what the shifts contribute; what is left of that by rounding alone is
-// zero, so that it is not taken for the scale of the problem.
+// rightSide sets b to the bound of each row minus the shifts. Differences within rounding become zero, so that they do
+// not determine the scale.
 func (s *standard) rightSide(rowOf []int) {
 	f := s.from
 	s.b = make([]float64, len(s.row))
@@ -149,10 +149,10 @@ func (s *standard) rightSide(rowOf []int) {
 	}
 }
 
-// rounding is the part of the size of its terms that a sum of a few may be off by.
+// rounding is the relative error of a short sum, relative to the size of its terms.
 const rounding = 1e-15
 
-// solution returns the point and the row duals of form that x and y stand for.
+// solution returns x and y as a point and row duals of the form.
 func (s *standard) solution(x, y []float64) (fx, fy []float64) {
 	fx = append([]float64(nil), s.shift...)
 	for k, j := range s.col {
@@ -163,8 +163,7 @@ func (s *standard) solution(x, y []float64) (fx, fy []float64) {
 	return fx, s.rowDuals(y)
 }
 
-// rowDuals returns the row duals of form that y stands for, those of the wrong sign for a side without bound set to
-// zero.
+// rowDuals returns y as row duals of the form. A dual on a side without a bound becomes zero.
 func (s *standard) rowDuals(y []float64) []float64 {
 	fy := make([]float64, s.from.a.Rows)
 	for k, i := range s.row {
@@ -176,7 +175,7 @@ func (s *standard) rowDuals(y []float64) []float64 {
 	return fy
 }
 
-// ray returns the direction of form that the direction x stands for, its largest entry 1 in size.
+// ray returns direction x as a direction of the form, with largest absolute entry 1.
 func (s *standard) ray(x []float64) []float64 {
 	r := make([]float64, s.from.a.Cols)
 	for k, j := range s.col {

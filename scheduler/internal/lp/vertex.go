@@ -10,13 +10,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp/sparse"
 )
 
-// vertex walks from the point that the interior-point method reached to an optimal vertex of a standard problem, by the
+// vertex moves from the end point of the interior-point method to an optimal vertex of a standard problem. It uses the
 // primal simplex method with bounds on variables (Maros, Computational Techniques of the Simplex Method, Kluwer 2003).
-// Points inside lose their digits where what is feasible is a sliver or the optimal duals have no bound; at a vertex
-// values and duals solve equations, which does not depend on either. It begins at the basis of the columns that are
-// farthest from their bounds and wants few pivots if that point was near the optimum.
+// Interior points lose digits if the feasible set is very thin or the optimal duals are unbounded. At a vertex values
+// and duals solve linear equations, so neither matters. The first basis has the columns farthest from their bounds; a
+// start near the optimum needs few pivots.
 //
-// Columns past those of the problem are artificial: one for each row, fixed at zero, for rows that depend on others.
+// Columns after those of the problem are artificial: one per row, fixed at zero, for linearly dependent rows.
 type vertex struct {
 	*standard
 	lu    *sparse.LU
@@ -25,15 +25,15 @@ type vertex struct {
 	low   []float64 // bounds, by column
 	high  []float64
 	x     []float64 // by column
-	etas  []eta     // what became of the basis since it was factored
+	etas  []eta     // updates of the basis since its factorization
 	y     []float64 // duals by row
-	stale bool      // the basis is to be factored afresh
-	bland bool      // the lowest index decides, so as not to go in circles
+	stale bool      // the basis needs a new factorization
+	bland bool      // Bland's rule: the lowest index enters and leaves, which prevents cycles
 	// Work space, by row.
 	rhs, col, cost []float64
 }
 
-// place says where a column is.
+// place is the status of a column: basic, or at one of its bounds.
 type place int8
 
 const (
@@ -42,20 +42,20 @@ const (
 	atUpper
 )
 
-// eta is one column of the basis replaced: in position at by one that is col in terms of the basis before.
+// eta replaces the basis column at position at; col is the new column in terms of the basis before.
 type eta struct {
 	at  int
 	col []float64
 }
 
 const (
-	vertexPrimal   = 1e-9  // how far outside its bounds a value counts as within, in the scaled problem
-	vertexRelax    = 1e-7  // the same where there is no other way, to be judged by the residuals
-	vertexDual     = 1e-10 // a reduced cost that is none
-	vertexPivot    = 1e-8  // smallest pivot, of the largest of its column
-	vertexRefactor = 40    // pivots after which the basis is factored afresh
-	vertexStuck    = 60    // pivots without gain after which the lowest index decides
-	vertexPivots   = 20000 // at most
+	vertexPrimal   = 1e-9  // feasibility tolerance in the scaled problem
+	vertexRelax    = 1e-7  // the same when no column can enter; the residuals decide in the end
+	vertexDual     = 1e-10 // optimality tolerance of a reduced cost
+	vertexPivot    = 1e-8  // least pivot, relative to the largest entry of its column
+	vertexRefactor = 40    // pivots between factorizations
+	vertexStuck    = 60    // pivots without gain before Bland's rule applies
+	vertexPivots   = 20000 // limit of pivots
 )
 
 // newVertex starts near the point x with the duals y.
@@ -94,7 +94,7 @@ func newVertex(s *standard, x, y []float64) *vertex {
 	return v
 }
 
-// inside lists the columns, those farthest from their bounds, next to their reduced costs, first.
+// inside orders the columns by distance from their bounds relative to their reduced cost, largest first.
 func (s *standard) inside(x, y []float64) []int {
 	key, order := make([]float64, s.a.Cols), make([]int, s.a.Cols)
 	for j := range key {
@@ -119,8 +119,8 @@ func (v *vertex) column(j int) (idx []int, val []float64) {
 	return v.a.Idx[p:q], v.a.Val[p:q]
 }
 
-// run walks until no neighbour is better. After optimal x and y are an optimum; after infeasible y is a proof; after
-// unbounded x is a ray, by column. The error is that of the context.
+// run pivots to optimality. After optimal x and y are an optimum; after infeasible y is a certificate; after unbounded
+// x is a ray, by column. The error is that of ctx.
 func (v *vertex) run(ctx context.Context) (status, error) {
 	stuck, last := 0, math.Inf(1)
 	for pivots := range vertexPivots {
@@ -135,7 +135,7 @@ func (v *vertex) run(ctx context.Context) (status, error) {
 		}
 		outside, value := v.price()
 		if outside > 0 {
-			value = 1e30 * outside // the way in comes first
+			value = 1e30 * outside // feasibility comes first
 		}
 		if value < last-1e-12*math.Abs(last) {
 			stuck, last = 0, value
@@ -145,7 +145,7 @@ func (v *vertex) run(ctx context.Context) (status, error) {
 		}
 		enter, up := v.entering(outside > 0)
 		switch {
-		case enter < 0 && len(v.etas) > 0: // ask again with fresh factors
+		case enter < 0 && len(v.etas) > 0: // price again with fresh factors
 			v.stale = true
 			continue
 		case enter < 0 && outside > 0 && !v.relax():
@@ -166,7 +166,7 @@ func (v *vertex) run(ctx context.Context) (status, error) {
 	return stalled, nil
 }
 
-// relax moves bounds to where what is outside them is, if that is as near as an answer may be, and reports whether it is.
+// relax widens bounds to the values outside them if all are within vertexRelax, and reports whether it did.
 func (v *vertex) relax() bool {
 	far := 0.0
 	for _, j := range v.basis {
@@ -181,7 +181,7 @@ func (v *vertex) relax() bool {
 	return true
 }
 
-// factor factors the basis and reports whether it is one.
+// factor factors the basis and reports whether it is regular.
 func (v *vertex) factor() bool {
 	v.lu.Reset()
 	v.etas, v.stale = v.etas[:0], false
@@ -198,7 +198,7 @@ func (v *vertex) factor() bool {
 	return true
 }
 
-// values computes those of the basis, once more for what rounding has left.
+// values computes the basic values, with one step of iterative refinement.
 func (v *vertex) values() {
 	for _, j := range v.basis {
 		v.x[j] = 0
@@ -216,8 +216,8 @@ func (v *vertex) values() {
 	}
 }
 
-// price computes the duals of the sum of what is outside its bounds, or, if nothing is, of the costs, and returns the
-// sum and the value.
+// price computes the duals: of the sum of infeasibilities, or, at a feasible point, of the costs. It returns that sum
+// and the objective.
 func (v *vertex) price() (outside, value float64) {
 	for p, j := range v.basis {
 		lower, upper := v.low[j], v.high[j]
@@ -256,162 +256,9 @@ func (v *vertex) price() (outside, value float64) {
 	return outside, value
 }
 
-// entering returns the column, not in the basis, by which a step gains most, -1 if none does, and whether it grows.
-func (v *vertex) entering(phase1 bool) (enter int, up bool) {
-	enter = -1
-	most := 0.0
-	for j := range v.a.Cols {
-		if v.at[j] == basic || v.low[j] == v.high[j] {
-			continue
-		}
-		d := -v.a.Dot(j, v.y)
-		if !phase1 {
-			d += v.c[j]
-		}
-		gain := math.Abs(d)
-		if !v.free[j] && (v.at[j] == atZero) != (d < 0) || gain <= math.Max(vertexDual, most) {
-			continue
-		}
-		most, enter, up = gain, j, d < 0
-		if v.bland {
-			break
-		}
-	}
-	return enter, up
-}
-
-// pivot moves column enter as far as it can go and brings it into the basis for what stops it, unless that is its other
-// bound. It reports false if nothing does.
-func (v *vertex) pivot(enter int, up bool) bool {
-	sign := v.direction(enter, up)
-	leave, step, to := v.leaving(sign)
-	lower, upper := v.low[enter], v.high[enter]
-	switch width := upper - lower; {
-	case math.IsInf(width, 1) && leave < 0:
-		return false
-	case width <= step:
-		v.move(enter, sign, width)
-		v.at[enter], v.x[enter] = atUpper, upper
-		if !up {
-			v.at[enter], v.x[enter] = atZero, lower
-		}
-		return true
-	}
-	v.move(enter, sign, step)
-	out := v.basis[leave]
-	v.at[out], v.x[out] = to, v.low[out]
-	if to == atUpper {
-		v.x[out] = v.high[out]
-	}
-	v.basis[leave], v.at[enter] = enter, basic
-	v.etas = append(v.etas, eta{leave, slices.Clone(v.col)})
-	return true
-}
-
-// direction computes column enter in terms of the basis, and returns what the basis moves by for each of it.
-func (v *vertex) direction(enter int, up bool) (sign float64) {
-	clear(v.rhs)
-	idx, val := v.column(enter)
-	for q, i := range idx {
-		v.rhs[i] = val[q]
-	}
-	v.lu.Solve(v.col, v.rhs)
-	for _, e := range v.etas {
-		v.col[e.at] /= e.col[e.at]
-		if by := v.col[e.at]; by != 0 {
-			for p, a := range e.col {
-				if p != e.at {
-					v.col[p] -= a * by
-				}
-			}
-		}
-	}
-	if up {
-		return -1
-	}
-	return 1
-}
-
-// leaving returns the position in the basis of what reaches a bound first, -1 if nothing does, after which step and at
-// which bound. What is outside its bounds may go as far as the nearer one. Of those that are within rounding of the
-// first, the one with the largest pivot leaves (Harris, Pivot selection methods of the Devex LP code, 1973), or the
-// lowest index.
-func (v *vertex) leaving(sign float64) (leave int, step float64, to place) {
-	least := vertexPivot * maxAbs(v.col)
-	slack := vertexPrimal
-	if v.bland {
-		slack = 0
-	}
-	limit := math.Inf(1)
-	for p := range v.basis {
-		if rate := math.Abs(v.col[p]); rate > least {
-			room, _ := v.room(p, sign)
-			limit = math.Min(limit, (math.Max(0, room)+slack)/rate)
-		}
-	}
-	leave, step = -1, math.Inf(1)
-	size := 0.0
-	for p, j := range v.basis {
-		rate := math.Abs(v.col[p])
-		if rate <= least {
-			continue
-		}
-		room, bound := v.room(p, sign)
-		if room = math.Max(0, room); room/rate > limit || math.IsInf(room, 1) {
-			continue
-		}
-		better := rate > size
-		if v.bland {
-			better = leave < 0 || j < v.basis[leave]
-		}
-		if better {
-			leave, step, to, size = p, room/rate, bound, rate
-		}
-	}
-	return leave, step, to
-}
-
-// room returns how far what is at position p can move, and the bound that stops it.
-func (v *vertex) room(p int, sign float64) (room float64, bound place) {
-	j := v.basis[p]
-	lower, upper := v.low[j], v.high[j]
-	x := v.x[j]
-	if sign*v.col[p] > 0 { // it grows
-		if x < lower-vertexPrimal {
-			return lower - x, atZero
-		}
-		if x > upper+vertexPrimal {
-			return math.Inf(1), atUpper
-		}
-		return upper - x, atUpper
-	}
-	if x > upper+vertexPrimal {
-		return x - upper, atUpper
-	}
-	if x < lower-vertexPrimal {
-		return math.Inf(1), atZero
-	}
-	return x - lower, atZero
-}
-
-// move moves column enter by step against the basis.
-func (v *vertex) move(enter int, sign, step float64) {
-	v.x[enter] -= sign * step
-	for p, j := range v.basis {
-		v.x[j] += sign * step * v.col[p]
-	}
-}
-
-// ray makes x the direction in which nothing stops column enter.
-func (v *vertex) ray(enter int, up bool) {
-	sign := v.direction(enter, up)
-	clear(v.x)
-	v.move(enter, sign, 1)
-}
-
-// walk replaces what the interior-point method ended with by a vertex, or by a proof that there is none, if that is
-// better.
-func (f *form) walk(ctx context.Context, in *interior, out *outcome) error {
+// crossover replaces the result of the interior-point method by an optimal vertex, if its residuals are smaller, or by
+// a certificate that there is no optimum.
+func (f *form) crossover(ctx context.Context, in *interior, out *outcome) error {
 	x, y := out.sx, out.sy
 	if x == nil {
 		x, y = in.scaled()

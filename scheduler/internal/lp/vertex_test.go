@@ -10,8 +10,8 @@ import (
 	gonum "gonum.org/v1/gonum/optimize/convex/lp"
 )
 
-// Among the optima of a problem, or the points within a hair of them, the best by other costs: what is feasible is a
-// sliver, which interior points hardly fit in, but vertices do.
+// Optimise other costs over the optima of a problem, or the points near them. The feasible set is too thin for
+// interior points, but has vertices.
 func TestSlivers(t *testing.T) {
 	vertices := 0
 	for _, width := range []float64{0, 1e-9, 1e-8, 1e-7, 1e-6} {
@@ -33,9 +33,8 @@ func TestSlivers(t *testing.T) {
 	}
 }
 
-// The walk alone, from a point that has nothing to do with the answer, comes to the answer of another simplex method, or
-// to a proof that there is none.
-func TestWalkFromAnywhere(t *testing.T) {
+// Crossover from an arbitrary point finds the optimum of another simplex method, or a certificate that there is none.
+func TestCrossoverFromAnyPoint(t *testing.T) {
 	ended := map[status]int{}
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -48,7 +47,7 @@ func TestWalkFromAnywhere(t *testing.T) {
 			x[j] *= 3 * r.Float64()
 		}
 		out := outcome{residuals: Residuals{Primal: math.Inf(1)}, sx: x, sy: y}
-		if err := f.walk(context.Background(), in, &out); err != nil {
+		if err := f.crossover(context.Background(), in, &out); err != nil {
 			t.Fatal(err)
 		}
 		if out.status == stalled && out.residuals.Max() <= 1e-8 {
@@ -74,7 +73,7 @@ func TestWalkFromAnywhere(t *testing.T) {
 	t.Log(ended)
 }
 
-// sliver returns a problem whose feasible points are those of a random one that are within width of its optimum.
+// sliver returns a problem with the feasible points of a random one that are within width of its optimum.
 func sliver(t *testing.T, seed uint64, width float64) *Problem {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 21))

@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// warmth is the part of a known solution in the first iterate; the rest is where a cold start begins (Skajaa, Andersen
-// and Ye, Warmstarting the homogeneous and self-dual interior point method for linear and conic quadratic problems,
-// Mathematical Programming Computation 5, 2013). More would start so near to the boundary that an iterate could hardly
-// leave it where the solution has moved.
-const warmth = 0.999
+// warmWeight is the share of a known solution in the first iterate; the cold start has the rest (Skajaa, Andersen and
+// Ye, Warmstarting the homogeneous and self-dual interior point method for linear and conic quadratic problems,
+// Mathematical Programming Computation 5, 2013). A larger share starts too near to the boundary to leave it.
+const warmWeight = 0.999
 
-// start is a point to begin near: values by column and duals by row of a form.
+// start is an initial point: values by column and duals by row of a form.
 type start struct {
 	x, y []float64
 }
 
-// within returns the part of the start that presolving leaves; nil stays nil.
+// within returns the start restricted to the presolved rows and columns; nil stays nil.
 func (s *start) within(rows, cols []int) *start {
 	if s == nil {
 		return nil
@@ -39,26 +38,26 @@ func (in *interior) warm(s *start) {
 	t := &in.now
 	x := in.place(s.x)
 	for k, i := range in.row {
-		t.y[k] = warmth * s.y[i] / (in.rowScale[k] * in.cScale)
+		t.y[k] = warmWeight * s.y[i] / (in.rowScale[k] * in.cScale)
 	}
 	d := slices.Clone(in.c)
-	in.a.AddMulT(d, -1/warmth, t.y)
+	in.a.AddMulT(d, -1/warmWeight, t.y)
 	for j := range t.x {
 		if in.free[j] {
-			t.x[j] = warmth * x[j]
+			t.x[j] = warmWeight * x[j]
 			continue
 		}
-		t.x[j] = warmth*math.Max(0, x[j]) + 1 - warmth
-		t.z[j] = warmth*math.Max(0, d[j]) + 1 - warmth
+		t.x[j] = warmWeight*math.Max(0, x[j]) + 1 - warmWeight
+		t.z[j] = warmWeight*math.Max(0, d[j]) + 1 - warmWeight
 	}
 	for k, j := range in.boxed {
-		t.w[k] = warmth*math.Max(0, in.u[j]-x[j]) + 1 - warmth
-		t.v[k] = warmth*math.Max(0, -d[j]) + 1 - warmth
+		t.w[k] = warmWeight*math.Max(0, in.u[j]-x[j]) + 1 - warmWeight
+		t.v[k] = warmWeight*math.Max(0, -d[j]) + 1 - warmWeight
 	}
 	t.kappa = in.centre()
 }
 
-// centre returns the mean of the complementary products but that of τκ.
+// centre returns the mean of the complementary products without τκ.
 func (in *interior) centre() float64 {
 	sum, n := 0.0, 0
 	for j, x := range in.now.x {
@@ -74,7 +73,7 @@ func (in *interior) centre() float64 {
 	return sum / math.Max(1, float64(n))
 }
 
-// place returns values of form's columns as those of the standard problem, with slacks that make its rows hold.
+// place converts values of the form's columns to the standard problem, with slacks that satisfy its rows.
 func (s *standard) place(fx []float64) []float64 {
 	x := make([]float64, s.a.Cols)
 	left := slices.Clone(s.b)

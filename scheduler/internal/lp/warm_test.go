@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// next returns the cluster a moment later: every rate a little different, and a few devices lost.
+// next returns the cluster a moment later, with slightly changed rates and a few devices lost.
 func (c cluster) next(change float64) cluster {
 	r := rand.New(rand.NewPCG(1, 12))
 	after := cluster{gangs: c.gangs}
@@ -25,7 +25,7 @@ func (c cluster) next(change float64) cluster {
 	return after
 }
 
-// A start saves iterations and changes nothing else.
+// A warm start saves iterations and changes nothing else.
 func TestWarmStart(t *testing.T) {
 	before := invented(1, 512, 8)
 	p, _ := before.maxMin()
@@ -51,7 +51,7 @@ func TestWarmStart(t *testing.T) {
 	t.Logf("%d iterations from a start, %d without", warm.Iterations, cold.Iterations)
 }
 
-// However bad the start, the answer is the same.
+// The answer does not depend on the quality of the start.
 func TestWarmStartAnywhere(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))

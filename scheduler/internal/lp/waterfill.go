@@ -8,29 +8,29 @@ import (
 	"sort"
 )
 
-// Filled are the shares WaterFill finds.
+// Filled is the result of WaterFill.
 type Filled struct {
-	Levels []float64   // t, by job; NaN for jobs that do not grow
-	X      [][]float64 // share of its time, by job and type
-	Rounds int         // levels at which jobs stopped growing
+	Levels []float64   // t, by job; NaN for jobs with slope zero
+	X      [][]float64 // share of time, by job and type
+	Rounds int         // distinct levels at which jobs stopped
 }
 
-// WaterFill returns the lexicographic optimum: the least level is as high as can be, given that the next least is,
-// and so on (Radunović and Le Boudec, A unified framework for max-min and min-max fairness with applications,
-// IEEE/ACM Trans. Networking 15(5), 2007). No job can have more unless one that has no more than it has less.
+// WaterFill returns the lexicographic max-min optimum: the least level is as high as possible, then the next least,
+// and so on (Radunović and Le Boudec, A unified framework for max-min and min-max fairness with applications, IEEE/ACM
+// Trans. Networking 15(5), 2007). A job can have more only if a job with at most its level gets less.
 //
-// All jobs rise together until prices show who cannot: at prices that are optimal for the level, a job whose next bit
-// of rate costs something would have the jobs spend more than there is, so that it stops there. Jobs that are as fast
-// as they can be stop on the way, however many they are.
+// All growing jobs rise together until some must stop. Optimal prices identify them: a job stops if its next unit of
+// rate has a positive cost, because the budget is spent. Jobs at their top rate stop too, any number of levels at
+// once.
 //
 // Levels are exact to about 1e-7. It fails as [MaxMin.Solve] does.
 func (p *MaxMin) WaterFill(ctx context.Context) (*Filled, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	w := newFilling(p)
+	w := newWaterFilling(p)
 	for w.left > 0 {
-		if err := w.rise(ctx); err != nil {
+		if err := w.raise(ctx); err != nil {
 			return nil, err
 		}
 		w.rounds++
@@ -38,20 +38,20 @@ func (p *MaxMin) WaterFill(ctx context.Context) (*Filled, error) {
 	return w.filled(), nil
 }
 
-// filling is a water-filling under way.
-type filling struct {
-	now     *MaxMin   // jobs that stopped have their rate as base and the slope 0
+// waterFilling is the state of a water-filling.
+type waterFilling struct {
+	now     *MaxMin   // stopped jobs have their rate as base and slope 0
 	growing []bool    // by job
-	level   []float64 // by job that stopped
-	top     []float64 // by job, the level at which it is as fast as it can be
-	left    int       // jobs that grow
-	x       []float64 // shares that give every job what it has so far
+	level   []float64 // final level, by job; NaN until it stops
+	top     []float64 // level at the job's top rate, by job
+	left    int       // number of growing jobs
+	x       []float64 // shares that give every job its present rate
 	rounds  int
 }
 
-func newFilling(p *MaxMin) *filling {
+func newWaterFilling(p *MaxMin) *waterFilling {
 	jobs := len(p.Rates)
-	w := &filling{
+	w := &waterFilling{
 		now:     &MaxMin{Rates: slices.Clone(p.Rates), Sizes: p.Sizes, Capacity: p.Capacity, Base: make([]float64, jobs), Slope: make([]float64, jobs)},
 		growing: make([]bool, jobs), level: make([]float64, jobs), top: make([]float64, jobs),
 	}
@@ -60,14 +60,14 @@ func newFilling(p *MaxMin) *filling {
 		w.level[m] = math.NaN()
 		if w.growing[m] = p.slope(m) > 0; w.growing[m] {
 			w.left++
-			w.top[m] = (w.now.most(m) - p.base(m)) / p.slope(m)
+			w.top[m] = (w.now.topRate(m) - p.base(m)) / p.slope(m)
 		}
 	}
 	return w
 }
 
-// most returns the rate of job m where it is fastest, of the types that have devices.
-func (p *MaxMin) most(m int) float64 {
+// topRate returns the highest rate of job m over the types with devices.
+func (p *MaxMin) topRate(m int) float64 {
 	most := 0.0
 	for k, r := range p.Rates[m] {
 		if p.Capacity[k] > 0 {
@@ -77,25 +77,25 @@ func (p *MaxMin) most(m int) float64 {
 	return most
 }
 
-// rise lifts all jobs that grow until at least one of them cannot, and stops those.
-func (w *filling) rise(ctx context.Context) error {
-	c, t, prices, err := w.highest(ctx)
+// raise lifts all growing jobs until at least one must stop, and stops those.
+func (w *waterFilling) raise(ctx context.Context) error {
+	c, t, prices, err := w.highestLevel(ctx)
 	if err != nil {
 		return err
 	}
 	if t >= c.high-maxMinAccept*math.Max(1, math.Abs(c.high)) {
-		return w.passTops(ctx, c)
+		return w.stopAtTops(ctx, c)
 	}
-	return w.stopDear(c, t, prices)
+	return w.stopPriced(c, t, prices)
 }
 
-// highest returns the highest level all jobs that grow can have together, and the prices that prove it; x becomes
-// shares that give it. Once jobs have stopped there is little room left around their rates, in which points from
-// prices mix badly and which prices are zero is hard to tell, so that from then on the linear programme is solved as
-// such: it ends in the middle of the optimal prices.
-func (w *filling) highest(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
+// highestLevel returns the highest common level of the growing jobs, and prices that prove it; it sets x to shares
+// with that level. After the first stop it solves the linear programme instead. Little room is left then, points from
+// prices mix badly, and zero prices are hard to recognise. The interior-point method ends in the middle of the optimal
+// prices.
+func (w *waterFilling) highestLevel(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
 	if w.rounds > 0 {
-		return w.highestOfGeneral(ctx)
+		return w.highestByLP(ctx)
 	}
 	if c, err = w.now.solve(ctx, math.Inf(1)); err != nil {
 		return nil, 0, nil, err
@@ -105,12 +105,12 @@ func (w *filling) highest(ctx context.Context) (c *pricing, t float64, prices []
 	return c, s.Level, c.dualPrices(), nil
 }
 
-// highestOfGeneral is highest by the linear programme.
-func (w *filling) highestOfGeneral(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
+// highestByLP is highestLevel by the linear programme.
+func (w *waterFilling) highestByLP(ctx context.Context) (c *pricing, t float64, prices []float64, err error) {
 	c = newPricing(w.now)
 	s, err := w.now.general().Solve(ctx, Options{})
 	if err != nil {
-		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-filling", err, w.rounds+1)
+		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-waterFilling", err, w.rounds+1)
 	}
 	w.x = s.X[1:]
 	c.fit(w.x)
@@ -124,12 +124,12 @@ func (w *filling) highestOfGeneral(ctx context.Context) (c *pricing, t float64, 
 	return c, s.X[0], c.clean(prices), nil
 }
 
-// passTops is for when jobs are stopped by their own speed before devices run out: it finds the highest level that can
-// be had if all jobs stop at their tops, and stops those whose tops are below it.
-func (w *filling) passTops(ctx context.Context, c *pricing) error {
+// stopAtTops handles jobs that reach their top rate before devices run out. It finds the highest feasible level at
+// which every job stops at its top, and stops the jobs with lower tops.
+func (w *waterFilling) stopAtTops(ctx context.Context, c *pricing) error {
 	tops := w.distinctTops(c.high)
 	var failed error
-	// The first is known to be feasible; find the last that is.
+	// tops[0] is feasible; find the last feasible one.
 	i := sort.Search(len(tops)-1, func(i int) bool {
 		if failed != nil {
 			return true
@@ -155,18 +155,18 @@ func (w *filling) passTops(ctx context.Context, c *pricing) error {
 	return nil
 }
 
-// fastest returns the types on which job m is as fast as it can be.
-func (w *filling) fastest(m int) []bool {
+// fastest returns the types on which job m has its top rate.
+func (w *waterFilling) fastest(m int) []bool {
 	on := make([]bool, len(w.now.Capacity))
-	most := w.now.most(m)
+	most := w.now.topRate(m)
 	for k, r := range w.now.Rates[m] {
 		on[k] = r >= most*(1-maxMinAccept)
 	}
 	return on
 }
 
-// distinctTops returns the tops of the jobs that grow, ascending, the first of them as given.
-func (w *filling) distinctTops(first float64) []float64 {
+// distinctTops returns first and the higher top levels of growing jobs, ascending.
+func (w *waterFilling) distinctTops(first float64) []float64 {
 	tops := []float64{math.Nextafter(first, math.Inf(1))}
 	for m, grows := range w.growing {
 		if grows && w.top[m] > first {
@@ -177,23 +177,23 @@ func (w *filling) distinctTops(first float64) []float64 {
 	return slices.Compact(tops)
 }
 
-// feasible returns shares that lift every job that grows to level t, or to its top if that is lower, and whether there
-// are any.
-func (w *filling) feasible(ctx context.Context, t float64) (x []float64, ok bool, err error) {
+// feasible returns shares that lift every growing job to level t, or to its top if lower, and whether such shares
+// exist.
+func (w *waterFilling) feasible(ctx context.Context, t float64) (x []float64, ok bool, err error) {
 	types := len(w.now.Capacity)
 	ask := &MaxMin{Capacity: w.now.Capacity}
-	var who []int
+	var jobs []int
 	for m := range w.growing {
 		g := w.now.Base[m]
 		if w.growing[m] {
 			g += w.now.Slope[m] * math.Min(t, w.top[m])
 		}
 		if g > 1e-12*math.Abs(w.now.Base[m]) {
-			who = append(who, m)
+			jobs = append(jobs, m)
 			ask.Rates, ask.Sizes, ask.Slope = append(ask.Rates, w.now.Rates[m]), append(ask.Sizes, w.now.Sizes[m]), append(ask.Slope, g)
 		}
 	}
-	if len(who) == 0 {
+	if len(jobs) == 0 {
 		return make([]float64, len(w.growing)*types), true, nil
 	}
 	c, err := ask.solve(ctx, 1)
@@ -205,15 +205,15 @@ func (w *filling) feasible(ctx context.Context, t float64) (x []float64, ok bool
 		return nil, false, nil
 	}
 	x = make([]float64, len(w.growing)*types)
-	for i, m := range who {
+	for i, m := range jobs {
 		copy(x[m*types:(m+1)*types], s.X[i])
 	}
 	return x, true, nil
 }
 
-// stopDear stops, at level t, the jobs whose next bit of rate costs something at the best prices. What has a price is
-// wholly theirs from then on: whatever the others used of it would have to be paid for, and all is spent.
-func (w *filling) stopDear(c *pricing, t float64, prices []float64) error {
+// stopPriced stops, at level t, the jobs with a positive cost of the next unit of rate. Growing jobs then avoid the
+// types with a price: the budget is spent, so they could not pay for them.
+func (w *waterFilling) stopPriced(c *pricing, t float64, prices []float64) error {
 	stopped := false
 	for m, v := range c.marginal(prices, t) {
 		if w.growing[m] && v > 0 {
@@ -222,7 +222,7 @@ func (w *filling) stopDear(c *pricing, t float64, prices []float64) error {
 		}
 	}
 	if !stopped {
-		return fmt.Errorf("lp: %w: no job has to stop at level %g of a water-filling", ErrNumerical, t)
+		return fmt.Errorf("lp: %w: no job has to stop at level %g of a water-waterFilling", ErrNumerical, t)
 	}
 	for m, grows := range w.growing {
 		if grows {
@@ -232,8 +232,8 @@ func (w *filling) stopDear(c *pricing, t float64, prices []float64) error {
 	return nil
 }
 
-// keepOn keeps job m on the types given.
-func (w *filling) keepOn(m int, types []bool) {
+// keepOn restricts job m to the given types.
+func (w *waterFilling) keepOn(m int, types []bool) {
 	rates := slices.Clone(w.now.Rates[m])
 	for k, on := range types {
 		if !on {
@@ -243,8 +243,8 @@ func (w *filling) keepOn(m int, types []bool) {
 	w.now.Rates[m] = rates
 }
 
-// keepOff keeps job m off the types that have a price.
-func (w *filling) keepOff(m int, prices []float64) {
+// keepOff removes the types with a price from job m.
+func (w *waterFilling) keepOff(m int, prices []float64) {
 	rates := slices.Clone(w.now.Rates[m])
 	for k, p := range prices {
 		if p > 0 {
@@ -252,29 +252,29 @@ func (w *filling) keepOff(m int, prices []float64) {
 		}
 	}
 	w.now.Rates[m] = rates
-	w.top[m] = (w.now.most(m) - w.now.Base[m]) / w.now.Slope[m]
+	w.top[m] = (w.now.topRate(m) - w.now.Base[m]) / w.now.Slope[m]
 }
 
-// fillMargin is the part of its rate that a job that stopped may lose to those that go on. Without it, rounding would
-// leave them nothing to start from.
+// fillMargin is the share of its rate that a stopped job may lose to growing jobs. It absorbs rounding, which could
+// otherwise make the next round infeasible.
 const fillMargin = 1e-9
 
-// stop keeps job m at level t.
-func (w *filling) stop(m int, t float64) {
+// stop fixes job m at level t.
+func (w *waterFilling) stop(m int, t float64) {
 	w.growing[m] = false
 	w.left--
 	w.level[m] = t
 	rise := w.now.Slope[m] * t
 	if rate := w.now.Base[m] + rise; rate > 1e-12*math.Abs(rise) {
 		w.now.Base[m] = rate * (1 - fillMargin)
-	} else { // nothing, but for rounding
+	} else { // zero up to rounding
 		w.now.Base[m] = 0
 	}
 	w.now.Slope[m] = 0
 }
 
 // filled returns the result.
-func (w *filling) filled() *Filled {
+func (w *waterFilling) filled() *Filled {
 	types := len(w.now.Capacity)
 	f := &Filled{Levels: w.level, X: make([][]float64, len(w.growing)), Rounds: w.rounds}
 	for m := range f.X {
@@ -291,8 +291,8 @@ func flat(x [][]float64, types int) []float64 {
 	return v
 }
 
-// dualPrices returns the prices of the best mixture, with those that are zero but for rounding set to zero, unless
-// that makes them prove less; then the prices that prove most.
+// dualPrices returns the prices of the best mixture, with rounding errors set to zero. If that loosens the bound, it
+// returns the prices with the best bound.
 func (c *pricing) dualPrices() []float64 {
 	p := c.clean(c.dual)
 	best := c.points[c.best]
@@ -303,25 +303,25 @@ func (c *pricing) dualPrices() []float64 {
 	return best.prices
 }
 
-// clean returns prices p without those that are zero but for rounding, next to the highest of a type on which jobs
-// can grow: the others may have nearly all of the value once they are spent on jobs that stopped.
+// clean returns prices p with rounding errors set to zero. Errors are relative to the highest price of a type on which
+// jobs can still grow, because types used by stopped jobs may hold nearly all of the value.
 func (c *pricing) clean(p []float64) []float64 {
 	p = slices.Clone(p)
 	open := make([]bool, c.types)
-	for _, m := range c.heads {
+	for _, m := range c.representatives {
 		for k, r := range c.rates[m*c.types : (m+1)*c.types] {
 			open[k] = open[k] || r > 0 && c.slope[m] > 0
 		}
 	}
-	highest := 0.0
+	highestLevel := 0.0
 	for k, n := range c.capacity {
 		if open[k] {
-			highest = math.Max(highest, p[k]*n)
+			highestLevel = math.Max(highestLevel, p[k]*n)
 		}
 	}
 	worth := 0.0
 	for k, n := range c.capacity {
-		if p[k]*n < 1e-6*highest {
+		if p[k]*n < 1e-6*highestLevel {
 			p[k] = 0
 		}
 		worth += p[k] * n
@@ -332,12 +332,12 @@ func (c *pricing) clean(p []float64) []float64 {
 	return p
 }
 
-// marginal returns what the next bit of level above t costs each job at prices p, +Inf for those at their top.
+// marginal returns the cost of the next unit of level above t for each job at prices p, +Inf at its top rate.
 func (c *pricing) marginal(p []float64, t float64) []float64 {
 	c.hulls(p)
 	cost := make([]float64, c.jobs)
 	for m, b := range c.slope {
-		head := int(c.like[m])
+		head := int(c.representative[m])
 		at := head * (c.types + 1)
 		last := at + int(c.corners[head]) - 1
 		g := c.base[m] + b*t
@@ -347,7 +347,7 @@ func (c *pricing) marginal(p []float64, t float64) []float64 {
 		}
 		switch {
 		case b == 0:
-		case g < -1e-9*math.Abs(c.base[m]): // its next bits are free
+		case g < -1e-9*math.Abs(c.base[m]): // no cost below rate 0
 		case i == last:
 			cost[m] = math.Inf(1)
 		default:

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// levelsOneByOne fills by the definition: at each level it asks of every job alone, by a linear programme, whether it
-// can have more while no other has less.
+// levelsOneByOne fills by the definition. At each level a linear programme per job decides whether it can have more
+// while no other has less.
 func levelsOneByOne(t *testing.T, p *MaxMin) ([]float64, error) {
 	t.Helper()
 	jobs := len(p.Rates)
@@ -94,7 +94,7 @@ func TestWaterFillAgreesWithOneByOne(t *testing.T) {
 	}
 }
 
-// When there is room for all, everyone is as fast as can be, and that many levels are found at once.
+// With room for all, every job reaches its top rate, and all those levels are found in one round.
 func TestWaterFillWithRoomForAll(t *testing.T) {
 	p := &MaxMin{Capacity: []float64{500, 500}}
 	for m := range 500 {

@@ -6,31 +6,29 @@ import (
 	"math"
 )
 
-// ErrDiverged says that a loss or gradient is not a finite number: nothing that is
-// learnt from it is worth anything.
+// ErrDiverged reports that a loss or gradient is not finite, so that training cannot continue.
 var ErrDiverged = errors.New("training has diverged")
 
-// Adam changes parameters against their gradients, each at a pace of its own
-// (Kingma, Ba, ICLR 2015, algorithm 1). The zero value with a Rate is ready.
+// Adam updates parameters against their gradients with a step size per parameter (Kingma, Ba, ICLR 2015, algorithm 1).
+// The zero value with a Rate is ready.
 type Adam struct {
 	Rate float64 // step size
-	// Clip shrinks gradients longer than that to that length; 0 = none.
+	// Clip limits the length of a gradient; 0 is no limit.
 	Clip float64
 
 	steps        int
 	first, other []float32 // moving means of gradients and of their squares
 }
 
-// Decay rates of the moving means, and what keeps the quotient finite, as Kingma and
-// Ba recommend.
+// Decay rates of the moving means, and the constant that keeps the quotient finite, as recommended by Kingma and Ba.
 const (
 	beta1   = 0.9
 	beta2   = 0.999
 	epsilon = 1e-8
 )
 
-// Step takes a step. The error wraps ErrDiverged when a gradient is not finite: then
-// nothing is changed.
+// Step applies one update. If a gradient is not finite, it changes nothing and returns an error that wraps
+// ErrDiverged.
 func (a *Adam) Step(params, grad []float32) error {
 	scale, err := a.scale(grad)
 	if err != nil {
@@ -53,7 +51,7 @@ func (a *Adam) Step(params, grad []float32) error {
 	return nil
 }
 
-// scale returns what gradients are multiplied by.
+// scale returns the factor that clips the gradient.
 func (a *Adam) scale(grad []float32) (float32, error) {
 	sum := float32(0)
 	for _, g := range grad {

@@ -1,17 +1,15 @@
-// Package nn is what small neural networks need that choose actions: layers with
-// rectified linear units, their gradients, a softmax over the actions that are
-// allowed, Adam, and files that keep trained networks.
+// Package nn provides the small neural networks of learned policies: layers with rectified linear units, gradients, a
+// softmax over the allowed actions, Adam, and files of trained networks.
 //
-// Numbers are float32, matrices are stored by rows. Nothing is random but the first
-// weights, which follow from a stream given; the same machine gives the same bits,
-// whatever the number of its cores. Machines with fused multiply-add
-// round differently from those without.
+// Numbers are float32, matrices are row major. Only the initial weights are random, and a stream determines them. The
+// same machine gives the same bits for any number of cores. Machines with fused multiply-add round differently from
+// those without.
 //
-// Read mlp.go first, then softmax.go; gemm.go is where the time goes.
+// Read mlp.go, softmax.go and adam.go first; gemm.go takes most of the time.
 //
 // References:
 //
-//   - K. He et al., Delving Deep into Rectifiers, ICCV 2015: the first weights.
+//   - K. He et al., Delving Deep into Rectifiers, ICCV 2015: initial weights.
 //   - D. P. Kingma, J. Ba, Adam: A Method for Stochastic Optimization, ICLR 2015.
 //   - K. Goto, R. van de Geijn, Anatomy of High-Performance Matrix Multiplication,
 //     ACM TOMS 34(3), 2008: panels and the kernel.

@@ -10,26 +10,26 @@ import (
 	"math"
 )
 
-// A file of networks is, numbers in little endian:
+// File format, numbers little endian:
 //
 //	8 bytes   "pacer-nn"
 //	uint32    version, 1
 //	uint32    length of the header
-//	          header in JSON: {"meta": what the caller keeps, "nets": [{"name","sizes","half"}]}
+//	          header in JSON: {"meta": data of the caller, "nets": [{"name","sizes","half"}]}
 //	          parameters of each network, layer by layer: the weights of each input, then the
 //	          biases; float32, with half float16
-//	uint32    CRC-32 (IEEE) of everything before
+//	uint32    CRC-32 (IEEE) of all bytes before
 const (
 	magic       = "pacer-nn"
 	fileVersion = 1
 	prefix      = len(magic) + 8
 )
 
-// What Decode says of files that it cannot read.
+// Errors of Decode.
 var (
 	ErrNoFile  = errors.New("not a file of networks")
 	ErrCorrupt = errors.New("the file is damaged")
-	ErrVersion = errors.New("the file is of a version that this program does not know")
+	ErrVersion = errors.New("unknown file version")
 )
 
 // Named is a network in a file.
@@ -49,8 +49,8 @@ type netHeader struct {
 	Half  bool   `json:"half,omitempty"`
 }
 
-// Encode returns a file of networks with what else is to be known of them. With half
-// the parameters are kept as float16, which is precise enough to use them.
+// Encode returns a file of networks with the caller's meta data. With half it stores parameters as float16, which
+// suffices for inference.
 func Encode(meta any, half bool, nets ...Named) ([]byte, error) {
 	text, err := json.Marshal(meta)
 	if err != nil {
@@ -81,8 +81,8 @@ func Encode(meta any, half bool, nets ...Named) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b)), nil
 }
 
-// Decode reads what Encode returned: meta is filled in, the networks come by name.
-// Errors wrap ErrNoFile, ErrVersion or ErrCorrupt.
+// Decode reads the output of Encode: it fills meta and returns the networks by name. Errors wrap ErrNoFile, ErrVersion
+// or ErrCorrupt.
 func Decode(b []byte, meta any) (map[string]*MLP, error) {
 	if len(b) < prefix+4 || !bytes.HasPrefix(b, []byte(magic)) {
 		return nil, fmt.Errorf("nn: %d bytes that do not begin with %q: %w", len(b), magic, ErrNoFile)
@@ -121,7 +121,7 @@ func Decode(b []byte, meta any) (map[string]*MLP, error) {
 	return out, nil
 }
 
-// read takes the parameters of a network from the beginning of b.
+// read reads the parameters of a network from the beginning of b.
 func (h netHeader) read(b []byte) (m *MLP, used int, err error) {
 	if err := checkSizes(h.Sizes); err != nil {
 		return nil, 0, err
@@ -149,8 +149,8 @@ func (h netHeader) read(b []byte) (m *MLP, used int, err error) {
 	return m, used, nil
 }
 
-// toHalf returns the float16 (IEEE 754 binary16) nearest to v, ties to even; values
-// beyond the largest, 65504, become that.
+// toHalf returns the float16 (IEEE 754 binary16) nearest to v, ties to even. Values beyond 65504, the largest,
+// saturate.
 func toHalf(v float32) uint16 {
 	b := math.Float32bits(v)
 	sign := uint16(b >> 16 & 0x8000)

@@ -41,7 +41,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles: whatever byte is changed or cut off, Decode says so.
+// TestDamagedFiles: Decode detects every changed or missing byte.
 func TestDamagedFiles(t *testing.T) {
 	b, err := Encode(kept{40}, false, Named{"policy", newMLP(t, 1, 3, 2)})
 	if err != nil {
@@ -65,7 +65,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestLyingFiles: the checksum is right, what it covers is not.
+// TestLyingFiles: Decode rejects wrong contents under a valid checksum.
 func TestLyingFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":             `{`,

@@ -5,8 +5,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 )
 
-// matrix is a slice seen as a matrix, or as its transpose: element (i, j) is at
-// i*stride + j, of a transpose at j*stride + i.
+// matrix views a slice as a matrix or its transpose: element (i, j) is at i*stride + j, of a transpose at j*stride +
+// i.
 type matrix struct {
 	data       []float32
 	stride     int
@@ -17,21 +17,19 @@ func rows(data []float32, width int) matrix { return matrix{data: data, stride: 
 
 func (m matrix) t() matrix { return matrix{m.data, m.stride, !m.transposed} }
 
-// Tiles of the product that the kernel works out at once: as many rows and columns as
-// 12 of the 16 vector registers hold.
+// Size of the product tile that the kernel computes at once: it fills 12 of the 16 vector registers.
 const (
 	tileRows = 6
 	tileCols = 16
 )
 
-// panels are buffers that gemm copies its operands into, in the order in which the
-// kernel reads them.
+// panels are buffers with copies of gemm's operands, in the order in which the kernel reads them.
 type panels struct {
 	a, b []float32
 	tile [tileRows * tileCols]float32
 }
 
-// gemm sets the m x n matrix c, stored by rows, to a times b, of k columns and k rows.
+// gemm sets the row-major m x n matrix c to a times b; a has k columns and b has k rows.
 func (p *panels) gemm(m, n, k int, a, b matrix, c []float32) {
 	if !haveKernel {
 		gemmGonum(m, n, k, a, b, c)
@@ -102,7 +100,7 @@ func (p *panels) packB(n, k int, b matrix) {
 	}
 }
 
-// gemmGonum is gemm on any machine.
+// gemmGonum is gemm for machines without the kernel.
 func gemmGonum(m, n, k int, a, b matrix, c []float32) {
 	general := func(x matrix, height, width int) (blas.Transpose, blas32.General) {
 		if !x.transposed {
@@ -115,7 +113,7 @@ func gemmGonum(m, n, k int, a, b matrix, c []float32) {
 	blas32.Gemm(ta, tb, 1, ga, gb, 0, blas32.General{Rows: m, Cols: n, Stride: n, Data: c})
 }
 
-// grow returns a slice of n values in the memory of s if that is enough.
+// grow returns a slice of n values, in the memory of s if that suffices.
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {
 		return make([]float32, n)

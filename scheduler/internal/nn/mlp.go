@@ -8,26 +8,24 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 )
 
-// MLP is a multilayer perceptron: layers of weights and biases with rectified linear
-// units between them; what comes out of the last is as it is. It is safe for
-// concurrent use as long as nobody changes its parameters.
+// MLP is a multilayer perceptron: linear layers with rectified linear units between them and a linear output.
+// Concurrent use is safe while the parameters do not change.
 type MLP struct {
 	sizes  []int
 	params []float32
 	layers []layer
 }
 
-// layer is a part of the parameters.
+// layer is a view of the parameters of one layer.
 type layer struct {
 	in, out int
-	weights []float32 // in rows of out: those of an input lie together
+	weights []float32 // row major by input: the weights of an input are contiguous
 	bias    []float32
 }
 
-// NewMLP returns a network of the given layer sizes, inputs first, outputs last. Its
-// weights are drawn as He et al. say for rectified linear units (ICCV 2015, section
-// 2.2), those of the last layer a hundredth of that, so that at first it prefers
-// nothing; biases are 0. A nil stream leaves all at 0.
+// NewMLP returns a network of the given layer sizes, inputs first, outputs last. Weights follow He et al. for
+// rectified linear units (ICCV 2015, section 2.2); those of the last layer are scaled by 1/100, so that initial
+// outputs are nearly equal. Biases are 0. A nil stream leaves all parameters at 0.
 func NewMLP(stream *rand.Rand, sizes ...int) (*MLP, error) {
 	if err := checkSizes(sizes); err != nil {
 		return nil, err
@@ -49,7 +47,7 @@ func NewMLP(stream *rand.Rand, sizes ...int) (*MLP, error) {
 	return m, nil
 }
 
-// maxParams bounds a network, that a damaged file cannot ask for all memory.
+// maxParams bounds the size of a network, and so the memory for a damaged file.
 const maxParams = 1 << 26
 
 func checkSizes(sizes []int) error {
@@ -74,7 +72,7 @@ func countParams(sizes []int) (n int) {
 	return n
 }
 
-// slice makes the layers views of the parameters.
+// slice sets the layers to views of the parameters.
 func (m *MLP) slice() {
 	rest := m.params
 	for i := range m.sizes[1:] {
@@ -84,15 +82,14 @@ func (m *MLP) slice() {
 	}
 }
 
-// Sizes returns the layer sizes, not to be modified.
+// Sizes returns the layer sizes; the caller must not change them.
 func (m *MLP) Sizes() []int { return m.sizes }
 
-// Params returns all weights and biases, layer by layer. Who changes them changes the
-// network.
+// Params returns all weights and biases, layer by layer; writing to them changes the network.
 func (m *MLP) Params() []float32 { return m.params }
 
-// Soften divides all outputs by a number, 1 or more: what is preferred stays so, and the
-// probabilities of a softmax of them are nearer to each other.
+// Soften divides all outputs by a number of at least 1. Their order stays, and softmax probabilities move closer
+// together.
 func (m *MLP) Soften(by float32) {
 	last := &m.layers[len(m.layers)-1]
 	for i := range last.weights {
@@ -110,34 +107,34 @@ func (m *MLP) Clone() *MLP {
 	return c
 }
 
-// Scratch is what working with a network takes beside it. The zero value is ready; one
-// is for one goroutine, and for networks of any sizes.
+// Scratch is the working memory of Infer, Forward and Backward. The zero value is ready. It serves networks of any
+// size, but one goroutine at a time.
 type Scratch struct {
 	panels
 	batch int
-	acts  [][]float32 // what goes into each layer, and what comes out of the last, batch rows each
+	acts  [][]float32 // inputs of each layer and outputs of the last, batch rows each
 	delta [2][]float32
 
-	// Of Shared: the columns that are there, and where they are from.
+	// Columns of Shared that are present, with their origin.
 	places                     []place
 	columns, outputs, dColumns []float32
 }
 
-// fit makes room for batch rows of every layer.
+// fit allocates batch rows for every layer.
 func (s *Scratch) fit(m *MLP, batch int) {
 	s.batch = batch
 	for len(s.acts) < len(m.sizes) {
 		s.acts = append(s.acts, nil)
 	}
 	for i, n := range m.sizes {
-		if i > 0 { // the first are the caller's
+		if i > 0 { // the first belong to the caller
 			s.acts[i] = grow(s.acts[i], batch*n)
 		}
 	}
 }
 
-// Infer returns what m makes of one row x of inputs. Inputs and units that are zero
-// cost nothing. The result is s's, until it is used again.
+// Infer returns the outputs of one row of inputs. Zero inputs and units cost no time. The result is valid until the
+// next use of s.
 func (m *MLP) Infer(s *Scratch, x []float32) []float32 {
 	s.fit(m, 1)
 	for i := range m.layers {
@@ -157,8 +154,8 @@ func (m *MLP) Infer(s *Scratch, x []float32) []float32 {
 	return x
 }
 
-// Forward returns what m makes of a batch of rows x of inputs, which must stay as they
-// are until Backward is done. The result is s's, until it is used again.
+// Forward returns the outputs of a batch of rows of inputs. The caller must not change x before Backward returns. The
+// result is valid until the next use of s.
 func (m *MLP) Forward(s *Scratch, x []float32, batch int) []float32 {
 	s.fit(m, batch)
 	s.acts[0] = x[:batch*m.sizes[0]]
@@ -178,8 +175,8 @@ func (m *MLP) Forward(s *Scratch, x []float32, batch int) []float32 {
 	return s.acts[len(m.layers)]
 }
 
-// Backward writes to grad, in the order of Params, the gradient of a loss whose
-// gradient by the outputs of the last Forward with s is dOut, summed over the batch.
+// Backward writes the gradient of a loss to grad, in the order of Params, summed over the batch. dOut is the gradient
+// of the loss by the outputs of the last Forward with s.
 func (m *MLP) Backward(s *Scratch, dOut, grad []float32) {
 	delta, end := dOut, len(grad)
 	for i := len(m.layers) - 1; i >= 0; i-- {

@@ -19,8 +19,7 @@ func newMLP(t testing.TB, seed uint64, sizes ...int) *MLP {
 	return m
 }
 
-// exact is what a network of those layer sizes and parameters makes of one row, in
-// double precision and the plainest way.
+// exact computes the outputs of one row in double precision by the definition.
 func exact(sizes []int, params, x []float64) []float64 {
 	for i := range sizes[1:] {
 		in, out := sizes[i], sizes[i+1]
@@ -69,8 +68,7 @@ func TestInferAndForwardAgree(t *testing.T) {
 	}
 }
 
-// TestGradients checks the gradients of all losses against differences of losses
-// worked out in double precision.
+// TestGradients checks the gradients of all losses against finite differences in double precision.
 func TestGradients(t *testing.T) {
 	const in, out, batch = 11, 7, 5
 	sizes := []int{in, 13, 12, out}
@@ -187,7 +185,7 @@ func softmaxExact(z []float64, allowed []bool) []float64 {
 	return p
 }
 
-// TestSoften: preferences keep their order, and are so much smaller.
+// TestSoften: outputs keep their order and shrink by the factor.
 func TestSoften(t *testing.T) {
 	m, err := NewMLP(rand.New(rand.NewPCG(1, 2)), 3, 5, 4)
 	if err != nil {
@@ -215,8 +213,8 @@ func TestSoftmaxIsFiniteAndMasked(t *testing.T) {
 	}
 }
 
-// TestAdamFirstSteps: with a constant gradient every step is of length Rate,
-// whatever the size of the gradient (Kingma and Ba, section 2.1).
+// TestAdamFirstSteps: with a constant gradient every step has length Rate for any gradient (Kingma and Ba, section
+// 2.1).
 func TestAdamFirstSteps(t *testing.T) {
 	a, params := Adam{Rate: 0.01}, []float32{1, 1}
 	for range 10 {
@@ -238,7 +236,7 @@ func TestAdamRefusesWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// TestLearns: the network learns to tell which of the inputs is the largest.
+// TestLearns: the network learns which input is the largest.
 func TestLearns(t *testing.T) {
 	const n, batch = 5, 64
 	m, r := newMLP(t, 5, n, 32, 32, n), stream(6)
@@ -280,8 +278,7 @@ func TestNewMLPRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkInfer is a decision among the actions for 40 jobs of 8 types, of whom 10
-// are there.
+// BenchmarkInfer is a decision among the actions for 40 jobs of 8 types; 10 of them are present.
 func BenchmarkInfer(b *testing.B) {
 	m := newMLP(b, 1, 40*13, 256, 256, 121)
 	x, r := make([]float32, 40*13), stream(2)
@@ -306,8 +303,7 @@ func BenchmarkInfer(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate is an update of a policy network of layers 256-256-256-121 by a
-// batch of 256.
+// BenchmarkUpdate is an update of a policy network of layers 256-256-256-121 by a batch of 256.
 func BenchmarkUpdate(b *testing.B) {
 	const batch, out = 256, 121
 	m, r := newMLP(b, 1, 256, 256, 256, out), stream(2)

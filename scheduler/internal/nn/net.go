@@ -1,29 +1,27 @@
 package nn
 
-// Net is a network whose parameters can be learnt. The numbers that go in and come out
-// are rows of a batch; see MLP, the plainest.
+// Net is a trainable network. Inputs and outputs are rows of a batch. MLP is the basic implementation.
 type Net interface {
-	// Infer returns what the network makes of one row of inputs.
+	// Infer returns the outputs of one row of inputs.
 	Infer(s *Scratch, x []float32) []float32
-	// Forward returns what it makes of a batch of rows, which must stay as they are
-	// until Backward is done.
+	// Forward returns the outputs of a batch of rows. The caller must not change x before Backward returns.
 	Forward(s *Scratch, x []float32, batch int) []float32
-	// Backward writes to grad, in the order of Params, the gradient of a loss whose
-	// gradient by the outputs of the last Forward with s is dOut, summed over the batch.
+	// Backward writes the gradient of a loss to grad, in the order of Params, summed over the batch. dOut is the
+	// gradient of the loss by the outputs of the last Forward with s.
 	Backward(s *Scratch, dOut, grad []float32)
-	// Params returns all parameters. Who changes them changes the network.
+	// Params returns all parameters; writing to them changes the network.
 	Params() []float32
-	// Inputs and Outputs return how many numbers go in and come out.
+	// Inputs and Outputs return the number of inputs and outputs of a row.
 	Inputs() int
 	Outputs() int
 	// Core returns the perceptron with the parameters.
 	Core() *MLP
 }
 
-// Inputs returns how many numbers go in.
+// Inputs returns the number of inputs.
 func (m *MLP) Inputs() int { return m.sizes[0] }
 
-// Outputs returns how many numbers come out.
+// Outputs returns the number of outputs.
 func (m *MLP) Outputs() int { return m.sizes[len(m.sizes)-1] }
 
 // Core returns m.

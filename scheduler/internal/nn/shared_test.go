@@ -21,9 +21,8 @@ func newShared(t testing.TB) *Shared {
 	return n
 }
 
-// TestSharedKnowsNoOrder: columns in another order have the same outputs, in that
-// order, and columns that are not there have none.
-func TestSharedKnowsNoOrder(t *testing.T) {
+// TestSharedIsEquivariant: permuted columns have permuted outputs, and absent columns have none.
+func TestSharedIsEquivariant(t *testing.T) {
 	n := newShared(t)
 	x := draw(stream(1), n.Inputs())
 	clear(x[3*4 : 3*5]) // the last is not there
@@ -46,8 +45,8 @@ func TestSharedKnowsNoOrder(t *testing.T) {
 	}
 }
 
-// TestSharedGradient checks against differences, in single precision with large steps
-// where the units stay on their side.
+// TestSharedGradient checks against finite differences in single precision, with large steps that keep every unit on
+// its side.
 func TestSharedGradient(t *testing.T) {
 	const batch = 4
 	n := newShared(t)
@@ -77,11 +76,11 @@ func TestSharedGradient(t *testing.T) {
 	}
 }
 
-// sharedExact is the weighted sum of what n makes of a row, in double precision.
+// sharedExact is the weighted sum of the outputs of n for a row, in double precision.
 func sharedExact(n *Shared, core *MLP, x, weights []float32) (sum float64) {
 	all, there := make([]float64, n.Width), 0.0
 	for c := range n.Columns {
-		if someOf(x[c*n.Width:][:n.Width]) {
+		if anyNonZero(x[c*n.Width:][:n.Width]) {
 			there++
 		}
 		for k := range n.Width {
@@ -90,7 +89,7 @@ func sharedExact(n *Shared, core *MLP, x, weights []float32) (sum float64) {
 	}
 	for c := range n.Columns {
 		column := x[c*n.Width:][:n.Width]
-		if !someOf(column) {
+		if !anyNonZero(column) {
 			continue
 		}
 		in := append(doubles(column), all...)

@@ -2,11 +2,11 @@ package nn
 
 import "math"
 
-// Softmax writes to p the probabilities of the actions that allowed permits:
+// Softmax writes the probabilities of the allowed actions to p:
 //
-//	p_i = exp(z_i) / sum of exp(z_k) over the allowed k, 0 of all others
+//	p_i = exp(z_i) / sum of exp(z_k) over the allowed k; 0 for all others
 //
-// At least one action is allowed. p may be z.
+// At least one action must be allowed. p may be z.
 func Softmax(p, z []float32, allowed []bool) {
 	most := float32(math.Inf(-1))
 	for i, ok := range allowed {
@@ -28,13 +28,11 @@ func Softmax(p, z []float32, allowed []bool) {
 	}
 }
 
-// CrossEntropy returns -weight * log p[action], and adds to dz its gradient by the
-// values the softmax was taken of:
+// CrossEntropy returns -weight * log p[action], and adds to dz its gradient by the inputs of the softmax:
 //
 //	d/dz_i = weight * (p_i - [i = action])
 //
-// The action is allowed. With an advantage as the weight it is the loss of the policy
-// gradient.
+// The action must be allowed. With an advantage as the weight it is the loss of the policy gradient.
 func CrossEntropy(p []float32, action int, weight float32, dz []float32) float64 {
 	for i, q := range p {
 		dz[i] += weight * q
@@ -43,12 +41,12 @@ func CrossEntropy(p []float32, action int, weight float32, dz []float32) float64
 	return -float64(weight) * math.Log(math.Max(float64(p[action]), tiny))
 }
 
-// AnyOf returns -weight * log(sum of p over the actions that are right), and adds to dz
-// its gradient by the values the softmax was taken of:
+// AnyOf returns -weight * log(sum of p over the right actions), and adds to dz its gradient by the inputs of the
+// softmax:
 //
-//	d/dz_i = weight * (p_i - [i is right] p_i / sum of p over those)
+//	d/dz_i = weight * (p_i - [i is right] p_i / sum of p over the right actions)
 //
-// One of them at least is allowed. It does not matter which of them is preferred.
+// At least one right action must be allowed. The loss is indifferent between right actions.
 func AnyOf(p []float32, right []bool, weight float32, dz []float32) float64 {
 	sum := float32(tiny)
 	for i, ok := range right {
@@ -65,8 +63,7 @@ func AnyOf(p []float32, right []bool, weight float32, dz []float32) float64 {
 	return -float64(weight) * math.Log(float64(sum))
 }
 
-// Entropy returns H(p) = -sum of p_i log p_i, and adds to dz the gradient of
-// -weight * H by the values the softmax was taken of:
+// Entropy returns H(p) = -sum of p_i log p_i, and adds to dz the gradient of -weight * H by the inputs of the softmax:
 //
 //	d/dz_i = weight * p_i * (log p_i + H)
 func Entropy(p []float32, weight float32, dz []float32) float64 {

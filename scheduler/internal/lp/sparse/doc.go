@@ -1,5 +1,5 @@
-// Package sparse has the sparse matrices of the solvers: compressed columns, a fill-reducing order, the factors of square
-// matrices, and the L D L' factors of symmetric quasi-definite ones.
+// Package sparse provides the solvers' sparse matrices in compressed columns, a fill-reducing order, LU factors of
+// square matrices, and L D L' factors of symmetric quasi-definite matrices.
 //
-// Read matrix.go, then ldl.go; lu.go stands alone.
+// Read matrix.go, ldl.go and order.go first. lu.go is independent of the latter two.
 package sparse

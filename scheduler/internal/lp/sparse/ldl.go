@@ -55,7 +55,7 @@ func NewLDL(s *Upper, signs []float64) *LDL {
 	return f
 }
 
-// Entries returns how many entries L has below its diagonal.
+// Entries returns the number of entries of L below its diagonal.
 func (f *LDL) Entries() int { return f.lptr[f.n] }
 
 // permute lays out the upper triangle of P'SP.

@@ -125,7 +125,7 @@ func grid(k int) *Upper {
 }
 
 // A nested dissection of a k x k grid has about 31/4 k² log2 k entries (George, Nested dissection of a regular finite
-// element mesh, SIAM J. Numer. Anal. 10(2), 1973); minimum degree comes near. Row by row it has k³.
+// element mesh, SIAM J. Numer. Anal. 10(2), 1973); minimum degree is close. The natural order has k³.
 func TestOrderKeepsAGridSparse(t *testing.T) {
 	const k = 64
 	f := NewLDL(grid(k), ones(k*k))
@@ -134,7 +134,7 @@ func TestOrderKeepsAGridSparse(t *testing.T) {
 	}
 }
 
-// An arrow whose head comes first fills completely unless the head is moved last.
+// An arrow matrix with its head first fills completely unless the order moves the head last.
 func TestOrderPutsTheHeadOfAnArrowLast(t *testing.T) {
 	const n = 1000
 	s := &Upper{N: n, Ptr: []int{0, 1}, Idx: []int{0}}

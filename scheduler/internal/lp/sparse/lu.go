@@ -2,19 +2,19 @@ package sparse
 
 import "math"
 
-// LU factors a square matrix B that is given column by column, with L unit lower triangular but for the order of its
-// rows. Each column is reduced by those before it (Gilbert and Peierls, Sparse partial pivoting in time proportional to
-// arithmetic operations, SIAM J. Sci. Stat. Comput. 9(5), 1988, without their search for what is not zero).
+// LU factors a square matrix B that is given column by column, with L unit lower triangular up to a row permutation.
+// Each column is reduced by its predecessors (Gilbert and Peierls, Sparse partial pivoting in time proportional to
+// arithmetic operations, SIAM J. Sci. Stat. Comput. 9(5), 1988, without their symbolic search for nonzeros).
 type LU struct {
-	count    []int // entries by row of the matrix B is taken from: of large enough pivots the one in the emptiest row is taken
+	count    []int // entries by row of the source of B: among sufficient pivots the one in the row with the fewest is chosen
 	pivot    []int // by column of B, the row of its pivot
 	taken    []bool
 	diagonal []float64
-	l, u     []run // by column: rows below with their multiples; columns before with theirs
-	// Of the column under work:
+	l, u     []run // by column: rows below with their multiples; earlier columns with theirs
+	// The current column:
 	work    []float64 // by row
 	touched []bool    // by row
-	rows    []int     // that are
+	rows    []int     // touched rows
 }
 
 // run is the entries of one column.
@@ -24,11 +24,11 @@ type run struct {
 }
 
 const (
-	luPivot     = 0.1   // part of the largest entry that a pivot has to have
-	luDependent = 1e-10 // part of the largest entry of a column below which what is left of it is rounding
+	luPivot     = 0.1   // least pivot, relative to the largest entry of the column
+	luDependent = 1e-10 // reduced columns below this share of their largest entry are rounding
 )
 
-// NewLU returns an empty one for columns of a, and of unit columns.
+// NewLU returns empty factors for columns of a, and for unit columns.
 func NewLU(a *Matrix) *LU {
 	f := &LU{count: make([]int, a.Rows), taken: make([]bool, a.Rows), work: make([]float64, a.Rows), touched: make([]bool, a.Rows)}
 	for _, i := range a.Idx {
@@ -37,19 +37,20 @@ func NewLU(a *Matrix) *LU {
 	return f
 }
 
-// Reset empties it.
+// Reset removes all columns.
 func (f *LU) Reset() {
 	f.pivot, f.diagonal, f.l, f.u = f.pivot[:0], f.diagonal[:0], f.l[:0], f.u[:0]
 	clear(f.taken)
 }
 
-// Cols returns how many columns it has.
+// Cols returns the number of columns.
 func (f *LU) Cols() int { return len(f.pivot) }
 
 // Taken reports whether row i has a pivot.
 func (f *LU) Taken(i int) bool { return f.taken[i] }
 
-// Add adds a column with entries val in rows idx, unless those before span it but for rounding, which it reports.
+// Add adds a column with entries val in rows idx. It returns false, without adding it, if the column depends on
+// earlier ones up to rounding.
 func (f *LU) Add(idx []int, val []float64) bool {
 	size := 0.0
 	for q, i := range idx {
@@ -79,7 +80,7 @@ func (f *LU) Add(idx []int, val []float64) bool {
 	return p >= 0
 }
 
-// put adds v to what is in row i of the column under work.
+// put adds v to row i of the current column.
 func (f *LU) put(i int, v float64) {
 	if !f.touched[i] {
 		f.touched[i] = true
@@ -88,7 +89,7 @@ func (f *LU) put(i int, v float64) {
 	f.work[i] += v
 }
 
-// choose returns the row to pivot on of what is left of a column, -1 if none is above least.
+// choose returns the pivot row of the reduced column, -1 if no entry is above least.
 func (f *LU) choose(least float64) int {
 	most := 0.0
 	for _, i := range f.rows {
@@ -108,7 +109,7 @@ func (f *LU) choose(least float64) int {
 	return at
 }
 
-// below returns what is left of a column in rows without a pivot but p, in multiples of that.
+// below returns the entries of a reduced column in rows without a pivot, except p, divided by the pivot.
 func (f *LU) below(p int) (l run) {
 	for _, i := range f.rows {
 		if v := f.work[i]; v != 0 && i != p && !f.taken[i] {

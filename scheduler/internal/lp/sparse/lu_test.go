@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// randomColumns returns a sparse matrix of n rows and more columns, some of which are sums of others.
+// randomColumns returns a sparse matrix of n rows and more columns, with sums of columns among them.
 func randomColumns(r *rand.Rand, n int) *Matrix {
 	a := &Matrix{Rows: n, Ptr: []int{0}}
 	for range 2 * n {
@@ -75,7 +75,7 @@ func TestLUSolves(t *testing.T) {
 	}
 }
 
-// What columns before span is left out, and Reset forgets them.
+// Add rejects dependent columns, and Reset removes all.
 func TestLUDependent(t *testing.T) {
 	f := NewLU(&Matrix{Rows: 2})
 	if !f.Add([]int{0, 1}, []float64{1, 2}) || f.Add([]int{0, 1}, []float64{2, 4}) || f.Add([]int{0}, []float64{0}) {

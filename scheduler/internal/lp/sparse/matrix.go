@@ -1,7 +1,7 @@
 package sparse
 
-// Matrix is a sparse matrix by columns: the entries of column j are Val[Ptr[j]:Ptr[j+1]], in the rows of the same
-// places of Idx.
+// Matrix is a sparse matrix by columns. Column j has the entries Val[Ptr[j]:Ptr[j+1]], in the rows at the same
+// positions of Idx.
 type Matrix struct {
 	Rows, Cols int
 	Ptr        []int // Cols+1

@@ -18,8 +18,8 @@ func Order(s *Upper) []int {
 	return append(g.order, g.dense...)
 }
 
-// graph is the quotient graph of an elimination: variables are rows not yet eliminated, an element is the clique that
-// eliminating a row left behind, with the index of that row.
+// graph is the quotient graph of an elimination. Variables are rows not yet eliminated. An element is the clique left
+// by the elimination of a row, and has the index of that row.
 type graph struct {
 	near    [][]int // by variable, variables next to it that share no element with it
 	in      [][]int // by variable, elements it is in
@@ -103,7 +103,7 @@ func (g *graph) connect(s *Upper, count []int, isDense []bool, total int) {
 	}
 }
 
-// enlist puts variable i into the list of its degree.
+// enlist adds variable i to the list of its degree.
 func (g *graph) enlist(i int) {
 	d := g.degree[i]
 	h := g.heads[d]
@@ -115,7 +115,7 @@ func (g *graph) enlist(i int) {
 	g.least = min(g.least, d)
 }
 
-// delist takes variable i out of the list of its degree.
+// delist removes variable i from the list of its degree.
 func (g *graph) delist(i int) {
 	if g.prev[i] >= 0 {
 		g.next[g.prev[i]] = g.next[i]
@@ -127,7 +127,7 @@ func (g *graph) delist(i int) {
 	}
 }
 
-// leastDegree takes a variable of least degree out of its list.
+// leastDegree removes a variable of least degree from its list and returns it.
 func (g *graph) leastDegree() int {
 	for g.heads[g.least] < 0 {
 		g.least++
@@ -164,7 +164,7 @@ func (g *graph) eliminate(p int) {
 	}
 }
 
-// place appends the rows p stands for to the order.
+// place appends the rows merged into p to the order.
 func (g *graph) place(p int) {
 	g.order = append(g.order, g.merged[p]...)
 	g.left -= g.weight[p]
@@ -172,8 +172,8 @@ func (g *graph) place(p int) {
 	g.near[p], g.in[p], g.merged[p] = nil, nil, nil
 }
 
-// clique returns the variables next to p, which become an element, and absorbs the elements p is in. They leave the
-// lists of their degrees.
+// clique returns the neighbours of p, which become an element, and absorbs the elements of p. It removes the
+// neighbours from their degree lists.
 func (g *graph) clique(p int) []int {
 	g.stamp++
 	g.mark[p] = g.stamp
@@ -211,7 +211,7 @@ func (g *graph) measure(members []int) {
 	}
 }
 
-// prune takes from variable i what the new element p stands for, and sets its degree without p, and its hash.
+// prune removes from variable i what the new element p covers, and computes its degree without p, and its hash.
 func (g *graph) prune(i, p int) {
 	degree, hash := 0, uint64(p)
 	in := g.in[i][:0]
@@ -241,7 +241,7 @@ func (g *graph) prune(i, p int) {
 	g.hash[i] = hash
 }
 
-// merge joins members whose neighbours are the same.
+// merge joins members with equal neighbours.
 func (g *graph) merge(members []int) {
 	byHash := slices.Clone(members)
 	slices.SortFunc(byHash, func(a, b int) int { return cmp.Or(cmp.Compare(g.hash[a], g.hash[b]), cmp.Compare(a, b)) })

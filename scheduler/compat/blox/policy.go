@@ -1,0 +1,9 @@
+package blox
+
+import "time"
+
+// UrgentAfter is how long a job waits in a row before Blox lets it go first.
+const UrgentAfter = 3_600_000 * time.Second
+
+// JobService is the seconds a job received, whatever its size.
+func JobService(deviceSec float64, devices int) float64 { return deviceSec / float64(devices) }

@@ -1,0 +1,28 @@
+package gavel
+
+import (
+	"math"
+
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// Barrier makes a round last until every job in it has run for as long or is done.
+func Barrier(r *sim.Rules) { r.Lockstep = &sim.Lockstep{} }
+
+// WholeSteps lets a job make only the whole steps of its devices that fit in a round
+// with a barrier.
+func WholeSteps(r *sim.Rules) {
+	if r.Lockstep != nil {
+		r.Lockstep.Steps = wholeSteps
+	}
+}
+
+// wholeSteps rounds steps of a job down to whole steps of its n devices, which make n
+// in one step of the job. A job that cannot make one makes a part of it, since it
+// would never end otherwise. The tolerance is that of float64 arithmetic.
+func wholeSteps(fit float64, n int) float64 {
+	if whole := math.Floor(fit*float64(n)*(1+1e-12)) / float64(n); whole > 0 {
+		return whole
+	}
+	return fit
+}

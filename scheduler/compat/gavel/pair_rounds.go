@@ -1,0 +1,364 @@
+package gavel
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy/gavel"
+)
+
+// pairRounds is gandiva in the round mechanism of Gavel's simulator (see
+// typeByType), where what runs is one job or two that share devices. Pairs are drawn
+// whether or not anything is known of them; who was drawn beside somebody it cannot
+// run with waits until the fractions are computed again, unless devices are left.
+type pairRounds struct {
+	*gavel.Pairs
+	rules  *Rounds
+	random *rand.Rand
+	menus  map[spec.JobID]gavel.Candidates
+
+	began time.Duration // of the round before
+	ran   bool          // whether a job ran in it
+	ended time.Duration // of the last round with a running job, its start
+	reset time.Duration // of the last recomputation
+	stale bool          // jobs have come or gone since
+	jobs  map[spec.JobID]*scheduler.JobState
+	units []*unit // of the last recomputation, then newcomers
+	spare []*unit // jobs that run in this round on spare devices
+}
+
+// unit is a job, or two that share devices.
+type unit struct {
+	a, b    *scheduler.JobState // b may be nil
+	x       []float64           // fractions by group, nil of a newcomer
+	got     []float64           // seconds by group, half a round to begin with
+	deficit []float64
+	on      int // the group it runs on, -1 = none
+}
+
+func newPairRounds(p *gavel.Pairs, seed uint64, r *Rounds) *pairRounds {
+	return &pairRounds{Pairs: p, rules: r, random: rand.New(rand.NewPCG(seed, 0))}
+}
+
+func (p *pairRounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	var d scheduler.Decision
+	if err := p.note(ctx, s, &d); err != nil {
+		return d, err
+	}
+	if p.stale && (p.reset == 0 || s.Now-p.reset >= p.rules.Least) {
+		if err := p.recompute(s); err != nil {
+			return d, err
+		}
+	}
+	if err := p.pick(s); err != nil {
+		return d, err
+	}
+	d.Grants = p.grants(s)
+	p.began, p.ran = s.Now, len(d.Grants) > 0
+	return d, nil
+}
+
+// note records the time received in the last round, arrivals and completions.
+func (p *pairRounds) note(ctx context.Context, s *scheduler.Snapshot, d *scheduler.Decision) error {
+	if !p.ran && s.Now == p.began {
+		p.reset = 0
+	}
+	for _, u := range p.units {
+		if u.on >= 0 {
+			u.got[u.on] += (s.Now - p.ended).Seconds()
+		}
+	}
+	if p.ran {
+		p.ended = s.Now
+	}
+	before := p.jobs
+	p.jobs = make(map[spec.JobID]*scheduler.JobState, len(before))
+	p.menus = make(map[spec.JobID]gavel.Candidates, len(before))
+	for _, j := range s.Jobs() {
+		m, err := p.Candidates(ctx, s.Cluster, j.Job)
+		if err != nil {
+			return err
+		}
+		if m.Warning() != "" {
+			d.Warnings = append(d.Warnings, m.Warning())
+		}
+		p.jobs[j.Job.ID], p.menus[j.Job.ID] = j, m
+		if before[j.Job.ID] == nil {
+			p.units = append(p.units, newUnit(j, len(s.Cluster.Groups)))
+			p.stale = true
+		}
+	}
+	gone := func(j *scheduler.JobState) bool { return j != nil && p.jobs[j.Job.ID] == nil }
+	for _, u := range p.units {
+		if u.b != nil && (gone(u.a) || gone(u.b)) { // the other job has no fractions until the next recomputation
+			if gone(u.a) {
+				u.a = u.b
+			}
+			u.b = nil
+			clear(u.x)
+		}
+	}
+	n := len(p.units)
+	p.units = slices.DeleteFunc(p.units, func(u *unit) bool { return gone(u.a) })
+	p.stale = p.stale || len(p.units) < n || len(p.jobs) < len(before)
+	return nil
+}
+
+// newUnit returns a unit of one job that got nothing so far.
+func newUnit(j *scheduler.JobState, groups int) *unit {
+	return &unit{a: j, on: -1, got: slices.Repeat([]float64{halfRound}, groups), deficit: make([]float64, groups)}
+}
+
+// recompute draws pairs of the jobs without one, and gives every unit an
+// equal part of all groups.
+func (p *pairRounds) recompute(s *scheduler.Snapshot) error {
+	if err := p.draw(s); err != nil {
+		return err
+	}
+	deficits := map[spec.JobID][]float64{}
+	elapsed := (s.Now - p.reset).Seconds()
+	for _, u := range p.units {
+		for g := range u.deficit {
+			u.deficit[g] -= u.got[g] - halfRound
+			if u.x != nil {
+				u.deficit[g] += u.x[g] * elapsed
+			}
+		}
+		deficits[u.a.Job.ID] = u.deficit
+	}
+	p.units = p.units[:0]
+	for _, j := range s.Jobs() {
+		u := newUnit(j, len(s.Cluster.Groups))
+		if other, has := p.With[j.Job.ID]; has && s.Asked() > s.Cluster.Devices() {
+			if u.b = p.jobs[other]; u.b.Order < j.Order {
+				continue
+			}
+		}
+		if was := deficits[j.Job.ID]; was != nil {
+			u.deficit = was
+		}
+		p.units = append(p.units, u)
+	}
+	for _, u := range p.units {
+		u.x = make([]float64, len(u.got))
+		sum := 0.0
+		for g, group := range s.Cluster.Groups {
+			u.x[g] = float64(group.Count*group.Devices) / float64(len(p.units)*u.a.Job.Devices)
+			sum += u.x[g]
+		}
+		for g := range u.x {
+			u.x[g] /= max(sum, 1)
+		}
+	}
+	p.reset, p.stale = s.Now, false
+	return nil
+}
+
+// draw separates pairs with a job that left, or that do not pay, and draws new ones.
+func (p *pairRounds) draw(s *scheduler.Snapshot) error {
+	on := map[spec.JobID]int{} // of the first of two that ran together
+	for _, u := range p.units {
+		if u.b != nil && u.on >= 0 {
+			on[u.a.Job.ID] = u.on
+		}
+	}
+	for a, b := range p.With {
+		x, y := p.jobs[a], p.jobs[b]
+		pays := x != nil && y != nil
+		if pays {
+			if x.Order > y.Order {
+				continue // looked at the other way round
+			}
+			group, ran := on[a]
+			if !ran {
+				group = -1
+			}
+			var err error
+			if pays, err = p.paid(s.Cluster, x.Job, y.Job, group); err != nil {
+				return err
+			}
+		}
+		if !pays {
+			delete(p.With, a)
+			delete(p.With, b)
+		}
+	}
+	if s.Asked() <= s.Cluster.Devices() {
+		return nil
+	}
+	bySize := map[int][]spec.JobID{}
+	var sizes []int
+	for _, j := range s.Jobs() {
+		if _, has := p.With[j.Job.ID]; has {
+			continue
+		}
+		if n := j.Job.Devices; bySize[n] == nil {
+			sizes = append(sizes, n)
+		}
+		bySize[j.Job.Devices] = append(bySize[j.Job.Devices], j.Job.ID)
+	}
+	for _, n := range sizes {
+		ids := bySize[n]
+		p.random.Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
+		for i := 0; i+1 < len(ids); i += 2 {
+			p.With[ids[i]], p.With[ids[i+1]] = ids[i+1], ids[i]
+		}
+	}
+	return nil
+}
+
+// paid reports whether two jobs made more together than in turns on the group they
+// ran on last; of those that did not run, -1, whether they do on any.
+func (p *pairRounds) paid(cl spec.Cluster, a, b *spec.Job, on int) (bool, error) {
+	if on >= 0 {
+		return p.Pays(cl, a, b, on)
+	}
+	for g := range cl.Groups {
+		if pays, err := p.Pays(cl, a, b, g); err != nil || pays {
+			return pays, err
+		}
+	}
+	return false, nil
+}
+
+// turn is a unit that could run on a group.
+type turn struct {
+	*unit
+	right float64
+}
+
+// pick decides what runs where, group by group as typeByType does. The jobs of
+// pairs that do not run may do so alone where devices are left.
+func (p *pairRounds) pick(s *scheduler.Snapshot) error {
+	taken := map[spec.JobID]bool{}
+	for _, u := range p.units {
+		u.on = -1
+	}
+	all := slices.Clone(p.units)
+	for _, u := range p.units {
+		if u.b != nil {
+			for _, j := range []*scheduler.JobState{u.a, u.b} {
+				alone := newUnit(j, len(s.Cluster.Groups))
+				alone.x = make([]float64, len(s.Cluster.Groups))
+				all = append(all, alone)
+			}
+		}
+	}
+	idle := s.Idle()
+	for g := range s.Cluster.Groups {
+		turns, err := p.turnsOn(s.Cluster, all, g)
+		if err != nil {
+			return err
+		}
+		left := idle.FreeIn(g)
+		for _, t := range turns {
+			n := t.a.Job.Devices
+			if n > left || taken[t.a.Job.ID] || t.b != nil && taken[t.b.Job.ID] {
+				continue
+			}
+			left -= n
+			taken[t.a.Job.ID] = true
+			if t.b != nil {
+				taken[t.b.Job.ID] = true
+			}
+			if t.x != nil || !p.rules.NewcomersWait {
+				t.on = g
+			}
+		}
+	}
+	p.spare = slices.DeleteFunc(all[len(p.units):], func(u *unit) bool { return u.on < 0 })
+	return nil
+}
+
+// turnsOn returns the units that could run on a group, best first.
+func (p *pairRounds) turnsOn(cl spec.Cluster, all []*unit, g int) (out []turn, err error) {
+	for _, u := range all {
+		can, err := p.runs(cl, u, g)
+		if err != nil {
+			return nil, err
+		}
+		if !can {
+			continue
+		}
+		t := turn{unit: u}
+		if u.x != nil {
+			t.right = u.x[g] / u.got[g]
+		}
+		out = append(out, t)
+	}
+	slices.SortStableFunc(out, func(a, b turn) int {
+		return cmp.Or(cmp.Compare(b.right, a.right), cmp.Compare(b.deficit[g], a.deficit[g]))
+	})
+	return out, nil
+}
+
+// runs reports whether a unit can run on a group.
+func (p *pairRounds) runs(cl spec.Cluster, u *unit, g int) (bool, error) {
+	if u.b != nil {
+		return p.Runs(cl, u.a.Job, u.b.Job, g)
+	}
+	return p.way(u.a.Job, g) >= 0, nil
+}
+
+// way returns the way of a job on a group, -1 if it does not run there.
+func (p *pairRounds) way(j *spec.Job, g int) int {
+	return slices.IndexFunc(p.menus[j.ID].Ways(), func(w gavel.Way) bool { return w.Group == g })
+}
+
+// grants finds the devices: what stays on its group in the same company keeps its
+// own, then the largest first.
+func (p *pairRounds) grants(s *scheduler.Snapshot) (out []*scheduler.Grant) {
+	running := slices.DeleteFunc(slices.Concat(p.units, p.spare), func(u *unit) bool { return u.on < 0 })
+	keeps := map[spec.JobID]bool{}
+	running = slices.DeleteFunc(running, func(u *unit) bool {
+		old, with := u.a.Grant, spec.JobID("")
+		if u.b != nil {
+			with = u.b.Job.ID
+		}
+		if old == nil || old.With != with || gavel.GroupOf(s.Cluster, old.Slots[0].Node) != u.on {
+			return false
+		}
+		out, keeps[u.a.Job.ID] = append(out, old), true
+		if u.b != nil {
+			out, keeps[with] = append(out, u.b.Grant), true
+		}
+		return true
+	})
+	free := s.Free()
+	for _, j := range s.Jobs() {
+		if j.Grant != nil && !keeps[j.Job.ID] {
+			free.Give(j.Grant.Counts())
+		}
+	}
+	slices.SortStableFunc(running, func(a, b *unit) int { return cmp.Compare(b.a.Job.Devices, a.a.Job.Devices) })
+	for _, u := range running {
+		out = append(out, p.place(s.Cluster, free, u)...)
+	}
+	return out
+}
+
+// place returns the grants of a unit, none if it finds no room.
+func (p *pairRounds) place(cl spec.Cluster, free *scheduler.Inventory, u *unit) []*scheduler.Grant {
+	a := u.a.Job
+	if u.b == nil {
+		g := p.Place(free, a, p.menus[a.ID], p.way(a, u.on))
+		if g == nil {
+			return nil
+		}
+		free.Take(g.Slots)
+		return []*scheduler.Grant{g}
+	}
+	b := u.b.Job
+	mine, its := p.PlacePair(cl, free, a, b, u.on)
+	if mine == nil {
+		return nil
+	}
+	free.Take(mine.Counts())
+	free.Take(its.Counts())
+	return []*scheduler.Grant{mine, its}
+}

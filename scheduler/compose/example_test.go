@@ -1,0 +1,18 @@
+package compose_test
+
+import (
+	"fmt"
+
+	"github.com/pacer-ml/pacer/scheduler/compose"
+)
+
+// A scheduler in a file says the same as flags of a simulation.
+func ExampleRead() {
+	settings, err := compose.Read("las.yaml", []byte("policy: {name: las, quantum: 600}\nround: 300\n"))
+	fmt.Println(settings["policy"], settings["round"], err)
+	_, err = compose.Read("las.yaml", []byte("policy: lass\n"))
+	fmt.Println(err != nil)
+	// Output:
+	// las:quantum=600 300 <nil>
+	// true
+}

@@ -1,0 +1,187 @@
+package candidate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Curve is the resource sensitivity of one kind of job: every way to run it at
+// any size on any group it accepts, the best believed plan of each shape.
+type Curve struct {
+	Configs []Config // by group, devices, fastest first
+	byShape map[shapeKey]int
+
+	revision int // belief.revision then
+}
+
+type shapeKey struct {
+	group int
+	shape spec.Shape
+}
+
+type CurveKey struct {
+	Kind
+	Precision   spec.Precision
+	Accelerator string
+	fixed       Fixed
+	plan        spec.Plan // the job's own, where that matters
+	devices     int       // and its size, where that does
+}
+
+// Fixed is what of a job stays as submitted.
+type Fixed struct {
+	Plan bool // but for the data parallel degree, which follows the devices, and how the batch is split
+	Size bool // the number of devices
+}
+
+// sizes returns the device counts that j may have in g, ascending.
+func (f Fixed) sizes(j *spec.Job, g *spec.NodeGroup) []int {
+	if f.Size {
+		return []int{j.Devices}
+	}
+	return Sizes(g)
+}
+
+// allows reports whether j may run with a plan.
+func (f Fixed) allows(j *spec.Job, p spec.Plan) bool {
+	return !f.Plan || scaled(j.Plan) == scaled(p)
+}
+
+// scaled is what plans have in common that differ in the number of replicas alone.
+func scaled(p spec.Plan) spec.Plan {
+	p.DP, p.MicroBatch, p.AccumSteps, p.Shard = 1, 1, 1, 0
+	return p.Normal()
+}
+
+// Curve returns the sensitivity curve of j, without options if the oracle knows
+// nothing of such jobs.
+func (b *Belief) Curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*Curve, error) {
+	return b.CurveOf(ctx, c, j, Fixed{})
+}
+
+// CurveOf returns the part of the sensitivity curve on which what is fixed stays.
+// A job whose own plan cannot be had at other sizes has its ways as submitted.
+func (b *Belief) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (*Curve, error) {
+	f.Plan = f.Plan && j.Plan != (spec.Plan{})
+	key := CurveKey{Kind: KindOf(j), Precision: j.Plan.Precision, Accelerator: j.Accelerator, fixed: f}
+	if f.Plan {
+		key.plan = j.Plan
+	}
+	if f.Plan || f.Size {
+		key.devices = j.Devices
+	}
+	revision := b.Revision(c, j)
+	if cv, ok := b.curves[key]; ok && cv.revision == revision {
+		return cv, nil
+	}
+	options, err := b.curveOptions(ctx, c, j, f)
+	if err != nil {
+		return nil, err
+	}
+	if len(options) == 0 && f.Plan {
+		w, err := b.AsSubmitted(ctx, c, j)
+		if err != nil {
+			return nil, err
+		}
+		options = w.Configs
+	}
+	cv := &Curve{Configs: options, byShape: map[shapeKey]int{}, revision: revision}
+	for i, o := range options {
+		cv.byShape[shapeKey{o.Group, o.Shape}] = i
+	}
+	b.curves[key] = cv
+	return cv, nil
+}
+
+func (b *Belief) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (all []Config, err error) {
+	for gi := range c.Groups {
+		g := &c.Groups[gi]
+		if !Accepts(j, g) {
+			continue
+		}
+		for _, n := range f.sizes(j, g) {
+			allowed := func(p spec.Plan) bool { return f.allows(j, p) }
+			options, err := b.Ask(ctx, gi, g, RequestFor(j, g, n), j.Host, allowed)
+			if err != nil {
+				return nil, err
+			}
+			if options, err = b.withCPUs(ctx, gi, g, j, options, allowed); err != nil {
+				return nil, err
+			}
+			all = append(all, options...)
+		}
+	}
+	return all, nil
+}
+
+// manySizes is up to where every device count is asked for; beyond it only
+// whole nodes, and beyond manySizes nodes only powers of two of them, so that a
+// large cluster does not ask a planner a hundred thousand questions per model.
+const manySizes = 128
+
+// Sizes returns the device counts worth asking for in g, ascending.
+func Sizes(g *spec.NodeGroup) []int {
+	all := g.Count * g.Devices
+	var out []int
+	for n := 1; n <= min(all, manySizes); n++ {
+		out = append(out, n)
+	}
+	for nodes := 1; nodes <= g.Count; nodes++ {
+		if n := nodes * g.Devices; n > manySizes && (nodes <= manySizes || nodes&(nodes-1) == 0) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// At returns the option that is the same way as o, nil if there is none.
+func (cv *Curve) At(o *Config) *Config {
+	i, ok := cv.byShape[shapeKey{o.Group, o.Shape}]
+	if !ok || cv.Configs[i].Plan != o.Plan {
+		return nil
+	}
+	return &cv.Configs[i]
+}
+
+// of returns the option a grant runs, nil if it is not among them: the job then
+// runs as submitted.
+func (cv *Curve) of(g *scheduler.Grant, group int) *Config {
+	i, ok := cv.byShape[shapeKey{group, g.Shape}]
+	if !ok {
+		return nil
+	}
+	if o := &cv.Configs[i]; o.Plan == g.Plan {
+		return o
+	}
+	return nil
+}
+
+// Held returns the option that j, which holds devices in group, runs. When the
+// oracle has come to think that another plan is better where j runs, it is none of
+// cv's. nil: nothing is believed of it.
+func (b *Belief) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *Curve) (*Config, error) {
+	if o := cv.of(j.Grant, group); o != nil || b.Learns == nil || len(cv.Configs) == 0 {
+		return o, nil
+	}
+	g, in := j.Grant, &c.Groups[group]
+	p, err := b.Oracle.Predict(ctx, spec.Config{Model: j.Job.Model, SeqLen: j.Job.SeqLen, Plan: g.Plan, Accelerator: in.Accelerator, Shape: g.Shape, Link: in.Link})
+	if errors.Is(err, perfmodel.ErrNotCovered) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy: %s on %s: %w", j.Job.Model.Name, g.Shape.Devices, err)
+	}
+	return &Config{Group: group, Plan: g.Plan, Shape: g.Shape, Devices: g.Devices(),
+		Rate: p.Throughput / float64(g.Plan.Normal().GlobalBatch()), Spread: spread(p)}, nil
+}
+
+// Reaching returns the options that are at least as fast as rate.
+func Reaching(options []Config, rate float64) []Config {
+	return slices.DeleteFunc(slices.Clone(options), func(o Config) bool { return o.Rate < rate })
+}

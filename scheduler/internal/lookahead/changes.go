@@ -1,0 +1,165 @@
+package lookahead
+
+import (
+	"slices"
+)
+
+// change changes next at random, and reports whether that may matter.
+func (s *search) change() bool {
+	switch {
+	case len(s.late) > 0 && s.rng.IntN(4) == 0:
+		s.hurry(s.late[s.rng.IntN(len(s.late))])
+		return true
+	case len(s.runs) > 0 && s.rng.IntN(4) == 0:
+		s.turn(s.runs[s.rng.IntN(len(s.runs))])
+		return true
+	}
+	n := &s.next
+	at := s.rng.IntN(len(n.order))
+	task := n.order[at]
+	if n.keep[task] {
+		return false
+	}
+	switch k := s.rng.IntN(10); {
+	case k < 4:
+		return s.otherWay(task)
+	case k < 6:
+		toFront(n.order, at, 0)
+		return at > 0
+	case k < 7:
+		toFront(n.order, at, s.rng.IntN(at+1))
+		return true
+	case k < 9:
+		to := s.rng.IntN(len(n.order))
+		n.order[at], n.order[to] = n.order[to], n.order[at]
+		return to != at
+	}
+	n.strict[task] = !n.strict[task]
+	return true
+}
+
+// turn has a task that runs started anew, or kept after all.
+func (s *search) turn(task int) {
+	s.next.keep[task] = !s.next.keep[task]
+	if s.next.keep[task] {
+		return
+	}
+	s.otherWay(task)
+	if s.rng.IntN(2) == 0 {
+		toFront(s.next.order, slices.Index(s.next.order, task), 0)
+	}
+}
+
+// hurry puts a task that is late first, in a way that is in time if there is one,
+// and may make room for it.
+func (s *search) hurry(task int) {
+	s.next.keep[task] = false
+	toFront(s.next.order, slices.Index(s.next.order, task), 0)
+	if !s.punctual(task) {
+		s.otherWay(task)
+	}
+	if len(s.runs) > 0 && s.rng.IntN(4) > 0 {
+		s.clear(&s.p.Tasks[task].Candidates[s.next.way[task]])
+	}
+}
+
+// punctual gives a task a way in which it is no later than it must be if it starts
+// at once, at random, and reports whether there is one.
+func (s *search) punctual(task int) bool {
+	t, found := &s.p.Tasks[task], 0
+	least := t.leastLate()
+	for w := range t.Candidates {
+		if t.Candidates[w].late(0) <= least+instant {
+			if found++; s.rng.IntN(found) == 0 {
+				s.next.way[task] = w
+			}
+		}
+	}
+	return found > 0
+}
+
+// instant is too little to be late by, in seconds: what rounding may do.
+const instant = 1e-3
+
+// clear makes room for w on nodes at random: tasks with devices there are started
+// anew, those first that need not be in time.
+func (s *search) clear(w *Candidate) {
+	nodes := s.f.base
+	var chosen []int
+	for _, count := range w.Counts {
+		for range tries {
+			node := s.rng.IntN(len(s.p.Nodes))
+			if nodes.group[node] == w.Group && s.p.Nodes[node].Devices >= count && !slices.Contains(chosen, node) {
+				s.vacate(node, count)
+				chosen = append(chosen, node)
+				break
+			}
+		}
+	}
+}
+
+// tries is how often clear looks for a node, which fails only where few will do.
+const tries = 16
+
+// vacate restarts tasks on a node until a number of devices is free.
+func (s *search) vacate(node, count int) {
+	free := s.f.base.free[node]
+	for _, i := range s.held(node) {
+		if !s.next.keep[i] {
+			free += s.on(i, node)
+		}
+	}
+	for _, guaranteed := range []bool{false, true} {
+		for _, i := range s.held(node) {
+			if free >= count {
+				return
+			}
+			if s.next.keep[i] && (s.p.Tasks[i].Late > 0) == guaranteed {
+				s.next.keep[i] = false
+				free += s.on(i, node)
+			}
+		}
+	}
+}
+
+// held returns the tasks with devices of a node that may be restarted.
+func (s *search) held(node int) []int {
+	if s.holders == nil {
+		s.holders = make([][]int, len(s.p.Nodes))
+		for _, i := range s.runs {
+			for _, h := range s.p.Tasks[i].Held {
+				s.holders[h.Node] = append(s.holders[h.Node], i)
+			}
+		}
+	}
+	return s.holders[node]
+}
+
+// on returns how many devices of a node a task holds.
+func (s *search) on(task, node int) (n int) {
+	for _, h := range s.p.Tasks[task].Held {
+		if h.Node == node {
+			n += h.Devices
+		}
+	}
+	return n
+}
+
+// otherWay gives a task a way at random, most often one next to its present one.
+func (s *search) otherWay(task int) bool {
+	ways := len(s.p.Tasks[task].Candidates)
+	old := s.next.way[task]
+	to := s.rng.IntN(ways)
+	if s.rng.IntN(2) == 0 {
+		to = min(max(old+s.rng.IntN(5)-2, 0), ways-1)
+	}
+	s.next.way[task] = to
+	return to != old
+}
+
+// toFront moves what is at from to the place to before it.
+func toFront(order []int, from, to int) {
+	k := order[from]
+	copy(order[to+1:from+1], order[to:from])
+	order[to] = k
+}

@@ -1,0 +1,162 @@
+package lookahead
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Giving up at a limit gives up nothing that costs no more than it.
+func TestLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t)
+		s := &search{f: newRollout(p), p: p, cost: inf}
+		s.simple()
+		if s.cost == inf || len(s.best.order) == 0 {
+			t.Skip("nothing to start")
+		}
+		order := rapid.Permutation(slices.Clone(s.best.order)).Draw(t, "order")
+		s.best.order = order
+		cost := s.f.run(&s.best, inf)
+		slack := 1e-9 * (1 + math.Abs(cost))
+		if got := s.f.run(&s.best, cost+slack); got != cost {
+			t.Errorf("with a limit of %g the cost is %g, without %g", cost+slack, got, cost)
+		}
+	})
+}
+
+// Who is behind a strict task that does not fit waits for it, even where it fits.
+func TestStrict(t *testing.T) {
+	one := []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 5}}
+	p := &Problem{Nodes: []Node{{Devices: 2}}, Tasks: []Task{
+		{Weight: 1, Held: []Slot{{Node: 0, Devices: 1}}, Left: 10},
+		{Weight: 1, Candidates: []Candidate{{Counts: []int{2}, Devices: 2, Seconds: 20}}},
+		{Weight: 1, Candidates: one},
+	}}
+	for _, c := range []struct {
+		strict bool
+		starts float64
+	}{{false, 0}, {true, 30}} {
+		f := newRollout(p)
+		f.run(&proposal{order: []int{1, 2}, way: []int{-1, 0, 0}, keep: []bool{true, false, false}, strict: []bool{false, c.strict, false}}, inf)
+		if f.started[1] != 10 || f.started[2] != c.starts {
+			t.Errorf("strict %v: they start at %g and %g s, want 10 and %g", c.strict, f.started[1], f.started[2], c.starts)
+		}
+	}
+}
+
+// Who starts too late in some cases is late by the sum of these.
+func TestLate(t *testing.T) {
+	for _, c := range []struct{ seconds, want float64 }{{-5, 0}, {0, 0}, {99, 99}, {100, 100}, {110, 101}, {300, 120}} {
+		if got := Lateness(c.seconds); got != c.want {
+			t.Errorf("to be %g s late counts for %g, want %g", c.seconds, got, c.want)
+		}
+	}
+	w := &Candidate{Devices: 1, Seconds: 5, By: []float64{-3, 10, 40}}
+	for _, c := range []struct{ start, want float64 }{{0, 3}, {10, 13}, {20, 23 + 10}, {50, 53 + 40 + 10}} {
+		if got := w.late(c.start); got != c.want {
+			t.Errorf("who starts at %g s is late by %g s, want %g", c.start, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		task Task
+		want float64
+	}{
+		{"nothing promised", Task{Candidates: []Candidate{{}}}, 0},
+		{"another way is better", Task{Candidates: []Candidate{*w, {By: []float64{-1, 10, 40}}}}, 1},
+		{"it had better go on", Task{Candidates: []Candidate{*w}, Held: []Slot{{Node: 0, Devices: 1}}, Tardy: 2}, 2},
+	} {
+		if got := c.task.leastLate(); got != c.want {
+			t.Errorf("%s: late by %g s at the least, want %g", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	p := &Problem{Price: 0.5, Value: 2, Window: 100}
+	k := &Task{Weight: 3, Work: 40, Late: 10}
+	for _, c := range []struct {
+		name string
+		run  run
+		want float64
+	}{
+		{"all within the window", run{0, 10, 60, 0, 2}, 3*60 + 60 - 2*40},
+		{"half of the work within it", run{20, 50, 120, 0, 2}, 3*120 + 100 - 2*40*50./70},
+		{"none of it", run{60, 100, 140, 0, 2}, 3*140 + 80},
+		{"late", run{60, 100, 160, 30, 2}, 3*160 + 100 + 10*30},
+		{"kept, whenever it started", run{-inf, 100, 120, 0, 2}, 3*120 + 120},
+	} {
+		if got := p.cost(k, c.run); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: cost %g, want %g", c.name, got, c.want)
+		}
+	}
+}
+
+// Who waits in lines starts when and where all who wait would who are tried one after the other whenever somebody ends.
+func TestLinesAsByTryingAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := problems(t)
+		for range rapid.IntRange(0, 20).Draw(t, "more tasks") {
+			p.Tasks = append(p.Tasks, Task{Weight: 1, Alone: 5, Candidates: []Candidate{drawWay(t, p.Nodes)}})
+		}
+		s := &search{f: newRollout(p), p: p, cost: inf}
+		s.simple()
+		n := &s.best
+		if s.cost == inf {
+			t.Skip("nothing fits")
+		}
+		for range 3 {
+			n.order = rapid.Permutation(slices.Clone(n.order)).Draw(t, "order")
+			for _, i := range n.order {
+				n.strict[i] = rapid.IntRange(0, 4).Draw(t, "strict") == 0
+				n.keep[i] = len(p.Tasks[i].Held) > 0 && rapid.Bool().Draw(t, "kept")
+				n.way[i] = rapid.IntRange(0, len(p.Tasks[i].Candidates)-1).Draw(t, "way")
+			}
+			cost := s.f.run(n, inf)
+			f := newRollout(p)
+			if want := tryAll(f, n); math.Abs(cost-want) > 1e-9*(1+math.Abs(cost)) {
+				t.Fatalf("the cost is %g, trying all it is %g", cost, want)
+			}
+			for _, i := range n.order {
+				if !n.keep[i] && (s.f.started[i] != f.started[i] || !slices.Equal(s.f.slots[i], f.slots[i])) {
+					t.Fatalf("task %d starts at %g on %v, trying all at %g on %v", i, s.f.started[i], s.f.slots[i], f.started[i], f.slots[i])
+				}
+			}
+		}
+	})
+}
+
+// tryAll is run without a limit, and without lines.
+func tryAll(f *rollout, s *proposal) float64 {
+	cost := f.begin(s)
+	wait := slices.Clone(f.pending)
+	for at := 0.0; ; at = f.end(s) {
+		blocked := false
+		wait = slices.DeleteFunc(wait, func(i int) bool {
+			w := &f.p.Tasks[i].Candidates[s.way[i]]
+			if blocked {
+				return false
+			}
+			slots, ok := f.now.fit(w, nil)
+			if !ok {
+				blocked = s.strict[i]
+				return false
+			}
+			f.started[i], f.slots[i] = at, slots
+			r := w.at(at)
+			f.queue.Push(finish{r.end, i})
+			f.last = max(f.last, r.end)
+			cost += f.p.cost(&f.p.Tasks[i], r)
+			return true
+		})
+		if len(wait) == 0 {
+			return cost + f.p.End*f.last
+		}
+		if len(f.queue.Items) == 0 {
+			return inf
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package lp
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// repair makes a feasible answer from the best options at prices p. While a resource exceeds its capacity it applies
+// the changes with the least loss per unit freed. Then it adds the changes with the largest gains that fit.
+func (s *choiceSolver) repair(p []float64) {
+	pick := make([]int32, s.groups)
+	use := make([]float64, len(s.capacity))
+	for g := range pick {
+		pick[g], _ = s.bestAt(g, p)
+		s.take(use, pick[g], 1)
+	}
+	for {
+		k := s.mostExceeded(use)
+		if k < 0 {
+			break
+		}
+		half := (use[k] - s.capacity[k]) / 2
+		for _, c := range s.repairMoves(pick, use, p, k) {
+			if s.fits(use, k) || use[k]-s.capacity[k] < half {
+				break // the cheapest change depends on the amount left to free
+			}
+			if s.roomFor(use, pick[c.group], c.option, k) {
+				s.apply(c, pick, use)
+			}
+		}
+	}
+	s.fill(pick, use)
+	s.record(pick)
+}
+
+// change replaces the option of a group; -1 for none.
+type change struct {
+	group  int
+	option int32
+	cost   float64 // lower is better
+}
+
+func (s *choiceSolver) apply(c change, pick []int32, use []float64) {
+	s.take(use, pick[c.group], -1)
+	s.take(use, c.option, 1)
+	pick[c.group] = c.option
+}
+
+// fits reports whether the use of resource k is within its capacity.
+func (s *choiceSolver) fits(use []float64, k int) bool {
+	return use[k]-s.capacity[k] <= 1e-12*math.Max(1, s.capacity[k])
+}
+
+// mostExceeded returns the resource with the largest relative excess, -1 if all are within capacity.
+func (s *choiceSolver) mostExceeded(use []float64) int {
+	at, most := -1, 0.0
+	for k, n := range s.capacity {
+		if over := (use[k] - n) / math.Max(1, n); !s.fits(use, k) && over > most {
+			at, most = k, over
+		}
+	}
+	return at
+}
+
+// repairMoves returns one change for each group that uses resource k, cheapest first. It is the change with the least
+// loss per unit freed that exceeds no other capacity. All are computed in one pass: a pass per change would take
+// quadratic time.
+func (s *choiceSolver) repairMoves(pick []int32, use, p []float64, k int) (out []change) {
+	over := use[k] - s.capacity[k]
+	for g, now := range pick {
+		if now < 0 || s.amount(now, k) == 0 {
+			continue
+		}
+		worth := s.reduced(now, p)
+		best := change{g, -1, worth / math.Min(s.amount(now, k), over)}
+		for i := s.start[g]; i < s.start[g+1]; i++ {
+			freed := s.amount(now, k) - s.amount(i, k)
+			if freed <= 0 {
+				continue
+			}
+			if cost := (worth - s.reduced(i, p)) / math.Min(freed, over); cost < best.cost && s.roomFor(use, now, i, k) {
+				best.option, best.cost = i, cost
+			}
+		}
+		out = append(out, best)
+	}
+	slices.SortStableFunc(out, func(a, b change) int { return cmp.Compare(a.cost, b.cost) })
+	return out
+}
+
+// amount returns how much of resource k option i takes.
+func (s *choiceSolver) amount(i int32, k int) float64 {
+	for q := s.usePtr[i]; q < s.usePtr[i+1]; q++ {
+		if int(s.useOf[q]) == k {
+			return s.use[q]
+		}
+	}
+	return 0
+}
+
+// roomFor reports whether option i, -1 for none, fits once option now is released. It ignores resource skip.
+func (s *choiceSolver) roomFor(use []float64, now, i int32, skip int) bool {
+	if i < 0 {
+		return true
+	}
+	for q := s.usePtr[i]; q < s.usePtr[i+1]; q++ {
+		k := int(s.useOf[q])
+		if k == skip {
+			continue
+		}
+		after := use[k] + s.use[q]
+		if now >= 0 {
+			after -= s.amount(now, k)
+		}
+		if after > s.capacity[k]*(1+1e-12) {
+			return false
+		}
+	}
+	return true
+}
+
+// fill applies the changes with the largest gains, down to 90 % of the largest, until no change gains.
+func (s *choiceSolver) fill(pick []int32, use []float64) {
+	for {
+		gains := s.gains(pick, use)
+		if len(gains) == 0 {
+			return
+		}
+		for _, c := range gains {
+			if c.cost > gains[0].cost*0.9 {
+				break
+			}
+			if s.roomFor(use, pick[c.group], c.option, -1) {
+				s.apply(c, pick, use)
+			}
+		}
+	}
+}
+
+// gains returns for each group the change with the largest gain that fits, largest first.
+func (s *choiceSolver) gains(pick []int32, use []float64) (out []change) {
+	for g, now := range pick {
+		best, had := change{g, -1, 0}, 0.0
+		if now >= 0 {
+			had = s.value[now]
+		}
+		for i := s.start[g]; i < s.start[g+1]; i++ {
+			if cost := had - s.value[i]; cost < best.cost && s.roomFor(use, now, i, -1) {
+				best.option, best.cost = i, cost
+			}
+		}
+		if best.option >= 0 {
+			out = append(out, best)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b change) int { return cmp.Compare(a.cost, b.cost) })
+	return out
+}

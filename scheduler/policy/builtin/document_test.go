@@ -1,0 +1,117 @@
+package builtin_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// example returns the policy of docs/guides/add-a-policy.md: the first block of Go there, the
+// name of its file, and its line in the table of built-in policies.
+func example(t *testing.T) (file, text, line string) {
+	t.Helper()
+	const doc = "../../../docs/guides/add-a-policy.md"
+	b, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)`scheduler/policy/order/([a-z-]+\\.go)`:\n\n```go\n(.*?)```.*?`(order\\.[A-Za-z]+,)`").FindStringSubmatch(string(b))
+	if m == nil {
+		t.Fatalf("%s has no policy in a block of Go with the name of its file before it and its line of the table after it", doc)
+	}
+	return m[1], m[2], m[3]
+}
+
+// One new file in package order and one line in the table are a policy that is listed,
+// runs and passes the conformance suite, as docs/guides/add-a-policy.md promises.
+func TestTheDocumentedPolicyWorks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds pacer")
+	}
+	file, text, line := example(t)
+	if n := strings.Count(text, "\n"); n > 25 {
+		t.Errorf("the example has %d lines, the document says it is of twenty", n)
+	}
+	if _, err := os.Stat("../order/" + file); err == nil {
+		t.Fatalf("%s exists: choose another example", file)
+	}
+	dir := t.TempDir()
+	overlay := overlayOf(t, dir, file, text, line)
+	name := strings.TrimSuffix(file, ".go")
+	run := func(program string, args ...string) string {
+		t.Helper()
+		out, err := exec.Command(program, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	pacer := filepath.Join(dir, "pacer")
+	run("go", "build", "-overlay", overlay, "-o", pacer, "../../../cmd/pacer")
+	if out := run(pacer, "ls", "policies", "--output", "json"); !strings.Contains(out, `"name": "`+name+`"`) {
+		t.Errorf("pacer ls policies does not list %s:\n%s", name, out)
+	}
+	jobs, ended := filepath.Join(dir, "jobs.csv"), filepath.Join(dir, "ended.csv")
+	if err := os.WriteFile(jobs, []byte("job_id,submit_s,gpus,duration_s\n1,0,4,100\n2,5,8,100\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(pacer, "simulate", "--workload", jobs, "--cluster", "1x8", "--policy", "fifo,"+name, "--jobs-out", ended)
+	if out, err := os.ReadFile(ended); err != nil || !strings.Contains(string(out), name+",2,5,5,105,") {
+		t.Errorf("%s lets the wider job wait (error %v):\n%s", name, err, out)
+	}
+	out := run("go", "test", "-overlay", overlay, "-v", "-run", "^TestConformance$/^"+name+"$", ".")
+	if !strings.Contains(out, "--- PASS: TestConformance/"+name) {
+		t.Errorf("the conformance suite does not know %s:\n%s", name, out)
+	}
+}
+
+// overlayOf returns an overlay for the go command in which package order has one file
+// more, and the table of built-in policies one line more.
+func overlayOf(t *testing.T, dir, file, text, line string) string {
+	t.Helper()
+	const start = "policy.NewRegistry(\n"
+	table, err := os.ReadFile("builtin.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := map[string]string{}
+	for path, content := range map[string]string{"../order/" + file: text, "builtin.go": strings.Replace(string(table), start, start+"\t"+line+"\n", 1)} {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace[abs] = filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(replace[abs], []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// The objective in docs/guides/add-a-policy.md is that of its file, so that all that is
+// tested of policies here is tested of it.
+func TestDocumentedObjective(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/guides/add-a-policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("../gavel/throughput.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), "```go\n"+string(file)+"```\n") {
+		t.Error("docs/guides/add-a-policy.md does not show gavel/throughput.go as it is")
+	}
+}

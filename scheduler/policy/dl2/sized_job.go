@@ -1,0 +1,105 @@
+package dl2
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy/optimus"
+)
+
+// sizedJob is a job that is given devices one size after the other.
+type sizedJob struct {
+	*scheduler.JobState
+	deal  *dl2Deal
+	sizes [][]optimus.Size // by group
+	home  int              // group it runs in, -1 = none
+	least float64          // believed seconds of a step on the least it can have
+	worth float64          // share of its group that a device takes, in shares of devices
+	group int              // of what it has
+	at    int              // of the group's sizes, -1 = nothing
+	next  int              // the next of them on which it is faster, -1 = there is none
+}
+
+func newSizedJob(deal *dl2Deal, j *scheduler.JobState, sizes [][]optimus.Size) *sizedJob {
+	r := &sizedJob{JobState: j, deal: deal, sizes: sizes, home: -1, least: math.Inf(1), at: -1, worth: 1}
+	if j.Grant != nil {
+		r.home = deal.idle.Group[j.Grant.Slots[0].Node]
+	}
+	for _, s := range sizes {
+		if len(s) > 0 {
+			r.least = min(r.least, s[0].Sec)
+		}
+	}
+	return r
+}
+
+// first returns the group in which r is given its first devices: that where it runs,
+// or else the one where the fewest run it fastest; -1 if they are not left.
+func (r *sizedJob) first() int {
+	best := -1
+	for gi, s := range r.sizes {
+		switch {
+		case len(s) == 0 || s[0].Devices > r.deal.left[gi]:
+		case gi == r.home:
+			return gi
+		case best < 0 || s[0].Sec < r.sizes[best][0].Sec:
+			best = gi
+		}
+	}
+	return best
+}
+
+func (r *sizedJob) allows(int) bool {
+	if r.at < 0 {
+		return r.first() >= 0
+	}
+	s := r.sizes[r.group]
+	return r.next >= 0 && s[r.next].Devices-s[r.at].Devices <= r.deal.left[r.group]
+}
+
+func (r *sizedJob) take(int) {
+	if r.at < 0 {
+		r.group, r.next = r.first(), 0
+		r.worth = optimus.DominantShare(&r.deal.cluster.Groups[r.group], r.Job.Host)
+	}
+	s := r.sizes[r.group]
+	r.deal.left[r.group] -= s[r.next].Devices - r.devices()
+	r.at = r.next
+	r.next = slices.IndexFunc(s[r.at:], func(o optimus.Size) bool { return o.Sec < s[r.at].Sec })
+	if r.next >= 0 {
+		r.next += r.at
+	}
+}
+
+// devices returns how many r has.
+func (r *sizedJob) devices() int {
+	if r.at < 0 {
+		return 0
+	}
+	return r.sizes[r.group][r.at].Devices
+}
+
+func (r *sizedJob) show(s *Seat) {
+	s.Workers, s.Next, s.sec, s.gains = r.devices(), 0, 0, [3]float64{}
+	s.share = r.worth * float64(s.Workers) / float64(r.deal.all)
+	more := r.allows(0)
+	switch {
+	case r.at >= 0:
+		sizes := r.sizes[r.group]
+		if s.sec = sizes[r.at].Sec; more {
+			s.Next, s.gains[0] = sizes[r.next].Devices, math.Log(s.sec/sizes[r.next].Sec)
+		}
+	case more:
+		s.Next, s.gains[0] = r.sizes[r.first()][0].Devices, 1
+	}
+}
+
+// namedStream returns the random stream of a name.
+func namedStream(seed uint64, name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}

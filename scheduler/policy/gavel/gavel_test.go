@@ -1,0 +1,318 @@
+package gavel
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/lp"
+)
+
+// someShares draws jobs that run on some of up to three types.
+func someShares(t *rapid.T) *Shares {
+	s := &Shares{}
+	for range rapid.IntRange(1, 3).Draw(t, "types") {
+		s.Devices = append(s.Devices, float64(rapid.IntRange(1, 12).Draw(t, "devices")))
+	}
+	for i := range rapid.IntRange(1, 12).Draw(t, "jobs") {
+		size := rapid.SampledFrom([]int{1, 1, 2, 4}).Draw(t, "size")
+		j := Share{Last: -1, State: &scheduler.JobState{Remaining: rapid.Float64Range(1, 1e5).Draw(t, "steps"), Job: &spec.Job{
+			ID: spec.JobID(fmt.Sprint(i)), Devices: size, Weight: rapid.SampledFrom([]float64{0, 1, 3}).Draw(t, "weight"),
+			Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant")}}}
+		for g, n := range s.Devices {
+			if float64(size) <= n && rapid.IntRange(0, 3).Draw(t, "runs") > 0 {
+				j.Ways = append(j.Ways, Way{Group: g, Devices: size, Rate: rapid.Float64Range(0.1, 10).Draw(t, "rate")})
+				j.X = append(j.X, 0)
+			}
+		}
+		s.Jobs = append(s.Jobs, j)
+	}
+	return s
+}
+
+// runs reports whether any job runs anywhere.
+func (s *Shares) runs() bool {
+	for i := range s.Jobs {
+		if len(s.Jobs[i].Ways) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// copyOf returns s without fractions.
+func (s *Shares) copyOf() *Shares {
+	out := *s
+	out.Jobs = append([]Share(nil), s.Jobs...)
+	for i := range out.Jobs {
+		out.Jobs[i].X = make([]float64, len(s.Jobs[i].X))
+	}
+	return &out
+}
+
+// levels returns the level of every job that runs somewhere.
+func (s *Shares) levels() []float64 {
+	var out []float64
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+			out = append(out, s.level(j)*j.Rate())
+		}
+	}
+	return out
+}
+
+func leastOf(v []float64) float64 {
+	least := math.Inf(1)
+	for _, x := range v {
+		least = min(least, x)
+	}
+	return least
+}
+
+var allFractions = map[string]fractions{
+	"gavel-las":           func(ctx context.Context, s *Shares) error { return s.maxMinPrices(ctx) },
+	"gavel-las:total":     func(ctx context.Context, s *Shares) error { return s.maxMinProgram(ctx) },
+	"gavel-las-waterfill": func(ctx context.Context, s *Shares) error { return s.waterfill(ctx, s.weights) },
+	"gavel-hierarchical": func(ctx context.Context, s *Shares) error {
+		h := hierarchy{weights: map[string]float64{"a": 2}}
+		return s.waterfill(ctx, func(full []bool) []float64 { return h.split(s, full) })
+	},
+	"gavel-ftf":        func(ctx context.Context, s *Shares) error { return (&finishTimes{}).fractions(ctx, s) },
+	"gavel-makespan":   earliest,
+	"gavel-throughput": greatestTotal,
+	"gavel-slo":        keepDeadlines,
+	"gavel-cost": func(ctx context.Context, s *Shares) error {
+		return s.cheapest(ctx, slices.Repeat([]float64{1}, len(s.Devices)), make([]float64, len(s.Jobs)))
+	},
+	"gavel-fifo": fastestInOrder,
+	"isolated":   equalParts,
+}
+
+const apart = 1e-5 // what two solvers may be apart
+
+// Fractions are within what there is: no job has more than all of its time, and
+// no type gives more than its devices.
+func TestFractionsFit(t *testing.T) {
+	for name, f := range allFractions {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				s := someShares(t)
+				if err := s.fill(context.Background(), Objective{Fractions: f}); err != nil {
+					t.Fatal(err)
+				}
+				for i := range s.Jobs {
+					sum := 0.0
+					for _, x := range s.Jobs[i].X {
+						sum += x
+						if !(x >= 0) {
+							t.Fatalf("job %d has the fraction %g", i, x)
+						}
+					}
+					if sum > 1+apart {
+						t.Fatalf("job %d has %g of its time", i, sum)
+					}
+				}
+				for g, left := range s.left() {
+					if left < -apart*s.Devices[g] {
+						t.Fatalf("type %d gives %g devices more than it has", g, -left)
+					}
+				}
+			})
+		})
+	}
+}
+
+// left returns the devices of each group that the fractions leave.
+func (s *Shares) left() []float64 {
+	left := append([]float64(nil), s.Devices...)
+	for i := range s.Jobs {
+		for k, w := range s.Jobs[i].Ways {
+			left[w.Group] -= s.Jobs[i].X[k] * float64(w.Devices)
+		}
+	}
+	return left
+}
+
+// All ways to make the least level greatest agree on it, and it is at least that
+// of an even share, so that sharing is no loss (section 4.4 of the paper).
+func TestMaxMin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := someShares(t)
+		if !s.runs() {
+			return
+		}
+		even := s.copyOf()
+		weight := 0.0
+		for i := range even.Jobs {
+			if j := &even.Jobs[i]; len(j.Ways) > 0 {
+				weight += j.Weight()
+			}
+		}
+		for i := range even.Jobs { // each its part of every type, by weight
+			for k, w := range even.Jobs[i].Ways {
+				even.Jobs[i].X[k] = min(even.Jobs[i].Weight()/weight*s.Devices[w.Group]/float64(w.Devices), 1/float64(len(s.Devices)))
+			}
+		}
+		least := map[string]float64{}
+		for _, name := range []string{"gavel-las", "gavel-las:total", "gavel-las-waterfill"} {
+			got := s.copyOf()
+			if err := allFractions[name](context.Background(), got); err != nil {
+				t.Fatal(name, err)
+			}
+			least[name] = leastOf(got.levels())
+		}
+		best := least["gavel-las"]
+		for name, v := range least {
+			tolerance := apart
+			if name == "gavel-las:total" { // gives that much up for the total, see tieBreak
+				tolerance = tieBreak
+			}
+			if math.Abs(v-best) > tolerance*max(1, best) {
+				t.Fatalf("%s: the least level is %g, by prices %g", name, v, best)
+			}
+		}
+		if floor := leastOf(even.levels()); best < floor-apart {
+			t.Fatalf("the least level is %g, with a part of every type for each %g", best, floor)
+		}
+	})
+}
+
+// Of the optimum of greatest total no job can have more unless another has less.
+func TestParetoEfficient(t *testing.T) {
+	for _, name := range []string{"gavel-las:total", "gavel-las-waterfill", "gavel-throughput", "gavel-makespan"} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				s := someShares(t)
+				if !s.runs() {
+					return
+				}
+				if err := allFractions[name](context.Background(), s); err != nil {
+					t.Fatal(err)
+				}
+				sum := 0.0
+				for _, v := range s.levels() {
+					sum += v
+				}
+				checkPareto(t, s, sum)
+			})
+		})
+	}
+}
+
+// checkPareto maximises the sum of levels with no job worse off.
+func checkPareto(t *rapid.T, s *Shares, sum float64) {
+	p := s.copyOf().program()
+	for i := range s.Jobs {
+		if rate := s.Jobs[i].Rate(); rate > 0 {
+			p.AtLeast("", 1-coarse, p.throughput(i, 1/rate)...)
+		}
+	}
+	p.total(1)
+	sol, err := p.Solve(context.Background(), lp.Options{Tolerance: coarse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Residuals are in parts of the fastest type of a row, which may be a hundred
+	// times as fast as the one in use.
+	if more := sol.Objective - sum; more > 1e-2*(1+sum) {
+		t.Fatalf("levels could sum to %g with no job worse off, they sum to %g", sol.Objective, sum)
+	}
+}
+
+// Levels do not depend on what jobs are called or in which order types come, nor on
+// the unit of their steps.
+func TestInvariant(t *testing.T) {
+	for _, name := range []string{"gavel-las", "gavel-las:total", "gavel-las-waterfill", "gavel-makespan", "gavel-throughput", "gavel-ftf"} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				s := someShares(t)
+				if !s.runs() {
+					return
+				}
+				unit := rapid.SampledFrom([]float64{1e-3, 7, 1e4}).Draw(t, "unit")
+				other := s.copyOf()
+				n := len(s.Jobs)
+				for i := range other.Jobs { // in reverse, by other names, in other steps
+					j := s.Jobs[n-1-i]
+					job := *j.State.Job
+					job.ID = "renamed-" + job.ID
+					j.State = &scheduler.JobState{Job: &job, Remaining: j.State.Remaining * unit}
+					j.Ways = append([]Way(nil), j.Ways...)
+					for k := range j.Ways {
+						j.Ways[k].Rate *= unit
+					}
+					j.X = make([]float64, len(j.X))
+					other.Jobs[i] = j
+				}
+				for _, x := range []*Shares{s, other} {
+					if err := allFractions[name](context.Background(), x); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if a, b := objectiveOf(name, s), objectiveOf(name, other); math.Abs(a-b) > 1e-4*max(1, math.Abs(a)) {
+					t.Fatalf("%g, and the other way round %g", a, b)
+				}
+			})
+		})
+	}
+}
+
+// objectiveOf returns what a policy is about.
+func objectiveOf(name string, s *Shares) float64 {
+	sum, pace := 0.0, math.Inf(1)
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+			sum += s.level(j) * j.Rate()
+			pace = min(pace, j.Rate()/j.State.Remaining)
+		}
+	}
+	switch name {
+	case "gavel-throughput":
+		return sum
+	case "gavel-makespan":
+		return math.Log(pace)
+	case "gavel-ftf":
+		return s.greatestRho((&finishTimes{}).update(s))
+	}
+	return leastOf(s.levels())
+}
+
+// Water-filling gives the levels of an independent solver (lp.MaxMin.WaterFill).
+func TestWaterfill(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := someShares(t)
+		if !s.runs() {
+			return
+		}
+		p := lp.MaxMin{Capacity: s.Devices}
+		for i := range s.Jobs {
+			j := &s.Jobs[i]
+			if len(j.Ways) == 0 {
+				continue
+			}
+			rates := make([]float64, len(s.Devices))
+			for _, w := range j.Ways {
+				rates[w.Group] = s.level(j) * w.Rate
+			}
+			p.Rates, p.Sizes = append(p.Rates, rates), append(p.Sizes, j.Devices())
+		}
+		want, err := p.WaterFill(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := allFractions["gavel-las-waterfill"](context.Background(), s); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range s.levels() {
+			if math.Abs(got-want.Levels[i]) > 1e-3*max(1, want.Levels[i]) {
+				t.Fatalf("levels %v, want %v", s.levels(), want.Levels)
+			}
+		}
+	})
+}

@@ -1,0 +1,24 @@
+package gavel
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+var IsolatedShares = policy.Info{
+	Name:    "isolated",
+	Doc:     "gives each job an equal part of every type of devices, in turns: the baseline of finish-time fairness",
+	Options: rounding,
+	New: func(d policy.Deps) (scheduler.Policy, error) {
+		return Rounds(d, Objective{Fractions: equalParts, Agnostic: true})
+	},
+}
+
+func equalParts(_ context.Context, s *Shares) error {
+	for i := range s.Jobs {
+		copy(s.Jobs[i].X, s.Isolated(&s.Jobs[i]))
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package order
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+// byCount is a ranked policy with Variant.ByCount. It goes through all jobs in order,
+// counts the devices they take, and stops the running jobs for which none are left. Jobs
+// that continue keep their devices; then the others take devices that are free.
+type byCount struct {
+	*ranked
+	everyRound bool // decide anew in every round
+}
+
+func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	if err := cmp.Or(p.queue.update(ctx, s), p.queue.load(ctx, s)); err != nil {
+		return scheduler.Decision{}, err
+	}
+	order := slices.SortedFunc(p.queue.all, (*Ranked).compare)
+	d := scheduler.Decision{}
+	free := s.Idle()
+	left := newCounts(free, s.Cluster)
+	var starts []*Ranked
+	for _, r := range order {
+		switch {
+		case !left.take(r.Job):
+			r.Grant = nil
+			d.Because(s, r.Job.Job.ID, "no devices are left at its turn, by %.6g", r.Key)
+		case r.Grant == nil:
+			starts = append(starts, r)
+		default:
+			free.Take(r.Grant.Slots)
+			d.Grants = append(d.Grants, r.Grant)
+		}
+	}
+	for _, r := range starts {
+		if r.Grant = p.belief.PlaceBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
+			free.Take(r.Grant.Slots)
+			d.Grants = append(d.Grants, r.Grant)
+			d.Because(s, r.Job.Job.ID, "devices are left at its turn, by %.6g", r.Key)
+			r.ready = s.Now + r.Job.StartCost
+		}
+	}
+	var first *Ranked
+	if i := slices.IndexFunc(order, func(r *Ranked) bool { return r.Grant == nil }); i >= 0 {
+		first = order[i]
+	}
+	var err error
+	if d.Wake, err = p.wake(ctx, s, first, starts); p.everyRound && len(order) > 0 {
+		d.Wake = s.Now + policy.MinWake
+	}
+	return d, err
+}
+
+// counts are the devices left in each group, wherever they are.
+type counts struct {
+	groups []spec.NodeGroup
+	nodes  []int // the group of each
+	left   []int
+}
+
+func newCounts(idle *scheduler.Inventory, c spec.Cluster) *counts {
+	t := &counts{groups: c.Groups, nodes: idle.Group}
+	for gi := range c.Groups {
+		t.left = append(t.left, idle.FreeIn(gi))
+	}
+	return t
+}
+
+// take counts the devices of j as taken, in the group where it is or else the
+// first that has as many, and reports whether there is one.
+func (t *counts) take(j *scheduler.JobState) bool {
+	for gi := range t.groups {
+		fits := candidate.Accepts(j.Job, &t.groups[gi])
+		if j.Grant != nil {
+			fits = t.nodes[j.Grant.Slots[0].Node] == gi
+		}
+		if fits && t.left[gi] >= j.Job.Devices {
+			t.left[gi] -= j.Job.Devices
+			return true
+		}
+	}
+	return false
+}

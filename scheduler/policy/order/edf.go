@@ -1,0 +1,25 @@
+package order
+
+import (
+	"context"
+	"math"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+var EDF = policy.Info{
+	Name:    "edf",
+	Doc:     "earliest deadline first, jobs without one last; preempts",
+	Options: preemption,
+	New: func(d policy.Deps) (scheduler.Policy, error) {
+		return Preemptive(d, Ranking{Key: byDeadline, Steady: true})
+	},
+}
+
+func byDeadline(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
+	if j.Job.Deadline == 0 {
+		return math.Inf(1), nil
+	}
+	return j.Job.Deadline.Seconds(), nil
+}

@@ -1,0 +1,76 @@
+package order
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+var LAS = policy.Info{
+	Name:    "las",
+	Doc:     "least attained service first, in device-seconds, so that no job needs to say how long it is; preempts",
+	Options: lasOptions,
+	New:     newLAS,
+}
+
+var lasOptions = append([]policy.Option{
+	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it has to make way"},
+}, preemption...)
+
+func newLAS(d policy.Deps) (scheduler.Policy, error) {
+	v := d.Values(lasOptions)
+	quantum := v.Seconds("quantum")
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	rules := policy.VariantOf[Variant](d)
+	if rules.NoQuantum {
+		quantum = 0
+	}
+	l := las{service: rules.Service}
+	if l.service == nil {
+		l.service = func(deviceSec float64, _ int) float64 { return deviceSec }
+	}
+	return Preemptive(d, Ranking{Key: l.key, Wake: l.wake, Quantum: quantum})
+}
+
+// las is the order of least attained service, of Tiresias without its queues (Gu
+// et al., NSDI 2019, section 3.2).
+type las struct {
+	service func(deviceSec float64, devices int) float64
+}
+
+func (l las) key(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
+	return l.service(j.Attained, j.Job.Devices), nil
+}
+
+// pace is how much service r gets per second.
+func (l las) pace(r *Ranked) float64 {
+	n := r.Grant.Devices()
+	return l.service(float64(n), n)
+}
+
+// wake returns when the first running job will have passed the next waiting one.
+func (l las) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
+	var waiting []float64
+	for r := range jobs {
+		if r.Grant == nil {
+			waiting = append(waiting, r.Key)
+		}
+	}
+	slices.Sort(waiting)
+	at := policy.Never
+	for r := range jobs {
+		if r.Grant == nil {
+			continue
+		}
+		if k, _ := slices.BinarySearch(waiting, r.Key); k < len(waiting) {
+			at = min(at, policy.After(s.Now, (waiting[k]-r.Key)/l.pace(r)))
+		}
+	}
+	return at
+}

@@ -1,0 +1,131 @@
+package order
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/schedulertest"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// steadies are the rankings whose order is kept from decision to decision.
+func steadies(d policy.Deps) map[string]Ranking {
+	return map[string]Ranking{
+		"arrival":  {Key: bySubmission, Steady: true},
+		"deadline": {Key: byDeadline, Steady: true},
+		"priority": {Key: aged(0.3), Steady: true},
+		"srtf":     {Key: srtf{belief: candidate.NewBelief(d)}.key, Steady: true},
+		"believed": {Key: srtf{belief: candidate.NewBelief(d), predicted: true}.key, Steady: true},
+	}
+}
+
+// An order that is kept from decision to decision decides as one that is made anew
+// every time, on crowded clusters of two types, with start costs, and with nodes
+// that fail.
+func TestSteadyAsAnew(t *testing.T) {
+	for name := range steadies(policy.Deps{}) {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { steadyAsAnew(t, name) })
+		})
+	}
+}
+
+func steadyAsAnew(t *rapid.T, name string) {
+	c := schedulertest.DrawCase(t)
+	d := policy.Deps{Oracle: c.World.Oracle(0.2, 7), Options: map[string]string{"backfill": fmt.Sprint(rapid.Bool().Draw(t, "backfill"))}}
+	truth := c.World.Truth(c.Cluster)
+	if rapid.Bool().Draw(t, "durations") {
+		speeds := map[string]float64{"x": 1, "y": 2.5}
+		d.Oracle, d.Speeds, truth = nil, speeds, sim.Durations{Speeds: speeds}
+		for i := range c.Jobs {
+			c.Jobs[i].Duration = time.Duration(c.Jobs[i].Steps * float64(time.Second))
+		}
+	}
+	quantum := rapid.SampledFrom([]time.Duration{0, 10 * time.Minute}).Draw(t, "quantum")
+	outages := sim.OutageTable{}
+	for node := range c.Cluster.Nodes() {
+		if rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
+			down := time.Duration(rapid.IntRange(0, 100).Draw(t, "down")) * time.Minute
+			outages[node] = []sim.Outage{{Down: down, Up: down + time.Duration(rapid.IntRange(1, 30).Draw(t, "for"))*time.Minute}}
+		}
+	}
+	run := func(steady bool) (r *sim.Result, events []string) {
+		ranking := steadies(d)[name]
+		ranking.Steady, ranking.Quantum = steady, quantum
+		p, err := Preemptive(d, ranking)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err = sim.Run(t.Context(), sim.Config{Cluster: c.Cluster, Jobs: c.Jobs, Policy: p, PolicyName: name, Truth: truth, Round: c.Round,
+			Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }), Failures: outages, Audit: true,
+			Observe: func(e sim.Event) { events = append(events, fmt.Sprint(e.At, e.Kind, e.Job, slotsOf(e.Grant))) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, events
+	}
+	anew, anewEvents := run(false)
+	kept, keptEvents := run(true)
+	if diff := cmp.Diff(anewEvents, keptEvents); diff != "" {
+		t.Fatalf("events (-anew +kept):\n%s", diff)
+	}
+	if diff := cmp.Diff(anew, kept, cmpopts.IgnoreFields(sim.Result{}, "Elapsed")); diff != "" {
+		t.Fatalf("results (-anew +kept):\n%s", diff)
+	}
+}
+
+func slotsOf(g *scheduler.Grant) []scheduler.Slot {
+	if g == nil {
+		return nil
+	}
+	return g.Slots
+}
+
+// A policy that goes from one cluster to another, or is asked about part of what
+// it knows, builds its queue anew.
+func TestSteadyForgets(t *testing.T) {
+	p := Ordered(policy.Deps{}, true)
+	for i := range 3 {
+		j := &spec.Job{ID: spec.JobID(fmt.Sprint("j", i)), Devices: 2, Duration: time.Hour}
+		s := scheduler.NewSnapshot(0, schedulertest.Nodes(1, 4), []*scheduler.JobState{{Job: j, Remaining: 1}})
+		d, err := p.Decide(t.Context(), s)
+		if err != nil || len(d.Grants) != 1 || d.Grants[0].Job != j.ID {
+			t.Fatalf("job %s: %v, error %v", j.ID, d.Grants, err)
+		}
+	}
+}
+
+// Jobs known by their duration alone go to the type believed faster while there is
+// room, and take as long as it is fast.
+func TestFasterTypeFirst(t *testing.T) {
+	cluster := spec.Cluster{Groups: []spec.NodeGroup{
+		{Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "slow"}}, {Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "fast"}},
+	}}
+	speeds := map[string]float64{"fast": 2}
+	for _, name := range []string{"fifo", "fifo-backfill", "srtf", "las"} {
+		p, err := policy.NewRegistry(FIFO, FIFOBackfill, SRTF, LAS).New(policy.Spec{Name: name}, policy.Deps{Speeds: speeds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var jobs []spec.Job
+		for _, id := range []spec.JobID{"a", "b"} {
+			jobs = append(jobs, spec.Job{ID: id, Devices: 2, Duration: time.Hour})
+		}
+		r, err := sim.Run(t.Context(), sim.Config{Cluster: cluster, Jobs: jobs, Policy: p, Truth: sim.Durations{Speeds: speeds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := r.Jobs[0].End, r.Jobs[1].End; a != 30*time.Minute || b != time.Hour {
+			t.Errorf("%s: the jobs end at %v and %v, want 30m0s on the fast type and 1h0m0s on the slow one", name, a, b)
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package order
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
+	"github.com/pacer-ml/pacer/scheduler/internal/heap"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+// Ranking is a queue order in which running jobs make way for those before them.
+type Ranking struct {
+	// Key is the job's priority; lower runs first. Ties break by arrival; NaN is last.
+	Key func(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error)
+	// Steady says that the Key of a job stays as it is while the job waits, and does
+	// not rise while it holds devices. The order is then kept from decision to
+	// decision instead of being made anew. Not with Wake.
+	Steady bool
+	// Wake returns when the order may change although nothing happens, or policy.Never.
+	// nil = never. It gets all jobs, in no order, with the grants they get. It is called
+	// while at least one job waits.
+	Wake func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration
+	// Quantum is how long a job makes progress before it has to make way.
+	Quantum time.Duration
+}
+
+// Ranked is a job in its place in the order.
+type Ranked struct {
+	Job   *scheduler.JobState
+	Key   float64
+	Grant *scheduler.Grant // what it is to hold, nil = nothing
+
+	urgent bool          // goes before all jobs that are not
+	ready  time.Duration // when it begins to make progress, meaningful with a Grant
+
+	// Of a queue:
+	line  *line            // where it waits, nil = it runs
+	held  *scheduler.Grant // what it held when it was put in
+	since time.Duration    // JobState.Since then
+	turn  uint64           // the decision Key was found in
+	bound float64          // Key is no more than this
+}
+
+// compare is negative when a goes before b.
+func (a *Ranked) compare(b *Ranked) int {
+	switch {
+	case a.urgent != b.urgent && a.urgent:
+		return -1
+	case a.urgent != b.urgent:
+		return 1
+	case a.Key < b.Key:
+		return -1
+	case a.Key > b.Key:
+		return 1
+	}
+	return a.Job.Order - b.Job.Order
+}
+
+// runsBehind reports whether a is behind b in the order as far as is known.
+func runsBehind(a, b *Ranked) bool {
+	if a.urgent == b.urgent && a.bound != b.bound {
+		return a.bound > b.bound
+	}
+	return a.compare(b) > 0
+}
+
+// preemption are the options of every policy made by Preemptive.
+var preemption = []policy.Option{
+	{Name: "backfill", Default: "true", Doc: "skip jobs that do not fit; false: a job that does not fit blocks all behind it"},
+}
+
+// Preemptive returns a policy that places jobs in the order of r, each at its own plan
+// and device count. Running jobs stay. For a waiting job that does not fit, jobs are
+// preempted from the end of the order until it does. If the job still does not fit, the
+// preemptions are undone. A preempted job that can keep its old slots does.
+func Preemptive(d policy.Deps, r Ranking) (scheduler.Policy, error) {
+	p, err := newRanked(d, r)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Ordered returns a policy that starts waiting jobs in order of arrival, each at its own
+// plan and device count, and never stops a running job. With backfill a job that does
+// not fit is skipped; without, it blocks all jobs behind it. Among the allowed groups and
+// layouts with room a job takes the one where it is predicted fastest.
+func Ordered(d policy.Deps, backfill bool) scheduler.Policy {
+	b := candidate.NewBelief(d)
+	return &ranked{Ranking: Ranking{Key: bySubmission, Steady: true}, belief: b, backfill: backfill,
+		queue: newQueue(Ranking{Key: bySubmission, Steady: true}, b, 0)}
+}
+
+func newRanked(d policy.Deps, r Ranking) (*ranked, error) {
+	v := d.Values(preemption)
+	backfill := v.Bool("backfill")
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	rules := policy.VariantOf[Variant](d)
+	if _, learns := d.Oracle.(scheduler.Learner); learns || rules.UrgentAfter > 0 { // keys change, or waiting jobs become urgent with time
+		r.Steady = false
+	}
+	p := &ranked{Ranking: r, belief: candidate.NewBelief(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
+		restore: !rules.EvictAnyway, stay: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
+	p.queue = newQueue(r, p.belief, p.urgentAfter)
+	return p, nil
+}
+
+type ranked struct {
+	Ranking
+	belief      *candidate.Belief
+	queue       *queue
+	backfill    bool          // skip jobs that do not fit
+	preempts    bool          // stop jobs for jobs before them
+	restore     bool          // undo preemptions that do not help
+	stay        bool          // a preempted job tries its old devices first
+	urgentAfter time.Duration // a job that has waited so long goes first, 0 = none does
+}
+
+func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+	d := scheduler.Decision{Keep: true}
+	if len(s.Waiting) == 0 {
+		return d, nil
+	}
+	if err := p.queue.update(ctx, s); err != nil {
+		return d, err
+	}
+	w := pass{ranked: p, s: s, d: &d, free: s.Free(), full: map[*candidate.Set]bool{}, turns: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+	err := w.run(ctx)
+	if err == nil {
+		err = w.decide(ctx)
+	}
+	w.explain()
+	p.queue.back(w.waiting, w.tail)
+	return d, err
+}
+
+// wake returns when the target may change although nothing happens, 0 = never. first is
+// the first job in order that waits, nil = none does; started are the jobs that get
+// devices now.
+func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked, started []*Ranked) (time.Duration, error) {
+	if first == nil || !p.preempts {
+		return 0, nil
+	}
+	if err := p.queue.load(ctx, s); err != nil {
+		return 0, err
+	}
+	at, err := p.queue.spared(ctx, s, first, started) // a waiting job may get devices once others may be stopped
+	if err != nil {
+		return 0, err
+	}
+	if p.Wake != nil {
+		at = min(at, p.Wake(s, p.queue.all))
+	}
+	for r := range p.queue.all {
+		if p.urgentAfter > 0 && !r.urgent && r.Grant == nil {
+			at = min(at, waitsSince(s, r.Job)+p.urgentAfter)
+		}
+	}
+	if at == policy.Never {
+		return 0, nil
+	}
+	return max(at, s.Now+policy.MinWake), nil
+}
+
+// waitsSince returns when a job that is to hold nothing began to.
+func waitsSince(s *scheduler.Snapshot, j *scheduler.JobState) time.Duration {
+	if j.Grant != nil {
+		return s.Now
+	}
+	return j.Since
+}
+
+// pass is one decision of a ranked policy.
+type pass struct {
+	*ranked
+	s    *scheduler.Snapshot
+	d    *scheduler.Decision
+	free *scheduler.Inventory
+	// full are the sets of configurations without room. Later there is less room.
+	full map[*candidate.Set]bool
+
+	turns   heap.Heap[*Ranked] // jobs to place: the first of every line, and preempted jobs
+	waiting []*Ranked          // taken out of the lines
+	tail    []*Ranked          // taken out of the running jobs, the last first
+	first   *Ranked            // the first that found no room
+}
+
+func (w *pass) run(ctx context.Context) error {
+	for _, l := range w.queue.lines {
+		w.come(l)
+	}
+	for len(w.turns.Items) > 0 {
+		r := w.turns.Pop()
+		fits, err := w.take(ctx, r)
+		if err != nil {
+			return err
+		}
+		if !fits && w.first == nil {
+			w.first = r
+		}
+		if !fits && !w.backfill {
+			return nil
+		}
+		if l := r.line; l != nil && !w.full[l.ways] {
+			w.come(l)
+		}
+	}
+	return nil
+}
+
+// come adds the next job of a line to those to place.
+func (w *pass) come(l *line) {
+	if r := l.next(); r != nil {
+		w.turns.Push(r)
+		w.waiting = append(w.waiting, r)
+	}
+}
+
+// decide adds the changes to the decision, in order of arrival.
+func (w *pass) decide(ctx context.Context) error {
+	var started []*Ranked
+	for _, jobs := range [][]*Ranked{w.waiting, w.tail} {
+		for _, r := range jobs {
+			switch r.Grant {
+			case r.held:
+			case nil:
+				w.d.Stops = append(w.d.Stops, r.Job.Job.ID)
+			default:
+				started = append(started, r)
+			}
+		}
+	}
+	slices.SortFunc(started, func(a, b *Ranked) int { return cmp.Compare(a.Job.Order, b.Job.Order) })
+	for _, r := range started {
+		w.d.Grants = append(w.d.Grants, r.Grant)
+	}
+	var err error
+	w.d.Wake, err = w.wake(ctx, w.s, w.first, started)
+	return err
+}
+
+// started gives the reason why r gets devices now.
+func (w *pass) started(r *Ranked, stopped []*Ranked) {
+	if !w.s.Reasons {
+		return
+	}
+	why := "next in order"
+	if w.first != nil {
+		why = fmt.Sprintf("fits, and job %s before it does not", w.first.Job.Job.ID)
+	}
+	if w.preempts {
+		why += fmt.Sprintf(", by %.6g", r.Key)
+	}
+	if len(stopped) > 0 {
+		why += ": preempted for it " + idsOf(stopped)
+	}
+	if r.held != nil {
+		why = "its devices are down, " + why
+	}
+	w.d.Because(w.s, r.Job.Job.ID, "%s", why)
+}
+
+func idsOf(jobs []*Ranked) string {
+	var ids []string
+	for _, r := range jobs {
+		ids = append(ids, string(r.Job.Job.ID))
+	}
+	return strings.Join(ids, ", ")
+}
+
+// explain gives the reasons why jobs wait.
+func (w *pass) explain() {
+	for j := range w.d.Unexplained(w.s) {
+		switch first := w.first; {
+		case j.Grant != nil || first == nil:
+		case !w.backfill && first.Job != j:
+			w.d.Because(w.s, j.Job.ID, "behind job %s, which needs %s and does not fit", first.Job.Job.ID, spec.Count(first.Job.Job.Devices, "device"))
+		case w.preempts:
+			w.d.Because(w.s, j.Job.ID, "needs %s: too few are free or held by jobs that it may preempt", spec.Count(j.Job.Devices, "device"))
+		}
+	}
+}
+
+// take finds devices for r, which has none, and reports whether there are some.
+func (w *pass) take(ctx context.Context, r *Ranked) (fits bool, err error) {
+	if r.held != nil && w.stay && w.free.Take(r.held.Slots) {
+		r.Grant = r.held
+		delete(w.d.Why, r.Job.Job.ID)
+		return true, nil
+	}
+	ways, err := w.belief.AsSubmitted(ctx, w.s.Cluster, r.Job.Job)
+	if err != nil || w.full[ways] {
+		return false, err
+	}
+	var stopped []*Ranked
+	if r.Grant = w.place(ways, r); r.Grant == nil && w.preempts {
+		if r.Grant, stopped, err = w.evictFor(ctx, ways, r); err != nil {
+			return false, err
+		}
+	}
+	if r.Grant == nil {
+		w.full[ways] = true
+		return false, nil
+	}
+	w.free.Take(r.Grant.Slots)
+	r.ready = w.s.Now + r.Job.StartCost
+	w.started(r, stopped)
+	if ways.Warning != "" {
+		w.d.Warnings = append(w.d.Warnings, ways.Warning)
+	}
+	return true, nil
+}
+
+func (w *pass) place(ways *candidate.Set, r *Ranked) *scheduler.Grant {
+	return w.belief.Place(w.free, w.s.Cluster, r.Job.Job, ways)
+}
+
+// evictFor preempts jobs from the end of the order until r fits, and returns its grant
+// and the preempted jobs, which are placed later. It returns nil if r never fits.
+func (w *pass) evictFor(ctx context.Context, ways *candidate.Set, r *Ranked) (g *scheduler.Grant, stopped []*Ranked, err error) {
+	for k := 0; g == nil; k++ {
+		last, err := w.fromEnd(ctx, k)
+		if err != nil {
+			return nil, nil, err
+		}
+		if last == nil || last.compare(r) <= 0 {
+			break
+		}
+		if last.Grant == nil || !w.mayStop(last, r.Job) {
+			continue
+		}
+		w.free.Give(last.Grant.Slots)
+		last.Grant = nil
+		stopped = append(stopped, last)
+		g = w.place(ways, r)
+	}
+	for _, k := range stopped {
+		if g == nil && w.restore {
+			k.Grant = k.held
+			w.free.Take(k.Grant.Slots)
+		} else {
+			w.turns.Push(k)
+			if w.s.Reasons {
+				w.d.Because(w.s, k.Job.Job.ID, "preempted for job %s, which goes first: %.6g against %.6g", r.Job.Job.ID, r.Key, k.Key)
+			}
+		}
+	}
+	return g, stopped, nil
+}
+
+// fromEnd returns the k-th of the jobs that ran, counted from the end of the
+// order, nil if there are not as many.
+func (w *pass) fromEnd(ctx context.Context, k int) (*Ranked, error) {
+	if k == len(w.tail) {
+		r, err := w.queue.last(ctx, w.s)
+		if r == nil || err != nil {
+			return nil, err
+		}
+		w.tail = append(w.tail, r)
+	}
+	return w.tail[k], nil
+}
+
+// mayStop reports whether r can be preempted for j: its quantum is over, and it holds
+// devices that j can use. Jobs with devices here held them before the decision: jobs
+// behind j are not placed yet.
+func (w *pass) mayStop(r *Ranked, j *scheduler.JobState) bool {
+	if w.s.Now < r.Job.Ready+w.Quantum {
+		return false
+	}
+	return candidate.Accepts(j.Job, &w.s.Cluster.Groups[w.free.Group[r.Grant.Slots[0].Node]])
+}

@@ -1,0 +1,52 @@
+package order
+
+import (
+	"context"
+	"math"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/paramserver"
+)
+
+var SRTF = policy.Info{
+	Name:    "srtf",
+	Doc:     "shortest remaining time first by the recorded duration, which real clusters do not know, or with parameter servers by the predicted time at the fastest numbers; preempts",
+	Options: preemption,
+	Servers: policy.ServesToo,
+	New:     func(d policy.Deps) (scheduler.Policy, error) { return newSRTF(d, false) },
+}
+
+var SRTFPredicted = policy.Info{
+	Name:    "srtf-predicted",
+	Doc:     "shortest remaining time first by steps left and predicted speed, jobs without a prediction last; preempts",
+	Options: preemption,
+	New:     func(d policy.Deps) (scheduler.Policy, error) { return newSRTF(d, true) },
+}
+
+func newSRTF(d policy.Deps, predicted bool) (scheduler.Policy, error) {
+	if d.Servers != nil {
+		return paramserver.NewSRTF(d), nil
+	}
+	s := srtf{belief: candidate.NewBelief(d), predicted: predicted}
+	return Preemptive(d, Ranking{Key: s.key, Steady: true})
+}
+
+type srtf struct {
+	belief    *candidate.Belief
+	predicted bool // recorded durations are not looked at
+}
+
+// key returns the seconds left, infinite where nothing tells. A recorded duration
+// is for the work as a whole, so what is left of it is in proportion.
+func (p srtf) key(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
+	if sec := j.Job.Duration.Seconds(); sec > 0 && !p.predicted {
+		return j.Remaining * (sec / (j.Done + j.Remaining)), nil
+	}
+	w, err := p.belief.AsSubmitted(ctx, s.Cluster, j.Job)
+	if err != nil || w.Blind {
+		return math.Inf(1), err
+	}
+	return j.Remaining / w.Configs[0].Rate, nil
+}

@@ -1,0 +1,143 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+var Tiresias = policy.Info{
+	Name:    "tiresias",
+	Doc:     "queues by device-seconds attained, in each by arrival: discretised 2D-LAS (Gu et al., NSDI 2019); preempts",
+	Options: tiresiasOptions,
+	New:     newTiresias,
+}
+
+var tiresiasOptions = append([]policy.Option{
+	{Name: "limits", Default: "57600", Doc: "device-seconds at which a job goes to the next queue, ascending, as 3600/57600"},
+	{Name: "promote", Default: "0", Max: 1e9, Doc: "wait in a row, as a multiple of the time run, that brings a job back to the first queue; 0 = none"},
+	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it has to make way"},
+}, preemption...)
+
+func newTiresias(d policy.Deps) (scheduler.Policy, error) {
+	rules := policy.VariantOf[Variant](d)
+	if rules.TiresiasIsLAS {
+		return newLAS(d)
+	}
+	v := d.Values(tiresiasOptions)
+	t := tiresias{promote: v.Float("promote")}
+	if rules.QueueByEntry {
+		t.entered = map[inQueue]time.Duration{}
+	}
+	quantum := v.Seconds("quantum")
+	err := v.Err()
+	if err == nil {
+		t.limits, err = parseLimits(v.Text("limits"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRanked(d, Ranking{Key: t.key, Wake: t.wake, Quantum: quantum})
+	switch {
+	case err != nil:
+		return nil, err
+	case rules.ByCount:
+		return byCount{r, rules.EveryRound}, nil
+	}
+	return r, nil
+}
+
+// parseLimits reads ascending positive numbers divided by slashes.
+func parseLimits(text string) ([]float64, error) {
+	var out []float64
+	for _, part := range strings.Split(text, "/") {
+		v, err := strconv.ParseFloat(part, 64)
+		if err != nil || !(v > 0) || math.IsInf(v, 0) || len(out) > 0 && v <= out[len(out)-1] {
+			return nil, fmt.Errorf("limits=%s: %q is not a number above the one before it, want a form like 3600/57600", text, part)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// tiresias is the scheduler of section 3.2 of the paper without the Gittins index.
+// The limit is the one that Pollux' artifact (c793c70) compares with, two queues of
+// 16 device-hours. A promotion lasts as long as the wait and the quantum after it:
+// what a job has attained is never forgotten, unlike in the paper.
+type tiresias struct {
+	limits  []float64 // device-seconds, ascending
+	promote float64   // 0 = never
+	// entered is when jobs were first seen in a queue behind the first, nil where
+	// that does not matter. It grows with the jobs of the workload.
+	entered map[inQueue]time.Duration
+}
+
+type inQueue struct {
+	job   spec.JobID
+	queue int
+}
+
+// key is the number of the job's queue, and within it, with
+// QueueByEntry, when it was first seen there.
+func (t tiresias) key(_ context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
+	if at := t.promotion(j); at <= s.Now {
+		return 0, nil
+	}
+	q := t.queue(j.Attained)
+	if t.entered == nil || q == 0 {
+		return float64(q), nil
+	}
+	in := inQueue{j.Job.ID, q}
+	at, known := t.entered[in]
+	if !known {
+		at = s.Now
+		t.entered[in] = at
+	}
+	return float64(q) + at.Seconds()/policy.MaxWait.Seconds(), nil
+}
+
+func (t tiresias) queue(attained float64) int {
+	i, found := slices.BinarySearch(t.limits, attained)
+	if found {
+		i++
+	}
+	return i
+}
+
+// promotion returns when a waiting job goes back to the first queue.
+func (t tiresias) promotion(j *scheduler.JobState) time.Duration {
+	if t.promote == 0 || j.Grant != nil || j.Attained == 0 {
+		return policy.Never
+	}
+	return policy.After(j.Since, t.promote*j.Attained/float64(j.Job.Devices))
+}
+
+// wake returns when the first running job reaches its limit or the first waiting
+// one is promoted.
+func (t tiresias) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
+	at := policy.Never
+	waiting := false
+	for r := range jobs {
+		if r.Grant == nil {
+			waiting = true
+			if p := t.promotion(r.Job); p > s.Now {
+				at = min(at, p)
+			}
+		}
+	}
+	for r := range jobs {
+		if q := t.queue(r.Job.Attained); waiting && r.Grant != nil && q < len(t.limits) {
+			at = min(at, policy.After(s.Now, (t.limits[q]-r.Job.Attained)/float64(r.Grant.Devices())))
+		}
+	}
+	return at
+}

@@ -1,0 +1,309 @@
+package pacer
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
+	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
+	"github.com/pacer-ml/pacer/scheduler/place"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/schedulertest"
+)
+
+// full is a placer that finds no room.
+type full struct{ scheduler.Placer }
+
+func (full) Place(*scheduler.Inventory, int, spec.Shape) ([]scheduler.Slot, bool) { return nil, false }
+
+// A job is preempted for another only if the other finds devices.
+func TestPacerStopsNobodyInVain(t *testing.T) {
+	packed, err := place.Lookup("packed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := schedulertest.Nodes(1, 1)
+	accelerator := c.Groups[0].Accelerator.Name
+	w := &schedulertest.World{}
+	w.Add("m", accelerator, schedulertest.OnePlan(1), spec.NewShape(1), 1)
+	job := func(id spec.JobID, steps float64) *scheduler.JobState {
+		return &scheduler.JobState{Job: &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: steps}, Remaining: steps}
+	}
+	for _, v := range []struct {
+		name   string
+		placer scheduler.Placer
+		want   spec.JobID
+	}{{"room", packed, "short"}, {"none", full{packed}, "long"}} {
+		long, short := job("long", 5000), job("short", 10)
+		long.Phase = scheduler.Running
+		long.Grant = &scheduler.Grant{Job: "long", Plan: long.Job.Plan, Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: 0, Devices: 1}}}
+		p := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0), Placer: v.placer})
+		d, err := p.Decide(t.Context(), scheduler.NewSnapshot(0, c, []*scheduler.JobState{long, short}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Grants) != 1 || d.Grants[0].Job != v.want {
+			t.Errorf("%s for a job of 10 s beside one of 5000 s that runs: grants %+v, want one of %s", v.name, d.Grants, v.want)
+		}
+	}
+}
+
+// A guaranteed job is due when it ends under fifo-backfill, and starts anew while it
+// would still be in time as submitted: in every case, as fast as it is there. What is
+// not sure of a speed is no risk where fifo-backfill has it too.
+func TestGuarantee(t *testing.T) {
+	own := candidate.Config{Devices: 2, Shape: spec.NewShape(2), Rate: 1, Spread: 0.5}
+	other := candidate.Config{Devices: 4, Shape: spec.NewShape(4), Rate: 2, Spread: 0.4}
+	j := &scheduler.JobState{Job: &spec.Job{ID: "j", Guaranteed: true}, Done: 20, Remaining: 20, StartCost: 10 * time.Second}
+	twice := func(_ *spec.Job, w *candidate.Config) float64 {
+		if w.Devices == own.Devices {
+			return 2
+		}
+		return 1
+	}
+	half := func(_ *spec.Job, w *candidate.Config) float64 {
+		if w.Devices == own.Devices {
+			return 0.5
+		}
+		return 1.5
+	}
+	slots := []scheduler.Slot{{Devices: 2}}
+	in := func(slower func(*spec.Job, *candidate.Config) float64, run, end time.Duration) *reference {
+		return &reference{slower: slower, jobs: map[spec.JobID]*referenceJob{"j": {way: &own, run: run * time.Second, end: end * time.Second, slots: slots}}}
+	}
+	p := &pacer{deadlines: &deadlines{}, late: 6}
+	o := &decision{pacer: p, s: scheduler.NewSnapshot(100*time.Second, schedulertest.Nodes(1, 4), []*scheduler.JobState{j})}
+	task := func(cases ...*reference) lookahead.Task {
+		p.deadlines.cases = cases
+		return o.task(&plannedJob{JobState: j, options: []candidate.Config{own, other}})
+	}
+	got := task(in(nil, 40, 160), in(twice, 80, 180), in(half, 20, 150))
+	// As submitted: 160-100-10-20; 180-100-10-40; 150-100-10-10. On 4 devices no later
+	// than that, and 160-100-10-10, 180-100-10-10, 150-100-10-15.
+	if want := []float64{30, 30, 30}; !slices.Equal(got.Candidates[0].By, want) || got.Late != 2 {
+		t.Errorf("as submitted to start by %v, %g per second, want %v and 2", got.Candidates[0].By, got.Late, want)
+	}
+	if want := []float64{25, 30, 30}; !slices.Equal(got.Candidates[1].By, want) {
+		t.Errorf("on 4 devices to start by %v, want %v", got.Candidates[1].By, want)
+	}
+	o.jobs, j.Grant, j.Ready = nil, &scheduler.Grant{Job: "j", Slots: slots}, 90*time.Second
+	p.deadlines.cases = []*reference{in(nil, 40, 105), in(half, 20, 105)}
+	now := &plannedJob{JobState: j, options: []candidate.Config{own, other}, now: &other}
+	if got := o.task(now); math.Abs(got.Tardy-(5+10)) > 1e-9 {
+		t.Errorf("kept it is late by %g s, want 5 in one case and 10 in the other", got.Tardy)
+	}
+	j.Grant = nil
+	for name, cases := range map[string][]*reference{"in no case": {{jobs: map[spec.JobID]*referenceJob{"j": {}}}}, "no case": nil} {
+		if got := task(cases...); got.Late != 0 || len(got.Candidates[0].By) > 0 {
+			t.Errorf("%s: a job that never starts under fifo-backfill is to start by %v", name, got.Candidates[0].By)
+		}
+	}
+}
+
+// A guaranteed job may run as submitted though the oracle knows a better plan for
+// the same devices.
+func TestGuaranteedJobsMayRunAsSubmitted(t *testing.T) {
+	c := schedulertest.Nodes(1, 2)
+	accelerator := c.Groups[0].Accelerator.Name
+	own := spec.Plan{DP: 2, MicroBatch: 1, AccumSteps: 1}.Normal()
+	better := spec.Plan{TP: 2, MicroBatch: 2, AccumSteps: 1}.Normal()
+	w := &schedulertest.World{}
+	w.Add("m", accelerator, own, spec.NewShape(2), 1)
+	w.Add("m", accelerator, better, spec.NewShape(2), 2)
+	for _, guaranteed := range []bool{false, true} {
+		j := &scheduler.JobState{Job: &spec.Job{ID: "j", Model: spec.Model{Name: "m"}, Plan: own, Devices: 2, Steps: 10, Guaranteed: guaranteed}, Remaining: 10}
+		s := scheduler.NewSnapshot(0, c, []*scheduler.JobState{j})
+		o := &decision{pacer: &pacer{belief: candidate.NewBelief(policy.Deps{Oracle: w.Oracle(0, 0)})}, s: s, free: s.Free(), up: []int{1}}
+		p, err := o.plannedJob(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plans []spec.Plan
+		for _, way := range p.options {
+			plans = append(plans, way.Plan)
+		}
+		if want := map[bool]int{false: 1, true: 2}[guaranteed]; len(plans) != want || plans[0] != better {
+			t.Errorf("guaranteed %v: plans %v, want the better one and, if guaranteed, its own", guaranteed, plans)
+		}
+	}
+}
+
+// Where steps are not known, those there are make no difference.
+func TestUnknownStepsAreNotRead(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		c := schedulertest.Nodes(1, 1)
+		w := &schedulertest.World{}
+		if known {
+			w.Add("m", c.Groups[0].Accelerator.Name, schedulertest.OnePlan(1), spec.NewShape(1), 1)
+		}
+		starts := map[float64]spec.JobID{}
+		for _, steps := range []float64{10, 1e5} {
+			var jobs []*scheduler.JobState
+			for _, id := range []spec.JobID{"a", "b"} {
+				j := &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: 1000, Duration: 1000 * time.Second}
+				jobs = append(jobs, &scheduler.JobState{Job: j, Done: 500, Remaining: 500, Attained: 500})
+			}
+			jobs[1].Job.Steps, jobs[1].Done, jobs[1].Remaining, jobs[1].Attained = steps+100, 100, steps, 100
+			jobs[1].Job.Duration = time.Duration(steps+100) * time.Second
+			specs, err := policy.NewRegistry(Info).Parse("pacer:steps=unknown")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := policy.NewRegistry(Info).New(specs[0], policy.Deps{Oracle: w.Oracle(0, 0)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := p.Decide(t.Context(), scheduler.NewSnapshot(0, c, jobs))
+			if err != nil || len(d.Grants) != 1 {
+				t.Fatal(d.Grants, err)
+			}
+			starts[steps] = d.Grants[0].Job
+			if d.Wake < 100*time.Second || d.Wake > 110*time.Second {
+				t.Errorf("speeds known %v: asks again at %v, want once as many steps again are done", known, d.Wake)
+			}
+		}
+		if starts[10] != "b" || starts[1e5] != "b" {
+			t.Errorf("speeds known %v: with 10 and with 100,000 steps left %v start, want b, which has done less", known, starts)
+		}
+	}
+}
+
+func TestStepsOption(t *testing.T) {
+	for text, ok := range map[string]bool{"pacer": true, "pacer:steps=known": true, "pacer:steps=unknown": true, "pacer:steps=some": false, "pacer:tries=1.5": false} {
+		specs, err := policy.NewRegistry(Info).Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = policy.NewRegistry(Info).New(specs[0], policy.Deps{}); (err == nil) != ok {
+			t.Errorf("%s: error %v", text, err)
+		}
+	}
+}
+
+// The load is how many jobs new ones find in the system, of the last fifty in the mean.
+func TestLoad(t *testing.T) {
+	p := &pacer{}
+	all := make([]*scheduler.JobState, 200)
+	for i := range all {
+		all[i] = &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(strconv.Itoa(i))}}
+	}
+	snapshot := func(inside, came int) *scheduler.Snapshot { // came in all
+		jobs := all[came-inside : came]
+		s := scheduler.NewSnapshot(0, schedulertest.Nodes(1, 1), jobs)
+		for i, j := range jobs {
+			j.Order = came - inside + i
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name         string
+		inside, came int
+		want         float64
+	}{
+		{"one is alone", 1, 1, 1},
+		{"a second finds it", 2, 2, 1.5},
+		{"asked again", 2, 2, 1.5},
+		{"one ends", 1, 2, 1.5},
+		{"two come at once", 3, 4, 2.25},
+		{"fifty more", 10, 54, 0}, // only the last ten of them are seen
+	} {
+		p.count(snapshot(c.inside, c.came))
+		if c.want > 0 && math.Abs(p.load-c.want) > 1e-12 {
+			t.Errorf("%s: load %g, want %g", c.name, p.load, c.want)
+		}
+	}
+	for came := 55; came <= 200; came++ {
+		p.count(snapshot(4, came))
+	}
+	if math.Abs(p.load-4) > 0.2 {
+		t.Errorf("after many that found three the load is %g, want 4", p.load)
+	}
+	p = &pacer{}
+	p.count(scheduler.NewSnapshot(0, schedulertest.Nodes(1, 1), nil))
+	if p.load != 1 {
+		t.Errorf("without jobs the load is %g, want 1", p.load)
+	}
+}
+
+// One option goes from completion times to the makespan, and what is given stays.
+func TestSpanOption(t *testing.T) {
+	for _, c := range []struct {
+		text                           string
+		price, makespan, value, window float64
+		byLoad                         bool
+	}{
+		{"pacer", 12, 1, 6, 3600, false},
+		{"pacer:price=load:value=3", 0, 1, 3, 3600, true},
+		{"pacer:span=1", 24, 30, 60, 10800, false},
+		{"pacer:span=0.5", 12 * math.Sqrt2, math.Sqrt(30), 6 * math.Sqrt(10), 3600 * math.Sqrt(3), false},
+		{"pacer:span=1:value=0", 24, 30, 0, 10800, false},
+	} {
+		specs, err := policy.NewRegistry(Info).Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := policy.NewRegistry(Info).New(specs[0], policy.Deps{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := made.(*pacer)
+		if p.byLoad != c.byLoad {
+			t.Errorf("%s: the price is the load: %v", c.text, p.byLoad)
+		}
+		for _, v := range [][2]float64{{p.price, c.price}, {p.makespan, c.makespan}, {p.value, c.value}, {p.window, c.window}, {p.late, 1000}, {float64(p.tries), 600}} {
+			if math.Abs(v[0]-v[1]) > 1e-9*v[1] {
+				t.Errorf("%s: %+v, want %+v", c.text, p, c)
+			}
+		}
+	}
+}
+
+// Of jobs that need CPUs as many are planned at a time as a node has them for, though it
+// has devices for more; and one that another keeps from its CPUs can make it stop.
+func TestPacerPlansHosts(t *testing.T) {
+	c := schedulertest.Nodes(1, 4)
+	c.Groups[0].CPUs = 4
+	w := &schedulertest.World{}
+	w.Add("m", c.Groups[0].Accelerator.Name, schedulertest.OnePlan(1), spec.NewShape(1), 1)
+	job := func(id spec.JobID, steps float64, cpus int64) *scheduler.JobState {
+		return &scheduler.JobState{Remaining: steps, Job: &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: steps, Host: spec.Host{MilliCPUs: 1000 * cpus}}}
+	}
+	decide := func(jobs ...*scheduler.JobState) (granted []spec.JobID, why map[spec.JobID]string) {
+		s := scheduler.NewSnapshot(0, c, jobs)
+		s.Reasons, s.Explain = true, jobs
+		d, err := pacerOf(t, policy.Deps{Oracle: w.Oracle(0, 0)}).Decide(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range d.Grants {
+			granted = append(granted, g.Job)
+		}
+		slices.Sort(granted)
+		return granted, d.Why
+	}
+	granted, why := decide(job("a", 100, 2), job("b", 200, 2), job("c", 300, 2))
+	if !slices.Equal(granted, []spec.JobID{"a", "c"}) || !strings.HasPrefix(why["b"], "starts in 100 s by the plan") {
+		t.Errorf("%v run, b %q, want a and c, and b once a has ended", granted, why["b"])
+	}
+	long := job("long", 1e5, 3)
+	long.Phase = scheduler.Running
+	long.Grant = &scheduler.Grant{Job: "long", Plan: long.Job.Plan, Shape: spec.NewShape(1), Slots: []scheduler.Slot{{Node: 0, Devices: 1, Host: long.Job.Host}}}
+	if granted, why := decide(long, job("short", 10, 2)); !slices.Equal(granted, []spec.JobID{"short"}) {
+		t.Errorf("%v run, want short, for whose CPUs long makes way: %v", granted, why)
+	}
+}
+
+func pacerOf(t *testing.T, d policy.Deps) scheduler.Policy {
+	t.Helper()
+	p, err := newPacer(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

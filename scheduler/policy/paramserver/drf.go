@@ -1,0 +1,57 @@
+package paramserver
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/internal/heap"
+	"github.com/pacer-ml/pacer/scheduler/policy"
+)
+
+var DRF = policy.Info{
+	Name:    "drf",
+	Doc:     "parameter servers only: one replica and one server at a time to the job with the least dominant share (Ghodsi et al., DRF, NSDI 2011); resizes",
+	Servers: policy.ServesOnly,
+	New: func(d policy.Deps) (scheduler.Policy, error) {
+		return New(d, 0, func(b *Belief) Rule { return drf{b, policy.VariantOf[Variant](d).LeastLoaded}.fill }), nil
+	},
+}
+
+// drf is progressive filling: a job's demand is one replica and one parameter server,
+// as often as it may have them.
+type drf struct {
+	*Belief
+	leastLoaded bool
+}
+
+func (p drf) fill(_ context.Context, _ *scheduler.Snapshot, f *Packing) error {
+	// the one with the least dominant share first, of equal ones the one that arrived first
+	h := heap.Heap[*PackedJob]{Items: slices.Clone(f.Jobs), Less: func(a, b *PackedJob) bool {
+		return cmp.Or(cmp.Compare(f.ShareOf(a, a.Has), f.ShareOf(b, b.Has)), cmp.Compare(a.Arrival, b.Arrival)) < 0
+	}}
+	h.Init()
+	for len(h.Items) > 0 && !f.Ended {
+		t := h.Items[0]
+		if !p.more(f, t) {
+			h.Pop()
+			continue
+		}
+		t.Why = "as much of what it needs most as others have of theirs"
+		h.FixFirst()
+	}
+	return nil
+}
+
+// more gives t one of each, and reports whether it may have them and they fit.
+func (p drf) more(f *Packing, t *PackedJob) bool {
+	to := t.Has.Plus(OneOfEach)
+	if t.Group >= 0 && !p.Allows(t.Job, f.GroupOf(t), to) {
+		return false
+	}
+	if p.leastLoaded {
+		return f.GiveLeast(t, OneOfEach)
+	}
+	return f.Give(t, OneOfEach)
+}

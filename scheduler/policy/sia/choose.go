@@ -1,0 +1,100 @@
+package sia
+
+import (
+	"context"
+
+	"github.com/pacer-ml/pacer/scheduler/internal/lp"
+)
+
+// mostStates bounds the table of chooseExactly, in states times configurations: of
+// the order of a tenth of a second. States alone are bounded by a tenth of that, which
+// two rows of the table take 160 MB for.
+const mostStates = 100_000_000
+
+// Choose returns the configuration of each row, -1 for none, such that their
+// costs and wait for each row without one are least together, within so many
+// devices of each group, and whether that is proven.
+func Choose(ctx context.Context, rows []*Row, wait float64, room []int) (picks []int, proven bool, err error) {
+	work, states := 0, 1
+	for _, n := range room {
+		states *= n + 1
+		if states > mostStates/10 {
+			break
+		}
+	}
+	for _, r := range rows {
+		work += max(len(r.Cells), 1) * states
+	}
+	if work <= mostStates && states <= mostStates/10 {
+		return chooseExactly(rows, wait, room), true, nil
+	}
+	return chooseByPrices(ctx, rows, wait, room)
+}
+
+// chooseExactly goes through all that may be left of each group: with f_0 = 0,
+//
+//	f_i(left) = least of f_{i-1}(left) and, over c, f_{i-1}(left - devices of c) + cost_ic - wait
+//
+// is what rows 1..i cost at least within so many devices. Of equals the first
+// counts, none before all.
+func chooseExactly(rows []*Row, wait float64, room []int) []int {
+	const better = 1e-9 // than rounding
+	stride, states := make([]int, len(room)), 1
+	for g, n := range room {
+		stride[g], states = states, states*(n+1)
+	}
+	taken := make([][]int16, len(rows)) // by row and state, configuration + 1
+	before, after := make([]float64, states), make([]float64, states)
+	for i, r := range rows {
+		taken[i] = make([]int16, states)
+		copy(after, before)
+		for c := range r.Cells {
+			cell := &r.Cells[c]
+			cost := r.Costs[c] - wait
+			if !(cost < 0) || cell.Devices > room[cell.Group] {
+				continue
+			}
+			shift, block := cell.Devices*stride[cell.Group], (room[cell.Group]+1)*stride[cell.Group]
+			for first := 0; first < states; first += block { // as much left of the groups behind
+				for left := first + shift; left < first+block; left++ {
+					if with := before[left-shift] + cost; with < after[left]-better {
+						after[left], taken[i][left] = with, int16(c+1)
+					}
+				}
+			}
+		}
+		before, after = after, before
+	}
+	picks, at := make([]int, len(rows)), states-1
+	for i := len(rows) - 1; i >= 0; i-- {
+		picks[i] = int(taken[i][at]) - 1
+		if c := picks[i]; c >= 0 {
+			at -= rows[i].Cells[c].Devices * stride[rows[i].Cells[c].Group]
+		}
+	}
+	return picks
+}
+
+// chooseByPrices solves the same as a multiple-choice knapsack.
+func chooseByPrices(ctx context.Context, rows []*Row, wait float64, room []int) (picks []int, proven bool, err error) {
+	const gap = 1e-4 // Sia's solver stops there
+	problem := lp.Choice{}
+	for _, n := range room {
+		problem.Capacity = append(problem.Capacity, float64(n))
+	}
+	for _, r := range rows {
+		var options []lp.Option
+		for c := range r.Cells {
+			options = append(options, lp.Option{
+				Value: max(wait-r.Costs[c], 0),
+				Uses:  []lp.Use{{Resource: r.Cells[c].Group, Amount: float64(r.Cells[c].Devices)}},
+			})
+		}
+		problem.Groups = append(problem.Groups, options)
+	}
+	chosen, err := problem.Solve(ctx, lp.ChoiceOptions{Gap: gap})
+	if err != nil {
+		return nil, false, err
+	}
+	return chosen.Pick, chosen.Gap() <= gap, nil
+}

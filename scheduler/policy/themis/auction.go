@@ -1,0 +1,69 @@
+package themis
+
+import "math"
+
+// lot is what one bidder wants of devices on offer: all of it or nothing.
+type lot struct {
+	devices int
+	gain    float64 // logarithm of how many times what it gets is worth what it has without, above 0
+}
+
+// award is the outcome of an auction for one bidder.
+type award struct {
+	won bool
+	// keeps is the part in (0, 1] of what was won that is left after the hidden
+	// payment.
+	keeps float64
+}
+
+// partialAllocation sells devices by the partial allocation mechanism: the winners
+// maximise the product of all valuations, and each keeps the part
+//
+//	c_i = prod over j != i of v_j(with i there) / v_j(without i)
+//
+// of what it won, which makes telling the truth its best bid if that part is worth
+// c_i of the whole. It differs in that a bidder wants the whole of its lot or
+// nothing, so that the product is over the winners, and c_i is a part of the time.
+//
+// Source: Cole, Gkatzelis and Goel, Mechanism design for fair division, EC 2013;
+// Mahajan et al., Themis, NSDI 2020, section 5.1.
+func partialAllocation(devices int, lots []lot) []award {
+	first := tables(devices, lots, false)
+	last := tables(devices, lots, true)
+	out := make([]award, len(lots))
+	total := first[len(lots)][devices]
+	room := devices
+	for i := len(lots) - 1; i >= 0; i-- {
+		if first[i+1][room] == first[i][room] {
+			continue
+		}
+		room -= lots[i].devices
+		without := math.Inf(-1)
+		for c := range devices + 1 {
+			without = max(without, first[i][c]+last[i+1][devices-c])
+		}
+		out[i] = award{won: true, keeps: min(math.Exp(total-lots[i].gain-without), 1)}
+	}
+	return out
+}
+
+// tables returns the greatest sum of gains on every number of devices: in row i
+// of the first i lots, or, backwards, of those from i on.
+func tables(devices int, lots []lot, backwards bool) [][]float64 {
+	rows := make([][]float64, len(lots)+1)
+	for k := range rows {
+		rows[k] = make([]float64, devices+1)
+	}
+	for k := range lots {
+		from, to, l := rows[k], rows[k+1], lots[k]
+		if backwards {
+			i := len(lots) - 1 - k
+			from, to, l = rows[i+1], rows[i], lots[i]
+		}
+		copy(to, from)
+		for c := l.devices; c <= devices; c++ {
+			to[c] = max(to[c], from[c-l.devices]+l.gain)
+		}
+	}
+	return rows
+}

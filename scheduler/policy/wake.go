@@ -1,0 +1,32 @@
+package policy
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/pacer-ml/pacer/scheduler"
+)
+
+// Never is a time that does not come.
+const Never = time.Duration(math.MaxInt64)
+
+// MinWake is the least time between two decisions when no job arrives or ends.
+const MinWake = time.Second
+
+// MaxWait bounds what after adds. It exceeds the horizon of any run.
+const MaxWait = 100 * 365 * 24 * time.Hour
+
+// After returns the time sec seconds after now, rounded up to a nanosecond. It adds
+// longestWait at most.
+func After(now time.Duration, sec float64) time.Duration {
+	if ns := math.Ceil(sec * 1e9); ns < float64(MaxWait) {
+		return now + time.Duration(ns)
+	}
+	return now + MaxWait
+}
+
+// ByArrival orders jobs by submission; ties go to the lower ID.
+func ByArrival(a, b *scheduler.JobState) int {
+	return cmp.Or(cmp.Compare(a.Job.Submit, b.Job.Submit), cmp.Compare(a.Job.ID, b.Job.ID))
+}
