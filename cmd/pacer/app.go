@@ -11,76 +11,21 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
-	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/measured"
-	"github.com/pacer-ml/pacer/planner"
 )
-
-// Exit codes.
-const (
-	exitOK       = 0
-	exitFailed   = 1
-	exitUsage    = 2 // the command line is wrong
-	exitNoAnswer = 3 // a valid question without an answer: no plan fits, no such model
-	exitPartial  = 4 // done, but some input rows were not usable
-)
-
-// exitError carries the exit code of an error that is not a plain failure.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// exitCode maps an error to the exit code.
-func exitCode(err error) int {
-	var ee *exitError
-	var unknown *catalog.UnknownError
-	var field *ask.FieldError
-	var usage cli.ExitCoder // what the flag library objects to
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &usage):
-		return exitUsage
-	case errors.As(err, &ee):
-		return ee.code
-	case errors.As(err, &field) && !field.NoAnswer:
-		return exitUsage
-	case errors.As(err, &field):
-		return exitNoAnswer
-	case errors.Is(err, planner.ErrInfeasible), errors.Is(err, perfmodel.ErrNotCovered),
-		errors.Is(err, perfmodel.ErrTooFewPoints), errors.Is(err, measured.ErrNotMeasured), errors.As(err, &unknown):
-		return exitNoAnswer
-	}
-	return exitFailed
-}
 
 // run is the whole program: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	app := newApp(stdin, stdout, stderr)
+	console := newConsole(stdout, stderr, wantsJSON(args))
+	defer console.finish()
+	stderr = console.err
+	app := newApp(stdin, console.out, stderr)
+	app.Metadata = map[string]any{consoleKey: console}
 	err := wrongVerb(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, flagsFirst(app, args))
 	}
-	var unknown *catalog.UnknownError
-	switch {
-	case err == nil:
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		fmt.Fprintln(stderr, "pacer: interrupted:", err)
-	case errors.As(err, &unknown) && !strings.Contains(err.Error(), "\n"):
-		fmt.Fprintf(stderr, "pacer: %s (all: pacer ls %ss)\n", plain(err), strings.TrimSuffix(unknown.What, " type"))
-	default:
-		fmt.Fprintln(stderr, "pacer:", plain(err))
+	if err != nil {
+		printError(ctx, stderr, err, wantsJSON(args))
 	}
 	return exitCode(err)
 }
@@ -136,15 +81,30 @@ func share(cmds []*cli.Command) {
 			}
 			continue
 		}
-		c.Flags = append(c.Flags, globalFlags()...)
+		c.Flags, c.Action = append(c.Flags, globalFlags()...), timed(c.Action)
+	}
+}
+
+// timed shows the progress of an action that takes long.
+func timed(action cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if o, ok := c.App.Metadata[consoleKey].(*console); ok {
+			o.start(c.Command.FullName(), global(c, "progress") == "true")
+		}
+		c, err := expand(c)
+		if err != nil {
+			return err
+		}
+		return action(c)
 	}
 }
 
 func globalFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "data", Usage: "`DIR` of the store and the fitted models (default: $XDG_DATA_HOME/pacer)", Category: "Global"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "`FORMAT` of the result: table, json or csv", Category: "Global"},
-		&cli.Int64Flag{Name: "seed", Value: 1, Usage: "`N` from which all randomness derives", Category: "Global"},
+		&cli.StringFlag{Name: "data", Usage: "keep the store and the fitted models in `DIR`", DefaultText: "$XDG_DATA_HOME/pacer", Category: "Global"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print the result as `FORMAT`: table, json or csv; with json errors are JSON on standard error too", Category: "Global"},
+		&cli.Int64Flag{Name: "seed", Value: 1, Usage: "derive all randomness from `N`", Category: "Global"},
+		&cli.BoolFlag{Name: "progress", Usage: "print progress to standard error every 2 s, also where that is not a terminal", Category: "Global"},
 	}
 }
 

@@ -32,7 +32,7 @@ var floors = []floor{
 	{dir: "profiler", may: []string{"perfmodel", "planner", "profiler"}},
 	{dir: "scheduler", may: []string{"perfmodel", "planner", "scheduler"}},
 	{dir: "datasets", may: []string{"perfmodel/spec", "datasets"}, root: true},
-	{dir: "bench", may: []string{"perfmodel", "planner", "profiler", "scheduler", "datasets", "bench"}, root: true},
+	{dir: "bench", may: []string{"perfmodel", "planner", "profiler", "scheduler", "datasets", "bench", "cmd/experiment"}, root: true},
 	{dir: "cmd", may: []string{"perfmodel", "planner", "profiler", "scheduler", "datasets", "bench/accuracy", "cmd"}, root: true},
 }
 
@@ -129,6 +129,8 @@ func TestArrowsAreSeenBroken(t *testing.T) {
 		{"datasets/catalog", module + "/planner", false, true},
 		{"bench", module + "/datasets", false, false},
 		{"bench", module + "/cmd/pacer", false, true},
+		{"bench/scale", module + "/cmd/experiment", false, false},
+		{"bench/scale", module + "/cmd/internal/query", false, true},
 		{"cmd/pacer", module + "/datasets/catalog", false, false},
 		{"cmd/pacer", module + "/bench/accuracy", false, false},
 		{"planner", module + "/bench/accuracy", false, true},

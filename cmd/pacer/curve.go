@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -26,34 +26,30 @@ Lists of CPU threads, host memory, network bandwidths or accelerators make it a
 surface: the curve for each combination, on which more is never slower either:
 
    pacer curve -m llama3-8b -a h100,a100-80gb --max-devices 32 -b 128 \
-       --network-gbps 100,400
+       --axes network-gbps=100+400
    pacer curve -m llama3-8b -a a100-80gb --max-devices 4 -b 64 \
-       --cpus 1,4,12 --host-gib 64,256
+       --axes cpus=1+4+12,host-gib=64+256
 
-The batch can be free, and the best what teaches most:
+The batch can be free, and the objective goodput:
 
    pacer curve -m llama3-8b -a h100 --max-devices 32 \
-       --min-batch 64 --max-batch 2048 --objective goodput --noise-scale 500`,
-		Flags: slices.Concat(questionFlags(), curveGoalFlags(), axesFlags(), spaceFlags(), []cli.Flag{
-			&cli.IntFlag{Name: "max-devices", Usage: "largest `N` of devices", DefaultText: "none"},
-		}),
+       --batch-range 64-2048 --objective goodput:noise-scale=500` + groupHelp("axes", "model", "network", "space", "objective"),
+		Flags:  append(requestFlags(), curveFlags()...),
 		Before: noArgs,
 		Action: runCurve,
 	}
 }
 
-// curveGoalFlags are those of goalFlags that say something of a curve, which has
-// one number of devices a point.
-func curveGoalFlags() []cli.Flag {
-	out := []cli.Flag{
-		&cli.StringFlag{Name: "objective", Usage: "`WHAT` is best: throughput; goodput, throughput x statistical efficiency", DefaultText: "throughput"},
+// curveFlags are the flags of curve alone. A point has one number of devices, so that
+// objectives about that number do not apply.
+func curveFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "max-devices", Usage: "show up to `N` devices", DefaultText: "none", Category: categoryHardware},
+		groupFlag("axes", "show a surface over these values", "network-gbps=100+400,host-gib=64+256", categoryHardware),
+		spaceFlag(),
+		&cli.StringFlag{Name: "objective", Usage: "choose by `NAME[:KEY=VALUE...]`: throughput, or goodput:noise-scale=SAMPLES, throughput x statistical efficiency", DefaultText: "throughput", Category: categoryObjective},
+		batchRangeFlag(),
 	}
-	for _, f := range goalFlags() {
-		if slices.Contains([]string{"min-batch", "max-batch", "noise-scale", "initial-batch", "risk"}, f.Names()[0]) {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 func runCurve(c *cli.Context) error {
@@ -95,13 +91,13 @@ func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
 		}
 		out[i] = q
 	}
-	return out, asFlag(c, axes.asked.CheckPoints(len(axes.accelerators), out[0].Devices, maxPoints))
+	return out, forVerb(c, axes.asked.CheckPoints(len(axes.accelerators), out[0].Devices, maxPoints))
 }
 
 // curveRows is a curve or a surface to print.
 type curveRows struct {
 	title   string
-	rows    []ask.CurveRow
+	rows    []query.CurveRow
 	isNew   []bool  // rows a table shows, the others are as one with less of something
 	none    []error // of accelerators on which nothing fits
 	surface bool
@@ -110,7 +106,7 @@ type curveRows struct {
 
 // curveTable is the table of a curve: the counts at which something changes.
 func curveTable(curve planner.Curve) *curveRows {
-	t := &curveRows{rows: ask.CurveRows(curve), title: curveTitle(curve.Request, curve.Request.Accelerator.Name), teaches: curve.Request.GlobalBatch == 0}
+	t := &curveRows{rows: query.CurveRows(curve), title: curveTitle(curve.Request, curve.Request.Accelerator.Name), teaches: curve.Request.GlobalBatch == 0}
 	for i, row := range t.rows {
 		t.isNew = append(t.isNew, i == 0 || row.Plan != t.rows[i-1].Plan)
 	}
@@ -139,7 +135,7 @@ func (t *curveRows) result() result {
 		}
 		csv = append(csv, line)
 	}
-	return result{json: ask.Curve{Points: t.rows, Warnings: ask.Texts(t.none)}, csv: csv, table: t.print}
+	return result{json: query.Curve{Points: t.rows, Warnings: query.Texts(t.none)}, csv: csv, table: t.print}
 }
 
 // given writes a place on an axis for machines, nothing where there is no axis.
@@ -156,7 +152,7 @@ func (t *curveRows) print(w io.Writer) error {
 	fmt.Fprintln(w, t.title)
 	plans := make([]planRow, len(t.rows))
 	for i, p := range t.rows {
-		plans[i] = planRow{PlanRow: ask.PlanRow{Plan: p.Plan, Warnings: p.Warnings}}
+		plans[i] = planRow{PlanRow: query.PlanRow{Plan: p.Plan, Warnings: p.Warnings}}
 	}
 	common := commonPrecision(plans)
 	several := t.rows[0].Accelerator != t.rows[len(t.rows)-1].Accelerator
@@ -211,7 +207,7 @@ func (t *curveRows) header(axes []curveAxis) (out []string) {
 	return append(out, "each adds")
 }
 
-func (t *curveRows) line(p *ask.CurveRow, axes []curveAxis, common string) (out []string) {
+func (t *curveRows) line(p *query.CurveRow, axes []curveAxis, common string) (out []string) {
 	for _, a := range axes {
 		out = append(out, a.of(p))
 	}

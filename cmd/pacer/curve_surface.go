@@ -8,23 +8,24 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// axesFlags make a surface of a curve. Several accelerators do so too.
+// axesFlags are the settings of --axes, which make a surface of a curve. Several
+// accelerators do so too.
 func axesFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "cpus", Usage: "CPU `THREADS` per device, such as 1,4,12", DefaultText: "enough"},
-		&cli.StringFlag{Name: "host-gib", Usage: "host memory per device in `GIB`, such as 64,256", DefaultText: "that of the usual node"},
-		&cli.StringFlag{Name: "network-gbps", Usage: "network of one node in `GBIT/S`, one direction, all NICs, such as 100,400", DefaultText: "that of the usual node"},
+		&cli.StringFlag{Name: "cpus", Usage: "CPU threads per device, such as 1+4+12", DefaultText: "enough"},
+		&cli.StringFlag{Name: "host-gib", Usage: "host memory per device in GiB, such as 64+256", DefaultText: "that of the usual node"},
+		&cli.StringFlag{Name: "network-gbps", Usage: "network of one node in Gbit/s, one direction, all NICs, such as 100+400", DefaultText: "that of the usual node"},
 	}
 }
 
 // curveAxes is what a curve varies beside devices.
 type curveAxes struct {
 	accelerators []string
-	asked        ask.Axes
+	asked        query.Axes
 	planner.Axes
 }
 
@@ -33,8 +34,8 @@ const maxPoints = 1 << 20
 
 // readAxes reads axesFlags and the accelerators.
 func readAxes(c *cli.Context) (a curveAxes, err error) {
-	if a.accelerators, err = ask.AcceleratorList(c.String("accelerator")); err != nil {
-		return a, asFlag(c, err)
+	if a.accelerators, err = query.AcceleratorList(c.String("accelerator")); err != nil {
+		return a, forVerb(c, err)
 	}
 	cpus, err := numbers(c, "cpus")
 	if err != nil {
@@ -53,7 +54,7 @@ func readAxes(c *cli.Context) (a curveAxes, err error) {
 		return a, err
 	}
 	a.Axes, err = a.asked.Planner(c.Float64("inter-node-gbps"))
-	return a, asFlag(c, err)
+	return a, forVerb(c, err)
 }
 
 // numbers reads a comma-separated list of numbers. It is nil where the flag is
@@ -62,7 +63,7 @@ func numbers(c *cli.Context, flag string) (out []float64, err error) {
 	for _, text := range listFlag(c, flag) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil {
-			return nil, usagef("%s: --%s: %q is not a number; it wants such as 1,4,12", c.Command.Name, flag, text)
+			return nil, usagef("%s: --%s: %q is not a number; want numbers such as 1+4+12", c.Command.Name, flag, text)
 		}
 		out = append(out, v)
 	}
@@ -72,11 +73,11 @@ func numbers(c *cli.Context, flag string) (out []float64, err error) {
 // runSurface answers questions that differ in their accelerator. Those on which
 // nothing fits have no points, unless there are none at all.
 func runSurface(c *cli.Context, questions []question, axes planner.Axes) error {
-	lines := make([]ask.Line, len(questions))
+	lines := make([]query.SurfaceLine, len(questions))
 	for i, q := range questions {
-		lines[i] = ask.Line{Request: q.Request, Planner: q.planner}
+		lines[i] = query.SurfaceLine{Request: q.Request, Planner: q.planner}
 	}
-	found, err := ask.Surfaces(c.Context, lines, axes)
+	found, err := query.Surfaces(c.Context, lines, axes)
 	if err != nil {
 		return err
 	}
@@ -91,19 +92,19 @@ func runSurface(c *cli.Context, questions []question, axes planner.Axes) error {
 // curveAxis is a column that says where a row is on an axis.
 type curveAxis struct {
 	title string
-	of    func(*ask.CurveRow) string
+	of    func(*query.CurveRow) string
 }
 
 // axes returns the columns of the axes on which rows of t differ, but for the
 // accelerators and devices.
 func (t *curveRows) axes() (out []curveAxis) {
 	for _, a := range []curveAxis{
-		{"Gbit/s", func(p *ask.CurveRow) string { return given(p.NetworkGbps) }},
-		{"host GiB", func(p *ask.CurveRow) string { return given(p.HostGiB) }},
-		{"CPUs", func(p *ask.CurveRow) string { return given(float64(p.CPUs)) }},
+		{"Gbit/s", func(p *query.CurveRow) string { return given(p.NetworkGbps) }},
+		{"host GiB", func(p *query.CurveRow) string { return given(p.HostGiB) }},
+		{"CPUs", func(p *query.CurveRow) string { return given(float64(p.CPUs)) }},
 	} {
 		first := a.of(&t.rows[0])
-		if slices.ContainsFunc(t.rows, func(p ask.CurveRow) bool { return a.of(&p) != first }) {
+		if slices.ContainsFunc(t.rows, func(p query.CurveRow) bool { return a.of(&p) != first }) {
 			out = append(out, a)
 		}
 	}

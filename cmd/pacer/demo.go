@@ -10,19 +10,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
-	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 func demoCommand() *cli.Command {
@@ -74,7 +72,7 @@ type demo struct {
 }
 
 func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, error) {
-	a, err := ask.Analytic()
+	a, err := query.Analytic()
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +84,7 @@ func newDemo(ctx context.Context, w io.Writer, out string, seed uint64) (*demo, 
 	if err != nil {
 		return nil, err
 	}
-	node := ask.NodeOf(acc)
+	node := query.NodeOf(acc)
 	return &demo{ctx: ctx, w: w, out: out, seed: seed, analytic: a, planner: planner.New(a, planner.Options{}), request: planner.Request{
 		Model: m, Accelerator: acc, Link: node.Link, PerNode: node.Devices, NodeHostBytes: node.HostBytes, Devices: demoDevices, GlobalBatch: demoBatch,
 	}}, os.MkdirAll(out, 0o755)
@@ -120,7 +118,7 @@ func (d *demo) plan() error {
 	if err != nil {
 		return err
 	}
-	rows := planRowsOf(ask.PlanRows(ranking, 5, false))
+	rows := planRowsOf(query.PlanRows(ranking, 5, false))
 	return printPlans(d.w, rows, planTitle(r, ranking.Fitting, ranking.Misses))
 }
 
@@ -138,12 +136,12 @@ func (d *demo) curve() error {
 // schedule compares the policies on a synthetic workload.
 func (d *demo) schedule() (err error) {
 	d.title(4, "Let policies choose plans and devices together")
-	s, err := d.study()
+	s, err := d.simulation()
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(d.w, "%d synthetic jobs on %s; truth: the analytic model with %.0f %% noise,\nbelief: the analytic model; start cost 60 s\n\n",
-		len(s.jobs), clusterString(s.cluster), 100*demoNoise)
+		len(s.Jobs), experiment.ClusterText(s.Cluster), 100*demoNoise)
 	path := filepath.Join(d.out, "report.html")
 	html, err := createOut(path)
 	if err != nil {
@@ -151,11 +149,11 @@ func (d *demo) schedule() (err error) {
 	}
 	files := &simulateFiles{html: html, htmlPath: path, log: io.Discard}
 	defer func() { err = errors.Join(err, files.discard()) }()
-	results, err := s.run(d.ctx, files, io.Discard)
+	results, err := simulate(d.ctx, s, files, experiment.Hooks{}, io.Discard)
 	if err != nil {
 		return err
 	}
-	if err := report.WriteTable(d.w, report.SummarizeAll(results, s.score)); err != nil {
+	if err := report.WriteTable(d.w, report.SummarizeAll(results, s.Score)); err != nil {
 		return err
 	}
 	if err := files.write(s, results); err != nil {
@@ -165,32 +163,28 @@ func (d *demo) schedule() (err error) {
 	return nil
 }
 
-func (d *demo) study() (*study, error) {
-	cluster, err := catalog.Cluster("8x8xH100")
-	if err != nil {
-		return nil, err
-	}
+// demoModels are what the jobs of the demo train.
+var demoModels = []string{"BERT-large", "GPT-2 XL", "Llama2-7B", "Llama3-8B", "Llama2-13B"}
+
+func (d *demo) simulation() (*experiment.Simulation, error) {
 	var models []spec.Model
-	for _, name := range []string{"BERT-large", "GPT-2 XL", "Llama2-7B", "Llama3-8B", "Llama2-13B"} {
+	for _, name := range demoModels {
 		m, err := catalog.Model(name)
 		if err != nil {
 			return nil, err
 		}
 		models = append(models, m)
 	}
-	policies, err := policy.Parse("fifo,fifo-backfill,rubick,pacer,dl2")
+	jobs, err := synthetic.Workload(synthetic.Options{Seed: d.seed, Jobs: demoJobs, Models: models, Plan: experiment.SubmittedPlan(d.ctx, d.planner, d.request)})
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := synthetic.Workload(synthetic.Options{Seed: d.seed, Jobs: demoJobs, Models: models, Plan: ownersPlan(d.ctx, d.planner, d.request)})
-	if err != nil {
-		return nil, err
-	}
-	return &study{
-		workload: "synthetic", cluster: cluster, policies: policies, seed: d.seed,
-		jobs:    jobs,
-		truth:   world{name: fmt.Sprintf("analytic model with %.0f %% noise per configuration", 100*demoNoise), predictor: d.truth()},
-		belief:  world{name: "analytic model", predictor: d.analytic},
-		trouble: trouble{costs: sim.PerStart(func(spec.Job) time.Duration { return time.Minute }), costsText: "60 s", text: noTrouble},
-	}, nil
+	return experiment.New(d.ctx, experiment.Options{
+		Workload: "synthetic", Cluster: "8x8xH100", Policy: "fifo,fifo-backfill,rubick,pacer,dl2", StartCost: "60", Seed: d.seed,
+		Given: experiment.Given{
+			Jobs:   jobs,
+			Truth:  experiment.Predicted(fmt.Sprintf("analytic model with %.0f %% noise per configuration", 100*demoNoise), d.truth()),
+			Belief: experiment.Predicted("analytic model", d.analytic),
+		},
+	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
@@ -82,7 +82,7 @@ func noneStored(c *cli.Context, f store.Filter) error {
 	if err != nil {
 		return err
 	}
-	why := "no stored measurement matches; pacer ls measurements shows what there is"
+	code, why := exitNoAnswer, "no stored measurement matches; pacer ls measurements shows what there is"
 	switch {
 	case len(tallies) == 0:
 		why = "nothing is stored yet; import measurements first, see pacer import --help"
@@ -91,14 +91,14 @@ func noneStored(c *cli.Context, f store.Filter) error {
 			what  string
 			asked []string
 			of    func(store.Tally) string
-		}{{"source", f.Sources, ask.SourceOf}, {"model", f.Models, ask.ModelOf}, {"accelerator", f.Accelerators, ask.AcceleratorOf}} {
+		}{{"source", f.Sources, query.SourceOf}, {"model", f.Models, query.ModelOf}, {"accelerator", f.Accelerators, query.AcceleratorOf}} {
 			if said := notStored(kind.what, kind.asked, tallies, kind.of); said != "" {
-				why = said
+				code, why = exitUsage, said
 				break
 			}
 		}
 	}
-	return &exitError{exitNoAnswer, fmt.Errorf("%s: %s", c.Command.Name, why)}
+	return &exitError{code, fmt.Errorf("%s: %s", c.Command.Name, why)}
 }
 
 // notStored names the stored ones of a kind, the nearest first, where none of
@@ -136,7 +136,7 @@ func storeFilter(c *cli.Context) (store.Filter, error) {
 	slices.Sort(parts)
 	parts = slices.Compact(parts)
 	for i, name := range f.Accelerators {
-		if found := ask.Meant(name, parts); len(found) == 1 {
+		if found := query.Match(name, parts); len(found) == 1 {
 			f.Accelerators[i] = found[0]
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
@@ -50,7 +50,7 @@ func runFit(c *cli.Context) error {
 	if opts.MaxRows, err = rowsFlag(c, "rows"); err != nil {
 		return err
 	}
-	if opts.Unfitted, err = ask.Analytic(); err != nil {
+	if opts.Unfitted, err = query.Analytic(); err != nil {
 		return err
 	}
 	rows, err := selectedRows(c)
@@ -87,11 +87,11 @@ func rowsFlag(c *cli.Context, name string) (int, error) {
 	return n, nil
 }
 
-// fitAll is ask.FitAll with a progress bar.
+// fitAll is query.FitAll with a progress bar.
 func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions) ([]perfmodel.Card, []string, error) {
 	bar := newProgress(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(rows)))
 	defer bar.finish()
-	return ask.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.set(n) })
+	return query.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.set(n) })
 }
 
 func openRegistry(c *cli.Context) (*registry.Registry, error) {
@@ -110,7 +110,7 @@ func cardsResult(cards []perfmodel.Card, crossValidated bool) result {
 			ftoa(k.MAPEUnfitted), ftoa(k.Coverage)})
 	}
 	return result{
-		json:  ask.Fits{Cards: cards, Pooled: ask.Pool(cards)},
+		json:  query.Fits{Cards: cards, Pooled: query.Pool(cards)},
 		csv:   csv,
 		table: func(w io.Writer) error { return printCards(w, cards, crossValidated) },
 	}
@@ -151,7 +151,7 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 			fmt.Fprintf(w, "%s: %s\n", k.Key, warning)
 		}
 	}
-	p := ask.Pool(cards)
+	p := query.Pool(cards)
 	fmt.Fprintf(w, "\n%d rows fitted. Mean relative error of the step time:\n", p.NFit)
 	how := "held-out rows, which the fit did not see"
 	if crossValidated {

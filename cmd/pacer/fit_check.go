@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -22,11 +22,11 @@ Examples:
    pacer fit-check -m llama3-8b -a h100 --plan dp=8,mb=4,ga=2,zero=2
    pacer fit-check -m llama3-70b -a a100 --devices 8 --global-batch 64
 
-Exit code 3 when it does not fit; what would make it fit is said all the same.`,
-		Flags: append(append(questionFlags(), spaceFlags()...),
-			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one"},
-			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "those of the plan"},
-			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...`, or 2x8", DefaultText: "as few nodes as possible"},
+Exit code 3 when it does not fit; what would make it fit is printed all the same.` + groupHelp("model", "network", "space"),
+		Flags: append(requestFlags(), spaceFlag(),
+			&cli.StringFlag{Name: "plan", Usage: "check `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one", Category: categoryModel},
+			devicesFlagOf("those of the plan"),
+			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: categoryHardware},
 		),
 		Before: noArgs,
 		Action: runFitCheck,
@@ -48,7 +48,7 @@ func runFitCheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	r := ask.NewFitCheck(report)
+	r := query.NewFitCheck(report)
 	if err := emit(c, fitCheckResult(r, q.Request)); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func runFitCheck(c *cli.Context) error {
 	return nil
 }
 
-func fitCheckResult(r ask.FitCheck, about planner.Request) result {
+func fitCheckResult(r query.FitCheck, about planner.Request) result {
 	return result{
 		json: r,
 		csv: [][]string{
@@ -70,14 +70,14 @@ func fitCheckResult(r ask.FitCheck, about planner.Request) result {
 	}
 }
 
-func firstFix(r ask.FitCheck) string {
+func firstFix(r query.FitCheck) string {
 	if len(r.Fixes) == 0 {
 		return ""
 	}
 	return r.Fixes[0].Change
 }
 
-func printFitCheck(w io.Writer, r ask.FitCheck, about planner.Request) error {
+func printFitCheck(w io.Writer, r query.FitCheck, about planner.Request) error {
 	verdict := fmt.Sprintf("fits, %s GiB of each device to spare", fixed(r.HeadroomGiB, 1))
 	switch {
 	case !r.Fits:
@@ -94,7 +94,7 @@ func printFitCheck(w io.Writer, r ask.FitCheck, about planner.Request) error {
 		fmt.Fprintf(w, "needs %s GiB; up to %s of %s GiB are sure enough to fit (%s %% likely)\n", fixed(r.MemGiB, 1), fixed(r.BudgetGiB, 1), fixed(r.DeviceGiB, 1), fixed(100*r.Probability, 0))
 	}
 	if r.Offloads {
-		printWrapped(w, fmt.Sprintf("It fits because it moves something to host memory, %s GiB of it in all; nothing fits without (see --offload none).", fixed(r.HostGiB, 1)))
+		printWrapped(w, fmt.Sprintf("It fits because it moves something to host memory, %s GiB of it in all; nothing fits without (see --space offload=none).", fixed(r.HostGiB, 1)))
 	}
 	if err := printShares(w, partsOf(r), "GiB", 2); err != nil {
 		return err
@@ -103,15 +103,15 @@ func printFitCheck(w io.Writer, r ask.FitCheck, about planner.Request) error {
 }
 
 // partsOf names the parts of a report for people.
-func partsOf(r ask.FitCheck) []ask.Portion {
-	parts := ask.MemoryShares(memory.Breakdown{})
+func partsOf(r query.FitCheck) []query.Share {
+	parts := query.MemoryShares(memory.Breakdown{})
 	for i := range parts {
 		parts[i].Size = r.Parts[parts[i].Name]
 	}
 	return parts
 }
 
-func printFixes(w io.Writer, r ask.FitCheck) error {
+func printFixes(w io.Writer, r query.FitCheck) error {
 	if r.Fits {
 		return nil
 	}

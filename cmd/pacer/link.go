@@ -3,19 +3,19 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
-// interconnectFlags are the flags that replace a machine's interconnect.
+// interconnectFlags are the settings of --network, which replace a machine's interconnect.
 func interconnectFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node, `GBIT/S` in one direction, all NICs", DefaultText: "that of the usual node"},
-		&cli.Float64Flag{Name: "intra-node-gbytes", Usage: "link between the devices of a node, `GBYTE/S` per device in one direction", DefaultText: "that of the usual node"},
+		&cli.Float64Flag{Name: "inter-node-gbps", Usage: "network of one node in Gbit/s, one direction, all NICs", DefaultText: "that of the usual node"},
+		&cli.Float64Flag{Name: "intra-node-gbytes", Usage: "link between the devices of a node in GB/s per device, one direction", DefaultText: "that of the usual node"},
 	}
 }
 
 // readLinkFlags returns the figures of an interconnect that were given.
-func readLinkFlags(c *cli.Context) (l ask.Link, err error) {
+func readLinkFlags(c *cli.Context) (l query.Link, err error) {
 	for _, f := range []struct {
 		name  string
 		bytes float64 // per unit of the flag

@@ -17,9 +17,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/planner/launch"
+	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 )
 
 // listing is one thing pacer ls lists.
@@ -208,7 +210,7 @@ func lsFamilies(*cli.Context) (out []entry, err error) {
 }
 
 func lsPolicies(*cli.Context) (out []entry, err error) {
-	for _, p := range policy.All() {
+	for _, p := range builtin.Policies.All() {
 		out = append(out, withOptions(p.Name, p.Doc, p.Options))
 	}
 	return out, nil
@@ -222,7 +224,7 @@ func lsPlacements(*cli.Context) (out []entry, err error) {
 }
 
 func lsAdmissions(*cli.Context) (out []entry, err error) {
-	for _, a := range policy.Admissions() {
+	for _, a := range admission.All() {
 		out = append(out, withOptions(a.Name, a.Doc, a.Options))
 	}
 	return out, nil

@@ -19,32 +19,31 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// shapeCounts are the flags that describe a model by numbers, with the most
-// each may be.
+// shapeCounts are the numbers of a model of one's own, with the most each may be.
 var shapeCounts = []struct {
 	name, usage string
 	most        int
 	to          func(*spec.Model) *int
 }{
-	{"layers", "`N` transformer layers of a model of your own", 1 << 12, func(m *spec.Model) *int { return &m.Layers }},
-	{"hidden", "its hidden `SIZE`", 1 << 20, func(m *spec.Model) *int { return &m.Hidden }},
-	{"heads", "its `N` query heads per layer", 1 << 20, func(m *spec.Model) *int { return &m.Heads }},
-	{"kv-heads", "its `N` key/value heads per layer", 1 << 20, func(m *spec.Model) *int { return &m.KVHeads }},
-	{"head-dim", "the `WIDTH` of a head", 1 << 20, func(m *spec.Model) *int { return &m.HeadDim }},
-	{"ffn", "the inner `WIDTH` of its MLP", 1 << 20, func(m *spec.Model) *int { return &m.FFN }},
-	{"vocab", "its `N` tokens of vocabulary", 1 << 24, func(m *spec.Model) *int { return &m.Vocab }},
-	{"experts", "its `N` routed experts per layer", 1 << 20, func(m *spec.Model) *int { return &m.Experts }},
-	{"experts-per-token", "the `K` experts a token visits", 1 << 20, func(m *spec.Model) *int { return &m.ExpertsPerToken }},
-	{"expert-ffn", "the inner `WIDTH` of one expert", 1 << 20, func(m *spec.Model) *int { return &m.ExpertFFN }},
-	{"shared-experts", "the `N` experts every token visits", 1 << 20, func(m *spec.Model) *int { return &m.SharedExperts }},
+	{"layers", "transformer layers", 1 << 12, func(m *spec.Model) *int { return &m.Layers }},
+	{"hidden", "hidden size", 1 << 20, func(m *spec.Model) *int { return &m.Hidden }},
+	{"heads", "query heads per layer", 1 << 20, func(m *spec.Model) *int { return &m.Heads }},
+	{"kv-heads", "key/value heads per layer", 1 << 20, func(m *spec.Model) *int { return &m.KVHeads }},
+	{"head-dim", "width of a head", 1 << 20, func(m *spec.Model) *int { return &m.HeadDim }},
+	{"ffn", "inner width of the MLP", 1 << 20, func(m *spec.Model) *int { return &m.FFN }},
+	{"vocab", "tokens of vocabulary", 1 << 24, func(m *spec.Model) *int { return &m.Vocab }},
+	{"experts", "routed experts per layer", 1 << 20, func(m *spec.Model) *int { return &m.Experts }},
+	{"experts-per-token", "experts a token visits", 1 << 20, func(m *spec.Model) *int { return &m.ExpertsPerToken }},
+	{"expert-ffn", "inner width of one expert", 1 << 20, func(m *spec.Model) *int { return &m.ExpertFFN }},
+	{"shared-experts", "experts that every token visits", 1 << 20, func(m *spec.Model) *int { return &m.SharedExperts }},
 }
 
-// shapeDefaults is what is taken where such a flag is absent.
+// shapeDefaults are the defaults of those numbers.
 var shapeDefaults = map[string]string{
 	"kv-heads": "heads", "head-dim": "hidden / heads", "experts": "none", "experts-per-token": "2", "expert-ffn": "ffn", "shared-experts": "none",
 }
 
-// shapeFlags describe a model of one's own.
+// shapeFlags are the settings of --model for a model of one's own.
 func shapeFlags() []cli.Flag {
 	var out []cli.Flag
 	for _, f := range shapeCounts {
@@ -55,9 +54,9 @@ func shapeFlags() []cli.Flag {
 		out = append(out, &cli.IntFlag{Name: f.name, Usage: f.usage, DefaultText: text})
 	}
 	return append(out,
-		&cli.StringFlag{Name: "mlp", Value: "gated", Usage: "`FORM` of its MLP: gated (three matrices) or plain (two)"},
-		&cli.BoolFlag{Name: "tied-embeddings", Usage: "its input and output embeddings are one matrix"},
-		&cli.StringFlag{Name: "params", Usage: "its `COUNT` of parameters, such as 7e9, 350M or 8.03B; alone, a GPT of that size is taken", DefaultText: "counted"},
+		&cli.StringFlag{Name: "mlp", Value: "gated", Usage: "form of the MLP: gated (three matrices) or plain (two)"},
+		&cli.BoolFlag{Name: "tied-embeddings", Usage: "whether input and output embeddings are one matrix"},
+		&cli.StringFlag{Name: "params", Usage: "number of parameters, such as 7e9, 350M or 8.03B; alone it means a GPT of that size", DefaultText: "counted"},
 	)
 }
 
@@ -166,7 +165,7 @@ func nameOfConfig(path, says string) string {
 func shapeOfFlags(c *cli.Context, given []string) (spec.Model, error) {
 	m := spec.Model{Name: c.String("model"), Kind: spec.Decoder, TiedEmbeddings: c.Bool("tied-embeddings"), SeqLen: c.Int("seq")}
 	if known, err := catalog.Model(m.Name); err == nil {
-		return m, usagef("%s: --%s does not go with --model %s, which is known: give your model a name of its own, or none", c.Command.Name, given[0], known.Name)
+		return m, usagef("%s: --%s does not go with name %s, which is known: give your model a name of its own, or none", c.Command.Name, given[0], known.Name)
 	}
 	for _, f := range shapeCounts {
 		if !c.IsSet(f.name) {
@@ -202,14 +201,14 @@ func guessShape(c *cli.Context, m *spec.Model) {
 	m.Name = cmp.Or(m.Name, "GPT-"+strings.ReplaceAll(count(m.ParamCount), " ", ""))
 	m.GatedMLP = false
 	*m, _ = memory.GuessShape(*m)
-	fmt.Fprintf(c.App.ErrWriter, "warning: taken as %d layers of width %d: --layers, --hidden, --heads, --ffn and --vocab say otherwise\n", m.Layers, m.Hidden)
+	fmt.Fprintf(c.App.ErrWriter, "warning: taken as %d layers of width %d; keys layers, hidden, heads, ffn and vocab of --model say otherwise\n", m.Layers, m.Hidden)
 }
 
 // completeShape fills in what follows, and says what is missing.
 func completeShape(c *cli.Context, m *spec.Model) error {
 	for _, f := range shapeCounts {
 		if _, optional := shapeDefaults[f.name]; !optional && *f.to(m) == 0 && (f.name != "ffn" || m.Experts == 0 || m.ExpertFFN == 0) {
-			return usagef("%s: --%s is missing: a model of your own needs --layers, --hidden, --heads, --ffn and --vocab, or --params alone", c.Command.Name, f.name)
+			return usagef("%s: --%s is missing: a model of your own needs layers, hidden, heads, ffn and vocab, or params alone", c.Command.Name, f.name)
 		}
 	}
 	if m.Experts > 0 {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pacer-ml/pacer/perfmodel/wholefile"
+	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
 // outFile is a file a command will write at its end. It is opened before the
@@ -18,8 +18,8 @@ import (
 type outFile struct {
 	path string
 	f    *os.File
-	part *wholefile.File // f, where that becomes path when it is complete
-	mode fs.FileMode     // that part is to have
+	part *atomicfile.File // f, where that becomes path when it is complete
+	mode fs.FileMode      // that part is to have
 }
 
 // createOut opens path for writing; nil without an error if path is empty.
@@ -41,7 +41,7 @@ func createOut(path string) (*outFile, error) {
 		f, err := os.OpenFile(real, os.O_WRONLY, 0)
 		return &outFile{path: real, f: f}, err
 	}
-	part, err := wholefile.Create(real)
+	part, err := atomicfile.Create(real)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", path, errors.Unwrap(err))
 	}

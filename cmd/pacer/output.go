@@ -65,7 +65,7 @@ func writeTable(w io.Writer, rows [][]string) error {
 
 // terminalWidth returns the columns of the terminal w is, 0 if it is none.
 func terminalWidth(w io.Writer) int {
-	f, ok := w.(*os.File)
+	f, ok := unwrap(w).(*os.File)
 	if !ok {
 		return 0
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
 
@@ -27,20 +27,19 @@ throughput, or by --objective. Examples:
 
    pacer plan --model llama3-8b --accelerator h100 -n 16 --global-batch 128
    pacer plan -m llama3-8b -a h100 -n 64 -b 256 \
-       --objective min-devices --target 30
+       --objective min-devices:target=30
    pacer plan -m llama3-8b -a h100 -n 64 -b 256 --min-devices 1 --pareto
-   pacer plan -m llama3-8b -a h100 -n 16 --min-batch 64 --max-batch 2048 \
-       --objective goodput --noise-scale 500
+   pacer plan -m llama3-8b -a h100 -n 16 --batch-range 64-2048 \
+       --objective goodput:noise-scale=500
    pacer plan -m llama3-8b -a h100 -n 16 -b 128 \
-       --from dp=16,mb=1,ga=8,zero=3 --remaining 1e6`,
-		Flags: slices.Concat(questionFlags(), goalFlags(), spaceFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
-			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "none"},
-			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all"},
-			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason"},
-			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go"},
-			&cli.BoolFlag{Name: "pareto", Usage: "show every plan that no other beats in speed, memory and devices at once"},
-			&cli.IntFlag{Name: "probe", Usage: "name the `K` measurements that would change the choice most", DefaultText: "none"},
-			&cli.StringFlag{Name: "probe-out", Usage: "write them as a campaign for pacer profile run to `FILE`", DefaultText: "none"},
+       --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6` + groupHelp("model", "network", "space", "objective", "move"),
+		Flags: slices.Concat(requestFlags(), []cli.Flag{devicesFlagOf("none"), spaceFlag()}, objectiveFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
+			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all", Category: categoryOutput},
+			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason", Category: categoryOutput},
+			&cli.BoolFlag{Name: "explain", Usage: "show where the time and memory of the best plan go", Category: categoryOutput},
+			&cli.BoolFlag{Name: "pareto", Usage: "show every plan that no other beats in speed, memory and devices at once", Category: categoryOutput},
+			&cli.IntFlag{Name: "probe", Usage: "name the `K` measurements that would change the choice most", DefaultText: "none", Category: categoryOutput},
+			&cli.StringFlag{Name: "probe-out", Usage: "write the measurements of --probe as a campaign for pacer profile run to `FILE`", DefaultText: "none", Category: categoryOutput},
 		}),
 		Before: noArgs,
 		Action: runPlan,
@@ -50,12 +49,12 @@ throughput, or by --objective. Examples:
 // planRow is a plan to print, with where time and memory go where that was
 // asked for.
 type planRow struct {
-	ask.PlanRow
-	explained *ask.Explanation
+	query.PlanRow
+	explained *query.Explanation
 }
 
 // planRowsOf are rows without an explanation.
-func planRowsOf(rows []ask.PlanRow) []planRow {
+func planRowsOf(rows []query.PlanRow) []planRow {
 	out := make([]planRow, len(rows))
 	for i, r := range rows {
 		out[i].PlanRow = r
@@ -83,7 +82,11 @@ func runPlan(c *cli.Context) error {
 		return err
 	}
 	out := newPlanAnswer(q.Request, ranking)
-	out.rows = planRowsOf(ask.PlanRows(ranking, c.Int("top"), c.Bool("rejected")))
+	rows := query.PlanRows(ranking, c.Int("top"), c.Bool("rejected"))
+	if err := query.SetBeatsBest(c.Context, q.planner, q.Request, ranking, rows); err != nil {
+		return err
+	}
+	out.rows = planRowsOf(rows)
 	if ranking.Fitting == 0 {
 		out.infeasible(c, q)
 	} else if err := out.add(c, q, ranking); err != nil {
@@ -116,7 +119,7 @@ func goalQuestion(c *cli.Context) (question, error) {
 	if q.Top = c.Int("top"); c.Bool("rejected") {
 		q.TopMisses = q.Top
 	}
-	if q.going, err = readGoing(c); err != nil {
+	if q.migration, err = readMigration(c); err != nil {
 		return q, err
 	}
 	return q, readGoal(c, &q.Request)
@@ -124,19 +127,23 @@ func goalQuestion(c *cli.Context) (question, error) {
 
 // planAnswer is what plan prints, and the error it ends with.
 type planAnswer struct {
-	ask.Plans
+	query.Plans
 	rows  []planRow
 	title string
 	why   error // why there is no plan
 
-	columns columns // that plans are shown with
+	columns columns         // that plans are shown with
+	ranked  bool            // rows are alternatives, the best first
+	ties    int             // plans that cannot be distinguished from the best
+	measure []planner.Probe // what to measure to tell them apart, at most one
 }
 
 // newPlanAnswer is one to the question r.
 func newPlanAnswer(r planner.Request, rk planner.Ranking) planAnswer {
 	from, to := deviceRange(r)
 	return planAnswer{
-		Plans: ask.Plans{Evaluated: rk.Evaluated, Fitting: rk.Fitting}, title: planTitle(r, rk.Fitting, rk.Misses),
+		ranked: true,
+		Plans:  query.Plans{Evaluated: rk.Evaluated, Fitting: rk.Fitting}, title: planTitle(r, rk.Fitting, rk.Misses),
 		columns: columns{devices: from < to, cost: from < to || r.PricePerHour > 0, batch: r.GlobalBatch == 0, priced: r.PricePerHour > 0},
 	}
 }
@@ -153,7 +160,7 @@ func deviceRange(r planner.Request) (from, to int) {
 func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why error) error {
 	out := newPlanAnswer(q.Request, rk)
 	out.why = why
-	out.Infeasible = ask.NewInfeasibleRow(why)
+	out.Infeasible = query.NewInfeasibleRow(why)
 	out.ElapsedS = time.Since(start).Seconds()
 	if err := emit(c, out.result()); err != nil {
 		return err
@@ -164,7 +171,7 @@ func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why
 // infeasible asks why nothing fits.
 func (a *planAnswer) infeasible(c *cli.Context, q question) {
 	_, a.why = q.planner.Best(c.Context, q.Request)
-	a.Infeasible = ask.NewInfeasibleRow(a.why)
+	a.Infeasible = query.NewInfeasibleRow(a.why)
 }
 
 // add answers what was asked beside the best plans.
@@ -182,19 +189,24 @@ func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) (err er
 		if err != nil {
 			return err
 		}
-		a.Pareto = ask.PlanRows(front, 0, false)
+		a.Pareto = query.PlanRows(front, 0, false)
 	}
 	if k := c.Int("probe"); k > 0 {
 		probes, err := q.planner.Probes(c.Context, q.Request, k)
 		if err != nil {
 			return err
 		}
-		a.Probes = ask.ProbeRows(probes)
+		a.Probes = query.ProbeRows(probes)
 		if err := saveProbes(c, q.Request, probes); err != nil {
 			return err
 		}
 	}
-	a.Move, err = q.move(c, best)
+	if a.Move, err = q.move(c, best); err != nil {
+		return err
+	}
+	if a.ties = query.Ties(a.plainRows()); a.ties > 0 && len(a.Probes) == 0 && global(c, "output") == "table" {
+		a.measure, err = q.planner.Probes(c.Context, q.Request, 1)
+	}
 	return err
 }
 
@@ -230,16 +242,30 @@ func (a *planAnswer) result() result {
 	if len(a.rows) > 0 && a.rows[0].explained != nil {
 		csv[0] = append(csv[0], explainColumns()...)
 	}
-	a.Plans.Plans = []ask.PlanRow{}
+	if a.ranked {
+		csv[0] = append(csv[0], "p_beats_best")
+	}
+	a.Plans.Plans = a.plainRows()
 	for _, p := range a.rows {
-		a.Plans.Plans = append(a.Plans.Plans, p.PlanRow)
 		line := []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
 			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
 			itoa(p.Devices), itoa(p.GlobalBatch), ftoa(p.CostPerSample), ftoa(p.GoodputPerS)}
 		if p.explained != nil {
 			line = append(line, explanationCells(p.explained)...)
 		}
+		if a.ranked {
+			line = append(line, beatsBest(p.PBeatsBest, ftoa))
+		}
 		csv = append(csv, line)
 	}
 	return result{json: &a.Plans, csv: csv, table: a.print}
+}
+
+// plainRows are the rows without explanations.
+func (a *planAnswer) plainRows() []query.PlanRow {
+	out := make([]query.PlanRow, len(a.rows))
+	for i := range a.rows {
+		out[i] = a.rows[i].PlanRow
+	}
+	return out
 }

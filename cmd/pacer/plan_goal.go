@@ -6,36 +6,47 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// goalFlags say what a plan is chosen for.
-func goalFlags() []cli.Flag {
+// objectiveFlags say what a plan is chosen for.
+func objectiveFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "objective", Usage: "`WHAT` is best: throughput; cost, least device time a sample; min-devices, fewest for a target; goodput, throughput x statistical efficiency", DefaultText: "throughput"},
-		&cli.IntFlag{Name: "min-devices", Usage: "try from `N` to --devices devices", DefaultText: "--devices; 1 with --objective cost and min-devices"},
-		&cli.Float64Flag{Name: "target", Usage: "`SAMPLES/S` that --objective min-devices must reach", DefaultText: "none"},
-		&cli.Float64Flag{Name: "price-per-hour", Usage: "of one device, in any `CURRENCY`", DefaultText: "1: costs are in device-hours"},
-		&cli.IntFlag{Name: "min-batch", Usage: "least global batch of `SAMPLES`, instead of --global-batch", DefaultText: "none"},
-		&cli.IntFlag{Name: "max-batch", Usage: "largest global batch of `SAMPLES`", DefaultText: "none"},
-		&cli.Float64Flag{Name: "noise-scale", Usage: "gradient noise scale in `SAMPLES`, for --objective goodput (McCandlish et al. 2018)", DefaultText: "none"},
-		&cli.IntFlag{Name: "initial-batch", Usage: "global batch of `SAMPLES` the hyperparameters are for", DefaultText: "--min-batch"},
-		&cli.Float64Flag{Name: "risk", Usage: "compare plans by the speed they fall short of with probability `P`; 0.05 is the lower bound of the 90 % interval", DefaultText: "the median"},
+		&cli.StringFlag{Name: "objective", Usage: "choose by `NAME[:KEY=VALUE...]`: throughput; cost, least device time a sample; min-devices:target=SAMPLES/S; goodput:noise-scale=SAMPLES, throughput x statistical efficiency", DefaultText: "throughput", Category: categoryObjective},
+		&cli.IntFlag{Name: "min-devices", Usage: "try from `N` to --devices devices", DefaultText: "--devices; 1 with --objective cost and min-devices", Category: categoryObjective},
+		batchRangeFlag(),
 	}
 }
 
-// readGoal reads goalFlags into r.
+// objectiveParts are the settings of --objective.
+func objectiveParts() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "objective"},
+		&cli.Float64Flag{Name: "target", Usage: "samples/s that min-devices must reach", DefaultText: "none"},
+		&cli.Float64Flag{Name: "price-per-hour", Usage: "price of one device, in any currency", DefaultText: "1: costs are in device-hours"},
+		&cli.Float64Flag{Name: "noise-scale", Usage: "gradient noise scale in samples, for goodput (McCandlish et al. 2018)", DefaultText: "none"},
+		&cli.IntFlag{Name: "initial-batch", Usage: "global batch in samples that the hyperparameters are for", DefaultText: "the least of --batch-range"},
+		&cli.Float64Flag{Name: "risk", Usage: "compare plans by the speed they fall short of with this probability; 0.05 is the lower bound of the 90 % interval", DefaultText: "the median"},
+	}
+}
+
+// batchRangeParts are the settings of --batch-range.
+func batchRangeParts() []cli.Flag {
+	return []cli.Flag{&cli.IntFlag{Name: "min-batch"}, &cli.IntFlag{Name: "max-batch"}}
+}
+
+// readGoal reads the objective into r.
 func readGoal(c *cli.Context, r *planner.Request) error {
 	if err := notZero(c, "min-devices", "target", "price-per-hour", "min-batch", "max-batch", "noise-scale", "initial-batch", "risk"); err != nil {
 		return err
 	}
-	g := ask.Goal{
+	g := query.Goal{
 		Objective: c.String("objective"), Target: c.Float64("target"), MinDevices: c.Int("min-devices"), PricePerHour: c.Float64("price-per-hour"),
-		Teaching: ask.Teaching{MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk")},
+		BatchRange: query.BatchRange{MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk")},
 	}
-	return asFlag(c, g.Set(r))
+	return forVerb(c, g.Set(r))
 }
 
 // notZero reports a flag given as 0, which is what flags are that are not given.
@@ -48,47 +59,54 @@ func notZero(c *cli.Context, flags ...string) error {
 	return nil
 }
 
-// moveFlags ask whether a running job should change over.
+// moveFlags ask whether a running job should migrate.
 func moveFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "from", Usage: "the job runs as `PLAN`: is going over to the best plan worth it?", DefaultText: "it does not run yet"},
-		&cli.StringFlag{Name: "to", Usage: "with --from, go over to `PLAN`", DefaultText: "the best one"},
-		&cli.Float64Flag{Name: "remaining", Usage: "`SAMPLES` still to be trained, with --from", DefaultText: "none"},
-		&cli.Float64Flag{Name: "restart-s", Usage: "`SECONDS` a restart takes beside reading and writing the checkpoint", DefaultText: "30"},
-		&cli.Float64Flag{Name: "storage-gbytes", Usage: "checkpoint storage in `GBYTE/S` for the whole job", DefaultText: "2 a node"},
+		&cli.StringFlag{Name: "from", Usage: "say whether a job that runs as `PLAN` should migrate to the best plan", DefaultText: "the job does not run yet", Category: "Migration"},
+		groupFlag("move", "describe the migration", "remaining=1e6,restart-s=60", "Migration"),
+	}
+}
+
+// moveParts are the settings of --move.
+func moveParts() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{Name: "remaining", Usage: "samples still to be trained", DefaultText: "none"},
+		&cli.StringFlag{Name: "to", Usage: "the plan to migrate to, with + for commas", DefaultText: "the best one"},
+		&cli.Float64Flag{Name: "restart-s", Usage: "seconds of a restart beside reading and writing the checkpoint", DefaultText: "30"},
+		&cli.Float64Flag{Name: "storage-gbytes", Usage: "checkpoint storage in GB/s for the whole job", DefaultText: "2 a node"},
 		&cli.BoolFlag{Name: "in-place", Usage: "devices exchange their state over their links, without a checkpoint"},
 	}
 }
 
-// readGoing reads moveFlags.
-func readGoing(c *cli.Context) (ask.Going, error) {
-	g := ask.Going{From: c.String("from"), To: c.String("to"), Remaining: c.Float64("remaining"), RestartS: c.Float64("restart-s"),
+// readMigration reads moveFlags.
+func readMigration(c *cli.Context) (query.Migration, error) {
+	g := query.Migration{From: c.String("from"), To: c.String("to"), Remaining: c.Float64("remaining"), RestartS: c.Float64("restart-s"),
 		StorageGBytes: c.Float64("storage-gbytes"), InPlace: c.Bool("in-place")}
 	if err := notZero(c, "remaining", "restart-s", "storage-gbytes"); err != nil {
 		return g, err
 	}
 	err := g.Check()
-	var bad *ask.FieldError
+	var bad *query.FieldError
 	if errors.As(err, &bad) && bad.Err != nil {
 		return g, usagef("%s: %s: %w", c.Command.Name, flagOf(bad.Field), bad.Err)
 	}
-	return g, asFlag(c, err)
+	return g, forVerb(c, err)
 }
 
-// move answers the question of moveFlags about going over to the best plan, or to
-// the one of --to; nil if it is not asked.
-func (q *question) move(c *cli.Context, best spec.Config) (*ask.MoveRow, error) {
-	m, err := q.going.Move(best)
+// move compares the running plan with the best plan, or with setting to of --move; nil
+// without --from.
+func (q *question) move(c *cli.Context, best spec.Config) (*query.MoveRow, error) {
+	m, err := q.migration.Move(best)
 	if m == nil || err != nil {
 		return nil, err
 	}
 	if a, b := m.From.Plan.GlobalBatch(), m.To.Plan.GlobalBatch(); a != b {
-		fmt.Fprintf(c.App.ErrWriter, "warning: the plans have global batches of %d and %d; samples are compared, not what they teach\n", a, b)
+		fmt.Fprintf(c.App.ErrWriter, "warning: the plans have global batches of %d and %d; samples are compared, not their statistical efficiency\n", a, b)
 	}
 	moving, err := q.planner.Migrate(c.Context, *m)
 	if err != nil {
 		return nil, err
 	}
-	row := ask.NewMoveRow(m, moving)
+	row := query.NewMoveRow(m, moving)
 	return &row, nil
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -13,13 +15,17 @@ import (
 type columns struct {
 	devices, cost, batch bool      // batch comes with goodput
 	priced               bool      // cost is in money, not device-hours
+	beatsBest            bool      // probability of being better than the first plan
 	gain                 []float64 // of each row, for probes; nil = none
 }
 
 func (a *planAnswer) print(w io.Writer) error {
-	if err := printColumns(w, a.rows, a.title, a.columns); err != nil {
+	ranked := a.columns
+	ranked.beatsBest = slices.ContainsFunc(a.rows, func(p planRow) bool { return p.PBeatsBest != nil })
+	if err := printColumns(w, a.rows, a.title, ranked); err != nil {
 		return err
 	}
+	a.printTies(w)
 	if len(a.Pareto) > 0 {
 		fmt.Fprintln(w)
 		if err := printColumns(w, planRowsOf(a.Pareto), "No plan beats these in speed, memory and devices at once:", a.columns); err != nil {
@@ -37,11 +43,32 @@ func (a *planAnswer) print(w io.Writer) error {
 	return nil
 }
 
+// printTies says how many plans cannot be distinguished from the best, and what to
+// measure to tell them apart.
+func (a *planAnswer) printTies(w io.Writer) {
+	if a.ties == 0 {
+		return
+	}
+	text := fmt.Sprintf("note: %d of these plans cannot be distinguished from the best: each beats it with a probability of %.0f %% or more.", a.ties, 100*planner.TieProbability)
+	if len(a.measure) > 0 {
+		text += fmt.Sprintf(" Measuring %s would help most to decide; --probe lists more.", a.measure[0].Choice.Config.Plan)
+	}
+	printWrapped(w, text)
+}
+
+// beatsBest writes a probability, with nothing where there is none.
+func beatsBest(p *float64, write func(float64) string) string {
+	if p == nil {
+		return ""
+	}
+	return write(*p)
+}
+
 // printProbes prints what to measure, with what the choice is expected to gain by
 // it and those before it.
-func printProbes(w io.Writer, probes []ask.ProbeRow, with columns) error {
+func printProbes(w io.Writer, probes []query.ProbeRow, with columns) error {
 	fmt.Fprintln(w)
-	rows := make([]ask.PlanRow, len(probes))
+	rows := make([]query.PlanRow, len(probes))
 	for i, p := range probes {
 		rows[i] = p.PlanRow
 		with.gain = append(with.gain, p.Gain)
@@ -49,7 +76,7 @@ func printProbes(w io.Writer, probes []ask.ProbeRow, with columns) error {
 	return printColumns(w, planRowsOf(rows), "Measuring these would change the choice most, the first most:", with)
 }
 
-func printMove(w io.Writer, m *ask.MoveRow) {
+func printMove(w io.Writer, m *query.MoveRow) {
 	fmt.Fprintln(w)
 	if m.From == m.To {
 		printWrapped(w, "The job runs by this plan already: "+m.From)
@@ -110,11 +137,14 @@ func (with *columns) head() []string {
 	if with.gain != nil {
 		out = append(out, "gain")
 	}
+	if with.beatsBest {
+		out = append(out, "beats best")
+	}
 	return out
 }
 
 // line is row i, of a plan to be called so.
-func (with *columns) line(i int, p *ask.PlanRow, plan string) []string {
+func (with *columns) line(i int, p *query.PlanRow, plan string) []string {
 	out := []string{plan, significant(p.StepTimeSec, 3), significant(p.StepTimeLo, 3) + " - " + significant(p.StepTimeHi, 3),
 		significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)}
 	if with.devices {
@@ -128,6 +158,9 @@ func (with *columns) line(i int, p *ask.PlanRow, plan string) []string {
 	}
 	if with.gain != nil {
 		out = append(out, fixed(100*with.gain[i], 1)+" %")
+	}
+	if with.beatsBest {
+		out = append(out, beatsBest(p.PBeatsBest, func(v float64) string { return fixed(100*v, 0) + " %" }))
 	}
 	return out
 }
@@ -143,6 +176,9 @@ func (with *columns) note() string {
 	}
 	if with.gain != nil {
 		out += ", gain is by how much faster the plan decided on is expected to be, those above measured too"
+	}
+	if with.beatsBest {
+		out += ", beats best is the probability that a plan is better than the first"
 	}
 	return out
 }

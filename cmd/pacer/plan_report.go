@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/report"
@@ -20,7 +20,7 @@ import (
 // reportFlags are of plan.
 func reportFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "report", Usage: "write a self-contained page with the plans, the Pareto front and the sensitivity curve to `FILE`", DefaultText: "none"},
+		&cli.StringFlag{Name: "report", Usage: "write a self-contained page with the plans, the Pareto front and the sensitivity curve to `FILE`", DefaultText: "none", Category: categoryOutput},
 	}
 }
 
@@ -68,6 +68,9 @@ func reportInput(c *cli.Context, q question, rk planner.Ranking) (in report.Inpu
 	if err := addParts(&in, q, best); err != nil {
 		return in, err
 	}
+	if in.BeatsBest, err = q.planner.BeatsBest(c.Context, q.Request, rk.Choices[:min(rk.Fitting, len(rk.Choices))]); err != nil {
+		return in, err
+	}
 	r := q.Request
 	r.Top = 0
 	if r.Objective == planner.MinDevices { // the front and the curve say what is reached without the target
@@ -90,12 +93,12 @@ func reportInput(c *cli.Context, q question, rk planner.Ranking) (in report.Inpu
 
 // addParts says where time and memory of a choice go, as far as that is known.
 func addParts(in *report.Input, q question, best planner.Choice) error {
-	if e, ok := q.predictor.(ask.Explainer); ok {
+	if e, ok := q.predictor.(query.Explainer); ok {
 		p, err := e.Explain(best.Config)
 		if err != nil {
 			return err
 		}
-		for _, s := range ask.TimeShares(p) {
+		for _, s := range query.TimeShares(p) {
 			in.Time = append(in.Time, report.Part{What: s.What, Size: s.Size})
 		}
 	}
@@ -103,7 +106,7 @@ func addParts(in *report.Input, q question, best planner.Choice) error {
 	if err != nil { // nothing covers it
 		return nil
 	}
-	for _, s := range ask.MemoryShares(m.Plan(best.Config.Plan)) {
+	for _, s := range query.MemoryShares(m.Plan(best.Config.Plan)) {
 		if s.Name == "host" {
 			in.HostBytes = s.Size * memory.GiB
 			continue

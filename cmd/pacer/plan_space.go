@@ -6,20 +6,20 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// spaceFlags narrow or widen the plans that are proposed.
+// spaceFlags are the settings of --space.
 func spaceFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "zero", Usage: "ZeRO `STAGES` considered, such as 0,1", DefaultText: "0,1,2,3"},
-		&cli.StringFlag{Name: "recompute", Usage: "recompute `MODES` considered", DefaultText: "none,selective,full"},
-		&cli.StringFlag{Name: "offload", Usage: "offload `MODES` considered", DefaultText: "none,optimizer,params"},
-		&cli.StringFlag{Name: "schedule", Usage: "pipeline `SCHEDULES` considered: 1f1b gpipe zb-h1 zb-h2 zb-v", DefaultText: "1f1b, interleaved too"},
-		&cli.StringFlag{Name: "precisions", Usage: "`FORMATS` considered, such as bf16,fp8, of which the device's count", DefaultText: "the one of --precision"},
-		&cli.IntFlag{Name: "max-micro-batch", Usage: "largest micro-batch of `SAMPLES`", DefaultText: "no bound"},
-		&cli.BoolFlag{Name: "tp-across-nodes", Usage: "let tensor parallel groups span nodes"},
+		&cli.StringFlag{Name: "zero", Usage: "ZeRO stages considered", DefaultText: "0+1+2+3"},
+		&cli.StringFlag{Name: "recompute", Usage: "recompute modes considered", DefaultText: "none+selective+full"},
+		&cli.StringFlag{Name: "offload", Usage: "offload modes considered", DefaultText: "none+optimizer+params"},
+		&cli.StringFlag{Name: "schedule", Usage: "pipeline schedules considered: 1f1b gpipe zb-h1 zb-h2 zb-v", DefaultText: "1f1b, interleaved too"},
+		&cli.StringFlag{Name: "precisions", Usage: "formats considered, such as bf16+fp8; the device's count", DefaultText: "the one of --precision"},
+		&cli.IntFlag{Name: "max-micro-batch", Usage: "largest micro-batch in samples", DefaultText: "no bound"},
+		&cli.BoolFlag{Name: "tp-across-nodes", Usage: "lets tensor parallel groups span nodes"},
 	}
 }
 
@@ -29,7 +29,7 @@ func readSpace(c *cli.Context) (planner.Space, error) {
 	if n := c.Int("max-micro-batch"); c.IsSet("max-micro-batch") && n < 1 {
 		return nil, usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
 	}
-	s := ask.Space{
+	s := query.Space{
 		Recompute: listFlag(c, "recompute"), Offload: listFlag(c, "offload"), Schedule: listFlag(c, "schedule"), Precisions: listFlag(c, "precisions"),
 		MaxMicroBatch: c.Int("max-micro-batch"), TPAcrossNodes: c.Bool("tp-across-nodes"),
 	}
@@ -41,7 +41,7 @@ func readSpace(c *cli.Context) (planner.Space, error) {
 		s.ZeRO = append(s.ZeRO, stage)
 	}
 	e, err := s.Enumerate(c.String("precision"))
-	return e, asFlag(c, err)
+	return e, forVerb(c, err)
 }
 
 // listFlag splits a comma-separated list; nil where the flag is not given.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -22,7 +22,7 @@ recompute, sp, precision. What is left out is 1 or none. Example:
    pacer predict -m llama3-8b -a h100 --plan dp=4,tp=2,mb=2,ga=8,zero=1
 
 Or of every row of a CSV file, which says what was or would be run
-(docs/cli-contract.md, "Rows of your own"), calibrated to measured rows of the
+(docs/reference/file-formats.md, "Rows of your own"), calibrated to measured rows of the
 same form if there are some:
 
    pacer predict --in rows.csv --calibrate seen.csv --out pred.csv
@@ -32,12 +32,12 @@ by --family (hybrid unless another is named), calibrated to the rows of
 --calibrate alone: the stored fits and measurements are not looked at, but for
 what an accelerator is that the catalog lacks.
 
-Rows that cannot be predicted get no time and the reason; the exit code is then 4.`,
-		Flags: append(append(append(questionFlags(), batchFlags()...), emitFlags()...),
-			&cli.StringFlag{Name: "plan", Usage: "`PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full"},
-			&cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "`N` devices", DefaultText: "those of the plan"},
-			&cli.StringFlag{Name: "shape", Usage: "devices of each node as `N+N...`, or 2x8", DefaultText: "as few nodes as possible"},
-			&cli.BoolFlag{Name: "explain", Usage: "say where time and memory go"},
+Rows that cannot be predicted get no time and the reason; the exit code is then 4.` + groupHelp("model", "network"),
+		Flags: append(append(append(requestFlags(), batchFlags()...), emitFlags()...),
+			&cli.StringFlag{Name: "plan", Usage: "predict `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", Category: categoryModel},
+			devicesFlagOf("those of the plan"),
+			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: categoryHardware},
+			&cli.BoolFlag{Name: "explain", Usage: "show where time and memory go", Category: categoryOutput},
 		),
 		Before: noArgs,
 		Action: runPredict,
@@ -69,7 +69,7 @@ func runPredictPlan(c *cli.Context) error {
 	if done, err := emitted(c, ranking.Choices, nil); done || err != nil {
 		return err
 	}
-	row := planRow{PlanRow: ask.NewPlanRow(ranking.Choices[0])} // a fixed plan on a fixed shape is one choice, or an error
+	row := planRow{PlanRow: query.NewPlanRow(ranking.Choices[0])} // a fixed plan on a fixed shape is one choice, or an error
 	cfg := ranking.Choices[0].Config
 	if c.Bool("explain") {
 		if row.explained, err = q.explain(c, cfg); err != nil {
@@ -87,16 +87,16 @@ func runPredictPlan(c *cli.Context) error {
 }
 
 // explain says where the time and memory of cfg go.
-func (q *question) explain(c *cli.Context, cfg spec.Config) (*ask.Explanation, error) {
-	e, err := ask.ExplainerOf(q.predictor, q.family)
+func (q *question) explain(c *cli.Context, cfg spec.Config) (*query.Explanation, error) {
+	e, err := query.ExplainerOf(q.predictor, q.family)
 	if err != nil {
-		return nil, asFlag(c, err)
+		return nil, forVerb(c, err)
 	}
 	var m *memory.Estimator
 	if known, err := q.planner.Memory(cfg); err == nil {
 		m = &known
 	}
-	out, err := ask.Explain(e, m, cfg)
+	out, err := query.Explain(e, m, cfg)
 	return &out, err
 }
 
@@ -110,5 +110,5 @@ func planQuestion(c *cli.Context) (question, error) {
 			return question{}, err
 		}
 	}
-	return resolve(c, &ask.Fixed{Plan: c.String("plan"), Devices: c.Int("devices"), Shape: c.String("shape")})
+	return resolve(c, &query.FixedPlan{Plan: c.String("plan"), Devices: c.Int("devices"), Shape: c.String("shape")})
 }

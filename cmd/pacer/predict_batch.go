@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -30,7 +30,7 @@ func batchFlags() []cli.Flag {
 }
 
 // batchAlso are the other flags that go with --in.
-var batchAlso = []string{"in", "calibrate", "out", "family", "explain", "inter-node-gbps", "intra-node-gbytes", "data", "output", "seed"}
+var batchAlso = []string{"in", "calibrate", "out", "family", "explain", "network", "data", "output", "seed", "progress"}
 
 // batch is one run of predict over the rows of a file.
 type batch struct {
@@ -38,8 +38,8 @@ type batch struct {
 	p       perfmodel.Predictor
 	family  string // of p
 	memory  *memory.Calibration
-	explain ask.Explainer // nil unless asked for
-	link    ask.Link
+	explain query.Explainer // nil unless asked for
+	link    query.Link
 	log     *rowLog
 	seen    calibrated
 	parts   storedParts
@@ -188,8 +188,8 @@ func (b *batch) prepare() error {
 		err = usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.family)
 	}
 	if err == nil && b.c.Bool("explain") {
-		b.explain, err = ask.ExplainerOf(b.p, b.family)
-		err = asFlag(b.c, err)
+		b.explain, err = query.ExplainerOf(b.p, b.family)
+		err = forVerb(b.c, err)
 	}
 	return err
 }
@@ -203,7 +203,7 @@ type answer struct {
 	why  error   // why there is no prediction
 	odd  string  // names nothing is known of, where there is one all the same
 	need string  // of what it needs how much, where it does not fit
-	by   *ask.Explanation
+	by   *query.Explanation
 }
 
 // chunkRows is how many rows are read, predicted side by side, and written.
@@ -305,8 +305,8 @@ func (b *batch) answerPart(part []answer) {
 }
 
 // explain fills in the explanation where there is one.
-func (a *answer) explain(e ask.Explainer, m *memory.Estimator) {
-	if by, err := ask.Explain(e, m, a.row.Measurement.Config); err == nil {
+func (a *answer) explain(e query.Explainer, m *memory.Estimator) {
+	if by, err := query.Explain(e, m, a.row.Measurement.Config); err == nil {
 		a.by = &by
 	}
 }
@@ -323,7 +323,7 @@ func (a *answer) warnings() []string {
 	if a.odd != "" {
 		out = append(out, a.odd)
 	}
-	out = slices.Concat(out, a.row.Against, a.row.Assumed, ask.Texts(a.pred.Warnings))
+	out = slices.Concat(out, a.row.Against, a.row.Assumed, query.Texts(a.pred.Warnings))
 	if err := a.row.Measurement.Config.Check(); err != nil {
 		out = append(out, err.Error())
 	}

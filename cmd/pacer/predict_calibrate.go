@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -26,11 +26,11 @@ func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 		return nil, err
 	}
 	b.seen = calibratedTo(rows)
-	if b.memory, err = memory.Condition(b.memory, rows); err != nil {
+	if b.memory, err = memory.Condition(b.c.Context, b.memory, rows); err != nil {
 		return nil, err
 	}
 	if fam.Name == "hybrid" { // learns of every job from every other, and of memory from rows without a time
-		return family.Shipped().Condition(b.c.Context, rows)
+		return hybrid.Shipped().Condition(b.c.Context, rows)
 	}
 	rows = slices.DeleteFunc(rows, func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
 	return fitEach(b.c.Context, fam, rows)
@@ -45,7 +45,7 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 		return nil, err
 	}
 	defer in.Close()
-	judge, err := ask.Analytic()
+	judge, err := query.Analytic()
 	if err != nil {
 		return nil, err
 	}

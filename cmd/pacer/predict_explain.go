@@ -4,25 +4,25 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
 
 // explainColumns are the columns that --explain adds to a CSV.
 func explainColumns() []string {
 	var out []string
-	for _, s := range ask.TimeShares(family.Parts{}) {
+	for _, s := range query.TimeShares(analytic.Parts{}) {
 		out = append(out, s.Name+"_s")
 	}
-	for _, s := range ask.MemoryShares(memory.Breakdown{}) {
+	for _, s := range query.MemoryShares(memory.Breakdown{}) {
 		out = append(out, s.Name+"_gib")
 	}
 	return out
 }
 
 // explanationCells are the cells of explainColumns; those that are not known are blank.
-func explanationCells(e *ask.Explanation) []string {
+func explanationCells(e *query.Explanation) []string {
 	var out []string
 	for _, s := range e.Sec {
 		out = append(out, ftoa(s.Size))
@@ -34,14 +34,14 @@ func explanationCells(e *ask.Explanation) []string {
 }
 
 // printExplanation writes two tables for people, parts that are nothing left out.
-func printExplanation(w io.Writer, e *ask.Explanation) error {
+func printExplanation(w io.Writer, e *query.Explanation) error {
 	if err := printShares(w, e.Sec, "step s", 3); err != nil || e.GiB == nil {
 		return err
 	}
 	return printShares(w, e.GiB, "GiB", 2)
 }
 
-func printShares(w io.Writer, shares []ask.Portion, unit string, digits int) error {
+func printShares(w io.Writer, shares []query.Share, unit string, digits int) error {
 	total := 0.0
 	for _, s := range shares {
 		if s.Name != "host" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
 // predictedRow is one row of the output, in JSON.
@@ -132,7 +132,7 @@ func (w *rowWriter) put(a *answer) error {
 	if w.explain {
 		e := a.by
 		if e == nil {
-			e = &ask.Explanation{}
+			e = &query.Explanation{}
 		}
 		parts = explanationCells(e)
 	}

@@ -31,7 +31,7 @@ nothing measured is lost when the machine goes down:
    pacer profile status cpu-smoke                      how far it is
    pacer fit --source campaign/cpu-smoke               what it taught
 
-docs/campaigns.md describes the file. Measuring needs python3 with PyTorch;
+docs/guides/campaigns.md describes the file. Measuring needs python3 with PyTorch;
 PACER_PYTHON names another interpreter.`,
 		Subcommands: []*cli.Command{
 			profileRunCommand(), profilePlanCommand(), profileExplainCommand(), profileStatusCommand(), profileDevicesCommand(),
@@ -90,7 +90,7 @@ func runFlags() []cli.Flag {
 }
 
 // profileOptions are the options of a run of camp at s, but for the sink.
-func profileOptions(c *cli.Context, camp profiler.Campaign, s station, rows []spec.Measurement) (profiler.Options, error) {
+func profileOptions(c *cli.Context, camp profiler.Campaign, s measurementSetup, rows []spec.Measurement) (profiler.Options, error) {
 	fam, err := campaignFamily(camp)
 	if err != nil {
 		return profiler.Options{}, err

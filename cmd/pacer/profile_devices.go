@@ -44,7 +44,7 @@ func runProfileDevices(c *cli.Context) error {
 	if err != nil { // the inventory says what there is to choose from
 		out["notes"] = []string{err.Error()}
 	} else {
-		out["machine"] = station{machine: m}.describe()
+		out["machine"] = measurementSetup{machine: m}.describe()
 	}
 	rows := deviceRows(inv, m)
 	csv, csvErr := csvOf(rows)

@@ -64,7 +64,7 @@ func runProfileExplain(c *cli.Context) error {
 	if err := inRange(c, "next", c.Int("next"), 1000); err != nil {
 		return err
 	}
-	s, err := newStation(c, camp, stored(c), true)
+	s, err := newMeasurementSetup(c, camp, stored(c), true)
 	if s.close != nil {
 		defer s.close()
 	}
@@ -86,7 +86,7 @@ func runProfileExplain(c *cli.Context) error {
 	return emit(c, explainResult(camp, s, state, steps))
 }
 
-func explainResult(camp profiler.Campaign, s station, state profiler.State, steps []profiler.Step) result {
+func explainResult(camp profiler.Campaign, s measurementSetup, state profiler.State, steps []profiler.Step) result {
 	list := []explainedStep{}
 	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "why", "gain", "half_width", "hold_s"}}
 	for _, step := range steps {

@@ -55,7 +55,7 @@ func runProfilePlan(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := newStation(c, camp, stored(c), true)
+	s, err := newMeasurementSetup(c, camp, stored(c), true)
 	if s.close != nil {
 		defer s.close()
 	}
@@ -124,7 +124,7 @@ func estimate(camp profiler.Campaign, state profiler.State, steps []profiler.Ste
 	return e
 }
 
-func planPointsResult(c *cli.Context, camp profiler.Campaign, s station, state profiler.State, steps []profiler.Step,
+func planPointsResult(c *cli.Context, camp profiler.Campaign, s measurementSetup, state profiler.State, steps []profiler.Step,
 	rejected []profiler.Rejected, cost campaignEstimate) result {
 	points := []planPoint{}
 	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "hold_s", "mem_gib"}}

@@ -32,12 +32,12 @@ func groupRejected(rejected []profiler.Rejected) []rejectedGroup {
 	groups, reasons := []rejectedGroup{}, []reason{}
 	for _, r := range rejected {
 		why := newReason(strings.TrimPrefix(r.Why, r.Config.Model.Name+": "))
-		k := id{r.Asked, why.words}
+		k := id{r.UnusedValue, why.words}
 		i, ok := index[k]
 		if !ok {
 			i = len(groups)
 			index[k] = i
-			groups = append(groups, rejectedGroup{Asked: r.Asked, Example: pointName(r.Config)})
+			groups = append(groups, rejectedGroup{Asked: r.UnusedValue, Example: pointName(r.Config)})
 			reasons = append(reasons, why)
 		}
 		groups[i].Count++

@@ -34,6 +34,7 @@ type campaignProgress struct {
 func newCampaignProgress(w io.Writer, camp profiler.Campaign) *campaignProgress {
 	p := &campaignProgress{w: w, camp: camp, redraw: isTerminal(w), done: make(chan struct{})}
 	if p.redraw {
+		p.w = ownDisplay(w)
 		p.wait.Add(1)
 		go p.tick()
 	}
@@ -83,7 +84,7 @@ func (p *campaignProgress) acknowledge(m spec.Measurement) {
 	if p.redraw {
 		if m.Outcome != spec.OK {
 			p.clear()
-			fmt.Fprintln(p.w, p.said)
+			fmt.Fprintln(p.w, quoteControls(p.said, false))
 		}
 		p.said = ""
 	}
@@ -131,7 +132,7 @@ func (p *campaignProgress) draw() {
 	if width == 0 {
 		width = 80
 	}
-	fmt.Fprint(p.w, "\r\x1b[K"+cut(strings.Join(parts, " | "), width-1))
+	fmt.Fprint(p.w, "\r\x1b[K"+cut(quoteControls(strings.Join(parts, " | "), false), width-1))
 }
 
 // underWay describes the point that is being measured: "gpt-tiny dp=2,mb=4: 3 s

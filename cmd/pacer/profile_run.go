@@ -68,7 +68,7 @@ func runProfileRun(c *cli.Context) (err error) {
 		}
 		return queryRows(c.Context, db, f)
 	}
-	s, err := newStation(c, camp, rows, false)
+	s, err := newMeasurementSetup(c, camp, rows, false)
 	if s.close != nil {
 		defer s.close()
 	}
@@ -114,7 +114,7 @@ func overrideBudget(c *cli.Context, camp *profiler.Campaign) error {
 }
 
 // measure runs the campaign and prints its summary, whatever ended it.
-func measure(c *cli.Context, camp profiler.Campaign, s station, o profiler.Options, rejected []profiler.Rejected) error {
+func measure(c *cli.Context, camp profiler.Campaign, s measurementSetup, o profiler.Options, rejected []profiler.Rejected) error {
 	mine := ownRows(camp, o)
 	s.printNotes(c.App.ErrWriter)
 	fmt.Fprintln(c.App.ErrWriter, intent(camp, s, profiler.State{Label: o.Label, Done: len(mine), Points: s.count}))
@@ -165,7 +165,7 @@ func newBudget(b profiler.Budget) budgetJSON {
 }
 
 // intent says in a line what is to be measured, on what, and until when.
-func intent(camp profiler.Campaign, s station, state profiler.State) string {
+func intent(camp profiler.Campaign, s measurementSetup, state profiler.State) string {
 	parts := []string{fmt.Sprintf("%s on %s", spec.Count(state.Points, "point"), s)}
 	var budget []string
 	if camp.Budget.Points > 0 {

@@ -18,8 +18,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/runner"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -121,7 +122,7 @@ runner: torchrun
 
 // TestE2EInterruptedTwice: a second Ctrl-C leaves the point no time to end.
 func TestE2EInterruptedTwice(t *testing.T) {
-	python, dir := fakeTorch(t, `trap 'sleep 1.5; : >"$dir/ended"; exit' TERM; : >"$dir/up"; while :; do sleep 0.05; done`)
+	python, dir := fakeTorch(t, `trap 'sleep 60; : >"$dir/ended"; exit' TERM; : >"$dir/up"; while :; do sleep 0.05; done`)
 	run, _ := torchCampaign(t, python)
 	cmd := run()
 	var text bytes.Buffer
@@ -132,7 +133,7 @@ func TestE2EInterruptedTwice(t *testing.T) {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(dir, "up")); err == nil {
 			break
-		} else if time.Since(begin) > 30*time.Second {
+		} else if time.Since(begin) > spectest.Patience(30*time.Second) {
 			t.Error("no point began")
 			break
 		}
@@ -141,7 +142,7 @@ func TestE2EInterruptedTwice(t *testing.T) {
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * sameInterrupt)
+		time.Sleep(spectest.Scaled(4 * sameInterrupt))
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(text.String(), "campaign fake interrupted; its 0 points are stored") {
@@ -152,8 +153,8 @@ func TestE2EInterruptedTwice(t *testing.T) {
 	}
 }
 
-// tinyCampaign is one that a synthetic runner measures, and its station.
-func tinyCampaign(t *testing.T) (profiler.Campaign, station) {
+// tinyCampaign is one that a synthetic runner measures, and its measurementSetup.
+func tinyCampaign(t *testing.T) (profiler.Campaign, measurementSetup) {
 	t.Helper()
 	text := `
 name: tiny
@@ -170,11 +171,11 @@ choose: grid
 	if err != nil {
 		t.Fatal(err)
 	}
-	truth, err := ask.Analytic()
+	truth, err := query.Analytic()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return camp, station{machine: m, runner: &runner.Synthetic{Truth: truth}, assumed: true}
+	return camp, measurementSetup{machine: m, runner: &runner.Synthetic{Truth: truth}, assumed: true}
 }
 
 // fullDisk keeps some measurements and no more.
@@ -274,7 +275,7 @@ func TestTallyTellsDoubt(t *testing.T) {
 
 func TestGroupRejected(t *testing.T) {
 	reject := func(model, why, asked string) profiler.Rejected {
-		return profiler.Rejected{Config: spec.Config{Model: spec.Model{Name: model}, Plan: spec.Plan{}.Normal()}, Why: why, Asked: asked}
+		return profiler.Rejected{Config: spec.Config{Model: spec.Model{Name: model}, Plan: spec.Plan{}.Normal()}, Why: why, UnusedValue: asked}
 	}
 	got := groupRejected([]profiler.Rejected{
 		reject("a", "tp=2 does not divide 5 heads", ""),

@@ -14,16 +14,16 @@ import (
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// torchStation trains on this machine. Dry, it does without Python: what the
+// torchSetup trains on this machine. Dry, it does without Python: what the
 // installed torch lacks is then not known.
-func torchStation(c *cli.Context, camp profiler.Campaign, dry bool) (station, error) {
+func torchSetup(c *cli.Context, camp profiler.Campaign, dry bool) (measurementSetup, error) {
 	m, watch, notes, err := thisMachine(c, camp)
 	if err != nil {
-		return station{}, err
+		return measurementSetup{}, err
 	}
 	m.Framework = spec.FrameworkWorker
 	again, stop := interruptedAgain()
-	s := station{machine: m, notes: notes, close: func() { stop(); watch.Close() }}
+	s := measurementSetup{machine: m, notes: notes, close: func() { stop(); watch.Close() }}
 	t, err := runner.NewTorchrun(runner.TorchrunOptions{
 		Point: camp.Point, Machine: m, Seed: seed(c), Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/schollz/progressbar/v3"
 )
@@ -21,6 +20,7 @@ type progress struct {
 func newProgress(w io.Writer, title string, total int) *progress {
 	p := &progress{w: w, title: title, total: total}
 	if isTerminal(w) {
+		w = ownDisplay(w)
 		n := int64(total)
 		if total == 0 {
 			n = -1
@@ -30,15 +30,6 @@ func newProgress(w io.Writer, title string, total int) *progress {
 			progressbar.OptionFullWidth())
 	}
 	return p
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
 // set says that n units of work are done.

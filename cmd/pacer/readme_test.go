@@ -9,45 +9,75 @@ import (
 	"testing"
 )
 
-// TestE2EReadme runs the commands of the README's first answers, one after the
-// other, as somebody would who has only just built the program.
-func TestE2EReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+// commandPages are the pages with commands that a reader can run as they are, with the
+// least number of them. Blocks marked sh are run; those marked console need what a test
+// has not, such as a network, a GPU or minutes.
+var commandPages = map[string]int{
+	"README.md":                                    3,
+	"docs/getting-started/install.md":              3,
+	"docs/getting-started/plan-a-model.md":         11,
+	"docs/getting-started/compare-policies.md":     4,
+	"docs/getting-started/measure-your-machine.md": 3,
+	"docs/guides/add-a-model.md":                   2,
+	"docs/guides/calibrate.md":                     2,
+	"docs/guides/launch-files.md":                  2,
+	"docs/guides/studies.md":                       1,
+	"docs/guides/workloads.md":                     2,
+	"docs/design/planner.md":                       10,
+}
+
+var commandBlock = regexp.MustCompile("(?s)\n```sh\n(.*?)```")
+
+// TestE2EPages runs the commands of pages, one block after the other, in a directory
+// with nothing but the program and the campaigns, as a reader does who has just built it.
+func TestE2EPages(t *testing.T) {
+	root := moduleDir(t)
+	for page, least := range commandPages {
+		t.Run(page, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(root, page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for name, target := range map[string]string{"bin/pacer": selfAs(t, "pacer"), "bench": filepath.Join(root, "bench")} {
+				if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ran := 0
+			for _, block := range commandBlock.FindAllStringSubmatch(string(text), -1) {
+				if regexp.MustCompile(`(?m)^(git clone|make demo)`).MatchString(block[1]) {
+					continue // the clone and the build: done
+				}
+				script := regexp.MustCompile(`(?m)^make build$`).ReplaceAllString(block[1], ":")
+				cmd := exec.Command("sh", "-euc", script)
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(dir, "data"))
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%s\n%v\n%s", script, err, out)
+				}
+				ran += strings.Count("\n"+script, "\nbin/pacer ")
+			}
+			if ran < least {
+				t.Errorf("only %d commands ran, want %d", ran, least)
+			}
+		})
 	}
-	_, section, _ := strings.Cut(string(text), "\n## A first answer\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var lines []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
-		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
-	}
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(selfAs(t, "pacer"), filepath.Join(dir, "bin", "pacer")); err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	for _, line := range lines {
-		if strings.HasPrefix(line, "make ") { // done: it is this program
-			continue
+	t.Run("targets", func(t *testing.T) {
+		text, err := os.ReadFile(filepath.Join(root, "README.md"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		cmd := exec.Command("sh", "-c", line)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(dir, "data"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s\n%v\n%s", line, err, out)
+		if len(text) > 4<<10 {
+			t.Errorf("README.md has %d bytes, want at most 4096", len(text))
 		}
-		ran++
-	}
-	if ran < 10 {
-		t.Errorf("only %d commands in the README: %q", ran, lines)
-	}
-	for _, file := range []string{"plan.html", "launch.sh"} { // that the commands are to write
-		if st, err := os.Stat(filepath.Join(dir, file)); err != nil || st.Size() == 0 {
-			t.Errorf("%s: %v", file, err)
+		for _, want := range []string{"make demo", "make test"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("README.md does not name %s", want)
+			}
 		}
-	}
+	})
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/planner"
@@ -31,40 +29,66 @@ func acceleratorNames(names []string) []string {
 }
 
 // newDesk answers questions from the data directory.
-func newDesk(c *cli.Context) (*ask.Desk, error) {
+func newDesk(c *cli.Context) (*query.Resolver, error) {
 	reg, err := openRegistry(c)
 	if err != nil {
 		return nil, err
 	}
-	return &ask.Desk{
+	return &query.Resolver{
 		Read:   reader(c),
 		Fitted: reg,
 		Warn:   func(err error) { fmt.Fprintln(c.App.ErrWriter, "warning:", err) },
 	}, nil
 }
 
-// questionFlags are shared by predict, plan, curve and fit-check.
-func questionFlags() []cli.Flag {
-	return append(append(interconnectFlags(), shapeFlags()...),
-		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` to train, see pacer ls models, or a Hugging Face config.json"},
-		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "`TYPE` of device, see pacer ls accelerators"},
-		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "`SAMPLES` per optimizer step", DefaultText: "none"},
-		&cli.IntFlag{Name: "seq", Usage: "`TOKENS` per sample", DefaultText: "the model's own"},
-		&cli.IntFlag{Name: "per-node", Usage: "`DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes"},
-		&cli.StringFlag{Name: "node", Usage: "`TYPE` of machine the devices are in, see pacer ls nodes", DefaultText: "the accelerator's usual one"},
-		&cli.StringFlag{Name: "framework", Usage: "training `STACK`, such as Megatron-LM, FSDP, pacer-torch", DefaultText: "that of the measurements, else today's Megatron Core"},
-		&cli.StringFlag{Name: "precision", Usage: "`FORMAT` of the multiplications: fp32 tf32 fp16 bf16 fp8 mxfp8 fp8-rowwise fp4", DefaultText: "that of the measurements, else bf16, else fp16"},
-		&cli.StringFlag{Name: "family", Value: ask.Auto, Usage: "`FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one; with predict --in: hybrid"},
-	)
+// Categories of flags.
+const (
+	categoryModel     = "Model"
+	categoryHardware  = "Hardware"
+	categorySpace     = "Search space"
+	categoryObjective = "Objective"
+	categoryOutput    = "Output"
+)
+
+// requestFlags are shared by predict, plan, curve and fit-check.
+func requestFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Category: categoryModel,
+			Usage: "train `MODEL`, see pacer ls models; or a Hugging Face config.json; or a model of your own as FILE.yaml or KEY=VALUE,..."},
+		&cli.IntFlag{Name: "global-batch", Aliases: []string{"b"}, Usage: "train `SAMPLES` per optimizer step", DefaultText: "none", Category: categoryModel},
+		&cli.IntFlag{Name: "seq", Usage: "train samples of `TOKENS`", DefaultText: "the model's own", Category: categoryModel},
+		&cli.StringFlag{Name: "framework", Usage: "predict for training `STACK`, such as Megatron-LM, FSDP, pacer-torch", DefaultText: "that of the measurements, else today's Megatron Core", Category: categoryModel},
+		&cli.StringFlag{Name: "precision", Usage: "multiply in `FORMAT`: fp32 tf32 fp16 bf16 fp8 mxfp8 fp8-rowwise fp4", DefaultText: "that of the measurements, else bf16, else fp16", Category: categoryModel},
+		&cli.StringFlag{Name: "family", Value: query.Auto, Usage: "predict by `FAMILY` of performance model; auto: one fitted to the model here that beats the analytic one on held-out rows, else the analytic one; with predict --in: hybrid", Category: categoryModel},
+		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators", Category: categoryHardware},
+		&cli.StringFlag{Name: "node", Usage: "use machines of `TYPE`, see pacer ls nodes", DefaultText: "the accelerator's usual one", Category: categoryHardware},
+		&cli.IntFlag{Name: "per-node", Usage: "use `DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes", Category: categoryHardware},
+		groupFlag("network", "replace figures of the interconnect", "inter-node-gbps=400,intra-node-gbytes=450", categoryHardware),
+	}
 }
 
-// question is a planning question as asked for: what, and whom to ask.
+// spaceFlag narrows or widens the plans that are proposed.
+func spaceFlag() cli.Flag {
+	return groupFlag("space", "narrow or widen the plans considered", "zero=0+1,recompute=none,max-micro-batch=2", categorySpace)
+}
+
+// batchRangeFlag leaves the global batch free.
+func batchRangeFlag() cli.Flag {
+	return &cli.StringFlag{Name: "batch-range", Usage: "choose the global batch in `MIN-MAX` samples, instead of --global-batch", DefaultText: "none", Category: categoryObjective}
+}
+
+// devicesFlagOf is the number of devices.
+func devicesFlagOf(defaultText string) cli.Flag {
+	return &cli.IntFlag{Name: "devices", Aliases: []string{"n"}, Usage: "use `N` devices", DefaultText: defaultText, Category: categoryHardware}
+}
+
+// question is a planning question as asked for: what, and whom to query.
 type question struct {
 	planner.Request
 	planner   *planner.Planner
 	predictor perfmodel.Predictor
-	family    string    // of predictor
-	going     ask.Going // whether a running job should go over to the best plan
+	family    string          // of predictor
+	migration query.Migration // whether a running job should migrate to the best plan
 }
 
 // newQuestion reads the question flags; the device count is the caller's.
@@ -73,12 +97,12 @@ func newQuestion(c *cli.Context) (question, error) {
 }
 
 // resolve looks up what the question flags say, of one plan unless fixed is nil.
-func resolve(c *cli.Context, fixed *ask.Fixed) (question, error) {
+func resolve(c *cli.Context, fixed *query.FixedPlan) (question, error) {
 	return resolveOn(c, c.String("accelerator"), fixed)
 }
 
 // resolveOn is resolve for another accelerator than the flag's.
-func resolveOn(c *cli.Context, accelerator string, fixed *ask.Fixed) (question, error) {
+func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (question, error) {
 	if err := checkOutput(c); err != nil {
 		return question{}, err
 	}
@@ -99,7 +123,7 @@ func resolveOn(c *cli.Context, accelerator string, fixed *ask.Fixed) (question, 
 		err = r.Fix(&asked, *fixed)
 	}
 	if err != nil {
-		return question{}, hintDirectory(c, asFlag(c, err))
+		return question{}, hintDirectory(c, forVerb(c, err))
 	}
 	space, err := readSpace(c)
 	if err != nil {
@@ -109,8 +133,8 @@ func resolveOn(c *cli.Context, accelerator string, fixed *ask.Fixed) (question, 
 }
 
 // askedFor is what the question flags say.
-func askedFor(c *cli.Context) (ask.Question, error) {
-	q := ask.Question{
+func askedFor(c *cli.Context) (query.Request, error) {
+	q := query.Request{
 		Model: c.String("model"), Accelerator: c.String("accelerator"), GlobalBatch: c.Int("global-batch"), Seq: c.Int("seq"),
 		PerNode: c.Int("per-node"), Node: c.String("node"), Framework: c.String("framework"), Precision: c.String("precision"),
 		Family: c.String("family"), InterNodeGbps: c.Float64("inter-node-gbps"), IntraNodeGBytes: c.Float64("intra-node-gbytes"),
@@ -124,7 +148,7 @@ func askedFor(c *cli.Context) (ask.Question, error) {
 			return q, usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
-	for flag, most := range map[string]int{"global-batch": ask.MaxBatch, "seq": ask.MaxSeq, "per-node": ask.MaxDevices} {
+	for flag, most := range map[string]int{"global-batch": query.MaxBatch, "seq": query.MaxSeq, "per-node": query.MaxDevices} {
 		if !c.IsSet(flag) {
 			continue
 		}
@@ -134,18 +158,6 @@ func askedFor(c *cli.Context) (ask.Question, error) {
 	}
 	_, err = readLinkFlags(c)
 	return q, err
-}
-
-// flagOf is the flag a field of a question is read from.
-func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
-
-// asFlag names the flag a field of a question is read from.
-func asFlag(c *cli.Context, err error) error {
-	var bad *ask.FieldError
-	if !errors.As(err, &bad) || bad.Err != nil {
-		return err
-	}
-	return usagef("%s: %s", c.Command.Name, bad.Named(flagOf))
 }
 
 func inRange(c *cli.Context, flag string, n, most int) error {
@@ -160,5 +172,5 @@ func devicesFlag(c *cli.Context, name string) (int, error) {
 	if !c.IsSet(name) {
 		return 0, usagef("%s: --%s is missing", c.Command.Name, name)
 	}
-	return c.Int(name), inRange(c, name, c.Int(name), ask.MaxDevices)
+	return c.Int(name), inRange(c, name, c.Int(name), query.MaxDevices)
 }

@@ -34,7 +34,7 @@ func TestPublished(t *testing.T) {
 
 func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
-		Dir: dir,
+		Dir: dir, ContinueOnError: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/xdg")
 			env.Setenv("XDG_CACHE_HOME", env.WorkDir+"/cache")

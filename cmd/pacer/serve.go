@@ -32,7 +32,7 @@ func serveCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
 		Usage: "answer predictions, plans, curves and fit checks over HTTP; take measurements in",
-		Description: `docs/server.md describes the API; GET /openapi.json is its OpenAPI document.
+		Description: `docs/guides/serve.md describes the API; GET /openapi.json is its OpenAPI document.
 
    pacer serve
    curl -s localhost:8470/v1/plan -H 'Content-Type: application/json' \

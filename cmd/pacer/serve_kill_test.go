@@ -64,9 +64,9 @@ func TestE2EKilledServer(t *testing.T) {
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		data := t.TempDir()
 		s := startServing(t, pacer, data)
-		timer := time.AfterFunc(300*time.Millisecond, func() { _ = s.cmd.Process.Signal(sig) })
-		acked := postRows(t, s.url, rows)
-		timer.Stop()
+		acked := postRows(t, s.url, rows, func() {
+			time.AfterFunc(200*time.Millisecond, func() { _ = s.cmd.Process.Signal(sig) })
+		})
 		_ = s.cmd.Process.Signal(sig) // it may have ended
 		<-s.done
 		if err := s.cmd.Wait(); (err == nil) != (sig == syscall.SIGTERM) {
@@ -82,8 +82,8 @@ func TestE2EKilledServer(t *testing.T) {
 }
 
 // postRows posts rows one by one, from several clients, until the server ends,
-// and returns those it acknowledged.
-func postRows(t *testing.T, url string, rows []spec.Measurement) []spec.Measurement {
+// and returns those it acknowledged. It calls first when the first one is.
+func postRows(t *testing.T, url string, rows []spec.Measurement, first func()) []spec.Measurement {
 	t.Helper()
 	var mu sync.Mutex
 	var acked []spec.Measurement
@@ -96,7 +96,9 @@ func postRows(t *testing.T, url string, rows []spec.Measurement) []spec.Measurem
 					return
 				}
 				mu.Lock()
-				acked = append(acked, rows[i])
+				if acked = append(acked, rows[i]); len(acked) == 1 {
+					first()
+				}
 				mu.Unlock()
 			}
 		})

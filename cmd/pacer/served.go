@@ -58,11 +58,11 @@ func whoServes(c *cli.Context, dir string, err error) error {
 	if url == "" {
 		return err
 	}
-	how := "the API is in docs/server.md and " + url + "/openapi.json"
+	how := "the API is in docs/guides/serve.md and " + url + "/openapi.json"
 	if asks := servedPaths[c.Command.Name]; strings.HasPrefix(asks, "GET ") {
 		how = "curl -s " + url + strings.TrimPrefix(asks, "GET ")
 	} else if asks != "" {
-		how = asks + ", see docs/server.md"
+		how = asks + ", see docs/guides/serve.md"
 	}
 	return fmt.Errorf("%w; pacer serve answers from it at %s: %s; or use another --data", err, url, how)
 }

@@ -8,12 +8,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// simulateFiles is what pacer simulate writes beside its answer; files that were
-// not asked for are nil.
+// simulateFiles are the files that pacer simulate writes; nil = not wanted.
 type simulateFiles struct {
 	jobs, events, html *outFile
 	jobsFormat         report.Format
@@ -71,7 +71,7 @@ func (o *simulateFiles) failed() error {
 	return nil
 }
 
-// observer returns what has to see the events of a run, nil if nothing does.
+// observer returns the receiver of the events of a run, nil if no file needs them.
 func (o *simulateFiles) observer(c sim.Config) func(sim.Event) {
 	var all []func(sim.Event)
 	if o.rows != nil {
@@ -94,7 +94,7 @@ func (o *simulateFiles) observer(c sim.Config) func(sim.Event) {
 	}
 }
 
-// ran completes what is known of a run that is over.
+// ran completes the figures of a finished run.
 func (o *simulateFiles) ran(ctx context.Context, c sim.Config, r *sim.Result) {
 	if o.jobs != nil || o.html != nil {
 		r.TimeAlone(ctx, c)
@@ -106,21 +106,21 @@ func (o *simulateFiles) ran(ctx context.Context, c sim.Config, r *sim.Result) {
 }
 
 // write completes all files.
-func (o *simulateFiles) write(s *study, results []*sim.Result) error {
+func (o *simulateFiles) write(s *experiment.Simulation, results []*sim.Result) error {
 	if o.events != nil {
 		if err := o.events.finish(o.rows.Close()); err != nil {
 			return err
 		}
 	}
 	if o.jobs != nil {
-		if err := o.jobs.write(func(w io.Writer) error { return report.WriteJobs(w, o.jobsFormat, results, s.score) }); err != nil {
+		if err := o.jobs.write(func(w io.Writer) error { return report.WriteJobs(w, o.jobsFormat, results, s.Score) }); err != nil {
 			return err
 		}
 	}
 	if o.html == nil {
 		return nil
 	}
-	if err := o.html.write(func(w io.Writer) error { return report.WriteHTML(w, s.page(results, o.gantts)) }); err != nil {
+	if err := o.html.write(func(w io.Writer) error { return report.WriteHTML(w, simulationPage(s, results, o.gantts)) }); err != nil {
 		return err
 	}
 	fmt.Fprintln(o.log, "report:", o.htmlPath)

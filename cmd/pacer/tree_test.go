@@ -13,7 +13,7 @@ import (
 
 // topLevel is everything the root of the tree may hold.
 var topLevel = []string{
-	".ci", ".editorconfig", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum",
+	".ci", ".editorconfig", ".githooks", ".github", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum",
 	"bench", "cmd", "datasets", "docs", "perfmodel", "planner", "profiler", "scheduler",
 }
 

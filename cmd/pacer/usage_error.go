@@ -90,6 +90,14 @@ func suggestFlag(name string, flags []cli.Flag) string {
 	return ""
 }
 
+// suggestion names the key that is meant, "" where none is near.
+func suggestion(key string, keys []string) string {
+	if like := meant(key, keys); like != "" {
+		return ", did you mean " + like + "?"
+	}
+	return ""
+}
+
 // meant returns the one of names that name is but for a slip or two, "" if none
 // is.
 func meant(name string, names []string) string {
@@ -125,24 +133,14 @@ func unknownVerb(name string, cmds []*cli.Command) error {
 	return usagef("unknown command %q; there are: %s", name, strings.Join(names, ", "))
 }
 
-// innerPrefix is the package an error within another says it is from.
-var innerPrefix = regexp.MustCompile(`: (spec|catalog|memory|perfmodel|planner|launch|store|registry|measured|huggingface): `)
+// packagePrefix is the package that an error names, in front or within another.
+var packagePrefix = regexp.MustCompile(`(^|: )(spec|catalog|memory|perfmodel|planner|launch|store|registry|measured|huggingface|experiment|sim|datasets|family|accuracy|place|compat|compose|loss|study|query): `)
 
-// plain is the text of an error for people, who are told once where it is from.
+// plain is the text of an error for people, without packages.
 func plain(err error) string {
 	text := err.Error()
-	for innerPrefix.MatchString(text) { // one may follow upon another
-		text = innerPrefix.ReplaceAllString(text, ": ")
+	for packagePrefix.MatchString(text) { // one may follow another
+		text = packagePrefix.ReplaceAllString(text, "$1")
 	}
 	return text
-}
-
-// once is the options that were given so far.
-type once map[string]bool
-
-// again tells whether an option was given before.
-func (o once) again(name string) bool {
-	was := o[name]
-	o[name] = true
-	return was
 }

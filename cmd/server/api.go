@@ -14,17 +14,17 @@ import (
 	"github.com/pacer-ml/pacer/planner/remote"
 )
 
-// weight is how much an operation may cost.
+// weight is the cost class of an operation.
 type weight int
 
 const (
-	light  weight = iota // looked up or predicted
-	search               // goes through many plans
+	light  weight = iota // a look-up or one prediction
+	search               // searches plans
 	fit                  // fits models
-	vital                // asked to see whether the server is well: answered however busy it is
+	vital                // health and metrics: answered at any load
 )
 
-// operation is one thing that may be asked.
+// operation is one operation of the API.
 type operation struct {
 	method, path, id, tag string
 	weight                weight
@@ -32,18 +32,18 @@ type operation struct {
 	errors                []int
 }
 
-// router is the mux that huma registers operations with: each route is limited,
-// and counted by its path.
+// router is the mux that huma registers operations with. It limits and counts
+// requests per route.
 type router struct {
 	*http.ServeMux
 	s       *Server
 	methods map[string][]string // by path
 	weights map[string]weight   // by pattern; light where absent
 	routes  map[string]*route   // by pattern
-	other   *route              // of requests that are on none
-	// first, by pattern, answers a request from its body and says so, or leaves
-	// it to the operation.
-	first map[string]func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	other   *route              // of requests without a route
+	// precheck, by pattern, may answer a request by its body; it then returns true,
+	// and the operation does not run.
+	precheck map[string]func(w http.ResponseWriter, r *http.Request, body []byte) bool
 }
 
 // HandleFunc makes router a humago.Mux.
@@ -52,13 +52,13 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 	m.methods[path] = append(m.methods[path], method)
 	next := http.HandlerFunc(h)
 	if method == http.MethodPost {
-		next = m.s.withBody(m.first[pattern], next)
+		next = m.s.withBody(m.precheck[pattern], next)
 	}
 	m.routes[pattern] = m.s.metrics.route(path)
 	m.ServeMux.HandleFunc(pattern, m.s.limited(m.weights[pattern], next))
 }
 
-// routeOf returns the route r went, or would have gone had it been let in.
+// routeOf returns the route of r, also where r was refused before routing.
 func (m *router) routeOf(r *http.Request) *route {
 	pattern := r.Pattern
 	if pattern == "" {
@@ -70,34 +70,34 @@ func (m *router) routeOf(r *http.Request) *route {
 	return m.other
 }
 
-// routes puts everything together.
+// routes returns the handler of all operations.
 func (s *Server) routes() (http.Handler, error) {
 	m := &router{ServeMux: http.NewServeMux(), s: s, methods: map[string][]string{}, weights: map[string]weight{},
 		routes: map[string]*route{}, other: s.metrics.route("other"),
-		first: map[string]func(http.ResponseWriter, *http.Request, []byte) bool{}}
+		precheck: map[string]func(http.ResponseWriter, *http.Request, []byte) bool{}}
 	c := huma.DefaultConfig("Pacer", s.o.Version)
-	c.Info.Description = "How fast a training job will run, on what, split how. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Answers have the fields of pacer's JSON output."
+	c.Info.Description = "Predicts training throughput and memory for every parallelism plan. Units: seconds, samples/s, GiB of 2^30 bytes; lo and hi bound a 90 % interval. Responses have the fields of pacer's JSON output."
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}, {}}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	c.DocsPath, c.SchemasPath = "", "" // a page that loads scripts from elsewhere; schemas are in the document
-	c.CreateHooks = nil                // no $schema in answers
+	c.DocsPath, c.SchemasPath = "", "" // that page loads scripts from another site; schemas are in the document
+	c.CreateHooks = nil                // no $schema in responses
 	c.Transformers = []huma.Transformer{shortened}
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.NoFormatFallback = false
 	api := humago.New(m, c)
 	s.api = api
-	s.registerQuestions(api, m)
+	s.registerQueries(api, m)
 	s.registerOracle(api, m)
 	s.registerListings(api, m)
 	s.registerMeasurements(api, m)
 	s.registerHealth(m)
 	m.ServeMux.HandleFunc("/", m.noSuchPath)
-	return s.watched(m, s.guard(m)), nil
+	return s.watched(m, s.auth(m)), nil
 }
 
-// schemaName names a type in the OpenAPI document; those of package remote have
-// namesakes.
+// schemaName names a type in the OpenAPI document. Types of package remote get a
+// prefix, since some have the names of other types.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer {
@@ -111,11 +111,11 @@ func schemaName(t reflect.Type, hint string) string {
 
 var oraclePackage = reflect.TypeFor[remote.Request]().PkgPath()
 
-// noSuchPath answers what no operation does.
+// noSuchPath answers requests without an operation.
 func (m *router) noSuchPath(w http.ResponseWriter, r *http.Request) {
 	methods := m.methods[r.URL.Path]
 	if len(methods) == 0 {
-		writeProblem(w, newProblem(http.StatusNotFound, "", fmt.Sprintf("there is no %s; /openapi.json says what there is", cut(r.URL.Path, maxEcho))))
+		writeProblem(w, newProblem(http.StatusNotFound, "", fmt.Sprintf("there is no %s; /openapi.json lists the paths", cut(r.URL.Path, maxEcho))))
 		return
 	}
 	allowed := strings.Join(slices.Sorted(slices.Values(methods)), ", ")
@@ -123,7 +123,7 @@ func (m *router) noSuchPath(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, newProblem(http.StatusMethodNotAllowed, "", fmt.Sprintf("%s of %s: want %s", cut(r.Method, maxEcho), r.URL.Path, allowed)))
 }
 
-// limited bounds how many requests are answered at once and how long they take.
+// limited bounds the number of concurrent requests and their time.
 func (s *Server) limited(cost weight, next http.HandlerFunc) http.HandlerFunc {
 	timeout := s.o.Timeout
 	if cost == fit {
@@ -160,7 +160,7 @@ func (s *Server) limited(cost weight, next http.HandlerFunc) http.HandlerFunc {
 func (s *Server) overloaded(w http.ResponseWriter, what string, most int) {
 	s.metrics.refused.WithLabelValues(what).Inc()
 	w.Header().Set("Retry-After", retryAfter)
-	writeProblem(w, newProblem(http.StatusServiceUnavailable, typeOverloaded, fmt.Sprintf("%d %s are under way; come back in %s s", most, what, retryAfter)))
+	writeProblem(w, newProblem(http.StatusServiceUnavailable, typeOverloaded, fmt.Sprintf("%d %s are running; retry in %s s", most, what, retryAfter)))
 }
 
 // body is a request with a JSON body.
@@ -169,7 +169,7 @@ type body[T any] struct{ Body T }
 // answer is a response with a JSON body.
 type answer[T any] struct{ Body T }
 
-// register adds an operation that answers with JSON.
+// register adds an operation with a JSON response.
 func register[I, O any](s *Server, api huma.API, m *router, op operation, handle func(context.Context, *I) (O, error)) {
 	m.weights[op.method+" "+op.path] = op.weight
 	errs := append([]int{http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusForbidden}, op.errors...)

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// bodies are buffers of requests that have been answered.
+// bodies are buffers of finished requests.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// keepBody is the largest buffer that is used again.
+// keepBody is the largest buffer to reuse, bytes.
 const keepBody = 64 << 10
 
-// withBody reads the body of a request before its handler runs, so that nothing
-// but the handler takes time afterwards. Where first answers, next does not run;
-// first may be nil.
-func (s *Server) withBody(first func(http.ResponseWriter, *http.Request, []byte) bool, next http.HandlerFunc) http.HandlerFunc {
+// withBody reads the body of a request before its handler runs, so that a slow
+// client does not use up the handler's time. Where precheck, which may be nil,
+// returns true, next does not run.
+func (s *Server) withBody(precheck func(http.ResponseWriter, *http.Request, []byte) bool, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		buf := bodies.Get().(*bytes.Buffer)
 		defer func() {
@@ -30,11 +30,11 @@ func (s *Server) withBody(first func(http.ResponseWriter, *http.Request, []byte)
 			}
 		}()
 		if err := s.readBody(buf, w, r); err != nil {
-			w.Header().Set("Connection", "close") // what is left of the body is not read
+			w.Header().Set("Connection", "close") // the rest of the body is not read
 			writeProblem(w, bodyProblem(err, s.o.MaxBody))
 			return
 		}
-		if first != nil && first(w, r, buf.Bytes()) {
+		if precheck != nil && precheck(w, r, buf.Bytes()) {
 			return
 		}
 		if p := malformed(buf.Bytes()); p != nil {
@@ -53,7 +53,7 @@ func (s *Server) readBody(buf *bytes.Buffer, w http.ResponseWriter, r *http.Requ
 	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.o.MaxBody)); err != nil {
 		return err
 	}
-	// What is read from here on is the next request. A deadline that passes
+	// From here on the connection reads the next request. A deadline that passes
 	// meanwhile would end the context of this one.
 	err := http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if errors.Is(err, http.ErrNotSupported) { // not a connection, in tests

@@ -7,31 +7,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
-// asking is a request with curl in docs/server.md.
-var asking = regexp.MustCompile(`(?s)curl -s localhost:8470(/\S+) -H 'Content-Type: application/json'[ \\\n]+-d '(.*?)'`)
+// curlRequest is a request with curl in docs/guides/serve.md.
+var curlRequest = regexp.MustCompile(`(?s)curl -s localhost:8470(/\S+) -H 'Content-Type: application/json'[ \\\n]+-d '(.*?)'`)
 
-// Every request of docs/server.md is answered, and the session changes the answer
-// as it says.
+// Every request of docs/guides/serve.md has an answer, and the session changes the
+// answer as documented.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile("../../docs/server.md")
+	text, err := os.ReadFile("../../docs/guides/serve.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(t, Options{})
-	var rows []ask.PlanRow
-	asked := asking.FindAllStringSubmatch(string(text), -1)
-	for _, m := range asked {
+	var rows []query.PlanRow
+	requests := curlRequest.FindAllStringSubmatch(string(text), -1)
+	for _, m := range requests {
 		if m[1] == "/v1/predict" {
-			rows = append(rows, post[ask.Plans](t, s, m[1], m[2]).Plans...)
+			rows = append(rows, post[query.Plans](t, s, m[1], m[2]).Plans...)
 		} else if w := do(s, http.MethodPost, m[1], m[2]); w.Code != http.StatusOK {
 			t.Errorf("%s %s: %d %s", m[1], m[2], w.Code, w.Body)
 		}
 	}
-	if len(asked) != 5 || strings.Count(string(text), "curl -s localhost") != 5 || len(rows) != 2 {
-		t.Fatalf("%d requests read, with %d predictions", len(asked), len(rows))
+	if len(requests) != 5 || strings.Count(string(text), "curl -s localhost") != 5 || len(rows) != 2 {
+		t.Fatalf("%d requests read, with %d predictions", len(requests), len(rows))
 	}
 	before, after := rows[0], rows[1]
 	if before.By != "analytic" || after.By != "hybrid" || after.StepTimeSec < 1.3*before.StepTimeSec {

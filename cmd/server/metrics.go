@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are what Prometheus reads from /metrics.
+// metrics are the metrics of /metrics, in Prometheus format.
 type metrics struct {
 	registry *prometheus.Registry
 	seconds  *prometheus.HistogramVec // by route
@@ -19,7 +19,7 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	refused  *prometheus.CounterVec // by reason
 	panics   prometheus.Counter
-	stored   *prometheus.CounterVec // measurements, by what became of them
+	stored   *prometheus.CounterVec // measurements, by result
 	fits     *prometheus.CounterVec // by result
 	fitting  prometheus.Histogram
 }
@@ -30,10 +30,10 @@ func newMetrics(version string) *metrics {
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pacer_http_request_seconds", Help: "Time to answer, by route.",
 			Buckets: []float64{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 0.1, 0.25, 1, 2.5, 10, 30}}, []string{"route"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_http_requests_total", Help: "Requests answered, by route and status."}, []string{"route", "status"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_http_requests_in_flight", Help: "Requests under way."}),
-		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_http_refused_total", Help: "Requests refused because too much was under way."}, []string{"limit"}),
-		panics:   prometheus.NewCounter(prometheus.CounterOpts{Name: "pacer_panics_total", Help: "Requests whose answer failed by a defect of the program."}),
-		stored:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_measurements_total", Help: "Measurements received, by what became of them."}, []string{"result"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_http_requests_in_flight", Help: "Requests being answered."}),
+		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_http_refused_total", Help: "Requests refused at a limit of concurrency."}, []string{"limit"}),
+		panics:   prometheus.NewCounter(prometheus.CounterOpts{Name: "pacer_panics_total", Help: "Panics while answering requests."}),
+		stored:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_measurements_total", Help: "Measurements received, by result."}, []string{"result"}),
 		fits:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pacer_fits_total", Help: "Performance models fitted, by result."}, []string{"result"}),
 		fitting:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pacer_fit_seconds", Help: "Time of one run of fits.", Buckets: prometheus.ExponentialBuckets(0.01, 4, 9)}),
 	}
@@ -48,14 +48,14 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// route is what is counted of the requests of one path.
+// route has the metrics of one path.
 type route struct {
 	name    string
 	seconds prometheus.Observer
 	ok      prometheus.Counter // of status 200
 }
 
-// route returns what is counted of a path.
+// route returns the metrics of a path.
 func (m *metrics) route(name string) *route {
 	return &route{name, m.seconds.WithLabelValues(name), m.requests.WithLabelValues(name, "200")}
 }
@@ -70,26 +70,26 @@ func (m *metrics) count(t *route, status int, took time.Duration) {
 	m.requests.WithLabelValues(t.name, strconv.Itoa(status)).Inc()
 }
 
-// watched counts and times every request, whatever becomes of it.
+// watched counts and times every request.
 func (s *Server) watched(m *router, next http.Handler) http.Handler {
-	exchanges := sync.Pool{New: func() any { return new(exchange) }}
+	writers := sync.Pool{New: func() any { return new(responseWriter) }}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		s.metrics.inFlight.Inc()
-		e := exchanges.Get().(*exchange)
-		*e = exchange{ResponseWriter: w, most: s.o.MaxAnswer}
+		e := writers.Get().(*responseWriter)
+		*e = responseWriter{ResponseWriter: w, most: s.o.MaxAnswer}
 		defer func() {
 			s.metrics.inFlight.Dec()
 			s.metrics.count(m.routeOf(r), e.outcome(r.Context()), time.Since(start))
 			e.ResponseWriter = nil
-			exchanges.Put(e)
+			writers.Put(e)
 		}()
 		s.answer(e, r, next)
 	})
 }
 
-// answer answers r, whatever next does.
-func (s *Server) answer(e *exchange, r *http.Request, next http.Handler) {
+// answer runs next, and answers 500 where next panics.
+func (s *Server) answer(e *responseWriter, r *http.Request, next http.Handler) {
 	defer e.send()
 	defer s.recovered(e, r)
 	next.ServeHTTP(e, r)

@@ -11,43 +11,41 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 )
 
-// Options configure a Server. The zero value serves whoever reaches it without
-// a token: see Guarded.
+// Options configure a Server. The zero value has no token: see Guarded.
 type Options struct {
-	// Token is the bearer token every request has to bring; "" = none, and then
-	// only requests that name this machine are answered.
+	// Token is the bearer token of every request; "" = none, and then only requests
+	// to a loopback name of this machine are answered.
 	Token string
 	// MaxBody is the most bytes of a request's body; 0 = 8 MiB.
 	MaxBody int64
 	// MaxAnswer is the most bytes of an answer; 0 = 64 MiB.
 	MaxAnswer int64
-	// MaxRequests is how many requests are answered at the same time; 0 = 1024.
+	// MaxRequests bounds concurrent requests; 0 = 1024.
 	MaxRequests int
-	// MaxSearches is how many of these may search plans or fit models; others
-	// wait a moment for their turn. 0 = twice the cores.
+	// MaxSearches bounds concurrent plan searches and fits; others wait up to a
+	// second. 0 = twice the cores.
 	MaxSearches int
-	// Timeout is the longest an answer may take, fits aside; 0 = 30 s.
+	// Timeout bounds the time of a response, except for fits; 0 = 30 s.
 	Timeout time.Duration
-	// FitTimeout is the longest a fit that was asked for may take; 0 = 10 min.
+	// FitTimeout bounds the time of a requested fit; 0 = 10 min.
 	FitTimeout time.Duration
-	// Drain is how long requests under way may take to end when the server
-	// does; 0 = 10 s.
+	// Drain bounds the time that running requests have at shutdown; 0 = 10 s.
 	Drain time.Duration
 
-	// Refit is how long after the last new measurement the models of what was
-	// measured are fitted again; 0 = only when asked to.
+	// Refit is the time after the last new measurement until its models are
+	// refitted; 0 = only on request.
 	Refit time.Duration
 	// FitFamily is the family refitted; "" = hybrid.
 	FitFamily string
-	// FitRows is how many rows each model is fitted to, the others score it;
+	// FitRows is the number of rows each model is fitted to; the others score it.
 	// 0 = 8, below 0 = all.
 	FitRows int
-	// Seed deals rows to the folds of cross-validations.
+	// Seed assigns rows to the folds of cross-validations.
 	Seed uint64
 
-	// Version is said in the API's description and in the metrics.
+	// Version is the version in the API's description and the metrics.
 	Version string
-	// Log receives what operators should see; nil drops it.
+	// Log receives warnings and errors for operators; nil drops them.
 	Log *slog.Logger
 }
 
@@ -93,8 +91,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Guarded reports whether a server at addr, host:port, needs a token: whether
-// others than this machine reach it.
+// Guarded reports whether a server at addr, host:port, needs a token: whether other
+// machines can reach it.
 func Guarded(addr string) (bool, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

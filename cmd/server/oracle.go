@@ -7,14 +7,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/remote"
 )
 
-// registerOracle adds what package remote asks: questions that bring model,
-// accelerator and links along by their figures, as schedulers have them.
+// registerOracle adds the operations of package remote: requests with model,
+// accelerator and links by their figures, as schedulers have them.
 func (s *Server) registerOracle(api huma.API, m *router) {
 	const tag = "oracle"
 	const doc = "For programs: model, accelerator and links by their figures. The client is Go package planner/remote."
@@ -33,7 +33,7 @@ func (s *Server) registerOracle(api huma.API, m *router) {
 		oracle(s, boundedCurve, remote.FromCurve))
 }
 
-// oracle answers with what the planner returns.
+// oracle returns a handler that answers with of, converted by wire.
 func oracle[A, B any](s *Server, of func(context.Context, *planner.Planner, planner.Request) (A, error), wire func(A) B) func(context.Context, *body[remote.PlanRequest]) (B, error) {
 	return func(ctx context.Context, in *body[remote.PlanRequest]) (B, error) {
 		var none B
@@ -41,7 +41,7 @@ func oracle[A, B any](s *Server, of func(context.Context, *planner.Planner, plan
 		if err := checkRequest(&r); err != nil {
 			return none, err
 		}
-		a, err := s.known.bestFor(spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}, in.Body.Family)
+		a, err := s.models.bestFor(spec.Key{Model: r.Model.Name, Accelerator: r.Accelerator.Name}, in.Body.Family)
 		if err != nil {
 			return none, err
 		}
@@ -59,9 +59,8 @@ func best(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.
 	return pl.Best(ctx, r)
 }
 
-// boundedRank answers with at most maxRows choices that fit and as many that do
-// not. It refuses to leave out any that
-// were asked for.
+// boundedRank returns at most maxRows choices that fit and as many that do not. A
+// request for more is an error.
 func boundedRank(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Ranking, error) {
 	all := r.Top == 0
 	if all {
@@ -88,10 +87,10 @@ func tooManyChoices(n int) error {
 // maxPoints bounds the points of a curve.
 const maxPoints = 1 << 16
 
-// boundedCurve answers with at most maxPoints points.
+// boundedCurve returns at most maxPoints points.
 func boundedCurve(ctx context.Context, pl *planner.Planner, r planner.Request) (planner.Curve, error) {
 	if n := max(r.Devices, r.Shape.Total()); n > maxPoints {
-		return planner.Curve{}, &ask.FieldError{Field: "request.devices", Value: n, Why: fmt.Sprintf("is more than the %d points of a curve", maxPoints)}
+		return planner.Curve{}, &query.FieldError{Field: "request.devices", Value: n, Why: fmt.Sprintf("is more than the %d points of a curve", maxPoints)}
 	}
 	return pl.Curve(ctx, r)
 }
@@ -102,13 +101,13 @@ func (s *Server) oraclePredict(ctx context.Context, in *remote.PredictRequest) (
 	if err == nil {
 		err = checkPlan("config.plan", c.Plan)
 	}
-	if err == nil && (c.SeqLen < 0 || c.SeqLen > ask.MaxSeq) {
-		err = ask.InRange("config.seq_len", c.SeqLen, ask.MaxSeq)
+	if err == nil && (c.SeqLen < 0 || c.SeqLen > query.MaxSeq) {
+		err = query.InRange("config.seq_len", c.SeqLen, query.MaxSeq)
 	}
 	if err != nil {
 		return remote.Prediction{}, err
 	}
-	a, err := s.known.bestFor(c.Key(), in.Family)
+	a, err := s.models.bestFor(c.Key(), in.Family)
 	if err != nil {
 		return remote.Prediction{}, err
 	}
@@ -116,7 +115,7 @@ func (s *Server) oraclePredict(ctx context.Context, in *remote.PredictRequest) (
 	return remote.FromPrediction(p), err
 }
 
-// checkRequest returns a *ask.FieldError for a request no planner answers.
+// checkRequest returns a *query.FieldError for an invalid request.
 func checkRequest(r *planner.Request) error {
 	if err := checkFigures(&r.Model, &r.Accelerator, r.Link, &r.Shape); err != nil {
 		return err
@@ -127,20 +126,20 @@ func checkRequest(r *planner.Request) error {
 		}
 	}
 	if err := r.Validate(); err != nil {
-		return &ask.FieldError{Field: "request", Err: err}
+		return &query.FieldError{Field: "request", Err: err}
 	}
 	return nil
 }
 
 func checkPlan(field string, p spec.Plan) error {
 	if err := p.CheckBounds(); err != nil {
-		return &ask.FieldError{Field: field, Value: p.String(), Err: err}
+		return &query.FieldError{Field: field, Value: p.String(), Err: err}
 	}
 	return nil
 }
 
-// checkFigures returns a *ask.FieldError for what no model, accelerator,
-// interconnect or shape can be.
+// checkFigures returns a *query.FieldError for an impossible model, accelerator,
+// interconnect or shape.
 func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.Shape) error {
 	for _, f := range [...]struct {
 		name string
@@ -149,7 +148,7 @@ func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.S
 		{"vocab", m.Vocab}, {"seq_len", m.SeqLen}, {"experts", m.Experts}, {"experts_per_token", m.ExpertsPerToken},
 		{"expert_ffn", m.ExpertFFN}, {"shared_experts", m.SharedExperts}, {"dense_layers", m.DenseLayers}, {"cpus", shape.CPUs}} {
 		if f.n < 0 || f.n > maxCount {
-			return &ask.FieldError{Field: f.name, Value: f.n, Why: fmt.Sprintf("is not in 0..%d", maxCount)}
+			return &query.FieldError{Field: f.name, Value: f.n, Why: fmt.Sprintf("is not in 0..%d", maxCount)}
 		}
 	}
 	for _, f := range [...]struct {
@@ -160,7 +159,7 @@ func checkFigures(m *spec.Model, a *spec.Accelerator, l spec.Link, shape *spec.S
 		{"mem_bytes", a.MemBytes}, {"mem_bps", a.MemBps}, {"scale_up_bps", a.ScaleUpBps}, {"host_bps", a.HostBps}, {"watts", a.Watts},
 		{"intra_bps", l.IntraBps}, {"inter_bps", l.InterBps}, {"link.host_bps", l.HostBps}, {"host_bytes", shape.HostBytes}} {
 		if !(f.v >= 0 && f.v <= maxFigure) {
-			return &ask.FieldError{Field: f.name, Value: f.v, Why: fmt.Sprintf("is not in 0..%g", maxFigure)}
+			return &query.FieldError{Field: f.name, Value: f.v, Why: fmt.Sprintf("is not in 0..%g", maxFigure)}
 		}
 	}
 	return checkShape(shape)
@@ -179,10 +178,10 @@ func checkShape(shape *spec.Shape) error {
 	}
 	known, err := spec.ParseShape(shape.Devices)
 	if err != nil {
-		return &ask.FieldError{Field: "shape.devices", Value: shape.Devices, Err: err}
+		return &query.FieldError{Field: "shape.devices", Value: shape.Devices, Err: err}
 	}
-	if n := known.Total(); n > ask.MaxDevices {
-		return &ask.FieldError{Field: "shape.devices", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, want at most %d", n, ask.MaxDevices)}
+	if n := known.Total(); n > query.MaxDevices {
+		return &query.FieldError{Field: "shape.devices", Value: shape.Devices, Why: fmt.Sprintf("has %d devices, want at most %d", n, query.MaxDevices)}
 	}
 	shape.Devices = known.Devices
 	return nil

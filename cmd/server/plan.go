@@ -5,25 +5,25 @@ import (
 	"context"
 	"time"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
 
 // PlanRequest asks for the best plans.
 type PlanRequest struct {
-	ask.Question
-	ask.Goal
-	ask.Space
-	ask.Going
+	query.Request
+	query.Goal
+	query.Space
+	query.Migration
 	Network
 	Devices  int  `json:"devices" minimum:"1" maximum:"1048576" example:"16"`
-	Top      *int `json:"top,omitempty" minimum:"0" maximum:"1000" doc:"The best so many plans, 10 if absent, 0 = all of them, 10000 at most."`
-	Rejected bool `json:"rejected,omitempty" doc:"Plans that do not fit too, with the reason."`
-	Pareto   bool `json:"pareto,omitempty" doc:"The plans no other beats in speed, memory and devices at once, too."`
-	Probe    int  `json:"probe,omitempty" minimum:"1" maximum:"100" doc:"The so many measurements, too, that would change the choice most."`
-	Explain  bool `json:"explain,omitempty" doc:"Say where the time and memory of the best plan go."`
+	Top      *int `json:"top,omitempty" minimum:"0" maximum:"1000" doc:"Number of plans, 10 if absent, 0 = all, 10000 at most."`
+	Rejected bool `json:"rejected,omitempty" doc:"Add plans that do not fit, with the reason."`
+	Pareto   bool `json:"pareto,omitempty" doc:"Add the plans on the Pareto front of speed, memory and devices."`
+	Probe    int  `json:"probe,omitempty" minimum:"1" maximum:"100" doc:"Number of measurements to add that would change the choice most."`
+	Explain  bool `json:"explain,omitempty" doc:"Add the parts of time and memory of the best plan."`
 
-	Emit string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Write what starts the best plan under this training framework: launch in the answer."`
+	Emit string `json:"emit,omitempty" maxLength:"64" example:"megatron" doc:"Add the files that start the best plan under this training framework, as launch."`
 }
 
 // maxRows bounds the plans of one answer.
@@ -37,39 +37,42 @@ func (in *PlanRequest) top() int {
 	return cmp.Or(*in.Top, maxRows)
 }
 
-// plan answers as pacer plan does.
-func (s *Server) plan(ctx context.Context, in *PlanRequest) (ask.Plans, error) {
+// plan answers like pacer plan.
+func (s *Server) plan(ctx context.Context, in *PlanRequest) (query.Plans, error) {
 	start := time.Now()
-	r, a, err := s.planQuestion(ctx, in)
+	r, a, err := s.planRequest(ctx, in)
 	if err != nil {
-		return ask.Plans{}, err
+		return query.Plans{}, err
 	}
 	ranking, err := a.planner.Rank(ctx, r)
 	if err != nil {
-		return ask.Plans{}, err
+		return query.Plans{}, err
 	}
-	out := ask.Plans{Plans: ask.PlanRows(ranking, in.top(), in.Rejected), Evaluated: ranking.Evaluated, Fitting: ranking.Fitting}
+	out := query.Plans{Plans: query.PlanRows(ranking, in.top(), in.Rejected), Evaluated: ranking.Evaluated, Fitting: ranking.Fitting}
 	if ranking.Fitting == 0 && !in.Rejected {
 		if _, err := a.planner.Best(ctx, r); err != nil { // says what would help
-			return ask.Plans{}, err
+			return query.Plans{}, err
 		}
 	}
 	if ranking.Fitting > 0 {
-		err = a.beside(ctx, in, r, ranking.Choices[0], &out)
+		if err := query.SetBeatsBest(ctx, a.planner, r, ranking, out.Plans); err != nil {
+			return query.Plans{}, err
+		}
+		err = a.extras(ctx, in, r, ranking.Choices[0], &out)
 	}
 	out.ElapsedS = time.Since(start).Seconds()
 	return out, err
 }
 
-// planQuestion checks and resolves what in says.
-func (s *Server) planQuestion(ctx context.Context, in *PlanRequest) (planner.Request, *asked, error) {
-	for _, err := range []error{in.Going.Check(), ask.CheckFramework(in.Emit)} {
+// planRequest checks and resolves in.
+func (s *Server) planRequest(ctx context.Context, in *PlanRequest) (planner.Request, *answerer, error) {
+	for _, err := range []error{in.Migration.Check(), query.CheckFramework(in.Emit)} {
 		if err != nil {
 			return planner.Request{}, nil, err
 		}
 	}
-	in.Network.into(&in.Question)
-	r, a, err := s.known.resolve(ctx, &in.Question)
+	in.Network.into(&in.Request)
+	r, a, err := s.models.resolve(ctx, &in.Request)
 	if err != nil {
 		return r.Request, nil, err
 	}
@@ -83,8 +86,8 @@ func (s *Server) planQuestion(ctx context.Context, in *PlanRequest) (planner.Req
 	return r.Request, a, aim(&in.Goal, &r.Request)
 }
 
-// aim makes r, which has everything else, about g.
-func aim(g *ask.Goal, r *planner.Request) error {
+// aim sets the objective of r and validates it.
+func aim(g *query.Goal, r *planner.Request) error {
 	if err := g.Set(r); err != nil {
 		return err
 	}
@@ -92,14 +95,14 @@ func aim(g *ask.Goal, r *planner.Request) error {
 		return noBatch()
 	}
 	if err := r.Validate(); err != nil {
-		return &ask.FieldError{Field: "objective", Value: g.Objective, Err: err}
+		return &query.FieldError{Field: "objective", Value: g.Objective, Err: err}
 	}
 	return nil
 }
 
-// within is a for plans of one space; precision is the format asked for, "" if
-// none is.
-func (a *asked) within(space *ask.Space, precision string) (*asked, error) {
+// within returns an answerer for the plans of one space; precision is the requested
+// format, "" = none.
+func (a *answerer) within(space *query.Space, precision string) (*answerer, error) {
 	if space.Default() {
 		return a, nil
 	}
@@ -112,8 +115,8 @@ func (a *asked) within(space *ask.Space, precision string) (*asked, error) {
 	return &narrow, nil
 }
 
-// beside answers what was asked beside the best plans.
-func (a *asked) beside(ctx context.Context, in *PlanRequest, r planner.Request, best planner.Choice, out *ask.Plans) (err error) {
+// extras adds the parts of the response besides the best plans.
+func (a *answerer) extras(ctx context.Context, in *PlanRequest, r planner.Request, best planner.Choice, out *query.Plans) (err error) {
 	if in.Explain {
 		if out.Plans[0].Explain, err = a.explain(best.Config); err != nil {
 			return err
@@ -124,34 +127,34 @@ func (a *asked) beside(ctx context.Context, in *PlanRequest, r planner.Request, 
 		if err != nil {
 			return err
 		}
-		out.Pareto = ask.PlanRows(front, 0, false)
+		out.Pareto = query.PlanRows(front, 0, false)
 	}
 	if in.Probe > 0 {
 		probes, err := a.planner.Probes(ctx, r, in.Probe)
 		if err != nil {
 			return err
 		}
-		out.Probes = ask.ProbeRows(probes)
+		out.Probes = query.ProbeRows(probes)
 	}
 	if in.Emit != "" {
-		if out.Launch, err = ask.NewLaunch(in.Emit, best); err != nil {
+		if out.Launch, err = query.NewLaunch(in.Emit, best); err != nil {
 			return err
 		}
 	}
-	out.Move, err = a.move(ctx, &in.Going, best)
+	out.Move, err = a.move(ctx, &in.Migration, best)
 	return err
 }
 
-// move says whether going over to best pays, nil where that is not asked.
-func (a *asked) move(ctx context.Context, g *ask.Going, best planner.Choice) (*ask.MoveRow, error) {
+// move returns whether migrating to best pays, nil where g has no plan to move from.
+func (a *answerer) move(ctx context.Context, g *query.Migration, best planner.Choice) (*query.MoveRow, error) {
 	m, err := g.Move(best.Config)
 	if m == nil || err != nil {
 		return nil, err
 	}
 	moving, err := a.planner.Migrate(ctx, *m)
 	if err != nil {
-		return nil, &ask.FieldError{Field: "from", Value: g.From, NoAnswer: true, Err: err}
+		return nil, &query.FieldError{Field: "from", Value: g.From, NoAnswer: true, Err: err}
 	}
-	row := ask.NewMoveRow(m, moving)
+	row := query.NewMoveRow(m, moving)
 	return &row, nil
 }

@@ -10,13 +10,13 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/planner/remote"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// Types of problems beside those of package remote.
+// Types of problems besides those of package remote.
 const (
 	typeUnknownName = "urn:pacer:problem:unknown-name"
 	typeNoAnswer    = "urn:pacer:problem:no-answer"
@@ -25,19 +25,19 @@ const (
 	typeTooLarge    = "urn:pacer:problem:answer-too-large"
 )
 
-// Problem is the answer of an error (RFC 9457), with what a planner says of
-// requests nothing answers.
+// Problem is an error response (RFC 9457), with the planner's explanation where no
+// plan answers a request.
 type Problem struct {
 	huma.ErrorModel
-	Infeasible *ask.InfeasibleRow `json:"infeasible,omitempty"`
-	Planner    *remote.Infeasible `json:"planner,omitempty"` // the same with every figure, for package remote
+	Infeasible *query.InfeasibleRow `json:"infeasible,omitempty"`
+	Planner    *remote.Infeasible   `json:"planner,omitempty"` // the same in full, for package remote
 }
 
-// problem makes the answer of an error.
+// problem returns the error response of err.
 func problem(err error) *Problem {
 	var (
 		ready   *Problem
-		field   *ask.FieldError
+		field   *query.FieldError
 		unknown *catalog.UnknownError
 	)
 	switch {
@@ -49,19 +49,19 @@ func problem(err error) *Problem {
 		return about(newProblem(http.StatusNotFound, typeUnknownName, err.Error()), strings.TrimSuffix(unknown.What, " type"), unknown.Name, err.Error())
 	case remote.TypeOf(err) != "":
 		p := newProblem(http.StatusUnprocessableEntity, remote.TypeOf(err), err.Error())
-		p.Infeasible = ask.NewInfeasibleRow(err)
+		p.Infeasible = query.NewInfeasibleRow(err)
 		return p
 	case errors.Is(err, context.DeadlineExceeded):
-		return newProblem(http.StatusServiceUnavailable, typeTimeout, "the answer took too long: "+err.Error())
+		return newProblem(http.StatusServiceUnavailable, typeTimeout, "timeout: "+err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
-		return newProblem(http.StatusServiceUnavailable, "", "the server is ending: "+err.Error())
+		return newProblem(http.StatusServiceUnavailable, "", "the server is shutting down: "+err.Error())
 	case errors.Is(err, store.ErrNoSpace):
 		return newProblem(http.StatusInsufficientStorage, "", err.Error())
 	}
 	return newProblem(http.StatusInternalServerError, "", err.Error())
 }
 
-func fieldProblem(e *ask.FieldError) *Problem {
+func fieldProblem(e *query.FieldError) *Problem {
 	kind := ""
 	if e.NoAnswer {
 		kind = typeNoAnswer
@@ -69,7 +69,7 @@ func fieldProblem(e *ask.FieldError) *Problem {
 	return about(newProblem(http.StatusUnprocessableEntity, kind, e.Error()), e.Field, e.Value, e.Error())
 }
 
-// about adds which field of the body is at fault.
+// about adds the field of the body with the error.
 func about(p *Problem, field string, value any, message string) *Problem {
 	p.Errors = append(p.Errors, &huma.ErrorDetail{Location: "body." + field, Message: message, Value: value})
 	return p
@@ -79,25 +79,24 @@ func newProblem(status int, kind, detail string) *Problem {
 	return &Problem{ErrorModel: huma.ErrorModel{Type: kind, Status: status, Title: http.StatusText(status), Detail: detail}}
 }
 
-// answerTooLarge is the problem with an answer of more than so many bytes.
+// answerTooLarge is the problem with a response of more than most bytes.
 func answerTooLarge(most int64) *Problem {
 	return newProblem(http.StatusUnprocessableEntity, typeTooLarge, fmt.Sprintf("the answer is larger than %d bytes: ask for fewer plans with top, or for less at once", most))
 }
 
-// writeProblem answers with p.
+// writeProblem writes p as the response.
 func writeProblem(w http.ResponseWriter, p *Problem) {
 	shorten(&p.ErrorModel)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // whoever asked may be gone
+	_ = json.NewEncoder(w).Encode(p) // the client may have disconnected
 }
 
-// maxEcho bounds what of a request is sent back.
+// maxEcho bounds the bytes of a request's value in a response.
 const maxEcho = 256
 
-// shorten cuts values that were sent, so that an answer is never much larger
-// than it need be.
+// shorten cuts the values of a request in its error response.
 func shorten(p *huma.ErrorModel) {
 	const most = 20
 	if len(p.Errors) > most {
@@ -125,7 +124,7 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// shortened is a huma.Transformer that shortens the problems huma finds itself.
+// shortened is a huma.Transformer that shortens huma's own problems.
 func shortened(_ huma.Context, _ string, v any) (any, error) {
 	switch p := v.(type) {
 	case *huma.ErrorModel:

@@ -7,15 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// refitter fits models again, one run at a time: when it is asked to, and in
-// the background when measurements have come in and no more do.
+// refitter refits models, one run at a time: on request, and in the background once
+// no measurement has arrived for Options.Refit.
 type refitter struct {
 	s    *Server
 	turn chan struct{} // held while models are fitted
@@ -29,7 +29,7 @@ func newRefitter(s *Server) *refitter {
 	return &refitter{s: s, turn: make(chan struct{}, 1), keys: map[spec.Key]bool{}, more: make(chan struct{}, 1)}
 }
 
-// stale notes what rows are of, to be fitted again.
+// stale marks the keys of rows for the next refit.
 func (f *refitter) stale(rows []spec.Measurement) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,11 +38,11 @@ func (f *refitter) stale(rows []spec.Measurement) {
 	}
 	select {
 	case f.more <- struct{}{}:
-	default: // it is known already
+	default: // a signal is pending
 	}
 }
 
-// take returns the keys to fit and forgets them.
+// take returns and clears the marked keys.
 func (f *refitter) take() []spec.Key {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,10 +70,10 @@ func (f *refitter) run(ctx context.Context) {
 	}
 }
 
-// refit fits keys, each with the families it was fitted with before, or the
-// one new keys are fitted with.
+// refit fits keys, each with Options.FitFamily and the families it was fitted with
+// before.
 func (f *refitter) refit(ctx context.Context, keys []spec.Key) {
-	cards := f.s.desk.Cards()
+	cards := f.s.resolver.Cards()
 	byFamily := map[string][]spec.Key{}
 	for _, k := range keys {
 		names := map[string]bool{f.s.o.FitFamily: true}
@@ -97,45 +97,45 @@ func (f *refitter) refit(ctx context.Context, keys []spec.Key) {
 	}
 }
 
-// fit fits the stored rows that filter chooses, of the given keys unless these
-// are nil, on at most n rows each (below 1 = all). Questions are answered with
-// the new models from when it returns.
-func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys []spec.Key) (Fitted, error) {
+// fit fits the stored rows that filter selects, only those of keys unless keys is
+// nil, on at most n rows each (below 1 = all). The new models answer once it
+// returns.
+func (f *refitter) fit(ctx context.Context, fam perfmodel.Family, filter store.Filter, n int, keys []spec.Key) (FitResponse, error) {
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
 	case <-ctx.Done():
-		return Fitted{}, ctx.Err()
+		return FitResponse{}, ctx.Err()
 	}
 	start := time.Now()
 	rows, err := f.rows(ctx, filter, keys)
 	if err != nil {
-		return Fitted{}, err
+		return FitResponse{}, err
 	}
 	o := perfmodel.FitOptions{MaxRows: max(n, 0), Seed: f.s.o.Seed}
-	if o.Unfitted, err = ask.Analytic(); err != nil {
-		return Fitted{}, err
+	if o.Unfitted, err = query.Analytic(); err != nil {
+		return FitResponse{}, err
 	}
-	cards, skipped, err := ask.FitAll(ctx, fam, f.s.desk.Fitted, rows, o, nil)
-	f.s.known.fitted(keysOf(rows)) // where it failed some may have been renewed
+	cards, skipped, err := query.FitAll(ctx, fam, f.s.resolver.Fitted, rows, o, nil)
+	f.s.models.fitted(keysOf(rows)) // where it failed some may have been renewed
 	if err != nil {
 		f.s.metrics.fits.WithLabelValues("failed").Inc()
-		return Fitted{}, err
+		return FitResponse{}, err
 	}
 	f.s.metrics.fits.WithLabelValues("fitted").Add(float64(len(cards)))
 	f.s.metrics.fits.WithLabelValues("skipped").Add(float64(len(skipped)))
 	f.s.metrics.fitting.Observe(time.Since(start).Seconds())
 	f.s.o.Log.Info("fitted", "family", fam.Name, "models", len(cards), "skipped", len(skipped), "seconds", time.Since(start).Seconds())
-	return Fitted{ask.Fits{Cards: append([]perfmodel.Card{}, cards...), Pooled: ask.Pool(cards)}, append([]string{}, skipped...)}, nil
+	return FitResponse{query.Fits{Cards: append([]perfmodel.Card{}, cards...), Pooled: query.Pool(cards)}, append([]string{}, skipped...)}, nil
 }
 
 func (f *refitter) rows(ctx context.Context, filter store.Filter, keys []spec.Key) ([]spec.Measurement, error) {
 	if keys == nil {
-		return f.s.desk.Rows(ctx, filter)
+		return f.s.resolver.Rows(ctx, filter)
 	}
 	var out []spec.Measurement
 	for _, k := range keys {
-		rows, err := f.s.desk.Rows(ctx, store.Filter{Models: []string{k.Model}, Accelerators: []string{k.Accelerator}})
+		rows, err := f.s.resolver.Rows(ctx, store.Filter{Models: []string{k.Model}, Accelerators: []string{k.Accelerator}})
 		if err != nil {
 			return nil, err
 		}

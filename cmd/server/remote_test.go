@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -23,8 +23,7 @@ var _ scheduler.Oracle = (*remote.Client)(nil)
 // sameErrors compares warnings by their text.
 var sameErrors = cmp.Comparer(func(a, b error) bool { return a.Error() == b.Error() })
 
-// alike reports whether errors have the same text, and are the same to callers
-// that branch on them.
+// alike reports whether errors have the same text and wrap the same sentinels.
 func alike(a, b error) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -41,8 +40,7 @@ func alike(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-// What a client gets over the wire is what the planner in its own process says,
-// errors included.
+// A client has the same answers and errors as a planner in the same process.
 func TestRemoteIsLocal(t *testing.T) {
 	s := newServer(t, Options{MaxSearches: 8})
 	web := httptest.NewServer(s.Handler())
@@ -51,14 +49,14 @@ func TestRemoteIsLocal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := ask.Analytic()
+	p, err := query.Analytic()
 	if err != nil {
 		t.Fatal(err)
 	}
 	compareOracles(t, client, planner.New(p, planner.Options{}), 40)
 }
 
-// compareOracles asks both n random questions of each kind.
+// compareOracles compares n random requests of each kind.
 func compareOracles(t *testing.T, got, want scheduler.Oracle, n int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -103,14 +101,14 @@ func compareOracles(t *testing.T, got, want scheduler.Oracle, n int) {
 		check(i, "predict", c, gp, gerr, wp, werr)
 	}
 	if failed == 0 || answered < n {
-		t.Errorf("%d questions were answered, %d were not: the comparison says little", answered, failed)
+		t.Errorf("%d requests with an answer, %d without: too few to compare", answered, failed)
 	}
 }
 
 func randomRequest(r *rand.Rand) planner.Request {
 	models, parts := catalog.Models(), catalog.Accelerators()
 	a := parts[r.IntN(len(parts))].Accelerator
-	node := ask.NodeOf(a)
+	node := query.NodeOf(a)
 	req := planner.Request{
 		Model: models[r.IntN(len(models))].Model, Accelerator: a, Link: node.Link, PerNode: node.Devices,
 		NodeHostBytes: node.HostBytes, Devices: 1 << r.IntN(5), GlobalBatch: 1 << r.IntN(6),

@@ -12,39 +12,39 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/ask"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// Server answers questions over HTTP from a store and a registry of fitted
-// models, both of which it alone may write while it lives.
+// Server answers queries over HTTP from a store and a registry of fitted models. No
+// other process may write to these while the server runs.
 type Server struct {
-	o       Options
-	db      *store.DB
-	desk    *ask.Desk
-	known   *knowledge
-	fits    *refitter
-	metrics *metrics
-	api     huma.API
-	handler http.Handler
-	limit   limiter
-	ending  atomic.Bool // no longer ready
+	o        Options
+	db       *store.DB
+	resolver *query.Resolver
+	models   *modelCache
+	fits     *refitter
+	metrics  *metrics
+	api      huma.API
+	handler  http.Handler
+	limit    limiter
+	ending   atomic.Bool // shutting down
 }
 
-// New returns a server over db, which the caller closes after Serve has
-// returned, and reg.
+// New returns a server over db and reg. The caller owns both and closes db after
+// Serve has returned.
 func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Server{o: o.withDefaults(), db: db}
-	s.desk = &ask.Desk{
+	s.resolver = &query.Resolver{
 		Read:   func(use func(*store.DB) error) error { return use(db) },
 		Fitted: reg,
 		Warn:   func(err error) { s.o.Log.Warn(err.Error()) },
 	}
-	s.known = newKnowledge(s.desk)
+	s.models = newModelCache(s.resolver)
 	s.limit = newLimiter(s.o.MaxRequests, s.o.MaxSearches)
 	s.metrics = newMetrics(s.o.Version)
 	s.fits = newRefitter(s)
@@ -53,13 +53,12 @@ func New(db *store.DB, reg *registry.Registry, o Options) (*Server, error) {
 	return s, err
 }
 
-// Handler returns what answers requests.
+// Handler returns the HTTP handler, for tests and other servers.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Serve answers on l until ctx ends. It then refuses new connections, lets
-// requests under way end for Options.Drain at most, stops a fit in the
-// background, and returns nil once nothing uses the store any more. What was
-// acknowledged is on disk.
+// Serve answers requests on l until ctx ends. It then refuses new connections, waits
+// up to Options.Drain for running requests, stops a background fit, and returns nil
+// once the store is no longer in use. Acknowledged measurements are on disk.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	background, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -67,9 +66,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer wg.Wait()
 	defer stop()
 
-	// Handlers are told to end only when their time to drain is over.
+	// Handlers are cancelled only after Options.Drain.
 	requests, cancel := context.WithCancelCause(context.Background())
-	abort := func() { cancel(errEnding) }
+	abort := func() { cancel(errShutdown) }
 	defer abort()
 	srv := &http.Server{
 		Handler:           s.handler,
@@ -90,15 +89,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.shutdown(srv, abort)
 }
 
-// shutdown ends srv: politely, then by telling its handlers to stop, then by
-// closing what is left.
+// shutdown ends srv: it drains requests, then cancels their handlers, then closes
+// the remaining connections.
 func (s *Server) shutdown(srv *http.Server, abort func()) error {
 	s.ending.Store(true)
 	patience, cancel := context.WithTimeout(context.Background(), s.o.Drain)
 	defer cancel()
 	err := srv.Shutdown(patience)
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.o.Log.Warn("requests under way were cut off", "after", s.o.Drain)
+		s.o.Log.Warn("running requests were cut off", "after", s.o.Drain)
 		abort()
 		last, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -107,7 +106,7 @@ func (s *Server) shutdown(srv *http.Server, abort func()) error {
 	if err != nil {
 		err = srv.Close()
 	}
-	s.limit.wait() // a handler may outlive its connection, and use the store
+	s.limit.wait() // a handler may outlive its connection and use the store
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}

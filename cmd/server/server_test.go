@@ -52,7 +52,7 @@ func do(s *Server, method, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// post asks and reads the answer, which has to be one.
+// post sends a request and decodes the response, which must be 200.
 func post[T any](t testing.TB, s *Server, path, body string) T {
 	t.Helper()
 	w := do(s, http.MethodPost, path, body)

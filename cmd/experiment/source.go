@@ -1,0 +1,128 @@
+package experiment
+
+import (
+	"slices"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/measured"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler"
+	"github.com/pacer-ml/pacer/scheduler/goodput"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// Source says how fast jobs run: as the truth to the engine, as the belief to the
+// policies. Truth and belief are separate sources even if they have one name.
+type Source struct {
+	Name string
+	// speeds are factors on the workload's durations by accelerator, 1 where absent.
+	// Only a source of durations has them.
+	speeds map[string]float64
+	// predictor is nil for a source of durations.
+	predictor perfmodel.Predictor
+	// pairs returns, for one run, what predicts colocated jobs; nil = jobs do not share
+	// devices.
+	pairs func() scheduler.Colocator
+	// keys are the configurations that may be granted; nil = any.
+	keys []spec.Config
+	// known are the (model, accelerator) pairs of a table, configs its configurations;
+	// nil = the source is not a table.
+	known   []spec.Key
+	configs []spec.Config
+	// servers are speeds of jobs with parameter servers; nil = the source has none.
+	servers *measured.Servers
+	// tables are those of Pollux or Sia, else nil.
+	tables *goodput.Tables
+	// learning is set for a belief that learns while jobs run.
+	learning *learning
+	// nearest returns a predictor for one run; it counts its look-ups.
+	nearest func() *measured.Nearest
+	// doubts are values that are hard to believe.
+	doubts []string
+}
+
+// Predicted returns a source that answers with p, for any configuration.
+func Predicted(name string, p perfmodel.Predictor) *Source { return &Source{Name: name, predictor: p} }
+
+// Listed returns a source of measured configurations. Others cannot be granted.
+func Listed(name string, rows []spec.Measurement) *Source {
+	w := &Source{Name: name}
+	w.setTable(measured.New(rows))
+	w.keys = w.configs
+	return w
+}
+
+// setTable makes w answer from a table.
+func (w *Source) setTable(t *measured.Table) {
+	w.predictor, w.configs = t, t.Configs()
+	for _, c := range w.configs {
+		w.known = append(w.known, c.Key())
+	}
+	slices.SortFunc(w.known, perfmodel.CompareKeys)
+	w.known = slices.Compact(w.known)
+}
+
+// truth returns what the engine asks.
+func (w *Source) truth(cl spec.Cluster) sim.Truth {
+	switch {
+	case w.tables != nil:
+		return goodput.NewTruth(w.tables, cl)
+	case w.nearest != nil:
+		return sim.Predicted{Predictor: w.nearest(), Cluster: cl}
+	case w.predictor != nil:
+		return sim.Predicted{Predictor: w.predictor, Cluster: cl, Pairs: w.colocator()}
+	}
+	return sim.Durations{Speeds: w.speeds}
+}
+
+// colocator returns what predicts colocated jobs, nil if jobs do not share devices.
+func (w *Source) colocator() scheduler.Colocator {
+	if w.pairs == nil {
+		return nil
+	}
+	return w.pairs()
+}
+
+// space is what may be granted if w is the truth; nil = what the planner enumerates.
+func (w *Source) space() planner.Space {
+	switch {
+	case w.tables != nil:
+		return goodput.Space{Tables: w.tables}
+	case w.keys != nil:
+		return planner.NewMeasured(w.keys)
+	}
+	return nil
+}
+
+// newOracle returns the planner that policies ask.
+func newOracle(belief, truth *Source) scheduler.Oracle {
+	if belief.tables != nil {
+		return goodput.NewOracle(belief.tables)
+	}
+	p := planner.New(belief.predictor, planner.Options{Space: truth.space()})
+	if belief.pairs == nil || truth.pairs == nil {
+		return p
+	}
+	return pairedOracle{p, belief.pairs(), truth.pairs()}
+}
+
+// pairedOracle is a planner that predicts colocated jobs too. The truth says which pairs
+// may share devices, the belief how fast they run.
+type pairedOracle struct {
+	*planner.Planner
+	belief, truth scheduler.Colocator
+}
+
+func (o pairedOracle) Beside(a, b spec.Config) (float64, error) {
+	if _, err := o.truth.Beside(a, b); err != nil {
+		return 0, err
+	}
+	return o.belief.Beside(a, b)
+}
+
+// Ran reports a pair that ran to a belief that learns.
+func (o pairedOracle) Ran(a, b spec.Config) bool {
+	l, ok := o.belief.(scheduler.PairLearner)
+	return ok && l.Ran(a, b)
+}

@@ -1,0 +1,101 @@
+package query
+
+import (
+	"fmt"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// Explainer is implemented by performance models that know where the time goes.
+type Explainer interface {
+	// Explain returns the predicted step time of c by cause.
+	Explain(c spec.Config) (analytic.Parts, error)
+}
+
+// ExplainerOf returns p as one, or a *FieldError saying that its family cannot.
+func ExplainerOf(p perfmodel.Predictor, by string) (Explainer, error) {
+	e, ok := p.(Explainer)
+	if !ok {
+		return nil, &FieldError{Field: "explain", Value: true, Why: fmt.Sprintf("is not possible: a model of family %s cannot say where the time goes; {family} analytic and hybrid can", by)}
+	}
+	return e, nil
+}
+
+// Share is one part of a step or of memory.
+type Share struct {
+	Name string // of the JSON field, and of the CSV column but for its unit
+	What string
+	Size float64 // seconds or GiB
+}
+
+// Explanation is where a predicted step's time and memory go.
+type Explanation struct {
+	Sec []Share
+	GiB []Share // nil where memory is not known
+}
+
+// Explain breaks down the prediction of c, and of its memory as m has it, unless
+// m is nil.
+func Explain(e Explainer, m *memory.Estimator, c spec.Config) (Explanation, error) {
+	p, err := e.Explain(c)
+	if err != nil {
+		return Explanation{}, err
+	}
+	out := Explanation{Sec: TimeShares(p)}
+	if m != nil {
+		out.GiB = MemoryShares(m.Plan(c.Plan))
+	}
+	return out, nil
+}
+
+// TimeShares names the parts of a step, in seconds.
+func TimeShares(p analytic.Parts) []Share {
+	return []Share{
+		{"compute", "forward and backward", p.Compute},
+		{"recompute", "forward work done again", p.Recompute},
+		{"tp", "exposed tensor parallel traffic", p.TP},
+		{"cp", "exposed context parallel traffic", p.CP},
+		{"ep", "exposed expert parallel traffic", p.EP},
+		{"pipeline", "pipeline bubble and transfers between stages", p.Pipeline},
+		{"dp", "exposed data parallel and ZeRO traffic", p.DP},
+		{"optimizer", "optimizer", p.Optimizer},
+		{"offload", "host link and optimizer on CPUs", p.Offload},
+		{"launch", "waiting for kernel launches", p.Launch},
+		{"fixed", "fixed cost of a step", p.Fixed},
+	}
+}
+
+// MemoryShares names the parts of a device's memory, in GiB.
+func MemoryShares(b memory.Breakdown) []Share {
+	return []Share{
+		{"parameters", "weights", b.Parameters / memory.GiB},
+		{"gradients", "gradients", b.Gradients / memory.GiB},
+		{"optimizer", "optimizer states", b.Optimizer / memory.GiB},
+		{"gathered", "gathered shards in hand", b.Gathered / memory.GiB},
+		{"activations", "activations kept for the backward pass", b.Activations / memory.GiB},
+		{"working", "the layer or logits being worked on", b.Working / memory.GiB},
+		{"buffers", "communication buffers", b.Buffers / memory.GiB},
+		{"overhead", "context, communicators, fragmentation", b.Overhead / memory.GiB},
+		{"host", "host memory, per device and not on it", b.HostBytes / memory.GiB},
+	}
+}
+
+// JSON is the contract's form.
+func (e *Explanation) JSON() map[string]map[string]float64 {
+	out := map[string]map[string]float64{"step_s": byName(e.Sec)}
+	if e.GiB != nil {
+		out["mem_gib"] = byName(e.GiB)
+	}
+	return out
+}
+
+func byName(shares []Share) map[string]float64 {
+	out := make(map[string]float64, len(shares))
+	for _, s := range shares {
+		out[s.Name] = s.Size
+	}
+	return out
+}

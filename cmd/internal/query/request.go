@@ -1,0 +1,193 @@
+package query
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+)
+
+// Request has the fields that every request of plans shares, named as in
+// docs/reference/contract.md. A zero field is not given. Comparable.
+type Request struct {
+	Model           string  `json:"model" minLength:"1" maxLength:"256" example:"llama3-8b" doc:"Model to train, by a name of the catalog or of the stored measurements."`
+	Accelerator     string  `json:"accelerator" minLength:"1" maxLength:"256" example:"h100" doc:"Type of device, by a name of the catalog or of the stored measurements."`
+	GlobalBatch     int     `json:"global_batch,omitempty" minimum:"1" maximum:"16777216" example:"128" doc:"Samples per optimizer step; that of the plan if absent."`
+	Seq             int     `json:"seq,omitempty" minimum:"1" maximum:"16777216" doc:"Tokens per sample; the model's own if absent."`
+	PerNode         int     `json:"per_node,omitempty" minimum:"1" maximum:"1048576" doc:"Devices per node; those of the accelerator's usual node if absent."`
+	Node            string  `json:"node,omitempty" maxLength:"256" doc:"Node type; the accelerator's usual one if absent."`
+	Framework       string  `json:"framework,omitempty" maxLength:"256" doc:"Training stack, such as Megatron-LM or FSDP."`
+	Precision       string  `json:"precision,omitempty" maxLength:"32" example:"bf16" doc:"Number format of multiplications."`
+	Family          string  `json:"family,omitempty" maxLength:"64" doc:"Family of performance models; auto, the default, is a fitted model that beats the analytic one on held-out rows, else the analytic one."`
+	InterNodeGbps   float64 `json:"inter_node_gbps,omitempty" exclusiveMinimum:"0" maximum:"1000000000" doc:"Network of one node in Gbit/s, one direction, all NICs."`
+	IntraNodeGBytes float64 `json:"intra_node_gbytes,omitempty" exclusiveMinimum:"0" maximum:"1000000000" doc:"Link between the devices of a node in GByte/s per device, one direction."`
+
+	// Network, if set, is the model itself and replaces Model. No fitted model and
+	// no measurement applies to it.
+	Network spec.Model `json:"-"`
+}
+
+// custom reports whether q brings its model along.
+func (q *Request) custom() bool { return q.Network != spec.Model{} }
+
+// Bounds of requests.
+const (
+	MaxBatch   = 1 << 24 // samples per step
+	MaxSeq     = 1 << 24 // tokens per sample
+	MaxDevices = 1 << 20
+	maxRate    = 1e9 // Gbit/s or GByte/s
+)
+
+// FieldError says what is wrong with one field of a request.
+type FieldError struct {
+	Field string // as in the JSON of Request, such as global_batch
+	Value any
+	Why   string // follows the value: "is not in 1..8", ", but ...", ": ..."; other fields are in braces
+	// NoAnswer marks a valid request without an answer.
+	NoAnswer bool
+	// Err, if set, is the whole text of Error; other fields are in braces.
+	Err error
+}
+
+func (e *FieldError) Error() string { return e.Named(func(field string) string { return field }) }
+
+// otherField matches a field in the text of a FieldError.
+var otherField = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// Named is Error with fields called by other names.
+func (e *FieldError) Named(name func(field string) string) string {
+	rename := func(text string) string {
+		return otherField.ReplaceAllStringFunc(text, func(field string) string { return name(strings.Trim(field, "{}")) })
+	}
+	if e.Err != nil {
+		return rename(e.Err.Error())
+	}
+	subject := name(e.Field)
+	if e.Value != "" {
+		subject += " " + valueText(e.Value)
+	}
+	if strings.HasPrefix(e.Why, ",") || strings.HasPrefix(e.Why, ":") {
+		return subject + rename(e.Why)
+	}
+	return subject + " " + rename(e.Why)
+}
+
+// valueText writes a value, text in quotes.
+func valueText(v any) string {
+	if r := reflect.ValueOf(v); r.Kind() == reflect.String {
+		return strconv.Quote(r.String())
+	}
+	return fmt.Sprint(v)
+}
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// missing says that a field has to be given.
+func missing(field string) error { return &FieldError{Field: field, Value: "", Why: "is missing"} }
+
+// InRange returns a *FieldError unless 1 <= n <= most.
+func InRange(field string, n, most int) error {
+	if n < 1 || n > most {
+		return &FieldError{Field: field, Value: n, Why: fmt.Sprintf("is not in 1..%d", most)}
+	}
+	return nil
+}
+
+// rate returns a *FieldError unless v is 0 or a rate.
+func rate(field string, v float64) error {
+	if v != 0 && !(v > 0 && v < maxRate) {
+		return &FieldError{Field: field, Value: v, Why: "is not positive"}
+	}
+	return nil
+}
+
+// Check returns a *FieldError for the first field that is missing or out of range.
+// It looks no names up.
+func (q *Request) Check() error {
+	switch {
+	case q.Model == "" && !q.custom():
+		return missing("model")
+	case q.Accelerator == "":
+		return missing("accelerator")
+	}
+	for _, f := range [...]struct {
+		name    string
+		n, most int
+	}{{"global_batch", q.GlobalBatch, MaxBatch}, {"seq", q.Seq, MaxSeq}, {"per_node", q.PerNode, MaxDevices}} {
+		if f.n == 0 {
+			continue
+		}
+		if err := InRange(f.name, f.n, f.most); err != nil {
+			return err
+		}
+	}
+	if q.custom() {
+		if err := q.Network.Validate(); err != nil {
+			return &FieldError{Field: "model", Value: q.Network.Name, Err: err}
+		}
+	}
+	if err := rate("inter_node_gbps", q.InterNodeGbps); err != nil {
+		return err
+	}
+	return rate("intra_node_gbytes", q.IntraNodeGBytes)
+}
+
+// given returns the interconnect of q, in bytes/s.
+func (q *Request) given() Link {
+	return Link{InterBps: q.InterNodeGbps * 1e9 / 8, IntraBps: q.IntraNodeGBytes * 1e9}
+}
+
+// Link replaces figures of an interconnect, in bytes/s; 0 = not given.
+type Link struct{ InterBps, IntraBps float64 }
+
+// Apply replaces the figures of to that were given.
+func (l Link) Apply(to *spec.Link) {
+	if l.InterBps > 0 {
+		to.InterBps = l.InterBps
+	}
+	if l.IntraBps > 0 {
+		to.IntraBps = l.IntraBps
+	}
+}
+
+// PlannerRequest builds the planner's request of q, which passes Check, about s.
+// The caller adds devices, shape and plan.
+func (q *Request) PlannerRequest(s *Target) (planner.Request, error) {
+	r := planner.Request{
+		Model: s.model, SeqLen: s.seqLen, Accelerator: s.accelerator, Link: s.link, Framework: s.framework,
+		Precision: s.precision, PerNode: s.node.Devices, NodeHostBytes: s.node.HostBytes, GlobalBatch: q.GlobalBatch,
+	}
+	if q.Seq > 0 {
+		r.SeqLen = q.Seq
+	}
+	if q.PerNode > 0 {
+		share := float64(q.PerNode) / float64(max(s.node.Devices, 1)) // of a machine like the usual one
+		r.PerNode = q.PerNode
+		r.NodeHostBytes *= share
+		r.Link.InterBps *= share
+	}
+	q.given().Apply(&r.Link)
+	if p := spec.Precision(q.Precision); p != "" {
+		if err := CheckPrecision(p, s.accelerator); err != nil {
+			return r, err
+		}
+		r.Precision = p
+	}
+	return r, nil
+}
+
+// CheckPrecision reports a format that is unknown, or that a does not support.
+func CheckPrecision(p spec.Precision, a spec.Accelerator) error {
+	if !slices.Contains(spec.Precisions(), p) {
+		return &FieldError{Field: "precision", Value: p, Err: fmt.Errorf("precision %q is not one of %v", p, spec.Precisions())}
+	}
+	if has := a.Formats(); len(has) > 0 && !slices.Contains(has, p) {
+		return &FieldError{Field: "precision", Value: p, NoAnswer: true, Err: fmt.Errorf("%s does not multiply in %s; it has %v", a.Name, p, has)}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Resolver looks requests up in a store of measurements and a registry of fitted
+// models. It is safe for concurrent use if Read is.
+type Resolver struct {
+	// Read calls use with the store opened for reading. Without a store it does not
+	// call use and returns nil.
+	Read func(use func(*store.DB) error) error
+	// Fitted holds the fitted models.
+	Fitted *registry.Registry
+	// Warn receives errors that do not stop a request; nil drops them.
+	Warn func(error)
+}
+
+// Resolved is a request with its names looked up, and the model that answers it.
+type Resolved struct {
+	planner.Request // without devices, shape and plan
+	Predictor       perfmodel.Predictor
+	Family          string          // of Predictor
+	Card            *perfmodel.Card // of Predictor, nil unless it was fitted here
+}
+
+// Auto selects the best family there is.
+const Auto = "auto"
+
+// Resolve looks up what q names. Errors are *FieldError or
+// *catalog.UnknownError where the request is at fault.
+func (d *Resolver) Resolve(ctx context.Context, q Request) (Resolved, error) {
+	if q.Family == "" {
+		q.Family = Auto
+	}
+	if err := q.Check(); err != nil {
+		return Resolved{}, err
+	}
+	t, err := d.Target(ctx, &q)
+	if err == nil {
+		err = d.checkFramework(ctx, q.Framework)
+	}
+	if err != nil {
+		return Resolved{}, err
+	}
+	r, err := q.PlannerRequest(t)
+	if err != nil {
+		return Resolved{}, err
+	}
+	p, fam, err := d.Predictor(t.card, q.Family)
+	if err != nil {
+		return Resolved{}, err
+	}
+	card := t.card
+	if fam != familyOf(card, q.Family) {
+		card = nil
+	}
+	return Resolved{Request: r, Predictor: p, Family: fam, Card: card}, nil
+}
+
+// checkFramework reports a training stack that neither the analytic model nor the stored
+// measurements know.
+func (d *Resolver) checkFramework(ctx context.Context, name string) error {
+	known := analytic.Frameworks()
+	isKnown := func(stack string) bool { return strings.Contains(strings.ToLower(name), stack) }
+	if name == "" || slices.ContainsFunc(known, isKnown) {
+		return nil
+	}
+	rows, err := d.Rows(ctx, store.Filter{})
+	if err != nil && !errors.Is(err, store.ErrLocked) {
+		return err
+	}
+	for i := range rows {
+		if strings.EqualFold(rows[i].Config.Framework, name) {
+			return nil
+		}
+	}
+	return &FieldError{Field: "framework", Value: name, Why: "is not known; want a name with one of " + strings.Join(known, ", ") + ", or one of the stored measurements"}
+}
+
+// Predictor returns a performance model and its family: the fitted one of card,
+// else the requested family without a fit, else the analytic model.
+func (d *Resolver) Predictor(card *perfmodel.Card, want string) (perfmodel.Predictor, string, error) {
+	fam := familyOf(card, want)
+	if card == nil {
+		p, err := Unfitted(fam)
+		return p, fam, err
+	}
+	fitted, _, err := d.Fitted.Get(card.Key, card.Family)
+	if err != nil && want == Auto {
+		d.warn(fmt.Errorf("%w; answered by the analytic model, pacer fit --family %s renews it", err, card.Family))
+		p, err := Analytic()
+		return p, "analytic", err
+	}
+	return fitted, fam, err
+}
+
+// familyOf names the family that Predictor returns.
+func familyOf(card *perfmodel.Card, want string) string {
+	switch {
+	case card != nil:
+		return card.Family
+	case want != Auto:
+		return want
+	}
+	return "analytic"
+}
+
+func (d *Resolver) warn(err error) {
+	if d.Warn != nil {
+		d.Warn(err)
+	}
+}
+
+// Analytic returns the model that needs no fit.
+func Analytic() (perfmodel.Predictor, error) { return Unfitted("analytic") }
+
+// Unfitted returns a family that predicts without measurements.
+func Unfitted(name string) (perfmodel.Predictor, error) {
+	fam, err := family.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if fam.Unfitted == nil {
+		return nil, fmt.Errorf("family %s cannot predict without measurements", name)
+	}
+	return fam.Unfitted, nil
+}
+
+// Rows returns the stored measurements that f chooses.
+func (d *Resolver) Rows(ctx context.Context, f store.Filter) (rows []spec.Measurement, err error) {
+	err = d.Read(func(db *store.DB) error {
+		for m, err := range db.Query(ctx, f) {
+			if err != nil {
+				return err
+			}
+			rows = append(rows, m)
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// Summary counts what is stored.
+func (d *Resolver) Summary(ctx context.Context) (tallies []store.Tally, err error) {
+	err = d.Read(func(db *store.DB) error {
+		tallies, err = db.Summary(ctx)
+		return err
+	})
+	return tallies, err
+}
+
+// errStop ends reading a store early.
+var errStop = errors.New("enough read")
+
+// firstRow returns the first stored row that f chooses.
+func (d *Resolver) firstRow(ctx context.Context, f store.Filter) (row spec.Measurement, err error) {
+	err = d.Read(func(db *store.DB) error {
+		for m, err := range db.Query(ctx, f) {
+			if err != nil {
+				return err
+			}
+			row = m
+			return errStop
+		}
+		return fmt.Errorf("store: no row of %v %v", f.Models, f.Accelerators) // it was there a moment ago
+	})
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return row, err
+}
+
+// Cards returns the cards of the fitted models that can be read.
+func (d *Resolver) Cards() []perfmodel.Card {
+	cards, err := d.Fitted.List()
+	if err != nil { // the cards that can be read are there all the same
+		d.warn(err)
+	}
+	return cards
+}

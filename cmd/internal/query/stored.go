@@ -1,0 +1,149 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// FindModel returns the catalog's model of a name, else the one the store has
+// measurements of. The error of a name that neither has is a
+// catalog.UnknownError.
+func (d *Resolver) FindModel(ctx context.Context, name string) (spec.Model, error) {
+	m, _, err := d.findModel(ctx, name)
+	return m, err
+}
+
+// findModel returns the catalog's model of a name, else the one the store has
+// measurements of. The name returned is how measurements and fitted models call
+// it; stored is whether the catalog lacks it.
+func (d *Resolver) findModel(ctx context.Context, name string) (m spec.Model, stored bool, err error) {
+	m, err = catalog.Model(name)
+	var unknown *catalog.UnknownError
+	if !errors.As(err, &unknown) {
+		return m, false, err
+	}
+	names, err := d.storedOnly(ctx, ModelOf, isCatalogModel)
+	if err != nil {
+		return m, false, notSeen(unknown, err)
+	}
+	i := slices.IndexFunc(names, func(s string) bool { return named.Fold(s) == named.Fold(name) })
+	if i < 0 {
+		if m, err := catalog.ModelOnHub(name); err == nil {
+			return m, false, nil
+		}
+		return m, false, unknown.With(names)
+	}
+	row, err := d.firstRow(ctx, store.Filter{Models: names[i : i+1]})
+	return row.Config.Model, true, err
+}
+
+// FindAccelerator returns the catalog's accelerator of a name, else the one the
+// store has measurements of; stored is whether the catalog lacks it. Of a stored
+// one, words of its name that no other has suffice: cpu. The error of a name that
+// neither has is a catalog.UnknownError.
+func (d *Resolver) FindAccelerator(ctx context.Context, name string) (a spec.Accelerator, stored bool, err error) {
+	a, err = catalog.Accelerator(name)
+	var unknown *catalog.UnknownError
+	if !errors.As(err, &unknown) {
+		return a, false, err
+	}
+	names, err := d.storedOnly(ctx, AcceleratorOf, isCatalogAccelerator)
+	if err != nil {
+		return a, false, notSeen(unknown, err)
+	}
+	found := Match(name, names)
+	switch len(found) {
+	case 0:
+		if a, err := catalog.AcceleratorOf(name); err == nil {
+			return a, false, nil
+		}
+		return a, false, unknown.With(names)
+	case 1:
+		row, err := d.firstRow(ctx, store.Filter{Accelerators: found})
+		return row.Config.Accelerator, true, err
+	}
+	return a, false, &FieldError{Field: "accelerator", Value: name, NoAnswer: true, Err: fmt.Errorf("accelerator %q is any of %q: say which", name, found)}
+}
+
+// Match returns the one of names that is name whatever the case and
+// punctuation, else those of which name is one or more successive words.
+func Match(name string, names []string) []string {
+	want := named.Fold(name)
+	var out []string
+	for _, s := range names {
+		if named.Fold(s) == want {
+			return []string{s}
+		}
+		if hasWords(s, want) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// hasWords reports whether successive words of s fold to want.
+func hasWords(s, want string) bool {
+	words := strings.Fields(s)
+	for i := range words {
+		for j := i + 1; want != "" && j <= len(words); j++ {
+			if named.Fold(strings.Join(words[i:j], " ")) == want {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// notSeen is the error of a name that the catalog lacks and that could not be
+// looked up in the store.
+func notSeen(unknown *catalog.UnknownError, err error) error {
+	return fmt.Errorf("%s; whether it was measured cannot be seen: %w", unknown.Error(), err)
+}
+
+// ModelOf returns the model a tally is of.
+func ModelOf(t store.Tally) string { return t.Model }
+
+// SourceOf returns the source a tally is of.
+func SourceOf(t store.Tally) string { return t.Source }
+
+// AcceleratorOf returns the accelerator a tally is of.
+func AcceleratorOf(t store.Tally) string { return t.Accelerator }
+
+func isCatalogModel(name string) bool {
+	_, err := catalog.Model(name)
+	return err == nil
+}
+
+func isCatalogAccelerator(name string) bool {
+	_, err := catalog.Accelerator(name)
+	return err == nil
+}
+
+// storedOnly returns the names in the store that the catalog lacks, sorted.
+func (d *Resolver) storedOnly(ctx context.Context, of func(store.Tally) string, known func(string) bool) ([]string, error) {
+	tallies, err := d.Summary(ctx)
+	var out []string
+	for _, t := range tallies {
+		out = append(out, of(t))
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), known), err
+}
+
+// lockedOut reports whether err is that another process has the store, and says
+// it: what the catalog knows is then all there is.
+func (d *Resolver) lockedOut(err error) bool {
+	if !errors.Is(err, store.ErrLocked) {
+		return false
+	}
+	d.warn(fmt.Errorf("%w; only what the catalog knows is listed", err))
+	return true
+}

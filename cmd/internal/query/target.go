@@ -1,0 +1,269 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Target is what a request is about: a model on an accelerator, and the
+// circumstances its measurements were taken in, if there are any. Immutable.
+type Target struct {
+	model       spec.Model
+	seqLen      int
+	accelerator spec.Accelerator
+	node        spec.Node
+	link        spec.Link
+	framework   string
+	precision   spec.Precision
+	card        *perfmodel.Card // best fitted performance model, nil if there is none
+
+	key    spec.Key // card was looked up by, zero for a model of the request
+	stored bool     // only the store knows the model or the accelerator
+}
+
+// Card returns that of the best fitted performance model, nil if there is none.
+func (t *Target) Card() *perfmodel.Card { return t.card }
+
+// MeasuredIn reports whether new measurements of keys may change t.
+func (t *Target) MeasuredIn(keys []spec.Key) bool {
+	return t.stored || t.card != nil && anySame(t.card.Key, keys)
+}
+
+// FittedBy reports whether performance models fitted to keys may change t.
+func (t *Target) FittedBy(keys []spec.Key) bool { return anySame(t.key, keys) }
+
+func anySame(k spec.Key, keys []spec.Key) bool {
+	return slices.ContainsFunc(keys, func(other spec.Key) bool { return SameKey(k, other) })
+}
+
+// SameKey reports whether performance models of either key answer for both: the
+// model's name may be in any case.
+func SameKey(a, b spec.Key) bool {
+	return strings.EqualFold(a.Model, b.Model) && a.Accelerator == b.Accelerator
+}
+
+// TargetKey returns the fields of q that decide its Target.
+func (q Request) TargetKey() Request {
+	return Request{Model: q.Model, Accelerator: q.Accelerator, Node: q.Node, Framework: q.Framework, Family: cmp.Or(q.Family, Auto), Network: q.Network}
+}
+
+// Target finds the model and accelerator that q names, in the catalog or in the
+// store. q passes Check. A name that fitted performance models carry wins over
+// the catalog's. Only the fields that TargetKey keeps are read.
+func (d *Resolver) Target(ctx context.Context, q *Request) (*Target, error) {
+	t := &Target{}
+	machineMeasured, err := d.findMachine(ctx, q, t)
+	if err != nil {
+		return nil, err
+	}
+	modelMeasured, unknown, err := d.findNetwork(ctx, q, t)
+	if err != nil {
+		return nil, err
+	}
+	if t.stored = machineMeasured || modelMeasured; t.stored {
+		if err := t.measuredAt(ctx, d, q, machineMeasured); err != nil {
+			return nil, err
+		}
+	}
+	if t.card != nil {
+		err = t.fromMeasurements(ctx, d, q)
+		if errors.Is(err, store.ErrLocked) && q.Family == Auto && unknown == nil && !t.stored {
+			d.warn(fmt.Errorf("%w; answered from the catalog alone, not by the model fitted to %s", err, t.card.Key))
+			t.card, err = nil, nil
+		}
+	}
+	t.framework = cmp.Or(q.Framework, t.framework)
+	return t, err
+}
+
+// findMachine fills in accelerator, node and link. measured reports that only the
+// store has the accelerator.
+func (d *Resolver) findMachine(ctx context.Context, q *Request, t *Target) (measured bool, err error) {
+	if t.accelerator, measured, err = d.FindAccelerator(ctx, q.Accelerator); err != nil {
+		return measured, err
+	}
+	t.node, err = q.node(t.accelerator)
+	t.link = t.node.Link
+	return measured, err
+}
+
+// findNetwork fills in the model and the card of its best fitted performance model.
+// measured reports that only the store has the model. unknown says that neither the
+// catalog nor the store has it; a fitted performance model of that name stands for it.
+func (d *Resolver) findNetwork(ctx context.Context, q *Request, t *Target) (measured bool, unknown, err error) {
+	if q.custom() {
+		t.model = q.Network
+		return false, nil, q.checkUnfitted()
+	}
+	t.model, measured, unknown = d.findModel(ctx, q.Model)
+	t.key = spec.Key{Model: q.Model, Accelerator: t.accelerator.Name}
+	if measured {
+		t.key.Model = t.model.Name
+	}
+	if t.card, err = d.BestCard(t.key, q.Family); err == nil && t.card == nil {
+		err = unknown
+	}
+	return measured, unknown, err
+}
+
+// checkUnfitted reports a family that cannot predict the request's own model, which has
+// no measurements.
+func (q *Request) checkUnfitted() error {
+	if q.Family == Auto {
+		return nil
+	}
+	fam, err := family.Lookup(q.Family)
+	if err != nil {
+		return &FieldError{Field: "family", Value: q.Family, Err: err}
+	}
+	if fam.Unfitted == nil {
+		return &FieldError{Field: "family", Value: q.Family, NoAnswer: true,
+			Err: fmt.Errorf("family %s needs measurements of the model, and %s is not one of the store's; auto, analytic and hybrid answer without", q.Family, q.Network.Name)}
+	}
+	return nil
+}
+
+// node returns the machine q names, else the usual one of a.
+func (q *Request) node(a spec.Accelerator) (spec.Node, error) {
+	if q.Node == "" {
+		return NodeOf(a), nil
+	}
+	n, err := catalog.Node(q.Node)
+	if err == nil && n.Accelerator != "" && n.Accelerator != a.Name {
+		err = &FieldError{Field: "node", Value: n.Name, Why: fmt.Sprintf("has devices of type %s, not %s", n.Accelerator, a.Name)}
+	}
+	return n, err
+}
+
+// NodeOf returns the machine that devices of type a usually come in.
+func NodeOf(a spec.Accelerator) spec.Node {
+	if n, ok := catalog.NodeFor(a.Name); ok {
+		return n
+	}
+	return spec.Node{Name: "generic", Accelerator: a.Name, Devices: 8}
+}
+
+// BestCard returns the card of k with the smallest held-out error, nil if there is
+// none. want is a family, or Auto for those that beat the analytic model where both
+// were scored. The model's name may be in any case.
+func (d *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
+	if want == "analytic" {
+		return nil, nil
+	}
+	cards := d.Cards()
+	var best *perfmodel.Card
+	for i, c := range cards {
+		if !SameKey(c.Key, k) || want != Auto && c.Family != want {
+			continue
+		}
+		if want == Auto && !c.BeatsUnfitted() {
+			continue
+		}
+		if best == nil || c.MAPE < best.MAPE {
+			best = &cards[i]
+		}
+	}
+	if best == nil && want != Auto {
+		fam, err := family.Lookup(want)
+		if err != nil {
+			return nil, &FieldError{Field: "family", Value: want, Err: err}
+		}
+		if fam.Unfitted == nil {
+			return nil, noCard(cards, want, k)
+		}
+	}
+	return best, nil
+}
+
+// noCard is the error of a key without a fitted model; it names the others.
+func noCard(cards []perfmodel.Card, fam string, k spec.Key) error {
+	var known []string
+	for _, c := range cards {
+		if c.Family == fam {
+			known = append(known, c.Key.String())
+		}
+	}
+	slices.Sort(known)
+	hint := "none yet: run pacer fit --family " + fam
+	if len(known) > 0 {
+		hint = strings.Join(known, "; ")
+	}
+	return &FieldError{Field: "family", Value: fam, NoAnswer: true, Err: fmt.Errorf("no %s model is fitted for %s (fitted: %s)", fam, k, hint)}
+}
+
+// fromMeasurements fills t from the stored measurements of its card: the model
+// as they describe it, and what they all have in common.
+func (t *Target) fromMeasurements(ctx context.Context, d *Resolver, q *Request) error {
+	rows, err := d.Rows(ctx, store.Filter{Models: []string{t.card.Model}, Accelerators: []string{t.card.Accelerator}})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s has a fitted model but no measurement in the store: fit again", t.card.Key)
+	}
+	known := t.model // as the catalog has it, zero if it does not
+	t.model = rows[0].Config.Model
+	t.model.SeqLen = cmp.Or(t.model.SeqLen, known.SeqLen) // some sources do not print it
+	t.seqLen = Common(rows, func(c spec.Config) int { return c.SeqLen })
+	t.framework = Common(rows, func(c spec.Config) string { return c.Framework })
+	t.precision = Common(rows, func(c spec.Config) spec.Precision { return c.Plan.Precision })
+	if link := Common(rows, func(c spec.Config) spec.Link { return c.Link }); link != (spec.Link{}) && q.Node == "" {
+		t.link = link
+	}
+	return nil
+}
+
+// measuredAt fills in the circumstances of the closest measurements: those of the
+// model on the accelerator. Without any, and if machine says that only the store
+// knows the accelerator, all measurements on it count.
+func (t *Target) measuredAt(ctx context.Context, d *Resolver, q *Request, machine bool) error {
+	rows, err := d.Rows(ctx, store.Filter{Accelerators: []string{t.accelerator.Name}})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if machine && q.Node == "" {
+		t.link = Common(rows, func(c spec.Config) spec.Link { return c.Link })
+		t.node = spec.Node{Name: "measured", Accelerator: t.accelerator.Name, Devices: mostOnNode(rows), Link: t.link}
+	}
+	if own := perfmodel.GroupByKey(rows)[spec.Key{Model: t.model.Name, Accelerator: t.accelerator.Name}]; len(own) > 0 {
+		rows = own
+		t.seqLen = Common(rows, func(c spec.Config) int { return c.SeqLen })
+	} else if !machine {
+		return nil
+	}
+	t.framework = Common(rows, func(c spec.Config) string { return c.Framework })
+	t.precision = Common(rows, func(c spec.Config) spec.Precision { return c.Plan.Precision })
+	return nil
+}
+
+// mostOnNode returns the most devices rows have on one node.
+func mostOnNode(rows []spec.Measurement) int {
+	n := 0
+	for _, r := range rows {
+		n = max(n, r.Config.Shape.Most())
+	}
+	return n
+}
+
+// Common returns the value that all rows share, zero if they differ. There must be
+// at least one row.
+func Common[T comparable](rows []spec.Measurement, of func(spec.Config) T) T {
+	v := of(rows[0].Config)
+	for _, m := range rows[1:] {
+		if of(m.Config) != v {
+			var none T
+			return none
+		}
+	}
+	return v
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// workloadFlags choose jobs and a cluster.
+func workloadFlags() []cli.Flag {
+	const category = "Workload and cluster"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "workload", Aliases: []string{"w"}, Usage: "read jobs from `FILE[:FORMAT]`, or make them by synthetic:OPTIONS", Category: category},
+		&cli.StringFlag{Name: "window", Usage: "take jobs number `A-B` in order of submission, from 0, or submitted at times such as 1d-8d", DefaultText: "all", Category: category},
+		&cli.Float64Flag{Name: "load-scale", Value: 1, Usage: "divide the times between submissions by `X`", Category: category},
+		&cli.StringFlag{Name: "cluster", Usage: "simulate these machines: `SPEC` such as 8x8xA800, or a YAML file", Category: category},
+	}
+}
+
+// truthFlags choose truth and belief.
+func truthFlags() []cli.Flag {
+	const category = "Speed of jobs"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "truth", Usage: "run jobs at the speeds of `TRUTH`", DefaultText: "rubick:measured for rubick workloads, else duration", Category: category},
+		&cli.StringFlag{Name: "belief", Usage: "tell policies the speeds of `BELIEF`", DefaultText: "fitted:rubick with a rubick: truth, else perfect", Category: category},
+	}
+}
+
+// failureFlags say what starts cost, and what goes wrong with nodes.
+func failureFlags() []cli.Flag {
+	const category = "Costs and failures"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "start-cost", Usage: "charge `SECONDS` or MODEL=SECONDS,... per start, resume or change", DefaultText: "that of --compat, or 260 with a rubick: truth, else 0", Category: category},
+		&cli.StringFlag{Name: "costs", Usage: "charge starts and checkpoints by model, in place of --start-cost: `FILE.csv`, or state[:restart=S][:gbytes=G] by the bytes of the state", Category: category},
+		&cli.StringFlag{Name: "resize-cost", Usage: "charge `SECONDS` when a running job changes its devices and keeps some on one of its nodes", DefaultText: "as a start", Category: category},
+		&cli.StringFlag{Name: "checkpoint-every", Usage: "write a checkpoint after each `SECONDS` of training; a failure loses the rest", DefaultText: "only when a job is stopped or moved", Category: category},
+		&cli.StringFlag{Name: "failures", Usage: "let nodes fail: `UP/DOWN` mean times such as 30d/2h, TYPE=UP/DOWN,... by accelerator, or FILE.csv of outages", DefaultText: "none", Category: category},
+		&cli.StringFlag{Name: "node-sigma", Usage: "vary the speed of nodes by `SIGMA`, standard deviation of ln(speed)", DefaultText: "0", Category: category},
+		&cli.StringFlag{Name: "stragglers", Usage: "slow nodes down at times: `EVERY/LAST/SPEED`, mean times and the speed left, such as 10d/1h/0.5", DefaultText: "none", Category: category},
+	}
+}
+
+// experimentOptions reads the flags of c that are options of a simulation.
+func experimentOptions(c *cli.Context) experiment.Options {
+	o := experiment.Options{Seed: seed(c), Data: experimentData(c), Warn: warner(c)}
+	for _, name := range experiment.Settings() {
+		if c.IsSet(name) {
+			_ = o.Set(name, fmt.Sprint(c.Value(name))) // the name is known
+		}
+	}
+	return o
+}
+
+// experimentData gives a simulation the data directory.
+func experimentData(c *cli.Context) experiment.Data {
+	return experiment.Data{
+		Rows:   func(_ context.Context, f store.Filter) ([]spec.Measurement, error) { return storedRows(c, f) },
+		Fitted: func() (*registry.Registry, error) { return openRegistry(c) },
+	}
+}
+
+// warner prints warnings to standard error.
+func warner(c *cli.Context) func(experiment.Warning) {
+	return func(w experiment.Warning) { fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", w.Kind, w.Text) }
+}
+
+// assignments reads KEY=VALUE,... of several uses of a flag.
+func assignments(c *cli.Context, flag string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range c.StringSlice(flag) {
+		key, value, ok := strings.Cut(text, "=")
+		if _, twice := out[key]; !ok || key == "" || twice {
+			return nil, usagef("%s: --%s %q is not KEY=VALUE with a key of its own", c.Command.Name, flag, text)
+		}
+		out[key] = value
+	}
+	return out, nil
+}
+
+// sortedKeys are those of a map.
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

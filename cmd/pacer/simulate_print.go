@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/scheduler/replay"
+	"github.com/pacer-ml/pacer/scheduler/report"
+	"github.com/pacer-ml/pacer/scheduler/sim"
+)
+
+// printResults writes the summaries to standard output, and warnings about the runs to
+// standard error.
+func printResults(c *cli.Context, s *experiment.Simulation, results []*sim.Result, explain *report.Explanations) error {
+	printWarnings(c.App.ErrWriter, results)
+	w, runs := c.App.Writer, report.SummarizeAll(results, s.Score)
+	switch output := global(c, "output"); {
+	case output == "json" && explain != nil:
+		return report.WriteExplained(w, runs, explain)
+	case output == "json":
+		return report.WriteJSON(w, runs)
+	case output == "csv" && explain != nil:
+		return explain.WriteCSV(w)
+	case output == "csv":
+		return report.WriteCSV(w, runs)
+	}
+	if err := report.WriteTable(w, runs); err != nil || explain == nil {
+		return err
+	}
+	return explain.WriteTable(w)
+}
+
+// printWarnings prints rejected and unfinished jobs, and each warning once.
+func printWarnings(w io.Writer, results []*sim.Result) {
+	said := map[string]bool{}
+	for _, r := range results {
+		for _, line := range reasons(r, func(j *sim.JobRecord) string { return j.Rejected }) {
+			fmt.Fprintf(w, "rejected: %s: %s\n", r.Policy, line)
+		}
+		for _, line := range reasons(r, scoredUnfinished) {
+			fmt.Fprintf(w, "unfinished: %s: %s\n", r.Policy, line)
+		}
+		for _, warning := range r.Warnings {
+			if !said[warning] && len(said) < maxReported {
+				fmt.Fprintf(w, "warning: %s: %s\n", r.Policy, warning)
+			}
+			said[warning] = true
+		}
+	}
+}
+
+// scoredUnfinished returns why a scored job did not finish, "" for all others.
+func scoredUnfinished(j *sim.JobRecord) string {
+	if !j.Scored {
+		return ""
+	}
+	return j.Unfinished
+}
+
+// reasons counts jobs by reason and names the first of each, for at most maxReported
+// reasons. A job with reason "" is left out.
+func reasons(r *sim.Result, of func(*sim.JobRecord) string) []string {
+	first, count := map[string]spec.JobID{}, map[string]int{}
+	var whys []string
+	for i := range r.Jobs {
+		why := of(&r.Jobs[i])
+		if why == "" {
+			continue
+		}
+		if count[why]++; count[why] == 1 {
+			first[why], whys = r.Jobs[i].Job.ID, append(whys, why)
+		}
+	}
+	var out []string
+	for i, why := range whys {
+		if i == maxReported {
+			return append(out, fmt.Sprintf("for %d more reasons", len(whys)-i))
+		}
+		out = append(out, fmt.Sprintf("%s, job %s first: %s", spec.Count(count[why], "job"), first[why], why))
+	}
+	return out
+}
+
+// simulationPage is the HTML report of a simulation.
+func simulationPage(s *experiment.Simulation, results []*sim.Result, gantts []*report.Gantt) report.HTMLInput {
+	return report.HTMLInput{
+		Title:   fmt.Sprintf("%d jobs on %d devices", len(s.Jobs), s.Cluster.Devices()),
+		Results: results, Gantts: gantts, Score: s.Score,
+		Facts: append(s.Facts(), report.Fact{Name: "Pacer", Value: versionString()}),
+	}
+}
+
+// writeReplay prints how a run compares with its record.
+func writeReplay(w io.Writer, r replay.Report) {
+	fmt.Fprintf(w, "replay: %d of %d recorded rounds decided, %d of them nothing the policy could decide, %d better than it would have\n",
+		r.Rounds, r.Recorded, r.Impossible, r.Better)
+	fmt.Fprintf(w, "replay: decided worse by %.4g in all, %.4g at most, by more than %g in %d rounds\n", r.Gap, r.WidestGap, replay.WideGap, r.WideGaps)
+	fmt.Fprintf(w, "replay: of %d times a job held devices in a round %d trained as recorded, %d were as far\n", r.JobRounds, r.Batches, r.Progress)
+	if len(r.Differences) > 0 {
+		fmt.Fprintf(w, "replay: first %s\n", strings.Join(r.Differences, "\nreplay: first "))
+	}
+}

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// MeasurementBody is a spec.Measurement with a configuration that may use names.
+type MeasurementBody struct {
+	Config ConfigBody `json:"config" doc:"What was run."`
+	spec.Measurement
+}
+
+// ConfigBody is a spec.Config with parts given by name, as in other requests, or by
+// their figures.
+type ConfigBody struct {
+	Model       NameOr[spec.Model]       `json:"model" doc:"By a name of the catalog or of the stored measurements, or by its figures, which include a name."`
+	SeqLen      int                      `json:"seq_len,omitempty" minimum:"0" maximum:"16777216" doc:"Tokens per sample; the model's own if absent."`
+	Plan        NameOr[spec.Plan]        `json:"plan" doc:"As key=value pairs, or as an object. In pairs without a precision it is the accelerator's usual one."`
+	Accelerator NameOr[spec.Accelerator] `json:"accelerator" doc:"By a name of the catalog or of the stored measurements, or by its figures, which include a name."`
+	Shape       *NameOr[spec.Shape]      `json:"shape,omitempty" doc:"Devices of each node, such as 8+8 or 2x8; as few of the accelerator's usual nodes as possible if absent."`
+	Link        *spec.Link               `json:"link,omitempty" doc:"Interconnect, bytes/s; if absent that of the usual node of an accelerator called by name."`
+	Framework   string                   `json:"framework,omitempty" maxLength:"256" doc:"Training stack, such as Megatron-LM or PyTorch FSDP."`
+}
+
+// NameOr is a value or its name.
+type NameOr[T any] struct {
+	Name  string
+	Value T
+}
+
+// UnmarshalJSON reads a string as a name and anything else as a value.
+func (c *NameOr[T]) UnmarshalJSON(b []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(b), []byte(`"`)) {
+		return json.Unmarshal(b, &c.Name)
+	}
+	return json.Unmarshal(b, &c.Value)
+}
+
+// Schema implements huma.SchemaProvider.
+func (NameOr[T]) Schema(r huma.Registry) *huma.Schema {
+	least, most := 1, 4096
+	return &huma.Schema{AnyOf: []*huma.Schema{
+		{Type: huma.TypeString, MinLength: &least, MaxLength: &most},
+		r.Schema(reflect.TypeFor[T](), true, ""),
+	}}
+}
+
+// namedParts are the parts of a ConfigBody that may be names.
+var namedParts = []struct {
+	name string
+	kind reflect.Type
+}{{"model", reflect.TypeFor[spec.Model]()}, {"plan", reflect.TypeFor[spec.Plan]()}, {"accelerator", reflect.TypeFor[spec.Accelerator]()}, {"shape", reflect.TypeFor[spec.Shape]()}}
+
+// checkPosted answers measurements with an invalid part and names the field. The
+// schema alone reports only that the part is neither a name nor a valid object.
+func (s *Server) checkPosted(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	var in struct {
+		Measurements []struct{ Config map[string]any }
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return false // huma reports the error
+	}
+	schemas := s.api.OpenAPI().Components.Schemas
+	var res huma.ValidateResult
+	for i, m := range in.Measurements {
+		for _, part := range namedParts {
+			v, given := m.Config[part.name]
+			if _, name := v.(string); name || !given {
+				continue
+			}
+			at := fmt.Appendf(nil, "body.measurements[%d].config.%s", i, part.name)
+			huma.Validate(schemas, schemas.Schema(part.kind, true, ""), huma.NewPathBuffer(at, len(at)), huma.ModeWriteToServer, v, &res)
+		}
+	}
+	if len(res.Errors) == 0 {
+		return false
+	}
+	p := newProblem(http.StatusUnprocessableEntity, "", "validation failed")
+	for _, err := range res.Errors {
+		var d *huma.ErrorDetail
+		if errors.As(err, &d) {
+			p.Errors = append(p.Errors, d)
+		}
+	}
+	writeProblem(w, p)
+	return true
+}
+
+// measurement looks up the names in p. Errors are *query.FieldError or
+// *catalog.UnknownError.
+func (s *Server) measurement(ctx context.Context, p *MeasurementBody) (spec.Measurement, error) {
+	m, in := p.Measurement, &p.Config
+	c := spec.Config{SeqLen: in.SeqLen, Framework: in.Framework, Model: in.Model.Value, Plan: in.Plan.Value, Accelerator: in.Accelerator.Value}
+	var err error
+	if in.Model.Name != "" {
+		if c.Model, err = s.resolver.FindModel(ctx, in.Model.Name); err != nil {
+			return m, err
+		}
+	}
+	var node spec.Node
+	if in.Accelerator.Name != "" {
+		if c.Accelerator, _, err = s.resolver.FindAccelerator(ctx, in.Accelerator.Name); err != nil {
+			return m, err
+		}
+		node = query.NodeOf(c.Accelerator)
+	}
+	if in.Plan.Name != "" {
+		if c.Plan, err = spec.ParsePlan(in.Plan.Name); err != nil {
+			return m, &query.FieldError{Field: "plan", Value: in.Plan.Name, Err: err}
+		}
+		c.Plan.Precision = cmp.Or(c.Plan.Precision, c.Accelerator.DefaultPrecision())
+	}
+	c.Link = node.Link
+	if in.Link != nil {
+		c.Link = *in.Link
+	}
+	if c.Shape, err = in.shape(c.Plan, cmp.Or(node.Devices, 8)); err != nil {
+		return m, err
+	}
+	m.Config = c
+	return m, nil
+}
+
+// shape returns the shape given, or as few nodes of perNode devices as plan needs.
+func (in *ConfigBody) shape(plan spec.Plan, perNode int) (spec.Shape, error) {
+	if err := checkPlan("plan", plan); err != nil {
+		return spec.Shape{}, err
+	}
+	switch {
+	case in.Shape == nil:
+		return spec.Packed(plan.Devices(), perNode), nil
+	case in.Shape.Name == "":
+		return in.Shape.Value, nil
+	}
+	shape, err := spec.ParseShape(in.Shape.Name)
+	if err != nil {
+		return shape, &query.FieldError{Field: "shape", Value: in.Shape.Name, Err: err}
+	}
+	if n := shape.Total(); n != plan.Devices() {
+		return shape, &query.FieldError{Field: "shape", Value: in.Shape.Name, Why: fmt.Sprintf("has %d devices, the plan needs %d", n, plan.Devices())}
+	}
+	return shape, nil
+}
+
+// measurements looks up the names of all bodies; the error has the index of the
+// measurement.
+func (s *Server) measurements(ctx context.Context, posted []MeasurementBody) ([]spec.Measurement, error) {
+	out := make([]spec.Measurement, len(posted))
+	for i := range posted {
+		m, err := s.measurement(ctx, &posted[i])
+		if err != nil {
+			return nil, inConfig(i, err)
+		}
+		out[i] = m
+	}
+	return out, nil
+}
+
+// inConfig returns the problem with the configuration of measurement i.
+func inConfig(i int, err error) *Problem {
+	p := problem(err)
+	p.Detail = fmt.Sprintf("measurement %d: %s", i, p.Detail)
+	for _, e := range p.Errors {
+		e.Location = fmt.Sprintf("body.measurements[%d].config.%s", i, strings.TrimPrefix(e.Location, "body."))
+	}
+	return p
+}
