@@ -16,9 +16,10 @@ import (
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
+	"github.com/pacer-ml/pacer/scheduler/admission"
 	"github.com/pacer-ml/pacer/scheduler/compat"
-	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -43,22 +44,22 @@ func (b bloxRun) run(tb interface {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d := policy.Deps{Quirks: m.Quirks}
-	if d.Placer, err = place.New(m.Placement, m.Quirks); err != nil {
+	d := policy.Deps{Variants: m.Parts().Variants}
+	if d.Placer, err = m.Parts().Placer(m.Placement); err != nil {
 		tb.Fatal(err)
 	}
-	p, err := policy.New(policy.Spec{Name: b.policy}, d)
+	p, err := builtin.Policies.New(policy.Spec{Name: b.policy}, d)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a, err := policy.NewAdmission(b.admission, d)
+	a, err := admission.New(b.admission, d)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	r, err := sim.Run(context.Background(), sim.Config{
 		Cluster: spec.Cluster{Groups: []spec.NodeGroup{{Count: b.nodes, Devices: b.perNode}}},
 		Jobs:    b.jobs, Policy: p, PolicyName: b.policy, Truth: sim.Durations{}, Admission: a,
-		Round: m.Round, Quirks: m.Quirks, Score: b.score.Has,
+		Round: m.Round, Rules: m.Parts().Rules, Score: b.score.Has,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -155,7 +156,7 @@ func TestBloxRules(t *testing.T) {
 		unit := rapid.SampledFrom([]float64{0.7, 100, 300, 90000}).Draw(t, "unit") // of durations, s
 		at, most := 0, 30
 		if unit > 1000 {
-			most = 7 // enough for somebody to become urgent
+			most = 7 // enough for a job to become urgent
 		}
 		for i := range rapid.IntRange(1, most).Draw(t, "jobs") {
 			at += rapid.SampledFrom([]int{0, 1, 150, 300, 2000}).Draw(t, "gap")

@@ -80,8 +80,8 @@ func TestCampaigns(t *testing.T) {
 			if r.Group == profiler.ForMemory {
 				large++
 			}
-			if r.Asked != "" {
-				t.Errorf("%s: %s is in no point: %s", name, r.Asked, r.Why)
+			if r.UnusedValue != "" {
+				t.Errorf("%s: %s is in no point: %s", name, r.UnusedValue, r.Why)
 			}
 		}
 		if len(points)+large != want.legal || large > want.legal/10 {
@@ -100,7 +100,7 @@ func TestCampaigns(t *testing.T) {
 func TestReplayCampaign(t *testing.T) {
 	c := readCampaign(t, "campaigns/rubick-replay.yaml")
 	rows := importAll(t, "rubick")
-	r := runner.NewReplay(rows, runner.Play{Noise: c.Runner.Noise, Seed: 1})
+	r := runner.NewReplay(rows, runner.SimulatedTiming{Noise: c.Runner.Noise, Seed: 1})
 	points, _, err := c.Points(profiler.Machine{Configs: r.Configs()})
 	if err != nil {
 		t.Fatal(err)

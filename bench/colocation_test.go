@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// estimateErrors is how far estimates of pairs are off of which neither kind is a
-// reference, so that none of them was profiled, in parts of the speed alone.
+// estimateErrors are the errors of estimates for pairs of two non-references, which
+// were not profiled, as fractions of the speed alone.
 type estimateErrors struct {
 	pairs      int
 	sum, plain float64 // of the estimates; of the mean of what is known

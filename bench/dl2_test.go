@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -47,7 +48,7 @@ func dl2Run(t *testing.T, grid *measured.Servers, name, config string, trace, no
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.New(policy.Spec{Name: name}, policy.Deps{Quirks: m.Quirks, Servers: grid, Oracle: planner.New(grid, planner.Options{})})
+	p, err := builtin.Policies.New(policy.Spec{Name: name}, policy.Deps{Variants: m.Parts().Variants, Servers: grid, Oracle: planner.New(grid, planner.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func dl2Run(t *testing.T, grid *measured.Servers, name, config string, trace, no
 	}
 	r, err := sim.Run(t.Context(), sim.Config{
 		Cluster: cluster, Jobs: w.Jobs, Policy: p, PolicyName: name, Truth: sim.Predicted{Predictor: grid, Cluster: cluster},
-		Round: slot, Quirks: m.Quirks, Audit: true,
+		Round: slot, Rules: m.Parts().Rules, Audit: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -38,7 +39,7 @@ func gavelPairs(tb testing.TB, table string) []spec.Colocation {
 }
 
 // Under --compat gavel the makespan of gandiva is that of the published simulator
-// (21.1096 h, baselines/gavel/summary.csv) but for whom chance puts together, from
+// (21.1096 h, baselines/gavel/summary.csv) up to the random choice of pairs, from
 // any seed. Its own semantics end about as early.
 func TestGandiva(t *testing.T) {
 	const there = 21.1096 * 3600
@@ -111,7 +112,7 @@ func BenchmarkGavelSharing(b *testing.B) {
 			b.Run(fmt.Sprintf("policy=%s:sharing/jobs=%d", name, jobs), func(b *testing.B) {
 				s := sharingSnapshot(b, t, jobs)
 				for b.Loop() {
-					p, err := policy.New(policy.Spec{Name: name, Options: map[string]string{"sharing": "true"}}, policy.Deps{Oracle: oracle})
+					p, err := builtin.Policies.New(policy.Spec{Name: name, Options: map[string]string{"sharing": "true"}}, policy.Deps{Oracle: oracle})
 					if err != nil {
 						b.Fatal(err)
 					}

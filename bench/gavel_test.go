@@ -17,8 +17,9 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler"
 	"github.com/pacer-ml/pacer/scheduler/compat"
-	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
+	"github.com/pacer-ml/pacer/scheduler/policy/gavel"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -86,16 +87,17 @@ func (r gavelRun) simulate(tb testing.TB, cluster spec.Cluster, t *measured.Tabl
 		if err != nil {
 			tb.Fatal(err)
 		}
-		c.Round, c.Quirks, d.Quirks = m.Round, m.Quirks, m.Quirks
-		if d.Placer, err = place.New(m.Placement, m.Quirks); err != nil {
+		parts := m.Parts()
+		c.Round, c.Rules, d.Variants = m.Round, parts.Rules, parts.Variants
+		if d.Placer, err = parts.Placer(m.Placement); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	specs, err := policy.Parse(r.policy)
+	specs, err := builtin.Policies.Parse(r.policy)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if c.Policy, err = policy.New(specs[0], d); err != nil {
+	if c.Policy, err = builtin.Policies.New(specs[0], d); err != nil {
 		tb.Fatal(err)
 	}
 	out, err := sim.Run(context.Background(), c)
@@ -123,8 +125,8 @@ func gavelJCTs(t *testing.T, name string) map[spec.JobID]float64 {
 	return out
 }
 
-// Under --compat gavel jobs fare as in the published simulator, whose rules are
-// those of compat's quirks. Policies that solve programmes may end elsewhere
+// Under --compat gavel jobs complete as in the published simulator; its rules are
+// the quirks of package compat. Policies that solve programmes may end elsewhere
 // among equal optima, so that means are compared.
 func TestGavelCompat(t *testing.T) {
 	for _, c := range []struct {
@@ -212,7 +214,7 @@ func TestGavelMakespanBound(t *testing.T) {
 		for i := range jobs {
 			states = append(states, &scheduler.JobState{Job: &jobs[i], Remaining: jobs[i].Steps})
 		}
-		sec, err := policy.EarliestEnd(t.Context(), policy.Deps{Oracle: oracleOf(table)}, scheduler.NewSnapshot(0, cluster, states))
+		sec, err := gavel.EarliestEnd(t.Context(), policy.Deps{Oracle: oracleOf(table)}, scheduler.NewSnapshot(0, cluster, states))
 		if err != nil {
 			t.Fatal(err)
 		}

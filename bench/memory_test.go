@@ -19,8 +19,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// memoryRows returns the rows memory is scored on: those of bigscience whose
-// layers are recorded and those of torchtitan, measured, not marked suspect.
+// memoryRows returns the rows memory is scored on: those of bigscience with
+// recorded layers and those of torchtitan, measured, not marked suspect.
 func memoryRows(rows []spec.Measurement) []spec.Measurement {
 	return slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool {
 		name := sourceName(m)
@@ -99,7 +99,7 @@ func TestMemoryConditioned(t *testing.T) {
 					j := first + i*step
 					revealed[j], seen = true, append(seen, mine[j])
 				}
-				conditioned, err := memory.Condition(cal, seen)
+				conditioned, err := memory.Condition(t.Context(), cal, seen)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -152,7 +152,7 @@ func TestMemoryCalibration(t *testing.T) {
 
 func calibrate(t testing.TB, rows []spec.Measurement) *memory.Calibration {
 	t.Helper()
-	cal, err := memory.Calibrate(rows)
+	cal, err := memory.Calibrate(t.Context(), rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,8 +238,8 @@ func tallyFits(cal *memory.Calibration, rows []spec.Measurement, sure float64) (
 	return out
 }
 
-// fitProbability returns how likely a row is to fit; ok is false where nobody
-// knows, and for rows whose global batch is not their job's, which do not run.
+// fitProbability returns how likely a row is to fit; ok is false if that is
+// unknown, and for rows with another global batch than their job, which do not run.
 // Rubick's data-parallel plans accumulate gradients when they must (its README)
 // and do not record by how much: they fit if any power of two of micro-batches does.
 func fitProbability(cal *memory.Calibration, m spec.Measurement) (p float64, ok bool) {

@@ -8,6 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
+	"github.com/pacer-ml/pacer/scheduler/compat/pollux"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
 	"github.com/pacer-ml/pacer/scheduler/loss"
 	"github.com/pacer-ml/pacer/scheduler/online"
@@ -17,7 +18,7 @@ import (
 )
 
 // profiledT4 returns family optimus and at most 8 rows of each model on T4, as
-// measured by the authors of Pollux, whom Sia's tables are of there.
+// measured by the authors of Pollux; Sia's tables for T4 are theirs.
 func profiledT4(t *testing.T) (f perfmodel.Family, profiled []spec.Measurement) {
 	t.Helper()
 	f, err := family.Lookup("optimus")
@@ -55,15 +56,15 @@ func TestOptimusFitted(t *testing.T) {
 			var jct, span, restarts []float64
 			for seed := range uint64(5) {
 				r := runPolluxWith(t, "pollux", "optimus", jobs, tables, func(d *policy.Deps, s *sim.Config) {
-					d.Losses = &loss.Made{Steps: s.Truth.Steps, Sigma: 0.02, Seed: seed}
+					d.Losses = &loss.Synthetic{Steps: s.Truth.Steps, Sigma: 0.02, Seed: seed}
 					if !c.learn {
 						return
 					}
-					o, err := online.New(t.Context(), online.Options{Family: f, Rows: rows, Every: 10 * time.Minute, Planner: planner.Options{Space: goodput.Space{Tables: tables.With(d.Quirks)}}})
+					o, err := online.New(t.Context(), online.Options{Family: f, Rows: rows, Every: 10 * time.Minute, Planner: planner.Options{Space: goodput.Space{Tables: tables.With(goodput.Adjustment{Limits: pollux.Limits})}}})
 					if err != nil {
 						t.Fatal(err)
 					}
-					d.Oracle, s.Sightings = o, &sim.Sightings{Learner: o, Sigma: 0.02, Seed: seed}
+					d.Oracle, s.Observations = o, &sim.Observations{Learner: o, Sigma: 0.02, Seed: seed}
 				})
 				s := report.Summarize(r, report.Score{})
 				if s.Finished != len(jobs) {

@@ -15,8 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
-	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -39,31 +39,31 @@ func newElasticBed(t *testing.T, mode, cluster, data string, pooled bool) *elast
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &elasticBed{m, cl, goodputTables(t, data).With(m.Quirks), pooled}
+	return &elasticBed{m, cl, goodputTables(t, data).With(m.Parts().Adjustment), pooled}
 }
 
 func (b *elasticBed) run(t *testing.T, name string, jobs []spec.Job) report.Summary {
 	t.Helper()
 	var truth sim.Truth = goodput.NewTruth(b.tables, b.cluster)
-	d := policy.Deps{Quirks: b.mode.Quirks, Oracle: goodput.NewOracle(b.tables), Seed: 1}
-	if b.mode.Quirks.OwnModels {
-		agents := goodput.NewAgents(b.tables, b.cluster, b.mode.Quirks)
+	parts := b.mode.Parts()
+	d := policy.Deps{Variants: parts.Variants, Oracle: goodput.NewOracle(b.tables), Seed: 1}
+	if agents := parts.Agents(b.tables, b.cluster); agents != nil {
 		if b.pooled {
 			agents.Pool()
 		}
 		truth, d.Oracle = agents.Truth(), agents.Oracle()
 	}
 	var err error
-	if d.Placer, err = place.New(b.mode.Placement, b.mode.Quirks); err != nil {
+	if d.Placer, err = parts.Placer(b.mode.Placement); err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.New(policy.Spec{Name: name}, d)
+	p, err := builtin.Policies.New(policy.Spec{Name: name}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := sim.Run(t.Context(), sim.Config{
 		Cluster: b.cluster, Jobs: b.tables.Submit(jobs, b.cluster), Policy: p, PolicyName: name, Truth: truth,
-		Round: b.mode.Round, Quirks: b.mode.Quirks, Costs: sim.PerStart(func(j spec.Job) time.Duration { return b.mode.StartCostOf(j.Model.Name) }),
+		Round: b.mode.Round, Rules: parts.Rules, Costs: sim.PerStart(func(j spec.Job) time.Duration { return b.mode.StartCostOf(j.Model.Name) }),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
-	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -45,8 +45,8 @@ func runPollux(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput
 	return runPolluxWith(t, mode, name, jobs, tables, func(*policy.Deps, *sim.Config) {})
 }
 
-// runPolluxWith is runPollux with what the policy knows changed: set gets it with
-// perfect belief, and the run, whose policy is not there yet.
+// runPolluxWith is runPollux with another estimate: set changes the Deps, which have
+// perfect belief, and the run before its policy is made.
 func runPolluxWith(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput.Tables, set func(*policy.Deps, *sim.Config)) *sim.Result {
 	t.Helper()
 	m, err := compat.Parse(mode)
@@ -57,17 +57,18 @@ func runPolluxWith(t *testing.T, mode, name string, jobs []spec.Job, tables *goo
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables = tables.With(m.Quirks)
-	d := policy.Deps{Quirks: m.Quirks, Oracle: planner.New(tables, planner.Options{Space: goodput.Space{Tables: tables}})}
-	if d.Placer, err = place.New(m.Placement, m.Quirks); err != nil {
+	parts := m.Parts()
+	tables = tables.With(parts.Adjustment)
+	d := policy.Deps{Variants: parts.Variants, Oracle: planner.New(tables, planner.Options{Space: goodput.Space{Tables: tables}})}
+	if d.Placer, err = parts.Placer(m.Placement); err != nil {
 		t.Fatal(err)
 	}
 	c := sim.Config{
 		Cluster: cluster, Jobs: tables.Submit(jobs, cluster), PolicyName: name, Truth: goodput.NewTruth(tables, cluster),
-		Round: m.Round, Quirks: m.Quirks, Costs: sim.PerStart(func(spec.Job) time.Duration { return m.StartCost }),
+		Round: m.Round, Rules: parts.Rules, Costs: sim.PerStart(func(spec.Job) time.Duration { return m.StartCost }),
 	}
 	set(&d, &c)
-	if c.Policy, err = policy.New(policy.Spec{Name: name}, d); err != nil {
+	if c.Policy, err = builtin.Policies.New(policy.Spec{Name: name}, d); err != nil {
 		t.Fatal(err)
 	}
 	r, err := sim.Run(t.Context(), c)
@@ -140,7 +141,7 @@ func readRecordedPollux(t *testing.T, folder string) (kept recordedPollux) {
 }
 
 // What the authors recorded of all 32 workloads: tiresias job by job, and Optimus
-// but for jobs whose placements were not measured, where it takes the very
+// except jobs on placements that were not measured, where it takes the very
 // triangulation they had: 95.0, 97.0, 98.5 and 96.3 % of the jobs by load, means to
 // 0.13 %.
 func TestPolluxRecorded(t *testing.T) {

@@ -50,7 +50,7 @@ var siaProtocols = []siaProtocol{
 
 // TestPolluxBaseline holds the sia family to what its authors' code reaches on
 // their traces, cell by cell: 30 models and types, three protocols. The baseline
-// is written with two decimals of a percent, so 0.01 is as near as can be told.
+// is written with two decimals of a percent, so 0.01 is its resolution.
 // It takes the same minimiser with the same stop, which is far from the minimum:
 // family pollux, which goes on, reaches 11.0, 46.9 and 26.7 % and is off by up
 // to 145 points in a cell.

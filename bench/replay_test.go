@@ -91,7 +91,7 @@ func (r *replay) score(t testing.TB, have []spec.Measurement, open []int) (left,
 // random takes any open row.
 func (r *replay) random(_ []spec.Measurement, open []int) int { return r.order.IntN(len(open)) }
 
-// adaptive takes an open row that is expected to teach most, any of equals.
+// adaptive takes the open row with the largest expected gain, any of equals.
 func (r *replay) adaptive(t testing.TB) func(have []spec.Measurement, open []int) int {
 	return func(have []spec.Measurement, open []int) int {
 		gains, err := r.family.Gain(t.Context(), have, r.space)

@@ -53,8 +53,8 @@ func drawRows(rows []spec.Measurement, key spec.Key, seed uint64) (drawn []spec.
 // plans, of resources, and of both, on Rubick's traces. With every seed other
 // rows are fitted, at most 8 per model; all policies but fifo-backfill know the
 // steps that remain. If PACER_OUT names a directory, that gets the table and the
-// picture of docs/results.md, with rivals in it, of which optimus knows losses
-// with 2 % noise instead of the steps that remain.
+// picture of docs/benchmarks/rubick-parts.md, with other policies in it; optimus observes losses
+// with 2 % noise instead of the remaining steps.
 func TestRubickAblations(t *testing.T) {
 	b := newTestbed(t)
 	s := study.Study{

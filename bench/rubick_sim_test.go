@@ -29,6 +29,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/loss"
 	"github.com/pacer-ml/pacer/scheduler/online"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
@@ -90,7 +91,7 @@ func (b testbed) runLearning(tb testing.TB, pol string, jobs []spec.Job, seed ui
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return b.simulate(tb, pol, jobs, o, &sim.Sightings{Learner: o, After: 10 * time.Second}, seed)
+	return b.simulate(tb, pol, jobs, o, &sim.Observations{Learner: o, After: 10 * time.Second}, seed)
 }
 
 // space is what may be granted.
@@ -98,19 +99,19 @@ func (b testbed) space() planner.Options {
 	return planner.Options{Space: planner.NewMeasured(b.truth.Configs())}
 }
 
-func (b testbed) simulate(tb testing.TB, pol string, jobs []spec.Job, oracle scheduler.Oracle, sightings *sim.Sightings, seed uint64) *sim.Result {
+func (b testbed) simulate(tb testing.TB, pol string, jobs []spec.Job, oracle scheduler.Oracle, observations *sim.Observations, seed uint64) *sim.Result {
 	tb.Helper()
-	specs, err := policy.Parse(pol)
+	specs, err := builtin.Policies.Parse(pol)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	truth := sim.Predicted{Predictor: b.truth, Cluster: b.cluster}
-	p, err := policy.New(specs[0], policy.Deps{Oracle: oracle, Seed: seed, Losses: &loss.Made{Steps: truth.Steps, Sigma: 0.02, Seed: seed}})
+	p, err := builtin.Policies.New(specs[0], policy.Deps{Oracle: oracle, Seed: seed, Losses: &loss.Synthetic{Steps: truth.Steps, Sigma: 0.02, Seed: seed}})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	r, err := sim.Run(context.Background(), sim.Config{
-		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol, Sightings: sightings, Truth: truth,
+		Cluster: b.cluster, Jobs: jobs, Policy: p, PolicyName: pol, Observations: observations, Truth: truth,
 		Costs: sim.PerStart(func(spec.Job) time.Duration { return 260 * time.Second }),
 	})
 	if err != nil {
@@ -164,8 +165,8 @@ func (f fitted) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 	return spec.Prediction{}, fmt.Errorf("bench: %s: %w", c.Key(), perfmodel.ErrNotCovered)
 }
 
-// wrong is a belief whose every configuration is off by its own log-normal
-// factor of deviation sigma.
+// wrong is a belief with an own log-normal error of deviation sigma for every
+// configuration.
 type wrong struct {
 	perfmodel.Predictor
 	sigma float64
@@ -298,7 +299,7 @@ func TestRubickRunsRepeat(t *testing.T) {
 func TestUnmeasuredGrantIsAnError(t *testing.T) {
 	b := newTestbed(t)
 	jobs := b.jobs(t, "base", 1)[:1] // vit on 2 devices
-	p, err := policy.New(policy.Spec{Name: "fifo"}, policy.Deps{})
+	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}

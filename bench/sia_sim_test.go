@@ -16,8 +16,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/compat"
 	"github.com/pacer-ml/pacer/scheduler/goodput"
-	"github.com/pacer-ml/pacer/scheduler/place"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
+	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 	record "github.com/pacer-ml/pacer/scheduler/replay"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -36,8 +37,8 @@ func siaJobs(t *testing.T, path ...string) []spec.Job {
 	return w.Jobs
 }
 
-// siaRun is a simulation with the semantics of Sia's artifact, whose policy is
-// still to be made of the Deps.
+// siaRun is a simulation with the semantics of Sia's artifact, before its policy is
+// made from the Deps.
 func siaRun(t *testing.T, mode string, jobs []spec.Job) (sim.Config, policy.Deps, *goodput.Agents) {
 	t.Helper()
 	m, err := compat.Parse(mode)
@@ -48,26 +49,27 @@ func siaRun(t *testing.T, mode string, jobs []spec.Job) (sim.Config, policy.Deps
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := goodputTables(t, "sia").With(m.Quirks)
-	agents := goodput.NewAgents(tables, cluster, m.Quirks)
-	d := policy.Deps{Quirks: m.Quirks, Oracle: agents.Oracle()}
-	if d.Placer, err = place.New(m.Placement, m.Quirks); err != nil {
+	parts := m.Parts()
+	tables := goodputTables(t, "sia").With(parts.Adjustment)
+	agents := parts.Agents(tables, cluster)
+	d := policy.Deps{Variants: parts.Variants, Oracle: agents.Oracle()}
+	if d.Placer, err = parts.Placer(m.Placement); err != nil {
 		t.Fatal(err)
 	}
 	return sim.Config{
 		Cluster: cluster, Jobs: tables.Submit(jobs, cluster), Truth: agents.Truth(),
-		Round: m.Round, Quirks: m.Quirks, Costs: sim.PerStart(func(j spec.Job) time.Duration { return m.StartCostOf(j.Model.Name) }),
+		Round: m.Round, Rules: parts.Rules, Costs: sim.PerStart(func(j spec.Job) time.Duration { return m.StartCostOf(j.Model.Name) }),
 	}, d, agents
 }
 
 // siaPolicy is sia with options, set up as d says.
-func siaPolicy(t *testing.T, d policy.Deps, options map[string]string) policy.Weigher {
+func siaPolicy(t *testing.T, d policy.Deps, options map[string]string) sia.Weigher {
 	t.Helper()
-	p, err := policy.New(policy.Spec{Name: "sia", Options: options}, d)
+	p, err := builtin.Policies.New(policy.Spec{Name: "sia", Options: options}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.(policy.Weigher)
+	return p.(sia.Weigher)
 }
 
 // siaPhilly1 is what became of the jobs of a workload in Sia's simulator.

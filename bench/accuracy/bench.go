@@ -18,7 +18,7 @@ type Options struct {
 	Protocols  []Protocol  // nil = all
 	Contenders []Contender // nil = all
 	Seed       uint64      // of the random draws
-	// Done, if set, is told of every Result as it comes, one at a time.
+	// Done, if set, is called with every Result when it is complete, one at a time.
 	Done func(r Result, done, of int)
 }
 
@@ -89,7 +89,7 @@ func newBench(ctx context.Context, o Options) *Bench {
 	return b
 }
 
-// protocol and contender tell what the i-th result is of.
+// protocol and contender return those of the i-th result.
 func (b *Bench) protocol(i int) Protocol   { return b.Protocols[i/len(b.Contenders)] }
 func (b *Bench) contender(i int) Contender { return b.Contenders[i%len(b.Contenders)] }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // Sia's profiles: a cell is a model on a type of GPU, a point of it the mean of
@@ -24,11 +25,11 @@ func cellProtocols() []Protocol {
 	return []Protocol{
 		{Name: "sia-folds", Doc: "data/sia, 30 cells: 5-fold cross-validation",
 			run: cells(foldsOf, LeftOut, Limit{AtMost: 0.10}, Limit{AtMost: 0.07})},
-		{Name: "sia-beyond-4", Doc: "data/sia, 24 cells: fitted to points of at most 4 GPUs, asked beyond",
+		{Name: "sia-beyond-4", Doc: "data/sia, 24 cells: fitted to points of at most 4 GPUs, scored beyond",
 			run: cells(beyondFour, LeftOut, Limit{AtMost: 0.16}, Limit{AtMost: 0.12})},
-		{Name: "sia-bootstrap", Doc: "data/sia, 30 cells: fitted to points of 1 GPU and one of 2, asked beyond",
+		{Name: "sia-bootstrap", Doc: "data/sia, 30 cells: fitted to points of 1 GPU and one of 2, scored beyond",
 			run: cells(bootstrap, LeftOut, Limit{AtMost: 0.18}, Limit{AtMost: 0.15})},
-		{Name: "sia-in-sample", Doc: "data/sia, 30 cells: asked about the very points fitted, as the authors' own figure is; not accuracy",
+		{Name: "sia-in-sample", Doc: "data/sia, 30 cells: scored on the fitted points, as the authors' own figure is; not accuracy",
 			run: cells(fitted, InSample, Limit{}, Limit{})},
 	}
 }
@@ -58,7 +59,7 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 		means := over(r.Parts, func(s Summary) float64 { return s.Mean })
 		r.Figures = []Figure{
 			{Name: "mean of cells", Value: mean(means), Unit: "1", Must: must, Aim: aim},
-			{Name: "median of cells", Value: median(means), Unit: "1"},
+			{Name: "median of cells", Value: stats.Median(means), Unit: "1"},
 			{Name: "cells", Value: float64(len(means)), Unit: "cells"},
 		}
 		return r, nil

@@ -9,11 +9,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Prior is what a family has learnt from rows of other jobs. It predicts jobs
-// of which no row was seen.
+// Prior is the knowledge of a family from rows of other jobs. It predicts jobs
+// without a row of their own.
 type Prior interface {
 	perfmodel.Predictor
-	// Condition returns the model that has seen rows besides, of any jobs.
+	// Condition returns the model fitted to further rows, of any jobs.
 	Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error)
 	// Family fits single jobs, starting from what was learnt.
 	Family() perfmodel.Family
@@ -25,7 +25,7 @@ type Prior interface {
 // Contender is a family as the protocols use it.
 type Contender struct {
 	perfmodel.Family
-	// Train learns a Prior; nil for families that know nothing of one job from
+	// Train learns a Prior; nil for families that transfer nothing from one job to
 	// another.
 	Train func(ctx context.Context, rows []spec.Measurement) (Prior, error)
 }

@@ -67,7 +67,7 @@ func writeParts(b *bytes.Buffer, results []Result) {
 	})
 }
 
-// fold writes what is too long to be read by everybody: closed until it is asked for.
+// fold writes a long part that is closed until the reader opens it.
 func fold(b *bytes.Buffer, title string, write func()) {
 	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", title)
 	write()

@@ -15,7 +15,7 @@ import (
 func memoryProtocols() []Protocol {
 	return []Protocol{
 		{Name: "memory", Doc: "peak memory per device of bigscience (rows with layers) and torchtitan, that source left out", run: peakMemory},
-		{Name: "oom", Doc: "runs that ran out of memory must be told, and those that ran must not be called so", run: outOfMemory},
+		{Name: "oom", Doc: "runs that ran out of memory must be predicted to, and runs that completed must not", run: outOfMemory},
 	}
 }
 
@@ -31,10 +31,10 @@ type need struct {
 	fits  bool // is said to run
 }
 
-// memoryOf tells the need of a configuration.
+// memoryOf returns the need of a configuration.
 type memoryOf func(context.Context, spec.Config) (need, error)
 
-// memoryWithout returns what c says of memory without a source, or, of a family
+// memoryWithout returns the memory estimate of c trained without a source, or, for a family
 // that cannot be trained anew, in view of it.
 func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, error) {
 	switch {
@@ -44,7 +44,7 @@ func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, e
 			if err != nil {
 				return nil, err
 			}
-			return memory.Calibrate(p.others(source))
+			return memory.Calibrate(context.Background(), p.others(source))
 		})
 		return calibratedMemory(cal), LeftOut, err
 	case c.Unfitted != nil:
@@ -141,9 +141,9 @@ func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
 		t.flagged++
 	}
 	if over != (m.Outcome == spec.OOM) {
-		what := "ran out of memory, called to fit"
+		what := "ran out of memory, predicted to fit"
 		if over {
-			what = "ran, called out of memory"
+			what = "ran, predicted to run out of memory"
 		}
 		t.wrong = append(t.wrong, Refusal{row, fmt.Sprintf("%s on %s %s", m.Config.Model.Name, m.Config.Accelerator.Name, what)})
 	}
@@ -151,8 +151,8 @@ func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
 
 // outgrows reports whether m needs more than its devices have. Where the
 // micro-batch is not recorded and stages do not hold it (a single stage, whole
-// layers: plain data parallelism), it is asked whether any fits: half, a
-// quarter, ... of what the reader took, accumulated.
+// layers: plain data parallelism), any that fits counts: half, a
+// quarter, ... of the default, accumulated.
 func outgrows(ctx context.Context, peak memoryOf, m *spec.Measurement) (bool, error) {
 	c := m.Config
 	for {
@@ -207,12 +207,12 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	r.Rows, r.Refused = failed.rows+ran.rows+open.rows, len(r.Refusals)
 	told, all := share(failed.flagged, failed.rows+len(failed.refused)), share(ran.flagged+open.flagged, ran.rows+open.rows)
 	r.Figures = []Figure{
-		{Name: "out of memory, told", Value: told, Unit: "1", Must: Limit{AtLeast: 1}, Aim: Limit{AtLeast: 1}},
-		fraction("ran as recorded, called out of memory", share(ran.flagged, ran.rows), 0.05, 0.01),
+		{Name: "out of memory, predicted", Value: told, Unit: "1", Must: Limit{AtLeast: 1}, Aim: Limit{AtLeast: 1}},
+		fraction("ran as recorded, predicted out of memory", share(ran.flagged, ran.rows), 0.05, 0.01),
 		{Name: "the same, rows with plans in part unrecorded too", Value: all, Unit: "1"},
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d rows that ran out of memory told; %d of %d that ran as recorded called so, %d of %d whose layers, "+
-		"recomputation or micro-batch are not recorded; %d with a batch that does not divide refused", failed.flagged, failed.rows+len(failed.refused), ran.flagged, ran.rows,
+	r.Notes = append(r.Notes, fmt.Sprintf("%d of %d rows that ran out of memory predicted to; %d of %d that ran as recorded predicted to run out, %d of %d without recorded layers, "+
+		"recomputation or micro-batch; %d with a batch that does not divide refused", failed.flagged, failed.rows+len(failed.refused), ran.flagged, ran.rows,
 		open.flagged, open.rows, indivisible))
 	for _, w := range byReason(append(failed.wrong, ran.wrong...)) {
 		r.Notes = append(r.Notes, "wrong: "+w.String())
@@ -246,9 +246,9 @@ func leftOutFor(m *spec.Measurement) string {
 	return ""
 }
 
-// memoryRows returns the rows that tell where the edge is: those of bigscience
+// memoryRows returns the rows near the limit of memory: those of bigscience
 // (with layers) and of Rubick's llama7b_bsz16 that ran out of memory, its row
-// whose batch does not divide, and every row of both data sets that ran.
+// with a batch that does not divide, and every row of both data sets that ran.
 func (b *Bench) memoryRows() ([]spec.Measurement, error) {
 	p, err := b.published()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // Leave-one-source-out: a family is trained on the usable rows of all sources
-// but one, then asked about that one. With rows revealed it is conditioned on
-// these, and asked about the others. A family that knows nothing of one job
-// from another is fitted per (model, accelerator) to what was revealed of it.
+// but one, then scored on that one. With rows revealed it is conditioned on
+// these, and scored on the others. A family that transfers nothing between jobs
+// is fitted per (model, accelerator) to its revealed rows.
 
 func publishedProtocols() []Protocol {
 	return []Protocol{
@@ -69,9 +69,9 @@ func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
 }
 
 // mayRefuse reports whether a published row says too little, or is of a kind of
-// network that no layer formula covers: fine-tuning of litgpt, whose sequence
-// length nobody knows, hybrids with state space layers and models nobody
-// describes, and rows of bigscience without any size.
+// network that no layer formula covers: fine-tuning of litgpt, with unknown
+// sequence length, hybrids with state space layers, models without a
+// description, and rows of bigscience without any size.
 func mayRefuse(a *answer) bool {
 	m := a.config.Model
 	name := strings.Map(func(r rune) rune {
@@ -227,7 +227,7 @@ func fitKeys(ctx context.Context, f perfmodel.Family, rows []spec.Measurement) (
 	return out, nil
 }
 
-// repeats counts the scored rows whose configuration is that of a revealed one.
+// repeats counts the scored rows with the configuration of a revealed one.
 func (b *Bench) repeats(k int) (n int, err error) {
 	p, err := b.published()
 	if err != nil {

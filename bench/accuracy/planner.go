@@ -15,7 +15,7 @@ type PlannerReport struct {
 	Choices []Alternatives `json:"choices"`
 	Regrets []PartRegret   `json:"regrets"` // all, each data set, each part of one
 	Plans   []PlanCheck    `json:"plans"`
-	// Absent are the models of published plans whose shape is not in the catalog.
+	// Absent are the models of published plans without a shape in the catalog.
 	Absent []string `json:"absent"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/perfmodel/memory"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // RegretTable returns the mean regrets, header first.
@@ -65,7 +66,7 @@ func (r *PlannerReport) SourceTable() [][]string {
 			line = append(line, strconv.Itoa(n))
 		}
 		if len(s.ratios) > 0 {
-			line = append(line, ratio(slices.Min(s.ratios)), ratio(median(s.ratios)), ratio(slices.Max(s.ratios)))
+			line = append(line, ratio(slices.Min(s.ratios)), ratio(stats.Median(s.ratios)), ratio(slices.Max(s.ratios)))
 		}
 		out = append(out, line)
 	}
@@ -104,14 +105,14 @@ func tallyPlans(plans []PlanCheck, source string) (t planTally) {
 }
 
 // ReasonTable returns a line per plan that is not both legal and predicted to
-// fit, or that nobody believes to have run as recorded, header first.
+// fit, or that probably ran otherwise than recorded, header first.
 func (r *PlannerReport) ReasonTable() [][]string {
 	out := [][]string{{"row", "plan", "why"}}
 	for i := range r.Plans {
 		p := &r.Plans[i]
 		why := p.Reason()
 		if p.Contradiction != "" {
-			why = "not asked about, the row is of another run: " + p.Contradiction
+			why = "left out, the row is of another run: " + p.Contradiction
 		}
 		if why != "" {
 			out = append(out, []string{p.Row, p.Model + " on " + p.Placement + " " + p.Accelerator + ", " + p.Plan, why})

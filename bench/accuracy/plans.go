@@ -10,10 +10,9 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// planSources are the published tables whose plans experts chose for the
-// machines they ran on: what a planner calls illegal or too large of them, it
-// would never find. Neither prints peak memory, so that no estimate of it has
-// seen them.
+// planSources are the published tables with plans that experts chose for the
+// machines they ran on: a planner would never find one that it calls illegal or
+// too large. Neither prints peak memory, so no estimate was fitted to them.
 var planSources = []string{"megatron_sc21", "megatron_bridge"}
 
 // PlanCheck is what the planner says of a plan that is known to have run.
@@ -27,7 +26,7 @@ type PlanCheck struct {
 	Plan        string `json:"plan"` // as it is read; what is not recorded is at its default
 
 	// Contradiction is why the row is believed to have run another plan than it
-	// records, "" if it did run it: nothing is asked of such a plan.
+	// records, "" if it did run it: such a plan is not scored.
 	Contradiction string `json:"contradiction,omitempty"`
 	// Illegal is the rule of spec.Plan.Check or the planner that the plan breaks,
 	// "" if it is legal.
@@ -36,7 +35,7 @@ type PlanCheck struct {
 	// Recompute is what the memory is of: what is recorded, else the least of
 	// none, selective and full under which the plan fits, full if none does.
 	Recompute   spec.Recompute `json:"recompute"`
-	MemoryBytes float64        `json:"memory_bytes"` // estimated peak of a device; 0 where nobody knows the model's size
+	MemoryBytes float64        `json:"memory_bytes"` // estimated peak of a device; 0 if the model's size is unknown
 	DeviceBytes float64        `json:"device_bytes"`
 	Why         string         `json:"why,omitempty"` // it does not fit, or nothing is predicted
 
@@ -70,8 +69,8 @@ func (p *PlanCheck) Ratio() float64 { return p.PredictedSec / p.MeasuredSec }
 // fits.
 func (p *PlanCheck) RatioFit() float64 { return p.PredictedFitSec / p.MeasuredSec }
 
-// checkPlans asks a planner that has seen nothing of a source about every plan
-// of it whose model has its shape in the catalog. absent are the models of the
+// checkPlans checks, with a planner that was not fitted to a source, every plan
+// of it for a model with a shape in the catalog. absent are the models of the
 // other rows, each once.
 func (b *Bench) checkPlans(ctx context.Context, c Contender, source string) (checks []PlanCheck, absent []string, err error) {
 	p, err := b.published()
@@ -157,7 +156,7 @@ func recorded(m *spec.Measurement, column string) bool {
 }
 
 // illegal returns the first rule c breaks: of its plan for its model and
-// devices, or of the planner about plans somebody names.
+// devices, or of the planner about plans given by name.
 func illegal(c *spec.Config) string {
 	if err := c.Check(); err != nil {
 		return err.Error()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 // minPlans is how many different plans make a choice.
@@ -22,7 +23,7 @@ type Regret struct {
 
 // choice is what alternatives have in common: they do the same work on as many
 // of the same devices. The training stack and where the rows are from count,
-// since a plan is what can be chosen, not who measured it.
+// since a plan can be chosen, and not its source.
 type choice struct {
 	part        string
 	model       spec.Model
@@ -100,7 +101,7 @@ func mergeAlternatives(g []answer) []answer {
 			secs = append(secs, g[j].want)
 		}
 		a := g[i]
-		a.want = median(secs)
+		a.want = stats.Median(secs)
 		out = append(out, a)
 		i = j
 	}

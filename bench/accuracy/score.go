@@ -4,16 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// question is a row a family is asked about, and what was measured.
+// question is a row to predict, and its measurement.
 type question struct {
 	id     string // where the row is from: file and line, or its own name
 	part   string // the source, job type or cell it counts in
@@ -82,7 +82,7 @@ type Summary struct {
 	Median  float64 `json:"median"`
 	P95     float64 `json:"p95"` // nearest rank
 	// Intervals counts the rows with a 90 % interval; Coverage is the share of
-	// them whose measured time is inside, HalfWidth the median half-width of
+	// them with the measured time inside, HalfWidth the median half-width of
 	// ln T.
 	Intervals int     `json:"intervals"`
 	Coverage  float64 `json:"coverage"`
@@ -113,26 +113,12 @@ func summarizeBy(answers []answer, measure func(*answer) float64) Summary {
 	}
 	s.Rows, s.Intervals = len(errs), len(half)
 	s.Mean, s.P95 = perfmodel.ErrorSummary(errs)
-	s.Median = median(errs)
+	s.Median = stats.Median(errs)
 	if s.Intervals > 0 {
 		s.Coverage = float64(inside) / float64(s.Intervals)
-		s.HalfWidth = median(half)
+		s.HalfWidth = stats.Median(half)
 	}
 	return s
-}
-
-// median returns the middle value, the mean of the middle two of an even
-// number, 0 of none.
-func median(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	n := len(s)
-	switch {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return s[n/2]
-	}
-	return (s[n/2-1] + s[n/2]) / 2
 }
 
 // mean returns the mean, 0 of none.
@@ -183,8 +169,7 @@ type Refusal struct {
 	Why string `json:"why"`
 }
 
-// rowName says which row of a part is meant; an id may say itself of which part
-// it is.
+// rowName names a row of a part; an id may contain the part already.
 func rowName(part, id string) string {
 	if strings.HasPrefix(id, part) {
 		return id

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 var errNo = errors.New("no")
@@ -64,7 +65,7 @@ func TestMedian(t *testing.T) {
 		v    []float64
 		want float64
 	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{5, 1}, 3}, {[]float64{9, 1, 2}, 2}} {
-		if got := median(c.v); got != c.want {
+		if got := stats.Median(c.v); got != c.want {
 			t.Errorf("median of %v is %g, want %g", c.v, got, c.want)
 		}
 	}

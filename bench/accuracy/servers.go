@@ -17,7 +17,7 @@ import (
 func serverProtocols() []Protocol {
 	return []Protocol{{
 		Name: "dl2",
-		Doc: "data/dl2: speed with parameter servers, fitted to 10 random points of a model and asked about its others; 20 draws; " +
+		Doc: "data/dl2: speed with parameter servers, fitted to 10 random points of a model and scored on its others; 20 draws; " +
 			"without the nine rows of no speed and the one in which a worker stood still",
 		run: serverSpeeds,
 	}}

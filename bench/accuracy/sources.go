@@ -13,7 +13,7 @@ import (
 )
 
 // sources are the tables of data/published that print step times of models
-// whose plan is recorded, in the order they are reported.
+// with a recorded plan, in the order they are reported.
 var sources = []string{"bigscience", "internevo", "megatron_bridge", "torchtitan", "megatron_sc21",
 	"korthikanti_2205_05198", "fms_fsdp", "nemo_2407", "litgpt"}
 
@@ -62,12 +62,12 @@ func readPublished(ctx context.Context, shared string) (*published, error) {
 	return p, nil
 }
 
-// ErrSeen means that a row's outcome got into what is asked about it.
-var ErrSeen = errors.New("the outcome of a row decides what is asked about it")
+// ErrSeen means that a row's outcome changes its configuration.
+var ErrSeen = errors.New("the outcome of a row changes its configuration")
 
 // askedBlind reads the tables again without what was measured, and reports the
-// first row that is about another configuration then. What passes may be asked
-// with the Config of its Measurement.
+// first row that is about another configuration then. A row that passes may be
+// predicted by the Config of its Measurement.
 func askedBlind(ctx context.Context, root fs.FS, rows []spec.Measurement) error {
 	blind := map[string]spec.Config{}
 	for _, s := range sources {

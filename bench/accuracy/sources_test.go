@@ -80,7 +80,7 @@ func TestUsable(t *testing.T) {
 	}
 }
 
-// TestUsableRows: the rows whose status is ok and that record a step time, as
+// TestUsableRows: the rows with status ok and a step time, as
 // counted in the tables themselves.
 func TestUsableRows(t *testing.T) {
 	p, err := readPublished(t.Context(), spectest.Shared(t))

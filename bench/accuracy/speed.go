@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
 func speedProtocols() []Protocol {
@@ -235,6 +236,6 @@ func fitTime(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		secs = append(secs, time.Since(start).Seconds())
 	}
 	return Result{Standing: LeftOut, Figures: []Figure{
-		{Name: "fit of 100 rows", Value: median(secs), Unit: "s", Must: Limit{AtMost: 0.050}, Aim: Limit{AtMost: 0.010}},
+		{Name: "fit of 100 rows", Value: stats.Median(secs), Unit: "s", Must: Limit{AtMost: 0.050}, Aim: Limit{AtMost: 0.010}},
 	}}, nil
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// none stands for what there is not.
+// none is the cell of an absent value.
 const none = "-"
 
 // Statistics returns a table of everything but the bars, header first: a line
-// per protocol and family that was asked about rows, or could not be.
+// per protocol and family with scored rows, or with the reason why there are none.
 func Statistics(results []Result) [][]string {
 	out := [][]string{{"protocol", "family", "standing", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width", "regret (choices)"}}
 	for i := range results {

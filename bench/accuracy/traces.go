@@ -36,7 +36,7 @@ func rubickTraces(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		{Name: "rows with the left-out ones", Value: float64(whole.Rows), Unit: "rows"},
 	}
 	if c.Train == nil && c.Fit == nil {
-		r.Notes = append(r.Notes, "nothing is fitted; asked about the rows that others are asked about")
+		r.Notes = append(r.Notes, "nothing is fitted; scored on the rows of the other families")
 	}
 	return r, nil
 }

@@ -3,7 +3,7 @@
 // figures 8 and 9): gavel-las beside gavel-las:agnostic over load, in the semantics
 // of the published simulator, in which nothing else knows speeds, and in Pacer's.
 //
-//	go run ./bench/awareness -shared SHARED -figure docs/results
+//	go run ./bench/awareness -shared SHARED -figure docs/benchmarks
 //
 // Jobs are generated as there, on 36 devices of each of three types, other ones for
 // every seed; those numbered 1000 to 1499 are scored while others go on arriving.

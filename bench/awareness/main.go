@@ -40,8 +40,8 @@ var loads = []float64{2, 4, 5.2}
 var schedulers = []study.Scheduler{
 	{Name: "aware, as published", Policy: "gavel-las", Settings: map[string]string{"compat": "gavel"}},
 	{Name: "agnostic, as published", Policy: "gavel-las:agnostic", Settings: map[string]string{"compat": "gavel"}},
-	{Name: "aware, 30 s a start", Policy: "gavel-las"},
-	{Name: "agnostic, 30 s a start", Policy: "gavel-las:agnostic"},
+	{Name: "aware, 30 s a start", Policy: "gavel-las", Settings: map[string]string{"start-cost": "30"}},
+	{Name: "agnostic, 30 s a start", Policy: "gavel-las:agnostic", Settings: map[string]string{"start-cost": "30"}},
 }
 
 // workloads are jobs of one device, and of up to eight.
@@ -51,7 +51,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if o.seeds < 2 {
 		return fmt.Errorf("%d seeds give no interval, want at least 2", o.seeds)
 	}
-	world, err := newWorld(ctx, o.shared)
+	measured, err := readTable(ctx, o.shared)
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	for seed := range o.seeds {
 		s.Seeds = append(s.Seeds, uint64(seed))
 	}
-	outcomes, err := runAll(ctx, world, s.Cells())
+	outcomes, err := runAll(ctx, measured, s.Cells())
 	if err != nil {
 		return err
 	}
-	table(w, s, outcomes)
+	printTable(w, s, outcomes)
 	if o.figure == "" {
 		return nil
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 }
 
 // runAll runs all cells, as many at a time as there are cores.
-func runAll(ctx context.Context, world *world, cells []study.Cell) ([]study.Outcome, error) {
+func runAll(ctx context.Context, measured *table, cells []study.Cell) ([]study.Outcome, error) {
 	out := make([]study.Outcome, len(cells))
 	next := make(chan int)
 	var group sync.WaitGroup
@@ -84,7 +84,7 @@ func runAll(ctx context.Context, world *world, cells []study.Cell) ([]study.Outc
 		group.Go(func() {
 			for i := range next {
 				began := time.Now()
-				out[i] = world.outcome(ctx, cells[i])
+				out[i] = measured.outcome(ctx, cells[i])
 				fmt.Fprintf(os.Stderr, "awareness: run %d of %d in %.1f s\n", i+1, len(cells), time.Since(began).Seconds())
 			}
 		})
@@ -102,9 +102,9 @@ func runAll(ctx context.Context, world *world, cells []study.Cell) ([]study.Outc
 	return out, nil
 }
 
-// table prints the mean completion times of each pair, and the mean over the seeds
+// printTable prints the mean completion times of each pair, and the mean over the seeds
 // of their ratio with its interval.
-func table(w io.Writer, s *study.Study, outcomes []study.Outcome) {
+func printTable(w io.Writer, s *study.Study, outcomes []study.Outcome) {
 	fmt.Fprintln(w, "| workload | load | semantics | aware | agnostic | ratio, 95 % interval |\n|---|---|---|---|---|---|")
 	n := len(s.Seeds)
 	for ; len(outcomes) > 0; outcomes = outcomes[2*n:] {

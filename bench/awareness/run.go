@@ -4,55 +4,36 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"time"
 
+	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/datasets"
-	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/scheduler"
-	"github.com/pacer-ml/pacer/scheduler/compat"
-	"github.com/pacer-ml/pacer/scheduler/place"
-	"github.com/pacer-ml/pacer/scheduler/policy"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 	"github.com/pacer-ml/pacer/scheduler/study"
 )
 
-// world is where all runs take place.
-type world struct {
-	cluster spec.Cluster
-	rows    []spec.Measurement
-	truth   *measured.Table
-	oracle  scheduler.Oracle // what the truth says, and that nothing else can be had
-}
+// table has the measured throughputs that all runs share.
+type table struct{ rows []spec.Measurement }
 
-func newWorld(ctx context.Context, shared string) (*world, error) {
-	cluster, err := catalog.Cluster("v100=36,p100=36,k80=36")
-	if err != nil {
-		return nil, err
-	}
+func readTable(ctx context.Context, shared string) (*table, error) {
 	rows, err := datasets.ReadGavelTable(ctx, filepath.Join(shared, "data", "gavel", "throughputs", "simulation_throughputs.json"))
-	if err != nil {
-		return nil, err
-	}
-	t := measured.New(rows)
-	return &world{cluster, rows, t, planner.New(t, planner.Options{Space: planner.NewMeasured(t.Configs())})}, nil
+	return &table{rows}, err
 }
 
-// score are the jobs the runs are about, generated how many are made.
-var score = report.Score{First: "1000", Last: "1499"}
+// The jobs that count, and how many are generated.
+const (
+	scored    = "1000-1499"
+	generated = 6000
+)
 
-const generated = 6000
-
-// meanDevices is how many a job of the wide workload asks for.
+// meanDevices is the mean number of devices of the wide workload's jobs.
 const meanDevices = 0.7*1 + 0.1*2 + 0.15*4 + 0.05*8
 
 // outcome runs a cell.
-func (w *world) outcome(ctx context.Context, c study.Cell) study.Outcome {
+func (t *table) outcome(ctx context.Context, c study.Cell) study.Outcome {
 	out := study.Outcome{Cell: c}
-	r, err := w.simulate(ctx, c)
+	r, score, err := t.simulate(ctx, c)
 	if err == nil {
 		out.Record.Summary = report.Summarize(r, score)
 		if s := out.Record.Summary; s.Finished < s.Jobs {
@@ -65,40 +46,30 @@ func (w *world) outcome(ctx context.Context, c study.Cell) study.Outcome {
 	return out
 }
 
-func (w *world) simulate(ctx context.Context, c study.Cell) (*sim.Result, error) {
-	o := datasets.GavelOptions{Seed: uint32(c.Seed), Jobs: generated, PerHour: c.Load}
+func (t *table) simulate(ctx context.Context, c study.Cell) (*sim.Result, report.Score, error) {
+	g := datasets.GavelOptions{Seed: uint32(c.Seed), Jobs: generated, PerHour: c.Load}
 	if c.Workload == 1 {
-		o.Wide, o.PerHour = true, c.Load/meanDevices
+		g.Wide, g.PerHour = true, c.Load/meanDevices
 	}
-	jobs, err := datasets.GenerateGavel(w.rows, o)
+	jobs, err := datasets.GenerateGavel(t.rows, g)
 	if err != nil {
-		return nil, err
+		return nil, report.Score{}, err
 	}
 	s := schedulers[c.Scheduler]
-	conf := sim.Config{Cluster: w.cluster, Jobs: jobs, PolicyName: s.Policy, Score: score.Has, Truth: sim.Predicted{Predictor: w.truth, Cluster: w.cluster}}
-	d := policy.Deps{Oracle: w.oracle}
-	if name := s.Settings["compat"]; name != "" {
-		m, err := compat.Parse(name)
-		if err != nil {
-			return nil, err
+	o := experiment.Options{Cluster: "v100=36,p100=36,k80=36", Policy: s.Policy, Score: scored,
+		Given: experiment.Given{Jobs: jobs, Truth: experiment.Listed("gavel", t.rows)}}
+	for name, value := range s.Settings {
+		if err := o.Set(name, value); err != nil {
+			return nil, report.Score{}, err
 		}
-		conf.Round, conf.Quirks, d.Quirks = m.Round, m.Quirks, m.Quirks
-		if d.Placer, err = place.New(m.Placement, m.Quirks); err != nil {
-			return nil, err
-		}
-	} else {
-		conf.Costs = sim.PerStart(func(spec.Job) time.Duration { return startCost })
 	}
-	specs, err := policy.Parse(s.Policy)
+	x, err := experiment.New(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, report.Score{}, err
 	}
-	if conf.Policy, err = policy.New(specs[0], d); err != nil {
-		return nil, err
+	results, err := x.Run(ctx, experiment.Hooks{})
+	if err != nil {
+		return nil, x.Score, err
 	}
-	return sim.Run(ctx, conf)
+	return results[0], x.Score, nil
 }
-
-// startCost is what a start takes in Pacer's semantics; the published ones charge
-// nothing.
-const startCost = 30 * time.Second

@@ -4,12 +4,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"math"
 	"os"
 	"strconv"
-	"strings"
+
+	"github.com/pacer-ml/pacer/planner/report/chart"
 )
 
 func main() {
@@ -27,8 +27,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, draw(args[0], args[1], bars))
-	return err
+	return draw(args[0], args[1], bars).Write(out)
 }
 
 // bar is one line of the picture.
@@ -80,7 +79,7 @@ const (
 	top, bottom, pitch = 44, 46, 24
 )
 
-func draw(title, unit string, bars []bar) string {
+func draw(title, unit string, bars []bar) *chart.Picture {
 	most := 0.0
 	for _, b := range bars {
 		most = max(most, b.value+b.half)
@@ -88,23 +87,21 @@ func draw(title, unit string, bars []bar) string {
 	step := tick(most)
 	scale := (width - left - right) / (step * max(1, math.Ceil(most/step)))
 	height := top + pitch*len(bars) + bottom
-	var s strings.Builder
-	fmt.Fprintf(&s, frame, width, height, html.EscapeString(title))
+	p := &chart.Picture{Width: width, Height: height, Title: title}
 	for v := 0.0; v <= step*math.Ceil(most/step)+step/2; v += step {
 		x := left + v*scale
-		fmt.Fprintf(&s, `<path class="grid" d="M%.1f %dV%d"/><text class="soft" text-anchor="middle" x="%.1f" y="%d">%g</text>`+"\n",
-			x, top, height-bottom, x, height-bottom+16, math.Round(v/step*1e9)/1e9*step)
+		p.Column(x, top, float64(height-bottom))
+		p.Text(chart.Soft, chart.Middle, x, float64(height-bottom+16), fmt.Sprint(math.Round(v/step*1e9)/1e9*step))
 	}
-	fmt.Fprintf(&s, `<text class="ink" x="16" y="24" font-size="14">%s</text>`+"\n", html.EscapeString(title))
-	fmt.Fprintf(&s, `<text class="soft" text-anchor="middle" x="%d" y="%d">%s</text>`+"\n", (left+width-right)/2, height-10, html.EscapeString(unit))
+	p.Heading(16, 24, title)
+	p.Text(chart.Soft, chart.Middle, (left+width-right)/2, float64(height-10), unit)
 	for i, b := range bars {
-		b.draw(&s, float64(top+pitch*i+pitch/2), scale)
+		b.draw(p, float64(top+pitch*i+pitch/2), scale)
 	}
-	s.WriteString("</svg>\n")
-	return s.String()
+	return p
 }
 
-// tick returns 1, 2 or 5 times a power of ten, of which about five make most.
+// tick returns 1, 2 or 5 times a power of ten, about a fifth of most.
 func tick(most float64) float64 {
 	if most == 0 {
 		return 1
@@ -118,26 +115,12 @@ func tick(most float64) float64 {
 	return 10 * unit
 }
 
-func (b bar) draw(s *strings.Builder, y, scale float64) {
+func (b bar) draw(p *chart.Picture, y, scale float64) {
 	end := left + b.value*scale
-	fmt.Fprintf(s, `<text class="ink" text-anchor="end" x="%d" y="%.1f">%s</text>`, left-8, y+4, html.EscapeString(b.name))
-	fmt.Fprintf(s, `<rect class="bar" x="%d" y="%.1f" width="%.1f" height="%d"/>`, left, y-7, b.value*scale, 14)
+	p.Text(chart.Ink, chart.End, left-8, y+4, b.name)
+	p.Printf(`<rect class="bar" x="%d" y="%.1f" width="%.1f" height="%d"/>`, left, y-7, b.value*scale, 14)
 	if b.half > 0 {
-		fmt.Fprintf(s, `<path class="whisker" d="M%.1f %.1fH%.1f"/>`, max(left, end-b.half*scale), y, end+b.half*scale)
+		p.Printf(`<path class="whisker" d="M%.1f %.1fH%.1f"/>`, max(left, end-b.half*scale), y, end+b.half*scale)
 	}
-	fmt.Fprintf(s, `<text class="soft" x="%.1f" y="%.1f">%s</text>`+"\n", end+b.half*scale+6, y+4, html.EscapeString(b.note))
+	p.Text(chart.Soft, chart.Start, end+b.half*scale+6, y+4, b.note)
 }
-
-// frame follows the reader's colours.
-const frame = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="system-ui, sans-serif" font-size="12">
-<title>%s</title>
-<style>
-.page { fill: #ffffff; } .ink { fill: #1c2024; } .soft { fill: #5b636b; } .grid { stroke: #dfe3e7; fill: none; }
-.bar { fill: #5d9cc4; } .whisker { stroke: #1c2024; stroke-width: 1.5; fill: none; }
-@media (prefers-color-scheme: dark) {
-  .page { fill: #15181b; } .ink { fill: #e6e9ec; } .soft { fill: #9ca5ad; } .grid { stroke: #333a40; }
-  .bar { fill: #35708f; } .whisker { stroke: #e6e9ec; }
-}
-</style>
-<rect class="page" width="100%%" height="100%%"/>
-`

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# base-time.sh: what a run of Rubick's base trace takes of one core, starting and reading included.
+# base-time.sh: processor time of a run of Rubick's base trace on one core, start and input included.
 . "$(dirname "$0")/lib.bash"
 import rubick
 "$pacer" --data "$data" fit --family rubick --rows 8 >/dev/null
@@ -17,4 +17,4 @@ for policy in fifo-backfill rubick pacer; do
 done >"$scratch/rows.md"
 { echo "| policy | belief | processor time |"; echo "|---|---|---|"; cat "$scratch/rows.md"; } | renew base-time
 awk -F' *[|±] *' '{ gsub(/ s/, "", $5); printf "\"%s, %s\",%s,%s,\n", $2, $3, $4, $5 }' "$scratch/rows.md" |
-  go run ./bench/bars "Rubick's base trace, one core" "s of the processor" >docs/results/base-time.svg
+  go run ./bench/bars "Rubick's base trace, one core" "s of processor time" >docs/benchmarks/base-time.svg

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# dl2.sh: DL2 with parameter servers, trained on other workloads, beside DRF and Optimus
+# dl2.sh: DL2 with parameter servers, trained on other workloads, against DRF and Optimus.
 #
 # Policies are trained once and kept in DATA; three minutes of CPU, then one for the traces.
 . "$(dirname "$0")/lib.bash"
 world=(--cluster 48x2xGTX1080Ti/8cpus --truth "dl2:$shared/data/dl2" --round 1200)
-learn=(--workload synthetic:dl2=small "${world[@]}" --hidden 128 --validation 6 --explore 0)
+learn=(--workload synthetic:dl2=small "${world[@]}" --set hidden=128,validation=6,explore=0)
 mkdir -p "$data"
 cd "$data"
 
@@ -13,17 +13,17 @@ train() {
   [[ -s $1.bin ]] || { "$pacer" learn dl2 "${learn[@]}" "${@:2}" --out "$scratch/$1.bin" >&2 && mv "$scratch/$1.bin" .; }
 }
 for seed in 1 2 3; do
-  train "dl2-copy-$seed" --seed "$seed" --teacher drf --iterations 0
+  train "dl2-copy-$seed" --seed "$seed" --teacher drf --set iterations=0
 done
-train dl2-drf --teacher drf --iterations 16 --episodes 4 --validate 2 --own-rate 0.002 --discount 0.95 --lambda 0.9 --reward per-action
-train dl2-taught --teacher optimus-oracle --updates 200 --iterations 0
-train dl2-paper --teacher optimus-oracle --updates 200 --iterations 0 --state paper
+train dl2-drf --teacher drf --set iterations=16,episodes=4,validate=2,own-rate=0.002,discount=0.95,lambda=0.9,reward=per-action
+train dl2-imitation --teacher optimus-oracle --set updates=200,iterations=0
+train dl2-paper --teacher optimus-oracle --set updates=200,iterations=0,state=paper
 import dl2
 copies=dl2:model=dl2-copy-1.bin,dl2:model=dl2-copy-2.bin,dl2:model=dl2-copy-3.bin
-students=dl2:model=dl2-taught.bin,dl2:model=dl2-drf.bin,dl2:model=dl2-paper.bin
+students=dl2:model=dl2-imitation.bin,dl2:model=dl2-drf.bin,dl2:model=dl2-paper.bin
 
-# Of each trace the policies told the speeds, then those told 8 points of each model and
-# what is seen of running jobs.
+# For each trace: policies that know the speeds, then those that fit them to 8 points of
+# each model and to running jobs.
 for config in small-e3000-{Uniform,Poisson,Google_Trace}-real; do
   for trace in {0..9}; do
     sim() {
@@ -38,7 +38,7 @@ cd "$root"
 awk -F, '
   # student is the 97.5 % quantile of t for 29 degrees of freedom.
   BEGIN { student = 2.0452
-    print "| policy | speeds | mean JCT | beside `drf` | beside `optimus`, speeds fitted |"; print "|---|---|---|---|---|" }
+    print "| policy | speeds | mean JCT | difference from drf | difference from optimus, speeds fitted |"; print "|---|---|---|---|---|" }
   $3 == "policy" { for (i = 1; i <= NF; i++) if ($i == "avg_jct_s") column = i; next }
   { name = $3; sub(/dl2:model=/, "", name); sub(/\.bin/, "", name); key = $2 "," name; if (!(key in sum)) order[++n] = key
     jct[key, $1] = $column; sum[key] += $column; traces[$1] }
@@ -58,4 +58,4 @@ awk -F, '
   }' "$scratch/rows.csv" >"$scratch/table.md"
 renew dl2 <"$scratch/table.md"
 awk -F' *[|] *' '/%/ && $4 + 0 > 0 { half = $5; sub(/^.*± /, "", half); sub(/ %/, "", half); sub(/ .*/, "", $5); gsub("`", "", $2); printf "\"%s, speeds %s\",%.1f,%.1f,\n", $2, $3, 100 + $5, half }' "$scratch/table.md" |
-  go run ./bench/bars "30 traces of DL2: mean JCT beside drf" "% of drf" >docs/results/dl2.svg
+  go run ./bench/bars "30 traces of DL2: mean JCT against drf" "% of drf" >docs/benchmarks/dl2.svg

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# learn-time.sh: how long a decision and an update of DL2 and an iteration of ONES take of one core.
+# learn-time.sh: time of a decision and an update of DL2 and of an iteration of ONES on one core.
 . "$(dirname "$0")/lib.bash"
-go test ./scheduler/internal/nn ./scheduler/policy -run xxx -cpu 1 -count 5 -bench '^Benchmark(Infer|Update|OnesIteration)$' | awk '
+go test ./scheduler/internal/nn ./scheduler/policy/ones -run xxx -cpu 1 -count 5 -bench '^Benchmark(Infer|Update|OnesIteration)$' | awk '
   /^Benchmark/ {
     name = substr($1, length("Benchmark") + 1)
     if (!(name in n)) order[++count] = name
     n[name]++; ms = $3 / 1e6; sum[name] += ms; square[name] += ms * ms
   }
   END {
-    print "| benchmark | ms |"; print "|---|---|"
+    print "| benchmark | time |"; print "|---|---|"
     for (i = 1; i <= count; i++) {
       name = order[i]; k = n[name]; mean = sum[name] / k
-      printf "| `%s` | %.3f ± %.3f |\n", name, mean, 2.776 * sqrt((square[name] - k * mean * mean) / (k - 1) / k) # t(4, 0.975)
+      printf "| `%s` | %.3f ± %.3f ms |\n", name, mean, 2.776 * sqrt((square[name] - k * mean * mean) / (k - 1) / k) # t(4, 0.975)
     }
   }' | renew learn-time

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# online.sh: what not knowing how fast jobs run costs, and what of it learning while they run wins back.
+# online.sh: effect of prediction error on scheduling, with and without learning from running jobs.
 . "$(dirname "$0")/lib.bash"
 import rubick
 study online

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# servers.sh: jobs with parameter servers: workloads of DL2 under drf, fifo, srtf, tetris and Optimus
+# servers.sh: jobs with parameter servers: workloads of DL2 under drf, fifo, srtf, tetris and Optimus.
 . "$(dirname "$0")/lib.bash"
 
 import dl2
@@ -27,7 +27,7 @@ table() {
     !($1 in n) { order[++policies] = $1 }
     { k = n[$1]++; jct[$1, k] = $2; sum[$1] += $2; span[$1] += $3; moved[$1] += $4; held[$1] += $5; done[$1] += $6 }
     END {
-      print "| policy | avg JCT | beside drf | makespan | restarts a job | device-hours | finished |"
+      print "| policy | average JCT | difference from drf | makespan | restarts per job | device-hours | finished |"
       print "|---|---|---|---|---|---|---|"
       base = sum["drf"] / n["drf"]
       for (i = 1; i <= policies; i++) {
@@ -40,16 +40,6 @@ table() {
     }'
 }
 
-{
-  echo "48 nodes of 2 GPUs and 8 CPUs, starts and changes free, as in DL2's simulator:"
-  echo
-  run 48 0 | table
-  echo
-  echo "The same, a start or change costing 60 s:"
-  echo
-  run 48 60 | table
-  echo
-  echo "12 nodes, 60 s:"
-  echo
-  run 12 60 | table
-} | renew servers
+run 48 0 | table | renew servers-48-free
+run 48 60 | table | renew servers-48-60s
+run 12 60 | table | renew servers-12-60s

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets"
-	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/family/hybrid"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// tables are the data sets trained on, and of which sources of them; none are all.
+// tables are the training data sets with their sources; no sources mean all.
 var tables = []struct {
 	name    string
 	sources []string
@@ -33,8 +33,8 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	if len(os.Args) != 2 {
-		return errors.New("want one argument, a directory with published, sia and dl2")
+	if len(os.Args) != 3 {
+		return errors.New("want two arguments, a directory with published, sia and dl2, and the one of package family")
 	}
 	var rows []spec.Measurement
 	for _, t := range tables {
@@ -44,16 +44,23 @@ func run(ctx context.Context) error {
 		}
 		rows = append(rows, of...)
 	}
-	p, err := family.TrainPrior(ctx, rows)
+	p, err := hybrid.Train(ctx, rows)
 	if err != nil {
 		return err
 	}
-	out, err := json.Marshal(p)
+	if err := write(filepath.Join(os.Args[2], "analytic/prior.json"), p.Constants()); err != nil {
+		return err
+	}
+	return write(filepath.Join(os.Args[2], "hybrid/prior.json"), p)
+}
+
+// write writes v to a file as JSON.
+func write(name string, v any) error {
+	out, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.Write(append(out, '\n'))
-	return err
+	return os.WriteFile(name, append(out, '\n'), 0o644)
 }
 
 // read returns the rows of sources in dir that can be read; bad rows are left

@@ -1,6 +1,10 @@
-// Command renew puts a text into a document, between its lines <!-- NAME --> and
-// <!-- /NAME -->, in place of what is there. The experiments of bench/experiments
-// write docs/results.md with it:
+// Command renew keeps the tables of docs/benchmarks equal to the measured results in
+// bench/results, a CSV file per table. On a page a table stands between the lines
+// <!-- NAME --> and <!-- /NAME -->, where NAME.csv is its file.
 //
-//	go run ./bench/renew FILE NAME <TEXT
+//	go run ./bench/renew                  rewrites all tables from their files
+//	go run ./bench/renew NAME <TABLE.md   stores a Markdown table as NAME.csv first
+//
+// The experiments in bench/experiments use the second form. Start with main.go, then
+// table.go.
 package main

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/policy"
+	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
@@ -50,14 +51,14 @@ func (s scale) workload() ([]spec.Job, error) {
 // contender is a policy and the rounds it decides in.
 type contender struct {
 	spec  policy.Spec
-	round time.Duration // 0 = whenever something happens
+	round string // seconds; "" = whenever something happens
 }
 
 func (c contender) String() string {
-	if c.round == 0 {
+	if c.round == "" {
 		return c.spec.String()
 	}
-	return fmt.Sprintf("%s in %v rounds", c.spec, c.round)
+	return fmt.Sprintf("%s in %s s rounds", c.spec, c.round)
 }
 
 // parseContenders reads policies separated by commas, round=SECONDS among their
@@ -77,9 +78,9 @@ func parseContenders(text string) ([]contender, error) {
 			if err != nil || !(v > 0 && v < 1e9) {
 				return nil, fmt.Errorf("%s: %q is not a number of seconds above 0", item, sec)
 			}
-			c.round = time.Duration(v * float64(time.Second))
+			c.round = sec
 		}
-		specs, err := policy.Parse(strings.Join(rest, ":"))
+		specs, err := builtin.Policies.Parse(strings.Join(rest, ":"))
 		if err != nil {
 			return nil, err
 		}
@@ -108,16 +109,18 @@ func (s scale) simulate(ctx context.Context, jobs []spec.Job, c contender) (outc
 	if err != nil {
 		return outcome{}, err
 	}
-	p, err := policy.New(c.spec, policy.Deps{Speeds: speeds})
-	if err != nil {
-		return outcome{}, err
-	}
-	r, err := sim.Run(ctx, sim.Config{
-		Cluster: s.cluster(), Jobs: jobs, Policy: p, PolicyName: c.spec.String(), Truth: sim.Durations{Speeds: speeds}, Round: c.round,
+	x, err := experiment.New(ctx, experiment.Options{
+		Policy: c.spec.String(), Round: c.round, Truth: fmt.Sprintf("duration:%s=%g,%s=%g", slow, speeds[slow], fast, speeds[fast]),
+		Given: experiment.Given{Jobs: jobs, Cluster: s.cluster()},
 	})
 	if err != nil {
 		return outcome{}, err
 	}
+	results, err := x.Run(ctx, experiment.Hooks{})
+	if err != nil {
+		return outcome{}, err
+	}
+	r := results[0]
 	ended, peak, err := used()
 	out := outcome{sec: (ended - began).Seconds(), queue: meanQueue(r), peak: peak}
 	for i := range r.Jobs {

@@ -1,7 +1,7 @@
 // Command scale measures what simulating costs as clusters and workloads grow:
 //
 //	go run ./bench/scale -nodes 12500 -jobs 1000000 -policy fifo-backfill,srtf,las:round=300
-//	go run ./bench/scale -figure docs/results
+//	go run ./bench/scale -figure docs/benchmarks
 //
 // Half of the nodes are of a type twice as fast. Jobs arrive as a Poisson
 // process; they ask for 1, 2, 4 or 8 devices and run as long as those that Blox's

@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"html"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pacer-ml/pacer/planner/report/chart"
 )
 
 // sizes are the clusters of the figure, in nodes.
@@ -39,74 +40,69 @@ func figure(ctx context.Context, w io.Writer, o options, contenders []contender)
 			c.micros = append(c.micros, r.micros())
 		}
 	}
-	path := filepath.Join(o.figure, "scale.svg")
 	if err := os.MkdirAll(o.figure, 0o755); err != nil {
 		return err
 	}
+	file, err := os.Create(filepath.Join(o.figure, "scale.svg"))
+	if err != nil {
+		return err
+	}
 	title := fmt.Sprintf("Processor time per event, %d jobs at load %g", o.jobs, o.load)
-	return os.WriteFile(path, []byte(draw(title, curves)), 0o644)
+	return errors.Join(draw(title, curves).Write(file), file.Close())
 }
 
 // Sizes in the picture, in its own units, and the ends of its axes.
 const (
-	width, height           = 640, 400
-	left, right             = 64, 16
-	top, bottom             = 44, 84
-	leastDevices            = 50.
-	mostDevices             = 200_000.
-	leastMicros, mostMicros = 0.5, 200.
+	width, height = 640, 400
+	left, right   = 64, 16
+	top, bottom   = 44, 84
 )
 
-// draw returns a picture of the curves on logarithmic axes. It needs nothing else
-// and follows the reader's colours.
-func draw(title string, curves []curve) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, frame, width, height, html.EscapeString(title))
+// The axes: devices of the cluster, and microseconds per event.
+var (
+	devicesAxis = chart.Axis{Lo: 50, Hi: 200_000, Log: true}
+	microsAxis  = chart.Axis{Lo: 0.5, Hi: 200, Log: true}
+)
+
+// draw returns a picture of the curves.
+func draw(title string, curves []curve) *chart.Picture {
+	p := &chart.Picture{Width: width, Height: height, Title: title}
 	for _, v := range []float64{100, 1000, 10_000, 100_000} {
-		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %dV%d"/><text class="soft" text-anchor="middle" x="%.1f" y="%d">%s</text>`+"\n",
-			x(v), top, height-bottom, x(v), height-bottom+18, thousands(v))
+		p.Column(x(v), top, height-bottom)
+		p.Text(chart.Soft, chart.Middle, x(v), height-bottom+18, thousands(v))
 	}
 	for _, v := range []float64{1, 10, 100} {
-		fmt.Fprintf(&b, `<path class="grid" d="M%d %.1fH%d"/><text class="soft" text-anchor="end" x="%d" y="%.1f">%g</text>`+"\n",
-			left, y(v), width-right, left-8, y(v)+4, v)
+		p.Row(y(v), left, width-right)
+		p.Text(chart.Soft, chart.End, left-8, y(v)+4, fmt.Sprint(v))
 	}
-	fmt.Fprintf(&b, `<text class="ink" x="%d" y="24" font-size="14">%s</text>`+"\n", left, html.EscapeString(title))
-	fmt.Fprintf(&b, `<text class="soft" text-anchor="middle" x="%d" y="%d">devices of the cluster</text>`+"\n", (left+width-right)/2, height-bottom+38)
-	fmt.Fprintf(&b, `<text class="soft" text-anchor="middle" transform="translate(18 %d) rotate(-90)">µs per arrival or completion</text>`+"\n", (top+height-bottom)/2)
+	p.Heading(left, 24, title)
+	p.Text(chart.Soft, chart.Middle, (left+width-right)/2, height-bottom+38, "devices of the cluster")
+	p.Printf(`<text class="soft" text-anchor="middle" transform="translate(18 %d) rotate(-90)">µs per arrival or completion</text>`+"\n", (top+height-bottom)/2)
 	for i, c := range curves {
-		c.draw(&b, i)
+		c.draw(p, i)
 	}
-	b.WriteString("</svg>\n")
-	return b.String()
+	return p
 }
 
 // draw draws the curve and its line of the legend.
-func (c curve) draw(b *strings.Builder, i int) {
-	fmt.Fprintf(b, `<g class="c%d"><path class="line" d="`, i%colours)
+func (c curve) draw(p *chart.Picture, i int) {
+	var path strings.Builder
+	p.Begin(i)
 	for k := range c.devices {
-		fmt.Fprintf(b, "%c%.1f %.1f", "ML"[min(k, 1)], x(c.devices[k]), y(c.micros[k]))
+		fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(k, 1)], x(c.devices[k]), y(c.micros[k]))
+		p.Dot(x(c.devices[k]), y(c.micros[k]), 3)
 	}
-	b.WriteString(`"/>`)
-	for k := range c.devices {
-		fmt.Fprintf(b, `<circle class="dot" r="3" cx="%.1f" cy="%.1f"/>`, x(c.devices[k]), y(c.micros[k]))
-	}
-	at := left + i*(width-left-right)/3
-	fmt.Fprintf(b, `<circle class="dot" r="4" cx="%d" cy="%d"/><text class="ink" x="%d" y="%d">%s</text></g>`+"\n",
-		at+4, height-18, at+14, height-14, html.EscapeString(c.name))
+	p.Line(path.String(), false)
+	at := float64(left + i*(width-left-right)/3)
+	p.Dot(at+4, height-18, 4)
+	p.End()
+	p.Text(chart.Ink, chart.Start, at+14, height-14, c.name)
 }
 
 // x and y place a value in the picture, at the edge of the axes what lies beyond.
-func x(devices float64) float64 {
-	return left + (width-left-right)*share(devices, leastDevices, mostDevices)
-}
+func x(devices float64) float64 { return left + (width-left-right)*devicesAxis.At(devices) }
 
-func y(micros float64) float64 {
-	return height - bottom - (height-top-bottom)*share(micros, leastMicros, mostMicros)
-}
-
-func share(v, lo, hi float64) float64 {
-	return min(max(math.Log(v/lo)/math.Log(hi/lo), 0), 1)
-}
+func y(micros float64) float64 { return height - bottom - (height-top-bottom)*microsAxis.At(micros) }
 
 func thousands(v float64) string {
 	if v >= 1000 {
@@ -114,20 +110,3 @@ func thousands(v float64) string {
 	}
 	return fmt.Sprintf("%g", v)
 }
-
-// colours is how many curves have one of their own.
-const colours = 3
-
-const frame = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="system-ui, sans-serif" font-size="12">
-<title>%s</title>
-<style>
-.page { fill: #ffffff; } .ink { fill: #1c2024; } .soft { fill: #5b636b; } .grid { stroke: #dfe3e7; fill: none; }
-.c0 { --c: #0068a8; } .c1 { --c: #c8501a; } .c2 { --c: #0a7d5c; }
-.line { stroke: var(--c); fill: none; stroke-width: 1.75; } .dot { fill: var(--c); }
-@media (prefers-color-scheme: dark) {
-  .page { fill: #15181b; } .ink { fill: #e6e9ec; } .soft { fill: #9ca5ad; } .grid { stroke: #333a40; }
-  .c0 { --c: #5db2ee; } .c1 { --c: #ff9160; } .c2 { --c: #45cf9f; }
-}
-</style>
-<rect class="page" width="100%%" height="100%%"/>
-`

@@ -48,7 +48,7 @@ func TestWorkloadHasLoad(t *testing.T) {
 
 func TestParseContenders(t *testing.T) {
 	c, err := parseContenders("las:round=300:quantum=60,srtf")
-	if err != nil || len(c) != 2 || c[0].round != 300*time.Second || c[0].spec.String() != "las:quantum=60" || c[1].String() != "srtf" {
+	if err != nil || len(c) != 2 || c[0].round != "300" || c[0].spec.String() != "las:quantum=60" || c[1].String() != "srtf" {
 		t.Errorf("%v, %v", c, err)
 	}
 	for _, bad := range []string{"las:round=0", "las:round=x", "nobody", ""} {
@@ -74,7 +74,7 @@ func TestFigure(t *testing.T) {
 		t.Errorf("%d of 6 runs finished all jobs:\n%s", n, out.String())
 	}
 	svg, err := os.ReadFile(filepath.Join(dir, "scale.svg"))
-	if err != nil || strings.Count(string(svg), `class="line"`) != 3 || !strings.Contains(string(svg), "las in 5m0s rounds") || strings.Contains(string(svg), "NaN") {
+	if err != nil || strings.Count(string(svg), `class="line"`) != 3 || !strings.Contains(string(svg), "las in 300 s rounds") || strings.Contains(string(svg), "NaN") {
 		t.Errorf("%v:\n%s", err, svg)
 	}
 	o.nodes = 1

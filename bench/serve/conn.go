@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// conn is a kept HTTP/1.1 connection that costs little: an answer has a
-// Content-Length and is read, not parsed.
+// conn is a kept HTTP/1.1 connection with little overhead: it reads responses by
+// Content-Length and does not parse them.
 type conn struct {
 	c    net.Conn
 	r    *bufio.Reader
@@ -19,8 +19,8 @@ type conn struct {
 
 func newConn(c net.Conn) *conn { return &conn{c: c, r: bufio.NewReader(c)} }
 
-// ask sends a request and reads its answer; ok is whether that is a prediction.
-func (c *conn) ask(request []byte) (ok bool, err error) {
+// send sends a request and reads the response; ok is whether that is a prediction.
+func (c *conn) send(request []byte) (ok bool, err error) {
 	if _, err := c.c.Write(request); err != nil {
 		return false, err
 	}

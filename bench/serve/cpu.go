@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// usage is processor time used so far.
+// usage is the processor time used so far.
 type usage struct{ server, client time.Duration }
 
-// used returns what the server at address says it used, and what this process
-// did.
+// used returns the processor time of the server at address, by its metrics, and of
+// this process.
 func used(address string) (usage, error) {
 	server, err := serverTime(address)
 	var own syscall.Rusage
@@ -36,5 +36,5 @@ func serverTime(address string) (time.Duration, error) {
 			return time.Duration(sec * float64(time.Second)), err
 		}
 	}
-	return 0, fmt.Errorf("%s/metrics says nothing of processor time", address)
+	return 0, fmt.Errorf("%s/metrics has no process_cpu_seconds_total", address)
 }

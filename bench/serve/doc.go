@@ -1,13 +1,11 @@
-// Command serve measures how many predictions a second pacer serve answers, and
-// how soon:
+// Command serve measures the latency of pacer serve at a rate of predictions:
 //
 //	go run ./bench/serve -pacer bin/pacer -rate 10000 -duration 10s
 //
-// It starts the server on a free port and asks it on kept connections, open
-// loop: question i is due i/rate seconds after the start whatever became of the
-// ones before, and its latency counts from when it was due. No two questions
-// are about the same configuration. Client and server share the cores.
+// It starts the server on a free port and sends requests over kept connections in an
+// open loop: request i is due i/rate seconds after the start, and its latency counts
+// from then. All requests are distinct. Client and server share the cores.
 //
-// Start with main.go; questions.go makes what is asked, load.go asks it, and
-// conn.go is as little HTTP as that takes.
+// Start with main.go; requests.go makes the requests, load.go sends them, and conn.go
+// is a minimal HTTP client.
 package main

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// failure stands for the latency of a question that was not answered.
+// failure is the latency of a request without a prediction.
 const failure = time.Duration(-1)
 
-// load sends request i at i/rate seconds over one of n connections and returns
-// how long after that its answer was there.
+// load sends request i at i/rate seconds over one of n connections and returns the
+// latencies.
 func load(ctx context.Context, address string, requests [][]byte, rate float64, n int) ([]time.Duration, error) {
 	conns := make([]net.Conn, n)
 	for i := range conns {
@@ -38,16 +38,16 @@ func load(ctx context.Context, address string, requests [][]byte, rate float64, 
 	return out, ctx.Err()
 }
 
-// drive asks every n-th question from the k-th on, each when it is due.
+// drive sends every n-th request from the k-th on, each when it is due.
 func drive(c *conn, requests [][]byte, out []time.Duration, k, n int, start time.Time, rate float64) error {
 	for i := k; i < len(requests); i += n {
 		due := start.Add(time.Duration(float64(i) / rate * float64(time.Second)))
 		if wait := time.Until(due); wait > 0 {
 			time.Sleep(wait)
 		}
-		ok, err := c.ask(requests[i])
+		ok, err := c.send(requests[i])
 		if err != nil {
-			return fmt.Errorf("question %d: %w", i, err)
+			return fmt.Errorf("request %d: %w", i, err)
 		}
 		if out[i] = time.Since(due); !ok {
 			out[i] = failure

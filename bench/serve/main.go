@@ -19,10 +19,10 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.pacer, "pacer", "bin/pacer", "the command to measure")
-	flag.StringVar(&o.address, "address", "", "a server that runs already, host:port, instead")
-	flag.Float64Var(&o.rate, "rate", 10000, "questions per second")
-	flag.DurationVar(&o.duration, "duration", 10*time.Second, "how long")
-	flag.DurationVar(&o.warm, "warm", 2*time.Second, "how long before that, not counted")
+	flag.StringVar(&o.address, "address", "", "a running server to measure instead, host:port")
+	flag.Float64Var(&o.rate, "rate", 10000, "requests per second")
+	flag.DurationVar(&o.duration, "duration", 10*time.Second, "duration of the measurement")
+	flag.DurationVar(&o.warm, "warm", 2*time.Second, "duration of the warm-up before it")
 	flag.IntVar(&o.conns, "connections", 32, "kept connections")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -72,7 +72,7 @@ func run(o options) error {
 	return nil
 }
 
-// each returns the microseconds of one of n.
+// each returns the mean of n in microseconds.
 func each(total time.Duration, n int) float64 { return total.Seconds() * 1e6 / float64(n) }
 
 var listening = regexp.MustCompile(`listening on http://(\S+?),`)
@@ -105,10 +105,10 @@ func start(pacer string) (address string, stop func(), err error) {
 		fmt.Fprintln(os.Stderr, sc.Text())
 	}
 	stop()
-	return "", nil, fmt.Errorf("%s did not say where it listens", pacer)
+	return "", nil, fmt.Errorf("%s did not print its address", pacer)
 }
 
-// report prints what came of the questions that count.
+// report prints the latencies after the warm-up.
 func report(w io.Writer, results []time.Duration, o options) {
 	failed := 0
 	var ok []time.Duration
@@ -120,7 +120,7 @@ func report(w io.Writer, results []time.Duration, o options) {
 		}
 	}
 	slices.Sort(ok)
-	fmt.Fprintf(w, "%g predictions/s asked for %v over %d connections, all different; %d cores for client and server\n", o.rate, o.duration, o.conns, runtime.NumCPU())
+	fmt.Fprintf(w, "%g predictions/s for %v over %d connections, all distinct; %d cores for client and server\n", o.rate, o.duration, o.conns, runtime.NumCPU())
 	fmt.Fprintf(w, "answered %d, failed %d\n", len(ok), failed)
 	for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
 		if len(ok) > 0 {

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// What questions are about, all of them legal: heads of every model are
-// multiples of 8, layers of 4.
+// Parts of requests, legal in every combination: the heads of every model are
+// multiples of 8, its layers of 4.
 var (
 	models       = []string{"llama3-8b", "llama2-7b", "llama2-13b", "llama3-70b", "mistral-7b", "gpt3-175b"}
 	accelerators = []string{"h100", "a100", "h200", "a100-40gb"}
@@ -14,8 +14,8 @@ var (
 	microBatches = []int{1, 2, 4}
 )
 
-// newRequests returns n requests for predictions, no two alike: the
-// combinations above, each at further sequence lengths as they are used up.
+// newRequests returns n distinct requests for predictions: the combinations above,
+// then the same at further sequence lengths.
 func newRequests(host string, n int) [][]byte {
 	out := make([][]byte, n)
 	for i := range out {
