@@ -8,29 +8,30 @@ SHELL       := /bin/bash
 export PATH := $(PATH):/usr/local/go/bin
 GO ?= go
 
-# The header of NVML marks old names of functions deprecated, all of which its
-# binding mentions.
-export CGO_CFLAGS ?= -g -O2 -Wno-deprecated-declarations
-
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 
 # The end-to-end tests: whole commands, run as their users run them.
 E2E := ^Test(E2E|Script|Published)
 
-# Packages whose code runs in several goroutines, and those whose results must
-# moreover be the same on one core as on two: of their random tests some draws.
+# Packages with code in several goroutines, and packages with results that must also
+# be equal on one core and on two (a few draws of their random tests).
 RACE       ?= ./perfmodel/... ./planner/... ./profiler/... ./cmd/server ./scheduler/goodput
-RACE_CORES ?= ./scheduler/policy ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
+RACE_CORES ?= ./scheduler/policy/... ./scheduler/admission ./scheduler/sim ./scheduler/study ./scheduler/schedulertest
 
 FUZZTIME ?= 30s
 PKG      ?= ./...
 BENCH    ?= .
 COUNT    ?= 10
 
-# The linter, built from source at this version into bin/tools.
+# The linter is built from source once per machine, for every clone. One that was built
+# with an older Go cannot read today's code.
 LINTER_VERSION := v2.15.0
-LINTER := bin/tools/golangci-lint-$(LINTER_VERSION)
+TOOLS  := $(or $(XDG_CACHE_HOME),$(addsuffix /.cache,$(HOME)),$(CURDIR)/bin)/pacer/tools
+LINTER := $(TOOLS)/golangci-lint-$(LINTER_VERSION)-$(shell PATH='$(PATH)' $(GO) env GOVERSION 2>/dev/null)
+
+# Runs tests and says which were skipped; V=-v names each.
+GOTEST = $(GO) run ./bench/gotest $(V)
 
 # Published data sets that some tests compare with.
 ifndef PACER_SHARED
@@ -54,32 +55,31 @@ check: need-go ## quick: formatting, vet, the shorter tests
 	$(GO) test -short ./...
 
 .PHONY: test
-test: lint unit race e2e ## what CI runs: lint, unit, race and end-to-end tests
-	@[ -n "$${PACER_SHARED:-}" ] || echo "make: not run: tests that compare with published data; docs/results.md says what PACER_SHARED is to hold"
-	@$(torch) || echo "make: not run: tests that train; apt-get install -y --no-install-recommends python3-torch, or set PACER_PYTHON"
-	@echo "make test: passed"
+test: ## what CI runs: lint, unit, race and end-to-end tests; V=-v names every skipped test
+	@status=0; $(MAKE) --no-print-directory lint unit race e2e || status=$$?; $(missing); \
+	if [ $$status = 0 ]; then echo "make test: passed"; else echo "make test: failed"; fi; exit $$status
 
 .PHONY: lint
-lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml), import arrows
+lint: need-go $(LINTER) ## formatting, vet, staticcheck and more (.golangci.yml), import arrows, links, plain words
 	@$(gofmt)
 	$(LINTER) run ./...
-	$(GO) test -run '^Test(Arrows|Tree)' ./cmd/pacer
+	$(GO) test -run '^Test(Arrows|Tree|Links|Architecture|DocumentedFlags)' ./cmd/pacer
+	$(GO) run ./bench/words
 
 .PHONY: unit
 unit: need-go ## every test but the end-to-end ones
-	$(GO) test -timeout 20m -skip '$(E2E)' ./...
-	@command -v clp >/dev/null || echo "make: not run: linear programmes against CLP and GLPK; apt-get install -y --no-install-recommends coinor-clp glpk-utils"
+	$(GOTEST) -timeout 60m -skip '$(E2E)' ./...
 	@! command -v clp >/dev/null || $(GO) test -tags clp -run 'CLP|GLPK' ./scheduler/internal/lp
 
 .PHONY: race
 race: need-go need-cc ## tests under the race detector, the scheduler's on one and two cores
-	$(GO) test -race $(RACE)
-	RAPID_CHECKS=$${RAPID_CHECKS:-5} $(GO) test -race -cpu 1,2 $(RACE_CORES)
+	$(GOTEST) -race -timeout 60m $(RACE)
+	RAPID_CHECKS=$${RAPID_CHECKS:-5} $(GOTEST) -race -timeout 60m -cpu 1,2 $(RACE_CORES)
 
 .PHONY: e2e
 e2e: build ## the built binary, from the command line
 	bin/pacer version | grep -qF '$(VERSION)'
-	PACER_BIN='$(CURDIR)/bin/pacer' $(GO) test -count=1 -run '$(E2E)' ./cmd/...
+	PACER_BIN='$(CURDIR)/bin/pacer' $(GOTEST) -count=1 -timeout 60m -run '$(E2E)' ./cmd/...
 
 .PHONY: fuzz
 fuzz: need-go ## every fuzz target in turn: make fuzz FUZZTIME=30s
@@ -95,20 +95,30 @@ bench: need-go ## ten runs of each benchmark, kept in out/ for benchstat: make b
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 0 $(PKG) | tee out/bench-$(VERSION).txt
 	@echo "compare two with: go run golang.org/x/perf/cmd/benchstat@latest OLD out/bench-$(VERSION).txt"
 
+.PHONY: compare
+compare: need-go ## every difference between the outputs of a commit and of this tree: make compare OLD=COMMIT RUN=simulate
+	@[ -n "$(OLD)" ] || { echo "make: want OLD=COMMIT" >&2; exit 2; }
+	$(GO) run ./bench/compare -commit '$(OLD)' -run '$(RUN)'
+
+.PHONY: mutate
+mutate: need-go ## changes of a package that none of its tests notices: make mutate PKG=./planner MOST=50
+	@[ '$(PKG)' != ./... ] || { echo "make: want PKG=./PACKAGE" >&2; exit 2; }
+	$(GO) run ./bench/mutate -most $(or $(MOST),100) '$(PKG)'
+
 .PHONY: bench-scale
 bench-scale: need-go ## a million jobs on 100,000 devices under three policies, on one core
 	$(GO) run ./bench/scale
 
 .PHONY: experiments
-experiments: ## list what makes the tables of docs/results.md, or run some: make experiments RUN=online, RUN=all
+experiments: ## list the experiments behind docs/benchmarks, or run some: make experiments RUN=online, RUN=all
 	@if [ -z "$(RUN)" ]; then sed -nE '2s/^# ([a-z0-9-]+)\.sh: /\1\t/p' --separate bench/experiments/*.sh | expand -t 20; exit; fi; \
 	$(MAKE) --no-print-directory build; \
 	for name in $(if $(filter all,$(RUN)),$(basename $(notdir $(wildcard bench/experiments/*.sh))),$(RUN)); do \
 		echo "== $$name"; bench/experiments/$$name.sh; done
 
 .PHONY: bench-planner
-bench-planner: build ## what the planner's choices among measured plans cost, and whether published plans are legal and fit
-	bin/pacer bench planner --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/results.md}"
+bench-planner: build ## regret of the planner's choices among measured plans; whether published plans are legal and fit
+	bin/pacer bench planner --shared "$${PACER_SHARED:?set it to the directory of the data sets, see docs/benchmarks/README.md}"
 
 .PHONY: soak
 soak: need-go ## hours of kills and random runs, before a release: RAPID_CHECKS=20000 make soak
@@ -137,7 +147,14 @@ demo: build ## the whole road on built-in data, without network: fit, plan, curv
 clean: ## remove what was built
 	rm -rf bin out
 
-torch = "$${PACER_PYTHON:-/usr/bin/python3}" -c "import torch" 2>/dev/null
+# What the machine lacks, and which tests need it.
+define missing
+{ [ -n "$${PACER_SHARED:-}" ] || echo "make: not run: tests that compare with published data; docs/benchmarks/README.md says what PACER_SHARED is to hold"; \
+"$${PACER_PYTHON:-/usr/bin/python3}" -c "import torch" 2>/dev/null || \
+	echo "make: not run: tests that train; apt-get install -y --no-install-recommends python3-torch, or set PACER_PYTHON"; \
+command -v clp >/dev/null || \
+	echo "make: not run: linear programmes against CLP and GLPK; apt-get install -y --no-install-recommends coinor-clp glpk-utils"; }
+endef
 
 define gofmt
 bad="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | while read -r f; do [ -e "$$f" ] && echo "$$f"; done))"; \
@@ -156,5 +173,6 @@ need-cc: need-go
 		echo "make: no C compiler ($$cc), the race detector needs one: apt-get install -y gcc libc6-dev" >&2; exit 1; }
 
 $(LINTER): | need-go
-	GOBIN='$(CURDIR)/bin/tools' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINTER_VERSION)
-	@mv bin/tools/golangci-lint $@
+	@mkdir -p '$(TOOLS)'
+	dir="$$(mktemp -d '$(TOOLS)/build.XXXXXX')"; trap 'rm -rf "$$dir"' EXIT; \
+	GOBIN="$$dir" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINTER_VERSION) && mv "$$dir/golangci-lint" $@
