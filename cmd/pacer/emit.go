@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 	"github.com/pacer-ml/pacer/planner/launch"
@@ -79,7 +79,7 @@ func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
 		return spec.Details{}, err
 	}
 	defer f.Close()
-	d, err := datasets.HuggingFaceDetails(f)
+	d, err := huggingface.Details(f)
 	if err != nil {
 		return d, usagef("%s: --model %s: %w", c.Command.Name, path, err)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
@@ -112,7 +112,7 @@ func readConfigJSON(c *cli.Context, path string) (spec.Model, error) {
 		return spec.Model{}, usagef("%s: --model %s: %w; models by name are in pacer ls models", c.Command.Name, path, errors.Unwrap(err))
 	}
 	defer f.Close()
-	m, warnings, err := datasets.HuggingFace(f)
+	m, warnings, err := huggingface.Read(f)
 	if err != nil {
 		return spec.Model{}, usagef("%s: --model %s: %w", c.Command.Name, path, err)
 	}
@@ -120,7 +120,7 @@ func readConfigJSON(c *cli.Context, path string) (spec.Model, error) {
 		return m, usagef("%s: --seq is missing: %s does not say how many tokens a sample has", c.Command.Name, path)
 	}
 	for _, w := range warnings {
-		switch assumed := errors.Is(w, datasets.ErrTokensAssumed); {
+		switch assumed := errors.Is(w, huggingface.ErrTokensAssumed); {
 		case !assumed:
 			fmt.Fprintf(c.App.ErrWriter, "warning: %s: %v\n", path, w)
 		case !c.IsSet("seq"):
@@ -152,7 +152,7 @@ func nameOfConfig(path, says string) string {
 	if base != "config.json" {
 		return strings.TrimSuffix(base, filepath.Ext(base))
 	}
-	if !slices.Contains(datasets.HuggingFaceArchitectures(), says) {
+	if !slices.Contains(huggingface.Architectures(), says) {
 		return says
 	}
 	if abs, err := filepath.Abs(path); err == nil && filepath.Base(filepath.Dir(abs)) != string(filepath.Separator) {

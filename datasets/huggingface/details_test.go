@@ -1,4 +1,4 @@
-package datasets
+package huggingface
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-func TestHuggingFaceDetails(t *testing.T) {
+func TestDetails(t *testing.T) {
 	const shape = `"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100`
 	for _, tc := range []struct {
 		says string
@@ -32,13 +32,13 @@ func TestHuggingFaceDetails(t *testing.T) {
 				Besides: []string{"attention looks back 4096 tokens at most (sliding_window)"}}},
 		{`"model_type": "gemma2"`, spec.Details{}},
 	} {
-		got, err := HuggingFaceDetails(strings.NewReader("{" + tc.says + ", " + shape + "}"))
+		got, err := Details(strings.NewReader("{" + tc.says + ", " + shape + "}"))
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s:\n got %+v, %v\nwant %+v", tc.says, got, err, tc.want)
 		}
 	}
 	for _, bad := range []string{`"rope_theta": -1`, `"rope_theta": "big"`, `"rms_norm_eps": 0`, `"attention_bias": 3`, `"rope_scaling": {"type": "linear", "factor": -2}`} {
-		if _, err := HuggingFaceDetails(strings.NewReader(`{"model_type": "llama", ` + bad + ", " + shape + "}")); !errors.Is(err, ErrHuggingFace) {
+		if _, err := Details(strings.NewReader(`{"model_type": "llama", ` + bad + ", " + shape + "}")); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

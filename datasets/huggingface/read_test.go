@@ -1,4 +1,4 @@
-package datasets
+package huggingface
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// hfCases are config.json files of released models, cut to the fields that
-// decide the shape, with the parameters published, in billions: totals of the
+// cases are config.json files of released models, cut to the fields that
+// determine the shape, with the published parameters in billions: totals of the
 // safetensors files or of the paper. Multi-token prediction modules are not
 // counted.
-var hfCases = []struct {
+var cases = []struct {
 	name, json    string
 	total, active float64 // 1e9; active 0 = dense; total 0 = the published files hold the tied head twice
 	catalog       string  // the same network there, "" = none
@@ -56,11 +56,10 @@ var hfCases = []struct {
 	{"vit-base", `{"model_type":"vit","hidden_size":768,"intermediate_size":3072,"num_attention_heads":12,"num_hidden_layers":12,"image_size":224,"patch_size":16,"num_channels":3,"num_labels":1000}`, 0.08657, 0, "ViT-B/16"},
 }
 
-// TestHuggingFaceCounts: what is counted from the shape is what was published,
-// within 1 %.
-func TestHuggingFaceCounts(t *testing.T) {
-	for _, tc := range hfCases {
-		m, _, err := HuggingFace(strings.NewReader(tc.json))
+// The parameters counted from the shape are the published ones, within 1 %.
+func TestReadCounts(t *testing.T) {
+	for _, tc := range cases {
+		m, _, err := Read(strings.NewReader(tc.json))
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 			continue
@@ -75,15 +74,14 @@ func TestHuggingFaceCounts(t *testing.T) {
 	}
 }
 
-// TestHuggingFaceAgreesWithCatalog: the two descriptions of one network differ
-// in nothing that decides its work.
-func TestHuggingFaceAgreesWithCatalog(t *testing.T) {
+// A config.json and the catalog give the same network the same shape.
+func TestReadAgreesWithCatalog(t *testing.T) {
 	n := 0
-	for _, tc := range hfCases {
+	for _, tc := range cases {
 		if tc.catalog == "" {
 			continue
 		}
-		m, _, err := HuggingFace(strings.NewReader(tc.json))
+		m, _, err := Read(strings.NewReader(tc.json))
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 			continue
@@ -102,19 +100,19 @@ func TestHuggingFaceAgreesWithCatalog(t *testing.T) {
 	}
 }
 
-// shapeOf is what of a model decides how much work a token is, with defaults
-// written out. Padding of the vocabulary is a matter of the training stack.
+// shapeOf returns the fields that determine the work per token, with defaults
+// filled in. The vocabulary is left out: training stacks pad it differently.
 func shapeOf(m spec.Model) spec.Model {
 	s := spec.Model{Kind: m.Kind, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads, KVHeads: m.KV(), HeadDim: m.Head(),
 		GatedMLP: m.GatedMLP, TiedEmbeddings: m.TiedEmbeddings && m.Kind != spec.Vision,
 		Experts: m.Experts, ExpertsPerToken: m.ExpertsPerToken, ExpertFFN: m.ExpertFFN, SharedExperts: m.SharedExperts, DenseLayers: m.DenseLayers}
-	if m.MoELayers() < m.Layers { // elsewhere there is no dense MLP whose width could matter
+	if m.MoELayers() < m.Layers { // with experts in every layer, there is no dense MLP
 		s.FFN = m.FFN
 	}
 	return s
 }
 
-func TestHuggingFaceSequence(t *testing.T) {
+func TestReadSequence(t *testing.T) {
 	for _, tc := range []struct {
 		json string
 		want int
@@ -125,7 +123,7 @@ func TestHuggingFaceSequence(t *testing.T) {
 		{`"max_position_embeddings":2048`, 2048, ""},
 		{`"rope_scaling":{"type":"linear"}`, 0, ""},
 	} {
-		m, warnings, err := HuggingFace(strings.NewReader(`{"model_type":"llama","_name_or_path":"org/net-7b","hidden_size":8,"num_hidden_layers":2,"num_attention_heads":2,"vocab_size":9,` + tc.json + `}`))
+		m, warnings, err := Read(strings.NewReader(`{"model_type":"llama","_name_or_path":"org/net-7b","hidden_size":8,"num_hidden_layers":2,"num_attention_heads":2,"vocab_size":9,` + tc.json + `}`))
 		if err != nil {
 			t.Errorf("%s: %v", tc.json, err)
 			continue
@@ -139,22 +137,22 @@ func TestHuggingFaceSequence(t *testing.T) {
 	}
 }
 
-func TestHuggingFaceWarns(t *testing.T) {
+func TestReadWarns(t *testing.T) {
 	for _, tc := range []struct{ json, want string }{
 		{`{"model_type":"newnet","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,"hidden_act":"silu"}`, `"newnet" is not known: read as a decoder`},
 		{`{"model_type":"qwen3_moe","hidden_size":64,"num_hidden_layers":6,"num_attention_heads":4,"vocab_size":100,"decoder_sparse_step":2,"intermediate_size":64}`, "the 3 layers without experts are taken as the first ones"},
 		{`{"model_type":"qwen2_moe","hidden_size":64,"num_hidden_layers":6,"num_attention_heads":4,"vocab_size":100,"moe_intermediate_size":30,"shared_expert_intermediate_size":64}`, "width 64 is taken as 2 of width 30"},
-		{hfCases[12].json, "only the language model of gemma3 is read"},
+		{cases[12].json, "only the language model of gemma3 is read"},
 		{`{"model_type":"t5","d_model":64,"d_ff":64,"num_heads":4,"num_layers":4,"num_decoder_layers":2,"vocab_size":100}`, "4 encoder and 2 decoder layers"},
 	} {
-		_, warnings, err := HuggingFace(strings.NewReader(tc.json))
+		_, warnings, err := Read(strings.NewReader(tc.json))
 		if text := errors.Join(warnings...); err != nil || text == nil || !strings.Contains(text.Error(), tc.want) {
 			t.Errorf("%s: %v, %v, want %q", tc.json, text, err, tc.want)
 		}
 	}
 }
 
-func TestHuggingFaceNamesWhatIsWrong(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	llama := func(fields string) string {
 		return `{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"vocab_size":32000,` + fields + `}`
 	}
@@ -182,26 +180,26 @@ func TestHuggingFaceNamesWhatIsWrong(t *testing.T) {
 		{`{"model_type":"deepseek_v3","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":8,"vocab_size":9}`, "kv_lora_rank, qk_nope_head_dim and v_head_dim must be there"},
 		{`{"model_type":"vit","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":8,"image_size":224,"patch_size":0}`, "image_size=224 and patch_size=0"},
 		{`{"model_type":"mpt","d_model":64,"n_layers":2,"n_heads":4,"vocab_size":9,"expansion_ratio":-1}`, "expansion_ratio=-1 is not a number"},
-		{`{"x":"` + strings.Repeat("y", hfMaxBytes) + `"}`, "more than 4 MiB"},
+		{`{"x":"` + strings.Repeat("y", maxBytes) + `"}`, "more than 4 MiB"},
 	} {
-		_, _, err := HuggingFace(strings.NewReader(tc.json))
-		if !errors.Is(err, ErrHuggingFace) || !strings.Contains(err.Error(), tc.want) {
+		_, _, err := Read(strings.NewReader(tc.json))
+		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%.80s: %v, want %q", tc.json, err, tc.want)
 		}
 	}
 }
 
-// FuzzHuggingFace: whatever is read, what comes out can be reckoned with.
-func FuzzHuggingFace(f *testing.F) {
-	for _, tc := range hfCases {
+// Every model read without an error is valid, with finite positive counts.
+func FuzzRead(f *testing.F) {
+	for _, tc := range cases {
 		f.Add(tc.json)
 	}
 	f.Add(`{"model_type":"llama","hidden_size":1e9}`)
 	f.Add(`{"text_config":{"hidden_size":null}}`)
 	f.Fuzz(func(t *testing.T, s string) {
-		m, _, err := HuggingFace(strings.NewReader(s))
+		m, _, err := Read(strings.NewReader(s))
 		if err != nil {
-			if !errors.Is(err, ErrHuggingFace) || m != (spec.Model{}) {
+			if !errors.Is(err, ErrConfig) || m != (spec.Model{}) {
 				t.Fatalf("%+v, %v", m, err)
 			}
 			return

@@ -1,4 +1,4 @@
-package datasets
+package huggingface
 
 import (
 	"encoding/json"
@@ -10,30 +10,30 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// HuggingFaceDetails reads what HuggingFace leaves out of a model: norm, activation, positions and
-// biases. For other architectures it returns zero Details. Errors are those of HuggingFace.
-func HuggingFaceDetails(r io.Reader) (spec.Details, error) {
-	top, err := decodeHF(r)
+// Details reads what Read leaves out of the model: norm, activation, positions and biases. It
+// returns zero Details for architectures without an entry in defaultDetails. Errors wrap ErrConfig.
+func Details(r io.Reader) (spec.Details, error) {
+	top, err := decode(r)
 	if err != nil {
 		return spec.Details{}, err
 	}
 	c := top.language()
-	d, known := hfDetails[c.modelType]
+	d, known := defaultDetails[c.modelType]
 	if !known {
 		return spec.Details{}, nil
 	}
 	d.Of, d.Besides = c.modelType, slices.Clone(d.Besides)
 	c.details(&d)
 	if c.err != nil {
-		return spec.Details{}, fmt.Errorf("huggingface: %w: %w", ErrHuggingFace, c.err)
+		return spec.Details{}, fmt.Errorf("huggingface: %w: %w", ErrConfig, c.err)
 	}
 	return d, nil
 }
 
-// hfDetails is indexed by model_type: the fixed properties of an architecture's layers, and the
+// defaultDetails is indexed by model_type: the fixed properties of an architecture's layers, and the
 // defaults of the others. From the configuration_*.py and modeling_*.py of huggingface/transformers
 // 4.57.
-var hfDetails = map[string]spec.Details{
+var defaultDetails = map[string]spec.Details{
 	"llama":       llamaDetails(10000, 1e-6),
 	"mistral":     llamaDetails(10000, 1e-6),
 	"mixtral":     llamaDetails(1e6, 1e-5),
@@ -72,8 +72,8 @@ func qwen3Details() spec.Details {
 	return d
 }
 
-// details replaces defaults by the values of the file.
-func (c *hfConfig) details(d *spec.Details) {
+// details replaces defaults with the values of the file.
+func (c *config) details(d *spec.Details) {
 	for _, key := range []string{"hidden_act", "hidden_activation", "activation_function"} {
 		if w := c.word(key); w != "" {
 			d.Activation = w
@@ -100,13 +100,13 @@ func (c *hfConfig) details(d *spec.Details) {
 	if d.Positions == spec.Rotary {
 		c.rotary(d)
 	}
-	if n := c.count(hfMaxTokens, "sliding_window"); n > 0 && c.flag("use_sliding_window", c.modelType == "mistral") {
+	if n := c.count(maxTokens, "sliding_window"); n > 0 && c.flag("use_sliding_window", c.modelType == "mistral") {
 		d.Besides = append(d.Besides, fmt.Sprintf("attention looks back %d tokens at most (sliding_window)", n))
 	}
 }
 
 // attentionBias reads the biases of architectures with separate fields for attention and MLP.
-func (c *hfConfig) attentionBias(d *spec.Details) {
+func (c *config) attentionBias(d *spec.Details) {
 	attention, mlp := c.flag("attention_bias", false), c.flag("mlp_bias", false)
 	switch {
 	case attention && mlp:
@@ -120,8 +120,8 @@ func (c *hfConfig) attentionBias(d *spec.Details) {
 }
 
 // rotary reads the rotary embedding: separate fields, in transformers 5 an object.
-func (c *hfConfig) rotary(d *spec.Details) {
-	theta := func(from *hfConfig, key string) {
+func (c *config) rotary(d *spec.Details) {
+	theta := func(from *config, key string) {
 		raw := from.value(key)
 		if raw == nil {
 			return
@@ -137,7 +137,7 @@ func (c *hfConfig) rotary(d *spec.Details) {
 	theta(c, "rotary_emb_base") // of gpt_neox
 	share := c.ratio("rotary_pct", c.ratio("partial_rotary_factor", d.RopePercent))
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
-		sub := &hfConfig{}
+		sub := &config{}
 		if c.value(key) == nil || json.Unmarshal(c.value(key), &sub.fields) != nil {
 			continue
 		}

@@ -1,4 +1,4 @@
-package datasets
+package huggingface
 
 import (
 	"encoding/json"
@@ -6,18 +6,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// hfArch is one architecture of the transformers library: the defaults of its config class, and its
+// arch is one architecture of the transformers library: the defaults of its config class, and its
 // exceptions. From the configuration_*.py of huggingface/transformers 4.57.
-type hfArch struct {
+type arch struct {
 	kind     spec.Kind
 	gated    bool           // the MLP has three matrices
 	tied     bool           // default of tie_word_embeddings
 	defaults map[string]any // defaults of other fields
-	rest     func(*hfConfig, *spec.Model)
+	adjust   func(*config, *spec.Model)
 }
 
-// hfArchitectures is indexed by model_type.
-var hfArchitectures = map[string]hfArch{
+// architectures is indexed by model_type.
+var architectures = map[string]arch{
 	"llama":       {kind: spec.Decoder, gated: true},
 	"mistral":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"num_key_value_heads": 8}},
 	"ministral":   {kind: spec.Decoder, gated: true},
@@ -49,39 +49,39 @@ var hfArchitectures = map[string]hfArch{
 	"nemotron":    {kind: spec.Decoder},
 	"glm4":        {kind: spec.Decoder, gated: true},
 	"gpt_oss":     {kind: spec.Decoder, gated: true, defaults: map[string]any{"head_dim": 64}},
-	"llama4":      {kind: spec.Decoder, gated: true, rest: llama4},
-	"llama4_text": {kind: spec.Decoder, gated: true, rest: llama4},
+	"llama4":      {kind: spec.Decoder, gated: true, adjust: llama4},
+	"llama4_text": {kind: spec.Decoder, gated: true, adjust: llama4},
 
-	"deepseek_v2": {kind: spec.Decoder, gated: true, rest: latentAttention},
-	"deepseek_v3": {kind: spec.Decoder, gated: true, rest: latentAttention},
-	"kimi_k2":     {kind: spec.Decoder, gated: true, rest: latentAttention},
+	"deepseek_v2": {kind: spec.Decoder, gated: true, adjust: latentAttention},
+	"deepseek_v3": {kind: spec.Decoder, gated: true, adjust: latentAttention},
+	"kimi_k2":     {kind: spec.Decoder, gated: true, adjust: latentAttention},
 
-	"gpt2":        {kind: spec.Decoder, tied: true, rest: learnedPositions},
-	"gpt_bigcode": {kind: spec.Decoder, tied: true, rest: oneKVHead("multi_query", true)},
-	"gpt_neo":     {kind: spec.Decoder, tied: true, rest: learnedPositions},
+	"gpt2":        {kind: spec.Decoder, tied: true, adjust: learnedPositions},
+	"gpt_bigcode": {kind: spec.Decoder, tied: true, adjust: oneKVHead("multi_query", true)},
+	"gpt_neo":     {kind: spec.Decoder, tied: true, adjust: learnedPositions},
 	"gpt_neox":    {kind: spec.Decoder},
 	"gptj":        {kind: spec.Decoder},
 	"codegen":     {kind: spec.Decoder},
-	"bloom":       {kind: spec.Decoder, tied: true, defaults: map[string]any{"seq_length": 2048}, rest: fourTimesWide},
-	"opt":         {kind: spec.Decoder, tied: true, rest: opt},
-	"falcon":      {kind: spec.Decoder, tied: true, defaults: map[string]any{"max_position_embeddings": 2048}, rest: falcon},
-	"mpt":         {kind: spec.Decoder, tied: true, rest: mpt},
+	"bloom":       {kind: spec.Decoder, tied: true, defaults: map[string]any{"seq_length": 2048}, adjust: fourTimesWide},
+	"opt":         {kind: spec.Decoder, tied: true, adjust: opt},
+	"falcon":      {kind: spec.Decoder, tied: true, defaults: map[string]any{"max_position_embeddings": 2048}, adjust: falcon},
+	"mpt":         {kind: spec.Decoder, tied: true, adjust: mpt},
 
-	"bert":        {kind: spec.Encoder, tied: true, rest: bert},
-	"roberta":     {kind: spec.Encoder, tied: true, rest: roberta},
-	"xlm-roberta": {kind: spec.Encoder, tied: true, rest: roberta},
-	"distilbert":  {kind: spec.Encoder, tied: true, rest: learnedPositions},
-	"electra":     {kind: spec.Encoder, tied: true, rest: learnedPositions},
+	"bert":        {kind: spec.Encoder, tied: true, adjust: bert},
+	"roberta":     {kind: spec.Encoder, tied: true, adjust: roberta},
+	"xlm-roberta": {kind: spec.Encoder, tied: true, adjust: roberta},
+	"distilbert":  {kind: spec.Encoder, tied: true, adjust: learnedPositions},
+	"electra":     {kind: spec.Encoder, tied: true, adjust: learnedPositions},
 	"modernbert":  {kind: spec.Encoder, gated: true, tied: true},
 
-	"t5":   {kind: spec.EncoderDecoder, tied: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, rest: t5},
-	"mt5":  {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, rest: t5},
-	"umt5": {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, rest: t5},
-	"bart": {kind: spec.EncoderDecoder, tied: true, rest: bart},
+	"t5":   {kind: spec.EncoderDecoder, tied: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, adjust: t5},
+	"mt5":  {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, adjust: t5},
+	"umt5": {kind: spec.EncoderDecoder, gated: true, defaults: map[string]any{"d_kv": 64, "n_positions": 512}, adjust: t5},
+	"bart": {kind: spec.EncoderDecoder, tied: true, adjust: bart},
 
-	"vit":    {kind: spec.Vision, rest: vit},
-	"deit":   {kind: spec.Vision, rest: vit},
-	"dinov2": {kind: spec.Vision, rest: vit},
+	"vit":    {kind: spec.Vision, adjust: vit},
+	"deit":   {kind: spec.Vision, adjust: vit},
+	"dinov2": {kind: spec.Vision, adjust: vit},
 }
 
 var gemma3Defaults = map[string]any{"head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208, "max_position_embeddings": 131072}
@@ -95,14 +95,14 @@ func extra(m *spec.Model, n float64) {
 }
 
 // learnedPositions adds one vector per position.
-func learnedPositions(c *hfConfig, m *spec.Model) {
-	n := c.count(hfMaxTokens, "n_positions", "max_position_embeddings")
+func learnedPositions(c *config, m *spec.Model) {
+	n := c.count(maxTokens, "n_positions", "max_position_embeddings")
 	extra(m, float64(n)*float64(m.Hidden))
 }
 
 // oneKVHead is for architectures that share one key and value among all heads if a field says so.
-func oneKVHead(field string, def bool) func(*hfConfig, *spec.Model) {
-	return func(c *hfConfig, m *spec.Model) {
+func oneKVHead(field string, def bool) func(*config, *spec.Model) {
+	return func(c *config, m *spec.Model) {
 		if c.flag(field, def) {
 			m.KVHeads = 1
 		}
@@ -110,18 +110,19 @@ func oneKVHead(field string, def bool) func(*hfConfig, *spec.Model) {
 	}
 }
 
-func fourTimesWide(_ *hfConfig, m *spec.Model) { m.FFN = min(4*m.Hidden, hfMaxWidth) }
+// fourTimesWide is for architectures without a field for the width of the MLP.
+func fourTimesWide(_ *config, m *spec.Model) { m.FFN = min(4*m.Hidden, maxWidth) }
 
 // opt has positions from 2 on; its 350m has embeddings of another width.
-func opt(c *hfConfig, m *spec.Model) {
-	if w := c.count(hfMaxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
+func opt(c *config, m *spec.Model) {
+	if w := c.count(maxWidth, "word_embed_proj_dim"); w > 0 && w != m.Hidden {
 		c.warn("the embeddings are taken as %d wide, not %d", m.Hidden, w)
 	}
-	extra(m, float64(c.count(hfMaxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
+	extra(m, float64(c.count(maxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
 }
 
 // falcon has one key/value head in its first architecture, groups in the second.
-func falcon(c *hfConfig, m *spec.Model) {
+func falcon(c *config, m *spec.Model) {
 	switch {
 	case c.flag("new_decoder_architecture", false):
 	case c.flag("multi_query", true):
@@ -132,11 +133,11 @@ func falcon(c *hfConfig, m *spec.Model) {
 }
 
 // mpt has the width of the MLP as a multiple, and the key/value heads in an object.
-func mpt(c *hfConfig, m *spec.Model) {
-	m.FFN = min(int(c.ratio("expansion_ratio", 4)*float64(m.Hidden)), hfMaxWidth)
-	attn := &hfConfig{}
+func mpt(c *config, m *spec.Model) {
+	m.FFN = min(int(c.ratio("expansion_ratio", 4)*float64(m.Hidden)), maxWidth)
+	attn := &config{}
 	if json.Unmarshal(c.fields["attn_config"], &attn.fields) == nil {
-		m.KVHeads = attn.count(hfMaxWidth, "kv_n_heads")
+		m.KVHeads = attn.count(maxWidth, "kv_n_heads")
 		if attn.err != nil {
 			c.fail("attn_config: %w", attn.err)
 		}
@@ -144,13 +145,13 @@ func mpt(c *hfConfig, m *spec.Model) {
 }
 
 // bert has positions, two token types and a pooler.
-func bert(c *hfConfig, m *spec.Model) {
+func bert(c *config, m *spec.Model) {
 	h := float64(m.Hidden)
-	extra(m, (float64(c.count(hfMaxTokens, "max_position_embeddings"))+2)*h+h*h)
+	extra(m, (float64(c.count(maxTokens, "max_position_embeddings"))+2)*h+h*h)
 }
 
 // roberta is bert with one token type and two unused positions.
-func roberta(c *hfConfig, m *spec.Model) {
+func roberta(c *config, m *spec.Model) {
 	bert(c, m)
 	m.ParamCount -= float64(m.Hidden)
 	if m.SeqLen > 2 {
@@ -160,8 +161,8 @@ func roberta(c *hfConfig, m *spec.Model) {
 
 // t5 counts the layers of one stack. With an untied head the encoder and decoder still share their
 // embedding.
-func t5(c *hfConfig, m *spec.Model) {
-	decoder := c.count(hfMaxLayers, "num_decoder_layers")
+func t5(c *config, m *spec.Model) {
+	decoder := c.count(maxLayers, "num_decoder_layers")
 	if decoder == 0 {
 		decoder = m.Layers
 	}
@@ -175,48 +176,48 @@ func t5(c *hfConfig, m *spec.Model) {
 }
 
 // bart has fields for both stacks.
-func bart(c *hfConfig, m *spec.Model) {
-	enc, dec := c.count(hfMaxLayers, "encoder_layers"), c.count(hfMaxLayers, "decoder_layers")
+func bart(c *config, m *spec.Model) {
+	enc, dec := c.count(maxLayers, "encoder_layers"), c.count(maxLayers, "decoder_layers")
 	if enc != dec {
 		c.warn("%d encoder and %d decoder layers are taken as halves", enc, dec)
 	}
 	m.Layers = enc + dec
-	m.Heads = c.count(hfMaxWidth, "encoder_attention_heads")
-	m.FFN = c.count(hfMaxWidth, "encoder_ffn_dim")
-	extra(m, 2*float64(c.count(hfMaxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
+	m.Heads = c.count(maxWidth, "encoder_attention_heads")
+	m.FFN = c.count(maxWidth, "encoder_ffn_dim")
+	extra(m, 2*float64(c.count(maxTokens, "max_position_embeddings")+2)*float64(m.Hidden))
 }
 
 // vit has a token per patch and a class token.
-func vit(c *hfConfig, m *spec.Model) {
-	image, patch := c.count(hfMaxWidth, "image_size"), c.count(hfMaxWidth, "patch_size")
+func vit(c *config, m *spec.Model) {
+	image, patch := c.count(maxWidth, "image_size"), c.count(maxWidth, "patch_size")
 	if image == 0 || patch == 0 || patch > image || image/patch > 1<<12 {
 		c.fail("image_size=%d and patch_size=%d give no number of patches", image, patch)
 		return
 	}
 	if ratio := c.ratio("mlp_ratio", 0); ratio > 0 && !c.has("intermediate_size") {
-		m.FFN = min(int(ratio*float64(m.Hidden)), hfMaxWidth)
+		m.FFN = min(int(ratio*float64(m.Hidden)), maxWidth)
 	}
 	side := image / patch
 	m.SeqLen, m.Vocab, m.KVHeads = side*side+1, 0, 0
-	channels := c.count(hfMaxWidth, "num_channels")
+	channels := c.count(maxWidth, "num_channels")
 	extra(m, (float64(channels)*float64(patch)*float64(patch)+float64(m.SeqLen+c.classes()))*float64(m.Hidden))
 }
 
 // classes returns the number of classes of a classifier, 0 for other models.
-func (c *hfConfig) classes() int {
+func (c *config) classes() int {
 	var labels map[string]json.RawMessage
 	if json.Unmarshal(c.fields["id2label"], &labels) == nil && len(labels) > 0 {
 		return len(labels)
 	}
-	return c.count(hfMaxVocab, "num_labels")
+	return c.count(maxVocab, "num_labels")
 }
 
 // llama4 has a dense MLP of another width between the layers with experts, and
 // one shared expert.
-func llama4(c *hfConfig, m *spec.Model) {
+func llama4(c *config, m *spec.Model) {
 	if m.Experts > 0 {
 		m.SharedExperts, m.ExpertFFN = 1, m.FFN
-		if w := c.count(hfMaxWidth, "intermediate_size_mlp"); w > 0 {
+		if w := c.count(maxWidth, "intermediate_size_mlp"); w > 0 {
 			m.FFN = w
 		}
 	}
@@ -234,11 +235,11 @@ func llama4(c *hfConfig, m *spec.Model) {
 //	      q the queries are h·a·(n+r)
 //	n, r  width of a head's part without and with rotation
 //	v     width of a head's values
-func latentAttention(c *hfConfig, m *spec.Model) {
+func latentAttention(c *config, m *spec.Model) {
 	h, a := float64(m.Hidden), float64(m.Heads)
-	q, k := float64(c.count(hfMaxWidth, "q_lora_rank")), float64(c.count(hfMaxWidth, "kv_lora_rank"))
-	n, r := float64(c.count(hfMaxWidth, "qk_nope_head_dim")), float64(c.count(hfMaxWidth, "qk_rope_head_dim"))
-	v := float64(c.count(hfMaxWidth, "v_head_dim"))
+	q, k := float64(c.count(maxWidth, "q_lora_rank")), float64(c.count(maxWidth, "kv_lora_rank"))
+	n, r := float64(c.count(maxWidth, "qk_nope_head_dim")), float64(c.count(maxWidth, "qk_rope_head_dim"))
+	v := float64(c.count(maxWidth, "v_head_dim"))
 	if k == 0 || n == 0 || v == 0 {
 		c.fail("kv_lora_rank, qk_nope_head_dim and v_head_dim must be there and positive")
 		return

@@ -1,0 +1,160 @@
+package huggingface
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// config is the object of a config.json while it is read. It keeps the first error.
+type config struct {
+	modelType string
+	fields    map[string]json.RawMessage
+	warnings  []error
+	err       error
+}
+
+func decode(r io.Reader) (*config, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("huggingface: %w", err)
+	}
+	if len(b) > maxBytes {
+		return nil, fmt.Errorf("huggingface: %w: more than %d MiB", ErrConfig, maxBytes>>20)
+	}
+	c := &config{}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	if err := dec.Decode(&c.fields); err != nil {
+		return nil, fmt.Errorf("huggingface: %w: %w", ErrConfig, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("huggingface: %w: there is text after the object", ErrConfig)
+	}
+	if len(c.fields) == 0 {
+		return nil, fmt.Errorf("huggingface: %w: it is empty", ErrConfig)
+	}
+	c.modelType = c.word("model_type")
+	return c, nil
+}
+
+// language returns the part for the language model; multimodal networks have an object for it.
+func (c *config) language() *config {
+	if c.has("hidden_size", "d_model", "n_embd") {
+		return c
+	}
+	for _, key := range []string{"text_config", "llm_config", "language_config"} {
+		sub := &config{}
+		if raw, ok := c.fields[key]; !ok || json.Unmarshal(raw, &sub.fields) != nil || len(sub.fields) == 0 {
+			continue
+		}
+		if sub.modelType = sub.word("model_type"); sub.modelType == "" {
+			sub.modelType = c.modelType
+		}
+		if _, ok := sub.fields["tie_word_embeddings"]; !ok && c.has("tie_word_embeddings") {
+			sub.fields["tie_word_embeddings"] = c.fields["tie_word_embeddings"]
+		}
+		sub.warn("only the language model of %s is read, from its %s: other towers are left out", c.modelType, key)
+		return sub
+	}
+	return c
+}
+
+// name is the last element of _name_or_path, unless that is a local path.
+func (c *config) name() string {
+	path := strings.TrimRight(c.word("_name_or_path"), "/")
+	if strings.HasPrefix(path, ".") || strings.Count(path, "/") > 1 {
+		return ""
+	}
+	return path[strings.LastIndex(path, "/")+1:]
+}
+
+func (c *config) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Errorf(format, args...))
+}
+
+// has reports whether any of the fields exists and is not null.
+func (c *config) has(keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return c.value(k) != nil })
+}
+
+func (c *config) value(key string) json.RawMessage {
+	raw := c.fields[key]
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+		return nil
+	}
+	return raw
+}
+
+// count returns the first of the fields that exists, a whole number in 0..most, or 0. Anything else
+// is an error.
+func (c *config) count(most int, keys ...string) int {
+	for _, key := range keys {
+		raw := c.value(key)
+		if raw == nil {
+			continue
+		}
+		var v float64
+		if err := json.Unmarshal(raw, &v); err != nil || v != math.Trunc(v) || v < 0 || v > float64(most) {
+			c.fail("%s=%s is not a whole number in 0..%d", key, truncate(raw), most)
+			return 0
+		}
+		return int(v)
+	}
+	return 0
+}
+
+// ratio returns a positive number of a field, else def.
+func (c *config) ratio(key string, def float64) float64 {
+	raw := c.value(key)
+	if raw == nil {
+		return def
+	}
+	var v float64
+	if err := json.Unmarshal(raw, &v); err != nil || !(v > 0) || v > maxWidth {
+		c.fail("%s=%s is not a number in 0..%d", key, truncate(raw), maxWidth)
+		return def
+	}
+	return v
+}
+
+// flag returns a boolean field, else def.
+func (c *config) flag(key string, def bool) bool {
+	raw := c.value(key)
+	if raw == nil {
+		return def
+	}
+	var v bool
+	if json.Unmarshal(raw, &v) != nil {
+		c.fail("%s=%s is not true or false", key, truncate(raw))
+		return def
+	}
+	return v
+}
+
+// word returns a field that is text, else "".
+func (c *config) word(key string) string {
+	var s string
+	if json.Unmarshal(c.fields[key], &s) != nil || len(s) > 256 {
+		return ""
+	}
+	return s
+}
+
+func (c *config) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+// truncate shortens a value for an error.
+func truncate(raw json.RawMessage) string {
+	if len(raw) > 40 {
+		return string(raw[:40]) + "..."
+	}
+	return string(raw)
+}
