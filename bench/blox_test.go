@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/admission"
@@ -76,7 +76,7 @@ func TestBloxSetC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := datasets.ReadWorkload(data, "C_jobs.csv", "csv")
+	w, err := trace.Read(data, "C_jobs.csv", "csv")
 	if err != nil || len(w.Bad) > 0 {
 		t.Fatal(err, w.Bad)
 	}

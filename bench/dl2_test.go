@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
@@ -34,9 +35,9 @@ func dl2Grid(t testing.TB) *measured.Servers {
 }
 
 // dl2Run simulates a trace of DL2 as its simulator does, and returns JCTs by job, in slots.
-func dl2Run(t *testing.T, grid *measured.Servers, name, config string, trace, nodes int) map[string]float64 {
+func dl2Run(t *testing.T, grid *measured.Servers, name, config string, index, nodes int) map[string]float64 {
 	t.Helper()
-	w, err := datasets.OpenWorkload(t.Context(), filepath.Join(spectest.Shared(t), "baselines/dl2/jobs.csv"), fmt.Sprintf("dl2=%s/%d", config, trace))
+	w, err := trace.Open(t.Context(), filepath.Join(spectest.Shared(t), "baselines/dl2/jobs.csv"), fmt.Sprintf("dl2=%s/%d", config, index))
 	if err != nil || len(w.Bad) > 0 {
 		t.Fatal(err, w.Bad)
 	}

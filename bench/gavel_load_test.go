@@ -6,19 +6,20 @@ import (
 	"testing"
 
 	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
 // gavelJobs generates jobs on the table of simulations.
-func gavelJobs(tb testing.TB, o datasets.GavelOptions) []spec.Job {
+func gavelJobs(tb testing.TB, o trace.GavelOptions) []spec.Job {
 	tb.Helper()
 	rows, err := datasets.ReadGavelTable(tb.Context(), filepath.Join(spectest.Shared(tb), "data", "gavel", "throughputs", "simulation_throughputs.json"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	jobs, err := datasets.GenerateGavel(rows, o)
+	jobs, err := trace.GenerateGavel(rows, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func gavelJobs(tb testing.TB, o datasets.GavelOptions) []spec.Job {
 // of each type, is simulated in less than half a second of one idle core.
 func TestGavelWindow(t *testing.T) {
 	_, cluster, table := gavelRun{input: gavelStatic, cluster: gavelLarge}.world(t)
-	r := gavelRun{policy: "gavel-las", jobs: gavelJobs(t, datasets.GavelOptions{Jobs: 8000, PerHour: 4}), score: report.Score{First: "4000", Last: "4999"}}
+	r := gavelRun{policy: "gavel-las", jobs: gavelJobs(t, trace.GavelOptions{Jobs: 8000, PerHour: 4}), score: report.Score{First: "4000", Last: "4999"}}
 	out := r.simulate(t, cluster, table)
 	s := report.Summarize(out, r.score)
 	t.Logf("mean %.2f h, %d finished, utilisation %.2f, in %v", float64(s.AvgJCT)/3600, s.Finished, float64(s.Utilisation), out.Elapsed)
@@ -56,7 +57,7 @@ func TestGavelContinuous(t *testing.T) {
 		{"gavel-las", 5.2, "1000", "1499", 16.89}, {"gavel-las:agnostic", 5.2, "1000", "1499", 25.02},
 		{"gavel-las", 4, "4000", "4999", 17.12},
 	} {
-		r := gavelRun{mode: "gavel", policy: c.policy, jobs: gavelJobs(t, datasets.GavelOptions{Jobs: 8000, PerHour: c.perHour}),
+		r := gavelRun{mode: "gavel", policy: c.policy, jobs: gavelJobs(t, trace.GavelOptions{Jobs: 8000, PerHour: c.perHour}),
 			score: report.Score{First: c.first, Last: c.last}}
 		s := report.Summarize(r.simulate(t, cluster, table), r.score)
 		here := float64(s.AvgJCT) / 3600

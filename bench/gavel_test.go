@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/colocation"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -45,7 +46,7 @@ func (r gavelRun) world(tb testing.TB) ([]spec.Job, spec.Cluster, *measured.Tabl
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w, err := datasets.ReadWorkload(data, r.input, "gavel")
+	w, err := trace.Read(data, r.input, "gavel")
 	if err != nil || len(w.Bad) > 0 {
 		tb.Fatal(err, w.Bad)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/planner"
@@ -81,7 +82,7 @@ func runPolluxWith(t *testing.T, mode, name string, jobs []spec.Job, tables *goo
 func polluxJobs(t *testing.T, folder, file string) []spec.Job {
 	t.Helper()
 	path := filepath.Join(spectest.Shared(t), "data", "pollux", folder, file)
-	w, err := datasets.OpenWorkload(t.Context(), path, "pollux")
+	w, err := trace.Open(t.Context(), path, "pollux")
 	if err != nil || len(w.Bad) > 0 {
 		t.Fatal(err, w.Bad)
 	}

@@ -17,8 +17,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/measured"
@@ -61,7 +61,7 @@ func (b testbed) jobs(tb testing.TB, name string, stretch float64) []spec.Job {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w, err := datasets.ReadWorkload(data, file, "rubick")
+	w, err := trace.Read(data, file, "rubick")
 	if err != nil || len(w.Bad) > 0 {
 		tb.Fatal(err, w.Bad)
 	}

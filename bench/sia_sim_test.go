@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 	"github.com/pacer-ml/pacer/scheduler/compat"
@@ -30,7 +31,7 @@ const siaCluster = "6x4xT4,2x8xA100-40GB,3x8xRTX2080Ti"
 func siaJobs(t *testing.T, path ...string) []spec.Job {
 	t.Helper()
 	file := filepath.Join(append([]string{spectest.Shared(t), "data", "sia", "workloads"}, path...)...)
-	w, err := datasets.OpenWorkload(t.Context(), file, "sia")
+	w, err := trace.Open(t.Context(), file, "sia")
 	if err != nil || len(w.Bad) > 0 {
 		t.Fatal(err, w.Bad)
 	}

@@ -11,37 +11,29 @@ import (
 	"strconv"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 func init() {
-	register(Importer{
+	registerTables(Importer{
 		Name:    "dl2",
 		Doc:     "speeds of 8 models by parameter servers and workers, GTX 1080 Ti (Peng et al., DL2, TPDS 2021)",
 		License: "none stated",
 		URL:     "https://github.com/pengyanghua/DL2",
 		Commit:  "2e54920d2100bff2e14e246c423419bbd326c55b",
-		Import:  importDL2,
-		Count: func(root fs.FS) (int, error) {
-			files, err := dl2Files(root)
-			return countRows(root, "dl2", files, err)
-		},
-	})
+	}, dl2Files, dl2Table)
 }
 
 // dl2Files finds the table of speeds. A table of the models' gradient sizes,
 // model_measurements.csv, may be beside it.
 func dl2Files(root fs.FS) ([]string, error) {
-	return glob(root, "ps_speed.csv", "*/ps_speed.csv")
+	return table.Glob(root, "ps_speed.csv", "*/ps_speed.csv")
 }
 
 // dl2Accelerator is the accelerator of the testbed's servers, which ran MXNet workers with one GPU
 // each.
 const dl2Accelerator = "GTX1080Ti"
-
-func importDL2(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-	return importTables(ctx, root, "dl2", dl2Files, dl2Table)
-}
 
 // dl2Table yields one table's rows.
 func dl2Table(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error] {
@@ -56,16 +48,12 @@ func dl2Table(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measu
 			yield(spec.Measurement{}, err)
 			return
 		}
-		for rec, err := range readFile(ctx, root, file, "model", "batch_size", "num_ps", "num_workers", "speed_sum_samples_s") {
-			var m spec.Measurement
-			if err == nil {
-				m, err = dl2Measurement(rec, params)
-				m.Config.Accelerator = acc
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
+		rows := table.ReadFile(ctx, root, file, "model", "batch_size", "num_ps", "num_workers", "speed_sum_samples_s")
+		convertRows(rows, func(rec *table.Record) (spec.Measurement, error) {
+			m, err := dl2Measurement(rec, params)
+			m.Config.Accelerator = acc
+			return m, err
+		})(yield)
 	}
 }
 
@@ -76,7 +64,7 @@ func dl2Params(ctx context.Context, root fs.FS, file string) (map[string]float64
 	if _, err := fs.Stat(root, file); errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
-	for rec, err := range readFile(ctx, root, file, "model", "model_size_mb") {
+	for rec, err := range table.ReadFile(ctx, root, file, "model", "model_size_mb") {
 		var row *RowError
 		switch {
 		case errors.As(err, &row):
@@ -84,8 +72,8 @@ func dl2Params(ctx context.Context, root fs.FS, file string) (map[string]float64
 		case err != nil:
 			return nil, err
 		}
-		if mb := rec.atLeast0("model_size_mb"); rec.err() == nil {
-			out[rec.str("model")] = mb * 1e6 / 4
+		if mb := rec.AtLeast0("model_size_mb"); rec.Err() == nil {
+			out[rec.Str("model")] = mb * 1e6 / 4
 		}
 	}
 	return out, nil
@@ -100,26 +88,19 @@ func dl2Params(ctx context.Context, root fs.FS, file string) (map[string]float64
 // the whole batch, not of equal rounded shares, are smooth in the number of workers: rounding
 // either way doubles the steps from one count to the next for the small batches of resnet-50 and
 // vgg-16.
-func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, error) {
-	name, batch := rec.need("model"), rec.count("batch_size")
-	servers, workers := rec.count("num_ps"), rec.count("num_workers")
-	for _, col := range []string{"batch_size", "num_ps", "num_workers"} {
-		if rec.count(col) == 0 {
-			rec.fail(col, errors.New("is missing or 0"))
-		}
-	}
-	speed := rec.atLeast0("speed_sum_samples_s")
-	if rec.str("speed_sum_samples_s") == "" {
-		rec.fail("speed_sum_samples_s", errors.New("is missing"))
-	}
-	if s := rec.str("sync"); s != "" && s != "dist_sync" {
-		rec.fail("sync", errors.New("is not dist_sync: only synchronous jobs are read"))
+func dl2Measurement(rec *table.Record, params map[string]float64) (spec.Measurement, error) {
+	name, batch := rec.Need("model"), rec.NeedCount("batch_size")
+	servers, workers := rec.NeedCount("num_ps"), rec.NeedCount("num_workers")
+	rec.Need("speed_sum_samples_s")
+	speed := rec.AtLeast0("speed_sum_samples_s")
+	if s := rec.Str("sync"); s != "" && s != "dist_sync" {
+		rec.Fail("sync", errors.New("is not dist_sync: only synchronous jobs are read"))
 	}
 	if speed > 0 && float64(batch)/speed > maxStepSec {
-		rec.fail("speed_sum_samples_s", errors.New("is too small"))
+		rec.Fail("speed_sum_samples_s", errors.New("is too small"))
 	}
-	if rec.err() != nil {
-		return spec.Measurement{}, rec.err()
+	if rec.Err() != nil {
+		return spec.Measurement{}, rec.Err()
 	}
 	m := spec.Measurement{
 		Config: spec.Config{
@@ -128,7 +109,7 @@ func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, e
 				MicroBatch: (batch + workers - 1) / workers}.Normal(),
 			Framework: "MXNet",
 		},
-		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.file, rec.line),
+		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line),
 		Env: map[string]string{spec.EnvGlobalBatch: strconv.Itoa(batch)},
 	}
 	if speed == 0 {
@@ -136,8 +117,8 @@ func dl2Measurement(rec *record, params map[string]float64) (spec.Measurement, e
 		return m, nil
 	}
 	m.Outcome, m.StepSec = spec.OK, []float64{float64(batch) / speed}
-	if rec.str("speed_min_worker_samples_s") != "" && rec.float("speed_min_worker_samples_s") == 0 {
+	if rec.Str("speed_min_worker_samples_s") != "" && rec.Float("speed_min_worker_samples_s") == 0 {
 		m.Doubt = "synchronous training, but a worker was idle during the measurement"
 	}
-	return m, rec.err()
+	return m, rec.Err()
 }

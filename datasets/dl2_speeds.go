@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -33,7 +34,7 @@ func ReadDL2Speeds(ctx context.Context, path string) (DL2Speeds, error) {
 		return DL2Speeds{}, fmt.Errorf("datasets: %w", err)
 	}
 	if info.IsDir() {
-		return collectDL2(importDL2(ctx, os.DirFS(path)))
+		return collectDL2(importTables(ctx, os.DirFS(path), "dl2", dl2Files, dl2Table))
 	}
 	listed, err := isDL2Grid(path)
 	if err != nil {
@@ -53,8 +54,8 @@ func isDL2Grid(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	for _, first := range lines(f) {
-		cells, err := splitCSV(first.s)
+	for _, first := range table.Lines(f) {
+		cells, err := table.Split(first.Text)
 		return err == nil && slices.Contains(cells, "speed_samples_s"), nil
 	}
 	return false, nil
@@ -82,43 +83,32 @@ func readDL2Grid(ctx context.Context, root fs.FS, file string) (DL2Speeds, error
 	if err != nil {
 		return DL2Speeds{}, err
 	}
-	out, err := collectDL2(func(yield func(spec.Measurement, error) bool) {
-		for rec, err := range readFile(ctx, root, file, "model", "num_ps", "num_workers", "speed_samples_s") {
-			var m spec.Measurement
-			if err == nil {
-				m, err = dl2Point(rec)
-				m.Config.Accelerator = acc
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
-	})
+	rows := table.ReadFile(ctx, root, file, "model", "num_ps", "num_workers", "speed_samples_s")
+	out, err := collectDL2(convertRows(rows, func(rec *table.Record) (spec.Measurement, error) {
+		m, err := dl2Point(rec)
+		m.Config.Accelerator = acc
+		return m, err
+	}))
 	out.Listed = true
 	return out, err
 }
 
 // dl2Point reads one row of that table.
-func dl2Point(rec *record) (spec.Measurement, error) {
-	kind := slices.IndexFunc(dl2Kinds, func(k dl2Kind) bool { return k.model == rec.str("model") })
+func dl2Point(rec *table.Record) (spec.Measurement, error) {
+	kind := slices.IndexFunc(dl2Types, func(t DL2Type) bool { return t.Model == rec.Str("model") })
 	if kind < 0 {
-		rec.fail("model", errors.New("is not one of DL2's"))
+		rec.Fail("model", errors.New("is not one of DL2's"))
 	}
-	workers, servers := rec.count("num_workers"), rec.count("num_ps")
-	for _, col := range []string{"num_workers", "num_ps"} {
-		if rec.count(col) == 0 {
-			rec.fail(col, errors.New("is missing or 0"))
-		}
+	workers, servers := rec.NeedCount("num_workers"), rec.NeedCount("num_ps")
+	rec.Need("speed_samples_s")
+	speed := rec.AtLeast0("speed_samples_s")
+	if rec.Err() != nil {
+		return spec.Measurement{}, rec.Err()
 	}
-	rec.need("speed_samples_s")
-	speed := rec.atLeast0("speed_samples_s")
-	if rec.err() != nil {
-		return spec.Measurement{}, rec.err()
-	}
-	j := dl2Kinds[kind].job("", time.Duration(0), 1)
+	j := dl2Types[kind].Job("", time.Duration(0), 1)
 	m := spec.Measurement{
 		Config: spec.Config{Model: j.Model, Plan: j.ParamServerPlan(workers, servers), Framework: "MXNet"},
-		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.file, rec.line),
+		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line),
 		Env: map[string]string{spec.EnvGlobalBatch: fmt.Sprint(j.GlobalBatch)},
 	}
 	if speed == 0 {

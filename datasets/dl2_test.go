@@ -1,7 +1,9 @@
 package datasets
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -73,5 +75,28 @@ func TestDL2Published(t *testing.T) {
 	}
 	if len(ms) != 804 || len(bad) != 0 || failed["vgg-16"] != 8 || failed["inception-bn"] != 1 || len(failed) != 2 {
 		t.Errorf("%d rows, faults %v, failed %v", len(ms), bad, failed)
+	}
+}
+
+// TestReadDL2Speeds distinguishes measured speeds from the table of a simulator.
+func TestReadDL2Speeds(t *testing.T) {
+	dir := spectest.Shared(t)
+	for path, want := range map[string]string{
+		"data/dl2": "804 rows, 9 failed, listed false", "data/dl2/ps_speed.csv": "804 rows, 9 failed, listed false",
+		"baselines/dl2/speed_grid.csv": "2312 rows, 9 failed, listed true",
+	} {
+		s, err := ReadDL2Speeds(t.Context(), filepath.Join(dir, path))
+		if err != nil || len(s.Bad) > 0 {
+			t.Fatal(err, s.Bad)
+		}
+		failed := 0
+		for _, m := range s.Rows {
+			if m.Outcome == spec.Failed {
+				failed++
+			}
+		}
+		if got := fmt.Sprintf("%d rows, %d failed, listed %v", len(s.Rows), failed, s.Listed); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
 	}
 }

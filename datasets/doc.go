@@ -1,14 +1,19 @@
-// Package datasets reads published measurements and job traces in their original
-// files, and converts them to the types of package spec. One file per data set:
+// Package datasets reads published measurements of training throughput in their
+// original files, as spec.Measurement. One file per data set:
 //
-//	rubick.go      step times of 539 configurations on A800 (Zhang et al., Rubick, MLSys 2025)
-//	gavel.go       throughput tables of V100, P100, K80 (Narayanan et al., Gavel, OSDI 2020)
-//	published.go   training throughput from public documents, one schema for twelve sources
-//	workload.go    job traces; workload_format.go lists the formats, a file each: philly.go, helios.go, ...
+//	rubick.go     step times of 9 models on up to 64 A800 (Zhang et al., Rubick, MLSys 2025)
+//	sia.go        step times of 6 models on 5 types of GPU (Jayaram Subramanya et al., Sia, SOSP 2023)
+//	gavel.go      throughput tables of V100, P100, K80 (Narayanan et al., Gavel, OSDI 2020)
+//	dl2.go        speeds of jobs with parameter servers (Peng et al., DL2, TPDS 2021)
+//	published.go  training throughput from public documents, one schema for twelve sources
 //
-// Start with importer.go, then rubick.go, the shortest complete importer, and
-// workload.go. Subpackages: catalog (models, accelerators, machines), measured
-// (this project's measurements), synthetic (generated workloads).
+// Start with importer.go, then rubick.go, the shortest complete importer. Subpackages:
+//
+//	trace        job traces as workloads, and the job generators of published simulators
+//	huggingface  models from a config.json
+//	catalog      common models, accelerators, machines
+//	measured     this project's own measurements
+//	synthetic    workloads drawn from a seed
 //
 // Readers take an fs.FS or an io.Reader and never write. They convert units to
 // seconds, bytes and samples/s. An invalid row yields a *RowError with file, line,

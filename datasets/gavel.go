@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -43,7 +43,7 @@ func init() {
 // gavelFiles finds the throughput tables in a clone of the repository (folder
 // scheduler) or in a folder of copies.
 func gavelFiles(root fs.FS) ([]string, error) {
-	return glob(root,
+	return table.Glob(root,
 		"throughputs/*throughputs*.json",
 		"scheduler/*throughputs*.json",
 		"*throughputs*.json",
@@ -216,9 +216,9 @@ func GavelModel(jobType string) (m spec.Model, batch int) {
 	return m, batch
 }
 
-// gavelConfig is the configuration of a job type on n devices: data parallel, one batch per device
+// GavelConfig returns the configuration of a job type on n devices: data parallel, one batch per device
 // and step.
-func gavelConfig(jobType string, n int) spec.Config {
+func GavelConfig(jobType string, n int) spec.Config {
 	m, batch := GavelModel(jobType)
 	return spec.Config{
 		Model:     m,
@@ -254,7 +254,7 @@ func (e gavelEntry) measurement() (spec.Measurement, error) {
 		return fail("throughput", e.written, e.rateErr)
 	}
 	m := spec.Measurement{
-		Config: gavelConfig(g[1], n), Source: "gavel/" + stem(e.file), Origin: fmt.Sprintf("%s:%d", e.file, e.line),
+		Config: GavelConfig(g[1], n), Source: "gavel/" + table.Stem(e.file), Origin: fmt.Sprintf("%s:%d", e.file, e.line),
 		Env: map[string]string{"worker": e.worker, "job": e.job},
 	}
 	m.Config.Accelerator = acc
@@ -272,10 +272,6 @@ func (e gavelEntry) measurement() (spec.Measurement, error) {
 
 // maxStepSec bounds step times: a year.
 const maxStepSec = 365 * 24 * 3600
-
-func stem(file string) string {
-	return strings.TrimSuffix(path.Base(file), path.Ext(file))
-}
 
 // ReadGavelTable reads one throughput table as Gavel's simulator uses it: the isolated,
 // consolidated values, for any placement. So each value is returned for every even placement, from

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -68,7 +69,7 @@ func (e *gavelEntry) colocation() (c spec.Colocation, err error) {
 		if e.rateErr == nil && (rate < 0 || rate > 0 && n/rate > maxStepSec) {
 			e.rateErr = errors.New("is negative or too small")
 		}
-		*side.config = gavelConfig(g[1], devices[i])
+		*side.config = GavelConfig(g[1], devices[i])
 		side.config.Accelerator, side.config.Shape = acc, spec.Packed(devices[i], devices[i])
 		if *side.rate = rate / n * float64(side.config.Plan.GlobalBatch()); e.rateErr == nil && math.IsInf(*side.rate, 0) {
 			e.rateErr = errors.New("is too large")
@@ -80,6 +81,6 @@ func (e *gavelEntry) colocation() (c spec.Colocation, err error) {
 	if devices[0] != devices[1] {
 		return fail("partner", e.partner, fmt.Errorf("is on %d devices beside one on %d", devices[1], devices[0]))
 	}
-	c.Source = "gavel/" + stem(e.file)
+	c.Source = "gavel/" + table.Stem(e.file)
 	return c, nil
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"strings"
 
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
@@ -41,9 +41,26 @@ func Importers() []Importer { return importers.All() }
 // first.
 func Lookup(name string) (Importer, error) { return importers.Get(name) }
 
-// importTables is the Import of the data set name: all rows of all files, table by table.
-func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS) ([]string, error),
-	table func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]) iter.Seq2[spec.Measurement, error] {
+// A tableReader yields the rows of one file of a data set.
+type tableReader func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]
+
+// registerTables registers a data set of CSV tables that are read one after another. Count is the
+// number of their rows, unless i has its own.
+func registerTables(i Importer, files func(fs.FS) ([]string, error), read tableReader) {
+	i.Import = func(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+		return importTables(ctx, root, i.Name, files, read)
+	}
+	if i.Count == nil {
+		i.Count = func(root fs.FS) (int, error) {
+			all, err := files(root)
+			return table.CountRows(root, i.Name, all, err)
+		}
+	}
+	register(i)
+}
+
+// importTables yields all rows of all files of the data set name, file by file.
+func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS) ([]string, error), read tableReader) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		all, err := files(root)
 		if err != nil {
@@ -51,10 +68,25 @@ func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS
 			return
 		}
 		for _, file := range all {
-			for m, err := range table(ctx, root, file) {
+			for m, err := range read(ctx, root, file) {
 				if !yield(m, err) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// convertRows yields the measurement of each row, or its error.
+func convertRows(rows iter.Seq2[*table.Record, error], convert func(*table.Record) (spec.Measurement, error)) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		for rec, err := range rows {
+			var m spec.Measurement
+			if err == nil {
+				m, err = convert(rec)
+			}
+			if !yield(m, err) {
+				return
 			}
 		}
 	}
@@ -64,29 +96,8 @@ func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS
 // derived and no memory was recorded. It is wrapped in a *RowError.
 var ErrNotMeasurable = errors.New("neither a step time nor memory can be derived")
 
-// RowError is an invalid value of a row. The row is skipped and reading continues.
-type RowError struct {
-	File   string
-	Line   int    // 1 is the first; 0 = the whole file
-	Column string // name of the column or key, "" = the whole row
-	Value  string // as written
-	Err    error
-}
-
-func (e *RowError) Error() string {
-	var b strings.Builder
-	b.WriteString("datasets: " + e.File)
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ":%d", e.Line)
-	}
-	b.WriteString(": ")
-	if e.Column != "" {
-		fmt.Fprintf(&b, "%s %q: ", e.Column, e.Value)
-	}
-	return b.String() + e.Err.Error()
-}
-
-func (e *RowError) Unwrap() error { return e.Err }
+// RowError is an invalid value of a row, with its place. The row is skipped and reading continues.
+type RowError = table.RowError
 
 // Warnings returns the doubt about a measurement, and the legality rule its plan breaks.
 func Warnings(m spec.Measurement) []error {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -23,7 +24,7 @@ func init() {
 		Import:  importPublished,
 		Count: func(root fs.FS) (int, error) {
 			files, mismatched, err := publishedTables(root)
-			n, err := countRows(root, "published", files, err)
+			n, err := table.CountRows(root, "published", files, err)
 			return n + len(mismatched), err
 		},
 	})
@@ -59,11 +60,7 @@ func init() {
 // Those that did not run their Config also carry spec.EnvWrongConfig.
 
 func publishedFiles(root fs.FS) ([]string, error) {
-	files, err := glob(root, "*.csv", "published/*.csv", "data/published/*.csv")
-	if err != nil {
-		return nil, err
-	}
-	return files, nil
+	return table.Glob(root, "*.csv", "published/*.csv", "data/published/*.csv")
 }
 
 // publishedColumns are the required columns.
@@ -100,7 +97,7 @@ func publishedTables(root fs.FS) (tables []string, mismatched []*RowError, err e
 
 // notPublished returns why a file is no table of measurements, nil if it is one.
 func notPublished(f io.Reader, file string) error {
-	for rec, err := range readCSV(f, file, publishedColumns...) {
+	for rec, err := range table.Read(f, file, publishedColumns...) {
 		var row *RowError
 		switch {
 		case errors.As(err, &row): // the header is valid
@@ -128,11 +125,7 @@ func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement
 		}
 		for _, file := range files {
 			t := newPublishedTable(file)
-			for rec, err := range readFile(ctx, root, file, publishedColumns...) {
-				var m spec.Measurement
-				if err == nil {
-					m, err = t.measurement(rec)
-				}
+			for m, err := range convertRows(table.ReadFile(ctx, root, file, publishedColumns...), t.measurement) {
 				if !yield(m, err) {
 					return
 				}
@@ -142,12 +135,12 @@ func importPublished(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement
 }
 
 // measurement reads a row with its outcome.
-func (t *publishedTable) measurement(rec *record) (spec.Measurement, error) {
+func (t *publishedTable) measurement(rec *table.Record) (spec.Measurement, error) {
 	r := t.row(rec)
 	r.config()
 	r.measure()
-	if rec.err() != nil {
-		return spec.Measurement{}, rec.err()
+	if rec.Err() != nil {
+		return spec.Measurement{}, rec.Err()
 	}
 	return r.m, nil
 }
@@ -155,10 +148,10 @@ func (t *publishedTable) measurement(rec *record) (spec.Measurement, error) {
 // measure adds the outcome to a row with a Config, and all reasons to doubt it.
 func (r *publishedRow) measure() {
 	r.m.Env = r.env()
-	if adapters.MatchString(r.str("notes")) && !r.source.adapters {
+	if adapters.MatchString(r.Str("notes")) && !r.source.adapters {
 		r.wrong("only adapters were trained")
 	}
-	if r.err() == nil {
+	if r.Err() == nil {
 		r.outcome()
 		r.checkPlausible()
 	}
@@ -186,7 +179,7 @@ func (r *publishedRow) checkPlausible() {
 			r.wrong("%.3g times the devices' peak rate", rate/peak)
 		}
 	}
-	if r.str("step_time_s") == "" {
+	if r.Str("step_time_s") == "" {
 		return
 	}
 	doubts := r.doubts
@@ -201,17 +194,17 @@ func (r *publishedRow) checkPlausible() {
 func (r *publishedRow) env() map[string]string {
 	env := map[string]string{}
 	for _, col := range []string{"model", "accelerator", "precision", "notes", "source_path", "source_commit", "source_date"} {
-		if s := r.str(col); s != "" {
+		if s := r.Str(col); s != "" {
 			env[col] = s
 		}
 	}
-	if v := r.str("throughput_value"); v != "" {
-		env["throughput"] = v + " " + r.str("throughput_unit")
+	if v := r.Str("throughput_value"); v != "" {
+		env["throughput"] = v + " " + r.Str("throughput_unit")
 	}
 	var blank []string
 	for _, col := range []string{"dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "offload", "recompute",
 		"micro_batch", "global_batch", "grad_accum", "precision", "seq_len"} {
-		if r.str(col) == "" {
+		if r.Str(col) == "" {
 			blank = append(blank, col)
 		}
 	}
@@ -223,8 +216,8 @@ func (r *publishedRow) env() map[string]string {
 
 // outcome sets the outcome by the row's status.
 func (r *publishedRow) outcome() {
-	r.m.PeakBytes = r.atLeast0("mem_gib") * (1 << 30)
-	switch status := r.str("status"); status {
+	r.m.PeakBytes = r.AtLeast0("mem_gib") * (1 << 30)
+	switch status := r.Str("status"); status {
 	case "oom":
 		r.m.Outcome, r.m.Reason = spec.OOM, "did not fit"
 		if !r.batchKnown {
@@ -237,7 +230,7 @@ func (r *publishedRow) outcome() {
 		r.doubt("marked suspect in its table")
 	case "", "ok", "memory_only": // the column is optional
 	default:
-		r.fail("status", fmt.Errorf("is not one of ok, oom, suspect, memory_only, memory_model"))
+		r.Fail("status", fmt.Errorf("is not one of ok, oom, suspect, memory_only, memory_model"))
 	}
 	r.m.Outcome = spec.OK
 	sec, why := r.stepSec()
@@ -245,8 +238,8 @@ func (r *publishedRow) outcome() {
 	case sec > 0 && sec <= maxStepSec:
 		r.m.StepSec = []float64{sec}
 	case sec != 0:
-		r.fail("step_time_s", fmt.Errorf("gives a step of %g s", sec))
+		r.Fail("step_time_s", fmt.Errorf("gives a step of %g s", sec))
 	case r.m.PeakBytes == 0:
-		r.fail("throughput_unit", fmt.Errorf("%w: %s", ErrNotMeasurable, why))
+		r.Fail("throughput_unit", fmt.Errorf("%w: %s", ErrNotMeasurable, why))
 	}
 }

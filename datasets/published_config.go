@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -18,7 +19,7 @@ func (r *publishedRow) config() {
 	c := &r.m.Config
 	c.Accelerator = r.accelerator()
 	c.Framework = r.framework()
-	c.SeqLen = r.count("seq_len")
+	c.SeqLen = r.Count("seq_len")
 	c.Model = r.model()
 	if c.Model.Kind != spec.Opaque || c.Model.ParamCount > 0 && c.Model.FLOPsPerSample == 0 {
 		r.tokens()
@@ -54,11 +55,11 @@ type modelMatch struct {
 // model returns the catalog's model of that name if no recorded figure contradicts it, else a model
 // of the recorded figures. Results are cached by the cells.
 func (r *publishedRow) model() spec.Model {
-	key := modelCells{r.need("model"), r.str("params_b"), r.str("layers"), r.str("hidden"), r.str("heads"), r.str("vocab"), r.str("seq_len")}
+	key := modelCells{r.Need("model"), r.Str("params_b"), r.Str("layers"), r.Str("hidden"), r.Str("heads"), r.Str("vocab"), r.Str("seq_len")}
 	a, ok := r.table.models[key]
 	if !ok {
 		a = r.findModel(key.name)
-		if r.err() != nil {
+		if r.Err() != nil {
 			return a.model
 		}
 		r.table.models[key] = a
@@ -75,13 +76,13 @@ var variant = regexp.MustCompile(`\s*\([^)]*\)$`)
 func (r *publishedRow) findModel(name string) modelMatch {
 	detach := spec.Model{
 		Name: name, Kind: spec.Opaque,
-		Layers: r.count("layers"), Hidden: r.count("hidden"), Heads: r.count("heads"), Vocab: r.count("vocab"),
-		SeqLen: r.count("seq_len"), ParamCount: math.Round(r.atLeast0("params_b") * 1e9),
+		Layers: r.Count("layers"), Hidden: r.Count("hidden"), Heads: r.Count("heads"), Vocab: r.Count("vocab"),
+		SeqLen: r.Count("seq_len"), ParamCount: math.Round(r.AtLeast0("params_b") * 1e9),
 	}
 	if detach.Hidden > 0 {
 		detach.Kind = spec.Decoder
 	}
-	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.str("params_b"), !r.source.folders)
+	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.Str("params_b"), !r.source.folders)
 	switch {
 	case ok && !contradicts(detach, m):
 		return modelMatch{model: m}
@@ -120,7 +121,7 @@ var leadingCount = regexp.MustCompile(`^[0-9]+x\s*`)
 
 // accelerator returns the catalog's accelerator of that name, or one with only the name.
 func (r *publishedRow) accelerator() spec.Accelerator {
-	name := r.need("accelerator")
+	name := r.Need("accelerator")
 	a, ok := r.table.parts[name]
 	if !ok {
 		a = findAccelerator(name)
@@ -144,10 +145,10 @@ func findAccelerator(name string) spec.Accelerator {
 // shape spreads the devices over the recorded nodes, or packs them on the usual nodes of the
 // accelerator.
 func (r *publishedRow) shape() spec.Shape {
-	nodes, perNode := r.count("num_nodes"), r.count("gpus_per_node")
+	nodes, perNode := r.Count("num_nodes"), r.Count("gpus_per_node")
 	n := r.devices(nodes, perNode)
-	if n < 1 || n > maxDevices {
-		r.fail("num_gpus", fmt.Errorf("is not a number of devices in 1..%d", maxDevices))
+	if n < 1 || n > table.MaxDevices {
+		r.Fail("num_gpus", fmt.Errorf("is not a number of devices in 1..%d", table.MaxDevices))
 		return spec.Shape{}
 	}
 	if nodes*perNode != n && perNode == 0 {
@@ -165,21 +166,21 @@ func (r *publishedRow) shape() spec.Shape {
 // devices returns the number of devices of the row: as recorded, else of its nodes, else of its
 // plan, else of that many usual nodes. 0 if none is recorded.
 func (r *publishedRow) devices(nodes, perNode int) int {
-	switch n := r.count("num_gpus"); {
-	case r.str("num_gpus") != "":
+	switch n := r.Count("num_gpus"); {
+	case r.Str("num_gpus") != "":
 		return n
 	case nodes*perNode > 0:
 		return nodes * perNode
-	case r.str("dp") != "":
+	case r.Str("dp") != "":
 		product := 1
 		for _, c := range []string{"dp", "tp", "pp", "cp"} {
-			if product *= max(r.count(c), 1); product > maxDevices {
+			if product *= max(r.Count(c), 1); product > table.MaxDevices {
 				return product
 			}
 		}
 		return product
 	}
-	return min(nodes, maxDevices) * r.usualNode(0, 0)
+	return min(nodes, table.MaxDevices) * r.usualNode(0, 0)
 }
 
 // usualNode returns the assumed devices per node.
@@ -192,9 +193,6 @@ func (r *publishedRow) usualNode(n, nodes int) int {
 	}
 	return 8
 }
-
-// maxDevices bounds the devices of a job.
-const maxDevices = 1 << 20
 
 // node returns the machines of the source: those its document describes, else the accelerator's
 // usual ones.
@@ -240,11 +238,11 @@ func (r *publishedRow) framework() string {
 	if s.adapters {
 		r.assume("only adapters were trained, taken as training all weights")
 	}
-	if detach := r.str("framework"); detach != "" {
+	if detach := r.Str("framework"); detach != "" {
 		s = r.table.stack(detach)
 	}
 	if s.folders {
-		f, _, _ := strings.Cut(r.str("model"), "/")
+		f, _, _ := strings.Cut(r.Str("model"), "/")
 		return f
 	}
 	r.stack = s.framework

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -13,12 +14,12 @@ import (
 // (Korthikanti et al. 2022, section 6).
 func (r *publishedRow) plan() {
 	p := spec.Plan{
-		DP: r.count("dp"), TP: r.count("tp"), PP: r.count("pp"), CP: r.count("cp"), EP: r.count("ep"),
-		VirtualStages: r.count("vpp"), ZeRO: r.count("zero_stage"), Shard: r.count("shard"),
+		DP: r.Count("dp"), TP: r.Count("tp"), PP: r.Count("pp"), CP: r.Count("cp"), EP: r.Count("ep"),
+		VirtualStages: r.Count("vpp"), ZeRO: r.Count("zero_stage"), Shard: r.Count("shard"),
 		Precision: r.precision(), Schedule: r.schedule(),
 	}
 	if p.ZeRO > 3 {
-		r.fail("zero_stage", fmt.Errorf("is not 0, 1, 2 or 3"))
+		r.Fail("zero_stage", fmt.Errorf("is not 0, 1, 2 or 3"))
 	}
 	p.Recompute = r.recompute()
 	p.Offload = r.offload()
@@ -26,7 +27,7 @@ func (r *publishedRow) plan() {
 	r.degrees(&p)
 	r.distributed(&p)
 	if n := max(p.DP, 1) * max(p.CP, 1); p.Shard > 0 && (p.ZeRO == 0 || n%p.Shard != 0) {
-		r.fail("shard", fmt.Errorf("does not divide dp x cp = %d, or there is no ZeRO", n))
+		r.Fail("shard", fmt.Errorf("does not divide dp x cp = %d, or there is no ZeRO", n))
 	}
 	r.batches(&p)
 	r.m.Config.Plan = p.Normal()
@@ -36,7 +37,7 @@ func (r *publishedRow) plan() {
 // distributed shards the optimizer if that is not recorded and is the default of the source's
 // stack.
 func (r *publishedRow) distributed(p *spec.Plan) {
-	if r.str("zero_stage") != "" || !r.source.distributed {
+	if r.Str("zero_stage") != "" || !r.source.distributed {
 		return
 	}
 	if max(p.DP, 1)*max(p.CP, 1) > 1 {
@@ -49,7 +50,7 @@ func (r *publishedRow) distributed(p *spec.Plan) {
 func (r *publishedRow) unrecorded() {
 	missing := 0
 	for i, col := range optional {
-		if r.str(col.name) == "" && !r.source.says(col.name) {
+		if r.Str(col.name) == "" && !r.source.says(col.name) {
 			missing |= 1 << i
 		}
 	}
@@ -77,8 +78,8 @@ var optional = []struct{ name, taken string }{{"zero_stage", "0"}, {"recompute",
 // of devices, and expert parallelism with the ranks of a stage.
 func (r *publishedRow) degrees(p *spec.Plan) {
 	for _, d := range []int{p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages} {
-		if d > maxDevices {
-			r.fail("dp", fmt.Errorf("a degree of %d is more than %d", d, maxDevices))
+		if d > table.MaxDevices {
+			r.Fail("dp", fmt.Errorf("a degree of %d is more than %d", d, table.MaxDevices))
 			return
 		}
 	}
@@ -103,9 +104,9 @@ const accumulatedFrom = 1024
 // batches sets micro-batch and accumulation so that the plan has the recorded global batch, and
 // notes where the row leaves them open or contradicts itself.
 func (r *publishedRow) batches(p *spec.Plan) {
-	p.MicroBatch, p.AccumSteps, r.batch = r.count("micro_batch"), r.count("grad_accum"), r.count("global_batch")
+	p.MicroBatch, p.AccumSteps, r.batch = r.Count("micro_batch"), r.Count("grad_accum"), r.Count("global_batch")
 	if max(p.MicroBatch, p.AccumSteps, r.batch) > maxBatch {
-		r.fail("micro_batch", fmt.Errorf("a batch of more than %d samples", maxBatch))
+		r.Fail("micro_batch", fmt.Errorf("a batch of more than %d samples", maxBatch))
 		return
 	}
 	r.perHost(p)
@@ -144,7 +145,7 @@ func (r *publishedRow) accumulated(p *spec.Plan) {
 		return
 	}
 	if p.AccumSteps < 2 || p.MicroBatch%p.AccumSteps != 0 || p.MicroBatch/p.AccumSteps >= accumulatedFrom {
-		r.fail("micro_batch", fmt.Errorf("is more sequences than a device holds"))
+		r.Fail("micro_batch", fmt.Errorf("is more sequences than a device holds"))
 		return
 	}
 	p.MicroBatch /= p.AccumSteps
@@ -193,7 +194,7 @@ var publishedPrecisions = map[string]spec.Precision{
 }
 
 func (r *publishedRow) precision() spec.Precision {
-	s := strings.ToLower(r.str("precision"))
+	s := strings.ToLower(r.Str("precision"))
 	if s == "" && r.source.precision != "" {
 		r.note("precision not recorded, taken as %s", r.source.precision)
 		return r.source.precision
@@ -206,33 +207,33 @@ func (r *publishedRow) precision() spec.Precision {
 	}
 	p, ok := publishedPrecisions[s]
 	if !ok {
-		r.fail("precision", fmt.Errorf("is not a known format"))
+		r.Fail("precision", fmt.Errorf("is not a known format"))
 	}
 	return p
 }
 
 func (r *publishedRow) schedule() spec.Schedule {
-	s := spec.Schedule(strings.ToLower(r.str("schedule")))
+	s := spec.Schedule(strings.ToLower(r.Str("schedule")))
 	if s == "" || slices.Contains(spec.Schedules(), s) {
 		return s
 	}
-	r.fail("schedule", fmt.Errorf("is not one of %v", spec.Schedules()))
+	r.Fail("schedule", fmt.Errorf("is not one of %v", spec.Schedules()))
 	return ""
 }
 
 func (r *publishedRow) recompute() spec.Recompute {
-	switch s := strings.ToLower(r.str("recompute")); s {
+	switch s := strings.ToLower(r.Str("recompute")); s {
 	case "", "none":
 		return spec.RecomputeNone
 	case "selective", "full":
 		return spec.Recompute(s)
 	}
-	r.fail("recompute", fmt.Errorf("is not none, selective or full"))
+	r.Fail("recompute", fmt.Errorf("is not none, selective or full"))
 	return ""
 }
 
 func (r *publishedRow) offload() spec.Offload {
-	switch s := strings.ToLower(r.str("offload")); {
+	switch s := strings.ToLower(r.Str("offload")); {
 	case s == "" || s == "none":
 		return spec.OffloadNone
 	case s == "optimizer":
@@ -246,6 +247,6 @@ func (r *publishedRow) offload() spec.Offload {
 		r.wrong("activations were offloaded, which a plan cannot say")
 		return spec.OffloadNone
 	}
-	r.fail("offload", fmt.Errorf("is not none, optimizer or optimizer+params"))
+	r.Fail("offload", fmt.Errorf("is not none, optimizer or optimizer+params"))
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
@@ -52,7 +53,7 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 		seen := map[string]int{}
 		var visible map[string]int
 		var mismatched []string
-		for rec, err := range readCSV(r, name, publishedColumns...) {
+		for rec, err := range table.Read(r, name, publishedColumns...) {
 			if cerr := ctx.Err(); cerr != nil {
 				yield(Row{}, cerr)
 				return
@@ -64,9 +65,9 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 						yield(Row{}, fmt.Errorf("datasets: %s: %w", name, err))
 						return
 					}
-					mismatched = misspeltColumns(rec.cols, outcomes)
+					mismatched = misspeltColumns(rec.Cols, outcomes)
 				}
-				rec.cols = visible
+				rec.Cols = visible
 				row, err = t.Row(rec, outcomes, seen)
 				row.Header, mismatched = mismatched, nil
 			}
@@ -83,8 +84,8 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 
 // columns returns the columns of a table to read. With outcomes it is an error if there are none,
 // or if one is misspelt, as if less had been measured.
-func columns(rec *record, outcomes bool) (map[string]int, error) {
-	visible := maps.Clone(rec.cols)
+func columns(rec *table.Record, outcomes bool) (map[string]int, error) {
+	visible := maps.Clone(rec.Cols)
 	if !outcomes {
 		for _, c := range OutcomeColumns {
 			delete(visible, c)
@@ -95,7 +96,7 @@ func columns(rec *record, outcomes bool) (map[string]int, error) {
 		if _, ok := visible[c]; ok {
 			return visible, nil
 		}
-		if name := misspelt(rec.cols, c); name != "" {
+		if name := misspelt(rec.Cols, c); name != "" {
 			return nil, fmt.Errorf("column %q is not known, did you mean %s? As it is nothing of it would be read: rename it", name, c)
 		}
 	}
@@ -103,20 +104,20 @@ func columns(rec *record, outcomes bool) (map[string]int, error) {
 }
 
 // Row reads a row; seen has the lines of earlier IDs.
-func (t *publishedTable) Row(rec *record, outcomes bool, seen map[string]int) (Row, error) {
+func (t *publishedTable) Row(rec *table.Record, outcomes bool, seen map[string]int) (Row, error) {
 	r := t.row(rec)
-	row := Row{Line: rec.line, ID: r.m.Origin}
+	row := Row{Line: rec.Line, ID: r.m.Origin}
 	if first, twice := seen[row.ID]; twice {
-		r.fail("row_id", fmt.Errorf("is the row of line %d already", first))
-		return row, rec.err()
+		r.Fail("row_id", fmt.Errorf("is the row of line %d already", first))
+		return row, rec.Err()
 	}
-	seen[row.ID] = rec.line
+	seen[row.ID] = rec.Line
 	r.config()
 	if outcomes {
 		r.measure()
 	}
-	if rec.err() != nil {
-		return row, rec.err()
+	if rec.Err() != nil {
+		return row, rec.Err()
 	}
 	row.Measurement, row.Against, row.Mismatch = r.m, r.against, r.mismatch
 	row.Assumed, row.Doubts = slices.Concat(r.assumed, r.notes), r.doubts
@@ -146,14 +147,14 @@ func (t *publishedTable) stack(name string) *publishedSource {
 }
 
 func newPublishedTable(name string) *publishedTable {
-	return &publishedTable{stem: stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelMatch{},
+	return &publishedTable{stem: table.Stem(name), sources: map[string]*publishedSource{}, models: map[modelCells]modelMatch{},
 		parts: map[string]spec.Accelerator{}, shapes: map[[3]int]spec.Shape{}, links: map[linkOf]spec.Link{},
 		stacks: map[string]*publishedSource{}, blank: map[int]string{}}
 }
 
 // publishedRow is a row being converted to a measurement.
 type publishedRow struct {
-	*record
+	*table.Record
 	table  *publishedTable
 	source *publishedSource
 	stack  string // training stack by its documents, on any device
@@ -169,10 +170,10 @@ type publishedRow struct {
 }
 
 // row starts to read a record.
-func (t *publishedTable) row(rec *record) *publishedRow {
-	r := &publishedRow{record: rec, table: t}
-	r.m.Source, r.m.Origin = "published/"+t.stem, r.need("row_id")
-	s := r.str("source")
+func (t *publishedTable) row(rec *table.Record) *publishedRow {
+	r := &publishedRow{Record: rec, table: t}
+	r.m.Source, r.m.Origin = "published/"+t.stem, r.Need("row_id")
+	s := r.Str("source")
 	if r.source = t.sources[s]; r.source == nil {
 		r.source = sourceOf(s, t.stem)
 		t.sources[s] = r.source

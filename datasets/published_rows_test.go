@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
@@ -37,8 +38,8 @@ func rewrite(t *testing.T, text string, keep func(col string) bool, change func(
 	t.Helper()
 	var b strings.Builder
 	var names []string
-	for _, line := range lines(strings.NewReader(text)) {
-		cells, err := splitCSV(line.s)
+	for _, line := range table.Lines(strings.NewReader(text)) {
+		cells, err := table.Split(line.Text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,9 +18,9 @@ import (
 // models with a recorded sequence length the tables count sequences; those rows
 // are read so and doubted. Others are not guessed at.
 func (r *publishedRow) stepSec() (sec float64, why string) {
-	if s := r.float("step_time_s"); r.str("step_time_s") != "" {
-		if s == 0 && r.err() == nil {
-			r.fail("step_time_s", errors.New("is not positive"))
+	if s := r.Float("step_time_s"); r.Str("step_time_s") != "" {
+		if s == 0 && r.Err() == nil {
+			r.Fail("step_time_s", errors.New("is not positive"))
 		}
 		return s, ""
 	}
@@ -29,12 +29,12 @@ func (r *publishedRow) stepSec() (sec float64, why string) {
 
 // throughputSec is stepSec without a printed step time.
 func (r *publishedRow) throughputSec() (sec float64, why string) {
-	v, unit := r.float("throughput_value"), r.str("throughput_unit")
+	v, unit := r.Float("throughput_value"), r.Str("throughput_unit")
 	if v == 0 || unit == "" {
 		return 0, "no throughput is recorded"
 	}
 	if v < 0 {
-		r.fail("throughput_value", errNegative)
+		r.Fail("throughput_value", errNegative)
 		return 0, ""
 	}
 	if !r.batchKnown {
@@ -46,9 +46,9 @@ func (r *publishedRow) throughputSec() (sec float64, why string) {
 
 // workPerStep returns the samples or tokens per step, in the unit of the throughput.
 func (r *publishedRow) workPerStep(unit string) (work float64, why string) {
-	batch, seq := float64(r.batch), float64(r.count("seq_len")) // not an assumed length
+	batch, seq := float64(r.batch), float64(r.Count("seq_len")) // not an assumed length
 	switch {
-	case unit == "samples/s" && strings.HasSuffix(r.str("model"), "/NCF") && r.float("throughput_value") < 1e4:
+	case unit == "samples/s" && strings.HasSuffix(r.Str("model"), "/NCF") && r.Float("throughput_value") < 1e4:
 		// a few hundred samples/s at batches of a million: printed in millions
 		r.doubt("throughput read as millions of samples/s")
 		return batch / 1e6, ""

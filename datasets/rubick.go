@@ -9,28 +9,24 @@ import (
 	"strconv"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 func init() {
-	register(Importer{
+	registerTables(Importer{
 		Name:    "rubick",
 		Doc:     "step times of 9 models on up to 64 A800, by plan and placement (Zhang et al., Rubick, MLSys 2025)",
 		License: "Apache-2.0",
 		URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
 		Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",
-		Import:  importRubick,
-		Count: func(root fs.FS) (int, error) {
-			files, err := rubickFiles(root)
-			return countRows(root, "rubick", files, err)
-		},
-	})
+	}, rubickFiles, rubickTable)
 }
 
 // rubickFiles finds simulator/traces/MODEL/placements.csv in a clone of the repository, in a copy
 // of its simulator or traces folder, or one or two folders higher.
 func rubickFiles(root fs.FS) ([]string, error) {
-	return glob(root,
+	return table.Glob(root,
 		"simulator/traces/*/placements.csv",
 		"traces/*/placements.csv",
 		"*/placements.csv",
@@ -109,10 +105,6 @@ func newRubickFrame(name string) (rubickFrame, error) {
 		config: spec.Config{Model: m, Accelerator: acc, Link: node.Link}}, nil
 }
 
-func importRubick(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-	return importTables(ctx, root, "rubick", rubickFiles, rubickTable)
-}
-
 // rubickTable yields one trace folder's rows.
 func rubickTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
@@ -122,43 +114,35 @@ func rubickTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Me
 			yield(spec.Measurement{}, &RowError{File: file, Column: "folder", Value: name, Err: err})
 			return
 		}
-		for rec, err := range readFile(ctx, root, file, "exec_plan", "placement", "iter_time") {
-			var m spec.Measurement
-			if err == nil {
-				m, err = frame.measurement(rec)
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
+		convertRows(table.ReadFile(ctx, root, file, "exec_plan", "placement", "iter_time"), frame.measurement)(yield)
 	}
 }
 
 // measurement reads one row. The form of the plan gives the Config's Framework: Megatron-LM for
 // three digits, DeepSpeed for words.
-func (f rubickFrame) measurement(rec *record) (spec.Measurement, error) {
-	plan, placement := rec.need("exec_plan"), rec.need("placement")
+func (f rubickFrame) measurement(rec *table.Record) (spec.Measurement, error) {
+	plan, placement := rec.Need("exec_plan"), rec.Need("placement")
 	shape, err := ParseRubickPlacement(placement)
 	if err != nil {
-		rec.fail("placement", err)
+		rec.Fail("placement", err)
 	}
 	m := spec.Measurement{
-		Config: f.config, Source: "rubick", Origin: fmt.Sprintf("%s:%d", rec.file, rec.line),
+		Config: f.config, Source: "rubick", Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line),
 		Env: map[string]string{"plan": plan, "placement": placement, "dtype": "fp32"},
 	}
 	m.Config.Shape = shape
 	if m.Config.Plan, err = ParseRubickPlan(plan, shape.Total(), f.batch); err != nil {
-		rec.fail("exec_plan", err)
+		rec.Fail("exec_plan", err)
 	}
 	m.Config.Framework = rubickFramework(plan)
-	if n := rec.count("cpu_threads"); n > 0 {
+	if n := rec.Count("cpu_threads"); n > 0 {
 		m.Config.Shape.CPUs = n * shape.Total()
 		m.Env["cpu_threads"] = strconv.Itoa(n)
 	}
-	sec := rec.atLeast0("iter_time")
+	sec := rec.AtLeast0("iter_time")
 	m.PhaseSec = f.phases(rec)
-	if rec.err() != nil {
-		return spec.Measurement{}, rec.err()
+	if rec.Err() != nil {
+		return spec.Measurement{}, rec.Err()
 	}
 	f.setOutcome(&m, sec)
 	return m, nil
@@ -174,15 +158,15 @@ func rubickFramework(plan string) string {
 // phases returns the sub-timers in seconds; 0 is not recorded. overlap_sync is backward and
 // gradient synchronisation; in three-digit plans, which are in milliseconds throughout, it is the
 // whole forward-backward pass.
-func (f rubickFrame) phases(rec *record) map[string]float64 {
+func (f rubickFrame) phases(rec *table.Record) map[string]float64 {
 	unit := 1.0
-	if src := rubickSources[f.name]; src.wordsMS || isDigits(rec.str("exec_plan")) {
+	if src := rubickSources[f.name]; src.wordsMS || isDigits(rec.Str("exec_plan")) {
 		unit = 1e-3
 	}
 	out := map[string]float64{}
 	for col, phase := range map[string]string{
 		"forward": "forward", "overlap_sync": "backward_sync", "optimize": "optimizer"} {
-		if v := rec.atLeast0(col); v > 0 {
+		if v := rec.AtLeast0(col); v > 0 {
 			out[phase] = v * unit
 		}
 	}

@@ -11,19 +11,19 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
 func init() {
-	register(Importer{
+	registerTables(Importer{
 		Name:    "sia",
 		Doc:     "step times of 6 models by batch and placement on 5 types of GPU (Jayaram Subramanya et al., Sia, SOSP 2023)",
 		License: "Apache-2.0 (by file headers)",
 		URL:     "https://github.com/siasosp23/artifacts",
 		Commit:  "aaf7a0de7b6cb5eab06ea020467ede5d2fd18e70",
-		Import:  importSia,
 		Count:   countSia,
-	})
+	}, siaFiles, siaTable)
 }
 
 // siaCluster is the meaning of a file suffix.
@@ -122,7 +122,7 @@ func SiaModel(name string) (spec.Model, bool) {
 // repository or in a copy of the simulator or traces folder. A table without a type repeats that of
 // aws and is read only if that is missing.
 func siaFiles(root fs.FS) ([]string, error) {
-	all, err := glob(root,
+	all, err := table.Glob(root,
 		"traces/*/*.csv",
 		"sia-simulator/traces/*/*.csv",
 		"*/placements*.csv",
@@ -158,27 +158,23 @@ func siaFiles(root fs.FS) ([]string, error) {
 // siaName splits a file name: placements or scalability, "" for neither, and the rest after its
 // first hyphen.
 func siaName(file string) (kind, suffix string) {
-	kind, suffix, _ = strings.Cut(stem(file), "-")
+	kind, suffix, _ = strings.Cut(table.Stem(file), "-")
 	if kind != "placements" && kind != "scalability" {
 		return "", ""
 	}
 	return kind, suffix
 }
 
-// countSia counts a table of pipeline stages as one row, as importSia does.
+// countSia counts a table of pipeline stages as one row, since it yields one error.
 func countSia(root fs.FS) (int, error) {
 	files, err := siaFiles(root)
 	stages := len(files)
 	files = slices.DeleteFunc(files, siaIsStage)
-	n, err := countRows(root, "sia", files, err)
+	n, err := table.CountRows(root, "sia", files, err)
 	return n + stages - len(files), err
 }
 
 func siaIsStage(file string) bool { return path.Base(path.Dir(file)) == siaStage }
-
-func importSia(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-	return importTables(ctx, root, "sia", siaFiles, siaTable)
-}
 
 // siaTable yields the rows of one file, or one error if it cannot be read.
 func siaTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error] {
@@ -196,15 +192,7 @@ func siaTable(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measu
 		if !frame.placed {
 			where = []string{"num_nodes", "num_replicas"}
 		}
-		for rec, err := range readFile(ctx, root, file, append(where, "local_bsz", "step_time", "sync_time")...) {
-			var m spec.Measurement
-			if err == nil {
-				m, err = frame.measurement(rec)
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
+		convertRows(table.ReadFile(ctx, root, file, append(where, "local_bsz", "step_time", "sync_time")...), frame.measurement)(yield)
 	}
 }
 
@@ -243,45 +231,45 @@ func newSiaFrame(file string) (siaFrame, error) {
 
 // measurement reads one row: data parallel over all devices, local_bsz samples
 // on each, one micro-batch a step.
-func (f siaFrame) measurement(rec *record) (spec.Measurement, error) {
-	m := spec.Measurement{Config: f.config, Outcome: spec.OK, Source: f.source, Origin: fmt.Sprintf("%s:%d", rec.file, rec.line)}
+func (f siaFrame) measurement(rec *table.Record) (spec.Measurement, error) {
+	m := spec.Measurement{Config: f.config, Outcome: spec.OK, Source: f.source, Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line)}
 	m.Config.Shape = f.shape(rec)
 	n := m.Config.Shape.Total()
-	m.Config.Plan = spec.Plan{DP: n, MicroBatch: rec.count("local_bsz")}
+	m.Config.Plan = spec.Plan{DP: n, MicroBatch: rec.Count("local_bsz")}
 	if m.Config.Plan.MicroBatch == 0 {
-		rec.fail("local_bsz", errors.New("is missing or 0"))
+		rec.Fail("local_bsz", errors.New("is missing or 0"))
 	}
 	m.Config.Plan = m.Config.Plan.Normal()
 	if f.placed {
-		m.Env = map[string]string{"placement": rec.str("placement")}
+		m.Env = map[string]string{"placement": rec.Str("placement")}
 	}
-	step, sync := rec.float("step_time"), rec.atLeast0("sync_time")
+	step, sync := rec.Float("step_time"), rec.AtLeast0("sync_time")
 	if !(step > 0 && step < maxStepSec) {
-		rec.fail("step_time", errors.New("is not between 0 and a year"))
+		rec.Fail("step_time", errors.New("is not between 0 and a year"))
 	}
 	if sync > step {
-		rec.fail("sync_time", errors.New("is more than the step"))
+		rec.Fail("sync_time", errors.New("is more than the step"))
 	}
 	m.StepSec, m.PhaseSec = []float64{step}, map[string]float64{"sync": sync}
-	return m, rec.err()
+	return m, rec.Err()
 }
 
 // shape reads the placement: a digit per node, or a number of devices spread evenly over a number
 // of nodes.
-func (f siaFrame) shape(rec *record) spec.Shape {
+func (f siaFrame) shape(rec *table.Record) spec.Shape {
 	if f.placed {
-		s, err := ParseRubickPlacement(rec.need("placement"))
+		s, err := ParseRubickPlacement(rec.Need("placement"))
 		if err != nil {
-			rec.fail("placement", err)
+			rec.Fail("placement", err)
 		}
 		if s.Most() > f.node.Devices {
-			rec.fail("placement", fmt.Errorf("has more than the node's %d devices", f.node.Devices))
+			rec.Fail("placement", fmt.Errorf("has more than the node's %d devices", f.node.Devices))
 		}
 		return s
 	}
-	nodes, n := rec.count("num_nodes"), rec.count("num_replicas")
+	nodes, n := rec.Count("num_nodes"), rec.Count("num_replicas")
 	if nodes < 1 || n < nodes || n > nodes*f.node.Devices {
-		rec.fail("num_replicas", fmt.Errorf("cannot be spread over %d nodes of %d devices", nodes, f.node.Devices))
+		rec.Fail("num_replicas", fmt.Errorf("cannot be spread over %d nodes of %d devices", nodes, f.node.Devices))
 		return spec.Shape{}
 	}
 	each := make([]int, nodes)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
@@ -47,11 +48,11 @@ func (t *table) outcome(ctx context.Context, c study.Cell) study.Outcome {
 }
 
 func (t *table) simulate(ctx context.Context, c study.Cell) (*sim.Result, report.Score, error) {
-	g := datasets.GavelOptions{Seed: uint32(c.Seed), Jobs: generated, PerHour: c.Load}
+	g := trace.GavelOptions{Seed: uint32(c.Seed), Jobs: generated, PerHour: c.Load}
 	if c.Workload == 1 {
 		g.Wide, g.PerHour = true, c.Load/meanDevices
 	}
-	jobs, err := datasets.GenerateGavel(t.rows, g)
+	jobs, err := trace.GenerateGavel(t.rows, g)
 	if err != nil {
 		return nil, report.Score{}, err
 	}

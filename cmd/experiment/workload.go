@@ -8,26 +8,26 @@ import (
 	"strings"
 
 	"github.com/pacer-ml/pacer/cmd/internal/query"
-	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
+	"github.com/pacer-ml/pacer/datasets/trace"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
 // loadWorkload reads FILE[:FORMAT], or makes synthetic[:OPTIONS]. It returns what the
 // workload is called.
-func (o *Options) loadWorkload(ctx context.Context, arg string) (w datasets.Workload, name string, err error) {
+func (o *Options) loadWorkload(ctx context.Context, arg string) (w trace.Workload, name string, err error) {
 	if text, ok := syntheticOptions(arg); ok {
 		w, err = o.makeWorkload(ctx, text)
 		return w, arg, err
 	}
 	path, format := splitFormat(arg)
-	if name, _, _ := strings.Cut(format, "="); format != "" && !slices.Contains(datasets.WorkloadFormats(), name) {
+	if name, _, _ := strings.Cut(format, "="); format != "" && !slices.Contains(trace.FormatNames(), name) {
 		return w, path, invalidBecause("workload", arg,
-			fmt.Errorf("workload format %q is unknown, want one of %s", name, strings.Join(datasets.WorkloadFormats(), ", ")))
+			fmt.Errorf("workload format %q is unknown, want one of %s", name, strings.Join(trace.FormatNames(), ", ")))
 	}
-	w, err = datasets.OpenWorkload(ctx, path, format)
+	w, err = trace.Open(ctx, path, format)
 	return w, path, err
 }
 
@@ -55,20 +55,20 @@ func syntheticOptions(arg string) (string, bool) {
 // makeWorkload draws jobs from the seed. fit=FILE[:FORMAT] in text stands for the options
 // of jobs like the file's, which further options change. dl2=PRESET in front makes jobs
 // with parameter servers, ones=JOBS those of ONES.
-func (o *Options) makeWorkload(ctx context.Context, text string) (datasets.Workload, error) {
-	w := datasets.Workload{Format: "synthetic"}
+func (o *Options) makeWorkload(ctx context.Context, text string) (trace.Workload, error) {
+	w := trace.Workload{Format: "synthetic"}
 	seed := o.Seed
 	if options, ok := strings.CutPrefix(text, "dl2="); ok {
 		w.Format = "dl2"
-		made, err := datasets.ParseDL2Options(options)
+		made, err := trace.ParseDL2Options(options)
 		made.Seed = seed
-		return generate(w, made, err, datasets.GenerateDL2)
+		return generate(w, made, err, trace.GenerateDL2)
 	}
 	if options, ok := strings.CutPrefix(text, "ones="); ok {
 		w.Format = "pollux"
-		made, err := datasets.ParseOnesOptions(options)
+		made, err := trace.ParseOnesOptions(options)
 		made.Seed = seed
-		return generate(w, made, err, datasets.GenerateOnes)
+		return generate(w, made, err, trace.GenerateOnes)
 	}
 	var made synthetic.Options
 	items := strings.Split(text, ",")
@@ -81,14 +81,14 @@ func (o *Options) makeWorkload(ctx context.Context, text string) (datasets.Workl
 		return w, err
 	}
 	if fit != "" {
-		trace, _, err := o.loadWorkload(ctx, fit)
+		source, _, err := o.loadWorkload(ctx, fit)
 		if err != nil {
 			return w, err
 		}
-		if made, err = synthetic.Fit(trace.Jobs); err != nil {
+		if made, err = synthetic.Fit(source.Jobs); err != nil {
 			return w, invalidBecause("workload", fit, fmt.Errorf("{workload}: %w", err))
 		}
-		w.Warnings, w.Bad = trace.Warnings, trace.Bad
+		w.Warnings, w.Bad = source.Warnings, source.Bad
 	}
 	if models != "" {
 		if err := o.chooseModels(ctx, models, &made); err != nil {
@@ -119,7 +119,7 @@ func take(items []string, prefix string) (value string, rest []string, err error
 }
 
 // generate makes the jobs of options, unless reading those ended with err.
-func generate[T any](w datasets.Workload, options T, err error, jobs func(T) ([]spec.Job, error)) (datasets.Workload, error) {
+func generate[T any](w trace.Workload, options T, err error, jobs func(T) ([]spec.Job, error)) (trace.Workload, error) {
 	if err == nil {
 		w.Jobs, err = jobs(options)
 	}
@@ -134,7 +134,7 @@ func (o *Options) cutWorkload(jobs []spec.Job) ([]spec.Job, error) {
 	if len(jobs) == 0 {
 		return nil, invalidBecause("workload", o.Workload, fmt.Errorf("the workload has no jobs; of a synthetic one another {seed} or more jobs= has some"))
 	}
-	w, err := datasets.ParseWindow(o.Window)
+	w, err := trace.ParseWindow(o.Window)
 	if err != nil {
 		return nil, invalidBecause("window", o.Window, fmt.Errorf("{window}: %w", err))
 	}
@@ -142,7 +142,7 @@ func (o *Options) cutWorkload(jobs []spec.Job) ([]spec.Job, error) {
 	if len(part) == 0 {
 		return nil, invalidBecause("window", o.Window, fmt.Errorf("none of the %d jobs is in {window} %s; the last is submitted after %v", len(jobs), w, jobs[len(jobs)-1].Submit))
 	}
-	if part, err = datasets.ScaleLoad(part, number(o.LoadScale, 1)); err != nil {
+	if part, err = trace.ScaleLoad(part, number(o.LoadScale, 1)); err != nil {
 		return nil, invalidBecause("load-scale", o.LoadScale, fmt.Errorf("{load_scale}: %w", err))
 	}
 	return part, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/datasets"
+	"github.com/pacer-ml/pacer/datasets/trace"
 )
 
 func init() {
@@ -247,7 +247,7 @@ func catalogPage(t *testing.T) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, refEscape(e.Doc), refEscape(e.License), from)
 	}
 	b.WriteString("\n## Workload formats\n\nFor `--workload FILE:NAME`; [workloads](../guides/workloads.md) says which columns are read.\n\n| name | what it is | licence | from |\n|---|---|---|---|\n")
-	for _, tr := range datasets.Traces() {
+	for _, tr := range trace.Formats() {
 		from := tr.URL
 		if tr.Commit != "" {
 			from += " at " + tr.Commit[:min(7, len(tr.Commit))]
