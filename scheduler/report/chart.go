@@ -8,19 +8,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Charts hold this many points per run at most, whatever the number of jobs:
-// about what a screen can show of a smooth line, and of one that jumps.
+// Bounds on the points of a chart per run, about the resolution of a screen.
 const (
-	cdfPoints   = 800
-	timeBuckets = 250
+	cdfPoints   = 800 // smooth lines
+	timeBuckets = 250 // lines that jump
 )
 
 // chart is lines over common x values, all in base units.
 type chart struct {
 	X     []Number   `json:"x"`
 	Lines [][]Number `json:"lines"` // by run; undefined where a run has no value
-	// StepSec is the time one point stands for, 0 for points that stand for
-	// themselves.
+	// StepSec is the length of the interval that a point averages, in seconds;
+	// 0 = points are not averages.
 	StepSec float64 `json:"step_s,omitempty"`
 }
 
@@ -38,10 +37,10 @@ func delayChart(results []*sim.Result, score Score) (c chart, ok bool) {
 	return cdfChart(results, func(r *sim.Result) sample { return sample{secondsOf(delays(r, score)), admitted(r, score)} })
 }
 
-// rhoChart returns, for each run, the share of the admitted jobs that count whose
-// finish-time fairness is at most x: isolatedTimes has the definition. Jobs of
-// which it is not known are left out, those that did not finish are not. ok is
-// false when it is known of no job.
+// rhoChart returns, for each run, the share of the admitted jobs that count with a
+// finish-time fairness of at most x, as defined by isolatedTimes. Jobs that did not
+// finish are in the denominator; finished jobs with unknown fairness are not. ok is
+// false when it is unknown for every job.
 func rhoChart(results []*sim.Result, score Score) (c chart, ok bool) {
 	return cdfChart(results, func(r *sim.Result) sample {
 		values := rhos(r, score)
@@ -55,14 +54,14 @@ func admitted(r *sim.Result, score Score) int {
 	return s.Finished + s.Unfinished
 }
 
-// sample is some values, ascending and at least 0, of a whole that may have more
-// members.
+// sample is ascending values >= 0 and the number of jobs that shares refer to,
+// which may be larger than the number of values.
 type sample struct {
 	values []float64
-	whole  int
+	jobs   int
 }
 
-// cdfChart returns, for each run, the share of its whole with a value of at most
+// cdfChart returns, for each run, the share of its jobs with a value of at most
 // x. The x are evenly spaced in log(x) from the least positive value to the
 // largest; each share is exact. ok is false when there is no positive value.
 func cdfChart(results []*sim.Result, of func(*sim.Result) sample) (c chart, ok bool) {
@@ -86,7 +85,7 @@ func cdfChart(results []*sim.Result, of func(*sim.Result) sample) (c chart, ok b
 		c.X = append(c.X, Number(x))
 	}
 	for _, s := range samples {
-		c.Lines = append(c.Lines, shares(s.values, grid, s.whole))
+		c.Lines = append(c.Lines, shares(s.values, grid, s.jobs))
 	}
 	return c, true
 }
@@ -148,7 +147,7 @@ func usageChart(results []*sim.Result, of func(*sim.Result, sim.Usage) float64) 
 	return c, true
 }
 
-// RunEnd returns the last time r knows about.
+// RunEnd returns the last time in r: that of its last usage or completion.
 func RunEnd(r *sim.Result) time.Duration {
 	var end time.Duration
 	if n := len(r.Usage); n > 0 {

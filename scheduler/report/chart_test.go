@@ -51,8 +51,8 @@ func TestJCTChartOfOneTime(t *testing.T) {
 	}
 }
 
-// TestUsageChartKeepsTheIntegral: the steps' means times their lengths are the
-// device-seconds held.
+// TestUsageChartKeepsTheIntegral checks that the steps' means times their lengths
+// add up to the device-seconds held.
 func TestUsageChartKeepsTheIntegral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := result("p", rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 120).Draw(t, "jobs"), 16, rapid.Bool().Draw(t, "backfill"))
@@ -101,11 +101,11 @@ func TestRoundStep(t *testing.T) {
 	}
 }
 
-// TestHTMLSizeIsBounded: a page of many jobs is hardly larger than one of few.
+// TestHTMLSizeIsBounded compares the sizes of pages of few and of many jobs.
 func TestHTMLSizeIsBounded(t *testing.T) {
 	size := func(n int) int {
 		var b bytes.Buffer
-		if err := WriteHTML(&b, HTMLInput{Results: []*sim.Result{many(n)}}); err != nil {
+		if err := WriteHTML(&b, HTMLInput{Results: []*sim.Result{manyJobs(n)}}); err != nil {
 			t.Fatal(err)
 		}
 		return b.Len()
@@ -118,7 +118,7 @@ func TestHTMLSizeIsBounded(t *testing.T) {
 func BenchmarkWriteHTML(b *testing.B) {
 	for _, n := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
-			in := HTMLInput{Results: []*sim.Result{many(n)}}
+			in := HTMLInput{Results: []*sim.Result{manyJobs(n)}}
 			for b.Loop() {
 				if err := WriteHTML(io.Discard, in); err != nil {
 					b.Fatal(err)
@@ -129,7 +129,7 @@ func BenchmarkWriteHTML(b *testing.B) {
 }
 
 func BenchmarkWriteJobs(b *testing.B) {
-	r := []*sim.Result{many(100_000)}
+	r := []*sim.Result{manyJobs(100_000)}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := WriteJobs(io.Discard, CSV, r, Score{}); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Format is a file format rows are written in.
+// Format is the format of a file of rows.
 type Format string
 
 const (
@@ -15,8 +15,8 @@ const (
 	Parquet Format = "parquet"
 )
 
-// FormatOf returns the format that the ending of path stands for: Parquet for
-// .parquet and .pq, else CSV.
+// FormatOf returns the format for the extension of path: Parquet for .parquet and
+// .pq, else CSV.
 func FormatOf(path string) Format {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".parquet", ".pq":
@@ -25,7 +25,7 @@ func FormatOf(path string) Format {
 	return CSV
 }
 
-// kind is what a column holds.
+// kind is the type of a column's values.
 type kind uint8
 
 const (
@@ -37,8 +37,8 @@ const (
 
 func (k kind) String() string { return [...]string{"text", "whole", "number", "number"}[k] }
 
-// cell is one value of a column; which field holds it follows from the column's
-// kind.
+// cell is one value of a column. The column's kind determines the field that holds
+// it.
 type cell struct {
 	null bool
 	s    string
@@ -47,15 +47,15 @@ type cell struct {
 	d    time.Duration
 }
 
-// column is a column of a file with a row per T. FORMAT.md lists them all; a test
-// compares.
+// column is a column of a file with a row per T. A test checks that FORMAT.md
+// lists them all.
 type column[T any] struct {
 	name, unit, doc string
 	kind            kind
 	get             func(*T) cell
 }
 
-// textCell is null where there is no text.
+// textCell is null if s is empty.
 func textCell(s string) cell { return cell{s: s, null: s == ""} }
 
 func wholeCell(n int) cell { return cell{n: int64(n)} }
@@ -64,7 +64,7 @@ func numberCell(n Number) cell { return cell{f: float64(n), null: !n.Defined()} 
 
 func timeCell(d time.Duration, known bool) cell { return cell{d: d, null: !known} }
 
-// csv writes a cell, null as nothing.
+// csv writes a cell, null as the empty string.
 func (k kind) csv(c cell) string {
 	switch {
 	case c.null:

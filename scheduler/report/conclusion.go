@@ -9,8 +9,8 @@ import (
 
 // conclusion returns the first sentences of a page: which policy has the least mean JCT,
 // and its ratio to the first policy, the baseline, with the 95 % interval over the jobs
-// that finish under both. If jobs are unfinished under some policy, means do not compare,
-// and it says so. "" without two runs of finished jobs.
+// that finish under both. If some policy leaves jobs unfinished, the text says that means
+// do not compare. It is empty for fewer than two runs or if no job of the first finished.
 func conclusion(results []*sim.Result, runs []Summary, score Score) string {
 	if len(runs) < 2 || !runs[0].AvgJCT.Defined() {
 		return ""
@@ -29,9 +29,9 @@ func conclusion(results []*sim.Result, runs []Summary, score Score) string {
 	text := fmt.Sprintf("%s has the lowest mean job completion time, %s.", runs[best].Policy, Human(runs[best].AvgJCT))
 	if best == 0 {
 		best = second(runs)
-		text += fmt.Sprintf(" That of %s, the next, is", runs[best].Policy)
+		text += fmt.Sprintf(" The next, that of %s, is", runs[best].Policy)
 	} else {
-		text += " That is"
+		text += " It is"
 	}
 	ratio := jctRatio(results[best], results[0], score)
 	text += fmt.Sprintf(" %s times that of the baseline %s", fixed(ratio.Mean, 3), runs[0].Policy)

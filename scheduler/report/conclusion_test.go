@@ -23,9 +23,9 @@ func TestConclusion(t *testing.T) {
 		{[]*sim.Result{run("fifo", 60, 60)}, ""},
 		{[]*sim.Result{run("fifo", 0), run("las", 0)}, ""},
 		{[]*sim.Result{run("fifo", 120, 60), run("las", 60, 30)},
-			"las has the lowest mean job completion time, 45.0 s. That is 0.500 times that of the baseline fifo (95 % interval 0.500 to 0.500, over the jobs of this run)."},
+			"las has the lowest mean job completion time, 45.0 s. It is 0.500 times that of the baseline fifo (95 % interval 0.500 to 0.500, over the jobs of this run)."},
 		{[]*sim.Result{run("fifo", 30), run("srtf", 90), run("las", 60)},
-			"fifo has the lowest mean job completion time, 30.0 s. That of las, the next, is 2.000 times that of the baseline fifo."},
+			"fifo has the lowest mean job completion time, 30.0 s. The next, that of las, is 2.000 times that of the baseline fifo."},
 		{[]*sim.Result{run("fifo", 60, 60), run("las", 30, 0)},
 			"Not all jobs finish under every policy, so mean completion times do not compare. The table has the number of finished jobs."},
 	} {

@@ -25,9 +25,9 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// WriteCSV writes a header and one row per run: the fields of the JSON under
-// the same names without the warnings, look-ups, what was learnt and gaps as
-// columns each, undefined figures empty.
+// WriteCSV writes a header and one row per run. Columns have the names of the JSON
+// fields; warnings are left out, and the fields of lookups, learned and gaps are
+// columns of their own. Undefined figures are empty.
 func WriteCSV(w io.Writer, runs []Summary) error {
 	c := csv.NewWriter(w)
 	err := c.Write([]string{"policy", "jobs", "finished", "unfinished", "rejected",

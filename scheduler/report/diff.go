@@ -10,11 +10,11 @@ import (
 
 // DiffOptions say how two runs are compared.
 type DiffOptions struct {
-	// A and B are the policies compared; empty = all of them, each with itself,
-	// or the only one there is with the only one.
+	// A and B are the policies compared. Empty = if each file has one policy,
+	// these two, else every policy of the first file with its namesake.
 	A, B string
-	// Tolerance is how far completion and submission times may be apart and
-	// still be equal; 0 = not at all.
+	// Tolerance is the largest difference of completion and submission times
+	// that counts as equal; 0 = times must be equal.
 	Tolerance time.Duration
 	// Largest is how many differences are listed, at least 0.
 	Largest int
@@ -49,7 +49,7 @@ type Diff struct {
 	Largest []JobDiff `json:"largest"` // by size, then ID
 }
 
-// JobDiff is how a job finished in both fared.
+// JobDiff is the difference of a job that finished in both files.
 type JobDiff struct {
 	ID         string `json:"job_id"`
 	A          Number `json:"jct_a_s"`
@@ -57,8 +57,7 @@ type JobDiff struct {
 	Difference Number `json:"difference_s"` // B - A
 }
 
-// Differing counts the jobs that are not equal, those in one file alone among
-// them.
+// Differing counts the jobs that are not equal, including those in only one file.
 func (d Diff) Differing() int { return d.Jobs - d.Equal + d.OnlyInA + d.OnlyInB }
 
 // DiffJobs compares the jobs of two files, policy by policy.
@@ -74,7 +73,7 @@ func DiffJobs(a, b []JobRow, o DiffOptions) ([]Diff, error) {
 	return out, nil
 }
 
-// policies lists those in rows, in order of appearance.
+// policies lists the policies in rows, in order of appearance.
 func policies(rows []JobRow) []string {
 	var out []string
 	for _, r := range rows {
@@ -85,7 +84,7 @@ func policies(rows []JobRow) []string {
 	return out
 }
 
-// pairPolicies returns which policy of A is compared with which of B.
+// pairPolicies returns the pairs of policies to compare, that of A first.
 func pairPolicies(a, b []string, o DiffOptions) ([][2]string, error) {
 	for _, want := range []struct {
 		name, file string
@@ -159,7 +158,7 @@ func diffPolicy(a, b []JobRow, names [2]string, o DiffOptions) Diff {
 	return d
 }
 
-// count puts a job that is in both among the equal, the faster, ...
+// count counts a job of both files as equal, faster, slower and so on.
 func (d *Diff) count(x, y JobRow, tolerance time.Duration) {
 	d.Jobs++
 	switch apart := y.JCT - x.JCT; {

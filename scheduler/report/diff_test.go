@@ -23,7 +23,7 @@ func jobsOf(t *testing.T, text string) []JobRow {
 	return rows
 }
 
-// TestReadJobsCSV: what WriteJobs writes is read back.
+// TestReadJobsCSV reads back a file of WriteJobs.
 func TestReadJobsCSV(t *testing.T) {
 	r := result("fifo", 1, 50, 8, false)
 	r.Jobs[3].Finished = false
@@ -49,7 +49,7 @@ func TestReadJobsCSV(t *testing.T) {
 		jobsHeader + "p,1,0,,,-1,,\n":  `f.csv:2: jct_s "-1" is not a number`,
 		jobsHeader + "p,1,0,,,NaN,,\n": `f.csv:2: jct_s "NaN" is not a number`,
 		jobsHeader + "p,,0,,,,,\n":     "f.csv:2: no job_id",
-		jobsHeader + "p,1,0,,,,,\nq,1,0,,,,,\np,1,0,,,,,\n": "f.csv:4: job 1 was on line 2 already",
+		jobsHeader + "p,1,0,,,,,\nq,1,0,,,,,\np,1,0,,,,,\n": "f.csv:4: job 1 is also on line 2",
 		jobsHeader + "p,1\n": "wrong number of fields",
 	} {
 		if _, err := ReadJobsCSV(strings.NewReader(text), "f.csv"); err == nil || !strings.Contains(err.Error(), want) {

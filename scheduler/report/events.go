@@ -10,35 +10,35 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// eventRow is something that happened in a run.
+// eventRow is an event of a policy's run.
 type eventRow struct {
 	policy string
 	sim.Event
 }
 
-// eventColumns are those of a file of events; new ones go to the end.
+// eventColumns are the columns of a file of events. New ones go to the end.
 var eventColumns = []column[eventRow]{
 	{"policy", "", "scheduling policy with its options", textKind, func(e *eventRow) cell { return textCell(e.policy) }},
 	{"at_s", "s", "when it happened; rows are in order", timeKind, func(e *eventRow) cell { return timeCell(e.At, true) }},
-	{"event", "", "submitted, held, rejected, started, moved, stopped, completed, failed or shared (goes on beside another job, or alone again); down or up of a node", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
-	{"job_id", "", "of the workload; null = of a node", textKind, func(e *eventRow) cell { return textCell(e.jobID()) }},
-	{"devices", "", "started, moved, shared: that it holds now; stopped, completed, failed: that it held", wholeKind, func(e *eventRow) cell {
+	{"event", "", "submitted, held, rejected, started, moved, stopped, completed, failed or shared (a running job starts or ends sharing devices with another); down or up for a node", textKind, func(e *eventRow) cell { return textCell(e.Kind.String()) }},
+	{"job_id", "", "id of the job in the workload; null = the event is about a node", textKind, func(e *eventRow) cell { return textCell(e.jobID()) }},
+	{"devices", "", "devices the job holds after the event (started, moved, shared) or held before it (stopped, completed, failed)", wholeKind, func(e *eventRow) cell {
 		return cell{n: int64(e.Grant.Devices()), null: e.Grant == nil}
 	}},
-	{"nodes", "", "on how many nodes those are", wholeKind, func(e *eventRow) cell {
+	{"nodes", "", "number of nodes of those devices", wholeKind, func(e *eventRow) cell {
 		if e.Grant == nil {
 			return cell{null: true}
 		}
 		return wholeCell(len(e.Grant.Slots))
 	}},
-	{"slots", "", "which: node:devices, separated by spaces; nodes count from 0 in the order of the cluster; with parameter servers node:2+1s, replicas on CPUs node:3w+1s", textKind,
+	{"slots", "", "those devices as node:devices, separated by spaces; nodes count from 0 in the order of the cluster; 4:2+1s = 2 devices and a parameter server on node 4, 4:3w+1s = 3 replicas on CPUs and a parameter server", textKind,
 		func(e *eventRow) cell { return textCell(slotsText(e.Grant)) }},
-	{"plan", "", "execution plan on them; null = none is known", textKind, func(e *eventRow) cell { return textCell(planText(e.Grant)) }},
-	{"why", "", "the reason given; null = none", textKind, func(e *eventRow) cell { return textCell(e.Why) }},
-	{"node", "", "that went down or up, or whose failure the job failed by; null = of neither", wholeKind, func(e *eventRow) cell {
+	{"plan", "", "execution plan on those devices; null = not known", textKind, func(e *eventRow) cell { return textCell(planText(e.Grant)) }},
+	{"why", "", "reason the policy or the simulator gives; null = none", textKind, func(e *eventRow) cell { return textCell(e.Why) }},
+	{"node", "", "node that went down or up, or that made the job fail; null = neither", wholeKind, func(e *eventRow) cell {
 		return cell{n: int64(e.Node), null: e.Kind != sim.Failed && e.Kind != sim.NodeDown && e.Kind != sim.NodeUp}
 	}},
-	{"with", "", "job that shares the devices; null = none", textKind, func(e *eventRow) cell { return textCell(e.with()) }},
+	{"with", "", "job that shares those devices; null = none", textKind, func(e *eventRow) cell { return textCell(e.with()) }},
 }
 
 func (e *eventRow) with() string {
@@ -55,8 +55,8 @@ func (e *eventRow) jobID() string {
 	return string(e.Job.ID)
 }
 
-// slotsText writes "0:2 3:1", with what runs on CPUs "0:2+1s 4:3w+1s 5:2s": replicas
-// without devices and parameter servers.
+// slotsText writes node:devices, such as "0:2 3:1". Parameter servers are "+1s",
+// replicas on CPUs "3w": "0:2+1s 4:3w+1s 5:2s".
 func slotsText(g *scheduler.Grant) string {
 	if g == nil {
 		return ""
@@ -92,15 +92,15 @@ type EventWriter struct {
 	row    eventRow
 }
 
-// NewEventWriter begins a file of events. failed, if not nil, is told once of an
-// error in writing, after which nothing more is written.
+// NewEventWriter begins a file of events. The first error in writing ends the file;
+// failed, if not nil, is called with it once.
 func NewEventWriter(w io.Writer, f Format, failed func(error)) (*EventWriter, error) {
 	out, err := newRowWriter(w, f, "pacer.events", eventColumns)
 	return &EventWriter{out: out, failed: failed}, err
 }
 
-// Observer returns what writes the events of a policy's run, for
-// sim.Config.Observe.
+// Observer returns a function for sim.Config.Observe that writes the events of a
+// policy's run.
 func (w *EventWriter) Observer(policy string) func(sim.Event) {
 	return func(e sim.Event) {
 		if w.err != nil {
@@ -116,10 +116,10 @@ func (w *EventWriter) Observer(policy string) func(sim.Event) {
 	}
 }
 
-// Err returns why nothing more is written, nil as long as all is well.
+// Err returns the first error in writing, nil if there was none.
 func (w *EventWriter) Err() error { return w.err }
 
-// Close completes the file, or returns what went wrong before.
+// Close completes the file, or returns the first error in writing.
 func (w *EventWriter) Close() error {
 	if w.err != nil {
 		return w.err

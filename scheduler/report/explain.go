@@ -10,18 +10,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Explanations are what happened to some jobs, and why.
+// Explanations collects the events of some jobs with their reasons.
 type Explanations struct {
 	Jobs []spec.JobID
 	rows []eventRow
 }
 
-// Explain is what a run of a policy is asked, for sim.Config.Explain.
+// Explain returns the value for sim.Config.Explain that collects a policy's run.
 func (x *Explanations) Explain(policy string) *sim.Explain {
 	return &sim.Explain{Jobs: x.Jobs, Tell: func(e sim.Event) { x.rows = append(x.rows, eventRow{policy, e}) }}
 }
 
-// MarshalJSON writes a list of objects, whose fields are the columns of a file of
+// MarshalJSON writes a list of objects. Their fields are the columns of a file of
 // events.
 func (x *Explanations) MarshalJSON() ([]byte, error) {
 	b := []byte("[")
@@ -86,7 +86,7 @@ func (x *Explanations) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// policies returns those that anything was told of, in order.
+// policies lists the policies with events, in the order of their runs.
 func (x *Explanations) policies() (out []string) {
 	for i := range x.rows {
 		if p := x.rows[i].policy; len(out) == 0 || out[len(out)-1] != p {
@@ -120,7 +120,7 @@ func WriteExplained(w io.Writer, runs []Summary, x *Explanations) error {
 	}{runs, x})
 }
 
-// json writes a cell; null as null.
+// json writes a cell as a JSON value.
 func (k kind) json(c cell) ([]byte, error) {
 	switch {
 	case c.null:

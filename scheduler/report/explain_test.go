@@ -23,7 +23,8 @@ func explained() *Explanations {
 	return x
 }
 
-// The fields are the columns of a file of events, whatever the reason's text.
+// TestExplanationsJSON checks that fields are the columns of a file of events, and
+// that reasons are escaped.
 func TestExplanationsJSON(t *testing.T) {
 	var b strings.Builder
 	if err := WriteExplained(&b, []Summary{}, explained()); err != nil {
@@ -55,7 +56,7 @@ func TestExplanationsJSON(t *testing.T) {
 	}
 }
 
-// TestSlotsText: every part of a slot is told, and none that is not there.
+// TestSlotsText checks that exactly the parts of a slot are written.
 func TestSlotsText(t *testing.T) {
 	g := &scheduler.Grant{Slots: []scheduler.Slot{{Node: 0, Devices: 2}, {Node: 2, Devices: 1, Servers: 3}, {Node: 4, Servers: 1}, {Node: 5, Workers: 4, Servers: 2}}}
 	if got, want := slotsText(g), "0:2 2:1+3s 4:1s 5:4w+2s"; got != want {

@@ -8,25 +8,24 @@ import (
 )
 
 // isolatedTimes returns, for each job of r, the seconds it would take on an equal
-// share of the cluster, undefined where that is not known:
+// share of the cluster, undefined if unknown:
 //
 //	T = max(1, d*N / M) * alone
 //
-//	d      devices it asks for
+//	d      devices the job requests
 //	M      devices of the types it may use
-//	N      jobs that were there (submitted, not rejected, not complete), the mean
-//	       over the time from its submission to its completion, itself among them
-//	alone  run time at the devices and plan it asks for, no waits, no start costs
+//	N      jobs in the system (submitted, not rejected, not complete) including
+//	       itself, as the mean from its submission to its completion
+//	alone  run time at the requested devices and plan, no waits, no start costs
 //
-// It has M/N of the devices to itself: with d of them or more it runs as alone,
-// with fewer it gets its d devices for the share M/(d*N) of the time, as in the
-// isolated policy of Gavel (Narayanan et al., OSDI 2020). JCT over T is the
-// finish-time fairness rho, the ratio of shared to isolated running time that
-// Themis defined (Mahajan et al., NSDI 2020, section 3). Themis's own jobs can use
-// any number of devices; these ask for a fixed one. Jobs that did not finish stay
-// until the run ends.
+// The job has M/N devices to itself. If these are d or more, it runs as alone; else
+// it gets its d devices for the share M/(d*N) of the time, as in the isolated policy
+// of Gavel (Narayanan et al., OSDI 2020). JCT over T is the finish-time fairness rho,
+// the ratio of shared to isolated running time of Themis (Mahajan et al., NSDI 2020,
+// section 3). Jobs in Themis can use any number of devices; here they request a fixed
+// number. A job that did not finish is in the system until the run ends.
 func isolatedTimes(r *sim.Result) []Number {
-	c := newCrowd(r)
+	c := newJobCount(r)
 	out := make([]Number, len(r.Jobs))
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
@@ -42,7 +41,7 @@ func isolatedTimes(r *sim.Result) []Number {
 }
 
 // rhos returns the finish-time fairness of the finished jobs that count,
-// ascending, without those of which it is not known.
+// ascending, without those with unknown fairness.
 func rhos(r *sim.Result, score Score) []float64 {
 	var out []float64
 	for i, t := range isolatedTimes(r) {
@@ -54,7 +53,7 @@ func rhos(r *sim.Result, score Score) []float64 {
 	return out
 }
 
-// fairnessRow is the finish-time fairness of a run, for people.
+// fairnessRow is the finish-time fairness of a run as the page shows it.
 type fairnessRow struct {
 	Policy                string
 	Color                 int
@@ -82,35 +81,35 @@ func newFairnessRow(r *sim.Result, score Score, color int) fairnessRow {
 	return row
 }
 
-// crowd is how many jobs were there over time, as an integral.
-type crowd struct {
-	at   []time.Duration // of changes, ascending
-	n    []int           // jobs from there on
-	area []float64       // job-seconds up to there
+// jobCount is the number of jobs in the system over time, and its integral.
+type jobCount struct {
+	at   []time.Duration // times of changes, ascending
+	n    []int           // jobs from at[i] on
+	area []float64       // job-seconds until at[i]
 	last time.Duration   // end of the run
 }
 
-func newCrowd(r *sim.Result) *crowd {
-	c := &crowd{last: RunEnd(r)}
-	var came, left []time.Duration
+func newJobCount(r *sim.Result) *jobCount {
+	c := &jobCount{last: RunEnd(r)}
+	var arrivals, departures []time.Duration
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
 		if end := c.end(j); j.Rejected == "" && end > j.Job.Submit {
-			came, left = append(came, j.Job.Submit), append(left, end)
+			arrivals, departures = append(arrivals, j.Job.Submit), append(departures, end)
 		}
 	}
-	slices.Sort(came)
-	slices.Sort(left)
-	c.at = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(came), left...))))
+	slices.Sort(arrivals)
+	slices.Sort(departures)
+	c.at = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(arrivals), departures...))))
 	in, out := 0, 0
 	for i, at := range c.at {
 		area := 0.0
 		if i > 0 {
 			area = c.area[i-1] + float64(c.n[i-1])*(at-c.at[i-1]).Seconds()
 		}
-		for ; in < len(came) && came[in] <= at; in++ {
+		for ; in < len(arrivals) && arrivals[in] <= at; in++ {
 		}
-		for ; out < len(left) && left[out] <= at; out++ {
+		for ; out < len(departures) && departures[out] <= at; out++ {
 		}
 		c.n, c.area = append(c.n, in-out), append(c.area, area)
 	}
@@ -118,16 +117,16 @@ func newCrowd(r *sim.Result) *crowd {
 }
 
 // end returns when j left: its completion, else the end of the run.
-func (c *crowd) end(j *sim.JobRecord) time.Duration {
+func (c *jobCount) end(j *sim.JobRecord) time.Duration {
 	if j.Finished {
 		return j.End
 	}
 	return c.last
 }
 
-// mean returns the mean number of jobs from one time to another, 0 if no time
-// is between them.
-func (c *crowd) mean(from, to time.Duration) float64 {
+// mean returns the mean number of jobs from one time to another, 0 for an empty
+// interval.
+func (c *jobCount) mean(from, to time.Duration) float64 {
 	if to <= from {
 		return 0
 	}
@@ -135,7 +134,7 @@ func (c *crowd) mean(from, to time.Duration) float64 {
 }
 
 // until returns the job-seconds up to a time.
-func (c *crowd) until(t time.Duration) float64 {
+func (c *jobCount) until(t time.Duration) float64 {
 	i, found := slices.BinarySearch(c.at, t)
 	if !found {
 		i--

@@ -12,8 +12,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// TestFairnessByHand: on two devices, a asks for one and is there with b alone; b
-// asks for both and is there with a for half of its time. Rejected jobs are nobody.
+// TestFairnessByHand has two devices. Job a requests one and is in the system with b
+// only; b requests both and is in the system with a for half of its time. Rejected
+// jobs do not count.
 func TestFairnessByHand(t *testing.T) {
 	s := time.Second
 	a, b, none, unknown := job("a", 0, 0, 10*s), job("b", 0, 10*s, 20*s), job("c", 0, 0, 0), job("d", 30*s, 30*s, 31*s)
@@ -23,7 +24,7 @@ func TestFairnessByHand(t *testing.T) {
 	r := &sim.Result{Devices: 2, Jobs: []sim.JobRecord{a, b, none, unknown}}
 	got := isolatedTimes(r)
 	want := []Number{
-		8,  // N = 2: a share of one device is all it asks for
+		8,  // N = 2: its share is the one device it requests
 		15, // N = (2*10 + 1*10) / 20 = 1.5: two devices for 2/3 of the time
 		Undefined(), Undefined(),
 	}
@@ -38,11 +39,11 @@ func TestFairnessByHand(t *testing.T) {
 	}
 }
 
-// TestCrowd: the mean number of jobs is what adding up their overlaps gives.
-func TestCrowd(t *testing.T) {
+// TestJobCount checks the mean number of jobs against the sum of their overlaps.
+func TestJobCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := result("p", rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"), 8, rapid.Bool().Draw(t, "backfill"))
-		c := newCrowd(r)
+		c := newJobCount(r)
 		for _, j := range r.Jobs {
 			var sum float64
 			for _, o := range r.Jobs {
@@ -56,8 +57,8 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// TestFairnessOfSharing: n equal jobs that come at once and each run n times as
-// long as alone, having shared the cluster equally, have a rho of 1.
+// TestFairnessOfSharing checks that n equal jobs with equal submissions, each running
+// n times as long as alone, have a rho of 1.
 func TestFairnessOfSharing(t *testing.T) {
 	r := &sim.Result{Devices: 4}
 	for _, id := range []spec.JobID{"1", "2", "3", "4", "5"} {

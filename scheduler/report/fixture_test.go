@@ -18,9 +18,8 @@ func job(id string, submit, start, end time.Duration) sim.JobRecord {
 	}
 }
 
-// result returns what a queue in submission order makes of n invented jobs on
-// the given devices. Each job's size is known on arrival; with backfill,
-// whatever fits starts.
+// result returns the run of n random jobs on the given devices, in submission order;
+// with backfill, any job that fits starts.
 func result(policy string, seed uint64, n, devices int, backfill bool) *sim.Result {
 	r := &sim.Result{Policy: policy, Devices: devices}
 	rng := rand.New(rand.NewPCG(seed, 1))

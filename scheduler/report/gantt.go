@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// What a Gantt chart keeps at most. More devices or bars than these cannot be told
-// apart on a screen; rows of nodes are drawn in their place.
+// Bounds of a Gantt chart. A screen cannot show more devices or bars; rows of nodes
+// are drawn instead.
 const (
 	ganttLanes   = 512   // devices drawn one by one
 	ganttBars    = 20000 // bars of a run
@@ -18,28 +18,28 @@ const (
 	ganttBuckets = 480   // steps of time in a row, even
 )
 
-// Gantt records who held which devices when, from the events of a run. What it
-// keeps does not grow with the run: a bar for every stretch of neighbouring
-// devices that a job held at once, while there are few enough, and for up to 64
-// rows of nodes the share held over time. The engine counts the devices of a node
-// and does not name them: here a job gets the first that are free.
+// Gantt records which job held which devices when, from the events of a run. Its
+// size is bounded: it keeps at most ganttBars bars, one for each range of neighbouring
+// devices that a job held together, and the share held over time for up to ganttRows
+// rows of nodes. The simulator does not number the devices of a node, so a job is
+// drawn on the first free ones.
 type Gantt struct {
 	first []int // lane of each node's first device, and one past the last lane
 	taken []bool
-	row   []int // of each node
+	row   []int // row of each node
 
 	held map[spec.JobID]*holding
-	bars []bar // closed ones
-	over bool  // there were too many bars, or are too many devices
+	bars []bar // bars that have ended
+	over bool  // too many bars or devices to draw single bars
 
 	rows    []ganttRow
 	bucket  time.Duration // length of a step
 	now     time.Duration
-	pending []change // of now, in order
+	pending []change // changes at now, in order
 }
 
-// bar says that a job, or two that shared them, held lanes [lane, lane+n) from one time to another, or that
-// they were down.
+// bar is the time in which a job, or two that shared them, held lanes [lane, lane+n),
+// or in which these were down.
 type bar struct {
 	job      spec.JobID
 	down     bool
@@ -47,22 +47,22 @@ type bar struct {
 	from, to time.Duration
 }
 
-// holding is what a job holds, or a node that is down.
+// holding is the devices that a job holds, or those of a node that is down.
 type holding struct {
 	down  bool
 	slots []scheduler.Slot
-	bars  []bar // open, nil where there are too many
+	bars  []bar // bars that have not ended; nil if too many
 }
 
-// change is what a job holds from an instant on, nil = nothing. A node that is
-// down holds itself.
+// change is a new grant of a job, nil = none. A node that is down holds its own
+// devices.
 type change struct {
 	job   spec.JobID
 	down  bool
 	grant *scheduler.Grant
 }
 
-// drawn names who a bar is of: two jobs that share devices have one.
+// drawn returns the label of a bar. Two jobs that share devices have one bar.
 func (c change) drawn() spec.JobID {
 	if c.grant.With == "" {
 		return c.job
@@ -70,14 +70,14 @@ func (c change) drawn() spec.JobID {
 	return c.job + " and " + c.grant.With
 }
 
-// nodeID is a node that is down among the jobs; no job is named so.
+// nodeID is the key in held for a node that is down. No job ID contains a zero byte.
 func nodeID(node int) spec.JobID { return spec.JobID("\x00" + strconv.Itoa(node)) }
 
 // ganttRow is some nodes next to each other.
 type ganttRow struct {
 	nodes, devices int
-	held           int           // now
-	since          time.Duration // counted until then
+	held           int           // devices held now
+	since          time.Duration // sums are complete until this time
 	sums           []float64     // device-seconds held in each step
 }
 
@@ -105,8 +105,8 @@ func NewGantt(cl spec.Cluster) *Gantt {
 	return g
 }
 
-// Observe takes up an event of the run, for sim.Config.Observe. All that happens
-// in one instant happens at once.
+// Observe records an event of the run, for sim.Config.Observe. Events at the same
+// time count as simultaneous.
 func (g *Gantt) Observe(e sim.Event) {
 	c := change{}
 	switch e.Kind {
@@ -129,8 +129,8 @@ func (g *Gantt) Observe(e sim.Event) {
 	g.pending = append(g.pending, c)
 }
 
-// settle carries out the changes of an instant: first everybody lets go, then each
-// takes what it holds at the end.
+// settle applies the pending changes. All jobs in them release their devices, then
+// each takes those of its last change.
 func (g *Gantt) settle() {
 	last := make(map[spec.JobID]int, len(g.pending))
 	for i, c := range g.pending {
@@ -173,7 +173,7 @@ func (g *Gantt) take(c change) {
 	h := &holding{down: c.down}
 	g.held[c.job] = h
 	if !c.down && !c.grant.Counted() {
-		return // drawn by who shares the devices
+		return // the colocated job's bar covers both
 	}
 	h.slots = c.grant.Slots
 	for _, s := range h.slots {
@@ -186,7 +186,7 @@ func (g *Gantt) take(c change) {
 	}
 }
 
-// lay adds the bars of a slot, like one, or makes the last one longer.
+// lay adds the bars of a slot as copies of one, or extends the last bar.
 func (g *Gantt) lay(bars []bar, one bar, s scheduler.Slot) []bar {
 	left := s.Devices
 	for lane := g.first[s.Node]; lane < g.first[s.Node+1] && left > 0; lane++ {
@@ -205,15 +205,16 @@ func (g *Gantt) lay(bars []bar, one bar, s scheduler.Slot) []bar {
 	return bars
 }
 
-// count lets sign times the devices of a slot be held from now on.
+// count adds the devices of a slot to those held if sign is 1, and subtracts them
+// if it is -1.
 func (g *Gantt) count(s scheduler.Slot, sign int) {
 	r := &g.rows[g.row[s.Node]]
 	g.fill(r)
 	r.held += sign * s.Devices
 }
 
-// fill counts what a row held until now. Steps get twice as long whenever they
-// end before now.
+// fill adds the device-seconds of a row until now. It doubles the length of steps
+// until they reach now.
 func (g *Gantt) fill(r *ganttRow) {
 	for g.now > g.bucket*ganttBuckets {
 		g.widen()
@@ -238,8 +239,8 @@ func (g *Gantt) widen() {
 	}
 }
 
-// End completes the record of a run that ended at a time. Whoever holds devices
-// then held them until then.
+// End completes the record of a run that ended at a time. Bars that have not ended
+// end then.
 func (g *Gantt) End(at time.Duration) {
 	g.settle()
 	g.now = max(g.now, at)

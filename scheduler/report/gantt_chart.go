@@ -11,28 +11,28 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// pageBars is how many bars a page draws at most, over all its runs.
+// pageBars bounds the bars of a page, over all its runs.
 const pageBars = 40000
 
-// ganttChart is the Gantt chart of a run as a page draws it: bars of single
-// devices, or rows of nodes by how much of them is held.
+// ganttChart is the Gantt chart of a run as a page draws it: bars per device, or
+// rows of nodes coloured by the share of devices held.
 type ganttChart struct {
 	EndSec Number `json:"end_s"`
-	About  string `json:"about"` // how to read it
+	About  string `json:"about"` // explains the chart
 
 	Lanes   int      `json:"lanes,omitempty"` // devices
 	Nodes   []int    `json:"nodes,omitempty"` // first lane of each
 	Jobs    []string `json:"jobs,omitempty"`
-	UnitSec Number   `json:"unit_s,omitempty"` // of the times of bars
-	Bars    []int    `json:"bars,omitempty"`   // five each: lane, lanes, from, to, index of the job or -1 = down
+	UnitSec Number   `json:"unit_s,omitempty"` // unit of from and to in Bars
+	Bars    []int    `json:"bars,omitempty"`   // five numbers per bar: lane, lanes, from, to, index of the job or -1 = down
 
 	StepSec Number   `json:"step_s,omitempty"`
-	Rows    []string `json:"rows,omitempty"`  // a digit of base 36 for each step: 0 = nothing held, z = all
-	Names   []string `json:"names,omitempty"` // of the rows
+	Rows    []string `json:"rows,omitempty"`  // a base-36 digit per step: 0 = no device held, z = all
+	Names   []string `json:"names,omitempty"` // names of the rows
 }
 
-// chart returns what a page draws, with at most so many bars. ok is false when
-// nothing was ever held.
+// chart returns the chart that a page draws, with at most limit bars. ok is false
+// for a run without events.
 func (g *Gantt) chart(limit int) (c ganttChart, ok bool) {
 	if g == nil || g.now <= 0 {
 		return c, false
@@ -70,7 +70,7 @@ func (g *Gantt) drawBars(c *ganttChart) {
 	}
 }
 
-// sortedBars returns bars in the order they begin, those of one instant by lane.
+// sortedBars returns bars by begin, then lane.
 func sortedBars(bars []bar) []bar {
 	return slices.SortedFunc(slices.Values(bars), func(a, b bar) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.lane, b.lane))
@@ -97,8 +97,8 @@ func (g *Gantt) drawRows(c *ganttChart, limit int) {
 		c.Names = append(c.Names, nodeNames(next, r.nodes))
 		next += r.nodes
 	}
-	c.About = fmt.Sprintf("The %d devices of %d nodes in %d rows of neighbouring nodes, since there are more than %d devices or %d bars to draw: "+
-		"the stronger the colour, the more of a row's devices are held, as means over equal steps of time. Single jobs are in what --events-out writes.",
+	c.About = fmt.Sprintf("The %d devices of %d nodes in %d rows of neighbouring nodes, since there are more than %d devices or %d bars to draw. "+
+		"The stronger the colour, the more of a row's devices are held, as means over equal steps of time. The file of --events-out has single jobs.",
 		devices, nodes, len(g.rows), ganttLanes, min(limit, ganttBars))
 }
 

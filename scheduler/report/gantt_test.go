@@ -55,8 +55,8 @@ func drawnRun(t rapid.TB, seed uint64, n, nodes, perNode int) (*sim.Result, *Gan
 	return r, g
 }
 
-// TestGanttKeepsDeviceSeconds: bars do not overlap, and they, as the rows, add up
-// to what the jobs held.
+// TestGanttKeepsDeviceSeconds checks that bars do not overlap, and that bars and rows
+// add up to the device-seconds that jobs held.
 func TestGanttKeepsDeviceSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, perNode := rapid.IntRange(1, 70).Draw(t, "nodes"), rapid.IntRange(1, 7).Draw(t, "devices")
@@ -67,7 +67,7 @@ func TestGanttKeepsDeviceSeconds(t *testing.T) {
 			want[j.Job.ID] = j.Attained
 			total += j.Attained
 		}
-		free := make([]time.Duration, nodes*perNode) // when each lane was let go
+		free := make([]time.Duration, nodes*perNode) // when each lane was released
 		for _, b := range sortedBars(g.bars) {
 			for lane := b.lane; lane < b.lane+b.n; lane++ {
 				if b.from < free[lane] {
@@ -120,7 +120,8 @@ func TestGanttChart(t *testing.T) {
 	}
 }
 
-// TestGanttOfNodesThatAreDown: they are bars of no job, and not held.
+// TestGanttOfNodesThatAreDown checks that their bars belong to no job and do not
+// count as held.
 func TestGanttOfNodesThatAreDown(t *testing.T) {
 	g := NewGantt(spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 3}}})
 	j, s := &spec.Job{ID: "a"}, time.Second
@@ -149,8 +150,8 @@ func TestGanttOfNodesThatAreDown(t *testing.T) {
 	}
 }
 
-// TestGanttIsBounded: devices and bars above the limits leave rows alone, and the
-// page stays small.
+// TestGanttIsBounded checks that above the limits of devices and bars only rows are
+// drawn, and that the page stays small.
 func TestGanttIsBounded(t *testing.T) {
 	_, large := drawnRun(t, 2, 40, 100, 6)
 	c, ok := large.chart(pageBars)
@@ -170,7 +171,7 @@ func TestGanttIsBounded(t *testing.T) {
 		t.Errorf("%v: %d bars, rows %v, want rows alone of nothing and of half", ok, len(long.bars), c.Rows)
 	}
 	var b bytes.Buffer
-	runs := []*sim.Result{many(10), many(10)}
+	runs := []*sim.Result{manyJobs(10), manyJobs(10)}
 	if err := WriteHTML(&b, HTMLInput{Results: runs, Gantts: []*Gantt{large, long}}); err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +180,8 @@ func TestGanttIsBounded(t *testing.T) {
 	}
 }
 
-// TestHTMLOfMostBars: a page of as many bars as it draws, of jobs with long names,
-// stays below 5 MB.
+// TestHTMLOfMostBars checks that a page with the largest number of bars, of jobs with
+// long names, stays below 5 MB.
 func TestHTMLOfMostBars(t *testing.T) {
 	in := HTMLInput{}
 	for range pageBars / ganttBars {
@@ -191,7 +192,7 @@ func TestHTMLOfMostBars(t *testing.T) {
 			})
 		}
 		g.End((ganttBars + 900) * time.Hour)
-		in.Results, in.Gantts = append(in.Results, many(100)), append(in.Gantts, g)
+		in.Results, in.Gantts = append(in.Results, manyJobs(100)), append(in.Gantts, g)
 	}
 	var b bytes.Buffer
 	if err := WriteHTML(&b, in); err != nil {

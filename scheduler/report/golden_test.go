@@ -16,8 +16,8 @@ import (
 )
 
 func init() {
-	// One flag renews expected files in every package; datadriven, where it is
-	// linked in, has registered it already.
+	// All packages use the same flag to rewrite expected files. datadriven, if linked
+	// in, has already registered it.
 	if flag.Lookup("rewrite") == nil {
 		flag.Bool("rewrite", false, "write the expected files anew")
 	}
@@ -42,8 +42,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// small is two runs of six jobs on two devices, with everything that can happen
-// to a job.
+// small is two runs of six jobs on two devices, with every outcome of a job.
 func small() []*sim.Result {
 	s := time.Second
 	moved := job("4", 30*s, 40*s, 100*s+250*time.Millisecond)
@@ -83,7 +82,7 @@ func TestGolden(t *testing.T) {
 		{"jobs.csv", func() error { return WriteJobs(&b, CSV, small(), Score{}) }},
 		{"jobs_scored.csv", func() error { return WriteJobs(&b, CSV, small(), Score{First: "3", Last: "4"}) }},
 		{"page.html", func() error {
-			// The page without what never changes: style and scripts.
+			// The page without style and scripts, which never change.
 			p := newPage(HTMLInput{
 				Title: "Two policies <on> a small cluster", Results: small(), Score: Score{Last: "6"},
 				Facts: []Fact{{"cluster", "1x2"}, {"seed", ""}, {"command", `pacer simulate --workload "a b.csv" && true`}},

@@ -9,14 +9,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// HTMLInput is what goes on a page.
+// HTMLInput is the content of a page.
 type HTMLInput struct {
 	Title   string        // "" = "Simulated schedules"
 	Results []*sim.Result // shown in this order
-	Gantts  []*Gantt      // of the results, in their order; nil, or nil for one, = not drawn
+	Gantts  []*Gantt      // one per result, in their order; nil, or a nil element, is not drawn
 	Score   Score         // the jobs that count
-	Facts   []Fact        // how the runs came about, shown in this order; those with an empty value are not
-	Notes   []string      // sentences for the fine print
+	Facts   []Fact        // settings of the runs, shown in this order; those without a value are left out
+	Notes   []string      // sentences of the fine print
 }
 
 // Fact is a name and its value, such as the cluster, the workload, truth,
@@ -48,13 +48,13 @@ var (
 	pageScript   = template.JS(pageJS)
 )
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	Title, Score string
-	Conclusion   string // "" = there is nothing to compare
+	Conclusion   string // "" = the runs do not compare
 	Head         []summaryColumn
 	Rows         []pageRow
-	Fairness     []fairnessRow // empty when it is known of no job
+	Fairness     []fairnessRow // empty if unknown for every job
 	Charts       pageCharts
 	Facts        []Fact
 	Notes        []string
@@ -69,7 +69,7 @@ type pageRow struct {
 	Cells  []pageCell
 }
 
-// pageCell is a figure for reading and, exactly, to sort by.
+// pageCell is a figure as text, and its exact value for sorting.
 type pageCell struct{ Text, Value string }
 
 type pageWarning struct {
@@ -79,12 +79,12 @@ type pageWarning struct {
 
 type pageCharts struct {
 	Policies []string `json:"policies"`
-	JCT      *chart   `json:"jct"` // nil when there is nothing to draw
+	JCT      *chart   `json:"jct"` // a nil chart is not drawn
 	Delay    *chart   `json:"delay"`
 	Rho      *chart   `json:"rho"`
 	Used     *chart   `json:"used"`
 	Waiting  *chart   `json:"waiting"`
-	// Gantts are by policy, nil where there is nothing to draw.
+	// Gantts has an element per policy; nil is not drawn.
 	Gantts []*ganttChart `json:"gantts"`
 }
 

@@ -15,13 +15,13 @@ type Interval struct {
 	Hi   Number `json:"hi"`
 }
 
-// StudentT returns the mean of independent values, and where the expectation
-// they were drawn with lies by Student's t:
+// StudentT returns the mean of independent values, and the confidence interval of
+// their expectation by Student's t:
 //
 //	mean ± t(n-1, (1+confidence)/2) * s / sqrt(n)
 //
-// with s the sample standard deviation. It is exact for normal values.
-// Differences of pairs make the paired interval. confidence is in (0, 1);
+// with s the sample standard deviation. It is exact for normal values. Applied to
+// differences of pairs, it is the paired interval. confidence is in (0, 1);
 // undefined values are left out.
 //
 // Source: Student, "The probable error of a mean", Biometrika 6(1), 1908.
@@ -40,14 +40,14 @@ func StudentT(values []float64, confidence float64) Interval {
 }
 
 // RatioT returns mean(b)/mean(a) of pairs (a[i], b[i]) with the interval of the
-// ratio estimator: the residuals b - ratio*a of the pairs stand for the values,
-// and a for the scale,
+// ratio estimator:
 //
 //	ratio ± t(n-1, (1+confidence)/2) * s(b - ratio*a) / (mean(a) * sqrt(n))
 //
-// a and b are as long, confidence is in (0, 1). The interval is approximate, the
-// better the less mean(a) varies. Undefined without pairs or if mean(a) is not
-// positive.
+// with s the sample standard deviation of the residuals b - ratio*a. a and b have
+// the same length, confidence is in (0, 1). The interval is approximate; it is
+// better the less mean(a) varies. The result is undefined without pairs, or if
+// mean(a) is not positive.
 //
 // Source: Cochran, Sampling Techniques, 3rd edition, 1977, chapter 6.
 func RatioT(a, b []float64, confidence float64) Interval {
@@ -63,9 +63,8 @@ func RatioT(a, b []float64, confidence float64) Interval {
 	return around(ratio, stat.StdDev(residuals, nil)/(meanA*math.Sqrt(float64(len(a)))), len(a), confidence)
 }
 
-// GeometricT returns the geometric mean of positive values, and its interval by
-// Student's t of their logarithms, see StudentT. Values that are not positive are
-// left out.
+// GeometricT returns the geometric mean of positive values with the interval of
+// StudentT for their logarithms. Values that are not positive are left out.
 func GeometricT(values []float64, confidence float64) Interval {
 	logs := make([]float64, len(values))
 	for i, v := range values {
@@ -75,7 +74,7 @@ func GeometricT(values []float64, confidence float64) Interval {
 		}
 	}
 	i := StudentT(logs, confidence)
-	exp := func(n Number) Number { return Number(math.Exp(float64(n))) } // undefined stays so
+	exp := func(n Number) Number { return Number(math.Exp(float64(n))) } // undefined stays undefined
 	return Interval{exp(i.Mean), exp(i.Lo), exp(i.Hi)}
 }
 
@@ -88,7 +87,7 @@ func around(mean, stdErr float64, n int, confidence float64) Interval {
 	return Interval{Number(mean), Number(mean - t*stdErr), Number(mean + t*stdErr)}
 }
 
-// HalfWidth is half the width of the interval, undefined where that is.
+// HalfWidth is half the width of the interval, undefined if a bound is.
 func (i Interval) HalfWidth() Number {
 	if !i.Lo.Defined() || !i.Hi.Defined() {
 		return Undefined()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStudentT: t(4, 0.975) = 2.776445, t(4, 0.95) = 2.131847 of any table; the
-// standard deviation of 1..5 is sqrt(2.5).
+// TestStudentT uses t(4, 0.975) = 2.776445 and t(4, 0.95) = 2.131847 of any table;
+// the standard deviation of 1..5 is sqrt(2.5).
 func TestStudentT(t *testing.T) {
 	for confidence, quantile := range map[float64]float64{0.95: 2.776445, 0.9: 2.131847} {
 		i := StudentT([]float64{5, 1, math.NaN(), 3, 2, 4}, confidence)
@@ -40,10 +40,8 @@ func TestRatioT(t *testing.T) {
 	}
 }
 
-// TestStudentTCovers: of intervals of normal values as many hold the
-// expectation as they say.
-// TestGeometricT: of e^-1, e^0 and e^1 the logarithms have mean 0 and standard
-// deviation 1; t(2, 0.975) = 4.302653.
+// TestGeometricT has values e^-1, e^0 and e^1: the logarithms have mean 0 and standard
+// deviation 1, and t(2, 0.975) = 4.302653.
 func TestGeometricT(t *testing.T) {
 	i := GeometricT([]float64{1 / math.E, 1, 0, math.E}, 0.95)
 	if hi := math.Exp(4.302653 / math.Sqrt(3)); math.Abs(float64(i.Mean)-1) > 1e-12 || math.Abs(float64(i.Hi)/hi-1) > 1e-5 || math.Abs(float64(i.Lo)*hi-1) > 1e-5 {
@@ -54,6 +52,8 @@ func TestGeometricT(t *testing.T) {
 	}
 }
 
+// TestStudentTCovers checks how many intervals of normal values contain the
+// expectation.
 func TestStudentTCovers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const rounds = 4000

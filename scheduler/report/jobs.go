@@ -13,31 +13,31 @@ type jobRow struct {
 	isolated, rho Number
 }
 
-// jobColumns are those of a file of jobs; new ones go to the end.
+// jobColumns are the columns of a file of jobs. New ones go to the end.
 var jobColumns = []column[jobRow]{
 	{"policy", "", "scheduling policy with its options", textKind, func(j *jobRow) cell { return textCell(j.policy) }},
-	{"job_id", "", "of the workload", textKind, func(j *jobRow) cell { return textCell(string(j.Job.ID)) }},
+	{"job_id", "", "id of the job in the workload", textKind, func(j *jobRow) cell { return textCell(string(j.Job.ID)) }},
 	{"submit_s", "s", "submission", timeKind, func(j *jobRow) cell { return timeCell(j.Job.Submit, true) }},
 	{"start_s", "s", "first got devices; null = never", timeKind, func(j *jobRow) cell { return timeCell(j.Start, j.Ran()) }},
 	{"end_s", "s", "completion; null = did not finish", timeKind, func(j *jobRow) cell { return timeCell(j.End, j.Finished) }},
 	{"jct_s", "s", "end_s - submit_s", timeKind, func(j *jobRow) cell { return timeCell(j.JCT(), j.Finished) }},
 	{"restarts", "", "times it was stopped or moved while it held devices", wholeKind, func(j *jobRow) cell { return wholeCell(j.Restarts) }},
-	{"device_s", "s", "device-seconds held, start costs included, half of those of devices it shared", numberKind, func(j *jobRow) cell { return numberCell(Number(j.Attained)) }},
-	{"preemptions", "", "restarts after which it held nothing", wholeKind, func(j *jobRow) cell { return wholeCell(j.Preemptions) }},
+	{"device_s", "s", "device-seconds held, including start costs; shared devices count half", numberKind, func(j *jobRow) cell { return numberCell(Number(j.Attained)) }},
+	{"preemptions", "", "restarts that left the job without devices", wholeKind, func(j *jobRow) cell { return wholeCell(j.Preemptions) }},
 	{"delay_s", "s", "queueing delay, start_s - submit_s", timeKind, func(j *jobRow) cell { return timeCell(j.Delay(), j.Ran()) }},
-	{"gpus", "", "devices asked for", wholeKind, func(j *jobRow) cell { return wholeCell(j.Job.Devices) }},
+	{"gpus", "", "devices requested", wholeKind, func(j *jobRow) cell { return wholeCell(j.Job.Devices) }},
 	{"model", "", "model trained; null = not known", textKind, func(j *jobRow) cell { return textCell(j.Job.Model.Name) }},
-	{"tenant", "", "who the job belongs to; null = nobody in particular", textKind, func(j *jobRow) cell { return textCell(j.Job.Tenant) }},
+	{"tenant", "", "owner of the job; null = none", textKind, func(j *jobRow) cell { return textCell(j.Job.Tenant) }},
 	{"outcome", "", "finished, unfinished or rejected", textKind, func(j *jobRow) cell { return textCell(outcome(j.JobRecord)) }},
 	{"why", "", "why it was rejected or did not finish", textKind, func(j *jobRow) cell { return textCell(j.Rejected + j.Unfinished) }},
-	{"alone_s", "s", "run time at the devices and plan asked for, without waits and start costs; null = not known", timeKind,
+	{"alone_s", "s", "run time at the requested devices and plan, without waits and start costs; null = not known", timeKind,
 		func(j *jobRow) cell { return timeCell(j.Alone, j.Alone > 0) }},
 	{"isolated_s", "s", "run time on an equal share of the cluster: the denominator of rho; null = not known", numberKind,
 		func(j *jobRow) cell { return numberCell(j.isolated) }},
 	{"rho", "", "finish-time fairness, jct_s / isolated_s; null = not finished or not known", numberKind,
 		func(j *jobRow) cell { return numberCell(j.rho) }},
-	{"failures", "", "times it lost its devices because a node went down; no restarts", wholeKind, func(j *jobRow) cell { return wholeCell(j.Failures) }},
-	{"lost_device_s", "s", "of device_s, undone by failures", numberKind, func(j *jobRow) cell { return numberCell(Number(j.LostSec)) }},
+	{"failures", "", "times it lost its devices because a node went down; not counted as restarts", wholeKind, func(j *jobRow) cell { return wholeCell(j.Failures) }},
+	{"lost_device_s", "s", "part of device_s that failures undid", numberKind, func(j *jobRow) cell { return numberCell(Number(j.LostSec)) }},
 }
 
 func outcome(j *sim.JobRecord) string {
@@ -50,8 +50,8 @@ func outcome(j *sim.JobRecord) string {
 	return "unfinished"
 }
 
-// WriteJobs writes one row per job that counts, run after run: FORMAT.md has the
-// columns. Rows are written as they are made.
+// WriteJobs writes one row per job that counts, run after run, with the columns in
+// FORMAT.md. It does not hold the rows in memory.
 func WriteJobs(w io.Writer, f Format, results []*sim.Result, score Score) error {
 	out, err := newRowWriter(w, f, "pacer.jobs", jobColumns)
 	if err != nil {

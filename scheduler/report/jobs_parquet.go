@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/columnar"
 )
 
-// ReadJobsParquet is ReadJobsCSV for size bytes of a Parquet file; errors count
-// its rows from 1.
+// ReadJobsParquet is ReadJobsCSV for a Parquet file of size bytes. Errors have the
+// number of the row, from 1.
 func ReadJobsParquet(r io.ReaderAt, size int64, name string) (out []JobRow, err error) {
 	err = columnar.Guard(func() error {
 		out, err = readJobsParquet(io.NewSectionReader(r, 0, size))
@@ -50,7 +50,7 @@ func readJobsParquet(r *io.SectionReader) ([]JobRow, error) {
 			}
 			key := [2]string{j.Policy, j.ID}
 			if first, twice := seen[key]; twice {
-				return nil, fmt.Errorf("row %d: job %s was in row %d already", row, j.ID, first)
+				return nil, fmt.Errorf("row %d: job %s is also in row %d", row, j.ID, first)
 			}
 			seen[key] = row
 			out = append(out, j)
@@ -59,7 +59,7 @@ func readJobsParquet(r *io.SectionReader) ([]JobRow, error) {
 	return out, nil
 }
 
-// jobsGroup is the columns read of a row group; policy may be nil.
+// jobsGroup reads the columns of a row group; policy may be nil.
 type jobsGroup struct {
 	policy, id  *columnar.Flat[parquet.ByteArray]
 	submit, jct *columnar.Flat[float64]
@@ -88,7 +88,7 @@ func flat[T any](f *file.Reader, group *file.RowGroupReader, name string) (*colu
 	}
 	col, ok := columnar.NewFlat[T](chunk)
 	if !ok {
-		return nil, fmt.Errorf("column %s is %s, not as pacer simulate --jobs-out writes it", name, chunk.Type())
+		return nil, fmt.Errorf("column %s has type %s, want a file of pacer simulate --jobs-out", name, chunk.Type())
 	}
 	return col, nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// JobRow is a job in a file WriteJobs wrote.
+// JobRow is a job in a file of WriteJobs.
 type JobRow struct {
 	Policy   string
 	ID       string
@@ -20,13 +20,12 @@ type JobRow struct {
 	Finished bool // else JCT is 0
 }
 
-// jobsColumns are those read; others may be there.
+// jobsColumns are the columns read; others are ignored.
 var jobsColumns = []string{"policy", "job_id", "submit_s", "jct_s"}
 
-// ReadJobsCSV reads the jobs of a CSV file as WriteJobs writes it. Columns may
-// come in any order, and others be there; policy may be missing, and is then
-// empty. name is what errors call the file, with the line. A job that occurs
-// twice under a policy is an error.
+// ReadJobsCSV reads the jobs of a CSV file of WriteJobs. Columns may be in any order;
+// unknown ones are ignored. Without a column policy, it is empty. Errors have name
+// and line. A job that occurs twice under a policy is an error.
 func ReadJobsCSV(r io.Reader, name string) ([]JobRow, error) {
 	c := csv.NewReader(r)
 	c.ReuseRecord = true
@@ -61,7 +60,7 @@ func ReadJobsCSV(r io.Reader, name string) ([]JobRow, error) {
 			return nil, fmt.Errorf("report: %s:%d: %w", name, line, err)
 		}
 		if first, twice := seen[[2]string{j.Policy, j.ID}]; twice {
-			return nil, fmt.Errorf("report: %s:%d: job %s was on line %d already", name, line, j.ID, first)
+			return nil, fmt.Errorf("report: %s:%d: job %s is also on line %d", name, line, j.ID, first)
 		}
 		seen[[2]string{j.Policy, j.ID}] = line
 		out = append(out, j)
@@ -85,7 +84,7 @@ func parseJobRow(cells []string, column map[string]int) (j JobRow, err error) {
 	return j, err
 }
 
-// maxParsed bounds times read, in seconds: a hundred years.
+// maxParsed bounds the times read: a hundred years, in seconds.
 const maxParsed = 100 * 365 * 24 * 3600
 
 // parseSeconds reads a time >= 0 to the nanosecond.
@@ -101,7 +100,7 @@ func parseSeconds(column, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// toDuration returns v seconds to the nanosecond, false if they are not a time.
+// toDuration returns v seconds to the nanosecond, false if v is not in 0..maxParsed.
 func toDuration(v float64) (time.Duration, bool) {
 	if !(v >= 0 && v <= maxParsed) {
 		return 0, false

@@ -10,8 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// Markdown returns the table in Markdown. Bars, stars and line breaks in cells
-// stand for themselves.
+// Markdown returns the table in Markdown. Cells are escaped.
 func (t Table) Markdown() string {
 	rows := t.cells()
 	if len(rows[0]) == 0 {
@@ -30,28 +29,28 @@ func (t Table) Markdown() string {
 	return b.String()
 }
 
-// EscapeMarkdown keeps text inside its cell or line.
+// EscapeMarkdown escapes text for a table cell: bars, stars and line breaks.
 func EscapeMarkdown(s string) string {
 	return strings.NewReplacer("|", `\|`, "*", `\*`, "\n", " ").Replace(s)
 }
 
-// ErrNoMarks means that a document has no place for a text.
-var ErrNoMarks = errors.New("report: the document has no place for it")
+// ErrNoMarks means that a document lacks the lines between which Splice inserts.
+var ErrNoMarks = errors.New("report: the document lacks the lines around the text")
 
-// Splice returns a document with what is between its lines <!-- name --> and
-// <!-- /name --> replaced. Each of them must be there once, in this order.
+// Splice replaces the part of a document between its lines <!-- name --> and
+// <!-- /name -->. Each must occur once, in this order; else the error is ErrNoMarks.
 func Splice(document, text []byte, name string) ([]byte, error) {
 	begin, end := []byte("<!-- "+name+" -->\n"), []byte("<!-- /"+name+" -->\n")
 	before, rest, _ := bytes.Cut(document, begin)
 	_, after, ok := bytes.Cut(rest, end)
 	if !ok || bytes.Count(document, begin) != 1 || bytes.Count(document, end) != 1 {
-		return nil, fmt.Errorf("%w: want one line %s, after it one line %s", ErrNoMarks, bytes.TrimSpace(begin), bytes.TrimSpace(end))
+		return nil, fmt.Errorf("%w: want one line %s and after it one line %s", ErrNoMarks, bytes.TrimSpace(begin), bytes.TrimSpace(end))
 	}
-	// Without the empty lines Markdown takes the first mark and the text for one block.
+	// The empty lines keep Markdown from joining the first mark and the text to one block.
 	return bytes.Join([][]byte{before, begin, []byte("\n"), bytes.TrimSpace(text), []byte("\n\n"), end, after}, nil), nil
 }
 
-// SpliceFile is Splice on a file, which is there whole at every moment.
+// SpliceFile is Splice on a file, replaced atomically.
 func SpliceFile(path string, text []byte, name string) error {
 	document, err := os.ReadFile(path)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Number is a figure that may be undefined: NaN, such as the mean JCT when no
-// job finished. It is written with at most nine decimals, which is exact to the
-// nanosecond; undefined is null in JSON and empty in CSV.
+// Number is a figure that may be undefined (NaN), such as the mean JCT when no job
+// finished. It is written with at most nine decimals, so seconds are exact to the
+// nanosecond. Undefined is null in JSON and empty in CSV.
 type Number float64
 
 // Undefined is the Number of a figure that has no value.
@@ -86,8 +86,8 @@ func Human(n Number) string {
 	case s < 59.95:
 		return strconv.FormatFloat(s, 'f', 1, 64) + " s"
 	}
-	// Rounded to the smaller unit before it is split, so that no part reaches
-	// its limit: 3599.7 s is 1 h 00 m.
+	// The time is rounded to the smaller unit before it is split, so that no part
+	// reaches its limit: 3599.7 s is 1 h 00 m.
 	if secs := math.Round(s); secs < 3600 {
 		return twoUnits(secs, 60, "m", "s")
 	}

@@ -79,6 +79,6 @@ func TestHuman(t *testing.T) {
 		}
 	}
 	if got := Human(Undefined()); got != "-" {
-		t.Errorf("Human of nothing = %q", got)
+		t.Errorf("Human of undefined = %q", got)
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/columnar"
 )
 
-// rowWriter writes rows to a file as they come. What it holds in memory does not
-// grow with their number.
+// rowWriter writes rows to a file. Its memory is bounded. After an error the file is
+// incomplete and only close may be called.
 type rowWriter[T any] interface {
-	write(row *T) error
-	// close writes what is left. What the file holds before is no whole file.
+	write(row *T) error // keeps no reference to row
+	// close writes buffered rows and completes the file, but does not close it.
 	close() error
 }
 
@@ -55,11 +55,11 @@ func (c *csvRows[T]) close() error {
 	return c.w.Error()
 }
 
-// rowsPerGroup is the number of rows of a Parquet row group: what is held in
-// memory at a time.
+// rowsPerGroup is the number of rows of a Parquet row group, and the most rows held
+// in memory.
 const rowsPerGroup = 65536
 
-// layoutVersion is that of the columns in FORMAT.md.
+// layoutVersion is the version of the columns in FORMAT.md.
 const layoutVersion = "1"
 
 func (k kind) arrowType() arrow.DataType {
@@ -140,11 +140,11 @@ func (p *parquetRows[T]) flush() error {
 	rec := p.b.NewRecord()
 	defer rec.Release()
 	p.rows = 0
-	return p.whole(p.w.Write(rec))
+	return p.joinErrors(p.w.Write(rec))
 }
 
-// whole returns what went wrong so far, in the library or below it.
-func (p *parquetRows[T]) whole(err error) error {
+// joinErrors returns err and the first error of the underlying writer, if any.
+func (p *parquetRows[T]) joinErrors(err error) error {
 	if err = errors.Join(p.to.Err, err); err != nil {
 		return fmt.Errorf("report: parquet: %w", err)
 	}
@@ -158,5 +158,5 @@ func (p *parquetRows[T]) close() error {
 			return err
 		}
 	}
-	return p.whole(p.w.Close())
+	return p.joinErrors(p.w.Close())
 }

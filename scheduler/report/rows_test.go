@@ -23,8 +23,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// cellsOf reads a Parquet file as the CSV file of the same rows: a header, and
-// the cells as text, null as nothing.
+// cellsOf reads a Parquet file as if it were CSV: a header, and the cells as text,
+// null as the empty string.
 func cellsOf(t *testing.T, b []byte) [][]string {
 	t.Helper()
 	table, err := pqarrow.ReadTable(context.Background(), bytes.NewReader(b), parquet.NewReaderProperties(memory.DefaultAllocator),
@@ -71,9 +71,9 @@ func records(t *testing.T, b []byte) [][]string {
 	return rows
 }
 
-// TestJobsInBothFormats: Parquet holds what CSV does, over several row groups.
+// TestJobsInBothFormats compares Parquet with CSV, over several row groups.
 func TestJobsInBothFormats(t *testing.T) {
-	results := append(small(), many(rowsPerGroup))
+	results := append(small(), manyJobs(rowsPerGroup))
 	for _, r := range results {
 		for i := range r.Jobs {
 			r.Jobs[i].Alone, r.Jobs[i].Usable = time.Duration(i+1)*time.Second, r.Devices
@@ -108,7 +108,7 @@ func TestJobsInBothFormats(t *testing.T) {
 	}
 }
 
-// TestEventsInBothFormats: every kind of event, with and without a job and a
+// TestEventsInBothFormats has every kind of event, with and without a job and a
 // grant.
 func TestEventsInBothFormats(t *testing.T) {
 	j := &spec.Job{ID: "a"}
@@ -160,11 +160,12 @@ func TestEventsInBothFormats(t *testing.T) {
 	}
 }
 
-// TestEventWriterTellsOfFullDisks: the first error is told of once, and comes back.
-func TestEventWriterTellsOfFullDisks(t *testing.T) {
+// TestEventWriterOnFullDisk checks that the first error is reported once, and returned
+// by Err and Close.
+func TestEventWriterOnFullDisk(t *testing.T) {
 	for _, f := range []Format{CSV, Parquet} {
-		told := 0
-		w, err := NewEventWriter(fullDisk{}, f, func(error) { told++ })
+		calls := 0
+		w, err := NewEventWriter(fullDisk{}, f, func(error) { calls++ })
 		if err != nil {
 			t.Fatal(f, err)
 		}
@@ -172,14 +173,14 @@ func TestEventWriterTellsOfFullDisks(t *testing.T) {
 		for range 2 * rowsPerGroup {
 			observe(sim.Event{Job: &spec.Job{ID: "a"}})
 		}
-		if told != 1 || !errors.Is(w.Err(), errFull) || !errors.Is(w.Close(), errFull) {
-			t.Errorf("%s: told %d times, then %v, %v", f, told, w.Err(), w.Close())
+		if calls != 1 || !errors.Is(w.Err(), errFull) || !errors.Is(w.Close(), errFull) {
+			t.Errorf("%s: reported %d times, then %v, %v", f, calls, w.Err(), w.Close())
 		}
 	}
 }
 
-// TestReadJobsParquetOfOthers: files that are none, or of something else, are
-// errors that say so.
+// TestReadJobsParquetOfOthers checks the errors for files that are not Parquet, or
+// have other columns.
 func TestReadJobsParquetOfOthers(t *testing.T) {
 	var whole, events bytes.Buffer
 	if err := WriteJobs(&whole, Parquet, small(), Score{}); err != nil {
@@ -203,7 +204,7 @@ func TestReadJobsParquetOfOthers(t *testing.T) {
 		{nil, "not a whole Parquet file"},
 		{whole.Bytes()[:whole.Len()-9], "not a whole Parquet file"},
 		{events.Bytes(), "no column submit_s"},
-		{twice.Bytes(), "row 13: job 1 was in row 1 already"},
+		{twice.Bytes(), "row 13: job 1 is also in row 1"},
 	} {
 		_, err := ReadJobsParquet(bytes.NewReader(c.b), int64(len(c.b)), "f.parquet")
 		if err == nil || !strings.HasPrefix(err.Error(), "report: f.parquet: ") || !strings.Contains(err.Error(), c.want) {
@@ -212,8 +213,8 @@ func TestReadJobsParquetOfOthers(t *testing.T) {
 	}
 }
 
-// TestReadJobsParquetDamaged overwrites every other byte of a file in turn, metadata
-// and levels too: what comes is rows or an error, and soon.
+// TestReadJobsParquetDamaged overwrites every other byte of a file in turn, including
+// metadata and levels: the result is rows or an error, without a long wait.
 func TestReadJobsParquetDamaged(t *testing.T) {
 	var whole bytes.Buffer
 	if err := WriteJobs(&whole, Parquet, small(), Score{}); err != nil {
@@ -233,7 +234,7 @@ func TestReadJobsParquetDamaged(t *testing.T) {
 	}
 }
 
-// TestFormatTables holds the tables in FORMAT.md to the columns.
+// TestFormatTables compares the tables in FORMAT.md with the columns.
 func TestFormatTables(t *testing.T) {
 	b, err := os.ReadFile("FORMAT.md")
 	if err != nil {

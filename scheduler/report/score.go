@@ -9,16 +9,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Score is the jobs whose figures count, by the number their id ends in: "7"
-// and "vit-7" are both job 7. Bounds are inclusive, an empty one is open, and
-// the zero Score is every job. With a bound, ids that end in no number do not
-// count.
+// Score selects the jobs that count by the number at the end of their id: "7" and
+// "vit-7" are both job 7. Bounds are inclusive, an empty one is open, and the zero
+// Score selects every job. With a bound, ids without a number do not count.
 type Score struct {
 	First, Last spec.JobID
 }
 
-// ParseScore reads FIRST-LAST, such as "300-600", "vit-3-vit-90" (the dash in
-// the middle divides), "300-" or "-600". The empty string is every job.
+// ParseScore reads FIRST-LAST, such as "300-600", "vit-3-vit-90" (split at the
+// middle dash), "300-" or "-600". The empty string is every job.
 func ParseScore(s string) (Score, error) {
 	if s == "" {
 		return Score{}, nil
@@ -39,7 +38,7 @@ func ParseScore(s string) (Score, error) {
 	return sc, sc.Validate()
 }
 
-// Validate reports bounds that name no job number or are in the wrong order.
+// Validate reports a bound without a number, and bounds in the wrong order.
 func (s Score) Validate() error {
 	first, last := uint64(0), uint64(math.MaxUint64)
 	for _, b := range []struct {
@@ -69,7 +68,7 @@ func (s Score) String() string {
 	return string(s.First) + "-" + string(s.Last)
 }
 
-// words writes s for reading, "" for every job.
+// words describes s, "" for every job.
 func (s Score) words() string {
 	switch {
 	case s == (Score{}):
@@ -100,7 +99,7 @@ func (s Score) Has(id spec.JobID) bool {
 	return true
 }
 
-// jobNumber returns the number an id ends in.
+// jobNumber returns the number at the end of an id.
 func jobNumber(id spec.JobID) (uint64, bool) {
 	digits := len(id)
 	for digits > 0 && '0' <= id[digits-1] && id[digits-1] <= '9' {

@@ -9,11 +9,11 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Summary is the figures of one run. Times are seconds, job times those of the
-// finished jobs that count; undefined when none of them finished.
+// Summary is the figures of one run. Times are in seconds. Those of jobs are over the
+// finished jobs that count, undefined if none finished.
 type Summary struct {
 	Policy     string `json:"policy"`
-	Jobs       int    `json:"jobs"` // that count; Finished + Unfinished + Rejected
+	Jobs       int    `json:"jobs"` // jobs that count: Finished + Unfinished + Rejected
 	Finished   int    `json:"finished"`
 	Unfinished int    `json:"unfinished"` // admitted, not finished when the run ended
 	Rejected   int    `json:"rejected"`   // never admitted
@@ -21,45 +21,44 @@ type Summary struct {
 	AvgJCT    Number `json:"avg_jct_s"`
 	MedianJCT Number `json:"median_jct_s"` // mean of the middle two of an even number
 	P99JCT    Number `json:"p99_jct_s"`    // nearest rank
-	Makespan  Number `json:"makespan_s"`   // last completion - first submission, rejected jobs' included
+	Makespan  Number `json:"makespan_s"`   // last completion - first submission, of rejected jobs too
 
-	DeviceHours Number `json:"device_hours"` // held by the jobs that count, start costs included
-	Restarts    int    `json:"restarts"`     // stopped or moved while running; the first start is none
-	Preemptions int    `json:"preemptions"`  // restarts after which the job held nothing
+	DeviceHours Number `json:"device_hours"` // held by the jobs that count, including start costs
+	Restarts    int    `json:"restarts"`     // times a running job was stopped or moved
+	Preemptions int    `json:"preemptions"`  // restarts that left the job without devices
 	Elapsed     Number `json:"elapsed_s"`    // wall time of the run
 
-	Failures        int    `json:"failures"`          // times a job lost its devices because a node went down; no restarts
-	LostDeviceHours Number `json:"lost_device_hours"` // of DeviceHours, undone by failures
+	Failures        int    `json:"failures"`          // times a job lost its devices because a node went down; not in Restarts
+	LostDeviceHours Number `json:"lost_device_hours"` // part of DeviceHours that failures undid
 
-	Guaranteed       int `json:"guaranteed"`        // of Jobs, those entitled to what they ask for
-	BrokenGuarantees int `json:"broken_guarantees"` // of them, those refused, not finished, or done after their deadline
+	Guaranteed       int `json:"guaranteed"`        // jobs that are guaranteed their requested devices
+	BrokenGuarantees int `json:"broken_guarantees"` // guaranteed jobs rejected, not finished, or finished after their deadline
 
 	MaxJCT      Number   `json:"max_jct_s"`
 	Utilisation Number   `json:"utilisation"`       // share of the cluster's device-seconds held, by any job, within Makespan
-	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that ever held devices
-	Lookups     *Lookups `json:"lookups,omitempty"` // nil when the truth counted none
-	Learned     *Learned `json:"learned,omitempty"` // nil when the belief did not learn
-	Gaps        *Gaps    `json:"gaps,omitempty"`    // nil when the policy proved nothing
+	AvgDelay    Number   `json:"avg_delay_s"`       // mean queueing delay, first start - submission, of jobs that started
+	Lookups     *Lookups `json:"lookups,omitempty"` // nil = the truth counts none
+	Learned     *Learned `json:"learned,omitempty"` // nil = the belief does not learn
+	Gaps        *Gaps    `json:"gaps,omitempty"`    // nil = the policy proves no bounds
 	Warnings    []string `json:"warnings,omitempty"`
 }
 
-// Learned says what a belief that learns did, and what not knowing cost.
+// Learned is the record of a belief that learns, and the cost of its errors.
 type Learned struct {
-	Seen  int `json:"seen"`  // step times
-	Known int `json:"known"` // of them, those of which something was believed
-	Fits  int `json:"fits"`  // after the first of every model
-	Unfit int `json:"unfit"` // of them, those that gave nothing
-	// MAPE is the mean of |believed - seen| / seen over Known, each believed before it
-	// was seen.
+	Seen  int `json:"seen"`  // observed step times
+	Known int `json:"known"` // observations with an estimate made before them
+	Fits  int `json:"fits"`  // fits after the first of each model
+	Unfit int `json:"unfit"` // fits that failed
+	// MAPE is the mean of |estimated - observed| / observed over Known.
 	MAPE Number `json:"mape"`
-	// By which share figures exceed those of the same policy with perfect belief,
-	// undefined where that was not run.
+	// The share by which figures exceed those of the same policy with perfect
+	// belief, undefined without such a run.
 	CostAvgJCT   Number `json:"cost_avg_jct"`
 	CostMakespan Number `json:"cost_makespan"`
 }
 
-// PerfectName is what a policy is called in results when it was run with perfect
-// belief to compare one that learns with.
+// PerfectName is the name in results of a policy's run with perfect belief, the
+// reference for its run with a belief that learns.
 func PerfectName(policy string) string { return policy + " [perfect]" }
 
 func learned(l *scheduler.Learned) *Learned {
@@ -74,7 +73,7 @@ func learned(l *scheduler.Learned) *Learned {
 	return out
 }
 
-// compare works out what not knowing cost beside a run with perfect belief.
+// compare sets the costs relative to a run with perfect belief.
 func (l *Learned) compare(s, perfect *Summary) {
 	if perfect.AvgJCT > 0 {
 		l.CostAvgJCT = s.AvgJCT/perfect.AvgJCT - 1
@@ -84,23 +83,23 @@ func (l *Learned) compare(s, perfect *Summary) {
 	}
 }
 
-// Gaps says by what part the plans behind decisions may cost more than the best,
-// as the policy counts and proves it.
+// Gaps is the optimality gap of decisions: the share by which their cost may exceed
+// the least cost, by the bound that the policy proves.
 type Gaps struct {
-	Decisions int    `json:"decisions"` // that came with a proof
+	Decisions int    `json:"decisions"` // decisions with a bound
 	Mean      Number `json:"mean"`
 	Worst     Number `json:"worst"`
 }
 
-// Lookups says how the truth answered: from a measurement, between
-// measurements, or from a model.
+// Lookups counts the truth's answers by their source: a measurement, interpolation
+// between measurements, or a model.
 type Lookups struct {
 	Exact        int `json:"exact"`
 	Interpolated int `json:"interpolated"`
 	Modelled     int `json:"modelled"`
 }
 
-// Summarize works out the figures of r over the jobs of score.
+// Summarize computes the figures of r over the jobs of score.
 func Summarize(r *sim.Result, score Score) Summary {
 	s := Summary{
 		Policy: r.Policy, Elapsed: seconds(r.Elapsed), Warnings: slices.Clone(r.Warnings),
@@ -142,8 +141,8 @@ func Summarize(r *sim.Result, score Score) Summary {
 	return s
 }
 
-// SummarizeAll summarizes every run, in order. Those with a belief that learns are
-// compared with those of PerfectName.
+// SummarizeAll summarizes every run, in order. It compares a run with a belief that
+// learns with the run of PerfectName, if results have one.
 func SummarizeAll(results []*sim.Result, score Score) []Summary {
 	out, byName := make([]Summary, len(results)), map[string]*Summary{}
 	for i, r := range results {
@@ -268,10 +267,10 @@ func median(ds []time.Duration) Number {
 	return (seconds(ds[mid-1]) + seconds(ds[mid])) / 2
 }
 
-// nearestRank returns the smallest of ascending ds that at least the share p of
-// them does not exceed.
+// nearestRank returns the smallest element of ascending ds such that at least the
+// share p of ds is not larger.
 func nearestRank[T any](ds []T, p float64) T {
-	// p*n is rounded off at 1e-9 first: 0.99*100 is a little above 99 in binary.
+	// Subtracting 1e-9 corrects rounding: 0.99*100 is a little above 99 in binary.
 	rank := int(math.Ceil(p*float64(len(ds)) - 1e-9))
 	return ds[min(max(rank, 1), len(ds))-1]
 }

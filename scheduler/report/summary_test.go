@@ -16,8 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// roundoff is for figures that differ in rounding only: sums of at most a few
-// hundred terms of up to 1e6 s, each exact to 1e-16 of that.
+// roundoff bounds the rounding errors of figures: sums of at most a few hundred
+// terms of up to 1e6 s, each with a relative error of 1e-16.
 var roundoff = cmp.Comparer(func(a, b Number) bool {
 	return a.Defined() == b.Defined() && (!a.Defined() || math.Abs(float64(a-b)) <= 1e-12*max(1, math.Abs(float64(a))))
 })
@@ -98,7 +98,7 @@ func TestSummarizeShifted(t *testing.T) {
 	})
 }
 
-// TestUtilisationAgreesWithJobs: what the jobs held is what the usage says.
+// TestUtilisationAgreesWithJobs compares the usage with the device-seconds of jobs.
 func TestUtilisationAgreesWithJobs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := result("p", rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"), 16, rapid.Bool().Draw(t, "backfill"))
@@ -113,7 +113,7 @@ func TestUtilisationAgreesWithJobs(t *testing.T) {
 func BenchmarkSummarize(b *testing.B) {
 	for _, n := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
-			r := many(n)
+			r := manyJobs(n)
 			for b.Loop() {
 				Summarize(r, Score{First: "10", Last: "999990"})
 			}
@@ -121,8 +121,8 @@ func BenchmarkSummarize(b *testing.B) {
 	}
 }
 
-// many returns a run of n jobs, cheaply made.
-func many(n int) *sim.Result {
+// manyJobs returns a run of n jobs.
+func manyJobs(n int) *sim.Result {
 	r := &sim.Result{Policy: "many", Devices: 1000}
 	for i := range n {
 		at := time.Duration(i) * time.Second
@@ -132,8 +132,8 @@ func many(n int) *sim.Result {
 	return r
 }
 
-// A run whose belief learnt is compared with the one of the same policy that knew
-// everything; without one the cost is not defined.
+// TestLearned compares a run with a belief that learns with the same policy's run with
+// perfect belief. Without one the cost is undefined.
 func TestLearned(t *testing.T) {
 	run := func(policy string, jct time.Duration, l *scheduler.Learned) *sim.Result {
 		return &sim.Result{Policy: policy, Devices: 1, Learned: l, Jobs: []sim.JobRecord{{Finished: true, Scored: true, End: jct}}}
@@ -150,7 +150,7 @@ func TestLearned(t *testing.T) {
 		t.Error("perfect belief learns")
 	}
 	if b := runs[2].Learned; b.MAPE.Defined() || b.CostAvgJCT.Defined() || b.CostMakespan.Defined() {
-		t.Errorf("%+v, want what was never believed or compared undefined", b)
+		t.Errorf("%+v, want figures without estimate or reference run undefined", b)
 	}
 	var text, csv strings.Builder
 	if err := errors.Join(WriteTable(&text, runs), WriteCSV(&csv, runs)); err != nil {
@@ -161,7 +161,7 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// What a policy proves of its plans is shown for the runs in which it does.
+// TestGaps checks that gaps are shown for the runs with bounds.
 func TestGaps(t *testing.T) {
 	run := func(policy string, g sim.Gaps) *sim.Result {
 		return &sim.Result{Policy: policy, Devices: 1, Gaps: g, Jobs: []sim.JobRecord{{Finished: true, Scored: true, End: time.Second}}}

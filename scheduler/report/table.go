@@ -9,8 +9,8 @@ import (
 )
 
 // Table is aligned plain text: a header line, then the rows, two spaces between
-// columns. A column whose cells are all numbers, with or without a unit, is
-// set flush right, the others flush left.
+// columns. Columns of numbers, with or without a unit, are flush right, the others
+// flush left.
 type Table struct {
 	Header []string
 	Rows   [][]string // short rows are filled with empty cells
@@ -27,8 +27,8 @@ const (
 	defaultWidth = 100
 )
 
-// number matches a cell that is a quantity: "12", "-1.5e9", "83 %", "1 h 02 m",
-// and the dashes that stand for none.
+// number matches a cell that is a quantity, such as "12", "-1.5e9", "83 %" and
+// "1 h 02 m", or a dash for a missing one.
 var number = regexp.MustCompile(`^([-+~<>≈]?\d[\d.,_]*([eE][-+]?\d+)?( ?%| .*)?|-|–|)$`)
 
 // Write writes the table to w.
@@ -137,9 +137,8 @@ func writeRow(b *bufio.Writer, row []string, width []int, right []bool) {
 	}
 }
 
-// Wrap breaks s after spaces and commas into lines of at most n characters; a
-// word longer than that is broken before a colon within it, as a policy before
-// its options, or else cut.
+// Wrap breaks s after spaces and commas into lines of at most n characters. A longer
+// word is broken before a colon, such as that before a policy's options, or else cut.
 func Wrap(s string, n int) []string {
 	var lines []string
 	for utf8.RuneCountInString(s) > n {
@@ -151,8 +150,7 @@ func Wrap(s string, n int) []string {
 	return append(lines, s)
 }
 
-// lineEnd returns how many of the first n characters of r, which is longer, go
-// on one line.
+// lineEnd returns the length of the first line of r, at most n. r is longer than n.
 func lineEnd(r []rune, n int) int {
 	for i := n; i > 0; i-- {
 		if r[i-1] == ',' || r[i] == ' ' {

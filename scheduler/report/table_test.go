@@ -46,8 +46,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableKeepsEverything: wrapping loses no character but spaces, and keeps
-// to the width where columns may shrink.
+// TestTableKeepsEverything checks that wrapping loses only spaces, and keeps the
+// width if columns may shrink.
 func TestTableKeepsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cell := rapid.StringMatching(`[a-zé,= ]{0,60}`)

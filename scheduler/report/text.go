@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// WriteTable writes the runs as a plain-text table, times in the two largest
-// units. Columns that say nothing are left out: jobs when all finished,
-// unfinished, rejected, preempted and lost to failures when there are none, the share of exact
-// look-ups when none were counted. Wall times are not shown. Columns few know are
-// explained below.
+// WriteTable writes the runs as a plain-text table, times in their two largest
+// units. Some columns are shown only if needed: the number of jobs if not all
+// finished; unfinished, rejected, preempted and failed jobs if there are any; the
+// share of exact look-ups if they were counted. Wall times are not shown. Lines
+// below the table explain less common columns.
 func WriteTable(w io.Writer, runs []Summary) error {
 	var t Table
 	for _, c := range summaryColumns {
@@ -47,14 +47,14 @@ func anyRun(runs []Summary, f func(Summary) bool) bool {
 	return false
 }
 
-// summaryColumn is one column of the tables for people, in text and HTML.
+// summaryColumn is a column of the table of runs, in text and HTML.
 type summaryColumn struct {
 	Name  string
-	About string // what the figure is, for HTML
-	note  bool   // About is told in text too; shown is not nil
+	About string // explains the figure, in HTML
+	note  bool   // About is below the text table too; requires shown
 	text  func(Summary) string
 	value func(Summary) Number // to sort by, nil for the policy
-	shown func(Summary) bool   // nil = always; else only if any run says so
+	shown func(Summary) bool   // the column is shown if true for any run; nil = always
 }
 
 var summaryColumns = []summaryColumn{
@@ -67,40 +67,40 @@ var summaryColumns = []summaryColumn{
 		func(s Summary) int { return s.Unfinished }, func(s Summary) bool { return s.Unfinished > 0 }),
 	countColumn("rejected", "never admitted",
 		func(s Summary) int { return s.Rejected }, func(s Summary) bool { return s.Rejected > 0 }),
-	countColumn("broken", "guaranteed jobs that were refused, did not finish, or missed their deadline",
+	countColumn("broken", "guaranteed jobs that were rejected, did not finish, or missed their deadline",
 		func(s Summary) int { return s.BrokenGuarantees }, func(s Summary) bool { return s.BrokenGuarantees > 0 }),
 	timeColumn("avg JCT", "mean completion time, finish - submit, of finished jobs", func(s Summary) Number { return s.AvgJCT }),
 	timeColumn("median", "median completion time of finished jobs", func(s Summary) Number { return s.MedianJCT }),
 	timeColumn("p99", "99th percentile of completion times, nearest rank", func(s Summary) Number { return s.P99JCT }),
 	timeColumn("makespan", "last completion - first submission", func(s Summary) Number { return s.Makespan }),
-	{Name: "device-h", About: "device-hours held, start costs included",
+	{Name: "device-h", About: "device-hours held, including start costs",
 		text:  func(s Summary) string { return fixed(s.DeviceHours, 0) },
 		value: func(s Summary) Number { return s.DeviceHours }},
 	{Name: "util", About: "share of the cluster's devices held, mean over the makespan",
 		text:  func(s Summary) string { return fixed(s.Utilisation, 2) },
 		value: func(s Summary) Number { return s.Utilisation }},
 	countColumn("restarts", "running jobs stopped or moved", func(s Summary) int { return s.Restarts }, nil),
-	countColumn("preempted", "restarts after which the job held nothing",
+	countColumn("preempted", "restarts that left the job without devices",
 		func(s Summary) int { return s.Preemptions }, func(s Summary) bool { return s.Preemptions > 0 }),
 	countColumn("failures", "times a job lost its devices because a node went down",
 		func(s Summary) int { return s.Failures }, func(s Summary) bool { return s.Failures > 0 }),
-	{Name: "lost-h", About: "device-hours undone by failures",
+	{Name: "lost-h", About: "device-hours that failures undid",
 		text:  func(s Summary) string { return fixed(s.LostDeviceHours, 0) },
 		value: func(s Summary) Number { return s.LostDeviceHours },
 		shown: func(s Summary) bool { return s.LostDeviceHours > 0 }},
-	{Name: "exact", About: "share of the truth's look-ups that a measurement answered; the others are between measurements or a model's",
+	{Name: "exact", About: "share of the truth's look-ups answered by a measurement; the others are interpolated or from a model",
 		text:  func(s Summary) string { return fixed(exactShare(s), 2) },
 		value: exactShare,
 		shown: func(s Summary) bool { return s.Lookups != nil }},
-	learnedColumn("belief off", "mean error of what was believed of step times before they were seen, by a belief that learns",
+	learnedColumn("belief error", "mean relative error of a learning belief's step times, estimated before they were observed",
 		func(l *Learned) Number { return l.MAPE }),
-	learnedColumn("costs JCT", "by how much the mean completion time exceeds that with perfect belief",
+	learnedColumn("JCT cost", "share by which the mean completion time exceeds that with perfect belief",
 		func(l *Learned) Number { return l.CostAvgJCT }),
-	learnedColumn("costs makespan", "by how much the makespan exceeds that with perfect belief",
+	learnedColumn("makespan cost", "share by which the makespan exceeds that with perfect belief",
 		func(l *Learned) Number { return l.CostMakespan }),
-	gapColumn("gap", "by how much a decision's plan may cost more than the best there is, proven; mean over decisions",
+	gapColumn("gap", "share by which a decision's cost may exceed the least cost, a proven bound; mean over decisions",
 		func(g *Gaps) Number { return g.Mean }),
-	gapColumn("worst gap", "the same of the worst decision", func(g *Gaps) Number { return g.Worst }),
+	gapColumn("worst gap", "the largest gap of a decision", func(g *Gaps) Number { return g.Worst }),
 }
 
 func learnedColumn(name, about string, f func(*Learned) Number) summaryColumn {
@@ -111,7 +111,7 @@ func gapColumn(name, about string, f func(*Gaps) Number) summaryColumn {
 	return shareColumn(name, about, func(s Summary) bool { return s.Gaps != nil }, func(s Summary) Number { return f(s.Gaps) })
 }
 
-// shareColumn is a share, in per cent, of the runs that have one.
+// shareColumn shows a share in per cent, "-" for runs without one.
 func shareColumn(name, about string, has func(Summary) bool, f func(Summary) Number) summaryColumn {
 	value := func(s Summary) Number {
 		if !has(s) {

@@ -3,7 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // Durations: ticks have one unit, values two.
+  // Durations have one unit on ticks, two in values.
   const units = [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"], [1, "s", 1, "s"]];
   const decimals = (v, n) => String(+v.toFixed(n));
   // tick writes s in the largest unit that divides the distance between ticks.
@@ -27,7 +27,7 @@
 
   const ratios = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6].flatMap((e) => [1, 2, 5].map((m) => +(m + "e" + e)));
 
-  // logMarks keeps the round values in view that leave room for a label.
+  // logMarks returns the round values in view with enough room for a label.
   const logMarks = (round) => (u, axis, min, max) => {
     const room = 56 / Math.max(u.bbox.width / devicePixelRatio, 1) * Math.log(max / min);
     const out = [];
@@ -55,7 +55,7 @@
     return [{...base(), size: 32, ...x}, {...base(), size: 46}];
   }
 
-  // A chart: where it goes, its data, and how x, y and values read.
+  // A chart: its element, its data, and the formats of x, y and values.
   function draw(id, chart, how) {
     const box = document.getElementById(id);
     box.textContent = "";
@@ -107,7 +107,7 @@
     if (p) p.setSize({width: p.root.parentNode.clientWidth, height: height()});
   }));
 
-  // Who held which devices: bars of jobs, or rows of nodes by the share held.
+  // Gantt chart: bars of jobs, or rows of nodes by the share of devices held.
   const gantt = {at: data.gantts ? data.gantts.findIndex((g) => g) : -1, from: 0, to: 0, hover: -1};
   const canvas = document.getElementById("gantt"), pen = canvas.getContext("2d");
   const left = () => innerWidth < 560 ? 40 : 76;
@@ -124,7 +124,7 @@
     drawGantt();
   }
 
-  // colours resolves those of the style sheet, which canvas does not know.
+  // colours resolves the variables of the style sheet, which a canvas cannot use.
   function colours() {
     const probe = document.createElement("span");
     document.body.append(probe);
@@ -169,7 +169,7 @@
     pen.globalAlpha = 1;
   }
 
-  // hatching is what nodes that are down are filled with.
+  // hatching is the fill of nodes that are down.
   function hatching() {
     const tile = document.createElement("canvas"), t = tile.getContext("2d");
     tile.width = tile.height = 8;
@@ -226,7 +226,7 @@
     }
   }
 
-  // under says what is at a point of the canvas.
+  // under describes the bar or row at a point of the canvas.
   function under(x, y) {
     const g = chart(), h = laneHeight(g), lane = Math.floor(y / h), width = canvas.clientWidth;
     const t = gantt.from + (x - left()) / (width - left()) * (gantt.to - gantt.from);
@@ -280,7 +280,7 @@
   }
   startGantt();
 
-  // Sorting: figures by their exact value, undefined ones last; names as text.
+  // Figures sort by their exact value, undefined ones last; names as text.
   const table = document.getElementById("runs"), heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, c) => head.querySelector("button").addEventListener("click", () => {
     const down = head.getAttribute("aria-sort") === "ascending";
