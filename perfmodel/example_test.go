@@ -9,9 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// FitKey fits a family to the rows of one model on one accelerator, and scores it
-// on rows it did not fit. The rows here follow the formula of the family, so that
-// it predicts them exactly.
+// FitKey fits a family to the rows of one model on one accelerator, and scores it on rows it did not fit. The
+// rows here follow the family's formula exactly, so the predictions have no error.
 func ExampleFitKey() {
 	f, err := family.Lookup("optimus")
 	if err != nil {

@@ -13,13 +13,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// FitOptions chooses the rows that FitKey fits, and how it scores.
+// FitOptions selects the rows that FitKey fits and the way it scores the fit.
 type FitOptions struct {
-	// MaxRows is the number of configurations to fit, at most half of the usable
-	// ones. The Card's errors are those of all others. 0 fits all and takes the
-	// errors from cross-validation.
+	// MaxRows is the number of configurations to fit, at most half of the usable ones; the Card's errors are
+	// those of the others. 0 fits all of them and scores by cross-validation.
 	MaxRows int
-	Folds   int    // of the cross-validation, 0 = 5
+	Folds   int    // number of cross-validation folds, 0 = 5
 	Seed    uint64 // assigns rows to folds
 	// Unfitted is scored on the held-out rows too, for Card.MAPEUnfitted. Nil = none.
 	Unfitted Predictor
@@ -36,13 +35,12 @@ func (o FitOptions) Validate() error {
 	return nil
 }
 
-// FitKey fits f to the rows of one (model, accelerator) key and scores it on
-// rows the fit did not see. Repeats of a configuration count as one row. Rows
-// that are not Usable are not fitted; those of them with a step time count in
-// Card.MAPEAll only. The result does not depend on the order of rows.
+// FitKey fits f to the rows of one (model, accelerator) key and scores it on rows the fit did not use. Repeats
+// of a configuration count as one row. Rows that are not Usable are not fitted; if they have a step time, they
+// count in Card.MAPEAll only. The result does not depend on the order of rows.
 //
-// A family that needs no fit is scored on all rows. The error wraps
-// ErrTooFewPoints when the usable rows identify nothing.
+// A family without a Fit function is scored on all rows. The error wraps ErrTooFewPoints if the usable rows do
+// not identify the parameters.
 func FitKey(ctx context.Context, f Family, rows []spec.Measurement, o FitOptions) (Fitted, Card, error) {
 	if err := o.Validate(); err != nil {
 		return nil, Card{}, err
@@ -61,15 +59,15 @@ func FitKey(ctx context.Context, f Family, rows []spec.Measurement, o FitOptions
 	return t.crossValidate(ctx, cmp.Or(o.Folds, 5), o.Seed)
 }
 
-// task is one FitKey in progress.
+// task is the state of one FitKey call.
 type task struct {
 	family   Family
 	key      spec.Key
 	usable   []spec.Measurement // merged, canonical order
 	doubted  []spec.Measurement // with a step time
-	left     int                // rows not usable, doubted ones included
+	left     int                // number of rows that are not usable, doubted ones included
 	score    score
-	held     []spec.Measurement // scored
+	held     []spec.Measurement // rows scored so far
 	unfitted Predictor          // FitOptions.Unfitted
 }
 
@@ -97,8 +95,8 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 	return t, nil
 }
 
-// whyNot returns why no row is usable, for the end of a message: the number of
-// rows in doubt, and the commonest doubt.
+// whyNot says why no row is usable, as the end of a message: the number of rows in doubt, and the most frequent
+// doubt.
 func whyNot(rows []spec.Measurement) string {
 	doubts, doubted, most := map[string]int{}, 0, ""
 	for _, m := range rows {
@@ -117,9 +115,8 @@ func whyNot(rows []spec.Measurement) string {
 	return fmt.Sprintf(" (%d in doubt: %s; measure again with nothing else running, under another label)", doubted, most)
 }
 
-// Split divides the usable rows of one key into those that FitKey fits where
-// MaxRows is limit, and those it then scores. Repeats of a configuration are one
-// row.
+// Split divides the usable rows of one key into those that FitKey fits with MaxRows = limit, and those that it
+// scores. Repeats of a configuration are one row. The error is that of FitKey for such rows.
 func Split(f Family, rows []spec.Measurement, limit int) (fit, held []spec.Measurement, err error) {
 	t, err := newTask(f, rows)
 	if err != nil {
@@ -144,7 +141,7 @@ func (t *task) split(limit int) (fit, held []spec.Measurement, err error) {
 	return fit, held, nil
 }
 
-// holdOut fits the configurations the family chooses, scores the rest.
+// holdOut fits the configurations that the family chooses and scores the others.
 func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
 	fit, rest, err := t.split(limit)
 	if err != nil {
@@ -160,7 +157,7 @@ func (t *task) holdOut(ctx context.Context, limit int) (Fitted, Card, error) {
 	return t.finish(ctx, fitted, card)
 }
 
-// choose returns n indices into t.usable: the family's choice, or evenly spread.
+// choose returns n indices into t.usable: the family's choice, or evenly spaced ones.
 func (t *task) choose(n int) []int {
 	configs := make([]spec.Config, len(t.usable))
 	for i, m := range t.usable {
@@ -176,7 +173,7 @@ func (t *task) choose(n int) []int {
 	return out
 }
 
-// crossValidate fits all rows. Their errors are those of fits without their fold.
+// crossValidate fits all rows and scores each row with a fit that left out its fold.
 func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitted, Card, error) {
 	fitted, card, err := t.family.Fit(ctx, Rows(t.usable))
 	if err != nil {
@@ -211,8 +208,8 @@ func (t *task) crossValidate(ctx context.Context, folds int, seed uint64) (Fitte
 	return t.finish(ctx, fitted, card)
 }
 
-// deal returns the fold of every row. Rows go round the folds in the order of a
-// seeded hash of their configuration.
+// deal returns the fold of every row. Rows are assigned to folds in turn, in the order of a seeded hash of
+// their configuration.
 func deal(rows []spec.Measurement, folds int, seed uint64) []int {
 	type hashedRow struct {
 		hash uint64
@@ -249,7 +246,7 @@ func (t *task) scoreHeld(ctx context.Context, p Predictor, rows []spec.Measureme
 	return t.score.add(ctx, p, rows)
 }
 
-// finish puts the scores on the family's card.
+// finish writes the scores to the family's card.
 func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Card, error) {
 	card.Key, card.Family, card.NLeftOut = t.key, t.family.Name, t.left
 	card.NHeldOut = len(t.score.ape)
@@ -282,7 +279,7 @@ func (t *task) finish(ctx context.Context, fitted Fitted, card Card) (Fitted, Ca
 	return fitted, card, nil
 }
 
-// score collects errors of predictions.
+// score collects prediction errors.
 type score struct {
 	ape       []float64 // |predicted - measured| / measured step time
 	inside    int       // measured times within the predicted interval
@@ -319,7 +316,7 @@ func (s *score) add(ctx context.Context, p Predictor, rows []spec.Measurement) e
 	return ctx.Err()
 }
 
-// Rows yields rows, as Family.Fit takes them.
+// Rows returns an iterator over rows, as Family.Fit takes them.
 func Rows(rows []spec.Measurement) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		for _, m := range rows {

@@ -16,8 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// perSample is a family of one parameter: seconds per sample, the mean of its
-// rows. It says nothing of plans with pipelines.
+// perSample is a family with one parameter: seconds per sample, the mean over its rows. It does not cover plans
+// with pipelines.
 type perSample float64
 
 func (p perSample) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
@@ -47,7 +47,7 @@ func fitPerSample(_ context.Context, data iter.Seq2[spec.Measurement, error]) (p
 
 var perSampleFamily = perfmodel.Family{Name: "per-sample", Fit: fitPerSample}
 
-// row is dp devices, one sample each, at sec seconds per sample.
+// row returns a measurement of dp devices with one sample each, at sec seconds per sample.
 func row(dp int, sec float64) spec.Measurement {
 	return spec.Measurement{
 		Config: spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"},
@@ -81,8 +81,8 @@ func TestFitKeyHoldsOutWhatItDidNotFit(t *testing.T) {
 	}
 }
 
-// The rival that needs no fit is scored on the held-out rows only, and the card
-// says who won.
+// TestFitKeyComparesWithTheUnfitted: the model without a fit is scored on the held-out rows only, and the card
+// reports which one was better.
 func TestFitKeyComparesWithTheUnfitted(t *testing.T) {
 	rows := []spec.Measurement{row(1, 1), row(2, 1), row(4, 1), row(8, 2), row(16, 1)}
 	f := perSampleFamily
@@ -264,8 +264,8 @@ func TestFitKeyErrors(t *testing.T) {
 	}
 }
 
-// TestFitKeyDoesNotScoreWhatItFitted: one configuration written in two ways
-// is one row, so that none is held out while another is fitted.
+// TestFitKeyDoesNotScoreWhatItFitted: one configuration written in two ways is one row. Otherwise one of the
+// two would be fitted and the other held out.
 func TestFitKeyDoesNotScoreWhatItFitted(t *testing.T) {
 	explicit, spelled := row(1, 1), row(1, 1)
 	explicit.Config.Plan = spec.Plan{DP: 1}
@@ -282,8 +282,7 @@ func TestFitKeyDoesNotScoreWhatItFitted(t *testing.T) {
 	}
 }
 
-// TestCardsAreJSON: whatever the rows, the card can be written, with lists and
-// maps that are not null.
+// TestCardsAreJSON: any card can be written as JSON, with empty lists and maps instead of null.
 func TestCardsAreJSON(t *testing.T) {
 	for name, rows := range map[string][]spec.Measurement{
 		"nothing held out": {row(1, 1), row(2, 1)},
@@ -304,7 +303,7 @@ func TestCardsAreJSON(t *testing.T) {
 	}
 }
 
-// doubtful is row, in doubt.
+// doubtful returns a measurement with a doubt.
 func doubtful(mb int, why string) spec.Measurement {
 	m := row(mb, 1)
 	m.Doubt = why

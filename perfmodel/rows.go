@@ -13,8 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Usable reports whether m is fitted and scored: it ran, has a step time and is
-// not in doubt.
+// Usable reports whether m may be fitted and scored: it ran, has a step time and is not in doubt.
 func Usable(m spec.Measurement) bool {
 	return m.Outcome == spec.OK && m.Doubt == "" && m.MedianStepSec() > 0
 }
@@ -34,8 +33,8 @@ func CompareKeys(a, b spec.Key) int {
 	return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(a.Accelerator, b.Accelerator))
 }
 
-// CompareConfigs is a total order on configurations. It is 0 only where they are
-// equal in all that a performance model reads.
+// CompareConfigs is a total order on configurations. It returns 0 only for configurations that no performance
+// model can distinguish.
 func CompareConfigs(a, b spec.Config) int {
 	if a == b {
 		return 0
@@ -46,8 +45,7 @@ func CompareConfigs(a, b spec.Config) int {
 	return comparePlanned(&a, &b, a.Plan.String(), b.Plan.String())
 }
 
-// comparePlanned is CompareConfigs of configurations of one key and number of
-// devices, with the texts of their plans.
+// comparePlanned compares configurations of one key and device count, given their plans as text.
 func comparePlanned(a, b *spec.Config, planA, planB string) int {
 	if c := cmp.Or(
 		strings.Compare(planA, planB),
@@ -60,12 +58,12 @@ func comparePlanned(a, b *spec.Config, planA, planB string) int {
 	); c != 0 {
 		return c
 	}
-	return strings.Compare(asJSON(*a), asJSON(*b)) // the rest: model and accelerator figures
+	return strings.Compare(asJSON(*a), asJSON(*b)) // the remaining fields: figures of model and accelerator
 }
 
-// OrderConfigs returns the indices of configs in the order of CompareConfigs.
-// Equal ones go by tie, called with their indices, and then by index; tie may be
-// nil. It makes each plan's text once, unlike sorting with CompareConfigs.
+// OrderConfigs returns the indices of configs in the order of CompareConfigs. Equal configurations are ordered
+// by tie, called with their indices, then by index; tie may be nil. It formats each plan once, unlike sorting
+// with CompareConfigs.
 func OrderConfigs(configs []spec.Config, tie func(i, j int) int) []int {
 	order, plans, devices := make([]int, len(configs)), make([]string, len(configs)), make([]int, len(configs))
 	for i := range configs {
@@ -95,23 +93,23 @@ func compareLinks(a, b spec.Link) int {
 
 func asJSON(v any) string {
 	b, err := json.Marshal(v)
-	if err != nil { // a figure that is not finite
+	if err != nil { // a value is not finite
 		return err.Error()
 	}
 	return string(b)
 }
 
-// Canonical returns c with its defaults written out, so that repeats of a
-// configuration are equal: a row must not be scored by a fit to its own repeat.
-// Figures of the model count, since sources vary width and heads under one name.
+// Canonical returns c with its defaults written out, so that repeats of a configuration compare equal: a row
+// must not be scored by a fit to its own repeat. The model's figures remain part of it, since sources use one
+// name for different widths and head counts.
 func Canonical(c spec.Config) spec.Config {
 	c.SeqLen, c.Plan = c.Seq(), c.Plan.Normal()
 	return c
 }
 
-// MergeRepeats returns rows in canonical order, one row per configuration. The
-// step times of a merged row are the medians of its repeats. The result does not
-// depend on the order of rows, and shares their maps and slices.
+// MergeRepeats returns rows in canonical order, one row per configuration. The step times of a merged row are
+// the medians of its repeats. The result does not depend on the order of rows. It shares maps and slices with
+// rows.
 func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
 	keys := make([]spec.Config, len(rows))
 	for i := range rows {
@@ -141,8 +139,8 @@ func MergeRepeats(rows []spec.Measurement) []spec.Measurement {
 	return out
 }
 
-// HashRows identifies the rows of a fit: the first 32 hexadecimal digits of the
-// SHA-256 over configuration and step times of rows, in order. The error is ctx's.
+// HashRows identifies the rows of a fit: the first 32 hexadecimal digits of the SHA-256 over the configurations
+// and step times of rows, in order. It fails only if ctx ends.
 func HashRows(ctx context.Context, rows []spec.Measurement) (string, error) {
 	h := sha256.New()
 	for _, m := range rows {
@@ -155,8 +153,8 @@ func HashRows(ctx context.Context, rows []spec.Measurement) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// ErrorSummary returns the mean and the 95th percentile (nearest rank) of
-// absolute relative errors, 0 of none.
+// ErrorSummary returns the mean and the 95th percentile (nearest rank) of absolute relative errors, or zeros
+// for an empty list.
 func ErrorSummary(ape []float64) (mean, p95 float64) {
 	if len(ape) == 0 {
 		return 0, 0

@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// File is a file that is being written under a temporary name in the directory
-// of its path. It is not safe for concurrent use.
+// File is a file being written under a temporary name in the directory of its path. It is not safe for
+// concurrent use.
 type File struct{ *pendingFile }
 
-// temporary matches the temporary names: a dot, the file's name, and a random
-// number below 2⁶³, of which shorter ones are too rare to matter. Names that end
-// in .new are of earlier versions of this package.
+// temporary matches the temporary names: a dot, the file's name, and a random number below 2⁶³. Random numbers
+// of fewer than 12 digits are too rare to matter. Earlier versions of this package used names that end in .new.
 var temporary = regexp.MustCompile(`^\..*([0-9]{12,19}|\.new)$`)
 
-// Create begins the file that is to be at path. The present file stays until
-// Commit. The caller must call Commit or Discard.
+// Create begins a new file for path. An existing file there stays until Commit. The caller must call Commit or
+// Discard. Errors are those of the file system.
 func Create(path string) (*File, error) {
 	f, err := newPendingFile(path)
 	if err != nil {
@@ -30,8 +29,9 @@ func Create(path string) (*File, error) {
 	return &File{f}, nil
 }
 
-// Commit closes the file and gives it its mode and its path, unless writing it
-// ended with err. On failure the temporary file is removed.
+// Commit closes the file and moves it to its path with the given mode. A non-nil err says that writing failed:
+// Commit then removes the temporary file and returns err. If Commit itself fails, it removes the temporary file
+// too.
 func (f *File) Commit(mode fs.FileMode, err error) error {
 	if err == nil {
 		err = f.Chmod(mode)
@@ -48,8 +48,8 @@ func (f *File) Commit(mode fs.FileMode, err error) error {
 // Discard removes the temporary file. It does nothing after Commit.
 func (f *File) Discard() error { return f.Cleanup() }
 
-// Write calls write to fill the file at path, and returns once the file and its
-// name are durable. An error of write leaves the present file.
+// Write calls write to fill the file at path, and returns once the file and its name are on stable storage. If
+// write fails, an existing file stays as it is.
 func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	f, err := Create(path)
 	if err != nil {
@@ -62,7 +62,7 @@ func Write(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// WriteBytes is Write of b.
+// WriteBytes is Write with the content b.
 func WriteBytes(path string, mode fs.FileMode, b []byte) error {
 	return Write(path, mode, func(w io.Writer) error {
 		_, err := w.Write(b)
@@ -70,7 +70,7 @@ func WriteBytes(path string, mode fs.FileMode, b []byte) error {
 	})
 }
 
-// SyncDir makes names created, renamed or removed in dir durable.
+// SyncDir brings names that were created, renamed or removed in dir to stable storage.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -79,8 +79,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Sweep removes temporary files of dir that nothing was written to for so long:
-// their processes were killed. It leaves those it cannot remove.
+// Sweep removes temporary files of dir that were last written at least age ago: their processes were killed. It
+// ignores files that it cannot remove.
 func Sweep(dir string, age time.Duration) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -34,7 +34,7 @@ func contentOf(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestWrite: what is there stays until all of the new is written, and if that fails.
+// TestWrite: the existing file stays until the new one is complete, and when writing fails.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
@@ -71,7 +71,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestDiscard: a file that is given up leaves nothing, one that is complete stays.
+// TestDiscard: a discarded file leaves nothing; a committed one stays.
 func TestDiscard(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"dropped", "kept"} {
@@ -91,7 +91,7 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestSweep: what a killed process left goes once it is old; all else stays.
+// TestSweep: old temporary files of killed processes are removed; all other files stay.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	left := func(name string, age time.Duration) string {

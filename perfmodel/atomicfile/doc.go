@@ -1,6 +1,6 @@
-// Package atomicfile writes files that are complete or untouched at any moment,
-// also after a crash. It adds to github.com/google/renameio what that lacks:
-// syncing the directory, removing the files of killed processes, and Windows.
+// Package atomicfile replaces files atomically: a reader, or a crash, finds the old or the new content, never a
+// part. It adds to github.com/google/renameio what that package lacks: syncing the directory, removing the
+// temporary files of killed processes, and Windows.
 //
 // Start with atomicfile.go.
 package atomicfile

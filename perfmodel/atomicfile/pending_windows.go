@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// pendingFile stands in for renameio.PendingFile, which Windows lacks: there a
-// rename replaces a file, but not atomically in all cases.
+// pendingFile replaces renameio.PendingFile, which does not support Windows: there a rename replaces a file,
+// but not atomically in all cases.
 type pendingFile struct {
 	*os.File
 	path string
@@ -25,7 +25,7 @@ func newPendingFile(path string) (*pendingFile, error) {
 	return &pendingFile{File: f, path: path}, nil
 }
 
-// CloseAtomicallyReplace is as that of renameio.PendingFile.
+// CloseAtomicallyReplace does what renameio.PendingFile.CloseAtomicallyReplace does.
 func (f *pendingFile) CloseAtomicallyReplace() error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (f *pendingFile) CloseAtomicallyReplace() error {
 	return err
 }
 
-// Cleanup is as that of renameio.PendingFile.
+// Cleanup does what renameio.PendingFile.Cleanup does.
 func (f *pendingFile) Cleanup() error {
 	if f.done {
 		return nil

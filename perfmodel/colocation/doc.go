@@ -1,6 +1,8 @@
-// Package colocation predicts the throughput of jobs that share devices (space
-// sharing, as by CUDA MPS).
+// Package colocation predicts the throughput of jobs that share devices (space sharing, as with CUDA MPS).
 //
-// Start with table.go (measured pairs), then estimator.go (other pairs, from few
-// measurements of each job and those of similar jobs).
+// A pair is two jobs on the same devices. A kind is what distinguishes jobs in a pair: model, sequence length,
+// plan and accelerator.
+//
+// Start with table.go (measured pairs), then estimator.go (other pairs, estimated from few measurements of each
+// kind).
 package colocation

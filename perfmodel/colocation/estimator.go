@@ -13,16 +13,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Options are those of an Estimator.
+// Options configures an Estimator.
 type Options struct {
-	// References is the number of reference kinds, drawn from those of the table.
-	// Their pairs with each other are known; 0 = all.
+	// References is the number of reference kinds, drawn at random from those of the table. All their pairs are
+	// measured. 0 = all kinds.
 	References int
-	// Profiled is the number of references that a job of another kind is measured
-	// with, on each accelerator; at least 1.
+	// Profiled is the number of references that a kind outside the references is measured with, on each
+	// accelerator; at least 1.
 	Profiled int
-	Rank     int     // of the completed matrix; 0 = 10
-	Ridge    float64 // weight of the squared factors; 0 = 0.01
+	Rank     int     // rank of the completed matrix; 0 = 10
+	Ridge    float64 // weight of the squared factors in the fit; 0 = 0.01
 	Seed     uint64
 }
 
@@ -34,40 +34,39 @@ func (o Options) Validate() error {
 	case o.Profiled < 1:
 		return fmt.Errorf("colocation: jobs are profiled beside %d others, want at least 1", o.Profiled)
 	case o.Rank < 0 || o.Ridge < 0 || math.IsNaN(o.Ridge) || math.IsInf(o.Ridge, 0):
-		return fmt.Errorf("colocation: rank %d and ridge %g, want none below 0", o.Rank, o.Ridge)
+		return fmt.Errorf("colocation: rank %d and ridge %g, want finite numbers of at least 0", o.Rank, o.Ridge)
 	}
 	return nil
 }
 
-// Estimator predicts pairs of jobs from few measurements. A kind of job that is no
-// reference is measured with a few references. A low-rank matrix completes its
-// relative throughput with the others, and the kind is then treated as the
-// reference with the nearest row by cosine (Narayanan et al., Gavel, OSDI 2020,
-// section 6). Measured pairs keep their measured rates. It is safe for concurrent
+// Estimator predicts pairs of jobs from few measurements, as Gavel does (Narayanan et al., OSDI 2020, section
+// 6). A kind outside the references is measured with a few references. A low-rank matrix completes its relative
+// throughputs with the others. From then on the kind is treated like the reference with the row of largest
+// cosine with its row. Pairs that were measured keep their measured rates. An Estimator is safe for concurrent
 // use.
 //
-// The matrix has a row for each reference and a column for each accelerator and
-// reference: throughput of the first with the second over its throughput alone, 0
-// where they cannot run together. Column a·R + r is that of reference r of R on
-// accelerator a. (Gavel's code looks measured entries up as if all kinds were
-// references.)
+// The matrix has a row for each reference and a column for each accelerator and reference: the throughput of
+// the first with the second over its throughput alone, 0 if they cannot run together. Column a·R + r is that of
+// reference r of R on accelerator a.
+//
+// Differs from Gavel's code, which looks up measured pairs as if all kinds were references.
 type Estimator struct {
 	table *Table
 	alone func(spec.Config) (float64, error)
 	opts  Options
 
-	configs      map[Kind]spec.Config // of the table
+	configs      map[Kind]spec.Config // of the kinds in the table
 	accelerators []string
 	references   []class
-	parts        *mat.Dense // of the references
-	factors      *mat.Dense // a row for each column of parts
+	parts        *mat.Dense // relative throughputs of the references: the matrix
+	factors      *mat.Dense // one row for each column of parts
 
 	mu    sync.Mutex
-	like  map[class]int    // the nearest reference of a kind, -1 = none
-	known map[[2]Kind]bool // pairs that ran since
+	like  map[class]int    // the nearest reference of a class, -1 = none
+	known map[[2]Kind]bool // pairs measured by profiling or by Ran
 }
 
-// class is a kind of job on any accelerator.
+// class is a kind without its accelerator.
 type class struct {
 	model string
 	seq   int
@@ -80,8 +79,8 @@ func (c class) on(accelerator string) Kind {
 	return Kind{spec.Key{Model: c.model, Accelerator: accelerator}, c.seq, c.plan}
 }
 
-// NewEstimator returns an Estimator that measures by looking up rows. alone returns
-// the samples/s of a job that shares no device.
+// NewEstimator returns an Estimator that takes its measurements from rows. alone returns the samples/s of a job
+// without a colocated job; the Estimator keeps it and calls it one at a time.
 func NewEstimator(rows []spec.Colocation, alone func(spec.Config) (float64, error), o Options) (*Estimator, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -124,11 +123,10 @@ func compareClasses(a, b class) int {
 	return cmp.Or(cmp.Compare(a.model, b.model), cmp.Compare(a.seq, b.seq), cmp.Compare(a.plan.String(), b.plan.String()))
 }
 
-// fill works out the matrix and its factors. Of a matrix without gaps the best of a
-// rank under ridge μ, min ‖M - U·V'‖² + μ(‖U‖² + ‖V‖²), follows from its singular
-// values s: those of U and V are √(s - μ), 0 where s is less (Srebro and Jaakkola,
-// Weighted low-rank approximations, ICML 2003; Salakhutdinov and Mnih,
-// Probabilistic matrix factorization, NIPS 2007, is the model).
+// fill computes the matrix and its factors. For a matrix without gaps, the best factors of a rank under ridge
+// μ, min ‖M - U·V'‖² + μ(‖U‖² + ‖V‖²), follow from its singular values s: U and V have √(s - μ), or 0 if s < μ
+// (Srebro and Jaakkola, Weighted low-rank approximations, ICML 2003; the model is Salakhutdinov and Mnih,
+// Probabilistic matrix factorization, NIPS 2007).
 func (e *Estimator) fill() error {
 	n := len(e.references)
 	if n == 0 {
@@ -159,8 +157,7 @@ func (e *Estimator) fill() error {
 	return nil
 }
 
-// part measures the throughput of a with b over that of a alone, 0 where they
-// cannot run together.
+// part returns the measured throughput of a with b over that of a alone, 0 if they cannot run together.
 func (e *Estimator) part(a, b spec.Config) float64 {
 	rate, err := e.table.Beside(a, b)
 	if err != nil {
@@ -173,10 +170,9 @@ func (e *Estimator) part(a, b spec.Config) float64 {
 	return rate / alone
 }
 
-// Beside returns the throughput of a, in samples/s, while b runs on the same
-// devices: measured if the pair is known, else estimated. The error wraps
-// perfmodel.ErrNotCovered where the nearest references cannot run together, or a
-// kind has none.
+// Beside returns the throughput of a, in samples/s, while b runs on the same devices: measured if the pair is
+// known, else estimated. The error wraps perfmodel.ErrNotCovered if the nearest references cannot run together,
+// or if a kind has no nearest reference.
 func (e *Estimator) Beside(a, b spec.Config) (float64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -197,16 +193,16 @@ func (e *Estimator) Beside(a, b spec.Config) (float64, error) {
 	return part * alone, err
 }
 
-// measured reports whether a and b are the references i and j, or ran together
-// since.
+// measured reports whether the pair a, b is known: both are references, or Ran or profiling recorded them. i
+// and j are their nearest references.
 func (e *Estimator) measured(a, b spec.Config, i, j int) bool {
 	ka, kb := KindOf(a), KindOf(b)
 	reference := func(k Kind, i int) bool { return i >= 0 && e.references[i] == k.class() }
 	return e.known[[2]Kind{ka, kb}] || reference(ka, i) && reference(kb, j)
 }
 
-// Ran records that a and b ran on the same devices: from now on their rates are
-// the measured ones. It reports whether the pair is new.
+// Ran records that a and b ran on the same devices: from now on Beside returns their measured rates. It reports
+// whether the pair is new.
 func (e *Estimator) Ran(a, b spec.Config) (learnt bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,8 +212,7 @@ func (e *Estimator) Ran(a, b spec.Config) (learnt bool) {
 	return learnt
 }
 
-// match returns the nearest reference of the kind of c, -1 if there is none. It
-// profiles a new kind first.
+// match returns the nearest reference of the kind of c, -1 if there is none. It profiles a new kind first.
 func (e *Estimator) match(c spec.Config) int {
 	id := KindOf(c).class()
 	if i, ok := e.like[id]; ok {
@@ -231,8 +226,7 @@ func (e *Estimator) match(c spec.Config) int {
 	return e.like[id]
 }
 
-// profile measures a kind of job with a few references, drawn by its name, on every
-// accelerator that it runs on.
+// profile measures a kind with a few references, drawn by its name, on every accelerator.
 func (e *Estimator) profile(c spec.Config) (columns []int, parts []float64) {
 	n := len(e.references)
 	for a, acc := range e.accelerators {
@@ -247,7 +241,7 @@ func (e *Estimator) profile(c spec.Config) (columns []int, parts []float64) {
 	return columns, parts
 }
 
-// hash is FNV-1a of texts.
+// hash is FNV-1a over texts.
 func hash(texts ...string) uint64 {
 	h := uint64(14695981039346656037)
 	for _, t := range texts {
@@ -261,8 +255,8 @@ func hash(texts ...string) uint64 {
 	return h
 }
 
-// complete returns a row of the matrix with some columns known: the rest is
-// that of the factors u that fit these best, min Σ (m - u·v)² + μ‖u‖².
+// complete returns a whole row of the matrix, given some columns. The others come from the factors u that fit
+// the given ones best, min Σ (m - u·v)² + μ‖u‖².
 func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 	total, rank := e.factors.Dims()
 	normal, right := mat.NewSymDense(rank, nil), mat.NewVecDense(rank, nil)
@@ -289,7 +283,7 @@ func (e *Estimator) complete(columns []int, parts []float64) []float64 {
 	return row
 }
 
-// nearest returns the reference with the largest cosine of its row with row.
+// nearest returns the reference with the row of largest cosine with row, -1 if there is none.
 func (e *Estimator) nearest(row []float64) int {
 	best, most := -1, math.Inf(-1)
 	for i := range e.references {
@@ -306,7 +300,7 @@ func (e *Estimator) nearest(row []float64) int {
 	return best
 }
 
-// Known reports whether the pair a, b is measured.
+// Known reports whether Beside returns a measured rate for the pair a, b.
 func (e *Estimator) Known(a, b spec.Config) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// keeps is which part of its speed alone a kind keeps beside another: kinds are of
-// three sorts, by their number, which differ by accelerator.
+// keeps returns the share of its speed that a kind keeps beside another. Kinds are of three sorts, by their
+// number; the sorts differ by accelerator.
 func keeps(accelerator string, a, b int) float64 {
 	table := [3][3]float64{{0.9, 0.6, 0.4}, {0.8, 0.5, 0.3}, {0.5, 0.7, 0.2}}
 	if accelerator == "y" {
@@ -22,7 +22,7 @@ func keeps(accelerator string, a, b int) float64 {
 
 func name(kind int) string { return fmt.Sprintf("m%02d", kind) }
 
-// speed is the samples/s of a kind alone, on either accelerator.
+// speed returns the samples/s of a kind alone, the same on both accelerators.
 func speed(c spec.Config) (float64, error) {
 	var kind int
 	if _, err := fmt.Sscanf(c.Model.Name, "m%d", &kind); err != nil {
@@ -31,7 +31,7 @@ func speed(c spec.Config) (float64, error) {
 	return 10 + float64(kind), nil
 }
 
-// sorts is all that can be measured of 12 kinds.
+// sorts returns the measurements of all pairs of 12 kinds.
 func sorts() (rows []spec.Colocation) {
 	for _, acc := range []string{"x", "y"} {
 		for a := range 12 {
@@ -44,8 +44,8 @@ func sorts() (rows []spec.Colocation) {
 	return rows
 }
 
-// Kinds that behave like references are estimated exactly from three co-locations on each
-// accelerator, whichever references there are.
+// TestEstimatorRecovers: kinds that behave like references are estimated exactly from three pairs on each
+// accelerator, for any choice of references.
 func TestEstimatorRecovers(t *testing.T) {
 	for seed := range uint64(5) {
 		e, err := NewEstimator(sorts(), speed, Options{References: 9, Profiled: 6, Ridge: 1e-6, Seed: seed})
@@ -68,10 +68,10 @@ func TestEstimatorRecovers(t *testing.T) {
 	}
 }
 
-// What ran is known from then on, and only then; both ways.
+// TestEstimatorLearns: a pair is known, in both directions, once it ran and not before.
 func TestEstimatorLearns(t *testing.T) {
 	rows := sorts()
-	for i := range rows { // unlike all others: two kinds of one sort that hurt each other
+	for i := range rows { // unlike all others: two kinds of one sort that slow each other down
 		if r := &rows[i]; r.A.Model.Name == name(10) && r.B.Model.Name == name(7) {
 			r.RateA, r.RateB = 1, 2
 		}
@@ -110,7 +110,7 @@ func TestEstimatorRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]spec.Config{
-		{config("m99", "x", 1), config(name(1), "x", 1)}, // can share devices with no reference it was measured with
+		{config("m99", "x", 1), config(name(1), "x", 1)}, // measured only with references that it cannot share devices with
 		{config(name(1), "z", 1), config(name(2), "z", 1)},
 		{config(name(1), "x", 2), config(name(2), "x", 2)},
 	} {

@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Two jobs on one device: each keeps part of the throughput it has alone.
+// Two jobs on one device: each keeps part of its throughput alone.
 func ExampleTable() {
 	job := func(model string, batch int) spec.Config {
 		return spec.Config{Model: spec.Model{Name: model}, Accelerator: spec.Accelerator{Name: "V100"},

@@ -7,16 +7,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Kind identifies a job of a pair: model, tokens per sample and plan, and the
-// accelerator of both jobs. The number of devices follows from the plan. Nodes do
-// not matter.
+// Kind identifies a job of a pair: model, tokens per sample and plan, and the accelerator of both jobs. The
+// number of devices follows from the plan. The placement on nodes is ignored.
 type Kind struct {
 	spec.Key
 	Seq  int
 	Plan spec.Plan // normal
 }
 
-// KindOf returns the kind of a job that runs as c.
+// KindOf returns the kind of a job with configuration c.
 func KindOf(c spec.Config) Kind { return Kind{c.Key(), c.Seq(), c.Plan.Normal()} }
 
 // String names model, accelerator and plan.
@@ -28,8 +27,7 @@ type Table struct {
 	rates map[[2]Kind]float64 // samples/s of the first beside the second
 }
 
-// New returns the table of rows. A later row of the same jobs replaces an earlier
-// one.
+// New returns a table of rows. A later row replaces an earlier one of the same kinds.
 func New(rows []spec.Colocation) *Table {
 	t := &Table{rates: make(map[[2]Kind]float64, 2*len(rows))}
 	for i := range rows {
@@ -41,8 +39,8 @@ func New(rows []spec.Colocation) *Table {
 	return t
 }
 
-// Beside returns the throughput of a, in samples/s, while b runs on the same
-// devices. The error wraps perfmodel.ErrNotCovered for a pair without measurement.
+// Beside returns the throughput of a, in samples/s, while b runs on the same devices. The error wraps
+// perfmodel.ErrNotCovered for a pair that was not measured.
 func (t *Table) Beside(a, b spec.Config) (float64, error) {
 	ka, kb := KindOf(a), KindOf(b)
 	if rate, ok := t.rates[[2]Kind{ka, kb}]; ok {

@@ -1,8 +1,7 @@
-// Package columnar reads and writes Arrow and Parquet files safely. The Arrow
-// library trusts a file: on a damaged one it allocates any length, waits for ever
-// for missing levels, and panics; on a full disk it panics too. Through this
+// Package columnar reads and writes Arrow and Parquet files safely. The Arrow library trusts its input: a
+// damaged file makes it allocate any size, wait forever or panic, and a full disk makes it panic. Through this
 // package all of these are errors.
 //
-// Start with guard.go, then flat.go (columns without lists) and sticky.go
-// (writing).
+// Start with guard.go (panics, allocations), then pages.go (page checks), flat.go (columns without lists) and
+// sticky.go (writing).
 package columnar

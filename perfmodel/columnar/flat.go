@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 )
 
-// flatBatch is how many values are decoded at a time.
+// flatBatch is the number of values decoded at a time.
 const flatBatch = 512
 
 // Flat reads a column without lists value by value.
@@ -21,13 +21,13 @@ type Flat[T any] struct {
 	value, held int // next row and value, and how many were decoded
 }
 
-// batchReader is the part of a column chunk reader that depends on its type.
+// batchReader is the typed part of a column chunk reader.
 type batchReader[T any] interface {
 	ReadBatch(batch int64, values []T, def, rep []int16) (total int64, valuesRead int, err error)
 }
 
-// NewFlat reads chunk, whose values must be T: parquet.ByteArray, float64, ...
-// ok is false if they are not, or if they are in lists.
+// NewFlat reads chunk. Its values must have type T (parquet.ByteArray, float64, ...) and must not be in lists;
+// otherwise ok is false. chunk belongs to the Flat.
 func NewFlat[T any](chunk file.ColumnChunkReader) (f *Flat[T], ok bool) {
 	typed, ok := chunk.(batchReader[T])
 	d := chunk.Descriptor()
@@ -37,9 +37,8 @@ func NewFlat[T any](chunk file.ColumnChunkReader) (f *Flat[T], ok bool) {
 	return &Flat[T]{chunk: typed, maxDef: d.MaxDefinitionLevel(), values: make([]T, flatBatch), levels: make([]int16, flatBatch)}, true
 }
 
-// Next returns the value of the next row; present is false for null. A value of
-// bytes is part of a buffer that later calls overwrite. An error follows if the
-// column has no more rows.
+// Next returns the value of the next row; present is false for null. A byte array is part of a buffer that
+// later calls overwrite. After the last row it returns an error.
 func (f *Flat[T]) Next() (value T, present bool, err error) {
 	if f.row == f.rows {
 		rows, held, err := f.chunk.ReadBatch(flatBatch, f.values, f.levels, nil)
@@ -56,7 +55,7 @@ func (f *Flat[T]) Next() (value T, present bool, err error) {
 		return value, false, nil
 	}
 	if f.value == f.held {
-		return value, false, errors.New("fewer values than its levels say")
+		return value, false, errors.New("fewer values than its levels declare")
 	}
 	f.value++
 	return f.values[f.value-1], true, nil
@@ -64,7 +63,7 @@ func (f *Flat[T]) Next() (value T, present bool, err error) {
 
 func damagedIfShort(err error) error {
 	if errors.Is(err, io.EOF) {
-		return errors.New("fewer rows than the file says")
+		return errors.New("fewer rows than the file declares")
 	}
 	return err
 }

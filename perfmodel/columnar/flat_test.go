@@ -12,7 +12,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
-// oneColumn is a Parquet file of a column x, with a null in every third row.
+// oneColumn returns a Parquet file with one column x and a null in every third row.
 func oneColumn(t *testing.T, rows int) *io.SectionReader {
 	t.Helper()
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil)
@@ -39,7 +39,7 @@ func oneColumn(t *testing.T, rows int) *io.SectionReader {
 	return io.NewSectionReader(bytes.NewReader(out.Bytes()), 0, int64(out.Len()))
 }
 
-// TestFlat: values and nulls of several batches come in order, then an error.
+// TestFlat: values and nulls of several batches are read in order, then an error.
 func TestFlat(t *testing.T) {
 	const rows = 2*flatBatch + 100
 	f, err := OpenParquet(oneColumn(t, rows))
@@ -68,11 +68,11 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestGuard: what the library panics with, and what it asks too much of, are errors.
+// TestGuard: panics of the library, and its allocations of excessive size, are errors.
 func TestGuard(t *testing.T) {
 	for _, size := range []int{-1, maxAllocation + 1} {
 		err := Guard(func() error { Memory().Allocate(size); return nil })
-		if err == nil || !strings.Contains(err.Error(), "the file is damaged: it asks for a buffer of") {
+		if err == nil || !strings.Contains(err.Error(), "the file is damaged: it needs a buffer of") {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 		if err := Guard(func() error { Memory().Reallocate(size, nil); return nil }); err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 )
 
-// Guard turns a panic of the Arrow library while it reads into an error.
+// Guard calls read and turns a panic in it, as the Arrow library raises for a damaged file, into an error.
 func Guard(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -19,8 +19,8 @@ func Guard(read func() error) (err error) {
 	return read()
 }
 
-// Memory returns an allocator that panics, for Guard to recover, on a buffer of more
-// than 1 GiB: no undamaged file has one.
+// Memory returns an allocator that panics on a buffer of more than 1 GiB, for Guard to recover: no undamaged
+// file needs one.
 func Memory() memory.Allocator { return &limitedMemory{} }
 
 type limitedMemory struct{ memory.GoAllocator }
@@ -39,12 +39,12 @@ func (a *limitedMemory) Reallocate(size int, b []byte) []byte {
 
 func checkSize(size int) int {
 	if size < 0 || size > maxAllocation {
-		panic(fmt.Sprintf("it asks for a buffer of %d bytes", size))
+		panic(fmt.Sprintf("it needs a buffer of %d bytes", size))
 	}
 	return size
 }
 
-// OpenParquet reads the footer of a Parquet file.
+// OpenParquet reads the footer of a Parquet file. The caller closes the Reader.
 func OpenParquet(r *io.SectionReader) (*file.Reader, error) {
 	f, err := file.NewParquetReader(r, file.WithReadProps(parquet.NewReaderProperties(Memory())))
 	if err != nil {
@@ -53,7 +53,7 @@ func OpenParquet(r *io.SectionReader) (*file.Reader, error) {
 	return f, nil
 }
 
-// Chunk returns a reader of a leaf column in a row group of f.
+// Chunk returns a reader of a leaf column in a row group of f. Its pages are checked before they are decoded.
 func Chunk(f *file.Reader, group *file.RowGroupReader, leaf int) (file.ColumnChunkReader, error) {
 	pages, err := group.GetColumnPageReader(leaf)
 	if err != nil {

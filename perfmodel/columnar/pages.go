@@ -12,9 +12,8 @@ import (
 
 var errPage = errors.New("a page is damaged")
 
-// checkedPages checks each page before the Parquet library decodes it. When
-// there are fewer levels in a page than its header says, the library waits
-// for the rest for ever.
+// checkedPages checks each page before the Parquet library decodes it. If a page has fewer levels than its
+// header declares, the library would wait for them forever.
 type checkedPages struct {
 	file.PageReader
 	col *schema.Column
@@ -40,7 +39,7 @@ func (p *checkedPages) Err() error {
 	return p.PageReader.Err()
 }
 
-// whole reports whether the levels of a data page are as many as its values.
+// whole reports whether a data page has as many levels as values.
 func (p *checkedPages) whole(page file.Page) bool {
 	rep, def := p.col.MaxRepetitionLevel(), p.col.MaxDefinitionLevel()
 	n := int(page.NumValues())
@@ -62,8 +61,7 @@ func (p *checkedPages) whole(page file.Page) bool {
 	return n >= 0
 }
 
-// cutLevels checks the levels a page of version 1 begins with, and returns
-// what follows them.
+// cutLevels checks the levels at the start of a page of version 1, and returns the bytes after them.
 func cutLevels(b []byte, maxLevel int16, enc parquet.Encoding, n int) (rest []byte, ok bool) {
 	if maxLevel == 0 {
 		return b, true
@@ -85,9 +83,9 @@ func cutLevels(b []byte, maxLevel int16, enc parquet.Encoding, n int) (rest []by
 	return b[size:], countRuns(b[:size], maxLevel, n)
 }
 
-// countRuns reports whether b holds n levels, in runs that are each a header
-// and then, when its lowest bit is set, as many groups of eight packed levels
-// as the rest says, else one level repeated as often.
+// countRuns reports whether b holds n levels in runs. A run is a header and its levels: if the header's lowest
+// bit is set, the other bits count groups of eight packed levels; otherwise they count repetitions of one
+// level.
 func countRuns(b []byte, maxLevel int16, n int) bool {
 	width := bits.Len16(uint16(maxLevel))
 	for have := 0; have < n; {

@@ -2,9 +2,9 @@ package columnar
 
 import "io"
 
-// StickyWriter keeps the first error of W in Err and reports success: the Parquet
-// library panics at some errors. After the first error it writes nothing. Callers
-// check Err at the end. It does not close W.
+// StickyWriter keeps the first error of W in Err and always reports success, because the Parquet library panics
+// at some write errors. After the first error it writes nothing. Callers check Err at the end. It does not
+// close W.
 type StickyWriter struct {
 	W   io.Writer
 	Err error // the first error of W

@@ -18,8 +18,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// manyRows are n different configurations of one job, data parallel alone where a
-// family covers nothing else, with 2 % noise.
+// manyRows returns n different configurations of one job with 2 % noise; data parallel only if the family
+// covers no other plans.
 func manyRows(t testing.TB, f perfmodel.Family, n int) []spec.Measurement {
 	t.Helper()
 	model, err := Lookup("analytic")
@@ -52,9 +52,8 @@ func manyRows(t testing.TB, f perfmodel.Family, n int) []spec.Measurement {
 	}
 }
 
-// looking is a context that keeps the longest processor time between two looks at it.
-// The time of other processes does not count.
-type looking struct {
+// contextProbe is a context that records the longest processor time of this process between two calls of Err.
+type contextProbe struct {
 	context.Context
 	mu      sync.Mutex
 	looks   int
@@ -62,12 +61,12 @@ type looking struct {
 	longest time.Duration
 }
 
-func (c *looking) Err() error {
+func (c *contextProbe) Err() error {
 	c.look()
 	return c.Context.Err()
 }
 
-func (c *looking) look() {
+func (c *contextProbe) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := processorTime()
@@ -83,8 +82,8 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Fits of thousands of rows look at their context every few milliseconds of processor
-// time. The limit is three times what is documented, for garbage collection counts too.
+// TestFitLooksAtItsContext: fits of thousands of rows check their context every few milliseconds of processor
+// time. The limit is three times the documented one, because garbage collection counts too.
 func TestFitLooksAtItsContext(t *testing.T) {
 	if testing.Short() || spectest.Race {
 		t.Skip("fits thousands of rows")
@@ -94,7 +93,7 @@ func TestFitLooksAtItsContext(t *testing.T) {
 			continue
 		}
 		rows := manyRows(t, f, 5000)
-		c := &looking{Context: t.Context(), last: processorTime()}
+		c := &contextProbe{Context: t.Context(), last: processorTime()}
 		_, _, err := f.Fit(c, perfmodel.Rows(rows))
 		c.look()
 		if err != nil {
@@ -107,8 +106,8 @@ func TestFitLooksAtItsContext(t *testing.T) {
 	}
 }
 
-// BenchmarkFitCancelled reports how long a fit of 5000 rows goes on when its context
-// ends at a random moment: the longest of the runs, in milliseconds.
+// BenchmarkFitCancelled reports how long a fit of 5000 rows continues after its context ends at a random
+// moment: the maximum over the runs, in milliseconds.
 func BenchmarkFitCancelled(b *testing.B) {
 	for _, f := range All() {
 		if f.Fit == nil {

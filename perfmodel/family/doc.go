@@ -1,14 +1,13 @@
-// Package family is the table of performance models. Each package below it is
-// one kind of model, or two that share a formula: how a step time follows from a
-// configuration, which parameters are fitted, and how.
+// Package family is the table of performance models. Each package below it implements one model, or two that
+// share a formula: how the step time follows from a configuration, which parameters are fitted, and how.
 //
-//   - analytic: datasheet arithmetic with trained constants; needs no measurement
-//   - hybrid: the same, calibrated to measured rows, with a Gaussian process over
-//     what is left
-//   - rubick: the step as a sum of terms, fitted to a few rows
-//   - pollux: data parallel jobs in seven parameters, and Sia's use of them
+//   - analytic: counted work over datasheet rates, with constants trained on published measurements; needs no
+//     measurement of its own
+//   - hybrid: analytic, calibrated to measured rows, plus a Gaussian process on the remaining error
+//   - rubick: the step as a sum of terms with seven parameters, fitted to a few rows
+//   - pollux: data parallel jobs, seven parameters; and sia, which uses the same formula per accelerator type
 //   - optimus: data parallel jobs with or without parameter servers
 //
-// Start with family.go (the table), then rubick/rubick.go for a formula and how
-// it is fitted, and analytic/step.go for the one with most physics.
+// Start with family.go (the table), then rubick/rubick.go for a small formula and its fit, and analytic/step.go
+// for the most detailed one.
 package family

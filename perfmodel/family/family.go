@@ -12,8 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// table lists every family. It is made on first use: reading the trained priors
-// takes milliseconds.
+// table returns all families. It is built on first use, because reading the trained priors takes milliseconds.
 var table = sync.OnceValue(func() *named.Set[perfmodel.Family] {
 	set := named.NewSet[perfmodel.Family]("family", "performance model")
 	for _, f := range []perfmodel.Family{
@@ -29,12 +28,11 @@ var table = sync.OnceValue(func() *named.Set[perfmodel.Family] {
 	return set
 })
 
-// All returns every family, by name.
+// All returns every family, sorted by name.
 func All() []perfmodel.Family { return table().All() }
 
 // Names returns the name of every family, sorted.
 func Names() []string { return table().Names() }
 
-// Lookup returns the family called name. The error for an unknown one lists
-// the names there are, nearest first.
+// Lookup returns the family called name. The error for an unknown name lists all names, nearest first.
 func Lookup(name string) (perfmodel.Family, error) { return table().Get(name) }

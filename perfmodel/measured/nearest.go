@@ -9,15 +9,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Nearest predicts from a Table, from interpolation or from a fallback, and counts
-// which:
+// Nearest predicts from a Table, by interpolation or with a fallback, and counts how often it used each:
 //
 //   - exact: the configuration was measured;
-//   - interpolated: rows of the same model, global batch and split (all of the
-//     plan but DP, micro-batch and accumulation) were measured at the same device
-//     count, or at counts on both sides. Between counts n1 < n < n2, log time is
-//     linear in log n. A count's row is the one with the closest layout over
-//     nodes, then the closest micro-batch;
+//   - interpolated: rows of the same group (see group) were measured at the same device count, or at a smaller
+//     and a larger one. Between device counts n1 < n < n2, the logarithm of the time is linear in log n. Among
+//     several rows of one device count, the one with the closest layout over nodes counts, then the one with the
+//     closest micro-batch;
 //   - modelled: the fallback's prediction.
 //
 // It is safe for concurrent use.
@@ -29,7 +27,8 @@ type Nearest struct {
 	exact, interpolated, modelled atomic.Int64
 }
 
-// group is what rows must share to be interpolated between.
+// group is the set of rows to interpolate between: one model, accelerator, global batch, and plan except for
+// DP, micro-batch and accumulation.
 type group struct {
 	spec.Key
 	seq, batch int
@@ -44,8 +43,8 @@ func groupOf(c spec.Config) group {
 	return g
 }
 
-// NewNearest returns a Nearest over t. fallback predicts configurations without a
-// close measured row; where it is nil, they are errors that wrap ErrNotMeasured.
+// NewNearest returns a Nearest over t. fallback predicts configurations that t can neither look up nor
+// interpolate; if it is nil, their error wraps ErrNotMeasured.
 func NewNearest(t *Table, fallback perfmodel.Predictor) *Nearest {
 	n := &Nearest{table: t, fallback: fallback, groups: map[group][]entry{}}
 	for _, e := range t.entries {
@@ -60,7 +59,7 @@ func (n *Nearest) Lookups() (exact, interpolated, modelled int) {
 	return int(n.exact.Load()), int(n.interpolated.Load()), int(n.modelled.Load())
 }
 
-// Predict implements perfmodel.Predictor.
+// Predict implements perfmodel.Predictor. Errors are those of the fallback, or wrap ErrNotMeasured without one.
 func (n *Nearest) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if p, err := n.table.Predict(ctx, c); err == nil {
 		n.exact.Add(1)
@@ -80,7 +79,8 @@ func (n *Nearest) Predict(ctx context.Context, c spec.Config) (spec.Prediction, 
 	return p, err
 }
 
-// interpolate returns a step time from the measured rows of c's group.
+// interpolate returns a step time from the measured rows of c's group. ok is false if they do not enclose c's
+// device count.
 func (n *Nearest) interpolate(c spec.Config) (sec float64, ok bool) {
 	devices := c.Shape.Total()
 	below, above := 0, 0 // nearest measured device counts
@@ -105,9 +105,8 @@ func (n *Nearest) interpolate(c spec.Config) (sec float64, ok bool) {
 	return math.Exp((1-w)*math.Log(t1) + w*math.Log(t2)), true
 }
 
-// closest returns the step time of the row with the given device count and the
-// layout over nodes closest to want's, then the closest micro-batch, then the
-// first in table order. rows must hold one of that count.
+// closest returns the step time of the row with the given device count that is closest to want: by layout over
+// nodes, then by micro-batch, then by table order. rows must contain that device count.
 func closest(rows []entry, devices int, want *spec.Config) float64 {
 	best, dist, batchDist := 0.0, math.Inf(1), math.Inf(1)
 	for _, e := range rows {
@@ -123,8 +122,8 @@ func closest(rows []entry, devices int, want *spec.Config) float64 {
 	return best
 }
 
-// layoutDistance is the distance, in octaves, of the devices per node, on average
-// and on the smallest node. Whether there are several nodes weighs most.
+// layoutDistance is the distance, in octaves, between the devices per node of two shapes: of the mean plus of
+// the smallest node. One node versus several adds 8, more than any other difference.
 func layoutDistance(a, b spec.Shape) float64 {
 	perNode := func(s spec.Shape) float64 { return float64(s.Total()) / float64(max(s.Nodes(), 1)) }
 	d := math.Abs(math.Log2(perNode(a)/perNode(b))) +

@@ -15,39 +15,38 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Servers predicts jobs with parameter servers. The speed of a model at one global
-// batch depends on its numbers of replicas (Plan.DP) and servers
-// (Plan.ParamServers) alone. It is immutable and safe for concurrent use.
+// Servers predicts jobs with parameter servers. The speed of a model at one global batch depends only on its
+// numbers of replicas (Plan.DP) and parameter servers (Plan.ParamServers). It is immutable and safe for
+// concurrent use.
 type Servers struct {
 	tables map[spec.Key][]*serverTable // by batch
 	keys   []spec.Key
 }
 
-// numbers are those of replicas and parameter servers.
+// numbers is a pair of counts: replicas and parameter servers.
 type numbers struct{ replicas, servers int }
 
-// serverTable is one model on one accelerator at one global batch.
+// serverTable holds the speeds of one model on one accelerator at one global batch.
 type serverTable struct {
-	config spec.Config // any of those measured
+	config spec.Config // of one of the measured rows
 	batch  int
 	speed  map[numbers]float64 // samples/s
-	known  map[numbers]bool    // those measured, the others are interpolated
+	known  map[numbers]bool    // measured pairs; the others are interpolated
 }
 
-// NewServers takes the OK rows of synchronous jobs with parameter servers, and
-// averages equal configurations. At every pair of whole numbers inside the convex
-// hull of the measured points, and nowhere else, speed is interpolated by
+// NewServers reads the OK rows of synchronous jobs with parameter servers, and averages rows with equal
+// configuration. It interpolates speed at every pair of whole numbers inside the convex hull of the measured
+// points:
 //
 //	f(x) = sum_i c_i |x - x_i|
 //
-//	x    replicas and servers
-//	x_i  those of a measured point, whose speed f(x_i) is in samples/s
+//	x    numbers of replicas and servers
+//	x_i  a measured point; its speed f(x_i) is in samples/s
 //
-// the linear radial basis functions of Hardy (Multiquadric equations of topography,
-// J. Geophys. Res. 76, 1971), which have one solution for any points. Pairs with a
-// speed not above 0 are left out.
+// These are the linear radial basis functions of Hardy (Multiquadric equations of topography, J. Geophys. Res.
+// 76, 1971), which have one solution for any set of points. Pairs with a speed of 0 or less are left out.
 //
-// The error names a model whose points lie on one line.
+// The error names a model with all its points on one line.
 func NewServers(rows []spec.Measurement) (*Servers, error) {
 	s := ListedServers(rows)
 	for _, key := range s.keys {
@@ -60,7 +59,7 @@ func NewServers(rows []spec.Measurement) (*Servers, error) {
 	return s, nil
 }
 
-// ListedServers is NewServers without interpolation.
+// ListedServers is NewServers without interpolation: it predicts measured pairs only.
 func ListedServers(rows []spec.Measurement) *Servers {
 	s := &Servers{tables: map[spec.Key][]*serverTable{}}
 	counts := map[*serverTable]map[numbers]int{}
@@ -81,7 +80,7 @@ func ListedServers(rows []spec.Measurement) *Servers {
 	return s
 }
 
-// table returns that of the model, accelerator and batch of m.
+// table returns the serverTable for the model, accelerator and batch of m, and adds it if it is missing.
 func (s *Servers) table(m spec.Measurement) *serverTable {
 	batch, err := strconv.Atoi(m.Env[spec.EnvGlobalBatch])
 	if err != nil || batch < 1 {
@@ -104,14 +103,14 @@ func (s *Servers) table(m spec.Measurement) *serverTable {
 // Keys returns the keys with measurements, sorted.
 func (s *Servers) Keys() []spec.Key { return slices.Clone(s.keys) }
 
-// Allows reports whether Predict has an answer for c.
+// Allows reports whether Predict has a result for c.
 func (s *Servers) Allows(c spec.Config) bool {
 	_, at, ok := s.find(c)
 	return ok && at.servers > 0
 }
 
-// Configs returns the configurations that Allows accepts, by model, accelerator,
-// replicas and servers.
+// Configs returns the configurations that Allows accepts, ordered by model, accelerator, replicas and servers.
+// The slice belongs to the caller.
 func (s *Servers) Configs() []spec.Config {
 	var out []spec.Config
 	for _, key := range s.keys {
@@ -140,8 +139,8 @@ func (n numbers) compare(o numbers) int {
 	return cmp.Or(cmp.Compare(n.replicas, o.replicas), cmp.Compare(n.servers, o.servers))
 }
 
-// find returns the table for c and the place in it. The batch of c may differ from
-// the table's by what its replicas cannot share evenly.
+// find returns the table for c and c's pair in it. The batch of c may exceed the table's by less than one
+// sample per replica, the effect of rounding up to equal micro-batches.
 func (s *Servers) find(c spec.Config) (*serverTable, numbers, bool) {
 	p := c.Plan.Normal()
 	at := numbers{p.DP, p.ParamServers}
@@ -156,8 +155,8 @@ func (s *Servers) find(c spec.Config) (*serverTable, numbers, bool) {
 	return nil, at, false
 }
 
-// Predict implements perfmodel.Predictor. The error for a configuration without an
-// answer wraps ErrNotMeasured and perfmodel.ErrNotCovered.
+// Predict implements perfmodel.Predictor. For a configuration that Allows refuses, the error wraps
+// ErrNotMeasured and perfmodel.ErrNotCovered.
 func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	t, at, ok := s.find(c)
 	if !ok {
@@ -171,7 +170,7 @@ func (s *Servers) Predict(_ context.Context, c spec.Config) (spec.Prediction, er
 	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) * t.speed[at] / float64(t.batch), By: by}, nil
 }
 
-// interpolate adds the points between measured ones.
+// interpolate adds the speeds of points between measured ones.
 func (t *serverTable) interpolate() error {
 	points := t.order()
 	hull := convexHull(points)
@@ -198,7 +197,7 @@ func (t *serverTable) interpolate() error {
 	return nil
 }
 
-// radial returns the sum of radial basis functions through all points.
+// radial returns the sum of radial basis functions that passes through all points.
 func radial(points []numbers, value map[numbers]float64) (func(numbers) float64, error) {
 	n := len(points)
 	distances, values := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// servedRow is a measurement of an invented model with a batch of 32.
-func servedRow(replicas, servers int, samplesPerSec float64) spec.Measurement {
+// paramServerRow returns a measurement of an invented model with a batch of 32.
+func paramServerRow(replicas, servers int, samplesPerSec float64) spec.Measurement {
 	j := spec.Job{GlobalBatch: 32}
 	return spec.Measurement{
 		Config:  spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"}, Plan: j.ParamServerPlan(replicas, servers)},
@@ -22,7 +22,7 @@ func servedRow(replicas, servers int, samplesPerSec float64) spec.Measurement {
 
 func speedOf(t *testing.T, s *Servers, replicas, servers int) float64 {
 	t.Helper()
-	c := servedRow(replicas, servers, 1).Config
+	c := paramServerRow(replicas, servers, 1).Config
 	p, err := s.Predict(t.Context(), c)
 	if errors.Is(err, ErrNotMeasured) && errors.Is(err, perfmodel.ErrNotCovered) {
 		return 0
@@ -34,9 +34,9 @@ func speedOf(t *testing.T, s *Servers, replicas, servers int) float64 {
 }
 
 func TestServers(t *testing.T) {
-	failed := servedRow(2, 2, 1)
+	failed := paramServerRow(2, 2, 1)
 	failed.Outcome, failed.StepSec = spec.Failed, nil
-	rows := []spec.Measurement{servedRow(1, 1, 10), servedRow(5, 1, 30), servedRow(1, 5, 20), servedRow(1, 5, 24), failed}
+	rows := []spec.Measurement{paramServerRow(1, 1, 10), paramServerRow(5, 1, 30), paramServerRow(1, 5, 20), paramServerRow(1, 5, 24), failed}
 	s, err := NewServers(rows)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("%d replicas and %d servers: %g samples/s, want %g", c.replicas, c.servers, got, c.want)
 		}
 	}
-	for _, at := range [][2]int{{2, 2}, {3, 3}, {3, 1}, {1, 3}} { // within the triangle, or on its border
+	for _, at := range [][2]int{{2, 2}, {3, 3}, {3, 1}, {1, 3}} { // inside the triangle, or on its border
 		if got := speedOf(t, s, at[0], at[1]); !(got > 10 && got < 30) {
 			t.Errorf("%v: %g samples/s, want between those measured", at, got)
 		}
@@ -68,7 +68,7 @@ func TestServers(t *testing.T) {
 	if got := speedOf(t, listed, 2, 2); got != 0 {
 		t.Errorf("listed alone: %g samples/s where nothing was measured", got)
 	}
-	other := servedRow(1, 1, 1).Config
+	other := paramServerRow(1, 1, 1).Config
 	other.Plan.MicroBatch = 64
 	if s.Allows(other) {
 		t.Error("another batch is allowed")
@@ -76,17 +76,17 @@ func TestServers(t *testing.T) {
 }
 
 func TestServersOnOneLine(t *testing.T) {
-	if _, err := NewServers([]spec.Measurement{servedRow(1, 1, 1), servedRow(2, 2, 2), servedRow(3, 3, 3)}); err == nil {
+	if _, err := NewServers([]spec.Measurement{paramServerRow(1, 1, 1), paramServerRow(2, 2, 2), paramServerRow(3, 3, 3)}); err == nil {
 		t.Error("three points on one line are interpolated between")
 	}
 }
 
-// TestServersAsDL2 interpolates between the measurements of DL2, of models without
-// failed ones, as its simulator does.
+// TestServersAsDL2 interpolates between DL2's measurements of models without failed rows, as its simulator
+// does.
 func TestServersAsDL2(t *testing.T) {
 	byModel := map[string][]spec.Measurement{}
 	readDL2(t, "data/dl2/ps_speed.csv", "speed_sum_samples_s", func(model string, w, p int, speed float64) {
-		m := servedRow(w, p, speed)
+		m := paramServerRow(w, p, speed)
 		if speed == 0 {
 			m.Outcome = spec.Failed
 		}
@@ -117,7 +117,7 @@ func TestServersAsDL2(t *testing.T) {
 	}
 }
 
-// readDL2 hands out the rows of a table of DL2.
+// readDL2 calls each with the rows of a table of DL2.
 func readDL2(t *testing.T, file, speed string, each func(model string, w, p int, speed float64)) {
 	t.Helper()
 	for _, r := range spectest.Table(t, file) {

@@ -15,10 +15,9 @@ import (
 // the configuration.
 var ErrNotMeasured = errors.New("not measured")
 
-// key identifies a configuration in a look-up: names of model and accelerator,
-// tokens per sample, plan and shape. Figures of model, accelerator and links
-// follow from the names. The training stack (Config.Framework) is assumed to
-// follow from the plan, since callers seldom set it.
+// key identifies a configuration in a look-up: model and accelerator by name, tokens per sample, plan and
+// shape. The other figures of model, accelerator and links are ignored, since they follow from the names. So is
+// the training stack (Config.Framework), since callers seldom set it.
 type key struct {
 	spec.Key
 	seq   int
@@ -43,10 +42,9 @@ type Table struct {
 	entries []entry // sorted by key, so that Configs has one order
 }
 
-// New returns the table of the rows that are OK, have a step time and ran the
-// configuration they record (not spec.Measurement.WrongConfig). Doubted rows count.
-// Step times of rows with one configuration are pooled. The order of rows does not
-// matter; New keeps nothing of them that callers may change.
+// New returns the table of the rows that are OK, have a step time and ran the configuration they record (see
+// spec.Measurement.WrongConfig). Rows in doubt are included. The table pools the step times of rows with one
+// configuration. The order of rows does not matter; New copies their step times.
 func New(rows []spec.Measurement) *Table {
 	pooled := map[key]*spec.Measurement{}
 	var order []key

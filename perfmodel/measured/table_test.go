@@ -61,7 +61,7 @@ func TestTableAnswersMeasuredConfigurationsOnly(t *testing.T) {
 	}
 }
 
-// The figures that describe a model are not part of what is looked up.
+// TestTableIgnoresDescriptiveFigures: the look-up ignores the figures that describe a model.
 func TestTableIgnoresDescriptiveFigures(t *testing.T) {
 	tab := New([]spec.Measurement{row(2, 1, "2", 1)})
 	c := row(2, 1, "2").Config
@@ -122,15 +122,15 @@ func TestNearestPrefersTheMicroBatch(t *testing.T) {
 		return m
 	}
 	n := NewNearest(New([]spec.Measurement{at(1, 9), at(4, 3), at(32, 2)}), nil)
-	for mb, want := range map[int]float64{2: 9, 8: 3, 16: 2} { // of two as far, the first of the table
+	for mb, want := range map[int]float64{2: 9, 8: 3, 16: 2} { // at equal distance, the first in the table
 		if got := predictSec(t, n, at(mb).Config); math.Abs(got-want) > 1e-9 {
 			t.Errorf("micro-batch %d: %g s, want %g", mb, got, want)
 		}
 	}
 }
 
-// TestLookUpsTellPlansApart: other tokens per sample or another mode are
-// neither the configuration nor near it.
+// TestLookUpsTellPlansApart: another number of tokens per sample, or another mode, is neither the same
+// configuration nor a neighbour.
 func TestLookUpsTellPlansApart(t *testing.T) {
 	tab := New([]spec.Measurement{row(2, 1, "2", 1), row(8, 1, "8", 1)})
 	for name, change := range map[string]func(*spec.Config){
@@ -140,7 +140,7 @@ func TestLookUpsTellPlansApart(t *testing.T) {
 		"precision": func(c *spec.Config) { c.Plan.Precision = spec.FP32 },
 		"batch":     func(c *spec.Config) { c.Plan.MicroBatch *= 2 },
 	} {
-		for _, dp := range []int{2, 4} { // measured, and between measured ones
+		for _, dp := range []int{2, 4} { // measured, and between measured device counts
 			c := row(dp, 1, "8", 1).Config
 			c.Shape = spec.NewShape(dp)
 			change(&c)

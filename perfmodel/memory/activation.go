@@ -2,7 +2,7 @@ package memory
 
 import "github.com/pacer-ml/pacer/perfmodel/spec"
 
-// elem returns the bytes of one activation.
+// elem returns the size of one activation, in bytes.
 func elem(p *spec.Plan) float64 {
 	if halfPrecision(p.Precision) {
 		return 2
@@ -21,9 +21,8 @@ func elem(p *spec.Plan) float64 {
 //	kept    bytes one layer keeps of one micro-batch, see layerBytes
 //	out     the chunk's output, where the stack keeps it
 //
-// The layer's backward pass needs what was recomputed of it, its unreduced
-// gradients under ZeRO-3 (in Working when this is called) and the gradients of
-// its widest tensors, see widest.
+// The layer's backward pass holds what it recomputed, its unreduced gradients under ZeRO-3 (already in Working
+// when this is called) and the gradients of its widest tensors, see widest.
 func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers float64) {
 	if !e.shape {
 		e.opaqueActivations(b, p, stage)
@@ -31,7 +30,7 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers fl
 	}
 	tokens := float64(p.MicroBatch) * e.seq / float64(p.CP)
 	a := elem(p)
-	split := 1.0 // of tensors tensor parallelism replicates
+	split := 1.0 // applies to tensors that tensor parallelism replicates
 	if p.SequenceParallel {
 		split = float64(p.TP)
 	}
@@ -64,14 +63,13 @@ func (e *Estimator) activations(b *Breakdown, p *spec.Plan, stage int, layers fl
 	}
 }
 
-// unfused reports whether the attention scores exist as a tensor.
+// unfused reports whether the stack materializes the attention scores as a tensor.
 func (e *Estimator) unfused(p *spec.Plan) bool {
 	return e.old || e.stack.unfused || e.stack.unfusedFP32 && !halfPrecision(p.Precision)
 }
 
-// loss returns the bytes the loss works on: tokens x vocabulary / TP logits,
-// each as many bytes as the stack holds at once, the input of the last norm and
-// that of the head.
+// loss returns the bytes that the loss needs: tokens x vocabulary / TP logits, each with as many bytes as the
+// stack holds at once, plus the input of the last norm and that of the head.
 func (e *Estimator) loss(p *spec.Plan, tokens, input float64) float64 {
 	bytes := e.stack.logit
 	if p.TP > 1 {
@@ -84,9 +82,9 @@ func (e *Estimator) loss(p *spec.Plan, tokens, input float64) float64 {
 	return e.k.Loss*bytes*tokens*e.vocab/float64(p.TP) + input + head
 }
 
-// widest returns the bytes of the gradients of the widest tensors of a layer
-// that the backward pass holds at once, before and after one operation: the
-// MLP's inner activations, or the attention scores where they exist.
+// widest returns the bytes of the gradients of a layer's widest tensors that the backward pass holds at once,
+// before and after one operation. These are the inner activations of the MLP, or the attention scores if they
+// are materialized.
 func (e *Estimator) widest(p *spec.Plan, n, a float64) float64 {
 	t := float64(p.TP)
 	inner := (1-e.moe)*e.ffn + e.moe*e.topK*e.expertFFN
@@ -96,22 +94,21 @@ func (e *Estimator) widest(p *spec.Plan, n, a float64) float64 {
 	return 2 * a * n * inner / t
 }
 
-// everyOther returns what one layer keeps when what every other matrix
-// multiplication, attention and reduce-scatter give is saved, in bytes:
+// everyOther returns the bytes that one layer keeps if the stack saves the results of every other matrix
+// multiplication, of attention and of reduce-scatter:
 //
 //	n·a·(2h/r + (2q + kv + f)/t)
 //
-// its input and output, the query and value projections, attention and the
-// first multiplication of the MLP. Source: the save list of torchtitan's
-// apply_ac; see layerBytes for the symbols.
+// These are its input and output, the query and value projections, attention, and the first multiplication of
+// the MLP. Source: the save list of torchtitan's apply_ac. See layerBytes for the symbols.
 func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
 	t := float64(p.TP)
 	inner := (1-e.moe)*e.ffn + e.moe*e.topK*e.expertFFN
 	return n * a * (2*e.hidden/r + (2*e.heads*e.head+inner)/t + e.kv*e.head/min(t, e.kv))
 }
 
-// layerBytes returns what one layer keeps of one micro-batch without
-// recomputation, and apart from it the attention scores, in bytes:
+// layerBytes returns the bytes that one layer keeps of one micro-batch without recomputation; the attention
+// scores are separate:
 //
 //	whole  = n·h·((2a + masks)/r + 2a/i) + n·a·(q + 2·kv + q + c·f)/t + experts
 //	scores = (2a + 1)·n·s·heads/t, a·n·s·heads/t without dropout, 4·n·heads/t with a fused kernel
@@ -125,8 +122,8 @@ func (e *Estimator) everyOther(p *spec.Plan, n, a, r float64) float64 {
 //	q, kv  heads·d and key/value heads·d; the output projection's input is q
 //	c·f    inner MLP activations: 2f, gated 3f
 //
-// With h = q = kv, f = 4h, a = 2 it is sbh·(10 + 24/t) + 5as²b/t. Source:
-// Korthikanti et al. 2022, section 4.1 and equations 2 and 4.
+// With h = q = kv, f = 4h and a = 2 the sum is sbh·(10 + 24/t) + 5as²b/t. Source: Korthikanti et al. 2022,
+// section 4.1 and equations 2 and 4.
 func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores float64) {
 	t := float64(p.TP)
 	q := e.heads * e.head / t
@@ -138,8 +135,8 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores flo
 	whole = n*e.hidden*((2*a+e.masks)/r+2*a/in) + n*a*(2*q+2*kv)
 	whole += (1 - e.moe) * n * a * e.mlp * e.ffn / t
 	if e.moe > 0 {
-		// Every routed copy keeps the expert's input, inner activations and
-		// output; copies of a token spread evenly over the experts' ranks.
+		// Each copy of a token sent to an expert keeps the expert's input, inner activations and output. The
+		// copies are assumed to spread evenly over the experts' ranks.
 		whole += e.moe * n * e.topK * a * (2*e.hidden + e.mlp*e.expertFFN) / t
 	}
 	scores = 4 * n * e.heads / t
@@ -152,8 +149,8 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores flo
 	return whole, scores
 }
 
-// inFlight returns how many model chunks (layers/v each) of one micro-batch
-// stage i of p holds at its peak:
+// inFlight returns the number of model chunks (layers/v each) of one micro-batch that stage i of p holds at its
+// peak:
 //
 //	1F1B         min(m, p-i)
 //	interleaved  min(m·v, 2(p-i-1) + (v-1)p + 1)
@@ -162,13 +159,14 @@ func (e *Estimator) layerBytes(p *spec.Plan, n, a, r float64) (whole, scores flo
 //	ZB-H2        min(m, 2p-1)
 //	ZB-V         min(2m, 2p), of half a stage each
 //
-// Sources: Narayanan et al. SC 2021, section 2.2; on the first stage
-// l(1 + (p-1)/(pv)) layers' worth as in Korthikanti et al. 2022, section 4.2.3;
-// Huang et al., "GPipe", 2019; Qi et al., "Zero Bubble Pipeline Parallelism",
-// 2024, sections 2.3 and 6. There stage i of ZB-H1 holds p-i micro-batches until
-// their input gradients are there, and i more of what only weight gradients need,
-// 32 of 34 bytes per token and hidden width without the scores, with the
-// gradients of outputs beside it: taken as the same. So is ZB-H2, 2(p-i)-1 and 2i.
+// Sources: Narayanan et al. SC 2021, section 2.2; for the first stage this equals l(1 + (p-1)/(pv)) layers as
+// in Korthikanti et al. 2022, section 4.2.3; Huang et al., "GPipe", 2019; Qi et al., "Zero Bubble Pipeline
+// Parallelism", 2024, sections 2.3 and 6.
+//
+// In that paper, stage i of ZB-H1 holds p-i micro-batches until their input gradients are computed, plus i
+// micro-batches of the tensors that only weight gradients need. The latter take 32 of 34 bytes per token and
+// hidden width (without scores), plus the gradients of outputs. Here both count the same. ZB-H2 is counted
+// likewise, with 2(p-i)-1 and 2i.
 func inFlight(p *spec.Plan, stage int) float64 {
 	m, v := p.AccumSteps, p.VirtualStages
 	if p.PP == 1 {
@@ -190,11 +188,10 @@ func inFlight(p *spec.Plan, stage int) float64 {
 	return float64(min(m*v, 2*(p.PP-stage-1)+(v-1)*p.PP+1))
 }
 
-// opaqueActivations applies one stated rule to models known only by their
-// FLOPs: the forward pass keeps one byte per 100 FLOPs in 16 bits, two in
-// fp32. ResNet-50 (8.2 GFLOP, about 11 million outputs kept twice) and
-// VGG-16 (31 GFLOP, about 30 million) lie on either side. Full recomputation
-// keeps a tenth and works on a tenth.
+// opaqueActivations estimates models known only by their FLOPs: the forward pass keeps one byte per 100 FLOPs
+// in 16 bits, two bytes in fp32. The rule lies between ResNet-50 (8.2 GFLOP, about 11 million outputs, each
+// kept twice) and VGG-16 (31 GFLOP, about 30 million). Full recomputation keeps a tenth, and needs another
+// tenth while it recomputes.
 func (e *Estimator) opaqueActivations(b *Breakdown, p *spec.Plan, stage int) {
 	kept := elem(p) / 2 * float64(p.MicroBatch) * e.flops / 100 / float64(p.TP*p.CP)
 	chunks := inFlight(p, stage) / float64(p.PP*p.Chunks())

@@ -12,49 +12,46 @@ import (
 )
 
 const (
-	// rowNoise is the standard deviation of log(measured / estimated) between runs
-	// of one model on one stack: figures printed to the GB, allocators near their
-	// limit. modelNoise is that of the error all runs of one model share.
+	// rowNoise is the standard deviation of log(measured / estimated) between runs of one model on one stack,
+	// for example from peaks printed in whole GB and from allocators near their limit. modelNoise is that of
+	// the error shared by all runs of one model.
 	rowNoise, modelNoise = 0.06, 0.08
-	// sourceRows bounds the weight of one source, in rows.
+	// sourceRows limits the weight of one data source, in rows.
 	sourceRows = 20
 	// priorRows is the weight of the prior's spread, in rows.
 	priorRows = 5
-	// stackSpread is the prior standard deviation between stacks, in log memory,
-	// with the weight of priorStacks stacks.
+	// stackSpread is the prior standard deviation between stacks, in log memory. It has the weight of
+	// priorStacks stacks.
 	stackSpread, priorStacks = 0.05, 2
 )
 
-// Calibrate fits the constants to the measured peaks of rows: the constants common
-// to all training stacks from all rows, then those of each stack, shrunk to the
-// common ones. It leaves out rows that are not OK, record no peak, are doubted, or
-// name neither a sequence length nor a model this package counts. With no usable
-// row it returns Prior.
+// Calibrate fits the constants to the measured peaks of rows: first the constants common to all training stacks
+// from all rows, then those of each stack, shrunk towards the common ones. It ignores rows that are not OK,
+// record no peak, are in doubt, have no sequence length, or have a model that cannot be counted per tensor.
+// Without a usable row it returns Prior.
 //
-// The fit is the maximum a posteriori in log memory under Prior, with a robust
-// likelihood. The result does not depend on the order of rows. The spreads above
-// and in between were chosen with the published rows in view, so that few rows of
-// a stack do not worsen others of it. The error is ctx's, or of figures that are
-// not finite.
+// The fit is the maximum a posteriori in log memory under Prior, with a robust likelihood. The result does not
+// depend on the order of rows. The spreads above and in `between` were chosen with the published rows in view,
+// so that a few rows of a stack do not worsen the others of that stack. The error is that of ctx, or reports
+// values that are not finite.
 func Calibrate(ctx context.Context, rows []spec.Measurement) (*Calibration, error) {
 	obs := usable(rows)
 	out := Prior()
 	if len(obs) == 0 {
 		return out, nil
 	}
-	fit, err := fitBelief(ctx, &out.Pooled, obs)
+	fit, err := fitDistribution(ctx, &out.Pooled, obs)
 	if err != nil {
 		return nil, err
 	}
-	cal := &Calibration{Pooled: fit, Stacks: map[string]Belief{}}
+	cal := &Calibration{Pooled: fit, Stacks: map[string]Distribution{}}
 	groups := byStack(obs)
 	cal.Pooled.LogSD = unseenStack(groups, &fit)
 	return cal.conditioned(ctx, groups)
 }
 
-// Condition returns cal conditioned on rows: the constants of the training stacks
-// that the rows ran move from those of cal; other stacks keep theirs. Rows and
-// errors are as those of Calibrate.
+// Condition returns cal updated by rows: the constants of the training stacks in rows start from those of cal;
+// other stacks keep theirs. It does not change cal. Rows are selected, and errors are, as in Calibrate.
 func Condition(ctx context.Context, cal *Calibration, rows []spec.Measurement) (*Calibration, error) {
 	return cal.conditioned(ctx, byStack(usable(rows)))
 }
@@ -62,7 +59,7 @@ func Condition(ctx context.Context, cal *Calibration, rows []spec.Measurement) (
 func (cal *Calibration) conditioned(ctx context.Context, groups map[string][]observation) (*Calibration, error) {
 	out := &Calibration{Pooled: cal.Pooled, Stacks: maps.Clone(cal.Stacks)}
 	if out.Stacks == nil {
-		out.Stacks = map[string]Belief{}
+		out.Stacks = map[string]Distribution{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		prior, ok := cal.Stacks[name]
@@ -71,7 +68,7 @@ func (cal *Calibration) conditioned(ctx context.Context, groups map[string][]obs
 			prior.Rows = 0
 			prior.SD = widened(prior.SD)
 		}
-		b, err := fitBelief(ctx, &prior, groups[name])
+		b, err := fitDistribution(ctx, &prior, groups[name])
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +77,7 @@ func (cal *Calibration) conditioned(ctx context.Context, groups map[string][]obs
 	return out, nil
 }
 
-// widened returns the spread of one stack's constants, sd being that of the common
-// ones.
+// widened returns the spread of one stack's constants, given sd, the spread of the common ones.
 func widened(sd Constants) Constants {
 	v, w := sd.vector(), between.vector()
 	for i := range v {
@@ -90,14 +86,14 @@ func widened(sd Constants) Constants {
 	return fromVector(v)
 }
 
-// observation is a row on its way into a fit.
+// observation is a row prepared for the fit.
 type observation struct {
 	est    Estimator
 	plan   spec.Plan
-	log    float64 // of the peak in bytes
+	log    float64 // log of the peak in bytes
 	source string
 	model  string
-	row    string // names it, for a stable order
+	row    string // identifies the row, for a stable order
 }
 
 func usable(rows []spec.Measurement) []observation {
@@ -134,8 +130,8 @@ func byStack(obs []observation) map[string][]observation {
 	return out
 }
 
-// fitBelief returns prior updated by obs.
-func fitBelief(ctx context.Context, prior *Belief, obs []observation) (Belief, error) {
+// fitDistribution returns prior updated by obs.
+func fitDistribution(ctx context.Context, prior *Distribution, obs []observation) (Distribution, error) {
 	p := bayes.Problem{
 		Prior:  bayes.Independent(prior.logs(), prior.SD.vector()),
 		Noise:  make([]float64, len(obs)),
@@ -155,15 +151,15 @@ func fitBelief(ctx context.Context, prior *Belief, obs []observation) (Belief, e
 		n[obs[i].model]++
 	}
 	for i := range obs {
-		// n rows with a shared error determine their mean as well as n rows without
-		// it and with this much more noise.
+		// n rows with a shared error determine their mean as well as n rows without a shared error and with
+		// this larger noise.
 		p.Y[i], p.Noise[i] = obs[i].log, math.Sqrt(rowNoise*rowNoise+n[obs[i].model]*modelNoise*modelNoise)
 	}
 	post, err := p.Fit()
 	if err != nil {
-		return Belief{}, fmt.Errorf("memory: %w", err)
+		return Distribution{}, fmt.Errorf("memory: %w", err)
 	}
-	b := Belief{Constants: fromLogs(post.Mean), Rows: prior.Rows + len(obs), LogSD: spread(prior.LogSD, post.LeftOut)}
+	b := Distribution{Constants: fromLogs(post.Mean), Rows: prior.Rows + len(obs), LogSD: spread(prior.LogSD, post.LeftOut)}
 	sd := make([]float64, len(post.Mean))
 	for i := range sd {
 		sd[i] = math.Sqrt(post.Cov.At(i, i))
@@ -191,8 +187,8 @@ func sourceWeights(obs []observation) []float64 {
 	return w
 }
 
-// spread returns the standard deviation of residuals, prior counting for
-// priorRows of them; a residual counts for three standard deviations at most.
+// spread returns the standard deviation of residuals, with prior counting as priorRows of them. A residual
+// counts as at most three prior standard deviations.
 func spread(prior float64, residuals []float64) float64 {
 	sum := priorRows * prior * prior
 	for _, r := range residuals {
@@ -202,11 +198,11 @@ func spread(prior float64, residuals []float64) float64 {
 	return math.Sqrt(sum / float64(priorRows+len(residuals)))
 }
 
-// unseenStack returns the spread for a stack without measurements: that of rows
-// within stacks, and that of stacks around the common constants.
-func unseenStack(groups map[string][]observation, pooled *Belief) float64 {
+// unseenStack returns the spread for a stack without measurements. It combines the spread of rows within stacks
+// and that of stacks around the common constants.
+func unseenStack(groups map[string][]observation, pooled *Distribution) float64 {
 	sum := float64(priorStacks) * stackSpread * stackSpread
-	for _, name := range slices.Sorted(maps.Keys(groups)) { // sums depend on their order
+	for _, name := range slices.Sorted(maps.Keys(groups)) { // fixed order: sums of floats depend on it
 		obs, mean := groups[name], 0.0
 		for i := range obs {
 			mean += (obs[i].log - logPrinted(&obs[i], pooled.Constants)) / float64(len(obs))

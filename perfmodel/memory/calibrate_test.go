@@ -14,12 +14,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// made returns rows whose peaks are those of the given constants exactly: ten
-// sources, each of fourteen models from 0.1 to 7 billion parameters, which run
-// seven plans.
-func made(t testing.TB, k Constants, framework string) []spec.Measurement {
+// generated returns rows with exactly the peaks of the given constants: ten sources, each with fourteen models
+// from 0.1 to 7 billion parameters that run seven plans.
+func generated(t testing.TB, k Constants, framework string) []spec.Measurement {
 	t.Helper()
-	cal := &Calibration{Pooled: Belief{Constants: k}}
+	cal := &Calibration{Pooled: Distribution{Constants: k}}
 	plans := []string{"mb=1", "mb=8", "dp=8,mb=4", "dp=8,tp=4,mb=4", "dp=4,tp=2,pp=4,mb=2,ga=8", "dp=64,mb=1,zero=3", "dp=8,mb=16,recompute=full"}
 	var rows []spec.Measurement
 	for i := range 140 {
@@ -48,11 +47,11 @@ func calibrated(t testing.TB, rows []spec.Measurement) *Calibration {
 	return cal
 }
 
-// TestCalibrateRecovers: peaks made from known constants are predicted again.
+// TestCalibrateRecovers: a fit to peaks generated from known constants predicts them.
 func TestCalibrateRecovers(t *testing.T) {
 	truth := Prior().Pooled.Constants
 	truth.Activation, truth.Loss, truth.Unseen = 1.06, 0.85, 0.06
-	rows := made(t, truth, "Megatron-LM")
+	rows := generated(t, truth, "Megatron-LM")
 	cal := calibrated(t, rows)
 	prior := Prior()
 	for _, m := range rows {
@@ -77,10 +76,9 @@ func peak(t testing.TB, cal *Calibration, c spec.Config) float64 {
 	return e.Bytes(c.Plan)
 }
 
-// TestCalibrateLeavesOut: rows that say nothing of memory change nothing, and
-// neither does their order.
+// TestCalibrateLeavesOut: unusable rows do not change the result, and neither does the order of rows.
 func TestCalibrateLeavesOut(t *testing.T) {
-	rows := made(t, Prior().Pooled.Constants, "Megatron-LM")
+	rows := generated(t, Prior().Pooled.Constants, "Megatron-LM")
 	want := calibrated(t, rows)
 	change := func(f func(*spec.Measurement)) spec.Measurement {
 		m := rows[0]
@@ -112,13 +110,13 @@ func TestCalibrateLeavesOut(t *testing.T) {
 	}
 }
 
-// TestCondition: rows of one stack move its constants towards what they say,
-// more of them further, and those of no other stack.
+// TestCondition: rows of one stack move the constants of that stack towards their values, more rows move them
+// further, and other stacks are unchanged.
 func TestCondition(t *testing.T) {
 	truth := Prior().Pooled.Constants
 	truth.Unseen = 0.12
-	rows := made(t, truth, "torchtitan")
-	cal := calibrated(t, made(t, Prior().Pooled.Constants, "Megatron-LM"))
+	rows := generated(t, truth, "torchtitan")
+	cal := calibrated(t, generated(t, Prior().Pooled.Constants, "Megatron-LM"))
 	off := func(cal *Calibration) float64 {
 		worst := 0.0
 		for _, m := range rows {
@@ -157,8 +155,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestFitProbability: one half at the estimate, more on larger devices, sharper
-// with less spread, never NaN.
+// TestFitProbability: one half at the estimate, larger on larger devices, steeper with less spread, never NaN.
 func TestFitProbability(t *testing.T) {
 	b := Breakdown{Parameters: 40 * GiB, LogSD: 0.1}
 	near(t, "at the estimate", b.FitProbability(40*GiB/usableShare), 0.5, 1e-9)
@@ -182,8 +179,8 @@ func TestFitProbability(t *testing.T) {
 	}
 }
 
-// TestBudget: it is where Fits and a FitProbability of Sure end, and a device of
-// no known size holds nothing for sure.
+// TestBudget: Budget is the limit of Fits and the point where FitProbability is Sure. No plan fits a device of
+// unknown size.
 func TestBudget(t *testing.T) {
 	for _, sd := range []float64{0, 0.02, 0.1, 0.4} {
 		most := Budget(80*GiB, sd)
@@ -198,7 +195,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	for bytes, want := range map[float64]string{
-		70.04 * GiB: "needs 70.0 GiB of 80.0 GiB, where up to 67.2 GiB are 95 % sure to fit",
+		70.04 * GiB: "needs 70.0 GiB of 80.0 GiB, but only up to 67.2 GiB fit with 95 % probability",
 		81 * GiB:    "needs 81.0 GiB of 80.0 GiB",
 	} {
 		if got := Misfit(bytes, Budget(80*GiB, 0.1), 80*GiB); got != want {
@@ -210,8 +207,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestOf: a model's own estimate goes before the calibration given, unless it
-// has none.
+// TestOf: a model's own estimator takes precedence over the given calibration, unless it does not cover the
+// configuration.
 func TestOf(t *testing.T) {
 	c := spec.Config{Model: gpt(8, 2048, 16), Plan: spec.Plan{DP: 1, MicroBatch: 1}}
 	large := Prior()
@@ -219,32 +216,32 @@ func TestOf(t *testing.T) {
 	for _, tc := range []struct {
 		p    perfmodel.Predictor
 		want float64
-	}{{knows{cal: large}, peak(t, large, c)}, {knows{err: perfmodel.ErrNotCovered}, peak(t, Prior(), c)}, {nil, peak(t, Prior(), c)}} {
+	}{{memoryOnly{cal: large}, peak(t, large, c)}, {memoryOnly{err: perfmodel.ErrNotCovered}, peak(t, Prior(), c)}, {nil, peak(t, Prior(), c)}} {
 		if e, err := Of(tc.p, Prior(), c); err != nil || e.Bytes(c.Plan) != tc.want {
 			t.Errorf("%+v: %g bytes, %v; want %g", tc.p, e.Bytes(c.Plan), err, tc.want)
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := Of(knows{err: broken}, Prior(), c); !errors.Is(err, broken) {
+	if _, err := Of(memoryOnly{err: broken}, Prior(), c); !errors.Is(err, broken) {
 		t.Errorf("error %v, want that of the model", err)
 	}
 }
 
-// knows is a model with an opinion on memory alone.
-type knows struct {
+// memoryOnly is a performance model that predicts memory only.
+type memoryOnly struct {
 	perfmodel.Predictor
 	cal *Calibration
 	err error
 }
 
-func (k knows) Memory(c spec.Config) (Estimator, error) {
+func (k memoryOnly) Memory(c spec.Config) (Estimator, error) {
 	if k.err != nil {
 		return Estimator{}, k.err
 	}
 	return k.cal.For(c)
 }
 
-// TestStages: the peak over stages is the one Plan returns, and Parts add up.
+// TestStages: Plan returns the peak over stages, and Parts add up to Total.
 func TestStages(t *testing.T) {
 	m := gpt(30, 2048, 16)
 	m.Vocab = 250000
@@ -275,7 +272,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestPrinted: what a stack prints of itself leaves out what it does not see.
+// TestPrinted: a stack's own figure of peak memory excludes what the stack cannot see.
 func TestPrinted(t *testing.T) {
 	for framework, part := range map[string]func(Breakdown, *Estimator) float64{
 		"Megatron-LM":        func(b Breakdown, _ *Estimator) float64 { return b.Total() },
@@ -291,8 +288,8 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// TestContradictoryCountIsNotBelieved: a parameter count that cannot be that of
-// the layers gives way, one a little off scales them.
+// TestContradictoryCountIsNotBelieved: a parameter count that contradicts the layers is ignored; one that is
+// slightly off scales them.
 func TestContradictoryCountIsNotBelieved(t *testing.T) {
 	m := gpt(10, 14336, 112)
 	m.Vocab = 250000
@@ -306,14 +303,14 @@ func TestContradictoryCountIsNotBelieved(t *testing.T) {
 	near(t, "close", close.total(), m.ParamCount, 1e-12)
 }
 
-// TestHostTotal: the devices of a node add up.
+// TestHostTotal: host memory is the sum over the devices of a node.
 func TestHostTotal(t *testing.T) {
 	b := estimate(t, spec.Config{Model: gpt(24, 2048, 16), Plan: spec.Plan{DP: 8, ZeRO: 2, Offload: spec.OffloadOptimizer, MicroBatch: 1}})
 	near(t, "node", b.HostTotal(8), 8*b.HostBytes, 1e-12)
 }
 
 func BenchmarkCalibrate(b *testing.B) {
-	rows := made(b, Prior().Pooled.Constants, "Megatron-LM")
+	rows := generated(b, Prior().Pooled.Constants, "Megatron-LM")
 	for b.Loop() {
 		if _, err := Calibrate(b.Context(), rows); err != nil {
 			b.Fatal(err)

@@ -6,34 +6,34 @@ import (
 	"strconv"
 )
 
-// Constants are the figures that only measurements give: bytes outside of
-// tensors, and the ratios of allocated to counted bytes. All are positive.
+// Constants are the values that only measurements can provide: bytes outside of tensors, and ratios of
+// allocated to counted bytes. All are positive.
 type Constants struct {
 	ContextBytes      float64 `json:"context_bytes"`      // device context, kernels, library workspaces
-	CommunicatorBytes float64 `json:"communicator_bytes"` // what one communicator holds; one per kind of parallelism
+	CommunicatorBytes float64 `json:"communicator_bytes"` // memory of one communicator; each kind of parallelism has one
 	Fragmentation     float64 `json:"fragmentation"`      // share of temporary memory that the allocator holds but cannot use
-	Unseen            float64 `json:"unseen"`             // share of everything that is allocated but not counted here
-	Activation        float64 `json:"activation"`         // activations kept over those counted
-	Loss              float64 `json:"loss"`               // bytes per logit over those counted
-	Gathered          float64 `json:"gathered"`           // ZeRO-3's gathered units over those counted
+	Unseen            float64 `json:"unseen"`             // share of the counted bytes that is allocated in addition
+	Activation        float64 `json:"activation"`         // ratio of kept to counted activations
+	Loss              float64 `json:"loss"`               // ratio of actual to counted bytes per logit
+	Gathered          float64 `json:"gathered"`           // ratio of actual to counted bytes of the units that ZeRO-3 has gathered
 }
 
-// Belief is a distribution of Constants: independent, approximately log-normal.
-type Belief struct {
+// Distribution is a distribution of Constants: independent, approximately log-normal.
+type Distribution struct {
 	Constants
 	SD    Constants `json:"sd"`     // standard deviation of the log of each
-	LogSD float64   `json:"log_sd"` // of log(measured / estimated)
-	Rows  int       `json:"rows"`   // measurements behind it
+	LogSD float64   `json:"log_sd"` // standard deviation of log(measured / estimated)
+	Rows  int       `json:"rows"`   // number of measurements it was fitted to
 }
 
-// Calibration holds the Belief of each measured training stack, by its name in
-// stacks, and Pooled, that of all others. It must not be changed once in use.
+// Calibration holds a Distribution for each measured training stack, by its name in stacks, and Pooled for all
+// other stacks. Once in use it must not be changed.
 type Calibration struct {
-	Pooled Belief            `json:"pooled"`
-	Stacks map[string]Belief `json:"stacks,omitempty"`
+	Pooled Distribution            `json:"pooled"`
+	Stacks map[string]Distribution `json:"stacks,omitempty"`
 }
 
-// Validate reports a figure that is not positive and finite.
+// Validate reports a value that is not positive and finite.
 func (cal *Calibration) Validate() error {
 	if err := cal.Pooled.validate("pooled"); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (cal *Calibration) Validate() error {
 	return nil
 }
 
-func (b *Belief) validate(name string) error {
+func (b *Distribution) validate(name string) error {
 	for _, v := range append(append(b.Constants.vector(), b.SD.vector()...), b.LogSD) {
 		if !(v > 0) || math.IsInf(v, 0) {
 			return fmt.Errorf("memory: calibration of %s: %g is not positive and finite", name, v)
@@ -67,14 +67,14 @@ func (cal *Calibration) of(stack string) (k Constants, logSD float64) {
 
 // Rounded returns cal with every number rounded to n significant digits.
 func (cal *Calibration) Rounded(n int) *Calibration {
-	out := &Calibration{Pooled: cal.Pooled.rounded(n), Stacks: map[string]Belief{}}
+	out := &Calibration{Pooled: cal.Pooled.rounded(n), Stacks: map[string]Distribution{}}
 	for name, b := range cal.Stacks {
 		out.Stacks[name] = b.rounded(n)
 	}
 	return out
 }
 
-func (b Belief) rounded(n int) Belief {
+func (b Distribution) rounded(n int) Distribution {
 	b.Constants, b.SD = b.Constants.rounded(n), b.SD.rounded(n)
 	b.LogSD = roundTo(b.LogSD, n)
 	return b
@@ -88,13 +88,13 @@ func (k Constants) rounded(n int) Constants {
 	return fromVector(v)
 }
 
-// roundTo returns v to n significant digits.
+// roundTo returns v rounded to n significant digits.
 func roundTo(v float64, n int) float64 {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64) // of digits just written
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64) // cannot fail: FormatFloat wrote the digits
 	return r
 }
 
-// Prior returns the Belief before any measurement.
+// Prior returns the calibration before any measurement.
 //
 //   - ContextBytes: CUDA 11 and 12 with PyTorch take 0.4 to 1 GiB on V100 to
 //     H100, the workspaces of cuBLAS 32 MiB on Hopper.
@@ -105,18 +105,18 @@ func roundTo(v float64, n int) float64 {
 //   - Unseen: small tensors, padding, alignment, the data loader's batches.
 //   - The factors are 1: counts are exact unless measurements differ.
 func Prior() *Calibration {
-	return &Calibration{Pooled: Belief{
+	return &Calibration{Pooled: Distribution{
 		Constants: Constants{ContextBytes: 0.8 * GiB, CommunicatorBytes: 0.3 * GiB, Fragmentation: 0.06, Unseen: 0.03, Activation: 1, Loss: 1, Gathered: 1},
 		SD:        Constants{ContextBytes: 0.3, CommunicatorBytes: 0.7, Fragmentation: 0.6, Unseen: 0.8, Activation: 0.05, Loss: 0.1, Gathered: 0.1},
 		LogSD:     0.12,
 	}}
 }
 
-// between is the standard deviation between stacks of the log of each constant.
-// The prior of one stack is Pooled, widened by it.
+// between is the standard deviation between stacks, of the log of each constant. The prior of one stack is
+// Pooled, widened by it.
 var between = Constants{ContextBytes: 0.2, CommunicatorBytes: 0.4, Fragmentation: 0.4, Unseen: 0.5, Activation: 0.05, Loss: 0.1, Gathered: 0.1}
 
-// vector returns the constants in a fixed order, that of fromVector.
+// vector returns the constants in the order of fromVector.
 func (k *Constants) vector() []float64 {
 	return []float64{k.ContextBytes, k.CommunicatorBytes, k.Fragmentation, k.Unseen, k.Activation, k.Loss, k.Gathered}
 }

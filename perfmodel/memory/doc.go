@@ -1,12 +1,14 @@
-// Package memory estimates the bytes that an execution plan keeps on each device
-// and in host memory, by use, with the spread of the estimate.
+// Package memory estimates the bytes that an execution plan needs on each device and in host memory, by use,
+// with the spread of the estimate.
 //
-// Start with memory.go (Estimate and its result), then state.go (parameters,
-// gradients, optimizer states under ZeRO, tensor, pipeline and expert
-// parallelism) and activation.go (what the forward pass keeps for the backward
-// pass). stack.go has the differences between training stacks, from their
-// documents; calibration.go the constants that only measurements give, and
-// calibrate.go their fit.
+// A training stack is the software that runs a step, such as Megatron-LM or DeepSpeed. A calibration holds the
+// constants that only measurements provide, per stack. A plan fits a device if its estimate is at most the
+// device's Budget.
+//
+// Start with memory.go (Estimate and its result), then state.go (parameters, gradients, optimizer states under
+// ZeRO, tensor, pipeline and expert parallelism) and activation.go (what the forward pass keeps for the
+// backward pass). fit.go decides whether a plan fits. stack.go lists the differences between training stacks,
+// from their code and documents; calibration.go defines the constants and calibrate.go fits them.
 //
 // Everything is counted per tensor from the model's shape, so that grouped
 // query attention, gated MLPs and mixtures of experts need no special cases.

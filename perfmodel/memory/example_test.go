@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// What a 7 B decoder keeps on each of 8 devices: with ZeRO-3 the states are
-// sharded, without it every device keeps all of them.
+// ExampleEstimate shows what a 7 B decoder needs on each of 8 devices: ZeRO-3 shards the states, without it
+// every device holds all of them.
 func ExampleEstimate() {
 	c := spec.Config{
 		Model: spec.Model{Name: "7b", Kind: spec.Decoder, Layers: 32, Hidden: 4096, FFN: 11008, GatedMLP: true, Heads: 32, Vocab: 32000, SeqLen: 2048},

@@ -7,49 +7,43 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// usableShare is the share of a device's nominal memory that a program can use:
-// 79.3 of 80 GiB on an A100, 95.0 of 96 GiB on an H100, 31.7 of 32 GiB on a V100,
-// as nvidia-smi prints.
+// usableShare is the share of a device's nominal memory that a program can use. nvidia-smi prints 79.3 of 80
+// GiB on an A100, 95.0 of 96 GiB on an H100, 31.7 of 32 GiB on a V100.
 const usableShare = 0.99
 
-// Sure is the least probability with which a plan counts as fitting: running out
-// of memory costs a job its start, a rejected plan only some speed. It is a round
-// figure, chosen with published runs in view, among them runs that ran out of
-// memory.
+// Sure is the smallest probability of fitting with which a plan counts as fitting. It is high because running
+// out of memory costs a job its start, while a rejected plan costs only some speed. It is a round number,
+// chosen with published runs in view, including runs that went out of memory.
 const Sure = 0.95
 
 var sureQuantile = distuv.UnitNormal.Quantile(Sure)
 
-// Budget returns the largest estimate, in bytes, that counts as fitting a device
-// of memBytes, its nominal memory, where log(measured / estimated) has the
-// standard deviation logSD. It is the one rule of fitting:
+// Budget returns the largest estimate, in bytes, that counts as fitting a device of memBytes (its nominal
+// memory), if log(measured / estimated) has the standard deviation logSD:
 //
 //	estimate <= 0.99 memBytes exp(-z logSD),   z = 1.645, the 95 % quantile
 //
-// which is a FitProbability of Sure. An estimate without a spread (logSD 0) is
-// taken as exact.
+// At this estimate FitProbability equals Sure. All decisions whether a plan fits use this rule. An estimate
+// without a spread (logSD 0) is taken as exact.
 func Budget(memBytes, logSD float64) float64 {
 	return memBytes * usableShare * math.Exp(-logSD*sureQuantile)
 }
 
-// Misfit describes the need of a plan whose estimate exceeds budget, the Budget of
-// a device of memBytes.
+// Misfit describes, for messages, a plan that needs more than budget, the Budget of a device of memBytes.
 func Misfit(bytes, budget, memBytes float64) string {
 	if bytes > memBytes {
 		return fmt.Sprintf("needs %.1f GiB of %.1f GiB", bytes/GiB, memBytes/GiB)
 	}
-	return fmt.Sprintf("needs %.1f GiB of %.1f GiB, where up to %.1f GiB are %.0f %% sure to fit", bytes/GiB, memBytes/GiB, budget/GiB, 100*Sure)
+	return fmt.Sprintf("needs %.1f GiB of %.1f GiB, but only up to %.1f GiB fit with %.0f %% probability", bytes/GiB, memBytes/GiB, budget/GiB, 100*Sure)
 }
 
-// Fits reports whether a device of memBytes holds the peak with probability
-// Sure at least, see Budget.
+// Fits reports whether a device of memBytes holds the peak with a probability of at least Sure, see Budget.
 func (b Breakdown) Fits(memBytes float64) bool {
 	return memBytes > 0 && b.Total() <= Budget(memBytes, b.LogSD)
 }
 
-// FitProbability returns the probability that a device of memBytes, its nominal memory,
-// holds the peak, in [0, 1]: log-normal around Total with LogSD; a step at
-// Total where LogSD is 0.
+// FitProbability returns the probability that a device of memBytes (its nominal memory) holds the peak. The
+// peak is log-normal around Total with LogSD, or exactly Total if LogSD is 0.
 func (b Breakdown) FitProbability(memBytes float64) float64 {
 	total, limit := b.Total(), memBytes*usableShare
 	switch {
@@ -65,7 +59,7 @@ func (b Breakdown) FitProbability(memBytes float64) float64 {
 	return 0
 }
 
-// Quantile returns the bytes the peak is below with probability q, in (0, 1).
+// Quantile returns the number of bytes that the peak does not exceed with probability q, in (0, 1).
 func (b Breakdown) Quantile(q float64) float64 {
 	return b.Total() * math.Exp(b.LogSD*distuv.UnitNormal.Quantile(q))
 }

@@ -6,17 +6,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// aspect is the hidden width over the layers of a large transformer: 128 in
-// GPT-3 175B (Brown et al. 2020, table 2.1) and within a factor of two of that
-// from 10 to 500 billion parameters (Narayanan et al. SC 2021, table 1).
+// aspect is the ratio of hidden width to layers of a large transformer: 128 in GPT-3 175B (Brown et al. 2020,
+// table 2.1), and within a factor of two of that from 10 to 500 billion parameters (Narayanan et al. SC 2021,
+// table 1).
 const aspect = 128
 
-// GuessShape fills in unrecorded figures of a transformer, in the form of GPT:
-// P = 12·l·h² + V·h with h = 128·l where h is unknown too, heads of 128, an MLP of
-// 4h, tied embeddings. It takes a model of unknown kind with a sequence length and
-// no FLOP count for a decoder. ok is false where m needs no guess or allows none:
-// it is complete, a mixture of experts or no transformer, or neither its layers
-// and width nor its parameter count are known.
+// GuessShape fills in missing fields of a transformer, with the proportions of GPT: P = 12·l·h² + V·h, with h =
+// 128·l if h is unknown too, heads of width 128, an MLP of width 4h, tied embeddings. It takes a model of
+// unknown kind with a sequence length and no FLOP count for a decoder. ok is false if m is complete, is a
+// mixture of experts or no transformer, or has neither layers and width nor a parameter count.
 func GuessShape(m spec.Model) (guess spec.Model, ok bool) {
 	if m.HasShape() && m.Heads > 0 && m.FFN > 0 || m.Experts > 0 || m.ParamCount <= 0 && !m.HasShape() {
 		return m, false

@@ -15,17 +15,17 @@ const GiB = 1 << 30
 
 // Breakdown is the peak memory of the fullest device, in bytes, by use.
 type Breakdown struct {
-	Parameters  float64 // weights as kept between steps
+	Parameters  float64 // weights kept between steps
 	Gradients   float64
-	Optimizer   float64 // fp32 master weights and moments, and what the step allocates
-	Gathered    float64 // full parameters and gradients of the units ZeRO-3 has in hand
+	Optimizer   float64 // fp32 master weights and moments, and temporary memory of the optimizer step
+	Gathered    float64 // full parameters and gradients of the units that ZeRO-3 has gathered
 	Activations float64 // kept for the backward pass, all micro-batches in flight
-	Working     float64 // the layer in its backward pass, or the loss: whichever is larger
+	Working     float64 // the larger of: one layer's backward pass, the loss
 	Buffers     float64 // communication buckets and pipeline receive buffers
-	Overhead    float64 // device context, communicators, allocator fragmentation, what is not counted
+	Overhead    float64 // device context, communicators, allocator fragmentation, uncounted tensors
 
 	HostBytes float64 // host memory per device, for offload; not part of Total
-	Stage     int     // the pipeline stage this device is in, from 0
+	Stage     int     // pipeline stage of this device, from 0
 
 	// LogSD is the standard deviation of log(measured / Total), from the
 	// calibration.
@@ -47,7 +47,7 @@ type Part struct {
 	Bytes float64 `json:"bytes"`
 }
 
-// Parts returns what Total adds up, largest first.
+// Parts returns the parts of Total, largest first.
 func (b Breakdown) Parts() []Part {
 	parts := []Part{
 		{"parameters", b.Parameters}, {"gradients", b.Gradients}, {"optimizer", b.Optimizer},
@@ -58,8 +58,8 @@ func (b Breakdown) Parts() []Part {
 	return parts
 }
 
-// String lists the parts of at least 0.05 GiB, largest first, in GiB:
-// "optimizer 48.6, parameters 16.2".
+// String lists the parts of at least 0.05 GiB, largest first, with their size in GiB: "optimizer 48.6,
+// parameters 16.2".
 func (b Breakdown) String() string {
 	var out []string
 	for _, p := range b.Parts() {
@@ -70,8 +70,8 @@ func (b Breakdown) String() string {
 	return strings.Join(out, ", ")
 }
 
-// Estimate returns the peak memory of c. The error wraps
-// perfmodel.ErrNotCovered when the model's size is unknown.
+// Estimate returns the peak memory of c. The error wraps perfmodel.ErrNotCovered if the model's size is
+// unknown.
 func Estimate(c spec.Config) (Breakdown, error) {
 	e, err := For(c)
 	if err != nil {
@@ -80,10 +80,10 @@ func Estimate(c spec.Config) (Breakdown, error) {
 	return e.Plan(c.Plan), nil
 }
 
-// Estimator estimates many plans of one model, sequence length and training
-// stack. It is immutable and safe for concurrent use.
+// Estimator estimates the memory of many plans for one model, sequence length, accelerator and training stack.
+// It is immutable and safe for concurrent use.
 type Estimator struct {
-	shape  bool // count per tensor; else the opaque rule
+	shape  bool // count per tensor; otherwise use opaqueActivations
 	seq    float64
 	layers float64
 	hidden float64
@@ -93,16 +93,16 @@ type Estimator struct {
 	head   float64
 	vocab  float64
 
-	mlp       float64 // activations kept per MLP, in units of the inner width: 2, gated 3
-	masks     float64 // dropout masks per layer, in units of the hidden width
-	moe       float64 // share of layers that route
-	topK      float64 // experts a token visits, shared ones included
+	mlp       float64 // activations kept per MLP, in multiples of its inner width: 2, gated 3
+	masks     float64 // dropout masks per layer, in multiples of the hidden width
+	moe       float64 // share of layers with routed experts
+	topK      float64 // experts per token, shared ones included
 	expertFFN float64
 
 	w weights
 
-	flops float64 // forward FLOPs per sample, opaque models
-	nn    int     // layers as an int, for stage arithmetic
+	flops float64 // forward FLOPs per sample of a model without a shape
+	nn    int     // layers as an int, for the split into stages
 	stack *stack
 	old   bool // the device is older than fused attention
 	cpu   bool // the device is cores of a CPU
@@ -110,11 +110,11 @@ type Estimator struct {
 	logSD float64
 }
 
-// For returns the Estimator of everything in c but its plan, with the shipped
-// calibration.
+// For returns the Estimator for the model, sequence length, accelerator and stack of c, with the shipped
+// calibration. It ignores the plan. The error wraps perfmodel.ErrNotCovered if the model's size is unknown.
 func For(c spec.Config) (Estimator, error) { return Shipped().For(c) }
 
-// For returns the Estimator of everything in c but its plan.
+// For returns the Estimator for the model, sequence length, accelerator and stack of c, as the function For.
 func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	m, _ := GuessShape(c.Model)
 	e := Estimator{stack: stackOf(c.Framework), old: beforeFused(c.Accelerator.Arch), cpu: c.Accelerator.IsCPU(), seq: float64(max(c.Seq(), 1)), nn: m.Layers}
@@ -146,9 +146,9 @@ func (cal *Calibration) For(c spec.Config) (Estimator, error) {
 	return e, nil
 }
 
-// Plan returns the peak over the pipeline stages of plan p. The fullest stage is
-// the first (most micro-batches in flight, embedding), the first with an extra
-// layer (see spec.Plan.StageLayers) or the last (head, loss).
+// Plan returns the peak over the pipeline stages of plan p. The fullest stage is the first (embedding, most
+// micro-batches in flight), the first with an extra layer (see spec.Plan.StageLayers), or the last (head,
+// loss).
 func (e *Estimator) Plan(p spec.Plan) Breakdown {
 	p = e.normal(p)
 	best := e.stage(&p, 0)
@@ -177,7 +177,7 @@ func (e *Estimator) Stages(p spec.Plan) []Breakdown {
 	return out
 }
 
-// normal returns p with defaults written out, as the stack runs it.
+// normal returns p with defaults written out and with the settings that the stack always uses.
 func (e *Estimator) normal(p spec.Plan) spec.Plan {
 	p = p.Normal()
 	p.SequenceParallel = p.SequenceParallel || e.stack.alwaysSequence && p.TP > 1
@@ -187,13 +187,11 @@ func (e *Estimator) normal(p spec.Plan) spec.Plan {
 // Bytes returns Plan(p).Total().
 func (e *Estimator) Bytes(p spec.Plan) float64 { b := e.Plan(p); return b.Total() }
 
-// Budget returns the largest Bytes that count as fitting a device of memBytes; see
-// the function Budget.
+// Budget returns the largest Bytes that count as fitting a device of memBytes, as the function Budget.
 func (e *Estimator) Budget(memBytes float64) float64 { return Budget(memBytes, e.logSD) }
 
-// Printed returns the peak of plan p as the training stack itself prints it. Some
-// stacks count only what their allocator reserved, without context and
-// communicators; others only tensors, without fragmentation too.
+// Printed returns the peak of plan p as the training stack itself reports it. Some stacks count only what their
+// allocator reserved, without context and communicators; others count only tensors, without fragmentation too.
 func (e *Estimator) Printed(p spec.Plan) float64 {
 	b := e.Plan(p)
 	p = e.normal(p)
@@ -206,8 +204,8 @@ func (e *Estimator) Printed(p spec.Plan) float64 {
 	return b.Total()
 }
 
-// bucketBytes is one gradient bucket in flight; DDP and the distributed
-// optimizer keep two, of no more than there are gradients.
+// bucketBytes is the size of one gradient bucket. DDP and Megatron's distributed optimizer keep two, but no
+// more than the size of the gradients.
 const bucketBytes = 64 << 20
 
 func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
@@ -224,9 +222,8 @@ func (e *Estimator) stage(p *spec.Plan, stage int) Breakdown {
 	return b
 }
 
-// outside returns the bytes outside of the training stack's allocator: the device
-// context and the communicators of each kind of parallelism. CPUs have neither,
-// and gloo sends from the tensors.
+// outside returns the bytes outside of the training stack's allocator: the device context, and the
+// communicators of each kind of parallelism. CPUs have neither; gloo sends directly from the tensors.
 func (e *Estimator) outside(p *spec.Plan) float64 {
 	if e.cpu {
 		return 0
@@ -240,7 +237,7 @@ func (e *Estimator) outside(p *spec.Plan) float64 {
 	return e.k.ContextBytes + n*e.stack.communicators*e.k.CommunicatorBytes
 }
 
-// layersOn returns the layers of a stage.
+// layersOn returns the number of layers of a stage.
 func (e *Estimator) layersOn(p *spec.Plan, stage int) float64 {
 	if !e.shape {
 		return e.layers / float64(p.PP)

@@ -19,15 +19,15 @@ func gpt(layers, hidden, heads int) spec.Model {
 
 func estimate(t testing.TB, c spec.Config) Breakdown {
 	t.Helper()
-	e, err := Prior().For(c) // counts, without what measurements say of them
+	e, err := Prior().For(c) // counted bytes, without fitted constants
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e.Plan(c.Plan)
 }
 
-// TestCPU: on CPUs no driver keeps a context or communicators; all else is the
-// same, and a small model's buckets are no larger than its gradients.
+// TestCPU: on CPUs there is no device context and no communicator; the rest is the same, and a small model's
+// buckets are no larger than its gradients.
 func TestCPU(t *testing.T) {
 	c := spec.Config{Model: gpt(4, 128, 4), Plan: spec.Plan{DP: 4, TP: 2, MicroBatch: 1}, Accelerator: spec.Accelerator{Name: "GPU"}}
 	gpu := estimate(t, c)
@@ -51,11 +51,10 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// Korthikanti et al. 2022, figure 1, in the figures calculon-ai/calculon quotes
-// it with: GiB per device of parameters with optimizer states, and of
-// activations of the first stage without recomputation and with selective
-// recomputation and sequence parallelism.
-// The paper leaves the embedding out: its input here is below 1 %.
+// TestKorthikantiFigure1 compares with figure 1 of Korthikanti et al. 2022, as calculon-ai/calculon quotes it:
+// GiB per device of parameters with optimizer states, and of the first stage's activations, without
+// recomputation and with selective recomputation and sequence parallelism. The paper omits the embedding's
+// input, which is below 1 %.
 func TestKorthikantiFigure1(t *testing.T) {
 	for _, tc := range []struct {
 		model                          spec.Model
@@ -78,8 +77,8 @@ func TestKorthikantiFigure1(t *testing.T) {
 	}
 }
 
-// Rajbhandari et al. SC 2020, figure 1: 7.5 billion parameters over 64 devices
-// keep 120, 31.4, 16.6 and 1.9 GB of states with ZeRO 0 to 3.
+// TestZeROFigure1 compares with Rajbhandari et al. SC 2020, figure 1: 7.5 billion parameters on 64 devices need
+// 120, 31.4, 16.6 and 1.9 GB of states with ZeRO 0 to 3.
 func TestZeROFigure1(t *testing.T) {
 	m := gpt(36, 4096, 32)
 	m.ParamCount = 7.5e9
@@ -90,7 +89,7 @@ func TestZeROFigure1(t *testing.T) {
 	}
 }
 
-// 16 bytes a parameter in fp32: weights, gradients, two moments.
+// TestFullPrecisionStates: 16 bytes per parameter in fp32: weights, gradients, two moments.
 func TestFullPrecisionStates(t *testing.T) {
 	m := gpt(12, 1024, 16)
 	m.ParamCount = 1e9
@@ -98,8 +97,8 @@ func TestFullPrecisionStates(t *testing.T) {
 	near(t, "states", b.Parameters+b.Gradients+b.Optimizer, 16e9, 1e-9)
 }
 
-// Stages of plain 1F1B hold min(m, p-i) micro-batches; interleaved ones
-// 2(p-i-1) + (v-1)p + 1 chunks (Narayanan et al. SC 2021, section 2.2).
+// TestInFlight: stages of plain 1F1B hold min(m, p-i) micro-batches, interleaved ones 2(p-i-1) + (v-1)p + 1
+// chunks (Narayanan et al. SC 2021, section 2.2).
 func TestInFlight(t *testing.T) {
 	for _, tc := range []struct {
 		pp, vp, ga, stage int
@@ -114,13 +113,13 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// Micro-batches held: Qi et al., "Zero Bubble Pipeline Parallelism", 2024, table
-// 1, p with ZB-H1 and ZB-V, 2p-1 with ZB-H2; Huang et al., "GPipe", 2019: all.
+// TestInFlightOfSchedules: micro-batches held are p with ZB-H1 and ZB-V, 2p-1 with ZB-H2 (Qi et al., "Zero
+// Bubble Pipeline Parallelism", 2024, table 1) and all with GPipe (Huang et al., 2019).
 func TestInFlightOfSchedules(t *testing.T) {
 	for _, tc := range []struct {
 		schedule  spec.Schedule
 		ga, stage int
-		want      float64 // of chunks, a stage or half of one
+		want      float64 // number of chunks; a chunk is a stage, or half a stage with ZB-V
 	}{
 		{spec.ScheduleGPipe, 32, 0, 32}, {spec.ScheduleGPipe, 32, 3, 32},
 		{spec.ScheduleZBH1, 32, 0, 4}, {spec.ScheduleZBH1, 32, 3, 4}, {spec.ScheduleZBH1, 2, 0, 2},
@@ -134,9 +133,8 @@ func TestInFlightOfSchedules(t *testing.T) {
 	}
 }
 
-// The first stage's activations: as many with ZB-H1 and ZB-V as with 1F1B, 7/4
-// with ZB-H2, and eight times as many with GPipe; and the loss is on the first
-// stage where the pipeline turns back.
+// TestActivationsOfSchedules: relative to 1F1B, the first stage keeps the same activations with ZB-H1 and ZB-V,
+// 7/4 with ZB-H2 and eight times as much with GPipe. With ZB-V, the loss is on the first stage.
 func TestActivationsOfSchedules(t *testing.T) {
 	m := gpt(32, 4096, 32)
 	m.Vocab = 128000
@@ -148,7 +146,7 @@ func TestActivationsOfSchedules(t *testing.T) {
 		return e.Stages(spec.Plan{DP: 8, PP: 4, MicroBatch: 1, AccumSteps: 32, Schedule: s, Precision: spec.BF16})
 	}
 	base := of(spec.ScheduleDefault)
-	input := 2.0 * 2048 * 4096 // of the first layer, once
+	input := 2.0 * 2048 * 4096 // of the first layer, kept once
 	for s, want := range map[spec.Schedule]float64{spec.ScheduleZBH1: 1, spec.ScheduleZBV: 1, spec.ScheduleZBH2: 7.0 / 4, spec.ScheduleGPipe: 8} {
 		near(t, string(s), of(s)[0].Activations-input, want*(base[0].Activations-input), 1e-9)
 	}
@@ -159,8 +157,8 @@ func TestActivationsOfSchedules(t *testing.T) {
 	near(t, "parameters of the first and last stage", v[0].Parameters+v[3].Parameters, base[0].Parameters+base[3].Parameters-2*128000*4096, 1e-9) // tied, on one stage
 }
 
-// Of 66 layers on 8 stages the two before the last have one more: the peak is
-// on the first with the most micro-batches, or on one of these.
+// TestUnevenStagesPeak: with 66 layers on 8 stages, the two stages before the last have one more layer. The
+// peak is on the first stage, with the most micro-batches, or on one of these two.
 func TestUnevenStagesPeak(t *testing.T) {
 	for _, layers := range []int{65, 66, 67, 70, 71} {
 		for _, r := range []spec.Recompute{spec.RecomputeNone, spec.RecomputeFull} {
@@ -182,8 +180,8 @@ func TestUnevenStagesPeak(t *testing.T) {
 	}
 }
 
-// In groups of 8 of 64 each device keeps eight times what it keeps of a shard
-// over all; a group of all is none.
+// TestShardGroups: in groups of 8 out of 64 devices, each device keeps eight times as much as when sharding
+// over all. A group of all devices is the same as no groups.
 func TestShardGroups(t *testing.T) {
 	m := gpt(36, 4096, 32)
 	of := func(zero, shard int) Breakdown {
@@ -201,7 +199,7 @@ func TestShardGroups(t *testing.T) {
 	}
 }
 
-// All stages' parameters, over all tensor and expert ranks, are the model's.
+// TestParametersAddUp: the parameters of all stages, over all tensor and expert ranks, add up to the model's.
 func TestParametersAddUp(t *testing.T) {
 	dense := gpt(24, 2048, 16)
 	dense.Vocab, dense.TiedEmbeddings, dense.GatedMLP, dense.KVHeads = 32000, false, true, 4
@@ -223,7 +221,7 @@ func TestParametersAddUp(t *testing.T) {
 			o := e.w.onDevice(&p, e.layersOn(&p, stage), stage)
 			total += o.dense*float64(p.TP) + o.expert*expertShards(&p)
 		}
-		near(t, tc.plan.String(), total, tc.model.Params(), 0.002) // norms and routers are held by every rank
+		near(t, tc.plan.String(), total, tc.model.Params(), 0.002) // every rank has all norms and routers
 	}
 }
 
@@ -331,8 +329,8 @@ func BenchmarkEstimate(b *testing.B) {
 	})
 }
 
-// TestCountsAgreeWithTheModel: what the estimate splits adds up to what
-// spec.Model counts, plus four widths of norms per layer.
+// TestCountsAgreeWithTheModel: the parts of the estimate add up to the parameters of spec.Model, plus norms of
+// four hidden widths per layer.
 func TestCountsAgreeWithTheModel(t *testing.T) {
 	t5, moe := gpt(24, 1024, 16), gpt(32, 4096, 32)
 	t5.Kind, t5.HeadDim, t5.Vocab = spec.EncoderDecoder, 128, 32128
@@ -344,7 +342,7 @@ func TestCountsAgreeWithTheModel(t *testing.T) {
 	}
 }
 
-// TestTiedEmbeddingsTakeTwoCopiesOnAPipeline: on the first and the last stage.
+// TestTiedEmbeddingsTakeTwoCopiesOnAPipeline: one copy on the first stage and one on the last.
 func TestTiedEmbeddingsTakeTwoCopiesOnAPipeline(t *testing.T) {
 	m := gpt(8, 1024, 16)
 	m.Vocab = 50000
@@ -358,8 +356,8 @@ func TestTiedEmbeddingsTakeTwoCopiesOnAPipeline(t *testing.T) {
 	}
 }
 
-// TestKeyValueHeadsAreReplicated: with twice as many TP ranks as key/value
-// heads each rank holds a whole one, in weights and activations.
+// TestKeyValueHeadsAreReplicated: with twice as many TP ranks as key/value heads, each rank holds one whole
+// head, in weights and in activations.
 func TestKeyValueHeadsAreReplicated(t *testing.T) {
 	m := gpt(8, 1024, 16)
 	kept := func(kv, tp int) (dense, whole float64) {
@@ -378,8 +376,8 @@ func TestKeyValueHeadsAreReplicated(t *testing.T) {
 	near(t, "activations", whole, wantWhole, 1e-12)
 }
 
-// TestEmbeddingAndHeadCountAsLayers: 126 layers on 16 stages, as Llama 3.1
-// 405B, are 7 on the first and the last and 8 on the others.
+// TestEmbeddingAndHeadCountAsLayers: 126 layers on 16 stages, as for Llama 3.1 405B, give 7 layers on the first
+// and the last stage and 8 on the others.
 func TestEmbeddingAndHeadCountAsLayers(t *testing.T) {
 	e, err := For(spec.Config{Model: gpt(126, 16384, 128)})
 	if err != nil {
@@ -396,9 +394,9 @@ func TestEmbeddingAndHeadCountAsLayers(t *testing.T) {
 	}
 }
 
-// Pacer's own worker keeps fp32 weights and gradients and two moments, and with
-// the optimizer on the host a copy of the weights and gradients there; under
-// autocast the graph holds 16-bit copies of the weights.
+// TestEstimateOfWorker: Pacer's own worker keeps fp32 weights, gradients and two moments. With the optimizer on
+// the host, it keeps a copy of weights and gradients there. Under autocast the graph holds 16-bit copies of the
+// weights.
 func TestEstimateOfWorker(t *testing.T) {
 	m := gpt(16, 2048, 16)
 	m.Vocab = 128256

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// shippedJSON is Calibrate of the published measurements, rounded to four
-// digits. `go test ./bench -run TestMemoryCalibration -rewrite` writes it; without
-// the flag the test compares it with a new fit.
+// shippedJSON is the result of Calibrate on the published measurements, rounded to four digits. `go test
+// ./bench -run TestMemoryCalibration -rewrite` writes it; without the flag, the test compares it with a new
+// fit.
 //
 //go:embed shipped.json
 var shippedJSON []byte
 
 var shipped = mustShipped()
 
-// mustShipped reads the embedded file. A damaged file is a broken build.
+// mustShipped reads the embedded file. It panics if the file is damaged, since the build is broken then.
 func mustShipped() *Calibration {
 	cal := new(Calibration)
 	if err := json.Unmarshal(shippedJSON, cal); err != nil {
@@ -23,5 +23,5 @@ func mustShipped() *Calibration {
 	return cal
 }
 
-// Shipped returns the calibration that For and Estimate use.
+// Shipped returns the calibration that For and Estimate use. It must not be changed.
 func Shipped() *Calibration { return shipped }

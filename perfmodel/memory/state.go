@@ -2,10 +2,10 @@ package memory
 
 import "github.com/pacer-ml/pacer/perfmodel/spec"
 
-// weights are a model's parameters by how they are split.
+// weights are the parameters of a model, grouped by the way they are split over devices.
 type weights struct {
 	query  float64 // query and output projections of one layer, split by TP
-	kv     float64 // key and value projections, split by TP up to the number of heads
+	kv     float64 // key and value projections, split by TP up to the number of key/value heads
 	mlp    float64 // dense MLP of one layer, split by TP (average over the layers)
 	expert float64 // routed experts of one layer, split by EP (average over the layers)
 	fixed  float64 // norms and routers of one layer, on every rank
@@ -13,8 +13,8 @@ type weights struct {
 	tied   bool
 	kvHead float64
 	layers float64
-	opaque float64 // all parameters, of models without a shape
-	scale  float64 // published count over the count of the parts above
+	opaque float64 // all parameters of a model without a shape
+	scale  float64 // published count over the sum of the parts above
 }
 
 func weightsOf(m spec.Model) weights {
@@ -48,9 +48,8 @@ func weightsOf(m spec.Model) weights {
 	return w
 }
 
-// contradicts reports whether the published parameter count of a dense model
-// cannot be that of its layers: all figures of the count are known and it is off
-// by more than a quarter. Then the layers count.
+// contradicts reports whether the published parameter count of a dense model contradicts its layers: all values
+// for counting are known, and the two differ by more than a quarter. Then the counted number is used.
 func contradicts(m spec.Model, counted float64) bool {
 	r := m.ParamCount / counted
 	return m.Experts == 0 && m.Vocab > 0 && (m.Kind == spec.Decoder || m.Kind == spec.Encoder) && (r > 1.25 || r < 0.8)
@@ -67,24 +66,24 @@ func (w *weights) total() float64 {
 	return w.scale * (w.layers*(w.query+w.kv+w.mlp+w.expert+w.fixed) + embeddings)
 }
 
-// owned are the parameters one device is responsible for before data
-// parallel sharding.
+// owned are the parameters on one device before data parallel sharding.
 type owned struct {
 	dense  float64 // replicated over DP x CP
-	expert float64 // replicated over what expert parallelism leaves of DP x CP x TP
-	layer  float64 // of one layer, both kinds: ZeRO-3's unit of gathering
-	head   float64 // the embedding or head matrix held, the other unit
+	expert float64 // replicated ExpertReplicas times
+	layer  float64 // of one layer, dense and expert: the unit that ZeRO-3 gathers
+	head   float64 // the embedding or head matrix on this device: the other unit
 }
 
-// expertShards returns the number of devices that hold the experts of one layer. Without expert parallelism each expert is split by TP like a dense
-// MLP; with it, over EP devices and at least TP.
+// expertShards returns the number of devices over which the experts of one layer are split. Without expert
+// parallelism TP splits each expert like a dense MLP; with it, they spread over EP devices, or TP if that is
+// more.
 func expertShards(p *spec.Plan) float64 { return float64(max(p.EP, p.TP)) }
 
 func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 	t := float64(p.TP)
 	if w.opaque > 0 {
 		n := w.opaque / (t * float64(p.PP))
-		return owned{dense: n, layer: n / 8} // gathered in eighths: an opaque model has no layers to go by
+		return owned{dense: n, layer: n / 8} // gathered in eighths, since the layers of an opaque model are unknown
 	}
 	dense := (w.query+w.mlp)/t + w.kv/min(t, w.kvHead) + w.fixed
 	expert := w.expert / expertShards(p)
@@ -95,7 +94,7 @@ func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 	}
 	if stage == headStage(p) {
 		o.head = w.embed / t
-		if !w.tied || stage > 0 { // tied matrices on different stages are two copies
+		if !w.tied || stage > 0 { // tied matrices on two stages are two copies
 			o.dense += w.embed / t
 		}
 	}
@@ -103,13 +102,11 @@ func (w *weights) onDevice(p *spec.Plan, layers float64, stage int) owned {
 	return o
 }
 
-// states fills parameters, gradients, optimizer states, what is gathered and
-// their host copies. Bytes per parameter of mixed-precision Adam: 2 weights, 2
-// or 4 gradients, 12 optimizer (fp32 master, two moments); of fp32 training 4,
-// 4, 8; see stacks for those that keep more. ZeRO-1 shards the optimizer over the D
-// data parallel ranks, or those of a shard group, ZeRO-2 gradients too, ZeRO-3
-// weights too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang
-// et al., "MiCS", VLDB 2022, section 3.1.
+// states fills parameters, gradients, optimizer states, gathered units and their host copies. Mixed-precision
+// Adam has, per parameter, 2 bytes of weights, 2 or 4 of gradients and 12 of optimizer state (fp32 master
+// weight, two moments); fp32 training has 4, 4 and 8. See stacks for exceptions. ZeRO-1 shards the optimizer
+// states over the data parallel ranks or those of a shard group, ZeRO-2 the gradients too, ZeRO-3 the weights
+// too. Sources: Rajbhandari et al. 2020, section 3 and figure 1; Zhang et al., "MiCS", VLDB 2022, section 3.1.
 func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	weight, grad, opt, gradCopy := e.stack.perParameter(p)
 	d := float64(p.Shards())
@@ -132,11 +129,10 @@ func (e *Estimator) states(b *Breakdown, p *spec.Plan, o owned) {
 	e.offload(b, p, o, pick(1))
 }
 
-// gathered fills the parameters that ZeRO-3 has gathered. Without a pipeline: the unit computed
-// and the one prefetched, 16-bit; its unreduced gradients, 16-bit and copied for
-// the reduction, go with the working set, since the loss has none. The head is
-// a unit of its own. A pipeline stage stays gathered over its micro-batches,
-// with gradients accumulated unsharded.
+// gathered fills the memory of the units that ZeRO-3 has gathered. Without a pipeline these are the unit being
+// computed and the one prefetched, in 16 bits. The unit's unreduced gradients, in 16 bits and copied for the
+// reduction, count as working set, since the loss has none. The head is a separate unit. With a pipeline, the
+// whole stage stays gathered over its micro-batches, and gradients accumulate unsharded.
 func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) {
 	unit := max(o.layer, o.head)
 	if p.PP > 1 {
@@ -148,11 +144,9 @@ func (e *Estimator) gathered(b *Breakdown, p *spec.Plan, o owned, grad float64) 
 	b.Working = (2 + grad) * unit
 }
 
-// copies fills the flat copies in which DeepSpeed reduces gradients and gathers
-// weights, and the gradient of the largest parameter on its way to where it is
-// accumulated. Their sizes are unique, so the caching allocator does not serve
-// them from cached blocks, and they add to the peak although they follow each
-// other.
+// copies fills the flat copies in which DeepSpeed reduces gradients and gathers weights, and the temporary copy
+// of the largest parameter's gradient. Each copy has a different size, so the caching allocator cannot reuse
+// its blocks: all of them add to the peak although they follow each other.
 func (e *Estimator) copies(b *Breakdown, p *spec.Plan, o owned, gradCopy float64) {
 	if e.stack.bucket == 0 {
 		return
@@ -166,17 +160,15 @@ func (e *Estimator) copies(b *Breakdown, p *spec.Plan, o owned, gradCopy float64
 	b.Buffers += reduced + gathered + gradCopy*max(o.head, o.layer/4)
 }
 
-// hostPerParameter is what an optimizer on the host keeps per parameter of its
-// shard, in bytes: fp32 weights, gradients and two moments. Source:
-// deepspeed/runtime/zero/stage_1_and_2.py. Ren et al. 2021 count 14, with the
-// gradients in 16 bits.
+// hostPerParameter is the number of bytes that an optimizer on the host keeps per parameter of its shard: fp32
+// weights, gradients and two moments. Source: deepspeed/runtime/zero/stage_1_and_2.py. Ren et al. 2021 count 14
+// bytes, with gradients in 16 bits.
 const hostPerParameter = 16
 
-// offload moves optimizer states, and parameters, to the host; updated is how
-// many parameters this device's part of the optimizer has. Gradients of a
-// sharded stage are streamed out as they are reduced, leaving two buckets.
-// Source: Ren et al., "ZeRO-Offload", ATC 2021, section 4; Rajbhandari et al.,
-// "ZeRO-Infinity", SC 2021, section 5.
+// offload moves optimizer states, and parameters if offloaded, to the host. updated is the number of parameters
+// that this device's optimizer updates. Sharded gradients are sent to the host as they are reduced, which
+// leaves two buckets on the device. Sources: Ren et al., "ZeRO-Offload", ATC 2021, section 4; Rajbhandari et
+// al., "ZeRO-Infinity", SC 2021, section 5.
 func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned, updated float64) {
 	if p.Offload == spec.OffloadNone {
 		return
@@ -192,17 +184,15 @@ func (e *Estimator) offload(b *Breakdown, p *spec.Plan, o owned, updated float64
 	}
 }
 
-// Owned returns the parameters one device of the first pipeline stage is
-// responsible for before data parallel sharding: those replicated over DP x CP,
-// and routed experts, which are replicated over fewer.
+// Owned returns the parameters on one device of the first pipeline stage, before data parallel sharding: dense
+// ones, replicated over DP x CP, and routed experts, replicated ExpertReplicas times.
 func (e *Estimator) Owned(p *spec.Plan) (dense, expert float64) {
 	layers := e.layersOn(p, 0)
 	o := e.w.onDevice(p, layers, 0)
 	return o.dense, o.expert
 }
 
-// headStage returns the stage with the vocabulary head and the loss: the last
-// but where the pipeline turns back.
+// headStage returns the stage with the vocabulary head and the loss: the last, but the first with ScheduleZBV.
 func headStage(p *spec.Plan) int {
 	if p.Schedule == spec.ScheduleZBV {
 		return 0
@@ -210,13 +200,14 @@ func headStage(p *spec.Plan) int {
 	return p.PP - 1
 }
 
-// ExpertSharding returns the number of devices ZeRO shards one device's experts
-// over: those of its shard group that hold the same ones, at least 1.
+// ExpertSharding returns the number of devices over which ZeRO shards the experts of one device: those in its
+// shard group that hold the same experts, at least 1.
 func ExpertSharding(p *spec.Plan) float64 {
 	return max(float64(p.Shards()*p.TP)/expertShards(p), 1)
 }
 
-// ExpertReplicas returns the number of devices with a copy of one expert: what expert parallelism leaves of DP x CP x TP, at least 1.
+// ExpertReplicas returns the number of devices that hold a copy of one expert: DP x CP x TP over the expert
+// shards, at least 1.
 func ExpertReplicas(p *spec.Plan) float64 {
 	return max(float64(p.DP*p.CP*p.TP)/expertShards(p), 1)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// ZeRO-3 gathers by layers and by the embedding or head matrix, of which the larger
-// is the second unit in hand.
+// TestGatheredUnits: ZeRO-3 gathers layers and the embedding or head matrix; the second unit is the larger of
+// the two.
 func TestGatheredUnits(t *testing.T) {
 	e := Estimator{stack: &stack{}}
 	e.k.Gathered = 1.5
@@ -44,7 +44,7 @@ func TestGatheredUnits(t *testing.T) {
 		}
 	}
 
-	// The copy of the largest parameter's gradient, a quarter of a layer or the head.
+	// x
 	e.stack.bucket = 40
 	for head, want := range map[float64]float64{5: 2*40 + 2*10, 15: 2*40 + 2*15} {
 		var b Breakdown
@@ -54,7 +54,7 @@ func TestGatheredUnits(t *testing.T) {
 	}
 }
 
-// Experts are spread over expert and tensor parallelism, whichever is more.
+// TestExpertShards: experts are split over the larger of the expert and tensor parallel degrees.
 func TestExpertShards(t *testing.T) {
 	for p, want := range map[spec.Plan]float64{{EP: 1, TP: 4}: 4, {EP: 8, TP: 2}: 8, {EP: 2, TP: 2}: 2} {
 		if got := expertShards(&p); got != want {

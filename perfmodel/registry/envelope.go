@@ -9,15 +9,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 )
 
-// An envelope is one file: JSON, so that a person can read the card.
+// An envelope is the content of one file. It is JSON, so that a person can read the card.
 //
-// Version 1 has exactly these fields. Sum is the SHA-256 of the compact JSON of
-// Card followed by Data, in hexadecimal.
+// Version 1 has exactly these fields. Sum is the SHA-256, in hexadecimal, of the compact JSON of Card followed
+// by Data.
 type envelope struct {
 	Format  string         `json:"format"` // always envelopeFormat
 	Version int            `json:"version"`
 	Card    perfmodel.Card `json:"card"`
-	Data    []byte         `json:"data"` // what the family's MarshalBinary wrote
+	Data    []byte         `json:"data"` // bytes of the family's MarshalBinary
 	Sum     string         `json:"sum"`
 }
 
@@ -26,7 +26,7 @@ const (
 	envelopeVersion = 1
 )
 
-// seal returns the bytes of a file.
+// seal encodes a card and a model's bytes as a file.
 func seal(card perfmodel.Card, data []byte) ([]byte, error) {
 	sum, err := checksum(card, data)
 	if err != nil {
@@ -39,7 +39,7 @@ func seal(card perfmodel.Card, data []byte) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// open reads what seal returned.
+// open decodes a file that seal wrote, and checks it.
 func open(b []byte) (envelope, error) {
 	var e envelope
 	if err := json.Unmarshal(b, &e); err != nil {
@@ -49,7 +49,7 @@ func open(b []byte) (envelope, error) {
 		return envelope{}, fmt.Errorf("not a fitted model: format %q, want %q", e.Format, envelopeFormat)
 	}
 	if e.Version != envelopeVersion {
-		return envelope{}, fmt.Errorf("version %d, this program reads %d: fit again", e.Version, envelopeVersion)
+		return envelope{}, fmt.Errorf("version %d, want %d: fit the model again", e.Version, envelopeVersion)
 	}
 	sum, err := checksum(e.Card, e.Data)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// A fitted model is kept by its key and family, and answers for its key alone.
+// A fitted model is stored under its key and family, and predicts only configurations of that key.
 func ExampleRegistry() {
 	dir, err := os.MkdirTemp("", "registry")
 	if err != nil {

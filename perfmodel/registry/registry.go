@@ -23,19 +23,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/tempdir"
 )
 
-// ErrNotFound means that the registry has no fitted model of a key and family. It
-// wraps perfmodel.ErrNotCovered.
+// ErrNotFound means that the registry has no fitted model for a key and family. It wraps
+// perfmodel.ErrNotCovered.
 var ErrNotFound = fmt.Errorf("no such fitted model: %w", perfmodel.ErrNotCovered)
 
-// Registry is a directory of fitted models. It is safe for concurrent use, also by
-// several processes: files are replaced atomically.
+// Registry is a directory of fitted models. It is safe for concurrent use, including by several processes:
+// files are replaced atomically.
 type Registry struct {
 	dir string
 
-	mu sync.Mutex // one Put at a time in this process
+	mu sync.Mutex // serializes Put in this process
 }
 
-// Open returns the registry in dir. The first Put makes a missing dir.
+// Open returns the registry in dir. If dir does not exist, the first Put creates it.
 func Open(dir string) (*Registry, error) {
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		return nil, fmt.Errorf("registry: %s is not a directory", dir)
@@ -43,11 +43,11 @@ func Open(dir string) (*Registry, error) {
 	return &Registry{dir: dir}, nil
 }
 
-// Put stores fitted under the card's key and family, and replaces an older one.
-// When it returns nil, both are on stable storage.
+// Put stores fitted under the card's key and family, replacing an older one. When it returns nil, both are on
+// stable storage.
 func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	if card.Model == "" || card.Accelerator == "" || card.Family == "" {
-		return fmt.Errorf("registry: card of %q, family %q: model, accelerator and family must be named", card.Key, card.Family)
+		return fmt.Errorf("registry: card of %q, family %q: model, accelerator and family must not be empty", card.Key, card.Family)
 	}
 	if !utf8.ValidString(card.Model + card.Accelerator + card.Family) {
 		return fmt.Errorf("registry: card of %q, family %q: a name is not UTF-8", card.Key, card.Family)
@@ -71,8 +71,8 @@ func (r *Registry) Put(card perfmodel.Card, fitted perfmodel.Fitted) error {
 	return nil
 }
 
-// Get returns the model that Put stored for key and familyName. The error wraps
-// ErrNotFound where there is none, and names the keys there are.
+// Get returns the model that Put stored for key and familyName; it belongs to the caller. If there is none, the
+// error wraps ErrNotFound and names the stored keys.
 func (r *Registry) Get(key spec.Key, familyName string) (perfmodel.Fitted, perfmodel.Card, error) {
 	path := r.path(key, familyName)
 	b, err := os.ReadFile(path)
@@ -84,7 +84,7 @@ func (r *Registry) Get(key spec.Key, familyName string) (perfmodel.Fitted, perfm
 	}
 	e, err := open(b)
 	if err == nil && (e.Card.Key != key || e.Card.Family != familyName) {
-		err = fmt.Errorf("holds %s of %s, not %s of %s", e.Card.Family, e.Card.Key, familyName, key)
+		err = fmt.Errorf("it holds %s of %s, want %s of %s", e.Card.Family, e.Card.Key, familyName, key)
 	}
 	if err != nil {
 		return nil, perfmodel.Card{}, fmt.Errorf("registry: %s: %w", path, err)
@@ -107,9 +107,9 @@ func (r *Registry) notFound(key spec.Key, familyName string) error {
 	cards, _ := r.List()
 	known := knownKeys(cards, familyName)
 	if len(known) == 0 {
-		return fmt.Errorf("registry: %s of %s: nothing is fitted with %s: %w", familyName, key, familyName, ErrNotFound)
+		return fmt.Errorf("registry: %s of %s: no %s model is stored: %w", familyName, key, familyName, ErrNotFound)
 	}
-	return fmt.Errorf("registry: %s of %s: fitted are %s: %w", familyName, key, strings.Join(known, ", "), ErrNotFound)
+	return fmt.Errorf("registry: %s of %s: stored keys are %s: %w", familyName, key, strings.Join(known, ", "), ErrNotFound)
 }
 
 func knownKeys(cards []perfmodel.Card, familyName string) []string {
@@ -122,12 +122,12 @@ func knownKeys(cards []perfmodel.Card, familyName string) []string {
 	return out
 }
 
-// List returns the cards of all readable files, by model, accelerator and
-// family, and an error naming every file that is not.
+// List returns the cards of all readable files, ordered by model, accelerator and family, and an error that
+// names every unreadable file.
 func (r *Registry) List() ([]perfmodel.Card, error) {
 	files, err := os.ReadDir(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // no Put yet
+		return nil, nil // before the first Put
 	}
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
@@ -140,7 +140,7 @@ func (r *Registry) List() ([]perfmodel.Card, error) {
 		}
 		path := filepath.Join(r.dir, f.Name())
 		b, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) { // removed since
+		if errors.Is(err, fs.ErrNotExist) { // removed since ReadDir
 			continue
 		}
 		var e envelope
@@ -159,11 +159,10 @@ func (r *Registry) List() ([]perfmodel.Card, error) {
 	return cards, errors.Join(bad...)
 }
 
-// Predictor returns one Predictor over all models of a family stored now. It
-// dispatches on the Config's key; the error for other keys wraps
-// perfmodel.ErrNotCovered and names the keys there are. A model that cannot be
-// read is an error of predictions for its key only. Without any model, Predictor
-// itself returns ErrNotFound.
+// Predictor returns one Predictor over all models of a family that are stored now. It selects the model by the
+// Config's key. For other keys its error wraps perfmodel.ErrNotCovered and names the stored keys. A model that
+// cannot be read causes an error only for its own key. If the family has no model, Predictor returns
+// ErrNotFound.
 func (r *Registry) Predictor(familyName string) (perfmodel.Predictor, error) {
 	if _, err := family.Lookup(familyName); err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
@@ -172,7 +171,7 @@ func (r *Registry) Predictor(familyName string) (perfmodel.Predictor, error) {
 	p := &predictor{family: familyName, fitted: map[spec.Key]perfmodel.Fitted{}, broken: map[spec.Key]error{}, damaged: damaged}
 	p.known = strings.Join(knownKeys(cards, familyName), ", ")
 	if p.known == "" {
-		return nil, errors.Join(fmt.Errorf("registry: nothing is fitted with %s: %w", familyName, ErrNotFound), damaged)
+		return nil, errors.Join(fmt.Errorf("registry: no %s model is stored: %w", familyName, ErrNotFound), damaged)
 	}
 	for _, c := range cards {
 		if c.Family != familyName {
@@ -188,13 +187,13 @@ func (r *Registry) Predictor(familyName string) (perfmodel.Predictor, error) {
 	return p, nil
 }
 
-// predictor dispatches on a Config's key. It does not change once made.
+// predictor selects the model by a Config's key. It is immutable.
 type predictor struct {
 	family  string
-	known   string // keys, for messages
+	known   string // the stored keys, for messages
 	fitted  map[spec.Key]perfmodel.Fitted
 	broken  map[spec.Key]error
-	damaged error // of files with an unreadable key
+	damaged error // of files with an unreadable card
 }
 
 // Predict implements perfmodel.Predictor.
@@ -206,12 +205,12 @@ func (p *predictor) Predict(ctx context.Context, c spec.Config) (spec.Prediction
 	if err, ok := p.broken[key]; ok {
 		return spec.Prediction{}, err
 	}
-	err := fmt.Errorf("registry: %s is not fitted with %s, fitted are %s: %w", key, p.family, p.known, perfmodel.ErrNotCovered)
+	err := fmt.Errorf("registry: no %s model for %s, stored keys are %s: %w", p.family, key, p.known, perfmodel.ErrNotCovered)
 	return spec.Prediction{}, errors.Join(err, p.damaged)
 }
 
-// Memory returns the memory estimator of the model of c's key. The error wraps
-// perfmodel.ErrNotCovered where there is no such model, or it has no estimator.
+// Memory returns the memory estimator of the model for c's key. The error wraps perfmodel.ErrNotCovered if
+// there is no such model, or it has no estimator.
 func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
 	m, ok := p.fitted[c.Key()].(memory.Predictor)
 	if !ok {
@@ -222,15 +221,16 @@ func (p *predictor) Memory(c spec.Config) (memory.Estimator, error) {
 
 const extension = ".model"
 
-// path returns the file of a key and family: a readable name that is safe on any
-// file system, with a hash that differs between keys.
+// path returns the file of a key and family. The name is readable and valid on every file system; a hash
+// distinguishes keys with the same readable part.
 func (r *Registry) path(key spec.Key, familyName string) string {
 	h := sha256.Sum256([]byte(familyName + "\x00" + key.Model + "\x00" + key.Accelerator))
 	name := slug(familyName) + "_" + slug(key.Model) + "_" + slug(key.Accelerator) + "_" + hex.EncodeToString(h[:6])
 	return filepath.Join(r.dir, name+extension)
 }
 
-// slug returns at most 40 letters, digits, dashes and dots of s.
+// slug returns the first 40 bytes of s, with everything but letters, digits, dashes and dots replaced by
+// dashes.
 func slug(s string) string {
 	b := make([]byte, 0, 40)
 	for i := 0; i < len(s) && len(b) < cap(b); i++ {
@@ -244,11 +244,10 @@ func slug(s string) string {
 	return string(b)
 }
 
-// unfinished is how directories with files being written begin.
+// unfinished is the name prefix of directories that hold files being written.
 const unfinished = "tmp-"
 
-// replace writes b to path atomically, also across a crash. It removes what earlier
-// crashes left.
+// replace writes b to path atomically, and removes files that earlier crashes left.
 func replace(path string, b []byte) error {
 	d, err := tempdir.New(filepath.Dir(path), unfinished)
 	if err != nil {

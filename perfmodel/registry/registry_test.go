@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// config is an invented model on dp devices of one node.
+// config returns an invented model on dp devices of one node.
 func config(key spec.Key, dp int) spec.Config {
 	return spec.Config{
 		Model:       spec.Model{Name: key.Model, Kind: spec.Opaque, ParamCount: 1e8, FLOPsPerSample: 1e10},
@@ -24,7 +24,7 @@ func config(key spec.Key, dp int) spec.Config {
 	}
 }
 
-// fit fits rubick to three rows whose times scale with sec.
+// fit fits rubick to three rows with times proportional to sec.
 func fit(t testing.TB, key spec.Key, sec float64) (perfmodel.Card, perfmodel.Fitted) {
 	t.Helper()
 	fam, err := family.Lookup("rubick")
@@ -61,7 +61,7 @@ func put(t testing.TB, r *Registry, key spec.Key, sec float64) (perfmodel.Card, 
 	return card, fitted
 }
 
-// keys are names no file system likes; the second and third differ in case.
+// keys are names that are not valid file names; the second and third differ in case only.
 var keys = []spec.Key{
 	{Model: "../../etc/passwd", Accelerator: "a\x00b"},
 	{Model: "Llama3-8B", Accelerator: "H100"},
@@ -133,7 +133,7 @@ func TestPutReplaces(t *testing.T) {
 func TestGetNamesWhatThereIs(t *testing.T) {
 	r := newRegistry(t)
 	_, _, err := r.Get(keys[1], "rubick")
-	if !errors.Is(err, ErrNotFound) || !errors.Is(err, perfmodel.ErrNotCovered) || !strings.Contains(err.Error(), "nothing is fitted") {
+	if !errors.Is(err, ErrNotFound) || !errors.Is(err, perfmodel.ErrNotCovered) || !strings.Contains(err.Error(), "model is stored") {
 		t.Errorf("empty registry: %v", err)
 	}
 	put(t, r, keys[4], 1)
@@ -142,7 +142,7 @@ func TestGetNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-// damage gives the files a power cut, an editor or a newer program leave.
+// damage simulates a power failure, an edit, and a file of a newer program.
 var damage = map[string]func([]byte) []byte{
 	"empty":         func([]byte) []byte { return nil },
 	"truncated":     func(b []byte) []byte { return b[:len(b)/2] },
@@ -187,8 +187,8 @@ func TestDamagedFilesAreNamedAndTheRestIsUsable(t *testing.T) {
 	}
 }
 
-// TestLeftovers: a writer that was killed leaves a model half written, which is
-// not listed, and which the next writer removes.
+// TestLeftovers: a process that was killed while writing leaves a partial model. List ignores it, and the next
+// Put removes it.
 func TestLeftovers(t *testing.T) {
 	r := newRegistry(t)
 	put(t, r, keys[1], 1)
@@ -196,7 +196,7 @@ func TestLeftovers(t *testing.T) {
 	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"owner": "", "model": "half a mod"} { // nobody has the owner locked
+	for name, text := range map[string]string{"owner": "", "model": "half a mod"} { // no process has locked owner
 		if err := os.WriteFile(filepath.Join(left, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestPredictorDispatchesOnKey(t *testing.T) {
 func TestPutRefusesNamelessCards(t *testing.T) {
 	r := newRegistry(t)
 	card, fitted := fit(t, keys[1], 1)
-	for _, name := range []string{"", "not \xff UTF-8"} { // which JSON would change, so that Get found another key
+	for _, name := range []string{"", "not \xff UTF-8"} { // JSON would change it, so that Get would find another key
 		card.Model = name
 		if err := r.Put(card, fitted); err == nil || !strings.HasPrefix(err.Error(), "registry: ") {
 			t.Errorf("%q: error %v", name, err)

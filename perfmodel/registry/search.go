@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Prepare implements perfmodel.Preparer, also for models that do not.
+// Prepare implements perfmodel.Preparer, also for models that do not implement it.
 func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
 	if f, ok := p.fitted[c.Key()].(perfmodel.Preparer); ok {
 		return f.Prepare(c)
@@ -21,8 +21,7 @@ func (p *predictor) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, er
 	}, nil
 }
 
-// StepAtLeast implements perfmodel.Bounder; nil where the model of c's key has no
-// bound.
+// StepAtLeast implements perfmodel.Bounder; it returns nil if the model for c's key has no bound.
 func (p *predictor) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
 	if f, ok := p.fitted[c.Key()].(perfmodel.Bounder); ok {
 		return f.StepAtLeast(c)
@@ -30,7 +29,7 @@ func (p *predictor) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error)
 	return nil, nil
 }
 
-// HostRegular reports whether every model is (planner.HostRegular).
+// HostRegular reports whether every model is regular in host resources (see planner.HostRegular).
 func (p *predictor) HostRegular() bool {
 	for _, f := range p.fitted {
 		if r, ok := f.(interface{ HostRegular() bool }); !ok || !r.HostRegular() {

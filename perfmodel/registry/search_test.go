@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// A search asks the registry's predictor for what the models themselves offer,
-// and hears the same as from Predict.
+// TestPredictorSearches: the registry's predictor forwards the optional search interfaces of its models, with
+// the results of Predict.
 func TestPredictorSearches(t *testing.T) {
 	r := newRegistry(t)
 	key := spec.Key{Model: "m", Accelerator: "a"}

@@ -8,8 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestReadsWritten reads a file of every family that an earlier program wrote, and
-// predicts what that program predicted.
+// TestReadsWritten reads a file of every family that an earlier version wrote, and compares the predictions
+// with those of that version.
 func TestReadsWritten(t *testing.T) {
 	cpu := spec.Accelerator{Name: "CPU Intel Xeon 2.6GHz AVX-512, 1 thread", FP32: 1e11, MemBytes: 12 << 30, MemBps: 1e10}
 	gpt := spec.Model{Name: "gpt-mini", Kind: spec.Decoder, Layers: 4, Hidden: 96, FFN: 384, Heads: 4, Vocab: 1024, SeqLen: 64,

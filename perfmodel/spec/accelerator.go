@@ -17,13 +17,13 @@ const (
 	FP8  Precision = "fp8" // one scale per tensor
 	FP4  Precision = "fp4"
 
-	// Recipes of fp8 with other kernels: a scale per block of 32 (OCP
-	// Microscaling Formats, 2023), and per row.
+	// Variants of fp8 with other kernels: one scale per block of 32 elements (OCP Microscaling Formats, 2023),
+	// and one per row.
 	MXFP8      Precision = "mxfp8"
 	FP8Rowwise Precision = "fp8-rowwise"
 )
 
-// Format returns the number format of p: fp8 for each of its recipes.
+// Format returns the number format of p, which is fp8 for each of its variants.
 func (p Precision) Format() Precision {
 	switch p {
 	case MXFP8, FP8Rowwise:
@@ -32,12 +32,12 @@ func (p Precision) Format() Precision {
 	return p
 }
 
-// Precisions lists the known ones, widest first.
+// Precisions lists the known precisions, widest first.
 func Precisions() []Precision {
 	return []Precision{FP32, TF32, FP16, BF16, FP8, MXFP8, FP8Rowwise, FP4}
 }
 
-// Bytes returns the bytes of one element in p, 4 for unknown ones.
+// Bytes returns the size of one element in p, 4 for an unknown precision.
 func (p Precision) Bytes() float64 {
 	switch p.Format() {
 	case FP16, BF16:
@@ -50,7 +50,7 @@ func (p Precision) Bytes() float64 {
 	return 4
 }
 
-// Accelerator is a device type, by its datasheet. A zero figure is unknown.
+// Accelerator is a device type as its datasheet describes it. A value of 0 means unknown.
 type Accelerator struct {
 	Name   string `json:"name"`
 	Vendor string `json:"vendor,omitempty"`
@@ -71,16 +71,15 @@ type Accelerator struct {
 	Watts      float64 `json:"watts,omitempty"`        // board power limit
 }
 
-// cpuPrefix begins the name of CPU cores taken as a device; no GPU's name has it.
+// cpuPrefix begins the name of a device that is cores of a CPU. No GPU has a name with this prefix.
 const cpuPrefix = "CPU "
 
-// IsCPU reports whether a is cores of a CPU rather than a device of its own: its
-// memory is the host's, and no driver keeps a context in it.
+// IsCPU reports whether a is cores of a CPU. Its memory is then the host's, and no driver keeps a context in
+// it.
 func (a Accelerator) IsCPU() bool { return strings.HasPrefix(a.Name, cpuPrefix) }
 
-// Peak returns the dense matrix rate in FLOP/s for p. Where the part lacks the
-// format it runs at the next wider one it has: tf32 as fp32, bf16 as fp16 if
-// the part has that, fp8 and fp4 as bf16. 0 when nothing is known.
+// Peak returns the dense matrix rate in FLOP/s for p. If the device lacks the format, it runs in the next wider
+// one it has: fp4 and fp8 as bf16, bf16 as fp16, fp16 and tf32 as fp32. 0 if no rate is known.
 func (a Accelerator) Peak(p Precision) float64 {
 	switch p.Format() {
 	case FP4:
@@ -113,8 +112,7 @@ func (a Accelerator) Peak(p Precision) float64 {
 	return max(a.FP32, 0)
 }
 
-// Formats returns the number formats a has a rate for, widest first; none when
-// no rate is known.
+// Formats returns the number formats with a known rate, widest first.
 func (a Accelerator) Formats() []Precision {
 	rates := map[Precision]float64{FP32: a.FP32, TF32: a.TF32, FP16: a.FP16, BF16: a.BF16, FP8: a.FP8, FP4: a.FP4}
 	var out []Precision
@@ -126,8 +124,8 @@ func (a Accelerator) Formats() []Precision {
 	return out
 }
 
-// DefaultPrecision returns what models are trained in today on a: bf16 where it
-// has it or its formats are unknown, else fp16, else fp32.
+// DefaultPrecision returns the precision that models are usually trained in on a: bf16 if the device has it or
+// no rate is known, else fp16, else fp32.
 func (a Accelerator) DefaultPrecision() Precision {
 	switch {
 	case a.BF16 > 0 || a.FP16 <= 0 && a.FP32 <= 0:
@@ -138,7 +136,7 @@ func (a Accelerator) DefaultPrecision() Precision {
 	return FP32
 }
 
-// Validate reports what makes a unusable for first-principles prediction.
+// Validate reports why a cannot be used to predict without measurements.
 func (a Accelerator) Validate() error {
 	if a.Name == "" {
 		return errors.New("spec: accelerator has no name")
@@ -150,15 +148,15 @@ func (a Accelerator) Validate() error {
 	return nil
 }
 
-// Link is the network a job sees, one direction, bytes/s. A zero figure is
-// unknown: predictors then use the accelerator's own links and say so.
+// Link holds the network rates of a job, one direction, bytes/s. A value of 0 means unknown: predictors then
+// use the accelerator's own rates and add a warning.
 type Link struct {
 	IntraBps float64 `json:"intra_bps,omitempty"` // device to device inside a node, per device
 	InterBps float64 `json:"inter_bps,omitempty"` // out of one node, all its NICs together
 	HostBps  float64 `json:"host_bps,omitempty"`  // device to host memory, per device
 }
 
-// Node is a node type: the machine accelerators come in.
+// Node is a type of machine: a number of equal devices, CPUs, host memory and links.
 type Node struct {
 	Name        string  `json:"name"`
 	Accelerator string  `json:"accelerator"` // Accelerator.Name

@@ -19,14 +19,14 @@ type NodeGroup struct {
 	Racks       Racks
 }
 
-// Racks describes the network between the nodes of a group. The zero value is one
-// network for all of them.
+// Racks describes the network between the nodes of a group. The zero value means that one network connects all
+// of them.
 type Racks struct {
 	Nodes int     // consecutive nodes that share a switch; 0 = all
 	Bps   float64 // between racks: out of one node, all its NICs together, one direction, bytes/s
 }
 
-// Of returns the rack of a node, both counted from 0 within the group.
+// Of returns the rack of a node. Both are numbered from 0 within the group.
 func (r Racks) Of(node int) int {
 	if r.Nodes < 1 {
 		return 0
@@ -34,8 +34,7 @@ func (r Racks) Of(node int) int {
 	return node / r.Nodes
 }
 
-// Cluster is the machines a scheduler has. Nodes are numbered from 0 through
-// the groups in order.
+// Cluster is the set of nodes that a scheduler manages. Nodes are numbered from 0, group by group.
 type Cluster struct {
 	Groups []NodeGroup
 }
@@ -58,7 +57,7 @@ func (c Cluster) Devices() int {
 	return n
 }
 
-// Validate reports an empty cluster or a group that holds nothing.
+// Validate reports an empty cluster, or a group without nodes, without devices or with invalid racks.
 func (c Cluster) Validate() error {
 	if len(c.Groups) == 0 {
 		return errors.New("spec: the cluster has no nodes")
@@ -68,14 +67,14 @@ func (c Cluster) Validate() error {
 			return fmt.Errorf("spec: cluster group %d: %d nodes x %d devices, both must be at least 1", i+1, g.Count, g.Devices)
 		}
 		if r := g.Racks; r != (Racks{}) && (r.Nodes < 1 || !(r.Bps > 0) || math.IsInf(r.Bps, 0)) {
-			return fmt.Errorf("spec: cluster group %d: racks of %d nodes with %g bytes/s between them, both must be above 0, or neither be given", i+1, r.Nodes, r.Bps)
+			return fmt.Errorf("spec: cluster group %d: racks of %d nodes with %g bytes/s between them, want both above 0, or neither", i+1, r.Nodes, r.Bps)
 		}
 	}
 	return nil
 }
 
-// LinkOf returns the network of a job on the nodes first to last of one group:
-// that of the group, limited by Racks.Bps where the two are in different racks.
+// LinkOf returns the network of a job on the nodes first to last, all of one group. Its InterBps is at most
+// Racks.Bps if first and last are in different racks.
 func (c Cluster) LinkOf(first, last int) Link {
 	for i := range c.Groups {
 		g := &c.Groups[i]
@@ -99,9 +98,8 @@ func (c Cluster) LinkOf(first, last int) Link {
 //	v100=36,p100=36,k80=36            one device per node
 //	48x2xGTX1080Ti/8cpus              with 8 CPUs per node instead of resolve's
 //
-// resolve turns an accelerator's name (as written, "" for unnamed) and the
-// devices per node into the rest of the group: Accelerator, CPUs, HostBytes and
-// Link. Its error ends the reading.
+// resolve fills the rest of a group, given the accelerator's name (as written, "" for unnamed) and the devices
+// per node: Accelerator, CPUs, HostBytes and Link. ParseCluster stops at its first error.
 func ParseCluster(s string, resolve func(name string, devices int) (NodeGroup, error)) (Cluster, error) {
 	var c Cluster
 	for _, item := range strings.Split(s, ",") {
@@ -126,7 +124,7 @@ func ParseCluster(s string, resolve func(name string, devices int) (NodeGroup, e
 	return c, c.Validate()
 }
 
-// cutCPUs cuts "/8cpus" off a group.
+// cutCPUs splits "/8cpus" off a group.
 func cutCPUs(item string) (group string, cpus int, err error) {
 	group, text, found := strings.Cut(item, "/")
 	if !found {

@@ -17,10 +17,10 @@ func TestLinkOf(t *testing.T) {
 		want        Link
 	}{
 		{0, 1, Link{IntraBps: 9, InterBps: 5}}, // no racks
-		{2, 3, Link{IntraBps: 9}},              // in one
-		{3, 4, Link{IntraBps: 9, InterBps: 3}}, // across, the network within unknown
-		{6, 9, Link{InterBps: 2}},              // across, no slower than within
-		{10, 11, Link{}},                       // not there
+		{2, 3, Link{IntraBps: 9}},              // within one rack
+		{3, 4, Link{IntraBps: 9, InterBps: 3}}, // across racks, rate within a rack unknown
+		{6, 9, Link{InterBps: 2}},              // across racks, rate within a rack lower
+		{10, 11, Link{}},                       // no such nodes
 	} {
 		if got := c.LinkOf(w.first, w.last); got != w.want {
 			t.Errorf("nodes %d to %d: %+v, want %+v", w.first, w.last, got, w.want)

@@ -1,8 +1,8 @@
 package spec
 
-// Colocation is a measurement of two jobs that share devices, while both run.
+// Colocation is a measurement of two jobs running at the same time on the same devices.
 type Colocation struct {
-	A, B         Config  // as each runs alone; accelerator and shape are the same
+	A, B         Config  // as each would run alone; both have the same accelerator and shape
 	RateA, RateB float64 // samples/s of each, above 0
 	Source       string
 }

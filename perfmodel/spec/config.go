@@ -2,8 +2,8 @@ package spec
 
 import "fmt"
 
-// Config is everything that decides how fast a step runs. It is measured,
-// predicted, cached and looked up. Comparable.
+// Config is everything that determines the time of a step. It is comparable, and the key of measurements,
+// predictions and caches.
 type Config struct {
 	Model       Model       `json:"model"`
 	SeqLen      int         `json:"seq_len,omitempty"` // tokens per sample, 0 = Model.SeqLen
@@ -14,12 +14,11 @@ type Config struct {
 	Framework   string      `json:"framework,omitempty"` // training stack, such as "Megatron-LM"; "" = not recorded
 }
 
-// FrameworkWorker is the Framework of what Pacer's own worker ran: its plans
-// were run as written, micro-batch by micro-batch.
+// FrameworkWorker is the Framework of measurements that Pacer's own worker took. It runs plans exactly as
+// written, one micro-batch after another.
 const FrameworkWorker = "pacer-torch"
 
-// Key names a (model, accelerator) pair: what one fitted performance model is
-// about.
+// Key is a (model, accelerator) pair. Each fitted performance model belongs to one key.
 type Key struct {
 	Model       string `json:"model"`
 	Accelerator string `json:"accelerator"`
@@ -28,7 +27,7 @@ type Key struct {
 // String writes k as "MODEL on ACCELERATOR".
 func (k Key) String() string { return k.Model + " on " + k.Accelerator }
 
-// Key returns the pair c belongs to.
+// Key returns the key of c.
 func (c Config) Key() Key { return Key{Model: c.Model.Name, Accelerator: c.Accelerator.Name} }
 
 // Seq returns the tokens per sample.
@@ -39,8 +38,8 @@ func (c Config) Seq() int {
 	return c.Model.SeqLen
 }
 
-// Check returns the first reason why c cannot be run as proposed: a legality
-// rule of its plan, or devices that do not agree with its shape.
+// Check returns the first reason why c cannot be run as proposed: a legality rule that its plan breaks, or a
+// shape with another number of devices than the plan.
 func (c Config) Check() error {
 	if n := c.Shape.Total(); n != 0 && n != c.Plan.Devices() {
 		return fmt.Errorf("spec: %s: plan %s is for %d devices, shape %s has %d",

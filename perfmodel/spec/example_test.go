@@ -6,8 +6,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// A plan says how a step is split: here 2 replicas of 4 x 2 devices, fed 8
-// micro-batches of 2 samples each.
+// A plan says how a step is split. This one has 2 replicas of 4 x 2 devices; each runs 8 micro-batches of 2
+// samples per step.
 func ExampleParsePlan() {
 	p, err := spec.ParsePlan("dp=2,tp=4,pp=2,mb=2,ga=8,zero=1")
 	if err != nil {

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// JobID names a job within one workload.
+// JobID identifies a job within one workload.
 type JobID string
 
-// Job is a training job as its owner submits it. Its work is Steps optimizer
-// steps, or Duration on the requested devices and plan where Steps is 0, or
-// Epochs of statistical progress. The steps of an epoch depend on the batches the
-// job runs at.
+// Job is a training job as its owner submits it. Its amount of work is one of three: Steps optimizer steps;
+// Duration on the requested devices and plan, if Steps is 0; or Epochs of statistical progress. The number of
+// steps per epoch then depends on the batch sizes that the job runs at.
 type Job struct {
 	ID     JobID
 	Submit time.Duration // since the trace began
@@ -22,26 +21,26 @@ type Job struct {
 	SeqLen      int // tokens per sample, 0 = Model.SeqLen
 	GlobalBatch int // samples per step, 0 = that of Plan
 
-	// Plan is the owner's; the zero Plan allows any. With parameter servers, its
-	// numbers of replicas and servers are the initial ones: the scheduler chooses.
+	// Plan is the requested plan; the scheduler may choose any plan if it is the zero Plan. With parameter
+	// servers, its numbers of replicas and servers are initial values that the scheduler may change.
 	Plan Plan
-	// Devices is the requested number. 0 = the replicas run on CPUs alone, which
-	// requires parameter servers.
+	// Devices is the requested number of devices. 0 means that the replicas run on CPUs, which requires
+	// parameter servers.
 	Devices     int
 	Accelerator string // requested type of devices, or of nodes; "" = any
-	Host        Host   // needed for each device, or for each replica on CPUs, on its node; 0 = none
-	ServerHost  Host   // needed for each parameter server, on its node
+	Host        Host   // request for each device, or for each replica on CPUs, on its node; 0 = none
+	ServerHost  Host   // request for each parameter server, on its node
 
 	Steps    float64       // optimizer steps to run, 0 = unknown
-	Duration time.Duration // run time at the requested devices and plan, 0 = unknown
-	// Epochs of statistical progress (Qiao et al., Pollux, OSDI 2021, section 3.1):
-	// as many as training at the initial batch size takes; 0 = unknown.
+	Duration time.Duration // run time on the requested devices with the requested plan, 0 = unknown
+	// Epochs is the number of epochs of statistical progress (Qiao et al., Pollux, OSDI 2021, section 3.1): the
+	// epochs that training at the initial batch size takes; 0 = unknown.
 	Epochs float64
 
 	Tenant     string
-	Weight     float64       // share of the owner, 0 = 1
+	Weight     float64       // the owner's share of the cluster relative to others, 0 = 1
 	Deadline   time.Duration // since the trace began, 0 = none
-	Guaranteed bool          // entitled to at least its requested performance; else best effort
+	Guaranteed bool          // entitled to at least the performance of its request; else best effort
 }
 
 // Batch returns the samples per step.
@@ -55,11 +54,11 @@ func (j Job) Batch() int {
 // HasParamServers reports whether j trains with parameter servers.
 func (j *Job) HasParamServers() bool { return j.Plan.ParamServers > 0 }
 
-// OnCPUs reports whether the replicas of j run on CPUs alone.
+// OnCPUs reports whether the replicas of j run on CPUs only.
 func (j *Job) OnCPUs() bool { return j.Devices == 0 }
 
-// ParamServerPlan returns the plan of j with other numbers, from 1, of replicas and
-// parameter servers. The batch stays: each replica has an equal share, rounded up.
+// ParamServerPlan returns the plan of j with other numbers of replicas and parameter servers, both at least 1.
+// The global batch stays the same: each replica gets an equal share, rounded up.
 func (j *Job) ParamServerPlan(replicas, servers int) Plan {
 	p := j.Plan.Normal()
 	p.DP, p.ParamServers = replicas, servers
@@ -67,13 +66,13 @@ func (j *Job) ParamServerPlan(replicas, servers int) Plan {
 	return p
 }
 
-// HostFor returns what j needs of a node's host for replicas and parameter
-// servers on it. Where a replica has several devices, replicas counts devices.
+// HostFor returns the CPUs and memory that j needs on a node with the given numbers of replicas and parameter
+// servers. For replicas of several devices, replicas is the number of devices.
 func (j *Job) HostFor(replicas, servers int) Host {
 	return j.Host.Times(replicas).Plus(j.ServerHost.Times(servers))
 }
 
-// Validate reports why j can run nowhere.
+// Validate reports why j is invalid on any cluster.
 func (j Job) Validate() error {
 	switch {
 	case j.ID == "":
@@ -83,17 +82,17 @@ func (j Job) Validate() error {
 	case j.Devices < 0 || j.Devices == 0 && !j.HasParamServers():
 		return fmt.Errorf("spec: job %s: %d devices requested, want at least 1", j.ID, j.Devices)
 	case !(j.Steps >= 0) || math.IsInf(j.Steps, 0):
-		return fmt.Errorf("spec: job %s: %g steps", j.ID, j.Steps)
+		return fmt.Errorf("spec: job %s: %g steps, want a finite number of at least 0", j.ID, j.Steps)
 	case j.Duration < 0:
 		return fmt.Errorf("spec: job %s: duration %v is negative", j.ID, j.Duration)
 	case !(j.Epochs >= 0) || math.IsInf(j.Epochs, 0):
-		return fmt.Errorf("spec: job %s: %g epochs", j.ID, j.Epochs)
+		return fmt.Errorf("spec: job %s: %g epochs, want a finite number of at least 0", j.ID, j.Epochs)
 	case j.Steps == 0 && j.Duration == 0 && j.Epochs == 0:
 		return fmt.Errorf("spec: job %s has neither steps nor a duration", j.ID)
 	case !(j.Weight >= 0) || math.IsInf(j.Weight, 0):
-		return fmt.Errorf("spec: job %s: weight %g is not finite and >= 0", j.ID, j.Weight)
+		return fmt.Errorf("spec: job %s: weight %g, want a finite number of at least 0", j.ID, j.Weight)
 	case j.GlobalBatch < 0 || j.SeqLen < 0:
-		return fmt.Errorf("spec: job %s: global batch %d, %d tokens per sample", j.ID, j.GlobalBatch, j.SeqLen)
+		return fmt.Errorf("spec: job %s: global batch %d, %d tokens per sample, want at least 0", j.ID, j.GlobalBatch, j.SeqLen)
 	case j.Deadline < 0:
 		return fmt.Errorf("spec: job %s: deadline %v is negative", j.ID, j.Deadline)
 	}
@@ -106,19 +105,18 @@ func (j Job) Validate() error {
 	return nil
 }
 
-// checkServers reports requests that are invalid with parameter servers, or
-// without them.
+// checkServers reports a request that conflicts with the plan's use of parameter servers.
 func (j *Job) checkServers() error {
 	none := Host{}
 	switch {
 	case !j.HasParamServers() && j.ServerHost != none:
-		return fmt.Errorf("%v for each parameter server, and plan %s has none", j.ServerHost, j.Plan)
+		return fmt.Errorf("%v requested for each parameter server, but plan %s has none", j.ServerHost, j.Plan)
 	case !j.HasParamServers():
 		return nil
 	case j.ServerHost == none:
-		return fmt.Errorf("plan %s: parameter servers run on CPUs, and none are requested for them", j.Plan)
+		return fmt.Errorf("plan %s: parameter servers run on CPUs, but the job requests none for them", j.Plan)
 	case j.OnCPUs() && j.Host == none:
-		return fmt.Errorf("plan %s: replicas run on CPUs, and none are requested for them", j.Plan)
+		return fmt.Errorf("plan %s: replicas run on CPUs, but the job requests none for them", j.Plan)
 	}
 	if why := j.Plan.Normal().badServers(); why != "" {
 		return errors.New(why)

@@ -2,18 +2,17 @@ package spec
 
 import "fmt"
 
-// A rule is one legality condition of a plan for a model, with the reason it
-// is broken, or "".
+// A rule is one legality condition of a plan for a model. It returns why the plan breaks it, or "".
 type rule func(m Model, p Plan) string
 
-// rules are checked in order by Check; the first broken one is reported.
+// Check applies rules in order and reports the first one that is broken.
 var rules = []rule{
 	func(_ Model, p Plan) string { return p.belowOne() },
 	func(m Model, p Plan) string { return divides("tp", p.TP, m.Heads, "heads") },
 	func(m Model, p Plan) string {
-		if kv := m.KV(); kv < p.TP && kv > 0 { // each key/value head is replicated on the same number of ranks
+		if kv := m.KV(); kv < p.TP && kv > 0 { // each key/value head is replicated on TP/kv ranks
 			if p.TP%kv != 0 {
-				return fmt.Sprintf("tp=%d is no multiple of %d key/value heads", p.TP, kv)
+				return fmt.Sprintf("tp=%d is not a multiple of %d key/value heads", p.TP, kv)
 			}
 			return ""
 		}
@@ -65,26 +64,25 @@ var rules = []rule{
 	func(_ Model, p Plan) string { return p.badServers() },
 }
 
-// tooManyStages returns why a normal plan has more pieces than m, or "".
-// Stages and the chunks of interleaved ones need not be even. A chunk may hold
-// the embedding alone, or the head: Llama 3 405B, of 126 layers, is trained in
-// 128 chunks of one (NVIDIA's Megatron-Bridge, recipes for GB200), which
-// Megatron Core calls accounting for embedding and loss in the pipeline split.
+// tooManyStages returns why a normal plan splits m into too many stages or chunks, or "". Stages and chunks
+// need not have equal numbers of layers. With virtual stages, a chunk may hold only the embedding, or only the
+// head: NVIDIA's Megatron-Bridge recipes for GB200 train Llama 3 405B (126 layers) in 128 chunks of one.
+// Megatron Core calls this accounting for embedding and loss in the pipeline split.
 func (p Plan) tooManyStages(m Model) string {
 	switch {
 	case m.Layers <= 0:
 	case p.VirtualStages == 1 && p.PP > m.Layers:
 		return fmt.Sprintf("pp=%d x vp=1 exceeds %d layers", p.PP, m.Layers)
 	case p.VirtualStages > 1 && p.PP*p.VirtualStages > m.Layers+2:
-		return fmt.Sprintf("pp=%d x vp=%d exceeds %d layers, embedding and head", p.PP, p.VirtualStages, m.Layers)
+		return fmt.Sprintf("pp=%d x vp=%d exceeds %d layers plus embedding and head", p.PP, p.VirtualStages, m.Layers)
 	}
 	return ""
 }
 
-// badSchedule returns why a normal plan cannot have its pipeline schedule for m,
-// or "". Zero-bubble schedules delay the gradients of weights, which need the inputs
-// of every multiplication: with full recomputation these would be kept until
-// then, or computed a third time, and nothing would be saved.
+// badSchedule returns why a normal plan cannot use its pipeline schedule for m, or "". Zero-bubble schedules
+// delay the computation of weight gradients, which needs the input of every multiplication. With full
+// recomputation, these inputs would have to be kept until then or computed a third time, so recomputation would
+// save nothing.
 func (p Plan) badSchedule(m Model) string {
 	switch s := p.Schedule; {
 	case s == ScheduleDefault:
@@ -96,14 +94,14 @@ func (p Plan) badSchedule(m Model) string {
 	case p.VirtualStages > 1:
 		return fmt.Sprintf("schedule=%s needs vp=1, not %d", s, p.VirtualStages)
 	case s.ZeroBubble() && p.Recompute == RecomputeFull:
-		return fmt.Sprintf("schedule=%s needs recompute=none or selective: weight gradients are put off, and what they are computed from would have to be kept", s)
+		return fmt.Sprintf("schedule=%s needs recompute=none or selective: weight gradients are computed later, so the recomputed inputs would have to be kept", s)
 	case s == ScheduleZBV && m.Layers > 0 && m.Layers%(2*p.PP) != 0:
-		return fmt.Sprintf("schedule=%s has two chunks per stage, and 2 x pp=%d does not divide %d layers", s, p.PP, m.Layers)
+		return fmt.Sprintf("schedule=%s has two chunks per stage, but 2 x pp=%d does not divide %d layers", s, p.PP, m.Layers)
 	}
 	return ""
 }
 
-// badShard returns why a normal plan cannot shard as it does, or "".
+// badShard returns why the number of shards of a normal plan is invalid, or "".
 func (p Plan) badShard() string {
 	switch n := p.DP * p.CP; {
 	case p.Shard == 0:
@@ -116,9 +114,9 @@ func (p Plan) badShard() string {
 	return ""
 }
 
-// badServers returns why a normal plan cannot have its parameter servers or be
-// asynchronous, or "". Servers hold the parameters and run the optimizer, so no
-// other part of the plan may split or move these.
+// badServers returns why a normal plan cannot use its parameter servers or be asynchronous, or "". Parameter
+// servers hold the parameters and run the optimizer, so a plan with them cannot split or offload these in
+// another way.
 func (p Plan) badServers() string {
 	switch {
 	case p.ParamServers < 0:
@@ -158,10 +156,9 @@ func divides(name string, d, n int, what string) string {
 	return ""
 }
 
-// Check returns the first legality rule p breaks for m, as an error such as
-// "tp=16 does not divide 12 heads", or nil. A zero field of m breaks no rule.
-// Proposed plans must pass. A measured plan that does not is kept, with the error
-// as a warning.
+// Check returns the first legality rule that p breaks for m, as an error such as "tp=16 does not divide 12
+// heads", or nil. Zero fields of m break no rule. Proposed plans must pass Check. A measurement with a plan
+// that does not pass is kept, with the error as a warning.
 func (p Plan) Check(m Model) error {
 	p = p.Normal()
 	for _, r := range rules {

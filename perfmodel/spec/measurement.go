@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// Outcome is how a measurement ended. Out of memory is an outcome, not an
-// error: it shows which plans do not fit.
+// Outcome is the way a measurement ended. Out of memory is an outcome and not an error, since it shows which
+// plans do not fit.
 type Outcome string
 
 const (
@@ -21,35 +21,34 @@ const (
 	Failed  Outcome = "failed"
 )
 
-// Measurement is one run of a Config. It keeps raw step times; summaries are
-// computed.
+// Measurement is one run of a Config. It keeps the time of every step; summaries are computed from them.
 type Measurement struct {
 	Config  Config  `json:"config"`
 	Outcome Outcome `json:"outcome"`
-	Reason  string  `json:"reason,omitempty"` // why it is not OK
-	// Doubt is why an OK row probably does not measure its Config, by a stated rule
-	// of its source. Such rows are kept but neither fitted nor scored.
+	Reason  string  `json:"reason,omitempty"` // why the outcome is not OK
+	// Doubt is the reason why an OK row probably does not measure its Config, by a documented rule of its data
+	// source. Rows in doubt are stored but neither fitted nor scored.
 	Doubt string `json:"doubt,omitempty"`
 
-	StepSec   []float64          `json:"step_sec,omitempty"`   // wall time of each step; one value where only a mean was recorded
+	StepSec   []float64          `json:"step_sec,omitempty"`   // wall time of each step; a single value if only a mean was recorded
 	PhaseSec  map[string]float64 `json:"phase_sec,omitempty"`  // mean time in "forward", "backward", "backward_sync", "optimizer", ...
 	PeakBytes float64            `json:"peak_bytes,omitempty"` // device memory, largest over devices; 0 = not recorded
 
 	Source string            `json:"source"`           // data set, such as "rubick" or "published/bigscience"
-	Origin string            `json:"origin,omitempty"` // where in it: file:line or row id
-	At     time.Time         `json:"at,omitzero"`      // when it was taken, if known
-	Env    map[string]string `json:"env,omitempty"`    // other facts as recorded: the source's own plan key, driver, release
+	Origin string            `json:"origin,omitempty"` // place in Source: file:line or row id
+	At     time.Time         `json:"at,omitzero"`      // time of the measurement, if known
+	Env    map[string]string `json:"env,omitempty"`    // other recorded facts: the source's own plan key, driver, release
 }
 
-// MedianStepSec returns the median step time in seconds, 0 if none was taken.
+// MedianStepSec returns the median step time in seconds, 0 if there are none.
 func (m Measurement) MedianStepSec() float64 {
-	if len(m.StepSec) == 1 { // most rows: no copy
+	if len(m.StepSec) == 1 { // the most frequent case: no copy
 		return m.StepSec[0]
 	}
 	return stats.Median(m.StepSec)
 }
 
-// Throughput returns samples/s at the median step time, 0 if none was taken.
+// Throughput returns samples/s at the median step time, 0 if there is none.
 func (m Measurement) Throughput() float64 {
 	t := m.MedianStepSec()
 	if t <= 0 {
@@ -58,20 +57,19 @@ func (m Measurement) Throughput() float64 {
 	return float64(m.Config.Plan.GlobalBatch()) / t
 }
 
-// EnvWrongConfig is the Env key, with the reason as its value, of rows that
-// probably ran another configuration than they record.
+// EnvWrongConfig is the Env key of rows that probably ran another configuration than they record. The value is
+// the reason.
 const EnvWrongConfig = "wrong_config"
 
-// EnvGlobalBatch is the Env key of the samples of a step whose replicas have
-// unequal shares, so that Plan.GlobalBatch is larger.
+// EnvGlobalBatch is the Env key of the samples per step of a job with unequal shares per replica.
+// Plan.GlobalBatch is larger then, since it rounds the shares up.
 const EnvGlobalBatch = "global_batch"
 
-// WrongConfig reports whether m probably ran another configuration than it
-// records. Such a row is not looked up either.
+// WrongConfig reports whether m probably ran another configuration than it records. Such a row is in doubt, and
+// look-ups skip it too.
 func (m Measurement) WrongConfig() bool { return m.Env[EnvWrongConfig] != "" }
 
-// Validate reports why the store refuses m. It accepts plans that break a
-// legality rule (see Config.Check).
+// Validate reports why the store refuses m. It accepts plans that break a legality rule (see Plan.Check).
 func (m Measurement) Validate() error {
 	switch {
 	case m.Config.Model.Name == "":
@@ -96,18 +94,17 @@ func (m Measurement) Validate() error {
 	return nil
 }
 
-// Prediction is a performance model's answer for a Config.
+// Prediction is the result of a performance model for one Config.
 type Prediction struct {
 	Throughput  float64 // samples/s
-	Lo, Hi      float64 // 90 % predictive interval of Throughput, samples/s; both 0 = none given
+	Lo, Hi      float64 // 90 % predictive interval of Throughput, samples/s; both 0 = no interval
 	MemoryBytes float64 // peak on one device; 0 = not predicted
 	By          string  // family and key of the fitted model
-	Warnings    []error // for the reader: extrapolation, missing figures
+	Warnings    []error // for readers, such as extrapolation or missing values
 }
 
-// StepSec returns the predicted step time, its lower and upper 90 % bound in
-// seconds for a global batch of samples; bounds equal the time when no
-// interval was given.
+// StepSec returns the predicted step time and its lower and upper 90 % bound, in seconds, for a global batch of
+// samples. Without an interval, both bounds equal the step time.
 func (p Prediction) StepSec(globalBatch int) (sec, lo, hi float64) {
 	b := float64(globalBatch)
 	sec = b / p.Throughput

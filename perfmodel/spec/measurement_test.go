@@ -67,7 +67,7 @@ func TestJobValidate(t *testing.T) {
 	}
 }
 
-// fill sets every field below v to something that is not zero.
+// fill sets every field of v, at any depth, to a non-zero value.
 func fill(t *testing.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -101,8 +101,8 @@ func fill(t *testing.T, v reflect.Value) {
 	}
 }
 
-// TestMeasurementJSONKeepsEveryField: a field without a name of its own, or
-// with another's, would be lost.
+// TestMeasurementJSONKeepsEveryField: a field without a JSON name, or with the name of another field, would be
+// lost.
 func TestMeasurementJSONKeepsEveryField(t *testing.T) {
 	var full, again, none Measurement
 	fill(t, reflect.ValueOf(&full).Elem())

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Kind is how the work of a Model is counted.
+// Kind is the architecture of a Model; it determines how its work is counted.
 type Kind string
 
 const (
@@ -17,9 +17,8 @@ const (
 	Opaque         Kind = "opaque"          // known only by ParamCount and FLOPsPerSample
 )
 
-// Model is the neural network being trained. Its Name is the key of
-// measurements and fitted performance models; the other fields describe it to
-// predictors that work from first principles. A zero number means not recorded.
+// Model is the neural network being trained. Its Name is the key of measurements and fitted performance models;
+// predictors that count work use the other fields. A number of 0 means not recorded.
 type Model struct {
 	Name    string `json:"name"`
 	Kind    Kind   `json:"kind,omitempty"`
@@ -30,7 +29,7 @@ type Model struct {
 	KVHeads int    `json:"kv_heads,omitempty"` // key/value heads, fewer than Heads with GQA; 0 = Heads
 	HeadDim int    `json:"head_dim,omitempty"` // 0 = Hidden/Heads
 	Vocab   int    `json:"vocab,omitempty"`
-	SeqLen  int    `json:"seq_len,omitempty"` // tokens per sample when a Config does not say
+	SeqLen  int    `json:"seq_len,omitempty"` // tokens per sample, unless a Config has its own
 
 	GatedMLP       bool `json:"gated_mlp,omitempty"`       // three MLP matrices instead of two
 	TiedEmbeddings bool `json:"tied_embeddings,omitempty"` // input and output embedding shared
@@ -38,14 +37,14 @@ type Model struct {
 	Experts         int `json:"experts,omitempty"`           // routed experts per MoE layer, 0 = dense
 	ExpertsPerToken int `json:"experts_per_token,omitempty"` // top-k
 	ExpertFFN       int `json:"expert_ffn,omitempty"`        // inner width of one expert
-	SharedExperts   int `json:"shared_experts,omitempty"`    // experts every token visits
+	SharedExperts   int `json:"shared_experts,omitempty"`    // experts that process every token
 	DenseLayers     int `json:"dense_layers,omitempty"`      // leading layers with a dense MLP in an MoE model
 
-	// ParamCount and ActiveParamCount are the published counts; they replace those
-	// computed from the shape. ActiveParamCount is per token (MoE).
+	// ParamCount and ActiveParamCount are the published counts; they replace those computed from the other
+	// fields. ActiveParamCount is the number per token of a mixture of experts.
 	ParamCount       float64 `json:"param_count,omitempty"`
 	ActiveParamCount float64 `json:"active_param_count,omitempty"`
-	// FLOPsPerSample is one forward pass of one sample, for Opaque models.
+	// FLOPsPerSample is the work of one forward pass of one sample, for Opaque models.
 	FLOPsPerSample float64 `json:"flops_per_sample,omitempty"`
 }
 
@@ -97,7 +96,7 @@ func (m Model) ExpertParams() float64 {
 	return m.mlpMatrices() * float64(m.Hidden) * float64(m.ExpertFFN)
 }
 
-// MoELayers returns how many layers route tokens to experts.
+// MoELayers returns the number of layers with routed experts.
 func (m Model) MoELayers() int {
 	if m.Experts == 0 {
 		return 0
@@ -114,8 +113,8 @@ func (m Model) EmbeddingParams() float64 {
 	return 2 * e
 }
 
-// Params returns the total parameter count: ParamCount when published, else
-// the weight matrices of the shape. 0 when neither is known.
+// Params returns the total parameter count: ParamCount if it is set, else the size of all weight matrices. 0 if
+// neither is known.
 func (m Model) Params() float64 {
 	if m.ParamCount > 0 {
 		return m.ParamCount
@@ -123,8 +122,7 @@ func (m Model) Params() float64 {
 	return m.shapeParams(m.Experts + m.SharedExperts)
 }
 
-// ActiveParams returns the parameters one token passes through; equal to
-// Params for dense models.
+// ActiveParams returns the number of parameters that process one token; for dense models it equals Params.
 func (m Model) ActiveParams() float64 {
 	if m.ActiveParamCount > 0 {
 		return m.ActiveParamCount
@@ -148,12 +146,11 @@ func (m Model) shapeParams(expertsPerLayer int) float64 {
 	return p
 }
 
-// TrainFLOPs returns the FLOPs of forward and backward of one sample of seq
-// tokens, without recomputation: 6 x active parameters x tokens plus attention
-// scores, halved when causal (Chowdhery et al., PaLM, 2022, appendix B). An
-// encoder-decoder has as many tokens in either stack; its decoder has causal
-// self-attention and cross attention. An Opaque model has 3 x FLOPsPerSample, or
-// 6 x parameters x tokens where that is unknown. seq 0 means the model's SeqLen.
+// TrainFLOPs returns the FLOPs of the forward and backward pass of one sample of seq tokens, without
+// recomputation: 6 x active parameters x tokens, plus attention scores, which count half if causal (Chowdhery
+// et al., PaLM, 2022, appendix B). An encoder-decoder has seq tokens in both stacks; its decoder has causal
+// self-attention and cross attention. An Opaque model has 3 x FLOPsPerSample, or 6 x parameters x tokens if
+// that is unknown. seq 0 means the model's SeqLen.
 func (m Model) TrainFLOPs(seq int) float64 {
 	if seq == 0 {
 		seq = m.SeqLen
@@ -169,13 +166,13 @@ func (m Model) TrainFLOPs(seq int) float64 {
 	switch m.Kind {
 	case Decoder:
 		attn /= 2
-	case EncoderDecoder: // half the layers 1, half 1/2 + 1
+	case EncoderDecoder: // half of the layers have weight 1, the other half 1/2 + 1
 		attn *= 1.25
 	}
 	return 6*m.ActiveParams()*s + attn
 }
 
-// Validate reports why m cannot be planned for.
+// Validate reports why no plan can be made for m.
 func (m Model) Validate() error {
 	if m.Name == "" {
 		return errors.New("spec: model has no name")

@@ -53,8 +53,8 @@ func TestParamsByPart(t *testing.T) {
 	}
 }
 
-// TestTrainFLOPs counts the scores attention by attention: 4·h·s² FLOPs
-// forward over all pairs, thrice that with backward.
+// TestTrainFLOPs counts the scores of each attention: 4·h·s² FLOPs forward over all pairs, three times that
+// with backward.
 func TestTrainFLOPs(t *testing.T) {
 	m := Model{Name: "m", Layers: 10, Hidden: 64, FFN: 256, Heads: 4, Vocab: 100}
 	const s = 128.0

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Recompute is how much of the forward pass is done again in the backward pass
-// to save activation memory ("activation checkpointing").
+// Recompute is the part of the forward pass that the backward pass computes again to save activation memory
+// ("activation checkpointing").
 type Recompute string
 
 const (
@@ -16,7 +16,7 @@ const (
 	RecomputeFull      Recompute = "full"      // every layer from its input
 )
 
-// Offload is the part of the training state in host memory instead of on the device.
+// Offload is the part of the training state that is kept in host memory.
 type Offload string
 
 const (
@@ -30,21 +30,21 @@ const (
 type Schedule string
 
 const (
-	// ScheduleDefault is one forward, one backward (Narayanan et al., SC 2021,
-	// section 2.2), interleaved where there are virtual stages.
+	// ScheduleDefault is one forward, one backward, interleaved with virtual stages (Narayanan et al., SC 2021,
+	// section 2.2).
 	ScheduleDefault Schedule = ""
-	Schedule1F1B    Schedule = "1f1b"  // the default by its name: Normal makes it ScheduleDefault
+	Schedule1F1B    Schedule = "1f1b"  // name of the default; Normal turns it into ScheduleDefault
 	ScheduleGPipe   Schedule = "gpipe" // all forward passes, then all backward ones (Huang et al., NeurIPS 2019)
 
-	// The backward pass is split in two, one for the gradients of inputs (B), one
-	// for those of weights (W), which fills what would be bubble (Qi et al., "Zero
-	// Bubble Pipeline Parallelism", ICLR 2024).
-	ScheduleZBH1 Schedule = "zb-h1" // in the memory of 1F1B (section 2.3)
-	ScheduleZBH2 Schedule = "zb-h2" // in twice that, with next to no bubble (section 2.3)
-	ScheduleZBV  Schedule = "zb-v"  // two chunks per stage, there and back again, so that the first stage has the last layers too (section 6)
+	// Zero-bubble schedules split the backward pass in two: one part for the gradients of inputs (B) and one
+	// for the gradients of weights (W). The second part fills the pipeline bubble (Qi et al., "Zero Bubble
+	// Pipeline Parallelism", ICLR 2024).
+	ScheduleZBH1 Schedule = "zb-h1" // with the memory of 1F1B (section 2.3)
+	ScheduleZBH2 Schedule = "zb-h2" // with twice that memory and almost no bubble (section 2.3)
+	ScheduleZBV  Schedule = "zb-v"  // two chunks per stage in V order: the first stage holds the first and the last layers (section 6)
 )
 
-// Schedules lists the schedules by name, the default first.
+// Schedules lists the named schedules, the default first.
 func Schedules() []Schedule {
 	return []Schedule{Schedule1F1B, ScheduleGPipe, ScheduleZBH1, ScheduleZBH2, ScheduleZBV}
 }
@@ -54,10 +54,9 @@ func (s Schedule) ZeroBubble() bool {
 	return s == ScheduleZBH1 || s == ScheduleZBH2 || s == ScheduleZBV
 }
 
-// Plan is an execution plan: how one training step is split over devices and
-// memory. In every degree and count 0 means 1, but for ParamServers; in every
-// mode the empty string means none; Normal makes that explicit. DP·TP·PP·CP is
-// the number of devices.
+// Plan is an execution plan: how one training step is split over devices and memory. A degree or count of 0
+// means 1, except for ParamServers and Shard; an empty mode means none. Normal writes these defaults out.
+// DP·TP·PP·CP is the number of devices.
 type Plan struct {
 	DP int `json:"dp"`           // data parallel degree: replicas
 	TP int `json:"tp"`           // tensor parallel degree
@@ -68,23 +67,21 @@ type Plan struct {
 	VirtualStages int      `json:"vp,omitempty"`       // model chunks per pipeline stage (interleaved 1F1B)
 	Schedule      Schedule `json:"schedule,omitempty"` // of the pipeline, "" = 1F1B
 
-	// ParamServers is how many parameter servers the replicas send gradients to
-	// and fetch weights from (Li et al., OSDI 2014). They run on CPUs and are no
-	// devices. 0 = none: the replicas reduce gradients among themselves.
+	// ParamServers is the number of parameter servers, to which replicas send gradients and from which they
+	// fetch weights (Li et al., OSDI 2014). They run on CPUs and use no devices. 0 = none: the replicas
+	// all-reduce gradients.
 	ParamServers int `json:"ps,omitempty"`
-	// Async lets each replica update the parameter servers without waiting for
-	// the others. A step is then as many updates as there are replicas, one each
-	// on average, so that it has the same global batch as a synchronous one.
+	// Async lets each replica update the parameter servers without waiting for the others. One step then is as
+	// many updates as there are replicas, so that its global batch equals that of a synchronous step.
 	Async bool `json:"async,omitempty"`
 
 	MicroBatch int `json:"mb"` // samples per forward pass per replica
 	AccumSteps int `json:"ga"` // micro-batches per optimizer step
 
 	ZeRO int `json:"zero,omitempty"` // 0..3 (Rajbhandari et al. 2020)
-	// Shard is over how many of the DP·CP devices ZeRO's states are sharded;
-	// the other DP·CP/Shard groups hold replicas of them (Zhang et al., "MiCS",
-	// VLDB 2022; HYBRID_SHARD of PyTorch FSDP, Zhao et al., VLDB 2023). The devices
-	// of a group are next to each other. 0 = over all.
+	// Shard is the number of devices, out of DP·CP, over which ZeRO shards states. Each of the DP·CP/Shard
+	// groups holds a full copy (Zhang et al., "MiCS", VLDB 2022; HYBRID_SHARD of PyTorch FSDP, Zhao et al.,
+	// VLDB 2023). The devices of a group are neighbours. 0 = all DP·CP devices.
 	Shard            int       `json:"shard,omitempty"`
 	Offload          Offload   `json:"offload,omitempty"`
 	Recompute        Recompute `json:"recompute,omitempty"`
@@ -92,8 +89,8 @@ type Plan struct {
 	Precision        Precision `json:"precision,omitempty"`
 }
 
-// Normal returns p with every default written out: degrees and counts at least
-// 1, modes named, precision as given, and other names of a default as the default.
+// Normal returns p with every default written out: degrees and counts at least 1, modes named. Precision stays
+// as it is. Two plans with the same meaning have the same normal form.
 func (p Plan) Normal() Plan {
 	for _, f := range []*int{&p.DP, &p.TP, &p.PP, &p.CP, &p.EP, &p.VirtualStages, &p.MicroBatch, &p.AccumSteps} {
 		if *f == 0 {
@@ -120,8 +117,7 @@ func (p Plan) Devices() int {
 	return max(p.DP, 1) * max(p.TP, 1) * max(p.PP, 1) * max(p.CP, 1)
 }
 
-// Shards returns the number of devices that ZeRO's states are sharded over: Shard,
-// or DP·CP where it is 0.
+// Shards returns the number of devices over which ZeRO shards states: Shard, or DP·CP if that is 0.
 func (p *Plan) Shards() int {
 	if p.Shard > 0 {
 		return p.Shard
@@ -129,8 +125,7 @@ func (p *Plan) Shards() int {
 	return max(p.DP, 1) * max(p.CP, 1)
 }
 
-// Chunks returns how many pieces of the model each pipeline stage holds: two in
-// ScheduleZBV, else VirtualStages.
+// Chunks returns the number of model chunks of each pipeline stage: two with ScheduleZBV, else VirtualStages.
 func (p *Plan) Chunks() int {
 	if p.Schedule == ScheduleZBV {
 		return 2
@@ -138,12 +133,11 @@ func (p *Plan) Chunks() int {
 	return max(p.VirtualStages, 1)
 }
 
-// StageLayers returns the layers of a pipeline stage, from 0. Where PP does not
-// divide the layers, the share is rounded down and the rest goes, one layer each,
-// to the stages just before the last. So the last stage, with the vocabulary
-// head, has fewer, and then the first, with the embedding and the most
-// micro-batches in flight. Where PP divides layers + 2, each of the two counts as
-// a layer, as in BLOOM (BigScience, 2022) and Llama 3 405B (2024, section 3.3.2).
+// StageLayers returns the number of layers of a pipeline stage, numbered from 0. If PP does not divide the
+// layers, each stage gets the quotient, rounded down, and the stages just before the last get one of the
+// remaining layers each. So the last stage, with the vocabulary head, has fewer layers, and next the first,
+// with the embedding and the most micro-batches in flight. If PP divides layers + 2, embedding and head count
+// as a layer each, as in BLOOM (BigScience, 2022) and Llama 3 405B (2024, section 3.3.2).
 func (p *Plan) StageLayers(layers, stage int) int {
 	pp := max(p.PP, 1)
 	share, over := layers/pp, layers%pp
@@ -153,9 +147,9 @@ func (p *Plan) StageLayers(layers, stage int) int {
 	return share
 }
 
-// ChunkLayers returns the layers of a chunk, from 0, of a pipeline stage. The
-// stage's layers are spread evenly; the rest goes to its last chunks, on the last
-// stage to its first. So the chunks with embedding and vocabulary head have fewer.
+// ChunkLayers returns the number of layers of a chunk of a pipeline stage, both numbered from 0. The stage's
+// layers are spread evenly. Remaining layers go to its last chunks, but on the last stage to its first chunks.
+// So the chunks with the embedding and the vocabulary head have fewer layers.
 func (p *Plan) ChunkLayers(layers, stage, chunk int) int {
 	n, v := p.StageLayers(layers, stage), p.Chunks()
 	share, over := n/v, n%v
@@ -175,9 +169,8 @@ func (p Plan) GlobalBatch() int {
 	return max(p.DP, 1) * max(p.MicroBatch, 1) * max(p.AccumSteps, 1)
 }
 
-// String writes p in the form ParsePlan reads, such as
-// "dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full": the three degrees,
-// micro-batch and accumulation always, the rest only where it is not the
+// String writes p in the form that ParsePlan reads, such as "dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full".
+// DP, TP, PP, micro-batch and accumulation are always present, other fields only if they differ from the
 // default.
 func (p Plan) String() string {
 	p = p.Normal()
@@ -235,9 +228,8 @@ func (p Plan) String() string {
 	return string(b)
 }
 
-// ParsePlan reads the form String writes: comma-separated key=value pairs in
-// any order, each key at most once. Absent degrees are 1, absent modes none.
-// It does not apply Check, but refuses plans for more than 2^20 devices.
+// ParsePlan reads the form that String writes: comma-separated key=value pairs in any order, each key at most
+// once. Absent degrees are 1, absent modes none. It does not apply Check, but it does apply CheckBounds.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
 	seen := map[string]bool{}
@@ -268,16 +260,15 @@ func ParsePlan(s string) (Plan, error) {
 	return p, nil
 }
 
-// Bounds within which products of a plan's numbers stay exact.
+// Limits within which products of a plan's numbers are exact.
 const (
 	maxDegree = 1 << 20 // of any degree or count, and of the devices
 	maxMicro  = 1 << 26 // samples per micro-batch: recommendation models take millions
 	maxBatch  = 1 << 40 // samples per step
 )
 
-// CheckBounds returns an error for a plan that no machine runs: a degree or
-// count below 1, or one so large that products would not be exact. Rules that
-// depend on the model are in Check.
+// CheckBounds returns an error if a degree or count of p is below 1, or so large that products are not exact.
+// Rules that depend on the model are in Check.
 func (p Plan) CheckBounds() error {
 	p = p.Normal()
 	low := min(p.DP, p.TP, p.PP, p.CP, p.EP, p.VirtualStages, p.MicroBatch, p.AccumSteps)
@@ -342,7 +333,7 @@ func (p *Plan) set(k, v string) error {
 	return nil
 }
 
-// count returns the degree or count called k, nil if there is none.
+// count returns a pointer to the degree or count with key k, nil for other keys.
 func (p *Plan) count(k string) *int {
 	switch k {
 	case "dp":

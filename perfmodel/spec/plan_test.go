@@ -19,7 +19,7 @@ func TestParsePlan(t *testing.T) {
 		{"pp=4,schedule=ZB-H1", "dp=1,tp=1,pp=4,schedule=zb-h1,mb=1,ga=1"},
 		{"pp=4,schedule=1f1b", "dp=1,tp=1,pp=4,mb=1,ga=1"},
 		{"dp=16,zero=3,shard=8", "dp=16,tp=1,pp=1,mb=1,ga=1,zero=3,shard=8"},
-		{"dp=4,cp=2,zero=3,shard=8", "dp=4,tp=1,pp=1,cp=2,mb=1,ga=1,zero=3"}, // over all
+		{"dp=4,cp=2,zero=3,shard=8", "dp=4,tp=1,pp=1,cp=2,mb=1,ga=1,zero=3"}, // over all devices
 	} {
 		p, err := ParsePlan(tc.in)
 		if err != nil {
@@ -55,9 +55,9 @@ func TestParsePlanNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// drawPlan draws any plan ParsePlan can express.
+// drawPlan draws any plan that ParsePlan can express.
 func drawPlan(t *rapid.T) Plan {
-	deg, n := rapid.IntRange(1, 4096), rapid.IntRange(1, 32) // 32^4 devices are the most
+	deg, n := rapid.IntRange(1, 4096), rapid.IntRange(1, 32) // at most 32^4 devices
 	return Plan{
 		DP: n.Draw(t, "dp"), TP: n.Draw(t, "tp"), PP: n.Draw(t, "pp"), CP: n.Draw(t, "cp"), EP: deg.Draw(t, "ep"),
 		VirtualStages: deg.Draw(t, "vp"), MicroBatch: deg.Draw(t, "mb"), AccumSteps: deg.Draw(t, "ga"),
@@ -132,14 +132,14 @@ func TestCheckNamesTheRule(t *testing.T) {
 	}{
 		{gpt2, "tp=16", "tp=16 does not divide 12 heads"},
 		{gpt2, "tp=4", ""},
-		{gqa, "tp=16", ""}, // 8 key/value heads are replicated
+		{gqa, "tp=16", ""}, // the 8 key/value heads are replicated
 		{gqa, "tp=8,dp=2", ""},
-		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=4", "tp=4 is no multiple of 3 key/value heads"},
+		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=4", "tp=4 is not a multiple of 3 key/value heads"},
 		{Model{Name: "gqa3", Heads: 12, KVHeads: 3}, "tp=6", ""},
 		{gpt2, "pp=5", ""},           // uneven stages
 		{gpt2, "pp=5,vp=2,ga=5", ""}, // uneven chunks
-		{gpt2, "pp=7,vp=2,ga=7", ""}, // embedding and head in chunks of their own
-		{gpt2, "pp=5,vp=3,ga=5", "pp=5 x vp=3 exceeds 12 layers, embedding and head"},
+		{gpt2, "pp=7,vp=2,ga=7", ""}, // embedding and head are separate chunks
+		{gpt2, "pp=5,vp=3,ga=5", "pp=5 x vp=3 exceeds 12 layers plus embedding and head"},
 		{gpt2, "pp=13", "pp=13 x vp=1 exceeds 12 layers"},
 		{gpt2, "pp=2,vp=3,ga=4", ""},
 		{gpt2, "pp=2,vp=3,ga=3", "vp=3 needs ga=3 to be a multiple of pp=2"},
@@ -157,7 +157,7 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gpt2, "pp=5,schedule=zb-h1", ""},
 		{gpt2, "pp=2,schedule=zb-h2,recompute=selective", ""},
 		{gpt2, "pp=6,schedule=zb-v", ""},
-		{gpt2, "pp=4,schedule=zb-v", "schedule=zb-v has two chunks per stage, and 2 x pp=4 does not divide 12 layers"},
+		{gpt2, "pp=4,schedule=zb-v", "schedule=zb-v has two chunks per stage, but 2 x pp=4 does not divide 12 layers"},
 		{gpt2, "schedule=zb-h1", "schedule=zb-h1 needs pp > 1"},
 		{gpt2, "schedule=gpipe", "schedule=gpipe needs pp > 1"},
 		{gpt2, "pp=2,vp=3,ga=4,schedule=zb-h1", "schedule=zb-h1 needs vp=1, not 3"},
@@ -177,7 +177,7 @@ func TestCheckNamesTheRule(t *testing.T) {
 		{gpt2, "dp=4,cp=2,ps=2", "ps=2 needs tp, pp, cp and ep of 1"},
 		{gpt2, "dp=4,ps=2,zero=1", "ps=2 needs zero=0, not 1"},
 		{gpt2, "dp=4,ps=2,offload=optimizer", "ps=2 needs offload=none, not optimizer"},
-		{Model{Name: "opaque"}, "tp=7,pp=3", ""}, // nothing known, nothing broken
+		{Model{Name: "opaque"}, "tp=7,pp=3", ""}, // an unknown count breaks no rule
 	} {
 		p, err := ParsePlan(tc.plan)
 		if err != nil {
@@ -206,7 +206,7 @@ func TestStageLayers(t *testing.T) {
 		want       []int
 	}{
 		{32, 1, []int{32}},
-		{8, 2, []int{4, 4}}, // 10 divides, too, but nothing is left over
+		{8, 2, []int{4, 4}}, // 2 also divides 10, but no layers remain
 		{70, 12, []int{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5}}, // BLOOM
 		{126, 8, []int{15, 16, 16, 16, 16, 16, 16, 15}},     // Llama 3 405B
 		{9, 2, []int{5, 4}},
@@ -226,8 +226,8 @@ func TestStageLayers(t *testing.T) {
 	}
 }
 
-// TestChunkLayers: chunks in the order the model passes them, chunk by chunk of
-// all stages.
+// TestChunkLayers lists chunks in the order in which the model passes them: the first chunk of all stages, then
+// the second.
 func TestChunkLayers(t *testing.T) {
 	for _, tc := range []struct {
 		layers, pp, vp int
@@ -251,8 +251,8 @@ func TestChunkLayers(t *testing.T) {
 	}
 }
 
-// TestChunkLayersAddUp: to those of the stage, and no chunk of a legal plan is
-// empty but that of the embedding and that of the head.
+// TestChunkLayersAddUp: the chunks of a stage have its layers in total, and only the chunks with the embedding
+// and the head of a legal plan may be empty.
 func TestChunkLayersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pp, vp := rapid.IntRange(2, 20).Draw(t, "pp"), rapid.IntRange(2, 12).Draw(t, "vp")

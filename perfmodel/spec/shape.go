@@ -7,21 +7,20 @@ import (
 	"strings"
 )
 
-// Shape is the number of devices of a job on each node, not which ones.
-// Comparable; make one with NewShape or ParseShape so that Devices is
-// canonical.
+// Shape is the number of devices of a job on each node, without saying on which nodes. It is comparable;
+// NewShape and ParseShape return it in canonical form.
 type Shape struct {
-	// Devices on each node, most first, joined by '+': "8+8", "4+2+1".
+	// Devices on each node, largest first, joined by '+': "8+8", "4+2+1".
 	Devices   string  `json:"devices"`
-	CPUs      int     `json:"cpus,omitempty"`       // CPU threads in all, 0 = not recorded
-	HostBytes float64 `json:"host_bytes,omitempty"` // host memory in all, 0 = not recorded
+	CPUs      int     `json:"cpus,omitempty"`       // CPU threads on all nodes together, 0 = not recorded
+	HostBytes float64 `json:"host_bytes,omitempty"` // host memory on all nodes together, 0 = not recorded
 }
 
 // Host returns the CPUs and host memory of s, 0 where not recorded.
 func (s Shape) Host() Host { return Host{MilliCPUs: 1000 * int64(s.CPUs), Bytes: int64(s.HostBytes)} }
 
-// NewShape returns the canonical shape with perNode devices on each node;
-// zeros are dropped and the order does not matter.
+// NewShape returns the canonical shape with perNode devices on each node. Zeros are dropped and the order does
+// not matter.
 func NewShape(perNode ...int) Shape {
 	s := slices.Clone(perNode)
 	slices.SortFunc(s, func(a, b int) int { return b - a })
@@ -38,8 +37,8 @@ func NewShape(perNode ...int) Shape {
 	return Shape{Devices: string(b)}
 }
 
-// Packed returns the shape of n devices on as few nodes of perNode devices as
-// possible: full nodes and one remainder.
+// Packed returns the shape of n devices on as few nodes of perNode devices as possible: full nodes and at most
+// one partial node.
 func Packed(n, perNode int) Shape {
 	if perNode < 1 {
 		perNode = 1
@@ -51,7 +50,7 @@ func Packed(n, perNode int) Shape {
 	return NewShape(nodes...)
 }
 
-// ParseShape reads "8+8", or "2x8" for the same, and makes it canonical.
+// ParseShape reads "8+8", or "2x8" for the same shape, and returns the canonical form.
 func ParseShape(s string) (Shape, error) {
 	var nodes []int
 	for _, part := range strings.Split(s, "+") {
@@ -81,8 +80,7 @@ func (s Shape) PerNode() []int {
 	return out
 }
 
-// String writes s the short way, equal nodes together: "2x8", "3x8+4". ParseShape
-// reads it.
+// String writes s in short form, with equal nodes grouped: "2x8", "3x8+4". ParseShape reads it.
 func (s Shape) String() string {
 	var b []byte
 	count, last := 0, 0
@@ -109,7 +107,7 @@ func (s Shape) String() string {
 	return string(b)
 }
 
-// each calls f with the devices of every node without allocating.
+// each calls f with the number of devices of every node. It does not allocate.
 func (s Shape) each(f func(int)) {
 	n := 0
 	for i := 0; i <= len(s.Devices); i++ {
@@ -157,7 +155,7 @@ func (s Shape) Least() int {
 	return m
 }
 
-// Stats returns Total, Nodes, Most and Least, read once.
+// Stats returns Total, Nodes, Most and Least in one pass.
 func (s Shape) Stats() (total, nodes, most, least int) {
 	s.each(func(n int) {
 		total, nodes, most = total+n, nodes+1, max(most, n)

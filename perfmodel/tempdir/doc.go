@@ -1,6 +1,5 @@
-// Package tempdir makes temporary directories of a process, and removes those of
-// killed processes.
+// Package tempdir makes temporary directories for this process, and removes those of processes that were
+// killed.
 //
-// Start with tempdir.go; owner_flock.go finds out whether the process of a
-// directory still runs.
+// Start with tempdir.go; owner_flock.go finds out whether the process of a directory is still running.
 package tempdir

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// own makes this process the owner of a directory. The flock ends with the
-// process, however that ends, and is not inherited by the commands it runs.
+// own makes this process the owner of a directory. The operating system releases the flock when the process
+// ends for any reason. Child processes do not inherit it.
 func own(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ownerFile+"-")
 	if err != nil {
@@ -19,7 +19,7 @@ func own(dir string) (*os.File, error) {
 	switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 	case err == nil:
 		err = os.Rename(f.Name(), filepath.Join(dir, ownerFile))
-	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOLCK): // a file system without locks: never abandoned
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOLCK): // a file system without locks: such a directory is never taken for abandoned
 		err = os.Remove(f.Name())
 	}
 	if err != nil {
@@ -29,8 +29,7 @@ func own(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// abandoned reports whether a directory of this user had an owner that has
-// ended.
+// abandoned reports whether dir is a directory of this user with an owner that has ended.
 func abandoned(dir string) bool {
 	path := filepath.Join(dir, ownerFile)
 	info, err := os.Lstat(path)

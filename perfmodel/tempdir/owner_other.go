@@ -4,8 +4,8 @@ package tempdir
 
 import "os"
 
-// own marks nothing: this platform has no lock that ends with its process, so a
-// left-over directory cannot be recognised.
+// own does nothing: this platform has no lock that ends with its process, so New cannot recognise abandoned
+// directories.
 func own(string) (*os.File, error) { return nil, nil }
 
 func abandoned(string) bool { return false }

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// asOwner, set to a directory, makes this test program one that makes a Dir in
-// it, says where, and waits to be killed.
-const asOwner = "PACER_TEST_SCRATCH_OWNER"
+// asOwner is an environment variable. If it names a directory, this test program makes a Dir in it, prints its
+// path, and waits to be killed.
+const asOwner = "PACER_TEST_TEMPDIR_OWNER"
 
 func TestMain(m *testing.M) {
 	if parent := os.Getenv(asOwner); parent != "" {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// owner starts a process that has a Dir in parent.
+// owner starts a process that owns a Dir in parent.
 func owner(t *testing.T, parent string) (path string, process *exec.Cmd) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -66,8 +66,8 @@ func newDir(t *testing.T, parent, prefix string) *Dir {
 	return d
 }
 
-// What a killed process left is removed by the next New, with all that is in it;
-// what belongs to a process that lives, this one too, is not.
+// TestKilledOwner: the next New removes the directories of killed processes, with their content. It keeps
+// directories of running processes, including this one.
 func TestKilledOwner(t *testing.T) {
 	parent := t.TempDir()
 	dead, killed := owner(t, parent)
@@ -94,7 +94,7 @@ func TestKilledOwner(t *testing.T) {
 	}
 }
 
-// A command that a process started does not keep its directory.
+// TestOwnerIsNotInherited: a child process does not keep its parent's directory.
 func TestOwnerIsNotInherited(t *testing.T) {
 	parent := t.TempDir()
 	d := newDir(t, parent, "mine-")
@@ -103,7 +103,7 @@ func TestOwnerIsNotInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = child.Process.Kill(), child.Wait() }()
-	if err := d.owner.Close(); err != nil { // as when this process is killed
+	if err := d.owner.Close(); err != nil { // as if this process were killed
 		t.Fatal(err)
 	}
 	if d.owner = nil; !abandoned(d.path) {
@@ -111,7 +111,7 @@ func TestOwnerIsNotInherited(t *testing.T) {
 	}
 }
 
-// What looks alike and has no owner of New's is somebody's.
+// TestOthersAreLeftAlone: a directory of the same name that New did not make may belong to another program.
 func TestOthersAreLeftAlone(t *testing.T) {
 	parent, elsewhere := t.TempDir(), t.TempDir()
 	target := filepath.Join(elsewhere, "file")

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Node is a value of the file. Its methods record an error in the File and return
-// a zero value where the node is not of the wanted type.
+// Node is a value in the file. A method that reads a type records an error in the File and returns a zero value
+// if the node has another type.
 type Node struct {
 	file *File
 	node ast.Node
@@ -40,7 +40,7 @@ func (n Node) Token() *token.Token {
 // Fail records an error at n.
 func (n Node) Fail(format string, args ...any) { n.file.Fail(n.Token(), format, args...) }
 
-// Given reports whether n has a value; "key:" alone has none.
+// Given reports whether n has a value; "key:" without a value has none.
 func (n Node) Given() bool {
 	if n.node == nil {
 		return false
@@ -49,7 +49,7 @@ func (n Node) Given() bool {
 	return !null
 }
 
-// What describes n for messages.
+// What describes n for error messages.
 func (n Node) What() string {
 	switch v := n.node.(type) {
 	case nil, *ast.NullNode:
@@ -78,7 +78,7 @@ type Entry struct {
 	Value Node
 }
 
-// Entries returns the entries of mapping n. Keys that are not in known are errors.
+// Entries returns the entries of mapping n. Keys that are not in known, and repeated keys, are errors.
 func (n Node) Entries(known ...string) []Entry {
 	var values []*ast.MappingValueNode
 	switch v := n.node.(type) {
@@ -113,7 +113,7 @@ func (n Node) Entries(known ...string) []Entry {
 	return out
 }
 
-// Key returns the value of a key of mapping n; without one, a Node that is not Given.
+// Key returns the value of a key of mapping n. Without that key the Node's Given is false.
 func (n Node) Key(key string) Node {
 	values := []*ast.MappingValueNode{}
 	switch v := n.node.(type) {
@@ -163,8 +163,7 @@ func (n Node) List() []Node {
 	return out
 }
 
-// Text returns the text of n without quotes. It must not be empty; a number is its
-// text.
+// Text returns the text of n without quotes, or a number as written. Empty text is an error.
 func (n Node) Text() string {
 	s, ok := "", false
 	switch v := n.node.(type) {
@@ -188,7 +187,7 @@ func (n Node) Text() string {
 	return s
 }
 
-// Scalar returns n as it is written: text, a number, true or false.
+// Scalar returns text, a number, true or false as written.
 func (n Node) Scalar() string {
 	if b, ok := n.node.(*ast.BoolNode); ok {
 		return strconv.FormatBool(b.Value)
@@ -196,7 +195,7 @@ func (n Node) Scalar() string {
 	return n.Text()
 }
 
-// Whole returns n, which must be a whole number in lo..hi.
+// Whole returns n, which must be a whole number from lo to hi.
 func (n Node) Whole(lo, hi int) int {
 	if i, ok := n.node.(*ast.IntegerNode); ok {
 		switch v := i.Value.(type) {
@@ -216,8 +215,7 @@ func (n Node) Whole(lo, hi int) int {
 	return 0
 }
 
-// Number returns n, which must be a finite number above lo, or lo itself if
-// included, and at most hi.
+// Number returns n, which must be a number above lo, or equal to lo if included is true, and at most hi.
 func (n Node) Number(lo float64, included bool, hi float64) float64 {
 	var x float64
 	switch v := n.node.(type) {
@@ -254,7 +252,7 @@ func (n Node) Flag() bool {
 	return false
 }
 
-// maxDuration is a year; longer ones are taken for mistakes.
+// maxDuration is one year; longer durations are taken for mistakes.
 const maxDuration = 365 * 24 * time.Hour
 
 // Duration returns n, which must be a positive duration with a unit, such as 90s.

@@ -12,25 +12,24 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxMessages is the largest number of reported errors of one file.
+// MaxMessages is the largest number of errors that Err reports for one file.
 const MaxMessages = 20
 
-// File collects the errors of a file with their places. It is not safe for
-// concurrent use.
+// File collects the errors of a file with their positions. It is not safe for concurrent use.
 type File struct {
-	Name    string // of the file
-	Package string // of the reader: errors begin with it
-	Kind    string // of the file, such as "campaign"
+	Name    string // of the file, for messages
+	Package string // name of the calling package: messages begin with it
+	Kind    string // kind of file, such as "campaign", for messages
 	errs    []located
 }
 
-// located is an error with its place.
+// located is an error with its position.
 type located struct {
 	line, column int
 	error
 }
 
-// Fail records an error at a token.
+// Fail records an error at a token; at may be nil.
 func (f *File) Fail(at *token.Token, format string, args ...any) {
 	line, column := 1, 1
 	if at != nil && at.Position != nil {
@@ -43,7 +42,7 @@ func (f *File) Fail(at *token.Token, format string, args ...any) {
 // Count returns the number of errors so far.
 func (f *File) Count() int { return len(f.errs) }
 
-// Err returns all errors joined, in the order of the file; nil if there is none.
+// Err returns all errors joined, in file order, at most MaxMessages of them; nil if there is none.
 func (f *File) Err() error {
 	slices.SortStableFunc(f.errs, func(a, b located) int { return cmp.Or(a.line-b.line, a.column-b.column) })
 	var errs []error
@@ -60,10 +59,11 @@ func (f *File) Err() error {
 // maxNesting limits the parser's recursion.
 const maxNesting = 100
 
-// Parse returns the top node of the only document in text.
+// Parse returns the top node of text, which must contain one document. After an error the Node's Given is
+// false.
 func (f *File) Parse(text []byte) (n Node) {
 	defer func() {
-		if p := recover(); p != nil { // of the parser
+		if p := recover(); p != nil { // a panic of the parser
 			f.Fail(nil, "malformed YAML: %v", p)
 			n = Node{}
 		}
@@ -99,8 +99,7 @@ func (f *File) Parse(text []byte) (n Node) {
 	return Node{f, body}
 }
 
-// nesting returns an upper bound of the depth of brackets in text, or of lists
-// within lists on one line.
+// nesting returns an upper bound of the depth of brackets in text, and of lists within lists on one line.
 func nesting(text []byte) int {
 	depth, most, dashes, leading := 0, 0, 0, true
 	for _, c := range text {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestValues: every kind of value is read as what it is, and only that.
+// TestValues: every method reads values of its type, and refuses others.
 func TestValues(t *testing.T) {
 	f := File{Name: "f.yaml", Package: "p", Kind: "test"}
 	got := map[string]any{}
@@ -46,8 +46,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestFaults: everything wrong is reported at its place, in the order of the
-// file, and no more than MaxMessages of it.
+// TestFaults: every error is reported at its position, in file order, up to MaxMessages.
 func TestFaults(t *testing.T) {
 	f := File{Name: "f.yaml", Package: "p", Kind: "test"}
 	top := f.Parse([]byte("b: x\na: [1, two, &z 3]\nc: 3\n"))
@@ -78,7 +77,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestMalformed: what is no single document of YAML.
+// TestMalformed: text that is not one YAML document is an error.
 func TestMalformed(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "the file is empty",

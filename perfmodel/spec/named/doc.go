@@ -1,6 +1,5 @@
-// Package named finds values by name: Set is the registry of policies, placers,
-// performance models and importers, Nearest ranks names by likeness to a wrong
-// one, and Compare sorts names as readers expect.
+// Package named finds values by name. Set is the registry of policies, placers, performance models and
+// importers; Nearest ranks names by similarity to a misspelt one; Compare sorts names in natural order.
 //
 // Start with set.go.
 package named

@@ -87,7 +87,7 @@ func TestDissimilarity(t *testing.T) {
 	}{
 		{"gpt 2", "GPT2", 0},
 		{"gpt2", "GPT2-small", 1}, // whole words are missing
-		{"gpt2", "GPT-22B", 4},    // another number
+		{"gpt2", "GPT-22B", 4},    // a different number
 		{"gpt2sm", "GPT2-small", 4},
 		{"gpt2", "gpt3", 4},
 		{"llama3", "Llama3-8B", 1},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Fold is what names are compared by: lower case letters and digits, and a
-// point between digits ("GPT-1.7B" is not "GPT-17B").
+// Fold returns the form of s in which names are compared: lower-case letters and digits, and a point between
+// digits ("GPT-1.7B" is not "GPT-17B").
 func Fold(s string) string {
 	s = strings.ToLower(s)
 	out := make([]byte, 0, len(s))
@@ -25,8 +25,8 @@ func Fold(s string) string {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// Nearest returns at most n of names, those most like name first: by
-// Dissimilarity. Ties keep their order.
+// Nearest returns the n names, or fewer, with the smallest Dissimilarity to name, smallest first. Ties keep
+// their order. The slice belongs to the caller.
 func Nearest(name string, names []string, n int) []string {
 	type scored struct {
 		name string
@@ -44,13 +44,12 @@ func Nearest(name string, names []string, n int) []string {
 	return out
 }
 
-// edit is what one edit counts in a Dissimilarity.
+// edit is the weight of one edit in a Dissimilarity.
 const edit = 4
 
-// Dissimilarity is four times the edit distance of the folded names; 0 is equal.
-// The rest of a name counts less where one begins with the other: almost nothing
-// where name lacks whole words of candidate, a quarter of an edit per letter where
-// it has words too many, half an edit where it stops within a word.
+// Dissimilarity is four times the edit distance of the folded names; 0 means equal. It is smaller if one name
+// begins with the other: 1 if name is candidate without its last words, 2 plus one per letter if name has extra
+// words at the end, and half the missing letters, rounded down, times four if name stops within a word.
 func Dissimilarity(name, candidate string) int {
 	want, have := Fold(name), Fold(candidate)
 	over := len(have) - len(want)
@@ -68,8 +67,8 @@ func Dissimilarity(name, candidate string) int {
 	return edit * editDistance(want, have)
 }
 
-// wordEnds reports whether a word ends in s after so many bytes of what s folds
-// to: at punctuation, or where a letter follows a digit.
+// wordEnds reports whether a word of s ends after its first folded bytes in folded form: at punctuation, or
+// where a letter follows a digit.
 func wordEnds(s string, folded int) bool {
 	for i := range len(s) {
 		if len(Fold(s[:i+1])) <= folded || i == 0 {

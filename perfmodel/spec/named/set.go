@@ -6,20 +6,19 @@ import (
 	"strings"
 )
 
-// Set is a registry: one value of T per name. It is safe for concurrent reading
-// once it is filled.
+// Set is a registry: one value of T per name. Once it is filled, it is safe for concurrent reading.
 type Set[T any] struct {
 	pkg, what string
 	byName    map[string]T
 }
 
-// NewSet returns an empty Set; its errors read "PKG: unknown WHAT ...".
+// NewSet returns an empty Set. Its errors read "PKG: unknown WHAT ...".
 func NewSet[T any](pkg, what string) *Set[T] {
 	return &Set[T]{pkg: pkg, what: what, byName: map[string]T{}}
 }
 
-// Add puts v under name. It panics if the name is empty or taken: both are
-// mistakes in the program.
+// Add registers v under name. It panics if the name is empty or already registered: both are programming
+// errors.
 func (s *Set[T]) Add(name string, v T) {
 	if name == "" {
 		panic(fmt.Sprintf("%s: a %s without a name", s.pkg, s.what))
@@ -42,7 +41,7 @@ func (s *Set[T]) Get(name string) (T, error) {
 		strings.Join(Nearest(name, names, len(names)), ", "))
 }
 
-// Names returns all names, sorted.
+// Names returns all names, sorted. The slice belongs to the caller.
 func (s *Set[T]) Names() []string {
 	names := make([]string, 0, len(s.byName))
 	for n := range s.byName {
@@ -52,7 +51,7 @@ func (s *Set[T]) Names() []string {
 	return names
 }
 
-// All returns all values by name.
+// All returns all values in order of their names. The slice belongs to the caller.
 func (s *Set[T]) All() []T {
 	all := make([]T, 0, len(s.byName))
 	for _, n := range s.Names() {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Patience is a time limit for work of d on an idle machine: far above d, and more
-// so under the race detector, so that only work that never ends exceeds it.
+// Patience returns a time limit for work that takes d on an idle machine. It is ten times d, and more under the
+// race detector, so that only work that never ends exceeds it.
 func Patience(d time.Duration) time.Duration { return 10 * Scaled(d) }
 
-// Scaled is a pause that lets another process do what it does in d on an idle
-// machine: d, and five times as long under the race detector.
+// Scaled returns a pause long enough for another process to do work that takes d on an idle machine: d, or 5 d
+// under the race detector.
 func Scaled(d time.Duration) time.Duration {
 	if Race {
 		return 5 * d
@@ -18,8 +18,8 @@ func Scaled(d time.Duration) time.Duration {
 	return d
 }
 
-// Retry makes a check that depends on the clock until it holds, up to ten times. A
-// busy machine delays some attempts, not all of them.
+// Retry calls a check that depends on the clock until it succeeds, up to ten times. A busy machine delays some
+// attempts, not all of them.
 func Retry(t testing.TB, check func() error) {
 	t.Helper()
 	var err error

@@ -2,5 +2,5 @@
 
 package spectest
 
-// Race is whether the race detector is on.
+// Race reports whether the race detector is on.
 const Race = true

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Shared returns the directory of the shared data sets, from PACER_SHARED.
-// Without it the test is skipped, but where CI=true it fails: there the data
-// must be present.
+// Shared returns the directory of the shared data sets, from PACER_SHARED. If it is not set, Shared skips the
+// test, or fails it if CI=true, where the data must be present.
 func Shared(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("PACER_SHARED")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Records returns the lines of a CSV file of the shared data sets, the header first.
+// Records returns the lines of a CSV file of the shared data sets, header first.
 func Records(t testing.TB, file string) [][]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(Shared(t), file))
@@ -25,7 +25,7 @@ func Records(t testing.TB, file string) [][]string {
 	return all
 }
 
-// Table returns the rows of a CSV file of the shared data sets, cells by column.
+// Table returns the rows of a CSV file of the shared data sets, each a map from column to cell.
 func Table(t testing.TB, file string) []map[string]string {
 	t.Helper()
 	all := Records(t, file)

@@ -1,4 +1,4 @@
-// Package stats holds the statistics that packages on every floor compute alike.
+// Package stats holds statistics that several packages compute in the same way.
 //
 // Start with stats.go, which is the whole package.
 package stats

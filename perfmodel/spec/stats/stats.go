@@ -2,8 +2,8 @@ package stats
 
 import "slices"
 
-// Median returns the middle one of v, the mean of the middle two of an even
-// number, and 0 of none. It does not change v.
+// Median returns the median of v: the mean of the middle two for an even number of values, 0 for none. It does
+// not change v.
 func Median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	n := len(s)
