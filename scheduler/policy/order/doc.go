@@ -1,8 +1,9 @@
-// Package order holds the policies that are an order of jobs: each job runs as it was
-// submitted, and the order says which runs first.
+// Package order holds the queueing policies. Each job runs with the plan and device
+// count it was submitted with; a policy only decides which jobs run first.
 //
-// Ordered starts jobs by arrival and stops none. Preemptive goes through the jobs by
-// a key, and stops jobs from the end of the order for those before them.
+// Ordered starts jobs by arrival and never preempts (fifo, fifo-backfill). Preemptive
+// orders jobs by a key and preempts jobs from the end of the order for jobs before them
+// (edf, srtf, las, priority, tiresias, gittins).
 //
 // Start with las.go, ranked.go and queue.go.
 package order

@@ -17,6 +17,7 @@ var EDF = policy.Info{
 	},
 }
 
+// byDeadline is the deadline in seconds; jobs without one come last.
 func byDeadline(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
 	if j.Job.Deadline == 0 {
 		return math.Inf(1), nil

@@ -10,7 +10,7 @@ import (
 
 var FIFO = policy.Info{
 	Name:    "fifo",
-	Doc:     "first come, first served at the job's own plan and size, or with parameter servers at the fastest numbers that fit; a job that does not fit blocks all jobs behind it",
+	Doc:     "first come, first served at the job's own plan and size, or with the fastest numbers of replicas and parameter servers that fit; a job that does not fit blocks all jobs behind it",
 	Servers: policy.ServesToo,
 	New:     newFIFO,
 }

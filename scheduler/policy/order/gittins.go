@@ -13,17 +13,17 @@ import (
 
 var Gittins = policy.Info{
 	Name:    "gittins",
-	Doc:     "tiresias with known service times: in each queue by Gittins index of a service history, discretised 2D-Gittins (Gu et al., NSDI 2019); preempts",
+	Doc:     "Tiresias with a known distribution of service: queues as in tiresias, jobs in a queue by Gittins index, discretised 2D-Gittins (Gu et al., NSDI 2019); preempts",
 	Reads:   []string{"history"},
 	Options: gittinsOptions,
 	New:     newGittins,
 }
 
 var gittinsOptions = append([]policy.Option{
-	{Name: "history", Default: "", Doc: "CSV file of jobs with device_s, or gpus and duration_s, such as simulate --jobs-out writes"},
-	{Name: "learn", Default: "true", Doc: "add what the jobs that end here received to the history"},
-	{Name: "limits", Default: "57600", Doc: "device-seconds at which a job goes to the next queue, ascending, as 3600/57600; none = one queue"},
-	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it has to make way"},
+	{Name: "history", Default: "", Doc: "CSV file of finished jobs with column device_s, or gpus and duration_s; simulate --jobs-out writes one"},
+	{Name: "learn", Default: "true", Doc: "add the service of jobs that end in this run to the history"},
+	{Name: "limits", Default: "57600", Doc: "device-seconds at which a job moves to the next queue, ascending, as 3600/57600; none = one queue"},
+	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it may be preempted"},
 }, preemption...)
 
 func newGittins(d policy.Deps) (scheduler.Policy, error) {
@@ -48,20 +48,19 @@ func newGittins(d policy.Deps) (scheduler.Policy, error) {
 	return g, err
 }
 
-// gittins is the Tiresias scheduler of section 3.2 with the Gittins index. Jobs
-// are in queues by the device-seconds they have attained, and within a queue in
-// the order of the index (services.cost). While the history is empty all indices
-// are equal and jobs go by arrival, as in tiresias.
+// gittins is Tiresias with the Gittins index (section 3.2). Attained service puts a job
+// into a queue; within a queue the highest index, that is the lowest services.cost, runs
+// first. Without a history all indices are equal and jobs run by arrival, as in tiresias.
 //
-// Differs from the authors' simulator (SymbioticLab/Tiresias), which fixes the
-// quantum the index is of, and counts what jobs receive in it from their start:
-// the index here is Gittins' own, the best over all quanta.
+// Differs from the authors' simulator (SymbioticLab/Tiresias), which computes the index
+// for one fixed quantum and counts service within it from the start of the job. Here the
+// index is the maximum over all quanta, as Gittins defines it.
 type gittins struct {
 	order    scheduler.Policy
 	limits   []float64 // device-seconds, ascending
 	learn    bool
-	learned  time.Duration // when it last did
-	ended    []float64     // device-seconds, not in services yet
+	learned  time.Duration // when ended jobs were last added
+	ended    []float64     // device-seconds of ended jobs, not in services yet
 	services services
 }
 
@@ -73,8 +72,8 @@ func (g *gittins) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.
 	return g.order.Decide(ctx, s)
 }
 
-// remember adds what jobs received to the history. A long history is renewed
-// only when there is a 64th more to know.
+// remember adds the service of ended jobs to the history. The distribution is computed
+// again only when the history has grown by 1/64, since that takes linear time.
 func (g *gittins) remember(ended []scheduler.JobState) {
 	for i := range ended {
 		g.ended = append(g.ended, ended[i].Attained)
@@ -85,7 +84,8 @@ func (g *gittins) remember(ended []scheduler.JobState) {
 	}
 }
 
-// key is the number of the job's queue and, behind the point, its place in it.
+// key is the number of the job's queue, plus cost/(cost+mean) in [0, 1] for its place in
+// the queue.
 func (g *gittins) key(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
 	queue, found := slices.BinarySearch(g.limits, j.Attained)
 	if found {
@@ -98,8 +98,8 @@ func (g *gittins) key(_ context.Context, _ *scheduler.Snapshot, j *scheduler.Job
 	return float64(queue) + within, nil
 }
 
-// wake returns when the order is to be looked at again: while jobs wait for
-// others, every quantum, for indices change with every second of service.
+// wake asks for a decision after every quantum while some jobs run and others wait,
+// because indices change with every second of service.
 func (g *gittins) wake(quantum time.Duration) func(*scheduler.Snapshot, iter.Seq[*Ranked]) time.Duration {
 	return func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
 		waiting, running := 0, 0

@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// readHistory reads what jobs received until they ended, in device-seconds: a CSV
-// file whose header has a column device_s, or the columns gpus and duration_s.
-// Others are not looked at, but for end_s: a job without an end has not had all
-// it needs, and is left out.
+// readHistory reads the service of finished jobs, in device-seconds, from a CSV file with
+// a header: column device_s, or the product of gpus and duration_s. A row with an empty
+// end_s is a job that has not finished; it is skipped. Other columns are ignored.
 func readHistory(path string) ([]float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -24,7 +23,7 @@ func readHistory(path string) ([]float64, error) {
 	defer f.Close()
 	var magic [4]byte
 	if _, err := f.ReadAt(magic[:], 0); err == nil && string(magic[:]) == "PAR1" {
-		return nil, fmt.Errorf("history %s is Parquet, want CSV, as simulate --jobs-out FILE.csv writes", path)
+		return nil, fmt.Errorf("history %s is Parquet, want CSV; simulate --jobs-out FILE.csv writes one", path)
 	}
 	h := history{path: path, csv: csv.NewReader(f)}
 	h.csv.ReuseRecord = true
@@ -54,17 +53,17 @@ func readHistory(path string) ([]float64, error) {
 		out = append(out, service)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("history %s holds no job that ended", path)
+		return nil, fmt.Errorf("history %s has no finished job", path)
 	}
 	return out, nil
 }
 
-// history is a file of jobs under way.
+// history reads the rows of a history file.
 type history struct {
 	path    string
 	csv     *csv.Reader
 	names   []string
-	factors []int // columns whose product is the service
+	factors []int // columns with the factors of the service
 	end     int   // column of end_s, -1 = none
 }
 
@@ -91,7 +90,7 @@ func (h *history) header() error {
 	return fmt.Errorf("history %s:1: columns %s, want device_s, or gpus and duration_s", h.path, strings.Join(h.names, ","))
 }
 
-// positive returns a field that has to be a finite number above 0.
+// positive parses a field as a finite number above 0.
 func (h *history) positive(row []string, column int) (float64, error) {
 	text := strings.TrimSpace(row[column])
 	v, err := strconv.ParseFloat(text, 64)

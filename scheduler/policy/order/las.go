@@ -12,13 +12,13 @@ import (
 
 var LAS = policy.Info{
 	Name:    "las",
-	Doc:     "least attained service first, in device-seconds, so that no job needs to say how long it is; preempts",
+	Doc:     "least attained service first, in device-seconds; needs no job durations; preempts",
 	Options: lasOptions,
 	New:     newLAS,
 }
 
 var lasOptions = append([]policy.Option{
-	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it has to make way"},
+	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it may be preempted"},
 }, preemption...)
 
 func newLAS(d policy.Deps) (scheduler.Policy, error) {
@@ -38,8 +38,8 @@ func newLAS(d policy.Deps) (scheduler.Policy, error) {
 	return Preemptive(d, Ranking{Key: l.key, Wake: l.wake, Quantum: quantum})
 }
 
-// las is the order of least attained service, of Tiresias without its queues (Gu
-// et al., NSDI 2019, section 3.2).
+// las orders jobs by least attained service: Tiresias without its queues (Gu et al.,
+// NSDI 2019, section 3.2).
 type las struct {
 	service func(deviceSec float64, devices int) float64
 }
@@ -48,13 +48,14 @@ func (l las) key(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState
 	return l.service(j.Attained, j.Job.Devices), nil
 }
 
-// pace is how much service r gets per second.
+// pace is the service that r gains per second.
 func (l las) pace(r *Ranked) float64 {
 	n := r.Grant.Devices()
 	return l.service(float64(n), n)
 }
 
-// wake returns when the first running job will have passed the next waiting one.
+// wake returns the first time at which the service of a running job exceeds that of the
+// waiting job next above it.
 func (l las) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration {
 	var waiting []float64
 	for r := range jobs {

@@ -10,7 +10,7 @@ import (
 
 var Priority = policy.Info{
 	Name:    "priority",
-	Doc:     "largest weight first; weight grows with the time since submission, so that no job starves; preempts",
+	Doc:     "highest weight first; weight grows with time since submission, so no job starves; preempts",
 	Options: priorityOptions,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
 		v := d.Values(priorityOptions)
@@ -26,8 +26,8 @@ var priorityOptions = append([]policy.Option{
 	{Name: "aging", Default: "0.1", Unit: "1/h", Max: 1e6, Doc: "weight gained per hour since submission"},
 }, preemption...)
 
-// aged orders jobs by weight + perHour * hours since submission, highest first. All
-// jobs age equally, so the order of two jobs never changes: it is that of
+// aged is the key for the order by weight + perHour * hours since submission, highest
+// first. All jobs age equally, so the order of two jobs never changes, and the key is
 // perHour * submission - weight.
 func aged(perHour float64) func(context.Context, *scheduler.Snapshot, *scheduler.JobState) (float64, error) {
 	return func(_ context.Context, _ *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {

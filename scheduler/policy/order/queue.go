@@ -13,50 +13,50 @@ import (
 )
 
 // queue is a pair of heaps, waiting and running jobs. With a steady Ranking it survives
-// between decisions and is updated by what changed. Else it is built anew, and running
-// jobs are added only once a job finds no room.
+// between decisions and is updated by the jobs that changed. Otherwise every decision
+// builds it, and adds the running jobs only when a waiting job does not fit.
 type queue struct {
 	ranking     Ranking
 	belief      *candidate.Belief
-	urgentAfter time.Duration // a job that has waited so long goes first, 0 = none does
+	urgentAfter time.Duration // a job that has waited this long goes first, 0 = never
 
-	turn    uint64 // counts decisions
-	lines   map[*candidate.Set]*line
-	running heap.Heap[*Ranked] // the last in the order first
+	decision uint64 // counts decisions
+	waiting  map[*candidate.Set]*waitQueue
+	running  heap.Heap[*Ranked] // lowest priority first
 
-	// With a steady ranking:
-	stale  int       // upper bound of entries in running that are out of date
-	fresh  []*Ranked // jobs that could not be stopped when last checked
-	cursor scheduler.Cursor
+	// Only with a steady ranking:
+	stale     int       // upper bound on the number of outdated entries in running
+	inQuantum []*Ranked // running jobs that were within their quantum when last checked
+	cursor    scheduler.Cursor
 
-	// With others, in no order:
+	// Only without one, unordered:
 	waits, runs []Ranked
 	loaded      bool // runs and running are those of this decision
 }
 
-// line is the waiting jobs with the same configurations, in order. Jobs that got devices
-// are skipped. Of a ranking that is not steady there is one line of all jobs, whose set is
-// nil.
-type line struct {
-	ways  *candidate.Set
-	turns heap.Heap[*Ranked]
+// waitQueue is a heap of the waiting jobs with the same candidate configurations. Entries
+// of jobs that no longer wait are skipped. If the ranking is not steady there is one
+// waitQueue for all jobs, with nil candidates.
+type waitQueue struct {
+	candidates *candidate.Set
+	jobs       heap.Heap[*Ranked]
 }
 
 func newQueue(r Ranking, b *candidate.Belief, urgentAfter time.Duration) *queue {
 	return &queue{ranking: r, belief: b, urgentAfter: urgentAfter, running: heap.Heap[*Ranked]{Less: runsBehind}}
 }
 
-// update brings the queue up to s.
+// update applies the changes up to s.
 func (o *queue) update(ctx context.Context, s *scheduler.Snapshot) error {
-	o.turn++
+	o.decision++
 	jobs, all := s.Waiting, true
 	if !o.ranking.Steady {
 		o.loaded, o.waits = false, slices.Grow(o.waits[:0], len(jobs))
 	} else if jobs, all = s.Changed(&o.cursor); !all {
-		jobs = once(jobs)
+		jobs = dedupe(jobs)
 	}
 	if all {
-		o.lines, o.running.Items, o.fresh, o.stale = map[*candidate.Set]*line{}, o.running.Items[:0], o.fresh[:0], 0
+		o.waiting, o.running.Items, o.inQuantum, o.stale = map[*candidate.Set]*waitQueue{}, o.running.Items[:0], o.inQuantum[:0], 0
 	}
 	for _, j := range jobs {
 		if err := o.add(ctx, s, j, all); err != nil {
@@ -65,15 +65,15 @@ func (o *queue) update(ctx context.Context, s *scheduler.Snapshot) error {
 	}
 	if all {
 		o.running.Init()
-		for _, l := range o.lines {
-			l.turns.Init()
+		for _, l := range o.waiting {
+			l.jobs.Init()
 		}
 	}
-	o.sweep()
+	o.compact()
 	return nil
 }
 
-// load adds the running jobs, unless they are there already.
+// load adds the running jobs, once per decision.
 func (o *queue) load(ctx context.Context, s *scheduler.Snapshot) error {
 	if o.ranking.Steady || o.loaded {
 		return nil
@@ -91,8 +91,8 @@ func (o *queue) load(ctx context.Context, s *scheduler.Snapshot) error {
 	return nil
 }
 
-// all yields waiting and running jobs in no order. The ranking is not steady, and load
-// was called.
+// all yields waiting and running jobs, unordered. It needs a ranking that is not steady,
+// and load.
 func (o *queue) all(yield func(*Ranked) bool) {
 	for _, jobs := range [][]Ranked{o.waits, o.runs} {
 		for i := range jobs {
@@ -103,15 +103,14 @@ func (o *queue) all(yield func(*Ranked) bool) {
 	}
 }
 
-// once returns every job that is there, once, by arrival.
-func once(jobs []*scheduler.JobState) []*scheduler.JobState {
+// dedupe returns jobs by arrival, each once.
+func dedupe(jobs []*scheduler.JobState) []*scheduler.JobState {
 	jobs = slices.SortedFunc(slices.Values(jobs), func(a, b *scheduler.JobState) int { return a.Order - b.Order })
 	return slices.Compact(jobs)
 }
 
-// add puts a job where it belongs; with later the heaps are put in order when all
-// are in.
-func (o *queue) add(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState, later bool) error {
+// add puts a job into its heap. With bulk, the caller initialises the heaps afterwards.
+func (o *queue) add(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState, bulk bool) error {
 	if j.Grant == nil {
 		o.stale++
 	}
@@ -124,15 +123,15 @@ func (o *queue) add(ctx context.Context, s *scheduler.Snapshot, j *scheduler.Job
 	}
 	h := &o.running
 	if j.Grant == nil {
-		l, err := o.line(ctx, s, j)
+		l, err := o.waitQueueOf(ctx, s, j)
 		if err != nil {
 			return err
 		}
-		r.line, h = l, &l.turns
+		r.waitQueue, h = l, &l.jobs
 	} else if o.ranking.Steady && r.ready+o.ranking.Quantum > s.Now {
-		o.fresh = append(o.fresh, r)
+		o.inQuantum = append(o.inQuantum, r)
 	}
-	if later {
+	if bulk {
 		h.Items = append(h.Items, r)
 	} else {
 		h.Push(r)
@@ -140,10 +139,10 @@ func (o *queue) add(ctx context.Context, s *scheduler.Snapshot, j *scheduler.Job
 	return nil
 }
 
-// rank returns a job in its place.
+// rank returns j with its key.
 func (o *queue) rank(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*Ranked, error) {
 	r := &Ranked{}
-	if !o.ranking.Steady { // there is room for all
+	if !o.ranking.Steady { // the capacity was reserved, so pointers stay valid
 		kept := &o.waits
 		if j.Grant != nil {
 			kept = &o.runs
@@ -156,22 +155,22 @@ func (o *queue) rank(ctx context.Context, s *scheduler.Snapshot, j *scheduler.Jo
 	return r, o.refresh(ctx, s, r)
 }
 
-// refresh brings the key of r up to s.
+// refresh computes the key of r at s.
 func (o *queue) refresh(ctx context.Context, s *scheduler.Snapshot, r *Ranked) (err error) {
-	r.turn = o.turn
+	r.decision = o.decision
 	r.Key, err = o.ranking.Key(ctx, s, s.Current(r.Job))
 	if math.IsNaN(r.Key) {
 		r.Key = math.Inf(1)
 	}
 	r.bound = r.Key
-	if o.ranking.Steady { // more than rounding may make of a key that does not rise
+	if o.ranking.Steady { // margin for rounding: a key that does not rise may rise by that
 		r.bound += math.Abs(r.Key) * 1e-9
 	}
 	return err
 }
 
-// line returns the line that j stands in.
-func (o *queue) line(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*line, error) {
+// waitQueueOf returns the waitQueue of j.
+func (o *queue) waitQueueOf(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*waitQueue, error) {
 	var w *candidate.Set
 	if o.ranking.Steady {
 		var err error
@@ -179,28 +178,28 @@ func (o *queue) line(ctx context.Context, s *scheduler.Snapshot, j *scheduler.Jo
 			return nil, err
 		}
 	}
-	l := o.lines[w]
+	l := o.waiting[w]
 	if l == nil {
-		l = &line{ways: w, turns: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
-		o.lines[w] = l
+		l = &waitQueue{candidates: w, jobs: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+		o.waiting[w] = l
 	}
 	return l, nil
 }
 
-// next removes and returns the first job of the line, nil if none is left.
-func (l *line) next() *Ranked {
-	for len(l.turns.Items) > 0 {
-		if r := l.turns.Pop(); r.Job.Grant == nil && r.Job.Phase == scheduler.Waiting && r.Job.Since == r.since {
+// pop removes and returns the first job that still waits, nil if there is none.
+func (l *waitQueue) pop() *Ranked {
+	for len(l.jobs.Items) > 0 {
+		if r := l.jobs.Pop(); r.Job.Grant == nil && r.Job.Phase == scheduler.Waiting && r.Job.Since == r.since {
 			return r
 		}
 	}
 	return nil
 }
 
-// last removes and returns the last of the running jobs, nil if none is left. The heap
-// is ordered by upper bounds of keys: its first job is the last of all once its key is
-// up to date.
-func (o *queue) last(ctx context.Context, s *scheduler.Snapshot) (*Ranked, error) {
+// popLast removes and returns the running job of lowest priority, nil if there is none.
+// The heap is ordered by upper bounds of keys. So its top is the job of lowest priority
+// once the top's key is up to date.
+func (o *queue) popLast(ctx context.Context, s *scheduler.Snapshot) (*Ranked, error) {
 	if err := o.load(ctx, s); err != nil {
 		return nil, err
 	}
@@ -209,7 +208,7 @@ func (o *queue) last(ctx context.Context, s *scheduler.Snapshot) (*Ranked, error
 		switch r := h.Items[0]; {
 		case r.held != r.Job.Grant:
 			h.Pop()
-		case r.turn != o.turn:
+		case r.decision != o.decision:
 			if err := o.refresh(ctx, s, r); err != nil {
 				return nil, err
 			}
@@ -221,14 +220,14 @@ func (o *queue) last(ctx context.Context, s *scheduler.Snapshot) (*Ranked, error
 	return nil, nil
 }
 
-// back puts the jobs removed by next and last in again, as they were.
-func (o *queue) back(waiting, running []*Ranked) {
+// restore adds the jobs removed by pop and popLast again, with the grants they held.
+func (o *queue) restore(waiting, running []*Ranked) {
 	if !o.ranking.Steady {
 		return
 	}
 	for _, r := range waiting {
 		r.Grant = nil
-		r.line.turns.Push(r)
+		r.waitQueue.jobs.Push(r)
 	}
 	for _, r := range running {
 		r.Grant = r.held
@@ -236,9 +235,8 @@ func (o *queue) back(waiting, running []*Ranked) {
 	}
 }
 
-// sweep drops running jobs that hold something else by now once they are half of
-// all.
-func (o *queue) sweep() {
+// compact drops outdated entries of running once they are more than half.
+func (o *queue) compact() {
 	if 2*o.stale > len(o.running.Items) {
 		o.running.Items = slices.DeleteFunc(o.running.Items, func(r *Ranked) bool { return r.held != r.Job.Grant })
 		o.running.Init()
@@ -246,10 +244,10 @@ func (o *queue) sweep() {
 	}
 }
 
-// spared returns when the first job that runs behind first, and cannot be stopped now,
-// may be stopped; policy.Never if there is none. started are the jobs that get devices
-// now.
-func (o *queue) spared(ctx context.Context, s *scheduler.Snapshot, first *Ranked, started []*Ranked) (time.Duration, error) {
+// nextPreemptible returns the earliest end of a quantum among running jobs of lower
+// priority than first, policy.Never if there is none. started are the jobs that get
+// devices in this decision.
+func (o *queue) nextPreemptible(ctx context.Context, s *scheduler.Snapshot, first *Ranked, started []*Ranked) (time.Duration, error) {
 	at := policy.Never
 	look := func(r *Ranked) {
 		if t := r.ready + o.ranking.Quantum; r.Grant != nil && t > s.Now && first.compare(r) < 0 {
@@ -260,11 +258,11 @@ func (o *queue) spared(ctx context.Context, s *scheduler.Snapshot, first *Ranked
 		o.all(func(r *Ranked) bool { look(r); return true })
 		return at, nil
 	}
-	o.fresh = slices.DeleteFunc(o.fresh, func(r *Ranked) bool {
+	o.inQuantum = slices.DeleteFunc(o.inQuantum, func(r *Ranked) bool {
 		return r.held != r.Job.Grant || r.ready+o.ranking.Quantum <= s.Now
 	})
-	for _, r := range o.fresh {
-		now := *r // the heap goes by what it knows
+	for _, r := range o.inQuantum {
+		now := *r // a copy: the heap needs the old key
 		if err := o.refresh(ctx, s, &now); err != nil {
 			return 0, err
 		}

@@ -17,22 +17,21 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// steadies are the rankings whose order is kept from decision to decision.
-func steadies(d policy.Deps) map[string]Ranking {
+// steadyRankings are the rankings with an order that is kept between decisions.
+func steadyRankings(d policy.Deps) map[string]Ranking {
 	return map[string]Ranking{
-		"arrival":  {Key: bySubmission, Steady: true},
-		"deadline": {Key: byDeadline, Steady: true},
-		"priority": {Key: aged(0.3), Steady: true},
-		"srtf":     {Key: srtf{belief: candidate.NewBelief(d)}.key, Steady: true},
-		"believed": {Key: srtf{belief: candidate.NewBelief(d), predicted: true}.key, Steady: true},
+		"arrival":   {Key: bySubmission, Steady: true},
+		"deadline":  {Key: byDeadline, Steady: true},
+		"priority":  {Key: aged(0.3), Steady: true},
+		"srtf":      {Key: srtf{belief: candidate.NewBelief(d)}.key, Steady: true},
+		"predicted": {Key: srtf{belief: candidate.NewBelief(d), predicted: true}.key, Steady: true},
 	}
 }
 
-// An order that is kept from decision to decision decides as one that is made anew
-// every time, on crowded clusters of two types, with start costs, and with nodes
-// that fail.
+// An order kept between decisions gives the same run as an order built for each
+// decision, on crowded clusters of two types, with start costs and failing nodes.
 func TestSteadyAsAnew(t *testing.T) {
-	for name := range steadies(policy.Deps{}) {
+	for name := range steadyRankings(policy.Deps{}) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { steadyAsAnew(t, name) })
 		})
@@ -59,7 +58,7 @@ func steadyAsAnew(t *rapid.T, name string) {
 		}
 	}
 	run := func(steady bool) (r *sim.Result, events []string) {
-		ranking := steadies(d)[name]
+		ranking := steadyRankings(d)[name]
 		ranking.Steady, ranking.Quantum = steady, quantum
 		p, err := Preemptive(d, ranking)
 		if err != nil {
@@ -90,8 +89,7 @@ func slotsOf(g *scheduler.Grant) []scheduler.Slot {
 	return g.Slots
 }
 
-// A policy that goes from one cluster to another, or is asked about part of what
-// it knows, builds its queue anew.
+// A policy that gets a snapshot of another cluster builds its queue again.
 func TestSteadyForgets(t *testing.T) {
 	p := Ordered(policy.Deps{}, true)
 	for i := range 3 {
@@ -104,8 +102,8 @@ func TestSteadyForgets(t *testing.T) {
 	}
 }
 
-// Jobs known by their duration alone go to the type believed faster while there is
-// room, and take as long as it is fast.
+// Jobs with a duration and no prediction run on the type with the higher Deps.Speeds
+// while it has room, and their run time follows that speed.
 func TestFasterTypeFirst(t *testing.T) {
 	cluster := spec.Cluster{Groups: []spec.NodeGroup{
 		{Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "slow"}}, {Count: 1, Devices: 2, Accelerator: spec.Accelerator{Name: "fast"}},

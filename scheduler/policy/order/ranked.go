@@ -16,40 +16,41 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// Ranking is a queue order in which running jobs make way for those before them.
+// Ranking is a priority order with preemption.
 type Ranking struct {
 	// Key is the job's priority; lower runs first. Ties break by arrival; NaN is last.
 	Key func(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error)
-	// Steady says that the Key of a job stays as it is while the job waits, and does
-	// not rise while it holds devices. The order is then kept from decision to
-	// decision instead of being made anew. Not with Wake.
+	// Steady promises that the Key of a job does not change while the job waits and does
+	// not rise while it holds devices. The order is then kept between decisions instead
+	// of computed for each. It excludes Wake.
 	Steady bool
-	// Wake returns when the order may change although nothing happens, or policy.Never.
-	// nil = never. It gets all jobs, in no order, with the grants they get. It is called
-	// while at least one job waits.
+	// Wake returns the next time at which the order may change without an event, or
+	// policy.Never. nil = never. It receives all jobs, unordered, with the grants of this
+	// decision. It is called while at least one job waits.
 	Wake func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration
-	// Quantum is how long a job makes progress before it has to make way.
+	// Quantum is how long a job makes progress before it may be preempted.
 	Quantum time.Duration
 }
 
-// Ranked is a job in its place in the order.
+// Ranked is a job with its key.
 type Ranked struct {
 	Job   *scheduler.JobState
 	Key   float64
-	Grant *scheduler.Grant // what it is to hold, nil = nothing
+	Grant *scheduler.Grant // what this decision grants it, nil = nothing
 
-	urgent bool          // goes before all jobs that are not
-	ready  time.Duration // when it begins to make progress, meaningful with a Grant
+	urgent bool          // runs before all jobs that are not urgent
+	ready  time.Duration // when it begins to make progress; only with a Grant
 
-	// Of a queue:
-	line  *line            // where it waits, nil = it runs
-	held  *scheduler.Grant // what it held when it was put in
-	since time.Duration    // JobState.Since then
-	turn  uint64           // the decision Key was found in
-	bound float64          // Key is no more than this
+	// Entry in a queue:
+	waitQueue *waitQueue       // nil = it runs
+	held      *scheduler.Grant // its grant when it was added
+	since     time.Duration    // JobState.Since when it was added
+	decision  uint64           // the decision that computed Key
+	bound     float64          // upper bound of the present key
 }
 
-// compare is negative when a goes before b.
+// compare is negative if a has priority over b: urgent jobs first, then the lower key,
+// then arrival.
 func (a *Ranked) compare(b *Ranked) int {
 	switch {
 	case a.urgent != b.urgent && a.urgent:
@@ -64,7 +65,7 @@ func (a *Ranked) compare(b *Ranked) int {
 	return a.Job.Order - b.Job.Order
 }
 
-// runsBehind reports whether a is behind b in the order as far as is known.
+// runsBehind reports whether a has lower priority than b by the upper bounds of their keys.
 func runsBehind(a, b *Ranked) bool {
 	if a.urgent == b.urgent && a.bound != b.bound {
 		return a.bound > b.bound
@@ -72,7 +73,7 @@ func runsBehind(a, b *Ranked) bool {
 	return a.compare(b) > 0
 }
 
-// preemption are the options of every policy made by Preemptive.
+// preemption lists the options of every policy made by Preemptive.
 var preemption = []policy.Option{
 	{Name: "backfill", Default: "true", Doc: "skip jobs that do not fit; false: a job that does not fit blocks all behind it"},
 }
@@ -110,7 +111,7 @@ func newRanked(d policy.Deps, r Ranking) (*ranked, error) {
 		r.Steady = false
 	}
 	p := &ranked{Ranking: r, belief: candidate.NewBelief(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
-		restore: !rules.EvictAnyway, stay: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
+		undo: !rules.EvictAnyway, keepSlots: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
 	p.queue = newQueue(r, p.belief, p.urgentAfter)
 	return p, nil
 }
@@ -120,10 +121,10 @@ type ranked struct {
 	belief      *candidate.Belief
 	queue       *queue
 	backfill    bool          // skip jobs that do not fit
-	preempts    bool          // stop jobs for jobs before them
-	restore     bool          // undo preemptions that do not help
-	stay        bool          // a preempted job tries its old devices first
-	urgentAfter time.Duration // a job that has waited so long goes first, 0 = none does
+	preempts    bool          // preempt running jobs for jobs of higher priority
+	undo        bool          // undo preemptions if the job still does not fit
+	keepSlots   bool          // a preempted job that still fits on its old devices keeps them
+	urgentAfter time.Duration // a job that has waited this long goes first, 0 = never
 }
 
 func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
@@ -134,19 +135,19 @@ func (p *ranked) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	if err := p.queue.update(ctx, s); err != nil {
 		return d, err
 	}
-	w := pass{ranked: p, s: s, d: &d, free: s.Free(), full: map[*candidate.Set]bool{}, turns: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
+	w := pass{ranked: p, s: s, d: &d, free: s.Free(), noRoom: map[*candidate.Set]bool{}, toPlace: heap.Heap[*Ranked]{Less: func(a, b *Ranked) bool { return a.compare(b) < 0 }}}
 	err := w.run(ctx)
 	if err == nil {
 		err = w.decide(ctx)
 	}
 	w.explain()
-	p.queue.back(w.waiting, w.tail)
+	p.queue.restore(w.waiting, w.tail)
 	return d, err
 }
 
-// wake returns when the target may change although nothing happens, 0 = never. first is
-// the first job in order that waits, nil = none does; started are the jobs that get
-// devices now.
+// wake returns the next time at which the decision may change without an event, 0 =
+// never. first is the first job in order that waits, nil = none; started are the jobs
+// that get devices in this decision.
 func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked, started []*Ranked) (time.Duration, error) {
 	if first == nil || !p.preempts {
 		return 0, nil
@@ -154,7 +155,7 @@ func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked,
 	if err := p.queue.load(ctx, s); err != nil {
 		return 0, err
 	}
-	at, err := p.queue.spared(ctx, s, first, started) // a waiting job may get devices once others may be stopped
+	at, err := p.queue.nextPreemptible(ctx, s, first, started)
 	if err != nil {
 		return 0, err
 	}
@@ -172,7 +173,7 @@ func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked,
 	return max(at, s.Now+policy.MinWake), nil
 }
 
-// waitsSince returns when a job that is to hold nothing began to.
+// waitsSince returns when a job without devices after this decision began to wait.
 func waitsSince(s *scheduler.Snapshot, j *scheduler.JobState) time.Duration {
 	if j.Grant != nil {
 		return s.Now
@@ -187,41 +188,41 @@ type pass struct {
 	d    *scheduler.Decision
 	free *scheduler.Inventory
 	// full are the sets of configurations without room. Later there is less room.
-	full map[*candidate.Set]bool
+	noRoom map[*candidate.Set]bool
 
-	turns   heap.Heap[*Ranked] // jobs to place: the first of every line, and preempted jobs
-	waiting []*Ranked          // taken out of the lines
-	tail    []*Ranked          // taken out of the running jobs, the last first
-	first   *Ranked            // the first that found no room
+	toPlace heap.Heap[*Ranked] // the first job of every waitQueue, and preempted jobs
+	waiting []*Ranked          // removed from the wait queues
+	tail    []*Ranked          // removed from the running jobs, lowest priority first
+	blocked *Ranked            // the first job that did not fit
 }
 
 func (w *pass) run(ctx context.Context) error {
-	for _, l := range w.queue.lines {
-		w.come(l)
+	for _, l := range w.queue.waiting {
+		w.pushNext(l)
 	}
-	for len(w.turns.Items) > 0 {
-		r := w.turns.Pop()
+	for len(w.toPlace.Items) > 0 {
+		r := w.toPlace.Pop()
 		fits, err := w.take(ctx, r)
 		if err != nil {
 			return err
 		}
-		if !fits && w.first == nil {
-			w.first = r
+		if !fits && w.blocked == nil {
+			w.blocked = r
 		}
 		if !fits && !w.backfill {
 			return nil
 		}
-		if l := r.line; l != nil && !w.full[l.ways] {
-			w.come(l)
+		if l := r.waitQueue; l != nil && !w.noRoom[l.candidates] {
+			w.pushNext(l)
 		}
 	}
 	return nil
 }
 
-// come adds the next job of a line to those to place.
-func (w *pass) come(l *line) {
-	if r := l.next(); r != nil {
-		w.turns.Push(r)
+// pushNext adds the next job of a waitQueue to the jobs to place.
+func (w *pass) pushNext(l *waitQueue) {
+	if r := l.pop(); r != nil {
+		w.toPlace.Push(r)
 		w.waiting = append(w.waiting, r)
 	}
 }
@@ -245,27 +246,27 @@ func (w *pass) decide(ctx context.Context) error {
 		w.d.Grants = append(w.d.Grants, r.Grant)
 	}
 	var err error
-	w.d.Wake, err = w.wake(ctx, w.s, w.first, started)
+	w.d.Wake, err = w.wake(ctx, w.s, w.blocked, started)
 	return err
 }
 
-// started gives the reason why r gets devices now.
+// started explains why r gets devices.
 func (w *pass) started(r *Ranked, stopped []*Ranked) {
 	if !w.s.Reasons {
 		return
 	}
 	why := "next in order"
-	if w.first != nil {
-		why = fmt.Sprintf("fits, and job %s before it does not", w.first.Job.Job.ID)
+	if w.blocked != nil {
+		why = fmt.Sprintf("backfilled: job %s before it does not fit", w.blocked.Job.Job.ID)
 	}
 	if w.preempts {
-		why += fmt.Sprintf(", by %.6g", r.Key)
+		why += fmt.Sprintf(", key %.6g", r.Key)
 	}
 	if len(stopped) > 0 {
-		why += ": preempted for it " + idsOf(stopped)
+		why += ": preempts " + idsOf(stopped)
 	}
 	if r.held != nil {
-		why = "its devices are down, " + why
+		why = "moved off nodes that are down: " + why
 	}
 	w.d.Because(w.s, r.Job.Job.ID, "%s", why)
 }
@@ -278,10 +279,10 @@ func idsOf(jobs []*Ranked) string {
 	return strings.Join(ids, ", ")
 }
 
-// explain gives the reasons why jobs wait.
+// explain adds the reasons why jobs wait.
 func (w *pass) explain() {
 	for j := range w.d.Unexplained(w.s) {
-		switch first := w.first; {
+		switch first := w.blocked; {
 		case j.Grant != nil || first == nil:
 		case !w.backfill && first.Job != j:
 			w.d.Because(w.s, j.Job.ID, "behind job %s, which needs %s and does not fit", first.Job.Job.ID, spec.Count(first.Job.Job.Devices, "device"))
@@ -291,45 +292,45 @@ func (w *pass) explain() {
 	}
 }
 
-// take finds devices for r, which has none, and reports whether there are some.
+// take places r, preempting other jobs if needed, and reports whether r fits.
 func (w *pass) take(ctx context.Context, r *Ranked) (fits bool, err error) {
-	if r.held != nil && w.stay && w.free.Take(r.held.Slots) {
+	if r.held != nil && w.keepSlots && w.free.Take(r.held.Slots) {
 		r.Grant = r.held
 		delete(w.d.Why, r.Job.Job.ID)
 		return true, nil
 	}
-	ways, err := w.belief.AsSubmitted(ctx, w.s.Cluster, r.Job.Job)
-	if err != nil || w.full[ways] {
+	candidates, err := w.belief.AsSubmitted(ctx, w.s.Cluster, r.Job.Job)
+	if err != nil || w.noRoom[candidates] {
 		return false, err
 	}
 	var stopped []*Ranked
-	if r.Grant = w.place(ways, r); r.Grant == nil && w.preempts {
-		if r.Grant, stopped, err = w.evictFor(ctx, ways, r); err != nil {
+	if r.Grant = w.place(candidates, r); r.Grant == nil && w.preempts {
+		if r.Grant, stopped, err = w.evictFor(ctx, candidates, r); err != nil {
 			return false, err
 		}
 	}
 	if r.Grant == nil {
-		w.full[ways] = true
+		w.noRoom[candidates] = true
 		return false, nil
 	}
 	w.free.Take(r.Grant.Slots)
 	r.ready = w.s.Now + r.Job.StartCost
 	w.started(r, stopped)
-	if ways.Warning != "" {
-		w.d.Warnings = append(w.d.Warnings, ways.Warning)
+	if candidates.Warning != "" {
+		w.d.Warnings = append(w.d.Warnings, candidates.Warning)
 	}
 	return true, nil
 }
 
-func (w *pass) place(ways *candidate.Set, r *Ranked) *scheduler.Grant {
-	return w.belief.Place(w.free, w.s.Cluster, r.Job.Job, ways)
+func (w *pass) place(candidates *candidate.Set, r *Ranked) *scheduler.Grant {
+	return w.belief.Place(w.free, w.s.Cluster, r.Job.Job, candidates)
 }
 
 // evictFor preempts jobs from the end of the order until r fits, and returns its grant
 // and the preempted jobs, which are placed later. It returns nil if r never fits.
-func (w *pass) evictFor(ctx context.Context, ways *candidate.Set, r *Ranked) (g *scheduler.Grant, stopped []*Ranked, err error) {
+func (w *pass) evictFor(ctx context.Context, candidates *candidate.Set, r *Ranked) (g *scheduler.Grant, stopped []*Ranked, err error) {
 	for k := 0; g == nil; k++ {
-		last, err := w.fromEnd(ctx, k)
+		last, err := w.victim(ctx, k)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -342,27 +343,26 @@ func (w *pass) evictFor(ctx context.Context, ways *candidate.Set, r *Ranked) (g 
 		w.free.Give(last.Grant.Slots)
 		last.Grant = nil
 		stopped = append(stopped, last)
-		g = w.place(ways, r)
+		g = w.place(candidates, r)
 	}
 	for _, k := range stopped {
-		if g == nil && w.restore {
+		if g == nil && w.undo {
 			k.Grant = k.held
 			w.free.Take(k.Grant.Slots)
 		} else {
-			w.turns.Push(k)
+			w.toPlace.Push(k)
 			if w.s.Reasons {
-				w.d.Because(w.s, k.Job.Job.ID, "preempted for job %s, which goes first: %.6g against %.6g", r.Job.Job.ID, r.Key, k.Key)
+				w.d.Because(w.s, k.Job.Job.ID, "preempted for job %s, which has priority: key %.6g against %.6g", r.Job.Job.ID, r.Key, k.Key)
 			}
 		}
 	}
 	return g, stopped, nil
 }
 
-// fromEnd returns the k-th of the jobs that ran, counted from the end of the
-// order, nil if there are not as many.
-func (w *pass) fromEnd(ctx context.Context, k int) (*Ranked, error) {
+// victim returns the job that ran with the k-th lowest priority, nil if fewer ran.
+func (w *pass) victim(ctx context.Context, k int) (*Ranked, error) {
 	if k == len(w.tail) {
-		r, err := w.queue.last(ctx, w.s)
+		r, err := w.queue.popLast(ctx, w.s)
 		if r == nil || err != nil {
 			return nil, err
 		}
@@ -372,8 +372,8 @@ func (w *pass) fromEnd(ctx context.Context, k int) (*Ranked, error) {
 }
 
 // mayStop reports whether r can be preempted for j: its quantum is over, and it holds
-// devices that j can use. Jobs with devices here held them before the decision: jobs
-// behind j are not placed yet.
+// devices that j accepts. r held them before this decision, since jobs are placed in
+// order and r comes after j.
 func (w *pass) mayStop(r *Ranked, j *scheduler.JobState) bool {
 	if w.s.Now < r.Job.Ready+w.Quantum {
 		return false

@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// services is an empirical distribution of what jobs receive until they end, in
-// device-seconds.
+// services is an empirical distribution of the total service of jobs, in device-seconds.
 type services struct {
 	at   []float64 // ascending
 	mean float64
-	// spent[k] is what n such jobs together receive if each is stopped at at[k]:
-	// sum over j of min(at[j], at[k]). No less than spent[k-1].
+	// spent[k] is the total service of the n jobs if each is stopped at at[k]: the sum
+	// over j of min(at[j], at[k]). Ascending.
 	spent []float64
-	next  []int // of k, the next vertex of the upper concave hull of the points (spent[i], i), i >= k
+	next  []int // next[k] is the vertex after k of the upper concave hull of the points (spent[i], i), i >= k
 }
 
-// newServices returns the distribution of values, which it sorts.
+// newServices returns the distribution of values. It sorts values in place.
 func newServices(values []float64) services {
 	slices.Sort(values)
 	n := len(values)
@@ -37,8 +36,8 @@ func newServices(values []float64) services {
 	return s
 }
 
-// slope is how many of n jobs end between at[i] and at[k] per device-second
-// spent between them.
+// slope is the number of jobs that end between at[i] and at[k] per device-second spent
+// between them.
 func (s *services) slope(i, k int) float64 { return float64(k-i) / (s.spent[k] - s.spent[i]) }
 
 // cost returns the device-seconds that a job of attained service a costs per
@@ -46,19 +45,19 @@ func (s *services) slope(i, k int) float64 { return float64(k-i) / (s.spent[k] -
 //
 //	G(a) = sup over D > 0 of P(S-a <= D | S > a) / E[min(S-a, D) | S > a]
 //
-//	S  the service of a job, distributed as s
-//	a  what it has attained, device-seconds
-//	D  the quantum: the supremum is attained where S may end
+//	S  total service of a job, distributed as s
+//	a  attained service, device-seconds
+//	D  quantum; the supremum is attained where a+D is a value of s
 //
-// It is infinite where no job of the history lasted longer than a.
+// It is infinite if no job of the history received more than a.
 //
 // Source: Gittins, J. R. Stat. Soc. B 41(2), 1979; Aalto, Ayesta and Righter, On
 // the Gittins index in the M/G/1 queue, Queueing Systems 63, 2009, equation 1;
 // in two dimensions Gu et al., Tiresias, NSDI 2019, section 3.2.
 //
-// With n jobs in s, of which i lasted no longer than a, the fraction for
-// D = at[k]-a is (k+1-i) / (spent[k] - spent(a)): the slope of the line from the
-// point of a to that of k. The steepest is tangent to the hull of those behind a.
+// If i of the n jobs received no more than a, the fraction for D = at[k]-a is
+// (k+1-i) / (spent[k] - spent(a)), the slope of the line from the point of a to the point
+// of k. The steepest such line is tangent to the hull of the points after a.
 func (s *services) cost(a float64) float64 {
 	n := len(s.at)
 	i, _ := slices.BinarySearchFunc(s.at, a, func(v, a float64) int {
@@ -70,7 +69,7 @@ func (s *services) cost(a float64) float64 {
 	if i == n {
 		return math.Inf(1)
 	}
-	per := func(k int) float64 { // completion, with the quantum that ends at at[k]
+	per := func(k int) float64 { // device-seconds per completion with the quantum at[k]-a
 		return (s.spent[k] - s.spentAt(a, i)) / float64(k+1-i)
 	}
 	best := per(i)
@@ -84,8 +83,8 @@ func (s *services) cost(a float64) float64 {
 	return best
 }
 
-// spentAt is what n jobs together receive if each is stopped at a, which i of
-// them do not reach.
+// spentAt is the total service of the jobs if each is stopped at a; the first i receive
+// less than a.
 func (s *services) spentAt(a float64, i int) float64 {
 	n := float64(len(s.at) - i)
 	if i == 0 {

@@ -33,7 +33,7 @@ func bestCost(values []float64, a float64) float64 {
 	return best
 }
 
-// The index through the hull is the one by definition, at every age.
+// The index computed from the hull equals the index by definition, at every age.
 func TestGittinsIsTheBestOverAllQuanta(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Map(rapid.IntRange(1, 40), func(i int) float64 { return float64(i*i) / 3 }), 1, 40).Draw(t, "services")
@@ -47,8 +47,8 @@ func TestGittinsIsTheBestOverAllQuanta(t *testing.T) {
 	})
 }
 
-// Worked by hand: of 1, 1 and 10 device-seconds two end within 1, at a cost of
-// (1+1+1)/2; the third has 9 to go, and less the longer it ran.
+// Worked by hand for services 1, 1 and 10: a quantum of 1 completes two jobs at a cost of
+// (1+1+1)/2. The third then needs 9 more, and less with every second it ran.
 func TestGittinsKnownAnswers(t *testing.T) {
 	s := newServices([]float64{10, 1, 1})
 	for _, c := range []struct{ attained, cost float64 }{{0, 1.5}, {0.5, 0.75}, {1, 9}, {4, 6}, {9.5, 0.5}} {
@@ -60,7 +60,7 @@ func TestGittinsKnownAnswers(t *testing.T) {
 		t.Errorf("no job lasted longer than 10, cost %g", got)
 	}
 	if got := (&services{}).cost(0); !math.IsInf(got, 1) {
-		t.Errorf("nothing is known, cost %g", got)
+		t.Errorf("empty history, cost %g", got)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestReadHistory(t *testing.T) {
 		"ragged":     {"device_s,a\n1,2\n3\n", "record on line 3: wrong number of fields"},
 		"empty":      {"", "want device_s"},
 		"Parquet":    {"PAR1\x15\x04", "is Parquet, want CSV"},
-		"no job":     {"device_s\n", "holds no job that ended"},
+		"no job":     {"device_s\n", "has no finished job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "history.csv")

@@ -12,7 +12,7 @@ import (
 
 var SRTF = policy.Info{
 	Name:    "srtf",
-	Doc:     "shortest remaining time first by the recorded duration, which real clusters do not know, or with parameter servers by the predicted time at the fastest numbers; preempts",
+	Doc:     "shortest remaining time first by the recorded duration, which a real cluster does not know; with parameter servers by the predicted time with the fastest numbers of replicas and servers; preempts",
 	Options: preemption,
 	Servers: policy.ServesToo,
 	New:     func(d policy.Deps) (scheduler.Policy, error) { return newSRTF(d, false) },
@@ -35,11 +35,11 @@ func newSRTF(d policy.Deps, predicted bool) (scheduler.Policy, error) {
 
 type srtf struct {
 	belief    *candidate.Belief
-	predicted bool // recorded durations are not looked at
+	predicted bool // ignore recorded durations
 }
 
-// key returns the seconds left, infinite where nothing tells. A recorded duration
-// is for the work as a whole, so what is left of it is in proportion.
+// key returns the remaining seconds, infinite if unknown. A recorded duration is that of
+// the whole job, so it is scaled by the fraction of steps left.
 func (p srtf) key(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
 	if sec := j.Job.Duration.Seconds(); sec > 0 && !p.predicted {
 		return j.Remaining * (sec / (j.Done + j.Remaining)), nil

@@ -17,15 +17,15 @@ import (
 
 var Tiresias = policy.Info{
 	Name:    "tiresias",
-	Doc:     "queues by device-seconds attained, in each by arrival: discretised 2D-LAS (Gu et al., NSDI 2019); preempts",
+	Doc:     "queues by attained device-seconds, each in order of arrival: discretised 2D-LAS (Gu et al., Tiresias, NSDI 2019); preempts",
 	Options: tiresiasOptions,
 	New:     newTiresias,
 }
 
 var tiresiasOptions = append([]policy.Option{
-	{Name: "limits", Default: "57600", Doc: "device-seconds at which a job goes to the next queue, ascending, as 3600/57600"},
-	{Name: "promote", Default: "0", Max: 1e9, Doc: "wait in a row, as a multiple of the time run, that brings a job back to the first queue; 0 = none"},
-	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it has to make way"},
+	{Name: "limits", Default: "57600", Doc: "device-seconds at which a job moves to the next queue, ascending, as 3600/57600"},
+	{Name: "promote", Default: "0", Max: 1e9, Doc: "a job returns to the first queue once its present wait exceeds this multiple of its run time; 0 = never"},
+	{Name: "quantum", Default: "300", Unit: "s", Max: 1e9, Doc: "seconds a job makes progress before it may be preempted"},
 }, preemption...)
 
 func newTiresias(d policy.Deps) (scheduler.Policy, error) {
@@ -51,7 +51,7 @@ func newTiresias(d policy.Deps) (scheduler.Policy, error) {
 	case err != nil:
 		return nil, err
 	case rules.ByCount:
-		return byCount{r, rules.EveryRound}, nil
+		return countFirst{r, rules.EveryRound}, nil
 	}
 	return r, nil
 }
@@ -62,22 +62,24 @@ func parseLimits(text string) ([]float64, error) {
 	for _, part := range strings.Split(text, "/") {
 		v, err := strconv.ParseFloat(part, 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 0) || len(out) > 0 && v <= out[len(out)-1] {
-			return nil, fmt.Errorf("limits=%s: %q is not a number above the one before it, want a form like 3600/57600", text, part)
+			return nil, fmt.Errorf("limits=%s: %q is not a number above the one before it, want ascending numbers such as 3600/57600", text, part)
 		}
 		out = append(out, v)
 	}
 	return out, nil
 }
 
-// tiresias is the scheduler of section 3.2 of the paper without the Gittins index.
-// The limit is the one that Pollux' artifact (c793c70) compares with, two queues of
-// 16 device-hours. A promotion lasts as long as the wait and the quantum after it:
-// what a job has attained is never forgotten, unlike in the paper.
+// tiresias is discretised 2D-LAS (section 3.2 of the paper). Attained service puts a job
+// into a queue; each queue is FIFO. The default limit gives two queues, divided at 16
+// device-hours, as in the artifact of Pollux (c793c70).
+//
+// Differs from the paper: a promotion lasts for the wait and the quantum after it.
+// Attained service is never reset.
 type tiresias struct {
 	limits  []float64 // device-seconds, ascending
 	promote float64   // 0 = never
-	// entered is when jobs were first seen in a queue behind the first, nil where
-	// that does not matter. It grows with the jobs of the workload.
+	// entered is the time of the first decision that found a job in a queue after the
+	// first; nil without QueueByEntry. It grows with the number of jobs.
 	entered map[inQueue]time.Duration
 }
 
@@ -86,8 +88,8 @@ type inQueue struct {
 	queue int
 }
 
-// key is the number of the job's queue, and within it, with
-// QueueByEntry, when it was first seen there.
+// key is the number of the job's queue. With QueueByEntry it adds a fraction that grows
+// with the time the job entered the queue.
 func (t tiresias) key(_ context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
 	if at := t.promotion(j); at <= s.Now {
 		return 0, nil
@@ -113,7 +115,7 @@ func (t tiresias) queue(attained float64) int {
 	return i
 }
 
-// promotion returns when a waiting job goes back to the first queue.
+// promotion returns when a waiting job returns to the first queue.
 func (t tiresias) promotion(j *scheduler.JobState) time.Duration {
 	if t.promote == 0 || j.Grant != nil || j.Attained == 0 {
 		return policy.Never

@@ -4,30 +4,31 @@ import "time"
 
 // Variant replaces rules of the policies in this package. The zero value replaces none.
 type Variant struct {
-	// UrgentAfter is how long a job waits in a row before it goes before all others,
-	// for good, and preempts for it even under fifo; 0 = never.
+	// UrgentAfter is the uninterrupted wait after which a job has priority over all
+	// others for the rest of its life. Even fifo preempts for it. 0 = never.
 	UrgentAfter time.Duration
-	// EvictAnyway leaves jobs preempted though the job they make way for does not fit.
+	// EvictAnyway does not undo preemptions if the job they were for does not fit.
 	EvictAnyway bool
-	// PlaceAnew places a preempted job that fits anew, not on its old devices.
+	// PlaceAnew lets the placer choose devices for a preempted job that still fits,
+	// instead of its old devices.
 	PlaceAnew bool
-	// StopAtMisfit lets a job that does not fit hold up all behind it, whatever option
-	// backfill says.
+	// StopAtMisfit makes a job that does not fit block all jobs behind it, regardless of
+	// option backfill.
 	StopAtMisfit bool
 
-	// Service returns what las orders jobs by, from device-seconds received and
-	// devices; nil = device-seconds.
+	// Service is the key of las, from attained device-seconds and devices; nil =
+	// device-seconds.
 	Service func(deviceSec float64, devices int) float64
 	// NoQuantum lets las preempt a job at any time.
 	NoQuantum bool
 
 	// TiresiasIsLAS makes tiresias las, without queues.
 	TiresiasIsLAS bool
-	// QueueByEntry orders the queues of tiresias behind the first by when a job was
-	// first seen there, not by its submission.
+	// QueueByEntry orders the queues of tiresias after the first by the time a job
+	// entered them, not by submission.
 	QueueByEntry bool
-	// ByCount lets tiresias choose jobs by counts of devices, see byCount.
+	// ByCount lets tiresias admit jobs by device counts before placing any, see countFirst.
 	ByCount bool
-	// EveryRound lets tiresias, with ByCount, decide anew in every round.
+	// EveryRound lets tiresias, with ByCount, decide in every round.
 	EveryRound bool
 }

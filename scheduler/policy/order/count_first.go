@@ -11,15 +11,15 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// byCount is a ranked policy with Variant.ByCount. It goes through all jobs in order,
-// counts the devices they take, and stops the running jobs for which none are left. Jobs
-// that continue keep their devices; then the others take devices that are free.
-type byCount struct {
+// countFirst is a ranked policy with Variant.ByCount. It admits jobs in order by device
+// counts alone and preempts the running jobs for which no devices are left. Jobs that
+// continue keep their devices. Then the admitted waiting jobs are placed.
+type countFirst struct {
 	*ranked
-	everyRound bool // decide anew in every round
+	everyRound bool // decide in every round, whether or not anything changed
 }
 
-func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+func (p countFirst) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	if err := cmp.Or(p.queue.update(ctx, s), p.queue.load(ctx, s)); err != nil {
 		return scheduler.Decision{}, err
 	}
@@ -32,7 +32,7 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		switch {
 		case !left.take(r.Job):
 			r.Grant = nil
-			d.Because(s, r.Job.Job.ID, "no devices are left at its turn, by %.6g", r.Key)
+			d.Because(s, r.Job.Job.ID, "not enough devices are left after jobs with priority, key %.6g", r.Key)
 		case r.Grant == nil:
 			starts = append(starts, r)
 		default:
@@ -44,7 +44,7 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		if r.Grant = p.belief.PlaceBlind(free, s.Cluster, r.Job.Job); r.Grant != nil {
 			free.Take(r.Grant.Slots)
 			d.Grants = append(d.Grants, r.Grant)
-			d.Because(s, r.Job.Job.ID, "devices are left at its turn, by %.6g", r.Key)
+			d.Because(s, r.Job.Job.ID, "enough devices are left after jobs with priority, key %.6g", r.Key)
 			r.ready = s.Now + r.Job.StartCost
 		}
 	}
@@ -59,11 +59,11 @@ func (p byCount) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 	return d, err
 }
 
-// counts are the devices left in each group, wherever they are.
+// counts is the number of devices left in each group, regardless of nodes.
 type counts struct {
 	groups []spec.NodeGroup
-	nodes  []int // the group of each
-	left   []int
+	nodes  []int // group of each node
+	left   []int // devices left in each group
 }
 
 func newCounts(idle *scheduler.Inventory, c spec.Cluster) *counts {
@@ -74,8 +74,8 @@ func newCounts(idle *scheduler.Inventory, c spec.Cluster) *counts {
 	return t
 }
 
-// take counts the devices of j as taken, in the group where it is or else the
-// first that has as many, and reports whether there is one.
+// take subtracts the devices of j from its present group, or from the first accepted
+// group with enough devices left. It reports whether there is such a group.
 func (t *counts) take(j *scheduler.JobState) bool {
 	for gi := range t.groups {
 		fits := candidate.Accepts(j.Job, &t.groups[gi])
