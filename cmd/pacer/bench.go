@@ -10,6 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/bench/accuracy"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -39,7 +41,7 @@ Results do not depend on the number of processors, except for times.`,
 			&cli.StringSliceFlag{Name: "family", Usage: "`NAME`s of families, see pacer ls families", DefaultText: "all"},
 			&cli.StringFlag{Name: "markdown", Usage: "write the report into `FILE`, between the marks in it"},
 		},
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runBenchAccuracy,
 	}
 }
@@ -53,24 +55,21 @@ func protocolNames() []string {
 }
 
 func runBenchAccuracy(c *cli.Context) error {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
-	o := accuracy.Options{Shared: c.String("shared"), Seed: seed(c)}
+	o := accuracy.Options{Shared: c.String("shared"), Seed: command.Seed(c)}
 	if o.Shared == "" {
-		return usagef("bench accuracy: --shared is missing: a directory with data/rubick, data/published, ...")
+		return command.Usagef("bench accuracy: --shared is missing: a directory with data/rubick, data/published, ...")
 	}
 	for _, name := range c.StringSlice("protocol") {
 		p, err := accuracy.LookupProtocol(name)
 		if err != nil {
-			return usagef("bench: %w", err)
+			return command.Usagef("bench: %w", err)
 		}
 		o.Protocols = append(o.Protocols, p)
 	}
 	for _, name := range c.StringSlice("family") {
 		f, err := accuracy.Lookup(name)
 		if err != nil {
-			return usagef("bench: %w", err)
+			return command.Usagef("bench: %w", err)
 		}
 		o.Contenders = append(o.Contenders, f)
 	}
@@ -92,7 +91,7 @@ func runBenchAccuracy(c *cli.Context) error {
 			return err
 		}
 	}
-	return emit(c, accuracyResult(results))
+	return command.Print(c, accuracyResult(results))
 }
 
 // hasPlace reports what would make report.SpliceFile fail, before the work is done.
@@ -107,16 +106,16 @@ func hasPlace(file, name string) error {
 	return nil
 }
 
-func accuracyResult(results []accuracy.Result) result {
-	return result{
-		json: map[string]any{"results": results},
-		csv:  accuracyCSV(results),
-		table: func(w io.Writer) error {
-			if err := writeTable(w, accuracy.Bars(results)); err != nil {
+func accuracyResult(results []accuracy.Result) console.Result {
+	return console.Result{
+		JSON: map[string]any{"results": results},
+		CSV:  accuracyCSV(results),
+		Table: func(w io.Writer) error {
+			if err := console.WriteTable(w, accuracy.Bars(results)); err != nil {
 				return err
 			}
 			fmt.Fprint(w, "\n*: keeps what it must, **: reaches the aim, [...]: the rows were in view or in sample: not accuracy,\n(...): too few rows predicted to compare\n\n")
-			return writeTable(w, accuracy.Statistics(results))
+			return console.WriteTable(w, accuracy.Statistics(results))
 		},
 	}
 }
@@ -131,13 +130,13 @@ func accuracyCSV(results []accuracy.Result) [][]string {
 		if r.Regret != nil {
 			g = *r.Regret
 		}
-		line := []string{r.Protocol, r.Family, string(r.Standing), r.Unable, itoa(r.Rows), itoa(r.Refused), ftoa(r.Mean), ftoa(r.Median),
-			ftoa(r.P95), itoa(r.Intervals), ftoa(r.Coverage), ftoa(r.HalfWidth), ftoa(g.Mean), itoa(g.Groups)}
+		line := []string{r.Protocol, r.Family, string(r.Standing), r.Unable, strconv.Itoa(r.Rows), strconv.Itoa(r.Refused), console.Float(r.Mean), console.Float(r.Median),
+			console.Float(r.P95), strconv.Itoa(r.Intervals), console.Float(r.Coverage), console.Float(r.HalfWidth), console.Float(g.Mean), strconv.Itoa(g.Groups)}
 		if len(r.Figures) == 0 {
 			out = append(out, append(line, "", "", "", "", ""))
 		}
 		for _, f := range r.Figures {
-			out = append(out, append(line[:len(line):len(line)], f.Name, ftoa(f.Value), f.Unit, bound(f.Must.AtLeast), bound(f.Must.AtMost)))
+			out = append(out, append(line[:len(line):len(line)], f.Name, console.Float(f.Value), f.Unit, bound(f.Must.AtLeast), bound(f.Must.AtMost)))
 		}
 	}
 	return out

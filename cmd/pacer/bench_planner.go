@@ -7,6 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/bench/accuracy"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 )
 
 func benchPlannerCommand() *cli.Command {
@@ -22,18 +24,15 @@ Megatron-Bridge whose model is in the catalog: legal, does it fit, how long.
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "shared", Usage: "`DIR` of the data sets", EnvVars: []string{"PACER_SHARED"}},
 		},
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runBenchPlanner,
 	}
 }
 
 func runBenchPlanner(c *cli.Context) error {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	shared := c.String("shared")
 	if shared == "" {
-		return usagef("bench planner: --shared is missing: a directory with data/rubick and data/published")
+		return command.Usagef("bench planner: --shared is missing: a directory with data/rubick and data/published")
 	}
 	r, err := accuracy.RunPlanner(c.Context, shared)
 	if err != nil {
@@ -43,7 +42,7 @@ func runBenchPlanner(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return emit(c, result{json: r, csv: csv, table: func(w io.Writer) error { return plannerText(w, r) }})
+	return command.Print(c, console.Result{JSON: r, CSV: csv, Table: func(w io.Writer) error { return plannerText(w, r) }})
 }
 
 // plannerCSV has a line per choice, then one per plan that ran; what is of the
@@ -62,7 +61,7 @@ func plannerCSV(r *accuracy.PlannerReport) ([][]string, error) {
 			*accuracy.PlanCheck
 		}{"plan", &r.Plans[i]})
 	}
-	return csvOf(lines)
+	return console.CSV(lines)
 }
 
 // plannerText writes the tables for people.
@@ -79,7 +78,7 @@ func plannerText(w io.Writer, r *accuracy.PlannerReport) error {
 		{r.SourceTable(), "\nothers: rows of another run than they record. These, and the plans that are not legal or do not fit:\n\n"},
 		{r.ReasonTable(), ""},
 	} {
-		if err := writeTable(w, t.table); err != nil {
+		if err := console.WriteTable(w, t.table); err != nil {
 			return err
 		}
 		fmt.Fprint(w, t.after)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 )
 
 // TestMeasuredTable: the table of docs/benchmarks/prediction-vs-measured.md is what
@@ -25,7 +27,7 @@ func TestMeasuredTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"pacer", "demo", "--out", t.TempDir()}, nil, &out, &errs); code != exitOK {
+	if code := run(t.Context(), []string{"pacer", "demo", "--out", t.TempDir()}, nil, &out, &errs); code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	for _, row := range want[1:] {

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -33,9 +36,9 @@ surface: the curve for each combination, on which more is never slower either:
 The batch can be free, and the objective goodput:
 
    pacer curve -m llama3-8b -a h100 --max-devices 32 \
-       --batch-range 64-2048 --objective goodput:noise-scale=500` + groupHelp("axes", "model", "network", "space", "objective"),
+       --batch-range 64-2048 --objective goodput:noise-scale=500` + flagGroups.Help("axes", "model", "network", "space", "objective"),
 		Flags:  append(requestFlags(), curveFlags()...),
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runCurve,
 	}
 }
@@ -45,7 +48,7 @@ The batch can be free, and the objective goodput:
 func curveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "max-devices", Usage: "show up to `N` devices", DefaultText: "none", Category: categoryHardware},
-		groupFlag("axes", "show a surface over these values", "network-gbps=100+400,host-gib=64+256", categoryHardware),
+		command.GroupFlag("axes", "show a surface over these values", "network-gbps=100+400,host-gib=64+256", categoryHardware),
 		spaceFlag(),
 		&cli.StringFlag{Name: "objective", Usage: "choose by `NAME[:KEY=VALUE...]`: throughput, or goodput:noise-scale=SAMPLES, throughput x statistical efficiency", DefaultText: "throughput", Category: categoryObjective},
 		batchRangeFlag(),
@@ -69,13 +72,13 @@ func runCurve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return emit(c, curveTable(curve).result())
+	return command.Print(c, curveTable(curve).result())
 }
 
 // curveQuestions are the questions of a curve, one for each accelerator.
 func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
 	if o := planner.Objective(c.String("objective")); o == planner.Cost || o == planner.MinDevices {
-		return nil, usagef("curve: --objective %s chooses among numbers of devices, and a curve shows them all: ask pacer plan", o)
+		return nil, command.Usagef("curve: --objective %s chooses among numbers of devices, and a curve shows them all: ask pacer plan", o)
 	}
 	out := make([]question, len(axes.accelerators))
 	for i, name := range axes.accelerators {
@@ -91,7 +94,7 @@ func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
 		}
 		out[i] = q
 	}
-	return out, forVerb(c, axes.asked.CheckPoints(len(axes.accelerators), out[0].Devices, maxPoints))
+	return out, command.ForVerb(c, axes.asked.CheckPoints(len(axes.accelerators), out[0].Devices, maxPoints))
 }
 
 // curveRows is a curve or a surface to print.
@@ -114,28 +117,28 @@ func curveTable(curve planner.Curve) *curveRows {
 }
 
 func curveTitle(r planner.Request, accelerators string) string {
-	batch := itoa(r.GlobalBatch)
+	batch := strconv.Itoa(r.GlobalBatch)
 	if r.GlobalBatch == 0 {
 		batch = fmt.Sprintf("%d to %d", r.MinBatch, r.MaxBatch)
 	}
 	return fmt.Sprintf("%s on 1 to %d x %s, global batch %s", r.Model.Name, r.Devices, accelerators, batch)
 }
 
-func (t *curveRows) result() result {
+func (t *curveRows) result() console.Result {
 	csv := [][]string{{"devices", "plan", "samples_per_s", "lo", "hi", "used", "by", "warnings",
 		"marginal_samples_per_s", "global_batch", "goodput_samples_per_s"}}
 	if t.surface {
 		csv[0] = append(csv[0], "accelerator", "network_gbps", "host_gib", "cpus")
 	}
 	for _, p := range t.rows {
-		line := []string{itoa(p.Devices), p.Plan, ftoa(p.SamplesPerS), ftoa(p.Lo), ftoa(p.Hi), itoa(p.Used), p.By, strings.Join(p.Warnings, "; "),
-			ftoa(p.Marginal), itoa(p.GlobalBatch), ftoa(p.GoodputPerS)}
+		line := []string{strconv.Itoa(p.Devices), p.Plan, console.Float(p.SamplesPerS), console.Float(p.Lo), console.Float(p.Hi), strconv.Itoa(p.Used), p.By, strings.Join(p.Warnings, "; "),
+			console.Float(p.Marginal), strconv.Itoa(p.GlobalBatch), console.Float(p.GoodputPerS)}
 		if t.surface {
 			line = append(line, p.Accelerator, given(p.NetworkGbps), given(p.HostGiB), given(float64(p.CPUs)))
 		}
 		csv = append(csv, line)
 	}
-	return result{json: query.Curve{Points: t.rows, Warnings: query.Texts(t.none)}, csv: csv, table: t.print}
+	return console.Result{JSON: query.Curve{Points: t.rows, Warnings: query.Texts(t.none)}, CSV: csv, Table: t.print}
 }
 
 // given writes a place on an axis for machines, nothing where there is no axis.
@@ -143,7 +146,7 @@ func given(v float64) string {
 	if v == 0 {
 		return ""
 	}
-	return ftoa(v)
+	return console.Float(v)
 }
 
 // print shows only the points at which something changes, each accelerator by
@@ -190,7 +193,7 @@ func (t *curveRows) printRows(w io.Writer, from, to int, common string) error {
 			table = append(table, t.line(&t.rows[i], axes, common))
 		}
 	}
-	return writeTable(w, table)
+	return console.WriteTable(w, table)
 }
 
 func (t *curveRows) header(axes []curveAxis) (out []string) {
@@ -211,15 +214,15 @@ func (t *curveRows) line(p *query.CurveRow, axes []curveAxis, common string) (ou
 	for _, a := range axes {
 		out = append(out, a.of(p))
 	}
-	out = append(out, itoa(p.Devices), strings.TrimSuffix(p.Plan, common), significant(p.SamplesPerS, 4),
-		significant(p.Lo, 3)+" - "+significant(p.Hi, 3))
+	out = append(out, strconv.Itoa(p.Devices), strings.TrimSuffix(p.Plan, common), console.Significant(p.SamplesPerS, 4),
+		console.Significant(p.Lo, 3)+" - "+console.Significant(p.Hi, 3))
 	if t.teaches {
-		out = append(out, itoa(p.GlobalBatch), significant(p.GoodputPerS, 4))
+		out = append(out, strconv.Itoa(p.GlobalBatch), console.Significant(p.GoodputPerS, 4))
 	}
 	if !t.surface && !t.teaches {
-		out = append(out, significant(p.SamplesPerS/float64(p.Devices), 3))
+		out = append(out, console.Significant(p.SamplesPerS/float64(p.Devices), 3))
 	}
-	return append(out, significant(p.Marginal, 3))
+	return append(out, console.Significant(p.Marginal, 3))
 }
 
 // by names the performance models that answered, each once.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -35,7 +36,7 @@ const maxPoints = 1 << 20
 // readAxes reads axesFlags and the accelerators.
 func readAxes(c *cli.Context) (a curveAxes, err error) {
 	if a.accelerators, err = query.AcceleratorList(c.String("accelerator")); err != nil {
-		return a, forVerb(c, err)
+		return a, command.ForVerb(c, err)
 	}
 	cpus, err := numbers(c, "cpus")
 	if err != nil {
@@ -43,7 +44,7 @@ func readAxes(c *cli.Context) (a curveAxes, err error) {
 	}
 	for _, v := range cpus {
 		if v != float64(int(v)) {
-			return a, usagef("%s: --cpus %g is not a whole number", c.Command.Name, v)
+			return a, command.Usagef("%s: --cpus %g is not a whole number", c.Command.Name, v)
 		}
 		a.asked.CPUs = append(a.asked.CPUs, int(v))
 	}
@@ -54,16 +55,16 @@ func readAxes(c *cli.Context) (a curveAxes, err error) {
 		return a, err
 	}
 	a.Axes, err = a.asked.Planner(c.Float64("inter-node-gbps"))
-	return a, forVerb(c, err)
+	return a, command.ForVerb(c, err)
 }
 
 // numbers reads a comma-separated list of numbers. It is nil where the flag is
 // not given.
 func numbers(c *cli.Context, flag string) (out []float64, err error) {
-	for _, text := range listFlag(c, flag) {
+	for _, text := range command.List(c, flag) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil {
-			return nil, usagef("%s: --%s: %q is not a number; want numbers such as 1+4+12", c.Command.Name, flag, text)
+			return nil, command.Usagef("%s: --%s: %q is not a number; want numbers such as 1+4+12", c.Command.Name, flag, text)
 		}
 		out = append(out, v)
 	}
@@ -86,7 +87,7 @@ func runSurface(c *cli.Context, questions []question, axes planner.Axes) error {
 	}
 	t := &curveRows{surface: true, teaches: questions[0].GlobalBatch == 0, rows: found.Rows, isNew: found.IsNew, none: found.None}
 	t.title = curveTitle(questions[0].Request, strings.Join(found.Names, ", "))
-	return emit(c, t.result())
+	return command.Print(c, t.result())
 }
 
 // curveAxis is a column that says where a row is on an axis.

@@ -14,6 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/synthetic"
@@ -34,9 +36,9 @@ from --seed. The files it writes go to --out.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Value: "out/demo", Usage: "`DIR` for the report"},
 		},
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: func(c *cli.Context) error {
-			d, err := newDemo(c.Context, c.App.Writer, c.String("out"), seed(c))
+			d, err := newDemo(c.Context, c.App.Writer, c.String("out"), command.Seed(c))
 			if err != nil {
 				return err
 			}
@@ -143,7 +145,7 @@ func (d *demo) schedule() (err error) {
 	fmt.Fprintf(d.w, "%d synthetic jobs on %s; truth: the analytic model with %.0f %% noise,\nbelief: the analytic model; start cost 60 s\n\n",
 		len(s.Jobs), experiment.ClusterText(s.Cluster), 100*demoNoise)
 	path := filepath.Join(d.out, "report.html")
-	html, err := createOut(path)
+	html, err := console.Create(path)
 	if err != nil {
 		return err
 	}

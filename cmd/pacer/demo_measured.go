@@ -6,7 +6,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -49,11 +51,11 @@ func (d *demo) fit() error {
 		}
 		scores, shown = append(scores, score), append(shown, examples...)
 	}
-	if err := writeTable(d.w, scores); err != nil {
+	if err := console.WriteTable(d.w, scores); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.w)
-	if err := writeTable(d.w, shown); err != nil {
+	if err := console.WriteTable(d.w, shown); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.w, "plan: dp, tp, pp = devices that share the batch, each layer, the layers; mb = samples of a micro-batch, ga of them a step")
@@ -78,8 +80,8 @@ func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []
 	if err != nil {
 		return nil, nil, err
 	}
-	score = []string{card.Model, itoa(len(rows)), itoa(card.NFit), itoa(card.NHeldOut),
-		percent(card.MAPE), percent(card.P95APE), fixed(100*card.Coverage, 0) + " %"}
+	score = []string{card.Model, strconv.Itoa(len(rows)), strconv.Itoa(card.NFit), strconv.Itoa(card.NHeldOut),
+		console.Percent(card.MAPE), console.Percent(card.P95APE), console.Fixed(100*card.Coverage, 0) + " %"}
 	_, held, err := perfmodel.Split(fam, rows, demoFit)
 	if err != nil {
 		return nil, nil, err
@@ -94,11 +96,8 @@ func (d *demo) fitModel(fam perfmodel.Family, rows []spec.Measurement) (score []
 		was := m.MedianStepSec()
 		plan := m.Config.Plan
 		plan.Precision = "" // one for all
-		examples = append(examples, []string{card.Model, plan.String(), significant(was, 3), significant(sec, 3),
-			significant(lo, 3) + " - " + significant(hi, 3), percent(math.Abs(sec-was) / was)})
+		examples = append(examples, []string{card.Model, plan.String(), console.Significant(was, 3), console.Significant(sec, 3),
+			console.Significant(lo, 3) + " - " + console.Significant(hi, 3), console.Percent(math.Abs(sec-was) / was)})
 	}
 	return score, examples, nil
 }
-
-// percent writes a fraction for people.
-func percent(v float64) string { return fixed(100*v, 1) + " %" }

@@ -1,6 +1,6 @@
-// Command pacer tells how fast a training job will run, on what, split how.
+// Command pacer predicts the throughput of training jobs, ranks parallelism plans, and
+// compares scheduling policies.
 //
-// One file per verb holds its flags and wiring; the work is done by the
-// packages below. Start with app.go (the commands and what they share), then
-// simulate.go (the longest road through the packages).
+// One file per verb declares its flags, calls the packages below, and prints. Start with
+// app.go (the commands), resolve.go (the flags of planning questions) and simulate.go.
 package main

@@ -9,6 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -32,18 +34,18 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 	if err != nil || f == nil || len(choices) == 0 {
 		return false, err
 	}
-	out, err := createOut(c.String("emit-out"))
+	out, err := console.Create(c.String("emit-out"))
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, out.discard()) }()
+	defer func() { err = errors.Join(err, out.Discard()) }()
 	details, err := detailsOf(c, choices[0].Config.Model)
 	if err != nil {
 		return false, err
 	}
 	s, err := f.EmitWith(choices[0].Config, launch.Options{Details: details, File: c.String("emit-out")})
 	if errors.Is(err, launch.ErrCannotExpress) {
-		return false, &exitError{exitNoAnswer, fmt.Errorf("%w%s", err, instead(f, choices[0], all))}
+		return false, command.NoAnswerf("%w%s", err, instead(f, choices[0], all))
 	}
 	if err != nil {
 		return false, err
@@ -59,9 +61,9 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 		return true, err
 	}
 	if strings.HasPrefix(s.Text, "#!") {
-		out.mode = 0o755
+		out.Executable()
 	}
-	return false, out.write(func(w io.Writer) error {
+	return false, out.Write(func(w io.Writer) error {
 		_, err := io.WriteString(w, s.Text)
 		return err
 	})
@@ -81,7 +83,7 @@ func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
 	defer f.Close()
 	d, err := huggingface.Details(f)
 	if err != nil {
-		return d, usagef("%s: --model %s: %w", c.Command.Name, path, err)
+		return d, command.Usagef("%s: --model %s: %w", c.Command.Name, path, err)
 	}
 	return d, nil
 }
@@ -90,15 +92,15 @@ func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
 func emitFlag(c *cli.Context) (*launch.Framework, error) {
 	switch {
 	case !c.IsSet("emit") && c.IsSet("emit-out"):
-		return nil, usagef("%s: --emit-out goes with --emit", c.Command.Name)
+		return nil, command.Usagef("%s: --emit-out goes with --emit", c.Command.Name)
 	case !c.IsSet("emit"):
 		return nil, nil
-	case global(c, "output") != "table" && !c.IsSet("emit-out"):
-		return nil, usagef("%s: --emit prints what starts the plan, not %s: give it a file with --emit-out", c.Command.Name, global(c, "output"))
+	case command.Global(c, "output") != "table" && !c.IsSet("emit-out"):
+		return nil, command.Usagef("%s: --emit prints what starts the plan, not %s: give it a file with --emit-out", c.Command.Name, command.Global(c, "output"))
 	}
 	f, err := launch.Lookup(c.String("emit"))
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, command.Usagef("%w", err)
 	}
 	return &f, nil
 }
@@ -121,7 +123,7 @@ func instead(f *launch.Framework, best planner.Choice, all func() ([]planner.Cho
 			continue
 		}
 		return hint + fmt.Sprintf("\nthe best plan %s can start has %s %% of its throughput: pacer predict --plan %s --emit %s",
-			f.Name, fixed(100*ch.Prediction.Throughput/best.Prediction.Throughput, 0), ch.Config.Plan, f.Name)
+			f.Name, console.Fixed(100*ch.Prediction.Throughput/best.Prediction.Throughput, 0), ch.Config.Plan, f.Name)
 	}
 	return hint
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/perfmodel/registry"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -51,7 +51,7 @@ func failureFlags() []cli.Flag {
 
 // experimentOptions reads the flags of c that are options of a simulation.
 func experimentOptions(c *cli.Context) experiment.Options {
-	o := experiment.Options{Seed: seed(c), Data: experimentData(c), Warn: warner(c)}
+	o := experiment.Options{Seed: command.Seed(c), Data: experimentData(c), Warn: warner(c)}
 	for _, name := range experiment.Settings() {
 		if c.IsSet(name) {
 			_ = o.Set(name, fmt.Sprint(c.Value(name))) // the name is known
@@ -71,19 +71,6 @@ func experimentData(c *cli.Context) experiment.Data {
 // warner prints warnings to standard error.
 func warner(c *cli.Context) func(experiment.Warning) {
 	return func(w experiment.Warning) { fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", w.Kind, w.Text) }
-}
-
-// assignments reads KEY=VALUE,... of several uses of a flag.
-func assignments(c *cli.Context, flag string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, text := range c.StringSlice(flag) {
-		key, value, ok := strings.Cut(text, "=")
-		if _, twice := out[key]; !ok || key == "" || twice {
-			return nil, usagef("%s: --%s %q is not KEY=VALUE with a key of its own", c.Command.Name, flag, text)
-		}
-		out[key] = value
-	}
-	return out, nil
 }
 
 // sortedKeys are those of a map.

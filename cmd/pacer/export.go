@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -25,13 +28,13 @@ func exportCommand() *cli.Command {
 The file appears whole or not at all.`,
 		Flags: filterFlags(),
 		Action: func(c *cli.Context) error {
-			path, err := onePath(c, "FILE")
+			path, err := command.OnePath(c, "FILE")
 			if err != nil {
 				return err
 			}
 			format, err := store.FormatOf(path)
 			if err != nil {
-				return usagef("export: %w", err)
+				return command.Usagef("export: %w", err)
 			}
 			rows, err := selectedRows(c)
 			if err != nil {
@@ -45,9 +48,9 @@ The file appears whole or not at all.`,
 			if err != nil {
 				return err
 			}
-			return emit(c, result{
-				json: map[string]any{"file": path, "rows": n, "bytes": st.Size()},
-				csv:  [][]string{{"file", "rows", "bytes"}, {path, itoa(n), itoa(int(st.Size()))}},
+			return command.Print(c, console.Result{
+				JSON: map[string]any{"file": path, "rows": n, "bytes": st.Size()},
+				CSV:  [][]string{{"file", "rows", "bytes"}, {path, strconv.Itoa(n), strconv.Itoa(int(st.Size()))}},
 			})
 		},
 	}
@@ -82,7 +85,7 @@ func noneStored(c *cli.Context, f store.Filter) error {
 	if err != nil {
 		return err
 	}
-	code, why := exitNoAnswer, "no stored measurement matches; pacer ls measurements shows what there is"
+	code, why := command.ExitNoAnswer, "no stored measurement matches; pacer ls measurements shows what there is"
 	switch {
 	case len(tallies) == 0:
 		why = "nothing is stored yet; import measurements first, see pacer import --help"
@@ -93,12 +96,12 @@ func noneStored(c *cli.Context, f store.Filter) error {
 			of    func(store.Tally) string
 		}{{"source", f.Sources, query.SourceOf}, {"model", f.Models, query.ModelOf}, {"accelerator", f.Accelerators, query.AcceleratorOf}} {
 			if said := notStored(kind.what, kind.asked, tallies, kind.of); said != "" {
-				code, why = exitUsage, said
+				code, why = command.ExitUsage, said
 				break
 			}
 		}
 	}
-	return &exitError{code, fmt.Errorf("%s: %s", c.Command.Name, why)}
+	return command.WithCode(code, fmt.Errorf("%s: %s", c.Command.Name, why))
 }
 
 // notStored names the stored ones of a kind, the nearest first, where none of

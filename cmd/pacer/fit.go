@@ -8,6 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -33,20 +35,17 @@ them too.`,
 			&cli.StringFlag{Name: "family", Value: "hybrid", Usage: "`FAMILY` of performance model, see pacer ls families"},
 			&cli.StringFlag{Name: "rows", Value: "8", Usage: "`N` rows to fit each model on, or all"},
 		),
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runFit,
 	}
 }
 
 func runFit(c *cli.Context) error {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	fam, err := family.Lookup(c.String("family"))
 	if err != nil {
-		return usagef("fit: %w", err)
+		return command.Usagef("fit: %w", err)
 	}
-	opts := perfmodel.FitOptions{Seed: seed(c)}
+	opts := perfmodel.FitOptions{Seed: command.Seed(c)}
 	if opts.MaxRows, err = rowsFlag(c, "rows"); err != nil {
 		return err
 	}
@@ -69,9 +68,9 @@ func runFit(c *cli.Context) error {
 		fmt.Fprintln(c.App.ErrWriter, "skipped:", why)
 	}
 	if len(cards) == 0 {
-		return &exitError{exitNoAnswer, fmt.Errorf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))}
+		return command.NoAnswerf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))
 	}
-	return emit(c, cardsResult(cards, opts.MaxRows == 0))
+	return command.Print(c, cardsResult(cards, opts.MaxRows == 0))
 }
 
 // rowsFlag reads how many rows to fit on, 0 = all.
@@ -82,16 +81,16 @@ func rowsFlag(c *cli.Context, name string) (int, error) {
 	}
 	n, err := strconv.Atoi(r)
 	if err != nil || n < 1 {
-		return 0, usagef("%s: --%s %q is neither all nor a number of at least 1", c.Command.Name, name, r)
+		return 0, command.Usagef("%s: --%s %q is neither all nor a number of at least 1", c.Command.Name, name, r)
 	}
 	return n, nil
 }
 
 // fitAll is query.FitAll with a progress bar.
 func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows []spec.Measurement, o perfmodel.FitOptions) ([]perfmodel.Card, []string, error) {
-	bar := newProgress(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(rows)))
-	defer bar.finish()
-	return query.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.set(n) })
+	bar := console.NewBar(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(rows)))
+	defer bar.Finish()
+	return query.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.Set(n) })
 }
 
 func openRegistry(c *cli.Context) (*registry.Registry, error) {
@@ -103,16 +102,16 @@ func openRegistry(c *cli.Context) (*registry.Registry, error) {
 	return registry.Open(filepath.Join(dir, "models"))
 }
 
-func cardsResult(cards []perfmodel.Card, crossValidated bool) result {
+func cardsResult(cards []perfmodel.Card, crossValidated bool) console.Result {
 	csv := [][]string{{"model", "accelerator", "family", "n_fit", "n_held_out", "n_left_out", "mape", "p95_ape", "mape_all", "mape_unfitted", "coverage"}}
 	for _, k := range cards {
-		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut), ftoa(k.MAPE), ftoa(k.P95APE), ftoa(k.MAPEAll),
-			ftoa(k.MAPEUnfitted), ftoa(k.Coverage)})
+		csv = append(csv, []string{k.Model, k.Accelerator, k.Family, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut), console.Float(k.MAPE), console.Float(k.P95APE), console.Float(k.MAPEAll),
+			console.Float(k.MAPEUnfitted), console.Float(k.Coverage)})
 	}
-	return result{
-		json:  query.Fits{Cards: cards, Pooled: query.Pool(cards)},
-		csv:   csv,
-		table: func(w io.Writer) error { return printCards(w, cards, crossValidated) },
+	return console.Result{
+		JSON:  query.Fits{Cards: cards, Pooled: query.Pool(cards)},
+		CSV:   csv,
+		Table: func(w io.Writer) error { return printCards(w, cards, crossValidated) },
 	}
 }
 
@@ -127,20 +126,20 @@ func cardTable(cards []perfmodel.Card, crossValidated bool) [][]string {
 	for _, k := range cards {
 		rival := "-"
 		if k.MAPEUnfitted > 0 {
-			rival = percent(k.MAPEUnfitted)
+			rival = console.Percent(k.MAPEUnfitted)
 		}
 		scores := []string{"-", "-", "-", rival}
 		if k.NHeldOut > 0 {
-			scores = []string{percent(k.MAPE), percent(k.P95APE), fixed(100*k.Coverage, 0) + " %", rival}
+			scores = []string{console.Percent(k.MAPE), console.Percent(k.P95APE), console.Fixed(100*k.Coverage, 0) + " %", rival}
 		}
-		table = append(table, append([]string{k.Model, k.Accelerator, itoa(k.NFit), itoa(k.NHeldOut), itoa(k.NLeftOut)}, scores...))
+		table = append(table, append([]string{k.Model, k.Accelerator, strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), strconv.Itoa(k.NLeftOut)}, scores...))
 	}
 	return table
 }
 
 // printCards prints the cards, their warnings, and the error over all rows.
 func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error {
-	if err := writeTable(w, cardTable(cards, crossValidated)); err != nil {
+	if err := console.WriteTable(w, cardTable(cards, crossValidated)); err != nil {
 		return err
 	}
 	for _, k := range cards {
@@ -157,9 +156,9 @@ func printCards(w io.Writer, cards []perfmodel.Card, crossValidated bool) error 
 	if crossValidated {
 		how = "rows, each predicted by a fit to the other folds of a cross-validation"
 	}
-	fmt.Fprintf(w, "  %s over the %d %s\n", percent(p.MAPE), p.NHeldOut, how)
+	fmt.Fprintf(w, "  %s over the %d %s\n", console.Percent(p.MAPE), p.NHeldOut, how)
 	if p.NAll > p.NHeldOut {
-		fmt.Fprintf(w, "  %s over %d, with the rows that are left out by a rule of their source\n", percent(p.MAPEAll), p.NAll)
+		fmt.Fprintf(w, "  %s over %d, with the rows that are left out by a rule of their source\n", console.Percent(p.MAPEAll), p.NAll)
 	}
 	return nil
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
@@ -22,13 +25,13 @@ Examples:
    pacer fit-check -m llama3-8b -a h100 --plan dp=8,mb=4,ga=2,zero=2
    pacer fit-check -m llama3-70b -a a100 --devices 8 --global-batch 64
 
-Exit code 3 when it does not fit; what would make it fit is printed all the same.` + groupHelp("model", "network", "space"),
+Exit code 3 when it does not fit; what would make it fit is printed all the same.` + flagGroups.Help("model", "network", "space"),
 		Flags: append(requestFlags(), spaceFlag(),
 			&cli.StringFlag{Name: "plan", Usage: "check `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", DefaultText: "the best one", Category: categoryModel},
 			devicesFlagOf("those of the plan"),
 			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: categoryHardware},
 		),
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runFitCheck,
 	}
 }
@@ -49,24 +52,24 @@ func runFitCheck(c *cli.Context) error {
 		return err
 	}
 	r := query.NewFitCheck(report)
-	if err := emit(c, fitCheckResult(r, q.Request)); err != nil {
+	if err := command.Print(c, fitCheckResult(r, q.Request)); err != nil {
 		return err
 	}
 	if !r.Fits {
-		return &exitError{exitNoAnswer, fmt.Errorf("fit-check: plan %s does not fit", r.Plan)}
+		return command.NoAnswerf("fit-check: plan %s does not fit", r.Plan)
 	}
 	return nil
 }
 
-func fitCheckResult(r query.FitCheck, about planner.Request) result {
-	return result{
-		json: r,
-		csv: [][]string{
+func fitCheckResult(r query.FitCheck, about planner.Request) console.Result {
+	return console.Result{
+		JSON: r,
+		CSV: [][]string{
 			{"plan", "shape", "fits", "probability", "mem_gib", "budget_gib", "device_gib", "headroom_gib", "host_gib", "why", "fix", "by"},
-			{r.Plan, r.Shape, fmt.Sprint(r.Fits), ftoa(r.Probability), ftoa(r.MemGiB), ftoa(r.BudgetGiB), ftoa(r.DeviceGiB), ftoa(r.HeadroomGiB),
-				ftoa(r.HostGiB), r.Why, firstFix(r), r.By},
+			{r.Plan, r.Shape, fmt.Sprint(r.Fits), console.Float(r.Probability), console.Float(r.MemGiB), console.Float(r.BudgetGiB), console.Float(r.DeviceGiB), console.Float(r.HeadroomGiB),
+				console.Float(r.HostGiB), r.Why, firstFix(r), r.By},
 		},
-		table: func(w io.Writer) error { return printFitCheck(w, r, about) },
+		Table: func(w io.Writer) error { return printFitCheck(w, r, about) },
 	}
 }
 
@@ -78,23 +81,23 @@ func firstFix(r query.FitCheck) string {
 }
 
 func printFitCheck(w io.Writer, r query.FitCheck, about planner.Request) error {
-	verdict := fmt.Sprintf("fits, %s GiB of each device to spare", fixed(r.HeadroomGiB, 1))
+	verdict := fmt.Sprintf("fits, %s GiB of each device to spare", console.Fixed(r.HeadroomGiB, 1))
 	switch {
 	case !r.Fits:
 		verdict = "does not fit"
 	case r.BudgetGiB == 0:
 		verdict = "fits as far as is known"
 	}
-	printWrapped(w, fmt.Sprintf("%s on %s x %s, global batch %d%s: %s", about.Model.Name, r.Shape, about.Accelerator.Name, about.GlobalBatch, sequence(about), verdict))
+	console.Wrap(w, fmt.Sprintf("%s on %s x %s, global batch %d%s: %s", about.Model.Name, r.Shape, about.Accelerator.Name, about.GlobalBatch, sequence(about), verdict))
 	fmt.Fprintf(w, "plan %s\n", r.Plan)
 	switch {
 	case !r.Fits:
-		printWrapped(w, r.Why)
+		console.Wrap(w, r.Why)
 	case r.BudgetGiB > 0:
-		fmt.Fprintf(w, "needs %s GiB; up to %s of %s GiB are sure enough to fit (%s %% likely)\n", fixed(r.MemGiB, 1), fixed(r.BudgetGiB, 1), fixed(r.DeviceGiB, 1), fixed(100*r.Probability, 0))
+		fmt.Fprintf(w, "needs %s GiB; up to %s of %s GiB are sure enough to fit (%s %% likely)\n", console.Fixed(r.MemGiB, 1), console.Fixed(r.BudgetGiB, 1), console.Fixed(r.DeviceGiB, 1), console.Fixed(100*r.Probability, 0))
 	}
 	if r.Offloads {
-		printWrapped(w, fmt.Sprintf("It fits because it moves something to host memory, %s GiB of it in all; nothing fits without (see --space offload=none).", fixed(r.HostGiB, 1)))
+		console.Wrap(w, fmt.Sprintf("It fits because it moves something to host memory, %s GiB of it in all; nothing fits without (see --space offload=none).", console.Fixed(r.HostGiB, 1)))
 	}
 	if err := printShares(w, partsOf(r), "GiB", 2); err != nil {
 		return err
@@ -122,7 +125,7 @@ func printFixes(w io.Writer, r query.FitCheck) error {
 	fmt.Fprintln(w)
 	table := [][]string{{"what would make it fit", "devices", "GiB", "samples/s", "plan"}}
 	for _, f := range r.Fixes {
-		table = append(table, []string{cmp.Or(f.Change, "-"), itoa(f.Devices), fixed(f.MemGiB, 1), significant(f.SamplesPerS, 3), f.Plan})
+		table = append(table, []string{cmp.Or(f.Change, "-"), strconv.Itoa(f.Devices), console.Fixed(f.MemGiB, 1), console.Significant(f.SamplesPerS, 3), f.Plan})
 	}
-	return writeTable(w, table)
+	return console.WriteTable(w, table)
 }

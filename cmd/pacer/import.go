@@ -11,10 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -50,14 +53,14 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 		ArgsUsage:   "DIR",
 		Description: importText(imp),
 		Action: func(c *cli.Context) error {
-			dir, err := onePath(c, "DIR")
+			dir, err := command.OnePath(c, "DIR")
 			if err != nil {
 				return err
 			}
 			if st, err := os.Stat(dir); err != nil {
 				return fmt.Errorf("import %s: %w", imp.Name, err)
 			} else if !st.IsDir() {
-				return usagef("import %s: %s is a file, want the directory of the data set", imp.Name, dir)
+				return command.Usagef("import %s: %s is a file, want the directory of the data set", imp.Name, dir)
 			}
 			fsys := os.DirFS(dir)
 			total, err := imp.Count(fsys)
@@ -83,13 +86,13 @@ func measuredCommand() *cli.Command {
 	return &cli.Command{
 		Name: "measured", Usage: "what this project measured itself, built in: see pacer ls measured", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
-			name, err := onePath(c, "NAME")
+			name, err := command.OnePath(c, "NAME")
 			if err != nil {
 				return err
 			}
 			set, err := measured.Lookup(name)
 			if err != nil {
-				return usagef("import measured: %w", err)
+				return command.Usagef("import measured: %w", err)
 			}
 			return runImport(c, "measured", set.Rows, store.ReadParquetFrom(set.Name+".parquet", bytes.NewReader(set.Parquet), int64(len(set.Parquet))))
 		},
@@ -101,7 +104,7 @@ func fileCommand(name, doc string, read func(path string) iter.Seq2[spec.Measure
 	return &cli.Command{
 		Name: name, Usage: doc, ArgsUsage: "FILE",
 		Action: func(c *cli.Context) error {
-			file, err := onePath(c, "FILE")
+			file, err := command.OnePath(c, "FILE")
 			if err != nil {
 				return err
 			}
@@ -111,16 +114,6 @@ func fileCommand(name, doc string, read func(path string) iter.Seq2[spec.Measure
 			return runImport(c, name, 0, read(file))
 		},
 	}
-}
-
-func onePath(c *cli.Context, what string) (string, error) {
-	if c.NArg() != 1 {
-		return "", usagef("%s wants one argument, %s, got %d", c.Command.FullName(), what, c.NArg())
-	}
-	if err := checkOutput(c); err != nil {
-		return "", err
-	}
-	return filepath.Clean(c.Args().First()), nil
 }
 
 // importResult is the JSON of pacer import.
@@ -142,25 +135,25 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 	if err != nil {
 		return err
 	}
-	im := &importer{ctx: c.Context, db: db, log: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "import "+name, total)}
+	im := &importer{ctx: c.Context, db: db, log: c.App.ErrWriter, bar: console.NewBar(c.App.ErrWriter, "import "+name, total)}
 	im.res.Source, im.res.Sources = name, []string{}
 	err = errors.Join(im.read(seq), db.Close())
-	im.bar.finish()
+	im.bar.Finish()
 	im.warnSummary()
 	if err != nil {
 		return err
 	}
 	im.sourceHint()
 	r := im.res
-	if err := emit(c, result{
-		json: r,
-		csv: [][]string{{"source", "rows", "added", "updated", "unchanged", "warnings", "bad"},
-			{r.Source, itoa(r.Rows), itoa(r.Added), itoa(r.Updated), itoa(r.Unchanged), itoa(r.Warnings), itoa(r.Bad)}},
+	if err := command.Print(c, console.Result{
+		JSON: r,
+		CSV: [][]string{{"source", "rows", "added", "updated", "unchanged", "warnings", "bad"},
+			{r.Source, strconv.Itoa(r.Rows), strconv.Itoa(r.Added), strconv.Itoa(r.Updated), strconv.Itoa(r.Unchanged), strconv.Itoa(r.Warnings), strconv.Itoa(r.Bad)}},
 	}); err != nil {
 		return err
 	}
 	if r.Bad > 0 {
-		return &exitError{exitPartial, fmt.Errorf("%d of %d rows of %s could not be used, see above", r.Bad, r.Bad+r.Rows, name)}
+		return command.Partialf("%d of %d rows of %s could not be used, see above", r.Bad, r.Bad+r.Rows, name)
 	}
 	return nil
 }
@@ -170,7 +163,7 @@ type importer struct {
 	ctx   context.Context
 	db    *store.DB
 	log   io.Writer
-	bar   *progress
+	bar   *console.Bar
 	batch []spec.Measurement
 	res   importResult
 	odd   map[string]int // warnings by text, to print each once
@@ -223,15 +216,15 @@ func (im *importer) flush() error {
 	im.res.Added += counts.Added
 	im.res.Updated += counts.Updated
 	im.res.Unchanged += counts.Unchanged
-	im.bar.set(im.res.Rows + im.res.Bad)
-	im.bar.acknowledge(im.res.Added + im.res.Updated + im.res.Unchanged)
+	im.bar.Set(im.res.Rows + im.res.Bad)
+	im.bar.Acknowledge(im.res.Added + im.res.Updated + im.res.Unchanged)
 	return nil
 }
 
 func (im *importer) reportBad(err error) {
 	im.res.Bad++
 	if im.res.Bad <= maxReported {
-		im.bar.println("skipped: " + err.Error())
+		im.bar.Println("skipped: " + err.Error())
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/scheduler/learn"
 	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -45,7 +47,7 @@ func learnDL2Command() *cli.Command {
 			&cli.StringFlag{Name: "curve-out", Usage: "write the learning curve to `FILE`.csv, a row per update and iteration", Category: "Output"},
 			&cli.StringFlag{Name: "svg", Usage: "draw the learning curve into `FILE`", Category: "Output"},
 		}),
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runLearnDL2,
 	}
 }
@@ -84,7 +86,7 @@ func trainingTable() string {
 	var b strings.Builder
 	for _, s := range experiment.TrainingSettings() {
 		fmt.Fprintf(&b, "   %-12s %s\n", s.Name, s.Default)
-		for _, line := range report.Wrap(s.Doc, helpWidth-8) {
+		for _, line := range report.Wrap(s.Doc, command.HelpWidth-8) {
 			fmt.Fprintf(&b, "     %s\n", line)
 		}
 	}
@@ -100,7 +102,7 @@ func trainingOptions(c *cli.Context) (experiment.TrainingOptions, error) {
 			return o, err
 		}
 	}
-	set, err := assignments(c, "set")
+	set, err := command.Pairs(c, "set")
 	if err != nil {
 		return o, err
 	}
@@ -117,7 +119,7 @@ func trainingOptions(c *cli.Context) (experiment.TrainingOptions, error) {
 			_ = o.Simulation.Set(name, fmt.Sprint(c.Value(name))) // the name is known
 		}
 	}
-	o.Simulation.Seed, o.Simulation.Data, o.Simulation.Warn = seed(c), experimentData(c), warner(c)
+	o.Simulation.Seed, o.Simulation.Data, o.Simulation.Warn = command.Seed(c), experimentData(c), warner(c)
 	return o, nil
 }
 
@@ -145,34 +147,31 @@ func newLearnRun(c *cli.Context) (*learnRun, error) {
 }
 
 func runLearnDL2(c *cli.Context) (err error) {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	out := c.String("out")
 	if out == "" {
-		return usagef("learn: --out is missing: FILE for the policy")
+		return command.Usagef("learn: --out is missing: FILE for the policy")
 	}
 	began := time.Now()
 	run, err := newLearnRun(c)
 	if err != nil {
 		return err
 	}
-	curve, err := createOut(c.String("curve-out"))
+	curve, err := console.Create(c.String("curve-out"))
 	if err != nil {
 		return fmt.Errorf("learn: --curve-out: %w", err)
 	}
-	defer func() { err = errors.Join(err, curve.discard()) }()
-	svg, err := createOut(c.String("svg"))
+	defer func() { err = errors.Join(err, curve.Discard()) }()
+	svg, err := console.Create(c.String("svg"))
 	if err != nil {
 		return fmt.Errorf("learn: --svg: %w", err)
 	}
-	defer func() { err = errors.Join(err, svg.discard()) }()
+	defer func() { err = errors.Join(err, svg.Discard()) }()
 	err = run.train(c, out)
 	if curve != nil {
-		err = errors.Join(err, curve.write(func(w io.Writer) error { return learn.WriteCSV(w, run.points) }))
+		err = errors.Join(err, curve.Write(func(w io.Writer) error { return learn.WriteCSV(w, run.points) }))
 	}
 	if svg != nil {
-		err = errors.Join(err, svg.write(func(w io.Writer) error { return learn.WriteSVG(w, run.points) }))
+		err = errors.Join(err, svg.Write(func(w io.Writer) error { return learn.WriteSVG(w, run.points) }))
 	}
 	if err != nil {
 		return experiment.TrainingError(err)
@@ -208,11 +207,11 @@ func savePolicy(path string, m *dl2.Model, origin map[string]string, compact boo
 	if err != nil {
 		return err
 	}
-	f, err := createOut(path)
+	f, err := console.Create(path)
 	if err != nil {
 		return fmt.Errorf("learn: --out: %w", err)
 	}
-	return f.write(func(w io.Writer) error { _, err := w.Write(b); return err })
+	return f.Write(func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
 // progress prints a validation to standard error.
@@ -266,7 +265,7 @@ type learnRow struct {
 }
 
 func (r learnRow) write(c *cli.Context) error {
-	return emit(c, result{json: r, csv: [][]string{
+	return command.Print(c, console.Result{JSON: r, CSV: [][]string{
 		{"file", "jobs", "models", "slot_s", "teacher", "teacher_avg_jct_s", "avg_jct_s", "phase", "update", "bytes"},
 		{r.File, strconv.Itoa(r.Jobs), strings.Join(r.Models, " + "), fmt.Sprintf("%g", r.SlotSec), r.Teacher,
 			fmt.Sprintf("%.1f", r.TeacherJCT), fmt.Sprintf("%.1f", r.JCT), r.Phase, strconv.Itoa(r.Update), strconv.FormatInt(r.Bytes, 10)},

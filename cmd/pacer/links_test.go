@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/urfave/cli/v2"
 )
 
@@ -135,7 +136,7 @@ var docFlag = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]+)`)
 // command. Pages with flags of other programs or of earlier versions are not read.
 func TestDocumentedFlags(t *testing.T) {
 	known := map[string]bool{"help": true, "version": true, "no-install-recommends": true}
-	eachCommand(newApp(nil, nil, nil).Commands, nil, func(_ []string, c *cli.Command) {
+	eachCommand(command.Prepare(newApp(), flagGroups).Commands, nil, func(_ []string, c *cli.Command) {
 		for _, f := range c.Flags {
 			for _, name := range f.Names() {
 				known[name] = true

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/measured"
@@ -60,12 +62,9 @@ func (l listing) command() *cli.Command {
 }
 
 func (l listing) run(c *cli.Context) error {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	for _, w := range c.Args().Slice() {
 		if named.Fold(w) == "" {
-			return usagef("ls %s: %q has no letter or digit to find names by", l.name, w)
+			return command.Usagef("ls %s: %q has no letter or digit to find names by", l.name, w)
 		}
 	}
 	entries, err := l.entries(c)
@@ -78,7 +77,7 @@ func (l listing) run(c *cli.Context) error {
 		return err
 	}
 	if len(found) == 0 && c.Args().Present() {
-		return &exitError{exitNoAnswer, fmt.Errorf("ls %s: nothing has %q in its names (all: pacer ls %[1]s)", l.name, strings.Join(c.Args().Slice(), " "))}
+		return command.NoAnswerf("ls %s: nothing has %q in its names (all: pacer ls %[1]s)", l.name, strings.Join(c.Args().Slice(), " "))
 	}
 	return nil
 }
@@ -104,14 +103,14 @@ func (l listing) emit(c *cli.Context, entries []entry) error {
 		}
 		lines, short = append(lines, e.brief), true
 	}
-	table, err := csvOf(objects)
+	table, err := console.CSV(objects)
 	if err != nil {
 		return err
 	}
-	return emit(c, result{
-		json: map[string]any{l.name: objects}, csv: table,
-		table: func(w io.Writer) error {
-			err := writeTable(w, lines)
+	return command.Print(c, console.Result{
+		JSON: map[string]any{l.name: objects}, CSV: table,
+		Table: func(w io.Writer) error {
+			err := console.WriteTable(w, lines)
 			if err == nil && short {
 				_, err = fmt.Fprintf(w, "\npacer ls %s NAME says what the options of one are.\n", l.name)
 			}
@@ -165,7 +164,7 @@ func alsoCalled(aliases []string, measured bool) string {
 }
 
 func acceleratorCells(a spec.Accelerator, also string) []string {
-	return []string{a.Name, figure(a.Peak(spec.FP16) / 1e12), figure(a.MemBytes / gib), figure(a.MemBps / 1e9), figure(a.ScaleUpBps / 1e9), also}
+	return []string{a.Name, console.Figure(a.Peak(spec.FP16) / 1e12), console.Figure(a.MemBytes / gib), console.Figure(a.MemBps / 1e9), console.Figure(a.ScaleUpBps / 1e9), also}
 }
 
 func lsModels(c *cli.Context) (out []entry, err error) {
@@ -182,16 +181,16 @@ func lsModels(c *cli.Context) (out []entry, err error) {
 }
 
 func modelCells(m spec.Model, also string) []string {
-	return []string{m.Name, string(m.Kind), count(m.Params()), count(m.ActiveParams()),
-		figure(float64(m.Layers)), figure(float64(m.Hidden)), figure(float64(m.SeqLen)), also}
+	return []string{m.Name, string(m.Kind), console.Count(m.Params()), console.Count(m.ActiveParams()),
+		console.Figure(float64(m.Layers)), console.Figure(float64(m.Hidden)), console.Figure(float64(m.SeqLen)), also}
 }
 
 func lsNodes(*cli.Context) (out []entry, err error) {
 	for _, e := range catalog.Nodes() {
 		n := e.Node
 		out = append(out, entry{names: slices.Concat([]string{n.Name}, e.Aliases, []string{n.Accelerator}),
-			lines: [][]string{{n.Name, itoa(n.Devices), n.Accelerator, figure(n.Link.IntraBps / 1e9),
-				figure(n.Link.InterBps * 8 / 1e9), figure(float64(n.CPUs)), figure(n.HostBytes / gib)}},
+			lines: [][]string{{n.Name, strconv.Itoa(n.Devices), n.Accelerator, console.Figure(n.Link.IntraBps / 1e9),
+				console.Figure(n.Link.InterBps * 8 / 1e9), console.Figure(float64(n.CPUs)), console.Figure(n.HostBytes / gib)}},
 			object: struct {
 				spec.Node
 				Aliases []string `json:"aliases"`
@@ -287,7 +286,7 @@ func lsImporters(*cli.Context) (out []entry, err error) {
 
 func lsMeasured(*cli.Context) (out []entry, err error) {
 	for _, s := range measured.Sets() {
-		out = append(out, entry{names: []string{s.Name}, lines: [][]string{{s.Name, itoa(s.Rows), s.Date, s.Doc, s.Machine}}, object: s})
+		out = append(out, entry{names: []string{s.Name}, lines: [][]string{{s.Name, strconv.Itoa(s.Rows), s.Date, s.Doc, s.Machine}}, object: s})
 	}
 	return out, nil
 }
@@ -296,7 +295,7 @@ func lsMeasurements(c *cli.Context) (out []entry, err error) {
 	tallies, err := storeSummary(c)
 	for _, t := range tallies {
 		key := []string{t.Source, t.Model, t.Accelerator, string(t.Outcome)}
-		out = append(out, entry{names: key, lines: [][]string{append(key[:len(key):len(key)], itoa(t.Rows))}, object: t})
+		out = append(out, entry{names: key, lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(t.Rows))}, object: t})
 	}
 	return out, err
 }
@@ -312,7 +311,7 @@ func lsCards(c *cli.Context) (out []entry, err error) {
 	}
 	for _, k := range cards {
 		key := []string{k.Model, k.Accelerator, k.Family}
-		out = append(out, entry{names: key, lines: [][]string{append(key[:len(key):len(key)], itoa(k.NFit), itoa(k.NHeldOut), percent(k.MAPE))}, object: k})
+		out = append(out, entry{names: key, lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(k.NFit), strconv.Itoa(k.NHeldOut), console.Percent(k.MAPE))}, object: k})
 	}
 	return out, nil
 }
@@ -323,26 +322,4 @@ func list(s []string) []string {
 		return []string{}
 	}
 	return s
-}
-
-// figure writes a figure for people, "-" when unknown.
-func figure(v float64) string {
-	if v == 0 {
-		return "-"
-	}
-	if v == math.Trunc(v) && v < 1e9 {
-		return fixed(v, 0)
-	}
-	return significant(v, 4)
-}
-
-// count writes a large number as 8.03 B, 355 M.
-func count(v float64) string {
-	switch {
-	case v >= 1e9:
-		return significant(v/1e9, 3) + " B"
-	case v > 0:
-		return significant(v/1e6, 3) + " M"
-	}
-	return "-"
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -32,7 +35,7 @@ throughput, or by --objective. Examples:
    pacer plan -m llama3-8b -a h100 -n 16 --batch-range 64-2048 \
        --objective goodput:noise-scale=500
    pacer plan -m llama3-8b -a h100 -n 16 -b 128 \
-       --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6` + groupHelp("model", "network", "space", "objective", "move"),
+       --from dp=16,mb=1,ga=8,zero=3 --move remaining=1e6` + flagGroups.Help("model", "network", "space", "objective", "move"),
 		Flags: slices.Concat(requestFlags(), []cli.Flag{devicesFlagOf("none"), spaceFlag()}, objectiveFlags(), moveFlags(), emitFlags(), reportFlags(), []cli.Flag{
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "show the best `N` plans, 0 = all", Category: categoryOutput},
 			&cli.BoolFlag{Name: "rejected", Usage: "show plans that do not fit too, with the reason", Category: categoryOutput},
@@ -41,7 +44,7 @@ throughput, or by --objective. Examples:
 			&cli.IntFlag{Name: "probe", Usage: "name the `K` measurements that would change the choice most", DefaultText: "none", Category: categoryOutput},
 			&cli.StringFlag{Name: "probe-out", Usage: "write the measurements of --probe as a campaign for pacer profile run to `FILE`", DefaultText: "none", Category: categoryOutput},
 		}),
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runPlan,
 	}
 }
@@ -93,7 +96,7 @@ func runPlan(c *cli.Context) error {
 		return err
 	}
 	out.ElapsedS = time.Since(start).Seconds()
-	if err := emit(c, out.result()); err != nil {
+	if err := command.Print(c, out.result()); err != nil {
 		return err
 	}
 	return out.why
@@ -109,10 +112,10 @@ func goalQuestion(c *cli.Context) (question, error) {
 		return q, err
 	}
 	if c.Int("top") < 0 {
-		return q, usagef("plan: --top %d is negative", c.Int("top"))
+		return q, command.Usagef("plan: --top %d is negative", c.Int("top"))
 	}
 	if c.IsSet("probe") {
-		if err := inRange(c, "probe", c.Int("probe"), 100); err != nil {
+		if err := command.InRange(c, "probe", c.Int("probe"), 100); err != nil {
 			return q, err
 		}
 	}
@@ -162,7 +165,7 @@ func noPlan(c *cli.Context, q question, rk planner.Ranking, start time.Time, why
 	out.why = why
 	out.Infeasible = query.NewInfeasibleRow(why)
 	out.ElapsedS = time.Since(start).Seconds()
-	if err := emit(c, out.result()); err != nil {
+	if err := command.Print(c, out.result()); err != nil {
 		return err
 	}
 	return why
@@ -204,14 +207,14 @@ func (a *planAnswer) add(c *cli.Context, q question, rk planner.Ranking) (err er
 	if a.Move, err = q.move(c, best); err != nil {
 		return err
 	}
-	if a.ties = query.Ties(a.plainRows()); a.ties > 0 && len(a.Probes) == 0 && global(c, "output") == "table" {
+	if a.ties = query.Ties(a.plainRows()); a.ties > 0 && len(a.Probes) == 0 && command.Global(c, "output") == "table" {
 		a.measure, err = q.planner.Probes(c.Context, q.Request, 1)
 	}
 	return err
 }
 
 func planTitle(r planner.Request, fitting, refused int) string {
-	devices, batch := itoa(r.Devices), itoa(r.GlobalBatch)
+	devices, batch := strconv.Itoa(r.Devices), strconv.Itoa(r.GlobalBatch)
 	if from, to := deviceRange(r); from < to {
 		devices = fmt.Sprintf("%d to %d", from, to)
 	}
@@ -236,7 +239,7 @@ func sequence(r planner.Request) string {
 }
 
 // result is how the answer is printed. CSV holds the plans alone.
-func (a *planAnswer) result() result {
+func (a *planAnswer) result() console.Result {
 	csv := [][]string{{"plan", "step_time_s", "step_time_lo_s", "step_time_hi_s", "samples_per_s", "mem_gib", "fits", "tflops_per_gpu", "shape", "by", "why", "warnings",
 		"devices", "global_batch", "cost_per_sample", "goodput_samples_per_s"}}
 	if len(a.rows) > 0 && a.rows[0].explained != nil {
@@ -247,18 +250,18 @@ func (a *planAnswer) result() result {
 	}
 	a.Plans.Plans = a.plainRows()
 	for _, p := range a.rows {
-		line := []string{p.Plan, ftoa(p.StepTimeSec), ftoa(p.StepTimeLo), ftoa(p.StepTimeHi), ftoa(p.SamplesPerS),
-			ftoa(p.MemGiB), fmt.Sprint(p.Fits), ftoa(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
-			itoa(p.Devices), itoa(p.GlobalBatch), ftoa(p.CostPerSample), ftoa(p.GoodputPerS)}
+		line := []string{p.Plan, console.Float(p.StepTimeSec), console.Float(p.StepTimeLo), console.Float(p.StepTimeHi), console.Float(p.SamplesPerS),
+			console.Float(p.MemGiB), fmt.Sprint(p.Fits), console.Float(p.TFLOPsPerGPU), p.Shape, p.By, p.Why, strings.Join(p.Warnings, "; "),
+			strconv.Itoa(p.Devices), strconv.Itoa(p.GlobalBatch), console.Float(p.CostPerSample), console.Float(p.GoodputPerS)}
 		if p.explained != nil {
 			line = append(line, explanationCells(p.explained)...)
 		}
 		if a.ranked {
-			line = append(line, beatsBest(p.PBeatsBest, ftoa))
+			line = append(line, beatsBest(p.PBeatsBest, console.Float))
 		}
 		csv = append(csv, line)
 	}
-	return result{json: &a.Plans, csv: csv, table: a.print}
+	return console.Result{JSON: &a.Plans, CSV: csv, Table: a.print}
 }
 
 // plainRows are the rows without explanations.

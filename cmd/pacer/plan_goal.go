@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -39,31 +40,21 @@ func batchRangeParts() []cli.Flag {
 
 // readGoal reads the objective into r.
 func readGoal(c *cli.Context, r *planner.Request) error {
-	if err := notZero(c, "min-devices", "target", "price-per-hour", "min-batch", "max-batch", "noise-scale", "initial-batch", "risk"); err != nil {
+	if err := command.NotZero(c, "min-devices", "target", "price-per-hour", "min-batch", "max-batch", "noise-scale", "initial-batch", "risk"); err != nil {
 		return err
 	}
 	g := query.Goal{
 		Objective: c.String("objective"), Target: c.Float64("target"), MinDevices: c.Int("min-devices"), PricePerHour: c.Float64("price-per-hour"),
 		BatchRange: query.BatchRange{MinBatch: c.Int("min-batch"), MaxBatch: c.Int("max-batch"), NoiseScale: c.Float64("noise-scale"), InitialBatch: c.Int("initial-batch"), Risk: c.Float64("risk")},
 	}
-	return forVerb(c, g.Set(r))
-}
-
-// notZero reports a flag given as 0, which is what flags are that are not given.
-func notZero(c *cli.Context, flags ...string) error {
-	for _, f := range flags {
-		if c.IsSet(f) && (c.Value(f) == 0 || c.Value(f) == 0.0) {
-			return usagef("%s: --%s 0 is not positive", c.Command.Name, f)
-		}
-	}
-	return nil
+	return command.ForVerb(c, g.Set(r))
 }
 
 // moveFlags ask whether a running job should migrate.
 func moveFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "say whether a job that runs as `PLAN` should migrate to the best plan", DefaultText: "the job does not run yet", Category: "Migration"},
-		groupFlag("move", "describe the migration", "remaining=1e6,restart-s=60", "Migration"),
+		command.GroupFlag("move", "describe the migration", "remaining=1e6,restart-s=60", "Migration"),
 	}
 }
 
@@ -82,15 +73,15 @@ func moveParts() []cli.Flag {
 func readMigration(c *cli.Context) (query.Migration, error) {
 	g := query.Migration{From: c.String("from"), To: c.String("to"), Remaining: c.Float64("remaining"), RestartS: c.Float64("restart-s"),
 		StorageGBytes: c.Float64("storage-gbytes"), InPlace: c.Bool("in-place")}
-	if err := notZero(c, "remaining", "restart-s", "storage-gbytes"); err != nil {
+	if err := command.NotZero(c, "remaining", "restart-s", "storage-gbytes"); err != nil {
 		return g, err
 	}
 	err := g.Check()
 	var bad *query.FieldError
 	if errors.As(err, &bad) && bad.Err != nil {
-		return g, usagef("%s: %s: %w", c.Command.Name, flagOf(bad.Field), bad.Err)
+		return g, command.Usagef("%s: %s: %w", c.Command.Name, command.FlagOf(bad.Field), bad.Err)
 	}
-	return g, forVerb(c, err)
+	return g, command.ForVerb(c, err)
 }
 
 // move compares the running plan with the best plan, or with setting to of --move; nil

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
-	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
 // columns are those of a table of plans that are not always shown.
@@ -53,7 +54,7 @@ func (a *planAnswer) printTies(w io.Writer) {
 	if len(a.measure) > 0 {
 		text += fmt.Sprintf(" Measuring %s would help most to decide; --probe lists more.", a.measure[0].Choice.Config.Plan)
 	}
-	printWrapped(w, text)
+	console.Wrap(w, text)
 }
 
 // beatsBest writes a probability, with nothing where there is none.
@@ -79,7 +80,7 @@ func printProbes(w io.Writer, probes []query.ProbeRow, with columns) error {
 func printMove(w io.Writer, m *query.MoveRow) {
 	fmt.Fprintln(w)
 	if m.From == m.To {
-		printWrapped(w, "The job runs by this plan already: "+m.From)
+		console.Wrap(w, "The job runs by this plan already: "+m.From)
 		return
 	}
 	answer := "worth it"
@@ -87,11 +88,11 @@ func printMove(w io.Writer, m *query.MoveRow) {
 		answer = "not worth it"
 	}
 	text := fmt.Sprintf("Going over from %s to %s is %s (probability %.2f). With the move the job ends in %s s, the %s s of the move itself included, without it in %s s; a checkpoint is %s GiB.",
-		m.From, m.To, answer, m.Probability, significant(m.GoS, 4), significant(m.CostS, 3), significant(m.StayS, 4), significant(m.StateGiB, 3))
+		m.From, m.To, answer, m.Probability, console.Significant(m.GoS, 4), console.Significant(m.CostS, 3), console.Significant(m.StayS, 4), console.Significant(m.StateGiB, 3))
 	if m.BreakEven > 0 {
-		text += fmt.Sprintf(" It pays from %s samples on.", significant(m.BreakEven, 3))
+		text += fmt.Sprintf(" It pays from %s samples on.", console.Significant(m.BreakEven, 3))
 	}
-	printWrapped(w, text)
+	console.Wrap(w, text)
 }
 
 // printPlans prints a table of plans of one number of devices and one batch.
@@ -101,17 +102,17 @@ func printPlans(w io.Writer, rows []planRow, title string) error {
 
 // printColumns prints a table of plans.
 func printColumns(w io.Writer, rows []planRow, title string, with columns) error {
-	printWrapped(w, title)
+	console.Wrap(w, title)
 	common := commonPrecision(rows)
 	table := [][]string{with.head()}
 	for i, p := range rows {
 		table = append(table, with.line(i, &p.PlanRow, strings.TrimSuffix(p.Plan, common)))
 	}
 	if len(rows) > 0 {
-		if err := writeTable(w, table); err != nil {
+		if err := console.WriteTable(w, table); err != nil {
 			return err
 		}
-		printWrapped(w, fmt.Sprintf("by %s%s; %s", rows[0].By, strings.Replace(common, ",", "; all with ", 1), with.note()))
+		console.Wrap(w, fmt.Sprintf("by %s%s; %s", rows[0].By, strings.Replace(common, ",", "; all with ", 1), with.note()))
 	}
 	for _, p := range rows {
 		if p.explained != nil {
@@ -145,22 +146,22 @@ func (with *columns) head() []string {
 
 // line is row i, of a plan to be called so.
 func (with *columns) line(i int, p *query.PlanRow, plan string) []string {
-	out := []string{plan, significant(p.StepTimeSec, 3), significant(p.StepTimeLo, 3) + " - " + significant(p.StepTimeHi, 3),
-		significant(p.SamplesPerS, 4), fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)}
+	out := []string{plan, console.Significant(p.StepTimeSec, 3), console.Significant(p.StepTimeLo, 3) + " - " + console.Significant(p.StepTimeHi, 3),
+		console.Significant(p.SamplesPerS, 4), console.Fixed(p.MemGiB, 1), tflops(p.TFLOPsPerGPU)}
 	if with.devices {
-		out = append(out, itoa(p.Devices))
+		out = append(out, strconv.Itoa(p.Devices))
 	}
 	if with.cost {
-		out = append(out, significant(p.CostPerSample*1e6, 3))
+		out = append(out, console.Significant(p.CostPerSample*1e6, 3))
 	}
 	if with.batch {
-		out = append(out, itoa(p.GlobalBatch), significant(p.GoodputPerS, 4))
+		out = append(out, strconv.Itoa(p.GlobalBatch), console.Significant(p.GoodputPerS, 4))
 	}
 	if with.gain != nil {
-		out = append(out, fixed(100*with.gain[i], 1)+" %")
+		out = append(out, console.Fixed(100*with.gain[i], 1)+" %")
 	}
 	if with.beatsBest {
-		out = append(out, beatsBest(p.PBeatsBest, func(v float64) string { return fixed(100*v, 0) + " %" }))
+		out = append(out, beatsBest(p.PBeatsBest, func(v float64) string { return console.Fixed(100*v, 0) + " %" }))
 	}
 	return out
 }
@@ -189,7 +190,7 @@ func tflops(v float64) string {
 	if v < 0.5 {
 		return "-"
 	}
-	return fixed(v, 0)
+	return console.Fixed(v, 0)
 }
 
 // commonPrecision returns the ",precision=..." all plans end in, "" if they
@@ -216,23 +217,14 @@ func printNotes(w io.Writer, rows []planRow) error {
 	seen := map[string]bool{}
 	for _, p := range rows {
 		if p.Why != "" {
-			printWrapped(w, p.Plan+": "+p.Why)
+			console.Wrap(w, p.Plan+": "+p.Why)
 		}
 		for _, note := range p.Warnings {
 			if !seen[note] {
 				seen[note] = true
-				printWrapped(w, "note: "+note)
+				console.Wrap(w, "note: "+note)
 			}
 		}
 	}
 	return nil
-}
-
-// printWrapped prints a sentence in lines of the terminal's width, in one where w
-// is none.
-func printWrapped(w io.Writer, text string) {
-	if width := terminalWidth(w); width > 0 {
-		text = strings.Join(report.Wrap(text, width), "\n")
-	}
-	fmt.Fprintln(w, text)
 }

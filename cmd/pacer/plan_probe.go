@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -17,14 +18,14 @@ import (
 
 // saveProbes writes the campaign --probe-out names, if there is anything in it.
 func saveProbes(c *cli.Context, r planner.Request, probes []planner.Probe) error {
-	out, err := createOut(c.String("probe-out"))
+	out, err := console.Create(c.String("probe-out"))
 	if out == nil || err != nil {
 		return err
 	}
 	if len(probes) == 0 {
-		return errors.Join(errors.New("plan: there is nothing to measure: no probe would change the choice"), out.discard())
+		return errors.Join(errors.New("plan: there is nothing to measure: no probe would change the choice"), out.Discard())
 	}
-	return out.write(func(w io.Writer) error { return writeProbes(w, r, probes) })
+	return out.Write(func(w io.Writer) error { return writeProbes(w, r, probes) })
 }
 
 // writeProbes writes a campaign that takes the probes, which is not empty, for

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
@@ -37,19 +38,19 @@ func saveReport(c *cli.Context, q question, rk planner.Ranking) (err error) {
 	if rk.Fitting == 0 {
 		return nil
 	}
-	out, err := createOut(c.String("report"))
+	out, err := console.Create(c.String("report"))
 	if err != nil {
 		return fmt.Errorf("plan: --report: %w", err)
 	}
 	if out == nil {
 		return nil
 	}
-	defer func() { err = errors.Join(err, out.discard()) }()
+	defer func() { err = errors.Join(err, out.Discard()) }()
 	in, err := reportInput(c, q, rk)
 	if err != nil {
 		return err
 	}
-	if err := out.write(func(w io.Writer) error { return report.WriteHTML(w, in) }); err != nil {
+	if err := out.Write(func(w io.Writer) error { return report.WriteHTML(w, in) }); err != nil {
 		return err
 	}
 	fmt.Fprintln(c.App.ErrWriter, "report:", c.String("report"))

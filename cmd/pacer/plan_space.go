@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -27,27 +28,19 @@ func spaceFlags() []cli.Flag {
 // space is the default one.
 func readSpace(c *cli.Context) (planner.Space, error) {
 	if n := c.Int("max-micro-batch"); c.IsSet("max-micro-batch") && n < 1 {
-		return nil, usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
+		return nil, command.Usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
 	}
 	s := query.Space{
-		Recompute: listFlag(c, "recompute"), Offload: listFlag(c, "offload"), Schedule: listFlag(c, "schedule"), Precisions: listFlag(c, "precisions"),
+		Recompute: command.List(c, "recompute"), Offload: command.List(c, "offload"), Schedule: command.List(c, "schedule"), Precisions: command.List(c, "precisions"),
 		MaxMicroBatch: c.Int("max-micro-batch"), TPAcrossNodes: c.Bool("tp-across-nodes"),
 	}
-	for _, text := range listFlag(c, "zero") {
+	for _, text := range command.List(c, "zero") {
 		stage, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil {
-			return nil, usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
+			return nil, command.Usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
 		}
 		s.ZeRO = append(s.ZeRO, stage)
 	}
 	e, err := s.Enumerate(c.String("precision"))
-	return e, forVerb(c, err)
-}
-
-// listFlag splits a comma-separated list; nil where the flag is not given.
-func listFlag(c *cli.Context, flag string) []string {
-	if !c.IsSet(flag) {
-		return nil
-	}
-	return strings.Split(c.String(flag), ",")
+	return e, command.ForVerb(c, err)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -32,14 +33,14 @@ by --family (hybrid unless another is named), calibrated to the rows of
 --calibrate alone: the stored fits and measurements are not looked at, but for
 what an accelerator is that the catalog lacks.
 
-Rows that cannot be predicted get no time and the reason; the exit code is then 4.` + groupHelp("model", "network"),
+Rows that cannot be predicted get no time and the reason; the exit code is then 4.` + flagGroups.Help("model", "network"),
 		Flags: append(append(append(requestFlags(), batchFlags()...), emitFlags()...),
 			&cli.StringFlag{Name: "plan", Usage: "predict `PLAN`, such as dp=2,tp=4,pp=1,mb=2,ga=8,zero=1,recompute=full", Category: categoryModel},
 			devicesFlagOf("those of the plan"),
 			&cli.StringFlag{Name: "shape", Usage: "place the plan on nodes of `N+N...` devices, or 2x8", DefaultText: "as few nodes as possible", Category: categoryHardware},
 			&cli.BoolFlag{Name: "explain", Usage: "show where time and memory go", Category: categoryOutput},
 		),
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runPredict,
 	}
 }
@@ -50,7 +51,7 @@ func runPredict(c *cli.Context) error {
 	}
 	for _, f := range []string{"calibrate", "out"} {
 		if c.IsSet(f) {
-			return usagef("predict: --%s goes with --in", f)
+			return command.Usagef("predict: --%s goes with --in", f)
 		}
 	}
 	return runPredictPlan(c)
@@ -83,14 +84,14 @@ func runPredictPlan(c *cli.Context) error {
 	}
 	out := planAnswer{rows: []planRow{row}, title: title}
 	out.Evaluated, out.Fitting, out.ElapsedS = ranking.Evaluated, ranking.Fitting, time.Since(start).Seconds()
-	return emit(c, out.result())
+	return command.Print(c, out.result())
 }
 
 // explain says where the time and memory of cfg go.
 func (q *question) explain(c *cli.Context, cfg spec.Config) (*query.Explanation, error) {
 	e, err := query.ExplainerOf(q.predictor, q.family)
 	if err != nil {
-		return nil, forVerb(c, err)
+		return nil, command.ForVerb(c, err)
 	}
 	var m *memory.Estimator
 	if known, err := q.planner.Memory(cfg); err == nil {
@@ -103,7 +104,7 @@ func (q *question) explain(c *cli.Context, cfg spec.Config) (*query.Explanation,
 // planQuestion reads the flags of a question about the one plan of --plan.
 func planQuestion(c *cli.Context) (question, error) {
 	if c.String("plan") == "" {
-		return question{}, usagef("%s: --plan is missing, such as dp=2,tp=4,mb=2,ga=8", c.Command.Name)
+		return question{}, command.Usagef("%s: --plan is missing, such as dp=2,tp=4,mb=2,ga=8", c.Command.Name)
 	}
 	if c.IsSet("devices") {
 		if _, err := devicesFlag(c, "devices"); err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -52,7 +54,7 @@ type batch struct {
 // rowLog reports rows on standard error, the first of them one by one.
 type rowLog struct {
 	w    io.Writer
-	bar  *progress
+	bar  *console.Bar
 	told map[string]int  // rows of each kind
 	once map[string]bool // lines printed
 }
@@ -61,7 +63,7 @@ type rowLog struct {
 func (l *rowLog) note(line string) {
 	if line != "" && !l.once[line] && len(l.once) < maxReported {
 		l.once[line] = true
-		l.bar.println("predict: " + line)
+		l.bar.Println("predict: " + line)
 	}
 }
 
@@ -74,12 +76,12 @@ func (l *rowLog) header(name string, row *datasets.Row) {
 
 func (l *rowLog) tell(kind, line string) {
 	if l.told[kind]++; l.told[kind] <= maxReported {
-		l.bar.println(kind + ": " + line)
+		l.bar.Println(kind + ": " + line)
 	}
 }
 
 func (l *rowLog) finish() {
-	l.bar.finish()
+	l.bar.Finish()
 	for _, kind := range []string{rowLeftOut, rowNotPredicted} {
 		if n := l.told[kind] - maxReported; n > 0 {
 			fmt.Fprintf(l.w, "%s: %d more rows\n", kind, n)
@@ -106,20 +108,20 @@ func runPredictRows(c *cli.Context) error {
 		return err
 	}
 	defer in.Close()
-	out, err := createOut(strings.TrimPrefix(c.String("out"), "-"))
+	out, err := console.Create(strings.TrimPrefix(c.String("out"), "-"))
 	if err != nil {
 		return err
 	}
-	b := &batch{c: c, link: link, log: &rowLog{w: c.App.ErrWriter, bar: newProgress(c.App.ErrWriter, "predict", 0), told: map[string]int{}, once: map[string]bool{}}, seen: calibratedTo(nil), parts: storedParts{c, map[string]storedPart{}}, asked: map[string]bool{}}
+	b := &batch{c: c, link: link, log: &rowLog{w: c.App.ErrWriter, bar: console.NewBar(c.App.ErrWriter, "predict", 0), told: map[string]int{}, once: map[string]bool{}}, seen: calibratedTo(nil), parts: storedParts{c, map[string]storedPart{}}, asked: map[string]bool{}}
 	err = b.prepare()
 	write := func(w io.Writer) error { return b.run(in, name, newRowWriter(c, w, b.family)) }
 	switch {
 	case err != nil:
-		err = errors.Join(err, out.discard())
+		err = errors.Join(err, out.Discard())
 	case out == nil:
 		err = write(c.App.Writer)
 	default:
-		err = out.write(write)
+		err = out.Write(write)
 	}
 	b.log.note(b.seen.otherStacks(b.asked))
 	b.log.finish()
@@ -133,9 +135,9 @@ func runPredictRows(c *cli.Context) error {
 func (b *batch) verdict(name string) error {
 	switch {
 	case b.refused > 0:
-		return &exitError{exitPartial, fmt.Errorf("predict: %d of %d rows of %s could not be predicted, see above", b.refused, b.rows, name)}
+		return command.Partialf("predict: %d of %d rows of %s could not be predicted, see above", b.refused, b.rows, name)
 	case b.failed:
-		return &exitError{exitPartial, fmt.Errorf("predict: rows of %s could not be used, see above", b.c.String("calibrate"))}
+		return command.Partialf("predict: rows of %s could not be used, see above", b.c.String("calibrate"))
 	}
 	return nil
 }
@@ -143,14 +145,11 @@ func (b *batch) verdict(name string) error {
 func checkBatch(c *cli.Context) error {
 	for _, f := range c.Command.Flags {
 		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(batchAlso, name) {
-			return usagef("predict: --%s is a question of its own, leave it out with --in: the rows say it", name)
+			return command.Usagef("predict: --%s is a question of its own, leave it out with --in: the rows say it", name)
 		}
 	}
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	if c.String("in") == "-" && c.String("calibrate") == "-" {
-		return usagef("predict: --in and --calibrate are both standard input")
+		return command.Usagef("predict: --in and --calibrate are both standard input")
 	}
 	return nil
 }
@@ -166,7 +165,7 @@ func openRows(c *cli.Context, path string) (io.ReadCloser, string, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", usagef("predict: %w", err)
+		return nil, "", command.Usagef("predict: %w", err)
 	}
 	return f, path, nil
 }
@@ -179,17 +178,17 @@ func (b *batch) prepare() error {
 	}
 	fam, err := family.Lookup(b.family)
 	if err != nil {
-		return usagef("predict: %w", err)
+		return command.Usagef("predict: %w", err)
 	}
 	b.memory = memory.Shipped()
 	if b.c.String("calibrate") != "" {
 		b.p, err = b.calibrate(fam)
 	} else if b.p = fam.Unfitted; fam.Unfitted == nil {
-		err = usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.family)
+		err = command.Usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.family)
 	}
 	if err == nil && b.c.Bool("explain") {
 		b.explain, err = query.ExplainerOf(b.p, b.family)
-		err = forVerb(b.c, err)
+		err = command.ForVerb(b.c, err)
 	}
 	return err
 }
@@ -240,7 +239,7 @@ func (b *batch) run(in io.Reader, name string, w *rowWriter) error {
 			if err := flush(); err != nil {
 				return err
 			}
-			b.log.bar.counted(b.rows)
+			b.log.bar.Counted(b.rows)
 		}
 	}
 	if err := flush(); err != nil {

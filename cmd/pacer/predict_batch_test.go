@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -41,7 +42,7 @@ func distinctRows(n int) string {
 func predictRows(t *testing.T, table string, args ...string) string {
 	t.Helper()
 	var out, log bytes.Buffer
-	if code := run(t.Context(), append([]string{"pacer", "predict", "--in", "-"}, args...), strings.NewReader(table), &out, &log); code != exitOK && code != exitPartial {
+	if code := run(t.Context(), append([]string{"pacer", "predict", "--in", "-"}, args...), strings.NewReader(table), &out, &log); code != command.ExitOK && code != command.ExitPartial {
 		t.Fatalf("exit code %d: %s", code, log.String())
 	}
 	return out.String()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -19,7 +20,7 @@ import (
 // calibrate returns fam, calibrated to the rows of --calibrate.
 func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if fam.Fit == nil {
-		return nil, usagef("predict: family %s is not fitted, so --calibrate changes nothing; leave it out", fam.Name)
+		return nil, command.Usagef("predict: family %s is not fitted, so --calibrate changes nothing; leave it out", fam.Name)
 	}
 	rows, err := b.readCalibration()
 	if err != nil {
@@ -83,7 +84,7 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 	if total == 0 {
 		return nil, fmt.Errorf("predict: %s has no rows below its header", name)
 	}
-	b.log.bar.println(fmt.Sprintf("predict: calibrating to %d of %d rows of %s", len(out), total, name))
+	b.log.bar.Println(fmt.Sprintf("predict: calibrating to %d of %d rows of %s", len(out), total, name))
 	return out, nil
 }
 

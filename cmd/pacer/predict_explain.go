@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/family/analytic"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -25,10 +26,10 @@ func explainColumns() []string {
 func explanationCells(e *query.Explanation) []string {
 	var out []string
 	for _, s := range e.Sec {
-		out = append(out, ftoa(s.Size))
+		out = append(out, console.Float(s.Size))
 	}
 	for _, s := range e.GiB {
-		out = append(out, ftoa(s.Size))
+		out = append(out, console.Float(s.Size))
 	}
 	return append(out, make([]string, len(explainColumns())-len(out))...)
 }
@@ -53,11 +54,11 @@ func printShares(w io.Writer, shares []query.Share, unit string, digits int) err
 		switch {
 		case s.Size < total/1e4:
 		case s.Name == "host":
-			table = append(table, []string{s.What, significant(s.Size, digits), ""})
+			table = append(table, []string{s.What, console.Significant(s.Size, digits), ""})
 		default:
-			table = append(table, []string{s.What, significant(s.Size, digits), fmt.Sprintf("%.1f %%", 100*s.Size/total)})
+			table = append(table, []string{s.What, console.Significant(s.Size, digits), fmt.Sprintf("%.1f %%", 100*s.Size/total)})
 		}
 	}
 	fmt.Fprintln(w)
-	return writeTable(w, table)
+	return console.WriteTable(w, table)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
@@ -68,7 +70,7 @@ func (r *predictedRow) cells() []string {
 		if v == nil {
 			return ""
 		}
-		return ftoa(*v)
+		return console.Float(*v)
 	}
 	fits := ""
 	if r.Fits != nil {
@@ -94,24 +96,12 @@ type rowWriter struct {
 func newRowWriter(c *cli.Context, w io.Writer, family string) *rowWriter {
 	rw := &rowWriter{w: w, family: family}
 	switch {
-	case !outputGiven(c) || global(c, "output") == "csv":
+	case !command.OutputGiven(c) || command.Global(c, "output") == "csv":
 		rw.csv = csv.NewWriter(w)
 	default:
-		rw.table = global(c, "output") == "table"
+		rw.table = command.Global(c, "output") == "table"
 	}
 	return rw
-}
-
-// outputGiven reports whether --output is on the command line.
-func outputGiven(c *cli.Context) bool {
-	for _, ctx := range c.Lineage() {
-		for _, f := range ctx.LocalFlagNames() {
-			if f == "output" || f == "o" {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (w *rowWriter) begin(explain bool) error {
@@ -154,5 +144,5 @@ func (w *rowWriter) end() error {
 	case w.table:
 		return printRows(w.w, w.rows, w.parts, w.family)
 	}
-	return writeJSON(w.w, map[string]any{"rows": w.rows})
+	return console.WriteJSON(w.w, map[string]any{"rows": w.rows})
 }

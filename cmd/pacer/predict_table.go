@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 )
 
 // printRows prints predicted rows for people: figures of three digits, and
@@ -25,7 +27,7 @@ func printRows(w io.Writer, rows []predictedRow, parts [][]string, by string) er
 		}
 		table = append(table, line)
 	}
-	if err := writeTable(w, table); err != nil {
+	if err := console.WriteTable(w, table); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "by %s; GiB and TFLOP/s are per device\n", by)
@@ -38,7 +40,7 @@ func (r *predictedRow) figures() []string {
 		if v == nil {
 			return "-"
 		}
-		return significant(*v, 3)
+		return console.Significant(*v, 3)
 	}
 	interval, fits := "-", "-"
 	if r.StepTimeLo != nil {
@@ -56,7 +58,7 @@ func shortened(cell string) string {
 	if err != nil {
 		return "-"
 	}
-	return significant(v, 3)
+	return console.Significant(v, 3)
 }
 
 // notedRows is how many rows a note names.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -44,12 +45,12 @@ const maxCampaignFile = 1 << 20
 
 // campaignArg reads the campaign file a command is given as its only argument.
 func campaignArg(c *cli.Context) (profiler.Campaign, error) {
-	path, err := onePath(c, "CAMPAIGN.yaml")
+	path, err := command.OnePath(c, "CAMPAIGN.yaml")
 	if err != nil {
 		return profiler.Campaign{}, err
 	}
 	if err := profiler.CheckLabel(c.String("label")); err != nil {
-		return profiler.Campaign{}, usagef("%s: --label: %w", c.Command.Name, err)
+		return profiler.Campaign{}, command.Usagef("%s: --label: %w", c.Command.Name, err)
 	}
 	camp, err := readCampaign(path)
 	if err != nil {
@@ -69,11 +70,11 @@ func readCampaign(path string) (profiler.Campaign, error) {
 	case err != nil:
 		return profiler.Campaign{}, fmt.Errorf("profile: %w", err)
 	case len(text) > maxCampaignFile:
-		return profiler.Campaign{}, usagef("profile: %s is larger than %d KiB, want a campaign file", path, maxCampaignFile>>10)
+		return profiler.Campaign{}, command.Usagef("profile: %s is larger than %d KiB, want a campaign file", path, maxCampaignFile>>10)
 	}
 	camp, err := profiler.ReadCampaign(path, text, catalog.Model)
 	if err != nil {
-		return camp, &exitError{exitUsage, err}
+		return camp, command.WithCode(command.ExitUsage, err)
 	}
 	if want := camp.Space.Accelerator; want != "" && want != profiler.AnyGPU {
 		camp.Space.Accelerator = acceleratorName(want)
@@ -97,7 +98,7 @@ func profileOptions(c *cli.Context, camp profiler.Campaign, s measurementSetup, 
 	}
 	return profiler.Options{
 		Machine: s.machine, Runner: s.runner, Family: fam, Label: c.String("label"),
-		Rows: rows, Reuse: c.Bool("reuse"), Seed: seed(c),
+		Rows: rows, Reuse: c.Bool("reuse"), Seed: command.Seed(c),
 	}, nil
 }
 
@@ -109,7 +110,7 @@ func campaignFamily(camp profiler.Campaign) (perfmodel.Family, error) {
 	}
 	fam, err := family.Lookup(name)
 	if err != nil {
-		return fam, usagef("profile: campaign %s: %w", camp.Name, err)
+		return fam, command.Usagef("profile: campaign %s: %w", camp.Name, err)
 	}
 	return fam, nil
 }
@@ -131,7 +132,7 @@ func campaignFilter(c *cli.Context, camp profiler.Campaign) store.Filter {
 // whatever it wraps.
 func setupError(err error) error {
 	if errors.Is(err, profiler.ErrSetup) {
-		return &exitError{exitFailed, err}
+		return command.WithCode(command.ExitFailed, err)
 	}
 	return err
 }

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -26,18 +29,15 @@ a device per core; --devices takes no single cores. Example:
 
    pacer profile devices --output json`,
 		Flags:  []cli.Flag{devicesListFlag()},
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runProfileDevices,
 	}
 }
 
 func runProfileDevices(c *cli.Context) error {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	inv := inspect(c.Context)
 	m, notes, err := machineOn(c, inv, profiler.Campaign{})
-	if exitCode(err) == exitUsage {
+	if command.Code(err) == command.ExitUsage {
 		return err
 	}
 	out := map[string]any{"inventory": inv, "machine": nil, "notes": list(notes)}
@@ -47,11 +47,11 @@ func runProfileDevices(c *cli.Context) error {
 		out["machine"] = measurementSetup{machine: m}.describe()
 	}
 	rows := deviceRows(inv, m)
-	csv, csvErr := csvOf(rows)
+	csv, csvErr := console.CSV(rows)
 	if csvErr != nil {
 		return csvErr
 	}
-	return emit(c, result{json: out, csv: csv, table: func(w io.Writer) error {
+	return command.Print(c, console.Result{JSON: out, CSV: csv, Table: func(w io.Writer) error {
 		if err := printDevices(w, rows); err != nil {
 			return err
 		}
@@ -109,17 +109,17 @@ func printDevices(w io.Writer, rows []any) error {
 	table := [][]string{{"device", "name", "GiB", "in use", "link GB/s", "host GB/s", "limit W", ""}}
 	for _, x := range rows {
 		r := x.(deviceRow)
-		table = append(table, []string{itoa(r.Device), r.Name, figure(r.MemGiB), figure(r.UsedGiB), figure(r.LinkBps / 1e9),
-			figure(r.HostBps / 1e9), figure(r.Watts), r.Note})
+		table = append(table, []string{strconv.Itoa(r.Device), r.Name, console.Figure(r.MemGiB), console.Figure(r.UsedGiB), console.Figure(r.LinkBps / 1e9),
+			console.Figure(r.HostBps / 1e9), console.Figure(r.Watts), r.Note})
 	}
-	return writeTable(w, table)
+	return console.WriteTable(w, table)
 }
 
 // printInventory says what is the same for all devices.
 func printInventory(w io.Writer, inv device.Inventory, m profiler.Machine, notes []string) error {
 	cpu := inv.CPU
 	fmt.Fprintf(w, "CPU: %s, %s, %s of %d usable, %s GiB\n", cpu.Brand, spec.Count(cpu.Cores, "core"), spec.Count(cpu.UsableThreads, "thread"),
-		cpu.Threads, significant(cpu.MemBytes/gib, 3))
+		cpu.Threads, console.Significant(cpu.MemBytes/gib, 3))
 	if inv.Driver != "" {
 		fmt.Fprintf(w, "NVIDIA driver %s, CUDA up to %s\n", inv.Driver, inv.CUDA)
 	}
@@ -206,7 +206,7 @@ func deviceIndices(c *cli.Context) (list []int, err error) {
 	for _, word := range strings.Split(text, ",") {
 		var i int
 		if _, err := fmt.Sscanf(word+"\n", "%d\n", &i); err != nil || i < 0 {
-			return nil, usagef("%s: --devices %q: %q is not a device index, want a list such as 0,1, or cpu", c.Command.Name, text, word)
+			return nil, command.Usagef("%s: --devices %q: %q is not a device index, want a list such as 0,1, or cpu", c.Command.Name, text, word)
 		}
 		list = append(list, i)
 	}

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
@@ -61,7 +64,7 @@ func runProfileExplain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := inRange(c, "next", c.Int("next"), 1000); err != nil {
+	if err := command.InRange(c, "next", c.Int("next"), 1000); err != nil {
 		return err
 	}
 	s, err := newMeasurementSetup(c, camp, stored(c), true)
@@ -83,23 +86,23 @@ func runProfileExplain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return emit(c, explainResult(camp, s, state, steps))
+	return command.Print(c, explainResult(camp, s, state, steps))
 }
 
-func explainResult(camp profiler.Campaign, s measurementSetup, state profiler.State, steps []profiler.Step) result {
+func explainResult(camp profiler.Campaign, s measurementSetup, state profiler.State, steps []profiler.Step) console.Result {
 	list := []explainedStep{}
 	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "why", "gain", "half_width", "hold_s"}}
 	for _, step := range steps {
 		x := step.Point.Config
 		e := explainedStep{x.Model.Name, x.Accelerator.Name, x.Plan.String(), x.Shape.String(), x.Seq(), step.Why, step.Gain, step.HalfWidth, step.Seconds}
 		list = append(list, e)
-		csv = append(csv, []string{e.Model, e.Accelerator, e.Plan, e.Shape, itoa(e.SeqLen), e.Why, ftoa(e.Gain), ftoa(e.HalfWidth), ftoa(e.HoldSec)})
+		csv = append(csv, []string{e.Model, e.Accelerator, e.Plan, e.Shape, strconv.Itoa(e.SeqLen), e.Why, console.Float(e.Gain), console.Float(e.HalfWidth), console.Float(e.HoldSec)})
 	}
-	return result{
-		json: map[string]any{"campaign": camp.Name, "label": state.Label, "done": state.Done, "points": state.Points,
+	return console.Result{
+		JSON: map[string]any{"campaign": camp.Name, "label": state.Label, "done": state.Done, "points": state.Points,
 			"stopped": state.Stopped, "models": known(state.Models), "next": list},
-		csv: csv,
-		table: func(w io.Writer) error {
+		CSV: csv,
+		Table: func(w io.Writer) error {
 			fmt.Fprintln(w, intent(camp, s, state))
 			return printExplained(w, state, list)
 		},
@@ -109,9 +112,9 @@ func explainResult(camp profiler.Campaign, s measurementSetup, state profiler.St
 func printExplained(w io.Writer, state profiler.State, steps []explainedStep) error {
 	models := [][]string{{"model", "accelerator", "done", "of", "90 % interval", ""}}
 	for _, m := range state.Models {
-		models = append(models, []string{m.Key.Model, m.Key.Accelerator, itoa(m.Done), itoa(m.Points), plusMinus(m.HalfWidth), m.Warning})
+		models = append(models, []string{m.Key.Model, m.Key.Accelerator, strconv.Itoa(m.Done), strconv.Itoa(m.Points), plusMinus(m.HalfWidth), m.Warning})
 	}
-	if err := writeTable(w, models); err != nil {
+	if err := console.WriteTable(w, models); err != nil {
 		return err
 	}
 	if len(steps) == 0 {
@@ -121,9 +124,9 @@ func printExplained(w io.Writer, state profiler.State, steps []explainedStep) er
 	fmt.Fprintln(w)
 	table := [][]string{{"next", "model", "plan", "shape", "holds", "why"}}
 	for i, e := range steps {
-		table = append(table, []string{itoa(i + 1), e.Model, e.Plan, e.Shape, report.Human(report.Number(e.HoldSec)), e.Why})
+		table = append(table, []string{strconv.Itoa(i + 1), e.Model, e.Plan, e.Shape, report.Human(report.Number(e.HoldSec)), e.Why})
 	}
-	return writeTable(w, table)
+	return console.WriteTable(w, table)
 }
 
 // plusMinus writes a half width of ln step time as a share of the step time.
@@ -131,5 +134,5 @@ func plusMinus(half float64) string {
 	if half <= 0 {
 		return "-"
 	}
-	return "±" + significant(100*math.Expm1(half), 2) + " %"
+	return "±" + console.Significant(100*math.Expm1(half), 2) + " %"
 }

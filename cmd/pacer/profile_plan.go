@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -76,14 +79,14 @@ func runProfilePlan(c *cli.Context) error {
 		return err
 	}
 	if c.Int("top") < 0 {
-		return usagef("plan: --top %d is negative", c.Int("top"))
+		return command.Usagef("plan: --top %d is negative", c.Int("top"))
 	}
 	state, steps, err := profiler.Estimate(c.Context, camp, o)
 	if err != nil {
 		return err
 	}
 	cost := estimate(camp, state, steps)
-	if err := emit(c, planPointsResult(c, camp, s, state, steps, rejected, cost)); err != nil {
+	if err := command.Print(c, planPointsResult(c, camp, s, state, steps, rejected, cost)); err != nil {
 		return err
 	}
 	if len(points) == 0 {
@@ -94,7 +97,7 @@ func runProfilePlan(c *cli.Context) error {
 
 // noPoints is the error of a campaign nothing of which can be run.
 func noPoints(camp profiler.Campaign) error {
-	return &exitError{exitNoAnswer, fmt.Errorf("profile: campaign %s: no point can be run on this machine; the reasons are above", camp.Name)}
+	return command.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", camp.Name)
 }
 
 // estimate adds up what the points cost: those a budget allows at their mean.
@@ -125,21 +128,21 @@ func estimate(camp profiler.Campaign, state profiler.State, steps []profiler.Ste
 }
 
 func planPointsResult(c *cli.Context, camp profiler.Campaign, s measurementSetup, state profiler.State, steps []profiler.Step,
-	rejected []profiler.Rejected, cost campaignEstimate) result {
+	rejected []profiler.Rejected, cost campaignEstimate) console.Result {
 	points := []planPoint{}
 	csv := [][]string{{"model", "accelerator", "plan", "shape", "seq_len", "hold_s", "mem_gib"}}
 	for _, step := range steps {
 		p := newPlanPoint(step)
 		points = append(points, p)
-		csv = append(csv, []string{p.Model, p.Accelerator, p.Plan, p.Shape, itoa(p.SeqLen), ftoa(p.HoldSec), ftoa(p.MemGiB)})
+		csv = append(csv, []string{p.Model, p.Accelerator, p.Plan, p.Shape, strconv.Itoa(p.SeqLen), console.Float(p.HoldSec), console.Float(p.MemGiB)})
 	}
-	return result{
-		json: map[string]any{
+	return console.Result{
+		JSON: map[string]any{
 			"campaign": camp.Name, "label": state.Label, "machine": s.describe(), "points": points, "done": state.Done,
 			"skipped": groupRejected(state.Skips), "rejected": groupRejected(rejected), "estimate": cost, "budget": newBudget(camp.Budget),
 		},
-		csv: csv,
-		table: func(w io.Writer) error {
+		CSV: csv,
+		Table: func(w io.Writer) error {
 			printRejected(w, rejected, len(rejected))
 			fmt.Fprintln(w, intent(camp, s, state))
 			if err := printPlanPoints(w, points, c.Int("top")); err != nil {
@@ -177,10 +180,10 @@ func printPlanPoints(w io.Writer, points []planPoint, top int) error {
 	}
 	table := [][]string{{"model", "plan", "shape", "seq", "holds", "GiB"}}
 	for _, p := range shown {
-		table = append(table, []string{p.Model, p.Plan, p.Shape, figure(float64(p.SeqLen)),
-			report.Human(report.Number(p.HoldSec)), fixed(p.MemGiB, 2)})
+		table = append(table, []string{p.Model, p.Plan, p.Shape, console.Figure(float64(p.SeqLen)),
+			report.Human(report.Number(p.HoldSec)), console.Fixed(p.MemGiB, 2)})
 	}
-	if err := writeTable(w, table); err != nil {
+	if err := console.WriteTable(w, table); err != nil {
 		return err
 	}
 	if n := len(points) - len(shown); n > 0 {

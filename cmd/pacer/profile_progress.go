@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -32,9 +32,9 @@ type campaignProgress struct {
 }
 
 func newCampaignProgress(w io.Writer, camp profiler.Campaign) *campaignProgress {
-	p := &campaignProgress{w: w, camp: camp, redraw: isTerminal(w), done: make(chan struct{})}
+	p := &campaignProgress{w: w, camp: camp, redraw: console.IsTerminal(w), done: make(chan struct{})}
 	if p.redraw {
-		p.w = ownDisplay(w)
+		p.w = console.OwnDisplay(w)
 		p.wait.Add(1)
 		go p.tick()
 	}
@@ -84,7 +84,7 @@ func (p *campaignProgress) acknowledge(m spec.Measurement) {
 	if p.redraw {
 		if m.Outcome != spec.OK {
 			p.clear()
-			fmt.Fprintln(p.w, quoteControls(p.said, false))
+			fmt.Fprintln(p.w, console.Quote(p.said))
 		}
 		p.said = ""
 	}
@@ -112,7 +112,7 @@ func (p *campaignProgress) finish() {
 
 func (p *campaignProgress) clear() {
 	if p.redraw {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		fmt.Fprint(p.w, console.ClearLine)
 	}
 }
 
@@ -128,11 +128,7 @@ func (p *campaignProgress) draw() {
 	if p.last != nil {
 		parts = append(parts, "last "+lastResult(*p.last))
 	}
-	width := terminalWidth(p.w)
-	if width == 0 {
-		width = 80
-	}
-	fmt.Fprint(p.w, "\r\x1b[K"+cut(quoteControls(strings.Join(parts, " | "), false), width-1))
+	console.Redraw(p.w, strings.Join(parts, " | "))
 }
 
 // underWay describes the point that is being measured: "gpt-tiny dp=2,mb=4: 3 s
@@ -164,7 +160,7 @@ func deviceHours(h float64) string {
 	if h < 1e-5 {
 		return "0"
 	}
-	return significant(h, 2)
+	return console.Significant(h, 2)
 }
 
 // pointsWanted returns how many points a run is to have at most: those of the
@@ -201,9 +197,9 @@ func lastResult(m spec.Measurement) string {
 	if m.Outcome != spec.OK {
 		return fmt.Sprintf("%s: %s", m.Outcome, firstLine(m.Reason))
 	}
-	s := fmt.Sprintf("%s %s s", m.Outcome, significant(m.MedianStepSec(), 3))
+	s := fmt.Sprintf("%s %s s", m.Outcome, console.Significant(m.MedianStepSec(), 3))
 	if half, ok := halfWidth(m); ok {
-		s += " ±" + significant(100*half, 2) + " %"
+		s += " ±" + console.Significant(100*half, 2) + " %"
 	}
 	if m.Env[profiler.EnvThrottle] != "" {
 		s += ", throttled"
@@ -219,13 +215,5 @@ func lastResult(m spec.Measurement) string {
 
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
-	return cut(s, 200)
-}
-
-// cut shortens s to n characters.
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:max(n-1, 0)]) + "…"
+	return console.Cut(s, 200)
 }

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -98,7 +101,7 @@ func runProfileRun(c *cli.Context) (err error) {
 // overrideBudget replaces the budget of the file by that of the flags.
 func overrideBudget(c *cli.Context, camp *profiler.Campaign) error {
 	if c.IsSet("max-points") {
-		if err := inRange(c, "max-points", c.Int("max-points"), 1<<20); err != nil {
+		if err := command.InRange(c, "max-points", c.Int("max-points"), 1<<20); err != nil {
 			return err
 		}
 		camp.Budget.Points = c.Int("max-points")
@@ -106,7 +109,7 @@ func overrideBudget(c *cli.Context, camp *profiler.Campaign) error {
 	if c.IsSet("max-wall") {
 		d := c.Duration("max-wall")
 		if d <= 0 {
-			return usagef("run: --max-wall %s is not positive", d)
+			return command.Usagef("run: --max-wall %s is not positive", d)
 		}
 		camp.Budget.Wall = d
 	}
@@ -130,7 +133,7 @@ func measure(c *cli.Context, camp profiler.Campaign, s measurementSetup, o profi
 	if state.Campaign == "" { // it never began
 		return setupError(err)
 	}
-	if emitErr := emit(c, runResult(c, camp, state, mine, rejected)); emitErr != nil {
+	if emitErr := command.Print(c, runResult(c, camp, state, mine, rejected)); emitErr != nil {
 		return errors.Join(err, emitErr)
 	}
 	if err != nil && state.Stopped == profiler.Interrupted {
@@ -202,16 +205,16 @@ type runSummary struct {
 	Next     []string        `json:"next"` // commands
 }
 
-func runResult(c *cli.Context, camp profiler.Campaign, state profiler.State, mine []spec.Measurement, rejected []profiler.Rejected) result {
+func runResult(c *cli.Context, camp profiler.Campaign, state profiler.State, mine []spec.Measurement, rejected []profiler.Rejected) console.Result {
 	r := runSummary{
 		runTally: tallyRun(camp.Name, state.Label, mine), Space: state.Points,
 		Skipped: groupRejected(state.Skips), Rejected: groupRejected(rejected),
 		WallSec: state.WallSec, Stopped: state.Stopped, Known: known(state.Models), Budget: newBudget(camp.Budget), Next: nextCommands(c, camp, mine),
 	}
-	return result{
-		json:  r,
-		csv:   tallyCSV([]runTally{r.runTally}),
-		table: func(w io.Writer) error { return printRun(w, r) },
+	return console.Result{
+		JSON:  r,
+		CSV:   tallyCSV([]runTally{r.runTally}),
+		Table: func(w io.Writer) error { return printRun(w, r) },
 	}
 }
 
@@ -219,7 +222,7 @@ func runResult(c *cli.Context, camp profiler.Campaign, state profiler.State, min
 // is nothing to fit.
 func nextCommands(c *cli.Context, camp profiler.Campaign, rows []spec.Measurement) []string {
 	data := ""
-	if d := global(c, "data"); d != "" {
+	if d := command.Global(c, "data"); d != "" {
 		data = " --data " + shellQuote(d)
 	}
 	next := []string{"pacer export " + camp.Name + ".parquet --source " + camp.Source() + data}
@@ -247,11 +250,11 @@ func printRun(w io.Writer, r runSummary) error {
 	table := [][]string{{"model", "accelerator", "points", "outcomes", "noisy", "in doubt", "90 % interval", "device-hours"}}
 	for _, m := range r.Models {
 		k := half[spec.Key{Model: m.Model, Accelerator: m.Accelerator}]
-		table = append(table, []string{m.Model, m.Accelerator, itoa(m.Points), m.Outcomes.String(), itoa(m.Noisy), itoa(m.Doubted),
+		table = append(table, []string{m.Model, m.Accelerator, strconv.Itoa(m.Points), m.Outcomes.String(), strconv.Itoa(m.Noisy), strconv.Itoa(m.Doubted),
 			plusMinus(k.HalfWidth), deviceHours(m.DeviceHours)})
 	}
 	if len(r.Models) > 0 {
-		if err := writeTable(w, table); err != nil {
+		if err := console.WriteTable(w, table); err != nil {
 			return err
 		}
 	}
@@ -270,9 +273,9 @@ func tallyCSV(runs []runTally) [][]string {
 	for _, r := range runs {
 		for _, m := range r.Models {
 			n := m.Outcomes
-			csv = append(csv, []string{r.Campaign, r.Label, m.Model, m.Accelerator, itoa(m.Points), itoa(n.OK), itoa(n.OOM), itoa(n.Timeout),
-				itoa(n.Failed), itoa(m.Noisy), itoa(m.Flagged), ftoa(m.DeviceHours), ftoa(m.HeldSec),
-				r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), itoa(m.Doubted)})
+			csv = append(csv, []string{r.Campaign, r.Label, m.Model, m.Accelerator, strconv.Itoa(m.Points), strconv.Itoa(n.OK), strconv.Itoa(n.OOM), strconv.Itoa(n.Timeout),
+				strconv.Itoa(n.Failed), strconv.Itoa(m.Noisy), strconv.Itoa(m.Flagged), console.Float(m.DeviceHours), console.Float(m.HeldSec),
+				r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), strconv.Itoa(m.Doubted)})
 		}
 	}
 	return csv

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -34,11 +37,8 @@ type statusRun struct {
 }
 
 func runProfileStatus(c *cli.Context) error {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	if c.NArg() > 1 {
-		return usagef("status takes one argument at most, a campaign file or name, got %d", c.NArg())
+		return command.Usagef("status takes one argument at most, a campaign file or name, got %d", c.NArg())
 	}
 	name, camp, err := campaignNamed(c.Args().First())
 	if err != nil {
@@ -61,9 +61,9 @@ func runProfileStatus(c *cli.Context) error {
 		}
 		out = append(out, s)
 	}
-	return emit(c, result{
-		json: map[string]any{"runs": out}, csv: tallyCSV(runs),
-		table: func(w io.Writer) error { return printStatus(w, runs, camp) },
+	return command.Print(c, console.Result{
+		JSON: map[string]any{"runs": out}, CSV: tallyCSV(runs),
+		Table: func(w io.Writer) error { return printStatus(w, runs, camp) },
 	})
 }
 
@@ -105,7 +105,7 @@ func nothingMeasured(c *cli.Context, name string) error {
 	if len(names) > 0 {
 		hint = strings.Join(names, ", ")
 	}
-	return &exitError{exitNoAnswer, fmt.Errorf("profile: no point of campaign %s is stored (campaigns there: %s)", name, hint)}
+	return command.NoAnswerf("profile: no point of campaign %s is stored (campaigns there: %s)", name, hint)
 }
 
 func printStatus(w io.Writer, runs []runTally, camp *profiler.Campaign) error {
@@ -116,11 +116,11 @@ func printStatus(w io.Writer, runs []runTally, camp *profiler.Campaign) error {
 	table := [][]string{{"campaign", "run", "model", "accelerator", "points", "outcomes", "noisy", "held", "device-hours"}}
 	for _, r := range runs {
 		for _, m := range r.Models {
-			table = append(table, []string{r.Campaign, r.Label, m.Model, m.Accelerator, itoa(m.Points), m.Outcomes.String(), itoa(m.Noisy),
+			table = append(table, []string{r.Campaign, r.Label, m.Model, m.Accelerator, strconv.Itoa(m.Points), m.Outcomes.String(), strconv.Itoa(m.Noisy),
 				report.Human(report.Number(m.HeldSec)), deviceHours(m.DeviceHours)})
 		}
 	}
-	if err := writeTable(w, table); err != nil {
+	if err := console.WriteTable(w, table); err != nil {
 		return err
 	}
 	for _, r := range runs {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -59,7 +60,7 @@ runner: {name: synthetic, delay: 150ms}
 		}
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != command.ExitFailed {
 		t.Errorf("%v, want exit code 1", err)
 	}
 	if want := "campaign slow interrupted; its 2 points are stored, the same command goes on"; !strings.Contains(text.String(), want) {
@@ -145,7 +146,7 @@ func TestE2EInterruptedTwice(t *testing.T) {
 		time.Sleep(spectest.Scaled(4 * sameInterrupt))
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(text.String(), "campaign fake interrupted; its 0 points are stored") {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != command.ExitFailed || !strings.Contains(text.String(), "campaign fake interrupted; its 0 points are stored") {
 		t.Errorf("%v, want exit code 1\n%s", err, text.String())
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ended")); err == nil {
@@ -194,7 +195,7 @@ func TestProfileFullDisk(t *testing.T) {
 	camp, s := tinyCampaign(t)
 	var out, errs bytes.Buffer
 	app := &cli.App{
-		Writer: &out, ErrWriter: &errs, Flags: globalFlags(), ExitErrHandler: func(*cli.Context, error) {},
+		Writer: &out, ErrWriter: &errs, Flags: command.GlobalFlags(), ExitErrHandler: func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
 			o, err := profileOptions(c, camp, s, nil)
 			if err != nil {
@@ -205,8 +206,8 @@ func TestProfileFullDisk(t *testing.T) {
 		},
 	}
 	err := app.Run([]string{"pacer"})
-	if !errors.Is(err, store.ErrNoSpace) || exitCode(err) != exitFailed {
-		t.Errorf("%v, exit code %d; want %v and 1", err, exitCode(err), store.ErrNoSpace)
+	if !errors.Is(err, store.ErrNoSpace) || command.Code(err) != command.ExitFailed {
+		t.Errorf("%v, exit code %d; want %v and 1", err, command.Code(err), store.ErrNoSpace)
 	}
 	if !strings.Contains(errs.String(), "tiny: 2 of 4 points: ") || strings.Contains(errs.String(), "tiny: 3 of 4 points: ") {
 		t.Errorf("acknowledged are not two points:\n%s", errs.String())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/executor"
@@ -25,7 +26,7 @@ func torchSetup(c *cli.Context, camp profiler.Campaign, dry bool) (measurementSe
 	again, stop := interruptedAgain()
 	s := measurementSetup{machine: m, notes: notes, close: func() { stop(); watch.Close() }}
 	t, err := runner.NewTorchrun(runner.TorchrunOptions{
-		Point: camp.Point, Machine: m, Seed: seed(c), Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
+		Point: camp.Point, Machine: m, Seed: command.Seed(c), Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
 	if err != nil {
 		return s, err
 	}

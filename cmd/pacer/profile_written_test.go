@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 )
 
 // TestReadsWrittenCampaign continues a campaign that an earlier program began:
@@ -23,7 +24,7 @@ func TestReadsWrittenCampaign(t *testing.T) {
 		t.Helper()
 		var out, log bytes.Buffer
 		all := append([]string{"pacer", "profile", verb, "testdata/written/campaign.yaml", "--data", data, "--assume", "8xH100", "--output", "json"}, args...)
-		if code := run(t.Context(), all, nil, &out, &log); code != exitOK {
+		if code := run(t.Context(), all, nil, &out, &log); code != command.ExitOK {
 			t.Fatalf("exit code %d: %s", code, log.String())
 		}
 		if err := json.Unmarshal(out.Bytes(), to); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/datasets/trace"
 )
 
@@ -59,7 +60,7 @@ func TestReference(t *testing.T) {
 // cliPage lists every command with its flags.
 func cliPage(t *testing.T) string {
 	var b strings.Builder
-	app := newApp(nil, nil, nil)
+	app := command.Prepare(newApp(), flagGroups)
 	b.WriteString("# Command line\n\nEvery command and flag, as the program declares them. [The contract](contract.md) says what scripts may rely on.\n\n")
 	var toc, body strings.Builder
 	eachCommand(app.Commands, []string{"pacer"}, func(path []string, c *cli.Command) {
@@ -77,7 +78,7 @@ func cliPage(t *testing.T) string {
 		body.WriteString(refFlags(c.Flags, "Global"))
 	})
 	b.WriteString(toc.String())
-	b.WriteString("\n## Global flags\n\nEvery command takes these, before or after its name.\n\n" + refFlags(globalFlags(), ""))
+	b.WriteString("\n## Global flags\n\nEvery command takes these, before or after its name.\n\n" + refFlags(command.GlobalFlags(), ""))
 	b.WriteString(body.String())
 	return b.String()
 }
@@ -188,7 +189,7 @@ func refList(t *testing.T, what string) []refEntry {
 func refOutput(t *testing.T, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), append([]string{"pacer"}, args...), nil, &out, &errs); code != exitOK {
+	if code := run(t.Context(), append([]string{"pacer"}, args...), nil, &out, &errs); code != command.ExitOK {
 		t.Fatalf("pacer %s: exit code %d: %s", strings.Join(args, " "), code, errs.String())
 	}
 	return out.Bytes()

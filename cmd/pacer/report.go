@@ -11,6 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -50,12 +52,12 @@ func runDiff(c *cli.Context) error {
 	var files [2][]report.JobRow
 	for i := range files {
 		if files[i], err = readJobsFile(c.Args().Get(i)); err != nil {
-			return &exitError{exitUsage, fmt.Errorf("report diff: %w", err)}
+			return command.WithCode(command.ExitUsage, fmt.Errorf("report diff: %w", err))
 		}
 	}
 	diffs, err := report.DiffJobs(files[0], files[1], o)
 	if err != nil {
-		return usagef("report diff: %w (--policy-a, --policy-b)", err)
+		return command.Usagef("report diff: %w (--policy-a, --policy-b)", err)
 	}
 	if err := emitDiffs(c, diffs); err != nil {
 		return err
@@ -65,27 +67,24 @@ func runDiff(c *cli.Context) error {
 		differ += d.Differing()
 	}
 	if differ > 0 {
-		return &exitError{exitFailed, fmt.Errorf("report diff: %d jobs differ", differ)}
+		return command.WithCode(command.ExitFailed, fmt.Errorf("report diff: %d jobs differ", differ))
 	}
 	return nil
 }
 
 // diffOptions reads the flags and checks that there are two files.
 func diffOptions(c *cli.Context) (o report.DiffOptions, err error) {
-	if err := checkOutput(c); err != nil {
-		return o, err
-	}
 	tolerance := c.Float64("tolerance")
 	o = report.DiffOptions{A: c.String("policy-a"), B: c.String("policy-b"), Largest: c.Int("top"), Confidence: c.Float64("confidence")}
 	switch {
 	case c.NArg() != 2:
-		return o, usagef("report diff wants two arguments, A and B, got %d", c.NArg())
+		return o, command.Usagef("report diff wants two arguments, A and B, got %d", c.NArg())
 	case !(tolerance >= 0 && tolerance <= 1e9):
-		return o, usagef("report diff: --tolerance %g is not in 0..1e9", tolerance)
+		return o, command.Usagef("report diff: --tolerance %g is not in 0..1e9", tolerance)
 	case o.Largest < 0:
-		return o, usagef("report diff: --top %d is negative", o.Largest)
+		return o, command.Usagef("report diff: --top %d is negative", o.Largest)
 	case !(o.Confidence > 0 && o.Confidence < 1):
-		return o, usagef("report diff: --confidence %g is not above 0 and below 1", o.Confidence)
+		return o, command.Usagef("report diff: --confidence %g is not above 0 and below 1", o.Confidence)
 	}
 	o.Tolerance = time.Duration(tolerance * float64(time.Second))
 	return o, nil
@@ -127,11 +126,11 @@ func emitDiffs(c *cli.Context, diffs []report.Diff) error {
 	for i, d := range diffs {
 		objects[i] = diffRow{Diff: d}
 	}
-	table, err := csvOf(objects)
+	table, err := console.CSV(objects)
 	if err != nil {
 		return err
 	}
-	return emit(c, result{json: map[string]any{"diffs": diffs}, csv: table, table: func(w io.Writer) error { return writeDiffs(w, diffs) }})
+	return command.Print(c, console.Result{JSON: map[string]any{"diffs": diffs}, CSV: table, Table: func(w io.Writer) error { return writeDiffs(w, diffs) }})
 }
 
 // writeDiffs prints the comparisons, then the largest differences of each.
@@ -142,7 +141,7 @@ func writeDiffs(w io.Writer, diffs []report.Diff) error {
 			strconv.Itoa(d.EndedInA + d.EndedInB + d.Resubmit + d.OnlyInA + d.OnlyInB),
 			report.Human(d.AvgA), report.Human(d.AvgB), ratioText(d.Ratio.Mean), ratioText(d.Ratio.Lo) + " to " + ratioText(d.Ratio.Hi)})
 	}
-	if err := writeTable(w, rows); err != nil {
+	if err := console.WriteTable(w, rows); err != nil {
 		return err
 	}
 	for _, d := range diffs {
@@ -187,7 +186,7 @@ func writeDiff(w io.Writer, d report.Diff) error {
 		}
 		rows = append(rows, []string{j.ID, text(j.A), text(j.B), text(j.Difference)})
 	}
-	return writeTable(w, rows)
+	return console.WriteTable(w, rows)
 }
 
 // toMillis writes seconds to the millisecond.

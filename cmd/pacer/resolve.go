@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -63,13 +64,13 @@ func requestFlags() []cli.Flag {
 		&cli.StringFlag{Name: "accelerator", Aliases: []string{"a"}, Usage: "use devices of `TYPE`, see pacer ls accelerators", Category: categoryHardware},
 		&cli.StringFlag{Name: "node", Usage: "use machines of `TYPE`, see pacer ls nodes", DefaultText: "the accelerator's usual one", Category: categoryHardware},
 		&cli.IntFlag{Name: "per-node", Usage: "use `DEVICES` per node", DefaultText: "those of the accelerator's usual node, see pacer ls nodes", Category: categoryHardware},
-		groupFlag("network", "replace figures of the interconnect", "inter-node-gbps=400,intra-node-gbytes=450", categoryHardware),
+		command.GroupFlag("network", "replace figures of the interconnect", "inter-node-gbps=400,intra-node-gbytes=450", categoryHardware),
 	}
 }
 
 // spaceFlag narrows or widens the plans that are proposed.
 func spaceFlag() cli.Flag {
-	return groupFlag("space", "narrow or widen the plans considered", "zero=0+1,recompute=none,max-micro-batch=2", categorySpace)
+	return command.GroupFlag("space", "narrow or widen the plans considered", "zero=0+1,recompute=none,max-micro-batch=2", categorySpace)
 }
 
 // batchRangeFlag leaves the global batch free.
@@ -103,12 +104,9 @@ func resolve(c *cli.Context, fixed *query.FixedPlan) (question, error) {
 
 // resolveOn is resolve for another accelerator than the flag's.
 func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (question, error) {
-	if err := checkOutput(c); err != nil {
-		return question{}, err
-	}
 	asked, err := askedFor(c)
 	if err == nil && fixed == nil && !c.IsSet("global-batch") && !c.IsSet("max-batch") {
-		err = usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
+		err = command.Usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
 	}
 	if err != nil {
 		return question{}, err
@@ -123,7 +121,7 @@ func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (ques
 		err = r.Fix(&asked, *fixed)
 	}
 	if err != nil {
-		return question{}, hintDirectory(c, forVerb(c, err))
+		return question{}, hintDirectory(c, command.ForVerb(c, err))
 	}
 	space, err := readSpace(c)
 	if err != nil {
@@ -145,14 +143,14 @@ func askedFor(c *cli.Context) (query.Request, error) {
 	}
 	for _, f := range []string{"model", "accelerator"} {
 		if c.String(f) == "" && (f != "model" || q.Network.Name == "") {
-			return q, usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
+			return q, command.Usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
 	for flag, most := range map[string]int{"global-batch": query.MaxBatch, "seq": query.MaxSeq, "per-node": query.MaxDevices} {
 		if !c.IsSet(flag) {
 			continue
 		}
-		if err := inRange(c, flag, c.Int(flag), most); err != nil {
+		if err := command.InRange(c, flag, c.Int(flag), most); err != nil {
 			return q, err
 		}
 	}
@@ -160,17 +158,10 @@ func askedFor(c *cli.Context) (query.Request, error) {
 	return q, err
 }
 
-func inRange(c *cli.Context, flag string, n, most int) error {
-	if n < 1 || n > most {
-		return usagef("%s: --%s %d is not in 1..%d", c.Command.Name, flag, n, most)
-	}
-	return nil
-}
-
 // devicesFlag reads a device count.
 func devicesFlag(c *cli.Context, name string) (int, error) {
 	if !c.IsSet(name) {
-		return 0, usagef("%s: --%s is missing", c.Command.Name, name)
+		return 0, command.Usagef("%s: --%s is missing", c.Command.Name, name)
 	}
-	return c.Int(name), inRange(c, name, c.Int(name), query.MaxDevices)
+	return c.Int(name), command.InRange(c, name, c.Int(name), query.MaxDevices)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/server"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -57,7 +58,7 @@ SIGTERM it answers what is under way and ends; what it acknowledged is on disk.`
 			&cli.StringFlag{Name: "fit-family", Value: "hybrid", Usage: "`FAMILY` of performance model fitted, see pacer ls families"},
 			&cli.StringFlag{Name: "fit-rows", Value: "8", Usage: "`N` rows to fit each model on, or all"},
 		},
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runServe,
 	}
 }
@@ -74,9 +75,9 @@ func runServe(c *cli.Context) error {
 		return err
 	}
 	if guarded, err := server.Guarded(c.String("listen")); err != nil {
-		return usagef("serve: --listen: %w", err)
+		return command.Usagef("serve: --listen: %w", err)
 	} else if guarded && o.Token == "" {
-		return usagef("serve: --listen %s is reached by other machines, which needs a token: --token-file FILE, or $%s", c.String("listen"), tokenVariable)
+		return command.Usagef("serve: --listen %s is reached by other machines, which needs a token: --token-file FILE, or $%s", c.String("listen"), tokenVariable)
 	}
 	db, err := openStore(c, store.Options{})
 	if err != nil {
@@ -132,7 +133,7 @@ func memoryLimit(c *cli.Context) (int64, error) {
 	}
 	gib := c.Float64("memory-gib")
 	if !(gib > 0 && gib <= 1<<20) {
-		return 0, usagef("serve: --memory-gib %g is not in (0, %d]", gib, 1<<20)
+		return 0, command.Usagef("serve: --memory-gib %g is not in (0, %d]", gib, 1<<20)
 	}
 	return int64(gib * memory.GiB), nil
 }
@@ -141,18 +142,18 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	o := server.Options{
 		MaxBody: c.Int64("max-body"), MaxAnswer: c.Int64("max-answer"), MaxRequests: c.Int("max-requests"), MaxSearches: c.Int("max-searches"),
 		Timeout: c.Duration("timeout"), FitTimeout: c.Duration("fit-timeout"), Drain: c.Duration("drain"),
-		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: seed(c), Version: versionString(),
+		Refit: c.Duration("refit"), FitFamily: c.String("fit-family"), Seed: command.Seed(c), Version: versionString(),
 		Log: slog.New(slog.NewTextHandler(c.App.ErrWriter, nil)),
 	}
 	for _, f := range []string{"max-body", "max-answer", "max-requests", "timeout", "fit-timeout", "drain"} {
 		if fmt.Sprint(c.Value(f)) == "0" || fmt.Sprint(c.Value(f)) == "0s" {
-			return o, usagef("serve: --%s 0 would answer nothing", f)
+			return o, command.Usagef("serve: --%s 0 would answer nothing", f)
 		}
 	}
 	if fam, err := family.Lookup(o.FitFamily); err != nil {
-		return o, usagef("serve: --fit-family: %w", err)
+		return o, command.Usagef("serve: --fit-family: %w", err)
 	} else if fam.Fit == nil {
-		return o, usagef("serve: --fit-family %s is not fitted", o.FitFamily)
+		return o, command.Usagef("serve: --fit-family %s is not fitted", o.FitFamily)
 	}
 	rows, err := rowsFlag(c, "fit-rows")
 	if o.FitRows = rows; rows == 0 {
@@ -160,7 +161,7 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	}
 	if err == nil {
 		if bad := o.Validate(); bad != nil {
-			err = usagef("serve: %w", bad)
+			err = command.Usagef("serve: %w", bad)
 		}
 	}
 	return o, err
@@ -175,11 +176,11 @@ func bearerToken(c *cli.Context) (string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", usagef("serve: --token-file: %w", err)
+		return "", command.Usagef("serve: --token-file: %w", err)
 	}
 	token := strings.TrimSpace(string(b))
 	if token == "" {
-		return "", usagef("serve: --token-file %s is empty", path)
+		return "", command.Usagef("serve: --token-file %s is empty", path)
 	}
 	return token, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler/replay"
@@ -35,7 +36,7 @@ func simulateCommand() *cli.Command {
 			&cli.StringFlag{Name: "html", Usage: "write a self-contained report to `FILE`", Category: "Output"},
 			&cli.StringSliceFlag{Name: "explain", Usage: "print what happens to `JOB`, and why (repeatable)", Category: "Output"},
 		}),
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: runSimulate,
 	}
 }
@@ -54,9 +55,6 @@ func schedulerFlags() []cli.Flag {
 }
 
 func runSimulate(c *cli.Context) (err error) {
-	if err := checkOutput(c); err != nil {
-		return err
-	}
 	s, err := experiment.New(c.Context, experimentOptions(c))
 	if err != nil {
 		return fmt.Errorf("simulate: %w", err)
@@ -79,7 +77,7 @@ func runSimulate(c *cli.Context) (err error) {
 	defer func() { err = errors.Join(err, out.discard()) }()
 	var finished atomic.Int64
 	total := len(s.Jobs) * len(s.Runs())
-	showProgress(c, func() string { return fmt.Sprintf("simulate: %d of %d jobs finished", finished.Load(), total) })
+	command.ShowProgress(c, func() string { return fmt.Sprintf("simulate: %d of %d jobs finished", finished.Load(), total) })
 	results, runErr := simulate(c.Context, s, out, experiment.Hooks{Explain: explain, Finished: func() { finished.Add(1) }}, c.App.ErrWriter)
 	if interrupted := c.Context.Err() != nil; runErr != nil && (len(results) == 0 || !interrupted) {
 		return runErr
@@ -93,9 +91,9 @@ func runSimulate(c *cli.Context) (err error) {
 	warnUnfinished(c.App.ErrWriter, results, s.Score)
 	switch {
 	case runErr != nil:
-		return &exitError{exitPartial, fmt.Errorf("simulate: %s of %d done: %w", spec.Count(len(results), "run"), len(s.Runs()), runErr)}
+		return command.Partialf("simulate: %s of %d done: %w", spec.Count(len(results), "run"), len(s.Runs()), runErr)
 	case s.Bad > 0:
-		return &exitError{exitPartial, fmt.Errorf("simulate: %d rows of %s could not be used, see above", s.Bad, s.Workload)}
+		return command.Partialf("simulate: %d rows of %s could not be used, see above", s.Bad, s.Workload)
 	}
 	return nil
 }
@@ -118,14 +116,14 @@ func explanations(ids []string, s *experiment.Simulation) (*report.Explanations,
 	out := &report.Explanations{}
 	for _, id := range ids {
 		if slices.Contains(out.Jobs, spec.JobID(id)) {
-			return nil, usagef("simulate: --explain %q is given twice", id)
+			return nil, command.Usagef("simulate: --explain %q is given twice", id)
 		}
 		if !slices.ContainsFunc(s.Jobs, func(j spec.Job) bool { return j.ID == spec.JobID(id) }) {
 			var known []string
 			for i := range s.Jobs {
 				known = append(known, string(s.Jobs[i].ID))
 			}
-			return nil, usagef("simulate: --explain %q: no such job among the %s of %s, nearest: %s",
+			return nil, command.Usagef("simulate: --explain %q: no such job among the %s of %s, nearest: %s",
 				id, spec.Count(len(known), "job"), s.Workload, strings.Join(named.Nearest(id, known, 3), ", "))
 		}
 		out.Jobs = append(out.Jobs, spec.JobID(id))

@@ -9,13 +9,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
 // simulateFiles are the files that pacer simulate writes; nil = not wanted.
 type simulateFiles struct {
-	jobs, events, html *outFile
+	jobs, events, html *console.File
 	jobsFormat         report.Format
 	eventsFormat       report.Format
 	htmlPath           string
@@ -34,21 +36,21 @@ func createSimulateFiles(c *cli.Context) (*simulateFiles, error) {
 	}
 	for _, f := range []struct {
 		flag string
-		file **outFile
+		file **console.File
 	}{{"jobs-out", &out.jobs}, {"events-out", &out.events}, {"html", &out.html}} {
 		var err error
-		if *f.file, err = createOut(c.String(f.flag)); err != nil {
+		if *f.file, err = console.Create(c.String(f.flag)); err != nil {
 			return nil, errors.Join(fmt.Errorf("simulate: --%s: %w", f.flag, err), out.discard())
 		}
 	}
-	if err := distinct(out.jobs, out.events, out.html); err != nil {
+	if err := command.Distinct(out.jobs, out.events, out.html); err != nil {
 		return nil, errors.Join(fmt.Errorf("simulate: %w", err), out.discard())
 	}
 	return out, nil
 }
 
 func (o *simulateFiles) discard() error {
-	return errors.Join(o.jobs.discard(), o.events.discard(), o.html.discard())
+	return errors.Join(o.jobs.Discard(), o.events.Discard(), o.html.Discard())
 }
 
 // begin starts the file of events; stop ends the runs if it cannot be written.
@@ -56,7 +58,7 @@ func (o *simulateFiles) begin(stop func(error)) (err error) {
 	if o.events == nil {
 		return nil
 	}
-	o.rows, err = report.NewEventWriter(o.events.f, o.eventsFormat, stop)
+	o.rows, err = report.NewEventWriter(o.events.Writer(), o.eventsFormat, stop)
 	return err
 }
 
@@ -66,7 +68,7 @@ func (o *simulateFiles) failed() error {
 		return nil
 	}
 	if err := o.rows.Err(); err != nil {
-		return fmt.Errorf("writing %s: %w", o.events.path, err)
+		return fmt.Errorf("writing %s: %w", o.events.Path(), err)
 	}
 	return nil
 }
@@ -108,19 +110,19 @@ func (o *simulateFiles) ran(ctx context.Context, c sim.Config, r *sim.Result) {
 // write completes all files.
 func (o *simulateFiles) write(s *experiment.Simulation, results []*sim.Result) error {
 	if o.events != nil {
-		if err := o.events.finish(o.rows.Close()); err != nil {
+		if err := o.events.Finish(o.rows.Close()); err != nil {
 			return err
 		}
 	}
 	if o.jobs != nil {
-		if err := o.jobs.write(func(w io.Writer) error { return report.WriteJobs(w, o.jobsFormat, results, s.Score) }); err != nil {
+		if err := o.jobs.Write(func(w io.Writer) error { return report.WriteJobs(w, o.jobsFormat, results, s.Score) }); err != nil {
 			return err
 		}
 	}
 	if o.html == nil {
 		return nil
 	}
-	if err := o.html.write(func(w io.Writer) error { return report.WriteHTML(w, simulationPage(s, results, o.gantts)) }); err != nil {
+	if err := o.html.Write(func(w io.Writer) error { return report.WriteHTML(w, simulationPage(s, results, o.gantts)) }); err != nil {
 		return err
 	}
 	fmt.Fprintln(o.log, "report:", o.htmlPath)

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/scheduler/replay"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -19,7 +20,7 @@ import (
 func printResults(c *cli.Context, s *experiment.Simulation, results []*sim.Result, explain *report.Explanations) error {
 	printWarnings(c.App.ErrWriter, results)
 	w, runs := c.App.Writer, report.SummarizeAll(results, s.Score)
-	switch output := global(c, "output"); {
+	switch output := command.Global(c, "output"); {
 	case output == "json" && explain != nil:
 		return report.WriteExplained(w, runs, explain)
 	case output == "json":

@@ -13,6 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	studies "github.com/pacer-ml/pacer/scheduler/study"
 )
@@ -43,7 +45,7 @@ docs/guides/studies.md describes the file.`,
 }
 
 func runSweep(c *cli.Context) (err error) {
-	path, err := onePath(c, "STUDY.yaml")
+	path, err := command.OnePath(c, "STUDY.yaml")
 	if err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func runSweep(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, files.runs.discard(), files.svg.discard()) }()
+	defer func() { err = errors.Join(err, files.runs.Discard(), files.svg.Discard()) }()
 	if err := s.run(c); err != nil {
 		return err
 	}
@@ -72,24 +74,24 @@ func runSweep(c *cli.Context) (err error) {
 
 // sweepFiles are the files that pacer sweep writes; nil = not wanted.
 type sweepFiles struct {
-	runs, svg *outFile
+	runs, svg *console.File
 	document  string // with a place for the rows
 }
 
 // createSweepFiles opens the files of the flags.
 func createSweepFiles(c *cli.Context, name string) (f sweepFiles, err error) {
-	if f.runs, err = createOut(c.String("runs-out")); err != nil {
+	if f.runs, err = console.Create(c.String("runs-out")); err != nil {
 		return f, fmt.Errorf("sweep: --runs-out: %w", err)
 	}
-	if f.svg, err = createOut(c.String("svg")); err != nil {
-		return f, errors.Join(fmt.Errorf("sweep: --svg: %w", err), f.runs.discard())
+	if f.svg, err = console.Create(c.String("svg")); err != nil {
+		return f, errors.Join(fmt.Errorf("sweep: --svg: %w", err), f.runs.Discard())
 	}
-	err = distinct(f.runs, f.svg)
+	err = command.Distinct(f.runs, f.svg)
 	if f.document = c.String("markdown"); err == nil && f.document != "" {
 		err = hasPlace(f.document, name)
 	}
 	if err != nil {
-		return f, errors.Join(fmt.Errorf("sweep: %w", err), f.runs.discard(), f.svg.discard())
+		return f, errors.Join(fmt.Errorf("sweep: %w", err), f.runs.Discard(), f.svg.Discard())
 	}
 	return f, nil
 }
@@ -97,14 +99,14 @@ func createSweepFiles(c *cli.Context, name string) (f sweepFiles, err error) {
 // write completes the figure and the table of runs.
 func (f *sweepFiles) write(s *sweep) error {
 	if f.svg != nil {
-		if err := f.svg.write(func(w io.Writer) error { return s.WriteSVG(w, s.Rows(s.outcomes)) }); err != nil {
+		if err := f.svg.Write(func(w io.Writer) error { return s.WriteSVG(w, s.Rows(s.outcomes)) }); err != nil {
 			return err
 		}
 	}
 	if f.runs == nil {
 		return nil
 	}
-	return f.runs.write(func(w io.Writer) error { return s.writeRuns(w, s.outcomes) })
+	return f.runs.Write(func(w io.Writer) error { return s.writeRuns(w, s.outcomes) })
 }
 
 // sweep is a study with its results.
@@ -129,22 +131,22 @@ func (s *sweep) run(c *cli.Context) error {
 		return err
 	}
 	began, kept, done := time.Now(), 0, 0
-	log := newProgress(c.App.ErrWriter, "sweep "+s.Name, len(s.Cells()))
+	log := console.NewBar(c.App.ErrWriter, "sweep "+s.Name, len(s.Cells()))
 	r := studies.Runner{Study: &s.Study, Dir: dir, Workers: runtime.GOMAXPROCS(0), Setup: s.Setup, Progress: func(p studies.Progress) {
-		if log.set(p.Done); p.Err == nil {
+		if log.Set(p.Done); p.Err == nil {
 			done++
 		}
 		switch {
 		case p.Kept:
 			kept++
 		case p.Err != nil:
-			log.println(fmt.Sprintf("failed: %s: %v", s.Describe(p.Cell), p.Err))
-		case log.bar == nil:
+			log.Println(fmt.Sprintf("failed: %s: %v", s.Describe(p.Cell), p.Err))
+		case !log.Drawn():
 			fmt.Fprintf(c.App.ErrWriter, "sweep %s: %d of %d runs: %s\n", s.Name, p.Done, p.Total, s.Describe(p.Cell))
 		}
 	}}
 	s.outcomes, err = r.Run(c.Context)
-	log.finish()
+	log.Finish()
 	fmt.Fprintf(c.App.ErrWriter, "sweep %s: %d of %d runs in %s, %d of them from before, in %.1f s\n",
 		s.Name, done, len(s.Cells()), path, kept, time.Since(began).Seconds())
 	if err != nil {
@@ -199,25 +201,25 @@ func (s *sweep) print(c *cli.Context) error {
 	for i := range rows {
 		objects[i] = &rows[i]
 	}
-	table, err := csvOf(objects)
+	table, err := console.CSV(objects)
 	if err != nil {
 		return err
 	}
-	if err := emit(c, result{json: r, csv: table, table: func(w io.Writer) error { return s.writeTable(w, rows) }}); err != nil {
+	if err := command.Print(c, console.Result{JSON: r, CSV: table, Table: func(w io.Writer) error { return s.writeTable(w, rows) }}); err != nil {
 		return err
 	}
 	if s.stopped != nil {
-		return &exitError{exitPartial, s.stopped}
+		return command.WithCode(command.ExitPartial, s.stopped)
 	}
 	if bad := s.Bad(); r.Failed > 0 || bad > 0 {
-		return &exitError{exitPartial, fmt.Errorf("sweep: %d of %d runs failed, %d rows of workloads could not be used, see above", r.Failed, r.Runs, bad)}
+		return command.Partialf("sweep: %d of %d runs failed, %d rows of workloads could not be used, see above", r.Failed, r.Runs, bad)
 	}
 	return nil
 }
 
 func (s *sweep) writeTable(w io.Writer, rows []studies.Row) error {
 	t := s.Table(rows)
-	t.Width = max(terminalWidth(w), 140)
+	t.Width = max(console.Width(w), 140)
 	if err := t.Write(w); err != nil {
 		return err
 	}
@@ -261,7 +263,7 @@ func (s *sweep) writeRuns(w io.Writer, outcomes []studies.Outcome) error {
 		}
 		objects[i] = r
 	}
-	table, err := csvOf(objects)
+	table, err := console.CSV(objects)
 	if err != nil {
 		return err
 	}

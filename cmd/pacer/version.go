@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/urfave/cli/v2"
 )
 
@@ -26,15 +28,12 @@ func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "version",
 		Usage:  "print version and build",
-		Before: noArgs,
+		Before: command.NoArgs,
 		Action: func(c *cli.Context) error {
-			if err := checkOutput(c); err != nil {
-				return err
-			}
-			return emit(c, result{
-				json: map[string]string{"version": versionString(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH},
-				csv:  [][]string{{"version", "go", "os", "arch"}, {versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH}},
-				table: func(w io.Writer) error {
+			return command.Print(c, console.Result{
+				JSON: map[string]string{"version": versionString(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH},
+				CSV:  [][]string{{"version", "go", "os", "arch"}, {versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH}},
+				Table: func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "pacer %s, %s %s/%s\n", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 					return err
 				},

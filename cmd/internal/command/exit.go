@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -20,17 +21,17 @@ import (
 
 // Exit codes.
 const (
-	exitOK       = 0
-	exitFailed   = 1
-	exitUsage    = 2 // wrong usage, or an unknown name
-	exitNoAnswer = 3 // a valid question without an answer: no plan fits, a search finds nothing
-	exitPartial  = 4 // done in part: rows that cannot be used, failed runs, an interruption
+	ExitOK       = 0
+	ExitFailed   = 1
+	ExitUsage    = 2 // wrong usage, or an unknown name
+	ExitNoAnswer = 3 // a valid question without an answer: no plan fits, a search finds nothing
+	ExitPartial  = 4 // done in part: unusable rows, failed runs, an interruption
 )
 
 // exitKinds name the exit codes in JSON.
-var exitKinds = map[int]string{exitFailed: "failed", exitUsage: "usage", exitNoAnswer: "no_answer", exitPartial: "partial"}
+var exitKinds = map[int]string{ExitFailed: "failed", ExitUsage: "usage", ExitNoAnswer: "no_answer", ExitPartial: "partial"}
 
-// exitError carries the exit code of an error that is not a plain failure.
+// exitError is an error with an exit code.
 type exitError struct {
 	code int
 	err  error
@@ -39,32 +40,46 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-func usagef(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+// WithCode gives an error an exit code.
+func WithCode(code int, err error) error { return &exitError{code, err} }
+
+// Usagef is an error of wrong usage.
+func Usagef(format string, args ...any) error {
+	return WithCode(ExitUsage, fmt.Errorf(format, args...))
 }
 
-// exitCode maps an error to the exit code.
-func exitCode(err error) int {
-	var ee *exitError
+// NoAnswerf is the error of a valid question without an answer.
+func NoAnswerf(format string, args ...any) error {
+	return WithCode(ExitNoAnswer, fmt.Errorf(format, args...))
+}
+
+// Partialf is the error of work that is done in part.
+func Partialf(format string, args ...any) error {
+	return WithCode(ExitPartial, fmt.Errorf(format, args...))
+}
+
+// Code returns the exit code of an error.
+func Code(err error) int {
+	var coded *exitError
 	var unknown *catalog.UnknownError
 	var field *query.FieldError
 	var usage cli.ExitCoder // of the flag library
 	switch {
 	case err == nil:
-		return exitOK
+		return ExitOK
 	case errors.As(err, &usage):
-		return exitUsage
-	case errors.As(err, &ee):
-		return ee.code
+		return ExitUsage
+	case errors.As(err, &coded):
+		return coded.code
 	case errors.As(err, &field) && field.NoAnswer:
-		return exitNoAnswer
+		return ExitNoAnswer
 	case errors.As(err, &field), errors.As(err, &unknown):
-		return exitUsage
+		return ExitUsage
 	case errors.Is(err, planner.ErrInfeasible), errors.Is(err, perfmodel.ErrNotCovered),
 		errors.Is(err, perfmodel.ErrTooFewPoints), errors.Is(err, measured.ErrNotMeasured):
-		return exitNoAnswer
+		return ExitNoAnswer
 	}
-	return exitFailed
+	return ExitFailed
 }
 
 // errorObject is an error in JSON, for --output json.
@@ -77,8 +92,8 @@ type errorObject struct {
 }
 
 // printError writes err to standard error, as JSON if asJSON.
-func printError(ctx context.Context, stderr io.Writer, err error, asJSON bool) {
-	text := message(err)
+func printError(ctx context.Context, stderr io.Writer, err error, asJSON bool, groups Groups) {
+	text := message(err, groups)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		text = "interrupted: " + text
 	}
@@ -86,12 +101,12 @@ func printError(ctx context.Context, stderr io.Writer, err error, asJSON bool) {
 		fmt.Fprintln(stderr, "pacer:", text)
 		return
 	}
-	out := errorObject{Code: exitCode(err), Kind: exitKinds[exitCode(err)], Message: text}
+	out := errorObject{Code: Code(err), Kind: exitKinds[Code(err)], Message: text}
 	var field *query.FieldError
 	var unknown *catalog.UnknownError
 	switch {
 	case errors.As(err, &field):
-		out.Field, out.Value = strings.TrimPrefix(flagOf(field.Field), "--"), field.Value
+		out.Field, out.Value = strings.TrimPrefix(FlagOf(field.Field), "--"), field.Value
 	case errors.As(err, &unknown):
 		out.Field, out.Value = strings.TrimSuffix(unknown.What, " type"), unknown.Name
 	}
@@ -103,15 +118,14 @@ func printError(ctx context.Context, stderr io.Writer, err error, asJSON bool) {
 	}
 }
 
-// message is the text of an error for people: options are flags, and only the outer
-// package is named.
-func message(err error) string {
+// message is the text of an error for people: options are flags, and packages are not named.
+func message(err error, groups Groups) string {
 	text := plain(err)
 	var field *query.FieldError
 	if errors.As(err, &field) {
-		text = strings.Replace(text, plain(field), plain(errors.New(field.Named(flagOf))), 1)
+		text = strings.Replace(text, plain(field), plain(errors.New(field.Named(FlagOf))), 1)
 	}
-	text = withGroups(text)
+	text = groups.rename(text)
 	var unknown *catalog.UnknownError
 	if errors.As(err, &unknown) && !strings.Contains(text, "\n") {
 		text += fmt.Sprintf(" (all: pacer ls %ss)", strings.TrimSuffix(unknown.What, " type"))
@@ -119,11 +133,11 @@ func message(err error) string {
 	return text
 }
 
-// flagOf is the flag a field of a request or an option of a simulation is read from.
-func flagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
+// FlagOf is the flag of a field of a request or of an option of a simulation.
+func FlagOf(field string) string { return "--" + strings.ReplaceAll(field, "_", "-") }
 
-// forVerb names the verb in an error about one of its flags.
-func forVerb(c *cli.Context, err error) error {
+// ForVerb names the verb in an error about one of its flags.
+func ForVerb(c *cli.Context, err error) error {
 	var bad *query.FieldError
 	if !errors.As(err, &bad) || bad.Err != nil {
 		return err
@@ -146,4 +160,21 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
+}
+
+// Open opens the file for a result that a flag names; nil if it names none.
+func Open(c *cli.Context, flag string) (*console.File, error) {
+	f, err := console.Create(c.String(flag))
+	if err != nil {
+		return nil, fmt.Errorf("%s: --%s: %w", c.Command.Name, flag, err)
+	}
+	return f, nil
+}
+
+// Distinct returns a usage error if two of outs are the same file. Any may be nil.
+func Distinct(outs ...*console.File) error {
+	if err := console.Distinct(outs...); err != nil {
+		return WithCode(ExitUsage, err)
+	}
+	return nil
 }

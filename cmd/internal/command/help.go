@@ -1,6 +1,7 @@
-package main
+package command
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -10,10 +11,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Help is helpWidth columns wide; what a flag does begins in column helpText,
-// on a line of its own below names that reach there.
+// Help is HelpWidth columns wide. The text of a flag begins in column helpText, below names
+// that reach that column.
 const (
-	helpWidth = 80
+	HelpWidth = 80
 	helpText  = 30
 )
 
@@ -22,32 +23,37 @@ func init() {
 	oneLine := cli.FlagStringer
 	cli.FlagStringer = func(f cli.Flag) string { return flagHelp(oneLine(f)) }
 	cli.HelpPrinter = func(w io.Writer, text string, of any) {
-		cli.HelpPrinterCustom(w, text, of, map[string]any{"wrapAt": func() int { return helpWidth }})
+		cli.HelpPrinterCustom(w, text, of, map[string]any{"wrapAt": func() int { return HelpWidth }})
 	}
 }
 
-// fill sets the paragraphs of a description anew, on lines that fit. Those that
-// have indented lines are examples and tables, and stay as they are.
+// fill breaks the paragraphs of a description into lines that fit. Paragraphs with indented
+// lines are examples and tables, and stay.
 func fill(description string) string {
 	const indent = 3 // by the library
 	paragraphs := strings.Split(description, "\n\n")
 	for i, p := range paragraphs {
 		if !strings.HasPrefix(p, " ") && !strings.Contains(p, "\n ") {
-			paragraphs[i] = strings.Join(report.Wrap(strings.ReplaceAll(p, "\n", " "), helpWidth-indent), "\n")
+			paragraphs[i] = strings.Join(report.Wrap(strings.ReplaceAll(p, "\n", " "), HelpWidth-indent), "\n")
 		}
 	}
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// flagHelp sets what the library says of a flag, its names and what it does
-// with a tab between, on lines that fit. The library indents the first. That a
-// switch is off goes without saying.
+// flagHelp breaks the library's help of a flag, its names and its text with a tab between,
+// into lines that fit. The library indents the first. The default of a switch, off, is left
+// out.
 func flagHelp(line string) string {
 	const indent = "   "
 	names, does, _ := strings.Cut(strings.TrimSuffix(line, " (default: false)"), "\t")
-	start, rest := "\n"+strings.Repeat(" ", helpText), report.Wrap(does, helpWidth-helpText)
+	start, rest := "\n"+strings.Repeat(" ", helpText), report.Wrap(does, HelpWidth-helpText)
 	if gap := helpText - len(indent) - utf8.RuneCountInString(names); gap >= 2 {
 		return names + strings.Repeat(" ", gap) + strings.Join(rest, start)
 	}
 	return names + start + strings.Join(rest, start)
+}
+
+// Entry is a name and its text in the description of a command.
+func Entry(name, text string) string {
+	return fmt.Sprintf("   %s\n     %s\n", name, strings.Join(report.Wrap(text, HelpWidth-8), "\n     "))
 }

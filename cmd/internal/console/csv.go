@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// csvOf makes a table of JSON objects, for machines: a column per field in
-// order of appearance, an empty cell where an object lacks it. Fields of nested
-// objects are named PARENT.FIELD, lists are joined by ';'.
-func csvOf(objects []any) ([][]string, error) {
+// CSV makes a table of JSON objects: a column per field in order of appearance, an empty cell
+// for an absent field. Fields of nested objects are named PARENT.FIELD, lists are joined
+// by semicolons.
+func CSV[T any](objects []T) ([][]string, error) {
 	var header []string
 	var cells []map[string]string
 	for _, o := range objects {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"regexp"
@@ -9,15 +9,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// What the flag package says of a flag, in its words.
+// Messages of the flag package.
 var (
 	flagUnknown = regexp.MustCompile(`^flag provided but not defined: -+(.+)$`)
 	flagValue   = regexp.MustCompile(`^invalid (?:boolean )?value ("(?:[^"\\]|\\.)*") for (?:flag )?-+([^:]+): (.+)$`)
 	flagAlone   = regexp.MustCompile(`^flag needs an argument: -+(.+)$`)
 )
 
-// usageError says what is wrong with the flags of a command, in this program's
-// words.
+// usageError words an error of the flag library as this program does.
 func usageError(c *cli.Context, err error, _ bool) error {
 	flags, help := c.App.Flags, "pacer --help"
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
@@ -25,18 +24,18 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	}
 	text := err.Error()
 	if m := flagUnknown.FindStringSubmatch(text); m != nil {
-		return usagef("unknown flag %s%s (see %s)", dashed(m[1]), suggestFlag(m[1], flags), help)
+		return Usagef("unknown flag %s%s (see %s)", dashed(m[1]), suggestFlag(m[1], flags), help)
 	}
 	if m := flagAlone.FindStringSubmatch(text); m != nil {
-		return usagef("%s needs a value (see %s)", longName(m[1], flags), help)
+		return Usagef("%s needs a value (see %s)", longName(m[1], flags), help)
 	}
 	if m := flagValue.FindStringSubmatch(text); m != nil {
-		return usagef("%s %s %s (see %s)", longName(m[2], flags), strings.Trim(m[1], `"`), notA(findFlag(m[2], flags), m[3]), help)
+		return Usagef("%s %s %s (see %s)", longName(m[2], flags), strings.Trim(m[1], `"`), notA(findFlag(m[2], flags), m[3]), help)
 	}
-	return usagef("%w (see %s)", err, help)
+	return Usagef("%w (see %s)", err, help)
 }
 
-// notA says what a value should have been; why is what the flag package says.
+// notA completes "--flag value ..." for a value that the flag package rejects, with its reason why.
 func notA(f cli.Flag, why string) string {
 	switch f.(type) {
 	case *cli.IntFlag, *cli.Int64Flag:
@@ -78,29 +77,28 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// suggestFlag names the flag that is meant, "" where none is near.
+// suggestFlag proposes a flag with a similar name, "" if there is none.
 func suggestFlag(name string, flags []cli.Flag) string {
 	var names []string
 	for _, f := range flags {
 		names = append(names, f.Names()[0])
 	}
-	if like := meant(name, names); like != "" {
+	if like := similar(name, names); like != "" {
 		return ", did you mean --" + like + "?"
 	}
 	return ""
 }
 
-// suggestion names the key that is meant, "" where none is near.
+// suggestion proposes a similar key, "" if there is none.
 func suggestion(key string, keys []string) string {
-	if like := meant(key, keys); like != "" {
+	if like := similar(key, keys); like != "" {
 		return ", did you mean " + like + "?"
 	}
 	return ""
 }
 
-// meant returns the one of names that name is but for a slip or two, "" if none
-// is.
-func meant(name string, names []string) string {
+// similar returns the name that differs from name by a slip or two, "" if there is none.
+func similar(name string, names []string) string {
 	for _, like := range named.Nearest(name, names, 1) {
 		if named.Distance(name, like) <= max((len(name)+1)/3, 1) || strings.HasPrefix(like, name) && len(name) > 1 {
 			return like
@@ -109,14 +107,14 @@ func meant(name string, names []string) string {
 	return ""
 }
 
-// wrongVerb is an error where args name a command there is none of: flags that
-// follow it are then nobody's.
+// wrongVerb returns an error if args name an unknown command; the flags after it are not
+// read then.
 func wrongVerb(app *cli.App, args []string) error {
 	head, rest, flags, cmds := leaf(app, args)
 	for _, a := range head[min(1, len(head)):] {
 		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
 		if len(a) > 1 && a[0] == '-' && findFlag(name, flags) == nil {
-			return nil // whether what follows it is a command, nobody knows
+			return nil // an unknown flag: the next word may be its value
 		}
 	}
 	if len(cmds) == 0 || len(rest) == 0 || len(rest[0]) == 0 || rest[0][0] == '-' || rest[0] == "help" || rest[0] == "h" {
@@ -127,13 +125,13 @@ func wrongVerb(app *cli.App, args []string) error {
 
 func unknownVerb(name string, cmds []*cli.Command) error {
 	names := commandNames(cmds)
-	if like := meant(name, names); like != "" {
-		return usagef("unknown command %q, did you mean %s? There are: %s", name, like, strings.Join(names, ", "))
+	if like := similar(name, names); like != "" {
+		return Usagef("unknown command %q, did you mean %s? There are: %s", name, like, strings.Join(names, ", "))
 	}
-	return usagef("unknown command %q; there are: %s", name, strings.Join(names, ", "))
+	return Usagef("unknown command %q; there are: %s", name, strings.Join(names, ", "))
 }
 
-// packagePrefix is the package that an error names, in front or within another.
+// packagePrefix matches the name of a package in an error.
 var packagePrefix = regexp.MustCompile(`(^|: )(spec|catalog|memory|perfmodel|planner|launch|store|registry|measured|huggingface|experiment|sim|datasets|family|accuracy|place|compat|compose|loss|study|query): `)
 
 // plain is the text of an error for people, without packages.

@@ -1,0 +1,79 @@
+package console
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// Bar shows the progress of a long loop: a bar on a terminal, elsewhere one line per
+// acknowledged batch.
+type Bar struct {
+	w     io.Writer
+	title string
+	total int
+	bar   *progressbar.ProgressBar // nil without a terminal
+}
+
+// NewBar starts a display; total 0 = unknown.
+func NewBar(w io.Writer, title string, total int) *Bar {
+	p := &Bar{w: w, title: title, total: total}
+	if IsTerminal(w) {
+		w = OwnDisplay(w)
+		n := int64(total)
+		if total == 0 {
+			n = -1
+		}
+		p.bar = progressbar.NewOptions64(n, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title),
+			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(),
+			progressbar.OptionFullWidth())
+	}
+	return p
+}
+
+// Drawn reports whether there is a bar on a terminal.
+func (p *Bar) Drawn() bool { return p.bar != nil }
+
+// Set reports that n units of work are done.
+func (p *Bar) Set(n int) {
+	if p.bar != nil {
+		_ = p.bar.Set(n) // a display error must not stop the work
+	}
+}
+
+// Acknowledge reports that n rows in all are stored durably.
+func (p *Bar) Acknowledge(n int) {
+	switch {
+	case p.bar != nil:
+	case p.total > 0:
+		fmt.Fprintf(p.w, "%s: stored %d of %d rows\n", p.title, n, p.total)
+	default:
+		fmt.Fprintf(p.w, "%s: stored %d rows\n", p.title, n)
+	}
+}
+
+// countedEvery is the number of rows between two lines without a terminal.
+const countedEvery = 1 << 17
+
+// Counted reports that n rows are done when the total is unknown.
+func (p *Bar) Counted(n int) {
+	if p.Set(n); p.bar == nil && n%countedEvery == 0 {
+		fmt.Fprintf(p.w, "%s: %d rows\n", p.title, n)
+	}
+}
+
+// Println prints a line without disturbing the bar.
+func (p *Bar) Println(line string) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+// Finish ends the display.
+func (p *Bar) Finish() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+	}
+}
