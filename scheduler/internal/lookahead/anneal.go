@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// What annealing does, as chosen on Rubick's trace mt with other seeds than any test uses.
+// Parameters of annealing, chosen on Rubick's trace mt with seeds that no test uses.
 const (
-	perTry  = 10   // most changes, per non-improving try that ends the search
-	perTask = 40   // changes at the most, per task that may be started
-	hot     = 1e-3 // the temperature at first, as a part of what tasks cost by the time they take at the least
-	cooled  = 0.01 // what is left of it at the end
-	anneals = 4    // most passes, as long as an avoidably late task is left
+	perTry     = 10   // bounds the changes per try of Options
+	perTask    = 40   // bounds the changes per task that may be started
+	hot        = 1e-3 // first temperature, as a part of scale
+	cooled     = 0.01 // last temperature, as a part of the first
+	maxAnneals = 4    // most passes; another pass is made only if a task is avoidably late
 )
 
-// anneal makes random changes, as many as tries and tasks are worth, and goes on from a worse plan too: at temperature T
-// from one that costs c more with probability exp(-c/T), T falling by equal factors (Kirkpatrick, Gelatt and Vecchi,
-// "Optimization by simulated annealing", 1983). It ends at the best plan met. Who is late is seldom helped by one
-// change alone: another has to make room first.
+// anneal makes random changes and accepts worse proposals too: one that costs c more with probability exp(-c/T). The
+// temperature T falls by equal factors (Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing", 1983).
+// Afterwards best is the cheapest proposal found. Annealing helps late tasks, which often need two changes: another task
+// has to yield its devices first.
 func (s *search) anneal(ctx context.Context, tries int) {
-	if len(s.free) == 0 || len(s.free) > many || s.cost == inf {
+	if len(s.free) == 0 || len(s.free) > pricedMin || s.cost == inf {
 		return
 	}
 	changes := min(perTry*tries, perTask*len(s.free))
@@ -43,7 +43,7 @@ func (s *search) anneal(ctx context.Context, tries int) {
 	s.accept(inf)
 }
 
-// scale is what those that may be started cost by the time they take at the least, from a second that each ends later.
+// scale is the sum over tasks that may be started of urgency times earliest end, the unit of temperatures.
 func (s *search) scale() (sum float64) {
 	for _, i := range s.free {
 		t := &s.p.Tasks[i]

@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnneal: annealing ends at the best plan it met, which is no worse than the one
-// it began with, and costs what it says.
+// TestAnneal checks that annealing ends at the best proposal it found, that this is no
+// worse than the first, and that its cost is right.
 func TestAnneal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSearch(problems(t), Options{Seed: 1})
-		s.simple()
+		s.trySimple()
 		before := s.cost
 		s.anneal(context.Background(), 20)
 		if s.cost > before {
@@ -28,14 +28,14 @@ func TestAnneal(t *testing.T) {
 	})
 }
 
-// TestAnnealedIsBetter: plans for many jobs that want few devices cost less in the
-// mean when they are annealed before they are improved.
+// TestAnnealedIsBetter checks that with many jobs for few devices, annealing before
+// improving lowers the mean cost.
 func TestAnnealedIsBetter(t *testing.T) {
 	var improved, annealed float64
 	for seed := range uint64(10) {
 		for _, anneal := range []bool{false, true} {
 			s := newSearch(city(60, 8, 6, seed, 4), Options{Seed: seed})
-			s.simple()
+			s.trySimple()
 			if anneal {
 				s.anneal(t.Context(), 600)
 			}

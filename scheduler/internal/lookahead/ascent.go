@@ -2,38 +2,39 @@ package lookahead
 
 import "slices"
 
-// ascent looks for the prices that prove most. Each round moves them along what is used more than there is, mixed with
-// the moves before it, by a part of the way that would close the gap to a known plan if the bound were linear (Held,
-// Wolfe and Crowder, Validation of subgradient optimization, Mathematical Programming 6, 1974; Camerini, Fratta and
-// Maffioli, On improving relaxation methods by modified gradient techniques, Mathematical Programming Study 3, 1975).
+// ascent searches for the prices with the largest bound, by subgradient steps with momentum. A subgradient is the excess
+// of devices used over devices available. The step length is a part of that which would close the gap to the best known
+// schedule if the bound were linear (Held, Wolfe and Crowder, Validation of subgradient optimization, Mathematical
+// Programming 6, 1974; Camerini, Fratta and Maffioli, On improving relaxation methods by modified gradient techniques,
+// Mathematical Programming Study 3, 1975).
 type ascent struct {
 	*relaxed
-	best  float64     // bound
-	found Prices      // those that prove it
-	moves [][]float64 // by group and interval, of the price in parts of what is there
-	ends  []float64   // by task, moves of λ
-	part  float64     // of the way
-	vain  int         // rounds since the bound rose
+	best    float64     // largest bound
+	found   Prices      // its prices
+	moves   [][]float64 // direction of each price by group and interval, in multiples of the available device-seconds
+	ends    []float64   // direction of λ by task
+	part    float64     // step length
+	stalled int         // rounds without gain
 
 	known bool      // it began at known prices
-	gaps  []float64 // by round, what was left between the bound and the cost of the best known plan
+	gaps  []float64 // by round, the cost of the best known schedule less the bound
 }
 
 const (
-	memory      = 0.7  // part of the moves before that goes into a move
-	patience    = 4    // rounds without gain after which moves are halved
-	leastPart   = 1e-4 // where they end
-	leastGained = 1e-4 // part of the gap that counts as gain
+	momentum = 0.7  // part of the last direction in the next
+	patience = 4    // rounds without gain after which the step length is halved
+	minPart  = 1e-4 // step length at which the ascent ends
+	minGain  = 1e-4 // least part of the gap that counts as gain
 
-	// Prices that are known are near the best: moves begin small, and there are no more once this many have closed no more
-	// than such a part of the gap.
-	knownPart    = 0.1
-	settled      = 10
-	leastSettled = 0.05
+	// An ascent from known prices begins with small steps. It ends when settledRounds rounds have closed less than the
+	// part minSettled of the gap.
+	knownPart     = 0.1
+	settledRounds = 10
+	minSettled    = 0.05
 )
 
-// newAscent begins at the prices known. Without any there are none of devices, and half of the weight of the end is
-// shared among all as λ.
+// newAscent begins at known prices. If there are none, prices of devices begin at 0, and half of Problem.End is divided
+// among the tasks as λ.
 func newAscent(r *relaxed, known Prices) *ascent {
 	a := &ascent{relaxed: r, best: -inf, part: 1, ends: make([]float64, len(r.lambda)), found: Prices{Times: r.times, Ends: make([]float64, len(r.lambda))}}
 	for g := range r.price {
@@ -49,19 +50,19 @@ func newAscent(r *relaxed, known Prices) *ascent {
 	return a
 }
 
-// from sets the prices to those known, on the grid, and reports whether they say anything: when nobody had to wait all
-// are 0.
-func (a *ascent) from(known Prices) (says bool) {
+// from sets the prices to the known ones, averaged on the grid. It reports false if these are 0, as they are when no task
+// had to wait.
+func (a *ascent) from(known Prices) (useful bool) {
 	if len(known.Times) == 0 {
 		return false
 	}
 	for g := range a.price {
 		for i := range a.price[g] {
 			a.price[g][i] = known.mean(g, a.times[i], a.times[i+1])
-			says = says || a.price[g][i] > 0
+			useful = useful || a.price[g][i] > 0
 		}
 	}
-	if !says {
+	if !useful {
 		return false
 	}
 	a.part = knownPart
@@ -70,7 +71,7 @@ func (a *ascent) from(known Prices) (says bool) {
 	return true
 }
 
-// keep notes the present prices as those that prove the best bound.
+// keep copies the present prices to found.
 func (a *ascent) keep() {
 	for g, price := range a.price {
 		copy(a.found.Devices[g], price)
@@ -78,34 +79,34 @@ func (a *ascent) keep() {
 	copy(a.found.Ends, a.lambda)
 }
 
-// isSettled reports whether prices that were known get no better.
+// isSettled reports whether an ascent from known prices has stopped gaining.
 func (a *ascent) isSettled(upper float64) bool {
 	a.gaps = append(a.gaps, upper-a.best)
 	n := len(a.gaps) - 1
-	return a.known && n >= settled && a.gaps[n] > (1-leastSettled)*a.gaps[n-settled]
+	return a.known && n >= settledRounds && a.gaps[n] > (1-minSettled)*a.gaps[n-settledRounds]
 }
 
-// round finds the bound at the present prices and moves them; upper is what the best known plan costs. It reports
-// whether another is worthwhile.
+// round computes the bound at the present prices and moves them. upper is the cost of the best known schedule. It reports
+// whether another round is worthwhile.
 func (a *ascent) round(upper float64) bool {
 	bound := a.bound()
-	a.vain++
+	a.stalled++
 	if bound > a.best {
-		if !(bound <= a.best+leastGained*(upper-a.best)) {
-			a.vain = 0
+		if !(bound <= a.best+minGain*(upper-a.best)) {
+			a.stalled = 0
 		}
 		a.best = bound
 		a.keep()
 	}
-	if a.vain > patience {
+	if a.stalled > patience {
 		a.part /= 2
-		a.vain = 0
+		a.stalled = 0
 	}
-	if a.part < leastPart || a.best >= upper || a.isSettled(upper) {
+	if a.part < minPart || a.best >= upper || a.isSettled(upper) {
 		return false
 	}
 	last := a.last()
-	size := a.turn() + a.turnEnds(last)
+	size := a.turnPrices() + a.turnEnds(last)
 	if size == 0 {
 		return false
 	}
@@ -113,15 +114,15 @@ func (a *ascent) round(upper float64) bool {
 	return true
 }
 
-// turn sets the moves of prices and returns the sum of their squares.
-func (a *ascent) turn() (size float64) {
+// turnPrices sets the directions of prices and returns the sum of their squares.
+func (a *ascent) turnPrices() (size float64) {
 	for g, use := range a.use {
 		if a.devices[g] == 0 {
 			continue
 		}
 		for i, used := range use {
-			there := a.devices[g] * (a.times[i+1] - a.times[i])
-			move := used/there + memory*a.moves[g][i]
+			available := a.devices[g] * (a.times[i+1] - a.times[i])
+			move := used/available + momentum*a.moves[g][i]
 			if i < a.until {
 				move--
 			}
@@ -135,7 +136,7 @@ func (a *ascent) turn() (size float64) {
 	return size
 }
 
-// last returns when the last pick ends.
+// last returns the latest end of a pick.
 func (a *ascent) last() float64 {
 	last := 0.0
 	for i := range a.picks {
@@ -144,13 +145,13 @@ func (a *ascent) last() float64 {
 	return last
 }
 
-// turnEnds sets the moves of λ and returns the sum of their squares, which count as much together as those of prices.
+// turnEnds sets the directions of λ and returns the weighted sum of their squares.
 func (a *ascent) turnEnds(last float64) (size float64) {
 	if a.p.End == 0 || last == 0 {
 		return 0
 	}
 	for i := range a.picks {
-		move := (a.picks[i].end-a.times[a.until])/last + memory*a.ends[i]
+		move := (a.picks[i].end-a.times[a.until])/last + momentum*a.ends[i]
 		if a.lambda[i] == 0 {
 			move = max(move, 0)
 		}
@@ -160,20 +161,20 @@ func (a *ascent) turnEnds(last float64) (size float64) {
 	return size
 }
 
-// weight is how much a move of a λ counts beside one of a price: as the number of these to that of those.
+// weight is the weight of a direction of λ: the number of prices over that of λ, so that both count equally together.
 func (a *ascent) weight() float64 {
 	return float64(len(a.price)*(len(a.times)-1)) / float64(len(a.lambda))
 }
 
-// move moves prices and λ.
+// move moves prices and λ by a multiple of their directions.
 func (a *ascent) move(by, last float64) {
 	for g := range a.price {
 		if a.devices[g] == 0 {
 			continue
 		}
 		for i := range a.price[g] {
-			there := a.devices[g] * (a.times[i+1] - a.times[i])
-			a.price[g][i] = max(0, a.price[g][i]+by*a.moves[g][i]/there)
+			available := a.devices[g] * (a.times[i+1] - a.times[i])
+			a.price[g][i] = max(0, a.price[g][i]+by*a.moves[g][i]/available)
 		}
 	}
 	if a.p.End == 0 || last == 0 {
@@ -185,7 +186,7 @@ func (a *ascent) move(by, last float64) {
 	project(a.lambda, a.p.End)
 }
 
-// project moves v to the nearest point whose entries are at least 0 and add up to no more than sum.
+// project moves v to the nearest point with entries >= 0 that add up to at most sum.
 func project(v []float64, sum float64) {
 	positive := 0.0
 	for i := range v {

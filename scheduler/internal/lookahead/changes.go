@@ -4,14 +4,14 @@ import (
 	"slices"
 )
 
-// change changes next at random, and reports whether that may matter.
+// change changes next at random, and reports whether it differs.
 func (s *search) change() bool {
 	switch {
 	case len(s.late) > 0 && s.rng.IntN(4) == 0:
 		s.hurry(s.late[s.rng.IntN(len(s.late))])
 		return true
 	case len(s.runs) > 0 && s.rng.IntN(4) == 0:
-		s.turn(s.runs[s.rng.IntN(len(s.runs))])
+		s.toggleRestart(s.runs[s.rng.IntN(len(s.runs))])
 		return true
 	}
 	n := &s.next
@@ -22,7 +22,7 @@ func (s *search) change() bool {
 	}
 	switch k := s.rng.IntN(10); {
 	case k < 4:
-		return s.otherWay(task)
+		return s.changeCandidate(task)
 	case k < 6:
 		toFront(n.order, at, 0)
 		return at > 0
@@ -38,56 +38,56 @@ func (s *search) change() bool {
 	return true
 }
 
-// turn has a task that runs started anew, or kept after all.
-func (s *search) turn(task int) {
+// toggleRestart restarts a running task that was kept, or keepHeld one that was to be restarted.
+func (s *search) toggleRestart(task int) {
 	s.next.keep[task] = !s.next.keep[task]
 	if s.next.keep[task] {
 		return
 	}
-	s.otherWay(task)
+	s.changeCandidate(task)
 	if s.rng.IntN(2) == 0 {
 		toFront(s.next.order, slices.Index(s.next.order, task), 0)
 	}
 }
 
-// hurry puts a task that is late first, in a way that is in time if there is one,
-// and may make room for it.
+// hurry puts a late task first, with a candidate that is on time if there is one, and
+// may make room for it.
 func (s *search) hurry(task int) {
 	s.next.keep[task] = false
 	toFront(s.next.order, slices.Index(s.next.order, task), 0)
 	if !s.punctual(task) {
-		s.otherWay(task)
+		s.changeCandidate(task)
 	}
 	if len(s.runs) > 0 && s.rng.IntN(4) > 0 {
-		s.clear(&s.p.Tasks[task].Candidates[s.next.way[task]])
+		s.makeRoom(&s.p.Tasks[task].Candidates[s.next.candidate[task]])
 	}
 }
 
-// punctual gives a task a way in which it is no later than it must be if it starts
-// at once, at random, and reports whether there is one.
+// punctual gives a task a random candidate with the least lateness if it starts now,
+// and reports whether there is one.
 func (s *search) punctual(task int) bool {
 	t, found := &s.p.Tasks[task], 0
 	least := t.leastLate()
 	for w := range t.Candidates {
-		if t.Candidates[w].late(0) <= least+instant {
+		if t.Candidates[w].late(0) <= least+onTime {
 			if found++; s.rng.IntN(found) == 0 {
-				s.next.way[task] = w
+				s.next.candidate[task] = w
 			}
 		}
 	}
 	return found > 0
 }
 
-// instant is too little to be late by, in seconds: what rounding may do.
-const instant = 1e-3
+// onTime is the lateness, in seconds, that still counts as on time, for rounding errors.
+const onTime = 1e-3
 
-// clear makes room for w on nodes at random: tasks with devices there are started
-// anew, those first that need not be in time.
-func (s *search) clear(w *Candidate) {
+// makeRoom makes room for w on random nodes. It restarts tasks with devices there, those
+// without a deadline first.
+func (s *search) makeRoom(w *Candidate) {
 	nodes := s.f.base
 	var chosen []int
 	for _, count := range w.Counts {
-		for range tries {
+		for range nodeTries {
 			node := s.rng.IntN(len(s.p.Nodes))
 			if nodes.group[node] == w.Group && s.p.Nodes[node].Devices >= count && !slices.Contains(chosen, node) {
 				s.vacate(node, count)
@@ -98,8 +98,8 @@ func (s *search) clear(w *Candidate) {
 	}
 }
 
-// tries is how often clear looks for a node, which fails only where few will do.
-const tries = 16
+// nodeTries is how often makeRoom draws a node per count.
+const nodeTries = 16
 
 // vacate restarts tasks on a node until a number of devices is free.
 func (s *search) vacate(node, count int) {
@@ -135,7 +135,7 @@ func (s *search) held(node int) []int {
 	return s.holders[node]
 }
 
-// on returns how many devices of a node a task holds.
+// on returns the number of devices of a node that a task holds.
 func (s *search) on(task, node int) (n int) {
 	for _, h := range s.p.Tasks[task].Held {
 		if h.Node == node {
@@ -145,19 +145,19 @@ func (s *search) on(task, node int) (n int) {
 	return n
 }
 
-// otherWay gives a task a way at random, most often one next to its present one.
-func (s *search) otherWay(task int) bool {
-	ways := len(s.p.Tasks[task].Candidates)
-	old := s.next.way[task]
-	to := s.rng.IntN(ways)
+// changeCandidate gives a task a random candidate, most often one next to its present one. It reports whether it differs.
+func (s *search) changeCandidate(task int) bool {
+	n := len(s.p.Tasks[task].Candidates)
+	old := s.next.candidate[task]
+	to := s.rng.IntN(n)
 	if s.rng.IntN(2) == 0 {
-		to = min(max(old+s.rng.IntN(5)-2, 0), ways-1)
+		to = min(max(old+s.rng.IntN(5)-2, 0), n-1)
 	}
-	s.next.way[task] = to
+	s.next.candidate[task] = to
 	return to != old
 }
 
-// toFront moves what is at from to the place to before it.
+// toFront moves the element at from to the earlier place to.
 func toFront(order []int, from, to int) {
 	k := order[from]
 	copy(order[to+1:from+1], order[to:from])

@@ -1,15 +1,25 @@
-// Package lookahead plans jobs rollout in time: which of those that run keep
-// what they hold, and in which order and in which of its ways each of the others
-// runs, so that a sum of completion times is least.
+// Package lookahead schedules jobs over time. It decides which running jobs keep
+// their devices, and the order and configuration of all others, to minimize a sum of
+// completion times.
 //
-// A plan is an order of the jobs that do not run, or are to be started anew, and
-// a way for each. What it costs is found by running it rollout on the nodes: at
-// the present and whenever a job ends, those in the order that fit start. Good
-// plans are found by changing the best of some simple ones at random (search.go), first
-// going on from worse ones too (anneal.go), and where there are many jobs by prices of devices over
-// time (ascent.go), which also prove a bound on the cost of every plan (relaxed.go).
-// That is the search by which schedules of projects with limited resources are
-// made (Kolisch and Hartmann, "Heuristic algorithms for the resource-constrained
-// project scheduling problem", 1999: parallel schedule generation), with nodes as
-// resources and modes of unequal size.
+// Terms:
+//
+//   - A task is a job to schedule. It may hold devices already.
+//   - A candidate is a configuration in which a task can run: devices per node, host
+//     resources and run time.
+//   - A proposal is an order of the tasks to start or restart, and a candidate for each.
+//   - A rollout computes the schedule and cost of a proposal on the nodes: now and
+//     whenever a task ends, the tasks that fit start in the given order.
+//   - A bound is a proven lower limit on the cost of every schedule.
+//
+// Start with problem.go, which has the input, the output and the objective; then
+// rollout.go and search.go. The search begins with simple proposals and changes the
+// best at random, first by simulated annealing (anneal.go), then accepting only
+// improvements. With many tasks, prices of devices over time suggest proposals
+// (guided.go, ascent.go). The prices also prove the bound (relaxed.go).
+//
+// This is a search for the resource-constrained project scheduling problem with
+// parallel schedule generation (Kolisch and Hartmann, "Heuristic algorithms for the
+// resource-constrained project scheduling problem", 1999); resources are nodes, and
+// modes use different numbers of them.
 package lookahead

@@ -6,15 +6,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// footprint is what ways take of nodes. Candidates of one footprint have room at the same times.
+// footprint is the resources that a candidate needs on nodes. Candidates with the same footprint fit at the same times.
 type footprint struct {
 	group, devices int
-	counts         []int // on each of its nodes, most first
+	counts         []int // devices on each node, most first
 	host           spec.Host
-	needs          []need // by count, each once, most first
+	needs          []need // by distinct count, most first
 }
 
-// need is how many nodes must have at least so many devices free.
+// need says that at least nodes nodes must have count free devices or more.
 type need struct{ count, nodes int }
 
 func newFootprint(w *Candidate) footprint {
@@ -31,28 +31,28 @@ func (f *footprint) is(w *Candidate) bool {
 	return f.group == w.Group && f.devices == w.Devices && f.host == w.Host && slices.Equal(f.counts, w.Counts)
 }
 
-// footprints finds those of ways, each looked up once.
+// footprints numbers the footprints of candidates, and remembers the number of each.
 type footprints struct {
 	all   []footprint
-	alike map[[2]int][]int // of a group and so many devices
-	first []int            // by task, where its ways begin in known
-	known []int32          // by task and way, one more than the place in all, 0 = not looked up yet
+	alike map[[2]int][]int // by group and number of devices
+	first []int            // by task, index of its first candidate in known
+	known []int32          // by task and candidate, 1 + the index in all, 0 = not looked up yet
 }
 
 func newFootprints(p *Problem) *footprints {
 	f := &footprints{alike: map[[2]int][]int{}}
-	ways := 0
+	n := 0
 	for i := range p.Tasks {
-		f.first = append(f.first, ways)
-		ways += len(p.Tasks[i].Candidates)
+		f.first = append(f.first, n)
+		n += len(p.Tasks[i].Candidates)
 	}
-	f.known = make([]int32, ways)
+	f.known = make([]int32, n)
 	return f
 }
 
-// of returns the place in all of the footprint of w, which is a way of a task.
-func (f *footprints) of(task, way int, w *Candidate) int {
-	known := &f.known[f.first[task]+way]
+// of returns the index in all of the footprint of w, the given candidate of a task.
+func (f *footprints) of(task, candidate int, w *Candidate) int {
+	known := &f.known[f.first[task]+candidate]
 	if *known == 0 {
 		*known = int32(f.find(w)) + 1
 	}

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// gridTimes is how many intervals of constant price there are at most.
+// gridTimes bounds the intervals of constant price.
 const gridTimes = 12
 
-// forgets is how much of the mean of ends goes with every round.
-const forgets = 0.1
+// endDecay is the weight that the mean end of a task loses per round.
+const endDecay = 0.1
 
-// many is how many tasks random changes alone get somewhere with: one of more is rarely a change for the better. With
-// fewer the plans that prices suggest cost less as well, but in whole runs, in which other jobs come, completion times
-// were the same or 1 to 6 % longer.
-const many = 100
+// pricedMin is the number of tasks above which the search tries proposals from prices, since random changes rarely improve
+// so many. With fewer tasks these proposals cost less too, but in whole simulations, in which more jobs arrive, completion
+// times were the same or 1 to 6 % longer.
+const pricedMin = 100
 
-// guide looks for a bound on the cost of every plan in so many rounds and, where there are many tasks, for plans on the
-// way: at each round's prices every task has a way and an end that is best for it, and tasks that would end early, on
-// the mean of rounds, go first. It returns the bound, -Inf without rounds, and the prices that prove it.
+// guide runs up to rounds rounds of the ascent for a bound on the cost of every schedule. With more than pricedMin tasks
+// it tries a proposal in each round: every task has its best candidate at the round's prices, and the order is by the
+// mean over rounds of each task's best end. It returns the bound, -Inf without rounds, and the prices that prove it.
 func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, Prices) {
 	if rounds == 0 || s.cost == inf {
 		return -inf, Prices{}
@@ -26,18 +26,18 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 	if len(s.p.Tasks) == 0 {
 		return s.cost, Prices{}
 	}
-	if len(s.free) <= many { // rounds cost little, and those from no prices at all prove somewhat more
+	if len(s.free) <= pricedMin { // rounds are cheap here, and a cold start gives a slightly better bound
 		known = Prices{}
 	}
 	a := newAscent(newRelaxed(s.p, s.grid()), known)
 	mean, weight := make([]float64, len(s.p.Tasks)), 0.0
 	for range rounds {
 		more := a.round(s.cost)
-		weight = weight*(1-forgets) + 1
+		weight = weight*(1-endDecay) + 1
 		for i := range mean {
 			mean[i] += (a.picks[i].end - mean[i]) / weight
 		}
-		if len(s.free) > many {
+		if len(s.free) > pricedMin {
 			s.suggest(a.picks, mean)
 			s.try()
 		}
@@ -47,14 +47,13 @@ func (s *search) guide(ctx context.Context, rounds int, known Prices) (float64, 
 			break
 		}
 	}
-	if most := s.f.steps + s.f.steps/4; len(s.free) > many && (s.limit == 0 || s.limit > most) {
-		s.limit = most // a quarter as much again for random changes, which find little then
+	if most := s.f.steps + s.f.steps/4; len(s.free) > pricedMin && (s.limit == 0 || s.limit > most) {
+		s.limit = most // random changes improve little here: allow a quarter more steps
 	}
 	return a.best, a.found
 }
 
-// grid returns times between which about as many tasks end in the best plan, the present first, and the end of all
-// last.
+// grid returns ascending times from 0 to the end of the best schedule, with about the same number of ends between any two.
 func (s *search) grid() []float64 {
 	var ends []float64
 	for _, c := range s.plan().Assignments {
@@ -72,13 +71,13 @@ func (s *search) grid() []float64 {
 	return times
 }
 
-// suggest makes next the plan in which every task has its pick, and those with the least key go first.
+// suggest makes next the proposal in which every task has its pick, ordered by key, least first.
 func (s *search) suggest(picks []pick, key []float64) {
 	for _, i := range s.free {
 		s.next.strict[i] = false
-		b := picks[i].bid
-		if s.next.keep[i] = b != nil && b.way == keeps; b != nil && b.way >= 0 {
-			s.next.way[i] = b.way
+		b := picks[i].option
+		if s.next.keep[i] = b != nil && b.candidate == keepHeld; b != nil && b.candidate >= 0 {
+			s.next.candidate[i] = b.candidate
 		}
 	}
 	s.sortOrder(func(i int) float64 { return key[i] })

@@ -1,7 +1,7 @@
 package lookahead
 
-// later returns p some seconds into a plan, with more tasks, which wait, and what
-// is known of it from that plan.
+// later returns p some seconds into a schedule, with more waiting tasks. The hint and
+// the prices are those of that schedule.
 func later(p *Problem, plan *Schedule, seconds float64, more []Task) (*Problem, Hint, Prices) {
 	next, known, h := *p, plan.Prices.Later(seconds), Hint{}
 	next.Tasks, known.Ends = nil, nil
@@ -38,9 +38,9 @@ func later(p *Problem, plan *Schedule, seconds float64, more []Task) (*Problem, 
 	return &next, h, known
 }
 
-// remaining returns ways of which a part of the work is left.
-func remaining(ways []Candidate, part float64) (out []Candidate) {
-	for _, w := range ways {
+// remaining returns candidates with a part of the work left.
+func remaining(candidates []Candidate, part float64) (out []Candidate) {
+	for _, w := range candidates {
 		w.Seconds = w.Idle + part*(w.Seconds-w.Idle)
 		out = append(out, w)
 	}

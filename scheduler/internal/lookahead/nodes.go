@@ -6,23 +6,23 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// nodes is what is free on each node, and the nodes by that: those of a group
-// with as many free devices form a stack.
+// nodes is the free resources of each node. Nodes of a group with the same number of
+// free devices form a stack.
 type nodes struct {
 	free   []int
 	group  []int
-	at     []int     // where in its stack each node is
+	at     []int     // index of each node in its stack
 	stacks [][][]int // by group, then by free devices
 	total  []int     // free devices by group
 
-	host []spec.Host // free, by node; nil = all have as much as is asked for
+	host []spec.Host // free host resources by node; nil = unlimited
 
-	from []int // scratch of fit: where in its stack each node was that it took from
+	from []int // scratch of fit: previous index in its stack of each node it took from
 }
 
 var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
 
-// limited reports whether what jobs take of the host of n counts.
+// limited reports whether the host resources of n are limited.
 func (n Node) limited() bool { return n.Host != spec.Host{} && n.Host != unlimited }
 
 func newNodes(all []Node) *nodes {
@@ -51,7 +51,7 @@ func newNodes(all []Node) *nodes {
 	return n
 }
 
-// set makes n a copy of o, which is of the same nodes.
+// set makes n a copy of o. Both have the same nodes.
 func (n *nodes) set(o *nodes) {
 	copy(n.free, o.free)
 	copy(n.at, o.at)
@@ -78,7 +78,7 @@ func (n *nodes) remove(i int) {
 	*s = (*s)[:last]
 }
 
-// add changes what is free on a node by times what is in s.
+// add adds times the resources of s to the free ones of its node.
 func (n *nodes) add(s Slot, times int) {
 	i := s.Node
 	n.remove(i)
@@ -90,7 +90,7 @@ func (n *nodes) add(s Slot, times int) {
 	}
 }
 
-// undo is the reverse of add(s, -1), the last that was done to n, when the node of s had the place at in its stack.
+// undo reverses add(s, -1), which must be the last change of n. at is the index that the node had in its stack before.
 func (n *nodes) undo(s Slot, at int) {
 	i := s.Node
 	n.remove(i)
@@ -118,7 +118,7 @@ func (n *nodes) take(slots []Slot) {
 	}
 }
 
-// room reports whether enough nodes have enough devices free for p; whether their hosts have, fit tells.
+// room reports whether enough nodes have enough free devices for p. Only fit checks host resources.
 func (n *nodes) room(p *footprint) bool {
 	if n.total[p.group] < p.devices {
 		return false
@@ -136,10 +136,10 @@ func (n *nodes) room(p *footprint) bool {
 	return true
 }
 
-// fit takes the counts of w from the fullest nodes that have room, each from a
-// node of its own, and appends them to slots; ok is false, and n is as before,
-// if there is no room. A node that has room for a count has room for all behind
-// it, in its host too, so it finds room where there is any.
+// fit takes the counts of w from the fullest nodes with room, each from a different
+// node, and appends them to slots. If there is no room, ok is false and n is
+// unchanged. It finds room if there is any: counts descend, so a node with room for
+// one has room for all later ones, in its host too.
 func (n *nodes) fit(w *Candidate, slots []Slot) (_ []Slot, ok bool) {
 	if n.total[w.Group] < w.Devices {
 		return slots, false
@@ -165,8 +165,8 @@ func (n *nodes) fit(w *Candidate, slots []Slot) (_ []Slot, ok bool) {
 	return slots, true
 }
 
-// top returns the uppermost of a stack that has no slot yet and so much of its host
-// free, -1 if there is none.
+// top returns the uppermost node of a stack that has no slot yet and enough free host
+// resources, -1 if there is none.
 func (n *nodes) top(stack []int, slots []Slot, host spec.Host) int {
 next:
 	for i := len(stack) - 1; i >= 0; i-- {

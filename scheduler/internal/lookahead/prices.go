@@ -1,13 +1,13 @@
 package lookahead
 
-// Prices are what proves a bound: those of a device-second at each time, and of a second of each task's completion.
+// Prices proves a bound: prices of a device-second over time, and of a second of each task's completion time.
 type Prices struct {
-	Times   []float64   // s from now, ascending; there are none before the first and after the last; none = none are known
+	Times   []float64   // seconds from now, ascending; prices outside are 0; empty = unknown prices
 	Devices [][]float64 // by group, from each of Times to the next
-	Ends    []float64   // by task; those that are not there are 0
+	Ends    []float64   // by task; missing ones are 0
 }
 
-// Later returns p as it is so many seconds later, of the same tasks.
+// Later returns p with times counted from some seconds later. It shares Devices and Ends with p.
 func (p Prices) Later(seconds float64) Prices {
 	times := make([]float64, len(p.Times))
 	for i, t := range p.Times {

@@ -27,12 +27,12 @@ func TestPricesMean(t *testing.T) {
 		}
 	}
 	if p.Times[1] != 10 {
-		t.Error("what is later has changed what was")
+		t.Error("Later has changed the prices it was called on")
 	}
 }
 
-// Prices that proved much of a problem prove much of it a while later, when others have come, at once, and plans
-// made by them in a few rounds are as near the best as those of many rounds without.
+// TestPricesKnown checks that the prices of a schedule give a good bound some time later with more tasks, and that a few
+// rounds from them lead to schedules as good as many rounds without.
 func TestPricesKnown(t *testing.T) {
 	p := city(300, 250, 20, 1, 1)
 	plan, err := Search(t.Context(), p, Options{Rounds: 60})

@@ -9,35 +9,35 @@ import (
 // Slot is some devices of one node.
 type Slot struct {
 	Node, Devices int
-	Host          spec.Host // taken of the node with them
+	Host          spec.Host // host resources used with them
 }
 
 // Candidate is a candidate configuration of a task.
 type Candidate struct {
 	Group   int
-	Counts  []int     // devices on each of its nodes, most first
-	Devices int       // their sum
-	Host    spec.Host // that each of them takes of its node
-	Seconds float64   // from its start to its end, the cost of starting included
-	Idle    float64   // of those, before it makes progress
-	// By is when it should start at the latest, s from now, in each of the cases the
-	// task should be on time in; ascending, none = whenever.
+	Counts  []int     // devices on each node, most first
+	Devices int       // sum of Counts
+	Host    spec.Host // host resources per device
+	Seconds float64   // run time, including the start cost
+	Idle    float64   // the part of Seconds before the task makes progress
+	// By has the latest start for the task to be on time, in seconds from now, for
+	// each scenario of its duration; ascending, empty = no deadline.
 	By []float64
 }
 
 // Task is a job to be scheduled.
 type Task struct {
-	Candidates []Candidate // that fit on the idle cluster; none = it is left out
-	Held       []Slot      // what it holds, in one group; none = it waits
-	Left       float64     // s until it ends if it keeps what it holds
-	Ready      float64     // of those, before it makes progress
-	Fixed      bool        // it must keep that
-	Weight     float64     // of its completion time
-	Age        float64     // s since it came
-	Alone      float64     // s that it would take on its own, from coming to its end; with a Power > 1
-	Work       float64     // device-seconds that it takes at the least, none of them idle
-	Tardy      float64     // how late it is if it keeps what it holds: Lateness in all cases together
-	Late       float64     // what a second of Lateness costs
+	Candidates []Candidate // each fits on the idle cluster; none = the task is left out
+	Held       []Slot      // devices it holds, in one group; none = it waits
+	Left       float64     // seconds until it ends if it keepHeld Held
+	Ready      float64     // the part of Left before it makes progress
+	Fixed      bool        // it must keep Held
+	Weight     float64     // weight of its completion time
+	Age        float64     // seconds since its submission
+	Alone      float64     // completion time on an idle cluster, in seconds; used if Power > 1
+	Work       float64     // least device-seconds it needs, without idle ones
+	Tardy      float64     // its Lateness if it keepHeld Held, summed over scenarios
+	Late       float64     // cost of a second of Lateness
 }
 
 // Problem is the tasks to be scheduled, the nodes, and the objective.
@@ -45,26 +45,26 @@ type Problem struct {
 	Nodes []Node
 	Tasks []Task
 
-	Price float64 // of a device-second
-	End   float64 // weight of the time at which everything is done
-	// Power is that of the ratio (Age + end) / Alone of a task in its cost: 1, or 0, for the
-	// sum of completion times, more for less in the mean and less of the worst ratio.
+	Price float64 // cost of a device-second
+	End   float64 // weight of the makespan
+	// Power is the exponent of the slowdown (Age + end) / Alone of a task in its cost. 0 and
+	// 1 minimize the sum of completion times; larger values favour the worst slowdown over
+	// the mean.
 	Power float64
 
-	// Value is what a device-second of Work is worth that is done within so many
-	// seconds, Window.
+	// Value is the worth of a device-second of Work done in the next Window seconds.
 	Value, Window float64
 }
 
-// Node is a node of the cluster with what is free on it, or held by tasks.
+// Node is a node of the cluster with its resources that are free or held by tasks.
 type Node struct {
 	Group, Devices int
-	Host           spec.Host // zero = as much as is asked for
+	Host           spec.Host // zero = unlimited
 }
 
-// Gap returns by how much the cost of plan may be above the least, as a part of
-// what its times and device-seconds cost; what early work is worth is not taken
-// off that. It is +Inf if no bound was asked for, or there is no plan.
+// Gap returns the most that the cost of plan may exceed the least cost, relative to
+// the cost of its times and device-seconds, without the worth of early work. It is
+// +Inf without a bound or a schedule.
 func (p *Problem) Gap(plan *Schedule) float64 {
 	if math.IsInf(plan.Cost, 1) {
 		return inf
@@ -81,32 +81,32 @@ func (p *Problem) Gap(plan *Schedule) float64 {
 
 // Assignment is the part of a schedule for one task.
 type Assignment struct {
-	Keep      bool    // it keeps what it holds
-	Candidate int     // else: which way it runs in, -1 = it is left out
-	Start     float64 // s from now
-	End       float64 // s from now, +Inf if left out
-	Slots     []Slot  // what it has from Start on, meaningful if it starts now
+	Keep      bool    // the task keepHeld Held
+	Candidate int     // else the index of its candidate, -1 = it is left out
+	Start     float64 // seconds from now
+	End       float64 // seconds from now, +Inf if left out
+	Slots     []Slot  // its devices from Start on; only those of a start now are meaningful
 }
 
 // Schedule is a solution of a Problem.
 type Schedule struct {
 	Cost        float64
-	Bound       float64      // no plan costs less; -Inf if none was asked for
+	Bound       float64      // no schedule costs less; -Inf without Options.Rounds
 	Assignments []Assignment // by task
-	Order       []int        // those not kept, as they have their turn
+	Order       []int        // tasks to start, in order
 	Strict      []bool       // by task: later tasks do not start before it
-	Prices      Prices       // that prove Bound
-	Steps       int          // of work that went into it
+	Prices      Prices       // the prices that prove Bound
+	Steps       int          // work of the search, in steps
 }
 
-// run is the run of a task.
+// run is the times of a task in a schedule.
 type run struct {
-	start, from, end float64 // s from now: it has devices, makes progress, is done
-	late             float64 // Lateness in all cases together
+	start, from, end float64 // seconds from now at which it gets devices, makes progress, ends
+	late             float64 // Lateness summed over scenarios
 	devices          int
 }
 
-// kept is the run of a task that keeps its devices.
+// kept is the run of a task that keepHeld its devices.
 func (t *Task) kept() run {
 	return run{start: -inf, from: t.Ready, end: t.Left, late: t.Tardy, devices: devices(t.Held)}
 }
@@ -116,20 +116,19 @@ func (w *Candidate) at(start float64) run {
 	return run{start: start, from: start + w.Idle, end: start + w.Seconds, late: w.late(start), devices: w.Devices}
 }
 
-// grave is how many seconds late count in full.
-const grave = 100
+// lateCap is the number of late seconds that count in full.
+const lateCap = 100
 
-// Lateness is what it counts for to be so many seconds late in one case: those after the first hundred count a tenth. A
-// promise that is broken is not made good by being broken less; were it all the same, tasks that are far behind in one
-// unlikely case would go before those that are about to be late in all.
+// Lateness weighs lateness in one scenario: seconds after the first lateCap count a tenth. Otherwise tasks that are
+// far behind in one unlikely scenario would run before tasks that are about to be late in all of them.
 func Lateness(seconds float64) float64 {
-	if seconds > grave {
-		return grave + (seconds-grave)/10
+	if seconds > lateCap {
+		return lateCap + (seconds-lateCap)/10
 	}
 	return max(seconds, 0)
 }
 
-// late returns the Lateness of a task that starts then in w, in all cases together.
+// late returns the Lateness of a task that starts in w at start, summed over scenarios.
 func (w *Candidate) late(start float64) (sum float64) {
 	for _, by := range w.By {
 		if start <= by {
@@ -140,7 +139,7 @@ func (w *Candidate) late(start float64) (sum float64) {
 	return sum
 }
 
-// leastLate returns by how much t is late at the least, whatever is done.
+// leastLate returns the least Lateness that t can have.
 func (t *Task) leastLate() float64 {
 	least := inf
 	if len(t.Held) > 0 {
@@ -152,7 +151,7 @@ func (t *Task) leastLate() float64 {
 	return least
 }
 
-// cost is what a task costs that runs so.
+// cost is the cost of a task with a run.
 func (p *Problem) cost(t *Task, r run) float64 {
 	start := 0.0
 	if r.start > 0 {
@@ -170,12 +169,11 @@ func (p *Problem) cost(t *Task, r run) float64 {
 	return c
 }
 
-// waiting is what a task costs that ends at a time, for that alone: as much more than
-// if it ended now as
+// waiting is the cost of a task's end time: f(end) - f(0) with
 //
-//	Weight * Alone / Power * ((Age + end) / Alone)^Power
+//	f(end) = Weight * Alone / Power * ((Age + end) / Alone)^Power
 //
-// is. It grows the faster, the later that is.
+// It is convex in end.
 func (p *Problem) waiting(t *Task, end float64) float64 {
 	if p.Power <= 1 {
 		return t.Weight * end
@@ -183,7 +181,7 @@ func (p *Problem) waiting(t *Task, end float64) float64 {
 	return t.Weight * t.Alone / p.Power * (power((t.Age+end)/t.Alone, p.Power) - power(t.Age/t.Alone, p.Power))
 }
 
-// urgency is how fast waiting grows at an end.
+// urgency is the derivative of waiting at an end.
 func (p *Problem) urgency(t *Task, end float64) float64 {
 	if p.Power <= 1 {
 		return t.Weight
@@ -191,10 +189,10 @@ func (p *Problem) urgency(t *Task, end float64) float64 {
 	return t.Weight * power((t.Age+end)/t.Alone, p.Power-1)
 }
 
-// Urgency is how much more t costs a second later than it can end at the soonest.
+// Urgency is the cost of a second of delay at the earliest end of t.
 func (p *Problem) Urgency(t *Task) float64 { return p.urgency(t, t.soonest()) }
 
-// soonest returns when t ends at the soonest, s from now; 0 if it is left out.
+// soonest returns the earliest end of t, in seconds from now; 0 if it is left out.
 func (t *Task) soonest() float64 {
 	soonest := inf
 	if len(t.Held) > 0 {
@@ -219,18 +217,18 @@ func power(x, p float64) float64 {
 	return math.Pow(x, p)
 }
 
-// starting is what a task costs that starts in a way at a time. It grows by its urgency
-// a second at least, the later that is: nothing is gained by waiting.
+// starting is the cost of a task that starts at a time. It grows by at least the task's
+// urgency per second, so waiting gains nothing.
 func (p *Problem) starting(t *Task, w *Candidate, at float64) float64 {
 	return p.cost(t, w.at(at))
 }
 
-// keeping is what a task costs that keeps what it holds.
+// keeping is the cost of a task that keepHeld Held.
 func (p *Problem) keeping(t *Task) float64 {
 	return p.cost(t, t.kept())
 }
 
-// least is what a task costs at the least that runs in a way from now on.
+// least is the least cost of a task with w, that of starting now.
 func (p *Problem) least(t *Task, w *Candidate) float64 { return p.starting(t, w, 0) }
 
 // area returns the device-seconds of w.

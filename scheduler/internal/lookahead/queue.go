@@ -12,7 +12,7 @@ func (a finish) compare(b finish) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.task, b.task))
 }
 
-// sooner orders the queue of tasks that hold devices: by end, then by number.
+// sooner orders the queue of tasks that hold devices by end, then index.
 func sooner(a, b finish) bool {
 	if a.at != b.at {
 		return a.at < b.at

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// No plan costs less than the bound: not the one that is found, not the best of all in the order of a list, and not one
-// made at random. At any prices at all it is one.
+// TestBoundIsBelowEveryPlan compares the bound, at random prices too, with the cost of the schedule found, of the best of
+// all proposals, and of random schedules.
 func TestBoundIsBelowEveryPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
@@ -42,7 +42,7 @@ func TestBoundIsBelowEveryPlan(t *testing.T) {
 	})
 }
 
-// drawPrices draws prices that are known of somewhat other tasks, or none.
+// drawPrices draws prices of slightly different tasks, or none.
 func drawPrices(t *rapid.T, tasks int) (p Prices) {
 	if rapid.Bool().Draw(t, "no prices") {
 		return p
@@ -58,11 +58,10 @@ func drawPrices(t *rapid.T, tasks int) (p Prices) {
 	return p
 }
 
-// randomPlan returns the cost of a plan in which tasks have any ways, start one after the other and later than they
-// could.
+// randomPlan returns the cost of a schedule in which tasks with random candidates run one after the other, with pauses.
 func randomPlan(t *rapid.T, p *Problem) float64 {
 	cost, last, at := 0.0, 0.0, 0.0
-	for i := range p.Tasks { // those kept first: the others start when all of them have ended
+	for i := range p.Tasks { // kept tasks first: the others start when all of them have ended
 		if k := &p.Tasks[i]; len(k.Held) > 0 {
 			cost += p.keeping(k)
 			at = max(at, k.Left)
@@ -83,7 +82,7 @@ func randomPlan(t *rapid.T, p *Problem) float64 {
 	return cost + p.End*last
 }
 
-// What the relaxation rests on: nothing is gained by waiting, and a second of it costs the urgency at its end at least.
+// TestWaitingCosts checks an assumption of the relaxation: a second of delay costs at least the urgency at the end.
 func TestWaitingCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
@@ -98,14 +97,15 @@ func TestWaitingCosts(t *testing.T) {
 					t.Fatalf("task %d costs %g from %g s on, %g from %g s on", i, early, a, late, b)
 				}
 				if o := k.Candidates[0]; o.covers(w) && p.starting(k, &o, a) > early+1e-9*(1+math.Abs(early)) {
-					t.Fatalf("task %d: way 0 covers %d and costs more", i, j)
+					t.Fatalf("task %d: candidate 0 covers %d and costs more", i, j)
 				}
 			}
 		}
 	})
 }
 
-// Where nothing is in the way of anything the bound is the cost, and so it is for equal tasks one after the other.
+// TestBoundIsTight checks that the bound equals the cost for tasks that do not compete, and for equal tasks one after the
+// other.
 func TestBoundIsTight(t *testing.T) {
 	equal := func(tasks, devices int, end float64) *Problem {
 		p := &Problem{Nodes: []Node{{Devices: devices}}, Price: 0.5, End: end, Value: 0.2, Window: 15}
@@ -141,15 +141,15 @@ func TestBoundIsTight(t *testing.T) {
 	}
 }
 
-// A way that is better in everything leaves the other out; one that is worse in anything does not.
+// TestUndominated checks that a candidate is left out only if another is as good in every respect.
 func TestUndominated(t *testing.T) {
-	way := Candidate{Devices: 4, Seconds: 10, Idle: 2, By: []float64{5, 8}}
+	first := Candidate{Devices: 4, Seconds: 10, Idle: 2, By: []float64{5, 8}}
 	for _, c := range []struct {
 		name string
 		than Candidate
 		want int
 	}{
-		{"the same", way, 1},
+		{"the same", first, 1},
 		{"better in all", Candidate{Devices: 2, Seconds: 9, Idle: 1, By: []float64{6, 8}}, 1},
 		{"whenever", Candidate{Devices: 2, Seconds: 9, Idle: 1}, 1},
 		{"of another group", Candidate{Group: 1, Devices: 2, Seconds: 9, Idle: 1}, 2},
@@ -158,9 +158,9 @@ func TestUndominated(t *testing.T) {
 		{"longer to start", Candidate{Devices: 2, Seconds: 9, Idle: 3}, 2},
 		{"earlier in one case", Candidate{Devices: 2, Seconds: 9, Idle: 1, By: []float64{4, 9}}, 2},
 	} {
-		r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Late: 1, Candidates: []Candidate{way, c.than}}}}, []float64{0, 1})
-		if got := len(r.bids[0].ways); got != c.want {
-			t.Errorf("%s: %d ways are left, want %d", c.name, got, c.want)
+		r := newRelaxed(&Problem{Price: 1, Nodes: []Node{{Devices: 8}, {Group: 1, Devices: 8}}, Tasks: []Task{{Weight: 1, Late: 1, Candidates: []Candidate{first, c.than}}}}, []float64{0, 1})
+		if got := len(r.options[0].rest); got != c.want {
+			t.Errorf("%s: %d candidates are left, want %d", c.name, got, c.want)
 		}
 	}
 }
@@ -188,9 +188,8 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// city returns a problem of tasks that can run on each of four kinds of nodes of 8 devices, on the given number of
-// counts there. Every third runs already, and may go on. Work, speeds and how they grow with devices are drawn; load
-// multiplies the work.
+// city returns a problem of tasks that can run on four types of nodes with 8 devices, with the given number of device
+// counts on each type. Every third task runs already. Work, speeds and scaling are random; load multiplies the work.
 func city(tasks, nodes, counts int, seed uint64, load float64) *Problem {
 	r := rand.New(rand.NewPCG(seed, 0x63697479))
 	all := float64(8 * nodes)
@@ -198,7 +197,7 @@ func city(tasks, nodes, counts int, seed uint64, load float64) *Problem {
 	for i := range nodes {
 		p.Nodes = append(p.Nodes, Node{Group: i * 4 / nodes, Devices: 8})
 	}
-	room := 0 // nodes that are held
+	room := 0 // nodes held by tasks
 	for i := range tasks {
 		k := Task{Weight: 1}
 		work := math.Exp(1.5*r.NormFloat64()) * 8 * 3600 * load
@@ -230,8 +229,7 @@ func city(tasks, nodes, counts int, seed uint64, load float64) *Problem {
 
 var cityCounts = []int{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}
 
-// The plans that prices suggest beat those of random changes alone where there are many tasks, and are proven to be
-// near the best.
+// TestPricesGuide checks that with many tasks, proposals from prices beat random changes alone and have a small gap.
 func TestPricesGuide(t *testing.T) {
 	for _, c := range []struct {
 		tasks, nodes, counts int
@@ -253,8 +251,8 @@ func TestPricesGuide(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide plans jobs on four types of devices, each in 20 sizes on every type: with nothing known before, and
-// some seconds into a plan of before, when four more have come.
+// BenchmarkDecide schedules jobs on four types of devices with 20 sizes on each type: cold, and from a schedule some
+// seconds older with four more jobs since.
 func BenchmarkDecide(b *testing.B) {
 	for _, c := range []struct {
 		jobs, nodes int

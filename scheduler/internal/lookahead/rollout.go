@@ -6,59 +6,59 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/heap"
 )
 
-// proposal is a candidate schedule: what is decided of every task.
+// proposal is the decisions about every task, from which a rollout computes a schedule.
 type proposal struct {
-	order  []int  // the tasks that may be started, those that are kept among them
-	way    []int  // by task
-	keep   []bool // by task
-	strict []bool // by task
+	order     []int  // tasks that may be started, including those that are kept
+	candidate []int  // by task
+	keep      []bool // by task
+	strict    []bool // by task
 }
 
 func (s *proposal) set(o *proposal) {
 	s.order = append(s.order[:0], o.order...)
-	s.way = append(s.way[:0], o.way...)
+	s.candidate = append(s.candidate[:0], o.candidate...)
 	s.keep = append(s.keep[:0], o.keep...)
 	s.strict = append(s.strict[:0], o.strict...)
 }
 
-// rollout runs schedules rollout in time.
+// rollout computes the schedules of proposals.
 type rollout struct {
 	p      *Problem
-	base   *nodes   // while all that hold devices keep them
-	ends   []finish // when those end, ascending
+	base   *nodes   // nodes now, if all tasks keep their devices
+	ends   []finish // ends of these tasks, ascending
 	prints *footprints
 
-	// Of the present run:
+	// The state of the present run:
 	now     *nodes
 	queue   heap.Heap[finish] // ends of running tasks
 	pending []int             // tasks to start, in order
-	left    int               // how many of them have not been
-	strict  int               // how many of those are strict
+	left    int               // number of them that have not started
+	strict  int               // number of strict ones among these
 	lines   []line            // by footprint
 	waiting [][]int           // by group, footprints with waiting tasks
 	freed   []int             // by group, number of ends there
-	tried   []int             // by group, freed when all waiting tasks were tried last, -1 = never
-	room    []int             // scratch of start: footprints for which there is room
-	least   float64           // what those left cost if they start at once
-	weight  float64           // by how much more a second later, at the least
-	last    float64           // when the last of the others ends
-	slots   [][]Slot          // by task, of those started
-	started []float64         // by task
+	tried   []int             // by group, freed at the last try of all waiting tasks, -1 = never
+	room    []int             // scratch of start: footprints with room
+	least   float64           // cost of the tasks left if they start now
+	weight  float64           // least cost of delaying them by a second
+	last    float64           // latest end of the other tasks
+	slots   [][]Slot          // by task, valid for started ones
+	started []float64         // by task, the time of its start
 
-	steps int // of work, in all runs
+	steps int // work of all runs
 }
 
-// moveSteps is the work of a start or an end, for which nodes and the queue change, in steps.
+// moveSteps is the work of a start or an end, which changes nodes and the queue, in steps.
 const moveSteps = 16
 
-// line is the tasks that wait for room for a footprint.
+// line is the queue of the tasks that wait for room for a footprint.
 type line struct {
-	places []int // in pending, ascending
-	served int   // how many of those have started
-	full   int   // freed of the group when there was no room last, -1 = there has been so far
+	places  []int // indices in pending, ascending
+	started int   // number of them that have started
+	full    int   // freed of the group when the footprint last had no room, -1 = it always had
 }
 
-func (l *line) head() int { return l.places[l.served] }
+func (l *line) head() int { return l.places[l.started] }
 
 func newRollout(p *Problem) *rollout {
 	f := &rollout{p: p, queue: heap.Heap[finish]{Less: sooner}, base: newNodes(p.Nodes), now: newNodes(p.Nodes), prints: newFootprints(p),
@@ -75,8 +75,8 @@ func newRollout(p *Problem) *rollout {
 	return f
 }
 
-// run returns what s costs, +Inf as soon as that is above limit. After a finite
-// answer started and slots hold when and where each task starts that is not kept.
+// run returns the cost of s, or +Inf if it exceeds limit. After a finite result started
+// and slots have the start and devices of each task that is not kept.
 func (f *rollout) run(s *proposal, limit float64) float64 {
 	cost := f.begin(s)
 	for t := 0.0; ; t = f.end(s) {
@@ -90,7 +90,7 @@ func (f *rollout) run(s *proposal, limit float64) float64 {
 	}
 }
 
-// begin goes back to the present and returns what those kept cost.
+// begin resets the state to the present and returns the cost of the tasks that are kept.
 func (f *rollout) begin(s *proposal) (cost float64) {
 	f.now.set(f.base)
 	f.queue.Items, f.pending, f.last, f.least, f.weight = f.queue.Items[:0], f.pending[:0], 0, 0, 0
@@ -109,10 +109,10 @@ func (f *rollout) begin(s *proposal) (cost float64) {
 	return cost
 }
 
-// lineUp puts all tasks to start into lines.
+// lineUp puts all tasks to start into the lines of their footprints.
 func (f *rollout) lineUp(s *proposal) {
 	for g, prints := range f.waiting {
-		for _, k := range prints { // of a run that was given up
+		for _, k := range prints { // left over from a run that ended at its limit
 			f.lines[k].places = f.lines[k].places[:0]
 		}
 		f.waiting[g], f.tried[g] = prints[:0], -1
@@ -123,19 +123,19 @@ func (f *rollout) lineUp(s *proposal) {
 			continue
 		}
 		t := &f.p.Tasks[k]
-		w := &t.Candidates[s.way[k]]
+		w := &t.Candidates[s.candidate[k]]
 		f.least += f.p.least(t, w)
 		f.weight += f.p.urgency(t, w.Seconds)
 		if s.strict[k] {
 			f.strict++
 		}
-		print := f.prints.of(k, s.way[k], w)
+		print := f.prints.of(k, s.candidate[k], w)
 		for len(f.lines) <= print {
 			f.lines = append(f.lines, line{})
 		}
 		l := &f.lines[print]
 		if len(l.places) == 0 {
-			l.served, l.full = 0, -1
+			l.started, l.full = 0, -1
 			f.waiting[w.Group] = append(f.waiting[w.Group], print)
 		}
 		l.places = append(l.places, len(f.pending))
@@ -155,7 +155,7 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 		}
 		task := f.pending[l.head()]
 		t := &f.p.Tasks[task]
-		w := &t.Candidates[s.way[task]]
+		w := &t.Candidates[s.candidate[task]]
 		slots, ok := f.now.fit(w, f.slots[task][:0])
 		f.slots[task] = slots
 		if !ok {
@@ -163,7 +163,7 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 			f.room = slices.Delete(f.room, k, k+1)
 			continue
 		}
-		if l.served++; l.served == len(l.places) {
+		if l.started++; l.started == len(l.places) {
 			f.room = slices.Delete(f.room, k, k+1)
 		}
 		if s.strict[task] {
@@ -182,7 +182,7 @@ func (f *rollout) start(s *proposal, at float64) (cost float64) {
 	return cost
 }
 
-// next returns the place in room of the footprint with the first waiting task.
+// next returns the index in room of the footprint with the first waiting task.
 func (f *rollout) next() (first int) {
 	for k, print := range f.room {
 		if f.lines[print].head() < f.lines[f.room[first]].head() {
@@ -192,8 +192,8 @@ func (f *rollout) next() (first int) {
 	return first
 }
 
-// findRoom sets room and returns the place in pending behind which no task may start: that of the first strict task
-// without room. A group without an end since the last try has no room.
+// findRoom sets room. It returns the index in pending of the first strict task without room, after which no task may
+// start. A group without an end since the last try has no room.
 func (f *rollout) findRoom(s *proposal) (barrier int) {
 	f.room, barrier = f.room[:0], len(f.pending)
 	for g, prints := range f.waiting {
@@ -206,7 +206,7 @@ func (f *rollout) findRoom(s *proposal) (barrier int) {
 		wait := prints[:0]
 		for _, k := range prints {
 			l := &f.lines[k]
-			if l.served == len(l.places) {
+			if l.started == len(l.places) {
 				l.places = l.places[:0]
 				continue
 			}
@@ -223,11 +223,11 @@ func (f *rollout) findRoom(s *proposal) (barrier int) {
 	return barrier
 }
 
-// fail records that a group has no room for a line, and returns the place of its first strict task.
+// fail records that a group has no room for a line, and returns the index in pending of its first strict task.
 func (f *rollout) fail(s *proposal, l *line, group int) int {
 	l.full = f.freed[group]
 	if f.strict > 0 {
-		for _, place := range l.places[l.served:] {
+		for _, place := range l.places[l.started:] {
 			if s.strict[f.pending[place]] {
 				return place
 			}
@@ -236,7 +236,7 @@ func (f *rollout) fail(s *proposal, l *line, group int) int {
 	return len(f.pending)
 }
 
-// end ends those that end next, and returns when that is.
+// end ends the tasks with the earliest end, and returns that time.
 func (f *rollout) end(s *proposal) float64 {
 	at := f.queue.Items[0].at
 	for len(f.queue.Items) > 0 && f.queue.Items[0].at == at {

@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Giving up at a limit gives up nothing that costs no more than it.
+// TestLimit checks that a rollout with a limit returns every cost that does not exceed it.
 func TestLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
 		s := &search{f: newRollout(p), p: p, cost: inf}
-		s.simple()
+		s.trySimple()
 		if s.cost == inf || len(s.best.order) == 0 {
 			t.Skip("nothing to start")
 		}
@@ -27,7 +27,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// Who is behind a strict task that does not fit waits for it, even where it fits.
+// TestStrict checks that a task after a strict one that does not fit waits for it, even if it fits itself.
 func TestStrict(t *testing.T) {
 	one := []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 5}}
 	p := &Problem{Nodes: []Node{{Devices: 2}}, Tasks: []Task{
@@ -40,14 +40,14 @@ func TestStrict(t *testing.T) {
 		starts float64
 	}{{false, 0}, {true, 30}} {
 		f := newRollout(p)
-		f.run(&proposal{order: []int{1, 2}, way: []int{-1, 0, 0}, keep: []bool{true, false, false}, strict: []bool{false, c.strict, false}}, inf)
+		f.run(&proposal{order: []int{1, 2}, candidate: []int{-1, 0, 0}, keep: []bool{true, false, false}, strict: []bool{false, c.strict, false}}, inf)
 		if f.started[1] != 10 || f.started[2] != c.starts {
 			t.Errorf("strict %v: they start at %g and %g s, want 10 and %g", c.strict, f.started[1], f.started[2], c.starts)
 		}
 	}
 }
 
-// Who starts too late in some cases is late by the sum of these.
+// TestLate checks that lateness is the sum over scenarios.
 func TestLate(t *testing.T) {
 	for _, c := range []struct{ seconds, want float64 }{{-5, 0}, {0, 0}, {99, 99}, {100, 100}, {110, 101}, {300, 120}} {
 		if got := Lateness(c.seconds); got != c.want {
@@ -57,7 +57,7 @@ func TestLate(t *testing.T) {
 	w := &Candidate{Devices: 1, Seconds: 5, By: []float64{-3, 10, 40}}
 	for _, c := range []struct{ start, want float64 }{{0, 3}, {10, 13}, {20, 23 + 10}, {50, 53 + 40 + 10}} {
 		if got := w.late(c.start); got != c.want {
-			t.Errorf("who starts at %g s is late by %g s, want %g", c.start, got, c.want)
+			t.Errorf("a task that starts at %g s is late by %g s, want %g", c.start, got, c.want)
 		}
 	}
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestLate(t *testing.T) {
 		want float64
 	}{
 		{"nothing promised", Task{Candidates: []Candidate{{}}}, 0},
-		{"another way is better", Task{Candidates: []Candidate{*w, {By: []float64{-1, 10, 40}}}}, 1},
+		{"another candidate is better", Task{Candidates: []Candidate{*w, {By: []float64{-1, 10, 40}}}}, 1},
 		{"it had better go on", Task{Candidates: []Candidate{*w}, Held: []Slot{{Node: 0, Devices: 1}}, Tardy: 2}, 2},
 	} {
 		if got := c.task.leastLate(); got != c.want {
@@ -95,15 +95,15 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// Who waits in lines starts when and where all who wait would who are tried one after the other whenever somebody ends.
+// TestLinesAsByTryingAll compares the starts with those of a rollout that tries all waiting tasks after each end.
 func TestLinesAsByTryingAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
 		for range rapid.IntRange(0, 20).Draw(t, "more tasks") {
-			p.Tasks = append(p.Tasks, Task{Weight: 1, Alone: 5, Candidates: []Candidate{drawWay(t, p.Nodes)}})
+			p.Tasks = append(p.Tasks, Task{Weight: 1, Alone: 5, Candidates: []Candidate{drawCandidate(t, p.Nodes)}})
 		}
 		s := &search{f: newRollout(p), p: p, cost: inf}
-		s.simple()
+		s.trySimple()
 		n := &s.best
 		if s.cost == inf {
 			t.Skip("nothing fits")
@@ -113,7 +113,7 @@ func TestLinesAsByTryingAll(t *testing.T) {
 			for _, i := range n.order {
 				n.strict[i] = rapid.IntRange(0, 4).Draw(t, "strict") == 0
 				n.keep[i] = len(p.Tasks[i].Held) > 0 && rapid.Bool().Draw(t, "kept")
-				n.way[i] = rapid.IntRange(0, len(p.Tasks[i].Candidates)-1).Draw(t, "way")
+				n.candidate[i] = rapid.IntRange(0, len(p.Tasks[i].Candidates)-1).Draw(t, "candidate")
 			}
 			cost := s.f.run(n, inf)
 			f := newRollout(p)
@@ -129,14 +129,14 @@ func TestLinesAsByTryingAll(t *testing.T) {
 	})
 }
 
-// tryAll is run without a limit, and without lines.
+// tryAll is run without a limit and without lines.
 func tryAll(f *rollout, s *proposal) float64 {
 	cost := f.begin(s)
 	wait := slices.Clone(f.pending)
 	for at := 0.0; ; at = f.end(s) {
 		blocked := false
 		wait = slices.DeleteFunc(wait, func(i int) bool {
-			w := &f.p.Tasks[i].Candidates[s.way[i]]
+			w := &f.p.Tasks[i].Candidates[s.candidate[i]]
 			if blocked {
 				return false
 			}

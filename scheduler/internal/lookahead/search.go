@@ -8,38 +8,39 @@ import (
 	"slices"
 )
 
-// Options say how a Problem is searched.
+// Options bound the search of a Problem.
 type Options struct {
-	Tries int    // non-improving random changes after which it ends
-	Steps int    // of work, some nanoseconds each, after which it ends too; 0 = no limit
-	Seed  uint64 // of the changes
-	// Rounds is how often prices are moved at the most to prove a bound and, with many tasks, to find better plans to
-	// change: a few dozen come near what can be proven. 0 = none, and no bound.
+	Tries int    // the search ends after so many random changes without improvement
+	Steps int    // the search ends after so many steps, of some nanoseconds each; 0 = no limit
+	Seed  uint64 // seed of the random changes
+	// Rounds bounds the rounds in which prices are improved to prove a bound and, with many tasks, to find better
+	// proposals. A few dozen come near the best bound. 0 = no prices, and no bound.
 	Rounds int
-	Prices Prices // near which those are taken to be that prove most
-	Hint   Hint   // a plan to start from besides the simple ones
+	Prices Prices // where to start the search for the best prices
+	Hint   Hint   // a proposal to try besides the simple ones
 }
 
-// Hint is what is known of a good plan.
+// Hint is a proposal for some tasks.
 type Hint struct {
-	Order      []int    // tasks; those that are not there come last
-	Candidates []Intent // of those
+	Order      []int    // tasks; missing ones come last
+	Candidates []Intent // one for each of Order
 }
 
-// Intent is what a plan says of a task that is started.
+// Intent is the part of a Hint for one task.
 type Intent struct {
 	Candidate int // -1 = any
 	Strict    bool
 }
 
-// Search returns the best plan it finds. It is a function of p and o; the error is
-// that of ctx.
+// Search returns the best schedule it finds. The result depends on p and o only, and
+// does not refer to them, except for Held. If ctx ends, Search returns the best
+// schedule so far with its error. It does not change p.
 func Search(ctx context.Context, p *Problem, o Options) (Schedule, error) {
 	s := newSearch(p, o)
-	s.simple()
-	s.follow(o.Hint)
+	s.trySimple()
+	s.tryHint(o.Hint)
 	bound, prices := s.guide(ctx, o.Rounds, o.Prices)
-	for again := 0; again == 0 || again < anneals && len(s.late) > 0; again++ {
+	for pass := 0; pass == 0 || pass < maxAnneals && len(s.late) > 0; pass++ {
 		s.anneal(ctx, o.Tries)
 	}
 	s.improve(ctx, o.Tries)
@@ -55,33 +56,32 @@ func newSearch(p *Problem, o Options) *search {
 type search struct {
 	f     *rollout
 	p     *Problem
-	best  proposal // the best so far, or while annealing the last
-	cost  float64  // of best
+	best  proposal // the best so far; while annealing, the last accepted
+	cost  float64  // cost of best
 	next  proposal
 	rng   *rand.Rand
-	limit int
-	free  []int // tasks that may be started: those with ways that need not keep what they hold
-	runs  []int // those of them that hold devices
-	late  []int // those of them that end late in the best plan
+	limit int   // steps, 0 = none
+	free  []int // tasks that may be started: they have candidates and are not fixed
+	runs  []int // tasks of free that hold devices
+	late  []int // tasks of free that are avoidably late in best
 
-	holders [][]int  // of runs, by node; made when first asked for
+	holders [][]int  // tasks of runs by node; nil until needed
 	ranked  []ranked // scratch of sortOrder
 }
 
-// prices are how much more a device-second is taken to cost than it does where
-// the ways of the simple plans are chosen.
+// prices are multiples of Problem.Price at which simple proposals choose candidates.
 var prices = [...]float64{0, 0.25, 0.5, 1, 2, 4, 8, 16}
 
-// simple tries all plans in which who runs is kept, each of the others runs in
-// the way that is cheapest at some price, and the order is by what is gained per
-// device, by time, or as given.
-func (s *search) simple() {
+// trySimple tries all proposals that keep running tasks, give each other task the
+// candidate that is cheapest at one of prices, and order tasks by area, time or slack,
+// or as given.
+func (s *search) trySimple() {
 	n := len(s.p.Tasks)
-	s.next = proposal{way: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
+	s.next = proposal{candidate: make([]int, n), keep: make([]bool, n), strict: make([]bool, n)}
 	for i := range s.p.Tasks {
 		t := &s.p.Tasks[i]
 		s.next.keep[i] = len(t.Held) > 0
-		s.next.way[i] = -1
+		s.next.candidate[i] = -1
 		if len(t.Candidates) > 0 && !(t.Fixed && s.next.keep[i]) {
 			s.free = append(s.free, i)
 			if s.next.keep[i] {
@@ -89,10 +89,10 @@ func (s *search) simple() {
 			}
 		}
 	}
-	ways := s.cheapest()
+	cheapest := s.cheapest()
 	for k := range prices {
 		for j, i := range s.free {
-			s.next.way[i] = ways[j][k]
+			s.next.candidate[i] = cheapest[j][k]
 		}
 		for _, key := range []func(int) float64{s.byArea, s.byTime, s.bySlack, nil} {
 			if key == nil {
@@ -105,7 +105,8 @@ func (s *search) simple() {
 	}
 }
 
-// cheapest returns the way of each task that may be started whose time and device-seconds cost least, at every price.
+// cheapest returns, for each task that may be started, the candidate with the least cost of time and device-seconds at
+// every price.
 func (s *search) cheapest() [][len(prices)]int {
 	best := make([][len(prices)]int, len(s.free))
 	for j, i := range s.free {
@@ -127,7 +128,7 @@ func (s *search) cheapest() [][len(prices)]int {
 	return best
 }
 
-// ranked is a place in a list with what it is sorted by.
+// ranked is an index in a list with its sort key.
 type ranked struct {
 	key   float64
 	place int
@@ -137,7 +138,7 @@ func (a ranked) compare(b ranked) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.place, b.place))
 }
 
-// sortOrder sorts the tasks to be started by key, equal ones as they are listed.
+// sortOrder orders the tasks that may be started by key, then index.
 func (s *search) sortOrder(key func(task int) float64) {
 	s.ranked = s.ranked[:0]
 	for _, i := range s.free { // ascending
@@ -152,32 +153,31 @@ func (s *search) sortOrder(key func(task int) float64) {
 
 func (s *search) byArea(i int) float64 {
 	t := &s.p.Tasks[i]
-	w := &t.Candidates[s.next.way[i]]
+	w := &t.Candidates[s.next.candidate[i]]
 	return w.area() / s.p.urgency(t, w.Seconds)
 }
 
 func (s *search) byTime(i int) float64 {
 	t := &s.p.Tasks[i]
-	w := &t.Candidates[s.next.way[i]]
+	w := &t.Candidates[s.next.candidate[i]]
 	return w.Seconds / s.p.urgency(t, w.Seconds)
 }
 
-// bySlack is how long a task can wait and still be on time.
+// bySlack is the longest wait after which a task is still on time.
 func (s *search) bySlack(i int) float64 {
-	if by := s.p.Tasks[i].Candidates[s.next.way[i]].By; len(by) > 0 {
+	if by := s.p.Tasks[i].Candidates[s.next.candidate[i]].By; len(by) > 0 {
 		return by[0]
 	}
 	return inf
 }
 
-// try keeps next if it is no worse than the best, and reports whether it is
-// better.
+// try accepts next if it is no worse than the best, and reports whether it is better.
 func (s *search) try() bool {
 	before := s.cost
 	return s.accept(before) && s.cost < before-1e-9*math.Abs(before)
 }
 
-// accept makes next the best if it costs limit at the most, and reports whether it does.
+// accept makes next the best if it costs at most limit, and reports whether it does.
 func (s *search) accept(limit float64) bool {
 	c := s.f.run(&s.next, limit)
 	if c > limit || c == inf {
@@ -199,16 +199,16 @@ func (s *search) findLate() {
 		}
 		late := t.Tardy
 		if !s.best.keep[i] {
-			late = t.Candidates[s.best.way[i]].late(s.f.started[i])
+			late = t.Candidates[s.best.candidate[i]].late(s.f.started[i])
 		}
-		if late > instant && late > t.leastLate()+instant {
+		if late > onTime && late > t.leastLate()+onTime {
 			s.late = append(s.late, i)
 		}
 	}
 }
 
-// follow tries the plan of h.
-func (s *search) follow(h Hint) {
+// tryHint tries the proposal of h.
+func (s *search) tryHint(h Hint) {
 	if len(h.Order) == 0 || s.cost == inf {
 		return
 	}
@@ -219,37 +219,37 @@ func (s *search) follow(h Hint) {
 	}
 	for r, i := range h.Order {
 		rank[i] = r
-		if s.next.way[i] >= 0 && h.Candidates[r].Candidate >= 0 {
-			s.next.way[i], s.next.strict[i] = h.Candidates[r].Candidate, h.Candidates[r].Strict
+		if s.next.candidate[i] >= 0 && h.Candidates[r].Candidate >= 0 {
+			s.next.candidate[i], s.next.strict[i] = h.Candidates[r].Candidate, h.Candidates[r].Strict
 		}
 	}
 	slices.SortStableFunc(s.next.order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
 	s.try()
 }
 
-// improve makes random changes to the best plan until so many in a row were in
-// vain.
+// improve makes random changes to the best proposal, until tries of them in a row bring
+// no improvement.
 func (s *search) improve(ctx context.Context, tries int) {
 	if len(s.free) == 0 || s.cost == inf {
 		return
 	}
-	for vain := 0; vain < tries; vain++ {
+	for failed := 0; failed < tries; failed++ {
 		if s.exhausted(ctx) {
 			return
 		}
 		s.next.set(&s.best)
 		if s.change() && s.try() {
-			vain = 0
+			failed = 0
 		}
 	}
 }
 
-// exhausted reports whether the search has to end now.
+// exhausted reports whether the search has to end.
 func (s *search) exhausted(ctx context.Context) bool {
 	return s.limit > 0 && s.f.steps > s.limit || ctx.Err() != nil
 }
 
-// plan returns the best plan.
+// plan returns the schedule of the best proposal.
 func (s *search) plan() Schedule {
 	out := Schedule{Cost: s.cost, Assignments: make([]Assignment, len(s.p.Tasks)), Steps: s.f.steps}
 	if s.cost == inf {
@@ -266,10 +266,10 @@ func (s *search) plan() Schedule {
 		switch {
 		case s.best.keep[i]:
 			out.Assignments[i] = Assignment{Keep: true, Candidate: -1, End: t.Left, Slots: t.Held}
-		case s.best.way[i] < 0:
+		case s.best.candidate[i] < 0:
 			out.Assignments[i] = Assignment{Candidate: -1, End: inf}
 		default:
-			w := s.best.way[i]
+			w := s.best.candidate[i]
 			out.Assignments[i] = Assignment{Candidate: w, Start: s.f.started[i], End: s.f.started[i] + t.Candidates[w].Seconds, Slots: s.f.slots[i]}
 		}
 	}

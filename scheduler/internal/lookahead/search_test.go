@@ -14,7 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// problems draws problems of few nodes and tasks, all of which fit.
+// problems draws problems with few nodes and tasks. Every task fits.
 func problems(t *rapid.T) *Problem {
 	p := &Problem{
 		Price: rapid.SampledFrom([]float64{0, 0.1, 1}).Draw(t, "price"),
@@ -39,8 +39,8 @@ func problems(t *rapid.T) *Problem {
 			k.Late, cases = 10, rapid.IntRange(1, 3).Draw(t, "cases")
 			k.Tardy = float64(rapid.IntRange(0, 3).Draw(t, "tardy"))
 		}
-		for range rapid.IntRange(0, 2).Draw(t, "ways") {
-			w := drawWay(t, p.Nodes)
+		for range rapid.IntRange(0, 2).Draw(t, "candidates") {
+			w := drawCandidate(t, p.Nodes)
 			for range cases {
 				w.By = append(w.By, float64(rapid.IntRange(-5, 20).Draw(t, "by")))
 			}
@@ -63,8 +63,8 @@ func problems(t *rapid.T) *Problem {
 	return p
 }
 
-// drawWay draws a way that fits on idle nodes.
-func drawWay(t *rapid.T, all []Node) Candidate {
+// drawCandidate draws a candidate that fits on idle nodes.
+func drawCandidate(t *rapid.T, all []Node) Candidate {
 	w := Candidate{Group: all[rapid.IntRange(0, len(all)-1).Draw(t, "in the group of")].Group, Idle: float64(rapid.IntRange(0, 3).Draw(t, "idle"))}
 	w.Seconds = w.Idle + float64(rapid.IntRange(1, 20).Draw(t, "seconds"))
 	all = slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return n.Group != w.Group })
@@ -77,7 +77,7 @@ func drawWay(t *rapid.T, all []Node) Candidate {
 	slices.Reverse(w.Counts)
 	w.Host.MilliCPUs = int64(rapid.IntRange(0, 3).Draw(t, "CPUs"))
 	if !fits(&w, all) {
-		w.Host.MilliCPUs = 2 // of which there is enough for all devices of a node
+		w.Host.MilliCPUs = 2 // enough for all devices of a node
 	}
 	return w
 }
@@ -88,8 +88,8 @@ func fits(w *Candidate, all []Node) bool {
 	return ok
 }
 
-// The cost of a plan is what its choices add up to, and at no time is more of a
-// node in use than there is.
+// TestPlansAddUp checks that the cost of a schedule is the sum over its assignments,
+// and that no node is ever overcommitted.
 func TestPlansAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)
@@ -104,7 +104,7 @@ func TestPlansAddUp(t *testing.T) {
 			case c.Keep:
 				cost += p.cost(k, k.kept())
 				if len(k.Held) == 0 {
-					t.Fatalf("task %d keeps what it does not hold", i)
+					t.Fatalf("task %d keeps devices that it does not hold", i)
 				}
 			case c.Candidate < 0:
 				if len(k.Candidates) > 0 {
@@ -146,7 +146,7 @@ func counts(slots []Slot) (out []int) {
 	return out
 }
 
-// checkRoom recounts what is in use whenever a task starts.
+// checkRoom recounts the resources in use at every start.
 func checkRoom(t *rapid.T, p *Problem, plan Schedule) {
 	for _, at := range plan.Assignments {
 		if at.End == inf {
@@ -169,8 +169,8 @@ func checkRoom(t *rapid.T, p *Problem, plan Schedule) {
 	}
 }
 
-// With tries enough the plan is as good as the best of all orders, ways, tasks
-// started anew and strict ones.
+// TestSearchFindsTheBest compares a search of many tries with the best of all
+// proposals.
 func TestSearchFindsTheBest(t *testing.T) {
 	missed, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -193,10 +193,10 @@ func TestSearchFindsTheBest(t *testing.T) {
 	}
 }
 
-// exhaust returns the least cost of all schedules.
+// exhaust returns the least cost of all proposals.
 func exhaust(p *Problem) float64 {
 	s := &search{f: newRollout(p), p: p, cost: inf}
-	s.simple()
+	s.trySimple()
 	if s.cost == inf {
 		return inf
 	}
@@ -211,8 +211,8 @@ func exhaust(p *Problem) float64 {
 		i := s.free[k]
 		for _, strict := range []bool{false, true} {
 			s.next.strict[i] = strict
-			for way := range p.Tasks[i].Candidates {
-				s.next.keep[i], s.next.way[i] = false, way
+			for c := range p.Tasks[i].Candidates {
+				s.next.keep[i], s.next.candidate[i] = false, c
 				each(k + 1)
 			}
 		}
@@ -237,8 +237,9 @@ func permute(v []int, k int, f func()) {
 	}
 }
 
-// A long task makes way for a short one where that pays, and only there.
-func TestWhoRunsMakesWay(t *testing.T) {
+// TestPreemption checks that a long task yields its devices to a short one only if the
+// restart is cheap enough.
+func TestPreemption(t *testing.T) {
 	for _, c := range []struct {
 		restart float64 // s
 		keeps   bool
@@ -252,14 +253,14 @@ func TestWhoRunsMakesWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if plan.Assignments[0].Keep != c.keeps {
-			t.Errorf("a restart costs %g s: who runs keeps its devices %v, want %v", c.restart, plan.Assignments[0].Keep, c.keeps)
+			t.Errorf("a restart costs %g s: the running task keeps its devices: %v, want %v", c.restart, plan.Assignments[0].Keep, c.keeps)
 		}
 	}
 }
 
-// For a task that is late room is made where it is needed, and of those that need
-// not be in time as long as that will do.
-func TestRoomForWhoIsLate(t *testing.T) {
+// TestRoomForLateTask checks that a late task gets room where it needs it, from tasks
+// without a deadline if they hold enough.
+func TestRoomForLateTask(t *testing.T) {
 	whole := Candidate{Counts: []int{4}, Devices: 4, Seconds: 10, By: []float64{0}}
 	p := &Problem{Tasks: []Task{{Weight: 1, Late: 1e6, Candidates: []Candidate{{Counts: []int{1}, Devices: 1, Seconds: 11, By: []float64{-1}}, whole, {Counts: []int{2}, Devices: 2, Seconds: 12, By: []float64{-2}}}}}}
 	for node := range 8 {
@@ -274,10 +275,10 @@ func TestRoomForWhoIsLate(t *testing.T) {
 	}
 	for seed := range uint64(5) {
 		s := newSearch(p, Options{Seed: seed})
-		s.simple()
+		s.trySimple()
 		s.next.set(&s.best)
-		if !s.punctual(0) || s.next.way[0] != 1 {
-			t.Fatalf("way %d is taken to be in time, want 1", s.next.way[0])
+		if !s.punctual(0) || s.next.candidate[0] != 1 {
+			t.Fatalf("candidate %d counts as on time, want 1", s.next.candidate[0])
 		}
 		s.vacate(5, 4)
 		var stopped []int
@@ -287,19 +288,20 @@ func TestRoomForWhoIsLate(t *testing.T) {
 			}
 		}
 		if want := []int{1 + 4*5 + 2, 1 + 4*5 + 3}; !slices.Equal(stopped, want) {
-			t.Errorf("seed %d: %v make way, want %v, who need not be in time", seed, stopped, want)
+			t.Errorf("seed %d: %v are restarted, want %v, which have no deadline", seed, stopped, want)
 		}
 		plan, err := Search(t.Context(), p, Options{Tries: 200, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c := plan.Assignments[0]; c.Start != 0 || c.Candidate != 1 || c.Slots[0].Node != 5 {
-			t.Errorf("seed %d: it starts at %g s in way %d on %v, want at once in way 1 on node 5", seed, c.Start, c.Candidate, c.Slots)
+			t.Errorf("seed %d: it starts at %g s with candidate %d on %v, want at once with candidate 1 on node 5", seed, c.Start, c.Candidate, c.Slots)
 		}
 	}
 }
 
-// Who must start by some time does, though it would end in time and cheaper later.
+// TestLatestStart checks that a task starts by its latest start although a later start
+// is cheaper.
 func TestLatestStart(t *testing.T) {
 	for _, c := range []struct{ latest, start float64 }{{1000, 10}, {0, 0}} {
 		p := &Problem{Nodes: []Node{{Devices: 2}}, Tasks: []Task{
@@ -340,7 +342,7 @@ func TestSearchRepeatsAndStops(t *testing.T) {
 	}
 }
 
-// A search that starts from a plan is no worse than that.
+// TestHint checks that a search with a hint is no worse than the hint.
 func TestHint(t *testing.T) {
 	p := crowd(40, 16)
 	good, err := Search(t.Context(), p, Options{Tries: 1000})
@@ -357,7 +359,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// crowd returns a problem of waiting tasks with ways of 1, 2, 4 and 8 devices on
+// crowd returns a problem of waiting tasks with candidates of 1, 2, 4 and 8 devices on
 // nodes of 8.
 func crowd(tasks, nodes int) *Problem {
 	p := &Problem{Price: 6 / float64(8*nodes), End: 1}
@@ -375,7 +377,7 @@ func crowd(tasks, nodes int) *Problem {
 	return p
 }
 
-// BenchmarkSearch plans waiting tasks of four ways each.
+// BenchmarkSearch schedules waiting tasks with four candidates each.
 func BenchmarkSearch(b *testing.B) {
 	for _, c := range []struct{ tasks, nodes int }{{50, 8}, {200, 64}, {1000, 1250}} {
 		b.Run(fmt.Sprintf("tasks=%d/nodes=%d", c.tasks, c.nodes), func(b *testing.B) {
@@ -389,7 +391,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// Where there is no plan there is no gap.
+// TestGapOfNoPlan checks the gap without a feasible schedule.
 func TestGapOfNoPlan(t *testing.T) {
 	p := &Problem{Nodes: []Node{{Devices: 1}}, Tasks: []Task{{Weight: 1, Candidates: []Candidate{{Counts: []int{2}, Devices: 2, Seconds: 1}}}}}
 	plan, err := Search(t.Context(), p, Options{Tries: 5, Rounds: 5})
