@@ -13,14 +13,19 @@ import (
 // regrets so far bounds every answer below a node.
 type core struct {
 	*choiceSolver
-	groups [][]regret // by depth
-	id     []int      // group by depth
+	groups []openGroup // by depth
 	pick   []int32
 	free   []float64   // resources left
 	least  [][]float64 // by depth and resource, the least that this and later groups can take
 	limit  int
 	gap    float64
 	open   float64 // highest bound of the parts that were not searched
+}
+
+// openGroup is an undecided group: its options, least regret first.
+type openGroup struct {
+	id      int
+	options []regret
 }
 
 // regret is an option, -1 for none, and its reduced value below the best of its group.
@@ -51,9 +56,9 @@ func (s *choiceSolver) newCore(limit int, gap float64) *core {
 			s.take(c.free, c.pick[g], -1)
 			continue
 		}
-		c.groups, c.id = append(c.groups, list), append(c.id, g)
+		c.groups = append(c.groups, openGroup{g, list})
 	}
-	c.sort()
+	slices.SortStableFunc(c.groups, func(a, b openGroup) int { return cmp.Compare(b.options[1].loss, a.options[1].loss) })
 	c.needs()
 	return c
 }
@@ -74,20 +79,6 @@ func (s *choiceSolver) regrets(g int, slack float64) []regret {
 	return list
 }
 
-// sort orders groups by the regret of their second option, largest first.
-func (c *core) sort() {
-	order := make([]int, len(c.groups))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.groups[b][1].loss, c.groups[a][1].loss) })
-	groups, id := c.groups, c.id
-	c.groups, c.id = make([][]regret, len(groups)), make([]int, len(id))
-	for to, from := range order {
-		c.groups[to], c.id[to] = groups[from], id[from]
-	}
-}
-
 // needs sums the least use of the groups from each depth on.
 func (c *core) needs() {
 	c.least = make([][]float64, len(c.groups)+1)
@@ -96,7 +87,7 @@ func (c *core) needs() {
 		c.least[d] = slices.Clone(c.least[d+1])
 		for k := range c.capacity {
 			least := math.Inf(1)
-			for _, r := range c.groups[d] {
+			for _, r := range c.groups[d].options {
 				amount := 0.0
 				if r.option >= 0 {
 					amount = c.amount(r.option, k)
@@ -135,8 +126,8 @@ func (c *core) dive(ctx context.Context, d int, lost float64) (complete bool) {
 		return true
 	}
 	complete = true
-	g := c.id[d]
-	for _, r := range c.groups[d] {
+	g := c.groups[d].id
+	for _, r := range c.groups[d].options {
 		if c.bound-lost-r.loss <= c.bestValue {
 			break
 		}

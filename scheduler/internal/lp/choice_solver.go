@@ -43,10 +43,7 @@ func newChoiceSolver(c *Choice) *choiceSolver {
 		}
 		s.start = append(s.start, int32(len(s.id)))
 	}
-	s.best = make([]int32, s.groups)
-	for g := range s.best {
-		s.best[g] = -1
-	}
+	s.best = slices.Repeat([]int32{-1}, s.groups)
 	return s
 }
 
@@ -197,12 +194,10 @@ func (s *choiceSolver) evaluate(p []float64) {
 	if bound < s.bound {
 		s.bound, s.prices = bound, p
 	}
-	if s.mixSize()%8 == 0 { // intermediate prices give answers too
+	if len(s.mix.t)%8 == 0 { // intermediate prices give answers too
 		s.repair(p)
 	}
 }
-
-func (s *choiceSolver) mixSize() int { return len(s.mix.t) }
 
 // record keeps pick if it is the best answer so far.
 func (s *choiceSolver) record(pick []int32) {
@@ -224,7 +219,7 @@ func (s *choiceSolver) withinGap(gap float64) bool {
 }
 
 func (s *choiceSolver) solution() *Chosen {
-	c := &Chosen{Pick: make([]int, s.groups), Value: s.bestValue, Bound: math.Max(s.bound, s.bestValue), Prices: s.prices, Points: s.mixSize(), Nodes: s.nodes}
+	c := &Chosen{Pick: make([]int, s.groups), Value: s.bestValue, Bound: math.Max(s.bound, s.bestValue), Prices: s.prices, Points: len(s.mix.t), Nodes: s.nodes}
 	for g, i := range s.best {
 		c.Pick[g] = -1
 		if i >= 0 {

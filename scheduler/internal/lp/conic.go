@@ -15,11 +15,8 @@ import (
 // returns what Solve returns, with its errors.
 func (p *Problem) SolveConic(ctx context.Context) (*Solution, error) {
 	o := Options{Tolerance: conicTolerance}
-	if err := p.validate(); err != nil {
-		return nil, err
-	}
-	f := p.compile()
-	if err := f.crossed(p); err != nil {
+	f, err := p.prepare(o)
+	if err != nil {
 		return nil, err
 	}
 	in := newInterior(f.conic().unscaled())
@@ -115,9 +112,8 @@ func (in *interior) raise(v []float64) {
 		return
 	}
 	for j, free := range in.free {
-		if free {
-			continue
+		if !free {
+			v[j] += 1 - least
 		}
-		v[j] += 1 - least
 	}
 }

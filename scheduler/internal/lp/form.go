@@ -40,6 +40,13 @@ func (p *Problem) sign() float64 {
 	return 1
 }
 
+// minimisedDuals returns duals of the problem as those of its minimisation; the same conversion leads back.
+func (p *Problem) minimisedDuals(duals []float64) []float64 {
+	y := slices.Clone(duals)
+	divide(y, p.sign())
+	return y
+}
+
 // columns returns the coefficients by column, rows ascending. It adds repeated coefficients and omits zeros.
 func (p *Problem) columns() *sparse.Matrix {
 	n := len(p.vars)
@@ -90,6 +97,29 @@ func (f *form) reduced(y []float64) []float64 {
 	return d
 }
 
+// dot returns a'b.
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, v := range a {
+		sum += v * b[i]
+	}
+	return sum
+}
+
+// addTimes adds a·w to v.
+func addTimes(v []float64, a float64, w []float64) {
+	for i, x := range w {
+		v[i] += a * x
+	}
+}
+
+// divide divides every entry of v by d.
+func divide(v []float64, d float64) {
+	for i := range v {
+		v[i] /= d
+	}
+}
+
 // costScale returns the largest absolute cost, 1 if all are zero.
 func (f *form) costScale() float64 {
 	if s := maxAbs(f.c); s > 0 {
@@ -110,10 +140,7 @@ func (r Residuals) Max() float64 { return math.Max(r.Primal, math.Max(r.Dual, r.
 func (f *form) residuals(x, y []float64) Residuals {
 	scale := f.costScale()
 	d := f.reduced(y)
-	value := 0.0
-	for j, c := range f.c {
-		value += c * x[j]
-	}
+	value := dot(f.c, x)
 	bound, wrong := f.dualValue(y, d, scale)
 	r := Residuals{Primal: f.primalResidual(x), Dual: wrong, Gap: math.Abs(value-bound) / (scale + math.Abs(value))}
 	for _, v := range []*float64{&r.Primal, &r.Dual, &r.Gap} {

@@ -56,14 +56,8 @@ func (p *Problem) SolveInteger(ctx context.Context, o IntegerOptions) (*IntegerS
 	if math.IsNaN(o.Gap) || o.Gap < 0 {
 		return nil, fmt.Errorf("lp: gap %g; give zero or more", o.Gap)
 	}
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if err := p.validate(); err != nil {
-		return nil, err
-	}
-	f := p.compile()
-	if err := f.crossed(p); err != nil {
+	f, err := p.prepare(o.Options)
+	if err != nil {
 		return nil, err
 	}
 	b := newBranching(f, p.binaries(), o)
@@ -303,11 +297,7 @@ func (b *branching) complete(ctx context.Context, x []float64, whole func(float6
 	if err != nil || out.status != optimal {
 		return err
 	}
-	value := 0.0
-	for j, c := range b.f.c {
-		value += c * out.x[j]
-	}
-	if value < b.best {
+	if value := dot(b.f.c, out.x); value < b.best {
 		b.best, b.bestX = value, out.x
 	}
 	return nil

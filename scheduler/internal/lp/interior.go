@@ -21,7 +21,7 @@ type interior struct {
 	k *kkt
 
 	now   point
-	dir   direction
+	dir   point
 	boxed []int // columns with an upper bound
 
 	rd, rp, ru []float64 // residuals of the equations above, ru by boxed
@@ -37,15 +37,10 @@ type interior struct {
 	textbook bool // steps are 0.99 of the way to the boundary to the last, or whole
 }
 
+// point is an iterate, or a direction between iterates.
 type point struct {
 	x, y, z    []float64
 	w, v       []float64 // by boxed column
-	tau, kappa float64
-}
-
-type direction struct {
-	x, y, z    []float64
-	w, v       []float64
 	tau, kappa float64
 }
 
@@ -81,7 +76,7 @@ func newInterior(s *standard) *interior {
 			in.now.x[j], in.now.z[j] = 0, 0
 		}
 	}
-	in.dir = direction{x: make([]float64, n), y: make([]float64, m), z: make([]float64, n), w: make([]float64, nb), v: make([]float64, nb)}
+	in.dir = point{x: make([]float64, n), y: make([]float64, m), z: make([]float64, n), w: make([]float64, nb), v: make([]float64, nb)}
 	in.rd, in.rp, in.ru = make([]float64, n), make([]float64, m), make([]float64, nb)
 	in.hu, in.d = make([]float64, n), make([]float64, n)
 	in.p, in.q = make([]float64, n), make([]float64, m)
@@ -267,9 +262,7 @@ func (in *interior) complete(eta, rtk float64) {
 			d.z[j] = (in.rxz[j] - t.z[j]*d.x[j]) / t.x[j]
 		}
 	}
-	for i := range d.y {
-		d.y[i] += d.tau * in.q[i]
-	}
+	addTimes(d.y, d.tau, in.q)
 	for k, j := range in.boxed {
 		d.w[k] = eta*in.ru[k] + in.u[j]*d.tau - d.x[j]
 		d.v[k] = (in.rwv[k] - t.v[k]*d.w[k]) / t.w[k]
@@ -308,16 +301,11 @@ func (in *interior) longest(most float64) float64 {
 // move takes a step of length a.
 func (in *interior) move(a float64) {
 	t, d := &in.now, &in.dir
-	add := func(v, dv []float64) {
-		for i, x := range dv {
-			v[i] += a * x
-		}
-	}
-	add(t.x, d.x)
-	add(t.y, d.y)
-	add(t.z, d.z)
-	add(t.w, d.w)
-	add(t.v, d.v)
+	addTimes(t.x, a, d.x)
+	addTimes(t.y, a, d.y)
+	addTimes(t.z, a, d.z)
+	addTimes(t.w, a, d.w)
+	addTimes(t.v, a, d.v)
 	t.tau += a * d.tau
 	t.kappa += a * d.kappa
 }
@@ -327,21 +315,13 @@ func (in *interior) errors() (primal, dual, gap float64) {
 	t := &in.now
 	primal = math.Max(maxAbs(in.rp), maxAbs(in.ru)) / t.tau
 	dual = maxAbs(in.rd) / t.tau
-	value := 0.0
-	for j, c := range in.c {
-		value += c * t.x[j]
-	}
-	return primal, dual, math.Abs(in.rg-t.kappa) / (t.tau + math.Abs(value))
+	return primal, dual, math.Abs(in.rg-t.kappa) / (t.tau + math.Abs(dot(in.c, t.x)))
 }
 
 // scaled returns x/τ and y/τ.
 func (in *interior) scaled() (x, y []float64) {
 	x, y = slices.Clone(in.now.x), slices.Clone(in.now.y)
-	for j := range x {
-		x[j] /= in.now.tau
-	}
-	for i := range y {
-		y[i] /= in.now.tau
-	}
+	divide(x, in.now.tau)
+	divide(y, in.now.tau)
 	return x, y
 }

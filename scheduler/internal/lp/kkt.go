@@ -63,13 +63,7 @@ func newKKT(a *sparse.Matrix, free []bool) *kkt {
 		}
 	}
 	k.pattern()
-	signs := make([]float64, k.s.N)
-	for i := range signs {
-		signs[i] = 1
-		if i >= a.Rows {
-			signs[i] = -1
-		}
-	}
+	signs := append(ones(a.Rows), slices.Repeat([]float64{-1}, len(k.kept))...)
 	k.factor = sparse.NewLDL(k.s, signs)
 	k.s.Val = make([]float64, len(k.s.Idx))
 	k.rhs = make([]float64, k.s.N)
@@ -99,10 +93,7 @@ func (k *kkt) pattern() {
 	s := &sparse.Upper{N: n, Ptr: make([]int, n+1)}
 	k.diag = make([]int, n)
 	where := make([]int, a.Rows) // place of row i in the present column of s
-	seen := make([]int, a.Rows)
-	for i := range seen {
-		seen[i] = -1
-	}
+	seen := slices.Repeat([]int{-1}, a.Rows)
 	// Column r of s: the rows i <= r that share an eliminated column with r.
 	for r := range a.Rows {
 		start := len(s.Idx)
@@ -220,12 +211,8 @@ func (k *kkt) solve(dx, dy, r1, r2 []float64) {
 		}
 		last = res
 		k.once(k.x, k.y, k.res1, k.res2)
-		for j, v := range k.x {
-			dx[j] += v
-		}
-		for i, v := range k.y {
-			dy[i] += v
-		}
+		addTimes(dx, 1, k.x)
+		addTimes(dy, 1, k.y)
 	}
 }
 

@@ -85,18 +85,15 @@ func (p *MaxMin) Validate() error {
 	return nil
 }
 
-func (p *MaxMin) base(m int) float64 {
-	if p.Base == nil {
-		return 0
-	}
-	return p.Base[m]
-}
+func (p *MaxMin) base(m int) float64  { return entry(p.Base, m, 0) }
+func (p *MaxMin) slope(m int) float64 { return entry(p.Slope, m, 1) }
 
-func (p *MaxMin) slope(m int) float64 {
-	if p.Slope == nil {
-		return 1
+// entry returns v[m], or the default if v is nil.
+func entry(v []float64, m int, without float64) float64 {
+	if v == nil {
+		return without
 	}
-	return p.Slope[m]
+	return v[m]
 }
 
 // Solve returns the optimum; identical jobs get identical shares. It fails with [ErrInvalid], or with [ErrInfeasible]
@@ -186,9 +183,7 @@ func (c *pricing) fit(x []float64) {
 			sum += v
 		}
 		if sum > 1 {
-			for k := range row {
-				row[k] /= sum
-			}
+			divide(row, sum)
 		}
 	}
 	use := c.used(x)

@@ -12,6 +12,7 @@ import (
 
 // pricing solves a MaxMin by prices. A pool reuses its memory.
 type pricing struct {
+	from        *MaxMin
 	jobs, types int
 	rates       []float64 // by job and type
 	byRate      []int32   // types of each class representative, slowest first
@@ -56,7 +57,7 @@ func (c *pricing) release() { pricingPool.Put(c) }
 
 func newPricing(p *MaxMin) *pricing {
 	c := pricingPool.Get().(*pricing)
-	c.jobs, c.types, c.sizes, c.capacity = len(p.Rates), len(p.Capacity), p.Sizes, p.Capacity
+	c.from, c.jobs, c.types, c.sizes, c.capacity = p, len(p.Rates), len(p.Capacity), p.Sizes, p.Capacity
 	c.low, c.high, c.lower, c.best, c.dual = math.Inf(1), math.Inf(1), math.Inf(-1), -1, nil
 	c.points = c.points[:0]
 	c.arena.reset()
@@ -178,37 +179,56 @@ func (c *pricing) start(ctx context.Context) error {
 // feasible adds a point at the lowest level, with the rates that jobs need at any level. A MaxMin of those rates
 // decides whether the devices suffice.
 func (c *pricing) feasible(ctx context.Context) error {
-	asked := &MaxMin{Capacity: c.capacity}
-	var jobs []int
-	for m := range c.jobs {
+	need, jobs := make([]float64, c.jobs), 0
+	for m := range need {
 		if g := c.base[m] + c.slope[m]*c.low; g > 1e-12*math.Max(1, math.Abs(c.base[m])) {
-			jobs = append(jobs, m)
-			asked.Rates = append(asked.Rates, c.rates[m*c.types:(m+1)*c.types])
-			asked.Sizes = append(asked.Sizes, c.sizes[m])
-			asked.Slope = append(asked.Slope, g)
+			need[m] = g
+			jobs++
 		}
 	}
 	lowest := pricePoint{t: c.low, use: c.arena.vector(c.types)}
-	if len(jobs) > 0 {
-		a, err := asked.solve(ctx, 1)
+	if jobs > 0 {
+		x, level, err := c.from.supply(ctx, need)
 		if err != nil {
 			return err
 		}
-		s := a.shares()
-		a.release()
-		if s.Level < 1-maxMinAccept {
-			return fmt.Errorf("lp: %w: only %.9g of the rates that %d jobs need at any level is feasible", ErrInfeasible, s.Level, len(jobs))
+		if level < 1-maxMinAccept {
+			return fmt.Errorf("lp: %w: only %.9g of the rates that %d jobs need at any level is feasible", ErrInfeasible, level, jobs)
 		}
-		lowest.given = make([]float64, c.jobs*c.types)
-		for i, m := range jobs {
-			for k, v := range s.X[i] {
-				lowest.given[m*c.types+k] = v * math.Min(1, 1/s.Level)
-			}
+		for i := range x {
+			x[i] *= math.Min(1, 1/level)
 		}
-		lowest.use = c.used(lowest.given)
+		lowest.given, lowest.use = x, c.used(x)
 	}
 	c.points = append(c.points, lowest)
 	return nil
+}
+
+// supply returns shares, by job and type, that give the jobs a common share of the rates they need, and that share. It
+// is highest or at least 1. Jobs that need a rate of 0 get no share.
+func (p *MaxMin) supply(ctx context.Context, need []float64) (x []float64, level float64, err error) {
+	some, types := &MaxMin{Capacity: p.Capacity}, len(p.Capacity)
+	var jobs []int
+	for m, g := range need {
+		if g > 0 {
+			jobs = append(jobs, m)
+			some.Rates, some.Sizes, some.Slope = append(some.Rates, p.Rates[m]), append(some.Sizes, p.Sizes[m]), append(some.Slope, g)
+		}
+	}
+	x = make([]float64, len(need)*types)
+	if len(jobs) == 0 {
+		return x, math.Inf(1), nil
+	}
+	c, err := some.solve(ctx, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	s := c.shares()
+	c.release()
+	for i, m := range jobs {
+		copy(x[m*types:(m+1)*types], s.X[i])
+	}
+	return x, s.Level, nil
 }
 
 // used returns the devices of each type that shares x take.

@@ -102,20 +102,29 @@ func (p *presolve) singleton(i int) {
 			fixed += p.byRow.Val[k] * p.value[c]
 		}
 	}
-	lower, upper := (p.lr[i]-fixed)/coef, (p.ur[i]-fixed)/coef
-	if coef < 0 {
-		lower, upper = upper, lower
+	if p.replace(step{row: i, col: j, coef: coef, kept: -1}, fixed, &p.l[j], &p.u[j]) {
+		p.touch(j)
+		p.settle(j)
 	}
-	s := step{row: i, col: j, coef: coef, kept: -1, setLower: lower > p.l[j], setUpper: upper < p.u[j]}
-	lower, upper = math.Max(lower, p.l[j]), math.Min(upper, p.u[j])
-	if lower > upper { // infeasible or rounding: the solver decides
-		return
+}
+
+// replace removes the row of s after it has tightened lower and upper, the bounds of the column or the row that s names,
+// by its own bounds less shift and divided by the coefficient. Bounds that would cross are infeasible or rounding: the
+// row stays for the solver to decide, and replace returns false.
+func (p *presolve) replace(s step, shift float64, lower, upper *float64) bool {
+	low, high := (p.lr[s.row]-shift)/s.coef, (p.ur[s.row]-shift)/s.coef
+	if s.coef < 0 {
+		low, high = high, low
 	}
-	p.l[j], p.u[j] = lower, upper
+	s.setLower, s.setUpper = low > *lower, high < *upper
+	low, high = math.Max(low, *lower), math.Min(high, *upper)
+	if low > high {
+		return false
+	}
+	*lower, *upper = low, high
 	p.steps = append(p.steps, s)
-	p.drop(i)
-	p.touch(j)
-	p.settle(j)
+	p.drop(s.row)
+	return true
 }
 
 // drop removes row i.
@@ -177,7 +186,8 @@ func (p *presolve) multiples() {
 		kept := -1
 		var ratio float64
 		for _, r := range first[h] {
-			if ratio = lead / p.lead(r); p.isMultiple(i, r, ratio) {
+			_, other := p.signature(r)
+			if ratio = lead / other; p.isMultiple(i, r, ratio) {
 				kept = r
 				break
 			}
@@ -186,7 +196,8 @@ func (p *presolve) multiples() {
 			first[h] = append(first[h], i)
 			continue
 		}
-		p.absorb(i, kept, ratio)
+		shift := p.fixedPart(i) - ratio*p.fixedPart(kept)
+		p.replace(step{row: i, kept: kept, col: -1, coef: ratio}, shift, &p.lr[kept], &p.ur[kept])
 	}
 }
 
@@ -202,11 +213,6 @@ func (p *presolve) signature(i int) (h uint64, lead float64) {
 		}
 	}
 	return h, lead
-}
-
-func (p *presolve) lead(i int) float64 {
-	_, lead := p.signature(i)
-	return lead
 }
 
 // isMultiple reports whether row i is ratio times row r, exactly or but for one rounding.
@@ -229,23 +235,6 @@ func (p *presolve) isMultiple(i, r int, ratio float64) bool {
 		a++
 		b++
 	}
-}
-
-// absorb removes row i, which is ratio times the row kept.
-func (p *presolve) absorb(i, kept int, ratio float64) {
-	shift := p.fixedPart(i) - ratio*p.fixedPart(kept)
-	lower, upper := (p.lr[i]-shift)/ratio, (p.ur[i]-shift)/ratio
-	if ratio < 0 {
-		lower, upper = upper, lower
-	}
-	s := step{row: i, kept: kept, col: -1, coef: ratio, setLower: lower > p.lr[kept], setUpper: upper < p.ur[kept]}
-	lower, upper = math.Max(lower, p.lr[kept]), math.Min(upper, p.ur[kept])
-	if lower > upper {
-		return
-	}
-	p.lr[kept], p.ur[kept] = lower, upper
-	p.steps = append(p.steps, s)
-	p.drop(i)
 }
 
 // fixedPart returns the contribution of removed columns to row i.

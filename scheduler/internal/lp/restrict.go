@@ -13,6 +13,9 @@ func (p *Problem) SolveOnly(ctx context.Context, keep []bool, o Options) (*Solut
 	if len(keep) != len(p.vars) {
 		return nil, fmt.Errorf("lp: %w: keep has %d entries for %d variables", ErrInvalid, len(keep), len(p.vars))
 	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
 	sub, at := &Problem{sense: p.sense, offset: p.offset}, make([]Var, len(p.vars))
 	for j, v := range p.vars {
 		if at[j] = -1; keep[j] {
@@ -22,8 +25,8 @@ func (p *Problem) SolveOnly(ctx context.Context, keep []bool, o Options) (*Solut
 	}
 	for i, r := range p.rows {
 		for _, t := range p.rowTerms(i) {
-			if t.Var < 0 || int(t.Var) >= len(at) || at[t.Var] >= 0 {
-				sub.terms = append(sub.terms, Term{within(at, t.Var), t.Coef})
+			if at[t.Var] >= 0 {
+				sub.terms = append(sub.terms, Term{at[t.Var], t.Coef})
 			}
 		}
 		r.end = len(sub.terms)
@@ -33,24 +36,13 @@ func (p *Problem) SolveOnly(ctx context.Context, keep []bool, o Options) (*Solut
 	if err != nil {
 		return nil, err
 	}
-	x, y := make([]float64, len(p.vars)), slices.Clone(s.Duals)
+	x := make([]float64, len(p.vars))
 	for j := range x {
 		if at[j] >= 0 {
 			x[j] = s.X[at[j]]
 		}
 	}
-	for i := range y {
-		y[i] *= p.sign()
-	}
-	return p.solution(p.compile(), outcome{x: x, y: y, residuals: s.Residuals, iterations: s.Iterations}), nil
-}
-
-// within returns the new index of a variable; an invalid one stays invalid.
-func within(at []Var, v Var) Var {
-	if v < 0 || int(v) >= len(at) {
-		return -1
-	}
-	return at[v]
+	return p.solution(p.compile(), outcome{x: x, y: p.minimisedDuals(s.Duals), residuals: s.Residuals, iterations: s.Iterations}), nil
 }
 
 // Certify measures x and duals, by variable and row, against the optimality conditions of p. It returns them as the
@@ -67,10 +59,7 @@ func (p *Problem) Certify(x, duals []float64, o Options) (*Solution, error) {
 		return nil, fmt.Errorf("lp: %w: %d values and %d duals for %d variables and %d rows", ErrInvalid, len(x), len(duals), len(p.vars), len(p.rows))
 	}
 	f := p.compile()
-	out := outcome{status: optimal, x: slices.Clone(x), y: slices.Clone(duals)}
-	for i := range out.y {
-		out.y[i] *= p.sign()
-	}
+	out := outcome{status: optimal, x: slices.Clone(x), y: p.minimisedDuals(duals)}
 	f.clamp(out.x)
 	if out.residuals = f.residuals(out.x, out.y); !(out.residuals.Max() <= o.tolerance()) {
 		return nil, &NumericalError{Residuals: out.residuals, Tolerance: o.tolerance()}

@@ -1,6 +1,9 @@
 package lp
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // scalePasses is the number of row and column scalings; each about halves the remaining exponent (Ruiz, A scaling
 // algorithm to equilibrate both rows and columns norms in matrices, RAL-TR-2001-034).
@@ -47,22 +50,12 @@ func (s *standard) applyScale() {
 		s.b[i] *= s.rowScale[i]
 	}
 	s.xScale, s.cScale = powerOfTwo(maxAbs(s.b)), powerOfTwo(maxAbs(s.c))
-	for i := range s.b {
-		s.b[i] /= s.xScale
-	}
-	for j := range s.c {
-		s.c[j] /= s.cScale
-		s.u[j] /= s.xScale
-	}
+	divide(s.b, s.xScale)
+	divide(s.c, s.cScale)
+	divide(s.u, s.xScale)
 }
 
-func ones(n int) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = 1
-	}
-	return v
-}
+func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
 
 // divideRoots divides each scale by the root of its positive remainder.
 func divideRoots(scale, most []float64) {

@@ -64,14 +64,8 @@ func (s *Solution) Dual(r Row) float64 { return s.Duals[r] }
 // It fails with [ErrInvalid], [ErrInfeasible], [ErrUnbounded], [ErrNumerical], the error of Options.Validate, or the
 // error of ctx.
 func (p *Problem) Solve(ctx context.Context, o Options) (*Solution, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if err := p.validate(); err != nil {
-		return nil, err
-	}
-	f := p.compile()
-	if err := f.crossed(p); err != nil {
+	f, err := p.prepare(o)
+	if err != nil {
 		return nil, err
 	}
 	from, err := p.start(o.Start)
@@ -85,6 +79,18 @@ func (p *Problem) Solve(ctx context.Context, o Options) (*Solution, error) {
 	return p.answer(f, out, o)
 }
 
+// prepare checks the options and the problem, and compiles it.
+func (p *Problem) prepare(o Options) (*form, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	f := p.compile()
+	return f, f.crossed(p)
+}
+
 // start returns the initial point for s, nil if s is nil.
 func (p *Problem) start(s *Solution) (*start, error) {
 	if s == nil {
@@ -93,11 +99,7 @@ func (p *Problem) start(s *Solution) (*start, error) {
 	if len(s.X) != len(p.vars) || len(s.Duals) != len(p.rows) {
 		return nil, fmt.Errorf("lp: %w: a start of %d variables and %d rows for %d and %d", ErrInvalid, len(s.X), len(s.Duals), len(p.vars), len(p.rows))
 	}
-	from := &start{x: s.X, y: slices.Clone(s.Duals)}
-	for i := range from.y {
-		from.y[i] *= p.sign()
-	}
-	return from, nil
+	return &start{x: s.X, y: p.minimisedDuals(s.Duals)}, nil
 }
 
 // outcome is the result of a solver on a form.
@@ -251,9 +253,7 @@ func (f *form) farkas(y []float64) ([]float64, bool) {
 	if !(bound > proofTolerance*size) || worst > proofTolerance*bound || math.IsInf(bound, 0) {
 		return nil, false
 	}
-	for i := range y {
-		y[i] /= bound
-	}
+	divide(y, bound)
 	return y, true
 }
 
@@ -321,14 +321,8 @@ func (p *Problem) solution(f *form, out outcome) *Solution {
 	for j, v := range p.vars {
 		s.Objective += v.cost * s.X[j]
 	}
-	if p.sense == Maximize {
-		for i := range s.Duals {
-			s.Duals[i] = -s.Duals[i]
-		}
-		for j := range s.Reduced {
-			s.Reduced[j] = -s.Reduced[j]
-		}
-	}
+	divide(s.Duals, p.sign())
+	divide(s.Reduced, p.sign())
 	return s
 }
 

@@ -184,9 +184,7 @@ func (s *standard) ray(x []float64) []float64 {
 		}
 	}
 	if most := maxAbs(r); most > 0 {
-		for j := range r {
-			r[j] /= most
-		}
+		divide(r, most)
 	}
 	return r
 }

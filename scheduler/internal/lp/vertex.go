@@ -61,12 +61,9 @@ const (
 // newVertex starts near the point x with the duals y.
 func newVertex(s *standard, x, y []float64) *vertex {
 	n, m := s.a.Cols, s.a.Rows
-	v := &vertex{standard: s, lu: sparse.NewLU(s.a), at: make([]place, n+m), x: make([]float64, n+m), y: make([]float64, m),
+	v := &vertex{standard: s, lu: sparse.NewLU(s.a), at: slices.Repeat([]place{atZero}, n+m), x: make([]float64, n+m), y: make([]float64, m),
 		low: make([]float64, n+m), high: make([]float64, n+m), stale: true,
 		rhs: make([]float64, m), col: make([]float64, m), cost: make([]float64, m)}
-	for j := range v.at {
-		v.at[j] = atZero
-	}
 	for j, u := range s.u {
 		v.high[j] = u
 		switch {
@@ -80,18 +77,22 @@ func newVertex(s *standard, x, y []float64) *vertex {
 		if v.lu.Cols() == m {
 			break
 		}
-		if v.lu.Add(v.column(j)) {
-			v.basis = append(v.basis, j)
-			v.at[j] = basic
-		}
+		v.addBasic(j)
 	}
 	for i := range m {
-		if j := n + i; !v.lu.Taken(i) && v.lu.Add(v.column(j)) {
-			v.basis = append(v.basis, j)
-			v.at[j] = basic
+		if !v.lu.Taken(i) {
+			v.addBasic(n + i)
 		}
 	}
 	return v
+}
+
+// addBasic adds column j to the basis, unless it depends on the columns there.
+func (v *vertex) addBasic(j int) {
+	if v.lu.Add(v.column(j)) {
+		v.basis = append(v.basis, j)
+		v.at[j] = basic
+	}
 }
 
 // inside orders the columns by distance from their bounds relative to their reduced cost, largest first.
@@ -238,9 +239,7 @@ func (v *vertex) price() (outside, value float64) {
 				v.cost[p] = v.c[j]
 			}
 		}
-		for j, c := range v.c {
-			value += c * v.x[j]
-		}
+		value = dot(v.c, v.x)
 	}
 	for k := len(v.etas) - 1; k >= 0; k-- {
 		e := v.etas[k]

@@ -110,7 +110,7 @@ func (w *waterFilling) highestByLP(ctx context.Context) (c *pricing, t float64, 
 	c = newPricing(w.now)
 	s, err := w.now.general().Solve(ctx, Options{})
 	if err != nil {
-		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-waterFilling", err, w.rounds+1)
+		return nil, 0, nil, fmt.Errorf("%w, at level %d of a water-filling", err, w.rounds+1)
 	}
 	w.x = s.X[1:]
 	c.fit(w.x)
@@ -149,20 +149,11 @@ func (w *waterFilling) stopAtTops(ctx context.Context, c *pricing) error {
 	for m, grows := range w.growing {
 		if grows && w.top[m] <= tops[i] {
 			w.stop(m, w.top[m])
-			w.keepOn(m, w.fastest(m))
+			most := w.now.topRate(m)
+			w.keepOn(m, func(_ int, rate float64) bool { return rate >= most*(1-maxMinAccept) })
 		}
 	}
 	return nil
-}
-
-// fastest returns the types on which job m has its top rate.
-func (w *waterFilling) fastest(m int) []bool {
-	on := make([]bool, len(w.now.Capacity))
-	most := w.now.topRate(m)
-	for k, r := range w.now.Rates[m] {
-		on[k] = r >= most*(1-maxMinAccept)
-	}
-	return on
 }
 
 // distinctTops returns first and the higher top levels of growing jobs, ascending.
@@ -180,35 +171,18 @@ func (w *waterFilling) distinctTops(first float64) []float64 {
 // feasible returns shares that lift every growing job to level t, or to its top if lower, and whether such shares
 // exist.
 func (w *waterFilling) feasible(ctx context.Context, t float64) (x []float64, ok bool, err error) {
-	types := len(w.now.Capacity)
-	ask := &MaxMin{Capacity: w.now.Capacity}
-	var jobs []int
-	for m := range w.growing {
+	need := make([]float64, len(w.growing))
+	for m := range need {
 		g := w.now.Base[m]
 		if w.growing[m] {
 			g += w.now.Slope[m] * math.Min(t, w.top[m])
 		}
 		if g > 1e-12*math.Abs(w.now.Base[m]) {
-			jobs = append(jobs, m)
-			ask.Rates, ask.Sizes, ask.Slope = append(ask.Rates, w.now.Rates[m]), append(ask.Sizes, w.now.Sizes[m]), append(ask.Slope, g)
+			need[m] = g
 		}
 	}
-	if len(jobs) == 0 {
-		return make([]float64, len(w.growing)*types), true, nil
-	}
-	c, err := ask.solve(ctx, 1)
-	if err != nil {
-		return nil, false, err
-	}
-	s := c.shares()
-	if s.Level < 1-maxMinAccept {
-		return nil, false, nil
-	}
-	x = make([]float64, len(w.growing)*types)
-	for i, m := range jobs {
-		copy(x[m*types:(m+1)*types], s.X[i])
-	}
-	return x, true, nil
+	x, level, err := w.now.supply(ctx, need)
+	return x, err == nil && level >= 1-maxMinAccept, err
 }
 
 // stopPriced stops, at level t, the jobs with a positive cost of the next unit of rate. Growing jobs then avoid the
@@ -222,37 +196,26 @@ func (w *waterFilling) stopPriced(c *pricing, t float64, prices []float64) error
 		}
 	}
 	if !stopped {
-		return fmt.Errorf("lp: %w: no job has to stop at level %g of a water-waterFilling", ErrNumerical, t)
+		return fmt.Errorf("lp: %w: no job has to stop at level %g of a water-filling", ErrNumerical, t)
 	}
 	for m, grows := range w.growing {
 		if grows {
-			w.keepOff(m, prices)
+			w.keepOn(m, func(k int, _ float64) bool { return !(prices[k] > 0) })
+			w.top[m] = (w.now.topRate(m) - w.now.Base[m]) / w.now.Slope[m]
 		}
 	}
 	return nil
 }
 
-// keepOn restricts job m to the given types.
-func (w *waterFilling) keepOn(m int, types []bool) {
+// keepOn sets the rates of job m to 0 on the types for which on returns false.
+func (w *waterFilling) keepOn(m int, on func(k int, rate float64) bool) {
 	rates := slices.Clone(w.now.Rates[m])
-	for k, on := range types {
-		if !on {
+	for k, r := range rates {
+		if !on(k, r) {
 			rates[k] = 0
 		}
 	}
 	w.now.Rates[m] = rates
-}
-
-// keepOff removes the types with a price from job m.
-func (w *waterFilling) keepOff(m int, prices []float64) {
-	rates := slices.Clone(w.now.Rates[m])
-	for k, p := range prices {
-		if p > 0 {
-			rates[k] = 0
-		}
-	}
-	w.now.Rates[m] = rates
-	w.top[m] = (w.now.topRate(m) - w.now.Base[m]) / w.now.Slope[m]
 }
 
 // fillMargin is the share of its rate that a stopped job may lose to growing jobs. It absorbs rounding, which could
@@ -313,22 +276,20 @@ func (c *pricing) clean(p []float64) []float64 {
 			open[k] = open[k] || r > 0 && c.slope[m] > 0
 		}
 	}
-	highestLevel := 0.0
+	highest := 0.0
 	for k, n := range c.capacity {
 		if open[k] {
-			highestLevel = math.Max(highestLevel, p[k]*n)
+			highest = math.Max(highest, p[k]*n)
 		}
 	}
 	worth := 0.0
 	for k, n := range c.capacity {
-		if p[k]*n < 1e-6*highestLevel {
+		if p[k]*n < 1e-6*highest {
 			p[k] = 0
 		}
 		worth += p[k] * n
 	}
-	for k := range p {
-		p[k] /= worth
-	}
+	divide(p, worth)
 	return p
 }
 
