@@ -134,7 +134,7 @@ func (p *pairRounds) recompute(s *scheduler.Snapshot) error {
 	p.units = p.units[:0]
 	for _, j := range s.Jobs() {
 		u := newUnit(j, len(s.Cluster.Groups))
-		if other, has := p.With[j.Job.ID]; has && s.Asked() > s.Cluster.Devices() {
+		if other, has := p.Partner[j.Job.ID]; has && s.Asked() > s.Cluster.Devices() {
 			if u.b = p.jobs[other]; u.b.Order < j.Order {
 				continue
 			}
@@ -167,7 +167,7 @@ func (p *pairRounds) draw(s *scheduler.Snapshot) error {
 			on[u.a.Job.ID] = u.on
 		}
 	}
-	for a, b := range p.With {
+	for a, b := range p.Partner {
 		x, y := p.jobs[a], p.jobs[b]
 		pays := x != nil && y != nil
 		if pays {
@@ -184,8 +184,8 @@ func (p *pairRounds) draw(s *scheduler.Snapshot) error {
 			}
 		}
 		if !pays {
-			delete(p.With, a)
-			delete(p.With, b)
+			delete(p.Partner, a)
+			delete(p.Partner, b)
 		}
 	}
 	if s.Asked() <= s.Cluster.Devices() {
@@ -194,7 +194,7 @@ func (p *pairRounds) draw(s *scheduler.Snapshot) error {
 	bySize := map[int][]spec.JobID{}
 	var sizes []int
 	for _, j := range s.Jobs() {
-		if _, has := p.With[j.Job.ID]; has {
+		if _, has := p.Partner[j.Job.ID]; has {
 			continue
 		}
 		if n := j.Job.Devices; bySize[n] == nil {
@@ -206,7 +206,7 @@ func (p *pairRounds) draw(s *scheduler.Snapshot) error {
 		ids := bySize[n]
 		p.random.Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
 		for i := 0; i+1 < len(ids); i += 2 {
-			p.With[ids[i]], p.With[ids[i+1]] = ids[i+1], ids[i]
+			p.Partner[ids[i]], p.Partner[ids[i+1]] = ids[i+1], ids[i]
 		}
 	}
 	return nil
@@ -307,7 +307,7 @@ func (p *pairRounds) runs(cl spec.Cluster, u *unit, g int) (bool, error) {
 
 // way returns the way of a job on a group, -1 if it does not run there.
 func (p *pairRounds) way(j *spec.Job, g int) int {
-	return slices.IndexFunc(p.menus[j.ID].Ways(), func(w gavel.Way) bool { return w.Group == g })
+	return slices.IndexFunc(p.menus[j.ID].All(), func(w gavel.Candidate) bool { return w.Group == g })
 }
 
 // grants finds the devices: what stays on its group in the same company keeps its

@@ -50,8 +50,8 @@ func TestGandivaParts(t *testing.T) {
 			part bool
 		}{{"a", "b", 0, false}, {"a", "b", 1, !summed}, {"a", "b", -1, false}, {"a", "c", -1, true}} {
 			p := made.(*pairRounds)
-			clear(p.With)
-			p.With["0"], p.With["1"], p.units = "1", "0", nil
+			clear(p.Partner)
+			p.Partner["0"], p.Partner["1"], p.units = "1", "0", nil
 			var states []*scheduler.JobState
 			for i, m := range []string{c.a, c.b} {
 				j := &spec.Job{ID: spec.JobID([]string{"0", "1"}[i]), Model: spec.Model{Name: m}, Plan: schedulertest.OnePlan(1), Devices: 1}
@@ -70,7 +70,7 @@ func TestGandivaParts(t *testing.T) {
 			if err := p.draw(s); err != nil {
 				t.Fatal(err)
 			}
-			if parted := len(p.With) == 0; parted != c.part {
+			if parted := len(p.Partner) == 0; parted != c.part {
 				t.Errorf("%s and %s on group %d, summed %v: parted is %v, want %v", c.a, c.b, c.on, summed, parted, c.part)
 			}
 		}

@@ -135,7 +135,7 @@ func (p *typeByType) credit(s *scheduler.Snapshot) {
 	var legs []stretch
 	add := func(j *scheduler.JobState) {
 		if t := p.tallies[j.Job.ID]; t != nil && t.on >= 0 {
-			legs = append(legs, stretch{t, j.Order, p.clock + (j.Done-t.done)/t.menu.Ways()[t.way[t.on]].Rate})
+			legs = append(legs, stretch{t, j.Order, p.clock + (j.Done-t.done)/t.menu.All()[t.way[t.on]].Rate})
 		}
 	}
 	for _, j := range s.Jobs() {
@@ -167,7 +167,7 @@ func (p *typeByType) open(ctx context.Context, s *scheduler.Snapshot, j *schedul
 	}
 	n := len(s.Cluster.Groups)
 	t := &tally{menu: f, way: slices.Repeat([]int{-1}, n), got: slices.Repeat([]float64{halfRound}, n), deficit: make([]float64, n), on: -1}
-	for k, w := range f.Ways() {
+	for k, w := range f.All() {
 		t.way[w.Group] = k
 	}
 	p.tallies[j.Job.ID], p.stale = t, true
@@ -194,7 +194,7 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 			t.got[g] = halfRound
 		}
 		t.x = make([]float64, len(t.got))
-		for k, w := range shares.Jobs[i].Ways {
+		for k, w := range shares.Jobs[i].Candidates {
 			t.x[w.Group] = shares.Jobs[i].X[k]
 		}
 	}
@@ -223,7 +223,7 @@ func (p *typeByType) pick(s *scheduler.Snapshot, jobs []*tally) {
 			if taken[b.job] || left == 0 || p.Objective.Strict && b.right <= 0 {
 				continue
 			}
-			n := t.menu.Ways()[t.way[g]].Devices
+			n := t.menu.All()[t.way[g]].Devices
 			if n > left {
 				continue
 			}
@@ -295,7 +295,7 @@ func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.G
 			moving = append(moving, i)
 		}
 	}
-	size := func(i int) int { return jobs[i].menu.Ways()[jobs[i].way[jobs[i].on]].Devices }
+	size := func(i int) int { return jobs[i].menu.All()[jobs[i].way[jobs[i].on]].Devices }
 	slices.SortStableFunc(moving, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	for _, i := range moving {
 		t := jobs[i]

@@ -11,7 +11,7 @@ import (
 
 var AlloX = policy.Info{
 	Name:    "allox",
-	Doc:     "assigns jobs to types of devices so that the sum of completion times is least; never preempts (Le et al., AlloX, EuroSys 2020)",
+	Doc:     "assigns waiting jobs to device types so that the sum of completion times is minimal; never preempts (Le et al., AlloX, EuroSys 2020)",
 	Options: alloxOptions,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
 		v := d.Values(alloxOptions)
@@ -24,16 +24,20 @@ var AlloX = policy.Info{
 }
 
 var alloxOptions = []policy.Option{
-	{Name: "alpha", Default: "0.3", Max: 1, Doc: "part of the waiting jobs, the earliest, that are considered when there are more than free devices"},
+	{Name: "alpha", Default: "0.3", Max: 1, Doc: "fraction of the waiting jobs, by arrival, that is considered; at least as many jobs as there are free devices"},
 }
 
-// allox is for jobs of one device, as the paper's. Wider ones start before them,
-// by arrival, on the fastest type with room.
+// allox schedules jobs of one device, as in the paper. Jobs of several devices start
+// before them, by arrival, on the fastest type with room.
 type allox struct {
-	candidates *candidates
+	candidates *candidateTable
 	alpha      float64
 }
 
+// Decide starts jobs on free devices. For the jobs of one device it solves the paper's
+// assignment problem (AlloX, section 4.1): a min-cost bipartite matching of jobs to places
+// in the queues of the free devices. It starts the first job of each queue. The matching
+// is solved again when devices become free, so the rest of a queue is not kept.
 func (p *allox) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{Keep: true}
 	free := s.Free()
@@ -46,26 +50,26 @@ func (p *allox) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		if m.warning != "" {
 			d.Warnings = append(d.Warnings, m.warning)
 		}
-		share := Share{State: j, candidateSet: m, Ways: m.ways}
-		if j.Job.Devices == 1 && len(m.ways) > 0 {
+		share := Share{State: j, candidateSet: m, Candidates: m.all}
+		if j.Job.Devices == 1 && len(m.all) > 0 {
 			narrow = append(narrow, share)
 			continue
 		}
 		if p.start(&d, free, &share, p.fastestFirst(&share)) {
-			d.Because(s, j.Job.ID, "needs more than one device: starts by arrival, on the fastest type with room")
+			d.Because(s, j.Job.ID, "needs more than one device: starts in order of arrival on the fastest type with room")
 		}
 	}
 	for _, c := range p.choose(free, len(s.Cluster.Groups), narrow) {
-		if p.start(&d, free, &narrow[c.job], []int{c.way}) {
-			d.Because(s, narrow[c.job].State.Job.ID, "first in the queue of a free device, for the least sum of completion times")
+		if p.start(&d, free, &narrow[c.job], []int{c.candidate}) {
+			d.Because(s, narrow[c.job].State.Job.ID, "first in the queue of a free device in the assignment with the minimal sum of completion times")
 		}
 	}
 	return d, nil
 }
 
-// start grants a job the first of some ways that has room, if one has.
-func (p *allox) start(d *scheduler.Decision, free *scheduler.Inventory, j *Share, ways []int) bool {
-	for _, k := range ways {
+// start grants j the first of some candidates that fits, and reports whether one does.
+func (p *allox) start(d *scheduler.Decision, free *scheduler.Inventory, j *Share, candidates []int) bool {
+	for _, k := range candidates {
 		if g := p.candidates.place(free, j.State.Job, j.candidateSet, k); g != nil {
 			free.Take(g.Slots)
 			d.Grants = append(d.Grants, g)
@@ -76,24 +80,23 @@ func (p *allox) start(d *scheduler.Decision, free *scheduler.Inventory, j *Share
 }
 
 func (p *allox) fastestFirst(j *Share) []int {
-	out := make([]int, len(j.Ways))
+	out := make([]int, len(j.Candidates))
 	for k := range out {
 		out[k] = k
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(j.Ways[b].Rate, j.Ways[a].Rate) })
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(j.Candidates[b].Rate, j.Candidates[a].Rate) })
 	return out
 }
 
-// choice is a job that starts now, and how.
-type choice struct{ job, way int }
+// choice is a job that starts and the index of its candidate.
+type choice struct{ job, candidate int }
 
-// slot is a place in the queue of a free device: the kth from its end, where a
-// job's run time counts k times in the sum of completion times. Of devices of
-// one type none has k jobs before all have k-1.
+// slot is the k-th place from the end of the queue of a free device. The run time of a
+// job there counts k times in the sum of completion times, since k jobs wait for it.
 type slot struct{ group, device, k int }
 
-// choose assigns jobs to the queues of the free devices and returns those that
-// are first in theirs.
+// choose assigns jobs to slots at minimal cost and returns the first job of each queue.
+// The queues of devices of one type differ in length by one job at most.
 func (p *allox) choose(free *scheduler.Inventory, groups int, jobs []Share) []choice {
 	var slots []slot
 	devices := 0
@@ -117,13 +120,13 @@ func (p *allox) choose(free *scheduler.Inventory, groups int, jobs []Share) []ch
 			cost[i][c] = float64(sl.k) * jobs[i].duration(sl.group)
 		}
 	}
-	return first(jobs, slots, assign(cost))
+	return queueHeads(jobs, slots, assign(cost))
 }
 
-// duration is how long the job would run on a group from now on, a thousand
-// years where it does not.
+// duration is the remaining run time of the job on a group, in seconds; a thousand years
+// if it does not run there.
 func (s *Share) duration(group int) float64 {
-	for _, w := range s.Ways {
+	for _, w := range s.Candidates {
 		if w.Group == group {
 			return s.State.Remaining / w.Rate
 		}
@@ -131,8 +134,8 @@ func (s *Share) duration(group int) float64 {
 	return 3e10
 }
 
-// first returns the jobs that are first in the queue of a device.
-func first(jobs []Share, slots []slot, column []int) []choice {
+// queueHeads returns the first job of the queue of each device.
+func queueHeads(jobs []Share, slots []slot, column []int) []choice {
 	head := map[[2]int]int{} // job by group and device
 	for i, c := range column {
 		at := [2]int{slots[c].group, slots[c].device}
@@ -145,7 +148,7 @@ func first(jobs []Share, slots []slot, column []int) []choice {
 		if head[[2]int{slots[c].group, slots[c].device}] != i {
 			continue
 		}
-		if k := slices.IndexFunc(jobs[i].Ways, func(w Way) bool { return w.Group == slots[c].group }); k >= 0 {
+		if k := slices.IndexFunc(jobs[i].Candidates, func(w Candidate) bool { return w.Group == slots[c].group }); k >= 0 {
 			out = append(out, choice{i, k})
 		}
 	}

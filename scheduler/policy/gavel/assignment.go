@@ -2,10 +2,10 @@ package gavel
 
 import "math"
 
-// assign returns for every row of a cost matrix the column it gets, no two the
-// same, so that the sum of costs is least. There are at least as many columns as
-// rows, and costs are finite; the first of equal columns is taken. By shortest
-// augmenting paths (Kuhn, 1955; Jonker and Volgenant, 1987) in time rows² x columns.
+// assign returns a distinct column for every row of a cost matrix, with minimal total
+// cost. Costs are finite and there are at least as many columns as rows. Ties go to the
+// lower column. It uses shortest augmenting paths (Kuhn, 1955; Jonker and Volgenant,
+// 1987) in time rows² x columns.
 func assign(cost [][]float64) []int {
 	if len(cost) == 0 {
 		return nil
@@ -27,16 +27,15 @@ func assign(cost [][]float64) []int {
 	return out
 }
 
-// assignment is some rows assigned at least cost, proven by potentials: u + v is
-// the cost where a column has a row, and no more elsewhere.
+// assignment is an optimal assignment of the rows added so far, with dual potentials:
+// u + v equals the cost of assigned pairs and is at most the cost of the others.
 type assignment struct {
 	cost [][]float64
 	u, v []float64 // of rows and columns
-	row  []int     // that each column has, -1 = none
+	row  []int     // row of each column, -1 = none
 }
 
-// augment assigns row r too, moving others along the shortest path to a free
-// column.
+// augment adds row r: it reassigns rows along the shortest path to a free column.
 func (a *assignment) augment(r int) {
 	columns := len(a.v)
 	dist, from, seen := make([]float64, columns), make([]int, columns), make([]bool, columns)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The assignment is as cheap as the cheapest of all of them.
+// The assignment costs as much as the cheapest of all assignments.
 func TestAssign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(0, 5).Draw(t, "rows")

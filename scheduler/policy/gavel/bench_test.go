@@ -20,7 +20,7 @@ func drawShares(jobs int, seed uint64) *Shares {
 		j := Share{State: &scheduler.JobState{Remaining: 1e4 * (1 + rng.Float64()), Job: &spec.Job{
 			ID: spec.JobID(fmt.Sprint(i)), Devices: size, Tenant: fmt.Sprint(rng.IntN(5))}}, Last: -1}
 		for g, times := range []float64{1 + 9*rng.Float64(), 1 + 3*rng.Float64(), 1} {
-			j.Ways = append(j.Ways, Way{Group: g, Devices: size, Rate: times})
+			j.Candidates = append(j.Candidates, Candidate{Group: g, Devices: size, Rate: times})
 			j.X = append(j.X, 0)
 		}
 		s.Jobs = append(s.Jobs, j)
@@ -38,7 +38,7 @@ func BenchmarkFractions(b *testing.B) {
 		{"gavel-las", 2048, func(ctx context.Context, s *Shares) error { return s.maxMinPrices(ctx) }},
 		{"gavel-las", 16384, func(ctx context.Context, s *Shares) error { return s.maxMinPrices(ctx) }},
 		{"gavel-las-total", 2048, func(ctx context.Context, s *Shares) error { return s.maxMinProgram(ctx) }},
-		{"gavel-makespan", 2048, earliest},
+		{"gavel-makespan", 2048, minMakespan},
 		{"gavel-hierarchical", 2048, func(ctx context.Context, s *Shares) error {
 			h := hierarchy{}
 			return s.waterfill(ctx, func(full []bool) []float64 { return h.split(s, full) })

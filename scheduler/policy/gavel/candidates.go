@@ -14,59 +14,58 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// candidates are the configurations of kinds of jobs in each group of a cluster: their own
-// device count at their own plan, or with plans, several counts, each at its
-// best believed plan.
-type candidates struct {
+// candidateTable caches the candidates of each kind of job in each group of the cluster:
+// its own device count with its own plan or, with plans, several device counts, each with
+// the plan predicted best.
+type candidateTable struct {
 	*candidate.Belief
 	rules   Variant
 	plans   bool
-	known   map[candidate.SubmittedKey]*candidateSet
-	pricing pricing   // scratch of Shares.byPrices
-	shares  []Share   // scratch of sharesOf
-	x       []float64 // and of its fractions
+	sets    map[candidate.SubmittedKey]*candidateSet
+	pricing pricing   // reused memory of Shares.byPrices
+	shares  []Share   // reused memory of sharesOf
+	x       []float64 // reused memory of sharesOf
 }
 
-// candidateSet is the configurations of one kind of jobs.
+// candidateSet has the candidates of one kind of job.
 type candidateSet struct {
-	ways    []Way
-	options [][]candidate.Config // of each way, fastest first; none for a blind one
-	warning string               // what a user should know about it, "" if nothing
+	all     []Candidate
+	options [][]candidate.Config // plans and shapes of each candidate, fastest first; none without a prediction
+	warning string               // for the user, "" = none
 
-	revision int // belief.revision then
+	revision int // Belief.Revision when it was found
 	priced   priced
 }
 
-// newCandidates returns the configurations of jobs, with other plans and device counts than a job
-// asks for if plans is set.
-func newCandidates(d policy.Deps, plans bool) *candidates {
-	return &candidates{Belief: candidate.NewBelief(d), rules: policy.VariantOf[Variant](d), plans: plans, known: map[candidate.SubmittedKey]*candidateSet{}}
+// newCandidates returns an empty table. With plans, jobs may run with other plans and
+// device counts than requested.
+func newCandidates(d policy.Deps, plans bool) *candidateTable {
+	return &candidateTable{Belief: candidate.NewBelief(d), rules: policy.VariantOf[Variant](d), plans: plans, sets: map[candidate.SubmittedKey]*candidateSet{}}
 }
 
-// of returns the configurations of j, none if it is predicted to run
-// nowhere.
-func (o *candidates) of(ctx context.Context, c spec.Cluster, j *spec.Job) (*candidateSet, error) {
+// of returns the candidates of j. The set is empty if j is predicted to run nowhere.
+func (o *candidateTable) of(ctx context.Context, c spec.Cluster, j *spec.Job) (*candidateSet, error) {
 	key := candidate.KeyOf(j)
 	revision := o.Revision(c, j)
-	if f, ok := o.known[key]; ok && f.revision == revision {
+	if f, ok := o.sets[key]; ok && f.revision == revision {
 		return f, nil
 	}
 	f, err := o.find(ctx, c, j)
 	if err == nil {
 		f.revision = revision
-		o.known[key] = f
+		o.sets[key] = f
 	}
 	return f, err
 }
 
-func (o *candidates) find(ctx context.Context, c spec.Cluster, j *spec.Job) (*candidateSet, error) {
+func (o *candidateTable) find(ctx context.Context, c spec.Cluster, j *spec.Job) (*candidateSet, error) {
 	if o.plans {
 		cv, err := o.Curve(ctx, c, j)
 		if err != nil {
 			return nil, err
 		}
 		if len(cv.Configs) > 0 {
-			return newCandidateSet(slices.DeleteFunc(slices.Clone(cv.Configs), func(p candidate.Config) bool { return !worthListing(p.Devices, j.Devices) })), nil
+			return newCandidateSet(slices.DeleteFunc(slices.Clone(cv.Configs), func(p candidate.Config) bool { return !considered(p.Devices, j.Devices) })), nil
 		}
 	}
 	w, err := o.AsSubmitted(ctx, c, j)
@@ -78,13 +77,13 @@ func (o *candidates) find(ctx context.Context, c spec.Cluster, j *spec.Job) (*ca
 		f.warning = w.Warning
 		return f, nil
 	}
-	return o.blind(ctx, c, j, w.Warning)
+	return o.withoutPrediction(ctx, c, j, w.Warning)
 }
 
-// worthListing keeps the sizes few: what was asked for, and powers of two.
-func worthListing(devices, asked int) bool { return devices == asked || devices&(devices-1) == 0 }
+// considered limits device counts to the requested one and powers of two.
+func considered(devices, requested int) bool { return devices == requested || devices&(devices-1) == 0 }
 
-// newCandidateSet sorts options into ways.
+// newCandidateSet groups configurations by group and device count.
 func newCandidateSet(options []candidate.Config) *candidateSet {
 	options = slices.Clone(options)
 	slices.SortStableFunc(options, func(a, b candidate.Config) int {
@@ -92,19 +91,19 @@ func newCandidateSet(options []candidate.Config) *candidateSet {
 	})
 	f := &candidateSet{}
 	for _, p := range options {
-		if n := len(f.ways); n == 0 || f.ways[n-1].Group != p.Group || f.ways[n-1].Devices != p.Devices {
-			f.ways = append(f.ways, Way{Group: p.Group, Devices: p.Devices, Rate: p.Rate})
+		if n := len(f.all); n == 0 || f.all[n-1].Group != p.Group || f.all[n-1].Devices != p.Devices {
+			f.all = append(f.all, Candidate{Group: p.Group, Devices: p.Devices, Rate: p.Rate})
 			f.options = append(f.options, nil)
 		}
-		last := len(f.ways) - 1
+		last := len(f.all) - 1
 		f.options[last] = append(f.options[last], p)
 	}
 	return f
 }
 
-// blind lists every group that j accepts and fits into, all alike, unless the
-// oracle says of each that j does not run there.
-func (o *candidates) blind(ctx context.Context, c spec.Cluster, j *spec.Job, warning string) (*candidateSet, error) {
+// withoutPrediction returns a candidate of rate 1 for every group that j accepts and fits
+// into. Groups where the oracle says that j is infeasible are left out.
+func (o *candidateTable) withoutPrediction(ctx context.Context, c spec.Cluster, j *spec.Job, warning string) (*candidateSet, error) {
 	f := &candidateSet{warning: warning}
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
@@ -117,18 +116,18 @@ func (o *candidates) blind(ctx context.Context, c spec.Cluster, j *spec.Job, war
 				continue
 			}
 		}
-		f.ways = append(f.ways, Way{Group: gi, Devices: j.Devices, Rate: 1})
+		f.all = append(f.all, Candidate{Group: gi, Devices: j.Devices, Rate: 1})
 		f.options = append(f.options, nil)
 	}
-	if len(f.ways) == 0 {
-		f.warning = fmt.Sprintf("%s on %s runs on none of the cluster's, such jobs wait", j.Model.Name, spec.Count(j.Devices, "device"))
+	if len(f.all) == 0 {
+		f.warning = fmt.Sprintf("%s on %s runs on no type of devices of the cluster; such jobs wait", j.Model.Name, spec.Count(j.Devices, "device"))
 	}
 	return f, nil
 }
 
-// place returns a grant of way k of a candidateSet, nil if it finds no room.
-func (o *candidates) place(free *scheduler.Inventory, j *spec.Job, f *candidateSet, k int) *scheduler.Grant {
-	w := f.ways[k]
+// place returns a grant of candidate k of a set, nil if it does not fit.
+func (o *candidateTable) place(free *scheduler.Inventory, j *spec.Job, f *candidateSet, k int) *scheduler.Grant {
+	w := f.all[k]
 	if len(f.options[k]) > 0 {
 		for i := range f.options[k] {
 			if g := o.PlaceOption(free, j, &f.options[k][i]); g != nil {

@@ -5,28 +5,26 @@ import (
 	"slices"
 )
 
-// claim is a job's claim to devices of a way.
+// claim is an entry of the priority order of (job, candidate) pairs.
 type claim struct {
-	ratio    float64 // time owed over time received
-	job, way int32
-	rank     int32 // its place when it was sorted last, from 1 on; 0 = it never was
+	ratio          float64 // time owed over time received
+	job, candidate int32
+	rank           int32 // position in the last sorted order, from 1; 0 = new
 }
 
-// claimQueue sorts claims, in memory that it uses again.
+// claimQueue sorts claims in reused memory.
 type claimQueue struct {
 	claims []claim
 	sorted []claim
-	placed []int32 // by rank, which of claims had it, from 1 on; 0 = none
-	ranks  int     // given when claims were sorted last
+	placed []int32 // index into claims plus 1 for each rank; 0 = none
+	ranks  int     // number of ranks in the last sorted order
 }
 
-// sort returns the claims in order. What was owed and got changes slowly, so that
-// few are far from where they were the last time: they are put in that order first,
-// those without a rank behind, and each is then moved to its place. Where that turns
-// out to be long ways they are sorted like anything else. It has each claim's new
-// rank remembered.
+// sort returns the claims in order. Ratios change slowly, so it starts from the last
+// order, new claims at the end, and does an insertion sort. If that takes too many steps
+// it falls back to a general sort. It calls remember with the new rank of each claim.
 func (q *claimQueue) sort(remember func(c claim, rank int32)) []claim {
-	const few = 12 // between the ends of leases
+	const few = 12 // the usual number between the ends of leases
 	if len(q.claims) <= few {
 		slices.SortFunc(q.claims, compareClaims)
 		return q.claims
@@ -52,8 +50,8 @@ func (q *claimQueue) sort(remember func(c claim, rank int32)) []claim {
 	return q.sorted
 }
 
-// recall puts the claims in the order of their ranks. Of those of one rank, which is
-// an old one of all but one, the first has it.
+// recall puts the claims in the order of their ranks. If several claims have one rank,
+// because all but one are outdated, the first has it and the others count as new.
 func (q *claimQueue) recall() {
 	q.placed = slices.Grow(q.placed[:0], q.ranks)[:q.ranks]
 	clear(q.placed)
@@ -78,12 +76,12 @@ func (q *claimQueue) recall() {
 	}
 }
 
-// before reports whether a comes first: the higher ratio, then by arrival.
+// before reports whether c has priority over o: the higher ratio, then arrival.
 func (c *claim) before(o *claim) bool {
-	return c.ratio > o.ratio || c.ratio == o.ratio && (c.job < o.job || c.job == o.job && c.way < o.way)
+	return c.ratio > o.ratio || c.ratio == o.ratio && (c.job < o.job || c.job == o.job && c.candidate < o.candidate)
 }
 
-// compareClaims orders as claim.before does.
+// compareClaims gives the same order as claim.before.
 func compareClaims(a, b claim) int {
-	return cmp.Or(cmp.Compare(b.ratio, a.ratio), cmp.Compare(a.job, b.job), cmp.Compare(a.way, b.way))
+	return cmp.Or(cmp.Compare(b.ratio, a.ratio), cmp.Compare(a.job, b.job), cmp.Compare(a.candidate, b.candidate))
 }

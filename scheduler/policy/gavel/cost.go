@@ -13,7 +13,7 @@ import (
 
 var Cost = policy.Info{
 	Name:    "gavel-cost",
-	Doc:     "the highest sum of throughputs, in multiples of an even share, per price; runs a job only where its throughput pays (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
+	Doc:     "maximises the sum of normalised throughputs per dollar; runs a job only where its throughput per dollar pays (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
 	Options: costOptions,
 	New:     newGavelCost,
 }
@@ -48,12 +48,12 @@ func newGavelCost(d policy.Deps) (scheduler.Policy, error) {
 				return err
 			}
 		}
-		return s.cheapest(ctx, s.prices(prices), need)
+		return s.maxPerPrice(ctx, s.prices(prices), need)
 	})
 }
 
-// prices returns what a device of each group costs for an hour. A type may be
-// named by the beginning of its name, in small letters or large.
+// prices returns the price of a device-hour of each group. byType has prefixes of
+// accelerator names, in any case; the longest matching prefix counts.
 func (s *Shares) prices(byType map[string]float64) []float64 {
 	out := make([]float64, len(s.Devices))
 	for g := range out {
@@ -72,13 +72,14 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// cheapest makes the quotient of two sums as great as it can be: of levels, and
-// of prices paid; every job has at least the throughput it needs. With y = t·X
-// and the cost of y set to 1 it is a linear programme in y and t (Charnes and
-// Cooper, 1962). Of the allocations with that quotient it takes the one of the
-// greatest sum of levels. Gavel's code maximises the sum of throughput over price
-// instead, for which any throughput is worth any price.
-func (s *Shares) cheapest(ctx context.Context, price, need []float64) error {
+// maxPerPrice maximises the sum of levels divided by the price paid, subject to the
+// throughput that each job needs. With y = t·X and the price of y fixed to 1 this is a
+// linear program in y and t (Charnes and Cooper, 1962). Among the optima it takes the one
+// with the highest sum of levels.
+//
+// Differs: Gavel's code maximises the sum over jobs of throughput divided by price, so
+// that even the least throughput justifies any price.
+func (s *Shares) maxPerPrice(ctx context.Context, price, need []float64) error {
 	best, err := s.bestQuotient(ctx, price, need)
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (s *Shares) cheapest(ctx context.Context, price, need []float64) error {
 	var worth []lp.Term
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		for k, w := range j.Ways {
+		for k, w := range j.Candidates {
 			worth = append(worth, lp.Term{Var: p.x[i][k], Coef: s.level(j)*w.Rate - best*(1-2*coarse)*price[w.Group]*w.load()})
 		}
 		if need[i] > 0 {
@@ -95,17 +96,17 @@ func (s *Shares) cheapest(ctx context.Context, price, need []float64) error {
 		}
 	}
 	p.AtLeast("", 0, worth...)
-	p.total(1)
+	p.addLevels(1)
 	_, err = p.solve(ctx)
 	return err
 }
 
-// bestQuotient returns the greatest sum of levels for a price of 1 an hour.
+// bestQuotient returns the highest sum of levels for a price of 1 per hour.
 func (s *Shares) bestQuotient(ctx context.Context, price, need []float64) (float64, error) {
 	p := s.scaledProgram()
 	var bill []lp.Term
 	for i := range s.Jobs {
-		for k, w := range s.Jobs[i].Ways {
+		for k, w := range s.Jobs[i].Candidates {
 			bill = append(bill, lp.Term{Var: p.x[i][k], Coef: price[w.Group] * w.load()})
 		}
 		if need[i] > 0 {
@@ -113,7 +114,7 @@ func (s *Shares) bestQuotient(ctx context.Context, price, need []float64) (float
 		}
 	}
 	p.Equal("", 1, bill...)
-	p.total(1)
+	p.addLevels(1)
 	sol, err := p.optimum(ctx)
 	if err != nil {
 		return 0, err

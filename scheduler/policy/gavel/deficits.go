@@ -13,95 +13,96 @@ import (
 // Objective and the time received, both exponentially decayed.
 type deficits struct {
 	objective  Objective
-	candidates *candidates
+	candidates *candidateTable
 
-	at       time.Duration // up to when time is credited
+	at       time.Duration // time is credited up to here
 	jobs     []*account    // of the present fractions, by arrival
-	values   []float64     // the x of all accounts, then the owed, then the received
+	values   []float64     // x of all accounts, then owed, then received
 	down     []int         // nodes that were down when the fractions were computed
 	warnings []string      // of the present fractions
 
-	cursor scheduler.Cursor
-	now    []*scheduler.JobState // the jobs in the system, by arrival
-	found  []*account            // the account of each, nil for those that came since
-	stale  bool                  // jobs have come or gone since the fractions were computed
+	cursor  scheduler.Cursor
+	present []*scheduler.JobState // the jobs in the system, by arrival
+	found   []*account            // the account of each, nil for jobs that arrived since
+	stale   bool                  // jobs arrived or ended since the fractions were computed
 
-	spare []float64          // the memory of the next values
-	given []lease            // scratch of newLeases
-	queue claimQueue         // scratch of assignByDeficit
-	out   []*scheduler.Grant // scratch of decision
+	// Reused memory:
+	spare   []float64          // of the next values
+	scratch []lease            // of  newLeases
+	queue   claimQueue         // of  assignByDeficit
+	out     []*scheduler.Grant // of  decision
 }
 
-// account is the time a job is owed and has received, by way.
+// account is the time a job is owed and has received, by candidate.
 type account struct {
 	job          spec.JobID
 	candidateSet *candidateSet
-	ways         []Way
+	candidates   []Candidate
 	x            []float64 // fractions of time
-	last         int       // the way it holds or held last, -1 = none
+	last         int       // index of the candidate it holds or held last, -1 = none
 	owed         []float64 // seconds, decayed
 	received     []float64 // seconds, decayed
 	rank         []int32   // see claimQueue
 
-	grant *scheduler.Grant // the grant whose way was looked up last
-	held  int              // that way
+	grant *scheduler.Grant // the last argument of candidateOf
+	held  int              // the last result of candidateOf
 }
 
-// memory is the time in which the time owed and received decays to 1/e.
-const memory = 2 * time.Hour
+// decayTime is the time in which time owed and received decays to 1/e.
+const decayTime = 2 * time.Hour
 
-// credit adds the time since the last call to what jobs are owed and have received. held
-// returns the way by which a job has held its devices, -1 = none. Accounts of jobs that
-// have gone are left as they are.
+// credit adds the time since the last call to the time that jobs are owed and have
+// received. held returns the candidate that a job has held since, -1 = none. Accounts of
+// jobs that have ended do not change.
 func (b *deficits) credit(s *scheduler.Snapshot, held func(*account, *scheduler.Grant) int) {
-	b.meet(s)
+	b.sync(s)
 	dt := (s.Now - b.at).Seconds()
 	if dt <= 0 {
 		return
 	}
 	b.at = s.Now
-	fade := math.Exp(-dt / memory.Seconds())
+	decay := math.Exp(-dt / decayTime.Seconds())
 	n := len(b.values) / 3
 	x, owed, received := b.values[:n], b.values[n:2*n], b.values[2*n:]
 	for i := range x {
-		owed[i] = owed[i]*fade + x[i]*dt
-		received[i] *= fade
+		owed[i] = owed[i]*decay + x[i]*dt
+		received[i] *= decay
 	}
 	for i, k := range b.found {
-		if k == nil || b.now[i].Grant == nil {
+		if k == nil || b.present[i].Grant == nil {
 			continue
 		}
-		if w := held(k, b.now[i].Grant); w >= 0 {
+		if w := held(k, b.present[i].Grant); w >= 0 {
 			k.received[w] += dt
 			k.last = w
 		}
 	}
 }
 
-// meet updates the jobs in the system. If none came or went the cost is proportional to
-// the jobs that changed.
-func (b *deficits) meet(s *scheduler.Snapshot) {
+// sync updates the jobs in the system. If none arrived or ended it takes time
+// proportional to the number of changed jobs.
+func (b *deficits) sync(s *scheduler.Snapshot) {
 	changed, all := s.Changed(&b.cursor)
-	if !all && !slices.ContainsFunc(changed, b.news) {
+	if !all && !slices.ContainsFunc(changed, b.joinedOrLeft) {
 		return
 	}
-	b.now = append(b.now[:0], s.Jobs()...)
+	b.present = append(b.present[:0], s.Jobs()...)
 	b.find()
 	b.stale = !slices.Equal(b.found, b.jobs)
 }
 
-// news reports whether j came or ended.
-func (b *deficits) news(j *scheduler.JobState) bool {
-	_, known := slices.BinarySearchFunc(b.now, j.Order, func(j *scheduler.JobState, order int) int { return j.Order - order })
+// joinedOrLeft reports whether j arrived or ended.
+func (b *deficits) joinedOrLeft(j *scheduler.JobState) bool {
+	_, known := slices.BinarySearchFunc(b.present, j.Order, func(j *scheduler.JobState, order int) int { return j.Order - order })
 	return !known || j.Phase == scheduler.Finished
 }
 
-// find looks for the account of each job. Both are in order of arrival, so most are
-// found next to the last one.
+// find looks up the account of each job. Jobs and accounts are both in order of arrival,
+// so the search continues after the last match.
 func (b *deficits) find() {
 	b.found = b.found[:0]
 	next := 0
-	for _, j := range b.now {
+	for _, j := range b.present {
 		i := next
 		for i < len(b.jobs) && b.jobs[i].job != j.Job.ID {
 			i++
@@ -115,20 +116,20 @@ func (b *deficits) find() {
 	}
 }
 
-// way returns the way of a grant with a job of kind beside on the same devices, -1 if
-// there is none.
-func (k *account) way(c spec.Cluster, g *scheduler.Grant, beside int) int {
+// candidateOf returns the index of the candidate with the group, devices and kind of
+// partner of a grant, -1 if there is none. partner 0 means no partner.
+func (k *account) candidateOf(c spec.Cluster, g *scheduler.Grant, partner int) int {
 	if k.grant != g {
-		k.grant, k.held = g, wayLike(k.ways, Way{Group: groupOf(c, g.Slots[0].Node), Devices: g.Devices(), Beside: beside})
+		k.grant, k.held = g, indexLike(k.candidates, Candidate{Group: groupOf(c, g.Slots[0].Node), Devices: g.Devices(), Partner: partner})
 	}
 	return k.held
 }
 
-// wayLike returns the index of the way with the group, devices and kind of partner of
-// another, -1 if there is none.
-func wayLike(ways []Way, like Way) int {
-	return slices.IndexFunc(ways, func(w Way) bool {
-		return w.Group == like.Group && w.Devices == like.Devices && w.Beside == like.Beside
+// indexLike returns the index of the candidate with the group, devices and kind of partner
+// of like, -1 if there is none.
+func indexLike(candidates []Candidate, like Candidate) int {
+	return slices.IndexFunc(candidates, func(w Candidate) bool {
+		return w.Group == like.Group && w.Devices == like.Devices && w.Partner == like.Partner
 	})
 }
 
@@ -142,54 +143,54 @@ func groupOf(c spec.Cluster, node int) int {
 	return -1
 }
 
-// openAccount returns an account for the ways a job has now. What an old one says of
-// ways that remain is carried over; old may be nil.
-func openAccount(j *Share, old *account) *account {
-	n := len(j.Ways)
-	k := &account{job: j.State.Job.ID, candidateSet: j.candidateSet, ways: j.Ways, last: j.Last, owed: make([]float64, n), received: make([]float64, n), rank: make([]int32, n)}
+// newAccount returns an account for the present candidates of a job. It copies the times
+// of candidates that the old account, which may be nil, has too.
+func newAccount(j *Share, old *account) *account {
+	n := len(j.Candidates)
+	k := &account{job: j.State.Job.ID, candidateSet: j.candidateSet, candidates: j.Candidates, last: j.Last, owed: make([]float64, n), received: make([]float64, n), rank: make([]int32, n)}
 	if old == nil {
 		return k
 	}
-	for w, way := range old.ways {
-		if at := wayLike(k.ways, way); at >= 0 {
+	for w, c := range old.candidates {
+		if at := indexLike(k.candidates, c); at >= 0 {
 			k.owed[at], k.received[at] = old.owed[w], old.received[w]
 		}
 	}
 	return k
 }
 
-// leases returns scratch for n leases.
+// leases returns reused memory for n leases.
 func (b *deficits) leases(n int) []lease {
-	b.given = slices.Grow(b.given[:0], n)
-	return b.given[:n]
+	b.scratch = slices.Grow(b.scratch[:0], n)
+	return b.scratch[:n]
 }
 
-// open makes the accounts found, one for each job in the system, those of shares.
-func (b *deficits) open(s *scheduler.Snapshot, shares *Shares) {
+// install makes found the accounts of the fractions in shares.
+func (b *deficits) install(s *scheduler.Snapshot, shares *Shares) {
 	n := 0
 	for _, k := range b.found {
-		n += len(k.ways)
+		n += len(k.candidates)
 	}
 	values := slices.Grow(b.spare[:0], 3*n)[:3*n]
 	clear(values)
 	at := 0
 	for i, k := range b.found {
-		line := func(part int, was []float64) []float64 {
-			from := part*n + at
-			to := from + len(k.ways)
+		part := func(array int, was []float64) []float64 {
+			from := array*n + at
+			to := from + len(k.candidates)
 			copy(values[from:to], was)
 			return values[from:to:to]
 		}
-		k.x, k.owed, k.received = line(0, shares.Jobs[i].X), line(1, k.owed), line(2, k.received)
-		at += len(k.ways)
+		k.x, k.owed, k.received = part(0, shares.Jobs[i].X), part(1, k.owed), part(2, k.received)
+		at += len(k.candidates)
 	}
 	b.values, b.spare = values, b.values
 	b.jobs, b.stale = append(b.jobs[:0], b.found...), false
 	b.warnings, b.down = shares.Warnings, slices.Clone(s.Down)
 }
 
-// current reports whether the fractions are those of the jobs and nodes of s, after
-// credit.
+// current reports whether the fractions were computed for the jobs and nodes of s. It
+// needs credit or sync before.
 func (b *deficits) current(s *scheduler.Snapshot) bool {
 	return !b.stale && slices.Equal(b.down, s.Down)
 }

@@ -19,7 +19,7 @@ func TestPaperExample(t *testing.T) {
 	s := &Shares{Devices: []float64{1, 1}}
 	for i, rates := range [][]float64{{40, 10}, {12, 4}, {100, 50}} {
 		s.Jobs = append(s.Jobs, Share{Last: -1, X: make([]float64, 2), State: &scheduler.JobState{Remaining: 1, Job: &spec.Job{ID: spec.JobID(fmt.Sprint(i)), Devices: 1}},
-			Ways: []Way{{Group: 0, Devices: 1, Rate: rates[0]}, {Group: 1, Devices: 1, Rate: rates[1]}}})
+			Candidates: []Candidate{{Group: 0, Devices: 1, Rate: rates[0]}, {Group: 1, Devices: 1, Rate: rates[1]}}})
 	}
 	for _, name := range []string{"gavel-las", "gavel-las-waterfill"} {
 		got := s.copyOf()
@@ -32,7 +32,7 @@ func TestPaperExample(t *testing.T) {
 					t.Errorf("%s: job %d has %v, want %v", name, i, got.Jobs[i].X, want)
 				}
 			}
-			third := (got.Jobs[i].Ways[0].Rate + got.Jobs[i].Ways[1].Rate) / 3
+			third := (got.Jobs[i].Candidates[0].Rate + got.Jobs[i].Candidates[1].Rate) / 3
 			if more := got.Jobs[i].Rate() / third; math.Abs(more-12./11) > apart {
 				t.Errorf("%s: job %d has %g times a third of both, want 12/11", name, i, more)
 			}
@@ -40,9 +40,8 @@ func TestPaperExample(t *testing.T) {
 	}
 }
 
-// No job prefers the share of another job of the same devices and weight, if
-// all are as much faster on one type than on the next: their levels are equal, and
-// what is worth a level to one is to the other.
+// No job prefers the share of another job of the same devices and weight, if the ratios of
+// rates between types are equal for all jobs: their levels are then equal.
 func TestNoEnvy(t *testing.T) {
 	for _, name := range []string{"gavel-las", "gavel-las-waterfill"} {
 		t.Run(name, func(t *testing.T) {
@@ -57,9 +56,9 @@ func TestNoEnvy(t *testing.T) {
 					job := *j.State.Job
 					job.Weight, job.Devices = 1, min(job.Devices, int(leastOf(s.Devices)))
 					unit := rapid.Float64Range(0.1, 10).Draw(t, "unit")
-					j.State, j.Ways, j.X = &scheduler.JobState{Job: &job, Remaining: 1}, nil, make([]float64, len(common))
+					j.State, j.Candidates, j.X = &scheduler.JobState{Job: &job, Remaining: 1}, nil, make([]float64, len(common))
 					for g, r := range common {
-						j.Ways = append(j.Ways, Way{Group: g, Devices: job.Devices, Rate: unit * r})
+						j.Candidates = append(j.Candidates, Candidate{Group: g, Devices: job.Devices, Rate: unit * r})
 					}
 				}
 				if err := allFractions[name](context.Background(), s); err != nil {
@@ -68,7 +67,7 @@ func TestNoEnvy(t *testing.T) {
 				for i := range s.Jobs {
 					for k := range s.Jobs {
 						mine, theirs := s.Jobs[i], s.Jobs[k]
-						theirs.Ways = mine.Ways
+						theirs.Candidates = mine.Candidates
 						if own := mine.Rate(); mine.Devices() == theirs.Devices() && theirs.Rate() > own+1e-4*(own+theirs.Rate()) {
 							t.Fatalf("job %d makes %g steps/s, with what job %d has it would make %g", i, own, k, theirs.Rate())
 						}
@@ -79,8 +78,8 @@ func TestNoEnvy(t *testing.T) {
 	}
 }
 
-// Sharing is no loss under finish-time fairness and makespan: jobs that all begin at once
-// are done no later than with an equal part of the cluster each; the last one.
+// Sharing incentive of finish-time fairness and makespan: if all jobs begin at once, the
+// last job ends no later than with 1/N of the cluster for each.
 func TestSharingIncentiveOfFinishTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someShares(t)
@@ -105,7 +104,7 @@ func TestSharingIncentiveOfFinishTimes(t *testing.T) {
 		}
 		last := 0.0
 		for i := range soon.Jobs {
-			if j := &soon.Jobs[i]; len(j.Ways) > 0 {
+			if j := &soon.Jobs[i]; len(j.Candidates) > 0 {
 				last = math.Max(last, j.State.Remaining/j.Rate())
 			}
 		}
@@ -115,7 +114,7 @@ func TestSharingIncentiveOfFinishTimes(t *testing.T) {
 	})
 }
 
-// Twice the jobs on twice the devices fare the same.
+// Twice the jobs on twice the devices give the same levels.
 func TestScaling(t *testing.T) {
 	for _, name := range []string{"gavel-las", "gavel-las:total", "gavel-las-waterfill", "gavel-makespan", "gavel-throughput", "gavel-ftf"} {
 		t.Run(name, func(t *testing.T) {

@@ -9,42 +9,40 @@ import (
 
 var FIFO = policy.Info{
 	Name:    "gavel-fifo",
-	Doc:     "first come first served, each job on the fastest type with room, moved to faster devices when they are free; a job that fits nowhere blocks all jobs behind it",
+	Doc:     "first come, first served, each job on the fastest type with room; moves jobs to faster devices that become free; a job that fits nowhere blocks all jobs behind it",
 	Options: rounding,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
 		return Rounds(d, Objective{Fractions: fastestInOrder, Strict: true})
 	},
 }
 
-// fastestInOrder gives all of its time to each job by arrival on the fastest
-// type with room left, up to the first that finds none: FIFO of Gavel
-// (Narayanan et al., OSDI 2020, table 1) where it knows the throughputs. Equal
-// types go by name, as there.
+// fastestInOrder gives each job, by arrival, all of its time on the fastest type with
+// devices left, and stops at the first job that fits nowhere: heterogeneity-aware FIFO
+// (Gavel, table 1). Ties go to the type first by name, as in Gavel.
 func fastestInOrder(_ context.Context, s *Shares) error {
 	left := append([]float64(nil), s.Devices...)
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		best := -1
-		for k, w := range j.Ways {
-			if left[w.Group] >= float64(w.Devices) && (best < 0 || w.Rate > j.Ways[best].Rate) {
+		for k, w := range j.Candidates {
+			if left[w.Group] >= float64(w.Devices) && (best < 0 || w.Rate > j.Candidates[best].Rate) {
 				best = k
 			}
 		}
-		if best < 0 && len(j.Ways) > 0 && !s.passesOver(j, left) {
+		if best < 0 && len(j.Candidates) > 0 && !s.skips(j, left) {
 			return nil
 		}
 		if best >= 0 {
 			j.X[best] = 1
-			left[j.Ways[best].Group] -= float64(j.Ways[best].Devices)
+			left[j.Candidates[best].Group] -= float64(j.Candidates[best].Devices)
 		}
 	}
 	return nil
 }
 
-// passesOver reports whether j does not hold up those behind though none of its
-// types has room: with the quirk zeros-count, where one has on which it does not
-// run. It takes that room.
-func (s *Shares) passesOver(j *Share, left []float64) bool {
+// skips reports whether j, which fits nowhere, does not block the jobs behind it. With
+// Variant.ZerosCount that is so if a type that j cannot run on has room; j takes that room.
+func (s *Shares) skips(j *Share, left []float64) bool {
 	for g := range left {
 		if s.rules.ZerosCount && left[g] >= j.Devices() {
 			left[g] -= j.Devices()

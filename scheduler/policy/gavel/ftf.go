@@ -12,7 +12,7 @@ import (
 
 var FTF = policy.Info{
 	Name:    "gavel-ftf",
-	Doc:     "finish-time fairness: minimises the greatest ratio of finish time to that with an equal part of the cluster (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
+	Doc:     "finish-time fairness: minimises the highest rho, the finish time divided by the finish time on 1/N of the cluster (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
 	Options: solving,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
 		f := &finishTimes{}
@@ -20,32 +20,31 @@ var FTF = policy.Info{
 	},
 }
 
-// finishTimes keeps how long what jobs have done would have taken with an equal
-// part of the cluster for each.
+// finishTimes keeps the isolated time of each job: the time that its completed steps
+// would have taken on 1/N of the cluster.
 type finishTimes struct {
 	isolated map[spec.JobID]isolatedTime
 }
 
 type isolatedTime struct {
-	done float64 // steps
-	sec  float64 // they would have taken
-	rate float64 // steps/s from then on
+	done float64 // completed steps
+	sec  float64 // isolated time of these steps, seconds
+	rate float64 // isolated steps/s of further steps
 }
 
-// finish is what one job's ratio is made of:
+// finish has the terms of rho of one job:
 //
 //	rho = (since + left/rate) / alone
 type finish struct {
-	since float64 // s, in the system so far
-	left  float64 // steps
-	alone float64 // s, from arrival to end with an equal part
+	since float64 // seconds since submission
+	left  float64 // remaining steps
+	alone float64 // seconds from submission to end on 1/N of the cluster
 }
 
-// fractions makes the greatest rho as small as it can be, by Dinkelbach's
-// method: with the greatest rho there is so far, every job needs some
-// throughput; all are given as many times that as can be, and the greatest rho
-// that comes of it is the next. It falls until nothing is gained. Then programmes go
-// on from there and give away what is left.
+// fractions minimises the highest rho by Dinkelbach's method. The present highest rho
+// implies a throughput that each job needs. A max-min problem scales these needs as far as
+// possible, which gives the next highest rho, until it no longer falls. finishBy then
+// refines the result with linear programs, which also distribute spare devices.
 func (f *finishTimes) fractions(ctx context.Context, s *Shares) error {
 	jobs := f.update(s)
 	for i := range s.Jobs {
@@ -56,7 +55,7 @@ func (f *finishTimes) fractions(ctx context.Context, s *Shares) error {
 		return nil // no job has steps left
 	}
 	for range 50 {
-		if s.plans { // a group may be there several times, for which there are no prices
+		if s.plans { // byPrices needs one candidate per group
 			break
 		}
 		if err := s.byPrices(ctx, func(i int) float64 { return s.need(i, jobs[i], rho) }); err != nil {
@@ -71,8 +70,8 @@ func (f *finishTimes) fractions(ctx context.Context, s *Shares) error {
 	return s.finishBy(ctx, jobs, rho)
 }
 
-// need returns one over the throughput with which job i would be at rho, 0 if
-// nothing is left of it.
+// need returns the reciprocal of the throughput that gives job i this rho, 0 if the job
+// has no steps left.
 func (s *Shares) need(i int, j finish, rho float64) float64 {
 	if j.left <= 0 {
 		return 0
@@ -80,9 +79,9 @@ func (s *Shares) need(i int, j finish, rho float64) float64 {
 	return 1 / max(j.left/(rho*j.alone-j.since), leastNeed*s.Jobs[i].fastest())
 }
 
-// finishBy returns the least possible rho, at most the given one, by Newton's method. Each
-// program gives, for a rho, the factor by which the need of all jobs can be met, and by
-// its duals the slope of that factor; at the least rho the factor is 1.
+// finishBy minimises the highest rho by Newton's method, starting from rho. Each linear
+// program returns the factor by which the needs of all jobs at a rho can be scaled, and
+// its duals give the slope of that factor. The factor is 1 at the minimal rho.
 func (s *Shares) finishBy(ctx context.Context, jobs []finish, rho float64) error {
 	low, high := leastRho(jobs), rho
 	for range 50 {
@@ -107,7 +106,7 @@ func (s *Shares) finishBy(ctx context.Context, jobs []finish, rho float64) error
 	return nil
 }
 
-// leastRho returns the ratio at which a job would be if it were done now.
+// leastRho returns a lower bound on the highest rho: that of jobs that end now.
 func leastRho(jobs []finish) (rho float64) {
 	for _, j := range jobs {
 		if j.left > 0 {
@@ -117,19 +116,19 @@ func leastRho(jobs []finish) (rho float64) {
 	return rho
 }
 
-// timesNeeded fills in the fractions with which every job has the same multiple, as
-// great as can be, of the throughput that it needs for rho, and returns that and by
-// how much it grows with rho.
+// timesNeeded fills in the fractions with which every job has the same, maximal multiple
+// of the throughput that it needs for rho. It returns the multiple and its derivative by
+// rho.
 func (s *Shares) timesNeeded(ctx context.Context, jobs []finish, rho float64) (times, slope float64, err error) {
 	p := s.program()
-	multiple := p.Var("times what is needed", -lp.Inf, lp.Inf, 1)
+	multiple := p.Var("multiple of need", -lp.Inf, lp.Inf, 1)
 	rows := make([]lp.Row, len(jobs))
 	for i, j := range jobs {
 		if f := s.need(i, j, rho); f > 0 {
 			rows[i] = p.AtLeast("", 0, append(p.throughput(i, f), lp.Term{Var: multiple, Coef: -1})...)
 		}
 	}
-	p.prefer()
+	p.breakTies()
 	sol, err := p.solve(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -142,21 +141,21 @@ func (s *Shares) timesNeeded(ctx context.Context, jobs []finish, rho float64) (t
 	return sol.Value(multiple), slope, nil
 }
 
-// update brings the isolated times up to now and returns what the ratios are made
-// of; left is 0 of a job that runs nowhere.
+// update advances the isolated times to s.Now and returns the terms of rho of each job.
+// A job that runs nowhere has left 0.
 func (f *finishTimes) update(s *Shares) []finish {
 	before := f.isolated
 	f.isolated = make(map[spec.JobID]isolatedTime, len(s.Jobs))
 	out := make([]finish, len(s.Jobs))
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		if len(j.Ways) == 0 {
+		if len(j.Candidates) == 0 {
 			f.isolated[j.State.Job.ID] = before[j.State.Job.ID]
 			continue
 		}
 		rate := 0.0
 		for k, x := range s.Isolated(j) {
-			rate += x * j.Ways[k].Rate
+			rate += x * j.Candidates[k].Rate
 		}
 		t := before[j.State.Job.ID]
 		if steps := j.State.Done - t.done; steps > 0 && t.rate > 0 {
@@ -169,7 +168,7 @@ func (f *finishTimes) update(s *Shares) []finish {
 	return out
 }
 
-// greatestRho returns the greatest ratio under the fractions there are.
+// greatestRho returns the highest rho under the present fractions.
 func (s *Shares) greatestRho(jobs []finish) float64 {
 	rho := 0.0
 	for i, j := range jobs {

@@ -16,14 +16,14 @@ import (
 
 var Gandiva = policy.Info{
 	Name:    "gandiva",
-	Doc:     "jobs take turns; if they ask for more devices than there are, random pairs share devices, and are separated if that does not pay (Xiao et al., Gandiva, OSDI 2018, as Gavel compares with it)",
+	Doc:     "time-slices jobs; when they need more devices than the cluster has, random pairs share devices and are separated if that lowers their throughput (Xiao et al., Gandiva, OSDI 2018, as in Gavel's comparison)",
 	Options: gandivaOptions,
 	New:     newGandiva,
 }
 
 var gandivaOptions = []policy.Option{
-	{Name: "round", Default: "360", Unit: "s", Max: 1e9, Doc: "seconds of a lease; when it ends, pairs that do not pay are separated"},
-	{Name: "keep", Default: "3", Min: 1, Max: 1e9, Doc: "weight of the job that holds devices when leases end, at least 1"},
+	{Name: "round", Default: "360", Unit: "s", Max: 1e9, Doc: "seconds of a lease; when leases end, unprofitable pairs are separated"},
+	{Name: "keep", Default: "3", Min: 1, Max: 1e9, Doc: "factor by which the priority of the present holder of devices is multiplied when leases end"},
 }
 
 func newGandiva(d policy.Deps) (scheduler.Policy, error) {
@@ -33,31 +33,31 @@ func newGandiva(d policy.Deps) (scheduler.Policy, error) {
 		return nil, err
 	}
 	m := newCandidates(d, false)
-	g := &matches{pairTable: newPairTable(d, m), seed: d.Seed, with: map[spec.JobID]spec.JobID{}, poor: map[trial]bool{}}
+	g := &matches{pairTable: newPairTable(d, m), seed: d.Seed, partner: map[spec.JobID]spec.JobID{}, unprofitable: map[trial]bool{}}
 	if mechanism := m.rules.PairRounds; mechanism != nil {
-		return mechanism(&Pairs{Allocation{candidates: m}, g.with, g}, d.Seed), nil
+		return mechanism(&Pairs{Allocation{candidates: m}, g.partner, g}, d.Seed), nil
 	}
-	return &rounds{deficits: deficits{objective: Objective{Fractions: g.turns, Agnostic: true, Sharing: true}, candidates: m},
+	return &rounds{deficits: deficits{objective: Objective{Fractions: g.equalShares, Agnostic: true, Sharing: true}, candidates: m},
 		pairs: &colocation{pairTable: g.pairTable, extend: g.extend, outdated: g.outdated}, round: round, keep: keep}, nil
 }
 
-// matches are the pairs of jobs that share devices. Any two may be drawn that can run
-// together at all: what a pair is worth is known only once it has run.
+// matches has the pairs of jobs that share devices. Any two jobs that can run together may
+// be drawn: Gandiva knows the throughput of a pair only once the pair has run.
 type matches struct {
-	pairTable *pairTable
-	seed      uint64
-	with      map[spec.JobID]spec.JobID // both ways
-	poor      map[trial]bool
+	pairTable    *pairTable
+	seed         uint64
+	partner      map[spec.JobID]spec.JobID // symmetric
+	unprofitable map[trial]bool
 }
 
-// trial is two jobs, the one that arrived first before the other, on a group, -1 =
-// on all.
+// trial is a pair of jobs on a group. a arrived before b.
 type trial struct {
 	a, b  spec.JobID
 	group int
 }
 
-// outdated reports, when leases end, whether a pair that shares devices does not pay.
+// outdated marks the running pairs that turned out unprofitable, and reports whether there
+// are any. It is called when leases end.
 func (g *matches) outdated(s *scheduler.Snapshot) (any bool, err error) {
 	byID := map[spec.JobID]*scheduler.JobState{}
 	for _, j := range s.Jobs() {
@@ -68,7 +68,7 @@ func (g *matches) outdated(s *scheduler.Snapshot) (any bool, err error) {
 			continue
 		}
 		t := trial{j.Job.ID, j.Grant.With, groupOf(s.Cluster, j.Grant.Slots[0].Node)}
-		if g.poor[t] {
+		if g.unprofitable[t] {
 			continue
 		}
 		pays, err := g.pays(s.Cluster, j.Job, byID[t.b].Job, t.group)
@@ -76,13 +76,14 @@ func (g *matches) outdated(s *scheduler.Snapshot) (any bool, err error) {
 			return any, err
 		}
 		if !pays {
-			g.poor[t], any = true, true
+			g.unprofitable[t], any = true, true
 		}
 	}
 	return any, nil
 }
 
-// pays reports whether two jobs make more together on a group than in turns.
+// pays reports whether two jobs have a higher throughput when they share devices of a
+// group than when they alternate on them.
 func (g *matches) pays(cl spec.Cluster, a, b *spec.Job, group int) (bool, error) {
 	if pays := g.pairTable.candidates.rules.Pays; pays != nil {
 		return pays(func(group int) (float64, error) { return g.gain(cl, a, b, group) }, group, len(cl.Groups))
@@ -91,8 +92,8 @@ func (g *matches) pays(cl spec.Cluster, a, b *spec.Job, group int) (bool, error)
 	return gain > 1, err
 }
 
-// gain returns what parts of their speeds alone two jobs keep beside each other, in
-// sum; 0 where they cannot run together.
+// gain returns the sum of the throughputs of two jobs that share devices, each divided by
+// its throughput alone; 0 if they cannot run together.
 func (g *matches) gain(cl spec.Cluster, a, b *spec.Job, group int) (float64, error) {
 	x, y, o, err := g.jobPair(cl, a, b, group)
 	if err != nil || o == nil {
@@ -118,48 +119,48 @@ func (g *matches) jobPair(cl spec.Cluster, a, b *spec.Job, group int) (rateA, ra
 	return rateA, rateB, &all[0], err
 }
 
-// jobKind returns what a job may have, nil if nothing is known of it.
+// jobKind returns the kind of a job, nil if it has no predictions.
 func (g *matches) jobKind(j *spec.Job) *jobKind {
-	m := g.pairTable.candidates.known[candidate.KeyOf(j)]
+	m := g.pairTable.candidates.sets[candidate.KeyOf(j)]
 	if m == nil || g.pairTable.kind(j, m) == 0 {
 		return nil
 	}
 	return &jobKind{j, m}
 }
 
-// match separates pairs of which one job is gone. If jobs ask for more devices than there
-// are, it draws a partner for each job without one, in order of arrival, from the seed and
-// the order of the job. Else short is false, and all jobs run alone.
-func (g *matches) match(cl spec.Cluster, jobs []*scheduler.JobState, devices float64) (short bool, err error) {
-	inside, asked := map[spec.JobID]bool{}, 0
+// drawPartners removes pairs with a job that ended. If the jobs request more devices than
+// the cluster has, it draws a partner for each job without one, by arrival, from the seed
+// and the order of the job. Otherwise short is false and all jobs run alone.
+func (g *matches) drawPartners(cl spec.Cluster, jobs []*scheduler.JobState, devices float64) (short bool, err error) {
+	present, requested := map[spec.JobID]bool{}, 0
 	for _, j := range jobs {
-		inside[j.Job.ID] = true
-		asked += j.Job.Devices
+		present[j.Job.ID] = true
+		requested += j.Job.Devices
 	}
-	for t := range g.poor {
-		if !inside[t.a] || !inside[t.b] {
-			delete(g.poor, t)
+	for t := range g.unprofitable {
+		if !present[t.a] || !present[t.b] {
+			delete(g.unprofitable, t)
 		}
 	}
-	for a, b := range g.with {
-		if !inside[a] || !inside[b] {
-			delete(g.with, a)
-			delete(g.with, b)
+	for a, b := range g.partner {
+		if !present[a] || !present[b] {
+			delete(g.partner, a)
+			delete(g.partner, b)
 		}
 	}
-	if float64(asked) <= devices {
+	if float64(requested) <= devices {
 		return false, nil
 	}
 	for i, j := range jobs {
-		if _, has := g.with[j.Job.ID]; has {
+		if _, has := g.partner[j.Job.ID]; has {
 			continue
 		}
 		var free []*scheduler.JobState
 		for _, o := range jobs[i+1:] {
-			if _, has := g.with[o.Job.ID]; has {
+			if _, has := g.partner[o.Job.ID]; has {
 				continue
 			}
-			if can, err := g.can(cl, j.Job, o.Job); err != nil {
+			if can, err := g.canPair(cl, j.Job, o.Job); err != nil {
 				return true, err
 			} else if can {
 				free = append(free, o)
@@ -167,17 +168,17 @@ func (g *matches) match(cl spec.Cluster, jobs []*scheduler.JobState, devices flo
 		}
 		if len(free) > 0 {
 			o := free[rand.New(rand.NewPCG(g.seed, uint64(j.Order))).IntN(len(free))]
-			g.with[j.Job.ID], g.with[o.Job.ID] = o.Job.ID, j.Job.ID
+			g.partner[j.Job.ID], g.partner[o.Job.ID] = o.Job.ID, j.Job.ID
 		}
 	}
 	return true, nil
 }
 
-// can reports whether two jobs can run together on a group where it was not seen
-// that it does not pay. a arrived first.
-func (g *matches) can(cl spec.Cluster, a, b *spec.Job) (bool, error) {
+// canPair reports whether two jobs can run together on a group where they were not found
+// unprofitable. a arrived first.
+func (g *matches) canPair(cl spec.Cluster, a, b *spec.Job) (bool, error) {
 	for group := range cl.Groups {
-		if g.poor[trial{a.ID, b.ID, group}] {
+		if g.unprofitable[trial{a.ID, b.ID, group}] {
 			continue
 		}
 		if _, _, o, err := g.jobPair(cl, a, b, group); err != nil || o != nil {
@@ -187,10 +188,10 @@ func (g *matches) can(cl spec.Cluster, a, b *spec.Job) (bool, error) {
 	return false, nil
 }
 
-// extend gives the jobs of pairs the ways to share devices.
+// extend adds the candidates with a partner to the jobs of pairs.
 func (g *matches) extend(s *Shares) error {
 	s.sharing = true
-	g.pairTable.warnBlind(s)
+	g.pairTable.warnNoPairSpeeds(s)
 	states, at := make([]*scheduler.JobState, len(s.Jobs)), make(map[spec.JobID]int, len(s.Jobs))
 	devices := 0.0
 	for _, n := range s.Devices {
@@ -200,25 +201,25 @@ func (g *matches) extend(s *Shares) error {
 		states[i], s.Jobs[i].kind = s.Jobs[i].State, s.Jobs[i].State.Order+1
 		at[states[i].Job.ID] = i
 	}
-	for i, j := range states { // pairs for which sharing pays nowhere are separated
-		other := g.with[j.Job.ID]
+	for i, j := range states { // separate pairs that are unprofitable on every group
+		other := g.partner[j.Job.ID]
 		k, there := at[other]
 		if !there || k < i {
 			continue
 		}
-		if can, err := g.can(s.Cluster, j.Job, states[k].Job); err != nil {
+		if can, err := g.canPair(s.Cluster, j.Job, states[k].Job); err != nil {
 			return err
 		} else if !can {
-			delete(g.with, j.Job.ID)
-			delete(g.with, other)
+			delete(g.partner, j.Job.ID)
+			delete(g.partner, other)
 		}
 	}
-	if short, err := g.match(s.Cluster, states, devices); err != nil || !short {
+	if short, err := g.drawPartners(s.Cluster, states, devices); err != nil || !short {
 		return err
 	}
 	for i := range s.Jobs {
 		a := &s.Jobs[i]
-		other, has := g.with[a.State.Job.ID]
+		other, has := g.partner[a.State.Job.ID]
 		if !has || at[other] < i {
 			continue
 		}
@@ -229,11 +230,11 @@ func (g *matches) extend(s *Shares) error {
 	return nil
 }
 
-// addWays adds to two jobs the ways to be beside each other.
+// addWays adds the candidates on which two jobs share devices.
 func (g *matches) addWays(s *Shares, a, b *Share) error {
-	x, y := a.Ways[:len(a.Ways):len(a.Ways)], b.Ways[:len(b.Ways):len(b.Ways)]
+	x, y := a.Candidates[:len(a.Candidates):len(a.Candidates)], b.Candidates[:len(b.Candidates):len(b.Candidates)]
 	for group := range s.Cluster.Groups {
-		if g.poor[trial{a.State.Job.ID, b.State.Job.ID, group}] {
+		if g.unprofitable[trial{a.State.Job.ID, b.State.Job.ID, group}] {
 			continue
 		}
 		rateA, rateB, o, err := g.jobPair(s.Cluster, a.State.Job, b.State.Job, group)
@@ -241,27 +242,27 @@ func (g *matches) addWays(s *Shares, a, b *Share) error {
 			return fmt.Errorf("policy: jobs %s and %s: %w", a.State.Job.ID, b.State.Job.ID, err)
 		}
 		if o != nil {
-			x = append(x, Way{Group: group, Devices: o.a.Devices, Rate: rateA, Beside: b.kind})
-			y = append(y, Way{Group: group, Devices: o.b.Devices, Rate: rateB, Beside: a.kind})
+			x = append(x, Candidate{Group: group, Devices: o.a.Devices, Rate: rateA, Partner: b.kind})
+			y = append(y, Candidate{Group: group, Devices: o.b.Devices, Rate: rateB, Partner: a.kind})
 		}
 	}
-	a.Ways, b.Ways = x, y
+	a.Candidates, b.Candidates = x, y
 	a.X, b.X = make([]float64, len(x)), make([]float64, len(y))
 	return nil
 }
 
-// turns gives each job an equal part of every group, and at most all of its time. Two jobs
-// that share use both their parts on each group where sharing pays, and their own parts
-// elsewhere: sharing takes nothing from other jobs. Gavel counts two as one, which favours
-// jobs that do not share.
-func (g *matches) turns(_ context.Context, s *Shares) error {
+// equalShares gives each job 1/N of every group, and at most all of its time. Two jobs
+// that share devices use both their parts together on each group where sharing pays, so
+// other jobs lose nothing. Gavel counts a pair as one job, which favours jobs without a
+// partner.
+func (g *matches) equalShares(_ context.Context, s *Shares) error {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		sum := 0.0
-		for k, w := range j.Ways {
+		for k, w := range j.Candidates {
 			part := s.Devices[w.Group] / float64(len(s.Jobs)) / float64(w.Devices)
 			switch {
-			case w.Beside > 0:
+			case w.Partner > 0:
 				part *= 2
 			case j.sharesOn(w.Group):
 				part = 0
@@ -276,7 +277,7 @@ func (g *matches) turns(_ context.Context, s *Shares) error {
 	return nil
 }
 
-// sharesOn reports whether j has a way to share devices of a group.
+// sharesOn reports whether a candidate of the job shares devices of a group.
 func (s *Share) sharesOn(group int) bool {
-	return slices.ContainsFunc(s.Ways, func(w Way) bool { return w.Beside > 0 && w.Group == group })
+	return slices.ContainsFunc(s.Candidates, func(w Candidate) bool { return w.Partner > 0 && w.Group == group })
 }

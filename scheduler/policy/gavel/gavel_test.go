@@ -27,7 +27,7 @@ func someShares(t *rapid.T) *Shares {
 			Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant")}}}
 		for g, n := range s.Devices {
 			if float64(size) <= n && rapid.IntRange(0, 3).Draw(t, "runs") > 0 {
-				j.Ways = append(j.Ways, Way{Group: g, Devices: size, Rate: rapid.Float64Range(0.1, 10).Draw(t, "rate")})
+				j.Candidates = append(j.Candidates, Candidate{Group: g, Devices: size, Rate: rapid.Float64Range(0.1, 10).Draw(t, "rate")})
 				j.X = append(j.X, 0)
 			}
 		}
@@ -39,7 +39,7 @@ func someShares(t *rapid.T) *Shares {
 // runs reports whether any job runs anywhere.
 func (s *Shares) runs() bool {
 	for i := range s.Jobs {
-		if len(s.Jobs[i].Ways) > 0 {
+		if len(s.Jobs[i].Candidates) > 0 {
 			return true
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Shares) copyOf() *Shares {
 func (s *Shares) levels() []float64 {
 	var out []float64
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+		if j := &s.Jobs[i]; len(j.Candidates) > 0 {
 			out = append(out, s.level(j)*j.Rate())
 		}
 	}
@@ -84,20 +84,20 @@ var allFractions = map[string]fractions{
 		return s.waterfill(ctx, func(full []bool) []float64 { return h.split(s, full) })
 	},
 	"gavel-ftf":        func(ctx context.Context, s *Shares) error { return (&finishTimes{}).fractions(ctx, s) },
-	"gavel-makespan":   earliest,
-	"gavel-throughput": greatestTotal,
+	"gavel-makespan":   minMakespan,
+	"gavel-throughput": maxTotal,
 	"gavel-slo":        keepDeadlines,
 	"gavel-cost": func(ctx context.Context, s *Shares) error {
-		return s.cheapest(ctx, slices.Repeat([]float64{1}, len(s.Devices)), make([]float64, len(s.Jobs)))
+		return s.maxPerPrice(ctx, slices.Repeat([]float64{1}, len(s.Devices)), make([]float64, len(s.Jobs)))
 	},
 	"gavel-fifo": fastestInOrder,
-	"isolated":   equalParts,
+	"isolated":   equalShares,
 }
 
-const apart = 1e-5 // what two solvers may be apart
+const apart = 1e-5 // tolerance between two solvers
 
-// Fractions are within what there is: no job has more than all of its time, and
-// no type gives more than its devices.
+// Fractions are feasible: those of a job add up to at most 1, and no type gives more than
+// its devices.
 func TestFractionsFit(t *testing.T) {
 	for name, f := range allFractions {
 		t.Run(name, func(t *testing.T) {
@@ -132,15 +132,15 @@ func TestFractionsFit(t *testing.T) {
 func (s *Shares) left() []float64 {
 	left := append([]float64(nil), s.Devices...)
 	for i := range s.Jobs {
-		for k, w := range s.Jobs[i].Ways {
+		for k, w := range s.Jobs[i].Candidates {
 			left[w.Group] -= s.Jobs[i].X[k] * float64(w.Devices)
 		}
 	}
 	return left
 }
 
-// All ways to make the least level greatest agree on it, and it is at least that
-// of an even share, so that sharing is no loss (section 4.4 of the paper).
+// All methods of max-min fairness find the same lowest level, and it is at least that of
+// an even share: the sharing incentive (Gavel, section 4.4).
 func TestMaxMin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someShares(t)
@@ -150,12 +150,12 @@ func TestMaxMin(t *testing.T) {
 		even := s.copyOf()
 		weight := 0.0
 		for i := range even.Jobs {
-			if j := &even.Jobs[i]; len(j.Ways) > 0 {
+			if j := &even.Jobs[i]; len(j.Candidates) > 0 {
 				weight += j.Weight()
 			}
 		}
 		for i := range even.Jobs { // each its part of every type, by weight
-			for k, w := range even.Jobs[i].Ways {
+			for k, w := range even.Jobs[i].Candidates {
 				even.Jobs[i].X[k] = min(even.Jobs[i].Weight()/weight*s.Devices[w.Group]/float64(w.Devices), 1/float64(len(s.Devices)))
 			}
 		}
@@ -183,7 +183,8 @@ func TestMaxMin(t *testing.T) {
 	})
 }
 
-// Of the optimum of greatest total no job can have more unless another has less.
+// The optimum with the highest total is Pareto efficient: no job can have more unless
+// another has less.
 func TestParetoEfficient(t *testing.T) {
 	for _, name := range []string{"gavel-las:total", "gavel-las-waterfill", "gavel-throughput", "gavel-makespan"} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +214,7 @@ func checkPareto(t *rapid.T, s *Shares, sum float64) {
 			p.AtLeast("", 1-coarse, p.throughput(i, 1/rate)...)
 		}
 	}
-	p.total(1)
+	p.addLevels(1)
 	sol, err := p.Solve(context.Background(), lp.Options{Tolerance: coarse})
 	if err != nil {
 		t.Fatal(err)
@@ -225,8 +226,7 @@ func checkPareto(t *rapid.T, s *Shares, sum float64) {
 	}
 }
 
-// Levels do not depend on what jobs are called or in which order types come, nor on
-// the unit of their steps.
+// Levels do not depend on the names of jobs, the order of types or the unit of steps.
 func TestInvariant(t *testing.T) {
 	for _, name := range []string{"gavel-las", "gavel-las:total", "gavel-las-waterfill", "gavel-makespan", "gavel-throughput", "gavel-ftf"} {
 		t.Run(name, func(t *testing.T) {
@@ -243,9 +243,9 @@ func TestInvariant(t *testing.T) {
 					job := *j.State.Job
 					job.ID = "renamed-" + job.ID
 					j.State = &scheduler.JobState{Job: &job, Remaining: j.State.Remaining * unit}
-					j.Ways = append([]Way(nil), j.Ways...)
-					for k := range j.Ways {
-						j.Ways[k].Rate *= unit
+					j.Candidates = append([]Candidate(nil), j.Candidates...)
+					for k := range j.Candidates {
+						j.Candidates[k].Rate *= unit
 					}
 					j.X = make([]float64, len(j.X))
 					other.Jobs[i] = j
@@ -256,18 +256,18 @@ func TestInvariant(t *testing.T) {
 					}
 				}
 				if a, b := objectiveOf(name, s), objectiveOf(name, other); math.Abs(a-b) > 1e-4*max(1, math.Abs(a)) {
-					t.Fatalf("%g, and the other way round %g", a, b)
+					t.Fatalf("%g, with jobs and types reversed %g", a, b)
 				}
 			})
 		})
 	}
 }
 
-// objectiveOf returns what a policy is about.
+// objectiveOf returns the objective of a policy.
 func objectiveOf(name string, s *Shares) float64 {
 	sum, pace := 0.0, math.Inf(1)
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+		if j := &s.Jobs[i]; len(j.Candidates) > 0 {
 			sum += s.level(j) * j.Rate()
 			pace = min(pace, j.Rate()/j.State.Remaining)
 		}
@@ -293,11 +293,11 @@ func TestWaterfill(t *testing.T) {
 		p := lp.MaxMin{Capacity: s.Devices}
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
-			if len(j.Ways) == 0 {
+			if len(j.Candidates) == 0 {
 				continue
 			}
 			rates := make([]float64, len(s.Devices))
-			for _, w := range j.Ways {
+			for _, w := range j.Candidates {
 				rates[w.Group] = s.level(j) * w.Rate
 			}
 			p.Rates, p.Sizes = append(p.Rates, rates), append(p.Sizes, j.Devices())

@@ -12,13 +12,13 @@ import (
 
 var Hierarchical = policy.Info{
 	Name:    "gavel-hierarchical",
-	Doc:     "tenants share the cluster by weight; the jobs of a tenant share its part evenly or by arrival (Narayanan et al., Gavel, OSDI 2020, section 4.3)",
+	Doc:     "hierarchical fairness: tenants share the cluster by weight, the jobs of a tenant share its part by fairness or FIFO (Narayanan et al., Gavel, OSDI 2020, section 4.3)",
 	Options: hierarchicalOptions,
 	New:     newHierarchical,
 }
 
 var hierarchicalOptions = append([]policy.Option{
-	{Name: "inner", Default: "fairness", Doc: "how the jobs of a tenant share its part: fairness or fifo"},
+	{Name: "inner", Default: "fairness", Doc: "policy among the jobs of a tenant: fairness or fifo"},
 	{Name: "weights", Default: "", Doc: "TENANT=WEIGHT/TENANT=WEIGHT...: weights, 1 for other tenants"},
 }, solving...)
 
@@ -47,15 +47,15 @@ func newHierarchical(d policy.Deps) (scheduler.Policy, error) {
 	})
 }
 
-// hierarchy is how tenants and their jobs share.
+// hierarchy has the two levels of the policy: weights of tenants, and fairness or FIFO
+// among the jobs of a tenant.
 type hierarchy struct {
 	fifo    bool
 	weights map[string]float64
 }
 
-// split divides the weight of every tenant among its jobs that can still grow: by
-// their own weights, or all of it for the first that came. What a full job would
-// have had goes to its siblings.
+// split divides the weight of every tenant among those of its jobs that are not full: in
+// proportion to their weights or, with fifo, all of it to the first by arrival.
 func (h hierarchy) split(s *Shares, full []bool) []float64 {
 	sum := map[string]float64{}
 	out := make([]float64, len(s.Jobs))

@@ -9,14 +9,14 @@ import (
 
 var IsolatedShares = policy.Info{
 	Name:    "isolated",
-	Doc:     "gives each job an equal part of every type of devices, in turns: the baseline of finish-time fairness",
+	Doc:     "gives each job 1/N of every type of devices by time slicing: the baseline of finish-time fairness",
 	Options: rounding,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
-		return Rounds(d, Objective{Fractions: equalParts, Agnostic: true})
+		return Rounds(d, Objective{Fractions: equalShares, Agnostic: true})
 	},
 }
 
-func equalParts(_ context.Context, s *Shares) error {
+func equalShares(_ context.Context, s *Shares) error {
 	for i := range s.Jobs {
 		copy(s.Jobs[i].X, s.Isolated(&s.Jobs[i]))
 	}

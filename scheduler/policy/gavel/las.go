@@ -10,13 +10,13 @@ import (
 
 var LAS = policy.Info{
 	Name:    "gavel-las",
-	Doc:     "least attained service for several types of devices: maximises the least normalised throughput, by weight (Narayanan et al., Gavel, OSDI 2020, section 4.1)",
+	Doc:     "max-min fairness, Gavel's LAS: maximises the lowest normalised, weighted throughput (Narayanan et al., Gavel, OSDI 2020, section 4.1)",
 	Options: lasOptions,
 	New:     newGavelLAS,
 }
 
 var lasOptions = append([]policy.Option{
-	{Name: "total", Default: "false", Doc: "choose among equal optima the one with the highest total throughput, by a slower program; else leases assign what is left"},
+	{Name: "total", Default: "false", Doc: "among equal optima choose the one with the highest total throughput, by a slower program; false: leases assign the spare devices"},
 }, solving...)
 
 func newGavelLAS(d policy.Deps) (scheduler.Policy, error) {
@@ -33,24 +33,24 @@ func newGavelLAS(d policy.Deps) (scheduler.Policy, error) {
 	})
 }
 
-// maxMinProgram makes the least level as great as it can be, and gives away what
-// is left. It is for groups with several sizes, and for types that are alike, where it
-// matters which job is on which.
+// maxMinProgram maximises the lowest level by a linear program, and the sum of levels
+// among the optima. Unlike maxMinPrices it supports several device counts per group and
+// identical types, where the tie-break decides which job runs on which.
 func (s *Shares) maxMinProgram(ctx context.Context) error {
 	p := s.program()
 	least := p.Var("least level", -lp.Inf, lp.Inf, 1)
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+		if j := &s.Jobs[i]; len(j.Candidates) > 0 {
 			p.AtLeast("", 0, append(p.throughput(i, s.level(j)), lp.Term{Var: least, Coef: -1})...)
 		}
 	}
-	p.prefer()
+	p.breakTies()
 	_, err := p.solve(ctx)
 	return err
 }
 
-// maxMinPrices maximises the least level, and gives no job more, by one price for each
-// type of devices.
+// maxMinPrices maximises the lowest level by finding a price for each type of devices. No
+// job gets more than the lowest level.
 func (s *Shares) maxMinPrices(ctx context.Context) error {
 	return s.byPrices(ctx, func(i int) float64 { return s.level(&s.Jobs[i]) })
 }

@@ -8,43 +8,44 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// decision finds the devices. A job keeps its grant if it gets the same way with the
-// same partner. Others are placed in descending number of devices. If one finds no room
-// between those that stay, and anew is set, all jobs of its group are placed anew.
+// decision places the jobs. A job keeps its grant if its candidate and partner are the
+// same as before. The others are placed in descending number of devices. If one does not
+// fit because devices are fragmented, and anew is set, all jobs of its group are placed
+// again.
 func (l *leases) decision(anew bool) scheduler.Decision {
-	l.out = slices.Grow(l.out[:0], len(l.given))
-	out := l.out[:len(l.given)]
+	l.out = slices.Grow(l.out[:0], len(l.assigned))
+	out := l.out[:len(l.assigned)]
 	clear(out)
-	var moving []int // of two jobs that share devices the first
-	for i, has := range l.given {
-		old := l.now[i].Grant
-		if old != nil && has.way >= 0 && has.way == has.holds && has.with == has.holdsWith {
+	var moving []int // of two partners only the first
+	for i, has := range l.assigned {
+		old := l.present[i].Grant
+		if old != nil && has.candidate >= 0 && has.candidate == has.holds && has.with == has.holdsWith {
 			out[i] = old
 			continue
 		}
 		if old != nil {
 			l.free.Give(old.Counts())
 		}
-		if has.way >= 0 && (has.with < 0 || i < has.with) {
+		if has.candidate >= 0 && (has.with < 0 || i < has.with) {
 			moving = append(moving, i)
 		}
 	}
 	if l.pairs != nil {
-		moving = slices.DeleteFunc(moving, func(i int) bool { return l.stay(out, i) })
+		moving = slices.DeleteFunc(moving, func(i int) bool { return l.keepDevices(out, i) })
 	}
 	for _, i := range l.place(out, moving) {
 		if anew && out[i] == nil {
-			l.place(out, l.clear(out, l.way(i).Group))
+			l.place(out, l.clear(out, l.candidateOf(i).Group))
 		}
 	}
 	if l.pairs != nil {
 		for i, g := range out {
 			if g != nil {
-				l.jobs[i].last = wayLike(l.jobs[i].ways, Way{Group: groupOf(l.cluster, g.Slots[0].Node), Devices: g.Devices(), Beside: l.pairs.kinds[g.With]})
+				l.jobs[i].last = indexLike(l.jobs[i].candidates, Candidate{Group: groupOf(l.cluster, g.Slots[0].Node), Devices: g.Devices(), Partner: l.pairs.kinds[g.With]})
 			}
 		}
 	}
-	return changes(l.now, out)
+	return changes(l.present, out)
 }
 
 // changes returns the decision that gives each job its grant in out.
@@ -61,10 +62,10 @@ func changes(jobs []*scheduler.JobState, out []*scheduler.Grant) scheduler.Decis
 	return d
 }
 
-// clear takes back the grants found in a group, and returns the jobs assigned to it.
+// clear withdraws the grants in a group and returns the jobs assigned to it.
 func (l *leases) clear(out []*scheduler.Grant, group int) (all []int) {
-	for i := range l.given {
-		if l.given[i].way < 0 || l.way(i).Group != group {
+	for i := range l.assigned {
+		if l.assigned[i].candidate < 0 || l.candidateOf(i).Group != group {
 			continue
 		}
 		all = append(all, i)
@@ -76,20 +77,19 @@ func (l *leases) clear(out []*scheduler.Grant, group int) (all []int) {
 	return all
 }
 
-// place finds devices for jobs and their partners, most devices first. Two jobs that
-// find no room together are placed apart. It returns the jobs without a partner that
-// found no room.
+// place places jobs and their partners, most devices first. Partners that do not fit
+// together are placed separately. It returns the jobs without a partner that do not fit.
 func (l *leases) place(out []*scheduler.Grant, jobs []int) (failed []int) {
-	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(l.way(b).Devices, l.way(a).Devices) })
+	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(l.candidateOf(b).Devices, l.candidateOf(a).Devices) })
 	for _, i := range jobs {
-		n := l.given[i].with
+		n := l.assigned[i].with
 		switch {
 		case l.find(out, i, n):
 		case n < 0:
 			failed = append(failed, i)
 		default:
 			for _, one := range []int{i, n} {
-				l.given[one].with = -1
+				l.assigned[one].with = -1
 				l.find(out, one, -1)
 			}
 		}
@@ -97,29 +97,29 @@ func (l *leases) place(out []*scheduler.Grant, jobs []int) (failed []int) {
 	return failed
 }
 
-// find finds free devices for job i, and for job n the same unless n is -1.
+// find places job i, together with job n unless n is -1, and reports whether they fit.
 func (l *leases) find(out []*scheduler.Grant, i, n int) bool {
-	way, j := l.way(i), l.now[i].Job
+	c, j := l.candidateOf(i), l.present[i].Job
 	if n < 0 {
-		own := slices.IndexFunc(l.jobs[i].candidateSet.ways, func(w Way) bool { return w.Group == way.Group && w.Devices == way.Devices })
+		own := slices.IndexFunc(l.jobs[i].candidateSet.all, func(w Candidate) bool { return w.Group == c.Group && w.Devices == c.Devices })
 		g := l.candidates.place(l.free, j, l.jobs[i].candidateSet, own)
 		return g != nil && l.take(out, i, -1, g)
 	}
-	mine, its := l.pairs.pairTable.place(l.cluster, l.free, jobKind{j, l.jobs[i].candidateSet}, jobKind{l.now[n].Job, l.jobs[n].candidateSet}, way.Group, way.Devices)
+	mine, its := l.pairs.pairTable.place(l.cluster, l.free, jobKind{j, l.jobs[i].candidateSet}, jobKind{l.present[n].Job, l.jobs[n].candidateSet}, c.Group, c.Devices)
 	return mine != nil && l.takeBoth(out, i, n, mine, its)
 }
 
-// stay gives job i, and its partner, the devices that one of the two holds on the type
-// assigned, if they are still free.
-func (l *leases) stay(out []*scheduler.Grant, i int) bool {
-	way := l.way(i)
-	two := [2]int{i, l.given[i].with}
+// keepDevices gives job i and its partner the devices that one of the two holds in the
+// assigned group, if they are still free.
+func (l *leases) keepDevices(out []*scheduler.Grant, i int) bool {
+	c := l.candidateOf(i)
+	two := [2]int{i, l.assigned[i].with}
 	for k, one := range two {
-		if one < 0 || l.now[one].Grant == nil {
+		if one < 0 || l.present[one].Grant == nil {
 			continue
 		}
-		old := l.now[one].Grant
-		there := groupOf(l.cluster, old.Slots[0].Node) == way.Group && old.Devices() == way.Devices
+		old := l.present[one].Grant
+		there := groupOf(l.cluster, old.Slots[0].Node) == c.Group && old.Devices() == c.Devices
 		if there && l.take(out, one, two[1-k], old.Beside("")) {
 			return true
 		}
@@ -127,8 +127,8 @@ func (l *leases) stay(out []*scheduler.Grant, i int) bool {
 	return false
 }
 
-// take gives job i the grant g, and job n the same devices unless n is -1, if they are
-// free.
+// take gives job i the grant g, and job n the same devices unless n is -1. It reports
+// whether they are free.
 func (l *leases) take(out []*scheduler.Grant, i, n int, g *scheduler.Grant) bool {
 	if n < 0 {
 		if !l.free.Take(g.Counts()) {
@@ -137,7 +137,7 @@ func (l *leases) take(out []*scheduler.Grant, i, n int, g *scheduler.Grant) bool
 		out[i] = g
 		return true
 	}
-	a, b := l.now[i].Job, l.now[n].Job
+	a, b := l.present[i].Job, l.present[n].Job
 	var plan *candidate.Config
 	for _, c := range l.pairs.pairTable.jobPairs(l.cluster, jobKind{a, l.jobs[i].candidateSet}, jobKind{b, l.jobs[n].candidateSet}, groupOf(l.cluster, g.Slots[0].Node), g.Devices()) {
 		if c.a.Shape == g.Shape {
@@ -151,7 +151,8 @@ func (l *leases) take(out []*scheduler.Grant, i, n int, g *scheduler.Grant) bool
 	return l.takeBoth(out, i, n, g.Beside(b.ID), &scheduler.Grant{Job: b.ID, Plan: plan.Plan, Shape: g.Shape, Slots: slotsFor(b, g.Slots), With: a.ID})
 }
 
-// takeBoth gives jobs i and n their grants of the same devices, if they are free.
+// takeBoth gives jobs i and n their grants of the same devices. It reports whether they
+// are free.
 func (l *leases) takeBoth(out []*scheduler.Grant, i, n int, mine, its *scheduler.Grant) bool {
 	if !l.free.Take(mine.Counts()) {
 		return false

@@ -10,25 +10,24 @@ import (
 
 var Makespan = policy.Info{
 	Name:    "gavel-makespan",
-	Doc:     "minimises the time at which all jobs are done, by one linear program (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
+	Doc:     "minimises the makespan by one linear program (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
 	Options: solving,
-	New:     func(d policy.Deps) (scheduler.Policy, error) { return solved(d, Objective{}, earliest) },
+	New:     func(d policy.Deps) (scheduler.Policy, error) { return solved(d, Objective{}, minMakespan) },
 }
 
-// earliest makes the part of what is left that every job makes per second, u, as
-// great as it can be: all are then done after 1/u. The paper searches for the
-// time by halving.
-func earliest(ctx context.Context, s *Shares) error {
+// minMakespan maximises u, the fraction of its remaining steps that every job completes
+// per second; all jobs are done after 1/u seconds. The paper bisects over the makespan.
+func minMakespan(ctx context.Context, s *Shares) error {
 	_, err := s.makespan(ctx)
 	return err
 }
 
-// makespan fills in the fractions with which all jobs are done earliest, and
-// returns how many seconds from now that is.
+// makespan fills in the fractions with the minimal makespan, and returns that makespan in
+// seconds from now.
 func (s *Shares) makespan(ctx context.Context) (float64, error) {
-	alone := 0.0 // s, until the longest job would be done if it had all it could use
+	alone := 0.0 // remaining seconds of the longest job at its highest throughput
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+		if j := &s.Jobs[i]; len(j.Candidates) > 0 {
 			alone = max(alone, j.State.Remaining/j.fastest())
 		}
 	}
@@ -36,14 +35,14 @@ func (s *Shares) makespan(ctx context.Context) (float64, error) {
 		return 0, nil
 	}
 	p := s.program()
-	pace := p.Var("parts in the time of the longest job", -lp.Inf, 2, 1)
+	pace := p.Var("progress per time of the longest job", -lp.Inf, 2, 1)
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; len(j.Ways) > 0 {
+		if j := &s.Jobs[i]; len(j.Candidates) > 0 {
 			left := max(j.State.Remaining, leastNeed*j.fastest()*alone)
 			p.AtLeast("", 0, append(p.throughput(i, alone/left), lp.Term{Var: pace, Coef: -1})...)
 		}
 	}
-	p.prefer()
+	p.breakTies()
 	sol, err := p.solve(ctx)
 	if err != nil {
 		return 0, err
@@ -51,13 +50,13 @@ func (s *Shares) makespan(ctx context.Context) (float64, error) {
 	return alone / sol.Value(pace), nil
 }
 
-// leastNeed is the least throughput that a job is taken to need, as a part of
-// the fastest it could have, so that coefficients stay near 1.
+// leastNeed is a lower bound on the throughput that a job needs, as a fraction of its
+// highest throughput. It keeps the coefficients of the program near 1.
 const leastNeed = 1e-5
 
-// EarliestEnd returns the least number of seconds from now in which all jobs of s
-// could be done at the believed speeds, if devices could be shared to any
-// fraction: a bound no schedule beats. Jobs that run nowhere are left out.
+// EarliestEnd returns a lower bound on the makespan of the jobs of s, in seconds from now:
+// the makespan at predicted speeds if devices could be divided into any fractions. Jobs
+// that run nowhere are left out.
 func EarliestEnd(ctx context.Context, d policy.Deps, s *scheduler.Snapshot) (float64, error) {
 	shares, err := newCandidates(d, false).sharesOf(ctx, s, make([]*account, len(s.Jobs())))
 	if err != nil {

@@ -10,61 +10,62 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
 )
 
-// side is jobs of one kind on so many devices of a group beside those of another.
-type side struct{ group, devices, kind, beside int }
+// side is the jobs of a kind that share a number of devices of a group with partners of
+// another kind, or of the same.
+type side struct{ group, devices, kind, partner int }
 
-// other is what at is for those of the other kind.
-func (at side) other() side { return side{at.group, at.devices, at.beside, at.kind} }
+// other is the side of the partners.
+func (at side) other() side { return side{at.group, at.devices, at.partner, at.kind} }
 
-// pairing is what two kinds have to do with each other in a programme.
+// pairing has the variables and rows of two kinds of jobs that share devices.
 type pairing struct {
-	side              // the kind of the lesser number
-	mine, its []entry // of the jobs of either kind; of one kind beside itself its is empty
-	gain      float64 // what two together make over what they make in turns
-	mutual    lp.Row  // mine - its = 0; of one kind beside itself mine - total = 0
-	total     lp.Var  // and each of mine at most half of it
-	half      []lp.Row
+	side               // of the kind with the lower number
+	mine, its []entry  // of the jobs of either kind; its is empty if the kinds are the same
+	gain      float64  // normalised throughput of two jobs together, minus 1 for alternating
+	mutual    lp.Row   // sum of mine - sum of its = 0; for the same kind sum of mine - total = 0
+	total     lp.Var   // same kind only: the sum of mine
+	half      []lp.Row // same kind only: each of mine is at most total/2
 }
 
-// entry is a variable of a programme: the time of a job beside jobs of a kind.
+// entry is the variable for the time of a job with partners of a kind.
 type entry struct {
 	lp.Var
-	part float64 // of its speed alone that it keeps
+	part float64 // throughput with a partner / throughput alone
 }
 
-// together makes shared time mutual: the time of all jobs of a kind with those of another
-// equals the time of these with them. A job does not share with itself: among jobs of one
-// kind no job has more shared time than all others together (Narayanan et al., Gavel, OSDI
-// 2020, section 3.1, with pairs by kind; Gavel's code gives all jobs of a kind equal time
-// with each other, which is one solution).
-func (p *program) together() {
+// addMutualTime adds space sharing (Gavel, section 3.1) with pairs by kind: the time of the
+// jobs of a kind with partners of another equals the time of these partners with them. A
+// job is not its own partner: among jobs of one kind, no job has more shared time than all
+// others together. Gavel's code gives all jobs of a kind equal time with each other, which
+// is one of these solutions.
+func (p *program) addMutualTime() {
 	sums := map[side][]entry{}
 	var order []side
 	for i := range p.s.Jobs {
 		j := &p.s.Jobs[i]
-		for k := range j.Ways {
-			w := &j.Ways[k]
-			if w.Beside == 0 {
+		for k := range j.Candidates {
+			w := &j.Candidates[k]
+			if w.Partner == 0 {
 				continue
 			}
-			at := side{w.Group, w.Devices, j.kind, w.Beside}
+			at := side{w.Group, w.Devices, j.kind, w.Partner}
 			if sums[at] == nil {
 				order = append(order, at)
 			}
-			alone := j.Ways[wayLike(j.Ways, Way{Group: w.Group, Devices: w.Devices})].Rate
+			alone := j.Candidates[indexLike(j.Candidates, Candidate{Group: w.Group, Devices: w.Devices})].Rate
 			sums[at] = append(sums[at], entry{p.x[i][k], w.Rate / alone})
 		}
 	}
 	for _, at := range order {
 		mine, its := sums[at], sums[at.other()]
 		switch {
-		case len(its) == 0: // the others cannot: no node of theirs is up
+		case len(its) == 0: // the partners have no candidates: all their nodes are down
 			for _, x := range mine {
 				p.SetBounds(x.Var, 0, 0)
 			}
-		case at.kind == at.beside:
-			p.amongThemselves(at, mine)
-		case at.kind < at.beside:
+		case at.kind == at.partner:
+			p.addSameKind(at, mine)
+		case at.kind < at.partner:
 			q := pairing{side: at, mine: mine, its: its, gain: mine[0].part + its[0].part - 1}
 			var terms []lp.Term
 			for _, x := range mine {
@@ -79,8 +80,8 @@ func (p *program) together() {
 	}
 }
 
-// amongThemselves adds the pairing of a kind beside itself.
-func (p *program) amongThemselves(at side, mine []entry) {
+// addSameKind adds the pairing of jobs of one kind with each other.
+func (p *program) addSameKind(at side, mine []entry) {
 	q := pairing{side: at, mine: mine, gain: 2*mine[0].part - 1, total: p.Var("", 0, lp.Inf, 0)}
 	terms := []lp.Term{{Var: q.total, Coef: -1}}
 	for _, x := range mine {
@@ -91,16 +92,16 @@ func (p *program) amongThemselves(at side, mine []entry) {
 	p.pairs = append(p.pairs, q)
 }
 
-// byPairs solves with few of the pairings, and adds those that are worth something
-// at the prices of the optimum until none is (column generation: Dantzig and Wolfe,
-// 1960). Most never are. In the end prices are found for all that were left out,
-// and the answer is checked against the whole programme.
+// byPairs solves the program by column generation (Dantzig and Wolfe, 1960). It starts
+// with few pairings and adds those with positive reduced value until there are none. Most
+// pairings are never added. Finally it sets the duals of the pairings left out and checks
+// the solution against the whole program.
 func (p *program) byPairs(ctx context.Context) (*lp.Solution, error) {
-	in := p.promising()
+	in := p.initialPairs()
 	for {
 		sol, err := p.SolveOnly(ctx, p.columns(in), lp.Options{})
 		if errors.Is(err, lp.ErrInfeasible) && slices.Contains(in, false) {
-			in = slices.Repeat([]bool{true}, len(in)) // what is asked for may take them
+			in = slices.Repeat([]bool{true}, len(in)) // deadlines may need sharing
 			continue
 		}
 		if err != nil {
@@ -113,7 +114,7 @@ func (p *program) byPairs(ctx context.Context) (*lp.Solution, error) {
 				worth[i] = p.pairs[i].price(sol, duals)
 			}
 		}
-		if more := p.worthwhile(worth); len(more) > 0 {
+		if more := p.bestPairs(worth); len(more) > 0 {
 			for _, i := range more {
 				in[i] = true
 			}
@@ -128,8 +129,8 @@ func (p *program) byPairs(ctx context.Context) (*lp.Solution, error) {
 	}
 }
 
-// columns are the variables of a programme but for those of the pairings that are
-// not in.
+// columns reports for each variable whether it is used: all but those of the pairings left
+// out.
 func (p *program) columns(in []bool) []bool {
 	keep := slices.Repeat([]bool{true}, p.NumVars())
 	for i := range p.pairs {
@@ -146,16 +147,15 @@ func (p *program) columns(in []bool) []bool {
 	return keep
 }
 
-// promising returns the pairings to begin with: those used before, all that another
-// programme about the same jobs needed, and for every kind and group those few that
-// gain most.
-func (p *program) promising() []bool {
+// initialPairs returns the pairings to start with: those used by the last solution, those
+// added in other programs for these jobs, and the best few of every kind and group by gain.
+func (p *program) initialPairs() []bool {
 	gain := make([]float64, len(p.pairs))
 	for i := range p.pairs {
 		gain[i] = p.pairs[i].gain
 	}
 	in := make([]bool, len(p.pairs))
-	for _, i := range p.worthwhile(gain) {
+	for _, i := range p.bestPairs(gain) {
 		in[i] = true
 	}
 	for i := range p.pairs {
@@ -164,9 +164,8 @@ func (p *program) promising() []bool {
 	return in
 }
 
-// worthwhile returns the pairings that are worth more than nothing, for every kind
-// and group the few best of them.
-func (p *program) worthwhile(worth []float64) (out []int) {
+// bestPairs returns the few best pairings of every kind and group with positive worth.
+func (p *program) bestPairs(worth []float64) (out []int) {
 	const few, nothing = 2, 1e-9
 	var order []int
 	for i, w := range worth {
@@ -178,7 +177,7 @@ func (p *program) worthwhile(worth []float64) (out []int) {
 	taken := map[side]int{}
 	for _, i := range order {
 		q := &p.pairs[i]
-		a, b := side{group: q.group, devices: q.devices, kind: q.kind}, side{group: q.group, devices: q.devices, kind: q.beside}
+		a, b := side{group: q.group, devices: q.devices, kind: q.kind}, side{group: q.group, devices: q.devices, kind: q.partner}
 		if taken[a] < few || taken[b] < few {
 			out = append(out, i)
 			taken[a]++
@@ -188,7 +187,7 @@ func (p *program) worthwhile(worth []float64) (out []int) {
 	return out
 }
 
-// amount is how much of the time is spent in the pairing.
+// amount is the time spent in the pairing.
 func (q *pairing) amount(sol *lp.Solution) (sum float64) {
 	for _, x := range q.mine {
 		sum += sol.Value(x.Var)
@@ -196,8 +195,8 @@ func (q *pairing) amount(sol *lp.Solution) (sum float64) {
 	return sum
 }
 
-// price returns what a pairing that was left out is worth, at most 0 if nothing,
-// and then writes the prices of its rows at which none of its variables is.
+// price returns the reduced value of a pairing that was left out. It sets the duals of the
+// pairing's rows so that, if the value is not positive, no variable has a positive one.
 func (q *pairing) price(sol *lp.Solution, duals []float64) float64 {
 	was := sol.Dual(q.mutual)
 	if q.its != nil {
@@ -225,12 +224,12 @@ func (q *pairing) price(sol *lp.Solution, duals []float64) float64 {
 }
 
 // best returns the entry with the greatest value, and that value.
-func (q *pairing) best(list []entry, value func(i int) float64) (most float64, at int) {
-	most = math.Inf(-1)
+func (q *pairing) best(list []entry, value func(i int) float64) (highest float64, at int) {
+	highest = math.Inf(-1)
 	for i := range list {
-		if v := value(i); v > most {
-			most, at = v, i
+		if v := value(i); v > highest {
+			highest, at = v, i
 		}
 	}
-	return most, at
+	return highest, at
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// sharingShares returns jobs of so many kinds on two types of devices, most of
-// which may share them, with their table of pairs.
+// sharingShares returns jobs of a number of kinds on two types of devices, most of them
+// able to share devices, and their table of pairs.
 func sharingShares(t *testing.T, random *rand.Rand, jobs, kinds int) *Shares {
 	t.Helper()
 	w := &schedulertest.World{}
@@ -50,8 +50,8 @@ func sharingShares(t *testing.T, random *rand.Rand, jobs, kinds int) *Shares {
 	return s
 }
 
-// Few pairings suffice: the optimum is that of the whole programme, proven to 1e-8,
-// and no worse than without sharing.
+// Column generation finds the optimum of the whole program, proven to 1e-8, and it is no
+// worse than without sharing.
 func TestByPairs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	gained := 0
@@ -63,7 +63,7 @@ func TestByPairs(t *testing.T) {
 			for i := range s.Jobs {
 				p.AtLeast("", 0, append(p.throughput(i, s.level(&s.Jobs[i])), lp.Term{Var: least, Coef: -1})...)
 			}
-			p.prefer()
+			p.breakTies()
 			return p
 		}
 		p := build()
@@ -94,9 +94,9 @@ func TestByPairs(t *testing.T) {
 	}
 }
 
-// Two jobs that keep three quarters of their speed beside each other, on one
-// device: together they make one and a half times what they make in turns. Of three
-// such jobs each is beside one of the others two thirds of the time.
+// Two jobs that keep three quarters of their speed when sharing one device have 1.5 times
+// the throughput of alternating. Of three such jobs each shares the device with one of the
+// others two thirds of the time.
 func TestSharingOfAFewJobs(t *testing.T) {
 	for n, want := range map[int]float64{1: 1, 2: 0.75, 3: 0.5} {
 		w := &schedulertest.World{}

@@ -7,25 +7,24 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
 )
 
-// pricing is what byPrices asks for, in memory that it uses again.
+// pricing is the max-min problem of byPrices in reused memory.
 type pricing struct {
-	problem lp.MaxMin
-	rates   []float64 // those of problem
-	row     []int     // of each job in problem, -1 = none
-	turn    int       // counts the problems
+	problem   lp.MaxMin
+	rates     []float64 // memory of problem.Rates
+	row       []int     // of each job in problem, -1 = none
+	problemID int       // counts the problems
 }
 
-// priced is the state of a candidateSet in byPrices: in which problem it was last, the last
-// factor it had there, and its row.
+// priced is the row of a candidateSet in its last problem of byPrices, and its factor.
 type priced struct {
-	turn   int
-	factor float64
-	row    int
+	problemID int
+	factor    float64
+	row       int
 }
 
-// byPrices maximises the least throughput, each times a factor. Jobs with factor 0 get
-// nothing, and no jobs share devices. No group is twice among the ways of a job alone. Jobs
-// of one candidateSet and factor are one row to the solver, as large as all of them.
+// byPrices maximises the lowest product of throughput and factor. Jobs with factor 0 get
+// nothing, and no jobs share devices. A job may have one candidate per group without a
+// partner. Jobs with equal candidateSet and factor are one row of the problem.
 func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error {
 	if s.pricing == nil {
 		s.pricing = &pricing{}
@@ -41,8 +40,8 @@ func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error
 			continue
 		}
 		x := sol.X[at]
-		for k, w := range s.Jobs[i].Ways {
-			if w.Beside == 0 {
+		for k, w := range s.Jobs[i].Candidates {
+			if w.Partner == 0 {
 				s.Jobs[i].X[k] = min(max(x[w.Group], 0), 1)
 			}
 		}
@@ -50,9 +49,9 @@ func (s *Shares) byPrices(ctx context.Context, factor func(i int) float64) error
 	return nil
 }
 
-// state writes down the problem of s, and clears its fractions.
+// state sets up the problem of s, and clears its fractions.
 func (p *pricing) state(s *Shares, factor func(i int) float64) {
-	p.turn++
+	p.problemID++
 	types := len(s.Devices)
 	p.rates = slices.Grow(p.rates[:0], len(s.Jobs)*types)
 	p.problem = lp.MaxMin{Capacity: s.Devices, Rates: p.problem.Rates[:0], Sizes: p.problem.Sizes[:0]}
@@ -61,19 +60,19 @@ func (p *pricing) state(s *Shares, factor func(i int) float64) {
 		j := &s.Jobs[i]
 		clear(j.X)
 		f := 0.0
-		if len(j.Ways) > 0 {
+		if len(j.Candidates) > 0 {
 			f = factor(i)
 		}
 		p.row = append(p.row, p.add(j, f, types))
 	}
 }
 
-// add returns the row of a job, which it may have in common with others; -1 if f is 0.
+// add returns the row of a job, -1 if f is 0. Several jobs may have one row.
 func (p *pricing) add(j *Share, f float64, types int) int {
 	if f == 0 {
 		return -1
 	}
-	if m := j.candidateSet; m != nil && m.priced.turn == p.turn && m.priced.factor == f {
+	if m := j.candidateSet; m != nil && m.priced.problemID == p.problemID && m.priced.factor == f {
 		p.problem.Sizes[m.priced.row] += j.Devices()
 		return m.priced.row
 	}
@@ -81,14 +80,14 @@ func (p *pricing) add(j *Share, f float64, types int) int {
 	p.rates = p.rates[:n+types]
 	rates := p.rates[n:]
 	clear(rates)
-	for _, w := range j.Ways {
-		if w.Beside == 0 {
+	for _, w := range j.Candidates {
+		if w.Partner == 0 {
 			rates[w.Group] = f * w.Rate
 		}
 	}
 	p.problem.Rates, p.problem.Sizes = append(p.problem.Rates, rates), append(p.problem.Sizes, j.Devices())
 	if j.candidateSet != nil {
-		j.candidateSet.priced = priced{p.turn, f, row}
+		j.candidateSet.priced = priced{p.problemID, f, row}
 	}
 	return row
 }

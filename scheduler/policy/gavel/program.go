@@ -8,22 +8,21 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lp"
 )
 
-// program is a linear programme over the fractions of s, which lie within what
-// there is: of each group no more than its devices, of each job's time no more
-// than all of it (Narayanan et al., Gavel, OSDI 2020, section 3.1).
+// program is a linear program over the fractions of s (Gavel, section 3.1): the jobs use
+// at most the devices of each group, and the fractions of each job add up to at most 1.
 type program struct {
 	*lp.Problem
 	s     *Shares
-	x     [][]lp.Var // by job and way
-	scale lp.Var     // how many times over there is what there is, of a scaled one
+	x     [][]lp.Var // by job and candidate
+	scale lp.Var     // scaledProgram only: factor of all limits
 	pairs []pairing  // kinds of jobs that may share devices
 }
 
-// program returns one that maximises nothing yet.
+// program returns a program without an objective.
 func (s *Shares) program() *program { return s.newProgram(false) }
 
-// scaledProgram returns one in which there is scale times as much of everything,
-// scale being a variable at least 0.
+// scaledProgram returns a program in which the limits on devices and time are multiplied
+// by the variable scale, at least 0.
 func (s *Shares) scaledProgram() *program { return s.newProgram(true) }
 
 func (s *Shares) newProgram(scaled bool) *program {
@@ -38,9 +37,9 @@ func (s *Shares) newProgram(scaled bool) *program {
 	used := make([][]lp.Term, len(s.Devices))
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		time := make([]lp.Term, len(j.Ways), len(j.Ways)+1)
-		p.x[i] = make([]lp.Var, len(j.Ways))
-		for k, w := range j.Ways {
+		time := make([]lp.Term, len(j.Candidates), len(j.Candidates)+1)
+		p.x[i] = make([]lp.Var, len(j.Candidates))
+		for k, w := range j.Candidates {
 			x := p.Var("", 0, lp.Inf, 0)
 			p.x[i][k], time[k] = x, lp.Term{Var: x, Coef: 1}
 			used[w.Group] = append(used[w.Group], lp.Term{Var: x, Coef: w.load()})
@@ -52,7 +51,7 @@ func (s *Shares) newProgram(scaled bool) *program {
 	for g, terms := range used {
 		within(terms, s.Devices[g])
 	}
-	p.together()
+	p.addMutualTime()
 	return p
 }
 
@@ -60,7 +59,7 @@ func (s *Shares) newProgram(scaled bool) *program {
 func (p *program) throughput(i int, factor float64) []lp.Term {
 	out := make([]lp.Term, len(p.x[i]))
 	for k, x := range p.x[i] {
-		out[k] = lp.Term{Var: x, Coef: factor * p.s.Jobs[i].Ways[k].Rate}
+		out[k] = lp.Term{Var: x, Coef: factor * p.s.Jobs[i].Candidates[k].Rate}
 	}
 	return out
 }
@@ -79,9 +78,8 @@ func (p *program) solve(ctx context.Context) (*lp.Solution, error) {
 	return sol, nil
 }
 
-// optimum solves to the solver's tolerance, and where that is out of reach, as
-// with jobs that must have what is there but for rounding, to coarser ones, with a
-// warning.
+// optimum solves to the solver's tolerance. If that fails numerically, as when the needs
+// of jobs take all devices up to rounding, it solves to coarser tolerances with a warning.
 func (p *program) optimum(ctx context.Context) (*lp.Solution, error) {
 	if p.s.rules.AnyOptimum {
 		return p.SolveConic(ctx)
@@ -100,41 +98,41 @@ func (p *program) optimum(ctx context.Context) (*lp.Solution, error) {
 	return sol, err
 }
 
-// coarse is a part in a million of the time: a second of a fortnight. The coarsest
-// that will do is less than the rounds leave of any fraction.
+// coarse is one millionth of the time: about a second in two weeks. coarsest is below the
+// error that rounds make in any fraction.
 const (
 	coarse   = 1e-6
 	coarsest = 1e-3
 )
 
-// prefer lets the sum of levels decide among optima of an objective of one
-// variable at cost 1, unless any will do. The mean level counts tieBreak: so
-// little that nothing of the objective is given up for it, unless lowering all
-// levels by one raised their sum by more than 1/tieBreak for each.
-func (p *program) prefer() {
+// breakTies adds tieBreak times the mean level to an objective that is one variable at
+// cost 1, so that the highest sum of levels decides among its optima. Nothing is added with
+// anyOptimum. tieBreak is so low that it does not change the objective unless lowering the
+// variable by 1 raises the mean level by more than 1/tieBreak.
+func (p *program) breakTies() {
 	if p.s.anyOptimum {
 		return
 	}
-	p.total(tieBreak / float64(len(p.x)))
+	p.addLevels(tieBreak / float64(len(p.x)))
 	for i, x := range p.x {
 		if last := p.s.Jobs[i].Last; last >= 0 {
 			j := &p.s.Jobs[i]
-			p.SetCost(x[last], (1+stay)*tieBreak/float64(len(p.x))*p.s.level(j)*j.Ways[last].Rate)
+			p.SetCost(x[last], (1+stayBonus)*tieBreak/float64(len(p.x))*p.s.level(j)*j.Candidates[last].Rate)
 		}
 	}
 }
 
 const tieBreak = 1e-3
 
-// stay is how much more a level counts on the type that a job is on.
-const stay = 0.1
+// stayBonus is the relative bonus in the tie-break for the candidate that a job holds.
+const stayBonus = 0.1
 
-// total adds the sum of levels times a factor to the objective.
-func (p *program) total(factor float64) {
+// addLevels sets the objective to factor times the sum of levels.
+func (p *program) addLevels(factor float64) {
 	for i := range p.x {
 		j := &p.s.Jobs[i]
 		for k, x := range p.x[i] {
-			p.SetCost(x, factor*p.s.level(j)*j.Ways[k].Rate)
+			p.SetCost(x, factor*p.s.level(j)*j.Candidates[k].Rate)
 		}
 	}
 }

@@ -10,19 +10,20 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// rounding are the options of every policy made by Rounds.
+// rounding lists the options of every policy made by Rounds.
 var rounding = []policy.Option{
-	{Name: "round", Default: "360", Unit: "s", Max: 1e9, Doc: "seconds of a lease; longer leases mean fewer restarts, shorter ones follow the fractions more closely"},
-	{Name: "keep", Default: "3", Min: 1, Max: 1e9, Doc: "weight of the job that holds devices when leases end, at least 1"},
-	{Name: "ideal", Default: "false", Doc: "no rounds: jobs run at their fractions of time, as if devices could be divided and starts were free; the limit of short leases"},
-	{Name: "plan", Default: "false", Doc: "allow other device counts and plans than a job asks for, each count at its best predicted plan"},
+	{Name: "round", Default: "360", Unit: "s", Max: 1e9, Doc: "seconds of a lease; longer leases cause fewer restarts, shorter ones follow the fractions more closely"},
+	{Name: "keep", Default: "3", Min: 1, Max: 1e9, Doc: "factor by which the priority of the present holder of devices is multiplied when leases end"},
+	{Name: "ideal", Default: "false", Doc: "no rounds: jobs run at their fractions, as if devices could be divided and starts cost nothing; the limit of short leases"},
+	{Name: "plan", Default: "false", Doc: "allow other device counts and plans than submitted, each count with the plan predicted fastest"},
 }
 
-// Rounds returns a policy that turns fractions of time into leases (Narayanan et
-// al., Gavel, OSDI 2020, section 5). The fractions are computed whenever jobs have come or
-// gone. When leases end, devices go to jobs in descending ratio of time owed to time
-// received; a job gets all its devices or none, and keeps its devices if it stays on their
-// type. Spare devices go to the fastest job. In between only free devices are assigned.
+// Rounds returns a policy with Gavel's round-based mechanism (section 5). It computes the
+// fractions whenever a job arrives or ends. When the leases end it assigns devices to jobs
+// in descending ratio of time owed to time received. A job gets all its devices or none,
+// and keeps its devices if it stays on their type. Spare devices go to jobs without any,
+// then to jobs that run faster on them. Between the ends of leases it assigns only free
+// devices.
 func Rounds(d policy.Deps, o Objective) (scheduler.Policy, error) {
 	v := d.Values(rounding)
 	round, keep := leaseTerms(v)
@@ -34,14 +35,14 @@ func Rounds(d policy.Deps, o Objective) (scheduler.Policy, error) {
 	if o.Sharing {
 		switch {
 		case fluid:
-			return nil, errors.New("policy: ideal supports no jobs that share devices: leave ideal or sharing out")
+			return nil, errors.New("policy: ideal conflicts with sharing")
 		case mechanism != nil:
-			return nil, errors.New("policy: sharing: only gandiva shares devices in the rounds of compat gavel: turn quirk type-by-type off")
+			return nil, errors.New("policy: sharing conflicts with compat quirk type-by-type, which supports it only in gandiva")
 		}
 	}
 	if mechanism != nil {
 		if fluid {
-			return nil, errors.New("policy: ideal has no rounds: turn quirk type-by-type off, or leave ideal out")
+			return nil, errors.New("policy: ideal conflicts with compat quirk type-by-type, which changes rounds")
 		}
 		return mechanism(&Allocation{o, candidates}), nil
 	}
@@ -56,41 +57,43 @@ func Rounds(d policy.Deps, o Objective) (scheduler.Policy, error) {
 	return p, nil
 }
 
-// leaseTerms returns how long a lease is, at least a second, and the weight of the job that
-// holds devices.
+// leaseTerms returns the duration of a lease, at least a second, and option keep.
 func leaseTerms(v *policy.Values) (round time.Duration, keep float64) {
 	return max(v.Seconds("round"), time.Second), v.Float("keep")
 }
 
-// rounds turns fractions of time into leases, as Rounds describes.
+// rounds is the policy that Rounds returns.
 type rounds struct {
 	deficits
-	pairs  *colocation // nil = no two jobs share devices
-	round  time.Duration
-	keep   float64
-	picked time.Duration // when devices were leased last
-	ends   time.Duration // when these leases end
+	pairs    *colocation // nil = no two jobs share devices
+	round    time.Duration
+	keep     float64
+	leasedAt time.Duration // start of the present leases
+	ends     time.Duration // end of the present leases
 }
 
-// colocation is about jobs that share devices. A job has ways alone and ways with kinds of
-// jobs. When leases end, jobs are paired; between two ends a new job may join one that
-// is alone, and a job whose partner has gone continues alone.
+// colocation is the state of policies with space sharing. A job has candidates without a
+// partner and candidates with partners of some kind. Jobs are paired when leases end.
+// Between that, a new job may join a job without a partner, and a job continues alone when
+// its partner ends.
 type colocation struct {
 	pairTable *pairTable
-	extend    func(*Shares) error // adds the ways with other jobs, and sets the kinds
+	extend    func(*Shares) error // adds the candidates with partners, and sets the kinds
 	// outdated reports, when leases end, whether pairs have to change; nil = never.
 	outdated func(*scheduler.Snapshot) (bool, error)
 	kinds    map[spec.JobID]int // of jobs, by the present fractions
 }
 
+// Decide follows section 5: credit the time that jobs had, compute the fractions if a job
+// arrived or ended, assign candidates by deficit, assign spare devices, place the jobs.
 func (p *rounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	p.settle(s)
+	p.creditTime(s)
 	if s.Now >= p.ends {
-		p.picked, p.ends = s.Now, s.Now-s.Now%p.round+p.round
+		p.leasedAt, p.ends = s.Now, s.Now-s.Now%p.round+p.round
 	}
-	over := s.Now == p.picked
+	ended := s.Now == p.leasedAt
 	stale := !p.current(s)
-	if over && p.pairs != nil {
+	if ended && p.pairs != nil {
 		changed, err := p.pairs.changed(s)
 		if err != nil {
 			return scheduler.Decision{}, err
@@ -103,37 +106,37 @@ func (p *rounds) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.D
 		}
 	}
 	l := newLeases(p, s)
-	if !over {
-		l.extend()
+	if !ended {
+		l.renew()
 	}
-	l.assignByDeficit(p.keep, !over)
+	l.assignByDeficit(p.keep, !ended)
 	if !p.objective.Strict {
 		l.assignIdle()
-		if over {
+		if ended {
 			l.upgrade()
 		}
 	}
-	d := l.decision(over && p.pairs == nil)
+	d := l.decision(ended && p.pairs == nil)
 	d.Warnings = p.warnings
 	l.explain(s, &d)
-	if l.unsettled() {
+	if l.mayImprove() {
 		d.Wake = p.ends
 	}
 	return d, nil
 }
 
-// settle credits the time up to now. A job that shares devices has held them by the way
-// decided last, for its partner may have gone.
-func (p *rounds) settle(s *scheduler.Snapshot) {
+// creditTime credits the time up to s.Now. With sharing, a job held the candidate decided
+// last: its grant may have lost the partner since.
+func (p *rounds) creditTime(s *scheduler.Snapshot) {
 	p.credit(s, func(k *account, g *scheduler.Grant) int {
 		if p.pairs != nil {
 			return k.last
 		}
-		return k.way(s.Cluster, g, 0)
+		return k.candidateOf(s.Cluster, g, 0)
 	})
 }
 
-// changed reports, when leases end, whether what is known of pairs has changed.
+// changed reports whether speeds or pairs have changed. It is called when leases end.
 func (p *colocation) changed(s *scheduler.Snapshot) (bool, error) {
 	news := p.pairTable.learn(s)
 	if p.outdated == nil {
@@ -157,7 +160,7 @@ func (p *rounds) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 	}
 	for i := range shares.Jobs {
 		if p.found[i] == nil || p.pairs != nil {
-			p.found[i] = openAccount(&shares.Jobs[i], p.found[i])
+			p.found[i] = newAccount(&shares.Jobs[i], p.found[i])
 		}
 	}
 	if p.pairs != nil {
@@ -166,11 +169,11 @@ func (p *rounds) refresh(ctx context.Context, s *scheduler.Snapshot) error {
 			p.pairs.kinds[shares.Jobs[i].State.Job.ID] = shares.Jobs[i].kind
 		}
 	}
-	p.open(s, shares)
+	p.install(s, shares)
 	return nil
 }
 
-// addWays adds the ways with other jobs to shares, whose jobs have these accounts.
+// addWays adds the candidates with partners to shares. accounts are those of its jobs.
 func (p *colocation) addWays(shares *Shares, accounts []*account) error {
 	if err := p.extend(shares); err != nil {
 		return err
@@ -178,7 +181,7 @@ func (p *colocation) addWays(shares *Shares, accounts []*account) error {
 	for i := range shares.Jobs {
 		j, k := &shares.Jobs[i], accounts[i]
 		if j.Last = -1; k != nil && k.last >= 0 {
-			j.Last = wayLike(j.Ways, k.ways[k.last])
+			j.Last = indexLike(j.Candidates, k.candidates[k.last])
 		}
 	}
 	return nil

@@ -7,22 +7,21 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// ideal is rounds without rounds: the fractions of its objective themselves, as
-// Gavel's simulator integrates them with --ideal (Narayanan et al., OSDI 2020,
-// figure 13). Where grants are needed it decides as rounds do.
+// ideal runs jobs at the fractions of the objective, as Gavel's simulator does with --ideal
+// (figure 13). Decide, for callers that need grants, is that of rounds.
 type ideal struct{ *rounds }
 
 var _ scheduler.Fluid = ideal{}
 
 func (p ideal) Shares(ctx context.Context, s *scheduler.Snapshot) ([]scheduler.TimeShare, []string, error) {
-	if p.meet(s); !p.current(s) {
+	if p.sync(s); !p.current(s) {
 		if err := p.refresh(ctx, s); err != nil {
 			return nil, nil, err
 		}
 	}
 	var out []scheduler.TimeShare
 	idle := s.Idle()
-	for i, j := range p.now {
+	for i, j := range p.present {
 		k := p.jobs[i]
 		for w, x := range k.x {
 			if x < leastFraction {
@@ -31,7 +30,7 @@ func (p ideal) Shares(ctx context.Context, s *scheduler.Snapshot) ([]scheduler.T
 			g := p.candidates.place(idle, j.Job, k.candidateSet, w)
 			if g == nil {
 				return nil, nil, fmt.Errorf("policy: job %s: the placement finds no %d devices of %s in an idle cluster",
-					j.Job.ID, k.ways[w].Devices, s.Cluster.Groups[k.ways[w].Group].Accelerator.Name)
+					j.Job.ID, k.candidates[w].Devices, s.Cluster.Groups[k.candidates[w].Group].Accelerator.Name)
 			}
 			out = append(out, scheduler.TimeShare{Grant: g, Fraction: x})
 		}

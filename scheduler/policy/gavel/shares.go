@@ -10,59 +10,59 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Shares is what an Objective is asked and, once it has filled in the fractions,
-// its answer: the allocation X of Gavel (Narayanan et al., OSDI 2020, section 3),
-// for each job and type of devices the fraction of time it is to hold some.
+// Shares is the input of an Objective and, with the fractions filled in, its output: the
+// allocation X of Gavel (section 3), the fraction of time of each job on each type of
+// devices.
 type Shares struct {
 	Now      time.Duration
 	Cluster  spec.Cluster
 	Devices  []float64 // of each cluster group, of nodes that are up
-	Jobs     []Share   // by arrival; a job that is predicted to run nowhere has no Ways
-	Warnings []string  // what should be seen
+	Jobs     []Share   // by arrival; a job that is predicted to run nowhere has no Candidates
+	Warnings []string  // for the user
 
 	rules      Variant
-	anyOptimum bool          // of equal optima any will do
-	agnostic   bool          // all types are taken to be alike
-	plans      bool          // a group may be there several times among the ways of a job
-	sharing    bool          // as it may where jobs share devices
-	used       map[side]bool // what of sharing was worth something in programmes so far
-	tried      map[side]bool // and what was in programmes about these jobs
+	anyOptimum bool          // do not break ties among optima
+	agnostic   bool          // all types have equal rates
+	plans      bool          // a job may have several candidates per group
+	sharing    bool          // candidates may have partners
+	used       map[side]bool // pairings with time in the last solution
+	tried      map[side]bool // pairings added in programs for these jobs
 	pricing    *pricing
 }
 
-// Share is a job and what it is to get.
+// Share is a job with its candidates and its fraction of time on each.
 type Share struct {
-	State *scheduler.JobState
-	Ways  []Way     // ascending by group, then devices
-	X     []float64 // of each of Ways, at least 0, in sum at most 1
-	Last  int       // of Ways, the one it holds or held last; -1 = none
+	State      *scheduler.JobState
+	Candidates []Candidate // ascending by group, then devices
+	X          []float64   // fraction of each candidate, at least 0; the sum is at most 1
+	Last       int         // index of the candidate it holds or held last; -1 = none
 
-	candidateSet *candidateSet // what the ways are of, but for those beside others
-	kind         int           // of jobs alike, where some may share devices; 0 = this one does not
+	candidateSet *candidateSet // the candidates without a partner
+	kind         int           // kind of the job; 0 = it cannot share devices
 }
 
-// Way is how fast a job runs on so many devices of a group.
-type Way struct {
+// Candidate is a number of devices of a group for a job, with its rate there.
+type Candidate struct {
 	Group   int
 	Devices int
-	Rate    float64 // believed steps/s, above 0; 1 where nothing is believed
-	Beside  int     // the kind of job that shares the devices, 0 = none does
+	Rate    float64 // predicted steps/s, above 0; 1 without a prediction
+	Partner int     // kind of the job on the same devices, 0 = none
 }
 
-// Objective says what is to become of the jobs.
+// Objective is a scheduling objective of Gavel.
 type Objective struct {
-	// Fractions fills in the X of every job, given as zeros, within what there is:
-	// of no group more than its devices, of no job's time more than all of it.
+	// Fractions fills in the X of every job, initially zero. The jobs use at most the
+	// devices of each group; the X of a job add up to at most 1.
 	Fractions func(ctx context.Context, s *Shares) error
-	// Strict: a job without any fraction does not run, even if devices are left.
+	// Strict objectives leave devices idle: a job without any fraction does not run.
 	Strict bool
-	// Agnostic objectives look at no rates.
+	// Agnostic objectives ignore rates.
 	Agnostic bool
-	// Sharing lets two jobs share devices: there may be ways beside others.
+	// Sharing lets two jobs share devices: candidates may have partners.
 	Sharing bool
 }
 
-// Weight is the weight of the job, at least a thousandth, so that every job runs.
+// Weight is the weight of the job, default 1, at least 0.001 so that every job runs.
 func (s *Share) Weight() float64 {
 	if s.State.Job.Weight == 0 {
 		return 1
@@ -70,57 +70,60 @@ func (s *Share) Weight() float64 {
 	return max(s.State.Job.Weight, 1e-3)
 }
 
-// Devices is how many devices the job asked for.
+// Devices is the number of devices the job requests.
 func (s *Share) Devices() float64 { return float64(s.State.Job.Devices) }
 
-// Rate is the throughput the fractions come to, in steps/s.
+// Rate is the throughput under the fractions, in steps/s.
 func (s *Share) Rate() float64 {
 	rate := 0.0
 	for k, x := range s.X {
-		rate += x * s.Ways[k].Rate
+		rate += x * s.Candidates[k].Rate
 	}
 	return rate
 }
 
-// fastest is the greatest throughput the job can have.
+// fastest is the highest rate of the candidates.
 func (s *Share) fastest() float64 {
 	rate := 0.0
-	for _, w := range s.Ways {
+	for _, w := range s.Candidates {
 		rate = max(rate, w.Rate)
 	}
 	return rate
 }
 
-// Even is the throughput of the job on a device drawn from all evenly: of a
-// full share of the time, types in proportion to their devices. It is what
-// Gavel divides throughputs by to compare jobs.
+// Even is the throughput of the job if it ran all the time, on each type in proportion to
+// its number of devices. Gavel normalises throughputs by it.
 func (s *Shares) Even(j *Share) float64 {
 	all, rate := 0.0, 0.0
 	for _, n := range s.Devices {
 		all += n
 	}
-	for _, w := range j.Ways {
-		if w.Beside == 0 {
+	for _, w := range j.Candidates {
+		if w.Partner == 0 {
 			rate += s.Devices[w.Group] / all * w.Rate
 		}
 	}
 	return rate
 }
 
-// level returns the factor that makes a job's throughput comparable: s/(w·T),
-// with s its devices, w its weight and T its throughput on a device drawn evenly
-// (section 4.1). A wide job is to get as much device time as a narrow one, and so
-// less of its time.
+// level returns the factor of the normalised throughput (section 4.1), s/(w·T):
+//
+//	s  devices of the job
+//	w  its weight
+//	T  its throughput on an even share of the types, see Even
+//
+// The level of a job is this factor times its throughput. Equal levels mean equal device
+// time, so a job with many devices runs a smaller fraction of the time.
 func (s *Shares) level(j *Share) float64 { return j.Devices() / (j.Weight() * s.Even(j)) }
 
-// Isolated returns the fractions of a job that has an equal part of every group
-// for itself, and of its time no more than all.
+// Isolated returns the fractions of a job that has 1/N of every group for itself, scaled
+// down so that they add up to at most 1.
 func (s *Shares) Isolated(j *Share) []float64 {
 	part := func(group, devices int) float64 { return s.Devices[group] / float64(len(s.Jobs)) / float64(devices) }
-	out := make([]float64, len(j.Ways))
+	out := make([]float64, len(j.Candidates))
 	sum := 0.0
-	for k, w := range j.Ways {
-		if w.Beside == 0 {
+	for k, w := range j.Candidates {
+		if w.Partner == 0 {
 			out[k] = part(w.Group, w.Devices)
 			sum += out[k]
 		}
@@ -139,15 +142,15 @@ func (s *Shares) Isolated(j *Share) []float64 {
 	return out
 }
 
-// fill computes the fractions by an objective, if any job runs anywhere. The ways of jobs
-// that can only run on nodes that are down are hidden from it.
+// fill computes the fractions by an objective if any job can run. It hides the candidates
+// of jobs that can only run on nodes that are down.
 func (s *Shares) fill(ctx context.Context, o Objective) error {
-	up := func(w Way) bool { return s.Devices[w.Group] > 0 }
+	up := func(w Candidate) bool { return s.Devices[w.Group] > 0 }
 	hidden := map[int]Share{}
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; !slices.ContainsFunc(j.Ways, up) {
+		if j := &s.Jobs[i]; !slices.ContainsFunc(j.Candidates, up) {
 			hidden[i] = *j
-			j.Ways, j.X, j.Last = nil, nil, -1
+			j.Candidates, j.X, j.Last = nil, nil, -1
 		}
 	}
 	if len(hidden) < len(s.Jobs) {
@@ -161,10 +164,10 @@ func (s *Shares) fill(ctx context.Context, o Objective) error {
 	return nil
 }
 
-// sharesOf returns the ways of every job. A job that is predicted to run nowhere has none;
-// the objective must leave it alone. The accounts are those of the jobs, nil for a new one.
-// Its Jobs are valid until the next call.
-func (o *candidates) sharesOf(ctx context.Context, s *scheduler.Snapshot, accounts []*account) (*Shares, error) {
+// sharesOf returns the candidates of every job; a job that is predicted to run nowhere has
+// none. accounts are those of the jobs, nil for a new job. The result is valid until the
+// next call.
+func (o *candidateTable) sharesOf(ctx context.Context, s *scheduler.Snapshot, accounts []*account) (*Shares, error) {
 	jobs := s.Jobs()
 	o.shares = slices.Grow(o.shares[:0], len(jobs))
 	out := &Shares{Now: s.Now, Cluster: s.Cluster, rules: o.rules, plans: o.plans, pricing: &o.pricing,
@@ -176,7 +179,7 @@ func (o *candidates) sharesOf(ctx context.Context, s *scheduler.Snapshot, accoun
 		g := groupOf(s.Cluster, node)
 		out.Devices[g] -= float64(s.Cluster.Groups[g].Devices)
 	}
-	ways := 0
+	total := 0
 	for i, j := range jobs {
 		share := &out.Jobs[i]
 		*share = Share{State: j, Last: -1}
@@ -191,14 +194,14 @@ func (o *candidates) sharesOf(ctx context.Context, s *scheduler.Snapshot, accoun
 		if share.candidateSet.warning != "" {
 			out.Warnings = append(out.Warnings, share.candidateSet.warning)
 		}
-		share.Ways = share.candidateSet.ways
-		ways += len(share.Ways)
+		share.Candidates = share.candidateSet.all
+		total += len(share.Candidates)
 	}
-	o.x = slices.Grow(o.x[:0], ways)
-	x := o.x[:ways] // all fractions in one piece
+	o.x = slices.Grow(o.x[:0], total)
+	x := o.x[:total] // the fractions of all jobs in one slice
 	clear(x)
 	for i := range out.Jobs {
-		n := len(out.Jobs[i].Ways)
+		n := len(out.Jobs[i].Candidates)
 		out.Jobs[i].X, x = x[:n:n], x[n:]
 	}
 	return out, nil

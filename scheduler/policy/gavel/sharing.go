@@ -13,32 +13,31 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// pairTable lists which kinds of jobs may share devices, and their speeds then. Jobs of a
-// kind are alike: pairs are by kind, so that a linear program grows with jobs times kinds,
-// not with the square of the jobs.
+// pairTable caches the speeds of pairs of jobs that share devices, by kind. Pairs are by
+// kind so that a linear program grows with jobs times kinds, not with the square of jobs.
 type pairTable struct {
-	candidates *candidates
-	pairs      scheduler.Colocator // nil = no speeds of pairs are known, and no jobs share
+	candidates *candidateTable
+	pairs      scheduler.Colocator // nil = there are no speeds of pairs, and no jobs share
 	ids        map[candidate.SubmittedKey]int
-	kinds      []jobKind        // by id-1
-	ways       map[[2]int][]Way // of the first kind beside the second
-	used       map[side]bool    // in programmes so far
-	apart      string           // warning of pairs without measurements, once found; "" = none so far
+	kinds      []jobKind              // by id-1
+	found      map[[2]int][]Candidate // candidates of the first kind with a partner of the second
+	used       map[side]bool          // see Shares.used
+	unmeasured string                 // warning of pairs without measurements, "" = none yet
 }
 
-// jobKind is a kind of jobs that may share devices.
+// jobKind is a kind of job that may share devices.
 type jobKind struct {
-	job          *spec.Job // one of them
+	job          *spec.Job // an example
 	candidateSet *candidateSet
 }
 
-func newPairTable(d policy.Deps, m *candidates) *pairTable {
-	c := &pairTable{candidates: m, ids: map[candidate.SubmittedKey]int{}, ways: map[[2]int][]Way{}, used: map[side]bool{}}
+func newPairTable(d policy.Deps, m *candidateTable) *pairTable {
+	c := &pairTable{candidates: m, ids: map[candidate.SubmittedKey]int{}, found: map[[2]int][]Candidate{}, used: map[side]bool{}}
 	c.pairs, _ = d.Oracle.(scheduler.Colocator)
 	return c
 }
 
-// kind returns the number of the kind of j, from 1 on; 0 = it shares with no job.
+// kind returns the number of the kind of j, from 1; 0 = it cannot share devices.
 func (c *pairTable) kind(j *spec.Job, m *candidateSet) int {
 	known := func(options []candidate.Config) bool { return len(options) > 0 }
 	if c.pairs == nil || !slices.ContainsFunc(m.options, known) {
@@ -54,11 +53,11 @@ func (c *pairTable) kind(j *spec.Job, m *candidateSet) int {
 	return id
 }
 
-// jobPair is two jobs on the same devices: a configuration of each, of one shape.
+// jobPair has the configurations of two jobs on the same devices. Their shapes are equal.
 type jobPair struct{ a, b candidate.Config }
 
-// jobPairs returns how jobs of two kinds can share so many devices of a group, those
-// fastest for the first alone first.
+// jobPairs returns the configurations in which jobs of two kinds can share a number of
+// devices of a group, in descending order of the speed of the first job alone.
 func (c *pairTable) jobPairs(cl spec.Cluster, a, b jobKind, group, devices int) (out []jobPair) {
 	g := &cl.Groups[group]
 	need := a.job.Host.Plus(b.job.Host)
@@ -76,8 +75,8 @@ func (c *pairTable) jobPairs(cl spec.Cluster, a, b jobKind, group, devices int) 
 	return out
 }
 
-// place returns grants of free devices of a group that two jobs share, nil if there
-// are none.
+// place returns grants of the same free devices of a group for two jobs, nil if they do
+// not fit.
 func (c *pairTable) place(cl spec.Cluster, free *scheduler.Inventory, a, b jobKind, group, devices int) (mine, its *scheduler.Grant) {
 	both := *a.job
 	both.Host = a.job.Host.Plus(b.job.Host)
@@ -92,7 +91,7 @@ func (c *pairTable) place(cl spec.Cluster, free *scheduler.Inventory, a, b jobKi
 	return nil, nil
 }
 
-// slotsFor returns the devices of slots with what j needs of the host for them.
+// slotsFor returns slots with the CPUs and host memory that j needs.
 func slotsFor(j *spec.Job, slots []scheduler.Slot) []scheduler.Slot {
 	out := slices.Clone(slots)
 	for i := range out {
@@ -101,8 +100,8 @@ func slotsFor(j *spec.Job, slots []scheduler.Slot) []scheduler.Slot {
 	return out
 }
 
-// learn tells a learning belief which pairs share devices now, and reports whether that is
-// new: predictions of pairs are then asked again.
+// learn reports the pairs that share devices to a PairLearner. It returns true if any pair
+// is new to it; the cached speeds are then cleared.
 func (c *pairTable) learn(s *scheduler.Snapshot) (news bool) {
 	learner, ok := c.pairs.(scheduler.PairLearner)
 	if !ok {
@@ -120,22 +119,22 @@ func (c *pairTable) learn(s *scheduler.Snapshot) (news bool) {
 		}
 		other := byID[j.Grant.With]
 		if learner.Ran(ran(s.Cluster, j), ran(s.Cluster, other)) {
-			clear(c.ways) // few pairs are new, and looking up is cheap
+			clear(c.found) // new pairs are rare and looking up speeds is cheap
 			news = true
 		}
 	}
 	return news
 }
 
-// ran is what j runs.
+// ran is the configuration that j runs.
 func ran(cl spec.Cluster, j *scheduler.JobState) spec.Config {
 	g := j.Grant
 	return config(cl, j.Job, &candidate.Config{Group: groupOf(cl, g.Slots[0].Node), Plan: g.Plan, Shape: g.Shape})
 }
 
-// optionsIn returns the options of so many devices of a group, fastest first.
+// optionsIn returns the configurations with a number of devices of a group, fastest first.
 func (f *candidateSet) optionsIn(group, devices int) []candidate.Config {
-	for k, w := range f.ways {
+	for k, w := range f.all {
 		if w.Group == group && w.Devices == devices {
 			return f.options[k]
 		}
@@ -143,16 +142,16 @@ func (f *candidateSet) optionsIn(group, devices int) []candidate.Config {
 	return nil
 }
 
-// beside returns how fast a job of kind a runs beside one of kind b, where that
-// pays: together they make more than if they took turns, which any programme can
-// have without. missing reports that for some type both run on nothing is known.
-func (c *pairTable) beside(cl spec.Cluster, a, b int) (ways []Way, missing bool, err error) {
+// sharing returns the candidates of a job of kind a with a partner of kind b. Pairs with a
+// lower throughput than alternating on the devices are left out. missing reports that the
+// speeds of the pair are unknown for a type on which both can run.
+func (c *pairTable) sharing(cl spec.Cluster, a, b int) (candidates []Candidate, missing bool, err error) {
 	key := [2]int{a, b}
-	if w, ok := c.ways[key]; ok {
+	if w, ok := c.found[key]; ok {
 		return w, false, nil
 	}
 	x, y := c.kinds[a-1], c.kinds[b-1]
-	for _, w := range x.candidateSet.ways {
+	for _, w := range x.candidateSet.all {
 		jobPairs := c.jobPairs(cl, x, y, w.Group, w.Devices)
 		if len(jobPairs) == 0 {
 			continue
@@ -162,13 +161,13 @@ func (c *pairTable) beside(cl spec.Cluster, a, b int) (ways []Way, missing bool,
 		case errors.Is(err, perfmodel.ErrNotCovered):
 			missing = true
 		case err != nil:
-			return nil, false, fmt.Errorf("policy: %s beside %s: %w", x.job.Model.Name, y.job.Model.Name, err)
+			return nil, false, fmt.Errorf("policy: %s sharing devices with %s: %w", x.job.Model.Name, y.job.Model.Name, err)
 		case speed/jobPairs[0].a.Rate+its/jobPairs[0].b.Rate > 1:
-			ways = append(ways, Way{Group: w.Group, Devices: w.Devices, Rate: speed, Beside: b})
+			candidates = append(candidates, Candidate{Group: w.Group, Devices: w.Devices, Rate: speed, Partner: b})
 		}
 	}
-	c.ways[key] = ways
-	return ways, missing, nil
+	c.found[key] = candidates
+	return candidates, missing, nil
 }
 
 // speeds returns the steps/s of two jobs that share devices.
@@ -183,17 +182,17 @@ func (c *pairTable) speeds(cl spec.Cluster, a, b jobKind, o jobPair) (rateA, rat
 	return rateA / float64(ca.Plan.GlobalBatch()), rateB / float64(cb.Plan.GlobalBatch()), err
 }
 
-// config is what runs when j has an option.
+// config is the configuration of j running o.
 func config(cl spec.Cluster, j *spec.Job, o *candidate.Config) spec.Config {
 	g := &cl.Groups[o.Group]
 	return spec.Config{Model: j.Model, SeqLen: j.SeqLen, Plan: o.Plan, Accelerator: g.Accelerator, Shape: o.Shape, Link: g.Link}
 }
 
-// extend adds the ways of sharing devices to those of the jobs of s: behind their
-// own, by the kinds that are there.
+// extend appends the candidates with partners to those of the jobs of s, for the kinds of
+// the present jobs.
 func (c *pairTable) extend(s *Shares) error {
 	s.sharing, s.used, s.tried = true, c.used, map[side]bool{}
-	c.warnBlind(s)
+	c.warnNoPairSpeeds(s)
 	count := map[int]int{}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -206,15 +205,15 @@ func (c *pairTable) extend(s *Shares) error {
 		present = append(present, k)
 	}
 	slices.Sort(present)
-	ways := map[int][]Way{}
+	candidates := map[int][]Candidate{}
 	var apart []string
 	for _, a := range present {
-		all := slices.Clip(c.kinds[a-1].candidateSet.ways)
+		all := slices.Clip(c.kinds[a-1].candidateSet.all)
 		for _, b := range present {
 			if a == b && count[a] < 2 {
 				continue
 			}
-			more, missing, err := c.beside(s.Cluster, a, b)
+			more, missing, err := c.sharing(s.Cluster, a, b)
 			if err != nil {
 				return err
 			}
@@ -223,45 +222,45 @@ func (c *pairTable) extend(s *Shares) error {
 			}
 			all = append(all, more...)
 		}
-		ways[a] = all
+		candidates[a] = all
 	}
 	s.Warnings = append(s.Warnings, c.warnApart(apart, len(present))...)
 	for i := range s.Jobs {
 		if j := &s.Jobs[i]; j.kind > 0 {
-			j.Ways = ways[j.kind]
-			j.X = make([]float64, len(j.Ways))
+			j.Candidates = candidates[j.kind]
+			j.X = make([]float64, len(j.Candidates))
 		}
 	}
 	return nil
 }
 
-// warnBlind warns that no jobs share devices if no speeds of pairs are known.
-func (c *pairTable) warnBlind(s *Shares) {
+// warnNoPairSpeeds warns if there are no speeds of pairs.
+func (c *pairTable) warnNoPairSpeeds(s *Shares) {
 	if c.pairs == nil {
-		s.Warnings = append(s.Warnings, "nothing is known of jobs that share devices, so none do: the belief has to be a table of pairs, such as gavel:FILE")
+		s.Warnings = append(s.Warnings, "no jobs share devices: --belief has no speeds of pairs, use a table of pairs such as gavel:FILE")
 	}
 }
 
-// warnApart says once, when it is first found, which pairs of so many kinds were not
-// measured; the text stays the same, so that it is shown once.
+// warnApart warns about pairs without measurements. The text is that of the first call
+// with such pairs, so that the warning is shown once.
 func (c *pairTable) warnApart(pairs []string, kinds int) []string {
-	if c.apart == "" && len(pairs) > 0 {
+	if c.unmeasured == "" && len(pairs) > 0 {
 		more := ""
 		if n := len(pairs) - 2; n > 0 {
 			more = ", ..."
 		}
-		c.apart = fmt.Sprintf("kinds of jobs that were not measured beside each other do not share devices: %d of the first %d pairs, %s%s",
+		c.unmeasured = fmt.Sprintf("jobs without measurements as a pair do not share devices: %d of the first %d pairs of kinds, %s%s",
 			len(pairs), kinds*(kinds+1)/2, strings.Join(pairs[:min(2, len(pairs))], ", "), more)
 	}
-	if c.apart == "" {
+	if c.unmeasured == "" {
 		return nil
 	}
-	return []string{c.apart}
+	return []string{c.unmeasured}
 }
 
-// load is how many devices a way counts for: half of those that are shared.
-func (w *Way) load() float64 {
-	if w.Beside > 0 {
+// load is the number of devices that a candidate counts for: half of them with a partner.
+func (w *Candidate) load() float64 {
+	if w.Partner > 0 {
 		return float64(w.Devices) / 2
 	}
 	return float64(w.Devices)

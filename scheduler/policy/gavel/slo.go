@@ -12,7 +12,7 @@ import (
 
 var SLO = policy.Info{
 	Name:    "gavel-slo",
-	Doc:     "keeps deadlines, warns of those it cannot keep, and maximises the sum of throughputs otherwise (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
+	Doc:     "maximises the sum of normalised throughputs subject to deadlines; warns of deadlines it cannot meet (Narayanan et al., Gavel, OSDI 2020, section 4.2)",
 	Options: solving,
 	New:     func(d policy.Deps) (scheduler.Policy, error) { return solved(d, Objective{}, keepDeadlines) },
 }
@@ -28,21 +28,20 @@ func keepDeadlines(ctx context.Context, s *Shares) error {
 			p.AtLeast("", 1-2*coarse, p.throughput(i, 1/need[i])...)
 		}
 	}
-	p.total(1)
+	p.addLevels(1)
 	_, err = p.solve(ctx)
 	return err
 }
 
-// deadlines returns the throughput that every job needs to keep its deadline, 0
-// of those without one or with one that cannot be kept, which a warning names.
-// Where not all can be kept together, the one that is furthest from it is given
-// up, and so on. Gavel's code gives up all of them.
+// deadlines returns the throughput that every job needs to meet its deadline, 0 for jobs
+// without one. If the deadlines cannot all be met it repeatedly drops that of the job
+// which lacks the largest part of its need, with a warning. Gavel's code drops all of them.
 func (s *Shares) deadlines(ctx context.Context) ([]float64, error) {
 	need := make([]float64, len(s.Jobs))
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		deadline := j.State.Job.Deadline
-		if deadline == 0 || len(j.Ways) == 0 || j.State.Remaining <= 0 {
+		if deadline == 0 || len(j.Candidates) == 0 || j.State.Remaining <= 0 {
 			continue
 		}
 		if left := (deadline - s.Now).Seconds(); left*j.fastest() < j.State.Remaining {
@@ -52,7 +51,7 @@ func (s *Shares) deadlines(ctx context.Context) ([]float64, error) {
 		}
 	}
 	for {
-		worst, short, err := s.furthest(ctx, need)
+		worst, short, err := s.mostLacking(ctx, need)
 		if err != nil || worst < 0 {
 			return need, err
 		}
@@ -65,12 +64,12 @@ func (s *Shares) deadlines(ctx context.Context) ([]float64, error) {
 }
 
 func (s *Shares) giveUp(j *Share) {
-	s.Warnings = append(s.Warnings, fmt.Sprintf("job %s cannot be done by its deadline at %v", j.State.Job.ID, j.State.Job.Deadline))
+	s.Warnings = append(s.Warnings, fmt.Sprintf("job %s cannot meet its deadline at %v", j.State.Job.ID, j.State.Job.Deadline))
 }
 
-// furthest returns the job that lacks the largest part of its need when the sum of what
-// is lacking is least; -1 if no job needs anything.
-func (s *Shares) furthest(ctx context.Context, need []float64) (worst int, short float64, err error) {
+// mostLacking minimises the sum over jobs of the missing part of their need. It returns
+// the job with the largest missing part; -1 if no job has a need.
+func (s *Shares) mostLacking(ctx context.Context, need []float64) (worst int, short float64, err error) {
 	p := s.program()
 	worst = -1
 	lack := make([]lp.Var, len(need))

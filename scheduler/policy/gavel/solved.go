@@ -9,17 +9,17 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// solving are the options of policies that solve a programme for the fractions.
+// solving lists the options of policies that compute fractions by a linear program.
 var solving = append([]policy.Option{
-	{Name: "centre", Default: "false", Doc: "choose the centre of equal optima; else the one with the highest total throughput"},
-	{Name: "agnostic", Default: "false", Doc: "compute fractions as if jobs were as fast on all types as on their first; leases still give spare devices to the fastest job"},
-	{Name: "sharing", Default: "false", Doc: "let two jobs share devices, where the belief knows their speed then"},
+	{Name: "centre", Default: "false", Doc: "among equal optima choose their centre; false: the one with the highest total throughput"},
+	{Name: "agnostic", Default: "false", Doc: "heterogeneity-agnostic: compute fractions as if jobs were as fast on all types as on their first; spare devices still go to the fastest job"},
+	{Name: "sharing", Default: "false", Doc: "space sharing: let two jobs share devices if --belief has speeds of pairs"},
 }, rounding...)
 
 // fractions is the Fractions of an Objective.
 type fractions func(ctx context.Context, s *Shares) error
 
-// solved returns a policy that takes the fractions of o from a programme.
+// solved returns a policy with o and fractions computed by f.
 func solved(d policy.Deps, o Objective, f fractions) (scheduler.Policy, error) {
 	v := d.Values(solving)
 	agnostic, centre := v.Bool("agnostic"), v.Bool("centre")
@@ -31,10 +31,10 @@ func solved(d policy.Deps, o Objective, f fractions) (scheduler.Policy, error) {
 		return nil, err
 	}
 	if agnostic && o.Sharing {
-		return nil, errors.New("policy: agnostic and sharing: without speeds nothing is known of jobs that share devices; leave one of them out")
+		return nil, errors.New("policy: agnostic conflicts with sharing, which needs the speeds of pairs")
 	}
 	if agnostic {
-		f = alike(f)
+		f = agnosticFractions(f)
 	}
 	o.Agnostic = agnostic
 	o.Fractions = func(ctx context.Context, s *Shares) error {
@@ -44,39 +44,39 @@ func solved(d policy.Deps, o Objective, f fractions) (scheduler.Policy, error) {
 	return Rounds(d, o)
 }
 
-// alike hides how fast jobs are on other types than the first on which they run,
-// as Gavel's heterogeneity-agnostic policies do.
-func alike(f fractions) fractions {
+// agnosticFractions hides the rates of jobs on all types but their first, as Gavel's
+// heterogeneity-agnostic policies do.
+func agnosticFractions(f fractions) fractions {
 	return func(ctx context.Context, s *Shares) error {
-		ways := make([][]Way, len(s.Jobs))
+		candidates := make([][]Candidate, len(s.Jobs))
 		for i := range s.Jobs {
-			ways[i] = s.Jobs[i].Ways
-			s.Jobs[i].Ways = s.alike(&s.Jobs[i])
-			s.Jobs[i].X = make([]float64, len(s.Jobs[i].Ways))
+			candidates[i] = s.Jobs[i].Candidates
+			s.Jobs[i].Candidates = s.agnosticCandidates(&s.Jobs[i])
+			s.Jobs[i].X = make([]float64, len(s.Jobs[i].Candidates))
 		}
 		if err := f(ctx, s); err != nil {
 			return err
 		}
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
-			j.Ways = ways[i]
-			j.X = j.X[:len(j.Ways)]
+			j.Candidates = candidates[i]
+			j.X = j.X[:len(j.Candidates)]
 		}
 		return nil
 	}
 }
 
-// alike returns the ways of j with the rate of the first. With
-// ZerosCount every other group follows.
-func (s *Shares) alike(j *Share) []Way {
-	ways := slices.Clone(j.Ways)
-	for k := range ways {
-		ways[k].Rate = ways[0].Rate
+// agnosticCandidates returns the candidates of j with the rate of the first. With
+// ZerosCount it appends all other groups.
+func (s *Shares) agnosticCandidates(j *Share) []Candidate {
+	candidates := slices.Clone(j.Candidates)
+	for k := range candidates {
+		candidates[k].Rate = candidates[0].Rate
 	}
 	for g := range s.Devices {
-		if s.rules.ZerosCount && len(ways) > 0 && !slices.ContainsFunc(j.Ways, func(w Way) bool { return w.Group == g }) {
-			ways = append(ways, Way{Group: g, Devices: j.State.Job.Devices, Rate: ways[0].Rate})
+		if s.rules.ZerosCount && len(candidates) > 0 && !slices.ContainsFunc(j.Candidates, func(w Candidate) bool { return w.Group == g }) {
+			candidates = append(candidates, Candidate{Group: g, Devices: j.State.Job.Devices, Rate: candidates[0].Rate})
 		}
 	}
-	return ways
+	return candidates
 }

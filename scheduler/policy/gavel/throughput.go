@@ -10,16 +10,16 @@ import (
 // Throughput maximises the sum of normalised throughputs.
 var Throughput = policy.Info{
 	Name:    "gavel-throughput",
-	Doc:     "maximises the sum of throughputs, each as a multiple of the job's on an even share of types; devices that are left go to jobs without any",
+	Doc:     "maximises the sum of normalised throughputs; spare devices go to jobs without any",
 	Options: solving,
-	New:     func(d policy.Deps) (scheduler.Policy, error) { return solved(d, Objective{}, greatestTotal) },
+	New:     func(d policy.Deps) (scheduler.Policy, error) { return solved(d, Objective{}, maxTotal) },
 }
 
-// greatestTotal maximises the sum of levels. Gavel adds steps/s, which favours jobs with
+// maxTotal maximises the sum of levels. Gavel adds steps/s, which favours jobs with
 // short steps.
-func greatestTotal(ctx context.Context, s *Shares) error {
+func maxTotal(ctx context.Context, s *Shares) error {
 	p := s.program()
-	p.total(1)
+	p.addLevels(1)
 	_, err := p.solve(ctx)
 	return err
 }

@@ -10,14 +10,14 @@ import (
 
 var Waterfill = policy.Info{
 	Name:    "gavel-las-waterfill",
-	Doc:     "as gavel-las; when the least throughput cannot grow, the next one is maximised, and so on (Narayanan et al., Gavel, OSDI 2020, section 4.3)",
+	Doc:     "max-min fairness by water filling: as gavel-las; once the lowest throughput cannot grow, the next lowest is maximised, and so on (Narayanan et al., Gavel, OSDI 2020, section 4.3)",
 	Options: solving,
 	New: func(d policy.Deps) (scheduler.Policy, error) {
 		return solved(d, Objective{}, func(ctx context.Context, s *Shares) error { return s.waterfill(ctx, s.weights) })
 	},
 }
 
-// weights are those of the owners.
+// weights returns the weight of each job that is not full, else 0.
 func (s *Shares) weights(full []bool) []float64 {
 	out := make([]float64, len(s.Jobs))
 	for i := range s.Jobs {
@@ -28,22 +28,20 @@ func (s *Shares) weights(full []bool) []float64 {
 	return out
 }
 
-// waterfill lets the throughput of all jobs grow in proportion to their weights,
-// counted in multiples of that on an even share and by their devices, until some
-// cannot grow any more: these are full and keep what they have, and the others
-// grow on. weights returns what each job grows by given the full jobs, 0 for these;
-// others of weight 0 keep what they have for now.
+// waterfill raises the levels of all jobs in proportion to their weights until some cannot
+// rise further. These are full and keep their level; the others continue to rise. weights
+// returns the growth of each job given the full jobs, 0 for full jobs. Other jobs of weight
+// 0 keep their level for the present iteration.
 //
-// The duals of the program show which jobs are full: the interior-point method ends
-// in the middle of the optima, where a dual is above 0 exactly if the job is full
-// in all of them (Goldman and Tucker, 1956). The paper asks a mixed-integer
-// programme.
+// The duals of the program show which jobs are full: the interior-point method ends at the
+// centre of the optima, where a dual is above 0 exactly if the job is full in all optima
+// (Goldman and Tucker, 1956). The paper solves a mixed-integer program instead.
 func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []float64) error {
 	level := make([]float64, len(s.Jobs))
 	full := make([]bool, len(s.Jobs))
 	open := 0
 	for i := range s.Jobs {
-		if full[i] = len(s.Jobs[i].Ways) == 0; !full[i] {
+		if full[i] = len(s.Jobs[i].Candidates) == 0; !full[i] {
 			open++
 		}
 	}
@@ -66,36 +64,36 @@ func (s *Shares) waterfill(ctx context.Context, weights func(full []bool) []floa
 			}
 		}
 		if filled == 0 {
-			break // the solver cannot tell which jobs are full
+			break // no dual is above the threshold
 		}
 		open -= filled
 	}
-	p, _ := s.rise(level, make([]float64, len(level))) // what rounding has left
+	p, _ := s.rise(level, make([]float64, len(level))) // assign what rounding left over
 	p.SetBounds(p.growth, 0, 0)
-	p.total(1)
+	p.addLevels(1)
 	_, err := p.solve(ctx)
 	return err
 }
 
-// leastDual tells duals from zeros, in parts of their mean: those of the jobs that
-// grow add up to 1.
+// leastDual is the threshold above which a dual counts as positive, relative to the mean
+// dual: the duals of the growing jobs add up to 1.
 const leastDual = 1e-2
 
-// rising is a programme that makes levels grow.
+// rising is a program that raises levels.
 type rising struct {
 	*program
 	growth lp.Var
 }
 
-// rise returns the programme that lets levels grow by weights, and the row of each
-// job.
+// rise returns the program that raises levels in proportion to weights, and the row of
+// each job.
 func (s *Shares) rise(level, weight []float64) (rising, []lp.Row) {
 	p := rising{program: s.program()}
 	p.growth = p.Var("growth", -lp.Inf, lp.Inf, 1)
 	rows := make([]lp.Row, len(s.Jobs))
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		if len(j.Ways) == 0 {
+		if len(j.Candidates) == 0 {
 			continue
 		}
 		terms := p.throughput(i, s.level(j)*j.Weight())
