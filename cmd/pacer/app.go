@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
 	"github.com/urfave/cli/v2"
 )
 
@@ -47,31 +43,13 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no answer, 4 done in part.`,
 	}
 }
 
-// dataDir returns the data directory and creates nothing.
-func dataDir(c *cli.Context) (string, error) {
-	if d := command.Global(c, "data"); d != "" {
-		return d, nil
+// dataDir is the directory of --data, one Dir for the whole run.
+func dataDir(c *cli.Context) *datadir.Dir {
+	const key = "data directory"
+	d, ok := c.App.Metadata[key].(*datadir.Dir)
+	if !ok {
+		d = &datadir.Dir{Given: command.Global(c, "data"), Verb: c.Command.Name, Log: c.App.ErrWriter}
+		c.App.Metadata[key] = d
 	}
-	if d := os.Getenv("XDG_DATA_HOME"); d != "" {
-		return filepath.Join(d, "pacer"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("no data directory: set --data DIR: %w", err)
-	}
-	return filepath.Join(home, ".local", "share", "pacer"), nil
-}
-
-// noteNoData says once that the directory of --data does not exist, where a
-// command reads what it finds there.
-func noteNoData(c *cli.Context) {
-	const key = "no data noted"
-	dir := command.Global(c, "data")
-	if dir == "" || c.App.Metadata[key] != nil {
-		return
-	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		c.App.Metadata[key] = true
-		fmt.Fprintf(c.App.ErrWriter, "warning: --data %s does not exist, so nothing is stored there\n", dir)
-	}
+	return d
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/bench/accuracy"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -57,19 +58,19 @@ func protocolNames() []string {
 func runBenchAccuracy(c *cli.Context) error {
 	o := accuracy.Options{Shared: c.String("shared"), Seed: command.Seed(c)}
 	if o.Shared == "" {
-		return command.Usagef("bench accuracy: --shared is missing: a directory with data/rubick, data/published, ...")
+		return fail.Usagef("bench accuracy: --shared is missing: a directory with data/rubick, data/published, ...")
 	}
 	for _, name := range c.StringSlice("protocol") {
 		p, err := accuracy.LookupProtocol(name)
 		if err != nil {
-			return command.Usagef("bench: %w", err)
+			return fail.Usagef("bench: %w", err)
 		}
 		o.Protocols = append(o.Protocols, p)
 	}
 	for _, name := range c.StringSlice("family") {
 		f, err := accuracy.Lookup(name)
 		if err != nil {
-			return command.Usagef("bench: %w", err)
+			return fail.Usagef("bench: %w", err)
 		}
 		o.Contenders = append(o.Contenders, f)
 	}

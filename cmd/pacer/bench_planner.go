@@ -9,6 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/bench/accuracy"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
 func benchPlannerCommand() *cli.Command {
@@ -32,7 +33,7 @@ Megatron-Bridge whose model is in the catalog: legal, does it fit, how long.
 func runBenchPlanner(c *cli.Context) error {
 	shared := c.String("shared")
 	if shared == "" {
-		return command.Usagef("bench planner: --shared is missing: a directory with data/rubick and data/published")
+		return fail.Usagef("bench planner: --shared is missing: a directory with data/rubick and data/published")
 	}
 	r, err := accuracy.RunPlanner(c.Context, shared)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
 // TestMeasuredTable: the table of docs/benchmarks/prediction-vs-measured.md is what
@@ -27,7 +27,7 @@ func TestMeasuredTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"pacer", "demo", "--out", t.TempDir()}, nil, &out, &errs); code != command.ExitOK {
+	if code := run(t.Context(), []string{"pacer", "demo", "--out", t.TempDir()}, nil, &out, &errs); code != fail.OK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	for _, row := range want[1:] {

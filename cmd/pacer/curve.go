@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -78,7 +79,7 @@ func runCurve(c *cli.Context) error {
 // curveQuestions are the questions of a curve, one for each accelerator.
 func curveQuestions(c *cli.Context, axes curveAxes) ([]question, error) {
 	if o := planner.Objective(c.String("objective")); o == planner.Cost || o == planner.MinDevices {
-		return nil, command.Usagef("curve: --objective %s chooses among numbers of devices, and a curve shows them all: ask pacer plan", o)
+		return nil, fail.Usagef("curve: --objective %s chooses among numbers of devices, and a curve shows them all: ask pacer plan", o)
 	}
 	out := make([]question, len(axes.accelerators))
 	for i, name := range axes.accelerators {

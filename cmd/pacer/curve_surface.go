@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -44,7 +45,7 @@ func readAxes(c *cli.Context) (a curveAxes, err error) {
 	}
 	for _, v := range cpus {
 		if v != float64(int(v)) {
-			return a, command.Usagef("%s: --cpus %g is not a whole number", c.Command.Name, v)
+			return a, fail.Usagef("%s: --cpus %g is not a whole number", c.Command.Name, v)
 		}
 		a.asked.CPUs = append(a.asked.CPUs, int(v))
 	}
@@ -64,7 +65,7 @@ func numbers(c *cli.Context, flag string) (out []float64, err error) {
 	for _, text := range command.List(c, flag) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil {
-			return nil, command.Usagef("%s: --%s: %q is not a number; want numbers such as 1+4+12", c.Command.Name, flag, text)
+			return nil, fail.Usagef("%s: --%s: %q is not a number; want numbers such as 1+4+12", c.Command.Name, flag, text)
 		}
 		out = append(out, v)
 	}

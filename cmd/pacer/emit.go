@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -45,7 +46,7 @@ func emitted(c *cli.Context, choices []planner.Choice, all func() ([]planner.Cho
 	}
 	s, err := f.EmitWith(choices[0].Config, launch.Options{Details: details, File: c.String("emit-out")})
 	if errors.Is(err, launch.ErrCannotExpress) {
-		return false, command.NoAnswerf("%w%s", err, instead(f, choices[0], all))
+		return false, fail.NoAnswerf("%w%s", err, instead(f, choices[0], all))
 	}
 	if err != nil {
 		return false, err
@@ -83,7 +84,7 @@ func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
 	defer f.Close()
 	d, err := huggingface.Details(f)
 	if err != nil {
-		return d, command.Usagef("%s: --model %s: %w", c.Command.Name, path, err)
+		return d, fail.Usagef("%s: --model %s: %w", c.Command.Name, path, err)
 	}
 	return d, nil
 }
@@ -92,15 +93,15 @@ func detailsOf(c *cli.Context, m spec.Model) (spec.Details, error) {
 func emitFlag(c *cli.Context) (*launch.Framework, error) {
 	switch {
 	case !c.IsSet("emit") && c.IsSet("emit-out"):
-		return nil, command.Usagef("%s: --emit-out goes with --emit", c.Command.Name)
+		return nil, fail.Usagef("%s: --emit-out goes with --emit", c.Command.Name)
 	case !c.IsSet("emit"):
 		return nil, nil
 	case command.Global(c, "output") != "table" && !c.IsSet("emit-out"):
-		return nil, command.Usagef("%s: --emit prints what starts the plan, not %s: give it a file with --emit-out", c.Command.Name, command.Global(c, "output"))
+		return nil, fail.Usagef("%s: --emit prints what starts the plan, not %s: give it a file with --emit-out", c.Command.Name, command.Global(c, "output"))
 	}
 	f, err := launch.Lookup(c.String("emit"))
 	if err != nil {
-		return nil, command.Usagef("%w", err)
+		return nil, fail.Usagef("%w", err)
 	}
 	return &f, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,9 +9,6 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
-	"github.com/pacer-ml/pacer/perfmodel/registry"
-	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/profiler/store"
 )
 
 // workloadFlags choose jobs and a cluster.
@@ -62,10 +58,7 @@ func experimentOptions(c *cli.Context) experiment.Options {
 
 // experimentData gives a simulation the data directory.
 func experimentData(c *cli.Context) experiment.Data {
-	return experiment.Data{
-		Rows:   func(_ context.Context, f store.Filter) ([]spec.Measurement, error) { return storedRows(c, f) },
-		Fitted: func() (*registry.Registry, error) { return openRegistry(c) },
-	}
+	return experiment.Data{Rows: dataDir(c).Rows, Fitted: dataDir(c).Fitted}
 }
 
 // warner prints warnings to standard error.

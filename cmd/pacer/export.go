@@ -1,20 +1,15 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
-	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
@@ -34,9 +29,9 @@ The file appears whole or not at all.`,
 			}
 			format, err := store.FormatOf(path)
 			if err != nil {
-				return command.Usagef("export: %w", err)
+				return fail.Usagef("export: %w", err)
 			}
-			rows, err := selectedRows(c)
+			rows, err := dataDir(c).Select(c.Context, storeFilter(c))
 			if err != nil {
 				return err
 			}
@@ -65,92 +60,7 @@ func filterFlags() []cli.Flag {
 	}
 }
 
-// selectedRows returns the stored measurements that the filter flags select; none
-// is an error.
-func selectedRows(c *cli.Context) ([]spec.Measurement, error) {
-	filter, err := storeFilter(c)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := storedRows(c, filter)
-	if err == nil && len(rows) == 0 {
-		err = noneStored(c, filter)
-	}
-	return rows, err
-}
-
-// noneStored says why f chooses no row of the store.
-func noneStored(c *cli.Context, f store.Filter) error {
-	tallies, err := storeSummary(c)
-	if err != nil {
-		return err
-	}
-	code, why := command.ExitNoAnswer, "no stored measurement matches; pacer ls measurements shows what there is"
-	switch {
-	case len(tallies) == 0:
-		why = "nothing is stored yet; import measurements first, see pacer import --help"
-	default:
-		for _, kind := range []struct {
-			what  string
-			asked []string
-			of    func(store.Tally) string
-		}{{"source", f.Sources, query.SourceOf}, {"model", f.Models, query.ModelOf}, {"accelerator", f.Accelerators, query.AcceleratorOf}} {
-			if said := notStored(kind.what, kind.asked, tallies, kind.of); said != "" {
-				code, why = command.ExitUsage, said
-				break
-			}
-		}
-	}
-	return command.WithCode(code, fmt.Errorf("%s: %s", c.Command.Name, why))
-}
-
-// notStored names the stored ones of a kind, the nearest first, where none of
-// those asked for is; "" where one is or none is asked for.
-func notStored(what string, asked []string, tallies []store.Tally, of func(store.Tally) string) string {
-	var stored []string
-	for _, t := range tallies {
-		if slices.Contains(asked, of(t)) {
-			return ""
-		}
-		stored = append(stored, of(t))
-	}
-	if len(asked) == 0 {
-		return ""
-	}
-	slices.Sort(stored)
-	stored = named.Nearest(asked[0], slices.Compact(stored), maxReported)
-	return fmt.Sprintf("no stored measurement is of %s %q; stored are %s", what, strings.Join(asked, ", "), strings.Join(stored, ", "))
-}
-
-// storeFilter reads the filter flags. Names match stored ones whatever their
-// case and punctuation, those of accelerators also by words no other has.
-func storeFilter(c *cli.Context) (store.Filter, error) {
-	f := store.Filter{Models: c.StringSlice("model"), Accelerators: acceleratorNames(c.StringSlice("accelerator")), Sources: c.StringSlice("source")}
-	if len(f.Models)+len(f.Sources)+len(f.Accelerators) == 0 {
-		return f, nil
-	}
-	tallies, err := storeSummary(c)
-	var parts []string
-	for _, t := range tallies {
-		adopt(f.Models, t.Model)
-		adopt(f.Sources, t.Source)
-		parts = append(parts, t.Accelerator)
-	}
-	slices.Sort(parts)
-	parts = slices.Compact(parts)
-	for i, name := range f.Accelerators {
-		if found := query.Match(name, parts); len(found) == 1 {
-			f.Accelerators[i] = found[0]
-		}
-	}
-	return f, err
-}
-
-// adopt spells the names that mean stored as it is stored.
-func adopt(names []string, stored string) {
-	for i, n := range names {
-		if named.Fold(n) == named.Fold(stored) {
-			names[i] = stored
-		}
-	}
+// storeFilter reads filterFlags.
+func storeFilter(c *cli.Context) store.Filter {
+	return store.Filter{Models: c.StringSlice("model"), Accelerators: c.StringSlice("accelerator"), Sources: c.StringSlice("source")}
 }

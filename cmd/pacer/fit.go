@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -43,7 +43,7 @@ them too.`,
 func runFit(c *cli.Context) error {
 	fam, err := family.Lookup(c.String("family"))
 	if err != nil {
-		return command.Usagef("fit: %w", err)
+		return fail.Usagef("fit: %w", err)
 	}
 	opts := perfmodel.FitOptions{Seed: command.Seed(c)}
 	if opts.MaxRows, err = rowsFlag(c, "rows"); err != nil {
@@ -52,11 +52,11 @@ func runFit(c *cli.Context) error {
 	if opts.Unfitted, err = query.Analytic(); err != nil {
 		return err
 	}
-	rows, err := selectedRows(c)
+	rows, err := dataDir(c).Select(c.Context, storeFilter(c))
 	if err != nil {
 		return err
 	}
-	reg, err := openRegistry(c)
+	reg, err := dataDir(c).Fitted()
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func runFit(c *cli.Context) error {
 		fmt.Fprintln(c.App.ErrWriter, "skipped:", why)
 	}
 	if len(cards) == 0 {
-		return command.NoAnswerf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))
+		return fail.NoAnswerf("fit: none of %d (model, accelerator) pairs could be fitted", len(skipped))
 	}
 	return command.Print(c, cardsResult(cards, opts.MaxRows == 0))
 }
@@ -81,7 +81,7 @@ func rowsFlag(c *cli.Context, name string) (int, error) {
 	}
 	n, err := strconv.Atoi(r)
 	if err != nil || n < 1 {
-		return 0, command.Usagef("%s: --%s %q is neither all nor a number of at least 1", c.Command.Name, name, r)
+		return 0, fail.Usagef("%s: --%s %q is neither all nor a number of at least 1", c.Command.Name, name, r)
 	}
 	return n, nil
 }
@@ -91,15 +91,6 @@ func fitAll(c *cli.Context, fam perfmodel.Family, reg *registry.Registry, rows [
 	bar := console.NewBar(c.App.ErrWriter, "fit "+fam.Name, len(perfmodel.GroupByKey(rows)))
 	defer bar.Finish()
 	return query.FitAll(c.Context, fam, reg, rows, o, func(n, _ int) { bar.Set(n) })
-}
-
-func openRegistry(c *cli.Context) (*registry.Registry, error) {
-	dir, err := dataDir(c)
-	if err != nil {
-		return nil, err
-	}
-	noteNoData(c)
-	return registry.Open(filepath.Join(dir, "models"))
 }
 
 func cardsResult(cards []perfmodel.Card, crossValidated bool) console.Result {

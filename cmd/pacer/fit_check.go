@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/planner"
@@ -56,7 +57,7 @@ func runFitCheck(c *cli.Context) error {
 		return err
 	}
 	if !r.Fits {
-		return command.NoAnswerf("fit-check: plan %s does not fit", r.Plan)
+		return fail.NoAnswerf("fit-check: plan %s does not fit", r.Plan)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/urfave/cli/v2"
 )
 
@@ -31,7 +32,7 @@ func eachCommand(cmds []*cli.Command, above []string, do func([]string, *cli.Com
 func helpFits(t *testing.T, path []string, description string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), append(path, "--help"), nil, &out, &errs); code != command.ExitOK || !strings.Contains(out.String(), "NAME:\n   "+strings.Join(path, " ")) {
+	if code := run(t.Context(), append(path, "--help"), nil, &out, &errs); code != fail.OK || !strings.Contains(out.String(), "NAME:\n   "+strings.Join(path, " ")) {
 		t.Errorf("%s --help: exit code %d, %s%s", strings.Join(path, " "), code, errs.String(), out.String())
 	}
 	for line := range strings.Lines(description) {

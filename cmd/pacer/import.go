@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/measured"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -60,7 +59,7 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 			if st, err := os.Stat(dir); err != nil {
 				return fmt.Errorf("import %s: %w", imp.Name, err)
 			} else if !st.IsDir() {
-				return command.Usagef("import %s: %s is a file, want the directory of the data set", imp.Name, dir)
+				return fail.Usagef("import %s: %s is a file, want the directory of the data set", imp.Name, dir)
 			}
 			fsys := os.DirFS(dir)
 			total, err := imp.Count(fsys)
@@ -92,7 +91,7 @@ func measuredCommand() *cli.Command {
 			}
 			set, err := measured.Lookup(name)
 			if err != nil {
-				return command.Usagef("import measured: %w", err)
+				return fail.Usagef("import measured: %w", err)
 			}
 			return runImport(c, "measured", set.Rows, store.ReadParquetFrom(set.Name+".parquet", bytes.NewReader(set.Parquet), int64(len(set.Parquet))))
 		},
@@ -131,7 +130,7 @@ type importResult struct {
 
 // runImport writes seq into the store in acknowledged batches.
 func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measurement, error]) error {
-	db, err := openStore(c, store.Options{})
+	db, err := dataDir(c).Open(store.Options{})
 	if err != nil {
 		return err
 	}
@@ -153,7 +152,7 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 		return err
 	}
 	if r.Bad > 0 {
-		return command.Partialf("%d of %d rows of %s could not be used, see above", r.Bad, r.Bad+r.Rows, name)
+		return fail.Partialf("%d of %d rows of %s could not be used, see above", r.Bad, r.Bad+r.Rows, name)
 	}
 	return nil
 }
@@ -256,62 +255,4 @@ func (im *importer) sourceHint() {
 	} else if len(s) > 1 {
 		fmt.Fprintf(im.log, "import %s: rows of %d sources, for --source: %s\n", im.res.Source, len(s), strings.Join(s, ", "))
 	}
-}
-
-// openStore opens the store in the data directory, creating it if needed.
-func openStore(c *cli.Context, o store.Options) (*store.DB, error) {
-	dir, err := dataDir(c)
-	if err != nil {
-		return nil, err
-	}
-	db, err := store.Open(filepath.Join(dir, "store"), o)
-	return db, whoServes(c, dir, err)
-}
-
-// readStore calls use with the store opened for reading; not at all when there
-// is no store yet.
-func readStore(c *cli.Context, use func(*store.DB) error) error {
-	db, err := openStore(c, store.Options{ReadOnly: true})
-	if errors.Is(err, fs.ErrNotExist) {
-		noteNoData(c)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(db), db.Close())
-}
-
-// reader is readStore for those who bring the use later.
-func reader(c *cli.Context) func(func(*store.DB) error) error {
-	return func(use func(*store.DB) error) error { return readStore(c, use) }
-}
-
-// storedRows returns all measurements that match f.
-func storedRows(c *cli.Context, f store.Filter) (rows []spec.Measurement, err error) {
-	err = readStore(c, func(db *store.DB) error {
-		rows, err = queryRows(c.Context, db, f)
-		return err
-	})
-	return rows, err
-}
-
-// queryRows returns the measurements of an open store that match f.
-func queryRows(ctx context.Context, db *store.DB, f store.Filter) (rows []spec.Measurement, err error) {
-	for m, err := range db.Query(ctx, f) {
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, m)
-	}
-	return rows, nil
-}
-
-// storeSummary counts what is stored.
-func storeSummary(c *cli.Context) (tallies []store.Tally, err error) {
-	err = readStore(c, func(db *store.DB) error {
-		tallies, err = db.Summary(c.Context)
-		return err
-	})
-	return tallies, err
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
 // cancelling is a writer that ends a context when it is given a text.
@@ -34,7 +34,7 @@ func TestInterruptedSimulate(t *testing.T) {
 	errs := &cancelling{at: "simulate: fifo done", cancel: cancel}
 	code := run(ctx, []string{"pacer", "simulate", "-w", "synthetic:jobs=40", "--cluster", "2x8", "-p", "fifo,las,srtf", "-o", "json"}, nil, &out, errs)
 	var got struct{ Runs []struct{ Policy string } }
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != command.ExitPartial || len(got.Runs) != 1 || got.Runs[0].Policy != "fifo" {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != fail.Partial || len(got.Runs) != 1 || got.Runs[0].Policy != "fifo" {
 		t.Errorf("exit code %d, %v: %s", code, err, out.String())
 	}
 	if !strings.Contains(errs.String(), `"message":"interrupted: simulate: 1 run of 3 done: `) {
@@ -55,7 +55,7 @@ func TestInterruptedSweep(t *testing.T) {
 	errs := &cancelling{at: "2 of 24 runs", cancel: cancel}
 	code := run(ctx, []string{"pacer", "sweep", study, "--out", filepath.Join(dir, "kept"), "-o", "json"}, nil, &out, errs)
 	var got struct{ Runs, Failed int }
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != command.ExitPartial || got.Runs != 24 || got.Failed < 1 || got.Failed > 22 {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != fail.Partial || got.Runs != 24 || got.Failed < 1 || got.Failed > 22 {
 		t.Errorf("exit code %d, %v: %s\n%s", code, err, out.String(), errs.String())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/scheduler/learn"
 	"github.com/pacer-ml/pacer/scheduler/policy/dl2"
 	"github.com/pacer-ml/pacer/scheduler/report"
@@ -149,7 +150,7 @@ func newLearnRun(c *cli.Context) (*learnRun, error) {
 func runLearnDL2(c *cli.Context) (err error) {
 	out := c.String("out")
 	if out == "" {
-		return command.Usagef("learn: --out is missing: FILE for the policy")
+		return fail.Usagef("learn: --out is missing: FILE for the policy")
 	}
 	began := time.Now()
 	run, err := newLearnRun(c)

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 )
 
@@ -27,7 +27,7 @@ func readLinkFlags(c *cli.Context) (l query.Link, err error) {
 		}
 		v := c.Float64(f.name)
 		if !(v > 0 && v < 1e9) {
-			return l, command.Usagef("%s: --%s %g is not positive", c.Command.Name, f.name, v)
+			return l, fail.Usagef("%s: --%s %g is not positive", c.Command.Name, f.name, v)
 		}
 		*f.to = v * f.bytes
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/measured"
@@ -64,7 +65,7 @@ func (l listing) command() *cli.Command {
 func (l listing) run(c *cli.Context) error {
 	for _, w := range c.Args().Slice() {
 		if named.Fold(w) == "" {
-			return command.Usagef("ls %s: %q has no letter or digit to find names by", l.name, w)
+			return fail.Usagef("ls %s: %q has no letter or digit to find names by", l.name, w)
 		}
 	}
 	entries, err := l.entries(c)
@@ -77,7 +78,7 @@ func (l listing) run(c *cli.Context) error {
 		return err
 	}
 	if len(found) == 0 && c.Args().Present() {
-		return command.NoAnswerf("ls %s: nothing has %q in its names (all: pacer ls %[1]s)", l.name, strings.Join(c.Args().Slice(), " "))
+		return fail.NoAnswerf("ls %s: nothing has %q in its names (all: pacer ls %[1]s)", l.name, strings.Join(c.Args().Slice(), " "))
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func listings() []listing {
 }
 
 func lsAccelerators(c *cli.Context) (out []entry, err error) {
-	d, err := newDesk(c)
+	d, err := dataDir(c).Resolver()
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func acceleratorCells(a spec.Accelerator, also string) []string {
 }
 
 func lsModels(c *cli.Context) (out []entry, err error) {
-	d, err := newDesk(c)
+	d, err := dataDir(c).Resolver()
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +293,7 @@ func lsMeasured(*cli.Context) (out []entry, err error) {
 }
 
 func lsMeasurements(c *cli.Context) (out []entry, err error) {
-	tallies, err := storeSummary(c)
+	tallies, err := dataDir(c).Summary(c.Context)
 	for _, t := range tallies {
 		key := []string{t.Source, t.Model, t.Accelerator, string(t.Outcome)}
 		out = append(out, entry{names: key, lines: [][]string{append(key[:len(key):len(key)], strconv.Itoa(t.Rows))}, object: t})
@@ -301,7 +302,7 @@ func lsMeasurements(c *cli.Context) (out []entry, err error) {
 }
 
 func lsCards(c *cli.Context) (out []entry, err error) {
-	reg, err := openRegistry(c)
+	reg, err := dataDir(c).Fitted()
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/datasets/huggingface"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -69,7 +70,7 @@ func networkOf(c *cli.Context) (spec.Model, error) {
 	given := givenShape(c)
 	switch {
 	case isFile && len(given) > 0:
-		return spec.Model{}, command.Usagef("%s: --%s does not go with --model %s, which has the shape", c.Command.Name, given[0], path)
+		return spec.Model{}, fail.Usagef("%s: --%s does not go with --model %s, which has the shape", c.Command.Name, given[0], path)
 	case isFile:
 		return readConfigJSON(c, path)
 	case len(given) > 0:
@@ -111,15 +112,15 @@ func configPath(name string) (string, bool) {
 func readConfigJSON(c *cli.Context, path string) (spec.Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return spec.Model{}, command.Usagef("%s: --model %s: %w; models by name are in pacer ls models", c.Command.Name, path, errors.Unwrap(err))
+		return spec.Model{}, fail.Usagef("%s: --model %s: %w; models by name are in pacer ls models", c.Command.Name, path, errors.Unwrap(err))
 	}
 	defer f.Close()
 	m, warnings, err := huggingface.Read(f)
 	if err != nil {
-		return spec.Model{}, command.Usagef("%s: --model %s: %w", c.Command.Name, path, err)
+		return spec.Model{}, fail.Usagef("%s: --model %s: %w", c.Command.Name, path, err)
 	}
 	if m.Name = nameOfConfig(path, m.Name); m.SeqLen == 0 && !c.IsSet("seq") {
-		return m, command.Usagef("%s: --seq is missing: %s does not say how many tokens a sample has", c.Command.Name, path)
+		return m, fail.Usagef("%s: --seq is missing: %s does not say how many tokens a sample has", c.Command.Name, path)
 	}
 	for _, w := range warnings {
 		switch assumed := errors.Is(w, huggingface.ErrTokensAssumed); {
@@ -167,7 +168,7 @@ func nameOfConfig(path, says string) string {
 func shapeOfFlags(c *cli.Context, given []string) (spec.Model, error) {
 	m := spec.Model{Name: c.String("model"), Kind: spec.Decoder, TiedEmbeddings: c.Bool("tied-embeddings"), SeqLen: c.Int("seq")}
 	if known, err := catalog.Model(m.Name); err == nil {
-		return m, command.Usagef("%s: --%s does not go with name %s, which is known: give your model a name of its own, or none", c.Command.Name, given[0], known.Name)
+		return m, fail.Usagef("%s: --%s does not go with name %s, which is known: give your model a name of its own, or none", c.Command.Name, given[0], known.Name)
 	}
 	for _, f := range shapeCounts {
 		if !c.IsSet(f.name) {
@@ -182,14 +183,14 @@ func shapeOfFlags(c *cli.Context, given []string) (spec.Model, error) {
 	case "gated", "plain":
 		m.GatedMLP = form == "gated"
 	default:
-		return m, command.Usagef("%s: --mlp %s is neither gated nor plain", c.Command.Name, form)
+		return m, fail.Usagef("%s: --mlp %s is neither gated nor plain", c.Command.Name, form)
 	}
 	var err error
 	if m.ParamCount, err = paramsFlag(c); err != nil {
 		return m, err
 	}
 	if m.SeqLen == 0 {
-		return m, command.Usagef("%s: --seq is missing: how many tokens has a sample?", c.Command.Name)
+		return m, fail.Usagef("%s: --seq is missing: how many tokens has a sample?", c.Command.Name)
 	}
 	if !slices.ContainsFunc(given, func(f string) bool { return f != "params" && f != "vocab" }) && m.ParamCount > 0 {
 		guessShape(c, &m)
@@ -210,7 +211,7 @@ func guessShape(c *cli.Context, m *spec.Model) {
 func completeShape(c *cli.Context, m *spec.Model) error {
 	for _, f := range shapeCounts {
 		if _, optional := shapeDefaults[f.name]; !optional && *f.to(m) == 0 && (f.name != "ffn" || m.Experts == 0 || m.ExpertFFN == 0) {
-			return command.Usagef("%s: --%s is missing: a model of your own needs layers, hidden, heads, ffn and vocab, or params alone", c.Command.Name, f.name)
+			return fail.Usagef("%s: --%s is missing: a model of your own needs layers, hidden, heads, ffn and vocab, or params alone", c.Command.Name, f.name)
 		}
 	}
 	if m.Experts > 0 {
@@ -222,14 +223,14 @@ func completeShape(c *cli.Context, m *spec.Model) error {
 		}
 	}
 	if m.HeadDim == 0 && m.Hidden%m.Heads != 0 {
-		return command.Usagef("%s: --heads %d does not divide --hidden %d, and there is no --head-dim", c.Command.Name, m.Heads, m.Hidden)
+		return fail.Usagef("%s: --heads %d does not divide --hidden %d, and there is no --head-dim", c.Command.Name, m.Heads, m.Hidden)
 	}
 	if m.KVHeads > 0 && m.Heads%m.KVHeads != 0 {
-		return command.Usagef("%s: --kv-heads %d does not divide --heads %d", c.Command.Name, m.KVHeads, m.Heads)
+		return fail.Usagef("%s: --kv-heads %d does not divide --heads %d", c.Command.Name, m.KVHeads, m.Heads)
 	}
 	m.Name = cmp.Or(m.Name, fmt.Sprintf("%dx%d", m.Layers, m.Hidden))
 	if err := m.Validate(); err != nil {
-		return command.Usagef("%s: %w", c.Command.Name, err)
+		return fail.Usagef("%s: %w", c.Command.Name, err)
 	}
 	return nil
 }
@@ -252,7 +253,7 @@ func paramsFlag(c *cli.Context) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(digits, 64)
 	if v *= unit; err != nil || !(v >= 1 && v <= maxParams) {
-		return 0, command.Usagef("%s: --params %s is not a count in 1..%g, such as 7e9 or 350M", c.Command.Name, c.String("params"), float64(maxParams))
+		return 0, fail.Usagef("%s: --params %s is not a count in 1..%g, such as 7e9 or 350M", c.Command.Name, c.String("params"), float64(maxParams))
 	}
 	return v, nil
 }

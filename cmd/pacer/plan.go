@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -112,7 +113,7 @@ func goalQuestion(c *cli.Context) (question, error) {
 		return q, err
 	}
 	if c.Int("top") < 0 {
-		return q, command.Usagef("plan: --top %d is negative", c.Int("top"))
+		return q, fail.Usagef("plan: --top %d is negative", c.Int("top"))
 	}
 	if c.IsSet("probe") {
 		if err := command.InRange(c, "probe", c.Int("probe"), 100); err != nil {

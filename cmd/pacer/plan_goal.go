@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
@@ -79,7 +80,7 @@ func readMigration(c *cli.Context) (query.Migration, error) {
 	err := g.Check()
 	var bad *query.FieldError
 	if errors.As(err, &bad) && bad.Err != nil {
-		return g, command.Usagef("%s: %s: %w", c.Command.Name, command.FlagOf(bad.Field), bad.Err)
+		return g, fail.Usagef("%s: %s: %w", c.Command.Name, command.FlagOf(bad.Field), bad.Err)
 	}
 	return g, command.ForVerb(c, err)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/planner"
 )
@@ -28,7 +29,7 @@ func spaceFlags() []cli.Flag {
 // space is the default one.
 func readSpace(c *cli.Context) (planner.Space, error) {
 	if n := c.Int("max-micro-batch"); c.IsSet("max-micro-batch") && n < 1 {
-		return nil, command.Usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
+		return nil, fail.Usagef("%s: --max-micro-batch %d is below 1", c.Command.Name, n)
 	}
 	s := query.Space{
 		Recompute: command.List(c, "recompute"), Offload: command.List(c, "offload"), Schedule: command.List(c, "schedule"), Precisions: command.List(c, "precisions"),
@@ -37,7 +38,7 @@ func readSpace(c *cli.Context) (planner.Space, error) {
 	for _, text := range command.List(c, "zero") {
 		stage, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil {
-			return nil, command.Usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
+			return nil, fail.Usagef("%s: --zero %s is not one of 0 1 2 3", c.Command.Name, text)
 		}
 		s.ZeRO = append(s.ZeRO, stage)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
@@ -51,7 +52,7 @@ func runPredict(c *cli.Context) error {
 	}
 	for _, f := range []string{"calibrate", "out"} {
 		if c.IsSet(f) {
-			return command.Usagef("predict: --%s goes with --in", f)
+			return fail.Usagef("predict: --%s goes with --in", f)
 		}
 	}
 	return runPredictPlan(c)
@@ -104,7 +105,7 @@ func (q *question) explain(c *cli.Context, cfg spec.Config) (*query.Explanation,
 // planQuestion reads the flags of a question about the one plan of --plan.
 func planQuestion(c *cli.Context) (question, error) {
 	if c.String("plan") == "" {
-		return question{}, command.Usagef("%s: --plan is missing, such as dp=2,tp=4,mb=2,ga=8", c.Command.Name)
+		return question{}, fail.Usagef("%s: --plan is missing, such as dp=2,tp=4,mb=2,ga=8", c.Command.Name)
 	}
 	if c.IsSet("devices") {
 		if _, err := devicesFlag(c, "devices"); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -135,9 +136,9 @@ func runPredictRows(c *cli.Context) error {
 func (b *batch) verdict(name string) error {
 	switch {
 	case b.refused > 0:
-		return command.Partialf("predict: %d of %d rows of %s could not be predicted, see above", b.refused, b.rows, name)
+		return fail.Partialf("predict: %d of %d rows of %s could not be predicted, see above", b.refused, b.rows, name)
 	case b.failed:
-		return command.Partialf("predict: rows of %s could not be used, see above", b.c.String("calibrate"))
+		return fail.Partialf("predict: rows of %s could not be used, see above", b.c.String("calibrate"))
 	}
 	return nil
 }
@@ -145,11 +146,11 @@ func (b *batch) verdict(name string) error {
 func checkBatch(c *cli.Context) error {
 	for _, f := range c.Command.Flags {
 		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(batchAlso, name) {
-			return command.Usagef("predict: --%s is a question of its own, leave it out with --in: the rows say it", name)
+			return fail.Usagef("predict: --%s is a question of its own, leave it out with --in: the rows say it", name)
 		}
 	}
 	if c.String("in") == "-" && c.String("calibrate") == "-" {
-		return command.Usagef("predict: --in and --calibrate are both standard input")
+		return fail.Usagef("predict: --in and --calibrate are both standard input")
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func openRows(c *cli.Context, path string) (io.ReadCloser, string, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", command.Usagef("predict: %w", err)
+		return nil, "", fail.Usagef("predict: %w", err)
 	}
 	return f, path, nil
 }
@@ -178,13 +179,13 @@ func (b *batch) prepare() error {
 	}
 	fam, err := family.Lookup(b.family)
 	if err != nil {
-		return command.Usagef("predict: %w", err)
+		return fail.Usagef("predict: %w", err)
 	}
 	b.memory = memory.Shipped()
 	if b.c.String("calibrate") != "" {
 		b.p, err = b.calibrate(fam)
 	} else if b.p = fam.Unfitted; fam.Unfitted == nil {
-		err = command.Usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.family)
+		err = fail.Usagef("predict: family %s predicts nothing without measurements, give it some with --calibrate", b.family)
 	}
 	if err == nil && b.c.Bool("explain") {
 		b.explain, err = query.ExplainerOf(b.p, b.family)

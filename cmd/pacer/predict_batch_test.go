@@ -14,7 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -42,7 +42,7 @@ func distinctRows(n int) string {
 func predictRows(t *testing.T, table string, args ...string) string {
 	t.Helper()
 	var out, log bytes.Buffer
-	if code := run(t.Context(), append([]string{"pacer", "predict", "--in", "-"}, args...), strings.NewReader(table), &out, &log); code != command.ExitOK && code != command.ExitPartial {
+	if code := run(t.Context(), append([]string{"pacer", "predict", "--in", "-"}, args...), strings.NewReader(table), &out, &log); code != fail.OK && code != fail.Partial {
 		t.Fatalf("exit code %d: %s", code, log.String())
 	}
 	return out.String()

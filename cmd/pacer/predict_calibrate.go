@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel"
@@ -20,7 +20,7 @@ import (
 // calibrate returns fam, calibrated to the rows of --calibrate.
 func (b *batch) calibrate(fam perfmodel.Family) (perfmodel.Predictor, error) {
 	if fam.Fit == nil {
-		return nil, command.Usagef("predict: family %s is not fitted, so --calibrate changes nothing; leave it out", fam.Name)
+		return nil, fail.Usagef("predict: family %s is not fitted, so --calibrate changes nothing; leave it out", fam.Name)
 	}
 	rows, err := b.readCalibration()
 	if err != nil {

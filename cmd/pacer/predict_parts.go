@@ -38,7 +38,7 @@ func (p *storedParts) complete(a *spec.Accelerator) error {
 }
 
 func (p *storedParts) look(a spec.Accelerator) storedPart {
-	d, err := newDesk(p.c)
+	d, err := dataDir(p.c).Resolver()
 	if err != nil {
 		return storedPart{a, err}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/family"
@@ -50,7 +52,7 @@ func campaignArg(c *cli.Context) (profiler.Campaign, error) {
 		return profiler.Campaign{}, err
 	}
 	if err := profiler.CheckLabel(c.String("label")); err != nil {
-		return profiler.Campaign{}, command.Usagef("%s: --label: %w", c.Command.Name, err)
+		return profiler.Campaign{}, fail.Usagef("%s: --label: %w", c.Command.Name, err)
 	}
 	camp, err := readCampaign(path)
 	if err != nil {
@@ -70,14 +72,14 @@ func readCampaign(path string) (profiler.Campaign, error) {
 	case err != nil:
 		return profiler.Campaign{}, fmt.Errorf("profile: %w", err)
 	case len(text) > maxCampaignFile:
-		return profiler.Campaign{}, command.Usagef("profile: %s is larger than %d KiB, want a campaign file", path, maxCampaignFile>>10)
+		return profiler.Campaign{}, fail.Usagef("profile: %s is larger than %d KiB, want a campaign file", path, maxCampaignFile>>10)
 	}
 	camp, err := profiler.ReadCampaign(path, text, catalog.Model)
 	if err != nil {
-		return camp, command.WithCode(command.ExitUsage, err)
+		return camp, fail.WithCode(fail.Usage, err)
 	}
 	if want := camp.Space.Accelerator; want != "" && want != profiler.AnyGPU {
-		camp.Space.Accelerator = acceleratorName(want)
+		camp.Space.Accelerator = datadir.CatalogNames([]string{want})[0]
 	}
 	return camp, nil
 }
@@ -110,7 +112,7 @@ func campaignFamily(camp profiler.Campaign) (perfmodel.Family, error) {
 	}
 	fam, err := family.Lookup(name)
 	if err != nil {
-		return fam, command.Usagef("profile: campaign %s: %w", camp.Name, err)
+		return fam, fail.Usagef("profile: campaign %s: %w", camp.Name, err)
 	}
 	return fam, nil
 }
@@ -132,7 +134,7 @@ func campaignFilter(c *cli.Context, camp profiler.Campaign) store.Filter {
 // whatever it wraps.
 func setupError(err error) error {
 	if errors.Is(err, profiler.ErrSetup) {
-		return command.WithCode(command.ExitFailed, err)
+		return fail.WithCode(fail.Failed, err)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -37,7 +38,7 @@ a device per core; --devices takes no single cores. Example:
 func runProfileDevices(c *cli.Context) error {
 	inv := inspect(c.Context)
 	m, notes, err := machineOn(c, inv, profiler.Campaign{})
-	if command.Code(err) == command.ExitUsage {
+	if fail.Code(err) == fail.Usage {
 		return err
 	}
 	out := map[string]any{"inventory": inv, "machine": nil, "notes": list(notes)}
@@ -206,7 +207,7 @@ func deviceIndices(c *cli.Context) (list []int, err error) {
 	for _, word := range strings.Split(text, ",") {
 		var i int
 		if _, err := fmt.Sscanf(word+"\n", "%d\n", &i); err != nil || i < 0 {
-			return nil, command.Usagef("%s: --devices %q: %q is not a device index, want a list such as 0,1, or cpu", c.Command.Name, text, word)
+			return nil, fail.Usagef("%s: --devices %q: %q is not a device index, want a list such as 0,1, or cpu", c.Command.Name, text, word)
 		}
 		list = append(list, i)
 	}

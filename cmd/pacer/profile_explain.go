@@ -74,7 +74,7 @@ func runProfileExplain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := storedRows(c, campaignFilter(c, camp))
+	rows, err := dataDir(c).Rows(c.Context, campaignFilter(c, camp))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -180,7 +181,7 @@ func killedRows(data string) (rows []spec.Measurement, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if rows, err = queryRows(context.Background(), db, store.Filter{Sources: []string{"campaign/killed"}}); err != nil {
+	if rows, err = query.RowsOf(context.Background(), db, store.Filter{Sources: []string{"campaign/killed"}}); err != nil {
 		return nil, err
 	}
 	number := func(m spec.Measurement) int { n, _ := strconv.Atoi(m.Env[profiler.EnvPoint]); return n }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -70,7 +71,7 @@ func runProfilePlan(c *cli.Context) error {
 		return err
 	}
 	s.printNotes(c.App.ErrWriter)
-	rows, err := storedRows(c, campaignFilter(c, camp))
+	rows, err := dataDir(c).Rows(c.Context, campaignFilter(c, camp))
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func runProfilePlan(c *cli.Context) error {
 		return err
 	}
 	if c.Int("top") < 0 {
-		return command.Usagef("plan: --top %d is negative", c.Int("top"))
+		return fail.Usagef("plan: --top %d is negative", c.Int("top"))
 	}
 	state, steps, err := profiler.Estimate(c.Context, camp, o)
 	if err != nil {
@@ -97,7 +98,7 @@ func runProfilePlan(c *cli.Context) error {
 
 // noPoints is the error of a campaign nothing of which can be run.
 func noPoints(camp profiler.Campaign) error {
-	return command.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", camp.Name)
+	return fail.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", camp.Name)
 }
 
 // estimate adds up what the points cost: those a budget allows at their mean.

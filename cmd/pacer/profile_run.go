@@ -13,6 +13,8 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -65,11 +67,11 @@ func runProfileRun(c *cli.Context) (err error) {
 	}()
 	rows := func(f store.Filter) ([]spec.Measurement, error) {
 		if db == nil {
-			if db, err = openStore(c, store.Options{}); err != nil {
+			if db, err = dataDir(c).Open(store.Options{}); err != nil {
 				return nil, err
 			}
 		}
-		return queryRows(c.Context, db, f)
+		return query.RowsOf(c.Context, db, f)
 	}
 	s, err := newMeasurementSetup(c, camp, rows, false)
 	if s.close != nil {
@@ -109,7 +111,7 @@ func overrideBudget(c *cli.Context, camp *profiler.Campaign) error {
 	if c.IsSet("max-wall") {
 		d := c.Duration("max-wall")
 		if d <= 0 {
-			return command.Usagef("run: --max-wall %s is not positive", d)
+			return fail.Usagef("run: --max-wall %s is not positive", d)
 		}
 		camp.Budget.Wall = d
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -51,11 +52,11 @@ func overrideRunner(c *cli.Context, camp *profiler.Campaign) error {
 	case name == profiler.RunnerReplay && source != "":
 		camp.Runner.Source = source
 	case name == profiler.RunnerReplay:
-		return command.Usagef("%s: --runner replay needs the source of the stored rows, such as replay:rubick", c.Command.Name)
+		return fail.Usagef("%s: --runner replay needs the source of the stored rows, such as replay:rubick", c.Command.Name)
 	case name != profiler.RunnerTorchrun && name != profiler.RunnerSynthetic || source != "":
-		return command.Usagef("%s: --runner %q is not torchrun, synthetic or replay:SOURCE", c.Command.Name, c.String("runner"))
+		return fail.Usagef("%s: --runner %q is not torchrun, synthetic or replay:SOURCE", c.Command.Name, c.String("runner"))
 	case camp.Space.Measured:
-		return command.Usagef("%s: campaign %s measures what a table has, --runner %s has none", c.Command.Name, camp.Name, name)
+		return fail.Usagef("%s: campaign %s measures what a table has, --runner %s has none", c.Command.Name, camp.Name, name)
 	}
 	camp.Runner.Name = name
 	return nil
@@ -66,7 +67,7 @@ type rowSource func(store.Filter) ([]spec.Measurement, error)
 
 // stored reads the rows of a store that is not open.
 func stored(c *cli.Context) rowSource {
-	return func(f store.Filter) ([]spec.Measurement, error) { return storedRows(c, f) }
+	return func(f store.Filter) ([]spec.Measurement, error) { return dataDir(c).Rows(c.Context, f) }
 }
 
 // newMeasurementSetup returns the set-up of camp. With dry set nothing will be measured: any
@@ -81,7 +82,7 @@ func newMeasurementSetup(c *cli.Context, camp profiler.Campaign, rows rowSource,
 	case c.String("assume") == "":
 		return torchSetup(c, camp, dry)
 	case !dry:
-		return measurementSetup{}, command.Usagef("%s: --assume %s is for the synthetic runner; torchrun measures this machine", c.Command.Name, c.String("assume"))
+		return measurementSetup{}, fail.Usagef("%s: --assume %s is for the synthetic runner; torchrun measures this machine", c.Command.Name, c.String("assume"))
 	}
 	m, err := assumedMachine(c)
 	if err != nil {
@@ -95,14 +96,14 @@ func newMeasurementSetup(c *cli.Context, camp profiler.Campaign, rows rowSource,
 // replaySetup answers from stored rows; the machine is that of the rows.
 func replaySetup(c *cli.Context, camp profiler.Campaign, rows rowSource, timing runner.SimulatedTiming) (measurementSetup, error) {
 	if camp.Runner.Source == camp.Source() {
-		return measurementSetup{}, command.Usagef("profile: campaign %s cannot replay what it stores itself: the source is %s", camp.Name, camp.Runner.Source)
+		return measurementSetup{}, fail.Usagef("profile: campaign %s cannot replay what it stores itself: the source is %s", camp.Name, camp.Runner.Source)
 	}
 	table, err := rows(store.Filter{Sources: []string{camp.Runner.Source}})
 	if err != nil {
 		return measurementSetup{}, err
 	}
 	if len(table) == 0 {
-		return measurementSetup{}, command.NoAnswerf("profile: campaign %s replays source %s, of which the store has no rows: import them first, pacer import --help",
+		return measurementSetup{}, fail.NoAnswerf("profile: campaign %s replays source %s, of which the store has no rows: import them first, pacer import --help",
 			camp.Name, camp.Runner.Source)
 	}
 	m, err := withDevices(c, machineOf(table))
@@ -160,7 +161,7 @@ func assumedMachine(c *cli.Context) (profiler.Machine, error) {
 	var n int
 	count, name, ok := strings.Cut(text, "x")
 	if _, err := fmt.Sscanf(count+"\n", "%d\n", &n); err != nil || !ok || name == "" || n < 1 || n > 1024 {
-		return profiler.Machine{}, command.Usagef("%s: --assume %q is not NxACCELERATOR with N in 1..1024, such as 8xH200", c.Command.Name, text)
+		return profiler.Machine{}, fail.Usagef("%s: --assume %q is not NxACCELERATOR with N in 1..1024, such as 8xH200", c.Command.Name, text)
 	}
 	return assumed(name, n)
 }
@@ -197,10 +198,10 @@ func withDevices(c *cli.Context, m profiler.Machine) (profiler.Machine, error) {
 	}
 	for i, d := range want {
 		if !slices.Contains(m.Devices, d) {
-			return m, command.Usagef("%s: --devices %q: there is no device %d, there are %v", c.Command.Name, c.String("devices"), d, m.Devices)
+			return m, fail.Usagef("%s: --devices %q: there is no device %d, there are %v", c.Command.Name, c.String("devices"), d, m.Devices)
 		}
 		if slices.Contains(want[:i], d) {
-			return m, command.Usagef("%s: --devices %q names device %d twice", c.Command.Name, c.String("devices"), d)
+			return m, fail.Usagef("%s: --devices %q names device %d twice", c.Command.Name, c.String("devices"), d)
 		}
 	}
 	m.Devices = want
@@ -226,7 +227,7 @@ func (s *measurementSetup) points(camp profiler.Campaign) ([]profiler.Point, []p
 		if !s.assumed && want != "" && want != profiler.AnyGPU && want != s.machine.Accelerator.Name {
 			err = errors.Join(err, fmt.Errorf("profile: --assume 8x%s plans for such a machine without one", want))
 		}
-		err = command.WithCode(command.ExitNoAnswer, err)
+		err = fail.WithCode(fail.NoAnswer, err)
 	}
 	return points, rejected, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/store"
@@ -38,7 +39,7 @@ type statusRun struct {
 
 func runProfileStatus(c *cli.Context) error {
 	if c.NArg() > 1 {
-		return command.Usagef("status takes one argument at most, a campaign file or name, got %d", c.NArg())
+		return fail.Usagef("status takes one argument at most, a campaign file or name, got %d", c.NArg())
 	}
 	name, camp, err := campaignNamed(c.Args().First())
 	if err != nil {
@@ -80,12 +81,12 @@ func campaignRows(c *cli.Context, name string) ([]spec.Measurement, error) {
 			f.Sources = append(f.Sources, sourcePrefix+n)
 		}
 	}
-	return storedRows(c, f)
+	return dataDir(c).Rows(c.Context, f)
 }
 
 // storedCampaigns returns the names of the campaigns that have rows, sorted.
 func storedCampaigns(c *cli.Context) (names []string, err error) {
-	tallies, err := storeSummary(c)
+	tallies, err := dataDir(c).Summary(c.Context)
 	for _, t := range tallies {
 		if name, ok := strings.CutPrefix(t.Source, sourcePrefix); ok {
 			names = append(names, name)
@@ -105,7 +106,7 @@ func nothingMeasured(c *cli.Context, name string) error {
 	if len(names) > 0 {
 		hint = strings.Join(names, ", ")
 	}
-	return command.NoAnswerf("profile: no point of campaign %s is stored (campaigns there: %s)", name, hint)
+	return fail.NoAnswerf("profile: no point of campaign %s is stored (campaigns there: %s)", name, hint)
 }
 
 func printStatus(w io.Writer, runs []runTally, camp *profiler.Campaign) error {

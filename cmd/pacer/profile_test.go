@@ -19,6 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
@@ -60,7 +61,7 @@ runner: {name: synthetic, delay: 150ms}
 		}
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != command.ExitFailed {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != fail.Failed {
 		t.Errorf("%v, want exit code 1", err)
 	}
 	if want := "campaign slow interrupted; its 2 points are stored, the same command goes on"; !strings.Contains(text.String(), want) {
@@ -146,7 +147,7 @@ func TestE2EInterruptedTwice(t *testing.T) {
 		time.Sleep(spectest.Scaled(4 * sameInterrupt))
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != command.ExitFailed || !strings.Contains(text.String(), "campaign fake interrupted; its 0 points are stored") {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != fail.Failed || !strings.Contains(text.String(), "campaign fake interrupted; its 0 points are stored") {
 		t.Errorf("%v, want exit code 1\n%s", err, text.String())
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ended")); err == nil {
@@ -206,8 +207,8 @@ func TestProfileFullDisk(t *testing.T) {
 		},
 	}
 	err := app.Run([]string{"pacer"})
-	if !errors.Is(err, store.ErrNoSpace) || command.Code(err) != command.ExitFailed {
-		t.Errorf("%v, exit code %d; want %v and 1", err, command.Code(err), store.ErrNoSpace)
+	if !errors.Is(err, store.ErrNoSpace) || fail.Code(err) != fail.Failed {
+		t.Errorf("%v, exit code %d; want %v and 1", err, fail.Code(err), store.ErrNoSpace)
 	}
 	if !strings.Contains(errs.String(), "tiny: 2 of 4 points: ") || strings.Contains(errs.String(), "tiny: 3 of 4 points: ") {
 		t.Errorf("acknowledged are not two points:\n%s", errs.String())
@@ -356,7 +357,7 @@ func TestE2ECPUSmoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := queryRows(context.Background(), db, store.Filter{Sources: []string{"campaign/cpu-smoke"}})
+	rows, err := query.RowsOf(context.Background(), db, store.Filter{Sources: []string{"campaign/cpu-smoke"}})
 	if err != nil {
 		t.Fatal(err)
 	}

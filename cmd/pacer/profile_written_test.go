@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
 // TestReadsWrittenCampaign continues a campaign that an earlier program began:
@@ -24,7 +24,7 @@ func TestReadsWrittenCampaign(t *testing.T) {
 		t.Helper()
 		var out, log bytes.Buffer
 		all := append([]string{"pacer", "profile", verb, "testdata/written/campaign.yaml", "--data", data, "--assume", "8xH100", "--output", "json"}, args...)
-		if code := run(t.Context(), all, nil, &out, &log); code != command.ExitOK {
+		if code := run(t.Context(), all, nil, &out, &log); code != fail.OK {
 			t.Fatalf("exit code %d: %s", code, log.String())
 		}
 		if err := json.Unmarshal(out.Bytes(), to); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/datasets/trace"
 )
 
@@ -189,7 +190,7 @@ func refList(t *testing.T, what string) []refEntry {
 func refOutput(t *testing.T, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), append([]string{"pacer"}, args...), nil, &out, &errs); code != command.ExitOK {
+	if code := run(t.Context(), append([]string{"pacer"}, args...), nil, &out, &errs); code != fail.OK {
 		t.Fatalf("pacer %s: exit code %d: %s", strings.Join(args, " "), code, errs.String())
 	}
 	return out.Bytes()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
@@ -52,12 +53,12 @@ func runDiff(c *cli.Context) error {
 	var files [2][]report.JobRow
 	for i := range files {
 		if files[i], err = readJobsFile(c.Args().Get(i)); err != nil {
-			return command.WithCode(command.ExitUsage, fmt.Errorf("report diff: %w", err))
+			return fail.WithCode(fail.Usage, fmt.Errorf("report diff: %w", err))
 		}
 	}
 	diffs, err := report.DiffJobs(files[0], files[1], o)
 	if err != nil {
-		return command.Usagef("report diff: %w (--policy-a, --policy-b)", err)
+		return fail.Usagef("report diff: %w (--policy-a, --policy-b)", err)
 	}
 	if err := emitDiffs(c, diffs); err != nil {
 		return err
@@ -67,7 +68,7 @@ func runDiff(c *cli.Context) error {
 		differ += d.Differing()
 	}
 	if differ > 0 {
-		return command.WithCode(command.ExitFailed, fmt.Errorf("report diff: %d jobs differ", differ))
+		return fail.WithCode(fail.Failed, fmt.Errorf("report diff: %d jobs differ", differ))
 	}
 	return nil
 }
@@ -78,13 +79,13 @@ func diffOptions(c *cli.Context) (o report.DiffOptions, err error) {
 	o = report.DiffOptions{A: c.String("policy-a"), B: c.String("policy-b"), Largest: c.Int("top"), Confidence: c.Float64("confidence")}
 	switch {
 	case c.NArg() != 2:
-		return o, command.Usagef("report diff wants two arguments, A and B, got %d", c.NArg())
+		return o, fail.Usagef("report diff wants two arguments, A and B, got %d", c.NArg())
 	case !(tolerance >= 0 && tolerance <= 1e9):
-		return o, command.Usagef("report diff: --tolerance %g is not in 0..1e9", tolerance)
+		return o, fail.Usagef("report diff: --tolerance %g is not in 0..1e9", tolerance)
 	case o.Largest < 0:
-		return o, command.Usagef("report diff: --top %d is negative", o.Largest)
+		return o, fail.Usagef("report diff: --top %d is negative", o.Largest)
 	case !(o.Confidence > 0 && o.Confidence < 1):
-		return o, command.Usagef("report diff: --confidence %g is not above 0 and below 1", o.Confidence)
+		return o, fail.Usagef("report diff: --confidence %g is not above 0 and below 1", o.Confidence)
 	}
 	o.Tolerance = time.Duration(tolerance * float64(time.Second))
 	return o, nil

@@ -1,46 +1,14 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel"
 	"github.com/pacer-ml/pacer/planner"
 )
-
-// acceleratorName returns the catalog's name of an accelerator, or name itself
-// when the catalog has none such: measurements may be on other parts.
-func acceleratorName(name string) string {
-	if a, err := catalog.Accelerator(name); err == nil {
-		return a.Name
-	}
-	return name
-}
-
-func acceleratorNames(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = acceleratorName(n)
-	}
-	return out
-}
-
-// newDesk answers questions from the data directory.
-func newDesk(c *cli.Context) (*query.Resolver, error) {
-	reg, err := openRegistry(c)
-	if err != nil {
-		return nil, err
-	}
-	return &query.Resolver{
-		Read:   reader(c),
-		Fitted: reg,
-		Warn:   func(err error) { fmt.Fprintln(c.App.ErrWriter, "warning:", err) },
-	}, nil
-}
 
 // Categories of flags.
 const (
@@ -106,13 +74,13 @@ func resolve(c *cli.Context, fixed *query.FixedPlan) (question, error) {
 func resolveOn(c *cli.Context, accelerator string, fixed *query.FixedPlan) (question, error) {
 	asked, err := askedFor(c)
 	if err == nil && fixed == nil && !c.IsSet("global-batch") && !c.IsSet("max-batch") {
-		err = command.Usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
+		err = fail.Usagef("%s: --global-batch is missing: how many samples per optimizer step?", c.Command.Name)
 	}
 	if err != nil {
 		return question{}, err
 	}
 	asked.Accelerator = accelerator
-	d, err := newDesk(c)
+	d, err := dataDir(c).Resolver()
 	if err != nil {
 		return question{}, err
 	}
@@ -143,7 +111,7 @@ func askedFor(c *cli.Context) (query.Request, error) {
 	}
 	for _, f := range []string{"model", "accelerator"} {
 		if c.String(f) == "" && (f != "model" || q.Network.Name == "") {
-			return q, command.Usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
+			return q, fail.Usagef("%s: --%s is missing; pacer ls %ss lists the known ones", c.Command.Name, f, f)
 		}
 	}
 	for flag, most := range map[string]int{"global-batch": query.MaxBatch, "seq": query.MaxSeq, "per-node": query.MaxDevices} {
@@ -161,7 +129,7 @@ func askedFor(c *cli.Context) (query.Request, error) {
 // devicesFlag reads a device count.
 func devicesFlag(c *cli.Context, name string) (int, error) {
 	if !c.IsSet(name) {
-		return 0, command.Usagef("%s: --%s is missing", c.Command.Name, name)
+		return 0, fail.Usagef("%s: --%s is missing", c.Command.Name, name)
 	}
 	return c.Int(name), command.InRange(c, name, c.Int(name), query.MaxDevices)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/server"
 	"github.com/pacer-ml/pacer/perfmodel/family"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
@@ -75,15 +77,15 @@ func runServe(c *cli.Context) error {
 		return err
 	}
 	if guarded, err := server.Guarded(c.String("listen")); err != nil {
-		return command.Usagef("serve: --listen: %w", err)
+		return fail.Usagef("serve: --listen: %w", err)
 	} else if guarded && o.Token == "" {
-		return command.Usagef("serve: --listen %s is reached by other machines, which needs a token: --token-file FILE, or $%s", c.String("listen"), tokenVariable)
+		return fail.Usagef("serve: --listen %s is reached by other machines, which needs a token: --token-file FILE, or $%s", c.String("listen"), tokenVariable)
 	}
-	db, err := openStore(c, store.Options{})
+	db, err := dataDir(c).Open(store.Options{})
 	if err != nil {
 		return err
 	}
-	reg, err := openRegistry(c)
+	reg, err := dataDir(c).Fitted()
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -95,7 +97,7 @@ func runServe(c *cli.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), db.Close())
 	}
-	withdraw, err := announce(filepath.Dir(db.Dir()), "http://"+l.Addr().String())
+	withdraw, err := datadir.Announce(filepath.Dir(db.Dir()), "http://"+l.Addr().String())
 	if err != nil {
 		return errors.Join(err, l.Close(), db.Close())
 	}
@@ -133,7 +135,7 @@ func memoryLimit(c *cli.Context) (int64, error) {
 	}
 	gib := c.Float64("memory-gib")
 	if !(gib > 0 && gib <= 1<<20) {
-		return 0, command.Usagef("serve: --memory-gib %g is not in (0, %d]", gib, 1<<20)
+		return 0, fail.Usagef("serve: --memory-gib %g is not in (0, %d]", gib, 1<<20)
 	}
 	return int64(gib * memory.GiB), nil
 }
@@ -147,13 +149,13 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	}
 	for _, f := range []string{"max-body", "max-answer", "max-requests", "timeout", "fit-timeout", "drain"} {
 		if fmt.Sprint(c.Value(f)) == "0" || fmt.Sprint(c.Value(f)) == "0s" {
-			return o, command.Usagef("serve: --%s 0 would answer nothing", f)
+			return o, fail.Usagef("serve: --%s 0 would answer nothing", f)
 		}
 	}
 	if fam, err := family.Lookup(o.FitFamily); err != nil {
-		return o, command.Usagef("serve: --fit-family: %w", err)
+		return o, fail.Usagef("serve: --fit-family: %w", err)
 	} else if fam.Fit == nil {
-		return o, command.Usagef("serve: --fit-family %s is not fitted", o.FitFamily)
+		return o, fail.Usagef("serve: --fit-family %s is not fitted", o.FitFamily)
 	}
 	rows, err := rowsFlag(c, "fit-rows")
 	if o.FitRows = rows; rows == 0 {
@@ -161,7 +163,7 @@ func serverOptions(c *cli.Context) (server.Options, error) {
 	}
 	if err == nil {
 		if bad := o.Validate(); bad != nil {
-			err = command.Usagef("serve: %w", bad)
+			err = fail.Usagef("serve: %w", bad)
 		}
 	}
 	return o, err
@@ -176,11 +178,11 @@ func bearerToken(c *cli.Context) (string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", command.Usagef("serve: --token-file: %w", err)
+		return "", fail.Usagef("serve: --token-file: %w", err)
 	}
 	token := strings.TrimSpace(string(b))
 	if token == "" {
-		return "", command.Usagef("serve: --token-file %s is empty", path)
+		return "", fail.Usagef("serve: --token-file %s is empty", path)
 	}
 	return token, nil
 }

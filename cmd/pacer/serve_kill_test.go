@@ -165,7 +165,7 @@ func TestE2EServedStore(t *testing.T) {
 	if err := s.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(data, servedFile)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(data, "served")); !os.IsNotExist(err) {
 		t.Errorf("the address is left: %v", err)
 	}
 }

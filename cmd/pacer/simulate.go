@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 	"github.com/pacer-ml/pacer/scheduler/replay"
@@ -91,9 +92,9 @@ func runSimulate(c *cli.Context) (err error) {
 	warnUnfinished(c.App.ErrWriter, results, s.Score)
 	switch {
 	case runErr != nil:
-		return command.Partialf("simulate: %s of %d done: %w", spec.Count(len(results), "run"), len(s.Runs()), runErr)
+		return fail.Partialf("simulate: %s of %d done: %w", spec.Count(len(results), "run"), len(s.Runs()), runErr)
 	case s.Bad > 0:
-		return command.Partialf("simulate: %d rows of %s could not be used, see above", s.Bad, s.Workload)
+		return fail.Partialf("simulate: %d rows of %s could not be used, see above", s.Bad, s.Workload)
 	}
 	return nil
 }
@@ -116,14 +117,14 @@ func explanations(ids []string, s *experiment.Simulation) (*report.Explanations,
 	out := &report.Explanations{}
 	for _, id := range ids {
 		if slices.Contains(out.Jobs, spec.JobID(id)) {
-			return nil, command.Usagef("simulate: --explain %q is given twice", id)
+			return nil, fail.Usagef("simulate: --explain %q is given twice", id)
 		}
 		if !slices.ContainsFunc(s.Jobs, func(j spec.Job) bool { return j.ID == spec.JobID(id) }) {
 			var known []string
 			for i := range s.Jobs {
 				known = append(known, string(s.Jobs[i].ID))
 			}
-			return nil, command.Usagef("simulate: --explain %q: no such job among the %s of %s, nearest: %s",
+			return nil, fail.Usagef("simulate: --explain %q: no such job among the %s of %s, nearest: %s",
 				id, spec.Count(len(known), "job"), s.Workload, strings.Join(named.Nearest(id, known, 3), ", "))
 		}
 		out.Jobs = append(out.Jobs, spec.JobID(id))

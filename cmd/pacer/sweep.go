@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/cmd/experiment"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/scheduler/report"
 	studies "github.com/pacer-ml/pacer/scheduler/study"
 )
@@ -120,7 +121,7 @@ type sweep struct {
 func (s *sweep) run(c *cli.Context) error {
 	path := c.String("out")
 	if path == "" {
-		data, err := dataDir(c)
+		data, err := dataDir(c).Path()
 		if err != nil {
 			return err
 		}
@@ -209,10 +210,10 @@ func (s *sweep) print(c *cli.Context) error {
 		return err
 	}
 	if s.stopped != nil {
-		return command.WithCode(command.ExitPartial, s.stopped)
+		return fail.WithCode(fail.Partial, s.stopped)
 	}
 	if bad := s.Bad(); r.Failed > 0 || bad > 0 {
-		return command.Partialf("sweep: %d of %d runs failed, %d rows of workloads could not be used, see above", r.Failed, r.Runs, bad)
+		return fail.Partialf("sweep: %d of %d runs failed, %d rows of workloads could not be used, see above", r.Failed, r.Runs, bad)
 	}
 	return nil
 }

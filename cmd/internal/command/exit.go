@@ -12,75 +12,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/datasets/catalog"
-	"github.com/pacer-ml/pacer/perfmodel"
-	"github.com/pacer-ml/pacer/perfmodel/measured"
-	"github.com/pacer-ml/pacer/planner"
-)
-
-// Exit codes.
-const (
-	ExitOK       = 0
-	ExitFailed   = 1
-	ExitUsage    = 2 // wrong usage, or an unknown name
-	ExitNoAnswer = 3 // a valid question without an answer: no plan fits, a search finds nothing
-	ExitPartial  = 4 // done in part: unusable rows, failed runs, an interruption
 )
 
 // exitKinds name the exit codes in JSON.
-var exitKinds = map[int]string{ExitFailed: "failed", ExitUsage: "usage", ExitNoAnswer: "no_answer", ExitPartial: "partial"}
-
-// exitError is an error with an exit code.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
-// WithCode gives an error an exit code.
-func WithCode(code int, err error) error { return &exitError{code, err} }
-
-// Usagef is an error of wrong usage.
-func Usagef(format string, args ...any) error {
-	return WithCode(ExitUsage, fmt.Errorf(format, args...))
-}
-
-// NoAnswerf is the error of a valid question without an answer.
-func NoAnswerf(format string, args ...any) error {
-	return WithCode(ExitNoAnswer, fmt.Errorf(format, args...))
-}
-
-// Partialf is the error of work that is done in part.
-func Partialf(format string, args ...any) error {
-	return WithCode(ExitPartial, fmt.Errorf(format, args...))
-}
-
-// Code returns the exit code of an error.
-func Code(err error) int {
-	var coded *exitError
-	var unknown *catalog.UnknownError
-	var field *query.FieldError
-	var usage cli.ExitCoder // of the flag library
-	switch {
-	case err == nil:
-		return ExitOK
-	case errors.As(err, &usage):
-		return ExitUsage
-	case errors.As(err, &coded):
-		return coded.code
-	case errors.As(err, &field) && field.NoAnswer:
-		return ExitNoAnswer
-	case errors.As(err, &field), errors.As(err, &unknown):
-		return ExitUsage
-	case errors.Is(err, planner.ErrInfeasible), errors.Is(err, perfmodel.ErrNotCovered),
-		errors.Is(err, perfmodel.ErrTooFewPoints), errors.Is(err, measured.ErrNotMeasured):
-		return ExitNoAnswer
-	}
-	return ExitFailed
-}
+var exitKinds = map[int]string{fail.Failed: "failed", fail.Usage: "usage", fail.NoAnswer: "no_answer", fail.Partial: "partial"}
 
 // errorObject is an error in JSON, for --output json.
 type errorObject struct {
@@ -101,7 +39,7 @@ func printError(ctx context.Context, stderr io.Writer, err error, asJSON bool, g
 		fmt.Fprintln(stderr, "pacer:", text)
 		return
 	}
-	out := errorObject{Code: Code(err), Kind: exitKinds[Code(err)], Message: text}
+	out := errorObject{Code: fail.Code(err), Kind: exitKinds[fail.Code(err)], Message: text}
 	var field *query.FieldError
 	var unknown *catalog.UnknownError
 	switch {
@@ -174,7 +112,7 @@ func Open(c *cli.Context, flag string) (*console.File, error) {
 // Distinct returns a usage error if two of outs are the same file. Any may be nil.
 func Distinct(outs ...*console.File) error {
 	if err := console.Distinct(outs...); err != nil {
-		return WithCode(ExitUsage, err)
+		return fail.WithCode(fail.Usage, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
 // GlobalFlags are the flags of every command.
@@ -24,7 +25,7 @@ func GlobalFlags() []cli.Flag {
 // checkOutput rejects an unknown --output before any work is done.
 func checkOutput(c *cli.Context) error {
 	if f := Global(c, "output"); !slices.Contains(console.Formats, f) {
-		return Usagef("--output %q is not one of %s", f, strings.Join(console.Formats, ", "))
+		return fail.Usagef("--output %q is not one of %s", f, strings.Join(console.Formats, ", "))
 	}
 	return nil
 }
@@ -49,7 +50,7 @@ func Seed(c *cli.Context) uint64 {
 // NoArgs is the Before of commands that take flags only.
 func NoArgs(c *cli.Context) error {
 	if c.Args().Present() {
-		return Usagef("%s takes no arguments, got %q", c.Command.Name, c.Args().First())
+		return fail.Usagef("%s takes no arguments, got %q", c.Command.Name, c.Args().First())
 	}
 	return nil
 }
@@ -57,7 +58,7 @@ func NoArgs(c *cli.Context) error {
 // OnePath returns the only argument of a command, a path.
 func OnePath(c *cli.Context, what string) (string, error) {
 	if c.NArg() != 1 {
-		return "", Usagef("%s wants one argument, %s, got %d", c.Command.FullName(), what, c.NArg())
+		return "", fail.Usagef("%s wants one argument, %s, got %d", c.Command.FullName(), what, c.NArg())
 	}
 	return filepath.Clean(c.Args().First()), nil
 }
@@ -65,7 +66,7 @@ func OnePath(c *cli.Context, what string) (string, error) {
 // InRange returns a usage error unless the value n of a flag is in 1..most.
 func InRange(c *cli.Context, flag string, n, most int) error {
 	if n < 1 || n > most {
-		return Usagef("%s: --%s %d is not in 1..%d", c.Command.Name, flag, n, most)
+		return fail.Usagef("%s: --%s %d is not in 1..%d", c.Command.Name, flag, n, most)
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func InRange(c *cli.Context, flag string, n, most int) error {
 // NotNegative returns a usage error if an integer flag is below 0.
 func NotNegative(c *cli.Context, flag string) error {
 	if n := c.Int(flag); n < 0 {
-		return Usagef("%s: --%s %d is negative", c.Command.Name, flag, n)
+		return fail.Usagef("%s: --%s %d is negative", c.Command.Name, flag, n)
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func NotNegative(c *cli.Context, flag string) error {
 func NotZero(c *cli.Context, flags ...string) error {
 	for _, f := range flags {
 		if c.IsSet(f) && (c.Value(f) == 0 || c.Value(f) == 0.0) {
-			return Usagef("%s: --%s 0 is not positive", c.Command.Name, f)
+			return fail.Usagef("%s: --%s 0 is not positive", c.Command.Name, f)
 		}
 	}
 	return nil
@@ -103,7 +104,7 @@ func Pairs(c *cli.Context, flag string) (map[string]string, error) {
 	for _, text := range c.StringSlice(flag) {
 		key, value, ok := strings.Cut(text, "=")
 		if _, twice := out[key]; !ok || key == "" || twice {
-			return nil, Usagef("%s: --%s %q is not KEY=VALUE, each key once", c.Command.Name, flag, text)
+			return nil, fail.Usagef("%s: --%s %q is not KEY=VALUE, each key once", c.Command.Name, flag, text)
 		}
 		out[key] = value
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/urfave/cli/v2"
 )
 
@@ -74,7 +75,7 @@ func (gs Groups) expand(c *cli.Context) (*cli.Context, error) {
 func (g Group) apply(c *cli.Context, set *flag.FlagSet) error {
 	items, err := g.items(c)
 	if err != nil {
-		return Usagef("%s: --%s %q: %w", c.Command.Name, g.Name, c.Value(g.Name), err)
+		return fail.Usagef("%s: --%s %q: %w", c.Command.Name, g.Name, c.Value(g.Name), err)
 	}
 	var keys []string
 	for _, part := range g.Parts() {
@@ -86,9 +87,9 @@ func (g Group) apply(c *cli.Context, set *flag.FlagSet) error {
 		key = strings.ReplaceAll(key, "_", "-")
 		switch {
 		case !slices.Contains(keys, key):
-			return Usagef("%s: --%s: unknown key %q%s; there are: %s", c.Command.Name, g.Name, key, suggestion(key, keys), strings.Join(keys, ", "))
+			return fail.Usagef("%s: --%s: unknown key %q%s; there are: %s", c.Command.Name, g.Name, key, suggestion(key, keys), strings.Join(keys, ", "))
 		case given[key]:
-			return Usagef("%s: --%s: %s is given twice", c.Command.Name, g.Name, key)
+			return fail.Usagef("%s: --%s: %s is given twice", c.Command.Name, g.Name, key)
 		case !ok:
 			value = "true"
 		}
@@ -98,7 +99,7 @@ func (g Group) apply(c *cli.Context, set *flag.FlagSet) error {
 		}
 		if err := set.Set(key, value); err != nil {
 			i := slices.Index(keys, key)
-			return Usagef("%s: --%s %s %q %s", c.Command.Name, g.Name, key, value, notA(g.Parts()[i], err.Error()))
+			return fail.Usagef("%s: --%s %s %q %s", c.Command.Name, g.Name, key, value, notA(g.Parts()[i], err.Error()))
 		}
 	}
 	return nil

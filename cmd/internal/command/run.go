@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pacer-ml/pacer/cmd/internal/console"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 )
 
 // consoleKey is the key of the console of a run in the metadata of its app.
@@ -30,7 +31,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		printError(ctx, terminal.Err(), err, asJSON, groups)
 	}
-	return Code(err)
+	return fail.Code(err)
 }
 
 // Prepare completes an app: every command accepts the global flags too, after its name,
@@ -94,7 +95,7 @@ func noSubcommand(c *cli.Context) error {
 	if c.Args().Present() {
 		return unknownVerb(c.Args().First(), c.Command.Subcommands)
 	}
-	return Usagef("%s: say what, one of: %s", c.Command.Name, strings.Join(commandNames(c.Command.Subcommands), ", "))
+	return fail.Usagef("%s: say what, one of: %s", c.Command.Name, strings.Join(commandNames(c.Command.Subcommands), ", "))
 }
 
 func commandNames(cmds []*cli.Command) []string {

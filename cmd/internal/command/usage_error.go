@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
@@ -24,15 +25,15 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	}
 	text := err.Error()
 	if m := flagUnknown.FindStringSubmatch(text); m != nil {
-		return Usagef("unknown flag %s%s (see %s)", dashed(m[1]), suggestFlag(m[1], flags), help)
+		return fail.Usagef("unknown flag %s%s (see %s)", dashed(m[1]), suggestFlag(m[1], flags), help)
 	}
 	if m := flagAlone.FindStringSubmatch(text); m != nil {
-		return Usagef("%s needs a value (see %s)", longName(m[1], flags), help)
+		return fail.Usagef("%s needs a value (see %s)", longName(m[1], flags), help)
 	}
 	if m := flagValue.FindStringSubmatch(text); m != nil {
-		return Usagef("%s %s %s (see %s)", longName(m[2], flags), strings.Trim(m[1], `"`), notA(findFlag(m[2], flags), m[3]), help)
+		return fail.Usagef("%s %s %s (see %s)", longName(m[2], flags), strings.Trim(m[1], `"`), notA(findFlag(m[2], flags), m[3]), help)
 	}
-	return Usagef("%w (see %s)", err, help)
+	return fail.Usagef("%w (see %s)", err, help)
 }
 
 // notA completes "--flag value ..." for a value that the flag package rejects, with its reason why.
@@ -126,9 +127,9 @@ func wrongVerb(app *cli.App, args []string) error {
 func unknownVerb(name string, cmds []*cli.Command) error {
 	names := commandNames(cmds)
 	if like := similar(name, names); like != "" {
-		return Usagef("unknown command %q, did you mean %s? There are: %s", name, like, strings.Join(names, ", "))
+		return fail.Usagef("unknown command %q, did you mean %s? There are: %s", name, like, strings.Join(names, ", "))
 	}
-	return Usagef("unknown command %q; there are: %s", name, strings.Join(names, ", "))
+	return fail.Usagef("unknown command %q; there are: %s", name, strings.Join(names, ", "))
 }
 
 // packagePrefix matches the name of a package in an error.

@@ -142,15 +142,21 @@ func Unfitted(name string) (perfmodel.Predictor, error) {
 // Rows returns the stored measurements that f chooses.
 func (d *Resolver) Rows(ctx context.Context, f store.Filter) (rows []spec.Measurement, err error) {
 	err = d.Read(func(db *store.DB) error {
-		for m, err := range db.Query(ctx, f) {
-			if err != nil {
-				return err
-			}
-			rows = append(rows, m)
-		}
-		return nil
+		rows, err = RowsOf(ctx, db, f)
+		return err
 	})
 	return rows, err
+}
+
+// RowsOf returns the measurements of an open store that f chooses.
+func RowsOf(ctx context.Context, db *store.DB, f store.Filter) (rows []spec.Measurement, err error) {
+	for m, err := range db.Query(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, m)
+	}
+	return rows, nil
 }
 
 // Summary counts what is stored.

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"errors"
@@ -7,19 +7,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// servedFile, beside the store, says at which address which process serves it:
-// "PID URL". One that a killed server left is known by its PID, which is not that
-// of who has the store.
+// servedFile, beside the store, holds process and address of its server: "PID URL". The file
+// of a killed server has another PID than the process that holds the store.
 const servedFile = "served"
 
-// announce says that this process serves the store of dir at url. The caller
+// Announce records that this process serves the store of directory dir at url. The caller
 // calls withdraw at the end.
-func announce(dir, url string) (withdraw func() error, err error) {
+func Announce(dir, url string) (withdraw func() error, err error) {
 	path := filepath.Join(dir, servedFile)
 	if err := os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", os.Getpid(), url), 0o666); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
@@ -27,7 +24,8 @@ func announce(dir, url string) (withdraw func() error, err error) {
 	return func() error { return os.Remove(path) }, nil
 }
 
-// servedAt returns where process pid serves the store of dir, "" if it does not.
+// servedAt returns the address at which process pid serves the store of dir, "" if it does
+// not.
 func servedAt(dir string, pid int) string {
 	b, err := os.ReadFile(filepath.Join(dir, servedFile))
 	if err != nil {
@@ -47,9 +45,8 @@ var servedPaths = map[string]string{
 	"models": "GET /v1/models", "accelerators": "GET /v1/accelerators", "cards": "GET /v1/cards", "measurements": "GET /v1/measurements",
 }
 
-// whoServes adds to the error of a store in use where it can be asked, if that is
-// so.
-func whoServes(c *cli.Context, dir string, err error) error {
+// addServer adds the address of the server to the error of a store that a server has open.
+func (d *Dir) addServer(dir string, err error) error {
 	var locked *store.LockedError
 	if !errors.As(err, &locked) {
 		return err
@@ -59,10 +56,10 @@ func whoServes(c *cli.Context, dir string, err error) error {
 		return err
 	}
 	how := "the API is in docs/guides/serve.md and " + url + "/openapi.json"
-	if asks := servedPaths[c.Command.Name]; strings.HasPrefix(asks, "GET ") {
-		how = "curl -s " + url + strings.TrimPrefix(asks, "GET ")
-	} else if asks != "" {
-		how = asks + ", see docs/guides/serve.md"
+	if request := servedPaths[d.Verb]; strings.HasPrefix(request, "GET ") {
+		how = "curl -s " + url + strings.TrimPrefix(request, "GET ")
+	} else if request != "" {
+		how = request + ", see docs/guides/serve.md"
 	}
 	return fmt.Errorf("%w; pacer serve answers from it at %s: %s; or use another --data", err, url, how)
 }

@@ -1,0 +1,107 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/perfmodel/registry"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Dir is a data directory. It is created when something is first written to it.
+type Dir struct {
+	// Given is the directory of the user; "" takes the default one.
+	Given string
+	// Verb is the command that uses the directory, named in errors and hints.
+	Verb string
+	// Log receives warnings.
+	Log io.Writer
+
+	noted bool // that the directory does not exist
+}
+
+// Path returns the directory: Given, else $XDG_DATA_HOME/pacer, else ~/.local/share/pacer.
+func (d *Dir) Path() (string, error) {
+	if d.Given != "" {
+		return d.Given, nil
+	}
+	if x := os.Getenv("XDG_DATA_HOME"); x != "" {
+		return filepath.Join(x, "pacer"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no data directory: set --data DIR: %w", err)
+	}
+	return filepath.Join(home, ".local", "share", "pacer"), nil
+}
+
+// noteMissing warns once that the directory of the user does not exist.
+func (d *Dir) noteMissing() {
+	if d.Given == "" || d.noted {
+		return
+	}
+	if _, err := os.Stat(d.Given); errors.Is(err, fs.ErrNotExist) {
+		d.noted = true
+		fmt.Fprintf(d.Log, "warning: --data %s does not exist, so nothing is stored there\n", d.Given)
+	}
+}
+
+// Open opens the store and creates it if needed.
+func (d *Dir) Open(o store.Options) (*store.DB, error) {
+	dir, err := d.Path()
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(filepath.Join(dir, "store"), o)
+	return db, d.addServer(dir, err)
+}
+
+// Read calls use with the store opened for reading. Without a store it returns nil.
+func (d *Dir) Read(use func(*store.DB) error) error {
+	db, err := d.Open(store.Options{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		d.noteMissing()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(db), db.Close())
+}
+
+// Fitted opens the fitted models.
+func (d *Dir) Fitted() (*registry.Registry, error) {
+	dir, err := d.Path()
+	if err != nil {
+		return nil, err
+	}
+	d.noteMissing()
+	return registry.Open(filepath.Join(dir, "models"))
+}
+
+// Resolver answers requests from the store and the fitted models.
+func (d *Dir) Resolver() (*query.Resolver, error) {
+	fitted, err := d.Fitted()
+	if err != nil {
+		return nil, err
+	}
+	warn := func(err error) { fmt.Fprintln(d.Log, "warning:", err) }
+	return &query.Resolver{Read: d.Read, Fitted: fitted, Warn: warn}, nil
+}
+
+// Rows returns the stored measurements that match f.
+func (d *Dir) Rows(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {
+	return (&query.Resolver{Read: d.Read}).Rows(ctx, f)
+}
+
+// Summary counts the stored measurements.
+func (d *Dir) Summary(ctx context.Context) ([]store.Tally, error) {
+	return (&query.Resolver{Read: d.Read}).Summary(ctx)
+}

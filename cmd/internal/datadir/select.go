@@ -1,0 +1,116 @@
+package datadir
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/perfmodel/spec/named"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// maxNearest is the number of similar names that an error lists.
+const maxNearest = 20
+
+// Select returns the stored measurements of a filter whose names may differ from the stored
+// ones in case and punctuation; an accelerator may be given by words that no other has. It
+// returns an error if there are none.
+func (d *Dir) Select(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {
+	f, err := d.stored(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := d.Rows(ctx, f)
+	if err == nil && len(rows) == 0 {
+		err = d.noneStored(ctx, f)
+	}
+	return rows, err
+}
+
+// stored returns f with the names as they are stored.
+func (d *Dir) stored(ctx context.Context, f store.Filter) (store.Filter, error) {
+	if len(f.Models)+len(f.Sources)+len(f.Accelerators) == 0 {
+		return f, nil
+	}
+	f.Models, f.Sources, f.Accelerators = slices.Clone(f.Models), slices.Clone(f.Sources), CatalogNames(f.Accelerators)
+	tallies, err := d.Summary(ctx)
+	var parts []string
+	for _, t := range tallies {
+		adopt(f.Models, t.Model)
+		adopt(f.Sources, t.Source)
+		parts = append(parts, t.Accelerator)
+	}
+	slices.Sort(parts)
+	parts = slices.Compact(parts)
+	for i, name := range f.Accelerators {
+		if found := query.Match(name, parts); len(found) == 1 {
+			f.Accelerators[i] = found[0]
+		}
+	}
+	return f, err
+}
+
+// adopt replaces the names that equal stored but for case and punctuation.
+func adopt(names []string, stored string) {
+	for i, n := range names {
+		if named.Fold(n) == named.Fold(stored) {
+			names[i] = stored
+		}
+	}
+}
+
+// CatalogNames replaces names of accelerators by those of the catalog; a name that it lacks
+// stays.
+func CatalogNames(names []string) []string {
+	out := slices.Clone(names)
+	for i, n := range names {
+		if a, err := catalog.Accelerator(n); err == nil {
+			out[i] = a.Name
+		}
+	}
+	return out
+}
+
+// noneStored returns the reason why f matches no row of the store.
+func (d *Dir) noneStored(ctx context.Context, f store.Filter) error {
+	tallies, err := d.Summary(ctx)
+	if err != nil {
+		return err
+	}
+	if len(tallies) == 0 {
+		return fail.NoAnswerf("%s: nothing is stored yet; import measurements first, see pacer import --help", d.Verb)
+	}
+	for _, kind := range []struct {
+		what  string
+		names []string
+		of    func(store.Tally) string
+	}{{"source", f.Sources, query.SourceOf}, {"model", f.Models, query.ModelOf}, {"accelerator", f.Accelerators, query.AcceleratorOf}} {
+		if why := notStored(kind.what, kind.names, tallies, kind.of); why != "" {
+			return fail.Usagef("%s: %s", d.Verb, why)
+		}
+	}
+	return fail.NoAnswerf("%s: no stored measurement matches; pacer ls measurements lists the stored ones", d.Verb)
+}
+
+// notStored names the stored values of a kind, the most similar first, if none of names is
+// stored; "" if one is, or if names is empty.
+func notStored(what string, names []string, tallies []store.Tally, of func(store.Tally) string) string {
+	var stored []string
+	for _, t := range tallies {
+		if slices.Contains(names, of(t)) {
+			return ""
+		}
+		stored = append(stored, of(t))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(stored)
+	stored = named.Nearest(names[0], slices.Compact(stored), maxNearest)
+	return fmt.Sprintf("no stored measurement is of %s %q; stored are %s", what, strings.Join(names, ", "), strings.Join(stored, ", "))
+}
