@@ -13,10 +13,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Agents are the jobs of one run that know of their speed what they have seen of
-// it: each fits a model for every type of device it has run on to the steps it has
-// made there, chooses its batch by that, and tells the scheduler. Truth is how
-// such jobs get on, Oracle what is believed of them. They must be of one run, and
+// Agents are the jobs of one run, which estimate their own speed. For every type of
+// device it has run on, a job fits a model to the steps observed there. It chooses its
+// batch by that model and reports it to the scheduler. Truth returns the progress of
+// the jobs, Oracle the estimates for the policy. Use both in the same run only; they
 // are not safe for concurrent use.
 //
 // Source: Jayaram Subramanya et al., Sia, SOSP 2023, sections 3.2 and 3.3, and its
@@ -26,16 +26,16 @@ type Agents struct {
 	rules   AgentRules
 	cluster spec.Cluster
 	jobs    map[spec.JobID]*agent
-	pool    map[string]*history // by model; nil = each job knows what it has seen itself
-	// Watch, if set, is told at the beginning of each round how a job that holds
-	// devices goes on.
+	pool    map[string]*history // by model; nil = each job has its own observations
+	// Watch, if set, is called at the beginning of each round for every job that holds
+	// devices.
 	Watch func(now time.Duration, job spec.JobID, a AgentState)
 }
 
-// AgentState is what a job that chooses its batch does at a time.
+// AgentState is the state of an agent at a time.
 type AgentState struct {
-	Batch    int     // samples a step
-	Accum    int     // micro-batches of a step
+	Batch    int     // samples per step
+	Accum    int     // micro-batches per step
 	Epoch    int     // from 0
 	Progress float64 // steps at the initial batch
 }
@@ -43,8 +43,8 @@ type AgentState struct {
 // AgentRules are the parts of agents in which simulators differ. The zero value is
 // Pacer's own semantics.
 type AgentRules struct {
-	// MaxBatch returns the largest batch, in samples, that the scheduler expects of j,
-	// at most largest, which the application can train. nil = largest.
+	// MaxBatch returns the largest batch, in samples, that the scheduler expects of j.
+	// largest is the largest that the application can train. nil = largest.
 	MaxBatch func(j *spec.Job, largest int) int
 	// RoundSec rounds the duration of an epoch in seconds, as sim.Rules.RoundSec does.
 	RoundSec func(sec float64) float64
@@ -55,40 +55,42 @@ func NewAgents(t *Tables, cl spec.Cluster, r AgentRules) *Agents {
 	return &Agents{truth: NewTruth(t, cl), rules: r, cluster: cl, jobs: map[spec.JobID]*agent{}}
 }
 
-// Pool makes jobs of one model know what the others have seen, as if a scheduler
-// kept it: how long steps take, and what larger batches are worth in the first
-// epoch. To be called before the run.
+// Pool makes all jobs of a model share their observations, as if the scheduler kept
+// them: step times, and the noise of the first epoch. Call it before the run.
 func (a *Agents) Pool() { a.pool = map[string]*history{} }
 
-// history is what jobs of one model have observed.
+// history is the observations of the jobs of one model.
 type history struct {
-	types map[string]*experience
-	first noise // of the first epoch: whenever types holds something, there was one
+	types map[string]*observations
+	first noise // noise of the first epoch; set before types is
 }
 
-// Truth returns how the jobs get on.
+// Truth returns the progress of the jobs.
 func (a *Agents) Truth() sim.Tuner { return agentTruth{a.truth, a} }
 
-// Oracle returns the belief about the jobs.
+// Oracle returns the estimates for the policy.
 func (a *Agents) Oracle() scheduler.Elastic { return agentOracle{a} }
 
 // agent is one job.
 type agent struct {
-	app    *app
-	tables *Tables
-	course *course
-	types  map[string]*experience // by accelerator
-	noise  noise                  // of the epoch trained last, at the batch trained
-	pool   *history               // nil = there is none
+	app      *app
+	tables   *Tables
+	training *training
+	types    map[string]*observations // by accelerator
+	noise    noise                    // noise of the last epoch trained, at the batch trained
+	pool     *history                 // nil = not shared
 
 	round func(sec float64) float64 // AgentRules.RoundSec
-	on    spec.Key                  // accelerator, and shape in place of the model: what the batch was chosen for
+	on    tunedFor                  // where the batch was chosen
 	micro int
 	accum int
 }
 
-// experience is what a job has seen of one type of device.
-type experience struct {
+// tunedFor is an accelerator and the devices of a shape.
+type tunedFor struct{ accelerator, devices string }
+
+// observations is a job's observations on one type of device.
+type observations struct {
 	speeds *speeds
 	steps  []pollux.ReplicaStep
 	model  *pollux.ReplicaModel
@@ -99,11 +101,11 @@ func (a *Agents) of(j *spec.Job) (*agent, error) {
 	if out := a.jobs[j.ID]; out != nil {
 		return out, nil
 	}
-	c, err := a.truth.courseOf(j)
+	c, err := a.truth.trainingOf(j)
 	if err != nil {
 		return nil, err
 	}
-	out := &agent{app: a.truth.tables.apps[j.Model.Name], tables: a.truth.tables, course: c, types: map[string]*experience{}, round: a.rules.RoundSec}
+	out := &agent{app: a.truth.tables.apps[j.Model.Name], tables: a.truth.tables, training: c, types: map[string]*observations{}, round: a.rules.RoundSec}
 	if a.pool != nil {
 		out.join(a.pool)
 	}
@@ -111,7 +113,7 @@ func (a *Agents) of(j *spec.Job) (*agent, error) {
 	return out, nil
 }
 
-// join makes a know what is known of its model, and add to it.
+// join makes a share the history of its model.
 func (a *agent) join(pool map[string]*history) {
 	known := pool[a.app.name]
 	if known == nil {
@@ -121,23 +123,23 @@ func (a *agent) join(pool map[string]*history) {
 	a.pool, a.types = known, known.types
 }
 
-// seen returns the noise of the epoch trained last, or of the first that another
-// job trained.
-func (a *agent) seen() noise {
+// latestNoise returns the noise of the last epoch trained, or the shared one of the first
+// epoch.
+func (a *agent) latestNoise() noise {
 	if a.pool != nil && a.noise == (noise{}) {
 		return a.pool.first
 	}
 	return a.noise
 }
 
-// agentTruth is how agents get on.
+// agentTruth is the truth about agents.
 type agentTruth struct {
 	*Truth
 	agents *Agents
 }
 
-// Tune implements sim.Tuner: what a job does in a round that lasts until then.
-// A job that does not choose its batch continues.
+// Tune implements sim.Tuner: it returns the stages of a job in the round that ends at
+// until, nil for a job that does not choose its batch.
 func (t agentTruth) Tune(_ context.Context, now, until time.Duration, j *scheduler.JobState, group *spec.NodeGroup) ([]sim.Stage, error) {
 	if !j.Grant.Elastic {
 		return nil, nil
@@ -151,7 +153,7 @@ func (t agentTruth) Tune(_ context.Context, now, until time.Duration, j *schedul
 		return nil, err
 	}
 	shape := spec.Shape{Devices: j.Grant.Shape.Devices}
-	if on := (spec.Key{Model: shape.Devices, Accelerator: group.Accelerator.Name}); a.on != on {
+	if on := (tunedFor{group.Accelerator.Name, shape.Devices}); a.on != on {
 		a.on = on
 		a.tune(s, shape)
 	}
@@ -161,9 +163,9 @@ func (t agentTruth) Tune(_ context.Context, now, until time.Duration, j *schedul
 	return a.train(s, shape, j.Done, (until - max(now, j.Ready)).Seconds())
 }
 
-// state returns what a job does that has so many steps behind it.
+// state returns the state of a job after done steps.
 func (a *agent) state(shape spec.Shape, done float64) AgentState {
-	c := a.course
+	c := a.training
 	out := AgentState{Batch: shape.Total() * a.micro * a.accum, Accum: a.accum, Epoch: c.epoch(done)}
 	begin := 0.0
 	if out.Epoch > 0 {
@@ -173,23 +175,23 @@ func (a *agent) state(shape spec.Shape, done float64) AgentState {
 	return out
 }
 
-// train works out how the job gets on for so many seconds from so many steps done
-// on. At the beginning, and of each epoch, it sees how long a step takes; at the
-// end, and of each epoch, it chooses its batch anew.
+// train returns the stages of a job in the next sec seconds, after done steps. The job
+// observes a step at the beginning and at the begin of each epoch. It chooses its batch
+// at the end and at the end of each epoch.
 func (a *agent) train(s *speeds, shape spec.Shape, done, sec float64) (out []sim.Stage, err error) {
-	for epoch := a.course.epoch(done); ; epoch++ {
+	for epoch := a.training.epoch(done); ; epoch++ {
 		rate, err := a.step(s, shape, epoch, sec > 0)
 		if err != nil {
 			return nil, err
 		}
-		end := a.course.ends[epoch]
+		end := a.training.ends[epoch]
 		out = append(out, sim.Stage{Until: end, Rate: rate})
 		if sec <= 0 {
 			return out, nil
 		}
 		takes := (end - done) / rate
 		a.tune(s, shape)
-		if takes > sec || epoch == len(a.course.ends)-1 {
+		if takes > sec || epoch == len(a.training.ends)-1 {
 			return out, nil
 		}
 		done = end
@@ -200,8 +202,8 @@ func (a *agent) train(s *speeds, shape spec.Shape, done, sec float64) (out []sim
 	}
 }
 
-// step returns how many steps at its own batch the job makes a second in an epoch,
-// having seen it if it trains.
+// step returns the rate in an epoch in steps at the job's own batch per second. If the
+// job trains, it observes the step.
 func (a *agent) step(s *speeds, shape spec.Shape, epoch int, trains bool) (rate float64, err error) {
 	batch := shape.Total() * a.micro * a.accum
 	t, err := s.at(shape, a.micro)
@@ -213,7 +215,7 @@ func (a *agent) step(s *speeds, shape spec.Shape, epoch int, trains bool) (rate 
 		return 0, err
 	}
 	if trains {
-		if err := a.see(s, pollux.ReplicaStep{Nodes: shape.Nodes(), Replicas: shape.Total(), Micro: a.micro, StepSec: t.step, SyncSec: t.sync}); err != nil {
+		if err := a.observe(s, pollux.ReplicaStep{Nodes: shape.Nodes(), Replicas: shape.Total(), Micro: a.micro, StepSec: t.step, SyncSec: t.sync}); err != nil {
 			return 0, err
 		}
 		a.noise = n
@@ -223,14 +225,15 @@ func (a *agent) step(s *speeds, shape spec.Shape, epoch int, trains bool) (rate 
 	}
 	sec := t.step + float64(a.accum-1)*(t.step-t.sync)
 	gain := n.gain(float64(batch) / float64(a.app.initial()))
-	return gain / (a.course.gains[epoch] * sec * a.tables.slowdown(a.app.name)), nil
+	return gain / (a.training.gains[epoch] * sec * a.tables.slowdown(a.app.name)), nil
 }
 
-// see takes in a step, if it is the first of its kind.
-func (a *agent) see(s *speeds, step pollux.ReplicaStep) error {
+// observe records a step and fits the model, if the step has a new combination of nodes,
+// replicas and micro-batch.
+func (a *agent) observe(s *speeds, step pollux.ReplicaStep) error {
 	e := a.types[s.accelerator]
 	if e == nil {
-		e = &experience{speeds: s}
+		e = &observations{speeds: s}
 		a.types[s.accelerator] = e
 	}
 	known := func(o pollux.ReplicaStep) bool {
@@ -248,43 +251,42 @@ func (a *agent) see(s *speeds, step pollux.ReplicaStep) error {
 	return nil
 }
 
-// tune chooses the batch on a shape: before the job has run on such devices the
-// least, then the one of most goodput.
+// tune chooses the batch on a shape: the one with the highest goodput, or the smallest
+// if the job has no observations on these devices.
 func (a *agent) tune(s *speeds, shape spec.Shape) {
 	devices := shape.Total()
 	if e := a.types[s.accelerator]; e != nil {
-		r := batchRange{nodes: shape.Nodes(), replicas: devices, least: s.least, most: s.mostOn(shape), upTo: a.app.largest()}
+		r := batchRange{nodes: shape.Nodes(), replicas: devices, minLocal: s.minLocal, maxLocal: s.maxLocalOn(shape), maxBatch: a.app.largest()}
 		a.micro, a.accum, _ = a.best(e.model, r)
 	} else {
-		batch := max(a.app.initial(), s.least*devices)
-		a.micro, a.accum = splitShare(float64(batch)/float64(devices), a.tables.mostLocal(a.app.name, s), devices == 1 && batch > a.app.initial())
+		batch := max(a.app.initial(), s.minLocal*devices)
+		a.micro, a.accum = splitShare(float64(batch)/float64(devices), a.tables.maxLocal(a.app.name, s), devices == 1 && batch > a.app.initial())
 	}
-	if most := s.mostOfCount(devices); most > 0 {
+	if most := s.maxLocalOfCount(devices); most > 0 {
 		a.micro = min(a.micro, most)
 	}
 	a.micro = max(min(a.micro, a.app.largest()/(devices*a.accum)), 1)
 }
 
-// batchRange is what batches are chosen from.
+// batchRange bounds the batches to choose from.
 type batchRange struct {
-	nodes, replicas int
-	least, most     int // samples per device and micro-batch
-	upTo            int // samples a step
+	nodes, replicas    int
+	minLocal, maxLocal int // samples per device and micro-batch
+	maxBatch           int // samples per step
 }
 
-// best returns how a batch is trained that has most goodput by a model, the first
-// of equals, and how many steps at the initial batch it makes a second; 0 where no
-// batch can be trained.
+// best returns the split of the batch with the highest goodput by a model, the first
+// of equals, and that goodput; 0 if no batch can be trained.
 func (a *agent) best(model *pollux.ReplicaModel, r batchRange) (micro, accum int, goodput float64) {
-	initial, noise := a.app.initial(), a.seen()
-	for i, batch := range geometric(float64(max(initial, r.least*r.replicas)), float64(r.upTo)) {
+	initial, noise := a.app.initial(), a.latestNoise()
+	for i, batch := range geometric(float64(max(initial, r.minLocal*r.replicas)), float64(r.maxBatch)) {
 		share := batch / float64(r.replicas)
-		m, n := splitShare(share, r.most, r.replicas == 1 && share > float64(initial))
+		m, n := splitShare(share, r.maxLocal, r.replicas == 1 && share > float64(initial))
 		if i > 0 && m == micro && n == accum {
 			continue
 		}
 		v := 0.0
-		if m >= r.least && m <= r.most {
+		if m >= r.minLocal && m <= r.maxLocal {
 			v = noise.gain(float64(r.replicas*m*n)/float64(initial)) / model.Seconds(r.nodes, r.replicas, m, n)
 		}
 		if i == 0 || v > goodput {
@@ -294,8 +296,8 @@ func (a *agent) best(model *pollux.ReplicaModel, r batchRange) (micro, accum int
 	return micro, accum, goodput
 }
 
-// splitShare returns the micro-batch and how many of them make so many samples on a
-// device: as few as fit, at least two if that is asked for.
+// splitShare splits the samples of a device into as few equal micro-batches of at most
+// most samples as possible, at least two if several.
 func splitShare(share float64, most int, several bool) (micro, accum int) {
 	const slack = 1e-8
 	accum = max(int(math.Ceil(share/float64(most)-slack)), 1)
@@ -305,28 +307,28 @@ func splitShare(share float64, most int, several bool) (micro, accum int) {
 	return int(math.Ceil(share/float64(accum) - slack)), accum
 }
 
-// geometric returns 50 numbers from lo to hi, each as many times the one before.
+// geometric returns a geometric series of 50 numbers from lo to hi.
 func geometric(lo, hi float64) []float64 {
-	const many = 50
-	out := make([]float64, many)
+	const n = 50
+	out := make([]float64, n)
 	for i := range out {
-		out[i] = lo * math.Pow(hi/lo, float64(i)/(many-1))
+		out[i] = lo * math.Pow(hi/lo, float64(i)/(n-1))
 	}
-	out[many-1] = hi
+	out[n-1] = hi
 	return out
 }
 
-// mostLocal returns the most samples per device and micro-batch.
-func (t *Tables) mostLocal(model string, s *speeds) int {
+// maxLocal returns the largest number of samples per device and micro-batch.
+func (t *Tables) maxLocal(model string, s *speeds) int {
 	if l := t.limit(model, s); l.Local > 0 {
-		return min(s.most, l.Local)
+		return min(s.maxLocal, l.Local)
 	}
-	return s.most
+	return s.maxLocal
 }
 
-// mostOn returns the most samples per device that were measured on a shape, or on
-// what is no smaller.
-func (s *speeds) mostOn(shape spec.Shape) int {
+// maxLocalOn returns the largest measured number of samples per device on a shape, or else
+// on as many nodes and replicas or more.
+func (s *speeds) maxLocalOn(shape spec.Shape) int {
 	if p := s.placement(shape); p != nil {
 		return int(p.local[len(p.local)-1])
 	}
@@ -337,14 +339,14 @@ func (s *speeds) mostOn(shape spec.Shape) int {
 		}
 	}
 	if most == 0 {
-		return s.most
+		return s.maxLocal
 	}
 	return int(most)
 }
 
-// mostOfCount returns the most samples per device of any placement of so many
-// devices, 0 where none was measured.
-func (s *speeds) mostOfCount(devices int) (most int) {
+// maxLocalOfCount returns the largest number of samples per device of any measured
+// placement with so many devices, 0 if there is none.
+func (s *speeds) maxLocalOfCount(devices int) (most int) {
 	for _, shape := range s.placed {
 		if p := s.placement(shape); p != nil && shape.Total() == devices {
 			most = max(most, int(p.local[len(p.local)-1]))

@@ -10,16 +10,16 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// agentOracle is the belief about agents.
+// agentOracle is the oracle of agents.
 type agentOracle struct{ agents *Agents }
 
-// mostReplicas is the most devices that agents go up to.
-const mostReplicas = 64
+// maxReplicas bounds the devices of an agent.
+const maxReplicas = 64
 
-// Goodput implements scheduler.Elastic. A job is believed to run on at most twice as
-// many devices as it has been seen on of any type. On a type it has not seen, it
-// is as on the first that it has, times how much faster one device is at the
-// largest micro-batch; one that has seen none can be tried on single devices.
+// Goodput implements scheduler.Elastic. A job may use up to twice the devices it has
+// run on, of any type. On a type it has not run on, the estimate is that on the first
+// type it has run on, times the ratio of single-device speeds at the largest
+// micro-batch. A job that has not run may use one device.
 func (o agentOracle) Goodput(_ context.Context, j *scheduler.JobState, group *spec.NodeGroup, shape spec.Shape) (spec.Plan, float64, error) {
 	a, err := o.agents.of(j.Job)
 	if err != nil {
@@ -30,16 +30,16 @@ func (o agentOracle) Goodput(_ context.Context, j *scheduler.JobState, group *sp
 		return spec.Plan{}, 0, err
 	}
 	devices := shape.Total()
-	if most := o.agents.mostDevices(a); devices > most {
-		return spec.Plan{}, 0, fmt.Errorf("goodput: job %s is not tried on more than %d devices yet, not %d: %w", j.Job.ID, most, devices, errNotCovered)
+	if most := o.agents.maxDevices(a); devices > most {
+		return spec.Plan{}, 0, fmt.Errorf("goodput: job %s has %d devices, want at most %d until it has run on more: %w", j.Job.ID, devices, most, errNotCovered)
 	}
 	from, base := o.agents.base(a, s)
 	if from == nil {
-		return spec.Plan{DP: 1, MicroBatch: s.least}.Normal(), 0, nil
+		return spec.Plan{DP: 1, MicroBatch: s.minLocal}.Normal(), 0, nil
 	}
-	r := batchRange{nodes: shape.Nodes(), replicas: devices, least: from.speeds.least, most: a.tables.mostLocal(a.app.name, from.speeds), upTo: a.app.largest()}
+	r := batchRange{nodes: shape.Nodes(), replicas: devices, minLocal: from.speeds.minLocal, maxLocal: a.tables.maxLocal(a.app.name, from.speeds), maxBatch: a.app.largest()}
 	if o.agents.rules.MaxBatch != nil {
-		r.upTo = o.agents.rules.MaxBatch(j.Job, r.upTo)
+		r.maxBatch = o.agents.rules.MaxBatch(j.Job, r.maxBatch)
 	}
 	ratio := 1.0
 	if from.speeds != s {
@@ -47,14 +47,14 @@ func (o agentOracle) Goodput(_ context.Context, j *scheduler.JobState, group *sp
 	}
 	micro, accum, goodput := a.best(from.model, r)
 	if !(goodput > 0) {
-		return spec.Plan{}, 0, fmt.Errorf("goodput: %s: no batch up to %d can be trained on %d devices: %w", s.what, r.upTo, devices, errNotCovered)
+		return spec.Plan{}, 0, fmt.Errorf("goodput: %s: no batch up to %d can be trained on %d devices: %w", s.what, r.maxBatch, devices, errNotCovered)
 	}
 	plan := spec.Plan{DP: devices, MicroBatch: micro, AccumSteps: accum, Precision: j.Job.Plan.Precision}
-	return plan.Normal(), ratio * goodput / (a.course.gains[a.course.epoch(j.Done)] * a.tables.slowdown(a.app.name)), nil
+	return plan.Normal(), ratio * goodput / (a.training.gains[a.training.epoch(j.Done)] * a.tables.slowdown(a.app.name)), nil
 }
 
-// mostDevices returns on how many devices a job may be tried.
-func (a *Agents) mostDevices(j *agent) (most int) {
+// maxDevices returns the largest number of devices that a job may use.
+func (a *Agents) maxDevices(j *agent) (most int) {
 	for i := range a.cluster.Groups {
 		_, s, err := a.truth.tables.lookup(j.app.name, a.cluster.Groups[i].Accelerator.Name)
 		if err != nil {
@@ -66,7 +66,7 @@ func (a *Agents) mostDevices(j *agent) (most int) {
 				seen = max(seen, step.Replicas)
 			}
 		}
-		may := min(max(2*seen, 1), mostReplicas, j.app.largest()/s.least)
+		may := min(max(2*seen, 1), maxReplicas, j.app.largest()/s.minLocal)
 		if l := j.tables.limit(j.app.name, s); l.Devices > 0 {
 			may = min(may, l.Devices)
 		}
@@ -75,9 +75,10 @@ func (a *Agents) mostDevices(j *agent) (most int) {
 	return most
 }
 
-// base returns what a job has seen of the devices of s, or of the first type of the
-// cluster that it has seen, and nodes of that type; nil where it has seen none.
-func (a *Agents) base(j *agent, s *speeds) (*experience, *spec.NodeGroup) {
+// base returns a job's observations on the devices of s, or else those on the first
+// type of the cluster that it has run on, with the nodes of that type. It returns nil
+// if the job has not run.
+func (a *Agents) base(j *agent, s *speeds) (*observations, *spec.NodeGroup) {
 	if e := j.types[s.accelerator]; e != nil {
 		return e, nil
 	}
@@ -89,8 +90,8 @@ func (a *Agents) base(j *agent, s *speeds) (*experience, *spec.NodeGroup) {
 	return nil, nil
 }
 
-// alone returns the samples a second of one device: most samples of a step over the
-// longest step.
+// alone returns the samples per second of one device: the largest number of samples
+// over the longest step.
 func (s *speeds) alone() float64 {
 	p := s.placement(spec.NewShape(1))
 	if p == nil {
@@ -103,19 +104,19 @@ func (s *speeds) alone() float64 {
 	return p.local[len(p.local)-1] / longest
 }
 
-// errNotLearnt is what is known of configurations.
-var errNotLearnt = fmt.Errorf("goodput: agents know what they have seen alone: %w", perfmodel.ErrNotCovered)
+// errJobsOnly is the result of queries without a job.
+var errJobsOnly = fmt.Errorf("goodput: agents have estimates for single jobs only: %w", perfmodel.ErrNotCovered)
 
-// Predict, Best, Curve and Rank return an error: only Goodput has answers, job by job.
+// Predict, Best, Curve and Rank return an error; only Goodput has estimates.
 func (agentOracle) Predict(context.Context, spec.Config) (spec.Prediction, error) {
-	return spec.Prediction{}, errNotLearnt
+	return spec.Prediction{}, errJobsOnly
 }
 func (agentOracle) Best(context.Context, planner.Request) (planner.Choice, error) {
-	return planner.Choice{}, errNotLearnt
+	return planner.Choice{}, errJobsOnly
 }
 func (agentOracle) Curve(context.Context, planner.Request) (planner.Curve, error) {
-	return planner.Curve{}, errNotLearnt
+	return planner.Curve{}, errJobsOnly
 }
 func (agentOracle) Rank(context.Context, planner.Request) (planner.Ranking, error) {
-	return planner.Ranking{}, errNotLearnt
+	return planner.Ranking{}, errJobsOnly
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// twoTypes is 8 nodes of 4 T4 and one of 2 A, on which a step of 10 samples takes
-// 1 s on a single device.
+// twoTypes is 8 nodes of 4 T4 and one of 2 A. On one A, a step of 10 samples takes 1 s.
 func twoTypes(t *testing.T) (*Tables, spec.Cluster) {
 	t.Helper()
 	all := files("m")
@@ -28,17 +27,16 @@ func twoTypes(t *testing.T) (*Tables, spec.Cluster) {
 	}}
 }
 
-// running is elasticJob with so many steps done on a shape, that begins to train at
-// a time.
+// running is elasticJob after done steps on a shape, where it begins to train at a time.
 func running(shape string, done float64, ready time.Duration) *scheduler.JobState {
 	s := spec.Shape{Devices: shape}
 	g := &scheduler.Grant{Job: elasticJob.ID, Plan: spec.Plan{DP: s.Total()}.Normal(), Shape: s, Elastic: true}
 	return &scheduler.JobState{Job: &elasticJob, Done: done, Ready: ready, Grant: g}
 }
 
-// A job begins with the least batch, is tried on twice the devices it has run on,
-// and is believed to be as much faster on other types as one device is: 10 samples
-// in 1 s as against 20 in 2.75 s.
+// TestAgents checks that a job begins with the smallest batch, may use twice the devices
+// it has run on, and is estimated on other types by the ratio of single-device speeds:
+// 10 samples in 1 s to 20 in 2.75 s.
 func TestAgents(t *testing.T) {
 	all, cl := twoTypes(t)
 	agents := NewAgents(all, cl, AgentRules{})
@@ -67,23 +65,23 @@ func TestAgents(t *testing.T) {
 		}
 		return stages
 	}
-	// A step of the initial batch takes 2.25 s, and is worth 1.75/4 of one at 40.
+	// A step of the initial batch takes 2.25 s and has 1.75/4 of the gain of one at 40.
 	stages := tune(0, running("1", 0, time.Minute), 0)
 	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || believed(0, "2") != -1 {
-		t.Errorf("while it starts: %+v, and it is believed to make %g steps/s on two devices", stages, believed(0, "2"))
+		t.Errorf("while it starts: %+v, and the estimate is %g steps/s on two devices", stages, believed(0, "2"))
 	}
 	stages = tune(time.Minute, running("1", 0, time.Minute), 0)
 	if len(stages) != 1 || !near(stages[0].Rate, 1.75/4/2.25) || seen[1] != (AgentState{Batch: 10, Accum: 1}) {
 		t.Errorf("it goes on by %+v as %+v", stages, seen[1])
 	}
 	if believed(0, "2") <= 0 || believed(0, "4") != -1 {
-		t.Errorf("it is believed to make %g steps/s on two devices and %g on four, want some and none", believed(0, "2"), believed(0, "4"))
+		t.Errorf("the estimates are %g steps/s on two devices and %g on four, want some and none", believed(0, "2"), believed(0, "4"))
 	}
 	if got := believed(1, "1") / believed(0, "1"); !near(got, 10/(20/2.75)) {
-		t.Errorf("on A it is believed to be %g times as fast, want %g", got, 10/(20/2.75))
+		t.Errorf("on A the estimate is %g times as fast, want %g", got, 10/(20/2.75))
 	}
 
-	// 43.75 steps at 40 are the first epoch, and 1 is left of it.
+	// The first epoch has 43.75 steps at 40, 1 of them is left.
 	stages = tune(2*time.Minute, running("1", 42.75, 0), 0)
 	if len(stages) != 2 || stages[0].Until != 43.75 || !near(seen[2].Progress, 42.75*4/1.75) || seen[2].Epoch != 0 {
 		t.Errorf("through the end of an epoch it goes on by %+v as %+v", stages, seen[2])
@@ -92,8 +90,7 @@ func TestAgents(t *testing.T) {
 		t.Errorf("after the end of an epoch its noise is %+v, not one of the second", n)
 	}
 
-	// On two devices of A it has not run: 5 samples each. With owners-batch the owner's
-	// 40 are the most that is believed.
+	// It has not run on two devices of A, so the batch is 5 samples each.
 	tune(3*time.Minute, running("2", 50, 0), 1)
 	if got := seen[3]; got.Batch != 10 || got.Epoch != 1 {
 		t.Errorf("on two of A it goes on as %+v", got)
@@ -101,13 +98,13 @@ func TestAgents(t *testing.T) {
 	fixed := running("1", 0, 0)
 	fixed.Grant.Elastic = false
 	if stages := tune(4*time.Minute, fixed, 0); stages != nil || len(seen) != 4 {
-		t.Errorf("whose batch is fixed goes on by %+v", stages)
+		t.Errorf("a job with a fixed batch goes on by %+v", stages)
 	}
 }
 
-// What one job has seen another of its model knows, where they are pooled: another
-// may be tried on as many devices, at a batch that is worth what it was to the
-// first. Limits of an application are those of its jobs.
+// TestPool checks that pooled jobs of a model share their observations: another job may
+// use as many devices, with the same gain. The limits of an application hold for its
+// jobs.
 func TestPool(t *testing.T) {
 	for _, pooled := range []bool{false, true} {
 		all, cl := twoTypes(t)
@@ -120,7 +117,7 @@ func TestPool(t *testing.T) {
 		later := &scheduler.JobState{Job: &other}
 		before, _, err := agents.Oracle().Goodput(t.Context(), later, &cl.Groups[0], spec.NewShape(1))
 		if err != nil || before.GlobalBatch() != 5 {
-			t.Fatalf("before anybody ran: %s, %v", before, err)
+			t.Fatalf("before any job ran: %s, %v", before, err)
 		}
 		if _, err := agents.Truth().Tune(t.Context(), 0, time.Minute, running("2", 0, 0), &cl.Groups[0]); err != nil {
 			t.Fatal(err)
@@ -140,7 +137,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// The oracle expects no batch above AgentRules.MaxBatch.
+// TestMaxBatch checks that the oracle expects no batch above AgentRules.MaxBatch.
 func TestMaxBatch(t *testing.T) {
 	all, cl := twoTypes(t)
 	own := func(j *spec.Job, _ int) int { return j.Batch() }
@@ -158,12 +155,12 @@ func TestMaxBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := plan.GlobalBatch() > 10; got == (r.MaxBatch != nil) {
-			t.Errorf("limited %v: believed to train %d samples on two devices", r.MaxBatch != nil, plan.GlobalBatch())
+			t.Errorf("limited %v: the estimate trains %d samples on two devices", r.MaxBatch != nil, plan.GlobalBatch())
 		}
 	}
 }
 
-// An adjustment divides speeds by model, and limits a micro-batch on one type alone.
+// TestAdjustment divides speeds by model, and limits the micro-batch on one type only.
 func TestAdjustment(t *testing.T) {
 	all, _ := twoTypes(t)
 	slow := all.With(Adjustment{Slowdowns: map[string]float64{"cifar10": 1.8, "": 1.2}})
@@ -172,30 +169,30 @@ func TestAdjustment(t *testing.T) {
 	}
 	limited := all.With(Adjustment{Limits: []Limit{{Model: "deepspeech2", Accelerator: "RTX2080Ti", Local: 57}}})
 	for accelerator, want := range map[string]int{"RTX2080Ti": 57, "T4": 80} {
-		if got := limited.mostLocal("deepspeech2", &speeds{accelerator: accelerator, most: 80}); got != want {
+		if got := limited.maxLocal("deepspeech2", &speeds{accelerator: accelerator, maxLocal: 80}); got != want {
 			t.Errorf("deepspeech2 on %s: at most %d samples, want %d", accelerator, got, want)
 		}
 	}
 }
 
-// What is not measured on a shape is limited by what is on one no smaller, spread
-// evenly, and by all placements of as many devices.
-func TestMostLocal(t *testing.T) {
+// TestMaxLocal checks that a shape without measurements is limited by those on as many
+// nodes and devices or more.
+func TestMaxLocal(t *testing.T) {
 	_, s, err := tables(t, "m").lookup("m", "T4")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.spread = append(s.spread, measurement{point: point{nodes: 5, replicas: 20, local: 7}})
 	for shape, want := range map[string]int{"4+4": 20, "4+4+4+4+4": 20, "4+4+4+4+4+4+4+4+4": 20} {
-		if got := s.mostOn(spec.Shape{Devices: shape}); got != want {
+		if got := s.maxLocalOn(spec.Shape{Devices: shape}); got != want {
 			t.Errorf("%s: %d, want %d", shape, got, want)
 		}
 	}
 	s.spread = s.spread[len(s.spread)-1:]
-	if got := s.mostOn(spec.NewShape(4, 4, 4, 4, 4)); got != 7 {
+	if got := s.maxLocalOn(spec.NewShape(4, 4, 4, 4, 4)); got != 7 {
 		t.Errorf("5 nodes: %d, want 7", got)
 	}
-	if s.mostOfCount(8) != 20 || s.mostOfCount(9) != 0 {
-		t.Errorf("8 devices %d, 9 devices %d, want 20 and 0", s.mostOfCount(8), s.mostOfCount(9))
+	if s.maxLocalOfCount(8) != 20 || s.maxLocalOfCount(9) != 0 {
+		t.Errorf("8 devices %d, 9 devices %d, want 20 and 0", s.maxLocalOfCount(8), s.maxLocalOfCount(9))
 	}
 }

@@ -10,9 +10,8 @@ import (
 
 var devices = []Device{{"ext", "A"}, {"", "T4"}, {"old", "A"}}
 
-// files returns invented tables of an application in the form of the data set: two
-// epochs at 10, 40 and 80 samples a step, and steps on nodes of up to 4 devices
-// that take
+// files returns synthetic tables of an application: two epochs at 10, 40 and 80 samples
+// per step, and steps on nodes of up to 4 devices with the times
 //
 //	step = 0.5 + local/20 + nodes + replicas/nodes/4     sync = nodes/2
 func files(app string) fstest.MapFS {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// point is a step time by how many nodes and replicas, and samples per device.
+// point is a step time on a number of nodes and replicas, with samples per device.
 type point struct {
 	nodes, replicas, local float64
 	timing
@@ -15,8 +15,8 @@ func (p point) compare(q point) int {
 	return cmp.Or(cmp.Compare(p.nodes, q.nodes), cmp.Compare(p.replicas, q.replicas), cmp.Compare(p.local, q.local))
 }
 
-// means returns one point for each place there are rows of, sorted, with the
-// mean of their times.
+// means returns one point for all rows with the same coordinates, with the mean of
+// their times, sorted.
 func means(rows []measurement) []point {
 	sorted := make([]point, len(rows))
 	for i, m := range rows {
@@ -38,13 +38,12 @@ func means(rows []measurement) []point {
 	return out
 }
 
-// grid interpolates linearly in samples per device, then in replicas, then in
-// nodes. From nodes to nodes replicas are followed along the same number per
-// node, for what is alike is not as many replicas on more nodes, but nodes that
-// are as full.
+// grid interpolates linearly in samples per device, then replicas, then nodes. Between
+// numbers of nodes it keeps the replicas per node constant, not their total, because
+// step times of equally full nodes are more alike.
 type grid struct{ nodes []layer } // ascending
 
-// layer is what was measured on one number of nodes.
+// layer is the step times measured on one number of nodes.
 type layer struct {
 	nodes    float64
 	replicas []float64 // ascending

@@ -10,16 +10,16 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Oracle is the belief that the tables are true, a scheduler.Elastic: what a
-// policy knows whose jobs were profiled before they came. It knows what a step is
-// worth at present, as a job that trains can measure, and not what it will be.
+// Oracle has the estimates of a policy for jobs that were profiled before submission, a
+// scheduler.Elastic. Step times and present gains are exact. Future gains are unknown,
+// since a job can measure the present one only. It is safe for concurrent use.
 type Oracle struct {
-	scheduler.Oracle // of jobs that train their own batch
+	scheduler.Oracle // for jobs with a fixed batch
 	tables           *Tables
 
-	mu      sync.Mutex
-	courses map[courseKey]*course
-	tuned   tunings
+	mu        sync.Mutex
+	trainings map[trainingKey]*training
+	tuned     tunings
 }
 
 var (
@@ -27,16 +27,16 @@ var (
 	_ scheduler.Batcher = (*Oracle)(nil)
 )
 
-// NewOracle returns the belief that t is true.
+// NewOracle returns the oracle of t.
 func NewOracle(t *Tables) *Oracle {
-	return &Oracle{Oracle: planner.New(t, planner.Options{Space: Space{t}}), tables: t, courses: map[courseKey]*course{}, tuned: tunings{}}
+	return &Oracle{Oracle: planner.New(t, planner.Options{Space: Space{t}}), tables: t, trainings: map[trainingKey]*training{}, tuned: tunings{}}
 }
 
 // Goodput implements scheduler.Elastic.
 func (o *Oracle) Goodput(_ context.Context, j *scheduler.JobState, group *spec.NodeGroup, shape spec.Shape) (spec.Plan, float64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c, err := o.courseOf(j.Job)
+	c, err := o.trainingOf(j.Job)
 	if err != nil {
 		return spec.Plan{}, 0, err
 	}
@@ -59,21 +59,21 @@ func (o *Oracle) Batches(j *spec.Job, group *spec.NodeGroup) (least, most int, e
 	return a.initial(), a.largest(), nil
 }
 
-func (o *Oracle) courseOf(j *spec.Job) (*course, error) {
-	key := courseKey{j.Model.Name, j.Batch(), j.Epochs}
-	if c := o.courses[key]; c != nil {
+func (o *Oracle) trainingOf(j *spec.Job) (*training, error) {
+	key := trainingKey{j.Model.Name, j.Batch(), j.Epochs}
+	if c := o.trainings[key]; c != nil {
 		return c, nil
 	}
-	c, err := o.tables.course(key)
+	c, err := o.tables.training(key)
 	if err == nil {
-		o.courses[key] = c
+		o.trainings[key] = c
 	}
 	return c, err
 }
 
-// epoch returns the epoch, from 0, that a job is in which has done so many steps:
-// the last one for good.
-func (c *course) epoch(done float64) int {
+// epoch returns the epoch of a job after done steps, from 0. The last epoch does not
+// end.
+func (c *training) epoch(done float64) int {
 	e, at := slices.BinarySearch(c.ends, done)
 	if at {
 		e++

@@ -7,12 +7,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Plan returns how a job trains a global batch on so many devices: data parallel,
-// the same number of samples on each, in as few micro-batches as fit. The batch
-// really trained is the least multiple that is not smaller, or the largest that
-// is still within what was validated. On one device a batch above the initial
-// one takes two micro-batches at least: of a single one the noise of the gradient
-// cannot be told.
+// Plan returns the plan for a global batch on a number of devices: data parallelism
+// with the same number of samples on each device, in as few micro-batches as fit. The
+// plan's global batch is rounded up to a multiple, or down to the largest multiple
+// within the measured batches. On one device a batch above the initial one has at least
+// two micro-batches, because one is not enough to measure the gradient noise.
 //
 // Source: the batch rules of petuum/adaptdl at commit c793c70, class Job. The
 // error wraps perfmodel.ErrNotCovered.
@@ -24,12 +23,12 @@ func (t *Tables) Plan(model, accelerator string, batch, devices int) (spec.Plan,
 	if _, _, _, err := a.between(batch); err != nil {
 		return spec.Plan{}, err
 	}
-	local, limit := s.most, t.limit(model, s)
+	local, limit := s.maxLocal, t.limit(model, s)
 	if limit.Local > 0 {
 		local = min(local, limit.Local)
 	}
-	if most := batch / s.least; devices < 1 || devices > most || limit.Devices > 0 && devices > limit.Devices {
-		return spec.Plan{}, fmt.Errorf("goodput: %s with %d samples a step runs on 1 to %d devices, not %d: %w", model, batch, most, devices, errNotCovered)
+	if most := batch / s.minLocal; devices < 1 || devices > most || limit.Devices > 0 && devices > limit.Devices {
+		return spec.Plan{}, fmt.Errorf("goodput: %s with %d samples per step runs on 1 to %d devices, not %d: %w", model, batch, most, devices, errNotCovered)
 	}
 	share := ceil(batch, devices)
 	accum := ceil(share, local)
@@ -37,16 +36,15 @@ func (t *Tables) Plan(model, accelerator string, batch, devices int) (spec.Plan,
 		accum = max(accum, 2)
 	}
 	micro := min(ceil(share, accum), a.largest()/(devices*accum))
-	if micro < s.least {
-		return spec.Plan{}, fmt.Errorf("goodput: %s with %d samples a step on %d devices takes %d samples at a time, measured are %d to %d: %w",
-			model, batch, devices, micro, s.least, s.most, errNotCovered)
+	if micro < s.minLocal {
+		return spec.Plan{}, fmt.Errorf("goodput: %s with %d samples per step on %d devices has micro-batches of %d samples, want the measured %d to %d: %w",
+			model, batch, devices, micro, s.minLocal, s.maxLocal, errNotCovered)
 	}
 	return spec.Plan{DP: devices, MicroBatch: micro, AccumSteps: accum}.Normal(), nil
 }
 
-// Submit returns jobs as their owners would submit them: those without a plan have
-// the one of their batch and devices on the first group of cl they may use, where
-// there is one.
+// Submit returns a copy of jobs with plans. A job without a plan gets that of its batch
+// and devices on the first group of cl that it may use, if there is one.
 func (t *Tables) Submit(jobs []spec.Job, cl spec.Cluster) []spec.Job {
 	out := slices.Clone(jobs)
 	for i := range out {
@@ -64,10 +62,10 @@ func (t *Tables) Submit(jobs []spec.Job, cl spec.Cluster) []spec.Job {
 	return out
 }
 
-// Adopt makes j a job of a model of t, on the devices it asks for: for the time it
-// was recorded to run, or else for the epochs of the model. Its batch stays where
-// the model can train it; else it is the least that can be trained on as many.
-// The error wraps perfmodel.ErrNotCovered.
+// Adopt makes j a job of a model of t on its requested devices, with its recorded
+// duration, or else for the epochs of the model. It keeps its batch if the model can
+// train it, else it gets the smallest one possible on these devices. The error wraps
+// perfmodel.ErrNotCovered.
 func (t *Tables) Adopt(j *spec.Job, model string, cl spec.Cluster) error {
 	err := fmt.Errorf("goodput: no group has accelerator %q: %w", j.Accelerator, errNotCovered)
 	for gi := range cl.Groups {
@@ -79,7 +77,7 @@ func (t *Tables) Adopt(j *spec.Job, model string, cl spec.Cluster) error {
 		if err = unknown; err != nil {
 			continue
 		}
-		batch, least := j.Batch(), max(a.initial(), s.least*j.Devices)
+		batch, least := j.Batch(), max(a.initial(), s.minLocal*j.Devices)
 		plan, unfit := t.Plan(model, acc, batch, j.Devices)
 		if unfit != nil {
 			batch = least
@@ -103,8 +101,8 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 //
 //	T = step + (AccumSteps-1) * (step - sync)
 //
-//	step   of one micro-batch with the reduction of gradients
-//	sync   the part of it that goes into the reduction
+//	step   time of one micro-batch with the reduction of gradients
+//	sync   the part of it for the reduction
 //
 // Source: Pollux, section 3.2; petuum/adaptdl at commit c793c70, class Job.
 func (s *speeds) stepSec(p spec.Plan, shape spec.Shape) (float64, error) {

@@ -45,9 +45,9 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A step with accumulation takes all of it once and the part without reduction for
-// each further micro-batch: 20 samples on each of 2+2 take 0.5+1+2+0.5 = 4 s, 1 s of
-// which is the reduction.
+// TestStepSec checks that accumulation adds the part of a step without reduction for
+// each further micro-batch: 20 samples on each of 2+2 take 0.5+1+2+0.5 = 4 s with 1 s
+// of reduction.
 func TestStepSec(t *testing.T) {
 	_, s, err := tables(t, "app").lookup("app", "T4")
 	if err != nil {
@@ -70,7 +70,8 @@ func TestStepSec(t *testing.T) {
 	}
 }
 
-// Who comes with a plan keeps it, a job of no table or too many devices gets none.
+// TestSubmit checks that a job with a plan keeps it, and that a job without a table or
+// with too many devices gets none.
 func TestSubmit(t *testing.T) {
 	cl := spec.Cluster{Groups: []spec.NodeGroup{{Count: 4, Devices: 4, Accelerator: spec.Accelerator{Name: "T4"}}}}
 	own := spec.Plan{DP: 2, MicroBatch: 5, AccumSteps: 4}

@@ -15,22 +15,22 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Device says which of the tables of a data set are of which accelerator.
+// Device names the files of an accelerator in a data set.
 type Device struct {
-	Suffix      string // of the files' names, as aws in placements-aws.csv; "" = none
+	Suffix      string // suffix of file names, such as aws in placements-aws.csv; "" = none
 	Accelerator string
 }
 
-// staged is an application whose table holds forward passes of one stage of a
-// pipeline instead of steps. It is not read.
+// staged is an application that Read leaves out: its tables have forward passes of
+// single pipeline stages instead of steps.
 const staged = "gpt_pmp"
 
-// Read reads the tables in a clone of the repository of Pollux or Sia, its
-// simulator's folder, or the folder traces, which has one folder for each
-// application. Of the tables of one accelerator those of the device that comes
-// first count. Where there is a folder delaunay beside traces, with a table
-// MODEL.csv of corners p0..p3, those tetrahedra interpolate between placements;
-// otherwise a grid does. Errors name file, line and value.
+// Read reads the tables in a clone of the repository of Pollux or Sia, in its
+// simulator's folder, or in the folder traces, which has a folder for each application.
+// If several devices have the same accelerator, it uses the first with tables. A folder
+// delaunay beside traces may have a table MODEL.csv of tetrahedra with corners p0..p3,
+// which interpolate between placements; otherwise a grid does. Errors have file, line
+// and value.
 func Read(root fs.FS, devices []Device) (*Tables, error) {
 	dir, err := find(root)
 	if err != nil {
@@ -56,7 +56,7 @@ func Read(root fs.FS, devices []Device) (*Tables, error) {
 	return t, nil
 }
 
-// find returns the folder that holds those of the applications.
+// find returns the parent folder of the applications.
 func find(root fs.FS) (string, error) {
 	for _, dir := range []string{".", "traces", "*/traces", "*/*/traces"} {
 		files, err := fs.Glob(root, path.Join(dir, "*", "validation-*.csv"))
@@ -67,11 +67,10 @@ func find(root fs.FS) (string, error) {
 			return path.Dir(path.Dir(files[0])), nil
 		}
 	}
-	return "", errors.New("goodput: there is no file traces/MODEL/validation-BATCH.csv, want a clone of petuum/adaptdl (branch osdi21-artifact) or siasosp23/artifacts")
+	return "", errors.New("goodput: no file traces/MODEL/validation-BATCH.csv, want a clone of petuum/adaptdl (branch osdi21-artifact) or siasosp23/artifacts")
 }
 
-// readApp reads one application, nil where nothing was measured of it on any of
-// the devices.
+// readApp reads one application, nil if it was not measured on any of the devices.
 func readApp(root fs.FS, dir string, devices []Device) (*app, error) {
 	a := &app{name: path.Base(dir), speeds: map[string]*speeds{}}
 	files, err := fs.Glob(root, path.Join(dir, "validation-*.csv"))
@@ -85,7 +84,7 @@ func readApp(root fs.FS, dir string, devices []Device) (*app, error) {
 		}
 		a.runs = append(a.runs, r)
 	}
-	a.settle()
+	a.setEnds()
 	cells, err := readCells(root, path.Join(path.Dir(path.Dir(dir)), "delaunay", a.name+".csv"))
 	if err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func readApp(root fs.FS, dir string, devices []Device) (*app, error) {
 	return a, nil
 }
 
-// readRun reads a table of one row for each epoch of a training run.
+// readRun reads a table with a row for each epoch of a training run.
 func readRun(root fs.FS, file string) (run, error) {
 	_, size, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".csv"), "-")
 	batch, err := strconv.Atoi(size)
@@ -124,9 +123,9 @@ func readRun(root fs.FS, file string) (run, error) {
 		case *c.err != nil:
 			return *c.err
 		case n > 0 && progress <= r.progress[n-1] || progress == 0:
-			return fmt.Errorf("progress %g is not above that of the epoch before", progress)
+			return fmt.Errorf("progress %g is not above that of the previous epoch", progress)
 		case n > 0 && steps < r.steps[n-1]:
-			return fmt.Errorf("iteration %g is below that of the epoch before", steps)
+			return fmt.Errorf("iteration %g is below that of the previous epoch", steps)
 		case sqr+variance == 0:
 			return errors.New("grad_sqr and grad_var are both 0")
 		}
@@ -135,12 +134,12 @@ func readRun(root fs.FS, file string) (run, error) {
 		return nil
 	})
 	if err == nil && len(r.progress) == 0 {
-		err = fmt.Errorf("%s: there is no epoch", file)
+		err = fmt.Errorf("%s: no epochs", file)
 	}
 	return r, err
 }
 
-// readCells reads tetrahedra, none where there is no such file.
+// readCells reads tetrahedra, none if the file does not exist.
 func readCells(root fs.FS, file string) (out [][4]int, err error) {
 	if _, err := fs.Stat(root, file); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -156,7 +155,7 @@ func readCells(root fs.FS, file string) (out [][4]int, err error) {
 	return out, err
 }
 
-// readSpeeds reads the step times on one device, nil where there are none.
+// readSpeeds reads the step times on one device, nil if it has no file.
 func readSpeeds(root fs.FS, dir string, d Device, cells [][4]int) (*speeds, error) {
 	suffix := ""
 	if d.Suffix != "" {
@@ -176,12 +175,12 @@ func readSpeeds(root fs.FS, dir string, d Device, cells [][4]int) (*speeds, erro
 	}
 	s := &speeds{what: path.Base(dir) + " on " + d.Accelerator, accelerator: d.Accelerator, rings: profiles(placed), spread: spread}
 	s.between = newGrid(append(slices.Clone(placed), spread...))
-	s.least, s.most = math.MaxInt, 0
+	s.minLocal, s.maxLocal = math.MaxInt, 0
 	for _, m := range placed {
 		if shape := spec.NewShape(m.perNode...); ring(m.perNode) == ring(shape.PerNode()) && !slices.Contains(s.placed, shape) {
 			s.placed = append(s.placed, shape)
 		}
-		s.least, s.most = min(s.least, int(math.Ceil(m.local))), max(s.most, int(m.local))
+		s.minLocal, s.maxLocal = min(s.minLocal, int(math.Ceil(m.local))), max(s.maxLocal, int(m.local))
 	}
 	if len(cells) > 0 {
 		if s.between, err = newTetrahedra(placed, spread, cells); err != nil {
@@ -191,7 +190,8 @@ func readSpeeds(root fs.FS, dir string, d Device, cells [][4]int) (*speeds, erro
 	return s, nil
 }
 
-// profiles returns the step times of each ring, the mean of equal rows.
+// profiles returns the step times of each ring, with the mean of rows for the same
+// number of samples.
 func profiles(rows []measurement) map[string]*profile {
 	byRing := map[string][]measurement{}
 	for _, m := range rows {
@@ -209,7 +209,7 @@ func profiles(rows []measurement) map[string]*profile {
 	return out
 }
 
-// readPlacements reads step times by placement: a digit for each node.
+// readPlacements reads step times by placement, which has a digit for each node.
 func readPlacements(root fs.FS, file string) (out []measurement, err error) {
 	err = readTable(root, file, []string{"placement", "local_bsz", "step_time", "sync_time"}, func(c cells) error {
 		m := c.measurement()
@@ -228,13 +228,13 @@ func readPlacements(root fs.FS, file string) (out []measurement, err error) {
 		return *c.err
 	})
 	if err == nil && len(out) == 0 {
-		err = fmt.Errorf("%s: there is no placement", file)
+		err = fmt.Errorf("%s: no placements", file)
 	}
 	return out, err
 }
 
-// readScalability reads step times by nodes and replicas, none where there is no
-// such file.
+// readScalability reads step times by nodes and replicas, none if the file does not
+// exist.
 func readScalability(root fs.FS, file string) (out []measurement, err error) {
 	if _, err := fs.Stat(root, file); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -248,7 +248,7 @@ func readScalability(root fs.FS, file string) (out []measurement, err error) {
 	return out, err
 }
 
-// cells are the cells of a row by column. The first that is wrong is in err.
+// cells are the cells of a row by column. err is the error of the first invalid one.
 type cells struct {
 	of  map[string]string
 	err *error
@@ -272,7 +272,7 @@ func (c cells) count(column string, least int) int {
 	return v
 }
 
-// measurement returns the columns that both kinds of tables have.
+// measurement returns the columns common to both kinds of tables.
 func (c cells) measurement() measurement {
 	m := measurement{}
 	m.local, m.step, m.sync = c.number("local_bsz", 1), c.number("step_time", 0), c.number("sync_time", 0)
@@ -282,7 +282,7 @@ func (c cells) measurement() measurement {
 	return m
 }
 
-// readTable calls row for each row of a CSV file that has these columns.
+// readTable calls row for each row of a CSV file with these columns.
 func readTable(root fs.FS, file string, columns []string, row func(cells) error) error {
 	f, err := root.Open(file)
 	if err != nil {
@@ -301,7 +301,7 @@ func readTable(root fs.FS, file string, columns []string, row func(cells) error)
 	at := make([]int, len(columns))
 	for i, name := range columns {
 		if at[i] = slices.Index(header, name); at[i] < 0 {
-			return fmt.Errorf("%s: there is no column %s", file, name)
+			return fmt.Errorf("%s: no column %s", file, name)
 		}
 	}
 	for {

@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// The folder is found in a clone, its simulator and by itself; tables without a
-// device are no application, and of two for one accelerator the first counts.
+// TestRead finds the folder in a clone, in its simulator and by itself. Tables without
+// a device are left out, and the first of two devices with the same accelerator counts.
 func TestRead(t *testing.T) {
 	for _, where := range []string{"", "traces/", "simulator/traces/", "adaptdl/simulator/traces/"} {
 		root := fstest.MapFS{}
@@ -35,7 +35,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Corners number the means of placements first, then the rows of scalability.
+// TestReadDelaunay checks that corners index the means of placements first, then the
+// rows of scalability.
 func TestReadDelaunay(t *testing.T) {
 	root := files("app")
 	root["delaunay/app.csv"] = &fstest.MapFile{Data: []byte("p0,p1,p2,p3\n0,1,3,12\n")}
@@ -62,13 +63,13 @@ func TestReadErrors(t *testing.T) {
 		{"placements.csv", "\n2,10,", "\n,10,", "placements.csv:6: placement is empty"},
 		{"placements.csv", "2,10,2.5,0.5", "2,10,2.5,2.6", "placements.csv:6: step_time 2.5 is not above 0 and at least sync_time 2.6"},
 		{"placements.csv", "2,10,2.5,0.5", "2,10,NaN,0.5", `step_time "NaN" is not a number`},
-		{"placements.csv", "local_bsz", "bsz", "placements.csv: there is no column local_bsz"},
+		{"placements.csv", "local_bsz", "bsz", "placements.csv: no column local_bsz"},
 		{"scalability.csv", "\n6,6,5", "\n6,6.5,5", `scalability.csv:2: num_replicas "6.5" is not a whole number of at least 1`},
-		{"validation-10.csv", "200,200", "100,200", "validation-10.csv:3: progress 100 is not above that of the epoch before"},
-		{"validation-10.csv", "200,200", "200,20", "validation-10.csv:3: iteration 20 is below that of the epoch before"},
+		{"validation-10.csv", "200,200", "100,200", "validation-10.csv:3: progress 100 is not above that of the previous epoch"},
+		{"validation-10.csv", "200,200", "200,20", "validation-10.csv:3: iteration 20 is below that of the previous epoch"},
 		{"validation-10.csv", "1,1,3", "1,0,0", "validation-10.csv:2: grad_sqr and grad_var are both 0"},
 		{"validation-10.csv", "1,1,3", "1,-1,3", `validation-10.csv:2: grad_sqr "-1" is not a number of at least 0`},
-		{"validation-10.csv", "100,100,1,1,3\n200,200,1,1,6\n", "", "validation-10.csv: there is no epoch"},
+		{"validation-10.csv", "100,100,1,1,3\n200,200,1,1,6\n", "", "validation-10.csv: no epochs"},
 		{"validation-10.csv", "200,200,1,1,6", "200,200", "record on line 3: wrong number of fields"},
 	} {
 		root := files("app")
@@ -85,14 +86,14 @@ func TestReadErrors(t *testing.T) {
 	root := files("app")
 	root["delaunay/app.csv"] = &fstest.MapFile{Data: []byte("p0,p1,p2,p3\n0,1,3,99\n")}
 	if _, err := Read(root, devices); err == nil || !strings.Contains(err.Error(), "delaunay/app.csv: tetrahedron 1: corner 99 is not in 0..") {
-		t.Errorf("a corner that is not there: error %v", err)
+		t.Errorf("a corner out of range: error %v", err)
 	}
 	root = files("app")
 	root["traces/app/validation-x.csv"] = root["traces/app/validation-10.csv"]
 	if _, err := Read(root, devices); err == nil || !strings.Contains(err.Error(), `validation-x.csv: "x" is not a global batch`) {
-		t.Errorf("a file of no batch: error %v", err)
+		t.Errorf("a file without a batch: error %v", err)
 	}
 	if _, err := Read(fstest.MapFS{}, devices); err == nil || !strings.Contains(err.Error(), "traces/MODEL/validation-BATCH.csv") {
-		t.Errorf("nothing: error %v", err)
+		t.Errorf("no files: error %v", err)
 	}
 }

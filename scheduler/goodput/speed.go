@@ -9,13 +9,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// errNotCovered marks what the tables say nothing about.
+// errNotCovered marks queries outside of the tables.
 var errNotCovered = perfmodel.ErrNotCovered
 
-// timing is how long a step with one micro-batch takes, in seconds.
+// timing is the time of a step with one micro-batch, in seconds.
 type timing struct {
 	step float64
-	sync float64 // of it, the reduction of gradients
+	sync float64 // the part of step for the reduction of gradients
 }
 
 // blend is t at share 0 and u at share 1.
@@ -25,17 +25,17 @@ func (t timing) blend(u timing, share float64) timing {
 
 // speeds are the step times of an application on one type of device.
 type speeds struct {
-	what        string // for errors
-	accelerator string
-	least, most int                 // samples per device and micro-batch that were measured
-	rings       map[string]*profile // measured placements, by ring
-	placed      []spec.Shape        // those that some shape stands for
-	between     interpolator        // of all others
-	spread      []measurement       // by nodes and replicas alone
+	what               string // for errors
+	accelerator        string
+	minLocal, maxLocal int                 // samples per device and micro-batch that were measured
+	rings              map[string]*profile // measured placements, by ring
+	placed             []spec.Shape        // shapes with a measured ring
+	between            interpolator        // for all other shapes
+	spread             []measurement       // rows with nodes and replicas only
 }
 
-// interpolator answers for placements that were not measured, by nodes, replicas
-// and samples per device; false beyond what was measured.
+// interpolator estimates step times of placements that were not measured, by nodes,
+// replicas and samples per device. It returns false outside of the measured range.
 type interpolator interface {
 	at(nodes, replicas, local float64) (timing, bool)
 }
@@ -46,7 +46,7 @@ type profile struct {
 	times []timing
 }
 
-// at interpolates linearly, false outside of what was measured.
+// at interpolates linearly. It returns false outside of the measured range.
 func (p *profile) at(local float64) (timing, bool) {
 	i, exact := slices.BinarySearch(p.local, local)
 	switch {
@@ -58,8 +58,8 @@ func (p *profile) at(local float64) (timing, bool) {
 	return p.times[i-1].blend(p.times[i], (local-p.local[i-1])/(p.local[i]-p.local[i-1])), true
 }
 
-// at returns the step time on a shape: as measured there, linear between the
-// micro-batches measured, or interpolated between other placements.
+// at returns the step time on a shape: interpolated between its measured micro-batches,
+// or between other placements if it was not measured.
 func (s *speeds) at(shape spec.Shape, local int) (timing, error) {
 	if p := s.placement(shape); p != nil {
 		if t, ok := p.at(float64(local)); ok {
@@ -68,10 +68,10 @@ func (s *speeds) at(shape spec.Shape, local int) (timing, error) {
 	} else if t, ok := s.between.at(float64(shape.Nodes()), float64(shape.Total()), float64(local)); ok && t.step > 0 {
 		return t, nil
 	}
-	return timing{}, fmt.Errorf("goodput: %s: %d samples a device on %s is beyond what was measured: %w", s.what, local, shape, errNotCovered)
+	return timing{}, fmt.Errorf("goodput: %s: %d samples per device on %s are outside of the measured range: %w", s.what, local, shape, errNotCovered)
 }
 
-// placement returns the step times measured on a shape, nil where there are none.
+// placement returns the step times measured on a shape, nil if there are none.
 func (s *speeds) placement(shape spec.Shape) *profile { return s.rings[ring(shape.PerNode())] }
 
 // measured reports whether a step was measured, not interpolated.
@@ -80,9 +80,8 @@ func (s *speeds) measured(shape spec.Shape, local int) bool {
 	return p != nil && slices.Contains(p.local, float64(local))
 }
 
-// ring names a placement by the devices of its nodes in the order in which they
-// reduce gradients, wherever in the ring one begins. Of a shape it is the order
-// of most devices first.
+// ring names a placement by its devices per node in the order of the ring that reduces
+// gradients. Rotations of a ring have the same name. The order of a shape is descending.
 func ring(perNode []int) string {
 	best := ""
 	for i := range perNode {
@@ -103,6 +102,6 @@ func ring(perNode []int) string {
 
 // measurement is a row of a table of step times.
 type measurement struct {
-	perNode []int // nil where only nodes and replicas are known
+	perNode []int // nil if only nodes and replicas are known
 	point
 }

@@ -27,8 +27,9 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// Measured placements answer exactly and linearly between micro-batches; of others
-// the grid is exact where times are linear in nodes, devices per node and samples.
+// TestSpeeds checks that measured placements are exact, and linear between
+// micro-batches. For others the grid is exact, since times here are linear in nodes,
+// devices per node and samples.
 func TestSpeeds(t *testing.T) {
 	_, s, err := tables(t, "app").lookup("app", "T4")
 	if err != nil {
@@ -58,8 +59,8 @@ func TestSpeeds(t *testing.T) {
 	}
 }
 
-// Within a cube of six tetrahedra every linear function comes out, outside
-// nothing. One of them twice, or flat, changes nothing.
+// TestTetrahedra checks that a cube of six tetrahedra reproduces every linear function,
+// and has no values outside. A duplicate or flat tetrahedron has no effect.
 func TestTetrahedra(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) float64 { return rapid.Float64Range(-5, 5).Draw(t, name) }
@@ -73,7 +74,7 @@ func TestTetrahedra(t *testing.T) {
 		}
 		cells := [][4]int{{0, 1, 3, 7}, {0, 1, 5, 7}, {0, 2, 3, 7}, {0, 2, 6, 7}, {0, 4, 5, 7}, {0, 4, 6, 7}, {0, 1, 2, 3}, {0, 4, 6, 7}}
 		cells = rapid.Permutation(cells).Draw(t, "cells")
-		split := rapid.IntRange(0, 8).Draw(t, "placed") // who is numbered as which does not change
+		split := rapid.IntRange(0, 8).Draw(t, "placed") // the numbering does not change
 		tri, err := newTetrahedra(rows[:split], rows[split:], cells)
 		if err != nil {
 			t.Fatal(err)

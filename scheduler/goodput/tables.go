@@ -10,17 +10,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Tables are the applications of a data set, by name. Immutable once read, and
-// safe for concurrent use.
+// Tables are the applications of a data set, by name. They are immutable and safe for
+// concurrent use.
 type Tables struct {
 	apps   map[string]*app
 	adjust Adjustment
 }
 
-// Adjustment changes what was measured. The zero value changes nothing.
+// Adjustment changes the measured tables. The zero value changes nothing.
 type Adjustment struct {
-	Limits []Limit // the first that matches applies
-	// Slowdowns divide the speed of a model, by name; "" is for all others, none = 1.
+	Limits []Limit // the first match applies
+	// Slowdowns divide the speed of a model, by name; "" is the default, missing = 1.
 	Slowdowns map[string]float64
 }
 
@@ -28,11 +28,11 @@ type Adjustment struct {
 type Limit struct {
 	Model       string
 	Accelerator string // "" = on all
-	Devices     int    // at most, 0 = no limit
-	Local       int    // samples per device and micro-batch at most, 0 = no limit
+	Devices     int    // most devices, 0 = no limit
+	Local       int    // most samples per device and micro-batch, 0 = no limit
 }
 
-// With returns t as adjusted, in place of any adjustment before.
+// With returns t with an adjustment, which replaces that of t.
 func (t *Tables) With(a Adjustment) *Tables { return &Tables{apps: t.apps, adjust: a} }
 
 // limit returns the limit of an application on the devices of s.
@@ -53,7 +53,7 @@ func (t *Tables) slowdown(model string) float64 {
 	return cmp.Or(t.adjust.Slowdowns[""], 1)
 }
 
-// Keys returns what is known: which applications on which accelerators, sorted.
+// Keys returns the measured pairs of application and accelerator, sorted.
 func (t *Tables) Keys() []spec.Key {
 	var out []spec.Key
 	for _, name := range slices.Sorted(maps.Keys(t.apps)) {
@@ -64,20 +64,20 @@ func (t *Tables) Keys() []spec.Key {
 	return out
 }
 
-// lookup returns what is known of a model on an accelerator.
+// lookup returns a model's application and its speeds on an accelerator.
 func (t *Tables) lookup(model, accelerator string) (*app, *speeds, error) {
 	a, ok := t.apps[model]
 	if !ok {
-		return nil, nil, fmt.Errorf("goodput: no table of %q, there are: %s: %w", model, strings.Join(slices.Sorted(maps.Keys(t.apps)), ", "), errNotCovered)
+		return nil, nil, fmt.Errorf("goodput: no table for model %q, want one of %s: %w", model, strings.Join(slices.Sorted(maps.Keys(t.apps)), ", "), errNotCovered)
 	}
 	s, ok := a.speeds[accelerator]
 	if !ok {
-		return nil, nil, fmt.Errorf("goodput: %s was not measured on %q, but on: %s: %w", model, accelerator, strings.Join(slices.Sorted(maps.Keys(a.speeds)), ", "), errNotCovered)
+		return nil, nil, fmt.Errorf("goodput: %s was not measured on %q, only on %s: %w", model, accelerator, strings.Join(slices.Sorted(maps.Keys(a.speeds)), ", "), errNotCovered)
 	}
 	return a, s, nil
 }
 
-// app is what is known of one application.
+// app is the tables of one application.
 type app struct {
 	name   string
 	runs   []run     // one for each validated global batch, ascending
@@ -85,24 +85,24 @@ type app struct {
 	speeds map[string]*speeds
 }
 
-// run is a full training run at one global batch, by epoch. An epoch is
-// statistical: it ends when training has come as far as at the initial batch.
+// run is a full training run at one global batch, by epoch. An epoch is statistical: it
+// ends when training has made as much progress as at the initial batch.
 type run struct {
 	batch    int
 	progress []float64 // at the end of the epoch, in steps at the initial batch
-	steps    []float64 // run by the end of the epoch
-	// Of the gradient of one step at the initial batch: its squared norm, and the
-	// trace of its covariance.
+	steps    []float64 // steps until the end of the epoch
+	// The gradient of one step at the initial batch has this squared norm and trace of
+	// its covariance.
 	sqr, variance []float64
 }
 
-// initial and largest are the batches between which jobs may train.
+// initial and largest are the smallest and largest batch that jobs may train.
 func (a *app) initial() int { return a.runs[0].batch }
 func (a *app) largest() int { return a.runs[len(a.runs)-1].batch }
 
-// settle works out what follows from the runs: an epoch ends as soon as it does
-// in any of them, as in the simulator of Pollux.
-func (a *app) settle() {
+// setEnds sets the ends of epochs: an epoch ends at its least progress over all runs,
+// as in the simulator of Pollux.
+func (a *app) setEnds() {
 	slices.SortFunc(a.runs, func(x, y run) int { return x.batch - y.batch })
 	epochs := len(a.runs[0].progress)
 	for _, r := range a.runs {
@@ -117,11 +117,11 @@ func (a *app) settle() {
 	}
 }
 
-// between returns the runs whose batches are next to the given one, and how far
-// it is from the first to the second.
+// between returns the runs with the next smaller and larger batch, and the position of
+// the given batch between them, 0 to 1.
 func (a *app) between(batch int) (lo, hi *run, share float64, err error) {
 	if batch < a.initial() || batch > a.largest() {
-		return nil, nil, 0, fmt.Errorf("goodput: %s was trained with %d to %d samples a step, not %d: %w", a.name, a.initial(), a.largest(), batch, errNotCovered)
+		return nil, nil, 0, fmt.Errorf("goodput: %s was trained with %d to %d samples per step, not %d: %w", a.name, a.initial(), a.largest(), batch, errNotCovered)
 	}
 	i, exact := slices.BinarySearchFunc(a.runs, batch, func(r run, b int) int { return r.batch - b })
 	if exact {
@@ -131,13 +131,15 @@ func (a *app) between(batch int) (lo, hi *run, share float64, err error) {
 	return lo, hi, float64(batch-lo.batch) / float64(hi.batch-lo.batch), nil
 }
 
-// gains returns, by epoch, how many steps at the initial batch M0 one step at
-// batch M is worth, in [1, M/M0]:
+// gains returns, by epoch, the gain of a step at batch M: the number of steps at the
+// initial batch M0 with the same progress, in [1, M/M0]:
 //
 //	gain = (var + sqr) / (var*M0/M + sqr)
 //
-//	sqr   squared norm of the gradient; var  trace of its covariance at M0;
-//	      both linear in M between the batches that were trained
+//	sqr   squared norm of the gradient
+//	var   trace of its covariance at M0
+//
+// Both are linear in M between trained batches.
 //
 // Source: Pollux, section 3.1; petuum/adaptdl at commit c793c70, class Job.
 func (a *app) gains(batch int) ([]float64, error) {
@@ -153,14 +155,14 @@ func (a *app) gains(batch int) ([]float64, error) {
 	return out, nil
 }
 
-// noise is what of the gradients of an epoch decides what larger batches are worth.
+// noise is the statistics of an epoch's gradients that determine gains, see run.
 type noise struct{ sqr, variance float64 }
 
 func noiseBetween(lo, hi *run, share float64, epoch int) noise {
 	return noise{mix(lo.sqr[epoch], hi.sqr[epoch], share), mix(lo.variance[epoch], hi.variance[epoch], share)}
 }
 
-// gain returns what a step is worth at a batch scale times the initial one.
+// gain returns the gain of a step at scale times the initial batch.
 func (n noise) gain(scale float64) float64 {
 	return (n.variance + n.sqr) / (n.variance/scale + n.sqr)
 }
@@ -174,8 +176,8 @@ func (a *app) noiseAt(batch, epoch int) (noise, error) {
 	return noiseBetween(lo, hi, share, epoch), nil
 }
 
-// steps returns, by epoch, the steps run by its end at a batch, as they were
-// counted in training: linear between the batches that were trained.
+// steps returns, by epoch, the steps until its end at a batch, as counted in training;
+// linear between trained batches.
 func (a *app) steps(batch int) ([]float64, error) {
 	lo, hi, share, err := a.between(batch)
 	if err != nil {

@@ -2,29 +2,29 @@ package goodput
 
 import "fmt"
 
-// tetrahedra interpolate linearly within the tetrahedra of a triangulation of
-// points over nodes, replicas and samples per device.
+// tetrahedra interpolates linearly within the tetrahedra of a triangulation of points
+// by nodes, replicas and samples per device.
 type tetrahedra struct {
 	points []point
 	cells  []cell
 }
 
-// cell is a tetrahedron: the coordinates of x relative to its corners are
-// inverse * (x - origin), that of corner 0 what is left to 1.
+// cell is a tetrahedron. The barycentric coordinates of x are inverse * (x - corner 0)
+// for corners 1 to 3; that of corner 0 is 1 less their sum.
 type cell struct {
 	corners [4]int
 	inverse [3][3]float64
 
-	least, most [2]float64 // of the corners' nodes and replicas
+	least, most [2]float64 // bounds of the corners' nodes and replicas
 }
 
-// flat is the six-fold volume below which a tetrahedron is left out, as it says
-// nothing that its neighbours do not.
+// flat is six times the volume below which a tetrahedron is left out; its neighbours
+// cover its points.
 const flat = 1e-9
 
-// newTetrahedra returns the interpolation within cells of these points. The
-// points are numbered: the means of rows of measured placements, then the other
-// rows one by one. It fails on a corner that is not there.
+// newTetrahedra returns the interpolation within cells. Corners are indices of points:
+// first the means of the rows of measured placements, then the other rows one by one.
+// An index out of range is an error.
 func newTetrahedra(placed, spread []measurement, cells [][4]int) (*tetrahedra, error) {
 	t := &tetrahedra{points: means(placed)}
 	for _, m := range spread {
@@ -43,7 +43,7 @@ func newTetrahedra(placed, spread []measurement, cells [][4]int) (*tetrahedra, e
 	return t, nil
 }
 
-// edge is the way from point a to point b.
+// edge is the vector from point a to point b.
 func (t *tetrahedra) edge(a, b int) [3]float64 {
 	p, q := &t.points[a], &t.points[b]
 	return [3]float64{q.nodes - p.nodes, q.replicas - p.replicas, q.local - p.local}
@@ -76,8 +76,8 @@ func cross(a, b [3]float64) [3]float64 {
 
 func dot(a, b [3]float64) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
 
-// onFace is by how much a coordinate may be below 0 for a point to be inside:
-// rounding. Neighbours say the same on the face they share.
+// onFace is the rounding error by which a coordinate of an inner point may be below 0.
+// Neighbours agree on their common face.
 const onFace = 1e-9
 
 func (t *tetrahedra) at(nodes, replicas, local float64) (timing, bool) {

@@ -12,25 +12,24 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Truth is how jobs really get on in tables, as a sim.Staged. A job's work is
-// counted in optimizer steps at its own global batch. One that trains for epochs
-// has as many as it takes at that batch; a plan may train another, whose steps
-// count for what they are worth then. One that is known by its steps or its
-// duration trains on beyond the epochs of the tables as in the last of them.
+// Truth is a sim.Staged by tables. The work of a job is in optimizer steps at its own
+// global batch. A plan may use another batch; its steps count by their gain. A job
+// submitted with a number of epochs has as many steps as these take. One submitted with
+// a number of steps or a duration may exceed the epochs of the tables, and then stays in
+// the last one. Truth is safe for concurrent use.
 type Truth struct {
 	tables  *Tables
-	cluster spec.Cluster // where jobs known by their duration alone are timed
+	cluster spec.Cluster // for the work of jobs with only a duration
 
-	mu      sync.Mutex
-	courses map[courseKey]*course
-	stages  map[stagesKey]pace
-	tuned   tunings
+	mu        sync.Mutex
+	trainings map[trainingKey]*training
+	stages    map[stagesKey]pace
+	tuned     tunings
 
 	exact, interpolated int // look-ups of step times
 }
 
-// pace is how a job gets on, and whether the step time it follows from was
-// measured.
+// pace is the stages of a job. exact = its step time was measured.
 type pace struct {
 	stages []sim.Stage
 	exact  bool
@@ -38,20 +37,20 @@ type pace struct {
 
 // NewTruth returns the truth of t.
 func NewTruth(t *Tables, cl spec.Cluster) *Truth {
-	return &Truth{tables: t, cluster: cl, courses: map[courseKey]*course{}, stages: map[stagesKey]pace{}, tuned: tunings{}}
+	return &Truth{tables: t, cluster: cl, trainings: map[trainingKey]*training{}, stages: map[stagesKey]pace{}, tuned: tunings{}}
 }
 
-// course is what lies before jobs of one kind.
-type course struct {
+// training is the epochs of jobs with the same model, batch and number of epochs.
+type training struct {
 	gains []float64 // by epoch, of a step at the job's batch
 	ends  []float64 // steps at the job's batch until the end of each epoch
-	work  float64   // steps until the job is done, 0 where epochs do not tell
-	// counted is as ends, as they were counted in training: the gains of which
-	// that is the outcome are not quite those that were measured.
+	work  float64   // steps until the job is done, 0 without a number of epochs
+	// counted is the steps until the end of each epoch as counted in training. It
+	// differs slightly from ends, which follows from measured gains.
 	counted []float64
 }
 
-type courseKey struct {
+type trainingKey struct {
 	model  string
 	batch  int
 	epochs float64
@@ -60,36 +59,37 @@ type courseKey struct {
 type stagesKey struct {
 	model              string
 	batch              int       // the job's
-	plan               spec.Plan // of the grant; zero where the job chooses its batch
+	plan               spec.Plan // of the grant; zero if the job chooses its batch
 	shape, accelerator string
 }
 
-// courseOf returns the course of j.
-func (t *Truth) courseOf(j *spec.Job) (*course, error) {
-	key := courseKey{j.Model.Name, j.Batch(), j.Epochs}
+// trainingOf returns the training of j.
+func (t *Truth) trainingOf(j *spec.Job) (*training, error) {
+	key := trainingKey{j.Model.Name, j.Batch(), j.Epochs}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c := t.courses[key]; c != nil {
+	if c := t.trainings[key]; c != nil {
 		return c, nil
 	}
-	c, err := t.tables.course(key)
+	c, err := t.tables.training(key)
 	if err == nil {
-		t.courses[key] = c
+		t.trainings[key] = c
 	}
 	return c, err
 }
 
-// course returns what lies before the jobs of a kind.
-func (t *Tables) course(key courseKey) (*course, error) {
+// training returns the epochs of jobs with a key.
+func (t *Tables) training(key trainingKey) (*training, error) {
 	a, ok := t.apps[key.model]
 	if !ok {
 		return nil, fmt.Errorf("goodput: no table of %q: %w", key.model, errNotCovered)
 	}
-	return a.course(key.batch, key.epochs)
+	return a.training(key.batch, key.epochs)
 }
 
-// course returns what lies before jobs that train a batch for so many epochs.
-func (a *app) course(batch int, epochs float64) (*course, error) {
+// training returns the epochs of jobs that train a batch for a number of epochs, 0 =
+// unknown.
+func (a *app) training(batch int, epochs float64) (*training, error) {
 	whole := int(math.Ceil(epochs))
 	if whole > len(a.ends) {
 		return nil, fmt.Errorf("goodput: %s was trained for %d epochs, not %g: %w", a.name, len(a.ends), epochs, errNotCovered)
@@ -98,7 +98,7 @@ func (a *app) course(batch int, epochs float64) (*course, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &course{gains: gains, ends: make([]float64, len(gains))}
+	c := &training{gains: gains, ends: make([]float64, len(gains))}
 	if c.counted, err = a.steps(batch); err != nil {
 		return nil, err
 	}
@@ -116,11 +116,10 @@ func (a *app) course(batch int, epochs float64) (*course, error) {
 	return c, nil
 }
 
-// Steps returns the work of j. For a job known by its duration alone it follows
-// from the speed at the plan and devices it was submitted with, packed, on the
-// first group it may use.
+// Steps returns the work of j. For a job with only a duration it is the steps in that
+// time with its own plan and devices, packed, on the first group it may use.
 func (t *Truth) Steps(ctx context.Context, j *spec.Job) (float64, error) {
-	c, err := t.courseOf(j)
+	c, err := t.trainingOf(j)
 	if err != nil {
 		return 0, err
 	}
@@ -142,10 +141,10 @@ func (t *Truth) Steps(ctx context.Context, j *spec.Job) (float64, error) {
 			return stepsIn(stages, j.Duration.Seconds()), nil
 		}
 	}
-	return 0, fmt.Errorf("job known by its duration alone: %w", err)
+	return 0, fmt.Errorf("job with only a duration: %w", err)
 }
 
-// stepsIn returns how many steps are run in so many seconds.
+// stepsIn returns the number of steps in sec seconds.
 func stepsIn(stages []sim.Stage, sec float64) float64 {
 	done := 0.0
 	for _, s := range stages {
@@ -158,8 +157,8 @@ func stepsIn(stages []sim.Stage, sec float64) float64 {
 	return done
 }
 
-// StepsPerSec returns the mean speed of j on g over all its work. Where the plan
-// trains the job's own batch it is that of every moment.
+// StepsPerSec returns the mean speed of j on g over all its work. With the job's own
+// batch the speed is constant.
 func (t *Truth) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	work, err := t.Steps(ctx, j)
 	if err != nil {
@@ -178,16 +177,15 @@ func (t *Truth) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant
 	return work / sec, nil
 }
 
-// Stages returns how j gets on under g, an epoch a stage. A plan that trains batch
-// M takes T seconds a step (see stepSec), each of which is worth gain(M) /
-// gain(B) steps at the job's batch B in that epoch:
+// Stages returns a stage per epoch of j under g. The rate is in steps at the job's
+// batch B per second. With a plan of batch M and T seconds per step, see stepSec, it is
 //
 //	rate = gain(M) / (gain(B) * T)
 //
-// A job whose batch is its own to choose trains in each epoch the one at which
-// that is largest.
+// A job that chooses its batch uses the one with the highest rate in each epoch. The
+// result is shared: do not change it.
 func (t *Truth) Stages(_ context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) ([]sim.Stage, error) {
-	c, err := t.courseOf(j)
+	c, err := t.trainingOf(j)
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +215,8 @@ func (t *Truth) Stages(_ context.Context, j *spec.Job, g *scheduler.Grant, group
 	return out.stages, nil
 }
 
-// stages works out how jobs of a course get on.
-func (t *Tables) stages(key stagesKey, c *course) (out pace, err error) {
+// stages returns the stages of jobs with a fixed batch.
+func (t *Tables) stages(key stagesKey, c *training) (out pace, err error) {
 	a, speeds, err := t.lookup(key.model, key.accelerator)
 	if err != nil {
 		return out, err
@@ -241,8 +239,8 @@ func (t *Tables) stages(key stagesKey, c *course) (out pace, err error) {
 	return out, nil
 }
 
-// elasticStages works out how jobs of a course get on that choose their batch.
-func (t *Truth) elasticStages(key stagesKey, c *course) (out pace, err error) {
+// elasticStages returns the stages of jobs that choose their batch.
+func (t *Truth) elasticStages(key stagesKey, c *training) (out pace, err error) {
 	tuned, err := t.tuned.of(t.tables, tuningKey{key.model, key.accelerator, key.shape})
 	if err != nil {
 		return out, err
@@ -255,19 +253,19 @@ func (t *Truth) elasticStages(key stagesKey, c *course) (out pace, err error) {
 	return out, nil
 }
 
-// Lookups counts the step times that were measured and interpolated.
+// Lookups returns the number of look-ups of measured and interpolated step times.
 func (t *Truth) Lookups() (exact, interpolated, modelled int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.exact, t.interpolated, 0
 }
 
-// EpochsLeft returns the steps left of j with so many done, told as the oracle of
-// Pollux' artifact tells them: in whole epochs as counted in training at the
-// job's batch, from the end of the running one to the end of the last, and 1 in
-// the last. ok is false for jobs that do not train for epochs.
+// EpochsLeft returns the steps left of j after done steps as the oracle of Pollux'
+// artifact computes them: the steps counted in training at the job's batch from the end
+// of the current epoch to that of the last, and 1 in the last epoch. ok is false for
+// jobs without a number of epochs.
 func (t *Truth) EpochsLeft(j *spec.Job, done float64) (steps float64, ok bool) {
-	c, err := t.courseOf(j)
+	c, err := t.trainingOf(j)
 	if err != nil || c.work == 0 {
 		return 0, false
 	}

@@ -28,7 +28,7 @@ func job(batch int, epochs float64) *spec.Job {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
-// At 40 samples, four times the initial 10, a step is worth (1+2.1...) by the
+// TestGains: at 40 samples, four times the initial 10, the gain is (1+2.1...) by the
 // formula: in epoch 1, sqr 1 and var 3: 4/(3/4+1); in epoch 2, sqr 3 and var 2:
 // 5/(2/4+3). At 60, half way to 80, sqr is 1.5 and var 2, then 2 and 3.
 func TestGains(t *testing.T) {
@@ -49,7 +49,7 @@ func TestGains(t *testing.T) {
 	}
 }
 
-// The epochs of 100 initial steps each are 43.75 and 70 at 40 samples.
+// TestSteps: the epochs of 100 initial steps each have 43.75 and 70 steps at 40 samples.
 func TestSteps(t *testing.T) {
 	truth := NewTruth(tables(t, "app"), cluster)
 	for _, c := range []struct {
@@ -69,12 +69,12 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	if _, err := truth.Steps(t.Context(), job(40, 3)); !errors.Is(err, perfmodel.ErrNotCovered) {
-		t.Errorf("more epochs than there are: error %v", err)
+		t.Errorf("more epochs than measured: error %v", err)
 	}
 }
 
-// A plan of the job's own batch runs at one speed; one of another batch does what
-// its steps are worth, by epoch, and on average over all the work.
+// TestStages checks that a plan with the job's own batch has a constant rate, and that
+// one with another batch has rates by its gains in each epoch.
 func TestStages(t *testing.T) {
 	truth := NewTruth(tables(t, "app"), cluster)
 	j := job(40, 2)
@@ -116,8 +116,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// Training at 40 counted 50 and 80 steps to the ends of its epochs: in the first
-// one 30 are told to be left, in the last 1.
+// TestEpochsLeft: training at 40 counted 50 and 80 steps until the ends of its epochs, so
+// 30 are left in the first epoch, and 1 in the last.
 func TestEpochsLeft(t *testing.T) {
 	truth := NewTruth(tables(t, "app"), cluster)
 	for _, c := range []struct{ done, want float64 }{{0, 30}, {43.7, 30}, {43.75, 1}, {100, 1}} {
@@ -130,13 +130,12 @@ func TestEpochsLeft(t *testing.T) {
 	}
 }
 
-// followed is a job whose progress is counted apart from the engine, in steps at
-// the initial batch: each second of training on a plan is worth the steps run in
-// it times their gain in the epoch of that moment.
+// followed counts the progress of a job independently of the simulator, in steps at the
+// initial batch: the steps run on a plan times their gain in the current epoch.
 type followed struct {
 	done  float64
 	grant *scheduler.Grant
-	from  time.Duration // when it trains on it
+	from  time.Duration // when training on grant begins
 }
 
 func (f *followed) until(t *rapid.T, a *app, now time.Duration) {
@@ -164,18 +163,18 @@ func (f *followed) until(t *rapid.T, a *app, now time.Duration) {
 	}
 }
 
-// restless changes plan, batch and devices of who is there whenever it is asked.
-type restless struct{ asked int }
+// restless changes plan, batch and devices of all jobs in every decision.
+type restless struct{ changes int }
 
 func (r *restless) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d := scheduler.Decision{}
 	free := scheduler.NewInventory(s.Cluster)
 	for _, j := range s.Jobs() {
-		r.asked++
-		n := []int{1, 2, 4}[r.asked%3]
-		p := spec.Plan{DP: n, MicroBatch: []int{10, 20, 13}[r.asked/3%3]}
-		slots := []scheduler.Slot{{Node: r.asked % 3, Devices: n}}
-		if r.asked%5 > 0 && free.Take(slots) {
+		r.changes++
+		n := []int{1, 2, 4}[r.changes%3]
+		p := spec.Plan{DP: n, MicroBatch: []int{10, 20, 13}[r.changes/3%3]}
+		slots := []scheduler.Slot{{Node: r.changes % 3, Devices: n}}
+		if r.changes%5 > 0 && free.Take(slots) {
 			d.Grants = append(d.Grants, &scheduler.Grant{Job: j.Job.ID, Plan: p.Normal(), Shape: spec.NewShape(n), Slots: slots})
 		}
 	}
@@ -185,8 +184,8 @@ func (r *restless) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.D
 	return d, nil
 }
 
-// Under every policy, whatever it does to them, jobs have made the progress of
-// their epochs when they end, and not before.
+// TestEveryPolicy checks that under every policy jobs end exactly when they have made
+// the progress of their epochs.
 func TestEveryPolicy(t *testing.T) {
 	read := tables(t, "app")
 	check := func(name string, make func() (scheduler.Policy, error)) {

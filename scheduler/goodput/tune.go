@@ -6,16 +6,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// tuning is what the best batch on one shape is, by epoch.
+// tuning is the best batch on one shape, by epoch.
 type tuning struct {
-	goodput []float64 // steps at the initial batch per second that those of the best batch are worth
-	plans   []spec.Plan
-	exact   bool // all the step times were measured there
+	goodput []float64   // steps at the initial batch per second
+	plans   []spec.Plan // plans of the best batch
+	exact   bool        // the shape was measured
 }
 
 type tuningKey struct{ model, accelerator, shape string }
 
-// tunings are those asked for so far.
+// tunings caches tunings.
 type tunings map[tuningKey]*tuning
 
 func (m tunings) of(t *Tables, key tuningKey) (*tuning, error) {
@@ -29,9 +29,9 @@ func (m tunings) of(t *Tables, key tuningKey) (*tuning, error) {
 	return out, err
 }
 
-// tune finds the best batch for each epoch on a shape: of candidates, the one of
-// largest gain(M) / T(M), the first of equals. The error wraps
-// perfmodel.ErrNotCovered where there is none.
+// tune returns the best batch for each epoch on a shape: the candidate with the largest
+// gain(M) / T(M), the first of equals. Without a candidate the error wraps
+// perfmodel.ErrNotCovered.
 //
 // Source: Qiao et al., Pollux, OSDI 2021, section 3.2; petuum/adaptdl at commit
 // c793c70, class GoodputFunction.
@@ -43,7 +43,7 @@ func (t *Tables) tune(key tuningKey) (*tuning, error) {
 	shape := spec.Shape{Devices: key.shape}
 	out := &tuning{goodput: make([]float64, len(a.ends)), plans: make([]spec.Plan, len(a.ends)), exact: s.placement(shape) != nil}
 	seen := map[spec.Plan]bool{}
-	for _, batch := range a.candidates(s.least * shape.Total()) {
+	for _, batch := range a.candidates(s.minLocal * shape.Total()) {
 		plan, ok := t.split(a, s, batch, shape)
 		if !ok || seen[plan] {
 			continue
@@ -51,7 +51,7 @@ func (t *Tables) tune(key tuningKey) (*tuning, error) {
 		seen[plan] = true
 		sec, err := s.stepSec(plan, shape)
 		if err != nil {
-			continue // nothing was measured that it could follow from
+			continue // outside of the measured range
 		}
 		gains, err := a.gains(plan.GlobalBatch())
 		if err != nil {
@@ -64,21 +64,21 @@ func (t *Tables) tune(key tuningKey) (*tuning, error) {
 		}
 	}
 	if len(seen) == 0 || !(out.goodput[0] > 0) {
-		return nil, fmt.Errorf("goodput: %s on %s: no batch was measured that could run there: %w", s.what, shape, errNotCovered)
+		return nil, fmt.Errorf("goodput: %s on %s: no measured batch fits: %w", s.what, shape, errNotCovered)
 	}
 	return out, nil
 }
 
-// candidates are the batches that are tried: a geometric series from the initial
-// one, or the least that gives every device its share, to the largest.
+// candidates returns the batches to try: a geometric series from the initial batch, or
+// from least if that is larger, to the largest batch.
 func (a *app) candidates(least int) []float64 {
 	return geometric(float64(max(a.initial(), least)), float64(a.largest()))
 }
 
-// split returns how about so many samples are trained on a shape: as Plan does, in
-// micro-batches that were measured there. ok is false where that cannot be.
+// split returns a plan for a batch of about the given size on a shape, by the rules of
+// Plan, with micro-batches that were measured there. ok is false if none fits.
 func (t *Tables) split(a *app, s *speeds, batch float64, shape spec.Shape) (p spec.Plan, ok bool) {
-	devices, most, limit := shape.Total(), s.most, t.limit(a.name, s)
+	devices, most, limit := shape.Total(), s.maxLocal, t.limit(a.name, s)
 	if p := s.placement(shape); p != nil {
 		most = int(p.local[len(p.local)-1])
 	}
@@ -91,5 +91,5 @@ func (t *Tables) split(a *app, s *speeds, batch float64, shape spec.Shape) (p sp
 	micro, accum := splitShare(batch/float64(devices), most, devices == 1 && batch > float64(a.initial()))
 	micro = min(micro, a.largest()/(devices*accum))
 	p = spec.Plan{DP: devices, MicroBatch: micro, AccumSteps: accum}.Normal()
-	return p, micro >= s.least && p.GlobalBatch() >= a.initial()
+	return p, micro >= s.minLocal && p.GlobalBatch() >= a.initial()
 }

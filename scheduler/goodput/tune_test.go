@@ -11,14 +11,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// elasticJob trains two epochs, at a batch of its own of 40.
+// elasticJob trains two epochs at a batch of 40.
 var elasticJob = spec.Job{ID: "a", Model: spec.Model{Name: "m"}, GlobalBatch: 40, Devices: 4, Epochs: 2}
 
-// On one device twice 20 samples are best in the first epoch, (4/1.75)/(2.75+2.25),
-// and the initial batch in the second, 1/2.25 as against (5/3.5)/5.
+// TestTune: on one device the best batch is 2 x 20 samples in the first epoch,
+// (4/1.75)/(2.75+2.25), and the initial one in the second, 1/2.25 > (5/3.5)/5.
 //
-// On 4+4 devices the least batch of 8*5 in the first, (4/1.75)/3.75, and that of
-// 80 in the second, (5/1.5)/4 as against (5/3.5)/3.75.
+// On 4+4 devices it is the smallest, 8*5, in the first, (4/1.75)/3.75, and 80 in the
+// second, (5/1.5)/4 > (5/3.5)/3.75.
 func TestTune(t *testing.T) {
 	all := tables(t, "m")
 	for _, c := range []struct {
@@ -39,14 +39,14 @@ func TestTune(t *testing.T) {
 			}
 		}
 	}
-	// 32 devices with 5 samples each train 160 samples, which none has.
+	// 32 devices with 5 samples each need a batch of 160, which was not trained.
 	if _, err := all.tune(tuningKey{"m", "T4", "4+4+4+4+4+4+4+4"}); !errors.Is(err, perfmodel.ErrNotCovered) {
 		t.Errorf("on too many devices: %v", err)
 	}
 }
 
-// Splits are those of Plan with what was measured on the placement and the limits
-// of the artifact.
+// TestSplit checks the rules of Plan with the measured micro-batches of a placement and
+// limits.
 func TestSplit(t *testing.T) {
 	all := tables(t, "m", "ncf", "yolov3")
 	all.adjust.Limits = []Limit{{Model: "ncf", Devices: 1}, {Model: "yolov3", Local: 8}}
@@ -63,7 +63,7 @@ func TestSplit(t *testing.T) {
 		{"m", "1", 11, 6, 2},
 		{"m", "2", 80, 20, 2},
 		{"m", "4", 80, 20, 1},
-		{"m", "3", 80, 13, 2}, // six times 14 would be beyond what was trained
+		{"m", "3", 80, 13, 2}, // six times 14 is above the largest batch
 		{"m", "4", 16, 0, 0},
 		{"ncf", "1", 10, 10, 1},
 		{"ncf", "2", 40, 0, 0},
@@ -76,8 +76,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A job that chooses its batch gets on in each epoch as the best one does there,
-// whatever the plan it was granted, and the belief is what is true at the time.
+// TestElasticTruth checks that a job that chooses its batch has the rate of the best one
+// in each epoch, whatever plan it was granted, and that the oracle agrees.
 func TestElasticTruth(t *testing.T) {
 	all := tables(t, "m")
 	truth, oracle := NewTruth(all, cluster), NewOracle(all)
@@ -87,7 +87,7 @@ func TestElasticTruth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At its own batch of 40 the epochs take 100/(4/1.75) and 100/(5/3.5) steps.
+	// At its own batch of 40 the epochs have 100/(4/1.75) and 100/(5/3.5) steps.
 	want := []sim.Stage{{Until: 43.75, Rate: 1 / 3.75}, {Until: math.Inf(1), Rate: 5 / 1.5 / 4 / (5 / 3.5)}}
 	for e := range want {
 		if !near(stages[e].Rate, want[e].Rate) || stages[e].Until != want[e].Until && !near(stages[e].Until, want[e].Until) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Predict implements perfmodel.Predictor: the throughput of plain data
-// parallelism, whatever its batch is worth.
+// Predict implements perfmodel.Predictor: the throughput, not the goodput, of plain
+// data parallelism.
 func (t *Tables) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
 	_, s, err := t.lookup(c.Model.Name, c.Accelerator.Name)
 	if err != nil {
@@ -25,17 +25,16 @@ func (t *Tables) Predict(_ context.Context, c spec.Config) (spec.Prediction, err
 	return spec.Prediction{Throughput: float64(c.Plan.GlobalBatch()) / sec, By: "goodput"}, nil
 }
 
-// Space is what may be proposed for jobs of these tables: one plan for a global
-// batch on so many devices (see Plan), or the one asked about, on the packed
-// shape, on every placement of that many devices that was measured, and evenly
-// over any number of nodes. It is a planner.Space. The plan's global batch may be
-// a little more than the request's.
+// Space is the planner.Space of these tables. It has one plan per request: that of
+// Tables.Plan, with a global batch that may be slightly larger than the request's, or
+// the request's own. The shapes are the packed one, all measured placements with the
+// number of devices, and the most even one on each number of nodes.
 type Space struct{ *Tables }
 
-// Proven is true: the batches that run on a device are those that have run.
+// Proven is true: the micro-batches have run on the devices.
 func (Space) Proven() bool { return true }
 
-// Configs yields what may be proposed for r, by nodes.
+// Configs yields the configurations for r, by number of nodes.
 func (s Space) Configs(_ context.Context, r planner.Request) iter.Seq[spec.Config] {
 	return func(yield func(spec.Config) bool) {
 		plan, err := s.Plan(r.Model.Name, r.Accelerator.Name, r.GlobalBatch, r.Devices)
@@ -56,22 +55,22 @@ func (s Space) Configs(_ context.Context, r planner.Request) iter.Seq[spec.Confi
 	}
 }
 
-// WhyNone says why there is nothing to propose for r.
+// WhyNone returns the reason why Configs yields nothing for r.
 func (s Space) WhyNone(r planner.Request) string {
 	if _, err := s.Plan(r.Model.Name, r.Accelerator.Name, r.GlobalBatch, r.Devices); err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s on %d devices: no such placement was measured", r.Model.Name, r.Devices)
+	return fmt.Sprintf("%s on %d devices: the placement was not measured", r.Model.Name, r.Devices)
 }
 
-// shapes returns the layouts of r's devices, by nodes.
+// shapes returns the shapes for r, by number of nodes.
 func (s *speeds) shapes(r planner.Request) []spec.Shape {
 	if r.Shape.Devices != "" {
 		return []spec.Shape{r.Shape}
 	}
 	perNode := r.PerNode
 	if perNode < 1 {
-		perNode = 8 // as planner.Request says
+		perNode = 8 // the default of planner.Request
 	}
 	out := []spec.Shape{spec.Packed(r.Devices, perNode)}
 	for nodes := 1; nodes <= r.Devices; nodes++ {
@@ -90,7 +89,7 @@ func (s *speeds) shapes(r planner.Request) []spec.Shape {
 	return slices.Compact(out)
 }
 
-// even is so many devices over nodes as evenly as possible.
+// even returns the shape with devices spread over nodes as evenly as possible.
 func even(devices, nodes int) spec.Shape {
 	each := make([]int, nodes)
 	for i := range devices {
