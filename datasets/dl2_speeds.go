@@ -18,8 +18,8 @@ import (
 // DL2Speeds are the speeds of jobs with parameter servers.
 type DL2Speeds struct {
 	Rows []spec.Measurement
-	// Listed means that the speeds are from a simulator's table of all pairs it knows, so that
-	// nothing lies between them.
+	// Listed means that the speeds are from a simulator's table of all its pairs, so that no speed is
+	// interpolated between them.
 	Listed bool
 	Bad    []error // a *RowError for each invalid row
 }

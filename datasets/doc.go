@@ -18,6 +18,6 @@
 // Readers take an fs.FS or an io.Reader and never write. They convert units to
 // seconds, bytes and samples/s. An invalid row yields a *RowError with file, line,
 // column and value, and reading continues. A row that is doubtful by a stated
-// rule has Measurement.Doubt set. A row whose plan breaks a legality rule is kept
-// (see Warnings).
+// rule has Measurement.Doubt set. A row with a plan that breaks a legality rule is
+// kept (see Warnings).
 package datasets

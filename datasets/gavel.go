@@ -31,14 +31,14 @@ func init() {
 	})
 }
 
-// A throughput table is {worker type: {job: {partner: value}}}. A value is
-// training steps per second summed over the job's devices, where a step is one
-// per-device batch: n devices making k synchronous steps per second are
-// recorded as n·k. Here a step is the synchronous one, k per second.
+// A throughput table is {worker type: {job: {partner: value}}}. A value is in
+// training steps per second, summed over the job's devices: n devices making k
+// synchronous steps per second are recorded as n·k. Measurements here count
+// synchronous steps, k per second.
 //
 // Isolated entries (partner "null") become measurements. Entries of pairs, 10,338
-// of a file's 10,830, say how two jobs on the same devices slow each other down,
-// which is no step time of a Config: ReadGavelPairs reads them.
+// of a file's 10,830, have the throughputs of two jobs on the same devices. They
+// are no step times of a Config; ReadGavelPairs reads them.
 
 // gavelFiles finds the throughput tables in a clone of the repository (folder
 // scheduler) or in a folder of copies.
@@ -134,7 +134,7 @@ type gavelWalk struct {
 	dec   *json.Decoder
 	data  []byte
 	file  string
-	pairs bool // are what is looked for
+	pairs bool // yield entries of pairs, not isolated ones
 	yield func(gavelEntry, error) bool
 
 	counted, lines int // bytes seen by line, and line ends among them

@@ -15,7 +15,7 @@ const superLinear = 1.1
 // GavelDoubts returns the implausible values of a throughput table, a sentence each in row order:
 // several devices with more than superLinear times the steps per device of one; more devices slower
 // in total than half as many; a job that fits on fewer devices but not on more with the same batch
-// per device; two values for one key. It checks only configurations that about selects. The rows
+// per device; two values for one key. It checks only configurations for which about returns true. The rows
 // themselves are not changed.
 func GavelDoubts(rows []spec.Measurement, about func(spec.Config) bool) []string {
 	byKey := map[gavelKey]spec.Measurement{}

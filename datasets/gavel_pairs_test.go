@@ -52,8 +52,8 @@ func TestGavelPairsRefused(t *testing.T) {
 	}
 }
 
-// The published tables have 1881 entries of pairs that were measured, all of one
-// device, and each pair from both sides alike.
+// The published tables have 1881 measured pairs, all on one device. Both entries of
+// a pair agree.
 func TestGavelPairsPublished(t *testing.T) {
 	for _, name := range []string{"simulation", "physical_cluster"} {
 		rows, err := ReadGavelPairs(t.Context(), filepath.Join(spectest.Shared(t), "data", "gavel", "throughputs", name+"_throughputs.json"))

@@ -85,8 +85,8 @@ func TestGavelBrokenJSON(t *testing.T) {
 	}
 }
 
-// The table as the simulator's truth: consolidated values for every even
-// placement, unconsolidated ones not at all.
+// ReadGavelTable returns consolidated values for every even placement, and no
+// unconsolidated values.
 func TestReadGavelTable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.json")
 	cut := strings.Split(gavelCut, `    "ResNet-50": {`)[0]
@@ -107,8 +107,8 @@ func TestReadGavelTable(t *testing.T) {
 	}
 }
 
-// What contradicts itself is named with file, line and values, for what is asked
-// about; a little more than linear is not.
+// GavelDoubts names contradictions with file, line and values, for the selected
+// configurations only. Slightly more than linear speedup is no contradiction.
 func TestGavelDoubts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.json")
 	text := `{"v100": {

@@ -39,25 +39,24 @@ func init() {
 //	memory_only   memory
 //	memory_model  memory, doubted: a paper's analytical value, not measured
 //
-// A row of which neither a step time nor memory follows is a *RowError that
-// wraps ErrNotMeasurable. Plan columns left blank are 1 or none and listed in
-// Env["unrecorded"]. The Config comes from columns that are no outcome alone
-// (published_config.go, published_plan.go) and from what is documented of the
-// source (published_source.go). Rows are doubted, in words, when
+// A row without step time and memory, given or derived, is a *RowError that
+// wraps ErrNotMeasurable. Blank plan columns are 1 or none and listed in
+// Env["unrecorded"]. The Config comes only from columns without outcomes
+// (published_config.go, published_plan.go) and from the documents of the source
+// (published_source.go). Measurement.Doubt is set, with the reason, when
 //
-//   - the source's table marks them, or they are analytical;
+//   - the source's table marks the row, or the value is analytical;
 //   - DP·TP·PP·CP is not the number of devices, EP does not divide DP·CP·TP, or
 //     DP x micro-batch x accumulation is not the global batch;
-//   - the micro-batch or the tokens per sample are not recorded and had to be
-//     assumed;
-//   - only adapters were trained (LoRA), which is another computation than
-//     training the model;
-//   - it would take more than the devices' peak rate, or the step time and the
-//     throughput are not of one run;
+//   - the micro-batch or the tokens per sample are not recorded and were assumed;
+//   - only adapters were trained (LoRA), which is less computation than training
+//     the model;
+//   - the row implies more than the devices' peak rate, or its step time and
+//     throughput contradict each other;
 //   - the unit of the throughput is not printed and was inferred;
-//   - something runs that a Plan cannot say (offloaded activations).
+//   - the run used something that a Plan cannot express (offloaded activations).
 //
-// Those that did not run their Config also carry spec.EnvWrongConfig.
+// Rows that did not run their Config also carry spec.EnvWrongConfig.
 
 func publishedFiles(root fs.FS) ([]string, error) {
 	return table.Glob(root, "*.csv", "published/*.csv", "data/published/*.csv")

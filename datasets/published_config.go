@@ -74,25 +74,25 @@ func (r *publishedRow) model() spec.Model {
 var variant = regexp.MustCompile(`\s*\([^)]*\)$`)
 
 func (r *publishedRow) findModel(name string) modelMatch {
-	detach := spec.Model{
+	recorded := spec.Model{
 		Name: name, Kind: spec.Opaque,
 		Layers: r.Count("layers"), Hidden: r.Count("hidden"), Heads: r.Count("heads"), Vocab: r.Count("vocab"),
 		SeqLen: r.Count("seq_len"), ParamCount: math.Round(r.AtLeast0("params_b") * 1e9),
 	}
-	if detach.Hidden > 0 {
-		detach.Kind = spec.Decoder
+	if recorded.Hidden > 0 {
+		recorded.Kind = spec.Decoder
 	}
 	m, ok := catalogModel(variant.ReplaceAllString(name, ""), r.Str("params_b"), !r.source.folders)
 	switch {
-	case ok && !contradicts(detach, m):
+	case ok && !contradicts(recorded, m):
 		return modelMatch{model: m}
-	case ok: // the name has a model
-		detach.Name = fmt.Sprintf("%s (%d layers of %d)", name, detach.Layers, detach.Hidden)
+	case ok: // another network of that name
+		recorded.Name = fmt.Sprintf("%s (%d layers of %d)", name, recorded.Layers, recorded.Hidden)
 	}
-	if detach.ParamCount > 0 && (detach.Layers == 0 || detach.Hidden == 0) && detach.SeqLen > 1 {
-		return modelMatch{detach, "layers or width not recorded, derived from the parameter count"}
+	if recorded.ParamCount > 0 && (recorded.Layers == 0 || recorded.Hidden == 0) && recorded.SeqLen > 1 {
+		return modelMatch{recorded, "layers or width not recorded, derived from the parameter count"}
 	}
-	return modelMatch{model: detach}
+	return modelMatch{model: recorded}
 }
 
 // catalogModel finds a model by name, by name and size if a source has a column for the size
@@ -232,14 +232,14 @@ func (r *publishedRow) link() spec.Link {
 	return l
 }
 
-// framework is the training stack: of its column, else of the source.
+// framework returns the training stack: that of its column, else that of the source.
 func (r *publishedRow) framework() string {
 	s := r.source
 	if s.adapters {
 		r.assume("only adapters were trained, taken as training all weights")
 	}
-	if detach := r.Str("framework"); detach != "" {
-		s = r.table.stack(detach)
+	if name := r.Str("framework"); name != "" {
+		s = r.table.stack(name)
 	}
 	if s.folders {
 		f, _, _ := strings.Cut(r.Str("model"), "/")

@@ -55,7 +55,7 @@ func misspelt(cols map[string]int, column string) string {
 }
 
 // looksLike returns the known name that name resembles: equal but for case and punctuation, a
-// prefix, or within two edits; "" if there is none. In short names an edit makes another word.
+// prefix, or within two edits; "" if there is none. Edits do not count in short names, where they make another word.
 func looksLike(name string, known []string) string {
 	fold := named.Fold(name)
 	for _, k := range known {

@@ -9,9 +9,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// plan reads the plan columns. No column says whether activations are split along the sequence.
-// Megatron-LM introduced selective recomputation together with that, to be used with it
-// (Korthikanti et al. 2022, section 6).
+// plan reads the plan columns. Sequence parallelism has no column. It is assumed for Megatron-LM with
+// selective recomputation, since both were introduced to be used together (Korthikanti et al. 2022,
+// section 6).
 func (r *publishedRow) plan() {
 	p := spec.Plan{
 		DP: r.Count("dp"), TP: r.Count("tp"), PP: r.Count("pp"), CP: r.Count("cp"), EP: r.Count("ep"),
@@ -50,7 +50,7 @@ func (r *publishedRow) distributed(p *spec.Plan) {
 func (r *publishedRow) unrecorded() {
 	missing := 0
 	for i, col := range optional {
-		if r.Str(col.name) == "" && !r.source.says(col.name) {
+		if r.Str(col.name) == "" && !r.source.documents(col.name) {
 			missing |= 1 << i
 		}
 	}
@@ -244,7 +244,7 @@ func (r *publishedRow) offload() spec.Offload {
 	case s == "optimizer+params", s == "params":
 		return spec.OffloadParams
 	case strings.HasPrefix(s, "activations"):
-		r.wrong("activations were offloaded, which a plan cannot say")
+		r.wrong("activations were offloaded, which a plan cannot express")
 		return spec.OffloadNone
 	}
 	r.Fail("offload", fmt.Errorf("is not none, optimizer or optimizer+params"))

@@ -20,14 +20,14 @@ type Row struct {
 	// Measurement.Config is the configuration of the row. Read without outcomes, only Source and
 	// Origin are set besides.
 	Measurement spec.Measurement
-	// Against is why the row did not run its Config, or contradicts itself. Mismatch marks the
-	// worst case: the plan needs another number of devices than the row has.
+	// Against lists why the row did not run its Config, or contradicts itself. Mismatch marks the
+	// worst case: the plan is for another number of devices.
 	Against  []string
 	Mismatch bool
-	// Assumed lists what the Config has that the row does not record.
+	// Assumed lists the values of the Config that the row does not record.
 	Assumed []string
-	// Doubts are further reasons to doubt the outcome. Measurement.Doubt has all three, except for
-	// notes on what the source documents.
+	// Doubts are further reasons to doubt the outcome. Measurement.Doubt joins Against, Assumed and
+	// Doubts, but leaves out notes on values that the source documents.
 	Doubts []string
 	// Header lists columns of the header that resemble known ones; set for the first row only. It
 	// is an error if one resembles a column of measured values.
@@ -43,7 +43,7 @@ var OutcomeColumns = []string{"step_time_s", "throughput_value", "throughput_uni
 // are ignored, and missing or blank cells are not recorded.
 //
 // With outcomes, rows are read as by the importer, and need a step time, a throughput or memory.
-// Without, OutcomeColumns are ignored.
+// Without outcomes, OutcomeColumns are ignored.
 //
 // An invalid row yields a *RowError with Line and, if possible, ID; reading continues. Any other
 // error ends it.
@@ -82,8 +82,8 @@ func PublishedRows(ctx context.Context, name string, r io.Reader, outcomes bool)
 	}
 }
 
-// columns returns the columns of a table to read. With outcomes it is an error if there are none,
-// or if one is misspelt, as if less had been measured.
+// columns returns the columns of a table to read. With outcomes, a table without an outcome column or
+// with a misspelt one is an error, because measurements would be lost.
 func columns(rec *table.Record, outcomes bool) (map[string]int, error) {
 	visible := maps.Clone(rec.Cols)
 	if !outcomes {
@@ -97,7 +97,7 @@ func columns(rec *table.Record, outcomes bool) (map[string]int, error) {
 			return visible, nil
 		}
 		if name := misspelt(rec.Cols, c); name != "" {
-			return nil, fmt.Errorf("column %q is not known, did you mean %s? As it is nothing of it would be read: rename it", name, c)
+			return nil, fmt.Errorf("column %q is not known, did you mean %s? Rename it: its values would be ignored", name, c)
 		}
 	}
 	return nil, errors.New("nothing measured: no column step_time_s, throughput_value or mem_gib")
@@ -133,7 +133,7 @@ type publishedTable struct {
 	shapes  map[[3]int]spec.Shape
 	links   map[linkOf]spec.Link
 	stacks  map[string]*publishedSource
-	blank   map[int]string // what unrecorded says, by what is missing
+	blank   map[int]string // notes of unrecorded, by bit set of missing columns
 }
 
 // stack returns the stack of a framework column.
@@ -157,7 +157,7 @@ type publishedRow struct {
 	*table.Record
 	table  *publishedTable
 	source *publishedSource
-	stack  string // training stack by its documents, on any device
+	stack  string // training stack that the documents name, whatever the device
 	m      spec.Measurement
 
 	batch      int  // global batch, 0 = not recorded

@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// readRows reads a table whole; bad rows are returned beside the good ones.
+// readRows reads a whole table, and returns good and bad rows.
 func readRows(t *testing.T, name, text string, outcomes bool) (rows []Row, bad []string) {
 	t.Helper()
 	for row, err := range PublishedRows(t.Context(), name, strings.NewReader(text), outcomes) {
@@ -64,8 +64,8 @@ func rewrite(t *testing.T, text string, keep func(col string) bool, change func(
 
 func isOutcome(col string) bool { return slices.Contains(OutcomeColumns, col) }
 
-// checkOutcomesIgnored: blanked, garbled and missing outcome columns, and
-// outcomes of the row before, change nothing of what is read.
+// checkOutcomesIgnored checks that blank, garbled, missing and shifted outcome
+// columns do not change the rows read without outcomes.
 func checkOutcomesIgnored(t *testing.T, name, text string) {
 	t.Helper()
 	all := func(string) bool { return true }
@@ -120,8 +120,7 @@ func TestRowsIgnoreOutcomes(t *testing.T) {
 	}
 }
 
-// A row is the same question whether its outcome is read or not, whatever its
-// file is called.
+// A row has the same Config with and without outcomes, whatever the file's name.
 func TestRowsAreTheImportersConfigs(t *testing.T) {
 	dir := filepath.Join(spectest.Shared(t), "data", "published")
 	ms, _ := collect(t, "published", os.DirFS(dir))
@@ -178,8 +177,8 @@ func TestRowsBySource(t *testing.T) {
 	}
 }
 
-// Columns in any order, unknown ones, a byte order mark and CRLF; what is left
-// out is derived.
+// Columns may be in any order, with unknown ones, a byte order mark and CRLF.
+// Missing values are derived.
 func TestRowsOfAnyForm(t *testing.T) {
 	rows, bad := readRows(t, "my.csv", "\ufeffaccelerator,colour,model,row_id,num_nodes,tp,precision\r\nh100,red,meta-llama/Llama-3-8B,x,2,4,BF16\r\n\r\n", false)
 	if len(bad) != 0 || len(rows) != 1 {
@@ -191,8 +190,7 @@ func TestRowsOfAnyForm(t *testing.T) {
 	}
 }
 
-// A framework column wins over what the source says of the stack, and over
-// nothing else it says.
+// A framework column overrides the stack of the source, and no other fact about it.
 func TestRowsByFramework(t *testing.T) {
 	head := "row_id,source,framework,model,accelerator,num_gpus,tp,recompute,zero_stage,precision,seq_len,micro_batch\n"
 	const unknown = "training stack not recorded, taken as today's Megatron Core"
@@ -229,7 +227,7 @@ func TestRowsByFramework(t *testing.T) {
 	}
 }
 
-// A header that looks like a known one is named, with the first row alone.
+// A header that resembles a known one is reported, with the first row only.
 func TestRowsOddHeaders(t *testing.T) {
 	for header, want := range map[string]string{
 		"zero":            `column "zero" is not known and ignored, did you mean zero_stage?`,
@@ -257,7 +255,7 @@ func TestRowsOddHeaders(t *testing.T) {
 	}
 }
 
-// What was measured is not left unread for the name of its column.
+// A misspelt outcome column is an error, so that no measurement is lost.
 func TestRowsMisspeltOutcome(t *testing.T) {
 	for header, meant := range map[string]string{
 		"step_time,mem_gib":          `"step_time" is not known, did you mean step_time_s?`,

@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// publishedSource is what the documents of a source state about all their rows, without a column.
+// publishedSource is what the documents of a source state about all rows, outside the columns.
 type publishedSource struct {
 	match     string // in the lower-case source column
 	table     string // name of a file without that column
@@ -32,13 +32,12 @@ type publishedSource struct {
 	adapters bool
 }
 
-// says reports whether a blank in one of the optional columns has a value known from the source.
-func (s *publishedSource) says(column string) bool {
+// documents reports whether the source states the value for blanks of an optional column.
+func (s *publishedSource) documents(column string) bool {
 	return column == "precision" && s.precision != "" || column == "zero_stage" && s.distributed
 }
 
-// publishedSources are looked through in order. Documents behind what no column
-// says:
+// publishedSources is searched in order. Facts without a column come from:
 //
 //   - bigscience: Jean Zay's nodes, as its chronicles say
 //   - fms-fsdp: the network its README states, 400 and 800 Gb/s per node
@@ -79,9 +78,8 @@ var publishedSources = []*publishedSource{
 	{match: "nemo", framework: "NeMo"},
 }
 
-// sourceOf returns what is known of a source: by its column, else by the name of the file. For
-// others the source itself is the framework, so that their rows share a calibration with each other
-// only.
+// sourceOf returns the facts about a source, found by its column, else by the name of the file. An
+// unknown source is its own framework, so that its rows share a calibration only with each other.
 func sourceOf(source, table string) *publishedSource {
 	lower := strings.ToLower(source)
 	for _, s := range publishedSources {
@@ -92,22 +90,22 @@ func sourceOf(source, table string) *publishedSource {
 	return &publishedSource{framework: source}
 }
 
-// stackOf returns the training stack of a framework column, ignoring case and punctuation; an
-// unknown one is itself. It takes nothing else from the source of that stack.
+// stackOf returns the training stack of a framework column, ignoring case and punctuation; an unknown
+// name is kept. Other facts about the stack's published tables do not apply.
 func stackOf(name string) *publishedSource {
 	fold := named.Fold(name)
-	detach := &publishedSource{framework: name}
+	stack := &publishedSource{framework: name}
 	for _, s := range publishedSources {
 		switch {
 		case s.framework == "" || fold == "":
 		case fold == named.Fold(s.modern): // the modern stack, by its own name
 			return &publishedSource{framework: s.modern}
 		case fold == named.Fold(s.framework), fold == named.Fold(s.match):
-			detach = &publishedSource{framework: s.framework, modern: s.modern}
-			if s.table == "" { // what holds for the stack, not for one document
-				return detach
+			stack = &publishedSource{framework: s.framework, modern: s.modern}
+			if s.table == "" { // an entry for the stack, not for one document
+				return stack
 			}
 		}
 	}
-	return detach
+	return stack
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// stepSec returns the step time in seconds, or 0 and why none can be had. A
-// printed one wins. Else it follows from the throughput when its unit is one
-// of these and the global batch is known:
+// stepSec returns the step time in seconds, or 0 and the reason that there is
+// none. A printed step time comes first. Otherwise it is derived from the
+// throughput, if the global batch is known and the unit is one of:
 //
 //	samples/s, seq/s, sequences/sec, img/s   batch / value
 //	mol/ms                                   batch / (1000 value), a sample is a molecule
@@ -16,7 +16,7 @@ import (
 //
 // DeepLearningExamples prints many values without a unit. For its language
 // models with a recorded sequence length the tables count sequences; those rows
-// are read so and doubted. Others are not guessed at.
+// are read as sequences/s and doubted. Other values without a unit are not used.
 func (r *publishedRow) stepSec() (sec float64, why string) {
 	if s := r.Float("step_time_s"); r.Str("step_time_s") != "" {
 		if s == 0 && r.Err() == nil {

@@ -112,7 +112,7 @@ func TestPublishedRows(t *testing.T) {
 	}
 }
 
-// One bad cell costs one row; rows without a step time say so.
+// A bad cell makes one row an error. Rows without a step time have their own error.
 func TestPublishedBadRows(t *testing.T) {
 	cases := map[string]string{
 		"micro_batch=x step_time_s=1":                                  `micro_batch "x": is not a finite number`,
@@ -147,7 +147,7 @@ func TestPublishedBadRows(t *testing.T) {
 	}
 }
 
-// A table whose batch column is the host's, not one device's.
+// The batch column of some tables counts per host, not per device.
 func TestPublishedPerHostBatch(t *testing.T) {
 	ms, bad := collect(t, "published", fstest.MapFS{"lambda_dl_benchmark.csv": file(publishedCSV(
 		"model=resnet50 accelerator=Lab_8x_H100_80GB_SXM5 dp=16 micro_batch=640 throughput_value=64 throughput_unit=img/s"))})
@@ -160,7 +160,7 @@ func TestPublishedPerHostBatch(t *testing.T) {
 	}
 }
 
-// The published tables: every row is a measurement or named with its reason.
+// Every row of the published tables is a measurement or an error with a reason.
 func TestPublishedTables(t *testing.T) {
 	ms, bad := collect(t, "published", os.DirFS(filepath.Join(spectest.Shared(t), "data", "published")))
 	if len(ms)+len(bad) != 2952 {
@@ -190,8 +190,8 @@ func TestPublishedTables(t *testing.T) {
 	}
 }
 
-// What rows need and no more; a file that is another table is named and left
-// out, and none left is an error.
+// A table needs only the required columns. Other files are reported and left out;
+// it is an error if no table is left.
 func TestPublishedOtherTables(t *testing.T) {
 	detach := file("row_id,model,accelerator,num_gpus,micro_batch,step_time_s\nx,Llama3-8B,h100,8,1,2\n")
 	ms, bad := collect(t, "published", fstest.MapFS{"mine.csv": detach, "a.csv": file("id,when\n1,2\n"), "b.csv": file("row_id,model,accelerator\nx,y,z\n"), "empty.csv": file("")})

@@ -34,10 +34,10 @@ func rubickFiles(root fs.FS) ([]string, error) {
 		"*/*/simulator/traces/*/placements.csv")
 }
 
-// rubickSource describes a trace folder by the code and documents of the repository; the tables
+// rubickSource describes a trace folder, from the code and documents of the repository. The tables
 // hold only times.
 type rubickSource struct {
-	catalog string  // whose shape it has
+	catalog string  // catalog model with the same shape
 	params  float64 // as the artifact counts them; 0 = the catalog's
 	batch   int     // global batch, fixed per model
 	seqLen  int     // tokens per sample

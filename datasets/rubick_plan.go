@@ -23,11 +23,11 @@ const rubickPrecision = spec.TF32
 //	tp+ga            tensor parallel over all devices
 //	PTD              three digits: pipeline, tensor and data parallel degree
 //
-// Micro-batch and accumulation are not recorded. Every row is taken to run its
-// share of the batch as ONE micro-batch: MicroBatch = batch / DP, AccumSteps =
-// 1. The other reading, one sample per micro-batch, does not fit the times: it
-// would make a deeper pipeline on more devices faster, but llama7 at TP 8 takes
-// no less with two, four or eight stages, as a single micro-batch does. Where
+// Micro-batch and accumulation are not recorded. Every row is assumed to run
+// its share of the batch as one micro-batch: MicroBatch = batch / DP, AccumSteps
+// = 1. One sample per micro-batch would contradict the times: a deeper pipeline
+// on more devices would be faster, but llama7 at TP 8 takes as long with two,
+// four or eight stages, as it does with a single micro-batch. Where
 // DP does not divide the batch, MicroBatch is rounded up and the plan's
 // GlobalBatch differs from batch.
 func ParseRubickPlan(s string, devices, batch int) (spec.Plan, error) {

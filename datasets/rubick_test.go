@@ -103,7 +103,7 @@ func TestRubickRows(t *testing.T) {
 	}
 }
 
-// Rows with a fault are named by file, line and value, and the next ones read.
+// Invalid rows are reported with file, line and value, and reading continues.
 func TestRubickBadRows(t *testing.T) {
 	root := fstest.MapFS{
 		"gpt2/placements.csv": file("exec_plan,placement,iter_time\n" +
@@ -150,7 +150,7 @@ func TestRubickNothingThere(t *testing.T) {
 	}
 }
 
-// The published data: 539 rows, and the rows that stated rules leave out.
+// The published data has 539 rows; stated rules leave some out.
 func TestRubickPublished(t *testing.T) {
 	ms, bad := collect(t, "rubick", os.DirFS(filepath.Join(spectest.Shared(t), "data", "rubick")))
 	if len(bad) != 0 {
@@ -202,8 +202,7 @@ func FuzzRubick(f *testing.F) {
 	})
 }
 
-// fuzzImport requires that whatever an importer yields without an error can be
-// stored, and that it ends.
+// fuzzImport checks that an import ends, and that every measurement can be stored.
 func fuzzImport(t *testing.T, name string, root fs.FS) {
 	imp, err := Lookup(name)
 	if err != nil {

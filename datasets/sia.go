@@ -97,7 +97,7 @@ var siaSources = map[string]siaSource{
 const siaStage = "gpt_pmp"
 
 // errSiaStage is why that folder is not read.
-var errSiaStage = fmt.Errorf("times are forward passes of one pipeline stage, of which there are as many as devices: %w", ErrNotMeasurable)
+var errSiaStage = fmt.Errorf("times are forward passes of one pipeline stage, not steps; there is one stage per device: %w", ErrNotMeasurable)
 
 // SiaModel returns the model of a trace folder or workload application such as "bert", with that
 // name. It returns false for other names.

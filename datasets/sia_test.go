@@ -86,7 +86,7 @@ func TestSiaNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestSiaTracesFolder: the folder of models alone will do.
+// The folder of models is enough, without the rest of the repository.
 func TestSiaTracesFolder(t *testing.T) {
 	ms, bad := collect(t, "sia", fstest.MapFS{
 		"bert/placements-rtx.csv":  file(siaPlaced + "8,4,1,0.5"),

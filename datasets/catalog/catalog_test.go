@@ -38,8 +38,7 @@ func TestAcceleratorNames(t *testing.T) {
 	}
 }
 
-// What NVML prints must be found, so that a machine is known for what it is.
-// Older drivers leave out "NVIDIA ".
+// The names that NVML prints are found. Older drivers leave out "NVIDIA ".
 func TestAcceleratorNamesOfNVML(t *testing.T) {
 	for name, want := range map[string]string{
 		"A100-SXM4-40GB": "A100-40GB-SXM", "A100-SXM4-80GB": "A100-80GB-SXM", "A100-PCIE-40GB": "A100-40GB-PCIe",
@@ -57,7 +56,7 @@ func TestAcceleratorNamesOfNVML(t *testing.T) {
 			t.Errorf("Accelerator(%q) = %q, %v, want %s", name, a.Name, err, want)
 		}
 	}
-	// Other parts than their namesakes in the catalog.
+	// Other parts, with names similar to those in the catalog.
 	for _, name := range []string{"A800 80GB PCIe", "H200 NVL", "Tesla V100-PCIE-32GB", "GeForce RTX 3090 Ti"} {
 		if a, err := Accelerator(name); err == nil {
 			t.Errorf("Accelerator(%q) = %s, which is another part", name, a.Name)

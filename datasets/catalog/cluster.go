@@ -68,7 +68,7 @@ type yamlGroup struct {
 	RackGbps    float64 `yaml:"rack_gbits_per_s"`
 }
 
-// ClusterYAML reads a cluster file; name is what errors call it:
+// ClusterYAML reads a cluster file; name is its name in errors:
 //
 //	groups:
 //	  - nodes: 8
@@ -76,13 +76,13 @@ type yamlGroup struct {
 //	  - nodes: 4
 //	    devices: 4                     # devices of an accelerator, with
 //	    accelerator: T4
-//	    inter_gbits_per_s: 25          # figures of the node type replaced:
+//	    inter_gbits_per_s: 25          # figures that replace those of the node type:
 //	    # intra_gbytes_per_s, host_gbytes_per_s (per device, one direction),
 //	    # inter_gbits_per_s (all NICs of a node), cpus, host_gib (per node)
-//	    rack_nodes: 2                  # so many nodes, in their order, share a switch, and
+//	    rack_nodes: 2                  # this many nodes, in order, share a switch, and
 //	    rack_gbits_per_s: 10           # a node reaches other racks at this rate (all NICs, one direction)
 //
-// Errors name line and column, those of what a group means its line.
+// Errors of syntax name line and column, errors about a group its first line.
 func ClusterYAML(r io.Reader, name string) (spec.Cluster, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {

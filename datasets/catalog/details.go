@@ -48,7 +48,7 @@ func llama(of string, theta, eps float64) spec.Details {
 
 func llama3() spec.Details {
 	d := llama("Llama 3", 500000, 1e-5)
-	d.Besides = []string{"that of this size in Llama 3.1 stretches rotary positions by 8 as well, this one does not"}
+	d.Besides = []string{"Llama 3.1 of this size also scales rotary positions by 8; Llama 3 does not"}
 	return d
 }
 

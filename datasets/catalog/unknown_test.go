@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSuggested: the name meant is the first suggested.
+// The intended name is the first suggestion.
 func TestSuggested(t *testing.T) {
 	for name, want := range map[string]string{
 		"gpt2": "GPT2-small", "openai-community/gpt2": "GPT2-small", "lama3-8b": "Llama3-8B", "llama3": "Llama3-8B",
@@ -26,7 +26,7 @@ func TestSuggested(t *testing.T) {
 	}
 }
 
-// TestVendorNames: names may begin with a vendor or an organization.
+// Names may begin with a vendor or an organization.
 func TestVendorNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"meta-llama/Llama-3.1-8B": "Llama3-8B", "Qwen/Qwen2.5-7B": "Qwen2.5-7B", "meta-llama/Llama-2-7b-hf": "Llama2-7B", "ViT-B/16": "ViT-B/16", "llama3_8b": "Llama3-8B",

@@ -101,7 +101,7 @@ type burstRate struct {
 	secs  [2]float64
 }
 
-func newTurns(b Burst, rng *rand.Rand) *burstRate {
+func newBurstRate(b Burst, rng *rand.Rand) *burstRate {
 	off := math.Max(0, (1-b.Share*b.Factor)/(1-b.Share))
 	t := &burstRate{rng: rng, rates: [2]float64{off, b.Factor}, secs: [2]float64{b.Sec * (1 - b.Share) / b.Share, b.Sec}}
 	t.burst = rng.Float64() < b.Share

@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Jobs come at the hours of the day in the requested proportions, at the requested mean
+// Arrivals have the requested proportions by hour of the day and the requested mean
 // rate.
 func TestHours(t *testing.T) {
 	const n = 40000
@@ -33,8 +33,8 @@ func TestHours(t *testing.T) {
 	}
 }
 
-// The mean rate stays, and counts spread as the formula of fitBurst says they
-// do for these bursts.
+// Bursts keep the mean rate, and the dispersion of counts is that of fitBurst's
+// formula.
 func TestBursts(t *testing.T) {
 	const n = 200000
 	o := Options{Seed: 5, Jobs: n, PerHour: 60, Burst: DefaultBurst}
@@ -60,8 +60,7 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// More jobs, bursts and hours leave the sizes and run times of jobs as they
-// were.
+// More jobs, bursts and hours do not change the sizes and run times of jobs.
 func TestArrivalsMoveNothingElse(t *testing.T) {
 	a, err := Workload(Options{Seed: 2, Jobs: 200})
 	if err != nil {
@@ -112,8 +111,8 @@ func TestBloxSizes(t *testing.T) {
 	}
 }
 
-// What Fit finds of jobs made with known options, and that jobs made with what
-// it found crowd alike.
+// Fit recovers the options of synthetic jobs, and jobs drawn with the fitted options
+// have the same dispersion.
 func TestFitRecovers(t *testing.T) {
 	made := Options{Seed: 9, Jobs: 60000, PerHour: 120, Hours: DefaultHours(), Burst: Burst{Factor: 6, Share: 0.15, Sec: 2400},
 		Sizes: []Size{{Devices: 1, Share: 0.75}, {Devices: 8, Share: 0.25, Seconds: []float64{10, 1000}}}, MedianSec: 600, Sigma: 1}
@@ -158,7 +157,7 @@ func crowding(jobs []spec.Job, width float64, o Options) float64 {
 	return dispersion(at, at[len(at)-1], width, o)
 }
 
-// A Poisson process has no bursts, and a short trace no days.
+// Fit finds no bursts in a Poisson process, and no hours in a short trace.
 func TestFitPlain(t *testing.T) {
 	jobs, err := Workload(Options{Seed: 4, Jobs: 20000, PerHour: 100})
 	if err != nil {

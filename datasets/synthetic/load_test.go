@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Jobs ask for what the load says: 100,000 of them within four standard errors.
+// The work of 100,000 jobs is the requested load, within four standard errors.
 func TestSetLoad(t *testing.T) {
 	for name, o := range map[string]Options{
 		"log-normal":    {},

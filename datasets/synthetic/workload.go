@@ -197,7 +197,7 @@ func (o Options) rates() []rate {
 		out = append(out, newDay(o.Hours))
 	}
 	if o.Burst != (Burst{}) {
-		out = append(out, newTurns(o.Burst, stream(o.Seed, "bursts")))
+		out = append(out, newBurstRate(o.Burst, stream(o.Seed, "bursts")))
 	}
 	return out
 }

@@ -43,8 +43,8 @@ func TestWorkloadIsReproducible(t *testing.T) {
 	}
 }
 
-// The shares, rates and medians requested come out, within three standard
-// errors of a sample of 20000.
+// Shares, rates and medians are the requested ones, within three standard errors of
+// a sample of 20000.
 func TestWorkloadStatistics(t *testing.T) {
 	const n = 20000
 	jobs, err := Workload(Options{Seed: 1, Jobs: n, PerHour: 60, Models: twoModels, MedianSec: 600, Sigma: 1, GuaranteedShare: 0.25})

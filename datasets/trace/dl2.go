@@ -29,8 +29,8 @@ const (
 )
 
 // readDL2Workload reads the jobs of one trace of a table. in.part is CONFIG/TRACE, by the columns
-// config and trace, "" = the only one. A slot is 20 minutes, or 5 for configurations whose name
-// begins with testbed.
+// config and trace, "" = the only one. A slot is 20 minutes, or 5 for configurations with a
+// name that begins with testbed.
 func readDL2Workload(in *input) iter.Seq2[spec.Job, error] {
 	columns := []string{"config", "trace", "job", "arrival_slot", "type", "model", "epochs"}
 	return func(yield func(spec.Job, error) bool) {

@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Jobs made like the first half of Philly's have its sizes and run times; how
-// far the second half is from them is logged, as what a fit does not know.
+// Jobs fitted to the first half of Philly's have its sizes and run times. Their
+// distance from the second half is logged, as the error outside the sample.
 func TestFitPhilly(t *testing.T) {
 	jobs := openShared(t, "data/pollux/traces/philly.csv", "").Jobs
 	half, later := jobs[:len(jobs)/2], jobs[len(jobs)/2:]
@@ -57,7 +57,7 @@ func farApart(a, b []spec.Job) float64 {
 	return far
 }
 
-// runTimes are sorted, in whole seconds, as the trace has them.
+// runTimes returns sorted run times in whole seconds, the resolution of the trace.
 func runTimes(jobs []spec.Job) []float64 {
 	var out []float64
 	for _, j := range jobs {

@@ -15,8 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// checkWorkload compares a workload with the jobs, faults and warnings it
-// should have; faults and warnings by what they say after "datasets: ".
+// checkWorkload compares a workload with the expected jobs, errors and warnings;
+// texts are without "datasets: ".
 func checkWorkload(t *testing.T, w Workload, err error, format string, jobs []spec.Job, bad, warnings []string) {
 	t.Helper()
 	if err != nil {
@@ -94,7 +94,7 @@ func TestPhilly(t *testing.T) {
 		"log:10: still ran when the log ended",
 		"log:20: asks for no devices",
 		"log:24: ran for no time",
-		"log: submitted before the job ahead of them: 1 jobs, first a2 11m39s before a1; all are taken in order of submission",
+		"log: jobs out of order: 1, first a2 11m39s before a1; all are sorted by submission",
 	})
 	if want := time.Date(2017, 10, 7, 1, 0, 0, 0, time.UTC); !w.Began.Equal(want) {
 		t.Errorf("began %v, want %v", w.Began, want)
@@ -132,7 +132,7 @@ func TestPhillyCSV(t *testing.T) {
 		`p.csv:6: duration "-5": is negative`,
 	}, []string{
 		"p.csv:4: ran for no time",
-		"p.csv: submitted before the job ahead of them: 1 jobs, first line-3 5s before line-2; all are taken in order of submission",
+		"p.csv: jobs out of order: 1, first line-3 5s before line-2; all are sorted by submission",
 	})
 }
 
@@ -309,7 +309,7 @@ func TestPAI2020(t *testing.T) {
 		"t/pai_task_table.csv": {Data: []byte(strings.Join(paiTaskColumns, ",") + "\n" + paiTaskCut)},
 		"t/pai_job_table.csv":  {Data: []byte(paiJobCut)},
 	}
-	warnings := append(slices.Clone(paiCutWarnings), "t: submitted before the job ahead of them: 1 jobs, first b 10s before a; all are taken in order of submission")
+	warnings := append(slices.Clone(paiCutWarnings), "t: jobs out of order: 1, first b 10s before a; all are sorted by submission")
 	sameNames := strings.NewReplacer("t/data/", "", "t/", "", ".tar.gz", ".csv", ".csv.gz", ".csv", "task_table.csv:7", "task_table.csv:6")
 	for name, root := range map[string]fstest.MapFS{"plain": plain, "packed": packed, "headed": headed} {
 		w, err := openMap(root, "t", "")

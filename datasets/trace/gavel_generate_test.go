@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// TestGenerateGavelAsPublished: the jobs are those the published generator drew
-// with seed 0, one by one; powers may differ in the last digits.
+// The jobs are those that the published generator draws with seed 0, one by one;
+// powers may differ in the last digits.
 func TestGenerateGavelAsPublished(t *testing.T) {
 	shared := spectest.Shared(t)
 	rows, err := datasets.ReadGavelTable(t.Context(), filepath.Join(shared, "data", "gavel", "throughputs", "simulation_throughputs.json"))

@@ -45,7 +45,7 @@ func (in *input) open(format string) error {
 			return err
 		}
 		if in.part = part; parted && (!in.format.parts || part == "") {
-			return fmt.Errorf("datasets: workload format %s: traces of %s have no parts to be named, but those of dl2=CONFIG/TRACE", format, name)
+			return fmt.Errorf("datasets: workload format %s: a file of format %s holds one trace; only dl2=CONFIG/TRACE names one of several", format, name)
 		}
 	}
 	err := in.openContent()

@@ -57,7 +57,7 @@ func tarred(t *testing.T, files ...string) string {
 	return b.String()
 }
 
-// Archives are unpacked on the way, and their trace found by its name.
+// Archives are unpacked, and the trace in them is found by name.
 func TestReadJobsUnpacks(t *testing.T) {
 	root := fstest.MapFS{
 		"log.gz":     {Data: gzipped(t, phillyCut)},
@@ -125,7 +125,7 @@ func TestReadJobsStreams(t *testing.T) {
 	}
 }
 
-// endless is a file system of one job table without an end.
+// endless is a file system with one endless job table.
 type endless struct{ line func() string }
 
 func (e endless) Open(string) (fs.File, error) {
@@ -151,7 +151,7 @@ func (*endlessFile) Stat() (fs.FileInfo, error) {
 	return fstest.MapFS{"f": {}}.Stat("f")
 }
 
-// A line that is no row does not fill the memory.
+// An overlong line is an error, before it fills the memory.
 func TestReadJobsLongLine(t *testing.T) {
 	w, err := Read([]byte("job_id,submit_s,gpus,duration_s\n"+strings.Repeat("x", table.MaxLine+1)), "long.csv", "csv")
 	if err == nil || !strings.Contains(err.Error(), "long.csv: line 2 is longer than 16 MiB") {
@@ -159,7 +159,7 @@ func TestReadJobsLongLine(t *testing.T) {
 	}
 }
 
-// Every format says where its trace is from, and no two have a name in common.
+// Every format names the origin of its trace, and names are unique.
 func TestTraces(t *testing.T) {
 	seen := map[string]bool{}
 	for _, tr := range Formats() {
@@ -167,7 +167,7 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%+v", tr)
 		}
 		seen[tr.Name] = true
-		if detach := tr.Name == "csv"; !detach && (tr.License == "" || tr.Commit == "" || !strings.HasPrefix(tr.URL, "https://github.com/")) {
+		if published := tr.Name != "csv"; published && (tr.License == "" || tr.Commit == "" || !strings.HasPrefix(tr.URL, "https://github.com/")) {
 			t.Errorf("%s: published where? %+v", tr.Name, tr)
 		}
 	}
@@ -207,7 +207,7 @@ func FuzzTraces(f *testing.F) {
 	})
 }
 
-// checkFuzzed reports jobs that no reader may return.
+// checkFuzzed reports invalid, repeated or unsorted jobs.
 func checkFuzzed(t *testing.T, w Workload) {
 	t.Helper()
 	ids := map[spec.JobID]bool{}

@@ -92,7 +92,7 @@ func (a phillyAttempt) gpus() int {
 	return n
 }
 
-// ran returns the duration of an attempt, 0 if unknown.
+// runTime returns the duration of an attempt, 0 if unknown.
 func (a phillyAttempt) runTime(r *record) time.Duration {
 	start, started := phillyTime(r, "start_time", a.Start)
 	end, ended := phillyTime(r, "end_time", a.End)

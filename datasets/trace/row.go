@@ -95,7 +95,7 @@ const (
 	whyNoDevices = "asks for no devices"
 	whyNoTime    = "ran for no time"
 	whyNoStart   = "has no start, or no end"
-	whyShare     = "asks for a part of a device, for which a whole one is counted"
+	whyShare     = "asks for a part of a device, counted as a whole one"
 )
 
 // runTime is seconds of a run time; without one there is nothing to schedule.

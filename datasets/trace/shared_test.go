@@ -71,8 +71,8 @@ func TestPolluxWorkloadsPublished(t *testing.T) {
 	}
 }
 
-// First rows as they stand in the file, and its jobs by virtual cluster as in
-// the file as a whole; data/pollux/README.md has the columns.
+// The first rows are those of the file, and the jobs by virtual cluster those of the
+// whole file; data/pollux/README.md has the columns.
 func TestPhillyCSVPublished(t *testing.T) {
 	w := openShared(t, "data/pollux/traces/philly.csv", "")
 	if w.Format != "philly-csv" || len(w.Bad) != 0 || len(w.Jobs) != 82247 {
@@ -114,7 +114,7 @@ func TestPAI2023Published(t *testing.T) {
 	if counted != 8152 {
 		t.Errorf("%d jobs and rows without one, want 8152", counted)
 	}
-	// of the GPU pods of this variant 33 % are typed
+	// 33 % of the GPU pods of this variant name a type
 	typed := openShared(t, "data/traces/alibaba_gpu_v2023/openb_pod_list_gpuspec33.csv", "")
 	if by := acceleratorsOf(typed); by["T4"] == 0 || by["V100-SXM2-32GB"] == 0 || by["G2"] == 0 {
 		t.Errorf("accelerators %v", by)

@@ -148,7 +148,7 @@ func (w *Workload) collect(in *input) error {
 	}
 	w.Warnings = notes.errors()
 	if early > 0 {
-		w.Warnings = append(w.Warnings, fmt.Errorf("datasets: %s: submitted before the job ahead of them: %d jobs, first %s; all are taken in order of submission", in.name, early, example))
+		w.Warnings = append(w.Warnings, fmt.Errorf("datasets: %s: jobs out of order: %d, first %s; all are sorted by submission", in.name, early, example))
 	}
 	return nil
 }
@@ -156,6 +156,7 @@ func (w *Workload) collect(in *input) error {
 // countNotes counts notes by text, in order of first appearance.
 type countNotes []tallied
 
+// tallied is a note, its first row and the number of rows.
 type tallied struct {
 	first *table.RowError
 	why   string
@@ -244,15 +245,15 @@ func (ids *jobIDs) detach(j spec.Job) spec.Job {
 
 // name returns one shared copy of a name.
 func (ids *jobIDs) name(s string) string {
-	detach, ok := ids.names[s]
+	shared, ok := ids.names[s]
 	if !ok {
 		if ids.names == nil {
 			ids.names = map[string]string{}
 		}
-		detach = strings.Clone(s)
-		ids.names[detach] = detach
+		shared = strings.Clone(s)
+		ids.names[shared] = shared
 	}
-	return detach
+	return shared
 }
 
 // check returns the error of a row, including a repeated id or an invalid job.

@@ -44,7 +44,7 @@ func TestReadJobCSV(t *testing.T) {
 		t.Errorf("shapes: %+v, %+v", w.Jobs[1].Model, w.Jobs[2].Model)
 	}
 	if len(w.Warnings) != 2 || w.Warnings[0].Error() != `datasets: jobs.csv: column "color" is not read` ||
-		w.Warnings[1].Error() != "datasets: jobs.csv: submitted before the job ahead of them: 1 jobs, first a 7.5s before b; all are taken in order of submission" {
+		w.Warnings[1].Error() != "datasets: jobs.csv: jobs out of order: 1, first a 7.5s before b; all are sorted by submission" {
 		t.Errorf("warnings %v", w.Warnings)
 	}
 }
@@ -156,7 +156,7 @@ func TestWorkloadFormats(t *testing.T) {
 		{"a,b\n", "dl2", "config"},
 		{"config,trace,job,arrival_slot,type,model,epochs\nsmall,0,1,0,1,resnet-50,3\nsmall,1,1,0,1,resnet-50,3\n", "", "holds several traces, small/0 and small/1 among them: name one, as FILE:dl2=small/0"},
 		{"config,trace,job,arrival_slot,type,model,epochs\nsmall,0,1,0,1,resnet-50,3\n", "dl2=small/1", "holds no trace small/1, there are: small/0"},
-		{"a,b\n", "csv=part", "traces of csv have no parts"},
+		{"a,b\n", "csv=part", "a file of format csv holds one trace"},
 		{"a,b\n", "sia", "x: no column name, time, application"},
 		{"a,b\n", "pai2020", "x: a trace of format pai2020 is a directory of tables"},
 		{"{}", "philly", "x: is no JSON array"},
@@ -175,8 +175,8 @@ func TestWorkloadFormats(t *testing.T) {
 	}
 }
 
-// The published traces read without a fault, and every job of Rubick's has a
-// plan for its devices and the model's batch.
+// The published traces have no invalid rows, and every job of Rubick's has a plan
+// for its devices and the model's batch.
 func TestWorkloadsPublished(t *testing.T) {
 	shared := spectest.Shared(t)
 	counts := map[string]int{
@@ -257,7 +257,7 @@ func FuzzWorkload(f *testing.F) {
 	})
 }
 
-// What WriteCSV writes, Read reads back.
+// Read returns the jobs that WriteCSV wrote.
 func TestJobCSVRoundTrip(t *testing.T) {
 	jobs := []spec.Job{
 		{ID: "a,1", Devices: 4, Duration: 90*time.Minute + 5*time.Millisecond, Model: jobModel("Llama3-8B"), Plan: mustPlan(t, "dp=4,mb=2,ga=3,zero=2")},
