@@ -25,6 +25,27 @@ func TestModelNames(t *testing.T) {
 	}
 }
 
+func TestSameModel(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"llama3-8b", "LLAMA3_8B", true},
+		{"Llama-3.1-8B", "llama3-8b", true}, // an alias
+		{"meta-llama/Llama-2-7b-hf", "Llama2-7B", true},
+		{"t5_3B", "T5-3B", true},
+		{"acme lm 1.5", "Acme-LM-1.5", true}, // not in the catalog
+		{"acme lm 1.5", "acme lm 15", false},
+		{"gpt2", "GPT2-small", false},
+		{"Llama3-8B", "Llama3-70B", false},
+		{"模型", "数据", false},
+	} {
+		if got := SameModel(tc.a, tc.b); got != tc.want || SameModel(tc.b, tc.a) != tc.want {
+			t.Errorf("SameModel(%q, %q) = %t", tc.a, tc.b, got)
+		}
+	}
+}
+
 func TestAcceleratorNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"h100": "H100-80GB-SXM", "A800": "A800-80GB", "A100-80GB": "A100-80GB-SXM", "A100-40GB": "A100-40GB-SXM", "T4": "T4",

@@ -96,6 +96,13 @@ func ModelOnHub(name string) (spec.Model, error) {
 	return t.entries[i].Model, nil
 }
 
+// SameModel reports whether two names mean one model: they are equal without case and punctuation, or
+// names of one entry of the catalog, with or without an organization.
+func SameModel(a, b string) bool {
+	t := loadModels()
+	return t.canonical(a) == t.canonical(b)
+}
+
 // Models returns every model, in table order.
 func Models() []ModelEntry {
 	out := slices.Clone(loadModels().entries)

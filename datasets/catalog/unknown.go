@@ -100,6 +100,16 @@ func (x *index) findWithoutVendor(name string) (int, error) {
 	return 0, x.unknown(name)
 }
 
+// canonical returns the entry's name for any of its names, with or without a vendor, and other names folded.
+func (x *index) canonical(name string) string {
+	for _, s := range []string{name, x.bare(name)} {
+		if i, ok := x.at[named.Fold(s)]; ok {
+			return x.names[i]
+		}
+	}
+	return cmp.Or(named.Fold(name), name)
+}
+
 // unknown ranks every name and alias but returns canonical names.
 func (x *index) unknown(name string) *UnknownError {
 	type scored struct{ at, far int }

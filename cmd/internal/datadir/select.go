@@ -37,16 +37,11 @@ func (d *Dir) stored(ctx context.Context, f store.Filter) (store.Filter, error) 
 	if len(f.Models)+len(f.Sources)+len(f.Accelerators) == 0 {
 		return f, nil
 	}
-	f.Models, f.Sources, f.Accelerators = slices.Clone(f.Models), slices.Clone(f.Sources), CatalogNames(f.Accelerators)
+	f.Accelerators = CatalogNames(f.Accelerators)
 	tallies, err := d.Summary(ctx)
-	var parts []string
-	for _, t := range tallies {
-		adopt(f.Models, t.Model)
-		adopt(f.Sources, t.Source)
-		parts = append(parts, t.Accelerator)
-	}
-	slices.Sort(parts)
-	parts = slices.Compact(parts)
+	f.Models = spellings(f.Models, names(tallies, query.ModelOf), catalog.SameModel)
+	f.Sources = spellings(f.Sources, names(tallies, query.SourceOf), func(a, b string) bool { return named.Fold(a) == named.Fold(b) })
+	parts := names(tallies, query.AcceleratorOf)
 	for i, name := range f.Accelerators {
 		if found := query.Match(name, parts); len(found) == 1 {
 			f.Accelerators[i] = found[0]
@@ -55,13 +50,27 @@ func (d *Dir) stored(ctx context.Context, f store.Filter) (store.Filter, error) 
 	return f, err
 }
 
-// adopt replaces the names that equal stored but for case and punctuation.
-func adopt(names []string, stored string) {
-	for i, n := range names {
-		if named.Fold(n) == named.Fold(stored) {
-			names[i] = stored
-		}
+// names returns the distinct names of tallies, sorted.
+func names(tallies []store.Tally, of func(store.Tally) string) []string {
+	var out []string
+	for _, t := range tallies {
+		out = append(out, of(t))
 	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// spellings replaces each name by the stored ones that mean the same; a name without any stays.
+func spellings(given, stored []string, same func(a, b string) bool) []string {
+	var out []string
+	for _, n := range given {
+		found := slices.DeleteFunc(slices.Clone(stored), func(s string) bool { return !same(n, s) })
+		if len(found) == 0 {
+			found = []string{n}
+		}
+		out = append(out, found...)
+	}
+	return out
 }
 
 // CatalogNames replaces names of accelerators by those of the catalog; a name that it lacks

@@ -46,10 +46,10 @@ func anySame(k spec.Key, keys []spec.Key) bool {
 	return slices.ContainsFunc(keys, func(other spec.Key) bool { return SameKey(k, other) })
 }
 
-// SameKey reports whether performance models of either key answer for both: the
-// model's name may be in any case.
+// SameKey reports whether a performance model of one key is used for the other:
+// the accelerators are equal and both names mean one model, as in catalog.SameModel.
 func SameKey(a, b spec.Key) bool {
-	return strings.EqualFold(a.Model, b.Model) && a.Accelerator == b.Accelerator
+	return a.Accelerator == b.Accelerator && catalog.SameModel(a.Model, b.Model)
 }
 
 // TargetKey returns the fields of q that decide its Target.
@@ -155,7 +155,7 @@ func NodeOf(a spec.Accelerator) spec.Node {
 
 // BestCard returns the card of k with the smallest held-out error, nil if there is
 // none. want is a family, or Auto for those that beat the analytic model where both
-// were scored. The model's name may be in any case.
+// were scored. The model's name may be any that catalog.SameModel accepts.
 func (d *Resolver) BestCard(k spec.Key, want string) (*perfmodel.Card, error) {
 	if want == "analytic" {
 		return nil, nil
