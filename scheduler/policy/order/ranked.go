@@ -25,8 +25,8 @@ type Ranking struct {
 	// of computed for each. It excludes Wake.
 	Steady bool
 	// Wake returns the next time at which the order may change without an event, or
-	// policy.Never. nil = never. It receives all jobs, unordered, with the grants of this
-	// decision. It is called while at least one job waits.
+	// policy.Never. nil = never. It receives all jobs, unordered, after this decision: see
+	// Ranked.Grant and Ranked.WaitsSince. It is called while at least one job waits.
 	Wake func(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Duration
 	// Quantum is how long a job makes progress before it may be preempted.
 	Quantum time.Duration
@@ -34,9 +34,9 @@ type Ranking struct {
 
 // Ranked is a job with its key.
 type Ranked struct {
-	Job   *scheduler.JobState
+	Job   *scheduler.JobState // before this decision: a job preempted by it still has a Grant here
 	Key   float64
-	Grant *scheduler.Grant // what this decision grants it, nil = nothing
+	Grant *scheduler.Grant // after this decision, nil = none: the job waits
 
 	urgent bool          // runs before all jobs that are not urgent
 	ready  time.Duration // when it begins to make progress; only with a Grant
@@ -47,6 +47,15 @@ type Ranked struct {
 	since     time.Duration    // JobState.Since when it was added
 	decision  uint64           // the decision that computed Key
 	bound     float64          // upper bound of the present key
+}
+
+// WaitsSince returns the time at which the wait of r began, for a job with a nil Grant: now
+// if this decision preempts it.
+func (r *Ranked) WaitsSince(s *scheduler.Snapshot) time.Duration {
+	if r.Job.Grant != nil {
+		return s.Now
+	}
+	return r.Job.Since
 }
 
 // compare is negative if a has priority over b: urgent jobs first, then the lower key,
@@ -164,21 +173,13 @@ func (p *ranked) wake(ctx context.Context, s *scheduler.Snapshot, first *Ranked,
 	}
 	for r := range p.queue.all {
 		if p.urgentAfter > 0 && !r.urgent && r.Grant == nil {
-			at = min(at, waitsSince(s, r.Job)+p.urgentAfter)
+			at = min(at, r.WaitsSince(s)+p.urgentAfter)
 		}
 	}
 	if at == policy.Never {
 		return 0, nil
 	}
 	return max(at, s.Now+policy.MinWake), nil
-}
-
-// waitsSince returns when a job without devices after this decision began to wait.
-func waitsSince(s *scheduler.Snapshot, j *scheduler.JobState) time.Duration {
-	if j.Grant != nil {
-		return s.Now
-	}
-	return j.Since
 }
 
 // pass is one decision of a ranked policy.

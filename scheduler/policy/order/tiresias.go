@@ -91,7 +91,7 @@ type inQueue struct {
 // key is the number of the job's queue. With QueueByEntry it adds a fraction that grows
 // with the time the job entered the queue.
 func (t tiresias) key(_ context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error) {
-	if at := t.promotion(j); at <= s.Now {
+	if j.Grant == nil && t.promotion(j, j.Since) <= s.Now {
 		return 0, nil
 	}
 	q := t.queue(j.Attained)
@@ -115,12 +115,12 @@ func (t tiresias) queue(attained float64) int {
 	return i
 }
 
-// promotion returns when a waiting job returns to the first queue.
-func (t tiresias) promotion(j *scheduler.JobState) time.Duration {
-	if t.promote == 0 || j.Grant != nil || j.Attained == 0 {
+// promotion returns when a job that waits since a time returns to the first queue.
+func (t tiresias) promotion(j *scheduler.JobState, since time.Duration) time.Duration {
+	if t.promote == 0 || j.Attained == 0 {
 		return policy.Never
 	}
-	return policy.After(j.Since, t.promote*j.Attained/float64(j.Job.Devices))
+	return policy.After(since, t.promote*j.Attained/float64(j.Job.Devices))
 }
 
 // wake returns when the first running job reaches its limit or the first waiting
@@ -131,7 +131,7 @@ func (t tiresias) wake(s *scheduler.Snapshot, jobs iter.Seq[*Ranked]) time.Durat
 	for r := range jobs {
 		if r.Grant == nil {
 			waiting = true
-			if p := t.promotion(r.Job); p > s.Now {
+			if p := t.promotion(r.Job, r.WaitsSince(s)); p > s.Now {
 				at = min(at, p)
 			}
 		}
