@@ -160,19 +160,19 @@ func (s *Sweep) Setup(ctx context.Context, c study.Cell) (study.Setup, error) {
 		return study.Setup{}, err
 	}
 	config, err := sim.Runs()[0].Config(ctx)
-	return study.Setup{Config: config, Score: sim.Score, Choices: own.choices(), Identity: own.identity}, err
+	return study.Setup{Config: config, Score: sim.Score, Candidates: own.candidates(), Identity: own.identity}, err
 }
 
-// choices lists the configurations that jobs may run in; nil if they cannot be listed.
-// Fitted truths know any plan, and other simulators' semantics have no bounds.
-func (c *cell) choices() study.Choices {
+// candidates returns the configurations that jobs may run in; nil if they cannot be listed.
+// Fitted truths predict any plan, and other simulators' semantics have no bounds.
+func (c *cell) candidates() study.Candidates {
 	switch {
 	case c.compat:
 		return nil
 	case c.truth.predictor == nil && c.truth.tables == nil: // durations
 		return study.AsRequested(c.Cluster)
 	case c.truth.servers != nil:
-		return study.Served(c.Cluster, c.truth.servers.Configs())
+		return study.ParamServer(c.Cluster, c.truth.servers.Configs())
 	case c.truth.keys != nil:
 		return study.Listed(c.Cluster, c.truth.keys)
 	}

@@ -26,9 +26,9 @@ func near(t *testing.T, what string, got report.Number, want float64) {
 	}
 }
 
-// TestLowerBounds: by hand. Two devices. A needs both for 4 s from 0 on, B one
-// for 2 s from 1 on, C one for 10 s from 2 on. As one machine of speed 2: A takes
-// 4 s, B 1 s, C 5 s; SRPT runs A 0-1, B 1-2, A 2-5, C 5-10.
+// TestLowerBounds has two devices. A needs both for 4 s from 0 on, B one for 2 s from
+// 1 on, C one for 10 s from 2 on. On one machine of speed 2, A takes 4 s, B 1 s, C 5 s;
+// SRPT runs A 0-1, B 1-2, A 2-5, C 5-10.
 func TestLowerBounds(t *testing.T) {
 	needs := []Need{{2, 10, 10}, {0, 4, 8}, {1, 2, 2}}
 	b := LowerBounds(needs, 2, 0)
@@ -49,8 +49,8 @@ func TestLowerBounds(t *testing.T) {
 	}
 }
 
-// TestSRPTIsTheOptimum: on one device with all jobs there, no order of them has
-// a smaller sum than the bound, and one has that.
+// TestSRPTIsTheOptimum checks that on one device with equal submissions, the bound is
+// the least sum over all orders of jobs.
 func TestSRPTIsTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lengths := rapid.SliceOfN(rapid.Float64Range(0.1, 100), 1, 6).Draw(t, "lengths")
@@ -89,14 +89,13 @@ func permute(x []float64, use func([]float64)) {
 	rec(0)
 }
 
-// unbeaten fails if a run is better than a bound, by more than rounding of
-// sums.
-func unbeaten(t *rapid.T, what string, c sim.Config, choices Choices) {
+// unbeaten fails if a run is better than a bound by more than rounding errors.
+func unbeaten(t *rapid.T, what string, c sim.Config, candidates Candidates) {
 	r, err := sim.Run(context.Background(), c)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	b, err := boundsOf(context.Background(), &c, r, report.Score{}, choices)
+	b, err := boundsOf(context.Background(), &c, r, report.Score{}, candidates)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -122,15 +121,15 @@ func unbeaten(t *rapid.T, what string, c sim.Config, choices Choices) {
 	}
 }
 
-// TestNoScheduleBeatsTheBounds: of any policy, on random clusters, workloads,
-// speeds, noise and troubles of machines, whether jobs may run in several sizes or as asked alone.
+// TestNoScheduleBeatsTheBounds runs all policies on random clusters, workloads, speeds,
+// noise and failures, with jobs of fixed and of several sizes.
 func TestNoScheduleBeatsTheBounds(t *testing.T) {
 	for _, info := range append(builtin.Policies.Placing(false), policy.Info{Name: "restless"}) {
 		make := func(d policy.Deps, w *schedulertest.World) scheduler.Policy {
 			if info.New == nil {
 				return restless{w}
 			}
-			p, err := info.New(d)
+			p, err := builtin.Policies.New(policy.Spec{Name: info.Name}, d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,16 +159,16 @@ func TestNoScheduleBeatsTheBounds(t *testing.T) {
 	}
 }
 
-// TestNoScheduleBeatsTheBoundsServed is the same of jobs with parameter servers.
-func TestNoScheduleBeatsTheBoundsServed(t *testing.T) {
+// TestNoScheduleBeatsTheBoundsParamServer is the same of jobs with parameter servers.
+func TestNoScheduleBeatsTheBoundsParamServer(t *testing.T) {
 	for _, info := range builtin.Policies.Placing(true) {
 		if info.Name == "dl2" {
-			continue // what comes with Pacer was trained for jobs without
+			continue // its model was trained for jobs without parameter servers
 		}
 		t.Run(info.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := schedulertest.DrawServedCase(t)
-				p, err := info.New(policy.Deps{Oracle: c.World.Oracle(0.2, 7), Servers: c.World})
+				p, err := builtin.Policies.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: c.World.Oracle(0.2, 7), Servers: c.World})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -177,15 +176,15 @@ func TestNoScheduleBeatsTheBoundsServed(t *testing.T) {
 				if rapid.Bool().Draw(t, "trouble") {
 					trouble(&config, c.StartCost, 1)
 				}
-				unbeaten(t, "table", config, Served(c.Cluster, c.World.Configs()))
+				unbeaten(t, "table", config, ParamServer(c.Cluster, c.World.Configs()))
 			})
 		})
 	}
 }
 
-// TestServedNeeds: the fewest devices, the least device-seconds and the shortest time may
-// each be of other numbers; replicas on CPUs hold no devices.
-func TestServedNeeds(t *testing.T) {
+// TestParamServerNeeds has the fewest devices, the least device-seconds and the shortest time
+// in different candidates; replicas on CPUs hold no devices.
+func TestParamServerNeeds(t *testing.T) {
 	w := &schedulertest.World{}
 	cl := schedulertest.Nodes(1, 4)
 	j := spec.Job{ID: "j", Model: spec.Model{Name: "m"}, Devices: 1, GlobalBatch: 12, Steps: 60}
@@ -201,15 +200,15 @@ func TestServedNeeds(t *testing.T) {
 		alone, area float64
 	}{{"on devices", j, 15 + 9, 9*1 + 60/2}, {"on CPUs", onCPUs, 0.6 + 9, 0}} {
 		config := sim.Config{Cluster: cl, Truth: w.Truth(cl), Costs: sim.PerStart(func(spec.Job) time.Duration { return 9 * time.Second })}
-		got, err := needOf(t.Context(), &c.job, Served(cl, w.Configs())(&c.job), &config)
+		got, err := needOf(t.Context(), &c.job, ParamServer(cl, w.Configs())(&c.job), &config)
 		if err != nil || math.Abs(got.AloneSec-c.alone) > 1e-6 || math.Abs(got.AreaSec-c.area) > 1e-6 {
 			t.Errorf("%s: %+v, error %v; want %g s alone and %g device-s", c.name, got, err, c.alone, c.area)
 		}
 	}
 }
 
-// trouble lets nodes differ in speed, be slow at times, and one fail, and lets
-// checkpoints and starts after the first cost more.
+// trouble makes nodes differ in speed and be slow at times, makes one fail, and makes
+// checkpoints and later starts cost more.
 func trouble(c *sim.Config, first time.Duration, seed uint64) {
 	c.Costs = &sim.CostTable{Others: &sim.ModelCosts{Launch: first, Checkpoint: 5 * time.Second, Restore: 10 * time.Second}}
 	c.CheckpointEvery = 5 * time.Minute
@@ -217,9 +216,8 @@ func trouble(c *sim.Config, first time.Duration, seed uint64) {
 	c.Failures = sim.OutageTable{0: {{Down: 20 * time.Minute, Up: 50 * time.Minute}}}
 }
 
-// restless gives its devices to the jobs in an order that turns: jobs are
-// stopped, moved and resumed all the time. Who is first has a turn to itself,
-// so that all end.
+// restless grants devices to jobs in an order that rotates, so that jobs are stopped,
+// moved and resumed often. The first job is sometimes alone, so that all jobs end.
 type restless struct {
 	world *schedulertest.World // nil = any shape runs
 }
@@ -243,7 +241,8 @@ func (p restless) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.De
 	return d, nil
 }
 
-// place takes what j asks for from one group, packed, nil if there is no room.
+// place takes the requested devices of j from one group, packed; nil if there is no
+// room.
 func (p restless) place(free *scheduler.Inventory, cl spec.Cluster, j *spec.Job) *scheduler.Grant {
 	for i, group := range cl.Groups {
 		g := &scheduler.Grant{Job: j.ID, Plan: schedulertest.OnePlan(j.Devices), Shape: spec.Packed(j.Devices, group.Devices)}
@@ -268,7 +267,7 @@ func (p restless) place(free *scheduler.Inventory, cl spec.Cluster, j *spec.Job)
 	return nil
 }
 
-// TestBoundsAreReached: where jobs do not meet, the run is the bound.
+// TestBoundsAreReached checks that jobs which do not overlap reach the bound.
 func TestBoundsAreReached(t *testing.T) {
 	cl := schedulertest.Nodes(2, 4)
 	var jobs []spec.Job
@@ -283,7 +282,7 @@ func TestBoundsAreReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := simulate(t.Context(), Setup{Choices: AsRequested(cl), Config: sim.Config{
+	rec, err := simulate(t.Context(), Setup{Candidates: AsRequested(cl), Config: sim.Config{
 		Cluster: cl, Jobs: jobs, Policy: p, Truth: sim.Durations{}, Costs: sim.PerStart(func(spec.Job) time.Duration { return time.Minute }),
 	}})
 	if err != nil {

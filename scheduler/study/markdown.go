@@ -7,10 +7,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Markdown lays rows out as a table of Markdown, in seconds: means with half their
-// interval, in parentheses how many times the best lower bound they are; what they
-// are of the baseline, with the interval; below, that over all workloads (Overall).
-// Columns that say nothing are left out.
+// Markdown returns rows as a Markdown table in seconds: means with half their interval,
+// and in parentheses the ratio to the best lower bound; ratios to the baseline with
+// intervals; and below, the ratios over all workloads, see Overall. Empty columns are
+// left out.
 func (s *Study) Markdown(rows []Row) string {
 	var t report.Table
 	t.Rows = make([][]string, len(rows))
@@ -31,7 +31,7 @@ func (s *Study) Markdown(rows []Row) string {
 	return t.Markdown()
 }
 
-// markdownColumn is a column of rows, and what it has of all workloads together.
+// markdownColumn is a column, with its text for rows and for all workloads together.
 type markdownColumn struct {
 	name    string
 	text    func(Row) string
@@ -46,7 +46,7 @@ func (s *Study) markdownColumns(rows []Row) []markdownColumn {
 		}
 	}
 	none := func(Whole) string { return "" }
-	some := func(f func(Row) bool) bool {
+	anyRow := func(f func(Row) bool) bool {
 		for _, r := range rows {
 			if f(r) {
 				return true
@@ -54,11 +54,11 @@ func (s *Study) markdownColumns(rows []Row) []markdownColumn {
 		}
 		return false
 	}
-	compared := some(func(r Row) bool { return r.Scheduler != r.ComparedWith })
+	compared := anyRow(func(r Row) bool { return r.Scheduler != r.ComparedWith })
 	add(len(s.Workloads) > 1, "workload", func(r Row) string { return r.Workload }, func(Whole) string { return "all" })
 	add(len(s.Loads) > 0, "load", func(r Row) string { return r.Load.String() }, func(w Whole) string { return w.Load.String() })
 	add(true, "policy", func(r Row) string { return r.Scheduler }, func(w Whole) string { return w.Scheduler })
-	add(some(func(r Row) bool { return r.Finished < r.Jobs }), "finished", func(r Row) string { return fmt.Sprintf("%d of %d", r.Finished, r.Jobs) }, none)
+	add(anyRow(func(r Row) bool { return r.Finished < r.Jobs }), "finished", func(r Row) string { return fmt.Sprintf("%d of %d", r.Finished, r.Jobs) }, none)
 	add(true, "average JCT", func(r Row) string { return inSeconds(r.AvgJCT) + bounded(r.OverBound.AvgJCT) }, none)
 	add(compared, s.ofBaseline(rows), func(r Row) string { return share(r, r.OfBaseline.AvgJCT) }, func(w Whole) string { return interval(w.OfBaseline.AvgJCT) })
 	add(true, "p99", func(r Row) string { return inSeconds(r.P99JCT) }, none)
@@ -67,12 +67,12 @@ func (s *Study) markdownColumns(rows []Row) []markdownColumn {
 	add(compared, s.ofBaseline(rows), func(r Row) string { return share(r, r.OfBaseline.Makespan) }, func(w Whole) string { return interval(w.OfBaseline.Makespan) })
 	add(true, "restarts per job", func(r Row) string { return fixed(report.Number(r.Restarts)/report.Number(r.Jobs), 2) }, none)
 	add(true, "device-hours", func(r Row) string { return fixed(r.DeviceHours.Mean, 0) }, none)
-	add(some(func(r Row) bool { return r.Late.Mean.Defined() }), "guaranteed late", func(r Row) string { return around(r.Late, 1) }, none)
-	add(some(func(r Row) bool { return r.MAPE.Mean.Defined() }), "off by", func(r Row) string { return percent(r.MAPE.Mean) }, none)
+	add(anyRow(func(r Row) bool { return r.Late.Mean.Defined() }), "guaranteed late", func(r Row) string { return around(r.Late, 1) }, none)
+	add(anyRow(func(r Row) bool { return r.MAPE.Mean.Defined() }), "off by", func(r Row) string { return percent(r.MAPE.Mean) }, none)
 	return out
 }
 
-// ofBaseline names what figures are compared with.
+// ofBaseline names the baseline in column heads.
 func (s *Study) ofBaseline(rows []Row) string {
 	for _, r := range rows {
 		if r.ComparedWith != s.Baseline {
@@ -90,8 +90,8 @@ func inSeconds(i report.Interval) string {
 	return around(i, 0) + " s"
 }
 
-// around writes a mean with half the width of its interval: "1012 ± 20", "1012"
-// where there is no interval.
+// around writes a mean with half the width of its interval: "1012 ± 20", or "1012"
+// without an interval.
 func around(i report.Interval, decimals int) string {
 	half := i.HalfWidth()
 	if !half.Defined() {
@@ -100,7 +100,7 @@ func around(i report.Interval, decimals int) string {
 	return fixed(i.Mean, decimals) + " ± " + fixed(half, decimals)
 }
 
-// bounded writes how many times the lower bound a figure is, where that is known.
+// bounded writes the ratio of a figure to its lower bound, "" if unknown.
 func bounded(i report.Interval) string {
 	if !i.Mean.Defined() {
 		return ""
@@ -108,7 +108,7 @@ func bounded(i report.Interval) string {
 	return " (" + fixed(i.Mean, 2) + ")"
 }
 
-// share writes what a figure is of that of the baseline.
+// share writes the ratio of a figure to that of the baseline.
 func share(r Row, i report.Interval) string {
 	if r.Scheduler == r.ComparedWith {
 		return "-"

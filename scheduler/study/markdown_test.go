@@ -14,10 +14,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// compared is a study of two schedulers on two workloads with two seeds. Under las
-// jobs take 1.2 and 0.8 times as long on the first, half as long on the second, and
-// makespans are the same; of two guaranteed jobs one ends 61 s later and one is
-// never done with the first seed, one 60 s later with the second.
+// compared is a study of two schedulers on two workloads with two seeds. Under las jobs
+// take 1.2 and 0.8 times as long on the first workload and half as long on the second;
+// makespans are equal. Of two guaranteed jobs, with the first seed one ends 61 s later
+// and one does not finish; with the second, one ends 60 s later.
 func compared() (*Study, []Outcome) {
 	s := &Study{Name: "tested", Workloads: []Workload{{Name: "one"}, {Name: "two"}}, Seeds: []uint64{1, 2}, Confidence: 0.95, Baseline: "fifo",
 		Schedulers: []Scheduler{{Name: "fifo"}, {Name: "las"}}}
@@ -56,7 +56,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// Of what failed, or has no baseline, nothing is said but that.
+// Rows of failed runs, or without a baseline, have no figures.
 func TestMarkdownOfFailures(t *testing.T) {
 	s, outcomes := compared()
 	for i := range outcomes {
@@ -79,8 +79,8 @@ var (
 	interior = regexp.MustCompile(`<path class="line" d="M([0-9.]+) [0-9.]+H([0-9.]+)"/>`)
 )
 
-// Without loads the picture has a line for what is compared, its intervals, and all
-// workloads below.
+// Without loads the picture has a line for each compared scheduler, and all workloads
+// below.
 func TestIntervals(t *testing.T) {
 	s, outcomes := compared()
 	var b bytes.Buffer
@@ -107,7 +107,7 @@ func TestIntervals(t *testing.T) {
 		t.Errorf("%d intervals, want 6", n)
 	}
 
-	// What is compared with nothing is drawn in hours.
+	// Without a baseline figures are in hours.
 	s.Schedulers, s.Workloads = s.Schedulers[:1], s.Workloads[:1]
 	b.Reset()
 	if err := s.WriteSVG(&b, s.Rows(outcomes[:2])); err != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Choice is a way to run a job that a policy may grant: Plan and Shape of the
-// grant matter, and how many devices, but not which.
-type Choice struct {
+// Candidate is a configuration of a job that a policy may grant. Plan, Shape and number
+// of devices of the grant matter, but not the nodes.
+type Candidate struct {
 	Grant scheduler.Grant
 	Group *spec.NodeGroup
 }
 
-// Choices lists every way a job may run. Without all of them what follows
-// would be no bound.
-type Choices func(*spec.Job) []Choice
+// Candidates returns all configurations that a job may run in. If one is missing, the
+// bounds are not valid.
+type Candidates func(*spec.Job) []Candidate
 
-// AsRequested are the choices of a truth that knows jobs at the devices they ask
-// for alone, on each type with the same speed wherever they are.
-func AsRequested(cl spec.Cluster) Choices {
-	return func(j *spec.Job) (out []Choice) {
+// AsRequested returns the candidates for a truth that runs jobs on their requested
+// devices only, on each type with the same speed on all nodes.
+func AsRequested(cl spec.Cluster) Candidates {
+	return func(j *spec.Job) (out []Candidate) {
 		for i := range cl.Groups {
 			if g := &cl.Groups[i]; mayUse(j, g) && j.Devices <= g.Count*g.Devices {
-				out = append(out, Choice{scheduler.Grant{
+				out = append(out, Candidate{scheduler.Grant{
 					Job: j.ID, Plan: j.Plan, Shape: spec.Packed(j.Devices, g.Devices), Slots: []scheduler.Slot{{Devices: j.Devices}},
 				}, g})
 			}
@@ -38,22 +38,22 @@ func AsRequested(cl spec.Cluster) Choices {
 	}
 }
 
-// Listed are the choices of a truth that lets jobs run in the listed
-// configurations alone.
-func Listed(cl spec.Cluster, configs []spec.Config) Choices {
-	byModel := map[string][]Choice{}
+// Listed returns the candidates for a truth that runs jobs in the listed configurations
+// only.
+func Listed(cl spec.Cluster, configs []spec.Config) Candidates {
+	byModel := map[string][]Candidate{}
 	for i := range cl.Groups {
 		g := &cl.Groups[i]
 		for _, c := range configs {
 			if c.Accelerator.Name == g.Accelerator.Name && c.Shape.Total() <= g.Count*g.Devices {
-				byModel[c.Model.Name] = append(byModel[c.Model.Name], Choice{scheduler.Grant{
+				byModel[c.Model.Name] = append(byModel[c.Model.Name], Candidate{scheduler.Grant{
 					Plan: c.Plan, Shape: c.Shape, Slots: []scheduler.Slot{{Devices: c.Shape.Total()}},
 				}, g})
 			}
 		}
 	}
-	return func(j *spec.Job) []Choice {
-		var out []Choice
+	return func(j *spec.Job) []Candidate {
+		var out []Candidate
 		for _, c := range byModel[j.Model.Name] {
 			if mayUse(j, c.Group) && c.Grant.Plan.GlobalBatch() == j.Batch() {
 				out = append(out, c)
@@ -63,10 +63,10 @@ func Listed(cl spec.Cluster, configs []spec.Config) Choices {
 	}
 }
 
-// Served are the choices of a truth that lets jobs with parameter servers run with the
-// listed numbers of replicas and servers alone, wherever they are.
-func Served(cl spec.Cluster, configs []spec.Config) Choices {
-	return func(j *spec.Job) (out []Choice) {
+// ParamServer returns the candidates for a truth that runs jobs with parameter servers
+// in the listed numbers of replicas and servers only, at the same speed on all nodes.
+func ParamServer(cl spec.Cluster, configs []spec.Config) Candidates {
+	return func(j *spec.Job) (out []Candidate) {
 		for i := range cl.Groups {
 			g := &cl.Groups[i]
 			for _, c := range configs {
@@ -79,7 +79,7 @@ func Served(cl spec.Cluster, configs []spec.Config) Choices {
 					slot = scheduler.Slot{Devices: replicas}
 				}
 				if slot.Devices <= g.Count*g.Devices {
-					out = append(out, Choice{scheduler.Grant{Job: j.ID, Plan: j.ParamServerPlan(replicas, c.Plan.ParamServers), Slots: []scheduler.Slot{slot}}, g})
+					out = append(out, Candidate{scheduler.Grant{Job: j.ID, Plan: j.ParamServerPlan(replicas, c.Plan.ParamServers), Slots: []scheduler.Slot{slot}}, g})
 				}
 			}
 		}
@@ -87,18 +87,17 @@ func Served(cl spec.Cluster, configs []spec.Config) Choices {
 	}
 }
 
-// rounding is what a completion may be early by: the engine rounds to it.
+// rounding is the resolution of completions, by which one may be early.
 const rounding = time.Nanosecond
 
-// needOf returns the least that j can do with. With steps s, and choices of n
-// devices and v steps/s on the fastest node, the cost c of a first start is paid
-// once at least, and each step takes n/v device-seconds of one of the choices:
+// needOf returns the need of j. With s steps, candidates of n devices and v steps/s on
+// the fastest node, and the cost c of a first start, it is
 //
 //	alone = c + s / max(v)        area = c * min(n) + s * min(n/v)
 //
-// less what the engine rounds. Choices the truth does not answer for cannot be
-// granted.
-func needOf(ctx context.Context, j *spec.Job, choices []Choice, c *sim.Config) (Need, error) {
+// less rounding: the job pays c at least once, and each step takes n/v device-seconds of
+// some candidate. Candidates that the truth does not cover cannot be granted.
+func needOf(ctx context.Context, j *spec.Job, candidates []Candidate, c *sim.Config) (Need, error) {
 	steps, err := c.Truth.Steps(ctx, j)
 	if err != nil {
 		return Need{}, err
@@ -108,17 +107,17 @@ func needOf(ctx context.Context, j *spec.Job, choices []Choice, c *sim.Config) (
 		speed = c.Speeds.Fastest(c.Cluster.Nodes())
 	}
 	fewest, perStep, fastest := math.Inf(1), math.Inf(1), 0.0
-	for i := range choices {
-		rate, err := c.Truth.StepsPerSec(ctx, j, &choices[i].Grant, choices[i].Group)
+	for i := range candidates {
+		rate, err := c.Truth.StepsPerSec(ctx, j, &candidates[i].Grant, candidates[i].Group)
 		if err != nil || !(rate > 0) {
 			continue
 		}
 		rate *= speed
-		n := float64(choices[i].Grant.Devices())
+		n := float64(candidates[i].Grant.Devices())
 		fewest, perStep, fastest = min(fewest, n), min(perStep, n/rate), max(fastest, rate)
 	}
 	if fastest == 0 {
-		return Need{}, fmt.Errorf("study: nothing is known of how job %s (%s) may run", j.ID, j.Model.Name)
+		return Need{}, fmt.Errorf("study: job %s (%s) has no configuration with a known speed", j.ID, j.Model.Name)
 	}
 	cost := 0.0
 	if c.Costs != nil {
@@ -132,11 +131,11 @@ func needOf(ctx context.Context, j *spec.Job, choices []Choice, c *sim.Config) (
 	}, nil
 }
 
-// boundsOf returns the bounds on the figures of a run: of the jobs that count
-// and finished, from the first submission of those that count. There are none on
-// jobs that shared devices: two may make more on them than one.
-func boundsOf(ctx context.Context, c *sim.Config, r *sim.Result, score report.Score, choices Choices) (Bounds, error) {
-	if choices == nil || r.Shared {
+// boundsOf returns the bounds on the figures of a run, over the jobs that count and
+// finished, from the first submission of a job that counts. Runs in which jobs shared
+// devices have no bounds, since two jobs may make more progress on a device than one.
+func boundsOf(ctx context.Context, c *sim.Config, r *sim.Result, score report.Score, candidates Candidates) (Bounds, error) {
+	if candidates == nil || r.Shared {
 		return NoBounds(), nil
 	}
 	var needs []Need
@@ -150,7 +149,7 @@ func boundsOf(ctx context.Context, c *sim.Config, r *sim.Result, score report.Sc
 		if !j.Finished || j.Rejected != "" {
 			continue
 		}
-		need, err := needOf(ctx, &j.Job, choices(&j.Job), c)
+		need, err := needOf(ctx, &j.Job, candidates(&j.Job), c)
 		if err != nil {
 			return NoBounds(), err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/compose"
 )
 
-// Bounds of what a file may ask for: beyond them are mistakes.
+// Bounds of values in a file.
 const (
 	maxSeeds = 10_000
 	maxLoad  = 100
@@ -23,10 +23,9 @@ const (
 // defaultConfidence of the intervals.
 const defaultConfidence = 0.95
 
-// Read reads a study file. file is its name for messages, which carry line and
-// column; settings are the flags of a simulation a study may set, written with
-// '_' for '-'. Values of flags are checked when the simulations are made, not
-// here. The error joins one for everything that is wrong.
+// Read reads a study file. file is its name in messages, which have line and column.
+// settings are the flags of a simulation that a study may set; the file has '_' for
+// '-'. Read does not check the values of flags. The error joins all mistakes.
 func Read(file string, text []byte, settings []string) (Study, error) {
 	r := &reader{File: yamlfile.File{Name: file, Package: "study", Kind: "study"}}
 	for _, s := range settings {
@@ -42,15 +41,15 @@ func Read(file string, text []byte, settings []string) (Study, error) {
 	return r.s, r.Err()
 }
 
-// reader turns the nodes of a file into s. It keeps the nodes of what is
-// checked once everything is read.
+// reader turns the nodes of a file into s. It keeps the nodes that are checked after
+// reading.
 type reader struct {
 	yamlfile.File
 	settings []string
 	s        Study
 
 	baseline  yamlfile.Node
-	baselines []yamlfile.Node // of single schedulers
+	baselines []yamlfile.Node // baselines of single schedulers
 }
 
 func (r *reader) study(top yamlfile.Node) {
@@ -92,10 +91,10 @@ func (r *reader) study(top yamlfile.Node) {
 	}
 }
 
-// flagOf returns the flag a key stands for.
+// flagOf returns the flag of a key.
 func flagOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// goodName is what fits in paths.
+// goodName matches names that are safe in paths.
 var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func readName(n yamlfile.Node) string {
@@ -126,7 +125,7 @@ func (r *reader) workloads(n yamlfile.Node) {
 		}
 		switch {
 		case w.Name != "":
-		case w.Drawn():
+		case w.Synthetic():
 			w.Name = "synthetic"
 		default:
 			w.Name = strings.TrimSuffix(filepath.Base(w.Jobs), filepath.Ext(w.Jobs))
@@ -183,11 +182,11 @@ func (r *reader) scheduler(e yamlfile.Node) Scheduler {
 	return p
 }
 
-// checkFile reports what an entry says beside its file that is the file's to say.
+// checkFile reports the keys of an entry that belong into its scheduler file.
 func (p *Scheduler) checkFile(e yamlfile.Node) {
 	for _, key := range compose.Keys {
 		if _, set := p.Settings[key]; set || key == "policy" && p.Policy != "" {
-			e.Fail("scheduler %s and %s: the file says all there is of a scheduler", p.File, key)
+			e.Fail("scheduler %s conflicts with %s: set it in the scheduler's file", p.File, key)
 		}
 	}
 }
@@ -202,7 +201,7 @@ func (r *reader) loads(n yamlfile.Node) {
 	}
 }
 
-// seeds reads how many, 1 and on, or a list of them.
+// seeds reads a number n of seeds, which stands for 1 to n, or a list of them.
 func (r *reader) seeds(n yamlfile.Node) {
 	r.s.Seeds = nil
 	nodes := n.List()
@@ -221,7 +220,7 @@ func (r *reader) seeds(n yamlfile.Node) {
 	}
 }
 
-// check reports what is missing, and what is wrong between keys.
+// check reports missing keys, and keys that contradict each other.
 func (r *reader) check(top yamlfile.Node) {
 	for _, missing := range []struct {
 		is   bool

@@ -69,7 +69,7 @@ func TestReadErrors(t *testing.T) {
 	const head = "name: s\ncluster: 2x4\nworkloads: [a.csv]\n"
 	for _, c := range []struct {
 		text string
-		want []string // all of them, each line of the error one
+		want []string // the lines of the error
 	}{
 		{"", []string{"1:1: the file is empty"}},
 		{"{}", []string{"no name", "no cluster", "no workloads", "no policies"}},
@@ -108,8 +108,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// FuzzRead: no text makes the reader panic, or gives a study that lacks what
-// it must have.
+// FuzzRead checks that no text makes the reader panic, or gives an incomplete study.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("name: s\ncluster: 2x4\nworkloads: [a.csv]\npolicies: [fifo, {policy: las, truth: x}]\nseeds: 2\n"))
 	f.Add([]byte("workloads: {jobs: [a]}\nseeds: [1, [2]]"))

@@ -18,24 +18,23 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Record is what is kept of one run.
+// Record is the stored result of one run.
 type Record struct {
 	Key     string         `json:"key"`
-	Run     string         `json:"run"` // for people: what it was called when it was run
+	Run     string         `json:"run"` // description of the run, for readers
 	Summary report.Summary `json:"summary"`
 	Bounds  Bounds         `json:"bounds"`
-	// Ends is when guaranteed jobs that count were done, in seconds; who never was is
-	// not there.
+	// Ends has the completions of guaranteed jobs that count, in seconds. Jobs that
+	// did not finish are missing.
 	Ends map[spec.JobID]report.Number `json:"ends_s,omitempty"`
 }
 
-// recordVersion is part of every key: another meaning of what is kept is
-// another version.
+// recordVersion is part of every key. It changes with the meaning of a record.
 const recordVersion = "pacer study record 2"
 
-// keyOf returns the content hash of everything a run depends on: the cluster,
-// the jobs, and in words all that is no value of theirs, such as the policy, its
-// options, seeds, and digests of truth, belief and program.
+// keyOf returns the content hash of everything that a run depends on: the cluster, the
+// jobs, and words for the rest, such as the policy, its options, seeds, and digests of
+// truth, belief and program.
 func keyOf(cl spec.Cluster, jobs []spec.Job, words []string) (string, error) {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
@@ -52,12 +51,12 @@ func keyOf(cl spec.Cluster, jobs []spec.Job, words []string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Dir keeps records in a directory, a file each, named by key. Files appear
-// whole or not at all, also when the process is killed or the machine stops.
+// Dir stores records in a directory, a file each, named by key. Files are written
+// atomically and durably.
 type Dir struct{ path string }
 
-// OpenDir opens a directory of records, made if it is not there, and removes
-// what writers killed an hour ago or earlier left half done.
+// OpenDir opens a directory of records and creates it if needed. It removes temporary
+// files older than an hour, which killed writers leave.
 func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("study: %w", err)
@@ -68,8 +67,7 @@ func OpenDir(path string) (*Dir, error) {
 
 func (d *Dir) file(key string) string { return filepath.Join(d.path, key+".json") }
 
-// Get returns the record of a key, false if there is none. A file that is not
-// one, such as one cut short by a full disk, is none.
+// Get returns the record of a key, false if there is none or its file is damaged.
 func (d *Dir) Get(key string) (Record, bool, error) {
 	b, err := os.ReadFile(d.file(key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +83,7 @@ func (d *Dir) Get(key string) (Record, bool, error) {
 	return r, true, nil
 }
 
-// Put keeps r durably, and returns it as Get will: figures have nine decimals.
+// Put stores r durably, and returns it as Get will, with figures of nine decimals.
 func (d *Dir) Put(r Record) (Record, error) {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -104,7 +102,7 @@ func decodeRecord(b []byte) (Record, error) {
 		return r, fmt.Errorf("study: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return r, errors.New("study: something follows the record")
+		return r, errors.New("study: unexpected data after the record")
 	}
 	return r, nil
 }

@@ -4,16 +4,16 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Row is the figures of a scheduler on a workload at a load: counts over all its
-// runs, and over the seeds means with Student's t intervals. A seed whose run
-// failed, or whose figure is undefined, is not among them.
+// Row is the figures of a scheduler on a workload at a load: counts over all runs, and
+// means over the seeds with Student's t intervals. Failed runs and undefined figures
+// are left out.
 type Row struct {
 	Workload  string        `json:"workload"`
 	Load      report.Number `json:"load"` // undefined = as recorded
 	Scheduler string        `json:"scheduler"`
 
-	Seeds      int `json:"seeds"`  // runs that count
-	Failed     int `json:"failed"` // runs that could not be run
+	Seeds      int `json:"seeds"`  // runs that succeeded
+	Failed     int `json:"failed"` // runs that failed
 	Jobs       int `json:"jobs"`
 	Finished   int `json:"finished"`
 	Unfinished int `json:"unfinished"`
@@ -29,29 +29,28 @@ type Row struct {
 	DeviceHours report.Interval `json:"device_hours"`
 	Utilisation report.Interval `json:"utilisation"`
 	AvgDelay    report.Interval `json:"avg_delay_s"` // mean queueing delay, first start - submission
-	Late        report.Interval `json:"late"`        // guaranteed jobs a run that end more than a minute after they do under the baseline, or never; undefined where none is guaranteed
-	MAPE        report.Interval `json:"mape"`        // mean error of step times as believed before they were seen, undefined where the belief does not learn
+	Late        report.Interval `json:"late"`        // guaranteed jobs per run that end more than a minute later than under the baseline, or never; undefined without guaranteed jobs
+	MAPE        report.Interval `json:"mape"`        // mean relative error of step times estimated before they were observed, undefined if the belief does not learn
 
-	// Baseline is the figure less that of the baseline with the same seed, mean
-	// and interval of the pairs; OfBaseline is the mean over that of the baseline,
-	// see report.RatioT.
+	// Baseline is the mean difference from the baseline with the same seed.
+	// OfBaseline is the ratio of the means, see report.RatioT.
 	Baseline   Pairs `json:"vs_baseline"`
 	OfBaseline Pairs `json:"of_baseline"`
-	// Bound is the best lower bounds, means over the seeds, and OverBound the
-	// figures over them, run by run.
+	// Bound is the mean over the seeds of the best lower bounds. OverBound is the
+	// mean of the ratios to them, run by run.
 	Bound     Figures `json:"bound"`
 	OverBound Pairs   `json:"over_bound"`
 
-	ComparedWith string `json:"baseline"` // the scheduler of vs_baseline
+	ComparedWith string `json:"baseline"` // name of the baseline
 }
 
-// Pairs are the two figures that are compared.
+// Pairs are the two figures that are compared with the baseline.
 type Pairs struct {
 	AvgJCT   report.Interval `json:"avg_jct"`
 	Makespan report.Interval `json:"makespan"`
 }
 
-// Figures are the two figures that are bounded, in seconds.
+// Figures are the two figures with lower bounds, in seconds.
 type Figures struct {
 	AvgJCT   report.Number `json:"avg_jct_s"`
 	Makespan report.Number `json:"makespan_s"`
@@ -84,8 +83,8 @@ func (s *Study) Rows(outcomes []Outcome) []Row {
 	return out
 }
 
-// row summarizes the runs of the seeds of a row; baseline returns the run to
-// compare one with, nil if that failed.
+// row summarizes the runs of a row's seeds. baseline returns the baseline's run for a
+// cell, nil if that failed.
 func (s *Study) row(seeds []Outcome, baseline func(Cell) *Record) Row {
 	c := seeds[0].Cell
 	r := Row{Workload: s.Workloads[c.Workload].Name, Load: report.Number(c.Load), Scheduler: s.Schedulers[c.Scheduler].Name}
@@ -111,15 +110,15 @@ func (s *Study) row(seeds []Outcome, baseline func(Cell) *Record) Row {
 	r.Bound = Figures{over(boundJCT).Mean, over(boundMakespan).Mean}
 	r.OverBound = Pairs{over(ratio(avgJCT, boundJCT)), over(ratio(makespan, boundMakespan))}
 	r.ComparedWith = s.baseline(&s.Schedulers[c.Scheduler])
-	runs, bases = both(runs, bases)
+	runs, bases = withBaseline(runs, bases)
 	r.Baseline = Pairs{s.paired(runs, bases, avgJCT), s.paired(runs, bases, makespan)}
 	r.OfBaseline = Pairs{s.times(runs, bases, avgJCT), s.times(runs, bases, makespan)}
 	r.Late = s.late(runs, bases)
 	return r
 }
 
-// both returns the runs of which there is a baseline, and these.
-func both(runs, bases []*Record) ([]*Record, []*Record) {
+// withBaseline returns the runs that have a baseline, and their baselines.
+func withBaseline(runs, bases []*Record) ([]*Record, []*Record) {
 	var of, to []*Record
 	for i, k := range runs {
 		if bases[i] != nil {
@@ -156,7 +155,7 @@ func mape(k *Record) report.Number {
 	return k.Summary.Learned.MAPE
 }
 
-// ratio is one figure over another that is positive.
+// ratio returns one figure over another, undefined if that is not positive.
 func ratio(of, over func(*Record) report.Number) func(*Record) report.Number {
 	return func(k *Record) report.Number {
 		if !(over(k) > 0) {
@@ -187,8 +186,8 @@ func (s *Study) paired(runs, bases []*Record, f func(*Record) report.Number) rep
 	return report.StudentT(differences, s.Confidence)
 }
 
-// times returns the mean of runs over that of their baselines, of the pairs of which
-// both are defined.
+// times returns the mean of runs over that of their baselines, over the pairs with both
+// figures defined.
 func (s *Study) times(runs, bases []*Record, f func(*Record) report.Number) report.Interval {
 	var of, to []float64
 	for i := range runs {
@@ -199,11 +198,11 @@ func (s *Study) times(runs, bases []*Record, f func(*Record) report.Number) repo
 	return report.RatioT(to, of, s.Confidence)
 }
 
-// leeway is by how many seconds a guaranteed job may end later than under the
-// baseline without being late.
+// leeway is the delay, in seconds, relative to the baseline after which a guaranteed
+// job is late.
 const leeway = 60
 
-// late returns how many guaranteed jobs are late a run.
+// late returns the number of late guaranteed jobs per run.
 func (s *Study) late(runs, bases []*Record) report.Interval {
 	var counts []float64
 	for i, k := range runs {
@@ -221,7 +220,7 @@ func (s *Study) late(runs, bases []*Record) report.Interval {
 	return report.StudentT(counts, s.Confidence)
 }
 
-// Whole is what the figures of a scheduler are of those of its baseline over all
+// Whole is the ratio of a scheduler's figures to those of its baseline over all
 // workloads.
 type Whole struct {
 	Load         report.Number `json:"load"` // undefined = as recorded
@@ -230,9 +229,9 @@ type Whole struct {
 	ComparedWith string        `json:"baseline"`
 }
 
-// Overall compares each scheduler at each load with its baseline over all
-// workloads: geometric means with Student's t of the logarithms, the workloads being
-// the sample. There is nothing to say of a single workload.
+// Overall compares each scheduler at each load with its baseline over all workloads:
+// geometric means with Student's t intervals of the logarithms over the workloads. It
+// returns nil for a single workload.
 func (s *Study) Overall(rows []Row) []Whole {
 	if len(s.Workloads) < 2 {
 		return nil

@@ -12,46 +12,45 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Setup is a cell ready to run, but for what the study does to its jobs.
+// Setup is the configuration of a cell, before Scenario changes its jobs and truth.
 type Setup struct {
-	Config  sim.Config // Jobs and Truth before Scenario; used by this run alone
-	Score   report.Score
-	Choices Choices // nil = grants cannot be listed, so that there are no bounds
-	// Identity is all that decides the outcome beside cluster, jobs, policy name,
-	// score and scenario: settings, and digests of what stands behind names.
+	Config     sim.Config // used by this run only
+	Score      report.Score
+	Candidates Candidates // nil = unknown, so there are no bounds
+	// Identity is everything else that determines the result, besides cluster, jobs,
+	// policy name, score and scenario: settings, and digests of files.
 	Identity []string
 }
 
-// Runner runs the cells of a study and keeps every result as soon as there is
-// one.
+// Runner runs the cells of a study and stores every record at once.
 type Runner struct {
 	Study   *Study
 	Dir     *Dir
 	Workers int // runs at a time, at least 1
-	// Setup makes a cell ready. It is called from several goroutines.
+	// Setup returns the configuration of a cell. It is called concurrently.
 	Setup func(ctx context.Context, c Cell) (Setup, error)
-	// Progress, if set, is told of every cell that is done, one at a time.
+	// Progress, if set, is called for every cell that is done, one call at a time.
 	Progress func(Progress)
 }
 
-// Progress says that a cell is done.
+// Progress reports a cell that is done.
 type Progress struct {
 	Cell        Cell
 	Done, Total int
-	Kept        bool  // was there from before
-	Err         error // why it could not be run
+	Kept        bool  // the record was stored before
+	Err         error // why the run failed
 }
 
-// Outcome is a cell with what became of it.
+// Outcome is a cell with its record.
 type Outcome struct {
 	Cell   Cell
 	Record Record
-	Err    error // why it could not be run
+	Err    error // why the run failed
 }
 
-// Run runs all cells and returns their outcomes in the order of Study.Cells.
-// What cannot be run is in its Outcome; an error means that not every cell was
-// tried, because ctx ended or results cannot be kept.
+// Run runs all cells and returns their outcomes in the order of Study.Cells. The error
+// of a run is in its Outcome. Run returns an error if it did not try every cell,
+// because ctx ended or a record cannot be stored.
 func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -59,7 +58,7 @@ func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 	out := make([]Outcome, len(cells))
 	next := make(chan int)
 	var wait sync.WaitGroup
-	tell := r.reporter(len(cells))
+	notify := r.reporter(len(cells))
 	for range max(r.Workers, 1) {
 		wait.Go(func() {
 			for i := range next {
@@ -70,7 +69,7 @@ func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 					stop(err)
 				}
 				if ctx.Err() == nil {
-					tell(out[i], kept)
+					notify(out[i], kept)
 				}
 			}
 		})
@@ -88,10 +87,10 @@ func (r *Runner) Run(ctx context.Context) ([]Outcome, error) {
 	return out, context.Cause(ctx)
 }
 
-// errKeep is that results cannot be kept: no use in running more.
-var errKeep = errors.New("study: results cannot be kept")
+// errKeep ends a study: records cannot be stored.
+var errKeep = errors.New("study: records cannot be stored")
 
-// reporter returns what counts the cells that are done and tells of each.
+// reporter returns a function that counts cells and calls Progress.
 func (r *Runner) reporter(total int) func(Outcome, bool) {
 	var mu sync.Mutex
 	done := 0
@@ -105,7 +104,7 @@ func (r *Runner) reporter(total int) func(Outcome, bool) {
 	}
 }
 
-// cell returns the record of a cell, and whether it was there.
+// cell returns the record of a cell. kept = it was stored before.
 func (r *Runner) cell(ctx context.Context, c Cell) (rec Record, kept bool, err error) {
 	s, err := r.Setup(ctx, c)
 	if err != nil {
@@ -140,13 +139,13 @@ func (s *Study) scenario(c Cell) Scenario {
 	return Scenario{Seed: c.Seed, Arrivals: s.Arrivals, Load: c.Load, Noise: s.Noise}
 }
 
-// simulate runs a cell. Its wall time is not kept: it is no function of it.
+// simulate runs a cell. The record has no wall time, which differs between equal runs.
 func simulate(ctx context.Context, s Setup) (Record, error) {
 	result, err := sim.Run(ctx, s.Config)
 	if err != nil {
 		return Record{}, err
 	}
-	bounds, err := boundsOf(ctx, &s.Config, result, s.Score, s.Choices)
+	bounds, err := boundsOf(ctx, &s.Config, result, s.Score, s.Candidates)
 	if err != nil {
 		return Record{}, err
 	}
@@ -155,7 +154,7 @@ func simulate(ctx context.Context, s Setup) (Record, error) {
 	return rec, nil
 }
 
-// NewRecord returns what is kept of a run but for its name, without bounds.
+// NewRecord returns the record of a run, without key, description and bounds.
 func NewRecord(r *sim.Result, score report.Score) Record {
 	rec := Record{Summary: report.Summarize(r, score), Bounds: NoBounds(), Ends: map[spec.JobID]report.Number{}}
 	rec.Summary.Elapsed = report.Undefined()

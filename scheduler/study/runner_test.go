@@ -22,7 +22,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// counted counts the runs it decides in.
+// counted counts its runs.
 type counted struct {
 	scheduler.Policy
 	once *atomic.Int64
@@ -57,7 +57,7 @@ func testRunner(t *testing.T, dir string, workers int) (*Runner, *atomic.Int64) 
 			return Setup{}, err
 		}
 		p, err := info.New(policy.Deps{})
-		return Setup{Choices: AsRequested(cl), Config: sim.Config{
+		return Setup{Candidates: AsRequested(cl), Config: sim.Config{
 			Cluster: cl, Jobs: mixedJobs(), Policy: &counted{Policy: p, once: ran}, PolicyName: name, Truth: sim.Durations{},
 		}}, err
 	}}, ran
@@ -85,7 +85,7 @@ func rowsOf(t *testing.T, r *Runner) string {
 	return string(b) + r.Study.Table(r.Study.Rows(out)).String()
 }
 
-// TestRunnerIsDeterministic: on one worker or several, fresh or kept.
+// TestRunnerIsDeterministic compares results of one worker and several, new and stored.
 func TestRunnerIsDeterministic(t *testing.T) {
 	dir := t.TempDir()
 	one, _ := testRunner(t, t.TempDir(), 1)
@@ -109,7 +109,7 @@ func TestRunnerIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestRunnerGoesOn: what was done when a study was interrupted is not repeated.
+// TestRunnerGoesOn checks that an interrupted study does not repeat stored runs.
 func TestRunnerGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	first, ran := testRunner(t, dir, 2)
@@ -137,8 +137,8 @@ func TestRunnerGoesOn(t *testing.T) {
 	}
 }
 
-// TestRunnerFailures: a run that fails is reported and not kept, the others
-// go on; without a place for results nothing does.
+// TestRunnerFailures checks that a failed run is reported and not stored, while others
+// continue, and that a study ends if it cannot store records.
 func TestRunnerFailures(t *testing.T) {
 	r, _ := testRunner(t, t.TempDir(), 2)
 	sound := r.Setup
@@ -195,7 +195,7 @@ func TestDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range len(whole) - 2 { // cut short anywhere
+	for n := range len(whole) - 2 { // cut off anywhere
 		if err := os.WriteFile(d.file("k"), whole[:n], 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// TestKey: whatever is changed of the inputs, it is another run.
+// TestKey checks that every change of the inputs changes the key.
 func TestKey(t *testing.T) {
 	cl, jobs := schedulertest.Nodes(2, 4), mixedJobs()
 	seen := map[string]string{}

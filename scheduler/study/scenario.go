@@ -15,31 +15,31 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Scenario is what a seed and a load make of the jobs of a workload, whichever
-// scheduler runs them.
+// Scenario changes the jobs of a workload by a seed and a load, in the same way for
+// every scheduler.
 type Scenario struct {
 	Seed     uint64
 	Arrivals Arrivals
-	// Load is the device-seconds asked for per second and device of the
-	// cluster: the mean over the jobs of devices times run time at the devices
-	// and plan asked for, over the mean time between arrivals and the devices.
-	// Times between arrivals are stretched to reach it; 0 = left as they are.
+	// Load is the device-seconds requested per second and device of the cluster:
+	// the mean over the jobs of requested devices times run time on them, over the
+	// mean time between arrivals times the cluster's devices. Times between
+	// arrivals are stretched to reach it; 0 = unchanged.
 	Load float64
-	// Noise is the standard deviation of the logarithm of how much longer a job
-	// takes than the truth has it: a factor of expectation 1 for each job, drawn
-	// from the seed and its id. No policy is told.
+	// Noise is the standard deviation of the logarithm of a factor on the duration
+	// of each job, with expectation 1, drawn from the seed and the job's id.
+	// Policies do not know it.
 	Noise float64
 }
 
-// stream returns the random stream of a name, one for each use of the seed.
+// stream returns the random stream for a purpose, independent of those for others.
 func (s Scenario) stream(name string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // a hash never fails
 	return rand.New(rand.NewPCG(s.Seed, h.Sum64()))
 }
 
-// Jobs returns jobs with their arrivals drawn and stretched, by submission.
-// Deadlines keep their distance. The jobs given are left alone.
+// Jobs returns a copy of jobs, by submission, with random or stretched arrivals.
+// Deadlines move with the submission.
 func (s Scenario) Jobs(ctx context.Context, jobs []spec.Job, cl spec.Cluster, truth sim.Truth) ([]spec.Job, error) {
 	out := slices.Clone(jobs)
 	slices.SortStableFunc(out, func(a, b spec.Job) int { return cmp.Compare(a.Submit, b.Submit) })
@@ -67,7 +67,7 @@ func (s Scenario) Jobs(ctx context.Context, jobs []spec.Job, cl spec.Cluster, tr
 // maxSubmit is the latest arrival: a hundred years.
 const maxSubmit = 100 * 365 * 24 * time.Hour
 
-// redraw lets jobs arrive in their order as a Poisson process of their rate.
+// redraw makes the arrivals of jobs a Poisson process with their rate and order.
 func (s Scenario) redraw(jobs []spec.Job) {
 	mean := between(jobs)
 	arrivals := s.stream("arrivals")
@@ -80,7 +80,7 @@ func (s Scenario) redraw(jobs []spec.Job) {
 	}
 }
 
-// move submits j at a time in ns.
+// move sets the submission of j, in ns, and moves its deadline with it.
 func move(j *spec.Job, at float64) {
 	to := time.Duration(math.Round(min(at, math.MaxInt64/2)))
 	if j.Deadline > 0 {
@@ -98,11 +98,11 @@ func between(jobs []spec.Job) float64 {
 	return float64(jobs[len(jobs)-1].Submit-jobs[0].Submit) / float64(len(jobs)-1)
 }
 
-// offered returns the load of sorted jobs as they are.
+// offered returns the load of sorted jobs.
 func offered(ctx context.Context, jobs []spec.Job, cl spec.Cluster, truth sim.Truth) (float64, error) {
 	gap := between(jobs) / 1e9
 	if gap == 0 {
-		return 0, fmt.Errorf("study: %d jobs that arrive at one instant have no load to change: leave loads out", len(jobs))
+		return 0, fmt.Errorf("study: all %d jobs arrive at the same time, so they have no load: leave loads out", len(jobs))
 	}
 	var work float64
 	for i := range jobs {
@@ -115,8 +115,8 @@ func offered(ctx context.Context, jobs []spec.Job, cl spec.Cluster, truth sim.Tr
 	return work / float64(len(jobs)) / gap / float64(cl.Devices()), nil
 }
 
-// requestedSec returns the run time of j at the devices and plan it asks for, on
-// the first group that can run it so, packed.
+// requestedSec returns the run time of j at its requested devices and plan, packed, on
+// the first group that can run it.
 func requestedSec(ctx context.Context, j *spec.Job, cl spec.Cluster, truth sim.Truth) (float64, error) {
 	if j.Duration > 0 {
 		return j.Duration.Seconds(), nil
@@ -136,7 +136,7 @@ func requestedSec(ctx context.Context, j *spec.Job, cl spec.Cluster, truth sim.T
 			return steps / rate, nil
 		}
 	}
-	return 0, fmt.Errorf("study: job %s has no duration, and how long it takes as asked for is not known: %w", j.ID, err)
+	return 0, fmt.Errorf("study: job %s has no duration and no known run time at its requested devices and plan: %w", j.ID, err)
 }
 
 func mayUse(j *spec.Job, g *spec.NodeGroup) bool {
@@ -154,31 +154,31 @@ func (s Scenario) Truth(truth sim.Truth) sim.Truth {
 	return noisy{truth, s}
 }
 
-// noisy is a truth whose jobs take longer or shorter than it says.
+// noisy is a truth with a random factor on the duration of each job.
 type noisy struct {
 	sim.Truth
 	scenario Scenario
 }
 
-// StepsPerSec is the truth's over the job's factor.
+// StepsPerSec implements sim.Truth.
 func (n noisy) StepsPerSec(ctx context.Context, j *spec.Job, g *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	rate, err := n.Truth.StepsPerSec(ctx, j, g, group)
 	return rate / n.scenario.factor(j.ID), err
 }
 
-// noisyPairs is a noisy truth that knows of jobs that share devices.
+// noisyPairs is a noisy truth for jobs that share devices.
 type noisyPairs struct {
 	noisy
 	pairs sim.Colocated
 }
 
-// StepsPerSecBeside is the truth's over the job's factor.
+// StepsPerSecBeside implements sim.Colocated.
 func (n noisyPairs) StepsPerSecBeside(ctx context.Context, j *spec.Job, g *scheduler.Grant, other *spec.Job, its *scheduler.Grant, group *spec.NodeGroup) (float64, error) {
 	rate, err := n.pairs.StepsPerSecBeside(ctx, j, g, other, its, group)
 	return rate / n.scenario.factor(j.ID), err
 }
 
-// factor returns how much longer a job takes: log-normal with expectation 1.
+// factor returns the factor on a job's duration: log-normal with expectation 1.
 func (s Scenario) factor(id spec.JobID) float64 {
 	z := s.stream("noise/" + string(id)).NormFloat64()
 	return math.Exp(s.Noise*z - s.Noise*s.Noise/2)

@@ -59,8 +59,8 @@ func TestScenarioLoad(t *testing.T) {
 	}
 }
 
-// TestScenarioPoisson: one seed, one process; its rate is the workload's, and a
-// load stretches it without drawing it again.
+// TestScenarioPoisson checks that a seed has one process with the workload's rate, and
+// that a load stretches it without drawing it again.
 func TestScenarioPoisson(t *testing.T) {
 	jobs := someJobs(4000)
 	a, b := draw(t, Scenario{Seed: 3, Arrivals: Poisson}, jobs), draw(t, Scenario{Seed: 3, Arrivals: Poisson}, jobs)
@@ -88,8 +88,8 @@ func TestScenarioPoisson(t *testing.T) {
 	}
 }
 
-// TestNoise: factors have expectation 1, belong to a seed and a job, and touch
-// rates alone.
+// TestNoise checks that factors have expectation 1, depend on seed and job, and change
+// rates only.
 func TestNoise(t *testing.T) {
 	sc := Scenario{Seed: 9, Noise: 0.4}
 	truth := sc.Truth(sim.Durations{})

@@ -8,56 +8,55 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Study is what is compared, on what, how often.
+// Study is the schedulers to compare, with workloads, loads and seeds.
 type Study struct {
 	Name        string
 	Description string
-	Cluster     string // as the flag --cluster has it
+	Cluster     string // in the syntax of --cluster
 	Workloads   []Workload
 	Schedulers  []Scheduler
 	Loads       []float64 // empty = as recorded; see Scenario
 	Seeds       []uint64
 	Arrivals    Arrivals
 	Noise       float64 // see Scenario
-	Confidence  float64 // of the intervals, in (0, 1)
-	Baseline    string  // the scheduler the others are compared with
-	// Settings are flags of the simulation with their values, for every
-	// scheduler that does not say otherwise.
+	Confidence  float64 // confidence of the intervals, in (0, 1)
+	Baseline    string  // the scheduler that others are compared with
+	// Settings are the values of simulation flags. Those of a scheduler override
+	// them.
 	Settings map[string]string
 }
 
-// Workload is where jobs come from.
+// Workload is a source of jobs.
 type Workload struct {
 	Name string
 	Jobs string // FILE[:FORMAT], or synthetic[:KEY=VALUE,...]
 }
 
-// Drawn reports whether every seed has other jobs.
-func (w Workload) Drawn() bool {
+// Synthetic reports whether jobs are drawn from the seed.
+func (w Workload) Synthetic() bool {
 	kind, _, _ := strings.Cut(w.Jobs, ":")
 	return kind == "synthetic"
 }
 
-// Scheduler is a composition under test.
+// Scheduler is a policy under test with its settings.
 type Scheduler struct {
-	Name   string // in results; that of the policy or file unless it is given
-	Policy string // NAME[:key[=value]...], "" = what the file says
-	// File is where the composition is written down, "" = nowhere (package compose).
+	Name   string // name in results; default: that of the policy or file
+	Policy string // NAME[:key[=value]...], "" = that of File
+	// File is a scheduler file, see package compose; "" = none.
 	File     string
 	Settings map[string]string
-	Baseline string // the scheduler this one is compared with, "" = the study's
+	Baseline string // the scheduler that this one is compared with, "" = the study's
 }
 
-// Arrivals says when jobs arrive.
+// Arrivals is a rule for the arrivals of jobs.
 type Arrivals string
 
-// The arrivals there are.
 const (
-	Recorded Arrivals = "recorded" // when the workload says
-	Poisson  Arrivals = "poisson"  // in the workload's order, as a Poisson process of its rate drawn from the seed
+	Recorded Arrivals = "recorded" // those of the workload
+	Poisson  Arrivals = "poisson"  // a Poisson process with the workload's order and rate, drawn from the seed
 )
 
-// Cell is one run of a study: indexes into Workloads and Schedulers, a load
+// Cell is one run of a study: indices of Workloads and Schedulers, a load
 // (0 = as recorded) and a seed.
 type Cell struct {
 	Workload, Scheduler int
@@ -93,13 +92,13 @@ func (s *Study) Describe(c Cell) string {
 	return fmt.Sprintf("%s, seed %d", text, c.Seed)
 }
 
-// Unvaried returns the workloads that every seed runs alike, but for what
-// policies draw.
+// Unvaried returns the workloads that are the same for every seed, apart from random
+// choices of policies.
 func (s *Study) Unvaried() []string {
 	var out []string
 	if s.Arrivals != Poisson && s.Noise == 0 && len(s.Seeds) > 1 {
 		for _, w := range s.Workloads {
-			if !w.Drawn() {
+			if !w.Synthetic() {
 				out = append(out, w.Name)
 			}
 		}
@@ -107,5 +106,5 @@ func (s *Study) Unvaried() []string {
 	return out
 }
 
-// baseline names the scheduler that p is compared with.
+// baseline returns the name of the scheduler that p is compared with.
 func (s *Study) baseline(p *Scheduler) string { return cmp.Or(p.Baseline, s.Baseline) }

@@ -10,13 +10,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// WriteSVG draws rows as WriteTable lists them: a panel per workload, in it a line
-// per scheduler over the loads, with the interval at each. Drawn are the mean JCTs
-// over their best lower bounds where these are known everywhere, which takes out
-// how much longer the jobs of one seed are than those of another; else the mean
-// JCTs, in hours. The picture needs nothing else and follows the reader's colours.
+// WriteSVG draws rows: a panel per workload with a line per scheduler over the loads,
+// with intervals. The figure is the mean JCT over its lower bound if all rows have one,
+// which removes differences between the jobs of seeds; else the mean JCT in hours. The
+// picture is self-contained and follows the reader's light or dark colours.
 //
-// Without loads it is a picture of intervals, see intervals.
+// Without loads it draws intervals instead.
 func (s *Study) WriteSVG(w io.Writer, rows []Row) error {
 	if len(s.Loads) == 0 {
 		return newIntervals(s, rows).write(w)
@@ -30,7 +29,7 @@ func (s *Study) WriteSVG(w io.Writer, rows []Row) error {
 	return d.Picture.Write(w)
 }
 
-// Sizes in the picture, in its own units: pixels where it is not scaled.
+// Sizes in the picture, in pixels at its natural size.
 const (
 	panelWidth, panelHeight = 440, 300
 	marginLeft, marginRight = 58, 14
@@ -38,12 +37,12 @@ const (
 	legendLine, legendWidth = 20, 220
 )
 
-// drawing is a picture under way.
+// drawing is an unfinished picture.
 type drawing struct {
 	*Study
 	rows   []Row
-	figure func(Row) report.Interval // what is drawn, in the unit of the axis
-	label  string                    // of the axis
+	figure func(Row) report.Interval // the figure drawn, in the unit of the axis
+	label  string                    // label of the axis
 	scale
 	chart.Picture
 }
@@ -61,7 +60,7 @@ func newDrawing(s *Study, rows []Row) *drawing {
 	for _, r := range rows {
 		d.include(d.figure(r))
 	}
-	d.settle()
+	d.choose()
 	return d
 }
 
@@ -77,7 +76,7 @@ func (d *drawing) height() int {
 	return d.bodyHeight() + (len(d.Schedulers)+d.perLine()-1)/d.perLine()*legendLine + 12
 }
 
-// perLine is how many names the legend has in a line.
+// perLine is the number of names in a line of the legend.
 func (d *drawing) perLine() int { return d.columns() * panelWidth / legendWidth }
 
 // panel draws the rows of a workload.
@@ -95,7 +94,7 @@ func (d *drawing) panel(workload int) {
 	loads := len(d.Loads)
 	toX := func(load, scheduler int) float64 {
 		width := float64(panelWidth-marginLeft-marginRight) / float64(loads)
-		apart := min(width*0.7/float64(len(d.Schedulers)), 5) // so that intervals do not cover each other
+		apart := min(width*0.7/float64(len(d.Schedulers)), 5) // keeps intervals from covering each other
 		return marginLeft + width*(float64(load)+0.5) + apart*(float64(scheduler)-float64(len(d.Schedulers)-1)/2)
 	}
 	for i, load := range d.Loads {

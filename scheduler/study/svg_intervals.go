@@ -12,14 +12,14 @@ import (
 )
 
 // intervals is a picture of means with their intervals: a line per workload and
-// scheduler, mean JCTs in a panel on the left, makespans on the right. Drawn is what
-// they are of the baseline, where there is one, with that over all workloads below;
-// else they are drawn in hours.
+// scheduler, with mean JCTs in the left panel and makespans in the right. They are
+// relative to the baseline if there is one, with those over all workloads below; else
+// in hours.
 type intervals struct {
 	*Study
 	lines  []intervalLine
 	scales [2]scale
-	labels [2]string // of the panels
+	labels [2]string // labels of the panels
 	names  int       // width of the names
 	chart.Picture
 }
@@ -35,7 +35,7 @@ type intervalLine struct {
 const (
 	intervalPanel, intervalLineHeight = 300, 18
 	intervalTop, intervalGap          = 48, 24
-	letterWidth                       = 7 // at most, of the names
+	letterWidth                       = 7 // most per letter of a name
 )
 
 func newIntervals(s *Study, rows []Row) *intervals {
@@ -59,12 +59,12 @@ func newIntervals(s *Study, rows []Row) *intervals {
 		}
 	}
 	for i := range d.scales {
-		d.scales[i].settle()
+		d.scales[i].choose()
 	}
 	return d
 }
 
-// compare lists the schedulers that are compared with another.
+// compare adds the lines of schedulers with a baseline.
 func (d *intervals) compare(rows []Row) {
 	for i, r := range rows {
 		d.head(rows, i)
@@ -91,7 +91,7 @@ func (d *intervals) absolute(rows []Row) {
 	}
 }
 
-// head begins the lines of a workload, where there are several.
+// head adds the heading of a workload before its first row, if there are several.
 func (d *intervals) head(rows []Row, i int) {
 	if len(d.Workloads) > 1 && (i == 0 || rows[i-1].Workload != rows[i].Workload) {
 		d.lines = append(d.lines, intervalLine{heading: rows[i].Workload})
@@ -123,7 +123,7 @@ func (d *intervals) write(w io.Writer) error {
 	return d.Picture.Write(w)
 }
 
-// axis draws what is behind the figures of a panel.
+// axis draws the heading and the grid of a panel.
 func (d *intervals) axis(panel int) {
 	s := &d.scales[panel]
 	d.Heading(float64(d.left(panel)), 18, d.labels[panel])
@@ -133,7 +133,7 @@ func (d *intervals) axis(panel int) {
 	}
 }
 
-// line draws a line of the picture whose middle is at y.
+// line draws a line of the picture centred at y.
 func (d *intervals) line(y float64, l intervalLine) {
 	if l.heading != "" {
 		d.Heading(8, y+4, l.heading)

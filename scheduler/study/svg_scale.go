@@ -7,17 +7,17 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// scale is an axis that is chosen by the figures on it.
+// scale is an axis with a range and kind that depend on its figures.
 type scale struct {
 	chart.Axis
-	least float64 // mean
+	least float64 // least mean
 }
 
 func emptyScale() scale {
 	return scale{chart.Axis{Lo: math.Inf(1), Hi: math.Inf(-1)}, math.Inf(1)}
 }
 
-// include makes room for a figure with its interval.
+// include extends the range to a figure and its interval.
 func (s *scale) include(i report.Interval) {
 	for _, v := range []report.Number{i.Mean, i.Lo, i.Hi} {
 		if v.Defined() {
@@ -29,9 +29,9 @@ func (s *scale) include(i report.Interval) {
 	}
 }
 
-// settle chooses the kind of axis and its ends once everything is included. Long
-// intervals of small means are cut off.
-func (s *scale) settle() {
+// choose sets the kind and the ends of the axis after the last include. Long intervals
+// of small means are cut off.
+func (s *scale) choose() {
 	switch {
 	case math.IsInf(s.Lo, 0):
 		s.Lo, s.Hi = 0, 1

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// drawn is a study of two workloads, three loads and two schedulers whose JCTs are
-// 1 to 12 hours, less and more an hour each, and its picture.
+// drawn returns a study of two workloads, three loads and two schedulers, with JCTs of 1
+// to 12 hours ± 1 hour, and its picture.
 func drawn(t *testing.T, change func(*Study, []Row)) string {
 	t.Helper()
 	s := &Study{
@@ -38,7 +38,7 @@ func drawn(t *testing.T, change func(*Study, []Row)) string {
 	return b.String()
 }
 
-// wellFormed checks that a picture is XML, and has only figures in it.
+// wellFormed checks that a picture is XML, without invalid numbers.
 func wellFormed(t *testing.T, picture string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
@@ -57,8 +57,8 @@ func wellFormed(t *testing.T, picture string) {
 
 var dots = regexp.MustCompile(`<circle class="dot" cx="([0-9.]+)" cy="([0-9.]+)" r="3"/>(?:<path class="line" d="M[0-9. V]+"/>)?`)
 
-// heights returns where the figures are drawn, in the order of the picture, without
-// the legend.
+// heights returns the positions of the figures, in the order of the picture, without the
+// legend.
 func heights(t *testing.T, picture string) []float64 {
 	t.Helper()
 	var out []float64

@@ -6,9 +6,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Table lays rows out for people: means with half their interval, the mean
-// difference from the baseline, and how many times the lower bound the figures
-// are. Columns that say nothing are left out.
+// Table returns rows as text: means with half their interval, the mean difference from
+// the baseline, and the ratio to the lower bound. Empty columns are left out.
 func (s *Study) Table(rows []Row) report.Table {
 	var t report.Table
 	t.Rows = make([][]string, len(rows))
@@ -34,7 +33,7 @@ func (s *Study) columns(rows []Row) []column {
 		}
 	}
 	count := func(f func(Row) int) func(Row) string { return func(r Row) string { return strconv.Itoa(f(r)) } }
-	some := func(f func(Row) bool) bool {
+	anyRow := func(f func(Row) bool) bool {
 		for _, r := range rows {
 			if f(r) {
 				return true
@@ -42,13 +41,13 @@ func (s *Study) columns(rows []Row) []column {
 		}
 		return false
 	}
-	bounded := some(func(r Row) bool { return r.OverBound.AvgJCT.Mean.Defined() })
+	bounded := anyRow(func(r Row) bool { return r.OverBound.AvgJCT.Mean.Defined() })
 	add(len(s.Workloads) > 1, "workload", func(r Row) string { return r.Workload })
 	add(len(s.Loads) > 0, "load", func(r Row) string { return r.Load.String() })
 	add(true, "policy", func(r Row) string { return r.Scheduler })
-	add(some(func(r Row) bool { return r.Failed > 0 }), "failed", count(func(r Row) int { return r.Failed }))
-	add(some(func(r Row) bool { return r.Unfinished > 0 }), "unfinished", count(func(r Row) int { return r.Unfinished }))
-	add(some(func(r Row) bool { return r.Rejected > 0 }), "rejected", count(func(r Row) int { return r.Rejected }))
+	add(anyRow(func(r Row) bool { return r.Failed > 0 }), "failed", count(func(r Row) int { return r.Failed }))
+	add(anyRow(func(r Row) bool { return r.Unfinished > 0 }), "unfinished", count(func(r Row) int { return r.Unfinished }))
+	add(anyRow(func(r Row) bool { return r.Rejected > 0 }), "rejected", count(func(r Row) int { return r.Rejected }))
 	add(true, "avg JCT", func(r Row) string { return times(r.AvgJCT) })
 	add(len(s.Schedulers) > 1, "vs baseline", func(r Row) string { return s.against(r, r.Baseline.AvgJCT) })
 	add(bounded, "x bound", func(r Row) string { return factor(r.OverBound.AvgJCT) })
