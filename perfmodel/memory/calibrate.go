@@ -132,7 +132,7 @@ func byStack(obs []observation) map[string][]observation {
 
 // fitDistribution returns prior updated by obs.
 func fitDistribution(ctx context.Context, prior *Distribution, obs []observation) (Distribution, error) {
-	p := bayes.Problem{
+	p := bayes.Regression{
 		Prior:  bayes.Independent(prior.logs(), prior.SD.vector()),
 		Noise:  make([]float64, len(obs)),
 		Weight: sourceWeights(obs),

@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Family is the analytic model as a family: it needs no measurement.
+// Family is the analytic model as a perfmodel.Family. It needs no measurement.
 var Family = perfmodel.Family{
 	Name:     "analytic",
 	Doc:      "roofline, collectives, pipeline bubble and memory from datasheets; needs no measurement (Williams 2009; Narayanan SC 2021; Rajbhandari SC 2020)",
@@ -18,16 +18,15 @@ var Family = perfmodel.Family{
 	Unfitted: &Model{},
 }
 
-// Model predicts a step from first principles: the work of each layer on
-// the device's datasheet figures, the traffic of each kind of parallelism on
-// its links, the schedule that joins them. Its constants are those of Shipped.
-// Its methods are safe for concurrent use.
+// Model predicts a step from first principles: the work of each layer at the device's datasheet rates, the
+// traffic of each kind of parallelism on its links, and the pipeline schedule. Its constants are those of
+// Shipped. Its methods are safe for concurrent use.
 type Model struct{}
 
-// Parts is a predicted step time by cause, in seconds.
+// Parts is a predicted step time split by cause, in seconds.
 type Parts struct {
-	Compute   float64 // forward and backward on the busiest stage, all micro-batches, and adding up their gradients
-	Recompute float64 // forward work done again
+	Compute   float64 // forward and backward on the busiest stage, all micro-batches, and accumulation of their gradients
+	Recompute float64 // forward work repeated in the backward pass
 	TP        float64 // exposed tensor parallel traffic
 	CP        float64 // exposed context parallel traffic
 	EP        float64 // exposed expert parallel traffic
@@ -35,7 +34,7 @@ type Parts struct {
 	DP        float64 // exposed data parallel and ZeRO traffic
 	Optimizer float64
 	Offload   float64 // host link and CPU optimizer
-	Launch    float64 // host time the device waits for
+	Launch    float64 // time that the device waits for the host
 	Fixed     float64
 }
 
@@ -52,8 +51,8 @@ func (p Parts) Scaled(f float64) Parts {
 	return p
 }
 
-// Predict returns the throughput and memory of c. The error wraps
-// perfmodel.ErrNotCovered where a required figure is missing, and names it.
+// Predict returns the throughput and memory of c. If a required value is missing, the error names it and wraps
+// perfmodel.ErrNotCovered.
 func (*Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	return Shipped().Physics.Predict(&c, "analytic")
 }
@@ -72,14 +71,14 @@ func (*Model) Explain(c spec.Config) (Parts, error) { return Shipped().Physics.E
 // MarshalBinary implements perfmodel.Fitted. The model has no parameters.
 func (*Model) MarshalBinary() ([]byte, error) { return []byte("{}"), nil }
 
-// Prepared is everything about a Config but its plan.
+// Prepared holds what depends on a Config but not on its plan.
 type Prepared struct {
 	by      string
 	wide    *Widths
 	machine machine
 	work    work
 	Memory  memory.Estimator
-	memBps  float64 // of the datasheet
+	memBps  float64 // from the datasheet
 }
 
 func (pr *Prepared) init(k *constants, cal *memory.Calibration, c *spec.Config) error {
@@ -105,7 +104,7 @@ func (pr *Prepared) predict(p *spec.Plan) (spec.Prediction, error) {
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: pr.by, Warnings: pr.Warnings(p)}, nil
 }
 
-// Seconds returns the step time of a normal plan, and its parts.
+// Seconds returns the step time of a normal plan, and its parts. The error wraps perfmodel.ErrNotCovered.
 func (pr *Prepared) Seconds(p *spec.Plan) (parts Parts, sec float64, err error) {
 	if err := p.CheckBounds(); err != nil {
 		return parts, 0, fmt.Errorf("analytic: %w: %w", err, perfmodel.ErrNotCovered)
@@ -121,6 +120,5 @@ func (pr *Prepared) Seconds(p *spec.Plan) (parts Parts, sec float64, err error) 
 	return parts, sec, nil
 }
 
-// Warnings returns the assumptions about devices and links under p. The caller must
-// not change them.
+// Warnings returns the assumptions about devices and links under p. The caller must not change the slice.
 func (pr *Prepared) Warnings(p *spec.Plan) []error { return pr.machine.warnings(p.Precision) }

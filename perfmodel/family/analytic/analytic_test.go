@@ -24,9 +24,9 @@ func explain(t testing.TB, c spec.Config) Parts {
 	return p
 }
 
-// A 4096-wide GPT on one A100: the FLOPs of Narayanan et al. SC 2021, equation
-// 3, without the recomputed quarter. Megatron-LM printed 44 to 52 % of peak in
-// 2021, foundation-model-stack/fms-fsdp up to 68 % with fused attention.
+// TestAnalyticUtilization: a 4096-wide GPT on one A100. FLOPs are those of Narayanan et al. SC 2021, equation
+// 3, without the recomputed quarter. Megatron-LM reported 44 to 52 % of peak in 2021,
+// foundation-model-stack/fms-fsdp up to 68 % with fused attention.
 func TestAnalyticUtilization(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 1, TP: 1, PP: 1, MicroBatch: 4, AccumSteps: 32, Precision: spec.BF16})
 	b, s, l, h, v := 128.0, 2048.0, 32.0, 4096.0, 51200.0
@@ -36,8 +36,8 @@ func TestAnalyticUtilization(t *testing.T) {
 	}
 }
 
-// The bubble is (p-1)/v stages of one micro-batch (Narayanan et al. SC 2021,
-// section 2.2), times bubbleShare.
+// TestAnalyticBubble: the bubble is (p-1)/v stages of one micro-batch (Narayanan et al. SC 2021, section 2.2),
+// times bubbleShare.
 func TestAnalyticBubble(t *testing.T) {
 	at := func(pp, vp, ga int) Parts {
 		c := perftest.GPT(spec.Plan{DP: 1, TP: 1, PP: pp, VirtualStages: vp, MicroBatch: 1, AccumSteps: ga, Precision: spec.BF16})
@@ -71,7 +71,7 @@ func TestAnalyticRecompute(t *testing.T) {
 	}
 }
 
-// Ring all-reduce of a large buffer: 2·(n-1)/n·S/B (Thakur et al. 2005).
+// TestAnalyticRing: ring all-reduce of a large buffer takes 2·(n-1)/n·S/B (Thakur et al. 2005).
 func TestAnalyticRing(t *testing.T) {
 	var m machine
 	c := perftest.GPT(spec.Plan{DP: 16})
@@ -87,7 +87,7 @@ func TestAnalyticRing(t *testing.T) {
 	if want := 1.0 / 2 * bytes / (200e9 * base.netShare); math.Abs(across/max(want, in)-1) > 0.01 {
 		t.Errorf("across two nodes %g s, want %g", across, max(want, in))
 	}
-	// eight groups of two share the network one group of sixteen has alone
+	// eight groups of two share the network that one group of sixteen uses alone
 	shared := m.passSec(m.ringOf(2, 8), bytes)
 	if want := 1.0 / 2 * bytes * 8 / (200e9 * base.netShare); math.Abs(shared/want-1) > 0.01 {
 		t.Errorf("eight groups across two nodes %g s, want %g", shared, want)
@@ -149,7 +149,7 @@ func TestAnalyticNotCovered(t *testing.T) {
 	}
 }
 
-// Whatever a Config says, a prediction is finite and positive, or an error.
+// FuzzAnalyticPredict: for any Config, the result is a finite and positive prediction, or an error.
 func FuzzAnalyticPredict(f *testing.F) {
 	f.Add(1, 1, 1, 1, 1, 1, 32, 4096, 32, 2048, 312e12)
 	f.Add(-1, 8, 3, 2, 0, 1<<40, 0, -5, 7, 1, -1.0)
@@ -171,7 +171,7 @@ func TestAnalyticWarnsOfAssumedFigures(t *testing.T) {
 		t.Errorf("everything given: %v, %v", p.Warnings, err)
 	}
 	c.Plan.Precision = spec.FP8
-	if p, _ = (&Model{}).Predict(context.Background(), c); len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0].Error(), "no such narrow format") {
+	if p, _ = (&Model{}).Predict(context.Background(), c); len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0].Error(), "lacks the plan's number format") {
 		t.Errorf("fp8 on Ampere: warnings %v", p.Warnings)
 	}
 	c.Plan.Precision, c.Accelerator.Arch, c.Accelerator.FP8 = spec.FP8, "Hopper", 1979e12
@@ -201,14 +201,14 @@ func TestAnalyticOpaque(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// NVIDIA DeepLearningExamples print 2200 to 2800 images/s on one A100.
+	// NVIDIA DeepLearningExamples reports 2200 to 2800 images/s on one A100.
 	if p.Throughput < 1800 || p.Throughput > 3400 {
 		t.Errorf("%g images/s", p.Throughput)
 	}
 }
 
-// A model known by its parameter count alone does an unknown amount of work per
-// sample until the tokens of a sample are given.
+// TestAnalyticOpaqueNeedsTokens: if only the parameter count of a model is known, its work per sample is
+// unknown without the tokens per sample.
 func TestAnalyticOpaqueNeedsTokens(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 4, Precision: spec.FP16})
 	c.Model, c.SeqLen = spec.Model{Name: "T5-1.2B", Kind: spec.Opaque, ParamCount: 1.24e9}, 0
@@ -221,8 +221,8 @@ func TestAnalyticOpaqueNeedsTokens(t *testing.T) {
 	}
 }
 
-// Stages narrower than a node cross the network all the same, where the stages
-// pass from one node to the next.
+// TestAnalyticPipelineCrossesNodes: even stages narrower than a node cross the network at the boundary between
+// two nodes.
 func TestAnalyticPipelineCrossesNodes(t *testing.T) {
 	send := func(interGbit float64, shape spec.Shape, p spec.Plan) float64 {
 		c := perftest.GPT(p)
@@ -293,8 +293,8 @@ func BenchmarkAnalyticPredict(b *testing.B) {
 	})
 }
 
-// Four all-reduces per layer and micro-batch, six when the forward is done
-// again, half a one more with sequence parallelism.
+// TestAnalyticTPOperations: four all-reduces per layer and micro-batch, six with full recomputation, half of
+// one more with sequence parallelism.
 func TestAnalyticTPOperations(t *testing.T) {
 	at := func(re spec.Recompute, sp bool) float64 {
 		return explain(t, perftest.GPT(spec.Plan{DP: 1, TP: 4, MicroBatch: 1, AccumSteps: 1, Recompute: re, SequenceParallel: sp, Precision: spec.BF16})).TP
@@ -311,17 +311,17 @@ func TestAnalyticTPOperations(t *testing.T) {
 	}
 }
 
-// ZeRO-3 gathers with every micro-batch, but once where a pipeline stage stays
-// gathered; ZeRO-0 to 2 synchronize once per step.
+// TestAnalyticZeROTrafficPerMicroBatch: ZeRO-3 gathers in every micro-batch, but a pipeline stage stays
+// gathered and gathers once; ZeRO-0 to 2 synchronize once per step.
 func TestAnalyticZeROTrafficPerMicroBatch(t *testing.T) {
 	dp := func(zero, pp, ga int) float64 {
 		c := perftest.GPT(spec.Plan{DP: 8, PP: pp, MicroBatch: 1, AccumSteps: ga, ZeRO: zero, Precision: spec.BF16})
-		c.Framework = "Megatron-LM" // hides nothing
+		c.Framework = "Megatron-LM" // overlaps nothing
 		return explain(t, c).DP
 	}
 	for _, tc := range []struct {
 		zero, pp int
-		want     float64 // of eight micro-batches over one
+		want     float64 // ratio of eight micro-batches to one
 	}{{0, 1, 1}, {1, 1, 1}, {2, 1, 1}, {3, 1, 8}, {3, 2, 1}} {
 		if got := dp(tc.zero, tc.pp, 8) / dp(tc.zero, tc.pp, 1); math.Abs(got/tc.want-1) > 1e-9 {
 			t.Errorf("zero=%d, pp=%d: %g times the traffic, want %g", tc.zero, tc.pp, got, tc.want)
@@ -329,8 +329,8 @@ func TestAnalyticZeROTrafficPerMicroBatch(t *testing.T) {
 	}
 }
 
-// Optimizer offload moves 2 bytes of gradient down and 2 of weight up per
-// parameter: halving the host link adds as much again.
+// TestAnalyticOffloadTraffic: optimizer offload moves 2 bytes of gradient down and 2 of weight up per
+// parameter, so halving the host link adds the same time again.
 func TestAnalyticOffloadTraffic(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, AccumSteps: 4, Offload: spec.OffloadOptimizer, Precision: spec.BF16})
 	c.Link.HostBps = 10e9
@@ -342,7 +342,7 @@ func TestAnalyticOffloadTraffic(t *testing.T) {
 	}
 }
 
-// Of what a rank sends to n-1 others, inner-1 are in its domain.
+// TestAnalyticAllToAll: a rank sends equal parts to n-1 others, and inner-1 of them are in its domain.
 func TestAnalyticAllToAll(t *testing.T) {
 	m := machine{k: &base, share: &base.shares[0], intra: 1e9, inter: 1e30, domain: 8}
 	r := ring{n: 16, inner: 8, groups: 1}
@@ -355,8 +355,8 @@ func TestAnalyticAllToAll(t *testing.T) {
 	}
 }
 
-// A stage with a layer more sets the pace: 33 layers on 4 stages take what 36 do,
-// but for the bubble, the optimizer and the gradients to add up.
+// TestAnalyticUnevenStages: the stage with an extra layer is the slowest. 33 layers on 4 stages take the time
+// of 36, except for the bubble, the optimizer and the accumulation of gradients.
 func TestAnalyticUnevenStages(t *testing.T) {
 	at := func(layers, pp int) Parts {
 		c := perftest.GPT(spec.Plan{DP: 2, PP: pp, MicroBatch: 1, AccumSteps: 16, Precision: spec.BF16})
@@ -369,7 +369,7 @@ func TestAnalyticUnevenStages(t *testing.T) {
 	if a, b, c := at(32, 4).Total(), at(33, 4).Total(), at(36, 4).Total(); !(a < b && b < c) {
 		t.Errorf("32, 33 and 36 layers take %g, %g, %g s", a, b, c)
 	}
-	// The head counts where the last stage is the slowest.
+	// The head counts if the last stage is the slowest.
 	c := perftest.GPT(spec.Plan{PP: 4, MicroBatch: 1, AccumSteps: 16, Precision: spec.BF16})
 	c.Model.Layers, c.Model.Vocab = 33, 1<<20
 	if got, without := explain(t, c).Compute, at(33, 4).Compute; got <= without {
@@ -377,12 +377,11 @@ func TestAnalyticUnevenStages(t *testing.T) {
 	}
 }
 
-// Qi et al., "Zero Bubble Pipeline Parallelism", 2024, table 1: where forward
-// pass and both gradients take the same time the bubble is a third of that of
-// 1F1B with ZB-H1, and none with ZB-H2 and ZB-V; in general (p-1)(F+B-W) and
-// (p-1)(F+B-2W). With fewer micro-batches the values are those of the schedules
-// worked out by hand: the forward and input gradients of one cross the pipeline,
-// and all it has of weight gradients but its own fills the way back.
+// TestBubbleOfSchedules: if the forward pass and both gradients take the same time, the bubble of ZB-H1 is a
+// third of that of 1F1B, and that of ZB-H2 and ZB-V is 0 (Qi et al., "Zero Bubble Pipeline Parallelism", 2024,
+// table 1). In general it is (p-1)(F+B-W) and (p-1)(F+B-2W). With fewer micro-batches, the expected values come
+// from the schedules worked out by hand: the forward pass and input gradients of one micro-batch cross the
+// pipeline, and the weight gradients of the other micro-batches fill the way back.
 func TestBubbleOfSchedules(t *testing.T) {
 	const f, b, w = 1.0, 1.25, 0.75
 	for _, tc := range []struct {
@@ -426,10 +425,9 @@ func TestAnalyticSchedules(t *testing.T) {
 	}
 }
 
-// A shard group of all devices is none; inside the node ZeRO-3's gathers take
-// less, where the gradients of ZeRO-1 and 2 cross the network either way; the
-// optimizer has more to do; and a plan that says so takes what it takes in a stack
-// that always does.
+// TestAnalyticShardGroups: a shard group of all devices equals no groups. Groups inside the node shorten
+// ZeRO-3's gathers; the gradients of ZeRO-1 and 2 cross the network in any case; the optimizer has more to do.
+// A plan with explicit groups takes as long as in a stack that always uses them.
 func TestAnalyticShardGroups(t *testing.T) {
 	at := func(framework string, zero, shard int) Parts {
 		c := perftest.GPT(spec.Plan{DP: 32, MicroBatch: 1, AccumSteps: 4, ZeRO: zero, Shard: shard, Precision: spec.BF16})

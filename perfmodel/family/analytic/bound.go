@@ -4,14 +4,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// atLeast computes lower bounds of step times, for searches: kernels, tensor,
-// context and expert parallelism, and the bubble, without what is slower to
-// compute. Plans that agree in these share a pass, which is kept between calls, so
-// it is not safe for concurrent use.
+// atLeast computes lower bounds of step times for searches. It counts kernels, tensor, context and expert
+// parallelism and the bubble, and omits parts that take longer to compute. It keeps the last passes for plans
+// with the same key, so it is not safe for concurrent use.
 type atLeast struct {
 	pr    *Prepared
 	kept  [2]keptPass // without and with sequence parallelism
-	scale float64     // of the time, for what a residual may take off
+	scale float64     // factor on the bound, for a residual that may shorten the step
 }
 
 type keptPass struct {
@@ -19,14 +18,13 @@ type keptPass struct {
 	pass
 }
 
-// passKey is what a pass depends on.
+// passKey is the part of a plan that a pass depends on.
 type passKey struct {
 	tp, cp, ep, micro int
 	precision         spec.Precision
 }
 
-// sec returns a lower bound, in seconds, of the predicted step of p, a normal plan;
-// 0 where there is none.
+// sec returns a lower bound, in seconds, of the predicted step of p, a normal plan; 0 if there is none.
 func (a *atLeast) sec(p *spec.Plan) float64 {
 	pr := a.pr
 	if !pr.work.shape {
@@ -58,8 +56,8 @@ func (*Model) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
 	return Shipped().Physics.AtLeast(&c, 1)
 }
 
-// AtLeast returns a lower bound of scale times the step of plans, as
-// perfmodel.Bounder has it.
+// AtLeast returns the lower bound of perfmodel.Bounder, multiplied by scale. The error wraps
+// perfmodel.ErrNotCovered.
 func (ph *Physics) AtLeast(c *spec.Config, scale float64) (func(*spec.Plan) float64, error) {
 	a := &atLeast{pr: &Prepared{}, scale: scale}
 	if err := ph.Open(c, "", a.pr); err != nil {

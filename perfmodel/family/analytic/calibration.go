@@ -15,23 +15,23 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// The prior of the pace of a site: where everything runs slower or faster, as on
-// throttled, shared or better tuned devices, its rows are no outliers. The pace is
-// log-normal about 1 with paceSD, and one site in ten has one.
+// Prior of the pace of a site: a factor on all its step times, as on throttled, shared or better tuned devices.
+// Without it, all rows of such a site would be outliers. The pace is log-normal around 1 with paceSD; one site
+// in ten has one.
 const (
 	paceSD    = 0.7
 	pacedRare = 9
-	paceLeast = 0.25 // smaller differences are for the effects
+	paceLeast = 0.25 // smaller differences are left to the effects
 )
 
-// PaceVariance is the variance of ln of the pace of a site without rows.
+// PaceVariance is the variance of the logarithm of the pace of a site without rows.
 const PaceVariance = paceSD * paceSD / (1 + pacedRare)
 
-// FitPaced fits the rows without paces, and with the pace that each site's rows
-// suggest, and keeps the likelier: a robust likelihood has a second mode where all
-// rows of a site have the same error. Errors are ctx's, or those of package bayes.
+// FitPaced fits the rows once without paces and once with a pace for each site with rows that suggest one, and
+// returns the fit with the higher posterior. A single fit may miss it, since a robust likelihood has a second
+// mode if all rows of a site have the same error. Errors are those of ctx or of package bayes.
 func (c *Calibration) FitPaced(ctx context.Context, prior bayes.Gaussian) (bayes.Posterior, error) {
-	plain, err := c.climb(ctx, prior, nil)
+	plain, err := c.findMode(ctx, prior, nil)
 	if err != nil {
 		return bayes.Posterior{}, err
 	}
@@ -43,7 +43,7 @@ func (c *Calibration) FitPaced(ctx context.Context, prior bayes.Gaussian) (bayes
 		return plain.Posterior()
 	}
 	c.Pace = paces
-	paced, err := c.climb(ctx, prior, nil)
+	paced, err := c.findMode(ctx, prior, nil)
 	switch {
 	case err == nil && paced.Cost+cost < plain.Cost:
 		return paced.Posterior()
@@ -54,8 +54,8 @@ func (c *Calibration) FitPaced(ctx context.Context, prior bayes.Gaussian) (bayes
 	return plain.Posterior()
 }
 
-// suggestPaces returns the median residual of each site at x where it is large,
-// and the negative log prior density of these paces.
+// suggestPaces returns the median residual of each site at x if it is large, and the negative log prior density
+// of these paces.
 func (c *Calibration) suggestPaces(ctx context.Context, x []float64) (paces map[Site]float64, cost float64, err error) {
 	at := make([]float64, len(c.Y))
 	if err := c.Predict(ctx, x, at); err != nil {
@@ -81,8 +81,7 @@ func (c *Calibration) suggestPaces(ctx context.Context, x []float64) (paces map[
 	return paces, cost, nil
 }
 
-// Try adds a configuration without a step time. It reports false where physics does
-// not cover it.
+// Try adds a configuration without a step time. It reports false if the analytic model does not cover it.
 func (c *Calibration) Try(of *spec.Config) bool {
 	var pr Prepared
 	p := of.Plan.Normal()
@@ -99,23 +98,23 @@ func (c *Calibration) Try(of *spec.Config) bool {
 // Calibration is a fit of the constants to rows. It is not safe for concurrent use.
 type Calibration struct {
 	Layout
-	Rows   []spec.Measurement // covered ones
+	Rows   []spec.Measurement // rows that the analytic model covers
 	plan   []spec.Plan
-	opened []Prepared // of each row; constants are put in as the fit goes
+	opened []Prepared // one per row; the fit sets their constants
 	groups []rowGroup
 	Y      []float64
 }
 
-// rowGroup is the rows of one site.
+// rowGroup is the set of rows of one site.
 type rowGroup struct {
 	of              Site
-	framework, site int // where their effects are
+	framework, site int // index of their effects in the parameters
 	rows            []int
 	slopes          *slopes // nil before the first derivatives
 }
 
-// NewCalibration takes the usable rows that the analytic model covers. The error is
-// ctx's, or of a row that cannot be read.
+// NewCalibration returns a calibration of the usable rows that the analytic model covers. The error is that of
+// ctx, or of a row that cannot be read.
 func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration, error) {
 	n := len(rows)
 	c := &Calibration{Rows: make([]spec.Measurement, 0, n), plan: make([]spec.Plan, 0, n),
@@ -145,7 +144,7 @@ func NewCalibration(ctx context.Context, rows []spec.Measurement) (*Calibration,
 	return c, nil
 }
 
-// gather groups the rows by site, in the layout.
+// gather groups the rows by site, using the layout.
 func (c *Calibration) gather() {
 	at := map[Site]int{}
 	for i := range c.Rows {
@@ -167,17 +166,17 @@ func (c *Calibration) constantsOf(g *rowGroup, x []float64) (k constants) {
 	return k
 }
 
-// looks is the number of rows between looks at a context: a row takes microseconds,
-// and with derivatives up to a millisecond.
-const looks = 64
+// rowsPerCheck is the number of rows between checks of the context: a row takes microseconds, with derivatives
+// up to a millisecond.
+const rowsPerCheck = 64
 
-// Predict writes the log time of every row at x. The error is ctx's.
+// Predict writes the logarithm of every row's step time at parameters x to out. The error is that of ctx.
 func (c *Calibration) Predict(ctx context.Context, x, out []float64) error {
 	done := 0
 	for g := range c.groups {
 		k := c.constantsOf(&c.groups[g], x)
 		for _, i := range c.groups[g].rows {
-			if done++; done%looks == 0 {
+			if done++; done%rowsPerCheck == 0 {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
@@ -188,26 +187,25 @@ func (c *Calibration) Predict(ctx context.Context, x, out []float64) error {
 	return ctx.Err()
 }
 
-// rowNoise is the standard deviation of log time of a row's unexplained error. Rows
-// count in full up to it.
+// rowNoise is the standard deviation of a row's unexplained error, in log time. Errors up to it have full
+// weight.
 const rowNoise = 0.06
 
-// climb returns the mode under prior. Rows have these weights; nil = 1.
-func (c *Calibration) climb(ctx context.Context, prior bayes.Gaussian, weight []float64) (bayes.Mode, error) {
+// findMode returns the mode of the posterior under prior, with the given weights of rows; nil = 1.
+func (c *Calibration) findMode(ctx context.Context, prior bayes.Gaussian, weight []float64) (bayes.Mode, error) {
 	noise := make([]float64, len(c.Y))
 	for i := range noise {
 		noise[i] = rowNoise
 	}
-	p := bayes.Problem{Prior: prior, Y: c.Y, Noise: noise, Weight: weight, Tail: 1}
+	p := bayes.Regression{Prior: prior, Y: c.Y, Noise: noise, Weight: weight, Tail: 1}
 	p.Predict = func(x, out []float64) error { return c.Predict(ctx, x, out) }
 	p.Differentiate = func(x, _ []float64, jac *mat.Dense) error { return c.Differentiate(ctx, x, jac) }
-	return p.Climb()
+	return p.FindMode()
 }
 
-// scale returns the factor that puts nine in ten rows of sources left out as a
-// whole inside their interval: the 90 % quantile of |residual|/sd of each
-// source, and of those the upper quartile, so that a new source is covered and
-// not only the average of the known ones.
+// scale returns the factor on intervals with which nine in ten rows fall inside if their whole source is left
+// out. For each source it takes the 90 % quantile of |residual|/sd, and among sources the upper quartile: a new
+// source should be covered, and not only the average known one.
 func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
 	by := map[string][]int{}
 	for i := range c.Rows {
@@ -233,22 +231,21 @@ func (c *Calibration) scale(post *bayes.Posterior, w *Widths) float64 {
 	return max(quantiles[(3*len(quantiles)-1)/4], 1.2)
 }
 
-// Arrange lays out the effects of the frameworks and sites of the rows and of
-// others, and groups the rows by site.
+// Arrange lays out the effects of the frameworks and sites of the rows and of others, and groups the rows by
+// site.
 func (c *Calibration) Arrange(others ...spec.Measurement) {
 	c.Add(c.Rows)
 	c.Add(others)
 	c.gather()
 }
 
-// ArrangeAs lays out the effects as other does, which must have all sites of the
-// rows, and groups the rows by site.
+// ArrangeAs uses the layout of other, which must contain all sites of the rows, and groups the rows by site.
 func (c *Calibration) ArrangeAs(other *Calibration) {
 	c.Layout = other.Layout
 	c.gather()
 }
 
-// SiteWidths returns the uncertainty of the effects at each site under g.
+// SiteWidths returns the uncertainty of the effects at each site under the distribution g.
 func (c *Calibration) SiteWidths(g *bayes.Gaussian) map[Site]Widths {
 	out := map[Site]Widths{}
 	for i := range c.groups {

@@ -8,90 +8,87 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// constants are the free figures of the analytic model: what kernels, links and
-// hosts reach of their datasheet figures, and what stacks hide. base holds the
-// values before training, each with its source;
-// params lists how uncertain they are. TrainPrior moves them.
+// constants are the free parameters of the analytic model: the shares of datasheet rates that kernels, links
+// and hosts reach, and the shares of traffic that stacks overlap. base holds the values before training, each
+// with its source; params lists their uncertainty; Train fits them.
 type constants struct {
 	shares [len(generations)]shares
 
-	// Saturation of a multiplication M x N x K: efficiency is
-	// ceiling / (1 + waveHalf/waves) / (1 + depthHalf/K), waves = M·N/tile²
-	// over the units of the device. Form: wave quantization of NVIDIA's
-	// "Matrix Multiplication Background" guide, smoothed.
+	// Saturation of a multiplication M x N x K: its efficiency is ceiling / (1 + waveHalf/waves) / (1 +
+	// depthHalf/K), where waves is M·N/tile² per unit of the device. This is a smooth form of the wave
+	// quantization in NVIDIA's "Matrix Multiplication Background" guide.
 	waveHalf, depthHalf float64
-	misaligned          float64 // factor on multiplications with a width that is no multiple of alignment
-	groupedGEMM         float64 // of dense efficiency, multiplications of many experts at once
-	groupedHalf         float64 // rows of an expert at which it reaches half of that
-	mxGEMM, rowwiseGEMM float64 // ceiling of fp8 recipes over that of per-tensor scales
-	fp32GEMM            float64 // ceiling of fp32 and tf32 over the 16-bit one
+	misaligned          float64 // factor on the time of multiplications with a width that is not a multiple of alignment
+	groupedGEMM         float64 // efficiency of multiplications for several experts at once, relative to dense ones
+	groupedHalf         float64 // rows per expert at which half of groupedGEMM is reached
+	mxGEMM, rowwiseGEMM float64 // ceilings of the fp8 variants relative to fp8 with one scale per tensor
+	fp32GEMM            float64 // ceiling of fp32 and tf32 relative to 16 bits
 
-	unfusedShare  float64 // batched multiplications over the score matrix, share of the ceiling of others
+	unfusedShare  float64 // ceiling of batched multiplications over the score matrix relative to others
 	unfusedPasses float64 // 2-byte passes over the score matrix, forward and backward: softmax, mask, dropout
-	torchFlash    float64 // PyTorch's fused attention over the vendor's
+	torchFlash    float64 // PyTorch's fused attention relative to the vendor's
 
-	memShare       float64 // of the memory bandwidth streaming kernels reach
+	memShare       float64 // share of the memory bandwidth that streaming kernels reach
 	passesOutside  float64 // passes over tokens x hidden, forward and backward: norms, residuals, dropout
-	passesInside   float64 // over the tensors TP splits, in units of tokens x hidden at f = 4h
-	passesQuantize float64 // more of them when quantizing to 8 or 4 bits
-	passesLogits   float64 // over tokens x vocabulary: loss and its gradient
-	fusedPasses    float64 // passes of stacks with fused kernels over eager ones
-	accumBytes     float64 // touched per parameter where a micro-batch's gradients are added to those before: read and written in 4 bytes, or two reads and a write in 2
-	optimizerBytes float64 // touched per parameter by Adam in mixed precision
+	passesInside   float64 // passes over the tensors that TP splits, in units of tokens x hidden at f = 4h
+	passesQuantize float64 // additional passes when quantizing to 8 or 4 bits
+	passesLogits   float64 // passes over tokens x vocabulary: loss and its gradient
+	fusedPasses    float64 // passes of stacks with fused kernels relative to eager ones
+	accumBytes     float64 // bytes accessed per parameter when a micro-batch's gradients are accumulated: read and written in 4 bytes, or two reads and a write in 2
+	optimizerBytes float64 // bytes accessed per parameter by Adam in mixed precision
 
-	ringHalf     float64 // bytes at which it reaches half of that
-	netShare     float64 // of the line rate between nodes
-	netHopSec    float64 // one hop of a collective between nodes; NCCL's own tables have 2.7 to 4 us for its small protocols (tuning.cc)
-	tpOverlap    float64 // exposed share of tensor parallel traffic where the stack overlaps it in its kernels
-	tpAsync      float64 // where it runs on another stream
-	dpHidden     float64 // share of the last backward pass gradients hide behind
-	fsdpHidden   float64 // share of the compute ZeRO-3 traffic hides behind
-	zero3Hidden  float64 // the same, DeepSpeed
-	zero3Traffic float64 // DeepSpeed's ZeRO-3 traffic over the ideal; sharding in groups is up to 2.89 times as fast (Zhang et al., "MiCS", VLDB 2022)
-	hiddenCost   float64 // of hidden traffic that slows the kernels it hides behind
+	ringHalf     float64 // bytes at which a ring reaches half of its bandwidth
+	netShare     float64 // share of the line rate between nodes that is reached
+	netHopSec    float64 // one hop of a collective between nodes; NCCL's own tables assume 2.7 to 4 us for its small protocols (tuning.cc)
+	tpOverlap    float64 // exposed share of tensor parallel traffic if the stack overlaps it inside its kernels
+	tpAsync      float64 // the same if it runs on another stream
+	dpHidden     float64 // share of the last backward pass that gradient traffic can overlap
+	fsdpHidden   float64 // share of the compute that ZeRO-3 traffic can overlap
+	zero3Hidden  float64 // the same for DeepSpeed
+	zero3Traffic float64 // DeepSpeed's ZeRO-3 traffic relative to the ideal; sharding in groups is up to 2.89 times as fast (Zhang et al., "MiCS", VLDB 2022)
+	hiddenCost   float64 // share of overlapped traffic by which it slows the overlapping kernels
 	allToAll     float64 // exposed share of expert dispatch and combine
-	bubbleShare  float64 // of the ideal 1F1B bubble: the ramp's stages are the lighter ones
+	bubbleShare  float64 // share of the ideal 1F1B bubble that is paid: the stages of the ramp have less work
 	p2pShare     float64 // exposed share of stage-to-stage transfers
-	p2pOverlap   float64 // the same where the stack sends behind the next chunk's compute
+	p2pOverlap   float64 // the same if the stack sends while it computes the next chunk
 
-	moePasses  float64 // over the routed copies: sort, gather, weigh, scatter, forward and backward
-	moeSyncSec float64 // per routing layer and micro-batch: the host waits for token counts
+	moePasses  float64 // passes over the tokens' copies for experts: sort, gather, weigh, scatter, forward and backward
+	moeSyncSec float64 // per layer with routed experts and micro-batch: the host waits for token counts
 
 	launch    [launchKinds]float64 // host time to launch one layer's forward pass, seconds
 	fixedSec  float64              // per step: data, clipping, logging
-	hostShare float64              // of a host link's rate that copies reach, all devices of a node busy
-	cpuAdam   float64              // parameters/s per device updated on the CPU by usualThreads
+	hostShare float64              // share of a host link's rate that copies reach while all devices of a node are busy
+	cpuAdam   float64              // parameters/s per device that usualThreads CPU threads update
 
-	// Convolutional and other opaque models: one byte moved per 100 FLOPs of
-	// forward per pass, see memory's rule.
+	// Convolutional and other opaque models: each pass moves one byte per 100 forward FLOPs, as in package
+	// memory.
 	convPasses  float64
-	convCeiling float64 // of the generation's ceiling: many shapes, small channels
+	convCeiling float64 // share of the generation's ceiling: many shapes, few channels
 }
 
-// shares is what one generation of devices reaches of its datasheet.
+// shares are the shares of datasheet rates that one generation of devices reaches.
 type shares struct {
 	gemm  float64 // ceiling of 16-bit multiplications inside a training step
-	gemm8 float64 // of fp8
-	gemm4 float64 // of fp4
+	gemm8 float64 // the same for fp8
+	gemm4 float64 // the same for fp4
 	flash float64 // fused attention, share of the 16-bit peak; 0 = no such kernel
-	ring  float64 // of the scale-up rate a ring collective reaches
+	ring  float64 // share of the scale-up rate that a ring collective reaches
 	hop   float64 // one hop of a collective inside a node, seconds
 }
 
 // generation holds datasheet facts of a device's architecture.
 type generation struct {
 	arch     string
-	units    float64 // streaming multiprocessors or compute units of the large part
-	interBps float64 // network per device when a Config gives none, bytes/s
+	units    float64 // streaming multiprocessors or compute units of the largest model
+	interBps float64 // network bandwidth per device if a Config has none, bytes/s
 
-	// Dense 16-bit and fp8 peak and power limit of the large part, for variants
-	// without published rates.
+	// Dense 16-bit and fp8 peak and power limit of the largest model, for variants without published rates.
 	peak16, peak8, watts float64
 }
 
-// generations are those with rates of their own; the last stands in for all
-// others. Networks are those of the vendor's own machine: DGX-1 4 x 100 Gb/s,
-// DGX A100 8 x 200, DGX H100 8 x 400, GB300 NVL72 800 per device.
+// generations are the architectures with their own shares; the last entry is for all others. Network bandwidths
+// are those of the vendor's own machine: DGX-1 4 x 100 Gb/s, DGX A100 8 x 200, DGX H100 8 x 400, GB300 NVL72
+// 800 per device.
 var generations = [...]generation{
 	{arch: "Kepler", units: 13, interBps: 1.25e9},
 	{arch: "Pascal", units: 56, interBps: 6.25e9},
@@ -108,7 +105,7 @@ var generations = [...]generation{
 	{units: 108, interBps: 12.5e9},
 }
 
-// launchKind is how a stack's host code issues kernels.
+// launchKind is the way in which a stack's host code launches kernels.
 type launchKind int
 
 const (
@@ -121,23 +118,21 @@ const (
 
 const (
 	tile          = 128.0
-	bucket        = 40e6 // parameters of a gradient bucket at least, Megatron Core's default,
-	bucketPerRank = 1e6  // which also grows with the data parallel size
-	alignment     = 64   // elements; a sharded width that is no multiple leaves the tensor cores' fast path
-	flashBackward = 2.5  // backward over forward of fused attention: five multiplications for two (Dao et al. 2022)
-	hostBps       = 16e9 // of a device without any figure of its host link: PCIe 3.0 x16
-	pcieBps       = 12e9 // between devices without any link figure, bytes/s
+	bucket        = 40e6 // smallest number of parameters in a gradient bucket, Megatron Core's default;
+	bucketPerRank = 1e6  // it also grows with the data parallel size
+	alignment     = 64   // elements; a sharded width that is not a multiple of it cannot use the fast path of the tensor cores
+	flashBackward = 2.5  // backward over forward time of fused attention: five multiplications against two (Dao et al. 2022)
+	hostBps       = 16e9 // assumed host link of a device without a known one: PCIe 3.0 x16
+	pcieBps       = 12e9 // assumed rate between devices without a known link, bytes/s
 )
 
 // base holds the constants before training.
 //
-// Ceilings: the best isolated multiplications reach 0.87 of dense bf16 on A100
-// SXM, 0.80 on H100 SXM, 0.78 on B200, 0.73 on GB200, 0.51 on MI300X
-// (stas00/ml-engineering, compute/accelerator, commit 744d01e1); training runs
-// under load reach about 0.85 of that. Fused attention: FlashAttention-2
-// reports 0.5 to 0.6 of A100's peak forward and backward, 0.35 to 0.4 of
-// H100's (Dao 2023). Where no figure is known a neighbour's is taken. On a CPU the
-// ceiling is that of whatever BLAS is installed.
+// Ceilings: the best isolated multiplications reach 0.87 of dense bf16 on A100 SXM, 0.80 on H100 SXM, 0.78 on
+// B200, 0.73 on GB200, 0.51 on MI300X (stas00/ml-engineering, compute/accelerator, commit 744d01e1); training
+// runs under load reach about 0.85 of that. Fused attention: FlashAttention-2 reports 0.5 to 0.6 of A100's peak
+// forward and backward, 0.35 to 0.4 of H100's (Dao 2023). Unknown values are those of a similar generation. On
+// a CPU the ceiling is that of the installed BLAS.
 var base = constants{
 	shares: [...]shares{
 		{gemm: 0.70, gemm8: 0.65, gemm4: 0.5, ring: 0.6, hop: 15e-6},
@@ -167,10 +162,10 @@ var base = constants{
 	convPasses: 6, convCeiling: 0.6,
 }
 
-// parameter is one figure that fits may move.
+// parameter is one number that fits may change: a common factor on one or more constants.
 type parameter struct {
 	name string
-	sd   float64 // of its logarithm, before any training run was seen
+	sd   float64 // standard deviation of its logarithm before training
 	at   func(*constants) []*float64
 }
 
@@ -178,13 +173,13 @@ func one(at func(*constants) *float64) func(*constants) []*float64 {
 	return func(k *constants) []*float64 { return []*float64{at(k)} }
 }
 
-// share is a figure of one generation.
+// share returns a parameter for one share of one generation.
 func share(name, arch string, sd float64, at func(*shares) *float64) parameter {
 	i := generationOf(arch)
 	return parameter{name: name + " " + arch, sd: sd, at: func(k *constants) []*float64 { return []*float64{at(&k.shares[i])} }}
 }
 
-// everyShare moves a figure of all generations together.
+// everyShare returns a parameter that scales a share of all generations together.
 func everyShare(name string, sd float64, at func(*shares) *float64) parameter {
 	return parameter{name: name, sd: sd, at: func(k *constants) (out []*float64) {
 		for i := range k.shares {
@@ -201,9 +196,9 @@ func flashShare(s *shares) *float64 { return &s.flash }
 func ringShare(s *shares) *float64  { return &s.ring }
 func hopShare(s *shares) *float64   { return &s.hop }
 
-// params are the figures fits may move. Standard deviations: 5 % where a figure
-// follows from counting or a datasheet, 10 to 20 % for shares known from
-// benchmarks, 30 to 70 % where only the order of magnitude is.
+// params are the parameters that fits may change. Standard deviations: 5 % for values that follow from counting
+// or a datasheet, 10 to 20 % for shares known from benchmarks, 30 to 70 % if only the order of magnitude is
+// known.
 var params = []parameter{
 	everyShare("gemm", 0.10, gemmShare),
 	everyShare("fp8 gemm", 0.12, gemm8Share),
@@ -262,10 +257,9 @@ var params = []parameter{
 	{"convolution ceiling", 0.2, one(func(k *constants) *float64 { return &k.convCeiling })},
 }
 
-// effects are the ways in which one site, a training stack on one kind of
-// machine, differs from the average one. Source of the standard deviations:
-// good code bases on one device differ by 10 % in compute, networks by a
-// third; the spread of the published sources.
+// effects are the ways in which one site, a training stack on one type of device, differs from the average
+// site. Standard deviations come from the spread of the published sources: good code bases on one device differ
+// by 10 % in compute, networks by a third.
 var effects = []parameter{
 	{"compute", 0.08, func(k *constants) []*float64 {
 		var out []*float64
@@ -288,7 +282,7 @@ var effects = []parameter{
 	{"fixed", 0.40, one(func(k *constants) *float64 { return &k.fixedSec })},
 }
 
-// recipe returns the ceiling of a recipe of fp8 over that of fp8.
+// recipe returns the ceiling of an fp8 variant relative to fp8.
 func (k *constants) recipe(p spec.Precision) float64 {
 	switch p {
 	case spec.MXFP8:
@@ -299,7 +293,7 @@ func (k *constants) recipe(p spec.Precision) float64 {
 	return 1
 }
 
-// move multiplies the figures of ps by e to the power of x.
+// move multiplies the constants of parameters ps by e to the power of x.
 func (k *constants) move(ps []parameter, x []float64) {
 	for i, p := range ps {
 		if x[i] == 0 {
@@ -312,10 +306,10 @@ func (k *constants) move(ps []parameter, x []float64) {
 	}
 }
 
-// cpuArchs are the vector instructions that stand for the architecture of a CPU.
+// cpuArchs are the vector instruction sets used as the architecture of a CPU.
 var cpuArchs = []string{"AVX-512", "AVX2", "AVX", "SSE", "NEON", "SVE"}
 
-// slow makes every step take f times as long.
+// slow multiplies the time of every step by f.
 func (k *constants) slow(f float64) {
 	for i := range k.shares {
 		s := &k.shares[i]
@@ -329,7 +323,7 @@ func (k *constants) slow(f float64) {
 	}
 }
 
-// generationOf returns the index of an architecture.
+// generationOf returns the index of an architecture in generations.
 func generationOf(arch string) int {
 	if slices.Contains(cpuArchs, arch) {
 		arch = "CPU"
@@ -342,9 +336,9 @@ func generationOf(arch string) int {
 	return len(generations) - 1
 }
 
-// scaleUpDomain returns how many devices a scale-up link joins across nodes,
-// 0 when it ends at the node. Sources: NVIDIA GB200 and GB300 NVL72 datasheets;
-// Google Cloud TPU documentation, the pod of the smaller generations.
+// scaleUpDomain returns the number of devices that a scale-up link joins across nodes, 0 if it ends at the
+// node. Sources: NVIDIA GB200 and GB300 NVL72 datasheets; Google Cloud TPU documentation, for the pod of the
+// smaller generations.
 func scaleUpDomain(accelerator string) int {
 	switch {
 	case accelerator == "GB200" || accelerator == "GB300":

@@ -9,11 +9,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// These count by hand what a step is made of, on constants that make the count
-// plain.
+// These tests count the parts of a step by hand, with constants that make the count simple.
 
-// plain are constants under which kernels and links reach their datasheets,
-// nothing hides and nothing saturates.
+// plain returns constants with which kernels and links reach their datasheet rates, nothing overlaps and nothing
+// saturates.
 func plain() *constants {
 	k := base
 	for i := range k.shares {
@@ -25,7 +24,7 @@ func plain() *constants {
 	return &k
 }
 
-// counted returns c under constants, and its normal plan.
+// counted returns c prepared with constants k, and its normal plan.
 func counted(t *testing.T, k *constants, c spec.Config) (*Prepared, *spec.Plan) {
 	t.Helper()
 	pr := &Prepared{}
@@ -75,7 +74,7 @@ func TestCountGEMM(t *testing.T) {
 func TestCountAttention(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 1, CP: 4, MicroBatch: 1, Precision: spec.BF16})
 	flops := 4 * 2048.0 / 4 * 2048 * 4096
-	for _, framework := range []string{"Megatron-Bridge", "torchtitan"} { // both balance the causal half
+	for _, framework := range []string{"Megatron-Bridge", "torchtitan"} { // both balance the causal half of the scores
 		c.Framework = framework
 		pr, p := counted(t, plain(), c)
 		var l layer
@@ -86,12 +85,12 @@ func TestCountAttention(t *testing.T) {
 	pr, p := counted(t, plain(), c)
 	var l layer
 	pr.work.ringAttention(&pr.machine, p, &l, 2048.0/4, 2)
-	// Keys and values of the other three pieces, thrice.
+	// Keys and values of the other three ranks, three times.
 	same(t, "ring attention", l.cp, 3*3*(2*2*2048.0/4*4096)/300e9)
 }
 
-// Gradients are added up where there are several micro-batches, of the shard
-// alone under ZeRO-2.
+// TestCountAccumulation: gradients are accumulated if there are several micro-batches; under ZeRO-2 only those
+// of the shard.
 func TestCountAccumulation(t *testing.T) {
 	k := plain()
 	k.accumBytes = 8
@@ -114,10 +113,10 @@ func TestCountExperts(t *testing.T) {
 	pr, p := counted(t, k, c)
 	var l layer
 	pr.work.dispatch(&pr.machine, p, &l, 2048)
-	// Four times half of 7/8 of two copies of each token leave the device.
+	// Four times, half of 7/8 of two copies of each token leave the device.
 	same(t, "all-to-alls", l.ep, 4*0.5*7.0/8*2*2048*2*4096/300e9)
 	full := pr.work.experts(&pr.machine, p, 312e12, 2048, 2)
-	k.groupedHalf = 2048 // the rows each of the two experts here gets
+	k.groupedHalf = 2048 // rows of each of the two experts here
 	pr, p = counted(t, k, c)
 	same(t, "half the rate at the half size", pr.work.experts(&pr.machine, p, 312e12, 2048, 2), 2*full)
 }
@@ -170,14 +169,14 @@ func TestCountGradients(t *testing.T) {
 		x.plan.MicroBatch = 1
 		same(t, x.framework+" "+x.plan.String(), of(x.framework, x.plan, k), x.bytes*pass)
 	}
-	// Sharded inside each of two nodes: two gathers and a reduce-scatter of all
-	// there, and an all-reduce of each rank's eighth between the two.
+	// Sharded inside each of two nodes: two gathers and a reduce-scatter of everything inside, and an
+	// all-reduce of each rank's eighth between the nodes.
 	inside := 3 * 2 * pass
 	across := 2 * 1.0 / 2 * 8 * 2 * dense / 8 / 200e9
 	same(t, "HSDP", of("fms-fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3}, k), inside+across)
 	same(t, "shard=8", of("fsdp", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 3, Shard: 8}, k), inside+across)
 	same(t, "shard=8, zero=1", of("Megatron-LM", spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 8}, k), inside*2/3+across)
-	// Groups of four: two of each node's devices share a network link with six.
+	// Groups of four: two devices of each node share a network link with six others.
 	four := spec.Plan{DP: 16, MicroBatch: 1, Precision: spec.BF16, ZeRO: 1, Shard: 4}
 	same(t, "shard=4", of("Megatron-LM", four, k), 2*2*3.0/4*dense/300e9+2*max(1.0/2*2*dense/4/300e9, 1.0/2*2*dense/4*4/200e9))
 }
@@ -217,7 +216,7 @@ func TestCountOpaque(t *testing.T) {
 	same(t, "forward again", out.Recompute, 3*4*8e9/312e12)
 }
 
-// Eighteen nodes of four make one domain, and their network is its network.
+// TestCountRack: eighteen nodes of four form one domain, with the network bandwidth of all of them.
 func TestCountRack(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 144, MicroBatch: 1, Precision: spec.BF16})
 	c.Accelerator.Name, c.Shape = "GB200", spec.Packed(144, 4)
@@ -228,7 +227,8 @@ func TestCountRack(t *testing.T) {
 	same(t, "network out of the rack", pr.machine.inter, 18*200e9)
 }
 
-// Without published rates those of the large part count, by the root of power.
+// TestCountDerate: without published rates, those of the largest model are scaled by the square root of the
+// power ratio.
 func TestCountDerate(t *testing.T) {
 	c := perftest.GPT(spec.Plan{DP: 1, MicroBatch: 1, Precision: spec.BF16})
 	c.Accelerator.BF16, c.Accelerator.FP16, c.Accelerator.TF32, c.Accelerator.FP32, c.Accelerator.Watts = 0, 0, 0, 0, 100

@@ -12,15 +12,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// LogCovariance is as that of package hybrid's Model.
+// LogCovariance implements the interface of hybrid.Model.LogCovariance.
 func (a *Model) LogCovariance(ctx context.Context, cs []spec.Config) (*mat.SymDense, error) {
 	ph := Shipped().Physics
 	return LogCovariance(ctx, a, cs, func(*spec.Config) (*Physics, *Widths, float64) { return ph, &ph.wide, ph.wide.Scale })
 }
 
-// LogCovariance returns a matrix with variances from p's intervals and covariances
-// from the effects. of gives the physics and widths of a configuration, and the
-// ratio of half width to standard deviation.
+// LogCovariance returns the covariance matrix of the logarithms of predicted times. Variances come from p's
+// intervals, covariances from the uncertainty of the effects. of returns the physics and widths of a
+// configuration, and the ratio of half width to standard deviation. The matrix belongs to the caller. The error
+// wraps perfmodel.ErrNotCovered for a model without layers and hidden size.
 func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config, of func(*spec.Config) (*Physics, *Widths, float64)) (*mat.SymDense, error) {
 	out := mat.NewSymDense(len(cs), nil)
 	common := make([][]float64, len(cs)) // standard deviations by effect
@@ -54,8 +55,7 @@ func LogCovariance(ctx context.Context, p perfmodel.Predictor, cs []spec.Config,
 	return out, nil
 }
 
-// between returns the covariance of two predictions that the effects move by a and
-// b.
+// between returns the covariance of two predictions with the derivatives a and b by effect.
 func (w *Widths) between(a, b []float64) float64 {
 	v := 0.0
 	for i, row := range w.Cov {

@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Explain splits a predicted step by cause. Without full recomputation the step
-// is shorter, if it fits in memory.
+// ExampleModel_Explain splits a predicted step by cause. Without full recomputation the step would be shorter,
+// if it fits in memory.
 func ExampleModel_Explain() {
 	c := spec.Config{
 		Model:       spec.Model{Name: "7b", Kind: spec.Decoder, Layers: 32, Hidden: 4096, FFN: 11008, GatedMLP: true, Heads: 32, Vocab: 32000, SeqLen: 2048},

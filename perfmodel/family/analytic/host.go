@@ -1,6 +1,5 @@
 package analytic
 
-// HostRegular reports that predictions of plans that offload nothing do not
-// depend on CPUs and host memory, and those of others are never slower with more
-// CPUs (planner.HostRegular).
+// HostRegular reports that predictions of plans without offload do not depend on CPUs and host memory, and that
+// those of other plans are never slower with more CPUs (planner.HostRegular).
 func (*Model) HostRegular() bool { return true }

@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// common returns what both layouts have.
+// common returns the frameworks and sites that are in both layouts.
 func (l *Layout) common(other *Layout) (out Layout) {
 	for _, f := range l.Frameworks {
 		if other.FrameworkAt(f) >= 0 {
@@ -28,8 +28,8 @@ func (l *Layout) common(other *Layout) (out Layout) {
 	return out
 }
 
-// widths returns the uncertainty of the effects at a site under g. A negative place
-// is a new framework or site, with an effect of its own.
+// widths returns the uncertainty of the effects at a site under g. A negative index stands for a new framework
+// or site, which has its own effects with prior uncertainty.
 func (l *Layout) widths(g *bayes.Gaussian, framework, at int, arch string, launch launchKind) Widths {
 	n := len(effects)
 	a := mat.NewDense(n, len(g.Mean), nil)
@@ -59,22 +59,23 @@ func (l *Layout) widths(g *bayes.Gaussian, framework, at int, arch string, launc
 	return w
 }
 
-// Half of the variance between sites is that between frameworks, half that
-// between the kinds of machine of one framework.
+// effectShare: half of the variance between sites is that between frameworks, the other half that between the
+// device types of one framework.
 var effectShare = math.Sqrt(0.5)
 
-// Layout says where the parameters of a fit are.
+// Layout says which index each parameter of a fit has: params, then the effects of frameworks, then those of
+// sites.
 type Layout struct {
 	Frameworks []string
 	Sites      []Site
-	// Pace is ln of the factor on all times at a site; absent = 0.
+	// Pace is the logarithm of the factor on all step times of a site; absent = 0.
 	Pace map[Site]float64
 }
 
 // Size returns the number of parameters.
 func (l *Layout) Size() int { return len(params) + len(effects)*(len(l.Frameworks)+len(l.Sites)) }
 
-// FrameworkAt and SiteAt return where effects begin, -1 for those not in the fit.
+// FrameworkAt returns the index of the first effect of a framework, -1 if it is not in the fit.
 func (l *Layout) FrameworkAt(name string) int {
 	i := slices.Index(l.Frameworks, name)
 	if i < 0 {
@@ -83,7 +84,7 @@ func (l *Layout) FrameworkAt(name string) int {
 	return len(params) + len(effects)*i
 }
 
-// SiteAt is as FrameworkAt.
+// SiteAt returns the index of the first effect of a site, -1 if it is not in the fit.
 func (l *Layout) SiteAt(s Site) int {
 	i := slices.Index(l.Sites, s)
 	if i < 0 {
@@ -92,7 +93,7 @@ func (l *Layout) SiteAt(s Site) int {
 	return len(params) + len(effects)*(len(l.Frameworks)+i)
 }
 
-// Add adds the frameworks and sites of rows.
+// Add adds the frameworks and sites of rows to the layout. Indices change.
 func (l *Layout) Add(rows []spec.Measurement) {
 	for i := range rows {
 		c := &rows[i].Config
@@ -114,7 +115,7 @@ func compareSites(a, b Site) int {
 	return strings.Compare(a.Accelerator, b.Accelerator)
 }
 
-// constants applies x to base for one site; a negative place is no effect.
+// constants sets k to base with the parameters x of one site. A negative index means no effect.
 func (l *Layout) constants(x []float64, framework, at int, k *constants) {
 	*k = base
 	k.move(params, x[:len(params)])
@@ -146,8 +147,8 @@ func (l *Layout) physics(g *bayes.Gaussian, w Widths, mem *memory.Calibration) *
 	return ph
 }
 
-// extend returns a belief over the parameters of to, which has those of from
-// and more: new effects are independent of everything, around none.
+// extend returns a distribution over the parameters of to, which contains those of from. New effects have mean
+// 0 and are independent of all others.
 func extend(g *bayes.Gaussian, from, to *Layout) bayes.Gaussian {
 	n := to.Size()
 	mean, cov := make([]float64, n), mat.NewSymDense(n, nil)
@@ -167,11 +168,11 @@ func extend(g *bayes.Gaussian, from, to *Layout) bayes.Gaussian {
 	return bayes.Gaussian{Mean: mean, Cov: cov}
 }
 
-// cpuSpread is the factor on the standard deviation of effects between sites on
-// CPUs: they differ in the BLAS, in shared cores, in the cost beside the layers.
+// cpuSpread is the factor on the standard deviation of effects between sites on CPUs: they differ in the BLAS,
+// in shared cores, and in the overhead per layer.
 const cpuSpread = 5
 
-// spread returns the factor on the usual standard deviation of the effect at k.
+// spread returns the factor on the usual standard deviation of the effect at index k.
 func (l *Layout) spread(k int) float64 {
 	i := (k-len(params))/len(effects) - len(l.Frameworks)
 	if i >= 0 && (spec.Accelerator{Name: l.Sites[i].Accelerator}).IsCPU() {
@@ -180,7 +181,7 @@ func (l *Layout) spread(k int) float64 {
 	return 1
 }
 
-// narrow returns the belief over only the parameters of to, which from has too.
+// narrow returns the distribution over the parameters of to, a subset of those of from.
 func narrow(g *bayes.Gaussian, from, to *Layout) bayes.Gaussian {
 	where := to.places(from)
 	n := len(where)
@@ -194,7 +195,7 @@ func narrow(g *bayes.Gaussian, from, to *Layout) bayes.Gaussian {
 	return out
 }
 
-// places returns where each parameter of l is in other.
+// places returns the index in other of each parameter of l.
 func (l *Layout) places(other *Layout) []int {
 	out := make([]int, 0, l.Size())
 	for i := range params {
@@ -214,8 +215,8 @@ func (l *Layout) places(other *Layout) []int {
 	return out
 }
 
-// ParamNames returns the names of the constants, then of the effects. A stored
-// model is of a program with the same names.
+// ParamNames returns the names of the constants, then of the effects. A stored model can be read only by a
+// program with the same names.
 func ParamNames() (out []string) {
 	for _, p := range params {
 		out = append(out, p.name)
@@ -226,18 +227,18 @@ func ParamNames() (out []string) {
 	return out
 }
 
-// Moved adds to out the constants that x, parameters in layout l, moves by more than
-// 2 %, each as a factor on the figure of base.
+// Moved adds to out the parameters of x (in layout l) that change constants by more than 2 %, each as a factor
+// on its value in base.
 func (l *Layout) Moved(x []float64, out map[string]perfmodel.Param) {
 	for i, p := range params {
 		if f := math.Exp(x[i]); math.Abs(f-1) > 0.02 {
-			out[p.name] = perfmodel.Param{Value: f, Unit: "x the untrained figure"}
+			out[p.name] = perfmodel.Param{Value: f, Unit: "x the untrained value"}
 		}
 	}
 	for _, s := range l.Sites {
 		for k, e := range effects {
 			if f := math.Exp(x[l.FrameworkAt(s.Framework)+k] + x[l.SiteAt(s)+k]); math.Abs(f-1) > 0.02 {
-				out[e.name+" of "+s.Framework+" on "+s.Accelerator] = perfmodel.Param{Value: f, Unit: "x the usual"}
+				out[e.name+" of "+s.Framework+" on "+s.Accelerator] = perfmodel.Param{Value: f, Unit: "x the average site"}
 			}
 		}
 	}

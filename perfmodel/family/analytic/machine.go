@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// machine is a Config's devices and links with the shares of constants.go applied:
-// the rates that kernels and collectives reach.
+// machine holds the rates that kernels and collectives reach on a Config's devices and links: the datasheet
+// rates times the shares of constants.go.
 type machine struct {
 	k     *constants
 	gen   *generation
@@ -22,20 +22,19 @@ type machine struct {
 	mem    float64 // streaming kernels, bytes/s
 
 	intra  float64 // ring bandwidth per device inside a domain, bytes/s
-	inter  float64 // out of one domain, bytes/s
-	host   float64 // per device, bytes/s
+	inter  float64 // bandwidth out of one domain, bytes/s
+	host   float64 // host link per device, bytes/s
 	domain int     // devices joined by the scale-up link
-	total  int     // devices in all, 0 = as the plan says
-	cpus   float64 // CPU threads per device over usualThreads, 1 where not recorded
+	total  int     // devices in total, 0 = given by the plan
+	cpus   float64 // CPU threads per device over usualThreads, 1 if not recorded
 
 	fp32, tf32, fp8, fp4 float64 // datasheet peaks, FLOP/s; 0 = the device lacks the format
 
-	lacks int // set of lack..., the plan's apart
+	lacks int // set of lack... bits, without those of the plan
 	sheet datasheet
 }
 
-// datasheet holds the figures before constants are applied: FLOP/s in 16 bits,
-// bytes/s.
+// datasheet holds the rates before constants are applied: FLOP/s in 16 bits, bytes/s.
 type datasheet struct {
 	generation   int
 	peak, mem    float64
@@ -43,7 +42,7 @@ type datasheet struct {
 	host         float64
 }
 
-// warnings returns the assumptions under p.
+// warnings returns the assumptions made for a plan with precision p.
 func (m *machine) warnings(p spec.Precision) []error {
 	lacks := m.lacks
 	if p.Format() == spec.FP8 && !(m.fp8 > 0 && m.share.gemm8 > 0) || p == spec.FP4 && !(m.fp4 > 0 && m.share.gemm4 > 0) {
@@ -52,24 +51,24 @@ func (m *machine) warnings(p spec.Precision) []error {
 	return lackWarnings[lacks]
 }
 
-// The figures a Config may lack; each has a default and a warning. The table
-// holds every combination, so that predicting allocates nothing.
+// Values that a Config may lack. Each has a default and a warning. The table holds every combination, so that
+// predictions allocate nothing.
 const (
 	lackIntra = 1 << iota
 	lackInter
 	lackShape
 	lackPeak
-	lackFormat // of the plan
+	lackFormat // depends on the plan
 	lackCount
 )
 
 var lackWarnings = func() (out [lackCount][]error) {
 	msgs := []error{
-		errors.New("analytic: no bandwidth inside the node given, the accelerator's own link is assumed"),
-		errors.New("analytic: no bandwidth between nodes given, the usual network of this accelerator's generation is assumed"),
-		errors.New("analytic: no shape given, nodes of 8 devices are assumed"),
-		errors.New("analytic: no peak rate given, that of the generation's large part is assumed, scaled by the square root of the power limits"),
-		errors.New("analytic: the accelerator has no such narrow format, the next wider one is assumed"),
+		errors.New("analytic: the configuration has no bandwidth inside the node: assuming the accelerator's own link"),
+		errors.New("analytic: the configuration has no bandwidth between nodes: assuming the usual network of the accelerator's generation"),
+		errors.New("analytic: the configuration has no shape: assuming nodes of 8 devices"),
+		errors.New("analytic: the accelerator has no peak rate: assuming that of the generation's largest model, scaled by the square root of the power limits"),
+		errors.New("analytic: the accelerator lacks the plan's number format: assuming the next wider one"),
 	}
 	for lacks := range out {
 		for i, m := range msgs {
@@ -81,8 +80,8 @@ var lackWarnings = func() (out [lackCount][]error) {
 	return out
 }()
 
-// newMachine reads c's devices and links. The error wraps
-// perfmodel.ErrNotCovered and names the figure that is missing.
+// newMachine reads the devices and links of c into m. If a required value is missing, the error names it and
+// wraps perfmodel.ErrNotCovered.
 func newMachine(k *constants, c *spec.Config, m *machine) error {
 	a := &c.Accelerator
 	m.sheet.generation = generationOf(a.Arch)
@@ -97,7 +96,7 @@ func newMachine(k *constants, c *spec.Config, m *machine) error {
 	}
 	m.fp32, m.tf32 = firstPositive(a.FP32, peak/16), firstPositive(a.TF32, a.FP32, peak/2)
 	if peak <= 0 || a.MemBps <= 0 {
-		return fmt.Errorf("analytic: accelerator %q has a peak of %g FLOP/s and %g bytes/s of memory bandwidth, both are needed: %w",
+		return fmt.Errorf("analytic: accelerator %q has a peak of %g FLOP/s and %g bytes/s of memory bandwidth, want both above 0: %w",
 			a.Name, peak, a.MemBps, perfmodel.ErrNotCovered)
 	}
 	m.sheet.peak, m.sheet.mem = peak, a.MemBps
@@ -125,7 +124,7 @@ func newMachine(k *constants, c *spec.Config, m *machine) error {
 // usualThreads is the default number of CPU threads per device: 96 on a node of 8.
 const usualThreads = 12
 
-// links reads the links of c, whose nodes have perNode devices.
+// links reads the links of c, on nodes of perNode devices.
 func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
 	a, sheet := &c.Accelerator, &m.sheet
 	sheet.intra = firstPositive(c.Link.IntraBps, a.ScaleUpBps, a.HostBps, pcieBps)
@@ -139,13 +138,13 @@ func (m *machine) links(c *spec.Config, perNode int, lacks *int) {
 			*lacks |= lackInter
 		}
 	}
-	if m.domain > perNode { // several nodes' network
+	if m.domain > perNode { // the domain has the networks of several nodes
 		sheet.inter *= float64(m.domain) / float64(perNode)
 	}
 	sheet.host = firstPositive(c.Link.HostBps, a.HostBps, hostBps)
 }
 
-// use applies constants to the datasheet.
+// use applies constants to the datasheet rates.
 func (m *machine) use(k *constants) {
 	sheet := &m.sheet
 	m.k, m.share = k, &k.shares[sheet.generation]
@@ -171,8 +170,8 @@ func firstPositive(v ...float64) float64 {
 	return 0
 }
 
-// wide returns the ceiling rate of multiplications that are not quantized: in 32
-// bits where p has them, else in 16.
+// wide returns the ceiling rate of multiplications that are not quantized: 32-bit if p is a 32-bit format, else
+// 16-bit.
 func (m *machine) wide(p spec.Precision) float64 {
 	if p == spec.FP32 || p == spec.TF32 {
 		rate, _ := m.matmul(p)
@@ -181,8 +180,8 @@ func (m *machine) wide(p spec.Precision) float64 {
 	return m.peak16
 }
 
-// matmul returns the ceiling rate of the layers' multiplications in p, FLOP/s,
-// and whether they are quantized.
+// matmul returns the ceiling rate of the layers' multiplications in p, in FLOP/s, and whether they are
+// quantized.
 func (m *machine) matmul(p spec.Precision) (flops float64, quantized bool) {
 	switch p {
 	case spec.FP8, spec.MXFP8, spec.FP8Rowwise:

@@ -9,26 +9,25 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Site is a training stack on one kind of device. Differences beyond the datasheets
-// are fitted as effects.
+// Site is a training stack on one type of device. Effects describe how it differs from the datasheets.
 type Site struct{ Framework, Accelerator string }
 
 // SiteOf returns the site of c.
 func SiteOf(c *spec.Config) Site { return Site{c.Framework, c.Accelerator.Name} }
 
-// Physics is the analytic model with one set of constants for each known site, and
-// one for all others. It is immutable and safe for concurrent use.
+// Physics is the analytic model with a set of constants for each known site, and one for all others. It is
+// immutable and safe for concurrent use.
 type Physics struct {
 	any   *constants
 	sites map[Site]*constants
-	// frameworks are the constants of a stack on devices without rows of it.
+	// frameworks holds the constants of a framework on device types without rows.
 	frameworks map[string]*constants
 	wide       Widths
 	Memory     *memory.Calibration
 }
 
-// constantsFor returns the constants of c's site, or else of its framework, or of
-// all.
+// constantsFor returns the constants of c's site; if it is unknown, those of its framework; else those of all
+// others.
 func (ph *Physics) constantsFor(c *spec.Config) *constants {
 	if k := ph.sites[SiteOf(c)]; k != nil {
 		return k
@@ -39,14 +38,14 @@ func (ph *Physics) constantsFor(c *spec.Config) *constants {
 	return ph.any
 }
 
-// Open sets pr to everything about c but its plan; by names the model in its
-// predictions. The error wraps perfmodel.ErrNotCovered.
+// Open sets pr to everything in c but its plan. by names the model in predictions. The error wraps
+// perfmodel.ErrNotCovered.
 func (ph *Physics) Open(c *spec.Config, by string, pr *Prepared) error {
 	pr.by, pr.wide = by, &ph.wide
 	return pr.init(ph.constantsFor(c), ph.Memory, c)
 }
 
-// Predict returns the throughput and memory of c, in the name of by. The error wraps
+// Predict returns the throughput and memory of c. by names the model in the prediction. The error wraps
 // perfmodel.ErrNotCovered.
 func (ph *Physics) Predict(c *spec.Config, by string) (spec.Prediction, error) {
 	var pr Prepared
@@ -72,8 +71,7 @@ func (ph *Physics) prepare(c *spec.Config, by string) (func(spec.Plan) (spec.Pre
 	}, nil
 }
 
-// Explain returns the step time of c by cause. The error wraps
-// perfmodel.ErrNotCovered.
+// Explain returns the step time of c split by cause. The error wraps perfmodel.ErrNotCovered.
 func (ph *Physics) Explain(c *spec.Config) (Parts, error) {
 	var pr Prepared
 	if err := ph.Open(c, "", &pr); err != nil {
@@ -84,22 +82,21 @@ func (ph *Physics) Explain(c *spec.Config) (Parts, error) {
 	return parts, err
 }
 
-// Widths determines the interval of a prediction: the covariance of the logarithms
-// of what effects move (see effects), a floor, and a factor with which nine in ten
-// left-out rows fall inside.
+// Widths determines the interval of a prediction: the covariance of the effects (of their logarithms), a floor,
+// and the factor with which nine in ten left-out rows fall inside.
 type Widths struct {
 	Cov   [][]float64 `json:"cov"`   // by effect
-	Floor float64     `json:"floor"` // standard deviation of every prediction beside that
+	Floor float64     `json:"floor"` // standard deviation that is added to every prediction
 	Scale float64     `json:"scale"` // half width over the standard deviation
 }
 
-// UnmarshalJSON implements json.Unmarshaler; it refuses figures that are no widths.
+// UnmarshalJSON implements json.Unmarshaler; it returns an error for values that are not valid widths.
 func (w *Widths) UnmarshalJSON(b []byte) error {
 	type plain Widths
 	if err := json.Unmarshal(b, (*plain)(w)); err != nil {
 		return err
 	}
-	const most = 100 // larger logarithms are no interval
+	const most = 100 // larger logarithms do not occur in an interval
 	bad := len(w.Cov) != 0 && len(w.Cov) != len(effects) || !(w.Scale >= 0 && w.Scale < most) || !(math.Abs(w.Floor) < most)
 	for _, row := range w.Cov {
 		bad = bad || len(row) != len(effects)
@@ -108,23 +105,21 @@ func (w *Widths) UnmarshalJSON(b []byte) error {
 		}
 	}
 	if bad {
-		return fmt.Errorf("widths of %d rows, floor %g and scale %g are not a covariance of %d effects, a floor and a scale below %g",
+		return fmt.Errorf("widths of %d rows, floor %g and scale %g are invalid, want a covariance of %d effects, and a floor and a scale below %g",
 			len(w.Cov), w.Floor, w.Scale, len(effects), float64(most))
 	}
 	return nil
 }
 
-// memoryPart is the part of device time that follows memory bandwidth: norms,
-// activations, the optimizer.
+// memoryPart is the share of device time limited by memory bandwidth: norms, activations, the optimizer.
 const memoryPart = 0.2
 
-const effectCount = 6 // of effects
+const effectCount = 6 // len(effects)
 
 // HalfWidth returns half the width of the 90 % interval of ln T.
 func (w *Widths) HalfWidth(p *Parts, total float64) float64 { return w.Scale * w.SD(p, total) }
 
-// loads returns the derivative of ln T by each effect: an effect scales parts of a
-// step.
+// loads returns the derivative of ln T by each effect, which is the share of the step that the effect scales.
 func loads(p *Parts, total float64) [effectCount]float64 {
 	device := (p.Compute + p.Recompute + p.Optimizer) / total
 	return [...]float64{(1 - memoryPart) * device, memoryPart * device, (p.TP + p.CP + p.EP) / total, (p.DP + p.Pipeline) / total,
@@ -143,8 +138,8 @@ func (w *Widths) SD(p *Parts, total float64) float64 {
 	return math.Sqrt(max(v, 0))
 }
 
-// drivers returns the parameters that scale the same figures as an effect, on
-// devices of an architecture ("" = any) under a stack's kind of launch.
+// drivers returns the parameters that scale the same constants as an effect, on devices of an architecture (""
+// = any) under a stack's kind of launch.
 func drivers(effect int, arch string, launch launchKind) []string {
 	switch effect {
 	case 0:
@@ -161,7 +156,7 @@ func drivers(effect int, arch string, launch launchKind) []string {
 	return []string{"fixed"}
 }
 
-// WithMemory returns ph with another calibration of memory.
+// WithMemory returns a copy of ph with another calibration of memory.
 func (ph *Physics) WithMemory(mem *memory.Calibration) *Physics {
 	out := *ph
 	out.Memory = mem

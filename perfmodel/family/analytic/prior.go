@@ -20,11 +20,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Prior is a belief about the constants: a Gaussian over their logarithms,
-// common to all, and over the effects of the frameworks and sites it was
-// trained on. It is safe for concurrent use and not changed once built.
+// Prior is a distribution of the constants: a Gaussian over the logarithms of params and over the effects of
+// the frameworks and sites it was trained on. It is immutable and safe for concurrent use.
 type Prior struct {
-	belief     bayes.Gaussian // params, then the effects of frameworks, then of sites
+	dist       bayes.Gaussian // params, then the effects of frameworks, then of sites
 	frameworks []string
 	Sites      []Site
 	Widths     Widths
@@ -33,33 +32,31 @@ type Prior struct {
 	Physics    *Physics
 }
 
-// Training says what a prior was trained on.
+// Training describes the data of a prior.
 type Training struct {
 	Rows    int            `json:"rows"`
-	Sources map[string]int `json:"sources"` // rows of each
+	Sources map[string]int `json:"sources"` // number of rows of each source
 	Hash    string         `json:"hash"`    // of the rows, see perfmodel.HashRows
 }
 
 //go:embed prior.json
 var priorJSON []byte
 
-// Shipped returns the prior that comes with the program, trained by
-// bench/prior on published measurements. If the embedded file does not match the
-// program's parameters, as while bench/prior is about to write a new one, it is
-// the untrained prior; a test fails for such a program.
+// Shipped returns the prior that comes with the program. bench/prior trains it on published measurements. If
+// the embedded file does not match the program's parameters, for example before bench/prior writes a new one,
+// Shipped returns the untrained prior; a test fails then.
 var Shipped = sync.OnceValue(func() *Prior {
 	p, err := ReadPrior(priorJSON)
 	if err != nil {
 		return Untrained()
 	}
-	// Package memory ships the same calibration in full precision, and the planner
-	// uses that.
+	// Package memory ships the same calibration in full precision. The planner uses that one.
 	p.Memory = memory.Shipped()
 	p.Physics.Memory = p.Memory
 	return p
 })
 
-// Untrained returns the prior without training data: the physics of base.
+// Untrained returns the prior without training data, with the constants of base.
 func Untrained() *Prior {
 	mean, sd := make([]float64, len(params)), make([]float64, len(params))
 	for i, p := range params {
@@ -68,9 +65,9 @@ func Untrained() *Prior {
 	return newPrior(bayes.Independent(mean, sd), nil, nil, Widths{Scale: bayes.Normal90}, Training{}, memory.Prior())
 }
 
-// newPrior builds the physics that goes with a belief.
+// newPrior computes the physics of a distribution.
 func newPrior(g bayes.Gaussian, frameworks []string, sites []Site, w Widths, t Training, mem *memory.Calibration) *Prior {
-	p := &Prior{belief: g, frameworks: frameworks, Sites: sites, Widths: w, Training: t, Memory: mem}
+	p := &Prior{dist: g, frameworks: frameworks, Sites: sites, Widths: w, Training: t, Memory: mem}
 	lay := Layout{Frameworks: frameworks, Sites: sites}
 	if w.Cov == nil {
 		p.Widths = lay.widths(&g, -1, -1, "", launchCompiled)
@@ -80,21 +77,19 @@ func newPrior(g bayes.Gaussian, frameworks []string, sites []Site, w Widths, t T
 	return p
 }
 
-// sourceRows bounds the weight of a source in training, in rows: further rows share
-// its errors.
+// sourceRows limits the weight of a source in training, in rows, because its rows share errors.
 const sourceRows = 60
 
-// Train fits the constants to rows of any models, accelerators, frameworks
-// and sources, and returns the rows it used: rows that are not usable or not
-// covered are left out. The prior predicts memory by mem. The error wraps
-// perfmodel.ErrTooFewPoints when no row is left.
+// Train fits the constants to rows of any models, accelerators, frameworks and sources, and returns the prior
+// and the rows it used. It ignores rows that are not usable or not covered. The prior predicts memory with mem.
+// The error wraps perfmodel.ErrTooFewPoints if no row is left.
 func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration) (*Prior, []spec.Measurement, error) {
 	c, err := NewCalibration(ctx, rows)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(c.Rows) == 0 {
-		return nil, nil, fmt.Errorf("analytic: none of %d rows can be trained on: %w", len(rows), perfmodel.ErrTooFewPoints)
+		return nil, nil, fmt.Errorf("analytic: none of %d rows is usable for training: %w", len(rows), perfmodel.ErrTooFewPoints)
 	}
 	none := Untrained()
 	c.Arrange()
@@ -106,7 +101,7 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	for i := range weight {
 		weight[i] = min(1, sourceRows/float64(sources[c.Rows[i].Source]))
 	}
-	mode, err := c.climb(ctx, extend(&none.belief, &Layout{}, &c.Layout), weight)
+	mode, err := c.findMode(ctx, extend(&none.dist, &Layout{}, &c.Layout), weight)
 	if err != nil {
 		return nil, nil, fmt.Errorf("analytic: %w", err)
 	}
@@ -125,16 +120,15 @@ func Train(ctx context.Context, rows []spec.Measurement, mem *memory.Calibration
 	return newPrior(post.Gaussian, c.Frameworks, c.Sites, wide, t, mem), c.Rows, nil
 }
 
-// BeliefOf returns the distribution of the constants and of the effects in l.
-func (p *Prior) BeliefOf(l *Layout) bayes.Gaussian {
+// DistributionOf returns the distribution of the constants and of the effects in l.
+func (p *Prior) DistributionOf(l *Layout) bayes.Gaussian {
 	own := Layout{Frameworks: p.frameworks, Sites: p.Sites}
 	known := own.common(l)
-	belief := narrow(&p.belief, &own, &known)
-	return extend(&belief, &known, l)
+	dist := narrow(&p.dist, &own, &known)
+	return extend(&dist, &known, l)
 }
 
-// PhysicsAt returns the physics at x, parameters in layout l. Sites and frameworks
-// that are not in l are those of p.
+// PhysicsAt returns the physics at parameters x in layout l. Sites and frameworks outside l are those of p.
 func (p *Prior) PhysicsAt(l *Layout, x []float64) *Physics {
 	ph := l.physics(&bayes.Gaussian{Mean: x}, p.Widths, p.Memory)
 	for s, k := range p.Physics.sites {
@@ -150,25 +144,25 @@ func (p *Prior) PhysicsAt(l *Layout, x []float64) *Physics {
 	return ph
 }
 
-// Params returns the name, the factor on its value before training, and the
-// standard deviation of its logarithm, for each of the constants.
+// Params returns, for each constant, the factor on its value before training, its name and the standard
+// deviation of its logarithm.
 func (p *Prior) Params() []perfmodel.Param {
 	var out []perfmodel.Param
 	for i := range params {
-		out = append(out, perfmodel.Param{Value: math.Exp(p.belief.Mean[i]), Unit: fmt.Sprintf("x %s, +- %.0f %%", params[i].name, 100*math.Sqrt(p.belief.Cov.At(i, i)))})
+		out = append(out, perfmodel.Param{Value: math.Exp(p.dist.Mean[i]), Unit: fmt.Sprintf("x %s, +- %.0f %%", params[i].name, 100*math.Sqrt(p.dist.Cov.At(i, i)))})
 	}
 	return out
 }
 
-// priorVersion is that of a prior on disk.
+// priorVersion is the version of the file format.
 const priorVersion = 1
 
-// priorRecord is a prior on disk. Belief is the mean, then the lower
-// triangle of the Cholesky factor of the covariance, row by row, 4-byte
-// little-endian floats: a factor stays one however it is rounded.
+// priorRecord is the JSON form of a prior. Belief is the mean, then the lower triangle of the Cholesky factor
+// of the covariance, row by row, as 4-byte little-endian floats. The factor is stored because rounding it
+// always gives a valid covariance.
 type priorRecord struct {
 	Version    int                 `json:"version"`
-	Params     []string            `json:"params"` // of the program that wrote it
+	Params     []string            `json:"params"` // names of the program that wrote it
 	Frameworks []string            `json:"frameworks"`
 	Sites      [][2]string         `json:"sites"` // framework, accelerator
 	Widths     Widths              `json:"widths"`
@@ -184,17 +178,17 @@ func (p *Prior) MarshalJSON() ([]byte, error) {
 		r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
 	}
 	var chol mat.Cholesky
-	if !chol.Factorize(p.belief.Cov) {
+	if !chol.Factorize(p.dist.Cov) {
 		return nil, errors.New("analytic: the prior's covariance is not positive definite")
 	}
 	var lower mat.TriDense
 	chol.LTo(&lower)
 	var b []byte
 	put := func(v float64) { b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v))) }
-	for _, v := range p.belief.Mean {
+	for _, v := range p.dist.Mean {
 		put(v)
 	}
-	for i := range p.belief.Mean {
+	for i := range p.dist.Mean {
 		for j := range i + 1 {
 			put(lower.At(i, j))
 		}
@@ -203,21 +197,21 @@ func (p *Prior) MarshalJSON() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// ReadPrior reads what MarshalJSON wrote. It refuses a prior of a program
-// with other parameters.
+// ReadPrior reads what MarshalJSON wrote. It returns an error for a prior with other parameters than this
+// program's.
 func ReadPrior(b []byte) (*Prior, error) {
 	var r priorRecord
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("analytic: prior: %w", err)
 	}
 	if r.Version != priorVersion || r.Memory == nil || !slices.Equal(r.Params, ParamNames()) {
-		return nil, fmt.Errorf("analytic: prior of version %d with %d parameters is not one of this program: train it again", r.Version, len(r.Params))
+		return nil, fmt.Errorf("analytic: prior of version %d with %d parameters does not match this program: train it again", r.Version, len(r.Params))
 	}
 	l := Layout{Frameworks: r.Frameworks}
 	for _, s := range r.Sites {
 		l.Sites = append(l.Sites, Site{s[0], s[1]})
 	}
-	g, err := readBelief(r.Belief, l.Size())
+	g, err := readDistribution(r.Belief, l.Size())
 	if err != nil {
 		return nil, err
 	}
@@ -227,13 +221,13 @@ func ReadPrior(b []byte) (*Prior, error) {
 	return newPrior(g, l.Frameworks, l.Sites, r.Widths, r.Training, r.Memory), nil
 }
 
-func readBelief(text string, n int) (bayes.Gaussian, error) {
+func readDistribution(text string, n int) (bayes.Gaussian, error) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return bayes.Gaussian{}, fmt.Errorf("analytic: prior: belief: %w", err)
+		return bayes.Gaussian{}, fmt.Errorf("analytic: prior: field dist: %w", err)
 	}
 	if len(b) != 4*(n+n*(n+1)/2) {
-		return bayes.Gaussian{}, fmt.Errorf("analytic: prior: belief of %d bytes is not one of %d parameters", len(b), n)
+		return bayes.Gaussian{}, fmt.Errorf("analytic: prior: field belief has %d bytes, want %d parameters and their covariance", len(b), n)
 	}
 	next := func() float64 {
 		v := float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
@@ -254,7 +248,7 @@ func readBelief(text string, n int) (bayes.Gaussian, error) {
 	cov.SymOuterK(1, lower)
 	for i := range n {
 		if !(cov.At(i, i) > 0) || math.IsInf(cov.At(i, i), 0) || math.IsNaN(mean[i]) || math.IsInf(mean[i], 0) {
-			return bayes.Gaussian{}, fmt.Errorf("analytic: prior: parameter %d has mean %g and variance %g", i, mean[i], cov.At(i, i))
+			return bayes.Gaussian{}, fmt.Errorf("analytic: prior: parameter %d has mean %g and variance %g, want finite numbers and a variance above 0", i, mean[i], cov.At(i, i))
 		}
 	}
 	return bayes.Gaussian{Mean: mean, Cov: cov}, nil

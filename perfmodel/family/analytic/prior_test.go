@@ -16,10 +16,10 @@ func TestWidthsRefused(t *testing.T) {
 	}
 }
 
-// What a new site may have of its own adds to what is not known of all.
+// TestWidthsOfNewSites: the effects of a new site add to the uncertainty common to all sites.
 func TestWidthsOfNewSites(t *testing.T) {
 	p := Untrained()
-	w := (&Layout{}).widths(&p.belief, -1, -1, "Ampere", launchEager)
+	w := (&Layout{}).widths(&p.dist, -1, -1, "Ampere", launchEager)
 	for e := range effects {
 		want := effects[e].sd * effects[e].sd
 		for i := range params {
@@ -33,10 +33,10 @@ func TestWidthsOfNewSites(t *testing.T) {
 	}
 }
 
-// Sites on CPUs differ more.
+// TestSpreadOfCPUs: sites on CPUs differ more from each other.
 func TestSpreadOfCPUs(t *testing.T) {
 	to := Layout{Frameworks: []string{"f"}, Sites: []Site{{"f", "A"}, {"f", "CPU of some kind"}}}
-	g := extend(&Untrained().belief, &Layout{}, &to)
+	g := extend(&Untrained().dist, &Layout{}, &to)
 	a, b := to.SiteAt(to.Sites[0]), to.SiteAt(to.Sites[1])
 	if got := math.Sqrt(g.Cov.At(b, b) / g.Cov.At(a, a)); math.Abs(got-cpuSpread) > 1e-9 {
 		t.Errorf("%g times the spread, want %d", got, cpuSpread)

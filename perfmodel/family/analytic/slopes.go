@@ -11,20 +11,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// paramGroup is the parameters that scale the same constants of a site, such as the
-// memory bandwidth of all, of a framework and of a site. They share one finite
-// difference.
+// paramGroup is a set of parameters that scale the same constants of a site, such as the memory bandwidth
+// parameter of all sites, of a framework and of a site. They share one finite difference.
 type paramGroup struct {
 	by    *parameter
-	at    []int // in x
+	at    []int // indices in x
 	moved perturbed
 }
 
-// perturbed is constants with some figures multiplied by a factor each.
+// perturbed is a set of constants with some values multiplied by factors.
 type perturbed struct {
 	constants
-	figures []*float64 // in constants
-	factors []float64  // by figure
+	figures []*float64 // pointers into constants
+	factors []float64  // one per entry of figures
 }
 
 func (t *perturbed) perturb(by *parameter, factor float64) {
@@ -33,7 +32,7 @@ func (t *perturbed) perturb(by *parameter, factor float64) {
 	}
 }
 
-// from sets t to the constants k with its figures perturbed.
+// from sets t to the constants k, perturbed.
 func (t *perturbed) from(k *constants) {
 	t.constants = *k
 	for i, v := range t.figures {
@@ -41,18 +40,18 @@ func (t *perturbed) from(k *constants) {
 	}
 }
 
-// groupSet has a byte for each paramGroup, 1 for those in the set.
+// groupSet has one byte per paramGroup, 1 for members of the set.
 type groupSet []byte
 
-// slopes computes the derivatives of a site's rows. A row depends on about a dozen
-// of fifty groups, by its plan. Groups active last time are perturbed one by one,
-// all others at once, each by another factor. Only if that moves the row, because
-// another side of a roofline now counts, is each of them perturbed.
+// slopes computes the derivatives of the rows of a site. A row depends on about a dozen of fifty groups,
+// determined by its plan. The groups that were active last time are perturbed one by one, the others all at
+// once, each by another factor. Only if that changes the row's time, because another side of a roofline now
+// limits it, each of the others is perturbed too.
 type slopes struct {
 	groups []*paramGroup
 	moves  []groupSet            // by row: the groups active last time; nil before the first time
 	any    groupSet              // groups that were active in any row
-	rest   map[string]*perturbed // by groupSet: all other groups perturbed
+	rest   map[string]*perturbed // by groupSet: constants with all groups outside it perturbed
 }
 
 func (c *Calibration) newSlopes(g *rowGroup) *slopes {
@@ -87,8 +86,8 @@ func (c *Calibration) newSlopes(g *rowGroup) *slopes {
 	return s
 }
 
-// keepRead zeroes the figures of k that no row of g depends on: those of other
-// generations, formats and kinds of launch, and of experts where there are none.
+// keepRead zeroes the constants that no row of g depends on: those of other generations, formats and kinds of
+// launch, and those of experts if no model has any.
 func (c *Calibration) keepRead(g *rowGroup, k *constants) {
 	var read constants
 	for _, i := range g.rows {
@@ -106,8 +105,8 @@ func (c *Calibration) keepRead(g *rowGroup, k *constants) {
 	k.shares, k.launch, k.moeSyncSec = read.shares, read.launch, read.moeSyncSec
 }
 
-// Differentiate writes forward differences to jac, for each row only by the active
-// groups. The error is ctx's.
+// Differentiate writes forward differences to jac, for each row only by the active groups. The error is that of
+// ctx.
 func (c *Calibration) Differentiate(ctx context.Context, x []float64, jac *mat.Dense) error {
 	done := 0
 	for gi := range c.groups {
@@ -118,7 +117,7 @@ func (c *Calibration) Differentiate(ctx context.Context, x []float64, jac *mat.D
 		k := c.constantsOf(g, x)
 		g.slopes.from(&k)
 		for r := range g.rows {
-			if done++; done%looks == 0 {
+			if done++; done%rowsPerCheck == 0 {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
@@ -129,7 +128,7 @@ func (c *Calibration) Differentiate(ctx context.Context, x []float64, jac *mat.D
 	return ctx.Err()
 }
 
-// from perturbs every group at constants k.
+// from perturbs every group, starting at constants k.
 func (s *slopes) from(k *constants) {
 	for _, group := range s.groups {
 		group.moved.from(k)
@@ -139,7 +138,7 @@ func (s *slopes) from(k *constants) {
 	}
 }
 
-// others returns constants k with all groups perturbed that are not in set.
+// others returns constants k with all groups outside set perturbed.
 func (s *slopes) others(set groupSet, k *constants) *constants {
 	t, ok := s.rest[string(set)]
 	if !ok {
@@ -155,8 +154,7 @@ func (s *slopes) others(set groupSet, k *constants) *constants {
 	return &t.constants
 }
 
-// differentiateRow writes the derivatives of row r of g, under its
-// constants k.
+// differentiateRow writes the derivatives of row r of g at its constants k.
 func (c *Calibration) differentiateRow(g *rowGroup, r int, k *constants, jac *mat.Dense) {
 	s, row := g.slopes, g.rows[r]
 	still := c.seconds(row, k)
@@ -183,7 +181,7 @@ func (c *Calibration) differentiateRow(g *rowGroup, r int, k *constants, jac *ma
 	s.moves[r] = now
 }
 
-// logRatio returns ln(a/b) of nearly equal a and b, without the logarithm.
+// logRatio returns ln(a/b) for a close to b, by a series.
 func logRatio(a, b float64) float64 {
 	r := (a - b) / b
 	return r * (1 - r*(1./2-r/3))

@@ -13,8 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// slopeRows are rows of several stacks, devices, formats and kinds of model, each
-// under several plans.
+// slopeRows returns rows of several stacks, devices, formats and kinds of model, each with several plans.
 func slopeRows(t *testing.T) *Calibration {
 	t.Helper()
 	var rows []spec.Measurement
@@ -49,9 +48,8 @@ func slopeRows(t *testing.T) *Calibration {
 	return c
 }
 
-// TestSlopes compares the derivatives with differences of predictions by every
-// single parameter, where the fit starts and wherever it may go: what moved no row
-// before may do so there.
+// TestSlopes compares the derivatives with differences of predictions by every single parameter, at the start
+// of the fit and at other points, where groups that changed no row before may become active.
 func TestSlopes(t *testing.T) {
 	c := slopeRows(t)
 	n := c.Size()

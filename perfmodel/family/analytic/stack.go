@@ -6,38 +6,36 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// stack holds the documented facts about a training stack that decide about time
-// and are not in a plan: its kernels and overlaps. The effect of each is in
-// constants, fitted over all stacks that have it.
+// stack holds documented properties of a training stack that determine time and are not in a plan: its kernels
+// and overlaps. constants has the size of each effect, fitted over all stacks that have it.
 type stack struct {
-	match     string // found in the lower-case framework name
+	match     string // substring of the lower-case framework name
 	launch    launchKind
-	tp        overlap // of tensor parallel traffic
-	gradients bool    // their reduction runs behind the backward pass
-	deepSpeed bool    // ZeRO-3 is DeepSpeed's
+	tp        overlap // overlap of tensor parallel traffic
+	gradients bool    // gradient reduction overlaps the backward pass
+	deepSpeed bool    // ZeRO-3 is DeepSpeed's implementation
 	fused     bool    // fused norms, dropout, activations
-	gradBytes float64 // per reduced gradient in 16-bit training
+	gradBytes float64 // bytes per reduced gradient in 16-bit training
 	unfused   bool    // attention materializes its scores
-	torch     bool    // attention is PyTorch's
+	torch     bool    // attention is PyTorch's implementation
 	halfAgain bool    // "selective" recomputes every other multiplication
 	hybrid    bool    // ZeRO-3 shards inside a node and replicates across (HSDP)
-	sendAhead bool    // interleaved pipelines send behind compute (Megatron Core's overlap_p2p_comm)
-	sequence  bool    // TP implies sequence parallelism, also where the plan has none
+	sendAhead bool    // interleaved pipelines send during compute (Megatron Core's overlap_p2p_comm)
+	sequence  bool    // TP implies sequence parallelism, even if the plan has none
 }
 
 type overlap int
 
 const (
-	overlapNone  overlap = iota // traffic stops the compute
-	overlapAsync                // on another stream, where it can
+	overlapNone  overlap = iota // compute waits for the traffic
+	overlapAsync                // on another stream, if dependencies allow
 	overlapFused                // in pieces, inside the multiplications (Transformer Engine's userbuffers)
 )
 
-// stacks is searched in order. The last entry, today's Megatron Core, is for other
-// names and for none. Of LLM Foundry (eager FSDP that reduces in 16 bits,
-// FlashAttention's own kernels), Nanotron (eager, gradients in fp32, TP with
-// reduce-scatters), Colossal-AI (eager) and the JAX stacks (a compiled program a
-// step) no run is measured: their traits are from their documents.
+// stacks is searched in order. The last entry, today's Megatron Core, is for other names and for none. No run
+// of LLM Foundry (eager FSDP that reduces in 16 bits, FlashAttention's own kernels), Nanotron (eager, gradients
+// in fp32, TP with reduce-scatters), Colossal-AI (eager) and the JAX stacks (one compiled program per step) was
+// measured: their properties come from their documents.
 var stacks = []stack{
 	{match: "hugging", launch: launchEager, deepSpeed: true, gradBytes: 2, unfused: true},
 	{match: "deepspeed", launch: launchLean, deepSpeed: true, gradBytes: 2, unfused: true},
@@ -59,8 +57,8 @@ var stacks = []stack{
 	{match: "", launch: launchCompiled, tp: overlapAsync, gradients: true, fused: true, gradBytes: 2, sendAhead: true},
 }
 
-// Frameworks returns the training stacks that have constants of their own. A framework is
-// one of them if its name contains that of the stack, in any case.
+// Frameworks returns the training stacks with their own properties. A framework matches a stack if its name, in
+// lower case, contains the stack's name.
 func Frameworks() []string {
 	var out []string
 	for i := range stacks {
@@ -81,7 +79,7 @@ func stackOf(framework string) *stack {
 	return &stacks[len(stacks)-1]
 }
 
-// passes returns the memory passes of the stack's kernels over eager ones.
+// passes returns the number of memory passes of the stack's kernels relative to eager ones.
 func (m *machine) passes() float64 {
 	if m.stack.fused {
 		return m.k.fusedPasses
@@ -108,8 +106,7 @@ func (m *machine) sendExposed(virtualStages int) float64 {
 	return m.k.p2pShare
 }
 
-// gradHidden returns the share of the last backward pass that gradients hide
-// behind.
+// gradHidden returns the share of the last backward pass that gradient traffic can overlap.
 func (m *machine) gradHidden() float64 {
 	if m.stack.gradients {
 		return m.k.dpHidden
@@ -117,7 +114,7 @@ func (m *machine) gradHidden() float64 {
 	return 0
 }
 
-// zero3Hidden returns the share of all compute that ZeRO-3 traffic hides behind.
+// zero3Hidden returns the share of all compute that ZeRO-3 traffic can overlap.
 func (m *machine) zero3Hidden() float64 {
 	switch {
 	case m.stack.deepSpeed:
@@ -128,7 +125,7 @@ func (m *machine) zero3Hidden() float64 {
 	return 0
 }
 
-// zero3Traffic returns ZeRO-3 traffic over the ideal.
+// zero3Traffic returns the ratio of ZeRO-3 traffic to the ideal.
 func (m *machine) zero3Traffic() float64 {
 	if m.stack.deepSpeed {
 		return m.k.zero3Traffic

@@ -7,20 +7,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// parts composes a step of a normal plan:
+// parts computes a step of a normal plan:
 //
 //	T = m·t + β·bubble + transfers + exposed DP + optimizer + offload + fixed
 //
 //	m       micro-batches per replica
 //	t       forward and backward of one micro-batch on the busiest stage, seconds
-//	bubble  of the schedule, see bubbleSec
+//	bubble  bubble of the schedule, see bubbleSec
 //	β       bubbleShare
 //
-// Source: Narayanan et al. SC 2021, section 2.2 (1F1B and interleaved
-// schedules). Differs: the stage that carries the vocabulary head sets the
-// pace, and the ramp is shortened by β, as measured.
+// Source: Narayanan et al. SC 2021, section 2.2 (1F1B and interleaved schedules). Differs: the stage with the
+// vocabulary head may be the slowest, and the ramp is shortened by β, as measured.
 //
-// p may be changed: sequence parallelism is what the stack does with TP.
+// parts may change p: it sets sequence parallelism as the stack uses it.
 func (pr *Prepared) parts(p *spec.Plan) Parts {
 	if !pr.work.shape {
 		return pr.flopsParts(p)
@@ -51,26 +50,26 @@ func (pr *Prepared) parts(p *spec.Plan) Parts {
 	return out
 }
 
-// applyStack changes p to what the stack does unasked: sequence parallelism
-// with tensor parallelism.
+// applyStack changes p to what the stack does regardless of the plan: sequence parallelism with tensor
+// parallelism.
 func (pr *Prepared) applyStack(p *spec.Plan) {
 	p.SequenceParallel = p.TP > 1 && (p.SequenceParallel || pr.machine.stack.sequence)
 }
 
-// pass is one micro-batch on a device, which does not depend on stages, states and
+// pass is the work of one micro-batch on a device that does not depend on stages, training states and
 // recomputation.
 type pass struct {
 	layer layer
-	head  float64 // seconds of the vocabulary head
+	head  float64 // vocabulary head, seconds
 }
 
 func (pr *Prepared) passOf(p *spec.Plan) pass {
 	return pass{pr.work.layerOf(&pr.machine, p), pr.work.headSec(&pr.machine, p)}
 }
 
-// pace returns the layers of the stage the others wait for, and the head's
-// seconds if it is that with the head, which is the one unless others hold more
-// layers. perLayer is in seconds.
+// pace returns the number of layers of the slowest stage, and the head's seconds if that stage has the head.
+// The stage with the head is the slowest unless others have more layers and take longer. perLayer is in
+// seconds.
 func (pr *Prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec float64) {
 	mean := pr.work.layers / float64(p.PP)
 	busiest, last := math.Ceil(mean), math.Floor(mean) // see spec.Plan.StageLayers
@@ -80,9 +79,9 @@ func (pr *Prepared) pace(p *spec.Plan, perLayer, head float64) (layers, headSec 
 	return busiest, 0
 }
 
-// layerSec splits one layer and micro-batch into compute, recomputation and
-// the time the device waits for the host: launches run ahead of the device, so
-// that mostly the slower of the two counts, by √(device² + host²).
+// layerSec splits one layer and micro-batch into compute, recomputation, and the time that the device waits for
+// the host. Kernel launches run ahead of the device, so mostly the slower of the two counts: √(device² +
+// host²).
 func (pr *Prepared) layerSec(l *layer, p *spec.Plan) (compute, recompute, launch float64) {
 	compute, recompute = pr.kernelSec(l, p)
 	device, host := compute+recompute, 2*l.launch
@@ -109,10 +108,9 @@ func (pr *Prepared) kernelSec(l *layer, p *spec.Plan) (compute, recompute float6
 	return compute, recompute
 }
 
-// tpOperations counts the all-reduces of one layer and micro-batch: two
-// forward, two backward, two more when the forward is done again, half a one
-// for the extra gather of sequence parallelism. Sources: Shoeybi et al. 2019,
-// figure 4; Korthikanti et al. 2022, section 4.2.2.
+// tpOperations returns the number of all-reduces per layer and micro-batch: two forward, two backward, two more
+// with full recomputation, and half of one for the extra gather of sequence parallelism. Sources: Shoeybi et
+// al. 2019, figure 4; Korthikanti et al. 2022, section 4.2.2.
 func tpOperations(p *spec.Plan) float64 {
 	n := 4.0
 	if p.Recompute == spec.RecomputeFull {
@@ -124,9 +122,8 @@ func tpOperations(p *spec.Plan) float64 {
 	return n
 }
 
-// bubbleSec returns how long a device waits for others at both ends of a step.
-// stage is one micro-batch on the average stage, seconds, weights the part of
-// it that computes gradients of weights:
+// bubbleSec returns the time that a device is idle at the start and end of a step. stage is the time of one
+// micro-batch on the average stage, in seconds; weights is the part of it that computes gradients of weights:
 //
 //	1F1B, GPipe  (p-1)·(F+B+W)/v
 //	ZB-H1        (p-1)·(F+B) - min(m-1, p-1)·W
@@ -136,12 +133,10 @@ func tpOperations(p *spec.Plan) float64 {
 //	F, B, W  forward, gradients of inputs, gradients of weights: stage = F+B+W
 //	m        micro-batches
 //
-// and not below 0. Sources: Narayanan et al. SC 2021, section 2.2; Qi et al.,
-// "Zero Bubble Pipeline Parallelism", 2024, table 1 for m >= p, or 2p-1; as in
-// section 4 there, no optimizer waits for other stages. Differs: with fewer
-// micro-batches fewer gradients of weights can be put off. ZB-V has no formula
-// where F, B and W differ, and none is left over where they do not; that of ZB-H2
-// is taken.
+// The result is at least 0. Sources: Narayanan et al. SC 2021, section 2.2; Qi et al., "Zero Bubble Pipeline
+// Parallelism", 2024, table 1 for m >= p, or 2p-1; as in section 4 there, no optimizer waits for other stages.
+// Differs: with fewer micro-batches, fewer gradients of weights can be delayed. For ZB-V there is no formula if
+// F, B and W differ, and no bubble if they do not; the formula of ZB-H2 is used.
 func bubbleSec(p *spec.Plan, stage, weights float64) float64 {
 	ramp, more := p.PP-1, p.AccumSteps-1
 	fill := 0
@@ -158,11 +153,10 @@ func bubbleSec(p *spec.Plan, stage, weights float64) float64 {
 	return max(float64(ramp)*(stage-weights)-float64(fill)*weights, 0)
 }
 
-// pipelineSec returns the bubble and the exposed transfers between stages; see
-// bubbleSec for stage and weights. Each micro-batch crosses a boundary twice per chunk, with 2·n·h bytes, split by TP when the
-// activations are. The stages follow each other through the nodes, so with more
-// than one node some boundary lies between two, and the slowest sets the pace:
-// there every rank of the stage, or of the node if that is fewer, sends at once.
+// pipelineSec returns the bubble and the exposed transfers between stages; see bubbleSec for stage and weights.
+// Each micro-batch crosses a boundary twice per chunk, with 2·n·h bytes, split by TP if the activations are.
+// Stages are placed on consecutive nodes. With more than one node, some boundary lies between two nodes and is
+// the slowest: there every rank of the stage, or of the node if that is fewer, sends at once.
 func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 	if p.PP == 1 {
 		return 0
@@ -174,7 +168,7 @@ func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 		bytes /= float64(p.TP)
 	}
 	stageRanks := p.TP * p.CP * p.DP
-	senders := 0 // on the network at once
+	senders := 0 // ranks that use the network at the same time
 	if stageRanks*p.PP > pr.machine.domain {
 		senders = min(stageRanks, pr.machine.domain)
 	}
@@ -184,20 +178,18 @@ func (pr *Prepared) pipelineSec(p *spec.Plan, stage, weights float64) float64 {
 	return bubble + pr.machine.sendExposed(p.VirtualStages)*2*v*float64(p.AccumSteps)*pr.machine.sendSec(bytes, senders)
 }
 
-// dataParallelSec returns the exposed traffic of gradients, and of parameters
-// under ZeRO, per step. backward is one micro-batch's backward pass on the
-// busiest stage, all the compute of the step, seconds.
+// dataParallelSec returns the exposed traffic of gradients, and of parameters under ZeRO, per step. backward is
+// the backward pass of one micro-batch on the busiest stage, all is the compute of the whole step, both in
+// seconds.
 //
 //	ZeRO 0     all-reduce of gradients
 //	ZeRO 1, 2  reduce-scatter of gradients, all-gather of parameters
 //	ZeRO 3     two all-gathers of parameters and one reduce-scatter,
 //	           every micro-batch, or once with pipeline stages
 //
-// Where states are sharded in groups, ZeRO's traffic stays inside a group, and
-// once per step each rank's shard of the gradients is all-reduced with those of
-// the other groups. Sources: Rajbhandari et al. SC 2020, section 7; Zhang et
-// al., "MiCS", VLDB 2022, sections 3.2 and 3.4; Zhao et al., "PyTorch FSDP", VLDB
-// 2023, section 3.2.2.
+// If states are sharded in groups, ZeRO's traffic stays inside a group, and once per step each rank's shard of
+// the gradients is all-reduced between groups. Sources: Rajbhandari et al. SC 2020, section 7; Zhang et al.,
+// "MiCS", VLDB 2022, sections 3.2 and 3.4; Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2.
 func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64 {
 	m := &pr.machine
 	if p.DP*p.CP == 1 && p.EP*p.TP == 1 {
@@ -224,9 +216,9 @@ func (pr *Prepared) dataParallelSec(p *spec.Plan, backward, all float64) float64
 	return m.exposed(2*pass(grad), m.gradHidden()*backward)
 }
 
-// dataRings returns the rings in which dense parameters and experts are
-// gathered and their gradients, so many bytes in all, reduced; and where those
-// are shard groups, in which time the groups all-reduce their shards, seconds.
+// dataRings returns the rings that gather parameters and reduce gradients, for dense parameters and for
+// experts. If these are shard groups, replicas is the time in which the groups all-reduce their shards, in
+// seconds. denseGrad and expertGrad are the bytes of gradients.
 func (pr *Prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dense, expert ring, replicas float64) {
 	m := &pr.machine
 	n, apart := p.DP*p.CP, max(p.EP, p.TP)
@@ -237,7 +229,7 @@ func (pr *Prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dens
 		if !m.stack.hybrid || p.ZeRO != 3 || dense.inner >= dense.n || n%int(dense.inner) != 0 {
 			return dense, expert, 0
 		}
-		shards = int(dense.inner) // also where the plan has none
+		shards = int(dense.inner) // the stack shards in groups even if the plan does not
 	}
 	dense = m.ringOf(shards, p.TP)
 	replicas = 2 * m.passSec(m.ringOf(n/shards, p.TP*shards), denseGrad/float64(shards))
@@ -249,12 +241,10 @@ func (pr *Prepared) dataRings(p *spec.Plan, denseGrad, expertGrad float64) (dens
 	return dense, expert, replicas
 }
 
-// accumulateSec returns the time in which gradients of one micro-batch after the
-// other are added up, at memory rate: those this device has of its layers, or of
-// its shard where each micro-batch's are reduced (ZeRO 2 and 3). The fewer tokens
-// a micro-batch has for each parameter, as in mixtures of experts, the more it
-// weighs beside the multiplications. Source: Megatron-LM's main gradients
-// (gradient_accumulation_fusion), PyTorch's AccumulateGrad.
+// accumulateSec returns the time to accumulate the gradients of micro-batches, at memory rate: those of the
+// device's layers, or of its shard if each micro-batch's gradients are reduced (ZeRO 2 and 3). It matters most
+// if a micro-batch has few tokens per parameter, as in mixtures of experts. Sources: Megatron-LM's main
+// gradients (gradient_accumulation_fusion), PyTorch's AccumulateGrad.
 func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 	if p.AccumSteps == 1 {
 		return 0
@@ -266,12 +256,11 @@ func (pr *Prepared) accumulateSec(p *spec.Plan) float64 {
 	return float64(p.AccumSteps) * pr.machine.k.accumBytes * (dense + expert) / pr.machine.mem
 }
 
-// updateSec adds the optimizer: Adam over the parameters this device owns, at
-// memory rate, or on the CPU behind the host link when offloaded: gradients
-// down, weights up, 2 bytes each; the CPU's rate is that of its threads (Zhang et
-// al., "Rubick", MLSys 2025, section 4.2). Offloaded parameters come up for forward and
-// backward of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC
-// 2021, section 4; Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
+// updateSec adds the optimizer: Adam over the device's parameters, at memory rate. If offloaded, it runs on the
+// CPU, and the host link carries gradients down and weights up, 2 bytes each. The CPU's rate is proportional to
+// its threads (Zhang et al., "Rubick", MLSys 2025, section 4.2). Offloaded parameters are fetched for the
+// forward and backward pass of every micro-batch. Sources: Ren et al., "ZeRO-Offload", ATC 2021, section 4;
+// Rajbhandari et al., "ZeRO-Infinity", SC 2021, section 4.
 func (pr *Prepared) updateSec(p *spec.Plan, out *Parts) {
 	dense, expert := pr.Memory.Owned(p)
 	shard := dense + expert
@@ -288,8 +277,8 @@ func (pr *Prepared) updateSec(p *spec.Plan, out *Parts) {
 	}
 }
 
-// flopsParts is the step of a model known by its FLOPs: compute against
-// bytes moved, whichever is slower, and data parallel traffic.
+// flopsParts is parts for a model known by its FLOPs: compute or bytes moved, whichever is slower, and data
+// parallel traffic.
 func (pr *Prepared) flopsParts(p *spec.Plan) Parts {
 	m := &pr.machine
 	var out Parts

@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// smoothMax is (a⁴ + b⁴)^(1/4).
+// smoothMax returns (a⁴ + b⁴)^(1/4).
 func smoothMax(a, b float64) float64 {
 	a, b = a*a, b*b
 	return math.Sqrt(math.Sqrt(a*a + b*b))
@@ -17,7 +17,7 @@ func smoothMax(a, b float64) float64 {
 
 func log2(x float64) float64 { return math.Log2(x) }
 
-// work is a model's training step counted per layer, in floats.
+// work is the work of a model's training step, counted per layer.
 type work struct {
 	shape  bool
 	layers float64
@@ -32,14 +32,14 @@ type work struct {
 	causal float64 // share of the score matrix computed by fused attention
 	cross  float64 // attention blocks per layer: 1, encoder-decoder 1.5
 
-	moe       float64 // share of layers that route
+	moe       float64 // share of layers with routed experts
 	topK      float64
-	routed    float64 // experts of a routing layer
+	routed    float64 // experts per layer with routed experts
 	expertFFN float64
-	sharedFFN float64 // inner width of the shared experts together
+	sharedFFN float64 // inner width of all shared experts together
 
-	scale float64 // published active parameters over those of the shape, multiplications only
-	flops float64 // forward FLOPs per sample, opaque models
+	scale float64 // published active parameters over those counted, multiplications only
+	flops float64 // forward FLOPs per sample of an opaque model
 }
 
 func newWork(c *spec.Config, w *work) error {
@@ -50,7 +50,7 @@ func newWork(c *spec.Config, w *work) error {
 		w.flops = m.FLOPsPerSample
 		if w.flops <= 0 && m.ActiveParams() > 0 {
 			if c.Seq() == 0 {
-				return fmt.Errorf("analytic: model %q is known by its parameter count only, so the tokens per sample must be given: %w", m.Name, perfmodel.ErrNotCovered)
+				return fmt.Errorf("analytic: model %q has only a parameter count: want the tokens per sample too: %w", m.Name, perfmodel.ErrNotCovered)
 			}
 			w.flops = 2 * m.ActiveParams() * w.seq
 		}
@@ -60,7 +60,7 @@ func newWork(c *spec.Config, w *work) error {
 		return nil
 	}
 	if c.Seq() == 0 {
-		return fmt.Errorf("analytic: tokens per sample of model %q are unknown: %w", m.Name, perfmodel.ErrNotCovered)
+		return fmt.Errorf("analytic: model %q has no tokens per sample: %w", m.Name, perfmodel.ErrNotCovered)
 	}
 	d := float64(m.Head())
 	*w = work{
@@ -89,9 +89,8 @@ func newWork(c *spec.Config, w *work) error {
 	return nil
 }
 
-// publishedScale returns by how much the published active parameters differ
-// from those of the shape, embeddings apart, within [1/2, 2]: attention or
-// layers the shape does not describe.
+// publishedScale returns the ratio of published to counted active parameters, without embeddings, limited to
+// [1/2, 2]. It covers attention or layers that the model's figures do not describe.
 func publishedScale(m *spec.Model) float64 {
 	shape := *m
 	shape.ParamCount, shape.ActiveParamCount = 0, 0
@@ -103,15 +102,13 @@ func publishedScale(m *spec.Model) float64 {
 	return min(max(want/have, 0.5), 2)
 }
 
-// gemm returns the seconds of one multiplication of M x K by K x N at a
-// ceiling rate, FLOP/s: 2MNK/rate x (1 + waveHalf/waves) x (1 + r·depthHalf/K),
-// r the rate over the 16-bit one, that is
+// gemm returns the seconds of one multiplication of M x K by K x N at a ceiling rate in FLOP/s: 2MNK/rate x (1
+// + waveHalf/waves) x (1 + r·depthHalf/K), where r is the rate over the 16-bit one. This equals
 //
 //	2·(MN + waveHalf·tile²·units)·(K + r·depthHalf)/rate
 //
-// times misaligned when N or K is no multiple of alignment. The roofline's other
-// side (Williams et al., 2009), reading and writing the operands in elem bytes
-// each, bounds it below.
+// times misaligned if N or K is not a multiple of alignment. The time to read and write the operands, in elem
+// bytes each, is a lower bound (roofline: Williams et al., 2009).
 func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
 	out := rows * cols
 	t := 2 * (out + m.k.waveHalf*(tile*tile)*m.gen.units) * (depth + m.k.depthHalf*rate/m.peak16) / rate
@@ -123,19 +120,19 @@ func (m *machine) gemm(rate, rows, cols, depth, elem float64) float64 {
 
 // layer is the device time of one layer and one micro-batch, seconds.
 type layer struct {
-	forward  float64 // multiplications of the forward pass; the backward's are twice that
-	attn     float64 // attention core forward
-	attnBack float64 // and backward
+	forward  float64 // multiplications of the forward pass; those of the backward pass take twice that
+	attn     float64 // attention core, forward
+	attnBack float64 // attention core, backward
 	passes   float64 // memory-bound kernels, forward and backward
-	attnMem  float64 // share of passes spent on the score matrix
+	attnMem  float64 // part of passes spent on the score matrix
 	tp       float64 // one all-reduce of the activations
 	ep       float64 // all-to-alls of forward and backward, exposed
 	cp       float64 // ring exchange of keys and values, exposed
 	launch   float64 // host time to launch the forward pass
-	sync     float64 // host and device waiting for each other
+	sync     float64 // time that host and device wait for each other
 }
 
-// layerOf counts one layer under p:
+// layerOf counts one layer under plan p:
 //
 //	QKV   tokens x (q+2kv)/t x h      out  tokens x h x q/t
 //	up    tokens x c·f/t x h          down tokens x h x f/t
@@ -154,7 +151,7 @@ func (w *work) layerOf(m *machine, p *spec.Plan) layer {
 	rate, quantized := m.matmul(p.Precision)
 	attnProj := m.gemm(rate, n, (w.query+2*max(w.kv, t*w.query/w.heads))/t, w.hidden, elem) + m.gemm(rate, n, w.hidden, w.query/t, elem)
 	l.forward = w.cross * attnProj
-	inner := 0.0 // width of what TP splits, for the memory passes
+	inner := 0.0 // width of the tensors that TP splits, for the memory passes
 	if w.moe < 1 && w.ffn > 0 {
 		l.forward += (1 - w.moe) * w.mlp(m, rate, n, w.ffn/t, elem)
 		inner += (1 - w.moe) * w.ffn
@@ -191,10 +188,9 @@ func (w *work) mlp(m *machine, rate, n, inner, elem float64) float64 {
 	return m.gemm(rate, n, w.up*inner, w.hidden, elem) + m.gemm(rate, n, w.hidden, inner, elem)
 }
 
-// experts returns the multiplications of one routing layer: each device sees
-// its share of the routed copies of its tokens, spread over the experts it
-// holds, as one grouped multiplication. The fewer rows an expert gets, the less
-// of a tile's work is shared.
+// experts returns the multiplications of one layer with routed experts. Each device processes its share of the
+// copies of tokens, spread over its experts, as one grouped multiplication. With fewer rows per expert, less of
+// a tile is used.
 func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 {
 	copies := n * w.topK / float64(p.TP)
 	held := max(w.routed/float64(max(p.EP, 1)), 1)
@@ -206,10 +202,9 @@ func (w *work) experts(m *machine, p *spec.Plan, rate, n, elem float64) float64 
 	return t
 }
 
-// attention adds the attention core: 4·n·s·q/t FLOPs forward. A fused kernel
-// skips the causal half and keeps the scores on chip (Dao et al.,
-// "FlashAttention", 2022); without one the whole matrix is computed and passed
-// over.
+// attention adds the attention core: 4·n·s·q/t FLOPs forward. A fused kernel skips the masked half of a causal
+// score matrix and keeps the scores on chip (Dao et al., "FlashAttention", 2022). Without one, the whole matrix
+// is computed, written and read.
 func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	flops := w.cross * 4 * n * w.seq * w.query / float64(p.TP)
 	if m.flash > 0 && elem == 2 {
@@ -223,9 +218,8 @@ func (w *work) attention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	l.passes += l.attnMem
 }
 
-// dispatch adds the all-to-alls of expert parallelism: two forward, two
-// backward, each of the routed copies of the device's tokens (Lepikhin et al.,
-// "GShard", 2020).
+// dispatch adds the all-to-alls of expert parallelism: two forward and two backward, each with the copies of
+// the device's tokens (Lepikhin et al., "GShard", 2020).
 func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
 	if w.moe == 0 || p.EP == 1 {
 		return
@@ -234,26 +228,25 @@ func (w *work) dispatch(m *machine, p *spec.Plan, l *layer, n float64) {
 	l.ep = w.moe * 4 * m.k.allToAll * m.allToAllSec(m.ringOf(p.EP, 1), bytes)
 }
 
-// ringAttention adds the exchange of keys and values over CP-1 neighbours,
-// once forward and twice backward, behind the attention itself (Liu et al.,
-// "Ring Attention", 2023).
+// ringAttention adds the exchange of keys and values with CP-1 neighbours, once forward and twice backward,
+// overlapped by attention (Liu et al., "Ring Attention", 2023).
 func (w *work) ringAttention(m *machine, p *spec.Plan, l *layer, n, elem float64) {
 	if p.CP == 1 {
 		return
 	}
 	r := m.ringOf(p.CP, p.TP)
-	bytes := 2 * elem * n * w.kv / float64(p.TP) * r.n // all ranks' keys and values pass by
+	bytes := 2 * elem * n * w.kv / float64(p.TP) * r.n // every rank receives the keys and values of all ranks
 	l.cp = m.exposed(3*m.passSec(r, bytes), l.attn+l.attnBack)
 }
 
-// headSec is the vocabulary head and loss of one micro-batch, forward and
-// backward, never quantized: 6·n·h·V/t FLOPs and the passes over the logits.
+// headSec returns the time of the vocabulary head and loss of one micro-batch, forward and backward, never
+// quantized: 6·n·h·V/t FLOPs and the passes over the logits.
 func (w *work) headSec(m *machine, p *spec.Plan) float64 {
 	if w.vocab == 0 {
 		return 0
 	}
 	n, t := float64(p.MicroBatch)*w.seq/float64(p.CP), float64(p.TP)
-	cols := math.Ceil(w.vocab/t/alignment) * alignment // padded, as stacks do
+	cols := math.Ceil(w.vocab/t/alignment) * alignment // padded, as stacks do it
 	elem := 2.0
 	if p.Precision == spec.FP32 || p.Precision == spec.TF32 {
 		elem = 4

@@ -6,11 +6,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// StepAtLeast implements perfmodel.Bounder. There is no bound for mixed keys, nor
-// where each prediction has a residual process of its own.
+// StepAtLeast implements perfmodel.Bounder. There is no bound for mixed keys, or if each prediction has its own
+// residual process.
 func (h *Model) StepAtLeast(c spec.Config) (func(*spec.Plan) float64, error) {
-	if h.mixed[c.Key()] != nil || h.base.rest != nil && h.base.rest.Large() {
+	if h.mixed[c.Key()] != nil || h.base.residual != nil && h.base.residual.Large() {
 		return nil, nil
 	}
-	return h.base.physics.AtLeast(&c, math.Exp(h.base.rest.LeastMean()))
+	return h.base.physics.AtLeast(&c, math.Exp(h.base.residual.LeastMean()))
 }

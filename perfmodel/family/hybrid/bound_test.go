@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// No prediction is below its bound, in whatever order plans are asked about, and
-// the bound is near enough to be of use.
+// TestStepAtLeast: no prediction is below its bound, in any order of plans, and the bound is tight enough to be
+// useful.
 func TestStepAtLeast(t *testing.T) {
 	rows := hostRows()
 	fitted, err := Shipped().Condition(context.Background(), rows[:1])

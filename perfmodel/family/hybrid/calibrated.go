@@ -13,17 +13,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// calibrated is the analytic model with constants fitted to measured rows, and a
-// Gaussian process over the residuals. Without rows it is the prior. It is
-// immutable once complete.
+// calibrated is the analytic model with constants fitted to measured rows, plus a Gaussian process on the
+// residuals. Without rows it is the prior. It is immutable once complete.
 type calibrated struct {
 	layout    analytic.Layout // of x
-	x         []float64       // the fitted constants and effects, see layout
-	rest      *gp.Process     // nil without rows
+	x         []float64       // the fitted parameters
+	residual  *gp.Process     // Gaussian process on the residuals, nil without rows
 	wide      map[analytic.Site]analytic.Widths
-	elsewhere analytic.Widths // of sites without rows
+	elsewhere analytic.Widths // for sites without rows
 	scale     float64
-	left      []float64 // left-out errors of the rows, and their standard deviations
+	left      []float64 // left-out errors of the rows; leftSD has their standard deviations
 	leftSD    []float64
 
 	physics *analytic.Physics
@@ -54,8 +53,8 @@ func (p *Prior) calibrate(ctx context.Context, rows *analytic.Calibration) (*cal
 	return out, nil
 }
 
-// explain fits the process to the residuals of the constants, and computes the
-// left-out errors and the scale of the intervals. post is the posterior of j.
+// explain fits the process to the residuals, and computes the left-out errors and the scale of the intervals.
+// post is the posterior of the constants, as part of j.
 func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp.Joint, post *bayes.Posterior) error {
 	at := pointsOf(c.Rows)
 	e := make([]float64, len(at))
@@ -70,14 +69,14 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 		sd[row] = j.Process.ExtraSD[i]
 	}
 	var ok bool
-	if m.rest, ok = gp.NewProcess(at, e, sd, j.Process.Kernel); !ok {
+	if m.residual, ok = gp.NewProcess(at, e, sd, j.Process.Kernel); !ok {
 		return perfmodel.ErrNotFinite
 	}
 	var err error
 	if len(j.Rows) == len(at) {
 		m.left, m.leftSD, err = j.Process.LeftOut(ctx)
-	} else if m.left, m.leftSD, err = m.rest.LeftOut(ctx); err == nil {
-		for i := range m.leftSD { // one row of so many hardly moves the constants
+	} else if m.left, m.leftSD, err = m.residual.LeftOut(ctx); err == nil {
+		for i := range m.leftSD { // one of many rows hardly changes the constants
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -90,15 +89,15 @@ func (m *calibrated) explain(ctx context.Context, c *analytic.Calibration, j *gp
 	return m.score(ctx)
 }
 
-// posterior returns the posterior of the constants and of the effects in the
-// layout of c, and the joint it is from, nil without rows.
+// posterior returns the posterior of the constants and effects in the layout of c, and the joint distribution
+// with the residuals; the latter is nil without rows.
 func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.Posterior, *gp.Joint, error) {
-	belief := p.consts.BeliefOf(&c.Layout)
-	post, err := c.FitPaced(ctx, belief)
+	prior := p.consts.DistributionOf(&c.Layout)
+	post, err := c.FitPaced(ctx, prior)
 	if err != nil || len(c.Y) == 0 {
 		return post, nil, err
 	}
-	j, err := gp.NewJoint(ctx, belief, &post, pointsOf(c.Rows))
+	j, err := gp.NewJoint(ctx, prior, &post, pointsOf(c.Rows))
 	if err != nil {
 		return post, nil, err
 	}
@@ -106,15 +105,15 @@ func (p *Prior) posterior(ctx context.Context, c *analytic.Calibration) (bayes.P
 	return post, j, err
 }
 
-// complete derives what is not stored on disk. Sites and frameworks without rows
-// are the prior's.
+// complete computes the fields that are not stored on disk. Sites and frameworks without rows have the prior's
+// constants.
 func (m *calibrated) complete(p *Prior) {
 	m.physics = p.consts.PhysicsAt(&m.layout, m.x)
-	m.seen = domainOf(m.rest.At)
+	m.seen = domainOf(m.residual.At)
 }
 
-// outlierNoise returns the extra standard deviation of each row: its residual where
-// that exceeds three times what the process explains, else 0.
+// outlierNoise returns the additional standard deviation of each row: its residual if that exceeds three times
+// the process's standard deviation, else 0.
 func outlierNoise(residuals []float64) []float64 {
 	sd := make([]float64, len(residuals))
 	for i, e := range residuals {
@@ -125,20 +124,20 @@ func outlierNoise(residuals []float64) []float64 {
 	return sd
 }
 
-// The quantile of few left-out errors is uncertain: it is averaged with an anchor
-// of weight anchorWeight rows, which falls from the prior's own scale to that of a
-// normal distribution over about anchorRows rows.
+// The quantile of few left-out errors is uncertain. So it is averaged with an anchor that has the weight of
+// anchorWeight rows. The anchor decreases from the prior's own scale to that of a normal distribution, over
+// about anchorRows rows.
 const anchorWeight, anchorRows = 8, 6
 
-// score computes, from the left-out errors, the scatter and the half width over the
-// standard deviation that covers nine in ten. The error is ctx's.
+// score computes, from the left-out errors, the scatter and the scale: the ratio of half width to standard
+// deviation that covers nine in ten rows. The error is that of ctx.
 func (m *calibrated) score(ctx context.Context) error {
 	v := make([]float64, len(m.left))
-	for i, sd := range m.leftSD { // outlier noise was not expected
-		v[i] = max(sd*sd-m.rest.ExtraSD[i]*m.rest.ExtraSD[i], gp.RepeatSD*gp.RepeatSD)
+	for i, sd := range m.leftSD { // without the additional noise of outliers
+		v[i] = max(sd*sd-m.residual.ExtraSD[i]*m.residual.ExtraSD[i], gp.RepeatSD*gp.RepeatSD)
 		m.leftSD[i] = math.Sqrt(v[i])
 	}
-	m.scatter = gp.NewScatter(m.rest.At, m.left, v)
+	m.scatter = gp.NewScatter(m.residual.At, m.left, v)
 	n := float64(len(v))
 	anchor := bayes.Normal90 + (m.elsewhere.Scale-bayes.Normal90)*math.Exp(-(n-1)/anchorRows)
 	quantile, err := m.scatter.Quantile(ctx)
@@ -146,9 +145,8 @@ func (m *calibrated) score(ctx context.Context) error {
 	return err
 }
 
-// logTime returns the mean of ln T, half the width of its 90 % interval, and the
-// dimensions in which c is outside of the measured rows. At a site without rows
-// physics is as uncertain as in the prior.
+// logTime returns the mean of ln T, half the width of its 90 % interval, and the dimensions in which c is
+// outside of the measured rows. At a site without rows the constants are as uncertain as in the prior.
 func (m *calibrated) logTime(c *spec.Config, parts *analytic.Parts) (mean, half float64, beyond outside) {
 	total := parts.Total()
 	mean = math.Log(total)
@@ -160,10 +158,10 @@ func (m *calibrated) logTime(c *spec.Config, parts *analytic.Parts) (mean, half 
 		half = m.scale * near * w.SD(parts, total)
 	}
 	beyond = m.seen.beyond(&at)
-	if m.rest == nil {
-		beyond &^= anotherModel // physics predicts other models from their shape
+	if m.residual == nil {
+		beyond &^= anotherModel // the analytic model predicts other models from their shape
 	} else {
-		r, v := m.rest.Predict(&at)
+		r, v := m.residual.Predict(&at)
 		mean += r
 		half = math.Hypot(half, m.scale*math.Sqrt(near*near*(v+gp.RepeatSD*gp.RepeatSD)+beyond.widening()))
 	}
@@ -183,7 +181,7 @@ func (m *calibrated) predict(c *spec.Config) (spec.Prediction, error) {
 	return out, err
 }
 
-// prepare fixes everything in c but the plan.
+// prepare is predict for many plans: it fixes everything else in c.
 func (m *calibrated) prepare(c *spec.Config) (func(spec.Plan) (spec.Prediction, error), error) {
 	pr := &analytic.Prepared{}
 	if err := m.physics.Open(c, "hybrid", pr); err != nil {
@@ -215,9 +213,9 @@ func (m *calibrated) predictPlan(c *spec.Config, pr *analytic.Prepared) (spec.Pr
 	return spec.Prediction{Throughput: thr, Lo: thr / spread, Hi: thr * spread, By: "hybrid", Warnings: warnings}, nil
 }
 
-// params adds the constants that the rows moved.
+// params adds the constants that differ from base.
 func (m *calibrated) params(out map[string]perfmodel.Param) {
-	if m.rest == nil {
+	if m.residual == nil {
 		return
 	}
 	m.layout.Moved(m.x, out)

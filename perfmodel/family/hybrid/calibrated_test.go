@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Rows of one site, however good, make nothing surer of another.
+// TestCalibratedWidthsOfOtherSites: rows of one site do not narrow the intervals of another.
 func TestCalibratedWidthsOfOtherSites(t *testing.T) {
 	rows := hybridRows(t, 60, 1.2, 0.02)
 	h := condition(t, rows)
@@ -37,8 +37,8 @@ func TestCalibratedWidthsOfOtherSites(t *testing.T) {
 	}
 }
 
-// sourceRowsOf are n rows of a source with a stack of its own, that take factor
-// times as long as the untrained prior has it.
+// sourceRowsOf returns n rows of a source with its own stack. They take factor times as long as the untrained
+// prior predicts.
 func sourceRowsOf(t *testing.T, source string, n int, factor float64) []spec.Measurement {
 	t.Helper()
 	rows := hybridRows(t, n, 1, 0)
@@ -64,8 +64,8 @@ func trained(t *testing.T, rows []spec.Measurement) *Prior {
 	return p
 }
 
-// The interval of a prior holds what a source it never saw takes, of three
-// sources in four at least.
+// TestPriorCoversSourcesLeftOut: the prior's interval contains the step times of a source outside its training
+// data, for at least three sources in four.
 func TestPriorCoversSourcesLeftOut(t *testing.T) {
 	factors := map[string]float64{"a": 1, "b": 1.02, "c": 0.98, "d": 1.35, "e": 0.72, "f": 1.3, "g": 0.75, "h": 1.32}
 	var all []spec.Measurement
@@ -93,10 +93,10 @@ func TestPriorCoversSourcesLeftOut(t *testing.T) {
 	}
 }
 
-// A source of many rows does not outvote one of fewer.
+// TestPriorWeighsSources: a source with many rows does not outweigh one with few.
 func TestPriorWeighsSources(t *testing.T) {
 	many, few := sourceRowsOf(t, "many", 120, 1.2), sourceRowsOf(t, "few", 60, 1)
-	for i := range few { // at the same site
+	for i := range few { // at one site
 		few[i].Config.Framework = "many"
 	}
 	p := trained(t, slices.Concat(many, many, many, many, few))

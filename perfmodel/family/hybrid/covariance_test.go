@@ -14,8 +14,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// The variances are those of the intervals, the matrix is one of a distribution,
-// and plans that spend their time alike are wrong alike.
+// TestLogCovariance: the variances are those of the intervals, the matrix is positive semi-definite, and plans
+// with a similar split of their time have correlated errors.
 func TestLogCovariance(t *testing.T) {
 	rows := hostRows()
 	fitted, err := Shipped().Condition(context.Background(), rows)
@@ -49,7 +49,7 @@ func TestLogCovariance(t *testing.T) {
 		if !eig.Factorize(cov, false) || eig.Values(nil)[0] < -1e-9 {
 			t.Errorf("%s: eigenvalues %v", name, eig.Values(nil))
 		}
-		like, unlike := correlation(cov, 0, 2), correlation(cov, 0, 1) // without offload, and with
+		like, unlike := correlation(cov, 0, 2), correlation(cov, 0, 1) // both without offload; one without and one with
 		if !(like > unlike) || !(like > 0.3) {
 			t.Errorf("%s: correlation %g of plans alike, %g of others", name, like, unlike)
 		}

@@ -15,13 +15,13 @@ var numNames = [gp.NumDims]string{"devices", "nodes", "dp", "tp", "pp", "cp", "e
 
 var catNames = [gp.CatDims]string{"model", "accelerator", "framework", "precision", "recompute", "offload", "schedule"}
 
-// domain is the range of a set of configurations.
+// domain is the range of a set of configurations: of numbers, and of names.
 type domain struct {
 	Lo  [gp.NumDims]float64
 	Hi  [gp.NumDims]float64
 	Cat [gp.CatDims][]string
 
-	warnings sync.Map // outside -> []error
+	warnings sync.Map // by outside, each a []error
 }
 
 func domainOf(points []gp.Point) *domain {
@@ -48,9 +48,9 @@ func domainOf(points []gp.Point) *domain {
 // outside is a set of dimensions: bit k for numNames[k], numDims+k for catNames[k].
 type outside uint32
 
-// beyond returns the dimensions in which p is outside d by more than a factor of
-// two, or has a value that d has not. An empty value counts as inside where d has
-// none: models fitted before the dimension existed have the default.
+// beyond returns the dimensions in which p is outside d by more than a factor of two, or has a value that is
+// not in d. An empty value counts as inside if d has no values: models fitted before the dimension existed have
+// the default.
 func (d *domain) beyond(p *gp.Point) (out outside) {
 	for k, v := range p.Num {
 		if v < d.Lo[k]-1 || v > d.Hi[k]+1 {
@@ -68,11 +68,11 @@ func (d *domain) beyond(p *gp.Point) (out outside) {
 // anotherModel is the dimension of the model's name.
 const anotherModel outside = 1 << gp.NumDims
 
-// widening returns the variance of ln T that the dimensions add: by convention, the
-// square of 5 % each.
+// widening returns the variance of ln T that the dimensions add. By convention it is the square of 5 % for
+// each.
 func (o outside) widening() float64 { return 0.05 * 0.05 * float64(bits.OnesCount32(uint32(o))) }
 
-// warn returns the warning that names the dimensions of o, nil for none.
+// warn returns the warning that names the dimensions of o, nil if o is empty.
 func (d *domain) warn(by string, o outside) []error {
 	if o == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (d *domain) warn(by string, o outside) []error {
 			names = append(names, catNames[k])
 		}
 	}
-	w := []error{fmt.Errorf("%s: extrapolated in %s: nothing measured is near", by, strings.Join(names, ", "))}
+	w := []error{fmt.Errorf("%s: extrapolated in %s: no measurement is near", by, strings.Join(names, ", "))}
 	d.warnings.Store(o, w)
 	return w
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// The shipped prior predicts without a measurement. One measured row moves the
+// ExamplePrior_Condition: the shipped prior predicts without a measurement. One measured row changes the
 // predictions of other plans on the same devices.
 func ExamplePrior_Condition() {
 	ctx := context.Background()

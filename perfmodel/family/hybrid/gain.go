@@ -17,31 +17,28 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// gain implements Family.Gain: the expected fall of the family's intervals over
-// the space.
+// gain implements Family.Gain: the expected decrease of the mean interval over the space.
 //
-// The ln T of all configurations are approximated by one Gaussian: of the
-// constants around their mode (Laplace), of the residuals, and of the choice
-// between two models where they are mixed. A row at c narrows the interval of i by
-// a rank-one update,
+// One Gaussian approximates ln T of all configurations: the constants around their mode (Laplace), the
+// residuals, and the choice between two models if they are mixed. A row at c narrows the interval of i by a
+// rank-one update,
 //
 //	v(i | c) = v(i) - cov(i, c)²/(v(c) + noise²)
 //	half(i | c) = half(i)·√((v(i | c) + noise²)/(v(i) + noise²))
 //	Fall(c) = mean over i of half(i) - half(i | c)
 //
-// which does not depend on the outcome of the row. Without rows v is the prior's.
-// Source: Chaloner
-// and Verdinelli, "Bayesian Experimental Design: A Review", Statistical Science
-// 1995, section 2 (A-optimality, here of standard deviations).
+// which does not depend on the measured value of the row. Without rows v is the prior's. Source: Chaloner and
+// Verdinelli, "Bayesian Experimental Design: A Review", Statistical Science 1995, section 2 (A-optimality, here
+// of standard deviations).
 //
-// A row also ends the widening for dimensions without rows (see domain). That is
-// not counted: the widening is a convention, and draws rows to corners. It was
-// decided in view of Rubick's traces, as was the use of one model until two are
-// fitted: over the first eight rows the error there, geometric mean, is 7.9 % as it
-// is, 8.6 % with the widening, 8.3 % with both models from the start.
+// A row also removes the widening for dimensions without rows (see domain). This is not counted: the widening
+// is a convention, and counting it selects extreme configurations. Two choices were made on Rubick's traces:
+// not counting it, and using one model until both are fitted. The geometric mean error over the first eight
+// rows there is 7.9 % with these choices, 8.6 % if the widening counts, and 8.3 % with both models from the
+// start.
 //
-// HalfWidth is that of the fitted model's predictions. A repeat makes no new row:
-// its Fall is 0. Both figures are 0 for configurations that the family does not
+// HalfWidth is that of the fitted model's predictions. A repeat of a measured configuration adds no row, so its
+// Fall is 0. Both values are 0 for configurations that the family does not cover.
 // cover.
 func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
 	out := make([]perfmodel.Gain, len(space))
@@ -51,11 +48,11 @@ func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.
 	}
 	for i := range space {
 		if k := space[i].Key(); k != space[0].Key() {
-			return nil, fmt.Errorf("hybrid: a space of %s and of %s, want one model on one accelerator", space[0].Key(), k)
+			return nil, fmt.Errorf("hybrid: the space has %s and %s, want one model on one accelerator", space[0].Key(), k)
 		}
 	}
 	if len(rows) > 0 && rows[0].Config.Key() != space[0].Key() {
-		return nil, fmt.Errorf("hybrid: rows of %s, a space of %s: want one model on one accelerator", rows[0].Config.Key(), space[0].Key())
+		return nil, fmt.Errorf("hybrid: the rows are of %s and the space of %s, want one model on one accelerator", rows[0].Config.Key(), space[0].Key())
 	}
 	h, err := p.condition(ctx, rows)
 	if err != nil {
@@ -65,26 +62,25 @@ func (p *Prior) gain(ctx context.Context, have []spec.Measurement, space []spec.
 	if len(g.configs) == 0 {
 		return out, ctx.Err()
 	}
-	if err := g.learn(ctx); err != nil {
+	if err := g.addPosterior(ctx); err != nil {
 		return nil, fmt.Errorf("hybrid: %s: %w", space[0].Key(), err)
 	}
 	return g.Gains(len(space), len(rows), g), ctx.Err()
 }
 
-// spaceGain is the working out of one space's gains.
+// spaceGain is the state of computing one space's gains.
 type spaceGain struct {
 	fitted *Model
-	mixed  *mixture // nil where the candidates have one form
+	mixed  *mixture // nil if one model predicts all candidates
 	rows   []spec.Measurement
 
-	// Candidates are the configurations of the space that have a prediction, in
-	// canonical order.
+	// Candidates are the configurations of the space with a prediction, in canonical order.
 	design.Space
 	configs []spec.Config
 	half    []float64
 
-	// view is of ln T without the noise of a run, scaled to the normal
-	// distribution whose 90 % intervals are those that its form gives.
+	// view is the distribution of ln T without the noise of a run, scaled to the normal distribution with the
+	// 90 % intervals of the model.
 	view   design.View
 	weight []float64 // by target, see targetWeights
 }
@@ -106,8 +102,8 @@ func newSpaceGain(ctx context.Context, h *Model, rows []spec.Measurement, space 
 	return g
 }
 
-// learn sets the view of the candidates.
-func (g *spaceGain) learn(ctx context.Context) error {
+// addPosterior fills the view of the candidates.
+func (g *spaceGain) addPosterior(ctx context.Context) error {
 	physics, others, err := g.forms(ctx)
 	if err != nil {
 		return err
@@ -117,7 +113,7 @@ func (g *spaceGain) learn(ctx context.Context) error {
 			return err
 		}
 	}
-	share := make([]float64, len(g.configs)) // of physics
+	share := make([]float64, len(g.configs)) // weight of physics
 	for _, c := range physics {
 		share[c] = 1
 	}
@@ -136,8 +132,8 @@ func (g *spaceGain) learn(ctx context.Context) error {
 	return nil
 }
 
-// forms parts the candidates by what predicts them: physics, and each of the
-// forms for jobs without a shape. What neither covers is rubick's.
+// forms divides the candidates by the model that predicts them: physics, and each of the models for jobs
+// without a shape. Those that neither covers are predicted by rubick alone.
 func (g *spaceGain) forms(ctx context.Context) (physics []int, others [][]int, err error) {
 	h, place := g.fitted, map[shapeless.Key]int{}
 	for c := range g.configs {
@@ -146,7 +142,7 @@ func (g *spaceGain) forms(ctx context.Context) (physics []int, others [][]int, e
 		without := h.isShapeless(of)
 		fitted := without && h.shapeless[key] != nil
 		if without && !fitted {
-			if fitted, err = h.prior.shapeless.Knows(ctx, of); err != nil {
+			if fitted, err = h.prior.shapeless.HasModel(ctx, of); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -164,8 +160,7 @@ func (g *spaceGain) forms(ctx context.Context) (physics []int, others [][]int, e
 	return physics, others, nil
 }
 
-// addPhysics adds the posterior of the calibrated physics for candidates, by its
-// share of each.
+// addPhysics adds the posterior of the calibrated physics for candidates, weighted by its share of each.
 func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []float64) error {
 	if len(candidates) == 0 {
 		return nil
@@ -181,7 +176,7 @@ func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []fl
 	}
 	var spread mat.Dense
 	spread.Mul(jac, post.Cov)
-	rest := g.fitted.base.rest.Solved()
+	rest := g.fitted.base.residual.Solved()
 	points := make([]gp.Point, n)
 	for k := range points {
 		points[k] = gp.PointOf(&trial.Rows[k].Config)
@@ -194,7 +189,7 @@ func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []fl
 	f.Rest = func(k, l int) float64 {
 		v := rest.Kernel.At(points[k].Distance(&points[l]))
 		if fresh[k] >= 0 && fresh[k] == fresh[l] {
-			v += analytic.PaceVariance / f.Factor // the scale is not of the pace
+			v += analytic.PaceVariance / f.Factor // the scale does not apply to the pace
 		}
 		return v
 	}
@@ -202,8 +197,8 @@ func (g *spaceGain) addPhysics(ctx context.Context, candidates []int, share []fl
 	return nil
 }
 
-// tryPhysics fits the constants to the rows, with the effects of the candidates'
-// sites, and returns the candidates as rows to predict with them.
+// tryPhysics fits the constants to the rows, with effects for the candidates' sites too, and returns the
+// candidates as rows that can be predicted with the fit.
 func (g *spaceGain) tryPhysics(ctx context.Context, candidates []int) (*analytic.Calibration, bayes.Posterior, error) {
 	trial := &analytic.Calibration{}
 	for _, c := range candidates {
@@ -219,8 +214,8 @@ func (g *spaceGain) tryPhysics(ctx context.Context, candidates []int) (*analytic
 	return trial, post, err
 }
 
-// freshSites returns for each candidate the number of its site, -1 if it has rows.
-// The pace of a site without rows (see analytic.Calibration.FitPaced) is unknown.
+// freshSites returns a number for each candidate's site, -1 for sites with rows. The pace of a site without
+// rows (see analytic.Calibration.FitPaced) is unknown.
 func (g *spaceGain) freshSites(candidates []int) []int {
 	number := map[analytic.Site]int{}
 	for i := range g.rows {
@@ -237,8 +232,7 @@ func (g *spaceGain) freshSites(candidates []int) []int {
 	return out
 }
 
-// addShapeless adds the posterior of package shapeless for candidates
-// of one Key.
+// addShapeless adds the posterior of package shapeless for candidates of one Key.
 func (g *spaceGain) addShapeless(ctx context.Context, candidates []int) error {
 	like := &g.configs[candidates[0]]
 	fitted := g.fitted.shapeless[shapeless.KeyOf(like)]
@@ -258,19 +252,19 @@ func (g *spaceGain) addShapeless(ctx context.Context, candidates []int) error {
 	return nil
 }
 
-// addRubick adds the posterior of family "rubick", the other model of the mixture,
-// and the variance between the two. share is the weight of physics by candidate: 1
-// or 0 by whether it covers the candidate when called, the mixture's afterwards.
+// addRubick adds the posterior of family rubick, the other model of the mixture, and the variance between the
+// two. share is the weight of physics by candidate: on entry 1 or 0, depending on whether it covers the
+// candidate; on return the mixture's weight.
 func (g *spaceGain) addRubick(ctx context.Context, share []float64) error {
-	r, err := rubick.Believe(ctx, g.rows, g.configs, g.Targets)
+	r, err := rubick.PosteriorOf(ctx, g.rows, g.configs, g.Targets)
 	if err != nil || len(r.Index) == 0 {
 		return err
 	}
-	apart := make([]float64, len(g.configs))
+	between := make([]float64, len(g.configs))
 	for _, c := range r.Index {
 		if share[c] > 0 {
 			share[c] = g.mixed.physics
-			apart[c] = g.apart(ctx, &g.configs[c])
+			between[c] = g.difference(ctx, &g.configs[c])
 		}
 	}
 	scale := r.Half / bayes.Normal90
@@ -283,13 +277,12 @@ func (g *spaceGain) addRubick(ctx context.Context, share []float64) error {
 			}
 		}
 	}
-	g.view.AddBetween(g.mixed.physics*(1-g.mixed.physics), apart, g.Targets)
+	g.view.AddBetween(g.mixed.physics*(1-g.mixed.physics), between, g.Targets)
 	return nil
 }
 
-// apart returns by how much ln T differs between the forms, 0 where one has no
-// prediction.
-func (g *spaceGain) apart(ctx context.Context, c *spec.Config) float64 {
+// difference returns the difference of ln T between the two models, 0 if one of them has no prediction.
+func (g *spaceGain) difference(ctx context.Context, c *spec.Config) float64 {
 	a, err := g.fitted.base.predict(c)
 	if err != nil {
 		return 0
@@ -321,8 +314,8 @@ func (g *spaceGain) ScoreAmong(among []int) design.Score {
 	return func(views []design.View, _ []int, c int) float64 { return meanHalfAfter(&views[0], some, c) }
 }
 
-// targetWeights returns each target's half width over its standard deviation,
-// noise of a run included.
+// targetWeights returns the ratio of each target's half width to its standard deviation, including the noise of
+// a run.
 func (g *spaceGain) targetWeights() []float64 {
 	out := make([]float64, len(g.Targets))
 	for i, t := range g.Targets {
@@ -331,13 +324,13 @@ func (g *spaceGain) targetWeights() []float64 {
 	return out
 }
 
-// meanHalfAfter returns the mean half width of the targets once candidate c is
-// measured; as it is for c < 0.
+// meanHalfAfter returns the mean half width of the targets after measuring candidate c; for c < 0, the present
+// one.
 func meanHalfAfter(v *design.View, weight []float64, c int) float64 {
 	const noise = design.RunNoise * design.RunNoise
 	nt := len(weight)
 	sum, q := 0.0, 0.0
-	row := v.Target // any: times q
+	row := v.Target // any row, since q is 0
 	if c >= 0 {
 		row, q = v.Cov[c*nt:(c+1)*nt], 1/(v.Own[c]+noise)
 	}

@@ -42,9 +42,9 @@ func configsOf(rows []spec.Measurement) (out []spec.Config) {
 	return out
 }
 
-// TestHybridGainHalfWidthIsThatOfPredictions, and about what the belief that
-// falls are worked out from comes to: without a row the shipped widths stand for
-// any site, so that there only the order of magnitude agrees.
+// TestHybridGainHalfWidthIsThatOfPredictions: HalfWidth equals that of predictions, and is close to that of the
+// posterior from which Fall is computed. Without rows the shipped widths hold for any site, so only the order
+// of magnitude agrees.
 func TestHybridGainHalfWidthIsThatOfPredictions(t *testing.T) {
 	rows := hybridRows(t, 60, 1.1, 0.03)
 	space := configsOf(rows)
@@ -54,7 +54,7 @@ func TestHybridGainHalfWidthIsThatOfPredictions(t *testing.T) {
 	}{{0, 2.5}, {1, 1.6}, {2, 1.6}, {8, 1.4}, {30, 1.4}} {
 		h := condition(t, rows[:c.n])
 		g := newSpaceGain(t.Context(), h, perfmodel.MergeRepeats(rows[:c.n]), space)
-		if err := g.learn(t.Context()); err != nil {
+		if err := g.addPosterior(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var ratios []float64
@@ -78,13 +78,13 @@ func TestHybridGainHalfWidthIsThatOfPredictions(t *testing.T) {
 	}
 }
 
-// TestHybridGainNarrowsWhatItSays: conditioning the belief on a candidate, as
-// the planning of sets does, leaves what its Fall promises.
+// TestHybridGainNarrowsWhatItSays: conditioning the posterior on a candidate, as the choice of several
+// measurements does, reduces the half width by its Fall.
 func TestHybridGainNarrowsWhatItSays(t *testing.T) {
 	rows := hybridRows(t, 40, 1.1, 0.03)
 	for _, n := range []int{0, 1, 6} {
 		g := newSpaceGain(t.Context(), condition(t, rows[:n]), perfmodel.MergeRepeats(rows[:n]), configsOf(rows))
-		if err := g.learn(t.Context()); err != nil {
+		if err := g.addPosterior(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		weight, falls := g.targetWeights(), g.Falls(g)
@@ -102,10 +102,9 @@ func TestHybridGainNarrowsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestHybridGainRecovers draws jobs at a new site from the prior, measures rows
-// of each in order of gain and in random order, and predicts the others with
-// what was learnt: over all jobs and the first five rows the error, a geometric
-// mean, is at most 0.93 of that in random order (0.86 was reached).
+// TestHybridGainRecovers draws jobs at a new site from the prior. It measures rows of each in order of gain and
+// in random order, and predicts the other rows. Over all jobs and the first five rows, the geometric mean error
+// in order of gain is at most 0.93 of that in random order (0.86 was measured).
 func TestHybridGainRecovers(t *testing.T) {
 	const jobs, most = 12, 5
 	rows := hybridRows(t, 100, 1, 0)
@@ -118,7 +117,7 @@ func TestHybridGainRecovers(t *testing.T) {
 		order := rand.New(rand.NewPCG(seed, 3)).Perm(len(rows))
 		var have, random []spec.Measurement
 		for k := range most {
-			have = append(have, truth[perftest.MostTelling(hybridGains(t, have, configsOf(rows)))])
+			have = append(have, truth[perftest.LargestFall(hybridGains(t, have, configsOf(rows)))])
 			random = append(random, truth[order[k]])
 			chosen += math.Log(meanError(t, condition(t, have), truth)) / (jobs * most)
 			shuffled += math.Log(meanError(t, condition(t, random), truth)) / (jobs * most)
@@ -131,8 +130,7 @@ func TestHybridGainRecovers(t *testing.T) {
 	}
 }
 
-// drawnSite returns rows with step times of a site whose effects are drawn from
-// what is believed of new sites, and 2 % noise.
+// drawnSite returns rows with step times of a site with effects drawn from the prior of new sites, and 2 % noise.
 func drawnSite(t testing.TB, rows []spec.Measurement, seed uint64) []spec.Measurement {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -140,7 +138,7 @@ func drawnSite(t testing.TB, rows []spec.Measurement, seed uint64) []spec.Measur
 	p := Shipped().consts
 	l := analytic.Layout{}
 	l.Add(rows)
-	x := p.BeliefOf(&l).Mean
+	x := p.DistributionOf(&l).Mean
 	first := l.Size() - len(spreads)*(len(l.Frameworks)+len(l.Sites))
 	for k := first; k < len(x); k++ {
 		x[k] = 2 * spreads[(k-first)%len(spreads)] * math.Sqrt(0.5) * rng.NormFloat64()
@@ -165,8 +163,7 @@ func TestHybridGainDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// TestHybridGainOfRepeats: what is measured teaches nothing more, and rows that
-// are not usable teach nothing.
+// TestHybridGainOfRepeats: measured configurations and unusable rows have no gain.
 func TestHybridGainOfRepeats(t *testing.T) {
 	rows := hybridRows(t, 30, 1.1, 0.03)
 	space, have := configsOf(rows), rows[:7]
@@ -189,8 +186,8 @@ func TestHybridGainOfRepeats(t *testing.T) {
 	}
 }
 
-// TestHybridGainOfJobsWithoutAShape: placements of a job known by its batch
-// alone, on its own devices and with parameter servers.
+// TestHybridGainOfJobsWithoutAShape: plans of a job with only a batch size, on its own devices and with
+// parameter servers.
 func TestHybridGainOfJobsWithoutAShape(t *testing.T) {
 	var space []spec.Config
 	for _, servers := range []int{0, 2} {
@@ -213,7 +210,7 @@ func TestHybridGainOfJobsWithoutAShape(t *testing.T) {
 				t.Errorf("%d rows: %s: %+v", n, space[i].Plan, g)
 			}
 		}
-		if i := perftest.MostTelling(gains); n > 0 && space[i].Plan.ParamServers == 0 {
+		if i := perftest.LargestFall(gains); n > 0 && space[i].Plan.ParamServers == 0 {
 			t.Errorf("%d rows without servers: %s teaches most", n, space[i].Plan)
 		}
 	}
@@ -225,10 +222,10 @@ func TestHybridGainRefuses(t *testing.T) {
 	other := slices.Clone(space)
 	other[2].Model.Name = "other"
 	gain := Shipped().gain
-	if _, err := gain(t.Context(), nil, other); err == nil || !strings.Contains(err.Error(), "and of other on") {
+	if _, err := gain(t.Context(), nil, other); err == nil || !strings.Contains(err.Error(), "and other on") {
 		t.Errorf("a mixed space: %v", err)
 	}
-	if _, err := gain(t.Context(), rows[:2], other[2:3]); err == nil || !strings.Contains(err.Error(), "a space of other") {
+	if _, err := gain(t.Context(), rows[:2], other[2:3]); err == nil || !strings.Contains(err.Error(), "the space of other") {
 		t.Errorf("rows of another key: %v", err)
 	}
 	if g, err := gain(t.Context(), rows, nil); err != nil || len(g) != 0 {
@@ -241,7 +238,7 @@ func TestHybridGainRefuses(t *testing.T) {
 	}
 }
 
-// TestHybridGainOfAbsurdFigures: no panic, nothing that is not finite.
+// TestHybridGainOfAbsurdFigures: extreme values cause no panic and no result that is not finite.
 func TestHybridGainOfAbsurdFigures(t *testing.T) {
 	for name, change := range map[string]func(*spec.Config){
 		"no figures": func(c *spec.Config) {
@@ -289,7 +286,7 @@ func BenchmarkHybridGain(b *testing.B) {
 	}
 }
 
-// guessedRows are rows with the step times of the analytic model.
+// guessedRows returns rows with the step times of the analytic model.
 func guessedRows(t testing.TB, configs []spec.Config) (rows []spec.Measurement) {
 	t.Helper()
 	for _, c := range configs {

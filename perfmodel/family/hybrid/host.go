@@ -1,5 +1,5 @@
 package hybrid
 
-// HostRegular is as that of analytic.Model: neither the residuals nor the mixed
-// models depend on CPUs except where a plan offloads.
+// HostRegular implements planner.HostRegular as analytic.Model does: neither the residuals nor the mixed models
+// depend on CPUs, except for plans that offload.
 func (*Model) HostRegular() bool { return true }

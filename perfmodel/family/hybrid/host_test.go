@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// What calls itself regular is: hosts matter to plans that offload, and more
-// CPUs never slow them down.
+// TestHostRegular checks models that report HostRegular: hosts matter only to plans that offload, and more CPUs
+// never slow these down.
 func TestHostRegular(t *testing.T) {
 	rows := hostRows()
 	fitted, _, err := rubick.Family.Fit(context.Background(), perfmodel.Rows(rows))
@@ -51,7 +51,7 @@ func TestHostRegular(t *testing.T) {
 	}
 }
 
-// hostRows are made-up measurements of plans with and without offload.
+// hostRows returns invented measurements of plans with and without offload.
 func hostRows() (rows []spec.Measurement) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	m := spec.Model{Name: "m", Kind: spec.Decoder, Layers: 24, Hidden: 2048, Heads: 16, FFN: 8192, Vocab: 50304, SeqLen: 1024}

@@ -16,11 +16,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Family returns the family "hybrid" over p. Its Fit conditions p on rows.
+// Family returns the family "hybrid" with prior p. Its Fit conditions p on rows.
 func (p *Prior) Family() perfmodel.Family {
 	return perfmodel.Family{
 		Name:     "hybrid",
-		Doc:      "the analytic model calibrated hierarchically (all, framework, accelerator), mixed with fitted forms where rows allow; needs no measurement, gains from each",
+		Doc:      "the analytic model calibrated hierarchically (all, framework, accelerator) and mixed with fitted models; needs no measurement, improves with each",
 		Fit:      p.fit,
 		Load:     p.load,
 		Choose:   rubick.Choose,
@@ -29,31 +29,30 @@ func (p *Prior) Family() perfmodel.Family {
 	}
 }
 
-// Model predicts with the analytic model calibrated to measured rows. For a (model,
-// accelerator) with enough rows it mixes in family rubick, which has less physics
-// and needs more rows (see mixture). Its methods are safe for concurrent use.
+// Model predicts with the analytic model calibrated to measured rows. For a (model, accelerator) key with
+// enough rows, it mixes in family rubick, which assumes less and needs more rows (see mixture). Its methods are
+// safe for concurrent use.
 type Model struct {
 	prior         *Prior
 	base          *calibrated
 	mixed         map[spec.Key]*mixture
 	shapeless     map[shapeless.Key]*shapeless.Fitted
-	shapelessRows []spec.Measurement // that shapeless was fitted to
+	shapelessRows []spec.Measurement // rows that shapeless was fitted to
 }
 
-// Condition calibrates the prior to rows of any models, accelerators and
-// frameworks. Rows that are not usable or not covered count only with the memory
-// they record; without other rows the result is the prior. The error is ctx's, or
-// wraps perfmodel.ErrNotFinite.
+// Condition calibrates the prior to rows of any models, accelerators and frameworks. Rows that are not usable
+// or not covered count only with their recorded memory. Without other rows the result is the prior. The error
+// is that of ctx, or wraps perfmodel.ErrNotFinite. p does not change.
 func (p *Prior) Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error) {
 	usable := slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return !perfmodel.Usable(m) })
 	h, err := p.condition(ctx, perfmodel.MergeRepeats(usable))
 	if err != nil {
 		return nil, err
 	}
-	return h, h.remember(ctx, rows)
+	return h, h.conditionMemory(ctx, rows)
 }
 
-// condition is Condition of usable rows, each configuration once.
+// condition is Condition without memory, for usable rows with merged repeats.
 func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Model, error) {
 	shaped, others := byShape(rows)
 	c, err := analytic.NewCalibration(ctx, shaped)
@@ -80,8 +79,8 @@ func (p *Prior) condition(ctx context.Context, rows []spec.Measurement) (*Model,
 	return h, nil
 }
 
-// remember conditions the memory calibration on the peaks that rows record.
-func (h *Model) remember(ctx context.Context, rows []spec.Measurement) error {
+// conditionMemory fits the memory calibration to the recorded peaks of rows.
+func (h *Model) conditionMemory(ctx context.Context, rows []spec.Measurement) error {
 	mem, err := memory.Condition(ctx, h.prior.consts.Memory, rows)
 	if err != nil {
 		return fmt.Errorf("hybrid: memory: %w", err)
@@ -90,7 +89,7 @@ func (h *Model) remember(ctx context.Context, rows []spec.Measurement) error {
 	return nil
 }
 
-// setMemory gives h a calibration of its own; the prior's physics is shared.
+// setMemory sets a memory calibration for h only; the prior's physics is shared.
 func (h *Model) setMemory(mem *memory.Calibration) {
 	h.base.physics = h.base.physics.WithMemory(mem)
 }
@@ -102,13 +101,13 @@ func (p *Prior) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]
 		return nil, perfmodel.Card{}, err
 	}
 	if len(rows) == 0 {
-		return nil, perfmodel.Card{}, fmt.Errorf("hybrid: no usable row; without any the family predicts as it is: %w", perfmodel.ErrTooFewPoints)
+		return nil, perfmodel.Card{}, fmt.Errorf("hybrid: no usable row; without rows the family predicts with its prior: %w", perfmodel.ErrTooFewPoints)
 	}
 	h, err := p.condition(ctx, rows)
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
-	if err := h.remember(ctx, rows); err != nil {
+	if err := h.conditionMemory(ctx, rows); err != nil {
 		return nil, perfmodel.Card{}, err
 	}
 	card, err := h.card(ctx, rows, left)
@@ -143,12 +142,12 @@ func oneKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (rows 
 	return perfmodel.MergeRepeats(rows), left, nil
 }
 
-// hybrid returns a Model over a calibration, without fits of single keys.
+// hybrid returns a Model with a calibration and without fits of single keys.
 func (p *Prior) hybrid(base *calibrated) *Model {
 	return &Model{prior: p, base: base, mixed: map[spec.Key]*mixture{}, shapeless: map[shapeless.Key]*shapeless.Fitted{}}
 }
 
-// card returns the Card of a fit to the rows of one key. The error is ctx's.
+// card returns the Card of a fit to the rows of one key. The error is that of ctx.
 func (h *Model) card(ctx context.Context, rows []spec.Measurement, left int) (perfmodel.Card, error) {
 	hash, err := perfmodel.HashRows(ctx, rows)
 	if err != nil {
@@ -197,8 +196,8 @@ func (h *Model) Prepare(c spec.Config) (func(spec.Plan) (spec.Prediction, error)
 // Memory implements memory.Predictor, with the calibration to measured peaks.
 func (h *Model) Memory(c spec.Config) (memory.Estimator, error) { return h.base.physics.Memory.For(c) }
 
-// Explain returns the predicted step time of c by cause. Every part is scaled alike,
-// so that they add up to the prediction.
+// Explain returns the predicted step time of c split by cause. All parts are scaled by one factor so that they
+// add up to the prediction. The error wraps perfmodel.ErrNotCovered.
 func (h *Model) Explain(c spec.Config) (analytic.Parts, error) {
 	parts, err := h.base.physics.Explain(&c)
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// hybridRows are steps of one job type that run at the speed the prior
-// predicts, times factor, with some noise.
+// hybridRows returns steps of one job type with factor times the prior's step time, and some noise.
 func hybridRows(t testing.TB, n int, factor, noise float64) []spec.Measurement {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -56,8 +55,8 @@ func BenchmarkHybridFit(b *testing.B) {
 	}
 }
 
-// manyRows are n different steps of one job type, a factor off what the prior
-// predicts that rises and falls with the micro-batch.
+// manyRows returns n different steps of one job type. Their factor on the prior's step time varies with the
+// micro-batch.
 func manyRows(t testing.TB, n int) (out []spec.Measurement) {
 	t.Helper()
 	for i := range n {
@@ -75,8 +74,8 @@ func manyRows(t testing.TB, n int) (out []spec.Measurement) {
 	return out
 }
 
-// Many times the rows of a usual fit: seconds, since nothing of the size of their
-// square is made, and what they have in common is learnt.
+// TestHybridOfThousandsOfRows: fitting many times the usual number of rows takes seconds, since no matrix of
+// rows x rows is built, and still learns their common error.
 func TestHybridOfThousandsOfRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -86,7 +85,7 @@ func TestHybridOfThousandsOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rest := f.(*Model).base.rest; len(rest.At) != 5000 || rest.Chol.Size() > 0 {
+	if rest := f.(*Model).base.residual; len(rest.At) != 5000 || rest.Chol.Size() > 0 {
 		t.Errorf("the process of %d rows has a matrix of %d rows", len(rest.At), rest.Chol.Size())
 	}
 	if e := meanError(t, f, rows[5000:]); e > 0.02 {
@@ -99,25 +98,25 @@ func TestHybridOfThousandsOfRows(t *testing.T) {
 	}
 }
 
-// allowed is a context that is cancelled once it has been asked so many times.
-type allowed struct {
+// limitedContext is a context that is cancelled after a number of calls of Err.
+type limitedContext struct {
 	context.Context
 	asks *int
 }
 
-func (a allowed) Err() error {
+func (a limitedContext) Err() error {
 	if *a.asks--; *a.asks < 0 {
 		return context.Canceled
 	}
 	return nil
 }
 
-// A fit asks whether it is still wanted between rows, steps, kernels and
-// left-out rows, and ends at the first no.
+// TestHybridFitIsCancelled: a fit checks its context between rows, steps, kernels and left-out rows, and
+// returns at the first error.
 func TestHybridFitIsCancelled(t *testing.T) {
 	rows := manyRows(t, gp.ExactRows+50)
 	fit := func(asks int) (left int, err error) {
-		_, _, err = Shipped().Family().Fit(allowed{context.Background(), &asks}, perfmodel.Rows(rows))
+		_, _, err = Shipped().Family().Fit(limitedContext{context.Background(), &asks}, perfmodel.Rows(rows))
 		return asks, err
 	}
 	const plenty = 1 << 20
@@ -154,7 +153,7 @@ func secondsOf(t testing.TB, p perfmodel.Predictor, c spec.Config) (sec, lo, hi 
 	return out.StepSec(c.Plan.GlobalBatch())
 }
 
-// meanError is over rows the predictor has not seen.
+// meanError returns the mean error over rows that the predictor was not fitted to.
 func meanError(t testing.TB, p perfmodel.Predictor, rows []spec.Measurement) float64 {
 	t.Helper()
 	sum := 0.0
@@ -185,7 +184,7 @@ func TestHybridWithoutRowsIsThePrior(t *testing.T) {
 	}
 }
 
-// A machine a third slower than the prior believes: each row helps.
+// TestHybridLearnsFromEachRow: on a machine a third slower than the prior predicts, each row reduces the error.
 func TestHybridLearnsFromEachRow(t *testing.T) {
 	rows := hybridRows(t, 100, 1.33, 0.03)
 	held, last := rows[60:], math.Inf(1)
@@ -201,12 +200,12 @@ func TestHybridLearnsFromEachRow(t *testing.T) {
 	}
 }
 
-// Rows made with known effects of a site give them back.
+// TestHybridRecoversEffects: a fit to rows generated with known effects of a site recovers them.
 func TestHybridRecoversEffects(t *testing.T) {
-	truth := map[int]float64{0: -0.12, 2: -0.25, 3: -0.35} // compute, links, network: x e to the power of
+	truth := map[int]float64{0: -0.12, 2: -0.25, 3: -0.35} // compute, links, network: exponents of e
 	moves := map[int][]string{0: {"gemm", "gemm Ampere"}, 2: {"ring share", "ring share Ampere"}, 3: {"network share"}}
 	l := analytic.Layout{Frameworks: []string{"megatron made"}, Sites: []analytic.Site{{Framework: "megatron made", Accelerator: "A"}}}
-	before := analytic.Shipped().BeliefOf(&l).Mean
+	before := analytic.Shipped().DistributionOf(&l).Mean
 	x := slices.Clone(before)
 	for e, v := range truth {
 		x[l.SiteAt(l.Sites[0])+e] = v
@@ -231,7 +230,7 @@ func TestHybridRecoversEffects(t *testing.T) {
 	}
 	m := condition(t, rows).base
 	for e, want := range truth {
-		// What moves with the effect counts too: the rows are all of one site.
+		// Effects of the framework and of the site add up, since all rows are of one site.
 		got := m.x[m.layout.FrameworkAt("megatron made")+e] + m.x[m.layout.SiteAt(analytic.Site{Framework: "megatron made", Accelerator: "A"})+e]
 		for i, name := range analytic.ParamNames() {
 			if slices.Contains(moves[e], name) {
@@ -295,8 +294,7 @@ func TestHybridLoadRestoresPredictions(t *testing.T) {
 	}
 }
 
-// smallRecord is what a fit leaves on disk with as little as it can be loaded with: one
-// site, one row, no effect but x[0].
+// smallRecord returns the smallest stored model that can be loaded: one site, one row, no effect except x[0].
 func smallRecord() fileRecord {
 	l := analytic.Layout{Frameworks: []string{"F"}, Sites: []analytic.Site{{Framework: "F", Accelerator: "A"}}}
 	r := fileRecord{Version: recordVersion, Prior: analytic.Shipped().Training.Hash, Params: analytic.ParamNames(), Frameworks: l.Frameworks,
@@ -395,7 +393,7 @@ func TestPriorRoundTrip(t *testing.T) {
 	}
 }
 
-// Far from every row the interval is wider, and a warning says in what.
+// TestHybridWarnsOutsideOfItsRows: far from all rows the interval is wider, and a warning names the dimensions.
 func TestHybridWarnsOutsideOfItsRows(t *testing.T) {
 	h := condition(t, hybridRows(t, 60, 1.2, 0.02))
 	near := hybridRows(t, 1, 1, 0)[0].Config
@@ -433,7 +431,7 @@ func TestHybridFitRefuses(t *testing.T) {
 	}
 }
 
-// Relations that hold whatever the constants are.
+// TestHybridMetamorphic checks relations that hold for any constants.
 func TestHybridMetamorphic(t *testing.T) {
 	h := condition(t, hybridRows(t, 40, 1.1, 0.05))
 	for name, p := range map[string]perfmodel.Predictor{"prior": Shipped(), "hybrid": h} {
@@ -465,8 +463,8 @@ func TestHybridMetamorphic(t *testing.T) {
 	}
 }
 
-// However much faster or slower a machine is, rows that agree are believed, and
-// lie inside of the interval of what is predicted for them.
+// TestHybridBelievesRowsThatAgree: for any machine speed, rows that agree with each other are fitted and lie
+// inside their predicted interval.
 func TestHybridBelievesRowsThatAgree(t *testing.T) {
 	rows := hybridRows(t, 12, 1, 0)
 	for _, factor := range []float64{0.3, 0.5, 0.8, 1.25, 1.6, 2, 3, 5} {

@@ -13,23 +13,22 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// mixture is the calibrated physics mixed with family "rubick". Weights follow from
-// the left-out predictions of the rows:
+// mixture is the calibrated physics mixed with family rubick. The weights come from left-out predictions of the
+// rows:
 //
 //	w ∝ exp(Σ ln p(row i | the other rows, form)),   ln T = Σ w·ln T_form
 //
 // Source: Yao, Vehtari, Simpson and Gelman, "Using Stacking to Average Bayesian
 // Predictive Distributions", Bayesian Analysis 2018, section 3.3 (pseudo-BMA).
 type mixture struct {
-	physics float64 // weight of the calibrated physics, the rest is rubick's
+	physics float64 // weight of the calibrated physics; rubick has the rest
 	rubick  *rubick.Model
 }
 
-// mix fits rubick to the rows of one key. It returns nil where physics alone
-// predicts the key.
+// mix fits rubick to the rows of one key. It returns nil if physics alone predicts the key.
 func (h *Model) mix(ctx context.Context, c *analytic.Calibration, key spec.Key, rows []spec.Measurement) (*mixture, error) {
 	if rows[0].Config.Model.HasShape() && rows[0].Config.Seq() == 0 {
-		return nil, nil // step times are not comparable without the length of samples
+		return nil, nil // step times are not comparable without tokens per sample
 	}
 	rows, left, _, err := rubick.Collect(ctx, perfmodel.Rows(rows))
 	if err != nil {
@@ -49,8 +48,8 @@ func (h *Model) mix(ctx context.Context, c *analytic.Calibration, key spec.Key, 
 	return m, nil
 }
 
-// physicsDensity returns the log density of n rows of key under their left-out
-// predictions by the calibrated physics; -Inf where it does not cover all.
+// physicsDensity returns the log density of n rows of key under their left-out predictions by the calibrated
+// physics, or -Inf if physics does not cover all of them.
 func (h *Model) physicsDensity(c *analytic.Calibration, key spec.Key, n int) float64 {
 	var e, sd []float64
 	for i := range c.Rows {
@@ -64,8 +63,8 @@ func (h *Model) physicsDensity(c *analytic.Calibration, key spec.Key, n int) flo
 	return density(e, sd, n)
 }
 
-// density returns the log density of n rows, up to a constant, under a Student's t
-// of four degrees of freedom and scale sd. The fitted ones have left-out errors e.
+// density returns the log density of n rows, up to a constant, under a Student's t distribution with four
+// degrees of freedom and scale sd. e holds the left-out errors of the fitted rows.
 func density(e, sd []float64, n int) float64 {
 	sum := 0.0
 	for i := range e {
@@ -74,7 +73,7 @@ func density(e, sd []float64, n int) float64 {
 	return sum * float64(n) / float64(max(len(e), 1))
 }
 
-// predict mixes both predictions, or returns the one that covers c.
+// predict returns the mixture of both predictions, or the only one that covers c.
 func (m *mixture) predict(ctx context.Context, c *spec.Config, physics func(*spec.Config) (spec.Prediction, error)) (spec.Prediction, error) {
 	b, err := m.rubick.Predict(ctx, *c)
 	if errors.Is(err, perfmodel.ErrNotCovered) {
@@ -94,9 +93,8 @@ func (m *mixture) predict(ctx context.Context, c *spec.Config, physics func(*spe
 	return blend(a, b, m.physics), nil
 }
 
-// blend mixes predictions of one configuration in log time, a with a weight and b
-// with the rest. The variance is that of the mixture of normal distributions.
-// Warnings are those of the one with more weight.
+// blend mixes predictions of one configuration in log time: a with weight, b with 1-weight. The variance is
+// that of the mixture of two normal distributions. Warnings are those of the prediction with more weight.
 func blend(a, b spec.Prediction, weight float64) spec.Prediction {
 	la, lb := math.Log(a.Throughput), math.Log(b.Throughput)
 	ha, hb := math.Log(a.Hi/a.Throughput), math.Log(b.Hi/b.Throughput)
@@ -111,7 +109,7 @@ func blend(a, b spec.Prediction, weight float64) spec.Prediction {
 	return out
 }
 
-// mixtureRecord is a mixture on disk.
+// mixtureRecord is the stored form of a mixture.
 type mixtureRecord struct {
 	Key     spec.Key `json:"key"`
 	Physics float64  `json:"physics"`
@@ -129,7 +127,7 @@ func (r *mixtureRecord) load() (*mixture, error) {
 		return nil, fmt.Errorf("hybrid: %s: %w", r.Key, err)
 	}
 	if !(r.Physics >= 0 && r.Physics <= 1) {
-		return nil, fmt.Errorf("hybrid: %s: a weight of %g is not in 0..1", r.Key, r.Physics)
+		return nil, fmt.Errorf("hybrid: %s: the weight of physics is %g, want 0..1", r.Key, r.Physics)
 	}
 	return &mixture{physics: r.Physics, rubick: fitted.(*rubick.Model)}, nil
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 )
 
-// recordVersion is that of a Model on disk.
+// recordVersion is the version of a stored Model.
 const recordVersion = 2
 
-// fileRecord is a Model on disk: its difference from the prior.
+// fileRecord is the stored form of a Model: its difference from the prior.
 type fileRecord struct {
 	Version    int                 `json:"version"`
-	Prior      string              `json:"prior"` // Training.Hash of it
+	Prior      string              `json:"prior"` // Training.Hash of the prior
 	Params     []string            `json:"params,omitempty"`
 	Frameworks []string            `json:"frameworks,omitempty"`
 	Sites      [][2]string         `json:"sites,omitempty"`
@@ -38,25 +38,25 @@ type pointRecord struct {
 	Cat [gp.CatDims]string  `json:"cat"`
 	E   float64             `json:"e"`
 	SD  float64             `json:"sd,omitempty"`
-	Z2  float64             `json:"z2"` // see scatter
+	Z2  float64             `json:"z2"` // see gp.Scatter
 }
 
-// MarshalBinary implements perfmodel.Fitted: JSON, versioned.
+// MarshalBinary implements perfmodel.Fitted. The format is versioned JSON.
 func (h *Model) MarshalBinary() ([]byte, error) {
 	r := fileRecord{Version: recordVersion, Prior: h.prior.consts.Training.Hash, Shapeless: shapelessRows(h.shapelessRows)}
 	if h.base.physics.Memory != h.prior.consts.Memory {
 		r.Memory = h.base.physics.Memory
 	}
-	if m := h.base; m.rest != nil {
+	if m := h.base; m.residual != nil {
 		r.Params, r.Frameworks, r.X, r.Scale = analytic.ParamNames(), m.layout.Frameworks, m.x, m.scale
-		r.Kernel = m.rest.Kernel
+		r.Kernel = m.residual.Kernel
 		for _, s := range m.layout.Sites {
 			r.Sites = append(r.Sites, [2]string{s.Framework, s.Accelerator})
 			r.Widths = append(r.Widths, m.wide[s])
 			r.Pace = append(r.Pace, m.layout.Pace[s])
 		}
-		for i, p := range m.rest.At {
-			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.rest.Off[i], SD: m.rest.ExtraSD[i], Z2: m.scatter.Z2[i]})
+		for i, p := range m.residual.At {
+			r.Points = append(r.Points, pointRecord{Num: p.Num, Cat: p.Cat, E: m.residual.Off[i], SD: m.residual.ExtraSD[i], Z2: m.scatter.Z2[i]})
 		}
 	}
 	for _, key := range sortedKeys(h.mixed) {
@@ -76,7 +76,7 @@ func (p *Prior) load(b []byte) (perfmodel.Fitted, error) {
 		return nil, fmt.Errorf("hybrid: stored parameters: %w", err)
 	}
 	if r.Version != recordVersion || r.Prior != p.consts.Training.Hash {
-		return nil, fmt.Errorf("hybrid: stored parameters of version %d over prior %q are not of this program (version %d, prior %q): fit again",
+		return nil, fmt.Errorf("hybrid: stored parameters of version %d over prior %q do not match this program (version %d, prior %q): fit again",
 			r.Version, r.Prior, recordVersion, p.consts.Training.Hash)
 	}
 	base, err := p.loadCalibrated(&r)
@@ -117,13 +117,13 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 		bad = bad || !(math.Abs(v) < 50)
 	}
 	if bad || fmt.Sprint(r.Params) != fmt.Sprint(analytic.ParamNames()) {
-		return nil, fmt.Errorf("hybrid: stored parameters, %d figures and %d sites, are not whole: fit again", len(r.X), len(r.Sites))
+		return nil, fmt.Errorf("hybrid: stored parameters, %d values and %d sites, are incomplete: fit again", len(r.X), len(r.Sites))
 	}
 	var err error
-	if m.rest, err = r.residual(); err != nil {
+	if m.residual, err = r.residual(); err != nil {
 		return nil, err
 	}
-	m.scatter = &gp.Scatter{At: m.rest.At}
+	m.scatter = &gp.Scatter{At: m.residual.At}
 	for _, q := range r.Points {
 		m.scatter.Z2 = append(m.scatter.Z2, q.Z2)
 	}
@@ -132,8 +132,8 @@ func (p *Prior) loadCalibrated(r *fileRecord) (*calibrated, error) {
 	return m, nil
 }
 
-// residual returns the process of the record's rows. It refuses figures that no fit
-// gives.
+// residual returns the Gaussian process of the record's rows. It returns an error for values that no fit
+// produces.
 func (r *fileRecord) residual() (*gp.Process, error) {
 	const most = 1000
 	k := r.Kernel
@@ -152,8 +152,8 @@ func (r *fileRecord) residual() (*gp.Process, error) {
 			return rest, nil
 		}
 	}
-	return nil, fmt.Errorf("hybrid: stored residuals of %d rows under a kernel of %g and %g are not those of a fit: fit again", len(r.Points), k.SD, k.Steep)
+	return nil, fmt.Errorf("hybrid: stored residuals of %d rows under a kernel of %g and %g are out of range: fit again", len(r.Points), k.SD, k.Steep)
 }
 
-// siteAt returns the site of a record: framework, accelerator.
+// siteAt returns the site of a stored pair: framework, accelerator.
 func siteAt(s [2]string) analytic.Site { return analytic.Site{Framework: s[0], Accelerator: s[1]} }

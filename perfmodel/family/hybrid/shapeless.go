@@ -11,9 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// byShape separates the rows for physics from those for package shapeless. A job
-// with a row that shapeless does not cover belongs to physics, except its rows with
-// parameter servers.
+// byShape separates the rows for physics from those for package shapeless. If shapeless does not cover some row
+// of a job, all rows of the job are for physics, except those with parameter servers.
 func byShape(rows []spec.Measurement) (shaped, others []spec.Measurement) {
 	more := map[spec.Key]bool{}
 	for i := range rows {
@@ -31,7 +30,7 @@ func byShape(rows []spec.Measurement) (shaped, others []spec.Measurement) {
 	return shaped, others
 }
 
-// fitShapeless fits each of the jobs without a shape.
+// fitShapeless fits each job without a shape.
 func (h *Model) fitShapeless(ctx context.Context, rows []spec.Measurement) error {
 	groups := map[shapeless.Key][]spec.Measurement{}
 	for _, m := range rows {
@@ -49,13 +48,13 @@ func (h *Model) fitShapeless(ctx context.Context, rows []spec.Measurement) error
 	return nil
 }
 
-// predictShapeless predicts a job without a shape by the first of: a fit to its
-// rows, the prior of its model on other sites, physics, and the prior of all jobs.
+// predictShapeless predicts a job without a shape by the first of these that covers it: a fit to its rows, the
+// prior of its model at other sites, physics, and the prior of all jobs.
 func (h *Model) predictShapeless(ctx context.Context, c *spec.Config) (spec.Prediction, error) {
 	if f := h.shapeless[shapeless.KeyOf(c)]; f != nil {
 		return f.Prediction(c)
 	}
-	knows, err := h.prior.shapeless.Knows(ctx, c)
+	knows, err := h.prior.shapeless.HasModel(ctx, c)
 	if err != nil {
 		return spec.Prediction{}, err
 	}
@@ -71,7 +70,7 @@ func (h *Model) predictShapeless(ctx context.Context, c *spec.Config) (spec.Pred
 	return p, err
 }
 
-// shapelessRow is a row of a job without a shape on disk.
+// shapelessRow is the stored form of a row of a job without a shape.
 type shapelessRow struct {
 	Config spec.Config `json:"config"`
 	Sec    float64     `json:"sec"`

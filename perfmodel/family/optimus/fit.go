@@ -15,13 +15,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// row is the mean step time of the rows of one point.
+// row is one point with the mean step time of its measurements.
 type row struct {
 	point
 	seconds float64
 }
 
-// averageRows averages ms by point, as Optimus does for jobs of one type.
+// averageRows averages measurements of the same point, as Optimus does for jobs of one type.
 func averageRows(ms []spec.Measurement) []row {
 	sum, count := map[point]float64{}, map[point]float64{}
 	for i := range ms {
@@ -46,16 +46,15 @@ func averageRows(ms []spec.Measurement) []row {
 	return rows
 }
 
-// estimate is what a fit gives.
+// estimate is the result of a fit.
 type estimate struct {
 	Theta []float64 `json:"theta"` // one per term
-	// Blind spans the changes of Theta that change no fitted row's time.
+	// Blind spans the changes of Theta that change the time of no fitted row.
 	Blind [][]float64 `json:"blind,omitempty"`
 }
 
-// fit solves for the parameters that minimise the sum of squares of relative
-// errors of T: each row is divided by its time. As many points are needed as
-// there are terms that differ from 0 in some row.
+// fit computes the parameters with the smallest sum of squared relative errors of T: each row is divided by its
+// time. It needs at least as many points as there are terms that differ from 0 in some row.
 func (f *form) fit(rows []row) (estimate, error) {
 	k := len(f.terms)
 	a, ones := mat.NewDense(len(rows), k, nil), make([]float64, len(rows))
@@ -70,7 +69,7 @@ func (f *form) fit(rows []row) (estimate, error) {
 		return estimate{}, err
 	}
 	if len(rows) < used {
-		return estimate{}, fmt.Errorf("%d points, want %d: %s cannot be distinguished: %w",
+		return estimate{}, fmt.Errorf("%d points, want %d: %s cannot be identified: %w",
 			len(rows), used, strings.Join(f.named(blind), ", "), perfmodel.ErrTooFewPoints)
 	}
 	theta, err := nnls.Solve(a, ones)
@@ -80,8 +79,8 @@ func (f *form) fit(rows []row) (estimate, error) {
 	return estimate{Theta: theta, Blind: blind}, nil
 }
 
-// nullSpace returns vectors that span the x with a·x = 0, and how many columns
-// of a are not all zero.
+// nullSpace returns vectors that span the solutions of a·x = 0, and the number of columns of a that are not all
+// zero.
 func nullSpace(a *mat.Dense) (null [][]float64, used int, err error) {
 	const dependent = 1e-9
 	rows, k := a.Dims()
@@ -114,7 +113,7 @@ func nullSpace(a *mat.Dense) (null [][]float64, used int, err error) {
 	return null, used, nil
 }
 
-// named returns the names of the terms that blind changes involve.
+// named returns the names of the terms that change in any vector of blind.
 func (f *form) named(blind [][]float64) (out []string) {
 	const nothing = 1e-6
 	for j, term := range f.terms {
@@ -128,8 +127,7 @@ func (f *form) named(blind [][]float64) (out []string) {
 	return out
 }
 
-// unseen returns the names of the terms that the fitted rows leave open and that
-// matter at x.
+// unseen returns the names of the terms that the fitted rows do not identify and that affect the time at x.
 func (f *form) unseen(x point, blind [][]float64) []string {
 	const nothing = 1e-6
 	var matter [][]float64

@@ -17,12 +17,12 @@ import (
 type Model struct {
 	Job dataparallel.Job `json:"job"`
 	estimate
-	Least point `json:"least"` // of the fitted rows, each field by itself
+	Least point `json:"least"` // smallest value of each field over the fitted rows
 	Most  point `json:"most"`
 }
 
-// fit fits the rows of one key that train as most of them do:
-// synchronously, asynchronously or by all-reduce.
+// fit fits the rows of one key that train in the most frequent way: synchronously, asynchronously or by
+// all-reduce.
 func fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
 	in, err := dataparallel.Collect(ctx, "optimus", data, covers)
 	if err != nil {
@@ -89,8 +89,8 @@ func load(b []byte) (perfmodel.Fitted, error) {
 	return &m, nil
 }
 
-// Predict implements perfmodel.Predictor. It warns of sizes outside of the fitted
-// rows, and of terms that these do not identify. There is no interval.
+// Predict implements perfmodel.Predictor. It warns about sizes outside of the fitted rows, and about terms that
+// these do not identify. The prediction has no interval.
 func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if err := covers(&c); err != nil {
 		return spec.Prediction{}, err
@@ -103,7 +103,7 @@ func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 	return dataparallel.Prediction("optimus: "+m.Job.Key.String(), &c, sec, m.extrapolates(x))
 }
 
-// extrapolates returns the ways in which x is outside of the fitted rows.
+// extrapolates returns a warning for each dimension in which x is outside of the fitted rows.
 func (m *Model) extrapolates(x point) (out []error) {
 	outside := func(what string, v, least, most int) {
 		if v < least || v > most {

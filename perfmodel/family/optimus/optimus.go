@@ -14,11 +14,11 @@ var Family = perfmodel.Family{
 	Load: load,
 }
 
-// point is what the forms read of a configuration.
+// point holds the values of a configuration that the forms use.
 type point struct {
 	Workers, Servers int
-	Samples          int  // per worker and step: M/w, where the published forms have the global batch M
-	Spread           bool // over several nodes; false with parameter servers
+	Samples          int  // per worker and step: M/w, for the global batch M of the published forms
+	Spread           bool // on several nodes; always false with parameter servers
 }
 
 func newPoint(c *spec.Config) point {
@@ -28,8 +28,7 @@ func newPoint(c *spec.Config) point {
 	return x
 }
 
-// form is the step time of one way to train, a sum of terms θi·xi in
-// seconds with θi >= 0.
+// form is the step time formula of one kind of training: a sum of terms θi·xi in seconds with θi >= 0.
 type form struct {
 	terms []formParam
 	// values returns xi, one for each term.
@@ -38,23 +37,21 @@ type form struct {
 
 type formParam struct{ name, unit string }
 
-// The forms, by how a job trains. With w workers, p parameter servers and M/w
-// samples per worker and step:
+// The forms, by kind of training. With w workers, p parameter servers and M/w samples per worker and step:
 //
 //	synchronous   T = θ0·M/w + θ1 + θ2·w/p + θ3·w + θ4·p
 //	asynchronous  T =          θ0 + θ1·w/p + θ2·w + θ3·p
 //	all-reduce    T = θ0·M/w + θ1 + θ2·(w-1)/w + θ3·w + θ4·[several nodes]
 //
-// They are forward pass, backward pass with all that is fixed, transfer to and
-// updates on the servers, and overheads of each task. An asynchronous step is w
-// updates, one per worker on average, each of the same number of samples.
+// The terms are the forward pass, the backward pass with all fixed costs, the transfer to and updates on the
+// servers, and the overhead per worker and server. An asynchronous step is w updates, one per worker on
+// average, each with the same number of samples.
 //
-// Source: Peng et al., "Optimus: An Efficient Dynamic Resource Scheduler for
-// Deep Learning Clusters", EuroSys 2018, section 3.2, and the code
-// pengyanghua/optimus@8c43920, which fit steps/s, f = 1/T and f = w/T. The paper
-// has no form for all-reduce; this one puts the ring's share (w-1)/w of the
-// gradient (Patarasuk and Yuan, JPDC 2009) and a cost of leaving the node in
-// the servers' place. It was written down before it was tried on data.
+// Source: Peng et al., "Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters", EuroSys
+// 2018, section 3.2, and the code pengyanghua/optimus@8c43920, which fit steps/s, f = 1/T and f = w/T. Differs:
+// the paper has no form for all-reduce. The form here replaces the server terms by the ring's share (w-1)/w of
+// the gradient (Patarasuk and Yuan, JPDC 2009) and a cost of using several nodes. It was chosen before it was
+// tried on data.
 var (
 	syncForm = form{
 		terms: []formParam{{"batch", "s/sample"}, {"fixed", "s"}, {"workers_per_server", "s·server/worker"}, {"workers", "s/worker"}, {"servers", "s/server"}},

@@ -15,8 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// serverConfig is an invented job with parameter servers; where its workers are
-// is not recorded.
+// serverConfig returns an invented job with parameter servers; its placement is not recorded.
 func serverConfig(workers, servers, micro int) spec.Config {
 	c := perftest.DataParallel(micro, 1, 1)
 	c.Shape = spec.Shape{}
@@ -31,7 +30,7 @@ func asyncConfig(workers, servers int) spec.Config {
 	return c
 }
 
-// syncGrid is a fixed global batch of 64 off the diagonal.
+// syncGrid returns configurations with a global batch of 64 and different numbers of workers and servers.
 func syncGrid() (out []spec.Config) {
 	for _, w := range []int{1, 2, 4, 8} {
 		for _, p := range []int{1, 2, 5} {
@@ -67,8 +66,8 @@ func measuredBy(theta []float64, configs []spec.Config) (rows []spec.Measurement
 	return rows
 }
 
-// TestOptimusRecovers: parameters that made the data come back, also those that
-// are 0, and predict plans that were not measured.
+// TestOptimusRecovers: the fit recovers the parameters that generated the data, including those that are 0, and
+// predicts plans that were not measured.
 func TestOptimusRecovers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -97,8 +96,8 @@ func TestOptimusRecovers(t *testing.T) {
 	}
 }
 
-// TestOptimusWeighsByTime: errors are relative, so a row ten times as slow pulls
-// no more than another.
+// TestOptimusWeighsByTime: errors are relative, so a row that is ten times as slow has the same weight as
+// another.
 func TestOptimusWeighsByTime(t *testing.T) {
 	rows := measuredBy([]float64{0, 1, 0, 0, 0}, ringGrid())
 	for i := range rows {
@@ -107,8 +106,8 @@ func TestOptimusWeighsByTime(t *testing.T) {
 		}
 	}
 	_, card := perftest.Fit(t, Family, rows)
-	// Half the rows take 1 s, half 10 s, and nothing but the batch tells them
-	// apart: with a constant alone (1-c)² + (1-c/10)² is least at 1.1/1.01.
+	// Half the rows take 1 s, half 10 s, and they differ only in the batch: with a constant alone, (1-c)² +
+	// (1-c/10)² is smallest at 1.1/1.01.
 	c := formOf(dataparallel.Job{})
 	sum := 0.0
 	for _, r := range averageRows(rows) {
@@ -129,9 +128,8 @@ func TestOptimusWeighsByTime(t *testing.T) {
 	}
 }
 
-// TestOptimusBlind: with as many servers as workers everywhere, as Optimus
-// profiles, some terms cannot be told apart. It does not matter on the
-// diagonal, and is said off it.
+// TestOptimusBlind: if all rows have as many servers as workers, as when Optimus profiles, some terms cannot be
+// identified. This does not affect such configurations, and predictions of others have a warning.
 func TestOptimusBlind(t *testing.T) {
 	truth := []float64{0.01, 0.2, 0.05, 0.01, 0.002}
 	var diagonal []spec.Config
@@ -157,7 +155,7 @@ func TestOptimusBlind(t *testing.T) {
 	}
 }
 
-// TestOptimusTooFew names what cannot be told, at the counts of its authors' code.
+// TestOptimusTooFew: the error names the terms that cannot be identified, at the counts of the authors' code.
 func TestOptimusTooFew(t *testing.T) {
 	for _, c := range []struct {
 		configs []spec.Config
@@ -166,7 +164,7 @@ func TestOptimusTooFew(t *testing.T) {
 	}{
 		{syncGrid(), 5, "4 points, want 5: "},
 		{asyncGrid(), 4, "3 points, want 4: "},
-		{ringGrid()[:6], 4, "3 points, want 4: "}, // one node: no term for several
+		{ringGrid()[:6], 4, "3 points, want 4: "}, // one node: the term for several nodes is 0
 	} {
 		if _, _, err := fit(t.Context(), perfmodel.Rows(measuredBy([]float64{1, 1, 1, 1, 1}, c.configs[:c.n]))); err != nil {
 			t.Errorf("%d points: %v", c.n, err)
@@ -228,8 +226,7 @@ func TestOptimusLoadErrors(t *testing.T) {
 	}
 }
 
-// TestOptimusProperties: whatever is measured, predictions are positive and
-// finite, or refused.
+// TestOptimusProperties: for any measurements, predictions are positive and finite, or an error.
 func TestOptimusProperties(t *testing.T) {
 	grids := [][]spec.Config{syncGrid(), asyncGrid(), ringGrid()}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -13,18 +13,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// row is the mean of the rows of one point.
+// row is the mean of the measurements of one point.
 type row struct {
 	point
 	// seconds is Tstep if the gradient time was measured, else the whole T.
 	seconds float64
-	extra   int     // micro-batches before the last that seconds holds
+	extra   int     // number of micro-batches before the last that seconds includes
 	grad    float64 // Tgrad in seconds, 0 = not measured
 }
 
-// averageRows averages ms by point, those with and without a gradient time
-// apart. The gradient time is what PhaseSec["sync"], the time per step spent in
-// gradient synchronization, leaves of a step, and on one replica all of it.
+// averageRows averages measurements of the same point; those with and without a gradient time stay separate. The
+// gradient time is the step time minus PhaseSec["sync"], the time of gradient synchronization per step. On one
+// replica it is the whole step.
 func averageRows(ms []spec.Measurement) []row {
 	type group struct {
 		point
@@ -67,7 +67,7 @@ type sizeRange struct {
 	MostMicro    int  `json:"most_micro"`
 	MostReplicas int  `json:"most_replicas"`
 	MostNodes    int  `json:"most_nodes"`
-	OneNode      bool `json:"one_node"` // several replicas on one node
+	OneNode      bool `json:"one_node"` // some row has several replicas on one node
 }
 
 func newSizeRange(rows []row) sizeRange {
@@ -80,9 +80,8 @@ func newSizeRange(rows []row) sizeRange {
 	return s
 }
 
-// paramBounds returns the bounds of the parameters and the start. Parameters without
-// rows are pinned to no cost: Pollux's scheduler explores configurations that look
-// good.
+// paramBounds returns the bounds of the parameters and the start of the fit. Parameters without rows are pinned
+// to no cost, as in Pollux: its scheduler then explores such configurations.
 func paramBounds(rows []row) (lower, upper, start vec) {
 	for i := range plOverlap {
 		lower[i], upper[i] = leastParam, math.Inf(1)
@@ -95,7 +94,7 @@ func paramBounds(rows []row) (lower, upper, start vec) {
 		}
 	}
 	seen := newSizeRange(rows)
-	if seen.LeastMicro == seen.MostMicro { // as much of a micro-batch's time is taken to be fixed as is not
+	if seen.LeastMicro == seen.MostMicro { // half of the micro-batch's time is assumed to be fixed
 		pin(meanGrad(rows)/2, plComputeFixed)
 	}
 	if seen.MostNodes == 1 {
@@ -124,8 +123,8 @@ func meanGrad(rows []row) float64 {
 // fitRows returns the parameters that minimise lossOf.
 func fitRows(ctx context.Context, rows []row, stop lbfgsb.Settings) (vec, error) {
 	if meanGrad(rows) == 0 {
-		return vec{}, fmt.Errorf("alpha_c and beta_c cannot be separated from synchronization: no row is of one replica or says"+
-			" how long that takes (phase \"sync\"), measure one: %w", perfmodel.ErrTooFewPoints)
+		return vec{}, fmt.Errorf("alpha_c and beta_c cannot be separated from synchronization: no row has one replica or a"+
+			" time of phase \"sync\", measure one: %w", perfmodel.ErrTooFewPoints)
 	}
 	lower, upper, start := paramBounds(rows)
 	loss := func(x, grad []float64) float64 {
@@ -133,7 +132,7 @@ func fitRows(ctx context.Context, rows []row, stop lbfgsb.Settings) (vec, error)
 		copy(grad, g[:])
 		return f
 	}
-	r, err := lbfgsb.Minimize(lbfgsb.Problem{Func: loss, Lower: lower[:], Upper: upper[:], Stop: ctx.Err}, start[:], stop)
+	r, err := lbfgsb.Minimize(lbfgsb.Objective{Func: loss, Lower: lower[:], Upper: upper[:], Stop: ctx.Err}, start[:], stop)
 	switch {
 	case errors.Is(err, lbfgsb.ErrNotFinite):
 		return vec{}, fmt.Errorf("%w: %w", perfmodel.ErrNotFinite, err)
@@ -141,17 +140,16 @@ func fitRows(ctx context.Context, rows []row, stop lbfgsb.Settings) (vec, error)
 		return vec{}, err
 	}
 	v := vec(r.X)
-	if newSizeRange(rows).MostNodes == 1 { // traffic between nodes is no faster than inside one
+	if newSizeRange(rows).MostNodes == 1 { // traffic between nodes is at least as slow as inside a node
 		v[plNetFixed] = max(v[plNetFixed], 1.1*v[plNodeFixed])
 		v[plNetReplica] = max(v[plNetReplica], 1.1*v[plNodeReplica])
 	}
 	return v, nil
 }
 
-// lossOf returns the root mean squared error of the logarithms of Tgrad and
-// that of Tstep, added, with penalties that keep γ near 1 and β small beside α,
-// and the gradient. Tgrad counts where it was measured; elsewhere T stands for
-// Tstep, which is our extension: the published fit has rows with both.
+// lossOf returns the sum of the root mean squared errors of ln Tgrad and of ln Tstep, plus penalties that keep
+// γ near 1 and β small relative to α, and the gradient. Rows without a measured Tgrad use T for Tstep. This is
+// an extension: the published fit has rows with both.
 func lossOf(rows []row, v *vec) (loss float64, grad vec) {
 	var step, compute logErrors
 	for i := range rows {
@@ -175,11 +173,11 @@ func lossOf(rows []row, v *vec) (loss float64, grad vec) {
 	return loss, grad
 }
 
-// logErrors sums squares of errors of ln seconds, and their gradients.
+// logErrors sums squared errors of ln seconds, and their gradients.
 type logErrors struct {
 	n    int
 	sum  float64
-	grad vec // of sum/2
+	grad vec // gradient of sum/2
 }
 
 func (e *logErrors) add(t *term, measured float64) {
@@ -191,7 +189,7 @@ func (e *logErrors) add(t *term, measured float64) {
 	}
 }
 
-// root returns the root of the mean and adds its gradient to grad.
+// root returns the root of the mean squared error and adds its gradient to grad.
 func (e *logErrors) root(grad *vec) float64 {
 	if e.sum == 0 {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// fitter is Pollux's model fitted with a given stop.
+// fitter fits Pollux's model with a given stopping rule, for a family of that name.
 type fitter struct {
 	name string
 	stop lbfgsb.Settings
@@ -27,8 +27,8 @@ type Model struct {
 	Seen   sizeRange        `json:"seen"`
 }
 
-// fit fits the rows of one key. Rows that are equal to Pollux, such as
-// "4+4" and "6+2" devices, count as one, at the mean of their times.
+// fit fits the rows of one key. Rows that Pollux does not distinguish, such as "4+4" and "6+2" devices, count
+// as one, with the mean of their times.
 func (f fitter) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
 	m, card, err := f.fitKey(ctx, data)
 	if err != nil {
@@ -38,7 +38,7 @@ func (f fitter) fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]
 }
 
 func (f fitter) fitKey(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (*Model, perfmodel.Card, error) {
-	in, err := dataparallel.Collect(ctx, f.name, data, f.can)
+	in, err := dataparallel.Collect(ctx, f.name, data, f.covers)
 	if err != nil {
 		return nil, perfmodel.Card{}, err
 	}
@@ -54,7 +54,7 @@ func (f fitter) fitKey(ctx context.Context, data iter.Seq2[spec.Measurement, err
 		DataHash: hash, Warnings: append(in.Warnings, m.pinned()...)}, nil
 }
 
-// fitJob returns the model of in and how many points it was fitted to.
+// fitJob returns the model of in and the number of points it was fitted to.
 func (f fitter) fitJob(ctx context.Context, in dataparallel.Data) (*Model, int, error) {
 	rows := averageRows(in.Rows)
 	v, err := fitRows(ctx, rows, f.stop)
@@ -64,9 +64,9 @@ func (f fitter) fitJob(ctx context.Context, in dataparallel.Data) (*Model, int, 
 	return &Model{family: f, Job: in.Job, Params: v, Seen: newSizeRange(rows)}, len(rows), nil
 }
 
-// can returns an error wrapping perfmodel.ErrNotCovered for a configuration the
-// form has no terms for.
-func (f fitter) can(c *spec.Config) error {
+// covers returns an error wrapping perfmodel.ErrNotCovered for a configuration with features that the formula
+// lacks.
+func (f fitter) covers(c *spec.Config) error {
 	p, err := dataparallel.Plan(f.name, c)
 	if err == nil && p.ParamServers > 0 {
 		err = fmt.Errorf("%s: plan %s has parameter servers: %w", f.name, c.Plan, perfmodel.ErrNotCovered)
@@ -86,7 +86,7 @@ func (f fitter) load(b []byte) (perfmodel.Fitted, error) {
 	return &m, nil
 }
 
-// restore completes a model read from disk.
+// restore completes a model read from disk and checks its parameters.
 func (m *Model) restore(f fitter) error {
 	m.family = f
 	if err := m.Params.check(); err != nil {
@@ -123,7 +123,7 @@ func (m *Model) params() map[string]perfmodel.Param {
 // by names the model, for spec.Prediction.By.
 func (m *Model) by() string { return m.family.name + ": " + m.Job.Key.String() }
 
-// pinned returns which parameters are not fitted, and why.
+// pinned returns a warning for each parameter that is not fitted, with the reason.
 func (m *Model) pinned() (out []string) {
 	say := func(pinned bool, why string) {
 		if pinned {
@@ -131,15 +131,15 @@ func (m *Model) pinned() (out []string) {
 		}
 	}
 	s := m.Seen
-	say(s.LeastMicro == s.MostMicro, "rows of one micro-batch: alpha_c is taken to be half the gradient time")
-	say(!s.OneNode, "no row of several replicas on one node: alpha_r and beta_r are taken to be nothing")
-	say(s.MostNodes == 1, "no row on several nodes: alpha_n and beta_n are taken to be 1.1 times alpha_r and beta_r")
-	say(s.MostReplicas <= 2, "no row of more than two replicas: beta_r and beta_n are taken to be nothing")
+	say(s.LeastMicro == s.MostMicro, "rows of one micro-batch: alpha_c is set to half the gradient time")
+	say(!s.OneNode, "no row of several replicas on one node: alpha_r and beta_r are set to no cost")
+	say(s.MostNodes == 1, "no row on several nodes: alpha_n and beta_n are set to 1.1 times alpha_r and beta_r")
+	say(s.MostReplicas <= 2, "no row of more than two replicas: beta_r and beta_n are set to no cost")
 	return out
 }
 
-// Predict implements perfmodel.Predictor. It warns outside of the fitted rows. There
-// is no interval.
+// Predict implements perfmodel.Predictor. It warns about sizes outside of the fitted rows. The prediction has
+// no interval.
 func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	x, err := m.point(&c)
 	if err != nil {
@@ -148,10 +148,9 @@ func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 	return dataparallel.Prediction(m.by(), &c, x.seconds(&m.Params), m.extrapolates(x))
 }
 
-// point returns what the model sees of c, or an error wrapping
-// perfmodel.ErrNotCovered.
+// point returns the values of c that the model uses, or an error wrapping perfmodel.ErrNotCovered.
 func (m *Model) point(c *spec.Config) (point, error) {
-	if err := m.family.can(c); err != nil {
+	if err := m.family.covers(c); err != nil {
 		return point{}, err
 	}
 	if err := m.Job.Covers(m.family.name, c); err != nil {
@@ -161,7 +160,7 @@ func (m *Model) point(c *spec.Config) (point, error) {
 	return newPoint(c, &p), nil
 }
 
-// extrapolates names the dimensions in which x is outside the fitted rows.
+// extrapolates returns a warning for each dimension in which x is outside of the fitted rows.
 func (m *Model) extrapolates(x point) (out []error) {
 	say := func(beyond bool, format string, args ...any) {
 		if beyond {
@@ -172,6 +171,6 @@ func (m *Model) extrapolates(x point) (out []error) {
 	say(x.Micro < s.LeastMicro || x.Micro > s.MostMicro, "micro-batch %d, fitted to %d..%d", x.Micro, s.LeastMicro, s.MostMicro)
 	say(x.Replicas > s.MostReplicas, "%d replicas, fitted to at most %d", x.Replicas, s.MostReplicas)
 	say(x.Nodes > s.MostNodes, "%d nodes, fitted to at most %d", x.Nodes, s.MostNodes)
-	say(x.Nodes == 1 && x.Replicas > 1 && !s.OneNode, "several replicas on one node, no fitted row has them")
+	say(x.Nodes == 1 && x.Replicas > 1 && !s.OneNode, "several replicas on one node, but no fitted row has that")
 	return out
 }

@@ -16,12 +16,11 @@ var Family = perfmodel.Family{
 	Load: published.load,
 }
 
-// published is the family as its authors' artifact fits it: SciPy's L-BFGS-B with
-// its default stops.
+// published fits as the authors' artifact does: SciPy's L-BFGS-B with its default stopping rule.
 var published = fitter{name: "pollux", stop: lbfgsb.Settings{RelDecrease: 2.2e-9, Gradient: 1e-5}}
 
-// The step time of one job on K replicas over N nodes, s+1 micro-batches of m
-// samples each (spec.Plan counts s+1), in seconds:
+// The step time of one job on K replicas and N nodes, with s+1 micro-batches of m samples each (spec.Plan
+// counts s+1), in seconds:
 //
 //	T      = s·Tgrad + Tstep
 //	Tgrad  = αc + βc·m                               forward and backward of a micro-batch
@@ -30,12 +29,11 @@ var published = fitter{name: "pollux", stop: lbfgsb.Settings{RelDecrease: 2.2e-9
 //	         αr + βr·max(K-2, 10⁻⁸)    K ≥ 2, N = 1
 //	         αn + βn·max(K-2, 10⁻⁸)    N ≥ 2
 //
-// γ = 1 is no overlap of the two, γ = ∞ all of it. All parameters are fitted.
+// γ = 1 means no overlap of the two, γ = ∞ full overlap. All parameters are fitted.
 //
-// Source: Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for
-// Goodput-Optimized Deep Learning", OSDI 2021, section 3.2, equations 8-11, and
-// its artifact petuum/adaptdl@c793c70 for the bounds, the start, the objective
-// and its penalties. There is no interval and no memory.
+// Source: Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021,
+// section 3.2, equations 8-11, and its artifact petuum/adaptdl@c793c70 for the bounds, the start, the objective
+// and its penalties. The model predicts no interval and no memory.
 const (
 	plComputeFixed  = iota // αc
 	plComputeSample        // βc
@@ -57,11 +55,10 @@ var paramNames = [plN]struct{ name, unit string }{
 	{"gamma", "1"},
 }
 
-// leastParam is the least value of α and β, and the synchronization of one
-// replica in seconds.
+// leastParam is the smallest value of α and β, and the synchronization time of one replica, in seconds.
 const leastParam = 1e-8
 
-// point is what the model reads of a configuration.
+// point holds the values of a configuration that the model uses.
 type point struct {
 	Nodes, Replicas, Micro, Accum int // Accum = s+1
 }
@@ -101,7 +98,7 @@ func (x point) sync(v *vec) (t term) {
 	return t
 }
 
-// joined returns Tstep of both, by logarithms so that nothing overflows.
+// joined returns Tstep from Tgrad and Tsync. It works with logarithms to avoid overflow.
 func (v *vec) joined(compute, sync *term) (t term) {
 	gamma := v[plOverlap]
 	a, b := math.Log(compute.sec), math.Log(sync.sec)

@@ -15,10 +15,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// truth is what invented step times are made of.
+// truth holds the parameters that generate the invented step times.
 var truth = vec{0.05, 0.01, 0.08, 0.006, 0.03, 0.004, 1.6}
 
-// measuredBy is what a job of parameters v would have measured.
+// measuredBy returns the measurement that a job with parameters v would give.
 func measuredBy(v *vec, c spec.Config) spec.Measurement {
 	p := c.Plan.Normal()
 	x := newPoint(&c, &p)
@@ -39,8 +39,8 @@ func measuredGrid(v *vec, micro, accum []int, shapes ...[]int) (rows []spec.Meas
 	return rows
 }
 
-// TestPolluxRecovers: parameters that made the data come back. The penalties
-// pull γ to 1 and β/α to 0, so it does so only nearly.
+// TestPolluxRecovers: the fit recovers the parameters that generated the data, approximately, since the
+// penalties pull γ to 1 and β/α to 0.
 func TestPolluxRecovers(t *testing.T) {
 	rows := measuredGrid(&truth, []int{4, 16, 64}, []int{1, 3}, perftest.DataParallelShapes...)
 	fitted, card := perftest.Fit(t, Family, rows)
@@ -59,8 +59,7 @@ func TestPolluxRecovers(t *testing.T) {
 	}
 }
 
-// TestPolluxWithoutPhases: with one replica measured, synchronization is told
-// from step times alone.
+// TestPolluxWithoutPhases: with a row of one replica, the synchronization time follows from step times alone.
 func TestPolluxWithoutPhases(t *testing.T) {
 	rows := measuredGrid(&truth, []int{4, 16, 64}, []int{1, 3}, perftest.DataParallelShapes...)
 	for i := range rows {
@@ -77,7 +76,7 @@ func TestPolluxWithoutPhases(t *testing.T) {
 	}
 }
 
-// TestPolluxPins: what was not measured is as the artifact has it, and said.
+// TestPolluxPins: parameters without rows have the artifact's values, and a warning.
 func TestPolluxPins(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -117,7 +116,7 @@ func TestPolluxPins(t *testing.T) {
 	}
 }
 
-// TestPolluxGradient: the gradient of the objective is that of differences.
+// TestPolluxGradient compares the gradient of the objective with finite differences.
 func TestPolluxGradient(t *testing.T) {
 	rows := averageRows(measuredGrid(&truth, []int{4, 64}, []int{1, 3}, perftest.DataParallelShapes...))
 	rows[3].grad, rows[3].extra = 0, 2
@@ -145,7 +144,7 @@ func TestPolluxNotCovered(t *testing.T) {
 	perftest.CheckRefused(t, fitted, perftest.NotDataParallel)
 	perftest.CheckRefused(t, fitted, map[string]func(*spec.Config){"parameter servers": func(c *spec.Config) { c.Plan.ParamServers = 2 }})
 	c := perftest.DataParallel(8, 1, 4)
-	c.Plan.Precision = spec.BF16 // rows that record no precision are of any
+	c.Plan.Precision = spec.BF16 // rows without a recorded precision match any
 	if _, err := fitted.Predict(t.Context(), c); err != nil {
 		t.Error(err)
 	}
@@ -176,9 +175,8 @@ func TestPolluxLoadErrors(t *testing.T) {
 	}
 }
 
-// TestPolluxProperties: for any parameters within their bounds step times are
-// positive and finite, and grow with micro-batch, accumulation and, on several
-// nodes, with replicas.
+// TestPolluxProperties: for any parameters within their bounds, step times are positive and finite, and
+// increase with micro-batch, accumulation and, on several nodes, replicas.
 func TestPolluxProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var v vec
@@ -264,7 +262,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// Neither family has an opinion on plans with parameter servers.
+// TestServersAreNotOverlooked: neither family covers plans with parameter servers.
 func TestServersAreNotOverlooked(t *testing.T) {
 	pollux, _ := perftest.Fit(t, Family, measuredGrid(&truth, []int{4, 16}, []int{1}, perftest.DataParallelShapes...))
 	perftest.CheckServersRefused(t, "pollux", pollux)

@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/perftest"
 )
 
-// Steps are fitted as rows that say the same.
+// TestFitReplicas: the fit of steps equals that of rows with the same values.
 func TestFitReplicas(t *testing.T) {
 	rows := measuredGrid(&truth, []int{4, 16, 64}, []int{1}, perftest.DataParallelShapes...)
 	fitted, _ := perftest.Fit(t, SiaFamily, rows)

@@ -24,17 +24,17 @@ var SiaFamily = perfmodel.Family{
 	Load: loadSia,
 }
 
-// siaFitter is Pollux's model as Sia fits it: with a looser stop. It matters: far from
-// converged, the parameters predict what was never measured otherwise.
+// siaFitter fits Pollux's model as Sia does, with a looser stopping rule. This matters: before convergence, the
+// parameters predict other times for configurations that were not measured.
 var siaFitter = fitter{name: "sia", stop: lbfgsb.Settings{RelDecrease: 1e-5, Gradient: 1e-5}}
 
-// siaModel predicts one model on several types of accelerator. On a type A of
-// which only one device was measured, the step time is that of a type B with
-// more, at the same replicas, micro-batch and accumulation, over
+// siaModel predicts one model on several types of accelerator. If only one device of a type A was measured, its
+// step time is that of a type B with more measurements, at the same replicas, micro-batch and accumulation,
+// divided by
 //
 //	ratio = x(A)/x(B), x = most samples of a step on one device / longest such step
 //
-// on as few nodes of B as hold the replicas, even if there are not that many.
+// on as few nodes of B as the replicas need, even if the cluster does not have that many.
 //
 // Source: Jayaram Subramanya et al., "Sia: Heterogeneity-aware, goodput-optimized
 // ML-cluster scheduling", SOSP 2023, section 3.3, and its artifact
@@ -46,12 +46,12 @@ type siaModel struct {
 	Projected []siaProjection `json:"projected,omitempty"`
 }
 
-// siaProjection is a type of accelerator that is projected from another.
+// siaProjection is a type of accelerator that is projected from another type.
 type siaProjection struct {
 	Job     dataparallel.Job `json:"job"`
 	From    string           `json:"from"`     // accelerator with a fitted model
 	PerNode int              `json:"per_node"` // devices on a node of From
-	Ratio   float64          `json:"ratio"`    // speed over that of From
+	Ratio   float64          `json:"ratio"`    // speed relative to From
 }
 
 // siaType is the rows of one type of accelerator.
@@ -59,18 +59,17 @@ type siaType struct {
 	in      dataparallel.Data
 	several bool    // rows of several devices
 	perNode int     // most devices on one node
-	samples float64 // most on one device in one step
-	longest float64 // step on one device, seconds
+	samples float64 // largest number of samples of a step on one device
+	longest float64 // longest step on one device, seconds
 }
 
-// FitSia fits rows of one model on any types of accelerator. Types with rows of
-// several devices get a model of their own. Those with rows of one device are
-// projected from the first type of order that has rows of both kinds; types
-// order does not name come last, by name. If no type has rows of several
-// devices, each gets a model of its own, which takes scaling to be perfect.
+// FitSia fits rows of one model on any types of accelerator. Types with rows of several devices get their own
+// model. Types with rows of one device only are projected from the first type of order that has rows of both
+// kinds; types that are not in order come last, sorted by name. If no type has rows of several devices, each
+// gets its own model, which assumes perfect scaling.
 //
-// The error wraps perfmodel.ErrTooFewPoints if there is no usable row, or none
-// of one device to project a type from.
+// The error wraps perfmodel.ErrTooFewPoints if there is no usable row, or no row of one device to project a
+// type from.
 func FitSia(ctx context.Context, rows []spec.Measurement, order ...string) (perfmodel.Fitted, error) {
 	types, err := siaTypes(ctx, rows)
 	if err != nil {
@@ -102,7 +101,7 @@ func FitSia(ctx context.Context, rows []spec.Measurement, order ...string) (perf
 	return m, nil
 }
 
-// cmpPlace compares a and b by their place in order, then by name.
+// cmpPlace compares a and b by their index in order, then by name.
 func cmpPlace(order []string, a, b string) int {
 	place := func(s string) int {
 		if i := slices.Index(order, s); i >= 0 {
@@ -116,14 +115,14 @@ func cmpPlace(order []string, a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// siaTypes gathers rows by type of accelerator.
+// siaTypes groups rows by type of accelerator.
 func siaTypes(ctx context.Context, rows []spec.Measurement) (map[string]*siaType, error) {
 	out := map[string]*siaType{}
 	for key, ms := range perfmodel.GroupByKey(rows) {
 		if key.Model != rows[0].Config.Model.Name {
 			return nil, fmt.Errorf("sia: rows of %s and of %s, want one model", rows[0].Config.Model.Name, key.Model)
 		}
-		in, err := dataparallel.Collect(ctx, siaFitter.name, perfmodel.Rows(ms), siaFitter.can)
+		in, err := dataparallel.Collect(ctx, siaFitter.name, perfmodel.Rows(ms), siaFitter.covers)
 		if errors.Is(err, perfmodel.ErrTooFewPoints) {
 			continue
 		}
@@ -153,8 +152,7 @@ func newSiaType(in dataparallel.Data) *siaType {
 	return t
 }
 
-// siaBase returns the first type others can be projected from, "" if there is
-// none.
+// siaBase returns the first type that others can be projected from, "" if there is none.
 func siaBase(types map[string]*siaType, names []string) string {
 	for _, name := range names {
 		if t := types[name]; t.several && t.samples > 0 {
@@ -168,7 +166,7 @@ func projectSia(t, base *siaType, from string) siaProjection {
 	return siaProjection{Job: t.in.Job, From: from, PerNode: base.perNode, Ratio: (t.samples / t.longest) / (base.samples / base.longest)}
 }
 
-// sameJob reports jobs of m that differ in more than accelerator and precision.
+// sameJob returns an error if jobs of m differ in more than accelerator and precision.
 func (m *siaModel) sameJob() error {
 	var first dataparallel.Job
 	for i, j := range m.jobs() {
@@ -202,8 +200,8 @@ func (m *siaModel) own(accelerator string) *Model {
 	return m.Types[i]
 }
 
-// Predict implements perfmodel.Predictor. It warns outside of the rows of the type,
-// or of the type it is projected from. There is no interval.
+// Predict implements perfmodel.Predictor. It warns about sizes outside of the rows of the type, or of the type
+// it is projected from. The prediction has no interval.
 func (m *siaModel) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	for _, p := range m.Projected {
 		if p.Job.Accelerator == c.Accelerator.Name {
@@ -216,9 +214,9 @@ func (m *siaModel) Predict(ctx context.Context, c spec.Config) (spec.Prediction,
 	return spec.Prediction{}, fmt.Errorf("sia: no row of %s: %w", c.Key(), perfmodel.ErrNotCovered)
 }
 
-// predict projects base's step time.
+// predict projects the step time of base.
 func (p siaProjection) predict(c *spec.Config, base *Model) (spec.Prediction, error) {
-	if err := siaFitter.can(c); err != nil {
+	if err := siaFitter.covers(c); err != nil {
 		return spec.Prediction{}, err
 	}
 	if err := p.Job.Covers(siaFitter.name, c); err != nil {
@@ -229,7 +227,7 @@ func (p siaProjection) predict(c *spec.Config, base *Model) (spec.Prediction, er
 	x.Nodes = (x.Replicas + p.PerNode - 1) / p.PerNode
 	warnings := base.extrapolates(x)
 	if x.Replicas > 1 {
-		warnings = append(warnings, fmt.Errorf("sia: extrapolates: several %s scale as %s do: only one was measured", p.Job.Accelerator, p.From))
+		warnings = append(warnings, fmt.Errorf("sia: extrapolates: several %s are assumed to scale like %s, since only one was measured", p.Job.Accelerator, p.From))
 	}
 	return dataparallel.Prediction(fmt.Sprintf("sia: %s from %s", p.Job.Key, p.From), c, x.seconds(&base.Params)/p.Ratio, warnings)
 }
@@ -254,7 +252,7 @@ func loadSia(b []byte) (perfmodel.Fitted, error) {
 	}
 	for _, t := range m.Types {
 		if t == nil {
-			return nil, errors.New("sia: fitted model with a type that is null")
+			return nil, errors.New("sia: fitted model has a type that is null")
 		}
 		if err := t.restore(siaFitter); err != nil {
 			return nil, err
@@ -262,12 +260,12 @@ func loadSia(b []byte) (perfmodel.Fitted, error) {
 	}
 	for _, p := range m.Projected {
 		if m.own(p.From) == nil || p.PerNode < 1 || !(p.Ratio > 0) {
-			return nil, fmt.Errorf("sia: fitted model projects %s from %q, %d on a node, at ratio %g: want a fitted type and positive figures",
+			return nil, fmt.Errorf("sia: fitted model projects %s from %q, %d per node, at ratio %g: want a fitted type and values above 0",
 				p.Job.Key, p.From, p.PerNode, p.Ratio)
 		}
 	}
 	if len(m.Types) == 0 {
-		return nil, errors.New("sia: fitted model without a type of accelerator")
+		return nil, errors.New("sia: fitted model has no type of accelerator")
 	}
 	if err := m.sameJob(); err != nil {
 		return nil, err

@@ -13,8 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// onType moves rows to another type of accelerator, on which everything is so
-// many times as fast.
+// onType moves rows to another type of accelerator that is speed times as fast.
 func onType(rows []spec.Measurement, name string, speed float64) []spec.Measurement {
 	rows = slices.Clone(rows)
 	for i := range rows {
@@ -26,8 +25,7 @@ func onType(rows []spec.Measurement, name string, speed float64) []spec.Measurem
 	return rows
 }
 
-// TestFitSiaProjects: a type of which one device was measured is as much faster
-// at any scale as that device is.
+// TestFitSiaProjects: a type with one measured device has the same speed ratio at any scale as that device.
 func TestFitSiaProjects(t *testing.T) {
 	base := measuredGrid(&truth, []int{4, 16, 64}, []int{1}, perftest.DataParallelShapes...)
 	profile := onType(measuredGrid(&truth, []int{4, 16, 64}, []int{1}, []int{1}), "fast", 3)
@@ -47,14 +45,14 @@ func TestFitSiaProjects(t *testing.T) {
 		if same.Throughput != want.Throughput || math.Abs(got.Throughput/want.Throughput-3) > 1e-3 {
 			t.Errorf("%s: %g samples/s, %g on fast, want %g and thrice that", m.Config.Plan, same.Throughput, got.Throughput, want.Throughput)
 		}
-		if several := m.Config.Plan.DP > 1; several != strings.Contains(fmt.Sprint(got.Warnings), "several fast scale as toychip do") || got.By != "sia: toy on fast from toychip" {
+		if several := m.Config.Plan.DP > 1; several != strings.Contains(fmt.Sprint(got.Warnings), "several fast are assumed to scale like toychip") || got.By != "sia: toy on fast from toychip" {
 			t.Errorf("%s: %+v", m.Config.Plan, got)
 		}
 	}
 }
 
-// TestFitSiaPacksAsItsBase: a projected job is on as few nodes of the base as
-// hold it, whatever its own.
+// TestFitSiaPacksAsItsBase: a projected job is assumed on as few nodes of the base type as it needs, regardless
+// of its own nodes.
 func TestFitSiaPacksAsItsBase(t *testing.T) {
 	base := measuredGrid(&truth, []int{4, 16}, []int{1}, perftest.DataParallelShapes...) // nodes of 4
 	profile := onType(measuredGrid(&truth, []int{4, 16}, []int{1}, []int{1}), "fast", 1)
@@ -71,7 +69,7 @@ func TestFitSiaPacksAsItsBase(t *testing.T) {
 	}
 }
 
-// TestFitSiaOrder: the type to project from is the first in order.
+// TestFitSiaOrder: the type to project from is the first one in order.
 func TestFitSiaOrder(t *testing.T) {
 	grid := measuredGrid(&truth, []int{4, 16}, []int{1}, perftest.DataParallelShapes...)
 	rows := slices.Concat(grid, onType(grid, "other", 2), onType(measuredGrid(&truth, []int{4, 16}, []int{1}, []int{1}), "fast", 3))
@@ -183,11 +181,11 @@ func TestSiaLoad(t *testing.T) {
 	}
 	for _, x := range []struct{ in, want string }{
 		{"", "reading a fitted model"},
-		{"{}", "without a type"},
+		{"{}", "has no type"},
 		{`{"types":[null]}`, "null"},
 		{`{"types":[{}]}`, "alpha_c is 0"},
 		{strings.Replace(string(b), `"from":"toychip"`, `"from":"gone"`, 1), `from "gone"`},
-		{strings.Replace(string(b), `"per_node":4`, `"per_node":0`, 1), "0 on a node"},
+		{strings.Replace(string(b), `"per_node":4`, `"per_node":0`, 1), "0 per node"},
 		{strings.Replace(string(b), `"recompute":"none"`, `"recompute":"full"`, 1), "want one job on all types"},
 	} {
 		if _, err := loadSia([]byte(x.in)); err == nil || !strings.Contains(err.Error(), x.want) {

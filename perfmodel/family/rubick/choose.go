@@ -10,16 +10,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// chooseDraws is the number of draws of the parameters that a choice is scored
-// under.
+// chooseDraws is the number of draws of the parameters over which a choice is scored.
 const chooseDraws = 16
 
-// Choose picks the n candidates that, measured and fitted, leave the
-// least mean standard deviation of ln T over all candidates: a Bayesian
-// I-optimal design (Chaloner and Verdinelli, Bayesian Experimental Design,
-// Statistical Science 1995), the formula linearised at draws from the prior.
-// Candidates are added one by one, then exchanged one by one, in canonical order,
-// so their own order does not matter. No step time is used.
+// Choose selects the n candidates that, once measured and fitted, leave the smallest mean standard deviation of
+// ln T over all candidates: a Bayesian I-optimal design (Chaloner and Verdinelli, Bayesian Experimental Design,
+// Statistical Science 1995), with the formula linearised at draws from the prior. Candidates are added one by
+// one, then exchanged one by one, in canonical order, so their given order does not matter. No step time is
+// used. The indices ascend and belong to the caller.
 func Choose(candidates []spec.Config, n int) []int {
 	if n >= len(candidates) {
 		return design.Ascending(len(candidates))
@@ -46,8 +44,8 @@ func Choose(candidates []spec.Config, n int) []int {
 	return out
 }
 
-// soundFirst returns the candidates of order that the family covers, filled up to n
-// with others where there are too few.
+// soundFirst returns the candidates of order that the family covers. If there are fewer than n, it appends
+// others.
 func soundFirst(candidates []spec.Config, order []int, n int) []int {
 	var sound, odd []int
 	for _, i := range order {
@@ -60,8 +58,8 @@ func soundFirst(candidates []spec.Config, order []int, n int) []int {
 	return append(sound, odd[:min(len(odd), max(n-len(sound), 0))]...)
 }
 
-// priorDesign returns a Selection among the candidates in order without measured
-// rows. Draws alternate between both readings of pipelines.
+// priorDesign returns a Selection among the candidates in order, without measured rows. Draws alternate between
+// both readings of pipelines.
 func priorDesign(candidates []spec.Config, order []int) *design.Selection {
 	n := len(order)
 	plain, split := make([]configTerms, n), make([]configTerms, n)
@@ -71,11 +69,11 @@ func priorDesign(candidates []spec.Config, order []int) *design.Selection {
 	}
 	residual := newResiduals(plain, design.Ascending(n), nil, gp.Cholesky{})
 	readings := []*reading{newReading(plain, nil), newReading(split, nil)}
-	rng := rand.New(rand.NewPCG(1, 2)) // fixed: the same candidates, the same design
+	rng := rand.New(rand.NewPCG(1, 2)) // fixed, so that the same candidates give the same design
 	d := &design.Selection{Taken: func(int) bool { return false }}
 	for draw := range chooseDraws {
 		r := readings[draw%2]
-		at := r.mode // the first is the median
+		at := r.mode // the first view is at the median
 		if draw > 0 {
 			at = r.draw(rng)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// configsAt returns the canonical strings of the chosen candidates.
+// configsAt returns the canonical texts of the chosen candidates.
 func configsAt(cs []spec.Config, idx []int) []string {
 	var out []string
 	for _, i := range idx {
@@ -46,8 +46,8 @@ func TestChooseReturnsDistinctAscendingIndices(t *testing.T) {
 	}
 }
 
-// TestChooseCoversTheParameters: a choice of 8 has a row for each parameter,
-// which the first 8 rows have not, and predicts better.
+// TestChooseCoversTheParameters: a choice of 8 rows identifies every parameter, which the first 8 rows do not,
+// and predicts better.
 func TestChooseCoversTheParameters(t *testing.T) {
 	cs := perftest.ToyGrid()
 	var offload, parallel, nodes bool
@@ -80,8 +80,7 @@ func TestChooseFromManyAndFromAbsurd(t *testing.T) {
 	}
 }
 
-// TestHeldOutTimesDoNotReachTheFit: whatever the times of the rows it does not
-// choose, FitKey stores the same model.
+// TestHeldOutTimesDoNotReachTheFit: the stored model does not depend on the step times of rows that were not chosen.
 func TestHeldOutTimesDoNotReachTheFit(t *testing.T) {
 	cs := perftest.ToyGrid()
 	rows, chosen := toyRows(cs), Choose(cs, 8)

@@ -1,7 +1,9 @@
-// Package rubick fits the decomposed step time of Zhang et al., Rubick, MLSys
-// 2025, to a few rows of one model on one accelerator: compute, synchronization,
-// optimizer, offload and a constant, ten parameters in all.
+// Package rubick fits the decomposed step time of Rubick (Zhang et al., MLSys 2025) to a few rows of one model
+// on one accelerator: compute, synchronization, optimizer, offload and a constant, with ten parameters.
 //
-// Start with rubick.go (formula, parameters and their priors), terms.go (what a
-// configuration contributes) and fit.go (the posterior).
+// Terms: a job type is a (model, accelerator) key; terms are the parts of the formula that follow from a
+// configuration; a reading is one of two interpretations of pipeline plans that record a single micro-batch.
+//
+// Start with rubick.go (formula, parameters and their priors), terms.go (the terms of a configuration) and
+// fit.go (the posterior).
 package rubick

@@ -19,26 +19,26 @@ type row struct {
 	Sec    float64     `json:"sec"`
 }
 
-// posterior is that of one job type's parameters: the maximum a posteriori and,
-// linearised there, all that a prediction with its variance needs.
+// posterior is the posterior of one job type's parameters: the maximum a posteriori, and the linearisation
+// there that predictions and their variance need.
 type posterior struct {
 	split bool
 	mean  vec     // logarithms
-	e     vec     // natural
+	e     vec     // parameters themselves
 	loss  float64 // negative log posterior density, up to a constant
 
 	terms    []configTerms
-	residual gp.Cholesky // of the residual covariance K between rows
+	residual gp.Cholesky // residual covariance K between rows
 	weight   []float64   // K⁻¹·(ln measured - ln T)
 	jac      []vec       // d ln T / d ln e of each row
-	precise  gp.Cholesky // of the posterior precision of the logarithms
-	half     float64     // half a 90 % interval of ln T in posterior standard deviations
+	precise  gp.Cholesky // posterior precision of the logarithms
+	half     float64     // ratio of half a 90 % interval of ln T to the posterior standard deviation
 }
 
-// beliefOf returns the prior means and standard deviations of the
-// parameters' logarithms for a job type. Parameters that scale assumed figures
-// may be off by the factor e² the figure may be, those of assumed links by e.
-func beliefOf(t *configTerms) (mean, sd vec) {
+// priorOf returns the prior means and standard deviations of the parameters' logarithms for a job type. If a
+// parameter scales an assumed value, its standard deviation is at least the uncertainty of that value: a factor
+// of e² for work and parameters, of e for links.
+func priorOf(t *configTerms) (mean, sd vec) {
 	for i, p := range priors {
 		mean[i], sd[i] = math.Log(p.median), p.sd
 	}
@@ -47,19 +47,19 @@ func beliefOf(t *configTerms) (mean, sd vec) {
 			sd[param] = max(sd[param], least)
 		}
 	}
-	vague(rbCompute, t.guess.work, 2)
-	vague(rbIntra, t.guess.intra, 1)
-	vague(rbInter, t.guess.inter, 1)
-	vague(rbIntra, t.guess.params, 2)
-	vague(rbInter, t.guess.params, 2)
+	vague(rbCompute, t.assumed.work, 2)
+	vague(rbIntra, t.assumed.intra, 1)
+	vague(rbInter, t.assumed.inter, 1)
+	vague(rbIntra, t.assumed.params, 2)
+	vague(rbInter, t.assumed.params, 2)
 	return mean, sd
 }
 
-// maxLog bounds the logarithms of parameters. Beyond it step times and figures are
-// inconsistent, and predictions overflow float64.
+// maxLog limits the logarithms of parameters. Beyond it, step times contradict the configurations, and
+// predictions overflow float64.
 const maxLog = 100
 
-// newSearch prepares a fit to rows, at least one.
+// newSearch prepares a fit to at least one row.
 func newSearch(rows []row, split bool) (*search, error) {
 	n := len(rows)
 	s := &search{logSec: make([]float64, n), resid: make([]float64, n)}
@@ -75,23 +75,22 @@ func newSearch(rows []row, split bool) (*search, error) {
 	if !ok {
 		return nil, perfmodel.ErrNotFinite
 	}
-	s.prior, s.sd = beliefOf(&s.terms[0])
+	s.prior, s.sd = priorOf(&s.terms[0])
 	return s, nil
 }
 
-// fitRows finds the posterior mode for rows, at least one: Levenberg-
-// Marquardt from the prior and from the prior moved to the rows' level; the
-// better end wins.
+// fitRows finds the posterior mode for at least one row. It runs Levenberg-Marquardt from the prior, and from
+// the prior shifted to the rows' level, and keeps the better result.
 func fitRows(ctx context.Context, rows []row, split bool) (*posterior, error) {
 	s, err := newSearch(rows, split)
 	if err != nil {
 		return nil, err
 	}
-	best, err := s.climb(ctx, s.prior)
+	best, err := s.findMode(ctx, s.prior)
 	if err != nil {
 		return nil, err
 	}
-	other, err := s.climb(ctx, s.levelled())
+	other, err := s.findMode(ctx, s.shiftedPrior())
 	if err != nil {
 		return nil, err
 	}
@@ -106,13 +105,13 @@ func fitRows(ctx context.Context, rows []row, split bool) (*posterior, error) {
 			return nil, perfmodel.ErrNotFinite
 		}
 	}
-	if err := s.conclude(best.at); err != nil {
+	if err := s.complete(best.at); err != nil {
 		return nil, err
 	}
 	return &s.posterior, nil
 }
 
-// covarianceOf is that of the residuals of two rows, ln T.
+// covarianceOf returns the covariance of the residuals of ln T of two rows.
 func covarianceOf(a, b *configTerms, same bool) float64 {
 	if same {
 		return amplitude*amplitude + design.RunNoise*design.RunNoise
@@ -125,18 +124,17 @@ type search struct {
 	posterior
 	prior, sd vec
 	logSec    []float64
-	resid     []float64 // scratch: whitened residuals
+	resid     []float64 // scratch space for whitened residuals
 }
 
-// searchEnd is where a search ended.
+// searchEnd is the result of one search.
 type searchEnd struct {
 	at   vec
 	loss float64
 }
 
-// levelled returns the prior with compute moved so that rows are met on
-// average.
-func (s *search) levelled() vec {
+// shiftedPrior returns the prior with the compute parameter shifted so that the mean residual is 0.
+func (s *search) shiftedPrior() vec {
 	at, e, sum := s.prior, s.prior.natural(), 0.0
 	for i := range s.terms {
 		sum += s.logSec[i] - math.Log(s.terms[i].seconds(&e, nil))
@@ -145,8 +143,8 @@ func (s *search) levelled() vec {
 	return at
 }
 
-// lossAt returns the negative log posterior density at v and leaves the whitened
-// residuals in s.resid; jac too, if wanted.
+// lossAt returns the negative log posterior density at v and leaves the whitened residuals in s.resid. With
+// wantJac it fills s.jac too.
 func (s *search) lossAt(v vec, wantJac bool) float64 {
 	e := v.natural()
 	for i := range s.terms {
@@ -188,8 +186,8 @@ func (s *search) curvature(v vec) (grad vec, precision [rbN]vec) {
 	return grad, precision
 }
 
-// climb runs Levenberg-Marquardt (Marquardt 1963) from v. The error is ctx's.
-func (s *search) climb(ctx context.Context, v vec) (searchEnd, error) {
+// findMode runs Levenberg-Marquardt (Marquardt 1963) from v. The error is that of ctx.
+func (s *search) findMode(ctx context.Context, v vec) (searchEnd, error) {
 	const maxSteps, tolerance = 200, 1e-12
 	damping, loss := 1e-2, s.lossAt(v, false)
 	for range maxSteps {
@@ -233,14 +231,13 @@ func marquardtStep(v, grad vec, precision *[rbN]vec, damping float64) (vec, bool
 	return v, true
 }
 
-// scatterRows is the weight, in rows, of the prior of the residual variance from
-// amplitude and RunNoise: the variance has a scaled inverse chi-squared prior of
-// so many degrees of freedom, which makes predictions Student's t (Gelman et al., Bayesian Data Analysis, 3rd ed. 2013,
-// section 14.2).
+// scatterRows is the weight, in rows, of the prior of the residual variance (amplitude and RunNoise). The
+// variance has a scaled inverse chi-squared prior with scatterRows degrees of freedom, so predictions are
+// Student's t (Gelman et al., Bayesian Data Analysis, 3rd ed. 2013, section 14.2).
 const scatterRows = 8
 
-// conclude computes all that predictions need, at the mode v.
-func (s *search) conclude(v vec) error {
+// complete computes the fields that predictions need, at the mode v.
+func (s *search) complete(v vec) error {
 	_, precision := s.curvature(v)
 	s.mean, s.e = v, v.natural()
 	s.loss = s.lossAt(v, true)
@@ -258,8 +255,8 @@ func (s *search) conclude(v vec) error {
 	return nil
 }
 
-// halfWidthOf returns half a 90 % interval of ln T in posterior standard
-// deviations, after a fit to rows rows that ended at loss.
+// halfWidthOf returns half a 90 % interval of ln T in posterior standard deviations, after a fit to the given
+// number of rows that ended at loss.
 func halfWidthOf(rows int, loss float64) float64 {
 	freedom := scatterRows + float64(rows)
 	return math.Sqrt((scatterRows+2*loss)/freedom) * studentQuantile(freedom)
@@ -269,9 +266,9 @@ func studentQuantile(freedom float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.95)
 }
 
-// expectedHalf returns what halfWidthOf, half after so many rows, is expected to
-// be after one more. With ν degrees of freedom now the next residual is
-// Student's t of ν, in units of the present scatter s, and the scatter becomes
+// expectedHalf returns the expected result of halfWidthOf after one more row, given half after rows rows. With
+// ν degrees of freedom now, the next residual is Student's t with ν degrees of freedom, in units of the present
+// scatter s, and the scatter becomes
 //
 //	s·√((ν+t²)/(ν+1)), on average s·√(ν/(ν+1))·B(½, (ν-1)/2)/B(½, ν/2)
 func expectedHalf(half float64, rows int) float64 {
@@ -280,12 +277,12 @@ func expectedHalf(half float64, rows int) float64 {
 	return half * scatter * studentQuantile(freedom+1) / studentQuantile(freedom)
 }
 
-// maxRows bounds the rows of one fit: smoothing the residuals costs their cube, and
-// more rows hardly improve ten parameters.
+// maxRows limits the rows of one fit. The cost is cubic in the rows, and more rows hardly improve ten
+// parameters.
 const maxRows = 128
 
-// predict returns ln T of a configuration and half the width of its 90 %
-// interval, noise of one run included.
+// predict returns ln T of a configuration and half the width of its 90 % interval, including the noise of one
+// run.
 func (p *posterior) predict(t *configTerms) (logSec, half float64) {
 	var grad vec
 	logSec = math.Log(t.seconds(&p.e, &grad))
@@ -296,7 +293,7 @@ func (p *posterior) predict(t *configTerms) (logSec, half float64) {
 	}
 	logSec += gp.Dot(like, p.weight)
 	p.residual.Forward(like)
-	gain := gp.Dot(like, like) // variance of the residual that the rows take away
+	gain := gp.Dot(like, like) // residual variance that the rows explain
 	p.residual.Backward(like)
 	for i, g := range like {
 		for a := range grad {

@@ -14,23 +14,20 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// gainDraws is the number of draws of the parameters that a gain is averaged over,
-// for each reading of pipelines, while rows are fewer than parameters. Later the
-// mode represents all draws.
+// gainDraws is the number of draws of the parameters over which a gain is averaged, for each reading of
+// pipelines, as long as there are fewer rows than parameters. With more rows, only the mode is used.
 const gainDraws = 16
 
-// gain implements Family.Gain: the expected fall of the intervals over the space,
-// with their widening for features and sizes that no row has.
+// gain implements Family.Gain: the expected decrease of the mean interval over the space, including the
+// widening for features and sizes that no row has.
 //
-// The formula is linearised at draws from the posterior, so that a Fall depends
-// on the measured rows and not on the outcome of the next. While the feeding of
-// pipelines is uncertain (see fitBest), the readings are weighted by their fit,
-// and their difference counts as variance. Repeats make one row at their median,
-// so the gain of a repeat is 0.
+// The formula is linearised at draws from the posterior, so a Fall depends on the measured rows and not on the
+// result of the next one. As long as the reading of pipelines is uncertain (see fitBest), the readings are
+// weighted by their fit, and their difference counts as variance. Repeats count as one row at their median, so
+// the gain of a repeat is 0.
 //
-// HalfWidth is that of the fitted model's predictions; under two rows, without a
-// fitted model, the mean over the draws. Both figures are 0 for configurations
-// that the family does not cover.
+// HalfWidth is that of the fitted model's predictions. With fewer than two rows there is no fitted model, and
+// it is the mean over the draws. Both values are 0 for configurations that the family does not cover.
 func gain(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]perfmodel.Gain, error) {
 	out := make([]perfmodel.Gain, len(space))
 	rows, err := rowsToFit(ctx, have, space)
@@ -41,30 +38,30 @@ func gain(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]
 	if len(g.Index) == 0 {
 		return out, nil
 	}
-	if err := g.learn(ctx, rows, space); err != nil {
+	if err := g.prepare(ctx, rows, space); err != nil {
 		return nil, fmt.Errorf("rubick: %s: %w", space[0].Key(), err)
 	}
 	return g.Gains(len(space), len(rows), g), ctx.Err()
 }
 
-// Belief is the family's posterior of the step times of configurations.
-type Belief struct {
-	Index []int         // those it covers, into the ones given
-	Place []int         // of the targets it covers, into the ones given
-	Views []design.View // of both; their weights add up to 1
-	Half  float64       // half a 90 % interval in posterior standard deviations
+// SpacePosterior is the posterior of the step times of configurations.
+type SpacePosterior struct {
+	Index []int         // indices of the configurations that the family covers
+	Place []int         // indices of the targets that the family covers
+	Views []design.View // posterior of both; the weights add up to 1
+	Half  float64       // half a 90 % interval over the posterior standard deviation
 }
 
-// Believe returns the posterior of space given the rows of have, with covariances
-// to targets, which are indices into space. Rows and space share one key. Errors
-// are those of Family.Fit.
-func Believe(ctx context.Context, have []spec.Measurement, space []spec.Config, targets []int) (*Belief, error) {
+// PosteriorOf returns the posterior of space given the rows of have, with covariances to targets, which are
+// indices into space. Rows and space share one key. Errors are those of Family.Fit. The result belongs to the
+// caller.
+func PosteriorOf(ctx context.Context, have []spec.Measurement, space []spec.Config, targets []int) (*SpacePosterior, error) {
 	rows, err := rowsToFit(ctx, have, space)
 	if err != nil {
 		return nil, err
 	}
 	g := newSpaceGain(rows, space)
-	out := &Belief{Index: g.Index}
+	out := &SpacePosterior{Index: g.Index}
 	if len(g.Index) == 0 {
 		return out, nil
 	}
@@ -74,15 +71,14 @@ func Believe(ctx context.Context, have []spec.Measurement, space []spec.Config, 
 			g.Targets, out.Place = append(g.Targets, k), append(out.Place, i)
 		}
 	}
-	if err := g.learn(ctx, rows, space); err != nil {
+	if err := g.prepare(ctx, rows, space); err != nil {
 		return nil, err
 	}
 	out.Views, out.Half = g.views, g.half[0]
 	return out, nil
 }
 
-// rowsToFit returns the rows of have to fit, which may be none. It is an error if
-// they or space have several keys.
+// rowsToFit returns the rows of have to fit, possibly none. It is an error if rows or space have several keys.
 func rowsToFit(ctx context.Context, have []spec.Measurement, space []spec.Config) ([]row, error) {
 	ms, _, _, err := Collect(ctx, perfmodel.Rows(have))
 	if err != nil {
@@ -90,11 +86,11 @@ func rowsToFit(ctx context.Context, have []spec.Measurement, space []spec.Config
 	}
 	for i := range space {
 		if k := space[i].Key(); k != space[0].Key() {
-			return nil, fmt.Errorf("rubick: a space of %s and of %s, want one job type", space[0].Key(), k)
+			return nil, fmt.Errorf("rubick: the space has %s and %s, want one job type", space[0].Key(), k)
 		}
 	}
 	if len(ms) > 0 && len(space) > 0 && ms[0].Config.Key() != space[0].Key() {
-		return nil, fmt.Errorf("rubick: rows of %s, a space of %s: want one job type", ms[0].Config.Key(), space[0].Key())
+		return nil, fmt.Errorf("rubick: the rows are of %s and the space of %s, want one job type", ms[0].Config.Key(), space[0].Key())
 	}
 	if len(ms) > maxRows {
 		ms = thin(ms, maxRows)
@@ -108,14 +104,13 @@ type spaceGain struct {
 	plain, split []configTerms // of the candidates
 
 	shown shownRows
-	half  []float64     // half a 90 % interval in posterior standard deviations: now, after one row more, ...
-	model *Model        // nil under two rows
-	views []design.View // of candidates and targets; their weights add up to 1
-	extra []float64     // scratch, by target
+	half  []float64     // half a 90 % interval over the posterior standard deviation: now, after one more row, ...
+	model *Model        // nil with fewer than two rows
+	views []design.View // posterior of candidates and targets; the weights add up to 1
+	extra []float64     // scratch space, by target
 }
 
-// newSpaceGain lists the candidates of space in an order that does not depend
-// on space's.
+// newSpaceGain lists the candidates of space in an order that does not depend on the order of space.
 func newSpaceGain(rows []row, space []spec.Config) *spaceGain {
 	type candidate struct {
 		index        int
@@ -148,15 +143,14 @@ func newSpaceGain(rows []row, space []spec.Config) *spaceGain {
 	return g
 }
 
-// finite reports whether the prior's step time is finite, with a margin for any
-// parameters.
+// finite reports whether the step time at the prior is finite, with a margin for other parameters.
 func (r *configTerms) finite() bool {
-	mean, _ := beliefOf(r)
+	mean, _ := priorOf(r)
 	e := mean.natural()
-	return math.Abs(math.Log(r.seconds(&e, nil))) < 2*maxLog // not NaN
+	return math.Abs(math.Log(r.seconds(&e, nil))) < 2*maxLog // false for NaN
 }
 
-// compareTerms orders configurations by all that the formula reads.
+// compareTerms orders configurations by all values that the formula uses.
 func compareTerms(a, b *configTerms) int {
 	if c := slices.Compare(a.place[:], b.place[:]); c != 0 {
 		return c
@@ -170,13 +164,13 @@ func (r *configTerms) figures() [12]float64 {
 		float64(r.size.devices), float64(r.size.nodes), float64(r.size.microBatch), float64(r.size.seq)}
 }
 
-// learn fits the rows and sets the views of the candidates.
-func (g *spaceGain) learn(ctx context.Context, rows []row, space []spec.Config) error {
+// prepare fits the rows and computes the views of the candidates.
+func (g *spaceGain) prepare(ctx context.Context, rows []row, space []spec.Config) error {
 	all := slices.Clone(rows)
 	for _, i := range g.Index {
 		all = append(all, row{Config: space[i]})
 	}
-	readings, best, err := g.read(ctx, rows, splittable(all))
+	readings, best, err := g.readings(ctx, rows, splittable(all))
 	if err != nil {
 		return err
 	}
@@ -201,9 +195,9 @@ func (g *spaceGain) learn(ctx context.Context, rows []row, space []spec.Config) 
 	return nil
 }
 
-// read returns the readings of pipelines with a notable probability, with split ones
-// if both, and the posterior of the better fit, nil without rows.
-func (g *spaceGain) read(ctx context.Context, rows []row, both bool) (readings []*reading, best *posterior, err error) {
+// readings returns the readings of pipelines with a notable probability, including split ones if both is set,
+// and the posterior of the better fit, nil without rows.
+func (g *spaceGain) readings(ctx context.Context, rows []row, both bool) (list []*reading, best *posterior, err error) {
 	var plain, split *posterior
 	against := float64(splitEvidence) // in nats
 	if len(rows) > 0 {
@@ -218,18 +212,18 @@ func (g *spaceGain) read(ctx context.Context, rows []row, both bool) (readings [
 			against += split.loss - plain.loss
 		}
 	}
-	readings = []*reading{newReading(g.plain, plain)}
+	list = []*reading{newReading(g.plain, plain)}
 	if both && (split != nil || len(rows) == 0) {
-		readings = append(readings, newReading(g.split, split))
-		readings[1].weight = 1 / (1 + math.Exp(against))
-		readings[0].weight = 1 - readings[1].weight
+		list = append(list, newReading(g.split, split))
+		list[1].weight = 1 / (1 + math.Exp(against))
+		list[0].weight = 1 - list[1].weight
 	}
 	const negligible = 0.01
-	return slices.DeleteFunc(readings, func(r *reading) bool { return r.weight < negligible }), best, nil
+	return slices.DeleteFunc(list, func(r *reading) bool { return r.weight < negligible }), best, nil
 }
 
-// view sets the views of candidates: each reading's at draws of its
-// parameters, with the variance that lies between readings.
+// view computes the views of candidates: for each reading, at draws of its parameters, plus the variance
+// between readings.
 func (g *spaceGain) view(readings []*reading, residual *residuals) {
 	draws := gainDraws
 	if g.shown.rows >= rbN {
@@ -240,7 +234,7 @@ func (g *spaceGain) view(readings []*reading, residual *residuals) {
 		total += r.weight
 	}
 	for _, r := range readings {
-		rng := rand.New(rand.NewPCG(1, 2)) // fixed: the same rows, the same gains
+		rng := rand.New(rand.NewPCG(1, 2)) // fixed, so that the same rows give the same gains
 		for k := range draws {
 			at := r.mode
 			if k > 0 {
@@ -310,16 +304,16 @@ func (g *spaceGain) ScoreAmong(among []int) design.Score {
 	return pool.meanAfter
 }
 
-// widenings sets g.extra to the squares added to the targets' half widths when
-// rows have shown so much.
+// widenings sets g.extra to the squares that are added to the targets' half widths if the rows have the
+// features and sizes in shown.
 func (g *spaceGain) widenings(shown shownRows) {
 	for i, t := range g.Targets {
 		g.extra[i] = shown.lacks(&g.plain[t]).widening()
 	}
 }
 
-// meanAfter returns the mean half width of the targets once candidate c is
-// measured, after those in rest, which the views are conditioned on.
+// meanAfter returns the mean half width of the targets after measuring candidate c and those in rest. The views
+// are conditioned on rest already.
 func (g *spaceGain) meanAfter(views []design.View, rest []int, c int) float64 {
 	shown := g.shown
 	for _, r := range rest {
@@ -330,8 +324,7 @@ func (g *spaceGain) meanAfter(views []design.View, rest []int, c int) float64 {
 	return g.mean(views, c, len(rest)+1)
 }
 
-// mean returns the mean half width over targets and views after so many rows
-// more, c the last of them.
+// mean returns the mean half width over targets and views after more further rows; c is the last of them.
 func (g *spaceGain) mean(views []design.View, c, more int) float64 {
 	sum := 0.0
 	for k := range views {

@@ -1,4 +1,4 @@
 package rubick
 
-// HostRegular is as that of analytic.Model.
+// HostRegular implements planner.HostRegular, as analytic.Model does.
 func (*Model) HostRegular() bool { return true }

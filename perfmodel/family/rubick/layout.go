@@ -6,19 +6,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rankLayout is the placement of a plan's ranks on nodes: consecutive ranks form
-// tensor-parallel groups, groups form pipeline stages, stages follow each
-// other, as in Megatron-LM (Narayanan et al., SC 2021), and nodes are filled in
-// order.
+// rankLayout is the placement of a plan's ranks on nodes, as in Megatron-LM (Narayanan et al., SC 2021):
+// consecutive ranks form tensor-parallel groups, groups form pipeline stages, stages follow each other, and
+// nodes are filled in order.
 type rankLayout struct {
 	shape       spec.Shape
 	nodes       int
-	most, least int  // devices of a node
-	uneven      bool // nodes hold different numbers of devices, one of them odd
+	most, least int  // largest and smallest number of devices of a node
+	uneven      bool // nodes have different numbers of devices, at least one of them odd
 }
 
-// newLayout places p on s, or on full nodes of assumedPerNode devices where s is
-// empty.
+// newLayout places p on s, or on full nodes of assumedPerNode devices if s is empty.
 func newLayout(s spec.Shape, p spec.Plan) rankLayout {
 	if s.Devices == "" {
 		s = spec.Packed(p.Devices(), assumedPerNode)
@@ -32,21 +30,20 @@ func newLayout(s spec.Shape, p spec.Plan) rankLayout {
 	return g
 }
 
-// stageInNode reports whether no replica of a stage is on another node.
+// stageInNode reports whether all replicas of a stage are on one node.
 func (g rankLayout) stageInNode(p spec.Plan) bool {
 	stage := p.TP * p.CP * p.DP
 	return g.nodes == 1 || p.PP > 1 && stage <= g.least && g.least%stage == 0
 }
 
-// straddling returns the share of stages with a tensor-parallel group on more
-// than one node.
+// straddling returns the share of stages with a tensor-parallel group on more than one node.
 func (g rankLayout) straddling(p spec.Plan) float64 {
 	if g.nodes == 1 || g.most == g.least && g.most%p.TP == 0 {
 		return 0
 	}
 	stage, rank, last, cut := p.TP*p.CP*p.DP, 0, -1, 0
 	for _, n := range g.shape.PerNode() {
-		if rank%p.TP != 0 && rank/stage != last { // a node begins inside a group
+		if rank%p.TP != 0 && rank/stage != last { // a node boundary inside a group
 			last = rank / stage
 			cut++
 		}
@@ -55,16 +52,15 @@ func (g rankLayout) straddling(p spec.Plan) float64 {
 	return min(float64(cut)/float64(p.PP), 1)
 }
 
-// featureSet is a set of properties of a configuration, to find those that no
-// fitted row has: features of its plan, the format of its multiplications and
-// sizes far beyond the rows' (see sizeRange).
+// featureSet is a set of properties of a configuration, to find those that no fitted row has: features of its
+// plan, its number format, and sizes far outside those of the rows (see sizeRange).
 type featureSet uint32
 
 var featureNames = []string{"offload", "offloaded parameters", "recomputation", "ZeRO", "ZeRO-3", "tensor parallelism",
 	"pipeline parallelism", "context parallelism", "expert parallelism", "interleaved stages", "sequence parallelism",
 	"gradient accumulation", "several nodes",
 	"fp32", "tf32", "16-bit precision", "fp8", "fp4",
-	// From here on sizes beyond the rows'.
+	// The following are sizes outside of the rows'.
 	"more than twice the devices", "less than half the devices", "more than twice the nodes",
 	"more than twice the micro-batch", "less than half the micro-batch",
 	"more than twice the tokens per sample", "less than half the tokens per sample"}
@@ -93,7 +89,7 @@ type size struct{ devices, nodes, microBatch, seq int }
 // sizeRange is the range of sizes of fitted rows.
 type sizeRange struct{ least, most size }
 
-// widen takes a row in; the first one sets both ends.
+// widen extends the range by a row; the first row sets both ends.
 func (r *sizeRange) widen(s size, first bool) {
 	if first {
 		r.least, r.most = s, s
@@ -103,8 +99,8 @@ func (r *sizeRange) widen(s size, first bool) {
 	r.most = size{max(r.most.devices, s.devices), max(r.most.nodes, s.nodes), max(r.most.microBatch, s.microBatch), max(r.most.seq, s.seq)}
 }
 
-// beyond marks what of s is more than a factor of two outside the range. Fewer
-// nodes are no extrapolation: they only lack traffic.
+// beyond returns the sizes of s that are more than a factor of two outside the range. Fewer nodes do not count
+// as extrapolation: they only have less traffic.
 func (r *sizeRange) beyond(s size) featureSet {
 	var out featureSet
 	for i, far := range [...]bool{s.devices > 2*r.most.devices, 2*s.devices < r.least.devices, s.nodes > 2*r.most.nodes,
@@ -117,22 +113,22 @@ func (r *sizeRange) beyond(s size) featureSet {
 	return out
 }
 
-// shownRows is the features and sizes of fitted rows.
+// shownRows summarizes the features and sizes of fitted rows.
 type shownRows struct {
 	rows int
-	seen featureSet // features some row has
-	span sizeRange  // their sizes
+	seen featureSet // features of any row
+	span sizeRange  // range of their sizes
 }
 
-// add takes a row in.
+// add includes a row.
 func (s *shownRows) add(t *configTerms) {
 	s.seen |= t.seen
 	s.span.widen(t.size, s.rows == 0)
 	s.rows++
 }
 
-// lacks returns the features of a configuration that no row has and its sizes far
-// from theirs; all features and the largest number of sizes where there is no row.
+// lacks returns the features of a configuration that no row has, and its sizes far from theirs. Without rows it
+// returns all features and the largest possible number of sizes.
 func (s *shownRows) lacks(t *configTerms) featureSet {
 	if s.rows == 0 {
 		const devices, nodes, microBatch, seq = 0, 2, 3, 5 // bits of sizeRange.beyond
@@ -141,24 +137,23 @@ func (s *shownRows) lacks(t *configTerms) featureSet {
 	return t.seen&^s.seen | s.span.beyond(t.size)
 }
 
-// unseenHalf widens the 90 % interval for every feature that no fitted row has and
-// every size far from theirs: half a width of 25 % in log time each, added in
-// squares. It is a convention, not calibrated: fitted rows do not determine the
-// error of the formula far from them.
+// unseenHalf widens the 90 % interval for every feature that no fitted row has and every size far from theirs:
+// by a half width of 25 % in log time each, added in squares. It is a convention and not calibrated, since
+// fitted rows do not determine the error of the formula far from them.
 const unseenHalf = 0.25
 
-// widening returns the square of the half width of ln T that s adds in squares.
+// widening returns the square of the half width that s adds to ln T.
 func (s featureSet) widening() float64 {
 	return unseenHalf * unseenHalf * float64(bits.OnesCount32(uint32(s)))
 }
 
-// unseen returns a text for every feature in s: no fitted row has it.
+// unseen returns a text for every feature in s, which no fitted row has.
 func (s featureSet) unseen() []string {
 	var out []string
 	for ; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(uint32(s))
 		if i < firstSize {
-			out = append(out, featureNames[i]+" is in no fitted row")
+			out = append(out, featureNames[i]+" is not in any fitted row")
 		} else {
 			out = append(out, featureNames[i]+" of any fitted row")
 		}

@@ -17,17 +17,16 @@ import (
 // Model is the fitted performance model of one job type.
 type Model struct {
 	key   spec.Key
-	rows  []row // fitted, in canonical order
+	rows  []row // rows fitted, in canonical order
 	post  *posterior
-	shown shownRows // by the rows
+	shown shownRows // features and sizes of rows
 
 	by       string
-	warnings sync.Map // featureSet -> []error, of configurations that lack it
+	warnings sync.Map // featureSet -> []error: the warnings for features that no row has
 }
 
-// fit fits the rows of one key. Repeats of a configuration count as one
-// row, at the median of their times. The Card's errors are leave-one-out,
-// linearised at the fit.
+// fit fits the rows of one key. Repeats of a configuration count as one row, at the median of their times. The
+// Card's errors are leave-one-out errors, with the formula linearised at the fit.
 func fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmodel.Fitted, perfmodel.Card, error) {
 	ms, left, warnings, err := Collect(ctx, data)
 	if err != nil {
@@ -38,7 +37,7 @@ func fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmode
 		return nil, perfmodel.Card{}, err
 	}
 	if len(kept) < len(ms) {
-		warnings = append(warnings, fmt.Sprintf("rubick: fitted on %d of %d configurations, evenly spread", len(kept), len(ms)))
+		warnings = append(warnings, fmt.Sprintf("rubick: fitted on %d of %d configurations, evenly spaced", len(kept), len(ms)))
 	}
 	hash, err := perfmodel.HashRows(ctx, kept)
 	if err != nil {
@@ -51,7 +50,7 @@ func fit(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (perfmode
 	return m, card, nil
 }
 
-// FitRows fits what Collect returns, and returns the rows it used.
+// FitRows fits the rows that Collect returns, and returns the rows it used. Errors are those of Family.Fit.
 func FitRows(ctx context.Context, ms []spec.Measurement, left int) (m *Model, kept []spec.Measurement, err error) {
 	if err := enough(ms, left); err != nil {
 		return nil, nil, err
@@ -67,9 +66,9 @@ func FitRows(ctx context.Context, ms []spec.Measurement, left int) (m *Model, ke
 	return newModel(rows, post), ms, nil
 }
 
-// Collect returns the usable rows of data, repeats merged, in canonical order, and
-// the number of rows left out. It leaves out rows that the family does not cover,
-// with a warning.
+// Collect returns the usable rows of data, with repeats merged, in canonical order, and the number of other
+// rows. It leaves out rows that the family does not cover, with a warning. Errors are those of data and ctx, or
+// report several keys.
 func Collect(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (ms []spec.Measurement, left int, warnings []string, err error) {
 	for m, err := range data {
 		if err == nil {
@@ -87,7 +86,7 @@ func Collect(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (ms [
 		}
 		if err := coversConfig(&m.Config, m.Config.Key()); err != nil {
 			left++
-			warnings = append(warnings, fmt.Sprintf("%v: a row is left out", err))
+			warnings = append(warnings, fmt.Sprintf("%v: left out one row", err))
 			continue
 		}
 		ms = append(ms, m)
@@ -95,15 +94,15 @@ func Collect(ctx context.Context, data iter.Seq2[spec.Measurement, error]) (ms [
 	return perfmodel.MergeRepeats(ms), left, warnings, nil
 }
 
-// enough returns an error wrapping perfmodel.ErrTooFewPoints if merged rows do not
-// identify the parameters; left is the number of rows left out.
+// enough returns an error wrapping perfmodel.ErrTooFewPoints if merged rows do not identify the parameters;
+// left is the number of rows that were left out.
 func enough(ms []spec.Measurement, left int) error {
 	switch len(ms) {
 	case 0:
-		return fmt.Errorf("rubick: no usable row, %d left out: nothing is identifiable, measure at least two configurations: %w",
+		return fmt.Errorf("rubick: no usable row, %d left out: measure at least two configurations: %w",
 			left, perfmodel.ErrTooFewPoints)
 	case 1:
-		return fmt.Errorf("rubick: %s: 1 configuration (%s on %s): its compute time and fixed cost cannot be told apart,"+
+		return fmt.Errorf("rubick: %s: only one configuration (%s on %s): its compute time and fixed cost cannot be separated,"+
 			" measure another device count or batch: %w",
 			ms[0].Config.Key(), ms[0].Config.Plan, ms[0].Config.Shape.Devices, perfmodel.ErrTooFewPoints)
 	}
@@ -118,7 +117,7 @@ func rowsOf(ms []spec.Measurement) []row {
 	return rows
 }
 
-// thin returns n of ms, evenly spread.
+// thin returns n evenly spaced elements of ms.
 func thin(ms []spec.Measurement, n int) []spec.Measurement {
 	out := make([]spec.Measurement, n)
 	for i := range out {
@@ -127,12 +126,12 @@ func thin(ms []spec.Measurement, n int) []spec.Measurement {
 	return out
 }
 
-// splitEvidence is the evidence, in nats, for pipelines fed sample by sample that
-// overrules the micro-batches their plans record.
+// splitEvidence is the evidence, in nats, with which a reading of pipelines as fed sample by sample replaces
+// the recorded micro-batches.
 const splitEvidence = 1
 
-// fitBest fits rows with their plans as recorded and, where a pipeline has one
-// micro-batch of several samples, also fed sample by sample.
+// fitBest fits rows with their recorded plans. If a pipeline has one micro-batch of several samples, it also
+// fits them as if fed sample by sample, and returns the better fit.
 func fitBest(ctx context.Context, rows []row) (*posterior, error) {
 	plain, split, err := fitReadings(ctx, rows, splittable(rows))
 	if err != nil {
@@ -141,9 +140,8 @@ func fitBest(ctx context.Context, rows []row) (*posterior, error) {
 	return likelierReading(plain, split), nil
 }
 
-// fitReadings fits rows with their plans as recorded and, if both is set, fed sample
-// by sample. split is nil where that has no finite fit. The error is ctx's, or
-// wraps perfmodel.ErrNotFinite.
+// fitReadings fits rows with their recorded plans and, if both is set, as if fed sample by sample. split is nil
+// if that has no finite fit. The error is that of ctx, or wraps perfmodel.ErrNotFinite.
 func fitReadings(ctx context.Context, rows []row, both bool) (plain, split *posterior, err error) {
 	plain, err = fitRows(ctx, rows, false)
 	if err != nil || !both {
@@ -155,7 +153,7 @@ func fitReadings(ctx context.Context, rows []row, both bool) (plain, split *post
 	return plain, split, err
 }
 
-// likelierReading returns split if the rows are evidence for it, else plain.
+// likelierReading returns split if the rows are sufficient evidence for it, else plain.
 func likelierReading(plain, split *posterior) *posterior {
 	if split != nil && split.loss < plain.loss-splitEvidence {
 		return split
@@ -163,9 +161,8 @@ func likelierReading(plain, split *posterior) *posterior {
 	return plain
 }
 
-// splittable reports whether there are pipelines, all with one micro-batch, and
-// one of them has samples to split: then the split may be unrecorded. Pacer's own
-// worker records it.
+// splittable reports whether rows have pipelines, all of them with one micro-batch, and one with several
+// samples: the true number of micro-batches may then be unrecorded. Pacer's own worker always records it.
 func splittable(rows []row) bool {
 	any := false
 	for _, r := range rows {
@@ -187,8 +184,8 @@ func newModel(rows []row, post *posterior) *Model {
 	return m
 }
 
-// Predict implements perfmodel.Predictor. It warns of features no fitted row has
-// and of sizes more than a factor of two outside theirs.
+// Predict implements perfmodel.Predictor. It warns about features that no fitted row has and about sizes more
+// than a factor of two outside theirs.
 func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, error) {
 	if err := m.covers(&c); err != nil {
 		return spec.Prediction{}, err
@@ -207,16 +204,15 @@ func (m *Model) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 	return p, nil
 }
 
-// interval returns ln T of a configuration, half the width of its 90 %
-// interval, and the features that no fitted row has.
+// interval returns ln T of a configuration, half the width of its 90 % interval, and the features that no
+// fitted row has.
 func (m *Model) interval(t *configTerms) (logSec, half float64, unseen featureSet) {
 	logSec, half = m.post.predict(t)
 	unseen = m.shown.lacks(t)
 	return logSec, math.Sqrt(half*half + unseen.widening()), unseen
 }
 
-// covers returns an error wrapping ErrNotCovered for a Config that this model does
-// not predict.
+// covers returns an error wrapping perfmodel.ErrNotCovered if the model does not predict c.
 func (m *Model) covers(c *spec.Config) error {
 	return coversConfig(c, m.key)
 }
@@ -242,7 +238,7 @@ func coversConfig(c *spec.Config, key spec.Key) error {
 	return nil
 }
 
-// warn returns one warning per feature, made once. Callers may append to it.
+// warn returns one warning per feature. It keeps the slice; callers may append to it.
 func (m *Model) warn(s featureSet) []error {
 	if w, ok := m.warnings.Load(s); ok {
 		return w.([]error)
@@ -256,8 +252,8 @@ func (m *Model) warn(s featureSet) []error {
 	return w
 }
 
-// fileRecord is a fitted model on disk. Parameters are the mode's logarithms;
-// the rest follows from the rows.
+// fileRecord is the stored form of a fitted model. Log is the mode of the parameters' logarithms; the rest
+// follows from the rows.
 type fileRecord struct {
 	Version int                `json:"version"`
 	Split   bool               `json:"split,omitempty"`
@@ -276,14 +272,14 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// Load reads what MarshalBinary wrote.
+// Load reads what MarshalBinary wrote. It returns an error for values that no fit produces.
 func Load(b []byte) (perfmodel.Fitted, error) {
 	var f fileRecord
 	if err := json.Unmarshal(b, &f); err != nil {
 		return nil, fmt.Errorf("rubick: reading a fitted model: %w", err)
 	}
 	if f.Version != fileVersion {
-		return nil, fmt.Errorf("rubick: fitted model of version %d, want %d: fit again", f.Version, fileVersion)
+		return nil, fmt.Errorf("rubick: fitted model has version %d, want %d: fit the model again", f.Version, fileVersion)
 	}
 	if len(f.Rows) == 0 || len(f.Rows) > maxRows || len(f.Log) != rbN {
 		return nil, fmt.Errorf("rubick: fitted model with %d rows and %d parameters, want 1..%d and %d",
@@ -307,7 +303,7 @@ func Load(b []byte) (perfmodel.Fitted, error) {
 	}
 	s, err := newSearch(f.Rows, f.Split)
 	if err == nil {
-		err = s.conclude(at)
+		err = s.complete(at)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rubick: fitted model of %s: %w", f.Rows[0].Config.Key(), err)

@@ -10,17 +10,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/gp"
 )
 
-// residuals is the posterior of the residual of ln T at candidates, given rows: a
-// Gaussian process that does not depend on the parameters.
+// residuals is the posterior of the residual of ln T at candidates, given rows. It is a Gaussian process that
+// does not depend on the parameters.
 type residuals struct {
-	targets []int          // candidates whose intervals count
+	targets []int          // indices of the candidates with intervals that count
 	white   blas64.General // covariance of candidates with rows, whitened by rows
 	cov     []float64      // of candidate c with target i, at c·len(targets)+i
 	own     []float64      // variance of each candidate
 }
 
-// newResiduals conditions on rows, which may be none; whiten is the factor of their
-// residual covariance.
+// newResiduals conditions on rows, possibly none; whiten is the Cholesky factor of their residual covariance.
 func newResiduals(candidates []configTerms, targets []int, rows []configTerms, whiten gp.Cholesky) *residuals {
 	const variance = amplitude * amplitude
 	n, m := len(candidates), len(rows)
@@ -44,20 +43,20 @@ func newResiduals(candidates []configTerms, targets []int, rows []configTerms, w
 	return r
 }
 
-// reading is one way to read the plans of pipelines (see fitBest),
-// with the posterior of the parameters under it.
+// reading is one interpretation of the plans of pipelines (see fitBest), with the posterior of the parameters
+// under it.
 type reading struct {
 	terms  []configTerms // of the candidates
-	post   *posterior    // of the rows; nil = none
+	post   *posterior    // posterior given the rows; nil = no rows
 	mode   vec           // of the parameters' logarithms
 	sd     vec           // of the prior
-	weight float64       // probability that it is the right one
+	weight float64       // probability that this reading is right
 }
 
-// newReading returns a reading of weight 1. A nil post is the prior.
+// newReading returns a reading with weight 1. A nil post means the prior.
 func newReading(terms []configTerms, post *posterior) *reading {
 	r := &reading{terms: terms, post: post, weight: 1}
-	r.mode, r.sd = beliefOf(&terms[0])
+	r.mode, r.sd = priorOf(&terms[0])
 	if post != nil {
 		r.mode = post.mean
 	}
@@ -83,7 +82,7 @@ func (r *reading) draw(rng *rand.Rand) vec {
 	return z
 }
 
-// view linearises the formula at parameters whose logarithms are at.
+// view linearises the formula at the parameters with logarithms at.
 func (r *reading) view(res *residuals, at vec) design.View {
 	e := at.natural()
 	steep := r.whitenedRows(&e)
@@ -95,7 +94,7 @@ func (r *reading) view(res *residuals, at vec) design.View {
 		return v
 	})
 	v := design.View{Cov: slices.Clone(res.cov), Own: slices.Clone(res.own), Target: make([]float64, len(res.targets))}
-	if ok { // else parameters are not finite, and only the residual counts
+	if ok { // if not ok, the parameters are not finite, and only the residual counts
 		spread := r.spread(res, &e, steep, precise)
 		for c := range v.Own {
 			p := spread.Data[c*rbN : (c+1)*rbN]
@@ -109,8 +108,8 @@ func (r *reading) view(res *residuals, at vec) design.View {
 	return v
 }
 
-// whitenedRows returns d ln T / d ln e of the rows, a line per parameter,
-// whitened by the residual covariance.
+// whitenedRows returns d ln T / d ln e of the rows, one line per parameter, whitened by the residual
+// covariance.
 func (r *reading) whitenedRows(e *vec) blas64.General {
 	if r.post == nil {
 		return gp.NewMatrix(rbN, 0)
@@ -130,8 +129,8 @@ func (r *reading) whitenedRows(e *vec) blas64.General {
 	return out
 }
 
-// spread returns for each candidate the factor p of the part p·pᵀ of its covariances
-// that is due to the parameters.
+// spread returns, for each candidate, the factor p in the part p·pᵀ of its covariances that comes from the
+// parameters.
 func (r *reading) spread(res *residuals, e *vec, steep blas64.General, precise gp.Cholesky) blas64.General {
 	out := gp.NewMatrix(len(r.terms), rbN)
 	var grad vec

@@ -18,7 +18,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// toyTruth is what the toy job type's step times are made from.
+// toyTruth holds the parameters that generate the toy job type's step times.
 var toyTruth = vec{rbCompute: 2, rbStack: 1.3, rbFixed: 0.03, rbOptim: 90, rbIntra: 0.4, rbInter: 0.85,
 	rbHidden: 0.15, rbUneven: 1.2, rbHostStep: 1e-9, rbHostCopy: 0.25e-9}
 
@@ -40,9 +40,9 @@ func fitToy(t testing.TB, rows []spec.Measurement) *Model {
 	return f.(*Model)
 }
 
-// TestRubickRecoversParameters fits times made from known parameters. Rows are
-// noiseless, so what remains is the pull of the prior: below 10 % for
-// parameters that several rows hang on, below 30 % for the rest.
+// TestRubickRecoversParameters fits times generated from known parameters. Rows have no noise, so the remaining
+// error is the pull of the prior: below 10 % for parameters that several rows depend on, below 30 % for the
+// rest.
 func TestRubickRecoversParameters(t *testing.T) {
 	m := fitToy(t, toyRows(perftest.ToyGrid()))
 	tolerance := vec{rbCompute: 0.05, rbStack: 0.05, rbFixed: 0.3, rbOptim: 0.3, rbIntra: 0.1, rbInter: 0.1,
@@ -71,10 +71,9 @@ func TestRubickPredictsFromEightRows(t *testing.T) {
 	}
 }
 
-// TestRubickIntervalsHoldWhatTheyPromise draws job types from the prior, with
-// residuals as the model believes them, and counts how often a 90 % interval of
-// a fit to eight rows holds the others. 60 job types x 60 rows, correlated:
-// the band is about three standard deviations.
+// TestRubickIntervalsHoldWhatTheyPromise draws job types from the prior, with residuals from the model's
+// distribution, and counts how often a 90 % interval of a fit to eight rows contains the others. With 60
+// correlated job types of 60 rows, the tolerance is about three standard deviations.
 func TestRubickIntervalsHoldWhatTheyPromise(t *testing.T) {
 	configs := perftest.ToyGrid()
 	chosen := Choose(configs, 8)
@@ -89,7 +88,7 @@ func TestRubickIntervalsHoldWhatTheyPromise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	inside, total := 0, 0
 	for range 60 {
-		at, sd := beliefOf(&terms[0])
+		at, sd := priorOf(&terms[0])
 		for a := range at {
 			at[a] += sd[a] * rng.NormFloat64()
 		}
@@ -222,7 +221,7 @@ func TestRubickNeedsTwoConfigurations(t *testing.T) {
 			t.Errorf("%s: error %v, want ErrTooFewPoints", name, err)
 		}
 	}
-	if _, _, err := fit(t.Context(), perfmodel.Rows(one)); err == nil || !strings.Contains(err.Error(), "fixed cost cannot be told apart") {
+	if _, _, err := fit(t.Context(), perfmodel.Rows(one)); err == nil || !strings.Contains(err.Error(), "fixed cost cannot be separated") {
 		t.Errorf("error %v does not name what is unidentifiable", err)
 	}
 }
@@ -235,8 +234,7 @@ func TestRubickRefusesRowsOfTwoJobTypes(t *testing.T) {
 	}
 }
 
-// TestRubickFitsAnything: absurd or missing figures give an error or finite
-// predictions.
+// TestRubickFitsAnything: extreme or missing values give an error or finite predictions.
 func TestRubickFitsAnything(t *testing.T) {
 	for name, change := range map[string]func(*spec.Config){
 		"opaque model": func(c *spec.Config) { c.Model = spec.Model{Name: "toy", Kind: spec.Opaque, ParamCount: 25e6} },
@@ -286,8 +284,8 @@ func TestRubickTimesFarFromThePrior(t *testing.T) {
 	}
 }
 
-// TestRubickReadsUnrecordedMicroBatches: times of pipelines fed sample by
-// sample under plans that claim one micro-batch.
+// TestRubickReadsUnrecordedMicroBatches: times of pipelines fed sample by sample, with plans that record one
+// micro-batch.
 func TestRubickReadsUnrecordedMicroBatches(t *testing.T) {
 	for _, split := range []bool{false, true} {
 		var rows []spec.Measurement
@@ -348,8 +346,8 @@ func anyParams(t *rapid.T) vec {
 	return v.natural()
 }
 
-// TestRubickStepTimeIsMonotone: whatever the parameters, times are positive
-// and finite, recomputing more or halving a bandwidth is never faster.
+// TestRubickStepTimeIsMonotone: for any parameters, times are positive and finite, and more recomputation or
+// half the bandwidth is never faster.
 func TestRubickStepTimeIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, e := anyConfig(t), anyParams(t)
@@ -379,8 +377,7 @@ func TestRubickStepTimeIsMonotone(t *testing.T) {
 	})
 }
 
-// TestRubickGradient compares with central differences; 1e-6 is their error at
-// this step for terms of order 1.
+// TestRubickGradient compares with central differences; their error at this step is 1e-6 for terms of order 1.
 func TestRubickGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, e := anyConfig(t), anyParams(t)
@@ -400,7 +397,7 @@ func TestRubickGradient(t *testing.T) {
 	})
 }
 
-// TestRubickFittedPredictionsAreFinite predicts anything from a small fit.
+// TestRubickFittedPredictionsAreFinite predicts arbitrary configurations from a small fit.
 func TestRubickFittedPredictionsAreFinite(t *testing.T) {
 	m := fitToy(t, toyRows(perftest.ToyGrid())[:10])
 	rapid.Check(t, func(t *rapid.T) {
@@ -510,9 +507,9 @@ func TestRubickWarnsFarFromTheRows(t *testing.T) {
 		"a fitted row":      {func(*spec.Config) {}, ""},
 		"fp16 for bf16":     {func(c *spec.Config) { c.Plan.Precision = spec.FP16 }, ""},
 		"no precision":      {func(c *spec.Config) { c.Plan.Precision = "" }, ""},
-		"fp8":               {func(c *spec.Config) { c.Plan.Precision = spec.FP8 }, "fp8 is in no fitted row"},
-		"tf32":              {func(c *spec.Config) { c.Plan.Precision = spec.TF32 }, "tf32 is in no fitted row"},
-		"ZeRO-3":            {func(c *spec.Config) { c.Plan.ZeRO = 3 }, "ZeRO-3 is in no fitted row"},
+		"fp8":               {func(c *spec.Config) { c.Plan.Precision = spec.FP8 }, "fp8 is not in any fitted row"},
+		"tf32":              {func(c *spec.Config) { c.Plan.Precision = spec.TF32 }, "tf32 is not in any fitted row"},
+		"ZeRO-3":            {func(c *spec.Config) { c.Plan.ZeRO = 3 }, "ZeRO-3 is not in any fitted row"},
 		"twice the batch":   {func(c *spec.Config) { c.Plan.MicroBatch = 16 }, ""},
 		"large micro-batch": {func(c *spec.Config) { c.Plan.MicroBatch = 17 }, "more than twice the micro-batch of any"},
 		"small micro-batch": {func(c *spec.Config) { c.Plan.MicroBatch = 1 }, "less than half the micro-batch of any"},
@@ -540,7 +537,7 @@ func TestRubickRefusesPlans(t *testing.T) {
 	perftest.CheckServersRefused(t, "rubick", m)
 }
 
-// TestRubickLeavesImpossibleRowsOut: they change neither the choice nor the fit.
+// TestRubickLeavesImpossibleRowsOut: they do not affect the choice or the fit.
 func TestRubickLeavesImpossibleRowsOut(t *testing.T) {
 	good := toyRows(perftest.ToyGrid())[:20]
 	var bad []spec.Measurement
@@ -568,12 +565,12 @@ func TestRubickLeavesImpossibleRowsOut(t *testing.T) {
 	if plain, _ := fitToy(t, good).MarshalBinary(); string(got) != string(plain) {
 		t.Error("impossible rows change the fit")
 	}
-	if card.NLeftOut != len(bad) || !slices.ContainsFunc(card.Warnings, func(w string) bool { return strings.Contains(w, "a row is left out") }) {
+	if card.NLeftOut != len(bad) || !slices.ContainsFunc(card.Warnings, func(w string) bool { return strings.Contains(w, "left out one row") }) {
 		t.Errorf("left out %d, warnings %q", card.NLeftOut, card.Warnings)
 	}
 }
 
-// TestRubickKeepsOnlyWhatItCanLoad: a fit is refused, or comes back from disk.
+// TestRubickKeepsOnlyWhatItCanLoad: every fitted model can be loaded from disk.
 func TestRubickKeepsOnlyWhatItCanLoad(t *testing.T) {
 	for _, factor := range []float64{1e-300, 1e-100, 1e-20, 1, 1e20, 1e100, 1e300} {
 		rows := toyRows(perftest.ToyGrid()[:12])

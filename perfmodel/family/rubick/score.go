@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// card describes the fit to ms, which m.rows were made of.
+// card describes the fit to ms, the measurements of m.rows.
 func (m *Model) card(ms []spec.Measurement) perfmodel.Card {
 	c := perfmodel.Card{Key: m.key, Family: "rubick", NFit: len(ms), NHeldOut: len(ms),
 		Params: map[string]perfmodel.Param{}}
@@ -20,24 +20,24 @@ func (m *Model) card(ms []spec.Measurement) perfmodel.Card {
 	ape, covered := m.post.leaveOneOut()
 	c.MAPE, c.P95APE = perfmodel.ErrorSummary(ape)
 	c.MAPEAll, c.Coverage = c.MAPE, covered
-	if weak := m.post.unmoved(); len(weak) > 0 {
-		c.Warnings = append(c.Warnings, "rubick: the rows hardly identify "+strings.Join(weak, ", ")+": kept near the prior")
+	if weak := m.post.weaklyIdentified(); len(weak) > 0 {
+		c.Warnings = append(c.Warnings, "rubick: the rows hardly identify "+strings.Join(weak, ", ")+": these stay near the prior")
 	}
 	if m.post.split {
-		c.Warnings = append(c.Warnings, "rubick: pipelines are read as fed sample by sample, which fits better than one micro-batch")
+		c.Warnings = append(c.Warnings, "rubick: pipelines are assumed to be fed sample by sample, which fits better than the recorded single micro-batch")
 	}
-	if assumed := m.post.terms[0].guess.names(); len(assumed) > 0 {
-		c.Warnings = append(c.Warnings, "rubick: not known, assumed: "+strings.Join(assumed, ", "))
+	if assumed := m.post.terms[0].assumed.names(); len(assumed) > 0 {
+		c.Warnings = append(c.Warnings, "rubick: unknown values, assumed: "+strings.Join(assumed, ", "))
 	}
 	return c
 }
 
-// LeftOut returns measured - predicted ln T of every fitted row as predicted from
-// the others, and its standard deviation; nil where that is not finite.
+// LeftOut returns, for every fitted row, measured - predicted ln T with the prediction from the other rows, and
+// its standard deviation; nil if that is not finite.
 func (m *Model) LeftOut() (off, deviation []float64) { return m.post.leftOut() }
 
-// leaveOneOut returns the absolute relative error of every row's step time as
-// predicted from the others, and the share of rows inside their 90 % interval.
+// leaveOneOut returns the absolute relative error of every row's step time, predicted from the other rows, and
+// the share of rows inside their 90 % interval.
 func (p *posterior) leaveOneOut() (ape []float64, covered float64) {
 	off, sd := p.leftOut()
 	inside := 0
@@ -50,13 +50,12 @@ func (p *posterior) leaveOneOut() (ape []float64, covered float64) {
 	return ape, float64(inside) / float64(max(len(off), 1))
 }
 
-// leftOut returns measured - predicted ln T of every row as predicted from the
-// others, and its standard deviation: for a linear Gaussian model with
-// covariance V of the rows, residual i is [V⁻¹r]i/[V⁻¹]ii and its variance
-// 1/[V⁻¹]ii (Rasmussen and Williams, Gaussian Processes for Machine Learning,
-// 2006, section 5.4.2).
+// leftOut returns, for every row, measured - predicted ln T with the prediction from the other rows, and its
+// standard deviation. For a linear Gaussian model with covariance V of the rows, residual i is [V⁻¹r]i/[V⁻¹]ii
+// and its variance 1/[V⁻¹]ii (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section
+// 5.4.2).
 func (p *posterior) leftOut() (off, deviation []float64) {
-	_, sd := beliefOf(&p.terms[0])
+	_, sd := priorOf(&p.terms[0])
 	n := len(p.terms)
 	v, ok := gp.NewCholesky(n, func(i, j int) float64 {
 		s := covarianceOf(&p.terms[i], &p.terms[j], i == j)
@@ -76,12 +75,12 @@ func (p *posterior) leftOut() (off, deviation []float64) {
 	return off, deviation
 }
 
-// linearResiduals returns measured - predicted ln T of every row at the prior
-// mean, with the formula linearised at the fit.
+// linearResiduals returns measured - predicted ln T of every row at the prior mean, with the formula linearised
+// at the fit.
 func (p *posterior) linearResiduals() []float64 {
-	prior, _ := beliefOf(&p.terms[0])
+	prior, _ := priorOf(&p.terms[0])
 	out := slices.Clone(p.weight)
-	p.residual.Multiply(out) // undoes the solve
+	p.residual.Multiply(out) // inverts the solve
 	for i := range out {
 		for a := range prior {
 			out[i] += p.jac[i][a] * (p.mean[a] - prior[a])
@@ -90,10 +89,10 @@ func (p *posterior) linearResiduals() []float64 {
 	return out
 }
 
-// unmoved returns the parameters whose standard deviation the rows lowered by less
-// than a fifth, though some row depends on them.
-func (p *posterior) unmoved() []string {
-	_, sd := beliefOf(&p.terms[0])
+// weaklyIdentified returns the parameters that some row depends on, but for which the rows reduced the standard
+// deviation by less than a fifth.
+func (p *posterior) weaklyIdentified() []string {
+	_, sd := priorOf(&p.terms[0])
 	var out []string
 	for a := range sd {
 		var unit vec

@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Defaults for figures that a Config lacks.
+// Defaults for values that a Config lacks.
 const (
 	assumedSeq      = 512 // tokens per sample
 	assumedParams   = 100e6
@@ -20,9 +20,8 @@ const (
 	assumedThreads  = 12     // CPU threads per device: 96 on a node of 8
 )
 
-// configTerms is what a Config contributes to the formula of rubick.go, in
-// seconds at parameters 1, except optim (seconds per byte of traffic),
-// hostStep and hostCopy (parameters).
+// configTerms holds the terms of the formula in rubick.go for a Config, in seconds for parameters of 1, except
+// optim (seconds per byte of traffic), hostStep and hostCopy (parameters).
 type configTerms struct {
 	compute              float64
 	intra, inter         float64 // tensor and pipeline parallel traffic, inside and between nodes
@@ -32,22 +31,22 @@ type configTerms struct {
 	modelParallel        bool
 	uneven               bool
 
-	seen  featureSet
-	size  size
-	guess guesses
-	place [9]float64 // its point for the residual process; one unit is one mode or a factor of 2 or 4
+	seen    featureSet
+	size    size
+	assumed assumptions
+	place   [9]float64 // position for the residual process; one unit is one mode, or a factor of 2 or 4
 }
 
-// guesses marks the figures of a Config that are assumed. The priors of parameters
-// that scale them are accordingly wide.
-type guesses struct {
+// assumptions says which values of a Config are assumed. The priors of parameters that scale them are wider
+// then.
+type assumptions struct {
 	work         bool // FLOPs of a sample
 	params       bool // parameters
 	intra, inter bool // link rates
 }
 
-// names lists the assumed figures, with their values.
-func (g guesses) names() []string {
+// names lists the assumed values.
+func (g assumptions) names() []string {
 	var out []string
 	if g.work {
 		out = append(out, fmt.Sprintf("FLOPs of a sample (%d tokens)", assumedSeq))
@@ -64,8 +63,8 @@ func (g guesses) names() []string {
 	return out
 }
 
-// newTerms returns the terms of c. With split, pipelines that the plan feeds a
-// single micro-batch are fed sample by sample.
+// newTerms returns the terms of c. If split is set, pipelines with a single micro-batch in their plan are fed
+// sample by sample.
 func newTerms(c *spec.Config, split bool) configTerms {
 	p := c.Plan.Normal()
 	if split && p.PP > 1 && p.AccumSteps == 1 {
@@ -82,7 +81,7 @@ func newTerms(c *spec.Config, split bool) configTerms {
 	r.addUpdate(c, p)
 	r.seen = featuresOf(p, g.nodes)
 	r.size = size{p.Devices(), g.nodes, p.MicroBatch, seqOf(c)}
-	r.guess = guesses{
+	r.assumed = assumptions{
 		work:   c.Model.FLOPsPerSample == 0 && (c.Seq() == 0 || c.Model.Params() == 0),
 		params: c.Model.Params() == 0,
 		intra:  c.Link.IntraBps <= 0,
@@ -92,15 +91,15 @@ func newTerms(c *spec.Config, split bool) configTerms {
 	return r
 }
 
-// rounds returns M, the micro-batch times one step takes on a pipeline:
-// (m + (p-1)/v) / p (Narayanan et al., SC 2021, section 2.2).
+// rounds returns M, the number of micro-batch times per step on a pipeline: (m + (p-1)/v) / p (Narayanan et
+// al., SC 2021, section 2.2).
 func rounds(p spec.Plan) float64 {
 	return (float64(p.AccumSteps) + float64(p.PP-1)/float64(p.VirtualStages)) / float64(p.PP)
 }
 
-// addCompute sets the compute term. Full recomputation repeats the forward
-// pass, a third of forward and backward; selective, its attention
-// core, a third of what TrainFLOPs counts beside the parameters.
+// addCompute sets the compute term. Full recomputation repeats the forward pass, a third of forward and
+// backward. Selective recomputation repeats the attention core, a third of TrainFLOPs without the part
+// proportional to the parameters.
 func (r *configTerms) addCompute(c *spec.Config, p spec.Plan) {
 	flops := trainFLOPs(c)
 	factor := 1.0
@@ -115,10 +114,9 @@ func (r *configTerms) addCompute(c *spec.Config, p spec.Plan) {
 	r.compute = flops * factor * float64(p.MicroBatch) * rounds(p) / (peakOf(c) * float64(p.TP*p.CP))
 }
 
-// addTensor adds the all-reduces of tensor parallelism: four per layer and
-// micro-batch, two more with full recomputation, of one activation each
-// (Shoeybi et al., Megatron-LM, 2019, section 3). Stages with a group that
-// straddles nodes go at the speed of one network card.
+// addTensor adds the all-reduces of tensor parallelism: four per layer and micro-batch, two more with full
+// recomputation, of one activation each (Shoeybi et al., Megatron-LM, 2019, section 3). Stages with a group on
+// more than one node have the speed of one network card.
 func (r *configTerms) addTensor(c *spec.Config, p spec.Plan, g rankLayout) {
 	if p.TP == 1 {
 		return
@@ -135,10 +133,9 @@ func (r *configTerms) addTensor(c *spec.Config, p spec.Plan, g rankLayout) {
 	r.inter += cross * bytes / (interBps(c) / assumedNICs)
 }
 
-// addPipeline adds the activations that cross stage boundaries, forward and
-// backward: every boundary once while the pipeline fills and drains, one more
-// per further micro-batch, since sends block in the steady state. Boundaries
-// between nodes share a network card two by two.
+// addPipeline adds the activations that cross stage boundaries, forward and backward: each boundary once while
+// the pipeline fills and drains, and once more per further micro-batch, since sends block in the steady state.
+// Two boundaries between nodes share a network card.
 func (r *configTerms) addPipeline(c *spec.Config, p spec.Plan, g rankLayout) {
 	if p.PP == 1 {
 		return
@@ -151,11 +148,9 @@ func (r *configTerms) addPipeline(c *spec.Config, p spec.Plan, g rankLayout) {
 	r.inter += between * bytes / (interBps(c) / assumedNICs / float64(min(2, g.least)))
 }
 
-// addSync adds the ring all-reduce of the gradients over DP·CP replicas:
-// 2(n-1)/n of them per device, half as much again with ZeRO-3, which gathers
-// the weights once more (Rajbhandari et al., ZeRO, 2020, section 7). Between
-// nodes all rings of a node share its network cards, as many as its devices
-// reach.
+// addSync adds the ring all-reduce of the gradients over DP·CP replicas: 2(n-1)/n of their bytes per device,
+// and half as much again with ZeRO-3, which gathers the weights once more (Rajbhandari et al., ZeRO, 2020,
+// section 7). Between nodes, all rings of a node share the network cards that its devices reach.
 func (r *configTerms) addSync(c *spec.Config, p spec.Plan, g rankLayout) {
 	n := float64(p.DP * p.CP)
 	if n == 1 {
@@ -174,7 +169,7 @@ func (r *configTerms) addSync(c *spec.Config, p spec.Plan, g rankLayout) {
 	r.syncInter = bytes * rings / (interBps(c) * float64(cards) / assumedNICs)
 }
 
-// addUpdate sets the optimizer step, on the device or on the host.
+// addUpdate sets the terms of the optimizer step, on the device or on the host.
 func (r *configTerms) addUpdate(c *spec.Config, p spec.Plan) {
 	whole := paramsOf(c) / float64(p.TP*p.PP)
 	own := whole
@@ -192,7 +187,7 @@ func (r *configTerms) addUpdate(c *spec.Config, p spec.Plan) {
 	r.hostStep, r.hostCopy = own*assumedThreads/threads, whole
 }
 
-// placeOf returns the point of a configuration for the residual process.
+// placeOf returns the position of a configuration for the residual process.
 func placeOf(c *spec.Config, p spec.Plan, g rankLayout) [9]float64 {
 	return [9]float64{
 		flag(p.ZeRO > 0),
@@ -207,7 +202,7 @@ func placeOf(c *spec.Config, p spec.Plan, g rankLayout) [9]float64 {
 	}
 }
 
-// likeness is the correlation of the residuals of two configurations.
+// likeness returns the correlation of the residuals of two configurations.
 func (r *configTerms) likeness(o *configTerms) float64 {
 	d := 0.0
 	for i, v := range r.place {
@@ -216,10 +211,9 @@ func (r *configTerms) likeness(o *configTerms) float64 {
 	return math.Exp(-d / reach)
 }
 
-// activation returns the layers and the bytes of one micro-batch's hidden
-// state on one device of a context-parallel group. Where the shape is not
-// known it is that of a dense transformer 64 times as wide as deep with the
-// model's parameters: P = 12·layers·hidden².
+// activation returns the number of layers, and the bytes of one micro-batch's hidden state on one device of a
+// context-parallel group. If the model has no shape, it is assumed to be a dense transformer with P =
+// 12·layers·hidden² and hidden = 64·layers.
 func activation(c *spec.Config, p spec.Plan) (layers, bytes float64) {
 	layers, hidden := float64(c.Model.Layers), float64(c.Model.Hidden)
 	if !c.Model.HasShape() {
@@ -246,8 +240,7 @@ func seqOf(c *spec.Config) int {
 	return assumedSeq
 }
 
-// gradBytes is the size of one gradient or activation element: 4 in single
-// precision, else 2.
+// gradBytes returns the size of one gradient or activation element: 4 in single precision, else 2.
 func gradBytes(p spec.Plan) float64 {
 	if p.Precision == "" {
 		return 2

@@ -7,9 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// tiny has round figures: 1000 parameters of 2 bytes, links of 1 byte/s, a
-// hidden state of 2·16·8 = 256 bytes, 145152 FLOPs a sample of which 49152 are
-// attention scores.
+// tiny returns a configuration with round values: 1000 parameters of 2 bytes, links of 1 byte/s, a hidden state
+// of 2·16·8 = 256 bytes, and 145152 FLOPs per sample, 49152 of them for attention scores.
 func tiny(p spec.Plan, nodes ...int) spec.Config {
 	p.Precision = spec.BF16
 	return spec.Config{
@@ -20,7 +19,7 @@ func tiny(p spec.Plan, nodes ...int) spec.Config {
 	}
 }
 
-// TestRubickTermsByHand works every term out on paper, in bytes and FLOPs.
+// TestRubickTermsByHand computes every term by hand, in bytes and FLOPs.
 func TestRubickTermsByHand(t *testing.T) {
 	compute := func(r *configTerms) float64 { return r.compute }
 	inside := func(r *configTerms) float64 { return r.intra }
@@ -72,7 +71,7 @@ func TestRubickTermsByHand(t *testing.T) {
 		}
 	}
 	cpus := tiny(spec.Plan{DP: 4, ZeRO: 2, Offload: spec.OffloadOptimizer}, 4)
-	cpus.Shape.CPUs = 16 // 4 threads per device, where 12 are assumed
+	cpus.Shape.CPUs = 16 // 4 threads per device; the default is 12
 	if r := newTerms(&cpus, false); r.hostStep != 3*250 {
 		t.Errorf("a third of the threads: %g, want %g", r.hostStep, 3*250.0)
 	}

@@ -11,14 +11,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gaussian is a belief about n parameters.
+// Gaussian is a normal distribution of n parameters.
 type Gaussian struct {
 	Mean []float64
 	Cov  *mat.SymDense // n x n, positive definite
 }
 
-// Independent returns the Gaussian of uncorrelated parameters; every sd must be
-// positive.
+// Independent returns the Gaussian of uncorrelated parameters. Every sd must be positive.
 func Independent(mean, sd []float64) Gaussian {
 	cov := mat.NewSymDense(len(mean), nil)
 	for i, s := range sd {
@@ -33,23 +32,22 @@ func (g Gaussian) Variance(grad []float64) float64 {
 	return max(mat.Inner(v, g.Cov, v), 0)
 }
 
-// Problem is one fit of y = Predict(x) + noise.
-type Problem struct {
+// Regression is one fit of y = Predict(x) + noise.
+type Regression struct {
 	Prior Gaussian
-	// Predict writes the prediction of every row for parameters x to out. An
-	// error, such as that of a context, ends the fit with it.
+	// Predict writes the prediction of every row for parameters x to out. The fit returns its error, such as
+	// that of a context.
 	Predict func(x, out []float64) error
-	// Differentiate writes the derivative of every row's prediction by every
-	// parameter to jac, rows x n, zero when it is called; at holds the
-	// predictions at x. Errors are as those of Predict. nil = forward differences
-	// of Predict.
+	// Differentiate writes the derivative of every row's prediction by every parameter to jac (rows x n), which
+	// is all zeros; at holds the predictions at x. The fit returns its error. nil = forward differences of
+	// Predict.
 	Differentiate func(x, at []float64, jac *mat.Dense) error
-	Y             []float64 // measured, as Predict gives it: log seconds
+	Y             []float64 // measured values, on the scale of Predict: log seconds
 	Noise         []float64 // standard deviation of each row's residual
-	// Weight multiplies each row's part of the likelihood; nil = 1.
+	// Weight multiplies each row's term in the likelihood; nil = 1.
 	Weight []float64
-	// Tail is the number of standard deviations up to which a residual counts in
-	// full; beyond it a row's pull stops growing (pseudo-Huber). 0 = 2.
+	// Tail is the number of standard deviations up to which a residual has full weight. The influence of larger
+	// residuals is bounded (pseudo-Huber). 0 = 2.
 	Tail float64
 }
 
@@ -59,51 +57,49 @@ type Posterior struct {
 	jac      *mat.Dense
 	weight   []float64
 	Residual []float64 // Y minus prediction at the mode
-	Spread   []float64 // variance of each row's prediction, its noise apart
-	// LeftOut is, for each row, about the residual of a fit without it:
-	// residual / (1 - leverage).
+	Spread   []float64 // variance of each row's prediction, without its noise
+	// LeftOut approximates, for each row, the residual of a fit without it: residual / (1 - leverage).
 	LeftOut []float64
 	Steps   int // Gauss-Newton steps taken
 }
 
-// Normal90 is half the width of the 90 % interval of a normal distribution, in
-// standard deviations.
+// Normal90 is half the width of the 90 % interval of a normal distribution, in standard deviations.
 const Normal90 = 1.645
 
-// ErrNotFinite means that predictions or measurements are no numbers.
+// ErrNotFinite means that predictions or measurements are NaN or infinite.
 var ErrNotFinite = errors.New("bayes: not finite")
 
-// Step is that of forward differences; parameters are logs, of order 1.
+// Step is the step of forward differences. Parameters are logarithms, of order 1.
 const Step = 1e-5
 
 const (
 	maxSteps = 40
-	enough   = 1e-6 // relative fall of the objective at which to stop
+	enough   = 1e-6 // relative decrease of the objective at which to stop
 )
 
-// Mode is where a fit ended.
+// Mode is the result of the search for the mode.
 type Mode struct {
 	f *fit // nil without rows
-	// Cost is the negative log posterior there but for constants: of two fits of
-	// the same rows the lower is the likelier.
+	// Cost is the negative log posterior at the mode, up to a constant. Of two fits of the same rows, the one
+	// with the lower cost is more probable.
 	Cost  float64
 	prior Gaussian
 	steps int
 }
 
-// Fit returns the posterior. With no rows it is the prior. Errors are those of
-// Climb; ErrNotFinite is also that of a posterior without bounds.
-func (p *Problem) Fit() (Posterior, error) {
-	m, err := p.Climb()
+// Fit returns the posterior, which is the prior if there are no rows. Errors are those of FindMode, or wrap
+// ErrNotFinite for a posterior with infinite variance.
+func (p *Regression) Fit() (Posterior, error) {
+	m, err := p.FindMode()
 	if err != nil {
 		return Posterior{}, err
 	}
 	return m.Posterior()
 }
 
-// Climb returns the mode. The error wraps ErrNotFinite when Y, or Predict near
-// the prior's mean, is not finite, and is that of Predict or Differentiate.
-func (p *Problem) Climb() (Mode, error) {
+// FindMode returns the mode. The error wraps ErrNotFinite if Y, or Predict near the prior's mean, is not
+// finite; otherwise it is that of Predict or Differentiate.
+func (p *Regression) FindMode() (Mode, error) {
 	f, err := newFit(p)
 	if err != nil {
 		return Mode{}, err
@@ -115,8 +111,8 @@ func (p *Problem) Climb() (Mode, error) {
 	return Mode{f: f, Cost: f.objective, steps: steps}, err
 }
 
-// Posterior returns the Gaussian around the mode. Predict and Differentiate must be
-// as they were when it was found; their errors end it.
+// Posterior returns the Gaussian around the mode. It calls Predict and Differentiate again and returns their
+// errors.
 func (m *Mode) Posterior() (Posterior, error) {
 	if m.f == nil {
 		return Posterior{Gaussian: m.prior}, nil
@@ -125,26 +121,26 @@ func (m *Mode) Posterior() (Posterior, error) {
 }
 
 type fit struct {
-	*Problem
+	*Regression
 	n         int
 	tail      float64
-	precision *mat.SymDense // of the prior
+	precision *mat.SymDense // inverse covariance of the prior
 	x         []float64
 	at        []float64 // predictions at x
 	objective float64
 	jac       *mat.Dense
 	moved     []float64
 
-	// Scratch: rows of jac times the root of their weight, the normal equations,
-	// the same damped and then factored, and what solves them.
+	// Scratch space: rows of jac times the square root of their weight, the normal equations, the same damped
+	// and factored, and their solution.
 	root           *mat.Dense
 	normal, damped *mat.SymDense
 	step           []float64
 }
 
-func newFit(p *Problem) (*fit, error) {
+func newFit(p *Regression) (*fit, error) {
 	n := len(p.Prior.Mean)
-	f := &fit{Problem: p, n: n, tail: p.Tail, x: append([]float64(nil), p.Prior.Mean...)}
+	f := &fit{Regression: p, n: n, tail: p.Tail, x: append([]float64(nil), p.Prior.Mean...)}
 	if f.tail == 0 {
 		f.tail = 2
 	}
@@ -199,8 +195,8 @@ func (f *fit) rowWeight(i int) float64 {
 	return f.Weight[i]
 }
 
-// cost is the negative log posterior but for constants: pseudo-Huber of the
-// residuals, tail²·(sqrt(1+(z/tail)²)-1), and half the prior's quadratic form.
+// cost returns the negative log posterior up to a constant: the pseudo-Huber loss of the residuals,
+// tail²·(sqrt(1+(z/tail)²)-1), and half the prior's quadratic form.
 func (f *fit) cost(x, at []float64) float64 {
 	d := mat.NewVecDense(f.n, nil)
 	for i := range x {
@@ -214,7 +210,7 @@ func (f *fit) cost(x, at []float64) float64 {
 	return sum
 }
 
-// differentiate fills the Jacobian of the predictions by forward differences.
+// differentiate computes the Jacobian of the predictions.
 func (f *fit) differentiate() error {
 	if f.Differentiate != nil {
 		f.jac.Zero()
@@ -235,7 +231,7 @@ func (f *fit) differentiate() error {
 	return nil
 }
 
-// normalize writes JᵀWJ + precision to f.normal and returns the downhill gradient.
+// normalize writes JᵀWJ + precision to f.normal and returns the negative gradient.
 func (f *fit) normalize() []float64 {
 	d, g := mat.NewVecDense(f.n, nil), mat.NewVecDense(f.n, nil)
 	floats.SubTo(d.RawVector().Data, f.Prior.Mean, f.x)
@@ -249,8 +245,8 @@ func (f *fit) normalize() []float64 {
 	return g.RawVector().Data
 }
 
-// solve writes what solves the normal equations, damped, for g to f.step; it
-// reports false if they are not positive definite.
+// solve writes the solution of the damped normal equations for g to f.step. It reports false if they are not
+// positive definite.
 func (f *fit) solve(damping float64, g []float64) bool {
 	f.damped.CopySym(f.normal)
 	for k := range f.n {
@@ -264,8 +260,8 @@ func (f *fit) solve(damping float64, g []float64) bool {
 	return ok
 }
 
-// advance takes one damped Gauss-Newton step (Levenberg 1944, Marquardt 1963);
-// it reports whether one was found that lowers the objective.
+// advance takes one damped Gauss-Newton step (Levenberg 1944, Marquardt 1963). It reports whether it found a
+// step that lowers the objective.
 func (f *fit) advance(damping float64) (next float64, moved bool, err error) {
 	g := f.normalize()
 	for range 12 {
@@ -312,8 +308,8 @@ func (f *fit) posterior(steps int) (Posterior, error) {
 	return out, nil
 }
 
-// LeftOutTogether returns approximate residuals of rows in a fit without any of
-// them, (I - J·Σ·Jᵀ·W)⁻¹ times their residuals: exact for a linear model.
+// LeftOutTogether returns approximate residuals of rows in a fit without any of them, (I - J·Σ·Jᵀ·W)⁻¹ times
+// their residuals. It is exact for a linear model. The slice belongs to the caller.
 func (p *Posterior) LeftOutTogether(rows []int) []float64 {
 	n := len(rows)
 	j := mat.NewDense(n, len(p.Mean), nil)
@@ -334,10 +330,10 @@ func (p *Posterior) LeftOutTogether(rows []int) []float64 {
 	}
 	out := mat.NewVecDense(n, nil)
 	if err := out.SolveVec(m, r); err != nil {
-		return append([]float64(nil), r.RawVector().Data...) // as good as not left out: the prior held them
+		return append([]float64(nil), r.RawVector().Data...) // singular: use the plain residuals, since the prior determines the fit without these rows
 	}
 	return out.RawVector().Data
 }
 
-// Gradient returns the derivatives of row i at the mode; it must not be changed.
+// Gradient returns the derivatives of row i at the mode. It must not be changed.
 func (p *Posterior) Gradient(i int) []float64 { return p.jac.RawRowView(i) }

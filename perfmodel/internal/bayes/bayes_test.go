@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// line is y = ln(exp(x0) + exp(x1)·t).
+// line predicts y = ln(exp(x0) + exp(x1)·t).
 func line(t []float64) func(x, out []float64) error {
 	return func(x, out []float64) error {
 		for i := range out {
@@ -17,16 +17,16 @@ func line(t []float64) func(x, out []float64) error {
 	}
 }
 
-func problem(noise float64, wild int) *Problem {
+func problem(noise float64, wild int) *Regression {
 	rng := rand.New(rand.NewPCG(1, 2))
 	t := make([]float64, 40)
 	for i := range t {
 		t[i] = float64(1 + i%10)
 	}
-	p := &Problem{Prior: Independent([]float64{0, 0}, []float64{2, 2}), Predict: line(t)}
+	p := &Regression{Prior: Independent([]float64{0, 0}, []float64{2, 2}), Predict: line(t)}
 	p.Y, p.Noise = make([]float64, len(t)), make([]float64, len(t))
 	if err := p.Predict([]float64{0.7, -1.2}, p.Y); err != nil {
-		panic(err) // it returns none
+		panic(err) // line returns no error
 	}
 	for i := range p.Y {
 		p.Y[i] += noise * rng.NormFloat64()
@@ -55,7 +55,7 @@ func TestRecovers(t *testing.T) {
 	}
 }
 
-// TestLeftOut compares the short cut with fits that really leave the row out.
+// TestLeftOut compares the approximation with fits without the row.
 func TestLeftOut(t *testing.T) {
 	p := problem(0.05, 0)
 	post, err := p.Fit()
@@ -80,7 +80,7 @@ func TestLeftOut(t *testing.T) {
 }
 
 func TestNoRowsIsThePrior(t *testing.T) {
-	post, err := (&Problem{Prior: Independent([]float64{3}, []float64{2})}).Fit()
+	post, err := (&Regression{Prior: Independent([]float64{3}, []float64{2})}).Fit()
 	if err != nil || post.Mean[0] != 3 || post.Variance([]float64{1}) != 4 {
 		t.Errorf("%v, %v", post, err)
 	}
@@ -94,8 +94,8 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestLeftOutTogether compares the short cut with a fit without the rows; of a
-// linear model without outliers they are the same.
+// TestLeftOutTogether compares the approximation with a fit without the rows. For a linear model without
+// outliers they are equal.
 func TestLeftOutTogether(t *testing.T) {
 	p := problem(0.05, 0)
 	p.Tail = 1e6

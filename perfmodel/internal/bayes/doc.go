@@ -1,7 +1,6 @@
-// Package bayes fits non-linear models of log step times to few rows: the
-// maximum a posteriori under a Gaussian prior of the parameters and a robust
-// likelihood, and the Gaussian around it (Laplace's method) as the posterior. Fits
-// are deterministic.
+// Package bayes fits non-linear models of log step times to few rows. It finds the maximum a posteriori (the
+// mode) under a Gaussian prior of the parameters and a robust likelihood. The posterior is the Gaussian around
+// the mode (Laplace's method). Fits are deterministic.
 //
-// Start with bayes.go: Problem is the input, Mode and Posterior the results.
+// Start with bayes.go: Regression is the input, Mode and Posterior are the results.
 package bayes

@@ -11,20 +11,20 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// LinearForm is the posterior of the step times of some candidates, one line each,
-// under a formula that is linear in its constants:
+// LinearForm is the posterior of the step times of some candidates, one line each, for a formula that is linear
+// in its constants:
 //
 //	cov = factor·(G·Σ·Gᵀ + rest - W·Wᵀ)
 type LinearForm struct {
 	At     []int // candidate of each line
 	Factor float64
-	Grad   blas64.General         // G, by constant
+	Grad   blas64.General         // derivatives by the constants
 	Spread blas64.General         // G·Σ
-	Rest   func(k, l int) float64 // covariance of what the constants do not explain
-	White  blas64.General         // W, whitened covariances with rows, where Σ and rest are priors
+	Rest   func(k, l int) float64 // prior covariance of the residual
+	White  blas64.General         // covariances with the measured rows, whitened; Σ and rest are priors
 }
 
-// AddTo adds share of the covariances to v.
+// AddTo adds the covariances, multiplied by share, to v.
 func (f *LinearForm) AddTo(v *View, targets []int, share func(c, t int) float64) {
 	line := map[int]int{}
 	for k, c := range f.At {
@@ -44,7 +44,7 @@ func (f *LinearForm) AddTo(v *View, targets []int, share func(c, t int) float64)
 	}
 }
 
-// Ascending returns 0 to n-1.
+// Ascending returns the numbers 0 to n-1.
 func Ascending(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -53,7 +53,7 @@ func Ascending(n int) []int {
 	return out
 }
 
-// Spread returns n elements of s, evenly spread.
+// Spread returns n evenly spaced elements of s.
 func Spread(s []int, n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -62,12 +62,12 @@ func Spread(s []int, n int) []int {
 	return out
 }
 
-// MaxPool bounds the candidates of a design, and the targets with intervals that it
-// narrows; more are thinned evenly.
+// MaxPool limits the number of candidates of a design, and of targets (candidates with intervals that count).
+// Larger sets are thinned evenly.
 const MaxPool = 160
 
-// View is the posterior of ln T without the noise of a run: covariances with the
-// formula linearised at one draw of the parameters.
+// View is the posterior of ln T without the noise of a run: covariances with the formula linearised at one draw
+// of the parameters.
 type View struct {
 	Weight float64
 	Cov    []float64 // of candidate c with target i, at c·targets+i
@@ -75,8 +75,8 @@ type View struct {
 	Target []float64 // variance of each target
 }
 
-// AddBetween adds the variance of a quantity that is by[c] higher at candidate c
-// under another reading.
+// AddBetween adds the variance between two models with ln T that differs by by[c] at candidate c; variance is that
+// of the choice between them.
 func (v *View) AddBetween(variance float64, by []float64, targets []int) {
 	nt := len(targets)
 	for c, d := range by {
@@ -90,8 +90,7 @@ func (v *View) AddBetween(variance float64, by []float64, targets []int) {
 	}
 }
 
-// Measure conditions the view on a measurement of candidate c, when every
-// candidate is a target.
+// Measure conditions the view on a measurement of candidate c. All candidates must be targets.
 func (v *View) Measure(c int) {
 	n := len(v.Own)
 	col := slices.Clone(v.Cov[c*n : (c+1)*n])
@@ -107,8 +106,8 @@ func (v *View) Measure(c int) {
 	}
 }
 
-// among returns the view with some of the targets, by their places in the list,
-// for candidates and for targets.
+// among returns the view restricted to some targets, given by their index in targets, which become both its
+// candidates and its targets.
 func (v *View) among(some, targets []int) View {
 	n := len(some)
 	out := View{v.Weight, make([]float64, 0, n*n), make([]float64, 0, n), make([]float64, 0, n)}
@@ -127,9 +126,8 @@ func (v *View) Clone() View {
 	return View{v.Weight, slices.Clone(v.Cov), slices.Clone(v.Own), slices.Clone(v.Target)}
 }
 
-// Width sums over targets the square root of half² times the variance, noise of
-// a run included, plus extra, once candidate c is measured; as it is for c < 0.
-// No extra is none.
+// Width returns the sum over targets of √(half²·(variance + noise of a run) + extra), after measuring candidate
+// c; for c < 0, the present sum. A nil extra means 0.
 func (v *View) Width(c int, half float64, extra []float64) float64 {
 	const noise = RunNoise * RunNoise
 	nt := len(v.Target)
@@ -151,21 +149,20 @@ func (v *View) Width(c int, half float64, extra []float64) float64 {
 	return sum
 }
 
-// Score returns the cost of a design of rest and candidate c; the views are
-// conditioned on rest. Lower is better.
+// Score returns the cost of a design of rest and candidate c; the views are conditioned on rest already. Lower
+// is better.
 type Score func(views []View, rest []int, c int) float64
 
-// Selection is a search for the best candidates to measure. All of them are
-// targets.
+// Selection is a search for the best candidates to measure. All candidates are targets.
 type Selection struct {
 	Views  []View
-	Taken  func(c int) bool // not available, beside the chosen ones
+	Taken  func(c int) bool // reports candidates that cannot be chosen
 	Score  Score
 	Chosen []int
-	least  float64 // score of chosen
+	least  float64 // score of Chosen
 }
 
-// given returns the views once the candidates in rows are measured.
+// given returns the views after measuring the candidates in rows.
 func (d *Selection) given(rows []int) []View {
 	out := make([]View, len(d.Views))
 	for k := range d.Views {
@@ -177,8 +174,8 @@ func (d *Selection) given(rows []int) []View {
 	return out
 }
 
-// best returns the candidate that, measured after rest, leaves the lowest
-// score, the first of equals, -1 if no score is finite.
+// best returns the candidate with the lowest score after measuring rest. Ties go to the first; -1 if no score
+// is finite.
 func (d *Selection) best(views []View, rest []int) (candidate int, score float64) {
 	candidate, score = -1, math.Inf(1)
 	for c := range views[0].Own {
@@ -192,12 +189,12 @@ func (d *Selection) best(views []View, rest []int) (candidate int, score float64
 	return candidate, score
 }
 
-// Grow chooses up to n candidates, greedily.
+// Grow chooses candidates greedily until n are chosen.
 func (d *Selection) Grow(n int) {
 	views := d.given(nil)
 	for len(d.Chosen) < n {
 		c, s := d.best(views, d.Chosen)
-		if c < 0 { // figures beyond all bounds: no score is finite
+		if c < 0 { // extreme values: no score is finite
 			c = slices.IndexFunc(Ascending(len(d.Views[0].Own)), func(c int) bool { return !slices.Contains(d.Chosen, c) && !d.Taken(c) })
 		}
 		d.Chosen, d.least = append(d.Chosen, c), s
@@ -207,10 +204,10 @@ func (d *Selection) Grow(n int) {
 	}
 }
 
-// maxSwaps bounds the passes of improve.
+// maxSwaps limits the passes of Improve.
 const maxSwaps = 2
 
-// Improve exchanges chosen candidates one by one while that lowers the score.
+// Improve exchanges chosen candidates one by one as long as that lowers the score.
 func (d *Selection) Improve() {
 	for range maxSwaps {
 		if !d.swap() {
@@ -219,8 +216,7 @@ func (d *Selection) Improve() {
 	}
 }
 
-// swap exchanges each chosen candidate for a better one and reports whether
-// any was.
+// swap exchanges each chosen candidate for a better one and reports whether it exchanged any.
 func (d *Selection) swap() bool {
 	swapped := false
 	for i := range d.Chosen {
@@ -235,22 +231,20 @@ func (d *Selection) swap() bool {
 const (
 	// RunNoise is the standard deviation of ln T of repeated runs.
 	RunNoise = 0.04
-	// PlannedRows is the number of first rows that are planned as a set. The best
-	// single row lies in the middle of the space, the best few around it, and a set
-	// grown from the single one stays worse. Chosen in view of Rubick's traces:
-	// after two to eight rows the error there, geometric mean over job types, is
-	// 6.8 % with sets of 1, 7.0 % of 2, 6.9 % of 3, 5.8 % of 4, 6.2 % of 5 and
-	// 6.6 % of 6, and 8.1 % in random order. Larger sets use the results of their
-	// own rows too late.
+	// PlannedRows is the number of first rows that are planned as a set. The best single row is in the middle
+	// of the space, the best few are around it, and a set grown from the single best row stays worse. The
+	// number was chosen on Rubick's traces: after two to eight rows the geometric mean error over job types
+	// there is 6.8 % with sets of 1, 7.0 % of 2, 6.9 % of 3, 5.8 % of 4, 6.2 % of 5 and 6.6 % of 6, and 8.1 %
+	// in random order. Larger sets use the results of their own rows too late.
 	PlannedRows = 4
-	// planPool bounds the candidates of that set; more are thinned evenly.
+	// planPool limits the candidates of that set. Larger spaces are thinned evenly.
 	planPool = 96
-	// maxPairs bounds candidates times targets, and so the cost of a large space;
-	// there are at least leastTargets targets.
+	// maxPairs limits candidates times targets, and so the cost of a large space. There are at least
+	// leastTargets targets.
 	maxPairs     = 80_000
 	leastTargets = 40
-	// unplannedShare caps the falls of rows outside the planned set, as a share of
-	// the best planned row's fall: taking the greatest fall follows the plan.
+	// unplannedShare limits the Fall of rows outside the planned set to this share of the best planned row's
+	// Fall. So measuring the largest Fall first follows the plan.
 	unplannedShare = 0.9
 )
 
@@ -267,32 +261,30 @@ func keepTo(plan []int, falls []float64) {
 	}
 }
 
-// Model is a family's posterior of the step times of candidates. It is used by one
-// goroutine.
+// Model is a family's posterior of the step times of candidates. It is used by one goroutine at a time.
 type Model interface {
-	// HalfWidth returns half the width of the present 90 % interval of ln T of
-	// candidate c.
+	// HalfWidth returns half the width of the present 90 % interval of ln T of candidate c.
 	HalfWidth(c int) float64
-	// MeanHalf returns the mean half width of the targets once candidate c is
-	// measured; as it is for c < 0.
+	// MeanHalf returns the mean half width of the targets after measuring candidate c; for c < 0, the present
+	// one.
 	MeanHalf(c int) float64
 	// Views returns the views of candidates and targets, with weights that add up
 	// to 1. The caller must not change them.
 	Views() []View
-	// ScoreAmong returns the score of designs among some of the targets, by their
-	// places in the list: all of them are candidates and targets there.
+	// ScoreAmong returns the score of designs restricted to some targets, given by their index in Targets. All
+	// of them are candidates and targets of the design.
 	ScoreAmong(among []int) Score
 }
 
-// Space is the configurations to compute gains of.
+// Space is a set of configurations to compute gains of.
 type Space struct {
-	Index    []int  // of each candidate, into the configurations given
+	Index    []int  // index of each candidate in the given configurations
 	Measured []bool // by candidate
-	Targets  []int  // candidates with intervals that count
+	Targets  []int  // indices of the candidates with intervals that count
 }
 
-// NewSpace returns the Space of the candidates at index of space, in canonical
-// order, given the configurations measured so far.
+// NewSpace returns the Space of the candidates at index of space, in that order, which must be canonical. rows
+// are the configurations measured so far.
 func NewSpace(space []spec.Config, index []int, rows []spec.Config) Space {
 	done := map[spec.Config]bool{}
 	for i := range rows {
@@ -308,9 +300,9 @@ func NewSpace(space []spec.Config, index []int, rows []spec.Config) Space {
 	return g
 }
 
-// Gains returns the gain of each of n configurations after rows measured rows; it
-// is zero for those that are no candidates. The first PlannedRows rows are planned
-// as a set: Falls outside of the best set are capped.
+// Gains returns the gain of each of n configurations after rows measured rows; it is 0 for those that are not
+// candidates. The first PlannedRows rows are planned as a set: the Fall of candidates outside of the best set
+// is limited.
 func (g *Space) Gains(n, rows int, m Model) []perfmodel.Gain {
 	out, falls := make([]perfmodel.Gain, n), g.Falls(m)
 	if rows < PlannedRows {
@@ -322,8 +314,7 @@ func (g *Space) Gains(n, rows int, m Model) []perfmodel.Gain {
 	return out
 }
 
-// Falls returns, for each candidate, the expected fall of the mean half width of
-// the targets when it is measured.
+// Falls returns, for each candidate, the expected decrease of the targets' mean half width when it is measured.
 func (g *Space) Falls(m Model) []float64 {
 	out, before := make([]float64, len(g.Index)), m.MeanHalf(-1)
 	for c := range out {
@@ -334,8 +325,8 @@ func (g *Space) Falls(m Model) []float64 {
 	return out
 }
 
-// plan returns the best set of n targets to measure, or of as many as are left, by
-// exchange among at most planPool of them.
+// plan returns the best set of n targets to measure, or of all unmeasured ones if there are fewer. It searches
+// by exchange among at most planPool targets.
 func (g *Space) plan(m Model, n int) []int {
 	among := Ascending(len(g.Targets))
 	if len(among) > planPool {

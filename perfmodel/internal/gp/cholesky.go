@@ -9,19 +9,18 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// A Cholesky is the upper triangle U of a symmetric positive definite matrix
-// A = Uᵀ·U, on gonum's BLAS and LAPACK.
+// A Cholesky is the upper triangle U of a symmetric positive definite matrix A = Uᵀ·U. It uses gonum's BLAS and
+// LAPACK.
 type Cholesky struct{ u blas64.Triangular }
 
-// NewCholesky factors the n x n matrix with elements at(i, j) on and below the
-// diagonal. It reports false if the matrix is not positive
-// definite and finite.
+// NewCholesky factors the n x n matrix with elements at(i, j) on and below the diagonal. It reports false if
+// the matrix is not positive definite and finite.
 func NewCholesky(n int, at func(i, j int) float64) (c Cholesky, ok bool) {
 	ok = c.factor(n, at)
 	return c, ok
 }
 
-// factor is NewCholesky in the memory of c.
+// factor is NewCholesky that reuses the memory of c.
 func (c *Cholesky) factor(n int, at func(i, j int) float64) bool {
 	a := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: slices.Grow(c.u.Data[:0], n*n)[:n*n]}
 	for i := range n {
@@ -59,8 +58,7 @@ func (c Cholesky) Multiply(b []float64) {
 	c.Correlate(b)
 }
 
-// Correlate replaces b by Uᵀ·b: independent standard normal values get the
-// covariance A.
+// Correlate replaces b by Uᵀ·b. This gives independent standard normal values the covariance A.
 func (c Cholesky) Correlate(b []float64) {
 	blas64.Trmv(blas.Trans, c.u, blas64.Vector{N: len(b), Data: b, Inc: 1})
 }
@@ -77,7 +75,7 @@ func (c Cholesky) logDet() (sum float64) {
 func (c Cholesky) InverseDiagonal() []float64 {
 	u := c.u
 	u.Data = slices.Clone(c.u.Data)
-	inv, _ := lapack64.Potri(u) // fails only with a zero on the diagonal, which Potrf refuses
+	inv, _ := lapack64.Potri(u) // fails only for a zero on the diagonal, which Potrf refuses
 	out := make([]float64, inv.N)
 	for i := range out {
 		out[i] = inv.Data[i*inv.Stride+i]
@@ -85,5 +83,5 @@ func (c Cholesky) InverseDiagonal() []float64 {
 	return out
 }
 
-// Size returns n, 0 if nothing was factored.
+// Size returns n, 0 for the zero Cholesky.
 func (c Cholesky) Size() int { return c.u.N }

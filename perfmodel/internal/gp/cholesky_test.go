@@ -6,7 +6,7 @@ import (
 )
 
 func TestCholesky(t *testing.T) {
-	// L = [2 0 0; 1 3 0; -1 2 1], A = L·Lᵀ, worked by hand.
+	// L = [2 0 0; 1 3 0; -1 2 1], A = L·Lᵀ, computed by hand.
 	a := [][]float64{{4, 2, -2}, {2, 10, 5}, {-2, 5, 6}}
 	c, ok := NewCholesky(3, func(i, j int) float64 { return a[i][j] })
 	if !ok {
@@ -25,8 +25,7 @@ func TestCholesky(t *testing.T) {
 	}
 }
 
-// TestCholeskyUndoes checks product, determinant (2·3·1)² and inverse of the same
-// matrix against what they mean.
+// TestCholeskyUndoes checks product, determinant (2·3·1)² and inverse for the same matrix.
 func TestCholeskyUndoes(t *testing.T) {
 	a := [][]float64{{4, 2, -2}, {2, 10, 5}, {-2, 5, 6}}
 	c, _ := NewCholesky(3, func(i, j int) float64 { return a[i][j] })

@@ -1,7 +1,7 @@
-// Package gp holds Gaussian processes over configurations: the process over what
-// physics leaves unexplained, its posterior together with the constants of the
-// physics, and by how much intervals near measured rows are widened.
+// Package gp holds Gaussian processes over configurations: the process of the residuals of the analytic model
+// ("physics"), its joint posterior with the constants of that model, and the scaling of intervals near measured
+// rows.
 //
-// Start with process.go (kernel and fit), joint.go (process and constants) and
-// point.go (distance between configurations).
+// Start with process.go (kernel and fit), joint.go (process and constants), point.go (distance between
+// configurations) and scatter.go (scaling). near.go has the approximation for many rows.
 package gp

@@ -12,8 +12,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 )
 
-// Joint is the posterior of the constants and of the residual process together.
-// The physics is linear around the mode of a fit without the process:
+// Joint is the joint posterior of the constants and of the residual process. The physics is linearised at the
+// mode of a fit without the process:
 //
 //	y - f(μ) ~ N(0, JΣJᵀ + K + noise)
 //
@@ -22,30 +22,30 @@ import (
 //	μ, Σ  mean and covariance of the constants before any row
 //	K     covariance of the residual process
 //
-// Rows with a common error, of one model or plan, then count for little more than
-// one row, and do not bend the constants as independent rows would. Source: Rasmussen and Williams 2006,
-// section 2.7 (explicit basis functions) and equations 5.8 to 5.12.
+// Rows with a common error, such as those of one model or plan, then count for little more than one row, and
+// affect the constants less than independent rows would. Source: Rasmussen and Williams 2006, section 2.7
+// (explicit basis functions) and equations 5.8 to 5.12.
 type Joint struct {
-	Rows    []int // of the fit that it is of
+	Rows    []int // indices of the rows it was fitted to
 	prior   bayes.Gaussian
 	jac     *mat.Dense // n x constants
 	gain    *mat.Dense // JΣ
-	Process Process    // of y - f(μ), physics in its covariance
+	Process Process    // process of y - f(μ); its covariance includes JΣJᵀ
 }
 
-// Rows further than outlierSDs standard deviations from their left-out prediction
-// get noise that explains the distance, in outlierRounds rounds.
+// Rows further than outlierSDs standard deviations from their left-out prediction get additional noise that
+// explains the distance, in outlierRounds rounds.
 const (
 	outlierSDs    = 2.5
 	outlierRounds = 2
 )
 
-// maxJointRows is the largest number of rows of a Joint, evenly spread. Thousands
-// would take minutes and add no information.
+// maxJointRows is the largest number of rows of a Joint; more are thinned evenly. Thousands would take minutes
+// and add no information.
 const maxJointRows = 500
 
-// NewJoint conditions prior on rows at the given points; post is the fit without
-// the process. The error is ctx's, or wraps perfmodel.ErrNotFinite.
+// NewJoint conditions prior on rows at the given points; post is the fit without the process. The error is that
+// of ctx, or wraps perfmodel.ErrNotFinite.
 func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, at []Point) (*Joint, error) {
 	n := min(len(at), maxJointRows)
 	j := &Joint{prior: prior, jac: mat.NewDense(n, len(prior.Mean), nil), gain: &mat.Dense{}}
@@ -67,7 +67,7 @@ func NewJoint(ctx context.Context, prior bayes.Gaussian, post *bayes.Posterior, 
 	return j, j.solve(ctx)
 }
 
-// solve chooses the kernel, and finds the outliers.
+// solve chooses the kernel and adds noise to outliers.
 func (j *Joint) solve(ctx context.Context) error {
 	alike := correlations(j.Process.At)
 	for range outlierRounds {
@@ -81,7 +81,7 @@ func (j *Joint) solve(ctx context.Context) error {
 	return j.Process.choose(ctx, alike)
 }
 
-// widen gives noise to outliers.
+// widen adds noise to outliers.
 func (j *Joint) widen(ctx context.Context) error {
 	e, sd, err := j.Process.LeftOut(ctx)
 	for i := range e {

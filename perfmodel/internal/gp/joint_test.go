@@ -10,13 +10,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 )
 
-// line is the fit of y = x0 + x1·t with known derivatives, at the prior's mean,
-// to rows at wavy places.
+// line returns the fit of y = x0 + x1·t with known derivatives, at the prior's mean, to rows at the points of
+// wavy.
 func line(t *testing.T, n int, y func(i int) float64) (prior bayes.Gaussian, post bayes.Posterior, at []Point) {
 	t.Helper()
 	at, _, _ = wavy(n)
 	prior = bayes.Independent([]float64{0, 0}, []float64{0.3, 0.1})
-	p := bayes.Problem{Prior: prior, Tail: 100}
+	p := bayes.Regression{Prior: prior, Tail: 100}
 	for i := range n {
 		p.Y, p.Noise = append(p.Y, y(i)), append(p.Noise, 0.06)
 	}
@@ -46,8 +46,8 @@ func jointOf(t *testing.T, prior bayes.Gaussian, post *bayes.Posterior, at []Poi
 	return j, g
 }
 
-// TestJoint compares constants and left-out errors with those of the normal
-// equations, (Jᵀ(K+noise)⁻¹J + Σ⁻¹)⁻¹, which share no step with them.
+// TestJoint compares constants and left-out errors with those of the normal equations, (Jᵀ(K+noise)⁻¹J +
+// Σ⁻¹)⁻¹, which are computed independently.
 func TestJoint(t *testing.T) {
 	const n = 25
 	prior, post, at := line(t, n, func(i int) float64 { return 0.2 + 0.1*float64(i%5) + 0.05*math.Sin(float64(i*i)) })
@@ -122,8 +122,8 @@ func TestJoint(t *testing.T) {
 	}
 }
 
-// Rows of one kind that are off alike bend constants less than as many
-// independent ones would.
+// TestJointOfRowsAlike: similar rows with a common error affect the constants less than as many independent rows
+// would.
 func TestJointOfRowsAlike(t *testing.T) {
 	prior, post, at := line(t, 40, func(i int) float64 {
 		if i < 20 {

@@ -10,7 +10,7 @@ func Dot(a, b []float64) float64 {
 	return blas64.Dot(blas64.Vector{N: len(a), Data: a, Inc: 1}, blas64.Vector{N: len(b), Data: b, Inc: 1})
 }
 
-// Whiten returns n covariances with the rows that c is of, whitened.
+// Whiten returns the covariances cov of n values with the rows of c, whitened by c.
 func (c Cholesky) Whiten(n, rows int, cov func(k, row int) float64) blas64.General {
 	out := NewMatrix(n, rows)
 	for k := range n {
@@ -25,7 +25,7 @@ func (c Cholesky) Whiten(n, rows int, cov func(k, row int) float64) blas64.Gener
 	return out
 }
 
-// Line returns row k of a, which shares its memory.
+// Line returns row k of a. The slice shares a's memory.
 func Line(a blas64.General, k int) []float64 { return a.Data[k*a.Cols : (k+1)*a.Cols] }
 
 // NewMatrix returns a zero matrix.

@@ -6,10 +6,9 @@ import (
 	"sort"
 )
 
-// With more than ExactRows rows, each prediction uses the process of the
-// nearestRows nearest rows alone: solving all rows takes the cube of their number,
-// and with an exponential kernel near rows screen off far ones. Mean and variance
-// are those given these rows, so an interval is never narrower than that of all.
+// With more than ExactRows rows, each prediction uses only the nearestRows nearest rows. Solving with all rows
+// takes cubic time, and with an exponential kernel near rows screen off far ones. Mean and variance are those
+// given these rows, so an interval is never narrower than with all rows.
 //
 // Source: Vecchia, "Estimation and Model Identification for Continuous Spatial
 // Processes", JRSS B 1988; Gramacy and Apley, "Local Gaussian Process
@@ -27,13 +26,13 @@ func (r *Process) around(p *Point, without int) *Process {
 		some.At, some.Off, some.ExtraSD = append(some.At, r.At[i]), append(some.Off, r.Off[i]), append(some.ExtraSD, r.ExtraSD[i])
 	}
 	if _, ok := some.fit(correlations(some.At)(r.Kernel.Steep)); !ok {
-		return &Process{Kernel: r.Kernel} // of no row
+		return &Process{Kernel: r.Kernel} // without rows
 	}
 	return some
 }
 
-// nearest returns the nearestRows rows nearest to p, the nearest first, of
-// equally near ones the earlier; row without is left out.
+// nearest returns the nearestRows rows nearest to p, nearest first; ties go to the earlier row. It skips row
+// without.
 func (r *Process) nearest(p *Point, without int) []int {
 	rows, far := make([]int, 0, nearestRows+1), make([]float64, 0, nearestRows+1)
 	for i := range r.At {
@@ -53,7 +52,7 @@ func (r *Process) nearest(p *Point, without int) []int {
 	return rows
 }
 
-// leftOutNear is LeftOut with each row predicted from the nearest others.
+// leftOutNear is LeftOut with each row predicted from the nearest other rows.
 func (r *Process) leftOutNear(ctx context.Context) (e, sd []float64, err error) {
 	for i := range r.At {
 		if err := ctx.Err(); err != nil {

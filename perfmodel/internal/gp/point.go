@@ -6,13 +6,13 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Point is a configuration as a place in a space with a distance.
+// Point is the position of a configuration in a space with a distance.
 type Point struct {
 	Num [NumDims]float64 // log2
 	Cat [CatDims]string
 }
 
-// NumDims and CatDims are the numbers of numeric and other dimensions.
+// NumDims and CatDims are the numbers of numeric and categorical dimensions.
 const NumDims, CatDims = 15, 7
 
 // PointOf returns the Point of c.
@@ -29,16 +29,15 @@ func PointOf(c *spec.Config) Point {
 
 func log2int(v int) float64 { return math.Log2(float64(max(v, 1))) }
 
-// numWeights are the distances of a factor of two in each of Num: devices, nodes,
-// dp, tp, pp, cp, ep, vp, micro-batch, accumulation, sequence, hidden width,
-// layers, zero, shard.
+// numWeights are the distances for a factor of two in each dimension of Num: devices, nodes, dp, tp, pp, cp,
+// ep, vp, micro-batch, accumulation, sequence, hidden width, layers, zero, shard.
 var numWeights = [NumDims]float64{0.1, 0.1, 0.15, 0.25, 0.2, 0.3, 0.2, 0.15, 0.25, 0.1, 0.3, 0.3, 0.2, 0.3, 0.15}
 
-// catWeights are the distances of another value in each of Cat: model, accelerator,
-// framework, precision, recompute, offload, schedule.
+// catWeights are the distances for different values in each dimension of Cat: model, accelerator, framework,
+// precision, recompute, offload, schedule.
 var catWeights = [CatDims]float64{0.4, 0.5, 2, 0.5, 0.5, 1, 0.5}
 
-// Distance returns d(a, b) of Process.
+// Distance returns d(a, b) in the kernel of Process.
 func (a *Point) Distance(b *Point) float64 {
 	d := 0.0
 	for i, w := range numWeights {

@@ -8,9 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel"
 )
 
-// Process is a Gaussian process over what the physics leaves unexplained in
-// log time. Near measured configurations it corrects the prediction; far from
-// all of them it returns to the physics:
+// Process is a Gaussian process over the residual of log time, the error that the physics leaves. Near measured
+// configurations it corrects the prediction; far from all of them it returns to the physics:
 //
 //	k(a, b) = A²·exp(-d(a, b))     d = Σ w·|difference of log2| + Σ w·[differs]
 //
@@ -20,31 +19,31 @@ type Process struct {
 	At           []Point
 	Off, ExtraSD []float64
 	Kernel       Kernel
-	trend        []float64 // lower triangle of a covariance besides the process's; nil = none
+	trend        []float64 // lower triangle of an additional covariance; nil = none
 
-	// Of up to ExactRows rows:
+	// With up to ExactRows rows:
 	alpha []float64 // (K + noise)⁻¹ · residuals
 	Chol  Cholesky  // of K + noise
 }
 
-// Kernel holds A and the factor on distances.
+// Kernel holds A, and a factor on distances.
 type Kernel struct {
 	SD    float64 `json:"sd"`
 	Steep float64 `json:"steep"`
 }
 
 const (
-	PriorSD  = 0.10 // the prior's A: standard deviation of what physics leaves unexplained
+	PriorSD  = 0.10 // prior of A: standard deviation of the residual
 	RepeatSD = 0.04 // standard deviation of repeats
 )
 
-// The grid of kernels, around the likeliest one a priori.
+// The grid of kernels, around the most probable one a priori.
 var (
 	kernelSDs    = [...]float64{0.025, 0.035, 0.05, 0.07, 0.10, 0.14, 0.20, 0.28}
 	kernelSteeps = [...]float64{0.35, 0.6, 1, 1.7}
 )
 
-// kernelCell is a place in the grid.
+// kernelCell is a position in the grid.
 type kernelCell struct{ sd, steep int }
 
 func (c kernelCell) valid() bool {
@@ -53,9 +52,9 @@ func (c kernelCell) valid() bool {
 
 func (c kernelCell) kernel() Kernel { return Kernel{kernelSDs[c.sd], kernelSteeps[c.steep]} }
 
-// belief returns the log prior density of k, but for a constant: a factor of two
-// from the usual figures is one standard deviation.
-func (k Kernel) belief() float64 {
+// logPrior returns the log prior density of k, up to a constant. A factor of two from the usual values is one
+// standard deviation.
+func (k Kernel) logPrior() float64 {
 	a, b := math.Log2(k.SD/PriorSD), math.Log2(k.Steep)
 	return -(a*a + b*b) / 2
 }
@@ -67,10 +66,10 @@ func (k Kernel) At(distance float64) float64 {
 	return k.covariance(math.Exp(-k.Steep * distance))
 }
 
-// choose fits r with the kernel of the greatest posterior density (marginal
-// likelihood of equation 5.8 there times the prior). alike gives the correlations
-// of its rows. It climbs the grid of kernels from the likeliest one a priori. The
-// error is ctx's, or wraps perfmodel.ErrNotFinite if a residual is not finite.
+// choose fits r with the kernel of the highest posterior density (prior times the marginal likelihood of
+// equation 5.8 there). alike returns the correlations of its rows. The search moves on the grid of kernels from
+// the most probable one a priori. The error is that of ctx, or wraps perfmodel.ErrNotFinite if a residual is
+// not finite.
 func (r *Process) choose(ctx context.Context, alike func(steep float64) []float64) error {
 	best, at := math.Inf(-1), kernelCell{len(kernelSDs) / 2, len(kernelSteeps) / 2}
 	tried := map[kernelCell]bool{}
@@ -85,8 +84,8 @@ func (r *Process) choose(ctx context.Context, alike func(steep float64) []float6
 				return err
 			}
 			r.Kernel = to.kernel()
-			if score, ok := r.fit(alike(r.Kernel.Steep)); ok && score+r.Kernel.belief() > best {
-				best, at = score+r.Kernel.belief(), to
+			if score, ok := r.fit(alike(r.Kernel.Steep)); ok && score+r.Kernel.logPrior() > best {
+				best, at = score+r.Kernel.logPrior(), to
 			}
 		}
 		if at == from {
@@ -100,9 +99,9 @@ func (r *Process) choose(ctx context.Context, alike func(steep float64) []float6
 	return nil
 }
 
-// NewProcess fits the process to residuals e, log measured minus log physics. sd is
-// the standard deviation of each beside that of repeats; 0 for ordinary rows. It
-// reports false if a residual is not finite.
+// NewProcess fits the process to residuals e, log measured minus log physics. sd is the standard deviation of
+// each in addition to that of repeats; 0 for ordinary rows. It reports false if a residual is not finite. It
+// keeps its arguments.
 func NewProcess(at []Point, e, sd []float64, k Kernel) (r *Process, ok bool) {
 	r = &Process{At: at, Off: e, ExtraSD: sd, Kernel: k}
 	if r.Large() {
@@ -112,8 +111,8 @@ func NewProcess(at []Point, e, sd []float64, k Kernel) (r *Process, ok bool) {
 	return r, ok
 }
 
-// correlations returns a function that gives the lower triangle of exp(-steep·d)
-// between points, row by row, n x n.
+// correlations returns a function from steep to the lower triangle of exp(-steep·d) between points, row by row,
+// n x n.
 func correlations(at []Point) func(steep float64) []float64 {
 	d, known := distances(at), map[float64][]float64{}
 	return func(steep float64) []float64 {
@@ -143,8 +142,8 @@ func distances(at []Point) []float64 {
 	return d
 }
 
-// fit solves for alpha and returns the log marginal likelihood, but for a
-// constant. alike is the lower triangle of correlations.
+// fit solves for alpha and returns the log marginal likelihood, up to a constant. alike is the lower triangle
+// of correlations.
 func (r *Process) fit(alike []float64) (score float64, ok bool) {
 	n := len(r.At)
 	ok = r.Chol.factor(n, func(i, j int) (v float64) {
@@ -181,9 +180,8 @@ func (r *Process) Predict(p *Point) (mean, variance float64) {
 	return mean, max(r.Kernel.SD*r.Kernel.SD-Dot(k, k), 0)
 }
 
-// LeftOut returns the error of predicting each row's residual from the other rows,
-// and the standard deviation of that error (equations 5.10 to 5.12 there). The
-// error is ctx's.
+// LeftOut returns the error of predicting each row's residual from the other rows, and the standard deviation
+// of that error (equations 5.10 to 5.12 there). The error returned is that of ctx.
 func (r *Process) LeftOut(ctx context.Context) (e, sd []float64, err error) {
 	if r.Large() {
 		return r.leftOutNear(ctx)
@@ -194,8 +192,7 @@ func (r *Process) LeftOut(ctx context.Context) (e, sd []float64, err error) {
 	return e, sd, nil
 }
 
-// LeastMean returns a lower bound of the mean of the process: correlations are in
-// [0, 1].
+// LeastMean returns a lower bound of the mean of the process. It uses that correlations are in [0, 1].
 func (r *Process) LeastMean() float64 {
 	if r == nil {
 		return 0
@@ -207,8 +204,8 @@ func (r *Process) LeastMean() float64 {
 	return r.Kernel.SD * r.Kernel.SD * sum
 }
 
-// Solved returns a process with its factor solved: r itself, ExactRows of its rows,
-// evenly spread, where it has more, or the prior for nil.
+// Solved returns a process with a computed factor: r itself, or ExactRows evenly spaced rows of r if it has
+// more. For nil it is the prior.
 func (r *Process) Solved() *Process {
 	unseen := &Process{Kernel: Kernel{SD: PriorSD, Steep: 1}}
 	if r == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// wavy returns n configurations, and residuals that go up and down with two of
-// their dimensions.
+// wavy returns n configurations, and residuals that are periodic in two of their dimensions.
 func wavy(n int) (at []Point, e, sd []float64) {
 	for i := range n {
 		c := perftest.GPT(spec.Plan{DP: 1 << (i % 5), TP: 1 << (i / 5 % 4), MicroBatch: 1 + i/20, Precision: spec.BF16})
@@ -31,8 +30,7 @@ func residualOf(t testing.TB, at []Point, e, sd []float64) *Process {
 	return r
 }
 
-// TestResidualLeftOut compares the short cut with processes that never saw the
-// row.
+// TestResidualLeftOut compares the formula with processes that were not fitted to the row.
 func TestResidualLeftOut(t *testing.T) {
 	at, e, sd := wavy(30)
 	sd[4] = 0.3
@@ -52,8 +50,7 @@ func TestResidualLeftOut(t *testing.T) {
 	}
 }
 
-// Far from every row nothing is corrected, and what is uncertain is the whole
-// of the process.
+// TestResidualFallsBack: far from every row the mean is 0 and the variance is that of the process.
 func TestResidualFallsBack(t *testing.T) {
 	at, e, sd := wavy(30)
 	r := residualOf(t, at, e, sd)
@@ -70,8 +67,8 @@ func TestResidualFallsBack(t *testing.T) {
 	}
 }
 
-// Above ExactRows the near rows answer: nearly what all rows together would,
-// never surer, and left out as those do that never saw the row.
+// TestResidualOfManyRows: with more than ExactRows rows, predictions from the near rows are close to those from
+// all rows, with no smaller variance, and left-out predictions do not use the row.
 func TestResidualOfManyRows(t *testing.T) {
 	at, e, sd := wavy(ExactRows + 1)
 	rng := rand.New(rand.NewPCG(3, 4))

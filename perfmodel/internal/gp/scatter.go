@@ -8,30 +8,28 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Scatter is the ratio of left-out errors to their expected standard deviations,
-// by which intervals nearby are scaled: rows of one kind repeat within a percent,
-// those of another vary with every release of the software. The mean square near
-// p is
+// Scatter holds the ratios of left-out errors to their expected standard deviations. Intervals nearby are
+// scaled by them: similar rows of one kind repeat within a percent, those of another vary with every software
+// release. The mean square near p is
 //
 //	s²(p) = (scatterPriorRows·z̄² + Σ k(p, i)·z_i²) / (scatterPriorRows + Σ k(p, i))     k = exp(-distance)
 //
-// Source: locally weighted conformal prediction, Lei, G'Sell, Rinaldo, Tibshirani
-// and Wasserman, "Distribution-Free Predictive Inference for Regression", JASA
-// 2018, section 5.2. Differs: errors are divided by a standard deviation first, and
-// shrunk to their mean square.
+// Source: locally weighted conformal prediction, Lei, G'Sell, Rinaldo, Tibshirani and Wasserman,
+// "Distribution-Free Predictive Inference for Regression", JASA 2018, section 5.2. Differs: errors are first
+// divided by a standard deviation, and shrunk towards their mean square.
 type Scatter struct {
 	At      []Point
 	Z2      []float64 // squared ratios, at most scatterMax²
-	typical float64   // mean of z2
+	typical float64   // mean of Z2
 }
 
 const (
 	scatterPriorRows = 1.0 // weight of the mean square, in rows
-	scatterMax       = 3.0 // larger ratios count as this
+	scatterMax       = 3.0 // larger ratios are reduced to this
 )
 
-// NewScatter takes left-out errors e of rows at the given points, with expected
-// variances v.
+// NewScatter returns the scatter of left-out errors e of rows at the given points, with expected variances v.
+// It keeps at.
 func NewScatter(at []Point, e, v []float64) *Scatter {
 	s := &Scatter{At: at, Z2: make([]float64, len(e))}
 	for i := range e {
@@ -43,14 +41,14 @@ func NewScatter(at []Point, e, v []float64) *Scatter {
 
 // Average computes the mean square.
 func (s *Scatter) Average() {
-	const least = 0.1 // smaller ones are chance
+	const least = 0.1 // smaller values occur by chance
 	for _, z := range s.Z2 {
 		s.typical += z / float64(len(s.Z2))
 	}
 	s.typical = max(s.typical, least)
 }
 
-// Near returns s(p) without row without; -1 leaves out none.
+// Near returns s(p) without row without; -1 means all rows.
 func (s *Scatter) Near(p *Point, without int) float64 {
 	sum, weight := scatterPriorRows*s.typical, scatterPriorRows
 	for i := range s.At {
@@ -62,13 +60,12 @@ func (s *Scatter) Near(p *Point, without int) float64 {
 	return math.Sqrt(sum / weight)
 }
 
-// scatterShare is the share of left-out rows inside an interval that holds nine in
-// ten new rows: the neighbours of a left-out row are further away than those of a
-// point between rows.
+// scatterShare is the share of left-out rows inside an interval that contains nine in ten new rows. It is lower
+// than 0.9 because the neighbours of a left-out row are further away than those of a point between rows.
 const scatterShare = 0.85
 
-// Quantile returns the scatterShare quantile of the ratios over s(p) of all other
-// rows. The error is ctx's.
+// Quantile returns the scatterShare quantile of the ratios, each divided by s(p) of the other rows. The error
+// is that of ctx.
 func (s *Scatter) Quantile(ctx context.Context) (float64, error) {
 	z := make([]float64, len(s.At))
 	for i := range z {
@@ -81,10 +78,9 @@ func (s *Scatter) Quantile(ctx context.Context) (float64, error) {
 	return quantileOf(z, scatterShare), nil
 }
 
-// quantileOf estimates quantile p of what sorted are a sample of: the mean of
-// the order statistics, each weighed by how likely it is that quantile. Source:
-// Harrell and Davis, "A new distribution-free quantile estimator", Biometrika
-// 1982, equation 1.
+// quantileOf estimates quantile p of the distribution of a sorted sample: the mean of the order statistics,
+// each weighted by the probability that it is that quantile. Source: Harrell and Davis, "A new
+// distribution-free quantile estimator", Biometrika 1982, equation 1.
 func quantileOf(sorted []float64, p float64) (q float64) {
 	n := float64(len(sorted))
 	below := 0.0

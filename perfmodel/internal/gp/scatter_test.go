@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Intervals are wide near rows that were further off than expected, narrow near
-// those that were not, and typical far from all.
+// TestScatter: intervals are wide near rows with larger errors than expected, narrow near rows with smaller
+// ones, and typical far from all rows.
 func TestScatter(t *testing.T) {
 	at, _, _ := wavy(40)
 	e, v := make([]float64, 40), make([]float64, 40)
@@ -31,8 +31,8 @@ func TestScatter(t *testing.T) {
 	}
 }
 
-// TestQuantileOf: of equal values it is their value, of one to a thousand the
-// 90th percentile, and it does not jump where one value more counts.
+// TestQuantileOf: equal values give that value, the numbers one to a thousand give their 90th percentile, and
+// the result is continuous in the number of values.
 func TestQuantileOf(t *testing.T) {
 	if q := quantileOf([]float64{3, 3, 3}, 0.9); math.Abs(q-3) > 1e-9 {
 		t.Errorf("of threes: %g", q)

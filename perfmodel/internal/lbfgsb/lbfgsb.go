@@ -11,68 +11,65 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrNotFinite means the function or its gradient was not finite at the start.
+// ErrNotFinite means that the function or its gradient was not finite at the start.
 var ErrNotFinite = errors.New("lbfgsb: function or gradient not finite at the start")
 
-// Problem is a function to minimise within bounds.
-type Problem struct {
-	// Func returns the function at x and writes its gradient to grad. It must
-	// not keep or change x.
+// Objective is a function to minimise within bounds.
+type Objective struct {
+	// Func returns the function at x and writes its gradient to grad. It must not retain or change x.
 	Func func(x, grad []float64) float64
-	// Lower and Upper bound each variable; ±Inf = no bound. A variable with
-	// equal bounds is fixed.
+	// Lower and Upper are the bounds of each variable; ±Inf = no bound. A variable with equal bounds is fixed.
 	Lower, Upper []float64
-	// Stop is called before each evaluation of Func; its error ends the search
-	// with it. nil = never.
+	// Stop is called before each evaluation of Func. If it returns an error, the search ends with that error.
+	// nil = never stop.
 	Stop func() error
 }
 
-// Settings says when to stop. The zero value stops as SciPy does by default.
+// Settings are the stopping rules. The zero value stops like SciPy's default.
 type Settings struct {
-	Memory int // steps remembered, 0 = 10
-	// RelDecrease stops when a step lowers f by at most this share of
-	// max(|before|, |after|, 1); 0 = 2.2e-9.
+	Memory int // number of previous steps in the model, 0 = 10
+	// RelDecrease stops the search if a step lowers f by at most this share of max(|before|, |after|, 1); 0 =
+	// 2.2e-9.
 	RelDecrease float64
-	// Gradient stops when no component of the projected gradient is larger;
-	// 0 = 1e-5.
+	// Gradient stops the search if no component of the projected gradient is larger; 0 = 1e-5.
 	Gradient float64
 	MaxSteps int // 0 = 15,000
 }
 
-// Result is where a search ended.
+// Result is the end point of a search.
 type Result struct {
 	X     []float64
 	F     float64
 	Steps int
-	// Converged is false when the search ran out of steps or its line search
-	// could not go on; X is the best point all the same.
+	// Converged is false if the search ran out of steps or its line search failed; X is still the best point
+	// found.
 	Converged bool
 }
 
-// search is one Minimize in progress.
+// search is the state of one Minimize.
 type search struct {
-	Problem
+	Objective
 	Settings
 	x, g  []float64
 	f     float64
 	model model
 	steps int
-	err   error // of Stop
+	err   error // error of Stop
 }
 
-// Minimize searches from x0, which is first moved within the bounds. Errors: lengths
-// that differ, bounds that cross, ErrNotFinite, and that of Stop.
-func Minimize(p Problem, x0 []float64, s Settings) (Result, error) {
+// Minimize searches from x0, moved into the bounds first. It does not change x0. Errors are: different lengths,
+// a lower bound above its upper bound, ErrNotFinite, and the error of Stop.
+func Minimize(p Objective, x0 []float64, s Settings) (Result, error) {
 	n := len(x0)
 	if len(p.Lower) != n || len(p.Upper) != n {
-		return Result{}, fmt.Errorf("lbfgsb: %d variables, %d lower and %d upper bounds, want as many", n, len(p.Lower), len(p.Upper))
+		return Result{}, fmt.Errorf("lbfgsb: %d variables, %d lower and %d upper bounds, want equal numbers", n, len(p.Lower), len(p.Upper))
 	}
 	for i := range x0 {
 		if !(p.Lower[i] <= p.Upper[i]) {
-			return Result{}, fmt.Errorf("lbfgsb: bounds %g and %g of variable %d cross", p.Lower[i], p.Upper[i], i)
+			return Result{}, fmt.Errorf("lbfgsb: bounds %g and %g of variable %d, want lower <= upper", p.Lower[i], p.Upper[i], i)
 		}
 	}
-	w := &search{Problem: p, Settings: s.withDefaults(), x: slices.Clone(x0), g: make([]float64, n)}
+	w := &search{Objective: p, Settings: s.withDefaults(), x: slices.Clone(x0), g: make([]float64, n)}
 	p.project(w.x)
 	var ok bool
 	if w.f, ok = w.evaluate(w.x, w.g); !ok {
@@ -102,8 +99,8 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// evaluate returns the function at x and writes its gradient to g; ok is false
-// where they are not finite, and once Stop returned an error.
+// evaluate returns the function at x and writes its gradient to g. ok is false if they are not finite, or if
+// Stop returned an error.
 func (w *search) evaluate(x, g []float64) (f float64, ok bool) {
 	if w.Stop != nil {
 		if w.err = w.Stop(); w.err != nil {
@@ -114,7 +111,7 @@ func (w *search) evaluate(x, g []float64) (f float64, ok bool) {
 	return f, finite(f, g)
 }
 
-// run steps until a stop applies; it reports whether the search converged.
+// run takes steps until a stopping rule applies. It reports whether the search converged.
 func (w *search) run() bool {
 	if w.projectedGradient() <= w.Gradient {
 		return true
@@ -123,7 +120,7 @@ func (w *search) run() bool {
 		before := w.f
 		if target, ok := w.target(); !ok || !w.lineSearch(target) {
 			if len(w.model.s) == 0 || w.err != nil {
-				return false // steepest descent cannot go on
+				return false // steepest descent failed
 			}
 			w.model.reset(len(w.x))
 			continue
@@ -136,8 +133,7 @@ func (w *search) run() bool {
 	return false
 }
 
-// target returns the point the quadratic model proposes within the bounds; ok is
-// false when the model is no good.
+// target returns the minimum of the quadratic model within the bounds; ok is false if the model is not convex.
 func (w *search) target() (point []float64, ok bool) {
 	cauchy, free := w.cauchyPoint()
 	if len(free) == 0 || len(w.model.s) == 0 {
@@ -146,8 +142,7 @@ func (w *search) target() (point []float64, ok bool) {
 	return w.subspaceMinimum(cauchy, free)
 }
 
-// projectedGradient returns the largest component of the gradient that bounds
-// leave.
+// projectedGradient returns the largest component of the gradient projected on the bounds.
 func (w *search) projectedGradient() float64 {
 	most := 0.0
 	for i, g := range w.g {
@@ -162,17 +157,17 @@ func (w *search) projectedGradient() float64 {
 	return most
 }
 
-// project moves x within the bounds.
-func (p *Problem) project(x []float64) {
+// project moves x into the bounds.
+func (p *Objective) project(x []float64) {
 	for i := range x {
 		x[i] = min(max(x[i], p.Lower[i]), p.Upper[i])
 	}
 }
 
-// model is the quadratic model's matrix B and the steps it is made of.
+// model is the quadratic model's matrix B and the steps it is built from.
 type model struct {
 	s, y  [][]float64 // steps and changes of the gradient, oldest first
-	scale float64     // B without any step is scale times the identity
+	scale float64     // without any step, B is scale times the identity
 	b     *mat.SymDense
 }
 
@@ -181,9 +176,8 @@ func (m *model) reset(n int) {
 	m.build(n)
 }
 
-// add remembers a step, at most memory of them; slope is the decrease the
-// gradient before the step promised for it. Steps along which the function
-// does not curve upwards are passed over.
+// add appends a step and keeps at most memory steps. slope is the decrease that the gradient before the step
+// predicts for it. It skips steps along which the function has no positive curvature.
 func (m *model) add(s, y []float64, slope float64, memory int) {
 	const eps = 0x1p-52
 	sy := floats.Dot(s, y)
@@ -198,7 +192,7 @@ func (m *model) add(s, y []float64, slope float64, memory int) {
 	m.build(len(s))
 }
 
-// build applies the BFGS updates of all remembered steps.
+// build applies the BFGS updates of all steps.
 func (m *model) build(n int) {
 	m.b = mat.NewSymDense(n, nil)
 	for i := range n {

@@ -18,8 +18,7 @@ func rosenbrock(x, grad []float64) float64 {
 	return f.Func(x)
 }
 
-// TestKnownMinima: without bounds in the way, at a bound, and with a variable
-// fixed.
+// TestKnownMinima: inside the bounds, at a bound, and with a fixed variable.
 func TestKnownMinima(t *testing.T) {
 	tight := Settings{RelDecrease: 1e-15, Gradient: 1e-9}
 	for _, c := range []struct {
@@ -37,7 +36,7 @@ func TestKnownMinima(t *testing.T) {
 		// 400x(x²-4) + 2(x-1) = 0.
 		{"fixed", []float64{1.9, 4}, []float64{0, 4}, []float64{inf, 4}, []float64{1.9993746, 4}, 0.9993748},
 	} {
-		r, err := Minimize(Problem{Func: rosenbrock, Lower: c.lower, Upper: c.upper}, c.start, tight)
+		r, err := Minimize(Objective{Func: rosenbrock, Lower: c.lower, Upper: c.upper}, c.start, tight)
 		if err != nil || !r.Converged {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 			continue
@@ -54,8 +53,7 @@ func TestKnownMinima(t *testing.T) {
 	}
 }
 
-// TestOptimality: the minimum of a convex quadratic in a box meets the
-// Karush-Kuhn-Tucker conditions.
+// TestOptimality: the minimum of a convex quadratic in a box meets the Karush-Kuhn-Tucker conditions.
 func TestOptimality(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "n")
@@ -80,7 +78,7 @@ func TestOptimality(t *testing.T) {
 			}
 			return f + along*along/2
 		}
-		r, err := Minimize(Problem{Func: quadratic, Lower: lower, Upper: upper}, num(-4, 4, "start"), Settings{RelDecrease: 1e-16, Gradient: 1e-8})
+		r, err := Minimize(Objective{Func: quadratic, Lower: lower, Upper: upper}, num(-4, 4, "start"), Settings{RelDecrease: 1e-16, Gradient: 1e-8})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,17 +105,17 @@ func TestErrors(t *testing.T) {
 		want         string
 	}{
 		{"lengths", sum, nil, []float64{1}, "0 lower and 1 upper"},
-		{"crossing", sum, []float64{2}, []float64{1}, "bounds 2 and 1 of variable 0 cross"},
-		{"NaN bound", sum, []float64{math.NaN()}, []float64{1}, "cross"},
+		{"crossing", sum, []float64{2}, []float64{1}, "bounds 2 and 1 of variable 0, want lower"},
+		{"NaN bound", sum, []float64{math.NaN()}, []float64{1}, "want lower"},
 		{"not finite", func(x, grad []float64) float64 { return math.NaN() }, []float64{0}, []float64{1}, ErrNotFinite.Error()},
 	} {
-		_, err := Minimize(Problem{Func: c.f, Lower: c.lower, Upper: c.upper}, []float64{0}, Settings{})
+		_, err := Minimize(Objective{Func: c.f, Lower: c.lower, Upper: c.upper}, []float64{0}, Settings{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	// Unbounded below: it says so rather than running for ever.
-	r, err := Minimize(Problem{Func: func(x, grad []float64) float64 { grad[0] = 1; return x[0] }, Lower: []float64{-inf}, Upper: []float64{inf}}, []float64{0}, Settings{MaxSteps: 50})
+	// Unbounded below: it stops and reports that it did not converge.
+	r, err := Minimize(Objective{Func: func(x, grad []float64) float64 { grad[0] = 1; return x[0] }, Lower: []float64{-inf}, Upper: []float64{inf}}, []float64{0}, Settings{MaxSteps: 50})
 	if err != nil || errors.Is(err, ErrNotFinite) || r.Converged {
 		t.Errorf("unbounded: %+v, %v", r, err)
 	}

@@ -9,12 +9,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// cauchyPoint returns the first local minimum of the quadratic model along the
-// projected steepest descent, and which variables are free there (Byrd et al.
-// 1995, section 4).
+// cauchyPoint returns the first local minimum of the quadratic model along the projected steepest descent, and
+// the variables that are free there (Byrd et al. 1995, section 4).
 func (w *search) cauchyPoint() (point []float64, free []int) {
 	n := len(w.x)
-	d, meets := make([]float64, n), make([]float64, n) // direction, and where along it each variable meets its bound
+	d, meets := make([]float64, n), make([]float64, n) // the direction, and the length at which each variable reaches its bound
 	for i, g := range w.g {
 		meets[i] = w.meets(i)
 		if meets[i] > 0 {
@@ -33,7 +32,7 @@ func (w *search) cauchyPoint() (point []float64, free []int) {
 	held := make([]bool, n)
 	at := 0.0
 	slope, curve := -floats.Dot(d, d), floats.Dot(d, w.model.times(d))
-	least := 0x1p-52 * curve // of the curvature, against rounding
+	least := 0x1p-52 * curve // lower limit of the curvature, against rounding
 	for _, i := range order {
 		if -slope/curve <= meets[i]-at || slope >= 0 {
 			break
@@ -61,8 +60,8 @@ func (w *search) cauchyPoint() (point []float64, free []int) {
 	return point, free
 }
 
-// meets returns how far along the negative gradient variable i meets a bound:
-// 0 if it is there already and held, +Inf if never.
+// meets returns the length along the negative gradient at which variable i reaches a bound: 0 if it is at the
+// bound already, +Inf if it never does.
 func (w *search) meets(i int) float64 {
 	g := w.g[i]
 	lower, upper := w.x[i]-w.Lower[i], w.Upper[i]-w.x[i]
@@ -77,10 +76,9 @@ func (w *search) meets(i int) float64 {
 	return math.Inf(1)
 }
 
-// subspaceMinimum minimises the quadratic model over the free variables from
-// the Cauchy point, and projects what it finds (Morales and Nocedal 2011). If
-// that is no descent direction, it goes back along the step until the first
-// bound instead.
+// subspaceMinimum minimises the quadratic model over the free variables, starting at the Cauchy point, and
+// projects the result on the bounds (Morales and Nocedal 2011). If that is not a descent direction, it stops at
+// the first bound along the step instead.
 func (w *search) subspaceMinimum(cauchy []float64, free []int) (point []float64, ok bool) {
 	moved := slices.Clone(cauchy)
 	floats.Sub(moved, w.x)
@@ -116,8 +114,7 @@ func (w *search) subspaceMinimum(cauchy []float64, free []int) (point []float64,
 	return point, true
 }
 
-// backtrack returns the point furthest along step from cauchy that is within
-// the bounds.
+// backtrack returns the point furthest along step from cauchy that is within the bounds.
 func (w *search) backtrack(cauchy []float64, free []int, step mat.Vector) []float64 {
 	share := 1.0
 	for k, i := range free {
@@ -135,10 +132,10 @@ func (w *search) backtrack(cauchy []float64, free []int, step mat.Vector) []floa
 	return point
 }
 
-const maxLineSearch = 20 // evaluations of one line search
+const maxLineSearch = 20 // largest number of evaluations in one line search
 
-// lineSearch goes towards target until a step will do, and remembers it. It reports false, with nothing
-// changed, when there is none.
+// lineSearch moves x towards target by a step that meets the Wolfe conditions, and adds it to the model. If
+// there is none, it reports false and changes nothing.
 func (w *search) lineSearch(target []float64) bool {
 	d := slices.Clone(target)
 	floats.Sub(d, w.x)
@@ -176,7 +173,7 @@ func (w *search) lineSearch(target []float64) bool {
 	return false
 }
 
-// longest returns how far the bounds let x go along d, at most 1e10.
+// longest returns the largest step along d within the bounds, at most 1e10.
 func (w *search) longest(d []float64) float64 {
 	most := 1e10
 	for i, v := range d {
@@ -187,13 +184,13 @@ func (w *search) longest(d []float64) float64 {
 			most = min(most, (w.Upper[i]-w.x[i])/v)
 		}
 	}
-	return max(most, 1) // the target is within bounds, but for rounding
+	return max(most, 1) // the target is within bounds, except for rounding
 }
 
-func (w *search) accept(x, g []float64, f, promised float64) {
+func (w *search) accept(x, g []float64, f, predicted float64) {
 	s, y := slices.Clone(x), slices.Clone(g)
 	floats.Sub(s, w.x)
 	floats.Sub(y, w.g)
-	w.model.add(s, y, promised, w.Memory)
+	w.model.add(s, y, predicted, w.Memory)
 	w.x, w.g, w.f = x, g, f
 }

@@ -9,20 +9,20 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrNotFinite means the problem holds NaN or infinities.
+// ErrNotFinite means that the problem contains NaN or infinities.
 var ErrNotFinite = errors.New("nnls: not finite")
 
-// maxCondition is the condition number from which columns count as dependent,
-// so that a further one is left at 0.
+// maxCondition is the condition number from which columns count as dependent. The solution of a further
+// dependent column is 0.
 const maxCondition = 1e8
 
-// tolerance is the least gain of a column, relative to b, worth taking it in.
+// tolerance is the smallest gain, relative to b, for which a column is added.
 const tolerance = 1e-12
 
-// Solve returns x >= 0 that minimises ‖a·x - b‖, a having rows x columns, b rows
-// and x columns. Where columns depend on each other there are many such x, and
-// one with 0 for the later of them is returned. Columns may be of any scale:
-// they are compared at unit length. Errors: b of another length, ErrNotFinite.
+// Solve returns x >= 0 that minimises ‖a·x - b‖, where a has rows x columns, b has rows and x has columns
+// elements. If columns are dependent, there are several such x, and the result has 0 for the later columns.
+// Columns may have any scale: they are normalised to unit length. The slice belongs to the caller. It is an
+// error if b has another length, or ErrNotFinite.
 func Solve(a *mat.Dense, b []float64) ([]float64, error) {
 	rows, columns := a.Dims()
 	if len(b) != rows {
@@ -50,19 +50,18 @@ func Solve(a *mat.Dense, b []float64) ([]float64, error) {
 	return s.x, nil
 }
 
-// solver is one Solve in progress, on columns of unit length.
+// solver is the state of one Solve, with columns of unit length.
 type solver struct {
 	columns [][]float64
 	b       []float64
 	x       []float64
-	passive []bool // columns with a free x; that of the others is 0
+	passive []bool // columns with a free x; the x of all others is 0
 }
 
-// run takes in, one by one, the column that lowers the error most, and drops
-// those this makes negative.
+// run adds, one by one, the column that lowers the error most, and removes columns that become negative.
 func (s *solver) run() {
 	enough := tolerance * floats.Norm(s.b, 2)
-	barred := make([]bool, len(s.x)) // depend on the passive ones
+	barred := make([]bool, len(s.x)) // columns that depend on the passive ones
 	for range 3 * len(s.x) {
 		gain := s.gains()
 		best := -1
@@ -98,8 +97,7 @@ func (s *solver) gains() []float64 {
 	return out
 }
 
-// free returns the unconstrained solution on the passive columns; ok is false
-// if these depend on each other.
+// free returns the unconstrained solution on the passive columns; ok is false if these are dependent.
 func (s *solver) free() (z []float64, ok bool) {
 	var at []int
 	for j, p := range s.passive {
@@ -130,11 +128,11 @@ func (s *solver) free() (z []float64, ok bool) {
 	return z, true
 }
 
-// settle moves x to z, the solution on the passive columns, and where that is
-// negative, goes as far as it may, drops what became 0, and solves again.
+// settle moves x to z, the solution on the passive columns. If z has negative elements, it moves as far as x
+// stays non-negative, removes the column that became 0, and solves again.
 func (s *solver) settle(z []float64) {
 	for {
-		share, first := math.Inf(1), -1 // the first to become 0
+		share, first := math.Inf(1), -1 // the first column to become 0
 		for j, p := range s.passive {
 			if !p || z[j] > 0 {
 				continue

@@ -20,8 +20,8 @@ func TestKnownAnswers(t *testing.T) {
 	}{
 		{"identity", mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{2, 3}, []float64{2, 3}},
 		{"negative becomes 0", mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{2, -3}, []float64{2, 0}},
-		// Unconstrained the line through (0,3), (1,2), (2,1) is 3 - t; with t's
-		// coefficient at 0 the mean is left.
+		// Unconstrained, the line through (0,3), (1,2), (2,1) is 3 - t. With t's coefficient at 0, the solution
+		// is the mean.
 		{"line that falls", mat.NewDense(3, 2, []float64{1, 0, 1, 1, 1, 2}), []float64{3, 2, 1}, []float64{2, 0}},
 		// The unconstrained solution is (-1, 2): with x0 = 0, x1 = 7/5.
 		{"dropping one moves the other", mat.NewDense(2, 2, []float64{1, 1, 1, 2}), []float64{1, 3}, []float64{0, 7.0 / 5}},
@@ -38,8 +38,8 @@ func TestKnownAnswers(t *testing.T) {
 	}
 }
 
-// TestOptimality: no coefficient is negative, and the error falls neither by
-// raising one that is 0 nor by moving one that is not.
+// TestOptimality: no coefficient is negative; neither raising a zero coefficient nor changing another one
+// lowers the error.
 func TestOptimality(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, columns := rapid.IntRange(1, 9).Draw(t, "rows"), rapid.IntRange(1, 6).Draw(t, "columns")

@@ -1,5 +1,4 @@
-// Package perftest holds invented jobs and checks that tests of several families
-// share.
+// Package perftest holds invented jobs and checks that the tests of several families share.
 //
 // Start with perftest.go.
 package perftest

@@ -13,23 +13,23 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// GPTModel is an invented 7 B decoder.
+// GPTModel returns an invented 7 B decoder.
 func GPTModel() spec.Model {
 	return spec.Model{Name: "gpt", Kind: spec.Decoder, Layers: 32, Hidden: 4096, FFN: 16384, Heads: 32, Vocab: 51200, SeqLen: 2048, TiedEmbeddings: true}
 }
 
-// GPTDevice is an invented accelerator of 312 TFLOP/s and 80 GiB.
+// GPTDevice returns an invented accelerator with 312 TFLOP/s and 80 GiB.
 func GPTDevice() spec.Accelerator {
 	return spec.Accelerator{Name: "A", Arch: "Ampere", FP32: 19.5e12, FP16: 312e12, BF16: 312e12, MemBytes: 80 << 30, MemBps: 2039e9, ScaleUpBps: 300e9, HostBps: 32e9}
 }
 
-// GPT returns GPTModel on GPTDevice under p.
+// GPT returns a configuration of GPTModel on GPTDevice with plan p.
 func GPT(p spec.Plan) spec.Config {
 	return spec.Config{Model: GPTModel(), Accelerator: GPTDevice(), Plan: p, Shape: spec.Packed(p.Devices(), 8),
 		Link: spec.Link{IntraBps: 300e9, InterBps: 200e9}}
 }
 
-// DataParallel is an invented data parallel job with devices on each node as given.
+// DataParallel returns an invented data parallel job with the given numbers of devices per node.
 func DataParallel(micro, accum int, nodes ...int) spec.Config {
 	c := spec.Config{Model: spec.Model{Name: "toy", Kind: spec.Opaque}, Accelerator: spec.Accelerator{Name: "toychip"}, Shape: spec.NewShape(nodes...)}
 	c.Plan = spec.Plan{DP: c.Shape.Total(), MicroBatch: micro, AccumSteps: accum}.Normal()
@@ -57,7 +57,7 @@ func WorstError(t *testing.T, f perfmodel.Predictor, rows []spec.Measurement) fl
 	return worst
 }
 
-// Fit fits f to rows.
+// Fit fits f to rows and fails the test on an error.
 func Fit(t *testing.T, f perfmodel.Family, rows []spec.Measurement) (perfmodel.Fitted, perfmodel.Card) {
 	t.Helper()
 	fitted, card, err := f.Fit(t.Context(), perfmodel.Rows(rows))
@@ -67,7 +67,8 @@ func Fit(t *testing.T, f perfmodel.Family, rows []spec.Measurement) (perfmodel.F
 	return fitted, card
 }
 
-// NotDataParallel are configurations no data parallel model has an opinion on.
+// NotDataParallel are changes to a configuration that data parallel models do not cover, by the expected error
+// text.
 var NotDataParallel = map[string]func(*spec.Config){
 	"has model parallelism":      func(c *spec.Config) { c.Plan.TP, c.Shape = 2, spec.NewShape(4, 4) },
 	"shards or offloads":         func(c *spec.Config) { c.Plan.ZeRO = 2 },
@@ -81,8 +82,8 @@ var NotDataParallel = map[string]func(*spec.Config){
 	"asynchronous without param": func(c *spec.Config) { c.Plan.Async = true },
 }
 
-// CheckRefused checks that f does not cover DataParallel(8, 1, 4) with each of the
-// changes, for the reason it is keyed by.
+// CheckRefused checks that f does not cover DataParallel(8, 1, 4) with each of the changes, with the error text
+// given by the key.
 func CheckRefused(t *testing.T, f perfmodel.Predictor, refused map[string]func(*spec.Config)) {
 	t.Helper()
 	for want, change := range refused {
@@ -95,8 +96,7 @@ func CheckRefused(t *testing.T, f perfmodel.Predictor, refused map[string]func(*
 	}
 }
 
-// CheckNothingToFit checks that f, of data parallel jobs, makes parameters of
-// nothing.
+// CheckNothingToFit checks that f, a family for data parallel jobs, returns an error without usable rows.
 func CheckNothingToFit(t *testing.T, f perfmodel.Family) {
 	t.Helper()
 	sharded := DataParallel(4, 1, 2)
@@ -123,9 +123,8 @@ func CheckNothingToFit(t *testing.T, f perfmodel.Family) {
 	}
 }
 
-// CheckKeepsCommonestJob checks that f, of data parallel jobs, does not mix rows
-// of several jobs: rows are of DataParallel, of micro-batches 4 and 16 on
-// DataParallelShapes.
+// CheckKeepsCommonestJob checks that f, a family for data parallel jobs, does not mix rows of several jobs.
+// rows are of DataParallel with micro-batches 4 and 16 on DataParallelShapes.
 func CheckKeepsCommonestJob(t *testing.T, f perfmodel.Family, rows []spec.Measurement) {
 	t.Helper()
 	for _, m := range rows[:5] {
@@ -141,8 +140,8 @@ func CheckKeepsCommonestJob(t *testing.T, f perfmodel.Family, rows []spec.Measur
 	}
 }
 
-// CheckFitted: what a family fitted does not depend on the order of rows and
-// survives the disk.
+// CheckFitted checks that the fit of f does not depend on the order of rows, and that it predicts the same
+// after storing and loading.
 func CheckFitted(t *testing.T, f perfmodel.Family, rows []spec.Measurement) {
 	t.Helper()
 	name := f.Name
@@ -170,8 +169,8 @@ func CheckFitted(t *testing.T, f perfmodel.Family, rows []spec.Measurement) {
 	}
 }
 
-// MostTelling returns the index of the greatest Fall.
-func MostTelling(gains []perfmodel.Gain) int {
+// LargestFall returns the index of the gain with the largest Fall.
+func LargestFall(gains []perfmodel.Gain) int {
 	i := 0
 	for j, g := range gains {
 		if g.Fall > gains[i].Fall {
@@ -181,8 +180,8 @@ func MostTelling(gains []perfmodel.Gain) int {
 	return i
 }
 
-// CheckGainsInAnyOrder fails the test unless each configuration's gain is the same in
-// so many other orders of rows and space.
+// CheckGainsInAnyOrder checks that each configuration's gain is the same in several random orders of rows and
+// space.
 func CheckGainsInAnyOrder(t *testing.T, gains func(testing.TB, []spec.Measurement, []spec.Config) []perfmodel.Gain, rows []spec.Measurement, space []spec.Config, orders int) {
 	t.Helper()
 	want := map[spec.Config]perfmodel.Gain{}
@@ -202,7 +201,7 @@ func CheckGainsInAnyOrder(t *testing.T, gains func(testing.TB, []spec.Measuremen
 	}
 }
 
-// GainGrid is n plans of the toy job type, of batches ToyGrid has not.
+// GainGrid returns n plans of the toy job type, with batch sizes that are not in ToyGrid.
 func GainGrid(n int) []spec.Config {
 	var out []spec.Config
 	for batch := 1; len(out) < n; batch++ {
@@ -214,7 +213,7 @@ func GainGrid(n int) []spec.Config {
 	return out[:n]
 }
 
-// Toy is an invented job type: a 1.3 B decoder on 80 GiB devices, nodes of 8.
+// Toy returns a configuration of an invented job type: a 1.3 B decoder on 80 GiB devices, 8 per node.
 func Toy(p spec.Plan, nodes ...int) spec.Config {
 	p.Precision = spec.BF16
 	return spec.Config{
@@ -226,7 +225,7 @@ func Toy(p spec.Plan, nodes ...int) spec.Config {
 	}
 }
 
-// ToyGrid is every plan of a global batch of 32 the tests measure.
+// ToyGrid returns all plans with a global batch of 32 that tests measure.
 func ToyGrid() []spec.Config {
 	var out []spec.Config
 	for _, nodes := range [][]int{{1}, {2}, {4}, {8}, {1, 1}, {2, 2}, {4, 4}, {3, 5}, {2, 2, 2, 2}, {8, 8}, {8, 8, 8, 8}} {
@@ -252,17 +251,17 @@ func ToyGrid() []spec.Config {
 	return out
 }
 
-// Measured returns an OK row of c.
+// Measured returns an OK row of c with the given step time.
 func Measured(c spec.Config, sec float64) spec.Measurement {
 	return spec.Measurement{Config: c, Outcome: spec.OK, StepSec: []float64{sec}, Source: "test"}
 }
 
-// Impossible are plans no machine runs.
+// Impossible are plans that no machine can run.
 var Impossible = []spec.Plan{{DP: -8, TP: 2}, {DP: 8, PP: 4, MicroBatch: 1, AccumSteps: -1}, {DP: 1, MicroBatch: -1, AccumSteps: 64},
 	{DP: 8, VirtualStages: -2}, {DP: 1 << 20, TP: 1 << 20}, {DP: 1 << 16, TP: 1 << 16, PP: 1 << 16, CP: 1 << 16}}
 
-// CheckServersRefused checks that f, fitted by a family without terms for
-// parameter servers, has no opinion on plans that have them.
+// CheckServersRefused checks that f, a model without terms for parameter servers, does not cover plans with
+// parameter servers.
 func CheckServersRefused(t *testing.T, name string, f perfmodel.Predictor) {
 	t.Helper()
 	for _, async := range []bool{false, true} {
@@ -274,7 +273,7 @@ func CheckServersRefused(t *testing.T, name string, f perfmodel.Predictor) {
 	}
 }
 
-// CheckImpossible checks that f has no opinion on plans that no machine runs.
+// CheckImpossible checks that f does not cover plans that no machine can run.
 func CheckImpossible(t *testing.T, name string, f perfmodel.Predictor) {
 	t.Helper()
 	for _, p := range Impossible {

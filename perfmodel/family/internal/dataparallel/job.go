@@ -12,16 +12,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Job identifies the rows of one fit of Pollux, Sia and Optimus. Their formulas
-// have replicas, parameter servers, nodes, micro-batch and accumulation; rows that
-// differ in another property that decides a replica's speed are of another Job.
+// Job identifies the rows of one fit of Pollux, Sia or Optimus. Their formulas use replicas, parameter servers,
+// nodes, micro-batch and accumulation. Rows that differ in another property that affects the speed of a replica
+// have different Jobs.
 type Job struct {
 	spec.Key
 	Seq       int            `json:"seq_len,omitempty"`
-	Precision spec.Precision `json:"precision,omitempty"` // "" = not recorded: any
+	Precision spec.Precision `json:"precision,omitempty"` // "" = not recorded, matches any
 	Recompute spec.Recompute `json:"recompute"`
 	Servers   bool           `json:"servers,omitempty"` // has parameter servers
-	Update    int            `json:"update,omitempty"`  // samples of an asynchronous update; 0 = synchronous
+	Update    int            `json:"update,omitempty"`  // samples of one asynchronous update; 0 = synchronous
 }
 
 // JobOf returns the Job of c.
@@ -34,7 +34,7 @@ func JobOf(c *spec.Config) Job {
 	return j
 }
 
-// String names all that identifies j.
+// String names the fields that identify j.
 func (j Job) String() string {
 	s := fmt.Sprintf("%s, recompute %s", j.Key, j.Recompute)
 	if j.Seq > 0 {
@@ -52,8 +52,8 @@ func (j Job) String() string {
 	return s
 }
 
-// Covers returns an error wrapping perfmodel.ErrNotCovered, in the name of family,
-// for a Config that is not of j.
+// Covers returns an error wrapping perfmodel.ErrNotCovered if c does not belong to j. family is the prefix of
+// the error.
 func (j Job) Covers(family string, c *spec.Config) error {
 	got := JobOf(c)
 	if j.Precision == "" || got.Precision == "" {
@@ -65,9 +65,8 @@ func (j Job) Covers(family string, c *spec.Config) error {
 	return nil
 }
 
-// Plan returns the normal plan of c, or an error wrapping
-// perfmodel.ErrNotCovered if it is more than data parallel or does not say on
-// which nodes it runs.
+// Plan returns the normal plan of c, or an error wrapping perfmodel.ErrNotCovered if the plan is not purely
+// data parallel, or its nodes are unknown.
 func Plan(family string, c *spec.Config) (spec.Plan, error) {
 	p := c.Plan.Normal()
 	if err := p.CheckBounds(); err != nil {
@@ -80,9 +79,9 @@ func Plan(family string, c *spec.Config) (spec.Plan, error) {
 	case p.Async && p.ParamServers == 0:
 		why = "is asynchronous without parameter servers"
 	case p.ZeRO > 0 || p.Offload != spec.OffloadNone:
-		why = "shards or offloads what each replica keeps"
+		why = "shards or offloads the training state"
 	case n == 0 && p.ParamServers == 0:
-		why = "has no shape, so the nodes are not known"
+		why = "has no shape, so its nodes are unknown"
 	case n != 0 && n != p.Devices():
 		why = fmt.Sprintf("is for %d devices, shape %s has %d", p.Devices(), c.Shape.Devices, n)
 	default:
@@ -91,9 +90,8 @@ func Plan(family string, c *spec.Config) (spec.Plan, error) {
 	return p, fmt.Errorf("%s: plan %s %s: %w", family, c.Plan, why, perfmodel.ErrNotCovered)
 }
 
-// Prediction returns the prediction of a step time of sec seconds, without an
-// interval; an error wrapping perfmodel.ErrNotCovered if sec is not finite and
-// positive.
+// Prediction returns the prediction for a step time of sec seconds, without an interval. The error wraps
+// perfmodel.ErrNotCovered if sec is not finite and positive.
 func Prediction(by string, c *spec.Config, sec float64, warnings []error) (spec.Prediction, error) {
 	rate := float64(c.Plan.GlobalBatch()) / sec
 	if !(rate > 0) || math.IsInf(rate, 0) {
@@ -105,15 +103,14 @@ func Prediction(by string, c *spec.Config, sec float64, warnings []error) (spec.
 // Data is the rows of one job.
 type Data struct {
 	Job      Job
-	Rows     []spec.Measurement // usable ones of job, in canonical order, repeats kept
-	Left     int                // others
+	Rows     []spec.Measurement // usable rows of Job, in canonical order, repeats not merged
+	Left     int                // number of other rows
 	Warnings []string
 }
 
-// Collect reads the rows of one key for a family and keeps those of the commonest
-// job, if can accepts their configuration. The error is ctx's or data's, or wraps
-// perfmodel.ErrTooFewPoints without such a row.
-func Collect(ctx context.Context, family string, data iter.Seq2[spec.Measurement, error], can func(*spec.Config) error) (Data, error) {
+// Collect reads the rows of one key for a family. It keeps those of the most frequent job, if covers accepts
+// their configuration. The error is that of ctx or data, or wraps perfmodel.ErrTooFewPoints if no row is left.
+func Collect(ctx context.Context, family string, data iter.Seq2[spec.Measurement, error], covers func(*spec.Config) error) (Data, error) {
 	var out Data
 	var all []spec.Measurement
 	outside := 0
@@ -128,22 +125,22 @@ func Collect(ctx context.Context, family string, data iter.Seq2[spec.Measurement
 			out.Left++
 		case len(all) > 0 && m.Config.Key() != all[0].Config.Key():
 			return out, fmt.Errorf("%s: rows of %s and of %s, want one job type", family, all[0].Config.Key(), m.Config.Key())
-		case can(&m.Config) != nil:
+		case covers(&m.Config) != nil:
 			outside++
 		default:
 			all = append(all, m)
 		}
 	}
 	if outside > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s: %d rows of plans it has no terms for are left out", family, outside))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%s: left out %d rows with plans that the model does not cover", family, outside))
 	}
 	if len(all) == 0 {
-		return out, fmt.Errorf("%s: no usable row, %d left out: no parameter is identifiable: %w", family, out.Left+outside, perfmodel.ErrTooFewPoints)
+		return out, fmt.Errorf("%s: no usable row, %d left out: %w", family, out.Left+outside, perfmodel.ErrTooFewPoints)
 	}
 	out.Job = commonestJob(all)
 	out.Rows = slices.DeleteFunc(slices.Clone(all), func(m spec.Measurement) bool { return JobOf(&m.Config) != out.Job })
 	if n := len(all) - len(out.Rows); n > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s: %d rows that are not of %s are left out", family, n, out.Job))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%s: left out %d rows that are not of %s", family, n, out.Job))
 	}
 	out.Left += outside + len(all) - len(out.Rows)
 	configs := make([]spec.Config, len(out.Rows))
@@ -162,7 +159,7 @@ func Collect(ctx context.Context, family string, data iter.Seq2[spec.Measurement
 	return out, ctx.Err()
 }
 
-// commonestJob returns the job with most rows; ties go to the first by text.
+// commonestJob returns the job with most rows; ties go to the first in text order.
 func commonestJob(rows []spec.Measurement) Job {
 	count := map[Job]int{}
 	for i := range rows {

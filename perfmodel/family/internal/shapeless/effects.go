@@ -11,34 +11,34 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/internal/bayes"
 )
 
-// sharedEffects is the posterior, given cells, of the logarithms of a form's
-// constants for any model on any site:
+// sharedEffects is the posterior, given cells, of the logarithms of a form's constants for any model at any
+// site:
 //
 //	θ(model, site) = μ + m(model) + a(site) + own(model, site)
 //
-// all Gaussian but own, which is Student's with tail degrees of freedom:
-// some cells are outliers. Each cell is a measurement of its θ with its covariance
-// as error. mean and cov are of μ, then m of each model, then a of each site. The
-// spreads of m, a and own are fitted too, by expectation maximisation (Dempster,
-// Laird and Rubin 1977), with the form's spreads as a prior of weight spreadCells,
-// and weights of cells for the degrees of freedom (Lange, Little and Taylor 1989).
+// All terms are Gaussian except own, which is Student's t with tail degrees of freedom, because some cells are
+// outliers. Each cell is a measurement of its θ, with the cell's covariance as error. mean and cov are of μ,
+// then m of each model, then a of each site.
+//
+// The spreads of m, a and own are fitted by expectation maximisation (Dempster, Laird and Rubin 1977). The
+// form's spreads are their prior, with the weight of spreadCells cells. Student's t is a Gaussian with a weight
+// per cell (Lange, Little and Taylor 1989).
 type sharedEffects struct {
 	form          *form
 	cells         []cell
 	covs          []*mat.SymDense // of the cells
 	models, sites []string
 	spread        []variances
-	odd           [][]float64 // of each cell and constant: own's variance over the spread's
+	ownScale      [][]float64 // by cell and constant: variance of own relative to spread
 	mean          []float64
 	cov           *mat.SymDense
 }
 
-// variances is the variance of a constant's logarithm between models, between sites,
-// and of the rest.
+// variances are the variances of a constant's logarithm between models, between sites, and of the remainder.
 type variances struct{ model, site, own float64 }
 
 const (
-	commonSD    = 2 // of μ about the form's medians
+	commonSD    = 2 // standard deviation of μ around the form's medians
 	spreadCells = 6
 	spreadSteps = 12
 	tail        = 1
@@ -56,7 +56,7 @@ func newEffects(ctx context.Context, f *form, cells []cell) (*sharedEffects, err
 			return nil, err
 		}
 		e.covs = append(e.covs, cov)
-		e.odd = append(e.odd, slices.Repeat([]float64{1}, len(f.params)))
+		e.ownScale = append(e.ownScale, slices.Repeat([]float64{1}, len(f.params)))
 		if !slices.Contains(e.models, c.Model) {
 			e.models = append(e.models, c.Model)
 		}
@@ -71,14 +71,14 @@ func newEffects(ctx context.Context, f *form, cells []cell) (*sharedEffects, err
 		if err := e.solve(); err != nil {
 			return nil, err
 		}
-		if err := e.learnSpread(); err != nil {
+		if err := e.updateSpread(); err != nil {
 			return nil, err
 		}
 	}
 	return e, e.solve()
 }
 
-// blocks returns where the known effects of a model on a site begin.
+// blocks returns the index of the first effect of each known part: μ, the model, the site.
 func (e *sharedEffects) blocks(model, site string) []int {
 	n := len(e.form.params)
 	out := []int{0}
@@ -91,16 +91,15 @@ func (e *sharedEffects) blocks(model, site string) []int {
 	return out
 }
 
-func (e *sharedEffects) knows(model string) bool { return slices.Contains(e.models, model) }
+func (e *sharedEffects) hasModel(model string) bool { return slices.Contains(e.models, model) }
 
-// precision returns the inverse of the covariance of cell k about the sum of its
-// effects.
+// precision returns the inverse of the covariance of cell k around the sum of its effects.
 func (e *sharedEffects) precision(k int) (*mat.SymDense, error) {
 	n := len(e.form.params)
 	s, w := mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
 	s.CopySym(e.covs[k])
 	for i := range n {
-		s.SetSym(i, i, s.At(i, i)+e.spread[i].own*e.odd[k][i])
+		s.SetSym(i, i, s.At(i, i)+e.spread[i].own*e.ownScale[k][i])
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(s) || chol.InverseTo(w) != nil {
@@ -109,8 +108,7 @@ func (e *sharedEffects) precision(k int) (*mat.SymDense, error) {
 	return w, nil
 }
 
-// solve finds the effects for the present spreads: the posterior of a linear
-// model.
+// solve computes the effects for the present spreads: the posterior of a linear model.
 func (e *sharedEffects) solve() error {
 	n := len(e.form.params)
 	size := n * (1 + len(e.models) + len(e.sites))
@@ -139,7 +137,7 @@ func (e *sharedEffects) solve() error {
 	return nil
 }
 
-// priorVariance is that of effect i.
+// priorVariance returns the prior variance of effect i.
 func (e *sharedEffects) priorVariance(i int) float64 {
 	n := len(e.form.params)
 	switch block := i / n; {
@@ -151,7 +149,7 @@ func (e *sharedEffects) priorVariance(i int) float64 {
 	return e.spread[i%n].site
 }
 
-// add counts cell c, with precision w, in the normal equations a·x = b.
+// add adds cell c, with precision w, to the normal equations a·x = b.
 func (e *sharedEffects) add(a *mat.SymDense, b *mat.VecDense, w *mat.SymDense, c *cell) {
 	n := len(c.Mean)
 	wy := mat.NewVecDense(n, nil)
@@ -171,7 +169,7 @@ func (e *sharedEffects) add(a *mat.SymDense, b *mat.VecDense, w *mat.SymDense, c
 	}
 }
 
-// sum returns the sum of blocks' effects.
+// sum returns the distribution of the sum of the effects of blocks.
 func (e *sharedEffects) sum(blocks []int) bayes.Gaussian {
 	n := len(e.form.params)
 	out := bayes.Gaussian{Mean: make([]float64, n), Cov: mat.NewSymDense(n, nil)}
@@ -192,8 +190,8 @@ func (e *sharedEffects) sum(blocks []int) bayes.Gaussian {
 	return out
 }
 
-// learnSpread updates the spreads, and the weight of each cell, to the effects.
-func (e *sharedEffects) learnSpread() error {
+// updateSpread updates the spreads, and the weight of each cell, given the effects.
+func (e *sharedEffects) updateSpread() error {
 	n := len(e.form.params)
 	sums := make([]variances, n)
 	for k := range e.cells {
@@ -202,8 +200,8 @@ func (e *sharedEffects) learnSpread() error {
 			return err
 		}
 		for i, v := range own {
-			sums[i].own += v / e.odd[k][i]
-			e.odd[k][i] = (tail + v/e.spread[i].own) / (tail + 1)
+			sums[i].own += v / e.ownScale[k][i]
+			e.ownScale[k][i] = (tail + v/e.spread[i].own) / (tail + 1)
 		}
 	}
 	square := func(at int) float64 { return e.mean[at]*e.mean[at] + e.cov.At(at, at) }
@@ -223,15 +221,15 @@ func (e *sharedEffects) learnSpread() error {
 	return nil
 }
 
-// pooled is the variance of n values with a sum of squares, and of
-// spreadCells more with standard deviation sd.
+// pooled returns the variance of n values with a sum of squares, plus spreadCells values with standard
+// deviation sd.
 func pooled(sd, squares float64, n int) float64 {
 	return (spreadCells*sd*sd + squares) / float64(spreadCells+n)
 }
 
-// ownSquares returns the expected squares of own of cell k. Its mean is
-// V·W·(θ - fixed), V its variance, W the cell's precision and fixed the sum of the
-// effects; its variance is V - V·W·V + V·W·Cov(fixed)·W·V.
+// ownSquares returns the expected squares of own of cell k. The mean of own is V·W·(θ - fixed), where V is its
+// variance, W the cell's precision and fixed the sum of the effects. Its variance is V - V·W·V +
+// V·W·Cov(fixed)·W·V.
 func (e *sharedEffects) ownSquares(k int) ([]float64, error) {
 	n := len(e.form.params)
 	w, err := e.precision(k)
@@ -251,19 +249,19 @@ func (e *sharedEffects) ownSquares(k int) ([]float64, error) {
 	wfw.Mul(&wf, w)
 	out := make([]float64, n)
 	for i := range out {
-		v := e.spread[i].own * e.odd[k][i]
+		v := e.spread[i].own * e.ownScale[k][i]
 		m := v * wd.AtVec(i)
 		out[i] = m*m + v - v*v*w.At(i, i) + v*v*wfw.At(i, i)
 	}
 	return out, nil
 }
 
-// belief returns the distribution of the constants of a model on a site.
-func (e *sharedEffects) belief(model, site string) bayes.Gaussian {
+// distribution returns the distribution of the constants of a model at a site.
+func (e *sharedEffects) distribution(model, site string) bayes.Gaussian {
 	out := e.sum(e.blocks(model, site))
 	for i, s := range e.spread {
 		v := s.own
-		if !e.knows(model) {
+		if !e.hasModel(model) {
 			v += s.model
 		}
 		if !slices.Contains(e.sites, site) {

@@ -12,16 +12,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// data is the points of rows and their log times. Rows of one point are one, at the
-// mean of their log times.
+// data is the points of rows with the logarithms of their times. Rows of one point are merged, with the mean of
+// the logarithms.
 type data struct {
 	form *form
 	at   []formPoint
 	y    []float64 // ln s
 }
 
-// newData takes the usable rows that have the form; where[i] is the place
-// of row i in the data, -1 for the others.
+// newData returns the data of the usable rows with the given form. where[i] is the index of row i in the data,
+// -1 for rows without the form.
 func newData(form *form, rows []spec.Measurement) (d *data, where []int) {
 	d = &data{form: form}
 	known := map[formPoint]int{}
@@ -57,9 +57,9 @@ func (d *data) differentiate(x []float64, jac *mat.Dense) {
 	}
 }
 
-// fit returns the constants given the rows, each of a weight.
+// fit returns the posterior of the constants given the rows, each with the given weight.
 func (d *data) fit(ctx context.Context, prior bayes.Gaussian, weight float64) (bayes.Posterior, error) {
-	p := bayes.Problem{Prior: prior, Y: d.y, Tail: 1}
+	p := bayes.Regression{Prior: prior, Y: d.y, Tail: 1}
 	p.Predict = func(x, out []float64) error {
 		d.predict(x, out)
 		return ctx.Err()
@@ -74,8 +74,7 @@ func (d *data) fit(ctx context.Context, prior bayes.Gaussian, weight float64) (b
 	return p.Fit()
 }
 
-// thin keeps at most n rows, evenly spread over those there are; kept[i] is
-// where row i went, -1 for those left out.
+// thin keeps at most n evenly spaced rows. kept[i] is the new index of row i, -1 if it was dropped.
 func (d *data) thin(n int) (out *data, kept []int) {
 	out = &data{form: d.form}
 	for i := range d.at {
@@ -89,31 +88,29 @@ func (d *data) thin(n int) (out *data, kept []int) {
 	return out, kept
 }
 
-// maxRows is the largest number of rows of a fit, evenly spread: it keeps their
-// covariances.
+// maxRows is the largest number of rows of a fit, because the fit keeps their covariance matrix. More rows are
+// thinned.
 const maxRows = 600
 
-// Fitted predicts one model on one site.
+// Fitted predicts one model at one site. It is immutable and safe for concurrent use.
 type Fitted struct {
 	form  *form
 	prior bayes.Gaussian
 	data  *data
-	mode  []float64 // logarithms of the constants around which the form is linear
-	rest  *posterior
-	// left and leftSD are, for each row given, the error of its log time in a fit
-	// without it and the standard deviation expected of that; NaN and 0 for rows
-	// that were not fitted.
+	mode  []float64 // logarithms of the constants at which the form is linearised
+	post  *posterior
+	// left and leftSD are, for each given row, the error of its log time in a fit without it, and the expected
+	// standard deviation of that error; NaN and 0 for rows that were not fitted.
 	left, leftSD []float64
 }
 
-// Fit conditions the prior of the model and site of like on rows of them. It leaves
-// out rows that are not usable, or not of like's form; without rows the result is
-// the prior. The error wraps perfmodel.ErrNotCovered where like is of no form, and
-// is ctx's when that ends.
+// Fit conditions the prior of like's model and site on rows of both. It leaves out rows that are not usable or
+// not of like's form. Without rows the result is the prior. The error wraps perfmodel.ErrNotCovered if like has
+// no form, or is that of ctx.
 func (p *Prior) Fit(ctx context.Context, like spec.Config, rows []spec.Measurement) (*Fitted, error) {
 	form, _ := formOf(&like)
 	if form == nil {
-		return nil, fmt.Errorf("hybrid: plan %s is more than data parallel: %w", like.Plan, perfmodel.ErrNotCovered)
+		return nil, fmt.Errorf("hybrid: plan %s is not purely data parallel: %w", like.Plan, perfmodel.ErrNotCovered)
 	}
 	effects, err := p.effects(ctx, form)
 	if err != nil {
@@ -121,8 +118,8 @@ func (p *Prior) Fit(ctx context.Context, like spec.Config, rows []spec.Measureme
 	}
 	all, where := newData(form, rows)
 	data, kept := all.thin(maxRows)
-	f := &Fitted{form: form, prior: effects.belief(like.Model.Name, siteOf(&like)), data: data}
-	if !effects.knows(like.Model.Name) {
+	f := &Fitted{form: form, prior: effects.distribution(like.Model.Name, siteOf(&like)), data: data}
+	if !effects.hasModel(like.Model.Name) {
 		form.start(data, f.prior.Mean)
 	}
 	post, err := data.fit(ctx, f.prior, 1)
@@ -130,22 +127,22 @@ func (p *Prior) Fit(ctx context.Context, like spec.Config, rows []spec.Measureme
 		return nil, err
 	}
 	f.mode = post.Mean
-	if f.rest, err = f.newPosterior(ctx); err != nil {
+	if f.post, err = f.newPosterior(ctx); err != nil {
 		return nil, err
 	}
 	return f, f.leaveOut(ctx, rows, where, kept)
 }
 
-// leaveOut computes left and leftSD. The error is ctx's.
+// leaveOut computes left and leftSD. The error is that of ctx.
 func (f *Fitted) leaveOut(ctx context.Context, rows []spec.Measurement, where, kept []int) error {
-	e, sd, err := f.rest.leftOut(ctx)
+	e, sd, err := f.post.leftOut(ctx)
 	if err != nil {
 		return err
 	}
 	for i, k := range where {
 		left, leftSD := math.NaN(), 0.0
 		if k >= 0 && kept[k] >= 0 {
-			// Rows of one point differ from their mean besides.
+			// Rows of one point also differ from their mean.
 			at := kept[k]
 			left = e[at] + math.Log(rows[i].MedianStepSec()) - f.data.y[at]
 			leftSD = sd[at]
@@ -155,19 +152,18 @@ func (f *Fitted) leaveOut(ctx context.Context, rows []spec.Measurement, where, k
 	return nil
 }
 
-// covers reports whether predict answers for c.
+// covers reports whether predict covers c.
 func (f *Fitted) covers(c *spec.Config) bool {
 	form, _ := formOf(c)
 	return form == f.form
 }
 
-// predict returns the mean and standard deviation of the logarithm of c's step
-// time in seconds. The error wraps perfmodel.ErrNotCovered for a plan of another
-// form.
+// predict returns the mean and standard deviation of the logarithm of c's step time in seconds. The error wraps
+// perfmodel.ErrNotCovered for a plan of another form.
 func (f *Fitted) predict(c *spec.Config) (logSec, sd float64, err error) {
 	form, x := formOf(c)
 	if form != f.form {
-		return 0, 0, fmt.Errorf("hybrid: plan %s, fitted to %s: %w", c.Plan, f.form.name, perfmodel.ErrNotCovered)
+		return 0, 0, fmt.Errorf("hybrid: plan %s does not match the fitted form %s: %w", c.Plan, f.form.name, perfmodel.ErrNotCovered)
 	}
 	logSec, sd = f.at(&x)
 	if math.IsNaN(logSec+sd) || math.IsInf(logSec+sd, 0) {
@@ -176,7 +172,7 @@ func (f *Fitted) predict(c *spec.Config) (logSec, sd float64, err error) {
 	return logSec, sd, nil
 }
 
-// Prediction returns predict as a throughput with its interval.
+// Prediction returns predict as a throughput with its interval. Errors wrap perfmodel.ErrNotCovered.
 func (f *Fitted) Prediction(c *spec.Config) (spec.Prediction, error) {
 	mean, sd, err := f.predict(c)
 	if err != nil {

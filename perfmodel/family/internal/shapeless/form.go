@@ -6,19 +6,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// form is a formula of the step time of jobs by their batch and placement, without
-// their layers.
+// form is a formula for the step time of jobs, given their batch and placement but not their layers.
 type form struct {
 	name   string
 	params []formParam
 	kernel formKernel
-	// start sets the logarithms p of the constants that scale with the job to what
-	// the rows of d suggest.
+	// start sets those logarithms p of constants that scale with the job to values estimated from the rows of
+	// d.
 	start func(d *data, p []float64)
-	// logTime returns the logarithm of the step time of x in seconds for the
-	// logarithms p of the constants, and the shares of two kinds of work, that of a
-	// single replica and that of replicas together: d log time / d log work. If
-	// grad is not nil, it must hold zeros and gets the derivatives by p.
+	// logTime returns the logarithm of the step time of x, in seconds, for the logarithms p of the constants.
+	// shares are the derivatives of log time by the logarithms of two kinds of work: that of a single replica,
+	// and that of replicas together. If grad is not nil, it must be all zeros and receives the derivatives by
+	// p.
 	logTime func(x *formPoint, p, grad []float64) (logSec float64, shares [2]float64)
 }
 
@@ -26,34 +25,33 @@ type form struct {
 type formParam struct {
 	name   string
 	median float64 // of the prior
-	// Standard deviations of the logarithm: between models, between sites, and of
-	// the rest. sharedEffects fits them from here.
+	// Standard deviations of the logarithm: between models, between sites, and of the remainder. They are start
+	// values; sharedEffects fits them.
 	model, site, own float64
 }
 
-// formPoint is what a form reads of a Config.
+// formPoint holds the values of a Config that a form uses.
 type formPoint struct {
 	batch   float64 // samples per micro-batch and replica
 	accum   float64 // micro-batches per step
 	devices float64 // replicas
-	nodes   float64 // 1 where the placement is not recorded
-	perNode float64 // devices on the node with most
+	nodes   float64 // 1 if the placement is not recorded
+	perNode float64 // largest number of devices on a node
 	servers float64 // parameter servers, 0 = replicas exchange gradients themselves
-	volume  float64 // parameters over refParams, 1 where not known
-	inside  float64 // refIntraBps over the bandwidth in a node, 1 where not known
-	between float64 // refInterBps over the bandwidth between nodes, 1 where not known
+	volume  float64 // parameters over refParams, 1 if unknown
+	inside  float64 // refIntraBps over the bandwidth in a node, 1 if unknown
+	between float64 // refInterBps over the bandwidth between nodes, 1 if unknown
 }
 
-// The job that constants are given for: a ResNet-50 on devices behind PCIe 3.0 x16
-// in nodes with 50 Gb/s.
+// The reference job of the constants: a ResNet-50 on devices with PCIe 3.0 x16, in nodes with 50 Gb/s.
 const (
 	refParams   = 25.6e6
 	refIntraBps = 15.75e9
 	refInterBps = 6.25e9
 )
 
-// formOf returns the form of c and its point; nil for a plan that is more than data
-// parallel, and for asynchronous updates.
+// formOf returns the form of c and its point; nil for asynchronous updates and for plans that are not purely
+// data parallel.
 func formOf(c *spec.Config) (*form, formPoint) {
 	p := c.Plan.Normal()
 	if p.CheckBounds() != nil || p.Devices() != p.DP || p.EP != 1 || p.ZeRO != 0 || p.Offload != spec.OffloadNone ||
@@ -76,8 +74,7 @@ func formOf(c *spec.Config) (*form, formPoint) {
 	return allReduceForm, x
 }
 
-// ratio returns a/b, 1 where one of them is not a positive number, and within
-// 1e±6.
+// ratio returns a/b limited to 1e±6, or 1 if one of them is not a positive number.
 func ratio(a, b float64) float64 {
 	if !(a > 0 && b > 0) || math.IsInf(a, 1) || math.IsInf(b, 1) {
 		return 1
@@ -85,8 +82,8 @@ func ratio(a, b float64) float64 {
 	return math.Max(1e-6, math.Min(a/b, 1e6))
 }
 
-// overlapped returns (a^γ + b^γ)^(1/γ) for a > 0, b >= 0 and γ >= 1, and the
-// derivatives of its logarithm by the logarithms of a and b and by γ.
+// overlapped returns (a^γ + b^γ)^(1/γ) for a > 0, b >= 0 and γ >= 1, and the derivatives of its logarithm by
+// log a, log b and γ.
 func overlapped(a, b, gamma float64) (t, wa, wb, dGamma float64) {
 	if b <= 0 {
 		return a, 1, 0, 0
@@ -110,8 +107,8 @@ func KeyOf(c *spec.Config) Key {
 	return Key{c.Key(), c.Plan.ParamServers > 0}
 }
 
-// Covers reports whether this package predicts c: a data parallel job without known
-// layers, or with parameter servers.
+// Covers reports whether this package predicts c: a data parallel job without known layers, or with parameter
+// servers.
 func Covers(c *spec.Config) bool {
 	form, _ := formOf(c)
 	return form == serversForm || form != nil && !c.Model.HasShape()

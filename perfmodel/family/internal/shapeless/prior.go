@@ -16,9 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Prior is the distribution of the constants of a job without rows, by its model
-// and site, trained on other jobs. It is immutable after training and safe for
-// concurrent use. JSON keeps all of it.
+// Prior is the distribution of the constants of a job without rows, by its model and site, trained on other
+// jobs. It is immutable after training and safe for concurrent use. Its JSON form is complete.
 type Prior struct {
 	AllReduce []cell `json:"all_reduce,omitempty"`
 	Servers   []cell `json:"servers,omitempty"`
@@ -26,28 +25,27 @@ type Prior struct {
 	reduce, servers lazyEffects
 }
 
-// cell is the fit of a form's constants to the rows of one model on one site alone.
+// cell is the fit of a form's constants to the rows of one model at one site.
 type cell struct {
 	Model string `json:"model"`
 	Site  string `json:"site"`
 	Rows  int    `json:"rows"`
-	// Mean and Cov are of the logarithms; Cov is the lower triangle, by rows.
+	// Mean and Cov of the logarithms of the constants; Cov is the lower triangle, by rows.
 	Mean []float64 `json:"mean"`
 	Cov  []float64 `json:"cov"`
 }
 
-// siteOf returns the name of c's site, a kind of device with a training stack:
-// step times of all models there share an effect.
+// siteOf returns the name of c's site: a type of device with a training stack.
 func siteOf(c *spec.Config) string { return c.Accelerator.Name + "/" + c.Framework }
 
 const (
-	formNoise   = 0.1 // standard deviation of log time about a form
-	maxCellRows = 80  // most weight of a cell in training, in rows
+	formNoise   = 0.1 // standard deviation of log time around a form
+	maxCellRows = 80  // largest weight of a cell in training, in rows
 )
 
-// Train fits a Prior to rows of any models, accelerators and frameworks. It leaves
-// out rows that are not usable or of no form. Without rows the prior is that of the
-// forms. The error is ctx's, or wraps bayes.ErrNotFinite.
+// Train fits a Prior to rows of any models, accelerators and frameworks. It leaves out rows that are not usable
+// or have no form. Without rows the prior is that of the forms. The error is that of ctx, or wraps
+// bayes.ErrNotFinite.
 func Train(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	type cellKey struct{ form, model, site string }
 	groups := map[cellKey][]spec.Measurement{}
@@ -82,8 +80,8 @@ func Train(ctx context.Context, rows []spec.Measurement) (*Prior, error) {
 	return out, nil
 }
 
-// Without returns p without the cells for which drop returns true: cells are fitted
-// independently, so p is as if it had not been trained on them.
+// Without returns p without the cells for which drop returns true. Cells are fitted independently, so this
+// equals training without their rows.
 func (p *Prior) Without(drop func(model, site string) bool) *Prior {
 	keep := func(cells []cell) []cell {
 		return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return drop(c.Model, c.Site) })
@@ -91,10 +89,10 @@ func (p *Prior) Without(drop func(model, site string) bool) *Prior {
 	return &Prior{AllReduce: keep(p.AllReduce), Servers: keep(p.Servers)}
 }
 
-// newCell fits form to the rows of one model on one site.
+// newCell fits form to the rows of one model at one site.
 func newCell(ctx context.Context, form *form, model, site string, rows []spec.Measurement) (cell, error) {
 	d, _ := newData(form, rows)
-	post, err := d.fit(ctx, form.alone(d), math.Min(1, maxCellRows/float64(len(d.y))))
+	post, err := d.fit(ctx, form.priorAlone(d), math.Min(1, maxCellRows/float64(len(d.y))))
 	if err != nil {
 		return cell{}, err
 	}
@@ -111,9 +109,8 @@ func newCell(ctx context.Context, form *form, model, site string, rows []spec.Me
 // sixDigits rounds v for the stored prior.
 func sixDigits(v float64) float64 { return math.Round(v*1e6) / 1e6 }
 
-// alone returns the prior of the constants without cells, at the order of magnitude
-// of d.
-func (f *form) alone(d *data) bayes.Gaussian {
+// priorAlone returns the prior of the constants without cells, at the order of magnitude of d.
+func (f *form) priorAlone(d *data) bayes.Gaussian {
 	mean, sd := make([]float64, len(f.params)), make([]float64, len(f.params))
 	for i, p := range f.params {
 		mean[i], sd[i] = math.Log(p.median), math.Sqrt(p.model*p.model+p.site*p.site+p.own*p.own)
@@ -138,14 +135,13 @@ func (c *cell) covariance(n int) (*mat.SymDense, error) {
 	return s, nil
 }
 
-// lazyEffects is the sharedEffects of the cells of a form, computed on first use.
-// It is safe for concurrent use.
+// lazyEffects is the sharedEffects of a form's cells, computed on first use. It is safe for concurrent use.
 type lazyEffects struct {
 	mu   sync.Mutex
 	done atomic.Pointer[sharedEffects]
 }
 
-// of returns the effects of cells. An error, such as ctx's, is not kept.
+// of returns the effects of cells. It does not keep errors, such as that of ctx.
 func (l *lazyEffects) of(ctx context.Context, f *form, cells []cell) (*sharedEffects, error) {
 	if e := l.done.Load(); e != nil {
 		return e, nil
@@ -163,7 +159,7 @@ func (l *lazyEffects) of(ctx context.Context, f *form, cells []cell) (*sharedEff
 	return e, nil
 }
 
-// effects returns the effects shared by the cells of a form.
+// effects returns the shared effects of a form's cells.
 func (p *Prior) effects(ctx context.Context, form *form) (*sharedEffects, error) {
 	if form == serversForm {
 		return p.servers.of(ctx, form, p.Servers)
@@ -171,23 +167,22 @@ func (p *Prior) effects(ctx context.Context, form *form) (*sharedEffects, error)
 	return p.reduce.of(ctx, form, p.AllReduce)
 }
 
-// Knows reports whether p is trained on rows of c's model, on any site. The error is
-// ctx's, or of cells without a posterior.
-func (p *Prior) Knows(ctx context.Context, c *spec.Config) (bool, error) {
+// HasModel reports whether p was trained on rows of c's model, at any site. The error is that of ctx, or
+// reports cells without a posterior.
+func (p *Prior) HasModel(ctx context.Context, c *spec.Config) (bool, error) {
 	form, _ := formOf(c)
 	if form == nil {
 		return false, nil
 	}
 	e, err := p.effects(ctx, form)
-	return err == nil && e.knows(c.Model.Name), err
+	return err == nil && e.hasModel(c.Model.Name), err
 }
 
-// Predict predicts c without rows of it. The error wraps perfmodel.ErrNotCovered
-// where p has no cell of the form.
+// Predict predicts c without rows of it. The error wraps perfmodel.ErrNotCovered if p has no cell of c's form.
 func (p *Prior) Predict(ctx context.Context, c *spec.Config) (spec.Prediction, error) {
 	form, _ := formOf(c)
 	if form == serversForm && len(p.Servers) == 0 || form == allReduceForm && len(p.AllReduce) == 0 {
-		return spec.Prediction{}, fmt.Errorf("hybrid: no trained prior for jobs like %s: %w", c.Key(), perfmodel.ErrNotCovered)
+		return spec.Prediction{}, fmt.Errorf("hybrid: no trained prior for the kind of job of %s: %w", c.Key(), perfmodel.ErrNotCovered)
 	}
 	f, err := p.Fit(ctx, *c, nil)
 	if err != nil {

@@ -12,19 +12,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// formKernel is the covariance of the residual of log time. Its parts are of the
-// work of a single replica, by batch, and of replicas together, by placement, each
-// times its shares of the steps; and of the whole step, by both. All fall
-// exponentially with distance.
+// formKernel is the covariance of the residual of log time. It has three parts: one for the work of a single
+// replica, by batch; one for the work of replicas together, by placement, each multiplied by its shares of the
+// steps; and one for the whole step, by both. All decrease exponentially with distance.
 type formKernel struct {
 	batchSD, batchScale float64 // scale in doublings of batch
 	placeSD, placeScale float64 // in doublings of devices, nodes and servers
 	stepSD              float64
-	rowSD               float64 // independent, of each row
-	serversSD           float64 // of each number of parameter servers above one
+	rowSD               float64 // independent, for each row
+	serversSD           float64 // for each number of parameter servers above one
 }
 
-// features is a point as the kernel reads it.
+// features holds the values of a point that the kernel uses.
 type features struct {
 	logBatch, logDevices, logNodes, logServers float64 // base 2
 	shares                                     [2]float64
@@ -41,23 +40,22 @@ func (k *formKernel) covariance(a, b *features) float64 {
 	return a.shares[0]*b.shares[0]*k.batchSD*k.batchSD*batch + a.shares[1]*b.shares[1]*together + k.stepSD*k.stepSD*batch*place
 }
 
-// posterior is the posterior of constants and kernel together, the form
-// being linear around the mode: rows are Gaussian about what the prior's mean
-// predicts, with covariance J·Σ·Jᵀ + kernel + noise, J the derivatives by the
-// constants, Σ their prior covariance.
+// posterior is the joint posterior of constants and residual, with the form linearised at the mode. Rows are
+// Gaussian around the prediction at the prior's mean, with covariance J·Σ·Jᵀ + kernel + noise, where J is the
+// matrix of derivatives by the constants and Σ their prior covariance.
 type posterior struct {
-	kernel *formKernel
-	seen   []features
-	jac    *mat.Dense // J
-	spread *mat.Dense // J·Σ
-	about  []float64  // rows minus what the prior's mean predicts
-	noise  []float64  // variance of each row alone
-	factor gp.Cholesky
-	weight []float64 // inverse covariance times about
+	kernel   *formKernel
+	seen     []features
+	jac      *mat.Dense // J
+	spread   *mat.Dense // J·Σ
+	centered []float64  // rows minus the prediction at the prior's mean
+	noise    []float64  // independent variance of each row
+	factor   gp.Cholesky
+	weight   []float64 // inverse covariance times about
 }
 
-// Rows further than outlierSDs standard deviations from their left-out prediction
-// get noise that explains the distance, in outlierRounds rounds.
+// Rows further than outlierSDs standard deviations from their left-out prediction get additional noise that
+// explains the distance, in outlierRounds rounds.
 const (
 	outlierSDs    = 2.5
 	outlierRounds = 2
@@ -70,12 +68,12 @@ func (f *Fitted) newPosterior(ctx context.Context) (*posterior, error) {
 		return r, nil
 	}
 	r.jac, r.spread = mat.NewDense(n, len(f.mode), nil), &mat.Dense{}
-	r.seen, r.about, r.noise = make([]features, n), make([]float64, n), make([]float64, n)
+	r.seen, r.centered, r.noise = make([]features, n), make([]float64, n), make([]float64, n)
 	for i := range n {
 		g := r.jac.RawRowView(i)
 		var y float64
-		y, r.seen[i] = f.see(&f.data.at[i], g)
-		r.about[i], r.noise[i] = f.data.y[i]-y, r.kernel.rowSD*r.kernel.rowSD
+		y, r.seen[i] = f.linearized(&f.data.at[i], g)
+		r.centered[i], r.noise[i] = f.data.y[i]-y, r.kernel.rowSD*r.kernel.rowSD
 	}
 	r.spread.Mul(r.jac, f.prior.Cov)
 	for round := range outlierRounds {
@@ -94,9 +92,9 @@ func (f *Fitted) newPosterior(ctx context.Context) (*posterior, error) {
 	return r, nil
 }
 
-// see returns the form's prediction at the prior's mean, linear around the mode,
-// and writes its derivatives by the constants to grad, zeros when it is called.
-func (f *Fitted) see(x *formPoint, grad []float64) (float64, features) {
+// linearized returns the form's prediction at the prior's mean, linearised at the mode, and writes its
+// derivatives by the constants to grad, which must be all zeros.
+func (f *Fitted) linearized(x *formPoint, grad []float64) (float64, features) {
 	y, shares := f.form.logTime(x, f.mode, grad)
 	for k, g := range grad {
 		y += g * (f.prior.Mean[k] - f.mode[k])
@@ -106,7 +104,7 @@ func (f *Fitted) see(x *formPoint, grad []float64) (float64, features) {
 }
 
 func (r *posterior) solve() error {
-	n := len(r.about)
+	n := len(r.centered)
 	var ok bool
 	r.factor, ok = gp.NewCholesky(n, func(i, j int) float64 {
 		v := r.kernel.covariance(&r.seen[i], &r.seen[j]) + gp.Dot(r.spread.RawRowView(i), r.jac.RawRowView(j))
@@ -118,15 +116,14 @@ func (r *posterior) solve() error {
 	if !ok {
 		return perfmodel.ErrNotFinite
 	}
-	r.weight = append(r.weight[:0], r.about...)
+	r.weight = append(r.weight[:0], r.centered...)
 	r.factor.Forward(r.weight)
 	r.factor.Backward(r.weight)
 	return nil
 }
 
-// leftOut returns, for each row, its error against the prediction from all others,
-// and the standard deviation of that error (Rasmussen and Williams 2006, section
-// 5.4.2). The error returned is ctx's.
+// leftOut returns, for each row, its error against the prediction from all other rows, and the standard
+// deviation of that error (Rasmussen and Williams 2006, section 5.4.2). The error returned is that of ctx.
 func (r *posterior) leftOut(ctx context.Context) (e, sd []float64, err error) {
 	n := len(r.weight)
 	e, sd = make([]float64, n), make([]float64, n)
@@ -138,13 +135,13 @@ func (r *posterior) leftOut(ctx context.Context) (e, sd []float64, err error) {
 		clear(column)
 		column[i] = 1
 		r.factor.Forward(column)
-		q := gp.Dot(column, column) // of the inverse's diagonal
+		q := gp.Dot(column, column) // diagonal element of the inverse
 		e[i], sd[i] = r.weight[i]/q, 1/math.Sqrt(q)
 	}
 	return e, sd, nil
 }
 
-// widen gives noise to outliers.
+// widen adds noise to outliers.
 func (r *posterior) widen(ctx context.Context) error {
 	e, sd, err := r.leftOut(ctx)
 	for i := range e {
@@ -158,13 +155,13 @@ func (r *posterior) widen(ctx context.Context) error {
 // at returns the mean and standard deviation of the log time of a row at x.
 func (f *Fitted) at(x *formPoint) (mean, sd float64) {
 	grad, spread := make([]float64, len(f.mode)), make([]float64, len(f.mode))
-	mean, s := f.see(x, grad)
+	mean, s := f.linearized(x, grad)
 	for i := range spread {
 		for k, g := range grad {
 			spread[i] += f.prior.Cov.At(i, k) * g
 		}
 	}
-	r := f.rest
+	r := f.post
 	v := r.kernel.covariance(&s, &s) + r.kernel.rowSD*r.kernel.rowSD + gp.Dot(grad, spread)
 	cov := make([]float64, len(r.weight))
 	for i := range cov {
@@ -177,14 +174,14 @@ func (f *Fitted) at(x *formPoint) (mean, sd float64) {
 	return mean, math.Sqrt(math.Max(v-gp.Dot(cov, cov), 1e-8))
 }
 
-// LinearForm returns the posterior of the log times of configurations of f's form,
-// the candidates of a design in their order.
+// LinearForm returns the posterior of the log times of configurations cs of f's form, as candidates of a
+// design.
 func (f *Fitted) LinearForm(cs []spec.Config) design.LinearForm {
-	n, r := len(cs), f.rest
+	n, r := len(cs), f.post
 	jac, seen := mat.NewDense(n, len(f.mode), nil), make([]features, n)
 	for k := range cs {
 		_, x := formOf(&cs[k])
-		_, seen[k] = f.see(&x, jac.RawRowView(k))
+		_, seen[k] = f.linearized(&x, jac.RawRowView(k))
 	}
 	var spread mat.Dense
 	spread.Mul(jac, f.prior.Cov)

@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// jobConfig is n replicas of batch samples, perNode of them on a node.
+// jobConfig returns n replicas with batch samples each, perNode of them on a node.
 func jobConfig(model, device string, n, perNode, batch int) spec.Config {
 	return spec.Config{
 		Model:       spec.Model{Name: model, Kind: spec.Opaque, ParamCount: 25e6},
@@ -33,20 +33,20 @@ func serversConfig(model string, workers, servers, batch int) spec.Config {
 	return c
 }
 
-// jobTruth returns a form's constants, those of a model and a site moved.
+// jobTruth returns a form's constants, with effects of the model and the site.
 func jobTruth(f *form, model, site int) []float64 {
 	p := make([]float64, len(f.params))
 	for i, q := range f.params {
 		p[i] = math.Log(q.median)
 	}
 	if f == serversForm {
-		p[osFixed], p[osSync] = p[osFixed]+0.7*float64(model), p[osSync]-0.6*float64(model)
+		p[psFixed], p[psSync] = p[psFixed]+0.7*float64(model), p[psSync]-0.6*float64(model)
 		return p
 	}
-	p[orSample] += 0.8*float64(model) - 0.5*float64(site)
-	p[orLaunch] += 0.3 * float64(model)
-	p[orSync] += 0.4*float64(model) + 0.9*float64(site)
-	p[orNode] -= 0.6 * float64(site)
+	p[arSample] += 0.8*float64(model) - 0.5*float64(site)
+	p[arLaunch] += 0.3 * float64(model)
+	p[arSync] += 0.4*float64(model) + 0.9*float64(site)
+	p[arNode] -= 0.6 * float64(site)
 	return p
 }
 
@@ -58,7 +58,7 @@ func jobMeasured(c spec.Config, p []float64, noise float64, rng *rand.Rand) spec
 
 var jobSizes = []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
 
-// jobGrid is the rows of one made-up model on one made-up site.
+// jobGrid returns the rows of one invented model at one invented site.
 func jobGrid(model, site int, noise float64) []spec.Measurement {
 	rng := rand.New(rand.NewPCG(uint64(model), uint64(site)))
 	var out []spec.Measurement
@@ -83,7 +83,7 @@ func serversGrid(model int, noise float64) []spec.Measurement {
 	return out
 }
 
-// jobTrained is a prior of all made-up cells but those that without says.
+// jobTrained returns a prior of all invented cells except those for which without returns true.
 func jobTrained(t testing.TB, without func(model, site int) bool) *Prior {
 	t.Helper()
 	var rows []spec.Measurement
@@ -153,33 +153,33 @@ func TestShapelessGradients(t *testing.T) {
 	}
 }
 
-// TestShapelessStepByHand works one step of each form out from its equation.
+// TestShapelessStepByHand computes one step of each form from its equation.
 func TestShapelessStepByHand(t *testing.T) {
-	p := slices.Repeat([]float64{-logLimit}, orParams)
-	p[orFixed], p[orSample], p[orOverlap] = math.Log(0.1), math.Log(0.01), 0
-	p[orSync], p[orRing], p[orLog] = 0, math.Log(0.4), math.Log(0.05)
+	p := slices.Repeat([]float64{-logLimit}, arParams)
+	p[arFixed], p[arSample], p[arOverlap] = math.Log(0.1), math.Log(0.01), 0
+	p[arSync], p[arRing], p[arLog] = 0, math.Log(0.4), math.Log(0.05)
 	x := formPoint{batch: 20, accum: 3, devices: 4, nodes: 1, perNode: 4, volume: 4, inside: 0.5, between: 1}
 	// Tc = 0.3; Ts = 4·0.5·0.4·3/4 + 2·0.05·2 = 0.8; γ = 2.
 	want := 2*0.3 + math.Hypot(0.3, 0.8)
 	if y, _ := allReduceForm.logTime(&x, p, nil); math.Abs(math.Exp(y)-want) > 1e-6 {
 		t.Errorf("all-reduce: %g s, want %g", math.Exp(y), want)
 	}
-	p = slices.Repeat([]float64{-logLimit}, osParams)
-	p[osFixed], p[osSample], p[osSync], p[osServer], p[osPull] = math.Log(0.1), math.Log(0.01), 0, math.Log(0.6), math.Log(0.3)
-	p[osUneven+1] = 5 * math.Log(1.5) // of three
+	p = slices.Repeat([]float64{-logLimit}, psParams)
+	p[psFixed], p[psSample], p[psSync], p[psServer], p[psPull] = math.Log(0.1), math.Log(0.01), 0, math.Log(0.6), math.Log(0.3)
+	p[psUneven+1] = 5 * math.Log(1.5) // three servers
 	x = formPoint{batch: 20, accum: 1, devices: 4, nodes: 1, perNode: 4, servers: 3, volume: 4}
 	// 0.3 + 2·(0.6 + 0.3·4)·1.5/3.
 	if y, _ := serversForm.logTime(&x, p, nil); math.Abs(math.Exp(y)-2.1) > 1e-6 {
 		t.Errorf("servers: %g s, want 2.1", math.Exp(y))
 	}
-	x.servers = 1000 // more than are told apart
+	x.servers = 1000 // more than have their own unevenness
 	if y, _ := serversForm.logTime(&x, p, nil); math.Abs(math.Exp(y)-0.3036) > 1e-6 {
 		t.Errorf("a thousand servers: %g s, want 0.3036", math.Exp(y))
 	}
 }
 
-// TestShapelessHelpsFromNoRowOn: the cell is not in the prior; the more rows, the
-// better, and few are not worse than none.
+// TestShapelessHelpsFromNoRowOn: the cell is not in the prior; more rows predict better, and a few rows are not
+// worse than none.
 func TestShapelessHelpsFromNoRowOn(t *testing.T) {
 	prior := jobTrained(t, func(model, site int) bool { return model == 1 && site == 1 })
 	all := jobGrid(1, 1, 0.02)
@@ -207,8 +207,7 @@ func TestShapelessHelpsFromNoRowOn(t *testing.T) {
 	}
 }
 
-// TestShapelessStrangers: neither the model nor the site is in the prior, and both
-// are unlike those that are.
+// TestShapelessStrangers: neither the model nor the site is in the prior, and both differ from those in it.
 func TestShapelessStrangers(t *testing.T) {
 	prior := jobTrained(t, func(int, int) bool { return false })
 	all := jobGrid(7, 6, 0.02)
@@ -258,7 +257,7 @@ func TestShapelessServersFromTenRows(t *testing.T) {
 	}
 }
 
-// TestShapelessWildRows: a few rows off by a factor do not move the others.
+// TestShapelessWildRows: a few rows that are wrong by a factor do not affect predictions of others.
 func TestShapelessWildRows(t *testing.T) {
 	prior := jobTrained(t, func(model, site int) bool { return model == 1 && site == 1 })
 	rows := jobGrid(1, 1, 0.02)
@@ -278,8 +277,8 @@ func TestShapelessWildRows(t *testing.T) {
 	}
 }
 
-// TestShapelessLeftOut compares with fits that leave the row out; constants and
-// noises of wild rows are those of all rows in the short cut.
+// TestShapelessLeftOut compares with fits without the row. The faster computation uses the constants and
+// outlier noise of the fit to all rows.
 func TestShapelessLeftOut(t *testing.T) {
 	prior := jobTrained(t, func(model, site int) bool { return model == 1 && site == 1 })
 	rows := jobGrid(1, 1, 0.02)
@@ -302,8 +301,7 @@ func TestShapelessLeftOut(t *testing.T) {
 	}
 }
 
-// TestShapelessPhysics: more bandwidth, fewer samples or more servers never take
-// longer, in constants of every kind.
+// TestShapelessPhysics: more bandwidth, fewer samples or more servers never take longer, for many constants.
 func TestShapelessPhysics(t *testing.T) {
 	prior := jobTrained(t, func(int, int) bool { return false })
 	c := jobConfig("model1", "gpu1", 16, 4, 64)
@@ -331,7 +329,7 @@ func TestShapelessPhysics(t *testing.T) {
 			t.Errorf("%s: ln T %g, want below %g", name, y, base)
 		}
 	}
-	// Names are names: the same rows under others say the same.
+	// Names do not matter: the same rows under other names give the same predictions.
 	renamed := jobGrid(1, 1, 0.02)
 	g, err := prior.Fit(context.Background(), renamed[0].Config, renamed)
 	if err != nil {
@@ -380,7 +378,7 @@ func TestShapelessSurvivesJSON(t *testing.T) {
 	}
 }
 
-// TestShapelessWithout: dropping a cell is training without its rows.
+// TestShapelessWithout: dropping a cell equals training without its rows.
 func TestShapelessWithout(t *testing.T) {
 	dropped := jobTrained(t, func(int, int) bool { return false }).Without(func(model, site string) bool {
 		return model == "model1" && site == "gpu1/test"
@@ -392,8 +390,7 @@ func TestShapelessWithout(t *testing.T) {
 	}
 }
 
-// TestShapelessRefuses: other plans are not covered; odd figures end in numbers or
-// errors, never NaN.
+// TestShapelessRefuses: other plans are not covered; extreme values give finite numbers or errors, never NaN.
 func TestShapelessRefuses(t *testing.T) {
 	prior := &Prior{}
 	for name, change := range map[string]func(*spec.Plan){
@@ -437,7 +434,7 @@ func BenchmarkShapelessFit(b *testing.B) {
 		c := jobConfig("model1", "gpu1", 1+i%25, 4, 4*(1+i))
 		rows = append(rows, jobMeasured(c, jobTruth(allReduceForm, 1, 1), 0.05, rng))
 	}
-	if _, err := prior.Fit(context.Background(), rows[0].Config, nil); err != nil { // what cells have in common is worked out once
+	if _, err := prior.Fit(context.Background(), rows[0].Config, nil); err != nil { // computes the shared effects, which later fits reuse
 		b.Fatal(err)
 	}
 	b.Run("rows=100", func(b *testing.B) {
