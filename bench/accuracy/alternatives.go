@@ -11,8 +11,8 @@ type Alternative struct {
 	PredictedSec float64 `json:"predicted_s"`
 }
 
-// Alternatives is one choice between measured plans: a model on as many of the
-// same devices, at one global batch, by one training stack.
+// Alternatives is one choice between measured plans of a model on the same number
+// and type of devices, at one global batch, by one training stack.
 type Alternatives struct {
 	Dataset     string `json:"dataset"` // "rubick" or "published"
 	Source      string `json:"source"`  // the published table, or the job type of the traces
@@ -22,8 +22,8 @@ type Alternatives struct {
 	GlobalBatch int    `json:"global_batch"`
 	SeqLen      int    `json:"seq_len,omitempty"`
 	Framework   string `json:"framework,omitempty"`
-	// Placements are those of the alternatives, each once, by configuration: as
-	// many devices on more nodes are an alternative too.
+	// Placements lists the placements of the alternatives, by configuration: the same
+	// devices on more nodes are an alternative too.
 	Placements []string    `json:"placements"`
 	Plans      int         `json:"plans"`  // different ones
 	Chosen     Alternative `json:"chosen"` // predicted fastest
@@ -31,19 +31,19 @@ type Alternatives struct {
 	Regret     float64     `json:"regret"` // how much longer Chosen takes than Best, as a share of Best
 }
 
-// alternativesOf returns the choices between the answers, in order of their
-// first rows.
-func alternativesOf(dataset string, answers []answer) []Alternatives {
+// alternativesOf returns the choices among the predictions, in order of their first
+// rows.
+func alternativesOf(dataset string, predictions []prediction) []Alternatives {
 	var out []Alternatives
-	for _, g := range choices(answers) {
+	for _, g := range choices(predictions) {
 		out = append(out, describe(dataset, g))
 	}
 	return out
 }
 
-// describe names what the alternatives of a choice have in common, and the two
-// that matter.
-func describe(dataset string, g []answer) Alternatives {
+// describe returns the common properties of a choice, and its chosen and best
+// alternative.
+func describe(dataset string, g []prediction) Alternatives {
 	k := choiceOf(&g[0])
 	pick, best := pickOf(g), bestOf(g)
 	out := Alternatives{
@@ -59,11 +59,11 @@ func describe(dataset string, g []answer) Alternatives {
 	return out
 }
 
-func alternativeOf(a *answer) Alternative {
+func alternativeOf(a *prediction) Alternative {
 	return Alternative{Row: rowName(a.part, a.id), Plan: a.config.Plan.String(), Placement: a.config.Shape.String(), MeasuredSec: a.want, PredictedSec: a.got}
 }
 
-// PartRegret is the Regret of all choices, of a data set or of a part of one.
+// PartRegret is the Regret of all choices, or of those of a data set or part.
 type PartRegret struct {
 	Name string `json:"name"`
 	Regret

@@ -14,7 +14,7 @@ import (
 // TestAlternatives: what was chosen, what would have been best, and what that
 // costs.
 func TestAlternatives(t *testing.T) {
-	g := []answer{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
+	g := []prediction{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
 	g[2].config.Shape = spec.Packed(8, 4)
 	all := alternativesOf("d", g)
 	if len(all) != 1 {

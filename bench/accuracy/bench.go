@@ -14,7 +14,7 @@ import (
 
 // Options say what Run does. The zero value of every field but Shared works.
 type Options struct {
-	Shared     string      // directory that holds data/rubick, data/sia, data/dl2 and data/published
+	Shared     string      // directory with data/rubick, data/sia, data/dl2 and data/published
 	Protocols  []Protocol  // nil = all
 	Contenders []Contender // nil = all
 	Seed       uint64      // of the random draws
@@ -22,17 +22,17 @@ type Options struct {
 	Done func(r Result, done, of int)
 }
 
-// Validate reports what makes Run impossible.
+// Validate returns an error for options that Run cannot work with.
 func (o Options) Validate() error {
 	if o.Shared == "" {
-		return errors.New("accuracy: no directory of data sets: set PACER_SHARED to the one that holds data/published")
+		return errors.New("accuracy: no directory of data sets: set PACER_SHARED to the directory with data/published")
 	}
 	return nil
 }
 
-// Run puts every family under every protocol, as many at a time as there are
-// processors. The order of its results, and all that is in them but times, does
-// not depend on how many that are.
+// Run measures every family under every protocol, in parallel on all processors.
+// Results and their order do not depend on the number of processors, except for
+// times.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	return results, errors.Join(errs...)
 }
 
-// Bench is one Run: the data and what has been worked out so far.
+// Bench is one Run: the data and the values computed so far.
 type Bench struct {
 	Options
 	ctx   context.Context
@@ -77,8 +77,8 @@ type Bench struct {
 	published func() (*published, error)
 	rows      memo[string, []spec.Measurement] // other data sets, by name
 	priors    memo[priorKey, Prior]
-	oneOut    memo[oneOutKey, []answer]
-	traces    memo[string, []answer]
+	oneOut    memo[oneOutKey, []prediction]
+	traces    memo[string, []prediction]
 	// calibrations of memory, by the source left out
 	calibrations memo[string, *memory.Calibration]
 }
@@ -93,14 +93,14 @@ func newBench(ctx context.Context, o Options) *Bench {
 func (b *Bench) protocol(i int) Protocol   { return b.Protocols[i/len(b.Contenders)] }
 func (b *Bench) contender(i int) Contender { return b.Contenders[i%len(b.Contenders)] }
 
-// one works out the i-th result.
+// one computes the i-th result.
 func (b *Bench) one(i int) (Result, error) {
 	p, c := b.protocol(i), b.contender(i)
 	if err := b.ctx.Err(); err != nil {
 		return Result{}, err
 	}
 	start := time.Now()
-	r, err := settle(answered(p.run(b.ctx, b, c)))
+	r, err := recordUnable(requirePrediction(p.run(b.ctx, b, c)))
 	if err != nil {
 		return r, fmt.Errorf("accuracy: %s, family %s: %w", p.Name, c.Name, err)
 	}
@@ -114,7 +114,7 @@ func (b *Bench) one(i int) (Result, error) {
 	return r, nil
 }
 
-// each calls work for 0..n-1, each on a processor of its own, and returns the
+// each calls work for 0..n-1 in parallel, one call per processor, and returns the
 // errors. work must not call each.
 func (b *Bench) each(n int, work func(i int) error) error {
 	errs := make([]error, n)
@@ -132,14 +132,14 @@ func (b *Bench) each(n int, work func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// askEach collects the answers of n parts, in their order.
-func (b *Bench) askEach(n int, part func(i int) ([]answer, error)) ([]answer, error) {
-	parts := make([][]answer, n)
+// predictParts returns the predictions of n parts, computed in parallel, in order.
+func (b *Bench) predictParts(n int, part func(i int) ([]prediction, error)) ([]prediction, error) {
+	parts := make([][]prediction, n)
 	err := b.each(n, func(i int) (err error) {
 		parts[i], err = part(i)
 		return err
 	})
-	var all []answer
+	var all []prediction
 	for _, p := range parts {
 		all = append(all, p...)
 	}
@@ -153,8 +153,8 @@ func (b *Bench) dataset(name string) ([]spec.Measurement, error) {
 
 type priorKey struct{ family, left string }
 
-// prior returns what c learns from the published sources without one; left ""
-// leaves none out. c must be able to learn.
+// prior returns the Prior of c trained on the published sources except left; ""
+// is none. c.Train must be set.
 func (b *Bench) prior(c Contender, left string) (Prior, error) {
 	return b.priors.get(priorKey{c.Name, left}, func() (Prior, error) {
 		p, err := b.published()
@@ -165,7 +165,7 @@ func (b *Bench) prior(c Contender, left string) (Prior, error) {
 	})
 }
 
-// A memo works out a value per key once, however many ask.
+// A memo computes the value of each key once, also for concurrent callers.
 type memo[K comparable, V any] struct {
 	mu     sync.Mutex
 	values map[K]func() (V, error)

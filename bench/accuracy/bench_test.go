@@ -107,17 +107,17 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// TestUnableIsAnAnswer: a family that cannot answer says why, without figures.
-func TestUnableIsAnAnswer(t *testing.T) {
-	r, err := settle(Result{Summary: Summary{Rows: 3}}, unablef("needs %d rows", 7))
+// A family without a result has a reason, and no figures.
+func TestUnable(t *testing.T) {
+	r, err := recordUnable(Result{Summary: Summary{Rows: 3}}, unablef("needs %d rows", 7))
 	if err != nil || r.Unable != "needs 7 rows" || r.Rows != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	none := Result{Summary: Summary{Refused: 2}, Refusals: []Refusal{{"a", "why"}, {"b", "why"}}}
-	if r, err := settle(answered(none, nil)); err != nil || r.Unable != "predicts none: why" || r.Refused != 0 {
+	if r, err := recordUnable(requirePrediction(none, nil)); err != nil || r.Unable != "predicts none: why" || r.Refused != 0 {
 		t.Errorf("all rows refused: %+v, %v", r, err)
 	}
-	if _, err := settle(Result{}, errNo); !errors.Is(err, errNo) {
+	if _, err := recordUnable(Result{}, errNo); !errors.Is(err, errNo) {
 		t.Errorf("got %v, want the error itself", err)
 	}
 }
@@ -151,7 +151,7 @@ func TestMayRefuse(t *testing.T) {
 		{"bigscience", "GPT-20B", 0, 0, true},
 		{"bigscience", "GPT-20B", 0, 14400, false},
 	} {
-		a := answer{question: question{part: c.part}}
+		a := prediction{target: target{part: c.part}}
 		a.config.Model.Name, a.config.Model.Layers, a.config.Model.Hidden = c.model, c.layers, c.hidden
 		if got := mayRefuse(&a); got != c.want {
 			t.Errorf("%s, %s, %d layers, hidden %d: may be refused: %v", c.part, c.model, c.layers, c.hidden, got)

@@ -16,10 +16,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// Sia's profiles: a cell is a model on a type of GPU, a point of it the mean of
-// the rows of so many GPUs on so many nodes at one batch per GPU. A family is
-// fitted to some points of a cell and asked about others; the figure is the
-// mean over cells of the mean error of each.
+// Sia's profiles: a cell is a model on a type of GPU. A point of a cell is the mean
+// of the rows with one number of GPUs, number of nodes and batch per GPU. A family
+// is fitted to some points of a cell and predicts the others. The figure is the mean
+// over cells of their mean errors.
 
 func cellProtocols() []Protocol {
 	return []Protocol{
@@ -34,13 +34,13 @@ func cellProtocols() []Protocol {
 	}
 }
 
-// siaTypes are the types of GPU, as their files are called.
+// siaTypes are the types of GPU, by the names of their files.
 var siaTypes = []string{"aws", "rtx", "dgx-ext", "azure", "quad"}
 
-// split is a set of points to fit and one to ask about.
-type split struct{ fit, ask []spec.Measurement }
+// split is a set of points to fit and one to predict.
+type split struct{ fit, test []spec.Measurement }
 
-// cells asks about every cell as splits has it.
+// cells returns the run of a protocol that predicts every cell by the given splits.
 func cells(splits func(points []spec.Measurement, seed uint64) []split, as Standing, must, aim Limit) func(context.Context, *Bench, Contender) (Result, error) {
 	return func(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		all, err := b.siaCells()
@@ -50,11 +50,11 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 		if c.Fit == nil {
 			return Result{}, unablef("is not fitted")
 		}
-		answers, err := b.askSplits(ctx, c, all, func(one cell) []split { return splits(one.points, b.Seed) })
+		predictions, err := b.predictSplits(ctx, c, all, func(one cell) []split { return splits(one.points, b.Seed) })
 		if err != nil {
 			return Result{}, err
 		}
-		r := scored(answers)
+		r := scored(predictions)
 		r.Standing = as
 		means := over(r.Parts, func(s Summary) float64 { return s.Mean })
 		r.Figures = []Figure{
@@ -66,16 +66,16 @@ func cells(splits func(points []spec.Measurement, seed uint64) []split, as Stand
 	}
 }
 
-// askSplits asks about every split of every cell, by what fits its job.
-func (b *Bench) askSplits(ctx context.Context, c Contender, all []cell, splits func(cell) []split) ([]answer, error) {
-	return b.askEach(len(all), func(i int) ([]answer, error) {
+// predictSplits predicts every split of every cell, by the family of its job.
+func (b *Bench) predictSplits(ctx context.Context, c Contender, all []cell, splits func(cell) []split) ([]prediction, error) {
+	return b.predictParts(len(all), func(i int) ([]prediction, error) {
 		f, err := b.jobFamily(c, all[i].points[0].Config.Key())
 		if err != nil {
 			return nil, err
 		}
-		var out []answer
+		var out []prediction
 		for _, s := range splits(all[i]) {
-			got, err := askSplit(ctx, f, s, all[i].name)
+			got, err := predictSplit(ctx, f, s, all[i].name)
 			if err != nil {
 				return nil, err
 			}
@@ -85,20 +85,20 @@ func (b *Bench) askSplits(ctx context.Context, c Contender, all []cell, splits f
 	})
 }
 
-// askSplit fits f and asks it. A split that cannot be fitted is refused.
-func askSplit(ctx context.Context, f perfmodel.Family, s split, cell string) ([]answer, error) {
-	qs := questions(s.ask, func(*spec.Measurement) string { return cell })
+// predictSplit fits f and predicts the rest. A split that cannot be fitted is refused.
+func predictSplit(ctx context.Context, f perfmodel.Family, s split, cell string) ([]prediction, error) {
+	qs := targets(s.test, func(*spec.Measurement) string { return cell })
 	p, _, err := f.Fit(ctx, perfmodel.Rows(s.fit))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return refuse(qs, err), nil
+		return refuseAll(qs, err), nil
 	}
-	return ask(ctx, p, qs)
+	return predictAll(ctx, p, qs)
 }
 
-// cell is what is fitted by itself: a model on a type of GPU.
+// cell is a model on a type of GPU, which is fitted separately.
 type cell struct {
 	name   string
 	points []spec.Measurement
@@ -134,8 +134,8 @@ func (b *Bench) siaCells() ([]cell, error) {
 	return out, nil
 }
 
-// points averages rows of as many GPUs on as many nodes at one batch, whatever
-// the number on each node; those of the result are as even as can be.
+// points averages rows with the same numbers of GPUs and nodes and the same batch,
+// whatever the GPUs per node. The resulting points spread GPUs evenly.
 func points(rows []spec.Measurement) []spec.Measurement {
 	type at struct{ nodes, gpus, batch int }
 	groups := map[at][]spec.Measurement{}
@@ -182,14 +182,14 @@ func even(n, nodes int) spec.Shape {
 	return spec.NewShape(each...)
 }
 
-// foldsOf deals points to 5 folds at random, each asked about once.
+// foldsOf splits points into 5 random folds, each predicted once.
 func foldsOf(points []spec.Measurement, seed uint64) []split {
 	const folds = 5
 	out := make([]split, folds)
 	for i, at := range stream(seed, "folds", points[0].Config.Key().String()).Perm(len(points)) {
 		for k := range out {
 			if i%folds == k {
-				out[k].ask = append(out[k].ask, points[at])
+				out[k].test = append(out[k].test, points[at])
 			} else {
 				out[k].fit = append(out[k].fit, points[at])
 			}
@@ -198,27 +198,27 @@ func foldsOf(points []spec.Measurement, seed uint64) []split {
 	return out
 }
 
-// fitted asks about what was fitted.
+// fitted predicts the fitted points.
 func fitted(points []spec.Measurement, _ uint64) []split { return []split{{points, points}} }
 
-// beyondFour splits at 4 GPUs; none where there are no points beyond.
+// beyondFour fits points of up to 4 GPUs and predicts larger ones; nil without any.
 func beyondFour(points []spec.Measurement, _ uint64) []split {
 	var s split
 	for _, m := range points {
 		if gpus(&m) <= 4 {
 			s.fit = append(s.fit, m)
 		} else {
-			s.ask = append(s.ask, m)
+			s.test = append(s.test, m)
 		}
 	}
-	if len(s.ask) == 0 {
+	if len(s.test) == 0 {
 		return nil
 	}
 	return []split{s}
 }
 
 // bootstrap fits the points of 1 GPU and the smallest batch on 2 GPUs of one
-// node, and asks about more than 2 GPUs.
+// node, and predicts points of more than 2 GPUs.
 func bootstrap(points []spec.Measurement, _ uint64) []split {
 	var s split
 	pair := -1
@@ -227,7 +227,7 @@ func bootstrap(points []spec.Measurement, _ uint64) []split {
 		case gpus(&m) == 1:
 			s.fit = append(s.fit, m)
 		case gpus(&m) > 2:
-			s.ask = append(s.ask, m)
+			s.test = append(s.test, m)
 		case m.Config.Shape.Nodes() == 1 && (pair < 0 || m.Config.Plan.MicroBatch < points[pair].Config.Plan.MicroBatch):
 			pair = i
 		}
@@ -238,7 +238,7 @@ func bootstrap(points []spec.Measurement, _ uint64) []split {
 	return []split{s}
 }
 
-// stream returns the random numbers of one use, which no other use moves.
+// stream returns the random stream of the names; other streams do not affect it.
 func stream(seed uint64, names ...string) *rand.Rand {
 	h := fnv.New64a()
 	for _, n := range names {

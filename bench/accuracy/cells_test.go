@@ -39,7 +39,7 @@ func TestSplits(t *testing.T) {
 		point(4, 1, 3), point(4, 1, 4), point(4, 1, 4, 4)})
 	sizes := func(ss []split) (out [][2]int) {
 		for _, s := range ss {
-			out = append(out, [2]int{len(s.fit), len(s.ask)})
+			out = append(out, [2]int{len(s.fit), len(s.test)})
 		}
 		return out
 	}
@@ -57,21 +57,21 @@ func TestSplits(t *testing.T) {
 		t.Errorf("the point of 2 GPUs is %s at batch %d, want the smallest batch on one node", pair.Shape, pair.Plan.MicroBatch)
 	}
 	folds := foldsOf(pts, 1)
-	asked := map[spec.Config]int{}
+	scored := map[spec.Config]int{}
 	for _, s := range folds {
-		if len(s.fit)+len(s.ask) != len(pts) {
-			t.Errorf("%d points fitted, %d asked about, of %d", len(s.fit), len(s.ask), len(pts))
+		if len(s.fit)+len(s.test) != len(pts) {
+			t.Errorf("%d points fitted, %d scored, of %d", len(s.fit), len(s.test), len(pts))
 		}
-		for _, m := range s.ask {
-			asked[m.Config]++
+		for _, m := range s.test {
+			scored[m.Config]++
 		}
 	}
 	for _, m := range pts {
-		if asked[m.Config] != 1 {
-			t.Errorf("%s is asked about %d times", m.Config.Shape, asked[m.Config])
+		if scored[m.Config] != 1 {
+			t.Errorf("%s is scored %d times", m.Config.Shape, scored[m.Config])
 		}
 	}
-	if diff := cmp.Diff(sizes(folds), sizes(foldsOf(pts, 1))); diff != "" || folds[0].ask[0].Config != foldsOf(pts, 1)[0].ask[0].Config {
+	if diff := cmp.Diff(sizes(folds), sizes(foldsOf(pts, 1))); diff != "" || folds[0].test[0].Config != foldsOf(pts, 1)[0].test[0].Config {
 		t.Error("the same seed deals other folds")
 	}
 }
@@ -104,8 +104,8 @@ func TestCellsAreTheBaselines(t *testing.T) {
 		}
 		if s := beyondFour(pts, 1); len(s) > 0 {
 			beyond++
-			if len(s[0].fit) != atoi(t, l[6]) || len(s[0].ask) != atoi(t, l[7]) {
-				t.Errorf("%s %s: %d points fitted, %d beyond, want %s and %s", l[0], l[1], len(s[0].fit), len(s[0].ask), l[6], l[7])
+			if len(s[0].fit) != atoi(t, l[6]) || len(s[0].test) != atoi(t, l[7]) {
+				t.Errorf("%s %s: %d points fitted, %d beyond, want %s and %s", l[0], l[1], len(s[0].fit), len(s[0].test), l[6], l[7])
 			}
 		}
 	}

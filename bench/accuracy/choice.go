@@ -14,15 +14,14 @@ func choiceProtocols() []Protocol {
 	}}
 }
 
-// planChoice pools the groups of both data sets. Its rows are those that are
-// alternatives of others.
+// planChoice pools the choices of both data sets.
 func planChoice(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	traces, err := b.tracesAnswers(ctx, c)
+	traces, err := b.tracePredictions(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
 	traces = counted(traces)
-	shown, err := b.oneOutAnswers(ctx, c, 0)
+	shown, err := b.oneOutPredictions(ctx, c, 0)
 	var u unable
 	if err != nil && !errors.As(err, &u) {
 		return Result{}, err
@@ -40,10 +39,10 @@ func planChoice(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	r.Summary = summarize(all)
 	r.Figures = []Figure{fraction("mean regret", r.Regret.Mean, 0.05, 0.02)}
 	for _, part := range []struct {
-		name    string
-		answers []answer
+		name        string
+		predictions []prediction
 	}{{"rubick", traces}, {"published-0", shown}} {
-		if g := regret(part.answers); g.Groups > 0 {
+		if g := regret(part.predictions); g.Groups > 0 {
 			r.Figures = append(r.Figures, Figure{Name: "mean regret, " + part.name, Value: g.Mean, Unit: "1"})
 		}
 	}

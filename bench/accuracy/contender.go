@@ -9,28 +9,26 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Prior is the knowledge of a family from rows of other jobs. It predicts jobs
-// without a row of their own.
+// Prior is a model trained on rows of other jobs. It predicts jobs without rows.
 type Prior interface {
 	perfmodel.Predictor
 	// Condition returns the model fitted to further rows, of any jobs.
 	Condition(ctx context.Context, rows []spec.Measurement) (perfmodel.Fitted, error)
-	// Family fits single jobs, starting from what was learnt.
+	// Family fits single jobs, starting from the prior.
 	Family() perfmodel.Family
-	// Without is the Prior as if the jobs without layers that drop names had not
-	// been learnt from.
+	// Without returns the Prior without training on the jobs for which drop returns
+	// true; it applies to jobs without layers.
 	Without(drop func(spec.Key) bool) Prior
 }
 
 // Contender is a family as the protocols use it.
 type Contender struct {
 	perfmodel.Family
-	// Train learns a Prior; nil for families that transfer nothing from one job to
-	// another.
+	// Train trains a Prior; nil for families that fit every job separately.
 	Train func(ctx context.Context, rows []spec.Measurement) (Prior, error)
 }
 
-// Contenders returns every family that is registered, by name.
+// Contenders returns every registered family, by name.
 func Contenders() []Contender {
 	var out []Contender
 	for _, f := range family.All() {
@@ -39,8 +37,8 @@ func Contenders() []Contender {
 	return out
 }
 
-// Lookup returns the contender with a name; the error of an unknown one lists
-// those there are.
+// Lookup returns the contender with a name. The error for an unknown one lists all
+// names.
 func Lookup(name string) (Contender, error) {
 	f, err := family.Lookup(name)
 	if err != nil {
@@ -53,7 +51,7 @@ func newContender(f perfmodel.Family) Contender {
 	return Contender{Family: f, Train: trainerOf(f.Name)}
 }
 
-// unable is why a family has no answer to a protocol.
+// unable is the reason that a family has no result under a protocol.
 type unable string
 
 func (u unable) Error() string { return string(u) }

@@ -7,9 +7,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// trainerOf returns how a family learns from other jobs, nil if it does not.
-// The shipped prior of family "hybrid" was trained on every published source, so
-// here it is trained anew without the scored ones.
+// trainerOf returns the function that trains a family's prior on other jobs, nil if it
+// has none. The shipped prior of family "hybrid" was trained on every published
+// source, so it is trained anew here, without the scored ones.
 func trainerOf(name string) func(context.Context, []spec.Measurement) (Prior, error) {
 	if name != "hybrid" {
 		return nil
@@ -23,7 +23,7 @@ func trainerOf(name string) func(context.Context, []spec.Measurement) (Prior, er
 	}
 }
 
-// hybridPrior is a *hybrid.Prior as the protocols see it.
+// hybridPrior implements Prior by a *hybrid.Prior.
 type hybridPrior struct{ *hybrid.Prior }
 
 func (p hybridPrior) Without(drop func(spec.Key) bool) Prior {

@@ -8,26 +8,26 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// Section is where in a document reports go: see report.Splice.
+// Section is the name of the reports' section in a document: see report.Splice.
 const Section = "accuracy"
 
-// mostParts is how many parts a Result may have for them to be printed.
+// mostParts is the largest number of parts of a Result that are printed.
 const mostParts = 12
 
 // Markdown writes results as a section of a document: the table, the parts, the
 // rows refused, the notes.
 func Markdown(results []Result) []byte {
 	var b bytes.Buffer
-	b.WriteString("Errors are of the step time (dl2: of the speed; memory: of the peak), as a fraction of what was measured. *Left out*: no parameter\n" +
+	b.WriteString("Errors are of the step time (dl2: of the speed; memory: of the peak), as a fraction of the measured value. *Left out*: no parameter\n" +
 		"was fitted to a scored row. *In view*: constants were chosen or fitted with the scored rows in view; *in sample*: all of them were\n" +
 		"fitted: this is **not accuracy**.\n" +
-		"Half-widths are of ln step time. A regret is over choices among at least three measured plans. A star: keeps what it must; two:\n" +
-		"reaches the aim; brackets: in view or in sample; parentheses: of so few of the rows that it is not to be compared.\n\n")
+		"Half-widths are of ln step time. A regret is over choices among at least three measured plans. One star: within the required limit;\n" +
+		"two: within the aim; brackets: in view or in sample; parentheses: too few rows predicted for a comparison.\n\n")
 	writeProtocols(&b, results)
-	bars := Bars(results)
-	table(&b, bars[0], bars[1:])
+	figures := FigureTable(results)
+	table(&b, figures[0], figures[1:])
 	fold(&b, "Errors of every family under every protocol", func() {
-		stats := Statistics(results)
+		stats := ErrorTable(results)
 		table(&b, stats[0], stats[1:])
 	})
 	writeParts(&b, results)
@@ -67,16 +67,15 @@ func writeParts(b *bytes.Buffer, results []Result) {
 	})
 }
 
-// fold writes a long part that is closed until the reader opens it.
+// fold writes a collapsed section.
 func fold(b *bytes.Buffer, title string, write func()) {
 	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", title)
 	write()
 	b.WriteString("\n</details>\n")
 }
 
-// writeRefused names the rows refused by families that predict most, those that
-// the family refuses under several protocols once; of others it counts them, for
-// there are too many to read.
+// writeRefused names the rows refused by families that predict most rows, each under
+// its first protocol. For other families it counts the rows.
 func writeRefused(b *bytes.Buffer, results []Result) {
 	type refused struct{ family, row, why string }
 	seen := map[refused]bool{}
@@ -97,7 +96,7 @@ func writeRefused(b *bytes.Buffer, results []Result) {
 			all = append(all, remark{r.Protocol, r.Family, why.String()})
 		}
 	}
-	writeRemarks(b, "Rows refused, each under the first protocol it is refused under (where most are, only how many; `--output json` names all)", all)
+	writeRemarks(b, "Refused rows, each under the first protocol that refuses it (counted only if most are refused; `--output json` names all)", all)
 }
 
 func writeNotes(b *bytes.Buffer, results []Result) {
@@ -110,7 +109,7 @@ func writeNotes(b *bytes.Buffer, results []Result) {
 	writeRemarks(b, "Notes", all)
 }
 
-// remark is something to say of a result.
+// remark is a note on a result.
 type remark struct{ protocol, family, text string }
 
 // writeRemarks lists remarks; one that holds for several families is one line.

@@ -36,7 +36,7 @@ func TestBars(t *testing.T) {
 		{"protocol", "figure", "must", "aim", "aim", "met", "missed", "in", "few", "unable"},
 		{"p", "mean", "20 %", "10 %", "10 %**", "15 %*", "21 %", "[1 %]", "(1 %)", "-"},
 	}
-	if diff := cmp.Diff(want, Bars(results)); diff != "" {
+	if diff := cmp.Diff(want, FigureTable(results)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	text := string(Markdown(results))

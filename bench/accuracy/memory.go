@@ -22,20 +22,20 @@ func memoryProtocols() []Protocol {
 // memorySources print peak memory of whole training runs.
 var memorySources = []string{"bigscience", "torchtitan"}
 
-// errNoMemory is what a family without an opinion on memory gets.
+// errNoMemory is the reason of a family that does not predict memory.
 var errNoMemory = unable("predicts no memory")
 
-// need is what a configuration is said to keep on one device.
+// need is the predicted memory of a configuration on one device.
 type need struct {
 	bytes float64
-	fits  bool // is said to run
+	fits  bool // predicted to run
 }
 
 // memoryOf returns the need of a configuration.
 type memoryOf func(context.Context, spec.Config) (need, error)
 
-// memoryWithout returns the memory estimate of c trained without a source, or, for a family
-// that cannot be trained anew, in view of it.
+// memoryWithout returns the memory estimate of c trained without a source. For a family that cannot
+// be trained anew, it is the estimate with that source in view.
 func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, error) {
 	switch {
 	case c.Train != nil:
@@ -53,7 +53,7 @@ func (b *Bench) memoryWithout(c Contender, source string) (memoryOf, Standing, e
 	return nil, "", errNoMemory
 }
 
-// calibratedMemory counts with what was calibrated.
+// calibratedMemory estimates by a calibration.
 func calibratedMemory(cal *memory.Calibration) memoryOf {
 	return func(_ context.Context, c spec.Config) (need, error) {
 		e, err := cal.For(c)
@@ -65,7 +65,7 @@ func calibratedMemory(cal *memory.Calibration) memoryOf {
 	}
 }
 
-// predictedMemory takes what p predicts beside the step time.
+// predictedMemory takes the memory that p predicts along with the step time.
 func predictedMemory(p perfmodel.Predictor) memoryOf {
 	return func(ctx context.Context, c spec.Config) (need, error) {
 		pred, err := p.Predict(ctx, c)
@@ -86,17 +86,17 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		return Result{}, err
 	}
 	standings := make([]Standing, len(memorySources))
-	answers, err := b.askEach(len(memorySources), func(i int) ([]answer, error) {
+	predictions, err := b.predictParts(len(memorySources), func(i int) ([]prediction, error) {
 		source := memorySources[i]
 		peak, as, err := b.memoryWithout(c, source)
 		if err != nil {
 			return nil, err
 		}
 		standings[i] = as
-		var out []answer
+		var out []prediction
 		for _, m := range p.usable[source] {
 			if m.PeakBytes > 0 && m.Config.Model.Layers > 0 {
-				out = append(out, askMemory(ctx, peak, &m, source))
+				out = append(out, predictPeak(ctx, peak, &m, source))
 			}
 		}
 		return out, ctx.Err()
@@ -104,7 +104,7 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := scored(answers)
+	r := scored(predictions)
 	if r.Rows == 0 {
 		return Result{}, errNoMemory
 	}
@@ -113,22 +113,22 @@ func peakMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	return r, nil
 }
 
-// askMemory asks for the peak memory of m's configuration.
-func askMemory(ctx context.Context, peak memoryOf, m *spec.Measurement, part string) answer {
-	a := answer{question: question{id: m.Origin, part: part, config: m.Config, want: m.PeakBytes}}
+// predictPeak predicts the peak memory of m's configuration.
+func predictPeak(ctx context.Context, peak memoryOf, m *spec.Measurement, part string) prediction {
+	a := prediction{target: target{id: m.Origin, part: part, config: m.Config, want: m.PeakBytes}}
 	n, err := peak(ctx, m.Config)
 	a.got, a.err = n.bytes, err
 	return a
 }
 
-// tally counts rows that are called out of memory.
+// tally counts rows that are predicted to run out of memory.
 type tally struct {
 	rows, flagged int
-	wrong         []Refusal // those that should have been, or should not
+	wrong         []Refusal // rows with a wrong prediction
 	refused       []Refusal
 }
 
-// add asks whether m fits, and notes it if the answer is not what happened.
+// add predicts whether m fits, and counts wrong predictions.
 func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
 	row := rowName(sourceOf(m), m.Origin)
 	over, err := outgrows(ctx, peak, m)
@@ -149,10 +149,9 @@ func (t *tally) add(ctx context.Context, peak memoryOf, m *spec.Measurement) {
 	}
 }
 
-// outgrows reports whether m needs more than its devices have. Where the
-// micro-batch is not recorded and stages do not hold it (a single stage, whole
-// layers: plain data parallelism), any that fits counts: half, a
-// quarter, ... of the default, accumulated.
+// outgrows reports whether m is predicted to need more memory than its devices have.
+// In plain data parallelism without a recorded micro-batch, the row fits if any
+// micro-batch does: half, a quarter, ... of the default, with more accumulation.
 func outgrows(ctx context.Context, peak memoryOf, m *spec.Measurement) (bool, error) {
 	c := m.Config
 	for {
@@ -191,7 +190,7 @@ func outOfMemory(ctx context.Context, b *Bench, c Contender) (Result, error) {
 		}
 		switch {
 		case m.Outcome == spec.Failed:
-			indivisible++ // its reader says so, whatever memory it would take
+			indivisible++ // refused by the importer, whatever its memory
 		case m.Outcome == spec.OOM:
 			failed.add(ctx, peak, m)
 		case memoryKnown(m):
@@ -228,9 +227,9 @@ func share(n, total int) float64 {
 	return float64(n) / float64(total)
 }
 
-// memoryKnown reports whether what m records decides its memory: the layers, the
-// micro-batch and what is recomputed. Of Rubick's traces, which leave the
-// micro-batch open, see outgrows.
+// memoryKnown reports whether m records what determines its memory: layers,
+// micro-batch and recomputation. For Rubick's traces, which do not record the
+// micro-batch, see outgrows.
 func memoryKnown(m *spec.Measurement) bool {
 	if !strings.HasPrefix(m.Source, "published/") {
 		return true
@@ -238,7 +237,7 @@ func memoryKnown(m *spec.Measurement) bool {
 	return m.Config.Model.Layers > 0 && recorded(m, "recompute") && recorded(m, "micro_batch") && !m.WrongConfig()
 }
 
-// leftOutFor names the source that must not have been seen when m is judged.
+// leftOutFor returns the source to leave out when m is scored.
 func leftOutFor(m *spec.Measurement) string {
 	if strings.HasPrefix(m.Source, "published/") {
 		return sourceOf(m)

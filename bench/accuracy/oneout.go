@@ -13,9 +13,9 @@ import (
 )
 
 // Leave-one-source-out: a family is trained on the usable rows of all sources
-// but one, then scored on that one. With rows revealed it is conditioned on
-// these, and scored on the others. A family that transfers nothing between jobs
-// is fitted per (model, accelerator) to its revealed rows.
+// but one, then scored on that one. With revealed rows of that source it is
+// conditioned on them, and scored on the others. A family without a prior is
+// fitted to the revealed rows of each (model, accelerator).
 
 func publishedProtocols() []Protocol {
 	return []Protocol{
@@ -45,34 +45,34 @@ func leastRows(k int) int {
 	return k + 20
 }
 
-// manyRows is how many scored rows make a source's own coverage a figure.
+// manyRows is the number of scored rows from which a source has its own coverage.
 const manyRows = 20
 
-// leastPredicted is how many of the usable rows must be predicted.
+// leastPredicted is the required number of predicted rows.
 const leastPredicted = 550
 
 func zeroShot(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	answers, err := b.oneOutAnswers(ctx, c, 0)
+	predictions, err := b.oneOutPredictions(ctx, c, 0)
 	if err != nil {
 		return Result{}, err
 	}
-	r := scored(answers).withRegret(answers)
+	r := scored(predictions).withRegret(predictions)
 	r.Standing = standing(c)
 	r.Figures = []Figure{
 		fraction("pooled median", r.Median, 0.13, 0.10),
 		fraction("mean of source medians", meanOfMedians(r.Parts), 0.12, 0.09),
 		{Name: "rows predicted", Value: float64(r.Rows), Unit: "rows", Must: Limit{AtLeast: leastPredicted}},
-		{Name: "predicted of those that may not be refused", Value: predictedOfMust(answers), Unit: "1", Must: Limit{AtLeast: 1}},
+		{Name: "predicted of those that may not be refused", Value: predictedOfMust(predictions), Unit: "1", Must: Limit{AtLeast: 1}},
 	}
 	r.intervalFigures(0.5, 0.35)
 	return r, nil
 }
 
-// mayRefuse reports whether a published row says too little, or is of a kind of
-// network that no layer formula covers: fine-tuning of litgpt, with unknown
-// sequence length, hybrids with state space layers, models without a
+// mayRefuse reports whether a family may refuse a published row, because it records
+// too little or no layer formula covers the network: fine-tuning of litgpt with
+// unknown sequence length, hybrids with state space layers, models without a
 // description, and rows of bigscience without any size.
-func mayRefuse(a *answer) bool {
+func mayRefuse(a *prediction) bool {
 	m := a.config.Model
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -88,12 +88,12 @@ func mayRefuse(a *answer) bool {
 	return a.part == "litgpt" || a.part == "bigscience" && m.Layers == 0 && m.Hidden == 0
 }
 
-// predictedOfMust returns the share predicted of the rows that may not be
+// predictedOfMust returns the predicted share of the rows that must not be
 // refused.
-func predictedOfMust(answers []answer) float64 {
+func predictedOfMust(predictions []prediction) float64 {
 	predicted, all := 0, 0
-	for i := range answers {
-		if a := &answers[i]; !mayRefuse(a) {
+	for i := range predictions {
+		if a := &predictions[i]; !mayRefuse(a) {
 			all++
 			if a.err == nil {
 				predicted++
@@ -106,11 +106,11 @@ func predictedOfMust(answers []answer) float64 {
 // revealing scores c with k rows of each source revealed.
 func revealing(k int, judge func(*Result)) func(context.Context, *Bench, Contender) (Result, error) {
 	return func(ctx context.Context, b *Bench, c Contender) (Result, error) {
-		answers, err := b.oneOutAnswers(ctx, c, k)
+		predictions, err := b.oneOutPredictions(ctx, c, k)
 		if err != nil {
 			return Result{}, err
 		}
-		r := scored(answers).withRegret(answers)
+		r := scored(predictions).withRegret(predictions)
 		r.Standing = standing(c)
 		if n, err := b.repeats(k); err != nil {
 			return r, err
@@ -122,8 +122,8 @@ func revealing(k int, judge func(*Result)) func(context.Context, *Bench, Contend
 	}
 }
 
-// standing of a family among the published rows: the constants of one that
-// cannot be trained without a source have seen all of them.
+// standing returns the standing of a family on published rows. Constants of a
+// family that cannot be trained without a source depend on all of them.
 func standing(c Contender) Standing {
 	if c.Train == nil && c.Fit == nil {
 		return InView
@@ -135,7 +135,7 @@ func meanOfMedians(parts []Part) float64 {
 	return mean(over(parts, func(s Summary) float64 { return s.Median }))
 }
 
-// intervalFigures adds how many rows the intervals hold, and how wide they are.
+// intervalFigures adds coverage and width of the intervals.
 func (r *Result) intervalFigures(must, aim float64) {
 	if r.Intervals == 0 {
 		return
@@ -155,9 +155,9 @@ type oneOutKey struct {
 	revealed int
 }
 
-// oneOutAnswers asks c about every source with enough rows, k of them revealed.
-func (b *Bench) oneOutAnswers(ctx context.Context, c Contender, k int) ([]answer, error) {
-	return b.oneOut.get(oneOutKey{c.Name, k}, func() ([]answer, error) {
+// oneOutPredictions predicts every source with enough rows by c, with k rows revealed.
+func (b *Bench) oneOutPredictions(ctx context.Context, c Contender, k int) ([]prediction, error) {
+	return b.oneOut.get(oneOutKey{c.Name, k}, func() ([]prediction, error) {
 		p, err := b.published()
 		if err != nil {
 			return nil, err
@@ -166,20 +166,20 @@ func (b *Bench) oneOutAnswers(ctx context.Context, c Contender, k int) ([]answer
 			return nil, unablef("is fitted to rows of the job itself, and none is revealed")
 		}
 		from := slices.DeleteFunc(slices.Clone(sources), func(s string) bool { return len(p.usable[s]) < leastRows(k) })
-		return b.askEach(len(from), func(i int) ([]answer, error) { return b.askSource(ctx, c, from[i], p.usable[from[i]], k) })
+		return b.predictParts(len(from), func(i int) ([]prediction, error) { return b.predictSource(ctx, c, from[i], p.usable[from[i]], k) })
 	})
 }
 
-func (b *Bench) askSource(ctx context.Context, c Contender, source string, rows []spec.Measurement, k int) ([]answer, error) {
+func (b *Bench) predictSource(ctx context.Context, c Contender, source string, rows []spec.Measurement, k int) ([]prediction, error) {
 	shown, hidden := reveal(rows, k)
 	p, err := b.informed(ctx, c, source, shown)
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, p, questions(hidden, sourceOf))
+	return predictAll(ctx, p, targets(hidden, sourceOf))
 }
 
-// informed returns what predicts a source when shown has been seen of it.
+// informed returns the predictor for a source with the revealed rows shown.
 func (b *Bench) informed(ctx context.Context, c Contender, source string, shown []spec.Measurement) (perfmodel.Predictor, error) {
 	if c.Train == nil && c.Fit != nil {
 		return fitKeys(ctx, c.Family, shown)
@@ -198,7 +198,7 @@ func (b *Bench) informed(ctx context.Context, c Contender, source string, shown 
 	return p, err
 }
 
-// keyed predicts each (model, accelerator) by a model of its own.
+// keyed has one predictor for each (model, accelerator).
 type keyed map[spec.Key]perfmodel.Predictor
 
 var errNotRevealed = fmt.Errorf("too little revealed of its model and accelerator to fit: %w", perfmodel.ErrNotCovered)
@@ -212,7 +212,7 @@ func (k keyed) Predict(ctx context.Context, c spec.Config) (spec.Prediction, err
 	return p.Predict(ctx, c)
 }
 
-// fitKeys fits f to every key of rows that it can be fitted to.
+// fitKeys fits f to the rows of every key, and omits keys that cannot be fitted.
 func fitKeys(ctx context.Context, f perfmodel.Family, rows []spec.Measurement) (keyed, error) {
 	out := keyed{}
 	for key, of := range perfmodel.GroupByKey(rows) {

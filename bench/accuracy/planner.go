@@ -2,14 +2,14 @@ package accuracy
 
 import "context"
 
-// PlannerFamily is the family of performance models that the planner is judged
-// with: the one it is shipped with.
+// PlannerFamily is the family of performance models with which the planner is
+// measured: its default.
 const PlannerFamily = "hybrid"
 
-// PlannerReport is how the planner does on published measurements: what its
-// choices between measured plans cost, and what it says of plans that experts
-// chose. Nothing in it is in sample: published rows are predicted by what was
-// learnt of the other sources, Rubick's traces by at most 8 rows of the job type.
+// PlannerReport measures the planner on published measurements: the regret of its
+// choices between measured plans, and its verdicts on plans chosen by experts.
+// No row is in sample: published rows are predicted by a model trained on the other
+// sources, Rubick's traces from at most 8 rows of the job type.
 type PlannerReport struct {
 	Family  string         `json:"family"`
 	Choices []Alternatives `json:"choices"`
@@ -19,8 +19,8 @@ type PlannerReport struct {
 	Absent []string `json:"absent"`
 }
 
-// RunPlanner judges the planner on the data sets of DIR/data, shared. Its result
-// does not depend on how many processors there are.
+// RunPlanner measures the planner on the data sets of shared/data. Its result does
+// not depend on the number of processors.
 func RunPlanner(ctx context.Context, shared string) (*PlannerReport, error) {
 	o := Options{Shared: shared}
 	if err := o.Validate(); err != nil {
@@ -44,13 +44,13 @@ func RunPlanner(ctx context.Context, shared string) (*PlannerReport, error) {
 	return out, nil
 }
 
-// choose makes the choices of protocol plan-choice.
+// choose adds the choices of protocol plan-choice.
 func (r *PlannerReport) choose(ctx context.Context, b *Bench, c Contender) error {
-	traces, err := b.tracesAnswers(ctx, c)
+	traces, err := b.tracePredictions(ctx, c)
 	if err != nil {
 		return err
 	}
-	shown, err := b.oneOutAnswers(ctx, c, 0)
+	shown, err := b.oneOutPredictions(ctx, c, 0)
 	if err != nil {
 		return err
 	}

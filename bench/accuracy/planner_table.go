@@ -19,8 +19,8 @@ func (r *PlannerReport) RegretTable() [][]string {
 	return out
 }
 
-// ChoiceTable returns a line per choice, header first: what is chosen, then what
-// was best where that is another plan.
+// ChoiceTable returns a line per choice, header first: the chosen plan, then the best
+// one if it is another.
 func (r *PlannerReport) ChoiceTable() [][]string {
 	out := [][]string{{"of", "model", "devices", "placement", "batch", "plans", "regret", "chosen", "best"}}
 	for i := range r.Choices {
@@ -43,7 +43,7 @@ func (a *Alternative) on(c *Alternatives) string {
 	return a.Plan
 }
 
-// PlanTable returns a line per plan experts chose, header first.
+// PlanTable returns a line per plan chosen by experts, header first.
 func (r *PlannerReport) PlanTable() [][]string {
 	out := [][]string{{"row", "model", "devices", "plan", "legal", "fits", "recompute", "GiB", "of", "measured", "predicted", "with recompute"}}
 	for i := range r.Plans {
@@ -73,8 +73,8 @@ func (r *PlannerReport) SourceTable() [][]string {
 	return out
 }
 
-// planTally counts the plans of a source: those that ran as recorded, of them
-// those that are legal, and that fit besides; and the others.
+// planTally counts the plans of a source: plans that ran as recorded, the legal ones
+// of these, the legal ones that fit, and plans that did not run as recorded.
 type planTally struct {
 	plans, legal, ok, others int
 	ratios                   []float64 // predicted over measured step time
@@ -105,14 +105,14 @@ func tallyPlans(plans []PlanCheck, source string) (t planTally) {
 }
 
 // ReasonTable returns a line per plan that is not both legal and predicted to
-// fit, or that probably ran otherwise than recorded, header first.
+// fit, or that probably did not run as recorded, header first.
 func (r *PlannerReport) ReasonTable() [][]string {
 	out := [][]string{{"row", "plan", "why"}}
 	for i := range r.Plans {
 		p := &r.Plans[i]
 		why := p.Reason()
 		if p.Contradiction != "" {
-			why = "left out, the row is of another run: " + p.Contradiction
+			why = "left out, the row did not run this plan: " + p.Contradiction
 		}
 		if why != "" {
 			out = append(out, []string{p.Row, p.Model + " on " + p.Placement + " " + p.Accelerator + ", " + p.Plan, why})
@@ -121,8 +121,8 @@ func (r *PlannerReport) ReasonTable() [][]string {
 	return out
 }
 
-// Failing returns the plans that are not both legal and predicted to fit, those
-// that contradict themselves aside.
+// Failing returns the plans that are not both legal and predicted to fit, without
+// rows that contradict themselves.
 func (r *PlannerReport) Failing() []PlanCheck {
 	return slices.DeleteFunc(slices.Clone(r.Plans), func(p PlanCheck) bool { return p.OK() || p.Contradiction != "" })
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // planSources are the published tables with plans that experts chose for the
-// machines they ran on: a planner would never find one that it calls illegal or
-// too large. Neither prints peak memory, so no estimate was fitted to them.
+// machines they ran on. A planner that calls one illegal or too large would never
+// find it. Neither table has peak memory, so no estimate was fitted to them.
 var planSources = []string{"megatron_sc21", "megatron_bridge"}
 
-// PlanCheck is what the planner says of a plan that is known to have run.
+// PlanCheck is the planner's verdict on a plan that is known to have run.
 type PlanCheck struct {
 	Row         string `json:"row"`
 	Source      string `json:"source"`
@@ -23,21 +23,21 @@ type PlanCheck struct {
 	Accelerator string `json:"accelerator"`
 	Placement   string `json:"placement"` // devices on each node
 	Framework   string `json:"framework,omitempty"`
-	Plan        string `json:"plan"` // as it is read; what is not recorded is at its default
+	Plan        string `json:"plan"` // as read; values that are not recorded have their defaults
 
-	// Contradiction is why the row is believed to have run another plan than it
-	// records, "" if it did run it: such a plan is not scored.
+	// Contradiction is the reason that the row probably ran another plan than it
+	// records, "" if there is none. Such a plan is not scored.
 	Contradiction string `json:"contradiction,omitempty"`
 	// Illegal is the rule of spec.Plan.Check or the planner that the plan breaks,
 	// "" if it is legal.
 	Illegal string `json:"illegal,omitempty"`
 	Fits    bool   `json:"fits"`
-	// Recompute is what the memory is of: what is recorded, else the least of
-	// none, selective and full under which the plan fits, full if none does.
+	// Recompute is the mode that the memory was estimated for: the recorded one, else
+	// the first of none, selective and full with which the plan fits, else full.
 	Recompute   spec.Recompute `json:"recompute"`
 	MemoryBytes float64        `json:"memory_bytes"` // estimated peak of a device; 0 if the model's size is unknown
 	DeviceBytes float64        `json:"device_bytes"`
-	Why         string         `json:"why,omitempty"` // it does not fit, or nothing is predicted
+	Why         string         `json:"why,omitempty"` // the reason that it does not fit, or has no prediction
 
 	// MeasuredSec and PredictedSec are step times, the latter of the plan as it is
 	// read, as in protocol published-0; PredictedFitSec is that of the plan with
@@ -50,7 +50,7 @@ type PlanCheck struct {
 // OK reports whether the plan is legal and predicted to fit.
 func (p *PlanCheck) OK() bool { return p.Illegal == "" && p.Fits }
 
-// Reason says why the plan is not OK, "" if it is.
+// Reason returns the reason that the plan is not OK, "" if it is.
 func (p *PlanCheck) Reason() string {
 	switch {
 	case p.OK():
@@ -65,13 +65,12 @@ func (p *PlanCheck) Reason() string {
 // read, 0 without a prediction.
 func (p *PlanCheck) Ratio() float64 { return p.PredictedSec / p.MeasuredSec }
 
-// RatioFit returns the same of the plan with the recomputation under which it
-// fits.
+// RatioFit is Ratio for the plan with the recomputation with which it fits.
 func (p *PlanCheck) RatioFit() float64 { return p.PredictedFitSec / p.MeasuredSec }
 
-// checkPlans checks, with a planner that was not fitted to a source, every plan
-// of it for a model with a shape in the catalog. absent are the models of the
-// other rows, each once.
+// checkPlans checks every plan of a source for a model with a shape in the catalog,
+// with a planner that was not fitted to that source. absent lists the models of the
+// other rows.
 func (b *Bench) checkPlans(ctx context.Context, c Contender, source string) (checks []PlanCheck, absent []string, err error) {
 	p, err := b.published()
 	if err != nil {
@@ -105,7 +104,7 @@ func inCatalog(m *spec.Model) bool {
 	return err == nil && known.HasShape() && known.Layers == m.Layers && known.Hidden == m.Hidden
 }
 
-// checkPlan asks pl about one plan.
+// checkPlan checks one plan with pl.
 func checkPlan(ctx context.Context, pl *planner.Planner, m *spec.Measurement) (PlanCheck, error) {
 	c := m.Config
 	out := PlanCheck{
@@ -113,13 +112,13 @@ func checkPlan(ctx context.Context, pl *planner.Planner, m *spec.Measurement) (P
 		Framework: c.Framework, Plan: c.Plan.String(), DeviceBytes: c.Accelerator.MemBytes, MeasuredSec: m.MedianStepSec(),
 		Contradiction: m.Env[spec.EnvWrongConfig], Illegal: illegal(&c),
 	}
-	if out.Illegal != "" { // the planner would only say so again
+	if out.Illegal != "" { // the planner would refuse it for the same reason
 		out.Recompute = c.Plan.Recompute
 		return out, nil
 	}
 	for _, mode := range recomputesOf(m) {
 		c.Plan.Recompute = mode
-		choice, err := askPlanner(ctx, pl, &c)
+		choice, err := rankPlan(ctx, pl, &c)
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
@@ -149,8 +148,7 @@ func recomputesOf(m *spec.Measurement) []spec.Recompute {
 	return []spec.Recompute{spec.RecomputeNone, spec.RecomputeSelective, spec.RecomputeFull}
 }
 
-// recorded reports whether a published row has something in a column that a
-// plan can do without.
+// recorded reports whether a published row has a value in an optional plan column.
 func recorded(m *spec.Measurement, column string) bool {
 	return !slices.Contains(strings.Split(m.Env["unrecorded"], ","), column)
 }
@@ -167,8 +165,8 @@ func illegal(c *spec.Config) string {
 	return planner.CannotOffload(&c.Plan)
 }
 
-// askPlanner asks pl about c and nothing else.
-func askPlanner(ctx context.Context, pl *planner.Planner, c *spec.Config) (planner.Choice, error) {
+// rankPlan returns the choice of pl for exactly the plan of c.
+func rankPlan(ctx context.Context, pl *planner.Planner, c *spec.Config) (planner.Choice, error) {
 	r, err := pl.Rank(ctx, planner.Request{
 		Model: c.Model, SeqLen: c.SeqLen, Accelerator: c.Accelerator, Link: c.Link, Framework: c.Framework,
 		Shape: c.Shape, GlobalBatch: c.Plan.GlobalBatch(), Plan: &c.Plan, Top: 1,

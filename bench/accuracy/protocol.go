@@ -8,19 +8,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Protocol is one question: which rows a family sees, and on which it is
-// judged.
+// Protocol is one measurement: the rows that a family is fitted to, and the rows
+// that it is scored on.
 type Protocol struct {
 	Name string
 	Doc  string // one line
 
 	run func(ctx context.Context, b *Bench, c Contender) (Result, error)
-	// alone protocols take times, and run with nothing beside them.
+	// alone protocols measure time, and run without other protocols.
 	alone bool
 }
 
-// Standing says whether a family's parameters have seen the rows it is judged
-// on.
+// Standing states whether a family's parameters depend on the scored rows.
 type Standing string
 
 const (
@@ -29,8 +28,8 @@ const (
 	// InView: constants were chosen or fitted with scored rows in view, which is
 	// not accuracy.
 	InView Standing = "in view"
-	// InSample: every scored row was fitted. Not accuracy either; it is there
-	// to be compared with what others report so.
+	// InSample: every scored row was fitted. Not accuracy either; it is for
+	// comparison with published in-sample figures.
 	InSample Standing = "in sample"
 )
 
@@ -45,7 +44,7 @@ func (l Limit) Keeps(v float64) bool {
 	return (l.AtLeast == 0 || v >= l.AtLeast) && (l.AtMost == 0 || v <= l.AtMost)
 }
 
-// Figure is what a protocol is judged by.
+// Figure is a figure of merit of a protocol, with its required and its aimed limit.
 type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -54,12 +53,12 @@ type Figure struct {
 	Aim   Limit   `json:"aim,omitzero"`
 }
 
-// Result is how one family did under one protocol.
+// Result is the result of one family under one protocol.
 type Result struct {
 	Protocol string   `json:"protocol"`
 	Family   string   `json:"family"`
 	Standing Standing `json:"standing"`
-	// Unable is why there is no answer; nothing else is set then.
+	// Unable is the reason that there is no result; no other field is set then.
 	Unable string `json:"unable,omitempty"`
 	Summary
 	Figures  []Figure  `json:"figures,omitempty"`
@@ -67,23 +66,23 @@ type Result struct {
 	Parts    []Part    `json:"parts,omitempty"` // sources, job types, cells or models
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Notes    []string  `json:"notes,omitempty"`
-	WallSec  float64   `json:"elapsed_s"` // of this result; what others had worked out already is not in it
+	WallSec  float64   `json:"elapsed_s"` // of this result, without values that other results had computed
 }
 
-// scored is the Result of answers, judged by nothing yet.
-func scored(answers []answer) Result {
-	return Result{Standing: LeftOut, Summary: summarize(answers), Parts: byPart(answers, (*answer).ape), Refusals: refusals(answers)}
+// scored returns the Result of predictions, without figures.
+func scored(predictions []prediction) Result {
+	return Result{Standing: LeftOut, Summary: summarize(predictions), Parts: byPart(predictions, (*prediction).ape), Refusals: refusals(predictions)}
 }
 
-// withRegret adds what choosing among the answers costs, if there are groups.
-func (r Result) withRegret(answers []answer) Result {
-	if g := regret(answers); g.Groups > 0 {
+// withRegret adds the regret of choosing by the predictions, if there are choices.
+func (r Result) withRegret(predictions []prediction) Result {
+	if g := regret(predictions); g.Groups > 0 {
 		r.Regret = &g
 	}
 	return r
 }
 
-// fraction is a figure that is a share or a relative error.
+// fraction returns a figure that is a share or a relative error.
 func fraction(name string, v, must, aim float64) Figure {
 	return Figure{Name: name, Value: v, Unit: "1", Must: Limit{AtMost: must}, Aim: Limit{AtMost: aim}}
 }
@@ -93,8 +92,8 @@ func Protocols() []Protocol {
 	return slices.Concat(tracesProtocols(), cellProtocols(), serverProtocols(), publishedProtocols(), memoryProtocols(), choiceProtocols(), speedProtocols())
 }
 
-// LookupProtocol returns the protocol with a name; the error of an unknown one
-// lists those there are.
+// LookupProtocol returns the protocol with a name. The error for an unknown one
+// lists all names.
 func LookupProtocol(name string) (Protocol, error) {
 	set := named.NewSet[Protocol]("accuracy", "protocol")
 	for _, p := range Protocols() {
@@ -103,17 +102,16 @@ func LookupProtocol(name string) (Protocol, error) {
 	return set.Get(name)
 }
 
-// answered makes an error of a Result in which every row is refused.
-func answered(r Result, err error) (Result, error) {
+// requirePrediction returns an error for a Result in which every row is refused.
+func requirePrediction(r Result, err error) (Result, error) {
 	if err == nil && r.Rows == 0 && len(r.Refusals) > 0 {
 		err = unablef("predicts none: %s", r.Refusals[0].Why)
 	}
 	return r, err
 }
 
-// settle turns an error that says a family cannot answer into a Result that
-// says so.
-func settle(r Result, err error) (Result, error) {
+// recordUnable converts an unable error into a Result with that reason.
+func recordUnable(r Result, err error) (Result, error) {
 	var u unable
 	if errors.As(err, &u) {
 		return Result{Unable: u.Error(), Standing: LeftOut}, nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// refusedFor is one reason and the rows it was given for.
+// refusedFor is a reason and the rows refused for it.
 type refusedFor struct {
 	why  string
 	rows []string
@@ -37,7 +37,7 @@ func (r refusedFor) String() string {
 	return fmt.Sprintf("%d %s (%s): %s", len(r.rows), rows, strings.Join(runs(r.rows), ", "), r.why)
 }
 
-// runs shortens names that count up: a-01, a-02, a-03 becomes "a-01 to a-03".
+// runs shortens consecutive names: a-01, a-02, a-03 becomes "a-01 to a-03".
 func runs(names []string) []string {
 	var out []string
 	for i := 0; i < len(names); {
@@ -69,12 +69,12 @@ func follows(a, b string) bool {
 	return errA == nil && errB == nil && y == x+1
 }
 
-// number returns the digits a name ends in.
+// number returns the digits at the end of a name.
 func number(s string) string {
 	return s[len(strings.TrimRight(s, "0123456789")):]
 }
 
-// last returns what follows the part a name begins with, "PART: NAME".
+// last returns NAME of "PART: NAME".
 func last(s string) string {
 	if _, name, ok := strings.Cut(s, ": "); ok {
 		return name

@@ -9,21 +9,21 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// minPlans is how many different plans make a choice.
+// minPlans is the least number of different plans in a choice.
 const minPlans = 3
 
-// Regret is what choosing by prediction costs: in every group of measured
-// alternatives, the time of the one predicted fastest over that of the one
-// that is, less 1.
+// Regret is the cost of choosing by prediction: for each group of measured
+// alternatives, the time of the one predicted fastest divided by that of the
+// fastest, minus 1.
 type Regret struct {
 	Groups int     `json:"groups"`
 	Mean   float64 `json:"mean"` // 0 without groups
 	Worst  float64 `json:"worst"`
 }
 
-// choice is what alternatives have in common: they do the same work on as many
-// of the same devices. The training stack and where the rows are from count,
-// since a plan can be chosen, and not its source.
+// choice has the properties that alternatives share: the same work on the same
+// number and type of devices, by one training stack, from one source. A scheduler
+// chooses the plan, not these.
 type choice struct {
 	part        string
 	model       spec.Model
@@ -34,7 +34,7 @@ type choice struct {
 	framework   string
 }
 
-func choiceOf(a *answer) choice {
+func choiceOf(a *prediction) choice {
 	c := &a.config
 	devices := c.Shape.Total()
 	if devices == 0 {
@@ -43,14 +43,13 @@ func choiceOf(a *answer) choice {
 	return choice{a.part, c.Model, c.Accelerator.Name, devices, c.Plan.GlobalBatch(), c.Seq(), c.Framework}
 }
 
-// choices groups answers by what they are alternatives for, and returns the
-// groups of at least minPlans different plans in order of their first answers.
-// Answers that were refused are no alternatives. Repeats of a configuration are
-// one alternative, at the median of their times.
-func choices(answers []answer) [][]answer {
-	groups := map[choice][]answer{}
+// choices groups predictions by choice, and returns the groups with at least minPlans
+// different plans in order of first appearance. Refused rows are left out. Repeats
+// of a configuration are one alternative, with the median of their times.
+func choices(predictions []prediction) [][]prediction {
+	groups := map[choice][]prediction{}
 	var order []choice
-	for _, a := range answers {
+	for _, a := range predictions {
 		if a.err != nil {
 			continue
 		}
@@ -60,7 +59,7 @@ func choices(answers []answer) [][]answer {
 		}
 		groups[k] = append(groups[k], a)
 	}
-	var out [][]answer
+	var out [][]prediction
 	for _, k := range order {
 		if g := mergeAlternatives(groups[k]); plans(g) >= minPlans {
 			out = append(out, g)
@@ -69,10 +68,10 @@ func choices(answers []answer) [][]answer {
 	return out
 }
 
-// regret returns what choosing among the answers costs, over all choices.
-func regret(answers []answer) Regret {
+// regret returns the regret over all choices among the predictions.
+func regret(predictions []prediction) Regret {
 	var all []float64
-	for _, g := range choices(answers) {
+	for _, g := range choices(predictions) {
 		all = append(all, regretOf(g))
 	}
 	return regretOver(all)
@@ -87,13 +86,13 @@ func regretOver(all []float64) Regret {
 	return r
 }
 
-// mergeAlternatives returns one answer per configuration, in canonical order.
-func mergeAlternatives(g []answer) []answer {
+// mergeAlternatives returns one prediction per configuration, in canonical order.
+func mergeAlternatives(g []prediction) []prediction {
 	g = slices.Clone(g)
-	slices.SortStableFunc(g, func(a, b answer) int {
+	slices.SortStableFunc(g, func(a, b prediction) int {
 		return cmp.Or(perfmodel.CompareConfigs(a.config, b.config), cmp.Compare(a.id, b.id))
 	})
-	var out []answer
+	var out []prediction
 	for i := 0; i < len(g); {
 		j := i
 		var secs []float64
@@ -109,7 +108,7 @@ func mergeAlternatives(g []answer) []answer {
 }
 
 // plans counts the different plans of a group.
-func plans(g []answer) int {
+func plans(g []prediction) int {
 	seen := map[spec.Plan]bool{}
 	for _, a := range g {
 		seen[a.config.Plan.Normal()] = true
@@ -119,14 +118,14 @@ func plans(g []answer) int {
 
 // regretOf returns how much longer the alternative predicted fastest takes than
 // the fastest, as a share of the latter.
-func regretOf(g []answer) float64 { return pickOf(g).want/bestOf(g).want - 1 }
+func regretOf(g []prediction) float64 { return pickOf(g).want/bestOf(g).want - 1 }
 
 // pickOf returns the alternative predicted fastest, the first of equals.
-func pickOf(g []answer) answer {
-	return slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.got, b.got) })
+func pickOf(g []prediction) prediction {
+	return slices.MinFunc(g, func(a, b prediction) int { return cmp.Compare(a.got, b.got) })
 }
 
-// bestOf returns the alternative that was fastest, the first of equals.
-func bestOf(g []answer) answer {
-	return slices.MinFunc(g, func(a, b answer) int { return cmp.Compare(a.want, b.want) })
+// bestOf returns the alternative measured fastest, the first of equals.
+func bestOf(g []prediction) prediction {
+	return slices.MinFunc(g, func(a, b prediction) int { return cmp.Compare(a.want, b.want) })
 }

@@ -17,25 +17,25 @@ func (c constant) Predict(context.Context, spec.Config) (spec.Prediction, error)
 }
 
 // alternative is a plan of 8 devices and global batch 8.
-func alternative(tp int, measured, predicted float64) answer {
+func alternative(tp int, measured, predicted float64) prediction {
 	c := spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "x"}, Shape: spec.Packed(8, 8),
 		Plan: spec.Plan{DP: 8 / tp, TP: tp, MicroBatch: tp}.Normal()}
-	return answer{question: question{id: fmt.Sprint(tp), part: "s", config: c, want: measured}, got: predicted}
+	return prediction{target: target{id: fmt.Sprint(tp), part: "s", config: c, want: measured}, got: predicted}
 }
 
 func TestRegret(t *testing.T) {
-	three := []answer{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
+	three := []prediction{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
 	if r := regret(three); r.Groups != 1 || math.Abs(r.Mean-0.2) > 1e-12 { // takes 12, could have had 10
 		t.Errorf("regret %+v, want 0.2 over 1 choice", r)
 	}
 	if r := regret(three[:2]); r != (Regret{}) {
 		t.Errorf("two plans are a choice: %+v", r)
 	}
-	refused := append(three[:2:2], answer{question: three[2].question, err: errNo})
+	refused := append(three[:2:2], prediction{target: three[2].target, err: errNo})
 	if r := regret(refused); r.Groups != 0 {
 		t.Errorf("a refused plan is an alternative: %+v", r)
 	}
-	best := []answer{alternative(1, 10, 1), alternative(2, 12, 2), alternative(4, 15, 3)}
+	best := []prediction{alternative(1, 10, 1), alternative(2, 12, 2), alternative(4, 15, 3)}
 	for i := range best {
 		best[i].part = "other"
 	}
@@ -46,21 +46,21 @@ func TestRegret(t *testing.T) {
 
 // TestRegretGroups: what makes alternatives of different choices.
 func TestRegretGroups(t *testing.T) {
-	for what, change := range map[string]func(*answer){
-		"model":        func(a *answer) { a.config.Model.Name = "n" },
-		"device":       func(a *answer) { a.config.Accelerator.Name = "y" },
-		"placement":    func(a *answer) { a.config.Shape = spec.Packed(16, 8) },
-		"global batch": func(a *answer) { a.config.Plan.MicroBatch *= 2 },
-		"sequence":     func(a *answer) { a.config.SeqLen = 4096 },
-		"framework":    func(a *answer) { a.config.Framework = "f" },
+	for what, change := range map[string]func(*prediction){
+		"model":        func(a *prediction) { a.config.Model.Name = "n" },
+		"device":       func(a *prediction) { a.config.Accelerator.Name = "y" },
+		"placement":    func(a *prediction) { a.config.Shape = spec.Packed(16, 8) },
+		"global batch": func(a *prediction) { a.config.Plan.MicroBatch *= 2 },
+		"sequence":     func(a *prediction) { a.config.SeqLen = 4096 },
+		"framework":    func(a *prediction) { a.config.Framework = "f" },
 	} {
-		g := []answer{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
+		g := []prediction{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
 		change(&g[1])
 		if r := regret(g); r.Groups != 0 {
 			t.Errorf("another %s is an alternative: %+v", what, r)
 		}
 	}
-	spread := []answer{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
+	spread := []prediction{alternative(1, 10, 9), alternative(2, 12, 8), alternative(4, 15, 20)}
 	spread[1].config.Shape = spec.Packed(8, 4) // as many devices on two nodes
 	if r := regret(spread); r.Groups != 1 {
 		t.Errorf("as many devices on more nodes are no alternative: %+v", r)
@@ -69,7 +69,7 @@ func TestRegretGroups(t *testing.T) {
 
 // TestRegretMergesRepeats: repeats are one plan, at their median.
 func TestRegretMergesRepeats(t *testing.T) {
-	g := []answer{alternative(1, 10, 9), alternative(1, 30, 9), alternative(1, 12, 9), alternative(2, 14, 10), alternative(2, 14, 10)}
+	g := []prediction{alternative(1, 10, 9), alternative(1, 30, 9), alternative(1, 12, 9), alternative(2, 14, 10), alternative(2, 14, 10)}
 	if r := regret(g); r.Groups != 0 {
 		t.Errorf("repeats count as plans: %+v", r)
 	}

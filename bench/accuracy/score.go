@@ -13,36 +13,36 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// question is a row to predict, and its measurement.
-type question struct {
+// target is a row to predict, and its measurement.
+type target struct {
 	id     string // where the row is from: file and line, or its own name
 	part   string // the source, job type or cell it counts in
 	config spec.Config
 	want   float64 // what was measured: step time in seconds, or peak memory in bytes
-	doubt  string  // the rule that leaves it out, "" = counts
+	doubt  string  // the rule that leaves the row out of the score, "" = it counts
 }
 
-// answer is a question with what was predicted, or the reason why not.
-type answer struct {
-	question
+// prediction is a target and its predicted value, or the reason that there is none.
+type prediction struct {
+	target
 	got, lo, hi float64 // what was predicted and its 90 % interval; lo = hi = 0 without one
 	err         error
 }
 
-// ask puts questions to p. Only a cancelled context ends it.
-func ask(ctx context.Context, p perfmodel.Predictor, qs []question) ([]answer, error) {
-	out := make([]answer, len(qs))
+// predictAll predicts every target by p. Its only error is that of a cancelled context.
+func predictAll(ctx context.Context, p perfmodel.Predictor, qs []target) ([]prediction, error) {
+	out := make([]prediction, len(qs))
 	for i, q := range qs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out[i] = reply(ctx, p, q)
+		out[i] = predict(ctx, p, q)
 	}
 	return out, nil
 }
 
-func reply(ctx context.Context, p perfmodel.Predictor, q question) answer {
-	a := answer{question: q}
+func predict(ctx context.Context, p perfmodel.Predictor, q target) prediction {
+	a := prediction{target: q}
 	pred, err := p.Predict(ctx, q.config)
 	if err != nil {
 		a.err = err
@@ -53,28 +53,28 @@ func reply(ctx context.Context, p perfmodel.Predictor, q question) answer {
 		a.lo, a.hi = 0, 0
 	}
 	if !(a.got > 0) || math.IsInf(a.got, 0) {
-		a.err = fmt.Errorf("accuracy: a step of %g s was predicted, which is no time", a.got)
+		a.err = fmt.Errorf("accuracy: the predicted step of %g s is not positive and finite", a.got)
 	}
 	return a
 }
 
-// refuse answers every question with err.
-func refuse(qs []question, err error) []answer {
-	out := make([]answer, len(qs))
+// refuseAll returns the error err for every target.
+func refuseAll(qs []target, err error) []prediction {
+	out := make([]prediction, len(qs))
 	for i, q := range qs {
-		out[i] = answer{question: q, err: err}
+		out[i] = prediction{target: q, err: err}
 	}
 	return out
 }
 
 // ape returns |predicted/measured - 1|.
-func (a *answer) ape() float64 { return math.Abs(a.got/a.want - 1) }
+func (a *prediction) ape() float64 { return math.Abs(a.got/a.want - 1) }
 
-// rateError returns the same of the samples per second.
-func (a *answer) rateError() float64 { return math.Abs(a.want/a.got - 1) }
+// rateError returns the error of the samples per second, as ape does of the time.
+func (a *prediction) rateError() float64 { return math.Abs(a.want/a.got - 1) }
 
-// Summary is what the answers to a set of questions come to. Errors are
-// fractions of what was measured; without rows they are 0.
+// Summary has the errors of a set of predictions, as fractions of the measured
+// values; without rows they are 0.
 type Summary struct {
 	Rows    int     `json:"rows"`    // predicted and scored
 	Refused int     `json:"refused"` // not predicted
@@ -89,16 +89,16 @@ type Summary struct {
 	HalfWidth float64 `json:"half_width"`
 }
 
-// summarize scores answers by how far the step time is off.
-func summarize(answers []answer) Summary { return summarizeBy(answers, (*answer).ape) }
+// summarize scores predictions by the error of the step time.
+func summarize(predictions []prediction) Summary { return summarizeBy(predictions, (*prediction).ape) }
 
-// summarizeBy scores answers by a measure of error.
-func summarizeBy(answers []answer, measure func(*answer) float64) Summary {
+// summarizeBy scores predictions by a measure of error.
+func summarizeBy(predictions []prediction, measure func(*prediction) float64) Summary {
 	var s Summary
 	var errs, half []float64
 	inside := 0
-	for i := range answers {
-		a := &answers[i]
+	for i := range predictions {
+		a := &predictions[i]
 		if a.err != nil {
 			s.Refused++
 			continue
@@ -135,11 +135,11 @@ type Part struct {
 	Summary
 }
 
-// byPart summarizes each part, in order of their first question.
-func byPart(answers []answer, measure func(*answer) float64) []Part {
+// byPart summarizes each part, in order of first appearance.
+func byPart(predictions []prediction, measure func(*prediction) float64) []Part {
 	var names []string
-	parts := map[string][]answer{}
-	for _, a := range answers {
+	parts := map[string][]prediction{}
+	for _, a := range predictions {
 		if _, ok := parts[a.part]; !ok {
 			names = append(names, a.part)
 		}
@@ -177,9 +177,9 @@ func rowName(part, id string) string {
 	return part + ": " + id
 }
 
-func refusals(answers []answer) []Refusal {
+func refusals(predictions []prediction) []Refusal {
 	var out []Refusal
-	for _, a := range answers {
+	for _, a := range predictions {
 		if a.err != nil {
 			out = append(out, Refusal{rowName(a.part, a.id), a.err.Error()})
 		}
@@ -187,10 +187,10 @@ func refusals(answers []answer) []Refusal {
 	return out
 }
 
-// counted returns the answers that no rule leaves out.
-func counted(answers []answer) []answer {
-	var out []answer
-	for _, a := range answers {
+// counted returns the predictions that no rule leaves out.
+func counted(predictions []prediction) []prediction {
+	var out []prediction
+	for _, a := range predictions {
 		if a.doubt == "" {
 			out = append(out, a)
 		}

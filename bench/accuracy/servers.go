@@ -11,14 +11,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// DL2's measurements: the speed of a job with so many workers and parameter
-// servers, at a fixed global batch.
+// DL2's measurements: the speed of a job by workers and parameter servers, at a
+// fixed global batch.
 
 func serverProtocols() []Protocol {
 	return []Protocol{{
 		Name: "dl2",
 		Doc: "data/dl2: speed with parameter servers, fitted to 10 random points of a model and scored on its others; 20 draws; " +
-			"without the nine rows of no speed and the one in which a worker stood still",
+			"without the nine rows of speed 0 and the one with an idle worker",
 		run: serverSpeeds,
 	}}
 }
@@ -36,7 +36,7 @@ func serverSpeeds(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	answers, err := b.askSplits(ctx, c, jobs, func(job cell) (draws []split) {
+	predictions, err := b.predictSplits(ctx, c, jobs, func(job cell) (draws []split) {
 		for draw := range serverDraws {
 			draws = append(draws, drawServers(job.points, b.Seed, job.name, draw))
 		}
@@ -45,14 +45,13 @@ func serverSpeeds(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Standing: LeftOut, Summary: summarizeBy(answers, (*answer).rateError), Parts: byPart(answers, (*answer).rateError),
-		Refusals: refusals(answers)}
+	r := Result{Standing: LeftOut, Summary: summarizeBy(predictions, (*prediction).rateError), Parts: byPart(predictions, (*prediction).rateError),
+		Refusals: refusals(predictions)}
 	r.Figures = []Figure{fraction("mean of models", mean(over(r.Parts, func(s Summary) float64 { return s.Mean })), 0.08, 0.05)}
 	return r, nil
 }
 
-// serverJobs returns the points of each model that did not fail and are not in
-// doubt.
+// serverJobs returns the usable points of each model.
 func (b *Bench) serverJobs() ([]cell, error) {
 	all, err := b.dataset("dl2")
 	if err != nil {
@@ -67,13 +66,13 @@ func (b *Bench) serverJobs() ([]cell, error) {
 	return out, nil
 }
 
-// drawServers picks the points of one draw at random and asks about the others.
+// drawServers picks random points to fit, and predicts the others.
 func drawServers(points []spec.Measurement, seed uint64, model string, draw int) (s split) {
 	for i, at := range stream(seed, "servers", model, strconv.Itoa(draw)).Perm(len(points)) {
 		if i < serverPoints {
 			s.fit = append(s.fit, points[at])
 		} else {
-			s.ask = append(s.ask, points[at])
+			s.test = append(s.test, points[at])
 		}
 	}
 	return s

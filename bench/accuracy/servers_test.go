@@ -18,14 +18,14 @@ func TestDrawServers(t *testing.T) {
 	for draw := range serverDraws {
 		s := drawServers(pts, 1, "m", draw)
 		seen := map[spec.Config]bool{}
-		for _, m := range append(append([]spec.Measurement{}, s.fit...), s.ask...) {
+		for _, m := range append(append([]spec.Measurement{}, s.fit...), s.test...) {
 			seen[m.Config] = true
 		}
 		if len(s.fit) != serverPoints || len(seen) != len(pts) {
 			t.Fatalf("draw %d: %d points fitted, %d different in all", draw, len(s.fit), len(seen))
 		}
 		first[s.fit[0].Config] = true
-		if again := drawServers(pts, 1, "m", draw); again.fit[0].Config != s.fit[0].Config || again.ask[3].Config != s.ask[3].Config {
+		if again := drawServers(pts, 1, "m", draw); again.fit[0].Config != s.fit[0].Config || again.test[3].Config != s.test[3].Config {
 			t.Errorf("draw %d: the same seed draws other points", draw)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// importAll reads a data set of the shared directory, DIR/data/NAME, in the
-// order of its files. Rows that cannot be read are left out.
+// importAll reads a data set of the shared directory, DIR/data/NAME, in file order.
+// It leaves invalid rows out.
 func importAll(ctx context.Context, shared, name string) ([]spec.Measurement, error) {
 	imp, err := datasets.Lookup(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func importAll(ctx context.Context, shared, name string) ([]spec.Measurement, er
 func dataDir(shared, name string) (fs.FS, error) {
 	dir := filepath.Join(shared, "data", name)
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return nil, fmt.Errorf("accuracy: %s is not a directory: set PACER_SHARED to the one that holds data/%s", dir, name)
+		return nil, fmt.Errorf("accuracy: %s is not a directory: set PACER_SHARED to the directory with data/%s", dir, name)
 	}
 	return os.DirFS(dir), nil
 }

@@ -21,13 +21,13 @@ var sources = []string{"bigscience", "internevo", "megatron_bridge", "torchtitan
 func sourceOf(m *spec.Measurement) string { return strings.TrimPrefix(m.Source, "published/") }
 
 // usable reports whether a published row counts: its status is ok and a step
-// time is recorded. Rows that contradict themselves count, too: what they ask
-// can be answered, or refused.
+// time is recorded. Rows that contradict themselves count too; a family may
+// predict or refuse them.
 func usable(m *spec.Measurement) bool {
 	return slices.Contains(sources, sourceOf(m)) && m.Outcome == spec.OK && m.MedianStepSec() > 0 && !suspect(m)
 }
 
-// suspect reports whether the row's own table says not to calibrate on it.
+// suspect reports whether the row's table marks it as unfit for calibration.
 func suspect(m *spec.Measurement) bool { return strings.Contains(m.Doubt, "suspect") }
 
 // published holds the rows of data/published.
@@ -45,7 +45,7 @@ func readPublished(ctx context.Context, shared string) (*published, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := askedBlind(ctx, root, all); err != nil {
+	if err := checkBlind(ctx, root, all); err != nil {
 		return nil, err
 	}
 	p := &published{all: all, usable: map[string][]spec.Measurement{}}
@@ -65,10 +65,10 @@ func readPublished(ctx context.Context, shared string) (*published, error) {
 // ErrSeen means that a row's outcome changes its configuration.
 var ErrSeen = errors.New("the outcome of a row changes its configuration")
 
-// askedBlind reads the tables again without what was measured, and reports the
-// first row that is about another configuration then. A row that passes may be
-// predicted by the Config of its Measurement.
-func askedBlind(ctx context.Context, root fs.FS, rows []spec.Measurement) error {
+// checkBlind reads the tables again without outcomes, and returns an error for the
+// first row with another configuration then. So the Config of a Measurement holds
+// no information about its outcome.
+func checkBlind(ctx context.Context, root fs.FS, rows []spec.Measurement) error {
 	blind := map[string]spec.Config{}
 	for _, s := range sources {
 		if err := readBlind(ctx, root, s, blind); err != nil {
@@ -119,13 +119,13 @@ func (p *published) without(source string) []spec.Measurement {
 	return out
 }
 
-// others returns every row that can be read but those of a source.
+// others returns every readable row except those of a source.
 func (p *published) others(source string) []spec.Measurement {
 	return slices.DeleteFunc(slices.Clone(p.all), func(m spec.Measurement) bool { return sourceOf(&m) == source })
 }
 
 // evenly returns k of n positions, ascending: the middle of each of k equal
-// stretches. All n when k >= n, none when k <= 0.
+// segments. All n if k >= n, none if k <= 0.
 func evenly(n, k int) []int {
 	k = max(min(n, k), 0)
 	out := make([]int, k)
@@ -148,12 +148,12 @@ func reveal(rows []spec.Measurement, k int) (shown, hidden []spec.Measurement) {
 	return shown, hidden
 }
 
-// questions asks about rows, each in the part that partOf names.
-func questions(rows []spec.Measurement, partOf func(*spec.Measurement) string) []question {
-	out := make([]question, len(rows))
+// targets returns rows as targets, each in the part that partOf names.
+func targets(rows []spec.Measurement, partOf func(*spec.Measurement) string) []target {
+	out := make([]target, len(rows))
 	for i := range rows {
 		m := &rows[i]
-		out[i] = question{id: m.Origin, part: partOf(m), config: m.Config, want: m.MedianStepSec(), doubt: m.Doubt}
+		out[i] = target{id: m.Origin, part: partOf(m), config: m.Config, want: m.MedianStepSec(), doubt: m.Doubt}
 	}
 	return out
 }

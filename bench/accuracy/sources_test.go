@@ -136,12 +136,12 @@ func TestAskedBlind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := askedBlind(t.Context(), root, rows); err != nil {
+	if err := checkBlind(t.Context(), root, rows); err != nil {
 		t.Error(err)
 	}
 	at := slices.IndexFunc(rows, func(m spec.Measurement) bool { return usable(&m) })
 	rows[at].Config.Link.InterBps *= 2
-	if err := askedBlind(t.Context(), root, rows); !errors.Is(err, ErrSeen) || !strings.Contains(err.Error(), rows[at].Origin) {
+	if err := checkBlind(t.Context(), root, rows); !errors.Is(err, ErrSeen) || !strings.Contains(err.Error(), rows[at].Origin) {
 		t.Errorf("%v, want ErrSeen of %s", err, rows[at].Origin)
 	}
 }

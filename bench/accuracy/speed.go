@@ -15,17 +15,17 @@ import (
 
 func speedProtocols() []Protocol {
 	return []Protocol{
-		{Name: "speed", Doc: "predictions per second on one core, configurations all different, many plans of a model and machine at a time",
+		{Name: "speed", Doc: "predictions per second on one core, of different configurations, many plans of a model and machine at a time",
 			run: predictionSpeed, alone: true},
 		{Name: "fit", Doc: "time to fit one (model, accelerator) to 100 rows", run: fitTime, alone: true},
 	}
 }
 
-// speedRows is how many configurations are predicted.
+// speedRows is the number of predicted configurations.
 const speedRows = 200_000
 
 func predictionSpeed(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	p, groups, err := b.speedQuestions(ctx, c)
+	p, groups, err := b.speedPlans(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -41,7 +41,7 @@ func predictionSpeed(ctx context.Context, b *Bench, c Contender) (Result, error)
 	}
 	sec := time.Since(start).Seconds()
 	if n == 0 {
-		return Result{}, unablef("predicts none of the configurations asked for")
+		return Result{}, unablef("predicts none of the configurations")
 	}
 	return Result{Standing: LeftOut, Figures: []Figure{
 		{Name: "predictions per second", Value: float64(n) / sec, Unit: "1/s", Must: Limit{AtLeast: 500_000}, Aim: Limit{AtLeast: 2_000_000}},
@@ -54,8 +54,8 @@ type planGroup struct {
 	plans  []spec.Plan
 }
 
-// predictGroup predicts every plan of g, at once where p can, and returns how
-// many it did.
+// predictGroup predicts every plan of g, by a prepared predictor if p has one, and
+// returns the number of predictions.
 func predictGroup(ctx context.Context, p perfmodel.Predictor, g planGroup) (n int) {
 	one := func(plan spec.Plan) (spec.Prediction, error) {
 		c := g.config
@@ -77,9 +77,9 @@ func predictGroup(ctx context.Context, p perfmodel.Predictor, g planGroup) (n in
 	return n
 }
 
-// speedQuestions returns what to ask c: plans of several models, without a fit,
-// or, of a family that needs one, batches of the job it is fitted to.
-func (b *Bench) speedQuestions(ctx context.Context, c Contender) (perfmodel.Predictor, []planGroup, error) {
+// speedPlans returns a predictor and plans: of several models without a fit, or, for
+// a family that needs one, batches of the fitted job.
+func (b *Bench) speedPlans(ctx context.Context, c Contender) (perfmodel.Predictor, []planGroup, error) {
 	f, err := b.jobFamily(c, spec.Key{})
 	if err != nil {
 		return nil, nil, err
@@ -100,7 +100,7 @@ func (b *Bench) speedQuestions(ctx context.Context, c Contender) (perfmodel.Pred
 }
 
 // batchesOf returns n different batches of the job c on 8 to 1024 devices, data
-// parallel and otherwise as c is: what every family has been fitted to.
+// parallel and otherwise like c, so that every family covers them.
 func batchesOf(c spec.Config, n int) []planGroup {
 	return grouped(c, n, func(devices, n int) []spec.Plan {
 		out := make([]spec.Plan, 0, n)
@@ -113,7 +113,7 @@ func batchesOf(c spec.Config, n int) []planGroup {
 	})
 }
 
-// speedModels and speedAccelerators are what plans are made for.
+// speedModels and speedAccelerators have plans in catalogPlans.
 var (
 	speedModels       = []string{"Llama3-8B", "Llama3-70B", "GPT3-175B", "Qwen3-30B-A3B"}
 	speedAccelerators = []string{"A100-80GB-SXM", "H100-80GB-SXM"}
@@ -161,8 +161,8 @@ func grouped(c spec.Config, n int, plans func(devices, n int) []spec.Plan) []pla
 	return out
 }
 
-// plansFor returns n different plans for devices, by counting through the
-// degrees, batches and modes.
+// plansFor returns n different plans for devices, by enumerating degrees, batches
+// and modes.
 func plansFor(devices, n int) []spec.Plan {
 	out := make([]spec.Plan, 0, n)
 	for ga := 1; ; ga++ {
@@ -184,14 +184,14 @@ func plansFor(devices, n int) []spec.Plan {
 	}
 }
 
-// fitJob is a job type of Rubick's traces with more rows than are fitted.
+// fitJob is a job type of Rubick's traces with at least fitRows rows.
 const (
 	fitJob  = "roberta"
 	fitRows = 100
 	fitRuns = 9
 )
 
-// hundredRows returns the rows that fits are timed on.
+// hundredRows returns the rows of the timed fits.
 func (b *Bench) hundredRows() ([]spec.Measurement, error) {
 	all, err := b.dataset("rubick")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // none is the cell of an absent value.
 const none = "-"
 
-// Statistics returns a table of everything but the bars, header first: a line
-// per protocol and family with scored rows, or with the reason why there are none.
-func Statistics(results []Result) [][]string {
+// ErrorTable returns the errors, header first: a line per protocol and family with
+// scored rows, or with the reason that there are none.
+func ErrorTable(results []Result) [][]string {
 	out := [][]string{{"protocol", "family", "standing", "rows", "refused", "mean", "median", "p95", "in 90 %", "half-width", "regret (choices)"}}
 	for i := range results {
 		if r := &results[i]; r.Unable != "" || r.Rows+r.Refused > 0 {
@@ -31,11 +31,11 @@ func (r *Result) statistics() []string {
 	return slices.Concat(line, []string{string(r.Standing)}, r.Summary.counts(), r.Summary.errorCells(), []string{r.Regret.cell()})
 }
 
-// Bars returns a table of what the protocols are judged by, header first: a
-// line per figure, a column per family. A star marks a figure that keeps what it
-// must, two one that reaches the aim; brackets, one of rows in view or in sample;
-// parentheses, one of too few of the rows to be compared with others.
-func Bars(results []Result) [][]string {
+// FigureTable returns the figures of merit, header first: a line per figure, a
+// column per family. One star: within the required limit. Two stars: within the aim.
+// Brackets: rows in view or in sample. Parentheses: too few rows predicted for a
+// comparison with other families.
+func FigureTable(results []Result) [][]string {
 	var families []string
 	type line struct{ protocol, figure string }
 	var lines []line
@@ -52,7 +52,7 @@ func Bars(results []Result) [][]string {
 				limits[l] = f
 				lines = append(lines, l)
 			}
-			cells[l][r.Family] = r.bar(f)
+			cells[l][r.Family] = r.figure(f)
 		}
 	}
 	out := [][]string{append([]string{"protocol", "figure", "must", "aim"}, families...)}
@@ -67,8 +67,8 @@ func Bars(results []Result) [][]string {
 	return out
 }
 
-// bar writes a figure of r, and how it stands to its bars.
-func (r *Result) bar(f Figure) string {
+// figure writes a figure of r, with marks for its limits.
+func (r *Result) figure(f Figure) string {
 	text := f.amount(f.Value)
 	switch {
 	case r.Standing != LeftOut:
@@ -83,14 +83,14 @@ func (r *Result) bar(f Figure) string {
 	return text + "*"
 }
 
-// comparable reports whether enough rows are predicted for figures to be
-// compared with those of other families.
+// comparable reports whether enough rows are predicted for a comparison with other
+// families.
 func (r *Result) comparable() bool {
 	return r.Refused == 0 || share(r.Rows, r.Rows+r.Refused) >= leastShare
 }
 
-// leastShare of its rows must be predicted for a figure to be compared with
-// others: that of the published rows.
+// leastShare is the share of predicted rows from which families are compared: that
+// required of the published rows.
 const leastShare = leastPredicted / 668.0
 
 func (s *Summary) counts() []string {

@@ -13,23 +13,23 @@ import (
 func tracesProtocols() []Protocol {
 	return []Protocol{{
 		Name: "rubick",
-		Doc: "data/rubick: at most 8 rows, and at most half of those its left-out rule keeps, fitted per job type, chosen by " +
-			"configuration; all others predicted",
+		Doc: "data/rubick: at most 8 rows per job type fitted, chosen by configuration, and at most half of the rows without doubt; " +
+			"all others predicted",
 		run: rubickTraces,
 	}}
 }
 
-// traceRows is how many rows of a job type are fitted at most.
+// traceRows is the largest number of fitted rows of a job type.
 const traceRows = 8
 
 func rubickTraces(ctx context.Context, b *Bench, c Contender) (Result, error) {
-	answers, err := b.tracesAnswers(ctx, c)
+	predictions, err := b.tracePredictions(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
-	kept := counted(answers)
+	kept := counted(predictions)
 	r := scored(kept).withRegret(kept)
-	whole := summarize(answers)
+	whole := summarize(predictions)
 	r.Figures = []Figure{
 		fraction("mean", r.Mean, 0.09, 0.06),
 		{Name: "mean with the left-out rows", Value: whole.Mean, Unit: "1"},
@@ -41,21 +41,21 @@ func rubickTraces(ctx context.Context, b *Bench, c Contender) (Result, error) {
 	return r, nil
 }
 
-// tracesAnswers asks c about the rows of Rubick's traces that it was not fitted
-// to, those that the left-out rule doubts included.
-func (b *Bench) tracesAnswers(ctx context.Context, c Contender) ([]answer, error) {
-	return b.traces.get(c.Name, func() ([]answer, error) {
+// tracePredictions predicts the rows of Rubick's traces to which c was not fitted,
+// including doubtful rows.
+func (b *Bench) tracePredictions(ctx context.Context, c Contender) ([]prediction, error) {
+	return b.traces.get(c.Name, func() ([]prediction, error) {
 		rows, err := b.dataset("rubick")
 		if err != nil {
 			return nil, err
 		}
 		groups := perfmodel.GroupByKey(rows)
 		keys := slices.SortedFunc(maps.Keys(groups), perfmodel.CompareKeys)
-		return b.askEach(len(keys), func(i int) ([]answer, error) { return b.askJobType(ctx, c, groups[keys[i]]) })
+		return b.predictParts(len(keys), func(i int) ([]prediction, error) { return b.predictJobType(ctx, c, groups[keys[i]]) })
 	})
 }
 
-func (b *Bench) askJobType(ctx context.Context, c Contender, rows []spec.Measurement) ([]answer, error) {
+func (b *Bench) predictJobType(ctx context.Context, c Contender, rows []spec.Measurement) ([]prediction, error) {
 	f, err := b.jobFamily(c, rows[0].Config.Key())
 	if err != nil {
 		return nil, err
@@ -64,20 +64,20 @@ func (b *Bench) askJobType(ctx context.Context, c Contender, rows []spec.Measure
 	if err != nil {
 		return nil, err
 	}
-	qs := questions(append(held, doubted(rows)...), func(m *spec.Measurement) string { return m.Config.Model.Name })
+	qs := targets(append(held, doubted(rows)...), func(m *spec.Measurement) string { return m.Config.Model.Name })
 	p, err := fitOrUnfitted(ctx, f, fit)
 	if errors.Is(err, perfmodel.ErrTooFewPoints) || errors.Is(err, perfmodel.ErrNotCovered) {
-		return refuse(qs, err), nil
+		return refuseAll(qs, err), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, p, qs)
+	return predictAll(ctx, p, qs)
 }
 
-// jobFamily returns what fits the job of key: for a family that learns from
-// other jobs, on top of the published sources and all other jobs of data/sia and
-// data/dl2, those of the same model on other devices among them.
+// jobFamily returns the family that fits the job of key. A family with a prior is
+// trained on the published sources and all other jobs of data/sia and data/dl2,
+// including the same model on other devices.
 func (b *Bench) jobFamily(c Contender, key spec.Key) (perfmodel.Family, error) {
 	if c.Train == nil {
 		return c.Family, nil
@@ -103,7 +103,7 @@ func (b *Bench) jobFamily(c Contender, key spec.Key) (perfmodel.Family, error) {
 	return p.Without(func(k spec.Key) bool { return k == key }).Family(), nil
 }
 
-// fitOrUnfitted fits f to rows, or returns what it is without.
+// fitOrUnfitted fits f to rows, or returns its unfitted predictor.
 func fitOrUnfitted(ctx context.Context, f perfmodel.Family, rows []spec.Measurement) (perfmodel.Predictor, error) {
 	if f.Fit == nil {
 		return f.Unfitted, nil

@@ -33,10 +33,10 @@ type options struct {
 	seeds          int
 }
 
-// loads are devices asked for per hour.
+// loads are in requested devices per hour.
 var loads = []float64{2, 4, 5.2}
 
-// The schedulers of the study, the aware one of each pair first.
+// schedulers are pairs: one that knows speeds, then one that does not.
 var schedulers = []study.Scheduler{
 	{Name: "aware, as published", Policy: "gavel-las", Settings: map[string]string{"compat": "gavel"}},
 	{Name: "agnostic, as published", Policy: "gavel-las:agnostic", Settings: map[string]string{"compat": "gavel"}},
@@ -55,7 +55,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	s := &study.Study{Name: "Knowing speeds, load in devices asked for per hour", Workloads: workloads, Schedulers: schedulers,
+	s := &study.Study{Name: "Knowing speeds, load in requested devices per hour", Workloads: workloads, Schedulers: schedulers,
 		Loads: loads, Confidence: 0.95, Baseline: schedulers[0].Name}
 	for seed := range o.seeds {
 		s.Seeds = append(s.Seeds, uint64(seed))
@@ -102,8 +102,8 @@ func runAll(ctx context.Context, measured *table, cells []study.Cell) ([]study.O
 	return out, nil
 }
 
-// printTable prints the mean completion times of each pair, and the mean over the seeds
-// of their ratio with its interval.
+// printTable prints the mean completion times of each pair, and their mean ratio over
+// the seeds with its interval.
 func printTable(w io.Writer, s *study.Study, outcomes []study.Outcome) {
 	fmt.Fprintln(w, "| workload | load | semantics | aware | agnostic | ratio, 95 % interval |\n|---|---|---|---|---|---|")
 	n := len(s.Seeds)

@@ -22,7 +22,7 @@ func readTable(ctx context.Context, shared string) (*table, error) {
 	return &table{rows}, err
 }
 
-// The jobs that count, and how many are generated.
+// Numbers of the scored jobs, and the number of generated ones.
 const (
 	scored    = "1000-1499"
 	generated = 6000

@@ -1,6 +1,6 @@
-// Command bars draws what an experiment measured, a line each, as bars with their
-// intervals. It reads NAME,VALUE,HALFWIDTH,NOTE in CSV, half the width of the
-// interval and the note possibly empty, and writes SVG:
+// Command bars draws the results of an experiment as bars with intervals. It reads
+// CSV rows NAME,VALUE,HALFWIDTH,NOTE and writes SVG. HALFWIDTH, half of the interval,
+// and NOTE may be empty:
 //
 //	go run ./bench/bars TITLE UNIT <ROWS.csv >PICTURE.svg
 package main

@@ -67,7 +67,7 @@ func read(in io.Reader) (bars []bar, err error) {
 func number(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err == nil && !(v >= 0 && v <= math.MaxFloat64) {
-		err = fmt.Errorf("%s is no length of a bar", s)
+		err = fmt.Errorf("%s is not finite and >= 0", s)
 	}
 	return v, err
 }

@@ -1,4 +1,4 @@
-// Command gotest runs go test and reports what was skipped, whether tests pass or fail.
+// Command gotest runs go test and reports skipped tests, whether tests pass or fail.
 //
 //	go run ./bench/gotest ./...        # packages, failures, and skips counted by reason
 //	go run ./bench/gotest -v ./...     # the same, and every skipped test by name

@@ -22,7 +22,7 @@ type event struct {
 	Elapsed    float64 // s
 }
 
-// report prints packages and failures as they end, and keeps what was skipped.
+// report prints packages and failures as they end, and collects skipped tests.
 type report struct {
 	w       io.Writer
 	output  map[string][]string // by package and test, until it ends
@@ -79,7 +79,7 @@ func (r *report) take(e event) {
 	delete(r.output, key)
 }
 
-// print writes what a failed test or package printed.
+// print writes the output of a failed test or package.
 func (r *report) print(lines []string) {
 	for _, l := range lines {
 		if !strings.HasPrefix(l, "=== ") {

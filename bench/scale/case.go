@@ -14,7 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// scale is how large a simulation is.
+// scale is the size of a simulation.
 type scale struct {
 	nodes, perNode, jobs int
 	load                 float64
@@ -24,10 +24,10 @@ type scale struct {
 // The two types of devices.
 const slow, fast = "slow", "fast"
 
-// speeds says that fast devices run every job in half of its time.
+// speeds are relative: fast devices run every job in half of the time.
 var speeds = map[string]float64{slow: 1, fast: 2}
 
-// cluster is one half of slow nodes and one of fast ones.
+// cluster returns one half slow and one half fast nodes.
 func (s scale) cluster() spec.Cluster {
 	group := func(nodes int, name string) spec.NodeGroup {
 		return spec.NodeGroup{Count: nodes, Devices: s.perNode, Accelerator: spec.Accelerator{Name: name}}
@@ -35,7 +35,7 @@ func (s scale) cluster() spec.Cluster {
 	return spec.Cluster{Groups: []spec.NodeGroup{group(s.nodes-s.nodes/2, slow), group(s.nodes/2, fast)}}
 }
 
-// workload makes the jobs.
+// workload draws the jobs.
 func (s scale) workload() ([]spec.Job, error) {
 	capacity := 0.0
 	for _, g := range s.cluster().Groups {
@@ -51,7 +51,7 @@ func (s scale) workload() ([]spec.Job, error) {
 // contender is a policy and the rounds it decides in.
 type contender struct {
 	spec  policy.Spec
-	round string // seconds; "" = whenever something happens
+	round string // seconds; "" = at every event
 }
 
 func (c contender) String() string {
@@ -61,8 +61,8 @@ func (c contender) String() string {
 	return fmt.Sprintf("%s in %s s rounds", c.spec, c.round)
 }
 
-// parseContenders reads policies separated by commas, round=SECONDS among their
-// options.
+// parseContenders parses policies separated by commas, with round=SECONDS as an extra
+// option.
 func parseContenders(text string) ([]contender, error) {
 	var out []contender
 	for _, item := range strings.Split(text, ",") {
@@ -90,7 +90,7 @@ func parseContenders(text string) ([]contender, error) {
 	return out, nil
 }
 
-// outcome is what a simulation gave and cost.
+// outcome is the result and the cost of a simulation.
 type outcome struct {
 	sec        float64 // of the processor
 	events     int     // arrivals and completions
@@ -100,7 +100,7 @@ type outcome struct {
 	peak       float64 // bytes of memory, the most so far
 }
 
-// micros is what an event cost, in microseconds.
+// micros returns the processor time per event in microseconds.
 func (o outcome) micros() float64 { return o.sec * 1e6 / float64(o.events) }
 
 // simulate runs the workload under c.

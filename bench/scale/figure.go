@@ -15,7 +15,7 @@ import (
 // sizes are the clusters of the figure, in nodes.
 var sizes = []int{12, 40, 125, 400, 1250, 4000, 12500}
 
-// curve is what an event costs under one policy, by size of the cluster.
+// curve is the processor time per event of one policy, by size of the cluster.
 type curve struct {
 	name    string
 	devices []float64
@@ -99,7 +99,7 @@ func (c curve) draw(p *chart.Picture, i int) {
 	p.Text(chart.Ink, chart.Start, at+14, height-14, c.name)
 }
 
-// x and y place a value in the picture, at the edge of the axes what lies beyond.
+// x and y place a value in the picture; values beyond the axes are at their ends.
 func x(devices float64) float64 { return left + (width-left-right)*devicesAxis.At(devices) }
 
 func y(micros float64) float64 { return height - bottom - (height-top-bottom)*microsAxis.At(micros) }

@@ -62,7 +62,7 @@ func run(ctx context.Context, w io.Writer, o options) (err error) {
 	return err
 }
 
-// table simulates the workload under each policy and prints what it cost.
+// table simulates the workload under each policy and prints the costs.
 func table(ctx context.Context, w io.Writer, s scale, contenders []contender) ([]outcome, error) {
 	jobs, err := s.workload()
 	if err != nil {
@@ -83,8 +83,7 @@ func table(ctx context.Context, w io.Writer, s scale, contenders []contender) ([
 	return out, t.Flush()
 }
 
-// used returns the processor time this process has had and the most memory it has
-// held, in bytes.
+// used returns the processor time and the peak memory, in bytes, of this process.
 func used() (time.Duration, float64, error) {
 	var u syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)

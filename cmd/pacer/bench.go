@@ -112,11 +112,11 @@ func accuracyResult(results []accuracy.Result) console.Result {
 		JSON: map[string]any{"results": results},
 		CSV:  accuracyCSV(results),
 		Table: func(w io.Writer) error {
-			if err := console.WriteTable(w, accuracy.Bars(results)); err != nil {
+			if err := console.WriteTable(w, accuracy.FigureTable(results)); err != nil {
 				return err
 			}
 			fmt.Fprint(w, "\n*: keeps what it must, **: reaches the aim, [...]: the rows were in view or in sample: not accuracy,\n(...): too few rows predicted to compare\n\n")
-			return console.WriteTable(w, accuracy.Statistics(results))
+			return console.WriteTable(w, accuracy.ErrorTable(results))
 		},
 	}
 }
