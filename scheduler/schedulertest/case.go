@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Case is a simulation but for its policy.
+// Case is a simulation without its policy.
 type Case struct {
 	World        *World
 	Cluster      spec.Cluster
@@ -21,7 +21,7 @@ type Case struct {
 	StartCost    time.Duration
 	Round        time.Duration // 0 = none
 	Admission    scheduler.Admission
-	Explain      bool // every job: whatever happens to one has a reason
+	Explain      bool // check that every event of a job has a reason
 	Observations *sim.Observations
 }
 
@@ -30,7 +30,7 @@ func Nodes(count, devices int) spec.Cluster {
 	return spec.Cluster{Groups: []spec.NodeGroup{{Count: count, Devices: devices, Accelerator: spec.Accelerator{Name: "x"}}}}
 }
 
-// runWith simulates a case, and recounts.
+// runWith simulates a case, and checks the result with a Recount.
 func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	t.Helper()
 	recount := Recount{
@@ -39,7 +39,7 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	}
 	if pairs, ok := truth.(sim.Colocated); ok {
 		recount.Beside = func(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64 {
-			its := g.Beside("") // in a world plans follow from devices
+			its := g.Beside("") // in a World the number of devices determines the plan
 			rate, err := pairs.StepsPerSecBeside(context.Background(), j, g, other, its, recount.groupOf(g.Slots[0].Node))
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func runWith(t tb, c Case, p scheduler.Policy, truth sim.Truth) *sim.Result {
 	return r
 }
 
-// explain asks for the reasons of all that happens, which must be there.
+// explain requests the reasons of all events, and fails if one is missing.
 func (c *Case) explain(t tb) *sim.Explain {
 	x := &sim.Explain{}
 	for i := range c.Jobs {
@@ -83,15 +83,15 @@ func (c *Case) explain(t tb) *sim.Explain {
 		case sim.Submitted, sim.Completed, sim.Failed, sim.Shared: // no decisions about the job
 		default:
 			if e.Why == "" {
-				t.Fatalf("job %s %s at %v, and no reason is given: Decision.Because says why", e.Job.ID, e.Kind, e.At)
+				t.Fatalf("job %s %s at %v without a reason: call Decision.Because", e.Job.ID, e.Kind, e.At)
 			}
 		}
 	}
 	return x
 }
 
-// DrawCase draws a cluster of one or two groups, three kinds of jobs with
-// arbitrary speeds, and a workload that could run on it.
+// DrawCase draws a cluster of one or two groups, three models with random speeds, and a
+// workload in which every job can run.
 func DrawCase(t *rapid.T) Case {
 	c := Case{World: &World{}}
 	for i := range rapid.IntRange(1, 2).Draw(t, "groups") {
@@ -127,7 +127,7 @@ func DrawCase(t *rapid.T) Case {
 	return c
 }
 
-// drawPairs lets jobs of some models share devices, for better or worse.
+// drawPairs draws the models that can share devices, with their speeds.
 func drawPairs(t *rapid.T, w *World) {
 	part := rapid.Float64Range(0.05, 1)
 	for _, pair := range []string{"aa", "ab", "ac", "bb", "bc", "cc"} {
@@ -137,9 +137,8 @@ func drawPairs(t *rapid.T, w *World) {
 	}
 }
 
-// drawHost draws what a job on n devices needs of the host for each, at most what
-// a node has for as many of them as it has devices for: all of it where it is one
-// device on a large node, so that the others lie idle.
+// drawHost draws the host resources per device of a job on n devices, at most MostHost.
+// A job with one device may need all of a node, so that its other devices stay idle.
 func drawHost(t *rapid.T, c spec.Cluster, n int) spec.Host {
 	most := MostHost(c, n)
 	part := func(of int64, what string) int64 {
@@ -151,8 +150,8 @@ func drawHost(t *rapid.T, c spec.Cluster, n int) spec.Host {
 	return spec.Host{MilliCPUs: part(most.MilliCPUs, "needs CPUs"), Bytes: part(most.Bytes, "needs host bytes")}
 }
 
-// MostHost returns the most that each of n devices can need of the host such that
-// they run packed in all groups with as many.
+// MostHost returns the largest host resources per device with which n devices fit,
+// packed, in all groups that have n devices.
 func MostHost(c spec.Cluster, n int) spec.Host {
 	most := spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
 	for i := range c.Groups {
@@ -171,8 +170,8 @@ func MostHost(c spec.Cluster, n int) spec.Host {
 	return most
 }
 
-// drawSpeeds lets a model run on some device counts of every group, on the
-// fewest nodes and at times on twice as many, and returns those counts.
+// drawSpeeds draws the device counts on which a model can run in every group, on the
+// fewest nodes and sometimes on twice as many, and returns those counts.
 func drawSpeeds(t *rapid.T, c Case, model string) []int {
 	seen := map[int]bool{}
 	for _, g := range c.Cluster.Groups {

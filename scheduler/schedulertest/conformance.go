@@ -16,10 +16,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Maker makes a policy that knows what oracle says; nil means nothing.
+// Maker makes a policy with an oracle; nil = no estimates.
 type Maker func(oracle scheduler.Oracle) (scheduler.Policy, error)
 
-// Conformance runs what every policy must pass, whatever it optimizes.
+// Conformance runs the suite that every policy must pass, whatever its objective.
 func Conformance(t *testing.T, make Maker) {
 	t.Run("empty", func(t *testing.T) { conformEmpty(t, make) })
 	t.Run("blind", func(t *testing.T) { conformBlind(t, make) })
@@ -30,19 +30,23 @@ func Conformance(t *testing.T, make Maker) {
 	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make, DrawCase) }) })
 }
 
-// ConformanceServed runs what every policy must pass that places jobs with parameter
-// servers. The oracle that make is given is the scheduler.ServerSpace too.
-func ConformanceServed(t *testing.T, make Maker) {
+// ConformanceParamServer runs the suite for policies that place jobs with parameter servers.
+// The oracle passed to make is also a scheduler.ServerSpace.
+func ConformanceParamServer(t *testing.T, make Maker) {
 	t.Run("empty", func(t *testing.T) {
 		conformEmpty(t, func(scheduler.Oracle) (scheduler.Policy, error) { return make((&World{}).Oracle(0, 1)) })
 	})
-	t.Run("random", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRandom(rt, make, DrawServedCase) }) })
-	t.Run("learning", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformLearning(rt, make, DrawServedCase) }) })
-	t.Run("relabelled", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRelabelled(rt, make, DrawServedCase) }) })
-	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make, DrawServedCase) }) })
+	t.Run("random", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformRandom(rt, make, DrawParamServerCase) }) })
+	t.Run("learning", func(t *testing.T) {
+		rapid.Check(t, func(rt *rapid.T) { conformLearning(rt, make, DrawParamServerCase) })
+	})
+	t.Run("relabelled", func(t *testing.T) {
+		rapid.Check(t, func(rt *rapid.T) { conformRelabelled(rt, make, DrawParamServerCase) })
+	})
+	t.Run("whole-target", func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { conformPure(rt, make, DrawParamServerCase) }) })
 }
 
-// tb is what tests and rapid have in common.
+// tb is the common part of *testing.T and *rapid.T.
 type tb interface {
 	Helper()
 	Fatal(args ...any)
@@ -58,7 +62,7 @@ func policyOf(t tb, make Maker, oracle scheduler.Oracle) scheduler.Policy {
 	return p
 }
 
-// conformEmpty: nobody there, nothing granted.
+// conformEmpty checks that without jobs nothing is granted.
 func conformEmpty(t *testing.T, make Maker) {
 	d, err := policyOf(t, make, nil).Decide(t.Context(), &scheduler.Snapshot{Cluster: Nodes(2, 4)})
 	if err != nil || len(d.Grants) != 0 {
@@ -66,7 +70,7 @@ func conformEmpty(t *testing.T, make Maker) {
 	}
 }
 
-// conformBlind: jobs nothing is known about run as submitted, to the end.
+// conformBlind checks that jobs without estimates run as submitted until they end.
 func conformBlind(t *testing.T, make Maker) {
 	var jobs []spec.Job
 	for i := range 12 {
@@ -81,7 +85,7 @@ func conformBlind(t *testing.T, make Maker) {
 	}
 }
 
-// conformRoom: a job larger than the room there is starts once there is room.
+// conformRoom checks that a job that does not fit starts once there is room.
 func conformRoom(t *testing.T, make Maker) {
 	w := &World{}
 	for _, n := range []int{2, 4} {
@@ -99,9 +103,8 @@ func conformRoom(t *testing.T, make Maker) {
 	}
 }
 
-// conformRandom: on any workload every job ends, no device is held twice
-// (counted here, apart from the engine), and a second run, the jobs given in
-// another order, gives the same.
+// conformRandom checks that on random workloads every job ends, that the recount agrees,
+// and that a second run with the jobs in another order gives the same result.
 func conformRandom(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	c := draw(t)
 	oracle := c.World.Oracle(0.2, 7)
@@ -115,7 +118,7 @@ func conformRandom(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 		}
 	}
 	shuffled := c
-	shuffled.Explain = true // which changes nothing
+	shuffled.Explain = true // must not change the result
 	shuffled.Jobs = rapid.Permutation(c.Jobs).Draw(t, "order")
 	second := runWith(t, shuffled, policyOf(t, make, oracle), c.World.Truth(c.Cluster))
 	if diff := cmp.Diff(first, second, cmpopts.IgnoreFields(sim.Result{}, "Elapsed")); diff != "" {
@@ -123,15 +126,15 @@ func conformRandom(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	}
 }
 
-// conformLearning: where the belief changes in the course of the run every job
-// ends, and a second run gives the same.
+// conformLearning checks that with an oracle that learns during the run every job ends,
+// and that a second run gives the same result.
 func conformLearning(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	c := draw(t)
 	once := func() *sim.Result {
-		pupil := c.World.Pupil(0.5, 7)
-		taught := c
-		taught.Observations = &sim.Observations{Learner: pupil, After: 10 * time.Second, Sigma: 0.1, Seed: 3}
-		return runWith(t, taught, policyOf(t, make, pupil), c.World.Truth(c.Cluster))
+		learner := c.World.LearningOracle(0.5, 7)
+		learning := c
+		learning.Observations = &sim.Observations{Learner: learner, After: 10 * time.Second, Sigma: 0.1, Seed: 3}
+		return runWith(t, learning, policyOf(t, make, learner), c.World.Truth(c.Cluster))
 	}
 	first := once()
 	for _, j := range first.Jobs {
@@ -144,8 +147,8 @@ func conformLearning(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	}
 }
 
-// conformRelabelled: jobs by other names, in the same order, fare the same; so
-// do all of them an hour later.
+// conformRelabelled checks that renaming jobs in the same order, and submitting all of
+// them an hour later, does not change the result.
 func conformRelabelled(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	c := draw(t)
 	oracle := c.World.Oracle(0.2, 7)
@@ -169,15 +172,15 @@ func conformRelabelled(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	}
 }
 
-// conformPure: Decide leaves the snapshot alone, and asked twice it answers
-// twice the same.
+// conformPure checks that Decide does not change the snapshot, and that a second call
+// returns the same decision.
 func conformPure(t *rapid.T, make Maker, draw func(*rapid.T) Case) {
 	c := draw(t)
 	p := policyOf(t, make, c.World.Oracle(0.2, 7))
 	runWith(t, c, twice{t, p}, c.World.Truth(c.Cluster))
 }
 
-// twice asks a policy twice and compares.
+// twice calls a policy twice and compares the decisions.
 type twice struct {
 	t tb
 	p scheduler.Policy
@@ -194,13 +197,13 @@ func (w twice) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 	}
 	again, err := w.p.Decide(ctx, s)
 	if diff := cmp.Diff(d, again); diff != "" || err != nil {
-		w.t.Fatalf("asked twice at %v (-first +second), error %v:\n%s", s.Now, err, diff)
+		w.t.Fatalf("two calls of Decide at %v differ (-first +second), error %v:\n%s", s.Now, err, diff)
 	}
 	return d, nil
 }
 
-// seen is all that a snapshot shows.
-type seen struct {
+// snapshotCopy is a deep copy of a snapshot.
+type snapshotCopy struct {
 	Now     time.Duration
 	Cluster spec.Cluster
 	Waiting []spec.JobID
@@ -209,8 +212,8 @@ type seen struct {
 	Asked   int
 }
 
-func clone(s *scheduler.Snapshot) seen {
-	out := seen{Now: s.Now, Cluster: s.Cluster, Free: slices.Clone(s.Free().Free), Asked: s.Asked()}
+func clone(s *scheduler.Snapshot) snapshotCopy {
+	out := snapshotCopy{Now: s.Now, Cluster: s.Cluster, Free: slices.Clone(s.Free().Free), Asked: s.Asked()}
 	for _, j := range s.Waiting {
 		out.Waiting = append(out.Waiting, j.Job.ID)
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// fault spoils what a sound policy decides.
+// fault changes the decisions of a correct policy.
 type fault func(p scheduler.Policy, s *scheduler.Snapshot) (scheduler.Decision, error)
 
-// faults are ways to be wrong, each with what the suite says of it.
+// faults are mistakes of policies, each with a part of the suite's message.
 var faults = map[string]struct {
 	make func() fault
 	says string
@@ -88,7 +88,7 @@ var faults = map[string]struct {
 			}
 			return d, err
 		}
-	}, "asked twice at"},
+	}, "two calls of Decide at"},
 	"passes large jobs over": {func() fault {
 		return func(p scheduler.Policy, s *scheduler.Snapshot) (scheduler.Decision, error) {
 			d, err := p.Decide(context.Background(), s)
@@ -122,10 +122,11 @@ func (f faulty) Decide(_ context.Context, s *scheduler.Snapshot) (scheduler.Deci
 	return f.spoil(f.sound, s)
 }
 
-// faultVar names the fault that TestFaulty has, in a process of its own.
+// faultVar is the environment variable with the fault of TestFaulty, which runs in a
+// separate process.
 const faultVar = "PACER_POLICY_FAULT"
 
-// Every fault fails the suite, and the suite says why.
+// TestConformanceFindsFaults checks that the suite fails with every fault, and names it.
 func TestConformanceFindsFaults(t *testing.T) {
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestConformanceFindsFaults(t *testing.T) {
 			cmd.Env = append(os.Environ(), faultVar+"="+name)
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), f.says) {
-				t.Errorf("the suite's error is %v, want one that says %q:\n%.3000s", err, f.says, out)
+				t.Errorf("the suite's error is %v, want %q:\n%.3000s", err, f.says, out)
 			}
 		})
 	}

@@ -11,35 +11,35 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Recount follows the events of a run, checks them one by one, and in the end
-// counts from them, and from what the run was given, what its result has to say:
-// who held what when, how far each job got, what failures undid. It has nothing
-// of the engine in it; jobs are walked along from change to change.
+// Recount computes the result of a run from its events and its inputs: devices held over
+// time, the progress of each job, and the work lost to failures. It checks each event,
+// and shares no code with the simulator.
 type Recount struct {
+	// The inputs of the run:
 	Cluster spec.Cluster
-	Jobs    []spec.Job    // what the run was given, as are the others
+	Jobs    []spec.Job
 	Round   time.Duration // 0 = none
 	Horizon time.Duration // 0 = none
 	Every   time.Duration // training between checkpoints, 0 = none
 	Speeds  sim.Speeds    // nil = all 1
-	// Rate returns the steps/s of a job on a grant that it has alone, at speed 1.
+	// Rate returns the steps/s of a job on a grant without a colocated job, at speed 1.
 	Rate func(*spec.Job, *scheduler.Grant) float64
-	// Beside returns those of a job on a grant that it shares with another; nil
-	// where none may.
+	// Beside returns the steps/s of a job on a grant that it shares with another;
+	// nil = jobs may not share.
 	Beside func(j *spec.Job, g *scheduler.Grant, other *spec.Job) float64
-	// Costs returns what starts of a job are made of.
+	// Costs returns the parts of a job's start cost.
 	Costs func(*spec.Job) sim.ModelCosts
 
 	at    time.Duration
 	seen  map[spec.JobID]*life
-	order []*life // as they were first seen
+	order []*life // by first event
 	down  map[int]bool
 	usage []sim.Usage
 	speed []func(time.Duration) (float64, time.Duration)
 	err   error
 }
 
-// life is what happened to one job.
+// life is the history of one job.
 type life struct {
 	job    *spec.Job
 	phase  string // held, waiting, holding, completed or rejected
@@ -47,11 +47,11 @@ type life struct {
 	end    time.Duration
 	starts int
 
-	grant *scheduler.Grant // held since
+	grant *scheduler.Grant // held now
 	since time.Duration
-	paces []pace // of the grant, in the company it had
+	paces []pace // segments of grant with different colocated jobs
 
-	last     *scheduler.Grant // held before
+	last     *scheduler.Grant // the previous grant
 	failed   bool             // last ended in a failure
 	done     float64          // steps
 	attained float64
@@ -61,20 +61,20 @@ type life struct {
 	moved, stopped, failures int
 }
 
-// pace is how a job gets on with its devices from some time on: in some company.
+// pace is a segment of a grant, with the job that shares its devices from a time on.
 type pace struct {
 	from  time.Duration
 	grant *scheduler.Grant
 	other *spec.Job // nil = none
 }
 
-// Observe takes up an event, for sim.Config.Observe.
+// Observe checks and records an event, for sim.Config.Observe.
 func (r *Recount) Observe(e sim.Event) {
 	if r.seen == nil {
 		r.seen, r.down = map[spec.JobID]*life{}, map[int]bool{}
 	}
 	if e.At < r.at {
-		r.fail("%s of %v comes after %v: time runs back", e.Kind, e.At, r.at)
+		r.fail("%s at %v comes after %v: events are not in order", e.Kind, e.At, r.at)
 	}
 	if e.At > r.at {
 		r.settle()
@@ -99,13 +99,12 @@ func (r *Recount) node(e sim.Event) {
 		r.fail("node %d goes %s", e.Node, e.Kind)
 	}
 	if r.down[e.Node] == (e.Kind == sim.NodeDown) {
-		r.fail("node %d goes %s, and was so before", e.Node, e.Kind)
+		r.fail("node %d goes %s for the second time", e.Node, e.Kind)
 	}
 	r.down[e.Node] = e.Kind == sim.NodeDown
 }
 
-// allowed are the phases in which a job may be when something happens to it; ""
-// is that nothing happened to it yet.
+// allowed are the phases of a job before an event; "" = it had no event yet.
 var allowed = map[sim.EventKind][]string{
 	sim.Submitted: {"", "held"}, sim.Held: {""}, sim.Rejected: {"", "held"},
 	sim.Started: {"waiting"}, sim.Moved: {"holding"}, sim.Stopped: {"holding"},
@@ -114,7 +113,7 @@ var allowed = map[sim.EventKind][]string{
 
 func (r *Recount) jobEvent(e sim.Event) {
 	if e.Job == nil {
-		r.fail("%s of no job", e.Kind)
+		r.fail("%s without a job", e.Kind)
 		return
 	}
 	l := r.seen[e.Job.ID]
@@ -133,13 +132,14 @@ func (r *Recount) jobEvent(e sim.Event) {
 	if decided := e.Kind == sim.Started || e.Kind == sim.Moved || e.Kind == sim.Stopped; decided && r.Round > 0 && e.At%r.Round > 0 {
 		r.fail("job %s: %s within a round of %v", e.Job.ID, e.Kind, r.Round)
 	}
-	r.happens(l, e)
+	r.apply(l, e)
 }
 
-func (r *Recount) happens(l *life, e sim.Event) {
+// apply applies an event to the history of a job.
+func (r *Recount) apply(l *life, e sim.Event) {
 	if e.Kind == sim.Shared {
 		if e.Grant == nil || !e.Grant.Stays(l.grant) || e.Grant.With == l.grant.With {
-			r.fail("job %s goes on with %v after %v", l.job.ID, e.Grant, l.grant)
+			r.fail("job %s continues with %v after %v", l.job.ID, e.Grant, l.grant)
 			return
 		}
 		l.grant = e.Grant
@@ -169,7 +169,7 @@ func (r *Recount) happens(l *life, e sim.Event) {
 	}
 }
 
-// grants checks a new grant by itself, and lets l hold it.
+// grants checks a new grant, and makes l hold it.
 func (r *Recount) grants(l *life, g *scheduler.Grant) {
 	if l.starts++; l.starts == 1 {
 		l.start = r.at
@@ -198,20 +198,20 @@ func (r *Recount) grants(l *life, g *scheduler.Grant) {
 		counts = append(counts, s.Devices)
 	}
 	if needs := g.Shape.Host(); !held.Covers(needs) {
-		r.fail("job %s is granted %v of hosts, for a shape with %v", l.job.ID, held, needs)
+		r.fail("job %s is granted host resources %v for a shape with %v", l.job.ID, held, needs)
 	}
 	if l.job.Devices > 0 && workers > 0 || l.job.Devices == 0 && g.Shape.Total() > 0 {
-		r.fail("job %s, which asks for %d devices, is granted %v", l.job.ID, l.job.Devices, g.Slots)
+		r.fail("job %s requests %d devices and is granted %v", l.job.ID, l.job.Devices, g.Slots)
 	}
 	if spec.NewShape(counts...).Devices != g.Shape.Devices || g.Plan.Devices() != g.Shape.Total()+workers || g.Plan.ParamServers != servers {
 		r.fail("job %s is granted %v, plan %s on %s", l.job.ID, g.Slots, g.Plan, g.Shape)
 	}
 	if group != nil && l.job.Accelerator != "" && l.job.Accelerator != group.Accelerator.Name {
-		r.fail("job %s asks for %s and is granted %s", l.job.ID, l.job.Accelerator, group.Accelerator.Name)
+		r.fail("job %s requests %s and is granted %s", l.job.ID, l.job.Accelerator, group.Accelerator.Name)
 	}
 }
 
-// needs returns what a job needs of the host of a node for a slot.
+// needs returns the host resources that a job needs for a slot.
 func needs(j *spec.Job, s scheduler.Slot) spec.Host {
 	n, m := int64(s.Devices+s.Workers), int64(s.Servers)
 	return spec.Host{
@@ -220,7 +220,7 @@ func needs(j *spec.Job, s scheduler.Slot) spec.Host {
 	}
 }
 
-// pace writes down in what company a job goes on from now on.
+// pace begins a segment of a job's grant with its present colocated job.
 func (r *Recount) pace(l *life) {
 	p := pace{from: r.at, grant: l.grant}
 	for i := range r.Jobs {
@@ -234,7 +234,7 @@ func (r *Recount) pace(l *life) {
 	l.paces = append(l.paces, p)
 }
 
-// at returns how l gets on at a time, and until when.
+// at returns the segment at a time, and its end.
 func (l *life) at(t time.Duration) (p pace, until time.Duration) {
 	until = math.MaxInt64
 	for _, next := range l.paces {
@@ -246,8 +246,8 @@ func (l *life) at(t time.Duration) (p pace, until time.Duration) {
 	return p, until
 }
 
-// received returns the device-seconds that l receives in a time of its grant: half
-// of those of devices it shares; a replica on CPUs counts like a device.
+// received returns the device-seconds of l in a part of its grant. Shared devices count
+// half; a replica on CPUs counts as a device.
 func (l *life) received(from, to time.Duration) (sum float64) {
 	for t := from; t < to; {
 		p, until := l.at(t)
@@ -274,7 +274,7 @@ func (r *Recount) groupOf(node int) *spec.NodeGroup {
 	return nil
 }
 
-// settle checks what is held at the end of an instant, and adds it to the usage.
+// settle checks the devices held after all events of a time, and adds them to the usage.
 func (r *Recount) settle() {
 	used, milliCPUs, bytes := map[int]int{}, map[int]int64{}, map[int]int64{}
 	now := sim.Usage{At: r.at}
@@ -283,12 +283,12 @@ func (r *Recount) settle() {
 		case "held", "waiting":
 			now.Waiting++
 		case "holding":
-			shared := r.withCompany(l)
+			shared := r.shares(l)
 			for _, s := range l.grant.Slots {
 				milliCPUs[s.Node] += needs(l.job, s).MilliCPUs
 				bytes[s.Node] += needs(l.job, s).Bytes
 				used[s.Node] += 0
-				if !shared || l.grant.Job < l.grant.With { // of two that share devices one counts
+				if !shared || l.grant.Job < l.grant.With { // colocated jobs count once
 					used[s.Node] += s.Devices
 					now.Held += s.Devices
 				}
@@ -311,16 +311,16 @@ func (r *Recount) settle() {
 	r.usage = append(r.usage, now)
 }
 
-// withCompany reports whether a job shares its devices, and checks that the other
-// one shares the same with it.
-func (r *Recount) withCompany(l *life) bool {
+// shares reports whether a job shares its devices, and checks that the other job shares
+// the same devices with it.
+func (r *Recount) shares(l *life) bool {
 	with := l.grant.With
 	if with == "" {
 		return false
 	}
 	o := r.seen[with]
 	if o == nil || o.phase != "holding" || o.grant.With != l.job.ID || len(o.grant.Slots) != len(l.grant.Slots) {
-		r.fail("job %s shares devices with job %s, which does not with it", l.job.ID, with)
+		r.fail("job %s shares devices with job %s, but not the reverse", l.job.ID, with)
 		return false
 	}
 	for i, s := range o.grant.Slots {
@@ -331,12 +331,12 @@ func (r *Recount) withCompany(l *life) bool {
 	return true
 }
 
-// release works out what a job did with the grant it loses, or keeps for a while
-// yet at the end of the run.
+// release adds the progress of a job on its grant, which the event ends. At the end of
+// a run the grant ends too.
 func (r *Recount) release(l *life, e sim.Event) {
 	g := l.grant
 	l.attained += l.received(l.since, r.at)
-	done, saved, savedAt := r.walk(l)
+	done, saved, savedAt := r.progress(l)
 	tolerance := 1e-7*l.job.Steps + 1e-8*r.Rate(l.job, g)
 	switch e.Kind {
 	case sim.Completed:

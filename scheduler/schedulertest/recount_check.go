@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Check compares the result of the run with the recount, and returns the first
-// thing that was wrong in the run or differs.
+// Check compares the result of the run with the recount. It returns the first invalid
+// event or difference.
 func (r *Recount) Check(result *sim.Result) error {
 	r.settle()
 	if holding := slices.ContainsFunc(r.order, func(l *life) bool { return l.phase == "holding" }); holding {
@@ -45,7 +45,7 @@ func (r *Recount) Check(result *sim.Result) error {
 	return r.err
 }
 
-// steps leaves of a step function what changes it.
+// steps returns the changes of a step function.
 func steps(usage []sim.Usage) []sim.Usage {
 	var out []sim.Usage
 	last := sim.Usage{}
@@ -58,7 +58,7 @@ func steps(usage []sim.Usage) []sim.Usage {
 	return out
 }
 
-// record compares the record of a job with its life.
+// record compares the record of a job with its history.
 func (r *Recount) record(rec *sim.JobRecord) error {
 	l := r.seen[rec.Job.ID]
 	if l == nil {
@@ -80,7 +80,7 @@ func (r *Recount) record(rec *sim.JobRecord) error {
 	case rec.Finished != (l.phase == "completed") || (rec.Rejected != "") != (l.phase == "rejected"):
 		return fmt.Errorf("was last %q, the record says finished %v, rejected %q", l.phase, rec.Finished, rec.Rejected)
 	case rec.Start != l.start || rec.End != l.end:
-		return fmt.Errorf("from %v to %v, recounted %v to %v", rec.Start, rec.End, l.start, l.end)
+		return fmt.Errorf("runs from %v to %v, recounted %v to %v", rec.Start, rec.End, l.start, l.end)
 	case rec.Restarts != l.moved+l.stopped || rec.Preemptions != l.stopped || rec.Failures != l.failures:
 		return fmt.Errorf("%d restarts, %d preemptions, %d failures; recounted %d, %d, %d",
 			rec.Restarts, rec.Preemptions, rec.Failures, l.moved+l.stopped, l.stopped, l.failures)
@@ -89,7 +89,7 @@ func (r *Recount) record(rec *sim.JobRecord) error {
 	case !near(rec.LostSteps, l.lost) || !near(rec.LostSec, l.lostSec):
 		return fmt.Errorf("%g steps and %g device-s lost, recounted %g and %g", rec.LostSteps, rec.LostSec, l.lost, l.lostSec)
 	case rec.Finished && !near(l.done, r.work(l.job)):
-		return errors.New("finished without having done its work")
+		return errors.New("finished before its work is done")
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// work returns the steps of a job; one known by its duration makes one a second.
+// work returns the steps of a job. A job with a duration has one step per second.
 func (r *Recount) work(j *spec.Job) float64 {
 	if j.Steps > 0 {
 		return j.Steps
@@ -16,9 +16,9 @@ func (r *Recount) work(j *spec.Job) float64 {
 	return j.Duration.Seconds()
 }
 
-// walk follows a job through its grant until now: how many steps it has made in
-// all, how many of them are saved, and since when.
-func (r *Recount) walk(l *life) (done, saved float64, savedAt time.Duration) {
+// progress follows a job through its grant until now. It returns the steps done, those
+// in the last checkpoint, and the time of that.
+func (r *Recount) progress(l *life) (done, saved float64, savedAt time.Duration) {
 	done, saved, savedAt = l.done, l.done, l.since
 	cost := r.Costs(l.job)
 	begin := l.since + cost.Launch
@@ -62,8 +62,8 @@ func (r *Recount) rate(j *spec.Job, p pace) float64 {
 	return r.Rate(j, p.grant)
 }
 
-// slowest returns the speed of the slowest node of g at t, and until when no node
-// changes.
+// slowest returns the speed of the slowest node of g at t, and the time of the next
+// change of a node's speed.
 func (r *Recount) slowest(g *scheduler.Grant, t time.Duration) (float64, time.Duration) {
 	if r.Speeds == nil {
 		return 1, math.MaxInt64

@@ -14,7 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// A recount finds what is wrong with a run, be it in its events or in its result.
+// TestRecountFinds checks that a recount finds errors in the events and in the result.
 func TestRecountFinds(t *testing.T) {
 	p, err := builtin.Policies.New(policy.Spec{Name: "fifo"}, policy.Deps{})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestRecountFinds(t *testing.T) {
 		return slices.IndexFunc(events, func(e sim.Event) bool { return e.Kind == k && (job == "" || e.Job != nil && e.Job.ID == job) })
 	}
 	for want, spoil := range map[string]func(e []sim.Event, r *sim.Result) []sim.Event{
-		"time runs back": func(e []sim.Event, _ *sim.Result) []sim.Event {
+		"events are not in order": func(e []sim.Event, _ *sim.Result) []sim.Event {
 			e[find(e, sim.Started, "a")].At = time.Hour
 			return e
 		},
@@ -73,7 +73,7 @@ func TestRecountFinds(t *testing.T) {
 			e = slices.DeleteFunc(e, func(e sim.Event) bool { return e.Kind == sim.NodeUp })
 			return append(e, up)
 		},
-		"node 0 goes down, and was so before": func(e []sim.Event, _ *sim.Result) []sim.Event {
+		"node 0 goes down for the second time": func(e []sim.Event, _ *sim.Result) []sim.Event {
 			i := find(e, sim.NodeDown, "")
 			return slices.Insert(e, i, e[i])
 		},
@@ -95,13 +95,13 @@ func TestRecountFinds(t *testing.T) {
 		e, r := slices.Clone(events), *result
 		r.Jobs, r.Usage = slices.Clone(result.Jobs), slices.Clone(result.Usage)
 		if err := recount(spoil(e, &r), &r); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one that says %q", err, want)
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 }
 
-// A recount finds that jobs hold more of the host of a node than it has, and that a
-// job holds other than it needs.
+// The recount finds an overcommitted host, and a job that holds other host resources than
+// it needs.
 func TestRecountFindsHost(t *testing.T) {
 	cluster := schedulertest.Nodes(1, 4)
 	cluster.Groups[0].CPUs, cluster.Groups[0].HostBytes = 8, 1000
@@ -140,18 +140,18 @@ func TestRecountFindsHost(t *testing.T) {
 		case c.want == "" && err != nil:
 			t.Error(err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("error %v, want one that says %q", err, c.want)
+			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
 }
 
-// A recount finds what is wrong where jobs share devices: a and b share four from 0
-// to 10 s, where a is done, at half of their speeds; b is done at 15 s.
+// The recount finds errors of jobs that share devices: a and b share four at half their
+// speeds from 0 to 10 s, when a ends; b ends at 15 s.
 func TestRecountFindsSharing(t *testing.T) {
 	jobs := []spec.Job{{ID: "a", Devices: 4, Steps: 5}, {ID: "b", Devices: 4, Steps: 10}}
 	for want, spoil := range map[string]func(e []sim.Event, r *sim.Result){
 		"": func([]sim.Event, *sim.Result) {},
-		"job a shares devices with job b, which does not with it": func(e []sim.Event, _ *sim.Result) {
+		"job a shares devices with job b, but not the reverse": func(e []sim.Event, _ *sim.Result) {
 			e[3].Grant = e[3].Grant.Beside("")
 		},
 		"8 devices of node 0 are held": func(e []sim.Event, _ *sim.Result) {
@@ -163,7 +163,7 @@ func TestRecountFindsSharing(t *testing.T) {
 			e[3].Grant = &g
 		},
 		`job b shares devices with "c"`:        func(e []sim.Event, _ *sim.Result) { e[3].Grant = e[3].Grant.Beside("c") },
-		"job b goes on with":                   func(e []sim.Event, _ *sim.Result) { e[5].Grant = e[3].Grant },
+		"job b continues with":                 func(e []sim.Event, _ *sim.Result) { e[5].Grant = e[3].Grant },
 		"job b completes after 9 of 10":        func(e []sim.Event, _ *sim.Result) { e[6].At = 14 * time.Second },
 		"40 device-s, recounted 20":            func(_ []sim.Event, r *sim.Result) { r.Jobs[0].Attained = 40 },
 		"usage [{0s 8 0} {15s 0 0}], recounte": func(_ []sim.Event, r *sim.Result) { r.Usage[0].Held = 8 },
@@ -196,12 +196,12 @@ func TestRecountFindsSharing(t *testing.T) {
 		case want == "" && err != nil:
 			t.Error(err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("error %v, want one that says %q", err, want)
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 }
 
-// spoilShape makes the shape of a grant another than that of its slots.
+// spoilShape gives a grant a shape that differs from its slots.
 func spoilShape(events []sim.Event, i int) []sim.Event {
 	g := *events[i].Grant
 	g.Shape = spec.NewShape(8)

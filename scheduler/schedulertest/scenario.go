@@ -17,16 +17,16 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Scenarios runs every scenario file under dir; -rewrite renews what they
-// expect. A file is a sequence of commands, each followed by its input, a line
-// of dashes and the expected output:
+// Scenarios runs every scenario file under dir; -rewrite rewrites the expected output.
+// A file is a sequence of commands, each followed by its input, a line of dashes and the
+// expected output:
 //
-//	cluster            groups as spec.ParseCluster reads them; cpus=N of each node
+//	cluster            groups in the syntax of spec.ParseCluster; cpus=N per node
 //	2x4xA
 //
-//	speeds             what may be granted: MODEL SHAPE STEPS/S [ACCELERATOR] [cpus=N]
-//	bert 1 1.0         plans do not matter: see OnePlan
-//	bert 2 1.9         N CPUs in all, if it is not as fast with others
+//	speeds             possible grants: MODEL SHAPE STEPS/S [ACCELERATOR] [cpus=N]
+//	bert 1 1.0         all with OnePlan
+//	bert 2 1.9         cpus=N: the speed with N CPUs in all
 //
 //	jobs               the workload: ID key=value...
 //	a model=bert devices=2 steps=100 submit=10 guaranteed
@@ -35,10 +35,10 @@ import (
 //	decide policy=rubick:price=0.2 now=20 start-cost=60
 //	run policy=fifo start-cost=60
 //
-// Times are in seconds. In jobs, on=NODE:DEVICES+... is what the job holds at a
-// decide, since when it does, and done how many steps it has behind it; run
-// ignores these. decide prints the target, run every event and the outcome; with
-// explain (a flag of decide, explain=ID of run) also why jobs wait or stay as they are.
+// Times are in seconds. In jobs, on=NODE:DEVICES+... is the grant of a job at a decide,
+// since the time of its start, and done its steps so far; run ignores these. decide
+// prints the decision, run every event and the result. With explain (decide) or
+// explain=ID (run) they also print why jobs wait or stay.
 func Scenarios(t *testing.T, dir string, make func(spec string, oracle scheduler.Oracle) (scheduler.Policy, error)) {
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		s := &scenario{make: make}
@@ -57,7 +57,7 @@ type scenario struct {
 	cluster spec.Cluster
 	world   World
 	jobs    []spec.Job
-	states  []*scheduler.JobState // of jobs
+	states  []*scheduler.JobState // states of jobs
 }
 
 func (s *scenario) command(ctx context.Context, d *datadriven.TestData) (string, error) {
@@ -213,7 +213,7 @@ func secondsOf(v string) (time.Duration, error) {
 type args struct {
 	policy         string
 	now, startCost time.Duration
-	explain        []string // ids; of decide it does not matter which
+	explain        []string // ids of jobs; decide explains all if there is one
 }
 
 func (s *scenario) args(d *datadriven.TestData) (scheduler.Policy, args, error) {
@@ -281,7 +281,7 @@ func (s *scenario) decide(ctx context.Context, d *datadriven.TestData) (string, 
 	return b.String(), nil
 }
 
-// granted returns what everybody is to hold.
+// granted returns the grants after a decision.
 func (s *scenario) granted(d *scheduler.Decision) map[spec.JobID]*scheduler.Grant {
 	out := map[spec.JobID]*scheduler.Grant{}
 	for _, st := range s.states {
@@ -337,7 +337,7 @@ func (s *scenario) run(ctx context.Context, d *datadriven.TestData) (string, err
 	return b.String(), nil
 }
 
-// line writes the fields that are not empty.
+// line writes the non-empty fields as a line.
 func line(b *strings.Builder, fields ...string) {
 	sep := ""
 	for _, f := range fields {

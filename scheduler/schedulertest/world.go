@@ -14,13 +14,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// World says what may be granted and how fast it runs: a table of
-// configurations, each with its steps per second. It is a perfmodel.Predictor
-// of exactly these.
+// World is a table of the configurations that may be granted, each with its steps per
+// second. It is a perfmodel.Predictor of exactly these.
 type World struct {
 	order []spec.Config
 	rates map[worldKey]float64
-	parts map[[2]string]float64 // of its speed that a model keeps beside another
+	parts map[[2]string]float64 // by two models, the relative speed of the first when they share devices
 }
 
 type worldKey struct {
@@ -29,8 +28,8 @@ type worldKey struct {
 	shape spec.Shape
 }
 
-// keyOf is what a look-up must agree on; where the replicas are does not matter to jobs
-// with parameter servers.
+// keyOf returns the key of a configuration. With parameter servers the shape does not
+// matter.
 func keyOf(c spec.Config) worldKey {
 	if c.Plan.ParamServers > 0 {
 		c.Shape = spec.Shape{}
@@ -38,8 +37,7 @@ func keyOf(c spec.Config) worldKey {
 	return worldKey{c.Key(), c.Plan.Normal(), c.Shape}
 }
 
-// Add lets model run plan on shape of an accelerator at so many steps per
-// second.
+// Add adds a configuration with its speed.
 func (w *World) Add(model, accelerator string, plan spec.Plan, shape spec.Shape, stepsPerSec float64) {
 	c := spec.Config{Model: spec.Model{Name: model}, Accelerator: spec.Accelerator{Name: accelerator}, Plan: plan.Normal(), Shape: shape}
 	if w.rates == nil {
@@ -57,8 +55,8 @@ func (w *World) Allows(c spec.Config) bool {
 	return ok
 }
 
-// Pair lets jobs of two models share devices, the first at a part of its speed
-// alone, the other at its own.
+// Pair allows jobs of two models to share devices, at the given parts of their speeds
+// alone.
 func (w *World) Pair(a, b string, partA, partB float64) {
 	if w.parts == nil {
 		w.parts = map[[2]string]float64{}
@@ -77,7 +75,7 @@ func (w *World) Beside(a, b spec.Config) (float64, error) {
 	return part * p.Throughput, err
 }
 
-// Configs returns what may be granted, in the order it was added.
+// Configs returns the configurations in the order of Add.
 func (w *World) Configs() []spec.Config { return slices.Clone(w.order) }
 
 // Predict implements perfmodel.Predictor.
@@ -89,20 +87,20 @@ func (w *World) Predict(_ context.Context, c spec.Config) (spec.Prediction, erro
 	return spec.Prediction{Throughput: rate * float64(c.Plan.GlobalBatch()), By: "world"}, nil
 }
 
-// Truth is how fast jobs run in w.
+// Truth returns the truth with the speeds of w.
 func (w *World) Truth(c spec.Cluster) sim.Truth {
 	return sim.Predicted{Predictor: w, Cluster: c, Pairs: w}
 }
 
-// Oracle is a belief about w: its keys are known exactly, each speed is wrong by
-// its own log-normal factor of deviation sigma, the same for the same seed. What
-// jobs lose that share devices is known exactly.
+// Oracle returns an oracle of w. It has the same configurations; each speed is wrong by
+// a log-normal factor of deviation sigma, drawn from seed. The relative speeds of jobs
+// that share devices are exact.
 func (w *World) Oracle(sigma float64, seed uint64) *Oracle {
-	believed := w.wrong(sigma, seed)
-	return &Oracle{planner.New(believed, planner.Options{Space: planner.NewMeasured(w.order)}), believed, w}
+	estimated := w.wrong(sigma, seed)
+	return &Oracle{planner.New(estimated, planner.Options{Space: planner.NewMeasured(w.order)}), estimated, w}
 }
 
-// wrong returns w with speeds that are wrong.
+// wrong returns w with random errors of the speeds.
 func (w *World) wrong(sigma float64, seed uint64) *World {
 	out := &World{parts: w.parts}
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -112,14 +110,14 @@ func (w *World) wrong(sigma float64, seed uint64) *World {
 	return out
 }
 
-// Oracle is a planner that also knows of jobs that share devices, and what jobs with
-// parameter servers may be granted.
+// Oracle is a planner with the speeds of jobs that share devices, and the configurations
+// of jobs with parameter servers.
 type Oracle struct {
 	*planner.Planner
 	scheduler.Colocator
 	scheduler.ServerSpace
 }
 
-// OnePlan is the plan of a World that does not care about plans: global batch
-// 1, tensor parallel over all devices.
+// OnePlan is the plan for a World in which plans do not matter: global batch 1, tensor
+// parallel over all devices.
 func OnePlan(devices int) spec.Plan { return spec.Plan{TP: devices}.Normal() }

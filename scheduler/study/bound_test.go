@@ -167,7 +167,7 @@ func TestNoScheduleBeatsTheBoundsParamServer(t *testing.T) {
 		}
 		t.Run(info.Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				c := schedulertest.DrawServedCase(t)
+				c := schedulertest.DrawParamServerCase(t)
 				p, err := builtin.Policies.New(policy.Spec{Name: info.Name}, policy.Deps{Oracle: c.World.Oracle(0.2, 7), Servers: c.World})
 				if err != nil {
 					t.Fatal(err)

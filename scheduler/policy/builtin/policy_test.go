@@ -23,14 +23,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceServed is of policies for jobs with parameter servers.
-func TestConformanceServed(t *testing.T) {
+// TestConformanceParamServer is of policies for jobs with parameter servers.
+func TestConformanceParamServer(t *testing.T) {
 	for _, info := range builtin.Policies.Placing(true) {
 		if info.Name == "dl2" {
 			continue // what comes with Pacer was trained for jobs without: TestDL2Conforms
 		}
 		t.Run(info.Name, func(t *testing.T) {
-			schedulertest.ConformanceServed(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
+			schedulertest.ConformanceParamServer(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
 				return builtin.Policies.New(policy.Spec{Name: info.Name}, policy.Deps{
 					Oracle: o, Servers: o.(scheduler.ServerSpace), Losses: &loss.Synthetic{Steps: submittedSteps, Sigma: 0.02},
 				})

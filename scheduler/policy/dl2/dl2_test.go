@@ -37,7 +37,7 @@ func TestDL2Conforms(t *testing.T) {
 				m.Policy.Params()[i] *= 5
 			}
 			if f.Servers {
-				schedulertest.ConformanceServed(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
+				schedulertest.ConformanceParamServer(t, func(o scheduler.Oracle) (scheduler.Policy, error) {
 					return New(policy.Deps{Oracle: o, Servers: o.(scheduler.ServerSpace)}, f, Likeliest(m.Policy))
 				})
 				return

@@ -9,14 +9,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// servedBatch is the global batch of jobs with parameter servers, which few numbers of
-// replicas share out evenly.
-const servedBatch = 12
+// paramServerBatch is the global batch of jobs with parameter servers. Few numbers of replicas
+// divide it.
+const paramServerBatch = 12
 
-// DrawServedCase draws a cluster whose nodes have few CPUs, a model that trains on
-// devices and one that trains on CPUs alone, both with parameter servers and arbitrary
-// speeds, and a workload that could run on it.
-func DrawServedCase(t *rapid.T) Case {
+// DrawParamServerCase draws a case with parameter servers: a cluster of nodes with few CPUs, a
+// model that trains on devices and one that trains on CPUs, with random speeds, and a
+// workload in which every job can run.
+func DrawParamServerCase(t *rapid.T) Case {
 	c := Case{World: &World{}}
 	worker := rapid.Int64Range(1, 2).Draw(t, "CPUs of a replica")
 	server := rapid.Int64Range(1, 3).Draw(t, "CPUs of a server")
@@ -31,11 +31,11 @@ func DrawServedCase(t *rapid.T) Case {
 	c.StartCost = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "start cost")
 	c.Round = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Minute}).Draw(t, "round")
 	for _, model := range []string{"a", "b"} {
-		drawServedSpeeds(t, c, model)
+		drawParamServerSpeeds(t, c, model)
 	}
 	for i := range rapid.IntRange(1, 12).Draw(t, "jobs") {
 		j := spec.Job{
-			ID: spec.JobID(fmt.Sprintf("j%02d", i)), Model: spec.Model{Name: "a"}, Devices: 1, GlobalBatch: servedBatch,
+			ID: spec.JobID(fmt.Sprintf("j%02d", i)), Model: spec.Model{Name: "a"}, Devices: 1, GlobalBatch: paramServerBatch,
 			Host: spec.Host{MilliCPUs: 1000 * worker}, ServerHost: spec.Host{MilliCPUs: 1000 * server},
 			Submit: time.Duration(rapid.IntRange(0, 20).Draw(t, "submit")) * time.Minute,
 			Steps:  rapid.Float64Range(1, 5000).Draw(t, "steps"),
@@ -52,10 +52,10 @@ func DrawServedCase(t *rapid.T) Case {
 	return c
 }
 
-// drawServedSpeeds lets a model run with one replica and one server, and with more of
-// both up to some number.
-func drawServedSpeeds(t *rapid.T, c Case, model string) {
-	j := spec.Job{GlobalBatch: servedBatch}
+// drawParamServerSpeeds draws speeds of a model for all numbers of replicas and servers up to
+// random bounds.
+func drawParamServerSpeeds(t *rapid.T, c Case, model string) {
+	j := spec.Job{GlobalBatch: paramServerBatch}
 	for _, g := range c.Cluster.Groups {
 		replicas, servers := rapid.IntRange(1, 5).Draw(t, "replicas"), rapid.IntRange(1, 4).Draw(t, "servers")
 		for r := 1; r <= replicas; r++ {

@@ -8,20 +8,20 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// matchmaker is a policy that gives devices to who waits as another one does,
-// which stops nobody, and moreover lets jobs share devices, part and change
-// company, at random: what it does follows from the seed of the case and the time.
-type matchmaker struct {
+// randomPairs is a policy that starts jobs as another one does, which never preempts. In
+// addition it makes jobs begin and end sharing devices at random. The random choices
+// depend on the seed of the case and the time.
+type randomPairs struct {
 	scheduler.Policy
 	of *soak
 }
 
-func (m matchmaker) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
+func (m randomPairs) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	d, err := m.Policy.Decide(ctx, s)
 	if err != nil {
 		return d, err
 	}
-	c := couples{of: m.of, free: s.Free(), jobs: s.Jobs(), target: map[spec.JobID]*scheduler.Grant{}}
+	c := pairing{of: m.of, free: s.Free(), jobs: s.Jobs(), target: map[spec.JobID]*scheduler.Grant{}}
 	for _, j := range c.jobs {
 		if j.Grant != nil {
 			c.target[j.Job.ID] = j.Grant
@@ -37,12 +37,12 @@ func (m matchmaker) Decide(ctx context.Context, s *scheduler.Snapshot) (schedule
 		switch {
 		case g == nil:
 		case g.With != "" && random.chance(0.2):
-			c.part(g)
+			c.separate(g)
 			if random.chance(0.5) {
-				c.couple(g.Job)
+				c.pair(g.Job)
 			}
 		case g.With == "" && random.chance(0.5):
-			c.couple(g.Job)
+			c.pair(g.Job)
 		}
 	}
 	out := scheduler.Decision{Wake: d.Wake, Warnings: d.Warnings}
@@ -54,16 +54,16 @@ func (m matchmaker) Decide(ctx context.Context, s *scheduler.Snapshot) (schedule
 	return out, nil
 }
 
-// couples is who is to hold what, on the way to a decision.
-type couples struct {
+// pairing is an unfinished decision.
+type pairing struct {
 	of     *soak
 	free   *scheduler.Inventory
 	jobs   []*scheduler.JobState
 	target map[spec.JobID]*scheduler.Grant
 }
 
-// part stops who shares the devices of g.
-func (c *couples) part(g *scheduler.Grant) {
+// separate stops the job that shares the devices of g.
+func (c *pairing) separate(g *scheduler.Grant) {
 	other := c.target[g.With]
 	c.free.Give(other.Beside(g.Job).Counts())
 	c.free.Give(g.Counts())
@@ -73,9 +73,8 @@ func (c *couples) part(g *scheduler.Grant) {
 	c.target[g.Job] = alone
 }
 
-// couple lets the first job that holds nothing, and can, share devices with one
-// that is alone.
-func (c *couples) couple(with spec.JobID) {
+// pair makes the first waiting job that can share devices with a job do so.
+func (c *pairing) pair(with spec.JobID) {
 	g := c.target[with]
 	var job *spec.Job
 	for _, j := range c.jobs {
