@@ -28,7 +28,7 @@ import (
 func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
-		Usage: "the whole road on built-in data: fit, plan, curve, policies compared",
+		Usage: "fit, plan, curve and a comparison of policies on built-in data",
 		Description: `Nothing is read from disk or network. The measurements of the first part are
 this project's own, built in (datasets/measured); in the others models and
 accelerators come from the catalog, speeds from the analytic model, jobs and noise

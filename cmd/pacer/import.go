@@ -74,10 +74,10 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 // importText says what DIR is.
 func importText(imp datasets.Importer) string {
 	if imp.Commit == "" { // of many sources, named row by row
-		return fmt.Sprintf("%s\n\nDIR holds CSV files with the columns of docs/reference/file-formats.md, \"Rows of your own\":\nthis is the way in for what you measured elsewhere. Of published rows source_path\nand source_commit say where each is from. Licence of the data: %s.", imp.Doc, imp.License)
+		return fmt.Sprintf("DIR holds CSV files with the columns of docs/reference/file-formats.md, \"Rows of your own\":\nthis is the way in for what you measured elsewhere. Of published rows source_path\nand source_commit say where each is from. Licence of the data: %s.", imp.License)
 	}
-	return fmt.Sprintf("%s\n\nDIR is a clone of %s (read at commit %s), or the part of it that holds\nthe data. Licence of the data: %s.",
-		imp.Doc, imp.URL, imp.Commit, imp.License)
+	return fmt.Sprintf("DIR is a clone of %s (read at commit %s), or the part of it that holds\nthe data. docs/design/performance-models.md, \"Importers\", says which files are read\nand what a row becomes. Licence of the data: %s.",
+		imp.URL, imp.Commit, imp.License)
 }
 
 // measuredCommand imports one of the sets that are built in.

@@ -2,8 +2,8 @@ package main
 
 const simulateHelp = `The truth says how fast a job really runs, the belief is what policies are
 told; they are separate. With --truth rubick:measured the truth is the measured
-table in the store: only (plan, placement) pairs that were measured may be
-granted, and policies see which, never how fast. Example:
+table in the store: only pairs of plan and shape (devices per node) that were
+measured may be granted, and policies see which, never how fast. Example:
 
    pacer simulate --workload workload-base.csv --cluster 8x8xA800 \
        --policy fifo,fifo-backfill,rubick --truth rubick:measured

@@ -112,14 +112,14 @@ var columns = []column{
 
 	required(textColumn("outcome", "ok, oom, timeout or failed", func(m *spec.Measurement) *spec.Outcome { return &m.Outcome })),
 	textColumn("reason", "why it is not ok", func(m *spec.Measurement) *string { return &m.Reason }),
-	textColumn("doubt", "why the row is believed not to be what it says", func(m *spec.Measurement) *string { return &m.Doubt }),
+	textColumn("doubt", "rule of the source by which an ok row is neither fitted nor scored", func(m *spec.Measurement) *string { return &m.Doubt }),
 	stepColumn(),
 	jsonColumn("phase_sec", "s", "mean time of each phase, a JSON object", func(m *spec.Measurement) *map[string]float64 { return &m.PhaseSec }),
 	numberColumn("peak_bytes", "bytes", "device memory, largest over devices", func(m *spec.Measurement) *float64 { return &m.PeakBytes }),
 	required(textColumn("source", "data set the row is from", func(m *spec.Measurement) *string { return &m.Source })),
 	textColumn("origin", "where in it", func(m *spec.Measurement) *string { return &m.Origin }),
 	atColumn(),
-	jsonColumn("env", "", "other facts as recorded, a JSON object of texts", func(m *spec.Measurement) *map[string]string { return &m.Env }),
+	jsonColumn("env", "", "other facts as recorded, a JSON object of texts; wrong_config says why the row ran another configuration than it records", func(m *spec.Measurement) *map[string]string { return &m.Env }),
 }
 
 func required(c column) column { c.required = true; return c }

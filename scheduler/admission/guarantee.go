@@ -15,7 +15,7 @@ import (
 )
 
 var guaranteeOptions = []policy.Option{
-	{Name: "quotas", Default: "", Doc: "TENANT=DEVICES/TENANT=DEVICES...: what the guaranteed jobs of each may ask for together, no others being guaranteed anything; empty = no quotas"},
+	{Name: "quotas", Default: "", Doc: "TENANT=DEVICES/TENANT=DEVICES...: what the guaranteed jobs of each may ask for together; jobs of other tenants are not guaranteed; empty = no quotas"},
 }
 
 var guaranteeRule = Info{

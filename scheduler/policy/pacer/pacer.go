@@ -24,7 +24,7 @@ var Info = policy.Info{
 var options = []policy.Option{
 	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: price, makespan, value and window go to 24, 30, 60 and 10800 unless given"},
 	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 for the mean completion time, towards 1 for the worst ratio of that to the time alone as submitted: the sum of its powers of 1/(1-fairness); 0.9 at the most"},
-	{Name: "price", Default: "12", Max: 1e6, Doc: "jobs assumed to wait for the whole cluster at any time; higher keeps jobs small. load: the mean number of jobs in the system"},
+	{Name: "price", Default: "12", Max: 1e6, Doc: "jobs assumed to wait for the whole cluster at any time (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system"},
 	{Name: "makespan", Default: "1", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
 	{Name: "value", Default: "6", Max: 1e6, Doc: "value of work done within the window, in the unit of price; higher starts long jobs earlier"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},

@@ -14,18 +14,18 @@ import (
 )
 
 var (
-	Info  = rubickVariant("rubick", "plans and sizes by sensitivity curves: the steepest slope grows, the flattest shrinks (Zhang et al., Rubick, MLSys 2025)", candidate.Fixed{})
+	Info  = rubickVariant("rubick", "plans and sizes by sensitivity curves of completion time, with remaining steps known exactly (docs/design/rubick.md; after Zhang et al., Rubick, MLSys 2025)", candidate.Fixed{})
 	InfoE = rubickVariant("rubick-e", "rubick that chooses plans alone: jobs have as many devices as they ask for", candidate.Fixed{Size: true})
 	InfoR = rubickVariant("rubick-r", "rubick that chooses resources alone: jobs keep their plan, but for the number of replicas", candidate.Fixed{Plan: true})
 	InfoN = rubickVariant("rubick-n", "rubick that chooses neither plans nor resources, only which jobs run and when", candidate.Fixed{Plan: true, Size: true})
 )
 
 var options = []policy.Option{
-	{Name: "price", Default: "0.1", Max: 1e6, Doc: "seconds of completion time that a device-second must save, at least; higher keeps jobs small"},
-	{Name: "gate", Default: "1", Max: 1e6, Doc: "growing a running job must save this many of its start costs"},
-	{Name: "budget", Default: "0.1", Max: 1e6, Doc: "share of a job's run that its restarts may take"},
-	{Name: "starve", Default: "28800", Unit: "s", Max: math.MaxFloat64, Doc: "seconds after which a waiting job gets a reservation"},
-	{Name: "shrink", Default: "true", Doc: "shrink and stop running jobs to feed waiting ones"},
+	{Name: "price", Default: "0.1", Max: 1e6, Doc: "least price of a device-second, in seconds: a job takes the n devices with the least completion time x (1 + price x n); higher keeps jobs small"},
+	{Name: "gate", Default: "1", Max: 1e6, Doc: "start costs that growing a running job must gain, in completion time and device-seconds at their price"},
+	{Name: "budget", Default: "0.1", Max: 1e6, Doc: "share of a job's run, from its first start to its estimated end, that the start costs of its restarts may take"},
+	{Name: "starve", Default: "28800", Unit: "s", Max: math.MaxFloat64, Doc: "seconds since submission after which a waiting job gets a reservation"},
+	{Name: "shrink", Default: "true", Doc: "shrink and stop running jobs for waiting ones, if they lose less than those gain"},
 	{Name: "grow", Default: "true", Doc: "give devices left over to running jobs"},
 }
 
