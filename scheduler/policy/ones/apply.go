@@ -7,8 +7,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// apply applies the best schedule: all of it if every job that it disturbs has trained long
-// enough on its devices, else the starts on free devices.
+// apply deploys the best schedule. If a job that would be stopped, moved or resized has not
+// trained long enough on its devices, it only starts jobs on free devices.
 func (p *ones) apply(ctx context.Context, s *scheduler.Snapshot, e *evolution) (d scheduler.Decision, err error) {
 	target, err := e.grants(ctx)
 	if err != nil {
@@ -36,19 +36,19 @@ func (p *ones) apply(ctx context.Context, s *scheduler.Snapshot, e *evolution) (
 }
 
 // mayDisturb reports whether every job that would be stopped, moved or resized has trained
-// enough epochs, or long enough, since it got its devices.
-func (p *ones) mayDisturb(jobs []*onesJob, target []*scheduler.Grant) bool {
+// p.epochs epochs or p.minTrain since it got its devices.
+func (p *ones) mayDisturb(jobs []*trackedJob, target []*scheduler.Grant) bool {
 	for i, j := range jobs {
-		if j.Grant != nil && !j.Grant.Same(target[i]) && j.epochs-j.placedAt < p.epochs && j.trained-j.ranFor < p.stay {
+		if j.Grant != nil && !j.Grant.Same(target[i]) && j.epochs-j.epochsAtGrant < p.epochs && j.trained-j.trainedAtGrant < p.minTrain {
 			return false
 		}
 	}
 	return true
 }
 
-// grants turns the best schedule into grants, by job. A job that cannot run on its devices,
-// because the layout is unknown or the hosts are too small, runs elsewhere with as many
-// devices or fewer, if possible.
+// grants turns the best schedule into grants, by job. If a job cannot run on its devices,
+// because there is no prediction for the layout or the hosts are too small, it runs on
+// other devices of the group, as many or fewer.
 func (e *evolution) grants(ctx context.Context) ([]*scheduler.Grant, error) {
 	slots := make([][]scheduler.Slot, len(e.jobs))
 	for d, i := range e.best {
@@ -63,7 +63,7 @@ func (e *evolution) grants(ctx context.Context) ([]*scheduler.Grant, error) {
 	}
 	free := e.s.Idle()
 	out := make([]*scheduler.Grant, len(e.jobs))
-	var homeless []int
+	var unplaced []int
 	for i := range e.jobs {
 		if len(slots[i]) == 0 {
 			continue
@@ -75,23 +75,23 @@ func (e *evolution) grants(ctx context.Context) ([]*scheduler.Grant, error) {
 		case g != nil && free.Take(g.Slots):
 			out[i] = g
 		default:
-			homeless = append(homeless, i)
+			unplaced = append(unplaced, i)
 		}
 	}
-	for _, i := range homeless {
+	for _, i := range unplaced {
 		devices := 0
 		for _, slot := range slots[i] {
 			devices += slot.Devices
 		}
-		if g := e.elsewhere(free, i, free.Group[slots[i][0].Node], devices); g != nil && free.Take(g.Slots) {
+		if g := e.fallback(free, i, free.Group[slots[i][0].Node], devices); g != nil && free.Take(g.Slots) {
 			out[i] = g
 		}
 	}
 	return out, nil
 }
 
-// grant returns a grant of these slots to a job, the one it has if they are those it
-// holds; nil where it cannot run so.
+// grant returns a grant of slots to job i, its present one if it has those slots; nil if
+// it cannot run on them.
 func (e *evolution) grant(ctx context.Context, i int, slots []scheduler.Slot) (*scheduler.Grant, error) {
 	j := e.jobs[i]
 	counts := make([]int, len(slots))
@@ -99,7 +99,7 @@ func (e *evolution) grant(ctx context.Context, i int, slots []scheduler.Slot) (*
 		counts[k] = slot.Devices
 	}
 	shape, group := spec.NewShape(counts...), e.s.Free().Group[slots[0].Node]
-	o, err := e.way(ctx, e.s.Cluster, j, group, shape)
+	o, err := e.configFor(ctx, e.s.Cluster, j, group, shape)
 	if o == nil || err != nil {
 		return nil, err
 	}
@@ -115,20 +115,20 @@ func (e *evolution) grant(ctx context.Context, i int, slots []scheduler.Slot) (*
 	return g, nil
 }
 
-// elsewhere returns a grant of at most so many devices of a group that are free,
-// what the job holds if that is among them; nil where there is none.
-func (e *evolution) elsewhere(free *scheduler.Inventory, i, group, devices int) *scheduler.Grant {
+// fallback returns a grant of free devices of a group, at most a number of them. It prefers
+// the present grant among those of equal size. nil = none fits.
+func (e *evolution) fallback(free *scheduler.Inventory, i, group, devices int) *scheduler.Grant {
 	j := e.jobs[i]
 	for n := j.sizes.fit(group, devices); n > 0; n = j.sizes.fit(group, n-1) {
 		if j.Grant.Devices() == n && free.Clone().Take(j.Grant.Slots) {
 			return j.Grant
 		}
-		if j.sizes.blind {
+		if j.sizes.unpredicted {
 			return e.belief.PlaceBlindIn(free, group, j.Job)
 		}
-		ways := j.sizes.groups[group].ways[n]
-		for k := range ways {
-			if g := e.belief.PlaceOption(free, j.Job, &ways[k]); g != nil {
+		configs := j.sizes.groups[group].configs[n]
+		for k := range configs {
+			if g := e.belief.PlaceOption(free, j.Job, &configs[k]); g != nil {
 				return g
 			}
 		}
@@ -136,7 +136,7 @@ func (e *evolution) elsewhere(free *scheduler.Inventory, i, group, devices int) 
 	return nil
 }
 
-// explain gives the reasons for what d changes, and says what should be seen.
+// explain adds warnings, and the reasons for the changes in d.
 func (p *ones) explain(d *scheduler.Decision, s *scheduler.Snapshot, e *evolution) {
 	for _, j := range e.jobs {
 		if j.sizes.warning != "" {
@@ -154,23 +154,23 @@ func (p *ones) explain(d *scheduler.Decision, s *scheduler.Snapshot, e *evolutio
 		switch g := got[j.Job.ID]; {
 		case g == nil && (d.Keep || j.Grant == nil):
 		case g == nil:
-			d.Because(s, j.Job.ID, "not in the schedule with least left to do")
+			d.Because(s, j.Job.ID, "not in the schedule with the smallest remaining utilization")
 		case g.Same(j.Grant):
 		case j.Grant == nil && j.young():
-			d.Because(s, j.Job.ID, "new: size %d until it has trained %d epochs", g.Devices(), onesYoung)
+			d.Because(s, j.Job.ID, "new: size %d until it has trained %d epochs", g.Devices(), youngEpochs)
 		default:
-			d.Because(s, j.Job.ID, "size %d of at most %d for now, in the schedule with least left to do: batch %d, learning rate x%.3g of that on one device within an epoch",
+			d.Because(s, j.Job.ID, "size %d, limit %d, in the schedule with the smallest remaining utilization: batch %d, learning rate %.3g times that on one device after a warm-up of an epoch",
 				g.Devices(), j.limit, g.Plan.Normal().GlobalBatch(), p.learningRate(j.Job, g.Devices()))
 		}
 	}
 	for j := range d.Unexplained(s) {
 		switch {
 		case j.Grant == nil:
-			d.Because(s, j.Job.ID, "no devices in the schedule with least left to do")
+			d.Because(s, j.Job.ID, "no devices in the schedule with the smallest remaining utilization")
 		case d.Keep:
-			d.Because(s, j.Job.ID, "the schedule with least left to do waits until all it changes have trained an epoch on their devices")
+			d.Because(s, j.Job.ID, "the schedule with the smallest remaining utilization waits until all jobs it changes have trained long enough on their devices")
 		default:
-			d.Because(s, j.Job.ID, "the same devices in the schedule with least left to do")
+			d.Because(s, j.Job.ID, "the same devices in the schedule with the smallest remaining utilization")
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// BenchmarkOnesIteration is one iteration on nodes of four devices, with as many jobs
-// as would fill them at four each, and a few that wait.
+// BenchmarkOnesIteration is one iteration on nodes of four devices, with one job per node
+// and a quarter as many waiting jobs.
 func BenchmarkOnesIteration(b *testing.B) {
 	for _, c := range []struct{ devices, population int }{{64, 16}, {1024, 64}} {
 		b.Run(fmt.Sprintf("devices=%d/population=%d", c.devices, c.population), func(b *testing.B) {
-			p, s := onesAt(b, c.devices, c.population)
+			p, s := midRun(b, c.devices, c.population)
 			for b.Loop() {
 				s.Now += time.Second
 				if _, err := p.Decide(b.Context(), s); err != nil {
@@ -29,8 +29,8 @@ func BenchmarkOnesIteration(b *testing.B) {
 	}
 }
 
-// onesAt returns ones in the middle of a run, and what it sees.
-func onesAt(t testing.TB, devices, population int) (scheduler.Policy, *scheduler.Snapshot) {
+// midRun returns ones and its snapshot in the middle of a run.
+func midRun(t testing.TB, devices, population int) (scheduler.Policy, *scheduler.Snapshot) {
 	t.Helper()
 	work := func(context.Context, *spec.Job) (float64, error) { return 1e4, nil }
 	p, err := policy.NewRegistry(Info).New(policy.Spec{Name: "ones", Options: map[string]string{"population": fmt.Sprint(population)}},
@@ -76,7 +76,7 @@ func onesAt(t testing.TB, devices, population int) (scheduler.Policy, *scheduler
 	return p, scheduler.NewSnapshot(time.Hour, cl, jobs)
 }
 
-// linear believes that a job makes a step a second on each device, on any nodes.
+// linear predicts one step per second and device, on any nodes.
 type linear struct{ scheduler.Oracle }
 
 func (linear) Rank(_ context.Context, r planner.Request) (planner.Ranking, error) {

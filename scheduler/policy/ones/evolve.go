@@ -8,14 +8,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// onesSchedule is the job of each device of the cluster, in the order of nodes: an index,
-// idle if below 0.
-type onesSchedule []int32
+// schedule is the index of the job of each device, by node; below 0 = idle.
+type schedule []int32
 
 const idle = -1
 
-// onesCandidate is how many devices each job has, before it is said which.
-type onesCandidate struct {
+// allocation is the number of devices of each job and their group.
+type allocation struct {
 	count []int // by job
 	group []int // of jobs with devices
 	score float64
@@ -25,27 +24,28 @@ type onesCandidate struct {
 type evolution struct {
 	*ones
 	s    *scheduler.Snapshot
-	jobs []*onesJob
+	jobs []*trackedJob
 	rng  *rand.Rand
 
-	up      [][]int      // devices of each group on nodes that are up, ascending
-	node    []int        // of each device
-	groupOf []int        // of each device
-	present onesSchedule // what jobs hold now
-	first   []int        // the first device each job holds, beyond all where it has none
-	urgent  []int        // jobs in the order in which they are given devices
-	best    onesSchedule
+	up          [][]int  // the devices of each group on nodes that are up, ascending
+	node        []int    // of each device
+	groupOf     []int    // of each device
+	present     schedule // the devices that jobs hold
+	first       []int    // first device that each job holds; the number of devices if it holds none
+	byRemaining []int    // jobs that are not young, in ascending order of remaining time
+	best        schedule
 }
 
-// evolve makes an iteration, and returns it with the schedule that is best.
-func (p *ones) evolve(s *scheduler.Snapshot, jobs []*onesJob) *evolution {
+// evolve runs an iteration and returns it with the best schedule: refresh the survivors,
+// uniform crossover, uniform mutation, fill idle devices, select by score, lay out.
+func (p *ones) evolve(s *scheduler.Snapshot, jobs []*trackedJob) *evolution {
 	e := &evolution{ones: p, s: s, jobs: jobs, rng: rand.New(rand.NewPCG(p.seed, p.iteration))}
-	e.lay()
+	e.numberDevices()
 	e.order()
 	parents := e.refresh()
-	candidates := make([]onesCandidate, 0, 3*len(parents))
+	candidates := make([]allocation, 0, 3*len(parents))
 	for _, m := range parents {
-		candidates = append(candidates, e.count(m))
+		candidates = append(candidates, e.countDevices(m))
 	}
 	if p.crossover > 0 {
 		for range len(parents) / 2 {
@@ -59,18 +59,18 @@ func (p *ones) evolve(s *scheduler.Snapshot, jobs []*onesJob) *evolution {
 		}
 	}
 	for i := range candidates {
-		e.padCandidate(&candidates[i])
+		e.fill(&candidates[i])
 		candidates[i].score = e.score(&candidates[i])
 	}
-	slices.SortStableFunc(candidates, func(a, b onesCandidate) int { return cmp.Compare(a.score, b.score) })
-	p.survive(e, candidates[:min(p.population, len(candidates))])
+	slices.SortStableFunc(candidates, func(a, b allocation) int { return cmp.Compare(a.score, b.score) })
+	p.selectSurvivors(e, candidates[:min(p.population, len(candidates))])
 	e.best = p.survivors[0]
 	return e
 }
 
-// survive lays out the candidates that are left. What the others look like matters for
-// crossing them alone: only the first, which is put in place, is laid out with effort.
-func (p *ones) survive(e *evolution, candidates []onesCandidate) {
+// selectSurvivors lays out the allocations that survive. Only the first, which is applied,
+// is laid out to keep devices; the layout of the others matters only for crossover.
+func (p *ones) selectSurvivors(e *evolution, candidates []allocation) {
 	p.survivors, p.orders = p.survivors[:0], p.orders[:0]
 	for _, j := range e.jobs {
 		p.orders = append(p.orders, j.Order)
@@ -80,10 +80,10 @@ func (p *ones) survive(e *evolution, candidates []onesCandidate) {
 	}
 }
 
-// lay numbers the devices and assigns them to the jobs that hold them. Devices of a node
-// are not distinguished: a job that continues from the node before gets the first, one
-// that continues on the next node the last.
-func (e *evolution) lay() {
+// numberDevices numbers the devices and sets present. Within a node devices are
+// interchangeable: a job that also holds devices of the node before gets the first, a job
+// that also holds devices of the next node gets the last.
+func (e *evolution) numberDevices() {
 	e.up = make([][]int, len(e.s.Cluster.Groups))
 	free, down := e.s.Free(), 0
 	begin := make([]int, len(free.Group)+1) // first device of each node
@@ -100,7 +100,7 @@ func (e *evolution) lay() {
 			}
 		}
 	}
-	type holder struct{ job, place, devices int } // place -1 = goes on from the node before, 1 = to the next
+	type holder struct{ job, place, devices int } // place -1 = also on the node before, 1 = also on the next
 	on := make([][]holder, len(free.Group))
 	for i, j := range e.jobs {
 		if j.Grant == nil {
@@ -119,7 +119,7 @@ func (e *evolution) lay() {
 		}
 	}
 	e.first = slices.Repeat([]int{len(e.node)}, len(e.jobs))
-	e.present = make(onesSchedule, len(e.node))
+	e.present = make(schedule, len(e.node))
 	for d := range e.present {
 		e.present[d] = idle
 	}
@@ -136,15 +136,15 @@ func (e *evolution) lay() {
 	}
 }
 
-// order returns the order in which jobs get devices that are left: by the time left on the
-// fewest devices a job runs on, ascending. Young jobs are not included.
+// order sets byRemaining: jobs by the remaining time on their least size, ascending. Young
+// jobs are left out.
 func (e *evolution) order() {
 	time := make([]float64, len(e.jobs))
 	for i, j := range e.jobs {
 		if j.young() {
 			continue
 		}
-		e.urgent = append(e.urgent, i)
+		e.byRemaining = append(e.byRemaining, i)
 		for gi := range j.sizes.groups {
 			if n := j.sizes.fit(gi, j.sizes.least); n > 0 {
 				time[i] = j.left / j.sizes.rate(gi, n)
@@ -152,44 +152,43 @@ func (e *evolution) order() {
 			}
 		}
 	}
-	slices.SortStableFunc(e.urgent, func(a, b int) int { return cmp.Compare(time[a], time[b]) })
+	slices.SortStableFunc(e.byRemaining, func(a, b int) int { return cmp.Compare(time[a], time[b]) })
 }
 
-// refresh returns the schedules that survived the last iteration without jobs that
-// have left, and without devices beyond the limits of the others; and the present,
-// where there are not as many as there should be.
-func (e *evolution) refresh() []onesSchedule {
+// refresh returns the survivors of the last iteration without jobs that ended, and with all
+// jobs cut to their limits. It adds the present schedule until the population is complete.
+func (e *evolution) refresh() []schedule {
 	index := map[int]int32{}
 	for i, j := range e.jobs {
 		index[j.Order] = int32(i)
 	}
-	now := make([]int32, len(e.orders)) // by index in survivors
+	now := make([]int32, len(e.orders)) // present index of each job, by its index in survivors
 	for i, order := range e.orders {
 		now[i] = idle
 		if k, ok := index[order]; ok {
 			now[i] = k
 		}
 	}
-	var out []onesSchedule
+	var out []schedule
 	for _, m := range e.survivors {
-		fresh := make(onesSchedule, len(m))
+		refreshed := make(schedule, len(m))
 		for d, i := range m {
-			fresh[d] = idle
+			refreshed[d] = idle
 			if i >= 0 {
-				fresh[d] = now[i]
+				refreshed[d] = now[i]
 			}
 		}
-		out = append(out, e.cut(fresh))
+		out = append(out, e.applyLimits(refreshed))
 	}
 	for len(out) < e.population {
-		out = append(out, e.cut(slices.Clone(e.present)))
+		out = append(out, e.applyLimits(slices.Clone(e.present)))
 	}
 	return out
 }
 
-// cut takes devices that are down, and those beyond limits, out of a schedule.
-func (e *evolution) cut(m onesSchedule) onesSchedule {
-	out := make(onesSchedule, len(m))
+// applyLimits removes jobs from devices that are down and from devices beyond their limits.
+func (e *evolution) applyLimits(m schedule) schedule {
+	out := make(schedule, len(m))
 	for d := range out {
 		out[d] = idle
 	}
@@ -205,10 +204,10 @@ func (e *evolution) cut(m onesSchedule) onesSchedule {
 	return out
 }
 
-// count returns how many devices the jobs of a schedule have, within their limits. A
-// job with devices of several groups has those of the one with most of them.
-func (e *evolution) count(m onesSchedule) onesCandidate {
-	c := onesCandidate{count: make([]int, len(e.jobs)), group: make([]int, len(e.jobs))}
+// countDevices returns the allocation of a schedule within limits. A job with devices of
+// several groups keeps those of the group with the largest size.
+func (e *evolution) countDevices(m schedule) allocation {
+	c := allocation{count: make([]int, len(e.jobs)), group: make([]int, len(e.jobs))}
 	each := make([]int, len(e.jobs))
 	for gi, devices := range e.up {
 		clear(each)
@@ -226,21 +225,22 @@ func (e *evolution) count(m onesSchedule) onesCandidate {
 	return c
 }
 
-// cross returns two schedules made of two others, of which every device is swapped
-// with a probability.
-func (e *evolution) cross(a, b onesSchedule) []onesCandidate {
+// cross returns the uniform crossover of two schedules: every device is swapped with
+// probability e.crossover.
+func (e *evolution) cross(a, b schedule) []allocation {
 	x, y := slices.Clone(a), slices.Clone(b)
 	for d := range x {
 		if e.rng.Float64() < e.crossover {
 			x[d], y[d] = y[d], x[d]
 		}
 	}
-	return []onesCandidate{e.count(x), e.count(y)}
+	return []allocation{e.countDevices(x), e.countDevices(y)}
 }
 
-// mutate returns a schedule without some of its jobs; young jobs stay.
-func (e *evolution) mutate(c *onesCandidate) onesCandidate {
-	out := onesCandidate{count: slices.Clone(c.count), group: slices.Clone(c.group)}
+// mutate returns the uniform mutation of an allocation: every job except young ones is
+// removed with probability e.mutation.
+func (e *evolution) mutate(c *allocation) allocation {
+	out := allocation{count: slices.Clone(c.count), group: slices.Clone(c.group)}
 	for i, n := range out.count {
 		if n > 0 && !e.jobs[i].young() && e.rng.Float64() < e.mutation {
 			out.count[i] = 0
@@ -249,10 +249,10 @@ func (e *evolution) mutate(c *onesCandidate) onesCandidate {
 	return out
 }
 
-// padCandidate gives away devices that are left: to the young without any the fewest
-// they run on, by arrival, then to the others up to their limits, and then up to the
-// most they may ever have, in the order of urgency, or of chance.
-func (e *evolution) padCandidate(c *onesCandidate) {
+// fill assigns idle devices: first to young jobs without any, by arrival, their limit; then
+// to the other jobs up to their limits; then to these up to maxDevices. The other jobs are
+// in the order of byRemaining, or shuffled without option fill-by-remaining.
+func (e *evolution) fill(c *allocation) {
 	free := make([]int, len(e.up))
 	for gi := range free {
 		free[gi] = len(e.up[gi])
@@ -262,25 +262,25 @@ func (e *evolution) padCandidate(c *onesCandidate) {
 	}
 	for i, j := range e.jobs {
 		if c.count[i] == 0 && j.young() {
-			e.raise(c, free, i, j.limit)
+			e.addDevices(c, free, i, j.limit)
 		}
 	}
-	order := e.urgent
-	if !e.ones.pad {
+	order := e.byRemaining
+	if !e.ones.fillByRemaining {
 		order = slices.Clone(order)
 		e.rng.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
 	}
 	for _, i := range order {
-		e.raise(c, free, i, e.jobs[i].limit)
+		e.addDevices(c, free, i, e.jobs[i].limit)
 	}
 	for _, i := range order {
-		e.raise(c, free, i, e.mostOf(e.jobs[i].Job))
+		e.addDevices(c, free, i, e.maxDevices(e.jobs[i].Job))
 	}
 }
 
-// raise gives a job free devices, up to a total. A job without devices gets them in the
+// addDevices gives a job free devices up to a total. A job without devices gets them in the
 // group where it is fastest.
-func (e *evolution) raise(c *onesCandidate, free []int, i, to int) {
+func (e *evolution) addDevices(c *allocation, free []int, i, to int) {
 	sizes := e.jobs[i].sizes
 	if c.count[i] > 0 {
 		g := c.group[i]
@@ -302,15 +302,14 @@ func (e *evolution) raise(c *onesCandidate, free []int, i, to int) {
 	}
 }
 
-// score returns the device-seconds that are left of the jobs of a schedule, as they
-// run in it:
+// score returns the remaining utilization of an allocation, in device-seconds:
 //
 //	Σ_j n_j * Y_j / X_j(n_j)
 //
 //	n_j  devices
-//	Y_j  samples left, 0 where nothing is known
+//	Y_j  samples left, 0 if unknown
 //	X_j  samples/s
-func (e *evolution) score(c *onesCandidate) (sum float64) {
+func (e *evolution) score(c *allocation) (sum float64) {
 	for i, n := range c.count {
 		if n > 0 {
 			sum += e.jobs[i].left * e.jobs[i].sizes.groups[c.group[i]].each[n]
@@ -319,18 +318,18 @@ func (e *evolution) score(c *onesCandidate) (sum float64) {
 	return sum
 }
 
-// layOut assigns devices to jobs, side by side in each group: with effort most of those
-// they hold, see layOut, else in the order of those.
-func (e *evolution) layOut(c *onesCandidate, effort bool) onesSchedule {
-	out := make(onesSchedule, len(e.node))
+// layOut assigns adjacent devices to each job in each group. With effort it keeps as many
+// as possible on the devices they hold, see function layOut; otherwise it keeps their order.
+func (e *evolution) layOut(c *allocation, effort bool) schedule {
+	out := make(schedule, len(e.node))
 	for d := range out {
 		out[d] = idle
 	}
 	for gi, devices := range e.up {
-		var blocks []onesBlock
+		var blocks []block
 		for i, n := range c.count {
 			if n > 0 && c.group[i] == gi {
-				blocks = append(blocks, onesBlock{i, n})
+				blocks = append(blocks, block{i, n})
 			}
 		}
 		at := e.firstDevices(devices, blocks, effort)
@@ -343,9 +342,9 @@ func (e *evolution) layOut(c *onesCandidate, effort bool) onesSchedule {
 	return out
 }
 
-// firstDevices returns the first of devices of each block. Without reordering it is
-// by arrival.
-func (e *evolution) firstDevices(devices []int, blocks []onesBlock, effort bool) []int {
+// firstDevices returns the index in devices of the first device of each block. Without
+// option reorder blocks are in order of arrival.
+func (e *evolution) firstDevices(devices []int, blocks []block, effort bool) []int {
 	if e.reorder && effort {
 		now := make([]int, len(devices))
 		for k, d := range devices {
@@ -355,7 +354,7 @@ func (e *evolution) firstDevices(devices []int, blocks []onesBlock, effort bool)
 		return at
 	}
 	if e.reorder {
-		slices.SortStableFunc(blocks, func(a, b onesBlock) int { return cmp.Compare(e.first[a.id], e.first[b.id]) })
+		slices.SortStableFunc(blocks, func(a, b block) int { return cmp.Compare(e.first[a.id], e.first[b.id]) })
 	}
 	at, next := make([]int, len(blocks)), 0
 	for k, b := range blocks {

@@ -13,76 +13,74 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// onesJob is what ONES knows of a job.
-type onesJob struct {
-	*scheduler.JobState            // of the present snapshot
-	sizes               *onesSizes // it can have
+// trackedJob is the state of a job that ONES keeps between decisions.
+type trackedJob struct {
+	*scheduler.JobState            // in the present snapshot
+	sizes               *sizeTable // sizes it can have
 
-	limit    int           // devices it may have for now
-	scaledAt float64       // epochs done when limit was set
-	placedAt float64       // epochs done when it got its devices
-	ranFor   time.Duration // trained then
+	limit          int           // devices it may have at present
+	scaledAt       float64       // epochs when limit was set
+	epochsAtGrant  float64       // epochs when it got its devices
+	trainedAtGrant time.Duration // trained when it got its devices
 
-	epochs  float64       // done: losses logged, or minutes trained of a job that logs none
-	every   float64       // steps of an epoch, 0 = none are logged
-	logged  int           // losses
-	done    float64       // steps
-	samples float64       // processed
-	trained time.Duration // for so long
-	rate    float64       // samples/s believed with grant
-	grant   *scheduler.Grant
-	at      time.Duration // of the last look
-	records []onesRecord  // after each epoch
+	epochs        float64       // completed: losses logged, or minutes trained if it logs none
+	stepsPerEpoch float64       // 0 = it logs no losses
+	logged        int           // number of losses seen
+	done          float64       // completed steps
+	samples       float64       // processed
+	trained       time.Duration // training time
+	rate          float64       // predicted samples/s with grant
+	grant         *scheduler.Grant
+	observedAt    time.Duration // time of the last decision
+	records       []record      // after each epoch
 
 	preempted bool    // lost its devices in the last schedule
-	left      float64 // samples, 0 = not known
+	left      float64 // remaining samples, 0 = unknown
 }
 
 const (
-	// onesYoung is how many epochs a job trains at its first size, and at every other
-	// before its limit grows.
-	onesYoung = 2
-	// onesUnlogged is the time of training that counts as an epoch of a job that
-	// logs nothing.
-	onesUnlogged = time.Minute
+	// youngEpochs is the number of epochs a job trains at a size before its limit grows.
+	youngEpochs = 2
+	// unloggedEpoch is the training time that counts as an epoch if a job logs no losses.
+	unloggedEpoch = time.Minute
 )
 
-// young reports whether nothing can be said of j yet.
-func (j *onesJob) young() bool { return j.epochs < onesYoung }
+// young reports whether j has not trained enough epochs for an estimate.
+func (j *trackedJob) young() bool { return j.epochs < youngEpochs }
 
-// mostOf returns the most devices that j may ever have.
-func (p *ones) mostOf(j *spec.Job) int { return int(p.most * float64(j.Devices)) }
+// maxDevices returns the bound on the devices of j by option max-devices-factor.
+func (p *ones) maxDevices(j *spec.Job) int { return int(p.maxDevicesFactor * float64(j.Devices)) }
 
-// onesKind is what jobs share whose sizes are the same.
-type onesKind struct {
+// jobKind identifies jobs with equal sizes.
+type jobKind struct {
 	candidate.Kind
 	plan        spec.Plan
 	devices     int
 	accelerator string
 }
 
-func (p *ones) kind(j *spec.Job) onesKind {
-	return onesKind{candidate.KindOf(j), j.Plan, j.Devices, j.Accelerator}
+func (p *ones) kind(j *spec.Job) jobKind {
+	return jobKind{candidate.KindOf(j), j.Plan, j.Devices, j.Accelerator}
 }
 
-// onesSizes are the sizes jobs of a kind can have, by group.
-type onesSizes struct {
-	groups   []onesGroup
-	least    int  // devices in any group
-	blind    bool // nothing is known: the sizes are as submitted
-	warning  string
-	revision int // belief.revision then
+// sizeTable has the sizes that jobs of a kind can have, by group.
+type sizeTable struct {
+	groups      []groupSizes
+	least       int  // least size in any group
+	unpredicted bool // no prediction: the only size is the submitted one
+	warning     string
+	revision    int // Belief.Revision when it was made
 }
 
-// onesGroup is the sizes jobs can have in a group.
-type onesGroup struct {
-	fits []int     // by devices: the most at or below that a job can have, 0 = none
-	each []float64 // by those it can have: device-seconds of a sample
-	ways [][]candidate.Config
+// groupSizes has the sizes that jobs can have in a group.
+type groupSizes struct {
+	fits    []int     // by devices: the largest size that is not larger, 0 = none
+	each    []float64 // by size: device-seconds per sample
+	configs [][]candidate.Config
 }
 
-// fit returns the most devices a job can have in a group, up to n.
-func (s *onesSizes) fit(group, n int) int {
+// fit returns the largest size in a group up to n, 0 if there is none.
+func (s *sizeTable) fit(group, n int) int {
 	f := s.groups[group].fits
 	if len(f) == 0 || n < 0 {
 		return 0
@@ -90,28 +88,28 @@ func (s *onesSizes) fit(group, n int) int {
 	return f[min(n, len(f)-1)]
 }
 
-// rate returns the samples/s of n devices of a group, a size there is.
-func (s *onesSizes) rate(group, n int) float64 { return float64(n) / s.groups[group].each[n] }
+// rate returns the samples/s of size n in a group.
+func (s *sizeTable) rate(group, n int) float64 { return float64(n) / s.groups[group].each[n] }
 
 // sizesOf returns the sizes of j.
-func (p *ones) sizesOf(ctx context.Context, c spec.Cluster, j *spec.Job) (*onesSizes, error) {
+func (p *ones) sizesOf(ctx context.Context, c spec.Cluster, j *spec.Job) (*sizeTable, error) {
 	key := p.kind(j)
 	revision := p.belief.Revision(c, j)
 	if known := p.kinds[key]; known != nil && known.revision == revision {
 		return known, nil
 	}
-	out := &onesSizes{groups: make([]onesGroup, len(c.Groups)), revision: revision}
+	out := &sizeTable{groups: make([]groupSizes, len(c.Groups)), revision: revision}
 	for gi := range c.Groups {
 		for _, n := range candidate.Sizes(&c.Groups[gi]) {
-			if n > p.mostOf(j) || !candidate.Accepts(j, &c.Groups[gi]) {
+			if n > p.maxDevices(j) || !candidate.Accepts(j, &c.Groups[gi]) {
 				break
 			}
-			ways, err := p.ask(ctx, c, gi, j, spec.Shape{}, n)
+			configs, err := p.rank(ctx, c, gi, j, spec.Shape{}, n)
 			if err != nil {
 				return nil, err
 			}
-			if len(ways) > 0 {
-				out.groups[gi].add(n, ways)
+			if len(configs) > 0 {
+				out.groups[gi].add(n, configs)
 			}
 		}
 	}
@@ -129,17 +127,16 @@ func (p *ones) sizesOf(ctx context.Context, c spec.Cluster, j *spec.Job) (*onesS
 	return out, nil
 }
 
-// asSubmitted gives jobs of which nothing is known at any size the one they were
-// submitted with.
-func (p *ones) asSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job, out *onesSizes) error {
-	if slices.ContainsFunc(out.groups, func(g onesGroup) bool { return len(g.fits) > 0 }) {
+// asSubmitted adds the submitted size for jobs without any predicted size.
+func (p *ones) asSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job, out *sizeTable) error {
+	if slices.ContainsFunc(out.groups, func(g groupSizes) bool { return len(g.fits) > 0 }) {
 		return nil
 	}
 	w, err := p.belief.AsSubmitted(ctx, c, j)
 	if err != nil {
 		return err
 	}
-	out.warning, out.blind = w.Warning, w.Blind
+	out.warning, out.unpredicted = w.Warning, w.Blind
 	for i := range w.Configs {
 		o := &w.Configs[i]
 		if len(out.groups[o.Group].fits) == 0 {
@@ -154,23 +151,22 @@ func (p *ones) asSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job, out
 	return nil
 }
 
-// add adds a size, larger than all there are, with the ways to have it, fastest
-// first.
-func (g *onesGroup) add(n int, ways []candidate.Config) {
+// add appends a size, larger than the others, with its configurations, fastest first.
+func (g *groupSizes) add(n int, configs []candidate.Config) {
 	before := 0
 	if k := len(g.fits); k > 0 {
 		before = g.fits[k-1]
 	}
 	for len(g.fits) < n {
-		g.fits, g.each, g.ways = append(g.fits, before), append(g.each, 0), append(g.ways, nil)
+		g.fits, g.each, g.configs = append(g.fits, before), append(g.each, 0), append(g.configs, nil)
 	}
-	samples := ways[0].Rate * float64(max(ways[0].Plan.GlobalBatch(), 1))
-	g.fits, g.each, g.ways = append(g.fits, n), append(g.each, float64(n)/samples), append(g.ways, ways)
+	samples := configs[0].Rate * float64(max(configs[0].Plan.GlobalBatch(), 1))
+	g.fits, g.each, g.configs = append(g.fits, n), append(g.each, float64(n)/samples), append(g.configs, configs)
 }
 
-// ask asks for the ways to run j on n devices of a group, or on a shape of them,
-// with the batch of so many.
-func (p *ones) ask(ctx context.Context, c spec.Cluster, group int, j *spec.Job, shape spec.Shape, n int) ([]candidate.Config, error) {
+// rank returns the configurations of j on n devices of a group, or on one shape of them,
+// with the batch for n devices.
+func (p *ones) rank(ctx context.Context, c spec.Cluster, group int, j *spec.Job, shape spec.Shape, n int) ([]candidate.Config, error) {
 	g := &c.Groups[group]
 	r := candidate.RequestFor(j, g, n)
 	r.Shape = shape
@@ -182,13 +178,16 @@ func (p *ones) ask(ctx context.Context, c spec.Cluster, group int, j *spec.Job, 
 	return p.belief.Ask(ctx, group, g, r, j.Host, candidate.AnyPlan)
 }
 
-// batchOn returns the global batch of j on n devices of g, 0 where it can train none:
-// with b0 the samples a device of what it was submitted with,
+// batchOn returns the global batch of j on n devices of g, 0 if there is none:
 //
-//	n <= s:  b0*n    else:  floor(b0*s/n) * n    s = max(scale, devices asked for)
+//	n <= s:  b0*n
+//	n > s:   floor(b0*s/n) * n
 //
-// between the least and the most that it can train. Its learning rate is as many
-// times that of one device, up to s, and goes there along a line in an epoch.
+//	b0  submitted batch per device
+//	s   max(option scale, requested devices)
+//
+// clamped to the batches that j can train. The learning rate is min(n, s) times that of
+// one device, after a linear warm-up of an epoch.
 func (p *ones) batchOn(j *spec.Job, g *spec.NodeGroup, n int) (int, error) {
 	if p.batcher == nil {
 		return j.Batch(), nil
@@ -208,42 +207,42 @@ func (p *ones) batchOn(j *spec.Job, g *spec.NodeGroup, n int) (int, error) {
 	return min(max(batch, least), most), nil
 }
 
-// learningRate returns that of a job on n devices, in terms of that on one.
+// learningRate returns the learning rate on n devices divided by that on one device.
 func (p *ones) learningRate(j *spec.Job, n int) float64 {
 	return min(float64(n), max(p.scale, float64(j.Devices)))
 }
 
-// onesShape is a kind of job on a shape.
-type onesShape struct {
-	onesKind
+// shapeKey is the key of a kind of job on a shape.
+type shapeKey struct {
+	jobKind
 	group    int
 	shape    spec.Shape
 	revision int
 }
 
-// way returns how j runs on a shape in a group, nil where it cannot.
-func (p *ones) way(ctx context.Context, c spec.Cluster, j *onesJob, group int, shape spec.Shape) (*candidate.Config, error) {
+// configFor returns the configuration of j on a shape in a group, nil if it cannot run.
+func (p *ones) configFor(ctx context.Context, c spec.Cluster, j *trackedJob, group int, shape spec.Shape) (*candidate.Config, error) {
 	n := shape.Total()
-	for i := range j.sizes.groups[group].ways[n] {
-		o := &j.sizes.groups[group].ways[n][i]
+	for i := range j.sizes.groups[group].configs[n] {
+		o := &j.sizes.groups[group].configs[n][i]
 		if o.Shape.Devices == shape.Devices {
 			return o, nil
 		}
-		if j.sizes.blind {
+		if j.sizes.unpredicted {
 			return &candidate.Config{Group: group, Plan: o.Plan, Shape: shape, Devices: n, Rate: o.Rate}, nil
 		}
 	}
-	key := onesShape{p.kind(j.Job), group, shape, j.sizes.revision}
+	key := shapeKey{p.kind(j.Job), group, shape, j.sizes.revision}
 	if known, ok := p.shapes[key]; ok {
 		return known, nil
 	}
-	ways, err := p.ask(ctx, c, group, j.Job, shape, n)
+	configs, err := p.rank(ctx, c, group, j.Job, shape, n)
 	if err != nil {
 		return nil, err
 	}
 	var out *candidate.Config
-	if len(ways) > 0 {
-		out = &ways[0]
+	if len(configs) > 0 {
+		out = &configs[0]
 	}
 	p.shapes[key] = out
 	return out, nil

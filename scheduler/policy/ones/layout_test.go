@@ -8,13 +8,13 @@ import (
 )
 
 // bestLayout tries every order of blocks and of the devices left over.
-func bestLayout(now []int, blocks []onesBlock) (best int) {
+func bestLayout(now []int, blocks []block) (best int) {
 	empty := len(now)
 	for _, b := range blocks {
 		empty -= b.size
 	}
-	var try func(device, kept, empty int, left []onesBlock)
-	try = func(device, kept, empty int, left []onesBlock) {
+	var try func(device, kept, empty int, left []block)
+	try = func(device, kept, empty int, left []block) {
 		best = max(best, kept)
 		if empty > 0 {
 			try(device+1, kept, empty-1, left)
@@ -33,9 +33,9 @@ func bestLayout(now []int, blocks []onesBlock) (best int) {
 	return best
 }
 
-// drawLayout draws a present and blocks for it; jobs hold devices side by side if
-// apart.
-func drawLayout(rng *rand.Rand, devices, jobs, most int, apart bool) (now []int, blocks []onesBlock) {
+// drawLayout draws the present jobs of devices and blocks to lay out. With adjacent, each
+// job holds adjacent devices.
+func drawLayout(rng *rand.Rand, devices, jobs, most int, adjacent bool) (now []int, blocks []block) {
 	now = make([]int, devices)
 	for i := range now {
 		now[i] = -1
@@ -50,22 +50,22 @@ func drawLayout(rng *rand.Rand, devices, jobs, most int, apart bool) (now []int,
 		}
 		at += max(rng.IntN(4)-2, 0)
 	}
-	if !apart {
+	if !adjacent {
 		rng.Shuffle(devices, func(a, b int) { now[a], now[b] = now[b], now[a] })
 	}
 	room := devices
 	for _, id := range rng.Perm(jobs) {
 		if n := 1 + rng.IntN(most); n <= room && rng.IntN(5) > 0 {
-			blocks = append(blocks, onesBlock{id, n})
+			blocks = append(blocks, block{id, n})
 			room -= n
 		}
 	}
 	return now, blocks
 }
 
-// checkLayout checks that blocks lie where they can, and returns how many devices
-// stay with their jobs.
-func checkLayout(t *testing.T, now []int, blocks []onesBlock, at []int) (keeps int) {
+// checkLayout checks that blocks do not overlap, and returns how many devices stay with
+// their jobs.
+func checkLayout(t *testing.T, now []int, blocks []block, at []int) (keeps int) {
 	t.Helper()
 	taken := make([]bool, len(now))
 	for i, b := range blocks {
@@ -82,7 +82,7 @@ func checkLayout(t *testing.T, now []int, blocks []onesBlock, at []int) (keeps i
 	return keeps
 }
 
-// On few devices it keeps nearly as much as the best of all orders of the blocks.
+// On few devices layOut keeps nearly as many devices as the best of all layouts.
 func TestLayOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	kept, most := 0, 0
@@ -90,7 +90,7 @@ func TestLayOut(t *testing.T) {
 		now, blocks := drawLayout(rng, 1+rng.IntN(11), 1+rng.IntN(6), 1+rng.IntN(5), i%3 > 0)
 		at, keeps := layOut(now, blocks)
 		if got := checkLayout(t, now, blocks, at); got != keeps {
-			t.Fatalf("%v on %v: %v keeps %d, said to be %d", blocks, now, at, got, keeps)
+			t.Fatalf("%v on %v: %v keeps %d, layOut returned %d", blocks, now, at, got, keeps)
 		}
 		kept, most = kept+keeps, most+bestLayout(now, blocks)
 	}
@@ -99,9 +99,9 @@ func TestLayOut(t *testing.T) {
 	}
 }
 
-// drawNext draws a present and what an iteration might make of it: most jobs stay,
-// some end, are doubled or halved, and others come.
-func drawNext(rng *rand.Rand, devices, most int) (now []int, blocks []onesBlock) {
+// drawNext draws the present jobs of devices and the blocks of a next schedule: most jobs
+// stay, some end, are doubled or halved, and others arrive.
+func drawNext(rng *rand.Rand, devices, most int) (now []int, blocks []block) {
 	now = make([]int, devices)
 	room := devices
 	for id, at := 0, 0; at < devices; id++ {
@@ -119,20 +119,20 @@ func drawNext(rng *rand.Rand, devices, most int) (now []int, blocks []onesBlock)
 			n = (n + 1) / 2
 		}
 		if n <= room {
-			blocks = append(blocks, onesBlock{id, n})
+			blocks = append(blocks, block{id, n})
 			room -= n
 		}
 	}
 	for id := devices; room > 0; id++ {
 		n := min(1<<rng.IntN(4), room)
-		blocks = append(blocks, onesBlock{id, n})
+		blocks = append(blocks, block{id, n})
 		room -= n
 	}
 	return now, blocks
 }
 
-// Of successive schedules it keeps about as many devices as an exact search, whose
-// results on these draws are listed.
+// On successive schedules layOut keeps about as many devices as an exact search. The
+// results of that search on these draws are listed.
 func TestLayOutOfSuccessors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []struct {
@@ -145,7 +145,7 @@ func TestLayOutOfSuccessors(t *testing.T) {
 			now, blocks := drawNext(rng, c.devices, c.most)
 			at, keeps := layOut(now, blocks)
 			if got := checkLayout(t, now, blocks, at); got != keeps {
-				t.Fatalf("%v on %v: %v keeps %d, said to be %d", blocks, now, at, got, keeps)
+				t.Fatalf("%v on %v: %v keeps %d, layOut returned %d", blocks, now, at, got, keeps)
 			}
 			kept += keeps
 		}

@@ -13,111 +13,105 @@ import (
 
 var Info = policy.Info{
 	Name:    "ones",
-	Doc:     "evolves schedules; batches grow with devices, and jobs with least left to do go first (Bian et al., ONES, SC 2021); resizes and preempts",
+	Doc:     "evolutionary search over schedules; batches grow with devices, and the smallest remaining utilization goes first (Bian et al., ONES, SC 2021); resizes and preempts",
 	Options: options,
-	New:     newOnes,
+	New:     newPolicy,
 }
 
 var options = []policy.Option{
-	{Name: "population", Default: "16", Min: 1, Max: 4096, Doc: "schedules that survive an iteration"},
-	{Name: "interval", Default: "30", Unit: "s", Max: 1e9, Doc: "seconds between two iterations when nothing happens"},
-	{Name: "crossover", Default: "0.5", Max: 1, Doc: "probability that a device is swapped between two schedules; 0 = none are crossed"},
-	{Name: "mutation", Default: "0.3", Max: 1, Doc: "probability that a job is taken out of a schedule; 0 = none is"},
-	{Name: "pad", Default: "true", Doc: "give devices that are left first to the job with least left to do; else to a random job"},
-	{Name: "reorder", Default: "true", Doc: "order jobs on devices so that few devices change; else by arrival"},
-	{Name: "batch", Default: "true", Doc: "let batches grow with devices, where a job may train other batches than its own"},
-	{Name: "scale", Default: "16", Min: 1, Max: 1e6, Doc: "largest batch of a job, as a multiple of its batch on one device; at least the devices it asks for. It bounds the learning rate"},
-	{Name: "most", Default: "1", Min: 1, Max: 1e6, Doc: "most devices of a job, as a multiple of those it asks for; 4 in ONES's artifact"},
-	{Name: "epochs", Default: "1", Max: 1e6, Doc: "epochs a job trains before its devices change"},
-	{Name: "stay", Default: "120", Unit: "s", Max: 1e9, Doc: "seconds a job trains before its devices change, if its epochs are longer"},
-	{Name: "known", Default: "false", Doc: "use the known remaining steps, not those learnt from losses"},
-	{Name: "sample", Default: "true", Doc: "draw the remaining steps of a job from their estimated distribution; else use the mean"},
+	{Name: "population", Default: "16", Min: 1, Max: 4096, Doc: "number of schedules that survive an iteration"},
+	{Name: "interval", Default: "30", Unit: "s", Max: 1e9, Doc: "seconds between two iterations without an event"},
+	{Name: "crossover", Default: "0.5", Max: 1, Doc: "probability that a device is swapped between two schedules; 0 = no crossover"},
+	{Name: "mutation", Default: "0.3", Max: 1, Doc: "probability that a job is removed from a schedule; 0 = no mutation"},
+	{Name: "fill-by-remaining", Default: "true", Doc: "give idle devices of a schedule to jobs in order of remaining time, shortest first; false: in random order"},
+	{Name: "reorder", Default: "true", Doc: "order the jobs on the devices so that few devices change jobs; false: by arrival"},
+	{Name: "batch", Default: "true", Doc: "let batches grow with devices, for jobs that may train other batches than the submitted one"},
+	{Name: "scale", Default: "16", Min: 1, Max: 1e6, Doc: "bound on the batch of a job, as a multiple of its batch on one device, and so on the learning rate; at least the requested devices"},
+	{Name: "max-devices-factor", Default: "1", Min: 1, Max: 1e6, Doc: "bound on the devices of a job, as a multiple of the requested devices; 4 in ONES's artifact"},
+	{Name: "epochs", Default: "1", Max: 1e6, Doc: "epochs a job trains before its devices may change"},
+	{Name: "min-train", Default: "120", Unit: "s", Max: 1e9, Doc: "seconds a job trains before its devices may change, if that is less than its epochs"},
+	{Name: "known-remaining", Default: "false", Doc: "use the true remaining steps instead of an estimate from losses"},
+	{Name: "sample", Default: "true", Doc: "draw the remaining samples of a job from their estimated distribution; false: use the mean"},
 }
 
-func newOnes(d policy.Deps) (scheduler.Policy, error) {
-	p := &ones{belief: candidate.NewBelief(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*onesJob{}, kinds: map[onesKind]*onesSizes{}, shapes: map[onesShape]*candidate.Config{}}
+func newPolicy(d policy.Deps) (scheduler.Policy, error) {
+	p := &ones{belief: candidate.NewBelief(d), losses: d.Losses, seed: d.Seed, jobs: map[int]*trackedJob{}, kinds: map[jobKind]*sizeTable{}, shapes: map[shapeKey]*candidate.Config{}}
 	p.batcher, _ = d.Oracle.(scheduler.Batcher)
-	p.progress = newOnesProgress(rand.New(rand.NewPCG(d.Seed, onesProgressStream)))
+	p.progress = newProgressModel(rand.New(rand.NewPCG(d.Seed, progressStream)))
 	v := d.Values(options)
 	p.population = v.Int("population")
 	p.crossover, p.mutation, p.scale = v.Float("crossover"), v.Float("mutation"), v.Float("scale")
-	p.most, p.epochs = v.Float("most"), v.Float("epochs")
-	p.pad, p.reorder, p.known, p.sample = v.Bool("pad"), v.Bool("reorder"), v.Bool("known"), v.Bool("sample")
+	p.maxDevicesFactor, p.epochs = v.Float("max-devices-factor"), v.Float("epochs")
+	p.fillByRemaining, p.reorder, p.knownRemaining, p.sample = v.Bool("fill-by-remaining"), v.Bool("reorder"), v.Bool("known-remaining"), v.Bool("sample")
 	if !v.Bool("batch") {
 		p.batcher = nil
 	}
-	p.interval, p.stay = max(v.Seconds("interval"), policy.MinWake), v.Seconds("stay")
+	p.interval, p.minTrain = max(v.Seconds("interval"), policy.MinWake), v.Seconds("min-train")
 	return p, v.Err()
 }
 
-// onesProgressStream is the random stream of what is learnt of progress; the
-// iterations are the others.
-const onesProgressStream = 1 << 63
+// progressStream is the random stream of the progress model; iterations use their number.
+const progressStream = 1 << 63
 
-// ones is the evolutionary search of ONES. A schedule says of each device, in the
-// order of nodes, which job has it; how many it has says what batch it trains, see
-// batchOn. Every interval, and whenever something happens,
+// ones is the evolutionary search of ONES. A schedule assigns a job to each device. The
+// number of devices of a job determines its batch, see batchOn. At every event, and every
+// interval without one, Decide
 //
-//   - what is left of each job is predicted and its limit is set anew, see
-//     onesJob.scale;
-//   - the schedules that survived are refreshed: jobs that ended are taken out of
-//     them, and jobs above their limit are cut to it;
-//   - as many are made by crossing random pairs of these, and as many by taking
-//     jobs out of them;
-//   - all are padded: jobs that are new get the least they run on, then the others
-//     what they may have, those first that have least left to do;
-//   - those survive in which the jobs have least left to do together, in
-//     device-seconds: the smallest remaining utilization is first (SRUF);
-//   - the best is laid out such that few devices change, see layOut, and the others
-//     in the order of the devices that their jobs hold.
+//   - predicts the remaining samples of each job and sets its limit (scaleLimits);
+//   - refreshes the survivors: removes jobs that ended, cuts jobs to their limits;
+//   - adds schedules by uniform crossover of random pairs, and by uniform mutation;
+//   - fills the idle devices of all: new jobs get their least size, then the others grow to
+//     their limits, shortest remaining time first;
+//   - selects the schedules with the smallest remaining utilization, in device-seconds (SRUF);
+//   - lays out the best schedule so that few devices change jobs (layOut).
 //
-// The best is applied where no job is disturbed, and altogether when every job that would
-// be has trained for an epoch, or for two minutes, since it got its devices: see stay.
+// It applies the starts of the best schedule at once, and its other changes once every job
+// they affect has trained for an epoch or two minutes on its devices (mayDisturb).
 //
 // Source: Bian, Li, Wang and You, "Online evolutionary batch size orchestration for
 // scheduling deep learning workloads in GPU clusters", SC 2021; its artifact
-// kurisusnowdeng/ones_sc21 at commit 8535358. Differs: see onesProgress and
-// layOut; jobs start on the fewest devices they run on, where that is not one,
-// and have the sizes they can have; each is in one group of nodes. Throughputs are
-// the oracle's. An epoch is what a job trains until it logs a loss; in the artifact,
-// whose jobs of 5 to 58 epochs run for 128 s on average, it lasts some seconds, here
-// up to hours, and one job in a long epoch would block all others: two minutes
-// are enough too. Jobs have at most the devices they ask for, in the artifact
-// four times as many. Both were chosen on jobs drawn like Pollux's and ONES's, other
-// ones than those of docs/benchmarks/README.md. An iteration is made every 30 s, in the
-// artifact every second.
+// kurisusnowdeng/ones_sc21 at commit 8535358. Differs: see progressModel and layOut. A job
+// starts on the least size it can run on, which may be more than one device, and is in one
+// group of nodes. Throughputs are those of the oracle. An epoch is the interval between two
+// logged losses. In the artifact it lasts seconds (jobs have 5 to 58 epochs and run for
+// 128 s on average); here it may last hours, and a job in a long epoch would block changes
+// to all others, hence two minutes. Jobs get at most the devices they request; in the
+// artifact four times as many. Both values were chosen on jobs drawn like those of Pollux
+// and ONES, but not on the jobs of docs/benchmarks/README.md. An iteration runs every 30 s,
+// in the artifact every second.
 type ones struct {
 	belief   *candidate.Belief
 	batcher  scheduler.Batcher // nil = jobs train their own batch
-	losses   scheduler.LossLog // nil = nothing is logged
-	progress *onesProgress
+	losses   scheduler.LossLog // nil = no losses are logged
+	progress *progressModel
 
-	population          int
-	crossover, mutation float64
-	scale, most, epochs float64
-	pad, reorder        bool
-	known, sample       bool
-	interval, stay      time.Duration
-	seed, iteration     uint64
+	population                      int
+	crossover, mutation             float64
+	scale, maxDevicesFactor, epochs float64
+	fillByRemaining, reorder        bool
+	knownRemaining, sample          bool
+	interval, minTrain              time.Duration
+	seed, iteration                 uint64
 
-	jobs      map[int]*onesJob // by order of arrival, of those inside
-	kinds     map[onesKind]*onesSizes
-	shapes    map[onesShape]*candidate.Config
-	survivors []onesSchedule
-	orders    []int // of arrival, of the jobs that survivors tell of
-	asked     onesAsked
+	jobs      map[int]*trackedJob // jobs in the system, by JobState.Order
+	kinds     map[jobKind]*sizeTable
+	shapes    map[shapeKey]*candidate.Config
+	survivors []schedule
+	orders    []int // JobState.Order of the jobs in survivors, by index
+	last      lastDecision
 }
 
-// onesAsked is what was asked last and answered.
-type onesAsked struct {
+// lastDecision is the last decision and the snapshot it was for, so that Decide is
+// idempotent within an instant.
+type lastDecision struct {
 	now      time.Duration
-	jobs     []int // orders of arrival
+	jobs     []int // JobState.Order
 	grants   []*scheduler.Grant
 	decision scheduler.Decision
 }
 
-// again reports whether the same is asked again.
-func (a *onesAsked) again(s *scheduler.Snapshot) bool {
+// matches reports whether s equals the snapshot of the last decision.
+func (a *lastDecision) matches(s *scheduler.Snapshot) bool {
 	jobs := s.Jobs()
 	if len(jobs) == 0 || a.now != s.Now || len(a.jobs) != len(jobs) {
 		return false
@@ -130,20 +124,21 @@ func (a *onesAsked) again(s *scheduler.Snapshot) bool {
 	return true
 }
 
-// keep remembers what was answered.
-func (a *onesAsked) keep(s *scheduler.Snapshot, d scheduler.Decision) {
+// keep stores a decision.
+func (a *lastDecision) keep(s *scheduler.Snapshot, d scheduler.Decision) {
 	a.now, a.decision, a.jobs, a.grants = s.Now, d, a.jobs[:0], a.grants[:0]
 	for _, j := range s.Jobs() {
 		a.jobs, a.grants = append(a.jobs, j.Order), append(a.grants, j.Grant)
 	}
 }
 
+// Decide runs one iteration of the search and applies its best schedule; see ones.
 func (p *ones) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if p.asked.again(s) {
-		return p.asked.decision, nil
+	if p.last.matches(s) {
+		return p.last.decision, nil
 	}
 	p.iteration++
-	jobs, err := p.look(ctx, s)
+	jobs, err := p.observe(ctx, s)
 	if err != nil {
 		return scheduler.Decision{}, err
 	}
@@ -155,7 +150,7 @@ func (p *ones) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Dec
 	if len(jobs) > 0 {
 		d.Wake = s.Now + p.interval
 	}
-	p.asked.keep(s, d)
+	p.last.keep(s, d)
 	d.Grants = slices.Clone(d.Grants)
 	return d, nil
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// batches believes that a job may train up to so many samples a step.
+// batches allows batches from least to most.
 type batches struct {
 	linear
 	least, most int
@@ -36,8 +36,8 @@ func (b batches) Batches(j *spec.Job, _ *spec.NodeGroup) (least, most int, err e
 	return b.least, b.most, nil
 }
 
-// The batch grows with the devices until the learning rate is at its largest, and
-// stays within what can be trained.
+// The batch grows with the devices until the learning rate reaches its bound, and stays
+// within the allowed batches.
 func TestOnesBatch(t *testing.T) {
 	p := ones{batcher: batches{least: 100, most: 2000}, scale: 16}
 	j := &spec.Job{Model: spec.Model{Name: "m"}, Devices: 4, GlobalBatch: 256} // 64 a device
@@ -49,10 +49,10 @@ func TestOnesBatch(t *testing.T) {
 	}
 	wide := &spec.Job{Model: spec.Model{Name: "m"}, Devices: 32, GlobalBatch: 32 * 64}
 	if got, err := p.batchOn(wide, g, 32); got != 2000 || err != nil {
-		t.Errorf("a job that asks for 32 devices: batch %d there, want 2000; %v", got, err)
+		t.Errorf("a job that requests 32 devices: batch %d there, want 2000; %v", got, err)
 	}
 	if got, err := p.batchOn(&spec.Job{Model: spec.Model{Name: "x"}, Devices: 1, GlobalBatch: 8}, g, 1); got != 0 || err != nil {
-		t.Errorf("a job of which nothing is known: batch %d, %v", got, err)
+		t.Errorf("a job without allowed batches: batch %d, %v", got, err)
 	}
 	fixed := ones{scale: 16}
 	if got, _ := fixed.batchOn(j, g, 8); got != 256 {
@@ -60,24 +60,24 @@ func TestOnesBatch(t *testing.T) {
 	}
 }
 
-// Limits: twice as many once a job has trained two epochs with what it may have; a
-// large job that has trained for three times the median may have half.
+// The limit doubles once a job has trained two epochs at its limit. The limit of a large
+// job that has trained three times as long as the median is halved.
 func TestOnesLimits(t *testing.T) {
 	s := scheduler.NewSnapshot(0, spec.Cluster{Groups: []spec.NodeGroup{{Count: 4, Devices: 4}}}, nil)
-	p := ones{most: 4}
-	job := func(devices, limit int, epochs, scaledAt float64, trained time.Duration) *onesJob {
-		g := onesGroup{}
+	p := ones{maxDevicesFactor: 4}
+	job := func(devices, limit int, epochs, scaledAt float64, trained time.Duration) *trackedJob {
+		g := groupSizes{}
 		for n := 1; n <= 16; n++ {
 			g.add(n, []candidate.Config{{Rate: 1}})
 		}
-		return &onesJob{JobState: &scheduler.JobState{Job: &spec.Job{Devices: 4}, Grant: &scheduler.Grant{Slots: []scheduler.Slot{{Devices: devices}}}},
-			sizes: &onesSizes{groups: []onesGroup{{}, g}[1:], least: 1}, limit: limit, epochs: epochs, scaledAt: scaledAt, trained: trained}
+		return &trackedJob{JobState: &scheduler.JobState{Job: &spec.Job{Devices: 4}, Grant: &scheduler.Grant{Slots: []scheduler.Slot{{Devices: devices}}}},
+			sizes: &sizeTable{groups: []groupSizes{{}, g}[1:], least: 1}, limit: limit, epochs: epochs, scaledAt: scaledAt, trained: trained}
 	}
-	jobs := []*onesJob{
+	jobs := []*trackedJob{
 		job(1, 1, 1.9, 0, time.Minute), // young
 		job(1, 1, 2, 0, time.Minute),
-		job(1, 2, 9, 0, time.Minute), // does not use what it may have
-		job(2, 2, 9, 8, time.Minute), // had more just now
+		job(1, 2, 9, 0, time.Minute), // below its limit
+		job(2, 2, 9, 8, time.Minute), // its limit grew an epoch ago
 		job(8, 8, 9, 0, 3*time.Minute),
 	}
 	p.scaleLimits(s, jobs)
@@ -90,32 +90,31 @@ func TestOnesLimits(t *testing.T) {
 	}
 }
 
-// A job that would be disturbed has trained an epoch since it was given its devices, or two
-// minutes of a longer one.
+// Changes wait until each affected job has trained an epoch or two minutes on its devices.
 func TestOnesStay(t *testing.T) {
-	p := ones{epochs: 1, stay: 2 * time.Minute}
+	p := ones{epochs: 1, minTrain: 2 * time.Minute}
 	for _, c := range []struct {
 		epochs  float64
 		trained time.Duration
 		want    bool
 	}{{0.9, time.Minute, false}, {1, time.Second, true}, {0.1, 2 * time.Minute, true}} {
-		j := &onesJob{JobState: &scheduler.JobState{Job: &spec.Job{}, Grant: &scheduler.Grant{Slots: []scheduler.Slot{{Devices: 2}}}},
-			epochs: 7 + c.epochs, placedAt: 7, trained: time.Hour + c.trained, ranFor: time.Hour}
-		if got := p.mayDisturb([]*onesJob{j}, []*scheduler.Grant{nil}); got != c.want {
+		j := &trackedJob{JobState: &scheduler.JobState{Job: &spec.Job{}, Grant: &scheduler.Grant{Slots: []scheduler.Slot{{Devices: 2}}}},
+			epochs: 7 + c.epochs, epochsAtGrant: 7, trained: time.Hour + c.trained, trainedAtGrant: time.Hour}
+		if got := p.mayDisturb([]*trackedJob{j}, []*scheduler.Grant{nil}); got != c.want {
 			t.Errorf("after %g epochs, %v: %v, want %v", c.epochs, c.trained, got, c.want)
 		}
-		if !p.mayDisturb([]*onesJob{j}, []*scheduler.Grant{{Slots: []scheduler.Slot{{Devices: 2}}}}) {
-			t.Errorf("after %g epochs, %v it is disturbed by what it has", c.epochs, c.trained)
+		if !p.mayDisturb([]*trackedJob{j}, []*scheduler.Grant{{Slots: []scheduler.Slot{{Devices: 2}}}}) {
+			t.Errorf("after %g epochs, %v its present grant counts as a change", c.epochs, c.trained)
 		}
 	}
 }
 
-// Whatever happens, children keep within limits, padded schedules within the most a
-// job may have and the devices there are, and jobs lie side by side.
+// Crossover and mutation respect limits, filled schedules respect maxDevices and the size
+// of the cluster, and layouts are adjacent.
 func TestOnesSchedules(t *testing.T) {
-	pol, s := onesAt(t, 64, 16)
+	pol, s := midRun(t, 64, 16)
 	p := pol.(*ones)
-	jobs, err := p.look(t.Context(), s)
+	jobs, err := p.observe(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,30 +122,30 @@ func TestOnesSchedules(t *testing.T) {
 		p.iteration++
 		e := p.evolve(s, jobs)
 		parents := e.refresh()
-		children := append(e.cross(parents[0], parents[1]), e.mutate(&onesCandidate{count: e.count(parents[2]).count, group: make([]int, len(jobs))}))
+		children := append(e.cross(parents[0], parents[1]), e.mutate(&allocation{count: e.countDevices(parents[2]).count, group: make([]int, len(jobs))}))
 		for _, c := range children {
 			for k, n := range c.count {
 				if n > jobs[k].limit {
-					t.Fatalf("job %d has %d devices, may have %d", k, n, jobs[k].limit)
+					t.Fatalf("job %d has %d devices, limit %d", k, n, jobs[k].limit)
 				}
 			}
-			e.padCandidate(&c)
+			e.fill(&c)
 			all := 0
 			for k, n := range c.count {
-				if all += n; n > p.mostOf(jobs[k].Job) {
-					t.Fatalf("job %d has %d devices of at most %d", k, n, p.mostOf(jobs[k].Job))
+				if all += n; n > p.maxDevices(jobs[k].Job) {
+					t.Fatalf("job %d has %d devices of at most %d", k, n, p.maxDevices(jobs[k].Job))
 				}
 			}
 			if all > 64 {
-				t.Fatalf("%d devices of 64 are given away", all)
+				t.Fatalf("%d devices of 64 are assigned", all)
 			}
-			sideBySide(t, e.layOut(&c, i%2 == 0), c.count)
+			checkAdjacent(t, e.layOut(&c, i%2 == 0), c.count)
 		}
 		jobs[i%len(jobs)].limit = 1 + i%8
 	}
 }
 
-func sideBySide(t *testing.T, m onesSchedule, count []int) {
+func checkAdjacent(t *testing.T, m schedule, count []int) {
 	t.Helper()
 	for i, n := range count {
 		first := slices.Index(m, int32(i))
@@ -158,7 +157,7 @@ func sideBySide(t *testing.T, m onesSchedule, count []int) {
 	}
 }
 
-// The same seed makes the same run, on one core or two; another seed another.
+// Equal seeds give equal runs on one core and two; other seeds give other runs.
 func TestOnesIsDeterministic(t *testing.T) {
 	run := func(seed uint64, cores int) *sim.Result {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
@@ -197,14 +196,14 @@ func (linear) Predict(_ context.Context, c spec.Config) (spec.Prediction, error)
 	return spec.Prediction{Throughput: float64(c.Shape.Total() * c.Plan.GlobalBatch())}, nil
 }
 
-// The gradient of the net is that of -ln Beta(rho; alpha, beta) but for a constant.
+// The gradient of the network is that of -ln Beta(rho; alpha, beta), checked numerically.
 func TestOnesGradient(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	p := newOnesProgress(rng)
+	p := newProgressModel(rng)
 	for i := range p.net.out {
 		p.net.out[i] = rng.NormFloat64() / 8
 	}
-	x, r, rho := onesInput{0.3, -1, 0.7, 1.2, 1}, onesRecord{epochs: 4, left: 7}, 0.3
+	x, r, rho := netInput{0.3, -1, 0.7, 1.2, 1}, record{epochs: 4, left: 7}, 0.3
 	minusLog := func() float64 {
 		z, _ := p.net.forward(&x)
 		a, b := r.epochs, 1+r.left*math.Exp(z)
@@ -213,7 +212,7 @@ func TestOnesGradient(t *testing.T) {
 		lab, _ := math.Lgamma(a + b)
 		return la + lb - lab - (a-1)*math.Log(rho) - (b-1)*math.Log1p(-rho)
 	}
-	var g onesNet
+	var g network
 	p.net.addGradient(&g, x, &r, rho)
 	for _, c := range []struct {
 		name  string
@@ -232,12 +231,12 @@ func TestOnesGradient(t *testing.T) {
 	}
 }
 
-// What is left is learnt from jobs that ended: of jobs whose losses fall alike to
-// an end it has not seen it tells better than that as much is left as was done.
+// The progress model learns from jobs that ended: for jobs with similar loss curves its
+// error is less than half that of always guessing rho = 0.5.
 func TestOnesProgressLearns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
-	p := newOnesProgress(rand.New(rand.NewPCG(3, 3)))
-	draw := func() (records []onesRecord, all float64) {
+	p := newProgressModel(rand.New(rand.NewPCG(3, 3)))
+	draw := func() (records []record, all float64) {
 		n := 20 + rng.IntN(80)
 		c := loss.Curve{B1: 1.2, B2: 1 - 1/1.2}
 		c.B0 = 15 * c.B1 / float64(n)
@@ -251,22 +250,22 @@ func TestOnesProgressLearns(t *testing.T) {
 	for range 60 {
 		p.learn(draw())
 	}
-	told, guessed := 0.0, 0.0
+	predicted, guessed := 0.0, 0.0
 	for range 40 {
 		records, all := draw()
 		r := records[len(records)/3]
-		told += math.Abs(p.of(&r).Mean() - r.epochs/all)
+		predicted += math.Abs(p.of(&r).Mean() - r.epochs/all)
 		guessed += math.Abs(0.5 - r.epochs/all)
 	}
-	if told > guessed/2 {
-		t.Errorf("what is told of progress is %.3f off on average, a guess of half %.3f", told/40, guessed/40)
+	if predicted > guessed/2 {
+		t.Errorf("the mean error of rho is %.3f, that of guessing 0.5 is %.3f", predicted/40, guessed/40)
 	}
 }
 
 func TestOnesOptions(t *testing.T) {
 	for option, value := range map[string]string{
-		"population": "1.5", "interval": "-1", "crossover": "1.5", "mutation": "-0.1", "pad": "maybe", "reorder": "2", "batch": "x",
-		"scale": "0.5", "most": "NaN", "epochs": "-1", "stay": "-1", "known": "?", "sample": "no-idea",
+		"population": "1.5", "interval": "-1", "crossover": "1.5", "mutation": "-0.1", "fill-by-remaining": "maybe", "reorder": "2", "batch": "x",
+		"scale": "0.5", "max-devices-factor": "NaN", "epochs": "-1", "min-train": "-1", "known-remaining": "?", "sample": "no-idea",
 	} {
 		_, err := policy.NewRegistry(Info).New(policy.Spec{Name: "ones", Options: map[string]string{option: value}}, policy.Deps{})
 		if err == nil || !strings.Contains(err.Error(), option+"="+value) || !strings.Contains(err.Error(), "ones") {

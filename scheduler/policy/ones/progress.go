@@ -11,87 +11,83 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/loss"
 )
 
-// onesFeatures are what progress is told by: of a job that has processed Y samples
-// and has epochs of D samples
+// features are the input of the progress model for a job that has processed Y samples and
+// has epochs of D samples:
 //
 //	ln D, ln(1 + Y/D), 1 - l, ln(1 + e)
 //
-//	l  its loss, as a share of that of the beginning
-//	e  epochs that are left of it by a curve fitted to its losses, see epochsLeft
+//	l  its loss, divided by its initial loss
+//	e  remaining epochs by a curve fitted to its losses, see epochsLeft
 //
-// Source: ONES's artifact has ln D, the loss of the beginning, Y/D, 1 - l and the
-// accuracy of validation. Here losses are relative to the beginning, and how far a
-// job is from its owner's criterion stands for the accuracy.
-type onesFeatures [4]float64
+// Source: ONES's artifact uses ln D, the initial loss, Y/D, 1 - l and the validation
+// accuracy. Here losses are relative to the initial one, and e replaces the accuracy.
+type features [4]float64
 
-// onesRecord is a job after an epoch.
-type onesRecord struct {
-	x      onesFeatures
+// record is the state of a job after an epoch.
+type record struct {
+	x      features
 	epochs float64 // Y/D
 	left   float64 // e
 }
 
-// recordOf returns the record of a job with such losses, of which one at least was
-// logged.
-func recordOf(l *scheduler.Losses, batch int, epochs float64) onesRecord {
+// recordOf returns the record of a job with at least one logged loss.
+func recordOf(l *scheduler.Losses, batch int, epochs float64) record {
 	n := float64(len(l.Values))
-	left := epochsLeft(l) * epochs / n // as many samples an epoch as till now
-	return onesRecord{onesFeatures{math.Log(l.Every * float64(batch)), math.Log1p(epochs), 1 - l.Values[len(l.Values)-1], math.Log1p(left)}, epochs, left}
+	left := epochsLeft(l) * epochs / n // assuming the average batch so far
+	return record{features{math.Log(l.Every * float64(batch)), math.Log1p(epochs), 1 - l.Values[len(l.Values)-1], math.Log1p(left)}, epochs, left}
 }
 
-// mostAhead bounds the epochs a job is taken to have left, in epochs it has trained:
-// a curve that hardly falls converges at any time.
-const mostAhead = 10
+// maxRemainingFactor bounds the remaining epochs of a job, as a multiple of the epochs it
+// has trained: the fit of a flat curve can converge at any time.
+const maxRemainingFactor = 10
 
-// epochsLeft returns after how many epochs more a job with such losses is done by the
-// curve that is fitted to them, half an epoch at least; as many as there were where
-// they fit none.
+// epochsLeft returns the remaining epochs of a job until the curve fitted to its losses
+// converges, at least half an epoch. Without a fit it returns the epochs so far.
 func epochsLeft(l *scheduler.Losses) float64 {
 	n := float64(len(l.Values))
 	curve, ok := loss.Fit(l.Values)
 	if !ok {
 		return n
 	}
-	return min(max(curve.Converged(l.Least)-n, 0.5), mostAhead*n)
+	return min(max(curve.Converged(l.Least)-n, 0.5), maxRemainingFactor*n)
 }
 
-// onesProgress learns from jobs that ended what part of its samples a job has
-// processed:
+// progressModel estimates rho, the fraction of its samples that a job has processed. It is
+// trained with the jobs that ended:
 //
 //	rho ~ Beta(Y/D, beta)    beta = 1 + e * exp(MLP(x))
 //
-// with one layer of 64 units, tanh. As the mean of that is Y/D / (Y/D + beta), beta
-// is about the epochs that are left: e by the curve alone, where the net says by how
-// much such curves are wrong, nothing as long as no job has ended. Whenever one ends,
-// Adam makes a few passes over what is known of all of them, for the least
-// -ln p(rho).
+// MLP has one hidden layer of 64 tanh units. The mean of the distribution is
+// Y/D / (Y/D + beta), so beta is about the remaining epochs: e from the curve, corrected by
+// the network, which returns 0 until a job has ended. When a job ends, Adam makes a few
+// passes over all records to minimise -ln p(rho).
 //
-// Source: the artifact of ONES. There beta is 1 + ReLU(MLP(x)), which cannot learn
-// once it is 1, begins anew each time with 60 passes at a rate of 1e-4, and knows 590
-// records of jobs that ended before.
-type onesProgress struct {
+// Source: the artifact of ONES. There beta is 1 + ReLU(MLP(x)), which cannot learn once it
+// is 1. It is trained from scratch each time, 60 passes at a learning rate of 1e-4, and
+// starts with 590 records of earlier jobs.
+type progressModel struct {
 	rng     *rand.Rand
-	records []onesRecord
+	records []record
 	rho     []float64
-	next    int // record to be replaced
+	next    int // index of the record to replace next
 
-	mean, scale onesFeatures // of the features
-	net         onesNet
-	adam        onesAdam
+	mean, scale features // of the features
+	net         network
+	adam        adamState
 }
 
 const (
-	onesHidden  = 64
-	onesRecords = 2000 // kept at most
-	onesPasses  = 2
-	onesBatch   = 8
-	onesRate    = 3e-3
-	onesDecay   = 1e-4 // of weights
+	hiddenUnits = 64
+	maxRecords  = 2000 // the oldest are replaced
+	trainPasses = 2
+	trainBatch  = 8
+	adamRate    = 3e-3
+	weightDecay = 1e-4
 )
 
-func newOnesProgress(rng *rand.Rand) *onesProgress {
-	p := &onesProgress{rng: rng}
-	for i := range onesHidden {
+func newProgressModel(rng *rand.Rand) *progressModel {
+	p := &progressModel{rng: rng}
+	for i := range hiddenUnits {
 		for k := range p.net.in[i] {
 			p.net.in[i][k] = rng.NormFloat64() / 2
 		}
@@ -99,19 +95,19 @@ func newOnesProgress(rng *rand.Rand) *onesProgress {
 	return p
 }
 
-// learn takes in the records of a job that ended after so many epochs.
-func (p *onesProgress) learn(records []onesRecord, epochs float64) {
+// learn adds the records of a job that ended after a number of epochs, and trains.
+func (p *progressModel) learn(records []record, epochs float64) {
 	for _, r := range records {
 		rho := r.epochs / epochs
 		if !(rho > 0 && rho < 1) {
 			continue
 		}
-		if len(p.records) < onesRecords {
+		if len(p.records) < maxRecords {
 			p.records, p.rho = append(p.records, r), append(p.rho, rho)
 			continue
 		}
 		p.records[p.next], p.rho[p.next] = r, rho
-		p.next = (p.next + 1) % onesRecords
+		p.next = (p.next + 1) % maxRecords
 	}
 	if len(p.records) > 0 {
 		p.standardize()
@@ -119,8 +115,8 @@ func (p *onesProgress) learn(records []onesRecord, epochs float64) {
 	}
 }
 
-// standardize works out mean and standard deviation of the features.
-func (p *onesProgress) standardize() {
+// standardize computes mean and inverse standard deviation of the features.
+func (p *progressModel) standardize() {
 	n := float64(len(p.records))
 	for k := range p.mean {
 		sum, squares := 0.0, 0.0
@@ -136,14 +132,14 @@ func (p *onesProgress) standardize() {
 	}
 }
 
-// train makes passes over the records, in an order of their own each.
-func (p *onesProgress) train() {
-	var gradient onesNet
-	for range onesPasses {
+// train makes passes over the records, each in random order.
+func (p *progressModel) train() {
+	var gradient network
+	for range trainPasses {
 		inBatch := 0
 		for _, i := range p.rng.Perm(len(p.records)) {
 			p.net.addGradient(&gradient, p.input(&p.records[i]), &p.records[i], p.rho[i])
-			if inBatch++; inBatch == onesBatch {
+			if inBatch++; inBatch == trainBatch {
 				p.adam.step(&p.net, &gradient, inBatch)
 				inBatch = 0
 			}
@@ -154,8 +150,8 @@ func (p *onesProgress) train() {
 	}
 }
 
-// input is the features of r as the net is given them, and 1.
-func (p *onesProgress) input(r *onesRecord) (x onesInput) {
+// input returns the standardized features of r and a constant 1.
+func (p *progressModel) input(r *record) (x netInput) {
 	for k, v := range r.x {
 		x[k] = min(max((v-p.mean[k])*p.scale[k], -5), 5)
 	}
@@ -163,26 +159,25 @@ func (p *onesProgress) input(r *onesRecord) (x onesInput) {
 	return x
 }
 
-// of returns the distribution of rho of a job.
-func (p *onesProgress) of(r *onesRecord) distuv.Beta {
+// of returns the distribution of rho for a record.
+func (p *progressModel) of(r *record) distuv.Beta {
 	x := p.input(r)
 	z, _ := p.net.forward(&x)
 	return distuv.Beta{Alpha: r.epochs, Beta: 1 + r.left*math.Exp(z), Src: p.rng}
 }
 
-// onesInput is standardized features and a 1.
-type onesInput [len(onesFeatures{}) + 1]float64
+// netInput is the standardized features and a constant 1.
+type netInput [len(features{}) + 1]float64
 
-// onesNet is the weights of a net of one hidden layer, or what is to be changed of
-// them.
-type onesNet struct {
-	in   [onesHidden]onesInput
-	out  [onesHidden]float64
+// network has the weights of a network with one hidden layer, or their gradient.
+type network struct {
+	in   [hiddenUnits]netInput
+	out  [hiddenUnits]float64
 	bias float64
 }
 
-// forward returns what the net says, and its hidden layer.
-func (n *onesNet) forward(x *onesInput) (z float64, hidden [onesHidden]float64) {
+// forward returns the output and the hidden layer.
+func (n *network) forward(x *netInput) (z float64, hidden [hiddenUnits]float64) {
 	z = n.bias
 	for i := range n.in {
 		sum := 0.0
@@ -196,7 +191,7 @@ func (n *onesNet) forward(x *onesInput) (z float64, hidden [onesHidden]float64) 
 }
 
 // addGradient adds the gradient of -ln Beta(rho; Y/D, 1 + e*exp(z)).
-func (n *onesNet) addGradient(g *onesNet, x onesInput, r *onesRecord, rho float64) {
+func (n *network) addGradient(g *network, x netInput, r *record, rho float64) {
 	z, hidden := n.forward(&x)
 	more := r.left * math.Exp(z)
 	d := (mathext.Digamma(1+more) - mathext.Digamma(r.epochs+1+more) - math.Log1p(-rho)) * more
@@ -210,15 +205,15 @@ func (n *onesNet) addGradient(g *onesNet, x onesInput, r *onesRecord, rho float6
 	}
 }
 
-// onesAdam is the state of Adam (Kingma and Ba, "Adam: A method for stochastic
+// adamState is the state of Adam (Kingma and Ba, "Adam: A method for stochastic
 // optimization", ICLR 2015) with its betas.
-type onesAdam struct {
-	m, v   onesNet
+type adamState struct {
+	m, v   network
 	b1, b2 float64 // powers of the betas
 }
 
-// step goes along the mean of gradients, a sum over so many, and clears it.
-func (a *onesAdam) step(n, sum *onesNet, many int) {
+// step updates the weights by the mean gradient, sum/many, and clears sum.
+func (a *adamState) step(n, sum *network, many int) {
 	const beta1, beta2, epsilon = 0.9, 0.999, 1e-8
 	if a.b1 == 0 {
 		a.b1, a.b2 = 1, 1
@@ -226,10 +221,10 @@ func (a *onesAdam) step(n, sum *onesNet, many int) {
 	a.b1, a.b2 = a.b1*beta1, a.b2*beta2
 	each := 1 / float64(many)
 	update := func(w, g, m, v *float64) {
-		d := *g*each + onesDecay**w
+		d := *g*each + weightDecay**w
 		*m = beta1**m + (1-beta1)*d
 		*v = beta2**v + (1-beta2)*d*d
-		*w -= onesRate * (*m / (1 - a.b1)) / (math.Sqrt(*v/(1-a.b2)) + epsilon)
+		*w -= adamRate * (*m / (1 - a.b1)) / (math.Sqrt(*v/(1-a.b2)) + epsilon)
 		*g = 0
 	}
 	for i := range n.in {
