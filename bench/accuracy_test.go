@@ -19,8 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// importAll reads a data set of the shared directory; rows that cannot be read
-// are left out.
+// importAll reads a data set of the shared directory. It leaves invalid rows out.
 func importAll(t testing.TB, name string) []spec.Measurement {
 	t.Helper()
 	imp, err := datasets.Lookup(name)
@@ -42,10 +41,10 @@ func importAll(t testing.TB, name string) []spec.Measurement {
 	return rows
 }
 
-// TestRubickAccuracy fits the rubick family to at most 8, and at most half, of
-// the rows of each model of Rubick's traces, chosen by configuration, and
-// scores it on all others. The artifact's own error on these traces is 6.87 %,
-// over 99 single-node and 3D rows with a forward time set by hand for each.
+// TestRubickAccuracy fits the rubick family to at most 8 rows of each model of Rubick's traces, at
+// most half of them, chosen by configuration, and scores it on all others. The artifact's own error
+// on these traces is 6.87 %, over 99 single-node and 3D rows with a forward time set by hand for
+// each.
 func TestRubickAccuracy(t *testing.T) {
 	const most = 0.07 // reached: 0.058
 	f, err := family.Lookup("rubick")

@@ -15,17 +15,13 @@ import (
 
 const adaptiveMost = 24 // rows that an order is followed for
 
-// adaptiveBar is the share of random order's rows that adaptive order may take
-// until an error, for the first time and until it stays there.
+// adaptiveBar is the largest number of rows that adaptive order may need to reach an error, for the
+// first time and for good, as a share of those of random order.
 type adaptiveBar struct{ errs, most, mostStays float64 }
 
-// TestAdaptiveChoice replays the rows of each model of Rubick's traces in the
-// order of greatest gain and in random order, fits the same family to both, and
-// counts the rows either takes until the step times of the others are predicted
-// within 15 % and within 10 %.
-//
-// A family cannot do with fewer rows than a fit takes, so where random order
-// needs few, 60 % of that cannot be had; models with room count besides.
+// TestAdaptiveChoice replays the rows of each model of Rubick's traces in order of largest expected
+// gain and in random order, and fits the same family to both. It counts the rows that each needs to
+// predict the step times of the others within 15 % and within 10 %.
 func TestAdaptiveChoice(t *testing.T) {
 	for _, c := range []struct {
 		family string
@@ -65,7 +61,7 @@ func TestAdaptiveChoice(t *testing.T) {
 	}
 }
 
-// hybridSeeds is 20, as are others', in soak tests alone: a seed takes 6 s.
+// hybridSeeds is 20, as for the other families, only in soak tests: a seed takes 6 s.
 func hybridSeeds() int {
 	if os.Getenv("PACER_SOAK") != "" {
 		return 20
@@ -134,7 +130,7 @@ func (s share) String() string {
 	return fmt.Sprintf("%.1f of %.1f = %.0f %%", s.adaptive, s.random, 100*s.of())
 }
 
-// A reading of how many rows an error needs to get to a bar.
+// A reading counts the rows needed to reach an error.
 type reading int
 
 const (
@@ -146,11 +142,11 @@ const (
 
 var readingNames = [readings]string{"until there", "until it stays there", "over all rows"}
 
-// needs has one figure per reading and seed.
+// needs has one count per reading and seed.
 type needs [readings][]float64
 
-// newNeeds counts the rows of each trail. An error that never gets to the bar
-// counts as one row more than were looked at.
+// newNeeds counts the rows of each trail. An error that is never reached counts as one row more
+// than all.
 func newNeeds(trails []trail, bar float64) needs {
 	there := func(e float64) bool { return e <= bar }
 	first := func(errs []float64) float64 {
@@ -172,7 +168,7 @@ func newNeeds(trails []trail, bar float64) needs {
 	return n
 }
 
-// needsTable compares both orders at one bar, by model.
+// needsTable compares both orders at one error, by model.
 type needsTable struct {
 	bar              float64
 	random, adaptive []needs

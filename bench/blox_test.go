@@ -67,9 +67,9 @@ func (b bloxRun) run(tb interface {
 	return r
 }
 
-// Every tracked job of set C completes in the second in which Blox completed it,
-// and means and preemptions are those kept with the jobs. LasAcc12 was not run on
-// set C in Blox; an independent program by the same rules has it equal to Las there.
+// Every tracked job of set C completes in the second in which it completes in Blox. Means and
+// preemptions are those recorded with the jobs. Blox did not run LasAcc12 on set C; an independent
+// program with the same rules gives the result of Las there.
 func TestBloxSetC(t *testing.T) {
 	dir := filepath.Join(spectest.Shared(t), "baselines", "blox")
 	data, err := os.ReadFile(filepath.Join(dir, "inputs", "C_jobs.csv"))
@@ -116,7 +116,7 @@ func TestBloxSetC(t *testing.T) {
 	}
 }
 
-// preemptions counts those of all jobs.
+// preemptions counts the preemptions of all jobs.
 func preemptions(r *sim.Result) (n int) {
 	for _, j := range r.Jobs {
 		n += j.Preemptions
@@ -141,9 +141,9 @@ func number(t *testing.T, s string) float64 {
 	return v
 }
 
-// On any workload, jobs of several devices and admission by load included, the
-// engine with Blox's quirks gives what the published rules give step by step,
-// with the placement fault and without.
+// On random workloads, with jobs of several devices and admission by load, the engine with Blox
+// semantics gives the result of the published rules step by step, with the placement fault and
+// without.
 func TestBloxRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := bloxRun{
@@ -186,8 +186,8 @@ type ruled struct {
 	on               map[int]int // GPUs by node, nil = not running
 }
 
-// bloxRules carries out the rules of a round literally, every 300 s, until all
-// jobs are done, and returns when each completes; 0 = never.
+// bloxRules applies the rules of a round literally, every 300 s, until all jobs are done. It
+// returns the completion times; 0 = never.
 func bloxRules(b bloxRun) []float64 {
 	ends := make([]float64, len(b.jobs))
 	free := make([]int, b.nodes)
@@ -277,7 +277,7 @@ func (b bloxRun) compareRuled(x, y *ruled) int {
 	return 0
 }
 
-// fit places j by rule 5 and reports whether it could.
+// fit places j by rule 5 and reports whether it succeeded.
 func (b bloxRun) fit(free []int, j *ruled) bool {
 	got := 0
 	on := map[int]int{}

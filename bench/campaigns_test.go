@@ -54,8 +54,8 @@ func machine(t testing.TB, n int, gpu bool) profiler.Machine {
 	return m
 }
 
-// TestCampaigns expands every campaign file on a machine it is for. The counts
-// are those of the lists: models x shapes x ..., with what needs too much memory.
+// TestCampaigns expands every campaign file on a machine that it is for. The counts follow from its
+// lists (models x shapes x ...), minus configurations that need too much memory.
 func TestCampaigns(t *testing.T) {
 	for name, want := range map[string]struct {
 		machine profiler.Machine
@@ -134,7 +134,7 @@ func (s *rowSlice) Put(_ context.Context, ms ...spec.Measurement) error {
 	return nil
 }
 
-// TestEveryCampaignIsTested: TestCampaigns and the replay's test name them all.
+// Every campaign file is in TestCampaigns or the test of the replay.
 func TestEveryCampaignIsTested(t *testing.T) {
 	files, err := filepath.Glob("campaigns/*.yaml")
 	if err != nil {

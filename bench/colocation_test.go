@@ -11,8 +11,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// estimateErrors are the errors of estimates for pairs of two non-references, which
-// were not profiled, as fractions of the speed alone.
+// estimateErrors are the errors of estimates for pairs of two unprofiled jobs, as fractions of the
+// speed alone.
 type estimateErrors struct {
 	pairs      int
 	sum, plain float64 // of the estimates; of the mean of what is known
@@ -21,7 +21,7 @@ type estimateErrors struct {
 
 func (s estimateErrors) mean() float64 { return s.sum / float64(s.pairs) }
 
-// estimate compares an estimator with all of the table.
+// estimate compares an estimator with the whole table.
 func estimate(tb testing.TB, rows []spec.Colocation, t *measured.Table, o colocation.Options) (s estimateErrors) {
 	tb.Helper()
 	alone := func(c spec.Config) (float64, error) {
@@ -72,10 +72,9 @@ func estimate(tb testing.TB, rows []spec.Colocation, t *measured.Table, o coloca
 	return s
 }
 
-// With 16 of Gavel's 26 kinds of jobs as references, what the other kinds keep of
-// their speed beside each other is estimated the better the more co-locations with
-// references there are, and from two on each type of devices on better than by the
-// mean.
+// With 16 of Gavel's 26 job types as references, estimates of how much speed other types keep in
+// colocation improve with the number of measured colocations with references. From two per device
+// type on they are better than the mean.
 func TestColocationEstimates(t *testing.T) {
 	_, _, table := gavelRun{input: gavelMakespan, cluster: gavelPhysical}.world(t)
 	rows := gavelPairs(t, "simulation_throughputs.json")

@@ -21,10 +21,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// dl2Policies are what DL2's simulator calls ours.
+// dl2Policies maps DL2's names to policies.
 var dl2Policies = map[string]string{"DRF": "drf", "FIFO": "fifo", "SRTF": "srtf", "Tetris": "tetris", "Optimus": "optimus-oracle"}
 
-// dl2Grid is the table of speeds that DL2's simulator made.
+// dl2Grid returns the table of speeds of DL2's simulator.
 func dl2Grid(t testing.TB) *measured.Servers {
 	t.Helper()
 	speeds, err := datasets.ReadDL2Speeds(t.Context(), filepath.Join(spectest.Shared(t), "baselines/dl2/speed_grid.csv"))
@@ -74,8 +74,8 @@ func dl2Run(t *testing.T, grid *measured.Servers, name, config string, index, no
 	return out
 }
 
-// TestDL2Testbed compares 30 traces job by job with DL2's simulator. What is left
-// are jobs of equal merit there, which go by the last digit of its arithmetic.
+// TestDL2Testbed compares 30 traces job by job with DL2's simulator. The remaining differences are
+// ties there, which the last digit of its arithmetic breaks.
 func TestDL2Testbed(t *testing.T) {
 	grid := dl2Grid(t)
 	type run struct {

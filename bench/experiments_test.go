@@ -16,8 +16,8 @@ var (
 	picture = regexp.MustCompile(`!\[[^]]+\]\(([a-z0-9-]+\.svg)\)`)
 )
 
-// TestExperiments: every experiment says in its second line what it measures, can be
-// run, and is named on each page that shows a table it stores.
+// Every experiment states in its second line what it measures, can be run, and is named on each
+// page with one of its tables.
 func TestExperiments(t *testing.T) {
 	for _, path := range glob(t, "experiments/*.sh") {
 		name, script := filepath.Base(path), readFile(t, path)
@@ -52,7 +52,7 @@ func pageOf(t *testing.T, table string) string {
 	return ""
 }
 
-// TestPicturesAreShown: every picture is on a page, and every page has its pictures.
+// Every picture is on a page, and the pictures of every page exist.
 func TestPicturesAreShown(t *testing.T) {
 	var shown, there []string
 	for _, path := range glob(t, pages+"*.md") {
@@ -75,8 +75,7 @@ var (
 	numeral = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
 )
 
-// TestIndexAgrees: every page is in the index, and every number the index gives for a
-// measurement is on its page.
+// Every page is in the index, and every number in the index is on the page of the measurement.
 func TestIndexAgrees(t *testing.T) {
 	index := readFile(t, pages+"README.md")
 	listed := map[string]bool{"README.md": true}

@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// gavelJobs generates jobs on the table of simulations.
+// gavelJobs generates jobs from the throughput table of simulations.
 func gavelJobs(tb testing.TB, o trace.GavelOptions) []spec.Job {
 	tb.Helper()
 	rows, err := datasets.ReadGavelTable(tb.Context(), filepath.Join(spectest.Shared(tb), "data", "gavel", "throughputs", "simulation_throughputs.json"))
@@ -26,8 +26,8 @@ func gavelJobs(tb testing.TB, o trace.GavelOptions) []spec.Job {
 	return jobs
 }
 
-// A window of a thousand jobs of one device each, at 4.0 jobs an hour on 36 devices
-// of each type, is simulated in less than half a second of one idle core.
+// A window of 1000 jobs of one device, at 4.0 jobs an hour on 36 devices of each type, is simulated
+// in less than 0.5 s on one idle core.
 func TestGavelWindow(t *testing.T) {
 	_, cluster, table := gavelRun{input: gavelStatic, cluster: gavelLarge}.world(t)
 	r := gavelRun{policy: "gavel-las", jobs: gavelJobs(t, trace.GavelOptions{Jobs: 8000, PerHour: 4}), score: report.Score{First: "4000", Last: "4999"}}
@@ -39,8 +39,8 @@ func TestGavelWindow(t *testing.T) {
 	}
 }
 
-// Continuous runs in the published semantics, the published simulator's own jobs of
-// one device (seed 0) on 36 devices of each type: means of the window within 3 %.
+// Continuous runs in the published semantics, with the published simulator's own jobs of one device
+// (seed 0) on 36 devices of each type, have means of the window within 3 %.
 func TestGavelContinuous(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -21,14 +21,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// pairedOracle is oracleOf that also knows what was measured of jobs that share
-// devices.
+// pairedOracle is oracleOf with the measured colocations.
 type pairedOracle struct {
 	*planner.Planner
 	scheduler.Colocator
 }
 
-// gavelPairs returns what a table of Gavel says of jobs that share devices.
+// gavelPairs returns the colocations of a Gavel table.
 func gavelPairs(tb testing.TB, table string) []spec.Colocation {
 	tb.Helper()
 	rows, err := datasets.ReadGavelPairs(tb.Context(), filepath.Join(spectest.Shared(tb), "data", "gavel", "throughputs", table))
@@ -38,9 +37,9 @@ func gavelPairs(tb testing.TB, table string) []spec.Colocation {
 	return rows
 }
 
-// Under --compat gavel the makespan of gandiva is that of the published simulator
-// (21.1096 h, baselines/gavel/summary.csv) up to the random choice of pairs, from
-// any seed. Its own semantics end about as early.
+// Under --compat gavel the makespan of gandiva is that of the published simulator (21.1096 h,
+// baselines/gavel/summary.csv), up to the random choice of pairs, for any seed. It is about the
+// same in its own semantics.
 func TestGandiva(t *testing.T) {
 	const there = 21.1096 * 3600
 	for seed := range uint64(3) {
@@ -59,8 +58,8 @@ func TestGandiva(t *testing.T) {
 	}
 }
 
-// Where two jobs may share devices the mean completion time is shorter and fewer
-// device-hours are held, on both traces.
+// If two jobs may share devices, the mean completion time is shorter and fewer device-hours are
+// used, on both traces.
 func TestGavelSharingGains(t *testing.T) {
 	for _, input := range []string{gavelLAS, gavelMakespan} {
 		for _, name := range []string{"gavel-las", "gavel-throughput", "gavel-makespan"} {
@@ -77,8 +76,8 @@ func TestGavelSharingGains(t *testing.T) {
 	}
 }
 
-// sharingSnapshot is so many jobs of one device on a cluster of a quarter as many
-// of each type, of the kinds of Gavel's table, each with its own work and weight.
+// sharingSnapshot returns jobs of one device, of the types of Gavel's table, each with its own work
+// and weight, on a cluster with a quarter as many devices of each type.
 func sharingSnapshot(tb testing.TB, t *measured.Table, jobs int) *scheduler.Snapshot {
 	tb.Helper()
 	cluster, err := catalog.Cluster(fmt.Sprintf("v100=%d,p100=%[1]d,k80=%[1]d", jobs/4))
@@ -102,7 +101,7 @@ func sharingSnapshot(tb testing.TB, t *measured.Table, jobs int) *scheduler.Snap
 	return scheduler.NewSnapshot(0, cluster, states)
 }
 
-// BenchmarkGavelSharing decides once about jobs that may share devices: the
+// BenchmarkGavelSharing measures one decision with jobs that may share devices: the linear
 // programme and the first leases.
 func BenchmarkGavelSharing(b *testing.B) {
 	_, _, t := gavelRun{input: gavelMakespan, cluster: gavelPhysical}.world(b)

@@ -25,8 +25,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// gavelRun is a simulation of a workload among Gavel's baselines, with its
-// throughput table as truth and belief.
+// gavelRun is a simulation of a workload of Gavel's baselines, with its throughput table as truth
+// and belief.
 type gavelRun struct {
 	mode      string // as --compat, "" = Pacer's own semantics
 	policy    string
@@ -38,7 +38,7 @@ type gavelRun struct {
 	score     report.Score // jobs the run is about
 }
 
-// world reads the jobs, the cluster and the table.
+// world returns the jobs, the cluster and the table.
 func (r gavelRun) world(tb testing.TB) ([]spec.Job, spec.Cluster, *measured.Table) {
 	tb.Helper()
 	shared := spectest.Shared(tb)
@@ -61,7 +61,7 @@ func (r gavelRun) world(tb testing.TB) ([]spec.Job, spec.Cluster, *measured.Tabl
 	return w.Jobs, cluster, measured.New(rows)
 }
 
-// oracleOf knows a table, and that nothing else can be had.
+// oracleOf predicts the rows of a table and no other configuration.
 func oracleOf(t *measured.Table) scheduler.Oracle {
 	return planner.New(t, planner.Options{Space: planner.NewMeasured(t.Configs())})
 }
@@ -126,9 +126,9 @@ func gavelJCTs(t *testing.T, name string) map[spec.JobID]float64 {
 	return out
 }
 
-// Under --compat gavel jobs complete as in the published simulator; its rules are
-// the quirks of package compat. Policies that solve programmes may end elsewhere
-// among equal optima, so that means are compared.
+// Under --compat gavel jobs complete as in the published simulator; package compat has its rules.
+// Policies that solve linear programmes may pick another of several optima, so their means are
+// compared.
 func TestGavelCompat(t *testing.T) {
 	for _, c := range []struct {
 		policy, input, run string
@@ -178,8 +178,8 @@ func TestGavelCompat(t *testing.T) {
 	}
 }
 
-// With its own semantics, and 30 s charged for every start where the published
-// simulator charges nothing, jobs are done earlier on average.
+// In Pacer's semantics, jobs complete earlier on average, although every start costs 30 s, which
+// the published simulator leaves out.
 func TestGavelDefaults(t *testing.T) {
 	for _, input := range []struct{ name, cluster string }{
 		{gavelLAS, gavelPhysical}, {gavelMakespan, gavelPhysical}, {gavelStatic, gavelLarge},
@@ -199,8 +199,8 @@ func TestGavelDefaults(t *testing.T) {
 	}
 }
 
-// The least makespan that sharing devices to any fraction allows is the one that
-// an independent solver found (HiGHS, baselines/gavel/README.md).
+// The least makespan under fractional sharing of devices is that of an independent solver (HiGHS,
+// baselines/gavel/README.md).
 func TestGavelMakespanBound(t *testing.T) {
 	for _, c := range []struct {
 		input, cluster string
@@ -225,10 +225,9 @@ func TestGavelMakespanBound(t *testing.T) {
 	}
 }
 
-// Rounds come near to the fractions they are made of (section 7.5 of the paper): with
-// free starts, average completion times are within 5 % of those of the fractions
-// themselves, of policies that give all devices away. The fractions of
-// gavel-makespan are done when the least makespan says.
+// Rounds approximate the fractions that they follow (section 7.5 of the paper). With free starts,
+// average completion times are within 5 % of those of exact fractions, for policies that give all
+// devices away. gavel-makespan ends at the least makespan.
 func TestGavelIdeal(t *testing.T) {
 	for _, c := range []struct {
 		policy, input, cluster string

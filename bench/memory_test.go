@@ -19,8 +19,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// memoryRows returns the rows memory is scored on: those of bigscience with
-// recorded layers and those of torchtitan, measured, not marked suspect.
+// memoryRows returns the scored rows: those of bigscience with recorded layers and those of
+// torchtitan, measured and not marked suspect.
 func memoryRows(rows []spec.Measurement) []spec.Measurement {
 	return slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool {
 		name := sourceName(m)
@@ -36,12 +36,12 @@ func without(rows []spec.Measurement, source string) []spec.Measurement {
 	return slices.DeleteFunc(slices.Clone(rows), func(m spec.Measurement) bool { return sourceName(m) == source })
 }
 
-// memorySources are those with enough measured peaks to score.
+// memorySources have enough measured peaks for a score.
 var memorySources = []string{"bigscience", "torchtitan"}
 
-// TestMemory predicts the peaks of each source with a calibration that has seen
-// no row of it. The counts are documented facts of the training stacks; which
-// facts to count was decided with these rows in view.
+// TestMemory predicts the peaks of each source with a calibration on the other sources. The counts
+// are documented facts of the training stacks; the choice of facts was made with these rows in
+// view.
 func TestMemory(t *testing.T) {
 	rows := published(t)
 	errs, covered := map[string][]float64{}, 0
@@ -81,9 +81,9 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryConditioned reveals a few rows of the source left out, spread
-// evenly, and scores the others, over every choice of a first row: rows must
-// help, and not hurt where they are few.
+// TestMemoryConditioned reveals a few evenly spread rows of the left-out source and scores the
+// others, for every choice of a first row. Revealed rows must help, and must not hurt where they
+// are few.
 func TestMemoryConditioned(t *testing.T) {
 	rows := published(t)
 	for _, source := range memorySources {
@@ -131,7 +131,7 @@ func init() {
 	}
 }
 
-// TestMemoryCalibration: what is shipped is what the published rows give.
+// The embedded calibration is that of the published rows.
 func TestMemoryCalibration(t *testing.T) {
 	cal := calibrate(t, published(t))
 	got, err := json.MarshalIndent(cal.Rounded(4), "", "  ")
@@ -168,9 +168,9 @@ func estimateWith(t testing.TB, cal *memory.Calibration, c spec.Config) memory.B
 	return e.Plan(c.Plan)
 }
 
-// TestOutOfMemory asks of rows that ran and rows that did not whether they fit,
-// with no row of their source seen, in two ways: more likely than not, and sure
-// to memory.Sure.
+// TestOutOfMemory predicts whether rows fit, for rows that ran and rows that ran out of memory,
+// without rows of their source. It checks two thresholds: more likely than not, and the probability
+// memory.Sure.
 func TestOutOfMemory(t *testing.T) {
 	pub := published(t)
 	rows := map[string][]spec.Measurement{"rubick": rubickRows(t)}
@@ -185,7 +185,7 @@ func TestOutOfMemory(t *testing.T) {
 		missed  []string // rows out of memory that may be said to fit
 		flagged float64  // largest share of the rows that ran
 	}{
-		// What 0140 needs is what 0134 needs, which ran, within a percent.
+		// 0140 needs within 1 % of the memory of 0134, which ran.
 		{0.5, []string{"bigscience-0140"}, 0.015},
 		{memory.Sure, nil, 0.05},
 	} {
@@ -206,8 +206,8 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// fitTally counts rows that ran, those of them said not to fit, rows out of
-// memory, and which of those are said to fit.
+// fitTally counts rows that ran, those of them predicted not to fit, rows out of memory, and those
+// of them predicted to fit.
 type fitTally struct {
 	ran, flagged, oom int
 	missed            []string
@@ -238,10 +238,10 @@ func tallyFits(cal *memory.Calibration, rows []spec.Measurement, sure float64) (
 	return out
 }
 
-// fitProbability returns how likely a row is to fit; ok is false if that is
-// unknown, and for rows with another global batch than their job, which do not run.
-// Rubick's data-parallel plans accumulate gradients when they must (its README)
-// and do not record by how much: they fit if any power of two of micro-batches does.
+// fitProbability returns the probability that a row fits; ok is false if it is unknown, and for
+// rows with another global batch than their job, which do not run. Rubick's data-parallel plans
+// accumulate gradients if they must (its README), and do not record the number: they fit if any
+// power of two of micro-batches does.
 func fitProbability(cal *memory.Calibration, m spec.Measurement) (p float64, ok bool) {
 	c := m.Config
 	e, err := cal.For(c)

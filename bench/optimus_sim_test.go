@@ -17,8 +17,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// profiledT4 returns family optimus and at most 8 rows of each model on T4, as
-// measured by the authors of Pollux; Sia's tables for T4 are theirs.
+// profiledT4 returns family optimus and at most 8 rows of each model on T4, measured by the authors
+// of Pollux; Sia's tables for T4 are the same.
 func profiledT4(t *testing.T) (f perfmodel.Family, profiled []spec.Measurement) {
 	t.Helper()
 	f, err := family.Lookup("optimus")
@@ -38,10 +38,10 @@ func profiledT4(t *testing.T) (f perfmodel.Family, profiled []spec.Measurement) 
 	return f, profiled
 }
 
-// Optimus as its authors describe it, beside the variant that knows what is left of
-// each job and how fast it runs: what is left follows from losses with 2 % noise,
-// speeds from 8 rows of each model and from step times seen with 2 % noise. It
-// restarts jobs less than the other, which decides anew every round.
+// Optimus as published is compared with the variant that knows the remaining steps and speed of
+// each job. As published, remaining steps follow from losses with 2 % noise, and speeds from 8 rows
+// of each model and from observed step times with 2 % noise. It restarts jobs less often than the
+// variant, which decides anew every round.
 func TestOptimusFitted(t *testing.T) {
 	t.Parallel()
 	jobs, tables := polluxJobs(t, "workloads", "workload-6.csv"), goodputTables(t, "pollux")

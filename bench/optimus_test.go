@@ -16,9 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestOptimusServers fits Optimus's synchronous form to DL2's measured speeds,
-// model by model: to all points, which is in-sample, and to 10 random ones,
-// scored on the others, the mean of 20 draws.
+// TestOptimusServers fits Optimus's synchronous form to DL2's measured speeds, by model: to all
+// points, which is in sample, and to 10 random points, scored on the others, mean of 20 draws.
 func TestOptimusServers(t *testing.T) {
 	const (
 		mostInSample, mostFromTen = 0.12, 0.15

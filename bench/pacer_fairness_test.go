@@ -11,14 +11,14 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// fairShare is what a run gave its jobs beside what they would have had alone.
+// fairShare compares the completion times of a run with those of each job alone.
 type fairShare struct {
 	figures
 	worst, p99 float64 // completion time over start and run time alone as submitted
 }
 
-// shareOf sums a run up. With the start alone as well, 260 s, the ratio of a short
-// job is not that of the start to nothing.
+// shareOf summarizes a run. The time alone includes a start, 260 s, so that the ratio of a short
+// job is not dominated by it.
 func (b testbed) shareOf(tb testing.TB, r *sim.Result) fairShare {
 	tb.Helper()
 	r.TimeAlone(tb.Context(), sim.Config{Cluster: b.cluster, Truth: sim.Predicted{Predictor: b.truth, Cluster: b.cluster}})
@@ -32,8 +32,8 @@ func (b testbed) shareOf(tb testing.TB, r *sim.Result) fairShare {
 	return fairShare{summarize(r), ratios[len(ratios)-1], ratios[len(ratios)*99/100]}
 }
 
-// TestPacerFairness runs base, as it is and with arrivals moved, at several settings
-// of fairness: from one end to the other the worst ratio falls by a quarter at least.
+// TestPacerFairness runs base, as it is and with moved arrivals, at several settings of fairness.
+// From one end to the other the worst ratio falls by at least a quarter.
 func TestPacerFairness(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// elasticBed is where jobs choose their batch.
+// elasticBed is a cluster with jobs that choose their batch.
 type elasticBed struct {
 	mode    compat.Mode
 	cluster spec.Cluster
@@ -100,12 +100,12 @@ func elasticRow(policy, trace string, s report.Summary) string {
 		float64(s.AvgJCT), float64(s.MedianJCT), float64(s.P99JCT), float64(s.Makespan), float64(s.Restarts)/float64(s.Jobs), float64(s.DeviceHours))
 }
 
-// siaTraces are those that figures are given for. The constants of pacer were
-// chosen on others: workloads 5 to 8 of philly and 4 to 7 of saturn.
+// siaTraces are the scored traces. The constants of pacer were chosen on others: workloads 5 to 8
+// of philly and 4 to 7 of saturn.
 var siaTraces = []string{"philly/workload-1", "philly/workload-2", "philly/workload-3", "philly/workload-4", "saturn/workload-1", "saturn/workload-2", "saturn/workload-3"}
 
-// With curves known on arrival to both pacer is ahead of sia on every trace; how many steps
-// are left only pacer makes use of.
+// If both know speed curves on arrival, pacer is faster than sia on every trace. Only pacer uses
+// the number of remaining steps.
 func TestPacerKnownCurves(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -138,9 +138,9 @@ func (b *elasticBed) both(t *testing.T) (ours, theirs []float64) {
 	return ours, theirs
 }
 
-// Where jobs learn how fast they are from one device up, in the semantics of Sia's
-// simulator, philly-1 takes 10 % less than Sia if what jobs of a model have seen is
-// kept; without that 3.7 % less were measured.
+// With speeds learned from one device up, in the semantics of Sia's simulator, philly-1 takes 10 %
+// less time than under Sia if the observations of a model's jobs are kept; without that it takes
+// 3.7 % less.
 func TestPacerLearnedCurves(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -161,10 +161,10 @@ func TestPacerLearnedCurves(t *testing.T) {
 	}
 }
 
-// On one type of device, Pollux' workloads in the semantics of its simulator, beside
-// what its authors recorded of it: workload 6 takes less than there whether curves are
-// known on arrival, learned by all jobs of a model together or by each alone, and the
-// eight together do with 95 % confidence.
+// On one type of device and Pollux's workloads, in the semantics of its simulator, pacer is
+// compared with the recorded results of its authors. Workload 6 takes less time whether curves are
+// known on arrival, learned by all jobs of a model together or by each alone. So do the eight
+// workloads together, with 95 % confidence.
 func TestPacerBesidePollux(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -11,9 +11,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// TestPacerWorkloads runs the policy of that name on Rubick's traces, 5 seeds of
-// its search each. It knows the steps that remain, as rubick does, unless told otherwise. Its belief is
-// fitted to at most 8 rows per model, and learns from the jobs that run.
+// TestPacerWorkloads runs policy pacer on Rubick's traces, with 5 seeds of its search each. It
+// knows the remaining steps, as rubick does, unless a case says otherwise. Its belief is fitted to
+// at most 8 rows per model, and learns from the running jobs.
 func TestPacerWorkloads(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)
@@ -57,8 +57,8 @@ func TestPacerWorkloads(t *testing.T) {
 	}
 }
 
-// TestPacerGuaranteesElsewhere runs mt with its arrivals moved by half an hour and
-// other jobs guaranteed: what is kept on one trace may be luck.
+// TestPacerGuaranteesElsewhere runs mt with arrivals moved by half an hour and other jobs
+// guaranteed, because guarantees kept on one trace may be chance.
 func TestPacerGuaranteesElsewhere(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)
@@ -89,8 +89,8 @@ func TestPacerGuaranteesElsewhere(t *testing.T) {
 	}
 }
 
-// moved draws other arrivals, half an hour off in the mean square, and which jobs are
-// guaranteed, as many as there were.
+// moved draws other arrivals, with a root mean square shift of half an hour, and as many other
+// guaranteed jobs.
 func moved(jobs []spec.Job, seed uint64) []spec.Job {
 	rng := rand.New(rand.NewPCG(seed, 0x6d6f7665))
 	for i := range jobs {

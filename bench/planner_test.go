@@ -10,17 +10,17 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// mostRegret is what choices among measured plans may cost on average.
+// mostRegret is the largest mean regret of choices among measured plans.
 const mostRegret = 0.05
 
-// misfits are the published plans that are said not to fit: this one is another
-// plan in its source's own configuration (pp=4, vp=5:
-// scripts/performance/configs/llama/llama3_workload_base_configs.py), and holds
-// no more than weights and gradients in one device as printed.
+// misfits are the published plans that are predicted not to fit. This one is another plan in the
+// configuration of its source (pp=4, vp=5:
+// scripts/performance/configs/llama/llama3_workload_base_configs.py). As printed, weights and
+// gradients alone exceed a device.
 var misfits = []string{"megatron_bridge-0165"}
 
-// TestPlanner: what the planner chooses among measured plans costs little, and
-// plans that experts chose are legal and fit, with no row of their source seen.
+// Choices of the planner among measured plans have little regret, and plans chosen by experts are
+// legal and fit, predicted without rows of their source.
 func TestPlanner(t *testing.T) {
 	r, err := accuracy.RunPlanner(t.Context(), spectest.Shared(t))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// TestPlannerRefuses: what is missing is said.
+// Missing data is an error that names it.
 func TestPlannerRefuses(t *testing.T) {
 	for dir, want := range map[string]string{"": "PACER_SHARED", t.TempDir(): "data/rubick"} {
 		if _, err := accuracy.RunPlanner(t.Context(), dir); err == nil || !strings.Contains(err.Error(), want) {

@@ -46,8 +46,8 @@ func runPollux(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput
 	return runPolluxWith(t, mode, name, jobs, tables, func(*policy.Deps, *sim.Config) {})
 }
 
-// runPolluxWith is runPollux with another estimate: set changes the Deps, which have
-// perfect belief, and the run before its policy is made.
+// runPolluxWith is runPollux with another estimate: set changes the Deps, which have perfect
+// belief, and the run before its policy is created.
 func runPolluxWith(t *testing.T, mode, name string, jobs []spec.Job, tables *goodput.Tables, set func(*policy.Deps, *sim.Config)) *sim.Result {
 	t.Helper()
 	m, err := compat.Parse(mode)
@@ -89,9 +89,9 @@ func polluxJobs(t *testing.T, folder, file string) []spec.Job {
 	return w.Jobs
 }
 
-// In workload 6 every job completes in the second in which it did in Pollux'
-// artifact. Between placements that were not measured the artifact's triangulation
-// matters to Optimus; without it averages are close.
+// In workload 6 every job completes in the same second as in Pollux's artifact. For placements
+// without measurements, the artifact's triangulation matters to Optimus; without it averages are
+// close.
 func TestPolluxWorkload6(t *testing.T) {
 	jobs := polluxJobs(t, "workloads", "workload-6.csv")
 	with, without := goodputTables(t, "pollux"), goodputTables(t, "pollux", "traces")
@@ -124,7 +124,7 @@ func TestPolluxWorkload6(t *testing.T) {
 	}
 }
 
-// recordedPollux are the figures the authors kept of one policy at one load.
+// recordedPollux has the recorded results of the authors for one policy and load.
 type recordedPollux struct {
 	JCTs map[string]map[string]float64 `json:"jcts"` // by workload and job, s
 }
@@ -141,10 +141,9 @@ func readRecordedPollux(t *testing.T, folder string) (kept recordedPollux) {
 	return kept
 }
 
-// What the authors recorded of all 32 workloads: tiresias job by job, and Optimus
-// except jobs on placements that were not measured, where it takes the very
-// triangulation they had: 95.0, 97.0, 98.5 and 96.3 % of the jobs by load, means to
-// 0.13 %.
+// Results are those that the authors recorded for all 32 workloads: of tiresias job by job, and of
+// Optimus except jobs on unmeasured placements, which need the authors' exact triangulation: 95.0,
+// 97.0, 98.5 and 96.3 % of the jobs by load, means to 0.13 %.
 func TestPolluxRecorded(t *testing.T) {
 	tables := goodputTables(t, "pollux")
 	for _, c := range []struct {

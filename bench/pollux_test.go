@@ -15,15 +15,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// siaPoint is a row of Sia's traces as far as Pollux's model sees it.
+// siaPoint has the fields of a row of Sia's traces that Pollux's model uses.
 type siaPoint struct{ nodes, devices, micro int }
 
 func siaPointOf(m *spec.Measurement) siaPoint {
 	return siaPoint{m.Config.Shape.Nodes(), m.Config.Shape.Total(), m.Config.Plan.MicroBatch}
 }
 
-// siaProtocol fits some rows of a cell, a model on a type of GPU, and asks
-// about others.
+// siaProtocol fits some rows of a cell, a model on a type of GPU, and predicts others.
 type siaProtocol struct {
 	column string // of the baseline: mean error, percent
 	what   string
@@ -32,8 +31,8 @@ type siaProtocol struct {
 	asked  func(x siaPoint) bool
 }
 
-// siaProtocols are those of the baseline. The first is in-sample and no figure
-// of accuracy. smallest is the smallest batch on two GPUs of one node.
+// siaProtocols are those of the baseline. The first is in sample and no figure of accuracy.
+// smallest is the smallest batch on two GPUs of one node.
 var siaProtocols = []siaProtocol{
 	{"full_mape", "all rows, in-sample", 13.5,
 		func(siaPoint, int) bool { return true },
@@ -48,12 +47,13 @@ var siaProtocols = []siaProtocol{
 		func(x siaPoint) bool { return x.devices > 2 }},
 }
 
-// TestPolluxBaseline holds the sia family to what its authors' code reaches on
-// their traces, cell by cell: 30 models and types, three protocols. The baseline
-// is written with two decimals of a percent, so 0.01 is its resolution.
-// It takes the same minimiser with the same stop, which is far from the minimum:
-// family pollux, which goes on, reaches 11.0, 46.9 and 26.7 % and is off by up
-// to 145 points in a cell.
+// TestPolluxBaseline compares the sia family with the errors of its authors' code on their traces,
+// by cell: 30 models and types, three protocols. The baseline has two decimals of a percent, so
+// 0.01 is its resolution.
+//
+// The family uses the same minimiser with the same stopping rule, which ends far from the minimum.
+// Family pollux, which continues, reaches 11.0, 46.9 and 26.7 % and differs by up to 145 points in
+// a cell.
 func TestPolluxBaseline(t *testing.T) {
 	const tolerance = 0.01 // percent
 	rows := map[string][]spec.Measurement{}
@@ -88,8 +88,8 @@ func TestPolluxBaseline(t *testing.T) {
 	t.Logf("Pollux's model on Sia's traces:\n%s", &table)
 }
 
-// errorOf returns the mean absolute relative error of step times over the
-// points asked about, each the mean of its rows.
+// errorOf returns the mean absolute relative error of step times over the predicted points, each
+// the mean of its rows.
 func (p *siaProtocol) errorOf(t *testing.T, name string, cell []spec.Measurement) float64 {
 	t.Helper()
 	f, err := family.Lookup(name)

@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// published yields the rows of data/published that can be read.
+// published yields the readable rows of data/published.
 func published(t testing.TB) []spec.Measurement {
 	t.Helper()
 	imp, err := datasets.Lookup("published")

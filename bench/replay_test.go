@@ -13,8 +13,8 @@ import (
 // replayNoise is the standard deviation of the logarithm of a replayed step time.
 const replayNoise = 0.02
 
-// A replay answers from a measured table, one job type of it, with noise that
-// belongs to its seed: whatever the order, a row has the same time.
+// A replay returns times of one job type from a measured table, with noise that depends on the seed
+// only: a row has the same time in any order.
 type replay struct {
 	family perfmodel.Family
 	rows   []spec.Measurement // the table, one row per configuration
@@ -35,14 +35,14 @@ func newReplay(f perfmodel.Family, rows []spec.Measurement, seed uint64) *replay
 	return r
 }
 
-// trail is how an order fared: the mean absolute relative error of the step time
-// after one row, two and so on; NaN where there is no fit.
+// trail is the mean absolute relative error of the step time after one row, two rows and so on; NaN
+// without a fit.
 type trail struct {
 	left  []float64 // over the rows not measured yet
 	whole []float64 // over all rows
 }
 
-// follow measures up to most rows, next after next, and scores a fit after each.
+// follow measures up to most rows in the order of next, and scores a fit after each.
 func (r *replay) follow(t testing.TB, most int, next func(have []spec.Measurement, open []int) int) trail {
 	t.Helper()
 	open := make([]int, len(r.rows)) // not measured, ascending

@@ -17,8 +17,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/study"
 )
 
-// fitRubickDrawn is fitRubick on other rows for every seed: of 16 configurations
-// drawn per model at most 8 are fitted.
+// fitRubickDrawn is fitRubick on other rows for every seed: it fits at most 8 of 16 drawn
+// configurations per model.
 func fitRubickDrawn(tb testing.TB, seed uint64) fitted {
 	tb.Helper()
 	f, err := family.Lookup("rubick")
@@ -49,12 +49,11 @@ func drawRows(rows []spec.Measurement, key spec.Key, seed uint64) (drawn []spec.
 	return drawn[:min(len(drawn), 16)]
 }
 
-// TestRubickAblations runs rubick and what is left of it without the choice of
-// plans, of resources, and of both, on Rubick's traces. With every seed other
-// rows are fitted, at most 8 per model; all policies but fifo-backfill know the
-// steps that remain. If PACER_OUT names a directory, that gets the table and the
-// picture of docs/benchmarks/rubick-parts.md, with other policies in it; optimus observes losses
-// with 2 % noise instead of the remaining steps.
+// TestRubickAblations runs rubick, and rubick without the choice of plans, of resources, and of
+// both, on Rubick's traces. Every seed fits other rows, at most 8 per model. All policies but
+// fifo-backfill know the remaining steps; optimus observes losses with 2 % noise instead. If
+// PACER_OUT names a directory, the table and the picture of docs/benchmarks/rubick-parts.md are
+// written there, with other policies.
 func TestRubickAblations(t *testing.T) {
 	b := newTestbed(t)
 	s := study.Study{
@@ -102,7 +101,7 @@ func TestRubickAblations(t *testing.T) {
 	}
 }
 
-// checkRubick holds rubick on base and bp to what it is to reach.
+// checkRubick compares rubick on base and bp with its targets.
 func checkRubick(t *testing.T, r study.Row) {
 	t.Helper()
 	if restarts := float64(r.Restarts) / float64(r.Jobs); r.AvgJCT.Mean > 2500 || r.Makespan.Mean > 68000 || restarts > 0.5 {
@@ -110,7 +109,7 @@ func checkRubick(t *testing.T, r study.Row) {
 	}
 }
 
-// checkAhead wants the whole below a part of it, in mean completion time and
+// checkAhead requires that the whole policy is better than a part of it in mean completion time and
 // makespan, with 95 % confidence.
 func checkAhead(t *testing.T, name string, part, whole []study.Outcome) {
 	t.Helper()

@@ -34,9 +34,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// testbed is what the simulations of Rubick's workloads share: 64 A800 on 8
-// nodes, 260 s per start, resume or change, and the measured step times as the
-// truth. Only measured (plan, placement) pairs may be granted.
+// testbed is the common part of the simulations of Rubick's workloads: 64 A800 on 8 nodes, 260 s
+// per start, resume or reconfiguration, and the measured step times as truth. Only measured (plan,
+// placement) pairs may be granted.
 type testbed struct {
 	truth   *measured.Table
 	cluster spec.Cluster
@@ -82,8 +82,8 @@ func (b testbed) runSeed(tb testing.TB, pol string, jobs []spec.Job, belief perf
 	return b.simulate(tb, pol, jobs, planner.New(belief, b.space()), nil, seed)
 }
 
-// runLearning is runSeed with a belief fitted to at most 8 rows of each model that
-// goes on learning from what is seen of the jobs, without noise.
+// runLearning is runSeed with a belief fitted to at most 8 rows of each model, which then learns
+// from noiseless observations of the jobs.
 func (b testbed) runLearning(tb testing.TB, pol string, jobs []spec.Job, seed uint64) *sim.Result {
 	tb.Helper()
 	f, rows := profiledRubick(tb)
@@ -94,7 +94,7 @@ func (b testbed) runLearning(tb testing.TB, pol string, jobs []spec.Job, seed ui
 	return b.simulate(tb, pol, jobs, o, &sim.Observations{Learner: o, After: 10 * time.Second}, seed)
 }
 
-// space is what may be granted.
+// space has the configurations that may be granted.
 func (b testbed) space() planner.Options {
 	return planner.Options{Space: planner.NewMeasured(b.truth.Configs())}
 }
@@ -120,8 +120,7 @@ func (b testbed) simulate(tb testing.TB, pol string, jobs []spec.Job, oracle sch
 	return r
 }
 
-// profiledRubick returns family rubick and the rows it is fitted to, at most 8 of
-// each model.
+// profiledRubick returns family rubick and the rows to fit, at most 8 of each model.
 func profiledRubick(tb testing.TB) (f perfmodel.Family, profiled []spec.Measurement) {
 	tb.Helper()
 	f, err := family.Lookup("rubick")
@@ -138,7 +137,7 @@ func profiledRubick(tb testing.TB) (f perfmodel.Family, profiled []spec.Measurem
 	return f, profiled
 }
 
-// fitted is the rubick family fitted to at most 8 rows of each model.
+// fitted returns the rubick family fitted to at most 8 rows of each model.
 type fitted map[spec.Key]perfmodel.Fitted
 
 func fitRubick(tb testing.TB) fitted {
@@ -165,7 +164,7 @@ func (f fitted) Predict(ctx context.Context, c spec.Config) (spec.Prediction, er
 	return spec.Prediction{}, fmt.Errorf("bench: %s: %w", c.Key(), perfmodel.ErrNotCovered)
 }
 
-// wrong is a belief with an own log-normal error of deviation sigma for every
+// wrong is a belief with an independent log-normal error of deviation sigma for every
 // configuration.
 type wrong struct {
 	perfmodel.Predictor
@@ -181,7 +180,7 @@ func (w wrong) Predict(ctx context.Context, c spec.Config) (spec.Prediction, err
 	return p, err
 }
 
-// figures sums a run up.
+// figures summarizes a run.
 type figures struct {
 	report.Summary
 	guaranteed, bestEffort float64 // mean completion times, s
@@ -219,10 +218,10 @@ func (f figures) row(pol, trace, belief string) string {
 		f.AvgJCT, f.guaranteed, f.bestEffort, f.MedianJCT, f.P99JCT, f.MaxJCT, f.Makespan, f.Restarts, f.DeviceHours, 1e3*f.Elapsed)
 }
 
-// TestRubickWorkloads runs the first policies on the three traces of Rubick's
-// artifact, with fitted and with perfect belief. The artifact's own simulator,
-// once preempted jobs stop, reaches a mean completion time of 7475 s and a
-// makespan of 108,378 s on base, and leaves 42 jobs of mt unfinished.
+// TestRubickWorkloads runs the first policies on the three traces of Rubick's artifact, with fitted
+// and with perfect belief. On base the artifact's own simulator, with its preemption corrected,
+// reaches a mean completion time of 7475 s and a makespan of 108,378 s; on mt it leaves 42 jobs
+// unfinished.
 func TestRubickWorkloads(t *testing.T) {
 	b := newTestbed(t)
 	beliefs := []struct {
@@ -260,8 +259,8 @@ func TestRubickWorkloads(t *testing.T) {
 	t.Logf("\n%s\n%s", figuresHead, table.String())
 }
 
-// TestRubickWithWrongBelief runs base with beliefs that are off by more and
-// more: what was found to be fast is then partly luck.
+// TestRubickWithWrongBelief runs base with increasing errors of the belief: configurations
+// predicted fast are then partly the ones with lucky errors.
 func TestRubickWithWrongBelief(t *testing.T) {
 	b := newTestbed(t)
 	jobs := b.jobs(t, "base", 1)
@@ -283,7 +282,7 @@ func TestRubickWithWrongBelief(t *testing.T) {
 	t.Logf("\n%s\n%s", figuresHead, table.String())
 }
 
-// Two runs with everything made anew differ in nothing but the wall time.
+// Two independent runs differ only in wall time.
 func TestRubickRunsRepeat(t *testing.T) {
 	b := newTestbed(t)
 	jobs := b.jobs(t, "mt", 1)
@@ -295,7 +294,7 @@ func TestRubickRunsRepeat(t *testing.T) {
 	}
 }
 
-// What was not measured may not be granted, and the error says what it was.
+// A grant of an unmeasured configuration is an error that names it.
 func TestUnmeasuredGrantIsAnError(t *testing.T) {
 	b := newTestbed(t)
 	jobs := b.jobs(t, "base", 1)[:1] // vit on 2 devices
@@ -311,8 +310,7 @@ func TestUnmeasuredGrantIsAnError(t *testing.T) {
 	}
 }
 
-// BenchmarkRubickWorkload simulates the base trace, tables and belief made
-// before.
+// BenchmarkRubickWorkload simulates the base trace, without the time to load tables and belief.
 func BenchmarkRubickWorkload(b *testing.B) {
 	bed := newTestbed(b)
 	jobs := bed.jobs(b, "base", 1)
@@ -330,9 +328,9 @@ func BenchmarkRubickWorkload(b *testing.B) {
 	}
 }
 
-// BenchmarkRubickOptions is where the figures in the doc comment of the policy
-// come from: the base trace, as it is, denser and sparser, with beliefs that are
-// right or off by log-normal factors. Once is enough: -benchtime 1x.
+// BenchmarkRubickOptions measures the figures in the doc comment of the policy: the base trace as
+// it is, denser and sparser, with exact beliefs and with log-normal errors. One iteration is
+// enough: -benchtime 1x.
 func BenchmarkRubickOptions(b *testing.B) {
 	bed := newTestbed(b)
 	for _, options := range []string{"", ":price=0.02", ":price=0.3", ":gate=0.5", ":gate=2", ":budget=0.05", ":shrink=false", ":grow=false",

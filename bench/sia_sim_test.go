@@ -25,7 +25,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// siaCluster is that of Sia's simulations, its types in the artifact's order.
+// siaCluster is the cluster of Sia's simulations, with types in the artifact's order.
 const siaCluster = "6x4xT4,2x8xA100-40GB,3x8xRTX2080Ti"
 
 func siaJobs(t *testing.T, path ...string) []spec.Job {
@@ -38,8 +38,8 @@ func siaJobs(t *testing.T, path ...string) []spec.Job {
 	return w.Jobs
 }
 
-// siaRun is a simulation with the semantics of Sia's artifact, before its policy is
-// made from the Deps.
+// siaRun is a simulation with the semantics of Sia's artifact, before its policy is created from
+// the Deps.
 func siaRun(t *testing.T, mode string, jobs []spec.Job) (sim.Config, policy.Deps, *goodput.Agents) {
 	t.Helper()
 	m, err := compat.Parse(mode)
@@ -63,7 +63,7 @@ func siaRun(t *testing.T, mode string, jobs []spec.Job) (sim.Config, policy.Deps
 	}, d, agents
 }
 
-// siaPolicy is sia with options, set up as d says.
+// siaPolicy returns sia with options and the given Deps.
 func siaPolicy(t *testing.T, d policy.Deps, options map[string]string) sia.Weigher {
 	t.Helper()
 	p, err := builtin.Policies.New(policy.Spec{Name: "sia", Options: options}, d)
@@ -73,12 +73,11 @@ func siaPolicy(t *testing.T, d policy.Deps, options map[string]string) sia.Weigh
 	return p.(sia.Weigher)
 }
 
-// siaPhilly1 is what became of the jobs of a workload in Sia's simulator.
+// siaPhilly1 has the recorded results of a workload in Sia's simulator.
 const siaPhilly1 = "sia_philly_workload-1.csv"
 
-// besideSia counts the jobs that complete when they do in a baseline of Sia's
-// artifact, and returns the mean of how much the completion times of all differ. It
-// logs the first three that do.
+// besideSia counts the jobs that complete in the same second as in a baseline of Sia's artifact,
+// logs the first three that do not, and returns the mean difference of all completion times.
 func besideSia(t *testing.T, r *sim.Result, file string) (equal int, off float64) {
 	t.Helper()
 	rows := spectest.Table(t, "baselines/sia/"+file)
@@ -141,8 +140,8 @@ func TestSiaReplay(t *testing.T) {
 	}
 }
 
-// On its own sia forks from Sia's simulator where configurations cost the same: with
-// ties broken at random the mean over seeds is what matters.
+// Without recorded decisions, sia diverges from Sia's simulator where configurations cost the same.
+// Ties are broken at random, so means over seeds are compared.
 func TestSiaFree(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
