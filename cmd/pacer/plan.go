@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
@@ -272,4 +274,16 @@ func (a *planAnswer) plainRows() []query.PlanRow {
 		out[i] = a.rows[i].PlanRow
 	}
 	return out
+}
+
+// saveProbes writes the campaign of --probe-out.
+func saveProbes(c *cli.Context, r planner.Request, probes []planner.Probe) error {
+	out, err := console.Create(c.String("probe-out"))
+	if out == nil || err != nil {
+		return err
+	}
+	if len(probes) == 0 {
+		return errors.Join(errors.New("plan: no measurement would change the choice"), out.Discard())
+	}
+	return out.Write(func(w io.Writer) error { return campaign.WriteProbes(w, r, probes) })
 }

@@ -1,31 +1,25 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
-	"strings"
-	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
-	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/device"
-	"github.com/pacer-ml/pacer/profiler/runner"
+	"github.com/urfave/cli/v2"
 )
 
 func profileDevicesCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "devices",
-		Usage: "what this machine has to measure on",
-		Description: `GPUs are listed as the NVIDIA driver knows them. Without one the CPU is measured,
+		Usage: "list the devices of this machine that can be measured",
+		Description: `GPUs are listed as the NVIDIA driver reports them. Without one the CPU is measured,
 a device per core; --devices takes no single cores. Example:
 
    pacer profile devices --output json`,
@@ -36,16 +30,17 @@ a device per core; --devices takes no single cores. Example:
 }
 
 func runProfileDevices(c *cli.Context) error {
-	inv := inspect(c.Context)
-	m, notes, err := machineOn(c, inv, profiler.Campaign{})
+	inv := campaign.Inspect(c.Context)
+	o := campaignOptions(c)
+	m, notes, err := o.Machine(inv, profiler.Campaign{})
 	if fail.Code(err) == fail.Usage {
-		return err
+		return command.ForVerb(c, err)
 	}
 	out := map[string]any{"inventory": inv, "machine": nil, "notes": list(notes)}
-	if err != nil { // the inventory says what there is to choose from
+	if err != nil { // the inventory lists the choices
 		out["notes"] = []string{err.Error()}
 	} else {
-		out["machine"] = measurementSetup{machine: m}.describe()
+		out["machine"] = (&campaign.Setup{Machine: m}).JSON()
 	}
 	rows := deviceRows(inv, m)
 	csv, csvErr := console.CSV(rows)
@@ -60,8 +55,8 @@ func runProfileDevices(c *cli.Context) error {
 	}})
 }
 
-// deviceRow is one device in the table and CSV of profile devices; a figure that
-// nothing tells is 0.
+// deviceRow is one device in the table and CSV of profile devices; an
+// unknown figure is 0.
 type deviceRow struct {
 	Device  int     `json:"device"`
 	Name    string  `json:"name"`
@@ -73,11 +68,11 @@ type deviceRow struct {
 	Note    string  `json:"note"`
 }
 
-// deviceRows has the GPUs, or the devices that are measured in their place.
-func deviceRows(inv device.Inventory, m profiler.Machine) (rows []any) {
+// deviceRows has the GPUs, or the CPU cores that are measured in their place.
+func deviceRows(inv device.Inventory, m profiler.Machine) (rows []deviceRow) {
 	for _, g := range inv.GPUs {
-		r := deviceRow{Device: g.Index, Name: g.Name, MemGiB: told(g.MemBytes) / gib, UsedGiB: told(g.MemUsedBytes) / gib,
-			Watts: told(g.PowerLimitWatts), Note: g.Error}
+		r := deviceRow{Device: g.Index, Name: g.Name, MemGiB: valueOf(g.MemBytes) / gib, UsedGiB: valueOf(g.MemUsedBytes) / gib,
+			Watts: valueOf(g.PowerLimitWatts), Note: g.Error}
 		if g.NVLink != nil {
 			r.LinkBps = g.NVLink.Bps
 		}
@@ -99,24 +94,24 @@ func deviceRows(inv device.Inventory, m profiler.Machine) (rows []any) {
 	return rows
 }
 
-func told(v *float64) float64 {
+// valueOf is a figure of the driver, 0 if it is unknown.
+func valueOf(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
 	return *v
 }
 
-func printDevices(w io.Writer, rows []any) error {
+func printDevices(w io.Writer, rows []deviceRow) error {
 	table := [][]string{{"device", "name", "GiB", "in use", "link GB/s", "host GB/s", "limit W", ""}}
-	for _, x := range rows {
-		r := x.(deviceRow)
+	for _, r := range rows {
 		table = append(table, []string{strconv.Itoa(r.Device), r.Name, console.Figure(r.MemGiB), console.Figure(r.UsedGiB), console.Figure(r.LinkBps / 1e9),
 			console.Figure(r.HostBps / 1e9), console.Figure(r.Watts), r.Note})
 	}
 	return console.WriteTable(w, table)
 }
 
-// printInventory says what is the same for all devices.
+// printInventory prints what all devices have in common.
 func printInventory(w io.Writer, inv device.Inventory, m profiler.Machine, notes []string) error {
 	cpu := inv.CPU
 	fmt.Fprintf(w, "CPU: %s, %s, %s of %d usable, %s GiB\n", cpu.Brand, spec.Count(cpu.Cores, "core"), spec.Count(cpu.UsableThreads, "thread"),
@@ -134,82 +129,4 @@ func printInventory(w io.Writer, inv device.Inventory, m profiler.Machine, notes
 		fmt.Fprintln(w, "note:", n)
 	}
 	return nil
-}
-
-// driverTimeout bounds the wait for a driver that hangs.
-const driverTimeout = 30 * time.Second
-
-func inspect(ctx context.Context) device.Inventory {
-	ctx, cancel := context.WithTimeout(ctx, driverTimeout)
-	defer cancel()
-	return device.Inspect(ctx)
-}
-
-// machineOn returns what --devices leaves of a machine to measure camp on.
-func machineOn(c *cli.Context, inv device.Inventory, camp profiler.Campaign) (profiler.Machine, []string, error) {
-	o := device.MachineOptions{Lookup: lookupAccelerator, CPU: c.String("devices") == cpuDevices, Threads: camp.Point.Threads}
-	if v, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
-		o.Visible = &v
-	}
-	if !o.CPU { // without GPUs too: who names one does not want the CPU
-		var err error
-		if o.Devices, err = deviceIndices(c); err != nil {
-			return profiler.Machine{}, nil, err
-		}
-	}
-	m, notes, err := inv.Machine(o)
-	if err != nil && len(inv.GPUs) == 0 {
-		err = fmt.Errorf("%w (--devices cpu measures the CPU)", err)
-	}
-	return m, notes, err
-}
-
-// lookupAccelerator finds a GPU in the catalog by the name its driver gives.
-func lookupAccelerator(name string) (spec.Accelerator, bool) {
-	a, err := catalog.Accelerator(name)
-	return a, err == nil
-}
-
-// thisMachine returns this machine, and who watches its devices.
-func thisMachine(c *cli.Context, camp profiler.Campaign) (profiler.Machine, *device.Watcher, []string, error) {
-	inv := inspect(c.Context)
-	m, notes, err := machineOn(c, inv, camp)
-	if err != nil {
-		return m, nil, nil, setupError(err)
-	}
-	if inv.Reason != "" && c.String("devices") != cpuDevices {
-		notes = append([]string{inv.Reason}, notes...)
-	}
-	return m, device.NewWatcher(device.WatchOptions{CPU: m.CPU, Threads: camp.Point.Threads}), notes, nil
-}
-
-// deviceWatch lets a runner watch with a device.Watcher.
-type deviceWatch struct{ *device.Watcher }
-
-func (d deviceWatch) Watch(devices []int, pgid func() int) func(began, ended time.Time) runner.Watched {
-	stop := d.Watcher.Watch(devices, pgid)
-	return func(began, ended time.Time) runner.Watched { return runner.Watched(stop(began, ended)) }
-}
-
-// cpuDevices is the value of --devices that asks for the CPU.
-const cpuDevices = "cpu"
-
-func devicesListFlag() cli.Flag {
-	return &cli.StringFlag{Name: "devices", Usage: "use only these devices, by index: `0,1`, see pacer profile devices; cpu for the CPU", DefaultText: "all"}
-}
-
-// deviceIndices reads the list of --devices, nil if there is none.
-func deviceIndices(c *cli.Context) (list []int, err error) {
-	text := c.String("devices")
-	if text == "" {
-		return nil, nil
-	}
-	for _, word := range strings.Split(text, ",") {
-		var i int
-		if _, err := fmt.Sscanf(word+"\n", "%d\n", &i); err != nil || i < 0 {
-			return nil, fail.Usagef("%s: --devices %q: %q is not a device index, want a list such as 0,1, or cpu", c.Command.Name, text, word)
-		}
-		list = append(list, i)
-	}
-	return list, nil
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
@@ -291,10 +292,10 @@ func (k *killedCampaign) check(want []spec.Measurement) error {
 			return fmt.Errorf("point %d is stored as %s", i+1, m.Env[profiler.EnvPoint])
 		}
 		if m.Config != w.Config || m.Outcome != w.Outcome || !slices.Equal(m.StepSec, w.StepSec) || m.Env[profiler.EnvWall] != w.Env[profiler.EnvWall] {
-			return fmt.Errorf("point %d: %s %v, undisturbed it is %s %v", i+1, pointName(m.Config), m.StepSec, pointName(w.Config), w.StepSec)
+			return fmt.Errorf("point %d: %s %v, undisturbed it is %s %v", i+1, campaign.PointName(m.Config), m.StepSec, campaign.PointName(w.Config), w.StepSec)
 		}
-		if said, ok := k.said[i+1]; ok && said != pointName(m.Config) {
-			return fmt.Errorf("point %d was said to be %s, stored is %s", i+1, said, pointName(m.Config))
+		if said, ok := k.said[i+1]; ok && said != campaign.PointName(m.Config) {
+			return fmt.Errorf("point %d was said to be %s, stored is %s", i+1, said, campaign.PointName(m.Config))
 		}
 	}
 	return nil

@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pacer-ml/pacer/cmd/internal/campaign"
 	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/cmd/internal/fail"
 	"github.com/pacer-ml/pacer/cmd/internal/query"
@@ -144,7 +143,7 @@ func TestE2EInterruptedTwice(t *testing.T) {
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(spectest.Scaled(4 * sameInterrupt))
+		time.Sleep(spectest.Scaled(time.Second))
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != fail.Failed || !strings.Contains(text.String(), "campaign fake interrupted; its 0 points are stored") {
@@ -155,29 +154,23 @@ func TestE2EInterruptedTwice(t *testing.T) {
 	}
 }
 
-// tinyCampaign is one that a synthetic runner measures, and its measurementSetup.
-func tinyCampaign(t *testing.T) (profiler.Campaign, measurementSetup) {
+// tinySession is a campaign of four points by the synthetic runner.
+func tinySession(t *testing.T) *campaign.Session {
 	t.Helper()
-	text := `
+	file := filepath.Join(t.TempDir(), "tiny.yaml")
+	writeFile(t, file, `
 name: tiny
 models:
   - {name: gpt-a, kind: decoder, layers: 4, hidden: 128, ffn: 512, heads: 4, vocab: 1024, seq_len: 64}
 space: {micro_batch: [1, 2, 4, 8]}
 choose: grid
-`
-	camp, err := profiler.ReadCampaign("tiny.yaml", []byte(text), nil)
+`)
+	none := func(context.Context, store.Filter) ([]spec.Measurement, error) { return nil, nil }
+	s, err := campaign.Open(t.Context(), file, campaign.Options{Label: "1", Runner: "synthetic", Assume: "1xh100"}, none)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := assumed("h100", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	truth, err := query.Analytic()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return camp, measurementSetup{machine: m, runner: &runner.Synthetic{Truth: truth}, assumed: true}
+	return s
 }
 
 // fullDisk keeps some measurements and no more.
@@ -193,17 +186,13 @@ func (d *fullDisk) Put(_ context.Context, ms ...spec.Measurement) error {
 // TestProfileFullDisk: a sink that is full ends the campaign with exit code 1,
 // and what was acknowledged before is in the summary.
 func TestProfileFullDisk(t *testing.T) {
-	camp, s := tinyCampaign(t)
+	s := tinySession(t)
 	var out, errs bytes.Buffer
 	app := &cli.App{
 		Writer: &out, ErrWriter: &errs, Flags: command.GlobalFlags(), ExitErrHandler: func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
-			o, err := profileOptions(c, camp, s, nil)
-			if err != nil {
-				return err
-			}
-			o.Sink = &fullDisk{room: 2}
-			return measure(c, camp, s, o, nil)
+			s.Profiler.Sink = &fullDisk{room: 2}
+			return measure(c, s)
 		},
 	}
 	err := app.Run([]string{"pacer"})
@@ -218,117 +207,6 @@ func TestProfileFullDisk(t *testing.T) {
 	}
 }
 
-// TestProgressOnTerminal: one line that is drawn over, but points that are not
-// ok stay.
-func TestProgressOnTerminal(t *testing.T) {
-	camp, s := tinyCampaign(t)
-	points, _, err := s.points(camp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	p := &campaignProgress{w: &out, camp: camp, redraw: true, done: make(chan struct{})}
-	step := profiler.Step{Point: points[0], Why: "first of gpt-a", Seconds: 9}
-	p.event(profiler.Event{State: profiler.State{Points: 4, ETASec: 36}, Next: &step})
-	ok := spec.Measurement{Config: points[0].Config, Outcome: spec.OK, StepSec: []float64{.10, .11, .12, .10, .11, .12, .11},
-		Env: map[string]string{profiler.EnvWall: "8.5", profiler.EnvThrottle: "power", profiler.EnvHalfWidth: "0.091"}}
-	p.event(profiler.Event{State: profiler.State{Points: 4, Done: 1, DeviceSec: 8.5}, Last: &ok})
-	oom := spec.Measurement{Config: points[1].Config, Outcome: spec.OOM, Reason: "needs 90 GiB of 80\nand more"}
-	p.event(profiler.Event{State: profiler.State{Points: 4, Done: 2, Skipped: 1}, Last: &oom})
-	p.finish()
-	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<")
-	lines := regexp.MustCompile(`<[^<]+`).FindAllString(got, -1)
-	want := []string{
-		"<0 of 4 points, 0 device-hours so far, 36.0 s to go | gpt-a dp=1,tp=1,pp=1,mb=1…",
-		"<1 of 4 points, 0.0024 device-hours so far | last ok 0.110 s ±9.1 %, throttled",
-		"<profile tiny: 2 of 3 points: gpt-a dp=1,tp=1,pp=1,mb=2,ga=1,precision=bf16 oom: needs 90 GiB of 80 (held 0.0 s, 0 device-hours so far)\n",
-		"<2 of 3 points, 0 device-hours so far | last oom: needs 90 GiB of 80",
-	}
-	if strings.Join(lines, "|") != strings.Join(want, "|") {
-		t.Errorf("drawn\n%q, want\n%q", lines, want)
-	}
-	if !strings.HasSuffix(got, "<") {
-		t.Errorf("the line was not cleared at the end: %q", got)
-	}
-}
-
-func TestHalfWidth(t *testing.T) {
-	for text, want := range map[string]float64{"0.015": 0.015, "": 0, "0": 0, "NaN": 0, "x": 0} {
-		m := spec.Measurement{Env: map[string]string{profiler.EnvHalfWidth: text}}
-		if half, ok := halfWidth(m); ok != (want > 0) || ok && half != want {
-			t.Errorf("%q: %g, %t", text, half, ok)
-		}
-	}
-}
-
-// TestTallyTellsDoubt keeps rows that no fit takes apart from the others.
-func TestTallyTellsDoubt(t *testing.T) {
-	m := spec.Measurement{Outcome: spec.OK, StepSec: []float64{1}, Doubt: "throttled"}
-	clean := m
-	clean.Doubt = ""
-	tally := tallyRun("c", "1", []spec.Measurement{m, clean})
-	if n := tally.Models[0]; n.Doubted != 1 || n.Outcomes.OK != 2 {
-		t.Errorf("%+v, want 2 ok, 1 of them in doubt", n)
-	}
-	if said := lastResult(m); !strings.HasSuffix(said, "in doubt") {
-		t.Error(said)
-	}
-}
-
-func TestGroupRejected(t *testing.T) {
-	reject := func(model, why, asked string) profiler.Rejected {
-		return profiler.Rejected{Config: spec.Config{Model: spec.Model{Name: model}, Plan: spec.Plan{}.Normal()}, Why: why, UnusedValue: asked}
-	}
-	got := groupRejected([]profiler.Rejected{
-		reject("a", "tp=2 does not divide 5 heads", ""),
-		reject("b-7", "b-7: tp=4 does not divide 5 heads", ""),
-		reject("a", "tp=8 does not divide 5 heads", ""),
-		reject("a", "zero=1 needs dp > 1", ""),
-		reject("a", "needs 8 devices", "shape=8"),
-	})
-	const plan = " dp=1,tp=1,pp=1,mb=1,ga=1"
-	want := []rejectedGroup{
-		{Why: "needs 8 devices", Count: 1, Example: "a" + plan, Asked: "shape=8"},
-		{Why: "tp=N does not divide 5 heads", Count: 3, Example: "a" + plan},
-		{Why: "zero=1 needs dp > 1", Count: 1, Example: "a" + plan},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
-func TestTallyRuns(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	row := func(campaign, label, model string, o spec.Outcome, wall string, env ...string) spec.Measurement {
-		m := spec.Measurement{Outcome: o, Source: sourcePrefix + campaign, At: at, Env: map[string]string{profiler.EnvRun: label, profiler.EnvWall: wall}}
-		m.Config.Model.Name, m.Config.Accelerator.Name, m.Config.Plan = model, "acc", spec.Plan{DP: 2}.Normal()
-		for _, k := range env {
-			m.Env[k] = "yes"
-		}
-		at = at.Add(time.Minute)
-		return m
-	}
-	runs := tallyRuns([]spec.Measurement{
-		row("c", "2", "m", spec.OK, "36"),
-		row("c", "1", "n", spec.OOM, "18"),
-		row("c", "1", "m", spec.OK, "1800", profiler.EnvNoise, profiler.EnvShared),
-		row("b", "1", "m", spec.Timeout, "nonsense"),
-		row("c", "1", "m", spec.Failed, "-5", profiler.EnvThrottle),
-	})
-	if len(runs) != 3 || runs[0].Campaign != "b" || runs[1].Label != "1" || runs[2].Label != "2" {
-		t.Fatalf("runs %+v", runs)
-	}
-	r := runs[1]
-	if r.Points != 3 || r.Outcomes != (outcomeCount{OK: 1, OOM: 1, Failed: 1}) || r.HeldSec != 1818 || r.DeviceHours != 1.01 ||
-		!r.First.Equal(time.Date(2026, 1, 2, 3, 5, 5, 0, time.UTC)) || r.Last.Sub(r.First) != 3*time.Minute {
-		t.Errorf("run c/1: %+v", r)
-	}
-	if want := (modelTally{Model: "m", Accelerator: "acc", Points: 2, Outcomes: outcomeCount{OK: 1, Failed: 1}, Noisy: 1, Flagged: 2,
-		DeviceHours: 1, HeldSec: 1800}); r.Models[0] != want {
-		t.Errorf("model m of it: %+v, want %+v", r.Models[0], want)
-	}
-}
-
 // TestE2ECPUSmoke measures for real: the campaign of two minutes, by the
 // training worker, on the CPUs of this machine.
 func TestE2ECPUSmoke(t *testing.T) {
@@ -340,10 +218,10 @@ func TestE2ECPUSmoke(t *testing.T) {
 	if pacer == "" {
 		pacer = selfAs(t, "pacer")
 	}
-	campaign := filepath.Join(moduleDir(t), "bench/campaigns/cpu-smoke.yaml")
+	file := filepath.Join(moduleDir(t), "bench/campaigns/cpu-smoke.yaml")
 	data, mark := t.TempDir(), "PACER_SMOKE_TEST="+filepath.Base(t.TempDir())+time.Now().Format("150405.000000000")
-	want := plannedPoints(t, pacer, campaign)
-	cmd := exec.Command(pacer, "--data", data, "profile", "run", campaign, "--max-wall", "20m", "--devices", "cpu") // all points, however busy the machine is
+	want := plannedPoints(t, pacer, file)
+	cmd := exec.Command(pacer, "--data", data, "profile", "run", file, "--max-wall", "20m", "--devices", "cpu") // all points, however busy the machine is
 	cmd.Env = append(os.Environ(), mark, "XDG_CACHE_HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -363,7 +241,7 @@ func TestE2ECPUSmoke(t *testing.T) {
 	}
 	for _, m := range rows {
 		if m.Outcome != spec.OK || m.MedianStepSec() <= 0 || m.PeakBytes <= 0 || m.Env["torch"] == "" {
-			t.Errorf("%s: %s %s, %d steps, %g bytes, %v", pointName(m.Config), m.Outcome, m.Reason, len(m.StepSec), m.PeakBytes, m.Env)
+			t.Errorf("%s: %s %s, %d steps, %g bytes, %v", campaign.PointName(m.Config), m.Outcome, m.Reason, len(m.StepSec), m.PeakBytes, m.Env)
 		}
 	}
 	if len(rows) != want {
@@ -372,10 +250,10 @@ func TestE2ECPUSmoke(t *testing.T) {
 }
 
 // plannedPoints returns how many points profile plan says a campaign has.
-func plannedPoints(t *testing.T, pacer, campaign string) int {
+func plannedPoints(t *testing.T, pacer, file string) int {
 	t.Helper()
-	out, err := exec.Command(pacer, "--data", t.TempDir(), "profile", "plan", campaign, "--devices", "cpu", "-o", "json").Output()
-	var plan struct{ Points []planPoint }
+	out, err := exec.Command(pacer, "--data", t.TempDir(), "profile", "plan", file, "--devices", "cpu", "-o", "json").Output()
+	var plan struct{ Points []campaign.PlanPoint }
 	if err == nil {
 		err = json.Unmarshal(out, &plan)
 	}

@@ -17,7 +17,7 @@ import (
 // maxNearest is the number of similar names that an error lists.
 const maxNearest = 20
 
-// Select returns the stored measurements of a filter whose names may differ from the stored
+// Select returns the stored measurements of a filter. Its names may differ from the stored
 // ones in case and punctuation; an accelerator may be given by words that no other has. It
 // returns an error if there are none.
 func (d *Dir) Select(ctx context.Context, f store.Filter) ([]spec.Measurement, error) {

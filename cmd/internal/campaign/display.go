@@ -1,4 +1,4 @@
-package main
+package campaign
 
 import (
 	"cmp"
@@ -11,12 +11,11 @@ import (
 	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
-	"github.com/pacer-ml/pacer/scheduler/report"
 )
 
-// campaignProgress shows a campaign under way: on a terminal one line that is
-// redrawn, else one plain line per acknowledged point, which scripts may read.
-type campaignProgress struct {
+// Display shows the progress of a campaign: on a terminal one line that is redrawn, elsewhere
+// one line per acknowledged point, which scripts may read.
+type Display struct {
 	w      io.Writer
 	camp   profiler.Campaign
 	redraw bool
@@ -26,13 +25,14 @@ type campaignProgress struct {
 	next  *profiler.Step
 	since time.Time         // next began
 	last  *spec.Measurement // acknowledged
-	said  string            // its line, which waits for what comes next
+	said  string            // its line, not printed before the next point is known
 	done  chan struct{}
 	wait  sync.WaitGroup
 }
 
-func newCampaignProgress(w io.Writer, camp profiler.Campaign) *campaignProgress {
-	p := &campaignProgress{w: w, camp: camp, redraw: console.IsTerminal(w), done: make(chan struct{})}
+// NewDisplay starts a display on w.
+func NewDisplay(w io.Writer, camp profiler.Campaign) *Display {
+	p := &Display{w: w, camp: camp, redraw: console.IsTerminal(w), done: make(chan struct{})}
 	if p.redraw {
 		p.w = console.OwnDisplay(w)
 		p.wait.Add(1)
@@ -41,8 +41,8 @@ func newCampaignProgress(w io.Writer, camp profiler.Campaign) *campaignProgress 
 	return p
 }
 
-// tick redraws the line once a second, so that a long point is seen to go on.
-func (p *campaignProgress) tick() {
+// tick redraws the line once a second, so that a long point shows its time.
+func (p *Display) tick() {
 	defer p.wait.Done()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -58,8 +58,8 @@ func (p *campaignProgress) tick() {
 	}
 }
 
-// event takes in what a run reports.
-func (p *campaignProgress) event(e profiler.Event) {
+// Event records an event of a run.
+func (p *Display) Event(e profiler.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state, p.next = e.State, e.Next
@@ -75,12 +75,12 @@ func (p *campaignProgress) event(e profiler.Event) {
 	}
 }
 
-// acknowledge takes in that a point is stored. On a terminal only what is not
-// ok stays.
-func (p *campaignProgress) acknowledge(m spec.Measurement) {
+// acknowledge records that a point is stored. On a terminal only lines of points that are not
+// ok stay.
+func (p *Display) acknowledge(m spec.Measurement) {
 	p.last = &m
-	p.said = fmt.Sprintf("profile %s: %s: %s (held %s, %s)", p.camp.Name, p.count(), pointResult(m),
-		report.Human(report.Number(profiler.HeldSec(m))), p.cost())
+	p.said = fmt.Sprintf("profile %s: %s: %s (held %s, %s)", p.camp.Name, p.count(), PointResult(m),
+		Duration(profiler.HeldSec(m)), p.cost())
 	if p.redraw {
 		if m.Outcome != spec.OK {
 			p.clear()
@@ -90,8 +90,8 @@ func (p *campaignProgress) acknowledge(m spec.Measurement) {
 	}
 }
 
-// say prints the line of the last point, and what comes after it.
-func (p *campaignProgress) say(next string) {
+// say prints the line of the last point and the next point.
+func (p *Display) say(next string) {
 	if p.redraw {
 		return
 	}
@@ -100,8 +100,8 @@ func (p *campaignProgress) say(next string) {
 	fmt.Fprintln(p.w, line+", "+next)
 }
 
-// finish ends the display.
-func (p *campaignProgress) finish() {
+// Finish ends the display.
+func (p *Display) Finish() {
 	close(p.done)
 	p.wait.Wait()
 	p.clear()
@@ -110,14 +110,14 @@ func (p *campaignProgress) finish() {
 	}
 }
 
-func (p *campaignProgress) clear() {
+func (p *Display) clear() {
 	if p.redraw {
 		fmt.Fprint(p.w, console.ClearLine)
 	}
 }
 
 // draw writes the status line over the last one.
-func (p *campaignProgress) draw() {
+func (p *Display) draw() {
 	if p.next == nil && p.last == nil {
 		return
 	}
@@ -133,38 +133,38 @@ func (p *campaignProgress) draw() {
 
 // underWay describes the point that is being measured: "gpt-tiny dp=2,mb=4: 3 s
 // of about 5.0 s".
-func (p *campaignProgress) underWay() string {
-	s := fmt.Sprintf("%s: %.0f s", pointName(p.next.Point.Config), time.Since(p.since).Seconds())
+func (p *Display) underWay() string {
+	s := fmt.Sprintf("%s: %.0f s", PointName(p.next.Point.Config), time.Since(p.since).Seconds())
 	if p.next.Seconds > 0 {
-		s += " of about " + report.Human(report.Number(p.next.Seconds))
+		s += " of about " + Duration(p.next.Seconds)
 	}
 	return s
 }
 
-// count says how far the run is: "7 of 40 points".
-func (p *campaignProgress) count() string {
+// count is the progress of the run: "7 of 40 points".
+func (p *Display) count() string {
 	return fmt.Sprintf("%d of %d points", p.state.Done, pointsWanted(p.camp, p.state))
 }
 
-// cost says what was spent and when it ends: "0.021 device-hours so far, 4 m 10 s to go".
-func (p *campaignProgress) cost() string {
-	s := deviceHours(p.state.DeviceSec/3600) + " device-hours so far"
+// cost is the cost so far and the remaining time: "0.021 device-hours so far, 4 m 10 s to go".
+func (p *Display) cost() string {
+	s := DeviceHours(p.state.DeviceSec/3600) + " device-hours so far"
 	if p.state.ETASec > 0 {
-		s += ", " + report.Human(report.Number(p.state.ETASec)) + " to go"
+		s += ", " + Duration(p.state.ETASec) + " to go"
 	}
 	return s
 }
 
-// deviceHours writes device-hours for people.
-func deviceHours(h float64) string {
+// DeviceHours writes device-hours with two significant digits.
+func DeviceHours(h float64) string {
 	if h < 1e-5 {
 		return "0"
 	}
 	return console.Significant(h, 2)
 }
 
-// pointsWanted returns how many points a run is to have at most: those of the
-// space that are not skipped, within the budget.
+// pointsWanted returns the most points of a run: those of the space that are not skipped,
+// within the budget.
 func pointsWanted(camp profiler.Campaign, s profiler.State) int {
 	n := max(s.Points-s.Skipped, s.Done)
 	if b := camp.Budget.Points; b > 0 {
@@ -173,25 +173,25 @@ func pointsWanted(camp profiler.Campaign, s profiler.State) int {
 	return n
 }
 
-// pointName names a point in a line: model, sequence and plan.
-func pointName(c spec.Config) string {
+// PointName names a point in a line: model, sequence and plan.
+func PointName(c spec.Config) string {
 	if n := c.Seq(); n > 0 && n != c.Model.SeqLen {
 		return fmt.Sprintf("%s seq=%d %s", c.Model.Name, n, c.Plan)
 	}
 	return c.Model.Name + " " + c.Plan.String()
 }
 
-// pointNext says what is about to be measured, why, and for how long.
+// pointNext describes the next point: why it is measured, and for how long.
 func pointNext(s profiler.Step) string {
 	about := ""
 	if s.Seconds > 0 {
-		about = ", about " + report.Human(report.Number(s.Seconds))
+		about = ", about " + Duration(s.Seconds)
 	}
-	return fmt.Sprintf("next: %s (%s%s)", pointName(s.Point.Config), s.Why, about)
+	return fmt.Sprintf("next: %s (%s%s)", PointName(s.Point.Config), s.Why, about)
 }
 
-// pointResult says what became of a point: "gpt-tiny dp=2,... ok 0.123 s ±1.2 %".
-func pointResult(m spec.Measurement) string { return pointName(m.Config) + " " + lastResult(m) }
+// PointResult is the outcome of a point: "gpt-tiny dp=2,... ok 0.123 s ±1.2 %".
+func PointResult(m spec.Measurement) string { return PointName(m.Config) + " " + lastResult(m) }
 
 func lastResult(m spec.Measurement) string {
 	if m.Outcome != spec.OK {

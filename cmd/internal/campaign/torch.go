@@ -1,13 +1,11 @@
-package main
+package campaign
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/pacer-ml/pacer/cmd/internal/command"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/profiler"
 	"github.com/pacer-ml/pacer/profiler/executor"
@@ -17,41 +15,41 @@ import (
 
 // torchSetup trains on this machine. Dry, it does without Python: what the
 // installed torch lacks is then not known.
-func torchSetup(c *cli.Context, camp profiler.Campaign, dry bool) (measurementSetup, error) {
-	m, watch, notes, err := thisMachine(c, camp)
+func (o *Options) torchSetup(ctx context.Context, camp profiler.Campaign) (Setup, error) {
+	m, watch, notes, err := o.thisMachine(ctx, camp)
 	if err != nil {
-		return measurementSetup{}, err
+		return Setup{}, err
 	}
 	m.Framework = spec.FrameworkWorker
 	again, stop := interruptedAgain()
-	s := measurementSetup{machine: m, notes: notes, close: func() { stop(); watch.Close() }}
+	s := Setup{Machine: m, Notes: notes, close: func() { stop(); watch.Close() }}
 	t, err := runner.NewTorchrun(runner.TorchrunOptions{
-		Point: camp.Point, Machine: m, Seed: command.Seed(c), Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
+		Point: camp.Point, Machine: m, Seed: o.Seed, Watch: deviceWatch{watch}, Executor: executor.Local{Hurry: again}})
 	if err != nil {
 		return s, err
 	}
-	s.runner = t
-	torch, err := t.Setup(c.Context)
+	s.Runner = t
+	torch, err := t.Setup(ctx)
 	if err == nil {
 		err = seesDevices(torch, m)
 	}
-	if err == nil && m.CPU && c.String("devices") != cpuDevices {
+	if err == nil && m.CPU && o.Devices != cpuDevices {
 		var hidden int
-		hidden, err = t.Hidden(c.Context)
+		hidden, err = t.Hidden(ctx)
 		err = cmp.Or(err, unseenGPUs(torch, hidden, notes))
 	}
 	switch {
-	case err != nil && c.Context.Err() != nil:
-		return s, c.Context.Err()
-	case err != nil && dry:
-		s.machine.Lacks = lacksIn(assumedTorch(), m, camp)
-		s.notes = append(s.notes, fmt.Sprintf("planned as if PyTorch had everything: %v", err))
+	case err != nil && ctx.Err() != nil:
+		return s, ctx.Err()
+	case err != nil && o.Dry:
+		s.Machine.Lacks = lacksIn(assumedTorch(), m, camp)
+		s.Notes = append(s.Notes, fmt.Sprintf("planned as if PyTorch had everything: %v", err))
 		return s, nil
 	case err != nil:
 		return s, err
 	}
-	s.machine.Env["torch"], s.machine.Env["python"] = torch.Torch, torch.Python
-	s.machine.Lacks = lacksIn(torch, m, camp)
+	s.Machine.Env["torch"], s.Machine.Env["python"] = torch.Torch, torch.Python
+	s.Machine.Lacks = lacksIn(torch, m, camp)
 	return s, nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package campaign
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// GPUs that torch sees and the driver's library does not are not passed over
-// for the CPU.
+// GPUs that torch sees but the driver's library does not are an error, not a reason to measure
+// the CPU.
 func TestUnseenGPUs(t *testing.T) {
 	torch := worker.Features{Torch: "2.8.0", Executable: "/opt/python3"}
 	if err := unseenGPUs(torch, 0, nil); err != nil {
@@ -22,7 +22,7 @@ func TestUnseenGPUs(t *testing.T) {
 	}
 }
 
-// A torch that cannot use every device is of no use for points on all of them.
+// A torch that cannot use every device is an error.
 func TestSeesDevices(t *testing.T) {
 	m := profiler.Machine{Devices: []int{1, 3}}
 	for devices, want := range map[int]string{0: "was built without CUDA", 1: "sees 1 of the GPUs [1 3]; choose", 2: ""} {

@@ -1,39 +1,23 @@
-package main
+package campaign
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/pacer-ml/pacer/cmd/internal/console"
 	"github.com/pacer-ml/pacer/datasets/catalog"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// saveProbes writes the campaign --probe-out names, if there is anything in it.
-func saveProbes(c *cli.Context, r planner.Request, probes []planner.Probe) error {
-	out, err := console.Create(c.String("probe-out"))
-	if out == nil || err != nil {
-		return err
-	}
-	if len(probes) == 0 {
-		return errors.Join(errors.New("plan: there is nothing to measure: no probe would change the choice"), out.Discard())
-	}
-	return out.Write(func(w io.Writer) error { return writeProbes(w, r, probes) })
-}
-
-// writeProbes writes a campaign that takes the probes, which is not empty, for
-// pacer profile run: all of them, the most valuable first in the file.
-func writeProbes(w io.Writer, r planner.Request, probes []planner.Probe) error {
+// WriteProbes writes a campaign that measures probes, at least one, for pacer profile run. The
+// most valuable probe is the first.
+func WriteProbes(w io.Writer, r planner.Request, probes []planner.Probe) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "name: probes-%s\n", campaignName(r.Model.Name))
-	fmt.Fprintf(&b, "description: >-\n  What would change most which plan of %s is taken,\n  on %d %s with a global batch of %d.\n",
+	fmt.Fprintf(&b, "description: >-\n  The measurements that would change the choice of a plan of %s most,\n  on %d %s with a global batch of %d.\n",
 		r.Model.Name, r.Devices, r.Accelerator.Name, probes[0].Choice.Config.Plan.GlobalBatch())
 	writeModel(&b, r.Model)
 	fmt.Fprintf(&b, "accelerator: %s\n", r.Accelerator.Name)
@@ -49,7 +33,7 @@ func campaignName(model string) string {
 	return strings.Trim(notInName.ReplaceAllString(model[:min(len(model), 48)], "-"), "-")
 }
 
-// writeModel names the model, or describes it where the catalog has none such.
+// writeModel names the model of the catalog, or describes another model.
 func writeModel(w io.Writer, m spec.Model) {
 	if known, err := catalog.Model(m.Name); err == nil && known == m {
 		fmt.Fprintf(w, "models: [%s]\n", m.Name)
@@ -71,8 +55,7 @@ func writeModel(w io.Writer, m spec.Model) {
 	}
 }
 
-// writeProbeSpace writes a space whose lists give the first probe, and whose
-// plans the others.
+// writeProbeSpace writes a space: its lists give the first probe, its plans the others.
 func writeProbeSpace(w io.Writer, probes []planner.Probe) {
 	fmt.Fprint(w, "space:\n  shapes: [")
 	seen := map[string]bool{}

@@ -1,4 +1,4 @@
-package main
+package campaign
 
 import (
 	"cmp"
@@ -12,24 +12,23 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// rejectedGroup is the combinations of a space that cannot be run for one
-// reason, but for the model and the numbers in it: numbers that differ are
-// written N.
-type rejectedGroup struct {
+// RejectedGroup is the combinations of a space that cannot be run for one reason. Models and
+// numbers are left out of the reason: numbers that differ are written N.
+type RejectedGroup struct {
 	Why     string `json:"why"`
 	Count   int    `json:"count"`
 	Example string `json:"example"`
-	// Asked is the value of the space that no point has because of this, such as
-	// "tp=8"; "" where only combinations of it are ruled out.
+	// Asked is the value of the space that no point has for this reason, such as "tp=8"; "" if
+	// only combinations of it are impossible.
 	Asked string `json:"asked,omitempty"`
 }
 
-// groupRejected sorts rejections by reason: those that leave a value of the
-// space without any point first, then by how many there are.
-func groupRejected(rejected []profiler.Rejected) []rejectedGroup {
+// GroupRejected groups rejections by reason, first those that leave a value of the space
+// without any point, then by falling count.
+func GroupRejected(rejected []profiler.Rejected) []RejectedGroup {
 	type id struct{ asked, kind string }
 	index := map[id]int{}
-	groups, reasons := []rejectedGroup{}, []reason{}
+	groups, reasons := []RejectedGroup{}, []reason{}
 	for _, r := range rejected {
 		why := newReason(strings.TrimPrefix(r.Why, r.Config.Model.Name+": "))
 		k := id{r.UnusedValue, why.words}
@@ -37,7 +36,7 @@ func groupRejected(rejected []profiler.Rejected) []rejectedGroup {
 		if !ok {
 			i = len(groups)
 			index[k] = i
-			groups = append(groups, rejectedGroup{Asked: r.UnusedValue, Example: pointName(r.Config)})
+			groups = append(groups, RejectedGroup{Asked: r.UnusedValue, Example: PointName(r.Config)})
 			reasons = append(reasons, why)
 		}
 		groups[i].Count++
@@ -46,14 +45,13 @@ func groupRejected(rejected []profiler.Rejected) []rejectedGroup {
 	for i := range groups {
 		groups[i].Why = reasons[i].String()
 	}
-	slices.SortStableFunc(groups, func(a, b rejectedGroup) int {
+	slices.SortStableFunc(groups, func(a, b RejectedGroup) int {
 		return cmp.Or(boolFirst(a.Asked != "", b.Asked != ""), b.Count-a.Count)
 	})
 	return groups
 }
 
-// reason is a text taken apart: its words with a mark for each number, and the
-// numbers.
+// reason is a text split into words, with a mark for each number, and the numbers.
 type reason struct {
 	words   string
 	numbers []string
@@ -67,7 +65,7 @@ func newReason(text string) reason {
 	return reason{number.ReplaceAllString(text, numberMark), number.FindAllString(text, -1)}
 }
 
-// merge leaves r what it has in common with a reason of the same words.
+// merge keeps the numbers that r shares with a reason of the same words.
 func (r reason) merge(o reason) {
 	for i, n := range o.numbers {
 		if r.numbers[i] != n {
@@ -94,12 +92,12 @@ func boolFirst(a, b bool) int {
 	return 1
 }
 
-// maxGroups bounds the reasons listed before a run; profile plan lists all.
-const maxGroups = 12
+// MaxReasons bounds the reasons listed before a run; profile plan lists all.
+const MaxReasons = 12
 
-// printRejected lists what cannot be run, at most so many reasons.
-func printRejected(w io.Writer, rejected []profiler.Rejected, most int) {
-	groups := groupRejected(rejected)
+// PrintRejected lists what cannot be run, at most so many reasons.
+func PrintRejected(w io.Writer, rejected []profiler.Rejected, most int) {
+	groups := GroupRejected(rejected)
 	if len(groups) == 0 {
 		return
 	}

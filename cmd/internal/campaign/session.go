@@ -1,0 +1,188 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pacer-ml/pacer/cmd/internal/datadir"
+	"github.com/pacer-ml/pacer/cmd/internal/fail"
+	"github.com/pacer-ml/pacer/cmd/internal/query"
+	"github.com/pacer-ml/pacer/datasets/catalog"
+	"github.com/pacer-ml/pacer/perfmodel/family"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+	"github.com/pacer-ml/pacer/profiler"
+	"github.com/pacer-ml/pacer/profiler/store"
+)
+
+// Options select a run of a campaign, and the machine and runner that measure it.
+type Options struct {
+	Label   string // of the run
+	Reuse   bool   // use stored rows of other sources too
+	Devices string // indices such as 0,1; cpu for the CPU; "" = all
+	Runner  string // replaces the runner of the file: torchrun, synthetic or replay:SOURCE
+	Assume  string // a machine NxACCELERATOR in place of this one
+	Seed    uint64
+	Dry     bool // nothing is measured: the set-up may be incomplete
+}
+
+// RowSource reads stored rows.
+type RowSource func(context.Context, store.Filter) ([]spec.Measurement, error)
+
+// Session is a campaign that is ready to run.
+type Session struct {
+	Campaign profiler.Campaign
+	*Setup
+	Points   []profiler.Point
+	Rejected []profiler.Rejected // combinations that cannot be run
+	Profiler profiler.Options    // without Sink and Progress
+}
+
+// Open reads a campaign file and prepares its run. The caller calls Close, also after an
+// error, unless the session is nil.
+func Open(ctx context.Context, path string, o Options, rows RowSource) (*Session, error) {
+	if err := profiler.CheckLabel(o.Label); err != nil {
+		return nil, fail.Usagef("profile: --label: %w", err)
+	}
+	camp, err := Read(path)
+	if err == nil {
+		err = o.overrideRunner(&camp)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fam, err := family.Lookup(familyName(camp))
+	if err != nil {
+		return nil, fail.Usagef("profile: campaign %s: %w", camp.Name, err)
+	}
+	setup, err := newSetup(ctx, camp, o, rows)
+	s := &Session{Campaign: camp, Setup: &setup}
+	if err != nil {
+		return s, err
+	}
+	if s.Points, s.Rejected, err = setup.points(camp); err != nil {
+		return s, err
+	}
+	s.Profiler = profiler.Options{Machine: s.Machine, Runner: s.Runner, Family: fam, Label: o.Label, Reuse: o.Reuse, Seed: o.Seed}
+	if len(s.Points) > 0 || o.Dry {
+		s.Profiler.Rows, err = rows(ctx, o.filter(camp))
+	}
+	return s, err
+}
+
+// familyName is the performance model that guides camp.
+func familyName(camp profiler.Campaign) string {
+	if camp.Family == "" {
+		return "rubick"
+	}
+	return camp.Family
+}
+
+// Close releases the machine. It may be called on nil.
+func (s *Session) Close() {
+	if s != nil && s.close != nil {
+		s.close()
+	}
+}
+
+// NoPoints is the error of a campaign without a point that can be run.
+func (s *Session) NoPoints() error {
+	return fail.NoAnswerf("profile: campaign %s: no point can be run on this machine; the reasons are above", s.Campaign.Name)
+}
+
+// OwnRows returns the stored rows that the run itself measured.
+func (s *Session) OwnRows() (own []spec.Measurement) {
+	for _, m := range s.Profiler.Rows {
+		if m.Source == s.Campaign.Source() && m.Env[profiler.EnvRun] == s.Profiler.Label {
+			own = append(own, m)
+		}
+	}
+	return own
+}
+
+// badField is the error of an option.
+func badField(field string, value any, format string, args ...any) error {
+	return &query.FieldError{Field: field, Value: value, Why: fmt.Sprintf(format, args...)}
+}
+
+// overrideRunner replaces the runner of the file.
+func (o *Options) overrideRunner(camp *profiler.Campaign) error {
+	name, source, _ := strings.Cut(o.Runner, ":")
+	switch {
+	case name == "":
+		return nil
+	case name == profiler.RunnerReplay && source != "":
+		camp.Runner.Source = source
+	case name == profiler.RunnerReplay:
+		return badField("runner", o.Runner, "needs the source of the stored rows, such as replay:rubick")
+	case name != profiler.RunnerTorchrun && name != profiler.RunnerSynthetic || source != "":
+		return badField("runner", o.Runner, "is not torchrun, synthetic or replay:SOURCE")
+	case camp.Space.Measured:
+		return badField("runner", o.Runner, "has no table, and campaign %s measures the rows of a table", camp.Name)
+	}
+	camp.Runner.Name = name
+	return nil
+}
+
+// filter chooses the stored rows that a run of camp may use: its own, or with Reuse all rows
+// of its models.
+func (o *Options) filter(camp profiler.Campaign) store.Filter {
+	if !o.Reuse {
+		return store.Filter{Sources: []string{camp.Source()}}
+	}
+	var f store.Filter // all models if the campaign names none
+	for _, m := range camp.Models {
+		f.Models = append(f.Models, m.Name)
+	}
+	return f
+}
+
+// maxFile bounds a campaign file, in bytes.
+const maxFile = 1 << 20
+
+// Read reads a campaign file.
+func Read(path string) (profiler.Campaign, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return profiler.Campaign{}, fmt.Errorf("profile: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return profiler.Campaign{}, fmt.Errorf("profile: %w", err)
+	case len(text) > maxFile:
+		return profiler.Campaign{}, fail.Usagef("profile: %s is larger than %d KiB, want a campaign file", path, maxFile>>10)
+	}
+	camp, err := profiler.ReadCampaign(path, text, catalog.Model)
+	if err != nil {
+		return camp, fail.WithCode(fail.Usage, err)
+	}
+	if want := camp.Space.Accelerator; want != "" && want != profiler.AnyGPU {
+		camp.Space.Accelerator = datadir.CatalogNames([]string{want})[0]
+	}
+	return camp, nil
+}
+
+// Named returns the campaign of an argument, which is a file or a name; camp is nil for a name.
+func Named(arg string) (name string, camp *profiler.Campaign, err error) {
+	ext := filepath.Ext(arg)
+	st, statErr := os.Stat(arg)
+	if ext != ".yaml" && ext != ".yml" && (statErr != nil || st.IsDir()) {
+		return strings.TrimPrefix(arg, sourcePrefix), nil, nil
+	}
+	read, err := Read(arg)
+	return read.Name, &read, err
+}
+
+// SetupError returns err; an error of the set-up gets the exit code of a failure.
+func SetupError(err error) error {
+	if errors.Is(err, profiler.ErrSetup) {
+		return fail.WithCode(fail.Failed, err)
+	}
+	return err
+}
