@@ -1,7 +1,17 @@
 // Package scheduler defines the parts of a scheduler: a Policy turns a Snapshot of cluster
 // and jobs into a Decision, with the speeds that an Oracle predicts.
 //
+// Terms:
+//
+//   - A Grant gives a job devices and an execution plan; a Slot is its part on a node.
+//   - A Decision is the set of grants that jobs should have, or the changes of it.
+//   - An Inventory counts the free devices of each node.
+//   - An Admission decides which jobs enter the queue; a Placer finds free devices for a
+//     shape; an Executor applies decisions.
+//   - The engine is the caller of a policy: the simulator or the loop of a real cluster.
+//
 // Start with scheduler.go (the interfaces), snapshot.go (input and output of a policy) and
-// ledger.go (the state that snapshots are views of). Policies are in policy/, placers in
-// place/, the simulator is sim/. schedulertest/ has the tests that every policy must pass.
+// ledger.go (the state behind snapshots). Policies are in policy/, admission rules in
+// admission/, placers in place/, the simulator in sim/, the loop of a real cluster in live/.
+// schedulertest/ has the tests that every policy must pass.
 package scheduler

@@ -29,7 +29,7 @@ type groupIndex struct {
 	first, end int        // its nodes
 	racks      spec.Racks // how they are cabled
 	with       []*nodeSet // nodes, counted from first, by free devices; nil = none so far
-	some       *nodeSet   // numbers of free devices that some node has
+	some       *nodeSet   // numbers of free devices that occur
 }
 
 // NewInventory returns the inventory of an idle cluster.
@@ -56,14 +56,14 @@ func NewInventory(c spec.Cluster) *Inventory {
 
 var unlimited = spec.Host{MilliCPUs: spec.Unlimited, Bytes: spec.Unlimited}
 
-// newGroupIndex returns the index of count nodes from first on, none of them added
-// yet, with at most so many devices each.
+// newGroupIndex returns an index for count nodes from first on with at most devices
+// devices each. No node is added yet.
 func newGroupIndex(devices, first, count int) groupIndex {
 	return groupIndex{size: devices, first: first, end: first + count,
 		with: make([]*nodeSet, devices+1), some: newNodeSet(devices + 1)}
 }
 
-// add puts a node, counted from first, among those with so many free devices.
+// add adds a node, counted from first, with its number of free devices.
 func (x *groupIndex) add(node, free int) {
 	s := x.with[free]
 	if s == nil {
@@ -148,7 +148,7 @@ func (inv *Inventory) RackEnd(group, node int) int {
 // Size returns the devices each node of a cluster group has, free or not.
 func (inv *Inventory) Size(group int) int { return inv.groups[group].size }
 
-// whole returns all that a node has, free or not.
+// whole returns all devices and host resources of a node, free or not.
 func (inv *Inventory) whole(node int) []Slot {
 	x := &inv.groups[inv.Group[node]]
 	return []Slot{{Node: node, Devices: x.size, Host: x.host}}
@@ -157,7 +157,7 @@ func (inv *Inventory) whole(node int) []Slot {
 // FreeIn returns the free devices of a cluster group.
 func (inv *Inventory) FreeIn(group int) int { return inv.groups[group].total }
 
-// With returns how many nodes of a group have exactly so many devices free.
+// With returns the number of nodes of a group with exactly free free devices.
 func (inv *Inventory) With(group, free int) int {
 	if s := inv.groups[group].with[free]; s != nil {
 		return s.count
@@ -165,12 +165,12 @@ func (inv *Inventory) With(group, free int) int {
 	return 0
 }
 
-// Least returns the least number of free devices, at or above free, that some
-// node of a group has; -1 if none has.
+// Least returns the least number of free devices, at or above free, of a node of a
+// group; -1 if there is no such node.
 func (inv *Inventory) Least(group, free int) int { return inv.groups[group].some.next(free) }
 
-// Next returns the first node of a group from node on with exactly so many
-// devices free, -1 if there is none.
+// Next returns the first node of a group from node on with exactly free free devices,
+// -1 if there is none.
 func (inv *Inventory) Next(group, free, node int) int {
 	x := &inv.groups[group]
 	s := x.with[free]
@@ -184,7 +184,7 @@ func (inv *Inventory) Next(group, free, node int) int {
 }
 
 // Take removes slots and reports whether all were free; if not, nothing is
-// taken. Slots without devices are of the host alone.
+// taken. Slots without devices take host resources only.
 func (inv *Inventory) Take(slots []Slot) bool {
 	for i, s := range slots {
 		if s.Node < 0 || s.Node >= len(inv.Free) || s.Devices < 0 || s.nothing() || inv.Free[s.Node] < s.Devices || !inv.hasHost(s) {
@@ -196,7 +196,7 @@ func (inv *Inventory) Take(slots []Slot) bool {
 	return true
 }
 
-// hasHost reports whether what s takes of the host of its node is free.
+// hasHost reports whether the host resources of s are free on its node.
 func (inv *Inventory) hasHost(s Slot) bool {
 	if s.Host == (spec.Host{}) || inv.host == nil {
 		return true
@@ -212,7 +212,7 @@ func (inv *Inventory) Give(slots []Slot) {
 	}
 }
 
-// change adds s, or with -1 subtracts it, from what is free of its node.
+// change adds s to the free resources of its node, or subtracts it with sign -1.
 func (inv *Inventory) change(s Slot, sign int) {
 	s.Devices, s.Host = sign*s.Devices, s.Host.Times(sign)
 	if inv.marked {
@@ -229,14 +229,13 @@ func (inv *Inventory) change(s Slot, sign int) {
 	inv.Free[node] = was + by
 }
 
-// mark undoes what was done since the last mark, and keeps what is done from now
-// on for undo.
+// mark undoes the changes since the last mark, and journals those from now on for undo.
 func (inv *Inventory) mark() {
 	inv.undo()
 	inv.marked = true
 }
 
-// undo undoes what was done since mark.
+// undo undoes the changes since mark.
 func (inv *Inventory) undo() {
 	inv.marked = false
 	for i := len(inv.journal) - 1; i >= 0; i-- {
@@ -245,7 +244,7 @@ func (inv *Inventory) undo() {
 	inv.journal = inv.journal[:0]
 }
 
-// keep lets what was done since mark be as it is.
+// keep makes the changes since mark permanent.
 func (inv *Inventory) keep() { inv.marked, inv.journal = false, inv.journal[:0] }
 
 // differs returns an error for the first node or group that differs from o, an inventory

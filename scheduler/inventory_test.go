@@ -31,13 +31,13 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// What jobs need of the host is taken with the devices, and leaves so much fewer
-// for those that need some too; who needs none has all devices.
+// TestInventoryHost checks that host resources are taken with devices, and reduce the
+// free devices for jobs that need host resources, but not for others.
 func TestInventoryHost(t *testing.T) {
 	inv := NewInventory(spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 6}, {Count: 1, Devices: 8, HostBytes: 100}, {Count: 1, Devices: 2}}})
 	need := spec.Host{MilliCPUs: 2500}
 	if inv.For(0, spec.Host{}) != inv || inv.For(1, need) != inv || inv.For(2, need) != inv || inv.For(0, spec.Host{MilliCPUs: 1500}) != inv {
-		t.Error("a picture where host is enough")
+		t.Error("a view although the host resources suffice")
 	}
 	seen := inv.For(0, need)
 	if !slices.Equal(seen.Free, []int{2, 2, 8, 2}) || seen.Size(0) != 2 || seen.FreeIn(0) != 4 || seen.With(0, 2) != 2 || seen.FreeIn(1) != 8 {

@@ -9,22 +9,22 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Ledger is the state of a cluster: the jobs in the system and their grants. An engine
-// updates it in time that does not grow with the cluster. A Snapshot of it is free. It is
-// not safe for concurrent use.
+// Ledger is the state of a cluster: the jobs in the system and their grants. The time of
+// an update by the engine does not depend on the size of the cluster. A Snapshot costs
+// nothing. A Ledger is not safe for concurrent use.
 type Ledger struct {
 	cluster spec.Cluster
 	advance func(j *JobState, now time.Duration)
 
 	free    *Inventory
 	waiting []*JobState // by Order
-	inside  []*JobState // by Order; jobs that left are skipped, and dropped once they are half of them
-	left    int         // of inside
+	inside  []*JobState // jobs in the system by Order; finished ones are skipped, and dropped once they are half of them
+	left    int         // number of finished jobs in inside
 
 	down []int // nodes, ascending; none of their devices is in free
 
-	asked    int            // devices that the jobs in the system ask for
-	byTenant map[string]int // and those of each tenant
+	asked    int            // devices requested by the jobs in the system
+	byTenant map[string]int // devices requested by the jobs of each tenant
 
 	changed []*JobState // jobs with events, in order, from change number first on
 	first   uint64
@@ -66,7 +66,7 @@ func (l *Ledger) Leave(j *JobState, held *Grant) {
 
 func hasLeft(j *JobState) bool { return j.Phase == Finished }
 
-// ask adds to the devices asked for, or with sign -1 subtracts from them.
+// ask adds the devices of j to those requested, or subtracts them with sign -1.
 func (l *Ledger) ask(j *JobState, sign int) {
 	l.asked += sign * j.Job.Devices
 	l.byTenant[j.Job.Tenant] += sign * j.Job.Devices
@@ -151,7 +151,7 @@ func (l *Ledger) tooMuch(g *Grant) error {
 			return fmt.Errorf("job %s: node %d has %v of its host left, %v are granted", g.Job, s.Node, l.free.host[s.Node], s.Host)
 		}
 	}
-	return fmt.Errorf("job %s: the devices granted are not all there", g.Job) // never: one of the nodes has too few
+	return fmt.Errorf("job %s: the granted devices are not free", g.Job) // unreachable: a node has too few
 }
 
 // note records an event of j for Snapshot.Changed. Once there are more events than jobs
@@ -180,13 +180,13 @@ func (l *Ledger) Audit() error {
 		asked += j.Job.Devices
 		if j.Grant == nil {
 			if waiting >= len(l.waiting) || l.waiting[waiting] != j {
-				return fmt.Errorf("scheduler: job %s waits, the ledger has it elsewhere", j.Job.ID)
+				return fmt.Errorf("scheduler: job %s waits, but not in the ledger", j.Job.ID)
 			}
 			waiting++
 			continue
 		}
 		if !free.Take(j.Grant.Counts()) {
-			return fmt.Errorf("scheduler: job %s holds devices that are not there: %v", j.Job.ID, j.Grant.Slots)
+			return fmt.Errorf("scheduler: job %s holds devices that do not exist: %v", j.Job.ID, j.Grant.Slots)
 		}
 		if j.Grant.With != "" {
 			sharing[j.Job.ID] = j.Grant
@@ -194,14 +194,14 @@ func (l *Ledger) Audit() error {
 	}
 	for id, g := range sharing {
 		if !g.Shares(sharing[g.With]) {
-			return fmt.Errorf("scheduler: job %s shares its devices with job %s, which does not share the same with it", id, g.With)
+			return fmt.Errorf("scheduler: job %s shares its devices with job %s, but not the reverse", id, g.With)
 		}
 	}
 	switch {
 	case waiting != len(l.waiting):
 		return fmt.Errorf("scheduler: %d jobs wait, the ledger has %d", waiting, len(l.waiting))
 	case asked != l.asked:
-		return fmt.Errorf("scheduler: %d devices are asked for, the ledger has %d", asked, l.asked)
+		return fmt.Errorf("scheduler: %d devices are requested, the ledger has %d", asked, l.asked)
 	}
 	return l.free.differs(free)
 }

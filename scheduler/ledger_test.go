@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// books is a ledger and who is inside, kept apart from it.
-type books struct {
+// ledgerModel is a ledger with an independent list of the jobs in the system.
+type ledgerModel struct {
 	t      *rapid.T
 	ledger *Ledger
 	inside []*JobState
@@ -22,15 +22,15 @@ type books struct {
 	next   int
 
 	cursor Cursor
-	known  map[*JobState]*Grant // what a policy that asks what changed now and then believes
+	known  map[*JobState]*Grant // grants as seen by a policy that calls Changed occasionally
 }
 
-// Whatever is written down, the ledger counts what a recount counts, and who asks
-// what changed knows as much as who looks at everybody.
+// TestLedger checks that after any updates Audit finds no difference, and that a reader of
+// Changed has the same state as a reader of all jobs.
 func TestLedger(t *testing.T) {
 	cluster := spec.Cluster{Groups: []spec.NodeGroup{{Count: 3, Devices: 4}, {Count: 2, Devices: 2}}}
 	rapid.Check(t, func(t *rapid.T) {
-		b := &books{t: t, ledger: NewLedger(cluster, nil), known: map[*JobState]*Grant{}}
+		b := &ledgerModel{t: t, ledger: NewLedger(cluster, nil), known: map[*JobState]*Grant{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"enter":    func(*rapid.T) { b.enter() },
 			"leave":    func(*rapid.T) { b.leave() },
@@ -44,20 +44,20 @@ func TestLedger(t *testing.T) {
 	})
 }
 
-func (b *books) enter() {
+func (b *ledgerModel) enter() {
 	b.next += 2
 	b.put(b.next)
 }
 
-// older lets somebody in who arrived before others.
-func (b *books) older() {
+// older adds a job that arrived before others.
+func (b *ledgerModel) older() {
 	order := rapid.IntRange(0, b.next).Draw(b.t, "order")
 	if !slices.ContainsFunc(b.inside, func(j *JobState) bool { return j.Order == order }) {
 		b.put(order)
 	}
 }
 
-func (b *books) put(order int) {
+func (b *ledgerModel) put(order int) {
 	j := &JobState{Order: order, Job: &spec.Job{ID: spec.JobID(fmt.Sprint(order)), Devices: rapid.IntRange(1, 5).Draw(b.t, "devices"),
 		Tenant: rapid.SampledFrom([]string{"", "t"}).Draw(b.t, "tenant")}}
 	b.ledger.Enter(j)
@@ -65,11 +65,11 @@ func (b *books) put(order int) {
 	slices.SortFunc(b.inside, func(a, b *JobState) int { return cmp.Compare(a.Order, b.Order) })
 }
 
-func (b *books) leave() {
+func (b *ledgerModel) leave() {
 	if len(b.inside) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(b.inside)-1).Draw(b.t, "who")
+	i := rapid.IntRange(0, len(b.inside)-1).Draw(b.t, "job")
 	j := b.inside[i]
 	held := j.Grant
 	j.Phase, j.Grant = Finished, nil
@@ -77,9 +77,8 @@ func (b *books) leave() {
 	b.inside = slices.Delete(b.inside, i, i+1)
 }
 
-// outage lets a node go down, and all that hold devices there lose theirs, or lets
-// it come up again.
-func (b *books) outage() {
+// outage makes a node go down, so that jobs with devices there lose them, or come up.
+func (b *ledgerModel) outage() {
 	node := rapid.IntRange(0, 4).Draw(b.t, "node")
 	if slices.Contains(b.down, node) {
 		b.down = slices.DeleteFunc(b.down, func(n int) bool { return n == node })
@@ -96,8 +95,8 @@ func (b *books) outage() {
 	b.ledger.NodeDown(node)
 }
 
-// apply changes what some jobs hold, which may be too much.
-func (b *books) apply() {
+// apply changes the grants of some jobs, possibly beyond the free devices.
+func (b *ledgerModel) apply() {
 	var changes []Change
 	used := make([]int, 5)
 	for _, j := range b.inside {
@@ -132,8 +131,8 @@ func (b *books) apply() {
 	}
 }
 
-// play takes and gives as a policy does while it decides.
-func (b *books) play() {
+// play takes and gives devices like a policy that decides.
+func (b *ledgerModel) play() {
 	free := b.ledger.Snapshot(0).Free()
 	for _, j := range b.inside {
 		if j.Grant != nil && rapid.Bool().Draw(b.t, "give") {
@@ -143,8 +142,8 @@ func (b *books) play() {
 	free.Take([]Slot{{Node: rapid.IntRange(0, 4).Draw(b.t, "node"), Devices: 1}})
 }
 
-// look asks what changed.
-func (b *books) look() {
+// look calls Changed.
+func (b *ledgerModel) look() {
 	s := b.ledger.Snapshot(0)
 	jobs, all := s.Changed(&b.cursor)
 	if all {
@@ -156,25 +155,25 @@ func (b *books) look() {
 		}
 	}
 	if len(b.known) != len(b.inside) {
-		b.t.Fatalf("%d jobs are known, %d are inside", len(b.known), len(b.inside))
+		b.t.Fatalf("%d jobs are known, %d are in the system", len(b.known), len(b.inside))
 	}
 	for _, j := range b.inside {
 		if g, ok := b.known[j]; !ok || g != j.Grant {
-			b.t.Fatalf("job %s is believed to hold %v, it holds %v", j.Job.ID, g, j.Grant)
+			b.t.Fatalf("job %s holds %v by its changes, but it holds %v", j.Job.ID, g, j.Grant)
 		}
 	}
 	if again, all := s.Changed(&b.cursor); all || len(again) > 0 {
-		b.t.Fatalf("asked again, %d jobs changed", len(again))
+		b.t.Fatalf("%d jobs changed between two calls", len(again))
 	}
 }
 
-func (b *books) check() {
+func (b *ledgerModel) check() {
 	if err := b.ledger.Audit(); err != nil {
 		b.t.Fatal(err)
 	}
 	s := b.ledger.Snapshot(time.Second)
 	if !slices.Equal(s.Jobs(), b.inside) {
-		b.t.Fatal("the jobs shown are not those inside")
+		b.t.Fatal("the snapshot's jobs are not those in the system")
 	}
 	waiting := slices.DeleteFunc(slices.Clone(b.inside), func(j *JobState) bool { return j.Grant != nil })
 	if !slices.Equal(s.Waiting, waiting) {
@@ -183,21 +182,21 @@ func (b *books) check() {
 	plain := NewSnapshot(0, s.Cluster, nil)
 	plain.Waiting, plain.ledger = b.inside, nil
 	if s.Asked() != plain.Asked() || s.AskedBy("t") != plain.AskedBy("t") {
-		b.t.Fatalf("%d devices are asked for, by t %d; want %d and %d", s.Asked(), s.AskedBy("t"), plain.Asked(), plain.AskedBy("t"))
+		b.t.Fatalf("%d devices are requested, by t %d; want %d and %d", s.Asked(), s.AskedBy("t"), plain.Asked(), plain.AskedBy("t"))
 	}
 }
 
-// A recount finds what went wrong.
+// TestAuditFinds checks that Audit finds errors.
 func TestAuditFinds(t *testing.T) {
 	cluster := spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4}}}
 	for name, spoil := range map[string]func(*Ledger, *JobState){
-		"devices that are not there": func(_ *Ledger, j *JobState) { j.Grant = &Grant{Slots: []Slot{{Node: 0, Devices: 5}}} },
-		"node 0 has 3 devices free":  func(l *Ledger, j *JobState) { j.Grant, l.waiting = &Grant{Slots: []Slot{{Node: 0, Devices: 1}}}, nil },
-		"0 jobs wait":                func(l *Ledger, j *JobState) { j.Grant = &Grant{}; l.waiting = append(l.waiting[:0], j) },
-		"1 devices are asked for":    func(l *Ledger, _ *JobState) { l.asked = 2 },
-		"waits, the ledger has it":   func(l *Ledger, _ *JobState) { l.waiting = nil },
-		"group 0 has 8 devices free": func(l *Ledger, _ *JobState) { l.free.groups[0].total-- },
-		"with 4 devices free":        func(l *Ledger, _ *JobState) { l.free.groups[0].with[4].count-- },
+		"devices that do not exist":    func(_ *Ledger, j *JobState) { j.Grant = &Grant{Slots: []Slot{{Node: 0, Devices: 5}}} },
+		"node 0 has 3 devices free":    func(l *Ledger, j *JobState) { j.Grant, l.waiting = &Grant{Slots: []Slot{{Node: 0, Devices: 1}}}, nil },
+		"0 jobs wait":                  func(l *Ledger, j *JobState) { j.Grant = &Grant{}; l.waiting = append(l.waiting[:0], j) },
+		"1 devices are requested":      func(l *Ledger, _ *JobState) { l.asked = 2 },
+		"waits, but not in the ledger": func(l *Ledger, _ *JobState) { l.waiting = nil },
+		"group 0 has 8 devices free":   func(l *Ledger, _ *JobState) { l.free.groups[0].total-- },
+		"with 4 devices free":          func(l *Ledger, _ *JobState) { l.free.groups[0].with[4].count-- },
 	} {
 		l := NewLedger(cluster, nil)
 		j := &JobState{Job: &spec.Job{ID: "a", Devices: 1}}
@@ -212,7 +211,7 @@ func TestAuditFinds(t *testing.T) {
 	}
 }
 
-// Whose batch is its own to choose goes on when the plan says another.
+// TestGrantSame checks that the batch of the plan does not matter if a job chooses its own.
 func TestGrantSame(t *testing.T) {
 	grant := func(micro int, elastic bool) *Grant {
 		return &Grant{Job: "a", Plan: spec.Plan{DP: 2, MicroBatch: micro}, Shape: spec.NewShape(2), Slots: []Slot{{Node: 0, Devices: 2}}, Elastic: elastic}

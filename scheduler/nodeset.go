@@ -2,15 +2,14 @@ package scheduler
 
 import "math/bits"
 
-// nodeSet is a set of nodes that finds the next member at once, however many
-// nodes there are: one bit per node, one per 64 of these, and one per 64 of
-// those in turn.
+// nodeSet is a set of nodes that finds the next member in constant time: a bit per node,
+// a bit per 64 of these, and a bit per 64 of those.
 type nodeSet struct {
 	levels [3][]uint64
 	count  int // members
 }
 
-// newNodeSet returns an empty set of nodes 0 up to but without n.
+// newNodeSet returns an empty set for nodes 0..n-1.
 func newNodeSet(n int) *nodeSet {
 	s := &nodeSet{}
 	for i := range s.levels {
@@ -28,7 +27,7 @@ func (s *nodeSet) clone() *nodeSet {
 	return c
 }
 
-// add puts in a node that is not in.
+// add adds a node that is not in the set.
 func (s *nodeSet) add(node int) {
 	s.count++
 	for i := range s.levels {
@@ -42,7 +41,7 @@ func (s *nodeSet) add(node int) {
 	}
 }
 
-// remove takes out a node that is in.
+// remove removes a member.
 func (s *nodeSet) remove(node int) {
 	s.count--
 	for i := range s.levels {
@@ -68,7 +67,7 @@ func (s *nodeSet) next(node int) int {
 		}
 		node = at + 1
 	}
-	top := s.levels[len(s.levels)-1] // of more than 64^3 nodes the rest is looked through
+	top := s.levels[len(s.levels)-1] // with more than 64^3 nodes, scan the rest
 	for at := node; at < len(top); at++ {
 		if top[at] != 0 {
 			return s.descend(len(s.levels)-1, at*64+bits.TrailingZeros64(top[at]))

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A nodeSet is a set, on few nodes and on more than one word of every level
+// TestNodeSet compares with a map, on few nodes and on more than a word of every level
 // holds.
 func TestNodeSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,11 +10,11 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Oracle is the performance belief of a policy. *planner.Planner is one. It is safe for
-// concurrent use. Errors wrap perfmodel.ErrNotCovered if no model covers the request,
-// planner.ErrInfeasible if no plan fits, and ctx.Err() once ctx is done. An Oracle does
-// not keep or modify its arguments. Callers must not modify results, which may be shared
-// with later answers.
+// Oracle has the performance predictions of a policy, its belief. *planner.Planner is
+// one. It is safe for concurrent use. Errors wrap perfmodel.ErrNotCovered if no model
+// covers the request, planner.ErrInfeasible if no plan fits, and ctx.Err() once ctx is
+// done. An Oracle does not keep or modify its arguments. Callers must not modify results,
+// which may be shared with later answers.
 type Oracle interface {
 	// Predict returns the throughput of a configuration, and its memory if known. It does
 	// not check that the configuration fits.
@@ -193,7 +193,7 @@ type Executor interface {
 	Apply(ctx context.Context, d Decision) error
 }
 
-// Phase is where a job is in its life.
+// Phase is the state of a job between submission and completion.
 type Phase uint8
 
 const (

@@ -93,7 +93,7 @@ func (s *Snapshot) Idle() *Inventory {
 	return inv
 }
 
-// Asked returns the number of devices that all jobs ask for.
+// Asked returns the number of devices that all jobs request.
 func (s *Snapshot) Asked() int {
 	if s.ledger == nil {
 		return asked(s.Waiting, func(*JobState) bool { return true })
@@ -101,7 +101,7 @@ func (s *Snapshot) Asked() int {
 	return s.ledger.asked
 }
 
-// AskedBy returns the number of devices that the jobs of a tenant ask for.
+// AskedBy returns the number of devices that the jobs of a tenant request.
 func (s *Snapshot) AskedBy(tenant string) int {
 	if s.ledger == nil {
 		return asked(s.Waiting, func(j *JobState) bool { return j.Job.Tenant == tenant })
@@ -154,7 +154,7 @@ type Decision struct {
 	Grants   []*Grant              // in any order, at most one per job
 	Keep     bool                  // jobs without a grant here and not among Stops keep theirs
 	Stops    []spec.JobID          // jobs that lose their grant; only with Keep
-	Why      map[spec.JobID]string // reasons, of what changes and of Snapshot.Explain, where Snapshot.Reasons is set; see Because
+	Why      map[spec.JobID]string // if Snapshot.Reasons: the reasons of changes and for jobs of Snapshot.Explain; see Because
 	Warnings []string              // for users; the engine keeps each text once
 	Wake     time.Duration         // latest time of the next decision, 0 = at the next event
 	Gap      *float64              // proven relative gap of the schedule to the optimum; nil = not proven

@@ -24,14 +24,14 @@ var guaranteeRule = Info{
 	Options: guaranteeOptions,
 	New: func(d policy.Deps) (scheduler.Admission, error) {
 		q, err := parseQuotas(d.Values(guaranteeOptions).Text("quotas"))
-		return guarantee{candidate.NewBelief(d), q}, err
+		return guarantee{candidate.NewFinder(d), q}, err
 	},
 }
 
 // guarantee admits a guaranteed job only if its guarantee can be kept. Best-effort jobs
 // are always admitted.
 type guarantee struct {
-	belief *candidate.Belief
+	belief *candidate.Finder
 	quotas map[string]int // devices, by tenant; nil = none
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Curve is the resource sensitivity of one kind of job: every way to run it at
-// any size on any group it accepts, the best believed plan of each shape.
+// Curve is the resource sensitivity of one kind of job: its candidates on any number of
+// devices of any group it accepts, with the fastest plan of each shape.
 type Curve struct {
 	Configs []Config // by group, devices, fastest first
 	byShape map[shapeKey]int
 
-	revision int // belief.revision then
+	revision int // Finder.Revision at the query
 }
 
 type shapeKey struct {
@@ -25,22 +25,23 @@ type shapeKey struct {
 	shape spec.Shape
 }
 
+// CurveKey identifies jobs with the same curve.
 type CurveKey struct {
 	Kind
 	Precision   spec.Precision
 	Accelerator string
 	fixed       Fixed
-	plan        spec.Plan // the job's own, where that matters
-	devices     int       // and its size, where that does
+	plan        spec.Plan // the job's own plan, if it is fixed
+	devices     int       // its number of devices, if plan or size is fixed
 }
 
-// Fixed is what of a job stays as submitted.
+// Fixed selects the parts of a job's configuration that stay as submitted.
 type Fixed struct {
-	Plan bool // but for the data parallel degree, which follows the devices, and how the batch is split
+	Plan bool // the plan, except for the data parallel degree and the split of the batch
 	Size bool // the number of devices
 }
 
-// sizes returns the device counts that j may have in g, ascending.
+// sizes returns the device counts for j in g, ascending.
 func (f Fixed) sizes(j *spec.Job, g *spec.NodeGroup) []int {
 	if f.Size {
 		return []int{j.Devices}
@@ -53,21 +54,21 @@ func (f Fixed) allows(j *spec.Job, p spec.Plan) bool {
 	return !f.Plan || scaled(j.Plan) == scaled(p)
 }
 
-// scaled is what plans have in common that differ in the number of replicas alone.
+// scaled returns a plan without the parts that change with the number of replicas.
 func scaled(p spec.Plan) spec.Plan {
 	p.DP, p.MicroBatch, p.AccumSteps, p.Shard = 1, 1, 1, 0
 	return p.Normal()
 }
 
-// Curve returns the sensitivity curve of j, without options if the oracle knows
-// nothing of such jobs.
-func (b *Belief) Curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*Curve, error) {
+// Curve returns the sensitivity curve of j. It is empty if the oracle has no predictions.
+// The result is shared: do not change it.
+func (b *Finder) Curve(ctx context.Context, c spec.Cluster, j *spec.Job) (*Curve, error) {
 	return b.CurveOf(ctx, c, j, Fixed{})
 }
 
-// CurveOf returns the part of the sensitivity curve on which what is fixed stays.
-// A job whose own plan cannot be had at other sizes has its ways as submitted.
-func (b *Belief) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (*Curve, error) {
+// CurveOf returns the part of the sensitivity curve with the fixed parts of j. If its
+// fixed plan is not feasible at any size, the curve is the set of AsSubmitted.
+func (b *Finder) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (*Curve, error) {
 	f.Plan = f.Plan && j.Plan != (spec.Plan{})
 	key := CurveKey{Kind: KindOf(j), Precision: j.Plan.Precision, Accelerator: j.Accelerator, fixed: f}
 	if f.Plan {
@@ -99,7 +100,7 @@ func (b *Belief) CurveOf(ctx context.Context, c spec.Cluster, j *spec.Job, f Fix
 	return cv, nil
 }
 
-func (b *Belief) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (all []Config, err error) {
+func (b *Finder) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, f Fixed) (all []Config, err error) {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		if !Accepts(j, g) {
@@ -107,7 +108,7 @@ func (b *Belief) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, 
 		}
 		for _, n := range f.sizes(j, g) {
 			allowed := func(p spec.Plan) bool { return f.allows(j, p) }
-			options, err := b.Ask(ctx, gi, g, RequestFor(j, g, n), j.Host, allowed)
+			options, err := b.Query(ctx, gi, g, RequestFor(j, g, n), j.Host, allowed)
 			if err != nil {
 				return nil, err
 			}
@@ -120,12 +121,12 @@ func (b *Belief) curveOptions(ctx context.Context, c spec.Cluster, j *spec.Job, 
 	return all, nil
 }
 
-// manySizes is up to where every device count is asked for; beyond it only
-// whole nodes, and beyond manySizes nodes only powers of two of them, so that a
-// large cluster does not ask a planner a hundred thousand questions per model.
+// manySizes bounds the device counts of a curve. Above it there are only whole nodes,
+// and above manySizes nodes only powers of two of them. Otherwise a large cluster would
+// need a hundred thousand queries per model.
 const manySizes = 128
 
-// Sizes returns the device counts worth asking for in g, ascending.
+// Sizes returns the device counts of a curve in g, ascending.
 func Sizes(g *spec.NodeGroup) []int {
 	all := g.Count * g.Devices
 	var out []int
@@ -140,7 +141,7 @@ func Sizes(g *spec.NodeGroup) []int {
 	return out
 }
 
-// At returns the option that is the same way as o, nil if there is none.
+// At returns the candidate with the group, shape and plan of o, nil if there is none.
 func (cv *Curve) At(o *Config) *Config {
 	i, ok := cv.byShape[shapeKey{o.Group, o.Shape}]
 	if !ok || cv.Configs[i].Plan != o.Plan {
@@ -149,8 +150,8 @@ func (cv *Curve) At(o *Config) *Config {
 	return &cv.Configs[i]
 }
 
-// of returns the option a grant runs, nil if it is not among them: the job then
-// runs as submitted.
+// of returns the candidate of a grant, nil if there is none: then the job runs as
+// submitted.
 func (cv *Curve) of(g *scheduler.Grant, group int) *Config {
 	i, ok := cv.byShape[shapeKey{group, g.Shape}]
 	if !ok {
@@ -162,10 +163,10 @@ func (cv *Curve) of(g *scheduler.Grant, group int) *Config {
 	return nil
 }
 
-// Held returns the option that j, which holds devices in group, runs. When the
-// oracle has come to think that another plan is better where j runs, it is none of
-// cv's. nil: nothing is believed of it.
-func (b *Belief) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *Curve) (*Config, error) {
+// Held returns the candidate of the grant that j holds in a group. It is not in cv if
+// the oracle has learnt that another plan is faster on this shape. It is nil without a
+// prediction.
+func (b *Finder) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState, group int, cv *Curve) (*Config, error) {
 	if o := cv.of(j.Grant, group); o != nil || b.Learns == nil || len(cv.Configs) == 0 {
 		return o, nil
 	}
@@ -181,7 +182,7 @@ func (b *Belief) Held(ctx context.Context, c spec.Cluster, j *scheduler.JobState
 		Rate: p.Throughput / float64(g.Plan.Normal().GlobalBatch()), Spread: spread(p)}, nil
 }
 
-// Reaching returns the options that are at least as fast as rate.
+// Reaching returns the candidates that are at least as fast as rate.
 func Reaching(options []Config, rate float64) []Config {
 	return slices.DeleteFunc(slices.Clone(options), func(o Config) bool { return o.Rate < rate })
 }

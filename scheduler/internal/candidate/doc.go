@@ -1,5 +1,14 @@
-// Package candidate lists the configurations a job can run in: group of nodes, plan,
-// shape and predicted speed. Belief asks the oracle and remembers the answers.
+// Package candidate finds the configurations that a job can run in.
 //
-// Start with belief.go, curve.go and guess.go.
+// Terms:
+//
+//   - A Config is a candidate configuration: group of nodes, plan, shape and predicted
+//     speed.
+//   - A Set is the candidates of a job with its own plan and number of devices.
+//   - A Curve is the candidates of a job with any number of devices.
+//   - A job is blind if the oracle has no prediction for it. It runs as submitted.
+//
+// A Finder queries the oracle and caches the results. Start with finder.go, then
+// curve.go; guess.go has the speeds of blind jobs, host_share.go the CPUs and memory of
+// candidates.
 package candidate

@@ -8,9 +8,9 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Guess returns the ways to run a job the oracle knows nothing about: its own plan
-// and size on every group that could hold it.
-func (b *Belief) Guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (options []Config, warning string, err error) {
+// Guess returns the candidates of a blind job: its own plan and size on every group with
+// enough devices, at the speed of GuessRate.
+func (b *Finder) Guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (options []Config, warning string, err error) {
 	w, err := b.AsSubmitted(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return nil, "", err
@@ -25,18 +25,17 @@ func (b *Belief) Guess(ctx context.Context, s *scheduler.Snapshot, j *scheduler.
 	return options, w.Warning, nil
 }
 
-// PlaceWay finds nodes for j in a way to run it. How a guess is laid out is for the
-// placer to say.
-func (b *Belief) PlaceWay(free *scheduler.Inventory, j *spec.Job, way *Config, guessed bool) *scheduler.Grant {
+// PlaceConfig returns a grant for j with candidate o, nil if it does not fit. The placer
+// chooses the shape of a guess.
+func (b *Finder) PlaceConfig(free *scheduler.Inventory, j *spec.Job, o *Config, guessed bool) *scheduler.Grant {
 	if guessed {
-		return b.PlaceBlindIn(free, way.Group, j)
+		return b.PlaceBlindIn(free, o.Group, j)
 	}
-	return b.PlaceOption(free, j, way)
+	return b.PlaceOption(free, j, o)
 }
 
-// GuessRate returns the steps/s of a job nothing is believed of: what its
-// recorded duration says, else what makes it take as long again as it has been
-// there.
+// GuessRate returns the steps/s of a blind job: those of its recorded duration, or else
+// those with which its remaining time equals its time in the system so far.
 func GuessRate(now time.Duration, j *scheduler.JobState) float64 {
 	if d := j.Job.Duration.Seconds(); d > 0 {
 		return (j.Done + j.Remaining) / d
@@ -44,10 +43,9 @@ func GuessRate(now time.Duration, j *scheduler.JobState) float64 {
 	return j.Remaining / max((now-j.Job.Submit).Seconds(), j.StartCost.Seconds(), 1)
 }
 
-// Alone returns how many seconds j takes from its submission to its end as submitted,
-// without other jobs: its start, a second at least, and its steps at the predicted
-// speed.
-func (b *Belief) Alone(ctx context.Context, c spec.Cluster, j *scheduler.JobState) (float64, error) {
+// Alone returns the completion time of j, in seconds, as submitted and without other
+// jobs: its start cost, at least a second, and its steps at the predicted speed.
+func (b *Finder) Alone(ctx context.Context, c spec.Cluster, j *scheduler.JobState) (float64, error) {
 	w, err := b.AsSubmitted(ctx, c, j.Job)
 	if err != nil {
 		return 0, err
@@ -59,11 +57,11 @@ func (b *Belief) Alone(ctx context.Context, c spec.Cluster, j *scheduler.JobStat
 	case j.Job.Duration > 0:
 		return start + j.Job.Duration.Seconds(), nil
 	}
-	return start + 2*j.Attained/float64(j.Job.Devices), nil // as long again as it has run
+	return start + 2*j.Attained/float64(j.Job.Devices), nil // assumes that half of it is done
 }
 
-// RunTime returns how many seconds a job has to run at rate. The rate of one that
-// is done may be a guess of 0.
+// RunTime returns the remaining seconds of a job at a rate. The rate may be 0 if nothing
+// remains.
 func RunTime(j *scheduler.JobState, rate float64) float64 {
 	if j.Remaining == 0 {
 		return 0

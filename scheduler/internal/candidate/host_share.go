@@ -6,9 +6,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// taken returns what each device takes of its host in a configuration: the CPUs it
-// is believed to run with, and if it offloads the share of the node's memory that a
-// planner lets it use.
+// taken returns the host resources per device of a configuration: the CPUs of its
+// prediction, and for offloading plans the share of the node's memory that the planner
+// allows.
 func taken(c *spec.Config, g *spec.NodeGroup) spec.Host {
 	n := int64(c.Shape.Total())
 	h := spec.Host{MilliCPUs: ceilDiv(c.Shape.Host().MilliCPUs, n), Bytes: ceilDiv(c.Shape.Host().Bytes, n)}
@@ -22,8 +22,8 @@ func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 func offloads(p spec.Plan) bool { return p.Normal().Offload != spec.OffloadNone }
 
-// loadOf returns how many devices of g a job takes, counted by whatever it takes the
-// largest share of if each of its devices takes so much of the host.
+// loadOf returns the largest share of a job in the devices, CPUs and memory of g, in
+// devices. each is the host resources per device.
 func loadOf(devices int, each spec.Host, g *spec.NodeGroup) float64 {
 	has := g.Host()
 	share := func(each, has int64) float64 {
@@ -35,16 +35,15 @@ func loadOf(devices int, each spec.Host, g *spec.NodeGroup) float64 {
 	return float64(devices) * max(1, share(each.MilliCPUs, has.MilliCPUs), share(each.Bytes, has.Bytes))
 }
 
-// worthCPUs is how many times as fast a plan has to be with twice the CPUs to
-// be believed to make use of them.
+// worthCPUs is the least speed-up by twice the CPUs for which a plan gets them.
 const worthCPUs = 1.01
 
-// withCPUs returns options with those of offloading plans at other numbers of CPUs
-// beside them, of which their speed depends: from what the job needs or one for each
-// device, doubling up to what a node has, as long as more make them faster. Where the
-// CPUs of a group are not limited, and where the oracle tells no difference, options
-// are as they were.
-func (b *Belief) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, options []Config, allowed func(spec.Plan) bool) ([]Config, error) {
+// withCPUs replaces the candidates with offloading plans by several with different
+// numbers of CPUs, on which their speed depends. The CPUs per device begin at the job's
+// need, at least one, and double up to those of a node while the plan becomes faster.
+// Options are unchanged if the group's CPUs are unlimited, or if the oracle's answer
+// does not depend on CPUs.
+func (b *Finder) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, options []Config, allowed func(spec.Plan) bool) ([]Config, error) {
 	if !b.Cpus || g.CPUs < 1 {
 		return options, nil
 	}
@@ -66,14 +65,14 @@ func (b *Belief) withCPUs(ctx context.Context, group int, g *spec.NodeGroup, j *
 	return out, nil
 }
 
-// cpuLevels returns what becomes of an offloading option with more and more CPUs.
-func (b *Belief) cpuLevels(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, o Config, allowed func(spec.Plan) bool) (levels []Config, err error) {
+// cpuLevels returns an offloading candidate with increasing numbers of CPUs.
+func (b *Finder) cpuLevels(ctx context.Context, group int, g *spec.NodeGroup, j *spec.Job, o Config, allowed func(spec.Plan) bool) (levels []Config, err error) {
 	least := max(1, int((j.Host.MilliCPUs+999)/1000))
 	for each := least; each <= g.CPUs/o.Shape.Most(); each *= 2 {
 		r := RequestFor(j, g, o.Devices)
 		r.Shape = o.Shape
 		r.Shape.CPUs = each * o.Devices
-		found, err := b.Ask(ctx, group, g, r, j.Host, allowed)
+		found, err := b.Query(ctx, group, g, r, j.Host, allowed)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// hostBound is a model of jobs that only fit when they offload, and are then as fast
-// as up to 24 CPUs for each device make them.
+// hostBound is a model of jobs that fit only if they offload. Their speed is proportional
+// to the CPUs per device, up to 24.
 type hostBound struct{}
 
 func (hostBound) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
@@ -29,14 +29,14 @@ func (hostBound) Predict(_ context.Context, c spec.Config) (spec.Prediction, err
 	return p, nil
 }
 
-// Curves of rubick have offloading plans at every number of CPUs that makes them
-// faster, hold these CPUs and their share of the node's memory, and count as many
-// devices as that leaves without.
+// TestCurveOverCPUs checks that curves with Cpus have offloading plans at every number of
+// CPUs that makes them faster, that these hold the CPUs and their share of the node's
+// memory, and that their load counts both.
 func TestCurveOverCPUs(t *testing.T) {
 	c := spec.Cluster{Groups: []spec.NodeGroup{{Count: 2, Devices: 4, CPUs: 40, HostBytes: 4 << 40,
 		Accelerator: spec.Accelerator{Name: "x", MemBytes: 50}, Link: spec.Link{IntraBps: 1e11, InterBps: 1e10, HostBps: 1e10}}}}
 	j := &spec.Job{ID: "a", Model: spec.Model{Name: "m", Kind: spec.Decoder, Layers: 2, Hidden: 64, Heads: 4, SeqLen: 8, Vocab: 100}, GlobalBatch: 8, Devices: 2}
-	b := NewBelief(policy.Deps{Oracle: planner.New(hostBound{}, planner.Options{})})
+	b := NewFinder(policy.Deps{Oracle: planner.New(hostBound{}, planner.Options{})})
 	b.Cpus = true
 	cv, err := b.Curve(t.Context(), c, j)
 	if err != nil {

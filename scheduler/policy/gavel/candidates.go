@@ -18,7 +18,7 @@ import (
 // its own device count with its own plan or, with plans, several device counts, each with
 // the plan predicted best.
 type candidateTable struct {
-	*candidate.Belief
+	*candidate.Finder
 	rules   Variant
 	plans   bool
 	sets    map[candidate.SubmittedKey]*candidateSet
@@ -40,7 +40,7 @@ type candidateSet struct {
 // newCandidates returns an empty table. With plans, jobs may run with other plans and
 // device counts than requested.
 func newCandidates(d policy.Deps, plans bool) *candidateTable {
-	return &candidateTable{Belief: candidate.NewBelief(d), rules: policy.VariantOf[Variant](d), plans: plans, sets: map[candidate.SubmittedKey]*candidateSet{}}
+	return &candidateTable{Finder: candidate.NewFinder(d), rules: policy.VariantOf[Variant](d), plans: plans, sets: map[candidate.SubmittedKey]*candidateSet{}}
 }
 
 // of returns the candidates of j. The set is empty if j is predicted to run nowhere.

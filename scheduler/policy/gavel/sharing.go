@@ -81,7 +81,7 @@ func (c *pairTable) place(cl spec.Cluster, free *scheduler.Inventory, a, b jobKi
 	both := *a.job
 	both.Host = a.job.Host.Plus(b.job.Host)
 	for _, o := range c.jobPairs(cl, a, b, group, devices) {
-		slots, ok := c.candidates.Belief.Find(free, &both, &o.a)
+		slots, ok := c.candidates.Finder.Find(free, &both, &o.a)
 		if !ok {
 			continue
 		}

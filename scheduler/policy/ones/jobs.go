@@ -175,7 +175,7 @@ func (p *ones) rank(ctx context.Context, c spec.Cluster, group int, j *spec.Job,
 		return nil, err
 	}
 	r.GlobalBatch = batch
-	return p.belief.Ask(ctx, group, g, r, j.Host, candidate.AnyPlan)
+	return p.belief.Query(ctx, group, g, r, j.Host, candidate.AnyPlan)
 }
 
 // batchOn returns the global batch of j on n devices of g, 0 if there is none:

@@ -68,7 +68,7 @@ func newOptimus(d policy.Deps) (scheduler.Policy, error) {
 func NewSizing(d policy.Deps) (*Sizing, error) {
 	v, rules := d.Values(oracleOptions), policy.VariantOf[Variant](d)
 	interval := v.Seconds("interval")
-	return &Sizing{Belief: candidate.NewBelief(d), known: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
+	return &Sizing{Belief: candidate.NewFinder(d), known: map[candidate.CurveKey]*curveSizes{}, interval: max(interval, policy.MinWake),
 		anywhere: rules.AnyDevices, next: rules.NextOnly, last: -policy.Never}, v.Err()
 }
 
@@ -91,7 +91,7 @@ func NewSizing(d policy.Deps) (*Sizing, error) {
 // change all the time. In between devices that are free go to jobs that wait, which
 // in the paper wait for the interval.
 type Sizing struct {
-	Belief      *candidate.Belief
+	Belief      *candidate.Finder
 	known       map[candidate.CurveKey]*curveSizes
 	interval    time.Duration
 	anywhere    bool         // any free devices will do

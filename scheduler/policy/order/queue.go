@@ -17,7 +17,7 @@ import (
 // builds it, and adds the running jobs only when a waiting job does not fit.
 type queue struct {
 	ranking     Ranking
-	belief      *candidate.Belief
+	belief      *candidate.Finder
 	urgentAfter time.Duration // a job that has waited this long goes first, 0 = never
 
 	decision uint64 // counts decisions
@@ -42,7 +42,7 @@ type waitQueue struct {
 	jobs       heap.Heap[*Ranked]
 }
 
-func newQueue(r Ranking, b *candidate.Belief, urgentAfter time.Duration) *queue {
+func newQueue(r Ranking, b *candidate.Finder, urgentAfter time.Duration) *queue {
 	return &queue{ranking: r, belief: b, urgentAfter: urgentAfter, running: heap.Heap[*Ranked]{Less: runsBehind}}
 }
 

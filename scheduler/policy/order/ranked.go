@@ -104,7 +104,7 @@ func Preemptive(d policy.Deps, r Ranking) (scheduler.Policy, error) {
 // not fit is skipped; without, it blocks all jobs behind it. Among the allowed groups and
 // layouts with room a job takes the one where it is predicted fastest.
 func Ordered(d policy.Deps, backfill bool) scheduler.Policy {
-	b := candidate.NewBelief(d)
+	b := candidate.NewFinder(d)
 	return &ranked{Ranking: Ranking{Key: bySubmission, Steady: true}, belief: b, backfill: backfill,
 		queue: newQueue(Ranking{Key: bySubmission, Steady: true}, b, 0)}
 }
@@ -119,7 +119,7 @@ func newRanked(d policy.Deps, r Ranking) (*ranked, error) {
 	if _, learns := d.Oracle.(scheduler.Learner); learns || rules.UrgentAfter > 0 { // keys change, or waiting jobs become urgent with time
 		r.Steady = false
 	}
-	p := &ranked{Ranking: r, belief: candidate.NewBelief(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
+	p := &ranked{Ranking: r, belief: candidate.NewFinder(d), backfill: backfill && !rules.StopAtMisfit, preempts: true,
 		undo: !rules.EvictAnyway, keepSlots: !rules.PlaceAnew, urgentAfter: rules.UrgentAfter}
 	p.queue = newQueue(r, p.belief, p.urgentAfter)
 	return p, nil
@@ -127,7 +127,7 @@ func newRanked(d policy.Deps, r Ranking) (*ranked, error) {
 
 type ranked struct {
 	Ranking
-	belief      *candidate.Belief
+	belief      *candidate.Finder
 	queue       *queue
 	backfill    bool          // skip jobs that do not fit
 	preempts    bool          // preempt running jobs for jobs of higher priority

@@ -29,12 +29,12 @@ func newSRTF(d policy.Deps, predicted bool) (scheduler.Policy, error) {
 	if d.Servers != nil {
 		return paramserver.NewSRTF(d), nil
 	}
-	s := srtf{belief: candidate.NewBelief(d), predicted: predicted}
+	s := srtf{belief: candidate.NewFinder(d), predicted: predicted}
 	return Preemptive(d, Ranking{Key: s.key, Steady: true})
 }
 
 type srtf struct {
-	belief    *candidate.Belief
+	belief    *candidate.Finder
 	predicted bool // ignore recorded durations
 }
 

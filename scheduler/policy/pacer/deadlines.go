@@ -24,7 +24,7 @@ import (
 // When the belief has learnt, all is run again from the beginning: what it had been
 // promised before its speed was known is nothing to go by.
 type deadlines struct {
-	belief  *candidate.Belief
+	belief  *candidate.Finder
 	caution float64 // as a part of the intervals
 	draws   map[drawKey]*[pairs]float64
 	cases   []*reference
@@ -53,7 +53,7 @@ type learnt struct {
 	revision int
 }
 
-func newDeadlines(b *candidate.Belief, caution float64) *deadlines {
+func newDeadlines(b *candidate.Finder, caution float64) *deadlines {
 	return &deadlines{belief: b, caution: caution, draws: map[drawKey]*[pairs]float64{}, inside: map[spec.JobID]*arrival{}, models: map[string]*learnt{}}
 }
 

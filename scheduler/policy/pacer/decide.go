@@ -61,7 +61,7 @@ func (o *decision) recheck(plan *lookahead.Schedule) time.Duration {
 // start starts a job, or starts it anew, and reports whether there was room.
 func (o *decision) start(task int, c *lookahead.Assignment) bool {
 	p := o.jobs[task]
-	g := o.belief.PlaceWay(o.free, p.Job, &p.options[c.Candidate], p.blind)
+	g := o.belief.PlaceConfig(o.free, p.Job, &p.options[c.Candidate], p.blind)
 	if g == nil && p.blind {
 		g = o.belief.PlaceBlind(o.free, o.s.Cluster, p.Job)
 	}

@@ -11,7 +11,7 @@ import (
 
 // elasticFloor is where chosen configurations are given devices.
 type elasticFloor struct {
-	belief *candidate.Belief
+	belief *candidate.Finder
 	s      *scheduler.Snapshot
 	rows   []*sia.Row
 	free   *scheduler.Inventory
@@ -54,7 +54,7 @@ func (f *elasticFloor) place(picks []int) {
 func (f *elasticFloor) settle(r *sia.Row, pick int) bool {
 	cell := &r.Cells[pick]
 	for i := range cell.Options {
-		if g := f.belief.PlaceWay(f.free, r.Job, &cell.Options[i], cell.Blind); g != nil && f.free.Take(g.Slots) {
+		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Blind); g != nil && f.free.Take(g.Slots) {
 			g.Elastic = cell.Elastic
 			r.Granted = g
 			return true

@@ -103,7 +103,7 @@ func TestElasticPlace(t *testing.T) {
 				picks = append(picks, slices.Index([]int{1, 2, 4, 12}, c.chosen[i]))
 			}
 			s := scheduler.NewSnapshot(0, twoNodes(), jobs)
-			f := elasticFloor{belief: candidate.NewBelief(policy.Deps{}), s: s, rows: rows, free: s.Idle()}
+			f := elasticFloor{belief: candidate.NewFinder(policy.Deps{}), s: s, rows: rows, free: s.Idle()}
 			f.place(picks)
 			for i, want := range c.want {
 				got := at{}

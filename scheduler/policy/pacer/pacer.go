@@ -46,7 +46,7 @@ var options = []policy.Option{
 // written; the defaults of price, value and window were then chosen on that
 // trace 10 % denser and 15 % sparser.
 type pacer struct {
-	belief    *candidate.Belief
+	belief    *candidate.Finder
 	deadlines *deadlines
 
 	price, makespan, value, window float64
@@ -101,7 +101,7 @@ type entry struct {
 }
 
 func newPacer(d policy.Deps) (scheduler.Policy, error) {
-	b := candidate.NewBelief(d)
+	b := candidate.NewFinder(d)
 	p := &pacer{belief: b, seed: d.Seed}
 	v := d.Values(options)
 	span := v.Float("span")

@@ -14,7 +14,7 @@ import (
 // reference is a run of the same jobs under fifo-backfill, each at its own plan and size
 // and for as long as is believed in one case.
 type reference struct {
-	belief *candidate.Belief
+	belief *candidate.Finder
 	slower func(*spec.Job, *candidate.Config) float64 // than believed; nil = as believed
 	now    time.Duration
 	free   *scheduler.Inventory
@@ -42,7 +42,7 @@ type referenceJob struct {
 	end time.Duration
 }
 
-func newReference(b *candidate.Belief, c spec.Cluster) *reference {
+func newReference(b *candidate.Finder, c spec.Cluster) *reference {
 	return &reference{belief: b, free: scheduler.NewInventory(c), jobs: map[spec.JobID]*referenceJob{}}
 }
 

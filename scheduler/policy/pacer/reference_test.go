@@ -60,7 +60,7 @@ func TestShadowIsFifoBackfill(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		f := &followed{p, newDeadlines(candidate.NewBelief(policy.Deps{Oracle: c.World.Oracle(0, 0)}), 1), rt, map[spec.JobID]time.Duration{}}
+		f := &followed{p, newDeadlines(candidate.NewFinder(policy.Deps{Oracle: c.World.Oracle(0, 0)}), 1), rt, map[spec.JobID]time.Duration{}}
 		r, err := sim.Run(t.Context(), sim.Config{
 			Cluster: c.Cluster, Jobs: c.Jobs, Policy: f, Truth: c.World.Truth(c.Cluster),
 			Costs: sim.PerStart(func(spec.Job) time.Duration { return c.StartCost }),
@@ -85,7 +85,7 @@ func TestShadowOfUnknownJobs(t *testing.T) {
 	}
 	first, second, third := job("first"), job("second"), job("third")
 	third.Job.Duration = 40 * time.Second
-	p := newDeadlines(candidate.NewBelief(policy.Deps{}), 1)
+	p := newDeadlines(candidate.NewFinder(policy.Deps{}), 1)
 	at := func(now time.Duration, inside ...*scheduler.JobState) map[spec.JobID]*referenceJob {
 		t.Helper()
 		snapshot := scheduler.NewSnapshot(now, c, inside)
@@ -131,7 +131,7 @@ func TestPromisesAreWhatIsKnownNow(t *testing.T) {
 		return w.Oracle(0, 0)
 	}
 	l := &learner{oracle(1), 1}
-	p := newDeadlines(candidate.NewBelief(policy.Deps{Oracle: l}), 1)
+	p := newDeadlines(candidate.NewFinder(policy.Deps{Oracle: l}), 1)
 	job := func(id spec.JobID) *scheduler.JobState {
 		return &scheduler.JobState{Job: &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: 100}, Remaining: 100}
 	}
@@ -172,7 +172,7 @@ func TestPromisesAreWhatIsKnownNow(t *testing.T) {
 // Drawn cases are as far from what is believed as the intervals say, in pairs, the same
 // for all jobs that run alike, and there are none where nothing is to be drawn.
 func TestDrawnCases(t *testing.T) {
-	p := newDeadlines(candidate.NewBelief(policy.Deps{}), 0.5)
+	p := newDeadlines(candidate.NewFinder(policy.Deps{}), 0.5)
 	j := &spec.Job{Model: spec.Model{Name: "m"}}
 	sum, n := 0.0, 0
 	for devices := 1; devices <= 200; devices++ {
@@ -200,7 +200,7 @@ func TestCasesDiffer(t *testing.T) {
 	for _, m := range []string{"m", "n"} {
 		w.Add(m, c.Groups[0].Accelerator.Name, schedulertest.OnePlan(1), spec.NewShape(1), 1)
 	}
-	b := candidate.NewBelief(policy.Deps{Oracle: unsureOracle{w.Oracle(0, 0)}})
+	b := candidate.NewFinder(policy.Deps{Oracle: unsureOracle{w.Oracle(0, 0)}})
 	p := newDeadlines(b, 1)
 	var jobs []*scheduler.JobState
 	for _, m := range []string{"m", "n"} {

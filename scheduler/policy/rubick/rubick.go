@@ -113,7 +113,7 @@ func rubickVariant(name, doc string, f candidate.Fixed) policy.Info {
 // 44.9, 6 h 1.32 and 43.3, 4 h 1.45 and 41.7, 2 h 2.20 and 39.3. The defaults were
 // chosen on this trace.
 type rubick struct {
-	belief *candidate.Belief
+	belief *candidate.Finder
 	fixed  candidate.Fixed // for the ablations
 
 	price, gate, budget float64
@@ -122,7 +122,7 @@ type rubick struct {
 }
 
 func newRubick(d policy.Deps, f candidate.Fixed) (scheduler.Policy, error) {
-	p := &rubick{belief: candidate.NewBelief(d), fixed: f}
+	p := &rubick{belief: candidate.NewFinder(d), fixed: f}
 	p.belief.Cpus = !f.Size
 	v := d.Values(options)
 	p.price, p.gate, p.budget, p.starve = v.Float("price"), v.Float("gate"), v.Float("budget"), v.Float("starve")

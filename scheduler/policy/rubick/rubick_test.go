@@ -56,7 +56,7 @@ func TestRubickGuarantee(t *testing.T) {
 // slowestDue is the speed of j at its own plan and size, on whichever group that
 // is fastest.
 func slowestDue(ctx context.Context, c schedulertest.Case, j *spec.Job) float64 {
-	w, err := candidate.NewBelief(policy.Deps{Oracle: c.World.Oracle(0, 0)}).AsSubmitted(ctx, c.Cluster, j)
+	w, err := candidate.NewFinder(policy.Deps{Oracle: c.World.Oracle(0, 0)}).AsSubmitted(ctx, c.Cluster, j)
 	if err != nil || len(w.Configs) == 0 {
 		panic(fmt.Sprint("a drawn job cannot run as submitted: ", j.ID, err))
 	}

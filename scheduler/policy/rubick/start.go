@@ -25,7 +25,7 @@ func (r *round) start(t *task) bool {
 	}
 	slices.SortStableFunc(fit, func(a, b *candidate.Config) int { return cmp.Compare(r.cost(t, a), r.cost(t, b)) })
 	for _, o := range fit {
-		if g := r.belief.PlaceWay(r.without(r.free, t.in(o)), t.Job, o, t.blind); g != nil {
+		if g := r.belief.PlaceConfig(r.without(r.free, t.in(o)), t.Job, o, t.blind); g != nil {
 			r.free.Take(g.Slots)
 			r.give(t, g, o)
 			r.started(t, o)

@@ -10,7 +10,7 @@ import (
 
 // siaFloor is where chosen configurations are given devices.
 type siaFloor struct {
-	belief *candidate.Belief
+	belief *candidate.Finder
 	s      *scheduler.Snapshot
 	free   *scheduler.Inventory // without the devices of jobs that stay as they are
 }
@@ -79,7 +79,7 @@ func (f *siaFloor) find(r *Row, cell *Cell) *scheduler.Grant {
 		return r.Grant
 	}
 	for i := range cell.Options {
-		if g := f.belief.PlaceWay(f.free, r.Job, &cell.Options[i], cell.Blind); g != nil {
+		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Blind); g != nil {
 			g.Elastic = cell.Elastic
 			return g
 		}

@@ -72,7 +72,7 @@ type sia struct {
 
 // Space lists the configurations of jobs.
 type Space struct {
-	Belief  *candidate.Belief
+	Belief  *candidate.Finder
 	elastic scheduler.Elastic // nil = jobs train their own batch
 	known   map[*candidate.Curve][]Cell
 	shapes  map[groupRoom][]spec.Shape
@@ -80,7 +80,7 @@ type Space struct {
 
 // NewSpace returns the space that the oracle of d believes in; elastic may be nil.
 func NewSpace(d policy.Deps, elastic scheduler.Elastic) *Space {
-	return &Space{Belief: candidate.NewBelief(d), elastic: elastic, known: map[*candidate.Curve][]Cell{}, shapes: map[groupRoom][]spec.Shape{}}
+	return &Space{Belief: candidate.NewFinder(d), elastic: elastic, known: map[*candidate.Curve][]Cell{}, shapes: map[groupRoom][]spec.Shape{}}
 }
 
 // Cell is a configuration of a job.

@@ -27,7 +27,7 @@ var options = []policy.Option{
 func newThemis(d policy.Deps) (scheduler.Policy, error) {
 	v := d.Values(options)
 	f, lease := v.Float("f"), v.Seconds("lease")
-	return &themis{belief: candidate.NewBelief(d), bidding: 1 - f, lease: max(lease, policy.MinWake), seed: d.Seed}, v.Err()
+	return &themis{belief: candidate.NewFinder(d), bidding: 1 - f, lease: max(lease, policy.MinWake), seed: d.Seed}, v.Err()
 }
 
 // themis is the Themis of sections 4 and 5 of the paper for jobs that are whole
@@ -55,7 +55,7 @@ func newThemis(d policy.Deps) (scheduler.Policy, error) {
 // Speeds are the oracle's, else those of recorded durations. A job without either is
 // assumed to have one lease to go.
 type themis struct {
-	belief  *candidate.Belief
+	belief  *candidate.Finder
 	bidding float64 // part of the jobs
 	lease   time.Duration
 	seed    uint64

@@ -16,28 +16,28 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy"
 )
 
-// Config is one way to run a job: a plan on a shape in a group of nodes.
+// Config is a candidate configuration of a job: a plan on a shape in a group of nodes.
 type Config struct {
 	Group   int
 	Plan    spec.Plan
 	Shape   spec.Shape
 	Devices int
-	Host    spec.Host // that each device takes, where it is more than the job needs
-	Load    float64   // devices that what it takes comes to: the largest of its shares of the group
-	Rate    float64   // believed steps/s, 0 = nothing is believed
-	Spread  float64   // half the width of the 90 % interval of its logarithm, 0 = none given
+	Host    spec.Host // host resources per device of the configuration; a job may need more
+	Load    float64   // largest share of the group's devices, CPUs or memory, in devices
+	Rate    float64   // predicted steps/s, 0 = unknown
+	Spread  float64   // half the width of the 90 % interval of the rate's logarithm, 0 = unknown
 }
 
-// Set are the ways to run one kind of job, fastest believed first.
+// Set is the candidates of one kind of job, fastest first.
 type Set struct {
 	Configs []Config
-	Warning string // what a user should know about them, "" if nothing
-	Blind   bool   // nothing is known: the job's own plan on whatever layout the placer makes
+	Warning string // for users, "" = none
+	Blind   bool   // the oracle has no prediction: the job's own plan on any layout of the placer
 
-	revision int // belief.revision then
+	revision int // Finder.Revision at the query
 }
 
-// Of returns the way that g, in a group, runs; nil if it is none of them.
+// Of returns the candidate of a grant in a group; nil if it is none of them.
 func (w *Set) Of(g *scheduler.Grant, group int) *Config {
 	i := slices.IndexFunc(w.Configs, func(o Config) bool {
 		return o.Group == group && o.Plan == g.Plan && o.Shape.Devices == g.Shape.Devices
@@ -48,27 +48,28 @@ func (w *Set) Of(g *scheduler.Grant, group int) *Config {
 	return &w.Configs[i]
 }
 
-// Belief is what the oracle says, put so that policies can compare it. It is
-// asked once per kind of job, and again when it has learnt something about it.
-type Belief struct {
+// Finder finds the candidates of jobs. It queries the oracle once per kind of job, and
+// again when the oracle has learnt about it. It is not safe for concurrent use.
+type Finder struct {
 	Oracle scheduler.Oracle  // may be nil
 	Learns scheduler.Learner // the oracle, nil if its answers do not change during a run
 	placer scheduler.Placer
-	Cpus   bool               // curves tell what CPUs are worth to plans that offload
+	Cpus   bool               // curves have offloading plans at several numbers of CPUs
 	speeds map[string]float64 // Deps.Speeds
-	order  []int              // groups, fastest first by speeds; nil = not known yet
+	order  []int              // groups, fastest first by speeds; nil = not computed yet
 
 	submitted map[SubmittedKey]*Set
 	curves    map[CurveKey]*Curve
 }
 
-// Kind is what two jobs share that run alike on equal devices.
+// Kind identifies jobs with the same speed on equal devices.
 type Kind struct {
 	model      spec.Model
 	seq, batch int
-	host       spec.Host // what each device needs says where they can be
+	host       spec.Host // per device; restricts layouts
 }
 
+// SubmittedKey identifies jobs that were submitted alike.
 type SubmittedKey struct {
 	Kind
 	plan        spec.Plan
@@ -76,8 +77,9 @@ type SubmittedKey struct {
 	accelerator string
 }
 
-func NewBelief(d policy.Deps) *Belief {
-	b := &Belief{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
+// NewFinder returns a finder with the oracle, placer and speeds of d.
+func NewFinder(d policy.Deps) *Finder {
+	b := &Finder{Oracle: d.Oracle, placer: d.Placer, speeds: d.Speeds,
 		submitted: map[SubmittedKey]*Set{}, curves: map[CurveKey]*Curve{}}
 	b.Learns, _ = d.Oracle.(scheduler.Learner)
 	if b.placer == nil {
@@ -86,8 +88,8 @@ func NewBelief(d policy.Deps) *Belief {
 	return b
 }
 
-// Revision tells how often has changed what is believed of j on the groups of c.
-func (b *Belief) Revision(c spec.Cluster, j *spec.Job) (n int) {
+// Revision counts the changes of the oracle's answers about j on the groups of c.
+func (b *Finder) Revision(c spec.Cluster, j *spec.Job) (n int) {
 	if b.Learns == nil {
 		return 0
 	}
@@ -97,14 +99,15 @@ func (b *Belief) Revision(c spec.Cluster, j *spec.Job) (n int) {
 	return n
 }
 
-// KeyOf returns the key of jobs submitted as j is.
+// KeyOf returns the key of jobs that were submitted like j.
 func KeyOf(j *spec.Job) SubmittedKey {
 	return SubmittedKey{KindOf(j), j.Plan, j.Devices, j.Accelerator}
 }
 
+// KindOf returns the kind of j.
 func KindOf(j *spec.Job) Kind { return Kind{j.Model, j.SeqLen, j.Batch(), j.Host} }
 
-// RequestFor asks how to run j on devices of group.
+// RequestFor returns the request for plans of j on devices of a group.
 func RequestFor(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 	return planner.Request{
 		Model: j.Model, SeqLen: j.SeqLen, GlobalBatch: j.Batch(), Precision: j.Plan.Precision,
@@ -112,11 +115,11 @@ func RequestFor(j *spec.Job, g *spec.NodeGroup, devices int) planner.Request {
 	}
 }
 
-// AsSubmitted returns the ways to run j with its own plan and device count, on
-// any group it accepts. If the oracle allows its plan nowhere at that count,
-// they are those of the best plans it allows there. If it knows nothing of such
-// jobs, the ways are blind.
-func (b *Belief) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
+// AsSubmitted returns the candidates of j with its own plan and device count, on any
+// group it accepts. If its plan is not feasible at that count, it returns those with
+// the best feasible plans. Without predictions the set is blind. The result is shared:
+// do not change it.
+func (b *Finder) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
 	key := KeyOf(j)
 	revision := b.Revision(c, j)
 	if w, ok := b.submitted[key]; ok && w.revision == revision {
@@ -131,7 +134,7 @@ func (b *Belief) AsSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (
 	return w, nil
 }
 
-func (b *Belief) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
+func (b *Finder) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job) (*Set, error) {
 	w := &Set{}
 	if j.Plan != (spec.Plan{}) {
 		own := j.Plan
@@ -149,14 +152,14 @@ func (b *Belief) findSubmitted(ctx context.Context, c spec.Cluster, j *spec.Job)
 			w.Warning = fmt.Sprintf("%s on %s: no prediction, such jobs run as submitted", j.Model.Name, spec.Count(j.Devices, "device"))
 		}
 	case j.Plan != (spec.Plan{}):
-		w.Warning = fmt.Sprintf("%s on %s: plan %s is not among those allowed there, the best believed one is used",
+		w.Warning = fmt.Sprintf("%s on %s: plan %s is not feasible there, the fastest predicted plan is used",
 			j.Model.Name, spec.Count(j.Devices, "device"), j.Plan)
 	}
 	return w, nil
 }
 
-// rank appends the ways to run j at its device count, with one plan or any.
-func (b *Belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *spec.Plan, w *Set) error {
+// rank appends the candidates of j at its device count, with one plan or any.
+func (b *Finder) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *spec.Plan, w *Set) error {
 	for gi := range c.Groups {
 		g := &c.Groups[gi]
 		if !Accepts(j, g) || g.MostDevices(j.Host) < j.Devices {
@@ -164,9 +167,9 @@ func (b *Belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 		}
 		r := RequestFor(j, g, j.Devices)
 		if r.Plan = plan; plan != nil {
-			r.GlobalBatch = plan.GlobalBatch() // that of a job can be one that its plan only comes close to
+			r.GlobalBatch = plan.GlobalBatch() // a job's batch may differ from that of its plan
 		}
-		options, err := b.Ask(ctx, gi, g, r, j.Host, AnyPlan)
+		options, err := b.Query(ctx, gi, g, r, j.Host, AnyPlan)
 		if err != nil {
 			return err
 		}
@@ -176,12 +179,14 @@ func (b *Belief) rank(ctx context.Context, c spec.Cluster, j *spec.Job, plan *sp
 	return nil
 }
 
+// AnyPlan allows all plans, for Query.
 func AnyPlan(spec.Plan) bool { return true }
 
-// Ask returns the choices of r that fit in memory and on the nodes of g, where each
-// device needs so much of the host, as options, the best allowed plan of each shape only, fastest first. That the oracle has
-// no plan or no opinion is no error.
-func (b *Belief) Ask(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request, need spec.Host, allowed func(spec.Plan) bool) ([]Config, error) {
+// Query returns the candidates for a request that fit in memory and on the nodes of g,
+// with the best allowed plan of each shape, fastest first. need is the host resources
+// per device. The result is empty, without error, if the oracle has no plan or no
+// prediction.
+func (b *Finder) Query(ctx context.Context, group int, g *spec.NodeGroup, r planner.Request, need spec.Host, allowed func(spec.Plan) bool) ([]Config, error) {
 	if b.Oracle == nil || r.GlobalBatch < 1 {
 		return nil, nil
 	}
@@ -221,8 +226,8 @@ func spread(p spec.Prediction) float64 {
 	return math.Log(p.Hi/p.Lo) / 2
 }
 
-// choose leaves out the options that the placer rules out.
-func (b *Belief) choose(options []Config) []Config {
+// choose leaves out the candidates that the placer rules out.
+func (b *Finder) choose(options []Config) []Config {
 	chooser, ok := b.placer.(scheduler.Chooser)
 	if !ok || len(options) == 0 {
 		return options
@@ -245,9 +250,9 @@ func (b *Belief) choose(options []Config) []Config {
 	return out
 }
 
-// Place returns a grant of the first of w's options that fits into free, nil if
-// none does.
-func (b *Belief) Place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w *Set) *scheduler.Grant {
+// Place returns a grant for the first candidate of w that fits in free, nil if none
+// does.
+func (b *Finder) Place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w *Set) *scheduler.Grant {
 	if w.Blind {
 		return b.PlaceBlind(free, c, j)
 	}
@@ -259,7 +264,8 @@ func (b *Belief) Place(free *scheduler.Inventory, c spec.Cluster, j *spec.Job, w
 	return nil
 }
 
-func (b *Belief) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) *scheduler.Grant {
+// PlaceOption returns a grant for o, nil if it does not fit in free.
+func (b *Finder) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) *scheduler.Grant {
 	if free.FreeIn(o.Group) < o.Devices {
 		return nil
 	}
@@ -270,9 +276,8 @@ func (b *Belief) PlaceOption(free *scheduler.Inventory, j *spec.Job, o *Config) 
 	return &scheduler.Grant{Job: j.ID, Plan: o.Plan, Shape: o.Shape, Slots: slots}
 }
 
-// Find returns free devices for o, with what j needs of the host for them, or what
-// o takes where that is more.
-func (b *Belief) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]scheduler.Slot, bool) {
+// Find returns free devices for o, with the larger of the host resources of j and o.
+func (b *Finder) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]scheduler.Slot, bool) {
 	need := j.Host.Max(o.Host)
 	slots, ok := b.placer.Place(free.For(o.Group, need), o.Group, o.Shape)
 	if need != (spec.Host{}) {
@@ -283,13 +288,13 @@ func (b *Belief) Find(free *scheduler.Inventory, j *spec.Job, o *Config) ([]sche
 	return slots, ok
 }
 
-// Lay returns the shape that devices for j would take.
-func (b *Belief) Lay(free *scheduler.Inventory, group int, j *spec.Job, devices int) (spec.Shape, bool) {
+// Lay returns the shape that the placer would give j on a number of devices of a group.
+func (b *Finder) Lay(free *scheduler.Inventory, group int, j *spec.Job, devices int) (spec.Shape, bool) {
 	return b.placer.Lay(free.For(group, j.Host), group, devices)
 }
 
-// bySpeed returns the groups, the ones believed faster first.
-func (b *Belief) bySpeed(c spec.Cluster) []int {
+// bySpeed returns the groups, fastest first by Deps.Speeds.
+func (b *Finder) bySpeed(c spec.Cluster) []int {
 	if b.order == nil {
 		speed := func(gi int) float64 {
 			if v, ok := b.speeds[c.Groups[gi].Accelerator.Name]; ok {
@@ -305,9 +310,9 @@ func (b *Belief) bySpeed(c spec.Cluster) []int {
 	return b.order
 }
 
-// PlaceBlind places a job nothing is known about on the fastest group it accepts
-// that has room, the first of equals.
-func (b *Belief) PlaceBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
+// PlaceBlind places a blind job on the fastest group with room that it accepts, the
+// first of equals.
+func (b *Finder) PlaceBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.Job) *scheduler.Grant {
 	for _, gi := range b.bySpeed(c) {
 		if !Accepts(j, &c.Groups[gi]) {
 			continue
@@ -319,7 +324,8 @@ func (b *Belief) PlaceBlind(free *scheduler.Inventory, c spec.Cluster, j *spec.J
 	return nil
 }
 
-func (b *Belief) PlaceBlindIn(free *scheduler.Inventory, group int, j *spec.Job) *scheduler.Grant {
+// PlaceBlindIn is PlaceBlind in one group.
+func (b *Finder) PlaceBlindIn(free *scheduler.Inventory, group int, j *spec.Job) *scheduler.Grant {
 	shape, ok := b.Lay(free, group, j, j.Devices)
 	if !ok {
 		return nil
@@ -327,8 +333,8 @@ func (b *Belief) PlaceBlindIn(free *scheduler.Inventory, group int, j *spec.Job)
 	return b.PlaceOption(free, j, &Config{Group: group, Plan: OwnPlan(j), Shape: shape, Devices: j.Devices})
 }
 
-// PlaceIn is place in one group.
-func (b *Belief) PlaceIn(free *scheduler.Inventory, group int, j *spec.Job, w *Set) *scheduler.Grant {
+// PlaceIn is Place in one group.
+func (b *Finder) PlaceIn(free *scheduler.Inventory, group int, j *spec.Job, w *Set) *scheduler.Grant {
 	if w.Blind {
 		return b.PlaceBlindIn(free, group, j)
 	}
@@ -342,7 +348,7 @@ func (b *Belief) PlaceIn(free *scheduler.Inventory, group int, j *spec.Job, w *S
 	return nil
 }
 
-// OwnPlan is the plan a job was submitted with; without one, plain data
+// OwnPlan returns the plan that a job was submitted with, or else plain data
 // parallelism.
 func OwnPlan(j *spec.Job) spec.Plan {
 	if j.Plan != (spec.Plan{}) {
