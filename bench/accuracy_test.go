@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -22,21 +20,9 @@ import (
 // importAll reads a data set of the shared directory. It leaves invalid rows out.
 func importAll(t testing.TB, name string) []spec.Measurement {
 	t.Helper()
-	imp, err := datasets.Lookup(name)
+	rows, _, err := datasets.ReadAll(t.Context(), name, os.DirFS(filepath.Join(spectest.Shared(t), "data", name)))
 	if err != nil {
 		t.Fatal(err)
-	}
-	dir := filepath.Join(spectest.Shared(t), "data", name)
-	var rows []spec.Measurement
-	for m, err := range imp.Import(context.Background(), os.DirFS(dir)) {
-		var bad *datasets.RowError
-		switch {
-		case errors.As(err, &bad):
-		case err != nil:
-			t.Fatal(err)
-		default:
-			rows = append(rows, m)
-		}
 	}
 	return rows
 }

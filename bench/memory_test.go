@@ -16,7 +16,6 @@ import (
 	"github.com/pacer-ml/pacer/datasets"
 	"github.com/pacer-ml/pacer/perfmodel/memory"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
-	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
 // memoryRows returns the scored rows: those of bigscience with recorded layers and those of
@@ -173,7 +172,7 @@ func estimateWith(t testing.TB, cal *memory.Calibration, c spec.Config) memory.B
 // memory.Sure.
 func TestOutOfMemory(t *testing.T) {
 	pub := published(t)
-	rows := map[string][]spec.Measurement{"rubick": rubickRows(t)}
+	rows := map[string][]spec.Measurement{"rubick": importAll(t, "rubick")}
 	for _, m := range pub {
 		source := sourceName(m)
 		if slices.Contains(memorySources, source) && (source != "bigscience" || m.Config.Model.Layers > 0) && !strings.Contains(m.Doubt, "suspect") && !m.WrongConfig() {
@@ -261,21 +260,6 @@ func fitProbability(cal *memory.Calibration, m spec.Measurement) (p float64, ok 
 		p = max(p, fits())
 	}
 	return p, true
-}
-
-func rubickRows(t testing.TB) []spec.Measurement {
-	t.Helper()
-	imp, err := datasets.Lookup("rubick")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []spec.Measurement
-	for m, err := range imp.Import(t.Context(), os.DirFS(filepath.Join(spectest.Shared(t), "data", "rubick"))) {
-		if err == nil {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 func meanOf(v []float64) float64 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,20 +62,9 @@ func isDL2Grid(path string) (bool, error) {
 	return false, nil
 }
 
-func collectDL2(rows func(func(spec.Measurement, error) bool)) (DL2Speeds, error) {
-	var out DL2Speeds
-	for m, err := range rows {
-		var row *RowError
-		switch {
-		case err == nil:
-			out.Rows = append(out.Rows, m)
-		case errors.As(err, &row):
-			out.Bad = append(out.Bad, err)
-		default:
-			return out, err
-		}
-	}
-	return out, nil
+func collectDL2(rows iter.Seq2[spec.Measurement, error]) (out DL2Speeds, err error) {
+	out.Rows, out.Bad, err = splitErrors(rows)
+	return out, err
 }
 
 // readDL2Grid reads the simulator's table.

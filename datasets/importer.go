@@ -41,6 +41,32 @@ func Importers() []Importer { return importers.All() }
 // first.
 func Lookup(name string) (Importer, error) { return importers.Get(name) }
 
+// ReadAll returns all rows of the data set name below root: measurements, and a *RowError for each
+// invalid row. Its error is that of Lookup, or the one that ended the import.
+func ReadAll(ctx context.Context, name string, root fs.FS) (rows []spec.Measurement, bad []error, err error) {
+	i, err := Lookup(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return splitErrors(i.Import(ctx, root))
+}
+
+// splitErrors returns the measurements and the row errors of an import.
+func splitErrors(rows iter.Seq2[spec.Measurement, error]) (good []spec.Measurement, bad []error, err error) {
+	for m, err := range rows {
+		var row *RowError
+		switch {
+		case err == nil:
+			good = append(good, m)
+		case errors.As(err, &row):
+			bad = append(bad, err)
+		default:
+			return good, bad, err
+		}
+	}
+	return good, bad, nil
+}
+
 // A tableReader yields the rows of one file of a data set.
 type tableReader func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]
 

@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,24 +14,13 @@ import (
 // importAll reads a data set of the shared directory, DIR/data/NAME, in file order.
 // It leaves invalid rows out.
 func importAll(ctx context.Context, shared, name string) ([]spec.Measurement, error) {
-	imp, err := datasets.Lookup(name)
-	if err != nil {
-		return nil, fmt.Errorf("accuracy: %w", err)
-	}
 	root, err := dataDir(shared, name)
 	if err != nil {
 		return nil, err
 	}
-	var rows []spec.Measurement
-	for m, err := range imp.Import(ctx, root) {
-		var bad *datasets.RowError
-		switch {
-		case errors.As(err, &bad):
-		case err != nil:
-			return nil, fmt.Errorf("accuracy: %w", err)
-		default:
-			rows = append(rows, m)
-		}
+	rows, _, err := datasets.ReadAll(ctx, name, root)
+	if err != nil {
+		return nil, fmt.Errorf("accuracy: %w", err)
 	}
 	return rows, nil
 }

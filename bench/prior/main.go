@@ -66,21 +66,11 @@ func write(name string, v any) error {
 // read returns the rows of sources in dir that can be read; bad rows are left
 // out.
 func read(ctx context.Context, name, dir string, sources []string) (rows []spec.Measurement, err error) {
-	imp, err := datasets.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	for m, err := range imp.Import(ctx, os.DirFS(dir)) {
-		var bad *datasets.RowError
-		if errors.As(err, &bad) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
+	all, _, err := datasets.ReadAll(ctx, name, os.DirFS(dir))
+	for _, m := range all {
 		if sources == nil || slices.Contains(sources, strings.TrimPrefix(m.Source, name+"/")) {
 			rows = append(rows, m)
 		}
 	}
-	return rows, nil
+	return rows, err
 }
