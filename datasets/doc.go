@@ -7,7 +7,7 @@
 //	dl2.go        speeds of jobs with parameter servers (Peng et al., DL2, TPDS 2021)
 //	published.go  training throughput from public documents, one schema for twelve sources
 //
-// Start with importer.go, then rubick.go, the shortest complete importer. Subpackages:
+// Start with importer.go, then dl2.go, the shortest importer. Subpackages:
 //
 //	trace        job traces as workloads, and the job generators of published simulators
 //	huggingface  models from a config.json

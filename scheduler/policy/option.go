@@ -8,7 +8,7 @@ import (
 )
 
 // Option is a setting of a policy. It is a number if Max is above Min, else a text or
-// a truth value.
+// a truth value. A number without a Max has no valid value.
 type Option struct {
 	Name     string
 	Default  string

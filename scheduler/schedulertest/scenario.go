@@ -36,7 +36,8 @@ import (
 //	run policy=fifo start-cost=60
 //
 // Times are in seconds. In jobs, on=NODE:DEVICES+... is the grant of a job at a decide,
-// since the time of its start, and done its steps so far; run ignores these. decide
+// since the time of its start, and done its steps so far; run ignores these. Other keys
+// are accelerator, deadline, duration, guaranteed, restarts, steps, submit and weight. decide
 // prints the decision, run every event and the result. With explain (decide) or
 // explain=ID (run) they also print why jobs wait or stay.
 func Scenarios(t *testing.T, dir string, make func(spec string, oracle scheduler.Oracle) (scheduler.Policy, error)) {

@@ -18,7 +18,7 @@ import (
 
 // Ranking is a priority order with preemption.
 type Ranking struct {
-	// Key is the job's priority; lower runs first. Ties break by arrival; NaN is last.
+	// Key orders the jobs: the lowest runs first. Ties break by arrival; NaN is last.
 	Key func(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (float64, error)
 	// Steady promises that the Key of a job does not change while the job waits and does
 	// not rise while it holds devices. The order is then kept between decisions instead
@@ -88,8 +88,8 @@ var preemption = []policy.Option{
 }
 
 // Preemptive returns a policy that places jobs in the order of r, each at its own plan
-// and device count. Running jobs stay. For a waiting job that does not fit, jobs are
-// preempted from the end of the order until it does. If the job still does not fit, the
+// and device count. Running jobs keep their devices until a waiting job before them does
+// not fit: then jobs are preempted from the end of the order until it does. If the job still does not fit, the
 // preemptions are undone. A preempted job that can keep its old slots does.
 func Preemptive(d policy.Deps, r Ranking) (scheduler.Policy, error) {
 	p, err := newRanked(d, r)
