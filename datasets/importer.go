@@ -128,8 +128,8 @@ type RowError = table.RowError
 // Warnings returns the doubt about a measurement, and the legality rule its plan breaks.
 func Warnings(m spec.Measurement) []error {
 	var out []error
-	if m.Doubt != "" {
-		out = append(out, fmt.Errorf("datasets: %s: %s", m.Origin, m.Doubt))
+	if why := m.DoubtReason(); why != "" {
+		out = append(out, fmt.Errorf("datasets: %s: %s", m.Origin, why))
 	}
 	if err := m.Config.Check(); err != nil {
 		out = append(out, fmt.Errorf("datasets: %s: %w", m.Origin, err))

@@ -100,13 +100,14 @@ func newTask(f Family, rows []spec.Measurement) (*task, error) {
 func whyNot(rows []spec.Measurement) string {
 	doubts, doubted, most := map[string]int{}, 0, ""
 	for _, m := range rows {
-		if m.Outcome != spec.OK || m.Doubt == "" {
+		why := m.DoubtReason()
+		if m.Outcome != spec.OK || why == "" {
 			continue
 		}
 		doubted++
-		doubts[m.Doubt]++
-		if n := doubts[m.Doubt]; n > doubts[most] || n == doubts[most] && m.Doubt < most {
-			most = m.Doubt
+		doubts[why]++
+		if n := doubts[why]; n > doubts[most] || n == doubts[most] && why < most {
+			most = why
 		}
 	}
 	if doubted == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Usable reports whether m may be fitted and scored: it ran, has a step time and is not in doubt.
+// Usable reports whether m may be fitted and scored: it ran, has a step time and is not doubted.
 func Usable(m spec.Measurement) bool {
-	return m.Outcome == spec.OK && m.Doubt == "" && m.MedianStepSec() > 0
+	return m.Outcome == spec.OK && m.DoubtReason() == "" && m.MedianStepSec() > 0
 }
 
 // GroupByKey splits rows by (model, accelerator); rows keep their order.

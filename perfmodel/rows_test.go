@@ -10,6 +10,29 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
+// TestUsable: a row that ran another configuration than recorded is doubted, with or without a Doubt.
+func TestUsable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*spec.Measurement)
+		reason string
+		usable bool
+	}{
+		"as measured":         {func(*spec.Measurement) {}, "", true},
+		"other facts":         {func(m *spec.Measurement) { m.Env = map[string]string{"a": "b"} }, "", true},
+		"doubted":             {func(m *spec.Measurement) { m.Doubt = "erratic" }, "erratic", false},
+		"wrong configuration": {func(m *spec.Measurement) { m.Env = map[string]string{spec.EnvWrongConfig: "half the batch"} }, "half the batch", false},
+		"doubted, wrong":      {func(m *spec.Measurement) { m.Doubt, m.Env = "erratic", map[string]string{spec.EnvWrongConfig: "half"} }, "erratic", false},
+		"without a step time": {func(m *spec.Measurement) { m.StepSec = nil }, "", false},
+		"not run":             {func(m *spec.Measurement) { m.Outcome = spec.OOM }, "", false},
+	} {
+		m := row(2, 1)
+		tc.change(&m)
+		if perfmodel.Usable(m) != tc.usable || m.DoubtReason() != tc.reason {
+			t.Errorf("%s: usable %t, reason %q, want %t, %q", name, perfmodel.Usable(m), m.DoubtReason(), tc.usable, tc.reason)
+		}
+	}
+}
+
 func TestMergeRepeats(t *testing.T) {
 	raw := row(2, 1)
 	raw.StepSec = []float64{1, 2, 9}

@@ -116,7 +116,7 @@ func fitOrUnfitted(ctx context.Context, f perfmodel.Family, rows []spec.Measurem
 func doubted(rows []spec.Measurement) []spec.Measurement {
 	var out []spec.Measurement
 	for _, m := range rows {
-		if m.Outcome == spec.OK && m.Doubt != "" && m.MedianStepSec() > 0 {
+		if m.Outcome == spec.OK && m.DoubtReason() != "" && m.MedianStepSec() > 0 {
 			out = append(out, m)
 		}
 	}

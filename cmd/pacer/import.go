@@ -191,8 +191,8 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 		if at, found := slices.BinarySearch(im.res.Sources, m.Source); !found {
 			im.res.Sources = slices.Insert(im.res.Sources, at, m.Source)
 		}
-		if m.Doubt != "" {
-			im.warn("in doubt: " + m.Doubt)
+		if why := m.DoubtReason(); why != "" {
+			im.warn("in doubt: " + why)
 		}
 		if odd := m.Config.Check(); odd != nil {
 			im.warn(odd.Error())

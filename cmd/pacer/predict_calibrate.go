@@ -79,6 +79,7 @@ func (b *batch) readCalibration() ([]spec.Measurement, error) {
 			continue
 		}
 		m.Doubt = "" // what is assumed of these rows is assumed of those to predict
+		delete(m.Env, spec.EnvWrongConfig)
 		out = append(out, m)
 	}
 	if total == 0 {

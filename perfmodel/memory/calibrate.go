@@ -100,7 +100,7 @@ func usable(rows []spec.Measurement) []observation {
 	var out []observation
 	for i := range rows {
 		m := &rows[i]
-		if m.Outcome != spec.OK || !(m.PeakBytes > 0) || math.IsInf(m.PeakBytes, 0) || m.Doubt != "" || m.WrongConfig() || m.Config.Seq() == 0 {
+		if m.Outcome != spec.OK || !(m.PeakBytes > 0) || math.IsInf(m.PeakBytes, 0) || m.DoubtReason() != "" || m.Config.Seq() == 0 {
 			continue
 		}
 		e, err := Prior().For(m.Config)

@@ -65,9 +65,18 @@ const EnvWrongConfig = "wrong_config"
 // Plan.GlobalBatch is larger then, since it rounds the shares up.
 const EnvGlobalBatch = "global_batch"
 
-// WrongConfig reports whether m probably ran another configuration than it records. Such a row is in doubt, and
+// WrongConfig reports whether m probably ran another configuration than it records. Such a row is doubted, and
 // look-ups skip it too.
 func (m Measurement) WrongConfig() bool { return m.Env[EnvWrongConfig] != "" }
+
+// DoubtReason returns why m is neither fitted nor scored: Doubt, else the reason of WrongConfig. It is "" if m is
+// not doubted.
+func (m Measurement) DoubtReason() string {
+	if m.Doubt != "" {
+		return m.Doubt
+	}
+	return m.Env[EnvWrongConfig]
+}
 
 // Validate reports why the store refuses m. It accepts plans that break a legality rule (see Plan.Check).
 func (m Measurement) Validate() error {

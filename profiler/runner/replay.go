@@ -31,7 +31,7 @@ func NewReplay(rows []spec.Measurement, p SimulatedTiming) *Replay {
 			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Outcome, b.Outcome))
 	})
 	for _, m := range sorted {
-		if m.Doubt != "" || m.WrongConfig() || m.Outcome == spec.OK && !(m.MedianStepSec() > 0) {
+		if m.DoubtReason() != "" || m.Outcome == spec.OK && !(m.MedianStepSec() > 0) {
 			continue
 		}
 		id := profiler.IdentityOf(m.Config)

@@ -139,7 +139,7 @@ func (t *ModelTally) add(m spec.Measurement) {
 	if m.Env[profiler.EnvThrottle] != "" || m.Env[profiler.EnvShared] != "" {
 		t.Flagged++
 	}
-	if m.Outcome == spec.OK && m.Doubt != "" {
+	if m.Outcome == spec.OK && m.DoubtReason() != "" {
 		t.Doubted++
 	}
 	held := profiler.HeldSec(m)
