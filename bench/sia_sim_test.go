@@ -93,10 +93,9 @@ func besideSia(t *testing.T, r *sim.Result, file string) (equal int, off float64
 	return equal, off
 }
 
-// Given the decisions of Sia's own simulator every job trains, round by round, as
-// it did there, and completes in the same second; what sia would have decided costs
-// the same but for costs on the edge of rounding. Where sia takes jobs to train the
-// largest batch, as they do, instead of their owners', the comparison tells.
+// With the recorded decisions of Sia's simulator, every job progresses in each round as it did
+// there, and completes in the same second. Sia's own decisions have the same cost, up to rounding.
+// The test covers training at the largest batch, as recorded, and at the owners' batch.
 func TestSiaReplay(t *testing.T) {
 	jobs := siaJobs(t, "philly", "workload-1.csv")
 	for _, mode := range []string{"sia", "sia:owners-batch=false"} {

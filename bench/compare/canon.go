@@ -16,8 +16,7 @@ import (
 // A line is one value of an output and its place there.
 type line struct{ path, value string }
 
-// texts are fields and columns with wording that may change. What counts is
-// whether there is a text.
+// texts are fields and columns with wording that may change. They are compared by presence.
 var texts = []string{"doc", "why", "reason", "warning", "warnings", "note", "notes", "change", "description", "standing",
 	"unable", "example", "text", "remark", "error", "stopped", "limits", "reading", "contradiction", "illegal"}
 
@@ -25,8 +24,8 @@ var texts = []string{"doc", "why", "reason", "warning", "warnings", "note", "not
 var volatile = []string{"elapsed_s", "created", "wall_s", "version", "commit", "go", "at", "first", "last", "held_s",
 	"revision", "built", "mem_used_bytes", "used_gib"}
 
-// canonical lists the values of an outcome. Words are left out where only their
-// presence counts; rename gives the present name of a field and of a value.
+// canonical lists the compared values of an outcome. Texts are compared by presence only. rename
+// gives the new name of a field and of a value.
 func canonical(o outcome, r *renames, old bool) []line {
 	c := &canon{renames: r, old: old, measured: strings.Contains(o.Command, " profile run ") || strings.Contains(o.Command, " profile status")}
 	if o.File != nil {

@@ -6,16 +6,17 @@
 //	go run ./bench/compare -old OLD -new bin/pacer -run '^simulate' -max 0
 //	go run ./bench/compare -list
 //
-// Commands are in commands.txt, what they read in inputs/. Groups marked shared
-// read the public data sets of PACER_SHARED. The commands use the words of the
-// old binary; renames.txt says what the new one calls them, and which differences
-// are wanted. Figures, names and the order of rows must be equal. Of texts such as
-// warnings, reasons and help only their number and place count; of tables only
-// their figures; of standard error only the number of lines. Times and versions do
-// not count. Outputs of the old binary are kept in a cache.
+// commands.txt has the commands, inputs/ their input files. Groups marked shared
+// read the public data sets of PACER_SHARED. The commands use the names of the old
+// binary; renames.txt maps them to the new ones and lists expected differences.
+// Figures, names and the order of rows must be equal. Texts such as warnings,
+// reasons and help are compared by number and place only, tables by their figures,
+// standard error by its number of lines. Times and versions are ignored. Outputs of
+// the old binary are cached.
 //
-// The test keeps the outputs of groups marked golden, which read embedded data
-// alone, in testdata/golden: -rewrite renews them.
+// The test keeps the outputs of groups marked golden, which read only embedded data,
+// in testdata/golden; -rewrite renews them.
 //
-// Start with list.go (what is run), exec.go (how) and canon.go (what counts).
+// Start with list.go (the commands), exec.go (running them) and canon.go (the
+// compared values).
 package main

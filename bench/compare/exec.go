@@ -21,7 +21,7 @@ import (
 //go:embed inputs
 var inputs embed.FS
 
-// An outcome is what a step printed, or the file that it shows.
+// An outcome is the output of a step, or the file that it shows.
 type outcome struct {
 	Command string // as it was run
 	Exit    int

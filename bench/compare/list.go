@@ -29,10 +29,10 @@ type step struct {
 //
 //	[NAME MARK...]          begins a group; marks are golden, shared, slow and in=DIRECTORY
 //	pacer ARG... [< FILE]   a command; $SHARED is the directory of PACER_SHARED
-//	new: pacer ARG...       the last command, as the new binary is given it
+//	new: pacer ARG...       the last command, in the form for the new binary
 //	show FILE               compares a file that was written
 //
-// A line that ends in a backslash goes on with the next one.
+// A backslash at the end of a line continues it on the next one.
 func parseList(text string) ([]group, error) {
 	var groups []group
 	text = strings.ReplaceAll(text, "\\\n", " ")
@@ -156,7 +156,7 @@ func selectGroups(groups []group, pattern string, slow bool, shared string) (run
 	return run, skipped, nil
 }
 
-// sharedDir is the directory of published data, empty where there is none.
+// sharedDir returns the directory of published data, "" if there is none.
 func sharedDir() string {
 	dir := os.Getenv("PACER_SHARED")
 	if _, err := os.Stat(dir); dir == "" || err != nil {

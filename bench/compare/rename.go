@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// renames says what the new binary calls otherwise, and which differences are
-// wanted. It is read from a table of lines "KIND | OLD | NEW | REMARK":
+// renames has the new names and the expected differences. It is read from a table of
+// lines "KIND | OLD | NEW | REMARK":
 //
 //	flag      --old becomes --new; - for NEW drops the flag and its value
 //	setting   --old VALUE becomes key=VALUE of flag --new, written as NEW = "--new key"
 //	option    old=value becomes new=value in NAME:old=value, of the policies in REMARK
-//	field     a field of JSON or a column of CSV; - for OLD is a field that is new,
-//	          - for NEW one that is gone
+//	field     a field of JSON or a column of CSV; - for OLD is an added field, - for
+//	          NEW a removed one
 //	name      a whole word among arguments and values: of a policy, a family, a quirk
 //	text      any text in arguments and input files
-//	other     not a rename of what is compared
-//	expected  OLD is a regular expression for differences that are wanted, as they are
-//	          printed after their group and command, "plan: pacer plan -n 8: exit: 3 -> 2";
-//	          it holds no | between blanks; NEW says why
+//	other     a rename outside of the compared values
+//	expected  OLD is a regular expression for expected differences, as printed after
+//	          their group and command, "plan: pacer plan -n 8: exit: 3 -> 2"; it has
+//	          no | between blanks; NEW is the reason
 type renames struct {
 	flags, fields, names map[string]string
 	settings             map[string][2]string // flag and key by old flag
@@ -110,7 +110,7 @@ func (r *renames) add(kind, old, new string, remark []string) error {
 	return nil
 }
 
-// arguments are those of the new binary for a command of the old one.
+// arguments returns the arguments of the new binary for a command of the old one.
 func (r *renames) arguments(old []string) []string {
 	var out []string
 	old, given := r.takeSettings(old)
@@ -162,8 +162,8 @@ func (r *renames) takeSettings(old []string) (rest []string, given []setting) {
 	return rest, given
 }
 
-// addSettings adds settings to the arguments of the new binary: to a value that is there
-// for --objective and --model, else as flags of their own.
+// addSettings adds settings to the arguments of the new binary: to an existing value of --objective
+// and --model, else as separate flags.
 func addSettings(out []string, given []setting) []string {
 	for _, s := range given {
 		item := strings.TrimSuffix(s.key+"="+s.value, "=")
@@ -229,7 +229,7 @@ func (r *renames) field(old string) string {
 	return old
 }
 
-// wanted says whether a difference is one that the table expects.
+// wanted reports whether the table expects a difference.
 func (r *renames) wanted(difference string) bool {
 	for i := range r.expected {
 		if e := &r.expected[i]; e.match.MatchString(difference) {

@@ -30,8 +30,8 @@ type options struct {
 	seed          uint64
 }
 
-// run returns 0 where every change was noticed, 1 where one was not or it failed, and
-// 2 for wrong usage.
+// run returns 0 if tests noticed every change, 1 if one survived or on failure, and 2
+// for wrong usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	f := flag.NewFlagSet("mutate", flag.ContinueOnError)
@@ -40,8 +40,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&o.tests, "tests", "", "run the tests of these `PACKAGES`, separated by commas; default: those of the package")
 	f.IntVar(&o.most, "most", 100, "try at most `N` changes, drawn at random; 0 for all")
 	f.DurationVar(&o.budget, "time", 10*time.Minute, "stop after `TIME`")
-	f.DurationVar(&o.limit, "timeout", time.Minute, "a change that makes tests run longer than `TIME` is noticed")
-	f.Uint64Var(&o.seed, "seed", 1, "draw changes by `SEED`")
+	f.DurationVar(&o.limit, "timeout", time.Minute, "count a change as noticed if tests run longer than `TIME`")
+	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the drawn changes")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -126,7 +126,7 @@ func mutantsOfPackage(ctx context.Context, pkg, only string) ([]mutant, error) {
 		all = append(all, ms...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has nothing to change in %q", pkg, only)
+		return nil, fmt.Errorf("%s: no code to change in %q", pkg, only)
 	}
 	return all, nil
 }

@@ -1,5 +1,5 @@
 // Command renew keeps the tables of docs/benchmarks equal to the measured results in
-// bench/results, a CSV file per table. On a page a table stands between the lines
+// bench/results, a CSV file per table. On a page, a table is between the lines
 // <!-- NAME --> and <!-- /NAME -->, where NAME.csv is its file.
 //
 //	go run ./bench/renew                  rewrites all tables from their files

@@ -1,13 +1,12 @@
-// Command words finds constructions that this project does not write, in documents,
-// comments, help, errors and names of the whole tree.
+// Command words finds banned constructions in documents, comments, help, errors and
+// names of the whole tree.
 //
-//	go run ./bench/words                     # what make lint runs
+//	go run ./bench/words                     # as make lint runs it
 //	go run ./bench/words ./scheduler/...     # every finding below scheduler
-//	go run ./bench/words -counts             # how many findings each directory has
+//	go run ./bench/words -counts             # number of findings by directory
 //
-// Without arguments, directories in pending.txt may still have findings. A directory
-// without findings must not be in it: go run ./bench/words -pending prints the list
-// as it should be.
+// Without arguments, it ignores findings in the directories of pending.txt, and
+// reports directories there without findings. -pending prints the correct list.
 //
-// Start with rules.go (what is banned), extract.go (what is read) and main.go.
+// Start with rules.go (banned constructions), extract.go (texts) and main.go.
 package main

@@ -18,8 +18,8 @@ type text struct {
 	name  bool
 }
 
-// extract returns what is read of a file: of Go comments, declared names and, outside
-// tests, strings of several words; of documents all but code; of other files comments.
+// extract returns the texts of a file: of Go comments, declared names and, outside tests, strings
+// of several words; of documents all but code; of other files comments.
 func extract(file string, content []byte) ([]text, error) {
 	switch path.Ext(file) {
 	case ".go":
