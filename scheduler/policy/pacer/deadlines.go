@@ -14,32 +14,30 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// deadlines are the times at which jobs would end under fifo-backfill as submitted.
-// Those are believed as speeds are, and move further than these do: one job that
-// ends a little earlier lets in another, and all behind it run otherwise. So there
-// are several cases. In the first all speeds are as believed, in the others they are
-// drawn from their intervals, each way to run once for all jobs, in pairs of which one
-// has as much more than believed as the other less.
+// deadlines computes the deadlines of guaranteed jobs: the times at which they would end
+// under fifo-backfill as submitted, in a reference run. A small error of a predicted speed
+// can move these times far, because all later starts depend on each end. So there are
+// several cases, each with a reference run. The first uses the predicted speeds. The others
+// draw speeds from their intervals, one draw per configuration for all jobs, in antithetic
+// pairs: one case of a pair is as much faster as the other is slower.
 //
-// When the belief has learnt, all is run again from the beginning: what it had been
-// promised before its speed was known is nothing to go by.
+// When a learning oracle changes its predictions, all cases are run again from the start.
 type deadlines struct {
 	belief  *candidate.Finder
-	caution float64 // as a part of the intervals
-	draws   map[drawKey]*[pairs]float64
+	caution float64 // option caution
+	draws   map[drawKey]*[drawnPairs]float64
 	cases   []*reference
 
-	log    []*arrival // since the cases were last empty, in order
-	inside map[spec.JobID]*arrival
-	models map[string]*learnt
+	log     []*arrival // jobs that arrived since the cases were last idle
+	present map[spec.JobID]*arrival
+	models  map[string]*modelRevision
 }
 
-// pairs is how many pairs of drawn cases there are. The time that guaranteed jobs cost
-// grows with it.
-const pairs = 4
+// drawnPairs is the number of pairs of drawn cases. The computing time for guaranteed jobs
+// is proportional to it.
+const drawnPairs = 4
 
-// drawKey is what two ways have in common of which one is not known better than the
-// other.
+// drawKey identifies configurations with a common draw.
 type drawKey struct {
 	model string
 	group int
@@ -47,30 +45,30 @@ type drawKey struct {
 	shape string
 }
 
-// learnt is what was believed of a model when the cases were run.
-type learnt struct {
-	job      *spec.Job // one of it
+// modelRevision is the revision of a model's predictions that the cases were run with.
+type modelRevision struct {
+	job      *spec.Job // an example
 	revision int
 }
 
 func newDeadlines(b *candidate.Finder, caution float64) *deadlines {
-	return &deadlines{belief: b, caution: caution, draws: map[drawKey]*[pairs]float64{}, inside: map[spec.JobID]*arrival{}, models: map[string]*learnt{}}
+	return &deadlines{belief: b, caution: caution, draws: map[drawKey]*[drawnPairs]float64{}, present: map[spec.JobID]*arrival{}, models: map[string]*modelRevision{}}
 }
 
-// follow brings all cases to s.
-func (p *deadlines) follow(ctx context.Context, s *scheduler.Snapshot) error {
+// update advances all cases to s.
+func (p *deadlines) update(ctx context.Context, s *scheduler.Snapshot) error {
 	if p.cases == nil {
 		p.cases = []*reference{newReference(p.belief, s.Cluster)}
 	}
-	came, gone := p.changes(s)
-	p.log = append(p.log, came...)
-	if p.stale(s.Cluster, came) {
+	arrived, ended := p.changes(s)
+	p.log = append(p.log, arrived...)
+	if p.stale(s.Cluster, arrived) {
 		if err := p.replay(ctx, s); err != nil {
 			return err
 		}
 	} else {
 		for _, h := range p.cases {
-			if err := h.step(ctx, s, came, gone); err != nil {
+			if err := h.step(ctx, s, arrived, ended); err != nil {
 				return err
 			}
 		}
@@ -81,47 +79,46 @@ func (p *deadlines) follow(ctx context.Context, s *scheduler.Snapshot) error {
 	return nil
 }
 
-// step brings one case to s.
-func (h *reference) step(ctx context.Context, s *scheduler.Snapshot, came, gone []*arrival) error {
+// step advances one case to s.
+func (h *reference) step(ctx context.Context, s *scheduler.Snapshot, arrived, ended []*arrival) error {
 	if err := h.advance(ctx, s.Cluster, s.Now); err != nil {
 		return err
 	}
-	if err := h.leave(ctx, s.Cluster, gone); err != nil {
+	if err := h.leave(ctx, s.Cluster, ended); err != nil {
 		return err
 	}
-	return h.enter(ctx, s.Cluster, came)
+	return h.enter(ctx, s.Cluster, arrived)
 }
 
-// changes returns the jobs that came and left since the last call.
-func (p *deadlines) changes(s *scheduler.Snapshot) (came, gone []*arrival) {
-	inside := make(map[spec.JobID]*arrival, len(p.inside))
+// changes returns the jobs that arrived and ended since the last call.
+func (p *deadlines) changes(s *scheduler.Snapshot) (arrived, ended []*arrival) {
+	present := make(map[spec.JobID]*arrival, len(p.present))
 	for _, j := range s.Jobs() {
-		a := p.inside[j.Job.ID]
+		a := p.present[j.Job.ID]
 		if a == nil {
-			a = &arrival{job: j.Job, steps: j.Done + j.Remaining, start: j.StartCost, came: s.Now}
-			came = append(came, a)
+			a = &arrival{job: j.Job, steps: j.Done + j.Remaining, start: j.StartCost, arrived: s.Now}
+			arrived = append(arrived, a)
 		}
-		inside[j.Job.ID] = a
+		present[j.Job.ID] = a
 	}
-	for id, a := range p.inside {
-		if inside[id] == nil {
-			a.gone = s.Now
-			gone = append(gone, a)
+	for id, a := range p.present {
+		if present[id] == nil {
+			a.ended = s.Now
+			ended = append(ended, a)
 		}
 	}
-	p.inside = inside
-	return came, gone
+	p.present = present
+	return arrived, ended
 }
 
-// stale reports whether something else is believed than what the cases were run
-// with.
-func (p *deadlines) stale(c spec.Cluster, came []*arrival) (changed bool) {
+// stale reports whether predictions have changed since the cases were run.
+func (p *deadlines) stale(c spec.Cluster, arrived []*arrival) (changed bool) {
 	if p.belief.Learns == nil {
 		return false
 	}
-	for _, a := range came {
+	for _, a := range arrived {
 		if p.models[a.job.Model.Name] == nil {
-			p.models[a.job.Model.Name] = &learnt{a.job, p.belief.Revision(c, a.job)}
+			p.models[a.job.Model.Name] = &modelRevision{a.job, p.belief.Revision(c, a.job)}
 		}
 	}
 	for _, m := range p.models {
@@ -132,15 +129,16 @@ func (p *deadlines) stale(c spec.Cluster, came []*arrival) (changed bool) {
 	return changed
 }
 
-// replay runs all cases again. Jobs that came before the log begins have ended.
+// replay runs all cases again. Jobs that arrived before the first in the log have ended in
+// all cases.
 func (p *deadlines) replay(ctx context.Context, s *scheduler.Snapshot) error {
 	for i, old := range p.cases {
 		h := newReference(p.belief, s.Cluster)
-		h.slower = old.slower
-		if err := h.again(ctx, s, p.log); err != nil {
+		h.slowdown = old.slowdown
+		if err := h.rerun(ctx, s, p.log); err != nil {
 			return err
 		}
-		for id := range p.inside {
+		for id := range p.present {
 			if j := old.jobs[id]; h.jobs[id] == nil && j != nil {
 				h.jobs[id] = j
 			}
@@ -150,14 +148,14 @@ func (p *deadlines) replay(ctx context.Context, s *scheduler.Snapshot) error {
 	return nil
 }
 
-// again runs h from the beginning of a log.
-func (h *reference) again(ctx context.Context, s *scheduler.Snapshot, log []*arrival) error {
+// rerun runs h from the first arrival of a log.
+func (h *reference) rerun(ctx context.Context, s *scheduler.Snapshot, log []*arrival) error {
 	for len(log) > 0 {
 		n := 1
-		for n < len(log) && log[n].came == log[0].came {
+		for n < len(log) && log[n].arrived == log[0].arrived {
 			n++
 		}
-		if err := h.advance(ctx, s.Cluster, log[0].came); err != nil {
+		if err := h.advance(ctx, s.Cluster, log[0].arrived); err != nil {
 			return err
 		}
 		if err := h.enter(ctx, s.Cluster, log[:n]); err != nil {
@@ -166,21 +164,22 @@ func (h *reference) again(ctx context.Context, s *scheduler.Snapshot, log []*arr
 		log = log[n:]
 	}
 	for id, j := range h.jobs {
-		if j.gone > 0 {
+		if j.ended > 0 {
 			delete(h.jobs, id)
 		}
 	}
 	return h.advance(ctx, s.Cluster, s.Now)
 }
 
-// look finds how those run that wait, in all cases.
-func (p *deadlines) look(ctx context.Context, s *scheduler.Snapshot) error {
+// forecast computes when waiting jobs start and end, in all cases. If a speed is uncertain
+// it adds the drawn cases first.
+func (p *deadlines) forecast(ctx context.Context, s *scheduler.Snapshot) error {
 	if len(p.cases) == 1 && p.caution > 0 {
-		if unsure, err := p.unsure(ctx, s); err != nil {
+		if unsure, err := p.uncertain(ctx, s); err != nil {
 			return err
 		} else if unsure {
-			for k := range 2 * pairs {
-				p.cases = append(p.cases, &reference{slower: func(j *spec.Job, w *candidate.Config) float64 { return p.slower(k, j, w) }, jobs: p.cases[0].jobs})
+			for k := range 2 * drawnPairs {
+				p.cases = append(p.cases, &reference{slowdown: func(j *spec.Job, w *candidate.Config) float64 { return p.slowdown(k, j, w) }, jobs: p.cases[0].jobs})
 			}
 			if err := p.replay(ctx, s); err != nil {
 				return err
@@ -188,15 +187,15 @@ func (p *deadlines) look(ctx context.Context, s *scheduler.Snapshot) error {
 		}
 	}
 	for _, h := range p.cases {
-		if err := h.look(ctx, s.Cluster); err != nil {
+		if err := h.forecastWaiting(ctx, s.Cluster); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unsure reports whether the speed of a job inside is not sure as it was submitted.
-func (p *deadlines) unsure(ctx context.Context, s *scheduler.Snapshot) (bool, error) {
+// uncertain reports whether the predicted speed of a job as submitted has an interval.
+func (p *deadlines) uncertain(ctx context.Context, s *scheduler.Snapshot) (bool, error) {
 	for _, j := range s.Jobs() {
 		w, err := p.belief.AsSubmitted(ctx, s.Cluster, j.Job)
 		if err != nil {
@@ -211,13 +210,12 @@ func (p *deadlines) unsure(ctx context.Context, s *scheduler.Snapshot) (bool, er
 	return false, nil
 }
 
-// sure90 is the half width of the 90 % interval of a normal distribution, in
-// standard deviations.
-const sure90 = 1.645
+// z90 is half the width of the 90 % interval of a normal distribution, in standard
+// deviations.
+const z90 = 1.645
 
-// slower returns how many times as long as believed a job runs in a way, in drawn
-// case k.
-func (p *deadlines) slower(k int, j *spec.Job, w *candidate.Config) float64 {
+// slowdown returns the run time of a job in drawn case k divided by the predicted one.
+func (p *deadlines) slowdown(k int, j *spec.Job, w *candidate.Config) float64 {
 	if w.Spread == 0 {
 		return 1
 	}
@@ -227,34 +225,34 @@ func (p *deadlines) slower(k int, j *spec.Job, w *candidate.Config) float64 {
 		z = draw(key)
 		p.draws[key] = z
 	}
-	x := p.caution * w.Spread / sure90 * z[k/2]
+	x := p.caution * w.Spread / z90 * z[k/2]
 	if k%2 == 1 {
 		x = -x
 	}
 	return math.Exp(x)
 }
 
-// draw returns numbers of a normal distribution that are a function of key.
-func draw(key drawKey) *[pairs]float64 {
+// draw returns standard normal numbers that depend on key only.
+func draw(key drawKey) *[drawnPairs]float64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %d %s %s", key.model, key.group, key.plan, key.shape)
 	rng := rand.New(rand.NewPCG(h.Sum64(), 0x70726f6d))
-	z := new([pairs]float64)
+	z := new([drawnPairs]float64)
 	for i := range z {
 		z[i] = rng.NormFloat64()
 	}
 	return z
 }
 
-// due is by when a job should be done in one case.
-type due struct {
-	end, start time.Duration // done, and started as submitted
-	slower     func(*spec.Job, *candidate.Config) float64
+// deadline is the deadline of a job in one case.
+type deadline struct {
+	end, start time.Duration // latest end, and latest start as submitted
+	slowdown   func(*spec.Job, *candidate.Config) float64
 }
 
-// deadlinesOf returns by when j should be done, of each case in which it ever is. As
-// submitted it is as fast in truth as in the case.
-func (p *deadlines) deadlinesOf(j *scheduler.JobState) (out []due) {
+// deadlinesOf returns the deadline of j in each case in which it ends. The latest start is
+// the end minus the remaining run time as submitted.
+func (p *deadlines) deadlinesOf(j *scheduler.JobState) (out []deadline) {
 	share := 0.0
 	if j.Remaining > 0 {
 		share = j.Remaining / (j.Done + j.Remaining)
@@ -264,16 +262,16 @@ func (p *deadlines) deadlinesOf(j *scheduler.JobState) (out []due) {
 		if mine == nil || mine.slots == nil {
 			continue
 		}
-		out = append(out, due{mine.end, mine.end - j.StartCost - time.Duration(share*float64(mine.run)), h.slower})
+		out = append(out, deadline{mine.end, mine.end - j.StartCost - time.Duration(share*float64(mine.run)), h.slowdown})
 	}
 	return out
 }
 
-// takes returns how many seconds j has to run in a way.
-func (d *due) takes(j *scheduler.JobState, w *candidate.Config) float64 {
+// runTime returns the remaining run time of j in a configuration, in seconds.
+func (d *deadline) runTime(j *scheduler.JobState, w *candidate.Config) float64 {
 	run := candidate.RunTime(j, w.Rate)
-	if d.slower != nil {
-		run *= d.slower(j.Job, w)
+	if d.slowdown != nil {
+		run *= d.slowdown(j.Job, w)
 	}
 	return run
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
 )
 
-// carryOut grants what the plan begins with. Where the placer finds no room for
-// what the plan has room for, the job waits, and the jobs preempted for it stay.
-func (o *decision) carryOut(plan *lookahead.Schedule) {
+// apply grants the starts of the schedule that are due now. If the placer finds no slots
+// for a start the job waits, and jobs that were to be preempted for it keep their devices.
+func (o *decision) apply(schedule *lookahead.Schedule) {
 	var stopped []int // tasks
 	for i, p := range o.jobs {
-		if plan.Assignments[i].Keep {
+		if schedule.Assignments[i].Keep {
 			o.d.Grants = append(o.d.Grants, p.Grant)
 		} else if p.Grant != nil {
 			o.free.Give(p.Grant.Slots)
@@ -21,9 +21,9 @@ func (o *decision) carryOut(plan *lookahead.Schedule) {
 		}
 	}
 	started := map[int]bool{}
-	for _, i := range plan.Order {
-		if plan.Assignments[i].Start == 0 {
-			started[i] = o.start(i, &plan.Assignments[i])
+	for _, i := range schedule.Order {
+		if schedule.Assignments[i].Start == 0 {
+			started[i] = o.start(i, &schedule.Assignments[i])
 		}
 	}
 	for _, i := range stopped {
@@ -32,37 +32,37 @@ func (o *decision) carryOut(plan *lookahead.Schedule) {
 		case o.free.Take(p.Grant.Slots):
 			o.d.Grants = append(o.d.Grants, p.Grant)
 		default:
-			o.why(p, "makes way: ends in %.0f s instead of %.0f", plan.Assignments[i].End, o.problem.Tasks[i].Left)
+			o.why(p, "preempted by the schedule: ends in %.0f s instead of %.0f", schedule.Assignments[i].End, o.problem.Tasks[i].Left)
 		}
 	}
 }
 
-// shortest is the least time to the next decision where nothing happens.
-const shortest = 10 * time.Second
+// minRecheck is the least time to the next decision without an event.
+const minRecheck = 10 * time.Second
 
-// recheck returns when to decide again if nothing happens: once a job has not ended that
-// should have. 0 = never, where ends are known.
-func (o *decision) recheck(plan *lookahead.Schedule) time.Duration {
+// recheck returns when to decide again without an event: at the next predicted end of a
+// running job, since a guessed end may be wrong. 0 = never, if remaining steps are known.
+func (o *decision) recheck(schedule *lookahead.Schedule) time.Duration {
 	if !o.guess {
 		return 0
 	}
 	next := math.Inf(1)
-	for i := range plan.Assignments {
-		if c := &plan.Assignments[i]; c.Keep || c.Start == 0 {
+	for i := range schedule.Assignments {
+		if c := &schedule.Assignments[i]; c.Keep || c.Start == 0 {
 			next = min(next, c.End)
 		}
 	}
 	if math.IsInf(next, 1) {
 		return 0
 	}
-	return o.s.Now + max(time.Duration(next*float64(time.Second)), shortest)
+	return o.s.Now + max(time.Duration(next*float64(time.Second)), minRecheck)
 }
 
-// start starts a job, or starts it anew, and reports whether there was room.
+// start starts or restarts a job, and reports whether it fits.
 func (o *decision) start(task int, c *lookahead.Assignment) bool {
 	p := o.jobs[task]
-	g := o.belief.PlaceConfig(o.free, p.Job, &p.options[c.Candidate], p.blind)
-	if g == nil && p.blind {
+	g := o.belief.PlaceConfig(o.free, p.Job, &p.options[c.Candidate], p.unpredicted)
+	if g == nil && p.unpredicted {
 		g = o.belief.PlaceBlind(o.free, o.s.Cluster, p.Job)
 	}
 	if g == nil || !o.free.Take(g.Slots) {
@@ -70,8 +70,8 @@ func (o *decision) start(task int, c *lookahead.Assignment) bool {
 	}
 	o.d.Grants = append(o.d.Grants, g)
 	switch {
-	case p.blind && p.Job.Duration == 0:
-		o.why(p, "nothing is predicted of it: as submitted, on %s", g.Shape.Devices)
+	case p.unpredicted && p.Job.Duration == 0:
+		o.why(p, "no prediction: runs as submitted, on %s", g.Shape.Devices)
 	case p.Grant == nil:
 		o.why(p, "ends in %.0f s on %s", c.End, g.Shape.Devices)
 	default:

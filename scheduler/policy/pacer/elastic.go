@@ -15,57 +15,56 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
 
-// elasticPacer is pacer for jobs that choose their batch, which changes how fast
-// they get on while they train: what is best for them changes with it, and starts
-// cost little beside it, so that nothing is planned ahead. Each job gets one of
-// its configurations, a number of devices of one type, or none, such that
+// elasticPacer is pacer for jobs that choose their batch. Their statistical efficiency
+// changes while they train, and so does the best configuration, so they are not scheduled
+// ahead. Each job gets one of its configurations, a number of devices of one type, or none.
+// The choice maximises
 //
 //	Σ_j weight_j * rank_j^0.8 * v_jc^0.8
 //
-// is largest and no type has more devices granted than it has:
+// subject to the devices of each type:
 //
-//	rank_j  1 for the job with most time left, were it alone in its best
-//	        configuration, one more for each with less
-//	v_jc    goodput of job j in configuration c at present, as a part of that in its
-//	        best one, times what of the time until it ends there, or of elasticWindow
-//	        where that is longer, it trains after the restart that c costs
+//	rank_j  rank by remaining time alone in the best configuration; 1 = longest
+//	v_jc    goodput of job j in configuration c, divided by that in its best one, times
+//	        the fraction of its time in c that it trains if c needs a restart. The time
+//	        counted is that until it ends, at most elasticWindow
 //
-// If goodput grew with the devices to the power of p, and jobs ended without
-// others coming, ranks and goodputs to the powers of p and 1 would be best for the
-// mean completion time (Berg, Vesilo and Harchol-Balter, "heSRPT: Parallel
-// scheduling to minimize mean slowdown", Performance Evaluation 144, 2020). The
-// powers and the window were chosen on workloads 5 to 8 of philly and 4 to 7 of
-// saturn in Sia's artifact; between 0.6 and 1 the powers hardly matter.
+// If goodput were proportional to the number of devices to the power p, and no more jobs
+// arrived, powers p of the rank and 1 of the goodput would minimise the mean completion
+// time (Berg, Vesilo and Harchol-Balter, "heSRPT: Parallel scheduling to minimize mean
+// slowdown", Performance Evaluation 144, 2020). The powers and the window were chosen on
+// workloads 5 to 8 of philly and 4 to 7 of saturn in Sia's artifact. Powers between 0.6 and
+// 1 give nearly equal results.
 //
-// A job without known goodput counts as the one with least time left, and all its
-// configurations are worth the same. Where the remaining steps are not known, as many are
-// assumed as were done. Guarantees are not kept, which is a warning.
+// A job without predicted goodput has the highest rank, and equal goodput in all its
+// configurations. With steps=unknown as many remaining steps are assumed as were done.
+// Guarantees are not kept; a warning reports that.
 type elasticPacer struct {
 	space  *sia.Space
 	window time.Duration
-	guess  bool // the steps that remain are not known
+	guess  bool // remaining steps are unknown
 }
 
-// elasticWindow is over how long a restart has to pay.
 const (
-	elasticWindow   = 900 * time.Second
-	elasticInterval = time.Minute // between two decisions though nothing happened
+	elasticWindow   = 900 * time.Second // time within which a restart has to pay
+	elasticInterval = time.Minute       // between two decisions without an event
 	elasticRank     = 0.8
 	elasticSpeed    = 0.8
 )
 
-// newElasticPacer refuses options that say how jobs are planned ahead.
+// newElasticPacer rejects the options of scheduling ahead.
 func newElasticPacer(d policy.Deps, oracle scheduler.Elastic, guess bool) (scheduler.Policy, error) {
 	for _, name := range slices.Sorted(maps.Keys(d.Options)) {
 		if name != "steps" {
-			return nil, fmt.Errorf("policy: pacer:%s=%s says how jobs are planned ahead, and those that choose their batch are not; leave it out", name, d.Options[name])
+			return nil, fmt.Errorf("policy: pacer: option %s=%s does not apply to jobs that choose their batch, which are not scheduled ahead", name, d.Options[name])
 		}
 	}
 	return &elasticPacer{guess: guess, space: sia.NewSpace(d, oracle), window: elasticWindow}, nil
 }
 
+// Decide chooses a configuration per job by an integer program, then places the jobs.
 func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	f := elasticFloor{belief: p.space.Belief, s: s, free: s.Idle()}
+	f := elasticPlacement{belief: p.space.Belief, s: s, free: s.Idle()}
 	for _, j := range s.Jobs() {
 		r, err := p.candidate(ctx, s, j)
 		if err != nil {
@@ -73,7 +72,7 @@ func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 		}
 		f.rows = append(f.rows, r)
 	}
-	p.weigh(s, f.rows)
+	p.setCosts(s, f.rows)
 	room := make([]int, len(s.Cluster.Groups))
 	for g := range room {
 		room[g] = f.free.FreeIn(g)
@@ -85,10 +84,10 @@ func (p *elasticPacer) Decide(ctx context.Context, s *scheduler.Snapshot) (sched
 	f.place(picks)
 	d := f.decision(picks)
 	if slices.ContainsFunc(f.rows, func(r *sia.Row) bool { return r.Job.Guaranteed }) {
-		d.Warnings = append(d.Warnings, "no guarantee is kept of jobs that choose their batch")
+		d.Warnings = append(d.Warnings, "guarantees of jobs that choose their batch are not kept")
 	}
 	if !proven {
-		d.Warnings = append(d.Warnings, "what was chosen at times is not proven to be the best")
+		d.Warnings = append(d.Warnings, "some decisions are not proven optimal")
 	}
 	if len(f.rows) > 0 {
 		d.Wake = s.Now + elasticInterval
@@ -110,8 +109,8 @@ func (p *elasticPacer) candidate(ctx context.Context, s *scheduler.Snapshot, j *
 	return r, err
 }
 
-// weigh sets the costs of all rows: what their configurations are worth, below 0.
-func (p *elasticPacer) weigh(s *scheduler.Snapshot, rows []*sia.Row) {
+// setCosts sets the costs of all configurations: the negated terms of the objective.
+func (p *elasticPacer) setCosts(s *scheduler.Snapshot, rows []*sia.Row) {
 	left := make(map[*sia.Row]float64, len(rows)) // seconds
 	for _, r := range rows {
 		if best := r.Best(); best > 0 {
@@ -129,25 +128,25 @@ func (p *elasticPacer) weigh(s *scheduler.Snapshot, rows []*sia.Row) {
 				speed = r.Cells[c].Goodput / best
 			}
 			if r.Grant != nil && c != now {
-				speed *= p.trains(r, c)
+				speed *= p.trainingShare(r, c)
 			}
 			r.Costs[c] = -weight * math.Pow(speed, elasticSpeed)
 		}
 	}
 }
 
-// remaining returns the steps that a job has to go as far as is known; best is what
-// it makes a second at the most.
+// remaining returns the remaining steps of a job; with guess as many as were done, at
+// least a minute's worth. best is its highest goodput, in steps/s.
 func (p *elasticPacer) remaining(r *sia.Row, best float64) float64 {
 	if p.guess {
-		return max(r.Done, best*leastAhead.Seconds())
+		return max(r.Done, best*minRemaining.Seconds())
 	}
 	return r.Remaining
 }
 
-// trains returns which part of the time that counts a job trains that is restarted
-// in a configuration.
-func (p *elasticPacer) trains(r *sia.Row, cell int) float64 {
+// trainingShare returns the fraction of the time that a job trains after a restart in a
+// configuration, until it ends, but over p.window at most.
+func (p *elasticPacer) trainingShare(r *sia.Row, cell int) float64 {
 	start, counts := r.StartCost.Seconds(), p.window.Seconds()
 	if v := r.Cells[cell].Goodput; v > 0 {
 		counts = min(counts, start+p.remaining(r, r.Best())/v)

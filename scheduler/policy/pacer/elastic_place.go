@@ -9,18 +9,18 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
 
-// elasticFloor is where chosen configurations are given devices.
-type elasticFloor struct {
+// elasticPlacement places the chosen configurations.
+type elasticPlacement struct {
 	belief *candidate.Finder
 	s      *scheduler.Snapshot
 	rows   []*sia.Row
 	free   *scheduler.Inventory
 }
 
-// place gives devices to all rows, the largest configurations first. A job that keeps its
-// configuration keeps its devices, unless a larger one finds no room: then the nodes
-// nearest to empty are cleared for it, and the smaller jobs there move or wait.
-func (f *elasticFloor) place(picks []int) {
+// place places all rows, the largest configurations first. A job that keeps its
+// configuration keeps its devices, unless a larger one does not fit. Then the nodes with
+// most free devices are cleared for the larger one, and the smaller jobs there move or wait.
+func (f *elasticPlacement) place(picks []int) {
 	var open []int // rows
 	for i, r := range f.rows {
 		switch c := picks[i]; {
@@ -38,20 +38,19 @@ func (f *elasticFloor) place(picks []int) {
 	for len(open) > 0 {
 		i := open[0]
 		open = open[1:]
-		if f.settle(f.rows[i], picks[i]) {
+		if f.placeRow(f.rows[i], picks[i]) {
 			continue
 		}
 		if left := f.clear(i, picks); len(left) > 0 {
 			open = append(open, left...)
 			slices.SortStableFunc(open, largest)
-			f.settle(f.rows[i], picks[i])
+			f.placeRow(f.rows[i], picks[i])
 		}
 	}
 }
 
-// settle gives a row devices for a configuration, and reports whether there was
-// room.
-func (f *elasticFloor) settle(r *sia.Row, pick int) bool {
+// placeRow places a row in a configuration, and reports whether it fits.
+func (f *elasticPlacement) placeRow(r *sia.Row, pick int) bool {
 	cell := &r.Cells[pick]
 	for i := range cell.Options {
 		if g := f.belief.PlaceConfig(f.free, r.Job, &cell.Options[i], cell.Blind); g != nil && f.free.Take(g.Slots) {
@@ -63,10 +62,10 @@ func (f *elasticFloor) settle(r *sia.Row, pick int) bool {
 	return false
 }
 
-// clear takes the devices of smaller configurations away until there are enough
-// on as many nodes as a row needs, those first that have most free, and of each the
-// smallest first. It returns the jobs it took them from, none if that is not enough.
-func (f *elasticFloor) clear(row int, picks []int) (left []int) {
+// clear evicts rows with smaller configurations until a row fits: nodes with most free
+// devices first, and the smallest rows of each node first. It returns the evicted rows,
+// none if that would not be enough.
+func (f *elasticPlacement) clear(row int, picks []int) (left []int) {
 	cell := &f.rows[row].Cells[picks[row]]
 	needs := cell.Options[0].Shape.PerNode()
 	for k, node := range f.clearable(cell, needs, picks) {
@@ -80,9 +79,9 @@ func (f *elasticFloor) clear(row int, picks []int) (left []int) {
 	return left
 }
 
-// clearable returns a node for each of needs, nil where there are not as many that
-// have so much once smaller configurations than cell have left.
-func (f *elasticFloor) clearable(cell *sia.Cell, needs, picks []int) []int {
+// clearable returns a node for each of needs, counting devices of rows with smaller
+// configurations than cell as free; nil if there are not enough nodes.
+func (f *elasticPlacement) clearable(cell *sia.Cell, needs, picks []int) []int {
 	first, end := f.free.Nodes(cell.Group)
 	has := map[int]int{}
 	var nodes []int
@@ -108,9 +107,8 @@ func (f *elasticFloor) clearable(cell *sia.Cell, needs, picks []int) []int {
 	return out
 }
 
-// smallest returns the row with fewest devices among those with some on a node, of
-// which there must be one.
-func (f *elasticFloor) smallest(node int) int {
+// smallest returns the row with fewest devices among the rows on a node. There must be one.
+func (f *elasticPlacement) smallest(node int) int {
 	best := -1
 	for i, r := range f.rows {
 		here := r.Granted != nil && slices.ContainsFunc(r.Granted.Slots, func(s scheduler.Slot) bool { return s.Node == node })
@@ -121,17 +119,17 @@ func (f *elasticFloor) smallest(node int) int {
 	return best
 }
 
-// decision is what the rows were given.
-func (f *elasticFloor) decision(picks []int) (d scheduler.Decision) {
+// decision returns the grants of the rows, with reasons.
+func (f *elasticPlacement) decision(picks []int) (d scheduler.Decision) {
 	for i, r := range f.rows {
 		switch {
 		case r.Granted.Same(r.Grant) && r.Granted != nil:
 		case picks[i] < 0:
-			d.Because(f.s, r.Job.ID, "what there is is worth more to others")
+			d.Because(f.s, r.Job.ID, "the devices are worth more to other jobs")
 		case r.Granted == nil:
-			d.Because(f.s, r.Job.ID, "size %d is meant for it, and finds no room together", r.Cells[picks[i]].Devices)
+			d.Because(f.s, r.Job.ID, "size %d was chosen, but the free devices are too fragmented", r.Cells[picks[i]].Devices)
 		default:
-			d.Because(f.s, r.Job.ID, "size %d is worth %.3g, which is in the largest sum of all", r.Cells[picks[i]].Devices, -r.Costs[picks[i]])
+			d.Because(f.s, r.Job.ID, "size %d, worth %.3g, is part of the highest total", r.Cells[picks[i]].Devices, -r.Costs[picks[i]])
 		}
 		if r.Granted == nil {
 			continue

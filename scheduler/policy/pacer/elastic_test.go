@@ -16,8 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
 
-// elasticRowOf is a job that would take so many seconds on one device, on as many
-// as it makes half a step/s on each.
+// elasticRowOf is a job with sec/2 remaining steps and a goodput of 0.5 steps/s per device.
 func elasticRowOf(id string, sec float64, grant *scheduler.Grant) *sia.Row {
 	j := &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(id)}, Remaining: sec / 2, StartCost: 90 * time.Second, Grant: grant}
 	r := &sia.Row{JobState: j}
@@ -37,9 +36,9 @@ func grantOn(id string, node, devices int) *scheduler.Grant {
 		Slots: []scheduler.Slot{{Node: node, Devices: devices}}, Elastic: true}
 }
 
-// The job with least left ranks highest; what a job without known goodput has left is
-// unknown. Another configuration than the present one pays
-// for 90 s of restart out of 900 s, or of the time until it ends.
+// The job with the shortest remaining time ranks highest; a job without goodput ranks above
+// all. The value of other configurations than the present one is reduced by 90 s of restart
+// out of 900 s, or out of the time until the job ends.
 func TestElasticWeigh(t *testing.T) {
 	long, short := elasticRowOf("long", 40000, grantOn("long", 0, 2)), elasticRowOf("short", 440, grantOn("short", 1, 2))
 	fresh := elasticRowOf("fresh", 1e6, nil)
@@ -48,7 +47,7 @@ func TestElasticWeigh(t *testing.T) {
 	}
 	rows := []*sia.Row{fresh, short, long}
 	s := scheduler.NewSnapshot(0, twoNodes(), []*scheduler.JobState{long.JobState, short.JobState, fresh.JobState})
-	(&elasticPacer{window: elasticWindow}).weigh(s, rows)
+	(&elasticPacer{window: elasticWindow}).setCosts(s, rows)
 	value := func(rank, speed float64) float64 { return math.Pow(rank, 0.8) * math.Pow(speed, 0.8) }
 	for _, c := range []struct {
 		row  *sia.Row
@@ -65,14 +64,13 @@ func TestElasticWeigh(t *testing.T) {
 		}
 	}
 	long.StartCost = 2 * elasticWindow
-	(&elasticPacer{window: elasticWindow}).weigh(s, rows)
+	(&elasticPacer{window: elasticWindow}).setCosts(s, rows)
 	if long.Costs[2] != 0 {
-		t.Errorf("a restart that takes longer than counts is worth %g", -long.Costs[2])
+		t.Errorf("a restart longer than the counted time is worth %g", -long.Costs[2])
 	}
 }
 
-// Each column: what a job holds at first, as node and devices, what is chosen for
-// it, and where it is then.
+// Per job: its first grant, as node and devices, the chosen size, and its final grant.
 func TestElasticPlace(t *testing.T) {
 	type at struct{ node, devices int }
 	for _, c := range []struct {
@@ -84,8 +82,8 @@ func TestElasticPlace(t *testing.T) {
 		{"the nearest to empty is cleared", []at{{0, 2}, {1, 1}, {}}, []int{2, 1, 4}, []at{{0, 2}, {0, 1}, {1, 4}}},
 		{"a job that stays keeps its devices", []at{{0, 2}, {1, 2}}, []int{2, 2}, []at{{0, 2}, {1, 2}}},
 		{"largest first", []at{{}, {}, {}}, []int{1, 4, 2}, []at{{1, 1}, {0, 4}, {1, 2}}},
-		{"a job that makes room waits", []at{{0, 4}, {}}, []int{0, 2}, []at{{}, {0, 2}}},
-		{"the smallest makes way", []at{{0, 1}, {0, 2}, {1, 1}, {1, 2}, {}}, []int{1, 2, 1, 0, 4}, []at{{0, 1}, {0, 2}, {0, 1}, {}, {1, 4}}},
+		{"an evicted job waits", []at{{0, 4}, {}}, []int{0, 2}, []at{{}, {0, 2}}},
+		{"the smallest is evicted first", []at{{0, 1}, {0, 2}, {1, 1}, {1, 2}, {}}, []int{1, 2, 1, 0, 4}, []at{{0, 1}, {0, 2}, {0, 1}, {}, {1, 4}}},
 		{"not for one as large", []at{{0, 4}, {1, 2}, {1, 2}, {}}, []int{4, 2, 2, 2}, []at{{0, 4}, {1, 2}, {1, 2}, {}}},
 		{"no preemption that does not help", []at{{0, 2}, {0, 2}, {1, 4}, {}}, []int{2, 2, 4, 12}, []at{{0, 2}, {0, 2}, {1, 4}, {0, 0}}},
 	} {
@@ -103,7 +101,7 @@ func TestElasticPlace(t *testing.T) {
 				picks = append(picks, slices.Index([]int{1, 2, 4, 12}, c.chosen[i]))
 			}
 			s := scheduler.NewSnapshot(0, twoNodes(), jobs)
-			f := elasticFloor{belief: candidate.NewFinder(policy.Deps{}), s: s, rows: rows, free: s.Idle()}
+			f := elasticPlacement{belief: candidate.NewFinder(policy.Deps{}), s: s, rows: rows, free: s.Idle()}
 			f.place(picks)
 			for i, want := range c.want {
 				got := at{}
@@ -117,14 +115,14 @@ func TestElasticPlace(t *testing.T) {
 					t.Errorf("job %d is at %v, want %v", i, got, want)
 				}
 				if want == c.has[i] && want.devices > 0 && rows[i].Granted != rows[i].Grant {
-					t.Errorf("job %d is granted anew what it has", i)
+					t.Errorf("job %d is granted a copy of its present grant", i)
 				}
 			}
 		})
 	}
 }
 
-// Of a node only those with less make way, the smallest first, until there is room.
+// On a node, rows with fewer devices are evicted, smallest first, until the job fits.
 func TestElasticClear(t *testing.T) {
 	cluster := spec.Cluster{Groups: []spec.NodeGroup{{Count: 1, Devices: 8, Accelerator: spec.Accelerator{Name: "x"}}}}
 	var rows []*sia.Row
@@ -137,7 +135,7 @@ func TestElasticClear(t *testing.T) {
 		rows, jobs = append(rows, r), append(jobs, r.JobState)
 	}
 	rows[3].Cells = append(rows[3].Cells, sia.Cell{Devices: 3, Options: []candidate.Config{{Devices: 3, Shape: spec.Packed(3, 8)}}})
-	f := elasticFloor{rows: rows, s: scheduler.NewSnapshot(0, cluster, jobs)}
+	f := elasticPlacement{rows: rows, s: scheduler.NewSnapshot(0, cluster, jobs)}
 	f.free = f.s.Idle()
 	for _, r := range rows[:3] {
 		if !f.free.Take(r.Granted.Slots) {
@@ -153,7 +151,7 @@ func TestElasticClear(t *testing.T) {
 	}
 }
 
-// What sia says of decisions of others it does not say in pacer's name.
+// The elastic policy gives reasons of its own, not those of sia.
 func TestElasticPacerWeighsNothing(t *testing.T) {
 	p, err := newElasticPacer(policy.Deps{}, nil, false)
 	if _, ok := p.(sia.Weigher); ok || err != nil {
@@ -161,14 +159,13 @@ func TestElasticPacerWeighsNothing(t *testing.T) {
 	}
 }
 
-// Weights count, what is not known of the steps is not read, and options that would do
-// nothing are refused.
+// Weights count, unknown steps are not read, and options without effect are rejected.
 func TestElasticOptions(t *testing.T) {
 	s := scheduler.NewSnapshot(0, twoNodes(), nil)
 	first, second := elasticRowOf("first", 4000, nil), elasticRowOf("second", 400, nil)
 	first.Job.Weight, first.Done, second.Done = 3, 10, 2000
 	rank := func(guess bool) (a, b float64) {
-		(&elasticPacer{window: elasticWindow, guess: guess}).weigh(s, []*sia.Row{first, second})
+		(&elasticPacer{window: elasticWindow, guess: guess}).setCosts(s, []*sia.Row{first, second})
 		return -first.Costs[3], -second.Costs[3]
 	}
 	last := math.Pow(2, elasticRank)
@@ -193,7 +190,7 @@ func TestElasticOptions(t *testing.T) {
 	}
 }
 
-// elasticNothing is an oracle of jobs that choose their batch that knows nothing.
+// elasticNothing is an Elastic oracle without predictions.
 type elasticNothing struct{ scheduler.Oracle }
 
 func (elasticNothing) Goodput(context.Context, *scheduler.JobState, *spec.NodeGroup, spec.Shape) (spec.Plan, float64, error) {

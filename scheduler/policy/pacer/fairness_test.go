@@ -13,10 +13,10 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Small jobs come one after the other, so that there are always some, and a large one,
-// which needs all devices. For the mean completion time it waits until no more come; with
-// fairness it does not, however many come: once its ratio is above that of those it would
-// keep waiting, by as much as it takes more devices and the power tells.
+// Small jobs arrive continuously; a large job needs all devices. Minimising the mean
+// completion time, it waits until no more small jobs arrive. With fairness its wait is
+// bounded: it starts once its ratio exceeds the ratios of the jobs that it delays by enough
+// to outweigh its larger number of devices.
 func TestLargeJobsAreNotPostponedForEver(t *testing.T) {
 	c := schedulertest.Nodes(1, 4)
 	w := &schedulertest.World{}
@@ -62,8 +62,8 @@ func TestLargeJobsAreNotPostponedForEver(t *testing.T) {
 	}
 }
 
-// How urgent jobs are is by how long they have been there beside what they take alone,
-// and on the mean the same as without fairness.
+// The urgency of a job depends on its age divided by its time alone; the mean urgency is
+// the same as without fairness.
 func TestFairnessOption(t *testing.T) {
 	for text, ok := range map[string]bool{"pacer:fairness=0": true, "pacer:fairness=0.9": true, "pacer:fairness=1": false, "pacer:fairness=-0.1": false} {
 		specs, err := policy.NewRegistry(Info).Parse(text)
@@ -77,9 +77,9 @@ func TestFairnessOption(t *testing.T) {
 	c := schedulertest.Nodes(1, 4)
 	w := &schedulertest.World{}
 	w.Add("m", c.Groups[0].Accelerator.Name, schedulertest.OnePlan(2), spec.NewShape(2), 2)
-	job := func(id spec.JobID, came time.Duration, steps float64) *scheduler.JobState {
+	job := func(id spec.JobID, arrived time.Duration, steps float64) *scheduler.JobState {
 		return &scheduler.JobState{Remaining: steps, StartCost: 10 * time.Second,
-			Job: &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(2), Devices: 2, Steps: steps, Submit: came}}
+			Job: &spec.Job{ID: id, Model: spec.Model{Name: "m"}, Plan: schedulertest.OnePlan(2), Devices: 2, Steps: steps, Submit: arrived}}
 	}
 	s := scheduler.NewSnapshot(1000*time.Second, c, []*scheduler.JobState{job("old", 0, 180), job("new", 900*time.Second, 180)})
 	p, err := policy.NewRegistry(Info).New(policy.Spec{Name: "pacer", Options: map[string]string{"fairness": "0.5"}}, policy.Deps{Oracle: w.Oracle(0, 0)})

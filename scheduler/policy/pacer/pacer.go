@@ -16,60 +16,58 @@ import (
 
 var Info = policy.Info{
 	Name:    "pacer",
-	Doc:     "plans, sizes, devices and order of all jobs together, by a rolling horizon (docs/design/joint-scheduling.md); preempts",
+	Doc:     "rolling horizon: schedules execution plans, sizes, devices and order of all jobs jointly (docs/design/joint-scheduling.md); preempts",
 	Options: options,
 	New:     newPacer,
 }
 
 var options = []policy.Option{
-	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: price, makespan, value and window go to 24, 30, 60 and 10800 unless given"},
-	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 for the mean completion time, towards 1 for the worst ratio of that to the time alone as submitted: the sum of its powers of 1/(1-fairness); 0.9 at the most"},
-	{Name: "price", Default: "12", Max: 1e6, Doc: "jobs assumed to wait for the whole cluster at any time (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system"},
+	{Name: "span", Default: "0", Max: 1, Doc: "0 for the mean completion time, 1 for the makespan: interpolates price, makespan, value and window towards 24, 30, 60 and 10800 unless given"},
+	{Name: "fairness", Default: "0", Max: 0.9, Doc: "0 minimises the mean completion time; higher values the sum over jobs of (completion time / time alone as submitted) to the power 1/(1-fairness), close to the worst ratio"},
+	{Name: "price", Default: "12", Max: 1e6, Doc: "price of the whole cluster, in waiting jobs (not the price of policy rubick); higher keeps jobs small. load: the mean number of jobs in the system"},
 	{Name: "makespan", Default: "1", Max: 1e6, Doc: "cost of a second of makespan, in jobs"},
 	{Name: "value", Default: "6", Max: 1e6, Doc: "value of work done within the window, in the unit of price; higher starts long jobs earlier"},
 	{Name: "window", Default: "3600", Unit: "s", Max: 1e6, Doc: "seconds within which work has the value of option value"},
-	{Name: "late", Default: "1000", Max: 1e6, Doc: "cost of each of the first hundred seconds by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that beyond"},
-	{Name: "caution", Default: "1", Max: 1e6, Doc: "part of the 90 % interval of speeds by which guaranteed jobs are planned slower"},
-	{Name: "steps", Default: "known", Doc: "known, or unknown: assumes as many remaining steps as were done, at least a minute; guarantees are not kept then"},
-	{Name: "rounds", Default: "60", Max: 1e6, Doc: "iterations of device prices to bound the gap of a plan and, with many jobs, to improve it; 0 = none"},
+	{Name: "late", Default: "1000", Max: 1e6, Doc: "cost of each of the first hundred seconds by which a guaranteed job ends later than under fifo-backfill, in jobs; a tenth of that for further seconds"},
+	{Name: "caution", Default: "1", Max: 1e6, Doc: "fraction of the 90 % interval of speeds over which the cases for guaranteed jobs are spread"},
+	{Name: "steps", Default: "known", Doc: "known; or unknown: assume as many remaining steps as were done, at least a minute's worth. Guarantees are not kept then"},
+	{Name: "rounds", Default: "60", Max: 1e6, Doc: "iterations of device prices that bound the gap of a schedule and, with many jobs, improve it; 0 = none"},
 	{Name: "tries", Default: "600", Max: 1e6, Doc: "random moves without improvement after which the search stops"},
 }
 
-// pacer plans all jobs forward in time at every event and does what the plan does
-// first. docs/design/joint-scheduling.md states the problem it solves.
+// pacer schedules all jobs forward in time at every event and applies the part that is due
+// now. docs/design/joint-scheduling.md states the problem it solves. The deadline of a
+// guaranteed job is its end in a reference run, see deadlines.
 //
-// What guaranteed jobs are promised is the time at which they would end under
-// fifo-backfill as submitted (type reference).
-//
-// The terms, and that there is no gate before a restart but its cost within the
-// plan, follow measurements on Rubick's base trace that were made before this was
-// written; the defaults of price, value and window were then chosen on that
-// trace 10 % denser and 15 % sparser.
+// The terms of the objective were chosen by measurements on Rubick's base trace. They
+// include the cost of a restart, so there is no separate threshold for restarts. The
+// defaults of price, value and window were chosen on that trace made 10 % denser and 15 %
+// sparser.
 type pacer struct {
 	belief    *candidate.Finder
 	deadlines *deadlines
 
 	price, makespan, value, window float64
-	byLoad                         bool // the price is the load
+	byLoad                         bool // option price=load: use the measured load as price
 	late, caution, fairness        float64
 	tries, rounds                  int
-	guess                          bool // the steps that remain are not known
+	guess                          bool // remaining steps are unknown
 	seed                           uint64
 
-	load       float64 // see count
-	came, next int     // jobs in it, and the Order of the next new job
+	load          float64 // mean number of jobs in the system, see count
+	counted, next int     // jobs in load, and the Order of the next new job
 
-	last, before warmStart // the plan made last, and the one made at a time before
+	last, before warmStart // the last schedule, and the last of an earlier time
 }
 
-// fewest is the least load: that of a job that is alone.
-const fewest = 1
+// minLoad is the load of a single job.
+const minLoad = 1
 
-// loadOver is over how many of the jobs that came last the load is the mean.
-const loadOver = 50
+// loadWindow is the number of last arrivals over which the load is averaged.
+const loadWindow = 50
 
-// count updates the load: the number of jobs in the system that new jobs find, themselves
-// included. If jobs come at random, this is the mean number of jobs at any time.
+// count updates the load: the mean number of jobs in the system at arrivals, including the
+// new job. For Poisson arrivals it is the mean number of jobs at any time.
 func (p *pacer) count(s *scheduler.Snapshot) {
 	jobs := s.Jobs()
 	next := p.next
@@ -78,10 +76,10 @@ func (p *pacer) count(s *scheduler.Snapshot) {
 			continue
 		}
 		next = max(next, j.Order+1)
-		p.came = min(p.came+1, loadOver)
-		p.load += (float64(len(jobs)) - p.load) / float64(p.came)
+		p.counted = min(p.counted+1, loadWindow)
+		p.load += (float64(len(jobs)) - p.load) / float64(p.counted)
 	}
-	p.next, p.load = next, max(p.load, fewest)
+	p.next, p.load = next, max(p.load, minLoad)
 }
 
 // warmStart is the last schedule, from which the next search starts.
@@ -89,7 +87,7 @@ type warmStart struct {
 	at      time.Duration
 	entries []entry // in order
 	prices  lookahead.Prices
-	jobs    []spec.JobID // by the task that it was
+	jobs    []spec.JobID // by task of the last problem
 }
 
 // entry is a planned start of a job.
@@ -137,10 +135,11 @@ func newPacer(d policy.Deps) (scheduler.Policy, error) {
 	return p, nil
 }
 
-// mostWork bounds the search of one decision, in its steps: of the order of a
-// second.
-const mostWork = 300_000_000
+// maxSteps bounds the search steps of one decision: about a second.
+const maxSteps = 300_000_000
 
+// Decide states the scheduling problem, searches for a schedule from the last one, and
+// applies the starts and preemptions that are due now.
 func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
 	p.count(s)
 	o := &decision{pacer: p, s: s, free: s.Free()}
@@ -148,34 +147,34 @@ func (p *pacer) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.De
 		return scheduler.Decision{}, err
 	}
 	o.advance()
-	plan, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: mostWork, Seed: p.seed, Hint: o.hint(), Prices: o.prices()})
+	schedule, err := lookahead.Search(ctx, &o.problem, lookahead.Options{Tries: p.tries, Rounds: p.rounds, Steps: maxSteps, Seed: p.seed, Hint: o.hint(), Prices: o.prices()})
 	if err != nil {
 		return scheduler.Decision{}, fmt.Errorf("policy: pacer: %w", err)
 	}
-	o.remember(&plan)
-	o.carryOut(&plan)
-	if gap := o.problem.Gap(&plan); !math.IsInf(gap, 0) {
+	o.remember(&schedule)
+	o.apply(&schedule)
+	if gap := o.problem.Gap(&schedule); !math.IsInf(gap, 0) {
 		o.d.Gap = &gap
 	}
-	o.explain(&plan)
-	o.d.Wake = o.recheck(&plan)
+	o.explain(&schedule)
+	o.d.Wake = o.recheck(&schedule)
 	return o.d, nil
 }
 
-// explain gives the planned start of jobs that wait.
-func (o *decision) explain(plan *lookahead.Schedule) {
+// explain adds the scheduled start of waiting jobs.
+func (o *decision) explain(schedule *lookahead.Schedule) {
 	for j := range o.d.Unexplained(o.s) {
 		i := slices.IndexFunc(o.jobs, func(p *plannedJob) bool { return p.Job.ID == j.Job.ID })
 		if i < 0 || j.Grant != nil {
 			continue
 		}
-		if c := &plan.Assignments[i]; c.Candidate >= 0 && c.Start > 0 {
-			o.why(o.jobs[i], "starts in %.0f s by the plan, on %d devices, and ends in %.0f", c.Start, o.jobs[i].options[c.Candidate].Devices, c.End)
+		if c := &schedule.Assignments[i]; c.Candidate >= 0 && c.Start > 0 {
+			o.why(o.jobs[i], "scheduled to start in %.0f s on %d devices and to end in %.0f s", c.Start, o.jobs[i].options[c.Candidate].Devices, c.End)
 		}
 	}
 }
 
-// decision is one decision in the making.
+// decision is the state of one decision.
 type decision struct {
 	*pacer
 	s       *scheduler.Snapshot

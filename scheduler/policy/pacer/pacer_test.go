@@ -17,13 +17,13 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// full is a placer that finds no room.
+// full is a placer that finds no slots.
 type full struct{ scheduler.Placer }
 
 func (full) Place(*scheduler.Inventory, int, spec.Shape) ([]scheduler.Slot, bool) { return nil, false }
 
 // A job is preempted for another only if the other finds devices.
-func TestPacerStopsNobodyInVain(t *testing.T) {
+func TestPacerPreemptsOnlyIfTheOtherJobFits(t *testing.T) {
 	packed, err := place.Lookup("packed")
 	if err != nil {
 		t.Fatal(err)
@@ -54,9 +54,9 @@ func TestPacerStopsNobodyInVain(t *testing.T) {
 	}
 }
 
-// A guaranteed job is due when it ends under fifo-backfill, and starts anew while it
-// would still be in time as submitted: in every case, as fast as it is there. What is
-// not sure of a speed is no risk where fifo-backfill has it too.
+// The deadline of a guaranteed job is its end in the reference run. In every case it starts
+// early enough to meet it at the speeds of that case, and no later than its latest start
+// as submitted.
 func TestGuarantee(t *testing.T) {
 	own := candidate.Config{Devices: 2, Shape: spec.NewShape(2), Rate: 1, Spread: 0.5}
 	other := candidate.Config{Devices: 4, Shape: spec.NewShape(4), Rate: 2, Spread: 0.4}
@@ -75,7 +75,7 @@ func TestGuarantee(t *testing.T) {
 	}
 	slots := []scheduler.Slot{{Devices: 2}}
 	in := func(slower func(*spec.Job, *candidate.Config) float64, run, end time.Duration) *reference {
-		return &reference{slower: slower, jobs: map[spec.JobID]*referenceJob{"j": {way: &own, run: run * time.Second, end: end * time.Second, slots: slots}}}
+		return &reference{slowdown: slower, jobs: map[spec.JobID]*referenceJob{"j": {config: &own, run: run * time.Second, end: end * time.Second, slots: slots}}}
 	}
 	p := &pacer{deadlines: &deadlines{}, late: 6}
 	o := &decision{pacer: p, s: scheduler.NewSnapshot(100*time.Second, schedulertest.Nodes(1, 4), []*scheduler.JobState{j})}
@@ -106,8 +106,8 @@ func TestGuarantee(t *testing.T) {
 	}
 }
 
-// A guaranteed job may run as submitted though the oracle knows a better plan for
-// the same devices.
+// A guaranteed job may run as submitted even if the oracle has a better plan for the same
+// devices.
 func TestGuaranteedJobsMayRunAsSubmitted(t *testing.T) {
 	c := schedulertest.Nodes(1, 2)
 	accelerator := c.Groups[0].Accelerator.Name
@@ -134,7 +134,7 @@ func TestGuaranteedJobsMayRunAsSubmitted(t *testing.T) {
 	}
 }
 
-// Where steps are not known, those there are make no difference.
+// With steps=unknown the true remaining steps do not change decisions.
 func TestUnknownStepsAreNotRead(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		c := schedulertest.Nodes(1, 1)
@@ -186,18 +186,18 @@ func TestStepsOption(t *testing.T) {
 	}
 }
 
-// The load is how many jobs new ones find in the system, of the last fifty in the mean.
+// The load is the mean number of jobs in the system at the last fifty arrivals.
 func TestLoad(t *testing.T) {
 	p := &pacer{}
 	all := make([]*scheduler.JobState, 200)
 	for i := range all {
 		all[i] = &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(strconv.Itoa(i))}}
 	}
-	snapshot := func(inside, came int) *scheduler.Snapshot { // came in all
-		jobs := all[came-inside : came]
+	snapshot := func(present, arrived int) *scheduler.Snapshot { // came in all
+		jobs := all[arrived-present : arrived]
 		s := scheduler.NewSnapshot(0, schedulertest.Nodes(1, 1), jobs)
 		for i, j := range jobs {
-			j.Order = came - inside + i
+			j.Order = arrived - present + i
 		}
 		return s
 	}
@@ -218,8 +218,8 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: load %g, want %g", c.name, p.load, c.want)
 		}
 	}
-	for came := 55; came <= 200; came++ {
-		p.count(snapshot(4, came))
+	for arrived := 55; arrived <= 200; arrived++ {
+		p.count(snapshot(4, arrived))
 	}
 	if math.Abs(p.load-4) > 0.2 {
 		t.Errorf("after many that found three the load is %g, want 4", p.load)
@@ -231,7 +231,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// One option goes from completion times to the makespan, and what is given stays.
+// Option span interpolates the other options, except those that are given.
 func TestSpanOption(t *testing.T) {
 	for _, c := range []struct {
 		text                           string
@@ -264,8 +264,8 @@ func TestSpanOption(t *testing.T) {
 	}
 }
 
-// Of jobs that need CPUs as many are planned at a time as a node has them for, though it
-// has devices for more; and one that another keeps from its CPUs can make it stop.
+// CPUs limit the jobs on a node even if it has more devices, and a job that needs the CPUs
+// of another job can preempt it.
 func TestPacerPlansHosts(t *testing.T) {
 	c := schedulertest.Nodes(1, 4)
 	c.Groups[0].CPUs = 4
@@ -288,7 +288,7 @@ func TestPacerPlansHosts(t *testing.T) {
 		return granted, d.Why
 	}
 	granted, why := decide(job("a", 100, 2), job("b", 200, 2), job("c", 300, 2))
-	if !slices.Equal(granted, []spec.JobID{"a", "c"}) || !strings.HasPrefix(why["b"], "starts in 100 s by the plan") {
+	if !slices.Equal(granted, []spec.JobID{"a", "c"}) || !strings.HasPrefix(why["b"], "scheduled to start in 100 s") {
 		t.Errorf("%v run, b %q, want a and c, and b once a has ended", granted, why["b"])
 	}
 	long := job("long", 1e5, 3)

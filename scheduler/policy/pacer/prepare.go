@@ -15,9 +15,9 @@ import (
 // plannedJob is a job in one decision.
 type plannedJob struct {
 	*scheduler.JobState
-	options []candidate.Config // as the task's ways: those that the nodes that are up have room for
-	now     *candidate.Config  // how it runs at present, nil if it waits or that is unknown
-	blind   bool               // nothing is known of it: options are guesses at its own size
+	options     []candidate.Config // the candidates of its task; those that need more nodes than are up are left out
+	now         *candidate.Config  // its present configuration, nil if it waits or that is unknown
+	unpredicted bool               // no prediction: options are guesses at its submitted size
 }
 
 // prepare states the problem.
@@ -50,14 +50,14 @@ func (o *decision) prepare(ctx context.Context) error {
 		o.problem.Tasks = append(o.problem.Tasks, o.task(p))
 	}
 	if o.fairness > 0 {
-		return o.share(ctx)
+		return o.setFairness(ctx)
 	}
 	return nil
 }
 
-// share states how long jobs are there and would be alone, as submitted, and sets their
-// weights such that a second of a job is worth as much in the mean as without.
-func (o *decision) share(ctx context.Context) error {
+// setFairness sets the age of each task and its time alone as submitted. It scales the
+// weights so that the mean cost of a second of a job is the same as without fairness.
+func (o *decision) setFairness(ctx context.Context) error {
 	var urgency, weight float64
 	for i, p := range o.jobs {
 		t := &o.problem.Tasks[i]
@@ -77,28 +77,28 @@ func (o *decision) share(ctx context.Context) error {
 	return nil
 }
 
-// plannedJob returns j with what is predicted of it.
+// plannedJob returns j with its predicted configurations.
 func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plannedJob, error) {
 	cv, err := o.belief.Curve(ctx, o.s.Cluster, j.Job)
 	if err != nil {
 		return nil, err
 	}
 	p := &plannedJob{JobState: j}
-	if p.blind = len(cv.Configs) == 0; p.blind {
+	if p.unpredicted = len(cv.Configs) == 0; p.unpredicted {
 		var warning string
 		p.options, warning, err = o.belief.Guess(ctx, o.s, j)
 		p.options = slices.DeleteFunc(p.options, o.tooWide)
 		if o.guess {
-			p.JobState = asLongAgain(j, p.options)
+			p.JobState = assumeDuration(j, p.options)
 		}
 		o.warn(warning)
 		return p, err
 	}
-	if p.options, err = o.ways(ctx, j, cv); err != nil {
+	if p.options, err = o.candidates(ctx, j, cv); err != nil {
 		return nil, err
 	}
 	if o.guess {
-		p.JobState = asFarAgain(j, p.options)
+		p.JobState = assumeSteps(j, p.options)
 	}
 	if j.Grant != nil {
 		p.now, err = o.belief.Held(ctx, o.s.Cluster, j, o.free.Group[j.Grant.Slots[0].Node], cv)
@@ -106,9 +106,9 @@ func (o *decision) plannedJob(ctx context.Context, j *scheduler.JobState) (*plan
 	return p, err
 }
 
-// ways returns the ways j may run in: those of its curve and, of a guaranteed one,
-// as it was submitted, which is no slower than it is there whatever is believed.
-func (o *decision) ways(ctx context.Context, j *scheduler.JobState, cv *candidate.Curve) ([]candidate.Config, error) {
+// candidates returns the configurations of j: those of its curve and, if it is guaranteed,
+// the submitted ones, so that it can always run as in the reference run.
+func (o *decision) candidates(ctx context.Context, j *scheduler.JobState, cv *candidate.Curve) ([]candidate.Config, error) {
 	out := slices.Clone(cv.Configs)
 	if j.Job.Guaranteed {
 		w, err := o.belief.AsSubmitted(ctx, o.s.Cluster, j.Job)
@@ -124,12 +124,12 @@ func (o *decision) ways(ctx context.Context, j *scheduler.JobState, cv *candidat
 	return slices.DeleteFunc(out, o.tooWide), nil
 }
 
-// leastAhead is how long a job is taken to run yet at the least of which the steps
-// are not known, on its best use of devices.
-const leastAhead = time.Minute
+// minRemaining is the least assumed remaining run time if remaining steps are unknown, in
+// the configuration with the highest rate per device.
+const minRemaining = time.Minute
 
-// asFarAgain returns j as if as many steps remained as it has done.
-func asFarAgain(j *scheduler.JobState, options []candidate.Config) *scheduler.JobState {
+// assumeSteps returns a copy of j with as many remaining steps as it has done.
+func assumeSteps(j *scheduler.JobState, options []candidate.Config) *scheduler.JobState {
 	frugal, least := 0.0, math.Inf(1)
 	for i := range options {
 		if per := float64(options[i].Devices) / options[i].Rate; per < least {
@@ -137,50 +137,50 @@ func asFarAgain(j *scheduler.JobState, options []candidate.Config) *scheduler.Jo
 		}
 	}
 	out := *j
-	out.Remaining = max(j.Done, frugal*leastAhead.Seconds())
+	out.Remaining = max(j.Done, frugal*minRemaining.Seconds())
 	return &out
 }
 
-// asLongAgain returns j, of which nothing is known at all, as if it ran as long
-// again as it has, and makes it so by the rates of options.
-func asLongAgain(j *scheduler.JobState, options []candidate.Config) *scheduler.JobState {
+// assumeDuration returns a copy of j, which has no prediction, with as many remaining steps
+// as it has done. It sets the rates of options so that they take as long as those did.
+func assumeDuration(j *scheduler.JobState, options []candidate.Config) *scheduler.JobState {
 	out, job := *j, *j.Job
 	job.Duration = 0
 	out.Job, out.Remaining = &job, max(j.Done, 1)
 	for i := range options {
 		ran := j.Attained / float64(options[i].Devices)
-		options[i].Rate = out.Remaining / max(ran, leastAhead.Seconds())
+		options[i].Rate = out.Remaining / max(ran, minRemaining.Seconds())
 	}
 	return &out
 }
 
-// tooWide reports whether a configuration takes more nodes than are up. When they will be
-// up is not known, so it is not planned with.
-func (o *decision) tooWide(way candidate.Config) bool { return way.Shape.Nodes() > o.up[way.Group] }
+// tooWide reports whether a configuration needs more nodes than are up. It is not scheduled
+// then, since the time of repair is unknown.
+func (o *decision) tooWide(c candidate.Config) bool { return c.Shape.Nodes() > o.up[c.Group] }
 
 // findDeadlines computes the deadlines of guaranteed jobs.
 func (o *decision) findDeadlines(ctx context.Context) error {
-	promised := slices.ContainsFunc(o.jobs, func(p *plannedJob) bool { return p.Job.Guaranteed })
+	guaranteed := slices.ContainsFunc(o.jobs, func(p *plannedJob) bool { return p.Job.Guaranteed })
 	if o.guess {
-		if promised {
-			o.warn("no guarantee is kept of jobs whose steps are not known")
+		if guaranteed {
+			o.warn("guarantees are not kept with steps=unknown")
 		}
 		return nil
 	}
-	if err := o.deadlines.follow(ctx, o.s); err != nil || !promised {
+	if err := o.deadlines.update(ctx, o.s); err != nil || !guaranteed {
 		return err
 	}
-	return o.deadlines.look(ctx, o.s)
+	return o.deadlines.forecast(ctx, o.s)
 }
 
-// task puts a job the way the search takes it.
+// task returns the task of a job for the search.
 func (o *decision) task(p *plannedJob) lookahead.Task {
-	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Fixed: p.blind}
+	t := lookahead.Task{Weight: cmp.Or(p.Job.Weight, 1), Fixed: p.unpredicted}
 	for i := range p.options {
-		way := &p.options[i]
-		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, way.Rate)
-		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: way.Group, Counts: way.Shape.PerNode(), Devices: way.Devices, Host: p.Job.Host.Max(way.Host), Idle: idle, Seconds: idle + run})
-		if work := run * float64(way.Devices); i == 0 || work < t.Work {
+		c := &p.options[i]
+		idle, run := p.StartCost.Seconds(), candidate.RunTime(p.JobState, c.Rate)
+		t.Candidates = append(t.Candidates, lookahead.Candidate{Group: c.Group, Counts: c.Shape.PerNode(), Devices: c.Devices, Host: p.Job.Host.Max(c.Host), Idle: idle, Seconds: idle + run})
+		if work := run * float64(c.Devices); i == 0 || work < t.Work {
 			t.Work = work
 		}
 	}
@@ -204,20 +204,20 @@ func (o *decision) task(p *plannedJob) lookahead.Task {
 	return t
 }
 
-// guarantee states by when p must start to be done in time, in every way and every
-// case: to be done by then, and no later than it would have to start as submitted.
+// guarantee sets the latest start of p in every candidate and case: early enough to end by
+// the deadline, and no later than the latest start as submitted.
 func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	deadlinesOf := o.deadlines.deadlinesOf(p.JobState)
 	if len(deadlinesOf) == 0 {
 		return
 	}
 	t.Late = o.late * t.Weight / float64(len(deadlinesOf))
-	from := func(at time.Duration) float64 { return (at - o.s.Now).Seconds() } // exact, whatever the time is
+	from := func(at time.Duration) float64 { return (at - o.s.Now).Seconds() } // subtract before converting, to stay exact
 	for i := range t.Candidates {
 		w := &t.Candidates[i]
 		for k := range deadlinesOf {
 			d := &deadlinesOf[k]
-			w.By = append(w.By, min(from(d.end)-w.Idle-d.takes(p.JobState, &p.options[i]), from(d.start)))
+			w.By = append(w.By, min(from(d.end)-w.Idle-d.runTime(p.JobState, &p.options[i]), from(d.start)))
 		}
 		slices.Sort(w.By)
 	}
@@ -226,6 +226,6 @@ func (o *decision) guarantee(t *lookahead.Task, p *plannedJob) {
 	}
 	ready := max(from(p.Ready), 0)
 	for k := range deadlinesOf {
-		t.Tardy += lookahead.Lateness(ready + deadlinesOf[k].takes(p.JobState, p.now) - from(deadlinesOf[k].end))
+		t.Tardy += lookahead.Lateness(ready + deadlinesOf[k].runTime(p.JobState, p.now) - from(deadlinesOf[k].end))
 	}
 }

@@ -11,42 +11,42 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/candidate"
 )
 
-// reference is a run of the same jobs under fifo-backfill, each at its own plan and size
-// and for as long as is believed in one case.
+// reference is the reference run of one case: the same jobs under fifo-backfill, each with
+// its submitted plan and size, for its predicted run time.
 type reference struct {
-	belief *candidate.Finder
-	slower func(*spec.Job, *candidate.Config) float64 // than believed; nil = as believed
-	now    time.Duration
-	free   *scheduler.Inventory
-	jobs   map[spec.JobID]*referenceJob // that are inside in truth
-	queue  []*referenceJob              // waiting jobs, in order of arrival
-	runs   []*referenceJob              // running jobs, next to end first
-	ahead  map[spec.JobID]*referenceJob // those of queue as they will run should no other come, nil = not known
+	belief   *candidate.Finder
+	slowdown func(*spec.Job, *candidate.Config) float64 // run time / predicted run time; nil = 1
+	now      time.Duration
+	free     *scheduler.Inventory
+	jobs     map[spec.JobID]*referenceJob // jobs that are really in the system
+	queue    []*referenceJob              // waiting jobs, in order of arrival
+	runs     []*referenceJob              // running jobs, ascending by end
+	forecast map[spec.JobID]*referenceJob // jobs of queue as they will run if no other arrives, nil = not computed
 }
 
-// arrival is how a job came and left, in truth.
+// arrival is a job with its real arrival and end.
 type arrival struct {
-	job   *spec.Job
-	steps float64
-	start time.Duration // cost of its start
-	came  time.Duration
-	gone  time.Duration // 0 = not yet
+	job     *spec.Job
+	steps   float64
+	start   time.Duration // cost of its start
+	arrived time.Duration
+	ended   time.Duration // 0 = not yet
 }
 
 type referenceJob struct {
 	*arrival
 	slots []scheduler.Slot
-	// Meaningful with slots, those it has or had:
-	way *candidate.Config // nil if nothing is believed of it
-	run time.Duration     // after its start
-	end time.Duration
+	// Only with slots, which it holds or held:
+	config *candidate.Config // nil = no prediction
+	run    time.Duration     // run time without the start
+	end    time.Duration
 }
 
 func newReference(b *candidate.Finder, c spec.Cluster) *reference {
 	return &reference{belief: b, free: scheduler.NewInventory(c), jobs: map[spec.JobID]*referenceJob{}}
 }
 
-// advance ends the jobs that end by then, and starts those that fit.
+// advance ends the jobs that end by time to, and starts waiting jobs that fit.
 func (h *reference) advance(ctx context.Context, c spec.Cluster, to time.Duration) error {
 	for len(h.runs) > 0 && h.runs[0].end <= to {
 		h.endNext()
@@ -58,25 +58,25 @@ func (h *reference) advance(ctx context.Context, c spec.Cluster, to time.Duratio
 	return nil
 }
 
-// enter adds the jobs that have come by now.
-func (h *reference) enter(ctx context.Context, c spec.Cluster, came []*arrival) error {
-	if len(came) == 0 {
+// enter adds jobs that arrive now.
+func (h *reference) enter(ctx context.Context, c spec.Cluster, arrived []*arrival) error {
+	if len(arrived) == 0 {
 		return nil
 	}
-	for _, a := range came {
+	for _, a := range arrived {
 		j := &referenceJob{arrival: a}
 		h.jobs[a.job.ID] = j
 		h.queue = append(h.queue, j)
 	}
-	h.ahead = nil
+	h.forecast = nil
 	return h.startAll(ctx, c)
 }
 
-// leave removes jobs that have really ended, once they have ended here. A job with unknown
-// end ends now.
-func (h *reference) leave(ctx context.Context, c spec.Cluster, gone []*arrival) error {
+// leave marks jobs that have really ended. They continue to run here until their end; a job
+// with unknownDuration ends now.
+func (h *reference) leave(ctx context.Context, c spec.Cluster, ended []*arrival) error {
 	ends := false
-	for _, a := range gone {
+	for _, a := range ended {
 		j := h.jobs[a.job.ID]
 		delete(h.jobs, a.job.ID)
 		if j == nil || j.slots != nil && j.run != unknownDuration {
@@ -85,7 +85,7 @@ func (h *reference) leave(ctx context.Context, c spec.Cluster, gone []*arrival) 
 		if j.slots != nil {
 			j.end, ends = h.now, true
 		}
-		h.ahead = nil
+		h.forecast = nil
 	}
 	if !ends {
 		return nil
@@ -97,44 +97,44 @@ func (h *reference) leave(ctx context.Context, c spec.Cluster, gone []*arrival) 
 // idle reports whether no job is left.
 func (h *reference) idle() bool { return len(h.runs) == 0 && len(h.queue) == 0 }
 
-// of returns how a job inside runs, or ran, or will, should no other come; without
-// slots if it never does.
+// of returns a job of the system as it ran, runs or will run if no other arrives. It has no
+// slots if it never runs.
 func (h *reference) of(id spec.JobID) *referenceJob {
-	if j := h.ahead[id]; j != nil {
+	if j := h.forecast[id]; j != nil {
 		return j
 	}
 	return h.jobs[id]
 }
 
-// look computes when waiting jobs start and end if no other job comes. The result holds
-// until a job comes, or one with unknown end leaves.
-func (h *reference) look(ctx context.Context, c spec.Cluster) error {
-	if h.ahead != nil {
+// forecastWaiting computes when waiting jobs start and end if no other job arrives. The
+// result is valid until a job arrives, or one with unknownDuration ends.
+func (h *reference) forecastWaiting(ctx context.Context, c spec.Cluster) error {
+	if h.forecast != nil {
 		return nil
 	}
-	ahead := reference{belief: h.belief, slower: h.slower, now: h.now, free: h.free, runs: slices.Clone(h.runs)}
+	future := reference{belief: h.belief, slowdown: h.slowdown, now: h.now, free: h.free, runs: slices.Clone(h.runs)}
 	if len(h.queue) > 0 {
-		ahead.free = h.free.Clone()
+		future.free = h.free.Clone()
 	}
 	for _, j := range h.queue {
-		twin := *j
-		ahead.queue = append(ahead.queue, &twin)
+		copied := *j
+		future.queue = append(future.queue, &copied)
 	}
-	twins := slices.Clone(ahead.queue)
-	for len(ahead.runs) > 0 && len(ahead.queue) > 0 {
-		ahead.endNext()
-		if err := ahead.startAll(ctx, c); err != nil {
+	waiting := slices.Clone(future.queue)
+	for len(future.runs) > 0 && len(future.queue) > 0 {
+		future.endNext()
+		if err := future.startAll(ctx, c); err != nil {
 			return err
 		}
 	}
-	h.ahead = make(map[spec.JobID]*referenceJob, len(twins))
-	for _, j := range twins {
-		h.ahead[j.job.ID] = j
+	h.forecast = make(map[spec.JobID]*referenceJob, len(waiting))
+	for _, j := range waiting {
+		h.forecast[j.job.ID] = j
 	}
 	return nil
 }
 
-// endNext ends all jobs that end next.
+// endNext ends all jobs with the earliest end.
 func (h *reference) endNext() {
 	h.now = h.runs[0].end
 	n := 0
@@ -148,14 +148,14 @@ func (h *reference) endNext() {
 // startAll starts the jobs that fit, in order.
 func (h *reference) startAll(ctx context.Context, c spec.Cluster) error {
 	left := make([]*referenceJob, 0, len(h.queue))
-	full := map[*candidate.Set]bool{}
+	noRoom := map[*candidate.Set]bool{}
 	for _, j := range h.queue {
 		w, err := h.belief.AsSubmitted(ctx, c, j.job)
 		if err != nil {
 			return err
 		}
-		if full[w] || !h.startOne(c, j, w) {
-			full[w] = true
+		if noRoom[w] || !h.startOne(c, j, w) {
+			noRoom[w] = true
 			left = append(left, j)
 		}
 	}
@@ -174,8 +174,8 @@ func (h *reference) startOne(c spec.Cluster, j *referenceJob, w *candidate.Set) 
 		return false
 	}
 	h.free.Take(g.Slots)
-	j.slots, j.way = g.Slots, w.Of(g, h.free.Group[g.Slots[0].Node])
-	j.run = h.takes(j)
+	j.slots, j.config = g.Slots, w.Of(g, h.free.Group[g.Slots[0].Node])
+	j.run = h.runTime(j)
 	j.end = h.now + j.start + j.run
 	h.runs = append(h.runs, j)
 	return true
@@ -185,19 +185,19 @@ func (h *reference) startOne(c spec.Cluster, j *referenceJob, w *candidate.Set) 
 // ends.
 const unknownDuration = time.Duration(1e9) * time.Second
 
-// takes returns how long j runs, its start not counted.
-func (h *reference) takes(j *referenceJob) time.Duration {
+// runTime returns the run time of j without its start.
+func (h *reference) runTime(j *referenceJob) time.Duration {
 	switch {
-	case j.way != nil:
-		run := j.steps / j.way.Rate
-		if h.slower != nil {
-			run *= h.slower(j.job, j.way)
+	case j.config != nil:
+		run := j.steps / j.config.Rate
+		if h.slowdown != nil {
+			run *= h.slowdown(j.job, j.config)
 		}
 		return time.Duration(min(run, unknownDuration.Seconds()) * float64(time.Second))
 	case j.job.Duration > 0:
 		return j.job.Duration
-	case j.gone > 0:
-		return j.gone - j.came
+	case j.ended > 0:
+		return j.ended - j.arrived
 	}
 	return unknownDuration
 }

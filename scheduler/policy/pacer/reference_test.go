@@ -19,7 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// followed is a policy with deadlines beside it.
+// followed is a policy that also updates deadlines, and checks them.
 type followed struct {
 	scheduler.Policy
 	deadlines *deadlines
@@ -28,10 +28,10 @@ type followed struct {
 }
 
 func (f *followed) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler.Decision, error) {
-	if err := f.deadlines.follow(ctx, s); err != nil {
+	if err := f.deadlines.update(ctx, s); err != nil {
 		return scheduler.Decision{}, err
 	}
-	if err := f.deadlines.look(ctx, s); err != nil {
+	if err := f.deadlines.forecast(ctx, s); err != nil {
 		return scheduler.Decision{}, err
 	}
 	h := f.deadlines.cases[0]
@@ -46,13 +46,13 @@ func (f *followed) Decide(ctx context.Context, s *scheduler.Snapshot) (scheduler
 		f.t.Fatalf("at %v it knows %d jobs, %d are there", s.Now, len(h.jobs), len(s.Jobs()))
 	}
 	if len(f.deadlines.cases) > 1 {
-		f.t.Fatal("where all speeds are sure there is one case")
+		f.t.Fatal("without intervals there is one case")
 	}
 	return f.Policy.Decide(ctx, s)
 }
 
-// Where speeds are known jobs end in the reference when they do under fifo-backfill,
-// and what it says of those that wait is exact once no other job comes.
+// With exact speeds the reference run equals a run of fifo-backfill, and its forecast of
+// waiting jobs is exact once no more jobs arrive.
 func TestShadowIsFifoBackfill(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := schedulertest.DrawCase(rt)
@@ -76,8 +76,8 @@ func TestShadowIsFifoBackfill(t *testing.T) {
 	})
 }
 
-// A job of which nothing is known ends in the reference when it has left in truth;
-// those behind it are not promised anything before.
+// A job without a prediction ends in the reference run when it really ends; until then the
+// jobs behind it have no deadline.
 func TestShadowOfUnknownJobs(t *testing.T) {
 	c := schedulertest.Nodes(1, 1)
 	job := func(id spec.JobID) *scheduler.JobState {
@@ -86,16 +86,16 @@ func TestShadowOfUnknownJobs(t *testing.T) {
 	first, second, third := job("first"), job("second"), job("third")
 	third.Job.Duration = 40 * time.Second
 	p := newDeadlines(candidate.NewFinder(policy.Deps{}), 1)
-	at := func(now time.Duration, inside ...*scheduler.JobState) map[spec.JobID]*referenceJob {
+	at := func(now time.Duration, present ...*scheduler.JobState) map[spec.JobID]*referenceJob {
 		t.Helper()
-		snapshot := scheduler.NewSnapshot(now, c, inside)
-		if err := p.follow(t.Context(), snapshot); err != nil {
+		snapshot := scheduler.NewSnapshot(now, c, present)
+		if err := p.update(t.Context(), snapshot); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.look(t.Context(), snapshot); err != nil {
+		if err := p.forecast(t.Context(), snapshot); err != nil {
 			t.Fatal(err)
 		}
-		return p.cases[0].ahead
+		return p.cases[0].forecast
 	}
 	if ahead := at(0, first, second, third); ahead["second"].end < unknownDuration || ahead["third"].end < unknownDuration {
 		t.Errorf("behind one that never ends they do at %v and %v", ahead["second"].end, ahead["third"].end)
@@ -121,8 +121,8 @@ func (l *learner) Revision(spec.Key) int                                        
 func (*learner) Learned() scheduler.Learned                                     { return scheduler.Learned{} }
 func (*learner) Learn(context.Context, time.Duration, []spec.Measurement) error { return nil }
 
-// When speeds turn out to be others all is run again: a job is promised what it would
-// have been had they been known, though it should have ended meanwhile.
+// When predictions change the reference run is repeated: a job gets the deadline it would
+// have had with the new speeds, even if that has passed.
 func TestPromisesAreWhatIsKnownNow(t *testing.T) {
 	c := schedulertest.Nodes(1, 1)
 	oracle := func(rate float64) scheduler.Oracle {
@@ -154,10 +154,10 @@ func TestPromisesAreWhatIsKnownNow(t *testing.T) {
 			l.revision++
 		}
 		s := scheduler.NewSnapshot(at.now*time.Second, c, at.inside)
-		if err := p.follow(t.Context(), s); err != nil {
+		if err := p.update(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.look(t.Context(), s); err != nil {
+		if err := p.forecast(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		for id, want := range map[spec.JobID]time.Duration{"first": at.first, "second": at.second} {
@@ -169,17 +169,17 @@ func TestPromisesAreWhatIsKnownNow(t *testing.T) {
 	}
 }
 
-// Drawn cases are as far from what is believed as the intervals say, in pairs, the same
-// for all jobs that run alike, and there are none where nothing is to be drawn.
+// Drawn cases have the deviation of the intervals, in antithetic pairs, equal for all jobs
+// with the same configuration. Without intervals there are no drawn cases.
 func TestDrawnCases(t *testing.T) {
 	p := newDeadlines(candidate.NewFinder(policy.Deps{}), 0.5)
 	j := &spec.Job{Model: spec.Model{Name: "m"}}
 	sum, n := 0.0, 0
 	for devices := 1; devices <= 200; devices++ {
-		w := &candidate.Config{Shape: spec.NewShape(devices), Rate: 1, Spread: 0.2 * sure90}
-		for k := range pairs {
-			x, y := p.slower(2*k, j, w), p.slower(2*k+1, j, w)
-			if math.Abs(x*y-1) > 1e-12 || x != p.slower(2*k, &spec.Job{Model: j.Model, ID: "other"}, w) {
+		w := &candidate.Config{Shape: spec.NewShape(devices), Rate: 1, Spread: 0.2 * z90}
+		for k := range drawnPairs {
+			x, y := p.slowdown(2*k, j, w), p.slowdown(2*k+1, j, w)
+			if math.Abs(x*y-1) > 1e-12 || x != p.slowdown(2*k, &spec.Job{Model: j.Model, ID: "other"}, w) {
 				t.Fatalf("%d devices: %g and %g times as slow, want one as much more as the other is less, of all such jobs", devices, x, y)
 			}
 			sum, n = sum+math.Log(x)*math.Log(x), n+1
@@ -188,12 +188,12 @@ func TestDrawnCases(t *testing.T) {
 	if got := math.Sqrt(sum / float64(n)); math.Abs(got-0.1) > 0.01 {
 		t.Errorf("the deviation is %g, want half of 0.2", got)
 	}
-	if got := p.slower(0, j, &candidate.Config{Rate: 1}); got != 1 {
+	if got := p.slowdown(0, j, &candidate.Config{Rate: 1}); got != 1 {
 		t.Errorf("where the speed is sure it is %g times as slow", got)
 	}
 }
 
-// Promises of several cases differ, and each is fifo-backfill with other speeds.
+// Deadlines differ between cases; each case is fifo-backfill with other speeds.
 func TestCasesDiffer(t *testing.T) {
 	c := schedulertest.Nodes(1, 1)
 	w := &schedulertest.World{}
@@ -207,14 +207,14 @@ func TestCasesDiffer(t *testing.T) {
 		jobs = append(jobs, &scheduler.JobState{Job: &spec.Job{ID: spec.JobID(m), Model: spec.Model{Name: m}, Plan: schedulertest.OnePlan(1), Devices: 1, Steps: 100}, Remaining: 100})
 	}
 	s := scheduler.NewSnapshot(0, c, jobs)
-	if err := p.follow(t.Context(), s); err != nil {
+	if err := p.update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.look(t.Context(), s); err != nil {
+	if err := p.forecast(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.cases) != 1+2*pairs {
-		t.Fatalf("%d cases, want %d", len(p.cases), 1+2*pairs)
+	if len(p.cases) != 1+2*drawnPairs {
+		t.Fatalf("%d cases, want %d", len(p.cases), 1+2*drawnPairs)
 	}
 	ends := map[time.Duration]bool{}
 	for k, h := range p.cases {
@@ -229,7 +229,7 @@ func TestCasesDiffer(t *testing.T) {
 	}
 }
 
-// unsureOracle is an oracle whose speeds may be 20 % off.
+// unsureOracle is an oracle with intervals of 20 % around its speeds.
 type unsureOracle struct{ scheduler.Oracle }
 
 func (u unsureOracle) Rank(ctx context.Context, r planner.Request) (planner.Ranking, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/internal/lookahead"
 )
 
-// advance makes the plan made last the one before. If that was now already, it is not,
-// so that asking twice gives the same answer.
+// advance makes the last schedule the warm start, once per instant, so that Decide is
+// idempotent.
 func (o *decision) advance() {
 	if o.last.at < o.s.Now {
 		o.before = o.last
@@ -20,7 +20,7 @@ func (o *decision) advance() {
 	}
 }
 
-// prices puts those of the plan before the way the search takes them.
+// prices returns the prices of the warm start for the tasks of this problem.
 func (o *decision) prices() lookahead.Prices {
 	out := o.before.prices.Later((o.s.Now - o.before.at).Seconds())
 	out.Ends = make([]float64, len(o.jobs))
@@ -32,27 +32,28 @@ func (o *decision) prices() lookahead.Prices {
 	return out
 }
 
-// hint puts the plan before the way the search takes it.
+// hint returns the order and configurations of the warm start for the tasks of this problem.
 func (o *decision) hint() (h lookahead.Hint) {
 	for _, l := range o.before.entries {
 		i, ok := o.taskOf[l.job]
 		if !ok {
 			continue
 		}
-		way := slices.IndexFunc(o.jobs[i].options, func(w candidate.Config) bool { return w.Group == l.group && w.Shape.Devices == l.shape })
+		index := slices.IndexFunc(o.jobs[i].options, func(w candidate.Config) bool { return w.Group == l.group && w.Shape.Devices == l.shape })
 		h.Order = append(h.Order, i)
-		h.Candidates = append(h.Candidates, lookahead.Intent{Candidate: way, Strict: l.strict})
+		h.Candidates = append(h.Candidates, lookahead.Intent{Candidate: index, Strict: l.strict})
 	}
 	return h
 }
 
-func (o *decision) remember(plan *lookahead.Schedule) {
-	o.last = warmStart{at: o.s.Now, prices: plan.Prices}
+// remember keeps a schedule for the next warm start.
+func (o *decision) remember(schedule *lookahead.Schedule) {
+	o.last = warmStart{at: o.s.Now, prices: schedule.Prices}
 	for _, p := range o.jobs {
 		o.last.jobs = append(o.last.jobs, p.Job.ID)
 	}
-	for _, i := range plan.Order {
-		way := &o.jobs[i].options[plan.Assignments[i].Candidate]
-		o.last.entries = append(o.last.entries, entry{o.jobs[i].Job.ID, way.Group, way.Shape.Devices, plan.Strict[i]})
+	for _, i := range schedule.Order {
+		c := &o.jobs[i].options[schedule.Assignments[i].Candidate]
+		o.last.entries = append(o.last.entries, entry{o.jobs[i].Job.ID, c.Group, c.Shape.Devices, schedule.Strict[i]})
 	}
 }
