@@ -10,7 +10,7 @@ import (
 
 var acceptAllRule = Info{
 	Name: "accept-all",
-	Doc:  "every job that could run on the idle cluster",
+	Doc:  "admits every job that could run on the idle cluster",
 	New:  func(policy.Deps) (scheduler.Admission, error) { return acceptAll{}, nil },
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Variant replaces rules of this package. The zero value replaces none.
 type Variant struct {
-	// Overshoot lets load look at what is inside already, not at the job itself.
+	// Overshoot makes load ignore the demand of the job itself.
 	Overshoot bool
 }
 
@@ -20,7 +20,7 @@ type Variant struct {
 type Info struct {
 	Name    string
 	Doc     string          // one line
-	Options []policy.Option // the first may be given without its name: load:1.2 is load:x=1.2
+	Options []policy.Option // the first one's name may be left out: load:1.2 is load:x=1.2
 	New     func(policy.Deps) (scheduler.Admission, error)
 }
 
@@ -36,12 +36,10 @@ var rules = func() *named.Set[Info] {
 // All returns the registered admission rules by name.
 func All() []Info { return rules.All() }
 
-// Lookup returns the admission rule asked for as NAME[:key=value...],
-// "" meaning accept-all.
+// Lookup returns the admission rule for NAME[:key=value...]; "" = accept-all.
 func Lookup(text string) (scheduler.Admission, error) { return New(text, policy.Deps{}) }
 
-// New is LookupAdmission for a rule made of d, but for its options,
-// which are those of the text.
+// New is Lookup for a rule with dependencies d. Its options are those of the text.
 func New(text string, d policy.Deps) (scheduler.Admission, error) {
 	name, rest, given := strings.Cut(cmp.Or(text, "accept-all"), ":")
 	info, err := rules.Get(name)

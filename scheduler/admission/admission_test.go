@@ -41,8 +41,8 @@ func TestLookupAdmission(t *testing.T) {
 	}
 }
 
-// Four devices; jobs of 3, 3, 1 and 1 devices, of two tenants, that come one
-// second apart.
+// TestAdmit has four devices, and jobs of 3, 3, 1 and 1 devices of two tenants, submitted
+// one second apart.
 func TestAdmit(t *testing.T) {
 	for _, c := range []struct {
 		rule, tenant string
@@ -57,7 +57,7 @@ func TestAdmit(t *testing.T) {
 		{"load", "a", 1, admission.Variant{}, true},
 		{"quota:3", "a", 1, admission.Variant{}, false},
 		{"quota:3", "b", 3, admission.Variant{}, true},
-		{"quota:devices=2", "b", 3, admission.Variant{}, true}, // nothing of b's is there
+		{"quota:devices=2", "b", 3, admission.Variant{}, true}, // no job of b is in the system
 		{"quota", "a", 2, admission.Variant{}, false},
 	} {
 		a, err := admission.New(c.rule, policy.Deps{Variants: policy.Variants{&c.variant}})
@@ -72,7 +72,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// A job that is held enters in the order of arrival, once there is room, and then runs.
+// Held jobs enter in the order of arrival once there is room, and then run.
 func TestHeldJobsEnter(t *testing.T) {
 	a, err := admission.Lookup("load:1")
 	if err != nil {

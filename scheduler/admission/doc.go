@@ -1,5 +1,12 @@
-// Package admission holds the rules that decide which jobs enter the system. Jobs that
-// do not enter wait outside, where policies do not see them.
+// Package admission has the rules that decide which submitted jobs enter the system.
 //
-// Start with admission.go, load.go and guarantee.go.
+// Terms:
+//
+//   - Jobs in the system are visible to the policy, waiting or running.
+//   - A held job has not entered yet. The rule is applied to it again later, in the order
+//     of its line.
+//   - A rejected job never enters.
+//   - A guaranteed job is entitled to the speed of its submitted plan and devices.
+//
+// Start with admission.go, then load.go and guarantee.go.
 package admission

@@ -15,12 +15,12 @@ import (
 )
 
 var guaranteeOptions = []policy.Option{
-	{Name: "quotas", Default: "", Doc: "TENANT=DEVICES/TENANT=DEVICES...: what the guaranteed jobs of each may ask for together; jobs of other tenants are not guaranteed; empty = no quotas"},
+	{Name: "quotas", Default: "", Doc: "TENANT=DEVICES/TENANT=DEVICES...: most devices that the guaranteed jobs of each tenant may request together; tenants without a quota have no guarantees; empty = no quotas"},
 }
 
 var guaranteeRule = Info{
 	Name:    "guarantee",
-	Doc:     "guaranteed jobs whose guarantee cannot be kept are refused; those beyond the quota of their tenant wait outside",
+	Doc:     "rejects guaranteed jobs if their guarantee cannot be kept, and holds those beyond the quota of their tenant",
 	Options: guaranteeOptions,
 	New: func(d policy.Deps) (scheduler.Admission, error) {
 		q, err := parseQuotas(d.Values(guaranteeOptions).Text("quotas"))
@@ -31,7 +31,7 @@ var guaranteeRule = Info{
 // guarantee admits a guaranteed job only if its guarantee can be kept. Best-effort jobs
 // are always admitted.
 type guarantee struct {
-	belief *candidate.Finder
+	finder *candidate.Finder
 	quotas map[string]int // devices, by tenant; nil = none
 }
 
@@ -55,19 +55,20 @@ func parseQuotas(text string) (map[string]int, error) {
 	return quotas, nil
 }
 
-// CheckCluster reports quotas that promise more than there is.
+// CheckCluster reports quotas that add up to more devices than the cluster has.
 func (a guarantee) CheckCluster(c spec.Cluster) error {
 	sum := 0
 	for _, n := range a.quotas {
 		sum += n
 	}
 	if all := c.Devices(); sum > all {
-		return fmt.Errorf("policy: the quotas come to %d guaranteed devices, the cluster has %d: not all of them can be kept; lower them or add devices", sum, all)
+		return fmt.Errorf("policy: the quotas add up to %d guaranteed devices, the cluster has %d: lower them or add devices", sum, all)
 	}
 	return nil
 }
 
-// Refuse names what makes the guarantee of j impossible.
+// Refuse implements scheduler.Refuser: it returns the reason why the guarantee of j cannot
+// be kept.
 func (a guarantee) Refuse(ctx context.Context, c spec.Cluster, j *spec.Job) (why string, err error) {
 	if !j.Guaranteed {
 		return "", nil
@@ -75,26 +76,26 @@ func (a guarantee) Refuse(ctx context.Context, c spec.Cluster, j *spec.Job) (why
 	if quota, has := a.quotas[j.Tenant]; a.quotas != nil && !has {
 		return fmt.Sprintf("guaranteed: tenant %q has no quota", j.Tenant), nil
 	} else if has && j.Devices > quota {
-		return fmt.Sprintf("guaranteed: asks for %s, the quota of tenant %q is %d", spec.Count(j.Devices, "device"), j.Tenant, quota), nil
+		return fmt.Sprintf("guaranteed: requests %s, the quota of tenant %q is %d", spec.Count(j.Devices, "device"), j.Tenant, quota), nil
 	}
-	if a.belief.Oracle == nil {
+	if a.finder.Oracle == nil {
 		return "", nil // all run as submitted
 	}
-	w, err := a.belief.AsSubmitted(ctx, c, j)
+	w, err := a.finder.AsSubmitted(ctx, c, j)
 	switch {
 	case err != nil:
 		return "", err
 	case w.Blind:
-		return fmt.Sprintf("guaranteed: nothing is predicted of %s on %s, so no speed can be", j.Model.Name, spec.Count(j.Devices, "device")), nil
+		return fmt.Sprintf("guaranteed: no prediction for %s on %s, so no speed can be guaranteed", j.Model.Name, spec.Count(j.Devices, "device")), nil
 	case j.Plan != (spec.Plan{}) && w.Configs[0].Plan.Normal() != j.Plan.Normal():
-		return fmt.Sprintf("guaranteed: plan %s of %s does not run on %s, as far as is known, so its speed cannot be", j.Plan, j.Model.Name, spec.Count(j.Devices, "device")), nil
+		return fmt.Sprintf("guaranteed: plan %s of %s is not feasible on %s, so its speed cannot be guaranteed", j.Plan, j.Model.Name, spec.Count(j.Devices, "device")), nil
 	}
 	return a.tooLate(ctx, c, j, w)
 }
 
-// tooLate names a deadline that even the fastest way misses.
+// tooLate returns the reason if even the fastest candidate misses the deadline.
 func (a guarantee) tooLate(ctx context.Context, c spec.Cluster, j *spec.Job, w *candidate.Set) (why string, err error) {
-	cv, err := a.belief.Curve(ctx, c, j)
+	cv, err := a.finder.Curve(ctx, c, j)
 	if err != nil || j.Deadline == 0 {
 		return "", err
 	}
@@ -107,29 +108,29 @@ func (a guarantee) tooLate(ctx context.Context, c spec.Cluster, j *spec.Job, w *
 		fastest = max(fastest, cv.Configs[i].Rate)
 	}
 	if least, has := steps/fastest, (j.Deadline - j.Submit).Seconds(); least > has {
-		return fmt.Sprintf("guaranteed: is to be done after %.0f s, and takes %.0f s at its fastest", has, least), nil
+		return fmt.Sprintf("guaranteed: the deadline is %.0f s after submission, the job takes at least %.0f s", has, least), nil
 	}
 	return "", nil
 }
 
-// Admit keeps within the quota of the tenant.
+// Admit admits a guaranteed job if its tenant's jobs stay within the quota.
 func (a guarantee) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
 	if !j.Guaranteed || a.quotas == nil {
 		return true, "", nil
 	}
-	inside := 0
+	requested := 0
 	for _, k := range s.Jobs() {
 		if k.Job.Guaranteed && k.Job.Tenant == j.Tenant {
-			inside += k.Job.Devices
+			requested += k.Job.Devices
 		}
 	}
-	if inside+j.Devices <= a.quotas[j.Tenant] {
+	if requested+j.Devices <= a.quotas[j.Tenant] {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("guaranteed jobs of tenant %q ask for %s, %d more would be above its quota of %d", j.Tenant, spec.Count(inside, "device"), j.Devices, a.quotas[j.Tenant]), nil
+	return false, fmt.Sprintf("guaranteed jobs of tenant %q request %s, %d more would exceed its quota of %d", j.Tenant, spec.Count(requested, "device"), j.Devices, a.quotas[j.Tenant]), nil
 }
 
-// Line is the tenant's for guaranteed jobs; the others do not wait.
+// Line returns a line per tenant for guaranteed jobs. Other jobs are never held.
 func (a guarantee) Line(j *spec.Job) string {
 	if !j.Guaranteed {
 		return "best effort"

@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/sim"
 )
 
-// Quotas that cannot be meant are named before anything runs.
+// Invalid quotas are reported before the run.
 func TestContradictoryQuotas(t *testing.T) {
 	for in, want := range map[string]string{
 		"guarantee:quotas=a=2/b=1/a=3": `tenant "a" has two quotas, 2 and 3`,
@@ -37,13 +37,13 @@ func TestContradictoryQuotas(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = sim.Run(t.Context(), sim.Config{Cluster: schedulertest.Nodes(2, 4), Policy: p, Truth: sim.Durations{}, Admission: a})
-	if want := "the quotas come to 9 guaranteed devices, the cluster has 8"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "the quotas add up to 9 guaranteed devices, the cluster has 8"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
 
-// Guarantees that cannot be kept are refused with the reason and count as broken;
-// those beyond the quota wait their turn, and best-effort jobs do not wait for them.
+// Jobs are rejected with the reason if their guarantee cannot be kept, and count as
+// broken. Jobs beyond the quota are held; best-effort jobs do not wait for them.
 func TestGuaranteeAdmission(t *testing.T) {
 	w := &schedulertest.World{}
 	for _, n := range []int{1, 2, 4} {
@@ -77,11 +77,11 @@ func TestGuaranteeAdmission(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[spec.JobID]string{
-		"wide":    `guaranteed: asks for 5 devices, the quota of tenant "a" is 4`,
+		"wide":    `guaranteed: requests 5 devices, the quota of tenant "a" is 4`,
 		"none":    `guaranteed: tenant "nobody" has no quota`,
-		"unheard": "guaranteed: nothing is predicted of unheard-of on 1 device, so no speed can be",
-		"plan":    "guaranteed: plan dp=1,tp=1,pp=2,mb=1,ga=1 of m does not run on 2 devices, as far as is known, so its speed cannot be",
-		"late":    "guaranteed: is to be done after 99 s, and takes 100 s at its fastest",
+		"unheard": "guaranteed: no prediction for unheard-of on 1 device, so no speed can be guaranteed",
+		"plan":    "guaranteed: plan dp=1,tp=1,pp=2,mb=1,ga=1 of m is not feasible on 2 devices, so its speed cannot be guaranteed",
+		"late":    "guaranteed: the deadline is 99 s after submission, the job takes at least 100 s",
 	}
 	starts := map[spec.JobID]time.Duration{"first": 0, "second": 100 * time.Second, "soon": 300 * time.Second, "best": time.Second}
 	for _, j := range r.Jobs {
@@ -97,7 +97,7 @@ func TestGuaranteeAdmission(t *testing.T) {
 	}
 }
 
-// Without quotas and beliefs there is nothing to refuse, nor of best-effort jobs ever.
+// Without quotas and an oracle no job is refused; best-effort jobs never are.
 func TestGuaranteeKnowsNothing(t *testing.T) {
 	a, err := admission.Lookup("guarantee")
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 )
 
 var loadOptions = []policy.Option{
-	{Name: "x", Default: "1.2", Max: 1e6, Doc: "devices asked for inside, as a multiple of those there are"},
+	{Name: "x", Default: "1.2", Max: 1e6, Doc: "most devices that jobs in the system may request, as a multiple of those of the cluster"},
 }
 
 var loadRule = Info{
 	Name:    "load",
-	Doc:     "jobs wait outside, first come, first served, while those inside ask for x times the cluster (Blox, EuroSys 2024)",
+	Doc:     "holds jobs, in order of arrival, while the jobs in the system request x times the cluster's devices (Blox, EuroSys 2024)",
 	Options: loadOptions,
 	New: func(d policy.Deps) (scheduler.Admission, error) {
 		v := d.Values(loadOptions)
@@ -23,26 +23,25 @@ var loadRule = Info{
 	},
 }
 
-// load keeps the queue short, so that the order inside has less to stop and to
-// start again.
+// load keeps the queue short, so that policies preempt less.
 type load struct {
 	x         float64
-	overshoot bool // what the job itself asks for does not count
+	overshoot bool // the devices of the job itself do not count
 }
 
-// Admit lets j in if all then inside ask for no more than x times the cluster. An
-// empty system takes any job.
+// Admit admits j if all jobs, including j, request at most x times the cluster's devices.
+// An empty system admits any job.
 func (l load) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
-	inside, limit := s.Asked(), l.x*float64(s.Cluster.Devices())
-	demand := inside
+	requested, limit := s.Asked(), l.x*float64(s.Cluster.Devices())
+	demand := requested
 	if !l.overshoot {
 		demand += j.Devices
 	}
-	if inside == 0 || float64(demand) <= limit {
+	if requested == 0 || float64(demand) <= limit {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("jobs inside ask for %s, %d more would be above %g", spec.Count(inside, "device"), j.Devices, limit), nil
+	return false, fmt.Sprintf("jobs in the system request %s, %d more would exceed %g", spec.Count(requested, "device"), j.Devices, limit), nil
 }
 
-// Line is the same for all.
+// Line returns the same line for all jobs.
 func (load) Line(*spec.Job) string { return "" }

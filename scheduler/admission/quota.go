@@ -11,12 +11,12 @@ import (
 )
 
 var quotaOptions = []policy.Option{
-	{Name: "devices", Default: "0", Max: 1e9, Doc: "that the jobs of one tenant may ask for together, 0 = as many as there are"},
+	{Name: "devices", Default: "0", Max: 1e9, Doc: "most devices that the jobs of one tenant may request together, 0 = those of the cluster"},
 }
 
 var quotaRule = Info{
 	Name:    "quota",
-	Doc:     "jobs of a tenant wait outside while those inside ask for as many devices as a tenant may",
+	Doc:     "holds jobs of a tenant while its jobs in the system request as many devices as a tenant may",
 	Options: quotaOptions,
 	New: func(d policy.Deps) (scheduler.Admission, error) {
 		v := d.Values(quotaOptions)
@@ -24,17 +24,17 @@ var quotaRule = Info{
 	},
 }
 
-// quota bounds what a tenant has inside. A job that is larger than the quota by
-// itself enters once its tenant has nothing else there.
+// quota bounds the devices requested by a tenant's jobs in the system. A job that is
+// larger than the quota enters once its tenant has no other job in the system.
 type quota struct{ devices float64 }
 
 func (q quota) Admit(_ context.Context, s *scheduler.Snapshot, j spec.Job) (bool, string, error) {
-	inside, limit := s.AskedBy(j.Tenant), cmp.Or(q.devices, float64(s.Cluster.Devices()))
-	if inside == 0 || float64(inside+j.Devices) <= limit {
+	requested, limit := s.AskedBy(j.Tenant), cmp.Or(q.devices, float64(s.Cluster.Devices()))
+	if requested == 0 || float64(requested+j.Devices) <= limit {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("jobs of tenant %q ask for %s, %d more would be above %g", j.Tenant, spec.Count(inside, "device"), j.Devices, limit), nil
+	return false, fmt.Sprintf("jobs of tenant %q request %s, %d more would exceed %g", j.Tenant, spec.Count(requested, "device"), j.Devices, limit), nil
 }
 
-// Line is the tenant's.
+// Line returns a line per tenant.
 func (quota) Line(j *spec.Job) string { return j.Tenant }

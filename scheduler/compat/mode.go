@@ -10,18 +10,18 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Mode is the semantics of another simulator: its quirks, and its settings where
-// Pacer offers a choice. The zero Mode is Pacer's own semantics.
+// Mode is the semantics of another simulator: its quirks and settings. The zero Mode is
+// Pacer's own semantics.
 type Mode struct {
 	Name      string
 	Doc       string // one line
 	Round     time.Duration
-	StartCost time.Duration // of each start, resume or change
-	// StartCosts are those of models, by name, that have another.
+	StartCost time.Duration // cost of each start, resume or change
+	// StartCosts overrides StartCost for models, by name.
 	StartCosts map[string]time.Duration
-	Placement  string   // a placer's name
-	Policies   []string // names of the policies it has
-	quirks     []string // names of those that are on
+	Placement  string   // name of a placer
+	Policies   []string // names of its policies
+	quirks     []string // names of the quirks that are on
 }
 
 // Lookup returns the mode of that name.

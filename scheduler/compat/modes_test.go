@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/schedulertest"
 )
 
-// Every mode of another simulator names quirks, policies and a placement there are.
+// TestModes checks that the quirks, policies and placer of every mode exist.
 func TestModes(t *testing.T) {
 	for _, m := range compat.Modes() {
 		if len(m.Has()) == 0 || m.Round <= 0 || m.StartCost < 0 {

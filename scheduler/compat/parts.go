@@ -12,12 +12,12 @@ import (
 
 // Parts are the parts of a run that quirks replace. The zero value is Pacer's own.
 type Parts struct {
-	Rules      sim.Rules          // of the engine
-	Variants   policy.Variants    // of the policies
-	Adjustment goodput.Adjustment // of what Pollux and Sia measured
+	Rules      sim.Rules          // rules of the engine
+	Variants   policy.Variants    // variants of policies
+	Adjustment goodput.Adjustment // changes of Pollux' and Sia's tables
 	placers    map[string]scheduler.Placer
-	rounds     gavel.Rounds        // of Variants
-	agents     *goodput.AgentRules // nil = policies know the true goodput
+	rounds     gavel.Rounds        // used by Variants
+	agents     *goodput.AgentRules // nil = policies have the true goodput
 }
 
 // Placer returns the placer of that name, "" meaning packed.
@@ -28,8 +28,8 @@ func (p *Parts) Placer(name string) (scheduler.Placer, error) {
 	return place.Lookup(name)
 }
 
-// OwnModels reports whether jobs choose their batch, and policies decide, by models
-// that the jobs fit to their own steps.
+// OwnModels reports whether jobs fit models to their own steps. Then jobs choose their
+// batch, and policies decide, by these models.
 func (p *Parts) OwnModels() bool { return p.agents != nil }
 
 // Agents returns the jobs of a run on t that fit their own models; nil if they do not.

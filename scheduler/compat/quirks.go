@@ -19,17 +19,17 @@ import (
 	siapolicy "github.com/pacer-ml/pacer/scheduler/policy/sia"
 )
 
-// Quirk is one departure of another simulator from Pacer's semantics.
+// Quirk is one difference of another simulator from Pacer.
 type Quirk struct {
 	Name    string
-	Doc     string // one line: what is done, and what Pacer does instead
+	Doc     string // one line: the other simulator's behaviour; else Pacer's
 	install func(*Parts)
 }
 
 // edit changes the variant of type T in p.
 func edit[T any](p *Parts, f func(*T)) { policy.EditVariant(&p.Variants, f) }
 
-// quirks are all there are, in the order in which they are installed.
+// quirks are all quirks, in the order of installation.
 var quirks = []Quirk{
 	{"ticks", "completions and arrivals are noticed at the next round, devices held until then; else when they happen",
 		func(p *Parts) { blox.Ticks(&p.Rules) }},

@@ -12,13 +12,12 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/builtin"
 )
 
-// Keys are what a file may say of a scheduler, each named as the flag it stands
-// for.
+// Keys are the keys of a scheduler file, apart from description. Each has the name of its
+// flag.
 var Keys = []string{"policy", "admission", "placement", "round", "compat"}
 
-// Read reads the file of one scheduler and returns the value of each of Keys that
-// it gives, in the words of the flags. file is its name for messages, which carry
-// line and column; all that is wrong is reported at once.
+// Read reads a scheduler file and returns its values by key, in the syntax of the flags.
+// file is its name in messages, which have line and column. The error joins all mistakes.
 func Read(file string, text []byte) (map[string]string, error) {
 	f := &yamlfile.File{Name: file, Package: "compose", Kind: "scheduler"}
 	out := map[string]string{}
@@ -53,15 +52,14 @@ func Read(file string, text []byte) (map[string]string, error) {
 	return out, f.Err()
 }
 
-// fail records that the words at n are wrong, unless there are none: then that is
-// known.
+// fail records an error of the value at n. An empty value is reported elsewhere.
 func fail(n yamlfile.Node, words string, err error) {
 	if err != nil && words != "" {
 		n.Fail("%w", err)
 	}
 }
 
-// registry is where parts of a kind are found.
+// registry looks up policies or admission rules.
 type registry struct {
 	options func(name string) ([]policy.Option, error)
 	check   func(words string) error
@@ -99,8 +97,8 @@ var admissions = registry{
 	},
 }
 
-// part returns a part and its options in the words of the command line:
-// NAME[:key=value...], or a mapping of name and options.
+// part reads a policy or admission rule as NAME[:key=value...], or as a mapping of name and
+// options. It returns the syntax of the command line.
 func part(n yamlfile.Node, known registry) string {
 	if !n.IsMapping() {
 		words := n.Text()
@@ -114,8 +112,7 @@ func part(n yamlfile.Node, known registry) string {
 	return named(n, known)
 }
 
-// named reads a mapping of name and options. Values that are wrong by themselves
-// are reported where they are.
+// named reads a mapping of name and options. An invalid value is reported at its position.
 func named(n yamlfile.Node, known registry) string {
 	if !n.Key("name").Given() {
 		n.Fail("no name, want a line like name: las")
@@ -150,8 +147,8 @@ func named(n yamlfile.Node, known registry) string {
 	return words
 }
 
-// list returns a value as options have it: elements divided by slashes, and parts
-// among them with + for the colon.
+// list returns a value in the syntax of options: elements are joined by slashes, and
+// colons in them become +.
 func list(n yamlfile.Node) string {
 	var out []string
 	for _, e := range n.List() {

@@ -24,7 +24,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The file that docs/reference/file-formats.md shows is what it says it is.
+// TestDocumentedFile reads the file in docs/reference/file-formats.md.
 func TestDocumentedFile(t *testing.T) {
 	const doc = "../../docs/reference/file-formats.md"
 	b, err := os.ReadFile(doc)
@@ -41,7 +41,7 @@ func TestDocumentedFile(t *testing.T) {
 	}
 }
 
-// Whatever is wrong is reported where it is, all at once.
+// All mistakes are reported together, with their positions.
 func TestReadFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "s.yaml:1:1: the file is empty"},

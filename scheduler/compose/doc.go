@@ -1,8 +1,7 @@
-// Package compose reads schedulers written down in files: which policy, with which
-// options, behind which admission rule, on which placement, in which rounds, with
-// whose semantics.
+// Package compose reads scheduler files. Such a file sets the policy with its options, the
+// admission rule, the placer, the length of rounds, and the simulator (compat) to
+// reproduce.
 //
-// Read in compose.go is all there is. What it returns says the same as the flags of
-// a simulation, so that a scheduler in a file and one on the command line are one
-// thing.
+// Start with Read in compose.go. It returns the values of the command line's flags, so a
+// scheduler in a file and one on the command line are the same.
 package compose

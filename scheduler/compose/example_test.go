@@ -6,7 +6,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/compose"
 )
 
-// A scheduler in a file says the same as flags of a simulation.
+// A scheduler file has the values of a simulation's flags.
 func ExampleRead() {
 	settings, err := compose.Read("las.yaml", []byte("policy: {name: las, quantum: 600}\nround: 300\n"))
 	fmt.Println(settings["policy"], settings["round"], err)

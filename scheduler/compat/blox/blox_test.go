@@ -23,7 +23,7 @@ func TestWholeDemand(t *testing.T) {
 	}
 }
 
-// inventory returns nodes of 8 devices with so many of them free.
+// inventory returns nodes of 8 devices with the given numbers of free ones.
 func inventory(free ...int) *scheduler.Inventory {
 	inv := scheduler.NewInventory(spec.Cluster{Groups: []spec.NodeGroup{{Count: len(free), Devices: 8}}})
 	for node, n := range free {

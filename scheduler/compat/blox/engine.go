@@ -40,8 +40,8 @@ func byNumber(a, b spec.JobID) int {
 	return cmp.Compare(a, b)
 }
 
-// digits returns the number that id is, or has behind its last hyphen, without
-// leading zeros; false if there is none.
+// digits returns the number after the last hyphen of id, or id itself without a hyphen,
+// without leading zeros; false if that is not a number.
 func digits(id spec.JobID) (spec.JobID, bool) {
 	id = id[strings.LastIndexByte(string(id), '-')+1:]
 	for i := range len(id) {

@@ -2,7 +2,7 @@ package blox
 
 import "time"
 
-// UrgentAfter is how long a job waits in a row before Blox lets it go first.
+// UrgentAfter is the uninterrupted wait after which Blox runs a job first.
 const UrgentAfter = 3_600_000 * time.Second
 
 // JobService is the seconds a job received, whatever its size.

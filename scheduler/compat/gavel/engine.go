@@ -17,9 +17,9 @@ func WholeSteps(r *sim.Rules) {
 	}
 }
 
-// wholeSteps rounds steps of a job down to whole steps of its n devices, which make n
-// in one step of the job. A job that cannot make one makes a part of it, since it
-// would never end otherwise. The tolerance is that of float64 arithmetic.
+// wholeSteps rounds fit, the steps of a job that fit in a round, down to a multiple of
+// 1/n, where n is its number of devices. If that is 0 it returns fit, since the job would
+// never end otherwise. The tolerance is that of float64 arithmetic.
 func wholeSteps(fit float64, n int) float64 {
 	if whole := math.Floor(fit*float64(n)*(1+1e-12)) / float64(n); whole > 0 {
 		return whole

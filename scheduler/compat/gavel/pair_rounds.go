@@ -12,33 +12,33 @@ import (
 	"github.com/pacer-ml/pacer/scheduler/policy/gavel"
 )
 
-// pairRounds is gandiva in the round mechanism of Gavel's simulator (see
-// typeByType), where what runs is one job or two that share devices. Pairs are drawn
-// whether or not anything is known of them; who was drawn beside somebody it cannot
-// run with waits until the fractions are computed again, unless devices are left.
+// pairRounds is policy gandiva in the round mechanism of Gavel's simulator, see
+// typeByType. Its units are single jobs, or two jobs that share devices. Pairs are drawn
+// even if their speeds are unknown. A pair that cannot run waits until the fractions are
+// recomputed, but its jobs may run alone on spare devices.
 type pairRounds struct {
 	*gavel.Pairs
-	rules  *Rounds
-	random *rand.Rand
-	menus  map[spec.JobID]gavel.Candidates
+	rules      *Rounds
+	random     *rand.Rand
+	candidates map[spec.JobID]gavel.Candidates
 
-	began time.Duration // of the round before
-	ran   bool          // whether a job ran in it
-	ended time.Duration // of the last round with a running job, its start
-	reset time.Duration // of the last recomputation
-	stale bool          // jobs have come or gone since
+	began time.Duration // begin of the previous round
+	ran   bool          // a job ran in it
+	ended time.Duration // begin of the first round after the last one with a running job
+	reset time.Duration // time of the last recomputation
+	stale bool          // jobs have arrived or left since
 	jobs  map[spec.JobID]*scheduler.JobState
-	units []*unit // of the last recomputation, then newcomers
+	units []*unit // units of the last recomputation, then newcomers
 	spare []*unit // jobs that run in this round on spare devices
 }
 
 // unit is a job, or two that share devices.
 type unit struct {
-	a, b    *scheduler.JobState // b may be nil
-	x       []float64           // fractions by group, nil of a newcomer
-	got     []float64           // seconds by group, half a round to begin with
-	deficit []float64
-	on      int // the group it runs on, -1 = none
+	a, b     *scheduler.JobState // b may be nil
+	x        []float64           // fractions by group, nil for a newcomer
+	received []float64           // seconds by group, initially halfRound
+	deficit  []float64           // seconds by group
+	on       int                 // the group it runs on, -1 = none
 }
 
 func newPairRounds(p *gavel.Pairs, seed uint64, r *Rounds) *pairRounds {
@@ -63,14 +63,14 @@ func (p *pairRounds) Decide(ctx context.Context, s *scheduler.Snapshot) (schedul
 	return d, nil
 }
 
-// note records the time received in the last round, arrivals and completions.
+// note records the time received in the previous round, arrivals and completions.
 func (p *pairRounds) note(ctx context.Context, s *scheduler.Snapshot, d *scheduler.Decision) error {
 	if !p.ran && s.Now == p.began {
 		p.reset = 0
 	}
 	for _, u := range p.units {
 		if u.on >= 0 {
-			u.got[u.on] += (s.Now - p.ended).Seconds()
+			u.received[u.on] += (s.Now - p.ended).Seconds()
 		}
 	}
 	if p.ran {
@@ -78,7 +78,7 @@ func (p *pairRounds) note(ctx context.Context, s *scheduler.Snapshot, d *schedul
 	}
 	before := p.jobs
 	p.jobs = make(map[spec.JobID]*scheduler.JobState, len(before))
-	p.menus = make(map[spec.JobID]gavel.Candidates, len(before))
+	p.candidates = make(map[spec.JobID]gavel.Candidates, len(before))
 	for _, j := range s.Jobs() {
 		m, err := p.Candidates(ctx, s.Cluster, j.Job)
 		if err != nil {
@@ -87,7 +87,7 @@ func (p *pairRounds) note(ctx context.Context, s *scheduler.Snapshot, d *schedul
 		if m.Warning() != "" {
 			d.Warnings = append(d.Warnings, m.Warning())
 		}
-		p.jobs[j.Job.ID], p.menus[j.Job.ID] = j, m
+		p.jobs[j.Job.ID], p.candidates[j.Job.ID] = j, m
 		if before[j.Job.ID] == nil {
 			p.units = append(p.units, newUnit(j, len(s.Cluster.Groups)))
 			p.stale = true
@@ -109,13 +109,13 @@ func (p *pairRounds) note(ctx context.Context, s *scheduler.Snapshot, d *schedul
 	return nil
 }
 
-// newUnit returns a unit of one job that got nothing so far.
+// newUnit returns a unit of one job without received time.
 func newUnit(j *scheduler.JobState, groups int) *unit {
-	return &unit{a: j, on: -1, got: slices.Repeat([]float64{halfRound}, groups), deficit: make([]float64, groups)}
+	return &unit{a: j, on: -1, received: slices.Repeat([]float64{halfRound}, groups), deficit: make([]float64, groups)}
 }
 
-// recompute draws pairs of the jobs without one, and gives every unit an
-// equal part of all groups.
+// recompute draws pairs of the single jobs, and gives every unit an equal part of all
+// groups.
 func (p *pairRounds) recompute(s *scheduler.Snapshot) error {
 	if err := p.draw(s); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (p *pairRounds) recompute(s *scheduler.Snapshot) error {
 	elapsed := (s.Now - p.reset).Seconds()
 	for _, u := range p.units {
 		for g := range u.deficit {
-			u.deficit[g] -= u.got[g] - halfRound
+			u.deficit[g] -= u.received[g] - halfRound
 			if u.x != nil {
 				u.deficit[g] += u.x[g] * elapsed
 			}
@@ -145,7 +145,7 @@ func (p *pairRounds) recompute(s *scheduler.Snapshot) error {
 		p.units = append(p.units, u)
 	}
 	for _, u := range p.units {
-		u.x = make([]float64, len(u.got))
+		u.x = make([]float64, len(u.received))
 		sum := 0.0
 		for g, group := range s.Cluster.Groups {
 			u.x[g] = float64(group.Count*group.Devices) / float64(len(p.units)*u.a.Job.Devices)
@@ -159,9 +159,9 @@ func (p *pairRounds) recompute(s *scheduler.Snapshot) error {
 	return nil
 }
 
-// draw separates pairs with a job that left, or that do not pay, and draws new ones.
+// draw separates pairs if a job has left or sharing does not pay, and draws new ones.
 func (p *pairRounds) draw(s *scheduler.Snapshot) error {
-	on := map[spec.JobID]int{} // of the first of two that ran together
+	on := map[spec.JobID]int{} // group of each pair that ran, by its first job
 	for _, u := range p.units {
 		if u.b != nil && u.on >= 0 {
 			on[u.a.Job.ID] = u.on
@@ -172,7 +172,7 @@ func (p *pairRounds) draw(s *scheduler.Snapshot) error {
 		pays := x != nil && y != nil
 		if pays {
 			if x.Order > y.Order {
-				continue // looked at the other way round
+				continue // each pair is in Partner twice
 			}
 			group, ran := on[a]
 			if !ran {
@@ -212,8 +212,8 @@ func (p *pairRounds) draw(s *scheduler.Snapshot) error {
 	return nil
 }
 
-// paid reports whether two jobs made more together than in turns on the group they
-// ran on last; of those that did not run, -1, whether they do on any.
+// paid reports whether sharing pays for two jobs on the group they ran on last, or on any
+// group if they did not run, -1.
 func (p *pairRounds) paid(cl spec.Cluster, a, b *spec.Job, on int) (bool, error) {
 	if on >= 0 {
 		return p.Pays(cl, a, b, on)
@@ -226,14 +226,14 @@ func (p *pairRounds) paid(cl spec.Cluster, a, b *spec.Job, on int) (bool, error)
 	return false, nil
 }
 
-// turn is a unit that could run on a group.
-type turn struct {
+// contender is a unit that could run on a group.
+type contender struct {
 	*unit
-	right float64
+	priority float64 // owed over received
 }
 
-// pick decides what runs where, group by group as typeByType does. The jobs of
-// pairs that do not run may do so alone where devices are left.
+// pick assigns units to groups, group by group like typeByType. The jobs of pairs that do
+// not run may run alone on spare devices.
 func (p *pairRounds) pick(s *scheduler.Snapshot) error {
 	taken := map[spec.JobID]bool{}
 	for _, u := range p.units {
@@ -251,12 +251,12 @@ func (p *pairRounds) pick(s *scheduler.Snapshot) error {
 	}
 	idle := s.Idle()
 	for g := range s.Cluster.Groups {
-		turns, err := p.turnsOn(s.Cluster, all, g)
+		contenders, err := p.contendersOn(s.Cluster, all, g)
 		if err != nil {
 			return err
 		}
 		left := idle.FreeIn(g)
-		for _, t := range turns {
+		for _, t := range contenders {
 			n := t.a.Job.Devices
 			if n > left || taken[t.a.Job.ID] || t.b != nil && taken[t.b.Job.ID] {
 				continue
@@ -275,8 +275,8 @@ func (p *pairRounds) pick(s *scheduler.Snapshot) error {
 	return nil
 }
 
-// turnsOn returns the units that could run on a group, best first.
-func (p *pairRounds) turnsOn(cl spec.Cluster, all []*unit, g int) (out []turn, err error) {
+// contendersOn returns the units that could run on a group, by descending priority.
+func (p *pairRounds) contendersOn(cl spec.Cluster, all []*unit, g int) (out []contender, err error) {
 	for _, u := range all {
 		can, err := p.runs(cl, u, g)
 		if err != nil {
@@ -285,14 +285,14 @@ func (p *pairRounds) turnsOn(cl spec.Cluster, all []*unit, g int) (out []turn, e
 		if !can {
 			continue
 		}
-		t := turn{unit: u}
+		t := contender{unit: u}
 		if u.x != nil {
-			t.right = u.x[g] / u.got[g]
+			t.priority = u.x[g] / u.received[g]
 		}
 		out = append(out, t)
 	}
-	slices.SortStableFunc(out, func(a, b turn) int {
-		return cmp.Or(cmp.Compare(b.right, a.right), cmp.Compare(b.deficit[g], a.deficit[g]))
+	slices.SortStableFunc(out, func(a, b contender) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit[g], a.deficit[g]))
 	})
 	return out, nil
 }
@@ -302,16 +302,16 @@ func (p *pairRounds) runs(cl spec.Cluster, u *unit, g int) (bool, error) {
 	if u.b != nil {
 		return p.Runs(cl, u.a.Job, u.b.Job, g)
 	}
-	return p.way(u.a.Job, g) >= 0, nil
+	return p.candidate(u.a.Job, g) >= 0, nil
 }
 
-// way returns the way of a job on a group, -1 if it does not run there.
-func (p *pairRounds) way(j *spec.Job, g int) int {
-	return slices.IndexFunc(p.menus[j.ID].All(), func(w gavel.Candidate) bool { return w.Group == g })
+// candidate returns the index of a job's candidate on a group, -1 if it does not run there.
+func (p *pairRounds) candidate(j *spec.Job, g int) int {
+	return slices.IndexFunc(p.candidates[j.ID].All(), func(w gavel.Candidate) bool { return w.Group == g })
 }
 
-// grants finds the devices: what stays on its group in the same company keeps its
-// own, then the largest first.
+// grants finds devices for the assigned units. A unit that stays on its group keeps its
+// devices; the others are placed largest first.
 func (p *pairRounds) grants(s *scheduler.Snapshot) (out []*scheduler.Grant) {
 	running := slices.DeleteFunc(slices.Concat(p.units, p.spare), func(u *unit) bool { return u.on < 0 })
 	keeps := map[spec.JobID]bool{}
@@ -342,11 +342,11 @@ func (p *pairRounds) grants(s *scheduler.Snapshot) (out []*scheduler.Grant) {
 	return out
 }
 
-// place returns the grants of a unit, none if it finds no room.
+// place returns the grants of a unit, none if it does not fit.
 func (p *pairRounds) place(cl spec.Cluster, free *scheduler.Inventory, u *unit) []*scheduler.Grant {
 	a := u.a.Job
 	if u.b == nil {
-		g := p.Place(free, a, p.menus[a.ID], p.way(a, u.on))
+		g := p.Place(free, a, p.candidates[a.ID], p.candidate(a, u.on))
 		if g == nil {
 			return nil
 		}

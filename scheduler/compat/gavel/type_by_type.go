@@ -15,38 +15,38 @@ import (
 )
 
 // typeByType is the round mechanism of Gavel's simulator (stanford-futuredata/gavel
-// at commit c4fa400, scheduler/scheduler.py). It decides once a round, when it begins.
+// at commit c4fa400, scheduler/scheduler.py). It decides at the begin of each round.
 type typeByType struct {
 	*gavel.Allocation
 	rules    *Rounds
 	shuffler *prng.MT19937
 
-	began    time.Duration // of the round before
-	ran      bool          // whether a job ran in it
-	clock    float64       // seconds, when it began
-	ended    float64       // seconds, start of the last round with a running job
-	reset    float64       // seconds, of the last recomputation
-	given    []float64     // seconds, what all jobs got of each group since, half a round each to begin with
-	stale    bool          // jobs have come or gone since
+	began    time.Duration // begin of the previous round
+	ran      bool          // a job ran in it
+	clock    float64       // its begin, in seconds
+	ended    float64       // seconds, begin of the last round with a running job
+	reset    float64       // seconds, time of the last recomputation
+	given    []float64     // seconds that all jobs received by group since then, initially halfRound each
+	stale    bool          // jobs have arrived or left since
 	tallies  map[spec.JobID]*tally
 	warnings []string
 }
 
-// tally is what a job got of each group since the last recomputation, and what
-// it was short of until then.
+// tally is the time a job received on each group since the last recomputation, and its
+// deficit before that.
 type tally struct {
-	menu    gavel.Candidates
-	way     []int     // by group, -1 = it does not run there
-	x       []float64 // fractions by group, nil before the first recomputation
-	got     []float64 // seconds, half a round to begin with
-	deficit []float64 // seconds
-	on      int       // the group it ran on in the round before, -1 = none
-	done    float64   // steps it had made by then
-	there   bool      // it is still there
+	candidates gavel.Candidates
+	candidate  []int     // index by group, -1 = it does not run there
+	x          []float64 // fractions by group, nil before the first recomputation
+	received   []float64 // seconds, initially halfRound
+	deficit    []float64 // seconds
+	on         int       // group it ran on in the previous round, -1 = none
+	done       float64   // steps done before that round
+	present    bool      // it is still in the system
 }
 
-// shuffleSeed seeds the Mersenne Twister that shuffles the types of devices in runs
-// with seed 0.
+// shuffleSeed is the seed of the Mersenne Twister that shuffles the types of devices in the
+// simulator's runs with seed 0.
 const shuffleSeed = 5
 
 func newTypeByType(a *gavel.Allocation, r *Rounds) scheduler.Policy {
@@ -72,7 +72,7 @@ func (p *typeByType) Decide(ctx context.Context, s *scheduler.Snapshot) (schedul
 	return d, nil
 }
 
-// explain says by which share of the time jobs run, or do not.
+// explain sets the reasons: the jobs' fractions of time.
 func (p *typeByType) explain(s *scheduler.Snapshot, d *scheduler.Decision, jobs []*tally) {
 	if !s.Reasons {
 		return
@@ -80,24 +80,24 @@ func (p *typeByType) explain(s *scheduler.Snapshot, d *scheduler.Decision, jobs 
 	for i, j := range s.Jobs() {
 		switch t := jobs[i]; {
 		case t.on < 0:
-			d.Because(s, j.Job.ID, "others are owed more of the time, or nothing is left of their types")
+			d.Because(s, j.Job.ID, "other jobs have a higher priority, or no device is left")
 		case t.x == nil:
-			d.Because(s, j.Job.ID, "new: no share of the time is worked out yet")
+			d.Because(s, j.Job.ID, "new: its fraction of time is not computed yet")
 		default:
-			d.Because(s, j.Job.ID, "a share of %.3g of the time on %s, had %.0f s", t.x[t.on], s.Cluster.Groups[t.on].Accelerator.Name, t.got[t.on])
+			d.Because(s, j.Job.ID, "fraction %.3g of the time on %s, received %.0f s", t.x[t.on], s.Cluster.Groups[t.on].Accelerator.Name, t.received[t.on])
 		}
 	}
 }
 
-// note writes down what the round before gave the jobs of s, and returns their
-// tallies.
+// note records the time received in the previous round, arrivals and completions, and
+// returns the tallies of the jobs of s.
 func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally, error) {
 	if !p.ran && s.Now == p.began {
 		p.reset = 0 // no job ran and none will arrive, or time would have passed
 	}
 	p.credit(s)
 	for _, t := range p.tallies {
-		t.there = false
+		t.present = false
 	}
 	jobs := make([]*tally, len(s.Jobs()))
 	for i, j := range s.Jobs() {
@@ -108,10 +108,10 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 				return nil, err
 			}
 		}
-		t.done, t.there, jobs[i] = j.Done, true, t
+		t.done, t.present, jobs[i] = j.Done, true, t
 	}
 	for id, t := range p.tallies {
-		if !t.there {
+		if !t.present {
 			delete(p.tallies, id)
 			p.stale = true
 		}
@@ -119,23 +119,22 @@ func (p *typeByType) note(ctx context.Context, s *scheduler.Snapshot) ([]*tally,
 	return jobs, nil
 }
 
-// stretch is the time a job got in a round.
-type stretch struct {
+// segment is the time of a job in a round.
+type segment struct {
 	job    *tally
 	number int
 	finish float64 // seconds
 }
 
-// credit adds the round before to what jobs got, those that ended with it
-// included. A job's time counts from the end of the round before that, even after
-// a gap. Times are seconds since the beginning, as there, and added in the order
-// they are there, the longest first: what rounding leaves decides among jobs that
-// had equally much.
+// credit adds the previous round to the received times, also of jobs that ended in it. The
+// time of a job begins at the end of the last round with a running job, even after a gap.
+// Times are in seconds and added in the order of the simulator, longest first, because
+// rounding errors break ties between jobs.
 func (p *typeByType) credit(s *scheduler.Snapshot) {
-	var legs []stretch
+	var segments []segment
 	add := func(j *scheduler.JobState) {
 		if t := p.tallies[j.Job.ID]; t != nil && t.on >= 0 {
-			legs = append(legs, stretch{t, j.Order, p.clock + (j.Done-t.done)/t.menu.All()[t.way[t.on]].Rate})
+			segments = append(segments, segment{t, j.Order, p.clock + (j.Done-t.done)/t.candidates.All()[t.candidate[t.on]].Rate})
 		}
 	}
 	for _, j := range s.Jobs() {
@@ -144,31 +143,31 @@ func (p *typeByType) credit(s *scheduler.Snapshot) {
 	for i := range s.Ended {
 		add(&s.Ended[i])
 	}
-	if len(legs) == 0 {
+	if len(segments) == 0 {
 		p.clock = s.Now.Seconds()
 		return
 	}
-	slices.SortFunc(legs, func(a, b stretch) int {
+	slices.SortFunc(segments, func(a, b segment) int {
 		return cmp.Or(cmp.Compare(b.finish, a.finish), cmp.Compare(a.number, b.number))
 	})
-	for _, l := range legs {
+	for _, l := range segments {
 		sec := l.finish - p.ended
-		l.job.got[l.job.on] += sec
+		l.job.received[l.job.on] += sec
 		p.given[l.job.on] += sec
 	}
-	p.clock, p.ended = legs[0].finish, legs[0].finish
+	p.clock, p.ended = segments[0].finish, segments[0].finish
 }
 
-// open begins the tally of a job that came.
+// open adds the tally of an arrival.
 func (p *typeByType) open(ctx context.Context, s *scheduler.Snapshot, j *scheduler.JobState) (*tally, error) {
 	f, err := p.Candidates(ctx, s.Cluster, j.Job)
 	if err != nil {
 		return nil, err
 	}
 	n := len(s.Cluster.Groups)
-	t := &tally{menu: f, way: slices.Repeat([]int{-1}, n), got: slices.Repeat([]float64{halfRound}, n), deficit: make([]float64, n), on: -1}
+	t := &tally{candidates: f, candidate: slices.Repeat([]int{-1}, n), received: slices.Repeat([]float64{halfRound}, n), deficit: make([]float64, n), on: -1}
 	for k, w := range f.All() {
-		t.way[w.Group] = k
+		t.candidate[w.Group] = k
 	}
 	p.tallies[j.Job.ID], p.stale = t, true
 	return t, nil
@@ -177,7 +176,7 @@ func (p *typeByType) open(ctx context.Context, s *scheduler.Snapshot, j *schedul
 // halfRound is the initial credit of every job, so that no job has received nothing.
 const halfRound = 180 // s
 
-// recompute asks the objective and begins the count of time again.
+// recompute computes the fractions, and resets the received times.
 func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs []*tally) error {
 	shares, err := p.Fractions(ctx, s)
 	if err != nil {
@@ -186,14 +185,14 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 	elapsed := p.clock - p.reset
 	p.given = slices.Repeat([]float64{halfRound * float64(len(jobs))}, len(s.Cluster.Groups))
 	for i, t := range jobs {
-		for g := range t.got {
-			t.deficit[g] -= t.got[g] - halfRound
+		for g := range t.received {
+			t.deficit[g] -= t.received[g] - halfRound
 			if t.x != nil {
 				t.deficit[g] += t.x[g] * elapsed
 			}
-			t.got[g] = halfRound
+			t.received[g] = halfRound
 		}
-		t.x = make([]float64, len(t.got))
+		t.x = make([]float64, len(t.received))
 		for k, w := range shares.Jobs[i].Candidates {
 			t.x[w.Group] = shares.Jobs[i].X[k]
 		}
@@ -202,10 +201,10 @@ func (p *typeByType) recompute(ctx context.Context, s *scheduler.Snapshot, jobs 
 	return nil
 }
 
-// bid is a job that could run on a group.
-type bid struct {
-	job               int
-	right, deficit, x float64
+// ranked is a job that could run on a group.
+type ranked struct {
+	job                  int
+	priority, deficit, x float64
 }
 
 // pick assigns jobs group by group, within each in descending owed/received ratio. A job
@@ -218,12 +217,12 @@ func (p *typeByType) pick(s *scheduler.Snapshot, jobs []*tally) {
 	idle := s.Idle()
 	for _, g := range p.visits(len(s.Cluster.Groups)) {
 		left := idle.FreeIn(g)
-		for _, b := range p.bids(jobs, g) {
+		for _, b := range p.rank(jobs, g) {
 			t := jobs[b.job]
-			if taken[b.job] || left == 0 || p.Objective.Strict && b.right <= 0 {
+			if taken[b.job] || left == 0 || p.Objective.Strict && b.priority <= 0 {
 				continue
 			}
-			n := t.menu.All()[t.way[g]].Devices
+			n := t.candidates.All()[t.candidate[g]].Devices
 			if n > left {
 				continue
 			}
@@ -236,28 +235,28 @@ func (p *typeByType) pick(s *scheduler.Snapshot, jobs []*tally) {
 	}
 }
 
-// bids returns the jobs that could run on group g, best first.
-func (p *typeByType) bids(jobs []*tally, g int) []bid {
-	bids := make([]bid, 0, len(jobs))
+// rank returns the jobs that could run on group g, by descending priority.
+func (p *typeByType) rank(jobs []*tally, g int) []ranked {
+	out := make([]ranked, 0, len(jobs))
 	for i, t := range jobs {
-		if t.way[g] < 0 {
+		if t.candidate[g] < 0 {
 			continue
 		}
-		b := bid{job: i, deficit: t.deficit[g]}
+		b := ranked{job: i, deficit: t.deficit[g]}
 		if t.x != nil {
 			b.x = t.x[g]
-			b.right = b.x / (t.got[g] / p.given[g])
+			b.priority = b.x / (t.received[g] / p.given[g])
 		}
-		bids = append(bids, b)
+		out = append(out, b)
 	}
-	slices.SortStableFunc(bids, func(a, b bid) int {
-		return cmp.Or(cmp.Compare(b.right, a.right), cmp.Compare(b.deficit, a.deficit), cmp.Compare(b.x, a.x))
+	slices.SortStableFunc(out, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit, a.deficit), cmp.Compare(b.x, a.x))
 	})
-	return bids
+	return out
 }
 
-// visits is the order of the groups: the cluster's, shuffled for objectives that
-// are told nothing of speeds as random.shuffle of CPython does it.
+// visits returns the order of the groups: that of the cluster, or for objectives without
+// speeds shuffled like random.shuffle of CPython.
 func (p *typeByType) visits(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -276,8 +275,8 @@ func (p *typeByType) visits(n int) []int {
 	return out
 }
 
-// grants finds the devices: who stays on its group keeps its own, then the
-// largest first.
+// grants finds devices for the assigned jobs. A job that stays on its group keeps its
+// devices; the others are placed largest first.
 func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.Grant {
 	now, free := s.Jobs(), s.Free()
 	var out []*scheduler.Grant
@@ -295,11 +294,11 @@ func (p *typeByType) grants(s *scheduler.Snapshot, jobs []*tally) []*scheduler.G
 			moving = append(moving, i)
 		}
 	}
-	size := func(i int) int { return jobs[i].menu.All()[jobs[i].way[jobs[i].on]].Devices }
+	size := func(i int) int { return jobs[i].candidates.All()[jobs[i].candidate[jobs[i].on]].Devices }
 	slices.SortStableFunc(moving, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	for _, i := range moving {
 		t := jobs[i]
-		if g := p.Place(free, now[i].Job, t.menu, t.way[t.on]); g != nil {
+		if g := p.Place(free, now[i].Job, t.candidates, t.candidate[t.on]); g != nil {
 			free.Take(g.Slots)
 			out = append(out, g)
 		} else {

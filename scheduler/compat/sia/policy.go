@@ -15,13 +15,13 @@ func RoundedCost(v, exponent float64) float64 {
 	return min(math.RoundToEven(float64(cost*100))/100, most)
 }
 
-// assumedStarts is how long Sia assumes restarts of models take.
+// assumedStarts are the restart times that Sia assumes, by model.
 var assumedStarts = map[string]time.Duration{
 	"bert": 120 * time.Second, "deepspeech2": 25 * time.Second, "imagenet": 250 * time.Second, "yolov3": 45 * time.Second,
 }
 
-// AssumedStart is how long Sia assumes a restart of a job takes: 30 s for models without
-// an entry in its table, which yolov3 has at about half of what it takes.
+// AssumedStart is the restart time that Sia assumes for a job: 30 s for models without an
+// entry in its table. The entry of yolov3 is about half of its actual time.
 func AssumedStart(j *scheduler.JobState) time.Duration {
 	const others = 30 * time.Second
 	return cmp.Or(assumedStarts[j.Job.Model.Name], others)

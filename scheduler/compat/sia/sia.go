@@ -15,13 +15,13 @@ var StartCosts = map[string]time.Duration{
 	"imagenet": 250 * time.Second, "ncf": 15 * time.Second, "yolov3": 80 * time.Second,
 }
 
-// Slowdowns divide the goodput of a model; "" is for all others.
+// Slowdowns divide the goodput of a model; "" is the default.
 var Slowdowns = map[string]float64{"cifar10": 1.8, "ncf": 1.5, "": 1.2}
 
-// Limits are the configurations that applications may not run with.
+// Limits restrict the configurations of applications.
 var Limits = []goodput.Limit{{Model: "deepspeech2", Accelerator: "RTX2080Ti", Local: 57}}
 
-// OwnersBatch expects a job to train at most the batch it was submitted with.
+// OwnersBatch bounds a job's batch by the submitted one, for goodput.AgentRules.MaxBatch.
 func OwnersBatch(j *spec.Job, _ int) int { return j.Batch() }
 
 // FreeMoves lets a job that keeps plan and shape move to other nodes of its group
