@@ -8,7 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// manyPoints has 8 keys of 64 points on 4 devices.
+// manyPoints returns a campaign with 8 keys of 64 points on 4 devices.
 func manyPoints() Campaign {
 	c := Campaign{Name: "many", Space: Space{
 		Shapes:     []spec.Shape{spec.NewShape(1), spec.NewShape(2), spec.NewShape(4)},
@@ -21,8 +21,8 @@ func manyPoints() Campaign {
 	return c
 }
 
-// BenchmarkChoose is what lies between two points: a row comes in, the next
-// point is chosen. Rows are the points measured before.
+// BenchmarkChoose measures the time between two points: adding a row and choosing the next point. Rows are the
+// points measured before.
 func BenchmarkChoose(b *testing.B) {
 	for _, rows := range []int{0, 40, 160} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {

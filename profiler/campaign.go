@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Campaign says what to measure and for how long. ReadCampaign reads one from YAML;
+// Campaign describes what to measure and for how long. ReadCampaign reads one from YAML;
 // docs/guides/campaigns.md describes the file.
 type Campaign struct {
 	Name        string
@@ -22,7 +22,7 @@ type Campaign struct {
 	Runner      RunnerSpec
 }
 
-// Order is how the next point is chosen.
+// Order is the way the next point is chosen.
 type Order string
 
 const (
@@ -31,8 +31,8 @@ const (
 	Grid     Order = "grid"     // in canonical order
 )
 
-// Space is what may be measured: the product of all lists, plus Plans. An empty list stands for the
-// default given below.
+// Space is the set of configurations that may be measured: the product of all lists, plus Plans. An empty list
+// stands for the default given below.
 type Space struct {
 	// Accelerator is the catalog name the machine must have, AnyGPU = any but a CPU, "" = any.
 	Accelerator string
@@ -46,7 +46,7 @@ type Space struct {
 	Recompute   []spec.Recompute
 	Offload     []spec.Offload
 	Precision   []spec.Precision // default spec.Accelerator.DefaultPrecision, FP32 on CPUs
-	Plans       []spec.Plan      // exact plans, besides the product, on Shapes of their size
+	Plans       []spec.Plan      // exact plans in addition to the product, on Shapes of their size
 	// Measured replaces all of the above by the configurations of the runner's table; for the
 	// replay runner.
 	Measured bool
@@ -55,7 +55,7 @@ type Space struct {
 // AnyGPU is the Space.Accelerator of a campaign for any accelerator but CPUs.
 const AnyGPU = "gpu"
 
-// Until ends a campaign early.
+// Until is a condition that ends a campaign early.
 type Until struct {
 	// Interval is the wanted half width of the family's 90 % intervals, as a fraction of the
 	// prediction. The campaign ends when nine in ten points of every model's space, measured or
@@ -63,9 +63,9 @@ type Until struct {
 	Interval float64
 }
 
-// Budget bounds a run; a zero field is no bound.
+// Budget limits a run; a zero field means no limit.
 type Budget struct {
-	Points      int           // measured, whatever their outcome
+	Points      int           // points measured, with any outcome
 	DeviceHours float64       // devices x time they are held, launch included
 	Wall        time.Duration // of this run, earlier sessions included
 }
@@ -73,8 +73,8 @@ type Budget struct {
 // PointOptions configure the measurement of one point.
 type PointOptions struct {
 	Timeout  time.Duration // after which the point is killed, 0 = 5 minutes
-	MinSteps int           // least number of timed steps, 0 = 5, or MaxSteps if fewer
-	MaxSteps int           // most timed steps, 0 = 100, or MinSteps if more
+	MinSteps int           // smallest number of timed steps, 0 = 5, or MaxSteps if fewer
+	MaxSteps int           // largest number of timed steps, 0 = 100, or MinSteps if more
 	MaxTime  time.Duration // no timed step begins after this, even before MinSteps; 0 = 30 s, or half of Timeout
 	// MinTime is the least duration of warm-up and of timed steps, beyond MaxSteps but within
 	// MaxTime: clocks rise with load, and energy is read a few times a second. 0 = 1 s on
@@ -87,7 +87,7 @@ type PointOptions struct {
 	Threads  int  // CPU threads per device, 0 = 1 on CPUs, the framework's own elsewhere
 }
 
-// Defaults returns p with its zero fields replaced, but for Threads and MinTime.
+// Defaults returns p with its zero fields replaced, except Threads and MinTime.
 func (p PointOptions) Defaults() PointOptions {
 	p.Timeout = cmp.Or(p.Timeout, 5*time.Minute)
 	p.MinSteps = cmp.Or(p.MinSteps, min(5, cmp.Or(p.MaxSteps, 5)))
@@ -115,19 +115,19 @@ type Rejected struct {
 	Config spec.Config
 	Why    string
 	Group  Group // kind of reason
-	// UnusedValue is the value of the space to blame, such as "tp=8", if no point has it. It is
-	// empty if only this combination is ruled out, which happens in every product of lists.
+	// UnusedValue is the value of the space that causes the rejection, such as "tp=8", if no point has this
+	// value. It is empty if only this combination is rejected, which happens in every product of lists.
 	UnusedValue string
 }
 
-// Group is the kind of reason that rules a configuration out.
+// Group is the kind of reason for a rejection.
 type Group string
 
 const (
 	ForDevices   Group = "devices"   // too few devices, or a split that does not divide them
 	ForModel     Group = "model"     // the plan cannot train the model
 	ForStack     Group = "stack"     // the device or the training stack lacks a feature
-	ForDuplicate Group = "duplicate" // another plan under a second name
-	ForMemory    Group = "memory"    // more memory than device or host have
+	ForDuplicate Group = "duplicate" // the same plan under another name
+	ForMemory    Group = "memory"    // more memory than device or host has
 	ForOutcome   Group = "outcome"   // a smaller point ran out of memory or time
 )

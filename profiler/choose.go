@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// next chooses the next point. ok is false when the run has ended; r.stopped then says why.
+// next chooses the next point. ok is false if the run has ended; r.stopped then has the reason.
 func (r *run) next(ctx context.Context) (step Step, ok bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return Step{}, false, err
@@ -40,7 +40,7 @@ func (r *run) exhaustedReason() string {
 	if len(r.skips) == 0 {
 		return "every point is measured"
 	}
-	return fmt.Sprintf("nothing is left: %d points measured, %d skipped", len(r.done), len(r.skips))
+	return fmt.Sprintf("no point is left: %d points measured, %d skipped", len(r.done), len(r.skips))
 }
 
 // affordable returns the open points that fit in the budget, and the number of all open points.

@@ -14,7 +14,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// scripted is a family with gains that the test sets. Its model predicts the law.
+// scripted is a family with gains that the test sets. Its model predicts by law.
 type scripted struct {
 	gain  func(have []spec.Measurement, c spec.Config) perfmodel.Gain
 	calls map[string]int // of Gain, by model
@@ -47,7 +47,7 @@ func (f *scripted) family() perfmodel.Family {
 	}
 }
 
-// lawful predicts the law of fake_test.go.
+// lawful predicts step times by law in fake_test.go.
 type lawful struct{}
 
 func (lawful) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
@@ -93,7 +93,7 @@ func TestAdaptiveTakesTheGreatestGain(t *testing.T) {
 	o.Family = f.family()
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4), tinyModel("b", 4)}, Space: Space{MicroBatch: []int{1, 2, 4}}}
 	state, steps := explained(t, c, o, 99)
-	// The first of either model, then 3*2, 1*2 and 3*1 hundredths: b before a.
+	// The first point of each model, then gains of 3*2, 1*2 and 3*1 hundredths: b before a.
 	want := []string{"a dp=1,mb=4", "b dp=1,mb=4", "b dp=1,mb=2", "b dp=1,mb=1", "a dp=1,mb=2", "a dp=1,mb=1"}
 	if got := names(steps); !slices.Equal(got, want) {
 		t.Errorf("order %q, want %q", got, want)
@@ -113,8 +113,8 @@ func TestAdaptiveTakesTheGreatestGain(t *testing.T) {
 	}
 }
 
-// TestGainPerCost: the same gain everywhere; time decides where time runs out,
-// and device-time where that does.
+// TestGainPerCost: all gains are equal; time decides if wall time is limited, and device-time if device-hours
+// are limited.
 func TestGainPerCost(t *testing.T) {
 	f := &scripted{gain: func([]spec.Measurement, spec.Config) perfmodel.Gain { return perfmodel.Gain{HalfWidth: 0.3, Fall: 0.1} }}
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
@@ -141,7 +141,7 @@ func TestGainPerCost(t *testing.T) {
 	}
 }
 
-// TestFailuresLoseWeight: a model that always crashes does not eat the budget.
+// TestFailuresLoseWeight: a model that always crashes does not use up the budget.
 func TestFailuresLoseWeight(t *testing.T) {
 	f := &scripted{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
 		fall := 1.0
@@ -188,8 +188,8 @@ func TestWidestIntervalWithoutGain(t *testing.T) {
 	}
 }
 
-// TestLargerPointsAreSkipped: what needs at least as much as a point that ran out of
-// memory or time is not tried, and said so.
+// TestLargerPointsAreSkipped: a point that needs at least as much as one that ran out of memory or time is not
+// tried, and is reported as skipped.
 func TestLargerPointsAreSkipped(t *testing.T) {
 	for _, outcome := range []spec.Outcome{spec.OOM, spec.Timeout} {
 		var sink memorySink
@@ -206,9 +206,9 @@ func TestLargerPointsAreSkipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Of 18, the 8 with mb >= 2 and seq >= 128 fail; the first of them in
-		// canonical order (mb=2, ga=1, 128 tokens) rules the other 7 out.
-		if s.ByOutcome[outcome] != 1 || s.ByOutcome[spec.OK] != 10 || s.Skipped != 7 || len(s.Skips) != 7 || s.Stopped != "nothing is left: 11 points measured, 7 skipped" {
+		// 8 of 18 points have mb >= 2 and seq >= 128 and fail. The first of them in canonical order (mb=2,
+		// ga=1, 128 tokens) rules out the other 7.
+		if s.ByOutcome[outcome] != 1 || s.ByOutcome[spec.OK] != 10 || s.Skipped != 7 || len(s.Skips) != 7 || s.Stopped != "no point is left: 11 points measured, 7 skipped" {
 			t.Errorf("%s: %v, %d skipped, stopped %q; want 10 ok, 1, 7 skipped", outcome, s.ByOutcome, s.Skipped, s.Stopped)
 		}
 		for _, r := range s.Skips {
@@ -242,7 +242,7 @@ func TestAsksMore(t *testing.T) {
 	}
 }
 
-// TestUntilStopsTheRun: nine in ten intervals of every model.
+// TestUntilStopsTheRun: the run ends when nine in ten intervals of every model are narrow enough.
 func TestUntilStopsTheRun(t *testing.T) {
 	f := &scripted{gain: func(have []spec.Measurement, c spec.Config) perfmodel.Gain {
 		g := perfmodel.Gain{HalfWidth: 1, Fall: 0.1}
@@ -270,7 +270,7 @@ func TestUntilStopsTheRun(t *testing.T) {
 	}
 }
 
-// TestUntilPassesModelsThatCannotRun.
+// TestUntilPassesModelsThatCannotRun: models without a runnable point do not count.
 func TestUntilPassesModelsThatCannotRun(t *testing.T) {
 	f := &scripted{gain: func([]spec.Measurement, spec.Config) perfmodel.Gain { return perfmodel.Gain{HalfWidth: 0.1, Fall: 0.1} }}
 	o, l := options(t, &memorySink{})
@@ -283,12 +283,12 @@ func TestUntilPassesModelsThatCannotRun(t *testing.T) {
 	}
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4), tinyModel("b", 4)}, Space: Space{MicroBatch: []int{1, 2}}, Until: Until{Interval: 0.15}}
 	s, err := Run(context.Background(), c, o)
-	if err != nil || !strings.HasPrefix(s.Stopped, "the intervals are within") || s.Models[0].Warning != "none of its points could be run" {
+	if err != nil || !strings.HasPrefix(s.Stopped, "the intervals are within") || s.Models[0].Warning != "none of its points can be run" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
 
-// TestBadFamilies: what a family says wrong is a warning, not the end.
+// TestBadFamilies: an invalid result of a family is a warning and does not end the run.
 func TestBadFamilies(t *testing.T) {
 	for name, gain := range map[string]func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error){
 		"few": func(context.Context, []spec.Measurement, []spec.Config) ([]perfmodel.Gain, error) { return nil, nil },
@@ -314,7 +314,7 @@ func TestBadFamilies(t *testing.T) {
 	}
 }
 
-// TestMemoryDoubtHalvesTheGain.
+// TestMemoryDoubtHalvesTheGain: a point that may not fit in memory has half the score.
 func TestMemoryDoubtHalvesTheGain(t *testing.T) {
 	f := &scripted{gain: func(_ []spec.Measurement, c spec.Config) perfmodel.Gain {
 		return perfmodel.Gain{HalfWidth: 0.3, Fall: 0.1 * math.Sqrt(float64(c.Plan.MicroBatch))}
@@ -324,7 +324,7 @@ func TestMemoryDoubtHalvesTheGain(t *testing.T) {
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{MicroBatch: []int{1 << 11, 1 << 12}}}
 	share, _ := memoryShare(o.Machine.config(c.Models[0], 0, spec.NewShape(1), spec.Plan{MicroBatch: 1 << 12}, 0))
 	for _, tc := range []struct {
-		room float64 // device memory over the estimate of the larger
+		room float64 // device memory over the estimate of the larger point
 		want string
 	}{{1.1, "a dp=1,mb=4096"}, {0.8, "a dp=1,mb=2048"}} {
 		o.Machine = cpuMachine(1)

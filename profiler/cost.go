@@ -19,7 +19,7 @@ const (
 	timedSteps  = 20
 )
 
-// costModel predicts what a point costs, from the points measured so far.
+// costModel predicts the cost of a point from the points measured so far.
 type costModel struct {
 	overhead float64 // seconds per point besides its steps
 	warmUp   float64 // warm-up steps
@@ -57,7 +57,7 @@ func (r *run) costModel() costModel {
 	return h
 }
 
-// seconds returns how long point i of b is expected to hold its devices, 0 if unknown.
+// seconds returns the expected time that point i of b holds its devices, 0 if unknown.
 func (r *run) seconds(b *keyState, i int, h costModel) float64 {
 	p := r.c.Point.Defaults()
 	step, ok := b.steps[i]
@@ -94,7 +94,7 @@ func (p PointOptions) timed(step float64, h costModel) float64 {
 	return n
 }
 
-// A budgetTerm is a quantity that a budget bounds.
+// A budgetTerm is a quantity that a budget limits.
 type budgetTerm int
 
 const (
@@ -103,8 +103,7 @@ const (
 	byWallTime
 )
 
-// left returns the rest of the budget per term, +Inf without a bound: points, device-seconds,
-// seconds.
+// left returns the remaining budget by term, +Inf without a limit: points, device-seconds, seconds.
 func (r *run) left() [3]float64 {
 	l := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
 	if n := r.c.Budget.Points; n > 0 {
@@ -119,8 +118,8 @@ func (r *run) left() [3]float64 {
 	return l
 }
 
-// bindingTerm returns the term of the budget that runs out first at the mean cost so far, and how
-// many points it allows.
+// bindingTerm returns the budget term that runs out first at the mean cost so far, and the number of points
+// that it allows.
 func (r *run) bindingTerm(h costModel) (budgetTerm, float64) {
 	l := r.left()
 	best, n := byPoints, l[byPoints]
@@ -153,8 +152,8 @@ func (r *run) expectedMeans(h costModel) (wall, device float64) {
 	return wall / max(n, 1), device / max(n, 1)
 }
 
-// eta returns the expected seconds to the end: the points the budget still allows, at the mean cost
-// measured so far, or else expected.
+// eta returns the expected seconds until the run ends: the points that the budget still allows, at the measured
+// mean cost, or the expected one before any measurement.
 func (r *run) eta() float64 {
 	h := r.costModel()
 	wall := h.wall
@@ -178,7 +177,7 @@ func (r *run) fitsBudget(i int, sec float64, left [3]float64) bool {
 		sec*d <= left[byDeviceTime] && sec <= left[byWallTime]
 }
 
-// spent says which term of the budget has run out, "" if none.
+// spent returns which term of the budget is used up, as a text, "" if none.
 func (r *run) spent(left [3]float64) string {
 	b := r.c.Budget
 	switch {

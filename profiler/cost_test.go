@@ -9,9 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestExpectedCost: of points that took 10 s to launch, 6 steps of warm-up and
-// 20 timed ones, a point of longer steps costs the same launch and 26 of its own,
-// unless there is no time for that many.
+// TestExpectedCost: measured points took 10 s to launch, 6 steps of warm-up and 20 timed steps. A point with
+// longer steps costs the same launch and 26 of its own steps, unless time is limited.
 func TestExpectedCost(t *testing.T) {
 	row := func(step float64) spec.Measurement {
 		m := spec.Measurement{Outcome: spec.OK, Env: map[string]string{envWarmUp: "6"}}

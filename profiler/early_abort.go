@@ -7,12 +7,12 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// earlyAbortPoints is how many points of a session must fail for the same reason, before any other
-// outcome, for the run to stop.
+// earlyAbortPoints is the number of first points of a session that must all fail for the same reason for the
+// run to stop.
 const earlyAbortPoints = 5
 
-// checkEarlyFailures returns an error if all points so far failed for one reason. It checks once,
-// after the first points of a session, so that a run that is started again tries again.
+// checkEarlyFailures returns an error if all points so far failed for one reason. It checks once, after the
+// first points of a session, so that a restarted run tries again.
 func (r *run) checkEarlyFailures() error {
 	if len(r.rows)-r.resumed != earlyAbortPoints || r.simulated() {
 		return nil
@@ -23,13 +23,13 @@ func (r *run) checkEarlyFailures() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("profiler: campaign %s, run %s: the first %d points all failed for one reason (%s): fix that and run it again: %w",
+	return fmt.Errorf("profiler: campaign %s, run %s: the first %d points all failed for the same reason (%s): fix it and run again: %w",
 		r.c.Name, r.label, earlyAbortPoints, last.Reason, ErrSetup)
 }
 
-// numbers matches what differs between reports of one failure: process ids, ports, addresses,
+// numbers matches the parts that differ between messages of the same failure: process ids, ports, addresses,
 // sizes.
 var numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+`)
 
-// normalizeError returns a reason without its numbers.
+// normalizeError replaces the numbers in a reason.
 func normalizeError(reason string) string { return numbers.ReplaceAllString(reason, "#") }

@@ -24,7 +24,8 @@ var machine = profiler.Machine{
 	Accelerator: spec.Accelerator{Name: "CPU, 1 thread"}, Devices: []int{0, 1}, PerNode: 2, CPUs: 2, CPU: true, Framework: "example",
 }
 
-// The points of a campaign on a machine, and what it cannot run there.
+// ExampleCampaign_Points lists the points of a campaign on a machine, and the combinations that cannot run
+// there.
 func ExampleCampaign_Points() {
 	c, err := profiler.ReadCampaign("tour.yaml", []byte(campaign), nil)
 	if err != nil {
@@ -50,7 +51,7 @@ func ExampleCampaign_Points() {
 	// not run: tp=2 does not divide the devices of a node (1)
 }
 
-// fixed is a Runner: every step takes 10 ms.
+// fixed is a Runner with steps of 10 ms.
 type fixed struct{}
 
 func (fixed) Run(_ context.Context, c spec.Config) (spec.Measurement, error) {
@@ -67,7 +68,7 @@ func (printer) Put(_ context.Context, ms ...spec.Measurement) error {
 	return nil
 }
 
-// A run with a runner and a sink of its own. store.DB is the usual Sink.
+// ExampleRun runs a campaign with its own runner and sink. store.DB is the usual Sink.
 func ExampleRun() {
 	c, err := profiler.ReadCampaign("tour.yaml", []byte(campaign), nil)
 	if err != nil {

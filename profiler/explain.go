@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Explain returns the state of the run and the next points it would measure, in order, at most n.
-// It measures none: it assumes that each point takes its predicted time.
+// Explain returns the state of the run and the next points that it would measure, in order, at most n. It
+// measures none: it assumes that each point takes its predicted time.
 func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, error) {
 	if n < 0 {
 		return State{}, nil, fmt.Errorf("profiler: explain %d points, want 0 or more", n)
@@ -19,12 +19,12 @@ func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, 
 	if o.Now != nil {
 		began = o.Now()
 	}
-	o.Now = func() time.Time { return began } // explaining costs the run no time
+	o.Now = func() time.Time { return began } // time stands still, so that explaining uses no budget
 	r, err := newRun(ctx, c, o)
 	if err != nil {
 		return State{}, nil, err
 	}
-	_, _, err = r.next(ctx) // for Stopped
+	_, _, err = r.next(ctx) // sets Stopped
 	s := r.state()
 	var steps []Step
 	for len(steps) < n && err == nil {
@@ -39,11 +39,11 @@ func Explain(ctx context.Context, c Campaign, o Options, n int) (State, []Step, 
 	return s, steps, err
 }
 
-// asPredicted returns the measurement expected of a step.
+// asPredicted returns the measurement that is expected for a step.
 func (r *run) asPredicted(s Step) spec.Measurement {
 	sec := r.stepSec(s.Point.Config)
 	if !(sec > 0) {
-		sec = 1 // unknown; any value narrows the same intervals
+		sec = 1 // unknown; any value narrows the intervals equally
 	}
 	p, h := r.c.Point.Defaults(), r.costModel()
 	n := int(p.timed(sec, h))
@@ -57,8 +57,8 @@ func (r *run) asPredicted(s Step) spec.Measurement {
 	return m
 }
 
-// Estimate returns the state of the run and the open points in canonical order, each with the
-// seconds it is expected to hold its devices. Why and Gain are empty.
+// Estimate returns the state of the run and the open points in canonical order, each with the expected seconds
+// that it holds its devices. Why and Gain are empty.
 func Estimate(ctx context.Context, c Campaign, o Options) (State, []Step, error) {
 	r, err := newRun(ctx, c, o)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// memorySink keeps rows in a slice. After limit rows it is full.
+// memorySink keeps rows in a slice. Put fails after limit rows.
 type memorySink struct {
 	rows  []spec.Measurement
 	limit int // 0 = none
@@ -29,7 +29,7 @@ func (s *memorySink) Put(_ context.Context, ms ...spec.Measurement) error {
 	return nil
 }
 
-// clock stands still but for what a lab adds.
+// clock advances only when a lab adds time.
 type clock struct{ t time.Time }
 
 func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
@@ -37,16 +37,15 @@ func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UT
 func (c *clock) now() time.Time       { return c.t }
 func (c *clock) pass(seconds float64) { c.t = c.t.Add(time.Duration(seconds * float64(time.Second))) }
 
-// lab is a Runner: step times follow a simple law, every point takes 4 s and
-// its steps.
+// lab is a Runner with step times by law. Every point takes 4 s plus its steps.
 type lab struct {
 	clock   *clock
-	outcome func(c spec.Config) spec.Outcome // nil = all ok
+	outcome func(c spec.Config) spec.Outcome // nil = all OK
 	before  func(run int) error              // called with the number of runs so far
 	runs    int
 }
 
-// law is the step time of c, with noise that depends on c alone.
+// law returns the step time of c, with noise that depends only on c.
 func law(c spec.Config) float64 {
 	p := c.Plan.Normal()
 	work := c.Model.TrainFLOPs(c.Seq()) * float64(p.GlobalBatch()) / float64(p.Devices()) / 2e10
@@ -84,12 +83,12 @@ func (l *lab) Run(ctx context.Context, c spec.Config) (spec.Measurement, error) 
 	return m, nil
 }
 
-// tinyModel is small enough for any machine.
+// tinyModel returns a model that is small enough for any machine.
 func tinyModel(name string, heads int) spec.Model {
 	return spec.Model{Name: name, Kind: spec.Decoder, Layers: 4, Hidden: 128, FFN: 512, Heads: heads, Vocab: 512, SeqLen: 64}
 }
 
-// cpuMachine is one node with n devices that are processes.
+// cpuMachine returns one node with n devices that are processes.
 func cpuMachine(n int) Machine {
 	m := Machine{
 		Accelerator: spec.Accelerator{Name: "TestCPU", FP32: 5e10, MemBytes: 4 * memory.GiB, MemBps: 1e10},

@@ -15,24 +15,23 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/stats"
 )
 
-// keyState is what is known of one (model, accelerator) key. It is recomputed only after a new row
-// of the key.
+// keyState is the state of one (model, accelerator) key. It is recomputed only after a new row of the key.
 type keyState struct {
 	key    spec.Key
 	points []int // all points of the key, in canonical order
 	rows   []spec.Measurement
-	reused int // rows of other runs
-	usable int // rows
-	misses int // rows since the last OK one, without shared OOMs
+	reused int // number of rows of other runs
+	usable int // number of usable rows
+	misses int // number of rows since the last OK one, without OOMs beside another process
 	fresh  bool
 
-	// Of the points that are measured or still open: failed and skipped ones are left out.
+	// The following cover the points that are measured or still open, without failed and skipped ones.
 	space   []int
 	gains   map[int]perfmodel.Gain // nil if the family has none
 	halves  map[int]float64        // half width of the 90 % interval of ln T; may be absent
-	steps   map[int]float64        // predicted step time, seconds
+	steps   map[int]float64        // predicted step times, seconds
 	design  []int                  // points to measure before the first fit
-	mean    float64                // of halves
+	mean    float64                // mean of halves
 	warning string
 }
 
@@ -76,7 +75,7 @@ func (r *run) refitKey(ctx context.Context, b *keyState) error {
 		}
 	}
 	if len(b.space) == 0 {
-		b.warning = "none of its points could be run"
+		b.warning = "none of its points can be run"
 		return ctx.Err()
 	}
 	fitted := r.fit(ctx, b)
@@ -100,7 +99,7 @@ func (r *run) refitKey(ctx context.Context, b *keyState) error {
 	return ctx.Err()
 }
 
-// designSize is how many points a family without Gain designs before its first fit.
+// designSize is the number of points that a family without Gain chooses before its first fit.
 const designSize = 8
 
 func (b *keyState) takeGains(gains []perfmodel.Gain, err error) {
@@ -122,7 +121,7 @@ func (b *keyState) takeGains(gains []perfmodel.Gain, err error) {
 	}
 }
 
-// fit fits the family to the measured rows; it returns nil if that fails.
+// fit fits the family to the measured rows. It returns nil if that fails.
 func (r *run) fit(ctx context.Context, b *keyState) perfmodel.Fitted {
 	switch {
 	case b.usable == 0:
@@ -142,8 +141,8 @@ func (r *run) fit(ctx context.Context, b *keyState) perfmodel.Fitted {
 	return fitted
 }
 
-// predict fills the step times, and the intervals that predictions give. Without a fit, step times
-// are first guesses scaled by the measured ones.
+// predict fills the step times, and the intervals of predictions that have one. Without a fit, step times are
+// estimates scaled by the measured ones.
 func (r *run) predict(ctx context.Context, b *keyState, fitted perfmodel.Fitted) {
 	for _, i := range b.space {
 		if fitted == nil {
@@ -172,8 +171,8 @@ func (r *run) predict(ctx context.Context, b *keyState, fitted perfmodel.Fitted)
 	}
 }
 
-// guessScale returns the median ratio of measured to guessed step times: of b, else of the whole
-// run, else 1.
+// guessScale returns the median ratio of measured to estimated step times: of b if it has any, else of the
+// whole run, else 1.
 func (r *run) guessScale(ctx context.Context, b *keyState) float64 {
 	for _, rows := range [][]spec.Measurement{b.rows, r.rows} {
 		var ratios []float64
@@ -189,9 +188,9 @@ func (r *run) guessScale(ctx context.Context, b *keyState) float64 {
 	return 1
 }
 
-// cpuPeak is the assumed peak of an unknown CPU device, FLOP/s. cpuShare is the share of a peak
-// that training reaches. Both are round figures for a core with plain BLAS on small matrices, used
-// until a point has been measured.
+// cpuPeak is the assumed peak of an unknown CPU device, FLOP/s. cpuShare is the share of a peak that training
+// reaches. Both are round numbers for a core with plain BLAS on small matrices, used until a point has been
+// measured.
 const (
 	cpuPeak  = 2e10
 	cpuShare = 0.2

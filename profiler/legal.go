@@ -11,8 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// cannotRun returns why plan p cannot train m on samples of seq tokens, or "". Exact plans are
-// checked too.
+// cannotRun returns why plan p cannot train m on samples of seq tokens, or "". It applies to exact plans too.
 func cannotRun(m spec.Model, seq int, p spec.Plan) string {
 	p = p.Normal()
 	if err := p.CheckBounds(); err != nil {
@@ -27,7 +26,7 @@ func cannotRun(m spec.Model, seq int, p spec.Plan) string {
 	return ""
 }
 
-// deviceMismatch returns why the devices of m do not suit c, or "". Exact plans are checked too.
+// deviceMismatch returns why the devices of m do not suit c, or "". It applies to exact plans too.
 func (m Machine) deviceMismatch(c spec.Config) string {
 	total, nodes, most, least := c.Shape.Stats()
 	switch {
@@ -41,11 +40,11 @@ func (m Machine) deviceMismatch(c spec.Config) string {
 	return ""
 }
 
-// lacks returns what the device or the training stack lacks to run c, or "". Exact plans are
-// checked too.
+// lacks returns the feature that the device or the training stack lacks to run c, or "". It applies to exact
+// plans too.
 func (m Machine) lacks(c spec.Config) string {
 	if have := m.Accelerator.Formats(); len(have) > 0 && !slices.Contains(have, c.Plan.Precision) {
-		return fmt.Sprintf("%s has no %s, but %s", m.Accelerator.Name, c.Plan.Precision, join(have))
+		return fmt.Sprintf("%s has no %s, only %s", m.Accelerator.Name, c.Plan.Precision, join(have))
 	}
 	if m.Lacks != nil {
 		return m.Lacks(c)
@@ -53,17 +52,16 @@ func (m Machine) lacks(c spec.Config) string {
 	return ""
 }
 
-// memoryTolerance is how far the memory estimate of a point may exceed its device. The estimate is
-// within a third of what was measured for most published runs, so points up to this factor are
-// tried.
+// memoryTolerance is the factor by which the memory estimate of a point may exceed its device. For most
+// published runs the estimate is within a third of the measured value, so points up to this factor are tried.
 const memoryTolerance = 1.5
 
-// tooLarge returns why c cannot fit in the memory of its devices, or, offloaded, of the host; "" if
-// it may fit. The host has no tolerance: offloaded bytes are known exactly, and a host out of
-// memory kills more than the point.
+// tooLarge returns why c cannot fit in the memory of its devices or, if offloaded, of the host; "" if it may
+// fit. There is no tolerance for the host: offloaded bytes are known exactly, and running out of host memory
+// may kill other processes.
 func (m Machine) tooLarge(c spec.Config) string {
 	if need, ok := memoryShare(c); ok && need > memoryTolerance {
-		return fmt.Sprintf("needs more than %g times the %.3g GiB of %s, by the estimate", memoryTolerance,
+		return fmt.Sprintf("its estimated memory is more than %g times the %.3g GiB of %s", memoryTolerance,
 			c.Accelerator.MemBytes/memory.GiB, c.Accelerator.Name)
 	}
 	if m.HostBytes <= 0 || c.Plan.Offload == spec.OffloadNone {
@@ -71,7 +69,7 @@ func (m Machine) tooLarge(c spec.Config) string {
 	}
 	b, err := memory.Estimate(c)
 	if need := b.HostBytes * float64(c.Plan.Devices()); err == nil && need > m.HostBytes {
-		return fmt.Sprintf("offloads %.3g GiB, by the estimate, this machine has %.3g GiB of host memory", need/memory.GiB, m.HostBytes/memory.GiB)
+		return fmt.Sprintf("offloads an estimated %.3g GiB, but this machine has %.3g GiB of host memory", need/memory.GiB, m.HostBytes/memory.GiB)
 	}
 	return ""
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/pacer-ml/pacer/planner"
 )
 
-// Points returns the points of c on m, in canonical order, and the combinations that cannot run,
-// each with the reason. An exact plan that cannot run is an error, as is a machine with another
-// accelerator than c is for.
+// Points returns the points of c on m, in canonical order, and the combinations that cannot run, each with the
+// reason. An exact plan that cannot run is an error, and so is a machine with another accelerator than c
+// requires. The slices belong to the caller.
 func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 	if c.Space.Measured {
 		points, err := c.measured(m)
@@ -27,7 +27,7 @@ func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 		return nil, nil, fmt.Errorf("profiler: campaign %s has %.0f combinations, want at most %d", c.Name, n, maxPoints)
 	}
 	e := expansion{c: c, m: m, used: map[string]bool{}, seen: map[Identity]bool{}}
-	if err := e.exact(); err != nil { // first: the product must not claim an exact plan
+	if err := e.exact(); err != nil { // first, so that the product does not claim an exact plan
 		return nil, nil, err
 	}
 	e.product()
@@ -38,7 +38,7 @@ func (c Campaign) Points(m Machine) ([]Point, []Rejected, error) {
 	return e.points, e.rejections(), nil
 }
 
-// checkMachine returns an error if m has another accelerator than c is for.
+// checkMachine returns an error if m has another accelerator than c requires.
 func (c Campaign) checkMachine(m Machine) error {
 	want := c.Space.Accelerator
 	switch {
@@ -50,7 +50,7 @@ func (c Campaign) checkMachine(m Machine) error {
 	return nil
 }
 
-// shapes returns the shapes with their default.
+// shapes returns the shapes, or their default.
 func (s Space) shapes() []spec.Shape { return orDefault(s.Shapes, spec.NewShape(1)) }
 
 func orDefault[T any](list []T, def T) []T {
@@ -60,7 +60,7 @@ func orDefault[T any](list []T, def T) []T {
 	return list
 }
 
-// combinations returns the size of the product plus the exact plans.
+// combinations returns the size of the product plus the number of exact plans.
 func (s Space) combinations(models int) float64 {
 	n := float64(models * max(len(s.Shapes), 1) * max(len(s.SeqLens), 1))
 	each := 1.0
@@ -116,7 +116,7 @@ func (s *Space) eachPlan(f func(spec.Plan)) {
 	}
 }
 
-// cross returns every plan with every value; without values the plans are unchanged.
+// cross returns every plan with every value. Without values it returns the plans unchanged.
 func cross[T any](plans []spec.Plan, values []T, set func(*spec.Plan, T)) []spec.Plan {
 	if len(values) == 0 {
 		return plans
@@ -131,7 +131,7 @@ func cross[T any](plans []spec.Plan, values []T, set func(*spec.Plan, T)) []spec
 	return out
 }
 
-// add makes a combination a point, or records why it is none. p has no DP yet.
+// add turns a combination into a point, or records why it cannot run. p has no DP yet.
 func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan) {
 	p = p.Normal()
 	n, split := shape.Total(), p.TP*p.PP
@@ -150,7 +150,7 @@ func (e *expansion) add(model spec.Model, seq int, shape spec.Shape, p spec.Plan
 	e.take(c, values)
 }
 
-// reject returns why c will not be measured, if so.
+// reject returns whether c is rejected, and why.
 func (e *expansion) reject(c spec.Config, uneven bool) (Rejected, bool) {
 	divides := ""
 	if uneven {
@@ -180,7 +180,7 @@ func (e *expansion) take(c spec.Config, values []string) {
 	}
 }
 
-// valuesOf names the values that c is made of, the most likely cause of a rejection first.
+// valuesOf returns the values of c as texts, the most likely cause of a rejection first.
 func valuesOf(c spec.Config) []string {
 	p := c.Plan
 	return []string{
@@ -203,11 +203,11 @@ func (e *expansion) rejections() []Rejected {
 	return out
 }
 
-// setUnusedValues sets UnusedValue of combinations with a value that no point has. Such a value has
-// many combinations, and most break other rules too, which combinations of used values break as
-// well: these reasons are passed over if there are others.
+// setUnusedValues sets UnusedValue for combinations with a value that no point has. Such a value has many
+// combinations, and most of them break other rules too, for reasons that combinations of used values also have.
+// Those reasons are reported only if there are no others.
 func (e *expansion) setUnusedValues() {
-	common := map[string]bool{} // reasons that combinations of used values have
+	common := map[string]bool{} // reasons that combinations of used values also have
 	for _, r := range e.rejected {
 		if e.unusedValue(r) == "" {
 			common[r.Why] = true
@@ -235,8 +235,8 @@ func (e *expansion) unusedValue(r combination) string {
 	return ""
 }
 
-// exact adds the plans listed one by one, whatever their memory estimate. A plan that cannot run is
-// an error.
+// exact adds the plans that are listed one by one, regardless of their memory estimate. A plan that cannot run
+// is an error.
 func (e *expansion) exact() error {
 	var errs []error
 	for _, p := range e.c.Space.Plans {
@@ -272,10 +272,10 @@ func (e *expansion) exactOn(shape spec.Shape, p spec.Plan) (errs []error) {
 	return errs
 }
 
-// measured returns the points of a table, limited to c's models and accelerator if it names any.
+// measured returns the points of a table, limited to c's models and accelerator if c names any.
 func (c Campaign) measured(m Machine) ([]Point, error) {
 	if len(m.Configs) == 0 {
-		return nil, fmt.Errorf("profiler: campaign %s measures what a table has, but the table of %q is empty: import its rows first",
+		return nil, fmt.Errorf("profiler: campaign %s has measured: true, but the table of %q is empty: import its rows first",
 			c.Name, c.Runner.Source)
 	}
 	seen := map[Identity]bool{}
@@ -299,9 +299,8 @@ func (c Campaign) measured(m Machine) ([]Point, error) {
 	return points, nil
 }
 
-// Identity tells points apart. It leaves out host memory and the figures that describe a model, an
-// accelerator or a link: a catalog may be corrected, and a kernel may report other bytes after an
-// update.
+// Identity identifies a point. It excludes host memory and the values that describe a model, an accelerator or
+// a link: a catalog may be corrected, and a kernel may report another memory size after an update.
 type Identity struct {
 	key       spec.Key
 	plan      spec.Plan

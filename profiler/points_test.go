@@ -38,8 +38,8 @@ func TestPointsOfADefaultSpace(t *testing.T) {
 	}
 }
 
-// TestDefaultPrecision: fp32 on CPUs whatever they convert to, elsewhere the
-// accelerator's own.
+// TestDefaultPrecision: fp32 on CPUs, regardless of the formats they can convert; elsewhere the accelerator's
+// default.
 func TestDefaultPrecision(t *testing.T) {
 	m := cpuMachine(1)
 	m.Accelerator.BF16 = 1e10
@@ -57,12 +57,12 @@ func TestDefaultPrecision(t *testing.T) {
 	}
 }
 
-// TestPointsOfAProduct: by hand. On 2 devices tp=2 has 1 replica, so that ZeRO
-// has nothing to shard; on 1 device tp=2 has no room.
+// TestPointsOfAProduct compares with a count by hand. On 2 devices tp=2 leaves 1 replica, so ZeRO has nothing
+// to shard; on 1 device tp=2 does not fit.
 func TestPointsOfAProduct(t *testing.T) {
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
 		Shapes: []spec.Shape{spec.NewShape(1), spec.NewShape(2)}, TP: []int{1, 2}, ZeRO: []int{0, 1}, MicroBatch: []int{2},
-		Plans: []spec.Plan{{DP: 2, MicroBatch: 2}, {PP: 2, MicroBatch: 3}}, // the first is in the product too
+		Plans: []spec.Plan{{DP: 2, MicroBatch: 2}, {PP: 2, MicroBatch: 3}}, // the first plan is in the product too
 	}}
 	points, rejected, err := c.Points(cpuMachine(2))
 	if err != nil {
@@ -88,8 +88,8 @@ func TestPointsOfAProduct(t *testing.T) {
 	}
 }
 
-// TestUnusedValues: values that no point has are distinguished from combinations that only
-// come out of the product.
+// TestUnusedValues: values that no point has are distinguished from combinations that only arise from the
+// product.
 func TestUnusedValues(t *testing.T) {
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
 		Shapes: []spec.Shape{spec.NewShape(2), spec.NewShape(8), spec.NewShape(1, 1)}, TP: []int{1, 2}, SP: []bool{false, true},
@@ -105,7 +105,7 @@ func TestUnusedValues(t *testing.T) {
 	}
 	for asked, want := range map[string]string{
 		"shape=8": "needs 8 devices, this machine has 2", "shape=2x1": "has 2 nodes, this machine is one",
-		"offload=params": "offload=params needs zero=3", "precision=fp8": "TestCPU has no fp8, but fp32", "": "a: sp=1 needs tp > 1",
+		"offload=params": "offload=params needs zero=3", "precision=fp8": "TestCPU has no fp8, only fp32", "": "a: sp=1 needs tp > 1",
 	} {
 		if !strings.Contains(why[asked], want) {
 			t.Errorf("%q: %q, want %q", asked, why[asked], want)
@@ -129,7 +129,7 @@ func TestImpossiblePlansAreErrors(t *testing.T) {
 	for i, want := range []string{
 		"profiler: campaign c: plan dp=1,tp=8,pp=1,mb=1,ga=1: a: tp=8 does not divide 4 heads",
 		"profiler: campaign c: plan dp=3,tp=1,pp=1,mb=1,ga=1: no shape has its 3 devices",
-		"profiler: campaign c: plan dp=2,tp=1,pp=1,mb=1,ga=1,precision=fp8: TestCPU has no fp8, but fp32",
+		"profiler: campaign c: plan dp=2,tp=1,pp=1,mb=1,ga=1,precision=fp8: TestCPU has no fp8, only fp32",
 		"profiler: campaign c: plan dp=1,tp=1,pp=2,mb=1,ga=1,zero=2: a: zero=2 with pp=2",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
@@ -149,8 +149,7 @@ func TestImpossiblePlansAreErrors(t *testing.T) {
 	}
 }
 
-// TestHopelessMemory: the product leaves out what needs 1.5 times the memory;
-// exact plans are tried.
+// TestHopelessMemory: the product omits points that need 1.5 times the memory; exact plans are tried.
 func TestHopelessMemory(t *testing.T) {
 	m := cpuMachine(1)
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{MicroBatch: []int{1, 1 << 20}}}
@@ -172,7 +171,7 @@ func TestHopelessMemory(t *testing.T) {
 	}
 }
 
-// TestHostMemory: what is offloaded must fit on the host.
+// TestHostMemory: offloaded states must fit on the host.
 func TestHostMemory(t *testing.T) {
 	m := gpuMachine(2, 16)
 	c := Campaign{Name: "c", Models: []spec.Model{tinyModel("a", 4)}, Space: Space{
@@ -215,7 +214,7 @@ func TestPointsErrors(t *testing.T) {
 		"no GPU":            {Campaign{Name: "c", Models: a, Space: Space{Accelerator: AnyGPU}}, "profiler: campaign c needs a GPU (accelerator: gpu), the devices here are TestCPU"},
 		"too many":          {Campaign{Name: "c", Models: a, Space: Space{SeqLens: wide, MicroBatch: wide}}, "profiler: campaign c has 1002001 combinations, want at most 1000000"},
 		"no table": {Campaign{Name: "c", Space: Space{Measured: true}, Runner: RunnerSpec{Source: "s"}},
-			`profiler: campaign c measures what a table has, but the table of "s" is empty`},
+			`profiler: campaign c has measured: true, but the table of "s" is empty`},
 	} {
 		if _, _, err := tc.c.Points(m); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
@@ -254,8 +253,8 @@ func TestPointsOfATable(t *testing.T) {
 	}
 }
 
-// TestPointsOfAnySpace: every combination is a point or rejected, once; points
-// can be run, and are in order.
+// TestPointsOfAnySpace: every combination is a point or rejected, exactly once; points can run and are in
+// order.
 func TestPointsOfAnySpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ints := func(name string, of ...int) []int {

@@ -8,58 +8,58 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// ErrSetup is wrapped by the errors of a Runner that cannot measure anything here: a program is
-// missing, a device does not answer. The text says what to install or change.
+// ErrSetup is wrapped by the errors of a Runner that cannot measure anything on this machine: a program is
+// missing, or a device does not respond. The text says what to install or change.
 var ErrSetup = errors.New("cannot measure here")
 
-// Runner measures one point. The fate of the point itself (out of memory, a hang, a crash, NaN) is
-// the measurement's Outcome, with a reason. An error means that no point can be measured, or that
-// ctx ended; nothing must be stored then. No process is left behind in any case.
+// Runner measures one point. A failure of the point itself (out of memory, a hang, a crash, NaN) is reported as
+// the measurement's Outcome, with a reason. An error means that no point can be measured, or that ctx ended;
+// the caller then stores nothing. In any case Run ends all processes that it started.
 //
-// The measurement carries c unchanged. The campaign sets Source, Origin and its own Env keys (see
-// Env...).
+// The measurement has c unchanged and belongs to the caller. The campaign sets Source, Origin and its own Env
+// keys (see Env...). Run is called from one goroutine.
 type Runner interface {
 	Run(ctx context.Context, c spec.Config) (spec.Measurement, error)
 }
 
-// Sink stores measurements. When Put returns nil they survive a crash. *store.DB is one.
+// Sink stores measurements. When Put returns nil, they survive a crash. Put does not retain ms. *store.DB is a
+// Sink.
 type Sink interface {
 	Put(ctx context.Context, ms ...spec.Measurement) error
 }
 
 // Executor runs a command somewhere, such as on this machine.
 type Executor interface {
-	// Run starts the command and returns when it and all its descendants have ended. An error means
-	// that it could not be started; it wraps ErrSetup if a program is missing. Exit says how it
-	// ended.
+	// Run starts the command and returns when it and all its descendants have ended. Exit says how it ended. An
+	// error means that the command could not be started; it wraps ErrSetup if a program is missing.
 	Run(ctx context.Context, cmd Command) (Exit, error)
 }
 
-// Command is what an Executor runs.
+// Command is a command for an Executor.
 type Command struct {
 	Args    []string      // program and arguments
-	Env     []string      // "KEY=value", besides the environment of this process
+	Env     []string      // "KEY=value", added to the environment of this process
 	Dir     string        // working directory, "" = this process's
-	Timeout time.Duration // after which everything it started is killed, 0 = none
-	// Started, if set, is called with the id of the process group once it runs.
+	Timeout time.Duration // time after which all its processes are killed, 0 = none
+	// Started, if set, is called with the process group id once the command runs.
 	Started func(pgid int)
 }
 
-// Exit is how a Command ended.
+// Exit describes how a Command ended.
 type Exit struct {
-	Code     int           // exit status; -1 when a signal ended it
+	Code     int           // exit status; -1 if a signal ended it
 	Signal   string        // name of that signal, such as "killed"
 	TimedOut bool          // Command.Timeout passed
-	Stray    int           // processes it left behind, killed since
+	Stray    int           // number of processes that outlived it and were killed
 	Tail     string        // the end of its output, both streams, at most 8 KiB, valid UTF-8
 	Wall     time.Duration // from start to the end of the last process
 }
 
-// Machine is what points may be measured on.
+// Machine describes the devices that points are measured on.
 type Machine struct {
-	// Accelerator is the device type of every point, with its known figures.
+	// Accelerator is the device type of every point, with its known properties.
 	Accelerator spec.Accelerator
-	Devices     []int // device indices that may be used, as the runner counts them
+	Devices     []int // indices of the devices that may be used, as the runner counts them
 	// PerNode is the number of devices per node; a machine is one node.
 	PerNode   int
 	CPUs      int     // hardware threads of a node
@@ -69,17 +69,16 @@ type Machine struct {
 	Env       map[string]string // facts recorded with every measurement: driver, versions
 	// CPU means that the devices are processes on the machine's CPUs.
 	CPU bool
-	// Lacks returns what the installed training stack lacks to run c, "" if nothing. nil = it lacks
+	// Lacks returns the feature that the installed training stack lacks to run c, "" if none. nil = it lacks
 	// nothing.
 	Lacks func(c spec.Config) string
-	// Configs are all configurations that can be measured if a table stands in for a machine: see
-	// Tabled.
+	// Configs are all configurations that can be measured, if a table takes the place of a machine: see Tabled.
 	Configs []spec.Config
 }
 
-// Tabled is an optional interface of Runners that answer from a table. Configs returns its
-// configurations, for Space.Measured. Run and Explain set Machine.Configs themselves; callers of
-// Campaign.Points must do so.
+// Tabled is an optional interface of Runners that look points up in a table. Configs returns the table's
+// configurations, for Space.Measured; the caller must not change them. Run and Explain set Machine.Configs
+// themselves; callers of Campaign.Points must do so.
 type Tabled interface {
 	Configs() []spec.Config
 }
@@ -90,7 +89,7 @@ const (
 	EnvRun      = "run"       // label of the run, see Options.Label
 	EnvPoint    = "point"     // number of the point in the run, from 1
 	EnvWhy      = "why"       // why the point was chosen
-	EnvWall     = "wall_s"    // seconds the point held its devices, launch included; simulating Runners set it
+	EnvWall     = "wall_s"    // seconds that the point held its devices, launch included; simulating Runners set it
 	EnvNoise    = "noise"     // why the step times are less precise than wanted
 	EnvLog      = "log"       // end of the log of a point with another outcome than OK
 	EnvThrottle = "throttle"  // why clocks were reduced

@@ -10,9 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// ReadCampaign reads a campaign file. Messages carry file, line and column; model looks a name of
-// the catalog up. The error joins all mistakes of the file, and the campaign is valid only without
-// one.
+// ReadCampaign reads a campaign file. Messages contain file, line and column. model looks up a name in the
+// catalog. The error joins all mistakes in the file; the campaign is valid only if it is nil.
 func ReadCampaign(file string, text []byte, model func(name string) (spec.Model, error)) (Campaign, error) {
 	r := &campaignReader{File: yamlfile.File{Name: file, Package: "profiler", Kind: "campaign"}, catalog: model}
 	top := r.Parse(text)
@@ -28,8 +27,7 @@ func ReadCampaign(file string, text []byte, model func(name string) (spec.Model,
 	return r.c, nil
 }
 
-// campaignReader decodes the nodes of a file into c. It keeps the nodes that are checked after
-// reading.
+// campaignReader decodes the nodes of a file into c. It keeps the nodes that are checked after all are read.
 type campaignReader struct {
 	yamlfile.File
 	catalog func(name string) (spec.Model, error)
@@ -37,11 +35,11 @@ type campaignReader struct {
 
 	models, runner, space yamlfile.Node
 	accelerator           yamlfile.Node
-	shapes, tp, pp, plans []yamlfile.Node // as long as the lists in c.Space
+	shapes, tp, pp, plans []yamlfile.Node // one node per element of the lists in c.Space
 	spaceKeys             []yamlfile.Entry
 }
 
-// namePattern matches what is safe in paths, sources and labels.
+// namePattern matches names that are safe in paths, sources and labels.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func checkName(what, s string) error {
@@ -51,7 +49,7 @@ func checkName(what, s string) error {
 	return nil
 }
 
-// CheckLabel returns why s is no valid Options.Label.
+// CheckLabel returns why s is not a valid Options.Label.
 func CheckLabel(s string) error {
 	if err := checkName("label", s); err != nil {
 		return fmt.Errorf("profiler: %w", err)
@@ -113,7 +111,7 @@ func (r *campaignReader) until(n yamlfile.Node) {
 	}
 }
 
-// Bounds of what a file may set; larger values are mistakes.
+// Limits of values in a file; larger values are mistakes.
 const (
 	maxPoints      = 1_000_000 // of a budget, and of the product of a space
 	maxDeviceHours = 1e9
@@ -158,7 +156,7 @@ func (r *campaignReader) point(n yamlfile.Node) {
 			p.Threads = e.Value.Whole(1, maxThreads)
 		}
 	}
-	last := func(keys ...string) yamlfile.Node { // the place of a conflict: the first key given
+	last := func(keys ...string) yamlfile.Node { // the node of a conflict: the first of the given keys that is present
 		for _, k := range keys {
 			if v, ok := at[k]; ok {
 				return v
@@ -213,7 +211,7 @@ func (r *campaignReader) readRunner(n yamlfile.Node) {
 	}
 	for _, e := range options {
 		if r.c.Runner.Name == RunnerTorchrun || r.c.Runner.Name == RunnerSynthetic && e.Key == "source" {
-			r.Fail(e.At, "runner %s takes no %s", r.c.Runner.Name, e.Key)
+			r.Fail(e.At, "%s has no effect with runner %s", e.Key, r.c.Runner.Name)
 		}
 	}
 	if r.c.Runner.Name == RunnerReplay && r.c.Runner.Source == "" {

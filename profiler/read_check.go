@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// check reports contradictions between valid values: what no machine could run.
+// check reports contradictions between values that are valid on their own, so that no machine could run them.
 func (r *campaignReader) check() {
 	if r.c.Space.Measured {
 		r.checkMeasured()
@@ -33,7 +33,7 @@ func (r *campaignReader) checkMeasured() {
 		}
 	}
 	if r.c.Space.Accelerator == AnyGPU {
-		r.accelerator.Fail("accelerator: %s has no effect with measured: true, want the name of one the table has", AnyGPU)
+		r.accelerator.Fail("accelerator: %s has no effect with measured: true, want the name of an accelerator in the table", AnyGPU)
 	}
 	if r.c.Runner.Name != RunnerReplay {
 		at := r.space.Token()
@@ -46,8 +46,8 @@ func (r *campaignReader) checkMeasured() {
 	}
 }
 
-// checkDegrees reports values of tp or pp that no model can be split by, or that need more devices
-// than any shape has.
+// checkDegrees reports values of tp or pp that do not divide any model, or that need more devices than the
+// largest shape has.
 func (r *campaignReader) checkDegrees(key string, at []yamlfile.Node, values []int, plan func(int) spec.Plan) {
 	most := 0
 	for _, s := range r.c.Space.shapes() {
@@ -82,7 +82,7 @@ func (r *campaignReader) noModel(p spec.Plan) string {
 	return first
 }
 
-// checkPlan reports an exact plan without a shape of its size, or that a model cannot run.
+// checkPlan reports an exact plan without a shape of its size, or one that a model cannot run.
 func (r *campaignReader) checkPlan(at yamlfile.Node, p spec.Plan) {
 	var sizes []string
 	fits := false

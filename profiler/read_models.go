@@ -31,7 +31,7 @@ func (r *campaignReader) readModels(n yamlfile.Node) {
 	}
 }
 
-// namedModel looks a name up. Measured spaces only filter their table by the name.
+// namedModel looks up a name in the catalog. Measured spaces only filter their table by the name.
 func (r *campaignReader) namedModel(n yamlfile.Node) (spec.Model, bool) {
 	name := n.Text()
 	switch {
@@ -40,7 +40,7 @@ func (r *campaignReader) namedModel(n yamlfile.Node) (spec.Model, bool) {
 	case r.c.Space.Measured:
 		return spec.Model{Name: name}, true
 	case r.catalog == nil:
-		n.Fail("model %s: there is no catalog here, describe the model", name)
+		n.Fail("model %s: no catalog is available, describe the model", name)
 		return spec.Model{}, false
 	}
 	m, err := r.catalog(name)
@@ -51,10 +51,10 @@ func (r *campaignReader) namedModel(n yamlfile.Node) (spec.Model, bool) {
 	return m, true
 }
 
-// maxModelNumber bounds the numbers that describe a model.
+// maxModelNumber is the largest number in the description of a model.
 const maxModelNumber = 1 << 26
 
-// ownModel reads a model that the catalog lacks.
+// ownModel reads the description of a model that is not in the catalog.
 func (r *campaignReader) ownModel(n yamlfile.Node) (spec.Model, bool) {
 	before := r.Count()
 	var m spec.Model
@@ -84,7 +84,7 @@ func (r *campaignReader) ownModel(n yamlfile.Node) (spec.Model, bool) {
 	return m, r.Count() == before
 }
 
-// checkModel reports a description that no model can be built from.
+// checkModel reports a description from which no model can be built.
 func (r *campaignReader) checkModel(n, name yamlfile.Node, m spec.Model) {
 	if m.Name == "" {
 		n.Fail("the model has no name")
@@ -96,7 +96,7 @@ func (r *campaignReader) checkModel(n, name yamlfile.Node, m spec.Model) {
 	}
 	if r.catalog != nil {
 		if known, err := r.catalog(m.Name); err == nil && known.Name == m.Name {
-			name.Fail("%s is a model of the catalog: list its name alone, or give this one another", m.Name)
+			name.Fail("%s is a model of the catalog: list only its name, or give this model another name", m.Name)
 			return
 		}
 	}
@@ -117,6 +117,6 @@ func (r *campaignReader) checkModel(n, name yamlfile.Node, m spec.Model) {
 		return
 	}
 	if math.IsInf(m.TrainFLOPs(0), 0) || m.SeqLen == 0 && len(r.c.Space.SeqLens) == 0 {
-		n.Fail("model %s has no seq_len, and space no seq", m.Name)
+		n.Fail("model %s has no seq_len, and the space has no seq", m.Name)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// Bounds of the lists of a space; spec.Plan.CheckBounds has the same for plans.
+// Limits of the lists of a space; spec.Plan.CheckBounds has the same limits for plans.
 const (
 	maxListed = 1 << 20
 	maxMicro  = 1 << 26
@@ -20,7 +20,7 @@ func (r *campaignReader) readSpace(n yamlfile.Node) {
 		"recompute", "offload", "precision", "plans", "measured")
 	for _, e := range r.spaceKeys {
 		if !e.Value.Given() {
-			r.Fail(e.At, "%s has no value: leave it out for its default", e.Key)
+			r.Fail(e.At, "%s has no value: omit it for its default", e.Key)
 			continue
 		}
 		switch values := e.Value; e.Key {
@@ -54,7 +54,7 @@ func (r *campaignReader) readSpace(n yamlfile.Node) {
 	}
 }
 
-// each reads the elements of a list; it returns their nodes too.
+// each reads the elements of a list and returns them with their nodes.
 func each[T any](n yamlfile.Node, read func(yamlfile.Node) T) ([]T, []yamlfile.Node) {
 	nodes := n.List()
 	out := make([]T, len(nodes))
@@ -99,6 +99,6 @@ func readPlan(n yamlfile.Node) spec.Plan {
 	return p
 }
 
-// unprefixed returns the text of an error of package spec without the package name: the message
-// begins with a place in the file.
+// unprefixed returns the text of an error of package spec without the package name, since the message begins
+// with a position in the file.
 func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "spec: ") }

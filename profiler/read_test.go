@@ -13,7 +13,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/yamlfile"
 )
 
-// testCatalog knows two models.
+// testCatalog has two models.
 func testCatalog(name string) (spec.Model, error) {
 	switch name {
 	case "GPT", "BERT":
@@ -114,7 +114,7 @@ func TestReadAnyGPU(t *testing.T) {
 	}
 }
 
-// TestReadErrors: each text has its errors, all of them, in order.
+// TestReadErrors: each text gives all of its errors, in order.
 func TestReadErrors(t *testing.T) {
 	const head = "name: a\nmodels: [GPT]\n"
 	for _, tc := range []struct {
@@ -176,8 +176,8 @@ func TestReadErrors(t *testing.T) {
 		{head + "runner: mpirun\n", []string{`:3:9: "mpirun" is not one of torchrun, replay, synthetic`}},
 		{head + "runner: {noise: 0.1}\n", []string{`the runner has no name`}},
 		{head + "runner: replay\n", []string{`:3:9: runner replay needs the source`}},
-		{head + "runner: {name: torchrun, noise: 0.1}\n", []string{`:3:26: runner torchrun takes no noise`}},
-		{head + "runner: {name: synthetic, source: s, delay: 3}\n", []string{`:3:27: runner synthetic takes no source`, `:3:45: 3 has no unit`}},
+		{head + "runner: {name: torchrun, noise: 0.1}\n", []string{`:3:26: noise has no effect with runner torchrun`}},
+		{head + "runner: {name: synthetic, source: s, delay: 3}\n", []string{`:3:27: source has no effect with runner synthetic`, `:3:45: 3 has no unit`}},
 		{head + "space: {measured: true, tp: [1]}\n", []string{`:3:9: measured: true needs a table`, `:3:25: tp has no effect with measured: true`}},
 		{head + "description: &x text\n", []string{`:3:14: an anchor or alias`}},
 		{head + "description: !!int 3\n", []string{`:3:14: a tag`}},

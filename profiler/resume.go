@@ -10,8 +10,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// resume adds the stored rows. Rows of this run are done; other rows are fitted on if Options.Reuse
-// is set.
+// resume adds the stored rows. Points with rows of this run are done; other rows are used in fits if
+// Options.Reuse is set.
 func (r *run) resume() error {
 	var mine []spec.Measurement
 	for _, m := range r.o.Rows {
@@ -37,8 +37,8 @@ func (r *run) resume() error {
 	return nil
 }
 
-// sameRun returns an error if the row was measured on another machine, another network of the same
-// name, another version of torch, or with other compilation.
+// sameRun returns an error if the row was measured on another machine, another network with the same name,
+// another version of torch, or with another compile setting.
 func (r *run) sameRun(row spec.Measurement) error {
 	if r.c.Space.Measured {
 		return nil
@@ -51,14 +51,14 @@ func (r *run) sameRun(row spec.Measurement) error {
 	}
 	for _, now := range r.c.Models {
 		if now.Name == c.Model.Name && trainedNetwork(now) != trainedNetwork(c.Model) {
-			return fmt.Errorf("profiler: campaign %s: run %s was measured on a model %s of other figures than now: give the model another name",
+			return fmt.Errorf("profiler: campaign %s: run %s was measured on a model %s with other values than now: give the model another name",
 				r.c.Name, r.label, now.Name)
 		}
 	}
 	return r.sameStack(row)
 }
 
-// sameStack compares the training stack. A point that failed early has fewer facts.
+// sameStack compares the training stack. A point that failed early has fewer entries in Env.
 func (r *run) sameStack(row spec.Measurement) error {
 	if r.simulated() {
 		return nil
@@ -79,7 +79,7 @@ func (r *run) sameStack(row spec.Measurement) error {
 // Env keys of the torchrun runner.
 const (
 	envTorch    = "torch"        // version
-	envCompiled = "used_compile" // what was compiled
+	envCompiled = "used_compile" // compiled parts
 	envWarmUp   = "warmup_steps"
 )
 
@@ -99,7 +99,7 @@ func pointNumber(m spec.Measurement) int {
 	return n
 }
 
-// HeldSec returns the seconds a stored point held its devices, launch included, 0 if unknown.
+// HeldSec returns the seconds that a stored point held its devices, launch included, 0 if unknown.
 func HeldSec(m spec.Measurement) float64 {
 	w, err := strconv.ParseFloat(m.Env[EnvWall], 64)
 	if err != nil || !(w > 0) || math.IsInf(w, 0) {
@@ -117,7 +117,7 @@ func (r *run) deviceSec() float64 {
 	return sum
 }
 
-// wallSec returns the time of all sessions: the points of all, and the time between points of this
+// wallSec returns the time of all sessions: the points of all sessions, and the time between points of this
 // one.
 func (r *run) wallSec() float64 {
 	sum := 0.0

@@ -8,15 +8,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// gpuMachine is cpuMachine with devices that are not its CPUs.
+// gpuMachine is cpuMachine with devices other than its CPUs.
 func gpuMachine(n, cpus int) Machine {
 	m := cpuMachine(n)
 	m.CPU, m.CPUs = false, cpus
 	return m
 }
 
-// TestOtherCPUs: a node that gives a process fewer CPUs than before repeats
-// nothing, unless the campaign says how many there are to be.
+// TestOtherCPUs: if a node gives a process fewer CPUs than before, no point is repeated, unless the campaign
+// sets the number of CPUs.
 func TestOtherCPUs(t *testing.T) {
 	for _, tc := range []struct{ threads, more int }{{0, 0}, {4, 36}} {
 		var sink memorySink
@@ -35,7 +35,7 @@ func TestOtherCPUs(t *testing.T) {
 	}
 }
 
-// TestSharedOOM: an out of memory beside another process rules out no other point.
+// TestSharedOOM: an out of memory beside another process does not rule out other points.
 func TestSharedOOM(t *testing.T) {
 	for shared, skipped := range map[string]int{"": 2, "pid 7 holds 60 GiB": 0} {
 		var sink memorySink
@@ -55,14 +55,13 @@ func TestSharedOOM(t *testing.T) {
 	}
 }
 
-// TestPointThatKills: a point at which sessions die one after the other has
-// failed, and the run goes on; a session that ended in good order meanwhile
-// makes them count anew.
+// TestPointThatKills: a point at which consecutive sessions are killed fails, and the run continues. A session
+// that ends without a crash resets the count.
 func TestPointThatKills(t *testing.T) {
 	for name, tc := range map[string]struct {
-		interrupted int // which session is interrupted at the point, 0 = none
+		interrupted int // index of the session that is interrupted at the point, 0 = none
 		runner      string
-		sessions    int // that die
+		sessions    int // number of sessions that are killed
 	}{"each": {0, "", 3}, "all but one": {2, "", 4}, "of a table": {0, RunnerReplay, 10}} {
 		sink := journalSink{noted: map[string]noted{}}
 		o, l := options(t, &sink.memorySink)
@@ -103,15 +102,14 @@ func TestPointThatKills(t *testing.T) {
 	}
 }
 
-// survives runs a session and reports whether it came to its end.
+// survives runs a session and reports whether it ended without a crash.
 func survives(ctx context.Context, c Campaign, o Options) (finish bool, err error) {
 	defer func() { finish = recover() == nil }()
 	_, err = Run(ctx, c, o)
 	return
 }
 
-// killer panics at the fourth point of the grid, in which the sessions of these
-// tests end as they would when killed.
+// killer panics at the fourth point of the grid, which ends the session in these tests like a kill.
 type killer struct {
 	Runner
 	spare func() // called instead, if set
@@ -128,7 +126,7 @@ func (k *killer) Run(ctx context.Context, c spec.Config) (spec.Measurement, erro
 	return k.Runner.Run(ctx, c)
 }
 
-// journalSink is a memorySink that is a Journal.
+// journalSink is a memorySink that also implements Journal.
 type journalSink struct {
 	memorySink
 	noted map[string]noted
@@ -150,7 +148,7 @@ func (s *journalSink) Begin(run, point string) (int, error) {
 
 func (s *journalSink) End(run string) error { delete(s.noted, run); return nil }
 
-// crowdedOnce runs out of memory at micro-batch 1.
+// crowdedOnce runs out of memory at micro-batch 1, once.
 type crowdedOnce struct {
 	Runner
 	shared string

@@ -21,11 +21,11 @@ type Options struct {
 	Runner  Runner
 	Sink    Sink
 	Family  perfmodel.Family
-	// Label tells runs of one campaign apart, "" = "1". A run continues if its label has rows in
-	// the store.
+	// Label distinguishes runs of one campaign, "" = "1". If the store has rows with this label, the run
+	// continues.
 	Label string
-	// Rows are the stored measurements of this campaign's source, of any run. Rows of this Label
-	// are done; other rows with a key of the space are fitted on if Reuse is set.
+	// Rows are the stored measurements of this campaign's source, of any run. Points with rows of this Label
+	// are done; other rows with a key of the space are used in fits if Reuse is set.
 	Rows  []spec.Measurement
 	Reuse bool
 	Seed  uint64
@@ -37,38 +37,38 @@ type Options struct {
 // Event reports the progress of a run.
 type Event struct {
 	State State
-	// Next is the point about to be measured, nil after one.
+	// Next is the point about to be measured; nil after a measurement.
 	Next *Step
 	// Last is the measurement just stored, nil before the first.
 	Last *spec.Measurement
 }
 
-// Step is a point with the reason for it.
+// Step is a point with the reason for choosing it.
 type Step struct {
 	Point Point
 	// Why is the reason: "mean interval of llama7 from ±38 % to about ±21 %; ±55 % here".
 	Why string
-	// Gain is the expected fall of the mean half width of the model's
-	// intervals, in log step time; 0 when the order is not adaptive.
+	// Gain is the expected decrease of the mean half width of the model's intervals, in log step time; 0 if the
+	// order is not adaptive.
 	Gain float64
 	// HalfWidth is the half width of the present 90 % interval of ln T, 0 = none yet.
 	HalfWidth float64
-	// Seconds is how long the point is expected to hold its devices, 0 = unknown.
+	// Seconds is the expected time that the point holds its devices, 0 = unknown.
 	Seconds float64
 }
 
 // State is the progress of a run.
 type State struct {
 	Campaign, Label string
-	Points          int // of the space
-	Done            int // measured in this run
+	Points          int // number of points of the space
+	Done            int // number of points measured in this run
 	ByOutcome       map[spec.Outcome]int
 	Skipped         int // len(Skips)
-	// Skips are the points that are not tried, since a smaller one ran out of memory or time. The
-	// slice is shared: do not change it.
+	// Skips are the points that are not tried because a smaller one ran out of memory or time. The slice is
+	// shared and must not be changed.
 	Skips     []Rejected
-	DeviceSec float64 // held so far
-	WallSec   float64 // of all sessions of this run
+	DeviceSec float64 // device-seconds held so far
+	WallSec   float64 // seconds of all sessions of this run
 	// Models summarises each model.
 	Models []ModelState
 	// ETASec is the expected time to the end of the budget, 0 = unknown.
@@ -77,28 +77,25 @@ type State struct {
 	Stopped string
 }
 
-// ModelState is how well one model of the space is known.
+// ModelState is the progress for one model of the space.
 type ModelState struct {
 	Key       spec.Key
 	Points    int
 	Done      int
 	HalfWidth float64 // 90th percentile over its points of the half width of the 90 % interval of ln T; 0 = no fit yet
-	Warning   string  // why there is no fit
+	Warning   string  // why there is no fit or no gain
 }
 
-// Run measures points of c until its budget is spent, its intervals are as narrow as wanted, or no
-// point is left. Each measurement is in the Sink before the next point begins. A killed run
-// continues when called again with the rows it stored: no stored point is measured again. If the
-// Sink is a Journal, a point at which session after session is killed fails in the end (see
-// maxAttempts).
+// Run measures points of c until its budget is spent, its intervals are as narrow as wanted, or no point is
+// left. Each measurement is in the Sink before the next point begins. A killed run continues if Run is called
+// again with the rows it stored; stored points are not measured again. If the Sink is a Journal, a point at
+// which several sessions in a row are killed counts as failed (see maxAttempts).
 //
-// If the first points of a session all fail for one reason, and no point of the run ended
-// otherwise, the run stops early with an error that wraps ErrSetup. Simulated runs do not stop
-// early.
+// If the first points of a session all fail for one reason, and no point of the run had another outcome, the
+// run stops early with an error that wraps ErrSetup. Simulated runs do not stop early.
 //
-// The State says where the run stopped, with an error too. When ctx ends, Stopped is Interrupted
-// and the error wraps that of ctx. An ErrSetup of the Runner and an error of the Sink stop the run
-// likewise.
+// The State is valid even with an error. If ctx ends, Stopped is Interrupted and the error wraps that of ctx.
+// An ErrSetup of the Runner or an error of the Sink also stops the run.
 func Run(ctx context.Context, c Campaign, o Options) (State, error) {
 	switch {
 	case o.Runner == nil:
@@ -159,7 +156,7 @@ func (r *run) stop(ctx context.Context, err error) (State, error) {
 	return r.state(), err
 }
 
-// Interrupted is State.Stopped of a run whose context ended.
+// Interrupted is State.Stopped of a run after its context ended.
 const Interrupted = "interrupted"
 
 // measure runs a point and stores the result. On an error nothing is stored.
@@ -181,13 +178,13 @@ func (r *run) measure(ctx context.Context, step Step) (spec.Measurement, error) 
 	m.Env = r.env(m.Env, number, step.Why, held)
 	// The result is stored even if ctx has ended since.
 	if err := r.o.Sink.Put(context.WithoutCancel(ctx), m); err != nil {
-		return m, fmt.Errorf("profiler: campaign %s, run %s: storing point %d: %w; the %d before it are stored, run it again to go on",
+		return m, fmt.Errorf("profiler: campaign %s, run %s: storing point %d: %w; the %d points before it are stored, run again to continue",
 			r.c.Name, r.label, number, err, len(r.rows))
 	}
 	return m, nil
 }
 
-// sanitize returns m without what a store would reject, or a failure in its place if m is invalid.
+// sanitize returns m without values that a store would reject, or a failed measurement if m is invalid.
 func sanitize(m spec.Measurement) spec.Measurement {
 	m.Reason, m.Doubt = validUTF8(m.Reason), validUTF8(m.Doubt)
 	m.PhaseSec = finitePhases(m.PhaseSec)
@@ -195,7 +192,7 @@ func sanitize(m spec.Measurement) spec.Measurement {
 	if err == nil {
 		return m
 	}
-	m.Outcome, m.Reason = spec.Failed, "the runner's result is no measurement: "+unprefixed(err)
+	m.Outcome, m.Reason = spec.Failed, "the runner's result is not a valid measurement: "+unprefixed(err)
 	m.StepSec, m.PhaseSec, m.PeakBytes = nil, nil, 0
 	return m
 }
@@ -209,11 +206,10 @@ func finitePhases(phases map[string]float64) map[string]float64 {
 	return phases
 }
 
-// validUTF8 returns s with U+FFFD for invalid bytes, such as the rest of a letter in a truncated
-// name.
+// validUTF8 returns s with U+FFFD for invalid bytes, such as part of a letter in a truncated name.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// env returns the facts of a point: those of the runner, the machine and the campaign.
+// env returns the Env of a point: entries of the machine, the runner and the campaign.
 func (r *run) env(env map[string]string, number int, why string, held float64) map[string]string {
 	out := map[string]string{}
 	for _, facts := range []map[string]string{r.o.Machine.Env, env} {
@@ -228,5 +224,5 @@ func (r *run) env(env map[string]string, number int, why string, held float64) m
 	return out
 }
 
-// Source is the Source of measurements taken by c: "campaign/NAME".
+// Source returns the Source of measurements taken by c: "campaign/NAME".
 func (c Campaign) Source() string { return "campaign/" + c.Name }

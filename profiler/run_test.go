@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// smallCampaign has two models and 2 x 16 points on two devices.
+// smallCampaign returns a campaign with two models and 2 x 16 points on two devices.
 func smallCampaign(order Order) Campaign {
 	return Campaign{
 		Name: "small", Choose: order,
@@ -105,10 +105,11 @@ func TestGridIsCanonicalAndRandomIsNot(t *testing.T) {
 	}
 }
 
-// errCut stands for a kill.
+// errCut simulates a kill.
 var errCut = errors.New("cut")
 
-// TestResumedRunIsTheUninterruptedOne: cut anywhere, any number of times.
+// TestResumedRunIsTheUninterruptedOne: a run that is interrupted at any points, any number of times, has the
+// same result.
 func TestResumedRunIsTheUninterruptedOne(t *testing.T) {
 	for _, order := range []Order{Adaptive, Random, Grid} {
 		c := smallCampaign(order)

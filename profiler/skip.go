@@ -6,8 +6,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// skipLarger skips the points of b that need at least what m needed, if m ran out of memory or
-// time.
+// skipLarger skips the points of b that need at least as much as m, if m ran out of memory or time.
 func (r *run) skipLarger(b *keyState, m spec.Measurement) {
 	if m.Outcome != spec.OOM && m.Outcome != spec.Timeout || sharedOOM(m) {
 		return
@@ -21,12 +20,12 @@ func (r *run) skipLarger(b *keyState, m spec.Measurement) {
 	}
 }
 
-// sharedOOM reports whether another process on the device may be why m ran out of memory. Such a
-// row says nothing about other points.
+// sharedOOM reports whether another process on the device may have caused m to run out of memory. Such a row
+// does not rule out other points.
 func sharedOOM(m spec.Measurement) bool { return m.Outcome == spec.OOM && m.Env[EnvShared] != "" }
 
-// needsAtLeast reports whether a is b with a micro-batch, sequence and accumulation steps at least
-// as large: it needs at least as much memory and time.
+// needsAtLeast reports whether a equals b except for a micro-batch, sequence or accumulation at least as large.
+// It then needs at least as much memory and time.
 func needsAtLeast(a, b Identity) bool {
 	if a.plan.MicroBatch < b.plan.MicroBatch || a.plan.AccumSteps < b.plan.AccumSteps || a.seq < b.seq {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// run is the state of a campaign that is run or explained.
+// run is the state of a campaign while it is run or explained.
 type run struct {
 	c     Campaign
 	o     Options
@@ -20,11 +20,11 @@ type run struct {
 	now   func() time.Time
 
 	points  []Point
-	index   map[Identity]int // into points
+	index   map[Identity]int // indices into points
 	order   []int            // points in the order of Grid or Random; nil for Adaptive
 	rows    []spec.Measurement
-	number  int // of the last point
-	resumed int // rows of earlier sessions
+	number  int // number of the last point
+	resumed int // number of rows of earlier sessions
 	done    map[int]spec.Outcome
 	skips   map[int]Rejected
 	keys    []*keyState // in canonical order
@@ -85,9 +85,9 @@ func (r *run) validate() error {
 	return nil
 }
 
-// identity tells c apart from other points of the run. On accelerators CPUs count only if the
-// campaign sets them: how many the machine gives a process may change between sessions, which is no
-// reason to measure again.
+// identity identifies c among the points of the run. On accelerators CPUs count only if the campaign sets them:
+// the number of CPUs that the machine gives a process may change between sessions, which is no reason to
+// measure again.
 func (r *run) identity(c spec.Config) Identity {
 	id := IdentityOf(c)
 	if !r.c.Space.Measured && !r.o.Machine.CPU && r.c.Point.Threads == 0 {
@@ -111,7 +111,7 @@ func (r *run) sequence() {
 	}
 }
 
-// simulated reports whether the runner answers from a table or a formula.
+// simulated reports whether the runner uses a table or a formula.
 func (r *run) simulated() bool {
 	return r.c.Runner.Name == RunnerReplay || r.c.Runner.Name == RunnerSynthetic
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestFullDisk: the run stops, what was acknowledged is intact, and once there
-// is room it goes on with the point that was lost.
+// TestFullDisk: the run stops, acknowledged rows are intact, and once there is space it continues with the lost
+// point.
 func TestFullDisk(t *testing.T) {
 	sink := memorySink{limit: 5}
 	o, l := options(t, &sink)
@@ -22,7 +22,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(err, errFull) || s.Done != 5 || len(sink.rows) != 5 || s.Stopped != "error" {
 		t.Fatalf("%d points, %d rows, stopped %q, %v; want 5, 5, an error that says why", s.Done, len(sink.rows), s.Stopped, err)
 	}
-	want := "profiler: campaign small, run 1: storing point 6: sink: no space left; the 5 before it are stored, run it again to go on"
+	want := "profiler: campaign small, run 1: storing point 6: sink: no space left; the 5 points before it are stored, run again to continue"
 	if err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
@@ -56,8 +56,8 @@ func TestRunnerThatCannotMeasure(t *testing.T) {
 	}
 }
 
-// TestInterrupted: between points, during one whose result is lost, and during
-// one that was measured nevertheless.
+// TestInterrupted: between points, during a point (its result is lost), and during a point that was still
+// measured.
 func TestInterrupted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fails bool
@@ -88,7 +88,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestResultsNoStoreKeeps are failures that say so.
+// TestResultsNoStoreKeeps: invalid results become failed points that say so.
 func TestResultsNoStoreKeeps(t *testing.T) {
 	for name, m := range map[string]spec.Measurement{
 		"NaN":        {Outcome: spec.OK, StepSec: []float64{1, math.NaN()}},
@@ -105,14 +105,14 @@ func TestResultsNoStoreKeeps(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := sink.rows[0]
-		if err := got.Validate(); err != nil || got.Outcome != spec.Failed || !strings.HasPrefix(got.Reason, "the runner's result is no measurement: ") {
+		if err := got.Validate(); err != nil || got.Outcome != spec.Failed || !strings.HasPrefix(got.Reason, "the runner's result is not a valid measurement: ") {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }
 
-// TestTextsNoStoreKeeps are mended: a measurement is worth more than the half
-// of a letter in a process's name.
+// TestTextsNoStoreKeeps: invalid texts are repaired. A measurement is kept even if a process name contains part
+// of a letter.
 func TestTextsNoStoreKeeps(t *testing.T) {
 	var sink memorySink
 	o, _ := options(t, &sink)
@@ -134,10 +134,10 @@ func TestTextsNoStoreKeeps(t *testing.T) {
 	}
 }
 
-// TestNothingRuns: points that all fail alike end the run, not the budget.
+// TestNothingRuns: if all points fail for the same reason, the run ends and the rest of the budget is not used.
 func TestNothingRuns(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason func(n int) string // "" = ok
+		reason func(n int) string // "" = OK
 		runner string
 		done   int
 	}{
@@ -169,7 +169,7 @@ func TestNothingRuns(t *testing.T) {
 	}
 }
 
-// failing fails for given reasons.
+// failing fails with given reasons.
 type failing struct {
 	Runner
 	reason func(n int) string
@@ -202,7 +202,7 @@ func TestAnotherMachineOrModelIsRefused(t *testing.T) {
 	other := c
 	other.Models = slices.Clone(c.Models)
 	other.Models[0].Layers = 8
-	if _, err := Run(context.Background(), other, o); err == nil || !strings.HasSuffix(err.Error(), "a model a of other figures than now: give the model another name") {
+	if _, err := Run(context.Background(), other, o); err == nil || !strings.HasSuffix(err.Error(), "a model a with other values than now: give the model another name") {
 		t.Errorf("a model with more layers: %v", err)
 	}
 	o.Machine.Accelerator.Name = "H100"
@@ -224,8 +224,7 @@ func TestAnotherMachineOrModelIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnotherStackIsRefused: rows of one run have one torch, and are all
-// compiled or none.
+// TestAnotherStackIsRefused: rows of one run have one version of torch, and either all are compiled or none.
 func TestAnotherStackIsRefused(t *testing.T) {
 	var sink memorySink
 	o, _ := options(t, &sink)
@@ -251,7 +250,7 @@ func TestAnotherStackIsRefused(t *testing.T) {
 		torch   string
 		compile bool
 		runner  string
-		want    string // "" = goes on
+		want    string // "" = continues
 	}{
 		"same":              {row(spec.OK, "torch", "1.13"), "1.13", false, "", ""},
 		"other torch":       {row(spec.OK, "torch", "1.13"), "2.6", false, "", "was measured with torch 1.13, here is 2.6: give"},
@@ -273,8 +272,8 @@ func TestAnotherStackIsRefused(t *testing.T) {
 	}
 }
 
-// TestRowsOutsideTheSpace: a campaign that was changed counts what it measured
-// before, without calling it a point.
+// TestRowsOutsideTheSpace: after a change of the campaign, earlier measurements outside the new space count
+// against the budget but are not points.
 func TestRowsOutsideTheSpace(t *testing.T) {
 	var sink memorySink
 	o, _ := options(t, &sink)
@@ -283,7 +282,7 @@ func TestRowsOutsideTheSpace(t *testing.T) {
 	if _, err := Run(context.Background(), c, o); err != nil {
 		t.Fatal(err)
 	}
-	c.Models = c.Models[1:] // the grid began with the other
+	c.Models = c.Models[1:] // the grid began with the other model
 	c.Budget.Points = 6
 	o.Rows = slices.Clone(sink.rows)
 	s, err := Run(context.Background(), c, o)
@@ -292,7 +291,7 @@ func TestRowsOutsideTheSpace(t *testing.T) {
 	}
 }
 
-// TestReuse: rows of other runs are known, not done.
+// TestReuse: rows of other runs are used in fits but are not done.
 func TestReuse(t *testing.T) {
 	var sink memorySink
 	o, _ := options(t, &sink)
@@ -338,7 +337,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestDamagedRows: rows whose numbers and times are no numbers are still done.
+// TestDamagedRows: rows with invalid numbers and times still count as done.
 func TestDamagedRows(t *testing.T) {
 	var sink memorySink
 	o, _ := options(t, &sink)
@@ -357,7 +356,7 @@ func TestDamagedRows(t *testing.T) {
 	}
 }
 
-// TestExplainMeasuresNothing, and says what a run then does.
+// TestExplainMeasuresNothing: it measures nothing, and predicts what a run then does.
 func TestExplainMeasuresNothing(t *testing.T) {
 	var sink memorySink
 	o, l := options(t, &sink)

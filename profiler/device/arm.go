@@ -2,8 +2,8 @@ package device
 
 import "fmt"
 
-// armVendors names vendors by the implementer field of MIDR_EL1 (Arm Architecture Reference Manual,
-// DDI 0487).
+// armVendors maps the implementer field of MIDR_EL1 to vendor names (Arm Architecture Reference Manual, DDI
+// 0487).
 var armVendors = map[int]string{
 	0x41: "Arm", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon", 0x4e: "NVIDIA",
 	0x50: "APM", 0x51: "Qualcomm", 0x61: "Apple", 0xc0: "Ampere",
@@ -15,9 +15,9 @@ type armPart struct {
 	fp32 float64 // operations per cycle, see simdRates
 }
 
-// armParts holds server cores by implementer and part number. The rate is the number of vector
-// pipes times their width. bfloat16 is left out: its instructions run at two to four times this
-// rate, but PyTorch builds rarely use them.
+// armParts holds server cores by implementer and part number. The rate is the number of vector pipes times
+// their width. bfloat16 is omitted: its instructions run at two to four times this rate, but PyTorch builds
+// rarely use them.
 //
 // Source: Arm's Software Optimization Guides for Neoverse N1, V1, N2 and V2.
 var armParts = map[[2]int]armPart{
@@ -27,8 +27,8 @@ var armParts = map[[2]int]armPart{
 	{0x41, 0xd4f}: {"Neoverse-V2", 32},
 }
 
-// armName names the core of an ARM processor, for which cpuinfo has only numbers. It returns "" if
-// there is no number either.
+// armName returns the name of an ARM core, since cpuinfo has only numbers. It returns "" if there is no number
+// either.
 func armName(p cpuinfo) string {
 	implementer, part := p.int("CPU implementer"), p.int("CPU part")
 	if known, ok := armParts[[2]int{implementer, part}]; ok {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// benchWatch reports what share of a core watching at 10 Hz takes, everything
-// this process does included, and of that what sampling itself takes.
+// benchWatch reports the share of a core that watching at 10 Hz takes, including everything else in this
+// process, and the part of it that sampling takes.
 func benchWatch(b *testing.B, w *Watcher, devices []int) {
 	b.Helper()
 	const length = 5 * time.Second
@@ -42,7 +42,7 @@ func BenchmarkWatch(b *testing.B) {
 	})
 }
 
-// One sample of this machine's CPU.
+// BenchmarkCPUSample takes one sample of this machine's CPU.
 func BenchmarkCPUSample(b *testing.B) {
 	p, err := cpuMonitor{root: "/", threads: 1}.open([]int{0}, os.Getpid)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// choose returns the GPUs to measure on, all of one type, and a note for each GPU left out.
+// choose returns the GPUs to measure on, all of one type, and a note for each GPU that is left out.
 func (inv Inventory) choose(o MachineOptions) ([]GPU, []string, error) {
 	want, chosen := o.Devices, len(o.Devices) > 0
 	if !chosen && o.Visible != nil {
@@ -29,7 +29,7 @@ func (inv Inventory) choose(o MachineOptions) ([]GPU, []string, error) {
 		g, ok := inv.gpu(index)
 		switch {
 		case !ok:
-			return nil, nil, fmt.Errorf("device: no GPU %d here, there are %s: %w", index, indices(inv.GPUs), profiler.ErrSetup)
+			return nil, nil, fmt.Errorf("device: no GPU %d here, only %s: %w", index, indices(inv.GPUs), profiler.ErrSetup)
 		case slices.Contains(want[:i], index):
 			return nil, nil, fmt.Errorf("device: GPU %d is listed twice", index)
 		case g.unusable() != "":
@@ -59,7 +59,7 @@ func (inv Inventory) gpu(index int) (GPU, bool) {
 func (g GPU) unusable() string {
 	switch {
 	case g.Error != "":
-		return fmt.Sprintf("GPU %d does not answer: %s", g.Index, g.Error)
+		return fmt.Sprintf("GPU %d does not respond: %s", g.Index, g.Error)
 	case g.MIG != nil && g.MIG.Enabled:
 		var names []string
 		for _, i := range g.MIG.Instances {
@@ -91,18 +91,18 @@ func checkOneType(gpus []GPU) error {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%s)", name, indices(of[name]))
 	}
-	return fmt.Errorf("device: this machine has GPUs of several types, choose those of one by index: %s: %w",
+	return fmt.Errorf("device: this machine has GPUs of several types, choose GPUs of one type by index: %s: %w",
 		strings.Join(names, ", "), profiler.ErrSetup)
 }
 
-// hidesGPUs reports whether this value of CUDA_VISIBLE_DEVICES leaves no GPU. Slurm sets NoDevFiles
-// for jobs without GPUs.
+// hidesGPUs reports whether this value of CUDA_VISIBLE_DEVICES hides all GPUs. Slurm sets NoDevFiles for jobs
+// without GPUs.
 func hidesGPUs(value *string) bool {
 	return value != nil && slices.Contains([]string{"", "-1", "NoDevFiles"}, strings.TrimSpace(*value))
 }
 
-// visible returns the devices that a CUDA_VISIBLE_DEVICES lists: indices in bus order, or UUIDs,
-// which may be abbreviated. Like CUDA, it stops at the first entry that is neither, such as -1.
+// visible returns the devices in a CUDA_VISIBLE_DEVICES value: indices in bus order, or UUIDs, possibly
+// abbreviated. Like CUDA, it stops at the first entry that is neither, such as -1.
 func (inv Inventory) visible(value string) ([]int, error) {
 	out := []int{}
 	for word := range strings.SplitSeq(value, ",") {
@@ -120,7 +120,7 @@ func (inv Inventory) visible(value string) ([]int, error) {
 		out = append(out, index)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("device: CUDA_VISIBLE_DEVICES=%q leaves none of the GPUs %s: choose devices by index, or measure the CPU: %w",
+		return nil, fmt.Errorf("device: CUDA_VISIBLE_DEVICES=%q hides all GPUs (%s): choose devices by index, or measure the CPU: %w",
 			value, indices(inv.GPUs), profiler.ErrSetup)
 	}
 	return out, nil
@@ -138,7 +138,7 @@ func indices(gpus []GPU) string {
 // usedBytes is more memory than the driver takes on an idle GPU.
 const usedBytes = 2 << 30
 
-// warnings returns what about gpus may distort a measurement.
+// warnings returns conditions of gpus that may distort a measurement.
 func warnings(gpus []GPU) []string {
 	var notes []string
 	for _, g := range gpus {
@@ -146,7 +146,7 @@ func warnings(gpus []GPU) []string {
 			notes = append(notes, fmt.Sprintf("GPU %d is in use by processes %s", g.Index, pids(p.PIDs)))
 		}
 		if u := g.MemUsedBytes; u != nil && *u > usedBytes {
-			notes = append(notes, fmt.Sprintf("GPU %d has %.1f GiB of memory in use already: points may run out of memory for want of it", g.Index, *u/(1<<30)))
+			notes = append(notes, fmt.Sprintf("GPU %d already has %.1f GiB of memory in use: points may run out of memory", g.Index, *u/(1<<30)))
 		}
 		if e := g.ECC; e != nil && e.Uncorrected != nil && *e.Uncorrected > 0 {
 			notes = append(notes, fmt.Sprintf("GPU %d has had %d uncorrected memory errors since the driver was loaded", g.Index, *e.Uncorrected))

@@ -7,9 +7,9 @@ const clockReasons = 9
 // them throttle reasons).
 type clockReason struct {
 	name string
-	// doubt: the device was not in its normal state, so the step times are doubtful. The other
-	// reasons are normal: idle between kernels, a chosen clock, and the power limit, which large
-	// matrix products reach all the time.
+	// doubt: the device was not in its normal state, so the step times are doubtful. The other reasons are
+	// normal: idle between kernels, a configured clock, and the power limit, which large matrix products reach
+	// all the time.
 	doubt bool
 }
 

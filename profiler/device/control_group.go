@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// A controlGroup lists the directories of a version 2 control group and its ancestors, innermost
-// first (kernel.org, admin-guide/cgroup-v2). It is empty without control groups.
+// A controlGroup lists the directories of a version 2 control group and its ancestors, innermost first
+// (kernel.org, admin-guide/cgroup-v2). It is empty on systems without control groups.
 type controlGroup []string
 
 // ownControlGroup returns the group of this process. root is "/".
@@ -67,8 +67,7 @@ func (g controlGroup) memory() (least float64, ok bool) {
 	return least, ok
 }
 
-// throttled returns how long CPU quotas have held the group back since its creation, false without
-// a quota.
+// throttled returns the time that CPU quotas have delayed the group since its creation, false without a quota.
 func (g controlGroup) throttled() (total time.Duration, ok bool) {
 	for _, dir := range g {
 		for line := range strings.Lines(readText(filepath.Join(dir, "cpu.stat"))) {

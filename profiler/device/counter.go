@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// counterSlots is how many points a counter keeps.
+// counterSlots is the number of points that a counter keeps.
 const counterSlots = 4096
 
-// A counter records a value that only rises. When it is full it drops every second point.
+// A counter records a value that only increases. When it is full, it drops every second point.
 type counter struct {
 	points []counterPoint
-	last   counterPoint // the newest value, which points may lack
+	last   counterPoint // the newest value, which may not be in points
 	stride int          // one value in stride is kept
-	passed int          // values dropped since the newest of points
+	passed int          // number of values dropped since the newest of points
 }
 
 type counterPoint struct {
@@ -22,7 +22,7 @@ type counterPoint struct {
 	v  float64
 }
 
-// add records the value at a time, which must not precede the newest.
+// add records the value at a time, which must not be before the newest one.
 func (c *counter) add(at time.Time, v float64) {
 	c.stride = max(c.stride, 1)
 	c.last = counterPoint{at, v}
@@ -40,8 +40,8 @@ func (c *counter) add(at time.Time, v float64) {
 	c.passed = 0
 }
 
-// increase returns by how much the value rose from one time to another. It returns NaN if the
-// counter does not cover both times, or the value fell, as when a driver is reloaded.
+// increase returns the increase of the value from one time to another. It returns NaN if the counter does not
+// cover both times, or if the value fell, as when a driver is reloaded.
 func (c *counter) increase(from, to time.Time) float64 {
 	d := c.at(to) - c.at(from)
 	if !(d >= 0) {

@@ -11,11 +11,10 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// CPU describes the processors of this machine, from /proc and /sys. Without those, most fields are
-// absent.
+// CPU describes the processors of this machine, from /proc and /sys. Without those, most fields are absent.
 type CPU struct {
 	Model  string `json:"model,omitempty"`  // from /proc/cpuinfo
-	Brand  string `json:"brand,omitempty"`  // Model without marks, clock and filler words
+	Brand  string `json:"brand,omitempty"`  // Model without trade marks, clock and filler words
 	Vendor string `json:"vendor,omitempty"` // such as "Intel"
 	Arch   string `json:"arch"`             // GOARCH, such as "amd64"
 	SIMD   string `json:"simd,omitempty"`   // widest vector instructions, such as "AVX-512"
@@ -25,15 +24,15 @@ type CPU struct {
 	Sockets int     `json:"sockets"`
 	Cores   int     `json:"cores"`
 	Threads int     `json:"threads"` // hardware threads
-	// UsableThreads is how many of them this process may use, by its affinity mask and the CPU
+	// UsableThreads is the number of threads that this process may use, given its affinity mask and the CPU
 	// quota of its control group.
 	UsableThreads int     `json:"usable_threads"`
-	MemBytes      float64 `json:"mem_bytes,omitempty"` // or the limit of the control group, if lower
+	MemBytes      float64 `json:"mem_bytes,omitempty"` // memory of the machine, or the limit of the control group, if lower
 
 	rates simdRates // per core and cycle
 }
 
-// Usable returns how many cores this process may use. It assumes that threads share cores evenly.
+// Usable returns the number of cores that this process may use. It assumes that threads share cores evenly.
 func (c CPU) Usable() int {
 	if c.Threads <= 0 || c.UsableThreads >= c.Threads {
 		return max(c.Cores, 1)
@@ -56,8 +55,8 @@ func thisCPU() CPU {
 	return c
 }
 
-// UsableMemory returns how many bytes of memory this process may use: the machine's memory or the
-// limit of its control group, whichever is lower. 0 means unknown.
+// UsableMemory returns the bytes of memory that this process may use: the machine's memory or the limit of its
+// control group, whichever is lower. 0 means unknown.
 func UsableMemory() float64 {
 	bytes := totalMemory("/")
 	if limit, ok := ownControlGroup("/").memory(); ok && bytes > 0 {

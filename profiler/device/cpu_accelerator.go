@@ -7,15 +7,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Assumed rates of a CPU as an accelerator; nothing reports them. They are round figures for first
-// predictions, not measurements, and fitting replaces them.
+// Assumed rates of a CPU as an accelerator, since nothing reports them. They are round numbers for first
+// predictions, not measurements; fits replace them.
 const (
-	// coreMemBps is the memory bandwidth of one core, bytes/s. A core alone reaches 8 to 15 GB/s on
+	// coreMemBps is the memory bandwidth of one core, bytes/s. A single active core reaches 8 to 15 GB/s on
 	// servers of the last ten years; with all cores busy each gets 3 to 6 GB/s.
 	coreMemBps = 10 * giga
-	// loopbackBps is the TCP rate between two processes over the loopback device in one direction,
-	// bytes/s, as gloo uses it. Single streams reach 1 to 5 GB/s; the processes' own copies and
-	// sums leave about the lower end.
+	// loopbackBps is the TCP rate between two processes over the loopback device in one direction, bytes/s, as
+	// gloo uses it. Single streams reach 1 to 5 GB/s; because the processes also copy and sum, about the lower
+	// end remains.
 	loopbackBps = 1 * giga
 )
 

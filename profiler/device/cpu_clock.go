@@ -36,8 +36,8 @@ func meanClock(files []string) float64 {
 	return sum / float64(n)
 }
 
-// thermalEvents returns how often the first CPU or its package was throttled for heat since boot.
-// It returns false if the kernel does not count that; it does on Intel.
+// thermalEvents returns the number of times the first CPU or its package was throttled for heat since boot. It
+// returns false if the kernel does not count them; it does on Intel.
 func thermalEvents(root string) (n int, ok bool) {
 	for _, name := range []string{"core_throttle_count", "package_throttle_count"} {
 		text := readText(filepath.Join(root, "sys/devices/system/cpu/cpu0/thermal_throttle", name))

@@ -8,23 +8,23 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Bounds of interference with the measured processes: the lower bound gives a warning, the higher
-// one a doubt. A step waits for its slowest process, so it loses about the share taken from one of
-// them.
+// Limits of interference with the measured processes: the lower limit gives a warning, the higher one a doubt.
+// A step waits for its slowest process, so the share of time taken from one process is about the share that the
+// step loses.
 const (
 	contentionWarn, contentionDoubt = 0.05, 0.15 // of the CPUs the measured processes can use
 	stealWarn, stealDoubt           = 0.02, 0.10 // of CPU time
 	quotaWarn, quotaDoubt           = 0.01, 0.05 // of the time, held back by a CPU quota
 )
 
-// busyMachine is the share of all CPUs that other processes may use before a warning even if CPUs
-// stayed free: caches and memory bandwidth are shared.
+// busyMachine is the share of all CPUs from which use by other processes gives a warning even if CPUs stayed
+// free, because caches and memory bandwidth are shared.
 const busyMachine = 0.25
 
-// judge summarises the CPU from one time to another. Other processes contend if they use more CPUs
-// than the measured ones leave free. The excess, as a share of the CPUs the measured processes can
-// use, is compared with contentionWarn and contentionDoubt. Time stolen by the hypervisor, CPU
-// quotas of the control group and thermal throttling count too. Energy is not measured.
+// judge summarises the CPU from one time to another. Other processes contend if they use more CPUs than the
+// measured ones leave free. The excess, as a share of the CPUs that the measured processes can use, is compared
+// with contentionWarn and contentionDoubt. Time stolen by the hypervisor, CPU quotas of the control group and
+// thermal throttling are judged too. Energy is not measured.
 func (p *cpuProbe) judge(from, to time.Time) Watched {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +46,8 @@ func (p *cpuProbe) judge(from, to time.Time) Watched {
 	p.judgeContention(v, others)
 	steal := p.steal.increase(from, to) / (seconds * float64(p.cpus))
 	v.env[EnvCPUSteal] = share(steal)
-	v.weigh(profiler.EnvShared, steal, stealWarn, stealDoubt, "the hypervisor gave %.0f %% of CPU time to others")
-	v.weigh(profiler.EnvThrottle, p.throttled.increaseAround(from, to)/seconds, quotaWarn, quotaDoubt, "a CPU quota held processes back %.0f %% of the time")
+	v.weigh(profiler.EnvShared, steal, stealWarn, stealDoubt, "the hypervisor gave %.0f %% of CPU time to other machines")
+	v.weigh(profiler.EnvThrottle, p.throttled.increaseAround(from, to)/seconds, quotaWarn, quotaDoubt, "a CPU quota stopped processes %.0f %% of the time")
 	if n := p.temperature.increaseAround(from, to); n > 0 {
 		v.doubt(profiler.EnvThrottle, fmt.Sprintf("the CPU was slowed down for heat %.0f times", math.Ceil(n)))
 	}
@@ -57,15 +57,15 @@ func (p *cpuProbe) judge(from, to time.Time) Watched {
 	return v.watched()
 }
 
-// judgeContention compares what other processes used with the bounds.
+// judgeContention compares the CPU use of other processes with the limits.
 func (p *cpuProbe) judgeContention(v *verdict, others float64) {
 	all := float64(p.cpus)
 	want := min(p.want, all)
 	taken := others - (all - want)
 	v.weigh(profiler.EnvShared, taken/want, contentionWarn, contentionDoubt,
-		fmt.Sprintf("others used %.2f CPUs of %d, which took %%.0f %%%% of the %.0f measured on", others, p.cpus, want))
+		fmt.Sprintf("other processes used %.2f CPUs of %d and took %%.0f %%%% of the %.0f that the measurement needs", others, p.cpus, want))
 	if taken/want < contentionWarn && others/all >= busyMachine {
-		v.note(profiler.EnvWarning, fmt.Sprintf("others used %.2f CPUs of %d; caches and memory are shared", others, p.cpus))
+		v.note(profiler.EnvWarning, fmt.Sprintf("other processes used %.2f CPUs of %d; caches and memory are shared", others, p.cpus))
 	}
 }
 
@@ -79,8 +79,8 @@ func (v *verdict) weigh(key string, share, warn, doubt float64, text string) {
 	}
 }
 
-// increaseAround is increase for a counter that is read seldom: a window between readings is
-// widened to the nearest ones.
+// increaseAround is increase for a counter that is read rarely: it widens a window between readings to the
+// nearest ones.
 func (c *counter) increaseAround(from, to time.Time) float64 {
 	if d := c.increase(from, to); !math.IsNaN(d) {
 		return d

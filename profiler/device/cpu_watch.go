@@ -57,8 +57,7 @@ type cpuProbe struct {
 
 func (p *cpuProbe) close() {}
 
-// sample reads the counters. If slow is set it also looks for new processes, and reads clocks and
-// throttling.
+// sample reads the counters. If slow is set, it also looks for new processes, and reads clocks and throttling.
 func (p *cpuProbe) sample(now time.Time, slow bool) {
 	t, ok := readCPUTimes(p.root)
 	if !ok {
@@ -100,8 +99,8 @@ func (p *cpuProbe) sample(now time.Time, slow bool) {
 	}
 }
 
-// count adds the CPU time of the measured processes since the last call. Time before a process was
-// found counts too: the measured command started it.
+// count adds the CPU time that the measured processes used since the last call. Time before a process was found
+// counts too, since the measured command started it.
 func (p *cpuProbe) count() {
 	for pid, before := range p.last {
 		switch now, ok := procfs.Read(p.root, pid); {
@@ -117,12 +116,12 @@ func (p *cpuProbe) count() {
 // cpuTimes holds the counters of /proc/stat, in seconds summed over all CPUs.
 type cpuTimes struct {
 	busy  float64 // user, nice, system, interrupts
-	steal float64 // wanted to run, but the hypervisor ran others
+	steal float64 // time that a process was ready, but the hypervisor ran other machines
 	cpus  int
 }
 
-// readCPUTimes reads /proc/stat (proc(5)); it returns false if it cannot. It runs at 10 Hz: package
-// procfs would scan ten figures of each CPU, about 1 ms on 128 CPUs.
+// readCPUTimes reads /proc/stat (proc(5)). It returns false if it cannot. It runs at 10 Hz, so it does not use
+// package procfs, which would parse ten values per CPU, about 1 ms on 128 CPUs.
 func readCPUTimes(root string) (cpuTimes, bool) {
 	text, err := os.ReadFile(filepath.Join(root, "proc/stat"))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// A stage is a machine that is not there, with four CPUs.
+// A fakeMachine is an invented machine with four CPUs.
 type fakeMachine struct {
 	t           *testing.T
 	root        string
@@ -48,8 +48,8 @@ func (s *fakeMachine) write() {
 	writeFile(s.t, filepath.Join(s.root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"), strconv.Itoa(s.kHz)+"\n")
 }
 
-// play runs a scene at 10 Hz; ours are the processes that are measured, with
-// the CPUs each keeps busy, and others, steal and held are CPUs' worth of each.
+// play simulates a machine at 10 Hz. ours are the measured processes, with the CPUs that each keeps busy;
+// others, steal and held are numbers of CPUs.
 type play struct {
 	length             time.Duration
 	devices            int
@@ -122,8 +122,8 @@ func TestCPUContention(t *testing.T) {
 		{"more devices than CPUs", play{devices: 8, ours: map[int]float64{100: 3}, others: 1}, profiler.EnvShared, "took 25 % of the 4", true},
 		{"a little stolen", play{devices: 2, ours: map[int]float64{100: 2}, steal: 0.2}, profiler.EnvWarning, "5 % of CPU time", false},
 		{"much stolen", play{devices: 2, ours: map[int]float64{100: 2}, steal: 1}, profiler.EnvShared, "25 % of CPU time", true},
-		{"a quota", play{devices: 2, ours: map[int]float64{100: 2}, cap: 0.4}, profiler.EnvThrottle, "quota held processes back 40 %", true},
-		{"a hardly felt quota", play{devices: 2, ours: map[int]float64{100: 2}, cap: 0.02}, profiler.EnvWarning, "quota held processes back 2 %", false},
+		{"a quota", play{devices: 2, ours: map[int]float64{100: 2}, cap: 0.4}, profiler.EnvThrottle, "quota stopped processes 40 %", true},
+		{"a hardly felt quota", play{devices: 2, ours: map[int]float64{100: 2}, cap: 0.02}, profiler.EnvWarning, "quota stopped processes 2 %", false},
 		{"heat", play{devices: 2, ours: map[int]float64{100: 2}, hot: true}, profiler.EnvThrottle, "slowed down for heat", true},
 	} {
 		tc.p.length = 10 * time.Second
@@ -134,7 +134,7 @@ func TestCPUContention(t *testing.T) {
 	}
 }
 
-// Outside what was watched nothing is said but that.
+// TestCPUOutsideTheWatch: outside the watched time, the only result is a warning.
 func TestCPUOutsideTheWatch(t *testing.T) {
 	p := newFakeMachine(t).play(play{length: 3 * time.Second, devices: 1})
 	if got := part(p, time.Second, time.Minute); got.Doubt != "" || !strings.Contains(got.Env[profiler.EnvWarning], "not watched") {
@@ -148,8 +148,8 @@ func TestCPUOutsideTheWatch(t *testing.T) {
 	}
 }
 
-// Processes that come and go are counted while they are there, and one whose id
-// is taken over by another does not take time back.
+// TestCPUOfShortLivedProcesses: processes that start and end are counted while they exist, and a reused process
+// id does not reduce the time.
 func TestCPUOfShortLivedProcesses(t *testing.T) {
 	s := newFakeMachine(t)
 	probe, err := cpuMonitor{root: s.root, threads: 1}.open([]int{0}, func() int { return 100 })
@@ -197,7 +197,7 @@ func TestParseCPUTimes(t *testing.T) {
 	}
 }
 
-// On this machine: the CPU time of a measured process is found.
+// TestWatchThisCPU finds the CPU time of a measured process on this machine.
 func TestWatchThisCPU(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
@@ -205,7 +205,7 @@ func TestWatchThisCPU(t *testing.T) {
 	spectest.Retry(t, func() error { return watchSpinning(t) })
 }
 
-// watchSpinning compares what a process uses with what is seen of it.
+// watchSpinning compares the CPU time of a process with the observed one.
 func watchSpinning(t *testing.T) error {
 	var group atomic.Int64
 	w := NewWatcher(WatchOptions{CPU: true})

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// cpuinfo holds one processor of /proc/cpuinfo by key. All processors of a machine are assumed
-// equal to the first. Package procfs is no help here: it parses only the architecture it is built
-// for, and drops ARM part numbers.
+// cpuinfo holds one processor of /proc/cpuinfo by key. All processors of a machine are assumed to equal the
+// first. Package procfs cannot be used here: it parses only the architecture it is built for, and drops ARM
+// part numbers.
 type cpuinfo map[string]string
 
 func (c cpuinfo) int(key string) int {
@@ -40,8 +40,8 @@ func (c cpuinfo) has(flags ...string) bool {
 	return true
 }
 
-// parseCPU parses /proc/cpuinfo. maxHz is the highest clock by cpufreq, 0 if unknown; it is used
-// only if cpuinfo has no clock. Other text gives a CPU without threads.
+// parseCPU parses /proc/cpuinfo. maxHz is the highest clock from cpufreq, 0 if unknown; it is used only if
+// cpuinfo has no clock. Other text gives a CPU without threads.
 func parseCPU(text string, maxHz float64, arch string) CPU {
 	c := CPU{Arch: arch}
 	var first cpuinfo
@@ -81,10 +81,9 @@ func parseProcessor(block string) cpuinfo {
 
 var clockInName = regexp.MustCompile(`@ *([0-9]+(?:\.[0-9]+)?) *([GM])Hz`)
 
-// clock returns the nominal clock of an x86 processor in Hz, 0 if unknown. It tries in order: the
-// model name ("@ 2.60GHz"); half of BogoMIPS, the rate of a constant time stamp counter, which is
-// equal on every boot; and "cpu MHz", the current clock. On ARM BogoMIPS is the rate of a timer,
-// unrelated to the clock.
+// clock returns the nominal clock of an x86 processor in Hz, 0 if unknown. It tries, in this order: the model
+// name ("@ 2.60GHz"); half of BogoMIPS, the rate of a constant time stamp counter, which is the same on every
+// boot; and "cpu MHz", the current clock. On ARM, BogoMIPS is the rate of a timer, unrelated to the clock.
 func clock(p cpuinfo) float64 {
 	if m := clockInName.FindStringSubmatch(p["model name"]); m != nil {
 		v, _ := strconv.ParseFloat(m[1], 64)

@@ -61,7 +61,7 @@ func TestCPUs(t *testing.T) {
 
 var approx = cmp.Comparer(func(a, b float64) bool { return a == b || a-b < 1e-9*a && b-a < 1e-9*a })
 
-// The clock of the moment and the order of the processors are not in the name.
+// TestNameIsStable: the name does not depend on the current clock or the order of the processors.
 func TestNameIsStable(t *testing.T) {
 	text := sample(t, "epyc-7763")
 	want := parseCPU(text, 0, "amd64").Accelerator(1).Name
@@ -78,7 +78,7 @@ func TestNameIsStable(t *testing.T) {
 	}
 }
 
-// Text that is no cpuinfo, or damaged, gives no rates and no nonsense.
+// FuzzParseCPU: damaged or unrelated text gives no rates and no invalid values.
 func FuzzParseCPU(f *testing.F) {
 	files, _ := filepath.Glob("testdata/cpuinfo/*.txt")
 	for _, file := range files {

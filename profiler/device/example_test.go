@@ -6,8 +6,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler/device"
 )
 
-// A machine with two GPUs that reach each other through an NVLink switch. GPU 1
-// is split by MIG, so only GPU 0 is measured on.
+// ExampleInventory_Machine: a machine with two GPUs connected by an NVLink switch. GPU 1 is split by MIG, so
+// only GPU 0 is used.
 func ExampleInventory_Machine() {
 	link := &device.NVLink{Version: "4.0", ActiveLinks: 18, Bps: 450e9, Peers: []device.NVLinkPeer{{Switch: true, Links: 18}}}
 	inv := device.Inventory{

@@ -11,20 +11,19 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// throttleBound is the share of samples with a clock event from which step times are doubtful.
-// Below it the median step time does not move.
+// throttleBound is the share of samples with a clock event from which step times are doubtful. Below it the
+// median step time does not change.
 const throttleBound = 0.01
 
-// judge summarises the GPUs from one time to another. A measurement is doubted, that is stored but
-// not fitted, if in the timed part
+// judge summarises the GPUs from one time to another. A measurement is in doubt, that is stored but not fitted,
+// if in the timed part
 //
 //   - hardware or thermal slowdown, power brake or sync boost reduced clocks in
 //     at least throttleBound of the samples (fewer give a note),
 //   - a process other than the measured ones was on a device,
 //
-// or if a device reported an uncorrected memory error or an Xid event, or stopped answering, at any
-// time since the watch began. The power limit alone is no reason; EnvPowerCap holds its share of
-// samples.
+// or if, since the watch began, a device reported an uncorrected memory error or an Xid event, or stopped
+// responding. The power limit alone is not a reason; EnvPowerCap has its share of samples.
 func (p *gpuProbe) judge(from, to time.Time) Watched {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,15 +50,15 @@ func (p *gpuProbe) judge(from, to time.Time) Watched {
 	switch {
 	case !timed || !(joules > 0): // or NaN
 	case few || to.Sub(from) < energyPeriod:
-		w.warn(fmt.Sprintf("energy is left out: %.2g s of timed steps are too short to measure it (point.min_time)", to.Sub(from).Seconds()))
+		w.warn(fmt.Sprintf("energy was not measured: %.2g s of timed steps are too short (raise point.min_time)", to.Sub(from).Seconds()))
 	default:
 		w.EnergyJoules, w.AvgWatts = joules, joules/to.Sub(from).Seconds()
 	}
 	return w
 }
 
-// Energy is reported for timed parts at least this long. The driver updates its readings up to ten
-// times a second; of ten samples in a second one may fall outside.
+// Energy is reported for timed parts at least this long. The driver updates its readings up to ten times a
+// second, so one of ten samples in a second may fall outside.
 const (
 	energyPeriod  = time.Second
 	energySamples = 9
@@ -94,8 +93,8 @@ func (p *gpuProbe) judgeClocks(v *verdict, sums []bucket) {
 	}
 }
 
-// judgeSharing reports other processes on the devices. Processes are listed every slowPeriod, so
-// one seen that long before or after counts.
+// judgeSharing reports other processes on the devices. Processes are listed every slowPeriod, so a process also
+// counts if it was seen that long before or after.
 func (p *gpuProbe) judgeSharing(v *verdict, from, to time.Time, timed bool) {
 	from, to = from.Add(-slowPeriod), to.Add(slowPeriod)
 	blind := timed && len(p.records) > 0
@@ -118,12 +117,12 @@ func (p *gpuProbe) judgeSharing(v *verdict, from, to time.Time, timed bool) {
 		blind = blind && !l.at.IsZero() && l.ours+l.unknown+len(others) == 0
 	}
 	if blind {
-		v.note(profiler.EnvWarning, "the driver lists no processes here, so others on the GPUs would not be seen")
+		v.note(profiler.EnvWarning, "the driver lists no processes here, so other processes on the GPUs would not be detected")
 	}
 }
 
-// listed returns the most processes listed at once from one time to another. Its time is zero if
-// the driver listed none.
+// hasPIDs returns the largest numbers of processes listed at one time. Its time is zero if the driver listed
+// none.
 func (s *gpuRecord) hasPIDs(from, to time.Time) listing {
 	var most listing
 	for _, l := range s.lists {
@@ -143,7 +142,7 @@ func (p *gpuProbe) judgeFaults(v *verdict) {
 			v.doubt(profiler.EnvWarning, fmt.Sprintf("%d uncorrected memory errors on GPU %d", s.ecc-s.eccAtFirst, p.devices[i]))
 		}
 		if s.lost != "" {
-			v.doubt(profiler.EnvWarning, fmt.Sprintf("GPU %d stopped answering: %s", p.devices[i], s.lost))
+			v.doubt(profiler.EnvWarning, fmt.Sprintf("GPU %d stopped responding: %s", p.devices[i], s.lost))
 		}
 	}
 	var reported []string

@@ -7,24 +7,24 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// A gpuSource reads devices, by position in the list it was made with. NVML is one; tests have
-// others.
+// A gpuSource reads devices, by position in the list it was made with. NVML is one; tests have others. It is
+// used by one goroutine.
 type gpuSource interface {
-	// read samples device i, and with slow set the rest of gpuReading.
+	// read samples device i; if slow is set, including the fields of gpuReading that change slowly.
 	read(i int, now time.Time, slow bool) gpuReading
 	// xids returns the critical events since the last call.
 	xids() []xid
 	close()
 }
 
-// A gpuReading is a reading plus what is read seldom.
+// A gpuReading is a reading plus values that are read less often.
 type gpuReading struct {
 	reading
 	pids           []int // of compute processes
 	hasPIDs        bool  // pids is valid
 	uncorrected    uint64
 	hasUncorrected bool   // uncorrected is valid
-	lost           string // why the device stopped answering
+	lost           string // why the device stopped responding
 }
 
 // An xid is a critical event of a device.
@@ -33,13 +33,13 @@ type xid struct {
 	code   uint64
 }
 
-// An otherProcess is a process on a device that is not measured.
+// An otherProcess is a process on a device that does not belong to the measurement.
 type otherProcess struct {
 	name        string
 	first, last time.Time
 }
 
-// maxKept is how many processes and events of a device are remembered.
+// maxKept is the largest number of processes and of events that are kept per device.
 const maxKept = 64
 
 // A gpuProbe samples some GPUs.
@@ -53,7 +53,7 @@ type gpuProbe struct {
 	events  []xid
 }
 
-// gpuRecord is what was sampled of one GPU.
+// gpuRecord holds the samples of one GPU.
 type gpuRecord struct {
 	history
 	lost            string
@@ -66,10 +66,10 @@ type gpuRecord struct {
 // A listing counts the processes on a device at one time.
 type listing struct {
 	at            time.Time
-	ours, unknown int // unknown: not a process that this machine can see
+	ours, unknown int // unknown: processes that are not visible on this machine
 }
 
-// maxListings is the size of gpuRecord.lists. When it is reached every second listing is dropped.
+// maxListings is the size of gpuRecord.lists. When it is full, every second listing is dropped.
 const maxListings = 512
 
 func newGPUProbe(source gpuSource, devices []int, k *measuredProcesses) *gpuProbe {
@@ -96,7 +96,7 @@ func (p *gpuProbe) close() { p.source.close() }
 func (p *gpuProbe) keep(i int, r gpuReading) {
 	list := listing{at: r.at}
 	others := map[int]string{}
-	for _, pid := range r.pids { // outside the lock: reads files
+	for _, pid := range r.pids { // before taking the lock, since it reads files
 		switch ours, found := p.processes.has(pid, r.at); {
 		case !found:
 			list.unknown++

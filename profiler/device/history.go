@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A metric is one figure of a GPU that is averaged.
+// A metric is a value of a GPU that is averaged.
 type metric int
 
 const (
@@ -16,7 +16,7 @@ const (
 	memClock                  // Hz
 	power                     // watts
 	temperature               // temperature of the GPU, °C
-	metrics                   // how many there are
+	metrics                   // the number of metrics
 )
 
 // A reading is one sample of a GPU. A metric without a value is NaN.
@@ -36,12 +36,11 @@ func newReading(at time.Time) reading {
 	return r
 }
 
-// historySlots is the number of buckets of a history: 205 s at 10 Hz before readings share a
-// bucket.
+// historySlots is the number of buckets of a history: 205 s at 10 Hz, before several readings share a bucket.
 const historySlots = 2048
 
-// A history holds the readings of one GPU, oldest first. When all buckets are in use neighbours are
-// merged: the size is fixed and the resolution halves each time a run doubles.
+// A history holds the readings of one GPU, oldest first. When all buckets are in use, neighbours are merged:
+// the size is fixed, and the resolution halves each time the recording doubles.
 type history struct {
 	buckets []bucket
 	stride  int // readings per bucket
@@ -121,8 +120,8 @@ func (b *bucket) merge(o bucket) {
 	}
 }
 
-// within merges the buckets with their middle in [from, to]. A metric without a value there is
-// taken from the nearest bucket, at most slowPeriod away.
+// within merges the buckets with their middle in [from, to]. For a metric without a value there it uses the
+// nearest bucket, at most slowPeriod away.
 func (h *history) within(from, to time.Time) bucket {
 	sum := bucket{begin: from, end: to}
 	for _, b := range h.buckets {

@@ -8,8 +8,8 @@ import (
 
 func second(s float64) time.Time { return someMoment.Add(time.Duration(s * float64(time.Second))) }
 
-// A run of three days takes no more memory than one of four minutes, and its
-// means hold to a bucket at each end.
+// TestHistoryIsBounded: a recording of three days takes no more memory than one of four minutes, and its means
+// are exact to a bucket at each end.
 func TestHistoryIsBounded(t *testing.T) {
 	var h history
 	const n = 3 * 86400 * 10
@@ -81,8 +81,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// What a full curve forgets does not change its newest value, and is forgotten
-// evenly.
+// TestFullCurve: when a full counter drops points, its newest value stays, and the remaining points are evenly
+// spaced.
 func TestFullCurve(t *testing.T) {
 	var c counter
 	for i := range 5*counterSlots + 3 {
@@ -95,7 +95,7 @@ func TestFullCurve(t *testing.T) {
 		t.Errorf("%d points", len(c.points))
 	}
 	for i, p := range c.points[1:] {
-		if gap := p.v - c.points[i].v; gap > 16 { // 5 times full is thinned out three times
+		if gap := p.v - c.points[i].v; gap > 16 { // a counter that was filled 5 times is thinned three times
 			t.Fatalf("%g values are forgotten between points %d and %d", gap, i, i+1)
 		}
 	}

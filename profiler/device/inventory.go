@@ -5,15 +5,14 @@ import (
 	"fmt"
 )
 
-// Inventory describes the hardware of this machine. Sizes are in bytes, rates in bytes/s of one
-// direction, clocks in Hz, power in watts. A field that hardware or driver does not report is
-// absent.
+// Inventory describes the hardware of this machine. Sizes are in bytes, rates in bytes/s of one direction,
+// clocks in Hz, power in watts. Values that the hardware or driver does not report are absent.
 type Inventory struct {
 	CPU CPU `json:"cpu"`
 	// Reason is why GPUs is empty, "" if it is not.
 	Reason string `json:"reason,omitempty"`
 	Driver string `json:"driver,omitempty"` // version of the NVIDIA driver
-	CUDA   string `json:"cuda,omitempty"`   // newest CUDA version that driver supports
+	CUDA   string `json:"cuda,omitempty"`   // newest CUDA version that the driver supports
 	NVML   string `json:"nvml,omitempty"`   // version of libnvidia-ml
 	GPUs   []GPU  `json:"gpus,omitempty"`   // by index
 }
@@ -21,30 +20,29 @@ type Inventory struct {
 // GPU is one NVIDIA device.
 type GPU struct {
 	Index int `json:"index"` // in the order of NVML, nvidia-smi and CUDA_DEVICE_ORDER=PCI_BUS_ID
-	// Error is why the device does not answer, such as a lost GPU. The other fields hold what was
+	// Error is why the device does not respond, such as a lost GPU. The other fields hold the values that were
 	// read before.
 	Error string `json:"error,omitempty"`
 	UUID  string `json:"uuid,omitempty"`
 	Name  string `json:"name,omitempty"`
 
 	MemBytes     *float64 `json:"mem_bytes,omitempty"`
-	MemUsedBytes *float64 `json:"mem_used_bytes,omitempty"` // including what the driver reserves
+	MemUsedBytes *float64 `json:"mem_used_bytes,omitempty"` // including memory reserved by the driver
 
 	PCIBusID          string   `json:"pci_bus_id,omitempty"`
 	PCIe              *PCIe    `json:"pcie,omitempty"`
 	NVLink            *NVLink  `json:"nvlink,omitempty"`
 	ComputeCapability string   `json:"compute_capability,omitempty"` // such as "9.0"
-	PowerLimitWatts   *float64 `json:"power_limit_w,omitempty"`      // the one in force
+	PowerLimitWatts   *float64 `json:"power_limit_w,omitempty"`      // the enforced limit
 	Persistence       *bool    `json:"persistence,omitempty"`
 	ECC               *ECC     `json:"ecc,omitempty"`
 	MIG               *MIG     `json:"mig,omitempty"`
-	// Processes run on the device now. Inside a container they may be missing, or have ids of the
-	// host.
+	// Processes run on the device now. Inside a container they may be missing, or have process ids of the host.
 	Processes *Processes `json:"processes,omitempty"`
 }
 
-// PCIe is the link of a device to its host. The current generation drops when the device idles; the
-// maximum is what device and slot support together.
+// PCIe is the link of a device to its host. The current generation drops when the device is idle; the maximum
+// is what both device and slot support.
 type PCIe struct {
 	Gen      int     `json:"gen,omitempty"`
 	Width    int     `json:"width,omitempty"` // lanes
@@ -96,9 +94,9 @@ type Processes struct {
 	PIDs  []int `json:"pids,omitempty"`
 }
 
-// Inspect reads the hardware of this machine. It always returns an inventory: what cannot be read
-// is absent, and Reason says why there are no GPUs. If the driver does not answer before ctx ends,
-// Inspect gives up and leaves the call behind.
+// Inspect reads the hardware of this machine. It always returns an inventory: values that cannot be read are
+// absent, and Reason says why there are no GPUs. If the driver does not respond before ctx ends, Inspect
+// returns without waiting for the call.
 func Inspect(ctx context.Context) Inventory {
 	inv := Inventory{CPU: thisCPU()}
 	found := make(chan gpuInventory, 1)
@@ -107,7 +105,7 @@ func Inspect(ctx context.Context) Inventory {
 	case g := <-found:
 		inv.Driver, inv.CUDA, inv.NVML, inv.GPUs, inv.Reason = g.driver, g.cuda, g.nvml, g.gpus, g.reason
 	case <-ctx.Done():
-		inv.Reason = fmt.Sprintf("the NVIDIA driver did not answer (%v)", ctx.Err())
+		inv.Reason = fmt.Sprintf("the NVIDIA driver did not respond (%v)", ctx.Err())
 	}
 	if inv.Reason != "" {
 		inv.Reason += "; measuring the CPU"

@@ -4,9 +4,9 @@ package device
 const giga = 1e9
 
 // PCIeBps returns the bytes/s of one direction of a PCIe link before packet overhead, 0 for unknown
-// generations. A lane has 2.5 and 5 GT/s at 8b/10b in generations 1 and 2, then 8 GT/s doubling at
-// 128b/130b, then 64 GT/s with 242 bytes in a flit of 256. Source: PCI Express Base Specification
-// 6.0.
+// generations. A lane has 2.5 and 5 GT/s at 8b/10b in generations 1 and 2, then 8 GT/s (doubling per
+// generation) at 128b/130b, then 64 GT/s with 242 of 256 bytes in a flit. Source: PCI Express Base
+// Specification 6.0.
 func PCIeBps(gen, lanes int) float64 {
 	perLane := 0.0
 	switch gen {
@@ -26,9 +26,8 @@ type nvlinkRate struct {
 	bps  float64 // of one direction, 0 = unknown
 }
 
-// nvlinkRates is indexed by NVML's number of the version (nvml.h,
-// nvmlNvlinkVersion_t). Rates are those of whole devices divided by links and
-// directions:
+// nvlinkRates is indexed by NVML's version number (nvml.h, nvmlNvlinkVersion_t). Rates are those of whole
+// devices divided by the number of links and by two directions:
 //
 //	1.0  P100      160 GB/s over 4 links    NVIDIA Tesla P100 whitepaper, WP-08019
 //	2.0  V100      300 GB/s over 6 links    NVIDIA Tesla V100 whitepaper, WP-08608

@@ -14,13 +14,13 @@ import (
 
 // MachineOptions select the devices of an Inventory to measure on.
 type MachineOptions struct {
-	// Devices are the indices of GPUs to use, nil = all that Visible leaves.
+	// Devices are the indices of GPUs to use, nil = all in Visible.
 	Devices []int
-	// Visible is the value of CUDA_VISIBLE_DEVICES this process was started with, nil if unset.
-	// Clusters assign devices by it. Without Devices only these are used.
+	// Visible is the value of CUDA_VISIBLE_DEVICES of this process, nil if unset. Clusters assign devices with
+	// it. If Devices is nil, only these devices are used.
 	Visible *string
-	// Lookup finds a device type by name, nil = no catalog. It gets the name NVML reports, then
-	// that name without "NVIDIA ".
+	// Lookup finds a device type by name, nil = no catalog. It is called with the name that NVML reports, then
+	// with that name without "NVIDIA ".
 	Lookup func(name string) (spec.Accelerator, bool)
 	// CPU selects the CPU even if there are GPUs.
 	CPU bool
@@ -28,12 +28,12 @@ type MachineOptions struct {
 	Threads int
 }
 
-// Machine returns the machine to measure on, and notes on it. Without GPUs, or with CPU set, that
-// is the CPU, else GPUs of one type.
+// Machine returns the machine to measure on, and notes on it. Without GPUs, or with CPU set, the devices are
+// cores of the CPU; else they are GPUs of one type.
 //
-// Errors wrap profiler.ErrSetup and say what to change: several types without a choice, a device
-// that does not answer, a device split by MIG. Without a choice of devices, the last two are left
-// out and noted if others remain. The caller sets Framework, Lacks and Configs.
+// Errors wrap profiler.ErrSetup and say what to change: several types of GPU without a choice, a device that
+// does not respond, a device split by MIG. Without a choice of devices, Machine leaves the last two out and
+// notes it, as long as others remain. The caller sets Framework, Lacks and Configs.
 func (inv Inventory) Machine(o MachineOptions) (profiler.Machine, []string, error) {
 	if o.Threads < 0 {
 		return profiler.Machine{}, nil, fmt.Errorf("device: %d threads for a device of the CPU, want at least 1", o.Threads)
@@ -92,7 +92,7 @@ func (inv Inventory) gpuMachine(gpus []GPU, lookup func(string) (spec.Accelerato
 	return m
 }
 
-// facts returns what affects the speed of g, for Measurement.Env.
+// facts returns the properties of g that affect its speed, for Measurement.Env.
 func (g GPU) facts() map[string]string {
 	env := map[string]string{}
 	if g.PowerLimitWatts != nil {
@@ -110,8 +110,8 @@ func (g GPU) facts() map[string]string {
 	return env
 }
 
-// accelerator returns the type of g by lookup, else its name without "NVIDIA ", which older drivers
-// omit, and its memory.
+// accelerator returns the type of g from lookup. If it is not found, it returns its name without "NVIDIA "
+// (older drivers omit that) and its memory.
 func accelerator(g GPU, lookup func(string) (spec.Accelerator, bool)) spec.Accelerator {
 	short := strings.TrimPrefix(g.Name, "NVIDIA ")
 	if lookup != nil {
@@ -128,8 +128,8 @@ func accelerator(g GPU, lookup func(string) (spec.Accelerator, bool)) spec.Accel
 	return a
 }
 
-// architecture returns the generation of a compute capability in the catalog's words, "" if unknown
-// (CUDA C++ Programming Guide, compute capabilities).
+// architecture returns the generation for a compute capability, as the catalog names it, "" if unknown (CUDA
+// C++ Programming Guide, compute capabilities).
 func architecture(capability string) string {
 	major, minor, _ := strings.Cut(capability, ".")
 	switch major {
@@ -158,8 +158,7 @@ func architecture(capability string) string {
 	return ""
 }
 
-// link returns the rates of the slowest of gpus: NVLink if each one reaches all others by it, else
-// PCIe.
+// link returns the rates of the slowest of gpus: NVLink if each of them reaches all others by it, else PCIe.
 func link(gpus []GPU) spec.Link {
 	var l spec.Link
 	least := func(of func(GPU) float64) float64 {
@@ -183,7 +182,7 @@ func link(gpus []GPU) spec.Link {
 	return l
 }
 
-// reaches reports whether the links of device self lead to all other gpus.
+// reaches reports whether the links of device self connect it to all other gpus.
 func (n NVLink) reaches(gpus []GPU, self int) bool {
 	direct := map[int]bool{self: true}
 	for _, p := range n.Peers {

@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// rackOf is an inventory with n GPUs of a name, each linked to all others.
+// rackOf returns an inventory of n GPUs with the same name, each linked to all others.
 func rackOf(name string, n int) Inventory {
 	inv := Inventory{CPU: CPU{Model: "A CPU", UsableThreads: 96, Cores: 48, Threads: 96, MemBytes: 1 << 40}, Driver: "550.1", CUDA: "12.4"}
 	for i := range n {
@@ -55,7 +55,7 @@ func TestMachineOfGPUs(t *testing.T) {
 	}
 }
 
-// Devices that NVLink does not join meet over PCIe.
+// TestLinkOfPartlyJoinedDevices: devices that NVLink does not connect use PCIe.
 func TestLinkOfPartlyJoinedDevices(t *testing.T) {
 	inv := rackOf("X", 4)
 	for i := range inv.GPUs {
@@ -82,14 +82,14 @@ func TestChoice(t *testing.T) {
 	}{
 		{MachineOptions{}, []int{0, 1, 2}, ""},
 		{MachineOptions{Devices: []int{2, 0}}, []int{2, 0}, ""},
-		{MachineOptions{Devices: []int{3}}, nil, "no GPU 3 here, there are 0, 1, 2"},
+		{MachineOptions{Devices: []int{3}}, nil, "no GPU 3 here, only 0, 1, 2"},
 		{MachineOptions{Devices: []int{1, 1}}, nil, "GPU 1 is listed twice"},
 		{MachineOptions{Visible: str("1,2")}, []int{1, 2}, ""},
 		{MachineOptions{Visible: str(" 2 ,-1,0")}, []int{2}, ""},
 		{MachineOptions{Visible: str("GPU-b")}, []int{1}, ""},
 		{MachineOptions{Visible: str("1,1")}, nil, "GPU 1 is listed twice"},
-		{MachineOptions{Visible: str("7")}, nil, `CUDA_VISIBLE_DEVICES="7" leaves none of the GPUs 0, 1, 2`},
-		{MachineOptions{Visible: str("MIG-1234")}, nil, "leaves none"},
+		{MachineOptions{Visible: str("7")}, nil, `CUDA_VISIBLE_DEVICES="7" hides all GPUs (0, 1, 2)`},
+		{MachineOptions{Visible: str("MIG-1234")}, nil, "hides all GPUs"},
 		{MachineOptions{Visible: str("1"), Devices: []int{0}}, []int{0}, ""},
 		{MachineOptions{Visible: str("")}, nil, ""},
 		{MachineOptions{Visible: str("NoDevFiles")}, nil, ""},
@@ -140,7 +140,7 @@ func TestRemarks(t *testing.T) {
 	inv.GPUs[0].MemUsedBytes, inv.GPUs[1].MemUsedBytes = &idle, &used
 	_, notes, err := inv.Machine(MachineOptions{})
 	want := []string{"GPU 1 is in use by processes 1, 2, 3, 4, 5, 6, 7, 8, and 1 more",
-		"GPU 1 has 30.0 GiB of memory in use already: points may run out of memory for want of it",
+		"GPU 1 already has 30.0 GiB of memory in use: points may run out of memory",
 		"GPU 1 has a power limit of 500 W, GPU 0 one of 700 W",
 		"GPU 2 has had 4 uncorrected memory errors since the driver was loaded"}
 	if diff := cmp.Diff(want, notes); diff != "" || err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// One sample of eight GPUs. The mock answers at once, so that this is the cost
-// of asking and keeping, and calls/op times what a call to the driver takes
-// comes on top.
+// BenchmarkGPUSample takes one sample of eight GPUs. The mock returns at once, so this is the cost without the
+// driver; calls/op times the duration of a call to the driver comes in addition.
 func BenchmarkGPUSample(b *testing.B) {
 	for _, slow := range []bool{false, true} {
 		b.Run(map[bool]string{false: "slow=no/gpus=8", true: "slow=yes/gpus=8"}[slow], func(b *testing.B) {
@@ -28,7 +27,7 @@ func BenchmarkGPUSample(b *testing.B) {
 	}
 }
 
-// Watching eight GPUs at 10 Hz, with the mock.
+// BenchmarkWatchGPUs watches eight GPUs at 10 Hz, with the mock.
 func BenchmarkWatchGPUs(b *testing.B) {
 	r, devices := newBenchMachine(b)
 	before := r.calls.Load()

@@ -54,7 +54,7 @@ func (s *nvmlSource) xids() []xid {
 	return out
 }
 
-// position returns which device an event belongs to, -1 if unknown.
+// position returns the position of the device of an event, -1 if unknown.
 func (s *nvmlSource) position(of nvml.Device) int {
 	if of == nil {
 		return -1

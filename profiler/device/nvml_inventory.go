@@ -34,7 +34,7 @@ func inspectNVML(api nvml.Interface) gpuInventory {
 	n, ret := d.DeviceGetCount()
 	switch {
 	case ret != nvml.SUCCESS:
-		inv.reason = "the NVIDIA driver does not count its GPUs: " + errorText(ret)
+		inv.reason = "the NVIDIA driver does not report its number of GPUs: " + errorText(ret)
 	case n == 0:
 		inv.reason = "the NVIDIA driver has no GPU"
 	}
@@ -44,7 +44,7 @@ func inspectNVML(api nvml.Interface) gpuInventory {
 		inv.gpus = append(inv.gpus, h.describe())
 		handles = append(handles, h)
 	}
-	for i, h := range handles { // once all bus addresses are known
+	for i, h := range handles { // after all bus addresses are known
 		inv.gpus[i].NVLink = h.nvlink(inv.gpus)
 		inv.gpus[i].Error = h.fault
 	}
@@ -56,7 +56,7 @@ type gpuHandle struct {
 	nvml.Device
 	d     *driver
 	index int
-	fault string // why the device does not answer, "" if it does
+	fault string // why the device does not respond, "" if it does
 }
 
 func (d *driver) handle(index int) *gpuHandle {
@@ -85,7 +85,7 @@ func call[T any](h *gpuHandle, symbol string, f func() (T, nvml.Return)) *T {
 	return &v
 }
 
-// valueOf returns what p points to, or the zero value.
+// valueOf returns the value of p, or the zero value for nil.
 func valueOf[T any](p *T) T {
 	if p == nil {
 		var zero T
@@ -208,7 +208,7 @@ func (h *gpuHandle) mig() *MIG {
 	return m
 }
 
-// busID formats the address of a device, "" if it is missing: bus 0 has no GPU.
+// busID formats the address of a device, "" if it is missing. Bus 0 has no GPU.
 func busID(p nvml.PciInfo) string {
 	var b []byte
 	for _, c := range p.BusId {

@@ -17,7 +17,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// inventory is that of a rack.
+// inventory returns the inventory of a mock machine.
 func (r *mockMachine) inventory(t *testing.T) Inventory {
 	t.Helper()
 	g := inspectNVML(r)
@@ -78,8 +78,7 @@ func TestUnsupportedFieldsAreAbsent(t *testing.T) {
 	}
 }
 
-// A function the installed library lacks must not be called: that ends the
-// process.
+// TestOldLibrary: a function that the installed library lacks must not be called, since that ends the process.
 func TestOldLibrary(t *testing.T) {
 	r := newMockMachine(t, dgx(a100SXM))
 	r.LookupSymbolFunc = func(symbol string) error {
@@ -154,7 +153,7 @@ func TestMIGIsNamed(t *testing.T) {
 	}
 }
 
-// After a failed Init nothing else may be called: the mock panics if it is.
+// TestFailedInit: after a failed Init no other function may be called; the mock panics then.
 func TestFailedInit(t *testing.T) {
 	for ret, word := range map[nvml.Return]string{
 		nvml.ERROR_LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 not found", nvml.ERROR_DRIVER_NOT_LOADED: "not loaded",

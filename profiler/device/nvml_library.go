@@ -10,10 +10,10 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlLibrary is NVML of this machine, loaded on first use.
+// nvmlLibrary returns NVML of this machine, loaded on first use.
 var nvmlLibrary = sync.OnceValue(func() nvml.Interface { return nvml.New() })
 
-// opening guards loading and unloading; go-nvml does not guard its symbol lookups.
+// opening serializes loading and unloading, since go-nvml does not guard its symbol lookups.
 var opening sync.Mutex
 
 // A driver is an initialised NVML.
@@ -23,8 +23,8 @@ type driver struct {
 	symbols map[string]bool // whether the library has a function
 }
 
-// openDriver initialises NVML. If it fails no other NVML function may be called. Every driver must
-// be closed once.
+// openDriver initialises NVML. If it fails, no other NVML function may be called. Every driver must be closed
+// once.
 func openDriver(api nvml.Interface) (*driver, error) {
 	opening.Lock()
 	defer opening.Unlock()
@@ -40,7 +40,7 @@ func (d *driver) close() {
 	_ = d.Shutdown()
 }
 
-// has reports whether the installed library has a function. Calling a missing one ends the process:
+// has reports whether the installed library has a function. Calling a missing function ends the process, since
 // functions are bound on first call.
 func (d *driver) has(symbol string) bool {
 	d.mu.Lock()
@@ -64,7 +64,7 @@ func initErrorText(ret nvml.Return) string {
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
 		return "the NVIDIA driver and libnvidia-ml.so.1 are of different versions: restart after the update"
 	case nvml.ERROR_NO_PERMISSION:
-		return "no permission to talk to the NVIDIA driver: see the rights of /dev/nvidiactl"
+		return "no permission to use the NVIDIA driver: check the permissions of /dev/nvidiactl"
 	case nvml.ERROR_GPU_IS_LOST:
 		return "a GPU is lost and the NVIDIA driver does not start: restart the machine"
 	case nvml.ERROR_IRQ_ISSUE:
@@ -92,7 +92,7 @@ func errorText(ret nvml.Return) string {
 	return fmt.Sprintf("NVML error %d", int(ret))
 }
 
-// isLost reports whether a return code means that the device no longer answers.
+// isLost reports whether a return code means that the device no longer responds.
 func isLost(ret nvml.Return) bool {
 	return ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvlink describes the NVLinks of h, nil without any. It looks peers up among gpus.
+// nvlink describes the NVLinks of h, nil if there are none. It looks up peers in gpus.
 func (h *gpuHandle) nvlink(gpus []GPU) *NVLink {
 	var n *NVLink
 	for link := range nvml.NVLINK_MAX_LINKS {

@@ -12,7 +12,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 )
 
-// A mockModel is a model of GPU.
+// A mockModel is a GPU model.
 type mockModel struct {
 	name         string
 	memBytes     uint64
@@ -27,11 +27,11 @@ var (
 	b200     = mockModel{"NVIDIA B200 180GB HBM3e", 180 << 30, 10, 0}
 )
 
-// dgx is eight GPUs of one model.
+// dgx returns eight GPUs of one model.
 func dgx(m mockModel) []mockModel { return []mockModel{m, m, m, m, m, m, m, m} }
 
-// A rack is a machine made of go-nvml's mocks. Every function that this package
-// calls is set; the answers come from gpus.
+// A mockMachine is built from go-nvml's mocks. Every function that this package calls is set; the results come
+// from gpus.
 type mockMachine struct {
 	mock.Interface
 	mock.ExtendedInterface
@@ -41,7 +41,7 @@ type mockMachine struct {
 	inits   atomic.Int64 // Init less Shutdown
 
 	mu     sync.Mutex
-	events []nvml.EventData // waiting
+	events []nvml.EventData // pending
 }
 
 // fakeGPU is the state of one device.
@@ -63,14 +63,14 @@ type fakeGPU struct {
 	calls       map[string]int
 }
 
-// set changes the state.
+// set changes the state under the lock.
 func (f *fakeGPU) set(change func(*fakeGPU)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
 }
 
-// newMockMachine returns a machine with one GPU per model. NVLinks lead to switches.
+// newMockMachine returns a machine with one GPU per model. NVLinks connect to switches.
 func newMockMachine(t testing.TB, models []mockModel) *mockMachine {
 	t.Helper()
 	r := &mockMachine{}
@@ -111,7 +111,7 @@ func (r *mockMachine) nextEvent(wait uint32) (nvml.EventData, nvml.Return) {
 	return e, nvml.SUCCESS
 }
 
-// answer counts a call and returns what it is to return.
+// answer counts a call and returns its return code.
 func (r *mockMachine) answer(f *fakeGPU, what string) nvml.Return {
 	r.calls.Add(1)
 	f.calls[what]++
@@ -121,7 +121,7 @@ func (r *mockMachine) answer(f *fakeGPU, what string) nvml.Return {
 	return f.ret
 }
 
-// fixed is a function that answers v.
+// fixed returns a function that returns v.
 func fixed[T any](r *mockMachine, f *fakeGPU, what string, v func() T) func() (T, nvml.Return) {
 	return func() (T, nvml.Return) {
 		f.mu.Lock()
@@ -222,7 +222,7 @@ func (r *mockMachine) fillMIG(d *mock.Device, f *fakeGPU) {
 	}
 }
 
-// newInstance is a MIG instance.
+// newInstance returns a MIG instance.
 func newInstance(name, uuid string, bytes uint64) *mock.Device {
 	return &mock.Device{
 		GetNameFunc:       func() (string, nvml.Return) { return name, nvml.SUCCESS },

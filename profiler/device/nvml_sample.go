@@ -54,7 +54,7 @@ func (e *nvmlMonitor) close() {
 	}
 }
 
-// A pollItem is a figure that is read repeatedly, with the NVML function it needs.
+// A pollItem is a value that is read repeatedly, with the NVML function it needs.
 type pollItem int
 
 const (
@@ -77,15 +77,15 @@ var pollSymbols = [pollItems]string{
 	"nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetComputeRunningProcesses",
 }
 
-// maxFailed is how many times in a row an item may fail before it is dropped. An unsupported item
-// is dropped at once.
+// maxFailed is the number of failures in a row after which an item is no longer read. An unsupported item is
+// dropped at once.
 const maxFailed = 3
 
-// An nvmlDevice is a device that is sampled.
+// An nvmlDevice is a device that is being sampled.
 type nvmlDevice struct {
 	*gpuHandle
 	failed       [pollItems]int
-	eventReasons bool // the library has event reasons, the later name of throttle reasons
+	eventReasons bool // the library has event reasons, the newer name of throttle reasons
 }
 
 // nvmlSource samples devices by NVML.
@@ -96,17 +96,16 @@ type nvmlSource struct {
 	events  nvml.EventSet // nil = none
 }
 
-// newNVMLSource opens devices by index. A device that does not answer is detected by the first
-// read.
+// newNVMLSource opens devices by index. The first read detects a device that does not respond.
 func newNVMLSource(d *driver, devices []int) (*nvmlSource, error) {
 	n, ret := d.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("the driver does not count its GPUs: %s", errorText(ret))
+		return nil, fmt.Errorf("the driver does not report its number of GPUs: %s", errorText(ret))
 	}
 	s := &nvmlSource{d: d, byUUID: map[string]int{}}
 	for i, index := range devices {
 		if index < 0 || index >= n {
-			return nil, fmt.Errorf("there is no GPU %d, but %d of them from 0", index, n)
+			return nil, fmt.Errorf("there is no GPU %d, want 0..%d", index, n-1)
 		}
 		dev := &nvmlDevice{gpuHandle: d.handle(index), eventReasons: d.has("nvmlDeviceGetCurrentClocksEventReasons")}
 		for q, symbol := range pollSymbols {
@@ -146,7 +145,7 @@ func poll[T any](v *nvmlDevice, q pollItem, f func() (T, nvml.Return)) (answer T
 	return answer, false
 }
 
-// read makes four calls, and six more if slow: see the package comment.
+// read makes four calls, and six more if slow is set: see the package comment.
 func (s *nvmlSource) read(i int, now time.Time, slow bool) gpuReading {
 	v := s.devices[i]
 	r := gpuReading{reading: newReading(now)}
@@ -179,7 +178,7 @@ func (v *nvmlDevice) clockReasons() (uint64, nvml.Return) {
 	return v.GetCurrentClocksThrottleReasons()
 }
 
-// readSlow reads what changes slowly.
+// readSlow reads the values that change slowly.
 func (v *nvmlDevice) readSlow(r *gpuReading) {
 	if m, ok := poll(v, pollMemory, v.GetMemoryInfo); ok {
 		r.values[memUsed] = float64(m.Used)

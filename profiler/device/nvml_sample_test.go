@@ -16,7 +16,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// source samples some devices of r.
+// source returns a source for some devices of r.
 func (r *mockMachine) source(t testing.TB, devices ...int) *nvmlSource {
 	t.Helper()
 	d, err := openDriver(r)
@@ -32,8 +32,8 @@ func (r *mockMachine) source(t testing.TB, devices ...int) *nvmlSource {
 	return s
 }
 
-// film samples devices of r for a time at 10 Hz, from someTime on; before each
-// sample scene changes the state. Processes are those below root.
+// record samples devices of r at 10 Hz for a time, starting at someTime. Before each sample, scene changes the
+// state. Processes are read below root.
 func (r *mockMachine) record(t testing.TB, root string, length time.Duration, scene func(at time.Duration), devices ...int) *gpuProbe {
 	t.Helper()
 	p := newGPUProbe(r.source(t, devices...), devices, newMeasuredProcesses(root, func() int { return 100 }))
@@ -44,7 +44,7 @@ func (r *mockMachine) record(t testing.TB, root string, length time.Duration, sc
 	return p
 }
 
-// judge is that of a part of the film.
+// part judges a part of the recording.
 func (p *gpuProbe) part(from, to time.Duration) Watched {
 	return p.judge(someTime.Add(from), someTime.Add(to))
 }
@@ -55,7 +55,7 @@ func TestAQuietRun(t *testing.T) {
 		for _, f := range r.gpus[:2] {
 			f.set(func(f *fakeGPU) {
 				f.util, f.used = nvml.Utilization{Gpu: 90, Memory: 40}, 7<<30
-				f.reasons = 4 // at the power limit all the time
+				f.reasons = 4 // always at the power limit
 				f.mJ = uint64(at.Milliseconds()) * 500
 				f.celsius = 40 + uint32(at/time.Second)
 			})
@@ -78,7 +78,7 @@ func TestAQuietRun(t *testing.T) {
 		t.Errorf("a driver that lists no process, warning %q", got.Env[profiler.EnvWarning])
 	}
 	if short := p.part(5*time.Second, 5900*time.Millisecond); short.EnergyJoules != 0 || short.AvgWatts != 0 ||
-		!strings.Contains(short.Env[profiler.EnvWarning], "energy is left out: 0.9 s") {
+		!strings.Contains(short.Env[profiler.EnvWarning], "energy was not measured: 0.9 s") {
 		t.Errorf("0.9 s: %+v", short)
 	}
 	if all := p.judge(time.Time{}, time.Time{}); all.EnergyJoules != 0 || all.Env[EnvTemperature] != "60" || all.Env[profiler.EnvWarning] != "" {
@@ -86,7 +86,8 @@ func TestAQuietRun(t *testing.T) {
 	}
 }
 
-// Without an energy counter it is power times time. Power is then read each time.
+// TestEnergyWithoutCounter: without an energy counter, energy is power times time, and power is read in every
+// sample.
 func TestEnergyWithoutCounter(t *testing.T) {
 	r := newMockMachine(t, dgx(a100SXM))
 	r.gpus[0].unsupported["energy"] = true
@@ -138,7 +139,7 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// One sample in more than a hundred is noted, not doubted.
+// TestBriefThrottleIsNoted: one sample in more than a hundred gives a note and no doubt.
 func TestBriefThrottleIsNoted(t *testing.T) {
 	r := newMockMachine(t, dgx(h100))
 	p := r.record(t, t.TempDir(), 30*time.Second, func(at time.Duration) {
@@ -166,7 +167,7 @@ func TestSharing(t *testing.T) {
 				f.pids = append(f.pids, 900)
 			}
 		})
-		r.gpus[2].set(func(f *fakeGPU) { f.pids = []uint32{100, 77777} }) // just ended
+		r.gpus[2].set(func(f *fakeGPU) { f.pids = []uint32{100, 77777} }) // a process that just ended
 	}, 0, 1, 2)
 	got := p.part(5*time.Second, 15*time.Second)
 	if got.Doubt != "GPU 1 was used by 900 (other (job))" || got.Env[profiler.EnvShared] != got.Doubt || got.Env[profiler.EnvWarning] != "" {
@@ -179,8 +180,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// Inside a container the driver may list processes by ids of the host: one may
-// be ours, two cannot.
+// TestSharingInAContainer: inside a container the driver may list processes by ids of the host. One such
+// process may be the measured one, two cannot.
 func TestSharingInAContainer(t *testing.T) {
 	r := newMockMachine(t, dgx(h100))
 	p := r.record(t, t.TempDir(), 5*time.Second, func(time.Duration) {
@@ -208,7 +209,7 @@ func TestFaults(t *testing.T) {
 		r.events = append(r.events, nvml.EventData{EventType: nvml.EventTypeXidCriticalError, EventData: 7})
 	}, 0, 1, 4)
 	got := p.part(5*time.Second, 9*time.Second)
-	for _, want := range []string{"2 uncorrected memory errors on GPU 0", "GPU 1 stopped answering: GPU is lost: it has fallen off the bus; restart the machine",
+	for _, want := range []string{"2 uncorrected memory errors on GPU 0", "GPU 1 stopped responding: GPU is lost: it has fallen off the bus; restart the machine",
 		"Xid 79 (GPU has fallen off the bus) on GPU 4", "Xid 7"} {
 		if !strings.Contains(got.Doubt+";", want+";") || !strings.Contains(got.Env[profiler.EnvWarning], want) {
 			t.Errorf("doubt %q, warning %q lack %q", got.Doubt, got.Env[profiler.EnvWarning], want)
@@ -224,7 +225,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Errors there were before do not count.
+// TestOldFaultsDoNotCount: errors before the recording do not count.
 func TestOldFaultsDoNotCount(t *testing.T) {
 	r := newMockMachine(t, dgx(h100))
 	r.gpus[0].uncorrected = 5
@@ -234,7 +235,7 @@ func TestOldFaultsDoNotCount(t *testing.T) {
 	}
 }
 
-// A call that fails at times is repeated, one that always fails is dropped.
+// TestFailingCallsAreDropped: a call that fails sometimes is repeated, one that always fails is dropped.
 func TestFailingCallsAreDropped(t *testing.T) {
 	r := newMockMachine(t, dgx(h100))
 	p := r.record(t, t.TempDir(), 10*time.Second, func(at time.Duration) {
@@ -255,7 +256,7 @@ func TestFailingCallsAreDropped(t *testing.T) {
 	}
 }
 
-// Four calls a sample and six more a second, and those for events.
+// TestCallsPerSample: four calls per sample, six more per second, and those for events.
 func TestCallsPerSample(t *testing.T) {
 	r := newMockMachine(t, dgx(h100))
 	s := r.source(t, 0)
@@ -281,11 +282,11 @@ func TestUnknownDevice(t *testing.T) {
 	}
 }
 
-// The whole watcher, on its own clock.
+// TestWatchGPUs tests the whole watcher with the real clock.
 func TestWatchGPUs(t *testing.T) {
 	r := newMockMachine(t, dgx(h100))
 	for _, f := range r.gpus {
-		f.set(func(f *fakeGPU) { f.pids, f.reasons = []uint32{uint32(os.Getpid())}, 64 }) // this process is not measured
+		f.set(func(f *fakeGPU) { f.pids, f.reasons = []uint32{uint32(os.Getpid())}, 64 }) // this process is not a measured one
 	}
 	begin := time.Now()
 	for i, d := range r.devices { // each draws 100 W

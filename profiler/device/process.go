@@ -7,12 +7,12 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// measuredProcesses tells the measured processes from others: those of a process group, their
-// descendants, and the descendants of this process. The group alone is not enough, since launchers
-// start workers in sessions of their own. Results are cached for pidLifetime.
+// measuredProcesses distinguishes the measured processes from others. Measured are a process group, its
+// descendants, and the descendants of this process. The group alone is not enough, since launchers start
+// workers in other sessions. Results are cached for pidLifetime.
 type measuredProcesses struct {
 	root  string
-	self  int // this process, itself not measured
+	self  int // this process, which is not measured
 	group func() int
 
 	known   map[int]bool
@@ -20,10 +20,10 @@ type measuredProcesses struct {
 	since   time.Time
 }
 
-// pidLifetime is how long a process id is assumed to mean the same process.
+// pidLifetime is the time for which a process id is assumed to identify the same process.
 const pidLifetime = 30 * time.Second
 
-// ancestors is how many generations are followed up.
+// ancestors is the largest number of generations to follow.
 const ancestors = 64
 
 func newMeasuredProcesses(root string, group func() int) *measuredProcesses {

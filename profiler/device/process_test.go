@@ -12,10 +12,10 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// fakeProc is the processes of a machine that is not there.
+// fakeProc is the processes of an invented machine.
 type fakeProc []procfs.Process
 
-// write writes them below a new root and returns it.
+// write writes the processes below a new root and returns it.
 func (f fakeProc) write(t testing.TB) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -77,7 +77,7 @@ func TestMeasuredProcesses(t *testing.T) {
 	}
 }
 
-// A process id means another process after a while, and with another group.
+// TestMeasuredProcessesForget: after pidLifetime, or with another group, a process id is looked up again.
 func TestMeasuredProcessesForget(t *testing.T) {
 	root := fakeProc{{PID: 600, Parent: 1, Group: 600, Name: "a"}}.write(t)
 	group := 0
@@ -97,7 +97,7 @@ func TestMeasuredProcessesForget(t *testing.T) {
 
 var someMoment = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// The kernel cuts names at 15 bytes, through the middle of a letter too.
+// TestProcessName: the kernel truncates names at 15 bytes, possibly inside a letter.
 func TestProcessName(t *testing.T) {
 	root := fakeProc{{PID: 900, Parent: 1, Group: 900, Name: "\xe8\xa8\x93\xe7"}}.write(t)
 	if p, ok := procfs.Read(root, 900); !ok || p.Name != "\u8a13\uFFFD" {

@@ -11,16 +11,16 @@ import (
 const (
 	// defaultPeriod is the time between two samples.
 	defaultPeriod = 100 * time.Millisecond
-	// slowPeriod is the time between two reads of what changes slowly or costs much to read.
+	// slowPeriod is the time between two reads of values that change slowly or are expensive to read.
 	slowPeriod = time.Second
-	// patience is how long the end of a recording waits for a hanging driver.
-	patience = 5 * time.Second
-	// costBound is the share of a core that watching may take. If the driver answers slowly, or the
-	// machine has very many processors, samples are taken less often; a larger share is reported.
+	// hangTimeout is the time that the end of a recording waits for a hanging driver.
+	hangTimeout = 5 * time.Second
+	// costBound is the largest share of a core that watching may take. If the driver is slow, or the machine
+	// has very many processors, the sampling rate is reduced; if the share is still larger, it is reported.
 	costBound = 0.01
 )
 
-// Watched is what was observed of the devices. It has the fields of runner.Watched.
+// Watched holds the observations of the devices. It has the fields of runner.Watched.
 type Watched struct {
 	Env          map[string]string // for Measurement.Env
 	EnergyJoules float64           // of all devices together in the timed part, 0 = unknown
@@ -30,13 +30,12 @@ type Watched struct {
 
 // WatchOptions configure a Watcher.
 type WatchOptions struct {
-	CPU     bool          // the devices are cores of the CPU, else they are GPUs
+	CPU     bool          // the devices are cores of the CPU; otherwise GPUs
 	Threads int           // cores per device of the CPU, 0 = 1
-	Period  time.Duration // between samples, 0 = 0.1 s; shorter than 10 ms counts as that; see costBound
+	Period  time.Duration // time between samples, 0 = 0.1 s, at least 10 ms; see costBound
 }
 
-// A Watcher samples devices while points are measured, in the background. It is
-// safe for concurrent use.
+// A Watcher samples devices in the background while points are measured. It is safe for concurrent use.
 type Watcher struct {
 	period  time.Duration
 	monitor monitor
@@ -50,10 +49,10 @@ type monitor interface {
 	close()
 }
 
-// A probe samples some devices. One goroutine calls sample and close; another may call judge at the
-// same time.
+// A probe samples some devices. One goroutine calls sample and close; another one may call judge at the same
+// time.
 type probe interface {
-	// sample takes one sample; with slow set it includes what is read seldom.
+	// sample takes one sample; if slow is set, including the values that are read less often.
 	sample(now time.Time, slow bool)
 	// judge summarises the samples from one time to another, or all of them if both are zero.
 	judge(from, to time.Time) Watched
@@ -84,14 +83,14 @@ func (w *Watcher) Close() {
 	}
 }
 
-// Watch starts to observe devices, by index, and returns at once. pgid returns the process group
-// that is measured, 0 before it runs. That group, its descendants and the descendants of this
-// process may use the devices; any other process counts as interference.
+// Watch starts to observe devices, by index, and returns at once. pgid returns the process group that is being
+// measured, 0 before it runs. That group, its descendants and the descendants of this process may use the
+// devices; any other process counts as interference.
 //
-// stop ends the recording and returns what was observed from one time to another, or over all time
-// if both are zero. It may be called again.
+// stop ends the recording and returns the observations from one time to another, or over all time if both are
+// zero. It may be called again. The Watched belongs to the caller.
 //
-// Watching never fails a measurement: what cannot be read is absent, and a warning says so.
+// Watching never fails a measurement: values that cannot be read are absent, and a warning says so.
 func (w *Watcher) Watch(devices []int, pgid func() int) (stop func(from, to time.Time) Watched) {
 	if pgid == nil {
 		pgid = func() int { return 0 }
@@ -120,12 +119,12 @@ type recording struct {
 	probe probe      // nil until it is open
 	err   error      // why probe cannot be opened
 	spent float64    // processor seconds of sampling
-	done  time.Time  // of the last sample
+	done  time.Time  // time of the last sample
 
 	samples int // only used by run
 }
 
-// run samples until the end, and once more then.
+// run takes samples until the end, and a final one then.
 func (r *recording) run(e monitor, devices []int, pgid func() int) {
 	p, err := e.open(devices, pgid)
 	r.mu.Lock()
@@ -140,10 +139,10 @@ func (r *recording) run(e monitor, devices []int, pgid func() int) {
 	period, slowAt, cost := r.period, time.Time{}, time.Duration(0)
 	for {
 		now := time.Now()
-		// Half a period early, so that an early tick does not delay it by one.
+		// Half a period early, so that an early tick does not delay the slow read by one period.
 		slow := now.Sub(slowAt) >= slowPeriod-period/2
 		if slow {
-			// The first sample costs more than later ones: it is left out.
+			// The first sample costs more than later ones, so it is not counted.
 			if share := cost.Seconds() / now.Sub(slowAt).Seconds(); share > costBound && period < slowPeriod {
 				period = min(2*period, slowPeriod)
 				ticker.Reset(period)
@@ -174,12 +173,12 @@ func (r *recording) sample(p probe, now time.Time, slow bool) time.Duration {
 	return cost
 }
 
-// result waits for the last sample and returns what was observed.
+// result waits for the last sample and returns the observations.
 func (r *recording) result(from, to time.Time) Watched {
 	hangs := false
 	select {
 	case <-r.ended:
-	case <-time.After(patience):
+	case <-time.After(hangTimeout):
 		hangs = true
 	}
 	r.mu.Lock()
@@ -187,13 +186,13 @@ func (r *recording) result(from, to time.Time) Watched {
 	r.mu.Unlock()
 	switch {
 	case p == nil && err == nil:
-		return unwatched("the driver does not answer")
+		return unwatched("the driver does not respond")
 	case p == nil:
 		return unwatched(err.Error())
 	}
 	w := p.judge(from, to)
 	if hangs {
-		w.warn("the driver stopped answering; what was seen before counts")
+		w.warn("the driver stopped responding; the observations until then count")
 	}
 	if share > costBound {
 		w.warn(fmt.Sprintf("watching took %.1f %% of a core", 100*share))

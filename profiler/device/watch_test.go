@@ -15,8 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// A fakeEye opens fakeProbes.
-type fakeEye struct {
+// A fakeMonitor opens fakeProbes.
+type fakeMonitor struct {
 	err    error
 	hang   chan struct{} // if set, samples after the first wait for it
 	cost   time.Duration // processor time of a sample
@@ -25,13 +25,13 @@ type fakeEye struct {
 }
 
 type fakeProbe struct {
-	monitor     *fakeEye
+	monitor     *fakeMonitor
 	mu          sync.Mutex
 	fast, slow  int
 	first, last time.Time
 }
 
-func (e *fakeEye) open([]int, func() int) (probe, error) {
+func (e *fakeMonitor) open([]int, func() int) (probe, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -39,7 +39,7 @@ func (e *fakeEye) open([]int, func() int) (probe, error) {
 	return &fakeProbe{monitor: e}, nil
 }
 
-func (e *fakeEye) close() {}
+func (e *fakeMonitor) close() {}
 
 func (p *fakeProbe) sample(now time.Time, slow bool) {
 	for begin := time.Now(); time.Since(begin) < p.monitor.cost; {
@@ -69,11 +69,11 @@ func (p *fakeProbe) judge(time.Time, time.Time) Watched {
 
 func (p *fakeProbe) close() { p.monitor.closed.Add(1) }
 
-// A slow look at the start, each second, and at the end; goroutines end.
+// TestWatchRhythm: a slow sample at the start, each second, and at the end; all goroutines end.
 func TestWatchRhythm(t *testing.T) {
 	before := runtime.NumGoroutine()
 	spectest.Retry(t, func() error {
-		e := &fakeEye{}
+		e := &fakeMonitor{}
 		w := &Watcher{period: 20 * time.Millisecond, monitor: e}
 		stop := w.Watch([]int{0}, nil)
 		time.Sleep(1500 * time.Millisecond)
@@ -96,31 +96,31 @@ func TestWatchRhythm(t *testing.T) {
 }
 
 func TestWatchThatCannotOpen(t *testing.T) {
-	w := &Watcher{period: defaultPeriod, monitor: &fakeEye{err: errors.New("no eyes")}}
+	w := &Watcher{period: defaultPeriod, monitor: &fakeMonitor{err: errors.New("no eyes")}}
 	got := w.Watch([]int{0}, nil)(time.Now(), time.Now())
 	if got.Doubt != "" || got.Env[profiler.EnvWarning] != "devices were not watched: no eyes" {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// A driver that hangs does not hang the measurement.
+// TestHangingDriver: a driver that hangs does not block the measurement.
 func TestHangingDriver(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits", patience)
+		t.Skip("waits", hangTimeout)
 	}
-	e := &fakeEye{hang: make(chan struct{})}
+	e := &fakeMonitor{hang: make(chan struct{})}
 	w := &Watcher{period: 10 * time.Millisecond, monitor: e}
 	stop := w.Watch([]int{0}, nil)
 	time.Sleep(50 * time.Millisecond)
 	begin := time.Now()
 	got := stop(time.Now(), time.Now())
-	if d := time.Since(begin); d < patience || d > spectest.Patience(patience) {
+	if d := time.Since(begin); d < hangTimeout || d > spectest.Patience(hangTimeout) {
 		t.Errorf("waited %s", d)
 	}
-	if !strings.Contains(got.Env[profiler.EnvWarning], "stopped answering") {
+	if !strings.Contains(got.Env[profiler.EnvWarning], "stopped responding") {
 		t.Errorf("got %+v", got)
 	}
-	w.Close() // must not touch what hangs
+	w.Close() // must not touch the hanging driver
 	close(e.hang)
 	for range 5000 {
 		if e.closed.Load() == 1 {
@@ -133,7 +133,7 @@ func TestHangingDriver(t *testing.T) {
 
 func TestCostlyWatchingIsMentioned(t *testing.T) {
 	spectest.Retry(t, func() error {
-		w := &Watcher{period: 20 * time.Millisecond, monitor: &fakeEye{cost: 4 * time.Millisecond}}
+		w := &Watcher{period: 20 * time.Millisecond, monitor: &fakeMonitor{cost: 4 * time.Millisecond}}
 		stop := w.Watch([]int{0}, nil)
 		time.Sleep(300 * time.Millisecond)
 		if got := stop(time.Now(), time.Now()); !strings.Contains(got.Env[profiler.EnvWarning], "% of a core") {
@@ -143,16 +143,16 @@ func TestCostlyWatchingIsMentioned(t *testing.T) {
 	})
 }
 
-// Where a sample costs much it is taken less often.
+// TestCostlySamplesAreRarer: expensive samples are taken less often.
 func TestCostlySamplesAreRarer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 5 s")
 	}
 	for cost, want := range map[time.Duration][2]int{0: {50, 300}, 5 * time.Millisecond: {4, 190}} {
 		spectest.Retry(t, func() error {
-			e := &fakeEye{cost: cost}
+			e := &fakeMonitor{cost: cost}
 			stop := (&Watcher{period: 10 * time.Millisecond, monitor: e}).Watch([]int{0}, nil)
-			time.Sleep(2500 * time.Millisecond) // 250 samples at that pace
+			time.Sleep(2500 * time.Millisecond) // 250 samples at the full rate
 			got := stop(time.Time{}, time.Time{})
 			if n, err := strconv.Atoi(got.Env["fast"]); err != nil || n < want[0] || n > want[1] {
 				// 100 in the first second, then 50, then 12 when they cost half a core
@@ -163,7 +163,7 @@ func TestCostlySamplesAreRarer(t *testing.T) {
 	}
 }
 
-// Many at once, stopped by several: for the race detector.
+// TestConcurrentWatches: many recordings at once, stopped by several goroutines, for the race detector.
 func TestConcurrentWatches(t *testing.T) {
 	w := NewWatcher(WatchOptions{CPU: true, Period: 10 * time.Millisecond})
 	var wg sync.WaitGroup

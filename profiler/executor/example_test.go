@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/executor"
 )
 
-// The command leaves a process behind, which is dead when Run returns.
+// The command starts a process that outlives it; that process has ended when Run returns.
 func ExampleLocal_Run() {
 	exit, err := executor.Local{Grace: 50 * time.Millisecond}.Run(context.Background(), profiler.Command{
 		Args: []string{"sh", "-c", "setsid sleep 1000 & echo out of memory; exit 3"},

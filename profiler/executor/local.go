@@ -14,18 +14,18 @@ import (
 
 // Local runs commands on this machine. Its zero value works; it is safe for concurrent use.
 //
-// When Run returns, the command and all its descendants have ended. On Linux that includes
-// processes that changed their session or environment or were orphaned, and it holds even if this
-// process is killed: see local_linux.go. Elsewhere it covers the process group of the command.
+// When Run returns, the command and all its descendants have ended. On Linux this includes processes that
+// changed their session or environment or were orphaned, and it holds even if this process is killed: see
+// local_linux.go. On other systems it covers the process group of the command.
 type Local struct {
-	// Grace is the time between SIGTERM and SIGKILL at the timeout, and how long processes that
-	// outlive the command may run on. 0 = 2 s.
+	// Grace is the time between SIGTERM and SIGKILL at the timeout, and the time that processes may outlive the
+	// command. 0 = 2 s.
 	Grace time.Duration
-	// Patience is how long Run waits for processes that survive SIGKILL, such as those stuck in a
-	// driver, before it returns an error that names them, 0 = 1 minute.
+	// Patience is the time that Run waits for processes that survive SIGKILL, such as those stuck in a
+	// driver, before it returns an error that names them. 0 = 1 minute.
 	Patience time.Duration
-	// Hurry, once closed, ends the Grace of processes that are being ended and reduces Patience to
-	// a second. It does not end a running command. nil = never.
+	// Hurry, once closed, skips the rest of Grace and reduces Patience to a second. It does not end a
+	// running command. nil = never.
 	Hurry <-chan struct{}
 }
 
@@ -51,9 +51,8 @@ func (l Local) patience() time.Duration {
 	return time.Minute
 }
 
-// Run implements profiler.Executor. If ctx ends first everything is killed, as at the timeout; the
-// Exit then says how the command ended and the error is nil: callers check ctx. A negative timeout
-// is an error.
+// Run implements profiler.Executor. If ctx ends first, all processes are ended as at the timeout; the Exit then
+// says how the command ended and the error is nil, so callers must check ctx. A negative timeout is an error.
 func (l Local) Run(ctx context.Context, cmd profiler.Command) (profiler.Exit, error) {
 	if err := ctx.Err(); err != nil {
 		return profiler.Exit{}, err
@@ -87,12 +86,12 @@ func lookPath(cmd profiler.Command) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("executor: cannot run %q: %w: %w", cmd.Args[0], err, profiler.ErrSetup)
 	}
-	if program, err = filepath.Abs(program); err != nil { // before Dir changes
+	if program, err = filepath.Abs(program); err != nil { // while relative paths still refer to this directory
 		return "", fmt.Errorf("executor: %w", err)
 	}
 	if cmd.Dir != "" {
 		if info, err := os.Stat(cmd.Dir); err != nil || !info.IsDir() {
-			return "", fmt.Errorf("executor: %s is no directory to run %s in", cmd.Dir, cmd.Args[0])
+			return "", fmt.Errorf("executor: %s, to run %s in, is not a directory", cmd.Dir, cmd.Args[0])
 		}
 	}
 	return program, nil

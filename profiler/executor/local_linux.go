@@ -14,21 +14,20 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// How all processes are found and ended on Linux: between this process and the command runs a
-// supervisor, a second copy of this program (supervise_linux.go). It is a "child subreaper"
-// (prctl(2), PR_SET_CHILD_SUBREAPER): every descendant of the command becomes its child when the
-// parent dies, whatever session it moved to. So a supervisor without children means that nothing is
-// left, and no other process of the caller is touched. The supervisor also survives a kill -9 of
-// this process: it sees its control pipe close and ends everything.
+// How all processes are found and ended on Linux: between this process and the command runs a supervisor, a
+// second copy of this program (supervise_linux.go). It is a "child subreaper" (prctl(2),
+// PR_SET_CHILD_SUBREAPER): every descendant of the command becomes its child when the descendant's parent dies,
+// even if it moved to another session. So a supervisor without children means that all descendants have ended,
+// and no other process of the caller is touched. The supervisor also survives a kill -9 of this process: it
+// sees its control pipe close and ends everything.
 //
-// That fails only if the supervisor itself is killed. Then this process kills the process group,
-// and every process with the mark of the run in its environment.
+// This fails only if the supervisor itself is killed. Then this process kills the process group, and every
+// process with the mark of the run in its environment.
 
 // markVar is set in the environment of every process of a run, to a value unique to the run.
 const markVar = "PACER_RUN_MARK"
 
-// supervisorReport is one line of JSON from the supervisor: first Pgid or Error, at the end Exit or
-// Error.
+// supervisorReport is one line of JSON from the supervisor: first Pgid or Error, and at the end Exit or Error.
 type supervisorReport struct {
 	Pgid  int            `json:"pgid,omitempty"`
 	Error string         `json:"error,omitempty"`
@@ -69,7 +68,7 @@ type supervisor struct {
 	mark    string
 	control *os.File // closing it ends the command
 	report  *os.File
-	pgid    int // of the command, 0 = unknown yet
+	pgid    int // process group of the command, 0 = not known yet
 }
 
 func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.File) (_ *supervisor, err error) {
@@ -97,15 +96,15 @@ func (l Local) startSupervisor(program string, cmd profiler.Command, out *os.Fil
 	s.cmd.ExtraFiles = []*os.File{control, report} // descriptors 3 and 4
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = s.cmd.Start()
-	control.Close() // at once: a write to a dead supervisor must fail, not block
+	control.Close() // at once, so that a write to a dead supervisor fails and does not block
 	if err != nil {
 		return nil, err
 	}
 	all := exec.Cmd{Env: append(append(os.Environ(), cmd.Env...), markVar+"="+s.mark)}
 	order := supervisorOrder{Program: program, Args: cmd.Args, Dir: cmd.Dir, Grace: l.grace(), Patience: l.patience(),
-		Env: all.Environ()} // the last value of a key wins
-	// An order may be longer than a pipe holds, and ctx is not watched yet. awaitExit detects a
-	// supervisor that cannot read it.
+		Env: all.Environ()} // the last value of a key applies
+	// An order may be longer than the pipe's buffer, and ctx is not watched yet. awaitExit detects a supervisor
+	// that does not read it.
 	go func() { _ = json.NewEncoder(w).Encode(order) }()
 	return s, nil
 }
@@ -115,7 +114,7 @@ func (s *supervisor) close() {
 	s.report.Close()
 }
 
-// killWhen ends everything when ctx ends or the timeout passes, and kills it on hurry from then on.
+// killWhen ends all processes if ctx ends or the timeout passes, and kills them on hurry from then on.
 func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, hurry <-chan struct{}, timedOut, stop chan struct{}) {
 	var after <-chan time.Time
 	if timeout > 0 {
@@ -132,12 +131,12 @@ func (s *supervisor) killWhen(ctx context.Context, timeout time.Duration, hurry 
 	s.control.Close()
 	select {
 	case <-hurry:
-		_ = s.cmd.Process.Signal(hurrySignal) // it may have ended
+		_ = s.cmd.Process.Signal(hurrySignal) // it may have ended already
 	case <-stop:
 	}
 }
 
-// awaitExit reads the supervisor's reports until its exit.
+// awaitExit reads the supervisor's reports until the exit.
 func (s *supervisor) awaitExit(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
 	dec := json.NewDecoder(s.report)
 	for {
@@ -164,8 +163,8 @@ func (s *supervisor) awaitExit(cmd profiler.Command, patience time.Duration) (pr
 	}
 }
 
-// killRemaining ends a run whose supervisor died without a report: it kills every process of the
-// run that it finds.
+// killRemaining ends a run after its supervisor died without a report: it kills every process of the run that
+// it finds.
 func (s *supervisor) killRemaining(cmd profiler.Command, patience time.Duration) (profiler.Exit, error) {
 	_ = s.cmd.Wait()
 	exit := profiler.Exit{Code: -1, Signal: syscall.SIGKILL.String()}

@@ -12,5 +12,5 @@ import (
 
 func (l Local) run(_ context.Context, _ string, _ profiler.Command, out *os.File) (profiler.Exit, error) {
 	defer out.Close()
-	return profiler.Exit{}, fmt.Errorf("executor: commands are run on Linux and macOS only: %w", profiler.ErrSetup)
+	return profiler.Exit{}, fmt.Errorf("executor: commands can run on Linux and macOS only: %w", profiler.ErrSetup)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler/internal/procfs"
 )
 
-// mustRun runs a shell script whose processes all carry word in their
-// arguments, and checks that none is alive afterwards.
+// mustRun runs a shell script with word in the arguments of all its processes, and checks that none is running
+// afterwards.
 func mustRun(t *testing.T, ctx context.Context, script string, cmd profiler.Command) profiler.Exit {
 	t.Helper()
 	word := "evil-" + rand.Text()
@@ -42,7 +42,7 @@ func mustRun(t *testing.T, ctx context.Context, script string, cmd profiler.Comm
 	return exit
 }
 
-// withWord returns the living processes that have word in their arguments.
+// withWord returns the running processes that have word in their arguments.
 func withWord(word string) []int {
 	var out []int
 	for _, p := range processes() {
@@ -79,13 +79,13 @@ func TestLocalExit(t *testing.T) {
 	}
 }
 
-// What the command leaves behind is dead when Run returns, whatever it did to
-// get away, and Run does not wait for it.
+// TestLocalStrays: processes that outlive the command have ended when Run returns, however they tried to
+// escape, and Run does not wait for them.
 func TestLocalStrays(t *testing.T) {
 	sleep := `sh -c 'trap "" TERM HUP INT; while :; do sleep 0.1; done' WORD`
 	for _, c := range []struct {
 		name, script string
-		stray        int // at least
+		stray        int // smallest expected number
 	}{
 		{"background", sleep + " & exit 0", 1},
 		{"session", "setsid " + sleep + " & exit 0", 1},
@@ -128,7 +128,7 @@ func TestLocalTimeout(t *testing.T) {
 	}
 }
 
-// Processes that handle SIGTERM have time to.
+// TestLocalGrace: processes that handle SIGTERM have time to do so.
 func TestLocalGrace(t *testing.T) {
 	exit := mustRun(t, context.Background(), `trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done`,
 		profiler.Command{Timeout: spectest.Scaled(time.Second)})
@@ -155,7 +155,7 @@ func TestLocalContext(t *testing.T) {
 	}
 }
 
-// In a hurry processes get no time to end by themselves, but the command goes on
+// TestLocalHurry: after Hurry, processes get no time to end by themselves, but a running command continues
 // until something ends it.
 func TestLocalHurry(t *testing.T) {
 	hurry := make(chan struct{})
@@ -180,7 +180,7 @@ func TestLocalHurry(t *testing.T) {
 	}
 }
 
-// A command that kills what stands between it and us does not get away.
+// TestLocalSupervisorKilled: a command that kills its supervisor does not escape.
 func TestLocalSupervisorKilled(t *testing.T) {
 	exit := mustRun(t, context.Background(),
 		`setsid sh -c 'while :; do sleep 0.1; done' WORD & sleep 0.1; kill -9 $PPID; sleep 1000`, profiler.Command{})
@@ -189,7 +189,7 @@ func TestLocalSupervisorKilled(t *testing.T) {
 	}
 }
 
-// Nothing goes on when this program is killed.
+// TestLocalParentKilled: all processes end when this program is killed.
 func TestLocalParentKilled(t *testing.T) {
 	word := "evil-" + rand.Text()
 	if os.Getenv("LOCAL_TEST_WORD") != "" {
@@ -275,7 +275,7 @@ func TestDescendants(t *testing.T) {
 	for _, pid := range append(below, c.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	// A name with parentheses and spaces in it hides nothing.
+	// A process name with parentheses and spaces is parsed correctly.
 	odd := filepath.Join(t.TempDir(), "a) R 1 (b")
 	if err := os.Link("/bin/sleep", odd); err != nil {
 		if text, err := os.ReadFile("/bin/sleep"); err != nil || os.WriteFile(odd, text, 0o755) != nil {

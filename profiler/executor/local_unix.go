@@ -13,8 +13,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// run runs cmd in a process group of its own. Only that group is ended and counted here: a process
-// that moves to another session survives.
+// run runs cmd in its own process group. Only that group is ended and counted here: a process that moves to
+// another session survives.
 func (l Local) run(ctx context.Context, program string, cmd profiler.Command, out *os.File) (profiler.Exit, error) {
 	defer out.Close()
 	c := exec.Command(program)
@@ -43,8 +43,8 @@ func (l Local) run(ctx context.Context, program string, cmd profiler.Command, ou
 	return exit, err
 }
 
-// await waits for the command. At the timeout or the end of ctx its group gets SIGTERM, then
-// SIGKILL. It reports whether the timeout passed.
+// await waits for the command. At the timeout or the end of ctx, its group gets SIGTERM, then SIGKILL. It
+// reports whether the timeout passed.
 func (l Local) await(ctx context.Context, group int, timeout time.Duration, over <-chan struct{}) (timedOut bool) {
 	var after <-chan time.Time
 	if timeout > 0 {
@@ -72,7 +72,7 @@ func (l Local) await(ctx context.Context, group int, timeout time.Duration, over
 	return timedOut
 }
 
-// clear kills what is left of the group. It returns 1 if anything was.
+// clear kills the remaining processes of the group. It returns 1 if there were any.
 func (l Local) clear(group int) (stray int, err error) {
 	begin := time.Now()
 	for ; syscall.Kill(-group, 0) == nil; time.Sleep(5 * time.Millisecond) {
@@ -82,7 +82,7 @@ func (l Local) clear(group int) (stray int, err error) {
 		stray = 1
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 		if time.Since(begin) > l.patience() {
-			return stray, fmt.Errorf("executor: process group %d does not die of SIGKILL", group)
+			return stray, fmt.Errorf("executor: process group %d survives SIGKILL", group)
 		}
 	}
 	return stray, nil

@@ -30,7 +30,7 @@ func descendants(pid int) []int {
 	var out []int
 	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
 		below := children[queue[0]]
-		delete(children, queue[0]) // a pid reused meanwhile cannot form a cycle
+		delete(children, queue[0]) // a pid that was reused in the meantime cannot form a cycle
 		out = append(out, below...)
 		queue = append(queue, below...)
 	}
@@ -38,8 +38,8 @@ func descendants(pid int) []int {
 	return out
 }
 
-// runProcesses returns the living processes that were started with mark, a "KEY=value", in their
-// environment, or belong to the process group.
+// runProcesses returns the running processes that were started with mark, a "KEY=value", in their environment,
+// or that belong to the process group.
 func runProcesses(mark string, group int) []int {
 	want := []byte(mark)
 	var out []int
@@ -53,7 +53,7 @@ func runProcesses(mark string, group int) []int {
 	return out
 }
 
-// unkillable names the processes that survived SIGKILL.
+// unkillable describes the processes that survived SIGKILL.
 func unkillable(pids []int) string {
 	var names []string
 	for _, pid := range pids {
@@ -61,5 +61,5 @@ func unkillable(pids []int) string {
 			names = append(names, fmt.Sprintf("%d (%s, state %c)", pid, p.Name, p.State))
 		}
 	}
-	return "processes do not die of SIGKILL: " + strings.Join(names, ", ") + "; the device may need a reset"
+	return "processes survive SIGKILL: " + strings.Join(names, ", ") + "; the device may need a reset"
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// A program that links this package acts as a supervisor, before its main runs, if its name is
+// A program that links this package acts as a supervisor, before its main function runs, if its name is
 // superviseName and superviseVar is 1.
 const (
 	superviseName = "pacer-supervisor"
@@ -30,11 +30,11 @@ func init() {
 
 // Descriptors of a supervisor.
 const (
-	controlFD = 3 // the order as one line of JSON; when it closes everything is killed
+	controlFD = 3 // the order as one line of JSON; when the pipe closes, all processes are ended
 	reportFD  = 4 // supervisorReports, one per line
 )
 
-// supervise runs one command, ends all its descendants and reports.
+// supervise runs one command, ends all its descendants and reports the exit.
 func supervise() int {
 	control, report := os.NewFile(controlFD, "control"), os.NewFile(reportFD, "report")
 	syscall.CloseOnExec(controlFD)
@@ -48,7 +48,7 @@ func supervise() int {
 		err = json.Unmarshal(line, &order)
 	}
 	if err != nil {
-		return 1 // the parent died before its order
+		return 1 // the parent died before sending its order
 	}
 	if err := becomeReaper(); err != nil {
 		_ = enc.Encode(supervisorReport{Error: err.Error()})
@@ -73,7 +73,7 @@ func supervise() int {
 	return 0
 }
 
-// hurrySignal tells a supervisor that is ending everything to kill at once.
+// hurrySignal makes a supervisor that is ending processes kill them at once.
 const hurrySignal = syscall.SIGUSR1
 
 const prSetChildSubreaper = 36 // linux/prctl.h
@@ -86,7 +86,7 @@ func becomeReaper() error {
 	return nil
 }
 
-// stopOn closes stop when the control pipe ends or this process gets a termination signal.
+// stopOn closes stop when the control pipe closes or this process gets a termination signal.
 func stopOn(control io.Reader, stop chan struct{}) {
 	var once sync.Once
 	end := func() { once.Do(func() { close(stop) }) }
@@ -101,8 +101,8 @@ func stopOn(control io.Reader, stop chan struct{}) {
 	end()
 }
 
-// start starts the command in a session and process group of its own. It returns the pid, which is
-// the id of the group too.
+// start starts the command in its own session and process group. It returns the pid, which is also the id of
+// the group.
 func start(o supervisorOrder) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -126,7 +126,7 @@ type childExit struct {
 	status syscall.WaitStatus
 }
 
-// reap sends every child that ends. It closes the channel when no child, and so no descendant, is
+// reap sends the exit of every child. It closes the channel when no child, and therefore no descendant, is
 // left.
 func reap(to chan<- childExit) {
 	defer close(to)
@@ -143,15 +143,14 @@ func reap(to chan<- childExit) {
 	}
 }
 
-// watch waits until no descendant is alive. Processes that run on for Grace after the command ended
-// are counted as strays and killed. When stop closes everything gets SIGTERM, then SIGKILL; hurry
-// kills at once.
+// watch waits until no descendant is running. Processes that outlive the command by more than Grace are counted
+// as strays and killed. When stop closes, all processes get SIGTERM, then SIGKILL; hurry kills them at once.
 func watch(child int, o supervisorOrder, stop <-chan struct{}, hurry <-chan os.Signal) (exit profiler.Exit, err error) {
 	deaths := make(chan childExit)
 	go reap(deaths)
 	var kill <-chan time.Time        // the next SIGKILL, repeated every few milliseconds
-	var patienceEnd <-chan time.Time // when SIGKILL has not helped
-	strays := map[int]bool{}         // alive after the command ended by itself
+	var patienceEnd <-chan time.Time // when SIGKILL had no effect
+	strays := map[int]bool{}         // running after the command ended by itself
 	over := false                    // the command has ended
 	for {
 		select {
@@ -170,7 +169,7 @@ func watch(child int, o supervisorOrder, stop <-chan struct{}, hurry <-chan os.S
 		case <-stop:
 			stop = nil
 			signalAll(syscall.SIGTERM)
-			signalAll(syscall.SIGCONT) // a stopped process handles SIGTERM only when it continues
+			signalAll(syscall.SIGCONT) // a stopped process handles SIGTERM only after it continues
 			kill = time.After(o.Grace)
 		case <-hurry:
 			stop, hurry = nil, nil
@@ -202,7 +201,7 @@ func exitStatus(ws syscall.WaitStatus) (code int, signal string) {
 func signalAll(sig syscall.Signal) []int {
 	all := descendants(os.Getpid())
 	for _, pid := range all {
-		_ = syscall.Kill(pid, sig) // it may have ended meanwhile
+		_ = syscall.Kill(pid, sig) // it may have ended in the meantime
 	}
 	return all
 }

@@ -17,7 +17,7 @@ type tail struct {
 	kept []byte // at most 2*max
 }
 
-// keepTail starts to read r, so that writers do not block for long.
+// keepTail starts to read r, so that writers do not block.
 func keepTail(r *os.File, limit int) *tail {
 	t := &tail{max: limit, done: make(chan struct{})}
 	go func() {
@@ -46,8 +46,8 @@ func (t *tail) add(b []byte) {
 	}
 }
 
-// stop waits for the end of the stream and returns the kept bytes. Once every writer is dead the
-// end is there; if something still holds the pipe, stop gives up after a second.
+// stop waits for the end of the stream and returns the kept bytes. Once all writers have ended, the stream
+// ends; if something still holds the pipe, stop returns after a second.
 func (t *tail) stop(r *os.File) string {
 	select {
 	case <-t.done:

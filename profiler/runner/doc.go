@@ -1,7 +1,6 @@
-// Package runner measures points, one file per way: torchrun.go trains with
-// PyTorch, replay.go answers from stored rows, synthetic.go from a performance
-// model. All implement profiler.Runner.
+// Package runner measures points, with one file per method: torchrun.go trains with PyTorch, replay.go returns
+// stored rows, synthetic.go returns predictions of a performance model. All implement profiler.Runner.
 //
-// Start with torchrun.go (one point), torchrun_launch.go (its processes) and
-// torchrun_outcome.go (how each end of a training process becomes an Outcome).
+// Start with torchrun.go (one point), torchrun_launch.go (its processes) and torchrun_outcome.go (how the end
+// of a training process determines the Outcome).
 package runner

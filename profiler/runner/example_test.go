@@ -8,7 +8,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/runner"
 )
 
-// A Replay answers from stored rows. A configuration without a row fails.
+// A Replay returns stored rows. A configuration without a row fails.
 func ExampleReplay() {
 	config := spec.Config{
 		Model: spec.Model{Name: "tiny"}, SeqLen: 32, Accelerator: spec.Accelerator{Name: "H100"},

@@ -12,17 +12,16 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Replay answers with the stored rows of exactly the given configuration. It is safe for concurrent
-// use.
+// Replay returns the stored rows of exactly the given configuration. It is safe for concurrent use.
 type Replay struct {
 	rows   map[profiler.Identity]spec.Measurement
 	order  []spec.Config
 	timing SimulatedTiming
 }
 
-// NewReplay returns a Replay of rows, in any order. It leaves out doubted rows and rows known to
-// have run another configuration than they record. It pools the step times of several OK rows of
-// one configuration; other outcomes count only without an OK row.
+// NewReplay returns a Replay of rows, in any order. It ignores rows in doubt and rows that are known to have
+// run another configuration than they record. It pools the step times of several OK rows of one configuration;
+// other outcomes count only if there is no OK row. It keeps no reference to rows.
 func NewReplay(rows []spec.Measurement, p SimulatedTiming) *Replay {
 	r := &Replay{rows: map[profiler.Identity]spec.Measurement{}, timing: p}
 	sorted := slices.Clone(rows)
@@ -52,8 +51,7 @@ func NewReplay(rows []spec.Measurement, p SimulatedTiming) *Replay {
 	return r
 }
 
-// Configs implements profiler.Tabled: all configurations of the table, whatever their outcome, in
-// canonical order.
+// Configs implements profiler.Tabled: all configurations of the table, with any outcome, in canonical order.
 func (r *Replay) Configs() []spec.Config { return slices.Clone(r.order) }
 
 // Run implements profiler.Runner. A configuration without a row has the outcome Failed.

@@ -15,8 +15,8 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// table has 16 rows of either of two models, measured by the analytic model;
-// two of them ran out of memory, one is in doubt.
+// table returns 16 rows for each of two models, with step times of the analytic model; two of them ran out of
+// memory, one is in doubt.
 func table(t testing.TB) []spec.Measurement {
 	t.Helper()
 	var rows []spec.Measurement
@@ -44,8 +44,7 @@ func table(t testing.TB) []spec.Measurement {
 	return rows
 }
 
-// killed is a sink of a process that dies after so many acknowledgements: the
-// context of the run ends then.
+// killed is the sink of a process that is killed after some acknowledgements: the context of the run ends then.
 type killed struct {
 	rows  []spec.Measurement
 	after int
@@ -59,8 +58,7 @@ func (k *killed) Put(_ context.Context, ms ...spec.Measurement) error {
 	return nil
 }
 
-// TestKilledReplays: a replayed campaign, killed again and again, measures what
-// it measures in one go.
+// TestKilledReplays: a replayed campaign that is killed repeatedly measures the same as an uninterrupted one.
 func TestKilledReplays(t *testing.T) {
 	rows := table(t)
 	rubick, err := family.Lookup("rubick")

@@ -12,22 +12,21 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// SimulatedTiming sets the step times of a runner that measures nothing. The zero value answers at
-// once and without noise. Results depend on Seed and configuration alone, not on the order of the
-// points.
+// SimulatedTiming determines the step times of a runner that does not measure. The zero value returns at once
+// and without noise. Results depend only on Seed and configuration, not on the order of the points.
 type SimulatedTiming struct {
 	// Noise is the standard deviation of ln(step time) between steps.
 	Noise float64
 	// Delay is the real duration of a point. The device time of a point is Delay plus its steps,
-	// unless a replayed row records another.
+	// unless a replayed row records another one.
 	Delay time.Duration
 	Seed  uint64
-	Steps int // per point, 0 = 20
+	Steps int // steps per point, 0 = 20
 }
 
 const defaultSteps = 20
 
-// steps returns step times around sec seconds.
+// steps returns random step times around sec seconds.
 func (p SimulatedTiming) steps(c spec.Config, sec float64) []float64 {
 	n := p.Steps
 	if n <= 0 {
@@ -58,7 +57,7 @@ func (p SimulatedTiming) wait(ctx context.Context) error {
 	}
 }
 
-// setWallTime sets how long m held its devices, unless m records it.
+// setWallTime sets the time that m held its devices, unless m records it already.
 func (p SimulatedTiming) setWallTime(m *spec.Measurement) {
 	if m.Env[profiler.EnvWall] != "" {
 		return

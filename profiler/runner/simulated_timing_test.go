@@ -86,7 +86,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestNoise: of the wanted width, decided by seed and configuration alone.
+// TestNoise: the noise has the configured width and depends only on seed and configuration.
 func TestNoise(t *testing.T) {
 	rows := []spec.Measurement{stored(1, spec.OK, 2), stored(2, spec.OK, 2)}
 	p := SimulatedTiming{Noise: 0.05, Seed: 1, Steps: 4000}
@@ -147,7 +147,7 @@ func TestSynthetic(t *testing.T) {
 	}
 }
 
-// silent predicts no memory; broken nothing.
+// silent predicts no memory; broken predicts nothing.
 type silent struct{}
 
 func (silent) Predict(context.Context, spec.Config) (spec.Prediction, error) {

@@ -11,14 +11,13 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// Synthetic answers with the prediction of a performance model, plus noise. It is for tests and
-// demonstrations: its results are not measured.
+// Synthetic returns the prediction of a performance model, plus noise. It is for tests and demonstrations: its
+// results are not measured.
 type Synthetic struct {
-	// Truth predicts the step time, and the memory if it can; otherwise perfmodel/memory estimates
-	// the memory.
+	// Truth predicts the step time, and the memory if it can; otherwise perfmodel/memory estimates the memory.
 	Truth perfmodel.Predictor
-	// MemBytes is the memory of a device, 0 = that of the accelerator. A point that needs more runs
-	// out of memory. If both are 0 there is no limit.
+	// MemBytes is the memory of a device, 0 = that of the accelerator. A point that needs more ends with OOM.
+	// If both are 0, there is no limit.
 	MemBytes float64
 	Timing   SimulatedTiming
 }

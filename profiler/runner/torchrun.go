@@ -19,17 +19,17 @@ import (
 
 // TorchrunOptions configure a Torchrun. Only Machine is required.
 type TorchrunOptions struct {
-	// Python is the interpreter that has torch. "" = $PACER_PYTHON if set, else python3 on PATH or
-	// /usr/bin/python3: the first one with a torch that can use the devices, or else the first that
-	// imports torch.
+	// Python is the interpreter with torch. "" = $PACER_PYTHON if set, else python3 on PATH or
+	// /usr/bin/python3: the first one with a torch that can use the devices, or else the first one that imports
+	// torch.
 	Python   string
 	Executor profiler.Executor     // nil = executor.Local
 	Point    profiler.PointOptions // duration and precision of a point
-	// Machine has the devices; the first ones of Devices are used. With CPU set they are processes.
+	// Machine has the devices; a point uses the first ones of Devices. If CPU is set, devices are processes.
 	Machine profiler.Machine
-	Seed    uint64  // of weights and data
+	Seed    uint64  // seed of weights and data
 	Watch   Watcher // nil = none
-	// Program is the directory of the worker, "" = the embedded one, extracted.
+	// Program is the directory of the worker, "" = the embedded worker, extracted.
 	Program string
 }
 
@@ -38,36 +38,35 @@ func (o TorchrunOptions) Validate() error {
 	p := o.Point.Defaults()
 	switch {
 	case len(o.Machine.Devices) == 0:
-		return fmt.Errorf("runner: torchrun: a machine without devices")
+		return fmt.Errorf("runner: torchrun: the machine has no devices")
 	case p.Timeout < 0 || p.MaxTime <= 0:
 		return fmt.Errorf("runner: torchrun: timeout %s and time for steps %s must be positive", p.Timeout, p.MaxTime)
 	case p.MinTime < 0 || p.MinTime > p.MaxTime:
-		return fmt.Errorf("runner: torchrun: least time for steps %s is not in [0, %s]", p.MinTime, p.MaxTime)
+		return fmt.Errorf("runner: torchrun: minimum time for steps %s is not in [0, %s]", p.MinTime, p.MaxTime)
 	case p.MinSteps < 1 || p.MaxSteps < p.MinSteps:
-		return fmt.Errorf("runner: torchrun: %d to %d steps, want at least 1 and no fewer at most", p.MinSteps, p.MaxSteps)
+		return fmt.Errorf("runner: torchrun: min_steps=%d and max_steps=%d, want 1 <= min_steps <= max_steps", p.MinSteps, p.MaxSteps)
 	case !(p.Interval > 0 && p.Interval < 1):
 		return fmt.Errorf("runner: torchrun: interval %g is not in (0, 1)", p.Interval)
 	case p.Threads < 0:
-		return fmt.Errorf("runner: torchrun: %d threads", p.Threads)
+		return fmt.Errorf("runner: torchrun: %d threads, want at least 0", p.Threads)
 	}
 	return nil
 }
 
-// Torchrun trains with PyTorch: one process per device, started by torchrun (torch.distributed.run)
-// if there are several. It measures one point at a time; concurrent calls of Run wait for each
-// other.
+// Torchrun trains with PyTorch: one process per device, started by torchrun (torch.distributed.run) if there
+// are several. It measures one point at a time; concurrent calls of Run wait for each other.
 type Torchrun struct {
 	o     TorchrunOptions
 	point profiler.PointOptions
 
 	mu       sync.Mutex
-	program  string           // directory of the worker, once set up
-	features *worker.Features // of the interpreter, once set up
+	program  string           // directory of the worker, set by setup
+	features *worker.Features // of the interpreter, set by setup
 }
 
 var _ profiler.Runner = (*Torchrun)(nil)
 
-// NewTorchrun returns a runner. It does not look for an interpreter before Setup or Run.
+// NewTorchrun returns a runner. The interpreter is searched by Setup or the first Run.
 func NewTorchrun(o TorchrunOptions) (*Torchrun, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, er
 	begin := time.Now()
 	m := spec.Measurement{Config: c, At: begin.UTC(), Env: map[string]string{}}
 	if n, have := c.Plan.Devices(), len(t.o.Machine.Devices); n > have {
-		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("plan %s needs %d devices, there are %d", c.Plan, n, have)
+		m.Outcome, m.Reason = spec.Failed, fmt.Sprintf("plan %s needs %d devices, the machine has %d", c.Plan, n, have)
 	} else if err := t.measure(ctx, &m); err != nil {
 		return spec.Measurement{}, err
 	}
@@ -106,7 +105,7 @@ func (t *Torchrun) Run(ctx context.Context, c spec.Config) (spec.Measurement, er
 	return m, nil
 }
 
-// measure runs the worker on the configuration of m and sets the results in m.
+// measure runs the worker on the configuration of m and stores the results in m.
 func (t *Torchrun) measure(ctx context.Context, m *spec.Measurement) error {
 	dir, err := tempdir.New("", "pacer-point-")
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/pacer-ml/pacer/profiler"
 )
 
-// portAttempts is how many ports are tried for the rendezvous. Another process may take a free port
-// before the launcher does.
+// portAttempts is the number of ports to try for the rendezvous. Another process may take a free port before
+// the launcher does.
 const portAttempts = 3
 
-// launch runs the worker on the devices of c and waits for its end.
+// launch runs the worker on the devices of c and waits until it ends.
 func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out string, started func(pgid int)) (profiler.Exit, error) {
 	devices := t.o.Machine.Devices[:c.Plan.Devices()]
 	cmd := profiler.Command{Env: t.environment(devices, t.threads(c)), Dir: dir, Timeout: t.point.Timeout, Started: started}
@@ -44,8 +44,8 @@ func (t *Torchrun) launch(ctx context.Context, c spec.Config, dir, request, out 
 	}
 }
 
-// removeResults removes the result files of a failed launch, which would be read in place of the
-// next one's.
+// removeResults removes the result files of a failed launch, so that they are not read as those of the next
+// launch.
 func removeResults(out string) error {
 	dir, name := filepath.Split(out)
 	entries, err := os.ReadDir(dir)
@@ -59,12 +59,11 @@ func removeResults(out string) error {
 
 // torchrunArgs returns the command of torchrun for n processes on this machine.
 //
-// It avoids --standalone, which in torch 1.13 uses the fixed port 29400, so that concurrent
-// launches would collide. The static rendezvous takes a port. The ranks use the launcher's store,
-// which listens before they start: otherwise they lose a second whenever rank 0 is not the first.
-// The default monitor interval, 5 s in 1.13, would be added to every point. Redirecting (-r) and
-// copying (-t) standard error, "2", also avoids a fault of 1.13 under Python 3.11 with the default
-// "0".
+// It avoids --standalone, which in torch 1.13 uses the fixed port 29400, so concurrent launches would collide.
+// The static rendezvous takes a port. The ranks use the launcher's store, which listens before they start;
+// otherwise they lose a second whenever rank 0 does not start first. The default monitor interval, 5 s in 1.13,
+// would be added to every point. Redirecting (-r) and copying (-t) standard error, "2", also avoids a bug of
+// 1.13 with Python 3.11 and the default "0".
 func torchrunArgs(python string, n, port int, logs string) []string {
 	return []string{python, "-m", "torch.distributed.run",
 		"--nnodes=1", "--node_rank=0", fmt.Sprintf("--nproc_per_node=%d", n),
@@ -73,9 +72,9 @@ func torchrunArgs(python string, n, port int, logs string) []string {
 		"-r", "2", "-t", "2", "--log_dir", logs}
 }
 
-// threads returns the number of CPU threads per process: the option if set, else an equal part of
-// the CPUs of c, 0 if unknown. By default torch uses all CPUs of the affinity mask whatever the
-// quota, and torchrun gives each of several processes one.
+// threads returns the number of CPU threads per process: the option if set, else an equal share of the CPUs of
+// c, 0 if unknown. torch's default would be all CPUs of the affinity mask, regardless of the quota, and
+// torchrun's default for several processes is one.
 func (t *Torchrun) threads(c spec.Config) int {
 	if t.point.Threads > 0 || c.Shape.CPUs <= 0 {
 		return t.point.Threads
@@ -83,8 +82,8 @@ func (t *Torchrun) threads(c spec.Config) int {
 	return max(1, c.Shape.CPUs/c.Plan.Devices())
 }
 
-// environment returns what the worker's processes get besides this process's environment. 0 threads
-// leave their number to torch.
+// environment returns the variables that the worker's processes get in addition to this process's environment.
+// With 0 threads, torch chooses their number.
 func (t *Torchrun) environment(devices []int, threads int) []string {
 	env := []string{"PYTHONUNBUFFERED=1"}
 	if n := threads; n > 0 {
@@ -93,14 +92,14 @@ func (t *Torchrun) environment(devices []int, threads int) []string {
 		}
 	}
 	if t.o.Machine.CPU {
-		// One machine: gloo need not look up the name of the host.
+		// On a single machine gloo need not look up the host name.
 		return append(env, "CUDA_VISIBLE_DEVICES=", "GLOO_SOCKET_IFNAME="+loopback())
 	}
 	index := make([]string, len(devices))
 	for i, d := range devices {
 		index[i] = strconv.Itoa(d)
 	}
-	// By bus, so that the indices mean the same devices as in nvidia-smi.
+	// In bus order, so that the indices mean the same devices as in nvidia-smi.
 	return append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES="+strings.Join(index, ","))
 }
 
@@ -115,7 +114,7 @@ func loopback() string {
 	return ""
 }
 
-// freePort returns a TCP port of this machine that was free a moment ago.
+// freePort returns a TCP port of this machine that was free just now.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

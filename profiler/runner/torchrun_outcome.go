@@ -14,21 +14,21 @@ import (
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// A workerExit is how the worker of one point ended.
+// A workerExit describes the end of the worker of one point.
 type workerExit struct {
 	exit     profiler.Exit
 	result   worker.Result
 	noResult error         // why there is no result
 	timeout  time.Duration // Command.Timeout
 	log      string
-	// outOfMemoryKill: the kernel killed some process of this machine for lack of memory meanwhile.
+	// outOfMemoryKill: during the point, the kernel killed a process of this machine for lack of memory.
 	outOfMemoryKill bool
 }
 
-// setOutcome sets the outcome of m. The first rule that applies wins: a rank reported that it ran
-// out of memory; all steps were measured, even if the worker then hung; the timeout passed; the
-// result file has an outcome. Without a result, or if its ranks only report that a peer was lost,
-// the exit of the process decides.
+// setOutcome sets the outcome of m. The first rule that applies wins: a rank reported that it ran out of
+// memory; all steps were measured, even if the worker then hung; the timeout passed; the result file has an
+// outcome. If there is no result, or its ranks only report that a peer was lost, the exit status of the process
+// decides.
 func (e workerExit) setOutcome(m *spec.Measurement) {
 	r, reported := e.result, e.noResult == nil
 	switch {
@@ -37,7 +37,7 @@ func (e workerExit) setOutcome(m *spec.Measurement) {
 	case e.exit.TimedOut && (!reported || r.Outcome != spec.OK || r.World != m.Config.Plan.Devices()):
 		m.Outcome, m.Reason = spec.Timeout, fmt.Sprintf("did not end within %s and was killed", e.timeout)
 	case reported && r.LostPeer:
-		m.Outcome, m.Reason = e.unexplained("a process was gone (" + r.Reason + ")")
+		m.Outcome, m.Reason = e.unexplained("a process disappeared (" + r.Reason + ")")
 	case reported && r.Outcome == spec.Failed:
 		m.Outcome, m.Reason = spec.Failed, r.Reason
 	case reported && r.World != m.Config.Plan.Devices():
@@ -58,14 +58,15 @@ func (e workerExit) setOutcome(m *spec.Measurement) {
 	case e.exit.TimedOut:
 		warn(m, fmt.Sprintf("after writing its result the worker hung: it did not end within %s and was killed", e.timeout))
 	case e.exit.Code != 0:
-		warn(m, "after writing its result the worker ended badly: "+status(e.exit))
+		warn(m, "after writing its result the worker failed: "+status(e.exit))
 	}
 	if e.exit.Stray > 0 {
-		warn(m, fmt.Sprintf("%d processes were left behind and killed", e.exit.Stray))
+		warn(m, fmt.Sprintf("%d processes outlived the worker and were killed", e.exit.Stray))
 	}
 }
 
-// unexplained returns the outcome of a worker that ended without a reason; what begins the text.
+// unexplained returns the outcome of a worker that ended without giving a reason. what is the beginning of the
+// reason.
 func (e workerExit) unexplained(what string) (spec.Outcome, string) {
 	switch {
 	case !e.sigkilled():
@@ -73,19 +74,19 @@ func (e workerExit) unexplained(what string) (spec.Outcome, string) {
 	case e.outOfMemoryKill:
 		return spec.OOM, "killed by the kernel for lack of host memory"
 	}
-	return spec.Failed, what + ": killed by SIGKILL, but the kernel counts no kill for lack of memory: another process sent it"
+	return spec.Failed, what + ": killed by SIGKILL, but not by the kernel for lack of memory: another process sent it"
 }
 
-// sigkill matches a process that SIGKILL ended, in torchrun's report.
+// sigkill matches, in torchrun's report, a process that was ended by SIGKILL.
 var sigkill = regexp.MustCompile(`SIGKILL|exitcode *: *-9\b`)
 
-// sigkilled reports whether the worker or one of its processes got SIGKILL. Unless the timeout
-// passed, the executor did not send it.
+// sigkilled reports whether the worker or one of its processes got SIGKILL. Before the timeout, it was not the
+// executor that sent it.
 func (e workerExit) sigkilled() bool {
 	return e.exit.Signal == "killed" || sigkill.MatchString(e.exit.Tail)
 }
 
-// describe copies what the worker measured and used to m.
+// describe copies the results and properties of the worker to m.
 func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	for key, v := range map[string]string{"torch": r.Torch, "cuda": r.CUDA, "blas": r.BLAS, "python": r.Python} {
 		if v != "" {
@@ -118,7 +119,7 @@ func (t *Torchrun) describe(m *spec.Measurement, r worker.Result) {
 	}
 }
 
-// noise returns why the median step time is less precise than wanted, "" if it is not.
+// noise returns why the median step time is less precise than wanted, "" if it is precise enough.
 func (t *Torchrun) noise(r worker.Result) string {
 	n := len(r.StepSec)
 	switch {
@@ -133,7 +134,7 @@ func (t *Torchrun) noise(r worker.Result) string {
 	return ""
 }
 
-// addObserved adds what the Watcher observed. Energy is per step.
+// addObserved adds the observations of the Watcher. Energy is per step.
 func addObserved(m *spec.Measurement, w Watched) {
 	for key, text := range w.Env {
 		if key == profiler.EnvWarning {
@@ -177,7 +178,7 @@ func lastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// oomKills returns how many processes the kernel has killed for lack of memory since boot, 0 if
+// oomKills returns the number of processes that the kernel has killed for lack of memory since boot, 0 if
 // unknown (proc(5), vmstat). Package procfs does not read vmstat.
 func oomKills() int {
 	text, err := os.ReadFile("/proc/vmstat")

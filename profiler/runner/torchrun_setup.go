@@ -23,11 +23,11 @@ const (
 		"or pip install torch, or set " + pythonVar + " to a python3 that has it"
 )
 
-// setupTimeout bounds one import of torch. The first import on a cold disk has taken 15 s.
+// setupTimeout limits one import of torch. The first import from a cold disk has taken 15 s.
 const setupTimeout = 3 * time.Minute
 
-// Setup finds an interpreter with torch and returns its features. It searches once; later calls and
-// Run use the result. The error wraps profiler.ErrSetup and says what to install.
+// Setup finds an interpreter with torch and returns its features. It searches once; later calls and Run use the
+// result. The error wraps profiler.ErrSetup and says what to install.
 func (t *Torchrun) Setup(ctx context.Context) (worker.Features, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
 		}
 		f.Executable = python
 		fit := t.o.Machine.CPU || f.Devices > 0
-		if fit || t.features == nil { // the first that imports torch, unless another sees the GPUs
+		if fit || t.features == nil { // the first one that imports torch, unless another one sees the GPUs
 			t.features = &f
 		}
 		if fit {
@@ -74,7 +74,7 @@ func (t *Torchrun) setup(ctx context.Context) (worker.Features, error) {
 	return worker.Features{}, fmt.Errorf("runner: torchrun: %s: %w", strings.Join(why, "; "), profiler.ErrSetup)
 }
 
-// Hidden returns how many CUDA devices torch sees that a runner on the CPU hides from it, 0 for
+// Hidden returns the number of CUDA devices that torch sees but that a runner on the CPU hides from it, 0 for
 // other runners. It finds the interpreter as Setup does.
 func (t *Torchrun) Hidden(ctx context.Context) (int, error) {
 	t.mu.Lock()
@@ -90,7 +90,7 @@ func (t *Torchrun) Hidden(ctx context.Context) (int, error) {
 	return f.Devices, nil
 }
 
-// pythons returns the interpreters to try. The one on PATH comes first: it belongs to an activated
+// pythons returns the interpreters to try. The one on PATH comes first, since it belongs to an activated
 // environment.
 func pythons(chosen string) []string {
 	if chosen == "" {
@@ -108,8 +108,8 @@ func pythons(chosen string) []string {
 	return out
 }
 
-// probe returns the features of an interpreter with env added to the environment, or an error that
-// says what it lacks and how to install that.
+// probe returns the features of an interpreter with env added to the environment, or an error that says what it
+// lacks and how to install that.
 func (t *Torchrun) probe(ctx context.Context, python string, env []string) (worker.Features, error) {
 	var f worker.Features
 	dir, err := tempdir.New("", "pacer-setup-")
@@ -131,11 +131,11 @@ func (t *Torchrun) probe(ctx context.Context, python string, env []string) (work
 	f, err = worker.ReadFeatures(out)
 	switch {
 	case err != nil:
-		return f, fmt.Errorf("%s is no working Python (%s, last line %q); %s", python, status(exit), lastLine(exit.Tail), installPython)
+		return f, fmt.Errorf("%s is not a working Python (%s, last line %q); %s", python, status(exit), lastLine(exit.Tail), installPython)
 	case f.Error != "":
 		return f, fmt.Errorf("%s cannot import torch (%s); %s", python, f.Error, installTorch)
 	case !f.Torchrun && len(t.o.Machine.Devices) > 1:
-		return f, fmt.Errorf("%s has torch %s without torch.distributed.run, which starts several devices; %s", python, f.Torch, installTorch)
+		return f, fmt.Errorf("%s has torch %s without torch.distributed.run, which several devices need; %s", python, f.Torch, installTorch)
 	}
 	return f, nil
 }

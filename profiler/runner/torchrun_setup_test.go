@@ -22,7 +22,7 @@ func readNothing(t *testing.T) (worker.Result, error) {
 	return worker.ReadResult(filepath.Join(t.TempDir(), "result.json"))
 }
 
-// script writes a program of the lines given.
+// script writes a program with the given lines.
 func script(t *testing.T, lines string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "python3")
@@ -32,15 +32,14 @@ func script(t *testing.T, lines string) string {
 	return file
 }
 
-// What is missing is an error of the set-up that says what to install, by
-// Setup and by Run.
+// TestTorchrunSetupMissing: if a program is missing, Setup and Run return an error that says what to install.
 func TestTorchrunSetupMissing(t *testing.T) {
 	tell := func(features string) string { return `for out; do :; done; echo '` + features + `' >"$out"` }
 	for _, c := range []struct{ name, python, want string }{
 		{"python", filepath.Join(t.TempDir(), "python3"), "apt-get install -y --no-install-recommends python3"},
 		{"python, no file name", "python-that-is-not-here", "no Python at python-that-is-not-here"},
 		{"no program", script(t, "echo oops; exit 9"), `exit status 9, last line "oops"`},
-		{"garbage", script(t, tell("garbage")), "no working Python"},
+		{"garbage", script(t, tell("garbage")), "not a working Python"},
 		{"torch", script(t, tell(`{"version":1,"error":"ModuleNotFoundError: No module named 'torch'"}`)), "apt-get install -y --no-install-recommends python3-torch, or pip install torch"},
 		{"launcher", script(t, tell(`{"version":1,"torch":"1.0"}`)), "without torch.distributed.run"},
 	} {
@@ -82,7 +81,7 @@ func TestTorchrunSetupOnce(t *testing.T) {
 	}
 }
 
-// By default python3 of PATH is tried before /usr/bin/python3.
+// TestPythons: by default, python3 on PATH is tried before /usr/bin/python3.
 func TestPythons(t *testing.T) {
 	t.Setenv("PACER_PYTHON", "")
 	python := script(t, "exit 1")
@@ -100,12 +99,12 @@ func TestPythons(t *testing.T) {
 	}
 }
 
-// The question is asked in the environment that is measured in, and what a
-// runner on the CPU hides is found by asking without.
+// TestTorchrunSetupEnvironment: features are probed in the environment of the measurement, and Hidden probes
+// without it.
 func TestTorchrunSetupEnvironment(t *testing.T) {
 	python := script(t, `for out; do :; done; n=1; [ "${CUDA_VISIBLE_DEVICES-unset}" = "" ] && n=0
 echo '{"version":1,"torch":"2.8","cuda":"12.8","torchrun":true,"devices":'$n'}' >"$out"`)
-	t.Setenv("CUDA_VISIBLE_DEVICES", "") // restored at the end
+	t.Setenv("CUDA_VISIBLE_DEVICES", "") // restored after the test
 	if err := os.Unsetenv("CUDA_VISIBLE_DEVICES"); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/executor"
 )
 
-// tiny is a configuration of dp devices.
+// tiny returns a configuration with dp devices.
 func tiny(dp int) spec.Config {
 	return spec.Config{
 		Model: spec.Model{Name: "tiny", Kind: spec.Decoder, Layers: 2, Hidden: 32, FFN: 64, Heads: 2, Vocab: 100, SeqLen: 16},
@@ -30,7 +30,7 @@ func tiny(dp int) spec.Config {
 	}
 }
 
-// goodResult is what a worker on world devices writes, as a line of shell.
+// goodResult returns a line of shell that writes the result of a worker on world devices.
 func goodResult(world int) string {
 	return fmt.Sprintf(`echo '{"version":1,"outcome":"ok","world":%d,"parameters":1000,"torch":"9.9","python":"3.99",`+
 		`"notes":{"attention":"sdpa"},"warmup_sec":[0.3,0.2],"warmup_stopped":"steady","step_sec":[0.5,0.5,0.25,0.5,0.5,0.5],`+
@@ -38,9 +38,8 @@ func goodResult(world int) string {
 		`"peak_bytes":1e9,"reserved_bytes":2e9,"loss_first":7,"loss_last":6}' >"$out"`, world)
 }
 
-// fakePython writes a python3 that knows --features and for anything else runs
-// the lines of shell given, with the result's file in $out. Every process it
-// starts has the directory returned among its arguments.
+// fakePython writes a python3 that handles --features and otherwise runs the given lines of shell, with the
+// result file in $out. Every process that it starts has the returned directory among its arguments.
 func fakePython(t *testing.T, lines string) (python, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -66,7 +65,7 @@ fi
 	return python, dir
 }
 
-// noneLeft checks that no living process has word in its arguments.
+// noneLeft checks that no running process has word in its arguments.
 func noneLeft(t *testing.T, word string) {
 	t.Helper()
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -95,7 +94,7 @@ const (
 	hang       = `(setsid sh -c 'trap "" TERM HUP; while :; do sleep 0.1; done' WORD &); while :; do sleep 0.1; done`
 )
 
-// Whatever a worker does is an outcome, and nothing of it stays.
+// TestTorchrunEvil: any behaviour of a worker becomes an outcome, and none of its processes is left.
 func TestTorchrunEvil(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
@@ -110,9 +109,9 @@ func TestTorchrunEvil(t *testing.T) {
 		{"killed", "kill -9 $$", 1, spec.Failed, "another process sent it", ""},
 		{"killed rank", "echo 'exitcode  : -9 (pid: 7)'; exit 1", 2, spec.Failed, "another process sent it", ""},
 		{"peer of a killed rank", `echo '{"version":1,"outcome":"failed","reason":"closed by peer","lost_peer":true}' >"$out.rank0"; echo "exitcode: -9"; exit 1`,
-			2, spec.Failed, "a process was gone (closed by peer): killed by SIGKILL", ""},
-		{"NaN", `echo '{"version":1,"outcome":"ok","step_sec":[NaN]}' >"$out"`, 1, spec.Failed, "not the JSON of a result", ""},
-		{"half a file", goodResult(1) + `; head -c 90 "$out" >"$out.x"; mv "$out.x" "$out"`, 1, spec.Failed, "cut off after 90 bytes", ""},
+			2, spec.Failed, "a process disappeared (closed by peer): killed by SIGKILL", ""},
+		{"NaN", `echo '{"version":1,"outcome":"ok","step_sec":[NaN]}' >"$out"`, 1, spec.Failed, "not a result in JSON", ""},
+		{"half a file", goodResult(1) + `; head -c 90 "$out" >"$out.x"; mv "$out.x" "$out"`, 1, spec.Failed, "truncated after 90 bytes", ""},
 		{"empty file", `: >"$out"`, 1, spec.Failed, "the file is empty", ""},
 		{"directory", `mkdir "$out"`, 1, spec.Failed, "is a directory", ""},
 		{"impossible times", `echo '{"version":1,"outcome":"ok","world":1,"step_sec":[0],"stopped":"x","warmup_stopped":"x","began":1,"ended":2}' >"$out"`,
@@ -124,7 +123,7 @@ func TestTorchrunEvil(t *testing.T) {
 		{"oom of a rank after all", oomOnRank1 + "; " + goodResult(2), 2, spec.OOM, "cannot allocate 9 GiB", ""},
 		{"forks and hangs", "echo started; " + hang, 1, spec.Timeout, "did not end within 3s", "started"},
 		{"result of a part, then hangs", goodResult(1) + "; " + hang, 2, spec.Timeout, "did not end within 3s", ""},
-		{"too many devices", "exit 0", 3, spec.Failed, "needs 3 devices, there are 2", ""},
+		{"too many devices", "exit 0", 3, spec.Failed, "needs 3 devices, the machine has 2", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +146,7 @@ func TestTorchrunEvil(t *testing.T) {
 	}
 }
 
-// check checks what every measurement has.
+// check checks the fields that every measurement has.
 func check(t *testing.T, m spec.Measurement, c spec.Config) {
 	t.Helper()
 	if m.Config != c || m.At.IsZero() {
@@ -162,11 +161,11 @@ func check(t *testing.T, m spec.Measurement, c spec.Config) {
 	}
 }
 
-// watch is a Watcher that remembers.
+// watch is a Watcher that records its calls.
 type watch struct {
 	devices []int
 	pgid    func() int
-	during  int // process group seen at the end
+	during  int // process group at the end
 	seconds float64
 }
 
@@ -196,7 +195,7 @@ func TestTorchrunGood(t *testing.T) {
 		profiler.EnvReserved: "2e+09", profiler.EnvEnergy: "100", profiler.EnvThrottle: "hot", "power_w": "300",
 		profiler.EnvFLOPS: number(flops), "torch": "9.9", "python": "3.99", "used_attention": "sdpa", "params": "1000",
 		profiler.EnvNoise:   "95 % interval of the median step time is +-25.0 % after 6 steps, wanted +-2.0 %; stopped by max_steps",
-		profiler.EnvWarning: "after writing its result the worker ended badly: exit status 4; 1 processes were left behind and killed",
+		profiler.EnvWarning: "after writing its result the worker failed: exit status 4; 1 processes outlived the worker and were killed",
 		profiler.EnvLog:     "", "cuda": "", profiler.EnvHalfWidth: "0.25",
 	} {
 		if m.Env[key] != want {
@@ -208,7 +207,7 @@ func TestTorchrunGood(t *testing.T) {
 	}
 }
 
-// A worker that hangs once everything is measured loses nothing.
+// TestTorchrunHangsAfterResult: a worker that hangs after all measurements still gives its result.
 func TestTorchrunHangsAfterResult(t *testing.T) {
 	python, word := fakePython(t, goodResult(1)+"; "+hang)
 	r := newTorchrun(t, TorchrunOptions{Python: python, Point: profiler.PointOptions{Timeout: 2 * time.Second},
@@ -220,7 +219,7 @@ func TestTorchrunHangsAfterResult(t *testing.T) {
 	noneLeft(t, word)
 }
 
-// Device indices, threads and the rendezvous reach the processes.
+// TestTorchrunLaunch: device indices, threads and the rendezvous reach the processes.
 func TestTorchrunLaunch(t *testing.T) {
 	python, _ := fakePython(t, `echo "cuda=$CUDA_VISIBLE_DEVICES order=$CUDA_DEVICE_ORDER omp=$OMP_NUM_THREADS args=$all"; exit 1`)
 	run := func(o TorchrunOptions, devices int) string {
@@ -246,7 +245,7 @@ func TestTorchrunLaunch(t *testing.T) {
 	}{
 		{TorchrunOptions{Machine: gpus}, 2, []string{"cuda=2,0 ", "order=PCI_BUS_ID", "omp=77 ", "-m torch.distributed.run", "--nproc_per_node=2", "--request "}},
 		{TorchrunOptions{Machine: gpus, Point: profiler.PointOptions{Threads: 4}}, 1, []string{"cuda=2 ", "omp=4 "}},
-		{TorchrunOptions{Machine: gpus}, 3, []string{"cuda=2,0,7 ", "omp=5 "}}, // of 16 CPUs
+		{TorchrunOptions{Machine: gpus}, 3, []string{"cuda=2,0,7 ", "omp=5 "}}, // 5 of 16 CPUs
 		{TorchrunOptions{Machine: cpus}, 2, []string{"cuda= ", "omp=1 "}},
 		{TorchrunOptions{Machine: cpus, Point: profiler.PointOptions{Threads: 2}}, 1, []string{"cuda= ", "omp=2 "}},
 	} {
@@ -262,8 +261,8 @@ func TestTorchrunLaunch(t *testing.T) {
 	}
 }
 
-// A port that is taken between choice and use is no outcome, whatever a rank
-// says of it.
+// TestTorchrunPortTaken: a port that is taken before the launch is not an outcome, regardless of what a rank
+// reports.
 func TestTorchrunPortTaken(t *testing.T) {
 	python, _ := fakePython(t, `if [ ! -e WORD/tried ]; then : >WORD/tried; echo 'errno: 98 - Address already in use'
 echo '{"version":1,"outcome":"failed","reason":"RuntimeError: no store","rank":1,"failed_at":1}' >"$out.rank1"; exit 1; fi
@@ -274,7 +273,7 @@ echo '{"version":1,"outcome":"failed","reason":"RuntimeError: no store","rank":1
 	}
 }
 
-// A full disk says nothing of the point.
+// TestTorchrunDiskFull: a full disk is an error and not an outcome of the point.
 func TestTorchrunDiskFull(t *testing.T) {
 	python, _ := fakePython(t, `echo 'OSError: [Errno 28] No space left on device'; exit 1`)
 	m, err := newTorchrun(t, TorchrunOptions{Python: python}).Run(context.Background(), tiny(1))
@@ -302,7 +301,7 @@ func TestTorchrunContext(t *testing.T) {
 	noneLeft(t, word)
 }
 
-// The kernel's counter distinguishes its own kills from others.
+// TestEndingKilledForMemory: the kernel's counter distinguishes its own kills from those of other processes.
 func TestEndingKilledForMemory(t *testing.T) {
 	e := workerExit{exit: profiler.Exit{Code: -1, Signal: "killed"}, outOfMemoryKill: true}
 	_, e.noResult = readNothing(t)
@@ -310,7 +309,7 @@ func TestEndingKilledForMemory(t *testing.T) {
 	if e.setOutcome(&m); m.Outcome != spec.OOM || !strings.Contains(m.Reason, "kernel") {
 		t.Errorf("%s %q", m.Outcome, m.Reason)
 	}
-	e.exit = profiler.Exit{Code: 1} // something else was killed
+	e.exit = profiler.Exit{Code: 1} // another process was killed
 	if e.setOutcome(&m); m.Outcome != spec.Failed {
 		t.Errorf("%s %q", m.Outcome, m.Reason)
 	}

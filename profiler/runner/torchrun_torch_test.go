@@ -18,14 +18,14 @@ import (
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// torch is what withTorch found.
+// torch is the result of withTorch.
 var torch struct {
 	features *worker.Features
 	program  string
 }
 
-// withTorch returns a runner that trains for real. Without a python3 that has
-// torch the test is skipped, but where CI=true it fails.
+// withTorch returns a runner that trains with torch. Without a python3 that has torch the test is skipped, but
+// if CI=true it fails.
 func withTorch(t *testing.T, o TorchrunOptions) *Torchrun {
 	t.Helper()
 	if o.Point.Timeout == 0 {
@@ -34,7 +34,7 @@ func withTorch(t *testing.T, o TorchrunOptions) *Torchrun {
 	o.Point.MaxSteps, o.Point.MaxTime, o.Point.Interval = 8, 2*time.Second, 0.1
 	o.Executor = executor.Local{Grace: 300 * time.Millisecond}
 	r := newTorchrun(t, o)
-	if torch.features != nil && o.Python == "" { // ask once: an import of torch takes a while
+	if torch.features != nil && o.Python == "" { // probe once, since importing torch takes a while
 		r.features, r.program = torch.features, cmp.Or(o.Program, torch.program)
 		return r
 	}
@@ -103,8 +103,8 @@ func TestTorchrunUnsupported(t *testing.T) {
 	}
 }
 
-// What happens to one of two real processes is known of the point, and the
-// other does not go on.
+// TestTorchrunRankFails: if one of two real processes fails, the point reports it, and the other process does not
+// continue.
 func TestTorchrunRankFails(t *testing.T) {
 	base, err := worker.Extract(t.TempDir())
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"io"
 )
 
-// checkArrowFooter checks the lengths in the footer of an Arrow file. The Arrow library trusts
-// them: damaged ones make it allocate or recurse without bound, which ends the program. Other
-// damage gives an error of the library, or a panic that columnar.Guard catches.
+// checkArrowFooter checks the lengths in the footer of an Arrow file. The Arrow library trusts them: damaged
+// ones make it allocate or recurse without limit, which ends the program. Other damage causes an error of the
+// library, or a panic that columnar.Guard catches.
 //
-// The footer is a flatbuffer; the slots are those of Footer, Schema, Field and KeyValue in Arrow's
+// The footer is a flatbuffer. Slot numbers are those of Footer, Schema, Field and KeyValue in Arrow's
 // format/File.fbs and format/Schema.fbs.
 func checkArrowFooter(r *io.SectionReader) error {
 	tail := make([]byte, 10) // length, "ARROW1"
@@ -37,11 +37,11 @@ func checkArrowFooter(r *io.SectionReader) error {
 	return nil
 }
 
-// flatbuffer reads a flatbuffer that may be damaged. After an access out of bounds bad is set and
-// every read returns 0.
+// flatbuffer reads a flatbuffer that may be damaged. After an access out of bounds, bad is set and every read
+// returns 0.
 type flatbuffer struct {
 	b    []byte
-	left int // bound on further elements; more than bytes, since texts may be shared
+	left int // limit of further elements; larger than the number of bytes, since texts may be shared
 	bad  bool
 }
 
@@ -118,7 +118,7 @@ func (f *flatbuffer) sub(t, slot int) int {
 	return f.ref(t + off)
 }
 
-// vector returns the position and the length of the vector in a slot, of elements of size bytes.
+// vector returns the position and the length of the vector in a slot, with elements of size bytes.
 func (f *flatbuffer) vector(t, slot, size int) (at, n int) {
 	v := f.sub(t, slot)
 	if v == 0 || f.bad {

@@ -12,19 +12,19 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// attemptsFile holds the points being measured, so that they are known after a crash. It is absent
-// otherwise.
+// attemptsFile records the points being measured, so that they are known after a crash. It exists only during a
+// measurement.
 const attemptsFile = "ATTEMPTS"
 
-// An attempt is the point that a run measures, or measured when it was killed.
+// An attempt is the point that a run is measuring, or was measuring when it was killed.
 type attempt struct {
 	Point string `json:"point"`
-	Times int    `json:"times"` // begun in a row
+	Times int    `json:"times"` // number of times in a row that it was begun
 }
 
-// Begin records durably that a run starts to measure a point. before counts how often in a row the
-// run began the same point, without another one or End in between: each time it was killed. With
-// End it makes a DB a profiler.Journal.
+// Begin records durably that a run starts to measure a point. before is the number of times in a row that the
+// run began this point, without beginning another one or calling End: it was killed each time. Begin and End
+// make a DB a profiler.Journal.
 func (db *DB) Begin(run, point string) (before int, err error) {
 	err = db.attempts("begin", func(all map[string]attempt) bool {
 		if was := all[run]; was.Point == point {
@@ -76,7 +76,7 @@ func readAttempts(dir string) (map[string]attempt, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &all); err != nil || all == nil {
-		return nil, fmt.Errorf("%s cannot be read (%w); remove it: points that were killed are then tried again", attemptsFile, errors.Join(err, ErrCorrupt))
+		return nil, fmt.Errorf("%s cannot be read (%w); remove it: points at which a run was killed are then tried again", attemptsFile, errors.Join(err, ErrCorrupt))
 	}
 	return all, nil
 }

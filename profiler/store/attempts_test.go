@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestAttempts: what a killed writer had begun is known, until it was ended or
-// another point begun.
+// TestAttempts: the point that a killed writer had begun is known until End, or until another point begins.
 func TestAttempts(t *testing.T) {
 	dir := t.TempDir()
 	db := openTest(t, dir, Options{})
@@ -21,7 +20,7 @@ func TestAttempts(t *testing.T) {
 	begin("r1", "a", 0)
 	begin("r1", "a", 1)
 	begin("r2", "a", 0)
-	if err := db.Close(); err != nil { // Close is no End
+	if err := db.Close(); err != nil { // Close does not act as End
 		t.Fatal(err)
 	}
 	db = openTest(t, dir, Options{})

@@ -25,8 +25,8 @@ func (k kind) String() string {
 	return [...]string{"text", "a whole number", "a number", "true or false", "a timestamp", "a list of numbers"}[k]
 }
 
-// cell is one value of a column. The kind of the column says which field is set: wholeKind,
-// flagKind (0 or 1) and timeKind use n.
+// cell is one value of a column. The kind of the column determines which field is set: wholeKind, flagKind (0
+// or 1) and timeKind use n.
 type cell struct {
 	null bool
 	s    string
@@ -35,8 +35,8 @@ type cell struct {
 	fs   []float64
 }
 
-// column maps a column of an exported file to a field. A zero field is written as null, unless the
-// column is required: then it is never null, and a file without it is refused.
+// column maps a column of an exported file to a field. A zero field is written as null, unless the column is
+// required: a required column is never null, and a file without it is an error.
 type column struct {
 	name, unit, doc string
 	kind            kind
@@ -45,7 +45,7 @@ type column struct {
 	set             func(*spec.Measurement, cell) error
 }
 
-// The columns in file order. FORMAT.md lists the same; a test compares them.
+// The columns in file order. FORMAT.md has the same list; a test compares them.
 var columns = []column{
 	required(textColumn("model", "name of the model trained", func(m *spec.Measurement) *string { return &m.Config.Model.Name })),
 	textColumn("model_kind", "decoder, encoder, encoder-decoder, vision or opaque", func(m *spec.Measurement) *spec.Kind { return &m.Config.Model.Kind }),
@@ -76,7 +76,7 @@ var columns = []column{
 	wholeColumn("ep", "", "expert parallel degree", func(m *spec.Measurement) *int { return &m.Config.Plan.EP }),
 	wholeColumn("virtual_stages", "", "model chunks per pipeline stage", func(m *spec.Measurement) *int { return &m.Config.Plan.VirtualStages }),
 	textColumn("schedule", "of the pipeline: gpipe, zb-h1, zb-h2 or zb-v; null = 1f1b, interleaved with virtual_stages", func(m *spec.Measurement) *spec.Schedule { return &m.Config.Plan.Schedule }),
-	wholeColumn("param_servers", "", "parameter servers, which are no devices; null = gradients are reduced among the replicas", func(m *spec.Measurement) *int { return &m.Config.Plan.ParamServers }),
+	wholeColumn("param_servers", "", "parameter servers, which use no devices; null = the replicas all-reduce gradients", func(m *spec.Measurement) *int { return &m.Config.Plan.ParamServers }),
 	flagColumn("async", "replicas update the parameter servers without waiting for each other", func(m *spec.Measurement) *bool { return &m.Config.Plan.Async }),
 	required(wholeColumn("micro_batch", "samples", "samples per forward pass per replica", func(m *spec.Measurement) *int { return &m.Config.Plan.MicroBatch })),
 	required(wholeColumn("accum_steps", "", "micro-batches per optimizer step", func(m *spec.Measurement) *int { return &m.Config.Plan.AccumSteps })),
@@ -199,7 +199,7 @@ func jsonColumn[V any](name, unit, doc string, at func(*spec.Measurement) *map[s
 		}}
 }
 
-// fill sets the field of column c in m. Whole numbers may come as floats, with NaN for null: some
+// fill sets the field of column c in m. Whole numbers may be stored as floats, with NaN for null, since some
 // tools have no other null.
 func (c column) fill(m *spec.Measurement, v cell, float bool) error {
 	if float && math.IsNaN(v.f) && !c.required {

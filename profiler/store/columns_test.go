@@ -39,7 +39,7 @@ func gather(seq iter.Seq2[spec.Measurement, error]) (ms []spec.Measurement, errs
 	return ms, errs
 }
 
-// draw fills v with any value the store accepts in its place.
+// draw fills v with a random value that the store accepts there.
 func draw(t *rapid.T, v reflect.Value, name string) {
 	text := rapid.StringMatching(`[a-zé"\\, ={}-]{0,8}`)
 	num := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-1e300, 1e300))
@@ -83,7 +83,7 @@ func draw(t *rapid.T, v reflect.Value, name string) {
 	}
 }
 
-// drawn is a measurement with anything in every field that Check accepts.
+// drawn is a measurement with random values in every field, within the rules of Check.
 var drawn = rapid.Custom(func(t *rapid.T) spec.Measurement {
 	var m spec.Measurement
 	draw(t, reflect.ValueOf(&m).Elem(), "m")
@@ -123,7 +123,7 @@ func TestFilesRoundTrip(t *testing.T) {
 				want := rapid.SliceOfN(drawn, 0, 4).Draw(t, "rows")
 				var b bytes.Buffer
 				n, err := 0, error(nil)
-				if f.format == Parquet { // a zstd encoder for each column takes longer than all the rest
+				if f.format == Parquet { // a zstd encoder for each column takes longer than the rest of the test
 					n, err = writeParquet(&b, seqOf(want), compress.Codecs.Uncompressed)
 				} else {
 					n, err = f.write(&b, seqOf(want))
@@ -143,7 +143,7 @@ func TestFilesRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRecordRoundTrip also holds that the store keeps every field.
+// TestRecordRoundTrip also checks that the store keeps every field.
 func TestRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawn.Draw(t, "m")
@@ -161,8 +161,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-// TestFilesBatches crosses record batches and row groups, and the buffers of
-// the column readers.
+// TestFilesBatches uses several record batches and row groups, and several buffers of the column readers.
 func TestFilesBatches(t *testing.T) {
 	want := inventedRows(rowsPerBatch + 77)
 	for i := range want {

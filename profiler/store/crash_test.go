@@ -18,9 +18,8 @@ import (
 	"time"
 )
 
-// TestKill kills a writing process at random moments: the store opens, and
-// holds every row that Put returned for, as it was given. 15 rounds, 100 with
-// PACER_SOAK set.
+// TestKill kills a writing process at random moments. The store must open and hold every row for which Put
+// returned, unchanged. It runs 15 rounds, or 100 if PACER_SOAK is set.
 func TestKill(t *testing.T) {
 	rounds := 15
 	if os.Getenv("PACER_SOAK") != "" {
@@ -93,9 +92,8 @@ func checkAcked(t *testing.T, dir string, acked int, readOnly bool) (rows int) {
 	return rows
 }
 
-// crashedStore returns a copy of a store whose writer was killed while it had
-// tables, several transactions in its memtable's log, and a value log. The
-// copy is made from a running writer's directory, which is as after a kill.
+// crashedStore returns a copy of a store as after a kill, with tables, several transactions in its memtable's
+// log, and a value log. The copy is made from the directory of a running writer.
 func crashedStore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,13 +119,13 @@ func crashedStore(t *testing.T) string {
 func logTxns(t *testing.T, path string) int {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return 0 // flushed meanwhile
+		return 0 // flushed in the meantime
 	}
 	w := walkLog(b)
 	return int(w.txns.last - w.txns.first)
 }
 
-// copyDir copies a store, but for most of the zeros its logs end in.
+// copyDir copies a store, except for most of the zeros at the end of its logs.
 func copyDir(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -150,7 +148,7 @@ func copyDir(t *testing.T, from string) string {
 	return to
 }
 
-// snapshot returns the content of all files of dir but the lock.
+// snapshot returns the content of all files of dir except the lock.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	s := map[string]string{}
@@ -188,7 +186,7 @@ func truncate(at float64) func([]byte) []byte {
 	return func(b []byte) []byte { return b[:int(at*float64(len(b)))] }
 }
 
-// flipUsed flips a byte within the part of a log that has entries.
+// flipUsed flips a byte in the part of a log that has entries.
 func flipUsed(at float64) func([]byte) []byte {
 	return func(b []byte) []byte {
 		b[logHead+int(at*float64(walkLog(b).end-logHead))] ^= 0x10
@@ -196,8 +194,8 @@ func flipUsed(at float64) func([]byte) []byte {
 	}
 }
 
-// checkDamage damages a copy of the store in dir: opening it fails with
-// ErrCorrupt, names directory and file, and leaves all files as they are.
+// checkDamage damages a copy of the store in dir. Opening it must fail with ErrCorrupt, name the directory and
+// the file, and leave all files unchanged.
 func checkDamage(t *testing.T, dir, file string, change func([]byte) []byte) {
 	t.Helper()
 	dir = copyDir(t, dir)
@@ -255,9 +253,9 @@ func biggest(t *testing.T, dir, pattern string) string {
 	return best
 }
 
-// namedTable returns a table of the store in dir that its MANIFEST names. One
-// that it does not name is the input or unfinished output of a compaction the
-// kill cut short: its rows are elsewhere too, so damage to it is none.
+// namedTable returns a table of the store in dir that its MANIFEST names. A table that is not named is the
+// input or unfinished output of an interrupted compaction; its rows are in other tables too, so damage to it is
+// not an error.
 func namedTable(t *testing.T, dir string) string {
 	t.Helper()
 	tables, err := readManifest(dir)

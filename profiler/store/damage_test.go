@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDamagedAfterCrash damages what a killed writer left, and did not cause.
+// TestDamagedAfterCrash damages the files of a killed writer in ways that a kill cannot.
 func TestDamagedAfterCrash(t *testing.T) {
 	dir := crashedStore(t)
 	checkOpens(t, dir)
@@ -27,8 +27,8 @@ func TestDamagedAfterCrash(t *testing.T) {
 	}
 }
 
-// TestLostManifestEnd cuts whole records off the MANIFEST of a crashed store:
-// the engine would delete the tables they named.
+// TestLostManifestEnd cuts whole records off the MANIFEST of a crashed store. The engine would delete the
+// tables that they named.
 func TestLostManifestEnd(t *testing.T) {
 	dir := t.TempDir()
 	db, err := Open(dir, Options{})
@@ -59,7 +59,7 @@ func TestLostManifestEnd(t *testing.T) {
 	checkDamage(t, crashed, "MANIFEST", func(b []byte) []byte { return b[:before] })
 }
 
-// checkOpens holds that a copy of the store in dir opens.
+// checkOpens checks that a copy of the store in dir opens.
 func checkOpens(t *testing.T, dir string) {
 	t.Helper()
 	db, err := Open(copyDir(t, dir), Options{})
@@ -71,8 +71,7 @@ func checkOpens(t *testing.T, dir string) {
 	}
 }
 
-// TestTornLog cuts the last transaction of a log at every kind of place: the
-// store opens without it.
+// TestTornLog cuts the last transaction of a log at different places; the store opens without it.
 func TestTornLog(t *testing.T) {
 	dir := t.TempDir()
 	db, err := Open(dir, Options{})
@@ -93,7 +92,7 @@ func TestTornLog(t *testing.T) {
 	}
 	last, end := lastTxn(b)
 	for _, at := range []int{last, last + 1, last + 30, (last + end) / 2, end - 1} {
-		for _, torn := range [][2]int{{at, end}, {at, at + 1}} { // the rest, one byte
+		for _, torn := range [][2]int{{at, end}, {at, at + 1}} { // all of it, or all but one byte
 			dir := copyDir(t, crashed)
 			c := append([]byte{}, b...)
 			for k := torn[0]; k < torn[1]; k++ {
@@ -115,7 +114,7 @@ func TestTornLog(t *testing.T) {
 	}
 }
 
-// lastTxn returns where the last transaction of a log begins and ends.
+// lastTxn returns the offsets of the beginning and the end of the last transaction in a log.
 func lastTxn(b []byte) (start, end int) {
 	start, end = logHead, logHead
 	ended := true
@@ -132,7 +131,7 @@ func lastTxn(b []byte) (start, end int) {
 	}
 }
 
-// TestEmptyLogs opens a store whose writer was killed while it created logs.
+// TestEmptyLogs opens a store after its writer was killed while creating logs.
 func TestEmptyLogs(t *testing.T) {
 	dir := t.TempDir()
 	db, err := Open(dir, Options{})

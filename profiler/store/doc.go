@@ -1,18 +1,16 @@
-// Package store keeps measurements on disk without duplicates, and reads and
-// writes them as Parquet and Arrow files.
+// Package store keeps measurements on disk without duplicates, and reads and writes them as Parquet and Arrow
+// files.
 //
 //	db, err := store.Open(dir, store.Options{})
 //	counts, err := db.PutAll(ctx, ms...)       // on disk when it returns
 //	for m, err := range db.Query(ctx, store.Filter{Models: []string{"gpt2-xl"}}) { ... }
 //	n, err := store.ExportFile("rows.parquet", store.Parquet, db.Query(ctx, store.Filter{}))
 //
-// One process writes, or several read. Rows that PutAll acknowledged survive
-// kill -9 and power cuts. The identity of a row is a hash of its configuration
-// and result: importing a file again adds nothing, and importing it with a
-// corrected catalog updates the rows in place.
+// One process can write, or several can read. Rows that PutAll acknowledged survive kill -9 and power failures.
+// The identity of a row is a hash of its configuration and result: importing a file again adds nothing, and
+// importing it with a corrected catalog updates the rows in place.
 //
-// Start with key.go (identity and keys), record.go (values) and put.go; then
-// query.go and columns.go (exported files). inspect.go and seal.go check the
-// files before badger, the storage engine, opens them; migrate.go converts older
-// stores. FORMAT.md draws the bytes.
+// Start with key.go (identity and keys), record.go (values) and put.go; then query.go and columns.go (exported
+// files). inspect.go and seal.go check the files before badger, the storage engine, opens them; migrate.go
+// converts older stores. FORMAT.md describes the bytes on disk.
 package store

@@ -10,7 +10,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/store"
 )
 
-// measurement is one invented row.
+// measurement returns one invented row.
 func measurement(model string, microBatch int, sec float64) spec.Measurement {
 	return spec.Measurement{
 		Config: spec.Config{
@@ -21,7 +21,7 @@ func measurement(model string, microBatch int, sec float64) spec.Measurement {
 	}
 }
 
-// Rows are stored once each, and come back in the order of their keys.
+// Each row is stored once, and queries return rows in the order of their keys.
 func ExampleDB_PutAll() {
 	dir, err := os.MkdirTemp("", "store-example-")
 	if err != nil {
@@ -51,7 +51,7 @@ func ExampleDB_PutAll() {
 	// small 20 <nil>
 }
 
-// A Parquet file written and read again.
+// A Parquet file is written and read again.
 func ExampleWriteParquet() {
 	var file bytes.Buffer
 	n, err := store.WriteParquet(&file, func(yield func(spec.Measurement, error) bool) {

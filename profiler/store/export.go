@@ -27,12 +27,12 @@ func FormatOf(path string) (Format, error) {
 	case ".arrow", ".feather", ".ipc":
 		return Arrow, nil
 	default:
-		return "", fmt.Errorf("store: %s: the ending %q stands for no format, want .parquet or .arrow", path, ext)
+		return "", fmt.Errorf("store: %s: the extension %q is not a known format, want .parquet or .arrow", path, ext)
 	}
 }
 
-// ExportFile writes the rows of seq to path and returns how many. It replaces the file atomically:
-// on an error path is unchanged.
+// ExportFile writes the rows of seq to path and returns their number. It replaces the file atomically: on an
+// error, path is unchanged.
 func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	write := WriteParquet
 	switch f {
@@ -56,7 +56,7 @@ func ExportFile(path string, f Format, seq iter.Seq2[spec.Measurement, error]) (
 	return n, nil
 }
 
-// ReadFile yields the rows of a file of format f: ReadParquet or ReadArrow.
+// ReadFile returns the rows of a file of format f, as ReadParquet or ReadArrow does.
 func ReadFile(path string, f Format) iter.Seq2[spec.Measurement, error] {
 	switch f {
 	case Parquet:

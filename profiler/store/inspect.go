@@ -18,15 +18,15 @@ import (
 type state struct {
 	empty     bool             // no store yet
 	sealed    bool             // closed properly
-	format    int              // of versionFile
-	emptyLogs []string         // log files whose writer was killed before the first byte
-	tornLogs  map[string]int64 // end of the last whole transaction
-	temps     []string         // unfinished copies, left by a killed writer
+	format    int              // format in versionFile
+	emptyLogs []string         // log files of a writer that was killed before their first byte
+	tornLogs  map[string]int64 // log files with an incomplete transaction, and the end of the last complete one
+	temps     []string         // unfinished copies of a killed writer
 }
 
-// inspect checks all files of the store in dir and changes none. The engine must see checked files
-// only: it drops what it cannot read, deletes tables that its MANIFEST does not name and ends the
-// program on some damage.
+// inspect checks all files of the store in dir and changes none. The engine must see only checked files: it
+// drops data that it cannot read, deletes tables that its MANIFEST does not name, and ends the program on some
+// kinds of damage.
 func inspect(dir string) (state, error) {
 	st := state{tornLogs: map[string]int64{}}
 	names, temps, err := engineFiles(dir)
@@ -39,7 +39,7 @@ func inspect(dir string) (state, error) {
 	}
 	switch {
 	case st.format > formatVersion:
-		return st, fmt.Errorf("%s is in format %d, this program knows up to %d: use a newer one: %w", dir, st.format, formatVersion, ErrNewer)
+		return st, fmt.Errorf("%s is in format %d, this program reads formats up to %d: use a newer program: %w", dir, st.format, formatVersion, ErrNewer)
 	case len(names) == 0:
 		st.empty = true
 		return st, nil
@@ -78,8 +78,8 @@ func (st state) prepare(dir string) error {
 	return atomicfile.SyncDir(dir)
 }
 
-// engineFiles returns the names of the engine's files in dir, and of unfinished copies of the
-// store's own files.
+// engineFiles returns the names of the engine's files in dir, and the names of unfinished copies of the store's
+// own files.
 func engineFiles(dir string) (names, temps []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -99,8 +99,8 @@ func engineFiles(dir string) (names, temps []string, err error) {
 	return names, temps, nil
 }
 
-// inspectCrashed checks the files of a store whose writer was killed. What was being written may be
-// incomplete; everything else must be whole.
+// inspectCrashed checks the files of a store with a killed writer. The data being written may be incomplete;
+// everything else must be complete.
 func (st *state) inspectCrashed(dir string, names []string) error {
 	tables, err := readManifest(dir)
 	if err != nil {
@@ -120,15 +120,15 @@ func (st *state) inspectCrashed(dir string, names []string) error {
 
 // crashed collects the transactions found in the files of a crashed store.
 type crashed struct {
-	newest  uint64            // in any table that the MANIFEST names
-	logs    []span            // in each memtable log
-	orphans map[string]uint64 // newest in each whole table that it does not name
+	newest  uint64            // newest transaction in all tables that the MANIFEST names
+	logs    []span            // of each memtable log
+	orphans map[string]uint64 // newest transaction in each complete table that the MANIFEST does not name
 }
 
-// span is the first and last transaction of a log.
+// span is the first and the last transaction of a log.
 type span struct{ first, last uint64 }
 
-// inspectFile checks one file of a crashed store. It deletes a table that it finds from tables.
+// inspectFile checks one file of a crashed store. If it is a table, it removes it from tables.
 func (st *state) inspectFile(dir, name string, tables map[uint64]badger.TableManifest, seen *crashed) error {
 	path := filepath.Join(dir, name)
 	switch ext := filepath.Ext(name); {
@@ -148,7 +148,7 @@ func (st *state) inspectFile(dir, name string, tables map[uint64]badger.TableMan
 		case named:
 			delete(tables, id)
 			seen.newest = max(seen.newest, newest)
-		case err == nil: // else the table was being built
+		case err == nil: // otherwise the table was being built
 			seen.orphans[name] = newest
 		}
 	case ext == ".mem" || ext == ".vlog":
@@ -172,9 +172,9 @@ func (st *state) inspectFile(dir, name string, tables map[uint64]badger.TableMan
 	return nil
 }
 
-// checkOrphans detects a MANIFEST that has lost its end: the engine would delete the tables it no
-// longer names. A table that a killed writer had just built from a log still has its rows in the
-// log. A compacted one is no newer than the tables it replaces.
+// checkOrphans detects a MANIFEST that lost its end: the engine would delete the tables that it no longer
+// names. A new table of a killed writer is no problem, since its rows are still in the log. A compacted one is
+// not newer than the tables that it replaces.
 func (c crashed) checkOrphans(dir string) error {
 	for name, newest := range c.orphans {
 		found := newest <= c.newest
@@ -182,7 +182,7 @@ func (c crashed) checkOrphans(dir string) error {
 			found = found || l.first <= newest && newest <= l.last
 		}
 		if !found {
-			return corrupt(dir, badger.ManifestFilename, fmt.Errorf("it does not name %s, whose rows are nowhere else", name))
+			return corrupt(dir, badger.ManifestFilename, fmt.Errorf("it does not name %s, and its rows are in no other file", name))
 		}
 	}
 	return nil

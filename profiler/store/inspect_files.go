@@ -12,8 +12,8 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// inspectTable verifies the checksums of a table file, its index and every block. It returns the
-// newest transaction in it.
+// inspectTable verifies the checksums of a table file: its index and every block. It returns the newest
+// transaction in the table.
 func inspectTable(path string, id uint64, t badger.TableManifest) (newest uint64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -34,8 +34,8 @@ func inspectTable(path string, id uint64, t badger.TableManifest) (newest uint64
 	return tab.MaxVersion(), tab.VerifyChecksum()
 }
 
-// inspectTableEnd checks the lengths at the end of a table file; the engine ends the program if
-// they are wrong:
+// inspectTableEnd checks the lengths at the end of a table file, because the engine ends the program if they
+// are wrong:
 //
 //	index, index length (4 bytes), checksum of the index, checksum length (4 bytes)
 func inspectTableEnd(data []byte) error {
@@ -61,8 +61,7 @@ func splitTail(b []byte) (tail, rest []byte, ok bool) {
 	return b[len(b)-int(n):], b[:len(b)-int(n)], true
 }
 
-// inspectKeys verifies the key registry of an unencrypted store: an
-// initialization vector and a fixed text.
+// inspectKeys verifies the key registry of an unencrypted store: an initialization vector and a fixed text.
 func inspectKeys(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -82,9 +81,9 @@ const (
 
 var logEndKey = []byte("!badger!txn")
 
-// inspectLog reads a log file to the end of what was written. Behind the end may follow the rest of
-// one unacknowledged transaction, in which the writer was killed; anything else means that the
-// middle is damaged. A log that was never written to is empty.
+// inspectLog reads a log file to the end of its data. After the end there may be the rest of one unacknowledged
+// transaction, during which the writer was killed; anything else means that the middle is damaged. empty
+// reports a log without data.
 func inspectLog(path string, memtable bool) (w logWalk, empty bool, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -108,15 +107,14 @@ func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // logWalk is the result of walkLog.
 type logWalk struct {
-	end   int    // offset of the first entry that is not whole
-	whole int    // offset behind the last whole transaction
-	cut   uint64 // transaction of the entry at end, 0 = unknown
+	end   int    // offset of the first incomplete entry
+	whole int    // offset after the last complete transaction
+	cut   uint64 // transaction of the incomplete entry, 0 = unknown
 	txns  span   // transactions up to end
-	torn  bool   // there are bytes behind whole
+	torn  bool   // there is data after whole
 }
 
-// walkLog reads the whole entries of a log. A log shorter than its head, as while it is created,
-// has none.
+// walkLog reads the complete entries of a log. A log shorter than its head, as during its creation, has none.
 func walkLog(data []byte) logWalk {
 	if len(data) < logHead {
 		return logWalk{}
@@ -132,15 +130,14 @@ func walkLog(data []byte) logWalk {
 			w.txns.first = e.txn
 		}
 		w.txns.last = e.txn
-		if w.cut = e.txn; e.flags&logInTxn == 0 { // the last of its transaction, or outside one
+		if w.cut = e.txn; e.flags&logInTxn == 0 { // the last entry of its transaction, or an entry without a transaction
 			w.cut, w.whole = 0, w.end
 		}
 	}
 }
 
-// inspectLogRest looks for whole entries behind the first damaged one. In the log of a memtable a
-// power cut may leave some of the transaction it interrupted: one transaction more than walkLog
-// reached.
+// inspectLogRest looks for complete entries after the first damaged one. In the log of a memtable, a power
+// failure may leave parts of the interrupted transaction, which is the one after the last that walkLog reached.
 func inspectLogRest(data []byte, w logWalk, memtable bool) error {
 	cut := w.cut
 	for at := w.end + 1; at < len(data); {
@@ -156,15 +153,14 @@ func inspectLogRest(data []byte, w logWalk, memtable bool) error {
 			cut = e.txn
 		}
 		if e.txn != cut || !memtable {
-			return fmt.Errorf("the log is damaged at byte %d: whole entries follow at byte %d", w.end, next-e.size)
+			return fmt.Errorf("the log is damaged at byte %d: complete entries follow at byte %d", w.end, next-e.size)
 		}
 		at = next
 	}
 	return nil
 }
 
-// findEntry returns the first whole entry at or behind offset at, and the
-// offset behind it.
+// findEntry returns the first complete entry at or after offset at, and the offset after it.
 func findEntry(data []byte, at int) (e logEntry, ok bool, next int) {
 	at = max(at-2, 0) // flags and user meta may be zero
 	for ; at < len(data); at++ {
@@ -185,8 +181,8 @@ type logEntry struct {
 	size  int
 }
 
-// readEntry reads the entry at the start of b. ok is false if it is incomplete or its key is
-// foreign.
+// readEntry reads the entry at the start of b. ok is false if it is incomplete or its key does not belong to a
+// store.
 func readEntry(b []byte) (e logEntry, ok bool) {
 	if len(b) < 5 {
 		return e, false

@@ -13,10 +13,10 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Keys of the store; FORMAT.md draws them.
+// Keys of the store; FORMAT.md describes them.
 const (
 	rowPrefix = 'r' // rows: r model 00 accelerator 00 source 00 identity
-	formatKey = "f" // the store's format, in decimal digits
+	formatKey = "f" // format of the store, in decimal digits
 
 	identityLen = 16
 	maxNameLen  = 512 // bytes of a model, accelerator or source name
@@ -43,7 +43,7 @@ func rowKey(m spec.Measurement) []byte {
 	return append(groupOf(m).appendPrefix(nil), id[:]...)
 }
 
-// parseKey splits a row key. ok is false if k is none.
+// parseKey splits a row key. ok is false if k is not one.
 func parseKey(k []byte) (g group, id []byte, ok bool) {
 	if len(k) == 0 || k[0] != rowPrefix {
 		return group{}, nil, false
@@ -59,12 +59,12 @@ func parseKey(k []byte) (g group, id []byte, ok bool) {
 	return g, rest, len(rest) == identityLen
 }
 
-// identity is the content hash of the observation: the configuration and the result. It leaves out
-// the figures that describe a model, an accelerator or a link, so that correcting a catalog does
-// not duplicate rows. It also leaves out notes: reason, doubt, phases, environment.
+// identity is the hash of a measurement's configuration and result. It excludes the values that describe a
+// model, an accelerator or a link, so that correcting a catalog does not duplicate rows. It also excludes
+// notes: reason, doubt, phases, environment.
 //
-// The hashed bytes never change: a plan is hashed in its canonical text, which does not change when
-// Plan gets another field.
+// The hashed bytes never change: a plan is hashed in its canonical text, which stays the same when Plan gets
+// another field.
 func identity(m spec.Measurement) [identityLen]byte {
 	h := fields{sha256.New()}
 	c := m.Config
@@ -92,32 +92,32 @@ func identity(m spec.Measurement) [identityLen]byte {
 	return [identityLen]byte(h.Sum(nil))
 }
 
-// fields hashes values without ambiguity: texts carry their length.
+// fields hashes a sequence of values without ambiguity: each text is preceded by its length.
 type fields struct{ hash.Hash }
 
 func (f fields) num(v uint64)    { f.Write(binary.BigEndian.AppendUint64(nil, v)) }
-func (f fields) float(v float64) { f.num(math.Float64bits(v + 0)) } // + 0 makes -0 and 0 the same
+func (f fields) float(v float64) { f.num(math.Float64bits(v + 0)) } // + 0 turns -0 into 0
 func (f fields) text(s string)   { f.num(uint64(len(s))); f.Write([]byte(s)) }
 
-// checkName returns why a name is unfit for a key.
+// checkName returns why a name cannot be part of a key.
 func checkName(what, s string) error {
 	switch {
 	case len(s) > maxNameLen:
 		return fmt.Errorf("%s name of %d bytes is longer than %d", what, len(s), maxNameLen)
 	case bytes.IndexByte([]byte(s), 0) >= 0:
-		return fmt.Errorf("%s name %q holds a NUL byte", what, s)
+		return fmt.Errorf("%s name %q contains a NUL byte", what, s)
 	}
 	return nil
 }
 
-// The range of 64-bit nanoseconds since 1970, as in exported files.
+// The range of times in 64-bit nanoseconds since 1970, as in exported files.
 var (
 	firstTime = time.Unix(0, math.MinInt64).UTC()
 	lastTime  = time.Unix(0, math.MaxInt64).UTC()
 )
 
-// Check returns why m cannot be stored: spec.Measurement.Validate, and numbers, names, texts or
-// times that would not read back equal.
+// Check returns why m cannot be stored: spec.Measurement.Validate fails, or numbers, names, texts or times
+// would not read back equal.
 func Check(m spec.Measurement) error {
 	if err := check(m); err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -163,7 +163,7 @@ func checkTexts(m spec.Measurement) error {
 	return nil
 }
 
-// checkNumbers returns an error for NaN and infinities anywhere in m.
+// checkNumbers returns an error for NaN and infinities in m.
 func checkNumbers(m spec.Measurement) error {
 	mod, a, l := m.Config.Model, m.Config.Accelerator, m.Config.Link
 	numbers := []float64{mod.ParamCount, mod.ActiveParamCount, mod.FLOPsPerSample,
@@ -171,7 +171,7 @@ func checkNumbers(m spec.Measurement) error {
 		m.Config.Shape.HostBytes, l.IntraBps, l.InterBps, l.HostBps}
 	for _, v := range numbers {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("the configuration of %s on %s holds %g, want finite numbers", mod.Name, a.Name, v)
+			return fmt.Errorf("the configuration of %s on %s contains %g, want finite numbers", mod.Name, a.Name, v)
 		}
 	}
 	for name, v := range m.PhaseSec {

@@ -12,17 +12,17 @@ import (
 	"syscall"
 )
 
-// lockHeld tells the engine that the directory is locked already.
+// lockHeld makes the engine skip its own lock, since the directory is locked already.
 const lockHeld = true
 
-// lockFile names the writing process. Only the flock on the directory counts, so a file left by a
-// killed process does no harm.
+// lockFile contains the id of the writing process. Only the flock on the directory counts, so a file that a
+// killed process left does no harm.
 const lockFile = "LOCK"
 
 // dirLock is an flock on the store's directory, which ends with the process.
 type dirLock struct {
 	dir   *os.File
-	owner string // lock file to remove, "" when shared
+	owner string // lock file to remove, "" for a shared lock
 }
 
 func lockDir(dir string, shared bool) (*dirLock, error) {
@@ -53,7 +53,7 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 func lockedError(dir string) error {
 	e := &LockedError{Dir: dir}
 	if b, err := os.ReadFile(filepath.Join(dir, lockFile)); err == nil {
-		e.PID, _ = strconv.Atoi(strings.TrimSpace(string(b))) // 0 while it is being written
+		e.PID, _ = strconv.Atoi(strings.TrimSpace(string(b))) // 0 while the other process is writing it
 	}
 	return e
 }
@@ -66,7 +66,7 @@ func (l *dirLock) release() error {
 	return errors.Join(err, l.dir.Close())
 }
 
-// freeSpace returns the bytes that an unprivileged user can still write to the disk of dir.
+// freeSpace returns the number of bytes that an unprivileged user can still write to the disk of dir.
 func freeSpace(dir string) (uint64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

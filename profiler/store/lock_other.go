@@ -4,7 +4,7 @@ package store
 
 import "math"
 
-// lockHeld leaves the lock to the engine, which takes it when it opens.
+// x
 const lockHeld = false
 
 type dirLock struct{}

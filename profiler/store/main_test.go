@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// TestMain runs a helper process instead of the tests when roleEnv says so.
+// TestMain runs a helper process instead of the tests if roleEnv is set.
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleEnv); role != "" {
 		if err := roles[role](os.Getenv(dirEnv)); err != nil {
@@ -59,7 +59,7 @@ func helper(t *testing.T, role, dir string) (cmd *exec.Cmd, out *bufio.Scanner, 
 	return cmd, bufio.NewScanner(pipe), in
 }
 
-// holdUntilEOF keeps a store open for as long as its input is.
+// holdUntilEOF keeps a store open until its input ends.
 func holdUntilEOF(dir string) error {
 	db, err := Open(dir, Options{})
 	if err != nil {
@@ -72,9 +72,8 @@ func holdUntilEOF(dir string) error {
 	return db.Close()
 }
 
-// numbered is the i-th row that writeUntilKilled stores. Some have a few
-// hundred step times, to fill tables; some have so many that they go to the
-// value log.
+// numbered returns the i-th row that writeUntilKilled stores. Some rows have a few hundred step times, to fill
+// tables; some have so many that they go to the value log.
 func numbered(i int) spec.Measurement {
 	m := invented(i)
 	m.Outcome, m.Reason = spec.OK, ""
@@ -90,10 +89,9 @@ func numbered(i int) spec.Measurement {
 	return m
 }
 
-// writeUntilKilled stores rows in batches of growing and shrinking size from
-// the number that dir's rows end at, and prints the number after the last row
-// of each batch once Put returned. Now and then it closes the store and opens
-// it again.
+// writeUntilKilled stores rows in batches of varying size, starting after the last row in dir. After each
+// batch, once Put returned, it prints the number after the batch's last row. Sometimes it closes the store and
+// opens it again.
 func writeUntilKilled(dir string) error {
 	ctx := context.Background()
 	for {

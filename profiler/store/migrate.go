@@ -12,17 +12,16 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rowPrefix1 begins the row keys of format 1: the prefix and an identity without names, so that
-// every query read every row.
+// rowPrefix1 begins the row keys of format 1: the prefix and an identity. They have no names, so every query
+// had to read every row.
 const rowPrefix1 = 'm'
 
 // migrateBatch is the number of rows moved per transaction.
 const migrateBatch = 256
 
-// migrate converts the store to formatVersion. Each transaction moves some rows to their new keys
-// and removes the old ones; the format key is written last. So a killed migration continues where
-// it was, and a finished one does nothing. moved, if not nil, gets the number of rows after each
-// transaction.
+// migrate converts the store to formatVersion. Each transaction moves some rows to their new keys and removes
+// the old ones; the format key is written last. So a killed migration continues where it stopped, and a
+// finished one does nothing. moved, if not nil, is called with the number of rows after each transaction.
 func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
 	defer recoverPanic(&err)
 	at, err := readFormat(bdb)
@@ -46,7 +45,7 @@ func migrate(bdb *badger.DB, moved func(rows int)) (err error) {
 	}
 }
 
-// readFormat returns the format of the rows, 1 without a key.
+// readFormat returns the format of the rows, 1 if there is no format key.
 func readFormat(bdb *badger.DB) (v int, err error) {
 	err = bdb.View(func(txn *badger.Txn) error {
 		it, err := txn.Get([]byte(formatKey))
@@ -71,7 +70,7 @@ func setFormat(bdb *badger.DB, v int) error {
 	})
 }
 
-// migrateRows moves up to migrateBatch rows of format 1 and returns how many.
+// migrateRows moves up to migrateBatch rows of format 1 and returns their number.
 func migrateRows(bdb *badger.DB) (n int, err error) {
 	err = bdb.Update(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{rowPrefix1}})
@@ -105,8 +104,7 @@ func migrateRow(txn *badger.Txn, item *badger.Item) error {
 	return txn.SetEntry(r.entry())
 }
 
-// record1 is a value of version 1: a flat row with plan and shape as text and times in
-// milliseconds.
+// record1 is a stored value of version 1: a flat row with plan and shape as text and times in milliseconds.
 type record1 struct {
 	Model       spec.Model         `json:"model"`
 	Accelerator spec.Accelerator   `json:"accelerator"`
@@ -118,7 +116,7 @@ type record1 struct {
 	HostBytes   float64            `json:"host_bytes,omitempty"`
 	Framework   string             `json:"framework,omitempty"`
 	Outcome     spec.Outcome       `json:"outcome"`
-	Note        string             `json:"note,omitempty"` // reason of a row that is not ok, else doubt
+	Note        string             `json:"note,omitempty"` // reason of a row that is not OK, otherwise its doubt
 	StepMs      []float64          `json:"step_ms,omitempty"`
 	PhaseMs     map[string]float64 `json:"phase_ms,omitempty"`
 	PeakBytes   float64            `json:"peak_bytes,omitempty"`

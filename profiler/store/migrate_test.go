@@ -32,7 +32,7 @@ const (
 	frozenRows = 600
 )
 
-// frozen is the i-th row of the frozen store. It must not change.
+// frozen returns the i-th row of the frozen store. It must not change.
 func frozen(i int) spec.Measurement {
 	m := spec.Measurement{
 		Config: spec.Config{
@@ -74,7 +74,7 @@ func frozenWant() []spec.Measurement {
 	return want
 }
 
-// encodeRecord1 is how format 1 wrote a row.
+// encodeRecord1 encodes a row in format 1.
 func encodeRecord1(m spec.Measurement) ([]byte, error) {
 	c := m.Config
 	r := record1{Model: c.Model, Accelerator: c.Accelerator, Link: c.Link, SeqLen: c.SeqLen, Plan: c.Plan.String(),
@@ -93,7 +93,7 @@ func encodeRecord1(m spec.Measurement) ([]byte, error) {
 	return append([]byte{1}, j...), err
 }
 
-// writeFormat1 makes a store of format 1 in dir, closed properly.
+// writeFormat1 creates a store of format 1 in dir and closes it properly.
 func writeFormat1(t *testing.T, dir string) {
 	t.Helper()
 	bdb, err := openEngine(dir, Options{})
@@ -177,7 +177,7 @@ func TestMigrate(t *testing.T) {
 	for _, o := range []Options{{}, {ReadOnly: true}} {
 		t.Run(fmt.Sprintf("readonly=%v", o.ReadOnly), func(t *testing.T) {
 			dir := thaw(t)
-			for range 2 { // migrated once, then as any other
+			for range 2 { // the first opening migrates, the second does not
 				db, err := Open(dir, o)
 				if err != nil {
 					t.Fatal(err)
@@ -272,8 +272,8 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// TestFrozenRecord holds that records written by this version stay readable:
-// the bytes are a value of format 2 as first released.
+// TestFrozenRecord checks that records of this version stay readable. The bytes are a value of format 2 as
+// first released.
 func TestFrozenRecord(t *testing.T) {
 	b, err := os.ReadFile("testdata/record2.json")
 	if err != nil {

@@ -138,7 +138,7 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := Open(file, Options{}); err == nil || !strings.HasPrefix(err.Error(), "store: ") {
 		t.Errorf("a file: %v", err)
 	}
-	other := t.TempDir() // a badger store that is not ours
+	other := t.TempDir() // a badger store of another program
 	bdb, err := badger.Open(badger.DefaultOptions(other).WithLogger(nil))
 	if err == nil {
 		err = bdb.Close()
@@ -151,7 +151,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestLogf holds that the engine's messages go to the caller's function only.
+// TestLogf checks that the engine's messages go to the caller's function only.
 func TestLogf(t *testing.T) {
 	var mu sync.Mutex
 	n := 0
@@ -165,9 +165,8 @@ func TestLogf(t *testing.T) {
 	}
 }
 
-// TestSize holds that a store of few rows takes little on disk, opens and
-// closes fast, and that opening it many times leaves no logs behind: one table
-// each time at most.
+// TestSize checks that a store with few rows takes little disk space, opens and closes fast, and that opening
+// it many times leaves no logs and at most one table each time.
 func TestSize(t *testing.T) {
 	const times = 12
 	dir := t.TempDir()
@@ -241,8 +240,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkQuery reads the rows of one model on one accelerator, a sixth of
-// the store, and all.
+// BenchmarkQuery reads the rows of one model on one accelerator, a sixth of the store, and all rows.
 func BenchmarkQuery(b *testing.B) {
 	db := filled(b, 6000)
 	for name, f := range map[string]Filter{"key": {Models: []string{"tiny-1"}, Accelerators: []string{"X1"}}, "all": {}} {

@@ -12,8 +12,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Bounds of one transaction, well inside the engine's for a memtable of
-// memTableSize.
+// Limits of one transaction, well below the engine's limits for a memtable of memTableSize.
 const (
 	maxTxnRows  = 1024
 	maxTxnBytes = 512 << 10
@@ -21,9 +20,9 @@ const (
 
 // Counts is the result of PutAll.
 type Counts struct {
-	Added     int // not seen before
-	Updated   int // same observation, other figures or notes: replaced
-	Unchanged int // already stored as given
+	Added     int // new rows
+	Updated   int // same identity, other values or notes: replaced
+	Unchanged int // already stored with the same values
 }
 
 // Total returns the number of rows counted.
@@ -42,10 +41,9 @@ func (db *DB) Put(ctx context.Context, ms ...spec.Measurement) error {
 	return err
 }
 
-// PutAll stores ms; when it returns nil they are on disk. A row replaces the stored row of the same
-// identity (see FORMAT.md). If Check refuses a row, or one is too large, nothing is stored and the
-// error names the row. If ctx ends or the disk fails midway, the rows of a prefix of ms are stored
-// and counted.
+// PutAll stores ms; when it returns nil, they are on disk. It does not retain ms. A row replaces the stored row
+// with the same identity (see FORMAT.md). If Check refuses a row, or a row is too large, nothing is stored and
+// the error names the row. If ctx ends or the disk fails midway, the first rows of ms are stored and counted.
 func (db *DB) PutAll(ctx context.Context, ms ...spec.Measurement) (Counts, error) {
 	if err := db.use(); err != nil {
 		return Counts{}, err
@@ -99,7 +97,7 @@ func encodeRow(m spec.Measurement) (row, error) {
 	return row{key: rowKey(m), value: v, outcome: outcomeCode(m.Outcome)}, err
 }
 
-// batchLen returns how many of rows fit in one transaction, at least 1.
+// batchLen returns the number of rows that fit in one transaction, at least 1.
 func batchLen(rows []row) int {
 	size := 0
 	for i, r := range rows {
@@ -129,7 +127,7 @@ func (db *DB) commit(rows []row) (c Counts, err error) {
 	if err := txn.Commit(); err != nil {
 		return Counts{}, err
 	}
-	return c, atomicfile.SyncDir(db.dir) // the engine syncs its logs, not the names of new ones
+	return c, atomicfile.SyncDir(db.dir) // the engine syncs its logs, but not the directory with the names of new ones
 }
 
 func putRow(txn *badger.Txn, r row, c *Counts) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Filter selects rows. An empty list selects all; names match exactly.
+// Filter selects rows. An empty list selects all; names must match exactly.
 type Filter struct {
 	Models, Accelerators, Sources []string
 }
@@ -20,8 +20,8 @@ func matches(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// skip returns nil if f selects the rows of g, else the first key of later rows that it may select.
-// Names in a key end in 00, so name + 01 is past every key that begins with the name.
+// skip returns nil if f selects the rows of g, else the first key of later rows that it may select. Names in a
+// key end in 00, so name + 01 is after every key that begins with the name.
 func (f Filter) skip(g group) []byte {
 	b := append([]byte{rowPrefix}, g.model...)
 	if !matches(f.Models, g.model) {
@@ -38,9 +38,9 @@ func (f Filter) skip(g group) []byte {
 	return nil
 }
 
-// Query yields the rows that f selects, as of the start of the iteration, ordered by model,
-// accelerator, source and identity whatever the filter. An error, such as the end of ctx, is the
-// last item. Other rows are skipped without reading them.
+// Query returns the rows that f selects, as of the start of the iteration, always ordered by model,
+// accelerator, source and identity. An error, such as that of ctx, is the last item. Rows that f does not
+// select are not read. Each measurement belongs to the caller.
 func (db *DB) Query(ctx context.Context, f Filter) iter.Seq2[spec.Measurement, error] {
 	return func(yield func(spec.Measurement, error) bool) {
 		stop := false
@@ -73,8 +73,8 @@ func readRow(it *badger.Item) (m spec.Measurement, err error) {
 	return m, err
 }
 
-// scan calls each with the rows that f selects, in key order, until it returns false. Items are
-// valid only during the call.
+// scan calls each with the rows that f selects, in key order, until it returns false. Items are valid only
+// during the call.
 func (db *DB) scan(ctx context.Context, f Filter, each func(group, *badger.Item) (bool, error)) (err error) {
 	if err := db.use(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (db *DB) scan(ctx context.Context, f Filter, each func(group, *badger.Item)
 	return nil
 }
 
-// scanRows visits the rows group by group. It reads only selected groups and seeks past others.
+// scanRows visits the rows group by group. It reads only selected groups and skips the others.
 func scanRows(ctx context.Context, it *badger.Iterator, f Filter, each func(group, *badger.Item) (bool, error)) error {
 	var prefix []byte // of the selected group that the iterator is in
 	var g group
@@ -101,7 +101,7 @@ func scanRows(ctx context.Context, it *badger.Iterator, f Filter, each func(grou
 		if prefix == nil || !it.ValidForPrefix(prefix) {
 			var ok bool
 			if g, _, ok = parseKey(it.Item().Key()); !ok {
-				return fmt.Errorf("%w: key %q is not a row's", ErrCorrupt, it.Item().Key())
+				return fmt.Errorf("%w: key %q is not that of a row", ErrCorrupt, it.Item().Key())
 			}
 			prefix = nil
 			if to := f.skip(g); to != nil {

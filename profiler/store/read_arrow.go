@@ -19,7 +19,7 @@ func ReadArrow(path string) iter.Seq2[spec.Measurement, error] {
 	return readFile(path, readArrow)
 }
 
-// ReadArrowFrom is ReadArrow for size bytes of r; name is for errors.
+// ReadArrowFrom is ReadArrow for size bytes of r; name is used in errors.
 func ReadArrowFrom(name string, r io.ReaderAt, size int64) iter.Seq2[spec.Measurement, error] {
 	return readRows(name, r, size, readArrow)
 }
@@ -46,7 +46,7 @@ func readArrow(r *io.SectionReader, yield rowYield) error {
 	return nil
 }
 
-// arrowColumns returns the index of each of our columns, -1 for a missing optional one.
+// arrowColumns returns the index of each of our columns in s, -1 for a missing optional one.
 func arrowColumns(s *arrow.Schema) ([]int, error) {
 	at := make([]int, len(columns))
 	for i, c := range columns {
@@ -57,7 +57,7 @@ func arrowColumns(s *arrow.Schema) ([]int, error) {
 		case len(found) == 0:
 			at[i] = -1
 		case len(found) > 1:
-			return nil, fmt.Errorf("column %q is there %d times", c.name, len(found))
+			return nil, fmt.Errorf("column %q occurs %d times, want once", c.name, len(found))
 		default:
 			at[i] = found[0]
 		}
@@ -102,7 +102,7 @@ func readRecord(f *ipc.FileReader, i int, at []int, yield rowYield) (more bool, 
 	return true, nil
 }
 
-// arrayReader returns the values of an array; value is not called for nulls.
+// arrayReader reads the values of an array; value is not called for nulls.
 type arrayReader struct {
 	arr   arrow.Array
 	float bool // values are in cell.f
@@ -202,7 +202,7 @@ func listReader(arr arrow.Array) (a arrayReader) {
 				return cell{}, err
 			}
 			if v.null {
-				return cell{}, errors.New("a list holds a null")
+				return cell{}, errors.New("a list contains a null")
 			}
 			if !items.float {
 				v.f = float64(v.n)

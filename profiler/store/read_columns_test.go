@@ -20,8 +20,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// foreign returns a table like ours, written with other types by other tools:
-// columns are given as name and array.
+// foreign returns a table like ours, but with the types of other tools. Columns are given as name and array.
 func foreign(t *testing.T, cols ...any) arrow.Record {
 	t.Helper()
 	var fields []arrow.Field
@@ -69,7 +68,7 @@ func asArrow(t *testing.T, rec arrow.Record) []byte {
 	return b.Bytes()
 }
 
-// foreignColumns is the least a file must have, in types other tools use.
+// foreignColumns returns the columns that a file must have, in types that other tools use.
 func foreignColumns(t *testing.T, change map[string]arrow.Array) []any {
 	str, i32, f64 := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float64
 	cols := []any{
@@ -80,7 +79,7 @@ func foreignColumns(t *testing.T, change map[string]arrow.Array) []any {
 		"step_sec", parse(t, arrow.ListOf(arrow.PrimitiveTypes.Float32), `[[0.5,0.25],null]`),
 		"model_layers", parse(t, f64, `[12,null]`), "model_param_count", parse(t, arrow.PrimitiveTypes.Int64, `[1000000,null]`),
 		"at", parse(t, arrow.FixedWidthTypes.Timestamp_ms, `["2024-05-01 12:00:00",null]`),
-		"price", parse(t, f64, `[1,2]`), // not ours
+		"price", parse(t, f64, `[1,2]`), // an unknown column
 	}
 	for i := 0; i < len(cols); i += 2 {
 		if a, ok := change[cols[i].(string)]; ok {
@@ -110,14 +109,14 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestForeignFileErrors holds that each error names the file and the column,
-// and the row where it is one row's.
+// TestForeignFileErrors checks that each error names the file and the column, and the row if only one row is
+// wrong.
 func TestForeignFileErrors(t *testing.T) {
 	str, i32, f64 := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float64
 	cases := []struct {
 		column string
 		array  arrow.Array
-		rows   int // good ones
+		rows   int // number of valid rows
 		want   string
 	}{
 		{"model", parse(t, i32, `[1,2]`), 0, `column "model" is`},
@@ -164,8 +163,8 @@ func TestMissingColumns(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles flips and cuts: every outcome is rows or one error that
-// names the file, never a panic.
+// TestDamagedFiles flips bytes and cuts files: the result is rows, or one error that names the file, and never
+// a panic.
 func TestDamagedFiles(t *testing.T) {
 	for _, f := range formats {
 		t.Run(string(f.format), func(t *testing.T) {
@@ -193,7 +192,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestReadPanics holds that a panic of the loop body is not taken for damage.
+// TestReadPanics checks that a panic of the loop body is not reported as damage.
 func TestReadPanics(t *testing.T) {
 	var b bytes.Buffer
 	if _, err := WriteParquet(&b, seqOf(inventedRows(2))); err != nil {
@@ -212,7 +211,7 @@ func TestReadPanics(t *testing.T) {
 func FuzzReadParquet(f *testing.F) { fuzzRead(f, 0) }
 func FuzzReadArrow(f *testing.F)   { fuzzRead(f, 1) }
 
-// fuzzRead holds that any bytes give rows that Check accepts, or errors.
+// fuzzRead checks that any bytes give rows that Check accepts, or errors.
 func fuzzRead(f *testing.F, format int) {
 	for _, n := range []int{0, 1, 9} {
 		var b bytes.Buffer
@@ -236,7 +235,7 @@ func fuzzRead(f *testing.F, format int) {
 	})
 }
 
-// TestFormatTable holds the table in FORMAT.md to the columns.
+// TestFormatTable compares the table in FORMAT.md with the columns.
 func TestFormatTable(t *testing.T) {
 	b, err := os.ReadFile("FORMAT.md")
 	if err != nil {
@@ -259,7 +258,7 @@ func TestFormatTable(t *testing.T) {
 	}
 }
 
-// shortDisk takes so many bytes.
+// shortDisk accepts a limited number of bytes.
 type shortDisk struct{ left int }
 
 var errFull = errors.New("disk full")
@@ -272,7 +271,7 @@ func (d *shortDisk) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestFullDisk: wherever the disk is full, its error comes back.
+// TestFullDisk: if the disk is full at any point, its error is returned.
 func TestFullDisk(t *testing.T) {
 	m := spec.Measurement{Config: spec.Config{Model: spec.Model{Name: "m"}, Accelerator: spec.Accelerator{Name: "a"}}, StepSec: []float64{1}, Source: "here", Outcome: spec.OK}
 	var whole bytes.Buffer

@@ -16,14 +16,14 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// ReadParquet yields the rows of a file by WriteParquet, or one like it: FORMAT.md lists the
-// required columns; unknown ones are ignored. An invalid row yields an error with file and row, and
-// reading continues; a damaged file yields an error and ends.
+// ReadParquet returns the rows of a file written by WriteParquet or in the same layout. FORMAT.md lists the
+// required columns; unknown columns are ignored. An invalid row gives an error with file and row, and reading
+// continues; a damaged file gives an error and ends. Each measurement belongs to the caller.
 func ReadParquet(path string) iter.Seq2[spec.Measurement, error] {
 	return readFile(path, readParquet)
 }
 
-// ReadParquetFrom is ReadParquet for size bytes of r; name is for errors.
+// ReadParquetFrom is ReadParquet for size bytes of r; name is used in errors.
 func ReadParquetFrom(name string, r io.ReaderAt, size int64) iter.Seq2[spec.Measurement, error] {
 	return readRows(name, r, size, readParquet)
 }
@@ -31,7 +31,7 @@ func ReadParquetFrom(name string, r io.ReaderAt, size int64) iter.Seq2[spec.Meas
 // rowYield receives a row or its error, and returns whether to continue.
 type rowYield func(m spec.Measurement, err error) bool
 
-// rowReader passes the rows of a file on; its error is about the file.
+// rowReader passes the rows of a file to yield; its error is about the file.
 type rowReader func(r *io.SectionReader, yield rowYield) error
 
 func readFile(path string, read rowReader) iter.Seq2[spec.Measurement, error] {
@@ -108,13 +108,13 @@ func readParquet(r *io.SectionReader, yield rowYield) error {
 	return nil
 }
 
-// parquetColumns returns the leaf of each of our columns, -1 for a missing optional one.
+// parquetColumns returns the leaf of each of our columns in s, -1 for a missing optional one.
 func parquetColumns(s *schema.Schema) ([]int, error) {
 	byName := map[string]int{}
 	for i := range s.NumColumns() {
 		name := s.Column(i).ColumnPath()[0]
 		if _, twice := byName[name]; twice {
-			byName[name] = -1 // a structure, or the name twice
+			byName[name] = -1 // a structure, or two columns with this name
 			continue
 		}
 		byName[name] = i
@@ -197,18 +197,18 @@ func readRowGroup(f *file.Reader, g *file.RowGroupReader, leaves []int, yield ro
 // leafBatch is the number of levels of a column decoded at a time.
 const leafBatch = 512
 
-// leafReader returns a leaf column row by row.
+// leafReader reads a leaf column row by row.
 type leafReader struct {
 	col      column
 	float    bool // values are in cell.f
 	maxDef   int16
-	nullItem int16 // definition level of a null inside a list, -1 if there can be none
+	nullItem int16 // definition level of a null inside a list, -1 if nulls are impossible
 
 	read  func() (levels int64, values int, err error)
 	value func(i int) cell
 
 	def, rep              []int16
-	level, levels, values int // next level, levels and values decoded
+	level, levels, values int // next level; number of decoded levels and values
 	next                  int // next value
 }
 
@@ -268,7 +268,7 @@ func bind[T any, R batchReader[T]](l *leafReader, rd R, convert func(T) cell) {
 	l.value = func(i int) cell { return convert(buf[i]) }
 }
 
-// more decodes the next levels if necessary; io.EOF means that the column ends.
+// more decodes the next levels if necessary; io.EOF means that the column has ended.
 func (l *leafReader) more() error {
 	if l.level < l.levels {
 		return nil
@@ -290,12 +290,12 @@ func (l *leafReader) item() (cell, error) {
 	l.level++
 	if def != l.maxDef {
 		if def == l.nullItem {
-			return cell{}, errors.New("a list holds a null")
+			return cell{}, errors.New("a list contains a null")
 		}
 		return cell{null: true}, nil
 	}
 	if l.next >= l.values {
-		return cell{}, errors.New("fewer values than its levels say")
+		return cell{}, errors.New("fewer values than its levels declare")
 	}
 	l.next++
 	return l.value(l.next - 1), nil
@@ -305,7 +305,7 @@ func (l *leafReader) item() (cell, error) {
 func (l *leafReader) row() (cell, error) {
 	if err := l.more(); err != nil {
 		if err == io.EOF {
-			err = errors.New("fewer rows than the file says")
+			err = errors.New("fewer rows than the file declares")
 		}
 		return cell{}, err
 	}

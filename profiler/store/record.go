@@ -8,15 +8,15 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// recordVersion is the first byte of every value written. A change of the JSON that older programs
-// would misread, or that misreads older values, needs the next number and a decoder for this one.
+// recordVersion is the first byte of every stored value. A change of the JSON that older programs would
+// misread, or that would misread older values, needs the next number and a decoder for this one.
 const recordVersion = 2
 
-// maxRecord bounds one encoded row, in bytes: some 400,000 step times.
+// maxRecord is the largest size of one encoded row, in bytes: about 400,000 step times.
 const maxRecord = 8 << 20
 
-// outcomes is indexed by code - 1. The code is stored beside the value as badger's user meta byte.
-// Codes are only ever appended.
+// outcomes is indexed by code - 1. The code is stored with the value as badger's user meta byte. New codes may
+// only be appended.
 var outcomes = []spec.Outcome{spec.OK, spec.OOM, spec.Timeout, spec.Failed}
 
 func outcomeCode(o spec.Outcome) byte {
@@ -52,9 +52,8 @@ func encodeRecord(m spec.Measurement) ([]byte, error) {
 	return append(append(b, recordVersion), j...), nil
 }
 
-// decodeRecord reads a value of any known version. It keeps no part of b. It does not validate the
-// row again, since rules may have become stricter. Empty lists and maps become nil, however they
-// were written.
+// decodeRecord reads a value of any known version. It does not retain b. It does not validate the row again,
+// since rules may have become stricter. Empty lists and maps become nil, however they were written.
 func decodeRecord(b []byte) (m spec.Measurement, err error) {
 	switch {
 	case len(b) == 0:

@@ -16,9 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/atomicfile"
 )
 
-// The seal lists the store's files with sizes and checksums. It is written when the store is closed
-// and removed before it is opened for writing. It detects damage that a crash could explain too,
-// such as a short MANIFEST.
+// The seal lists the store's files with sizes and checksums. It is written when the store is closed and removed before
+// it is opened for writing. It also detects damage that looks like the effect of a crash, such as a short MANIFEST.
 const sealFile = "SEAL"
 
 const sealHeader = "pacer measurement store, sealed\n"
@@ -34,7 +33,7 @@ func sealedFile(name string) bool {
 	return slices.Contains([]string{versionFile, "MANIFEST", "KEYREGISTRY", "DISCARD"}, name)
 }
 
-// sealLine is one file of the seal.
+// sealLine is the entry of one file in the seal.
 type sealLine struct {
 	name string
 	size int64
@@ -43,7 +42,7 @@ type sealLine struct {
 
 func (l sealLine) String() string { return fmt.Sprintf("%08x %d %s\n", l.crc, l.size, l.name) }
 
-// sealLines returns size and checksum of the covered files of dir, by name.
+// sealLines returns the size and checksum of the covered files of dir, sorted by name.
 func sealLines(dir string) ([]sealLine, error) {
 	entries, err := os.ReadDir(dir) // sorted
 	if err != nil {
@@ -90,7 +89,7 @@ func writeSeal(dir string) error {
 	})
 }
 
-// checkSeal compares dir with its seal; found is false without one.
+// checkSeal compares dir with its seal; found is false if there is no seal.
 func checkSeal(dir string) (found bool, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, sealFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +145,7 @@ func compareSeal(dir string, want, have []sealLine) error {
 	}
 	for _, l := range have {
 		if _, extra := byName[l.name]; extra {
-			return corrupt(dir, l.name, errors.New("the file was not there when the store was closed"))
+			return corrupt(dir, l.name, errors.New("the file did not exist when the store was closed"))
 		}
 	}
 	return nil

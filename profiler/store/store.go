@@ -12,8 +12,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// Sentinels that callers branch on. The errors that wrap them name the directory and say what to
-// do.
+// Sentinel errors for callers to branch on. Errors that wrap them name the directory and say what to do.
 var (
 	ErrLocked   = errors.New("store in use")
 	ErrCorrupt  = errors.New("store corrupt")
@@ -23,10 +22,10 @@ var (
 	ErrNoSpace  = errors.New("disk nearly full")
 )
 
-// LockedError names the process that has a store open. It wraps ErrLocked.
+// LockedError names the process that has the store open. It wraps ErrLocked.
 type LockedError struct {
 	Dir string
-	PID int // of that process, 0 = unknown
+	PID int // id of that process, 0 = unknown
 }
 
 func (e *LockedError) Error() string {
@@ -39,26 +38,25 @@ func (e *LockedError) Error() string {
 
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
-// Options configure Open. The zero value opens a store for reading and writing, and creates it if
-// there is none.
+// Options configure Open. The zero value opens a store for reading and writing, and creates it if necessary.
 type Options struct {
-	// ReadOnly opens an existing store beside other readers. A store that was not closed, or has an
-	// older format, is first recovered or migrated, which writes to it.
+	// ReadOnly opens an existing store, which other readers may have open too. A store that was not closed, or
+	// has an older format, is recovered or migrated first, which writes to it.
 	ReadOnly bool
-	// Logf receives the storage engine's messages; nil drops them.
+	// Logf receives the storage engine's messages; nil discards them.
 	Logf func(format string, args ...any)
 }
 
-// Sizes of the engine, in bytes. A full memtable becomes one table file; two of them bound the
-// memory of writes. Values above valueThreshold, rows with thousands of step times, go to the value
-// log. Logs are created sparse at twice their size and cut when the store is closed.
+// Sizes of the engine, in bytes. A full memtable becomes one table file; two memtables limit the memory of
+// writes. Values above valueThreshold (rows with thousands of step times) go to the value log. Logs are created
+// as sparse files of twice their size and truncated when the store is closed.
 const (
 	memTableSize   = 8 << 20
 	valueThreshold = 64 << 10
 	valueLogSize   = 16 << 20
 	blockSize      = 16 << 10
 	blockCacheSize = 8 << 20
-	minFreeSpace   = 64 << 20 // required before writing: logs are mapped, and a full disk would end the program
+	minFreeSpace   = 64 << 20 // required before writing: logs are memory-mapped, and a full disk would end the program
 
 	tableCompression = options.Snappy
 
@@ -72,7 +70,7 @@ type DB struct {
 	bdb  *badger.DB
 	lock *dirLock
 
-	writing sync.Mutex // serializes transactions, and so syncs
+	writing sync.Mutex // serializes transactions and syncs
 
 	mu     sync.Mutex
 	users  int // active calls and iterations
@@ -80,9 +78,9 @@ type DB struct {
 	idle   *sync.Cond // signals users == 0
 }
 
-// Open opens the store in dir. Errors wrap ErrLocked if another process has it, ErrCorrupt if a
-// file is damaged, ErrNewer if a newer program wrote it, and fs.ErrNotExist if o.ReadOnly is set
-// and there is none. After any of them the store is unchanged.
+// Open opens the store in dir. Errors wrap ErrLocked if another process has it open, ErrCorrupt if a file is
+// damaged, ErrNewer if a newer program wrote it, and fs.ErrNotExist if o.ReadOnly is set and there is no store.
+// After each of these the store is unchanged. The caller must call Close.
 func Open(dir string, o Options) (*DB, error) {
 	db, err := open(dir, o)
 	if err != nil {
@@ -112,8 +110,8 @@ func open(dir string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// openLocked checks the files, opens the engine for writing and brings the
-// format up to date. The caller releases the lock on errors.
+// openLocked checks the files, opens the engine for writing and converts the store to the current format. The
+// caller releases the lock on errors.
 func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
 	st, err := inspect(dir)
 	if err != nil {
@@ -130,13 +128,13 @@ func openLocked(dir string, o Options, lock *dirLock) (*DB, error) {
 		return nil, err
 	}
 	if err := migrate(bdb, nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: bringing it to format %d: %w", dir, formatVersion, err), bdb.Close())
+		return nil, errors.Join(fmt.Errorf("%s: converting it to format %d: %w", dir, formatVersion, err), bdb.Close())
 	}
 	return newDB(dir, o, bdb, lock), nil
 }
 
-// openReadOnly opens for reading; a store that needs recovery or migration is
-// first opened and closed for writing.
+// openReadOnly opens a store for reading. A store that needs recovery or migration is first opened and closed
+// for writing.
 func openReadOnly(dir string, o Options) (*DB, error) {
 	lock, err := lockDir(dir, true)
 	if err != nil {
@@ -186,8 +184,8 @@ func newDB(dir string, o Options, bdb *badger.DB, lock *dirLock) *DB {
 	return db
 }
 
-// openEngine opens badger on checked files. Badger may still find damage that the checks miss, so a
-// panic becomes an error.
+// openEngine opens badger on checked files. Badger may still find damage that the checks miss; its panics
+// become errors.
 func openEngine(dir string, o Options) (bdb *badger.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -255,8 +253,8 @@ func (db *DB) done() {
 	}
 }
 
-// Close waits for active calls and iterations, writes everything to table files and seals them. It
-// must not be called from within an iteration of Query. Further calls do nothing.
+// Close waits for active calls and iterations, writes everything to table files and seals them. It must not be
+// called during an iteration of Query. Further calls do nothing.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	if db.closed {
@@ -279,8 +277,8 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Compact rewrites the table files into as few as possible and drops values that no row refers to.
-// It is optional; it saves space after large parts of a large store were imported again.
+// Compact merges the table files into as few as possible and drops values that no row refers to. It is
+// optional; it saves space after large parts of a large store were imported again.
 func (db *DB) Compact() error {
 	if err := db.use(); err != nil {
 		return err
@@ -312,7 +310,7 @@ func checkSpace(dir string) error {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if free < minFreeSpace && free != math.MaxUint64 {
-		return fmt.Errorf("%s: %d MiB free on its disk, need %d: %w", dir, free>>20, minFreeSpace>>20, ErrNoSpace)
+		return fmt.Errorf("%s: %d MiB free on its disk, want at least %d: %w", dir, free>>20, minFreeSpace>>20, ErrNoSpace)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// invented returns the i-th of a list of invented measurements.
+// invented returns the i-th invented measurement.
 func invented(i int) spec.Measurement {
 	m := spec.Measurement{
 		Config: spec.Config{
@@ -212,7 +212,7 @@ func TestNoNaN(t *testing.T) {
 	}
 }
 
-// TestQuery compares every filter with a plain search through all rows.
+// TestQuery compares every filter with a linear search of all rows.
 func TestQuery(t *testing.T) {
 	db := filled(t, 400)
 	all := collect(t, db, Filter{})
@@ -258,7 +258,7 @@ func TestQuery(t *testing.T) {
 	})
 }
 
-// TestNames: a name that is a prefix of another is distinct.
+// TestNames: a name and a longer name that begins with it are distinct.
 func TestNames(t *testing.T) {
 	db := openTest(t, t.TempDir(), Options{})
 	names := []string{"a", "a\x01", "a\x01b", "a b", "aa", "é", "\U0010ffff", strings.Repeat("n", 512)}
@@ -281,7 +281,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestReadErrors puts values under row keys that are not theirs.
+// TestReadErrors stores values under wrong row keys.
 func TestReadErrors(t *testing.T) {
 	good, err := encodeRecord(invented(0))
 	if err != nil {
@@ -342,7 +342,7 @@ func TestQueryEnds(t *testing.T) {
 			}
 			continue
 		}
-		// Writing while reading: the iteration goes on over what it began with.
+		// Rows written during the iteration do not change it.
 		m.Origin += " again"
 		if err := db.Put(context.Background(), m); err != nil {
 			t.Fatal(err)

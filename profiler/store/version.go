@@ -14,9 +14,9 @@ import (
 // formatVersion is the format of the store as a whole: its keys and files.
 const formatVersion = 2
 
-// versionFile holds the newest format of any part of the store. It is read before the engine opens,
-// so that a newer store is left alone, and raised before a migration starts. The key "f" records
-// the progress of a migration.
+// versionFile contains the newest format of any part of the store. It is read before the engine opens, so that
+// a newer store is not touched, and is raised before a migration starts. The key "f" records the progress of a
+// migration.
 const versionFile = "VERSION"
 
 const versionText = "pacer measurement store, format %d\n"
@@ -32,7 +32,7 @@ func readVersion(dir string) (int, error) {
 	}
 	var v int
 	if _, err := fmt.Sscanf(string(b), versionText, &v); err != nil || v < 1 || fmt.Sprintf(versionText, v) != string(b) {
-		return 0, corrupt(dir, versionFile, fmt.Errorf("%q names no format", firstBytes(b, 40)))
+		return 0, corrupt(dir, versionFile, fmt.Errorf("%q is not a format", firstBytes(b, 40)))
 	}
 	return v, nil
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// rowsPerBatch is the number of rows of an Arrow record batch or Parquet row group, which are in
-// memory at a time.
+// rowsPerBatch is the number of rows of an Arrow record batch or Parquet row group. One batch is in memory at a
+// time.
 const rowsPerBatch = 8192
 
-// Metadata that marks exported files, with the version of their layout.
+// Metadata that marks exported files, with their layout version.
 const (
 	layoutKey     = "pacer.measurements"
 	layoutVersion = "1"
@@ -44,7 +44,7 @@ func (k kind) arrowType() arrow.DataType {
 	return arrow.BinaryTypes.String
 }
 
-// Schema returns the Arrow schema of exported files. Each field's metadata has its doc, and its
+// Schema returns the Arrow schema of exported files. The metadata of each field has its documentation, and its
 // unit if any.
 func Schema() *arrow.Schema {
 	fields := make([]arrow.Field, len(columns))
@@ -59,9 +59,9 @@ func Schema() *arrow.Schema {
 	return arrow.NewSchema(fields, &md)
 }
 
-// WriteParquet writes the rows of seq as one Parquet file, compressed with zstd, and returns how
-// many. It stops at the first error of seq, or row that Check refuses; the bytes written until then
-// are no Parquet file.
+// WriteParquet writes the rows of seq as one Parquet file, compressed with zstd, and returns their number. It
+// stops at the first error of seq, and at a row that Check refuses; the bytes written until then are not a
+// valid file. It does not close w.
 func WriteParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	return writeParquet(w, seq, compress.Codecs.Zstd)
 }
@@ -84,8 +84,7 @@ func writeParquet(w io.Writer, seq iter.Seq2[spec.Measurement, error], codec com
 	return n, nil
 }
 
-// WriteArrow is WriteParquet for the Arrow IPC file format ("Feather v2"),
-// its buffers compressed with zstd.
+// WriteArrow is WriteParquet for the Arrow IPC file format ("Feather v2"), with buffers compressed with zstd.
 func WriteArrow(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	out, err := ipc.NewFileWriter(&position{Writer: w}, ipc.WithSchema(Schema()), ipc.WithZstd())
 	if err != nil {
@@ -100,7 +99,7 @@ func WriteArrow(w io.Writer, seq iter.Seq2[spec.Measurement, error]) (n int, err
 	return n, nil
 }
 
-// position reports the offset to the IPC writer, which seeks for nothing else.
+// position reports the offset to the IPC writer, which seeks for no other purpose.
 type position struct {
 	io.Writer
 	n int64
@@ -119,7 +118,7 @@ func (p *position) Seek(offset int64, whence int) (int64, error) {
 	return p.n, nil
 }
 
-// writeBatches collects the rows of seq in record batches.
+// writeBatches collects the rows of seq into record batches.
 func writeBatches(write func(arrow.Record) error, seq iter.Seq2[spec.Measurement, error]) (n int, err error) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), Schema())
 	defer b.Release()

@@ -14,11 +14,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// checkBar is the largest relative error, against one process training on the
-// same global batch in fp32, that counts as the same result.
+// checkBar is the largest relative error that counts as the same result, compared with one process training on
+// the same global batch in fp32.
 const checkBar = 1e-4
 
-// checkReport is what pacer_worker/check.py writes.
+// checkReport is the output of pacer_worker/check.py.
 type checkReport struct {
 	Cases []struct {
 		checked
@@ -35,14 +35,14 @@ type checkReport struct {
 		What  string
 		Error float64
 	}
-	Wide       []string // parts whose hidden states left bf16
+	Wide       []string // parts with hidden states that are no longer bf16
 	Parameters []struct {
 		Model            string
 		Count, Published int64
 	}
 }
 
-// checked names the case: a small network and a plan.
+// checked identifies a case: a small network and a plan.
 type checked struct {
 	Model string
 	Plan  spec.Plan
@@ -50,8 +50,8 @@ type checked struct {
 
 func (c checked) String() string { return c.Model + " " + c.Plan.String() }
 
-// TestPlansTrainAlike runs every kind of plan on up to four CPU processes: loss,
-// gradients and weights after 1 and 5 steps are those of one process.
+// TestPlansTrainAlike runs every kind of plan on up to four CPU processes: loss, gradients and weights after 1
+// and 5 steps equal those of one process.
 func TestPlansTrainAlike(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains some 200 small networks: half a minute on two idle cores")
@@ -71,7 +71,7 @@ func TestPlansTrainAlike(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, largest error %.1e", len(report.Cases), worst)
-	if want := 234; len(report.Cases) < want { // without FSDP; 36 more with it
+	if want := 234; len(report.Cases) < want { // without FSDP; 36 more with FSDP
 		t.Errorf("%d cases, want at least %d", len(report.Cases), want)
 	}
 	for _, model := range []string{"gpt", "llama", "bert"} {
@@ -107,8 +107,8 @@ func TestPlansTrainAlike(t *testing.T) {
 	}
 }
 
-// everyone lists plans that each of the main networks has to have been checked
-// with, as spec.Plan writes them.
+// everyone lists the plans that must have been checked with each of the main networks, as spec.Plan writes
+// them.
 var everyone = []string{
 	"dp=1,tp=1,pp=1,mb=2,ga=4",
 	"dp=1,tp=1,pp=1,mb=8,ga=1,recompute=full",
@@ -133,7 +133,7 @@ var everyone = []string{
 	"dp=1,tp=4,pp=1,mb=8,ga=1,sp=1",
 }
 
-// runCheck runs check.py on these numbers of processes, besides one.
+// runCheck runs check.py with the given numbers of processes, in addition to one process.
 func runCheck(t *testing.T, ranks string) checkReport {
 	t.Helper()
 	python := torchPython(t)
@@ -142,7 +142,7 @@ func runCheck(t *testing.T, ranks string) checkReport {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "pacer_worker/check.py", "--out", out, "--ranks", ranks)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=1")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its children
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its child processes
 	cmd.WaitDelay = 10 * time.Second
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("check.py: %v\n%s", err, said)

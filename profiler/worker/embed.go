@@ -20,10 +20,10 @@ var program embed.FS
 
 const programDir = "pacer_worker"
 
-// Extract writes the program below dir and returns the directory to give to python3. dir "" means
-// the user's cache directory, or else a temporary directory, which a later process removes. Each
-// version of the program has a directory named by its content, and correct files are left alone. So
-// several processes may extract at once, and what a crash left incomplete is completed.
+// Extract writes the program below dir and returns the directory to give to python3. An empty dir means the
+// user's cache directory, or else a temporary directory, which a later process removes. Each version of the
+// program has a directory named by its content, and correct files are not rewritten. So several processes may
+// extract at once, and files that a crash left incomplete are repaired.
 func Extract(dir string) (string, error) {
 	files, hash, err := read(program)
 	if err != nil {
@@ -37,7 +37,7 @@ func Extract(dir string) (string, error) {
 			return out, nil
 		}
 	}
-	// Private: the name is new and only this user may write.
+	// Private: the name is new and only this user can write to it.
 	temporary, err := tempdir.New("", "pacer-worker-")
 	if err != nil {
 		return "", fmt.Errorf("worker: %w; set XDG_CACHE_HOME or TMPDIR to a directory that can be written", err)
@@ -48,14 +48,14 @@ func Extract(dir string) (string, error) {
 	return extract(temporary.Path(""), files, hash)
 }
 
-// tempDirs are the temporary directories of this process, in use until it ends. The next process
-// that needs one removes them.
+// tempDirs are the temporary directories of this process, used until it ends. The next process that needs one
+// removes them.
 var tempDirs struct {
 	sync.Mutex
 	dirs []*tempdir.Dir
 }
 
-// read returns the files of the program by name, and a hash of all.
+// read returns the files of the program by name, and a hash of all of them.
 func read(from fs.FS) (files map[string][]byte, hash string, err error) {
 	entries, err := fs.ReadDir(from, programDir) // sorted
 	if err != nil {
@@ -87,7 +87,7 @@ func extract(dir string, files map[string][]byte, hash string) (string, error) {
 	return out, nil
 }
 
-// writeFile makes the file hold text. Other processes see it whole or not at all.
+// writeFile makes the file contain text. Other processes see it completely or not at all.
 func writeFile(file string, text []byte) error {
 	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, text) {
 		return nil

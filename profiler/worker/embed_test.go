@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// sameAsEmbedded checks that dir holds the program.
+// sameAsEmbedded checks that dir contains the program.
 func sameAsEmbedded(t *testing.T, dir string) {
 	t.Helper()
 	files, _, err := read(program)
@@ -67,7 +67,7 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// Each content has a directory of its own, so that two versions can run at once.
+// TestExtractVersions: each content has its own directory, so that two versions can run at once.
 func TestExtractVersions(t *testing.T) {
 	base := t.TempDir()
 	one, err := extract(base, map[string][]byte{"a.py": []byte("1")}, "one")
@@ -86,10 +86,10 @@ func TestExtractWithoutCache(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_CACHE_HOME", file) // no directory
+	t.Setenv("XDG_CACHE_HOME", file) // not a directory
 	t.Setenv("HOME", file)
 	t.Setenv("TMPDIR", tmp)
-	left := filepath.Join(tmp, "pacer-worker-left") // of a process that has ended: its lock is free
+	left := filepath.Join(tmp, "pacer-worker-left") // left by a process that has ended: its lock is free
 	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
 	}

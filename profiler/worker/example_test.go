@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-ml/pacer/profiler/worker"
 )
 
-// What torch 1.13 on a CPU cannot train.
+// ExampleFeatures_Lacks shows plans that torch 1.13 on a CPU cannot train.
 func ExampleFeatures_Lacks() {
 	torch := worker.Features{Torch: "1.13.1", Features: map[string]any{"zero_redundancy_optimizer": true}}
 	c := spec.Config{

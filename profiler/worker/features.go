@@ -7,20 +7,20 @@ import (
 	"os"
 )
 
-// Features describes the Python that runs the worker, from its --features.
+// Features describes the Python interpreter that runs the worker, from its option --features.
 type Features struct {
 	Version    int            `json:"version"`
 	Python     string         `json:"python"` // version
 	Executable string         `json:"executable"`
 	Torch      string         `json:"torch"`    // version, "" if the import fails
-	Error      string         `json:"error"`    // of the import
-	CUDA       string         `json:"cuda"`     // version torch was built for, "" = none
-	Devices    int            `json:"devices"`  // CUDA devices visible
+	Error      string         `json:"error"`    // error of the import
+	CUDA       string         `json:"cuda"`     // CUDA version that torch was built for, "" = none
+	Devices    int            `json:"devices"`  // number of visible CUDA devices
 	Torchrun   bool           `json:"torchrun"` // torch.distributed.run exists
 	Features   map[string]any `json:"features"` // see features.py
 }
 
-// ReadFeatures reads the file of --features --out.
+// ReadFeatures reads the file that --features --out wrote.
 func ReadFeatures(file string) (Features, error) {
 	var f Features
 	text, err := os.ReadFile(file)

@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Lacks returns why the worker with this torch cannot run c on a device, CUDA or CPU, "" if it can.
-// It applies the rules of features.py and precision.py before anything starts.
+// Lacks returns why the worker with this torch cannot run c on a device (CUDA or CPU), "" if it can. It applies
+// the rules of features.py and precision.py before anything is started.
 func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	p := c.Plan.Normal()
 	sharded := p.ZeRO >= 2 && (p.DP > 1 || p.Offload == spec.OffloadParams)
@@ -18,13 +18,13 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	case lacksModel(c.Model, p) != "":
 		return lacksModel(c.Model, p)
 	case p.CP > 1 || p.EP > 1 || p.VirtualStages > 1:
-		return "the worker has dp, tp (with sp) and pp, no cp, ep or vp"
+		return "the worker supports dp, tp (with sp) and pp, but not cp, ep or vp"
 	case p.Schedule != spec.ScheduleDefault:
-		return fmt.Sprintf("the worker runs pipelines 1F1B, not schedule=%s", p.Schedule)
+		return fmt.Sprintf("the worker runs pipelines with 1F1B, not with schedule=%s", p.Schedule)
 	case p.Shard > 0:
 		return fmt.Sprintf("the worker shards over all of dp, not over shard=%d", p.Shard)
 	case p.ParamServers > 0 || p.Async:
-		return "the worker reduces gradients among its replicas: it has no parameter servers (ps, async)"
+		return "the worker all-reduces gradients: it does not support parameter servers (ps, async)"
 	case sharded && !f.has("fsdp1") && !f.has("fsdp2"):
 		return fmt.Sprintf("zero=%d needs FSDP, which torch %s does not have or cannot import; torch 2.4 or later has it", p.ZeRO, f.Torch)
 	case sharded && p.PP > 1:
@@ -39,7 +39,7 @@ func (f Features) Lacks(c spec.Config, device string, compile bool) string {
 	return f.lacksPrecision(p.Precision, device)
 }
 
-// resNet matches the residual networks of models_resnet.py, without '-', '_' and ' '.
+// resNet matches the residual networks of models_resnet.py; '-', '_' and ' ' are removed first.
 var resNet = regexp.MustCompile(`(?i)^resnet(18|50)(v1\.?5)?$`)
 
 // lacksModel applies the rules of models.py.
@@ -51,7 +51,7 @@ func lacksModel(m spec.Model, p spec.Plan) string {
 			return fmt.Sprintf("model %s: tensor parallelism (tp=%d) is for transformers", m.Name, p.TP)
 		}
 	case !m.HasShape() || !slices.Contains(kinds, m.Kind):
-		return fmt.Sprintf("model %s has no shape to build a network from: the worker has transformers with layers, hidden, ffn and heads, ResNet-18 and ResNet-50", m.Name)
+		return fmt.Sprintf("model %s has no shape to build a network from: the worker supports transformers with layers, hidden, ffn and heads, ResNet-18 and ResNet-50", m.Name)
 	}
 	return ""
 }

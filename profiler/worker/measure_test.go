@@ -16,8 +16,8 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec/spectest"
 )
 
-// torchPython returns a python3 that imports torch, for tests of the worker
-// itself. Without one they are skipped, but where CI=true they fail.
+// torchPython returns a python3 that imports torch, for tests of the worker itself. Without one they are
+// skipped, but if CI=true they fail.
 func torchPython(t *testing.T) string {
 	t.Helper()
 	for _, python := range []string{os.Getenv("PACER_PYTHON"), "/usr/bin/python3", "python3"} {
@@ -32,8 +32,8 @@ func torchPython(t *testing.T) string {
 	return ""
 }
 
-// fakeProgram extracts the worker with the engine of testdata/fake for its own
-// and returns the directory the package is in.
+// fakeProgram extracts the worker with the engine replaced by that of testdata/fake, and returns the directory
+// of the package.
 func fakeProgram(t *testing.T) string {
 	t.Helper()
 	dir, err := Extract(t.TempDir())
@@ -52,8 +52,8 @@ func fakeProgram(t *testing.T) string {
 	return filepath.Dir(dir)
 }
 
-// fakeResults measures what testdata/fake/engine.py is told, one result each;
-// all in one process, since the import of torch is most of the time.
+// fakeResults measures each of fakes with testdata/fake/engine.py and returns the results. All run in one
+// process, since importing torch takes most of the time.
 func fakeResults(t *testing.T, fakes []string, limits Request) []Result {
 	t.Helper()
 	python, base := torchPython(t), fakeProgram(t)
@@ -99,11 +99,11 @@ func TestMeasureStops(t *testing.T) {
 		phases        bool
 	}{
 		{`{"seconds":[0.03]}`, 6, 6, "steady", "interval", 0.03, 0, true},
-		// A slow first step does not count as warm-up time, nor do later ones wait for it.
+		// A slow first step does not count as warm-up time, and later steps do not wait for it.
 		{`{"seconds":[9,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1]}`, 6, 6, "steady", "interval", 0.1, 0, true},
 		{`{"seconds":[0.005,0.03]}`, 20, 8, "max_steps", "max_steps", 0.0175, 0.0125 / 0.0175, true},
 		{`{"seconds":[0.2,0.95]}`, 3, 3, "max_time", "max_time", 0.95, 0, true},
-		// Warm-up ends after two steps whatever they take, timing after one.
+		// Warm-up ends after two steps of any duration, timing after one.
 		{`{"seconds":[0.1,1.1,2.1]}`, 2, 1, "max_time", "max_time", 2.1, 0, false},
 	}
 	var fakes []string
@@ -134,10 +134,10 @@ func TestMeasureStops(t *testing.T) {
 	}
 }
 
-// near allows for sums of float64.
+// near compares with a tolerance for sums of float64.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-// Steps go on for the least time, whatever else would end them but max_time.
+// TestMeasureLeastTime: steps continue for the minimum time; only max_time ends them earlier.
 func TestMeasureLeastTime(t *testing.T) {
 	limits := Request{MinSteps: 5, MaxSteps: 8, MinTime: 1, MaxTime: 4, Interval: 0.2}
 	r := fakeResults(t, []string{`{"seconds":[0.03125]}`, `{"seconds":[2.5]}`}, limits)
@@ -157,7 +157,7 @@ func TestMeasurePhases(t *testing.T) {
 	}{
 		{`{"seconds":[0.1]}`, map[string]float64{"forward": 0.02, "backward": 0.05, "communication": 0.01, "optimizer": 0.01, "other": 0.01}},
 		{`{"seconds":[0.1],"hidden_s":0.05}`, map[string]float64{"forward": 0.02, "backward": 0.05, "communication": 0.06, "optimizer": 0.01, "other": 0.01}},
-		// The phases of steps that come out slower are scaled to the median of the timed ones.
+		// Phases of later, slower steps are scaled to the median of the timed steps.
 		{`{"seconds":[0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.2,0.2,0.2,0.2,0.2,0.2]}`,
 			map[string]float64{"forward": 0.02, "backward": 0.05, "communication": 0.01, "optimizer": 0.01, "other": 0.01}},
 	}
@@ -211,7 +211,7 @@ func TestMeasureFailures(t *testing.T) {
 	}
 }
 
-// The ranks are those of tables of the sign test at 5 %, two-sided; see
+// TestMedianInterval: the ranks are those in tables of the two-sided sign test at 5 %; see
 // pacer_worker/interval.py.
 func TestMedianInterval(t *testing.T) {
 	python := torchPython(t)
@@ -248,8 +248,8 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// The steps that tell the phases come after a point is measured, and take more
-// memory: what becomes of them does not change the point.
+// TestMeasureOutlivesPhases: the steps that measure phases run after a point is measured and need more memory. Their
+// failure does not change the result of the point.
 func TestMeasureOutlivesPhases(t *testing.T) {
 	limits := Request{MinSteps: 5, MaxSteps: 8, MaxTime: 2, Interval: 0.2}
 	fakes := []string{ // 6 steps to warm up, 6 timed

@@ -9,11 +9,11 @@ import (
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 )
 
-// Version is the format of request and result files. A worker reads and writes only its own:
+// Version is the format of request and result files. A worker reads and writes only its own version, since
 // program and files belong to one build.
 const Version = 1
 
-// Devices a worker can train on.
+// Device kinds that a worker can train on.
 const (
 	CUDA = "cuda"
 	CPU  = "cpu"
@@ -29,21 +29,21 @@ type Request struct {
 	Compile bool        `json:"compile"` // torch.compile
 	Threads int         `json:"threads"` // CPU threads per process, 0 = torch's default
 
-	MinSteps int     `json:"min_steps"`  // least number of timed steps, >= 1
-	MaxSteps int     `json:"max_steps"`  // most timed steps, >= MinSteps
-	MinTime  float64 `json:"min_time_s"` // least seconds of warm-up and of timed steps, even beyond MaxSteps, >= 0
+	MinSteps int     `json:"min_steps"`  // smallest number of timed steps, >= 1
+	MaxSteps int     `json:"max_steps"`  // largest number of timed steps, >= MinSteps
+	MinTime  float64 `json:"min_time_s"` // minimum seconds of warm-up and of timed steps, even beyond MaxSteps, >= 0
 	MaxTime  float64 `json:"max_time_s"` // seconds after which no timed step begins, > 0
 	Interval float64 `json:"interval"`   // wanted half width of the median's 95 % interval, fraction of it, > 0
 	Timeout  float64 `json:"timeout_s"`  // seconds a rank waits for the others, > 0
 }
 
-// Validate returns why r is unfit for the worker.
+// Validate returns why the worker would refuse r.
 func (r Request) Validate() error {
 	switch {
 	case r.Device != CUDA && r.Device != CPU:
 		return fmt.Errorf("worker: device %q is not %s or %s", r.Device, CUDA, CPU)
 	case r.Devices != r.Config.Plan.Devices():
-		return fmt.Errorf("worker: %d devices for plan %s of %d", r.Devices, r.Config.Plan, r.Config.Plan.Devices())
+		return fmt.Errorf("worker: %d devices, but plan %s needs %d", r.Devices, r.Config.Plan, r.Config.Plan.Devices())
 	case r.Threads < 0:
 		return fmt.Errorf("worker: threads=%d is negative", r.Threads)
 	case r.MinSteps < 1 || r.MaxSteps < r.MinSteps:

@@ -26,14 +26,14 @@ type Result struct {
 	Version int          `json:"version"`
 	Outcome spec.Outcome `json:"outcome"` // OK, OOM or Failed
 	Reason  string       `json:"reason"`  // why the outcome is not OK
-	Rank    int          `json:"rank"`    // the rank that reports: 0, or the one that failed
-	// FailedAt is the Unix time of the failure, 0 when OK.
+	Rank    int          `json:"rank"`    // the rank that wrote the result: 0, or the one that failed
+	// FailedAt is the Unix time of the failure, 0 if OK.
 	FailedAt float64 `json:"failed_at"`
-	// LostPeer means that the rank failed because another one was gone.
+	// LostPeer means that the rank failed because another rank disappeared.
 	LostPeer bool `json:"lost_peer"`
 
 	World      int     `json:"world"`      // processes
-	Parameters float64 `json:"parameters"` // of the whole model as built
+	Parameters float64 `json:"parameters"` // number of parameters of the whole model as built
 	Python     string  `json:"python"`     // versions
 	Torch      string  `json:"torch"`
 	CUDA       string  `json:"cuda"` // "" on the CPU
@@ -43,14 +43,14 @@ type Result struct {
 	DeviceName string         `json:"device_name"`
 	Threads    int            `json:"threads"`  // CPU threads of each process
 	Features   map[string]any `json:"features"` // of torch, see features.py
-	// Notes names what the engine used where it had a choice, such as "attention": "sdpa".
+	// Notes names the implementations that the engine chose, such as "attention": "sdpa".
 	Notes map[string]string `json:"notes"`
 
 	SetupSec      float64   `json:"setup_s"` // from the import of torch to the first step
 	WarmupSec     []float64 `json:"warmup_sec"`
 	WarmupStopped string    `json:"warmup_stopped"` // "steady", "max_steps" or "max_time"
-	// StepSec are the timed steps, each the largest over the ranks: from a moment at which every
-	// rank is ready to the end of the work on its device.
+	// StepSec are the times of the timed steps, each the largest over the ranks: from a moment when every rank
+	// is ready to the end of the work on its device.
 	StepSec []float64 `json:"step_sec"`
 	Stopped string    `json:"stopped"` // "interval", "max_steps" or "max_time"
 	// HalfWidth is half the width of the median's 95 % interval as a fraction of the median, see
@@ -58,14 +58,14 @@ type Result struct {
 	HalfWidth float64 `json:"half_width"`
 	Began     float64 `json:"began"` // Unix time of the first timed step
 	Ended     float64 `json:"ended"` // Unix time after the last
-	// PhaseSec splits the median step into "forward", "backward", "communication" (as far as
-	// computation does not hide it), "wait" (for a pipeline neighbour), "optimizer" and "other";
-	// they add up to it. It is empty if steps are too long to run more of them.
+	// PhaseSec splits the median step into "forward", "backward", "communication" (the part that does not
+	// overlap computation), "wait" (for a pipeline neighbour), "optimizer" and "other"; they add up to the
+	// median step. It is empty if steps are too long to run more of them.
 	PhaseSec map[string]float64 `json:"phase_sec"`
 
-	// PeakBytes is the memory of tensors during the timed steps, the largest over the ranks; on the
-	// CPU it is the growth of the resident set since torch was imported. ReservedBytes is what the
-	// allocator held; on the CPU it is the whole resident set.
+	// PeakBytes is the peak memory of tensors during the timed steps, the largest over the ranks; on the CPU it
+	// is the growth of the resident set since torch was imported. ReservedBytes is the memory held by the
+	// allocator; on the CPU it is the whole resident set.
 	PeakBytes     float64 `json:"peak_bytes"`
 	ReservedBytes float64 `json:"reserved_bytes"`
 
@@ -73,7 +73,7 @@ type Result struct {
 	LossLast  float64 `json:"loss_last"`  // of the last timed step
 }
 
-// Limits of what is believed.
+// Limits of plausible values.
 const (
 	maxResultBytes = 16 << 20
 	maxSteps       = 1 << 20
@@ -81,10 +81,10 @@ const (
 	maxBytes       = 1 << 50
 )
 
-// ReadResult reads what the ranks of a worker with --out wrote, and checks every field. The failure
-// of a rank precedes the result of rank 0. Among failures, out of memory precedes others, a lost
-// peer follows them, and earlier ones come first, since later ones are mostly consequences. The
-// error wraps ErrNoResult if there is no file, or says what is wrong with one.
+// ReadResult reads the files that the ranks of a worker with --out wrote, and checks every field. Failures of
+// ranks take precedence over the result of rank 0. Among failures, out of memory comes first and lost peers
+// last; earlier failures come before later ones, which are mostly consequences. The error wraps ErrNoResult if
+// there is no file, or says what is wrong with a file.
 func ReadResult(out string) (Result, error) {
 	failed, err := readFailures(out)
 	if err != nil || len(failed) > 0 {
@@ -122,13 +122,13 @@ func readFailures(out string) ([]Result, error) {
 		}
 		all = append(all, r)
 	}
-	if len(all) > 0 { // one reason is enough
+	if len(all) > 0 { // one valid file of a failure is enough
 		return all, nil
 	}
 	return nil, bad
 }
 
-// compareFailures orders failures, the one to report first.
+// compareFailures orders failures; the first one is reported.
 func compareFailures(a, b Result) int {
 	last := func(yes bool) int {
 		if yes {
@@ -172,9 +172,9 @@ func ParseResult(text []byte) (Result, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if err := dec.Decode(&r); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return Result{}, fmt.Errorf("cut off after %d bytes", len(text))
+			return Result{}, fmt.Errorf("truncated after %d bytes", len(text))
 		}
-		return Result{}, fmt.Errorf("not the JSON of a result: %w", err)
+		return Result{}, fmt.Errorf("not a result in JSON: %w", err)
 	}
 	if rest := bytes.TrimSpace(text[dec.InputOffset():]); len(rest) > 0 {
 		return Result{}, fmt.Errorf("%d bytes after the end of the result", len(rest))
@@ -204,13 +204,13 @@ func (r Result) Validate() error {
 	case r.Rank != 0:
 		return fmt.Errorf("outcome ok from rank %d, want 0", r.Rank)
 	case r.World < 1:
-		return fmt.Errorf("world of %d processes", r.World)
+		return fmt.Errorf("world of %d processes, want at least 1", r.World)
 	case len(r.StepSec) == 0:
 		return errors.New("outcome ok without a timed step")
 	case r.Stopped == "" || r.WarmupStopped == "":
 		return errors.New("outcome ok without the reason why steps stopped")
 	case r.Ended < r.Began || r.Began <= 0:
-		return fmt.Errorf("timed steps from %g to %g", r.Began, r.Ended)
+		return fmt.Errorf("timed steps from %g to %g, want 0 < began <= ended", r.Began, r.Ended)
 	}
 	return r.validateNumbers()
 }
@@ -247,7 +247,7 @@ func (r Result) validateNumbers() error {
 	return nil
 }
 
-// Timed returns the begin and end of the timed steps, zero times without any.
+// Timed returns the begin and end of the timed steps, zero times if there are none.
 func (r Result) Timed() (began, ended time.Time) {
 	if r.Began <= 0 || r.Ended <= 0 {
 		return time.Time{}, time.Time{}

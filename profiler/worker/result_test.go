@@ -51,10 +51,10 @@ func with(t *testing.T, field, value string) string {
 func TestParseResultBad(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", "empty"},
-		{"garbage", "hello", "not the JSON of a result"},
+		{"garbage", "hello", "not a result in JSON"},
 		{"null", "null", "version 0"},
-		{"list", "[1]", "not the JSON of a result"},
-		{"cut off", goodResult[:len(goodResult)/2], "cut off"},
+		{"list", "[1]", "not a result in JSON"},
+		{"truncated", goodResult[:len(goodResult)/2], "truncated"},
 		{"two results", goodResult + goodResult, "bytes after the end"},
 		{"garbage behind", goodResult + "x", "1 bytes after the end"},
 		{"huge", `{"reason":"` + strings.Repeat("x", maxResultBytes) + `"}`, "more than"},
@@ -62,7 +62,7 @@ func TestParseResultBad(t *testing.T) {
 		{"outcome", with(t, "outcome", `"fine"`), `"fine"`},
 		{"timeout", with(t, "outcome", `"timeout"`), `"timeout"`},
 		{"no reason", with(t, "outcome", `"oom"`), "without a reason"},
-		{"NaN", with(t, "step_sec", "[NaN]"), "not the JSON"},
+		{"NaN", with(t, "step_sec", "[NaN]"), "not a result in JSON"},
 		{"text for a number", with(t, "peak_bytes", `"1"`), "peak_bytes"},
 		{"negative step", with(t, "step_sec", "[0.1,-1]"), "step_sec[1]=-1"},
 		{"zero step", with(t, "step_sec", "[0]"), "step_sec[0]=0"},
@@ -127,9 +127,9 @@ func TestReadResult(t *testing.T) {
 		{"lost peers only", map[string]string{"r.rank2": lost}, spec.Failed, "closed by peer"},
 		{"oom comes first", map[string]string{"r.rank0": late, "r.rank1": oom, "r.rank3": early}, spec.OOM, "no memory"},
 		{"oom beats garbage", map[string]string{"r.rank1": oom, "r.rank2": "{"}, spec.OOM, "no memory"},
-		{"garbage of a rank", map[string]string{"r": goodResult, "r.rank2": "{"}, "", "r.rank2: cut off"},
+		{"garbage of a rank", map[string]string{"r": goodResult, "r.rank2": "{"}, "", "r.rank2: truncated"},
 		{"ok of a rank", map[string]string{"r.rank0": goodResult}, "", "outcome ok in the file of a failure"},
-		{"garbage", map[string]string{"r": "x"}, "", "r: not the JSON"},
+		{"garbage", map[string]string{"r": "x"}, "", "r: not a result in JSON"},
 		{"others", map[string]string{"r": goodResult, ".result-x": "{", "q.rank0": late}, spec.OK, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 // architecture Go runs Linux on (proc(5), sysconf(_SC_CLK_TCK)).
 const UserHz = 100
 
-// A Process is one as /proc/PID/stat shows it.
+// A Process is the content of /proc/PID/stat.
 type Process struct {
 	PID, Parent, Group int
 	State              byte    // Z = zombie, D = uninterruptible sleep
-	Name               string  // valid UTF-8; the kernel cuts it at 15 bytes
-	CPU                float64 // seconds of CPU time so far, children excluded
+	Name               string  // valid UTF-8; the kernel truncates it at 15 bytes
+	CPU                float64 // seconds of CPU time so far, without child processes
 }
 
 // Living reports whether p is not a zombie.
@@ -27,8 +27,7 @@ func FS(root string) (procfs.FS, error) {
 	return procfs.NewFS(filepath.Join(root, procfs.DefaultMountPoint))
 }
 
-// Read reads one process below root. It returns false if the process has ended
-// or there is no /proc.
+// Read reads one process below root. It returns false if the process has ended or there is no /proc.
 func Read(root string, pid int) (Process, bool) {
 	fs, err := FS(root)
 	if err != nil {
@@ -46,7 +45,7 @@ func Read(root string, pid int) (Process, bool) {
 		Name: strings.ToValidUTF8(s.Comm, "\uFFFD"), CPU: s.CPUTime()}, true
 }
 
-// IDs lists the processes below root, in no order.
+// IDs returns the ids of the processes below root, in no particular order. The slice belongs to the caller.
 func IDs(root string) []int {
 	fs, err := FS(root)
 	if err != nil {
