@@ -19,7 +19,7 @@ type Curve struct{ B0, B1, B2 float64 }
 // At returns l(k), k >= 0.
 func (c Curve) At(k float64) float64 { return 1/(c.B0*k+c.B1) + c.B2 }
 
-// Falls returns the decrease of the loss in the interval after k.
+// Falls returns the decrease of the loss from k to k+1.
 func (c Curve) Falls(k float64) float64 { return c.At(k) - c.At(k+1) }
 
 // Converged returns the first k >= 0 with a decrease of at most least per interval; least must be above 0.

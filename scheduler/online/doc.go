@@ -1,5 +1,8 @@
-// Package online provides a belief that learns during a run. It fits performance models to a few profiled points
-// first, and refits them to measured step times of the jobs.
+// Package online has an oracle that learns during a run. It first fits performance models to profiled measurements, and
+// refits them to observed step times of jobs.
 //
-// Read oracle.go, oracle_test.go and scheduler/sim/observation.go (the source of step times) first.
+// A key is a model on an accelerator; each has a performance model of its own. An observation is the step time of a
+// job in a configuration.
+//
+// Start with oracle.go; example_test.go shows its use. Package sim's observation.go is the source of observations.
 package online

@@ -17,7 +17,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// Options configure how a belief learns.
+// Options configure an Oracle.
 type Options struct {
 	Family perfmodel.Family // the family to fit; its Fit is required
 	// Rows are the profiled measurements, of any keys. A key with too few rows for a fit has no estimate until enough
@@ -33,7 +33,7 @@ type Options struct {
 func (o *Options) Validate() error {
 	switch {
 	case o.Family.Fit == nil:
-		return fmt.Errorf("online: family %q is not fitted, so it cannot learn", o.Family.Name)
+		return fmt.Errorf("online: family %q has no fit, so it cannot learn", o.Family.Name)
 	case o.Every < 0:
 		return fmt.Errorf("online: fits every %v, want 0 or more", o.Every)
 	}

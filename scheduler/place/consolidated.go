@@ -8,13 +8,13 @@ import (
 func init() {
 	register(Info{
 		Name:  "consolidated",
-		Doc:   "like packed, but a job waits rather than run on more nodes than on the idle cluster",
+		Doc:   "like packed, but a job waits until it fits on as few nodes as on the idle cluster",
 		Picky: true,
 		New:   func() scheduler.Placer { return consolidated{byNode{fullest}} },
 	})
 }
 
-// consolidated is packed for jobs that insist on the fewest nodes.
+// consolidated is packed for jobs that wait for the fewest nodes.
 type consolidated struct{ byNode }
 
 // Lay returns whole nodes and one remainder, if there are such nodes.
@@ -29,8 +29,7 @@ func (p consolidated) Lay(free *scheduler.Inventory, group, devices int) (spec.S
 	return shape, true
 }
 
-// Choose keeps the candidates on the fewest nodes among those with as many devices of
-// their group.
+// Choose keeps, for each group and number of devices, the candidates on the fewest nodes.
 func (consolidated) Choose(all []scheduler.Candidate) []scheduler.Candidate {
 	return consolidate(all, func(scheduler.Candidate) bool { return true })
 }
@@ -40,8 +39,8 @@ type alike struct{ group, devices int }
 
 func of(c scheduler.Candidate) alike { return alike{c.Group, c.Shape.Total()} }
 
-// consolidate returns the candidates without those on more than the fewest nodes to which
-// the rule applies.
+// consolidate leaves out the candidates for which rule is true, except those on the fewest
+// nodes for their group and number of devices.
 func consolidate(all []scheduler.Candidate, rule func(scheduler.Candidate) bool) []scheduler.Candidate {
 	fewest := map[alike]int{} // nodes
 	for _, w := range all {

@@ -1,7 +1,8 @@
-// Package place chooses the nodes of a wanted shape. A placer never changes how many
-// devices a job gets on each node. A picky one may decline, and a scheduler.Chooser may
-// exclude layouts.
+// Package place chooses the nodes for a shape, the devices of a job per node.
+//
+// A placer never changes the devices per node. A picky placer may decline although the
+// shape fits. A scheduler.Chooser may exclude shapes from a job's candidates.
 //
 // Start with place.go (the registry and the common search), packed.go (the default) and
-// topology.go (racks). Every placer has a file.
+// topology.go (racks). Every placer has its own file.
 package place

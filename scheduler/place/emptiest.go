@@ -8,7 +8,7 @@ import (
 func init() {
 	register(Info{
 		Name: "emptiest",
-		Doc:  "of the node with most free devices as many as it takes, then of the next one",
+		Doc:  "fills the node with the most free devices, then the next one",
 		New:  func() scheduler.Placer { return drain{byNode{emptiest}} },
 	})
 }
@@ -16,7 +16,7 @@ func init() {
 // drain is worst fit node by node.
 type drain struct{ byNode }
 
-// Lay is what packed makes.
+// Lay is that of packed.
 func (drain) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
 	return packed{}.Lay(free, group, devices)
 }

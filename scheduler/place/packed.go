@@ -8,7 +8,7 @@ import (
 func init() {
 	register(Info{
 		Name: "packed",
-		Doc:  "fewest nodes, each count where it fits most tightly, so that whole nodes stay empty",
+		Doc:  "uses the fewest nodes, and of these the fullest with room, so that whole nodes stay empty",
 		New:  func() scheduler.Placer { return packed{byNode{fullest}} },
 	})
 }
@@ -16,7 +16,7 @@ func init() {
 // packed is best fit: the node with the fewest free devices that suffice.
 type packed struct{ byNode }
 
-// Lay fills the emptiest nodes first, which uses the fewest nodes there can be.
+// Lay fills the emptiest nodes first, which uses the fewest nodes possible.
 func (packed) Lay(free *scheduler.Inventory, group, devices int) (spec.Shape, bool) {
 	return lay(free, group, devices, emptiest, func(_, left, has int) int { return min(left, has) })
 }

@@ -26,7 +26,7 @@ func register(i Info) { infos.Add(i.Name, i) }
 // All returns the registered placers by name.
 func All() []Info { return infos.All() }
 
-// Lookup returns the placer of that name, "" meaning packed.
+// Lookup returns the placer of a name; "" = packed.
 func Lookup(name string) (scheduler.Placer, error) {
 	i, err := infos.Get(cmp.Or(name, "packed"))
 	if err != nil {
@@ -105,14 +105,15 @@ func (p byNode) node(free *scheduler.Inventory, group, n, first, end int, unused
 	return best
 }
 
-// lay lays devices out over the nodes of group in the order of their free devices. share
-// returns how many of the left devices the next of nodes takes, given its free ones.
+// lay distributes devices over the nodes of group in the order of their free devices. share
+// returns the devices of the next node: nodes is the number of nodes not used yet, left the
+// devices to distribute, has the node's free devices.
 func lay(free *scheduler.Inventory, group, devices int, order choice, share func(nodes, left, has int) int) (spec.Shape, bool) {
 	if devices < 1 || group < 0 || free.FreeIn(group) < devices {
 		return spec.Shape{}, false
 	}
 	nodes := 0
-	var kinds []int // numbers of free devices that nodes have
+	var kinds []int // the numbers of free devices that occur
 	for has := free.Least(group, 1); has >= 0; has = free.Least(group, has+1) {
 		kinds = append(kinds, has)
 		nodes += free.With(group, has)

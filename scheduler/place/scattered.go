@@ -8,12 +8,12 @@ import (
 func init() {
 	register(Info{
 		Name: "scattered",
-		Doc:  "first fit: the nodes in their order, of each what is free, however many it takes",
+		Doc:  "first fit: takes the free devices of each node in order, on any number of nodes",
 		New:  Scattered,
 	})
 }
 
-// Scattered returns the placer of that name.
+// Scattered returns the placer "scattered".
 func Scattered() scheduler.Placer { return scattered{byNode{lowest}} }
 
 // scattered is first fit over nodes by their number.

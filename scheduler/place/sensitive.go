@@ -12,21 +12,21 @@ func init() {
 	})
 }
 
-// sensitive consolidates only jobs that profit: the idea of Tiresias (Gu et al., NSDI 2019,
-// section 3.3) with the predicted speed in place of the skew of tensor sizes.
-// Jobs of unknown speed are packed.
+// sensitive consolidates only jobs that profit, as in Tiresias (Gu et al., NSDI 2019,
+// section 3.3), but by predicted speed instead of the skew of tensor sizes. Jobs of unknown
+// speed are packed.
 type sensitive struct{ packed }
 
-// worthWaiting is the share of its speed that a job may lose on more nodes before
-// it waits for fewer.
+// worthWaiting is the largest share of its speed that a job may lose on more nodes. If it
+// would lose more, it waits for fewer nodes.
 const worthWaiting = 0.1
 
-// Choose drops the candidates on many nodes that lose more than worthWaiting of the
-// speed on the fewest nodes.
-func (sensitive) Choose(ways []scheduler.Candidate) []scheduler.Candidate {
+// Choose leaves out candidates on more than the fewest nodes that lose more than
+// worthWaiting of the speed there.
+func (sensitive) Choose(all []scheduler.Candidate) []scheduler.Candidate {
 	best := map[alike]float64{} // rate on the fewest nodes
-	for _, w := range consolidate(ways, func(scheduler.Candidate) bool { return true }) {
+	for _, w := range consolidate(all, func(scheduler.Candidate) bool { return true }) {
 		best[of(w)] = max(best[of(w)], w.Rate)
 	}
-	return consolidate(ways, func(w scheduler.Candidate) bool { return w.Rate < (1-worthWaiting)*best[of(w)] })
+	return consolidate(all, func(w scheduler.Candidate) bool { return w.Rate < (1-worthWaiting)*best[of(w)] })
 }

@@ -8,19 +8,17 @@ import (
 func init() {
 	register(Info{
 		Name: "topology",
-		Doc:  "packed, in one rack if there is room, on nodes as close to each other as possible: neighbours by number share switches",
+		Doc:  "packed on nodes with numbers as close as possible, in one rack if there is room; neighbouring nodes share switches",
 		New:  func() scheduler.Placer { return topology{packed{byNode{fullest}}} },
 	})
 }
 
-// topology takes the network for a line: nodes are numbered as they are cabled,
-// rack by rack, so that the fewer numbers lie between a job's first node and its
-// last, the fewer switches its traffic has to pass.
+// topology assumes that nodes are numbered as they are cabled, rack by rack: the closer the
+// numbers of a job's first and last node, the fewer switches its traffic passes.
 type topology struct{ packed }
 
-// Place returns the placement within the fewest consecutive nodes, of several the
-// one that leaves the fewest devices free on its nodes, then the lowest; within
-// one rack if any has room.
+// Place returns the placement within the fewest consecutive nodes, in one rack if possible.
+// Ties go to the fewest devices left free on its nodes, then to the lowest nodes.
 func (p topology) Place(free *scheduler.Inventory, group int, want spec.Shape) ([]scheduler.Slot, bool) {
 	if want.Nodes() < 2 {
 		return p.packed.Place(free, group, want)
@@ -37,8 +35,8 @@ func (p topology) Place(free *scheduler.Inventory, group int, want spec.Shape) (
 	return slots, slots != nil
 }
 
-// nearest places counts within the fewest consecutive nodes, none of them at or
-// past the limit of the first; nil where there is no room.
+// nearest places counts within the fewest consecutive nodes, all below the limit of the
+// first one; nil if they do not fit.
 func (p topology) nearest(free *scheduler.Inventory, group int, counts []int, limit func(from int) int) []scheduler.Slot {
 	first, end := free.Nodes(group)
 	var best []scheduler.Slot
@@ -60,9 +58,8 @@ func (p topology) nearest(free *scheduler.Inventory, group int, counts []int, li
 	return best
 }
 
-// shortest returns the least to for which the nodes from up to but without to
-// have room for counts, which are most first; -1 when none up to end has. The
-// node from itself must be of use.
+// shortest returns the least to <= end such that the nodes [from, to) have room for counts,
+// which descend; -1 if there is none, or if node from has no room for any count.
 func shortest(free *scheduler.Inventory, counts []int, from, end int) int {
 	if free.Free[from] < counts[len(counts)-1] {
 		return -1
@@ -75,13 +72,12 @@ func shortest(free *scheduler.Inventory, counts []int, from, end int) int {
 	return -1
 }
 
-// roomFor reports whether the nodes [from, to) have room for counts, most first:
-// for every count there must be as many nodes with room for it as there are
-// counts at least as large.
+// roomFor reports whether the nodes [from, to) have room for counts, which descend: for
+// every count there must be as many nodes with room for it as counts of at least its size.
 func roomFor(free *scheduler.Inventory, counts []int, from, to int) bool {
 	for i, n := range counts {
 		if i+1 < len(counts) && counts[i+1] == n {
-			continue // the last of equal counts asks for most
+			continue // the last of equal counts needs the most nodes
 		}
 		nodes := 0
 		for node := from; node < to; node++ {

@@ -88,12 +88,12 @@ func (r *Report) compare(now time.Duration, w *sia.Weighed) {
 	case w.Impossible != "":
 		r.count(&r.Impossible, "at %v: %s", now, w.Impossible)
 	case gap < -1e-6:
-		r.count(&r.Better, "at %v: what was decided costs %g, the policy found %g", now, w.Given, w.Own)
+		r.count(&r.Better, "at %v: the recorded decision costs %g, that of the policy %g", now, w.Given, w.Own)
 	default:
 		r.Gap += max(gap, 0)
 		r.WidestGap = max(r.WidestGap, gap)
 		if gap > WideGap {
-			r.count(&r.WideGaps, "at %v: what was decided costs %g, the policy found %g", now, w.Given, w.Own)
+			r.count(&r.WideGaps, "at %v: the recorded decision costs %g, that of the policy %g", now, w.Given, w.Own)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 	row, _, _ = strings.Cut(row, "\n")
 	for text, want := range map[string]string{
 		"":                                  "EOF",
-		head:                                "there is no round",
+		head:                                "no rounds",
 		"time,name":                         "no column gpu",
 		head + "\n" + row + "\n" + row:      "r.csv:3: job a has two rows at 1m0s",
 		head + "\n60,a,z,2,1,0,0,0":         "r.csv:2: there is no z",
@@ -119,7 +119,7 @@ func TestDecide(t *testing.T) {
 	}
 	decide(3 * time.Minute) // not in the record
 	want := replay.Report{Recorded: 2, Rounds: 2, Better: 1, Gap: 0.5, WideGaps: 1, WidestGap: 0.5, Differences: []string{
-		"at 1m0s: what was decided costs 1.5, the policy found 1", "at 2m0s: what was decided costs 0.9, the policy found 1"}}
+		"at 1m0s: the recorded decision costs 1.5, that of the policy 1", "at 2m0s: the recorded decision costs 0.9, that of the policy 1"}}
 	if diff := cmp.Diff(want, p.Report()); diff != "" {
 		t.Error(diff)
 	}

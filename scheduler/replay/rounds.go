@@ -61,7 +61,7 @@ func Read(r io.Reader, file string, accelerator func(gpu string) (string, error)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("replay: %s: there is no round", file)
+		return nil, fmt.Errorf("replay: %s: no rounds", file)
 	}
 	return out, nil
 }
@@ -77,8 +77,8 @@ func (o Rounds) Jobs() []spec.JobID {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// mostSeconds limits the time of a round, about 30 years.
-const mostSeconds = 1e9
+// maxSeconds limits the time of a round, about 30 years.
+const maxSeconds = 1e9
 
 // add reads a row.
 func (o Rounds) add(record []string, at []int, accelerator func(string) (string, error)) (err error) {
@@ -91,8 +91,8 @@ func (o Rounds) add(record []string, at []int, accelerator func(string) (string,
 		return v
 	}
 	var row Row
-	if number(0, true) > mostSeconds {
-		err = fmt.Errorf("time %q is above %g s", record[at[0]], mostSeconds)
+	if number(0, true) > maxSeconds {
+		err = fmt.Errorf("time %q is above %g s", record[at[0]], maxSeconds)
 	}
 	now, job := time.Duration(number(0, true))*time.Second, spec.JobID(record[at[1]])
 	if gpu := record[at[2]]; gpu != "" {
