@@ -3,7 +3,6 @@ package datasets
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"math"
@@ -16,14 +15,16 @@ import (
 )
 
 func init() {
-	registerTables(Importer{
-		Name:    "dl2",
+	dl2Tables.register(Importer{
 		Doc:     "speeds of 8 models by parameter servers and workers, GTX 1080 Ti (Peng et al., DL2, TPDS 2021)",
 		License: "none stated",
 		URL:     "https://github.com/pengyanghua/DL2",
 		Commit:  "2e54920d2100bff2e14e246c423419bbd326c55b",
-	}, dl2Files, dl2Table)
+		Dir:     "the folder of ps_speed.csv, or the one above it",
+	})
 }
+
+var dl2Tables = tables{"dl2", dl2Files, dl2Table}
 
 // dl2Files finds the table of speeds. A table of the models' gradient sizes,
 // model_measurements.csv, may be beside it.
@@ -109,7 +110,7 @@ func dl2Measurement(rec *table.Record, params map[string]float64) (spec.Measurem
 				MicroBatch: (batch + workers - 1) / workers}.Normal(),
 			Framework: "MXNet",
 		},
-		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line),
+		Source: "dl2", Origin: rec.Origin("ps_speed.csv"),
 		Env: map[string]string{spec.EnvGlobalBatch: strconv.Itoa(batch)},
 	}
 	if speed == 0 {

@@ -35,7 +35,7 @@ func ReadDL2Speeds(ctx context.Context, path string) (DL2Speeds, error) {
 		return DL2Speeds{}, fmt.Errorf("datasets: %w", err)
 	}
 	if info.IsDir() {
-		return collectDL2(importTables(ctx, os.DirFS(path), "dl2", dl2Files, dl2Table))
+		return collectDL2(dl2Tables.rows(ctx, os.DirFS(path)))
 	}
 	listed, err := isDL2Grid(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func dl2Point(rec *table.Record) (spec.Measurement, error) {
 	j := dl2Types[kind].Job("", time.Duration(0), 1)
 	m := spec.Measurement{
 		Config: spec.Config{Model: j.Model, Plan: j.ParamServerPlan(workers, servers), Framework: "MXNet"},
-		Source: "dl2", Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line),
+		Source: "dl2", Origin: rec.Origin("ps_speed.csv"),
 		Env: map[string]string{spec.EnvGlobalBatch: fmt.Sprint(j.GlobalBatch)},
 	}
 	if speed == 0 {

@@ -26,6 +26,7 @@ func init() {
 		License: "MIT",
 		URL:     "https://github.com/stanford-futuredata/gavel",
 		Commit:  "c4fa40097339e9608ab71fd64c8bdea96a5e4a4c",
+		Dir:     "a clone of the repository, its folder scheduler, or the folder above the clone",
 		Import:  importGavel,
 		Count:   countGavel,
 	})
@@ -92,7 +93,10 @@ func countGavel(root fs.FS) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("datasets: gavel: %w", err)
 		}
-		for range gavelEntries(data, file) {
+		for _, err := range gavelEntries(data, file) {
+			if err != nil {
+				return 0, err
+			}
 			n++
 		}
 	}
@@ -254,7 +258,7 @@ func (e gavelEntry) measurement() (spec.Measurement, error) {
 		return fail("throughput", e.written, e.rateErr)
 	}
 	m := spec.Measurement{
-		Config: GavelConfig(g[1], n), Source: "gavel/" + table.Stem(e.file), Origin: fmt.Sprintf("%s:%d", e.file, e.line),
+		Config: GavelConfig(g[1], n), Source: "gavel/" + table.Stem(e.file), Origin: table.Origin("*.json", e.file, e.line),
 		Env: map[string]string{"worker": e.worker, "job": e.job},
 	}
 	m.Config.Accelerator = acc

@@ -6,33 +6,64 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"regexp"
+	"strings"
 
 	"github.com/pacer-ml/pacer/datasets/internal/table"
 	"github.com/pacer-ml/pacer/perfmodel/spec"
 	"github.com/pacer-ml/pacer/perfmodel/spec/named"
 )
 
-// Importer reads one public data set.
+// Importer reads one public data set. All fields are required.
 type Importer struct {
 	Name    string // as in pacer import NAME
-	Doc     string
+	Doc     string // one line, with the paper
 	License string // of the data
-	URL     string // where it is published
-	Commit  string // the revision the reader was written for; "" = several
+	URL     string // of the repository, https://...; else where each row says that it is from
+	Commit  string // of the repository that the reader was written for, 40 digits; "" without a repository
+	Dir     string // what DIR may be in pacer import NAME DIR, after "DIR is"
 
 	// Import yields every row below root as a measurement or a *RowError, by file name and line.
-	// Any other error ends it: there is no file of the data set, a file cannot be read, or ctx
-	// ended.
+	// Any other error ends it: no file has the data set's columns, a file cannot be read, or ctx
+	// ended. m.Origin is the same whichever folder of the repository root is.
 	Import func(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error]
 
-	// Count returns the number of rows that Import will yield, errors included, for a progress bar.
-	// Its error is that of Import.
+	// Count returns the number of values that Import will yield, errors included, for a progress bar.
+	// It returns the error that would end Import, so that nothing is stored then.
 	Count func(root fs.FS) (int, error)
 }
 
 var importers = named.NewSet[Importer]("datasets", "data set")
 
-func register(i Importer) { importers.Add(i.Name, i) }
+// register adds an importer. It panics if a field is missing.
+func register(i Importer) {
+	if err := i.check(); err != nil {
+		panic(fmt.Sprintf("datasets: importer %q: %v", i.Name, err))
+	}
+	importers.Add(i.Name, i)
+}
+
+var fullCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// check returns why i cannot be registered.
+func (i Importer) check() error {
+	for _, f := range []struct{ name, value string }{
+		{"Name", i.Name}, {"Doc", i.Doc}, {"License", i.License}, {"URL", i.URL}, {"Dir", i.Dir},
+	} {
+		if f.value == "" {
+			return fmt.Errorf("%s is not set", f.name)
+		}
+	}
+	switch {
+	case i.Import == nil:
+		return errors.New("Import is not set")
+	case i.Count == nil:
+		return errors.New("Count is not set")
+	case strings.HasPrefix(i.URL, "https://") && !fullCommit.MatchString(i.Commit):
+		return fmt.Errorf("Commit %q is not the 40 digits of a commit of %s", i.Commit, i.URL)
+	}
+	return nil
+}
 
 // Importers returns every importer, by name.
 func Importers() []Importer { return importers.All() }
@@ -65,42 +96,6 @@ func splitErrors(rows iter.Seq2[spec.Measurement, error]) (good []spec.Measureme
 		}
 	}
 	return good, bad, nil
-}
-
-// A tableReader yields the rows of one file of a data set.
-type tableReader func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]
-
-// registerTables registers a data set of CSV tables that are read one after another. Count is the
-// number of their rows, unless i has its own.
-func registerTables(i Importer, files func(fs.FS) ([]string, error), read tableReader) {
-	i.Import = func(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
-		return importTables(ctx, root, i.Name, files, read)
-	}
-	if i.Count == nil {
-		i.Count = func(root fs.FS) (int, error) {
-			all, err := files(root)
-			return table.CountRows(root, i.Name, all, err)
-		}
-	}
-	register(i)
-}
-
-// importTables yields all rows of all files of the data set name, file by file.
-func importTables(ctx context.Context, root fs.FS, name string, files func(fs.FS) ([]string, error), read tableReader) iter.Seq2[spec.Measurement, error] {
-	return func(yield func(spec.Measurement, error) bool) {
-		all, err := files(root)
-		if err != nil {
-			yield(spec.Measurement{}, fmt.Errorf("datasets: %s: %w", name, err))
-			return
-		}
-		for _, file := range all {
-			for m, err := range read(ctx, root, file) {
-				if !yield(m, err) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // convertRows yields the measurement of each row, or its error.

@@ -14,13 +14,13 @@ import (
 )
 
 func init() {
-	registerTables(Importer{
-		Name:    "rubick",
+	tables{"rubick", rubickFiles, rubickTable}.register(Importer{
 		Doc:     "step times of 9 models on up to 64 A800, by plan and placement (Zhang et al., Rubick, MLSys 2025)",
 		License: "Apache-2.0",
 		URL:     "https://github.com/AlibabaPAI/reconfigurable-dl-scheduler",
 		Commit:  "80e85248c65c1ae231e2cf8bbfe0918b7af45c98",
-	}, rubickFiles, rubickTable)
+		Dir:     "a clone of the repository, its folder simulator or simulator/traces, or one or two folders above the clone",
+	})
 }
 
 // rubickFiles finds simulator/traces/MODEL/placements.csv in a clone of the repository, in a copy
@@ -127,7 +127,7 @@ func (f rubickFrame) measurement(rec *table.Record) (spec.Measurement, error) {
 		rec.Fail("placement", err)
 	}
 	m := spec.Measurement{
-		Config: f.config, Source: "rubick", Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line),
+		Config: f.config, Source: "rubick", Origin: rec.Origin("simulator/traces/*/placements.csv"),
 		Env: map[string]string{"plan": plan, "placement": placement, "dtype": "fp32"},
 	}
 	m.Config.Shape = shape

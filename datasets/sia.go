@@ -16,14 +16,13 @@ import (
 )
 
 func init() {
-	registerTables(Importer{
-		Name:    "sia",
+	tables{"sia", siaFiles, siaTable}.register(Importer{
 		Doc:     "step times of 6 models by batch and placement on 5 types of GPU (Jayaram Subramanya et al., Sia, SOSP 2023)",
 		License: "Apache-2.0 (by file headers)",
 		URL:     "https://github.com/siasosp23/artifacts",
 		Commit:  "aaf7a0de7b6cb5eab06ea020467ede5d2fd18e70",
-		Count:   countSia,
-	}, siaFiles, siaTable)
+		Dir:     "a clone of the repository, its folder sia-simulator or sia-simulator/traces, or the folder above the clone",
+	})
 }
 
 // siaCluster is the meaning of a file suffix.
@@ -165,15 +164,6 @@ func siaName(file string) (kind, suffix string) {
 	return kind, suffix
 }
 
-// countSia counts a table of pipeline stages as one row, since it yields one error.
-func countSia(root fs.FS) (int, error) {
-	files, err := siaFiles(root)
-	stages := len(files)
-	files = slices.DeleteFunc(files, siaIsStage)
-	n, err := table.CountRows(root, "sia", files, err)
-	return n + stages - len(files), err
-}
-
 func siaIsStage(file string) bool { return path.Base(path.Dir(file)) == siaStage }
 
 // siaTable yields the rows of one file, or one error if it cannot be read.
@@ -232,7 +222,7 @@ func newSiaFrame(file string) (siaFrame, error) {
 // measurement reads one row: data parallel over all devices, local_bsz samples
 // on each, one micro-batch a step.
 func (f siaFrame) measurement(rec *table.Record) (spec.Measurement, error) {
-	m := spec.Measurement{Config: f.config, Outcome: spec.OK, Source: f.source, Origin: fmt.Sprintf("%s:%d", rec.File, rec.Line)}
+	m := spec.Measurement{Config: f.config, Outcome: spec.OK, Source: f.source, Origin: rec.Origin("sia-simulator/traces/*/*.csv")}
 	m.Config.Shape = f.shape(rec)
 	n := m.Config.Shape.Total()
 	m.Config.Plan = spec.Plan{DP: n, MicroBatch: rec.Count("local_bsz")}

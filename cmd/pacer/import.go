@@ -71,13 +71,15 @@ func datasetCommand(imp datasets.Importer) *cli.Command {
 	}
 }
 
-// importText says what DIR is.
+// importText says what DIR is and where the data set is from.
 func importText(imp datasets.Importer) string {
-	if imp.Commit == "" { // of many sources, named row by row
-		return fmt.Sprintf("DIR holds CSV files with the columns of docs/reference/file-formats.md, \"Rows of your own\":\nthis is the way in for what you measured elsewhere. Of published rows source_path\nand source_commit say where each is from. Licence of the data: %s.", imp.License)
+	text := "DIR is " + imp.Dir + ".\n"
+	if imp.Commit == "" {
+		text += "Rows are your own, or published: then source_path and source_commit name the source.\n"
+	} else {
+		text += fmt.Sprintf("The repository is %s,\nread at commit %s. docs/design/performance-models.md, \"Importers\", says\nwhich files are read and what a row becomes.\n", imp.URL, imp.Commit[:7])
 	}
-	return fmt.Sprintf("DIR is a clone of %s (read at commit %s), or the part of it that holds\nthe data. docs/design/performance-models.md, \"Importers\", says which files are read\nand what a row becomes. Licence of the data: %s.",
-		imp.URL, imp.Commit, imp.License)
+	return text + "Licence of the data: " + imp.License + "."
 }
 
 // measuredCommand imports one of the sets that are built in.
@@ -134,7 +136,7 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 	if err != nil {
 		return err
 	}
-	im := &importer{ctx: c.Context, db: db, log: c.App.ErrWriter, bar: console.NewBar(c.App.ErrWriter, "import "+name, total)}
+	im := &importer{ctx: c.Context, db: db, origins: store.NewOrigins(db), log: c.App.ErrWriter, bar: console.NewBar(c.App.ErrWriter, "import "+name, total)}
 	im.res.Source, im.res.Sources = name, []string{}
 	err = errors.Join(im.read(seq), db.Close())
 	im.bar.Finish()
@@ -159,14 +161,15 @@ func runImport(c *cli.Context, name string, total int, seq iter.Seq2[spec.Measur
 
 // importer is one import under way.
 type importer struct {
-	ctx   context.Context
-	db    *store.DB
-	log   io.Writer
-	bar   *console.Bar
-	batch []spec.Measurement
-	res   importResult
-	odd   map[string]int // warnings by text, to print each once
-	order []string
+	ctx     context.Context
+	db      *store.DB
+	origins *store.Origins
+	log     io.Writer
+	bar     *console.Bar
+	batch   []spec.Measurement
+	res     importResult
+	odd     map[string]int // warnings by text, to print each once
+	order   []string
 }
 
 // maxReported bounds the rows reported one by one.
@@ -196,6 +199,9 @@ func (im *importer) read(seq iter.Seq2[spec.Measurement, error]) error {
 		}
 		if odd := m.Config.Check(); odd != nil {
 			im.warn(odd.Error())
+		}
+		if m.Origin, err = im.origins.Stored(im.ctx, m); err != nil {
+			return err
 		}
 		if im.batch = append(im.batch, m); len(im.batch) == importBatch {
 			if err := im.flush(); err != nil {

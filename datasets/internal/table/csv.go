@@ -16,7 +16,8 @@ import (
 
 // Read yields the rows of a comma-separated table with a header line, which must have the given
 // columns. A row is one line, so a stray quote spoils only one row. It skips a byte order mark and
-// blank lines. An invalid row yields a *RowError, and reading continues.
+// blank lines. An invalid row yields a *RowError, and reading continues; a file without such a header
+// yields a *HeaderError.
 func Read(r io.Reader, file string, columns ...string) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		var cols map[string]int
@@ -28,7 +29,7 @@ func Read(r io.Reader, file string, columns ...string) iter.Seq2[*Record, error]
 			cells, err := Split(line.Text)
 			if cols == nil {
 				if cols, err = header(cells, err, columns); err != nil {
-					yield(nil, fmt.Errorf("datasets: %s: %w", file, err))
+					yield(nil, &HeaderError{File: file, Err: err})
 					return
 				}
 				continue
@@ -45,10 +46,19 @@ func Read(r io.Reader, file string, columns ...string) iter.Seq2[*Record, error]
 			}
 		}
 		if cols == nil {
-			yield(nil, fmt.Errorf("datasets: %s: %w", file, ErrEmpty))
+			yield(nil, &HeaderError{File: file, Err: ErrEmpty})
 		}
 	}
 }
+
+// HeaderError means that a file does not have the columns of a table.
+type HeaderError struct {
+	File string
+	Err  error
+}
+
+func (e *HeaderError) Error() string { return fmt.Sprintf("datasets: %s: %v", e.File, e.Err) }
+func (e *HeaderError) Unwrap() error { return e.Err }
 
 // ErrEmpty is the error for a file without a header line.
 var ErrEmpty = errors.New("the file is empty")

@@ -56,6 +56,22 @@ func (r *Record) Need(col string) string {
 	return s
 }
 
+// Origin returns FILE:LINE with the path of the file in its repository, whichever folder of the
+// repository is read. layout is that path with * for names that vary, such as "traces/*/rows.csv":
+// as many last elements of File are kept, and elements that it lacks are those of layout.
+func (r *Record) Origin(layout string) string { return Origin(layout, r.File, r.Line) }
+
+// Origin is Record.Origin of a line of a file.
+func Origin(layout, file string, line int) string {
+	want, have := strings.Split(layout, "/"), strings.Split(file, "/")
+	if n := len(have) - len(want); n > 0 {
+		have = have[n:]
+	} else {
+		have = append(want[:-n:-n], have...)
+	}
+	return fmt.Sprintf("%s:%d", strings.Join(have, "/"), line)
+}
+
 // Float returns the finite number in a column, 0 for an empty cell.
 func (r *Record) Float(col string) float64 {
 	s := r.Str(col)

@@ -1,0 +1,109 @@
+package datasets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strings"
+
+	"github.com/pacer-ml/pacer/datasets/internal/table"
+	"github.com/pacer-ml/pacer/perfmodel/spec"
+)
+
+// tables is a data set of CSV tables that are read one after another.
+type tables struct {
+	name  string
+	files func(root fs.FS) ([]string, error)
+	read  func(ctx context.Context, root fs.FS, file string) iter.Seq2[spec.Measurement, error]
+}
+
+// register sets Name, Import and Count of i and registers it.
+func (t tables) register(i Importer) {
+	i.Name = t.name
+	i.Import = t.rows
+	i.Count = t.count
+	register(i)
+}
+
+// rows yields all rows, file by file. A file without the columns is a *RowError if another has them.
+func (t tables) rows(ctx context.Context, root fs.FS) iter.Seq2[spec.Measurement, error] {
+	return func(yield func(spec.Measurement, error) bool) {
+		files, err := t.list(root)
+		if err != nil {
+			yield(spec.Measurement{}, err)
+			return
+		}
+		for _, f := range files {
+			if f.fault != nil {
+				if !yield(spec.Measurement{}, f.fault) {
+					return
+				}
+				continue
+			}
+			for m, err := range t.read(ctx, root, f.name) {
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t tables) count(root fs.FS) (int, error) {
+	files, err := t.list(root)
+	if err != nil {
+		return 0, err
+	}
+	faults := 0
+	var readable []string
+	for _, f := range files {
+		if f.fault != nil {
+			faults++
+		} else {
+			readable = append(readable, f.name)
+		}
+	}
+	n, err := table.CountRows(root, t.name, readable, nil)
+	return n + faults, err
+}
+
+// tableFile is a file of a data set; fault is why none of its rows can be read.
+type tableFile struct {
+	name  string
+	fault *RowError
+}
+
+// list returns the files of the data set. It is an error if none has the columns.
+func (t tables) list(root fs.FS) ([]tableFile, error) {
+	names, err := t.files(root)
+	if err != nil {
+		return nil, fmt.Errorf("datasets: %s: %w", t.name, err)
+	}
+	files := make([]tableFile, len(names))
+	var others []string // files of another kind
+	for i, name := range names {
+		files[i].name = name
+		var header *table.HeaderError
+		switch err := t.firstError(root, name); {
+		case errors.As(err, &header):
+			files[i].fault = &RowError{File: header.File, Err: header.Err}
+			others = append(others, fmt.Sprintf("%s: %v", header.File, header.Err))
+		case errors.As(err, &files[i].fault) && files[i].fault.Line > 0:
+			files[i].fault = nil // of one row
+		}
+	}
+	if len(others) == len(names) {
+		return nil, fmt.Errorf("datasets: %s: %s", t.name, strings.Join(others, "; "))
+	}
+	return files, nil
+}
+
+// firstError returns the error of the first value of a file, nil if it is a measurement.
+func (t tables) firstError(root fs.FS, file string) error {
+	for _, err := range t.read(context.Background(), root, file) {
+		return err
+	}
+	return nil
+}
