@@ -106,12 +106,12 @@ func TestLearns(t *testing.T) {
 	}
 	before := o.Revision(a)
 	for i, n := range []int{1, 2, 4, 8, 16} {
-		for k := range 3 { // so that the median of each is of what was seen
+		for k := range 3 { // until the median of each is an observed time
 			learn(t, o, time.Duration(10*i+k)*time.Second, row("a", n, sec(n)))
 		}
 	}
 	if got, want := best(), sec(4); math.Abs(got/want-1) > 0.02 {
-		t.Errorf("a step on 4 takes %g s, seen were %g", got, want)
+		t.Errorf("a step on 4 takes %g s, observed %g", got, want)
 	}
 	if got, want := believed(t, o, "a", 32), sec(32); math.Abs(got/want-1) > 0.05 {
 		t.Errorf("a step on 32 takes %g s, want %g", got, want)
@@ -126,12 +126,12 @@ func TestLearns(t *testing.T) {
 	if r.Seen != 15 || r.Known != 15 || !(r.MAPE > 0 && r.MAPE < 0.5) {
 		t.Errorf("%+v", r)
 	}
-	if r.Fits != 10 { // the first and the second of each, not the third
+	if r.Fits != 10 { // after the first and second observation of each, not the third
 		t.Errorf("fitted %d times, want 10", r.Fits)
 	}
 }
 
-// sure is a fit that takes 1 s a step everywhere, to within so much.
+// sure is a fit with step times of 1 s and an interval of a given width.
 type sure struct{ half float64 }
 
 func (s sure) Predict(_ context.Context, c spec.Config) (spec.Prediction, error) {
@@ -224,7 +224,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]online.Options{
-		`family "analytic" is not fitted`: {Family: perfmodel.Family{Name: "analytic"}},
+		`family "analytic" has no fit`: {Family: perfmodel.Family{Name: "analytic"}},
 		"fits every -1s":                  {Family: optimus(t), Every: -time.Second},
 		"reserve 2":                       {Family: optimus(t), Planner: planner.Options{Reserve: 2}},
 	} {

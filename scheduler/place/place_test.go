@@ -11,7 +11,7 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// inventory returns nodes of 8 devices with so many of them free.
+// inventory returns nodes of 8 devices with the given numbers of free ones.
 func inventory(free ...int) *scheduler.Inventory {
 	inv := scheduler.NewInventory(spec.Cluster{Groups: []spec.NodeGroup{{Count: len(free), Devices: 8}}})
 	for node, n := range free {
@@ -68,8 +68,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Topology stays in a rack of three nodes where it can, though nodes of two racks
-// are closer to each other, and crosses where it must.
+// Topology stays in a rack of three nodes if it can, even if nodes of two racks are closer
+// to each other, and else uses several racks.
 func TestRacks(t *testing.T) {
 	p, err := Lookup("topology")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestLay(t *testing.T) {
 		{"scattered", []int{3, 2, 8}, 4, "3+1"},
 		{"scattered", []int{3, 2, 8}, 14, ""},
 		{"consolidated", []int{4, 4, 8}, 8, "8"},
-		{"consolidated", []int{4, 4, 7}, 8, ""}, // rather waits
+		{"consolidated", []int{4, 4, 7}, 8, ""}, // waits
 		{"consolidated", []int{8, 2, 8}, 10, "8+2"},
 		{"consolidated", []int{7, 7, 7}, 10, ""},
 	} {
@@ -138,8 +138,7 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// Every placer finds a place for what it lays out, takes exactly the shape, and
-// takes it from the requested group.
+// Every placer can place the shapes of its Lay, exactly and in the requested group.
 func TestPlacersProperty(t *testing.T) {
 	for _, info := range All() {
 		t.Run(info.Name, func(t *testing.T) {
@@ -185,8 +184,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Consolidated keeps the fewest nodes of each device count, sensitive drops what
-// is more than a tenth slower than on these.
+// Consolidated keeps the candidates on the fewest nodes for each device count. Sensitive
+// leaves out those that are more than a tenth slower than these.
 func TestChoose(t *testing.T) {
 	ways := []scheduler.Candidate{
 		{Shape: spec.NewShape(8), Rate: 10}, {Shape: spec.NewShape(4, 4), Rate: 9.5}, {Shape: spec.NewShape(2, 2, 2, 2), Rate: 8},

@@ -12,16 +12,16 @@ import (
 	"github.com/pacer-ml/pacer/scheduler"
 )
 
-// better compares the free devices of two nodes as a placer does that looks at
-// every node: negative when the first is to be preferred.
+// better compares the free devices of two nodes for a placer that scans all nodes; negative
+// if the first is better.
 var better = map[choice]func(a, b int) int{
 	fullest:  cmp.Compare[int],
 	emptiest: func(a, b int) int { return cmp.Compare(b, a) },
 	lowest:   func(int, int) int { return 0 },
 }
 
-// scan places counts, most first, each on the best of all nodes that has room and
-// is not used yet, the first of equals.
+// scan places descending counts, each on the best unused node with room, the first of
+// equals.
 func scan(free []int, counts []int, first, end int, order func(a, b int) int) []scheduler.Slot {
 	var slots []scheduler.Slot
 	for _, n := range counts {
@@ -41,7 +41,7 @@ func scan(free []int, counts []int, first, end int, order func(a, b int) int) []
 	return slots
 }
 
-// scanLay lays devices out over all nodes in the order of their free devices.
+// scanLay distributes devices over all nodes in the order of their free devices.
 func scanLay(free []int, devices int, order func(a, b int) int, share func(nodes, left, has int) int) spec.Shape {
 	has := slices.DeleteFunc(slices.Clone(free), func(n int) bool { return n == 0 })
 	slices.SortFunc(has, order)
@@ -54,8 +54,8 @@ func scanLay(free []int, devices int, order func(a, b int) int, share func(nodes
 	return spec.NewShape(counts...)
 }
 
-// What is found by index is what is found by looking through the nodes, ties
-// included, whatever was taken and given before.
+// Placers that use the index give the same results as scans of all nodes, including ties,
+// after any changes.
 func TestAsByScanning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cluster := spec.Cluster{Groups: []spec.NodeGroup{
