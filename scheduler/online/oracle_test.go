@@ -225,8 +225,8 @@ func TestRefuses(t *testing.T) {
 	}
 	for want, c := range map[string]online.Options{
 		`family "analytic" has no fit`: {Family: perfmodel.Family{Name: "analytic"}},
-		"fits every -1s":                  {Family: optimus(t), Every: -time.Second},
-		"reserve 2":                       {Family: optimus(t), Planner: planner.Options{Reserve: 2}},
+		"fits every -1s":               {Family: optimus(t), Every: -time.Second},
+		"reserve 2":                    {Family: optimus(t), Planner: planner.Options{Reserve: 2}},
 	} {
 		if _, err := online.New(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one that says %q", err, want)
